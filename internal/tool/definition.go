@@ -1,0 +1,81 @@
+package tool
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// Definition is a tool as its upstream defined it. The fields are what
+// Junctor looks at; Raw is the definition byte for byte, for passing on.
+type Definition struct {
+	Name         Name            `json:"-"`
+	Title        string          `json:"title"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema"`
+	Annotations  Annotations     `json:"annotations"`
+	Raw          json.RawMessage `json:"-"`
+}
+
+// Annotations are the upstream's hints about a tool. A nil hint was not given.
+type Annotations struct {
+	Title           string `json:"title,omitempty"`
+	ReadOnlyHint    *bool  `json:"readOnlyHint,omitempty"`
+	DestructiveHint *bool  `json:"destructiveHint,omitempty"`
+	IdempotentHint  *bool  `json:"idempotentHint,omitempty"`
+	OpenWorldHint   *bool  `json:"openWorldHint,omitempty"`
+}
+
+// Repeatable reports whether calling the tool twice does no more than calling
+// it once, so that a failed call may be tried again.
+func (a Annotations) Repeatable() bool {
+	return a.ReadOnlyHint != nil && *a.ReadOnlyHint || a.IdempotentHint != nil && *a.IdempotentHint
+}
+
+// ParseDefinition reads one entry of a tools/list result. It keeps raw as
+// Raw; the caller must not change it afterwards. An entry that breaks MCP's
+// rules is an error that says which.
+func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
+	var named struct {
+		Name string `json:"name"`
+		Definition
+	}
+	if err := json.Unmarshal(raw, &named); err != nil {
+		return Definition{}, fmt.Errorf("tool definition: %w", err)
+	}
+	d := named.Definition
+	d.Name = Name{Server: server, Tool: named.Name}
+	d.Raw = raw
+	if named.Name == "" {
+		return Definition{}, fmt.Errorf("tool definition without a name")
+	}
+	if d.Title == "" {
+		d.Title = d.Annotations.Title
+	}
+	if s := bytes.TrimSpace(d.InputSchema); len(s) == 0 || s[0] != '{' {
+		return Definition{}, fmt.Errorf("tool %q: inputSchema is not an object", named.Name)
+	}
+	if s := bytes.TrimSpace(d.OutputSchema); len(s) != 0 && s[0] != '{' {
+		d.OutputSchema = nil
+	}
+	return d, nil
+}
+
+// Fingerprint identifies the definition's content, whatever the order of its
+// keys and its white space.
+func (d Definition) Fingerprint() string {
+	canonical := []byte(d.Raw)
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(d.Raw))
+	dec.UseNumber()
+	if dec.Decode(&v) == nil {
+		if b, err := json.Marshal(v); err == nil {
+			canonical = b
+		}
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,7 @@
+// Package tool is the vocabulary that every other package speaks: the names
+// of tools, their definitions, calls, results and failures.
+//
+// It promises that a tool, a call and a failure have one Go type each in the
+// whole program. It imports the standard library alone, performs no I/O and
+// holds no state.
+package tool

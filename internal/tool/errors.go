@@ -1,0 +1,109 @@
+package tool
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Kind says what went wrong in terms of what the caller can do about it. Its
+// text is the code that bodies carry.
+type Kind string
+
+// The kinds of failure. Every face maps them with [Kind.HTTP] and
+// [Kind.JSONRPC]; none invents its own.
+const (
+	InvalidArguments     Kind = "INVALID_ARGUMENTS"
+	ServerNotFound       Kind = "SERVER_NOT_FOUND"
+	ToolNotFound         Kind = "TOOL_NOT_FOUND"
+	MethodNotFound       Kind = "METHOD_NOT_FOUND"
+	ToolDisabled         Kind = "TOOL_DISABLED"
+	Denied               Kind = "DENIED"
+	Unauthenticated      Kind = "UNAUTHENTICATED"
+	UpstreamAuthRequired Kind = "UPSTREAM_AUTH_REQUIRED"
+	CircuitOpen          Kind = "CIRCUIT_OPEN"
+	RateLimited          Kind = "RATE_LIMITED"
+	Timeout              Kind = "TIMEOUT"
+	UpstreamFailed       Kind = "UPSTREAM_ERROR"
+	ExecutionFailed      Kind = "TOOL_EXECUTION_ERROR"
+	ParseFailed          Kind = "PARSE_ERROR"
+	InvalidRequest       Kind = "INVALID_REQUEST"
+	TooLarge             Kind = "TOO_LARGE"
+	ProxyDisabled        Kind = "PROXY_DISABLED"
+	Canceled             Kind = "CANCELED"
+	Unavailable          Kind = "UNAVAILABLE"
+	Internal             Kind = "INTERNAL"
+)
+
+var kinds = map[Kind]struct{ jsonrpc, http int }{
+	InvalidArguments:     {-32602, http.StatusBadRequest},
+	ServerNotFound:       {-32601, http.StatusNotFound},
+	ToolNotFound:         {-32601, http.StatusNotFound},
+	MethodNotFound:       {-32601, http.StatusNotFound},
+	ToolDisabled:         {-32003, http.StatusForbidden},
+	Denied:               {-32003, http.StatusForbidden},
+	Unauthenticated:      {-32004, http.StatusUnauthorized},
+	UpstreamAuthRequired: {-32004, http.StatusUnauthorized},
+	CircuitOpen:          {-32005, http.StatusServiceUnavailable},
+	RateLimited:          {-32006, http.StatusTooManyRequests},
+	Timeout:              {-32007, http.StatusGatewayTimeout},
+	UpstreamFailed:       {-32008, http.StatusBadGateway},
+	ExecutionFailed:      {-32603, http.StatusOK},
+	ParseFailed:          {-32700, http.StatusBadRequest},
+	InvalidRequest:       {-32600, http.StatusBadRequest},
+	TooLarge:             {-32600, http.StatusRequestEntityTooLarge},
+	ProxyDisabled:        {-32600, http.StatusBadRequest},
+	Canceled:             {-32800, 499}, // the client went away: nobody reads the status
+	Unavailable:          {-32008, http.StatusServiceUnavailable},
+	Internal:             {-32603, http.StatusInternalServerError},
+}
+
+// JSONRPC returns the JSON-RPC error code of the kind.
+func (k Kind) JSONRPC() int { return kinds[k.known()].jsonrpc }
+
+// HTTP returns the HTTP status of the kind.
+func (k Kind) HTTP() int { return kinds[k.known()].http }
+
+func (k Kind) known() Kind {
+	if _, ok := kinds[k]; ok {
+		return k
+	}
+	return Internal
+}
+
+// Error is the only error whose message reaches a caller.
+type Error struct {
+	Kind       Kind
+	Msg        string        // safe to show: no secret, no path, says what to do
+	Details    any           // more facts for bodies, as JSON; may be nil
+	RetryAfter time.Duration // when trying again makes sense; 0 when unknown
+	Err        error         // the cause, for logs and errors.Is; never shown
+}
+
+// Error returns the message, with the cause behind it for the log.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return e.Msg + ": " + e.Err.Error()
+	}
+	return e.Msg
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// AsError returns the first Error in err's chain. Anything else, such as a
+// disk failure, becomes an Internal one that shows nothing of its cause.
+func AsError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Kind: Internal, Msg: "internal error; the gateway's log has the cause under this request's id", Err: err}
+}
+
+// KindOf reports the kind of the first Error in err's chain; "" for nil.
+func KindOf(err error) Kind {
+	if err == nil {
+		return ""
+	}
+	return AsError(err).Kind
+}
