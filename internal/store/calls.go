@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Status is how a call ended.
+type Status string
+
+// The ends of a call.
+const (
+	StatusOK     Status = "ok"
+	StatusError  Status = "error"  // the tool ran and reported failure (isError)
+	StatusFailed Status = "failed" // the call did not get through; Kind says why
+)
+
+// Call is the record of one call: a tool's execution or a forwarded request.
+// Arguments and Result must have been redacted and cut before they come here.
+type Call struct {
+	Seq         int64           // given by the store, in order of commit, without gaps but for forgotten records
+	ID          string          // correlation id
+	Time        time.Time       // when the call came in
+	Duration    time.Duration   // until its answer was ready
+	Face        string          // discovery, tools, broker, chat, agentify, cli
+	Caller      string          // tool.Caller.ID
+	Session     string          // chat or MCP session; may be empty
+	Server      string          // as resolved; may be empty when it was not
+	Tool        string          // empty for methods other than tools/call
+	Method      string          // the MCP method
+	Status      Status          //
+	Kind        string          // tool.Kind of a failure
+	Error       string          // its message
+	Arguments   json.RawMessage //
+	Result      json.RawMessage //
+	ResultBytes int             // size of the result before it was cut
+	TraceID     string          // W3C trace id
+	Node        string          // which process took the call
+	Stages      Stages          // where the time went
+}
+
+// CallQuery selects records of the call log. Empty fields do not limit.
+type CallQuery struct {
+	Server  string
+	Tool    string
+	Caller  string
+	Session string
+	Face    string
+	Status  Status
+	Since   time.Time // inclusive
+	Until   time.Time // exclusive
+
+	// AfterSeq reads forward: the oldest Limit records after it. Without it
+	// the newest Limit records come, those before BeforeSeq when it is set.
+	AfterSeq  int64
+	BeforeSeq int64
+
+	Limit int // 0 means DefaultLimit; MaxLimit at most
+}
+
+// How many records one query returns.
+const (
+	DefaultLimit = 100
+	MaxLimit     = 10_000
+)
+
+// Rows returns the limit that holds.
+func (q CallQuery) Rows() int {
+	switch {
+	case q.Limit <= 0:
+		return DefaultLimit
+	case q.Limit > MaxLimit:
+		return MaxLimit
+	}
+	return q.Limit
+}
+
+// CallLog keeps one record for every call.
+type CallLog interface {
+	// Append writes one record. When it returns nil the record is committed.
+	// Calls that come at the same time share a commit.
+	Append(ctx context.Context, c Call) error
+
+	// Calls returns the records that match, newest last.
+	Calls(ctx context.Context, q CallQuery) ([]Call, error)
+
+	// Call returns the newest record with the correlation id, or ErrNotFound.
+	Call(ctx context.Context, id string) (Call, error)
+
+	// LastSeq returns the highest sequence number given so far, 0 for none.
+	LastSeq(ctx context.Context) (int64, error)
+}
+
+// Stage is one step of a call on its path through the gateway.
+type Stage struct {
+	Name string
+	Took time.Duration
+}
+
+// Stages are the steps of a call in order. As text, which is also how they
+// are kept, they read "policy=12 validate=40 dispatch=18230": microseconds.
+type Stages []Stage
+
+// String returns the stages as text.
+func (s Stages) String() string {
+	if len(s) == 0 {
+		return ""
+	}
+	b := make([]byte, 0, 20*len(s))
+	for i, st := range s {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = append(b, st.Name...)
+		b = append(b, '=')
+		b = strconv.AppendInt(b, st.Took.Microseconds(), 10)
+	}
+	return string(b)
+}
+
+// ParseStages reads what String wrote.
+func ParseStages(text string) (Stages, error) {
+	if text == "" {
+		return nil, nil
+	}
+	fields := strings.Fields(text)
+	out := make(Stages, 0, len(fields))
+	for _, f := range fields {
+		name, micros, ok := strings.Cut(f, "=")
+		n, err := strconv.ParseInt(micros, 10, 64)
+		if !ok || name == "" || err != nil {
+			return nil, fmt.Errorf("stage %q is not name=microseconds", f)
+		}
+		out = append(out, Stage{Name: name, Took: time.Duration(n) * time.Microsecond})
+	}
+	return out, nil
+}
+
+// callJSON is a call as APIs and the command line show it.
+type callJSON struct {
+	Seq         int64           `json:"seq"`
+	ID          string          `json:"id"`
+	Time        time.Time       `json:"time"`
+	DurationMs  float64         `json:"durationMs"`
+	Face        string          `json:"face,omitempty"`
+	Caller      string          `json:"caller,omitempty"`
+	Session     string          `json:"sessionId,omitempty"`
+	Server      string          `json:"server,omitempty"`
+	Tool        string          `json:"tool,omitempty"`
+	Method      string          `json:"method,omitempty"`
+	Status      Status          `json:"status"`
+	Kind        string          `json:"code,omitempty"`
+	Error       string          `json:"error,omitempty"`
+	Arguments   json.RawMessage `json:"arguments,omitempty"`
+	Result      json.RawMessage `json:"result,omitempty"`
+	ResultBytes int             `json:"resultBytes,omitempty"`
+	TraceID     string          `json:"traceId,omitempty"`
+	Node        string          `json:"node,omitempty"`
+	Stages      []stageJSON     `json:"stages,omitempty"`
+}
+
+type stageJSON struct {
+	Name   string  `json:"name"`
+	TookMs float64 `json:"tookMs"`
+}
+
+// MarshalJSON writes the call as APIs and the command line show it, times in
+// milliseconds.
+func (c Call) MarshalJSON() ([]byte, error) {
+	j := callJSON{
+		Seq: c.Seq, ID: c.ID, Time: c.Time, DurationMs: millis(c.Duration),
+		Face: c.Face, Caller: c.Caller, Session: c.Session,
+		Server: c.Server, Tool: c.Tool, Method: c.Method,
+		Status: c.Status, Kind: c.Kind, Error: c.Error,
+		Arguments: c.Arguments, Result: c.Result, ResultBytes: c.ResultBytes,
+		TraceID: c.TraceID, Node: c.Node,
+	}
+	for _, s := range c.Stages {
+		j.Stages = append(j.Stages, stageJSON{s.Name, millis(s.Took)})
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (c *Call) UnmarshalJSON(b []byte) error {
+	var j callJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	*c = Call{
+		Seq: j.Seq, ID: j.ID, Time: j.Time, Duration: fromMillis(j.DurationMs),
+		Face: j.Face, Caller: j.Caller, Session: j.Session,
+		Server: j.Server, Tool: j.Tool, Method: j.Method,
+		Status: j.Status, Kind: j.Kind, Error: j.Error,
+		Arguments: j.Arguments, Result: j.Result, ResultBytes: j.ResultBytes,
+		TraceID: j.TraceID, Node: j.Node,
+	}
+	for _, s := range j.Stages {
+		c.Stages = append(c.Stages, Stage{s.Name, fromMillis(s.TookMs)})
+	}
+	return nil
+}
+
+// millis keeps microseconds: finer is noise.
+func millis(d time.Duration) float64      { return float64(d.Microseconds()) / 1000 }
+func fromMillis(ms float64) time.Duration { return time.Duration(ms*1000+0.5) * time.Microsecond }

@@ -1,0 +1,83 @@
+package store
+
+import (
+	"context"
+	"iter"
+)
+
+// Topics name what can change. What the store itself writes it announces.
+const (
+	TopicCalls      = "calls"
+	TopicKeys       = "keys"
+	TopicCatalogues = "catalogues"
+	TopicConfig     = "config" // announced by whoever changes the configuration
+)
+
+// TopicValues is the topic of a space of values.
+func TopicValues(space string) string { return "values/" + space }
+
+// TopicSession is the topic of one chat session.
+func TopicSession(id string) string { return "session/" + id }
+
+// Changes tells this process and its neighbours on the same database that
+// something changed; never what. Who is told reads again.
+type Changes interface {
+	// Announce says that something changed under the topic. It does not
+	// block; announcements close in time become one.
+	Announce(topic string)
+
+	// Watch returns a channel that receives after changes under the topic
+	// until ctx is done. It may receive without cause, and receives at least
+	// every few seconds when the engine cannot be sure of having heard all.
+	Watch(ctx context.Context, topic string) <-chan struct{}
+}
+
+// Tail yields the records after q.AfterSeq that match, in order, and goes on
+// with new ones as they are committed by any process, until ctx is done or
+// the consumer stops. No record is left out: it reads by sequence number and
+// takes announcements as a hint alone. An error ends it.
+func Tail(ctx context.Context, s interface {
+	CallLog
+	Changes
+}, q CallQuery) iter.Seq2[Call, error] {
+	return func(yield func(Call, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		changed := s.Watch(ctx, TopicCalls)
+		q.BeforeSeq = 0
+		for {
+			// Taken before the records are read: records up to here that do
+			// not match need not be looked at again.
+			last, err := s.LastSeq(ctx)
+			if err == nil && last > q.AfterSeq {
+				var calls []Call
+				page := q
+				page.BeforeSeq = last + 1
+				if calls, err = s.Calls(ctx, page); err == nil {
+					for _, c := range calls {
+						if !yield(c, nil) {
+							return
+						}
+						q.AfterSeq = c.Seq
+					}
+					if len(calls) < q.Rows() {
+						q.AfterSeq = last
+					}
+					continue
+				}
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				yield(Call{}, err)
+				return
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}

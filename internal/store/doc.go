@@ -1,0 +1,54 @@
+// Package store says what Junctor keeps, as records and small interfaces: the
+// call log, the tools last seen, fingerprints, API keys, sealed secrets, chat
+// sessions and leases.
+//
+// It promises that every engine behind these interfaces behaves alike; the
+// suite in storetest is that promise in code. What a method has returned
+// without an error is committed: it survives the end of this process.
+//
+// The package opens no database. The engines (sqlite, postgres) implement
+// [Store]; those who need a part of it ask for that part's interface alone.
+package store
+
+import (
+	"context"
+	"errors"
+)
+
+// The failures that callers tell apart with errors.Is. Anything else is a
+// trouble of the engine, with a message that says what to do.
+var (
+	// ErrNotFound means that there is no such record.
+	ErrNotFound = errors.New("not in the store")
+
+	// ErrConflict means that someone else wrote first: the version, the name
+	// or the sequence number is not what the writer believed.
+	ErrConflict = errors.New("the record was changed by someone else")
+
+	// ErrClosed means that the store was closed, or has not been opened.
+	ErrClosed = errors.New("the store is closed")
+
+	// ErrUnavailable means that the database cannot be reached now and that
+	// trying again later makes sense.
+	ErrUnavailable = errors.New("the store cannot be reached")
+)
+
+// Store is everything an engine offers.
+type Store interface {
+	CallLog
+	Catalogues
+	Fingerprints
+	Keys
+	Values
+	Sessions
+	Leases
+	Changes
+
+	// Run does the engine's background work (retention, changes made by
+	// other processes) until ctx is done. The store works without it, but
+	// forgets nothing and hears of no one else.
+	Run(ctx context.Context) error
+
+	// Close waits for what is being written and frees the database.
+	Close() error
+}

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// Key is an API key of the HTTP faces. The key itself is not kept, only its
+// hash: who reads the store cannot call.
+type Key struct {
+	ID       string    `json:"id"`   // unique for ever
+	Name     string    `json:"name"` // unique among keys that are not revoked
+	Hash     []byte    `json:"-"`    // SHA-256 of the key
+	Hint     string    `json:"hint"` // its first characters, to know it again
+	Admin    bool      `json:"admin"`
+	Servers  []string  `json:"servers,omitempty"` // globs, as in tool.Caller
+	Tools    []string  `json:"tools,omitempty"`
+	Rate     tool.Rate `json:"rate,omitzero"`
+	Created  time.Time `json:"created"`
+	Expires  time.Time `json:"expires,omitzero"`  // zero: never
+	Revoked  time.Time `json:"revoked,omitzero"`  // zero: in force
+	LastUsed time.Time `json:"lastUsed,omitzero"` // zero: not used yet
+}
+
+// Valid reports whether the key opens anything at the time given.
+func (k Key) Valid(now time.Time) bool {
+	return k.Revoked.IsZero() && (k.Expires.IsZero() || now.Before(k.Expires))
+}
+
+// Keys keeps the API keys. Changes are announced under [TopicKeys].
+type Keys interface {
+	// AddKey adds a key; ErrConflict when its name or hash is taken.
+	AddKey(ctx context.Context, k Key) error
+
+	// Keys returns all keys, the revoked too, oldest first. There are few:
+	// those who check callers keep them in memory and watch for changes.
+	Keys(ctx context.Context) ([]Key, error)
+
+	// KeyByHash returns the key with the hash, valid or not, or ErrNotFound.
+	KeyByHash(ctx context.Context, hash []byte) (Key, error)
+
+	// RevokeKey ends the key in force with that name or id and returns it;
+	// ErrNotFound when there is none.
+	RevokeKey(ctx context.Context, nameOrID string, at time.Time) (Key, error)
+
+	// TouchKeys notes when keys, by id, were last used. It never moves that
+	// time backwards and announces nothing.
+	TouchKeys(ctx context.Context, used map[string]time.Time) error
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Session is one conversation of the chat host.
+type Session struct {
+	ID       string          `json:"id"`
+	Owner    string          `json:"owner"` // tool.Caller.ID
+	Title    string          `json:"title"`
+	Model    string          `json:"model,omitempty"`
+	Created  time.Time       `json:"created"`
+	Updated  time.Time       `json:"updated"`            // set by the store on every write
+	Metadata json.RawMessage `json:"metadata,omitempty"` // the chat host's own
+}
+
+// Message is one entry of a session's history.
+type Message struct {
+	Session string          `json:"-"`
+	Seq     int64           `json:"seq"` // 1, 2, 3 … within the session; chosen by the writer
+	Time    time.Time       `json:"time"`
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`          // neutral form
+	Native  json.RawMessage `json:"native,omitempty"` // the provider's own form, with its signatures
+}
+
+// Event is one message that went out to a session's connections, kept so that
+// a connection that was lost can be given what it missed.
+type Event struct {
+	Session string
+	Seq     int64 // 1, 2, 3 … within the session; chosen by the writer
+	Time    time.Time
+	Data    json.RawMessage
+}
+
+// SessionQuery selects sessions, newest change first.
+type SessionQuery struct {
+	Owner  string    // empty: of all owners
+	Before time.Time // updated before; zero: no limit
+	Limit  int       // 0 means DefaultLimit; MaxLimit at most
+}
+
+// Rows returns the limit that holds.
+func (q SessionQuery) Rows() int { return CallQuery{Limit: q.Limit}.Rows() }
+
+// Sessions keeps conversations. A session has one writer at a time, which
+// numbers what it writes; a second writer is told ErrConflict, because its
+// numbers are taken. Changes are announced under [TopicSession].
+type Sessions interface {
+	// CreateSession adds a session; ErrConflict when the id is taken.
+	CreateSession(ctx context.Context, s Session) error
+
+	// Session returns one, or ErrNotFound.
+	Session(ctx context.Context, id string) (Session, error)
+
+	// Sessions returns those that match, newest change first.
+	Sessions(ctx context.Context, q SessionQuery) ([]Session, error)
+
+	// UpdateSession reads a session, lets change alter title, model, owner
+	// and metadata, and writes it, as one step. An error of change is
+	// returned and nothing is written. change may run more than once and
+	// must not use the store.
+	UpdateSession(ctx context.Context, id string, change func(*Session) error) (Session, error)
+
+	// DeleteSession removes a session with all that belongs to it; it is no
+	// error when there is none.
+	DeleteSession(ctx context.Context, id string) error
+
+	// DeleteSessionsBefore removes the sessions last updated before t and
+	// returns how many there were.
+	DeleteSessionsBefore(ctx context.Context, t time.Time) (int, error)
+
+	// AppendMessages adds messages to a session's history, all or none;
+	// ErrNotFound without the session, ErrConflict when a number is taken.
+	AppendMessages(ctx context.Context, session string, msgs ...Message) error
+
+	// Messages returns the history after a number, oldest first; limit 0
+	// means all.
+	Messages(ctx context.Context, session string, after int64, limit int) ([]Message, error)
+
+	// AppendEvents adds events, all or none, with the errors of
+	// AppendMessages. It does not count as a change of the session.
+	AppendEvents(ctx context.Context, session string, events ...Event) error
+
+	// Events returns the events after a number, oldest first; limit 0 means
+	// all.
+	Events(ctx context.Context, session string, after int64, limit int) ([]Event, error)
+
+	// TrimEvents forgets the events up to and including a number.
+	TrimEvents(ctx context.Context, session string, upTo int64) error
+}
