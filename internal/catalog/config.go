@@ -1,0 +1,70 @@
+package catalog
+
+import (
+	"errors"
+
+	"junctor/internal/setting"
+)
+
+// ToolRule says something about the tools that a pattern matches. Rules are
+// read in order, and for each field the last matching rule that sets it wins.
+type ToolRule struct {
+	// Globs matched against server:tool; one that matches is enough. * stands for any characters, ? for one.
+	Pattern []string `json:"pattern"`
+	// Whether the tools are offered. Without it, earlier rules hold.
+	Enabled *bool `json:"enabled,omitempty"`
+	// Tags of the tools, beside those of their server. Without it, earlier rules hold; an empty list takes them away.
+	Tags []string `json:"tags,omitempty"`
+	// Whether a person is asked before each call of the tools. Without it, earlier rules hold.
+	Approval Approval `json:"approval,omitempty"`
+}
+
+// Approval says whether a person is asked before a call.
+type Approval string
+
+// The approvals. No approval at all means AutoApproval.
+const (
+	AutoApproval Approval = "auto" // calls are made at once
+	AskApproval  Approval = "ask"  // a person is asked first
+)
+
+// Words lists the approvals.
+func (Approval) Words() []string { return []string{string(AutoApproval), string(AskApproval)} }
+
+// SecurityConfig is what happens when a tool is not what it was.
+type SecurityConfig struct {
+	// What to do when a tool's definition changes after it was first seen: show it as changed (warn), or refuse calls until it is approved (block).
+	OnToolChange OnToolChange `json:"onToolChange"`
+}
+
+// OnToolChange says what happens to a tool whose definition changed.
+type OnToolChange string
+
+// What happens to changed tools.
+const (
+	WarnOnChange  OnToolChange = "warn"
+	BlockOnChange OnToolChange = "block"
+)
+
+// Words lists what may happen to changed tools.
+func (OnToolChange) Words() []string { return []string{string(WarnOnChange), string(BlockOnChange)} }
+
+// DefaultSecurityConfig returns the configuration that warns.
+func DefaultSecurityConfig() SecurityConfig { return SecurityConfig{OnToolChange: WarnOnChange} }
+
+// Validate reports everything that is wrong with the rule.
+func (r ToolRule) Validate() error {
+	errs := []error{setting.OneOf("approval", r.Approval)}
+	if len(r.Pattern) == 0 {
+		errs = append(errs, setting.Wrong("pattern", `is missing; write globs over server:tool, such as ["github:*"]`))
+	}
+	for i, p := range r.Pattern {
+		if p == "" {
+			errs = append(errs, setting.UnderIndex("pattern", i, setting.Wrong("", `is empty; write a glob such as "github:*"`)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Validate reports everything that is wrong with the configuration.
+func (c SecurityConfig) Validate() error { return setting.OneOf("onToolChange", c.OnToolChange) }

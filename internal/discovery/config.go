@@ -1,0 +1,95 @@
+package discovery
+
+import (
+	"errors"
+	"time"
+
+	"junctor/internal/setting"
+)
+
+// Config is how the MCP face shows itself.
+type Config struct {
+	// Whether the MCP face is offered.
+	Enabled bool `json:"enabled"`
+	// What a client sees: the five meta-tools, or all enabled tools directly.
+	Mode Mode `json:"mode"`
+	// The tools last seen at each server, kept so that listing and searching work at once after a start.
+	Cache CacheConfig `json:"cache"`
+	// How many results a search gives when it does not say.
+	SearchLimit int `json:"searchLimit"`
+	// The most results that a search may ask for.
+	MaxSearchLimit int `json:"maxSearchLimit"`
+	// How many tools one answer of list_tools has; the next page follows.
+	ListLimit int `json:"listLimit"`
+	// The largest answer of a meta-tool that describes tools, in bytes; what does not fit is left out, and said.
+	MaxAnswerBytes int `json:"maxAnswerBytes"`
+}
+
+// CacheConfig is the kept catalogue.
+type CacheConfig struct {
+	// Whether tools are kept at all.
+	Enabled bool `json:"enabled"`
+	// For how many seconds kept tools are good.
+	TTL int `json:"ttl"`
+}
+
+// Duration returns how long kept tools are good; 0 when none are kept.
+func (c CacheConfig) Duration() time.Duration {
+	if !c.Enabled {
+		return 0
+	}
+	return time.Duration(c.TTL) * time.Second
+}
+
+// Mode is what a client of the MCP face sees.
+type Mode string
+
+// The modes.
+const (
+	MetaMode   Mode = "meta"
+	DirectMode Mode = "direct"
+)
+
+// Words lists the modes.
+func (Mode) Words() []string { return []string{string(MetaMode), string(DirectMode)} }
+
+// maxTTL is a year; longer is a slip of the keyboard.
+const maxTTL = 366 * 24 * 3600
+
+// DefaultConfig returns the five meta-tools with a cache of an hour.
+func DefaultConfig() Config {
+	return Config{
+		Enabled:        true,
+		Mode:           MetaMode,
+		Cache:          CacheConfig{Enabled: true, TTL: 3600},
+		SearchLimit:    10,
+		MaxSearchLimit: 50,
+		ListLimit:      100,
+		MaxAnswerBytes: 64 << 10,
+	}
+}
+
+// Validate reports everything that is wrong with the configuration.
+func (c Config) Validate() error {
+	errs := []error{setting.OneOf("mode", c.Mode)}
+	if c.Cache.TTL < 0 || c.Cache.TTL > maxTTL {
+		errs = append(errs, setting.Wrong("cache.ttl", "must be between 0 and %d seconds", maxTTL))
+	}
+	for _, n := range []struct {
+		key          string
+		value, least int
+	}{
+		{"searchLimit", c.SearchLimit, 1},
+		{"maxSearchLimit", c.MaxSearchLimit, 1},
+		{"listLimit", c.ListLimit, 1},
+		{"maxAnswerBytes", c.MaxAnswerBytes, 1024},
+	} {
+		if n.value < n.least {
+			errs = append(errs, setting.Wrong(n.key, "must be at least %d", n.least))
+		}
+	}
+	if c.SearchLimit > c.MaxSearchLimit {
+		errs = append(errs, setting.Wrong("searchLimit", "is %d, more than maxSearchLimit (%d)", c.SearchLimit, c.MaxSearchLimit))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,71 @@
+package executor
+
+import (
+	"errors"
+
+	"junctor/internal/setting"
+)
+
+// Config is what the executor can be told.
+type Config struct {
+	Circuit CircuitConfig `json:"circuit"`
+	Limits  LimitConfig   `json:"limits"`
+}
+
+// CircuitConfig is when the circuit of a tool opens and closes.
+type CircuitConfig struct {
+	// How many failures inside the window open the circuit of a tool.
+	Threshold int `json:"threshold"`
+	// How long a failure counts.
+	WindowMs setting.Millis `json:"windowMs"`
+	// How long an open circuit refuses calls before it lets one try.
+	CoolDownMs setting.Millis `json:"coolDownMs"`
+}
+
+// LimitConfig bounds calls and their results.
+type LimitConfig struct {
+	// The size of a result in bytes from which it is cut, with a note that says so; 0 means never.
+	MaxResultBytes int `json:"maxResultBytes"`
+	// How many calls each caller may make. Default: no limit.
+	CallerRate *setting.Rate `json:"callerRate,omitempty"`
+	// How many calls each tool may get, from all callers together. Default: no limit.
+	ToolRate *setting.Rate `json:"toolRate,omitempty"`
+}
+
+// DefaultConfig returns the circuit of the specification, no rate limit, and
+// results of up to 8 MiB.
+func DefaultConfig() Config {
+	return Config{
+		Circuit: CircuitConfig{Threshold: 5, WindowMs: 60_000, CoolDownMs: 60_000},
+		Limits:  LimitConfig{MaxResultBytes: 8 << 20},
+	}
+}
+
+// Validate reports everything that is wrong with the configuration.
+func (c Config) Validate() error {
+	return errors.Join(setting.Under("circuit", c.Circuit.Validate()), setting.Under("limits", c.Limits.Validate()))
+}
+
+// Validate reports everything that is wrong with the circuit's numbers.
+func (c CircuitConfig) Validate() error {
+	errs := []error{setting.Span("windowMs", c.WindowMs), setting.Span("coolDownMs", c.CoolDownMs)}
+	if c.Threshold < 1 {
+		errs = append(errs, setting.Wrong("threshold", "must be at least 1"))
+	}
+	if c.WindowMs == 0 {
+		errs = append(errs, setting.Wrong("windowMs", "must be more than 0"))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate reports everything that is wrong with the limits.
+func (c LimitConfig) Validate() error {
+	errs := []error{setting.NotNegative("maxResultBytes", c.MaxResultBytes)}
+	if c.MaxResultBytes > 0 && c.MaxResultBytes < 1024 {
+		errs = append(errs, setting.Wrong("maxResultBytes", "must be 0 (no limit) or at least 1024"))
+	}
+	errs = append(errs,
+		setting.Under("callerRate", c.CallerRate.Validate()),
+		setting.Under("toolRate", c.ToolRate.Validate()))
+	return errors.Join(errs...)
+}

@@ -1,0 +1,141 @@
+package llm
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+
+	"junctor/internal/setting"
+	"junctor/internal/telemetry"
+)
+
+// Config is one model.
+type Config struct {
+	// The name by which a session chooses this model. Default: provider/model.
+	Name string `json:"name,omitempty"`
+	// Who runs the model; openai-compatible (with baseUrl) is for everyone else that speaks OpenAI's protocol.
+	Provider Provider `json:"provider"`
+	// The model's name, as its provider calls it.
+	Model string `json:"model,omitempty"`
+	// Which of OpenAI's two interfaces is used: chat completions or responses.
+	API API `json:"api,omitempty"`
+	// The address of the provider's interface, when it is not the usual one.
+	BaseURL string `json:"baseUrl,omitempty"`
+	// The key for the provider. Default: the variable that the provider's own tools read, such as OPENAI_API_KEY.
+	APIKey telemetry.Secret `json:"apiKey,omitempty"`
+	// How freely the model chooses its words, from 0 to 2. Default: the provider's.
+	Temperature *float64 `json:"temperature,omitempty"`
+	// What the model is told before every conversation.
+	SystemPrompt string `json:"systemPrompt,omitempty"`
+	// How the model gets its tools: native tool calling, or fenced blocks in the prompt for models that have none.
+	ToolMode ToolMode `json:"toolMode,omitempty"`
+	// The most tokens that one reply may have. Default: the provider's, or 4096 where the provider wants a number.
+	MaxTokens int `json:"maxTokens,omitempty"`
+	// How many tokens the model can see at once.
+	ContextWindow int `json:"contextWindow,omitempty"`
+	// How often a request is tried again, before the first byte of a reply, when the provider is busy or fails.
+	MaxRetries int `json:"maxRetries"`
+	// How long the provider may stay silent.
+	TimeoutMs setting.Millis `json:"timeoutMs"`
+}
+
+// Provider is who runs a model.
+type Provider string
+
+// The providers.
+const (
+	Gemini           Provider = "gemini"
+	OpenAI           Provider = "openai"
+	Anthropic        Provider = "anthropic"
+	XAI              Provider = "xai"
+	Ollama           Provider = "ollama"
+	OpenAICompatible Provider = "openai-compatible"
+)
+
+// Words lists the providers.
+func (Provider) Words() []string {
+	return []string{string(Gemini), string(OpenAI), string(Anthropic), string(XAI), string(Ollama), string(OpenAICompatible)}
+}
+
+// API is one of OpenAI's interfaces.
+type API string
+
+// OpenAI's interfaces.
+const (
+	ChatAPI      API = "chat"
+	ResponsesAPI API = "responses"
+)
+
+// Words lists the interfaces.
+func (API) Words() []string { return []string{string(ChatAPI), string(ResponsesAPI)} }
+
+// ToolMode is how a model gets its tools.
+type ToolMode string
+
+// The ways a model gets its tools.
+const (
+	NativeTools ToolMode = "native"
+	PromptTools ToolMode = "prompt"
+)
+
+// Words lists the ways a model gets its tools.
+func (ToolMode) Words() []string { return []string{string(NativeTools), string(PromptTools)} }
+
+// DefaultConfig returns what holds for a model where its entry is silent.
+func DefaultConfig() Config {
+	return Config{
+		API:           ChatAPI,
+		ToolMode:      NativeTools,
+		ContextWindow: 128_000,
+		MaxRetries:    3,
+		TimeoutMs:     120_000,
+	}
+}
+
+// ID returns the name by which the model is chosen.
+func (c Config) ID() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return string(c.Provider) + "/" + c.Model
+}
+
+// Validate reports everything that is wrong with the configuration.
+func (c Config) Validate() error {
+	errs := []error{
+		setting.OneOf("provider", c.Provider),
+		setting.OneOf("api", c.API),
+		setting.OneOf("toolMode", c.ToolMode),
+		setting.NotNegative("maxTokens", c.MaxTokens),
+		setting.NotNegative("contextWindow", c.ContextWindow),
+		setting.NotNegative("maxRetries", c.MaxRetries),
+		setting.Span("timeoutMs", c.TimeoutMs),
+	}
+	wrong := func(key, format string, args ...any) {
+		errs = append(errs, setting.Wrong(key, format, args...))
+	}
+	if c.Provider == "" {
+		wrong("provider", "is missing; use one of %s", strings.Join(c.Provider.Words(), ", "))
+	}
+	if c.Provider == OpenAICompatible && c.BaseURL == "" {
+		wrong("baseUrl", "is missing; openai-compatible needs the address of the model's server")
+	}
+	if c.Model == "" && c.Provider == OpenAICompatible {
+		wrong("model", "is missing; openai-compatible needs the name of the model")
+	}
+	if c.BaseURL != "" {
+		if u, err := url.Parse(c.BaseURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+			wrong("baseUrl", "must be an http or https address")
+		}
+	}
+	if t := c.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
+		wrong("temperature", "must be between 0 and 2")
+	}
+	if c.API == ResponsesAPI && c.Provider != OpenAI && c.Provider != OpenAICompatible && c.Provider != "" {
+		wrong("api", "responses is an interface of openai; %s has only its own", c.Provider)
+	}
+	if c.MaxTokens > 0 && c.ContextWindow > 0 && c.MaxTokens > c.ContextWindow {
+		wrong("maxTokens", "is %d, more than contextWindow (%d)", c.MaxTokens, c.ContextWindow)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"errors"
+	"net/url"
+	"time"
+
+	"junctor/internal/setting"
+	"junctor/internal/telemetry"
+)
+
+// Config is where things are kept, and for how long.
+type Config struct {
+	// The file of the embedded store. Default: junctor/junctor.db in the user's data folder.
+	Path string `json:"path,omitempty"`
+	// The address of a PostgreSQL database, postgres://…, in place of the embedded store.
+	URL telemetry.Secret `json:"url,omitempty"`
+	// For how long the call log is kept.
+	Retention Retention `json:"retention"`
+	// Wait for the disk before a call is answered, so that its record survives a loss of power and not only a crash.
+	Fsync bool `json:"fsync,omitempty"`
+}
+
+// Retention bounds the call log by age and by size, whichever is reached first.
+type Retention struct {
+	// Calls older than this many days are deleted; 0 keeps them for ever.
+	AgeDays int `json:"ageDays"`
+	// When the call log is larger than this many megabytes the oldest calls are deleted; 0 lets it grow.
+	SizeMB int `json:"sizeMB"`
+}
+
+// Age returns the age from which calls are deleted; 0 means never.
+func (r Retention) Age() time.Duration { return time.Duration(r.AgeDays) * 24 * time.Hour }
+
+// Bytes returns the size from which calls are deleted; 0 means never.
+func (r Retention) Bytes() int64 { return int64(r.SizeMB) << 20 }
+
+// DefaultConfig returns the embedded store with thirty days or one gigabyte
+// of calls.
+func DefaultConfig() Config { return Config{Retention: Retention{AgeDays: 30, SizeMB: 1024}} }
+
+// maxDays keeps an age within what a time.Duration holds.
+const maxDays = 36_500
+
+// Validate reports everything that is wrong with the configuration.
+func (c Config) Validate() error {
+	errs := []error{setting.NotNegative("retention.sizeMB", c.Retention.SizeMB)}
+	if c.Retention.AgeDays < 0 || c.Retention.AgeDays > maxDays {
+		errs = append(errs, setting.Wrong("retention.ageDays", "must be between 0 and %d", maxDays))
+	}
+	if c.URL != "" {
+		u, err := url.Parse(c.URL.Reveal())
+		if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Host == "" && u.Query().Get("host") == "" {
+			errs = append(errs, setting.Wrong("url", "must have the form postgres://user:password@host:port/database"))
+		}
+		if c.Path != "" {
+			errs = append(errs, setting.Wrong("path", "path and url contradict each other; keep one"))
+		}
+	}
+	return errors.Join(errs...)
+}

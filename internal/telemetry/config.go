@@ -1,0 +1,116 @@
+package telemetry
+
+import (
+	"errors"
+	"net/url"
+	"regexp"
+
+	"junctor/internal/setting"
+)
+
+// LogConfig is how the program's own log looks.
+type LogConfig struct {
+	// The least level that is written.
+	Level Level `json:"level"`
+	// The form of the lines; auto means text on a terminal and json otherwise.
+	Format LogFormat `json:"format"`
+}
+
+// Level is the name of a log level.
+type Level string
+
+// The levels. Silent writes nothing.
+const (
+	LevelTrace  Level = "trace"
+	LevelDebug  Level = "debug"
+	LevelInfo   Level = "info"
+	LevelWarn   Level = "warn"
+	LevelError  Level = "error"
+	LevelFatal  Level = "fatal"
+	LevelSilent Level = "silent"
+)
+
+// Words lists the levels, the most talkative first.
+func (Level) Words() []string {
+	return []string{"trace", "debug", "info", "warn", "error", "fatal", "silent"}
+}
+
+// LogFormat is the form of log lines.
+type LogFormat string
+
+// The forms of log lines.
+const (
+	FormatAuto LogFormat = "auto"
+	FormatText LogFormat = "text"
+	FormatJSON LogFormat = "json"
+)
+
+// Words lists the forms of log lines.
+func (LogFormat) Words() []string { return []string{"auto", "text", "json"} }
+
+// Config is what the program tells about itself besides its log.
+type Config struct {
+	// Serve Prometheus metrics at /metrics.
+	Metrics bool `json:"metrics"`
+	// OpenTelemetry traces. Default: none, unless OTEL_EXPORTER_OTLP_ENDPOINT is set.
+	OTLP *OTLPConfig `json:"otlp,omitempty"`
+}
+
+// OTLPConfig is where traces go.
+type OTLPConfig struct {
+	// The address of an OTLP/HTTP collector, such as http://localhost:4318.
+	Endpoint string `json:"endpoint"`
+	// HTTP headers for the collector.
+	Headers map[string]Secret `json:"headers,omitempty"`
+	// The name under which the traces appear.
+	ServiceName string `json:"serviceName,omitempty"`
+	// The part of all traces that is sent, from 0 to 1. Default: 1.
+	SampleRatio *float64 `json:"sampleRatio,omitempty"`
+}
+
+// RedactConfig adds to what the redactor knows by itself.
+type RedactConfig struct {
+	// Regular expressions (RE2); what they match is masked in logs, traces and the call log, beside what Junctor masks by itself.
+	Redact []string `json:"redact,omitempty"`
+}
+
+// DefaultLogConfig returns a log of level info.
+func DefaultLogConfig() LogConfig { return LogConfig{Level: LevelInfo, Format: FormatAuto} }
+
+// DefaultConfig returns metrics and no traces.
+func DefaultConfig() Config { return Config{Metrics: true} }
+
+// Validate reports everything that is wrong with the configuration.
+func (c LogConfig) Validate() error {
+	return errors.Join(setting.OneOf("level", c.Level), setting.OneOf("format", c.Format))
+}
+
+// Validate reports everything that is wrong with the configuration.
+func (c Config) Validate() error {
+	if c.OTLP == nil {
+		return nil
+	}
+	var errs []error
+	u, err := url.Parse(c.OTLP.Endpoint)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		errs = append(errs, setting.Wrong("otlp.endpoint", "must be the http or https address of a collector, such as http://localhost:4318"))
+	}
+	if r := c.OTLP.SampleRatio; r != nil && !(*r >= 0 && *r <= 1) {
+		errs = append(errs, setting.Wrong("otlp.sampleRatio", "must be between 0 and 1"))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate reports every expression that cannot be read.
+func (c RedactConfig) Validate() error {
+	var errs []error
+	for i, p := range c.Redact {
+		re, err := regexp.Compile(p)
+		if err != nil {
+			errs = append(errs, setting.UnderIndex("redact", i, setting.Wrong("", "is not a regular expression: %v", err)))
+		} else if re.MatchString("") {
+			errs = append(errs, setting.UnderIndex("redact", i, setting.Wrong("", "matches the empty string, and so everything")))
+		}
+	}
+	return errors.Join(errs...)
+}
