@@ -54,10 +54,13 @@ type CallQuery struct {
 	Since   time.Time // inclusive
 	Until   time.Time // exclusive
 
-	// AfterSeq reads forward: the oldest Limit records after it. Without it
-	// the newest Limit records come, those before BeforeSeq when it is set.
-	AfterSeq  int64
-	BeforeSeq int64
+	AfterSeq  int64 // exclusive; reads forward
+	BeforeSeq int64 // exclusive; 0: no limit
+
+	// Forward takes the oldest Limit records that match instead of the
+	// newest. AfterSeq implies it: who asks for what comes after a record
+	// wants no gap behind it.
+	Forward bool
 
 	Limit int // 0 means DefaultLimit; MaxLimit at most
 }
@@ -78,6 +81,9 @@ func (q CallQuery) Rows() int {
 	}
 	return q.Limit
 }
+
+// Oldest reports whether the oldest matching records are wanted.
+func (q CallQuery) Oldest() bool { return q.Forward || q.AfterSeq > 0 }
 
 // CallLog keeps one record for every call.
 type CallLog interface {

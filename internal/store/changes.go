@@ -32,19 +32,22 @@ type Changes interface {
 	Watch(ctx context.Context, topic string) <-chan struct{}
 }
 
+// Log is a call log whose growth can be watched.
+type Log interface {
+	CallLog
+	Changes
+}
+
 // Tail yields the records after q.AfterSeq that match, in order, and goes on
 // with new ones as they are committed by any process, until ctx is done or
 // the consumer stops. No record is left out: it reads by sequence number and
 // takes announcements as a hint alone. An error ends it.
-func Tail(ctx context.Context, s interface {
-	CallLog
-	Changes
-}, q CallQuery) iter.Seq2[Call, error] {
+func Tail(ctx context.Context, s Log, q CallQuery) iter.Seq2[Call, error] {
 	return func(yield func(Call, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		changed := s.Watch(ctx, TopicCalls)
-		q.BeforeSeq = 0
+		q.Forward = true
 		for {
 			// Taken before the records are read: records up to here that do
 			// not match need not be looked at again.

@@ -1,0 +1,6 @@
+package store
+
+import "io/fs"
+
+// private trusts the folder's access list: files have no mode bits here.
+func private(string, fs.FileInfo) error { return nil }

@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// SpaceSecrets is where a Vault keeps what it sealed.
+const SpaceSecrets = "secrets"
+
+// Vault keeps secrets in a store that must not see them: tokens, client
+// registrations. What it writes is sealed, and bound to its name.
+type Vault struct {
+	values Values
+	sealer *Sealer
+}
+
+// NewVault makes a Vault over values.
+func NewVault(values Values, sealer *Sealer) *Vault {
+	return &Vault{values: values, sealer: sealer}
+}
+
+// Get returns a secret with its version; ErrNotFound when there is none,
+// ErrSealed when the key is not the one that it was sealed with.
+func (v *Vault) Get(ctx context.Context, name string) (plain []byte, version int64, err error) {
+	val, err := v.values.Value(ctx, SpaceSecrets, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	plain, err = v.sealer.Open(name, val.Data)
+	return plain, val.Version, err
+}
+
+// Put writes a secret if its version is still ifVersion (see
+// [Values.PutValue]) and returns the new version; ErrConflict otherwise.
+func (v *Vault) Put(ctx context.Context, name string, plain []byte, ifVersion int64) (version int64, err error) {
+	val, err := v.values.PutValue(ctx, Value{Space: SpaceSecrets, Name: name, Data: v.sealer.Seal(name, plain)}, ifVersion)
+	return val.Version, err
+}
+
+// Delete forgets a secret; it is no error when there is none.
+func (v *Vault) Delete(ctx context.Context, name string) error {
+	return v.values.DeleteValue(ctx, SpaceSecrets, name, AnyVersion)
+}
+
+// SecretInfo is what may be said about a secret.
+type SecretInfo struct {
+	Name    string
+	Updated time.Time
+}
+
+// List returns the names of all secrets, in order.
+func (v *Vault) List(ctx context.Context) ([]SecretInfo, error) {
+	vals, err := v.values.Values(ctx, SpaceSecrets)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]SecretInfo, len(vals))
+	for i, val := range vals {
+		out[i] = SecretInfo{Name: val.Name, Updated: val.Updated}
+	}
+	return out, nil
+}
+
+// Reseal seals anew, with the first key, whatever was sealed with an older
+// one, and returns how many secrets it changed. Secrets that cannot be opened
+// stay as they are and are reported.
+func (v *Vault) Reseal(ctx context.Context) (int, error) {
+	vals, err := v.values.Values(ctx, SpaceSecrets)
+	if err != nil {
+		return 0, err
+	}
+	var n int
+	var errs []error
+	for _, val := range vals {
+		if !v.sealer.Stale(val.Data) {
+			continue
+		}
+		plain, err := v.sealer.Open(val.Name, val.Data)
+		if err == nil {
+			_, err = v.Put(ctx, val.Name, plain, val.Version)
+		}
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, ErrConflict): // someone wrote it anew meanwhile: sealed already
+			errs = append(errs, fmt.Errorf("seal %s anew: %w", val.Name, err))
+		}
+	}
+	return n, errors.Join(errs...)
+}
