@@ -1,0 +1,410 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// Limits bound what is accepted from outside. A zero field takes its default.
+type Limits struct {
+	MaxBytes int // of one message; 16 MiB
+	MaxDepth int // of nesting; 256
+	MaxBatch int // messages in one batch; 256
+
+	// Bare forgives a missing "jsonrpc" member, for faces that take
+	// {"method","params"} alone.
+	Bare bool
+}
+
+// The defaults of [Limits].
+const (
+	DefaultMaxBytes = 16 << 20
+	DefaultMaxDepth = 256
+	DefaultMaxBatch = 256
+)
+
+func (l Limits) filled() Limits {
+	if l.MaxBytes <= 0 {
+		l.MaxBytes = DefaultMaxBytes
+	}
+	if l.MaxDepth <= 0 {
+		l.MaxDepth = DefaultMaxDepth
+	}
+	if l.MaxBatch <= 0 {
+		l.MaxBatch = DefaultMaxBatch
+	}
+	return l
+}
+
+// DecodeError says why bytes are no message.
+type DecodeError struct {
+	Code     int    // CodeParseError or CodeInvalidRequest
+	ID       ID     // of the broken message, where it could be read
+	Msg      string // what is wrong, safe to send back
+	TooLarge bool   // the size limit was the reason
+}
+
+func (e *DecodeError) Error() string { return e.Msg }
+
+// Response returns the answer that JSON-RPC wants for the broken message.
+func (e *DecodeError) Response() *Message {
+	return &Message{ID: e.ID, Error: &Error{Code: e.Code, Message: e.Msg}}
+}
+
+// Decode reads one message. The message keeps referring to data, which must
+// not be changed afterwards. Every error is a *DecodeError.
+func Decode(data []byte, limits Limits) (Message, error) {
+	limits = limits.filled()
+	if err := checkSize(data, limits); err != nil {
+		return Message{}, err
+	}
+	start := skipSpace(data, 0)
+	m, end, err := decodeObject(data, start, limits)
+	if err != nil {
+		return Message{}, err
+	}
+	if end = skipSpace(data, end); end != len(data) {
+		return Message{}, &DecodeError{Code: CodeParseError, ID: m.ID, Msg: fmt.Sprintf("parse error: more data after the message, at byte %d", end)}
+	}
+	return m, nil
+}
+
+// DecodeEach reads one message or a batch of them (which 2025-03-26 allowed),
+// and hands each to f, broken ones with their error. It reports whether data
+// was a batch.
+func DecodeEach(data []byte, limits Limits, f func(Message, error)) (batch bool) {
+	limits = limits.filled()
+	i := skipSpace(data, 0)
+	if i >= len(data) || data[i] != '[' || len(data) > limits.MaxBytes {
+		f(Decode(data, limits))
+		return false
+	}
+	end, err := skipValue(data, i, limits.MaxDepth)
+	if err == nil && skipSpace(data, end) != len(data) {
+		err = errSyntax
+	}
+	if err != nil {
+		f(Message{}, parseError(end, err))
+		return true
+	}
+	i = skipSpace(data, i+1)
+	if data[i] == ']' {
+		f(Message{}, &DecodeError{Code: CodeInvalidRequest, Msg: "invalid request: an empty batch"})
+		return true
+	}
+	for n := 0; ; n++ {
+		if n == limits.MaxBatch {
+			f(Message{}, &DecodeError{Code: CodeInvalidRequest, Msg: fmt.Sprintf("invalid request: more than %d messages in a batch", limits.MaxBatch)})
+			return true
+		}
+		next, _ := skipValue(data, i, limits.MaxDepth) // checked above
+		m, _, err := decodeObject(data[:next], i, limits)
+		f(m, err)
+		i = skipSpace(data, next)
+		if data[i] == ']' {
+			return true
+		}
+		i = skipSpace(data, i+1)
+	}
+}
+
+func checkSize(data []byte, limits Limits) error {
+	if len(data) > limits.MaxBytes {
+		return &DecodeError{Code: CodeInvalidRequest, ID: peekID(data[:min(len(data), peekBytes)]), TooLarge: true,
+			Msg: fmt.Sprintf("message of %d bytes is over the limit of %d", len(data), limits.MaxBytes)}
+	}
+	return nil
+}
+
+func parseError(at int, err error) *DecodeError {
+	return &DecodeError{Code: CodeParseError, Msg: fmt.Sprintf("parse error: %v, at byte %d", err, at)}
+}
+
+// envelope is a message while it is being read: what was there, as it came.
+type envelope struct {
+	version, id, method, params, result, err []byte
+}
+
+// decodeObject reads the message that begins at i and returns where it ends.
+func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
+	if i >= len(b) {
+		return Message{}, i, &DecodeError{Code: CodeParseError, Msg: "parse error: empty message"}
+	}
+	if b[i] != '{' {
+		if end, err := skipValue(b, i, limits.MaxDepth); err != nil {
+			return Message{}, end, parseError(end, err)
+		}
+		return Message{}, i, &DecodeError{Code: CodeInvalidRequest, Msg: "invalid request: a message is a JSON object"}
+	}
+	var e envelope
+	end, err := e.scan(b, i, limits.MaxDepth)
+	if err != nil {
+		return Message{}, end, parseError(end, err)
+	}
+	m, err := e.message(limits)
+	return m, end, err
+}
+
+// scan walks the members of the object at i once. The last of a repeated
+// member counts, as in encoding/json.
+func (e *envelope) scan(b []byte, i, depth int) (int, error) {
+	if depth <= 0 {
+		return i, errDepth
+	}
+	i = skipSpace(b, i+1)
+	if i < len(b) && b[i] == '}' {
+		return i + 1, nil
+	}
+	for {
+		if i >= len(b) || b[i] != '"' {
+			return i, errSyntax
+		}
+		keyStart := i
+		keyEnd, err := skipString(b, i)
+		if err != nil {
+			return keyEnd, err
+		}
+		if i = skipSpace(b, keyEnd); i >= len(b) || b[i] != ':' {
+			return i, errSyntax
+		}
+		i = skipSpace(b, i+1)
+		end, err := skipValue(b, i, depth-1)
+		if err != nil {
+			return end, err
+		}
+		if field := e.field(b[keyStart:keyEnd]); field != nil {
+			*field = b[i:end:end]
+		}
+		if i = skipSpace(b, end); i >= len(b) {
+			return i, errSyntax
+		}
+		switch b[i] {
+		case '}':
+			return i + 1, nil
+		case ',':
+			i = skipSpace(b, i+1)
+		default:
+			return i, errSyntax
+		}
+	}
+}
+
+func (e *envelope) field(key []byte) *[]byte {
+	if bytes.IndexByte(key, '\\') >= 0 {
+		name, _ := text(key)
+		key = appendQuoted(nil, name)
+	}
+	switch string(key[1 : len(key)-1]) {
+	case "jsonrpc":
+		return &e.version
+	case "id":
+		return &e.id
+	case "method":
+		return &e.method
+	case "params":
+		return &e.params
+	case "result":
+		return &e.result
+	case "error":
+		return &e.err
+	}
+	return nil
+}
+
+func isNull(raw []byte) bool { return len(raw) == 4 && raw[0] == 'n' }
+
+func (e *envelope) message(limits Limits) (Message, error) {
+	var m Message
+	invalid := func(format string, args ...any) (Message, error) {
+		return Message{}, &DecodeError{Code: CodeInvalidRequest, ID: m.ID, Msg: "invalid request: " + fmt.Sprintf(format, args...)}
+	}
+	if e.id != nil && !isNull(e.id) {
+		id, ok := canonicalID(e.id)
+		if !ok {
+			return invalid("id must be a string or a number")
+		}
+		m.ID = id
+	}
+	switch {
+	case e.version == nil && !limits.Bare:
+		return invalid(`"jsonrpc" is missing; it must be "2.0"`)
+	case e.version != nil && string(e.version) != `"2.0"`:
+		return invalid(`"jsonrpc" must be "2.0"`)
+	}
+	if e.method != nil {
+		method, ok := methodText(e.method)
+		switch {
+		case !ok || method == "":
+			return invalid("method must be a string")
+		case e.id != nil && m.ID == "":
+			return invalid("id must not be null")
+		case e.result != nil || e.err != nil:
+			return invalid("a message has either a method or a result")
+		}
+		if e.params != nil && !isNull(e.params) {
+			if c := e.params[0]; c != '{' && c != '[' {
+				return invalid("params must be an object")
+			}
+			m.Params = e.params
+		}
+		m.Method = method
+		return m, nil
+	}
+	if isNull(e.err) {
+		e.err = nil // some servers write both members, one of them null
+	}
+	if e.err != nil && isNull(e.result) {
+		e.result = nil
+	}
+	switch {
+	case e.result == nil && e.err == nil:
+		return invalid("neither method nor result nor error")
+	case e.result != nil && e.err != nil:
+		return invalid("both result and error")
+	case e.result != nil && m.ID == "":
+		return invalid("a result without an id")
+	}
+	m.Result = e.result
+	if e.err != nil {
+		m.Error = decodeRPCError(e.err)
+	}
+	return m, nil
+}
+
+// methodText is text for methods: the usual ones cost no allocation.
+func methodText(quoted []byte) (string, bool) {
+	switch string(quoted) {
+	case `"tools/call"`:
+		return "tools/call", true
+	case `"tools/list"`:
+		return "tools/list", true
+	case `"notifications/progress"`:
+		return "notifications/progress", true
+	case `"notifications/message"`:
+		return "notifications/message", true
+	}
+	return text(quoted)
+}
+
+// decodeRPCError reads an error object, forgiving what servers get wrong in
+// it: an error must reach the caller, however clumsily it is written.
+func decodeRPCError(raw []byte) *Error {
+	e := &Error{Code: CodeInternalError}
+	if raw[0] != '{' {
+		if s, ok := text(raw); ok {
+			e.Message = s
+		} else {
+			e.Message = string(raw)
+		}
+		return e
+	}
+	for key, value := range Members(raw) {
+		switch key {
+		case "code":
+			if n, err := strconv.Atoi(string(value)); err == nil {
+				e.Code = n
+			} else if f, err := strconv.ParseFloat(string(value), 64); err == nil && f == float64(int32(f)) {
+				e.Code = int(f)
+			}
+		case "message":
+			if s, ok := text(value); ok {
+				e.Message = s
+			} else {
+				e.Message = string(value)
+			}
+		case "data":
+			e.Data = value
+		}
+	}
+	return e
+}
+
+// canonicalID makes ids comparable: a string is written without needless
+// escapes, a number stays as it came.
+func canonicalID(raw []byte) (ID, bool) {
+	switch c := raw[0]; {
+	case c == '"':
+		if bytes.IndexByte(raw, '\\') < 0 {
+			return ID(raw), true
+		}
+		s, ok := text(raw)
+		if !ok {
+			return "", false
+		}
+		return ID(appendQuoted(nil, s)), true
+	case c == '-' || '0' <= c && c <= '9':
+		return ID(raw), true
+	}
+	return "", false
+}
+
+// AppendMessage appends m as one line of JSON, without the newline. Params,
+// Result and Error.Data must be valid JSON; line breaks between their tokens
+// become spaces, so that the result fits every framing.
+func AppendMessage(dst []byte, m *Message) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0"`...)
+	if m.ID != "" {
+		dst = append(dst, `,"id":`...)
+		dst = append(dst, m.ID...)
+	}
+	if m.Method != "" {
+		dst = append(dst, `,"method":`...)
+		dst = appendQuoted(dst, m.Method)
+		if len(m.Params) > 0 {
+			dst = append(dst, `,"params":`...)
+			dst = appendRaw(dst, m.Params)
+		}
+		return append(dst, '}')
+	}
+	if m.Error != nil {
+		if m.ID == "" {
+			dst = append(dst, `,"id":null`...)
+		}
+		dst = append(dst, `,"error":{"code":`...)
+		dst = strconv.AppendInt(dst, int64(m.Error.Code), 10)
+		dst = append(dst, `,"message":`...)
+		dst = appendQuoted(dst, m.Error.Message)
+		if len(m.Error.Data) > 0 {
+			dst = append(dst, `,"data":`...)
+			dst = appendRaw(dst, m.Error.Data)
+		}
+		return append(dst, "}}"...)
+	}
+	dst = append(dst, `,"result":`...)
+	if len(m.Result) == 0 {
+		return append(dst, "{}}"...)
+	}
+	return append(appendRaw(dst, m.Result), '}')
+}
+
+// appendRaw appends JSON on one line. A raw line break can only stand between
+// tokens, because strings must escape theirs.
+func appendRaw(dst []byte, raw json.RawMessage) []byte {
+	start := len(dst)
+	dst = append(dst, raw...)
+	tail := dst[start:]
+	for _, brk := range [2]byte{'\n', '\r'} {
+		for rest := tail; ; {
+			i := bytes.IndexByte(rest, brk)
+			if i < 0 {
+				break
+			}
+			rest[i] = ' '
+			rest = rest[i+1:]
+		}
+	}
+	return dst
+}
+
+// NumberID returns the id of a request that is told by a number.
+func NumberID(n int64) ID { return ID(strconv.FormatInt(n, 10)) }
+
+// StringID returns the id of a request that is told by a string.
+func StringID(s string) ID { return ID(appendQuoted(nil, s)) }
+
+func tooLarge(d Drop, limits Limits) *DecodeError {
+	return &DecodeError{Code: CodeInvalidRequest, ID: d.ID, TooLarge: true,
+		Msg: fmt.Sprintf("message of %d bytes is over the limit of %d", d.Bytes, limits.MaxBytes)}
+}

@@ -1,0 +1,318 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Framing is how messages are told apart on a byte stream.
+type Framing int
+
+// The framings. FramingAuto reads the first bytes of the other side to find
+// out; a Writer made with it writes lines until it is told.
+const (
+	FramingLines   Framing = iota // one message a line, as MCP's stdio has it
+	FramingHeaders                // Content-Length headers, as vscode-jsonrpc has it
+	FramingAuto                   // by the first bytes
+)
+
+// Drop is a piece of a stream that was no message and was thrown away.
+type Drop struct {
+	Bytes    int
+	Preview  string // the beginning, at most 200 bytes
+	TooLarge bool   // a message over the size limit, not a stray line
+	ID       ID     // of that message, where it could be read
+}
+
+const dropPreview = 200
+
+// Reader cuts a byte stream into messages. It holds no more of one than the
+// size limit, whatever the other side sends. It is for one goroutine.
+type Reader struct {
+	r       *bufio.Reader
+	framing Framing
+	max     int
+	onDrop  func(Drop)
+}
+
+// readBuffer is small because every upstream has one; longer lines are
+// gathered beside it.
+const readBuffer = 8 << 10
+
+// NewReader reads messages from r. onDrop may be nil; it is called in the
+// goroutine that calls Next.
+func NewReader(r io.Reader, framing Framing, limits Limits, onDrop func(Drop)) *Reader {
+	if onDrop == nil {
+		onDrop = func(Drop) {}
+	}
+	return &Reader{r: bufio.NewReaderSize(r, readBuffer), framing: framing, max: limits.filled().MaxBytes, onDrop: onDrop}
+}
+
+// Framing returns the framing, which FramingAuto gives way to when the first
+// bytes have been read.
+func (r *Reader) Framing() Framing { return r.framing }
+
+// Next returns the bytes of the next message, which belong to the caller. They
+// are one line that begins like an object or an array, or one body; whether
+// they are a message is for [Decode] to say. The error is io.EOF at the end of
+// the stream, io.ErrUnexpectedEOF in the middle of a message.
+func (r *Reader) Next() ([]byte, error) {
+	if r.framing == FramingAuto {
+		if err := r.detect(); err != nil {
+			return nil, err
+		}
+	}
+	if r.framing == FramingHeaders {
+		return r.nextBody()
+	}
+	return r.nextLine()
+}
+
+func (r *Reader) detect() error {
+	for {
+		first, err := r.r.Peek(1)
+		if err != nil {
+			return err
+		}
+		if !isSpace(first[0]) {
+			break
+		}
+		if _, err := r.r.Discard(1); err != nil {
+			return err
+		}
+	}
+	r.framing = FramingLines
+	const header = "content-"
+	for n := 1; n <= len(header); n++ { // byte by byte, so as not to wait for more than decides it
+		head, err := r.r.Peek(n)
+		if err != nil || !strings.EqualFold(string(head), header[:n]) {
+			return nil
+		}
+	}
+	r.framing = FramingHeaders
+	return nil
+}
+
+func (r *Reader) nextLine() ([]byte, error) {
+	for {
+		line, err := r.line()
+		if len(line) == 0 && err != nil {
+			return nil, err
+		}
+		start := skipSpace(line, 0)
+		if start == len(line) {
+			continue // blank lines are no news
+		}
+		if line[start] == '{' || line[start] == '[' {
+			return line[start:], nil
+		}
+		// Programs print prompts and progress without a newline: the message
+		// may stand behind one on the same line.
+		if i := bytes.Index(line, []byte(`{"jsonrpc"`)); i > 0 {
+			r.onDrop(Drop{Bytes: i, Preview: preview(line[:i])})
+			return line[i:], nil
+		}
+		r.onDrop(Drop{Bytes: len(line), Preview: preview(line)})
+	}
+}
+
+// line returns the next line without its end, as a copy. A last line without
+// an end counts. A line that is too long is skipped, reported, and comes back
+// as an empty one.
+func (r *Reader) line() ([]byte, error) {
+	var long []byte
+	for {
+		part, err := r.r.ReadSlice('\n')
+		if len(long)+len(part) > r.max+1 {
+			return nil, r.skipLine(long, part, err)
+		}
+		if err == nil && long == nil {
+			return bytes.Clone(part[:len(part)-1]), nil
+		}
+		long = append(long, part...)
+		switch {
+		case err == nil:
+			return long[:len(long)-1], nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return long, err
+		}
+	}
+}
+
+// skipLine throws the rest of a line away, and reports what can be known of
+// it from its two ends.
+func (r *Reader) skipLine(long, part []byte, err error) error {
+	head := bytes.Clone(long[:min(len(long), peekBytes)])
+	head = append(head, part[:min(len(part), peekBytes-len(head))]...)
+	tail := appendTail(nil, part)
+	n := len(long) + len(part)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		part, err = r.r.ReadSlice('\n')
+		n += len(part)
+		tail = appendTail(tail, part)
+	}
+	id := peekID(head)
+	if id == "" && err == nil {
+		id = peekTailID(tail)
+	}
+	r.onDrop(Drop{Bytes: n, Preview: preview(head), TooLarge: true, ID: id})
+	return err
+}
+
+func appendTail(tail, part []byte) []byte {
+	tail = append(tail, part...)
+	return tail[max(0, len(tail)-peekBytes):]
+}
+
+func preview(b []byte) string {
+	return strings.ToValidUTF8(strings.TrimSpace(string(b[:min(len(b), dropPreview)])), "")
+}
+
+// maxHeaders bounds the header lines of one message.
+const maxHeaders = 32
+
+func (r *Reader) nextBody() ([]byte, error) {
+	for {
+		length, err := r.headers()
+		if err != nil {
+			return nil, err
+		}
+		if length > int64(r.max) {
+			head, err := r.r.Peek(int(min(length, peekBytes)))
+			if err != nil {
+				return nil, midMessage(err)
+			}
+			drop := Drop{Bytes: int(length), Preview: preview(head), TooLarge: true, ID: peekID(head)}
+			if _, err := io.CopyN(io.Discard, r.r, length); err != nil {
+				return nil, midMessage(err)
+			}
+			r.onDrop(drop)
+			continue
+		}
+		return readBody(r.r, int(length))
+	}
+}
+
+// readBody trusts a length only as far as bytes really come.
+func readBody(r io.Reader, length int) ([]byte, error) {
+	var buf bytes.Buffer
+	buf.Grow(min(length, 64<<10))
+	if n, err := io.CopyN(&buf, r, int64(length)); err != nil {
+		return nil, midMessage(fmt.Errorf("%w after %d of %d bytes", err, n, length))
+	}
+	return buf.Bytes(), nil
+}
+
+func midMessage(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// headers reads the header lines of one message and returns its length.
+func (r *Reader) headers() (int64, error) {
+	length := int64(-1)
+	for n := 0; ; n++ {
+		line, err := r.r.ReadSlice('\n')
+		if err != nil {
+			if errors.Is(err, io.EOF) && n == 0 && len(bytes.TrimSpace(line)) == 0 {
+				return 0, io.EOF
+			}
+			if errors.Is(err, bufio.ErrBufferFull) || n > maxHeaders {
+				return 0, errors.New("message headers are too long")
+			}
+			return 0, midMessage(err)
+		}
+		if n > maxHeaders {
+			return 0, errors.New("message headers are too long")
+		}
+		text := strings.TrimSpace(string(line))
+		if text == "" {
+			if length >= 0 {
+				return length, nil
+			}
+			if n == 0 {
+				n-- // blank lines before the first header
+				continue
+			}
+			return 0, errors.New("message headers without Content-Length")
+		}
+		name, value, ok := strings.Cut(text, ":")
+		if !ok {
+			return 0, fmt.Errorf("%q is no message header", preview(line))
+		}
+		if strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
+			length, err = strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			if err != nil || length < 0 {
+				return 0, fmt.Errorf("Content-Length %q is no length", strings.TrimSpace(value))
+			}
+		}
+	}
+}
+
+// Writer puts messages on a byte stream, each with one Write. It may be used
+// from several goroutines.
+type Writer struct {
+	mu      sync.Mutex
+	w       io.Writer
+	framing Framing
+	buf     []byte
+}
+
+// NewWriter writes messages to w.
+func NewWriter(w io.Writer, framing Framing) *Writer { return &Writer{w: w, framing: framing} }
+
+// SetFraming changes the framing of the messages to come: the answering side
+// follows what its Reader found.
+func (w *Writer) SetFraming(f Framing) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.framing = f
+}
+
+// keepBuffer is the largest buffer that a Writer or a pool holds on to.
+const keepBuffer = 64 << 10
+
+// Write writes one message.
+func (w *Writer) Write(m *Message) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.buf[:0]
+	if w.framing == FramingHeaders {
+		const room = len("Content-Length: 9223372036854775807\r\n\r\n")
+		b = append(b, make([]byte, room)...)
+		b = AppendMessage(b, m)
+		var head [room]byte
+		h := append(head[:0], "Content-Length: "...)
+		h = strconv.AppendInt(h, int64(len(b)-room), 10)
+		h = append(h, "\r\n\r\n"...)
+		start := room - len(h)
+		copy(b[start:], h)
+		w.keep(b)
+		return w.write(b[start:])
+	}
+	b = append(AppendMessage(b, m), '\n')
+	w.keep(b)
+	return w.write(b)
+}
+
+func (w *Writer) keep(b []byte) {
+	if cap(b) <= keepBuffer {
+		w.buf = b
+	}
+}
+
+func (w *Writer) write(b []byte) error {
+	n, err := w.w.Write(b)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+package mcp
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// Link is one ordered connection that carries messages both ways. Receive is
+// for one goroutine, Send for another; Close may come from anywhere and ends
+// both.
+type Link interface {
+	// Receive returns the next message. A *DecodeError concerns one message
+	// alone, and the link goes on; any other error is the end, io.EOF when
+	// the other side left in order.
+	Receive() (Message, error)
+	Send(*Message) error
+	Close() error
+}
+
+// ErrClosed is the error of a connection that this side has closed.
+var ErrClosed = errors.New("connection closed")
+
+// StreamOptions shape a [Stream]. The zero value is MCP's stdio framing with
+// the default limits.
+type StreamOptions struct {
+	Framing Framing
+	Limits  Limits
+
+	// OnDrop hears of stray output and of messages that were too large. It
+	// must not block.
+	OnDrop func(Drop)
+
+	// Close ends the connection; when nil, writer and reader are closed where
+	// they can be.
+	Close func() error
+}
+
+// Stream is a Link over a pair of byte streams, such as the pipes of a child
+// process.
+type Stream struct {
+	r      *Reader
+	w      *Writer
+	limits Limits
+	queue  []received // the rest of a batch
+	close  func() error
+}
+
+type received struct {
+	m   Message
+	err error
+}
+
+// NewStream makes a Link that reads from r and writes to w.
+func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
+	s := &Stream{limits: o.Limits.filled(), w: NewWriter(w, o.Framing)}
+	s.r = NewReader(r, o.Framing, o.Limits, func(d Drop) {
+		if o.OnDrop != nil {
+			o.OnDrop(d)
+		}
+		if d.TooLarge {
+			s.queue = append(s.queue, received{err: tooLarge(d, s.limits)})
+		}
+	})
+	s.close = sync.OnceValue(func() error {
+		if o.Close != nil {
+			return o.Close()
+		}
+		var errs []error
+		for _, c := range []any{w, r} {
+			if c, ok := c.(io.Closer); ok {
+				errs = append(errs, c.Close())
+			}
+		}
+		return errors.Join(errs...)
+	})
+	return s
+}
+
+// Receive implements [Link].
+func (s *Stream) Receive() (Message, error) {
+	for {
+		if len(s.queue) > 0 {
+			next := s.queue[0]
+			s.queue = s.queue[1:]
+			return next.m, next.err
+		}
+		auto := s.r.framing == FramingAuto
+		data, err := s.r.Next()
+		if auto {
+			s.w.SetFraming(s.r.framing)
+		}
+		if len(s.queue) > 0 { // a drop was reported on the way
+			s.queue = append(s.queue, s.decode(data, err)...)
+			continue
+		}
+		if err != nil {
+			return Message{}, err
+		}
+		if data[0] != '[' {
+			return Decode(data, s.limits)
+		}
+		s.queue = append(s.queue, s.decode(data, nil)...)
+	}
+}
+
+func (s *Stream) decode(data []byte, err error) []received {
+	if err != nil {
+		return []received{{err: err}}
+	}
+	var all []received
+	DecodeEach(data, s.limits, func(m Message, err error) { all = append(all, received{m, err}) })
+	return all
+}
+
+// Send implements [Link].
+func (s *Stream) Send(m *Message) error { return s.w.Write(m) }
+
+// Close implements [Link].
+func (s *Stream) Close() error { return s.close() }
+
+// pipeDepth is how many messages a pipe holds before the sender waits.
+const pipeDepth = 64
+
+// Pipe returns the two ends of a connection inside the process. Messages pass
+// without being encoded; neither side may change the bytes of what it sent or
+// received.
+func Pipe() (a, b *PipeEnd) {
+	ab, ba := make(chan Message, pipeDepth), make(chan Message, pipeDepth)
+	aDone, bDone := make(chan struct{}), make(chan struct{})
+	a = &PipeEnd{in: ba, out: ab, done: aDone, far: bDone}
+	b = &PipeEnd{in: ab, out: ba, done: bDone, far: aDone}
+	return a, b
+}
+
+// PipeEnd is one end of a [Pipe].
+type PipeEnd struct {
+	in, out   chan Message
+	done, far chan struct{}
+	once      sync.Once
+}
+
+// Receive implements [Link].
+func (p *PipeEnd) Receive() (Message, error) {
+	select {
+	case m := <-p.in:
+		return m, nil
+	case <-p.done:
+		return Message{}, ErrClosed
+	case <-p.far:
+		select { // what was sent before the far side left still arrives
+		case m := <-p.in:
+			return m, nil
+		default:
+			return Message{}, io.EOF
+		}
+	}
+}
+
+// Send implements [Link].
+func (p *PipeEnd) Send(m *Message) error {
+	select {
+	case <-p.done:
+		return ErrClosed
+	case <-p.far:
+		return io.ErrClosedPipe
+	default:
+	}
+	select {
+	case p.out <- *m:
+		return nil
+	case <-p.done:
+		return ErrClosed
+	case <-p.far:
+		return io.ErrClosedPipe
+	}
+}
+
+// Close implements [Link].
+func (p *PipeEnd) Close() error {
+	p.once.Do(func() { close(p.done) })
+	return nil
+}

@@ -1,0 +1,48 @@
+package mcp
+
+import (
+	"bytes"
+)
+
+// peekBytes is how much of the beginning and of the end of a message that is
+// too large to hold is kept, to find out whom it concerned.
+const peekBytes = 512
+
+// peekID reads the id from the beginning of a message that is cut off. It
+// looks no further than the first member that is not whole.
+func peekID(head []byte) ID {
+	for m := range members(head) {
+		if keyIs(head[m.keyStart:m.keyEnd], "id") && m.end < len(head) {
+			id, _ := canonicalID(head[m.start:m.end])
+			return id
+		}
+	}
+	return ""
+}
+
+// peekTailID reads the id from the end of a message whose middle was thrown
+// away: some servers write the id last. It takes only a member that the
+// closing brace of the whole message follows directly, or with nothing but the
+// version between.
+func peekTailID(tail []byte) ID {
+	tail = bytes.TrimRight(tail, " \r\n\t")
+	i := bytes.LastIndex(tail, []byte(`"id"`))
+	if i < 0 {
+		return ""
+	}
+	i = skipSpace(tail, i+len(`"id"`))
+	if i >= len(tail) || tail[i] != ':' {
+		return ""
+	}
+	i = skipSpace(tail, i+1)
+	end, err := skipValue(tail, i, 1)
+	if err != nil {
+		return ""
+	}
+	rest := bytes.Join(bytes.Fields(tail[end:]), nil)
+	if string(rest) != "}" && string(rest) != `,"jsonrpc":"2.0"}` {
+		return ""
+	}
+	id, _ := canonicalID(tail[i:end])
+	return id
+}

@@ -1,0 +1,276 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// The scanner reads JSON where it lies: it finds the end of a value and checks
+// it on the way, builds nothing and copies nothing. It accepts exactly what
+// encoding/json accepts (a fuzz test holds it to that), down to a depth that
+// the caller sets.
+
+var (
+	errSyntax = errors.New("not valid JSON")
+	errDepth  = errors.New("JSON nested too deeply")
+)
+
+// skipSpace returns the index of the first byte at or after i that is no JSON
+// white space.
+func skipSpace(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// skipValue returns the index after the value that begins at i, where white
+// space has been skipped already. depth is how many levels may still open.
+func skipValue(b []byte, i, depth int) (int, error) {
+	if i >= len(b) {
+		return i, errSyntax
+	}
+	switch c := b[i]; c {
+	case '"':
+		return skipString(b, i)
+	case '{':
+		return skipObject(b, i, depth)
+	case '[':
+		return skipArray(b, i, depth)
+	case 't':
+		return skipLiteral(b, i, "true")
+	case 'f':
+		return skipLiteral(b, i, "false")
+	case 'n':
+		return skipLiteral(b, i, "null")
+	default:
+		return skipNumber(b, i)
+	}
+}
+
+func skipObject(b []byte, i, depth int) (int, error) {
+	if depth <= 0 {
+		return i, errDepth
+	}
+	i = skipSpace(b, i+1)
+	if i < len(b) && b[i] == '}' {
+		return i + 1, nil
+	}
+	for {
+		if i >= len(b) || b[i] != '"' {
+			return i, errSyntax
+		}
+		var err error
+		if i, err = skipString(b, i); err != nil {
+			return i, err
+		}
+		if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
+			return i, errSyntax
+		}
+		if i, err = skipValue(b, skipSpace(b, i+1), depth-1); err != nil {
+			return i, err
+		}
+		if i = skipSpace(b, i); i >= len(b) {
+			return i, errSyntax
+		}
+		switch b[i] {
+		case '}':
+			return i + 1, nil
+		case ',':
+			i = skipSpace(b, i+1)
+		default:
+			return i, errSyntax
+		}
+	}
+}
+
+func skipArray(b []byte, i, depth int) (int, error) {
+	if depth <= 0 {
+		return i, errDepth
+	}
+	i = skipSpace(b, i+1)
+	if i < len(b) && b[i] == ']' {
+		return i + 1, nil
+	}
+	for {
+		var err error
+		if i, err = skipValue(b, i, depth-1); err != nil {
+			return i, err
+		}
+		if i = skipSpace(b, i); i >= len(b) {
+			return i, errSyntax
+		}
+		switch b[i] {
+		case ']':
+			return i + 1, nil
+		case ',':
+			i = skipSpace(b, i+1)
+		default:
+			return i, errSyntax
+		}
+	}
+}
+
+func skipLiteral(b []byte, i int, word string) (int, error) {
+	if len(b)-i < len(word) || string(b[i:i+len(word)]) != word {
+		return i, errSyntax
+	}
+	return i + len(word), nil
+}
+
+func skipNumber(b []byte, i int) (int, error) {
+	if i < len(b) && b[i] == '-' {
+		i++
+	}
+	digits := func() bool {
+		start := i
+		for i < len(b) && '0' <= b[i] && b[i] <= '9' {
+			i++
+		}
+		return i > start
+	}
+	if i < len(b) && b[i] == '0' {
+		i++
+	} else if !digits() {
+		return i, errSyntax
+	}
+	if i < len(b) && b[i] == '.' {
+		i++
+		if !digits() {
+			return i, errSyntax
+		}
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return i, errSyntax
+		}
+	}
+	return i, nil
+}
+
+const (
+	everyByte = 0x0101010101010101
+	highBits  = 0x8080808080808080
+)
+
+// skipString returns the index after the string that opens at i. Most of a
+// large message is the inside of strings, so it goes eight bytes at a time:
+// each term below has the high bit set in the first byte that is a control
+// character, a quote or a backslash (later bytes may be wrong, and are not
+// looked at).
+func skipString(b []byte, i int) (int, error) {
+	i++
+	for {
+		for len(b)-i >= 8 {
+			x := binary.LittleEndian.Uint64(b[i:])
+			quote := x ^ everyByte*'"'
+			slash := x ^ everyByte*'\\'
+			hit := ((x - everyByte*0x20) & ^x) | ((quote - everyByte) & ^quote) | ((slash - everyByte) & ^slash)
+			if hit &= highBits; hit != 0 {
+				i += bits.TrailingZeros64(hit) >> 3
+				break
+			}
+			i += 8
+		}
+		for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
+			i++
+		}
+		if i >= len(b) || b[i] < 0x20 {
+			return i, errSyntax
+		}
+		switch b[i] {
+		case '"':
+			return i + 1, nil
+		case '\\':
+			n := escapeLen(b[i:])
+			if n == 0 {
+				return i, errSyntax
+			}
+			i += n
+		}
+	}
+}
+
+// escapeLen returns the length of the escape that b begins with, 0 when it is
+// none.
+func escapeLen(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(b) < 6 {
+			return 0
+		}
+		for _, c := range b[2:6] {
+			if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
+				return 0
+			}
+		}
+		return 6
+	}
+	return 0
+}
+
+// text returns the Go string of a JSON string in its quotes.
+func text(quoted []byte) (string, bool) {
+	if len(quoted) < 2 || quoted[0] != '"' {
+		return "", false
+	}
+	inner := quoted[1 : len(quoted)-1]
+	plain := true
+	for _, c := range inner {
+		if c == '\\' || c >= utf8.RuneSelf {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return string(inner), true
+	}
+	var s string
+	if json.Unmarshal(quoted, &s) != nil {
+		return "", false
+	}
+	return s, true
+}
+
+// keyIs reports whether the quoted JSON string is key, which must be plain
+// ASCII. It allocates only for keys written with escapes.
+func keyIs(quoted []byte, key string) bool {
+	inner := quoted[1 : len(quoted)-1]
+	if string(inner) == key {
+		return true
+	}
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return false
+	}
+	s, ok := text(quoted)
+	return ok && s == key
+}
+
+// appendQuoted appends s as a JSON string.
+func appendQuoted(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			q, err := json.Marshal(s)
+			if err != nil { // a string always marshals
+				return append(dst, `""`...)
+			}
+			return append(dst, q...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
