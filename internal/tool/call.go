@@ -43,12 +43,23 @@ type Exchange struct {
 	// result. Nil means that the caller cannot be asked.
 	Ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 
+	// Approve asks the person behind the caller whether the tool may run
+	// with these arguments. Nil means that a rule's question goes out by
+	// elicitation, where Ask and Capabilities allow that.
+	Approve func(ctx context.Context, name Name, arguments json.RawMessage) (bool, error)
+
 	// Capabilities are the MCP client capabilities of the caller, as it
 	// declared them; nil when it declared none.
 	Capabilities json.RawMessage
+
+	// PassInput lets a result that asks for input (resultType
+	// input_required, of the 2026-07-28 era) through to a caller that knows
+	// how to go on from it, instead of answering it through Ask.
+	PassInput bool
 }
 
-// Call is one execution of a tool, as a face asks for it.
+// Call is one execution of a tool, or one forwarded MCP request, as a face
+// asks for it.
 type Call struct {
 	ID        string // correlation id; made by the executor when empty
 	Face      string // discovery, tools, broker, chat, agentify, cli
@@ -58,8 +69,17 @@ type Call struct {
 	Tool      string // bare or qualified
 	Arguments json.RawMessage
 	Meta      json.RawMessage // the _meta object to hand on; may be nil
-	Timeout   time.Duration   // 0 means the upstream's own
-	Exchange  Exchange
+	Rest      json.RawMessage // other members of params to hand on, as an object (inputResponses, requestState, task …); may be nil
+
+	// Method is the MCP method of a forwarded request; empty means
+	// tools/call. Params are its parameters as they came. A tools/call with
+	// Params sends those as they are, and Tool and Arguments must be what
+	// they say.
+	Method string
+	Params json.RawMessage
+
+	Timeout  time.Duration // 0 means the upstream's own
+	Exchange Exchange
 }
 
 // Request is one MCP request on its way to an upstream: what remains of a

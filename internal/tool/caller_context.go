@@ -1,0 +1,21 @@
+package tool
+
+import "context"
+
+type callerKey struct{}
+
+// WithCaller returns a context that says who is calling. The layer that
+// authenticates sets it; faces read it.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+// CallerFrom returns the caller that [WithCaller] put into ctx. Without one it
+// is [Local]: what reaches a face unauthenticated came over stdio, from the
+// command line or over open loopback.
+func CallerFrom(ctx context.Context) Caller {
+	if c, ok := ctx.Value(callerKey{}).(Caller); ok {
+		return c
+	}
+	return Local
+}
