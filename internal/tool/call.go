@@ -69,7 +69,6 @@ type Call struct {
 	Tool      string // bare or qualified
 	Arguments json.RawMessage
 	Meta      json.RawMessage // the _meta object to hand on; may be nil
-	Rest      json.RawMessage // other members of params to hand on, as an object (inputResponses, requestState, task …); may be nil
 
 	// Method is the MCP method of a forwarded request; empty means
 	// tools/call. Params are its parameters as they came. A tools/call with
