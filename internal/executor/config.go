@@ -26,6 +26,8 @@ type CircuitConfig struct {
 type LimitConfig struct {
 	// The size of a result in bytes from which it is cut, with a note that says so; 0 means never.
 	MaxResultBytes int `json:"maxResultBytes"`
+	// How much of the arguments, and of the result, the call log keeps, in bytes; 0 means all.
+	MaxRecordBytes int `json:"maxRecordBytes"`
 	// How many calls each caller may make. Default: no limit.
 	CallerRate *setting.Rate `json:"callerRate,omitempty"`
 	// How many calls each tool may get, from all callers together. Default: no limit.
@@ -33,11 +35,11 @@ type LimitConfig struct {
 }
 
 // DefaultConfig returns the circuit of the specification, no rate limit, and
-// results of up to 8 MiB.
+// results of up to 8 MiB, of which the call log keeps the first 16 KiB.
 func DefaultConfig() Config {
 	return Config{
 		Circuit: CircuitConfig{Threshold: 5, WindowMs: 60_000, CoolDownMs: 60_000},
-		Limits:  LimitConfig{MaxResultBytes: 8 << 20},
+		Limits:  LimitConfig{MaxResultBytes: 8 << 20, MaxRecordBytes: 16 << 10},
 	}
 }
 
@@ -60,7 +62,7 @@ func (c CircuitConfig) Validate() error {
 
 // Validate reports everything that is wrong with the limits.
 func (c LimitConfig) Validate() error {
-	errs := []error{setting.NotNegative("maxResultBytes", c.MaxResultBytes)}
+	errs := []error{setting.NotNegative("maxResultBytes", c.MaxResultBytes), setting.NotNegative("maxRecordBytes", c.MaxRecordBytes)}
 	if c.MaxResultBytes > 0 && c.MaxResultBytes < 1024 {
 		errs = append(errs, setting.Wrong("maxResultBytes", "must be 0 (no limit) or at least 1024"))
 	}

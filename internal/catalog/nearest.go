@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxCompared bounds the names that are compared letter by letter; a longer
+// one is cut.
+const maxCompared = 100
+
+// nearest returns up to n of the names that look like want, the nearest
+// first. A qualified name is compared whole and by its tool alone, because
+// people misremember either part.
+func nearest(want string, names []string, n int) []string {
+	type scored struct {
+		name  string
+		score float64
+	}
+	want = fold(want)
+	_, wantTool, qualified := strings.Cut(want, ":")
+	if !qualified {
+		wantTool = want
+	}
+	var found []scored
+	for _, name := range names {
+		folded := fold(name)
+		_, t, _ := strings.Cut(folded, ":")
+		score := similarity(want, folded)
+		if t != "" {
+			score = max(score, similarity(wantTool, t)*0.95)
+		}
+		if score >= 0.5 {
+			found = append(found, scored{name, score})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b scored) int {
+		switch {
+		case a.score > b.score:
+			return -1
+		case a.score < b.score:
+			return 1
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	var out []string
+	for _, f := range found[:min(n, len(found))] {
+		out = append(out, f.name)
+	}
+	return out
+}
+
+// fold makes names comparable that differ in case and in separators alone.
+func fold(s string) string {
+	s = strings.ToLower(s)
+	if len(s) > maxCompared {
+		s = s[:maxCompared]
+	}
+	return strings.NewReplacer("-", "_", ".", "_", "/", "_", " ", "_").Replace(s)
+}
+
+// similarity is 1 for equal strings and 0 for strings without a letter in
+// common; a string that holds the other counts as near.
+func similarity(a, b string) float64 {
+	if a == b {
+		return 1
+	}
+	longer, shorter := max(len(a), len(b)), min(len(a), len(b))
+	if longer == 0 || shorter == 0 {
+		return 0
+	}
+	s := 1 - float64(distance(a, b))/float64(longer)
+	if shorter >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {
+		s = max(s, 0.6+0.3*float64(shorter)/float64(longer))
+	}
+	return s
+}
+
+// distance is the edit distance of a and b in which a swap of neighbours
+// counts as one.
+func distance(a, b string) int {
+	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, prev, row = prev, row, before
+	}
+	return prev[len(b)]
+}

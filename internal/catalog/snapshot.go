@@ -1,0 +1,169 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"junctor/internal/tool"
+)
+
+// Snapshot is the catalogue at one moment. It never changes; callers must not
+// change what they read from it.
+type Snapshot struct {
+	Version uint64 // grows with every change
+
+	servers []*Server // by name
+	byName  map[tool.Name]*Entry
+	byTool  map[string][]*Entry // by bare name, in order of server
+}
+
+func newSnapshot(version uint64, servers []*Server) *Snapshot {
+	n := 0
+	for _, s := range servers {
+		n += len(s.Tools)
+	}
+	snap := &Snapshot{
+		Version: version,
+		servers: servers,
+		byName:  make(map[tool.Name]*Entry, n),
+		byTool:  make(map[string][]*Entry, n),
+	}
+	for _, s := range servers {
+		for _, e := range s.Tools {
+			snap.byName[e.Name] = e
+			snap.byTool[e.Name.Tool] = append(snap.byTool[e.Name.Tool], e)
+		}
+	}
+	return snap
+}
+
+// Servers returns the servers in order of name.
+func (s *Snapshot) Servers() []*Server { return s.servers }
+
+// Server returns the named server, or nil.
+func (s *Snapshot) Server(name string) *Server {
+	i, ok := slices.BinarySearchFunc(s.servers, name, func(s *Server, name string) int { return strings.Compare(s.Name, name) })
+	if !ok {
+		return nil
+	}
+	return s.servers[i]
+}
+
+// Lookup returns the tool of that qualified name, or nil.
+func (s *Snapshot) Lookup(n tool.Name) *Entry { return s.byName[n] }
+
+// Len counts the tools.
+func (s *Snapshot) Len() int { return len(s.byName) }
+
+// Visible calls yield for each enabled tool that the caller may use, in order
+// of server and then as the server lists them.
+func (s *Snapshot) Visible(caller *tool.Caller) func(yield func(*Entry) bool) {
+	return func(yield func(*Entry) bool) {
+		for _, server := range s.servers {
+			for _, e := range server.Tools {
+				if e.Enabled && caller.MayUse(e.Name) && !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Resolve finds the tool that a caller means: by server and tool, by a
+// qualified name alone, or by a bare name that only one server has. What the
+// caller may not see does not exist for it: it is neither found, nor listed
+// as ambiguous, nor suggested. A disabled tool is found.
+func (s *Snapshot) Resolve(caller *tool.Caller, server, name string) (*Entry, error) {
+	if server != "" {
+		return s.resolveIn(caller, server, strings.TrimPrefix(name, server+":"))
+	}
+	if prefix, rest, ok := strings.Cut(name, ":"); ok {
+		if e := s.byName[tool.Name{Server: prefix, Tool: rest}]; e != nil && caller.MayUse(e.Name) {
+			return e, nil
+		}
+		if s.Server(prefix) != nil && caller.MaySee(prefix) && len(s.byTool[name]) == 0 {
+			return s.resolveIn(caller, prefix, rest)
+		}
+	}
+	found := slices.DeleteFunc(slices.Clone(s.byTool[name]), func(e *Entry) bool { return !caller.MayUse(e.Name) })
+	if enabled := slices.DeleteFunc(slices.Clone(found), func(e *Entry) bool { return !e.Enabled }); len(enabled) > 0 {
+		found = enabled // a disabled twin makes nothing ambiguous
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		near := s.Nearest(caller, name, 5)
+		return nil, &tool.Error{
+			Kind:    tool.ToolNotFound,
+			Msg:     fmt.Sprintf("no tool named %q%s", name, didYouMean(near)),
+			Details: suggestions(near),
+		}
+	}
+	names := make([]string, len(found))
+	for i, e := range found {
+		names[i] = e.Name.String()
+	}
+	return nil, &tool.Error{
+		Kind:    tool.InvalidArguments,
+		Msg:     fmt.Sprintf("%q is ambiguous; name the server too, one of: %s", name, strings.Join(names, ", ")),
+		Details: map[string]any{"candidates": names},
+	}
+}
+
+func (s *Snapshot) resolveIn(caller *tool.Caller, server, name string) (*Entry, error) {
+	if s.Server(server) == nil || !caller.MaySee(server) {
+		return nil, s.NoServer(caller, server)
+	}
+	if e := s.byName[tool.Name{Server: server, Tool: name}]; e != nil && caller.MayUse(e.Name) {
+		return e, nil
+	}
+	near := s.Nearest(caller, server+":"+name, 5)
+	return nil, &tool.Error{
+		Kind:    tool.ToolNotFound,
+		Msg:     fmt.Sprintf("server %q has no tool %q%s", server, name, didYouMean(near)),
+		Details: suggestions(near),
+	}
+}
+
+// NoServer is the error for a server that does not exist or that the caller
+// may not see, with the nearest names that it may.
+func (s *Snapshot) NoServer(caller *tool.Caller, server string) error {
+	var names []string
+	for _, other := range s.servers {
+		if caller.MaySee(other.Name) {
+			names = append(names, other.Name)
+		}
+	}
+	near := nearest(server, names, 5)
+	return &tool.Error{
+		Kind:    tool.ServerNotFound,
+		Msg:     fmt.Sprintf("no server named %q%s", server, didYouMean(near)),
+		Details: suggestions(near),
+	}
+}
+
+// Nearest returns up to n qualified names of tools that the caller may use and
+// that look most like name, the nearest first.
+func (s *Snapshot) Nearest(caller *tool.Caller, name string, n int) []string {
+	var names []string
+	for e := range s.Visible(caller) {
+		names = append(names, e.Name.String())
+	}
+	return nearest(name, names, n)
+}
+
+func didYouMean(near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(near, ", ") + "?"
+}
+
+func suggestions(near []string) any {
+	if len(near) == 0 {
+		return nil
+	}
+	return map[string]any{"nearest": near}
+}

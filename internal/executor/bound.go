@@ -1,0 +1,72 @@
+package executor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// bound cuts a result that is larger than limit. Texts are cut at their end
+// and blocks that cannot be cut are left out, each with a note that says so
+// and how to get the rest; structured content goes, because half of it would
+// be a lie. A result within the limit is returned as it came.
+func bound(raw json.RawMessage, limit int) json.RawMessage {
+	if limit <= 0 || len(raw) <= limit {
+		return raw
+	}
+	var result struct {
+		Content []json.RawMessage `json:"content"`
+		IsError bool              `json:"isError,omitempty"`
+		Meta    json.RawMessage   `json:"_meta,omitempty"`
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		result.Content = nil
+	}
+	room := limit
+	var kept []json.RawMessage
+	left := 0
+	for _, block := range result.Content {
+		if len(block) <= room {
+			kept = append(kept, block)
+			room -= len(block)
+			continue
+		}
+		left++
+		if short := cutText(block, room); short != nil {
+			kept = append(kept, short)
+			room = 0
+		}
+	}
+	note, _ := json.Marshal(map[string]string{
+		"type": "text",
+		"text": fmt.Sprintf("[junctor: this result has %d bytes and was cut to %d (%d of %d content blocks shortened or left out). Ask the tool for less at a time, with its own limits, filters or paging, or raise limits.maxResultBytes.]",
+			len(raw), limit, left, len(result.Content)),
+	})
+	result.Content = append(kept, note)
+	if len(result.Meta) > limit/4 {
+		result.Meta = nil
+	}
+	b, err := json.Marshal(result)
+	if err != nil { // the kept parts came from valid JSON
+		return note
+	}
+	return b
+}
+
+// cutText shortens a text block to about room bytes, or returns nil when it is
+// no text or there is no room to speak of.
+func cutText(block json.RawMessage, room int) json.RawMessage {
+	var text struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if room < 256 || json.Unmarshal(block, &text) != nil || text.Type != "text" {
+		return nil
+	}
+	text.Text = strings.ToValidUTF8(text.Text[:min(len(text.Text), room)], "")
+	b, err := json.Marshal(text)
+	if err != nil {
+		return nil
+	}
+	return b
+}

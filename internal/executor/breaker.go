@@ -1,0 +1,146 @@
+package executor
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// State is the state of a tool's circuit.
+type State string
+
+// The states of a circuit.
+const (
+	Closed   State = "closed"    // calls go through
+	Open     State = "open"      // calls are refused until the cool-down ends
+	HalfOpen State = "half-open" // one trial is under way
+)
+
+// Stats is what the executor knows of a tool's past.
+type Stats struct {
+	Calls       int           `json:"calls"`
+	Successes   int           `json:"successes"`
+	Failures    int           `json:"failures"`
+	LastFailure time.Time     `json:"lastFailure,omitzero"`
+	LastUse     time.Time     `json:"lastUse,omitzero"`
+	MeanLatency time.Duration `json:"meanLatencyNs"`
+	Circuit     State         `json:"circuit"`
+}
+
+// smoothing is the weight of the newest call in the mean latency.
+const smoothing = 0.2
+
+// breaker is the circuit and the reliability figures of one tool.
+//
+// A failure counts for as long as it is inside the window, and a success
+// takes the oldest one off. When the count reaches the threshold the circuit
+// opens; after the cool-down it lets one trial through, whose outcome closes
+// it or opens it anew.
+type breaker struct {
+	mu       sync.Mutex
+	stats    Stats
+	failures []time.Time // inside the window, oldest first
+	opened   time.Time   // zero when closed
+	trial    bool        // the one trial is under way
+}
+
+// admit asks whether a call may go through now. When it may not, wait is how
+// long the circuit stays open; while the trial is under way that is unknown
+// and one second is as good a guess as any.
+func (b *breaker) admit(cfg CircuitConfig, now time.Time) (ok bool, wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.opened.IsZero() {
+		return true, 0
+	}
+	if left := cfg.CoolDownMs.Duration() - now.Sub(b.opened); left > 0 {
+		return false, left
+	}
+	if b.trial {
+		return false, time.Second
+	}
+	b.trial = true
+	return true, 0
+}
+
+// outcome is how a call that was admitted ended, as the circuit sees it.
+type outcome int
+
+const (
+	succeeded outcome = iota // the upstream answered, if only to report an error
+	failed                   // the upstream did not do its part
+	neither                  // the call ended for another reason: cancelled, refused later on
+)
+
+// done records how an admitted call ended.
+func (b *breaker) done(cfg CircuitConfig, how outcome, now time.Time, took time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wasTrial := b.trial
+	b.trial = false
+	if how == neither {
+		return
+	}
+	b.stats.Calls++
+	b.stats.LastUse = now
+	if b.stats.MeanLatency == 0 {
+		b.stats.MeanLatency = took
+	} else {
+		b.stats.MeanLatency += time.Duration(smoothing * float64(took-b.stats.MeanLatency))
+	}
+	b.expire(cfg, now)
+	if how == succeeded {
+		b.stats.Successes++
+		if wasTrial {
+			b.opened, b.failures = time.Time{}, nil
+		} else if len(b.failures) > 0 {
+			b.failures = b.failures[1:]
+		}
+		return
+	}
+	b.stats.Failures++
+	b.stats.LastFailure = now
+	b.failures = append(b.failures, now)
+	if wasTrial || len(b.failures) >= cfg.Threshold {
+		b.opened, b.failures = now, nil
+	}
+}
+
+func (b *breaker) expire(cfg CircuitConfig, now time.Time) {
+	b.failures = slices.DeleteFunc(b.failures, func(t time.Time) bool { return now.Sub(t) > cfg.WindowMs.Duration() })
+}
+
+func (b *breaker) snapshot(cfg CircuitConfig, now time.Time) Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.stats
+	switch {
+	case b.opened.IsZero():
+		s.Circuit = Closed
+	case b.trial || now.Sub(b.opened) >= cfg.CoolDownMs.Duration():
+		s.Circuit = HalfOpen
+	default:
+		s.Circuit = Open
+	}
+	return s
+}
+
+// breakers holds one breaker for each tool that has been called.
+type breakers struct{ byName sync.Map } // tool.Name → *breaker
+
+func (b *breakers) get(n tool.Name) *breaker {
+	if got, ok := b.byName.Load(n); ok {
+		return got.(*breaker)
+	}
+	got, _ := b.byName.LoadOrStore(n, &breaker{})
+	return got.(*breaker)
+}
+
+func (b *breakers) peek(n tool.Name) *breaker {
+	if got, ok := b.byName.Load(n); ok {
+		return got.(*breaker)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// retryDelay is the pause before the one retry: long enough for a connection
+// that was cut to be made anew, short enough not to be noticed much.
+const retryDelay = 500 * time.Millisecond
+
+var (
+	errSilent  = errors.New("no sign of life within the upstream's timeoutMs")
+	errTooLong = errors.New("not done within the upstream's maxTimeoutMs")
+)
+
+// dispatch sends the request to the upstream and waits for its answer. It
+// gives up when the upstream is silent for too long, each progress being a
+// sign of life, and stops that clock while a person is being asked.
+func (x *Executor) dispatch(ctx context.Context, f *flight, req tool.Request) (json.RawMessage, error) {
+	server := f.name.Server
+	silent, total := x.Upstreams.Timeouts(server)
+	if f.call.Timeout > 0 {
+		silent = f.call.Timeout
+	}
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if total > 0 {
+		defer time.AfterFunc(total, func() { cancel(errTooLong) }).Stop()
+	}
+	if silent > 0 {
+		clock := time.AfterFunc(silent, func() { cancel(errSilent) })
+		defer clock.Stop()
+		watch(&req.Exchange, clock, silent)
+	}
+	raw, err := x.Upstreams.Do(waiting, server, req)
+	if err == nil {
+		return raw, nil
+	}
+	return nil, explain(ctx, waiting, f.name, err)
+}
+
+// watch lets progress start the clock anew, and stops it during a question.
+func watch(e *tool.Exchange, clock *time.Timer, silent time.Duration) {
+	notify, ask := e.Notify, e.Ask
+	e.Notify = func(method string, params json.RawMessage) {
+		if method == "notifications/progress" {
+			clock.Reset(silent)
+		}
+		if notify != nil {
+			notify(method, params)
+		}
+	}
+	if ask != nil {
+		e.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+			clock.Stop()
+			defer clock.Reset(silent)
+			return ask(ctx, method, params)
+		}
+	}
+}
+
+// explain turns what came back from an upstream into the one error type.
+func explain(caller, waiting context.Context, n tool.Name, err error) error {
+	what := n.Server
+	if n.Tool != "" {
+		what = n.String()
+	}
+	switch cause := context.Cause(waiting); {
+	case caller.Err() != nil:
+		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled", what), Err: err}
+	case errors.Is(cause, errSilent), errors.Is(cause, errTooLong):
+		return &tool.Error{Kind: tool.Timeout, Msg: fmt.Sprintf("%s did not answer: %s", what, cause), Err: err}
+	}
+	if wire, ok := errors.AsType[*mcp.Error](err); ok {
+		return &tool.Error{Kind: kindOfWire(wire), Msg: fmt.Sprintf("%s answered with an error: %s", n.Server, wire.Message), Err: err, Details: wireDetails(wire)}
+	}
+	if known, ok := errors.AsType[*tool.Error](err); ok {
+		return known
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the connection to %s failed during the call", n.Server), Err: err}
+}
+
+// kindOfWire tells the errors that blame the request from those that do not.
+func kindOfWire(e *mcp.Error) tool.Kind {
+	switch e.Code {
+	case mcp.CodeInvalidParams:
+		return tool.InvalidArguments
+	case mcp.CodeMethodNotFound:
+		return tool.MethodNotFound
+	}
+	return tool.UpstreamFailed
+}
+
+func wireDetails(e *mcp.Error) any {
+	details := map[string]any{"code": e.Code}
+	if len(e.Data) > 0 {
+		details["data"] = e.Data
+	}
+	return details
+}
+
+// outcomeOf says what a dispatch means for the circuit. An upstream that
+// blames the request is well.
+func outcomeOf(err error) outcome {
+	switch tool.KindOf(err) {
+	case "", tool.InvalidArguments, tool.MethodNotFound:
+		return succeeded
+	case tool.UpstreamFailed, tool.Timeout:
+		return failed
+	}
+	return neither
+}
+
+// transient reports whether trying again makes sense: the connection broke,
+// and not the upstream's own word or the caller's patience.
+func transient(err error) bool {
+	if tool.KindOf(err) != tool.UpstreamFailed {
+		return false
+	}
+	_, answered := errors.AsType[*mcp.Error](err)
+	return !answered
+}
+
+// pause waits, and reports whether the caller is still there.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

@@ -1,0 +1,230 @@
+// Package executor carries out calls.
+//
+// Every call takes the same steps whichever face it came from: resolve,
+// authorise, limit, consult the tool's circuit, validate, ask for approval,
+// dispatch, record. It leaves exactly one record in the call log and one line
+// in the program's log, even if it panics or is cancelled, and the record is
+// committed before the answer is handed back.
+//
+// The package knows no transport and no database. It declares the small
+// interfaces it needs ([Catalog], [Upstreams], [CallLog], [Meter]); app
+// supplies them.
+package executor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"junctor/internal/catalog"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// Catalog is where tools are looked up.
+type Catalog interface {
+	Snapshot() *catalog.Snapshot
+}
+
+// Upstreams is where requests go.
+type Upstreams interface {
+	// Do sends one request to the upstream and returns its result.
+	Do(ctx context.Context, server string, req tool.Request) (json.RawMessage, error)
+
+	// Await waits until the named upstreams (all of them, without a name)
+	// have made or failed their first connection, each for as long as it is
+	// given to start, and returns those that have not.
+	Await(ctx context.Context, servers ...string) (pending []string)
+
+	// Timeouts returns how long a call to the upstream may be silent, and
+	// how long it may take in all.
+	Timeouts(server string) (silent, total time.Duration)
+}
+
+// CallLog is where the record of a call is kept.
+type CallLog interface {
+	Append(ctx context.Context, c store.Call) error
+}
+
+// Meter counts calls. Nil counts nothing.
+type Meter interface {
+	ObserveCall(face, server, tool string, status store.Status, kind tool.Kind, took time.Duration)
+}
+
+// Options are what an Executor is made of.
+type Options struct {
+	Catalog   Catalog
+	Upstreams Upstreams
+	Calls     CallLog
+	Meter     Meter
+	Redact    func([]byte) []byte // stands before the call log; nil changes nothing
+	Tracer    trace.Tracer        // nil traces nothing
+	Log       *slog.Logger
+	Node      string // names this process in records
+	Config    Config
+}
+
+// Executor carries out calls. It is safe for concurrent use.
+type Executor struct {
+	Options
+	cfg      atomic.Pointer[Config]
+	breakers breakers
+	limits   limiter
+}
+
+// New returns an Executor; it starts nothing.
+func New(o Options) *Executor {
+	if o.Redact == nil {
+		o.Redact = func(b []byte) []byte { return b }
+	}
+	o.Log = o.Log.With("component", "executor")
+	x := &Executor{Options: o}
+	x.SetConfig(o.Config)
+	return x
+}
+
+// SetConfig changes circuits and limits for calls that begin from now on.
+func (x *Executor) SetConfig(cfg Config) { x.cfg.Store(&cfg) }
+
+// Stats returns the reliability figures of a tool.
+func (x *Executor) Stats(n tool.Name) Stats {
+	if b := x.breakers.peek(n); b != nil {
+		return b.snapshot(x.cfg.Load().Circuit, time.Now())
+	}
+	return Stats{Circuit: Closed}
+}
+
+// NewID returns a correlation id.
+func NewID() string { return rand.Text() }
+
+// Call executes a tool and returns its result. An error is a *tool.Error; a
+// tool's own error is a result.
+func (x *Executor) Call(ctx context.Context, call tool.Call) (result tool.Result, err error) {
+	call.Method = "tools/call"
+	f, ctx := x.begin(ctx, &call)
+	defer f.end(&result, &err)
+	result, err = x.execute(ctx, f)
+	if err == nil {
+		result.Raw = bound(result.Raw, f.cfg.Limits.MaxResultBytes)
+	}
+	return result, err
+}
+
+// Forward sends any other MCP request to the call's server and returns its
+// result as it came. A tools/call must go to Call.
+func (x *Executor) Forward(ctx context.Context, call tool.Call) (json.RawMessage, error) {
+	var result tool.Result
+	var err error
+	func() {
+		f, ctx := x.begin(ctx, &call)
+		defer f.end(&result, &err)
+		result.Raw, err = x.forward(ctx, f)
+	}()
+	return result.Raw, err
+}
+
+// execute takes a tool call through every step but the record.
+func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) {
+	entry, err := x.resolve(ctx, f)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	f.name = entry.Name
+	f.stage("resolve")
+
+	if !entry.Enabled {
+		return tool.Result{}, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("tool %s is disabled: %s", entry.Name, entry.Reason)}
+	}
+	if err := x.limits.allow(&f.call.Caller, entry.Name, f.cfg.Limits); err != nil {
+		return tool.Result{}, err
+	}
+	circuit := x.breakers.get(entry.Name)
+	if ok, wait := circuit.admit(f.cfg.Circuit, time.Now()); !ok {
+		return tool.Result{}, circuitOpen(entry.Name, circuit.snapshot(f.cfg.Circuit, time.Now()), wait)
+	}
+	how := neither
+	dispatched := time.Time{}
+	defer func() {
+		circuit.done(f.cfg.Circuit, how, time.Now(), time.Since(dispatched))
+	}()
+	f.stage("policy")
+
+	if err := validate(entry, f.call.Arguments); err != nil {
+		return tool.Result{}, err
+	}
+	f.stage("validate")
+	if err := approve(ctx, entry, f.call); err != nil {
+		return tool.Result{}, err
+	}
+	if entry.Approval == catalog.AskApproval {
+		f.stage("approve")
+	}
+
+	dispatched = time.Now()
+	request := tool.Request{
+		Method: "tools/call", Params: params(entry.Name.Tool, f.call), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
+	}
+	raw, err := x.dispatch(ctx, f, request)
+	if transient(err) && entry.Annotations.Repeatable() && pause(ctx, retryDelay) {
+		f.stage("retry")
+		raw, err = x.dispatch(ctx, f, request)
+	}
+	f.stage("dispatch")
+	how = outcomeOf(err)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return tool.Result{Raw: raw, IsError: isError(raw)}, nil
+}
+
+func (x *Executor) forward(ctx context.Context, f *flight) (json.RawMessage, error) {
+	server := f.call.Server
+	if !f.call.Caller.MaySee(server) {
+		return nil, x.Catalog.Snapshot().NoServer(&f.call.Caller, server)
+	}
+	if err := x.limits.allow(&f.call.Caller, tool.Name{}, f.cfg.Limits); err != nil {
+		return nil, err
+	}
+	f.name.Server = server
+	f.stage("policy")
+	raw, err := x.dispatch(ctx, f, tool.Request{
+		Method: f.call.Method, Params: f.call.Params, Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
+	})
+	f.stage("dispatch")
+	return raw, err
+}
+
+// resolve finds the tool. When it is not there and an upstream that may have
+// it is still starting, it waits for that one and looks again.
+func (x *Executor) resolve(ctx context.Context, f *flight) (*catalog.Entry, error) {
+	c := f.call
+	entry, err := x.Catalog.Snapshot().Resolve(&c.Caller, c.Server, c.Tool)
+	if err == nil {
+		return entry, nil
+	}
+	if kind := tool.KindOf(err); kind != tool.ToolNotFound && kind != tool.ServerNotFound {
+		return nil, err
+	}
+	var wait []string
+	if c.Server != "" {
+		if !c.Caller.MaySee(c.Server) {
+			return nil, err
+		}
+		wait = []string{c.Server}
+	}
+	pending := x.Upstreams.Await(ctx, wait...)
+	f.stage("await")
+	entry, err = x.Catalog.Snapshot().Resolve(&c.Caller, c.Server, c.Tool)
+	if err == nil || len(pending) == 0 {
+		return entry, err
+	}
+	e := *tool.AsError(err)
+	e.Msg += fmt.Sprintf(" (still starting, and may have it: %s; try again shortly)", join(pending, 5))
+	return nil, &e
+}

@@ -1,0 +1,166 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// recordTimeout bounds how long a call waits for its record to be committed.
+const recordTimeout = 10 * time.Second
+
+// flight is one call on its way: what is known of it so far, and how it ended.
+type flight struct {
+	x      *Executor
+	ctx    context.Context
+	call   *tool.Call
+	cfg    *Config
+	name   tool.Name // as resolved; empty until then
+	begun  time.Time
+	last   time.Time
+	stages store.Stages
+	span   trace.Span
+}
+
+func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context.Context) {
+	if call.ID == "" {
+		call.ID = NewID()
+	}
+	now := time.Now()
+	f := &flight{x: x, call: call, cfg: x.cfg.Load(), begun: now, last: now, stages: make(store.Stages, 0, 6)}
+	if x.Tracer != nil {
+		ctx, f.span = x.Tracer.Start(ctx, call.Method, trace.WithAttributes(
+			attribute.String("mcp.method.name", call.Method),
+			attribute.String("junctor.face", call.Face),
+			attribute.String("junctor.request_id", call.ID)))
+	}
+	f.ctx = ctx
+	return f, ctx
+}
+
+// stage notes that a step of the path has ended.
+func (f *flight) stage(name string) {
+	now := time.Now()
+	f.stages = append(f.stages, store.Stage{Name: name, Took: now.Sub(f.last)})
+	f.last = now
+}
+
+// end runs deferred, so that every call is recorded however it ended. What
+// was a panic becomes an internal error: one broken answer must not take the
+// other calls of the process down. The record is committed before the caller
+// sees the result.
+func (f *flight) end(result *tool.Result, err *error) {
+	if p := recover(); p != nil {
+		*result = tool.Result{}
+		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+	}
+	if *err != nil {
+		*err = tool.AsError(*err)
+	}
+	f.record(*result, *err)
+}
+
+// record commits the call's record and writes its line in the log.
+func (f *flight) record(result tool.Result, err error) {
+	took := time.Since(f.begun)
+	rec := store.Call{
+		ID: f.call.ID, Time: f.begun, Duration: took, Face: f.call.Face,
+		Caller: f.call.Caller.ID, Session: f.call.Session,
+		Server: f.name.Server, Tool: f.name.Tool, Method: f.call.Method,
+		Status: store.StatusOK, Node: f.x.Node, Stages: f.stages,
+	}
+	if rec.Server == "" { // not resolved: what the caller asked for
+		rec.Server, rec.Tool = f.call.Server, f.call.Tool
+	}
+	var kind tool.Kind
+	switch {
+	case err != nil:
+		e := tool.AsError(err)
+		kind = e.Kind
+		rec.Status, rec.Kind = store.StatusFailed, string(kind)
+		rec.Error = string(f.x.Redact([]byte(e.Error())))
+	case result.IsError:
+		kind = tool.ExecutionFailed
+		rec.Status, rec.Kind = store.StatusError, string(kind)
+	}
+	arguments := f.call.Arguments
+	if f.call.Method != "tools/call" {
+		arguments = f.call.Params
+	}
+	rec.Arguments = f.x.excerpt(arguments, f.cfg.Limits.MaxRecordBytes)
+	rec.Result = f.x.excerpt(result.Raw, f.cfg.Limits.MaxRecordBytes)
+	rec.ResultBytes = len(result.Raw)
+	if f.span != nil {
+		rec.TraceID = f.span.SpanContext().TraceID().String()
+	}
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), recordTimeout)
+	defer cancel()
+	if err := f.x.Calls.Append(ctx, rec); err != nil {
+		f.x.Log.ErrorContext(ctx, "call not recorded", "requestId", rec.ID, "err", err)
+	}
+	if f.x.Meter != nil {
+		f.x.Meter.ObserveCall(f.call.Face, f.name.Server, f.name.Tool, rec.Status, kind, took)
+	}
+	f.trace(rec)
+	log := f.x.Log.With("requestId", rec.ID, "face", rec.Face, "caller", rec.Caller, "server", rec.Server, "took", took)
+	if rec.Session != "" {
+		log = log.With("sessionId", rec.Session)
+	}
+	if rec.Tool != "" {
+		log = log.With("tool", rec.Tool)
+	}
+	switch rec.Status {
+	case store.StatusFailed:
+		log.WarnContext(ctx, "call failed", "action", rec.Method, "kind", rec.Kind, "err", rec.Error)
+	default:
+		log.InfoContext(ctx, "call done", "action", rec.Method, "status", rec.Status)
+	}
+}
+
+func (f *flight) trace(rec store.Call) {
+	if f.span == nil {
+		return
+	}
+	f.span.SetAttributes(
+		attribute.String("mcp.server", rec.Server),
+		attribute.String("gen_ai.tool.name", rec.Tool),
+		attribute.String("junctor.status", string(rec.Status)))
+	if rec.Status != store.StatusOK {
+		f.span.SetStatus(codes.Error, rec.Kind)
+	}
+	f.span.End()
+}
+
+// excerpt is raw as the call log keeps it: redacted, and when it is long the
+// beginning of it as a JSON string.
+func (x *Executor) excerpt(raw json.RawMessage, limit int) json.RawMessage {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil
+	}
+	if limit > 0 && len(raw) > limit {
+		// Cut first and then redact, or a secret of 10 MB costs 10 MB; the
+		// margin keeps a secret that straddles the cut from losing its shape.
+		cut := x.Redact(raw[:min(len(raw), limit+1024)])
+		text := strings.ToValidUTF8(string(cut[:min(len(cut), limit)]), "") + fmt.Sprintf("… (%d bytes in all)", len(raw))
+		b, _ := json.Marshal(text)
+		return b
+	}
+	clean := x.Redact(raw)
+	if !json.Valid(clean) { // a face handed on what was no JSON
+		b, _ := json.Marshal(string(clean))
+		return b
+	}
+	return clean
+}

@@ -1,0 +1,185 @@
+package executor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"junctor/internal/catalog"
+	"junctor/internal/schema"
+	"junctor/internal/tool"
+)
+
+func circuitOpen(n tool.Name, s Stats, wait time.Duration) error {
+	return &tool.Error{
+		Kind: tool.CircuitOpen,
+		Msg: fmt.Sprintf("tool %s has failed too often (%d failures so far) and is not called for now; try again in %s",
+			n, s.Failures, wait.Round(time.Second)),
+		Details:    map[string]any{"failures": s.Failures, "lastFailure": s.LastFailure},
+		RetryAfter: wait,
+	}
+}
+
+// InvalidArguments are the details of an error of that kind.
+type InvalidArguments struct {
+	Violations []schema.Violation `json:"violations"`
+	Schema     json.RawMessage    `json:"schema"`
+}
+
+// validate checks the arguments against the tool's schema. A schema that
+// cannot be compiled checks nothing: the upstream, which wrote it, still can.
+func validate(e *catalog.Entry, arguments json.RawMessage) error {
+	if trimmed := bytes.TrimSpace(arguments); len(trimmed) == 0 || string(trimmed) == "null" {
+		arguments = json.RawMessage("{}")
+	} else if trimmed[0] != '{' {
+		return invalid(e, []schema.Violation{{Message: "the arguments must be a JSON object"}})
+	}
+	s, err := e.Schema()
+	if err != nil {
+		return nil
+	}
+	if violations := s.Check(arguments); len(violations) > 0 {
+		return invalid(e, violations)
+	}
+	return nil
+}
+
+func invalid(e *catalog.Entry, violations []schema.Violation) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "the arguments do not fit %s: ", e.Name)
+	for i, v := range violations {
+		if i == 5 {
+			fmt.Fprintf(&b, "; and %d more", len(violations)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		if v.Path != "" {
+			b.WriteString("at " + v.Path + ": ")
+		}
+		b.WriteString(v.Message)
+	}
+	return &tool.Error{
+		Kind:    tool.InvalidArguments,
+		Msg:     b.String(),
+		Details: InvalidArguments{Violations: violations, Schema: e.InputSchema},
+	}
+}
+
+// approve asks the person behind the caller where a rule wants that.
+func approve(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
+	if e.Approval != catalog.AskApproval {
+		return nil
+	}
+	ask := call.Exchange.Approve
+	if ask == nil && call.Exchange.Ask != nil && canElicit(call.Exchange.Capabilities) {
+		ask = func(ctx context.Context, n tool.Name, arguments json.RawMessage) (bool, error) {
+			return elicitApproval(ctx, call.Exchange.Ask, n, arguments)
+		}
+	}
+	if ask == nil {
+		return &tool.Error{
+			Kind: tool.Denied,
+			Msg: fmt.Sprintf("tool %s asks a person for approval, and this client cannot be asked; call it from the chat or from a client with elicitation, or set \"approval\": \"auto\" for it in toolRules",
+				e.Name),
+		}
+	}
+	yes, err := ask(ctx, e.Name, call.Arguments)
+	if err != nil {
+		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s asks a person for approval, and no answer came", e.Name), Err: err}
+	}
+	if !yes {
+		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the call of %s was not approved", e.Name)}
+	}
+	return nil
+}
+
+func canElicit(capabilities json.RawMessage) bool {
+	var c struct {
+		Elicitation *struct {
+			Form *json.RawMessage `json:"form"`
+			URL  *json.RawMessage `json:"url"`
+		} `json:"elicitation"`
+	}
+	if json.Unmarshal(capabilities, &c) != nil || c.Elicitation == nil {
+		return false
+	}
+	return c.Elicitation.Form != nil || c.Elicitation.URL == nil // neither means form
+}
+
+// maxShownArguments bounds the arguments in a question to a person.
+const maxShownArguments = 2000
+
+func elicitApproval(ctx context.Context, ask func(context.Context, string, json.RawMessage) (json.RawMessage, error), n tool.Name, arguments json.RawMessage) (bool, error) {
+	shown := string(arguments)
+	if len(shown) > maxShownArguments {
+		shown = strings.ToValidUTF8(shown[:maxShownArguments], "") + "…"
+	}
+	params, err := json.Marshal(map[string]any{
+		"message": fmt.Sprintf("Run the tool %s with %s?", n, shown),
+		"requestedSchema": map[string]any{
+			"type":       "object",
+			"properties": map[string]any{},
+		},
+	})
+	if err != nil {
+		return false, err
+	}
+	raw, err := ask(ctx, "elicitation/create", params)
+	if err != nil {
+		return false, err
+	}
+	var answer struct {
+		Action string `json:"action"`
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return false, fmt.Errorf("answer to the approval: %w", err)
+	}
+	return answer.Action == "accept", nil
+}
+
+// params returns the params of the tools/call request: those that came, where
+// the face hands them on as they are, else made from the call's parts.
+func params(name string, call *tool.Call) json.RawMessage {
+	if call.Params != nil {
+		return call.Params
+	}
+	quoted, _ := json.Marshal(name)
+	b := make([]byte, 0, len(quoted)+len(call.Arguments)+len(call.Meta)+40)
+	b = append(b, `{"name":`...)
+	b = append(b, quoted...)
+	b = append(b, `,"arguments":`...)
+	if trimmed := bytes.TrimSpace(call.Arguments); len(trimmed) == 0 || string(trimmed) == "null" {
+		b = append(b, "{}"...)
+	} else {
+		b = append(b, trimmed...)
+	}
+	if len(call.Meta) > 0 {
+		b = append(b, `,"_meta":`...)
+		b = append(b, call.Meta...)
+	}
+	return append(b, '}')
+}
+
+// isError reads the one field of a result that the gateway acts on.
+func isError(raw json.RawMessage) bool {
+	if !bytes.Contains(raw, []byte(`"isError"`)) {
+		return false
+	}
+	var r struct {
+		IsError bool `json:"isError"`
+	}
+	return json.Unmarshal(raw, &r) == nil && r.IsError
+}
+
+// join lists up to n names.
+func join(names []string, n int) string {
+	if len(names) > n {
+		return strings.Join(names[:n], ", ") + fmt.Sprintf(" and %d more", len(names)-n)
+	}
+	return strings.Join(names, ", ")
+}
