@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	driver "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"junctor/internal/store"
+)
+
+// code returns SQLite's primary and extended result codes of an error, zero
+// when it is none of SQLite's.
+func code(err error) (primary, extended int) {
+	if e, ok := errors.AsType[*driver.Error](err); ok {
+		return e.Code() & 0xff, e.Code()
+	}
+	return 0, 0
+}
+
+// fatal reports whether an error may have ended the transaction that it
+// happened in, and the other writes in it with it. A broken constraint undoes
+// its own statement alone.
+func fatal(err error) bool {
+	primary, _ := code(err)
+	switch primary {
+	case codes.SQLITE_FULL, codes.SQLITE_IOERR, codes.SQLITE_NOMEM, codes.SQLITE_BUSY, codes.SQLITE_LOCKED,
+		codes.SQLITE_INTERRUPT, codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB, codes.SQLITE_READONLY, codes.SQLITE_CANTOPEN:
+		return true
+	}
+	return false
+}
+
+// taken reports whether a row was refused because its key is there already.
+func taken(err error) bool {
+	_, extended := code(err)
+	return extended == codes.SQLITE_CONSTRAINT_UNIQUE || extended == codes.SQLITE_CONSTRAINT_PRIMARYKEY || extended == codes.SQLITE_CONSTRAINT_ROWID
+}
+
+// orphan reports whether a row was refused because what it belongs to is not
+// there.
+func orphan(err error) bool {
+	_, extended := code(err)
+	return extended == codes.SQLITE_CONSTRAINT_FOREIGNKEY
+}
+
+// explain says what was being done and what a person can do about it. The
+// errors that callers tell apart pass as they are.
+func (s *Store) explain(act string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrClosed),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", act, err)
+	case err.Error() == "sql: database is closed":
+		return fmt.Errorf("%s: %w", act, store.ErrClosed)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s %s: %w; make the file and its folder writable for this user, or name another file with store.path", act, s.path, err)
+	}
+	primary, _ := code(err)
+	switch primary {
+	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
+		return fmt.Errorf("%s: %s has been locked by another program for more than %v; close that program, or name another file with store.path: %w: %w",
+			act, s.path, busyTimeout, store.ErrUnavailable, err)
+	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
+		return fmt.Errorf("%s: %s is damaged, or is no store; put a backup in its place, or move it away and Junctor starts an empty one: %w", act, s.path, err)
+	case codes.SQLITE_READONLY, codes.SQLITE_CANTOPEN, codes.SQLITE_PERM:
+		return fmt.Errorf("%s: %s cannot be written; make the file and its folder writable for this user, or name another file with store.path: %w", act, s.path, err)
+	case codes.SQLITE_FULL:
+		return fmt.Errorf("%s: the disk that holds %s is full; free some space, or lower store.retention: %w: %w", act, s.path, store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s %s: %w", act, s.path, err)
+}

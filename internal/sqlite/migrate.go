@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrate brings the tables up to date. Of several processes that start
+// together one does the work: each step is one transaction, so the others
+// fail on it, look again and find it done.
+func migrate(ctx context.Context, db *sql.DB) error {
+	want, err := newest()
+	if err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		have, err := version(ctx, db)
+		switch {
+		case err != nil:
+			return err
+		case have == want:
+			return nil
+		case have > want:
+			return fmt.Errorf("the file was written by a newer Junctor (its tables are version %d, this one knows %d); upgrade Junctor, or name another file with store.path", have, want)
+		}
+		if err = up(ctx, db); err == nil {
+			return nil
+		}
+		if try == startRetries || ctx.Err() != nil || have != 0 && fatal(err) {
+			return fmt.Errorf("bring the tables from version %d to %d: %w", have, want, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(try) * 5 * time.Millisecond):
+		}
+	}
+}
+
+func up(ctx context.Context, db *sql.DB) error {
+	dir, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, dir, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return err
+	}
+	_, err = p.Up(ctx)
+	return err
+}
+
+// version returns the version of the tables, 0 for a new file. It asks the
+// table itself: starting goose on every start costs more than the question.
+func version(ctx context.Context, db *sql.DB) (v int64, err error) {
+	var tables int
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", goose.DefaultTablename).Scan(&tables); err != nil || tables == 0 {
+		return 0, err
+	}
+	err = db.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+goose.DefaultTablename+" WHERE is_applied").Scan(&v)
+	return v, err
+}
+
+// newest returns the highest version among the migrations.
+func newest() (n int64, err error) {
+	files, err := migrations.ReadDir("migrations")
+	for _, f := range files {
+		number, _, _ := strings.Cut(f.Name(), "_")
+		v, perr := strconv.ParseInt(number, 10, 64)
+		if perr != nil {
+			return 0, fmt.Errorf("migration %s: %w", f.Name(), perr)
+		}
+		n = max(n, v)
+	}
+	return n, err
+}

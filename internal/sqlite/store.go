@@ -1,0 +1,209 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	driver "modernc.org/sqlite"
+
+	"junctor/internal/store"
+)
+
+// How the database is used. The caches are small on purpose: the operating
+// system caches the file anyway, and a gateway's memory is for other things.
+const (
+	busyTimeout  = 10 * time.Second // another process may be writing
+	writerCache  = 1024             // KiB
+	readerCache  = 256              // KiB, for each connection
+	maxReaders   = 4
+	walLimit     = 4 << 20                // bytes the log file is cut back to
+	pollEvery    = 500 * time.Millisecond // for what other processes wrote
+	sweepEvery   = time.Minute            // for what may be forgotten
+	startRetries = 20
+)
+
+// Store is a store in one SQLite file. Open makes one.
+type Store struct {
+	store.Hub
+
+	path  string
+	keep  store.Retention
+	log   *slog.Logger
+	now   func() time.Time
+	write *writer
+	read  *sql.DB
+	poll  time.Duration
+	sweep time.Duration
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the file at cfg.Path, making it (mode 0600) and its folder when
+// they are not there, and brings its tables up to date. The errors say what
+// to do about a file that is locked, damaged, read-only or of a newer Junctor.
+func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, error) {
+	s := &Store{
+		path: cfg.Path, keep: cfg.Retention, log: log.With("component", "store"),
+		now: time.Now, poll: pollEvery, sweep: sweepEvery,
+	}
+	if err := s.open(ctx, cfg.Fsync); err != nil {
+		return nil, s.explain("open the store", err)
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context, fsync bool) error {
+	if s.path == "" {
+		return errors.New("store.path is empty")
+	}
+	if err := prepareFile(s.path); err != nil {
+		return err
+	}
+	sync := "NORMAL"
+	if fsync {
+		sync = "FULL"
+	}
+	wdb, err := connect(s.path, 1,
+		"journal_mode(WAL)", "synchronous("+sync+")", "foreign_keys(1)",
+		fmt.Sprintf("cache_size(-%d)", writerCache), fmt.Sprintf("journal_size_limit(%d)", walLimit))
+	if err != nil {
+		return err
+	}
+	if err := migrate(ctx, wdb); err != nil {
+		return errors.Join(err, wdb.Close())
+	}
+	if s.read, err = connect(s.path, maxReaders, "query_only(1)", fmt.Sprintf("cache_size(-%d)", readerCache)); err != nil {
+		return errors.Join(err, wdb.Close())
+	}
+	if s.write, err = newWriter(ctx, wdb); err != nil {
+		return errors.Join(err, s.read.Close(), wdb.Close())
+	}
+	return nil
+}
+
+// prepareFile makes the file before SQLite does, so that it is never readable
+// by others, not even for a moment. An existing file is not opened: closing it
+// again would drop the locks that this process may hold on it.
+func prepareFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return nil // a neighbour was faster
+		}
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder; store.path must name a file", path)
+	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
+		// It may hold what people asked their tools: not for other users.
+		if err := os.Chmod(path, info.Mode().Perm()&^0o077); err != nil {
+			return fmt.Errorf("the store can be read by other users: %w", err)
+		}
+	}
+	return nil
+}
+
+// connect prepares a pool of at most n connections to the file.
+func connect(path string, n int, pragmas ...string) (*sql.DB, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	q := url.Values{"_txlock": {"immediate"}}
+	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()))
+	// Only a new file takes this one: freed pages can be given back later.
+	q.Add("_pragma", "auto_vacuum(2)")
+	for _, p := range pragmas {
+		q.Add("_pragma", p)
+	}
+	slashed := filepath.ToSlash(abs)
+	if !strings.HasPrefix(slashed, "/") {
+		slashed = "/" + slashed // a drive letter
+	}
+	u := url.URL{Scheme: "file", Path: slashed, RawQuery: q.Encode()}
+	c, err := driver.NewConnector(u.String())
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(c)
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(1)
+	return db, nil
+}
+
+// Close waits for the writes in flight and closes the file.
+func (s *Store) Close() error {
+	return errors.Join(s.write.close(), s.read.Close())
+}
+
+// Announce wakes the watchers of this process. Other processes need no word:
+// they see that the file changed.
+func (s *Store) Announce(topic string) { s.Wake(topic) }
+
+// Run forgets what is too old or too much, and wakes watchers when another
+// process wrote to the file, until ctx is done.
+func (s *Store) Run(ctx context.Context) error {
+	poll, sweep := time.NewTicker(s.poll), time.NewTicker(s.sweep)
+	defer poll.Stop()
+	defer sweep.Stop()
+	var seen int64
+	s.tidy(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-poll.C:
+			if !s.Watched() {
+				continue
+			}
+			if v, err := s.write.dataVersion(); err == nil && v != seen {
+				seen = v
+				s.WakeAll()
+			}
+		case <-sweep.C:
+			s.tidy(ctx)
+		}
+	}
+}
+
+// micros and moment translate times to and from how they are kept.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func moment(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// text keeps JSON as text and nothing as NULL.
+func text(raw []byte) any {
+	if len(raw) == 0 {
+		return nil
+	}
+	return string(raw)
+}

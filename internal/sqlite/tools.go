@@ -1,0 +1,165 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"junctor/internal/store"
+)
+
+// PutCatalogue implements store.Catalogues.
+func (s *Store) PutCatalogue(ctx context.Context, c store.Catalogue) error {
+	args := []any{c.Server, c.Config, text(c.Info), c.Guidance, string(store.JoinRaw(c.Tools)), string(store.JoinRaw(c.Prompts)),
+		string(store.JoinRaw(c.Resources)), string(store.JoinRaw(c.ResourceTemplates)), micros(c.Seen)}
+	err := s.write.submit(ctx, single, func(w *writer) error {
+		return w.exec(context.Background(), `INSERT INTO catalogues (server, config, info, guidance, tools, prompts, resources, resource_templates, seen)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (server) DO UPDATE SET config = excluded.config, info = excluded.info, guidance = excluded.guidance,
+tools = excluded.tools, prompts = excluded.prompts, resources = excluded.resources, resource_templates = excluded.resource_templates, seen = excluded.seen`, args...)
+	})
+	return s.announced(store.TopicCatalogues, s.explain("keep the tools of "+c.Server, err))
+}
+
+// Catalogues implements store.Catalogues.
+func (s *Store) Catalogues(ctx context.Context) ([]store.Catalogue, error) {
+	out, err := collect(ctx, s.read, func(r row) (store.Catalogue, error) {
+		var c store.Catalogue
+		var seen int64
+		lists := [4][]byte{}
+		if err := r.Scan(&c.Server, &c.Config, (*[]byte)(&c.Info), &c.Guidance, &lists[0], &lists[1], &lists[2], &lists[3], &seen); err != nil {
+			return c, err
+		}
+		c.Seen = moment(seen)
+		for i, into := range []*[]json.RawMessage{&c.Tools, &c.Prompts, &c.Resources, &c.ResourceTemplates} {
+			list, err := store.SplitRaw(lists[i])
+			if err != nil {
+				return c, err
+			}
+			*into = list
+		}
+		return c, nil
+	}, `SELECT server, config, info, guidance, tools, prompts, resources, resource_templates, seen FROM catalogues ORDER BY server`)
+	return out, s.explain("read the tools last seen", err)
+}
+
+// DeleteCatalogue implements store.Catalogues.
+func (s *Store) DeleteCatalogue(ctx context.Context, server string) error {
+	err := s.write.submit(ctx, single, func(w *writer) error {
+		return w.exec(context.Background(), "DELETE FROM catalogues WHERE server = ?", server)
+	})
+	return s.announced(store.TopicCatalogues, s.explain("forget the tools of "+server, err))
+}
+
+const fingerprintColumns = `server, tool, first, first_seen, current, current_seen, approved, approved_at, approved_by, definition`
+
+func scanFingerprint(r row) (store.Fingerprint, error) {
+	var f store.Fingerprint
+	var first, current, approved int64
+	err := r.Scan(&f.Server, &f.Tool, &f.First, &first, &f.Current, &current, &f.Approved, &approved, &f.ApprovedBy, (*[]byte)(&f.Definition))
+	f.FirstSeen, f.CurrentSeen, f.ApprovedAt = moment(first), moment(current), moment(approved)
+	return f, err
+}
+
+// Observe implements store.Fingerprints.
+func (s *Store) Observe(ctx context.Context, server string, seen []store.Observation) ([]store.Fingerprint, error) {
+	// Most often nothing is new, and then nothing need be written.
+	if out, known, err := s.known(ctx, server, seen); err != nil || known {
+		return out, err
+	}
+	err := s.write.submit(ctx, several, func(w *writer) error {
+		now := micros(s.now())
+		for _, o := range seen {
+			err := w.exec(context.Background(), `INSERT INTO fingerprints (`+fingerprintColumns+`)
+VALUES (?1, ?2, ?3, ?4, ?3, ?4, ?3, ?4, '', ?5)
+ON CONFLICT (server, tool) DO UPDATE SET current = excluded.current, current_seen = excluded.current_seen WHERE current <> excluded.current`,
+				server, o.Tool, o.Fingerprint, now, text(o.Definition))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, s.explain("keep the fingerprints of "+server, err)
+	}
+	out, _, err := s.known(ctx, server, seen)
+	return out, err
+}
+
+// known returns the fingerprints of the tools seen, in their order, and
+// whether they are all as they were.
+func (s *Store) known(ctx context.Context, server string, seen []store.Observation) ([]store.Fingerprint, bool, error) {
+	all, err := s.Fingerprints(ctx, server)
+	if err != nil {
+		return nil, false, err
+	}
+	byTool := make(map[string]store.Fingerprint, len(all))
+	for _, f := range all {
+		byTool[f.Tool] = f
+	}
+	out := make([]store.Fingerprint, len(seen))
+	same := true
+	for i, o := range seen {
+		out[i] = byTool[o.Tool]
+		same = same && out[i].Tool == o.Tool && out[i].Current == o.Fingerprint
+	}
+	return out, same, nil
+}
+
+// Approve implements store.Fingerprints.
+func (s *Store) Approve(ctx context.Context, server string, o store.Observation, by string) error {
+	err := s.write.submit(ctx, single, func(w *writer) error {
+		n, err := w.affect(context.Background(), `UPDATE fingerprints SET approved = ?3, approved_at = ?4, approved_by = ?5, definition = ?6
+WHERE server = ?1 AND tool = ?2 AND current = ?3`, server, o.Tool, o.Fingerprint, micros(s.now()), by, text(o.Definition))
+		if err != nil || n > 0 {
+			return err
+		}
+		var one int
+		err = w.one(context.Background(), "SELECT 1 FROM fingerprints WHERE server = ? AND tool = ?", []any{server, o.Tool}, &one)
+		if errors.Is(err, sql.ErrNoRows) {
+			return store.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		return store.ErrConflict
+	})
+	return s.announced(store.TopicCatalogues, s.explain("approve "+server+":"+o.Tool, err))
+}
+
+// Fingerprints implements store.Fingerprints.
+func (s *Store) Fingerprints(ctx context.Context, server string) ([]store.Fingerprint, error) {
+	query, args := "SELECT "+fingerprintColumns+" FROM fingerprints", []any{}
+	if server != "" {
+		query, args = query+" WHERE server = ?", append(args, server)
+	}
+	out, err := collect(ctx, s.read, scanFingerprint, query+" ORDER BY server, tool", args...)
+	return out, s.explain("read the fingerprints", err)
+}
+
+// collect runs a query and returns its rows.
+func collect[T any](ctx context.Context, db *sql.DB, scan func(row) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := []T{}
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
+// announced wakes the watchers of a topic when a write succeeded.
+func (s *Store) announced(topic string, err error) error {
+	if err == nil {
+		s.Wake(topic)
+	}
+	return err
+}

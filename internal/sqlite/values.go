@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"junctor/internal/store"
+)
+
+const valueColumns = `space, name, data, version, updated, expires`
+
+// An expired value is as good as gone, whether it was swept yet or not.
+const inForce = `(expires = 0 OR expires > ?)`
+
+func scanValue(r row) (store.Value, error) {
+	var v store.Value
+	var updated, expires int64
+	err := r.Scan(&v.Space, &v.Name, &v.Data, &v.Version, &updated, &expires)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = store.ErrNotFound
+	}
+	v.Updated, v.Expires = moment(updated), moment(expires)
+	return v, err
+}
+
+// Value implements store.Values.
+func (s *Store) Value(ctx context.Context, space, name string) (store.Value, error) {
+	v, err := scanValue(s.read.QueryRowContext(ctx,
+		"SELECT "+valueColumns+" FROM vals WHERE space = ? AND name = ? AND "+inForce, space, name, micros(s.now())))
+	return v, s.explain("read "+space+"/"+name, err)
+}
+
+// Values implements store.Values.
+func (s *Store) Values(ctx context.Context, space string) ([]store.Value, error) {
+	out, err := collect(ctx, s.read, scanValue,
+		"SELECT "+valueColumns+" FROM vals WHERE space = ? AND "+inForce+" ORDER BY name", space, micros(s.now()))
+	return out, s.explain("read "+space, err)
+}
+
+// Versions begin at the time of the first write, so that they also grow over
+// a deletion: a version that someone remembers never comes back.
+const (
+	putAny = `INSERT INTO vals (space, name, data, version, updated, expires) VALUES (?1, ?2, ?3, ?4, ?4, ?5)
+ON CONFLICT (space, name) DO UPDATE SET data = excluded.data, version = max(version + 1, excluded.version), updated = excluded.updated, expires = excluded.expires`
+	putNew     = putAny + ` WHERE expires <> 0 AND expires <= ?4`
+	putVersion = `UPDATE vals SET data = ?3, version = max(version + 1, ?4), updated = ?4, expires = ?5
+WHERE space = ?1 AND name = ?2 AND version = ?6 AND (expires = 0 OR expires > ?4)`
+)
+
+// PutValue implements store.Values.
+func (s *Store) PutValue(ctx context.Context, v store.Value, ifVersion int64) (out store.Value, err error) {
+	if v.Data == nil {
+		v.Data = []byte{}
+	}
+	err = s.write.submit(ctx, single, func(w *writer) error {
+		query := putVersion
+		args := []any{v.Space, v.Name, v.Data, micros(s.now()), micros(v.Expires)}
+		switch ifVersion {
+		case store.AnyVersion:
+			query = putAny
+		case 0:
+			query = putNew
+		default:
+			args = append(args, ifVersion)
+		}
+		st, err := w.stmt(context.Background(), query+" RETURNING "+valueColumns)
+		if err != nil {
+			return err
+		}
+		out, err = scanValue(st.QueryRow(args...))
+		if errors.Is(err, store.ErrNotFound) {
+			return store.ErrConflict
+		}
+		return err
+	})
+	return out, s.announced(store.TopicValues(v.Space), s.explain("keep "+v.Space+"/"+v.Name, err))
+}
+
+// DeleteValue implements store.Values.
+func (s *Store) DeleteValue(ctx context.Context, space, name string, ifVersion int64) error {
+	err := s.write.submit(ctx, single, func(w *writer) error {
+		bg := context.Background()
+		if ifVersion == store.AnyVersion {
+			return w.exec(bg, "DELETE FROM vals WHERE space = ? AND name = ?", space, name)
+		}
+		var version int64
+		err := w.one(bg, "SELECT version FROM vals WHERE space = ? AND name = ? AND "+inForce, []any{space, name, micros(s.now())}, &version)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return nil
+		case err != nil:
+			return err
+		case version != ifVersion:
+			return store.ErrConflict
+		}
+		return w.exec(bg, "DELETE FROM vals WHERE space = ? AND name = ?", space, name)
+	})
+	return s.announced(store.TopicValues(space), s.explain("forget "+space+"/"+name, err))
+}
+
+// Acquire implements store.Leases. All processes on the file share this
+// machine's clock. Tokens grow over a swept lease as versions do.
+func (s *Store) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (l store.Lease, held bool, err error) {
+	err = s.write.submit(ctx, single, func(w *writer) error {
+		bg := context.Background()
+		now := micros(s.now())
+		var until int64
+		err := w.one(bg, `INSERT INTO leases (name, owner, until, token) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until,
+	token = CASE WHEN owner = excluded.owner THEN token ELSE max(token + 1, excluded.token) END
+WHERE owner = excluded.owner OR until <= ?4 RETURNING owner, until, token`,
+			[]any{name, owner, now + ttl.Microseconds(), now}, &l.Owner, &until, &l.Token)
+		if held = err == nil; errors.Is(err, sql.ErrNoRows) {
+			err = w.one(bg, "SELECT owner, until, token FROM leases WHERE name = ?", []any{name}, &l.Owner, &until, &l.Token)
+		}
+		l.Name, l.Left = name, max(0, time.Duration(until-now)*time.Microsecond)
+		return err
+	})
+	if err != nil {
+		return store.Lease{}, false, s.explain("take lease "+name, err)
+	}
+	return l, held, nil
+}
+
+// Release implements store.Leases. The row stays a while for its token.
+func (s *Store) Release(ctx context.Context, name, owner string) error {
+	return s.explain("give back lease "+name, s.write.submit(ctx, single, func(w *writer) error {
+		return w.exec(context.Background(), "UPDATE leases SET owner = '', until = ? WHERE name = ? AND owner = ?", micros(s.now()), name, owner)
+	}))
+}

@@ -1,0 +1,300 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+
+	"junctor/internal/store"
+)
+
+// maxBatch bounds how many writes share one commit.
+const maxBatch = 256
+
+// writer owns the one connection that writes. Whoever comes while nobody
+// writes becomes the leader: it carries out all writes that are waiting, its
+// own among them, in one transaction. Those who come meanwhile wait for the
+// next. So a lone write waits for nothing, and a crowd shares its commits,
+// without a goroutine of the writer's own.
+type writer struct {
+	db   *sql.DB
+	conn *sql.Conn
+
+	mu     sync.Mutex
+	queue  []*job
+	led    bool // someone is leading
+	closed bool
+	idle   *sync.Cond // signalled when nobody leads and nobody waits
+
+	// Used by the leader alone.
+	stmts map[string]*sql.Stmt
+	batch []*job
+}
+
+// job is one write. run may fail without harm to the others in its batch.
+type job struct {
+	run    func(*writer) error
+	mode   mode
+	err    error
+	wake   chan bool // true: lead; false: done
+	queued bool      // still waiting, and may be withdrawn
+}
+
+// mode says how much of a transaction a job needs.
+type mode uint8
+
+const (
+	several mode = iota // several statements: undone together when one fails
+	single              // at most one statement that writes: it undoes itself
+	outside             // no transaction
+)
+
+var jobs = sync.Pool{New: func() any { return &job{wake: make(chan bool, 1)} }}
+
+func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &writer{db: db, conn: conn, stmts: map[string]*sql.Stmt{}}
+	w.idle = sync.NewCond(&w.mu)
+	return w, nil
+}
+
+// submit carries out run within a transaction and returns when it is committed.
+// A write that is under way is not abandoned when ctx ends: its outcome is
+// known a moment later, and the caller gets it.
+func (w *writer) submit(ctx context.Context, m mode, run func(*writer) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j := jobs.Get().(*job)
+	j.run, j.mode, j.err, j.queued = run, m, nil, true
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return store.ErrClosed
+	}
+	w.queue = append(w.queue, j)
+	lead := !w.led
+	w.led = true
+	w.mu.Unlock()
+
+	if !lead {
+		select {
+		case lead = <-j.wake:
+		case <-ctx.Done():
+			if w.withdraw(j) {
+				return ctx.Err()
+			}
+			lead = <-j.wake
+		}
+	}
+	if lead {
+		w.lead()
+		<-j.wake // its own result: it was the first of the batch
+	}
+	err := j.err
+	j.run = nil
+	jobs.Put(j)
+	return err
+}
+
+// withdraw takes a job that nobody has begun out of the queue.
+func (w *writer) withdraw(j *job) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !j.queued {
+		return false
+	}
+	for i, q := range w.queue {
+		if q == j {
+			w.queue = append(w.queue[:i], w.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// lead commits one batch, then hands the lead to the next who waits: nobody
+// works for others for longer than one commit.
+func (w *writer) lead() {
+	w.mu.Lock()
+	n := min(len(w.queue), maxBatch)
+	w.batch = append(w.batch[:0], w.queue[:n]...)
+	w.queue = append(w.queue[:0], w.queue[n:]...)
+	for _, j := range w.batch {
+		j.queued = false
+	}
+	batch := w.batch
+	w.mu.Unlock()
+
+	w.carryOut(batch)
+
+	w.mu.Lock()
+	for i, j := range batch {
+		batch[i] = nil
+		j.wake <- false
+	}
+	if len(w.queue) > 0 {
+		next := w.queue[0]
+		next.queued = false // it can no longer withdraw: the others rely on it
+		next.wake <- true
+	} else {
+		w.led = false
+		w.idle.Broadcast()
+	}
+	w.mu.Unlock()
+}
+
+// carryOut runs a batch: what needs a transaction in one, the rest after it.
+func (w *writer) carryOut(batch []*job) {
+	var inside int
+	for _, j := range batch {
+		if j.mode != outside {
+			inside++
+		}
+	}
+	if inside > 0 {
+		if err := w.transact(batch); err != nil {
+			for _, j := range batch {
+				if j.mode != outside && j.err == nil {
+					j.err = err
+				}
+			}
+		}
+	}
+	for _, j := range batch {
+		if j.mode == outside {
+			j.err = guard(w, j.run)
+		}
+	}
+}
+
+// transact runs a batch in one transaction. The error is that of the whole; a
+// job's own stays with the job.
+func (w *writer) transact(batch []*job) (err error) {
+	ctx := context.Background()
+	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = w.exec(ctx, "ROLLBACK") // nothing to undo when SQLite has done it already
+		}
+	}()
+	for _, j := range batch {
+		if j.mode == outside {
+			continue
+		}
+		if err := w.runJob(ctx, j); err != nil {
+			return err
+		}
+	}
+	return w.exec(ctx, "COMMIT")
+}
+
+// runJob runs one job so that its failure undoes its own writes alone. It
+// returns an error when the transaction as a whole is lost.
+func (w *writer) runJob(ctx context.Context, j *job) error {
+	if j.mode == several {
+		if err := w.exec(ctx, "SAVEPOINT job"); err != nil {
+			return err
+		}
+	}
+	if j.err = guard(w, j.run); j.err != nil && fatal(j.err) {
+		return j.err
+	}
+	switch {
+	case j.mode == single:
+		return nil
+	case j.err != nil:
+		return errors.Join(w.exec(ctx, "ROLLBACK TO job"), w.exec(ctx, "RELEASE job"))
+	}
+	return w.exec(ctx, "RELEASE job")
+}
+
+// guard turns a panic into an error: a leader works for others, and its end
+// would leave them waiting for ever.
+func guard(w *writer, run func(*writer) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("write to the store: panic: %v", p)
+		}
+	}()
+	return run(w)
+}
+
+// stmt returns the prepared form of a statement; all are constants.
+func (w *writer) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
+	if st, ok := w.stmts[query]; ok {
+		return st, nil
+	}
+	st, err := w.conn.PrepareContext(ctx, query)
+	if err == nil {
+		w.stmts[query] = st
+	}
+	return st, err
+}
+
+func (w *writer) exec(ctx context.Context, query string, args ...any) error {
+	_, err := w.affect(ctx, query, args...)
+	return err
+}
+
+// affect runs a statement and returns how many rows it changed.
+func (w *writer) affect(ctx context.Context, query string, args ...any) (int64, error) {
+	st, err := w.stmt(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := st.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// one runs a statement that returns at most one row; sql.ErrNoRows for none.
+func (w *writer) one(ctx context.Context, query string, args []any, into ...any) error {
+	st, err := w.stmt(ctx, query)
+	if err != nil {
+		return err
+	}
+	return st.QueryRowContext(ctx, args...).Scan(into...)
+}
+
+// outside runs f with the connection between two transactions.
+func (w *writer) outside(f func(*writer) error) error {
+	return w.submit(context.Background(), outside, f)
+}
+
+// dataVersion returns a number that differs from the last when another
+// connection wrote to the file. Own writes do not count.
+func (w *writer) dataVersion() (v int64, err error) {
+	err = w.outside(func(w *writer) error {
+		return w.one(context.Background(), "PRAGMA data_version", nil, &v)
+	})
+	return v, err
+}
+
+// close lets the waiting writes finish, refuses new ones and closes.
+func (w *writer) close() error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return nil
+	}
+	w.closed = true
+	for w.led {
+		w.idle.Wait()
+	}
+	w.mu.Unlock()
+	var errs []error
+	for _, st := range w.stmts {
+		errs = append(errs, st.Close())
+	}
+	return errors.Join(append(errs, w.conn.Close(), w.db.Close())...)
+}

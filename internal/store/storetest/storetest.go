@@ -1,0 +1,136 @@
+// Package storetest is the contract of package store as a test suite. Every
+// engine passes the same one.
+//
+// It asks for nothing but the interfaces, so that an engine cannot pass by
+// being known to it.
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"junctor/internal/store"
+)
+
+// Opener opens one more handle on a database, as another process would. The
+// handle is closed when the test ends.
+type Opener func(t testing.TB) store.Store
+
+// Run runs the suite. fresh returns the opener of a new, empty database.
+func Run(t *testing.T, fresh func(t testing.TB) Opener) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, Opener)
+	}{
+		{"append and read", appendAndRead},
+		{"call bytes", callBytes},
+		{"call queries", callQueries},
+		{"call paging", callPaging},
+		{"append concurrently", appendConcurrently},
+		{"append canceled", appendCanceled},
+		{"reopen", reopen},
+		{"tail", tail},
+		{"tail filtered", tailFiltered},
+		{"tail across handles", tailAcross},
+		{"tail ends", tailEnds},
+		{"catalogues", catalogues},
+		{"fingerprints", fingerprints},
+		{"keys", keys},
+		{"key conflicts", keyConflicts},
+		{"values", values},
+		{"value versions", valueVersions},
+		{"value expiry", valueExpiry},
+		{"value races", valueRaces},
+		{"sessions", sessions},
+		{"session updates", sessionUpdates},
+		{"messages", messages},
+		{"events", events},
+		{"leases", leases},
+		{"lease races", leaseRaces},
+		{"changes", changes},
+		{"changes across handles", changesAcross},
+		{"closed", closed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(t, fresh(t))
+		})
+	}
+}
+
+// patience bounds every wait. It is never a measure: only a broken engine
+// reaches it.
+const patience = 60 * time.Second
+
+func deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// running opens a handle whose background work goes on until the test ends.
+func running(t testing.TB, open Opener) store.Store {
+	s := open(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+	})
+	return s
+}
+
+// eventually tries until ok; the engine decides how soon.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	ctx := deadline(t)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}
+
+// must returns v or ends the test.
+func must[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// equal compares by what can be seen, with times to the microsecond that
+// engines keep.
+func equal(t testing.TB, what string, got, want any) {
+	t.Helper()
+	if g, w := show(got), show(want); g != w {
+		t.Errorf("%s:\n got %s\nwant %s", what, g, w)
+	}
+}
+
+func show(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("%#v", v)
+	}
+	return string(b)
+}
+
+// at is one moment of the last hour, n seconds on: young enough for every
+// retention.
+func at(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
+
+var start = time.Now().UTC().Add(-time.Hour).Truncate(time.Second).Add(123456 * time.Microsecond)
