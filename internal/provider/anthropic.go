@@ -1,0 +1,55 @@
+package provider
+
+// anthropic is the messages API.
+type anthropic struct{}
+
+// anthropicSchema: the API reads JSON Schema 2020-12 whole, but no
+// combinations at the root and no unusual property keys.
+var anthropicSchema = func() *dialect {
+	d := *everything
+	d.key = dottedKey
+	return &d
+}()
+
+func (anthropic) name() string { return Anthropic }
+func (anthropic) limit() int   { return 0 }
+
+func (anthropic) dialect(Options) *dialect { return anthropicSchema }
+
+func (anthropic) envelope() (string, string) { return `{"tools":[`, `]` }
+
+func (anthropic) declare(d Declaration, _ lowered, _ Options) *object {
+	return obj("name", d.Name, "description", d.Description, "input_schema", d.Schema)
+}
+
+func (anthropic) call(o *object) (Call, bool) {
+	if kind := o.text("type"); kind != "" && kind != "tool_use" {
+		return Call{}, false
+	}
+	return named(o, "id", "input")
+}
+
+func (anthropic) result(c Call, content Content) *object {
+	text, media := content.split(func(p Part) bool {
+		return p.Kind == Image && imageTypes[p.MIMEType] || p.Kind == File && p.MIMEType == "application/pdf"
+	})
+	if text == "" && content.Structured != nil {
+		text = string(content.Structured)
+	}
+	blocks := []any{}
+	if text != "" { // the API refuses empty text
+		blocks = append(blocks, obj("type", "text", "text", text))
+	}
+	for _, p := range media {
+		kind := "image"
+		if p.Kind == File {
+			kind = "document"
+		}
+		blocks = append(blocks, obj("type", kind, "source", obj("type", "base64", "media_type", p.MIMEType, "data", p.Data)))
+	}
+	out := obj("type", "tool_result", "tool_use_id", c.ID, "content", blocks)
+	if content.IsError {
+		out.set("is_error", true)
+	}
+	return out
+}

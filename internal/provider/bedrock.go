@@ -1,0 +1,83 @@
+package provider
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// bedrock is Amazon's Converse API. Most of its models are Anthropic's, whose
+// rules for schemas pass through it.
+type bedrock struct{}
+
+func (bedrock) name() string { return Bedrock }
+func (bedrock) limit() int   { return 0 }
+
+func (bedrock) dialect(Options) *dialect { return anthropicSchema }
+
+func (bedrock) envelope() (string, string) { return `{"toolConfig":{"tools":[`, `]}` }
+
+func (bedrock) declare(d Declaration, _ lowered, _ Options) *object {
+	return obj("toolSpec", obj("name", d.Name, "description", d.Description, "inputSchema", obj("json", d.Schema)))
+}
+
+func (bedrock) call(o *object) (Call, bool) {
+	inner := within(o, "toolUse")
+	if inner.text("type") != "" && inner.text("type") != "server_tool_use" {
+		return Call{}, false
+	}
+	return named(inner, "toolUseId", "input")
+}
+
+// documentFormats are the files that a result may carry, by MIME type.
+var documentFormats = map[string]string{
+	"application/pdf": "pdf", "text/csv": "csv", "application/msword": "doc", "text/html": "html",
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+	"application/vnd.ms-excel": "xls", "text/markdown": "md", "text/plain": "txt",
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+}
+
+func (bedrock) result(c Call, content Content) *object {
+	text, media := content.split(func(p Part) bool {
+		return p.Kind == Image && imageTypes[p.MIMEType] || p.Kind == File && documentFormats[p.MIMEType] != ""
+	})
+	blocks := []any{}
+	switch v := content.value(text).(type) {
+	case json.RawMessage:
+		if v[0] == '{' && content.Structured != nil {
+			blocks = append(blocks, obj("json", v))
+		} else {
+			blocks = append(blocks, obj("text", first(text, string(v))))
+		}
+	case string:
+		if v != "" {
+			blocks = append(blocks, obj("text", v))
+		}
+	}
+	for _, p := range media {
+		source := obj("bytes", p.Data)
+		if p.Kind == Image {
+			blocks = append(blocks, obj("image", obj("format", strings.TrimPrefix(p.MIMEType, "image/"), "source", source)))
+		} else {
+			blocks = append(blocks, obj("document", obj("format", documentFormats[p.MIMEType], "name", documentName(p.Name), "source", source)))
+		}
+	}
+	if len(blocks) == 0 {
+		blocks = append(blocks, obj("text", first(content.ErrorText(), "(no content)"))) // the API wants one
+	}
+	status := "success"
+	if content.IsError {
+		status = "error"
+	}
+	return obj("toolResult", obj("toolUseId", c.ID, "content", blocks, "status", status))
+}
+
+// documentName keeps the characters that the API admits.
+func documentName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if letter(r) || '0' <= r && r <= '9' || strings.ContainsRune(" -()[]", r) {
+			return r
+		}
+		return '-'
+	}, name)
+	return first(strings.Join(strings.Fields(name[:min(len(name), 60)]), " "), "document")
+}

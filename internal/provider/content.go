@@ -1,0 +1,238 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"junctor/internal/tool"
+)
+
+// PartKind says what a part of a result is.
+type PartKind string
+
+// The kinds of parts.
+const (
+	Text  PartKind = "text"
+	Image PartKind = "image"
+	Audio PartKind = "audio"
+	File  PartKind = "file" // an embedded resource that is not text
+	Link  PartKind = "link" // a resource that is named, not included
+)
+
+// Part is one block of a tool's result, whatever the provider.
+type Part struct {
+	Kind     PartKind
+	Text     string // of Text; of others, the note that stands for them where only text goes
+	Data     string // base64, of Image, Audio and File
+	MIMEType string
+	URI      string
+	Name     string
+}
+
+// Content is a tool's result, read.
+type Content struct {
+	Parts      []Part
+	Structured json.RawMessage // structuredContent, or nil
+	IsError    bool
+}
+
+// ReadResult reads a CallToolResult. It never fails: a block that is not
+// known becomes its JSON as text.
+func ReadResult(r tool.Result) Content {
+	c := Content{IsError: r.IsError}
+	var raw struct {
+		Content           []json.RawMessage `json:"content"`
+		StructuredContent json.RawMessage   `json:"structuredContent"`
+		ToolResult        json.RawMessage   `json:"toolResult"` // before 2024-11-05
+		IsError           bool              `json:"isError"`
+	}
+	if err := json.Unmarshal(r.Raw, &raw); err != nil {
+		if text := strings.TrimSpace(string(r.Raw)); text != "" {
+			c.Parts = []Part{{Kind: Text, Text: strings.ToValidUTF8(text, "�")}}
+		}
+		return c
+	}
+	c.IsError = c.IsError || raw.IsError
+	for _, block := range raw.Content {
+		c.Parts = append(c.Parts, readPart(block))
+	}
+	c.Structured = compact(raw.StructuredContent)
+	if c.Structured == nil && len(c.Parts) == 0 {
+		c.Structured = compact(raw.ToolResult)
+	}
+	return c
+}
+
+func compact(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if len(raw) == 0 || json.Compact(&b, raw) != nil || b.String() == "null" {
+		return nil
+	}
+	return b.Bytes()
+}
+
+func readPart(block json.RawMessage) Part {
+	var b struct {
+		Type        string  `json:"type"`
+		Text        *string `json:"text"`
+		Data        string  `json:"data"`
+		MIMEType    string  `json:"mimeType"`
+		URI         string  `json:"uri"`
+		Name        string  `json:"name"`
+		Title       string  `json:"title"`
+		Description string  `json:"description"`
+		Resource    *struct {
+			URI      string  `json:"uri"`
+			MIMEType string  `json:"mimeType"`
+			Text     *string `json:"text"`
+			Blob     string  `json:"blob"`
+		} `json:"resource"`
+	}
+	unknown := Part{Kind: Text, Text: string(block)}
+	if json.Unmarshal(block, &b) != nil {
+		return unknown
+	}
+	switch {
+	case b.Type == "text" && b.Text != nil:
+		return Part{Kind: Text, Text: *b.Text}
+	case b.Type == "image" && validBase64(b.Data):
+		return media(Image, b.Data, b.MIMEType, "", "")
+	case b.Type == "audio" && validBase64(b.Data):
+		return media(Audio, b.Data, b.MIMEType, "", "")
+	case b.Type == "resource_link" && b.URI != "":
+		text := "[resource " + b.URI
+		for _, more := range []string{first(b.Title, b.Name), b.MIMEType, b.Description} {
+			if more != "" {
+				text += ", " + more
+			}
+		}
+		return Part{Kind: Link, Text: text + "]", URI: b.URI, Name: first(b.Title, b.Name), MIMEType: b.MIMEType}
+	case b.Type == "resource" && b.Resource != nil && b.Resource.Text != nil:
+		return Part{Kind: Text, Text: *b.Resource.Text, URI: b.Resource.URI, MIMEType: b.Resource.MIMEType}
+	case b.Type == "resource" && b.Resource != nil && validBase64(b.Resource.Blob):
+		kind := File
+		if strings.HasPrefix(b.Resource.MIMEType, "image/") {
+			kind = Image
+		}
+		return media(kind, b.Resource.Blob, b.Resource.MIMEType, b.Resource.URI, baseName(b.Resource.URI))
+	}
+	return unknown
+}
+
+func media(kind PartKind, data, mimeType, uri, name string) Part {
+	p := Part{Kind: kind, Data: data, MIMEType: mimeType, URI: uri, Name: name}
+	what := string(kind)
+	for _, more := range []string{mimeType, uri} {
+		if more != "" {
+			what += " " + more
+		}
+	}
+	p.Text = fmt.Sprintf("[%s, %s: not shown, only text can be returned here]", what, size(base64.StdEncoding.DecodedLen(len(data))))
+	return p
+}
+
+func size(n int) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%d kB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+func baseName(uri string) string { return uri[strings.LastIndexByte(uri, '/')+1:] }
+
+// validBase64 keeps data that would make a provider refuse the request out of
+// it. It looks at the alphabet only, so a large image costs little.
+func validBase64(s string) bool {
+	if s == "" || len(s)%4 != 0 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !letter(rune(c)) && !('0' <= c && c <= '9') && c != '+' && c != '/' && !(c == '=' && i >= len(s)-2) {
+			return false
+		}
+	}
+	return true
+}
+
+// Text returns the result as text alone: what a provider gets that takes
+// nothing else. Media are named, not lost silently.
+func (c Content) Text() string {
+	texts := make([]string, 0, len(c.Parts))
+	for _, p := range c.Parts {
+		texts = append(texts, p.Text)
+	}
+	text := strings.Join(texts, "\n")
+	if text == "" && c.Structured != nil {
+		return string(c.Structured)
+	}
+	return text
+}
+
+// ErrorText is Text for providers that have no mark for a failed tool.
+func (c Content) ErrorText() string {
+	text := c.Text()
+	if !c.IsError {
+		return text
+	}
+	if text == "" {
+		return "Error: the tool failed without saying why"
+	}
+	if strings.HasPrefix(strings.ToLower(text), "error") {
+		return text
+	}
+	return "Error: " + text
+}
+
+// value returns the result as a JSON value, for providers that take one:
+// structured content where the text says nothing else, JSON where the text is
+// JSON, else the text.
+func (c Content) value(text string) any {
+	if c.Structured != nil && (text == "" || sameJSON(text, c.Structured)) {
+		return c.Structured
+	}
+	if t := strings.TrimSpace(text); c.Structured == nil && len(t) > 1 && (t[0] == '{' || t[0] == '[') {
+		if v := compact(json.RawMessage(t)); v != nil {
+			return v
+		}
+	}
+	return text
+}
+
+func sameJSON(text string, structured json.RawMessage) bool {
+	a, errA := parseJSON([]byte(text))
+	b, errB := parseJSON(structured)
+	return errA == nil && errB == nil && equalJSON(a, b)
+}
+
+// split parts the text of a result from the media that the provider takes;
+// other media stay in the text as notes.
+func (c Content) split(takes func(Part) bool) (text string, media []Part) {
+	var texts []string
+	for _, p := range c.Parts {
+		if p.Data != "" && takes(p) {
+			media = append(media, p)
+		} else {
+			texts = append(texts, p.Text)
+		}
+	}
+	return strings.Join(texts, "\n"), media
+}
+
+// ErrorContent is a failure of the gateway as a result that a model can act on.
+func ErrorContent(err error) Content {
+	e := tool.AsError(err)
+	text := fmt.Sprintf("%s: %s", e.Kind, e.Msg)
+	if e.Details != nil {
+		if details, err := json.Marshal(e.Details); err == nil && len(details) <= 4<<10 {
+			text += " " + string(details)
+		}
+	}
+	return Content{Parts: []Part{{Kind: Text, Text: text}}, IsError: true}
+}

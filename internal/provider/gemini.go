@@ -1,0 +1,108 @@
+package provider
+
+// gemini is Google's generateContent.
+type gemini struct{}
+
+// Schemas that Options.Schema asks for.
+const (
+	JSONSchema    = "json"    // parametersJsonSchema, the default
+	OpenAPISchema = "openapi" // parameters, for older models and libraries
+)
+
+// geminiSchema holds the keywords that the API documents for JSON Schema.
+var geminiSchema = &dialect{
+	keywords: wordSet("title format minItems maxItems minimum maximum prefixItems additionalProperties oneOf"),
+	formats:  wordSet("date-time date time"),
+	ordering: true,
+	maxBound: 1_000,
+	depth:    20,
+}
+
+// geminiOpenAPI is the subset of OpenAPI 3.0 that the API's Schema message has.
+var geminiOpenAPI = &dialect{
+	keywords: wordSet(`title format minItems maxItems minProperties maxProperties minimum maximum minLength
+		maxLength pattern default`),
+	formats:     wordSet("date-time"),
+	oneType:     true,
+	upper:       true,
+	lonelyAnyOf: true,
+	stringEnums: true,
+	textMaps:    true,
+	ordering:    true,
+	key:         plainKey,
+	maxBound:    1_000,
+	depth:       16,
+}
+
+func (gemini) name() string { return Gemini }
+func (gemini) limit() int   { return 512 }
+
+func (gemini) dialect(o Options) *dialect {
+	if o.Schema == OpenAPISchema {
+		return geminiOpenAPI
+	}
+	return geminiSchema
+}
+
+func (gemini) envelope() (string, string) { return `{"function_declarations":[`, `]` }
+
+func (gemini) declare(d Declaration, low lowered, o Options) *object {
+	out := obj("name", d.Name, "description", d.Description)
+	switch {
+	case o.Schema != OpenAPISchema:
+		out.set("parametersJsonSchema", d.Schema)
+	case !low.empty: // an object without properties is refused
+		out.set("parameters", d.Schema)
+	}
+	return out
+}
+
+func (gemini) call(o *object) (Call, bool) {
+	if o.text("type") != "" { // no other form of it has one
+		return Call{}, false
+	}
+	if _, ok := o.get("input"); ok {
+		return Call{}, false
+	}
+	inner := within(o, "functionCall", "function_call")
+	c, ok := named(inner, "id", "args")
+	if _, other := inner.get("arguments"); other && c.Arguments == nil {
+		return Call{}, false
+	}
+	return c, ok
+}
+
+// result puts text and structured content into response, under the keys that
+// the API's documentation gives for success and failure, and media beside it.
+func (gemini) result(c Call, content Content) *object {
+	text, media := content.split(func(p Part) bool {
+		return p.Kind == Image && p.MIMEType != "image/gif" && imageTypes[p.MIMEType] || p.MIMEType == "application/pdf"
+	})
+	response := newObject()
+	if content.IsError {
+		if text == "" {
+			text = content.ErrorText()
+		}
+		response.set("error", text)
+	} else {
+		v := content.value(text)
+		response.set("output", v)
+		if s, ok := v.(string); ok && s != "" && content.Structured != nil {
+			response.set("structuredContent", content.Structured)
+		}
+	}
+	fr := newObject()
+	if c.ID != "" {
+		fr.set("id", c.ID)
+	}
+	fr.set("name", c.Name)
+	fr.set("response", response)
+	var parts []any
+	for _, p := range media {
+		parts = append(parts, obj("inlineData", obj("mimeType", p.MIMEType, "data", p.Data)))
+	}
+	if len(parts) > 0 {
+		fr.set("parts", parts)
+	}
+	return obj("functionResponse", fr)
+}

@@ -1,0 +1,319 @@
+package provider
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"junctor/internal/tool"
+)
+
+// maxMendDepth bounds how deep values are mended; deeper ones stay as they are.
+const maxMendDepth = 48
+
+// maxMendSteps bounds the branches that are tried.
+const maxMendSteps = 50_000
+
+// Mend turns the arguments of a model's call into what the tool's schema asks
+// for, where there is no doubt: JSON inside a string, numbers and booleans
+// written as strings and the other way round, values of an enum that travelled
+// as text, property keys that were made legal, nulls in place of what is
+// optional. Arguments that fit already come back byte for byte. It does not
+// validate; it fails only for arguments that are no object at all.
+func Mend(def tool.Definition, arguments json.RawMessage) (json.RawMessage, error) {
+	o, same, err := readArguments(arguments)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := parseJSON(def.InputSchema)
+	raw, ok := schema.(*object)
+	if err == nil && ok {
+		doc := compile(raw)
+		m := &mending{doc: doc}
+		mended := m.value(o, doc.root, 0)
+		if changed, ok := mended.(*object); ok && m.changed {
+			o, same = changed, false
+		}
+	}
+	if same {
+		return arguments, nil
+	}
+	return encode(o), nil
+}
+
+// readArguments accepts an object, an object inside a string (inside a
+// string), and nothing at all.
+func readArguments(arguments json.RawMessage) (o *object, same bool, err error) {
+	data := bytes.TrimSpace(arguments)
+	same = true
+	for range 4 {
+		if len(data) == 0 || string(data) == "null" {
+			return newObject(), false, nil
+		}
+		v, err := parseJSON(data)
+		if err != nil {
+			return nil, false, &tool.Error{Kind: tool.InvalidArguments, Msg: "the arguments are not valid JSON: " + err.Error()}
+		}
+		switch v := v.(type) {
+		case *object:
+			return v, same, nil
+		case string:
+			data, same = bytes.TrimSpace([]byte(v)), false
+			continue
+		}
+		break
+	}
+	return nil, false, &tool.Error{Kind: tool.InvalidArguments, Msg: "the arguments are not a JSON object; send an object with the tool's parameters"}
+}
+
+type mending struct {
+	doc     *document
+	steps   int
+	changed bool
+}
+
+// value returns v as n asks for it, or v itself.
+func (m *mending) value(v any, n *node, depth int) any {
+	if m.steps++; depth > maxMendDepth || m.steps > maxMendSteps {
+		return v
+	}
+	f := m.doc.flatten(n)
+	switch c := v.(type) {
+	case *object:
+		if f.types == 0 || f.types.has(tObject) {
+			v = m.object(c, f, depth)
+		} else if f.types == tString { // structured where text was asked for
+			return m.change(string(encode(c)))
+		}
+	case []any:
+		if f.types == 0 || f.types.has(tArray) {
+			v = m.array(c, f, depth)
+		} else if f.types == tString {
+			return m.change(string(encode(c)))
+		}
+	default:
+		if w, ok := m.scalar(v, f, depth); ok {
+			v = w
+		}
+	}
+	for _, alt := range f.alts {
+		v = m.choose(v, alt, depth)
+	}
+	return v
+}
+
+func (m *mending) change(v any) any {
+	m.changed = true
+	return v
+}
+
+func (m *mending) object(o *object, f *node, depth int) any {
+	out := newObject()
+	changed := false
+	for _, key := range o.keys {
+		v := o.vals[key]
+		name := m.ownKey(key, o, f)
+		child, declared := f.prop(name), true
+		if child == nil {
+			child, declared = f.unnamed(name), false
+		}
+		if child == nil {
+			out.set(name, v)
+			changed = changed || name != key
+			continue
+		}
+		if v == nil && declared && !f.requires(name) && !m.fits(nil, child, depth+1) {
+			changed = true // null says "left out"
+			continue
+		}
+		w := m.value(v, child, depth+1)
+		changed = changed || name != key
+		out.set(name, w)
+	}
+	if changed {
+		m.changed = true
+	}
+	return out
+}
+
+// ownKey returns the tool's own key for one that was made legal.
+func (m *mending) ownKey(key string, o *object, f *node) string {
+	if f.prop(key) != nil {
+		return key
+	}
+	for _, p := range f.props {
+		if _, present := o.get(p.key); present || len(p.key) > 0 && p.key == key {
+			continue
+		}
+		for _, rule := range keyRules {
+			if rule(p.key) == key {
+				return p.key
+			}
+		}
+	}
+	for _, r := range f.required {
+		for _, rule := range keyRules {
+			if r != key && rule(r) == key {
+				return r
+			}
+		}
+	}
+	return key
+}
+
+func (m *mending) array(list []any, f *node, depth int) any {
+	out := make([]any, len(list))
+	for i, v := range list {
+		out[i] = v
+		if child := f.item(i); child != nil {
+			out[i] = m.value(v, child, depth+1)
+		}
+	}
+	return out
+}
+
+// scalar mends a string, number, boolean or null that does not fit.
+func (m *mending) scalar(v any, f *node, depth int) (any, bool) {
+	if f.hasEnum {
+		if containsValue(f.enum, v) {
+			return v, true
+		}
+		text := enumText(v)
+		for _, e := range f.enum {
+			if enumText(e) == text || strings.TrimSpace(text) == enumText(e) {
+				return m.change(e), true
+			}
+		}
+		return v, false
+	}
+	if n, ok := v.(json.Number); ok && f.types.has(tInteger) && !f.types.has(tNumber) && !integerText(n) {
+		if x, err := n.Float64(); err == nil && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+			return m.change(json.Number(strconv.FormatInt(int64(x), 10))), true
+		}
+	}
+	if f.types.accepts(v) {
+		return v, true
+	}
+	switch v := v.(type) {
+	case string:
+		return m.fromText(v, f, depth)
+	case json.Number:
+		if f.types&^tNull == tString {
+			return m.change(v.String()), true
+		}
+		if f.types&^tNull == tBoolean && (v == "0" || v == "1") {
+			return m.change(v == "1"), true
+		}
+	case bool:
+		if f.types&^tNull == tString {
+			return m.change(strconv.FormatBool(v)), true
+		}
+	}
+	return v, false
+}
+
+// fromText reads out of a string what the schema asks for in place of one.
+func (m *mending) fromText(s string, f *node, depth int) (any, bool) {
+	text := strings.TrimSpace(s)
+	if f.types.has(tBoolean) {
+		switch strings.ToLower(text) {
+		case "true":
+			return m.change(true), true
+		case "false":
+			return m.change(false), true
+		}
+	}
+	if v, err := parseJSON([]byte(text)); err == nil && f.types.accepts(v) {
+		switch v.(type) {
+		case bool, string: // read above; never asked for
+		default:
+			m.changed = true
+			return m.value(v, f, depth+1), true
+		}
+	}
+	if f.types.has(tNull) && (text == "" || strings.EqualFold(text, "null") || strings.EqualFold(text, "none")) {
+		return m.change(nil), true
+	}
+	return s, false
+}
+
+// choose mends v by the branch of a choice that it belongs to: the first that
+// it fits as it is, else the first that it fits once mended.
+func (m *mending) choose(v any, alt alternative, depth int) any {
+	for _, b := range alt.nodes {
+		if m.fits(v, b, depth+1) {
+			return m.value(v, b, depth+1)
+		}
+	}
+	for _, b := range alt.nodes {
+		try := &mending{doc: m.doc, steps: m.steps}
+		w := try.value(v, b, depth+1)
+		m.steps = try.steps
+		if try.changed && m.fits(w, b, depth+1) {
+			m.changed = true
+			return w
+		}
+	}
+	return v
+}
+
+// fits reports whether v satisfies n as far as types, enums, keys and simple
+// bounds go: enough to tell the branches of a choice apart.
+func (m *mending) fits(v any, n *node, depth int) bool {
+	if m.steps++; depth > maxMendDepth || m.steps > maxMendSteps {
+		return true
+	}
+	f := m.doc.flatten(n)
+	if f.never || !f.types.accepts(v) || f.hasEnum && !containsValue(f.enum, v) {
+		return false
+	}
+	switch v := v.(type) {
+	case *object:
+		for _, r := range f.required {
+			if _, ok := v.get(r); !ok {
+				return false
+			}
+		}
+		for _, k := range v.keys {
+			child := f.prop(k)
+			if child == nil {
+				child = f.unnamed(k)
+			}
+			if child != nil && !m.fits(v.vals[k], child, depth+1) {
+				return false
+			}
+		}
+	case []any:
+		if outside(json.Number(strconv.Itoa(len(v))), f.minItems, f.maxItems) {
+			return false
+		}
+		for i, e := range v {
+			if child := f.item(i); child != nil && !m.fits(e, child, depth+1) {
+				return false
+			}
+		}
+	case json.Number:
+		if outside(v, f.min, f.max) {
+			return false
+		}
+	}
+	for _, alt := range f.alts {
+		if !slices.ContainsFunc(alt.nodes, func(b *node) bool { return m.fits(v, b, depth+1) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func outside(v, low, high json.Number) bool {
+	x, err := v.Float64()
+	if err != nil {
+		return false
+	}
+	l, errL := low.Float64()
+	h, errH := high.Float64()
+	return errL == nil && x < l || errH == nil && x > h
+}

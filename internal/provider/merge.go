@@ -1,0 +1,202 @@
+package provider
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+)
+
+// maxWork bounds what merging may cost: small schemas can be written that
+// have very large sums.
+const maxWork = 200_000
+
+// flatten merges what n refers to and what its allOf says into one node. It
+// is done on demand: a recursive schema has no end to be merged to.
+func (d *document) flatten(n *node) *node {
+	if len(n.parts) == 0 {
+		n.closeUnevaluated()
+		return n
+	}
+	if n.flat != nil {
+		return n.flat
+	}
+	if n.flatting {
+		return &node{} // a schema that is defined as itself says nothing
+	}
+	n.flatting = true
+	self := *n
+	self.parts, self.flat = nil, nil
+	merged := &self
+	for _, part := range n.parts {
+		flat := d.flatten(part)
+		if d.work += 1 + len(merged.props) + len(flat.props) + len(flat.enum) + len(flat.alts); d.work > maxWork {
+			merged.cut = true
+			break
+		}
+		merged = merge(merged, flat)
+	}
+	merged.closeUnevaluated()
+	n.flatting = false
+	n.flat = merged
+	return merged
+}
+
+// closeUnevaluated turns unevaluatedProperties into additionalProperties
+// where both mean the same.
+func (n *node) closeUnevaluated() {
+	if n.unevaluated != nil && n.additional == nil && len(n.alts) == 0 && len(n.conds) == 0 && len(n.dependencies) == 0 {
+		n.additional, n.unevaluated = n.unevaluated, nil
+	}
+}
+
+// both is the schema that asks for what a and b ask for.
+func both(a, b *node) *node {
+	switch {
+	case a == nil || a == b:
+		return b
+	case b == nil:
+		return a
+	}
+	return &node{parts: []*node{a, b}}
+}
+
+// merge returns what a and b say together. Neither has parts. Remarks of a
+// win over those of b.
+func merge(a, b *node) *node {
+	m := *a
+	m.flat = nil
+	m.never = a.never || b.never
+	m.cut = a.cut || b.cut
+	var possible bool
+	if m.types, possible = a.types.and(b.types); !possible {
+		m.never = true
+	}
+	m.title = first(a.title, b.title)
+	m.description = first(a.description, b.description)
+	m.label = first(a.label, b.label)
+	m.missing = first(a.missing, b.missing)
+	if !a.hasDefault {
+		m.def, m.hasDefault = b.def, b.hasDefault
+	}
+	if len(a.examples) == 0 {
+		m.examples = b.examples
+	}
+	m.marks = union(a.marks, b.marks)
+
+	if b.hasEnum {
+		m.restrict(b.enum)
+	}
+	m.settleEnum()
+
+	m.props, m.additional = mergeProps(a, b)
+	m.patternProps = slices.Concat(a.patternProps, b.patternProps)
+	m.unevaluated = both(a.unevaluated, b.unevaluated)
+	m.required = union(a.required, b.required)
+	m.propertyNames = both(a.propertyNames, b.propertyNames)
+	m.minProps, m.maxProps = most(a.minProps, b.minProps), least(a.maxProps, b.maxProps)
+	m.dependencies = slices.Concat(a.dependencies, b.dependencies)
+
+	m.prefix, m.items = mergeItems(a, b)
+	m.minItems, m.maxItems = most(a.minItems, b.minItems), least(a.maxItems, b.maxItems)
+	m.unique = a.unique || b.unique
+	m.contains = slices.Concat(a.contains, b.contains)
+
+	m.minLength, m.maxLength = most(a.minLength, b.minLength), least(a.maxLength, b.maxLength)
+	m.patterns = union(a.patterns, b.patterns)
+	m.formats = union(a.formats, b.formats)
+	m.content = slices.Concat(a.content, b.content)
+
+	m.min, m.max = most(a.min, b.min), least(a.max, b.max)
+	m.exMin, m.exMax = most(a.exMin, b.exMin), least(a.exMax, b.exMax)
+	m.multiples = union(a.multiples, b.multiples)
+
+	m.alts = slices.Concat(a.alts, b.alts)
+	m.nots = slices.Concat(a.nots, b.nots)
+	m.conds = slices.Concat(a.conds, b.conds)
+	return &m
+}
+
+// mergeProps honours that additionalProperties speaks of the keys that its
+// own schema does not name: a key of b that a does not name must satisfy a's.
+func mergeProps(a, b *node) ([]property, *node) {
+	var props []property
+	for _, p := range a.props {
+		switch other := b.prop(p.key); {
+		case other != nil:
+			p.node = both(p.node, other)
+		default:
+			p.node = both(p.node, b.unnamed(p.key))
+		}
+		props = append(props, p)
+	}
+	for _, p := range b.props {
+		if a.prop(p.key) == nil {
+			p.node = both(p.node, a.unnamed(p.key))
+			props = append(props, p)
+		}
+	}
+	return props, both(a.additional, b.additional)
+}
+
+// unnamed returns what n asks of a key that its properties do not name; nil
+// means nothing.
+func (n *node) unnamed(key string) *node {
+	var found *node
+	for _, p := range n.patternProps {
+		if re, err := regexp.Compile(p.key); err == nil && re.MatchString(key) {
+			found = both(found, p.node)
+		}
+	}
+	if found == nil {
+		return n.additional
+	}
+	return found
+}
+
+func mergeItems(a, b *node) ([]*node, *node) {
+	var prefix []*node
+	for i := range max(len(a.prefix), len(b.prefix)) {
+		prefix = append(prefix, both(a.item(i), b.item(i)))
+	}
+	return prefix, both(a.items, b.items)
+}
+
+// item returns what n asks of the element at i; nil means nothing.
+func (n *node) item(i int) *node {
+	if i < len(n.prefix) {
+		return n.prefix[i]
+	}
+	return n.items
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func union[T comparable](a, b []T) []T {
+	all := slices.Clip(a)
+	for _, v := range b {
+		if !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+func least(a, b json.Number) json.Number { return pick(a, b, func(x, y float64) bool { return x <= y }) }
+func most(a, b json.Number) json.Number  { return pick(a, b, func(x, y float64) bool { return x >= y }) }
+
+func pick(a, b json.Number, better func(x, y float64) bool) json.Number {
+	if a == "" || b == "" {
+		return json.Number(first(a.String(), b.String()))
+	}
+	x, _ := a.Float64()
+	y, _ := b.Float64()
+	if better(x, y) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,218 @@
+package provider
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"junctor/internal/tool"
+)
+
+// The providers.
+const (
+	Gemini          = "gemini"
+	OpenAI          = "openai"
+	OpenAIResponses = "openai-responses"
+	XAI             = "xai"
+	Anthropic       = "anthropic"
+	Ollama          = "ollama"
+	Bedrock         = "bedrock"
+)
+
+// format is all that is particular to one provider. Adding a provider is
+// adding a file with one of these, and a line in [formats].
+type format interface {
+	name() string
+	// limit is the number of tools that one request may carry; 0 means that
+	// none is known.
+	limit() int
+	// dialect of the provider's schemas under the options.
+	dialect(Options) *dialect
+	// declare returns one declaration.
+	declare(d Declaration, low lowered, o Options) *object
+	// envelope is what stands before and after the declarations.
+	envelope() (before, after string)
+	// call reads a call in the provider's form. It reports false for what is
+	// not in it, and reads leniently what is: strict only where a looser
+	// reading would take another provider's call for its own.
+	call(o *object) (Call, bool)
+	// result returns what the provider wants back.
+	result(c Call, content Content) *object
+}
+
+// formats lists every provider, in the order in which people look for them.
+func formats() []format {
+	return []format{gemini{}, openai{}, responses{}, xai{}, anthropic{}, ollama{}, bedrock{}}
+}
+
+// Providers returns the names of all providers.
+func Providers() []string {
+	var names []string
+	for _, f := range formats() {
+		names = append(names, f.name())
+	}
+	return names
+}
+
+// find returns the format of a provider, also under the names by which people
+// know it.
+func find(name string) (format, error) {
+	known := map[string]string{
+		"google": Gemini, "openai-chat": OpenAI, "openai_responses": OpenAIResponses, "responses": OpenAIResponses,
+		"grok": XAI, "x-ai": XAI, "claude": Anthropic, "aws": Bedrock, "aws-bedrock": Bedrock,
+	}
+	lower := strings.ToLower(strings.TrimSpace(name))
+	if alias, ok := known[lower]; ok {
+		lower = alias
+	}
+	for _, f := range formats() {
+		if f.name() == lower {
+			return f, nil
+		}
+	}
+	return nil, &tool.Error{
+		Kind:    tool.InvalidRequest,
+		Msg:     fmt.Sprintf("unknown provider %q; use one of %s", shorten(name, 64), strings.Join(Providers(), ", ")),
+		Details: map[string]any{"providers": Providers()},
+	}
+}
+
+// Lookup returns a provider's own name for any of its names.
+func Lookup(name string) (string, error) {
+	f, err := find(name)
+	if err != nil {
+		return "", err
+	}
+	return f.name(), nil
+}
+
+// Limit returns how many tools one request to a provider may carry; 0 when no
+// limit is known or the provider is not.
+func Limit(name string) int {
+	f, err := find(name)
+	if err != nil {
+		return 0
+	}
+	return f.limit()
+}
+
+// Call is a model's call, whatever the provider.
+type Call struct {
+	ID        string // the provider's id of the call; may be empty
+	Name      string // as the model wrote it: a declared name
+	Arguments json.RawMessage
+}
+
+// ReadCall reads a call object in a provider's form. With no provider named
+// it recognises the form; it returns the provider's name.
+func ReadCall(name string, raw json.RawMessage) (string, Call, error) {
+	v, err := parseJSON(raw)
+	if err != nil {
+		return "", Call{}, &tool.Error{Kind: tool.ParseFailed, Msg: "the call is not JSON: " + err.Error()}
+	}
+	o, ok := v.(*object)
+	if !ok {
+		return "", Call{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the call is not an object; send the call object as the provider's API returned it"}
+	}
+	if name == "" {
+		f, err := recognise(o)
+		if err != nil {
+			return "", Call{}, err
+		}
+		c, _ := f.call(o)
+		return f.name(), c, nil
+	}
+	f, err := find(name)
+	if err != nil {
+		return "", Call{}, err
+	}
+	c, ok := f.call(o)
+	if !ok {
+		msg := fmt.Sprintf("the call is not in the form of %s", f.name())
+		if other, err := recognise(o); err == nil {
+			msg += fmt.Sprintf("; it looks like one of %s: name that provider, or none", other.name())
+		} else {
+			msg += "; send the call object as its API returned it"
+		}
+		return "", Call{}, &tool.Error{Kind: tool.InvalidRequest, Msg: msg}
+	}
+	return f.name(), c, nil
+}
+
+// recognise tells whose call o is by marks that no other provider's has.
+func recognise(o *object) (format, error) {
+	has := func(o *object, keys ...string) bool {
+		return slices.ContainsFunc(keys, func(k string) bool { _, ok := o.get(k); return ok })
+	}
+	fn, _ := o.get("function")
+	function, _ := fn.(*object)
+	arguments, _ := function.get("arguments")
+	_, argumentsAreObject := arguments.(*object)
+	kind := o.text("type")
+	var name string
+	switch {
+	case kind == "tool_use":
+		name = Anthropic
+	case kind == "function_call" || has(o, "call_id") && has(o, "arguments"):
+		name = OpenAIResponses
+	case has(o, "functionCall", "function_call") || has(o, "args") && has(o, "name"):
+		name = Gemini
+	case has(o, "toolUse", "toolUseId"):
+		name = Bedrock
+	case function != nil && argumentsAreObject:
+		name = Ollama
+	case function != nil:
+		name = OpenAI
+	default:
+		return nil, &tool.Error{Kind: tool.InvalidRequest, Msg: "cannot tell which provider's call this is; name it in provider: one of " + strings.Join(Providers(), ", ")}
+	}
+	f, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := f.call(o); !ok {
+		return nil, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("the call looks like one of %s but has no name", name)}
+	}
+	return f, nil
+}
+
+// FormatResult returns a tool's result in the form that a provider wants back
+// for a call.
+func FormatResult(name string, c Call, content Content) (json.RawMessage, error) {
+	f, err := find(name)
+	if err != nil {
+		return nil, err
+	}
+	return encode(f.result(c, content)), nil
+}
+
+// named reads what nearly every form has: a name, and arguments under a key.
+func named(o *object, idKey, argumentsKey string) (Call, bool) {
+	c := Call{ID: o.text(idKey), Name: o.text("name")}
+	if v, ok := o.get(argumentsKey); ok && v != nil {
+		c.Arguments = encode(v)
+	}
+	return c, c.Name != ""
+}
+
+// within returns the object under the first of keys that has one, else o.
+func within(o *object, keys ...string) *object {
+	for _, k := range keys {
+		if v, ok := o.get(k); ok {
+			if inner, ok := v.(*object); ok {
+				return inner
+			}
+		}
+	}
+	return o
+}
+
+// obj builds an object from keys and values in turn.
+func obj(pairs ...any) *object {
+	o := newObject()
+	for i := 0; i+1 < len(pairs); i += 2 {
+		o.set(pairs[i].(string), pairs[i+1])
+	}
+	return o
+}

@@ -1,0 +1,335 @@
+package provider
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// read fills n from the schema o. Every keyword that says something about
+// values has its place here; the rest are remarks and are passed over.
+func (d *document) read(n *node, o *object) {
+	for _, key := range o.keys {
+		v := o.vals[key]
+		switch key {
+		case "type":
+			n.types = typeOf(v)
+			if subs, ok := v.([]any); ok && slices.ContainsFunc(subs, isSchema) { // draft 3 unions
+				n.types = 0
+			}
+		case "title":
+			n.title, _ = v.(string)
+		case "description":
+			n.description, _ = v.(string)
+		case "enum":
+			if list, ok := v.([]any); ok {
+				n.restrict(list)
+			}
+		case "const":
+			n.restrict([]any{v})
+		case "default":
+			n.def, n.hasDefault = v, true
+		case "examples":
+			if list, ok := v.([]any); ok {
+				n.examples = append(n.examples, list...)
+			}
+		case "example":
+			n.examples = append(n.examples, v)
+		case "deprecated", "readOnly", "writeOnly":
+			if v == true {
+				n.marks = append(n.marks, key)
+			}
+		case "properties":
+			n.props = d.properties(v)
+		case "required":
+			n.required = append(n.required, stringsIn(v)...)
+		case "additionalProperties":
+			if isSchema(v) && v != true {
+				n.additional = d.node(v)
+			}
+		case "unevaluatedProperties":
+			if isSchema(v) && v != true {
+				n.unevaluated = d.node(v)
+			}
+		case "patternProperties":
+			n.patternProps = d.properties(v)
+		case "propertyNames":
+			if isSchema(v) {
+				n.propertyNames = d.node(v)
+			}
+		case "minProperties":
+			n.minProps = count(v)
+		case "maxProperties":
+			n.maxProps = count(v)
+		case "dependentRequired", "dependentSchemas", "dependencies":
+			n.dependencies = append(n.dependencies, d.dependencies(v)...)
+		case "minItems":
+			n.minItems = count(v)
+		case "maxItems":
+			n.maxItems = count(v)
+		case "uniqueItems":
+			n.unique = v == true
+		case "contains":
+			if isSchema(v) {
+				n.contains = []*node{d.node(v)}
+			}
+		case "minLength":
+			n.minLength = count(v)
+		case "maxLength":
+			n.maxLength = count(v)
+		case "pattern":
+			if s, ok := v.(string); ok {
+				n.patterns = []string{s}
+			}
+		case "format":
+			if s, ok := v.(string); ok && s != "" {
+				n.formats = []string{s}
+			}
+		case "contentEncoding", "contentMediaType":
+			if s, ok := v.(string); ok {
+				n.content = append(n.content, property{key: key, text: s})
+			}
+		case "minimum":
+			n.min = number(v)
+		case "maximum":
+			n.max = number(v)
+		case "multipleOf":
+			if m := number(v); m != "" {
+				n.multiples = []json.Number{m}
+			}
+		case "anyOf", "oneOf":
+			if nodes := d.list(v); len(nodes) > 0 {
+				n.alts = append(n.alts, alternative{nodes: nodes, exclusive: key == "oneOf"})
+			}
+		case "allOf":
+			n.parts = append(n.parts, d.list(v)...)
+		case "not":
+			if isSchema(v) {
+				n.nots = []*node{d.node(v)}
+			}
+		case "if":
+			if c := (condition{when: d.node(v)}); isSchema(v) {
+				if then, ok := o.get("then"); ok && isSchema(then) {
+					c.then = d.node(then)
+				}
+				if otherwise, ok := o.get("else"); ok && isSchema(otherwise) {
+					c.otherwise = d.node(otherwise)
+				}
+				if c.then != nil || c.otherwise != nil {
+					n.conds = append(n.conds, c)
+				}
+			}
+		case "$ref", "$dynamicRef", "$recursiveRef":
+			if ref, ok := v.(string); ok {
+				d.reference(n, ref)
+			}
+		}
+	}
+	d.readItems(n, o)
+	readExclusive(n, o)
+	d.readRequiredMarks(n, o)
+	if v, _ := o.get("nullable"); v == true { // OpenAPI 3.0
+		if n.types != 0 {
+			n.types |= tNull
+		}
+		if n.hasEnum && !containsValue(n.enum, nil) {
+			n.enum = append(slices.Clip(n.enum), nil)
+		}
+	}
+	n.settleEnum()
+}
+
+// restrict leaves only the values of list.
+func (n *node) restrict(list []any) {
+	if !n.hasEnum {
+		n.enum, n.hasEnum = list, true
+		return
+	}
+	n.enum = slices.DeleteFunc(slices.Clone(n.enum), func(v any) bool { return !containsValue(list, v) })
+}
+
+// settleEnum drops the values that the type forbids anyway and repeated ones.
+func (n *node) settleEnum() {
+	if !n.hasEnum {
+		return
+	}
+	var kept []any
+	for _, v := range n.enum {
+		if n.types.accepts(v) && !containsValue(kept, v) {
+			kept = append(kept, v)
+		}
+	}
+	n.enum = kept
+}
+
+func containsValue(list []any, v any) bool {
+	return slices.ContainsFunc(list, func(e any) bool { return equalJSON(e, v) })
+}
+
+// readItems reads the three spellings of a tuple.
+func (d *document) readItems(n *node, o *object) {
+	items, _ := o.get("items")
+	rest, hasRest := items, isSchema(items)
+	if prefix, ok := o.get("prefixItems"); ok {
+		n.prefix = d.list(prefix)
+	} else if list, ok := items.([]any); ok { // up to draft 2019-09
+		n.prefix = d.list(list)
+		rest, _ = o.get("additionalItems")
+		hasRest = isSchema(rest)
+	}
+	if !hasRest || rest == true {
+		return
+	}
+	if rest == false {
+		n.maxItems = least(n.maxItems, json.Number(strconv.Itoa(len(n.prefix))))
+		return
+	}
+	n.items = d.node(rest)
+}
+
+// readExclusive reads bounds as numbers, and as draft 4 had them: as a mark
+// on minimum and maximum.
+func readExclusive(n *node, o *object) {
+	for _, b := range []struct {
+		key       string
+		plain, ex *json.Number
+	}{{"exclusiveMinimum", &n.min, &n.exMin}, {"exclusiveMaximum", &n.max, &n.exMax}} {
+		switch v, _ := o.get(b.key); v {
+		case true:
+			*b.ex, *b.plain = *b.plain, ""
+		default:
+			*b.ex = number(v)
+		}
+	}
+}
+
+// readRequiredMarks reads required: true on a property, as draft 3 had it and
+// as people still write it.
+func (d *document) readRequiredMarks(n *node, o *object) {
+	props, _ := o.get("properties")
+	po, _ := props.(*object)
+	if po == nil {
+		return
+	}
+	for _, k := range po.keys {
+		sub, _ := po.vals[k].(*object)
+		if v, _ := sub.get("required"); v == true && !n.requires(k) {
+			n.required = append(n.required, k)
+		}
+	}
+}
+
+// dependencies reads both of what depends on a key being there: other keys,
+// and a schema.
+func (d *document) dependencies(v any) []property {
+	o, _ := v.(*object)
+	if o == nil {
+		return nil
+	}
+	var deps []property
+	for _, k := range o.keys {
+		if list, ok := o.vals[k].([]any); ok {
+			deps = append(deps, property{key: k, node: &node{required: stringsIn(list)}})
+		} else if isSchema(o.vals[k]) {
+			deps = append(deps, property{key: k, node: d.node(o.vals[k])})
+		}
+	}
+	return deps
+}
+
+// reference adds what ref leads to, inside this document, to n.
+func (d *document) reference(n *node, ref string) {
+	target, ok := d.find(ref)
+	if !ok || !isSchema(target) {
+		n.missing = ref
+		return
+	}
+	part := d.node(target)
+	if name := ref[strings.LastIndexAny(ref, "/#")+1:]; name != "" && part.label == "" {
+		part.label = unescapePointer(name)
+	}
+	n.parts = append(n.parts, part)
+}
+
+func (d *document) find(ref string) (any, bool) {
+	base, fragment, _ := strings.Cut(ref, "#")
+	from := d.raw
+	if base != "" && base != d.raw.text("$id") && base != d.raw.text("id") {
+		if from = d.anchored(base); from == nil {
+			return nil, false
+		}
+	}
+	if fragment == "" {
+		return from, true
+	}
+	if !strings.HasPrefix(fragment, "/") {
+		o := d.anchored("#" + fragment)
+		return o, o != nil
+	}
+	var v any = from
+	for _, token := range strings.Split(fragment[1:], "/") {
+		token = unescapePointer(token)
+		switch c := v.(type) {
+		case *object:
+			next, ok := c.get(token)
+			if !ok {
+				return nil, false
+			}
+			v = next
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(c) {
+				return nil, false
+			}
+			v = c[i]
+		default:
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+func unescapePointer(token string) string {
+	if s, err := url.PathUnescape(token); err == nil {
+		token = s
+	}
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+}
+
+// anchored finds a schema by its $id or, with a leading #, by its anchor.
+func (d *document) anchored(name string) *object {
+	if d.anchors == nil {
+		d.anchors = map[string]*object{}
+		d.collectAnchors(d.raw)
+	}
+	return d.anchors[name]
+}
+
+func (d *document) collectAnchors(v any) {
+	switch v := v.(type) {
+	case *object:
+		for _, key := range []string{"$id", "id"} {
+			if id := v.text(key); id != "" && d.anchors[id] == nil {
+				d.anchors[id] = v
+			}
+		}
+		for _, key := range []string{"$anchor", "$dynamicAnchor"} {
+			if a := v.text(key); a != "" && d.anchors["#"+a] == nil {
+				d.anchors["#"+a] = v
+			}
+		}
+		for _, k := range v.keys {
+			switch k {
+			case "enum", "const", "default", "examples", "example":
+			default:
+				d.collectAnchors(v.vals[k])
+			}
+		}
+	case []any:
+		for _, e := range v {
+			d.collectAnchors(e)
+		}
+	}
+}

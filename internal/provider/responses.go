@@ -1,0 +1,66 @@
+package provider
+
+import (
+	"strings"
+)
+
+// responses is OpenAI's responses API.
+type responses struct{}
+
+func (responses) name() string { return OpenAIResponses }
+func (responses) limit() int   { return 128 }
+
+func (responses) dialect(o Options) *dialect {
+	if o.Strict {
+		return openaiStrict
+	}
+	return openaiSchema
+}
+
+func (responses) envelope() (string, string) { return `{"tools":[`, `]` }
+
+// declare says strict either way: left out, the API tries strict, which
+// refuses schemas that are fine without.
+func (responses) declare(d Declaration, _ lowered, o Options) *object {
+	return obj("type", "function", "name", d.Name, "description", d.Description, "parameters", d.Schema, "strict", o.Strict)
+}
+
+func (responses) call(o *object) (Call, bool) {
+	if kind := o.text("type"); kind != "" && kind != "function_call" {
+		return Call{}, false
+	}
+	c, ok := named(o, "call_id", "arguments")
+	c.ID = first(c.ID, o.text("id"))
+	return c, ok
+}
+
+func (responses) result(c Call, content Content) *object {
+	text, media := content.split(func(p Part) bool {
+		return p.Kind == Image && imageTypes[p.MIMEType] || p.Kind == File && p.MIMEType == "application/pdf"
+	})
+	out := obj("type", "function_call_output", "call_id", c.ID)
+	if len(media) == 0 {
+		out.set("output", content.ErrorText())
+		return out
+	}
+	var parts []any
+	if content.IsError && !strings.HasPrefix(strings.ToLower(text), "error") {
+		text = strings.TrimSpace("Error: " + text)
+	}
+	if text != "" {
+		parts = append(parts, obj("type", "input_text", "text", text))
+	}
+	for _, p := range media {
+		url := "data:" + p.MIMEType + ";base64," + p.Data
+		if p.Kind == Image {
+			parts = append(parts, obj("type", "input_image", "image_url", url, "detail", "auto"))
+		} else {
+			parts = append(parts, obj("type", "input_file", "filename", first(p.Name, "file.pdf"), "file_data", url))
+		}
+	}
+	out.set("output", parts)
+	return out
+}
+
+// imageTypes are the images that every provider with images takes.
+var imageTypes = words{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}
