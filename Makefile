@@ -1,0 +1,71 @@
+# Two commands do everything: `make run` and `make test`.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+GO      ?= go
+NPM     ?= npm
+
+.PHONY: help run dev build test test-go test-web test-clients test-live cover bench eval lint check fmt page setup clean
+
+help: ## what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+run: build ## build everything and start Junctor with its web page
+	./bin/junctor serve
+
+dev: ## rebuild and restart on every change
+	$(GO) run ./internal/devloop
+
+build: page bin ## the binary, with the web page in it
+
+.PHONY: bin
+bin:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/junctor ./cmd/junctor
+
+# The page is built when its sources are newer than what was built from them.
+page: internal/webui/dist/index.html ## the web page
+WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' 2>/dev/null)
+internal/webui/dist/index.html: $(WEB_SOURCES)
+	@if [ -f web/package.json ]; then ./scripts/npm-install web && cd web && $(NPM) run build; fi
+
+setup: ## install what the tests need (npm packages; Debian packages when root)
+	./scripts/setup
+
+test: setup page test-go test-web test-clients ## all the tests
+
+test-go:
+	$(GO) test -race -timeout 20m ./...
+
+test-web:
+	@if [ -f web/package.json ]; then cd web && $(NPM) test; fi
+
+test-clients:
+	@if [ -d clients/python ]; then cd clients/python && python3 -m unittest discover -s tests; fi
+	@if [ -f clients/typescript/package.json ]; then ./scripts/npm-install clients/typescript && cd clients/typescript && $(NPM) test; fi
+
+test-live: ## optional tests against real providers, with the keys in the environment
+	JUNCTOR_LIVE=1 $(GO) test -run Live ./...
+
+cover: setup ## statement coverage, with what the tests of the binary reach
+	./scripts/cover
+
+bench: ## the numbers of docs/performance.md
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+	$(GO) run ./bench
+
+eval: ## search quality: our set, and ../shared/search-eval where it is
+	$(GO) run ./bench/eval
+
+lint: ## format, vet, staticcheck
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run make fmt'; exit 1; }
+	$(GO) vet ./...
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	$(GO) mod tidy -diff
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+check: lint test ## what CI runs
+
+clean:
+	rm -rf bin dist .cache

@@ -1,0 +1,126 @@
+package junctor
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layer is the height of every package under internal/. A package imports
+// only lower ones, and its own parent; those of one layer never import each
+// other. Adding a package is a decision: a missing one fails. Packages that
+// serve tests alone are in testOnly.
+var layer = map[string]int{
+	"setting":   0,
+	"tool":      0,
+	"telemetry": 1,
+
+	"child":    2,
+	"httperr":  2,
+	"mcp":      2,
+	"provider": 2,
+	"schema":   2,
+	"store":    2,
+
+	"auth":     3,
+	"builtin":  3,
+	"catalog":  3,
+	"llm":      3,
+	"oauth":    3,
+	"search":   3,
+	"upstream": 3,
+
+	"executor": 4,
+
+	"agentify":  5,
+	"attach":    5,
+	"broker":    5,
+	"chat":      5,
+	"discovery": 5,
+	"postgres":  5,
+	"sqlite":    5,
+	"toolsapi":  5,
+	"webui":     5,
+
+	"config":  6,
+	"clients": 7,
+	"app":     8,
+}
+
+func TestImportsPointDown(t *testing.T) {
+	err := filepath.WalkDir("internal", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasSuffix(d.Name(), "test") || d.Name() == "devloop") {
+			return filepath.SkipDir // serves tests or development alone
+		}
+		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		pkg := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), "internal/")
+		top, _, _ := strings.Cut(pkg, "/")
+		from, ok := layer[top]
+		if !ok {
+			t.Errorf("%s: package %s has no layer; decide on one here and in docs/architecture.md", path, top)
+			return nil
+		}
+		for _, spec := range f.Imports {
+			target, _ := strconv.Unquote(spec.Path.Value)
+			name, ours := strings.CutPrefix(target, "junctor/internal/")
+			if !ours {
+				continue
+			}
+			name, _, _ = strings.Cut(name, "/")
+			if name == top {
+				continue // a subpackage and its parent
+			}
+			if to, ok := layer[name]; !ok || to >= from {
+				t.Errorf("%s: %s must not import %s", path, pkg, name)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPackagesSayWhatTheyAreFor asks every package for a comment.
+func TestPackagesSayWhatTheyAreFor(t *testing.T) {
+	said := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && d.Name() != ".") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir := filepath.Dir(path)
+		said[dir] = said[dir] || f.Doc != nil
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir, ok := range said {
+		if !ok {
+			t.Errorf("%s: no package comment", dir)
+		}
+	}
+}
