@@ -1,0 +1,234 @@
+package search
+
+import (
+	"math"
+	"strings"
+)
+
+// The fields in which a term was found.
+const (
+	inName = 1 << iota
+	inTitle
+	inServer
+	inDescription
+	inParameter
+	inTag
+)
+
+// fieldNames are what an explanation calls the fields, in the order of their
+// bits.
+var fieldNames = [...]string{"name", "title", "server", "description", "parameter", "tag"}
+
+// entry is one term of one tool.
+type entry struct {
+	term   uint32
+	impact uint8 // what the term counts in this tool; 255 is the most
+	fields uint8
+}
+
+// analyser turns tools into terms and vectors. It keeps what it learns about
+// words from one tool to the next, and is used by one goroutine at a time.
+type analyser struct {
+	w     weights
+	lx    *lexicon
+	table *wordTable
+
+	tok   tokenizer
+	known map[string]int32 // a word to its number in words
+	words []word
+	terms *dictionary // numbers of this analyser, not of the index
+
+	// Of the tool at hand.
+	counts  []count // by term
+	seen    []uint32
+	meaning []float32 // by word: what it adds to the vector
+	used    []int32
+	sum     []float32
+	entries []entry
+}
+
+// word is what the analyser knows about a word as it was written.
+type word struct {
+	stop  bool
+	noise bool // says nothing in the name of a server
+	term  uint32
+	row   int32   // in the table, or -1
+	parts []int32 // the words that it was run together from
+}
+
+type count struct {
+	tf     float32
+	fields uint8
+}
+
+// maxKnownWords bounds what an analyser remembers.
+const maxKnownWords = 1 << 16
+
+func newAnalyser(w weights, lx *lexicon, table *wordTable) *analyser {
+	return &analyser{
+		w: w, lx: lx, table: table,
+		known: make(map[string]int32),
+		terms: newDictionary(),
+		sum:   make([]float32, table.dims),
+	}
+}
+
+// word returns the number of a word.
+func (a *analyser) word(text string) int32 {
+	if i, ok := a.known[text]; ok {
+		return i
+	}
+	w := word{
+		stop:  a.lx.stop[text],
+		noise: text == "mcp" || text == "server" || text == "servers",
+		row:   -1,
+	}
+	w.term = a.terms.add(stemOf(text))
+	if i, ok := a.table.lookup(text); ok {
+		w.row = int32(i)
+	} else if !w.stop {
+		for _, p := range a.table.split(text) {
+			w.parts = append(w.parts, a.word(p))
+		}
+	}
+	i := int32(len(a.words))
+	a.words = append(a.words, w)
+	a.meaning = append(a.meaning, 0)
+	a.known[strings.Clone(text)] = i
+	for len(a.counts) < len(a.terms.terms) {
+		a.counts = append(a.counts, count{})
+	}
+	return i
+}
+
+// field adds the words of one text: weight is what each counts, meaning what
+// it adds to the vector, usual the length that the field usually has, or 0 if
+// length is no matter.
+func (a *analyser) field(text string, in uint8, weight, meaning, usual float32) {
+	if text == "" {
+		return
+	}
+	a.tok.reset()
+	identifier := in == inName || in == inServer && usual == 0 || in == inParameter && usual == usualParameterNames
+	a.tok.add(text, identifier)
+	if usual > 0 {
+		n := float32(0)
+		for _, t := range a.tok.tokens {
+			if !a.lx.stop[t.text] {
+				n++
+			}
+		}
+		weight /= 1 - a.w.length + a.w.length*n/usual
+	}
+	for _, t := range a.tok.tokens {
+		i := a.word(t.text)
+		w := a.words[i]
+		if w.stop || w.noise && in == inServer {
+			continue
+		}
+		if w.parts == nil || in != inName && in != inServer {
+			a.count(w.term, in, weight)
+			a.mean(i, meaning)
+			continue
+		}
+		// The parts make up the name; the whole can be found, but does not
+		// lengthen it.
+		a.count(w.term, in&^inName, weight)
+		for _, p := range w.parts {
+			if part := a.words[p]; !part.stop && !(part.noise && in == inServer) {
+				a.count(part.term, in, weight)
+				a.mean(p, meaning)
+			}
+		}
+	}
+}
+
+func (a *analyser) count(term uint32, in uint8, weight float32) {
+	c := &a.counts[term]
+	if c.tf == 0 {
+		a.seen = append(a.seen, term)
+	}
+	c.tf += weight
+	c.fields |= in
+}
+
+func (a *analyser) mean(word int32, by float32) {
+	row := a.words[word].row
+	if row < 0 || by == 0 {
+		return
+	}
+	if a.meaning[word] == 0 {
+		a.used = append(a.used, word)
+	}
+	a.meaning[word] += by * a.table.weight(int(row))
+}
+
+// tool analyses one tool. Its entries hold the analyser's own term numbers,
+// and they and the vector are valid until the next call.
+func (a *analyser) tool(d *Doc) ([]entry, []float32) {
+	w := &a.w
+	a.field(d.Name.Tool, inName, w.name, w.vectorName, 0)
+	if d.Title != d.Name.Tool {
+		a.field(d.Title, inTitle, w.title, w.vectorName/2, 0)
+	}
+	a.field(d.Name.Server, inServer, w.server, w.vectorServer, 0)
+	a.field(d.ServerTitle, inServer, w.serverText, 0, usualServerText)
+	a.field(firstSentence(d.ServerDescription), inServer, w.serverText, 0, usualServerText)
+	a.field(firstSentence(d.Description), inDescription, w.sentence, w.vectorDescription, usualSentence)
+	a.field(d.Description, inDescription, w.description, w.vectorDescription/2, usualDescription)
+	for _, t := range d.Tags {
+		a.field(t, inTag, w.tags, 0, 0)
+	}
+	names, texts := parameters(d.InputSchema)
+	a.field(names, inParameter, w.parameterName, w.vectorParameter, usualParameterNames)
+	a.field(texts, inParameter, w.parameterText, w.vectorParameter/3, usualParameterTexts)
+
+	a.entries = a.entries[:0]
+	for _, term := range a.seen {
+		c := &a.counts[term]
+		const least = 0.02 // what counts less is not worth the memory
+		if share := c.tf / (c.tf + w.saturation); share >= least {
+			a.entries = append(a.entries, entry{term: term, impact: uint8(math.Round(float64(share * 255))), fields: c.fields})
+		}
+		*c = count{}
+	}
+	a.seen = a.seen[:0]
+
+	clear(a.sum)
+	for _, i := range a.used {
+		a.table.addTo(a.sum, int(a.words[i].row), a.meaning[i])
+		a.meaning[i] = 0
+	}
+	a.used = a.used[:0]
+	return a.entries, a.sum
+}
+
+// full reports that the analyser remembers more than it should keep.
+func (a *analyser) full() bool { return len(a.words) > maxKnownWords }
+
+// firstSentence returns the start of a text up to the end of its first
+// sentence or paragraph.
+func firstSentence(s string) string {
+	const shortest, longest = 8, 300
+	s = strings.TrimLeft(s, " \t\r\n#*-")
+	for i := range min(len(s), longest) {
+		if i <= shortest {
+			continue
+		}
+		next := byte('\n')
+		if i+1 < len(s) {
+			next = s[i+1]
+		}
+		switch s[i] {
+		case '.', '!', '?', ';', ':':
+			if next == ' ' || next == '\n' {
+				return s[:i]
+			}
+		case '\n':
+			if next == '\n' {
+				return s[:i]
+			}
+		}
+	}
+	return s[:min(len(s), longest)]
+}

@@ -1,0 +1,80 @@
+package search
+
+import (
+	"hash/fnv"
+	"strings"
+	"unicode"
+
+	"junctor/internal/tool"
+)
+
+// How a text names a tool.
+const (
+	notItsName  = iota
+	likeItsName // but for case, spaces and punctuation
+	itsName     // letter by letter, alone or behind the server's name
+)
+
+// naming tells which tools a query names.
+type naming struct {
+	text   string
+	hashes [3]uint32 // of the text, and of what is behind a colon or two underscores
+}
+
+func newNaming(text string) naming {
+	n := naming{text: strings.TrimSpace(text)}
+	for i, sep := range [...]string{"", ":", "__"} {
+		rest := n.text
+		if sep != "" {
+			if _, behind, ok := strings.Cut(n.text, sep); ok {
+				rest = behind
+			}
+		}
+		n.hashes[i] = nameHash(rest)
+	}
+	return n
+}
+
+// of returns how the text names the tool with this name and hash.
+func (n *naming) of(name tool.Name, hash uint32) uint8 {
+	if hash != n.hashes[0] && hash != n.hashes[1] && hash != n.hashes[2] {
+		return notItsName
+	}
+	text := n.text
+	for _, sep := range [...]string{":", "__"} {
+		if rest, ok := strings.CutPrefix(text, name.Server+sep); ok {
+			text = rest
+			break
+		}
+	}
+	switch {
+	case text == strings.TrimSpace(name.Tool):
+		return itsName
+	case folded(text) == folded(name.Tool):
+		return likeItsName
+	}
+	return notItsName
+}
+
+// nameHash is a hash of the folded text.
+func nameHash(text string) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(folded(text)))
+	return h.Sum32()
+}
+
+// folded returns the letters and digits of a text in lower case: what makes
+// createIssue, create_issue and "Create issue" the same name. A text without
+// any stays as it is.
+func folded(text string) string {
+	f := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, text)
+	if f == "" {
+		return strings.TrimSpace(text)
+	}
+	return f
+}

@@ -1,0 +1,177 @@
+package search
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"junctor/internal/tool"
+)
+
+// Doc is a tool as the ranking reads it.
+type Doc struct {
+	Name        tool.Name
+	Title       string
+	Description string
+	InputSchema json.RawMessage
+	Tags        []string
+
+	// What the upstream says about itself; may be empty.
+	ServerTitle       string
+	ServerDescription string
+}
+
+// Index holds the tools of all upstreams. Its methods may be called from any
+// goroutine.
+type Index struct {
+	w         weights
+	lx        *lexicon
+	table     *wordTable
+	analysers sync.Pool
+	scratches sync.Pool
+
+	mu       sync.Mutex // guards what follows; never held while a query runs
+	terms    *dictionary
+	segments map[string]*segment
+	live     atomic.Pointer[snapshot] // nil after a change, until somebody asks
+}
+
+// segment holds the analysed tools of one upstream.
+type segment struct {
+	tools   []segmentTool
+	entries []entry  // of all tools, one after the other
+	vectors []uint64 // as many words for each tool
+}
+
+type segmentTool struct {
+	name    tool.Name
+	tags    []string
+	entries int // how many
+	vector  packed
+}
+
+// New returns an empty index.
+func New() *Index { return newIndex(defaultWeights()) }
+
+func newIndex(w weights) *Index {
+	table, err := loadTable(tableFile)
+	if err != nil {
+		panic(err) // the file is part of the binary, and a test loads it
+	}
+	ix := &Index{
+		w:        w,
+		lx:       loadLexicon(thesaurusFile, stopFile),
+		table:    table,
+		terms:    newDictionary(),
+		segments: make(map[string]*segment),
+	}
+	ix.analysers.New = func() any { return newAnalyser(w, ix.lx, table) }
+	ix.scratches.New = func() any { return new(scratch) }
+	return ix
+}
+
+// Put replaces the tools of one upstream. The docs are not kept.
+func (ix *Index) Put(server string, docs []Doc) {
+	a := ix.analysers.Get().(*analyser)
+	words := packedWords(ix.table.dims)
+	seg := &segment{
+		tools:   make([]segmentTool, len(docs)),
+		vectors: make([]uint64, words*len(docs)),
+	}
+	for i := range docs {
+		entries, sum := a.tool(&docs[i])
+		seg.entries = append(seg.entries, entries...)
+		seg.tools[i] = segmentTool{
+			name:    docs[i].Name,
+			tags:    slices.Clone(docs[i].Tags),
+			entries: len(entries),
+			vector:  pack(seg.vectors[i*words:(i+1)*words], sum, false),
+		}
+	}
+	seg.entries = slices.Clip(seg.entries)
+
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	numbers := make([]uint32, len(a.terms.terms)) // 1 + the index's number
+	for i := range seg.entries {
+		n := &numbers[seg.entries[i].term]
+		if *n == 0 {
+			*n = 1 + ix.terms.add(a.terms.terms[seg.entries[i].term])
+		}
+		seg.entries[i].term = *n - 1
+	}
+	ix.segments[server] = seg
+	ix.live.Store(nil)
+	if !a.full() {
+		ix.analysers.Put(a)
+	}
+}
+
+// Remove takes the tools of one upstream out.
+func (ix *Index) Remove(server string) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if _, ok := ix.segments[server]; ok {
+		delete(ix.segments, server)
+		ix.live.Store(nil)
+	}
+}
+
+// Len returns the number of tools.
+func (ix *Index) Len() int { return len(ix.current().names) }
+
+// current returns the state after the last change. The first to ask after a
+// change puts the state together; upstreams that come one after the other
+// cost nothing until then.
+func (ix *Index) current() *snapshot {
+	if s := ix.live.Load(); s != nil {
+		return s
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if s := ix.live.Load(); s != nil {
+		return s
+	}
+	ix.forget()
+	s := ix.assemble()
+	ix.live.Store(s)
+	return s
+}
+
+// forget renumbers the terms when most of them belong to tools that are gone.
+func (ix *Index) forget() {
+	const few = 1 << 12
+	total := len(ix.terms.terms)
+	if total < few {
+		return
+	}
+	numbers := make([]uint32, total)
+	used := 0
+	for _, seg := range ix.segments {
+		for _, e := range seg.entries {
+			if numbers[e.term] == 0 {
+				numbers[e.term] = 1
+				used++
+			}
+		}
+	}
+	if used > total/2 {
+		return
+	}
+	terms := newDictionary()
+	for i, n := range numbers {
+		if n != 0 {
+			numbers[i] = terms.add(ix.terms.terms[i])
+		}
+	}
+	ix.terms = terms
+	for server, seg := range ix.segments {
+		moved := *seg // an older snapshot may still read the entries
+		moved.entries = slices.Clone(seg.entries)
+		for i := range moved.entries {
+			moved.entries[i].term = numbers[moved.entries[i].term]
+		}
+		ix.segments[server] = &moved
+	}
+}

@@ -1,0 +1,211 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"junctor/internal/tool"
+)
+
+// Query asks for tools.
+type Query struct {
+	// Text says what is wanted, in any words; or names a tool.
+	Text string
+
+	// Servers and Tags limit the answer to tools of one of these upstreams,
+	// and to tools with one of these tags. Empty means no limit.
+	Servers []string
+	Tags    []string
+
+	// Limit is the most hits to return; 0 means 10, and 100 is the most.
+	Limit int
+
+	// Keep says whether the caller may see a tool; nil lets everything
+	// through. It is asked only for tools that would be among the hits.
+	Keep func(tool.Name) bool
+
+	// Signals tells what is known about a tool beyond its text; nil turns
+	// them off. It is asked only for the best tools.
+	Signals Signals
+
+	// Explain asks for the reasons of every hit.
+	Explain bool
+}
+
+// Hit is a tool that was found.
+type Hit struct {
+	Name tool.Name
+
+	// Relevance is about the probability that this is a tool that was
+	// meant, between 0 and 1: a weak best match looks weak.
+	Relevance float64
+
+	// Explanation is nil unless the query asked for it.
+	Explanation *Explanation
+}
+
+// Bounds of a query.
+const (
+	DefaultLimit = 10
+	MaxLimit     = 100
+
+	maxQueryBytes  = 1 << 13 // of the text that is read
+	maxQueryTokens = 256
+	maxQueryTerms  = 32 // the ones that say most
+)
+
+// reason says how a term came into a query.
+type reason uint8
+
+const (
+	asWritten reason = iota
+	asSynonym
+	asCorrection
+	asCompound
+)
+
+var reasonNames = [...]string{"exact", "synonym", "spelling", "compound"}
+
+// alternative is a term that satisfies a word of the query.
+type alternative struct {
+	term   uint32
+	weight float32
+	why    reason
+}
+
+// queryWord is one word of the query with all the terms that satisfy it.
+type queryWord struct {
+	text         string
+	mass         float32 // the most that it can count
+	alternatives []alternative
+}
+
+// plan is a query made ready for one snapshot.
+type plan struct {
+	words  []queryWord
+	ideal  float32 // the masses together
+	packed packed
+	vector []uint64
+}
+
+// planner makes plans. Its memory is used again.
+type planner struct {
+	tok   tokenizer
+	texts []string // the words that count, in order
+	terms []string // their stems
+	sum   []float32
+	plan  plan
+}
+
+// prepare reads the text of a query. The plan is valid until the next call.
+func (p *planner) prepare(ix *Index, s *snapshot, text string) *plan {
+	if len(text) > maxQueryBytes {
+		text = text[:maxQueryBytes]
+		for len(text) > 0 && !utf8.RuneStart(text[len(text)-1]) {
+			text = text[:len(text)-1]
+		}
+	}
+	p.tok.reset()
+	p.tok.add(text, false)
+	p.texts, p.terms = p.texts[:0], p.terms[:0]
+	for _, t := range p.tok.tokens[:min(len(p.tok.tokens), maxQueryTokens)] {
+		if !ix.lx.stop[t.text] {
+			p.texts = append(p.texts, t.text)
+			p.terms = append(p.terms, stemOf(t.text))
+		}
+	}
+	if p.sum == nil {
+		p.sum = make([]float32, ix.table.dims)
+		p.plan.vector = make([]uint64, packedWords(ix.table.dims))
+	}
+	clear(p.sum)
+	p.plan.words = p.plan.words[:0]
+	for i, term := range p.terms {
+		if slices.Contains(p.terms[:i], term) {
+			continue
+		}
+		p.word(ix, s, i)
+	}
+	words := p.plan.words
+	if len(words) > maxQueryTerms {
+		slices.SortStableFunc(words, func(a, b queryWord) int { return cmp.Compare(b.mass, a.mass) })
+		words = words[:maxQueryTerms]
+		p.plan.words = words
+	}
+	p.plan.ideal = 0
+	for _, w := range words {
+		p.plan.ideal += w.mass
+	}
+	p.plan.packed = pack(p.plan.vector, p.sum, true)
+	return &p.plan
+}
+
+// word adds word i with everything that may stand for it.
+func (p *planner) word(ix *Index, s *snapshot, i int) {
+	n := len(p.plan.words)
+	if n < cap(p.plan.words) {
+		p.plan.words = p.plan.words[:n+1]
+	} else {
+		p.plan.words = append(p.plan.words, queryWord{})
+	}
+	w := &p.plan.words[n]
+	*w = queryWord{text: p.texts[i], alternatives: w.alternatives[:0]}
+
+	row, inTable := ix.table.lookup(w.text)
+	known := w.add(s, p.terms[i], 1, asWritten)
+	trust := float32(1)
+	meant := p.terms[i]
+	if !known && !inTable && !strings.ContainsAny(w.text, "0123456789") {
+		parts := ix.table.split(w.text)
+		if parts == nil {
+			if id, ok := s.correct(meant); ok {
+				meant = s.terms.terms[id]
+				trust = ix.w.typo
+				w.add(s, meant, trust, asCorrection)
+				row, inTable = ix.table.lookup(meant)
+			}
+		}
+		for _, part := range parts {
+			w.add(s, stemOf(part), ix.w.joined/float32(len(parts)), asCompound)
+			if r, ok := ix.table.find(part); ok {
+				ix.table.addTo(p.sum, r, ix.table.weight(r))
+			}
+		}
+	}
+	for _, synonym := range ix.lx.synonyms[meant] {
+		w.add(s, synonym, trust*ix.w.synonym, asSynonym)
+	}
+	// Two words here may be one there: key vault, keyvault.
+	if i > 0 {
+		w.add(s, stemOf(p.texts[i-1]+p.texts[i]), ix.w.joined, asCompound)
+	}
+	if i+1 < len(p.texts) {
+		w.add(s, stemOf(p.texts[i]+p.texts[i+1]), ix.w.joined, asCompound)
+	}
+	for _, a := range w.alternatives {
+		w.mass = max(w.mass, a.weight*s.idf[a.term])
+	}
+	if len(w.alternatives) == 0 && inTable {
+		w.mass = s.rarest * ix.w.unknown
+	}
+	if inTable {
+		ix.table.addTo(p.sum, row, ix.table.weight(row))
+	}
+}
+
+// add adds a term if some tool has it.
+func (w *queryWord) add(s *snapshot, term string, weight float32, why reason) bool {
+	id, ok := s.terms.find(term)
+	if !ok || s.idf[id] == 0 {
+		return false
+	}
+	for _, a := range w.alternatives {
+		if a.term == id {
+			return true
+		}
+	}
+	w.alternatives = append(w.alternatives, alternative{term: id, weight: weight, why: why})
+	return true
+}

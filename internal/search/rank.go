@@ -1,0 +1,217 @@
+package search
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"junctor/internal/tool"
+)
+
+// scratch is the memory of one query.
+type scratch struct {
+	planner planner
+	acc     []accumulator // by tool; all zero between queries
+	best    []candidate
+}
+
+// accumulator collects what the postings say about one tool.
+type accumulator struct {
+	score float32 // of all words
+	name  float32 // of the words of its name
+	word  uint32  // 1 + the word last counted
+	best  float32 // what that word counted so far
+	named float32 // and in the name
+}
+
+// candidate is a tool with its score.
+type candidate struct {
+	tool  uint32
+	tier  uint8 // whether the query is its name
+	score float32
+}
+
+// Search returns the tools that fit a query, best first. Tools that fit
+// alike are in the order of their names. A query without text is an error; a
+// text in which nothing can be found gives no hits.
+func (ix *Index) Search(q Query) ([]Hit, error) {
+	if strings.TrimSpace(q.Text) == "" {
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "the query is empty; say in a few words what the tool should do"}
+	}
+	limit := q.Limit
+	switch {
+	case limit < 0:
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "the limit is negative; give a number from 1 to 100, or 0 for 10"}
+	case limit == 0:
+		limit = DefaultLimit
+	}
+	limit = min(limit, MaxLimit)
+
+	s := ix.current()
+	sc := ix.scratches.Get().(*scratch)
+	defer ix.scratches.Put(sc)
+	p := sc.planner.prepare(ix, s, q.Text)
+	if len(sc.acc) < len(s.names) {
+		sc.acc = make([]accumulator, len(s.names))
+	}
+	sc.collect(s, p)
+	sc.choose(ix, s, p, q, limit)
+
+	hits := make([]Hit, 0, len(sc.best))
+	for _, c := range sc.best {
+		h := Hit{Name: s.names[c.tool], Relevance: relevance(c)}
+		if q.Explain {
+			h.Explanation = ix.explain(s, p, &q, c)
+		}
+		hits = append(hits, h)
+	}
+	return hits, nil
+}
+
+// collect adds up the postings of the query's words. Of the terms that
+// satisfy one word, the best counts.
+func (sc *scratch) collect(s *snapshot, p *plan) {
+	acc := sc.acc
+	for i, w := range p.words {
+		number := uint32(i + 1)
+		for _, a := range w.alternatives {
+			mass := a.weight * s.idf[a.term]
+			unit := mass / 255
+			for _, post := range s.list(a.term) {
+				c := &acc[post.tool()]
+				v := unit * float32(post.impact())
+				if c.word != number {
+					c.word, c.best, c.named = number, v, 0
+					c.score += v
+				} else if v > c.best {
+					c.score += v - c.best
+					c.best = v
+				}
+				if post.inName() && mass > c.named {
+					c.name += mass - c.named
+					c.named = mass
+				}
+			}
+		}
+	}
+}
+
+// fuse is the score of a tool: the share that it reaches of what the query's
+// words could count, the share of its name that the query covers, and the
+// likeness of meaning.
+func (w *weights) fuse(p *plan, score, name, nameMass, cosine float32) float32 {
+	v := w.meaning * max(0, cosine)
+	if score > 0 {
+		v += score/p.ideal + w.nameMatch*min(1, name/(nameMass+w.namePrior))
+	}
+	return v
+}
+
+// leastScore is what a tool must reach to be a hit: less is chance.
+const leastScore = 0.15
+
+// choose scores every tool, leaves the best in sc.best, and clears the
+// accumulators.
+func (sc *scratch) choose(ix *Index, s *snapshot, p *plan, q Query, limit int) {
+	keep := limit
+	if q.Signals != nil {
+		keep = max(50, 3*limit) // signals may change the order a little
+	}
+	h := heap{list: sc.best[:0], keep: keep, names: s.names}
+	named := newNaming(q.Text)
+	words := len(p.vector)
+	for t := range s.names {
+		c := &sc.acc[t]
+		cos := cosine(dot(p.vector, s.vectors[t*words:(t+1)*words]), p.packed, s.vector[t], words)
+		x := candidate{tool: uint32(t), score: ix.w.fuse(p, c.score, c.name, s.nameMass[t], cos)}
+		*c = accumulator{}
+		x.tier = named.of(s.names[t], s.nameHash[t])
+		if x.score < leastScore && x.tier == notItsName || !h.wants(x) || !s.keeps(&q, t) {
+			continue
+		}
+		h.push(x)
+	}
+	if q.Signals != nil {
+		for i := range h.list {
+			x := &h.list[i]
+			x.score += q.Signals(s.names[x.tool]).shift()
+		}
+	}
+	slices.SortFunc(h.list, h.compare)
+	sc.best = h.list[:min(limit, len(h.list))]
+}
+
+// keeps reports whether a query lets a tool through.
+func (s *snapshot) keeps(q *Query, t int) bool {
+	name := s.names[t]
+	if len(q.Servers) > 0 && !slices.Contains(q.Servers, name.Server) {
+		return false
+	}
+	if len(q.Tags) > 0 && !slices.ContainsFunc(s.tags[t], func(tag string) bool { return slices.Contains(q.Tags, tag) }) {
+		return false
+	}
+	return q.Keep == nil || q.Keep(name)
+}
+
+// heap keeps the best candidates seen, the worst of them on top.
+type heap struct {
+	list  []candidate
+	keep  int
+	names []tool.Name
+}
+
+// compare orders candidates from best to worst.
+func (h *heap) compare(a, b candidate) int {
+	if c := cmp.Or(cmp.Compare(b.tier, a.tier), cmp.Compare(b.score, a.score)); c != 0 {
+		return c
+	}
+	x, y := h.names[a.tool], h.names[b.tool]
+	return cmp.Or(strings.Compare(x.Server, y.Server), strings.Compare(x.Tool, y.Tool), cmp.Compare(a.tool, b.tool))
+}
+
+func (h *heap) worse(i, j int) bool { return h.compare(h.list[i], h.list[j]) > 0 }
+
+// wants reports whether x belongs to the best.
+func (h *heap) wants(x candidate) bool {
+	return len(h.list) < h.keep || h.compare(x, h.list[0]) < 0
+}
+
+func (h *heap) push(x candidate) {
+	if len(h.list) < h.keep {
+		h.list = append(h.list, x)
+		for i := len(h.list) - 1; i > 0; {
+			up := (i - 1) / 2
+			if !h.worse(i, up) {
+				break
+			}
+			h.list[i], h.list[up] = h.list[up], h.list[i]
+			i = up
+		}
+		return
+	}
+	h.list[0] = x
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= len(h.list) {
+			return
+		}
+		if r := down + 1; r < len(h.list) && h.worse(r, down) {
+			down = r
+		}
+		if !h.worse(down, i) {
+			return
+		}
+		h.list[i], h.list[down] = h.list[down], h.list[i]
+		i = down
+	}
+}
+
+// relevance maps a score to the share of first hits with that score that were
+// right on the development set.
+func relevance(c candidate) float64 {
+	if c.tier != notItsName {
+		return 1
+	}
+	return 1 / (1 + math.Exp(-5*(float64(c.score)-0.95)))
+}

@@ -1,0 +1,141 @@
+package search
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"junctor/internal/tool"
+)
+
+// snapshot is the state of the index between two changes. Nobody writes to it.
+type snapshot struct {
+	terms *dictionary
+	idf   []float32 // by term; 0 for a term that no tool has
+	start []uint32  // by term: where its postings begin; one more at the end
+
+	postings []posting
+	letters  []uint32 // by term: which letters it has, for corrections
+
+	// By tool.
+	names    []tool.Name
+	tags     [][]string
+	nameHash []uint32
+	nameMass []float32 // the weights of the words of its name, together
+	vector   []packed
+	vectors  []uint64
+	entries  []entry
+	first    []uint32 // where its entries begin; one more at the end
+
+	rarest float32 // the weight of a word that no tool has
+}
+
+// posting is one tool in the list of a term: the tool's number, whether the
+// term is a word of its name, and the impact.
+type posting uint32
+
+const (
+	postingName  = 1 << 8
+	postingShift = 9
+	maxTools     = 1 << (32 - postingShift)
+)
+
+func (p posting) tool() uint32  { return uint32(p) >> postingShift }
+func (p posting) impact() uint8 { return uint8(p) }
+func (p posting) inName() bool  { return p&postingName != 0 }
+
+// assemble builds the snapshot of the segments. Tools are in the order of
+// their upstreams' names, so that the same tools give the same state however
+// they came.
+func (ix *Index) assemble() *snapshot {
+	tools, entries := 0, 0
+	servers := slices.Sorted(maps.Keys(ix.segments))
+	for i, server := range servers {
+		seg := ix.segments[server]
+		if tools+len(seg.tools) > maxTools {
+			servers = servers[:i]
+			break
+		}
+		tools += len(seg.tools)
+		entries += len(seg.entries)
+	}
+	words := packedWords(ix.table.dims)
+	s := &snapshot{
+		terms:    ix.terms.frozen(),
+		names:    make([]tool.Name, 0, tools),
+		tags:     make([][]string, 0, tools),
+		nameHash: make([]uint32, 0, tools),
+		vector:   make([]packed, 0, tools),
+		vectors:  make([]uint64, 0, tools*words),
+		entries:  make([]entry, 0, entries),
+		first:    make([]uint32, 0, tools+1),
+		nameMass: make([]float32, tools),
+		rarest:   idf(tools, 0),
+	}
+	for _, server := range servers {
+		seg := ix.segments[server]
+		at := len(s.entries)
+		for _, t := range seg.tools {
+			s.names = append(s.names, t.name)
+			s.tags = append(s.tags, t.tags)
+			s.nameHash = append(s.nameHash, nameHash(t.name.Tool))
+			s.vector = append(s.vector, t.vector)
+			s.first = append(s.first, uint32(at))
+			at += t.entries
+		}
+		// From now on the segment lives in the snapshot's memory: one copy.
+		s.entries = append(s.entries, seg.entries...)
+		s.vectors = append(s.vectors, seg.vectors...)
+		seg.entries = s.entries[len(s.entries)-len(seg.entries):]
+		seg.vectors = s.vectors[len(s.vectors)-len(seg.vectors):]
+	}
+	s.first = append(s.first, uint32(len(s.entries)))
+	s.invert()
+	return s
+}
+
+// invert makes the postings from the entries.
+func (s *snapshot) invert() {
+	terms := len(s.terms.terms)
+	s.start = make([]uint32, terms+1)
+	s.idf = make([]float32, terms)
+	s.letters = make([]uint32, terms)
+	for _, e := range s.entries {
+		s.start[e.term+1]++
+	}
+	for t := range terms {
+		if n := int(s.start[t+1]); n > 0 {
+			s.idf[t] = idf(len(s.names), n)
+			s.letters[t] = letters(s.terms.terms[t])
+		}
+		s.start[t+1] += s.start[t]
+	}
+	s.postings = make([]posting, len(s.entries))
+	next := slices.Clone(s.start[:terms])
+	for t := range s.names {
+		for _, e := range s.entries[s.first[t]:s.first[t+1]] {
+			p := posting(t<<postingShift | int(e.impact))
+			if e.fields&inName != 0 {
+				p |= postingName
+				s.nameMass[t] += s.idf[e.term]
+			}
+			s.postings[next[e.term]] = p
+			next[e.term]++
+		}
+	}
+}
+
+// idf is the weight of a term that n of all tools have.
+func idf(all, n int) float32 {
+	return float32(math.Log(1 + (float64(all-n)+0.5)/(float64(n)+0.5)))
+}
+
+// list returns the postings of a term.
+func (s *snapshot) list(term uint32) []posting {
+	return s.postings[s.start[term]:s.start[term+1]]
+}
+
+// toolEntries returns the terms of a tool.
+func (s *snapshot) toolEntries(t uint32) []entry {
+	return s.entries[s.first[t]:s.first[t+1]]
+}

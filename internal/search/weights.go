@@ -1,0 +1,56 @@
+package search
+
+// weights are the knobs of the ranking. There are few, and the figures in
+// docs/search.md move little when one of them is halved or doubled: the
+// ranking is meant for tools that nobody tuned it on.
+type weights struct {
+	// How much a word counts by where it stands. The first sentence of a
+	// description counts again as part of the whole.
+	name, title, server, tags    float32
+	sentence, description        float32
+	parameterName, parameterText float32
+	serverText                   float32
+
+	saturation float32 // the k1 of BM25: the count that is worth one half
+	length     float32 // the b of BM25: how much long texts are held back
+
+	synonym, typo, joined float32 // what a match counts that is not the word itself
+	unknown               float32 // the share of a word that is English but in no tool
+
+	nameMatch float32 // for a tool's name that the query covers
+	namePrior float32 // added to a name's mass, so that short names gain less
+	meaning   float32 // for the cosine of query and tool
+
+	vectorName, vectorServer, vectorDescription, vectorParameter float32
+}
+
+func defaultWeights() weights {
+	return weights{
+		name: 1.5, title: 1.5, server: 3, tags: 1,
+		sentence: 1, description: 1,
+		parameterName: 0.5, parameterText: 0.25,
+		serverText: 0.25,
+
+		saturation: 0.5,
+		length:     0.3,
+
+		synonym: 0.6, typo: 0.8, joined: 0.9,
+		unknown: 0.3,
+
+		nameMatch: 0.15,
+		namePrior: 4,
+		meaning:   1,
+
+		vectorName: 2, vectorServer: 1, vectorDescription: 1, vectorParameter: 0.3,
+	}
+}
+
+// The lengths, in words, that texts of a field usually have. They are fixed
+// so that a tool's score does not hang on its neighbours.
+const (
+	usualSentence       = 12
+	usualDescription    = 40
+	usualParameterNames = 12
+	usualParameterTexts = 40
+	usualServerText     = 12
+)

@@ -1,0 +1,161 @@
+package search
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"strings"
+)
+
+// tableFile is the word table: 32,667 English words as int8 vectors, trained
+// so that what people ask for lies near the tools that do it. NOTICE names
+// its sources. As a string it stays in the binary's read-only pages.
+//
+//go:embed tool-words-100.svt
+var tableFile string
+
+// wordTable gives words their vectors. It reads the file where it lies and
+// adds only a hash of where each word is.
+type wordTable struct {
+	dims    int
+	factors string   // per word: float32 scale, float32 weight
+	rows    string   // per word: dims int8
+	words   string   // separated by newlines
+	offsets []uint32 // where a word starts in words, and the end
+	slots   []uint16 // open hash: 1 + the word's number
+	seed    maphash.Seed
+}
+
+// loadTable checks the layout and hashes the words.
+func loadTable(file string) (*wordTable, error) {
+	if len(file) < 12 || file[:4] != "SVT1" {
+		return nil, fmt.Errorf("word table: not an SVT1 file")
+	}
+	n := int(binary.LittleEndian.Uint32([]byte(file[4:8])))
+	dims := int(binary.LittleEndian.Uint32([]byte(file[8:12])))
+	body := file[12:]
+	if n >= math.MaxUint16 || dims == 0 || dims > 1024 || len(body) < n*(8+dims) {
+		return nil, fmt.Errorf("word table: %d words of %d dimensions do not fit its %d bytes", n, dims, len(file))
+	}
+	t := &wordTable{
+		dims:    dims,
+		factors: body[:8*n],
+		rows:    body[8*n : 8*n+n*dims],
+		words:   body[8*n+n*dims:],
+		offsets: make([]uint32, 0, n+1),
+		slots:   make([]uint16, 1<<16),
+		seed:    maphash.MakeSeed(),
+	}
+	for at := 0; len(t.offsets) < n; {
+		word, _, more := strings.Cut(t.words[at:], "\n")
+		if word == "" || (!more && len(t.offsets) < n-1) {
+			return nil, fmt.Errorf("word table: %d words announced, %d found", n, len(t.offsets))
+		}
+		for h := maphash.String(t.seed, word); ; h++ {
+			if s := &t.slots[uint16(h)]; *s == 0 {
+				*s = uint16(len(t.offsets) + 1)
+				break
+			}
+		}
+		t.offsets = append(t.offsets, uint32(at))
+		at += len(word) + 1
+	}
+	t.offsets = append(t.offsets, uint32(len(strings.TrimSuffix(t.words, "\n"))+1))
+	return t, nil
+}
+
+// find returns the number of a lower-case word.
+func (t *wordTable) find(word string) (int, bool) {
+	for h := maphash.String(t.seed, word); ; h++ {
+		s := t.slots[uint16(h)]
+		if s == 0 {
+			return 0, false
+		}
+		i := int(s) - 1
+		if t.words[t.offsets[i]:t.offsets[i+1]-1] == word {
+			return i, true
+		}
+	}
+}
+
+func (t *wordTable) float(at int) float32 {
+	f := t.factors
+	return math.Float32frombits(uint32(f[at]) | uint32(f[at+1])<<8 | uint32(f[at+2])<<16 | uint32(f[at+3])<<24)
+}
+
+// weight says how much word i counts in a text.
+func (t *wordTable) weight(i int) float32 { return t.float(8*i + 4) }
+
+// addTo adds the vector of word i, by factor, to sum.
+func (t *wordTable) addTo(sum []float32, i int, factor float32) {
+	factor *= t.float(8 * i)
+	row := t.rows[i*t.dims : (i+1)*t.dims]
+	sum = sum[:len(row)]
+	for d := range sum {
+		sum[d] += factor * float32(int8(row[d]))
+	}
+}
+
+// lookup returns the number of a word or of another way to write it: British
+// endings, and a plural that the table lacks.
+func (t *wordTable) lookup(word string) (int, bool) {
+	if i, ok := t.find(word); ok {
+		return i, true
+	}
+	if american := americanise(word); american != word {
+		if i, ok := t.find(american); ok {
+			return i, true
+		}
+	}
+	if n := len(word) - 1; n > 3 && word[n] == 's' {
+		return t.find(word[:n])
+	}
+	return 0, false
+}
+
+// split cuts a word that the table does not know into two to four that it
+// does: keyvault into key and vault. Names run words together as prose does
+// not. It returns nil when the word cannot be cut.
+func (t *wordTable) split(word string) []string {
+	const shortest, most, longest = 3, 4, 40
+	n := len(word)
+	if n < 2*shortest || n > longest {
+		return nil
+	}
+	for i := range n {
+		if word[i] < 'a' || word[i] > 'z' {
+			return nil
+		}
+	}
+	if _, known := t.lookup(word); known {
+		return nil
+	}
+	// count[i] is the least number of words that make word[:i]; fewer words
+	// are likelier to be the right ones.
+	var count, from [longest + 1]int
+	for end := shortest; end <= n; end++ {
+		for start := 0; start <= end-shortest; start++ {
+			if start > 0 && count[start] == 0 {
+				continue
+			}
+			c := count[start] + 1
+			if c > most || count[end] != 0 && c >= count[end] {
+				continue
+			}
+			if _, ok := t.find(word[start:end]); ok {
+				count[end], from[end] = c, start
+			}
+		}
+	}
+	if count[n] < 2 {
+		return nil
+	}
+	out := make([]string, count[n])
+	for end, i := n, count[n]-1; i >= 0; i-- {
+		out[i] = word[from[end]:end]
+		end = from[end]
+	}
+	return out
+}
