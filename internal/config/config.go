@@ -1,0 +1,200 @@
+package config
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"strconv"
+
+	"junctor/internal/auth"
+	"junctor/internal/catalog"
+	"junctor/internal/chat"
+	"junctor/internal/discovery"
+	"junctor/internal/executor"
+	"junctor/internal/llm"
+	"junctor/internal/setting"
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+	"junctor/internal/upstream"
+)
+
+// Config is the whole configuration: the file, the environment and the
+// defaults, joined and checked.
+type Config struct {
+	// The MCP servers, by name.
+	Servers []upstream.Config `json:"mcpServers,omitempty"`
+	// What holds for which tools. For each field the last matching rule that sets it wins.
+	ToolRules []catalog.ToolRule `json:"toolRules,omitempty"`
+	// The MCP face.
+	Discovery discovery.Config `json:"discovery"`
+	// The models of the chat host and of agentify: one, or a list of which the first is the usual one. Default: what the keys in the environment allow, else a local Ollama.
+	LLM []llm.Config `json:"llm,omitempty"`
+	// The chat host.
+	Chat chat.Config `json:"chat"`
+	// The address of the HTTP faces, host:port. Any host but loopback needs auth.
+	Listen string `json:"listen"`
+	// Which web pages may call the HTTP faces.
+	CORS CORS `json:"cors"`
+	// Bounds on calls, results and requests.
+	Limits Limits `json:"limits"`
+	// Who may call the HTTP faces.
+	Auth auth.Config `json:"auth"`
+	// When the circuit of a tool opens and closes.
+	Circuit executor.CircuitConfig `json:"circuit"`
+	// Where calls, sessions, tokens and keys are kept.
+	Store store.Config `json:"store"`
+	// What guards against tools that change and secrets that leak.
+	Security Security `json:"security"`
+	// The program's own log.
+	Log telemetry.LogConfig `json:"log"`
+	// Metrics and traces.
+	Telemetry telemetry.Config `json:"telemetry"`
+	// Whether the built-in server named junctor is there. Default: when no other server is.
+	Builtin *bool `json:"builtin,omitempty"`
+	// The port of agentify's debug interface on loopback; 0 means none.
+	DebugPort int `json:"debugPort,omitempty"`
+
+	place Place
+	from  map[string]*node
+	src   *source
+	env   *environment
+	files []string // everything that was read
+}
+
+// CORS is which web pages may call the HTTP faces.
+type CORS struct {
+	// The origins that may, such as https://app.example.com; ["*"] for any. Default: Junctor's own page alone.
+	Origins []string `json:"origins,omitempty"`
+}
+
+// Limits bounds what comes in and what goes out.
+type Limits struct {
+	executor.LimitConfig
+	// The largest body of a request, in bytes.
+	MaxBodyBytes int `json:"maxBodyBytes"`
+	// How many streams one caller may have open at once; 0 means no limit.
+	MaxStreamsPerCaller int `json:"maxStreamsPerCaller"`
+	// How many MCP sessions there may be at once; 0 means no limit.
+	MaxSessions int `json:"maxSessions"`
+}
+
+// Security is what guards against tools that change and secrets that leak.
+type Security struct {
+	catalog.SecurityConfig
+	telemetry.RedactConfig
+}
+
+// DefaultListen is the address where nothing else is said.
+const DefaultListen = "127.0.0.1:8787"
+
+// Default returns the configuration of a user who configured nothing.
+func Default() *Config {
+	x := executor.DefaultConfig()
+	return &Config{
+		Discovery: discovery.DefaultConfig(),
+		Chat:      chat.DefaultConfig(),
+		Listen:    DefaultListen,
+		Limits:    Limits{LimitConfig: x.Limits, MaxBodyBytes: 16 << 20, MaxStreamsPerCaller: 64, MaxSessions: 10_000},
+		Auth:      auth.DefaultConfig(),
+		Circuit:   x.Circuit,
+		Store:     store.DefaultConfig(),
+		Security:  Security{SecurityConfig: catalog.DefaultSecurityConfig()},
+		Log:       telemetry.DefaultLogConfig(),
+		Telemetry: telemetry.DefaultConfig(),
+	}
+}
+
+// Validate reports everything that is wrong, as setting.Problems.
+func (c *Config) Validate() error {
+	var errs []error
+	for _, s := range c.Servers {
+		errs = append(errs, setting.Under(joinKey("mcpServers", s.Name), s.Validate()))
+	}
+	for i, r := range c.ToolRules {
+		errs = append(errs, setting.UnderIndex("toolRules", i, r.Validate()))
+	}
+	names := map[string]bool{}
+	for i, m := range c.LLM {
+		errs = append(errs, setting.UnderIndex("llm", i, m.Validate()))
+		if names[m.ID()] {
+			errs = append(errs, setting.UnderIndex("llm", i, setting.Wrong("name", "there is another model named %q; give one of them a name", m.ID())))
+		}
+		names[m.ID()] = true
+	}
+	errs = append(errs,
+		setting.Under("discovery", c.Discovery.Validate()),
+		setting.Under("chat", c.Chat.Validate()),
+		validListen(c.Listen),
+		setting.Under("cors", c.CORS.Validate()),
+		setting.Under("limits", c.Limits.Validate()),
+		setting.Under("auth", c.Auth.Validate()),
+		setting.Under("circuit", c.Circuit.Validate()),
+		setting.Under("store", c.Store.Validate()),
+		setting.Under("security", c.Security.SecurityConfig.Validate()),
+		setting.Under("security", c.Security.RedactConfig.Validate()),
+		setting.Under("log", c.Log.Validate()),
+		setting.Under("telemetry", c.Telemetry.Validate()),
+	)
+	if c.DebugPort < 0 || c.DebugPort > 65535 {
+		errs = append(errs, setting.Wrong("debugPort", "must be a port, 1 to 65535, or 0 for none"))
+	}
+	return errors.Join(errs...)
+}
+
+// Validate reports every origin that is none.
+func (c CORS) Validate() error {
+	var errs []error
+	for i, o := range c.Origins {
+		u, err := url.Parse(o)
+		if o != "*" && (err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != o) {
+			errs = append(errs, setting.UnderIndex("origins", i, setting.Wrong("", `%q is not an origin; write scheme://host, such as "https://app.example.com", with no path`, o)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Validate reports everything that is wrong with the limits.
+func (l Limits) Validate() error {
+	errs := []error{
+		l.LimitConfig.Validate(),
+		setting.NotNegative("maxStreamsPerCaller", l.MaxStreamsPerCaller),
+		setting.NotNegative("maxSessions", l.MaxSessions),
+	}
+	if l.MaxBodyBytes < 1024 {
+		errs = append(errs, setting.Wrong("maxBodyBytes", "must be at least 1024"))
+	}
+	return errors.Join(errs...)
+}
+
+func validListen(addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		if n, perr := strconv.Atoi(port); perr == nil && n >= 0 && n <= 65535 {
+			return nil
+		}
+	}
+	return setting.Wrong("listen", "%q is not host:port; write an address such as %q", addr, DefaultListen)
+}
+
+// Place returns where the configuration came from.
+func (c *Config) Place() Place { return c.place }
+
+// Lookup returns a variable as the configuration sees it: from the real
+// environment, else from .env beside the file, else from the file itself.
+func (c *Config) Lookup(name string) (string, bool) {
+	if c.env == nil {
+		return "", false
+	}
+	v, _, ok := c.env.lookup(name)
+	return v, ok
+}
+
+// Server returns the upstream of that name.
+func (c *Config) Server(name string) (upstream.Config, bool) {
+	for _, s := range c.Servers {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return upstream.Config{}, false
+}

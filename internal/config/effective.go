@@ -1,0 +1,176 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"junctor/internal/telemetry"
+)
+
+// Setting is one value of the configuration, safe to show, and where it is
+// from.
+type Setting struct {
+	Key    string `json:"key"`
+	Value  any    `json:"value"`
+	Source string `json:"source"`         // default, file, environment, .env, or a flag
+	From   string `json:"from"`           // for people: "default", "junctor.json:12", "PORT (environment)"
+	Line   int    `json:"line,omitempty"` // in the file
+}
+
+// Where a setting can be from, besides the environment.
+const fromDefault = "default"
+
+// Effective lists every setting, in the order of the reference, with secrets
+// masked. Optional parts that are not set are left out.
+func (c *Config) Effective() []Setting {
+	var all []Setting
+	t := reflect.TypeFor[Config]()
+	v := reflect.ValueOf(c).Elem()
+	for i := range t.NumField() {
+		name := jsonName(t.Field(i))
+		switch name {
+		case "":
+		case "mcpServers":
+			for _, s := range c.Servers {
+				c.walk(reflect.ValueOf(s), joinKey(name, s.Name), &all)
+			}
+		default:
+			c.walk(v.Field(i), name, &all)
+		}
+	}
+	return all
+}
+
+func (c *Config) walk(v reflect.Value, key string, all *[]Setting) {
+	switch {
+	case v.Kind() == reflect.Pointer:
+		if !v.IsNil() {
+			c.walk(v.Elem(), key, all)
+		}
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if f.Anonymous {
+				c.walk(v.Field(i), key, all)
+			} else if name := jsonName(f); name != "" && !(name == "name" && strings.HasPrefix(key, "mcpServers")) {
+				c.walk(v.Field(i), joinKey(key, name), all)
+			}
+		}
+	case v.Kind() == reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, k := range keys {
+			c.walk(v.MapIndex(k), joinKey(key, k.String()), all)
+		}
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+		for i := range v.Len() {
+			c.walk(v.Index(i), key+"["+strconv.Itoa(i)+"]", all)
+		}
+	default:
+		c.leaf(v, key, all)
+	}
+}
+
+// leaf adds one value, unless it is empty because nobody set it.
+func (c *Config) leaf(v reflect.Value, key string, all *[]Setting) {
+	n := c.from[key]
+	if n == nil && v.IsZero() && (v.Kind() == reflect.String || v.Kind() == reflect.Slice) {
+		return
+	}
+	s := Setting{Key: key, Value: c.show(v, key, n), Source: fromDefault, From: fromDefault}
+	if n == nil && strings.HasPrefix(key, "mcpServers") && strings.HasSuffix(key, ".timeoutMs") {
+		n = c.from["DEFAULT_TOOL_TIMEOUT_MS"]
+	}
+	if n == nil && c.from[parentKey(key)] != nil && c.from[parentKey(key)].source != "" && !isDefaulted(key) {
+		n = c.from[parentKey(key)] // made as a whole from a variable
+	}
+	c.origin(&s, n)
+	*all = append(*all, s)
+}
+
+// isDefaulted reports whether a setting of a server that the environment
+// describes is still a default: all but what starts it.
+func isDefaulted(key string) bool {
+	return !strings.HasSuffix(key, ".command") && !strings.HasSuffix(key, ".args") && !strings.HasSuffix(key, ".transport")
+}
+
+func parentKey(key string) string {
+	if i := strings.LastIndexAny(key, ".["); i > 0 {
+		return key[:i]
+	}
+	return ""
+}
+
+// origin says where the value of n is from.
+func (c *Config) origin(s *Setting, n *node) {
+	switch {
+	case n == nil:
+	case n.source != "":
+		s.From, s.Source = n.source, n.source
+		for _, from := range []string{fromEnvironment, fromDotenv, fromFile} {
+			if strings.HasSuffix(n.source, "("+from+")") {
+				s.Source = from
+			}
+		}
+		if strings.HasPrefix(n.source, fromDefault) {
+			s.Source = fromDefault
+		}
+	case c.src != nil && n.offset >= 0:
+		p := c.src.at(n.offset, "", "")
+		s.Source, s.Line = fromFile, p.Line
+		s.From = fmt.Sprintf("%s:%d", filepath.Base(p.File), p.Line)
+		if vars := usedVars(n); len(vars) > 0 {
+			s.From += ", " + strings.Join(vars, ", ")
+		}
+	}
+}
+
+// usedVars lists the variables in a value or, for a list, in its elements.
+func usedVars(n *node) []string {
+	vars := slices.Clone(n.vars)
+	for _, e := range n.elems {
+		vars = append(vars, e.vars...)
+	}
+	slices.Sort(vars)
+	return slices.Compact(vars)
+}
+
+// onlyVariable matches a secret that is written as a variable and so may be
+// shown as it is written.
+var onlyVariable = regexp.MustCompile(`^(Bearer |Basic |token )?\$\{[A-Za-z_:][A-Za-z0-9_:]*\}$`)
+
+// show returns the value as it may be seen.
+func (c *Config) show(v reflect.Value, key string, n *node) any {
+	if s, ok := v.Interface().(telemetry.Secret); ok {
+		if n != nil && onlyVariable.MatchString(n.text) {
+			return n.text
+		}
+		return s.String()
+	}
+	inServer := strings.HasPrefix(key, "mcpServers")
+	switch v.Kind() {
+	case reflect.String:
+		if inServer && n != nil && len(n.vars) > 0 {
+			return n.text // the variable may hold a secret
+		}
+		return maskURL(v.String())
+	case reflect.Slice:
+		list := make([]string, v.Len())
+		for i := range list {
+			list[i] = v.Index(i).String()
+			if e := c.from[key+"["+strconv.Itoa(i)+"]"]; inServer && e != nil && len(e.vars) > 0 {
+				list[i] = e.text
+			}
+		}
+		if inServer {
+			return maskArgs(list)
+		}
+		return list
+	}
+	return v.Interface()
+}

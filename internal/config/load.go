@@ -1,0 +1,432 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"junctor/internal/llm"
+	"junctor/internal/setting"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Options is everything outside the file that the configuration depends on.
+type Options struct {
+	// File is the file that the user named (--config); empty when none.
+	File string
+	// LookupEnv reads the real environment; nil means an empty one.
+	LookupEnv func(string) (string, bool)
+	// WorkDir is the folder in which to look for a file that nobody named.
+	// Empty means not to look, as the stdio faces must not.
+	WorkDir string
+	// BaseDir is the folder that relative paths in File and in the
+	// environment start from. Default: WorkDir.
+	BaseDir string
+	// UserDir is the user's configuration folder (os.UserConfigDir); Junctor's
+	// own is inside it. Empty when there is none.
+	UserDir string
+	// Home is the user's home, for ~ and ${userHome}.
+	Home string
+	// Trust asks a person whether a file that was found and not named may be
+	// used. Nil means that nobody can be asked: the file is refused.
+	Trust func(TrustRequest) (bool, error)
+	// Overrides are settings from the command line, over everything else.
+	Overrides []Override
+}
+
+// Override is one setting from outside the file.
+type Override struct {
+	Key    string // such as listen or log.level
+	Value  string
+	Source string // where it is from, for people: --listen
+}
+
+// Load finds, reads and checks the configuration. An error is an *Error with
+// every problem, or an *UntrustedError. No file at all is no error: the
+// configuration is then [Default] with the environment over it.
+func Load(o Options) (*Config, []Note, error) {
+	place := Locate(o)
+	if place.Path == "" {
+		return o.loader(place, nil).run()
+	}
+	src, err := readSource(place.Path)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := o.loader(place, src)
+	l.readDotenv(filepath.Join(filepath.Dir(place.Path), ".env"))
+	cfg, notes, err := l.run()
+	if err != nil || place.Named {
+		return cfg, notes, err
+	}
+	if err := o.confirm(cfg, l); err != nil {
+		return nil, notes, err
+	}
+	return cfg, notes, nil
+}
+
+// Parse checks a configuration that is not in a file, such as the options
+// that a client sends; name stands for the file in problems. The environment
+// counts as usual; no .env is read.
+func Parse(name string, data []byte, o Options) (*Config, []Note, error) {
+	if len(data) > maxFile {
+		return nil, nil, &Error{[]Problem{{File: name, Msg: fmt.Sprintf("is larger than %d MiB", maxFile>>20)}}}
+	}
+	src := &source{file: name, data: bytes.TrimPrefix(data, bom)}
+	return o.loader(Place{Named: true, How: name}, src).run()
+}
+
+// confirm asks for trust in a file that was found, once per content.
+func (o Options) confirm(cfg *Config, l *loader) error {
+	req := TrustRequest{Path: cfg.place.Path, Digest: digest(l.read...), Starts: cfg.starts()}
+	store := NewTrustStore(o.UserDir)
+	known, err := store.Trusted(req)
+	if err != nil || known {
+		return err
+	}
+	if o.Trust == nil {
+		return &UntrustedError{Request: req}
+	}
+	yes, err := o.Trust(req)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return &UntrustedError{Request: req, Asked: true}
+	}
+	return store.Add(req)
+}
+
+// starts says in one line each what the configuration would start or reach.
+func (c *Config) starts() []string {
+	var lines []string
+	for _, s := range c.Servers {
+		if !s.Enabled {
+			continue
+		}
+		what := s.URL
+		if s.Command != "" {
+			what = strings.Join(append([]string{s.Command}, s.Args...), " ")
+		}
+		lines = append(lines, s.Name+": "+what)
+	}
+	return lines
+}
+
+// loader turns one source into a Config.
+type loader struct {
+	o        Options
+	place    Place
+	src      *source // nil when there is no file
+	env      *environment
+	x        *expansion
+	read     [][]byte // everything that was read, for the digest
+	files    []string // and where
+	problems []Problem
+	notes    []Note
+	noted    map[string]int // index into notes
+	count    map[string]int
+}
+
+func (o Options) loader(place Place, src *source) *loader {
+	l := &loader{o: o, place: place, src: src, noted: map[string]int{}, count: map[string]int{},
+		env: &environment{real: o.LookupEnv, inFile: map[string]string{}}}
+	l.x = &expansion{env: l.env, home: o.Home}
+	if src != nil {
+		l.read = append(l.read, src.data)
+	}
+	if place.Path != "" {
+		l.files = append(l.files, place.Path)
+		dir := filepath.Dir(place.Path)
+		if base := filepath.Base(dir); base == ".vscode" || base == ".cursor" {
+			dir = filepath.Dir(dir)
+		}
+		l.x.workspace = dir
+	} else {
+		l.x.workspace = o.BaseDir
+	}
+	return l
+}
+
+// readDotenv reads the .env beside the file; that there is none is fine.
+func (l *loader) readDotenv(path string) {
+	l.files = append(l.files, path)
+	if _, err := os.Stat(path); err != nil {
+		return
+	}
+	src, err := readSource(path)
+	if err != nil {
+		l.take(err)
+		return
+	}
+	vars, problems := parseDotenv(src)
+	l.env.dotenv = vars
+	l.problems = append(l.problems, problems...)
+	l.read = append(l.read, src.data)
+}
+
+// take adds the problems of err.
+func (l *loader) take(err error) {
+	if e, ok := errors.AsType[*Error](err); ok {
+		l.problems = append(l.problems, e.Problems...)
+		return
+	}
+	l.problems = append(l.problems, Problem{Msg: err.Error()})
+}
+
+// report adds a problem at a node.
+func (l *loader) report(n *node, msg string) {
+	l.problems = append(l.problems, l.problem(n, n.path, msg))
+}
+
+func (l *loader) problem(n *node, key, msg string) Problem {
+	if l.src == nil || n == nil || n.offset < 0 {
+		p := Problem{Key: key, Msg: msg}
+		if n != nil && n.source != "" && n.source != key {
+			p.Msg = msg + " (" + strings.Trim(strings.TrimPrefix(n.source, key), " ()") + ")"
+		}
+		return p
+	}
+	return l.src.at(n.offset, key, msg)
+}
+
+// note tells the user something once per key, however many servers have it.
+func (l *loader) note(key string, n *node, msg string) {
+	id := key + "\x00" + msg
+	l.count[id]++
+	if i, ok := l.noted[id]; ok {
+		l.notes[i].Msg = fmt.Sprintf("%s (in %d places)", msg, l.count[id])
+		return
+	}
+	l.noted[id] = len(l.notes)
+	l.notes = append(l.notes, l.problem(n, n.path, msg))
+}
+
+func (l *loader) run() (*Config, []Note, error) {
+	cfg := Default()
+	cfg.place, cfg.env, cfg.src = l.place, l.env, l.src
+	d := &decoder{report: l.report, from: map[string]*node{}}
+	cfg.from = d.from
+
+	root := &node{kind: object}
+	if l.src != nil {
+		v, err := l.src.parse()
+		if err != nil {
+			return nil, l.notes, err
+		}
+		root = newTree(l.src, v, func(p Problem) { l.problems = append(l.problems, p) })
+	}
+	servers, rest := entries(root, l.report)
+	settleTop(rest, l.x, l.report, l.note)
+	l.x.expandTree(rest, l.report)
+
+	base := l.serverDefaults(d)
+	for _, e := range once(servers, l.src, l.report) {
+		l.server(cfg, d, e, base)
+	}
+	l.single(cfg, d, base)
+	l.top(cfg, d, rest)
+	l.override(cfg, d)
+	cfg.Store.Path = l.path(cfg.Store.Path, l.dir())
+	l.validate(cfg, d)
+	cfg.files = l.files
+
+	notes := sorted(l.notes)
+	if len(l.problems) > 0 {
+		return nil, notes, &Error{sorted(l.problems)}
+	}
+	return cfg, notes, nil
+}
+
+// top decodes everything but the servers.
+func (l *loader) top(cfg *Config, d *decoder, rest *node) {
+	fields := fieldsOf(reflect.TypeFor[Config]())
+	v := reflect.ValueOf(cfg).Elem()
+	for _, m := range rest.members {
+		f, known := fields[m.name]
+		switch {
+		case m.name == "mcpServers": // null; entries took anything else
+		case !known:
+			names := slices.AppendSeq(slices.Clone(containers), maps.Keys(fields))
+			slices.Sort(names)
+			d.unknown(m, names)
+		case m.name == "llm" && m.value.kind == array:
+			for i, e := range m.value.elems {
+				c := llm.DefaultConfig()
+				d.decode(e, reflect.ValueOf(&c).Elem(), fmt.Sprintf("llm[%d]", i))
+				cfg.LLM = append(cfg.LLM, c)
+			}
+		default:
+			d.decode(m.value, v.FieldByIndex(f.Index), m.name)
+		}
+	}
+}
+
+// server decodes one upstream over the defaults.
+func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) {
+	if e.node.kind != object {
+		l.report(e.node, fmt.Sprintf("is %s, must be an object with command or url", e.node.kind))
+		return
+	}
+	normalise(e, l.report, l.note)
+
+	// A server that is switched off must not keep the others from starting
+	// because its key is not there.
+	report := l.report
+	if enabled := e.node.get("enabled"); enabled != nil && enabled.text == "false" {
+		report = func(n *node, msg string) {
+			l.notes = append(l.notes, l.problem(n, n.path, msg+" (the server is not enabled)"))
+		}
+	}
+	l.x.expandTree(e.node, report)
+	envFile := e.node.take("envFile")
+
+	key := joinKey("mcpServers", e.name)
+	c := base
+	before := len(l.problems)
+	d.decode(e.node, reflect.ValueOf(&c).Elem(), key)
+	c.Name = e.name
+	named := *e.node
+	named.offset = named.keyAt
+	d.from[key+".name"] = &named
+	if c.Transport == "" || c.Transport == upstream.Auto {
+		c.Transport = upstream.Auto
+		if c.Command != "" && c.URL == "" {
+			c.Transport = upstream.Stdio
+		}
+	}
+	l.paths(&c)
+	if envFile != nil {
+		l.readEnvFile(&c, envFile, d, key)
+	}
+	if len(l.problems) > before && c.Command == "" && c.URL == "" {
+		// What is missing was there, but with a wrong type.
+		if e.node.has("command", "url") {
+			return
+		}
+	}
+	cfg.Servers = append(cfg.Servers, c)
+}
+
+// dir is the folder that relative paths start from: the file's, because a
+// configuration must mean the same from wherever it is used.
+func (l *loader) dir() string {
+	if l.place.Path != "" {
+		return filepath.Dir(l.place.Path)
+	}
+	return l.o.BaseDir
+}
+
+// paths makes the paths of a server absolute.
+func (l *loader) paths(c *upstream.Config) {
+	dir := l.dir()
+	c.Cwd = l.path(c.Cwd, dir)
+	if strings.HasPrefix(c.Command, "~/") || strings.HasPrefix(c.Command, "./") || strings.HasPrefix(c.Command, "../") ||
+		strings.HasPrefix(c.Command, `.\`) || strings.HasPrefix(c.Command, `..\`) {
+		if c.Cwd != "" {
+			dir = c.Cwd
+		}
+		c.Command = l.path(c.Command, dir)
+	}
+}
+
+// path expands ~ and makes a path absolute; an empty path stays empty.
+func (l *loader) path(p, dir string) string {
+	if p == "~" || strings.HasPrefix(p, "~/") || strings.HasPrefix(p, `~\`) {
+		if l.o.Home != "" {
+			return filepath.Join(l.o.Home, p[1:])
+		}
+	}
+	if p == "" || filepath.IsAbs(p) || dir == "" {
+		return p
+	}
+	return filepath.Join(dir, p)
+}
+
+// readEnvFile adds the variables of an envFile, as VS Code and Cursor do,
+// under those of env.
+func (l *loader) readEnvFile(c *upstream.Config, n *node, d *decoder, key string) {
+	if n.kind != str {
+		l.report(n, fmt.Sprintf("is %s, must be a string", n.kind))
+		return
+	}
+	path := l.path(n.value, l.x.workspace)
+	l.files = append(l.files, path)
+	src, err := readSource(path)
+	if err != nil {
+		if e, ok := errors.AsType[*Error](err); ok && c.Enabled {
+			l.report(n, fmt.Sprintf("%s %s", path, e.Problems[0].Msg))
+		}
+		return
+	}
+	l.read = append(l.read, src.data)
+	vars, problems := parseDotenv(src)
+	l.problems = append(l.problems, problems...)
+	merged := make(map[string]telemetry.Secret, len(vars)+len(c.Env))
+	for name, value := range vars {
+		merged[name] = telemetry.Secret(value)
+		if _, own := c.Env[name]; !own {
+			d.from[joinKey(key+".env", name)] = n
+		}
+	}
+	maps.Copy(merged, c.Env)
+	c.Env = merged
+}
+
+// validate lets every package check its own settings and finds the lines of
+// what they say.
+func (l *loader) validate(cfg *Config, d *decoder) {
+	for _, p := range setting.Problems(cfg.Validate()) {
+		n, rest := nearestNode(d.from, p.Key)
+		key := p.Key
+		if n != nil {
+			key = n.path + rest
+		}
+		msg := p.Msg
+		if strings.HasPrefix(p.Key, "mcpServers") && strings.HasSuffix(p.Key, ".name") && n != nil {
+			key = n.path
+			if good := legalName(strings.TrimSuffix(strings.TrimPrefix(p.Key, "mcpServers"), ".name")); good != "" {
+				msg += fmt.Sprintf(", such as %q", good)
+			}
+		}
+		l.problems = append(l.problems, l.problem(n, key, msg))
+	}
+}
+
+// nearestNode returns the node of a setting, or of what it belongs to, and
+// the rest of the key.
+func nearestNode(from map[string]*node, key string) (*node, string) {
+	for k := key; k != ""; {
+		if n, ok := from[k]; ok {
+			return n, key[len(k):]
+		}
+		i := strings.LastIndexAny(k, ".[")
+		if i < 0 {
+			break
+		}
+		k = k[:i]
+	}
+	return nil, ""
+}
+
+// legalName makes a name for a server out of one that is none.
+func legalName(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i : i+1]; tool.ValidServer(c) {
+			b.WriteString(c)
+		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "-") {
+			b.WriteByte('-')
+		}
+	}
+	name := b.String()
+	return strings.Trim(name[:min(len(name), tool.MaxServerName)], "-")
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// fileNames are the names that are looked for, the better one first.
+var fileNames = []string{"junctor.json", "mcp.json"}
+
+// Place is where a configuration is, or would be.
+type Place struct {
+	// Path is the file; empty when there is none.
+	Path string `json:"path"`
+	// Named is true when the user named the file or it is in the user's own
+	// folder, and false when it was found in the working folder.
+	Named bool `json:"named"`
+	// How says how the file was found, for people.
+	How string `json:"how"`
+	// New is where a configuration would be made when there is none.
+	New string `json:"new,omitempty"`
+}
+
+// Locate finds the file as the specification orders the places: named by
+// flag, by JUNCTOR_CONFIG or MCP_JSON_PATH, in the working folder, in the
+// user's folder. It looks at the disk and opens nothing but the .env of the
+// working folder.
+func Locate(o Options) Place {
+	if o.File != "" {
+		return Place{Path: o.abs(o.File), Named: true, How: "--config"}
+	}
+	for _, name := range []string{"JUNCTOR_CONFIG", "MCP_JSON_PATH"} {
+		if v, ok := o.lookup(name); ok && v != "" {
+			return Place{Path: o.abs(v), Named: true, How: "$" + name}
+		}
+	}
+	own := ""
+	if o.UserDir != "" {
+		own = filepath.Join(o.UserDir, "junctor", fileNames[0])
+	}
+	if o.WorkDir != "" {
+		for _, name := range fileNames {
+			path := filepath.Join(o.WorkDir, name)
+			// Whatever has the name is meant, even if it turns out to be a
+			// folder: reading it says so.
+			if _, err := os.Lstat(path); err == nil {
+				return Place{Path: path, How: "found in this folder", New: own}
+			}
+		}
+		if path := o.namedInDotenv(); path != "" {
+			return Place{Path: path, How: "MCP_JSON_PATH in .env of this folder", New: own}
+		}
+	}
+	if own != "" {
+		if _, err := os.Lstat(own); err == nil {
+			return Place{Path: own, Named: true, How: "the user's configuration folder"}
+		}
+	}
+	return Place{Named: true, How: "no file", New: own}
+}
+
+// namedInDotenv returns the file that the working folder's .env names. What
+// an .env in whatever folder says is not what the user says, so the file
+// still has to be trusted.
+func (o Options) namedInDotenv() string {
+	src, err := readSource(filepath.Join(o.WorkDir, ".env"))
+	if err != nil {
+		return ""
+	}
+	vars, _ := parseDotenv(src)
+	for _, name := range []string{"JUNCTOR_CONFIG", "MCP_JSON_PATH"} {
+		if v := vars[name]; v != "" {
+			path := o.abs(v)
+			if _, err := os.Lstat(path); err == nil {
+				return path
+			}
+		}
+	}
+	return ""
+}
+
+func (o Options) lookup(name string) (string, bool) {
+	if o.LookupEnv == nil {
+		return "", false
+	}
+	return o.LookupEnv(name)
+}
+
+// abs makes a path absolute from the folder that the process runs in, which
+// holds even for the faces that do not look there by themselves.
+func (o Options) abs(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	base := o.BaseDir
+	if base == "" {
+		base = o.WorkDir
+	}
+	return filepath.Join(base, path)
+}

@@ -1,0 +1,162 @@
+package config
+
+import (
+	"strconv"
+
+	"github.com/tailscale/hujson"
+
+	"junctor/internal/setting"
+)
+
+// kind is the kind of a JSON value.
+type kind string
+
+const (
+	object  kind = "an object"
+	array   kind = "an array"
+	str     kind = "a string"
+	number  kind = "a number"
+	boolean kind = "true or false"
+	null    kind = "null"
+)
+
+// node is a value of the file with its place. The loader moves nodes about
+// while it settles the shapes; a node keeps the path and the place that the
+// user knows.
+type node struct {
+	kind    kind
+	path    string // as the file writes it
+	offset  int    // of the value; -1 when the value is not in the file
+	keyAt   int    // of the name of the member that holds the value; else offset
+	text    string // a string's value, before expansion; else the literal
+	value   string // a string's value, after expansion
+	vars    []string
+	source  string // where the value is from when it is not from the file
+	members []member
+	elems   []*node
+}
+
+type member struct {
+	name  string
+	value *node
+}
+
+// newTree converts hujson's tree. Two members of one name are a problem,
+// because JSON parsers silently drop one of them.
+func newTree(src *source, v hujson.Value, problem func(Problem)) *node {
+	return convert(src, v, "", -1, problem)
+}
+
+func convert(src *source, v hujson.Value, path string, keyAt int, problem func(Problem)) *node {
+	n := &node{path: path, offset: v.StartOffset, keyAt: keyAt}
+	if keyAt < 0 {
+		n.keyAt = n.offset
+	}
+	switch t := v.Value.(type) {
+	case *hujson.Object:
+		n.kind = object
+		seen := map[string]int{}
+		for _, m := range t.Members {
+			name := m.Name.Value.(hujson.Literal).String()
+			at := m.Name.StartOffset
+			child := convert(src, m.Value, joinKey(path, name), at, problem)
+			if first, twice := seen[name]; twice {
+				problem(src.at(at, child.path, "is there twice; the first is in line "+
+					strconv.Itoa(src.at(first, "", "").Line)+"; rename or remove one"))
+				continue
+			}
+			seen[name] = at
+			n.members = append(n.members, member{name, child})
+		}
+	case *hujson.Array:
+		n.kind = array
+		for i, e := range t.Elements {
+			n.elems = append(n.elems, convert(src, e, path+"["+strconv.Itoa(i)+"]", -1, problem))
+		}
+	case hujson.Literal:
+		switch t.Kind() {
+		case '"':
+			n.kind, n.text = str, t.String()
+			n.value = n.text
+		case '0':
+			n.kind, n.text = number, string(t)
+		case 't', 'f':
+			n.kind, n.text = boolean, string(t)
+		default:
+			n.kind, n.text = null, string(t)
+		}
+	}
+	return n
+}
+
+// joinKey joins a path and a name; names that are not plain are quoted.
+func joinKey(path, name string) string {
+	for i := range len(name) {
+		c := name[i]
+		if c == '.' || c == '[' || c == ']' || c <= ' ' || c == '"' {
+			return path + "[" + strconv.Quote(name) + "]"
+		}
+	}
+	if name == "" {
+		return path + `[""]`
+	}
+	return setting.Join(path, name)
+}
+
+// get returns the member of that name, or nil. null counts as absent.
+func (n *node) get(name string) *node {
+	for _, m := range n.members {
+		if m.name == name && m.value.kind != null {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// has reports whether one of the names is a member that is not null.
+func (n *node) has(names ...string) bool {
+	for _, name := range names {
+		if n.get(name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// take removes the member of that name and returns its value, or nil.
+func (n *node) take(name string) *node {
+	for i, m := range n.members {
+		if m.name == name {
+			n.members = append(n.members[:i:i], n.members[i+1:]...)
+			if m.value.kind == null {
+				return nil
+			}
+			return m.value
+		}
+	}
+	return nil
+}
+
+// put adds a member under a name that is not there yet.
+func (n *node) put(name string, v *node) { n.members = append(n.members, member{name, v}) }
+
+// made returns a node for a value that is not in the file but stands for one
+// that is, at its place.
+func (n *node) made(k kind, text string) *node {
+	return &node{kind: k, path: n.path, offset: n.offset, keyAt: n.keyAt, text: text, value: text, vars: n.vars, source: n.source}
+}
+
+// strings returns the values of an array of strings and whether it is one.
+func (n *node) strings() ([]string, bool) {
+	if n.kind != array {
+		return nil, false
+	}
+	var all []string
+	for _, e := range n.elems {
+		if e.kind != str {
+			return nil, false
+		}
+		all = append(all, e.value)
+	}
+	return all, true
+}

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong, and where.
+type Problem struct {
+	File   string `json:"file,omitempty"` // empty when no file is to blame
+	Line   int    `json:"line,omitempty"` // from 1; 0 when the file as a whole is meant
+	Column int    `json:"column,omitempty"`
+	Key    string `json:"key,omitempty"` // as the file writes it: mcpServers.github.url
+	Msg    string `json:"message"`
+}
+
+// String returns the problem as compilers print theirs, so that editors can
+// jump to it.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File)
+		if p.Line > 0 {
+			fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
+		}
+		b.WriteString(": ")
+	}
+	if p.Key != "" {
+		b.WriteString(p.Key)
+		b.WriteString(": ")
+	}
+	b.WriteString(p.Msg)
+	return b.String()
+}
+
+// Note is something that the user should know and that stops nothing.
+type Note = Problem
+
+// Error is everything that is wrong with a configuration.
+type Error struct {
+	Problems []Problem
+}
+
+// Error lists the problems, one per line.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxProblems bounds what a hopeless file can make us say.
+const maxProblems = 100
+
+// sorted puts problems into the order of the file and drops repetitions.
+func sorted(ps []Problem) []Problem {
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+			cmp.Compare(a.Key, b.Key), cmp.Compare(a.Msg, b.Msg))
+	})
+	ps = slices.Compact(ps)
+	if n := len(ps); n > maxProblems {
+		ps = append(ps[:maxProblems:maxProblems], Problem{Msg: fmt.Sprintf("and %d more", n-maxProblems)})
+	}
+	return ps
+}
+
+// UntrustedError says that a file was found, not named, and not trusted.
+type UntrustedError struct {
+	Request TrustRequest
+	Asked   bool // a person was asked and said no
+}
+
+// Error explains why the file is not used and how it can be.
+func (e *UntrustedError) Error() string {
+	file := filepath.Base(e.Request.Path)
+	if e.Asked {
+		return fmt.Sprintf("%s is not used, because it is not trusted", e.Request.Path)
+	}
+	return fmt.Sprintf("%s was found in this folder but nobody has said yet that it may start programs. "+
+		"Look at it, then run junctor once in a terminal here and answer yes, or name it: --config %s", e.Request.Path, file)
+}

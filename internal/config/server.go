@@ -1,0 +1,390 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"junctor/internal/upstream"
+)
+
+// alias is a key of a server that another program writes and that has a name
+// of its own here.
+type alias struct {
+	to  string // our key; "section.key" reaches into a section
+	doc string // whose it is, for the schema
+}
+
+// serverAliases are the keys that mean the same as one of ours.
+var serverAliases = map[string]alias{
+	"serverUrl":      {"url", "Windsurf's url."},
+	"httpUrl":        {"url", "Gemini CLI's url of a streamable HTTP server."},
+	"uri":            {"url", "Another word for url."},
+	"endpoint":       {"url", "Another word for url."},
+	"environment":    {"env", "Another word for env."},
+	"envs":           {"env", "Another word for env."},
+	"http_headers":   {"headers", "Codex's headers."},
+	"includeTools":   {"tool_configuration.allowed_tools", "Gemini CLI's list of the tools that are offered."},
+	"enabledTools":   {"tool_configuration.allowed_tools", "A list of the tools that are offered."},
+	"enabled_tools":  {"tool_configuration.allowed_tools", "Codex's list of the tools that are offered."},
+	"allowedTools":   {"tool_configuration.allowed_tools", "A list of the tools that are offered."},
+	"tools":          {"tool_configuration.allowed_tools", "Copilot's list of the tools that are offered."},
+	"excludeTools":   {"tool_configuration.excluded_tools", "Gemini CLI's list of the tools that are not offered."},
+	"disabledTools":  {"tool_configuration.excluded_tools", "Windsurf's list of the tools that are not offered."},
+	"disabled_tools": {"tool_configuration.excluded_tools", "Codex's list of the tools that are not offered."},
+	"displayName":    {"description", "The name of a backend for people."},
+	"title":          {"description", "The name of a server for people."},
+	"workingDir":     {"cwd", "Another word for cwd."},
+	"cwdPath":        {"cwd", "Another word for cwd."},
+}
+
+const noAsking = "Junctor asks before a call only where a toolRule says approval: ask, so this is not needed"
+
+// foreignServer are the keys of other programs that have no meaning here,
+// with what to tell the user.
+var foreignServer = map[string]string{
+	"alwaysAllow":                  noAsking,
+	"autoApprove":                  noAsking,
+	"autoAllow":                    noAsking,
+	"alwaysAllowedTools":           noAsking,
+	"trust":                        noAsking,
+	"gallery":                      "is a setting of VS Code and has no effect here",
+	"dev":                          "is a setting of VS Code and has no effect here",
+	"sandbox":                      "is a setting of VS Code and has no effect here",
+	"sandboxEnabled":               "is a setting of VS Code and has no effect here",
+	"version":                      "has no effect here",
+	"icon":                         "has no effect here",
+	"iconPath":                     "has no effect here",
+	"fromGalleryId":                "has no effect here",
+	"registry":                     "has no effect here",
+	"source":                       "is a setting of Zed and has no effect here",
+	"settings":                     "is a setting of Zed and has no effect here; give the server its settings in env or args",
+	"watchPaths":                   "is a setting of Roo Code and has no effect here",
+	"authProviderType":             "is a setting of Gemini CLI and has no effect here; use oauth",
+	"targetAudience":               "is a setting of Gemini CLI and has no effect here; use oauth",
+	"targetServiceAccount":         "is a setting of Gemini CLI and has no effect here; use oauth",
+	"headersHelper":                "is a setting of Claude Code and has no effect here; use headers with ${VAR}",
+	"required":                     "is a setting of Codex and has no effect here: no server holds up another",
+	"supports_parallel_tool_calls": "is a setting of Codex and has no effect here",
+	"faviconUrl":                   "has no effect here",
+	"requestOptions":               "is a setting of Continue; write headers beside url",
+}
+
+// normalise turns a server as any program writes it into one with our own
+// keys. It changes names and forms, never values, so that variables stay as
+// they are written.
+func normalise(e entry, report func(*node, string), note func(key string, n *node, msg string)) {
+	n := e.node
+	if t := n.get("transport"); t != nil && t.kind == object {
+		n.take("transport")
+		for _, m := range t.members {
+			if !n.has(m.name) {
+				n.put(m.name, m.value)
+			}
+		}
+	}
+	settleCommand(n, report)
+	settleName(e, report, note)
+
+	for _, m := range slices.Clone(n.members) {
+		if msg, known := foreignServer[m.name]; known || isComment(m.name) {
+			if v := n.take(m.name); v != nil && msg != "" {
+				note(m.name, v, msg)
+			}
+			continue
+		}
+		if a, known := serverAliases[m.name]; known {
+			if v := n.take(m.name); v != nil {
+				if m.name == "httpUrl" && !n.has("type", "transport") {
+					n.put("transport", v.made(str, string(upstream.HTTP)))
+				}
+				rename(n, v, a.to, report)
+			}
+		}
+	}
+	settleTransport(n, report)
+	settleEnabled(n, report)
+	settleTimes(n, note)
+	settleSecrets(n, report)
+	settleOAuth(n, report, note)
+	if tc := n.get("tool_configuration"); tc != nil {
+		asList(tc, "allowed_tools")
+		asList(tc, "excluded_tools")
+		if list := tc.get("allowed_tools"); list != nil {
+			if all, ok := list.strings(); ok && len(all) == 1 && all[0] == "*" {
+				tc.take("allowed_tools") // Copilot's way of saying all
+			}
+		}
+	}
+	asList(n, "tags")
+	asList(n, "inheritEnv")
+	if e.container == "backends" && !n.has("inheritEnv") {
+		all := n.made(array, "")
+		all.source = "default for backends"
+		all.elems = []*node{n.made(str, "*")}
+		n.put("inheritEnv", all)
+	}
+}
+
+// rename puts v under our own key, unless that is there too.
+func rename(n, v *node, to string, report func(*node, string)) {
+	section, key, inner := strings.Cut(to, ".")
+	target := n
+	if inner {
+		if target = n.get(section); target == nil {
+			target = v.made(object, "")
+			n.put(section, target)
+		}
+	} else {
+		key = section
+	}
+	if target.kind != object {
+		return // its own type is reported already
+	}
+	if other := target.get(key); other != nil {
+		if key != "description" {
+			report(v, fmt.Sprintf("contradicts %s; keep one of them", other.path))
+		}
+		return
+	}
+	target.put(key, v)
+}
+
+// settleCommand takes a command that is a list (opencode) or an object (Zed).
+func settleCommand(n *node, report func(*node, string)) {
+	c := n.get("command")
+	switch {
+	case c == nil:
+	case c.kind == array:
+		n.take("command")
+		if len(c.elems) == 0 {
+			report(c, "is an empty list; the program's name comes first")
+			return
+		}
+		n.put("command", c.elems[0])
+		args := c.made(array, "")
+		args.elems = c.elems[1:]
+		if more := n.take("args"); more != nil && more.kind == array {
+			args.elems = append(args.elems[:len(args.elems):len(args.elems)], more.elems...)
+		}
+		if len(args.elems) > 0 {
+			n.put("args", args)
+		}
+	case c.kind == object:
+		n.take("command")
+		for _, m := range c.members {
+			name := m.name
+			if name == "path" {
+				name = "command"
+			}
+			if !n.has(name) {
+				n.put(name, m.value)
+			}
+		}
+	}
+}
+
+// settleName drops the name inside an entry that has one already.
+func settleName(e entry, report func(*node, string), note func(string, *node, string)) {
+	if id := e.node.take("id"); id != nil && (id.kind != str || id.text != e.name) {
+		report(id, fmt.Sprintf("contradicts the server's name, %q; make them the same", e.name))
+	}
+	if name := e.node.take("name"); name != nil && (name.kind != str || name.text != e.name) {
+		note("name", name, fmt.Sprintf("a server is known by its key, here %q", e.name))
+	}
+}
+
+// transportWords are the words for transports in all the shapes. The bool
+// says whether the word allows only servers with a url.
+var transportWords = map[string]struct {
+	is     upstream.Transport
+	remote bool
+}{
+	"stdio": {upstream.Stdio, false}, "local": {upstream.Stdio, false},
+	"http": {upstream.HTTP, true}, "streamable": {upstream.HTTP, true}, "streamable-http": {upstream.HTTP, true},
+	"streamableHttp": {upstream.HTTP, true}, "streamable_http": {upstream.HTTP, true}, "streamableHTTP": {upstream.HTTP, true},
+	"url": {upstream.Auto, true}, "remote": {upstream.Auto, true},
+	"sse":  {upstream.SSE, true},
+	"auto": {upstream.Auto, false},
+}
+
+// settleTransport makes one transport of type and transport.
+func settleTransport(n *node, report func(*node, string)) {
+	typ, trans := n.take("type"), n.take("transport")
+	if trans == nil {
+		trans, typ = typ, nil
+	}
+	if trans == nil {
+		return
+	}
+	for _, w := range []*node{trans, typ} {
+		if w != nil && w.kind != str {
+			report(w, fmt.Sprintf("is %s, must be a string such as \"stdio\" or \"http\"", w.kind))
+			return
+		}
+	}
+	word, known := transportWords[trans.text]
+	if !known {
+		n.put("transport", trans) // the check names the words there are
+		return
+	}
+	if typ != nil {
+		other, ok := transportWords[typ.text]
+		switch {
+		case !ok:
+			n.put("transport", typ)
+			return
+		case word.is != other.is && word.is != upstream.Auto && other.is != upstream.Auto,
+			word.remote && other.is == upstream.Stdio, other.remote && word.is == upstream.Stdio:
+			report(typ, fmt.Sprintf("%q contradicts the transport, %q; keep one of them", typ.text, trans.text))
+			return
+		case word.is == upstream.Auto:
+			word = other
+		}
+	}
+	if word.remote && word.is == upstream.Auto && !n.has("url") && n.has("command") {
+		report(trans, fmt.Sprintf("%q needs a url, but there is a command", trans.text))
+		return
+	}
+	n.put("transport", trans.made(str, string(word.is)))
+}
+
+func settleEnabled(n *node, report func(*node, string)) {
+	d := n.take("disabled")
+	if d == nil {
+		return
+	}
+	if d.kind != boolean {
+		report(d, fmt.Sprintf("is %s, must be true or false", d.kind))
+		return
+	}
+	enabled := strconv.FormatBool(d.text != "true")
+	if own := n.get("enabled"); own != nil {
+		if own.kind == boolean && own.text != enabled {
+			report(d, "contradicts enabled; keep one of them")
+		}
+		return
+	}
+	n.put("enabled", d.made(boolean, enabled))
+}
+
+// inSeconds is the largest timeout without a unit that is taken for seconds:
+// Cline's largest. Gemini CLI writes milliseconds, and nobody gives a server
+// less than four seconds.
+const inSeconds = 3600
+
+// settleTimes turns times of other units into milliseconds.
+func settleTimes(n *node, note func(string, *node, string)) {
+	for _, t := range []struct {
+		from, to string
+		factor   float64 // 0 means that the unit must be guessed
+	}{
+		{"timeout", "timeoutMs", 0},
+		{"tool_timeout_sec", "timeoutMs", 1000},
+		{"connectionTimeout", "startTimeoutMs", 0},
+		{"initTimeout", "startTimeoutMs", 0},
+		{"startup_timeout_sec", "startTimeoutMs", 1000},
+		{"startup_timeout_ms", "startTimeoutMs", 1},
+	} {
+		v := n.take(t.from)
+		if v == nil {
+			continue
+		}
+		num, err := strconv.ParseFloat(v.text, 64)
+		if v.kind != number || err != nil || n.has(t.to) {
+			if !n.has(t.to) {
+				n.put(t.to, v) // its type is reported
+			}
+			continue
+		}
+		factor := t.factor
+		if factor == 0 {
+			factor = 1
+			unit := "milliseconds"
+			if num <= inSeconds {
+				factor, unit = 1000, "seconds"
+			}
+			note(t.from, v, fmt.Sprintf("has no unit and is taken for %s; %s says it exactly", unit, t.to))
+		}
+		ms := math.Round(num * factor)
+		n.put(t.to, v.made(number, strconv.FormatFloat(ms, 'f', -1, 64)))
+		if ms > 600_000 && t.to == "timeoutMs" && !n.has("maxTimeoutMs") {
+			n.put("maxTimeoutMs", v.made(number, strconv.FormatFloat(ms, 'f', -1, 64)))
+		}
+	}
+}
+
+// settleSecrets takes the names of variables that Codex writes.
+func settleSecrets(n *node, report func(*node, string)) {
+	if v := n.take("bearer_token_env_var"); v != nil {
+		rename(n, v.made(str, "${"+v.text+"}"), "authorization_token", report)
+	}
+	if v := n.take("bearerToken"); v != nil {
+		rename(n, v, "authorization_token", report)
+	}
+	vars := n.take("env_http_headers")
+	if vars != nil && vars.kind == object {
+		headers := n.get("headers")
+		if headers == nil {
+			headers = vars.made(object, "")
+			n.put("headers", headers)
+		}
+		for _, m := range vars.members {
+			headers.put(m.name, m.value.made(str, "${"+m.value.text+"}"))
+		}
+	}
+	// Codex lists variables to hand on by name.
+	if v := n.take("env_vars"); v != nil && v.kind == array {
+		list := v.made(array, "")
+		for _, d := range upstream.DefaultInheritEnv() {
+			list.elems = append(list.elems, v.made(str, d))
+		}
+		list.elems = append(list.elems, v.elems...)
+		rename(n, list, "inheritEnv", report)
+	}
+}
+
+// settleOAuth takes Cursor's auth, and the keys of Claude Code's and Gemini
+// CLI's oauth that differ from ours.
+func settleOAuth(n *node, report func(*node, string), note func(string, *node, string)) {
+	if a := n.take("auth"); a != nil {
+		if a.kind == object {
+			for from, to := range map[string]string{"CLIENT_ID": "clientId", "CLIENT_SECRET": "clientSecret"} {
+				if v := a.take(from); v != nil {
+					a.put(to, v)
+				}
+			}
+		}
+		rename(n, a, "oauth", report)
+	}
+	o := n.get("oauth")
+	if o == nil {
+		return
+	}
+	switch o.kind {
+	case boolean:
+		// true says what holds anyway; false cannot be said to a server that
+		// wants a login.
+		n.take("oauth")
+		note("oauth", o, "Junctor finds out by itself whether a server needs a login; oauth is for a client that was registered by hand")
+		return
+	case object:
+	default:
+		return
+	}
+	for _, name := range []string{"enabled", "audiences", "tokenParamName", "registrationUrl", "authServerMetadataUrl"} {
+		if v := o.take(name); v != nil && name != "enabled" {
+			note("oauth."+name, v, "has no effect here: Junctor asks the server's metadata")
+		}
+	}
+	if s := o.get("scopes"); s != nil && s.kind == str {
+		o.take("scopes")
+		list := s.made(array, "")
+		for _, word := range strings.Fields(strings.ReplaceAll(s.text, ",", " ")) {
+			list.elems = append(list.elems, s.made(str, word))
+		}
+		o.put("scopes", list)
+	}
+}

@@ -1,0 +1,235 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// containers are the keys under which servers are found, the usual one first.
+// Each may hold a map by name or an array of entries that name themselves.
+var containers = []string{"mcpServers", "servers", "backends", "context_servers", "mcp_servers"}
+
+// entry is one server as the file has it.
+type entry struct {
+	name      string
+	node      *node
+	container string // "" for the array that is the whole file
+}
+
+// entries takes the servers out of the tree, whatever shape it has, and
+// leaves an object with everything else.
+func entries(root *node, report func(*node, string)) (all []entry, rest *node) {
+	if root.kind == array {
+		return inArray(root, "", report), &node{kind: object, offset: root.offset, keyAt: root.offset}
+	}
+	if root.kind != object {
+		report(root, fmt.Sprintf("is %s, must be an object with mcpServers", root.kind))
+		return nil, &node{kind: object}
+	}
+	if m := root.get("mcp"); m != nil && m.kind == object && m.has("servers", "inputs") {
+		// VS Code's settings.json keeps the whole of mcp.json under "mcp".
+		root.take("mcp")
+		for _, inner := range m.members {
+			if !root.has(inner.name) {
+				root.put(inner.name, inner.value)
+			}
+		}
+	}
+	for _, name := range containers {
+		c := root.take(name)
+		switch {
+		case c == nil:
+		case c.kind == object:
+			for _, m := range c.members {
+				all = append(all, entry{m.name, m.value, name})
+			}
+		case c.kind == array:
+			all = append(all, inArray(c, name, report)...)
+		default:
+			report(c, fmt.Sprintf("is %s, must be an object of servers by name", c.kind))
+		}
+	}
+	return all, root
+}
+
+func inArray(list *node, container string, report func(*node, string)) (all []entry) {
+	for _, e := range list.elems {
+		if e.kind != object {
+			report(e, fmt.Sprintf("is %s, must be an object that describes a server", e.kind))
+			continue
+		}
+		name := e.get("name")
+		if name == nil || container == "backends" && e.has("id") {
+			name = e.get("id")
+		}
+		switch {
+		case name == nil:
+			report(e, "has no name; add one, such as \"name\": \"github\"")
+		case name.kind != str:
+			report(name, fmt.Sprintf("is %s, must be a string", name.kind))
+		default:
+			all = append(all, entry{name.text, e, container})
+		}
+	}
+	return all
+}
+
+// once keeps only the first of the servers of one name.
+func once(all []entry, src *source, report func(*node, string)) (unique []entry) {
+	first := map[string]*node{}
+	for _, e := range all {
+		if before, twice := first[e.name]; twice {
+			line := ""
+			if src != nil {
+				line = fmt.Sprintf("; the other is in line %d", src.at(before.keyAt, "", "").Line)
+			}
+			at := *e.node
+			at.offset = at.keyAt
+			report(&at, fmt.Sprintf("there is another server named %q%s; rename or remove one", e.name, line))
+			continue
+		}
+		first[e.name] = e.node
+		unique = append(unique, e)
+	}
+	return unique
+}
+
+// apiKeys may stand at the top of the options that seed clients of agentify
+// send; they count as variables.
+var apiKeys = []string{"OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "ANTHROPIC_API_KEY", "XAI_API_KEY"}
+
+// foreignTop are the keys of other programs at the top of their files, with
+// what to tell the user; nothing where there is nothing to tell.
+var foreignTop = map[string]string{
+	"$schema":                  "",
+	"inputs":                   "Junctor asks no questions; use ${VAR} in place of ${input:…}",
+	"sandbox":                  "is a setting of VS Code and has no effect here",
+	"gallery":                  "is a setting of VS Code and has no effect here",
+	"globalShortcut":           "is a setting of Claude Desktop and has no effect here",
+	"preferences":              "is a setting of Claude Desktop and has no effect here",
+	"isUsingBuiltInNodeForMcp": "is a setting of Claude Desktop and has no effect here",
+	"enabledPlugins":           "is a setting of Claude Code and has no effect here",
+	"version":                  "has no effect here",
+}
+
+// settleTop turns what other programs write at the top of their files into
+// our own keys.
+func settleTop(root *node, x *expansion, report func(*node, string), note func(key string, n *node, msg string)) {
+	move := func(from, section, key string) {
+		n := root.take(from)
+		if n == nil {
+			return
+		}
+		target := root
+		if section != "" {
+			if target = root.get(section); target == nil {
+				target = n.made(object, "")
+				root.put(section, target)
+			}
+		}
+		if target.kind == object && target.has(key) {
+			report(n, fmt.Sprintf("contradicts %s; keep one of them", target.get(key).path))
+			return
+		}
+		target.put(key, n)
+	}
+	move("logLevel", "log", "level")
+	move("DEBUG_PORT", "", "debugPort")
+
+	for _, name := range apiKeys {
+		switch n := root.take(name); {
+		case n == nil:
+		case n.kind != str:
+			report(n, fmt.Sprintf("is %s, must be a string", n.kind))
+		default:
+			x.expandTree(n, report)
+			x.env.inFile[name] = n.value
+		}
+	}
+
+	if d := root.get("discovery"); d != nil && d.kind == object {
+		if rules := d.take("toolRules"); rules != nil {
+			if own := root.get("toolRules"); own != nil && own.kind == array && rules.kind == array {
+				own.elems = append(own.elems, rules.elems...)
+			} else if own != nil {
+				report(rules, "contradicts toolRules at the top of the file; keep one of them")
+			} else {
+				root.put("toolRules", rules)
+			}
+		}
+		if s := d.take("sources"); s != nil {
+			note("discovery.sources", s, "servers come from mcpServers, or from \"junctor import\"; this has no effect")
+		}
+	}
+	if rules := root.get("toolRules"); rules != nil && rules.kind == array {
+		for _, r := range rules.elems {
+			asList(r, "pattern")
+			asList(r, "tags")
+		}
+	}
+	if c := root.get("cors"); c != nil && c.kind == array {
+		root.take("cors")
+		obj := c.made(object, "")
+		obj.put("origins", c)
+		root.put("cors", obj)
+	} else {
+		asList(c, "origins")
+	}
+	if l := root.get("log"); l != nil && l.kind == str {
+		root.take("log")
+		obj := l.made(object, "")
+		obj.put("level", l)
+		root.put("log", obj)
+	}
+	if m := root.get("llm"); m != nil && m.kind == object {
+		root.take("llm")
+		list := m.made(array, "")
+		list.elems = []*node{m}
+		root.put("llm", list)
+	}
+
+	ours := fieldsOf(reflect.TypeFor[Config]())
+	for _, m := range slices.Clone(root.members) {
+		msg, known := foreignTop[m.name]
+		switch {
+		case known || isComment(m.name):
+			if root.take(m.name); msg != "" {
+				note(m.name, m.value, msg)
+			}
+		case strings.Contains(m.name, "."):
+			// VS Code's settings.json: editor.fontSize and the like.
+			root.take(m.name)
+			note("settings", m.value, "keys with a dot are settings of VS Code and have no effect here")
+		case ours[m.name].Name == "" && looksLikeServer(m.value):
+			root.take(m.name)
+			at := *m.value
+			at.offset = at.keyAt
+			report(&at, fmt.Sprintf(`looks like a server; servers belong under "mcpServers": {"mcpServers": {%q: …}}`, m.name))
+		}
+	}
+}
+
+// isComment reports whether a key is one of those that people use for
+// comments in plain JSON.
+func isComment(name string) bool {
+	return strings.HasPrefix(name, "_") || strings.HasPrefix(name, "//") || strings.HasPrefix(name, "#") || name == "comment"
+}
+
+func looksLikeServer(n *node) bool {
+	return n.kind == object && n.has("command", "url", "serverUrl", "httpUrl")
+}
+
+// asList makes a list of one where a single string stands for it.
+func asList(n *node, key string) {
+	if n == nil || n.kind != object {
+		return
+	}
+	if v := n.get(key); v != nil && v.kind == str {
+		n.take(key)
+		list := v.made(array, "")
+		list.elems = []*node{v}
+		n.put(key, list)
+	}
+}

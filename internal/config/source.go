@@ -1,0 +1,194 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tailscale/hujson"
+)
+
+// maxFile bounds the configuration file. The largest seen in the wild have a
+// few hundred kilobytes.
+const maxFile = 4 << 20
+
+// maxDepth bounds how deep the file may nest; the parser is recursive.
+const maxDepth = 64
+
+// source is one file's text.
+type source struct {
+	file string
+	data []byte // without byte order mark
+}
+
+var bom = []byte("\xef\xbb\xbf")
+
+// readSource reads a file of at most maxFile bytes, with errors that say what
+// the file is instead.
+func readSource(path string) (*source, error) {
+	f, err := os.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &Error{[]Problem{{File: path, Msg: "there is no such file"}}}
+	case errors.Is(err, fs.ErrPermission):
+		return nil, &Error{[]Problem{{File: path, Msg: "may not be read by this user; check its permissions"}}}
+	case err != nil:
+		return nil, &Error{[]Problem{{File: path, Msg: "cannot be read: " + plain(err)}}}
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		msg := "is a folder; name the file in it"
+		for _, name := range fileNames {
+			if _, err := os.Stat(filepath.Join(path, name)); err == nil {
+				msg += ": " + filepath.Join(path, name)
+				break
+			}
+		}
+		return nil, &Error{[]Problem{{File: path, Msg: msg}}}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, &Error{[]Problem{{File: path, Msg: "cannot be read: " + plain(err)}}}
+	}
+	if len(data) > maxFile {
+		return nil, &Error{[]Problem{{File: path, Msg: fmt.Sprintf("is larger than %d MiB; that is no configuration", maxFile>>20)}}}
+	}
+	return &source{file: path, data: bytes.TrimPrefix(data, bom)}, nil
+}
+
+// plain takes the operation and the path off a file system's error, because
+// the problem names the file already.
+func plain(err error) string {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+// at returns a problem at an offset of the file.
+func (s *source) at(offset int, key, msg string) Problem {
+	offset = max(0, min(offset, len(s.data)))
+	line := 1 + bytes.Count(s.data[:offset], []byte("\n"))
+	start := bytes.LastIndexByte(s.data[:offset], '\n') + 1
+	return Problem{File: s.file, Line: line, Column: 1 + utf8.RuneCount(s.data[start:offset]), Key: key, Msg: msg}
+}
+
+// parse turns the text into hujson's exact tree.
+func (s *source) parse() (hujson.Value, error) {
+	fail := func(p Problem) (hujson.Value, error) { return hujson.Value{}, &Error{[]Problem{p}} }
+	if len(bytes.TrimSpace(s.data)) == 0 {
+		return fail(Problem{File: s.file, Msg: `is empty; the least is {"mcpServers": {}}`})
+	}
+	if bytes.HasPrefix(s.data, []byte("\xff\xfe")) || bytes.HasPrefix(s.data, []byte("\xfe\xff")) {
+		return fail(Problem{File: s.file, Msg: "is UTF-16; save it as UTF-8"})
+	}
+	if i := invalidUTF8(s.data); i >= 0 {
+		return fail(s.at(i, "", "is not UTF-8 text"))
+	}
+	if i := tooDeep(s.data); i >= 0 {
+		return fail(s.at(i, "", fmt.Sprintf("nests deeper than %d levels; that is no configuration", maxDepth)))
+	}
+	v, err := hujson.Parse(s.data)
+	if err != nil {
+		return fail(s.syntax(err))
+	}
+	return v, nil
+}
+
+var hujsonPlace = regexp.MustCompile(`^hujson: line (\d+), column (\d+): (?s:(.*))$`)
+
+// syntax turns hujson's error into a problem with a hint at what people
+// usually mean.
+func (s *source) syntax(err error) Problem {
+	m := hujsonPlace.FindStringSubmatch(err.Error())
+	if m == nil {
+		return Problem{File: s.file, Msg: "is not JSON: " + err.Error()}
+	}
+	line, _ := strconv.Atoi(m[1])
+	col, _ := strconv.Atoi(m[2])
+	msg := "is not JSON: " + strings.TrimPrefix(m[3], "parsing value: ")
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		msg = "is not JSON: the file ends too early; a bracket, brace or quote is not closed"
+	case strings.Contains(m[3], "after object value") || strings.Contains(m[3], "after array value"):
+		msg += "; a comma may be missing before it"
+	case strings.Contains(m[3], "start of object name"):
+		msg += "; names are written in double quotes"
+	case strings.Contains(m[3], `'\''`):
+		msg += "; text is written in double quotes"
+	}
+	p := Problem{File: s.file, Line: line, Column: col, Msg: msg}
+	// hujson counts bytes; people count characters.
+	if off, ok := offsetOf(s.data, line, col); ok {
+		p = s.at(off, "", msg)
+	}
+	return p
+}
+
+func offsetOf(data []byte, line, col int) (int, bool) {
+	off := 0
+	for ; line > 1; line-- {
+		i := bytes.IndexByte(data[off:], '\n')
+		if i < 0 {
+			return 0, false
+		}
+		off += i + 1
+	}
+	off += col - 1
+	return off, off <= len(data)
+}
+
+func invalidUTF8(data []byte) int {
+	if utf8.Valid(data) {
+		return -1
+	}
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+// tooDeep returns the offset at which nesting passes maxDepth, or -1. It
+// knows strings and comments and nothing else of JSON.
+func tooDeep(data []byte) int {
+	depth := 0
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+		case c == '/' && i+1 < len(data) && data[i+1] == '/':
+			for i < len(data) && data[i] != '\n' {
+				i++
+			}
+		case c == '/' && i+1 < len(data) && data[i+1] == '*':
+			end := bytes.Index(data[i+2:], []byte("*/"))
+			if end < 0 {
+				return -1
+			}
+			i += 2 + end + 1
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return i
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return -1
+}

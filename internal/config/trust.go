@@ -1,0 +1,105 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// TrustRequest is what a person is asked to trust.
+type TrustRequest struct {
+	Path   string   // the file
+	Digest string   // of the file and of the .env beside it
+	Starts []string // what it would start or connect to, one line each
+}
+
+// TrustStore remembers which files, with which content, a person trusted. It
+// is one small file in the user's own folder. The zero TrustStore remembers
+// nothing.
+type TrustStore struct {
+	path string
+}
+
+// NewTrustStore returns the store in the user's configuration folder.
+func NewTrustStore(userDir string) TrustStore {
+	if userDir == "" {
+		return TrustStore{}
+	}
+	return TrustStore{path: filepath.Join(userDir, "junctor", "trusted.json")}
+}
+
+// maxTrusted bounds how many contents of one file are remembered, so that
+// going back and forth between versions does not ask again.
+const maxTrusted = 20
+
+type trusted struct {
+	Files map[string][]string `json:"files"`
+}
+
+// Trusted reports whether the file was trusted with this content.
+func (s TrustStore) Trusted(r TrustRequest) (bool, error) {
+	t, err := s.read()
+	if err != nil {
+		return false, err
+	}
+	return slices.Contains(t.Files[r.Path], r.Digest), nil
+}
+
+// Add remembers that the file was trusted with this content.
+func (s TrustStore) Add(r TrustRequest) error {
+	if s.path == "" {
+		return nil
+	}
+	t, err := s.read()
+	if err != nil {
+		return err
+	}
+	digests := slices.DeleteFunc(t.Files[r.Path], func(d string) bool { return d == r.Digest })
+	digests = append(digests, r.Digest)
+	t.Files[r.Path] = digests[max(0, len(digests)-maxTrusted):]
+	data, err := json.MarshalIndent(t, "", "  ")
+	if err != nil {
+		return fmt.Errorf("remember trust: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return fmt.Errorf("remember trust: %w", err)
+	}
+	if err := writeFile(s.path, append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("remember trust: %w", err)
+	}
+	return nil
+}
+
+func (s TrustStore) read() (trusted, error) {
+	t := trusted{}
+	if s.path != "" {
+		data, err := os.ReadFile(s.path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return t, fmt.Errorf("read what is trusted: %w", err)
+		}
+		// A damaged store is an empty one: the person is asked again.
+		if err == nil && json.Unmarshal(data, &t) != nil {
+			t = trusted{}
+		}
+	}
+	if t.Files == nil {
+		t.Files = map[string][]string{}
+	}
+	return t, nil
+}
+
+// digest identifies what a person trusts: every file that was read.
+func digest(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d\n", len(p))
+		h.Write(p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

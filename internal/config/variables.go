@@ -1,0 +1,108 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"junctor/internal/setting"
+	"junctor/internal/telemetry"
+	"junctor/internal/upstream"
+)
+
+// variable returns a variable that is set and not empty, as a node that knows
+// where it is from.
+func (l *loader) variable(name string) (*node, bool) {
+	v, from, ok := l.env.lookup(name)
+	if !ok || v == "" {
+		return nil, false
+	}
+	return &node{kind: str, path: name, offset: -1, keyAt: -1, text: "${" + name + "}", value: strings.TrimSpace(v), source: describe(name, from)}, true
+}
+
+// serverDefaults are the defaults of upstreams with DEFAULT_TOOL_TIMEOUT_MS
+// over them.
+func (l *loader) serverDefaults(d *decoder) upstream.Config {
+	base := upstream.DefaultConfig()
+	if n, ok := l.variable("DEFAULT_TOOL_TIMEOUT_MS"); ok {
+		ms, err := strconv.Atoi(n.value)
+		if err != nil || ms < 1 || setting.Millis(ms) > setting.MaxMillis {
+			l.report(n, fmt.Sprintf("%q must be a whole number of milliseconds", n.value))
+			return base
+		}
+		base.TimeoutMs = setting.Millis(ms)
+		base.MaxTimeoutMs = max(base.MaxTimeoutMs, base.TimeoutMs)
+		d.from["DEFAULT_TOOL_TIMEOUT_MS"] = n
+	}
+	return base
+}
+
+// single adds the one server that MCP_SERVER_DIST, MCP_BASE_PATH and
+// MCP_LOG_PATH describe.
+func (l *loader) single(cfg *Config, d *decoder, base upstream.Config) {
+	const name = "default"
+	dist, ok := l.variable("MCP_SERVER_DIST")
+	if !ok {
+		return
+	}
+	if _, taken := cfg.Server(name); taken {
+		l.note("MCP_SERVER_DIST", dist, `the file has a server named "default", which is used instead`)
+		return
+	}
+	c := base
+	c.Name, c.Transport, c.Command, c.Args = name, upstream.Stdio, "node", []string{dist.value}
+	key := "mcpServers." + name
+	d.from[key] = dist
+	for _, v := range []struct{ from, to string }{{"MCP_BASE_PATH", "MCP_BASE_PATH"}, {"MCP_LOG_PATH", "MCP_CALL_LOG"}} {
+		if n, ok := l.variable(v.from); ok {
+			if c.Env == nil {
+				c.Env = map[string]telemetry.Secret{}
+			}
+			c.Env[v.to] = telemetry.Secret(n.value)
+			d.from[key+".env."+v.to] = n
+		}
+	}
+	cfg.Servers = append(cfg.Servers, c)
+}
+
+// override puts the environment over the file, and the command line over
+// both.
+func (l *loader) override(cfg *Config, d *decoder) {
+	if n, ok := l.variable("PORT"); ok {
+		host, _, err := net.SplitHostPort(cfg.Listen)
+		if err != nil {
+			host = "127.0.0.1"
+		}
+		if port, perr := strconv.Atoi(n.value); perr != nil || port < 0 || port > 65535 {
+			l.report(n, fmt.Sprintf("%q is not a port", n.value))
+		} else {
+			cfg.Listen = net.JoinHostPort(host, strconv.Itoa(port))
+			d.from["listen"] = n
+		}
+	}
+	for _, v := range []struct{ name, key string }{
+		{"LOG_LEVEL", "log.level"}, {"MAX_TOKEN_COUNT", "chat.maxTokenCount"}, {"DEBUG_PORT", "debugPort"},
+	} {
+		if n, ok := l.variable(v.name); ok {
+			l.set(cfg, d, v.key, n)
+		}
+	}
+	for _, o := range l.o.Overrides {
+		l.set(cfg, d, o.Key, &node{kind: str, path: o.Source, offset: -1, keyAt: -1, text: "", value: o.Value, source: o.Source})
+	}
+}
+
+// set puts the text of n under a key such as log.level.
+func (l *loader) set(cfg *Config, d *decoder, key string, n *node) {
+	v := reflect.ValueOf(cfg).Elem()
+	for _, part := range strings.Split(key, ".") {
+		f, ok := fieldsOf(v.Type())[part]
+		if !ok {
+			panic("config: no setting " + key) // a mistake of the caller
+		}
+		v = v.FieldByIndex(f.Index)
+	}
+	d.decode(n, v, key)
+}
