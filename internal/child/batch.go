@@ -1,0 +1,84 @@
+package child
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// isBatch reports whether a file is a batch file of Windows.
+func isBatch(path string) bool {
+	ext := strings.ToLower(filepath.Ext(path))
+	return ext == ".cmd" || ext == ".bat"
+}
+
+// batchLine returns the command line with which cmd.exe runs a batch file with
+// these arguments, none of which it may take as anything but text.
+func batchLine(path string, args []string) string {
+	line := escapeCmd(quote(path))
+	for _, arg := range args {
+		// Twice: cmd.exe reads the line once, and batch files made by npm
+		// hand it to a second command.
+		line += " " + escapeCmd(escapeCmd(quote(arg)))
+	}
+	return `cmd.exe /d /s /c "` + line + `"`
+}
+
+// quote puts an argument into quotes by the rules of the C runtime.
+func quote(arg string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	slashes := 0
+	for i := range len(arg) {
+		switch c := arg[i]; c {
+		case '\\':
+			slashes++
+			continue
+		case '"':
+			b.WriteString(strings.Repeat(`\`, 2*slashes+1))
+		default:
+			b.WriteString(strings.Repeat(`\`, slashes))
+		}
+		slashes = 0
+		b.WriteByte(arg[i])
+	}
+	b.WriteString(strings.Repeat(`\`, 2*slashes))
+	b.WriteByte('"')
+	return b.String()
+}
+
+// escapeCmd takes the special meaning from every character that has one for
+// cmd.exe. A line break cannot be escaped and becomes a space.
+func escapeCmd(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		switch c := s[i]; c {
+		case '\r', '\n':
+			b.WriteByte(' ')
+			continue
+		case '(', ')', '[', ']', '%', '!', '^', '"', '`', '<', '>', '&', '|', ';', ',', ' ', '*', '?':
+			b.WriteByte('^')
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// withExtensions lists what may follow a command's name to make it a program,
+// from the variable PATHEXT of Windows.
+func withExtensions(command, pathext string) []string {
+	if pathext == "" {
+		pathext = ".COM;.EXE;.BAT;.CMD"
+	}
+	var exts []string
+	own := filepath.Ext(command)
+	for ext := range strings.SplitSeq(pathext, ";") {
+		if ext == "" {
+			continue
+		}
+		if strings.EqualFold(ext, own) {
+			return []string{""}
+		}
+		exts = append(exts, strings.ToLower(ext))
+	}
+	return exts
+}

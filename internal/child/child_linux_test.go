@@ -1,0 +1,460 @@
+//go:build linux && (amd64 || arm64)
+
+package child
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The test binary plays the parts of a family: "junctor" starts "tree", which
+// starts an ordinary child and one that forks twice and takes a session of its
+// own. All hold the writing end of a FIFO, so that its reader sees the end of
+// the file when the last of them is gone, and not before.
+const (
+	roleVar = "CHILD_TEST_ROLE"
+	wayVar  = "CHILD_TEST_WAY"
+	fifoVar = "CHILD_TEST_FIFO"
+	selfVar = "CHILD_TEST_SELF" // the binary, where others may read it
+)
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVar) {
+	case "":
+		os.Exit(m.Run())
+	case "junctor":
+		playJunctor()
+	case "tree":
+		playTree()
+	case "fork":
+		spawn("leaf", os.NewFile(3, "fifo"), true)
+	case "leaf":
+		playLeaf(os.NewFile(3, "fifo"))
+	case "gone":
+		// nothing
+	case "orphans":
+		playOrphans()
+	}
+	os.Exit(0)
+}
+
+func playJunctor() {
+	l := NewLauncher()
+	l.system.ways = waysNamed(os.Getenv(wayVar))
+	p, err := l.Start(selfSpec("tree", fifoVar+"="+os.Getenv(fifoVar)))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(p.Isolation())
+	select {}
+}
+
+func playTree() {
+	fifo, err := os.OpenFile(os.Getenv(fifoVar), os.O_WRONLY, 0)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	spawn("leaf", fifo, false)
+	_ = spawn("fork", fifo, true).Wait()
+	if os.Getenv("CHILD_TEST_LEAVE") != "" {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		os.Exit(7)
+	}
+	playLeaf(fifo)
+}
+
+func playLeaf(fifo *os.File) {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	fmt.Fprintln(fifo, "alive")
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+// playOrphans leaves processes behind that end, and checks that somebody
+// collects them: in a /proc of our own no dead process may remain.
+func playOrphans() {
+	for range 5 {
+		cmd := exec.Command("/bin/sh", "-c", "true & true & exit 0")
+		_ = cmd.Run()
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		dead := ""
+		stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+		for _, name := range stats {
+			if b, err := os.ReadFile(name); err == nil && strings.Contains(string(b), ") Z ") {
+				dead = string(b)
+			}
+		}
+		if dead == "" && len(stats) == 3 { // two keepers and we
+			fmt.Println("clean")
+			return
+		}
+		if time.Now().After(deadline) {
+			fmt.Println("zombie", dead, len(stats))
+			return
+		}
+	}
+}
+
+func spawn(role string, fifo *os.File, session bool) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{roleVar + "=" + role}
+	cmd.ExtraFiles = []*os.File{fifo}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: session}
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	return cmd
+}
+
+func selfSpec(role string, env ...string) Spec {
+	self := os.Getenv(selfVar)
+	if self == "" {
+		var err error
+		if self, err = os.Executable(); err != nil {
+			panic(err)
+		}
+	}
+	return Spec{Name: role, Command: self, Env: append([]string{roleVar + "=" + role}, env...)}
+}
+
+// The ways under test by name; the group is not among them, for it makes no
+// such promise.
+func waysNamed(name string) []way {
+	const process, mounts, user = syscall.CLONE_NEWPID, syscall.CLONE_NEWNS, syscall.CLONE_NEWUSER
+	switch name {
+	case "root mounts":
+		return []way{{Namespace, keeperMounts, process | mounts}}
+	case "root":
+		return []way{{Namespace, keeperNamespace, process}}
+	case "user mounts":
+		return []way{{Namespace, keeperMounts, process | mounts | user}}
+	case "user":
+		return []way{{Namespace, keeperNamespace, process | user}}
+	case "subreaper":
+		return []way{{Subreaper, keeperSubreaper, 0}}
+	case "group":
+		return []way{{Group, "", 0}}
+	}
+	return nil
+}
+
+var allWays = []string{"root mounts", "root", "user mounts", "user", "subreaper"}
+
+// launcher returns a Launcher that goes the named way, and skips the test
+// where the system does not allow it.
+func launcher(t *testing.T, name string) *Launcher {
+	t.Helper()
+	l := NewLauncher()
+	l.system.ways = waysNamed(name)
+	t.Cleanup(l.Close)
+	if name != "group" && l.Isolation() == Group {
+		t.Skipf("this system refuses the way %q", name)
+	}
+	return l
+}
+
+// family is the reading end of the FIFO that a family holds.
+type family struct {
+	t    *testing.T
+	path string
+	r    *bufio.Reader
+}
+
+func newFamily(t *testing.T) *family {
+	path := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_ = os.Chmod(path, 0o666)
+	return &family{t: t, path: path}
+}
+
+// alive waits until n members have said so.
+func (f *family) alive(n int) {
+	f.t.Helper()
+	f.within("the family to start", func() {
+		file, err := os.Open(f.path)
+		if err != nil {
+			f.t.Error(err)
+			return
+		}
+		f.t.Cleanup(func() { file.Close() })
+		f.r = bufio.NewReader(file)
+		for range n {
+			if line, err := f.r.ReadString('\n'); err != nil || line != "alive\n" {
+				f.t.Errorf("family says %q, %v", line, err)
+				return
+			}
+		}
+	})
+}
+
+// extinct waits until no member is left.
+func (f *family) extinct() {
+	f.t.Helper()
+	f.within("the last survivor to go", func() {
+		if rest, err := io.ReadAll(f.r); err != nil || len(rest) > 0 {
+			f.t.Errorf("family says %q, %v at its end", rest, err)
+		}
+	})
+}
+
+func (f *family) within(what string, do func()) {
+	f.t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); do() }()
+	select {
+	case <-done:
+		if f.t.Failed() {
+			f.t.FailNow()
+		}
+	case <-time.After(time.Minute):
+		f.t.Fatalf("waited a minute for %s", what)
+	}
+}
+
+func TestNoSurvivorOfKill9(t *testing.T) {
+	for _, name := range allWays {
+		t.Run(name, func(t *testing.T) {
+			launcher(t, name)
+			f := newFamily(t)
+			junctor := startJunctor(t, name, f, nil)
+			f.alive(3)
+			if err := junctor.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			f.extinct()
+		})
+	}
+	t.Run("best for an ordinary user", func(t *testing.T) {
+		if os.Geteuid() != 0 {
+			t.Skip("only root can become somebody else")
+		}
+		f := newFamily(t)
+		// The folder of the FIFO must be open to that user.
+		for dir := filepath.Dir(f.path); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+			_ = os.Chmod(dir, 0o755)
+		}
+		binary, err := os.ReadFile("/proc/self/exe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		self := filepath.Join(filepath.Dir(f.path), "self")
+		if err := os.WriteFile(self, binary, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv(selfVar, self)
+		junctor := startJunctor(t, "", f, &syscall.Credential{Uid: 65534, Gid: 65534})
+		f.alive(3)
+		if err := junctor.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		f.extinct()
+	})
+}
+
+func startJunctor(t *testing.T, way string, f *family, as *syscall.Credential) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = []string{roleVar + "=junctor", wayVar + "=" + way, fifoVar + "=" + f.path, selfVar + "=" + os.Getenv(selfVar)}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || strings.Contains(line, "start") {
+		t.Fatalf("the parent says %q, %v", line, err)
+	}
+	t.Logf("isolation: %s", strings.TrimSpace(line))
+	return cmd
+}
+
+func TestNoSurvivorOfTheProgram(t *testing.T) {
+	for _, name := range allWays {
+		t.Run(name, func(t *testing.T) {
+			l := launcher(t, name)
+			f := newFamily(t)
+			p, err := l.Start(selfSpec("tree", fifoVar+"="+f.path, "CHILD_TEST_LEAVE=1"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.alive(2)
+			p.Stop(t.Context()) // closes stdin: the program exits by itself
+			f.extinct()
+			if got, want := p.Err().Error(), "exited with code 7"; got != want {
+				t.Errorf("Err() = %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestNoSurvivorOfStop(t *testing.T) {
+	for _, name := range allWays {
+		t.Run(name, func(t *testing.T) {
+			l := launcher(t, name)
+			f := newFamily(t)
+			p, err := l.Start(selfSpec("tree", fifoVar+"="+f.path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.alive(3)
+			p.grace = time.Millisecond // nobody here listens to requests
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			f.extinct()
+			if got := p.Err().Error(); !strings.Contains(got, "killed") {
+				t.Errorf("Err() = %q, want the signal", got)
+			}
+		})
+	}
+}
+
+func TestNoSurvivorOfTheLauncher(t *testing.T) {
+	for _, name := range allWays {
+		t.Run(name, func(t *testing.T) {
+			l := launcher(t, name)
+			f := newFamily(t)
+			p, err := l.Start(selfSpec("tree", fifoVar+"="+f.path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.alive(3)
+			l.Close()
+			f.extinct()
+			<-p.Done()
+			if _, err := l.Start(selfSpec("gone")); err != ErrClosed {
+				t.Errorf("Start after Close: %v, want ErrClosed", err)
+			}
+		})
+	}
+}
+
+func TestOrphansAreCollected(t *testing.T) {
+	for _, name := range []string{"root mounts", "user mounts"} {
+		t.Run(name, func(t *testing.T) {
+			l := launcher(t, name)
+			p, err := l.Start(selfSpec("orphans"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := io.ReadAll(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := strings.TrimSpace(string(out)), "clean"; got != want {
+				t.Errorf("program found %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// What a program may find out about its place must not confuse it.
+func TestProgramsSeeAnOrdinaryPlace(t *testing.T) {
+	for _, name := range append(allWays, "group") {
+		t.Run(name, func(t *testing.T) {
+			l := launcher(t, name)
+			p, err := l.Start(Spec{Name: "sh", Command: "sh", Env: []string{"PATH=/usr/bin:/bin"}, Args: []string{"-c",
+				`echo $$ $PPID $(id -u); ls -l "$0" >/dev/null && test -r /proc/self/status && echo ok; kill -TERM $$; sleep 60`, "/bin/sh"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := io.ReadAll(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-p.Done()
+			var pid, parent, uid int
+			if _, err := fmt.Sscanf(string(out), "%d %d %d\nok\n", &pid, &parent, &uid); err != nil {
+				t.Fatalf("program printed %q: %v", out, err)
+			}
+			// Some programs end when their parent has the number 1: it is how
+			// orphans are told. And as number 1 no signal would end this one.
+			if pid == 1 || parent == 1 || uid != os.Getuid() {
+				t.Errorf("pid %d, parent %d, uid %d", pid, parent, uid)
+			}
+			if got := p.Err().Error(); !strings.Contains(got, "terminated") {
+				t.Errorf("Err() = %q, want that it was terminated", got)
+			}
+		})
+	}
+}
+
+func TestTerminateReachesTheWholeGroup(t *testing.T) {
+	for _, name := range append(allWays, "group") {
+		t.Run(name, func(t *testing.T) {
+			l := launcher(t, name)
+			p, err := l.Start(Spec{Command: "sh", Env: []string{"PATH=/usr/bin:/bin"}, Args: []string{"-c",
+				`trap 'wait; echo shell; exit 0' TERM
+				 sh -c 'trap "echo inner; exit 0" TERM; echo ready; while :; do sleep 0.05; done' &
+				 while :; do sleep 0.05; done`}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := bufio.NewReader(p)
+			if line, err := r.ReadString('\n'); line != "ready\n" {
+				t.Fatalf("program printed %q, %v", line, err)
+			}
+			p.grace = 0
+			go func() {
+				p.closeIn.Do(func() { p.stdin.Close() })
+				p.held.terminate()
+			}()
+			out, _ := io.ReadAll(r)
+			if got, want := string(out), "inner\nshell\n"; got != want {
+				t.Errorf("program printed %q, want %q", got, want)
+			}
+			<-p.Done()
+		})
+	}
+}
+
+func TestKeeperIsSmall(t *testing.T) {
+	l := launcher(t, "")
+	p, err := l.Start(Spec{Name: "cat", Command: "cat", Env: []string{"PATH=/usr/bin:/bin"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	k, ok := p.held.(*kept)
+	if !ok {
+		t.Skip("no keeper here")
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", k.keeper.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size, resident int
+	if _, err := fmt.Sscan(string(b), &size, &resident); err != nil {
+		t.Fatal(err)
+	}
+	if resident*os.Getpagesize() > 256<<10 {
+		t.Errorf("a keeper takes %d pages of memory", resident)
+	}
+	if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", k.keeper.Pid)); string(comm) != "junctor-keep\n" {
+		t.Errorf("ps shows the keeper as %q", comm)
+	}
+	if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID())); string(comm) != "cat\n" {
+		t.Errorf("PID() is that of %q, want cat", comm)
+	}
+}

@@ -1,0 +1,3 @@
+package child
+
+func extensions(command, pathext string) []string { return withExtensions(command, pathext) }

@@ -1,0 +1,43 @@
+//go:build unix
+
+package child
+
+import (
+	"os"
+	"syscall"
+)
+
+const (
+	pathSeparators = "/"
+	defaultPath    = "/usr/local/bin:/usr/bin:/bin"
+)
+
+func extensions(string, string) []string { return []string{""} }
+
+// group is a program that leads a process group.
+type group struct{ process *os.Process }
+
+func (g *group) pid() int             { return g.process.Pid }
+func (g *group) isolation() Isolation { return Group }
+func (g *group) terminate()           { _ = syscall.Kill(-g.process.Pid, syscall.SIGTERM) }
+func (g *group) kill()                { _ = syscall.Kill(-g.process.Pid, syscall.SIGKILL) }
+
+// ended kills what the program left in its group. The group keeps its number
+// from being given away as long as somebody is in it.
+func (g *group) ended() { g.kill() }
+
+// signalOf names the signal that ended a process. Keepers and shells report
+// it as an exit code over 128.
+func signalOf(state *os.ProcessState) string {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	if !ok {
+		return ""
+	}
+	switch code := state.ExitCode(); {
+	case status.Signaled():
+		return status.Signal().String()
+	case code > 128 && code <= 128+31:
+		return syscall.Signal(code - 128).String()
+	}
+	return ""
+}

@@ -1,0 +1,157 @@
+package child
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// Spec describes a program to start.
+type Spec struct {
+	Name    string   // for people: the name under which ps shows the keeper
+	Command string   // a path, or a name looked up in the PATH of Env
+	Args    []string // without the command itself
+	Env     []string // the whole environment, as KEY=value; see [Environ]
+	Dir     string   // the working directory; empty means this process's
+}
+
+// Launcher starts programs. The zero value is not usable; see [NewLauncher].
+type Launcher struct {
+	mu     sync.Mutex
+	starts chan func() // run on the thread to whose life the programs are bound
+	closed bool
+	system system
+}
+
+// NewLauncher returns a Launcher. It touches nothing until the first Start.
+func NewLauncher() *Launcher { return &Launcher{} }
+
+// ErrClosed is what Start returns after Close.
+var ErrClosed = errors.New("the launcher is closed")
+
+// Start starts a program and returns when it runs. The error says what the
+// user can do about it.
+func (l *Launcher) Start(spec Spec) (*Process, error) {
+	path, err := lookPath(spec.Command, spec.Dir, spec.Env)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Dir != "" {
+		if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
+			return nil, &StartError{Command: spec.Command, Reason: "its working directory does not exist", Hint: "correct cwd, or create the folder " + spec.Dir, Err: err}
+		}
+	}
+	return l.start(spec, path)
+}
+
+// Isolation reports how the programs of this Launcher are held together,
+// trying out the ways when none has been started yet.
+func (l *Launcher) Isolation() Isolation {
+	return l.system.isolation(l.fork)
+}
+
+// Close ends the Launcher. Programs that still run are bound to end with it.
+func (l *Launcher) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.starts != nil && !l.closed {
+		close(l.starts)
+	}
+	l.closed = true
+}
+
+// fork starts cmd on the Launcher's own thread, which it starts when needed.
+// The thread must live as long as the programs: their death signal comes when
+// the thread that started them ends, not only when the process does.
+func (l *Launcher) fork(cmd *exec.Cmd) error {
+	done := make(chan error, 1)
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	if l.starts == nil {
+		l.starts = make(chan func())
+		go l.thread(l.starts)
+	}
+	l.starts <- func() { done <- cmd.Start() }
+	l.mu.Unlock()
+	return <-done
+}
+
+func (l *Launcher) start(spec Spec, path string) (*Process, error) {
+	pipes, err := newPipes()
+	if err != nil {
+		return nil, &StartError{Command: spec.Command, Reason: "no pipes could be made for it", Hint: "raise the limit of open files (ulimit -n)", Err: err}
+	}
+	command := func() *exec.Cmd {
+		return &exec.Cmd{
+			Path:   path,
+			Args:   append([]string{spec.Command}, spec.Args...),
+			Env:    append([]string{}, spec.Env...), // nil would mean everything
+			Dir:    spec.Dir,
+			Stdin:  pipes.childIn,
+			Stdout: pipes.childOut,
+			Stderr: pipes.childErr,
+		}
+	}
+	cmd, held, err := l.system.start(command, spec.Name, l.fork)
+	pipes.closeChild()
+	if err != nil {
+		pipes.closeOurs()
+		if errors.Is(err, ErrClosed) {
+			return nil, err
+		}
+		return nil, startError(spec.Command, err)
+	}
+	p := &Process{
+		stdin:  pipes.in,
+		stdout: pipes.out,
+		stderr: newTail(),
+		cmd:    cmd,
+		held:   held,
+		pid:    held.pid(),
+		done:   make(chan struct{}),
+		grace:  2 * time.Second,
+	}
+	go p.run(pipes.err)
+	return p, nil
+}
+
+// pipes are the three pipes to a program, both ends of each.
+type pipes struct {
+	childIn, childOut, childErr *os.File
+	in, out, err                *os.File
+}
+
+func newPipes() (*pipes, error) {
+	p := new(pipes)
+	var err error
+	if p.childIn, p.in, err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	if p.out, p.childOut, err = os.Pipe(); err != nil {
+		p.closeChild()
+		p.closeOurs()
+		return nil, err
+	}
+	if p.err, p.childErr, err = os.Pipe(); err != nil {
+		p.closeChild()
+		p.closeOurs()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *pipes) closeChild() { closeAll(p.childIn, p.childOut, p.childErr) }
+func (p *pipes) closeOurs()  { closeAll(p.in, p.out, p.err) }
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}

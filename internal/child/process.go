@@ -1,0 +1,157 @@
+package child
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// forker starts a command on the thread that programs are bound to.
+type forker func(*exec.Cmd) error
+
+// held is one program in the grip of the system.
+type held interface {
+	pid() int             // of the program itself, as others see it
+	isolation() Isolation // how it is held
+	terminate()           // ask the program to end
+	kill()                // end it and everything it started
+	ended()               // called once, when the program is gone
+}
+
+// Process is a running program. Read and Write are its stdout and stdin;
+// Close stops it, gently first.
+type Process struct {
+	stdin  *os.File
+	stdout *os.File
+	stderr *tail
+	cmd    *exec.Cmd
+	held   held
+	pid    int
+	grace  time.Duration
+
+	closeIn sync.Once
+	done    chan struct{}
+	err     error // why it ended; set before done is closed
+}
+
+// Read reads what the program writes to stdout.
+func (p *Process) Read(b []byte) (int, error) { return p.stdout.Read(b) }
+
+// Write writes to the program's stdin.
+func (p *Process) Write(b []byte) (int, error) { return p.stdin.Write(b) }
+
+// PID returns the process id of the program.
+func (p *Process) PID() int { return p.pid }
+
+// Isolation says how the program's descendants are held together.
+func (p *Process) Isolation() Isolation { return p.held.isolation() }
+
+// Stderr returns the last lines that the program wrote to stderr.
+func (p *Process) Stderr() []string { return p.stderr.lines() }
+
+// Done is closed when the program and all that it started are gone.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says how the program ended; nil while it runs. Even an exit with code 0
+// is an error here: a server that ends has left its caller alone.
+func (p *Process) Err() error {
+	select {
+	case <-p.done:
+		return p.err
+	default:
+		return nil
+	}
+}
+
+// Close stops the program and waits until it is gone.
+func (p *Process) Close() error {
+	p.Stop(context.Background())
+	return nil
+}
+
+// Stop ends the program as MCP asks: stdin is closed; when that does not end
+// it within a moment it is asked to terminate, and then killed with
+// everything that it started. When ctx is done it is killed at once. Stop
+// returns when nothing is left.
+func (p *Process) Stop(ctx context.Context) {
+	p.closeIn.Do(func() { p.stdin.Close() })
+	if !p.gone(ctx) {
+		p.held.terminate()
+		if !p.gone(ctx) {
+			p.held.kill()
+		}
+	}
+	<-p.done
+}
+
+// Kill ends the program and everything that it started, now.
+func (p *Process) Kill() {
+	p.held.kill()
+	<-p.done
+}
+
+// gone waits a moment for the program to end.
+func (p *Process) gone(ctx context.Context) bool {
+	timer := time.NewTimer(p.grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// run waits for the end of the program.
+func (p *Process) run(stderr *os.File) {
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		p.stderr.readFrom(stderr)
+	}()
+	waitErr := p.cmd.Wait()
+	p.held.ended()
+	// Nobody should hold the pipes any more. Where a descendant got away it
+	// still may, and must not keep us waiting.
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-read:
+	case <-timer.C:
+	}
+	stderr.Close()
+	p.closeIn.Do(func() { p.stdin.Close() })
+	p.err = exitError(p.cmd.ProcessState, waitErr)
+	close(p.done)
+	// The last words are still in the pipe: its reader has a while for them.
+	time.AfterFunc(10*time.Second, func() { p.stdout.Close() })
+}
+
+// ExitError says how a program ended.
+type ExitError struct {
+	Code   int    // -1 when a signal ended it and the code is not known
+	Signal string // the signal that seems to have ended it, or empty
+}
+
+func (e *ExitError) Error() string {
+	switch {
+	case e.Signal != "" && e.Code < 0:
+		return "ended by " + e.Signal
+	case e.Signal != "":
+		return fmt.Sprintf("exited with code %d (%s)", e.Code, e.Signal)
+	}
+	return fmt.Sprintf("exited with code %d", e.Code)
+}
+
+func exitError(state *os.ProcessState, err error) error {
+	if state == nil {
+		return fmt.Errorf("wait for the program: %w", err)
+	}
+	e := &ExitError{Code: state.ExitCode()}
+	e.Signal = signalOf(state)
+	return e
+}

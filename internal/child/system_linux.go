@@ -1,0 +1,186 @@
+//go:build linux && (amd64 || arm64)
+
+package child
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// way is one way to hold a program.
+type way struct {
+	is    Isolation
+	mode  string  // of the keeper; empty for none
+	flags uintptr // of clone
+}
+
+// ways lists what can be tried, best first. A user namespace is what an
+// ordinary user needs to make the others; root has no use for it, unless a
+// container took its rights.
+func ways(uid int) []way {
+	const process, mounts, user = syscall.CLONE_NEWPID, syscall.CLONE_NEWNS, syscall.CLONE_NEWUSER
+	list := []way{
+		{Namespace, keeperMounts, process | mounts | user},
+		{Namespace, keeperNamespace, process | user},
+		{Subreaper, keeperSubreaper, 0},
+		{Group, "", 0},
+	}
+	if uid == 0 {
+		list = append([]way{{Namespace, keeperMounts, process | mounts}, {Namespace, keeperNamespace, process}}, list...)
+	}
+	return list
+}
+
+// system starts programs in the best way that works here.
+type system struct {
+	probe sync.Once
+	ways  []way    // those to try, best first; nil means all
+	file  *os.File // the keeper
+}
+
+func (s *system) isolation(fork forker) Isolation {
+	s.probe.Do(func() { s.choose(fork) })
+	if len(s.ways) == 0 {
+		return Group
+	}
+	return s.ways[0].is
+}
+
+// choose tries the ways out on a folder, which cannot be executed: the keeper
+// that reports this has done all the rest. Those before the first that works
+// are forgotten.
+func (s *system) choose(fork forker) {
+	if s.ways == nil {
+		s.ways = ways(os.Geteuid())
+	}
+	var err error
+	if s.file, err = keeperFile(); err != nil {
+		s.ways = nil
+		return
+	}
+	for len(s.ways) > 0 && s.ways[0].mode != "" {
+		cmd := &exec.Cmd{Path: "/", Args: []string{"/"}, Env: []string{}}
+		if execErr, startErr := s.ways[0].exec(cmd, s.file, "probe", fork); startErr == nil {
+			_ = cmd.Wait()
+			if execErr == syscall.EACCES {
+				return
+			}
+		}
+		s.ways = s.ways[1:]
+	}
+}
+
+func (s *system) start(command func() *exec.Cmd, name string, fork forker) (*exec.Cmd, held, error) {
+	s.probe.Do(func() { s.choose(fork) })
+	for _, w := range s.ways {
+		if w.mode == "" {
+			break
+		}
+		cmd := command()
+		execErr, err := w.exec(cmd, s.file, name, fork)
+		switch {
+		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EUSERS), errors.Is(err, syscall.EPERM):
+			continue // there are no more namespaces for us
+		case err != nil:
+			return nil, nil, err
+		case execErr != 0:
+			_ = cmd.Wait()
+			return nil, nil, execErr
+		}
+		return cmd, &kept{way: w, keeper: cmd.Process}, nil
+	}
+	cmd := command()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if err := fork(cmd); err != nil {
+		return nil, nil, err
+	}
+	return cmd, &group{process: cmd.Process}, nil
+}
+
+// exec starts the keeper, which starts cmd. The first result is why the
+// keeper could not do that, the second why the keeper itself did not start.
+func (w way) exec(cmd *exec.Cmd, keeper *os.File, name string, fork forker) (syscall.Errno, error) {
+	r, report, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	cmd.ExtraFiles = []*os.File{report}
+	cmd.Args = append([]string{"junctor-keep " + name, w.mode, cmd.Path}, cmd.Args...)
+	cmd.Path = fmt.Sprintf("/proc/self/fd/%d", keeper.Fd())
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: w.flags,
+		Setsid:     true, // an interrupt from the terminal is ours to handle
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	if w.is == Subreaper {
+		cmd.SysProcAttr.Pdeathsig = keeperOrder
+	}
+	if w.flags&syscall.CLONE_NEWUSER != 0 {
+		// The same numbers inside and outside: files look as they are.
+		uid, gid := os.Geteuid(), os.Getegid()
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	}
+	err = fork(cmd)
+	report.Close()
+	runtime.KeepAlive(keeper)
+	if err != nil {
+		return 0, err
+	}
+	var errno [4]byte
+	if _, err := io.ReadFull(r, errno[:]); err != nil {
+		return 0, nil // closed by a successful exec
+	}
+	return syscall.Errno(binary.LittleEndian.Uint32(errno[:])), nil
+}
+
+// kept is a program under a keeper.
+type kept struct {
+	way    way
+	keeper *os.Process
+}
+
+func (k *kept) isolation() Isolation { return k.way.is }
+func (k *kept) terminate()           { _ = k.keeper.Signal(syscall.SIGTERM) }
+func (k *kept) ended()               {}
+
+func (k *kept) kill() {
+	if k.way.is == Namespace {
+		_ = k.keeper.Kill()
+		return
+	}
+	_ = k.keeper.Signal(keeperOrder)
+	// A descendant that took another user's identity cannot be killed, and
+	// the keeper would wait for it for ever.
+	time.AfterFunc(5*time.Second, func() { _ = k.keeper.Kill() })
+}
+
+// pid finds the program behind its keepers.
+func (k *kept) pid() int {
+	pid := k.keeper.Pid
+	levels := 1
+	if k.way.is == Namespace {
+		levels = 2
+	}
+	for range levels {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+		first, _, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
+		next, convErr := strconv.Atoi(first)
+		if err != nil || convErr != nil {
+			return k.keeper.Pid
+		}
+		pid = next
+	}
+	return pid
+}

@@ -1,0 +1,23 @@
+//go:build linux && !(amd64 || arm64)
+
+package child
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// system holds programs in process groups: no keeper has been written for
+// this processor.
+type system struct{}
+
+func (*system) isolation(forker) Isolation { return Group }
+
+func (*system) start(command func() *exec.Cmd, _ string, fork forker) (*exec.Cmd, held, error) {
+	cmd := command()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if err := fork(cmd); err != nil {
+		return nil, nil, err
+	}
+	return cmd, &group{process: cmd.Process}, nil
+}

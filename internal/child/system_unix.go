@@ -1,0 +1,22 @@
+//go:build unix && !linux
+
+package child
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// system holds programs in process groups.
+type system struct{}
+
+func (*system) isolation(forker) Isolation { return Group }
+
+func (*system) start(command func() *exec.Cmd, _ string, fork forker) (*exec.Cmd, held, error) {
+	cmd := command()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := fork(cmd); err != nil {
+		return nil, nil, err
+	}
+	return cmd, &group{process: cmd.Process}, nil
+}
