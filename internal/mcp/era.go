@@ -1,0 +1,207 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"junctor/internal/tool"
+)
+
+// The keys of the new era in a request's or a result's _meta.
+const (
+	MetaProtocolVersion    = "io.modelcontextprotocol/protocolVersion"
+	MetaClientInfo         = "io.modelcontextprotocol/clientInfo"
+	MetaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	MetaServerInfo         = "io.modelcontextprotocol/serverInfo"
+	MetaLogLevel           = "io.modelcontextprotocol/logLevel"
+	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
+)
+
+// Capabilities are what a client can be asked.
+type Capabilities struct {
+	Sampling        bool
+	SamplingTools   bool // sampling with tools, since 2025-11-25
+	ElicitationForm bool
+	ElicitationURL  bool // since 2025-11-25
+	Roots           bool
+}
+
+// allow reports whether a server was told that it may send the request.
+func (k Capabilities) allow(method string) bool {
+	switch method {
+	case "sampling/createMessage":
+		return k.Sampling
+	case "elicitation/create":
+		return k.ElicitationForm || k.ElicitationURL
+	case "roots/list":
+		return k.Roots
+	}
+	return false
+}
+
+// JSON returns the capabilities as initialize declares them.
+func (k Capabilities) JSON() json.RawMessage {
+	out := json.RawMessage(`{}`)
+	if k.Roots {
+		out = SetField(out, json.RawMessage(`{}`), "roots")
+	}
+	if k.ElicitationForm {
+		out = SetField(out, json.RawMessage(`{}`), "elicitation", "form")
+	}
+	if k.ElicitationURL {
+		out = SetField(out, json.RawMessage(`{}`), "elicitation", "url")
+	}
+	if k.Sampling {
+		sampling := json.RawMessage(`{}`)
+		if k.SamplingTools {
+			sampling = json.RawMessage(`{"tools":{}}`)
+		}
+		out = SetField(out, sampling, "sampling")
+	}
+	return out
+}
+
+// common returns what both the options and the caller can do: in the new era
+// capabilities go with each request, so that a server asks only callers who
+// can answer.
+func (k Capabilities) common(caller json.RawMessage) json.RawMessage {
+	out := json.RawMessage(`{}`)
+	if v := Field(caller, "sampling"); k.Sampling && objectIn(v) {
+		if !k.SamplingTools {
+			v = DeleteField(v, "tools")
+		}
+		out = SetField(out, v, "sampling")
+	}
+	if v := Field(caller, "elicitation"); objectIn(v) {
+		// An empty object is how older clients say "form".
+		form := Field(v, "form") != nil || Field(v, "url") == nil
+		both := Capabilities{ElicitationForm: k.ElicitationForm && form, ElicitationURL: k.ElicitationURL && Field(v, "url") != nil}
+		if e := Field(both.JSON(), "elicitation"); e != nil {
+			out = SetField(out, e, "elicitation")
+		}
+	}
+	if v := Field(caller, "roots"); k.Roots && objectIn(v) {
+		out = SetField(out, v, "roots")
+	}
+	return out
+}
+
+func objectIn(raw json.RawMessage) bool {
+	i := skipSpace(raw, 0)
+	return i < len(raw) && raw[i] == '{'
+}
+
+// clientInfo is how the client introduces itself.
+func (o *ClientOptions) clientInfo() json.RawMessage {
+	info := struct {
+		Name    string `json:"name"`
+		Title   string `json:"title,omitempty"`
+		Version string `json:"version"`
+	}{o.Name, o.Title, o.Version}
+	if info.Name == "" {
+		info.Name = "junctor"
+	}
+	b, err := json.Marshal(info)
+	if err != nil { // strings always marshal
+		return json.RawMessage(`{"name":"junctor","version":""}`)
+	}
+	return b
+}
+
+// withMeta adds what the new era wants in every request. What the caller put
+// under the same keys spoke of the caller's own connection and goes. ex is nil
+// for requests that no caller made.
+func (c *Client) withMeta(params json.RawMessage, method string, ex *tool.Exchange) json.RawMessage {
+	meta := Field(params, "_meta")
+	if !objectIn(meta) {
+		meta = json.RawMessage(`{}`)
+	}
+	for _, key := range []string{MetaProtocolVersion, MetaClientInfo, MetaClientCapabilities, MetaSubscriptionID} {
+		meta = DeleteField(meta, key)
+	}
+	out := make([]byte, 0, len(meta)+len(c.opts.Name)+256)
+	out = append(out, `{"`+MetaProtocolVersion+`":`...)
+	out = appendQuoted(out, c.protocol())
+	out = append(out, `,"`+MetaClientInfo+`":`...)
+	out = append(out, c.opts.clientInfo()...)
+	out = append(out, `,"`+MetaClientCapabilities+`":`...)
+	out = append(out, c.declare(method, ex)...)
+	if level := c.logLevel.Load(); level != nil && method == "tools/call" && Field(meta, MetaLogLevel) == nil {
+		out = append(out, `,"`+MetaLogLevel+`":`...)
+		out = appendQuoted(out, *level)
+	}
+	open := skipSpace(meta, 0) + 1
+	if next := skipSpace(meta, open); next < len(meta) && meta[next] != '}' {
+		out = append(out, ',')
+	}
+	out = append(out, meta[open:]...)
+	return SetField(params, out, "_meta")
+}
+
+// declare returns the capabilities that go with a request.
+func (c *Client) declare(method string, ex *tool.Exchange) json.RawMessage {
+	if !mayNeedInput(method) || ex == nil {
+		return c.opts.Capabilities.JSON()
+	}
+	switch {
+	case ex.PassInput && objectIn(ex.Capabilities):
+		return ex.Capabilities
+	case ex.Ask == nil:
+		return json.RawMessage(`{}`)
+	}
+	return c.opts.Capabilities.common(ex.Capabilities)
+}
+
+// mayNeedInput reports whether a request of the new era may be answered with
+// input_required.
+func mayNeedInput(method string) bool {
+	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
+}
+
+// withoutMeta takes out of a request to a server of the old era what a caller
+// of the new one put into it. The log level becomes what the old era has.
+func (c *Client) withoutMeta(ctx context.Context, params json.RawMessage) json.RawMessage {
+	meta := Field(params, "_meta")
+	if meta == nil || !bytes.Contains(meta, []byte("io.modelcontextprotocol/")) {
+		return params
+	}
+	if level := FieldString(meta, MetaLogLevel); level != "" {
+		c.raiseLogLevel(ctx, level)
+	}
+	stripped := meta
+	for _, key := range []string{MetaProtocolVersion, MetaClientInfo, MetaClientCapabilities, MetaLogLevel, MetaSubscriptionID} {
+		stripped = DeleteField(stripped, key)
+	}
+	if len(stripped) == len(meta) {
+		return params
+	}
+	if i := skipSpace(stripped, skipSpace(stripped, 0)+1); i < len(stripped) && stripped[i] == '}' {
+		return DeleteField(params, "_meta")
+	}
+	return SetField(params, stripped, "_meta")
+}
+
+var severities = []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"}
+
+// raiseLogLevel asks a server of the old era for more log messages, once per
+// level. The session is shared, so it is never asked for fewer.
+func (c *Client) raiseLogLevel(ctx context.Context, level string) {
+	if Field(c.info.Load().Capabilities, "logging") == nil {
+		return
+	}
+	wanted := slices.Index(severities, level)
+	for {
+		old := c.logLevel.Load()
+		if wanted < 0 || old != nil && slices.Index(severities, *old) >= wanted {
+			return
+		}
+		if c.logLevel.CompareAndSwap(old, &level) {
+			break
+		}
+	}
+	if _, err := c.round(ctx, tool.Request{Method: "logging/setLevel"}, SetField(nil, appendQuoted(nil, level), "level")); err != nil {
+		c.log.Debug("log level not set", "err", err)
+	}
+}

@@ -1,0 +1,154 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// eventReader reads a stream of server-sent events. It holds no more of one
+// event than the size limit. Lines end with LF or CRLF; the lone CR that the
+// standard also allows is not used by any server.
+type eventReader struct {
+	r      *bufio.Reader
+	max    int
+	lastID string        // of the last event that had one
+	retry  time.Duration // what the server last asked for, 0 for nothing
+	began  bool
+}
+
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
+
+func newEventReader(r io.Reader, limits Limits) *eventReader {
+	br := readers.Get().(*bufio.Reader)
+	br.Reset(r)
+	return &eventReader{r: br, max: limits.filled().MaxBytes}
+}
+
+// release gives the buffer back; the reader must not be used afterwards.
+func (e *eventReader) release() {
+	e.r.Reset(nil)
+	readers.Put(e.r)
+	e.r = nil
+}
+
+const (
+	maxEventField = 8 << 10 // of names, ids and comments
+	maxRetry      = time.Minute
+)
+
+// next returns the next event that has data. The data belongs to the caller.
+// A *DecodeError concerns one event alone.
+func (e *eventReader) next() (name string, data []byte, err error) {
+	size := 0
+	var head []byte // of data that is too large to keep
+	for {
+		line, err := e.line(e.max - len(data))
+		if err != nil {
+			return "", nil, err // what was not ended by a blank line does not count
+		}
+		if line.cut {
+			if size == 0 {
+				head = line.bytes[:min(len(line.bytes), peekBytes)]
+				head, _ = bytes.CutPrefix(head, []byte("data:"))
+			}
+			size += line.size
+			data = nil
+			continue
+		}
+		if len(line.bytes) == 0 { // the end of the event
+			if size > 0 {
+				return name, nil, &DecodeError{Code: CodeInvalidRequest, ID: peekID(bytes.TrimSpace(head)), TooLarge: true,
+					Msg: fmt.Sprintf("event of more than %d bytes", e.max)}
+			}
+			if data != nil && len(bytes.TrimSpace(data)) > 0 {
+				return name, data, nil
+			}
+			name, data = "", nil
+			continue
+		}
+		field, value, _ := bytes.Cut(line.bytes, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(field) {
+		case "data":
+			switch {
+			case size > 0:
+			case data == nil:
+				data = append(make([]byte, 0, len(value)), value...)
+			default:
+				data = append(append(data, '\n'), value...)
+			}
+		case "event":
+			name = string(value[:min(len(value), maxEventField)])
+		case "id":
+			if len(value) <= maxEventField && bytes.IndexByte(value, 0) < 0 {
+				e.lastID = string(value)
+			}
+		case "retry":
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+				e.retry = min(time.Duration(ms)*time.Millisecond, maxRetry)
+			}
+		}
+	}
+}
+
+// eventLine is a line that is valid until the next read.
+type eventLine struct {
+	bytes []byte
+	size  int
+	cut   bool // too long: bytes is its beginning
+}
+
+func (e *eventReader) line(room int) (eventLine, error) {
+	room += maxEventField
+	part, err := e.r.ReadSlice('\n')
+	if err == nil {
+		if !e.began {
+			e.began = true
+			part = bytes.TrimPrefix(part, []byte("\xef\xbb\xbf"))
+		}
+		if len(part) > room {
+			return eventLine{bytes: part, size: len(part), cut: true}, nil
+		}
+		return eventLine{bytes: trimEnd(part), size: len(part)}, nil
+	}
+	var long []byte
+	size, cut := 0, false
+	for {
+		size += len(part)
+		if cut = cut || size > room; !cut {
+			long = append(long, part...)
+		}
+		switch {
+		case err == nil:
+			return eventLine{bytes: trimEnd(long), size: size, cut: cut}, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return eventLine{}, err
+		}
+		part, err = e.r.ReadSlice('\n')
+	}
+}
+
+func trimEnd(line []byte) []byte {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	return bytes.TrimSuffix(line, []byte("\r"))
+}
+
+// isEventStream and isJSON tell content types, whatever their parameters.
+func isEventStream(contentType string) bool { return mediaType(contentType) == "text/event-stream" }
+
+func isJSON(contentType string) bool {
+	t := mediaType(contentType)
+	return t == "application/json" || strings.HasSuffix(t, "+json")
+}
+
+func mediaType(contentType string) string {
+	t, _, _ := strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}

@@ -1,0 +1,247 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"junctor/internal/tool"
+)
+
+// maxQueued is how many notifications of one call wait for a slow caller.
+// The oldest go first: one caller must not hold up a shared connection.
+const maxQueued = 1024
+
+// flight is one request on its way.
+type flight struct {
+	id     int64
+	idText ID
+	method string
+	ctx    context.Context // the caller's; asks made for the call live in it
+	ex     tool.Exchange
+	token  json.RawMessage // the caller's own progress token, nil for none
+	inline bool            // notifications are handed on by who reads them, not queued
+
+	mu      sync.Mutex
+	queue   []notification
+	answer  Message
+	failed  error // in place of an answer
+	got     bool  // answer or failed is set
+	over    bool  // nothing may reach the caller any more
+	dropped int
+
+	wake chan struct{} // has room for one: something is there to be taken
+}
+
+type notification struct {
+	method string
+	params json.RawMessage
+}
+
+// signal wakes the goroutine that waits for the call.
+func (cl *flight) signal() {
+	select {
+	case cl.wake <- struct{}{}:
+	default:
+	}
+}
+
+// notify hands a notification to the caller: at once when the reader of the
+// stream is the call itself, else through the queue that the call drains. It
+// never arrives after the answer.
+func (cl *flight) notify(method string, params json.RawMessage) {
+	if cl.ex.Notify == nil {
+		return
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.over || cl.got {
+		return
+	}
+	if cl.inline {
+		cl.ex.Notify(method, params)
+		return
+	}
+	if len(cl.queue) == maxQueued {
+		copy(cl.queue, cl.queue[1:])
+		cl.queue = cl.queue[:maxQueued-1]
+		cl.dropped++
+	}
+	cl.queue = append(cl.queue, notification{method, params})
+	cl.signal()
+}
+
+// resolve delivers the answer.
+func (cl *flight) resolve(m Message) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.got || cl.over {
+		return
+	}
+	cl.answer, cl.got = m, true
+	cl.signal()
+}
+
+// fail delivers that there will be no answer.
+func (cl *flight) fail(err error) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.got || cl.over {
+		return
+	}
+	cl.failed, cl.got = err, true
+	cl.signal()
+}
+
+// drain hands on what is queued and reports whether the answer is there.
+func (cl *flight) drain() (Message, error, bool) {
+	for {
+		cl.mu.Lock()
+		queue := cl.queue
+		cl.queue = nil
+		answer, failed, got := cl.answer, cl.failed, cl.got
+		cl.mu.Unlock()
+		if len(queue) == 0 {
+			return answer, failed, got
+		}
+		for _, n := range queue {
+			cl.ex.Notify(n.method, n.params)
+		}
+	}
+}
+
+// finish closes the call for everything that may still arrive.
+func (cl *flight) finish() {
+	cl.mu.Lock()
+	cl.over = true
+	cl.queue = nil
+	cl.mu.Unlock()
+}
+
+// Do sends a request and returns the bytes of its result. What the server
+// sends for the call goes to the request's Exchange, in order and before Do
+// returns. An error that the server answered is an *Error; every other is a
+// *tool.Error. When ctx ends, the server is told to stop.
+func (c *Client) Do(ctx context.Context, r tool.Request) (json.RawMessage, error) {
+	if c.opts.RequestTimeout > 0 {
+		if _, ok := ctx.Deadline(); !ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, c.opts.RequestTimeout)
+			defer cancel()
+		}
+	}
+	if r.Params != nil && (len(r.Params) == 0 || skipSpace(r.Params, 0) == len(r.Params)) {
+		r.Params = nil
+	}
+	if c.stateless.Load() {
+		if result, err, ok := c.bridged(r); ok {
+			return result, err
+		}
+	} else if r.Params != nil {
+		r.Params = c.withoutMeta(ctx, r.Params)
+	}
+	result, err := c.round(ctx, r, r.Params)
+	if err != nil || !c.stateless.Load() || r.Exchange.PassInput {
+		return result, err
+	}
+	return c.resolveInput(ctx, r, result)
+}
+
+// round is one request and its answer.
+func (c *Client) round(ctx context.Context, r tool.Request, params json.RawMessage) (json.RawMessage, error) {
+	if err := c.Err(); err != nil {
+		return nil, c.gone(err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, c.failure(ctx, err)
+	}
+	cl := &flight{id: c.nextID.Add(1), method: r.Method, ctx: ctx, ex: r.Exchange, inline: c.inline, wake: make(chan struct{}, 1)}
+	cl.idText = NumberID(cl.id)
+	params, cl.token = mapToken(params, cl.id)
+	if c.stateless.Load() {
+		params = c.withMeta(params, r.Method, &r.Exchange)
+	}
+	c.register(cl)
+	defer c.unregister(cl)
+	m, err := c.wire.do(ctx, cl, &Message{ID: cl.idText, Method: r.Method, Params: params})
+	if err != nil {
+		return nil, c.failure(ctx, err)
+	}
+	if m.Error != nil {
+		return nil, m.Error
+	}
+	return m.Result, nil
+}
+
+func (c *Client) register(cl *flight) {
+	c.mu.Lock()
+	c.calls[cl.id] = cl
+	c.mu.Unlock()
+}
+
+func (c *Client) unregister(cl *flight) {
+	cl.finish()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, cl.id)
+	for _, a := range c.asks {
+		if a.call == cl {
+			a.cancel()
+		}
+	}
+	if cl.dropped > 0 {
+		c.log.Warn("notifications dropped: the caller is too slow", "method", cl.method, "dropped", cl.dropped)
+	}
+}
+
+// mapToken replaces the caller's progress token by one that is unique on the
+// connection, the number of the request.
+func mapToken(params json.RawMessage, id int64) (mapped, token json.RawMessage) {
+	if params == nil {
+		return nil, nil
+	}
+	if token = Field(params, "_meta", "progressToken"); token == nil {
+		return params, nil
+	}
+	return SetField(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken"), token
+}
+
+// failure turns what went wrong on the way into the error that callers see.
+func (c *Client) failure(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*tool.Error](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err
+	}
+	if cause := ctx.Err(); cause != nil {
+		if errors.Is(cause, context.DeadlineExceeded) {
+			return &tool.Error{Kind: tool.Timeout, Msg: "the server did not answer in time", Err: cause}
+		}
+		return &tool.Error{Kind: tool.Canceled, Msg: "the call was cancelled", Err: cause}
+	}
+	if h, ok := errors.AsType[*HTTPError](err); ok {
+		return h.toolError()
+	}
+	if d, ok := errors.AsType[*DecodeError](err); ok {
+		if d.TooLarge {
+			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer is too large: " + d.Msg, Err: err}
+		}
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer is no JSON-RPC message", Err: err}
+	}
+	if cause := c.Err(); cause != nil {
+		return c.gone(cause)
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the connection to the server failed", Err: err}
+}
+
+// gone is the error of calls on a connection that has ended.
+func (c *Client) gone(cause error) error {
+	if e, ok := errors.AsType[*tool.Error](cause); ok {
+		return e
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the connection to the server has ended", Err: fmt.Errorf("%w: %w", ErrClosed, cause)}
+}

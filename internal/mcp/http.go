@@ -1,0 +1,246 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// HTTPOptions describe a server that is reached over HTTP.
+type HTTPOptions struct {
+	URL    string
+	Header http.Header // sent with every request to the server's own origin
+
+	// RoundTripper carries the requests; see [NewRoundTripper]. Nil means a
+	// fresh one without a proxy.
+	RoundTripper http.RoundTripper
+
+	// Authorize puts credentials on a request. refused is nil at first; after
+	// a 401, or a 403 that names what is missing, it is that answer, and the
+	// request is sent once more when Authorize returns nil. Its error is the
+	// error of the call.
+	Authorize func(ctx context.Context, r *http.Request, refused *HTTPError) error
+
+	// StreamableOnly keeps [NewHTTP] from trying the legacy SSE transport.
+	StreamableOnly bool
+
+	// NoStandalone keeps the client from opening the GET stream on which
+	// servers of the old era announce changes.
+	NoStandalone bool
+
+	Limits Limits
+}
+
+// NewRoundTripper returns an http.Transport fit for a gateway: Go's default
+// keeps two idle connections per host, and dials for the rest. proxy may be
+// nil.
+func NewRoundTripper(proxy func(*http.Request) (*url.URL, error)) *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.Proxy = proxy
+	t.MaxIdleConns = 1024
+	t.MaxIdleConnsPerHost = 128
+	t.MaxResponseHeaderBytes = 256 << 10
+	return t
+}
+
+// httpEndpoint sends HTTP requests to one server: headers, credentials,
+// redirects. Both HTTP transports stand on it.
+type httpEndpoint struct {
+	o      HTTPOptions
+	url    *url.URL
+	rt     http.RoundTripper
+	limits Limits
+}
+
+func newEndpoint(o HTTPOptions) (*httpEndpoint, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's url must be an http or https address", Err: err}
+	}
+	u.Fragment = ""
+	e := &httpEndpoint{o: o, url: u, rt: o.RoundTripper, limits: o.Limits.filled()}
+	if e.rt == nil {
+		e.rt = NewRoundTripper(nil)
+	}
+	return e, nil
+}
+
+type headerKey struct{}
+
+// WithHeader returns a context whose calls over HTTP carry the headers too,
+// unless the transport sets them itself.
+func WithHeader(ctx context.Context, h http.Header) context.Context {
+	return context.WithValue(ctx, headerKey{}, h)
+}
+
+// maxRedirects bounds how far a request is followed.
+const maxRedirects = 5
+
+// send sends one request, with credentials, and follows redirects. header
+// holds what the protocol wants; body may be nil. The response is one whose
+// body the caller must close.
+func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, header http.Header, body []byte) (*http.Response, error) {
+	var refused *HTTPError
+	tried := map[int]bool{}
+	for {
+		resp, err := e.follow(ctx, method, to, header, body, refused)
+		if err != nil {
+			return nil, err
+		}
+		if e.o.Authorize == nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+			return resp, nil
+		}
+		if tried[resp.StatusCode] || resp.StatusCode == http.StatusForbidden && resp.Header.Get("WWW-Authenticate") == "" {
+			return resp, nil
+		}
+		tried[resp.StatusCode] = true
+		refused = newHTTPError(resp, readSome(resp))
+	}
+}
+
+// follow sends one request and follows its redirects. A redirect to another
+// origin gets neither credentials nor configured headers, and one that would
+// turn the request into another is not followed.
+func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, header http.Header, body []byte, refused *HTTPError) (*http.Response, error) {
+	for range maxRedirects {
+		req, err := e.request(ctx, method, to, header, body, refused)
+		if err != nil {
+			return nil, err
+		}
+		resp, err := e.rt.RoundTrip(req)
+		if err != nil {
+			return nil, unreachable(err)
+		}
+		switch resp.StatusCode {
+		case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		default:
+			return resp, nil
+		}
+		next, err := to.Parse(resp.Header.Get("Location"))
+		if err != nil || resp.Header.Get("Location") == "" || next.Scheme != "http" && next.Scheme != "https" ||
+			to.Scheme == "https" && next.Scheme == "http" {
+			return resp, nil // it becomes an HTTPError
+		}
+		readSome(resp)
+		to = next
+	}
+	return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server redirects in a circle; check its url"}
+}
+
+func (e *httpEndpoint) request(ctx context.Context, method string, to *url.URL, header http.Header, body []byte, refused *HTTPError) (*http.Request, error) {
+	own := sameOrigin(e.url, to)
+	h := make(http.Header, len(header)+len(e.o.Header)+2)
+	if own {
+		if extra, ok := ctx.Value(headerKey{}).(http.Header); ok {
+			setAll(h, extra)
+		}
+		setAll(h, e.o.Header)
+	}
+	setAll(h, header)
+	if !own {
+		h.Del("Mcp-Session-Id")
+	}
+	req := &http.Request{Method: method, URL: to, Host: to.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h}
+	if body != nil {
+		req.ContentLength = int64(len(body))
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	}
+	req = req.WithContext(ctx)
+	if own && e.o.Authorize != nil {
+		if err := e.o.Authorize(ctx, req, refused); err != nil {
+			return nil, err
+		}
+	}
+	return req, nil
+}
+
+func setAll(dst, src http.Header) {
+	for k, v := range src {
+		dst[http.CanonicalHeaderKey(k)] = v[:len(v):len(v)]
+	}
+}
+
+// sameOrigin reports whether credentials of one address may go to the other:
+// the same origin, or its upgrade from http to https.
+func sameOrigin(a, b *url.URL) bool {
+	if !strings.EqualFold(a.Hostname(), b.Hostname()) {
+		return false
+	}
+	if a.Scheme == b.Scheme {
+		return portOf(a) == portOf(b)
+	}
+	return a.Scheme == "http" && b.Scheme == "https" && portOf(a) == "80" && portOf(b) == "443"
+}
+
+func portOf(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	if u.Scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// unreachable says in plain words that there was no HTTP answer.
+func unreachable(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server cannot be reached", Err: err}
+}
+
+const (
+	errorBody  = 64 << 10        // how much of a refusal is read
+	drainBytes = 256 << 10       // how much is read to keep a connection alive
+	drainTime  = 2 * time.Second // and for how long
+)
+
+// readSome reads the beginning of a body and closes it.
+func readSome(resp *http.Response) []byte {
+	defer resp.Body.Close()
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, errorBody)) // what came is all that there is to say
+	return b
+}
+
+// readAll reads a body of limited size and closes it.
+func (e *httpEndpoint) readAll(resp *http.Response) ([]byte, error) {
+	defer resp.Body.Close()
+	most := int64(e.limits.MaxBytes)
+	if resp.ContentLength > most {
+		return nil, bodyTooLarge(most)
+	}
+	var buf bytes.Buffer
+	buf.Grow(int(max(min(resp.ContentLength, 1<<20), 511)) + 1) // one more, so that EOF needs no growing
+	n, err := buf.ReadFrom(io.LimitReader(resp.Body, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", midMessage(err))
+	}
+	if n > most {
+		return nil, bodyTooLarge(most)
+	}
+	return buf.Bytes(), nil
+}
+
+func bodyTooLarge(most int64) error {
+	return &DecodeError{Code: CodeInvalidRequest, TooLarge: true, Msg: fmt.Sprintf("more than %d bytes", most)}
+}
+
+// drain reads the rest of a stream that has given its answer, so that the
+// connection can be used again, and closes it.
+func drain(body io.ReadCloser, cancel context.CancelFunc) {
+	timer := time.AfterFunc(drainTime, cancel)
+	_, _ = io.CopyN(io.Discard, body, drainBytes) // the answer is there already
+	body.Close()
+	timer.Stop()
+	cancel()
+}

@@ -1,0 +1,160 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"junctor/internal/tool"
+)
+
+// sendQueue is how many messages wait for a server that reads slowly.
+const sendQueue = 64
+
+// linkWire is a connection that all calls share: a child's pipes, a pipe in
+// the process, or the legacy SSE transport. One goroutine reads, one writes,
+// so that no caller is stuck in a write that the server does not take.
+type linkWire struct {
+	c    *Client
+	link Link
+	out  chan Message
+}
+
+func openLink(c *Client, link Link) *linkWire {
+	w := &linkWire{c: c, link: link, out: make(chan Message, sendQueue)}
+	go w.read()
+	go w.write()
+	return w
+}
+
+func (s *Stream) open(_ context.Context, c *Client) (wire, error)  { return openLink(c, s), nil }
+func (p *PipeEnd) open(_ context.Context, c *Client) (wire, error) { return openLink(c, p), nil }
+
+// OverLink makes a Transport of any Link.
+func OverLink(l Link) Transport { return linkTransport{l} }
+
+type linkTransport struct{ link Link }
+
+func (t linkTransport) open(_ context.Context, c *Client) (wire, error) {
+	return openLink(c, t.link), nil
+}
+
+func (w *linkWire) read() {
+	for {
+		m, err := w.link.Receive()
+		if err != nil {
+			if broken, ok := errors.AsType[*DecodeError](err); ok {
+				w.c.broken(broken)
+				continue
+			}
+			w.c.end(linkEnded(err))
+			return
+		}
+		w.c.handle(&m, nil)
+	}
+}
+
+func linkEnded(err error) error {
+	if _, ok := errors.AsType[*tool.Error](err); ok {
+		return err
+	}
+	msg := "the connection to the server broke"
+	if errors.Is(err, io.EOF) {
+		msg = "the server closed the connection"
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: msg, Err: err}
+}
+
+func sendFailed(err error) error {
+	if h, ok := errors.AsType[*HTTPError](err); ok {
+		return h.toolError()
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server takes no more messages", Err: err}
+}
+
+func (w *linkWire) write() {
+	for {
+		select {
+		case m := <-w.out:
+			if err := w.link.Send(&m); err != nil {
+				w.c.end(sendFailed(err))
+				return
+			}
+		case <-w.c.done:
+			return
+		}
+	}
+}
+
+func (w *linkWire) do(ctx context.Context, cl *flight, m *Message) (Message, error) {
+	if err := w.send(ctx, m); err != nil {
+		return Message{}, err
+	}
+	for {
+		select {
+		case <-cl.wake:
+			if answer, err, ok := cl.drain(); ok {
+				return answer, err
+			}
+			if err := w.c.Err(); err != nil {
+				return w.last(cl, err)
+			}
+		case <-ctx.Done():
+			cl.finish()
+			w.cancel(ctx, cl)
+			return Message{}, ctx.Err()
+		case <-w.c.done:
+			return w.last(cl, w.c.err)
+		}
+	}
+}
+
+// last takes an answer that arrived just before the end.
+func (w *linkWire) last(cl *flight, err error) (Message, error) {
+	if answer, failed, ok := cl.drain(); ok {
+		return answer, failed
+	}
+	return Message{}, err
+}
+
+// cancel tells the server to stop working on a call. An initialize must not
+// be cancelled.
+func (w *linkWire) cancel(ctx context.Context, cl *flight) {
+	if cl.method != "initialize" {
+		w.respond(cancelMessage(ctx, cl))
+	}
+}
+
+func cancelMessage(ctx context.Context, cl *flight) *Message {
+	reason := "the caller cancelled the request"
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		reason = "the request timed out"
+	}
+	params := fmt.Appendf(nil, `{"requestId":%s,"reason":%q}`, cl.idText, reason)
+	return &Message{Method: "notifications/cancelled", Params: json.RawMessage(params)}
+}
+
+func (w *linkWire) send(ctx context.Context, m *Message) error {
+	select {
+	case w.out <- *m:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w.c.done:
+		return w.c.err
+	}
+}
+
+func (w *linkWire) respond(m *Message) {
+	select {
+	case w.out <- *m:
+	default:
+		w.c.log.Warn("message to the server dropped: it does not read", "method", m.Method)
+	}
+}
+
+func (w *linkWire) ready(string) {}
+
+func (w *linkWire) close() error { return w.link.Close() }

@@ -1,0 +1,222 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"junctor/internal/tool"
+)
+
+// ErrOldEra says that a server ended the connection when it was asked
+// server/discover, as some servers of the old era do: connecting again with
+// ClientOptions.Protocol set to [Version20251125] may succeed.
+var ErrOldEra = errors.New("the server left when asked server/discover")
+
+// oldest is a version from before the first public one; some servers still
+// answer with it, and its messages are the same.
+const oldest = "2024-10-07"
+
+var handshakeVersions = []string{oldest, Version20241105, Version20250326, Version20250618, Version20251125}
+
+// negotiate finds the server's era and version.
+func (c *Client) negotiate(ctx context.Context) error {
+	old := c.opts.Protocol != "" && !Stateless(c.opts.Protocol)
+	if old {
+		err := c.handshake(ctx)
+		if err == nil || c.opts.Pin || !retryEra(ctx, err) || c.Err() != nil {
+			return err
+		}
+		if discovered, discoverErr := c.discover(ctx); discovered {
+			return discoverErr
+		}
+		return err
+	}
+	discovered, err := c.discover(ctx)
+	if discovered || err != nil {
+		return err
+	}
+	if c.opts.Pin && c.opts.Protocol != "" {
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server does not speak protocol version " + c.opts.Protocol}
+	}
+	return c.handshake(ctx)
+}
+
+// handshake is initialize, over the legacy transport if need be.
+func (c *Client) handshake(ctx context.Context) error {
+	err := c.initialize(ctx)
+	if err != nil && c.fallBack(ctx, err) {
+		return c.initialize(ctx)
+	}
+	return err
+}
+
+// retryEra reports whether a failed handshake says anything about the era:
+// a refusal does, an unreachable server or missing rights do not.
+func retryEra(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	if _, ok := errors.AsType[*Error](err); ok {
+		return true
+	}
+	h, ok := errors.AsType[*HTTPError](err)
+	return ok && h.Status != http.StatusUnauthorized && h.Status != http.StatusForbidden
+}
+
+// discover asks server/discover. It reports whether the server is known to be
+// of the new era; if it is, err says whether agreement was reached. Any error
+// besides is the end of the attempt.
+func (c *Client) discover(ctx context.Context) (stateless bool, err error) {
+	c.stateless.Store(true)
+	version := Version20260728
+	for range 2 {
+		c.info.Store(&ServerInfo{Protocol: version})
+		result, err := c.probe(ctx)
+		if err == nil {
+			info, ok := discovered(result, version)
+			if !ok {
+				break
+			}
+			c.info.Store(&info)
+			return true, nil
+		}
+		if refused, ok := errors.AsType[*Error](err); ok {
+			next, modern := supported(refused)
+			if !modern {
+				break
+			}
+			if next == "" {
+				return true, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server speaks no protocol version that this client does", Err: err}
+			}
+			if !Stateless(next) || next == version {
+				break
+			}
+			version = next
+			continue
+		}
+		if err := c.Err(); err != nil {
+			return false, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server ended the connection during the handshake", Err: fmt.Errorf("%w: %w", ErrOldEra, err)}
+		}
+		if ctx.Err() != nil {
+			return false, err
+		}
+		if h, ok := errors.AsType[*HTTPError](err); ok {
+			if h.Status == http.StatusUnauthorized {
+				return false, err
+			}
+			break // whatever else it is, initialize will tell
+		}
+		if errors.Is(err, errProbeTimeout) {
+			break
+		}
+		return false, err
+	}
+	c.stateless.Store(false)
+	c.info.Store(&ServerInfo{})
+	return false, nil
+}
+
+var errProbeTimeout = errors.New("no answer to server/discover")
+
+// probe sends server/discover, with a time limit of its own: servers of the
+// old era may leave it unanswered.
+func (c *Client) probe(ctx context.Context) (json.RawMessage, error) {
+	probe, cancel := context.WithTimeoutCause(ctx, c.opts.DiscoverTimeout, errProbeTimeout)
+	defer cancel()
+	result, err := c.round(probe, tool.Request{Method: "server/discover"}, nil)
+	if err != nil && ctx.Err() == nil && context.Cause(probe) == errProbeTimeout {
+		return nil, errProbeTimeout
+	}
+	return result, err
+}
+
+// supported reads the versions out of an error of the new era; modern says
+// that it is one.
+func supported(e *Error) (best string, modern bool) {
+	switch e.Code {
+	case CodeUnsupportedProtocol:
+	case CodeHeaderMismatch, CodeMissingCapability:
+		return "", true
+	default:
+		return "", false
+	}
+	var versions []string
+	for v := range Elements(Field(e.Data, "supported")) {
+		s, _ := text(v)
+		versions = append(versions, s)
+	}
+	if slices.Contains(versions, Version20260728) {
+		return Version20260728, true
+	}
+	for _, v := range slices.Backward(handshakeVersions) {
+		if slices.Contains(versions, v) {
+			return v, true
+		}
+	}
+	return "", true
+}
+
+// discovered reads the result of server/discover; ok is false when it is none
+// or names no version of the new era.
+func discovered(result json.RawMessage, version string) (info ServerInfo, ok bool) {
+	for v := range Elements(Field(result, "supportedVersions")) {
+		if s, _ := text(v); s == version {
+			ok = true
+		}
+	}
+	if !ok {
+		return ServerInfo{}, false
+	}
+	info = readInfo(result, Field(result, "_meta", MetaServerInfo))
+	info.Protocol = version
+	return info, true
+}
+
+func readInfo(result, server json.RawMessage) ServerInfo {
+	return ServerInfo{
+		Name:         FieldString(server, "name"),
+		Title:        FieldString(server, "title"),
+		Version:      FieldString(server, "version"),
+		Instructions: FieldString(result, "instructions"),
+		Capabilities: Field(result, "capabilities"),
+		Raw:          result,
+	}
+}
+
+// initialize makes the handshake of the old era.
+func (c *Client) initialize(ctx context.Context) error {
+	version := Version20251125
+	if slices.Contains(handshakeVersions[1:], c.opts.Protocol) && c.opts.Pin {
+		version = c.opts.Protocol
+	}
+	var params json.RawMessage
+	params = SetField(params, c.opts.clientInfo(), "clientInfo")
+	params = SetField(params, c.opts.Capabilities.JSON(), "capabilities")
+	params = SetField(params, appendQuoted(nil, version), "protocolVersion")
+	result, err := c.round(ctx, tool.Request{Method: "initialize"}, params)
+	if err != nil {
+		return err
+	}
+	info := readInfo(result, Field(result, "serverInfo"))
+	info.Protocol = FieldString(result, "protocolVersion")
+	if !slices.Contains(handshakeVersions, info.Protocol) {
+		if !objectIn(result) || info.Protocol == "" {
+			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer to initialize is none: is it an MCP server?"}
+		}
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server wants protocol version %q; this client speaks %s",
+			printable(info.Protocol), strings.Join(handshakeVersions[1:], ", "))}
+	}
+	c.info.Store(&info)
+	if err := c.wire.send(ctx, &Message{Method: "notifications/initialized"}); err != nil {
+		return c.failure(ctx, err)
+	}
+	return nil
+}
+
+// protocol is the version that requests carry.
+func (c *Client) protocol() string { return c.info.Load().Protocol }

@@ -1,0 +1,294 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// handle takes one message from the server. origin is the call on whose own
+// stream it came, nil on a connection that calls share. It is called by one
+// goroutine per stream and does not block for long.
+func (c *Client) handle(m *Message, origin *flight) {
+	c.heard()
+	switch {
+	case m.IsResponse():
+		if cl := c.waiting(m); cl != nil {
+			cl.resolve(*m)
+		} else {
+			c.log.Debug("answer that nobody waits for", "id", string(m.ID))
+		}
+	case m.IsRequest():
+		c.handleRequest(m, origin)
+	default:
+		c.handleNotification(m, origin)
+	}
+}
+
+// heard notes that the server is alive, for who probes silent connections.
+func (c *Client) heard() {
+	if c.opts.KeepAlive > 0 {
+		c.lastHeard.Store(time.Now().UnixNano())
+	}
+}
+
+// broken takes the place of a message that could not be read.
+func (c *Client) broken(err *DecodeError) {
+	c.log.Warn("message of the server dropped", "err", err.Msg, "id", string(err.ID))
+	if err.ID == "" {
+		return
+	}
+	if cl := c.waiting(&Message{ID: err.ID}); cl != nil {
+		cl.fail(err)
+	}
+}
+
+// waiting returns the call that a response answers. Ids that came back as
+// strings count, and an error without an id goes to the only call there is:
+// servers answer like that when they could not read the request.
+func (c *Client) waiting(m *Message) *flight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.ID == "" {
+		if len(c.calls) == 1 {
+			for _, cl := range c.calls {
+				return cl
+			}
+		}
+		return nil
+	}
+	id, err := strconv.ParseInt(strings.Trim(string(m.ID), `"`), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return c.calls[id]
+}
+
+func (c *Client) handleNotification(m *Message, origin *flight) {
+	switch m.Method {
+	case "notifications/progress":
+		token := Field(m.Params, "progressToken")
+		cl := c.waitingID(token)
+		if cl == nil || cl.token == nil {
+			if origin == nil {
+				return // of a call that is over
+			}
+			cl = origin
+		}
+		params := m.Params
+		if cl.token != nil {
+			params = SetField(params, cl.token, "progressToken")
+		}
+		cl.notify(m.Method, params)
+	case "notifications/cancelled":
+		c.cancelled(m.Params)
+	case "notifications/message":
+		if origin == nil {
+			origin = c.onlyCall()
+		}
+		if origin != nil {
+			origin.notify(m.Method, m.Params)
+			return
+		}
+		c.unowned(m)
+	case "notifications/subscriptions/acknowledged":
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
+		"notifications/resources/updated", "notifications/roots/list_changed", "notifications/tasks/status":
+		c.unowned(m)
+	case "notifications/elicitation/complete":
+		if origin == nil {
+			origin = c.onlyCall()
+		}
+		if origin != nil {
+			origin.notify(m.Method, m.Params)
+		}
+		c.unowned(m) // the call that it concerns may be over
+	default:
+		if origin != nil {
+			origin.notify(m.Method, m.Params)
+			return
+		}
+		c.unowned(m)
+	}
+}
+
+func (c *Client) unowned(m *Message) {
+	if c.opts.OnNotification != nil {
+		c.opts.OnNotification(m.Method, m.Params)
+	}
+}
+
+func (c *Client) waitingID(raw json.RawMessage) *flight {
+	if len(raw) == 0 {
+		return nil
+	}
+	return c.waiting(&Message{ID: ID(raw)})
+}
+
+// onlyCall returns the call in flight when there is just one that could have
+// caused a message of the server. Requests that only read lists do not count.
+func (c *Client) onlyCall() *flight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var only *flight
+	for _, cl := range c.calls {
+		switch cl.method {
+		case "ping", "initialize", "server/discover", "subscriptions/listen", "logging/setLevel", "completion/complete",
+			"tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/subscribe", "resources/unsubscribe":
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = cl
+	}
+	return only
+}
+
+// ask is a request of the server that is being answered.
+type ask struct {
+	call   *flight // nil when it belongs to none
+	cancel context.CancelFunc
+}
+
+// maxAsks bounds the requests of one server that are being answered.
+const maxAsks = 64
+
+// declined is the hint that a server, and whoever reads its log, gets when a
+// request cannot be attributed.
+const declined = "several calls share this session, so it is not known whom to ask; " +
+	"set sessionMode to perCaller for this server"
+
+func (c *Client) handleRequest(m *Message, origin *flight) {
+	if m.Method == "ping" {
+		c.respond(m.ID, json.RawMessage(`{}`), nil)
+		return
+	}
+	cl := origin
+	if cl == nil {
+		cl = c.waitingID(Field(m.Params, "_meta", "progressToken"))
+	}
+	if cl == nil {
+		cl = c.onlyCall()
+	}
+	var ctx context.Context
+	var serve func(context.Context, string, json.RawMessage) (json.RawMessage, error)
+	switch {
+	case cl != nil && cl.ex.Ask != nil && c.opts.Capabilities.allow(m.Method):
+		ctx, serve = cl.ctx, cl.ex.Ask
+	case c.opts.OnRequest != nil:
+		ctx, serve, cl = c.ctx, c.opts.OnRequest, nil
+	case !askable(m.Method):
+		c.respond(m.ID, nil, &Error{Code: CodeMethodNotFound, Message: "method not found: " + m.Method})
+		return
+	case cl == nil && c.countCalls() > 1:
+		c.respond(m.ID, nil, &Error{Code: CodeInvalidRequest, Message: "declined: " + declined})
+		return
+	default:
+		c.respond(m.ID, nil, &Error{Code: CodeInvalidRequest, Message: "declined: there is nobody to ask"})
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if !c.startAsk(m.ID, &ask{call: cl, cancel: cancel}) {
+		cancel()
+		c.respond(m.ID, nil, &Error{Code: CodeInternalError, Message: "too many requests are waiting for an answer"})
+		return
+	}
+	id, method, params := m.ID, m.Method, m.Params
+	go func() {
+		defer cancel()
+		result, err := serve(ctx, method, params)
+		if !c.endAsk(id) || ctx.Err() != nil && err != nil {
+			return // the server took its question back, or the call is over
+		}
+		c.answer(id, result, err)
+	}()
+}
+
+// askable reports whether a server may put the method to a client at all.
+func askable(method string) bool {
+	switch method {
+	case "sampling/createMessage", "elicitation/create", "roots/list":
+		return true
+	}
+	return false
+}
+
+func (c *Client) countCalls() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.calls)
+}
+
+func (c *Client) startAsk(id ID, a *ask) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, twice := c.asks[id]; twice || len(c.asks) >= maxAsks {
+		return false
+	}
+	c.asks[id] = a
+	return true
+}
+
+// endAsk reports whether the ask was still open.
+func (c *Client) endAsk(id ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, open := c.asks[id]
+	delete(c.asks, id)
+	return open
+}
+
+// cancelled is the server taking back a request of its own, or ending a
+// subscription.
+func (c *Client) cancelled(params json.RawMessage) {
+	raw := Field(params, "requestId")
+	if len(raw) == 0 {
+		return
+	}
+	id, ok := canonicalID(raw)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	a := c.asks[id]
+	delete(c.asks, id)
+	c.mu.Unlock()
+	if a != nil {
+		a.cancel()
+		return
+	}
+	if cl := c.waitingID(raw); cl != nil && cl.method == "subscriptions/listen" {
+		cl.resolve(Message{ID: cl.idText, Result: json.RawMessage(`{}`)})
+	}
+}
+
+// respond answers a request of the server from the goroutine that reads.
+func (c *Client) respond(id ID, result json.RawMessage, err *Error) {
+	c.wire.respond(&Message{ID: id, Result: result, Error: err})
+}
+
+// answer answers a request of the server from a goroutine that may wait.
+func (c *Client) answer(id ID, result json.RawMessage, err error) {
+	m := Message{ID: id, Result: result}
+	if err != nil {
+		m.Result, m.Error = nil, asRPCError(err)
+	}
+	if err := c.wire.send(c.ctx, &m); err != nil && c.Err() == nil {
+		c.log.Warn("answer to the server lost", "err", err)
+	}
+}
+
+// asRPCError is how an error of this side looks to the other.
+func asRPCError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	e := tool.AsError(err)
+	return &Error{Code: e.Kind.JSONRPC(), Message: e.Msg}
+}

@@ -1,0 +1,307 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// NewHTTP reaches a server over streamable HTTP, in either era. A server that
+// turns out to speak the legacy SSE transport is spoken to in that, unless the
+// options say otherwise.
+func NewHTTP(o HTTPOptions) Transport { return httpTransport{o} }
+
+type httpTransport struct{ o HTTPOptions }
+
+func (t httpTransport) open(_ context.Context, c *Client) (wire, error) {
+	e, err := newEndpoint(t.o)
+	if err != nil {
+		return nil, err
+	}
+	c.inline = true
+	w := &httpWire{httpEndpoint: e, c: c, responders: make(chan struct{}, maxAsks), renewing: make(chan struct{}, 1)}
+	w.version.Store(new(string))
+	return w, nil
+}
+
+// httpWire is streamable HTTP: each request has an answer of its own, read by
+// the goroutine that made the call.
+type httpWire struct {
+	*httpEndpoint
+	c *Client
+
+	version    atomic.Pointer[string] // negotiated; empty before
+	session    atomic.Pointer[string] // of the old era; nil for none
+	renewing   chan struct{}          // holds one while a session is made anew
+	responders chan struct{}          // one for each answer being posted
+
+	mu           sync.Mutex
+	stopStream   context.CancelFunc // of the GET stream
+	streamOpened atomic.Bool
+}
+
+// errSessionLost says that the server does not know the session any more.
+var errSessionLost = errors.New("the server has lost the session")
+
+func (w *httpWire) do(ctx context.Context, cl *flight, m *Message) (Message, error) {
+	for first := true; ; first = false {
+		session := w.session.Load()
+		answer, err := w.exchange(ctx, cl, m, session)
+		if err == nil || !first || !errors.Is(err, errSessionLost) || m.Method == "initialize" {
+			return answer, err
+		}
+		if err := w.renew(ctx, session); err != nil {
+			return Message{}, err
+		}
+	}
+}
+
+// renew makes a new session in place of a lost one, once for all calls that
+// miss it.
+func (w *httpWire) renew(ctx context.Context, lost *string) error {
+	select {
+	case w.renewing <- struct{}{}:
+		defer func() { <-w.renewing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if w.session.Load() != lost {
+		return nil
+	}
+	w.stop()
+	w.session.Store(nil)
+	w.version.Store(new(string))
+	if err := w.c.initialize(ctx); err != nil {
+		if retryEra(ctx, err) {
+			w.c.end(err) // another server than before: negotiate from the start
+		} else {
+			w.session.Store(lost) // so that the next call tries again
+		}
+		return err
+	}
+	w.ready(w.c.protocol())
+	w.c.log.Info("session made anew")
+	if w.c.opts.OnRenew != nil {
+		w.c.opts.OnRenew()
+	}
+	return nil
+}
+
+// header returns the headers of a POST.
+func (w *httpWire) header(m *Message, session *string) http.Header {
+	h := make(http.Header, 8)
+	h["Accept"] = []string{"application/json, text/event-stream"}
+	h["Content-Type"] = []string{"application/json"}
+	if w.c.stateless.Load() {
+		h["Mcp-Protocol-Version"] = []string{w.c.protocol()}
+		w.c.mirror(h, m)
+		return h
+	}
+	if v := *w.version.Load(); v != "" {
+		h["Mcp-Protocol-Version"] = []string{v}
+	}
+	if session != nil {
+		h["Mcp-Session-Id"] = []string{*session}
+	}
+	return h
+}
+
+// exchange posts a request and reads until its answer.
+func (w *httpWire) exchange(ctx context.Context, cl *flight, m *Message, session *string) (Message, error) {
+	// The request outlives the call by the moment that draining takes.
+	reqCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
+	body := AppendMessage(make([]byte, 0, len(m.Params)+len(m.Method)+64), m)
+	resp, err := w.post(reqCtx, m, session, body)
+	if err != nil {
+		cancel()
+		return Message{}, w.interrupted(ctx, cl, err)
+	}
+	if m.Method == "initialize" && resp.StatusCode == http.StatusOK {
+		if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+			w.session.Store(&id)
+		}
+	}
+	if resp.StatusCode == http.StatusOK && isEventStream(resp.Header.Get("Content-Type")) {
+		answer, err := w.readStream(ctx, reqCtx, cancel, stop, cl, resp)
+		return answer, w.interrupted(ctx, cl, err)
+	}
+	defer cancel()
+	answer, err := w.readPlain(ctx, cl, resp, session)
+	return answer, w.interrupted(ctx, cl, err)
+}
+
+func (w *httpWire) post(ctx context.Context, m *Message, session *string, body []byte) (*http.Response, error) {
+	return w.httpEndpoint.send(ctx, http.MethodPost, w.url, w.header(m, session), body)
+}
+
+// interrupted tells the server that a call which ended early is of no more
+// interest. In the new era closing the stream has said so already.
+func (w *httpWire) interrupted(ctx context.Context, cl *flight, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	cl.finish()
+	if !w.c.stateless.Load() && cl.method != "initialize" {
+		w.respond(cancelMessage(ctx, cl))
+	}
+	return ctx.Err()
+}
+
+// readPlain reads an answer that is no stream.
+func (w *httpWire) readPlain(ctx context.Context, cl *flight, resp *http.Response, session *string) (Message, error) {
+	if resp.StatusCode == http.StatusAccepted && w.streamOpened.Load() {
+		readSome(resp)
+		return w.await(ctx, cl) // some servers answer on the GET stream
+	}
+	if resp.StatusCode != http.StatusOK {
+		return w.refusal(cl, resp, session)
+	}
+	if contentType := resp.Header.Get("Content-Type"); contentType != "" && !isJSON(contentType) {
+		return Message{}, newHTTPError(resp, readSome(resp))
+	}
+	body, err := w.readAll(resp)
+	if err != nil {
+		return Message{}, err
+	}
+	var answer Message
+	found := false
+	DecodeEach(body, w.limits, func(m Message, decodeErr error) {
+		switch {
+		case decodeErr != nil:
+			err = decodeErr
+		case m.IsResponse() && answers(&m, cl):
+			answer, found = m, true
+		case m.IsResponse():
+			err = &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server answered another request than the one sent (wrong id)"}
+		default:
+			w.c.handle(&m, cl)
+		}
+	})
+	if !found && err == nil {
+		err = &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer holds no response"}
+	}
+	if found {
+		w.c.heard()
+		return answer, nil
+	}
+	return Message{}, err
+}
+
+// refusal reads an answer whose status is not 200: an error in JSON-RPC, a
+// lost session, or an error of HTTP.
+func (w *httpWire) refusal(cl *flight, resp *http.Response, session *string) (Message, error) {
+	body := readSome(resp)
+	lost := resp.StatusCode == http.StatusNotFound ||
+		// What many servers copied from an example that forgot its sessions.
+		resp.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(body)), "session")
+	if session != nil && lost {
+		return Message{}, errSessionLost
+	}
+	if !(resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
+		if m, err := Decode(body, w.limits); err == nil && m.Error != nil && (m.ID == "" || m.ID == cl.idText) {
+			m.ID = cl.idText
+			return m, nil
+		}
+	}
+	return Message{}, newHTTPError(resp, body)
+}
+
+// await waits for an answer that comes on another stream.
+func (w *httpWire) await(ctx context.Context, cl *flight) (Message, error) {
+	for {
+		select {
+		case <-cl.wake:
+			if answer, err, ok := cl.drain(); ok {
+				return answer, err
+			}
+		case <-ctx.Done():
+			return Message{}, ctx.Err()
+		case <-w.c.done:
+			return Message{}, w.c.err
+		}
+	}
+}
+
+func (w *httpWire) send(ctx context.Context, m *Message) error {
+	resp, err := w.post(ctx, m, w.session.Load(), AppendMessage(nil, m))
+	if err != nil {
+		return err
+	}
+	body := readSome(resp)
+	if resp.StatusCode/100 != 2 {
+		return newHTTPError(resp, body)
+	}
+	return nil
+}
+
+// respondTime bounds the posting of what no caller waits for.
+const respondTime = 15 * time.Second
+
+func (w *httpWire) respond(m *Message) {
+	select {
+	case w.responders <- struct{}{}:
+	default:
+		w.c.log.Warn("message to the server dropped: it does not take them", "method", m.Method)
+		return
+	}
+	go func() {
+		defer func() { <-w.responders }()
+		ctx, cancel := context.WithTimeout(w.c.ctx, respondTime)
+		defer cancel()
+		if err := w.send(ctx, m); err != nil {
+			w.c.log.Debug("message to the server lost", "method", m.Method, "err", err)
+		}
+	}()
+}
+
+func (w *httpWire) ready(protocol string) {
+	w.version.Store(&protocol)
+	if Stateless(protocol) || w.o.NoStandalone {
+		return
+	}
+	ctx, cancel := context.WithCancel(w.c.ctx)
+	w.mu.Lock()
+	w.stopStream = cancel
+	w.mu.Unlock()
+	go w.standalone(ctx, w.session.Load())
+}
+
+func (w *httpWire) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopStream != nil {
+		w.stopStream()
+		w.stopStream = nil
+	}
+}
+
+// closeTime bounds the polite end of a session.
+const closeTime = 3 * time.Second
+
+func (w *httpWire) close() error {
+	w.stop()
+	session := w.session.Swap(nil)
+	if session == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	h := http.Header{"Mcp-Session-Id": {*session}}
+	if v := *w.version.Load(); v != "" {
+		h.Set("Mcp-Protocol-Version", v)
+	}
+	resp, err := w.httpEndpoint.send(ctx, http.MethodDelete, w.url, h, nil)
+	if err != nil {
+		return nil // a server that is gone has ended the session, too
+	}
+	readSome(resp)
+	return nil
+}
