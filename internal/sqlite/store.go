@@ -66,16 +66,22 @@ func (s *Store) open(ctx context.Context, fsync bool) error {
 	if s.path == "" {
 		return errors.New("store.path is empty")
 	}
-	if err := prepareFile(s.path); err != nil {
+	fresh, err := prepareFile(s.path)
+	if err != nil {
 		return err
 	}
 	sync := "NORMAL"
 	if fsync {
 		sync = "FULL"
 	}
-	wdb, err := connect(s.path, 1,
-		"journal_mode(WAL)", "synchronous("+sync+")", "foreign_keys(1)",
-		fmt.Sprintf("cache_size(-%d)", writerCache), fmt.Sprintf("journal_size_limit(%d)", walLimit))
+	pragmas := []string{"journal_mode(WAL)", "synchronous(" + sync + ")", "foreign_keys(1)",
+		fmt.Sprintf("cache_size(-%d)", writerCache), fmt.Sprintf("journal_size_limit(%d)", walLimit)}
+	if fresh {
+		// Freed pages can be given back later. Only an empty file takes this,
+		// and on any other it would wait for the writer of the moment.
+		pragmas = append([]string{"auto_vacuum(2)"}, pragmas...)
+	}
+	wdb, err := connect(s.path, 1, pragmas...)
 	if err != nil {
 		return err
 	}
@@ -92,34 +98,35 @@ func (s *Store) open(ctx context.Context, fsync bool) error {
 }
 
 // prepareFile makes the file before SQLite does, so that it is never readable
-// by others, not even for a moment. An existing file is not opened: closing it
-// again would drop the locks that this process may hold on it.
-func prepareFile(path string) error {
+// by others, not even for a moment, and reports whether it is empty. An
+// existing file is not opened: closing it again would drop the locks that this
+// process may hold on it.
+func prepareFile(path string) (fresh bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return err
+			return false, err
 		}
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if errors.Is(err, fs.ErrExist) {
-			return nil // a neighbour was faster
+			return false, nil // a neighbour was faster
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
-		return f.Close()
+		return true, f.Close()
 	case err != nil:
-		return err
+		return false, err
 	case info.IsDir():
-		return fmt.Errorf("%s is a folder; store.path must name a file", path)
+		return false, fmt.Errorf("%s is a folder; store.path must name a file", path)
 	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
 		// It may hold what people asked their tools: not for other users.
 		if err := os.Chmod(path, info.Mode().Perm()&^0o077); err != nil {
-			return fmt.Errorf("the store can be read by other users: %w", err)
+			return false, fmt.Errorf("the store can be read by other users: %w", err)
 		}
 	}
-	return nil
+	return info.Size() == 0, nil
 }
 
 // connect prepares a pool of at most n connections to the file.
@@ -130,8 +137,6 @@ func connect(path string, n int, pragmas ...string) (*sql.DB, error) {
 	}
 	q := url.Values{"_txlock": {"immediate"}}
 	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()))
-	// Only a new file takes this one: freed pages can be given back later.
-	q.Add("_pragma", "auto_vacuum(2)")
 	for _, p := range pragmas {
 		q.Add("_pragma", p)
 	}

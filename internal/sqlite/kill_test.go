@@ -1,0 +1,147 @@
+package sqlite
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/store/storetest"
+)
+
+// loadEnv makes the test binary a program that writes calls to the file named
+// and prints the id of each as soon as it is committed.
+const loadEnv = "JUNCTOR_TEST_SQLITE_LOAD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(loadEnv); path != "" {
+		load(path)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func load(path string) {
+	s, err := Open(context.Background(), store.Config{Path: path}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	var out sync.Mutex
+	for w := range 16 {
+		go func() {
+			for i := 0; ; i++ {
+				c := storetest.Call(i)
+				c.ID = fmt.Sprintf("%d-%d-%d", os.Getpid(), w, i)
+				if err := s.Append(context.Background(), c); err != nil {
+					fmt.Println("error:", err)
+					os.Exit(1)
+				}
+				// One write to the pipe: the parent sees it whole or not at all.
+				out.Lock()
+				os.Stdout.WriteString(c.ID + "\n")
+				out.Unlock()
+			}
+		}()
+	}
+	select {}
+}
+
+// TestKilled kills a process under load again and again: what it reported as
+// written is in the file, every time.
+func TestKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
+	path := filepath.Join(t.TempDir(), "junctor.db")
+	answered := map[string]bool{}
+	for round := range 25 {
+		ids := killOnce(t, path, 20+rand.IntN(600))
+		for _, id := range ids {
+			answered[id] = true
+		}
+		if len(ids) == 0 {
+			t.Fatalf("round %d: nothing was written", round)
+		}
+		missing(t, path, answered, round)
+	}
+	t.Logf("%d answered calls over 25 kills", len(answered))
+}
+
+// killOnce starts a writer, kills it after n answers, and returns all that it
+// gave until then.
+func killOnce(t *testing.T, path string, n int) (ids []string) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), loadEnv+"="+path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	guard := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer guard.Stop()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if msg, bad := strings.CutPrefix(lines.Text(), "error:"); bad {
+			t.Fatalf("the writer failed:%s", msg)
+		}
+		ids = append(ids, lines.Text())
+		if len(ids) == n {
+			cmd.Process.Kill() // SIGKILL
+		}
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("the writer ended by itself")
+	}
+	return ids
+}
+
+// missing opens the file as the next process would, and reports every
+// answered call without a record.
+func missing(t *testing.T, path string, answered map[string]bool, round int) {
+	s, err := Open(context.Background(), store.Config{Path: path}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatalf("round %d: open after a kill: %v", round, err)
+	}
+	defer s.Close()
+	found := map[string]bool{}
+	var q store.CallQuery
+	q.Forward, q.Limit = true, store.MaxLimit
+	for {
+		page, err := s.Calls(context.Background(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, c := range page {
+			if c.Seq != q.AfterSeq+1 {
+				t.Fatalf("round %d: sequence %d after %d", round, c.Seq, q.AfterSeq)
+			}
+			q.AfterSeq = c.Seq
+			found[c.ID] = true
+		}
+	}
+	for id := range answered {
+		if !found[id] {
+			t.Fatalf("round %d: the record of answered call %s is missing", round, id)
+		}
+	}
+	var verdict string
+	if err := s.read.QueryRow("PRAGMA integrity_check").Scan(&verdict); err != nil || verdict != "ok" {
+		t.Fatalf("round %d: integrity check: %s, %v", round, verdict, err)
+	}
+}
