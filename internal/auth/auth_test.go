@@ -1,0 +1,569 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"junctor/internal/setting"
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// memory is a key store that can be told to fail.
+type memory struct {
+	mu      sync.Mutex
+	keys    map[string]store.Key
+	lookups int
+	err     error
+	touched map[string]time.Time
+}
+
+func (m *memory) KeyByHash(_ context.Context, h []byte) (store.Key, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lookups++
+	if m.err != nil {
+		return store.Key{}, m.err
+	}
+	k, ok := m.keys[string(h)]
+	if !ok {
+		return store.Key{}, store.ErrNotFound
+	}
+	return k, nil
+}
+
+func (m *memory) TouchKeys(_ context.Context, used map[string]time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.touched = used
+	return m.err
+}
+
+func (m *memory) add(t testing.TB, name string, edit func(*store.Key)) string {
+	t.Helper()
+	secret, k := NewKey(name)
+	if edit != nil {
+		edit(&k)
+	}
+	if m.keys == nil {
+		m.keys = map[string]store.Key{}
+	}
+	m.keys[string(k.Hash)] = k
+	return secret.Reveal()
+}
+
+func gate(keys KeyStore, edit func(*Options)) *Gate {
+	o := Options{
+		Config: DefaultConfig(), Listen: "127.0.0.1:8787", Keys: keys, Secret: []byte("sixteen bytes or more"),
+		Log:    slog.New(slog.DiscardHandler),
+		Public: func(r *http.Request) bool { return r.URL.Path == "/" },
+	}
+	if edit != nil {
+		edit(&o)
+	}
+	return NewGate(o)
+}
+
+// ask sends a request through the gate and returns the answer and the caller
+// that arrived, if one did.
+func ask(g *Gate, edit func(*http.Request)) (*httptest.ResponseRecorder, *tool.Caller) {
+	var arrived *tool.Caller
+	h := g.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		c := tool.CallerFrom(r.Context())
+		arrived = &c
+	}))
+	r := httptest.NewRequest("GET", "http://127.0.0.1:8787/tools", nil)
+	if edit != nil {
+		edit(r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w, arrived
+}
+
+func set(pairs ...string) func(*http.Request) {
+	return func(r *http.Request) {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == "Host" {
+				r.Host = pairs[i+1]
+			} else {
+				r.Header.Set(pairs[i], pairs[i+1])
+			}
+		}
+	}
+}
+
+func TestGateOnOpenLoopback(t *testing.T) {
+	keys := &memory{}
+	key := keys.add(t, "ci", func(k *store.Key) { k.Servers = []string{"fs"}; k.Rate = tool.Rate{Calls: 3, Per: time.Minute} })
+	g := gate(keys, func(o *Options) { o.Origins = []string{"https://app.example.com"} })
+	for name, tt := range map[string]struct {
+		edit   func(*http.Request)
+		status int
+		caller string
+		admin  bool
+	}{
+		"a program":                    {nil, 200, "local", false},
+		"localhost":                    {set("Host", "localhost:8787"), 200, "local", false},
+		"any loopback name":            {set("Host", "junctor.localhost:8787"), 200, "local", false},
+		"IPv6":                         {set("Host", "[::1]:8787"), 200, "local", false},
+		"no port":                      {set("Host", "localhost"), 200, "local", false},
+		"own page may configure":       {set("Origin", "http://127.0.0.1:8787"), 200, "local", true},
+		"rebound name":                 {set("Host", "evil.example:8787"), 403, "", false},
+		"rebound name with its origin": {set("Host", "evil.example:8787", "Origin", "http://evil.example:8787"), 403, "", false},
+		"foreign origin":               {set("Origin", "https://evil.example"), 403, "", false},
+		"null origin":                  {set("Origin", "null"), 403, "", false},
+		"another port is foreign":      {set("Origin", "http://127.0.0.1:9999"), 403, "", false},
+		"WebSocket of a foreign page":  {set("Origin", "https://evil.example", "Upgrade", "websocket", "Connection", "Upgrade"), 403, "", false},
+		"allowed origin":               {set("Origin", "https://app.example.com"), 200, "local", false},
+		"host of an allowed origin":    {set("Host", "app.example.com"), 200, "local", false},
+		"key":                          {set("Authorization", "Bearer "+key), 200, "key:ci", false},
+		"key in its own header":        {set("X-API-Key", key), 200, "key:ci", false},
+		"wrong key":                    {set("Authorization", "Bearer nope"), 401, "", false},
+		"another scheme is no key":     {set("Authorization", "Basic abc"), 200, "local", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, c := ask(g, tt.edit)
+			if w.Code != tt.status {
+				t.Fatalf("status = %d, want %d: %s", w.Code, tt.status, w.Body)
+			}
+			if tt.status == 200 && (c == nil || c.ID != tt.caller || c.Admin != tt.admin) {
+				t.Errorf("caller = %+v, want %s admin=%v", c, tt.caller, tt.admin)
+			}
+			if tt.status != 200 && c != nil {
+				t.Errorf("the request went through as %+v", c)
+			}
+		})
+	}
+	_, c := ask(g, set("X-API-Key", key))
+	if len(c.Servers) != 1 || c.Rate.Calls != 3 {
+		t.Errorf("the key's limits are lost: %+v", c)
+	}
+}
+
+func TestGateWithKeys(t *testing.T) {
+	keys := &memory{}
+	old := keys.add(t, "old", func(k *store.Key) { k.Expires = time.Now().Add(-time.Hour) })
+	revoked := keys.add(t, "revoked", func(k *store.Key) { k.Revoked = time.Now() })
+	g := gate(keys, func(o *Options) {
+		o.Listen = "0.0.0.0:8787"
+		o.AdminKey = "the-admin-key-of-the-environment"
+		o.Config.Keys = []KeyConfig{{Name: "filed", Key: "a-key-in-the-file-x", Rate: &setting.Rate{Calls: 5}}}
+	})
+	for name, tt := range map[string]struct {
+		edit   func(*http.Request)
+		status int
+		caller string
+		admin  bool
+	}{
+		"nothing":         {nil, 401, "", false},
+		"any host":        {set("Host", "junctor.example", "X-API-Key", "a-key-in-the-file-x"), 200, "key:filed", false},
+		"the environment": {set("X-API-Key", "the-admin-key-of-the-environment"), 200, "key:admin", true},
+		"expired":         {set("X-API-Key", old), 401, "", false},
+		"revoked":         {set("X-API-Key", revoked), 401, "", false},
+		"public path":     {func(r *http.Request) { r.URL.Path = "/" }, 200, "nobody", false},
+		"public, bad key": {func(r *http.Request) { r.URL.Path = "/"; r.Header.Set("X-API-Key", "x") }, 200, "nobody", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, c := ask(g, tt.edit)
+			if w.Code != tt.status || tt.status == 200 && (c.ID != tt.caller || c.Admin != tt.admin) {
+				t.Fatalf("status = %d, caller %+v: %s", w.Code, c, w.Body)
+			}
+			if tt.status == 401 && w.Header().Get("WWW-Authenticate") == "" {
+				t.Error("401 without WWW-Authenticate")
+			}
+		})
+	}
+	if nobody.MaySee("anything") || nobody.MayUse(tool.Name{Server: "a", Tool: "b"}) {
+		t.Error("nobody may do something")
+	}
+	closed := gate(keys, func(o *Options) { o.Config.Loopback = LoopbackKey })
+	if w, _ := ask(closed, nil); w.Code != 401 {
+		t.Errorf("loopback with keys lets a caller without one in: %d", w.Code)
+	}
+}
+
+func TestCORS(t *testing.T) {
+	g := gate(&memory{}, func(o *Options) { o.Origins = []string{"https://app.example.com"} })
+	w, arrived := ask(g, func(r *http.Request) {
+		r.Method = "OPTIONS"
+		set("Origin", "https://app.example.com", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")(r)
+	})
+	if w.Code != 204 || arrived != nil || w.Header().Get("Access-Control-Allow-Origin") != "https://app.example.com" || w.Header().Get("Access-Control-Allow-Headers") != "authorization" {
+		t.Errorf("preflight: %d %v", w.Code, w.Header())
+	}
+	if got := w.Header().Get("Access-Control-Allow-Credentials"); got != "" {
+		t.Error("another page may use the page's cookie")
+	}
+	w, _ = ask(g, set("Origin", "https://evil.example"))
+	if w.Header().Get("Access-Control-Allow-Origin") != "" {
+		t.Error("a foreign origin is allowed")
+	}
+	any := gate(&memory{}, func(o *Options) { o.Origins = []string{"*"} })
+	for _, origin := range []string{"https://whoever.example", "null"} {
+		if w, _ := ask(any, set("Origin", origin)); w.Code != 200 || w.Header().Get("Access-Control-Allow-Origin") != origin {
+			t.Errorf("%s with *: %d %v", origin, w.Code, w.Header())
+		}
+	}
+}
+
+func TestSignIn(t *testing.T) {
+	keys := &memory{}
+	key := keys.add(t, "me", func(k *store.Key) { k.Admin = true })
+	g := gate(keys, func(o *Options) { o.Listen = "10.0.0.1:80" })
+	post := func(body string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		g.Session(w, httptest.NewRequest("POST", "/api/session", strings.NewReader(body)))
+		return w
+	}
+	for body, status := range map[string]int{`{"key":"wrong"}`: 401, `{}`: 400, `{`: 400, `{"key":"` + strings.Repeat("x", 9000) + `"}`: 400} {
+		if w := post(body); w.Code != status || len(w.Result().Cookies()) != 0 {
+			t.Errorf("POST %.20s = %d", body, w.Code)
+		}
+	}
+	w := post(`{"key":"` + key + `"}`)
+	cookies := w.Result().Cookies()
+	if w.Code != 200 || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || strings.Contains(cookies[0].Value, key) {
+		t.Fatalf("sign in: %d %v", w.Code, cookies)
+	}
+	if !strings.Contains(w.Body.String(), `"admin":true`) {
+		t.Errorf("body = %s", w.Body)
+	}
+	value := cookies[0].Value
+	with := func(v string, more ...string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.AddCookie(&http.Cookie{Name: CookieName, Value: v})
+			set(more...)(r)
+		}
+	}
+	if _, c := ask(g, with(value)); c == nil || c.ID != "key:me" || !c.Admin {
+		t.Errorf("with the cookie: %+v", c)
+	}
+	allowing := gate(keys, func(o *Options) { o.Listen = "10.0.0.1:80"; o.Origins = []string{"https://app.example.com"} })
+	if w, _ := ask(allowing, with(value, "Origin", "https://app.example.com")); w.Code != 401 {
+		t.Errorf("another page used the cookie: %d", w.Code)
+	}
+	last := byte('A')
+	if value[len(value)-5] == last {
+		last = 'B'
+	}
+	forged := value[:len(value)-5] + string(last) + value[len(value)-4:]
+	for _, bad := range []string{"", "x", forged, value[:20]} {
+		if w, _ := ask(g, with(bad)); w.Code != 401 {
+			t.Errorf("cookie %q opens: %d", bad, w.Code)
+		}
+	}
+	other := gate(keys, func(o *Options) { o.Listen = "10.0.0.1:80"; o.Secret = []byte("another secret, not the same") })
+	if w, _ := ask(other, with(value)); w.Code != 401 {
+		t.Error("a cookie of another gateway opens this one")
+	}
+
+	who := httptest.NewRecorder()
+	g.Session(who, httptest.NewRequest("GET", "/api/session", nil).WithContext(tool.WithCaller(t.Context(), nobody)))
+	if !strings.Contains(who.Body.String(), `"needsSignIn":true`) {
+		t.Errorf("GET = %s", who.Body)
+	}
+	out := httptest.NewRecorder()
+	g.Session(out, httptest.NewRequest("DELETE", "/api/session", nil))
+	if c := out.Result().Cookies(); out.Code != 204 || len(c) != 1 || c[0].MaxAge >= 0 {
+		t.Errorf("sign out: %d %v", out.Code, c)
+	}
+	for h, k := range keys.keys {
+		k.Revoked = time.Now()
+		keys.keys[h] = k
+	}
+	g = gate(keys, func(o *Options) { o.Listen = "10.0.0.1:80" }) // with nothing remembered
+	if w, _ := ask(g, with(value)); w.Code != 401 {
+		t.Error("the cookie outlives its key")
+	}
+}
+
+func TestCookieEnds(t *testing.T) {
+	j := cookieJar{[]byte("secret")}
+	until := time.Unix(1000, 0)
+	v := j.seal(hash("k"), until)
+	if _, ok := j.open(v, until.Add(-time.Second)); !ok {
+		t.Error("a good cookie does not open")
+	}
+	if _, ok := j.open(v, until); ok {
+		t.Error("a cookie opens after its end")
+	}
+}
+
+func TestKeysAreRememberedBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys := &memory{}
+		key := keys.add(t, "k", nil)
+		g := gate(keys, func(o *Options) { o.Listen = "10.0.0.1:80" })
+		status := func() int { w, _ := ask(g, set("X-API-Key", key)); return w.Code }
+		for range 10 {
+			status()
+		}
+		if keys.lookups != 1 {
+			t.Errorf("%d look-ups for 10 requests", keys.lookups)
+		}
+		keys.err = errors.New("database away")
+		time.Sleep(time.Minute)
+		if got := status(); got != 200 {
+			t.Errorf("a known key while the store is away: %d", got)
+		}
+		time.Sleep(5 * time.Minute)
+		if got := status(); got != 503 {
+			t.Errorf("after a long time: %d", got)
+		}
+		keys.err = nil
+		if got := status(); got != 200 {
+			t.Errorf("after its return: %d", got)
+		}
+		clear(keys.keys)
+		time.Sleep(keyFresh)
+		if got := status(); got != 401 {
+			t.Errorf("a deleted key: %d", got)
+		}
+	})
+}
+
+func TestKnownKeysAreBounded(t *testing.T) {
+	keys := &memory{}
+	r := newKeyring(keys, Config{}, "")
+	for range maxKnownKeys + 5 {
+		key := keys.add(t, "k", nil)
+		if _, err := r.find(t.Context(), hash(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(r.known) > maxKnownKeys {
+		t.Errorf("%d keys in memory", len(r.known))
+	}
+}
+
+func TestRunWritesLastUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys := &memory{}
+		key := keys.add(t, "k", nil)
+		g := gate(keys, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- g.Run(ctx) }()
+		ask(g, set("X-API-Key", key))
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		if len(keys.touched) != 1 {
+			t.Errorf("touched %v", keys.touched)
+		}
+		keys.err = errors.New("away") // logged, not fatal
+		ask(g, set("X-API-Key", key))
+		time.Sleep(10 * time.Second)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestReady(t *testing.T) {
+	for name, tt := range map[string]struct {
+		listen string
+		cfg    Config
+		key    bool
+		ok     bool
+	}{
+		"loopback":     {"127.0.0.1:1", Config{}, false, true},
+		"localhost":    {"localhost:1", Config{}, false, true},
+		"IPv6":         {"[::1]:1", Config{}, false, true},
+		"all":          {"0.0.0.0:1", Config{}, false, false},
+		"empty is all": {":8787", Config{}, false, false},
+		"no address":   {"nonsense", Config{}, false, false},
+		"with a key":   {":8787", Config{}, true, true},
+		"in the file":  {":8787", Config{Keys: []KeyConfig{{}}}, false, true},
+		"an issuer":    {":8787", Config{JWT: &JWTConfig{}}, false, true},
+	} {
+		if err := Ready(tt.listen, tt.cfg, tt.key); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// authority is an issuer of tokens.
+type authority struct {
+	*httptest.Server
+	key  *rsa.PrivateKey
+	down bool
+	odd  string // an issuer to claim instead of its own
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &authority{key: key}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
+		if a.down {
+			http.Error(w, "down", 500)
+			return
+		}
+		issuer := a.URL
+		if a.odd != "" {
+			issuer = a.odd
+		}
+		json.NewEncoder(w).Encode(map[string]string{"issuer": issuer, "jwks_uri": a.URL + "/keys"})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
+	})
+	a.Server = httptest.NewServer(mux)
+	t.Cleanup(a.Close)
+	return a
+}
+
+func (a *authority) token(t testing.TB, claims map[string]any) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: a.key, KeyID: "1"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]any{"iss": a.URL, "aud": "https://junctor.example/mcp", "sub": "alice", "exp": time.Now().Add(time.Hour).Unix()}
+	for k, v := range claims {
+		if v == nil {
+			delete(all, k)
+		} else {
+			all[k] = v
+		}
+	}
+	raw, err := jwt.Signed(signer).Claims(all).Serialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func TestTokens(t *testing.T) {
+	a := newAuthority(t)
+	g := gate(&memory{}, func(o *Options) {
+		o.Listen = "10.0.0.1:80"
+		o.Config.JWT = &JWTConfig{Issuer: a.URL, Audience: "https://junctor.example/mcp", Scopes: []string{"tools"}, AdminScope: "admin"}
+	})
+	with := func(claims map[string]any) func(*http.Request) {
+		if _, ok := claims["scope"]; !ok {
+			claims["scope"] = "tools"
+		}
+		return set("Authorization", "Bearer "+a.token(t, claims))
+	}
+	for name, tt := range map[string]struct {
+		claims map[string]any
+		status int
+		caller string
+		admin  bool
+	}{
+		"good":           {map[string]any{}, 200, "alice", false},
+		"admin":          {map[string]any{"scope": "tools admin"}, 200, "alice", true},
+		"scp list":       {map[string]any{"scope": nil, "scp": []string{"tools"}}, 200, "alice", false},
+		"client":         {map[string]any{"sub": nil, "client_id": "svc"}, 200, "svc", false},
+		"nobody":         {map[string]any{"sub": nil}, 401, "", false},
+		"named":          {map[string]any{"preferred_username": "Alice A."}, 200, "alice", false},
+		"wrong audience": {map[string]any{"aud": "https://other.example"}, 401, "", false},
+		"wrong issuer":   {map[string]any{"iss": "https://other.example"}, 401, "", false},
+		"expired":        {map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}, 401, "", false},
+		"missing scope":  {map[string]any{"scope": "other"}, 403, "", false},
+		"odd claims":     {map[string]any{"scope": 7}, 401, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, c := ask(g, with(tt.claims))
+			if w.Code != tt.status {
+				t.Fatalf("status = %d: %s", w.Code, w.Body)
+			}
+			if tt.status == 200 && (c.ID != "jwt:"+a.URL+"|"+tt.caller || c.Admin != tt.admin) {
+				t.Errorf("caller = %+v", c)
+			}
+			if tt.status == 401 && !strings.Contains(w.Header().Get("WWW-Authenticate"), "resource_metadata=") {
+				t.Errorf("challenge = %q", w.Header().Get("WWW-Authenticate"))
+			}
+		})
+	}
+	other := newAuthority(t)
+	forged := other.token(t, map[string]any{"iss": a.URL, "scope": "tools"})
+	if w, _ := ask(g, set("Authorization", "Bearer "+forged)); w.Code != 401 {
+		t.Errorf("a token with another's signature opens: %d", w.Code)
+	}
+
+	w := httptest.NewRecorder()
+	g.Metadata(w, httptest.NewRequest("GET", MetadataPath, nil))
+	if !strings.Contains(w.Body.String(), a.URL) || !strings.Contains(w.Body.String(), "https://junctor.example/mcp") {
+		t.Errorf("metadata = %s", w.Body)
+	}
+	w = httptest.NewRecorder()
+	gate(&memory{}, nil).Metadata(w, httptest.NewRequest("GET", MetadataPath, nil))
+	if w.Code != 404 {
+		t.Errorf("metadata without an issuer: %d", w.Code)
+	}
+}
+
+func TestIssuerThatCannotBeReached(t *testing.T) {
+	a := newAuthority(t)
+	cfg := JWTConfig{Issuer: a.URL, Audience: "https://junctor.example/mcp"}
+	token := a.token(t, nil)
+	a.down = true
+	i := newIssuer(cfg)
+	for range 2 { // the second time it is not even asked
+		if _, err := i.verify(t.Context(), token); tool.KindOf(err) != tool.Unavailable {
+			t.Fatalf("error = %v", err)
+		}
+	}
+	a.down, a.odd, i.failed = false, "https://other.example", time.Time{}
+	if _, err := i.verify(t.Context(), token); tool.KindOf(err) != tool.Unavailable {
+		t.Fatalf("metadata of another issuer: %v", err)
+	}
+	a.odd, i.failed = "", time.Time{}
+	if _, err := i.verify(t.Context(), token); err != nil {
+		t.Fatalf("after its return: %v", err)
+	}
+	direct := newIssuer(JWTConfig{Issuer: a.URL, Audience: cfg.Audience, JWKSURL: a.URL + "/keys"})
+	if _, err := direct.verify(t.Context(), token); err != nil {
+		t.Errorf("with jwksUrl: %v", err)
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	bad := Config{
+		Loopback: "maybe",
+		Keys: []KeyConfig{
+			{Name: "a b", Key: "short"},
+			{Name: "twice", Key: "long enough but with spaces", Expires: "soon", Rate: &setting.Rate{}},
+			{Name: "twice", Key: telemetry.Secret(strings.Repeat("x", 20))},
+		},
+		JWT: &JWTConfig{Issuer: "ftp://x", JWKSURL: "::"},
+	}
+	var got []string
+	for _, p := range setting.Problems(bad.Validate()) {
+		got = append(got, p.Key)
+	}
+	want := "loopback keys[0].name keys[0].key keys[1].key keys[1].expires keys[1].rate.calls keys[2].name jwt.issuer jwt.jwksUrl jwt.audience"
+	if strings.Join(got, " ") != want {
+		t.Errorf("problems with %s, want %s", strings.Join(got, " "), want)
+	}
+	good := KeyConfig{Name: "k", Key: "0123456789abcdef", Expires: "2027-01-31"}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	if when, err := good.Expiry(); err != nil || when.Year() != 2027 {
+		t.Errorf("Expiry = %s, %v", when, err)
+	}
+}

@@ -1,0 +1,11 @@
+// Package auth says who is calling over HTTP and what they may do.
+//
+// [Gate] stands before every HTTP face. It promises that a request reaches a
+// face only from a host and an origin that may send it, and only with a
+// [tool.Caller] in its context: the local user on open loopback, the bearer of
+// an API key, of the page's cookie, or of an issuer's token. What a caller may
+// see and call is written in the Caller; the core enforces it.
+//
+// The package holds no secret of an upstream and sends nothing anywhere, but
+// for fetching an issuer's public keys.
+package auth

@@ -1,0 +1,117 @@
+package auth
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"junctor/internal/tool"
+)
+
+// IsLoopback reports whether a listen address is reached from this machine
+// alone.
+func IsLoopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	return loopbackHost(host)
+}
+
+func loopbackHost(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// hostOnly takes the port off a Host header.
+func hostOnly(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return hostport
+}
+
+// checkHost keeps pages of other sites from reaching a loopback listener by
+// letting their own name point to it.
+func (g *Gate) checkHost(r *http.Request) error {
+	if !g.loopback || loopbackHost(hostOnly(r.Host)) || g.knownHost(r.Host) {
+		return nil
+	}
+	return &tool.Error{
+		Kind: tool.Denied,
+		Msg:  fmt.Sprintf("host %q is not this gateway's; use localhost or 127.0.0.1, or add the page's origin to cors.origins", r.Host),
+	}
+}
+
+// knownHost reports whether an allowed origin has this host, as when a reverse
+// proxy on this machine gives the gateway a name.
+func (g *Gate) knownHost(host string) bool {
+	return slices.ContainsFunc(g.origins, func(o string) bool {
+		u, err := url.Parse(o)
+		return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
+	})
+}
+
+// origin says where a request comes from, by its Origin header.
+type origin int
+
+const (
+	noOrigin   origin = iota // not a browser, or a plain navigation
+	ownOrigin                // the gateway's own page
+	otherPage                // a page that the configuration allows
+	badOrigin                // any other page
+	oddRequest               // an Origin that is no origin
+)
+
+func (g *Gate) originOf(r *http.Request) origin {
+	value := r.Header.Get("Origin")
+	if value == "" {
+		return noOrigin
+	}
+	if slices.Contains(g.origins, value) {
+		return otherPage
+	}
+	u, err := url.Parse(value)
+	switch {
+	case err != nil || u.Host == "":
+		if slices.Contains(g.origins, "*") {
+			return otherPage
+		}
+		return oddRequest // "null" among them: a sandboxed frame, a file
+	case strings.EqualFold(u.Host, r.Host):
+		return ownOrigin
+	case slices.Contains(g.origins, "*"):
+		return otherPage
+	}
+	return badOrigin
+}
+
+// cors answers for the pages that the configuration allows. It reports
+// whether the request was a preflight and is done with.
+func (g *Gate) cors(w http.ResponseWriter, r *http.Request, from origin) (done bool) {
+	h := w.Header()
+	h.Add("Vary", "Origin")
+	if from != otherPage {
+		return false
+	}
+	h.Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Mcp-Session-Id, Mcp-Protocol-Version, Retry-After, WWW-Authenticate")
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS")
+	if asked := r.Header.Get("Access-Control-Request-Headers"); asked != "" {
+		h.Set("Access-Control-Allow-Headers", asked)
+	}
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}

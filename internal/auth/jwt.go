@@ -1,0 +1,149 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"junctor/internal/tool"
+)
+
+// issuer checks the tokens of one authorization server. Its keys are found
+// when the first token comes, and again when that failed.
+type issuer struct {
+	cfg    JWTConfig
+	client *http.Client
+
+	mu       sync.Mutex
+	verifier *oidc.IDTokenVerifier
+	failed   time.Time
+}
+
+// rediscover is how long after a failure the issuer is left alone.
+const rediscover = 5 * time.Second
+
+func newIssuer(cfg JWTConfig) *issuer {
+	return &issuer{cfg: cfg, client: &http.Client{Timeout: 10 * time.Second}}
+}
+
+// algorithms are the signatures that are accepted: asymmetric ones alone, or
+// the issuer's public key could be used to make tokens.
+var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+
+func (i *issuer) ready() (*oidc.IDTokenVerifier, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.verifier != nil {
+		return i.verifier, nil
+	}
+	if time.Since(i.failed) < rediscover {
+		return nil, fmt.Errorf("the issuer could not be reached a moment ago")
+	}
+	// The keys are fetched again whenever the issuer rotates them, so they
+	// outlive the request that first needed them.
+	ctx := oidc.ClientContext(context.Background(), i.client)
+	jwks := i.cfg.JWKSURL
+	if jwks == "" {
+		var err error
+		if jwks, err = i.discover(ctx); err != nil {
+			i.failed = time.Now()
+			return nil, err
+		}
+	}
+	i.verifier = oidc.NewVerifier(i.cfg.Issuer, oidc.NewRemoteKeySet(ctx, jwks), &oidc.Config{
+		ClientID: i.cfg.Audience, SupportedSigningAlgs: algorithms,
+	})
+	return i.verifier, nil
+}
+
+// discover asks the issuer's metadata, OpenID's or OAuth's, where its keys are.
+func (i *issuer) discover(ctx context.Context) (string, error) {
+	base := strings.TrimSuffix(i.cfg.Issuer, "/")
+	var last error
+	for _, path := range []string{"/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"} {
+		meta, err := i.fetch(ctx, base+path)
+		switch {
+		case err != nil:
+			last = err
+		case strings.TrimSuffix(meta.Issuer, "/") != base:
+			last = fmt.Errorf("metadata of %s name the issuer %s", base, meta.Issuer)
+		case meta.JWKS == "":
+			last = fmt.Errorf("metadata of %s name no jwks_uri", base)
+		default:
+			return meta.JWKS, nil
+		}
+	}
+	return "", last
+}
+
+type issuerMetadata struct {
+	Issuer string `json:"issuer"`
+	JWKS   string `json:"jwks_uri"`
+}
+
+func (i *issuer) fetch(ctx context.Context, url string) (issuerMetadata, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return issuerMetadata{}, err
+	}
+	res, err := i.client.Do(req)
+	if err != nil {
+		return issuerMetadata{}, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return issuerMetadata{}, fmt.Errorf("%s answered %s", url, res.Status)
+	}
+	var meta issuerMetadata
+	err = json.NewDecoder(http.MaxBytesReader(nil, res.Body, 1<<20)).Decode(&meta)
+	return meta, err
+}
+
+// verify returns the caller that a token speaks for.
+func (i *issuer) verify(ctx context.Context, token string) (tool.Caller, error) {
+	verifier, err := i.ready()
+	if err != nil {
+		return tool.Caller{}, &tool.Error{Kind: tool.Unavailable, Msg: "tokens cannot be checked now; try again shortly", RetryAfter: rediscover, Err: err}
+	}
+	checked, err := verifier.Verify(ctx, token)
+	if err != nil {
+		return tool.Caller{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here: wrong issuer, wrong audience, expired or badly signed", Err: err}
+	}
+	var claims struct {
+		Scope    string   `json:"scope"`
+		Scp      []string `json:"scp"`
+		ClientID string   `json:"client_id"`
+		Name     string   `json:"preferred_username"`
+	}
+	if err := checked.Claims(&claims); err != nil {
+		return tool.Caller{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token's claims cannot be read", Err: err}
+	}
+	scopes := append(strings.Fields(claims.Scope), claims.Scp...)
+	for _, needed := range i.cfg.Scopes {
+		if !slices.Contains(scopes, needed) {
+			return tool.Caller{}, &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the token lacks the scope %q", needed)}
+		}
+	}
+	subject := checked.Subject
+	if subject == "" {
+		subject = claims.ClientID
+	}
+	if subject == "" {
+		return tool.Caller{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token names no subject"}
+	}
+	name := claims.Name
+	if name == "" {
+		name = subject
+	}
+	return tool.Caller{
+		ID: "jwt:" + checked.Issuer + "|" + subject, Name: name,
+		Admin: i.cfg.AdminScope != "" && slices.Contains(scopes, i.cfg.AdminScope),
+	}, nil
+}

@@ -1,0 +1,167 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// KeyPrefix begins every API key, so that people and scanners know one when
+// they see it.
+const KeyPrefix = "jct_"
+
+// NewKey makes an API key and the record that stands for it. The key itself
+// is shown to its owner once and not kept.
+func NewKey(name string) (telemetry.Secret, store.Key) {
+	key := KeyPrefix + rand.Text()
+	return telemetry.Secret(key), store.Key{
+		ID: rand.Text(), Name: name, Hash: hash(key), Hint: key[:len(KeyPrefix)+4], Created: time.Now().UTC(),
+	}
+}
+
+func hash(key string) []byte {
+	sum := sha256.Sum256([]byte(key))
+	return sum[:]
+}
+
+// KeyStore is what the gate needs of the store.
+type KeyStore interface {
+	KeyByHash(ctx context.Context, hash []byte) (store.Key, error)
+	TouchKeys(ctx context.Context, used map[string]time.Time) error
+}
+
+const (
+	// keyFresh is how long a key that was found is taken as still valid: the
+	// time within which a revocation holds everywhere.
+	keyFresh = 2 * time.Second
+	// keyStale is how long it may be used while the store cannot be asked.
+	keyStale = 5 * time.Minute
+	// maxKnownKeys bounds the keys kept in memory.
+	maxKnownKeys = 10_000
+)
+
+// errUnknownKey means that no such key is in force.
+var errUnknownKey = errors.New("unknown, expired or revoked key")
+
+// keyring finds the key that a caller presents.
+type keyring struct {
+	keys  KeyStore
+	fixed map[string]store.Key // by hash: the file's and the environment's
+
+	mu    sync.Mutex
+	known map[string]knownKey // by hash: found in the store
+	used  map[string]time.Time
+}
+
+type knownKey struct {
+	key     store.Key
+	checked time.Time
+}
+
+func newKeyring(keys KeyStore, cfg Config, admin telemetry.Secret) *keyring {
+	r := &keyring{keys: keys, fixed: map[string]store.Key{}, known: map[string]knownKey{}, used: map[string]time.Time{}}
+	for _, k := range cfg.Keys {
+		expires, _ := k.Expiry() // checked by Validate
+		key := store.Key{Name: k.Name, Admin: k.Admin, Servers: k.Servers, Tools: k.Tools, Expires: expires}
+		if k.Rate != nil {
+			key.Rate = tool.Rate{Calls: k.Rate.Calls, Per: k.Rate.Per()}
+		}
+		r.fix(k.Key, key)
+	}
+	if admin != "" {
+		r.fix(admin, store.Key{Name: "admin", Admin: true})
+	}
+	return r
+}
+
+// fix adds a key that is not in the store. Its id holds a part of its hash, so
+// that another key of the same name is another key.
+func (r *keyring) fix(secret telemetry.Secret, k store.Key) {
+	k.Hash = hash(secret.Reveal())
+	k.ID = "fixed-" + k.Name + "-" + hex.EncodeToString(k.Hash[:6])
+	r.fixed[string(k.Hash)] = k
+}
+
+// find returns the valid key with the hash.
+func (r *keyring) find(ctx context.Context, h []byte) (store.Key, error) {
+	now := time.Now()
+	if k, ok := r.fixed[string(h)]; ok {
+		return valid(k, now)
+	}
+	r.mu.Lock()
+	cached, ok := r.known[string(h)]
+	r.mu.Unlock()
+	if ok && now.Sub(cached.checked) < keyFresh {
+		return r.use(cached.key, now)
+	}
+	k, err := r.keys.KeyByHash(ctx, h)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		r.forget(h)
+		return store.Key{}, errUnknownKey
+	case err != nil && ok && now.Sub(cached.checked) < keyStale:
+		return r.use(cached.key, now)
+	case err != nil:
+		return store.Key{}, fmt.Errorf("look a key up: %w", err)
+	}
+	r.mu.Lock()
+	if len(r.known) >= maxKnownKeys {
+		clear(r.known)
+	}
+	r.known[string(h)] = knownKey{k, now}
+	r.mu.Unlock()
+	return r.use(k, now)
+}
+
+func (r *keyring) forget(h []byte) {
+	r.mu.Lock()
+	delete(r.known, string(h))
+	r.mu.Unlock()
+}
+
+func valid(k store.Key, now time.Time) (store.Key, error) {
+	if !k.Valid(now) {
+		return store.Key{}, errUnknownKey
+	}
+	return k, nil
+}
+
+// use notes that the key was used, to be written down by flush.
+func (r *keyring) use(k store.Key, now time.Time) (store.Key, error) {
+	k, err := valid(k, now)
+	if err == nil {
+		r.mu.Lock()
+		r.used[k.ID] = now
+		r.mu.Unlock()
+	}
+	return k, err
+}
+
+// flush writes down when keys were last used.
+func (r *keyring) flush(ctx context.Context) error {
+	r.mu.Lock()
+	used := r.used
+	r.used = map[string]time.Time{}
+	r.mu.Unlock()
+	if len(used) == 0 {
+		return nil
+	}
+	return r.keys.TouchKeys(ctx, used)
+}
+
+// callerOf returns the caller that a key stands for.
+func callerOf(k store.Key) tool.Caller {
+	return tool.Caller{
+		ID: "key:" + k.Name, Name: k.Name, Admin: k.Admin,
+		Servers: k.Servers, Tools: k.Tools, Rate: k.Rate,
+	}
+}

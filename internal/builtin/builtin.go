@@ -1,0 +1,144 @@
+// Package builtin is the upstream named junctor that every gateway can offer:
+// a few tools that are safe, need nothing and run in process, so that Junctor
+// works before anything is configured.
+//
+// It is an MCP server like any other ([Server] is an mcp.Handler) and is
+// reached over the same wire. It reads the clock and what it is told of the
+// gateway's status, and nothing else: no file, no network, no program.
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"junctor/internal/mcp"
+)
+
+// Name is the name of the upstream.
+const Name = "junctor"
+
+// instructions tell an agent what the server is good for.
+const instructions = "Small utilities that are always there: the time in any zone, exact arithmetic, text transformations and hashes, and the status of this gateway and its servers."
+
+// Status returns what the status tool shows: any value that marshals to JSON.
+// It must hold no secret.
+type Status func(ctx context.Context) any
+
+// Server answers MCP requests for the built-in tools.
+type Server struct {
+	version string
+	status  Status
+	tools   []builtinTool
+	list    json.RawMessage
+}
+
+type builtinTool struct {
+	definition string // an entry of tools/list
+	name       string
+	run        func(ctx context.Context, arguments json.RawMessage) (answer, error)
+}
+
+// answer is what a tool found: a text for models and the same as a value.
+type answer struct {
+	text  string
+	value any
+}
+
+// New returns the server. The status function is called when a caller asks.
+func New(version string, status Status) *Server {
+	s := &Server{version: version, status: status}
+	s.tools = []builtinTool{
+		{timeDefinition, "time", func(_ context.Context, a json.RawMessage) (answer, error) { return tellTime(time.Now(), a) }},
+		{calculateDefinition, "calculate", func(_ context.Context, a json.RawMessage) (answer, error) { return calculate(a) }},
+		{textDefinition, "text", func(_ context.Context, a json.RawMessage) (answer, error) { return transform(a) }},
+		{statusDefinition, "status", s.gatewayStatus},
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"tools":[`)
+	for i, t := range s.tools {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(t.definition)
+	}
+	b.WriteString(`]}`)
+	s.list = b.Bytes()
+	return s
+}
+
+// Describe says what the server is.
+func (s *Server) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+	info, err := json.Marshal(map[string]string{"name": Name, "title": "Junctor", "version": s.version})
+	if err != nil {
+		return mcp.Description{}, err
+	}
+	return mcp.Description{
+		Info:         info,
+		Capabilities: json.RawMessage(`{"tools":{}}`),
+		Instructions: instructions,
+		TTL:          time.Hour,
+		Public:       true,
+	}, nil
+}
+
+// Serve answers tools/list and tools/call.
+func (s *Server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	switch r.Method {
+	case "tools/list":
+		return s.list, nil
+	case "tools/call":
+		return s.call(ctx, r.Params)
+	}
+	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + r.Method}
+}
+
+// Notified has no use for notifications.
+func (s *Server) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+
+func (s *Server) call(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	var p struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "params of tools/call: " + err.Error()}
+	}
+	if len(p.Arguments) == 0 {
+		p.Arguments = json.RawMessage(`{}`)
+	}
+	for _, t := range s.tools {
+		if t.name == p.Name {
+			return result(t.run(ctx, p.Arguments))
+		}
+	}
+	return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", p.Name)}
+}
+
+type textBlock struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+func result(a answer, err error) (json.RawMessage, error) {
+	if err != nil {
+		return json.Marshal(map[string]any{"content": []textBlock{{"text", err.Error()}}, "isError": true})
+	}
+	return json.Marshal(struct {
+		Content    []textBlock `json:"content"`
+		Structured any         `json:"structuredContent"`
+	}{[]textBlock{{"text", a.text}}, a.value})
+}
+
+const statusDefinition = `{"name":"status","title":"Gateway status","description":"Show the state of this Junctor gateway: its version, and for every connected MCP server whether it is up, how many tools it has, and why it is down.","inputSchema":{"type":"object","properties":{},"additionalProperties":false},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"openWorldHint":false}}`
+
+func (s *Server) gatewayStatus(ctx context.Context, _ json.RawMessage) (answer, error) {
+	value := s.status(ctx)
+	text, err := json.Marshal(value)
+	if err != nil {
+		return answer{}, fmt.Errorf("the status cannot be shown: %w", err)
+	}
+	return answer{string(text), value}, nil
+}
