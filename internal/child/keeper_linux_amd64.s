@@ -73,7 +73,7 @@ mounts:
 	XORL	R8, R8
 	SYS(165)
 	TESTQ	AX, AX
-	JNE	fork
+	JNE	mounted
 	// mount("proc", "/proc", "proc", NOSUID|NODEV|NOEXEC, nil); where it is
 	// refused the host's /proc stays, which most programs never notice.
 	MOVQ	$0x636f72702f, AX
@@ -84,6 +84,15 @@ mounts:
 	MOVL	$14, R10
 	XORL	R8, R8
 	SYS(165)
+mounted:
+	// The right to mount is not for the program:
+	// prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	MOVL	$47, DI
+	MOVL	$4, SI
+	XORL	DX, DX
+	XORL	R10, R10
+	XORL	R8, R8
+	SYS(157)
 
 fork:
 	// clone(SIGCHLD)

@@ -62,7 +62,7 @@ mounts:
 	MOVD	$0x84000, R3
 	MOVD	$0, R4
 	SYS(40)
-	CBNZ	R0, fork
+	CBNZ	R0, mounted
 	// mount("proc", "/proc", "proc", NOSUID|NODEV|NOEXEC, nil)
 	MOVD	$0x636f72702f, R0
 	MOVD	R0, 0(R23)
@@ -72,6 +72,14 @@ mounts:
 	MOVD	$14, R3
 	MOVD	$0, R4
 	SYS(40)
+mounted:
+	// prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	MOVD	$47, R0
+	MOVD	$4, R1
+	MOVD	$0, R2
+	MOVD	$0, R3
+	MOVD	$0, R4
+	SYS(167)
 
 fork:
 	// clone(SIGCHLD)

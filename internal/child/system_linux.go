@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // way is one way to hold a program.
@@ -127,6 +129,11 @@ func (w way) exec(cmd *exec.Cmd, keeper *os.File, name string, fork forker) (sys
 		cmd.SysProcAttr.Pdeathsig = keeperOrder
 	}
 	if w.flags&syscall.CLONE_NEWUSER != 0 {
+		if w.mode == keeperMounts {
+			// Executing a file takes an ordinary user's rights inside the
+			// namespace away; the keeper needs this one for a moment.
+			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+		}
 		// The same numbers inside and outside: files look as they are.
 		uid, gid := os.Geteuid(), os.Getegid()
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
