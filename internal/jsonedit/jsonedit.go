@@ -1,0 +1,238 @@
+// Package jsonedit changes single values in a JSON text and leaves the rest
+// as it is: comments, order, white space, trailing commas, line ends, byte
+// order mark.
+//
+// It promises that what it returns parses, and that reading it gives the old
+// document with the one value changed. It works on text alone, knows no file
+// and no configuration, and imports nothing of the project.
+package jsonedit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+var bom = []byte("\xef\xbb\xbf")
+
+// maxDepth bounds the nesting of documents; the parser is recursive.
+const maxDepth = 200
+
+// Set puts value under path, the names of members and the indexes of
+// elements from the root on. Objects that are missing on the way are made; an
+// index equal to the length of its array, or "-", appends. A value that is
+// equal already is left as it is written. An empty document becomes an
+// object.
+func Set(doc []byte, value json.RawMessage, path ...string) ([]byte, error) {
+	var want any
+	if err := json.Unmarshal(value, &want); err != nil {
+		return nil, fmt.Errorf("the new value is not JSON: %w", err)
+	}
+	return edit(doc, func(d *document) error { return d.set(&d.root, value, want, path) })
+}
+
+// Remove takes away what is under path, together with the comment that stands
+// directly above it or behind it. Nothing there is no error.
+func Remove(doc []byte, path ...string) ([]byte, error) {
+	if len(path) == 0 {
+		return nil, errors.New("the document itself cannot be removed")
+	}
+	return edit(doc, func(d *document) error {
+		parent := find(&d.root, path[:len(path)-1])
+		if parent == nil {
+			return nil
+		}
+		if i := index(parent, path[len(path)-1]); i >= 0 {
+			d.remove(newList(parent), i)
+		}
+		return nil
+	})
+}
+
+// Get returns what is under path, as plain JSON.
+func Get(doc []byte, path ...string) (json.RawMessage, bool) {
+	d, err := parse(doc)
+	if err != nil {
+		return nil, false
+	}
+	v := find(&d.root, path)
+	if v == nil {
+		return nil, false
+	}
+	plain := v.Clone()
+	plain.Minimize()
+	return json.RawMessage(bytes.TrimSpace(plain.Pack())), true
+}
+
+// document is a parsed text that is being changed.
+type document struct {
+	text []byte
+	root hujson.Value
+	mark []byte // byte order mark
+	crlf bool
+}
+
+func parse(doc []byte) (*document, error) {
+	d := &document{}
+	if bytes.HasPrefix(doc, bom) {
+		d.mark, doc = bom, doc[len(bom):]
+	}
+	d.crlf = bytes.Contains(doc, []byte("\r\n"))
+	if len(bytes.TrimSpace(doc)) == 0 {
+		doc = []byte("{}\n")
+	}
+	if deep(doc) {
+		return nil, fmt.Errorf("the document nests deeper than %d levels", maxDepth)
+	}
+	root, err := hujson.Parse(bytes.Clone(doc))
+	if err != nil {
+		return nil, err
+	}
+	d.text, d.root = doc, root
+	return d, nil
+}
+
+func edit(doc []byte, change func(*document) error) ([]byte, error) {
+	d, err := parse(doc)
+	if err != nil {
+		return nil, err
+	}
+	if err := change(d); err != nil {
+		return nil, err
+	}
+	if _, err := hujson.Parse(d.text); err != nil {
+		return nil, fmt.Errorf("the change would break the document: %w", err)
+	}
+	return append(bytes.Clone(d.mark), d.text...), nil
+}
+
+// deep reports whether brackets nest too far, strings and comments left out.
+func deep(doc []byte) bool {
+	depth := 0
+	for i := 0; i < len(doc); i++ {
+		switch {
+		case doc[i] == '"':
+			for i++; i < len(doc) && doc[i] != '"'; i++ {
+				if doc[i] == '\\' {
+					i++
+				}
+			}
+		case bytes.HasPrefix(doc[i:], []byte("//")):
+			for i < len(doc) && doc[i] != '\n' {
+				i++
+			}
+		case bytes.HasPrefix(doc[i:], []byte("/*")):
+			end := bytes.Index(doc[i+2:], []byte("*/"))
+			if end < 0 {
+				return false
+			}
+			i += end + 3
+		case doc[i] == '{' || doc[i] == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case doc[i] == '}' || doc[i] == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// set finds the place of the value and changes the text there, once.
+func (d *document) set(v *hujson.Value, value json.RawMessage, want any, path []string) error {
+	if len(path) == 0 {
+		if !equal(*v, want) {
+			d.replace(v, value)
+		}
+		return nil
+	}
+	if i := index(v, path[0]); i >= 0 {
+		return d.set(at(v, i), value, want, path[1:])
+	}
+	name := path[0]
+	for i := len(path) - 1; i > 0; i-- {
+		key, err := json.Marshal(path[i])
+		if err != nil {
+			return err
+		}
+		value = fmt.Appendf(nil, "{%s:%s}", key, value)
+	}
+	switch t := v.Value.(type) {
+	case *hujson.Object:
+		key, err := json.Marshal(name)
+		if err != nil {
+			return err
+		}
+		d.insert(newList(v), key, value)
+		return nil
+	case *hujson.Array:
+		if name == "-" || name == strconv.Itoa(len(t.Elements)) {
+			d.insert(newList(v), nil, value)
+			return nil
+		}
+		return fmt.Errorf("%q is not an index of the array", name)
+	}
+	return fmt.Errorf("%q cannot be set: what should hold it is neither an object nor an array", name)
+}
+
+// equal reports whether a value of the document means the same as want.
+func equal(v hujson.Value, want any) bool {
+	plain := v.Clone()
+	plain.Minimize()
+	var have any
+	return json.Unmarshal(plain.Pack(), &have) == nil && reflect.DeepEqual(have, want)
+}
+
+func find(v *hujson.Value, path []string) *hujson.Value {
+	for _, name := range path {
+		i := index(v, name)
+		if i < 0 {
+			return nil
+		}
+		v = at(v, i)
+	}
+	return v
+}
+
+// index returns the position of a member or an element, or -1. Of two members
+// of one name the last one counts, as it does for parsers.
+func index(v *hujson.Value, name string) int {
+	found := -1
+	switch t := v.Value.(type) {
+	case *hujson.Object:
+		for i, m := range t.Members {
+			if m.Name.Value.(hujson.Literal).String() == name {
+				found = i
+			}
+		}
+	case *hujson.Array:
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(t.Elements) && strconv.Itoa(i) == name {
+			found = i
+		}
+	}
+	return found
+}
+
+func at(v *hujson.Value, i int) *hujson.Value {
+	switch t := v.Value.(type) {
+	case *hujson.Object:
+		return &t.Members[i].Value
+	case *hujson.Array:
+		return &t.Elements[i]
+	}
+	return nil
+}
+
+// splice replaces a stretch of the text.
+func (d *document) splice(from, to int, with string) {
+	if d.crlf {
+		with = strings.ReplaceAll(with, "\n", "\r\n")
+	}
+	d.text = append(d.text[:from:from], append([]byte(with), d.text[to:]...)...)
+}

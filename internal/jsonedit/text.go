@@ -1,0 +1,307 @@
+package jsonedit
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// list is an object or an array as a sequence of items in the text.
+type list struct {
+	start, end int // of the brackets: start is at the opening one, end behind the closing one
+	items      []item
+	trailing   bool // a comma stands behind the last item
+}
+
+type item struct {
+	start int // of the name or the element
+	end   int // behind the value
+	comma int // of the comma behind it; -1 when there is none
+}
+
+func newList(v *hujson.Value) list {
+	l := list{start: v.StartOffset, end: v.EndOffset}
+	add := func(start int, val hujson.Value, last bool) {
+		it := item{start: start, end: val.EndOffset, comma: val.EndOffset + len(val.AfterExtra)}
+		if last {
+			// hujson keeps AfterExtra on the last value, if only as an empty
+			// slice, when a comma follows.
+			if l.trailing = val.AfterExtra != nil; !l.trailing {
+				it.comma = -1
+			}
+		}
+		l.items = append(l.items, it)
+	}
+	switch t := v.Value.(type) {
+	case *hujson.Object:
+		for i, m := range t.Members {
+			add(m.Name.StartOffset, m.Value, i == len(t.Members)-1)
+		}
+	case *hujson.Array:
+		for i, e := range t.Elements {
+			add(e.StartOffset, e, i == len(t.Elements)-1)
+		}
+	}
+	return l
+}
+
+// insert adds an item at the end; key is nil in an array.
+func (d *document) insert(l list, key []byte, value json.RawMessage) {
+	unit := d.unit()
+	inline := len(l.items) > 0 && !bytes.Contains(d.text[l.start:l.items[0].start], []byte("\n"))
+	indent := d.indent(l.start) + unit
+	if len(l.items) > 0 && !inline {
+		indent = d.indent(l.items[0].start)
+	}
+	text := render(value, indent, unit, inline)
+	if key != nil {
+		text = string(key) + ": " + text
+	}
+	switch {
+	case len(l.items) == 0:
+		// Whatever is between the brackets, a comment perhaps, stays.
+		inner := strings.TrimRight(string(d.text[l.start+1:l.end-1]), " \t\r\n")
+		if d.crlf {
+			inner = strings.ReplaceAll(inner, "\r\n", "\n")
+		}
+		d.splice(l.start+1, l.end-1, inner+"\n"+indent+text+"\n"+d.indent(l.start))
+	case inline:
+		last := l.items[len(l.items)-1]
+		if l.trailing {
+			d.splice(last.comma+1, last.comma+1, " "+text+",")
+		} else {
+			d.splice(last.end, last.end, ", "+text)
+		}
+	case l.trailing:
+		last := l.items[len(l.items)-1]
+		p := d.pastComment(last.comma + 1)
+		d.splice(p, p, "\n"+indent+text+",")
+	default:
+		last := l.items[len(l.items)-1]
+		p := d.pastComment(last.end)
+		d.splice(p, p, "\n"+indent+text)
+		d.splice(last.end, last.end, ",")
+	}
+}
+
+// replace puts a new value where an old one stands.
+func (d *document) replace(v *hujson.Value, value json.RawMessage) {
+	inline := !bytes.Contains(d.text[v.StartOffset:v.EndOffset], []byte("\n")) &&
+		d.indentEnd(v.StartOffset) != v.StartOffset && d.crowded(v)
+	d.splice(v.StartOffset, v.EndOffset, render(value, d.indent(v.StartOffset), d.unit(), inline))
+}
+
+// crowded reports whether other items stand on the line of the value, so that
+// breaking the line would look odd.
+func (d *document) crowded(v *hujson.Value) bool {
+	line := d.text[bytes.LastIndexByte(d.text[:v.StartOffset], '\n')+1 : v.StartOffset]
+	return bytes.ContainsAny(line, "{[,")
+}
+
+// remove takes item i out of the list.
+func (d *document) remove(l list, i int) {
+	it := l.items[i]
+	from := l.start + 1
+	if i > 0 {
+		from = l.items[i-1].comma + 1
+		from = d.pastComment(from) // it belongs to the item before
+	} else if !d.onLine(l.start+1, it.start) {
+		from = d.pastComment(from) // it belongs to the whole list
+	}
+	from = d.ownComments(from, it.start)
+	to := it.end
+	if it.comma >= 0 {
+		to = it.comma + 1
+	}
+	if i == len(l.items)-1 || !d.onLine(to, l.items[i+1].start) {
+		to = d.pastComment(to)
+	}
+	if i == len(l.items)-1 && i > 0 && it.comma < 0 {
+		// The item before becomes the last; its comma goes.
+		d.splice(from, to, "")
+		d.splice(l.items[i-1].comma, l.items[i-1].comma+1, "")
+		return
+	}
+	if len(l.items) == 1 && strings.TrimSpace(string(d.text[l.start+1:from])+string(d.text[to:l.end-1])) == "" {
+		from, to = l.start+1, l.end-1
+	}
+	d.splice(from, to, "")
+}
+
+// ownComments returns where an item begins together with the comment lines
+// directly above it. Comments above a blank line stay: they are about more
+// than the item.
+func (d *document) ownComments(from, start int) int {
+	extra := string(d.text[from:start])
+	if i := lastBlankLine(extra); i >= 0 {
+		return from + i
+	}
+	return from
+}
+
+// lastBlankLine returns the offset of the line feed that ends the last blank
+// line of s, or -1.
+func lastBlankLine(s string) int {
+	s = strings.TrimRight(s, " \t")
+	for i := len(s) - 1; i > 0; i-- {
+		if s[i] != '\n' {
+			continue
+		}
+		j := i - 1
+		for j >= 0 && (s[j] == ' ' || s[j] == '\t' || s[j] == '\r') {
+			j--
+		}
+		if j >= 0 && s[j] == '\n' {
+			return i
+		}
+	}
+	return -1
+}
+
+// onLine reports whether no line ends between two offsets.
+func (d *document) onLine(from, to int) bool {
+	return !bytes.Contains(d.text[from:to], []byte("\n"))
+}
+
+// pastComment returns the end of the comment that follows on the same line,
+// or p itself.
+func (d *document) pastComment(p int) int {
+	q := p
+	for q < len(d.text) && (d.text[q] == ' ' || d.text[q] == '\t') {
+		q++
+	}
+	rest := d.text[q:]
+	switch {
+	case bytes.HasPrefix(rest, []byte("//")):
+		end := bytes.IndexByte(rest, '\n')
+		if end < 0 {
+			end = len(rest)
+		}
+		if end > 0 && rest[end-1] == '\r' {
+			end--
+		}
+		return q + end
+	case bytes.HasPrefix(rest, []byte("/*")):
+		end := bytes.Index(rest, []byte("*/"))
+		if end >= 0 && !bytes.Contains(rest[:end], []byte("\n")) {
+			return q + end + 2
+		}
+	}
+	return p
+}
+
+// indent returns the white space at the start of the line of an offset.
+func (d *document) indent(offset int) string {
+	start := bytes.LastIndexByte(d.text[:offset], '\n') + 1
+	return string(d.text[start:d.indentEnd(offset)])
+}
+
+func (d *document) indentEnd(offset int) int {
+	p := bytes.LastIndexByte(d.text[:offset], '\n') + 1
+	for p < offset && (d.text[p] == ' ' || d.text[p] == '\t') {
+		p++
+	}
+	return p
+}
+
+// unit returns one step of indentation: that of the first item of the
+// document, or two spaces.
+func (d *document) unit() string {
+	l := newList(&d.root)
+	if len(l.items) > 0 && !d.onLine(l.start, l.items[0].start) {
+		if unit := strings.TrimPrefix(d.indent(l.items[0].start), d.indent(l.start)); unit != "" {
+			return unit
+		}
+	}
+	return "  "
+}
+
+// maxLine is how long an array of plain values may get on one line.
+const maxLine = 100
+
+// render writes a value as people do: objects over several lines, arrays of
+// plain values on one.
+func render(value json.RawMessage, indent, unit string, inline bool) string {
+	v, err := hujson.Parse(bytes.Clone(value))
+	if err != nil {
+		return string(value)
+	}
+	var b strings.Builder
+	write(&b, v, indent, unit, inline)
+	return b.String()
+}
+
+func write(b *strings.Builder, v hujson.Value, indent, unit string, inline bool) {
+	switch t := v.Value.(type) {
+	case *hujson.Object:
+		if len(t.Members) == 0 {
+			b.WriteString("{}")
+			return
+		}
+		b.WriteByte('{')
+		for i, m := range t.Members {
+			separate(b, i, indent+unit, inline, " ")
+			b.Write(m.Name.Value.(hujson.Literal))
+			b.WriteString(": ")
+			write(b, m.Value, indent+unit, unit, inline)
+		}
+		closing(b, indent, inline, " ")
+		b.WriteByte('}')
+	case *hujson.Array:
+		if !inline && !plainElements(t) {
+			b.WriteByte('[')
+			for i, e := range t.Elements {
+				separate(b, i, indent+unit, false, "")
+				write(b, e, indent+unit, unit, false)
+			}
+			closing(b, indent, false, "")
+			b.WriteByte(']')
+			return
+		}
+		b.WriteByte('[')
+		for i, e := range t.Elements {
+			separate(b, i, "", true, "")
+			write(b, e, indent, unit, true)
+		}
+		b.WriteByte(']')
+	case hujson.Literal:
+		b.Write(t)
+	}
+}
+
+func separate(b *strings.Builder, i int, indent string, inline bool, first string) {
+	if i > 0 {
+		b.WriteByte(',')
+	}
+	switch {
+	case !inline:
+		b.WriteString("\n" + indent)
+	case i > 0:
+		b.WriteByte(' ')
+	default:
+		b.WriteString(first)
+	}
+}
+
+func closing(b *strings.Builder, indent string, inline bool, last string) {
+	if inline {
+		b.WriteString(last)
+	} else {
+		b.WriteString("\n" + indent)
+	}
+}
+
+// plainElements reports whether an array fits on one line.
+func plainElements(a *hujson.Array) bool {
+	length := 2
+	for _, e := range a.Elements {
+		lit, ok := e.Value.(hujson.Literal)
+		if !ok {
+			return false
+		}
+		length += len(lit) + 2
+	}
+	return length <= maxLine
+}
