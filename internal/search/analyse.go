@@ -83,7 +83,8 @@ func (a *analyser) word(text string) int32 {
 		noise: text == "mcp" || text == "server" || text == "servers",
 		row:   -1,
 	}
-	w.term = a.terms.add(stemOf(text))
+	text = strings.Clone(text)
+	w.term = a.terms.add(stemOf(text), text)
 	if i, ok := a.table.lookup(text); ok {
 		w.row = int32(i)
 	} else if !w.stop {
@@ -94,7 +95,7 @@ func (a *analyser) word(text string) int32 {
 	i := int32(len(a.words))
 	a.words = append(a.words, w)
 	a.meaning = append(a.meaning, 0)
-	a.known[strings.Clone(text)] = i
+	a.known[text] = i
 	for len(a.counts) < len(a.terms.terms) {
 		a.counts = append(a.counts, count{})
 	}

@@ -1,14 +1,18 @@
 package search
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"slices"
+)
 
 // dictionary numbers terms. It is an open hash without the terms themselves,
 // so that a copy for readers costs four bytes a slot; the terms are a slice
-// that only ever grows at its end, which both copies share.
+// that only ever grows at its end, which all copies share.
 type dictionary struct {
 	seed  maphash.Seed
 	slots []uint32 // 1 + the term's number; the length is a power of two
 	terms []string
+	forms []string // by term: the shortest word seen with that stem
 }
 
 func newDictionary() *dictionary {
@@ -29,9 +33,14 @@ func (d *dictionary) find(term string) (uint32, bool) {
 	}
 }
 
-// add returns the number of a term, new or known.
-func (d *dictionary) add(term string) uint32 {
+// add returns the number of a term, new or known; form is a word with that
+// stem.
+func (d *dictionary) add(term, form string) uint32 {
 	if id, ok := d.find(term); ok {
+		// The order of arrival must not matter.
+		if f := &d.forms[id]; len(form) < len(*f) || len(form) == len(*f) && form < *f {
+			*f = form
+		}
 		return id
 	}
 	if 2*len(d.terms) >= len(d.slots) {
@@ -42,6 +51,7 @@ func (d *dictionary) add(term string) uint32 {
 	}
 	id := uint32(len(d.terms))
 	d.terms = append(d.terms, term)
+	d.forms = append(d.forms, form)
 	d.place(term, id)
 	return id
 }
@@ -57,7 +67,6 @@ func (d *dictionary) place(term string, id uint32) {
 
 // frozen returns a copy that later calls of add leave alone.
 func (d *dictionary) frozen() *dictionary {
-	c := &dictionary{seed: d.seed, slots: make([]uint32, len(d.slots)), terms: d.terms[:len(d.terms):len(d.terms)]}
-	copy(c.slots, d.slots)
-	return c
+	n := len(d.terms)
+	return &dictionary{seed: d.seed, slots: slices.Clone(d.slots), terms: d.terms[:n:n], forms: slices.Clone(d.forms)}
 }

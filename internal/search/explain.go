@@ -29,11 +29,12 @@ type Match struct {
 func (ix *Index) explain(s *snapshot, p *plan, q *Query, c candidate) *Explanation {
 	e := &Explanation{Score: float64(c.score), Named: c.tier != notItsName}
 	var score, name float32
-	for _, w := range p.words {
+	for i := range p.words {
+		w := &p.words[i]
 		best := Match{Word: w.text}
 		var value, named float32
 		for _, a := range w.alternatives {
-			mass := a.weight * s.idf[a.term]
+			mass := w.worth(s, a)
 			for _, en := range s.toolEntries(c.tool) {
 				if en.term != a.term {
 					continue

@@ -97,7 +97,8 @@ func (ix *Index) Put(server string, docs []Doc) {
 	for i := range seg.entries {
 		n := &numbers[seg.entries[i].term]
 		if *n == 0 {
-			*n = 1 + ix.terms.add(a.terms.terms[seg.entries[i].term])
+			local := seg.entries[i].term
+			*n = 1 + ix.terms.add(a.terms.terms[local], a.terms.forms[local])
 		}
 		seg.entries[i].term = *n - 1
 	}
@@ -162,7 +163,7 @@ func (ix *Index) forget() {
 	terms := newDictionary()
 	for i, n := range numbers {
 		if n != 0 {
-			numbers[i] = terms.add(ix.terms.terms[i])
+			numbers[i] = terms.add(ix.terms.terms[i], ix.terms.forms[i])
 		}
 	}
 	ix.terms = terms

@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -79,6 +80,8 @@ type alternative struct {
 type queryWord struct {
 	text         string
 	mass         float32 // the most that it can count
+	importance   float32 // by the table
+	cap          float32 // the word's own rarity: a rare synonym of a common word counts no more
 	alternatives []alternative
 }
 
@@ -158,19 +161,18 @@ func (p *planner) word(ix *Index, s *snapshot, i int) {
 	trust := float32(1)
 	meant := p.terms[i]
 	if !known && !inTable && !strings.ContainsAny(w.text, "0123456789") {
-		parts := ix.table.split(w.text)
-		if parts == nil {
-			if id, ok := s.correct(meant); ok {
-				meant = s.terms.terms[id]
-				trust = ix.w.typo
-				w.add(s, meant, trust, asCorrection)
-				row, inTable = ix.table.lookup(meant)
-			}
-		}
-		for _, part := range parts {
-			w.add(s, stemOf(part), ix.w.joined/float32(len(parts)), asCompound)
-			if r, ok := ix.table.find(part); ok {
-				ix.table.addTo(p.sum, r, ix.table.weight(r))
+		if id, ok := s.correct(w.text, meant); ok {
+			meant = s.terms.terms[id]
+			trust = ix.w.typo
+			w.add(s, meant, trust, asCorrection)
+			row, inTable = ix.table.lookup(s.terms.forms[id])
+		} else {
+			parts := ix.table.split(w.text)
+			for _, part := range parts {
+				w.add(s, stemOf(part), ix.w.joined/float32(len(parts)), asCompound)
+				if r, ok := ix.table.find(part); ok {
+					ix.table.addTo(p.sum, r, ix.table.weight(r))
+				}
 			}
 		}
 	}
@@ -184,15 +186,28 @@ func (p *planner) word(ix *Index, s *snapshot, i int) {
 	if i+1 < len(p.texts) {
 		w.add(s, stemOf(p.texts[i]+p.texts[i+1]), ix.w.joined, asCompound)
 	}
+	w.importance = 1
+	if inTable {
+		w.importance = float32(math.Pow(float64(ix.table.weight(row)), float64(ix.w.importance)))
+	}
+	w.cap = s.rarest
+	if known {
+		w.cap = s.idf[w.alternatives[0].term]
+	}
 	for _, a := range w.alternatives {
-		w.mass = max(w.mass, a.weight*s.idf[a.term])
+		w.mass = max(w.mass, w.worth(s, a))
 	}
 	if len(w.alternatives) == 0 && inTable {
-		w.mass = s.rarest * ix.w.unknown
+		w.mass = w.importance * s.rarest * ix.w.unknown
 	}
 	if inTable {
 		ix.table.addTo(p.sum, row, ix.table.weight(row))
 	}
+}
+
+// worth is what an alternative counts at most.
+func (w *queryWord) worth(s *snapshot, a alternative) float32 {
+	return w.importance * a.weight * min(w.cap, s.idf[a.term])
 }
 
 // add adds a term if some tool has it.

@@ -73,10 +73,11 @@ func (ix *Index) Search(q Query) ([]Hit, error) {
 // satisfy one word, the best counts.
 func (sc *scratch) collect(s *snapshot, p *plan) {
 	acc := sc.acc
-	for i, w := range p.words {
+	for i := range p.words {
+		w := &p.words[i]
 		number := uint32(i + 1)
 		for _, a := range w.alternatives {
-			mass := a.weight * s.idf[a.term]
+			mass := w.worth(s, a)
 			unit := mass / 255
 			for _, post := range s.list(a.term) {
 				c := &acc[post.tool()]

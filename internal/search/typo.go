@@ -13,35 +13,40 @@ func letters(term string) uint32 {
 	return set
 }
 
-// correct returns the term that a misspelt one was likely meant to be: the
+// correct returns the term that a misspelt word was likely meant to be: the
 // nearest within one edit, or two for long words, preferring the same first
-// letter and then the term that more tools have.
-func (s *snapshot) correct(term string) (uint32, bool) {
+// letter and then the term that more tools have. Words are compared as they
+// are written, and by their stems, because a misspelt word may have another
+// stem than the right one, or the right one be known in another form only.
+func (s *snapshot) correct(word, stem string) (uint32, bool) {
 	const shortest = 4
-	if len(term) < shortest || len(term) > maxTokenBytes {
+	if len(word) < shortest || len(word) > maxTokenBytes {
 		return 0, false
 	}
 	limit := 1
-	if len(term) > 6 {
+	if len(word) > 6 {
 		limit = 2
 	}
-	set := letters(term)
+	wordSet, stemSet := letters(word), letters(stem)
 	best, bestCost, bestTools := uint32(0), 2*limit+2, 0
-	for id, other := range s.letters {
-		// An edit adds or takes one letter, or swaps one for another.
-		if other == 0 || bits.OnesCount32(set^other) > 2*limit {
+	for id, set := range s.letters {
+		if set == 0 {
 			continue
 		}
-		t := s.terms.terms[id]
-		if len(t) < shortest || len(t) > len(term)+limit || len(t) < len(term)-limit {
-			continue
+		// An edit changes the set by two letters at most, a suffix by more:
+		// the forms are looked at when the stem's letters are nearly there.
+		d := limit + 1
+		if bits.OnesCount32(stemSet^set) <= 2*limit {
+			d = edits(stem, s.terms.terms[id], limit)
 		}
-		d := edits(term, t, limit)
+		if bits.OnesCount32(set&^wordSet) <= limit {
+			d = min(d, edits(word, s.terms.forms[id], limit))
+		}
 		if d > limit {
 			continue
 		}
 		cost := 2 * d
-		if t[0] != term[0] {
+		if s.terms.terms[id][0] != word[0] {
 			cost++
 		}
 		tools := len(s.list(uint32(id)))
@@ -55,6 +60,9 @@ func (s *snapshot) correct(term string) (uint32, bool) {
 // edits counts the insertions, deletions, changes and swaps of neighbours that
 // turn a into b. Above the limit it stops counting.
 func edits(a, b string, limit int) int {
+	if len(a) > len(b)+limit || len(b) > len(a)+limit {
+		return limit + 1
+	}
 	var rows [3][maxTokenBytes + 8]uint8
 	before, above, row := &rows[0], &rows[1], &rows[2]
 	for j := range len(b) + 1 {

@@ -17,6 +17,8 @@ type weights struct {
 	synonym, typo, joined float32 // what a match counts that is not the word itself
 	unknown               float32 // the share of a word that is English but in no tool
 
+	importance float32 // the power of a word's weight in the table, which was learnt from other texts
+
 	nameMatch float32 // for a tool's name that the query covers
 	namePrior float32 // added to a name's mass, so that short names gain less
 	meaning   float32 // for the cosine of query and tool
@@ -34,8 +36,10 @@ func defaultWeights() weights {
 		saturation: 0.5,
 		length:     0.3,
 
-		synonym: 0.6, typo: 0.8, joined: 0.9,
-		unknown: 0.3,
+		synonym: 0.7, typo: 0.7, joined: 0.9,
+		unknown: 0.4,
+
+		importance: 0.75,
 
 		nameMatch: 0.15,
 		namePrior: 4,
