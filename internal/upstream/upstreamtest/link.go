@@ -1,0 +1,144 @@
+package upstreamtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/telemetry"
+	"junctor/internal/upstream"
+)
+
+// Transport connects to the server in the process. Each call is a connection
+// of its own.
+func (s *Server) Transport(context.Context) (mcp.Transport, error) {
+	client, server := mcp.Pipe()
+	go func() {
+		time.Sleep(time.Duration(s.script.StartDelayMs) * time.Millisecond)
+		_ = s.serve(context.Background(), server)
+	}()
+	return client, nil
+}
+
+func (s *Server) serve(ctx context.Context, l mcp.Link) error {
+	return s.server.Load().ServeLink(ctx, &link{Link: l, script: s.script, methods: map[mcp.ID]string{}})
+}
+
+// link is a connection that does wrong as the script says.
+type link struct {
+	mcp.Link
+	script Script
+
+	mu      sync.Mutex
+	methods map[mcp.ID]string // of requests in flight
+}
+
+func (l *link) Receive() (mcp.Message, error) {
+	for {
+		m, err := l.Link.Receive()
+		if err != nil {
+			return m, err
+		}
+		switch {
+		case l.script.Hang:
+			continue
+		case m.IsRequest() && m.Method == l.script.LeaveOn:
+			l.Link.Close()
+			return mcp.Message{}, io.EOF
+		case m.IsRequest() && l.script.OldEra && m.Method == "server/discover":
+			refusal := &mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found"}}
+			if err := l.Link.Send(refusal); err != nil {
+				return mcp.Message{}, err
+			}
+			continue
+		case m.Method == "tools/call":
+			l.mu.Lock()
+			l.methods[m.ID] = mcp.FieldString(m.Params, "name")
+			l.mu.Unlock()
+		}
+		return m, nil
+	}
+}
+
+func (l *link) Send(m *mcp.Message) error {
+	if m.IsResponse() {
+		l.mu.Lock()
+		name := l.methods[m.ID]
+		delete(l.methods, m.ID)
+		l.mu.Unlock()
+		if name == "die" {
+			l.Link.Close()
+			return io.ErrClosedPipe
+		}
+		if l.script.WrongIDs {
+			wrong := *m
+			wrong.ID = `"nobody asked"`
+			m = &wrong
+		}
+	}
+	return l.Link.Send(m)
+}
+
+// scriptVar tells a process that it is a scripted server.
+const scriptVar = "UPSTREAMTEST_SCRIPT"
+
+// Main makes the process a server when it was started as one by [Stdio]; it
+// then does not return. Call it first in TestMain.
+func Main() {
+	raw := os.Getenv(scriptVar)
+	if raw == "" {
+		return
+	}
+	var script Script
+	if err := json.Unmarshal([]byte(raw), &script); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	for _, line := range script.Stderr {
+		fmt.Fprintln(os.Stderr, line)
+	}
+	for _, line := range script.Stray {
+		fmt.Println(line)
+	}
+	if script.Exit != 0 {
+		os.Exit(script.Exit)
+	}
+	time.Sleep(time.Duration(script.StartDelayMs) * time.Millisecond)
+	s := New(script)
+	_ = s.serve(context.Background(), mcp.NewStream(os.Stdin, os.Stdout, mcp.StreamOptions{Limits: mcp.Limits{MaxBytes: 1 << 30}}))
+	for script.Deaf {
+		time.Sleep(time.Hour)
+	}
+	os.Exit(0)
+}
+
+// Stdio returns the configuration of an upstream that is this test binary,
+// started again as a server with the script. The test's TestMain must call
+// [Main].
+func Stdio(t testing.TB, name string, script Script) upstream.Config {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := upstream.DefaultConfig()
+	c.Name = name
+	c.Transport = upstream.Stdio
+	c.Command = self
+	c.Env = map[string]telemetry.Secret{scriptVar: telemetry.Secret(raw)}
+	if dir := os.Getenv("GOCOVERDIR"); dir != "" && !strings.Contains(string(raw), "GOCOVERDIR") {
+		c.Env["GOCOVERDIR"] = telemetry.Secret(dir) // or the child complains on stderr
+	}
+	return c
+}
