@@ -1,0 +1,296 @@
+// Package broker is the proxy face: one HTTP endpoint for each upstream that
+// allows it, through which a client sends any MCP request without holding the
+// upstream's credentials or its session.
+//
+// It translates only. tools/call takes the executor's whole path and every
+// other method is forwarded by it, so that rules, limits and the call log hold
+// here as anywhere. Results pass byte for byte.
+package broker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/httperr"
+	"junctor/internal/httpstream"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// Calls carries requests out; the executor does.
+type Calls interface {
+	Call(ctx context.Context, c tool.Call) (tool.Result, error)
+	Forward(ctx context.Context, c tool.Call) (json.RawMessage, error)
+}
+
+// Target is an upstream as the broker's clients see it.
+type Target struct {
+	Name           string
+	Proxy          bool   // may be reached through the broker
+	URL            string // of a remote upstream; stdio:COMMAND of a program
+	Available      bool   // is connected
+	Authorized     bool   // needs no consent now
+	HasToken       bool   // a token is configured or kept
+	LastAuthorized time.Time
+}
+
+// Targets knows the upstreams.
+type Targets interface {
+	Target(name string) (Target, bool)
+	Targets() []Target
+}
+
+// Options are what a Broker is made of.
+type Options struct {
+	Calls      Calls
+	Targets    Targets
+	MaxBody    int64
+	MaxStreams int // open at once for one caller; 0 means no limit
+}
+
+// Broker serves the proxy endpoints.
+type Broker struct {
+	opts Options
+
+	mu      sync.Mutex
+	streams map[string]int   // open now, by caller
+	past    map[string]usage // by upstream
+}
+
+type usage struct {
+	count int64
+	last  time.Time
+}
+
+// New returns a Broker.
+func New(o Options) *Broker {
+	return &Broker{opts: o, streams: map[string]int{}, past: map[string]usage{}}
+}
+
+// Routes mounts the endpoints.
+func (b *Broker) Routes(mux *http.ServeMux) {
+	mux.HandleFunc("POST /api/mcp/{name}/proxy", b.proxy)
+	mux.HandleFunc("GET /api/mcp/{name}/proxy/status", b.status)
+	mux.HandleFunc("GET /api/connections", b.connections)
+}
+
+// target finds the upstream of the path, if the caller may know of it.
+func (b *Broker) target(r *http.Request) (Target, error) {
+	name := r.PathValue("name")
+	caller := tool.CallerFrom(r.Context())
+	t, ok := b.opts.Targets.Target(name)
+	if !ok || !caller.MaySee(name) {
+		return Target{}, &tool.Error{
+			Kind: tool.ServerNotFound, Msg: fmt.Sprintf("MCP server %q not found; GET /api/connections lists them", name),
+			Details: map[string]any{"mcpName": name},
+		}
+	}
+	return t, nil
+}
+
+func (b *Broker) proxy(w http.ResponseWriter, r *http.Request) {
+	target, err := b.target(r)
+	if err == nil && !target.Proxy {
+		err = &tool.Error{
+			Kind:    tool.ProxyDisabled,
+			Msg:     fmt.Sprintf("MCP server %q does not have proxy enabled; set \"proxy\": true for it in the configuration", target.Name),
+			Details: map[string]any{"mcpName": target.Name, "proxyEnabled": false},
+		}
+	}
+	var req request
+	if err == nil {
+		req, err = readRequest(http.MaxBytesReader(w, r.Body, b.opts.MaxBody))
+	}
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	b.count(target.Name)
+	call := req.call(target.Name, r)
+	format := httpstream.Accepted(r)
+	if format == httpstream.None {
+		b.answerWhole(w, r, req, call)
+		return
+	}
+	release, err := b.open(call.Caller.ID)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	defer release()
+	b.answerStream(w, r, format, req, call)
+}
+
+// answerWhole answers with one JSON-RPC object.
+func (b *Broker) answerWhole(w http.ResponseWriter, r *http.Request, req request, call tool.Call) {
+	answer, err := b.carry(r.Context(), req, call)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer) // a client that is gone reads no answer
+}
+
+// answerStream sends the call's notifications as they come, and the answer as
+// the last piece.
+func (b *Broker) answerStream(w http.ResponseWriter, r *http.Request, format httpstream.Format, req request, call tool.Call) {
+	stream, ctx := httpstream.New(r.Context(), w, format)
+	defer stream.End()
+	call.Exchange.Notify = func(method string, params json.RawMessage) {
+		stream.Send("message", mcp.AppendMessage(nil, &mcp.Message{Method: method, Params: params}))
+	}
+	// Servers send progress to those alone who ask for it with a token.
+	if mcp.Field(call.Params, "_meta", "progressToken") == nil {
+		call.Params = mcp.SetField(object(call.Params), json.RawMessage(req.id), "_meta", "progressToken")
+	}
+	answer, err := b.carry(ctx, req, call)
+	switch {
+	case err == nil:
+		stream.Send("message", answer)
+	case stream.Started():
+		body, _ := httperr.New(r.Context(), err)
+		data, merr := json.Marshal(body)
+		if merr != nil {
+			data = []byte(`{"error":"Internal Server Error"}`)
+		}
+		stream.Send("error", data)
+	default:
+		httperr.Write(w, r, err)
+	}
+}
+
+// carry sends the request on its way and returns the JSON-RPC answer. What
+// the upstream itself answered, be it an error, is an answer; an error is what
+// kept the request from being answered.
+func (b *Broker) carry(ctx context.Context, req request, call tool.Call) ([]byte, error) {
+	var result json.RawMessage
+	var err error
+	if req.method == "tools/call" {
+		var r tool.Result
+		r, err = b.opts.Calls.Call(ctx, call)
+		result = r.Raw
+	} else {
+		result, err = b.opts.Calls.Forward(ctx, call)
+	}
+	answer := mcp.Message{ID: req.id, Result: result}
+	if err != nil {
+		wire, ok := errors.AsType[*mcp.Error](err)
+		if !ok {
+			return nil, err
+		}
+		answer.Error = wire
+	}
+	return mcp.AppendMessage(nil, &answer), nil
+}
+
+// request is what a client posted.
+type request struct {
+	id     mcp.ID
+	method string
+	params json.RawMessage
+}
+
+func readRequest(body io.Reader) (request, error) {
+	data, err := io.ReadAll(body)
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return request{}, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the body is larger than %d bytes (limits.maxBodyBytes)", tooLarge.Limit)}
+	} else if err != nil {
+		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the body could not be read", Err: err}
+	}
+	var in struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `the body is not an MCP request; send {"method": "tools/list", "params": {}}`, Err: err}
+		}
+		return request{}, &tool.Error{Kind: tool.ParseFailed, Msg: "the body is not valid JSON: " + err.Error()}
+	}
+	switch {
+	case in.Method == "":
+		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"method" is missing; send {"method": "tools/list", "params": {}}`}
+	case len(in.Params) > 0 && in.Params[0] != '{' && string(in.Params) != "null":
+		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"params" must be an object`}
+	case strings.HasPrefix(in.Method, "notifications/"):
+		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the broker carries requests; to cancel one, close its connection"}
+	case in.Method == "initialize" || in.Method == "server/discover":
+		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the gateway keeps the session with the server; send your request at once"}
+	}
+	id := mcp.ID(bytes.TrimSpace(in.ID))
+	if id == "" || id == "null" {
+		id = mcp.NumberID(time.Now().UnixMilli())
+	} else if c := id[0]; c != '"' && c != '-' && (c < '0' || c > '9') {
+		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"id" must be a string or a number`}
+	}
+	params := in.Params
+	if string(params) == "null" {
+		params = nil
+	}
+	return request{id: id, method: in.Method, params: params}, nil
+}
+
+// call is the request as the executor takes it.
+func (q request) call(server string, r *http.Request) tool.Call {
+	c := tool.Call{
+		ID: httperr.RequestID(r.Context()), Face: "broker", Caller: tool.CallerFrom(r.Context()),
+		Server: server, Method: q.method, Params: q.params,
+	}
+	if q.method == "tools/call" {
+		c.Tool = mcp.FieldString(q.params, "name")
+		c.Arguments = mcp.Field(q.params, "arguments")
+		c.Params = object(q.params)
+	}
+	return c
+}
+
+// object returns params, or an empty object in place of none.
+func object(params json.RawMessage) json.RawMessage {
+	if len(params) == 0 {
+		return json.RawMessage("{}")
+	}
+	return params
+}
+
+// open takes one of the caller's streams.
+func (b *Broker) open(caller string) (release func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.opts.MaxStreams > 0 && b.streams[caller] >= b.opts.MaxStreams {
+		return nil, &tool.Error{
+			Kind:       tool.RateLimited,
+			Msg:        fmt.Sprintf("%d streams are open for this caller, as many as limits.maxStreamsPerCaller allows", b.opts.MaxStreams),
+			RetryAfter: time.Second,
+		}
+	}
+	b.streams[caller]++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.streams[caller]--; b.streams[caller] == 0 {
+			delete(b.streams, caller)
+		}
+	}, nil
+}
+
+func (b *Broker) count(server string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.past[server] = usage{b.past[server].count + 1, time.Now().UTC()}
+}
+
+func (b *Broker) usage(server string) usage {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.past[server]
+}
