@@ -1,0 +1,124 @@
+// Package webui serves the web page that is built from web/ and embedded in
+// the binary.
+//
+// It promises that the page can reach this gateway alone (a strict
+// Content-Security-Policy), that what never changes is cached and what may is
+// not, and that a binary built without the page still says how to build it.
+package webui
+
+import (
+	"bytes"
+	"compress/gzip"
+	"embed"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+)
+
+//go:embed all:dist
+var built embed.FS
+
+// policy keeps the page from loading or sending anything elsewhere. Inline
+// styles are allowed because the page's libraries set them on elements.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; " +
+	"img-src 'self' data: blob:; media-src 'self' data: blob:; font-src 'self'; connect-src 'self'; " +
+	"manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// Handler serves the page at every path that has no file, so that a view's
+// address can be opened directly.
+type Handler struct {
+	files fs.FS
+	mu    sync.Mutex
+	small map[string][]byte // compressed, by path
+}
+
+// New returns the embedded page.
+func New() *Handler {
+	files, err := fs.Sub(built, "dist")
+	if err != nil { // dist is a constant
+		panic(err)
+	}
+	return newHandler(files)
+}
+
+func newHandler(files fs.FS) *Handler { return &Handler{files: files, small: map[string][]byte{}} }
+
+// Built reports whether the binary has the page in it.
+func (h *Handler) Built() bool {
+	_, err := fs.Stat(h.files, "index.html")
+	return err == nil
+}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	head := w.Header()
+	head.Set("Content-Security-Policy", policy)
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("X-Frame-Options", "DENY")
+	head.Set("Cross-Origin-Opener-Policy", "same-origin")
+
+	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
+	data, err := fs.ReadFile(h.files, name)
+	if err != nil || name == ".gitkeep" {
+		if strings.HasPrefix(name, "assets/") {
+			http.NotFound(w, r)
+			return
+		}
+		name = "index.html"
+		if data, err = fs.ReadFile(h.files, name); err != nil {
+			data = []byte(notBuilt)
+		}
+	}
+	head.Set("Cache-Control", "no-cache")
+	if strings.HasPrefix(name, "assets/") { // their names change with their content
+		head.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	if kind := mime.TypeByExtension(path.Ext(name)); kind != "" {
+		head.Set("Content-Type", kind)
+	}
+	head.Add("Vary", "Accept-Encoding")
+	if len(data) > 1024 && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		head.Set("Content-Encoding", "gzip")
+		data = h.compressed(name, data)
+	}
+	if r.Method == http.MethodHead {
+		return
+	}
+	_, _ = io.Copy(w, bytes.NewReader(data)) // a client that is gone needs no page
+}
+
+// compressed compresses each file once.
+func (h *Handler) compressed(name string, data []byte) []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if small, ok := h.small[name]; ok {
+		return small
+	}
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
+	_, _ = z.Write(data)                                  // a buffer takes all
+	_ = z.Close()
+	h.small[name] = b.Bytes()
+	return b.Bytes()
+}
+
+const notBuilt = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Junctor</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:15vh auto;padding:0 1rem;color-scheme:light dark}code{background:#8882;padding:.1em .3em;border-radius:.2em}</style>
+<h1>Junctor is running</h1>
+<p>This binary was built without the web page. Everything else works. To get the page, run <code>make build</code> in the repository (it needs Node) and start <code>bin/junctor serve</code> again.</p>
+<p>Meanwhile: <a href="/health">health</a>, <a href="/tools">tools</a>, <a href="/openapi.json">the API</a>, or <code>junctor tools list</code> on the command line.</p>
+</html>
+`
