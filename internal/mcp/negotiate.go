@@ -93,10 +93,10 @@ func (c *Client) discover(ctx context.Context) (stateless bool, err error) {
 			if next == "" {
 				return true, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server speaks no protocol version that this client does", Err: err}
 			}
-			if !Stateless(next) || next == version {
+			if !Stateless(next) {
 				break
 			}
-			version = next
+			version = next // the same one too: it is what the server asks for
 			continue
 		}
 		if err := c.Err(); err != nil {

@@ -155,8 +155,10 @@ func (w *httpWire) get(ctx context.Context, session *string, lastID string) (*ht
 }
 
 // standalone holds the GET stream open, on which a server of the old era sends
-// what belongs to no request. A server may do without.
-func (w *httpWire) standalone(ctx context.Context, session *string) {
+// what belongs to no request. A server may do without. answered is
+// called when the stream is open or refused.
+func (w *httpWire) standalone(ctx context.Context, session *string, answered func()) {
+	defer answered()
 	lastID := ""
 	var retry time.Duration
 	opened := false
@@ -165,6 +167,7 @@ func (w *httpWire) standalone(ctx context.Context, session *string) {
 		if err == nil {
 			opened = true
 			w.streamOpened.Store(true)
+			answered()
 			events := newEventReader(resp.Body, w.limits)
 			events.lastID, events.retry = lastID, retry
 			if w.deliver(events) {

@@ -271,8 +271,20 @@ func (w *httpWire) ready(protocol string) {
 	w.mu.Lock()
 	w.stopStream = cancel
 	w.mu.Unlock()
-	go w.standalone(ctx, w.session.Load())
+	// What the server sends before the stream is open is lost, so calls wait
+	// for it; but not for long, since some servers send no headers before the
+	// first event.
+	answered := make(chan struct{})
+	go w.standalone(ctx, w.session.Load(), sync.OnceFunc(func() { close(answered) }))
+	select {
+	case <-answered:
+	case <-time.After(streamWait):
+	case <-ctx.Done():
+	}
 }
+
+// streamWait is how long a new session waits for its GET stream.
+const streamWait = 500 * time.Millisecond
 
 func (w *httpWire) stop() {
 	w.mu.Lock()

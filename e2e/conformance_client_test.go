@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// suiteNode returns a Node that the conformance suite runs on (22 or newer)
+// and the suite itself.
+func suiteNode(t *testing.T) (node, suite string) {
+	t.Helper()
+	missing := func(what string) {
+		t.Helper()
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is missing; run npm ci in e2e", what)
+		}
+		t.Skipf("%s is missing; run npm ci in e2e", what)
+	}
+	modules, err := filepath.Abs("node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	suite = filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js")
+	if _, err := os.Stat(suite); err != nil {
+		missing("the conformance suite")
+	}
+	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
+	for _, candidate := range []string{
+		filepath.Join(modules, "node-"+runtime.GOOS+"-"+arch, "bin", "node"),
+		filepath.Join(modules, ".bin", "node"),
+		"node",
+	} {
+		path, err := exec.LookPath(candidate)
+		if err != nil {
+			continue
+		}
+		if exec.CommandContext(t.Context(), path, "-e", "process.exit(parseInt(process.versions.node) >= 22 ? 0 : 1)").Run() == nil {
+			return path, suite
+		}
+	}
+	missing("Node 22 or newer")
+	return "", ""
+}
+
+// TestConformanceClient lets the official suite examine the client side of
+// the wire, against both sets of requirements. The scenarios about
+// authorization are named in the file of expected failures; any other failure,
+// and any of those that passes, fails the test.
+func TestConformanceClient(t *testing.T) {
+	node, suite := suiteNode(t)
+	client := filepath.Join(t.TempDir(), "conformance-client")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", client, "junctor/internal/mcp/conformance/conformance-client")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the client: %v\n%s", err, out)
+	}
+	expected, err := filepath.Abs("conformance-client.expected.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, node, suite, "client", "--command", client,
+				"--requirements", revision, "--expected-failures", expected, "--timeout", "60000")
+			cmd.Dir = t.TempDir()
+			cmd.WaitDelay = 10 * time.Second
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("the suite is not content: %v\n%s", err, out)
+			}
+		})
+	}
+}

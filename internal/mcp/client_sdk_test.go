@@ -1,0 +1,192 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"junctor/internal/tool"
+)
+
+// sdkServer is a server of the official SDK with one tool for everything that
+// passes between call and answer. Its tool hang says when it hangs, and when
+// it was told to stop.
+func sdkServer() (s *sdk.Server, hangs, stopped chan struct{}) {
+	hangs, stopped = make(chan struct{}, 8), make(chan struct{}, 8)
+	s = sdk.NewServer(&sdk.Implementation{Name: "sdk", Title: "SDK", Version: "1.8.0"}, &sdk.ServerOptions{Instructions: "be kind"})
+	object := json.RawMessage(`{"type":"object"}`)
+	s.AddTool(&sdk.Tool{Name: "echo", InputSchema: object}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(r.Params.Arguments)}}}, nil
+	})
+	s.AddTool(&sdk.Tool{Name: "count", InputSchema: object}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		for i := range 20 {
+			if err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i), Total: 20}); err != nil {
+				return nil, err
+			}
+		}
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "done"}}}, nil
+	})
+	s.AddTool(&sdk.Tool{Name: "ask", InputSchema: object}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if r.Params.InputResponses == nil {
+			return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"name": &sdk.ElicitParams{Message: "who?", RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}}}}}, RequestState: "state-1"}, nil
+		}
+		answer, ok := r.Params.InputResponses["name"].(*sdk.ElicitResult)
+		if !ok {
+			return nil, fmt.Errorf("no answer in %v", r.Params.InputResponses)
+		}
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprint(answer.Action, " ", answer.Content["name"], " ", r.Params.RequestState)}}}, nil
+	})
+	s.AddTool(&sdk.Tool{Name: "hang", InputSchema: object}, func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		hangs <- struct{}{}
+		<-ctx.Done()
+		stopped <- struct{}{}
+		return nil, ctx.Err()
+	})
+	return s, hangs, stopped
+}
+
+// testOptions declare everything and log into the test.
+func testOptions() ClientOptions {
+	return ClientOptions{Name: "junctor-test", Version: "0", Capabilities: Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true}}
+}
+
+// overPipe connects to an SDK server through a pair of byte streams.
+func overPipe(t *testing.T, s *sdk.Server, o ClientOptions) *Client {
+	t.Helper()
+	toServer, fromClient := io.Pipe()
+	toClient, fromServer := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		_ = s.Run(ctx, &sdk.IOTransport{Reader: toServer, Writer: fromServer})
+		fromServer.Close()
+	})
+	c, err := Connect(t.Context(), NewStream(toClient, fromClient, StreamOptions{}), o)
+	if err != nil {
+		cancel()
+		t.Fatalf("Connect: %v", err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		cancel()
+		wg.Wait()
+	})
+	return c
+}
+
+func overHTTP(t *testing.T, s *sdk.Server, h *sdk.StreamableHTTPOptions, o ClientOptions) *Client {
+	t.Helper()
+	ts := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, h))
+	c, err := Connect(t.Context(), NewHTTP(HTTPOptions{URL: ts.URL}), o)
+	if err != nil {
+		ts.Close()
+		t.Fatalf("Connect: %v", err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		ts.CloseClientConnections()
+		ts.Close()
+	})
+	return c
+}
+
+func TestClientWithSDK(t *testing.T) {
+	for _, version := range []string{"", Version20241105, Version20250326, Version20250618, Version20251125, Version20260728} {
+		o := testOptions()
+		o.Protocol, o.Pin = version, version != ""
+		want := version
+		if want == "" {
+			want = Version20260728
+		}
+		t.Run("pipe "+version, func(t *testing.T) {
+			t.Parallel()
+			s, hangs, stopped := sdkServer()
+			exercise(t, overPipe(t, s, o), want, hangs, stopped)
+		})
+		t.Run("http "+version, func(t *testing.T) {
+			t.Parallel()
+			s, hangs, stopped := sdkServer()
+			exercise(t, overHTTP(t, s, &sdk.StreamableHTTPOptions{Stateless: Stateless(want), PropagateRequestCancellation: Stateless(want)}, o), want, hangs, stopped)
+		})
+		t.Run("http json "+version, func(t *testing.T) {
+			t.Parallel()
+			s, _, _ := sdkServer()
+			c := overHTTP(t, s, &sdk.StreamableHTTPOptions{JSONResponse: true, Stateless: Stateless(want)}, o)
+			got, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"echo","arguments":{"a":12345678901234567890}}`)})
+			if err != nil || !strings.Contains(string(got), `{\"a\":12345678901234567890}`) {
+				t.Errorf("echo = %s, %v", got, err)
+			}
+		})
+	}
+}
+
+func exercise(t *testing.T, c *Client, version string, hangs, stopped chan struct{}) {
+	info := c.Info()
+	if info.Protocol != version || info.Name != "sdk" || info.Title != "SDK" || info.Instructions != "be kind" || Field(info.Capabilities, "tools") == nil {
+		t.Fatalf("Info = %+v, want version %s", info, version)
+	}
+	list, err := c.Do(t.Context(), tool.Request{Method: "tools/list"})
+	if err != nil || !strings.Contains(string(list), `"echo"`) {
+		t.Fatalf("tools/list = %s, %v", list, err)
+	}
+
+	var progress []string
+	got, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"count","arguments":{},"_meta":{"progressToken":"mine"}}`),
+		Exchange: tool.Exchange{Notify: func(method string, params json.RawMessage) {
+			progress = append(progress, string(Field(params, "progressToken"))+string(Field(params, "progress")))
+		}}})
+	if err != nil || !strings.Contains(string(got), "done") {
+		t.Errorf("count = %s, %v", got, err)
+	}
+	want := make([]string, 20)
+	for i := range want {
+		want[i] = fmt.Sprintf(`"mine"%d`, i)
+	}
+	if strings.Join(progress, " ") != strings.Join(want, " ") {
+		t.Errorf("progress = %v, want all twenty in order", progress)
+	}
+
+	ask := func(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+		if method != "elicitation/create" || FieldString(params, "message") != "who?" {
+			t.Errorf("asked %s %s", method, params)
+		}
+		return json.RawMessage(`{"action":"accept","content":{"name":"Ada"}}`), nil
+	}
+	got, err = c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"ask","arguments":{}}`),
+		Exchange: tool.Exchange{Ask: ask, Capabilities: json.RawMessage(`{"elicitation":{}}`)}})
+	if version >= Version20250618 && (err != nil || !strings.Contains(string(got), "accept Ada state-1")) {
+		t.Errorf("ask = %s, %v", got, err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-hangs
+		cancel()
+	}()
+	_, err = c.Do(ctx, tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"hang","arguments":{}}`)})
+	if tool.KindOf(err) != tool.Canceled {
+		t.Errorf("hang: %v, want that it was cancelled", err)
+	}
+	select {
+	case <-stopped:
+	case <-time.After(time.Minute):
+		t.Error("the server was not told to stop")
+	}
+	// The SDK's HTTP server refuses unknown methods of the old era without
+	// JSON-RPC.
+	_, err = c.Do(t.Context(), tool.Request{Method: "no/such"})
+	refused, _ := errors.AsType[*HTTPError](err)
+	if e, ok := err.(*Error); (!ok || e.Code != CodeMethodNotFound) && (refused == nil || refused.Status != http.StatusBadRequest) {
+		t.Errorf("unknown method: %v", err)
+	}
+}
