@@ -29,14 +29,19 @@ type Config struct {
 	SystemPrompt string `json:"systemPrompt,omitempty"`
 	// How the model gets its tools: native tool calling, or fenced blocks in the prompt for models that have none.
 	ToolMode ToolMode `json:"toolMode,omitempty"`
-	// The most tokens that one reply may have. Default: the provider's, or 4096 where the provider wants a number.
+	// The most tokens that one reply may have. Default: the provider's, or what suits the model where the provider wants a number.
 	MaxTokens int `json:"maxTokens,omitempty"`
-	// How many tokens the model can see at once.
+	// How many tokens the model can see at once. Default: what is known of the model, else 128000.
 	ContextWindow int `json:"contextWindow,omitempty"`
 	// How often a request is tried again, before the first byte of a reply, when the provider is busy or fails.
 	MaxRetries int `json:"maxRetries"`
 	// How long the provider may stay silent.
 	TimeoutMs setting.Millis `json:"timeoutMs"`
+
+	// What the environment adds, see [Choose]: headers of the request, and
+	// whether the key is a bearer token.
+	Headers map[string]string `json:"-"`
+	Bearer  bool              `json:"-"`
 }
 
 // Provider is who runs a model.
@@ -84,11 +89,10 @@ func (ToolMode) Words() []string { return []string{string(NativeTools), string(P
 // DefaultConfig returns what holds for a model where its entry is silent.
 func DefaultConfig() Config {
 	return Config{
-		API:           ChatAPI,
-		ToolMode:      NativeTools,
-		ContextWindow: 128_000,
-		MaxRetries:    3,
-		TimeoutMs:     120_000,
+		API:        ChatAPI,
+		ToolMode:   NativeTools,
+		MaxRetries: 3,
+		TimeoutMs:  120_000,
 	}
 }
 
@@ -98,6 +102,20 @@ func (c Config) ID() string {
 		return c.Name
 	}
 	return string(c.Provider) + "/" + c.Model
+}
+
+// Info describes the model.
+func (c Config) Info() Info {
+	return Info{ID: c.ID(), Provider: c.Provider, Model: c.Model, ContextWindow: c.ContextWindow, MaxTokens: c.MaxTokens}
+}
+
+// ReplyTokens returns the most tokens that the reply to req may have; 0 when
+// the provider decides.
+func (c Config) ReplyTokens(req Request) int {
+	if req.MaxTokens > 0 && (c.MaxTokens == 0 || req.MaxTokens < c.MaxTokens) {
+		return req.MaxTokens
+	}
+	return c.MaxTokens
 }
 
 // Validate reports everything that is wrong with the configuration.

@@ -18,6 +18,15 @@ func (n Name) String() string { return n.Server + ":" + n.Tool }
 // MarshalText makes a Name print as server:tool wherever text is wanted.
 func (n Name) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
+// UnmarshalText reads what MarshalText wrote.
+func (n *Name) UnmarshalText(text []byte) error {
+	parsed, err := ParseName(string(text))
+	if err == nil {
+		*n = parsed
+	}
+	return err
+}
+
 // ParseName reads a qualified name. The first colon parts the server from the
 // tool, because server names have no colon and tool names may.
 func ParseName(s string) (Name, error) {

@@ -370,10 +370,10 @@ func TestOfficialSDKsReadIt(t *testing.T) {
 			for _, stream := range []bool{true, false} {
 				for user, want := range map[string]got{
 					"grüß dich 😀": {Text: "You said: grüß dich 😀", Stop: stops[0], In: true},
-					"add 1 and 2":  {Calls: []string{`calc__add{"a":1,"b":2}`, `calc__add{"a":0}`}, Stop: stops[1], In: true},
-					"imagine":      {Calls: []string{`no_such_tool{}`}, Stop: stops[1], In: true},
-					"endless":      {Text: strings.Repeat("la ", 1000), Stop: stops[2], In: true},
-					"forbidden":    {Text: "I will not", Stop: stops[3], In: true},
+					"add 1 and 2": {Calls: []string{`calc__add{"a":1,"b":2}`, `calc__add{"a":0}`}, Stop: stops[1], In: true},
+					"imagine":     {Calls: []string{`no_such_tool{}`}, Stop: stops[1], In: true},
+					"endless":     {Text: strings.Repeat("la ", 1000), Stop: stops[2], In: true},
+					"forbidden":   {Text: "I will not", Stop: stops[3], In: true},
 				} {
 					g, err := d.ask(t, s.URL, user, stream)
 					if err != nil {

@@ -1,0 +1,80 @@
+package llm
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Builder assembles a turn while its events go out; the adapters share it.
+type Builder struct {
+	parts      []Part
+	open       strings.Builder // the text or reasoning under way
+	isThinking bool
+	calls      int
+	size       int
+	unfaithful bool
+}
+
+// Text adds to the text and returns the event.
+func (b *Builder) Text(s string) Event { b.add(s, false); return Event{Text: s} }
+
+// Reasoning adds to the thinking and returns the event.
+func (b *Builder) Reasoning(s string) Event { b.add(s, true); return Event{Reasoning: s} }
+
+func (b *Builder) add(s string, thinking bool) {
+	if thinking != b.isThinking {
+		b.close()
+		b.isThinking = thinking
+	}
+	b.open.WriteString(s)
+	b.size += len(s)
+}
+
+// Call adds a call and returns the event; see [Toolset.Call] for faithful.
+func (b *Builder) Call(c *ToolCall, faithful bool) Event {
+	b.close()
+	b.parts = append(b.parts, Part{Call: c})
+	b.calls++
+	b.unfaithful = b.unfaithful || !faithful
+	return Event{Call: c}
+}
+
+// Grow counts bytes that are not yet part of anything, such as arguments.
+func (b *Builder) Grow(n int) { b.size += n }
+
+// Full reports whether the reply has grown beyond [MaxReply].
+func (b *Builder) Full() bool { return b.size > MaxReply }
+
+// Calls returns the number of calls so far.
+func (b *Builder) Calls() int { return b.calls }
+
+func (b *Builder) close() {
+	if b.open.Len() == 0 {
+		return
+	}
+	if b.isThinking {
+		b.parts = append(b.parts, Part{Reasoning: b.open.String()})
+	} else {
+		b.parts = append(b.parts, Part{Text: b.open.String()})
+	}
+	b.open.Reset()
+}
+
+// Message returns what has been said so far, without a native form.
+func (b *Builder) Message() Message {
+	b.close()
+	return Message{Role: Assistant, Parts: b.parts}
+}
+
+// Turn returns the last event. The native form is kept only when the neutral
+// one says the same.
+func (b *Builder) Turn(stop Stop, detail string, usage Usage, by string, native json.RawMessage) Event {
+	m := b.Message()
+	if len(native) > 0 && !b.unfaithful {
+		m.Native = &Native{By: by, Data: native}
+	}
+	if b.calls > 0 && (stop == StopEnd || stop == StopOther) {
+		stop = StopCalls // some servers say "stop" all the same
+	}
+	return Event{Turn: &Turn{Message: m, Stop: stop, Detail: detail, Usage: usage}}
+}

@@ -1,0 +1,451 @@
+// Package gemini adapts Google's Gemini models through the official SDK.
+//
+// It promises that the parts of a turn come back to the model exactly as they
+// were, thought signatures included, because Gemini 3 and later refuse a
+// history without them. The SDK reads a reply into maps, which round large
+// numbers; so the bytes are kept on their way to it, and arguments and native
+// turns are taken from them.
+package gemini
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/genai"
+
+	"junctor/internal/llm"
+	"junctor/internal/provider"
+)
+
+// skipSignature stands for the signature of a call that another model made,
+// as Google documents for conversations that move to Gemini.
+const skipSignature = "skip_thought_signature_validator"
+
+// unsigned are the models that neither give nor want signatures, and take no
+// pictures in the answer to a call.
+var unsigned = regexp.MustCompile(`^(models/)?(gemini-(1|2)[.-]|gemma|learnlm)`)
+
+// Model is one model.
+type Model struct {
+	cfg    llm.Config
+	client func() (*genai.Client, error)
+}
+
+// New returns the model that cfg describes; transport may be nil. Nothing is
+// sent until it is asked.
+func New(cfg llm.Config, transport http.RoundTripper) *Model {
+	m := &Model{cfg: cfg}
+	m.client = sync.OnceValues(func() (*genai.Client, error) {
+		client := cfg.HTTPClient(transport)
+		client.Transport = tee{client.Transport}
+		// Both are set, so the SDK has nothing to look for in the environment.
+		base := cfg.BaseURL
+		if base == "" {
+			base = "https://generativelanguage.googleapis.com/"
+		}
+		key := cfg.APIKey.Reveal()
+		if key == "" {
+			key = "none"
+		}
+		return genai.NewClient(context.Background(), &genai.ClientConfig{
+			APIKey: key, Backend: genai.BackendGeminiAPI, HTTPClient: client, HTTPOptions: genai.HTTPOptions{BaseURL: base},
+		})
+	})
+	return m
+}
+
+// Info describes the model.
+func (m *Model) Info() llm.Info { return m.cfg.Info() }
+
+func (m *Model) by() string { return llm.NativeBy("gemini", m.cfg.Model) }
+
+// Stream asks for the next turn.
+func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		client, err := m.client()
+		if err != nil {
+			yield(llm.Event{}, m.cfg.Fail(ctx, llm.Failure{Err: errors.New("the client of the SDK cannot be made")}))
+			return
+		}
+		body, err := m.body(req)
+		if err != nil {
+			yield(llm.Event{}, err)
+			return
+		}
+		raw := &lines{}
+		ctx := context.WithValue(ctx, linesKey{}, raw)
+		config := &genai.GenerateContentConfig{HTTPOptions: &genai.HTTPOptions{
+			// The SDK's own types would be another translation of the tools.
+			ExtrasRequestProvider: func(map[string]any) map[string]any { return body },
+		}}
+		r := reader{tools: req.Tools}
+		for res, err := range client.Models.GenerateContentStream(ctx, m.cfg.Model, genai.Text("-"), config) {
+			if err != nil {
+				if raw.err != nil {
+					err = raw.err // the broken line is only what comes of it
+				}
+				yield(llm.Event{}, m.fail(ctx, err, r.begun))
+				return
+			}
+			for _, ev := range r.chunk(res, raw.next()) {
+				r.begun = true
+				if !yield(ev, nil) {
+					return
+				}
+			}
+			if r.said.Full() {
+				yield(llm.Event{}, m.cfg.Fail(ctx, llm.Failure{TooLong: true, Begun: true, Err: errors.New("overlong reply")}))
+				return
+			}
+		}
+		if r.finish == "" && !r.blocked {
+			err := raw.err
+			if err == nil {
+				err = errors.New("the stream ended before the reply did")
+			}
+			yield(llm.Event{}, m.cfg.Fail(ctx, llm.Failure{Begun: r.begun, Err: err}))
+			return
+		}
+		yield(r.end(m.by()), nil)
+	}
+}
+
+func (m *Model) body(req llm.Request) (map[string]any, error) {
+	body := map[string]any{}
+	if system := req.Prompt(); system != "" {
+		body["systemInstruction"] = map[string]any{"role": "user", "parts": []any{map[string]any{"text": system}}}
+	}
+	generation := map[string]any{}
+	if m.cfg.Temperature != nil {
+		generation["temperature"] = *m.cfg.Temperature
+	}
+	if n := m.cfg.ReplyTokens(req); n > 0 {
+		generation["maxOutputTokens"] = n
+	}
+	if len(generation) > 0 {
+		body["generationConfig"] = generation
+	}
+	tools, err := req.Tools.Declare(provider.Gemini)
+	if err != nil {
+		return nil, err
+	}
+	if len(tools) > 0 {
+		body["tools"] = []any{map[string]any{"functionDeclarations": tools}}
+		calling := map[string]any{"mode": "AUTO"}
+		switch {
+		case req.Choice == llm.None:
+			calling["mode"] = "NONE"
+		case req.Choice == llm.Required:
+			calling["mode"] = "ANY"
+			if req.Only != "" {
+				calling["allowedFunctionNames"] = []string{req.Only}
+			}
+		}
+		body["toolConfig"] = map[string]any{"functionCallingConfig": calling}
+	}
+	contents := []any{}
+	nameless := map[string]bool{} // calls to which the model gave no id
+	for _, msg := range req.History() {
+		role, parts := "user", []any{}
+		switch msg.Role {
+		case llm.User:
+			parts = m.parts(msg)
+		case llm.Assistant:
+			role = "model"
+			if native := msg.NativeFor(m.by()); native != nil {
+				contents = append(contents, map[string]any{"role": role, "parts": json.RawMessage(native)})
+				markNameless(nameless, msg, native)
+				continue
+			}
+			parts = m.parts(msg)
+		case llm.Tool:
+			for _, res := range msg.Results() {
+				answer := *res
+				if nameless[res.CallID] {
+					answer.CallID = ""
+				}
+				out, err := llm.FormatResult(provider.Gemini, &answer, !unsigned.MatchString(m.cfg.Model))
+				if err != nil {
+					return nil, err
+				}
+				parts = append(parts, out)
+			}
+		}
+		if len(parts) > 0 {
+			contents = append(contents, map[string]any{"role": role, "parts": parts})
+		}
+	}
+	body["contents"] = contents
+	return body, nil
+}
+
+// markNameless notes which calls of a native turn have no id: their answers
+// must have none either.
+func markNameless(nameless map[string]bool, msg llm.Message, native []byte) {
+	var parts []struct {
+		FunctionCall *struct {
+			ID string `json:"id"`
+		} `json:"functionCall"`
+	}
+	json.Unmarshal(native, &parts)
+	calls := msg.Calls()
+	for _, p := range parts {
+		if p.FunctionCall == nil || len(calls) == 0 {
+			continue
+		}
+		nameless[calls[0].ID] = p.FunctionCall.ID == ""
+		calls = calls[1:]
+	}
+}
+
+func (m *Model) parts(msg llm.Message) []any {
+	var out []any
+	called := false
+	for _, p := range msg.Parts {
+		switch {
+		case p.Text != "":
+			out = append(out, map[string]any{"text": p.Text})
+		case p.Image != nil:
+			out = append(out, map[string]any{"inlineData": map[string]any{"mimeType": p.Image.MIME, "data": base64.StdEncoding.EncodeToString(p.Image.Data)}})
+		case p.Call != nil:
+			part := map[string]any{"functionCall": map[string]any{"id": p.Call.ID, "name": p.Call.Name, "args": p.Call.Arguments}}
+			if !called && !unsigned.MatchString(m.cfg.Model) {
+				part["thoughtSignature"] = skipSignature
+			}
+			called = true
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// reader assembles a turn from chunks.
+type reader struct {
+	tools   *llm.Toolset
+	said    llm.Builder
+	native  []map[string]json.RawMessage
+	signed  bool
+	usage   llm.Usage
+	finish  genai.FinishReason
+	detail  string
+	blocked bool
+	begun   bool
+}
+
+func (r *reader) chunk(res *genai.GenerateContentResponse, raw []json.RawMessage) []llm.Event {
+	if u := res.UsageMetadata; u != nil {
+		r.usage = llm.Usage{Input: int(u.PromptTokenCount + u.ToolUsePromptTokenCount), Cached: int(u.CachedContentTokenCount),
+			Output: int(u.CandidatesTokenCount + u.ThoughtsTokenCount), Reasoning: int(u.ThoughtsTokenCount)}
+	}
+	if f := res.PromptFeedback; f != nil && f.BlockReason != "" {
+		r.blocked, r.detail = true, string(f.BlockReason)
+	}
+	if len(res.Candidates) == 0 {
+		return nil
+	}
+	c := res.Candidates[0]
+	if c.FinishReason != "" {
+		r.finish, r.detail = c.FinishReason, c.FinishMessage
+	}
+	var out []llm.Event
+	for _, part := range raw {
+		if ev, ok := r.part(part); ok {
+			out = append(out, ev)
+		}
+	}
+	return out
+}
+
+func (r *reader) part(raw json.RawMessage) (llm.Event, bool) {
+	var fields map[string]json.RawMessage
+	var p struct {
+		Text         string `json:"text"`
+		Thought      bool   `json:"thought"`
+		FunctionCall *struct {
+			ID   string          `json:"id"`
+			Name string          `json:"name"`
+			Args json.RawMessage `json:"args"`
+		} `json:"functionCall"`
+	}
+	if json.Unmarshal(raw, &fields) != nil || json.Unmarshal(raw, &p) != nil {
+		return llm.Event{}, false
+	}
+	r.keep(fields, p.Text)
+	switch {
+	case p.FunctionCall != nil:
+		id := p.FunctionCall.ID
+		if id == "" {
+			id = llm.NewCallID()
+		}
+		r.said.Grow(len(p.FunctionCall.Args))
+		c, faithful := r.tools.Call(id, p.FunctionCall.Name, p.FunctionCall.Args)
+		return r.said.Call(c, faithful), true
+	case p.Text == "":
+		return llm.Event{}, false
+	case p.Thought:
+		return r.said.Reasoning(p.Text), true
+	}
+	return r.said.Text(p.Text), true
+}
+
+// keep adds a part to the native turn. Text that came in pieces is put
+// together again, but a signature stays on the part on which it came.
+func (r *reader) keep(fields map[string]json.RawMessage, text string) {
+	if fields["thoughtSignature"] != nil {
+		r.signed = true
+	}
+	if n := len(r.native); n > 0 && plainText(fields) && plainText(r.native[n-1]) && bytes.Equal(fields["thought"], r.native[n-1]["thought"]) {
+		var before string
+		json.Unmarshal(r.native[n-1]["text"], &before)
+		if joined, err := json.Marshal(before + text); err == nil {
+			r.native[n-1]["text"] = joined
+			return
+		}
+	}
+	r.native = append(r.native, fields)
+}
+
+func plainText(fields map[string]json.RawMessage) bool {
+	for name := range fields {
+		if name != "text" && name != "thought" {
+			return false
+		}
+	}
+	return fields["text"] != nil
+}
+
+func (r *reader) end(by string) llm.Event {
+	stop := llm.StopOther
+	switch r.finish {
+	case genai.FinishReasonStop:
+		stop = llm.StopEnd
+	case genai.FinishReasonMaxTokens:
+		stop = llm.StopLength
+	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall, genai.FinishReasonTooManyToolCalls:
+		stop = llm.StopMalformed
+	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonBlocklist, genai.FinishReasonProhibitedContent,
+		genai.FinishReasonSPII, genai.FinishReasonLanguage, genai.FinishReasonImageSafety, genai.FinishReasonImageProhibitedContent:
+		stop = llm.StopFilter
+	}
+	if r.blocked {
+		stop = llm.StopFilter
+	}
+	if stop != llm.StopEnd && r.detail == "" {
+		r.detail = string(r.finish)
+	}
+	var native json.RawMessage
+	if r.signed {
+		native, _ = json.Marshal(r.native)
+	}
+	return r.said.Turn(stop, r.detail, r.usage, by, native)
+}
+
+func (m *Model) fail(ctx context.Context, err error, begun bool) error {
+	f := llm.Failure{Err: err, Begun: begun}
+	if e, ok := errors.AsType[genai.APIError](err); ok {
+		f.Status, f.Code, f.Text = e.Code, e.Status, e.Message
+		for _, d := range e.Details {
+			if reason, ok := d["reason"].(string); ok {
+				f.Code = reason
+			}
+			if delay, ok := d["retryDelay"].(string); ok {
+				f.RetryAfter, _ = time.ParseDuration(delay)
+			}
+		}
+		if strings.Contains(f.Text, "per minute") || f.RetryAfter > 0 {
+			f.Code += " retryDelay" // a limit of the minute, not of the account
+		}
+	}
+	return m.cfg.Fail(ctx, f)
+}
+
+// tee keeps the bytes of a stream for whoever asked through the context.
+type tee struct{ next http.RoundTripper }
+
+type linesKey struct{}
+
+func (t tee) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if raw, ok := r.Context().Value(linesKey{}).(*lines); ok && res.StatusCode == http.StatusOK {
+		raw.body = res.Body
+		res.Body = raw
+	}
+	return res, nil
+}
+
+// lines is the body of a stream. It notes the parts of each data event as
+// the SDK reads past it; the SDK then yields one response for each.
+type lines struct {
+	body interface {
+		Read([]byte) (int, error)
+		Close() error
+	}
+	rest  []byte
+	queue [][]json.RawMessage
+	err   error
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	n, err := l.body.Read(p)
+	l.rest = append(l.rest, p[:n]...)
+	for {
+		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
+		if !found {
+			break
+		}
+		l.rest = rest
+		l.line(bytes.TrimSpace(line))
+	}
+	if err != nil && len(l.rest) > 0 {
+		l.line(bytes.TrimSpace(l.rest))
+		l.rest = nil
+	}
+	if err != nil && err != io.EOF {
+		// The SDK would print it on standard error.
+		l.err, err = err, io.EOF
+	}
+	return n, err
+}
+
+func (l *lines) line(line []byte) {
+	data, ok := bytes.CutPrefix(line, []byte("data:"))
+	if !ok {
+		return
+	}
+	var chunk struct {
+		Candidates []struct {
+			Content struct {
+				Parts []json.RawMessage `json:"parts"`
+			} `json:"content"`
+		} `json:"candidates"`
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(data, &chunk) == nil && len(chunk.Candidates) > 0 {
+		parts = chunk.Candidates[0].Content.Parts
+	}
+	l.queue = append(l.queue, parts)
+}
+
+func (l *lines) Close() error { return l.body.Close() }
+
+func (l *lines) next() []json.RawMessage {
+	if len(l.queue) == 0 {
+		return nil
+	}
+	parts := l.queue[0]
+	l.queue = l.queue[1:]
+	return parts
+}

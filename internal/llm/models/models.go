@@ -1,0 +1,49 @@
+// Package models makes the models that a configuration describes: it is the
+// one place that knows every SDK.
+package models
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"junctor/internal/llm"
+	"junctor/internal/llm/anthropic"
+	"junctor/internal/llm/gemini"
+	"junctor/internal/llm/openai"
+)
+
+// New returns the model that cfg, completed by [llm.Choose], describes, with
+// its retries and its way of getting tools. transport may be nil; nothing is
+// sent until the model is asked.
+func New(cfg llm.Config, transport http.RoundTripper, log *slog.Logger) (llm.Model, error) {
+	var m llm.Model
+	switch cfg.Provider {
+	case llm.Gemini:
+		m = gemini.New(cfg, transport)
+	case llm.Anthropic:
+		m = anthropic.New(cfg, transport)
+	case llm.OpenAI, llm.XAI, llm.Ollama, llm.OpenAICompatible:
+		m = openai.New(cfg, transport)
+	default:
+		return nil, fmt.Errorf("llm.provider: %q is not known; use one of %v", cfg.Provider, cfg.Provider.Words())
+	}
+	m = llm.WithRetries(m, cfg.MaxRetries, log.With("component", "llm"))
+	if cfg.ToolMode == llm.PromptTools {
+		m = llm.WithPromptTools(m)
+	}
+	return m, nil
+}
+
+// NewSet returns the models of all configurations, the default first.
+func NewSet(cfgs []llm.Config, transport http.RoundTripper, log *slog.Logger) (*llm.Set, error) {
+	var all []llm.Model
+	for _, cfg := range cfgs {
+		m, err := New(cfg, transport, log)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	return llm.NewSet(all...), nil
+}

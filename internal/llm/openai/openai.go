@@ -1,0 +1,229 @@
+// Package openai adapts OpenAI's models, and every model behind an interface
+// like OpenAI's (xAI, Ollama, OpenRouter, vLLM …), through the official SDK.
+//
+// It promises that fields which a server adds to its turns, such as thought
+// signatures and reasoning details, come back to that server as they were;
+// and that a server which does not know one of the optional parameters is
+// asked again without it, once, and remembered.
+package openai
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"strings"
+	"sync"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/v3/responses"
+
+	"junctor/internal/llm"
+	"junctor/internal/provider"
+)
+
+// Model is one model.
+type Model struct {
+	cfg       llm.Config
+	chat      sdk.ChatCompletionService
+	responses responses.ResponseService
+
+	mu      sync.Mutex
+	refused map[string]bool // optional parameters that the server does not take
+}
+
+// New returns the model that cfg describes; transport may be nil. Nothing is
+// sent until it is asked.
+func New(cfg llm.Config, transport http.RoundTripper) *Model {
+	opts := []option.RequestOption{
+		option.WithHTTPClient(cfg.HTTPClient(transport)),
+		option.WithMaxRetries(0), // retries are llm's, before the first event only
+	}
+	if cfg.BaseURL != "" {
+		opts = append(opts, option.WithBaseURL(cfg.BaseURL))
+	} else {
+		opts = append(opts, option.WithEnvironmentProduction())
+	}
+	// A server without keys gets a stand-in: the SDK sends nothing without one.
+	key := cfg.APIKey.Reveal()
+	if key == "" {
+		key = "none"
+	}
+	opts = append(opts, option.WithAPIKey(key))
+	for name, value := range cfg.Headers {
+		opts = append(opts, option.WithHeader(name, value))
+	}
+	return &Model{
+		cfg:       cfg,
+		chat:      sdk.NewChatCompletionService(opts...),
+		responses: responses.NewResponseService(opts...),
+		refused:   map[string]bool{},
+	}
+}
+
+// Info describes the model.
+func (m *Model) Info() llm.Info { return m.cfg.Info() }
+
+// Stream asks for the next turn.
+func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event, error] {
+	ask := m.streamChat
+	if m.cfg.API == llm.ResponsesAPI {
+		ask = m.streamResponses
+	}
+	return func(yield func(llm.Event, error) bool) {
+		for {
+			begun := false
+			sent, err := ask(ctx, req, func(ev llm.Event) bool {
+				begun = true
+				return yield(ev, nil)
+			})
+			if err == nil || errors.Is(err, errBroken) {
+				return
+			}
+			if !begun && m.learn(sent, err) {
+				continue
+			}
+			yield(llm.Event{}, m.fail(ctx, err, begun))
+			return
+		}
+	}
+}
+
+// errBroken means that the caller has left the loop.
+var errBroken = errors.New("the caller has left")
+
+// errUnfinished means that the stream ended without its end.
+var errUnfinished = errors.New("the stream ended before the reply did")
+
+// errTooLong means that the reply is longer than we take.
+var errTooLong = errors.New("the reply is too long")
+
+// optional are the parameters that a model can do without.
+var optional = []string{"stream_options", "parallel_tool_calls", "temperature", "max_completion_tokens", "max_tokens",
+	"prompt_cache_key", "tool_choice", "store", "include"}
+
+// learn notes which of the parameters that were sent the server refuses, and
+// reports whether asking again without it makes sense.
+func (m *Model) learn(sent map[string]any, err error) bool {
+	e, ok := errors.AsType[*sdk.Error](err)
+	if !ok || e.StatusCode != http.StatusBadRequest && e.StatusCode != http.StatusUnprocessableEntity {
+		return false
+	}
+	_, text := llm.ErrorBody(e.RawJSON())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range optional {
+		if _, ok := sent[name]; ok && !m.refused[name] && (e.Param == name || complains(text, name)) {
+			m.refused[name] = true
+			return true
+		}
+	}
+	return false
+}
+
+// complains reports whether a server's message is about a parameter. The
+// ones whose names are everyday words must stand in quotes.
+func complains(text, name string) bool {
+	text = strings.ToLower(text)
+	if name == "include" && strings.Contains(text, "encrypted content") {
+		return true
+	}
+	if name == "store" || name == "include" {
+		return strings.Contains(text, "'"+name+"'") || strings.Contains(text, `"`+name+`"`) || strings.Contains(text, "`"+name+"`")
+	}
+	for rest := text; ; {
+		i := strings.Index(rest, name)
+		if i < 0 {
+			return false
+		}
+		end := i + len(name)
+		if (i == 0 || !wordByte(rest[i-1])) && (end == len(rest) || !wordByte(rest[end])) {
+			return true
+		}
+		rest = rest[end:]
+	}
+}
+
+func wordByte(c byte) bool { return c == '_' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
+
+func (m *Model) takes(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.refused[name]
+}
+
+// own reports whether the server is OpenAI's, which takes parameters that
+// others may not.
+func (m *Model) own() bool { return m.cfg.Provider == llm.OpenAI && m.cfg.BaseURL == "" }
+
+// format is the name of the declarations' form.
+func (m *Model) format() string {
+	switch m.cfg.Provider {
+	case llm.XAI:
+		return provider.XAI
+	case llm.Ollama:
+		return provider.Ollama
+	}
+	return provider.OpenAI
+}
+
+func (m *Model) requestOptions(req llm.Request) []option.RequestOption {
+	if m.cfg.Provider == llm.XAI && req.CacheKey != "" {
+		return []option.RequestOption{option.WithHeader("x-grok-conv-id", req.CacheKey)}
+	}
+	return nil
+}
+
+// settings adds to a request body what both interfaces share.
+func (m *Model) settings(body map[string]any, req llm.Request, maxName string) {
+	if m.cfg.Temperature != nil && m.takes("temperature") {
+		body["temperature"] = *m.cfg.Temperature
+	}
+	if limit := m.cfg.ReplyTokens(req); limit > 0 {
+		if !m.takes(maxName) {
+			maxName = map[string]string{"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[maxName]
+		}
+		if maxName != "" && m.takes(maxName) {
+			body[maxName] = limit
+		}
+	}
+	if m.own() && req.CacheKey != "" && m.takes("prompt_cache_key") {
+		body["prompt_cache_key"] = req.CacheKey
+	}
+}
+
+// fail says what went wrong.
+func (m *Model) fail(ctx context.Context, err error, begun bool) error {
+	f := llm.Failure{Err: err, Begun: begun}
+	if errors.Is(err, errTooLong) {
+		f.TooLong = true
+	}
+	if e, ok := errors.AsType[*sdk.Error](err); ok {
+		f.Status = e.StatusCode
+		f.Code, f.Text = llm.ErrorBody(e.RawJSON())
+		if f.Code == "" {
+			f.Code = e.Code
+		}
+		if f.Text == "" {
+			f.Text = e.Message
+		}
+		if e.Response != nil {
+			f.RetryAfter = llm.RetryAfterHeader(e.Response.Header)
+		}
+	}
+	if e, ok := errors.AsType[*ssestream.StreamError](err); ok {
+		f.Status = http.StatusBadGateway
+		f.Code, f.Text = llm.ErrorBody(string(e.Event.Data))
+	}
+	if e, ok := errors.AsType[*failedError](err); ok {
+		f.Status, f.Code, f.Text = http.StatusBadGateway, e.code, e.text
+	}
+	return m.cfg.Fail(ctx, f)
+}
+
+// failedError is a failure that the responses interface reports as an event.
+type failedError struct{ code, text string }
+
+func (e *failedError) Error() string { return e.code + ": " + e.text }
