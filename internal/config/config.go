@@ -58,7 +58,8 @@ type Config struct {
 	from  map[string]*node
 	src   *source
 	env   *environment
-	files []string // everything that was read
+	files []string // everything that was read, or looked for
+	state string   // fingerprint of files
 }
 
 // CORS is which web pages may call the HTTP faces.

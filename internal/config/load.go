@@ -86,7 +86,7 @@ func Parse(name string, data []byte, o Options) (*Config, []Note, error) {
 
 // confirm asks for trust in a file that was found, once per content.
 func (o Options) confirm(cfg *Config, l *loader) error {
-	req := TrustRequest{Path: cfg.place.Path, Digest: digest(l.read...), Starts: cfg.starts()}
+	req := TrustRequest{Path: cfg.place.Path, Digest: l.state(), Starts: cfg.starts()}
 	store := NewTrustStore(o.UserDir)
 	known, err := store.Trusted(req)
 	if err != nil || known {
@@ -128,8 +128,8 @@ type loader struct {
 	src      *source // nil when there is no file
 	env      *environment
 	x        *expansion
-	read     [][]byte // everything that was read, for the digest
-	files    []string // and where
+	files    []string // everything that was read, or looked for
+	parts    [][]byte // and what was there
 	problems []Problem
 	notes    []Note
 	noted    map[string]int // index into notes
@@ -140,11 +140,8 @@ func (o Options) loader(place Place, src *source) *loader {
 	l := &loader{o: o, place: place, src: src, noted: map[string]int{}, count: map[string]int{},
 		env: &environment{real: o.LookupEnv, inFile: map[string]string{}}}
 	l.x = &expansion{env: l.env, home: o.Home}
-	if src != nil {
-		l.read = append(l.read, src.data)
-	}
 	if place.Path != "" {
-		l.files = append(l.files, place.Path)
+		l.saw(place.Path, src, nil)
 		dir := filepath.Dir(place.Path)
 		if base := filepath.Base(dir); base == ".vscode" || base == ".cursor" {
 			dir = filepath.Dir(dir)
@@ -158,19 +155,39 @@ func (o Options) loader(place Place, src *source) *loader {
 
 // readDotenv reads the .env beside the file; that there is none is fine.
 func (l *loader) readDotenv(path string) {
-	l.files = append(l.files, path)
-	if _, err := os.Stat(path); err != nil {
-		return
-	}
-	src, err := readSource(path)
+	src, err := l.open(path)
 	if err != nil {
-		l.take(err)
+		if _, serr := os.Stat(path); serr == nil {
+			l.take(err)
+		}
 		return
 	}
 	vars, problems := parseDotenv(src)
 	l.env.dotenv = vars
 	l.problems = append(l.problems, problems...)
-	l.read = append(l.read, src.data)
+}
+
+// open reads a file and remembers what was there.
+func (l *loader) open(path string) (*source, error) {
+	src, err := readSource(path)
+	l.saw(path, src, err)
+	return src, err
+}
+
+func (l *loader) saw(path string, src *source, err error) {
+	l.files = append(l.files, path)
+	l.parts = append(l.parts, part(path, src, err)...)
+}
+
+// state identifies everything that was read.
+func (l *loader) state() string { return digest(l.parts...) }
+
+// part is what one file adds to a state.
+func part(path string, src *source, err error) [][]byte {
+	if err != nil {
+		return [][]byte{[]byte(path), nil, []byte(err.Error())}
+	}
+	return [][]byte{[]byte(path), src.data}
 }
 
 // take adds the problems of err.
@@ -237,7 +254,7 @@ func (l *loader) run() (*Config, []Note, error) {
 	l.override(cfg, d)
 	cfg.Store.Path = l.path(cfg.Store.Path, l.dir())
 	l.validate(cfg, d)
-	cfg.files = l.files
+	cfg.files, cfg.state = l.files, l.state()
 
 	notes := sorted(l.notes)
 	if len(l.problems) > 0 {
@@ -359,15 +376,13 @@ func (l *loader) readEnvFile(c *upstream.Config, n *node, d *decoder, key string
 		return
 	}
 	path := l.path(n.value, l.x.workspace)
-	l.files = append(l.files, path)
-	src, err := readSource(path)
+	src, err := l.open(path)
 	if err != nil {
 		if e, ok := errors.AsType[*Error](err); ok && c.Enabled {
 			l.report(n, fmt.Sprintf("%s %s", path, e.Problems[0].Msg))
 		}
 		return
 	}
-	l.read = append(l.read, src.data)
 	vars, problems := parseDotenv(src)
 	l.problems = append(l.problems, problems...)
 	merged := make(map[string]telemetry.Secret, len(vars)+len(c.Env))

@@ -15,7 +15,7 @@ import (
 // TrustRequest is what a person is asked to trust.
 type TrustRequest struct {
 	Path   string   // the file
-	Digest string   // of the file and of the .env beside it
+	Digest string   // of the file and of everything that it reads: .env, env files
 	Starts []string // what it would start or connect to, one line each
 }
 

@@ -1,0 +1,335 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"junctor/internal/jsonedit"
+	"junctor/internal/tool"
+)
+
+// Edit is one change to the servers of a file.
+type Edit struct {
+	kind   editKind
+	name   string
+	server json.RawMessage
+}
+
+type editKind int
+
+const (
+	set editKind = iota
+	merge
+	remove
+)
+
+// Set adds a server, or makes the one of that name what server says. server
+// is an entry as it stands in mcpServers; variables in it stay variables.
+func Set(name string, server json.RawMessage) Edit { return Edit{set, name, server} }
+
+// Merge changes the keys of a server that patch has; null takes one away.
+func Merge(name string, patch json.RawMessage) Edit { return Edit{merge, name, patch} }
+
+// Remove takes a server away.
+func Remove(name string) Edit { return Edit{kind: remove, name: name} }
+
+// ErrNoServer is wrapped when a server to be changed is not in the file.
+var ErrNoServer = errors.New("there is no such server in the file")
+
+// Apply makes the edits in the file that Load would read, or in a new one in
+// the user's folder when there is none, and returns the file's path. Edits
+// that would bring new problems are refused as an *Error and nothing is
+// written; old problems do not stand in the way of mending them. A file that
+// was found and not named must be trusted, and stays so with its new content.
+func Apply(o Options, edits ...Edit) (string, error) {
+	place := Locate(o)
+	if place.Path == "" {
+		if place.New == "" {
+			return "", errors.New("there is no configuration file and no folder to make one in; name one with --config")
+		}
+		place = Place{Path: place.New, Named: true, How: "new"}
+	}
+	if !place.Named {
+		if _, _, err := Load(o); err != nil {
+			if _, untrusted := errors.AsType[*UntrustedError](err); untrusted {
+				return "", err
+			}
+		}
+	}
+	// Another program may write the file at the same time; then try again on
+	// what it wrote.
+	for range 5 {
+		old, err := os.ReadFile(place.Path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			_, err = readSource(place.Path) // for an error that says what the file is
+			return "", err
+		}
+		changed, err := EditBytes(old, edits...)
+		if err != nil {
+			return "", fmt.Errorf("edit %s: %w", place.Path, err)
+		}
+		if bytes.Equal(old, changed) {
+			return place.Path, nil
+		}
+		if err := o.newProblems(place, old, changed); err != nil {
+			return "", err
+		}
+		if now, err := os.ReadFile(place.Path); err == nil && !bytes.Equal(now, old) {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(place.Path), 0o700); err != nil {
+			return "", fmt.Errorf("edit %s: %w", place.Path, err)
+		}
+		if err := writeFile(place.Path, changed, 0o600); err != nil {
+			return "", fmt.Errorf("edit %s: %w", place.Path, err)
+		}
+		if !place.Named {
+			return place.Path, o.retrust(place, changed)
+		}
+		return place.Path, nil
+	}
+	return "", fmt.Errorf("edit %s: another program keeps changing it; try again", place.Path)
+}
+
+// check runs the loader over a content that the file may get.
+func (o Options) check(place Place, content []byte) (*loader, error) {
+	l := o.loader(place, &source{file: place.Path, data: bytes.TrimPrefix(content, bom)})
+	l.readDotenv(filepath.Join(filepath.Dir(place.Path), ".env"))
+	_, _, err := l.run()
+	return l, err
+}
+
+// newProblems returns the problems of the new content that the old one did
+// not have.
+func (o Options) newProblems(place Place, old, changed []byte) error {
+	_, err := o.check(place, changed)
+	bad, ok := errors.AsType[*Error](err)
+	if !ok {
+		return err
+	}
+	known := map[string]bool{}
+	if _, err := o.check(place, old); err != nil {
+		if e, ok := errors.AsType[*Error](err); ok {
+			for _, p := range e.Problems {
+				known[p.Key+"\x00"+p.Msg] = true
+			}
+		}
+	}
+	fresh := slices.DeleteFunc(slices.Clone(bad.Problems), func(p Problem) bool { return known[p.Key+"\x00"+p.Msg] })
+	if len(fresh) == 0 {
+		return nil
+	}
+	for i := range fresh {
+		fresh[i].Line, fresh[i].Column = 0, 0 // lines of a file that will not exist
+	}
+	return &Error{fresh}
+}
+
+// retrust remembers the new content of a file that was trusted before.
+func (o Options) retrust(place Place, content []byte) error {
+	l, _ := o.check(place, content)
+	return NewTrustStore(o.UserDir).Add(TrustRequest{Path: place.Path, Digest: l.state()})
+}
+
+// EditBytes makes the edits in a text, in whatever shape it has, and keeps
+// everything else as it is. An empty text becomes a new file.
+func EditBytes(text []byte, edits ...Edit) ([]byte, error) {
+	for _, e := range edits {
+		var err error
+		if text, err = e.apply(text); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+func (e Edit) apply(text []byte) ([]byte, error) {
+	if e.kind != remove {
+		if !tool.ValidServer(e.name) {
+			return nil, fmt.Errorf("%q cannot name a server; use 1 to %d of A-Z a-z 0-9 _ -", e.name, tool.MaxServerName)
+		}
+		var obj map[string]json.RawMessage
+		if err := json.Unmarshal(e.server, &obj); err != nil || obj == nil {
+			return nil, fmt.Errorf("the entry of %s is not a JSON object", e.name)
+		}
+	}
+	spot, err := findServer(text, e.name)
+	if err != nil {
+		return nil, err
+	}
+	if spot.path == nil {
+		if e.kind != set {
+			return nil, fmt.Errorf("%s: %w", e.name, ErrNoServer)
+		}
+		return spot.add(text, e.name, e.server)
+	}
+	if e.kind == remove {
+		return jsonedit.Remove(text, spot.path...)
+	}
+	return rewrite(text, spot, e.server, e.kind == set)
+}
+
+// spot is where a server is, or would go.
+type spot struct {
+	path      []string // of the server; nil when it is not there
+	container []string // where to add it
+	inArray   bool
+	nameKey   string // the key that names an entry of an array
+}
+
+// findServer looks for a server in all the shapes.
+func findServer(text []byte, name string) (spot, error) {
+	src := &source{file: "the file", data: bytes.TrimPrefix(text, bom)}
+	if len(bytes.TrimSpace(src.data)) == 0 {
+		return spot{container: containers[:1]}, nil
+	}
+	v, err := src.parse()
+	if err != nil {
+		return spot{}, err
+	}
+	root := newTree(src, v, func(Problem) {})
+	if root.kind == array {
+		return spotInArray(root, nil, "name", name), nil
+	}
+	if root.kind != object {
+		return spot{}, fmt.Errorf("the file is %s and has no place for servers", root.kind)
+	}
+	found := spot{}
+	look := func(c *node, path ...string) bool {
+		if c == nil {
+			return false
+		}
+		s := spot{container: path}
+		switch c.kind {
+		case object:
+			for _, m := range c.members {
+				if m.name == name {
+					s.path = append(slices.Clone(path), name)
+				}
+			}
+		case array:
+			key := "name"
+			if path[len(path)-1] == "backends" {
+				key = "id"
+			}
+			s = spotInArray(c, path, key, name)
+		default:
+			return false
+		}
+		if found.container == nil || s.path != nil {
+			found = s
+		}
+		return s.path != nil
+	}
+	for _, key := range containers {
+		if look(root.get(key), key) {
+			return found, nil
+		}
+	}
+	if m := root.get("mcp"); m != nil && m.kind == object && look(m.get("servers"), "mcp", "servers") {
+		return found, nil
+	}
+	if found.container == nil {
+		found.container = containers[:1]
+	}
+	return found, nil
+}
+
+func spotInArray(list *node, path []string, key, name string) spot {
+	s := spot{container: path, inArray: true, nameKey: key}
+	for i, e := range list.elems {
+		for _, k := range []string{"name", "id"} {
+			if n := e.get(k); n != nil && n.kind == str && n.text == name {
+				s.path = append(slices.Clone(path), strconv.Itoa(i))
+			}
+		}
+	}
+	return s
+}
+
+// add puts a new server into the container.
+func (s spot) add(text []byte, name string, server json.RawMessage) ([]byte, error) {
+	if !s.inArray {
+		return jsonedit.Set(text, server, append(slices.Clone(s.container), name)...)
+	}
+	// In an array the entry names itself, first of all.
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return nil, err
+	}
+	inner := strings.TrimSpace(string(server))
+	inner = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(inner, "{"), "}"))
+	if inner != "" {
+		inner = "," + inner
+	}
+	entry := fmt.Appendf(nil, "{%q:%s%s}", s.nameKey, quoted, inner)
+	return jsonedit.Set(text, entry, append(slices.Clone(s.container), "-")...)
+}
+
+// rewrite changes the keys of a server one by one, so that what stays the same
+// keeps its comments. With whole set, keys that server does not have go.
+func rewrite(text []byte, s spot, server json.RawMessage, whole bool) ([]byte, error) {
+	at := func(key string) []string { return append(slices.Clone(s.path), key) }
+	keys, values, err := members(server)
+	if err != nil {
+		return nil, err
+	}
+	raw, _ := jsonedit.Get(text, s.path...)
+	old, _, err := members(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the entry in the file is not an object")
+	}
+	if whole {
+		for _, key := range old {
+			if _, keep := values[key]; !keep && !(s.inArray && (key == "name" || key == "id")) {
+				if text, err = jsonedit.Remove(text, at(key)...); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	for _, key := range keys {
+		if string(values[key]) == "null" && !whole {
+			text, err = jsonedit.Remove(text, at(key)...)
+		} else {
+			text, err = jsonedit.Set(text, values[key], at(key)...)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+// members returns the keys of a JSON object in their order, and its values.
+func members(raw json.RawMessage) (keys []string, values map[string]json.RawMessage, err error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, nil, errors.New("not a JSON object")
+	}
+	values = map[string]json.RawMessage{}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return nil, nil, err
+		}
+		key, _ := t.(string)
+		var v json.RawMessage
+		if err := dec.Decode(&v); err != nil {
+			return nil, nil, err
+		}
+		if _, twice := values[key]; !twice {
+			keys = append(keys, key)
+		}
+		values[key] = v
+	}
+	return keys, values, nil
+}

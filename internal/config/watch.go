@@ -1,0 +1,209 @@
+package config
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Update is what a change of the files led to: a new configuration, or an
+// error that says why the old one stays.
+type Update struct {
+	Config *Config
+	Notes  []Note
+	Err    error
+}
+
+const (
+	// settle is how long the files must be quiet: editors write in several
+	// steps, and half a file is no news.
+	settle = 100 * time.Millisecond
+	// patience is how long unrest may last before we look all the same: the
+	// folder may be busy with other things.
+	patience = time.Second
+	// lookAnyway is how often the files are looked at without a word from
+	// the system, which is silent about network drives.
+	lookAnyway = 15 * time.Second
+)
+
+// Watch tells deliver about every change of the configuration until ctx is
+// done: of the file, of .env beside it, of the env files that it names, and
+// of the file's appearance when there was none. It follows editors that
+// replace the file and symbolic links that are switched to another folder.
+// current is the configuration in use; nil counts as none read yet. deliver
+// is called from Watch's own goroutine, one call at a time.
+func Watch(ctx context.Context, o Options, current *Config, deliver func(Update)) error {
+	w := &watcher{o: o, watched: map[string]bool{}, place: Locate(o)}
+	if notify, err := fsnotify.NewWatcher(); err == nil {
+		defer notify.Close()
+		w.notify = notify
+	}
+	w.files = w.candidates()
+	if current != nil {
+		w.place = current.place
+		w.files = append(w.files, current.files...)
+	}
+	w.seen = w.fingerprint()
+	if current != nil && fingerprint(current.files) != current.state {
+		w.seen = "" // something changed since current was loaded
+	}
+	w.cover()
+	return w.run(ctx, deliver)
+}
+
+type watcher struct {
+	o       Options
+	place   Place             // of the configuration in use
+	notify  *fsnotify.Watcher // nil where the system has none: then we only look
+	files   []string
+	watched map[string]bool
+	seen    string
+}
+
+func (w *watcher) run(ctx context.Context, deliver func(Update)) error {
+	var events chan fsnotify.Event
+	var errs chan error
+	if w.notify != nil {
+		events, errs = w.notify.Events, w.notify.Errors
+	}
+	quiet := time.NewTimer(0) // look once at the start
+	defer quiet.Stop()
+	tick := time.NewTicker(lookAnyway)
+	defer tick.Stop()
+	var since time.Time // when the present unrest began
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case e, ok := <-events:
+			if !ok {
+				events = nil
+				break
+			}
+			if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
+				delete(w.watched, e.Name) // a folder of ours, perhaps
+			}
+			if since.IsZero() {
+				since = time.Now()
+			}
+			if time.Since(since) < patience {
+				quiet.Reset(settle)
+			}
+		case _, ok := <-errs:
+			if !ok {
+				errs = nil
+			}
+			// Events were lost, perhaps: look.
+			quiet.Reset(settle)
+		case <-tick.C:
+			w.look(deliver)
+		case <-quiet.C:
+			since = time.Time{}
+			w.look(deliver)
+		}
+	}
+}
+
+// look loads again when one of the files is not what it was.
+func (w *watcher) look(deliver func(Update)) {
+	now := w.fingerprint()
+	if now == w.seen {
+		w.cover()
+		return
+	}
+	var u Update
+	if w.place.Path != "" && Locate(w.o).Path != w.place.Path {
+		u.Err = &Error{[]Problem{{File: w.place.Path, Msg: "is not the file to use any more; what runs stays as it is until the next start"}}}
+		w.seen = now
+	} else {
+		u.Config, u.Notes, u.Err = Load(w.o)
+		w.files = w.candidates()
+		if u.Config != nil {
+			w.place = u.Config.place
+			w.files = append(w.files, u.Config.files...)
+		}
+		w.seen = w.fingerprint()
+		if u.Config != nil && fingerprint(u.Config.files) != u.Config.state {
+			w.seen = "" // changed while it was read: look again at once
+		}
+	}
+	w.cover()
+	deliver(u)
+}
+
+// candidates are the files that decide, whether they are there or not.
+func (w *watcher) candidates() []string {
+	place := Locate(w.o)
+	files := []string{place.Path, place.New}
+	if place.Path != "" {
+		files = append(files, filepath.Join(filepath.Dir(place.Path), ".env"))
+	}
+	if place.Path == "" && w.o.WorkDir != "" {
+		for _, name := range fileNames {
+			files = append(files, filepath.Join(w.o.WorkDir, name))
+		}
+	}
+	return files
+}
+
+// fingerprint identifies the content of all files.
+func (w *watcher) fingerprint() string { return fingerprint(w.files) }
+
+func fingerprint(files []string) string {
+	var parts [][]byte
+	for _, path := range files {
+		if path == "" {
+			continue
+		}
+		src, err := readSource(path)
+		parts = append(parts, part(path, src, err)...)
+	}
+	return digest(parts...)
+}
+
+// cover watches the folders of all files, and those that their symbolic links
+// lead through, as far as they exist.
+func (w *watcher) cover() {
+	if w.notify == nil {
+		return
+	}
+	for _, path := range w.files {
+		for hops := 0; path != "" && hops < 10; hops++ {
+			w.watch(filepath.Dir(path))
+			target, err := os.Readlink(path)
+			if err != nil {
+				// The folder itself may be a link, as ..data is in Kubernetes.
+				if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil && dir != filepath.Dir(path) {
+					w.watch(dir)
+				}
+				break
+			}
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(path), target)
+			}
+			path = target
+		}
+	}
+}
+
+// watch watches a folder or, when it does not exist yet, the nearest one
+// above it that does.
+func (w *watcher) watch(dir string) {
+	for {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			break
+		}
+		delete(w.watched, dir) // it may come back
+		up := filepath.Dir(dir)
+		if up == dir {
+			return
+		}
+		dir = up
+	}
+	if !w.watched[dir] && w.notify.Add(dir) == nil {
+		w.watched[dir] = true
+	}
+}
