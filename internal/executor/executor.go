@@ -20,10 +20,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"junctor/internal/catalog"
 	"junctor/internal/store"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
@@ -52,9 +51,13 @@ type CallLog interface {
 	Append(ctx context.Context, c store.Call) error
 }
 
-// Meter counts calls. Nil counts nothing.
+// Meter counts calls.
 type Meter interface {
-	ObserveCall(face, server, tool string, status store.Status, kind tool.Kind, took time.Duration)
+	// Begin counts a call as under way until end is called.
+	Begin() (end func())
+	// Call counts a finished call. server and tool are empty when the call
+	// asked for what does not exist.
+	Call(face, server, tool, status, kind string, took time.Duration)
 }
 
 // Options are what an Executor is made of.
@@ -64,7 +67,7 @@ type Options struct {
 	Calls     CallLog
 	Meter     Meter
 	Redact    func([]byte) []byte // stands before the call log; nil changes nothing
-	Tracer    trace.Tracer        // nil traces nothing
+	Tracer    *telemetry.Tracer   // nil traces nothing
 	Log       *slog.Logger
 	Node      string // names this process in records
 	Config    Config
@@ -83,7 +86,10 @@ func New(o Options) *Executor {
 	if o.Redact == nil {
 		o.Redact = func(b []byte) []byte { return b }
 	}
-	o.Log = o.Log.With("component", "executor")
+	if o.Meter == nil {
+		o.Meter = (*telemetry.Metrics)(nil) // which counts nothing
+	}
+	o.Log = o.Log.With(telemetry.KeyComponent, "executor")
 	x := &Executor{Options: o}
 	x.SetConfig(o.Config)
 	return x

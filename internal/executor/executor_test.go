@@ -14,12 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
 	"junctor/internal/store"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
@@ -85,7 +83,9 @@ func (r *rig) Await(_ context.Context, servers ...string) []string {
 	return nil
 }
 
-func (r *rig) Timeouts(string) (time.Duration, time.Duration) { return 30 * time.Second, 10 * time.Minute }
+func (r *rig) Timeouts(string) (time.Duration, time.Duration) {
+	return 30 * time.Second, 10 * time.Minute
+}
 
 func (r *rig) Append(_ context.Context, c store.Call) error {
 	r.mu.Lock()
@@ -138,8 +138,8 @@ func TestCallPassesThrough(t *testing.T) {
 		rec.Node != "n1" || rec.Method != "tools/call" || rec.ResultBytes != len(answer) || len(rec.Stages) == 0 {
 		t.Errorf("record = %+v", rec)
 	}
-	if n := strings.Count(r.out.String(), "\n"); n != 1 || !strings.Contains(r.out.String(), rec.ID) {
-		t.Errorf("%d lines in the log, want one with the request's id: %s", n, r.out.String())
+	if n := strings.Count(r.out.String(), "\n"); n != 1 || !strings.Contains(r.out.String(), "tool=read") {
+		t.Errorf("%d lines in the log, want one with the tool: %s", n, r.out.String())
 	}
 }
 
@@ -374,25 +374,33 @@ func TestForward(t *testing.T) {
 	}
 }
 
-func TestTracing(t *testing.T) {
-	spans := tracetest.NewInMemoryExporter()
-	provider := trace.NewTracerProvider(trace.WithSyncer(spans))
-	r := newRig(t, func(o *Options) { o.Tracer = provider.Tracer("t") })
-	if _, err := r.Call(t.Context(), call("nope", `{}`)); err == nil {
-		t.Fatal("no error")
+func TestTraceOfTheCaller(t *testing.T) {
+	r := newRig(t)
+	var seen string
+	r.do = func(ctx context.Context, _ string, _ tool.Request) (json.RawMessage, error) {
+		seen = telemetry.TraceID(ctx)
+		return json.RawMessage(`{}`), nil
 	}
-	got := spans.GetSpans()
-	if len(got) != 1 || got[0].Name != "tools/call" || got[0].Status.Description != "TOOL_NOT_FOUND" {
-		t.Fatalf("spans = %+v", got)
+	parent, ok := telemetry.ParseTraceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	if !ok {
+		t.Fatal("not a traceparent")
 	}
-	if rec := r.only(t); rec.TraceID != got[0].SpanContext.TraceID().String() {
-		t.Errorf("the record has trace %q", rec.TraceID)
+	if _, err := r.Call(telemetry.WithTrace(t.Context(), parent), call("write", `{}`)); err != nil {
+		t.Fatal(err)
+	}
+	const want = "0af7651916cd43dd8448eb211c80319c"
+	if rec := r.only(t); rec.TraceID != want || seen != want {
+		t.Errorf("the record has trace %q, the upstream saw %q", rec.TraceID, seen)
 	}
 }
 
-type meter struct{ seen []string }
+type meter struct {
+	seen []string
+	open int
+}
 
-func (m *meter) ObserveCall(face, server, name string, status store.Status, kind tool.Kind, _ time.Duration) {
+func (m *meter) Begin() func() { m.open++; return func() { m.open-- } }
+func (m *meter) Call(face, server, name, status, kind string, _ time.Duration) {
 	m.seen = append(m.seen, fmt.Sprintf("%s %s %s %s %s", face, server, name, status, kind))
 }
 
@@ -401,7 +409,7 @@ func TestMeter(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Meter = m })
 	r.Call(t.Context(), call("write", `{}`))
 	r.Call(t.Context(), call("nope", `{}`))
-	if got := fmt.Sprintf("%q", m.seen); got != `["test fs write ok " "test   failed TOOL_NOT_FOUND"]` {
+	if got := fmt.Sprintf("%q", m.seen); got != `["test fs write ok " "test   failed TOOL_NOT_FOUND"]` || m.open != 0 {
 		t.Errorf("counted %s", got)
 	}
 }

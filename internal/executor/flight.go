@@ -9,11 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/trace"
-
 	"junctor/internal/store"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
@@ -30,7 +27,8 @@ type flight struct {
 	begun  time.Time
 	last   time.Time
 	stages store.Stages
-	span   trace.Span
+	span   telemetry.Span
+	landed func()
 }
 
 func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context.Context) {
@@ -38,13 +36,15 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context
 		call.ID = NewID()
 	}
 	now := time.Now()
-	f := &flight{x: x, call: call, cfg: x.cfg.Load(), begun: now, last: now, stages: make(store.Stages, 0, 6)}
-	if x.Tracer != nil {
-		ctx, f.span = x.Tracer.Start(ctx, call.Method, trace.WithAttributes(
-			attribute.String("mcp.method.name", call.Method),
-			attribute.String("junctor.face", call.Face),
-			attribute.String("junctor.request_id", call.ID)))
+	f := &flight{
+		x: x, call: call, cfg: x.cfg.Load(), begun: now, last: now,
+		stages: make(store.Stages, 0, 6), landed: x.Meter.Begin(),
 	}
+	ctx = telemetry.WithRequest(ctx, call.ID)
+	if call.Session != "" {
+		ctx = telemetry.WithSession(ctx, call.Session)
+	}
+	ctx, f.span = x.Tracer.Start(ctx, call.Method)
 	f.ctx = ctx
 	return f, ctx
 }
@@ -78,21 +78,18 @@ func (f *flight) record(result tool.Result, err error) {
 		ID: f.call.ID, Time: f.begun, Duration: took, Face: f.call.Face,
 		Caller: f.call.Caller.ID, Session: f.call.Session,
 		Server: f.name.Server, Tool: f.name.Tool, Method: f.call.Method,
-		Status: store.StatusOK, Node: f.x.Node, Stages: f.stages,
+		Status: store.StatusOK, Node: f.x.Node, Stages: f.stages, TraceID: telemetry.TraceID(f.ctx),
 	}
 	if rec.Server == "" { // not resolved: what the caller asked for
 		rec.Server, rec.Tool = f.call.Server, f.call.Tool
 	}
-	var kind tool.Kind
 	switch {
 	case err != nil:
 		e := tool.AsError(err)
-		kind = e.Kind
-		rec.Status, rec.Kind = store.StatusFailed, string(kind)
+		rec.Status, rec.Kind = store.StatusFailed, string(e.Kind)
 		rec.Error = string(f.x.Redact([]byte(e.Error())))
 	case result.IsError:
-		kind = tool.ExecutionFailed
-		rec.Status, rec.Kind = store.StatusError, string(kind)
+		rec.Status, rec.Kind = store.StatusError, string(tool.ExecutionFailed)
 	}
 	arguments := f.call.Arguments
 	if f.call.Method != "tools/call" {
@@ -101,44 +98,35 @@ func (f *flight) record(result tool.Result, err error) {
 	rec.Arguments = f.x.excerpt(arguments, f.cfg.Limits.MaxRecordBytes)
 	rec.Result = f.x.excerpt(result.Raw, f.cfg.Limits.MaxRecordBytes)
 	rec.ResultBytes = len(result.Raw)
-	if f.span != nil {
-		rec.TraceID = f.span.SpanContext().TraceID().String()
-	}
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), recordTimeout)
 	defer cancel()
 	if err := f.x.Calls.Append(ctx, rec); err != nil {
-		f.x.Log.ErrorContext(ctx, "call not recorded", "requestId", rec.ID, "err", err)
+		f.x.Log.ErrorContext(ctx, "call not recorded", "err", err)
 	}
-	if f.x.Meter != nil {
-		f.x.Meter.ObserveCall(f.call.Face, f.name.Server, f.name.Tool, rec.Status, kind, took)
-	}
+	f.landed()
+	f.x.Meter.Call(f.call.Face, f.name.Server, f.name.Tool, string(rec.Status), rec.Kind, took)
 	f.trace(rec)
-	log := f.x.Log.With("requestId", rec.ID, "face", rec.Face, "caller", rec.Caller, "server", rec.Server, "took", took)
-	if rec.Session != "" {
-		log = log.With("sessionId", rec.Session)
+	if rec.Status == store.StatusFailed {
+		f.x.Log.WarnContext(ctx, "call failed", telemetry.KeyAction, rec.Method, "face", rec.Face, "caller", rec.Caller,
+			"server", rec.Server, "tool", rec.Tool, "took", took, "kind", rec.Kind, "err", rec.Error)
+		return
 	}
-	if rec.Tool != "" {
-		log = log.With("tool", rec.Tool)
-	}
-	switch rec.Status {
-	case store.StatusFailed:
-		log.WarnContext(ctx, "call failed", "action", rec.Method, "kind", rec.Kind, "err", rec.Error)
-	default:
-		log.InfoContext(ctx, "call done", "action", rec.Method, "status", rec.Status)
-	}
+	f.x.Log.InfoContext(ctx, "call done", telemetry.KeyAction, rec.Method, "face", rec.Face, "caller", rec.Caller,
+		"server", rec.Server, "tool", rec.Tool, "took", took, "status", rec.Status)
 }
 
 func (f *flight) trace(rec store.Call) {
-	if f.span == nil {
-		return
+	if f.span.Recording() {
+		f.span.Set("mcp.method.name", rec.Method)
+		f.span.Set("mcp.server", rec.Server)
+		f.span.Set("gen_ai.tool.name", rec.Tool)
+		f.span.Set("junctor.face", rec.Face)
+		f.span.Set("junctor.request_id", rec.ID)
+		f.span.Set("junctor.status", string(rec.Status))
 	}
-	f.span.SetAttributes(
-		attribute.String("mcp.server", rec.Server),
-		attribute.String("gen_ai.tool.name", rec.Tool),
-		attribute.String("junctor.status", string(rec.Status)))
 	if rec.Status != store.StatusOK {
-		f.span.SetStatus(codes.Error, rec.Kind)
+		f.span.Fail(rec.Kind)
 	}
 	f.span.End()
 }
