@@ -1,0 +1,230 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"junctor/internal/upstream"
+)
+
+func TestDefaultIsValid(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+	cfg, notes, err := Load(Options{})
+	if err != nil || len(notes) > 0 || cfg.Place().Path != "" || cfg.Listen != DefaultListen {
+		t.Errorf("Load of nothing = %+v, %v, %v", cfg, notes, err)
+	}
+	if _, ok := Default().Lookup("X"); ok {
+		t.Error("a default configuration knows variables")
+	}
+}
+
+// Flags win over the environment, which wins over .env, which wins over the
+// file.
+func TestPrecedence(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "junctor.json")
+	write(t, file, `{"log":{"level":"error"},"listen":"0.0.0.0:1","chat":{"maxTokenCount":1}}`, 0o600)
+	write(t, filepath.Join(dir, ".env"), "LOG_LEVEL=warn\nPORT=2\nMAX_TOKEN_COUNT=2\nDEBUG_PORT=7\n", 0o600)
+	env := map[string]string{"LOG_LEVEL": "debug", "PORT": " 3 "}
+	o := Options{File: file, LookupEnv: func(n string) (string, bool) { v, ok := env[n]; return v, ok }}
+	cfg := loaded(t, o)
+	if cfg.Log.Level != "debug" || cfg.Listen != "0.0.0.0:3" || cfg.Chat.MaxTokenCount != 2 || cfg.DebugPort != 7 {
+		t.Errorf("level %s, listen %s, tokens %d, debug %d", cfg.Log.Level, cfg.Listen, cfg.Chat.MaxTokenCount, cfg.DebugPort)
+	}
+	o.Overrides = []Override{{"log.level", "trace", "--log-level"}, {"listen", "[::1]:4", "--listen"}, {"chat.maxTokenCount", "9", "--tokens"}}
+	cfg = loaded(t, o)
+	if cfg.Log.Level != "trace" || cfg.Listen != "[::1]:4" || cfg.Chat.MaxTokenCount != 9 {
+		t.Errorf("level %s, listen %s, tokens %d", cfg.Log.Level, cfg.Listen, cfg.Chat.MaxTokenCount)
+	}
+	for _, s := range cfg.Effective() {
+		if s.Key == "listen" && (s.Source != "--listen" || s.From != "--listen") {
+			t.Errorf("listen is from %+v", s)
+		}
+	}
+	o.Overrides = []Override{{"log.level", "loud", "--log-level"}}
+	if _, _, err := Load(o); err == nil || !strings.Contains(err.Error(), "--log-level") {
+		t.Errorf("err = %v, want it to name the flag", err)
+	}
+}
+
+func TestLookup(t *testing.T) {
+	cfg, _, err := Parse("options", []byte(`{"OPENAI_API_KEY":"option","GEMINI_API_KEY":"${G:-g}"}`),
+		Options{LookupEnv: func(n string) (string, bool) { return "real", n == "OPENAI_API_KEY" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := cfg.Lookup("OPENAI_API_KEY"); !ok || v != "real" {
+		t.Errorf("the environment must win: %q", v)
+	}
+	if v, ok := cfg.Lookup("GEMINI_API_KEY"); !ok || v != "g" {
+		t.Errorf("the file's own: %q", v)
+	}
+	if _, ok := cfg.Lookup("OTHER"); ok {
+		t.Error("found what is not there")
+	}
+	if strings.Contains(outcome(cfg, nil, nil), "option") {
+		t.Error("the key is shown")
+	}
+}
+
+// Every problem must have a place: the value that is wrong or what holds it.
+func TestProblemsHavePlaces(t *testing.T) {
+	_, _, err := Parse("f.json", []byte("{\n  \"store\": {\n    \"retention\": {\"ageDays\": -1}\n  }\n}"), Options{})
+	if got, want := err.Error(), "f.json:3:30: store.retention.ageDays: must be between 0 and 36500"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestManyProblemsAreCut(t *testing.T) {
+	text := "{" + strings.Repeat(`"zzzz": 1, `, 300) + "}"
+	_, _, err := Parse("f.json", []byte(text), Options{})
+	e, ok := errors.AsType[*Error](err)
+	if !ok || len(e.Problems) != maxProblems+1 || !strings.HasPrefix(e.Problems[maxProblems].Msg, "and 200 more") {
+		t.Errorf("got %d problems, the last %v", len(e.Problems), e.Problems[len(e.Problems)-1])
+	}
+}
+
+func TestParseBounds(t *testing.T) {
+	if _, _, err := Parse("x", make([]byte, maxFile+1), Options{}); err == nil || !strings.Contains(err.Error(), "larger") {
+		t.Error(err)
+	}
+	big := `{"mcpServers":{"a":{"command":"` + strings.Repeat("${A}", 1000) + `"}}}`
+	_, _, err := Parse("x", []byte(big), Options{LookupEnv: func(string) (string, bool) { return strings.Repeat("y", 10_000), true }})
+	if err == nil || !strings.Contains(err.Error(), "is longer than") {
+		t.Errorf("a billion laughs: %v", err)
+	}
+}
+
+func TestSuggest(t *testing.T) {
+	names := []string{"command", "timeoutMs", "authorization_token", "url"}
+	for in, want := range map[string]string{
+		"comand": "command", "Command": "command", "timeout_ms": "timeoutMs", "authorizationToken": "authorization_token",
+		"ulr": "url", "x": "", "completely": "", "": "", strings.Repeat("a", 100): "",
+	} {
+		if got := nearest(in, names); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestLooksSecret(t *testing.T) {
+	for _, tt := range []struct {
+		name, value string
+		want        bool
+	}{
+		{"GITHUB_TOKEN", "ghp_0123456789abcdefghij", true},
+		{"x", "sk-proj-0123456789", true},
+		{"x", "AKIAIOSFODNN7EXAMPLE", true},
+		{"x", "eyJhbGciOi.eyJzdWIiOi.sig", true},
+		{"Authorization", "Bearer abcdefghijk", true},
+		{"API_KEY", "your_api_key", true},
+		{"DB_PASSWORD", "hunter22", true},
+		{"x", "postgres://u:p@h/db", true},
+		{"x", "0123456789abcdef0123456789abcdef", true},
+		{"API_KEY", "${API_KEY}", false},
+		{"API_KEY", "", false},
+		{"API_KEY_FILE", "/run/secrets/key", false},
+		{"TOKEN_URL", "https://as.example.com/token", false},
+		{"AUTH", "required", false},
+		{"MAX_TOKENS", "8192", false},
+		{"LOG_LEVEL", "debug", false},
+		{"x", "@modelcontextprotocol/server-filesystem", false},
+		{"x", "https://example.com/path", false},
+	} {
+		if got := LooksSecret(tt.name, tt.value); got != tt.want {
+			t.Errorf("LooksSecret(%q, %q) = %v", tt.name, tt.value, got)
+		}
+	}
+}
+
+func TestMaskArgs(t *testing.T) {
+	in := []string{"-e", "GITHUB_TOKEN=ghp_0123456789", "--api-key", "abcdefgh", "--token=secret99", "--header", "Authorization: Bearer abcdefghi",
+		"https://x.example.com/mcp?apiKey=abcdefgh&n=1", "--url=https://u:pw123456@h.example.com/", "--port", "8080", "--path=/tmp", "plain"}
+	got := strings.Join(maskArgs(in), "\n")
+	want := strings.Join([]string{"-e", "GITHUB_TOKEN=[redacted]", "--api-key", "[redacted]", "--token=[redacted]", "--header", "Authorization: [redacted]",
+		"https://x.example.com/mcp?apiKey=[redacted]&n=1", "--url=[redacted]", "--port", "8080", "--path=/tmp", "plain"}, "\n")
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	if got := maskURL("https://user:pw@h.example.com/x"); strings.Contains(got, "pw@") {
+		t.Error(got)
+	}
+	for _, s := range []string{"://", "http://[::1", "x://y?%zz"} {
+		if got := maskURL(s); got != s {
+			t.Errorf("maskURL(%q) = %q", s, got)
+		}
+	}
+}
+
+// A canary in every secret place of a file must not be seen in any view.
+func TestNoSecretIsShown(t *testing.T) {
+	const canary = "sk-canary0123456789"
+	cfg, _, err := Parse("f", []byte(`{
+		"mcpServers": {
+			"a": {"command": "x", "args": ["--key", "`+canary+`", "K=`+canary+`"], "env": {"A": "`+canary+`"}},
+			"b": {"url": "https://h.example.com/?k=`+canary+`", "headers": {"X": "`+canary+`"}, "authorization_token": "`+canary+`",
+			      "oauth": {"clientId": "i", "clientSecret": "`+canary+`"}},
+			"c": {"command": "x", "args": ["${CANARY}", "a-${CANARY}"], "env": {"B": "p${CANARY}"}}
+		},
+		"llm": {"provider": "openai", "apiKey": "`+canary+`"},
+		"auth": {"keys": [{"name": "a", "key": "`+canary+`"}]},
+		"store": {"url": "postgres://u:`+canary+`@h/d"},
+		"telemetry": {"otlp": {"endpoint": "http://h", "headers": {"a": "`+canary+`"}}}
+	}`), Options{LookupEnv: func(n string) (string, bool) { return canary, n == "CANARY" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := outcome(cfg, nil, nil); strings.Contains(got, canary) {
+		t.Errorf("the canary is shown:\n%s", got)
+	}
+}
+
+func TestCwdAndCommand(t *testing.T) {
+	for name, tt := range map[string]struct{ server, command, cwd string }{
+		"in PATH":             {`"command":"npx"`, "npx", ""},
+		"beside the file":     {`"command":"./run.sh"`, "/base/run.sh", ""},
+		"from cwd":            {`"command":"../run.sh","cwd":"/srv/a"`, "/srv/run.sh", "/srv/a"},
+		"home":                {`"command":"~/run.sh","cwd":"~"`, "/home/run.sh", "/home"},
+		"absolute":            {`"command":"/bin/x","cwd":"sub"`, "/bin/x", "/base/sub"},
+		"a slash in the name": {`"command":"tools/x"`, "tools/x", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, _, err := Parse("f", []byte(`{"mcpServers":{"a":{`+tt.server+`}}}`), Options{BaseDir: "/base", Home: "/home"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := cfg.Servers[0]; filepath.ToSlash(s.Command) != tt.command || filepath.ToSlash(s.Cwd) != tt.cwd {
+				t.Errorf("command %q in %q, want %q in %q", s.Command, s.Cwd, tt.command, tt.cwd)
+			}
+		})
+	}
+}
+
+func TestServer(t *testing.T) {
+	cfg := &Config{Servers: []upstream.Config{{Name: "a"}}}
+	if _, ok := cfg.Server("b"); ok {
+		t.Error("found b")
+	}
+}
+
+// What cannot be written is an error, and nothing is left behind.
+func TestWriteFileErrors(t *testing.T) {
+	dir := t.TempDir()
+	if err := writeFile(filepath.Join(dir, "no", "such", "x"), nil, 0o600); err == nil {
+		t.Error("wrote into a folder that is not there")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "d"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(filepath.Join(dir, "d"), nil, 0o600); err == nil {
+		t.Error("wrote over a folder")
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".junctor-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -1,0 +1,164 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"junctor/internal/llm"
+	"junctor/internal/setting"
+	"junctor/internal/telemetry"
+	"junctor/internal/upstream"
+)
+
+// field is what schema and reference know of a setting: its type and default
+// from the Go struct, its description from the comment there.
+type field struct {
+	key      string
+	doc      string
+	typ      reflect.Type // without pointers
+	def      any          // nil when there is no default worth showing
+	words    []string     // the values a word may have
+	fields   []field      // of an object, or of the objects in a list or map
+	oneOrAll bool         // a single string may stand for a list of one
+}
+
+// oneOrMany are the lists for which a single string will do.
+var oneOrMany = []string{"pattern", "tags", "inheritEnv", "allowed_tools", "excluded_tools", "scopes", "origins"}
+
+// describeConfig returns the whole configuration as fields.
+func describeConfig() []field {
+	return describeStruct(reflect.TypeFor[Config](), reflect.ValueOf(*Default()))
+}
+
+// describeStruct lists the fields of a struct; v holds the defaults.
+func describeStruct(t reflect.Type, v reflect.Value) []field {
+	var all []field
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		if sf.Anonymous {
+			all = append(all, describeStruct(sf.Type, v.Field(i))...)
+			continue
+		}
+		key := jsonName(sf)
+		if key == "" {
+			continue
+		}
+		f := field{key: key, doc: fieldDocs[docKey(t, sf)], typ: sf.Type, oneOrAll: slices.Contains(oneOrMany, key)}
+		value := v.Field(i)
+		for f.typ.Kind() == reflect.Pointer {
+			f.typ = f.typ.Elem()
+			value = reflect.Value{}
+		}
+		f.describeType(value)
+		all = append(all, f)
+	}
+	return all
+}
+
+// describeType fills in what follows from the type; v is the default and may
+// be invalid.
+func (f *field) describeType(v reflect.Value) {
+	if w, ok := reflect.Zero(f.typ).Interface().(interface{ Words() []string }); ok {
+		f.words = w.Words()
+		if f.typ == reflect.TypeFor[upstream.Transport]() {
+			f.words = transportNames()
+		}
+	}
+	switch f.typ.Kind() {
+	case reflect.Struct:
+		if !v.IsValid() {
+			v = reflect.Zero(f.typ)
+			if f.typ == reflect.TypeFor[setting.Rate]() {
+				v = reflect.ValueOf(setting.Rate{PerMs: 60_000})
+			}
+			f.fields = withoutDefaults(describeStruct(f.typ, v))
+			return
+		}
+		f.fields = describeStruct(f.typ, v)
+	case reflect.Slice:
+		switch elem := f.typ.Elem(); elem {
+		case reflect.TypeFor[upstream.Config]():
+			f.fields = describeStruct(elem, reflect.ValueOf(upstream.DefaultConfig()))
+		case reflect.TypeFor[llm.Config]():
+			f.fields = describeStruct(elem, reflect.ValueOf(llm.DefaultConfig()))
+		default:
+			if elem.Kind() == reflect.Struct {
+				f.fields = withoutDefaults(describeStruct(elem, reflect.Zero(elem)))
+			}
+		}
+	case reflect.String:
+		if v.IsValid() && v.String() != "" {
+			f.def = v.String()
+		}
+	case reflect.Bool, reflect.Int:
+		if v.IsValid() {
+			f.def = v.Interface()
+		}
+	}
+}
+
+// withoutDefaults drops the zero values of a struct that is not there unless
+// it is written.
+func withoutDefaults(fields []field) []field {
+	for i := range fields {
+		if fields[i].def != nil && reflect.ValueOf(fields[i].def).IsZero() {
+			fields[i].def = nil
+		}
+		withoutDefaults(fields[i].fields)
+	}
+	return fields
+}
+
+// docKey is the key of a field in fieldDocs: package, type and field.
+func docKey(t reflect.Type, f reflect.StructField) string {
+	pkg := t.PkgPath()
+	return pkg[strings.LastIndexByte(pkg, '/')+1:] + "." + t.Name() + "." + f.Name
+}
+
+// transportNames lists all the words for transports, ours first.
+func transportNames() []string {
+	names := upstream.Transport("").Words()
+	var others []string
+	for word := range transportWords {
+		if !slices.Contains(names, word) {
+			others = append(others, word)
+		}
+	}
+	slices.Sort(others)
+	return append(names, others...)
+}
+
+// typeName says what a value looks like in the file, for people.
+func (f field) typeName() string {
+	if len(f.words) > 0 {
+		return "word"
+	}
+	switch f.typ.Kind() {
+	case reflect.Struct:
+		return "object"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		if f.typ == reflect.TypeFor[setting.Millis]() {
+			return "milliseconds"
+		}
+		return "whole number"
+	case reflect.Float64:
+		return "number"
+	case reflect.Map:
+		return "object of strings"
+	case reflect.Slice:
+		switch {
+		case f.fields != nil:
+			return "list of objects"
+		case f.oneOrAll:
+			return "string or list of strings"
+		}
+		return "list of strings"
+	}
+	if f.typ == reflect.TypeFor[telemetry.Secret]() {
+		return "secret string"
+	}
+	return "string"
+}

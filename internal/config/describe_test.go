@@ -1,0 +1,240 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/tailscale/hujson"
+)
+
+// TestFieldDocs keeps fielddocs.go equal to the comments in the structs.
+func TestFieldDocs(t *testing.T) {
+	docs := map[string]string{}
+	seen := map[reflect.Type]bool{}
+	var visit func(reflect.Type)
+	visit = func(rt reflect.Type) {
+		for rt.Kind() == reflect.Pointer || rt.Kind() == reflect.Slice || rt.Kind() == reflect.Map {
+			rt = rt.Elem()
+		}
+		if rt.Kind() != reflect.Struct || seen[rt] {
+			return
+		}
+		seen[rt] = true
+		comments := structComments(t, rt)
+		for i := range rt.NumField() {
+			sf := rt.Field(i)
+			if sf.Anonymous || jsonName(sf) != "" {
+				visit(sf.Type)
+			}
+			if jsonName(sf) == "" {
+				continue
+			}
+			doc := comments[sf.Name]
+			if !strings.HasSuffix(doc, ".") {
+				t.Errorf("%s has no comment that is a sentence: %q", docKey(rt, sf), doc)
+			}
+			docs[docKey(rt, sf)] = doc
+		}
+	}
+	visit(reflect.TypeFor[Config]())
+
+	var b bytes.Buffer
+	b.WriteString("package config\n\n// fieldDocs are the comments of the Config structs. Made by\n// go test ./internal/config -run TestFieldDocs -update; do not edit.\nvar fieldDocs = map[string]string{\n")
+	for _, key := range slices.Sorted(maps.Keys(docs)) {
+		fmt.Fprintf(&b, "%q: %q,\n", key, docs[key])
+	}
+	b.WriteString("}\n")
+	text, err := format.Source(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "fielddocs.go", string(text))
+}
+
+// structComments reads the comments of a struct's fields from its source.
+func structComments(t *testing.T, rt reflect.Type) map[string]string {
+	t.Helper()
+	dir := filepath.Join("..", strings.TrimPrefix(rt.PkgPath(), "junctor/internal/"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	comments := map[string]string{}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok || spec.Name.Name != rt.Name() {
+				return true
+			}
+			if st, ok := spec.Type.(*ast.StructType); ok {
+				for _, fl := range st.Fields.List {
+					for _, name := range fl.Names {
+						comments[name.Name] = strings.Join(strings.Fields(fl.Doc.Text()), " ")
+					}
+				}
+			}
+			return false
+		})
+	}
+	return comments
+}
+
+// golden compares with a file and rewrites it with -update.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(want) != got {
+		t.Errorf("%s is not what it should be (%v); run: go test ./internal/config -update", path, err)
+	}
+}
+
+const schemaFile = "../../docs/junctor.schema.json"
+
+// TestSchema keeps the published schema equal to the structs, and true: it
+// accepts every example that loads.
+func TestSchema(t *testing.T) {
+	golden(t, schemaFile, string(Schema()))
+
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("junctor.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("junctor.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths, _ := filepath.Glob("testdata/load/*.txt")
+	for _, path := range paths {
+		a := readArchive(t, path)
+		for name, text := range a.files {
+			if !strings.HasSuffix(name, ".json") {
+				continue
+			}
+			std, err := hujson.Standardize([]byte(text))
+			if err != nil {
+				continue
+			}
+			v, err := jsonschema.UnmarshalJSON(bytes.NewReader(std))
+			if err != nil {
+				t.Fatal(path, err)
+			}
+			err = schema.Validate(v)
+			loads := !strings.HasPrefix(a.files["want"], "ERROR")
+			// VS Code's and Zed's settings hold far more than servers.
+			foreign := name == "settings.json"
+			if loads && !foreign && err != nil {
+				t.Errorf("%s loads, but the schema refuses it: %v", path, err)
+			}
+			if base := filepath.Base(path); !loads && err == nil && base != "vscode-inputs.txt" && base != "broken-dotenv.txt" {
+				t.Errorf("%s does not load, but the schema accepts it", path)
+			}
+		}
+	}
+
+	// Every key of the schema is one that the loader takes.
+	for _, bad := range []string{
+		`{"mcpServers":{"a":{"comand":"x"}}}`, `{"mcpServers":{"a b":{"command":"x"}}}`, `{"listen":5}`, `{"circuit":{"threshold":-1}}`,
+		`{"discovery":{"mode":"other"}}`, `{"mcpServers":{"a":{"command":"x","timeoutMs":"soon"}}}`, `5`, `[{"command":"x"}]`,
+	} {
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(bad))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if schema.Validate(v) == nil {
+			t.Errorf("the schema accepts %s", bad)
+		}
+	}
+}
+
+// TestSchemaKeysAreLoaded feeds every server key of the schema to the loader:
+// none may be unknown to it.
+func TestSchemaKeysAreLoaded(t *testing.T) {
+	var s struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+		Defs       struct {
+			Server struct {
+				Properties map[string]json.RawMessage `json:"properties"`
+			} `json:"server"`
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(Schema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	unknown := func(text string) bool {
+		_, _, err := Parse("x", []byte(text), Options{})
+		return err != nil && strings.Contains(err.Error(), "is not a known key")
+	}
+	for key := range s.Properties {
+		if unknown(fmt.Sprintf("{%q: 5}", key)) {
+			t.Errorf("the loader does not know %s", key)
+		}
+	}
+	for key := range s.Defs.Server.Properties {
+		if unknown(fmt.Sprintf(`{"mcpServers":{"a":{%q: 5}}}`, key)) {
+			t.Errorf("the loader does not know mcpServers.a.%s", key)
+		}
+	}
+	if !unknown(`{"x": 1}`) || !unknown(`{"mcpServers":{"a":{"x":1}}}`) {
+		t.Error("the test itself finds nothing unknown")
+	}
+}
+
+const docFile = "../../docs/configuration.md"
+
+// TestReference keeps the generated part of the documentation equal to the
+// structs, and its examples loadable.
+func TestReference(t *testing.T) {
+	data, err := os.ReadFile(docFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- reference: made by go test ./internal/config -run TestReference -update -->\n", "<!-- end of reference -->\n"
+	head, rest, ok1 := strings.Cut(string(data), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatal("the marks of the reference are missing")
+	}
+	golden(t, docFile, head+begin+"\n"+Reference()+"\n"+end+tail)
+
+	examples := regexp.MustCompile("(?s)```jsonc?\n(.*?)```").FindAllStringSubmatch(string(data), -1)
+	if len(examples) < 5 {
+		t.Errorf("found %d examples", len(examples))
+	}
+	vars := map[string]string{"GITHUB_TOKEN": "x", "BRAVE_API_KEY": "y", "TIMEOUT": "5"}
+	lookup := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+	for _, ex := range examples {
+		if _, _, err := Parse("example", []byte(ex[1]), Options{LookupEnv: lookup}); err != nil {
+			t.Errorf("an example does not load: %v\n%s", err, ex[1])
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Reference returns the settings as Markdown tables, made from the same
+// structs as the schema.
+func Reference() string {
+	var b strings.Builder
+	fields := describeConfig()
+	b.WriteString("### At the top of the file\n\n")
+	table(&b, fields, true)
+	for _, f := range fields {
+		if len(f.fields) == 0 {
+			continue
+		}
+		switch f.key {
+		case "mcpServers":
+			b.WriteString("\n### A server: `mcpServers.NAME`\n\n")
+		case "llm":
+			b.WriteString("\n### A model: `llm`\n\n")
+		case "toolRules":
+			b.WriteString("\n### A rule: `toolRules[]`\n\n")
+		default:
+			fmt.Fprintf(&b, "\n### `%s`\n\n", f.key)
+		}
+		table(&b, f.fields, false)
+	}
+	b.WriteString("\n### Keys of other programs\n\nThese mean the same as a key of Junctor's:\n\n| in a server | the same as | |\n| --- | --- | --- |\n")
+	for _, name := range slices.Sorted(maps.Keys(serverAliases)) {
+		a := serverAliases[name]
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", name, a.to, a.doc)
+	}
+	b.WriteString("\nThese are known, have no effect, and are reported once: ")
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(foreignServer)) {
+		names = append(names, "`"+name+"`")
+	}
+	b.WriteString(strings.Join(names, ", ") + ".\n")
+	return b.String()
+}
+
+// table writes one table; objects inside objects get their keys joined with
+// dots. At the top, sections are only named: each has a table of its own.
+func table(b *strings.Builder, fields []field, top bool) {
+	b.WriteString("| key | value | default | what |\n| --- | --- | --- | --- |\n")
+	rows(b, "", fields, top)
+}
+
+func rows(b *strings.Builder, prefix string, fields []field, top bool) {
+	for _, f := range fields {
+		if f.key == "name" && fieldOwner(f) == "server" {
+			continue
+		}
+		if !top && len(f.fields) > 0 {
+			suffix := "."
+			if f.typ.Kind() == reflect.Slice {
+				suffix = "[]."
+			}
+			fmt.Fprintf(b, "| `%s%s` | %s | | %s |\n", prefix, f.key, f.typeName(), f.doc)
+			rows(b, prefix+f.key+suffix, f.fields, false)
+			continue
+		}
+		value := f.typeName()
+		switch {
+		case top && f.key == "mcpServers":
+			value = "object of servers, or a list"
+		case top && f.key == "llm":
+			value = "object, or a list"
+		}
+		if len(f.words) > 0 {
+			value = "`" + strings.Join(f.words, "`, `") + "`"
+			if f.key == "transport" {
+				value = "`auto`, `stdio`, `http`, `sse`"
+			}
+		}
+		def := ""
+		if f.def != nil && !(strings.Contains(f.doc, "Default:") && reflect.ValueOf(f.def).IsZero()) {
+			def = fmt.Sprintf("`%v`", f.def)
+		}
+		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s |\n", prefix, f.key, value, def, strings.ReplaceAll(f.doc, "|", `\|`))
+	}
+}
+
+// fieldOwner tells the name of a server, which the file has as a key, from
+// other names.
+func fieldOwner(f field) string {
+	if strings.HasPrefix(f.doc, "The name of the upstream") {
+		return "server"
+	}
+	return ""
+}

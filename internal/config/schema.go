@@ -1,0 +1,265 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// ordered is a JSON object that keeps the order of its members, so that the
+// schema reads like the reference.
+type ordered []pair
+
+type pair struct {
+	name  string
+	value any
+}
+
+// MarshalJSON writes the members in order.
+func (o ordered) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, p := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		for j, v := range []any{p.name, p.value} {
+			if j > 0 {
+				b.WriteByte(':')
+			}
+			enc := json.NewEncoder(&b)
+			enc.SetEscapeHTML(false)
+			if err := enc.Encode(v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+const (
+	// aVariable matches a string with a variable in it, which may stand for a
+	// value of any plain type.
+	aVariable = `\$\{.+\}`
+	// aServerName matches the names of servers.
+	aServerName = `^[A-Za-z0-9_-]{1,64}$`
+	// aComment matches the keys that people use for comments in plain JSON.
+	aComment = `^(_|//|#|comment$)`
+)
+
+// Schema returns the JSON Schema (2020-12) of the file, indented. It is made
+// from the structs that the loader fills, so it cannot disagree with them.
+func Schema() []byte {
+	var props ordered
+	var server []field
+	for _, f := range describeConfig() {
+		switch f.key {
+		case "mcpServers":
+			server = f.fields
+			props = append(props, pair{f.key, servers(f.doc)})
+			props = append(props,
+				pair{"servers", servers("Another name for mcpServers, as VS Code writes it.")},
+				pair{"backends", servers("Another name for mcpServers: a list of backends with an id. Their programs see Junctor's whole environment unless inheritEnv says otherwise.")})
+		case "llm":
+			one := f.object()
+			props = append(props, pair{f.key, ordered{{"description", f.doc}, {"anyOf", []any{one, ordered{{"type", "array"}, {"items", one}}}}}})
+		case "cors":
+			props = append(props, pair{f.key, ordered{{"description", f.doc}, {"anyOf", []any{f.object(), stringList()}}}})
+		case "log":
+			level := f.fields[slices.IndexFunc(f.fields, func(f field) bool { return f.key == "level" })]
+			props = append(props, pair{f.key, ordered{{"description", f.doc}, {"anyOf", []any{f.object(), level.schema()}}}})
+		case "discovery":
+			obj := f.schema()
+			props = append(props, pair{f.key, addProperty(obj, "toolRules", ordered{{"$ref", "#/properties/toolRules"}, {"description", "The same as toolRules at the top."}})})
+		default:
+			props = append(props, pair{f.key, f.schema()})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(foreignTop)) {
+		if foreignTop[name] != "" {
+			props = append(props, pair{name, ordered{{"description", "Another program's key: " + foreignTop[name] + "."}, {"deprecated", true}}})
+		} else {
+			props = append(props, pair{name, true})
+		}
+	}
+	props = append(props,
+		pair{"logLevel", ordered{{"$ref", "#/properties/log"}, {"description", "Another name for log.level."}}},
+		pair{"DEBUG_PORT", ordered{{"type", []string{"integer", "null"}}, {"description", "Another name for debugPort."}}})
+	for _, name := range apiKeys {
+		props = append(props, pair{name, ordered{{"type", "string"}, {"description", "Counts as the variable of this name where the environment has none."}}})
+	}
+	list := serverList()
+	schema := ordered{
+		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+		{"title", "Junctor configuration"},
+		{"description", "The configuration of Junctor. Comments and trailing commas are allowed; ${VAR} and ${VAR:-default} expand in every string."},
+		{"anyOf", []any{
+			ordered{{"type", "object"}},
+			list,
+		}},
+		{"properties", props},
+		{"patternProperties", ordered{{aComment, true}}},
+		{"additionalProperties", false},
+		{"$defs", ordered{{"server", serverSchema(server)}}},
+	}
+	var out bytes.Buffer
+	raw, err := schema.MarshalJSON()
+	if err == nil {
+		err = json.Indent(&out, raw, "", "  ")
+	}
+	if err != nil {
+		panic("config: the schema cannot be written: " + err.Error()) // only strings and numbers are in it
+	}
+	out.WriteByte('\n')
+	return out.Bytes()
+}
+
+func servers(doc string) ordered {
+	byName := ordered{
+		{"type", "object"},
+		{"propertyNames", ordered{{"pattern", aServerName}}},
+		{"additionalProperties", ordered{{"$ref", "#/$defs/server"}}},
+	}
+	return ordered{{"description", doc}, {"anyOf", []any{byName, serverList()}}}
+}
+
+func serverList() ordered {
+	return ordered{
+		{"type", "array"},
+		{"items", ordered{
+			{"$ref", "#/$defs/server"},
+			{"anyOf", []any{ordered{{"required", []string{"name"}}}, ordered{{"required", []string{"id"}}}}},
+		}},
+	}
+}
+
+// serverSchema is the schema of one server: our own keys, those that mean the
+// same, and those that are known to mean nothing.
+func serverSchema(fields []field) ordered {
+	var props ordered
+	own := map[string]field{}
+	for _, f := range fields {
+		own[f.key] = f
+		s := f.schema()
+		switch f.key {
+		case "command":
+			s = ordered{{"description", f.doc}, {"type", []string{"string", "array", "object"}}}
+		case "authorization_token":
+			s = ordered{{"description", f.doc}, {"type", []string{"string", "null"}}}
+		case "transport":
+			s = ordered{{"description", f.doc}, {"anyOf", []any{s, ordered{{"type", "object"}}}}}
+		case "oauth":
+			s = ordered{{"description", f.doc}, {"type", []string{"object", "boolean"}}}
+			s = append(s, f.object()[1:]...)
+			s[len(s)-1] = pair{"additionalProperties", true} // Gemini CLI and Claude Code have keys of their own
+		}
+		props = append(props, pair{f.key, s})
+	}
+	note := func(doc string, s ordered) ordered { return append(ordered{{"description", doc}}, s...) }
+	props = append(props,
+		pair{"id", note("The same as name.", ordered{{"type", "string"}, {"pattern", aServerName}})},
+		pair{"type", note("The same as transport.", words(transportNames()))},
+		pair{"disabled", note("The opposite of enabled.", ordered{{"type", "boolean"}})},
+		pair{"envFile", note("A file of NAME=value lines for the program's environment, under env.", ordered{{"type", "string"}})},
+		pair{"auth", note("Cursor's oauth.", ordered{{"type", "object"}})},
+		pair{"timeout", note("The same as timeoutMs, in seconds up to 3600 and in milliseconds above.", ordered{{"type", "number"}, {"deprecated", true}})},
+		pair{"connectionTimeout", note("The same as startTimeoutMs, in seconds up to 3600 and in milliseconds above.", ordered{{"type", "number"}, {"deprecated", true}})},
+		pair{"initTimeout", note("The same as startTimeoutMs, in seconds up to 3600 and in milliseconds above.", ordered{{"type", "number"}, {"deprecated", true}})},
+		pair{"tool_timeout_sec", note("Codex's timeout of a call, in seconds.", ordered{{"type", "number"}})},
+		pair{"startup_timeout_sec", note("Codex's timeout of the start, in seconds.", ordered{{"type", "number"}})},
+		pair{"startup_timeout_ms", note("Codex's timeout of the start, in milliseconds.", ordered{{"type", "number"}})},
+		pair{"bearer_token_env_var", note("Codex's name of the variable that holds the token.", ordered{{"type", "string"}})},
+		pair{"bearerToken", note("The same as authorization_token.", ordered{{"type", "string"}})},
+		pair{"env_http_headers", note("Codex's headers whose values are variables.", ordered{{"type", "object"}})},
+		pair{"env_vars", note("Codex's names of variables to let through, beside the usual ones.", stringList())},
+	)
+	for _, name := range slices.Sorted(maps.Keys(serverAliases)) {
+		a := serverAliases[name]
+		props = append(props, pair{name, note(a.doc+" The same as "+a.to+".", aliasType(own, a.to))})
+	}
+	for _, name := range slices.Sorted(maps.Keys(foreignServer)) {
+		props = append(props, pair{name, ordered{{"description", "Another program's key: " + foreignServer[name] + "."}, {"deprecated", true}}})
+	}
+	return ordered{
+		{"type", "object"},
+		{"description", "One MCP server: command starts a program, url connects to a running server."},
+		{"properties", props},
+		{"patternProperties", ordered{{aComment, true}}},
+		{"additionalProperties", false},
+	}
+}
+
+// aliasType is the type of the key that an alias stands for.
+func aliasType(own map[string]field, to string) ordered {
+	f, ok := own[to]
+	if !ok { // inside tool_configuration: lists of tools
+		return ordered{{"anyOf", []any{ordered{{"type", "string"}}, stringList()}}}
+	}
+	return f.schema()[1:]
+}
+
+// schema returns the schema of one setting, its description first.
+func (f field) schema() ordered {
+	s := ordered{{"description", f.doc}}
+	switch {
+	case f.typ.Kind() == reflect.Struct:
+		return f.object()
+	case len(f.words) > 0:
+		s = append(s, words(f.words)...)
+	case f.typ.Kind() == reflect.Bool:
+		s = append(s, pair{"type", []string{"boolean", "string"}}, pair{"pattern", aVariable})
+	case f.typ.Kind() == reflect.Int:
+		s = append(s, pair{"type", []string{"integer", "string"}}, pair{"minimum", 0}, pair{"pattern", aVariable})
+	case f.typ.Kind() == reflect.Float64:
+		s = append(s, pair{"type", []string{"number", "string"}}, pair{"minimum", 0}, pair{"pattern", aVariable})
+	case f.typ.Kind() == reflect.Map:
+		s = append(s, pair{"type", "object"}, pair{"additionalProperties", ordered{{"type", "string"}}})
+	case f.typ.Kind() == reflect.Slice && f.fields != nil:
+		s = append(s, pair{"type", "array"}, pair{"items", f.object()[1:]})
+	case f.oneOrAll:
+		s = append(s, pair{"anyOf", []any{ordered{{"type", "string"}}, stringList()}})
+	case f.typ.Kind() == reflect.Slice:
+		s = append(s, stringList()...)
+	default:
+		s = append(s, pair{"type", "string"})
+	}
+	if f.def != nil {
+		s = append(s, pair{"default", f.def})
+	}
+	return s
+}
+
+// object returns the schema of an object with the fields.
+func (f field) object() ordered {
+	var props ordered
+	for _, inner := range f.fields {
+		props = append(props, pair{inner.key, inner.schema()})
+	}
+	return ordered{
+		{"description", f.doc},
+		{"type", "object"},
+		{"properties", props},
+		{"patternProperties", ordered{{aComment, true}}},
+		{"additionalProperties", false},
+	}
+}
+
+func addProperty(s ordered, name string, value any) ordered {
+	for i, p := range s {
+		if props, ok := p.value.(ordered); ok && p.name == "properties" {
+			s[i].value = append(props, pair{name, value}, pair{"sources", ordered{{"description", "Another program's key: it has no effect here."}, {"deprecated", true}}})
+		}
+	}
+	return s
+}
+
+func words(list []string) ordered {
+	return ordered{{"type", "string"}, {"anyOf", []any{ordered{{"enum", list}}, ordered{{"pattern", aVariable}}}}}
+}
+
+func stringList() ordered {
+	return ordered{{"type", "array"}, {"items", ordered{{"type", "string"}}}}
+}
