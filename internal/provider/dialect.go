@@ -41,6 +41,8 @@ type dialect struct {
 	dropNull bool
 	// rootConditions: not, if and the like may stand at the root.
 	rootConditions bool
+	// tellRequired: required of nested objects does not reach the model.
+	tellRequired bool
 	// ordering: the order of properties is said in propertyOrdering.
 	ordering bool
 

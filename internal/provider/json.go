@@ -39,6 +39,12 @@ func (o *object) set(key string, v any) {
 	o.vals[key] = v
 }
 
+// setFirst sets a new key before all others.
+func (o *object) setFirst(key string, v any) {
+	o.keys = append([]string{key}, o.keys...)
+	o.vals[key] = v
+}
+
 func (o *object) text(key string) string {
 	v, _ := o.get(key)
 	s, _ := v.(string)

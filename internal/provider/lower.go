@@ -27,16 +27,19 @@ type lowering struct {
 	testing bool // the schema tests values (if, not) rather than declares them
 	written int
 	stack   map[*node]int
-	losses  []Warning
-	seen    map[string]bool
+	losses  []loss
+	seen    map[loss]bool
 }
+
+// loss is something of a schema that its declaration does not say.
+type loss struct{ path, message string }
 
 // lose notes that something of the schema is not in the output.
 func (l *lowering) lose(path, format string, args ...any) {
-	msg := fmt.Sprintf(format, args...)
-	if key := path + "\x00" + msg; !l.seen[key] {
-		l.seen[key] = true
-		l.losses = append(l.losses, Warning{Code: Lowered, Path: path, Message: msg})
+	lost := loss{path, fmt.Sprintf(format, args...)}
+	if !l.seen[lost] {
+		l.seen[lost] = true
+		l.losses = append(l.losses, lost)
 	}
 }
 
@@ -47,11 +50,12 @@ func (l *lowering) schema(n *node, path string, depth int) *object {
 	if l.doc.flatten(n).never {
 		return nil
 	}
-	if l.written++; l.stack[n] >= maxRepeats || depth > l.d.depth || l.written > maxWritten {
+	again := slices.ContainsFunc(n.parts, l.repeats) || l.repeats(n)
+	if l.written++; again || depth > l.d.depth || l.written > maxWritten {
 		return l.cut(n, path)
 	}
-	l.stack[n]++
-	defer func() { l.stack[n]-- }()
+	l.enter(n, 1)
+	defer l.enter(n, -1)
 
 	f := l.doc.flatten(n)
 	if f.cut {
@@ -65,10 +69,23 @@ func (l *lowering) schema(n *node, path string, depth int) *object {
 	return w.out
 }
 
+// enter counts the schemas that references lead to, on the way down and back:
+// every recursion goes through one of them.
+func (l *lowering) enter(n *node, by int) {
+	l.stack[n] += by
+	for _, p := range n.parts {
+		l.stack[p] += by
+	}
+}
+
+func (l *lowering) repeats(n *node) bool {
+	return l.stack[n] >= maxRepeats && (n.label != "" || n == l.doc.root)
+}
+
 // cut ends a recursion with the plain type, and says so.
 func (l *lowering) cut(n *node, path string) *object {
 	f := l.doc.flatten(n)
-	name := first(f.label, first(f.title, "a level above"))
+	name := first(f.label, first(f.title, "the level above"))
 	t := f.types
 	if t == 0 {
 		t = f.implied()
@@ -163,10 +180,13 @@ func (w *writing) write() {
 			w.splitTypes(t)
 			return
 		}
-	} else if n.hasEnum && len(n.enum) > 0 && !w.enumAsIs() {
-		t = w.enumAsText()
-	} else if t.has(tNull) && t != tNull && w.d.dropNull {
-		t &^= tNull
+	} else {
+		if n.hasEnum && len(n.enum) > 0 && !w.enumAsIs() {
+			t = w.enumAsText()
+		}
+		if t.has(tNull) && t != tNull && w.d.dropNull {
+			t &^= tNull
+		}
 	}
 	if t == 0 && len(n.alts) == 0 && w.d.strict {
 		t = tString | tNumber | tBoolean | tNull
@@ -202,9 +222,9 @@ func (w *writing) setType(t types) {
 	switch len(names) {
 	case 0:
 	case 1:
-		w.out.set("type", names[0])
+		w.out.setFirst("type", names[0])
 	default:
-		w.out.set("type", names)
+		w.out.setFirst("type", names)
 	}
 }
 
@@ -213,7 +233,11 @@ func (w *writing) enumAsIs() bool {
 	if w.d.stringEnums {
 		return false
 	}
-	w.out.set("enum", w.n.enum)
+	enum := w.n.enum
+	if w.d.dropNull && len(enum) > 1 {
+		enum = slices.DeleteFunc(slices.Clone(enum), func(v any) bool { return v == nil })
+	}
+	w.out.set("enum", enum)
 	return true
 }
 
@@ -387,13 +411,12 @@ func orNull(o *object) *object {
 
 // mapAsText writes an object of free keys as JSON in a string.
 func (w *writing) mapAsText(t types) types {
-	form := "any keys"
-	if w.n.additional != nil && !w.doc.flatten(w.n.additional).never {
-		if names := w.doc.flatten(w.n.additional).types.names(); len(names) > 0 {
-			form = "values of type " + strings.Join(names, " or ")
-		}
+	w.hint("a JSON object written as text")
+	free := *w.n
+	free.types, free.title, free.description, free.examples, free.hasDefault = 0, "", "", nil, false
+	if told := w.told(&free); told != "{}" {
+		w.missing("a map", "fitting %s", told)
 	}
-	w.hint("a JSON object written as text, with %s", form)
 	return t&^tObject | tString
 }
 

@@ -20,7 +20,7 @@ func (w *writing) object() {
 		}
 		back[legal] = key
 		if legal != key {
-			schema.set("description", strings.TrimSpace(schema.text("description")+" (called "+key+" in the tool's own schema)"))
+			w.remark(schema, "called "+key+" in the tool's own schema")
 		}
 		must := n.requires(key)
 		if w.d.strict && !must {
@@ -63,6 +63,9 @@ func (w *writing) object() {
 	}
 	if len(required) > 0 {
 		w.out.set("required", required)
+		if w.d.tellRequired && w.path != "" && !w.testing {
+			w.hint("required: %s", strings.Join(required, ", "))
+		}
 	}
 	w.additional(props)
 	w.bound("minProperties", n.minProps, "at least %s keys")
@@ -73,6 +76,15 @@ func (w *writing) object() {
 	for _, dep := range n.dependencies {
 		w.dependency(dep)
 	}
+}
+
+// remark adds a note to a schema's description, or to its first branch's
+// where nothing may stand beside a choice.
+func (w *writing) remark(schema *object, note string) {
+	if list, ok := schema.vals["anyOf"].([]any); ok && w.d.lonelyAnyOf {
+		schema = list[0].(*object)
+	}
+	schema.set("description", strings.TrimSpace(schema.text("description")+" ("+note+")"))
 }
 
 func (w *writing) legalKey(key string) string {
@@ -190,7 +202,7 @@ func (w *writing) condition(n *node) *object {
 func (w *writing) told(n *node) string {
 	all := *w.lowering
 	all.d, all.testing = everything, true
-	all.losses, all.seen = nil, map[string]bool{}
+	all.losses, all.seen = nil, map[loss]bool{}
 	schema := all.schema(n, w.path+"?", w.depth+1)
 	w.written = all.written
 	if schema == nil {
@@ -280,6 +292,9 @@ func (w *writing) combinations() {
 		}
 		var list []any
 		for _, b := range alt.nodes {
+			if w.d.dropNull && len(alt.nodes) > 1 && w.doc.flatten(b).types == tNull {
+				continue
+			}
 			if schema := w.schema(b, w.path, w.depth+1); schema != nil && (keyword == "oneOf" || !containsValue(list, schema)) {
 				list = append(list, schema)
 			}

@@ -21,7 +21,7 @@ func (d *document) flatten(n *node) *node {
 		return n.flat
 	}
 	if n.flatting {
-		return &node{} // a schema that is defined as itself says nothing
+		return &node{missing: "a reference to itself"}
 	}
 	n.flatting = true
 	self := *n
@@ -186,8 +186,10 @@ func union[T comparable](a, b []T) []T {
 	return all
 }
 
-func least(a, b json.Number) json.Number { return pick(a, b, func(x, y float64) bool { return x <= y }) }
-func most(a, b json.Number) json.Number  { return pick(a, b, func(x, y float64) bool { return x >= y }) }
+func least(a, b json.Number) json.Number {
+	return pick(a, b, func(x, y float64) bool { return x <= y })
+}
+func most(a, b json.Number) json.Number { return pick(a, b, func(x, y float64) bool { return x >= y }) }
 
 func pick(a, b json.Number, better func(x, y float64) bool) json.Number {
 	if a == "" || b == "" {

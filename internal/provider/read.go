@@ -9,7 +9,9 @@ import (
 )
 
 // read fills n from the schema o. Every keyword that says something about
-// values has its place here; the rest are remarks and are passed over.
+// values has its place here; the rest are remarks and are passed over, as
+// the validation of the call passes over them. OpenAPI's nullable is one of
+// them: a null in place of something optional is taken as left out anyway.
 func (d *document) read(n *node, o *object) {
 	for _, key := range o.keys {
 		v := o.vals[key]
@@ -130,14 +132,6 @@ func (d *document) read(n *node, o *object) {
 	d.readItems(n, o)
 	readExclusive(n, o)
 	d.readRequiredMarks(n, o)
-	if v, _ := o.get("nullable"); v == true { // OpenAPI 3.0
-		if n.types != 0 {
-			n.types |= tNull
-		}
-		if n.hasEnum && !containsValue(n.enum, nil) {
-			n.enum = append(slices.Clip(n.enum), nil)
-		}
-	}
 	n.settleEnum()
 }
 
@@ -151,6 +145,7 @@ func (n *node) restrict(list []any) {
 }
 
 // settleEnum drops the values that the type forbids anyway and repeated ones.
+// When none is left, nothing satisfies the schema.
 func (n *node) settleEnum() {
 	if !n.hasEnum {
 		return
@@ -162,6 +157,7 @@ func (n *node) settleEnum() {
 		}
 	}
 	n.enum = kept
+	n.never = n.never || len(kept) == 0
 }
 
 func containsValue(list []any, v any) bool {

@@ -21,7 +21,7 @@ type lowered struct {
 	schema json.RawMessage
 	empty  bool     // no parameters
 	notes  []string // for the tool's description
-	losses []Warning
+	losses []loss
 }
 
 var errNoObject = errors.New("its input schema does not describe an object")
@@ -37,7 +37,7 @@ func lower(schema json.RawMessage, d *dialect, concise bool) (lowered, error) {
 	if !ok {
 		return lowered{}, errNoObject
 	}
-	l := &lowering{doc: compile(raw), d: d, concise: concise, stack: map[*node]int{}, seen: map[string]bool{}}
+	l := &lowering{doc: compile(raw), d: d, concise: concise, stack: map[*node]int{}, seen: map[loss]bool{}}
 	root, notes, err := l.foldRoot()
 	if err != nil {
 		return lowered{}, err
@@ -221,7 +221,7 @@ func (l *lowering) joinVariants(variants []*node) *node {
 
 // shapeOf writes a schema out to compare it with others.
 func shapeOf(d *document, n *node) any {
-	l := &lowering{doc: d, d: everything, testing: true, stack: map[*node]int{}, seen: map[string]bool{}}
+	l := &lowering{doc: d, d: everything, testing: true, stack: map[*node]int{}, seen: map[loss]bool{}}
 	if o := l.schema(n, "?", 0); o != nil {
 		return o
 	}

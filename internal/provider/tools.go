@@ -22,8 +22,8 @@ const (
 type Warning struct {
 	Code    string   `json:"code"`
 	Tool    string   `json:"tool,omitempty"` // server:tool
-	Path    string   `json:"path,omitempty"` // the parameter, as a.b[].c
 	Message string   `json:"message"`
+	Paths   []string `json:"paths,omitempty"` // the parameters, as a.b[].c
 	Tools   []string `json:"tools,omitempty"` // all that were left out
 }
 
@@ -268,9 +268,9 @@ func (t *Tools) translate(f format, def tool.Definition, o Options) *translation
 			Code: LeftOut, Tool: def.Name.String(), Message: "the tool is left out: " + err.Error(),
 		}}}}
 	}
-	d := Declaration{Tool: def.Name, Name: name, Schema: low.schema, Warnings: low.losses}
-	for i := range d.Warnings {
-		d.Warnings[i].Tool = def.Name.String()
+	d := Declaration{Tool: def.Name, Name: name, Schema: low.schema}
+	for _, l := range low.losses {
+		d.warn(l)
 	}
 	d.Description = describeTool(def, low.notes, o.Concise)
 	d.JSON = encode(f.declare(d, low, o))
@@ -278,6 +278,21 @@ func (t *Tools) translate(f format, def tool.Definition, o Options) *translation
 		d.Schema = d.JSON[i : i+len(d.Schema) : i+len(d.Schema)]
 	}
 	return &translation{decl: d}
+}
+
+// warn adds a loss, together with those of the same kind.
+func (d *Declaration) warn(l loss) {
+	for i := range d.Warnings {
+		if w := &d.Warnings[i]; w.Message == l.message {
+			w.Paths = append(w.Paths, l.path)
+			return
+		}
+	}
+	w := Warning{Code: Lowered, Tool: d.Tool.String(), Message: l.message}
+	if l.path != "" {
+		w.Paths = []string{l.path}
+	}
+	d.Warnings = append(d.Warnings, w)
 }
 
 // describeTool never returns nothing: one provider demands a description, and

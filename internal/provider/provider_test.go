@@ -1,0 +1,229 @@
+package provider
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"junctor/internal/tool"
+)
+
+// callForms are calls as the providers' APIs and libraries return them.
+var callForms = []struct {
+	name, provider, call string
+	id, called, args     string
+}{
+	{"openai", OpenAI, `{"id":"call_1","type":"function","function":{"name":"a__b","arguments":"{\"x\":1}"}}`, "call_1", "a__b", `"{\"x\":1}"`},
+	{"openai without type", OpenAI, `{"id":"c","function":{"name":"n","arguments":""}}`, "c", "n", `""`},
+	{"responses", OpenAIResponses, `{"type":"function_call","id":"fc_1","call_id":"call_2","name":"n","arguments":"{}"}`, "call_2", "n", `"{}"`},
+	{"responses without type", OpenAIResponses, `{"call_id":"call_2","name":"n","arguments":"{}"}`, "call_2", "n", `"{}"`},
+	{"gemini part", Gemini, `{"functionCall":{"name":"n","args":{"x":1}},"thoughtSignature":"abc"}`, "", "n", `{"x":1}`},
+	{"gemini part with id", Gemini, `{"functionCall":{"id":"7","name":"n"}}`, "7", "n", ``},
+	{"gemini in snake case", Gemini, `{"function_call":{"name":"n","args":{}}}`, "", "n", `{}`},
+	{"gemini bare, as in the seed", Gemini, `{"name":"query_nodes","args":{"query":"tasks"}}`, "", "query_nodes", `{"query":"tasks"}`},
+	{"anthropic", Anthropic, `{"type":"tool_use","id":"toolu_1","name":"n","input":{"x":1}}`, "toolu_1", "n", `{"x":1}`},
+	{"bedrock", Bedrock, `{"toolUse":{"toolUseId":"t1","name":"n","input":{"x":1}}}`, "t1", "n", `{"x":1}`},
+	{"bedrock bare", Bedrock, `{"toolUseId":"t1","name":"n","input":{}}`, "t1", "n", `{}`},
+	{"ollama", Ollama, `{"function":{"name":"n","arguments":{"x":1}}}`, "", "n", `{"x":1}`},
+	{"ollama with id", Ollama, `{"id":"call_9","function":{"index":0,"name":"n","arguments":{}}}`, "call_9", "n", `{}`},
+}
+
+func TestReadCall(t *testing.T) {
+	for _, tt := range callForms {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, named := range []string{"", tt.provider} {
+				provider, c, err := ReadCall(named, json.RawMessage(tt.call))
+				if err != nil {
+					t.Fatalf("ReadCall(%q): %v", named, err)
+				}
+				if provider != tt.provider || c.ID != tt.id || c.Name != tt.called || string(c.Arguments) != tt.args {
+					t.Errorf("ReadCall(%q) = %s, %+v (%s)", named, provider, c, c.Arguments)
+				}
+			}
+		})
+	}
+	t.Run("xai is openai's form", func(t *testing.T) {
+		provider, _, err := ReadCall(XAI, json.RawMessage(callForms[0].call))
+		if err != nil || provider != XAI {
+			t.Errorf("ReadCall = %q, %v", provider, err)
+		}
+	})
+}
+
+func TestReadCallRefuses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		provider, call string
+		kind           tool.Kind
+		says           string
+	}{
+		"not JSON":             {"", `{`, tool.ParseFailed, "not JSON"},
+		"an array":             {"", `[]`, tool.InvalidRequest, "not an object"},
+		"nothing to tell by":   {"", `{"name":"n","arguments":"{}"}`, tool.InvalidRequest, "name it in provider"},
+		"empty":                {"", `{}`, tool.InvalidRequest, "name it in provider"},
+		"no name":              {"", `{"type":"tool_use","id":"x","input":{}}`, tool.InvalidRequest, "no name"},
+		"unknown provider":     {"acme", `{"name":"n"}`, tool.InvalidRequest, "use one of gemini"},
+		"another's":            {OpenAI, `{"type":"tool_use","id":"x","name":"n","input":{}}`, tool.InvalidRequest, "one of anthropic"},
+		"responses to chat":    {OpenAI, `{"type":"function_call","call_id":"x","name":"n","arguments":"{}"}`, tool.InvalidRequest, "one of openai-responses"},
+		"chat to responses":    {OpenAIResponses, callForms[0].call, tool.InvalidRequest, "one of openai"},
+		"anthropic to gemini":  {Gemini, `{"type":"tool_use","id":"x","name":"n","input":{}}`, tool.InvalidRequest, "one of anthropic"},
+		"bedrock to gemini":    {Gemini, `{"toolUseId":"x","name":"n","input":{}}`, tool.InvalidRequest, "one of bedrock"},
+		"arguments to gemini":  {Gemini, `{"name":"n","arguments":"{}"}`, tool.InvalidRequest, "as its API returned it"},
+		"openai to anthropic":  {Anthropic, callForms[0].call, tool.InvalidRequest, "one of openai"},
+		"anthropic to bedrock": {Bedrock, `{"type":"tool_use","id":"x","name":"n","input":{}}`, tool.InvalidRequest, "one of anthropic"},
+		"anthropic to ollama":  {Ollama, `{"type":"tool_use","id":"x","name":"n","input":{}}`, tool.InvalidRequest, "one of anthropic"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := ReadCall(tt.provider, json.RawMessage(tt.call))
+			if tool.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("ReadCall = %v, want %s with %q", err, tt.kind, tt.says)
+			}
+		})
+	}
+}
+
+func TestLookup(t *testing.T) {
+	for in, want := range map[string]string{"Claude": Anthropic, "google": Gemini, "grok": XAI, "responses": OpenAIResponses, " bedrock ": Bedrock} {
+		if got, err := Lookup(in); err != nil || got != want {
+			t.Errorf("Lookup(%q) = %q, %v", in, got, err)
+		}
+	}
+	if _, err := Lookup("nobody"); tool.KindOf(err) != tool.InvalidRequest {
+		t.Errorf("Lookup(nobody) = %v", err)
+	}
+	if _, err := FormatResult("nobody", Call{}, Content{}); err == nil {
+		t.Error("FormatResult(nobody) succeeded")
+	}
+	for name, want := range map[string]int{OpenAI: 128, OpenAIResponses: 128, XAI: 200, Gemini: 512, Anthropic: 0, "nobody": 0} {
+		if got := Limit(name); got != want {
+			t.Errorf("Limit(%s) = %d, want %d", name, got, want)
+		}
+	}
+}
+
+const png = "iVBORw0KGgo="
+
+func TestResults(t *testing.T) {
+	for name, tt := range map[string]struct {
+		result string
+		want   map[string]string
+	}{
+		"text": {`{"content":[{"type":"text","text":"sunny"}]}`, map[string]string{
+			OpenAI:          `{"role":"tool","tool_call_id":"id1","content":"sunny"}`,
+			XAI:             `{"role":"tool","tool_call_id":"id1","content":"sunny"}`,
+			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":"sunny"}`,
+			Gemini:          `{"functionResponse":{"id":"id1","name":"s__t","response":{"output":"sunny"}}}`,
+			Anthropic:       `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"sunny"}]}`,
+			Ollama:          `{"role":"tool","tool_name":"s__t","tool_call_id":"id1","content":"sunny"}`,
+			Bedrock:         `{"toolResult":{"toolUseId":"id1","content":[{"text":"sunny"}],"status":"success"}}`,
+		}},
+		"failure": {`{"isError":true,"content":[{"type":"text","text":"no such city"}]}`, map[string]string{
+			OpenAI:          `{"role":"tool","tool_call_id":"id1","content":"Error: no such city"}`,
+			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":"Error: no such city"}`,
+			Gemini:          `{"functionResponse":{"id":"id1","name":"s__t","response":{"error":"no such city"}}}`,
+			Anthropic:       `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"no such city"}],"is_error":true}`,
+			Ollama:          `{"role":"tool","tool_name":"s__t","tool_call_id":"id1","content":"Error: no such city"}`,
+			Bedrock:         `{"toolResult":{"toolUseId":"id1","content":[{"text":"no such city"}],"status":"error"}}`,
+		}},
+		"silent failure": {`{"isError":true,"content":[]}`, map[string]string{
+			OpenAI:    `{"role":"tool","tool_call_id":"id1","content":"Error: the tool failed without saying why"}`,
+			Gemini:    `{"functionResponse":{"id":"id1","name":"s__t","response":{"error":"Error: the tool failed without saying why"}}}`,
+			Anthropic: `{"type":"tool_result","tool_use_id":"id1","content":[],"is_error":true}`,
+			Bedrock:   `{"toolResult":{"toolUseId":"id1","content":[{"text":"Error: the tool failed without saying why"}],"status":"error"}}`,
+		}},
+		"image": {`{"content":[{"type":"text","text":"look"},{"type":"image","data":"` + png + `","mimeType":"image/png"}]}`, map[string]string{
+			OpenAI:          `{"role":"tool","tool_call_id":"id1","content":"look\n[image image/png, 9 bytes: not shown, only text can be returned here]"}`,
+			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":[{"type":"input_text","text":"look"},{"type":"input_image","image_url":"data:image/png;base64,` + png + `","detail":"auto"}]}`,
+			Gemini:          `{"functionResponse":{"id":"id1","name":"s__t","response":{"output":"look"},"parts":[{"inlineData":{"mimeType":"image/png","data":"` + png + `"}}]}}`,
+			Anthropic:       `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"look"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}}]}`,
+			Ollama:          `{"role":"tool","tool_name":"s__t","tool_call_id":"id1","content":"look","images":["` + png + `"]}`,
+			Bedrock:         `{"toolResult":{"toolUseId":"id1","content":[{"text":"look"},{"image":{"format":"png","source":{"bytes":"` + png + `"}}}],"status":"success"}}`,
+		}},
+		"failed with an image": {`{"isError":true,"content":[{"type":"image","data":"` + png + `","mimeType":"image/png"}]}`, map[string]string{
+			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":[{"type":"input_text","text":"Error:"},{"type":"input_image","image_url":"data:image/png;base64,` + png + `","detail":"auto"}]}`,
+		}},
+		"pdf": {`{"content":[{"type":"resource","resource":{"uri":"file:///a/report_1.pdf","mimeType":"application/pdf","blob":"` + png + `"}}]}`, map[string]string{
+			OpenAI:          `{"role":"tool","tool_call_id":"id1","content":"[file application/pdf file:///a/report_1.pdf, 9 bytes: not shown, only text can be returned here]"}`,
+			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":[{"type":"input_file","filename":"report_1.pdf","file_data":"data:application/pdf;base64,` + png + `"}]}`,
+			Gemini:          `{"functionResponse":{"id":"id1","name":"s__t","response":{"output":""},"parts":[{"inlineData":{"mimeType":"application/pdf","data":"` + png + `"}}]}}`,
+			Anthropic:       `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` + png + `"}}]}`,
+			Bedrock:         `{"toolResult":{"toolUseId":"id1","content":[{"document":{"format":"pdf","name":"report-1-pdf","source":{"bytes":"` + png + `"}}}],"status":"success"}}`,
+		}},
+		"structured alone": {`{"content":[],"structuredContent":{"t": 21.50}}`, map[string]string{
+			OpenAI:          `{"role":"tool","tool_call_id":"id1","content":"{\"t\":21.50}"}`,
+			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":"{\"t\":21.50}"}`,
+			Gemini:          `{"functionResponse":{"id":"id1","name":"s__t","response":{"output":{"t":21.50}}}}`,
+			Anthropic:       `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"{\"t\":21.50}"}]}`,
+			Ollama:          `{"role":"tool","tool_name":"s__t","tool_call_id":"id1","content":"{\"t\":21.50}"}`,
+			Bedrock:         `{"toolResult":{"toolUseId":"id1","content":[{"json":{"t":21.50}}],"status":"success"}}`,
+		}},
+		"structured and the same text": {`{"content":[{"type":"text","text":"{\"b\":1,\"a\":2}"}],"structuredContent":{"a":2,"b":1}}`, map[string]string{
+			OpenAI:  `{"role":"tool","tool_call_id":"id1","content":"{\"b\":1,\"a\":2}"}`,
+			Gemini:  `{"functionResponse":{"id":"id1","name":"s__t","response":{"output":{"a":2,"b":1}}}}`,
+			Bedrock: `{"toolResult":{"toolUseId":"id1","content":[{"json":{"a":2,"b":1}}],"status":"success"}}`,
+		}},
+		"structured beside other text": {`{"content":[{"type":"text","text":"Two found."}],"structuredContent":{"n":2}}`, map[string]string{
+			OpenAI:  `{"role":"tool","tool_call_id":"id1","content":"Two found."}`,
+			Gemini:  `{"functionResponse":{"id":"id1","name":"s__t","response":{"output":"Two found.","structuredContent":{"n":2}}}}`,
+			Bedrock: `{"toolResult":{"toolUseId":"id1","content":[{"text":"Two found."}],"status":"success"}}`,
+		}},
+		"JSON as text": {`{"content":[{"type":"text","text":" [1, 2] "}]}`, map[string]string{
+			Gemini:  `{"functionResponse":{"id":"id1","name":"s__t","response":{"output":[1,2]}}}`,
+			Bedrock: `{"toolResult":{"toolUseId":"id1","content":[{"text":" [1, 2] "}],"status":"success"}}`,
+		}},
+		"nothing": {`{"content":[]}`, map[string]string{
+			OpenAI:    `{"role":"tool","tool_call_id":"id1","content":""}`,
+			Gemini:    `{"functionResponse":{"id":"id1","name":"s__t","response":{"output":""}}}`,
+			Anthropic: `{"type":"tool_result","tool_use_id":"id1","content":[]}`,
+			Ollama:    `{"role":"tool","tool_name":"s__t","tool_call_id":"id1","content":""}`,
+			Bedrock:   `{"toolResult":{"toolUseId":"id1","content":[{"text":"(no content)"}],"status":"success"}}`,
+		}},
+		"audio, links, unknown and broken blocks": {`{"content":[{"type":"audio","data":"` + png + `","mimeType":"audio/wav"},{"type":"resource_link","uri":"file:///x","name":"x","mimeType":"text/plain"},{"type":"resource","resource":{"uri":"file:///y","text":"inside"}},{"type":"hologram","z":1},{"type":"image","data":"no base64!","mimeType":"image/png"},7]}`, map[string]string{
+			OpenAI: `{"role":"tool","tool_call_id":"id1","content":"[audio audio/wav, 9 bytes: not shown, only text can be returned here]\n[resource file:///x, x, text/plain]\ninside\n{\"type\":\"hologram\",\"z\":1}\n{\"type\":\"image\",\"data\":\"no base64!\",\"mimeType\":\"image/png\"}\n7"}`,
+		}},
+		"an image as a resource":        {`{"content":[{"type":"resource","resource":{"uri":"a/b.png","mimeType":"image/png","blob":"` + png + `"}}]}`, map[string]string{Ollama: `{"role":"tool","tool_name":"s__t","tool_call_id":"id1","content":"","images":["` + png + `"]}`}},
+		"an image that nobody takes":    {`{"content":[{"type":"image","mimeType":"image/tiff","data":"` + strings.Repeat("AAAA", 600) + `"}]}`, map[string]string{Anthropic: `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"[image image/tiff, 1 kB: not shown, only text can be returned here]"}]}`}},
+		"the result of an old server":   {`{"toolResult":{"ok":true}}`, map[string]string{OpenAI: `{"role":"tool","tool_call_id":"id1","content":"{\"ok\":true}"}`}},
+		"a result that is not a result": {`"odd"`, map[string]string{OpenAI: `{"role":"tool","tool_call_id":"id1","content":"\"odd\""}`}},
+		"a document without a name":     {`{"content":[{"type":"resource","resource":{"uri":"","mimeType":"text/csv","blob":"` + png + `"}}]}`, map[string]string{Bedrock: `{"toolResult":{"toolUseId":"id1","content":[{"document":{"format":"csv","name":"document","source":{"bytes":"` + png + `"}}}],"status":"success"}}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := ReadResult(tool.Result{Raw: json.RawMessage(tt.result)})
+			for provider, want := range tt.want {
+				got, err := FormatResult(provider, Call{ID: "id1", Name: "s__t"}, content)
+				if err != nil || string(got) != want {
+					t.Errorf("%s:\ngot  %s (%v)\nwant %s", provider, got, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestResultWithoutID(t *testing.T) {
+	got, _ := FormatResult(Gemini, Call{Name: "n"}, Content{Parts: []Part{{Kind: Text, Text: "x"}}})
+	if want := `{"functionResponse":{"name":"n","response":{"output":"x"}}}`; string(got) != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	got, _ = FormatResult(Ollama, Call{Name: "n"}, Content{})
+	if want := `{"role":"tool","tool_name":"n","content":""}`; string(got) != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestErrorContent(t *testing.T) {
+	c := ErrorContent(&tool.Error{Kind: tool.ToolNotFound, Msg: "no tool x", Details: map[string]any{"nearest": []string{"y"}}})
+	if got, want := c.ErrorText(), `Error: TOOL_NOT_FOUND: no tool x {"nearest":["y"]}`; got != want || !c.IsError {
+		t.Errorf("ErrorText = %q, want %q", got, want)
+	}
+	c = ErrorContent(&tool.Error{Kind: tool.Internal, Msg: "m", Details: func() {}})
+	if got := c.Text(); got != "INTERNAL: m" {
+		t.Errorf("Text = %q", got)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for n, want := range map[int]string{5: "5 bytes", 2048: "2 kB", 3 << 20: "3.0 MB"} {
+		if got := size(n); got != want {
+			t.Errorf("size(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
