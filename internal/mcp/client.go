@@ -15,8 +15,9 @@ import (
 // Transport is a way to reach a server: a [Stream], a [PipeEnd], or what
 // [NewHTTP] and [NewSSE] return.
 type Transport interface {
-	// open starts the connection. Incoming messages go to c.handle.
-	open(ctx context.Context, c *Client) (wire, error)
+	// open starts the connection and sets c.wire before anything can arrive.
+	// Incoming messages go to c.handle.
+	open(ctx context.Context, c *Client) error
 }
 
 // wire is an open connection to a server, as the Client sees it.
@@ -114,6 +115,7 @@ type Client struct {
 	info      atomic.Pointer[ServerInfo]
 	stateless atomic.Bool
 	logLevel  atomic.Pointer[string] // what logging/setLevel asked for
+	learned   sync.Map               // schemas that a server wanted known, by tool
 	nextID    atomic.Int64
 	lastHeard atomic.Int64 // unix nanoseconds of the last incoming message
 
@@ -143,15 +145,13 @@ func Connect(ctx context.Context, t Transport, o ClientOptions) (*Client, error)
 	c := &Client{opts: o, log: o.Log, calls: map[int64]*flight{}, asks: map[ID]*ask{}, done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.info.Store(&ServerInfo{})
-	w, err := t.open(ctx, c)
-	if err != nil {
+	if err := t.open(ctx, c); err != nil {
 		c.end(err)
 		return nil, err
 	}
-	c.wire = w
 	if err := c.negotiate(ctx); err != nil {
 		c.end(err)
-		w.close()
+		c.wire.close()
 		return nil, err
 	}
 	c.wire.ready(c.info.Load().Protocol)
@@ -204,7 +204,7 @@ func (c *Client) Notify(ctx context.Context, method string, params json.RawMessa
 		return c.gone(err)
 	}
 	if c.stateless.Load() {
-		params = c.withMeta(params, "", nil)
+		params = c.addMeta(params, c.protocol(), "", nil)
 	}
 	if err := c.wire.send(ctx, &Message{Method: method, Params: params}); err != nil {
 		return c.failure(ctx, err)

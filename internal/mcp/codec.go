@@ -403,8 +403,3 @@ func NumberID(n int64) ID { return ID(strconv.FormatInt(n, 10)) }
 
 // StringID returns the id of a request that is told by a string.
 func StringID(s string) ID { return ID(appendQuoted(nil, s)) }
-
-func tooLarge(d Drop, limits Limits) *DecodeError {
-	return &DecodeError{Code: CodeInvalidRequest, ID: d.ID, TooLarge: true,
-		Msg: fmt.Sprintf("message of %d bytes is over the limit of %d", d.Bytes, limits.MaxBytes)}
-}

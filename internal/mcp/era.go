@@ -110,10 +110,10 @@ func (o *ClientOptions) clientInfo() json.RawMessage {
 	return b
 }
 
-// withMeta adds what the new era wants in every request. What the caller put
+// addMeta adds what the new era wants in every request. What the caller put
 // under the same keys spoke of the caller's own connection and goes. ex is nil
 // for requests that no caller made.
-func (c *Client) withMeta(params json.RawMessage, method string, ex *tool.Exchange) json.RawMessage {
+func (c *Client) addMeta(params json.RawMessage, version, method string, ex *tool.Exchange) json.RawMessage {
 	meta := Field(params, "_meta")
 	if !objectIn(meta) {
 		meta = json.RawMessage(`{}`)
@@ -123,7 +123,7 @@ func (c *Client) withMeta(params json.RawMessage, method string, ex *tool.Exchan
 	}
 	out := make([]byte, 0, len(meta)+len(c.opts.Name)+256)
 	out = append(out, `{"`+MetaProtocolVersion+`":`...)
-	out = appendQuoted(out, c.protocol())
+	out = appendQuoted(out, version)
 	out = append(out, `,"`+MetaClientInfo+`":`...)
 	out = append(out, c.opts.clientInfo()...)
 	out = append(out, `,"`+MetaClientCapabilities+`":`...)

@@ -150,8 +150,25 @@ func (c *Client) Do(ctx context.Context, r tool.Request) (json.RawMessage, error
 	return c.resolveInput(ctx, r, result)
 }
 
-// round is one request and its answer.
+// round is one request and its answer, with what the era wants in it.
 func (c *Client) round(ctx context.Context, r tool.Request, params json.RawMessage) (json.RawMessage, error) {
+	if !c.stateless.Load() {
+		return c.request(ctx, r, params)
+	}
+	params = c.addMeta(params, c.protocol(), r.Method, &r.Exchange)
+	result, err := c.request(ctx, r, params)
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeHeaderMismatch && r.Method == "tools/call" && c.inline {
+		// The tool wants arguments as headers, and its schema was not known
+		// or is out of date.
+		if c.learn(ctx, FieldString(params, "name")) {
+			return c.request(ctx, r, params)
+		}
+	}
+	return result, err
+}
+
+// request is one request and its answer as they are.
+func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMessage) (json.RawMessage, error) {
 	if err := c.Err(); err != nil {
 		return nil, c.gone(err)
 	}
@@ -161,9 +178,6 @@ func (c *Client) round(ctx context.Context, r tool.Request, params json.RawMessa
 	cl := &flight{id: c.nextID.Add(1), method: r.Method, ctx: ctx, ex: r.Exchange, inline: c.inline, wake: make(chan struct{}, 1)}
 	cl.idText = NumberID(cl.id)
 	params, cl.token = mapToken(params, cl.id)
-	if c.stateless.Load() {
-		params = c.withMeta(params, r.Method, &r.Exchange)
-	}
 	c.register(cl)
 	defer c.unregister(cl)
 	m, err := c.wire.do(ctx, cl, &Message{ID: cl.idText, Method: r.Method, Params: params})

@@ -60,8 +60,9 @@ func (r *Reader) Framing() Framing { return r.framing }
 
 // Next returns the bytes of the next message, which belong to the caller. They
 // are one line that begins like an object or an array, or one body; whether
-// they are a message is for [Decode] to say. The error is io.EOF at the end of
-// the stream, io.ErrUnexpectedEOF in the middle of a message.
+// they are a message is for [Decode] to say. A *DecodeError stands for one
+// message that was too large and has been skipped; any other error is the end:
+// io.EOF between messages, io.ErrUnexpectedEOF in the middle of one.
 func (r *Reader) Next() ([]byte, error) {
 	if r.framing == FramingAuto {
 		if err := r.detect(); err != nil {
@@ -102,7 +103,7 @@ func (r *Reader) detect() error {
 func (r *Reader) nextLine() ([]byte, error) {
 	for {
 		line, err := r.line()
-		if len(line) == 0 && err != nil {
+		if _, skipped := errors.AsType[*DecodeError](err); skipped || len(line) == 0 && err != nil {
 			return nil, err
 		}
 		start := skipSpace(line, 0)
@@ -123,8 +124,7 @@ func (r *Reader) nextLine() ([]byte, error) {
 }
 
 // line returns the next line without its end, as a copy. A last line without
-// an end counts. A line that is too long is skipped, reported, and comes back
-// as an empty one.
+// an end counts. A line that is too long is skipped and reported.
 func (r *Reader) line() ([]byte, error) {
 	var long []byte
 	for {
@@ -161,8 +161,13 @@ func (r *Reader) skipLine(long, part []byte, err error) error {
 	if id == "" && err == nil {
 		id = peekTailID(tail)
 	}
-	r.onDrop(Drop{Bytes: n, Preview: preview(head), TooLarge: true, ID: id})
-	return err
+	return r.tooLarge(Drop{Bytes: n, Preview: preview(head), TooLarge: true, ID: id})
+}
+
+func (r *Reader) tooLarge(d Drop) error {
+	r.onDrop(d)
+	return &DecodeError{Code: CodeInvalidRequest, ID: d.ID, TooLarge: true,
+		Msg: fmt.Sprintf("message of %d bytes is over the limit of %d", d.Bytes, r.max)}
 }
 
 func appendTail(tail, part []byte) []byte {
@@ -178,25 +183,22 @@ func preview(b []byte) string {
 const maxHeaders = 32
 
 func (r *Reader) nextBody() ([]byte, error) {
-	for {
-		length, err := r.headers()
-		if err != nil {
-			return nil, err
-		}
-		if length > int64(r.max) {
-			head, err := r.r.Peek(int(min(length, peekBytes)))
-			if err != nil {
-				return nil, midMessage(err)
-			}
-			drop := Drop{Bytes: int(length), Preview: preview(head), TooLarge: true, ID: peekID(head)}
-			if _, err := io.CopyN(io.Discard, r.r, length); err != nil {
-				return nil, midMessage(err)
-			}
-			r.onDrop(drop)
-			continue
-		}
+	length, err := r.headers()
+	if err != nil {
+		return nil, err
+	}
+	if length <= int64(r.max) {
 		return readBody(r.r, int(length))
 	}
+	head, err := r.r.Peek(int(min(length, peekBytes)))
+	if err != nil {
+		return nil, midMessage(err)
+	}
+	drop := Drop{Bytes: int(length), Preview: preview(head), TooLarge: true, ID: peekID(head)}
+	if _, err := io.CopyN(io.Discard, r.r, length); err != nil {
+		return nil, midMessage(err)
+	}
+	return nil, r.tooLarge(drop)
 }
 
 // readBody trusts a length only as far as bytes really come.

@@ -89,19 +89,22 @@ const maxRedirects = 5
 // body the caller must close.
 func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, header http.Header, body []byte) (*http.Response, error) {
 	var refused *HTTPError
-	tried := map[int]bool{}
+	var tried401, tried403 bool
 	for {
 		resp, err := e.follow(ctx, method, to, header, body, refused)
 		if err != nil {
 			return nil, err
 		}
-		if e.o.Authorize == nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+		switch {
+		case e.o.Authorize == nil:
+			return resp, nil
+		case resp.StatusCode == http.StatusUnauthorized && !tried401:
+			tried401 = true
+		case resp.StatusCode == http.StatusForbidden && !tried403 && resp.Header.Get("WWW-Authenticate") != "":
+			tried403 = true
+		default:
 			return resp, nil
 		}
-		if tried[resp.StatusCode] || resp.StatusCode == http.StatusForbidden && resp.Header.Get("WWW-Authenticate") == "" {
-			return resp, nil
-		}
-		tried[resp.StatusCode] = true
 		refused = newHTTPError(resp, readSome(resp))
 	}
 }

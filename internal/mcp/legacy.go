@@ -17,19 +17,19 @@ func NewSSE(o HTTPOptions) Transport { return sseTransport{o} }
 
 type sseTransport struct{ o HTTPOptions }
 
-func (t sseTransport) open(ctx context.Context, c *Client) (wire, error) {
+func (t sseTransport) open(ctx context.Context, c *Client) error {
 	e, err := newEndpoint(t.o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if c.opts.Protocol == "" {
 		c.opts.Protocol = Version20251125 // the transport is older than server/discover
 	}
 	link, err := dialSSE(ctx, c.ctx, e)
 	if err != nil {
-		return nil, c.failure(ctx, err)
+		return c.failure(ctx, err)
 	}
-	return openLink(c, link), nil
+	return openLink(c, link)
 }
 
 // sseLink is the legacy transport as a Link.
@@ -142,6 +142,5 @@ func (c *Client) fallBack(ctx context.Context, refusal error) bool {
 		return false
 	}
 	c.inline = false
-	c.wire = openLink(c, link)
-	return true
+	return openLink(c, link) == nil
 }

@@ -54,14 +54,7 @@ type received struct {
 // NewStream makes a Link that reads from r and writes to w.
 func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
 	s := &Stream{limits: o.Limits.filled(), w: NewWriter(w, o.Framing)}
-	s.r = NewReader(r, o.Framing, o.Limits, func(d Drop) {
-		if o.OnDrop != nil {
-			o.OnDrop(d)
-		}
-		if d.TooLarge {
-			s.queue = append(s.queue, received{err: tooLarge(d, s.limits)})
-		}
-	})
+	s.r = NewReader(r, o.Framing, o.Limits, o.OnDrop)
 	s.close = sync.OnceValue(func() error {
 		if o.Close != nil {
 			return o.Close()
@@ -90,27 +83,14 @@ func (s *Stream) Receive() (Message, error) {
 		if auto {
 			s.w.SetFraming(s.r.framing)
 		}
-		if len(s.queue) > 0 { // a drop was reported on the way
-			s.queue = append(s.queue, s.decode(data, err)...)
-			continue
-		}
 		if err != nil {
 			return Message{}, err
 		}
-		if data[0] != '[' {
+		if len(data) == 0 || data[0] != '[' {
 			return Decode(data, s.limits)
 		}
-		s.queue = append(s.queue, s.decode(data, nil)...)
+		DecodeEach(data, s.limits, func(m Message, err error) { s.queue = append(s.queue, received{m, err}) })
 	}
-}
-
-func (s *Stream) decode(data []byte, err error) []received {
-	if err != nil {
-		return []received{{err: err}}
-	}
-	var all []received
-	DecodeEach(data, s.limits, func(m Message, err error) { all = append(all, received{m, err}) })
-	return all
 }
 
 // Send implements [Link].

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"junctor/internal/tool"
 )
@@ -20,26 +21,26 @@ type linkWire struct {
 	c    *Client
 	link Link
 	out  chan Message
+	idle chan struct{} // closed when the writer is done
 }
 
-func openLink(c *Client, link Link) *linkWire {
-	w := &linkWire{c: c, link: link, out: make(chan Message, sendQueue)}
+func openLink(c *Client, link Link) error {
+	w := &linkWire{c: c, link: link, out: make(chan Message, sendQueue), idle: make(chan struct{})}
+	c.wire = w
 	go w.read()
 	go w.write()
-	return w
+	return nil
 }
 
-func (s *Stream) open(_ context.Context, c *Client) (wire, error)  { return openLink(c, s), nil }
-func (p *PipeEnd) open(_ context.Context, c *Client) (wire, error) { return openLink(c, p), nil }
+func (s *Stream) open(_ context.Context, c *Client) error  { return openLink(c, s) }
+func (p *PipeEnd) open(_ context.Context, c *Client) error { return openLink(c, p) }
 
 // OverLink makes a Transport of any Link.
 func OverLink(l Link) Transport { return linkTransport{l} }
 
 type linkTransport struct{ link Link }
 
-func (t linkTransport) open(_ context.Context, c *Client) (wire, error) {
-	return openLink(c, t.link), nil
-}
+func (t linkTransport) open(_ context.Context, c *Client) error { return openLink(c, t.link) }
 
 func (w *linkWire) read() {
 	for {
@@ -75,6 +76,7 @@ func sendFailed(err error) error {
 }
 
 func (w *linkWire) write() {
+	defer close(w.idle)
 	for {
 		select {
 		case m := <-w.out:
@@ -83,6 +85,21 @@ func (w *linkWire) write() {
 				return
 			}
 		case <-w.c.done:
+			w.flush()
+			return
+		}
+	}
+}
+
+// flush writes what was queued before the end, such as cancellations.
+func (w *linkWire) flush() {
+	for {
+		select {
+		case m := <-w.out:
+			if w.link.Send(&m) != nil {
+				return
+			}
+		default:
 			return
 		}
 	}
@@ -157,4 +174,17 @@ func (w *linkWire) respond(m *Message) {
 
 func (w *linkWire) ready(string) {}
 
-func (w *linkWire) close() error { return w.link.Close() }
+// close waits a moment for the writer, which may be stuck in a server that
+// does not read.
+func (w *linkWire) close() error {
+	t := time.NewTimer(flushTime)
+	defer t.Stop()
+	select {
+	case <-w.idle:
+	case <-t.C:
+	}
+	return w.link.Close()
+}
+
+// flushTime is how long a closing connection may take to send what is queued.
+const flushTime = time.Second

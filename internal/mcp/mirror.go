@@ -1,12 +1,16 @@
 package mcp
 
 import (
+	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"junctor/internal/tool"
 )
 
 // In the new era HTTP headers repeat parts of the body, so that what stands
@@ -29,10 +33,10 @@ func (c *Client) mirror(h http.Header, m *Message) {
 		return
 	}
 	h["Mcp-Name"] = []string{HeaderValue(name)}
-	if m.Method != "tools/call" || c.opts.InputSchema == nil {
+	if m.Method != "tools/call" {
 		return
 	}
-	schema := c.opts.InputSchema(name)
+	schema := c.schema(name)
 	if schema == nil || !strings.Contains(string(schema), "x-mcp-header") {
 		return
 	}
@@ -46,6 +50,49 @@ func (c *Client) mirror(h http.Header, m *Message) {
 			h[http.CanonicalHeaderKey("Mcp-Param-"+p.Header)] = []string{HeaderValue(v)}
 		}
 	}
+}
+
+// schema returns the input schema of a tool, nil when it is not known.
+func (c *Client) schema(name string) json.RawMessage {
+	if learned, ok := c.learned.Load(name); ok {
+		return learned.(json.RawMessage)
+	}
+	if c.opts.InputSchema == nil {
+		return nil
+	}
+	return c.opts.InputSchema(name)
+}
+
+// maxPages bounds the pages of a list that are read to find one tool.
+const maxPages = 64
+
+// learn reads the schema of a tool from the server. It reports whether that
+// brought news.
+func (c *Client) learn(ctx context.Context, name string) bool {
+	params := json.RawMessage(nil)
+	for range maxPages {
+		list, err := c.round(ctx, tool.Request{Method: "tools/list"}, params)
+		if err != nil {
+			return false
+		}
+		for definition := range Elements(Field(list, "tools")) {
+			if FieldString(definition, "name") != name {
+				continue
+			}
+			schema := Field(definition, "inputSchema")
+			if bytes.Equal(schema, c.schema(name)) {
+				return false
+			}
+			c.learned.Store(name, schema)
+			return true
+		}
+		next := Field(list, "nextCursor")
+		if len(next) == 0 || isNull(next) {
+			return false
+		}
+		params = SetField(nil, next, "cursor")
+	}
+	return false
 }
 
 // HeaderParam is an argument of a tool that HTTP requests repeat in the

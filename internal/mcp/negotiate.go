@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"junctor/internal/tool"
 )
@@ -25,25 +26,74 @@ var handshakeVersions = []string{oldest, Version20241105, Version20250326, Versi
 
 // negotiate finds the server's era and version.
 func (c *Client) negotiate(ctx context.Context) error {
-	old := c.opts.Protocol != "" && !Stateless(c.opts.Protocol)
-	if old {
-		err := c.handshake(ctx)
-		if err == nil || c.opts.Pin || !retryEra(ctx, err) || c.Err() != nil {
+	hint := c.opts.Protocol
+	if hint == "" || Stateless(hint) {
+		return c.discoverFirst(ctx)
+	}
+	err := c.handshake(ctx)
+	if err == nil || c.opts.Pin || !retryEra(ctx, err) || c.Err() != nil {
+		return err
+	}
+	if modern, discoverErr := c.discover(ctx); modern {
+		return discoverErr
+	}
+	return err // the hint may be wrong, but the server does not speak the new era either
+}
+
+// discoverFirst asks server/discover and falls back to initialize. A server
+// that leaves the question unanswered is asked initialize beside it: it may be
+// of the old era, or slow to start; whichever answer makes sense first decides.
+func (c *Client) discoverFirst(ctx context.Context) error {
+	type outcome struct {
+		modern bool
+		err    error
+	}
+	probe, stop := context.WithCancel(ctx)
+	defer stop()
+	probed := make(chan outcome, 1)
+	go func() {
+		modern, err := c.discover(probe)
+		probed <- outcome{modern, err}
+	}()
+	patience := time.NewTimer(c.opts.DiscoverTimeout)
+	defer patience.Stop()
+	select {
+	case o := <-probed:
+		switch {
+		case o.modern || o.err != nil:
+			return o.err
+		case c.opts.Pin && c.opts.Protocol != "":
+			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server does not speak protocol version " + c.opts.Protocol}
+		}
+		return c.handshake(ctx)
+	case <-patience.C:
+	}
+	if c.inline { // over HTTP there is no slow start to wait for
+		stop()
+		if o := <-probed; o.modern {
+			return o.err
+		}
+		return c.handshake(ctx)
+	}
+	shaken := make(chan error, 1)
+	go func() { shaken <- c.handshake(ctx) }()
+	for {
+		select {
+		case err := <-shaken:
+			if err == nil || probed == nil || !retryEra(ctx, err) {
+				return err
+			}
+			if o := <-probed; o.modern {
+				return o.err
+			}
 			return err
+		case o := <-probed:
+			if o.modern && o.err == nil {
+				return nil
+			}
+			probed = nil // initialize will tell
 		}
-		if discovered, discoverErr := c.discover(ctx); discovered {
-			return discoverErr
-		}
-		return err
 	}
-	discovered, err := c.discover(ctx)
-	if discovered || err != nil {
-		return err
-	}
-	if c.opts.Pin && c.opts.Protocol != "" {
-		return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server does not speak protocol version " + c.opts.Protocol}
-	}
-	return c.handshake(ctx)
 }
 
 // handshake is initialize, over the legacy transport if need be.
@@ -71,68 +121,47 @@ func retryEra(ctx context.Context, err error) bool {
 // discover asks server/discover. It reports whether the server is known to be
 // of the new era; if it is, err says whether agreement was reached. Any error
 // besides is the end of the attempt.
-func (c *Client) discover(ctx context.Context) (stateless bool, err error) {
-	c.stateless.Store(true)
+func (c *Client) discover(ctx context.Context) (modern bool, err error) {
 	version := Version20260728
 	for range 2 {
-		c.info.Store(&ServerInfo{Protocol: version})
-		result, err := c.probe(ctx)
+		result, err := c.request(ctx, tool.Request{Method: "server/discover"}, c.addMeta(nil, version, "", nil))
 		if err == nil {
 			info, ok := discovered(result, version)
 			if !ok {
-				break
+				return false, nil
 			}
-			c.info.Store(&info)
+			c.settle(info)
 			return true, nil
 		}
 		if refused, ok := errors.AsType[*Error](err); ok {
 			next, modern := supported(refused)
-			if !modern {
-				break
-			}
-			if next == "" {
+			switch {
+			case !modern || next != "" && !Stateless(next):
+				return false, nil
+			case next == "":
 				return true, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server speaks no protocol version that this client does", Err: err}
-			}
-			if !Stateless(next) {
-				break
 			}
 			version = next // the same one too: it is what the server asks for
 			continue
 		}
-		if err := c.Err(); err != nil {
-			return false, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server ended the connection during the handshake", Err: fmt.Errorf("%w: %w", ErrOldEra, err)}
+		if cause := c.Err(); cause != nil {
+			return false, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server ended the connection during the handshake", Err: fmt.Errorf("%w: %w", ErrOldEra, cause)}
 		}
-		if ctx.Err() != nil {
-			return false, err
+		if h, ok := errors.AsType[*HTTPError](err); ok && !h.Unauthorized() {
+			return false, nil // whatever else it is, initialize will tell
 		}
-		if h, ok := errors.AsType[*HTTPError](err); ok {
-			if h.Status == http.StatusUnauthorized {
-				return false, err
-			}
-			break // whatever else it is, initialize will tell
-		}
-		if errors.Is(err, errProbeTimeout) {
-			break
+		if d, ok := errors.AsType[*DecodeError](err); ok && !d.TooLarge {
+			return false, nil // no MCP at all, or a poor answer to what it does not know
 		}
 		return false, err
 	}
-	c.stateless.Store(false)
-	c.info.Store(&ServerInfo{})
 	return false, nil
 }
 
-var errProbeTimeout = errors.New("no answer to server/discover")
-
-// probe sends server/discover, with a time limit of its own: servers of the
-// old era may leave it unanswered.
-func (c *Client) probe(ctx context.Context) (json.RawMessage, error) {
-	probe, cancel := context.WithTimeoutCause(ctx, c.opts.DiscoverTimeout, errProbeTimeout)
-	defer cancel()
-	result, err := c.round(probe, tool.Request{Method: "server/discover"}, nil)
-	if err != nil && ctx.Err() == nil && context.Cause(probe) == errProbeTimeout {
-		return nil, errProbeTimeout
-	}
-	return result, err
+// settle makes what was negotiated hold.
+func (c *Client) settle(info ServerInfo) {
+	c.info.Store(&info)
+	c.stateless.Store(info.Stateless())
 }
 
 // supported reads the versions out of an error of the new era; modern says
@@ -198,7 +227,7 @@ func (c *Client) initialize(ctx context.Context) error {
 	params = SetField(params, c.opts.clientInfo(), "clientInfo")
 	params = SetField(params, c.opts.Capabilities.JSON(), "capabilities")
 	params = SetField(params, appendQuoted(nil, version), "protocolVersion")
-	result, err := c.round(ctx, tool.Request{Method: "initialize"}, params)
+	result, err := c.request(ctx, tool.Request{Method: "initialize"}, params)
 	if err != nil {
 		return err
 	}
@@ -211,7 +240,7 @@ func (c *Client) initialize(ctx context.Context) error {
 		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server wants protocol version %q; this client speaks %s",
 			printable(info.Protocol), strings.Join(handshakeVersions[1:], ", "))}
 	}
-	c.info.Store(&info)
+	c.settle(info)
 	if err := c.wire.send(ctx, &Message{Method: "notifications/initialized"}); err != nil {
 		return c.failure(ctx, err)
 	}

@@ -99,6 +99,9 @@ func (c *Client) handleNotification(m *Message, origin *flight) {
 	case "notifications/subscriptions/acknowledged":
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
 		"notifications/resources/updated", "notifications/roots/list_changed", "notifications/tasks/status":
+		if m.Method == "notifications/tools/list_changed" {
+			c.learned.Clear()
+		}
 		c.unowned(m)
 	case "notifications/elicitation/complete":
 		if origin == nil {

@@ -19,15 +19,16 @@ func NewHTTP(o HTTPOptions) Transport { return httpTransport{o} }
 
 type httpTransport struct{ o HTTPOptions }
 
-func (t httpTransport) open(_ context.Context, c *Client) (wire, error) {
+func (t httpTransport) open(_ context.Context, c *Client) error {
 	e, err := newEndpoint(t.o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	c.inline = true
 	w := &httpWire{httpEndpoint: e, c: c, responders: make(chan struct{}, maxAsks), renewing: make(chan struct{}, 1)}
 	w.version.Store(new(string))
-	return w, nil
+	c.wire = w
+	return nil
 }
 
 // httpWire is streamable HTTP: each request has an answer of its own, read by
@@ -98,8 +99,12 @@ func (w *httpWire) header(m *Message, session *string) http.Header {
 	h := make(http.Header, 8)
 	h["Accept"] = []string{"application/json, text/event-stream"}
 	h["Content-Type"] = []string{"application/json"}
-	if w.c.stateless.Load() {
-		h["Mcp-Protocol-Version"] = []string{w.c.protocol()}
+	if stateless := w.c.stateless.Load(); stateless || m.Method == "server/discover" {
+		version := FieldString(m.Params, "_meta", MetaProtocolVersion)
+		if version == "" {
+			version = w.c.protocol()
+		}
+		h["Mcp-Protocol-Version"] = []string{version}
 		w.c.mirror(h, m)
 		return h
 	}
