@@ -166,8 +166,12 @@ func (r *Reader) skipLine(long, part []byte, err error) error {
 
 func (r *Reader) tooLarge(d Drop) error {
 	r.onDrop(d)
+	return tooLarge(d, Limits{MaxBytes: r.max})
+}
+
+func tooLarge(d Drop, limits Limits) *DecodeError {
 	return &DecodeError{Code: CodeInvalidRequest, ID: d.ID, TooLarge: true,
-		Msg: fmt.Sprintf("message of %d bytes is over the limit of %d", d.Bytes, r.max)}
+		Msg: fmt.Sprintf("message of %d bytes is over the limit of %d", d.Bytes, limits.filled().MaxBytes)}
 }
 
 func appendTail(tail, part []byte) []byte {
