@@ -1,0 +1,76 @@
+package telemetry
+
+import "context"
+
+// The keys under which a context's knowledge appears in the log.
+const (
+	KeyRequest   = "requestId"
+	KeySession   = "sessionId"
+	KeyTrace     = "traceId"
+	KeyComponent = "component"
+	KeyAction    = "action"
+)
+
+type fieldsKey struct{}
+
+// fields is what a context says about the work done under it. It is never
+// changed once it is in a context.
+type fields struct {
+	request, session, trace, component, action string
+}
+
+func fieldsOf(ctx context.Context) *fields {
+	f, _ := ctx.Value(fieldsKey{}).(*fields)
+	return f
+}
+
+func (f *fields) each(do func(key, value string)) {
+	for _, kv := range [...][2]string{
+		{KeyComponent, f.component}, {KeyAction, f.action}, {KeyRequest, f.request}, {KeySession, f.session}, {KeyTrace, f.trace},
+	} {
+		if kv[1] != "" {
+			do(kv[0], kv[1])
+		}
+	}
+}
+
+func with(ctx context.Context, set func(*fields)) context.Context {
+	var f fields
+	if have := fieldsOf(ctx); have != nil {
+		f = *have
+	}
+	set(&f)
+	return context.WithValue(ctx, fieldsKey{}, &f)
+}
+
+// WithRequest makes every log line under ctx carry the request's id.
+func WithRequest(ctx context.Context, id string) context.Context {
+	return with(ctx, func(f *fields) { f.request = id })
+}
+
+// WithSession makes every log line under ctx carry the session's id.
+func WithSession(ctx context.Context, id string) context.Context {
+	return with(ctx, func(f *fields) { f.session = id })
+}
+
+// WithWork makes every log line under ctx name the part of the program and
+// what it is doing; a logger's own component wins.
+func WithWork(ctx context.Context, component, action string) context.Context {
+	return with(ctx, func(f *fields) { f.component, f.action = component, action })
+}
+
+// RequestID returns the id of the request that ctx belongs to, or "".
+func RequestID(ctx context.Context) string {
+	if f := fieldsOf(ctx); f != nil {
+		return f.request
+	}
+	return ""
+}
+
+// SessionID returns the id of the session that ctx belongs to, or "".
+func SessionID(ctx context.Context) string {
+	if f := fieldsOf(ctx); f != nil {
+		return f.session
+	}
+	return ""
+}

@@ -1,0 +1,279 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+)
+
+// The levels that slog has no name for.
+const (
+	SlogTrace  = slog.LevelDebug - 4
+	SlogFatal  = slog.LevelError + 4
+	slogSilent = slog.LevelError + 1000
+)
+
+// Slog returns the level as slog counts; Info when it is unknown or empty.
+func (l Level) Slog() slog.Level {
+	switch l {
+	case LevelTrace:
+		return SlogTrace
+	case LevelDebug:
+		return slog.LevelDebug
+	case LevelWarn:
+		return slog.LevelWarn
+	case LevelError:
+		return slog.LevelError
+	case LevelFatal:
+		return SlogFatal
+	case LevelSilent:
+		return slogSilent
+	}
+	return slog.LevelInfo
+}
+
+// levelName returns the word for a level: TRACE, DEBUG, INFO, WARN, ERROR,
+// FATAL.
+func levelName(l slog.Level) string {
+	switch {
+	case l < slog.LevelDebug:
+		return "TRACE"
+	case l < slog.LevelInfo:
+		return "DEBUG"
+	case l < slog.LevelWarn:
+		return "INFO"
+	case l < slog.LevelError:
+		return "WARN"
+	case l < SlogFatal:
+		return "ERROR"
+	}
+	return "FATAL"
+}
+
+// LogOptions say where the log goes. All but Output may be left out.
+type LogOptions struct {
+	Output   io.Writer       // stderr, as a rule
+	Terminal bool            // Output is read by a person
+	Colour   bool            // and can show colours
+	Format   LogFormat       // auto: text for a person, JSON otherwise
+	Level    *slog.LevelVar  // may be turned while the program runs; nil means info
+	Redactor *Redactor       // stands before everything
+	Recent   *Ring[LogEntry] // keeps the latest lines for the page
+}
+
+// NewLogger makes the program's logger. Every line carries what its context
+// knows (request, session, trace, see [With]), and has passed the redactor.
+func NewLogger(o LogOptions) *slog.Logger {
+	var level slog.Leveler = slog.LevelInfo
+	if o.Level != nil {
+		level = o.Level
+	}
+	var h slog.Handler
+	if o.Format == FormatText || o.Format != FormatJSON && o.Terminal {
+		h = newConsole(o.Output, level, o.Colour)
+	} else {
+		h = slog.NewJSONHandler(o.Output, &slog.HandlerOptions{Level: level, ReplaceAttr: nameLevel})
+	}
+	if o.Recent != nil {
+		h = fanOut{h, newRecentHandler(o.Recent, level)}
+	}
+	return slog.New(o.Redactor.Handler(h))
+}
+
+func nameLevel(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.LevelKey {
+		if l, ok := a.Value.Any().(slog.Level); ok {
+			a.Value = slog.StringValue(levelName(l))
+		}
+	}
+	return a
+}
+
+// Handler returns a handler that adds what the context knows, masks the
+// secrets of every record, and hands it to next.
+func (r *Redactor) Handler(next slog.Handler) slog.Handler {
+	return &handler{next: next, redactor: r}
+}
+
+type handler struct {
+	next     slog.Handler
+	redactor *Redactor
+	bound    []string // keys bound at the top level, which the context must not repeat
+	grouped  bool
+}
+
+// Enabled implements slog.Handler.
+func (h *handler) Enabled(ctx context.Context, l slog.Level) bool { return h.next.Enabled(ctx, l) }
+
+// WithAttrs implements slog.Handler.
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	if len(attrs) == 0 {
+		return h
+	}
+	c := *h
+	clean, _ := h.clean(attrs)
+	c.next = h.next.WithAttrs(clean)
+	if !h.grouped {
+		for _, a := range attrs {
+			c.bound = append(slices.Clip(c.bound), a.Key)
+		}
+	}
+	return &c
+}
+
+// WithGroup implements slog.Handler.
+func (h *handler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	c := *h
+	c.next, c.grouped = h.next.WithGroup(name), true
+	return &c
+}
+
+// Handle implements slog.Handler.
+func (h *handler) Handle(ctx context.Context, rec slog.Record) error {
+	known := fieldsOf(ctx)
+	attrs := make([]slog.Attr, 0, 16) // on the stack as a rule
+	rec.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, a)
+		return true
+	})
+	clean, changed := h.clean(attrs)
+	msg := h.redactor.String(rec.Message)
+	if !changed && msg == rec.Message && known == nil {
+		return h.next.Handle(ctx, rec)
+	}
+	out := slog.NewRecord(rec.Time, rec.Level, msg, rec.PC)
+	out.AddAttrs(clean...)
+	if known != nil {
+		known.each(func(key, value string) {
+			if slices.Contains(h.bound, key) || slices.ContainsFunc(clean, func(a slog.Attr) bool { return a.Key == key }) {
+				return
+			}
+			out.AddAttrs(slog.String(key, h.redactor.String(value)))
+		})
+	}
+	return h.next.Handle(ctx, out)
+}
+
+// clean returns the attributes without secrets, and whether any had one. The
+// list given is not changed.
+func (h *handler) clean(attrs []slog.Attr) ([]slog.Attr, bool) {
+	var out []slog.Attr
+	for i, a := range attrs {
+		v, changed := h.cleanValue(a.Key, a.Value)
+		if changed && out == nil {
+			out = slices.Clone(attrs)
+		}
+		if changed {
+			out[i].Value = v
+		}
+	}
+	if out == nil {
+		return attrs, false
+	}
+	return out, true
+}
+
+func (h *handler) cleanValue(key string, v slog.Value) (slog.Value, bool) {
+	r := h.redactor
+	if r == nil {
+		return v, false
+	}
+	switch v.Kind() {
+	case slog.KindString:
+		s := v.String()
+		if s != "" && s != Redacted && SecretName(key) {
+			return slog.StringValue(Redacted), true
+		}
+		if c := r.String(s); c != s {
+			return slog.StringValue(c), true
+		}
+	case slog.KindGroup:
+		if c, changed := h.clean(v.Group()); changed {
+			return slog.GroupValue(c...), true
+		}
+	case slog.KindLogValuer:
+		c, _ := h.cleanValue(key, v.Resolve())
+		return c, true
+	case slog.KindAny:
+		return h.cleanAny(key, v.Any())
+	}
+	return v, false
+}
+
+// cleanAny masks what slog would print of a value of any type.
+func (h *handler) cleanAny(key string, v any) (slog.Value, bool) {
+	r := h.redactor
+	if SecretName(key) && v != nil {
+		return slog.StringValue(Redacted), true
+	}
+	switch v := v.(type) {
+	case nil, bool, int, slog.Level:
+		return slog.Value{}, false
+	case error:
+		clean := r.Error(v)
+		return slog.AnyValue(clean), true
+	case json.RawMessage:
+		return slog.StringValue(string(r.JSON(v))), true
+	case []byte:
+		return slog.StringValue(r.String(string(v))), true
+	case fmt.Stringer:
+		return slog.StringValue(r.String(v.String())), true
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return slog.StringValue(r.String(fmt.Sprintf("%+v", v))), true
+	}
+	if _, text := unquoted(b); text {
+		s, _ := unquoted(b)
+		return slog.StringValue(r.String(s)), true
+	}
+	return slog.AnyValue(jsonText(r.JSON(b))), true
+}
+
+// unquoted returns the text of a JSON string.
+func unquoted(b []byte) (s string, ok bool) {
+	if len(b) == 0 || b[0] != '"' {
+		return "", false
+	}
+	return s, json.Unmarshal(b, &s) == nil
+}
+
+// jsonText prints as JSON, both where JSON is wanted and where text is.
+type jsonText json.RawMessage
+
+func (j jsonText) MarshalJSON() ([]byte, error) { return j, nil }
+func (j jsonText) String() string               { return string(j) }
+
+// fanOut hands every record to two handlers.
+type fanOut [2]slog.Handler
+
+func (f fanOut) Enabled(ctx context.Context, l slog.Level) bool {
+	return f[0].Enabled(ctx, l) || f[1].Enabled(ctx, l)
+}
+
+func (f fanOut) Handle(ctx context.Context, rec slog.Record) error {
+	var first error
+	for _, h := range f {
+		if !h.Enabled(ctx, rec.Level) {
+			continue
+		}
+		if err := h.Handle(ctx, rec); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (f fanOut) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return fanOut{f[0].WithAttrs(attrs), f[1].WithAttrs(attrs)}
+}
+
+func (f fanOut) WithGroup(name string) slog.Handler {
+	return fanOut{f[0].WithGroup(name), f[1].WithGroup(name)}
+}

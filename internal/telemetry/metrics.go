@@ -1,0 +1,207 @@
+package telemetry
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics are the gateway's figures for Prometheus. The number of series is
+// bounded whatever upstreams and callers send: tools beyond a limit are
+// counted together. A nil Metrics counts nothing.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	calls     *prometheus.CounterVec
+	latency   *prometheus.HistogramVec
+	failures  *prometheus.CounterVec
+	inFlight  prometheus.Gauge
+	upstreams *prometheus.GaugeVec
+	restarts  *prometheus.CounterVec
+	tools     *prometheus.GaugeVec
+	circuits  *prometheus.GaugeVec
+	sessions  *prometheus.GaugeVec
+	dropped   *prometheus.CounterVec
+	tokens    *prometheus.CounterVec
+
+	mu    sync.Mutex
+	known map[[2]string]struct{} // server and tool that have their own series
+	limit int
+}
+
+// maxTools is how many tools have series of their own.
+const maxTools = 2000
+
+// otherTool stands for all tools beyond the limit.
+const otherTool = "other"
+
+// NewMetrics makes the figures, all zero, with those of the Go runtime and of
+// the process.
+func NewMetrics(version string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), known: map[[2]string]struct{}{}, limit: maxTools}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "junctor", Name: name, Help: help}, labels)
+		m.registry.MustRegister(v)
+		return v
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "junctor", Name: name, Help: help}, labels)
+		m.registry.MustRegister(v)
+		return v
+	}
+	m.calls = counter("calls_total", "Calls by upstream, tool and outcome (ok, error, failed).", "server", "tool", "status")
+	m.failures = counter("call_failures_total", "Calls that did not get through, by kind.", "server", "kind")
+	m.latency = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "junctor", Name: "call_duration_seconds", Help: "Time from the arrival of a call to its answer.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	}, []string{"server", "face"})
+	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "junctor", Name: "calls_in_flight", Help: "Calls being carried out now."})
+	m.registry.MustRegister(m.latency, m.inFlight)
+	m.upstreams = gauge("upstream_state", "1 for the state that an upstream is in.", "server", "state")
+	m.restarts = counter("upstream_connects_total", "Connections made to an upstream.", "server")
+	m.tools = gauge("upstream_tools", "Tools that an upstream offers.", "server")
+	m.circuits = gauge("circuit_state", "State of a tool's circuit where it is not closed: 1 half open, 2 open.", "server", "tool")
+	m.sessions = gauge("sessions", "Open sessions and connections by kind (chat, mcp, stream).", "kind")
+	m.dropped = counter("dropped_total", "Things let go because a limit was reached, by what they were.", "what")
+	m.tokens = counter("model_tokens_total", "Tokens read and written by models.", "model", "direction")
+
+	build := gauge("build_info", "1, with the version that runs.", "version")
+	build.WithLabelValues(version).Set(1)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Handler serves the figures.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, EnableOpenMetrics: true})
+}
+
+// Begin counts a call as being carried out until the function returned is
+// called.
+func (m *Metrics) Begin() (end func()) {
+	if m == nil {
+		return func() {}
+	}
+	m.inFlight.Inc()
+	return m.inFlight.Dec
+}
+
+// Call counts one finished call. status is ok, error or failed; kind says why
+// it failed and is empty otherwise. server must be the name of a configured
+// upstream, or empty.
+func (m *Metrics) Call(face, server, tool, status, kind string, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.calls.WithLabelValues(server, m.bounded(server, tool), status).Inc()
+	m.latency.WithLabelValues(server, face).Observe(took.Seconds())
+	if kind != "" {
+		m.failures.WithLabelValues(server, kind).Inc()
+	}
+}
+
+// bounded returns the tool, or otherTool when too many have been seen.
+func (m *Metrics) bounded(server, tool string) string {
+	pair := [2]string{server, tool}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.known[pair]; ok {
+		return tool
+	}
+	if len(m.known) >= m.limit {
+		return otherTool
+	}
+	m.known[pair] = struct{}{}
+	return tool
+}
+
+// Upstream notes the state of an upstream (connecting, connected …) and how
+// many tools it has.
+func (m *Metrics) Upstream(server, state string, tools int) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock() // so that two states never show at once
+	m.upstreams.DeletePartialMatch(prometheus.Labels{"server": server})
+	m.upstreams.WithLabelValues(server, state).Set(1)
+	m.tools.WithLabelValues(server).Set(float64(tools))
+}
+
+// Connected counts a connection made to an upstream.
+func (m *Metrics) Connected(server string) {
+	if m != nil {
+		m.restarts.WithLabelValues(server).Inc()
+	}
+}
+
+// Circuit states.
+const (
+	CircuitClosed = iota
+	CircuitHalfOpen
+	CircuitOpen
+)
+
+// Circuit notes the state of a tool's circuit. Closed ones have no series:
+// almost all are.
+func (m *Metrics) Circuit(server, tool string, state int) {
+	if m == nil {
+		return
+	}
+	tool = m.bounded(server, tool)
+	if state == CircuitClosed {
+		m.circuits.DeleteLabelValues(server, tool)
+		return
+	}
+	m.circuits.WithLabelValues(server, tool).Set(float64(state))
+}
+
+// Sessions adds n, which may be negative, to the open sessions of a kind.
+func (m *Metrics) Sessions(kind string, n int) {
+	if m != nil {
+		m.sessions.WithLabelValues(kind).Add(float64(n))
+	}
+}
+
+// Dropped counts something let go because a limit was reached.
+func (m *Metrics) Dropped(what string) {
+	if m != nil {
+		m.dropped.WithLabelValues(what).Inc()
+	}
+}
+
+// Tokens counts what a model read and wrote. model must come from the
+// configuration.
+func (m *Metrics) Tokens(model string, read, written int) {
+	if m != nil {
+		m.tokens.WithLabelValues(model, "read").Add(float64(read))
+		m.tokens.WithLabelValues(model, "written").Add(float64(written))
+	}
+}
+
+// Forget removes the series of an upstream that is no longer configured.
+func (m *Metrics) Forget(server string) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for pair := range m.known {
+		if pair[0] == server {
+			delete(m.known, pair)
+		}
+	}
+	of := prometheus.Labels{"server": server}
+	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
+		m.calls, m.failures, m.latency, m.upstreams, m.restarts, m.tools, m.circuits,
+	} {
+		v.DeletePartialMatch(of)
+	}
+}
+
+// Registry is where further figures can be registered.
+func (m *Metrics) Registry() *prometheus.Registry { return m.registry }

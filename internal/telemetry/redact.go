@@ -1,0 +1,240 @@
+package telemetry
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Redactor masks secrets in text and in JSON: those it was told of, those
+// that look like secrets, and the values of keys with secret names.
+//
+// It reads its input once and allocates nothing when there is nothing to
+// mask. JSON stays JSON, and nothing but the secrets changes. The zero
+// Redactor works; a nil one masks nothing.
+type Redactor struct {
+	patterns []*regexp.Regexp
+
+	mu    sync.Mutex
+	known atomic.Pointer[known]
+}
+
+// NewRedactor makes a Redactor that also masks what the configured patterns
+// match.
+func NewRedactor(cfg RedactConfig) (*Redactor, error) {
+	r := &Redactor{}
+	for i, p := range cfg.Redact {
+		re, err := regexp.Compile(p)
+		if err != nil {
+			return nil, fmt.Errorf("redact[%d]: %w", i, err)
+		}
+		r.patterns = append(r.patterns, re)
+	}
+	return r, nil
+}
+
+// minKnown is the length from which a known secret is masked: shorter ones
+// would tear holes into ordinary words.
+const minKnown = 5
+
+// Add makes secrets known, so that they are masked wherever they appear: as
+// they are, and as they look in JSON and in URLs.
+func (r *Redactor) Add(secrets ...Secret) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	if k := r.known.Load(); k != nil {
+		all = append(all, k.all...)
+	}
+	before := len(all)
+	for _, s := range secrets {
+		for _, form := range forms(s.Reveal()) {
+			if len(form) >= minKnown {
+				all = append(all, form)
+			}
+		}
+	}
+	if len(all) > before {
+		r.known.Store(newKnown(all))
+	}
+}
+
+// forms returns the ways in which a secret is written.
+func forms(s string) []string {
+	out := []string{s}
+	add := func(f string) {
+		for _, have := range out {
+			if have == f {
+				return
+			}
+		}
+		out = append(out, f)
+	}
+	if b, err := json.Marshal(s); err == nil {
+		add(string(b[1 : len(b)-1]))
+	}
+	var plain strings.Builder
+	enc := json.NewEncoder(&plain)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(s) == nil {
+		text := strings.TrimSuffix(plain.String(), "\n")
+		add(text[1 : len(text)-1])
+	}
+	add(strings.ReplaceAll(s, "/", `\/`))
+	add(url.QueryEscape(s))
+	add(url.PathEscape(s))
+	return out
+}
+
+// known finds any of many strings. The first two bytes of each are marked in
+// a bit set, so that most places are passed over with one look.
+type known struct {
+	all   []string
+	first [256]bool
+	bits  [1 << 16 / 64]uint64
+	heads map[[4]byte][]string // longest first
+}
+
+func newKnown(all []string) *known {
+	k := &known{heads: map[[4]byte][]string{}}
+	seen := map[string]bool{}
+	for _, s := range all {
+		if seen[s] {
+			continue
+		}
+		seen[s] = true
+		k.all = append(k.all, s)
+		k.first[s[0]] = true
+		pair := uint(s[0])<<8 | uint(s[1])
+		k.bits[pair/64] |= 1 << (pair % 64)
+		head := [4]byte([]byte(s[:4]))
+		list := append(k.heads[head], s)
+		for i := len(list) - 1; i > 0 && len(list[i]) > len(list[i-1]); i-- {
+			list[i], list[i-1] = list[i-1], list[i]
+		}
+		k.heads[head] = list
+	}
+	return k
+}
+
+// at returns the length of the known secret that begins at s[i], or 0.
+func (k *known) at(s string, i int) int {
+	if i+minKnown > len(s) {
+		return 0
+	}
+	pair := uint(s[i])<<8 | uint(s[i+1])
+	if k.bits[pair/64]&(1<<(pair%64)) == 0 {
+		return 0
+	}
+	for _, secret := range k.heads[[4]byte{s[i], s[i+1], s[i+2], s[i+3]}] {
+		if strings.HasPrefix(s[i:], secret) {
+			return len(secret)
+		}
+	}
+	return 0
+}
+
+// String returns s with its secrets masked; s itself when there are none.
+func (r *Redactor) String(s string) string {
+	if r == nil {
+		return s
+	}
+	out := r.scan(s)
+	text := s
+	if out != nil {
+		text = unsafe.String(unsafe.SliceData(out), len(out)) // out is ours alone
+	}
+	for _, re := range r.patterns {
+		if re.MatchString(text) {
+			text = re.ReplaceAllLiteralString(text, Redacted)
+		}
+	}
+	return text
+}
+
+// JSON returns a JSON text with its secrets masked; raw itself when there are
+// none. What is not JSON is treated as text.
+func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
+	if r == nil || len(raw) == 0 {
+		return raw
+	}
+	out := raw
+	if masked := r.scan(unsafe.String(unsafe.SliceData(raw), len(raw))); masked != nil {
+		out = masked
+	}
+	for _, re := range r.patterns {
+		if !re.Match(out) {
+			continue
+		}
+		masked := re.ReplaceAllLiteral(out, []byte(Redacted))
+		if json.Valid(out) && !json.Valid(masked) {
+			// The pattern reached over the bounds of a string. Better to
+			// show nothing than a secret or something that is no JSON.
+			return json.RawMessage(`"` + Redacted + `"`)
+		}
+		out = masked
+	}
+	return out
+}
+
+// Error returns an error that prints without secrets and still is what it
+// was for errors.Is and errors.As.
+func (r *Redactor) Error(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if clean := r.String(text); clean != text {
+		return redactedError{clean, err}
+	}
+	return err
+}
+
+type redactedError struct {
+	text string
+	err  error
+}
+
+func (e redactedError) Error() string { return e.text }
+func (e redactedError) Unwrap() error { return e.err }
+
+// scan returns s with secrets masked, or nil when there are none.
+func (r *Redactor) scan(s string) []byte {
+	var out []byte
+	k := r.known.Load()
+	last := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		start, end, mask := 0, 0, Redacted
+		if k != nil && k.first[c] {
+			if n := k.at(s, i); n > 0 {
+				start, end = i, i+n
+			}
+		}
+		if t := trigger[c]; end == 0 && t != 0 && (t != beginsWord || i == 0 || class[s[i-1]]&word == 0 || escapeBefore(s, i)) {
+			start, end, mask = shapeAt(s, i)
+		}
+		if end == 0 {
+			i++
+			continue
+		}
+		if out == nil {
+			out = make([]byte, 0, len(s)+len(Redacted))
+		}
+		out = append(out, s[last:start]...)
+		out = append(out, mask...)
+		last, i = end, end
+	}
+	if out == nil {
+		return nil
+	}
+	return append(out, s[last:]...)
+}

@@ -1,0 +1,213 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Tracer makes OpenTelemetry spans. A nil Tracer makes none and costs
+// nothing, but still carries the trace context onwards.
+type Tracer struct {
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+}
+
+// NewTracer makes a Tracer that sends its spans, redacted, to the configured
+// collector in the background. It connects to nothing yet. A nil cfg gives a
+// nil Tracer.
+func NewTracer(ctx context.Context, cfg *OTLPConfig, version string, r *Redactor) (*Tracer, error) {
+	if cfg == nil {
+		return nil, nil
+	}
+	headers := map[string]string{}
+	for name, value := range cfg.Headers {
+		headers[name] = value.Reveal()
+		r.Add(value)
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(tracesURL(cfg.Endpoint)), otlptracehttp.WithHeaders(headers))
+	if err != nil {
+		return nil, fmt.Errorf("traces to %s: %w", r.String(cfg.Endpoint), err)
+	}
+	return newTracer(cfg, version, r, exporter), nil
+}
+
+func newTracer(cfg *OTLPConfig, version string, r *Redactor, exporter sdktrace.SpanExporter) *Tracer {
+	ratio := 1.0
+	if cfg.SampleRatio != nil {
+		ratio = *cfg.SampleRatio
+	}
+	name := cfg.ServiceName
+	if name == "" {
+		name = "junctor"
+	}
+	p := sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(redactingExporter{exporter, r}),
+		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(ratio))),
+		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", name), attribute.String("service.version", version))),
+	)
+	return &Tracer{provider: p, tracer: p.Tracer("junctor")}
+}
+
+// tracesURL adds the path that OTLP over HTTP has for traces when the address
+// has none.
+func tracesURL(endpoint string) string {
+	for i := len(endpoint) - 1; i > 0 && endpoint[i] == '/'; i-- {
+		endpoint = endpoint[:i]
+	}
+	scheme := 0
+	for i := 0; i+3 <= len(endpoint); i++ {
+		if endpoint[i:i+3] == "://" {
+			scheme = i + 3
+			break
+		}
+	}
+	for i := scheme; i < len(endpoint); i++ {
+		if endpoint[i] == '/' {
+			return endpoint
+		}
+	}
+	return endpoint + "/v1/traces"
+}
+
+// Span is one piece of work within a trace. The zero Span records nothing.
+type Span struct{ span trace.Span }
+
+// Start begins a span under that of ctx. The context returned carries the
+// span's trace context, whether it is recorded or not, so that it reaches
+// upstreams and log lines.
+func (t *Tracer) Start(ctx context.Context, name string) (context.Context, Span) {
+	parent, ok := TraceOf(ctx)
+	if t == nil {
+		if ok {
+			return WithTrace(ctx, parent.Child()), Span{}
+		}
+		return WithTrace(ctx, NewTraceparent()), Span{}
+	}
+	if ok && !trace.SpanContextFromContext(ctx).IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, remote(parent))
+	}
+	ctx, span := t.tracer.Start(ctx, name)
+	sc := span.SpanContext()
+	return WithTrace(ctx, Traceparent{TraceID: sc.TraceID(), SpanID: sc.SpanID(), Flags: byte(sc.TraceFlags()) & 1, State: sc.TraceState().String()}), Span{span}
+}
+
+func remote(t Traceparent) trace.SpanContext {
+	state, err := trace.ParseTraceState(t.State)
+	if err != nil {
+		state = trace.TraceState{} // the specification: drop what cannot be read
+	}
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: t.TraceID, SpanID: t.SpanID, TraceFlags: trace.TraceFlags(t.Flags), TraceState: state, Remote: true,
+	})
+}
+
+// Set notes a fact about the work.
+func (s Span) Set(key, value string) {
+	if s.span != nil {
+		s.span.SetAttributes(attribute.String(key, value))
+	}
+}
+
+// SetInt notes a number.
+func (s Span) SetInt(key string, value int) {
+	if s.span != nil {
+		s.span.SetAttributes(attribute.Int(key, value))
+	}
+}
+
+// Fail marks the work as failed.
+func (s Span) Fail(why string) {
+	if s.span != nil {
+		s.span.SetStatus(codes.Error, why)
+	}
+}
+
+// End ends the span.
+func (s Span) End() {
+	if s.span != nil {
+		s.span.End()
+	}
+}
+
+// Recording reports whether facts about the work are kept, so that they need
+// not be gathered otherwise.
+func (s Span) Recording() bool { return s.span != nil && s.span.IsRecording() }
+
+// Shutdown sends what is left, for as long as ctx allows.
+func (t *Tracer) Shutdown(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if err := t.provider.Shutdown(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("send the last traces: %w", err)
+	}
+	return nil
+}
+
+// redactingExporter masks the secrets of every span on its way out.
+type redactingExporter struct {
+	sdktrace.SpanExporter
+	r *Redactor
+}
+
+// ExportSpans implements sdktrace.SpanExporter.
+func (e redactingExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	clean := make([]sdktrace.ReadOnlySpan, len(spans))
+	for i, s := range spans {
+		clean[i] = redactedSpan{s, e.r}
+	}
+	return e.SpanExporter.ExportSpans(ctx, clean)
+}
+
+type redactedSpan struct {
+	sdktrace.ReadOnlySpan
+	r *Redactor
+}
+
+func (s redactedSpan) Name() string { return s.r.String(s.ReadOnlySpan.Name()) }
+
+func (s redactedSpan) Attributes() []attribute.KeyValue {
+	return redactAttributes(s.r, s.ReadOnlySpan.Attributes())
+}
+
+func (s redactedSpan) Status() sdktrace.Status {
+	st := s.ReadOnlySpan.Status()
+	st.Description = s.r.String(st.Description)
+	return st
+}
+
+func (s redactedSpan) Events() []sdktrace.Event {
+	events := s.ReadOnlySpan.Events()
+	out := make([]sdktrace.Event, len(events))
+	for i, e := range events {
+		e.Name, e.Attributes = s.r.String(e.Name), redactAttributes(s.r, e.Attributes)
+		out[i] = e
+	}
+	return out
+}
+
+func redactAttributes(r *Redactor, attrs []attribute.KeyValue) []attribute.KeyValue {
+	out := make([]attribute.KeyValue, len(attrs))
+	for i, a := range attrs {
+		if out[i] = a; a.Value.Type() != attribute.STRING {
+			continue
+		}
+		if v := a.Value.AsString(); v != "" && SecretName(string(a.Key)) {
+			out[i].Value = attribute.StringValue(Redacted)
+		} else {
+			out[i].Value = attribute.StringValue(r.String(v))
+		}
+	}
+	return out
+}

@@ -1,0 +1,201 @@
+package telemetry
+
+import (
+	"compress/gzip"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+func TestParseTraceparent(t *testing.T) {
+	for name, tt := range map[string]struct {
+		in   string
+		want string // "" means refused
+	}{
+		"plain":        {parent, parent},
+		"unsampled":    {strings.TrimSuffix(parent, "1") + "0", strings.TrimSuffix(parent, "1") + "0"},
+		"more flags":   {strings.TrimSuffix(parent, "01") + "ff", parent},
+		"later":        {"01" + parent[2:] + "-more", parent},
+		"later, plain": {"cc" + parent[2:], parent},
+		"later, wrong": {"cc" + parent[2:] + "more", ""},
+		"ff":           {"ff" + parent[2:], ""},
+		"too long":     {parent + "-x", ""},
+		"short":        {parent[:54], ""},
+		"empty":        {"", ""},
+		"upper case":   {strings.ToUpper(parent), ""},
+		"zero trace":   {"00-00000000000000000000000000000000-b7ad6b7169203331-01", ""},
+		"zero span":    {"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01", ""},
+		"not hex":      {"00-0af7651916cd43dd8448eb211c80319g-b7ad6b7169203331-01", ""},
+		"no dashes":    {strings.ReplaceAll(parent, "-", "_"), ""},
+	} {
+		got, ok := ParseTraceparent(tt.in)
+		if ok != (tt.want != "") || ok && got.String() != tt.want {
+			t.Errorf("%s: ParseTraceparent(%q) = %s, %v; want %q", name, tt.in, got, ok, tt.want)
+		}
+	}
+}
+
+func FuzzParseTraceparent(f *testing.F) {
+	f.Add(parent)
+	f.Add("cc" + parent[2:] + "-x")
+	f.Fuzz(func(t *testing.T, in string) {
+		if got, ok := ParseTraceparent(in); ok {
+			if again, ok := ParseTraceparent(got.String()); !ok || again != got {
+				t.Errorf("%q is read as %s, which is not read back", in, got)
+			}
+		}
+	})
+}
+
+func TestHeaders(t *testing.T) {
+	in := http.Header{"Traceparent": {" " + parent}, "Tracestate": {"a=1", "b=2"}}
+	got, ok := Extract(in)
+	if !ok || got.String() != parent || got.State != "a=1,b=2" {
+		t.Fatalf("Extract = %+v, %v", got, ok)
+	}
+	out := http.Header{}
+	Inject(WithTrace(context.Background(), got), out)
+	if out.Get("traceparent") != parent || out.Get("tracestate") != "a=1,b=2" {
+		t.Errorf("Inject wrote %v", out)
+	}
+	none := http.Header{}
+	Inject(context.Background(), none)
+	if len(none) != 0 {
+		t.Errorf("Inject without a trace wrote %v", none)
+	}
+	for name, h := range map[string]http.Header{"none": {}, "two": {"Traceparent": {parent, parent}}, "wrong": {"Traceparent": {"x"}}} {
+		if _, ok := Extract(h); ok {
+			t.Errorf("Extract took %s", name)
+		}
+	}
+	in["Tracestate"] = []string{strings.Repeat("x", 5000)}
+	if got, ok := Extract(in); !ok || got.State != "" {
+		t.Errorf("a huge tracestate came through: %d bytes, %v", len(got.State), ok)
+	}
+}
+
+// TestNoTracer: without a collector the trace context is still handed on.
+func TestNoTracer(t *testing.T) {
+	tracer, err := NewTracer(context.Background(), nil, "v", nil)
+	if tracer != nil || err != nil {
+		t.Fatalf("NewTracer without a configuration = %v, %v", tracer, err)
+	}
+	in, _ := ParseTraceparent(parent)
+	ctx, span := tracer.Start(WithTrace(context.Background(), in), "work")
+	span.Set("a", "b")
+	span.SetInt("n", 1)
+	span.Fail("x")
+	span.End()
+	out, ok := TraceOf(ctx)
+	if !ok || out.TraceID != in.TraceID || out.SpanID == in.SpanID || span.Recording() {
+		t.Errorf("the trace went on as %s, want the same trace and another span", out)
+	}
+	ctx, _ = tracer.Start(context.Background(), "work")
+	if out, ok := TraceOf(ctx); !ok || !out.Valid() || out.Flags != 0 {
+		t.Errorf("a new trace is %s, %v", out, ok)
+	}
+	if err := tracer.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTracer sends spans to a collector that reads the real wire format.
+func TestTracer(t *testing.T) {
+	got := make(chan *collector.ExportTraceServiceRequest, 4)
+	auth := make(chan string, 4)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body io.Reader = r.Body
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			z, err := gzip.NewReader(body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			body = z
+		}
+		b, err := io.ReadAll(body)
+		if err != nil {
+			t.Error(err)
+		}
+		var req collector.ExportTraceServiceRequest
+		if err := proto.Unmarshal(b, &req); err != nil || r.URL.Path != "/v1/traces" {
+			t.Errorf("%s: %v", r.URL.Path, err)
+		}
+		got <- &req
+		auth <- r.Header.Get("X-Auth")
+	}))
+	defer srv.Close()
+	r := &Redactor{}
+	tracer, err := NewTracer(context.Background(), &OTLPConfig{Endpoint: srv.URL + "/", ServiceName: "test", Headers: map[string]Secret{"X-Auth": canary}}, "v1", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, _ := ParseTraceparent(parent)
+	in.State = "vendor=1"
+	ctx, span := tracer.Start(WithTrace(context.Background(), in), "call "+canary)
+	if !span.Recording() {
+		t.Error("a sampled parent's child is not recorded")
+	}
+	inner, child := tracer.Start(ctx, "dispatch")
+	child.SetInt("n", 3)
+	child.End()
+	span.Set("server", "github "+canary)
+	span.Set("password", "x")
+	span.Fail("broke: " + canary)
+	span.span.AddEvent("event " + canary)
+	span.End()
+	if out, _ := TraceOf(inner); out.TraceID != in.TraceID || out.State != "vendor=1" || out.Flags != 1 {
+		t.Errorf("the inner span's context is %+v", out)
+	}
+	if err := tracer.Shutdown(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	req := <-got
+	if a := <-auth; a != canary {
+		t.Errorf("the collector got %q as its header", a)
+	}
+	text := req.String()
+	if strings.Contains(text, canary) || strings.Count(text, Redacted) < 5 {
+		t.Errorf("spans:\n%s", text)
+	}
+	spans := req.ResourceSpans[0].ScopeSpans[0].Spans
+	if len(spans) != 2 || string(spans[0].TraceId) != string(in.TraceID[:]) || string(spans[1].ParentSpanId) != string(in.SpanID[:]) {
+		t.Errorf("%d spans: %v", len(spans), spans)
+	}
+}
+
+func TestTracerSampling(t *testing.T) {
+	none := 0.0
+	tracer, err := NewTracer(context.Background(), &OTLPConfig{Endpoint: "http://127.0.0.1:1/custom/path", SampleRatio: &none}, "v1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, _ := ParseTraceparent(strings.TrimSuffix(parent, "1") + "0")
+	in.State = "not a state"
+	ctx, span := tracer.Start(WithTrace(context.Background(), in), "x")
+	if out, _ := TraceOf(ctx); span.Recording() || out.TraceID != in.TraceID {
+		t.Errorf("an unsampled trace went on as %s", out)
+	}
+	if err := tracer.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTracesURL(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://h:4318": "http://h:4318/v1/traces", "http://h:4318/": "http://h:4318/v1/traces",
+		"https://h/otlp/v1/traces": "https://h/otlp/v1/traces", "h:4318": "h:4318/v1/traces",
+	} {
+		if got := tracesURL(in); got != want {
+			t.Errorf("tracesURL(%s) = %s, want %s", in, got, want)
+		}
+	}
+}
