@@ -1,0 +1,193 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// Handler answers what callers ask. Its methods are called from many
+// goroutines at once.
+type Handler interface {
+	// Describe says what is served, for initialize and server/discover.
+	Describe(ctx context.Context, r *Request) (Description, error)
+
+	// Serve answers one request with the bytes of its result. A *Error goes
+	// to the caller as it is, a *tool.Error by its kind; anything else is
+	// logged and hidden. The context ends when the caller cancels or leaves.
+	Serve(ctx context.Context, r *Request) (json.RawMessage, error)
+
+	// Notified hears of a notification that the server itself has no use
+	// for. It must not block for long.
+	Notified(ctx context.Context, s *Session, method string, params json.RawMessage)
+}
+
+// Description is what a server says of itself.
+type Description struct {
+	Info         json.RawMessage // serverInfo: name, version …
+	Capabilities json.RawMessage
+	Instructions string
+	TTL          time.Duration // how long the description may be kept
+	Public       bool          // it is the same for every caller
+}
+
+// Request is one request of a caller, in either era of the protocol.
+type Request struct {
+	ID       ID
+	Method   string
+	Params   json.RawMessage
+	Protocol string      // the version under which it was made
+	Caller   tool.Caller // who asks, from the context of the transport
+	Client   json.RawMessage
+	Session  *Session    // nil for the stateless era
+	Header   http.Header // nil on a stream
+	Exchange tool.Exchange
+}
+
+// Modern reports whether the request belongs to the stateless era.
+func (r *Request) Modern() bool { return r.Protocol >= Version20260728 }
+
+// ServerOptions shape a Server. A zero field takes its default.
+type ServerOptions struct {
+	Log    *slog.Logger
+	Limits Limits
+
+	// Info is the serverInfo with which results of the stateless era are
+	// marked; nil marks none.
+	Info json.RawMessage
+
+	MaxSessions int           // of the handshake era; 10,000, the longest idle one gives way
+	SessionIdle time.Duration // until a session without an open stream ends; 12 h
+	MaxCalls    int           // in flight on one session or stream; 256
+	MaxParked   int           // calls that wait for a caller's input; 1,000
+	ParkFor     time.Duration // how long they wait; 10 min
+	ResumeFor   time.Duration // how long a broken stream can be taken up again; 60 s
+	StreamAfter time.Duration // when a slow answer becomes a stream; 10 s
+	KeepAlive   time.Duration // between signs of life on a silent stream; 20 s
+	WriteFor    time.Duration // until a reader that takes nothing is given up; 30 s
+	DrainFor    time.Duration // for calls in flight when a stream's input ends; 3 s
+}
+
+func (o ServerOptions) filled() ServerOptions {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Limits = o.Limits.filled()
+	for _, d := range []struct {
+		value *time.Duration
+		def   time.Duration
+	}{
+		{&o.SessionIdle, 12 * time.Hour}, {&o.ParkFor, 10 * time.Minute}, {&o.ResumeFor, time.Minute},
+		{&o.StreamAfter, 10 * time.Second}, {&o.KeepAlive, 20 * time.Second}, {&o.WriteFor, 30 * time.Second},
+		{&o.DrainFor, 3 * time.Second},
+	} {
+		if *d.value <= 0 {
+			*d.value = d.def
+		}
+	}
+	for _, d := range []struct {
+		value *int
+		def   int
+	}{{&o.MaxSessions, 10_000}, {&o.MaxCalls, 256}, {&o.MaxParked, 1_000}} {
+		if *d.value <= 0 {
+			*d.value = d.def
+		}
+	}
+	return o
+}
+
+// Server faces callers: it speaks both eras of the protocol with them, over
+// streamable HTTP ([Server.ServeHTTP]) and over byte streams
+// ([Server.ServeStream]), keeps their sessions, and hands what they ask to a
+// Handler.
+type Server struct {
+	opts    ServerOptions
+	handler Handler
+	log     *slog.Logger
+
+	sessions sessionTable
+	parked   parkingLot
+	conns    connTable
+	subs     subscriptionTable
+
+	closeOnce sync.Once
+	closed    chan struct{}
+}
+
+// NewServer returns a Server; it starts nothing. Close ends its sessions.
+func NewServer(o ServerOptions, h Handler) *Server {
+	o = o.filled()
+	s := &Server{opts: o, handler: h, log: o.Log.With("component", "mcp"), closed: make(chan struct{})}
+	s.sessions.init(o.MaxSessions)
+	s.parked.init(o.MaxParked, o.ParkFor)
+	return s
+}
+
+// Close ends every session, stream, subscription and parked call. What is
+// asked afterwards is refused.
+func (s *Server) Close() {
+	s.closeOnce.Do(func() {
+		close(s.closed)
+		s.subs.closeAll()
+		for _, session := range s.sessions.all() {
+			s.end(session)
+		}
+		s.parked.closeAll()
+		s.conns.closeAll()
+	})
+}
+
+func (s *Server) closing() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Notify tells every caller that wants to hear it of something that belongs
+// to no request: callers of the handshake era on their own stream, those of
+// the stateless era on the subscriptions that asked for it. A
+// resources/updated goes to those alone that subscribed to its resource.
+func (s *Server) Notify(method string, params json.RawMessage) {
+	uri := ""
+	if method == methodResourceUpdated {
+		uri = FieldString(params, "uri")
+	}
+	m := &Message{Method: method, Params: params}
+	for _, session := range append(s.sessions.all(), s.conns.sessions()...) {
+		if uri == "" || session.subscribed(uri) {
+			session.send(m)
+		}
+	}
+	s.subs.publish(method, uri, params)
+}
+
+// Sessions counts the sessions of the handshake era over HTTP.
+func (s *Server) Sessions() int { return s.sessions.len() }
+
+// The methods that the server itself answers or looks at.
+const (
+	methodInitialize      = "initialize"
+	methodDiscover        = "server/discover"
+	methodPing            = "ping"
+	methodListen          = "subscriptions/listen"
+	methodSetLevel        = "logging/setLevel"
+	methodSubscribe       = "resources/subscribe"
+	methodUnsubscribe     = "resources/unsubscribe"
+	methodCancelled       = "notifications/cancelled"
+	methodInitialized     = "notifications/initialized"
+	methodLogMessage      = "notifications/message"
+	methodProgressed      = "notifications/progress"
+	methodResourceUpdated = "notifications/resources/updated"
+	methodAcknowledged    = "notifications/subscriptions/acknowledged"
+	methodToolsCall       = "tools/call"
+	methodPromptsGet      = "prompts/get"
+	methodResourcesRead   = "resources/read"
+)

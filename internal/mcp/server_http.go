@@ -1,0 +1,310 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"junctor/internal/tool"
+)
+
+// The HTTP headers of the protocol.
+const (
+	headerSession   = "Mcp-Session-Id"
+	headerProtocol  = "Mcp-Protocol-Version"
+	headerMethod    = "Mcp-Method"
+	headerName      = "Mcp-Name"
+	headerLastEvent = "Last-Event-ID"
+)
+
+// legacyVersions are those with a handshake, the newest first.
+var legacyVersions = []string{Version20251125, Version20250618, Version20250326, Version20241105}
+
+// serverVersions are all that a Server speaks, the newest first.
+var serverVersions = append([]string{Version20260728}, legacyVersions...)
+
+// ServeHTTP serves the streamable HTTP transport on one URL for both eras.
+// Who calls is taken from the request's context; authentication and the
+// checks of Host and Origin come before.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.closing() {
+		refuse(w, http.StatusServiceUnavailable, "", &Error{Code: tool.Unavailable.JSONRPC(), Message: "the server is shutting down"})
+		return
+	}
+	switch r.Method {
+	case http.MethodPost:
+		s.servePost(w, r)
+	case http.MethodGet, http.MethodDelete:
+		if r.Header.Get(headerProtocol) >= Version20260728 {
+			w.Header().Set("Allow", http.MethodPost)
+			refuse(w, http.StatusMethodNotAllowed, "", &Error{Code: CodeInvalidRequest, Message: "protocol version " + Version20260728 + " uses POST alone; subscriptions/listen opens a stream"})
+			return
+		}
+		if r.Method == http.MethodGet {
+			s.serveGet(w, r)
+		} else {
+			s.serveDelete(w, r)
+		}
+	default:
+		w.Header().Set("Allow", "POST, GET, DELETE")
+		refuse(w, http.StatusMethodNotAllowed, "", &Error{Code: CodeInvalidRequest, Message: "use POST, GET or DELETE"})
+	}
+}
+
+// refuse answers an HTTP request that cannot be served with a JSON-RPC error.
+func refuse(w http.ResponseWriter, status int, id ID, e *Error) {
+	writeJSON(w, status, AppendMessage(nil, &Message{ID: id, Error: e}))
+}
+
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a caller that is gone reads nothing
+}
+
+// post is one HTTP POST while it is being read.
+type post struct {
+	w        http.ResponseWriter
+	r        *http.Request
+	caller   tool.Caller
+	messages []Message
+	broken   []*DecodeError
+	batch    bool
+	events   bool // the caller takes an event stream
+	json     bool // the caller takes plain JSON
+}
+
+func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
+	p, ok := s.readPost(w, r)
+	if !ok {
+		return
+	}
+	if !p.batch && len(p.broken) > 0 {
+		status := http.StatusBadRequest
+		if p.broken[0].TooLarge {
+			status = http.StatusRequestEntityTooLarge
+		}
+		m := p.broken[0].Response()
+		refuse(w, status, m.ID, m.Error)
+		return
+	}
+	version := r.Header.Get(headerProtocol)
+	if !p.batch && (version >= Version20260728 || metaVersion(&p.messages[0]) != "") {
+		s.postModern(p, &p.messages[0])
+		return
+	}
+	if version != "" && !slices.Contains(legacyVersions, version) {
+		var id ID
+		if len(p.messages) > 0 {
+			id = p.messages[0].ID
+		}
+		refuse(w, http.StatusBadRequest, id, unsupported(version))
+		return
+	}
+	s.postLegacy(p)
+}
+
+// readPost reads the messages of a POST, and answers one that is no such.
+func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, "", &Error{Code: CodeInvalidRequest, Message: "Content-Type must be application/json"})
+		return nil, false
+	}
+	p := &post{w: w, r: r, caller: tool.CallerFrom(r.Context())}
+	p.json, p.events = accepts(r.Header.Values("Accept"))
+	if !p.json && !p.events {
+		refuse(w, http.StatusNotAcceptable, "", &Error{Code: CodeInvalidRequest, Message: "Accept must name application/json and text/event-stream"})
+		return nil, false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.opts.Limits.MaxBytes)))
+	if err != nil {
+		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			refuse(w, http.StatusRequestEntityTooLarge, "", &Error{Code: tool.TooLarge.JSONRPC(), Message: fmt.Sprintf("the request body is over the limit of %d bytes", large.Limit)})
+			return nil, false
+		}
+		refuse(w, http.StatusBadRequest, "", &Error{Code: CodeParseError, Message: "the request body could not be read to its end"})
+		return nil, false
+	}
+	p.batch = DecodeEach(body, s.opts.Limits, func(m Message, err error) {
+		if broken, ok := errors.AsType[*DecodeError](err); ok {
+			p.broken = append(p.broken, broken)
+			return
+		}
+		p.messages = append(p.messages, m)
+	})
+	return p, true
+}
+
+// accepts reads the Accept header. Without one, everything is welcome.
+func accepts(values []string) (plain, events bool) {
+	if len(values) == 0 {
+		return true, true
+	}
+	for _, value := range values {
+		for part := range strings.SplitSeq(value, ",") {
+			media, _, _ := strings.Cut(part, ";")
+			switch strings.ToLower(strings.TrimSpace(media)) {
+			case "application/json", "application/*":
+				plain = true
+			case "text/event-stream", "text/*":
+				events = true
+			case "*/*":
+				plain, events = true, true
+			}
+		}
+	}
+	return plain, events
+}
+
+func unsupported(version string) *Error {
+	data, _ := json.Marshal(struct {
+		Supported []string `json:"supported"`
+		Requested string   `json:"requested"`
+	}{serverVersions, version})
+	return &Error{Code: CodeUnsupportedProtocol, Message: "unsupported protocol version", Data: data}
+}
+
+// postLegacy serves a POST of the handshake era.
+func (s *Server) postLegacy(p *post) {
+	for _, m := range p.messages {
+		if m.Method == methodInitialize {
+			if p.batch || !m.IsRequest() {
+				refuse(p.w, http.StatusBadRequest, m.ID, &Error{Code: CodeInvalidRequest, Message: "initialize must be a request of its own"})
+				return
+			}
+			s.postInitialize(p, &m)
+			return
+		}
+	}
+	session := s.sessionOf(p.w, p.r, p.caller)
+	if session == nil {
+		return
+	}
+	if p.batch && session.protocol > Version20250326 {
+		refuse(p.w, http.StatusBadRequest, "", &Error{Code: CodeInvalidRequest, Message: "protocol version " + session.protocol + " has no batches; send one message per request"})
+		return
+	}
+	session.enter()
+	defer session.leave()
+	var requests []*Message
+	for i := range p.messages {
+		switch m := &p.messages[i]; {
+		case m.IsRequest():
+			requests = append(requests, m)
+		case m.IsResponse():
+			session.answered(m)
+		default:
+			s.notified(p.r.Context(), session, m)
+		}
+	}
+	if len(requests) == 0 && len(p.broken) == 0 {
+		p.w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	s.postCalls(p, session, requests)
+}
+
+// notified handles a notification of a session.
+func (s *Server) notified(ctx context.Context, session *Session, m *Message) {
+	switch m.Method {
+	case methodCancelled:
+		session.cancelCall(m.Params)
+	default:
+		s.handler.Notified(ctx, session, m.Method, m.Params)
+	}
+}
+
+// sessionOf returns the session that the request names, and answers one that
+// names none.
+func (s *Server) sessionOf(w http.ResponseWriter, r *http.Request, caller tool.Caller) *Session {
+	id := r.Header.Get(headerSession)
+	if id == "" {
+		refuse(w, http.StatusBadRequest, "", &Error{Code: CodeInvalidRequest, Message: "no " + headerSession + " header; send initialize first, or speak protocol version " + Version20260728})
+		return nil
+	}
+	session := s.sessions.get(id, caller.ID)
+	if session == nil {
+		refuse(w, http.StatusNotFound, "", &Error{Code: CodeInvalidRequest, Message: "no such session, or it has expired; send initialize again"})
+		return nil
+	}
+	return session
+}
+
+// postInitialize opens a session.
+func (s *Server) postInitialize(p *post, m *Message) {
+	session := newSession(p.caller, m.Params)
+	req := session.request(m, p.r.Header, p.caller)
+	ctx, cancel := context.WithCancelCause(p.r.Context())
+	defer cancel(nil)
+	result, err := s.initialize(ctx, req)
+	if err != nil {
+		writeJSON(p.w, http.StatusOK, AppendMessage(nil, &Message{ID: m.ID, Error: s.errorFor(ctx, req, err)}))
+		return
+	}
+	if s.open(session) == nil {
+		p.w.Header().Set("Retry-After", "5")
+		refuse(p.w, http.StatusServiceUnavailable, m.ID, &Error{Code: tool.RateLimited.JSONRPC(), Message: "too many sessions; try again shortly"})
+		return
+	}
+	p.w.Header().Set(headerSession, session.id)
+	answer := AppendMessage(nil, &Message{ID: m.ID, Result: result})
+	if p.json {
+		writeJSON(p.w, http.StatusOK, answer)
+		return
+	}
+	startEvents(p.w)
+	_, _ = p.w.Write(appendEvent(nil, "", answer))
+}
+
+func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
+	if session := s.sessionOf(w, r, tool.CallerFrom(r.Context())); session != nil {
+		s.end(session)
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// serveGet opens the session's own stream, or takes a broken one up again.
+func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
+	if _, events := accepts(r.Header.Values("Accept")); !events {
+		refuse(w, http.StatusNotAcceptable, "", &Error{Code: CodeInvalidRequest, Message: "Accept must name text/event-stream"})
+		return
+	}
+	session := s.sessionOf(w, r, tool.CallerFrom(r.Context()))
+	if session == nil {
+		return
+	}
+	session.enter()
+	defer session.leave()
+	id, number, replay := ownStream, 0, false
+	if last := r.Header.Get(headerLastEvent); last != "" {
+		var ok bool
+		if id, number, ok = parseEventID(last); !ok {
+			refuse(w, http.StatusBadRequest, "", &Error{Code: CodeInvalidRequest, Message: "Last-Event-ID is not one of ours"})
+			return
+		}
+		replay = true
+	}
+	st := session.findStream(id)
+	if st == nil {
+		refuse(w, http.StatusBadRequest, "", &Error{Code: CodeInvalidRequest, Message: "the stream of this Last-Event-ID is over; its answer can no longer be had"})
+		return
+	}
+	if !replay {
+		number = st.unread()
+	}
+	reader, ok := st.attach(number)
+	if !ok {
+		refuse(w, http.StatusBadRequest, "", &Error{Code: CodeInvalidRequest, Message: "the events after this Last-Event-ID are no longer kept"})
+		return
+	}
+	s.pump(&response{w: w, r: r, session: session, st: st, reader: reader, events: true})
+}

@@ -1,0 +1,322 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// metaVersion returns the protocol version that a request names in its _meta;
+// a message that does belongs to the stateless era.
+func metaVersion(m *Message) string {
+	if !m.IsRequest() {
+		return ""
+	}
+	return FieldString(m.Params, "_meta", MetaProtocolVersion)
+}
+
+// modernRequest checks the _meta of a request of the stateless era.
+func (s *Server) modernRequest(m *Message) (*Request, *Error) {
+	version := metaVersion(m)
+	if version == "" {
+		return nil, &Error{Code: CodeInvalidParams, Message: fmt.Sprintf("_meta must name %q as a string", MetaProtocolVersion)}
+	}
+	if version != Version20260728 {
+		return nil, unsupported(version)
+	}
+	meta := Field(m.Params, "_meta")
+	capabilities := Field(meta, MetaClientCapabilities)
+	if !objectIn(capabilities) {
+		return nil, &Error{Code: CodeInvalidParams, Message: fmt.Sprintf("_meta must name %q as an object", MetaClientCapabilities)}
+	}
+	client := Field(meta, MetaClientInfo)
+	if client != nil && !objectIn(client) {
+		return nil, &Error{Code: CodeInvalidParams, Message: fmt.Sprintf("%q in _meta must be an object", MetaClientInfo)}
+	}
+	return &Request{ID: m.ID, Method: m.Method, Params: m.Params, Protocol: version, Client: client}, nil
+}
+
+// postModern serves a POST of the stateless era.
+func (s *Server) postModern(p *post, m *Message) {
+	switch {
+	case m.IsResponse():
+		refuse(p.w, http.StatusBadRequest, "", &Error{Code: CodeInvalidRequest, Message: "protocol version " + Version20260728 + " takes requests and notifications alone"})
+		return
+	case m.IsNotification():
+		p.w.WriteHeader(http.StatusAccepted) // the era defines none over HTTP
+		return
+	}
+	req, refused := s.modernRequest(m)
+	if refused == nil || refused.Code == CodeUnsupportedProtocol {
+		if mismatch := checkHeaders(p.r.Header, m); mismatch != nil {
+			refused = mismatch
+		}
+	} else if p.r.Header.Get(headerProtocol) == "" {
+		refused = mismatched("the %s header is missing", headerProtocol)
+	}
+	if refused != nil {
+		refuse(p.w, statusOf(refused), m.ID, refused)
+		return
+	}
+	req.Header, req.Caller = p.r.Header, p.caller
+	st := newStream("", false, 1)
+	st.plain = !p.events
+	st.status = func(m *Message) int {
+		if m.Error == nil {
+			return http.StatusOK
+		}
+		return statusOf(m.Error)
+	}
+	var life context.Context
+	life, st.stop = context.WithCancelCause(p.r.Context())
+	s.startModern(p.r.Context(), life, req, st)
+	reader, _ := st.attach(0)
+	s.pump(&response{w: p.w, r: p.r, st: st, reader: reader, events: !p.json, plain: !p.events})
+}
+
+// startModern begins a request of the stateless era, or resumes the parked
+// call that it is the retry of.
+func (s *Server) startModern(ctx, life context.Context, req *Request, out outlet) {
+	if state := FieldString(req.Params, "requestState"); s.parked.owns(state) {
+		s.resume(life, req, state, out)
+		return
+	}
+	go s.modernCall(ctx, life, req, out).run()
+}
+
+func (s *Server) modernCall(ctx, life context.Context, req *Request, out outlet) *call {
+	c := s.newCall(ctx, life, req, out)
+	level := FieldString(req.Params, "_meta", MetaLogLevel)
+	if logLevels[level] == 0 {
+		level = "" // without a level the caller wants to hear nothing
+	}
+	c.level = func() string { return level }
+	c.exchange(Field(req.Params, "_meta", MetaClientCapabilities))
+	return c
+}
+
+// statusOf maps errors of the stateless era to HTTP statuses.
+func statusOf(e *Error) int {
+	switch e.Code {
+	case CodeMethodNotFound:
+		return http.StatusNotFound
+	case CodeParseError, CodeInvalidRequest, CodeInvalidParams, CodeHeaderMismatch, CodeMissingCapability, CodeUnsupportedProtocol:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+func mismatched(format string, args ...any) *Error {
+	return &Error{Code: CodeHeaderMismatch, Message: "header mismatch: " + fmt.Sprintf(format, args...)}
+}
+
+// checkHeaders compares the headers that mirror the body with the body.
+func checkHeaders(h http.Header, m *Message) *Error {
+	version := h.Get(headerProtocol)
+	switch body := metaVersion(m); {
+	case version == "":
+		return mismatched("the %s header is missing", headerProtocol)
+	case version != body:
+		return mismatched("%s is %q, but the body says %q", headerProtocol, version, body)
+	}
+	if method := h.Get(headerMethod); method == "" {
+		return mismatched("the %s header is missing", headerMethod)
+	} else if method != m.Method {
+		return mismatched("%s is %q, but the body says %q", headerMethod, method, m.Method)
+	}
+	field := ""
+	switch m.Method {
+	case methodToolsCall, methodPromptsGet:
+		field = "name"
+	case methodResourcesRead:
+		field = "uri"
+	default:
+		return nil
+	}
+	name, ok := ParseHeaderValue(h.Get(headerName))
+	switch body := FieldString(m.Params, field); {
+	case !ok:
+		return mismatched("%s is not valid base64", headerName)
+	case name == "":
+		return mismatched("the %s header is missing", headerName)
+	case name != body:
+		return mismatched("%s is %q, but the body says %q", headerName, name, body)
+	}
+	return nil
+}
+
+// CheckParamHeaders compares the Mcp-Param-* headers of a tools/call with its
+// arguments, for the parameters that the tool's input schema marks with
+// x-mcp-header. Off HTTP, where h is nil, there is nothing to compare.
+func CheckParamHeaders(h http.Header, inputSchema, arguments json.RawMessage) error {
+	if h == nil || !bytes.Contains(inputSchema, []byte("x-mcp-header")) {
+		return nil
+	}
+	params, err := HeaderParams(inputSchema)
+	if err != nil {
+		return nil // marks that break the rules bind nobody
+	}
+	for _, p := range params {
+		if e := checkParam(h, "Mcp-Param-"+p.Header, Field(arguments, p.Path...)); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+func checkParam(h http.Header, header string, value json.RawMessage) *Error {
+	got := h.Values(header)
+	if value == nil || isNull(value) {
+		if len(got) > 0 {
+			return mismatched("%s is set, but the argument is not", header)
+		}
+		return nil
+	}
+	if len(got) == 0 {
+		return mismatched("the %s header is missing", header)
+	}
+	decoded, ok := ParseHeaderValue(got[0])
+	if !ok {
+		return mismatched("%s is not valid base64", header)
+	}
+	want, ok := headerText(value)
+	if !ok {
+		return mismatched("%s is set, but the argument is no string, integer or boolean", header)
+	}
+	if decoded == want {
+		return nil
+	}
+	if value[0] != '"' { // 42 and 42.0 are one number
+		if got, ok := headerText(json.RawMessage(decoded)); ok && got == want && decoded[0] != '"' {
+			return nil
+		}
+	}
+	return mismatched("%s differs from the argument", header)
+}
+
+// cacheable are the methods whose results say how long they may be kept.
+var cacheable = []string{methodDiscover, "tools/list", "prompts/list", "resources/list", "resources/templates/list", methodResourcesRead}
+
+// modernise gives an answer what the stateless era requires of it and an
+// upstream of the other era did not write.
+func (c *call) modernise(m *Message) {
+	if m.Error != nil {
+		c.moderniseError(m)
+		return
+	}
+	if m.Result == nil {
+		m.Result = json.RawMessage(`{}`)
+	}
+	m.Result = complete(m.Result, slices.Contains(cacheable, c.req.Method), c.srv.opts.Info)
+}
+
+// complete adds the members that a result lacks, in front, and leaves every
+// other byte alone.
+func complete(result json.RawMessage, cached bool, info json.RawMessage) json.RawMessage {
+	if result[skipSpace(result, 0)] != '{' {
+		return result
+	}
+	var has struct{ kind, ttl, scope, meta, any bool }
+	for m := range members(result) {
+		has.any = true
+		switch string(result[m.keyStart:m.keyEnd]) {
+		case `"resultType"`:
+			has.kind = true
+		case `"ttlMs"`:
+			has.ttl = true
+		case `"cacheScope"`:
+			has.scope = true
+		case `"_meta"`:
+			has.meta = true
+		}
+	}
+	add := make([]byte, 0, 128+len(info))
+	if !has.kind {
+		add = append(add, `"resultType":"complete",`...)
+	}
+	if cached && !has.ttl {
+		add = append(add, `"ttlMs":0,`...)
+	}
+	if cached && !has.scope {
+		add = append(add, `"cacheScope":"private",`...)
+	}
+	if !has.meta && len(info) > 0 {
+		add = append(append(append(add, `"_meta":{"`+MetaServerInfo+`":`...), info...), "},"...)
+	}
+	if len(add) == 0 {
+		return result
+	}
+	if !has.any {
+		add = add[:len(add)-1]
+	}
+	open := skipSpace(result, 0) + 1
+	out := make([]byte, 0, len(result)+len(add))
+	return append(append(append(out, result[:open]...), add...), result[open:]...)
+}
+
+// moderniseError turns errors that the stateless era has no more into what it
+// has instead: a missing resource is invalid params, and a URL to visit first
+// is a request for input.
+func (c *call) moderniseError(m *Message) {
+	switch m.Error.Code {
+	case CodeResourceNotFound:
+		e := *m.Error
+		e.Code = CodeInvalidParams
+		m.Error = &e
+	case CodeURLElicitation:
+		if Field(c.req.Exchange.Capabilities, "elicitation", "url") == nil || !mayNeedInput(c.req.Method) {
+			return
+		}
+		var asks []byte
+		n := 0
+		for e := range Elements(Field(m.Error.Data, "elicitations")) {
+			if n > 0 {
+				asks = append(asks, ',')
+			}
+			n++
+			asks = append(asks, `"url-`+strconv.Itoa(n)+`":{"method":"elicitation/create","params":`...)
+			asks = append(append(asks, SetField(e, json.RawMessage(`"url"`), "mode")...), '}')
+		}
+		if n > 0 {
+			m.Error = nil
+			m.Result = json.RawMessage(`{"resultType":"input_required","inputRequests":{` + string(asks) + `}}`)
+		}
+	}
+}
+
+// discover answers server/discover.
+func (s *Server) discover(ctx context.Context, r *Request) (json.RawMessage, error) {
+	d, err := s.handler.Describe(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	scope := "private"
+	if d.Public {
+		scope = "public"
+	}
+	return encodePlain(struct {
+		ResultType   string                     `json:"resultType"`
+		Versions     []string                   `json:"supportedVersions"`
+		Capabilities json.RawMessage            `json:"capabilities"`
+		Info         json.RawMessage            `json:"serverInfo"`
+		Instructions string                     `json:"instructions,omitempty"`
+		TTL          int64                      `json:"ttlMs"`
+		Scope        string                     `json:"cacheScope"`
+		Meta         map[string]json.RawMessage `json:"_meta"`
+	}{
+		"complete", serverVersions, orEmpty(d.Capabilities), orEmpty(d.Info), d.Instructions,
+		int64(d.TTL / time.Millisecond), scope, map[string]json.RawMessage{MetaServerInfo: orEmpty(d.Info)},
+	})
+}
+
+func orEmpty(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}

@@ -1,0 +1,385 @@
+package mcp
+
+import (
+	"container/list"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// Session is one caller of the handshake era, from initialize to its end. It
+// lives on one byte stream, or over HTTP under its id.
+type Session struct {
+	id           string // "" on a byte stream
+	protocol     string
+	caller       tool.Caller
+	client       json.RawMessage
+	capabilities json.RawMessage
+	ctx          context.Context
+	cancel       context.CancelCauseFunc
+	own          outlet // for what belongs to no call
+
+	mu      sync.Mutex
+	calls   map[ID]*call
+	asked   map[ID]chan *Message
+	asks    int64
+	level   string
+	uris    map[string]struct{}
+	streams []*stream // that can be taken up again, oldest first
+	readers int       // open GET streams and requests
+	used    time.Time
+	timer   *time.Timer
+	place   *list.Element
+}
+
+// ID returns the id of a session over HTTP, "" on a byte stream.
+func (s *Session) ID() string { return s.id }
+
+// Protocol returns the version that was agreed on.
+func (s *Session) Protocol() string { return s.protocol }
+
+// Caller returns who the session belongs to.
+func (s *Session) Caller() tool.Caller { return s.caller }
+
+// Client returns the caller's clientInfo as it came; may be nil.
+func (s *Session) Client() json.RawMessage { return s.client }
+
+// OnEnd calls f, in its own goroutine, when the session has ended.
+func (s *Session) OnEnd(f func()) { context.AfterFunc(s.ctx, f) }
+
+// Notify sends the caller a notification that belongs to no request.
+func (s *Session) Notify(method string, params json.RawMessage) {
+	s.send(&Message{Method: method, Params: params})
+}
+
+// maxURIs bounds the resources that one session or subscription follows.
+const maxURIs = 1000
+
+// send puts a message on the session's own stream.
+func (s *Session) send(m *Message) {
+	if m.Method == methodLogMessage {
+		s.mu.Lock()
+		level := s.level
+		s.mu.Unlock()
+		if have, known := logLevels[FieldString(m.Params, "level")]; known && level != "" && have < logLevels[level] {
+			return
+		}
+	}
+	s.own.put(m)
+}
+
+// learn remembers what a request that succeeded means for the session.
+func (s *Session) learn(method string, params json.RawMessage) {
+	switch method {
+	case methodSetLevel, methodSubscribe, methodUnsubscribe:
+	default:
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch method {
+	case methodSetLevel:
+		if level := FieldString(params, "level"); logLevels[level] > 0 {
+			s.level = level
+		}
+	case methodSubscribe:
+		if s.uris == nil {
+			s.uris = map[string]struct{}{}
+		}
+		if len(s.uris) < maxURIs {
+			s.uris[FieldString(params, "uri")] = struct{}{}
+		}
+	case methodUnsubscribe:
+		delete(s.uris, FieldString(params, "uri"))
+	}
+}
+
+func (s *Session) subscribed(uri string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return follows(s.uris, uri)
+}
+
+// follows reports whether the resource is one of those that are followed, or
+// part of one.
+func follows(uris map[string]struct{}, uri string) bool {
+	if _, ok := uris[uri]; ok {
+		return true
+	}
+	for whole := range uris {
+		if rest, ok := strings.CutPrefix(uri, whole); ok && (strings.HasSuffix(whole, "/") || strings.HasPrefix(rest, "/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// Subscriptions returns the resources that the session follows.
+func (s *Session) Subscriptions() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uris := make([]string, 0, len(s.uris))
+	for uri := range s.uris {
+		uris = append(uris, uri)
+	}
+	return uris
+}
+
+// logLevel is what calls of the session let through. A caller that never set
+// a level hears everything.
+func (s *Session) logLevel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.level == "" {
+		return anyLevel
+	}
+	return s.level
+}
+
+// admit registers a call under its id, so that it can be cancelled. The error
+// is what the caller gets instead.
+func (s *Session) admit(c *call, limit int) *Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return admit(&s.calls, c, limit)
+}
+
+func admit(calls *map[ID]*call, c *call, limit int) *Error {
+	if *calls == nil {
+		*calls = map[ID]*call{}
+	}
+	if _, twice := (*calls)[c.req.ID]; twice {
+		return &Error{Code: CodeInvalidRequest, Message: "a request with this id is still being answered; use another id"}
+	}
+	if len(*calls) >= limit {
+		return &Error{Code: tool.RateLimited.JSONRPC(), Message: "too many requests in flight (" + strconv.Itoa(limit) + "); wait for answers"}
+	}
+	(*calls)[c.req.ID] = c
+	return nil
+}
+
+// release forgets a call that has been answered.
+func (s *Session) release(id ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, id)
+	if len(s.calls) == 0 {
+		s.calls = nil // an idle session is a cheap one
+	}
+}
+
+// cancelCall stops the call that a notifications/cancelled names; one that is
+// unknown has been answered already.
+func (s *Session) cancelCall(params json.RawMessage) {
+	s.mu.Lock()
+	c := s.calls[requestID(params)]
+	s.mu.Unlock()
+	if c != nil {
+		c.stop(errCancelledByCaller)
+	}
+}
+
+func requestID(params json.RawMessage) ID {
+	raw := Field(params, "requestId")
+	if len(raw) == 0 {
+		return ""
+	}
+	id, _ := canonicalID(raw)
+	return id
+}
+
+// expect registers a question to the caller and returns its id and where the
+// answer will arrive.
+func (s *Session) expect() (ID, <-chan *Message) {
+	answer := make(chan *Message, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asks++
+	id := ID(`"junctor-` + strconv.FormatInt(s.asks, 10) + `"`)
+	if s.asked == nil {
+		s.asked = map[ID]chan *Message{}
+	}
+	s.asked[id] = answer
+	return id, answer
+}
+
+func (s *Session) forget(id ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.asked, id); len(s.asked) == 0 {
+		s.asked = nil
+	}
+}
+
+// answered hands a response to whoever asked. One that nobody waits for is
+// late, and dropped.
+func (s *Session) answered(m *Message) {
+	s.mu.Lock()
+	answer := s.asked[m.ID]
+	delete(s.asked, m.ID)
+	s.mu.Unlock()
+	if answer != nil {
+		answer <- m
+	}
+}
+
+// sessionTable holds the sessions over HTTP, the longest unused in front.
+type sessionTable struct {
+	mu    sync.Mutex
+	max   int
+	byID  map[string]*Session
+	order *list.List
+}
+
+func (t *sessionTable) init(max int) {
+	t.max, t.byID, t.order = max, map[string]*Session{}, list.New()
+}
+
+func (t *sessionTable) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byID)
+}
+
+func (t *sessionTable) all() []*Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]*Session, 0, len(t.byID))
+	for _, s := range t.byID {
+		all = append(all, s)
+	}
+	return all
+}
+
+// add registers a session. When the table is full the session that has been
+// idle longest is returned, to be ended; ok is false when all are at work.
+func (t *sessionTable) add(s *Session) (evicted *Session, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.byID) >= t.max {
+		for e := t.order.Front(); e != nil && evicted == nil; e = e.Next() {
+			if old := e.Value.(*Session); old.idle() {
+				evicted = old
+			}
+		}
+		if evicted == nil {
+			return nil, false
+		}
+		t.drop(evicted)
+	}
+	t.byID[s.id] = s
+	s.place = t.order.PushBack(s)
+	return evicted, true
+}
+
+func (t *sessionTable) drop(s *Session) {
+	if t.byID[s.id] == s {
+		delete(t.byID, s.id)
+		t.order.Remove(s.place)
+	}
+}
+
+func (t *sessionTable) remove(s *Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.drop(s)
+}
+
+// get returns the caller's session of that id. Another caller's session does
+// not exist for it.
+func (t *sessionTable) get(id, caller string) *Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.byID[id]
+	if s == nil || s.caller.ID != caller {
+		return nil
+	}
+	t.order.MoveToBack(s.place)
+	return s
+}
+
+// idle reports whether nobody reads from the session or waits for it.
+func (s *Session) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.readers == 0 && len(s.calls) == 0
+}
+
+// enter and leave count the HTTP requests that hold the session open.
+func (s *Session) enter() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readers++
+}
+
+func (s *Session) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readers--
+	s.used = time.Now()
+}
+
+// open makes a session over HTTP and registers it; nil when there is no room.
+func (s *Server) open(session *Session) *Session {
+	session.id = rand.Text()
+	session.ctx, session.cancel = context.WithCancelCause(context.Background())
+	session.used = time.Now()
+	session.own = &stream{id: ownStream, keep: true, standing: true, wake: make(chan struct{}, 1), limit: ownLimit}
+	evicted, ok := s.sessions.add(session)
+	if !ok {
+		return nil
+	}
+	if evicted != nil {
+		s.end(evicted)
+	}
+	session.mu.Lock()
+	session.timer = time.AfterFunc(s.opts.SessionIdle, func() { s.expire(session) })
+	session.mu.Unlock()
+	if s.closing() { // Close may have looked before the session was there
+		s.end(session)
+		return nil
+	}
+	return session
+}
+
+// expire ends a session that has been idle for long enough, and looks again
+// later at one that has not.
+func (s *Server) expire(session *Session) {
+	session.mu.Lock()
+	wait := s.opts.SessionIdle - time.Since(session.used)
+	if session.readers > 0 || len(session.calls) > 0 {
+		wait = s.opts.SessionIdle
+	}
+	if wait > 0 {
+		session.timer.Reset(wait)
+		session.mu.Unlock()
+		return
+	}
+	session.mu.Unlock()
+	s.end(session)
+}
+
+// end closes a session and everything that belongs to it.
+func (s *Server) end(session *Session) {
+	s.sessions.remove(session)
+	session.mu.Lock()
+	if session.timer != nil {
+		session.timer.Stop()
+	}
+	streams := session.streams
+	session.streams = nil
+	session.mu.Unlock()
+	session.cancel(errServerClosed)
+	for _, st := range streams {
+		st.end()
+	}
+	if own, ok := session.own.(*stream); ok {
+		own.end()
+	}
+}

@@ -1,0 +1,62 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"junctor/internal/tool"
+)
+
+// newSession reads the params of initialize. A version that is not spoken
+// here is answered with the newest that is.
+func newSession(caller tool.Caller, params json.RawMessage) *Session {
+	s := &Session{caller: caller, protocol: FieldString(params, "protocolVersion")}
+	if !slices.Contains(legacyVersions, s.protocol) {
+		s.protocol = Version20251125
+	}
+	// Clones, because the session must not hold on to a whole request body.
+	s.capabilities = slices.Clone(Field(params, "capabilities"))
+	s.client = slices.Clone(Field(params, "clientInfo"))
+	return s
+}
+
+// request makes the Request of a message of the session.
+func (s *Session) request(m *Message, h http.Header, caller tool.Caller) *Request {
+	return &Request{
+		ID: m.ID, Method: m.Method, Params: m.Params, Protocol: s.protocol,
+		Caller: caller, Client: s.client, Session: s, Header: h,
+		Exchange: tool.Exchange{Capabilities: s.capabilities},
+	}
+}
+
+// initialize answers the first request of a session.
+func (s *Server) initialize(ctx context.Context, r *Request) (json.RawMessage, error) {
+	if FieldString(r.Params, "protocolVersion") == "" {
+		return nil, &Error{Code: CodeInvalidParams, Message: "initialize must name protocolVersion as a string"}
+	}
+	d, err := s.handler.Describe(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return encodePlain(struct {
+		Protocol     string          `json:"protocolVersion"`
+		Capabilities json.RawMessage `json:"capabilities"`
+		Info         json.RawMessage `json:"serverInfo"`
+		Instructions string          `json:"instructions,omitempty"`
+	}{r.Protocol, orEmpty(d.Capabilities), orEmpty(d.Info), d.Instructions})
+}
+
+// encodePlain is json.Marshal without the escapes for HTML, which cost the
+// reader of instructions tokens.
+func encodePlain(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}

@@ -1,0 +1,291 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// stream is the way of messages to one HTTP response: a bounded log that the
+// response's goroutine writes out. What the log keeps lets a caller that lost
+// its connection take the stream up again where it broke.
+type stream struct {
+	id       string
+	keep     bool                    // events stay for a replay, and carry ids
+	standing bool                    // belongs to the session rather than to a request
+	plain    bool                    // the caller takes no event stream: answers alone
+	limit    streamLimit             // of what waits to be read and of what is kept
+	answered func(ID)                // hears of every answer; may be nil
+	status   func(*Message) int      // the HTTP status of a plain answer; nil means 200
+	stop     context.CancelCauseFunc // ends the calls of the stream; nil when standing
+	drops    atomic.Int64            // notifications that the reader was too slow for
+
+	mu     sync.Mutex
+	events []event
+	first  int // the number of events[0]; the first event of all is 1
+	bytes  int
+	next   int // the number of the event to be written next
+	open   int // answers still to come
+	ended  bool
+	reader int // which reader the stream belongs to; a newer one takes over
+	wake   chan struct{}
+	grace  *time.Timer // runs while a broken stream waits for its caller
+}
+
+type event struct {
+	data   []byte
+	reply  bool
+	status int
+}
+
+type streamLimit struct{ events, bytes int }
+
+// Bounds of a stream's log. Answers are never dropped; the bounds concern
+// notifications to a slow reader, and what is kept for a replay.
+var (
+	callLimit = streamLimit{events: 1024, bytes: 4 << 20}
+	ownLimit  = streamLimit{events: 128, bytes: 256 << 10}
+)
+
+const (
+	ownStream   = "own"
+	maxReplay   = 16 // finished streams of one session that can be replayed
+	firstNumber = 1
+)
+
+// newStream makes the stream of a POST with that many requests.
+func newStream(id string, keep bool, open int) *stream {
+	return &stream{id: id, keep: keep, open: open, limit: callLimit, wake: make(chan struct{}, 1), first: firstNumber, next: firstNumber}
+}
+
+// put implements outlet.
+func (s *stream) put(m *Message) { s.add(m, false) }
+
+// answer implements outlet.
+func (s *stream) answer(m *Message) {
+	s.add(m, true)
+	if s.answered != nil {
+		s.answered(m.ID)
+	}
+}
+
+func (s *stream) add(m *Message, reply bool) {
+	data := AppendMessage(make([]byte, 0, len(m.Params)+len(m.Result)+128), m)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || s.plain && !reply {
+		return
+	}
+	if s.first == 0 {
+		s.first, s.next = firstNumber, firstNumber
+	}
+	waiting := s.events[min(len(s.events), max(0, s.next-s.first)):]
+	if !reply && m.ID == "" { // a question waits for its answer: it is not dropped either
+		if s.standing && contains(waiting, data) {
+			return // "the list has changed" is no news twice
+		}
+		size := 0
+		for _, e := range waiting {
+			size += len(e.data)
+		}
+		if len(waiting) >= s.limit.events || size+len(data) > s.limit.bytes {
+			s.drops.Add(1)
+			return
+		}
+	}
+	e := event{data: data, reply: reply, status: http.StatusOK}
+	if reply && s.status != nil {
+		e.status = s.status(m)
+	}
+	s.events = append(s.events, e)
+	s.bytes += len(data)
+	if reply {
+		s.open--
+	}
+	if !s.standing && s.open <= 0 {
+		s.ended = true
+	}
+	s.trim()
+	s.signal()
+}
+
+func contains(events []event, data []byte) bool {
+	for _, e := range events {
+		if bytes.Equal(e.data, data) {
+			return true
+		}
+	}
+	return false
+}
+
+// trim forgets written events that need not or cannot be kept.
+func (s *stream) trim() {
+	for len(s.events) > 0 && s.first < s.next &&
+		(!s.keep || len(s.events) > s.limit.events || s.bytes > s.limit.bytes) {
+		s.bytes -= len(s.events[0].data)
+		s.events[0] = event{}
+		s.events = s.events[1:]
+		s.first++
+	}
+	if len(s.events) == 0 {
+		s.events = nil
+	}
+}
+
+func (s *stream) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// end closes the stream, whatever is still open.
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.grace != nil {
+		s.grace.Stop()
+	}
+	s.signal()
+}
+
+// attach makes the caller the one reader of the stream, from the event after
+// number on. The reader before it, if any, is told by its lost number. ok is
+// false when events after number are gone.
+func (s *stream) attach(number int) (reader int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.first == 0 {
+		s.first, s.next = firstNumber, firstNumber
+	}
+	if number+1 < s.first || number >= s.first+len(s.events) {
+		return 0, false
+	}
+	if s.grace != nil {
+		s.grace.Stop()
+		s.grace = nil
+	}
+	s.reader++
+	s.next = number + 1
+	close(s.wake) // the old reader finds its number gone
+	s.wake = make(chan struct{}, 1)
+	s.signal()
+	return s.reader, true
+}
+
+// unread returns the number of the last event that was written.
+func (s *stream) unread() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.next-1)
+}
+
+// batch is what a reader has to write now.
+type batch struct {
+	events []event
+	number int // of the first of them
+	ended  bool
+	lost   bool // another reader has taken over
+	wake   <-chan struct{}
+}
+
+// take returns what reader has not written yet. Events count as written when
+// they have been taken; a write that fails loses the connection anyway, and
+// the caller names the last event that it saw.
+func (s *stream) take(reader int) batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if reader != s.reader {
+		return batch{lost: true}
+	}
+	b := batch{number: s.next, ended: s.ended, wake: s.wake}
+	b.events = append(b.events, s.events[min(len(s.events), s.next-s.first):]...)
+	s.next += len(b.events)
+	s.trim()
+	return b
+}
+
+// detach says that the reader is gone. It calls f after the grace unless
+// another reader comes first.
+func (s *stream) detach(reader int, grace time.Duration, f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if reader != s.reader || s.ended {
+		return
+	}
+	s.reader++
+	s.grace = time.AfterFunc(grace, f)
+}
+
+// eventID names an event of a stream for Last-Event-ID.
+func eventID(stream string, number int) string { return stream + "_" + strconv.Itoa(number) }
+
+func parseEventID(id string) (stream string, number int, ok bool) {
+	i := strings.LastIndexByte(id, '_')
+	if i <= 0 {
+		return "", 0, false
+	}
+	number, err := strconv.Atoi(id[i+1:])
+	if err != nil || number < 0 {
+		return "", 0, false
+	}
+	return id[:i], number, true
+}
+
+// remember keeps a stream so that it can be taken up again; the oldest
+// finished ones give way.
+func (s *Session) remember(st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := 0; len(s.streams) >= maxReplay && i < len(s.streams); {
+		if old := s.streams[i]; old.finished() {
+			s.streams = append(s.streams[:i:i], s.streams[i+1:]...)
+			continue
+		}
+		i++
+	}
+	s.streams = append(s.streams, st)
+}
+
+func (s *stream) finished() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// forgetStream drops a stream that needs no replay any more.
+func (s *Session) forgetStream(st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, other := range s.streams {
+		if other == st {
+			s.streams = append(s.streams[:i:i], s.streams[i+1:]...)
+			break
+		}
+	}
+	if len(s.streams) == 0 {
+		s.streams = nil
+	}
+}
+
+// find returns the session's stream of that id, or nil.
+func (s *Session) findStream(id string) *stream {
+	if id == ownStream {
+		own, _ := s.own.(*stream)
+		return own
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.streams {
+		if st.id == id {
+			return st
+		}
+	}
+	return nil
+}

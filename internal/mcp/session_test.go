@@ -1,0 +1,434 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+func TestAskInTheHandshakeEra(t *testing.T) {
+	answers := make(chan string, 1)
+	s := newSite(t, ServerOptions{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
+		got, err := r.Exchange.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"sure?"}`))
+		if err != nil {
+			answers <- err.Error()
+			return nil, err
+		}
+		answers <- string(got)
+		return json.RawMessage(`{"ok":true}`), nil
+	}})
+	h := s.open(Version20251125, `{"elicitation":{}}`)
+	ask := func() (*events, Message) {
+		e := readEvents(t, s.send(ctxFor(t), "POST", `{"jsonrpc":"2.0","id":7,"method":"tools/call"}`, h...))
+		return e, e.want()
+	}
+	t.Run("answered", func(t *testing.T) {
+		e, q := ask()
+		if !q.IsRequest() || q.Method != "elicitation/create" || string(q.Params) != `{"message":"sure?"}` {
+			t.Fatalf("question = %+v", q)
+		}
+		wantBody(t, s.post(`{"jsonrpc":"2.0","id":"nobody","result":{}}`, h...), 202)
+		wantBody(t, s.post(`{"jsonrpc":"2.0","id":`+string(q.ID)+`,"result":{"action":"accept","n":1.0}}`, h...), 202)
+		if m := e.want(); string(m.Result) != `{"ok":true}` || m.ID != "7" {
+			t.Errorf("answer = %+v", m)
+		}
+		if got := <-answers; got != `{"action":"accept","n":1.0}` {
+			t.Errorf("Ask = %s", got)
+		}
+	})
+	t.Run("refused", func(t *testing.T) {
+		e, q := ask()
+		s.post(`{"jsonrpc":"2.0","id":`+string(q.ID)+`,"error":{"code":-1,"message":"no"}}`, h...)
+		if m := e.want(); m.Error == nil || m.Error.Code != -1 {
+			t.Errorf("answer = %+v", m)
+		}
+		<-answers
+	})
+	t.Run("cannot", func(t *testing.T) {
+		poor := s.open(Version20251125, `{"sampling":{}}`)
+		wantBody(t, s.post(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`, poor...), 200, "does not support elicitation")
+		<-answers
+	})
+}
+
+func TestMayAsk(t *testing.T) {
+	for name, tt := range map[string]struct {
+		capabilities, method, params string
+		ok                           bool
+	}{
+		"form":       {`{"elicitation":{}}`, "elicitation/create", `{}`, true},
+		"url":        {`{"elicitation":{"url":{}}}`, "elicitation/create", `{"mode":"url"}`, true},
+		"no url":     {`{"elicitation":{}}`, "elicitation/create", `{"mode":"url"}`, false},
+		"sampling":   {`{"sampling":{}}`, "sampling/createMessage", `{}`, true},
+		"roots":      {`{"roots":{}}`, "roots/list", ``, true},
+		"no roots":   {`{}`, "roots/list", ``, false},
+		"who knows":  {`{"roots":{}}`, "tasks/get", ``, false},
+		"no answers": {``, "sampling/createMessage", ``, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := mayAsk(json.RawMessage(tt.capabilities), tt.method, json.RawMessage(tt.params)); (err == nil) != tt.ok {
+				t.Errorf("mayAsk = %v", err)
+			}
+		})
+	}
+}
+
+func TestQuestionIsWithdrawn(t *testing.T) {
+	s := newSite(t, ServerOptions{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err := r.Exchange.Ask(ctx, "roots/list", nil)
+		return json.RawMessage(`{"gave":"up"}`), map[bool]error{true: nil, false: fmt.Errorf("no error")}[err != nil]
+	}})
+	h := s.open(Version20250618, `{"roots":{}}`)
+	e := readEvents(t, s.send(ctxFor(t), "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, h...))
+	q, c := e.want(), e.want()
+	if c.Method != "notifications/cancelled" || string(Field(c.Params, "requestId")) != string(q.ID) {
+		t.Errorf("after the question %+v came %+v", q, c)
+	}
+	if m := e.want(); string(m.Result) != `{"gave":"up"}` {
+		t.Errorf("answer = %+v", m)
+	}
+}
+
+func TestOwnStream(t *testing.T) {
+	s := newSite(t, ServerOptions{}, &scripted{})
+	h := s.open(Version20250618, `{}`)
+	// Nobody listens yet: what comes is kept, the same news once.
+	for range 3 {
+		s.Notify("notifications/tools/list_changed", nil)
+	}
+	e := readEvents(t, s.send(ctxFor(t), "GET", "", h...))
+	if m := e.want(); m.Method != "notifications/tools/list_changed" {
+		t.Fatalf("got %+v", m)
+	}
+	first := e.id
+	s.Notify("notifications/one", json.RawMessage(`{"n":1}`))
+	if m := e.want(); m.Method != "notifications/one" {
+		t.Fatalf("got %+v", m)
+	}
+	// Taking it up again replays what came after the event that is named, and
+	// ends the response before.
+	again := readEvents(t, s.send(ctxFor(t), "GET", "", append(h, headerLastEvent, first)...))
+	if m := again.want(); m.Method != "notifications/one" {
+		t.Fatalf("replay = %+v", m)
+	}
+	e.wantEnd()
+	s.Notify("notifications/two", nil)
+	if m := again.want(); m.Method != "notifications/two" {
+		t.Fatalf("got %+v", m)
+	}
+	wantBody(t, s.do("DELETE", "", h...), 204)
+	again.wantEnd()
+}
+
+func TestSubscribedResources(t *testing.T) {
+	s := newSite(t, ServerOptions{}, &scripted{})
+	h := s.open(Version20250618, `{}`)
+	other := s.open(Version20250618, `{}`)
+	wantBody(t, s.post(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"file:///a"}}`, h...), 200)
+	for _, uri := range []string{"file:///b", "file:///a/b", "file:///ab", "file:///a"} {
+		s.Notify("notifications/resources/updated", SetField(nil, json.RawMessage(`"`+uri+`"`), "uri"))
+	}
+	e := readEvents(t, s.send(ctxFor(t), "GET", "", h...))
+	for _, want := range []string{"file:///a/b", "file:///a"} {
+		if m := e.want(); FieldString(m.Params, "uri") != want {
+			t.Errorf("update of %s, want %s", FieldString(m.Params, "uri"), want)
+		}
+	}
+	wantBody(t, s.post(`{"jsonrpc":"2.0","id":1,"method":"resources/unsubscribe","params":{"uri":"file:///a"}}`, h...), 200)
+	s.Notify("notifications/resources/updated", json.RawMessage(`{"uri":"file:///a"}`))
+	s.Notify("notifications/end", nil)
+	for _, headers := range [][]string{h, other} {
+		if headers[1] == other[1] {
+			e = readEvents(t, s.send(ctxFor(t), "GET", "", other...))
+		}
+		if m := e.want(); m.Method != "notifications/end" {
+			t.Errorf("got %+v", m)
+		}
+	}
+}
+
+func TestLogLevel(t *testing.T) {
+	s := newSite(t, ServerOptions{}, &scripted{serve: func(_ context.Context, r *Request) (json.RawMessage, error) {
+		if r.Method == "tools/call" {
+			for _, level := range []string{"debug", "warning", "odd"} {
+				r.Exchange.Notify("notifications/message", json.RawMessage(`{"level":"`+level+`"}`))
+			}
+		}
+		return json.RawMessage(`{}`), nil
+	}})
+	levels := func(t *testing.T, resp *http.Response) string {
+		e := readEvents(t, resp)
+		var got []string
+		for {
+			m := e.want()
+			if m.IsResponse() {
+				return strings.Join(got, " ")
+			}
+			got = append(got, FieldString(m.Params, "level"))
+		}
+	}
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`
+	h := s.open(Version20250618, `{}`)
+	if got := levels(t, s.send(ctxFor(t), "POST", call, h...)); got != "debug warning odd" {
+		t.Errorf("without a level: %s", got)
+	}
+	wantBody(t, s.post(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}`, h...), 200)
+	if got := levels(t, s.send(ctxFor(t), "POST", call, h...)); got != "warning odd" {
+		t.Errorf("from info: %s", got)
+	}
+	s.Notify("notifications/message", json.RawMessage(`{"level":"debug"}`))
+	s.Notify("notifications/message", json.RawMessage(`{"level":"error"}`))
+	e := readEvents(t, s.send(ctxFor(t), "GET", "", h...))
+	if m := e.want(); FieldString(m.Params, "level") != "error" {
+		t.Errorf("own stream: %+v", m)
+	}
+	body, mh := modern(1, "tools/call", `{"name":"x","_meta":{"`+MetaLogLevel+`":"warning"}}`, `{}`)
+	if got := levels(t, s.send(ctxFor(t), "POST", body, mh...)); got != "warning odd" {
+		t.Errorf("stateless, from warning: %s", got)
+	}
+	wantBody(t, s.modern(1, "tools/call", `{"name":"x"}`, `{}`), 200, `"id":1,"result"`) // not one event
+}
+
+// A caller whose connection breaks in the middle of a call takes the stream up
+// again and misses nothing.
+func TestResume(t *testing.T) {
+	step := make(chan struct{})
+	s := newSite(t, ServerOptions{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
+		for i := range 6 {
+			r.Exchange.Notify("notifications/progress", json.RawMessage(fmt.Sprintf(`{"progress":%d}`, i)))
+			if i == 2 {
+				select {
+				case <-step:
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+		}
+		return json.RawMessage(`{"done":true}`), nil
+	}})
+	h := s.open(Version20251125, `{}`)
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	e := readEvents(t, s.send(ctx, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, h...))
+	e.want()
+	if m := e.want(); string(Field(m.Params, "progress")) != "1" {
+		t.Fatalf("got %+v", m)
+	}
+	cancel()
+	step <- struct{}{}
+	for _, last := range []string{e.id, strings.TrimSuffix(e.id, "2") + "0"} { // and once more from the start
+		again := readEvents(t, s.send(ctxFor(t), "GET", "", append(h, headerLastEvent, last)...))
+		from := 2
+		if strings.HasSuffix(last, "_0") {
+			from = 0
+		}
+		for i := from; i < 6; i++ {
+			if m := again.want(); string(Field(m.Params, "progress")) != fmt.Sprint(i) {
+				t.Fatalf("after %s, event %d is %+v", last, i, m)
+			}
+		}
+		if m := again.want(); string(m.Result) != `{"done":true}` {
+			t.Fatalf("answer = %+v", m)
+		}
+		again.wantEnd()
+	}
+	wantBody(t, s.do("GET", "", append(h, headerLastEvent, e.id[:strings.LastIndexByte(e.id, '_')]+"_99")...), 400, "no longer kept")
+}
+
+func TestBrokenStreamIsGivenUp(t *testing.T) {
+	b := newBlocked()
+	inner := b.serve
+	b.serve = func(ctx context.Context, r *Request) (json.RawMessage, error) {
+		r.Exchange.Notify("notifications/progress", nil)
+		return inner(ctx, r)
+	}
+	s := newSite(t, ServerOptions{ResumeFor: time.Millisecond}, b)
+	h := s.open(Version20251125, `{}`)
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	e := readEvents(t, s.send(ctx, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, h...))
+	e.want()
+	<-b.begun
+	cancel()
+	b.wantEnd(t, errCallerLeft)
+}
+
+func TestSlowAnswerBecomesAStream(t *testing.T) {
+	for version, prime := range map[string]bool{Version20250618: false, Version20251125: true} {
+		t.Run(version, func(t *testing.T) {
+			goOn := make(chan struct{})
+			s := newSite(t, ServerOptions{StreamAfter: time.Millisecond, KeepAlive: time.Millisecond}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
+				<-goOn
+				return json.RawMessage(`{}`), nil
+			}})
+			h := s.open(version, `{}`)
+			resp := s.send(ctxFor(t), "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, h...)
+			e := readEvents(t, resp)
+			line, _ := e.r.ReadString('\n')
+			if got := strings.HasPrefix(line, "id: "); got != prime {
+				t.Errorf("first line %q, prime %v", line, prime)
+			}
+			for range 3 { // signs of life
+				if line, err := e.r.ReadString(':'); err != nil {
+					t.Fatal(line, err)
+				}
+			}
+			close(goOn)
+			if m := e.want(); m.ID != "1" {
+				t.Errorf("answer = %+v", m)
+			}
+		})
+	}
+}
+
+func TestSessionsBelongToTheirCaller(t *testing.T) {
+	srv := NewServer(ServerOptions{}, &scripted{})
+	defer srv.Close()
+	s := newSite(t, ServerOptions{}, &scripted{})
+	s.Server = srv
+	hs := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		srv.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), tool.Caller{ID: r.Header.Get("X-Who")})))
+	})
+	s.url = newHTTP(t, hs)
+	r := s.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`, "X-Who", "ann")
+	id := r.header.Get(headerSession)
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	wantBody(t, s.post(ping, headerSession, id, "X-Who", "ann"), 200)
+	wantBody(t, s.post(ping, headerSession, id, "X-Who", "bob"), 404)
+	wantBody(t, s.do("DELETE", "", headerSession, id, "X-Who", "bob"), 404)
+	wantBody(t, s.do("GET", "", headerSession, id, "X-Who", "bob"), 404)
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	b := newBlocked()
+	s := newSite(t, ServerOptions{MaxSessions: 2}, b)
+	first, second := s.open(Version20250618, `{}`), s.open(Version20250618, `{}`)
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	wantBody(t, s.post(ping, first...), 200) // second is now the longest idle
+	third := s.open(Version20250618, `{}`)
+	wantBody(t, s.post(ping, second...), 404)
+	wantBody(t, s.post(ping, first...), 200)
+	// With all of them at work there is no room.
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	var wg sync.WaitGroup
+	for _, h := range [][]string{first, third} {
+		wg.Go(func() { s.send2(ctx, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, h) })
+		<-b.begun
+	}
+	wantBody(t, s.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`), 503, "too many sessions")
+	cancel()
+	wg.Wait()
+}
+
+// send2 posts and does not mind being cancelled.
+func (s *site) send2(ctx context.Context, body string, h []string) {
+	req, _ := http.NewRequestWithContext(ctx, "POST", s.url, strings.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(h); i += 2 {
+		req.Header.Set(h[i], h[i+1])
+	}
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		resp.Body.Close()
+	}
+}
+
+func TestSessionsExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := NewServer(ServerOptions{SessionIdle: time.Hour}, &scripted{})
+		defer srv.Close()
+		session := srv.open(newSession(tool.Local, nil))
+		var ended atomic.Bool
+		session.OnEnd(func() { ended.Store(true) })
+		time.Sleep(50 * time.Minute)
+		session.enter()
+		time.Sleep(5 * time.Hour) // someone reads
+		session.leave()
+		time.Sleep(50 * time.Minute)
+		synctest.Wait()
+		if srv.Sessions() != 1 || ended.Load() {
+			t.Fatal("a session in use has expired")
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if srv.Sessions() != 0 || !ended.Load() {
+			t.Error("an idle session lives on")
+		}
+	})
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	b := newBlocked()
+	s := newSite(t, ServerOptions{}, b)
+	h := s.open(Version20250618, `{}`)
+	e := readEvents(t, s.send(ctxFor(t), "GET", "", h...))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		r := s.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, h...)
+		if r.status != 200 && r.status != 503 {
+			t.Errorf("call in flight: %d %s", r.status, r.body)
+		}
+	})
+	<-b.begun
+	s.Close()
+	wg.Wait()
+	e.wantEnd()
+	wantBody(t, s.post(`{}`), 503, "shutting down")
+	if srv := NewServer(ServerOptions{}, b); true {
+		srv.Close()
+		if srv.open(newSession(tool.Local, nil)) != nil {
+			t.Error("a session after Close")
+		}
+	}
+}
+
+// A thousand idle sessions are cheap.
+func TestSessionsAreCheap(t *testing.T) {
+	const n = 1000
+	s := newSite(t, ServerOptions{}, &scripted{})
+	measure := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	s.open(Version20251125, `{}`)
+	before := measure()
+	for range n {
+		s.open(Version20251125, `{"elicitation":{"form":{}},"sampling":{},"roots":{"listChanged":true}}`)
+	}
+	per := (int64(measure()) - int64(before)) / n
+	t.Logf("%d bytes a session", per)
+	if per > 15_000 {
+		t.Errorf("%d bytes a session", per)
+	}
+	runtime.KeepAlive(s)
+}
+
+func TestSlowReaderLosesNotificationsNotAnswers(t *testing.T) {
+	st := newStream("s", false, 1)
+	st.attach(0)
+	big := json.RawMessage(`"` + strings.Repeat("x", 10<<10) + `"`)
+	for range 5000 {
+		st.put(&Message{Method: "notifications/progress", Params: big})
+	}
+	st.put(&Message{ID: "1", Method: "roots/list"})
+	st.answer(&Message{ID: "2", Result: big})
+	b := st.take(1)
+	if n := len(b.events); n < 100 || n > callLimit.events+2 || !b.ended {
+		t.Errorf("%d events wait, ended %v", n, b.ended)
+	}
+	if st.drops.Load() == 0 || !b.events[len(b.events)-1].reply || !strings.Contains(string(b.events[len(b.events)-2].data), "roots/list") {
+		t.Error("questions and answers must get through")
+	}
+}
