@@ -40,7 +40,7 @@ func (l *Launcher) Start(spec Spec) (*Process, error) {
 	}
 	if spec.Dir != "" {
 		if info, err := os.Stat(spec.Dir); err != nil || !info.IsDir() {
-			return nil, &StartError{Command: spec.Command, Reason: "its working directory does not exist", Hint: "correct cwd, or create the folder " + spec.Dir, Err: err}
+			return nil, &StartError{Command: spec.Command, Reason: "its working directory does not exist", Hint: "correct cwd, or create that folder", Err: err}
 		}
 	}
 	return l.start(spec, path)

@@ -19,8 +19,13 @@ type StartError struct {
 	Err     error
 }
 
+// Error says it without the folders of this machine, so that it may be shown
+// to anyone.
 func (e *StartError) Error() string {
-	return fmt.Sprintf("start %q: %s; %s", e.Command, e.Reason, e.Hint)
+	if e.Command == "" {
+		return e.Reason + "; " + e.Hint
+	}
+	return fmt.Sprintf("start %q: %s; %s", filepath.Base(e.Command), e.Reason, e.Hint)
 }
 
 // Unwrap returns the cause.

@@ -72,7 +72,9 @@ func (s *Server) AddTool() {
 }
 
 // Notify sends a notification to every connection.
-func (s *Server) Notify(method string, params json.RawMessage) { s.server.Load().Notify(method, params) }
+func (s *Server) Notify(method string, params json.RawMessage) {
+	s.server.Load().Notify(method, params)
+}
 
 func (s *Server) info() json.RawMessage {
 	b, _ := json.Marshal(map[string]string{"name": s.script.Name, "version": s.script.Version})

@@ -1,0 +1,220 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// maxWaiting is how many calls may wait for a place under maxConcurrent.
+const maxWaiting = 1024
+
+type clientIPKey struct{}
+
+// WithClientIP returns a context whose calls tell remote upstreams the
+// address of the caller, where forwardClientIp allows it.
+func WithClientIP(ctx context.Context, ip string) context.Context {
+	return context.WithValue(ctx, clientIPKey{}, ip)
+}
+
+// do carries one request.
+func (u *upstream) do(ctx context.Context, r tool.Request) (json.RawMessage, error) {
+	cfg := u.config()
+	if !cfg.Enabled {
+		return nil, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("the server %s is disabled; set enabled to true in its configuration", u.name)}
+	}
+	release, err := u.slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	c, err := u.ready(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	u.inFlight.Add(1)
+	defer u.inFlight.Add(-1)
+	if ip, ok := ctx.Value(clientIPKey{}).(string); ok && ip != "" && cfg.ForwardClientIP && cfg.remote() {
+		ctx = mcp.WithHeader(ctx, http.Header{"X-Forwarded-For": {ip}})
+	}
+	result, err := c.client.Do(ctx, r)
+	if err != nil {
+		if !c.shared && concernsAll(err) {
+			signal(c.suspect)
+		}
+		return nil, u.during(c, err)
+	}
+	return result, nil
+}
+
+// concernsAll reports whether an error of one call makes the connection
+// doubtful for others.
+func concernsAll(err error) bool {
+	if _, answered := errors.AsType[*mcp.Error](err); answered {
+		return false
+	}
+	switch tool.KindOf(err) {
+	case tool.UpstreamFailed, tool.UpstreamAuthRequired:
+		return true
+	}
+	return false
+}
+
+// slot waits for a place under maxConcurrent.
+func (u *upstream) slot(ctx context.Context) (release func(), err error) {
+	u.mu.Lock()
+	slots := u.slots
+	if slots == nil {
+		u.mu.Unlock()
+		return func() {}, nil
+	}
+	select {
+	case slots <- struct{}{}:
+		u.mu.Unlock()
+		return func() { <-slots }, nil
+	default:
+	}
+	if u.waiting >= maxWaiting {
+		u.mu.Unlock()
+		return nil, &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("too many calls wait for %s, which takes %d at once", u.name, cap(slots)), RetryAfter: time.Second}
+	}
+	u.waiting++
+	u.mu.Unlock()
+	defer func() {
+		u.mu.Lock()
+		u.waiting--
+		u.mu.Unlock()
+	}()
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, waited(ctx, fmt.Sprintf("%s takes %d calls at once, and they took too long", u.name, cap(slots)))
+	}
+}
+
+// waited is the error of a call whose time ended while it waited.
+func waited(ctx context.Context, msg string) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &tool.Error{Kind: tool.Timeout, Msg: msg, Err: ctx.Err()}
+	}
+	return &tool.Error{Kind: tool.Canceled, Msg: "the call was cancelled", Err: ctx.Err()}
+}
+
+// ready returns a connection for the request, entered.
+func (u *upstream) ready(ctx context.Context, r tool.Request) (*conn, error) {
+	c, err := u.up(ctx)
+	if err != nil || u.config().SessionMode != PerCaller || r.Caller == "" {
+		return c, err
+	}
+	c.leave()
+	return u.session(ctx, r)
+}
+
+// up returns the connection of all, entered. It waits while the first one is
+// being made, and for a moment while a lost one is being brought back.
+func (u *upstream) up(ctx context.Context) (*conn, error) {
+	var giveUp <-chan time.Time
+	begun := false // for the first connection
+	asked := -1    // falls when another attempt was asked for
+	for {
+		u.mu.Lock()
+		if u.conn != nil && u.conn.client.Err() == nil {
+			c := u.conn
+			c.enter()
+			u.mu.Unlock()
+			return c, nil
+		}
+		now := time.Now()
+		changed, first, startBy := u.changed, u.first, u.startBy
+		trying, falls, since, next, why := u.trying, u.falls, u.since, u.nextTry, u.down
+		u.mu.Unlock()
+		switch {
+		case first:
+			if !now.Before(startBy) {
+				return nil, u.starting(startBy)
+			}
+			giveUp = time.After(startBy.Sub(now))
+			begun = true
+		case why == nil: // lost this instant: what is known comes with the change
+			if giveUp == nil {
+				giveUp = time.After(patience)
+			}
+		case begun:
+			return nil, unavailable(u.name, since, next, why)
+		case why.kind() == tool.UpstreamAuthRequired:
+			u.poke() // somebody may have consented
+			return nil, unavailable(u.name, since, next, why)
+		case asked < 0:
+			asked = falls
+			if !trying.IsZero() && now.Sub(trying) > patience {
+				return nil, unavailable(u.name, since, next, why)
+			}
+			u.poke()
+			giveUp = time.After(patience)
+		case falls > asked: // the attempt that was asked for failed
+			return nil, unavailable(u.name, since, next, why)
+		}
+		select {
+		case <-changed:
+		case <-giveUp:
+			if first {
+				return nil, u.starting(startBy)
+			}
+			if why == nil {
+				why = &failure{Kind: tool.UpstreamFailed, Msg: "its connection was lost"}
+			}
+			return nil, unavailable(u.name, since, next, why)
+		case <-u.gone:
+			return nil, &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("%s is being stopped", u.name), Err: ErrDown}
+		case <-ctx.Done():
+			return nil, waited(ctx, fmt.Sprintf("%s did not become ready in time", u.name))
+		}
+	}
+}
+
+// starting is the error of a call that waited for the first connection.
+func (u *upstream) starting(startBy time.Time) error {
+	cfg := u.config()
+	return &tool.Error{
+		Kind: tool.UpstreamFailed, RetryAfter: time.Second, Err: ErrDown,
+		Msg: fmt.Sprintf("%s is still starting, after %s; try again, or raise its startTimeoutMs", u.name,
+			(time.Since(startBy) + cfg.StartTimeoutMs.Duration()).Round(100*time.Millisecond)),
+	}
+}
+
+// awaitFirst waits until the first connection was made or failed; false when
+// the time to start, or ctx, is over before.
+func (u *upstream) awaitFirst(ctx context.Context) bool {
+	for {
+		u.mu.Lock()
+		changed, first, startBy := u.changed, u.first, u.startBy
+		u.mu.Unlock()
+		if !first {
+			return true
+		}
+		left := time.Until(startBy)
+		if left <= 0 {
+			return false
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-u.gone:
+			timer.Stop()
+			return true
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		}
+		timer.Stop()
+	}
+}

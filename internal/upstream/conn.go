@@ -1,0 +1,261 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/child"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// conn is one connection to an upstream.
+type conn struct {
+	client  *mcp.Client
+	process *child.Process // nil unless the upstream is a program
+	shared  bool           // calls share one stream: the connection ends as a whole
+
+	calls   sync.WaitGroup // in flight
+	busy    atomic.Int64   // how many
+	used    atomic.Int64   // unix nanoseconds of the end of the last call
+	refresh chan struct{}  // the lists may have changed
+	suspect chan struct{}  // a call failed in a way that may concern all
+
+	schemas atomic.Pointer[map[string]json.RawMessage] // of the tools, by name
+
+	stray, oversized atomic.Int64
+	lastStray        atomic.Pointer[string]
+}
+
+func newConn() *conn {
+	c := &conn{refresh: make(chan struct{}, 1), suspect: make(chan struct{}, 1)}
+	c.used.Store(time.Now().UnixNano())
+	return c
+}
+
+// signal puts a token into a channel that has room for one.
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// dial connects within the upstream's time to start. caller is the one whose
+// session it is to be, "" for the session of all.
+func (u *upstream) dial(ctx context.Context, cfg Config, caller string, capabilities mcp.Capabilities) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeoutMs.Duration())
+	defer cancel()
+	u.mu.Lock()
+	protocol := u.protocol
+	u.mu.Unlock()
+	if caller == "" {
+		capabilities.Roots = false // nobody could be asked when the server asks, at its start
+	}
+	c, err := u.connect(ctx, cfg, caller, protocol, capabilities)
+	if errors.Is(err, mcp.ErrOldEra) && protocol == "" && ctx.Err() == nil {
+		c, err = u.connect(ctx, cfg, caller, mcp.Version20251125, capabilities)
+	}
+	return c, err
+}
+
+func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol string, capabilities mcp.Capabilities) (*conn, error) {
+	c := newConn()
+	transport, err := u.transport(ctx, cfg, c)
+	if err != nil {
+		return nil, err
+	}
+	c.client, err = mcp.Connect(ctx, transport, mcp.ClientOptions{
+		Name: u.s.opts.Name, Title: u.s.opts.Name, Version: u.s.opts.Version,
+		Protocol: protocol, Capabilities: capabilities,
+		OnNotification: func(method string, params json.RawMessage) { u.notified(c, caller, method, params) },
+		OnRenew:        func() { signal(c.refresh) },
+		InputSchema:    c.schema,
+		Log:            u.s.log.With("server", u.name),
+	})
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = errors.Join(context.DeadlineExceeded, err)
+		}
+		failed := &handshakeError{err: err}
+		if c.process != nil {
+			failed.conn = c
+			u.mu.Lock()
+			u.last = c // its stderr may say why
+			u.mu.Unlock()
+		}
+		return nil, failed
+	}
+	return c, nil
+}
+
+// transport makes the way to the server.
+func (u *upstream) transport(ctx context.Context, cfg Config, c *conn) (mcp.Transport, error) {
+	switch t := cfg.transport(); t {
+	case Stdio:
+		c.shared = true
+		return u.startChild(cfg, c)
+	case InProcess:
+		c.shared = true
+		dial := u.s.opts.InProcess[cfg.Name]
+		if dial == nil {
+			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "there is no server of this name inside the program"}
+		}
+		return dial(ctx)
+	default:
+		o := mcp.HTTPOptions{
+			URL: cfg.URL, Header: u.header(cfg), RoundTripper: u.s.opts.RoundTripper, StreamableOnly: t == HTTP,
+		}
+		if a := u.s.opts.Authorizer; a != nil && o.Header.Get("Authorization") == "" {
+			o.Authorize = func(ctx context.Context, r *http.Request, refused *mcp.HTTPError) error {
+				return a.Authorize(ctx, u.name, r, refused)
+			}
+		}
+		if t == SSE {
+			c.shared = true
+			return mcp.NewSSE(o), nil
+		}
+		return mcp.NewHTTP(o), nil
+	}
+}
+
+// header returns the configured headers and the static token.
+func (u *upstream) header(cfg Config) http.Header {
+	h := make(http.Header, len(cfg.Headers)+1)
+	if cfg.AuthorizationToken != "" {
+		h.Set("Authorization", "Bearer "+cfg.AuthorizationToken.Reveal())
+	}
+	for name, value := range cfg.Headers {
+		h.Set(name, value.Reveal())
+	}
+	return h
+}
+
+// startChild starts the upstream's program.
+func (u *upstream) startChild(cfg Config, c *conn) (mcp.Transport, error) {
+	extra := make(map[string]string, len(cfg.Env))
+	for name, value := range cfg.Env {
+		extra[name] = value.Reveal()
+	}
+	p, err := u.s.launcher.Start(child.Spec{
+		Name: cfg.Name, Command: cfg.Command, Args: cfg.Args, Dir: cfg.Cwd,
+		Env: child.Environ(u.s.opts.Environ, cfg.InheritEnv, extra),
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.process = p
+	return mcp.NewStream(p, p, mcp.StreamOptions{
+		OnDrop: c.dropped,
+		Close: func() error {
+			go p.Stop(context.Background()) // whoever must know waits for the process
+			return nil
+		},
+	}), nil
+}
+
+// dropped counts what the program wrote to stdout that was no message.
+func (c *conn) dropped(d mcp.Drop) {
+	if d.TooLarge {
+		c.oversized.Add(1)
+		return
+	}
+	c.stray.Add(1)
+	preview := tool.Shorten(d.Preview, 200)
+	c.lastStray.Store(&preview)
+}
+
+// strayHint says that a program printed things that no MCP server prints.
+func (c *conn) strayHint() string {
+	n := c.stray.Load()
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(". It printed to stdout what is no MCP message (lines: %d): check that the command starts an MCP server that speaks stdio", n)
+}
+
+// exited says how the program ended; nil when it runs, or there is none.
+func (c *conn) exited() error {
+	if c.process == nil {
+		return nil
+	}
+	timer := time.NewTimer(time.Second) // it closes its pipes a moment before it is gone
+	defer timer.Stop()
+	select {
+	case <-c.process.Done():
+		return c.process.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// close ends the connection and waits until its program is gone.
+func (c *conn) close() {
+	if c.client != nil {
+		_ = c.client.Close() // nobody is left who could use the error
+	}
+	if c.process != nil {
+		<-c.process.Done()
+	}
+}
+
+// ended says why a connection ended by itself.
+func (c *conn) ended() error {
+	err := c.client.Err()
+	if c.process != nil && hungUp(err) {
+		if exit := c.exited(); exit != nil {
+			return exit
+		}
+	}
+	return err
+}
+
+// schema returns the input schema of a tool, nil when it is not known.
+func (c *conn) schema(name string) json.RawMessage {
+	if m := c.schemas.Load(); m != nil {
+		return (*m)[name]
+	}
+	return nil
+}
+
+// idle reports for how long no call has been on the connection; 0 while one
+// is.
+func (c *conn) idle() time.Duration {
+	if c.busy.Load() > 0 {
+		return 0
+	}
+	return time.Since(time.Unix(0, c.used.Load()))
+}
+
+// enter and leave frame a call. enter comes while the connection is in use,
+// under the lock that takes it out of use.
+func (c *conn) enter() {
+	c.calls.Add(1)
+	c.busy.Add(1)
+}
+
+func (c *conn) leave() {
+	c.used.Store(time.Now().UnixNano())
+	c.busy.Add(-1)
+	c.calls.Done()
+}
+
+// describe adds what the connection knows to a status.
+func (c *conn) describe(st *Status) {
+	st.Stray, st.Oversized = c.stray.Load(), c.oversized.Load()
+	if s := c.lastStray.Load(); s != nil {
+		st.LastStray = *s
+	}
+	if c.process != nil {
+		st.Stderr = c.process.Stderr()
+		if c.process.Err() == nil {
+			st.PID, st.Isolation = c.process.PID(), c.process.Isolation()
+		}
+	}
+}

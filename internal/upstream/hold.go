@@ -1,0 +1,100 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// hold looks after a connection until it ends, and says why it did.
+func (u *upstream) hold(ctx context.Context, c *conn) error {
+	every := childCheck
+	if u.config().remote() {
+		every = remoteCheck
+	}
+	check := time.NewTicker(every)
+	defer check.Stop()
+	sweep := time.NewTicker(max(u.s.opts.SessionIdle/4, time.Second))
+	defer sweep.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.client.Done():
+			return c.ended()
+		case <-sweep.C:
+			u.sweep()
+		case <-c.refresh:
+			pause(ctx, settle)
+			select { // more of the same meanwhile is covered
+			case <-c.refresh:
+			default:
+			}
+			u.relist(ctx, c)
+		case <-c.suspect:
+			err = u.check(ctx, c)
+		case <-check.C:
+			// A program that computes cannot answer; only a silent one is
+			// asked for a sign of life.
+			if c.idle() >= every/2 {
+				err = u.check(ctx, c)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// check finds out whether the server still answers.
+func (u *upstream) check(ctx context.Context, c *conn) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	method := "ping"
+	if c.client.Info().Stateless() {
+		method = "server/discover"
+	}
+	began := time.Now()
+	_, err := c.client.Do(ctx, tool.Request{Method: method})
+	if _, answered := errors.AsType[*mcp.Error](err); answered || err == nil {
+		u.took(time.Since(began))
+		return nil
+	}
+	if c.shared && c.busy.Load() > 0 && c.client.Err() == nil {
+		return nil // a call came meanwhile, and may take all of its time
+	}
+	return err
+}
+
+// relist asks again what the upstream offers. When that fails what was
+// offered before stands; a lost connection shows elsewhere.
+func (u *upstream) relist(ctx context.Context, c *conn) {
+	offer, err := u.list(ctx, c, u.config())
+	if err != nil {
+		if ctx.Err() == nil && c.client.Err() == nil {
+			u.s.log.WarnContext(ctx, "tools not listed again", "server", u.name, "err", err)
+			signal(c.suspect)
+		}
+		return
+	}
+	u.deliver(offer)
+	u.tell()
+	u.s.log.InfoContext(ctx, "tools listed again", "server", u.name, "tools", len(offer.Tools))
+}
+
+// notified takes a notification that belongs to no call. It runs on the
+// goroutine that reads the connection.
+func (u *upstream) notified(c *conn, caller, method string, params json.RawMessage) {
+	switch method {
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed":
+		if caller == "" { // the session of all is the one that is listed
+			signal(c.refresh)
+		}
+	}
+	u.s.opts.Sink.Notified(u.name, method, params)
+}

@@ -1,0 +1,55 @@
+package upstream
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	"junctor/internal/telemetry"
+)
+
+// Fingerprint identifies the connection that the configuration describes:
+// upstreams with the same one are the same server, reached in the same way.
+// Settings that concern calls, or what is shown, are not part of it. It gives
+// nothing of the secrets away.
+func (c Config) Fingerprint() string {
+	reveal := func(secrets map[string]telemetry.Secret) map[string]string {
+		plain := make(map[string]string, len(secrets))
+		for k, v := range secrets {
+			plain[k] = v.Reveal()
+		}
+		return plain
+	}
+	parts := []any{
+		c.Name, c.transport(), c.Command, c.Args, reveal(c.Env), c.Cwd, c.InheritEnv,
+		c.URL, reveal(c.Headers), c.AuthorizationToken.Reveal(), c.SessionMode,
+	}
+	if c.OAuth != nil {
+		plain := *c.OAuth
+		plain.ClientSecret = ""
+		parts = append(parts, plain, c.OAuth.ClientSecret.Reveal())
+	}
+	b, err := json.Marshal(parts)
+	if err != nil { // strings and lists of them always marshal
+		b = []byte(err.Error())
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// transport returns the way to the upstream, where the file leaves it open.
+func (c Config) transport() Transport {
+	switch {
+	case c.Transport != "" && (c.Transport != Auto || c.URL != ""):
+		return c.Transport
+	case c.Command != "":
+		return Stdio
+	}
+	return Auto
+}
+
+// remote reports whether the upstream is reached over HTTP.
+func (c Config) remote() bool {
+	t := c.transport()
+	return t == Auto || t == HTTP || t == SSE
+}

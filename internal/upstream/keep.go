@@ -1,0 +1,371 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"junctor/internal/tool"
+)
+
+// How an upstream is kept.
+const (
+	firstRetry = 250 * time.Millisecond // after the first failure, growing
+	lastRetry  = 30 * time.Second       // to this
+	stable     = 30 * time.Second       // a connection that lasted this long was a good one
+
+	// A call that finds its upstream down makes it be tried at once, but not
+	// sooner after the last try than this.
+	childGap  = 500 * time.Millisecond
+	remoteGap = 200 * time.Millisecond
+	authGap   = 2 * time.Second
+
+	// patience is how long such a call waits for the outcome.
+	patience = 750 * time.Millisecond
+
+	settle       = 100 * time.Millisecond // more changes may follow a list_changed
+	childCheck   = time.Minute            // between probes of a silent connection
+	remoteCheck  = 5 * time.Minute
+	checkTimeout = 10 * time.Second
+	listTimeout  = 30 * time.Second // for listing the tools again
+)
+
+// upstream is one configured server. It makes its connection again and again
+// until it is stopped.
+type upstream struct {
+	s     *Supervisor
+	name  string
+	after <-chan struct{} // the predecessor is gone when this is closed; nil for none
+	gone  chan struct{}   // closed when run has returned
+	wake  chan struct{}   // try again now
+
+	inFlight atomic.Int64
+
+	mu       sync.Mutex
+	cfg      Config
+	cancel   context.CancelFunc // nil until started
+	changed  chan struct{}      // closed and replaced when the state changes
+	slots    chan struct{}      // for maxConcurrent; nil for no limit
+	waiting  int                // calls that wait for a slot
+	state    State
+	since    time.Time
+	first    bool      // the first connection is neither made nor failed
+	startBy  time.Time // until when callers wait for the first connection
+	down     *failure  // why it is not connected
+	attempts int
+	nextTry  time.Time
+	trying   time.Time // when the running attempt began; zero for none
+	falls    int       // how often down was set
+
+	conn     *conn // nil unless connected
+	last     *conn // the one before, for its stderr
+	protocol string
+	offer    *Offer // what was delivered last
+	tools    int
+	problems []string
+	latency  time.Duration
+
+	lost        int
+	lastFailure string
+	failedAt    time.Time
+
+	sessions map[string]*session // of single callers
+	life     context.Context     // of run; nil before
+	ended    bool                // no more sessions are made
+	removed  bool                // from the configuration
+	children sync.WaitGroup      // child processes that are ending
+	work     sync.WaitGroup      // remote connections whose last calls are ending
+}
+
+func newUpstream(s *Supervisor, cfg Config, after <-chan struct{}) *upstream {
+	u := &upstream{
+		s: s, name: cfg.Name, cfg: cfg, after: after, state: Connecting, first: true,
+		gone: make(chan struct{}), wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		sessions: map[string]*session{},
+	}
+	u.slots = newSlots(cfg.MaxConcurrent)
+	u.since = time.Now()
+	u.startBy = u.since.Add(cfg.StartTimeoutMs.Duration()) // Run, when it comes, begins anew
+	if !cfg.Enabled {
+		u.state, u.first = Disabled, false
+	}
+	return u
+}
+
+func newSlots(n int) chan struct{} {
+	if n <= 0 {
+		return nil
+	}
+	return make(chan struct{}, n)
+}
+
+// begin marks the upstream as started.
+func (u *upstream) begin(cancel context.CancelFunc) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.cancel = cancel
+	u.since = time.Now()
+	u.startBy = u.since.Add(u.cfg.StartTimeoutMs.Duration())
+	u.broadcast()
+}
+
+// stop ends the upstream; it reports whether it was running.
+func (u *upstream) stop() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.cancel == nil {
+		return false
+	}
+	u.cancel()
+	return true
+}
+
+// remove is stop for an upstream that is no longer configured.
+func (u *upstream) remove() bool {
+	u.mu.Lock()
+	u.removed = true
+	u.mu.Unlock()
+	return u.stop()
+}
+
+// spoke returns the protocol version that was agreed on last.
+func (u *upstream) spoke() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.protocol
+}
+
+func (u *upstream) config() Config {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.cfg
+}
+
+// reconfigure takes over settings that do not concern the connection. It
+// returns what tells the sink.
+func (u *upstream) reconfigure(cfg Config) func() {
+	u.mu.Lock()
+	if cfg.MaxConcurrent != u.cfg.MaxConcurrent {
+		u.slots = newSlots(cfg.MaxConcurrent)
+	}
+	u.cfg = cfg
+	offer := u.offer
+	if offer != nil {
+		again := *offer
+		again.Config = cfg
+		offer = &again
+		u.offer = offer
+	}
+	u.mu.Unlock()
+	return func() {
+		if offer != nil {
+			u.s.opts.Sink.Offered(*offer)
+		}
+	}
+}
+
+func (u *upstream) wasRemoved() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.removed
+}
+
+// poke makes an upstream that is down be tried at once.
+func (u *upstream) poke() {
+	select {
+	case u.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run connects, holds the connection, and connects again, until ctx is done.
+func (u *upstream) run(ctx context.Context) {
+	if u.after != nil {
+		<-u.after
+	}
+	defer func() {
+		if u.wasRemoved() {
+			u.s.opts.Sink.Removed(u.name)
+		}
+	}()
+	if !u.config().Enabled {
+		u.s.opts.Sink.Removed(u.name)
+		u.tell()
+		return
+	}
+	defer u.work.Wait()
+	defer u.children.Wait()
+	defer u.closeSessions()
+	retry := &backoff.ExponentialBackOff{InitialInterval: firstRetry, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: lastRetry}
+	retry.Reset()
+	u.mu.Lock()
+	u.life = ctx
+	u.mu.Unlock()
+	u.tell()
+	for ctx.Err() == nil {
+		began := time.Now()
+		c, err := u.attempt(ctx)
+		if err == nil {
+			began = time.Now()
+			err = u.hold(ctx, c)
+			u.retire(ctx, c)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if c != nil && time.Since(began) >= stable {
+			retry.Reset()
+		}
+		why := explain(u.config(), err)
+		wait := max(retry.NextBackOff(), why.RetryAfter)
+		u.fell(ctx, why, c != nil, wait)
+		u.rest(ctx, wait)
+	}
+}
+
+// fell notes that the upstream is down, and why.
+func (u *upstream) fell(ctx context.Context, why *failure, lost bool, wait time.Duration) {
+	now := time.Now()
+	u.mu.Lock()
+	news := u.down == nil || u.down.message() != why.message()
+	state := Disconnected
+	if why.kind() == tool.UpstreamAuthRequired {
+		state = AuthRequired
+	}
+	if u.state != state {
+		u.state, u.since = state, now
+	}
+	if lost {
+		u.lost++
+	}
+	u.down, u.first, u.trying = why, false, time.Time{}
+	u.falls++
+	u.lastFailure, u.failedAt = why.message(), now
+	u.nextTry = now.Add(wait)
+	attempts := u.attempts
+	u.broadcast()
+	u.mu.Unlock()
+	u.tell()
+	log := u.s.log.DebugContext
+	if news {
+		log = u.s.log.WarnContext
+	}
+	log(ctx, "upstream down", "server", u.name, "reason", why.message(), "err", why.Err, "attempts", attempts, "next", wait)
+}
+
+// rest waits before the next attempt, less when somebody asks for it.
+func (u *upstream) rest(ctx context.Context, wait time.Duration) {
+	u.mu.Lock()
+	gap := childGap
+	switch {
+	case u.state == AuthRequired:
+		gap = authGap
+	case u.cfg.remote():
+		gap = remoteGap
+	}
+	u.mu.Unlock()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return
+	case <-u.wake:
+		pause(ctx, min(gap, wait))
+	}
+	select { // who asked meanwhile is served by the same attempt
+	case <-u.wake:
+	default:
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// attempt makes a connection and lists the tools.
+func (u *upstream) attempt(ctx context.Context) (*conn, error) {
+	u.mu.Lock()
+	cfg := u.cfg
+	u.attempts++
+	u.trying, u.nextTry = time.Now(), time.Time{}
+	u.mu.Unlock()
+	// A child must be gone before its successor starts.
+	u.children.Wait()
+
+	c, err := u.dial(ctx, cfg, "", u.s.opts.Capabilities)
+	if err != nil {
+		if h, ok := errors.AsType[*handshakeError](err); ok && h.conn != nil {
+			u.close(h.conn)
+		}
+		return nil, err
+	}
+	offer, err := u.list(ctx, c, cfg)
+	if err != nil {
+		u.close(c)
+		return nil, err
+	}
+	u.deliver(offer)
+	u.connected(ctx, c)
+	return c, nil
+}
+
+// connected lets calls in.
+func (u *upstream) connected(ctx context.Context, c *conn) {
+	info := c.client.Info()
+	u.mu.Lock()
+	u.conn, u.last = c, nil
+	u.state, u.since = Connected, time.Now()
+	u.down, u.first, u.attempts = nil, false, 0
+	u.trying = time.Time{}
+	u.protocol = info.Protocol
+	tools := u.tools
+	u.broadcast()
+	u.mu.Unlock()
+	u.tell()
+	u.s.log.InfoContext(ctx, "upstream connected", "server", u.name, "tools", tools, "protocol", info.Protocol,
+		"name", info.Name, "version", info.Version)
+}
+
+// broadcast wakes all who wait for a change. u.mu is held.
+func (u *upstream) broadcast() {
+	close(u.changed)
+	u.changed = make(chan struct{})
+}
+
+// tell hands the status to the sink.
+func (u *upstream) tell() { u.s.opts.Sink.Changed(u.status()) }
+
+// retire takes the connection out of use. Calls that are still on it may
+// finish, where it is one that single calls do not share.
+func (u *upstream) retire(ctx context.Context, c *conn) {
+	u.mu.Lock()
+	u.conn, u.last = nil, c
+	u.mu.Unlock()
+	if !c.shared && c.client.Err() == nil {
+		u.work.Go(func() {
+			done := make(chan struct{})
+			go func() { defer close(done); c.calls.Wait() }()
+			select {
+			case <-done:
+			case <-ctx.Done():
+			case <-c.client.Done():
+			}
+			c.close()
+		})
+		return
+	}
+	u.close(c)
+}
+
+// close ends a connection; the next one waits until it is gone.
+func (u *upstream) close(c *conn) { u.children.Go(c.close) }

@@ -1,0 +1,217 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// What one upstream may offer.
+const (
+	maxPages      = 1000
+	maxTools      = 10_000
+	maxToolBytes  = 1 << 20  // of one definition
+	maxListBytes  = 64 << 20 // of all
+	maxToolName   = 256
+	maxProblems   = 20
+	maxGuidance   = 64 << 10
+	guidanceTools = 100 // in generated guidance
+)
+
+// list asks what the upstream offers. An upstream that refuses to say is
+// connected all the same; an error means that the connection failed.
+func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (Offer, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(listTimeout, cfg.StartTimeoutMs.Duration()))
+	defer cancel()
+	offer := Offer{Config: cfg, Info: c.client.Info()}
+	raws, problem, err := u.pages(ctx, c)
+	if err != nil {
+		return Offer{}, err
+	}
+	problems := &problems{}
+	if problem != "" {
+		problems.add(problem)
+	}
+	offer.Tools = definitions(cfg.Name, raws, problems)
+	offer.Problems = problems.list()
+	schemas := make(map[string]json.RawMessage, len(offer.Tools))
+	for _, d := range offer.Tools {
+		schemas[d.Name.Tool] = d.InputSchema
+	}
+	c.schemas.Store(&schemas)
+	offer.Guidance, offer.Source = u.guidance(ctx, c, &offer)
+	return offer, nil
+}
+
+// pages reads all pages of tools/list, as far as the bounds allow; the
+// problem says what is missing.
+func (u *upstream) pages(ctx context.Context, c *conn) (raws []json.RawMessage, problem string, err error) {
+	cursor := json.RawMessage(nil)
+	seen := map[string]bool{}
+	size := 0
+	for range maxPages {
+		var params json.RawMessage
+		if cursor != nil {
+			params = mcp.SetField(nil, cursor, "cursor")
+		}
+		began := time.Now()
+		page, err := c.client.Do(ctx, tool.Request{Method: "tools/list", Params: params})
+		if err != nil {
+			if refused, ok := errors.AsType[*mcp.Error](err); ok {
+				if mcp.Field(c.client.Info().Capabilities, "tools") == nil && cursor == nil {
+					return nil, "", nil // it never said that it has any
+				}
+				return raws, fmt.Sprintf("tools/list: %s", tool.Shorten(refused.Message, 200)), nil
+			}
+			return nil, "", err
+		}
+		u.took(time.Since(began))
+		for raw := range mcp.Elements(mcp.Field(page, "tools")) {
+			size += len(raw)
+			if len(raws) == maxTools || size > maxListBytes {
+				return raws, fmt.Sprintf("it lists more than fits; only the first %d tools are taken", len(raws)), nil
+			}
+			raws = append(raws, bytes.Clone(raw))
+		}
+		cursor = bytes.Clone(mcp.Field(page, "nextCursor"))
+		if len(cursor) == 0 || cursor[0] != '"' || string(cursor) == `""` {
+			return raws, "", nil
+		}
+		if seen[string(cursor)] {
+			return raws, "tools/list goes in circles: a page points back to one before it", nil
+		}
+		seen[string(cursor)] = true
+	}
+	return raws, fmt.Sprintf("tools/list has more than %d pages; the rest is left out", maxPages), nil
+}
+
+// definitions reads the entries; those that break the rules become problems
+// and take no others down.
+func definitions(server string, raws []json.RawMessage, problems *problems) []tool.Definition {
+	defs := make([]tool.Definition, 0, len(raws))
+	names := make(map[string]bool, len(raws))
+	for i, raw := range raws {
+		d, err := tool.ParseDefinition(server, raw)
+		switch {
+		case len(raw) > maxToolBytes:
+			problems.add(fmt.Sprintf("tool %d: its definition has %d bytes, more than %d", i+1, len(raw), maxToolBytes))
+		case err != nil:
+			problems.add(fmt.Sprintf("tool %d: %s", i+1, tool.Shorten(err.Error(), 200)))
+		case len(d.Name.Tool) > maxToolName:
+			problems.add(fmt.Sprintf("tool %d: its name has more than %d characters", i+1, maxToolName))
+		case names[d.Name.Tool]:
+			problems.add(fmt.Sprintf("tool %q is listed twice; the first counts", d.Name.Tool))
+		default:
+			names[d.Name.Tool] = true
+			defs = append(defs, d)
+		}
+	}
+	return defs
+}
+
+// problems collects what is wrong, up to a bound.
+type problems struct {
+	texts []string
+	more  int
+}
+
+func (p *problems) add(text string) {
+	if len(p.texts) == maxProblems {
+		p.more++
+		return
+	}
+	p.texts = append(p.texts, text)
+}
+
+func (p *problems) list() []string {
+	if p.more > 0 {
+		return append(p.texts, fmt.Sprintf("and %d more", p.more))
+	}
+	return p.texts
+}
+
+// guidance finds out how the tools are meant to be used: from the prompt
+// tool-descriptions, else the instructions, else the definitions.
+func (u *upstream) guidance(ctx context.Context, c *conn, offer *Offer) (string, Source) {
+	if mcp.Field(offer.Info.Capabilities, "prompts") != nil {
+		result, err := c.client.Do(ctx, tool.Request{Method: "prompts/get", Params: json.RawMessage(`{"name":"tool-descriptions"}`)})
+		if text := promptText(result); err == nil && text != "" {
+			return bound(text), FromPrompt
+		}
+	}
+	if text := strings.TrimSpace(offer.Info.Instructions); text != "" {
+		return bound(text), FromInstructions
+	}
+	return generated(offer), Generated
+}
+
+// promptText returns the text of a prompt that is guidance: one message, of
+// the user, of text. Anything else is "".
+func promptText(result json.RawMessage) string {
+	var message json.RawMessage
+	n := 0
+	for m := range mcp.Elements(mcp.Field(result, "messages")) {
+		message = m
+		n++
+	}
+	if n != 1 || mcp.FieldString(message, "role") != "user" || mcp.FieldString(message, "content", "type") != "text" {
+		return ""
+	}
+	return strings.TrimSpace(mcp.FieldString(message, "content", "text"))
+}
+
+func bound(text string) string {
+	if len(text) <= maxGuidance {
+		return text
+	}
+	return tool.Shorten(text, maxGuidance)
+}
+
+// generated describes the tools of a server that does not do so itself.
+func generated(offer *Offer) string {
+	if len(offer.Tools) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Tools of %s", offer.Config.Name)
+	if d := strings.TrimSpace(offer.Config.Description); d != "" {
+		fmt.Fprintf(&b, " (%s)", tool.Shorten(d, 200))
+	}
+	b.WriteString(":\n")
+	for i, d := range offer.Tools {
+		if i == guidanceTools {
+			fmt.Fprintf(&b, "… and %d more\n", len(offer.Tools)-i)
+			break
+		}
+		fmt.Fprintf(&b, "- %s", d.Name.Tool)
+		if s := d.Summary(160); s != "" {
+			fmt.Fprintf(&b, ": %s", s)
+		}
+		b.WriteByte('\n')
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// deliver hands an offer on.
+func (u *upstream) deliver(offer Offer) {
+	u.mu.Lock()
+	offer.Config = u.cfg // it may have changed while the tools were listed
+	u.offer = &offer
+	u.tools, u.problems = len(offer.Tools), offer.Problems
+	u.mu.Unlock()
+	u.s.opts.Sink.Offered(offer)
+}
+
+// took notes the latency of a simple request.
+func (u *upstream) took(d time.Duration) {
+	u.mu.Lock()
+	u.latency = d
+	u.mu.Unlock()
+}

@@ -1,0 +1,169 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+	"junctor/internal/upstream/upstreamtest"
+)
+
+func TestMain(m *testing.M) {
+	upstreamtest.Main()
+	os.Exit(m.Run())
+}
+
+// rig is a running Supervisor and what its Sink heard.
+type rig struct {
+	*upstream.Supervisor
+	t *testing.T
+
+	mu       sync.Mutex
+	offers   map[string][]upstream.Offer
+	removed  []string
+	statuses map[string][]upstream.Status
+	notes    []string
+	changed  chan struct{}
+}
+
+func (r *rig) hear(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *rig) Offered(o upstream.Offer) {
+	r.hear(func() { r.offers[o.Config.Name] = append(r.offers[o.Config.Name], o) })
+}
+func (r *rig) Removed(server string) { r.hear(func() { r.removed = append(r.removed, server) }) }
+func (r *rig) Changed(s upstream.Status) {
+	r.hear(func() { r.statuses[s.Name] = append(r.statuses[s.Name], s) })
+}
+func (r *rig) Notified(server, method string, _ json.RawMessage) {
+	r.hear(func() { r.notes = append(r.notes, server+" "+method) })
+}
+
+// newRig prepares a Supervisor; see run.
+func newRig(t *testing.T, o upstream.Options, configs ...upstream.Config) *rig {
+	t.Helper()
+	r := &rig{t: t, offers: map[string][]upstream.Offer{}, statuses: map[string][]upstream.Status{}, changed: make(chan struct{})}
+	o.Sink = r
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	if testing.Verbose() {
+		o.Log = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	for _, c := range configs {
+		if err := c.Validate(); err != nil {
+			t.Fatalf("the test's configuration is wrong: %v", err)
+		}
+	}
+	r.Supervisor = upstream.NewSupervisor(configs, o)
+	return r
+}
+
+// run starts the Supervisor; it has ended when the test has.
+func (r *rig) run() *rig {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.Run(ctx); err != nil {
+			r.t.Error(err)
+		}
+	}()
+	r.t.Cleanup(func() { cancel(); <-done })
+	return r
+}
+
+// until waits until cond holds; it is looked at whenever the sink hears
+// something, and now and then.
+func (r *rig) until(what string, cond func() bool) {
+	r.t.Helper()
+	deadline := time.After(time.Minute)
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		r.mu.Unlock()
+		if cond() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-time.After(10 * time.Millisecond):
+		case <-deadline:
+			r.t.Fatalf("waited a minute for %s; status: %+v", what, r.Status())
+		}
+	}
+}
+
+func (r *rig) state(server string, want upstream.State) upstream.Status {
+	r.t.Helper()
+	var got upstream.Status
+	r.until(fmt.Sprintf("%s to be %s", server, want), func() bool {
+		got, _ = r.StatusOf(server)
+		return got.State == want
+	})
+	return got
+}
+
+// offer waits for the nth offer of a server.
+func (r *rig) offer(server string, n int) upstream.Offer {
+	r.t.Helper()
+	var got upstream.Offer
+	r.until(fmt.Sprintf("offer %d of %s", n, server), func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.offers[server]) < n {
+			return false
+		}
+		got = r.offers[server][n-1]
+		return true
+	})
+	return got
+}
+
+// call calls a tool.
+func (r *rig) call(server, name, arguments string) (string, error) {
+	r.t.Helper()
+	return r.callAs("", server, name, arguments, tool.Exchange{})
+}
+
+func (r *rig) callAs(caller, server, name, arguments string, ex tool.Exchange) (string, error) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	params := fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{"progressToken":"p"}}`, name, arguments)
+	result, err := r.Do(ctx, server, tool.Request{Method: "tools/call", Params: json.RawMessage(params), Caller: caller, Exchange: ex})
+	return upstreamtest.TextOf(result), err
+}
+
+// ok calls a tool that must succeed.
+func (r *rig) ok(server, name, arguments string) string {
+	r.t.Helper()
+	text, err := r.call(server, name, arguments)
+	if err != nil {
+		r.t.Fatalf("%s:%s: %v", server, name, err)
+	}
+	return text
+}
+
+func contains(t *testing.T, what, got string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(got, p) {
+			t.Errorf("%s = %q, want %q in it", what, got, p)
+		}
+	}
+}

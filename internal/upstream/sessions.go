@@ -1,0 +1,178 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// session is the connection of a single caller.
+type session struct {
+	made chan struct{} // closed when conn or err is set
+	conn *conn
+	err  error
+	used time.Time // guarded by upstream.mu
+}
+
+// session returns the caller's own connection, entered; it makes one when
+// there is none. Callers that can be asked different things have different
+// ones, because that is agreed on at the start.
+func (u *upstream) session(ctx context.Context, r tool.Request) (*conn, error) {
+	capabilities := abilities(u.s.opts.Capabilities, r.Exchange)
+	key := string(capabilities.JSON()) + r.Caller
+	for {
+		s, err := u.sessionOf(key, r.Caller, capabilities)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-s.made:
+		case <-ctx.Done():
+			return nil, waited(ctx, fmt.Sprintf("the session with %s was not made in time", u.name))
+		}
+		if s.err != nil {
+			return nil, s.err
+		}
+		u.mu.Lock()
+		if u.sessions[key] == s && s.conn.client.Err() == nil {
+			s.conn.enter()
+			u.mu.Unlock()
+			return s.conn, nil
+		}
+		if u.sessions[key] == s { // it ended meanwhile
+			delete(u.sessions, key)
+			u.work.Go(s.conn.close)
+		}
+		u.mu.Unlock()
+	}
+}
+
+// sessionOf finds the session or begins to make it. That is not bound to the
+// call that needed it first: others may wait for it too.
+func (u *upstream) sessionOf(key, caller string, capabilities mcp.Capabilities) (*session, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ended || u.life == nil {
+		return nil, &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("%s is being stopped", u.name), Err: ErrDown}
+	}
+	if s := u.sessions[key]; s != nil {
+		s.used = time.Now()
+		return s, nil
+	}
+	if err := u.room(); err != nil {
+		return nil, err
+	}
+	s := &session{made: make(chan struct{}), used: time.Now()}
+	u.sessions[key] = s
+	cfg, life := u.cfg, u.life
+	u.work.Go(func() { u.makeSession(life, s, key, cfg, caller, capabilities) })
+	return s, nil
+}
+
+// makeSession connects for one caller. A failure is for those who wait for
+// this session; the next call tries again.
+func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg Config, caller string, capabilities mcp.Capabilities) {
+	c, err := u.dial(ctx, cfg, caller, capabilities)
+	u.mu.Lock()
+	s.conn = c
+	if err != nil {
+		f := tool.Error(*explain(cfg, err))
+		f.Msg = fmt.Sprintf("%s: no session for this caller: %s", u.name, f.Msg)
+		s.err = &f
+		if u.sessions[key] == s {
+			delete(u.sessions, key)
+		}
+	}
+	stray := u.sessions[key] != s // all sessions were closed meanwhile
+	u.mu.Unlock()
+	close(s.made)
+	if h, ok := errors.AsType[*handshakeError](err); ok && h.conn != nil {
+		h.conn.close()
+	} else if stray && c != nil {
+		c.close()
+	}
+}
+
+// room makes place for one more session. u.mu is held.
+func (u *upstream) room() error {
+	if len(u.sessions) < u.s.opts.MaxSessions {
+		return nil
+	}
+	oldest := ""
+	for key, s := range u.sessions {
+		if s.conn != nil && s.conn.busy.Load() == 0 && (oldest == "" || s.used.Before(u.sessions[oldest].used)) {
+			oldest = key
+		}
+	}
+	if oldest == "" {
+		return &tool.Error{
+			Kind: tool.RateLimited, RetryAfter: time.Second,
+			Msg: fmt.Sprintf("%d callers have a session with %s and are using it; try again later", len(u.sessions), u.name),
+		}
+	}
+	u.work.Go(u.sessions[oldest].conn.close)
+	delete(u.sessions, oldest)
+	return nil
+}
+
+// sweep closes sessions that were not used for long, and forgets ended ones.
+func (u *upstream) sweep() {
+	var old []*conn
+	u.mu.Lock()
+	for key, s := range u.sessions {
+		if s.conn == nil || s.conn.client.Err() == nil && s.conn.idle() < u.s.opts.SessionIdle {
+			continue
+		}
+		delete(u.sessions, key)
+		old = append(old, s.conn)
+	}
+	u.mu.Unlock()
+	for _, c := range old {
+		u.close(c)
+	}
+}
+
+// closeSessions ends all sessions; no more are made.
+func (u *upstream) closeSessions() {
+	u.mu.Lock()
+	u.ended = true
+	var all []*conn
+	for key, s := range u.sessions {
+		delete(u.sessions, key)
+		if s.conn != nil {
+			all = append(all, s.conn)
+		}
+	}
+	u.mu.Unlock()
+	for _, c := range all {
+		u.close(c)
+	}
+}
+
+// abilities returns what both this program can pass on and the caller can
+// answer.
+func abilities(ours mcp.Capabilities, ex tool.Exchange) mcp.Capabilities {
+	if ex.Ask == nil {
+		return mcp.Capabilities{}
+	}
+	has := func(path ...string) bool {
+		raw := mcp.Field(ex.Capabilities, path...)
+		return len(raw) > 0 && raw[0] == '{'
+	}
+	elicitation := mcp.Field(ex.Capabilities, "elicitation")
+	form := has("elicitation", "form") || has("elicitation") && !hasField(elicitation, "url")
+	return mcp.Capabilities{
+		Sampling:        ours.Sampling && has("sampling"),
+		SamplingTools:   ours.SamplingTools && has("sampling", "tools"),
+		ElicitationForm: ours.ElicitationForm && form,
+		ElicitationURL:  ours.ElicitationURL && has("elicitation", "url"),
+		Roots:           ours.Roots && has("roots"),
+	}
+}
+
+func hasField(object json.RawMessage, key string) bool { return mcp.Field(object, key) != nil }

@@ -1,0 +1,71 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// Sink receives what upstreams offer and how they are. Calls about one
+// upstream come one after the other; they must not block for long and must
+// not call the Supervisor, except for its Status.
+type Sink interface {
+	// Offered replaces what an upstream offers: when it has connected, when
+	// its tools or its guidance changed, and when its settings did.
+	Offered(Offer)
+
+	// Removed says that an upstream was removed or disabled.
+	Removed(server string)
+
+	// Changed says that an upstream's state, or what is known about it,
+	// changed.
+	Changed(Status)
+
+	// Notified hands on a notification that belongs to no call.
+	Notified(server, method string, params json.RawMessage)
+}
+
+// Offer is what an upstream offers.
+type Offer struct {
+	Config   Config
+	Info     mcp.ServerInfo
+	Tools    []tool.Definition
+	Guidance string // how the tools are meant to be used, for a model
+	Source   Source // where the guidance came from
+	Problems []string
+}
+
+// Source is where guidance came from.
+type Source string
+
+// The sources, best first.
+const (
+	FromPrompt       Source = "prompt"       // the server's prompt tool-descriptions
+	FromInstructions Source = "instructions" // the server's instructions
+	Generated        Source = "generated"    // from the definitions
+)
+
+// Authorizer supplies credentials for remote upstreams that have no static
+// ones.
+type Authorizer interface {
+	// Authorize puts credentials on r. refused is nil at first; after a 401,
+	// or a 403 that names a missing scope, it is that answer, and the request
+	// is sent once more when Authorize returns nil. When a person's consent
+	// is needed it returns a *tool.Error of the kind UpstreamAuthRequired
+	// whose Details, as JSON, have the address to open as "url".
+	Authorize(ctx context.Context, server string, r *http.Request, refused *mcp.HTTPError) error
+}
+
+// Dialer makes a connection to a server inside the process.
+type Dialer func(ctx context.Context) (mcp.Transport, error)
+
+// silent is the Sink of a Supervisor that was given none.
+type silent struct{}
+
+func (silent) Offered(Offer)                            {}
+func (silent) Removed(string)                           {}
+func (silent) Changed(Status)                           {}
+func (silent) Notified(string, string, json.RawMessage) {}

@@ -1,0 +1,95 @@
+package upstream
+
+import (
+	"time"
+
+	"junctor/internal/child"
+	"junctor/internal/mcp"
+)
+
+// State is how things stand with an upstream.
+type State string
+
+// The states.
+const (
+	Connecting   State = "connecting" // for the first time
+	Connected    State = "connected"
+	Disconnected State = "disconnected"
+	AuthRequired State = "auth_required"
+	Disabled     State = "disabled"
+)
+
+// Status is all that can be said about an upstream.
+type Status struct {
+	Name  string    `json:"name"`
+	State State     `json:"status"`
+	Since time.Time `json:"since,omitzero"` // of the state
+
+	// Reason says why the upstream is not connected. It has no secret and no
+	// path in it.
+	Reason   string    `json:"reason,omitempty"`
+	AuthURL  string    `json:"authUrl,omitempty"`  // to open for consent
+	Attempts int       `json:"attempts,omitempty"` // to connect, since it was last connected
+	NextTry  time.Time `json:"nextTry,omitzero"`
+
+	// LastFailure is the Reason that there was last, kept while all is well
+	// again, and when.
+	LastFailure string    `json:"lastFailure,omitempty"`
+	FailedAt    time.Time `json:"failedAt,omitzero"`
+	Lost        int       `json:"lost,omitempty"` // connections that ended by themselves
+
+	Transport Transport `json:"transport"`
+	Protocol  string    `json:"protocol,omitempty"` // the version agreed on
+	Era       string    `json:"era,omitempty"`      // "handshake" or "stateless"
+	Server    string    `json:"serverName,omitempty"`
+	Title     string    `json:"serverTitle,omitempty"`
+	Version   string    `json:"serverVersion,omitempty"`
+
+	// Of a child process.
+	PID       int             `json:"pid,omitempty"`
+	Isolation child.Isolation `json:"isolation,omitempty"`
+	Stderr    []string        `json:"stderr,omitempty"`     // its last lines
+	Stray     int64           `json:"strayLines,omitempty"` // on stdout that were no messages
+	LastStray string          `json:"lastStray,omitempty"`
+	Oversized int64           `json:"oversized,omitempty"` // messages over the size limit
+
+	Tools     int      `json:"tools"`
+	Problems  []string `json:"problems,omitempty"`  // what is wrong with what it offers
+	LatencyMs float64  `json:"latencyMs,omitempty"` // of the last simple request
+	InFlight  int      `json:"inFlight,omitempty"`
+	Sessions  int      `json:"sessions,omitempty"` // of single callers
+}
+
+func era(protocol string) string {
+	switch {
+	case protocol == "":
+		return ""
+	case mcp.Stateless(protocol):
+		return "stateless"
+	}
+	return "handshake"
+}
+
+// status describes the upstream as it is now.
+func (u *upstream) status() Status {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	st := Status{
+		Name: u.cfg.Name, State: u.state, Since: u.since, Reason: u.down.message(), AuthURL: u.down.authURL(),
+		Attempts: u.attempts, NextTry: u.nextTry, LastFailure: u.lastFailure, FailedAt: u.failedAt, Lost: u.lost,
+		Transport: u.cfg.transport(), Tools: u.tools, Problems: u.problems,
+		LatencyMs: float64(u.latency.Microseconds()) / 1000, InFlight: int(u.inFlight.Load()), Sessions: len(u.sessions),
+	}
+	c := u.conn
+	if c == nil {
+		c = u.last // its stderr says why it is gone
+	} else {
+		info := c.client.Info()
+		st.Protocol, st.Era = info.Protocol, era(info.Protocol)
+		st.Server, st.Title, st.Version = info.Name, info.Title, info.Version
+	}
+	if c != nil {
+		c.describe(&st)
+	}
+	return st
+}

@@ -1,0 +1,287 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"junctor/internal/child"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// Options are what a Supervisor is made of.
+type Options struct {
+	Sink Sink         // nil hears nothing
+	Log  *slog.Logger // nil logs nothing
+
+	// Environ is the environment (KEY=value) out of which child processes
+	// inherit what their configuration allows.
+	Environ []string
+
+	// RoundTripper carries the requests to remote servers; nil means one of
+	// the Supervisor's own, without a proxy.
+	RoundTripper http.RoundTripper
+
+	Authorizer Authorizer        // nil when there is none
+	InProcess  map[string]Dialer // the servers inside the process, by upstream name
+
+	// Name and Version introduce this program to servers.
+	Name, Version string
+
+	// Capabilities are what callers can be asked. Roots are declared only on
+	// sessions of single callers.
+	Capabilities mcp.Capabilities
+
+	MaxSessions int           // of single callers, per upstream; 64
+	SessionIdle time.Duration // until one of them is closed; 10 min
+}
+
+// Supervisor holds the connections to all upstreams. It is safe for
+// concurrent use.
+type Supervisor struct {
+	opts     Options
+	log      *slog.Logger
+	launcher *child.Launcher
+
+	mu        sync.Mutex
+	ctx       context.Context // set while Run runs
+	upstreams map[string]*upstream
+	leaving   map[string]<-chan struct{} // removed ones that may not be gone yet
+	wg        sync.WaitGroup
+}
+
+// NewSupervisor prepares a Supervisor for these upstreams; nothing is dialled
+// until Run.
+func NewSupervisor(configs []Config, o Options) *Supervisor {
+	if o.Sink == nil {
+		o.Sink = silent{}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.RoundTripper == nil {
+		o.RoundTripper = mcp.NewRoundTripper(nil)
+	}
+	if o.MaxSessions <= 0 {
+		o.MaxSessions = 64
+	}
+	if o.SessionIdle <= 0 {
+		o.SessionIdle = 10 * time.Minute
+	}
+	s := &Supervisor{
+		opts: o, log: o.Log.With("component", "upstream"), launcher: child.NewLauncher(),
+		upstreams: make(map[string]*upstream, len(configs)), leaving: map[string]<-chan struct{}{},
+	}
+	for _, cfg := range configs {
+		s.upstreams[cfg.Name] = newUpstream(s, cfg, nil)
+	}
+	return s
+}
+
+// Run connects to all upstreams and holds the connections until ctx is done;
+// then it closes them and waits until every child process is gone. A
+// Supervisor runs once.
+func (s *Supervisor) Run(ctx context.Context) error {
+	s.mu.Lock()
+	s.ctx = ctx
+	for _, u := range s.upstreams {
+		s.start(u)
+	}
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	s.ctx = nil
+	s.mu.Unlock()
+	s.wg.Wait()
+	s.launcher.Close()
+	if rt, ok := s.opts.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		rt.CloseIdleConnections()
+	}
+	return nil
+}
+
+// start runs u. s.mu is held.
+func (s *Supervisor) start(u *upstream) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	u.begin(cancel)
+	s.wg.Go(func() {
+		defer close(u.gone)
+		defer cancel()
+		u.run(ctx)
+	})
+}
+
+// Apply makes the upstreams be those of configs. It touches only what
+// changed: an upstream whose connection is not concerned keeps it. It does
+// not wait for connections to be closed or made.
+func (s *Supervisor) Apply(configs []Config) {
+	var after []func() // what the sink is told when the lock is free
+	defer func() {
+		for _, f := range after {
+			f()
+		}
+	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wanted := make(map[string]bool, len(configs))
+	for _, cfg := range configs {
+		wanted[cfg.Name] = true
+		old := s.upstreams[cfg.Name]
+		switch {
+		case old == nil:
+			s.replace(nil, cfg)
+		case reflect.DeepEqual(old.config(), cfg):
+		case old.config().Fingerprint() != cfg.Fingerprint() || old.config().Enabled != cfg.Enabled:
+			s.replace(old, cfg)
+		default:
+			after = append(after, old.reconfigure(cfg))
+		}
+	}
+	for name, u := range s.upstreams {
+		if wanted[name] {
+			continue
+		}
+		delete(s.upstreams, name)
+		if u.remove() {
+			s.leaving[name] = u.gone // it tells the sink itself then
+		} else {
+			after = append(after, func() { s.opts.Sink.Removed(name) })
+		}
+	}
+}
+
+// replace puts a new upstream in the place of old, which may be nil. It
+// starts when old is gone: two children of one server may get in each other's
+// way. s.mu is held.
+func (s *Supervisor) replace(old *upstream, cfg Config) {
+	after := s.leaving[cfg.Name]
+	delete(s.leaving, cfg.Name)
+	if old != nil && old.stop() {
+		after = old.gone
+	}
+	u := newUpstream(s, cfg, after)
+	if old != nil && old.config().Fingerprint() == cfg.Fingerprint() {
+		u.protocol = old.spoke()
+	}
+	s.upstreams[cfg.Name] = u
+	if s.ctx != nil && s.ctx.Err() == nil {
+		s.start(u)
+	}
+}
+
+// Restart closes the upstream's connection, child process included, and
+// makes a new one.
+func (s *Supervisor) Restart(server string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.upstreams[server]
+	if u == nil {
+		return notFound(server)
+	}
+	s.replace(u, u.config())
+	return nil
+}
+
+// Retry tries at once to connect to an upstream that is down; after consent
+// was given, for example.
+func (s *Supervisor) Retry(server string) error {
+	u := s.find(server)
+	if u == nil {
+		return notFound(server)
+	}
+	u.poke()
+	return nil
+}
+
+func (s *Supervisor) find(server string) *upstream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.upstreams[server]
+}
+
+// all returns the upstreams by name.
+func (s *Supervisor) all() []*upstream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*upstream, 0, len(s.upstreams))
+	for _, u := range s.upstreams {
+		list = append(list, u)
+	}
+	slices.SortFunc(list, func(a, b *upstream) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+func notFound(server string) error {
+	return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("there is no server %q; list them with: junctor servers list", server)}
+}
+
+// Do sends one request to the upstream and returns the bytes of its result.
+// An error that the upstream answered is a *mcp.Error, every other a
+// *tool.Error. While the upstream makes its first connection Do waits for it;
+// when it is down Do says so at once, with the reason ([ErrDown]).
+func (s *Supervisor) Do(ctx context.Context, server string, r tool.Request) (json.RawMessage, error) {
+	u := s.find(server)
+	if u == nil {
+		return nil, notFound(server)
+	}
+	return u.do(ctx, r)
+}
+
+// Await waits until the named upstreams (all, without a name) have made or
+// failed their first connection, each for as long as it is given to start,
+// and returns those that have not.
+func (s *Supervisor) Await(ctx context.Context, servers ...string) (pending []string) {
+	for _, u := range s.all() {
+		if (len(servers) == 0 || slices.Contains(servers, u.name)) && !u.awaitFirst(ctx) {
+			pending = append(pending, u.name)
+		}
+	}
+	return pending
+}
+
+// Timeouts returns how long a call to the upstream may be silent, and how
+// long it may take in all; zero for an upstream that does not exist.
+func (s *Supervisor) Timeouts(server string) (silent, total time.Duration) {
+	u := s.find(server)
+	if u == nil {
+		return 0, 0
+	}
+	cfg := u.config()
+	return cfg.TimeoutMs.Duration(), cfg.MaxTimeoutMs.Duration()
+}
+
+// Status describes all upstreams, by name.
+func (s *Supervisor) Status() []Status {
+	all := s.all()
+	list := make([]Status, len(all))
+	for i, u := range all {
+		list[i] = u.status()
+	}
+	return list
+}
+
+// StatusOf describes one upstream.
+func (s *Supervisor) StatusOf(server string) (Status, bool) {
+	u := s.find(server)
+	if u == nil {
+		return Status{}, false
+	}
+	return u.status(), true
+}
+
+// Config returns the settings of an upstream.
+func (s *Supervisor) Config(server string) (Config, bool) {
+	u := s.find(server)
+	if u == nil {
+		return Config{}, false
+	}
+	return u.config(), true
+}
