@@ -66,8 +66,8 @@ type Options struct {
 	Upstreams Upstreams
 	Calls     CallLog
 	Meter     Meter
-	Redact    func([]byte) []byte // stands before the call log; nil changes nothing
-	Tracer    *telemetry.Tracer   // nil traces nothing
+	Redact    func(json.RawMessage) json.RawMessage // stands before the call log; nil changes nothing
+	Tracer    *telemetry.Tracer                     // nil traces nothing
 	Log       *slog.Logger
 	Node      string // names this process in records
 	Config    Config
@@ -79,12 +79,13 @@ type Executor struct {
 	cfg      atomic.Pointer[Config]
 	breakers breakers
 	limits   limiter
+	inFlight atomic.Int64
 }
 
 // New returns an Executor; it starts nothing.
 func New(o Options) *Executor {
 	if o.Redact == nil {
-		o.Redact = func(b []byte) []byte { return b }
+		o.Redact = func(raw json.RawMessage) json.RawMessage { return raw }
 	}
 	if o.Meter == nil {
 		o.Meter = (*telemetry.Metrics)(nil) // which counts nothing
@@ -105,6 +106,9 @@ func (x *Executor) Stats(n tool.Name) Stats {
 	}
 	return Stats{Circuit: Closed}
 }
+
+// InFlight counts the calls that are being carried out.
+func (x *Executor) InFlight() int { return int(x.inFlight.Load()) }
 
 // NewID returns a correlation id.
 func NewID() string { return rand.Text() }

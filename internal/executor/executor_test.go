@@ -133,6 +133,9 @@ func TestCallPassesThrough(t *testing.T) {
 	if sent.Method != "tools/call" || sent.Caller != "local" {
 		t.Errorf("sent %+v", sent)
 	}
+	if r.InFlight() != 0 {
+		t.Errorf("%d calls are in flight", r.InFlight())
+	}
 	rec := r.only(t)
 	if rec.ID == "" || rec.Server != "fs" || rec.Tool != "read" || rec.Status != store.StatusOK || rec.Session != "s1" ||
 		rec.Node != "n1" || rec.Method != "tools/call" || rec.ResultBytes != len(answer) || len(rec.Stages) == 0 {
@@ -325,7 +328,9 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 
 func TestRedactionAndExcerpts(t *testing.T) {
 	r := newRig(t, func(o *Options) {
-		o.Redact = func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("s3cret"), []byte("[redacted]")) }
+		o.Redact = func(b json.RawMessage) json.RawMessage {
+			return bytes.ReplaceAll(b, []byte("s3cret"), []byte("[redacted]"))
+		}
 		o.Config.Limits.MaxRecordBytes = 64
 	})
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {

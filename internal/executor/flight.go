@@ -40,6 +40,7 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context
 		x: x, call: call, cfg: x.cfg.Load(), begun: now, last: now,
 		stages: make(store.Stages, 0, 6), landed: x.Meter.Begin(),
 	}
+	x.inFlight.Add(1)
 	ctx = telemetry.WithRequest(ctx, call.ID)
 	if call.Session != "" {
 		ctx = telemetry.WithSession(ctx, call.Session)
@@ -69,6 +70,7 @@ func (f *flight) end(result *tool.Result, err *error) {
 		*err = tool.AsError(*err)
 	}
 	f.record(*result, *err)
+	f.x.inFlight.Add(-1)
 }
 
 // record commits the call's record and writes its line in the log.

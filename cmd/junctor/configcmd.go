@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/config"
+)
+
+func (c *cli) configCommand() *cobra.Command {
+	return parent("config", "The configuration: check it, see what holds, its schema",
+		c.configCheck(), c.configShow(), c.configSchema())
+}
+
+func (c *cli) configCheck() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "check [FILE]", Short: "Report everything that is wrong with the configuration", Args: maxArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			o := c.options(hereToo)
+			if len(args) == 1 {
+				o.File = args[0]
+			}
+			if o.File == "" { // looking at a file starts nothing, so nobody need be asked
+				if place := config.Locate(o); place.Path != "" {
+					o.File = place.Path
+				}
+			}
+			cfg, notes, err := config.Load(o)
+			if asJSON {
+				return c.checkJSON(cfg, notes, err)
+			}
+			for _, n := range notes {
+				c.note("note: %s", n)
+			}
+			if err != nil {
+				return err
+			}
+			if cfg.Place().Path == "" {
+				fmt.Fprintf(c.out, "no configuration file; the defaults hold. Make one with: junctor servers add, or junctor import\n")
+				return nil
+			}
+			fmt.Fprintf(c.out, "%s is right: %d servers, %d rules\n", cfg.Place().Path, len(cfg.Servers), len(cfg.ToolRules))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	return cmd
+}
+
+func (c *cli) checkJSON(cfg *config.Config, notes []config.Note, err error) error {
+	report := struct {
+		OK       bool             `json:"ok"`
+		File     string           `json:"file,omitempty"`
+		Problems []config.Problem `json:"problems"`
+		Notes    []config.Note    `json:"notes"`
+	}{OK: err == nil, Problems: []config.Problem{}, Notes: []config.Note{}}
+	if cfg != nil {
+		report.File = cfg.Place().Path
+	}
+	report.Notes = append(report.Notes, notes...)
+	if listed, ok := errors.AsType[*config.Error](err); ok {
+		report.Problems = append(report.Problems, listed.Problems...)
+	} else if err != nil {
+		report.Problems = append(report.Problems, config.Problem{Msg: err.Error()})
+	}
+	if e := c.printJSON(report); e != nil {
+		return e
+	}
+	if err != nil {
+		return silentError{err}
+	}
+	return nil
+}
+
+func (c *cli) configShow() *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use: "show", Short: "Show what holds, and where each value is from; secrets are masked", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := c.load(c.options(hereToo))
+			if err != nil {
+				return err
+			}
+			var shown []config.Setting
+			for _, s := range cfg.Effective() {
+				if all || asJSON || s.Source != "default" {
+					shown = append(shown, s)
+				}
+			}
+			if asJSON {
+				return c.printJSON(map[string]any{"place": cfg.Place(), "settings": shown})
+			}
+			if cfg.Place().Path == "" {
+				c.note("No configuration file; a new one would be %s.", cfg.Place().New)
+			} else {
+				c.note("%s (%s)", cfg.Place().Path, cfg.Place().How)
+			}
+			t := newTable("SETTING", "VALUE", "FROM")
+			for _, s := range shown {
+				value, err := json.Marshal(s.Value)
+				if err != nil {
+					return err
+				}
+				t.row(s.Key, string(value), cell{s.From, dim})
+			}
+			c.printTable(t)
+			if !all {
+				c.note("Defaults are left out; --all shows them.")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&all, "all", false, "the defaults too")
+	return cmd
+}
+
+func (c *cli) configSchema() *cobra.Command {
+	return &cobra.Command{
+		Use: "schema", Short: "Print the JSON Schema of the configuration file", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := c.out.Write(config.Schema())
+			return err
+		},
+	}
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"junctor/internal/app"
+	"junctor/internal/config"
+	"junctor/internal/httperr"
+	"junctor/internal/telemetry"
+)
+
+// gateway is what commands talk to: the gateway that serves with the same
+// configuration, or one of their own that lives as long as the command.
+type gateway struct {
+	cli   *cli
+	http  *http.Client
+	close func()
+}
+
+// open returns a gateway with the named upstreams, or with all.
+func (c *cli) open(ctx context.Context, only ...string) (*gateway, error) {
+	cfg, err := c.load(c.options(hereToo))
+	if err != nil {
+		return nil, err
+	}
+	if len(only) == 0 || only[0] == "" {
+		only = nil
+	}
+	for _, name := range only {
+		if _, ok := cfg.Server(name); !ok && name != "junctor" {
+			only = nil // let the gateway say what there is instead
+			break
+		}
+	}
+	a, err := c.build(ctx, cfg, c.options(hereToo), telemetry.LevelError, only)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := a.Run(ctx); err != nil {
+			fmt.Fprintln(c.err, "junctor: "+err.Error())
+		}
+	}()
+	return &gateway{cli: c, http: a.LocalClient(), close: func() {
+		cancel()
+		<-done
+		if err := a.Close(); err != nil {
+			fmt.Fprintln(c.err, "junctor: "+err.Error())
+		}
+	}}, nil
+}
+
+// build makes a gateway of the configuration. level is what it logs unless
+// someone asked for more or less.
+func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Options, level telemetry.Level, only []string) (*app.App, error) {
+	redactor, err := telemetry.NewRedactor(cfg.Security.RedactConfig)
+	if err != nil {
+		return nil, err
+	}
+	if c.flags.logLevel != "" || level == "" {
+		level = cfg.Log.Level
+	}
+	var leveler slog.LevelVar
+	leveler.Set(level.Slog())
+	recent := telemetry.NewRing[telemetry.LogEntry](1000)
+	_, isTerminal := c.terminal(c.err)
+	noColour, _ := c.lookup("NO_COLOR")
+	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
+	return app.Open(ctx, app.Options{
+		Config: cfg, Reload: reload, Version: buildVersion(), DataDir: c.dataDir, Environ: c.environ,
+		AdminKey: telemetry.Secret(admin), Only: only,
+		Log: telemetry.NewLogger(telemetry.LogOptions{
+			Output: c.err, Terminal: isTerminal, Colour: isTerminal && noColour == "", Format: cfg.Log.Format,
+			Level: &leveler, Redactor: redactor, Recent: recent,
+		}),
+		Level: &leveler, Recent: recent, Redactor: redactor,
+	})
+}
+
+// get reads JSON from the gateway.
+func (g *gateway) get(ctx context.Context, path string, query url.Values, into any) error {
+	target := "http://junctor" + path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return err
+	}
+	return g.do(req, func(body io.Reader) error { return json.NewDecoder(body).Decode(into) })
+}
+
+// post sends JSON and hands the answer to read.
+func (g *gateway) post(ctx context.Context, path, accept string, body any, read func(io.Reader) error) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://junctor"+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", accept)
+	return g.do(req, read)
+}
+
+func (g *gateway) do(req *http.Request, read func(io.Reader) error) error {
+	res, err := g.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= 400 {
+		return readError(res)
+	}
+	return read(res.Body)
+}
+
+// apiError is a failure that the gateway reported.
+type apiError struct {
+	Body   httperr.Body
+	Schema json.RawMessage
+}
+
+func (e *apiError) Error() string { return e.Body.Message }
+
+func readError(res *http.Response) error {
+	var body struct {
+		httperr.Body
+		Details struct {
+			Schema json.RawMessage `json:"schema"`
+		} `json:"details"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&body); err != nil || body.Message == "" {
+		return errors.New("the gateway answered " + res.Status)
+	}
+	return &apiError{Body: body.Body, Schema: body.Details.Schema}
+}
+
+// waiting shows on a terminal which servers are still starting, until the
+// function that it returns is called.
+func (g *gateway) waiting(ctx context.Context) (stop func()) {
+	c := g.cli
+	if _, ok := c.terminal(c.err); !ok || c.flags.quiet {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		shown := false
+		for frame := 0; ; frame++ {
+			select {
+			case <-ctx.Done():
+				if shown {
+					fmt.Fprint(c.err, "\r\x1b[K")
+				}
+				return
+			case <-time.After(150 * time.Millisecond):
+			}
+			var status app.Status
+			if g.get(ctx, "/api/status", nil, &status) != nil {
+				continue
+			}
+			var pending []string
+			for _, s := range status.Servers {
+				if s.Status == "connecting" {
+					pending = append(pending, s.Name)
+				}
+			}
+			if len(pending) > 0 {
+				shown = true
+				bar := strings.Repeat("━", 20*(len(status.Servers)-len(pending))/len(status.Servers))
+				fmt.Fprintf(c.err, "\r\x1b[K%c %s%s connecting: %s", `|/-\`[frame%4], bar, strings.Repeat("╌", 20-len([]rune(bar))), clip(strings.Join(pending, ", "), 40))
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}

@@ -1,0 +1,6 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// hiddenCommands are not for people.
+func (c *cli) hiddenCommands() []*cobra.Command { return nil }

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/app"
+	"junctor/internal/auth"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+func (c *cli) keysCommand() *cobra.Command {
+	return parent("keys", "API keys of the HTTP faces", c.keysAdd(), c.keysList(), c.keysRevoke())
+}
+
+// withStore opens the store for as long as f runs.
+func (c *cli) withStore(ctx context.Context, f func(store.Store) error) error {
+	cfg, err := c.load(c.options(hereToo))
+	if err != nil {
+		return err
+	}
+	s, err := app.OpenStore(ctx, cfg.Store, c.dataDir, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return f(s)
+}
+
+func (c *cli) keysAdd() *cobra.Command {
+	var (
+		admin   bool
+		servers []string
+		tools   []string
+		rate    string
+		expires time.Duration
+		asJSON  bool
+	)
+	cmd := &cobra.Command{
+		Use: "add NAME", Short: "Make a key; it is shown once", Args: exactArgs(1),
+		Example: "  junctor keys add ci --server 'github*' --tool '*:read_*' --rate 60/1m --expires 720h",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !tool.ValidServer(args[0]) {
+				return usageError{fmt.Errorf("%q cannot name a key; use 1 to %d of A-Z a-z 0-9 _ -", args[0], tool.MaxServerName)}
+			}
+			secret, key := auth.NewKey(args[0])
+			key.Admin, key.Servers, key.Tools = admin, servers, tools
+			if expires > 0 {
+				key.Expires = key.Created.Add(expires)
+			}
+			var err error
+			if key.Rate, err = parseRate(rate); err != nil {
+				return usageError{err}
+			}
+			return c.withStore(cmd.Context(), func(s store.Store) error {
+				if err := s.AddKey(cmd.Context(), key); errors.Is(err, store.ErrConflict) {
+					return fmt.Errorf("there is a key named %q already; revoke it first (junctor keys revoke %s)", key.Name, key.Name)
+				} else if err != nil {
+					return err
+				}
+				if asJSON {
+					return c.printJSON(map[string]any{"name": key.Name, "key": secret.Reveal(), "id": key.ID, "expires": key.Expires})
+				}
+				fmt.Fprintln(c.out, secret.Reveal())
+				c.note("This is the key %q. It is not shown again; send it as Authorization: Bearer KEY.", key.Name)
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&admin, "admin", false, "the key may change the configuration")
+	f.StringSliceVar(&servers, "server", nil, "limit the key to servers, by `glob`")
+	f.StringSliceVar(&tools, "tool", nil, "limit the key to tools, by `glob` over server:tool")
+	f.StringVar(&rate, "rate", "", "limit its calls, such as `60/1m`")
+	f.DurationVar(&expires, "expires", 0, "how long the key is valid; default for ever")
+	f.BoolVar(&asJSON, "json", false, "for programs")
+	return cmd
+}
+
+// parseRate reads 60/1m.
+func parseRate(s string) (tool.Rate, error) {
+	if s == "" {
+		return tool.Rate{}, nil
+	}
+	calls, per, ok := strings.Cut(s, "/")
+	n, err := strconv.Atoi(calls)
+	if !ok || err != nil || n < 1 {
+		return tool.Rate{}, fmt.Errorf("--rate %q is not calls/time; write 60/1m", s)
+	}
+	if per != "" && per[0] >= 'a' { // 60/m
+		per = "1" + per
+	}
+	d, err := time.ParseDuration(per)
+	if err != nil || d <= 0 {
+		return tool.Rate{}, fmt.Errorf("--rate %q is not calls/time; write 60/1m", s)
+	}
+	return tool.Rate{Calls: n, Per: d}, nil
+}
+
+func (c *cli) keysList() *cobra.Command {
+	var asJSON, all bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "Show the keys, without the keys themselves", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withStore(cmd.Context(), func(s store.Store) error {
+				keys, err := s.Keys(cmd.Context())
+				if err != nil {
+					return err
+				}
+				shown := make([]store.Key, 0, len(keys))
+				for _, k := range keys {
+					if all || k.Valid(time.Now()) {
+						shown = append(shown, k)
+					}
+				}
+				if asJSON {
+					return c.printJSON(shown)
+				}
+				if len(shown) == 0 {
+					c.note("No keys. Make one: junctor keys add NAME")
+					return nil
+				}
+				t := newTable("NAME", "KEY", "RIGHTS", "CREATED", "LAST USED", "STATE")
+				now := time.Now()
+				for _, k := range shown {
+					t.row(k.Name, k.Hint+"…", rights(k), k.Created.Format(time.DateOnly), ago(k.LastUsed, now), keyState(k, now))
+				}
+				c.printTable(t)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&all, "all", false, "the expired and revoked too")
+	return cmd
+}
+
+func rights(k store.Key) string {
+	var out []string
+	if k.Admin {
+		out = append(out, "admin")
+	}
+	if k.Servers != nil {
+		out = append(out, "servers "+strings.Join(k.Servers, ","))
+	}
+	if k.Tools != nil {
+		out = append(out, "tools "+strings.Join(k.Tools, ","))
+	}
+	if k.Rate.Calls > 0 {
+		out = append(out, fmt.Sprintf("%d per %s", k.Rate.Calls, k.Rate.Per))
+	}
+	if len(out) == 0 {
+		return "all tools"
+	}
+	return strings.Join(out, "; ")
+}
+
+func keyState(k store.Key, now time.Time) cell {
+	switch {
+	case !k.Revoked.IsZero():
+		return cell{"revoked", red}
+	case !k.Valid(now):
+		return cell{"expired", yellow}
+	case !k.Expires.IsZero():
+		return cell{"until " + k.Expires.Format(time.DateOnly), green}
+	}
+	return cell{"valid", green}
+}
+
+func (c *cli) keysRevoke() *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke NAME", Short: "End a key, everywhere within two seconds", Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withStore(cmd.Context(), func(s store.Store) error {
+				k, err := s.RevokeKey(cmd.Context(), args[0], time.Now())
+				if errors.Is(err, store.ErrNotFound) {
+					return fmt.Errorf("no key named %q is in force (junctor keys list)", args[0])
+				} else if err != nil {
+					return err
+				}
+				c.note("Revoked %q.", k.Name)
+				return nil
+			})
+		},
+	}
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+
+	"junctor/internal/config"
+)
+
+// where says whether a command may look for a configuration in the working
+// folder. Programs started by clients may not: see config.Options.
+type where bool
+
+const (
+	hereToo     where = true
+	notHere     where = false
+	trustAsking       = "Use this file? It was found in this folder, and using it runs what it names. [y/N] "
+)
+
+// options are everything outside the file that the configuration depends on.
+func (c *cli) options(look where) config.Options {
+	o := config.Options{
+		File: c.flags.config, LookupEnv: c.lookup, BaseDir: c.workDir, UserDir: c.userDir, Home: c.home,
+	}
+	if look {
+		o.WorkDir = c.workDir
+	}
+	if c.isInput {
+		o.Trust = c.askTrust
+	}
+	if c.flags.logLevel != "" {
+		o.Overrides = append(o.Overrides, config.Override{Key: "log.level", Value: c.flags.logLevel, Source: "--log-level"})
+	}
+	return o
+}
+
+// load reads the configuration and tells the user what is worth knowing of it.
+func (c *cli) load(o config.Options) (*config.Config, error) {
+	cfg, notes, err := config.Load(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range notes {
+		c.note("note: %s", n)
+	}
+	return cfg, nil
+}
+
+// askTrust asks the person at the terminal.
+func (c *cli) askTrust(r config.TrustRequest) (bool, error) {
+	fmt.Fprintf(c.err, "%s would start or connect to:\n", r.Path)
+	for _, line := range r.Starts {
+		fmt.Fprintln(c.err, "  "+oneLine(line))
+	}
+	return c.confirm(trustAsking)
+}
+
+// confirm asks a question that is answered with yes or no.
+func (c *cli) confirm(question string) (bool, error) {
+	fmt.Fprint(c.err, question)
+	answer, err := bufio.NewReader(c.in).ReadString('\n')
+	if err != nil && answer == "" {
+		return false, errors.New("no answer")
+	}
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes", nil
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/store"
+)
+
+func (c *cli) logsCommand() *cobra.Command {
+	var (
+		follow, asJSON bool
+		q              store.CallQuery
+		status, since  string
+	)
+	cmd := &cobra.Command{
+		Use: "logs", Short: "The call log: every call of every tool", Args: noArgs,
+		Example: "  junctor logs -f\n  junctor logs --server github --status failed --since 24h",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			q.Status = store.Status(status)
+			if !strings.Contains("ok error failed", status) {
+				return usageError{fmt.Errorf("--status %q is none of ok, error, failed", status)}
+			}
+			var err error
+			if q.Since, err = parseSince(since, time.Now()); err != nil {
+				return usageError{err}
+			}
+			return c.withStore(cmd.Context(), func(s store.Store) error {
+				calls, err := s.Calls(cmd.Context(), q)
+				if err != nil {
+					return err
+				}
+				for _, call := range calls {
+					if err := c.printCall(call, asJSON); err != nil {
+						return err
+					}
+				}
+				if !follow {
+					if len(calls) == 0 {
+						c.note("No calls yet.")
+					}
+					return nil
+				}
+				if q.AfterSeq, err = s.LastSeq(cmd.Context()); err != nil {
+					return err
+				}
+				if len(calls) > 0 {
+					q.AfterSeq = calls[len(calls)-1].Seq
+				}
+				go func() { _ = s.Run(cmd.Context()) }() // hears of what other processes write
+				for call, err := range store.Tail(cmd.Context(), s, q) {
+					if err != nil {
+						return err
+					}
+					if err := c.printCall(call, asJSON); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVarP(&follow, "follow", "f", false, "go on with new calls as they come")
+	f.StringVarP(&q.Server, "server", "s", "", "only calls to this server")
+	f.StringVarP(&q.Tool, "tool", "t", "", "only calls of this tool")
+	f.StringVar(&q.Caller, "caller", "", "only calls by this caller")
+	f.StringVar(&status, "status", "", "only calls that ended as ok, error or failed")
+	f.StringVar(&since, "since", "", "only calls since then: `1h`, 2026-11-15, or 2026-11-15T12:00:00Z")
+	f.IntVarP(&q.Limit, "limit", "n", 50, "at most this many")
+	f.BoolVar(&asJSON, "json", false, "one JSON object a line, with arguments and results")
+	return cmd
+}
+
+func parseSince(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("--since %q is neither a span (1h) nor a time (2026-11-15)", s)
+}
+
+func (c *cli) printCall(call store.Call, asJSON bool) error {
+	if asJSON {
+		b, err := call.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.out, "%s\n", b)
+		return err
+	}
+	what := call.Method
+	if call.Tool != "" {
+		what = call.Server + ":" + call.Tool
+	} else if call.Server != "" {
+		what = call.Server + " " + call.Method
+	}
+	col := map[store.Status]colour{store.StatusOK: green, store.StatusError: yellow, store.StatusFailed: red}[call.Status]
+	line := fmt.Sprintf("%s  %s  %8s  %-9s  %s", call.Time.Local().Format("2006-01-02 15:04:05"), c.paint(c.out, col, fmt.Sprintf("%-6s", call.Status)),
+		call.Duration.Round(100*time.Microsecond), call.Face, oneLine(what))
+	if call.Error != "" {
+		line += "  " + c.paint(c.out, dim, oneLine(call.Kind+": "+call.Error))
+	}
+	_, err := fmt.Fprintln(c.out, line)
+	return err
+}

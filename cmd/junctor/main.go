@@ -1,0 +1,249 @@
+// Command junctor joins any AI to any MCP server.
+//
+// This package is the edge of the program: it alone reads flags, the
+// environment, signals and the terminal, and it turns errors into messages
+// and exit codes. What it does with them is in the packages under internal.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"junctor/internal/telemetry"
+)
+
+// version is stamped at build time.
+var version = "dev"
+
+func main() { os.Exit(run(os.Args[1:], osWorld())) }
+
+// The exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// world is everything outside the program that commands may touch.
+type world struct {
+	in       io.Reader
+	out      io.Writer
+	err      io.Writer
+	environ  []string
+	lookup   func(string) (string, bool)
+	workDir  string
+	userDir  string // of configuration
+	dataDir  string
+	home     string
+	terminal func(io.Writer) (width int, ok bool)
+	isInput  bool // stdin is a terminal: a person can be asked
+}
+
+func osWorld() *world {
+	w := &world{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		environ: os.Environ(), lookup: os.LookupEnv,
+		terminal: terminalWidth,
+		isInput:  term.IsTerminal(int(os.Stdin.Fd())),
+	}
+	w.workDir, _ = os.Getwd()
+	w.userDir, _ = os.UserConfigDir()
+	w.home, _ = os.UserHomeDir()
+	w.dataDir = userDataDir(runtime.GOOS, w.lookup, w.home)
+	return w
+}
+
+func terminalWidth(w io.Writer) (int, bool) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		width = 80
+	}
+	return width, true
+}
+
+// userDataDir is the folder for what a program keeps, by the custom of each
+// system.
+func userDataDir(goos string, lookup func(string) (string, bool), home string) string {
+	if dir, ok := lookup("XDG_DATA_HOME"); ok && filepath.IsAbs(dir) {
+		return filepath.Join(dir, "junctor")
+	}
+	switch goos {
+	case "windows":
+		if dir, ok := lookup("LOCALAPPDATA"); ok && dir != "" {
+			return filepath.Join(dir, "junctor")
+		}
+	case "darwin":
+		if home != "" {
+			return filepath.Join(home, "Library", "Application Support", "junctor")
+		}
+	}
+	if home == "" {
+		return filepath.Join(os.TempDir(), fmt.Sprintf("junctor-%d", os.Getuid()))
+	}
+	return filepath.Join(home, ".local", "share", "junctor")
+}
+
+// usageError is an error of whoever typed the command.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// silentError is a failure that has been shown already.
+type silentError struct{ error }
+
+func run(args []string, w *world) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	go func() { // a second signal ends at once
+		<-ctx.Done()
+		stop()
+	}()
+	root := rootCommand(w)
+	root.SetArgs(args)
+	root.SetIn(w.in)
+	root.SetOut(w.out)
+	root.SetErr(w.err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if _, ok := errors.AsType[silentError](err); ok {
+		return exitFailed
+	}
+	fmt.Fprintln(w.err, "junctor: "+err.Error())
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// flags are those that every command has.
+type flags struct {
+	config   string
+	logLevel string
+	quiet    bool
+}
+
+// cli is what the commands share.
+type cli struct {
+	*world
+	flags flags
+}
+
+func rootCommand(w *world) *cobra.Command {
+	c := &cli{world: w}
+	root := &cobra.Command{
+		Use:   "junctor",
+		Short: "Join any AI to any MCP server",
+		Long: `Junctor connects to many MCP servers and offers all their tools to agents, to
+programs, to IDEs and to people.
+
+Start it with "junctor serve" and open http://127.0.0.1:8787, or put
+"junctor mcp" into your agent's configuration.`,
+		Version:       buildVersion(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cmd.Help()
+		},
+	}
+	root.SetVersionTemplate("junctor {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+	})
+	p := root.PersistentFlags()
+	p.StringVar(&c.flags.config, "config", "", "the configuration `file`")
+	p.StringVar(&c.flags.logLevel, "log-level", "", "trace, debug, info, warn, error, fatal or silent")
+	p.BoolVarP(&c.flags.quiet, "quiet", "q", false, "no progress and no notes")
+	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(telemetry.Level("").Words(), cobra.ShellCompDirectiveNoFileComp))
+	root.AddGroup(
+		&cobra.Group{ID: "faces", Title: "Run:"},
+		&cobra.Group{ID: "use", Title: "Use:"},
+		&cobra.Group{ID: "manage", Title: "Manage:"},
+	)
+	for _, group := range []struct {
+		id       string
+		commands []*cobra.Command
+	}{
+		{"faces", c.faceCommands()},
+		{"use", c.useCommands()},
+		{"manage", c.manageCommands()},
+	} {
+		for _, sub := range group.commands {
+			sub.GroupID = group.id
+			root.AddCommand(sub)
+		}
+	}
+	root.AddCommand(c.versionCommand())
+	root.AddCommand(c.hiddenCommands()...)
+	return root
+}
+
+// noArgs and the like are cobra's checks with our exit code.
+func noArgs(cmd *cobra.Command, args []string) error { return usage(cobra.NoArgs(cmd, args), cmd) }
+
+func exactArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return usage(cobra.ExactArgs(n)(cmd, args), cmd) }
+}
+
+func minArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return usage(cobra.MinimumNArgs(n)(cmd, args), cmd) }
+}
+
+func maxArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(n)(cmd, args), cmd) }
+}
+
+func usage(err error, cmd *cobra.Command) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+}
+
+// parent is a command that only holds others.
+func parent(use, short string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown command %q (see %s --help)", args[0], cmd.CommandPath())}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// buildVersion is the stamped version, or what the Go tool knows of a build
+// without a stamp.
+func buildVersion() string {
+	if version != "dev" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+				return "dev-" + s.Value[:12]
+			}
+		}
+	}
+	return version
+}

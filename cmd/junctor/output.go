@@ -1,0 +1,179 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// printJSON writes v for programs.
+func (c *cli) printJSON(v any) error {
+	enc := json.NewEncoder(c.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// note tells a person something that is no result.
+func (c *cli) note(format string, args ...any) {
+	if !c.flags.quiet {
+		fmt.Fprintf(c.err, format+"\n", args...)
+	}
+}
+
+// colours are used on a terminal alone, and never under NO_COLOR.
+type colour string
+
+const (
+	plain  colour = ""
+	bold   colour = "1"
+	dim    colour = "2"
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+	cyan   colour = "36"
+)
+
+func (c *cli) paint(w io.Writer, col colour, s string) string {
+	if col == plain || s == "" {
+		return s
+	}
+	if _, ok := c.terminal(w); !ok {
+		return s
+	}
+	if v, set := c.lookup("NO_COLOR"); set && v != "" {
+		return s
+	}
+	return "\x1b[" + string(col) + "m" + s + "\x1b[0m"
+}
+
+// table is rows for people: columns as wide as they need, the last one cut to
+// the terminal. In a pipe nothing is cut.
+type table struct {
+	head []string
+	rows [][]cell
+}
+
+type cell struct {
+	text   string
+	colour colour
+}
+
+func newTable(head ...string) *table { return &table{head: head} }
+
+// row adds a row; a value is a cell, or becomes the text of one.
+func (t *table) row(values ...any) {
+	cells := make([]cell, len(values))
+	for i, v := range values {
+		if c, ok := v.(cell); ok {
+			cells[i] = c
+		} else {
+			cells[i] = cell{text: fmt.Sprint(v)}
+		}
+		cells[i].text = oneLine(cells[i].text)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// oneLine keeps what comes from servers from moving the cursor or painting.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func (c *cli) printTable(t *table) {
+	width, isTerminal := c.terminal(c.out)
+	widths := make([]int, len(t.head))
+	for i, h := range t.head {
+		widths[i] = utf8.RuneCountInString(h)
+	}
+	for _, r := range t.rows {
+		for i, cell := range r {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell.text))
+		}
+	}
+	if isTerminal {
+		shrink(widths, width)
+	}
+	line := func(cells []cell) {
+		var b strings.Builder
+		for i, cell := range cells {
+			text := cell.text
+			if isTerminal {
+				text = clip(text, widths[i])
+			}
+			b.WriteString(c.paint(c.out, cell.colour, text))
+			if i < len(cells)-1 {
+				b.WriteString(strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(text), 0)+2))
+			}
+		}
+		fmt.Fprintln(c.out, strings.TrimRight(b.String(), " "))
+	}
+	heads := make([]cell, len(t.head))
+	for i, h := range t.head {
+		heads[i] = cell{h, bold}
+	}
+	line(heads)
+	for _, r := range t.rows {
+		line(r)
+	}
+}
+
+// shrink takes from the widest columns until the row fits.
+func shrink(widths []int, room int) {
+	const least = 8
+	total := 2 * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	for total > room {
+		widest := 0
+		for i, w := range widths {
+			if w >= widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= least {
+			return
+		}
+		widths[widest]--
+		total--
+	}
+}
+
+func clip(s string, width int) string {
+	if utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	runes := []rune(s)
+	return string(runes[:max(width-1, 0)]) + "…"
+}
+
+// ago says how long ago something was.
+func ago(t, now time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	d := now.Sub(t)
+	switch {
+	case d < 0:
+		return "now"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds ago", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd ago", int(d.Hours()/24))
+}

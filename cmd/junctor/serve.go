@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/app"
+	"junctor/internal/auth"
+	"junctor/internal/config"
+)
+
+func (c *cli) faceCommands() []*cobra.Command {
+	return []*cobra.Command{c.serveCommand()}
+}
+
+func (c *cli) useCommands() []*cobra.Command {
+	return []*cobra.Command{c.toolsCommand(), c.logsCommand()}
+}
+
+func (c *cli) manageCommands() []*cobra.Command {
+	return []*cobra.Command{c.serversCommand(), c.keysCommand(), c.configCommand()}
+}
+
+func (c *cli) serveCommand() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run all faces on one listener, with the web page at /", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o := c.options(hereToo)
+			if listen != "" {
+				o.Overrides = append(o.Overrides, config.Override{Key: "listen", Value: listen, Source: "--listen"})
+			}
+			cfg, err := c.load(o)
+			if err != nil {
+				return err
+			}
+			return c.serve(cmd.Context(), cfg, o)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "", "the `address`, host:port; default 127.0.0.1:8787 or PORT")
+	return cmd
+}
+
+func (c *cli) serve(ctx context.Context, cfg *config.Config, o config.Options) error {
+	a, err := c.build(ctx, cfg, o, "", nil)
+	if err != nil {
+		return err
+	}
+	err = c.listen(ctx, cfg, a)
+	return errors.Join(err, a.Close())
+}
+
+func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App) error {
+	if _, set := cfg.Lookup("JUNCTOR_ADMIN_KEY"); !set {
+		hasKey, err := a.HasKey(ctx)
+		if err != nil {
+			return err
+		}
+		if err := auth.Ready(cfg.Listen, cfg.Auth, hasKey); err != nil {
+			return err
+		}
+	}
+	ln, err := net.Listen("tcp", cfg.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s is in use, perhaps by another junctor; stop it, or listen elsewhere: junctor serve --listen 127.0.0.1:0", cfg.Listen)
+	}
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	c.note("Junctor %s is at http://%s", buildVersion(), ln.Addr())
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // libraries that log on their own do not reach the terminal
+	return a.Serve(ctx, ln)
+}

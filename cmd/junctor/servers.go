@@ -1,0 +1,238 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/config"
+	"junctor/internal/control"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+func (c *cli) serversCommand() *cobra.Command {
+	return parent("servers", "The MCP servers: list, add, remove, test",
+		c.serversList(), c.serversAdd(), c.serversRemove(), c.serversTest())
+}
+
+func (c *cli) serversList() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "Show the servers and how they are", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			g, err := c.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer g.close()
+			var list struct {
+				Servers []control.Server `json:"servers"`
+			}
+			stop := g.waiting(cmd.Context())
+			err = g.get(cmd.Context(), "/api/servers", url.Values{"wait": {""}}, &list)
+			stop()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.printJSON(list.Servers)
+			}
+			t := newTable("SERVER", "STATE", "TOOLS", "TRANSPORT", "PROTOCOL", "ABOUT")
+			for _, s := range list.Servers {
+				about := s.Description
+				if s.Reason != "" {
+					about = s.Reason
+				}
+				t.row(s.Name, cell{string(s.State), stateColour(s.State)}, s.EnabledTools, s.Transport, s.Protocol, about)
+			}
+			c.printTable(t)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	return cmd
+}
+
+func stateColour(s upstream.State) colour {
+	switch s {
+	case upstream.Connected:
+		return green
+	case upstream.Disabled:
+		return dim
+	case upstream.Disconnected:
+		return red
+	}
+	return yellow
+}
+
+func (c *cli) serversAdd() *cobra.Command {
+	var (
+		env, headers []string
+		description  string
+		cwd          string
+		proxy        bool
+		replace      bool
+	)
+	cmd := &cobra.Command{
+		Use: "add NAME (URL | -- COMMAND [ARGS…])", Short: "Add a server to the configuration", Args: minArgs(2),
+		Example: `  junctor servers add fs -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+  junctor servers add github https://api.githubcopilot.com/mcp/ --header 'Authorization=Bearer ${GITHUB_TOKEN}'`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			name := args[0]
+			if !tool.ValidServer(name) {
+				return usageError{fmt.Errorf("%q cannot name a server; use 1 to %d of A-Z a-z 0-9 _ -", name, tool.MaxServerName)}
+			}
+			entry := map[string]any{}
+			if u, err := url.Parse(args[1]); err == nil && len(args) == 2 && (u.Scheme == "http" || u.Scheme == "https") {
+				entry["url"] = args[1]
+			} else {
+				entry["command"] = args[1]
+				if len(args) > 2 {
+					entry["args"] = args[2:]
+				}
+			}
+			for key, pairs := range map[string][]string{"env": env, "headers": headers} {
+				m, err := parsePairs(key, pairs)
+				if err != nil {
+					return usageError{err}
+				}
+				if len(m) > 0 {
+					entry[key] = m
+				}
+			}
+			for key, value := range map[string]string{"description": description, "cwd": cwd} {
+				if value != "" {
+					entry[key] = value
+				}
+			}
+			if proxy {
+				entry["proxy"] = true
+			}
+			raw, err := json.Marshal(entry)
+			if err != nil {
+				return err
+			}
+			o := c.options(hereToo)
+			if cfg, _, err := config.Load(o); err == nil {
+				if _, taken := cfg.Server(name); taken && !replace {
+					return fmt.Errorf("there is a server named %q already; --replace puts this one in its place", name)
+				}
+			}
+			path, err := config.Apply(o, config.Set(name, raw))
+			if err != nil {
+				return err
+			}
+			c.note("Added %q to %s. Try it: junctor servers test %s", name, path, name)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&env, "env", "e", nil, "an environment variable for the program, `NAME=VALUE`; ${VAR} is taken from your environment")
+	f.StringArrayVarP(&headers, "header", "H", nil, "an HTTP header for the server, `NAME=VALUE`")
+	f.StringVar(&description, "description", "", "one line about the server")
+	f.StringVar(&cwd, "cwd", "", "the `folder` in which the program starts")
+	f.BoolVar(&proxy, "proxy", false, "offer it at /api/mcp/NAME/proxy")
+	f.BoolVar(&replace, "replace", false, "put it in the place of a server of that name")
+	return cmd
+}
+
+func parsePairs(what string, pairs []string) (map[string]string, error) {
+	m := map[string]string{}
+	for _, p := range pairs {
+		k, v, ok := strings.Cut(p, "=")
+		if !ok && what == "headers" {
+			k, v, ok = strings.Cut(p, ":")
+			v = strings.TrimSpace(v)
+		}
+		if !ok || k == "" {
+			return nil, fmt.Errorf("%q is not NAME=VALUE", p)
+		}
+		m[k] = v
+	}
+	return m, nil
+}
+
+func (c *cli) serversRemove() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Take a server out of the configuration", Args: exactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := config.Apply(c.options(hereToo), config.Remove(args[0]))
+			if errors.Is(err, config.ErrNoServer) {
+				return fmt.Errorf("there is no server named %q in the configuration (junctor servers list)", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			c.note("Removed %q from %s.", args[0], path)
+			return nil
+		},
+	}
+}
+
+func (c *cli) serversTest() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "test NAME", Short: "Connect to a server and say how it went", Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			begun := time.Now()
+			g, err := c.open(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			defer g.close()
+			stop := g.waiting(cmd.Context())
+			var all struct {
+				Servers []control.Server `json:"servers"`
+			}
+			err = g.get(cmd.Context(), "/api/servers", url.Values{"wait": {""}}, &all)
+			stop()
+			if err != nil {
+				return err
+			}
+			var s control.Server
+			if err := g.get(cmd.Context(), "/api/servers/"+url.PathEscape(args[0]), nil, &s); err != nil {
+				return err
+			}
+			if asJSON {
+				if err := c.printJSON(s); err != nil {
+					return err
+				}
+			} else {
+				c.printServer(s, time.Since(begun))
+			}
+			if s.State != upstream.Connected {
+				return silentError{errors.New(s.Reason)}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	return cmd
+}
+
+func (c *cli) printServer(s control.Server, took time.Duration) {
+	fmt.Fprintf(c.out, "%s: %s", s.Name, c.paint(c.out, stateColour(s.State), string(s.State)))
+	if s.State == upstream.Connected {
+		fmt.Fprintf(c.out, " in %s\n  %s %s, protocol %s, %d tools (%d enabled)\n", took.Round(time.Millisecond), oneLine(s.Server), oneLine(s.Version), s.Protocol, s.Tools, s.EnabledTools)
+	} else {
+		fmt.Fprintf(c.out, "\n  %s\n", oneLine(s.Reason))
+	}
+	for _, p := range s.Problems {
+		fmt.Fprintf(c.out, "  problem: %s\n", oneLine(p))
+	}
+	if s.Stray > 0 {
+		fmt.Fprintf(c.out, "  %d stray lines on its stdout, the last: %s\n", s.Stray, oneLine(s.LastStray))
+	}
+	if s.State != upstream.Connected && len(s.Stderr) > 0 {
+		fmt.Fprintln(c.out, "  its last words:")
+		for _, line := range s.Stderr {
+			fmt.Fprintln(c.out, "    "+oneLine(line))
+		}
+	}
+}

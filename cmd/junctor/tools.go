@@ -1,0 +1,254 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/control"
+)
+
+func (c *cli) toolsCommand() *cobra.Command {
+	return parent("tools", "List, search, inspect and call tools",
+		c.toolsList(), c.toolsSearch(), c.toolsShow(), c.toolsCall())
+}
+
+func (c *cli) toolsList() *cobra.Command {
+	var servers, tags []string
+	var state string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the tools of all servers", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := c.listTools(cmd, servers, url.Values{"server": servers, "tag": tags, "state": {state}})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.printJSON(list)
+			}
+			t := newTable("TOOL", "PARAMETERS", "WHAT IT DOES")
+			for _, tool := range list.Tools {
+				t.row(cell{tool.Name, nameColour(tool)}, cell{tool.Signature, dim}, tool.Summary)
+			}
+			c.printTable(t)
+			c.pendingNote(list)
+			if len(list.Tools) == 0 {
+				c.note("No tools. Add a server: junctor servers add NAME -- COMMAND, or junctor import")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringSliceVarP(&servers, "server", "s", nil, "only these servers")
+	cmd.Flags().StringSliceVar(&tags, "tag", nil, "only tools with one of these tags")
+	cmd.Flags().StringVar(&state, "state", "", "only enabled, disabled, changed or flagged tools")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	return cmd
+}
+
+func nameColour(t control.Tool) colour {
+	if !t.Enabled {
+		return red
+	}
+	return cyan
+}
+
+func (c *cli) listTools(cmd *cobra.Command, servers []string, q url.Values) (control.ToolList, error) {
+	for key, values := range q { // absent flags are no filters
+		if len(values) == 1 && values[0] == "" {
+			delete(q, key)
+		}
+	}
+	q.Set("wait", "")
+	var list control.ToolList
+	g, err := c.open(cmd.Context(), servers...)
+	if err != nil {
+		return list, err
+	}
+	defer g.close()
+	stop := g.waiting(cmd.Context())
+	err = g.get(cmd.Context(), "/api/tools", q, &list)
+	stop()
+	return list, err
+}
+
+func (c *cli) pendingNote(list control.ToolList) {
+	if len(list.Pending) > 0 {
+		c.note("Still starting, not in this list: %s", strings.Join(list.Pending, ", "))
+	}
+}
+
+func (c *cli) toolsSearch() *cobra.Command {
+	var servers, tags []string
+	var limit int
+	var asJSON, explain bool
+	cmd := &cobra.Command{
+		Use: "search WORDS…", Short: "Find tools by what they do", Args: minArgs(1),
+		Example: "  junctor tools search create a github issue\n  junctor tools search 'send mail' --explain",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q := url.Values{"query": {strings.Join(args, " ")}, "server": servers, "tag": tags, "state": {"enabled"}, "limit": {strconv.Itoa(limit)}}
+			if explain {
+				q.Set("explain", "1")
+			}
+			list, err := c.listTools(cmd, servers, q)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.printJSON(list)
+			}
+			t := newTable("FIT", "TOOL", "PARAMETERS", "WHAT IT DOES")
+			for _, tool := range list.Tools {
+				t.row(fmt.Sprintf("%.2f", tool.Relevance), cell{tool.Name, cyan}, cell{tool.Signature, dim}, tool.Summary)
+			}
+			if len(list.Tools) > 0 {
+				c.printTable(t)
+			}
+			if explain {
+				c.explain(list.Tools)
+			}
+			c.pendingNote(list)
+			if len(list.Tools) == 0 {
+				c.note("Nothing fits. Try other words, or list everything: junctor tools list")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringSliceVarP(&servers, "server", "s", nil, "only these servers")
+	cmd.Flags().StringSliceVar(&tags, "tag", nil, "only tools with one of these tags")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 10, "at most this many")
+	cmd.Flags().BoolVar(&explain, "explain", false, "say why each tool ranks where it does")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	return cmd
+}
+
+// explain says what the score of each hit is made of.
+func (c *cli) explain(tools []control.Tool) {
+	for _, t := range tools {
+		e := t.Explanation
+		if e == nil {
+			continue
+		}
+		fmt.Fprintf(c.out, "\n%s  score %.3f", c.paint(c.out, bold, t.Name), e.Score)
+		if e.Named {
+			fmt.Fprint(c.out, "  (the query is its name)")
+		}
+		fmt.Fprintf(c.out, "\n  words %.3f  name %.3f  meaning %.3f (cosine %.2f)  signals %+.3f\n", e.Words, e.NameMatch, e.Meaning, e.Cosine, e.Signals)
+		for _, m := range e.Matches {
+			fmt.Fprintf(c.out, "    %-16s %-9s %-16s %.3f in %s\n", m.Word, m.How, m.Term, m.Score, strings.Join(m.Fields, ", "))
+		}
+		if len(e.Unmatched) > 0 {
+			fmt.Fprintf(c.out, "    not found: %s\n", strings.Join(e.Unmatched, ", "))
+		}
+	}
+}
+
+func (c *cli) toolsShow() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show TOOL", Short: "Show everything about one tool", Args: exactArgs(1),
+		Example: "  junctor tools show github:create_issue",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g, err := c.open(cmd.Context(), serverOf(args[0]))
+			if err != nil {
+				return err
+			}
+			defer g.close()
+			d, err := g.details(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return c.printJSON(d)
+			}
+			c.printTool(d)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	return cmd
+}
+
+// serverOf is the server in a qualified name, or "".
+func serverOf(name string) string {
+	server, _, ok := strings.Cut(name, ":")
+	if !ok {
+		return ""
+	}
+	return server
+}
+
+// details asks for one tool by its qualified or bare name.
+func (g *gateway) details(cmd *cobra.Command, name string) (control.ToolDetails, error) {
+	var d control.ToolDetails
+	stop := g.waiting(cmd.Context())
+	defer stop()
+	return d, g.get(cmd.Context(), "/api/tools/-/"+url.PathEscape(name), url.Values{"wait": {""}}, &d)
+}
+
+func (c *cli) printTool(d control.ToolDetails) {
+	fmt.Fprintln(c.out, c.paint(c.out, bold, d.Name))
+	if d.Title != "" {
+		fmt.Fprintln(c.out, oneLine(d.Title))
+	}
+	if d.Description != "" {
+		fmt.Fprintf(c.out, "\n%s\n", printable(strings.TrimSpace(d.Description)))
+	}
+	if !d.Enabled {
+		fmt.Fprintf(c.out, "\n%s %s\n", c.paint(c.out, red, "disabled:"), d.Reason)
+	}
+	if d.Approval != "" {
+		fmt.Fprintf(c.out, "\napproval: %s\n", d.Approval)
+	}
+	fmt.Fprintf(c.out, "\n%s\n%s\n", c.paint(c.out, bold, "Parameters"), indentJSON(d.InputSchema))
+	if len(d.OutputSchema) > 0 {
+		fmt.Fprintf(c.out, "\n%s\n%s\n", c.paint(c.out, bold, "Result"), indentJSON(d.OutputSchema))
+	}
+	if len(d.Tags) > 0 {
+		fmt.Fprintf(c.out, "\ntags: %s\n", oneLine(strings.Join(d.Tags, ", ")))
+	}
+	if s := d.Stats; s.Calls > 0 {
+		fmt.Fprintf(c.out, "\n%d calls, %d failed, %s on average, circuit %s\n", s.Calls, s.Failures, s.MeanLatency, s.Circuit)
+	}
+	fmt.Fprintf(c.out, "\n%s\n  junctor tools call %s %s\n", c.paint(c.out, bold, "Call it"), d.Name, exampleArguments(d.InputSchema))
+}
+
+// exampleArguments shows how the required parameters are typed.
+func exampleArguments(schema json.RawMessage) string {
+	var s struct {
+		Required []string `json:"required"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return ""
+	}
+	var out []string
+	for _, name := range s.Required {
+		out = append(out, name+"=…")
+	}
+	return strings.Join(out, " ")
+}
+
+func indentJSON(raw json.RawMessage) string {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return printable(string(raw))
+	}
+	b, err := json.MarshalIndent(v, "  ", "  ")
+	if err != nil {
+		return printable(string(raw))
+	}
+	return "  " + string(b)
+}
+
+// printable keeps the lines of a text and drops what would steer a terminal.
+func printable(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		lines[i] = oneLine(l)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,242 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/builtin"
+	"junctor/internal/catalog"
+	"junctor/internal/config"
+	"junctor/internal/executor"
+	"junctor/internal/guard"
+	"junctor/internal/mcp"
+	"junctor/internal/search"
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Options are what the gateway gets from outside.
+type Options struct {
+	Config *config.Config
+	// Reload is how the configuration is found again when it changes.
+	Reload config.Options
+
+	Version string
+	DataDir string
+	Environ []string // out of which child processes inherit
+
+	// AdminKey is the first administrator's key, from the environment.
+	AdminKey telemetry.Secret
+
+	Log      *slog.Logger
+	Level    *slog.LevelVar
+	Recent   *telemetry.Ring[telemetry.LogEntry]
+	Redactor *telemetry.Redactor
+
+	// Only limits the gateway to these upstreams; nil means all. The command
+	// line starts no more servers than it needs.
+	Only []string
+}
+
+// App is the gateway: the core, and the faces over it.
+type App struct {
+	opts  Options
+	log   *slog.Logger
+	begun time.Time
+	node  string
+
+	config atomic.Pointer[config.Config]
+
+	store     store.Store
+	metrics   *telemetry.Metrics
+	tracer    *telemetry.Tracer
+	guard     *guard.Guard
+	catalog   *catalog.Catalog
+	search    *search.Index
+	upstreams *upstream.Supervisor
+	executor  *executor.Executor
+	sink      *sink
+	builtin   *mcp.Server
+}
+
+// Open builds the gateway. It opens the store and reads from it the tools that
+// were there last time; nothing is started before Run or Serve.
+func Open(ctx context.Context, o Options) (*App, error) {
+	cfg := o.Config
+	a := &App{opts: o, log: o.Log, begun: time.Now(), node: nodeName()}
+	a.config.Store(cfg)
+	addSecrets(o.Redactor, cfg)
+	o.Redactor.Add(o.AdminKey)
+
+	var err error
+	if a.store, err = OpenStore(ctx, cfg.Store, o.DataDir, o.Log); err != nil {
+		return nil, err
+	}
+	if a.tracer, err = telemetry.NewTracer(ctx, cfg.Telemetry.OTLP, o.Version, o.Redactor); err != nil {
+		_ = a.store.Close()
+		return nil, err
+	}
+	a.metrics = telemetry.NewMetrics(o.Version)
+	a.guard = guard.New(a.store, cfg.Security.SecurityConfig)
+	a.catalog = catalog.New(cfg.ToolRules, a.guard.Review)
+	a.search = search.New()
+	a.sink = newSink(a)
+	a.builtin = mcp.NewServer(mcp.ServerOptions{Log: o.Log}, builtin.New(o.Version, a.status))
+	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
+		Sink: a.sink, Log: o.Log, Environ: o.Environ, Name: "junctor", Version: o.Version,
+		RoundTripper: mcp.NewRoundTripper(http.ProxyFromEnvironment),
+		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
+		Capabilities: mcp.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
+	})
+	a.executor = executor.New(executor.Options{
+		Catalog: a.catalog, Upstreams: a.upstreams, Calls: a.store, Meter: a.metrics,
+		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node,
+		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},
+	})
+	if err := a.recall(ctx, cfg); err != nil { // the tools come again when their servers connect
+		o.Log.WarnContext(ctx, "tools of the last run not read", "err", err)
+	}
+	return a, nil
+}
+
+// servers are the upstreams of the configuration and, where it belongs, the
+// built-in one.
+func (a *App) servers(cfg *config.Config) []upstream.Config {
+	list := slices.Clone(cfg.Servers)
+	enabled := slices.ContainsFunc(list, func(s upstream.Config) bool { return s.Enabled })
+	taken := slices.ContainsFunc(list, func(s upstream.Config) bool { return s.Name == builtin.Name })
+	if !taken && (cfg.Builtin == nil && !enabled || cfg.Builtin != nil && *cfg.Builtin) {
+		own := upstream.DefaultConfig()
+		own.Name, own.Transport = builtin.Name, upstream.InProcess
+		own.Description = "Time, arithmetic, text and the gateway's own status"
+		list = append(list, own)
+	}
+	if a.opts.Only != nil {
+		list = slices.DeleteFunc(list, func(s upstream.Config) bool { return !slices.Contains(a.opts.Only, s.Name) })
+	}
+	return list
+}
+
+// dialBuiltin connects the supervisor to the built-in server like to any
+// other. The server's side ends when the supervisor closes its own.
+func (a *App) dialBuiltin(context.Context) (mcp.Transport, error) {
+	near, far := mcp.Pipe()
+	go func() { _ = a.builtin.ServeLink(context.Background(), far) }()
+	return near, nil
+}
+
+// Run holds the core up until ctx is done. Serve does so too, with the faces.
+func (a *App) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 2)
+	go func() { done <- a.upstreams.Run(ctx) }()
+	go func() { done <- a.store.Run(ctx) }()
+	err := <-done
+	cancel()
+	if second := <-done; err == nil {
+		err = second
+	}
+	return err
+}
+
+// Close ends what Open began. Run and Serve must have returned.
+func (a *App) Close() error {
+	a.builtin.Close()
+	a.sink.flush()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := a.tracer.Shutdown(ctx); err != nil {
+		a.log.WarnContext(ctx, "last traces not sent", "err", err)
+	}
+	return a.store.Close()
+}
+
+// Executor is the one path of a call.
+func (a *App) Executor() *executor.Executor { return a.executor }
+
+// apply puts another configuration into force without a restart.
+func (a *App) apply(ctx context.Context, cfg *config.Config) {
+	old := a.config.Swap(cfg)
+	addSecrets(a.opts.Redactor, cfg)
+	if a.opts.Level != nil {
+		a.opts.Level.Set(cfg.Log.Level.Slog())
+	}
+	a.guard.SetConfig(cfg.Security.SecurityConfig)
+	a.executor.SetConfig(executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig})
+	a.catalog.SetRules(cfg.ToolRules)
+	a.upstreams.Apply(a.servers(cfg))
+	if old.Listen != cfg.Listen || old.Store != cfg.Store {
+		a.log.WarnContext(ctx, "listen and store change with the next start")
+	}
+	a.log.InfoContext(ctx, "configuration applied", "servers", len(cfg.Servers))
+}
+
+// watch applies every change of the configuration's files until ctx is done.
+func (a *App) watch(ctx context.Context) error {
+	return config.Watch(ctx, a.opts.Reload, a.config.Load(), func(u config.Update) {
+		for _, n := range u.Notes {
+			a.log.WarnContext(ctx, "configuration", "note", n.String())
+		}
+		if u.Err != nil {
+			a.log.ErrorContext(ctx, "configuration not applied; the running one stays", "err", u.Err)
+			return
+		}
+		a.apply(ctx, u.Config)
+	})
+}
+
+// addSecrets tells the redactor what it must not let through.
+func addSecrets(r *telemetry.Redactor, cfg *config.Config) {
+	for _, s := range cfg.Servers {
+		for _, v := range s.Env {
+			r.Add(v)
+		}
+		for _, v := range s.Headers {
+			r.Add(v)
+		}
+		r.Add(s.AuthorizationToken)
+		if s.OAuth != nil {
+			r.Add(s.OAuth.ClientSecret)
+		}
+	}
+	for _, m := range cfg.LLM {
+		r.Add(m.APIKey)
+	}
+	for _, k := range cfg.Auth.Keys {
+		r.Add(k.Key)
+	}
+	r.Add(cfg.Store.URL)
+}
+
+// nodeName tells this process from others on the same store.
+func nodeName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "node"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// signals tell search what is known of tools beyond their texts.
+func (a *App) signals(string) search.Signals {
+	down := map[string]bool{}
+	for _, s := range a.upstreams.Status() {
+		down[s.Name] = s.State != upstream.Connected && s.State != upstream.Connecting
+	}
+	return func(n tool.Name) search.Signal {
+		s := a.executor.Stats(n)
+		return search.Signal{
+			Calls: int64(s.Calls), Successes: int64(s.Successes),
+			CircuitOpen: s.Circuit == executor.Open, Down: down[n.Server],
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package app
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"junctor/internal/auth"
+	"junctor/internal/broker"
+	"junctor/internal/control"
+	"junctor/internal/webui"
+)
+
+// apiRoots begin the paths that are not the page's.
+var apiRoots = []string{"/api/", "/mcp", "/tools", "/execute", "/call_tool", "/logs", "/health", "/metrics", "/openapi.json", "/ws", "/oauth/", "/.well-known/"}
+
+// isPage reports whether the request is for the web page: anything that is
+// read and is no API.
+func isPage(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	for _, root := range apiRoots {
+		if r.URL.Path == strings.TrimSuffix(root, "/") || strings.HasPrefix(r.URL.Path, strings.TrimSuffix(root, "/")+"/") {
+			return false
+		}
+	}
+	return true
+}
+
+// mount puts every face onto one multiplexer.
+func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
+	cfg := a.config.Load()
+	mux := http.NewServeMux()
+	a.control().Routes(mux)
+	broker.New(broker.Options{
+		Calls: a.executor, Targets: targets{a},
+		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxStreams: cfg.Limits.MaxStreamsPerCaller,
+	}).Routes(mux)
+	if gate != nil {
+		mux.HandleFunc("/api/session", gate.Session)
+		mux.HandleFunc(auth.MetadataPath, gate.Metadata)
+		mux.HandleFunc(auth.MetadataPath+"/", gate.Metadata)
+	}
+	if cfg.Telemetry.Metrics {
+		mux.Handle("GET /metrics", a.metrics.Handler())
+	}
+	mux.Handle("/", webui.New())
+	return mux
+}
+
+func (a *App) control() *control.Control {
+	return control.New(control.Options{
+		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Servers: a.upstreams,
+		Settings: settings{a}, Keys: a.store, Status: a.status,
+		MaxBody: int64(a.config.Load().Limits.MaxBodyBytes),
+	})
+}

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"junctor/internal/auth"
+	"junctor/internal/httperr"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// drainFor is how long calls in flight get to finish when the gateway stops.
+const drainFor = 30 * time.Second
+
+// Serve runs the gateway with all its faces on ln until ctx is done. Then it
+// is no longer ready, takes no new requests, lets calls in flight finish, and
+// only then lets go of the upstreams.
+func (a *App) Serve(ctx context.Context, ln net.Listener) error {
+	secret, err := a.cookieSecret(ctx)
+	if err != nil {
+		return err
+	}
+	cfg := a.config.Load()
+	gate := auth.NewGate(auth.Options{
+		Config: cfg.Auth, Listen: ln.Addr().String(), Origins: cfg.CORS.Origins, Keys: a.store,
+		AdminKey: a.opts.AdminKey, Secret: secret, Log: a.log, Public: public,
+	})
+	ready := &atomic.Bool{}
+	server := &http.Server{
+		Handler:           a.around(gate.Wrap(a.mount(gate, ready))),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	// Upstreams outlive the faces by as long as calls in flight need.
+	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCore()
+	// Streams that never end by themselves must not hold the end up.
+	streams, stopStreams := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopStreams()
+	server.BaseContext = func(net.Listener) context.Context { return streams }
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.Run(core) })
+	g.Go(func() error { return gate.Run(core) })
+	g.Go(func() error { return a.watch(ctx) })
+	g.Go(func() error {
+		ready.Store(true)
+		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve on %s: %w", ln.Addr(), err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		defer stopCore()
+		<-ctx.Done()
+		ready.Store(false)
+		a.log.Info("stopping; calls in flight may finish", "within", drainFor)
+		end, cancel := context.WithTimeout(context.Background(), drainFor)
+		defer cancel()
+		go a.endStreams(end, stopStreams)
+		if err := server.Shutdown(end); err != nil {
+			_ = server.Close()
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// endStreams ends the streams that only listen once no call is in flight.
+func (a *App) endStreams(ctx context.Context, stop func()) {
+	defer stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for a.executor.InFlight() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// public are the requests that need no caller: the page itself, what tells
+// whether the gateway lives, and what one needs to sign in.
+func public(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/health", "/health/live", "/health/ready", "/api/session", "/oauth/callback":
+		return true
+	}
+	return isPage(r)
+}
+
+// around is what every request passes, allowed or not: an id, a trace, and a
+// guard against panics.
+func (a *App) around(next http.Handler) http.Handler {
+	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler {
+				a.log.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				httperr.Write(w, r, &tool.Error{Kind: tool.Internal, Msg: "internal error; the gateway's log has the cause under this request's id"})
+			}
+		}()
+		ctx := r.Context()
+		if parent, ok := telemetry.Extract(r.Header); ok {
+			ctx = telemetry.WithTrace(ctx, parent)
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+	return httperr.WithRequestID(guarded)
+}

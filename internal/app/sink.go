@@ -1,0 +1,152 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"junctor/internal/catalog"
+	"junctor/internal/config"
+	"junctor/internal/mcp"
+	"junctor/internal/search"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// catalogueLife is how long the tools last seen stand in for a server that has
+// not connected yet.
+const catalogueLife = time.Hour
+
+// storeTimeout bounds the writes that follow from what upstreams say.
+const storeTimeout = 10 * time.Second
+
+// sink hands on what upstreams offer: to the catalogue, to search, and to the
+// store for the next start.
+type sink struct {
+	app *App
+	wg  sync.WaitGroup // writes under way
+
+	mu        sync.Mutex
+	listeners []func(server, method string, params json.RawMessage)
+}
+
+func newSink(a *App) *sink { return &sink{app: a} }
+
+// onNotification lets a face hear notifications that belong to no call. All
+// must be added before anything runs.
+func (s *sink) onNotification(f func(server, method string, params json.RawMessage)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, f)
+}
+
+// Offered puts an upstream's tools into the catalogue and into search.
+func (s *sink) Offered(o upstream.Offer) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	if err := s.app.guard.Observe(ctx, o.Config.Name, o.Tools); err != nil {
+		s.app.log.WarnContext(ctx, "changed tools cannot be told", "server", o.Config.Name, "err", err)
+	}
+	s.publish(o)
+	s.wg.Go(func() { s.remember(o) })
+}
+
+func (s *sink) publish(o upstream.Offer) {
+	server := catalog.Server{
+		Name: o.Config.Name, Title: o.Info.Title, Version: o.Info.Version, Description: o.Config.Description,
+		Instructions: o.Info.Instructions, Guidance: o.Guidance, Tags: o.Config.Tags, Allows: o.Config.ToolConfiguration.Allows,
+	}
+	if server.Description == "" {
+		server.Description = tool.Shorten(o.Info.Instructions, 200)
+	}
+	s.app.catalog.Put(server, o.Tools)
+	docs := make([]search.Doc, 0, len(o.Tools))
+	for _, e := range s.app.catalog.Snapshot().Server(o.Config.Name).Tools {
+		docs = append(docs, search.Doc{
+			Name: e.Name, Title: e.Title, Description: e.Description, InputSchema: e.InputSchema, Tags: e.Tags,
+			ServerTitle: server.Title, ServerDescription: server.Description,
+		})
+	}
+	s.app.search.Put(o.Config.Name, docs)
+}
+
+// remember keeps what a server offers for the next start.
+func (s *sink) remember(o upstream.Offer) {
+	if o.Config.Transport == upstream.InProcess {
+		return
+	}
+	info, err := json.Marshal(o.Info)
+	if err != nil {
+		return
+	}
+	c := store.Catalogue{Server: o.Config.Name, Config: o.Config.Fingerprint(), Info: info, Guidance: o.Guidance, Seen: time.Now()}
+	for _, t := range o.Tools {
+		c.Tools = append(c.Tools, t.Raw)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	if err := s.app.store.PutCatalogue(ctx, c); err != nil {
+		s.app.log.WarnContext(ctx, "tools not kept for the next start", "server", o.Config.Name, "err", err)
+	}
+}
+
+// Removed forgets an upstream.
+func (s *sink) Removed(server string) {
+	s.app.catalog.Remove(server)
+	s.app.search.Remove(server)
+	s.app.metrics.Forget(server)
+}
+
+// Changed counts the states of upstreams.
+func (s *sink) Changed(st upstream.Status) {
+	s.app.metrics.Upstream(st.Name, string(st.State), st.Tools)
+	if st.State == upstream.Connected {
+		s.app.metrics.Connected(st.Name)
+	}
+}
+
+// Notified hands a notification on to the faces.
+func (s *sink) Notified(server, method string, params json.RawMessage) {
+	s.mu.Lock()
+	listeners := s.listeners
+	s.mu.Unlock()
+	for _, f := range listeners {
+		f(server, method, params)
+	}
+}
+
+// flush waits for the writes under way.
+func (s *sink) flush() { s.wg.Wait() }
+
+// recall offers the tools that were last seen of each configured upstream, so
+// that listing and searching work before any server has answered.
+func (a *App) recall(ctx context.Context, cfg *config.Config) error {
+	kept, err := a.store.Catalogues(ctx)
+	if err != nil {
+		return fmt.Errorf("read the catalogues: %w", err)
+	}
+	for _, c := range kept {
+		server, ok := cfg.Server(c.Server)
+		if !ok || !server.Enabled || server.Fingerprint() != c.Config || time.Since(c.Seen) > catalogueLife {
+			continue
+		}
+		var info mcp.ServerInfo
+		if json.Unmarshal(c.Info, &info) != nil {
+			continue
+		}
+		offer := upstream.Offer{Config: server, Info: info, Guidance: c.Guidance}
+		for _, raw := range c.Tools {
+			if d, err := tool.ParseDefinition(c.Server, raw); err == nil {
+				offer.Tools = append(offer.Tools, d)
+			}
+		}
+		if err := a.guard.Observe(ctx, c.Server, offer.Tools); err != nil {
+			return err
+		}
+		a.sink.publish(offer)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"junctor/internal/upstream"
+)
+
+// Status is the state of the gateway, for the page, the command line and the
+// built-in status tool. It holds no secret and no path.
+type Status struct {
+	Version string         `json:"version"`
+	Node    string         `json:"node"`
+	PID     int            `json:"pid"`
+	Started time.Time      `json:"started"`
+	Uptime  int64          `json:"uptimeSeconds"`
+	Tools   int            `json:"tools"`
+	Servers []ServerStatus `json:"servers"`
+}
+
+// ServerStatus is one upstream in Status.
+type ServerStatus struct {
+	Name   string         `json:"name"`
+	Status upstream.State `json:"status"`
+	Tools  int            `json:"tools"`
+	Reason string         `json:"reason,omitempty"`
+}
+
+func (a *App) status(context.Context) any {
+	snap := a.catalog.Snapshot()
+	s := Status{
+		Version: a.opts.Version, Node: a.node, PID: os.Getpid(), Started: a.begun,
+		Uptime: int64(time.Since(a.begun).Seconds()), Tools: snap.Len(), Servers: []ServerStatus{},
+	}
+	for _, u := range a.upstreams.Status() {
+		tools := u.Tools
+		if known := snap.Server(u.Name); known != nil {
+			tools = len(known.Tools)
+		}
+		s.Servers = append(s.Servers, ServerStatus{u.Name, u.State, tools, u.Reason})
+	}
+	return s
+}

@@ -1,0 +1,35 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"junctor/internal/sqlite"
+	"junctor/internal/store"
+)
+
+// OpenStore opens the store that the configuration names: PostgreSQL by its
+// URL, else the embedded one in the user's data folder.
+func OpenStore(ctx context.Context, cfg store.Config, dataDir string, log *slog.Logger) (store.Store, error) {
+	if cfg.Path == "" {
+		if err := os.MkdirAll(dataDir, 0o700); err != nil {
+			return nil, fmt.Errorf("make the data folder: %w; set store.path to a place that can be written", err)
+		}
+		cfg.Path = filepath.Join(dataDir, "junctor.db")
+	}
+	return sqlite.Open(ctx, cfg, log)
+}
+
+// HasKey reports whether the store holds an API key that is in force.
+func (a *App) HasKey(ctx context.Context) (bool, error) {
+	keys, err := a.store.Keys(ctx)
+	if err != nil {
+		return false, fmt.Errorf("read the keys: %w", err)
+	}
+	return slices.ContainsFunc(keys, func(k store.Key) bool { return k.Valid(time.Now()) }), nil
+}

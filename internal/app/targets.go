@@ -1,0 +1,47 @@
+package app
+
+import (
+	"junctor/internal/broker"
+	"junctor/internal/upstream"
+)
+
+// targets shows the upstreams to the broker.
+type targets struct{ app *App }
+
+// Target returns one upstream.
+func (t targets) Target(name string) (broker.Target, bool) {
+	st, ok := t.app.upstreams.StatusOf(name)
+	if !ok {
+		return broker.Target{}, false
+	}
+	return t.target(st), true
+}
+
+// Targets returns all of them, by name.
+func (t targets) Targets() []broker.Target {
+	var list []broker.Target
+	for _, st := range t.app.upstreams.Status() {
+		list = append(list, t.target(st))
+	}
+	return list
+}
+
+func (t targets) target(st upstream.Status) broker.Target {
+	cfg, _ := t.app.upstreams.Config(st.Name)
+	out := broker.Target{
+		Name: st.Name, Proxy: cfg.Proxy, URL: cfg.URL,
+		Available:  st.State == upstream.Connected,
+		Authorized: st.State != upstream.AuthRequired,
+		HasToken:   cfg.AuthorizationToken != "",
+	}
+	for name := range cfg.Headers {
+		out.HasToken = out.HasToken || name == "Authorization"
+	}
+	switch {
+	case cfg.Command != "":
+		out.URL = "stdio:" + cfg.Command
+	case cfg.URL == "":
+		out.URL = "builtin:" + cfg.Name
+	}
+	return out
+}

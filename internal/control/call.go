@@ -1,0 +1,95 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"junctor/internal/httperr"
+	"junctor/internal/httpstream"
+	"junctor/internal/tool"
+)
+
+// CallRequest asks for one execution.
+type CallRequest struct {
+	Server    string          `json:"server,omitempty"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	TimeoutMs int             `json:"timeoutMs,omitempty"`
+	// Approved says that the person who asks has seen the call: it answers
+	// the question of a rule that wants approval. It counts for
+	// administrators alone.
+	Approved bool `json:"approved,omitempty"`
+}
+
+// CallAnswer is one piece of the answer: notifications as they come, and at
+// the end either a result or an error.
+type CallAnswer struct {
+	Type       string          `json:"type"` // notification, result, error
+	Method     string          `json:"method,omitempty"`
+	Params     json.RawMessage `json:"params,omitempty"`
+	Result     json.RawMessage `json:"result,omitempty"`
+	IsError    bool            `json:"isError,omitempty"`
+	Error      *httperr.Body   `json:"error,omitempty"`
+	RequestID  string          `json:"requestId,omitempty"`
+	DurationMs float64         `json:"durationMs,omitempty"`
+}
+
+// call runs a tool. In pieces when the client asks for events or JSON lines,
+// else in one.
+func (c *Control) call(w http.ResponseWriter, r *http.Request) {
+	var in CallRequest
+	if err := c.read(w, r, &in); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	caller := tool.CallerFrom(r.Context())
+	call := tool.Call{
+		ID: httperr.RequestID(r.Context()), Face: "control", Caller: caller,
+		Server: in.Server, Tool: in.Tool, Arguments: in.Arguments,
+		Timeout: time.Duration(max(in.TimeoutMs, 0)) * time.Millisecond,
+		Meta:    json.RawMessage(`{"progressToken":1}`),
+	}
+	if in.Approved && caller.Admin {
+		call.Exchange.Approve = func(context.Context, tool.Name, json.RawMessage) (bool, error) { return true, nil }
+	}
+	begun := time.Now()
+	format := httpstream.Accepted(r)
+	if format == httpstream.None {
+		result, err := c.Calls.Call(r.Context(), call)
+		if err != nil {
+			httperr.Write(w, r, err)
+			return
+		}
+		answer(w, done(call.ID, result, time.Since(begun)))
+		return
+	}
+	stream, ctx := httpstream.New(r.Context(), w, format)
+	defer stream.End()
+	send := func(a CallAnswer) {
+		if b, err := json.Marshal(a); err == nil {
+			stream.Send("message", b)
+		}
+	}
+	call.Exchange.Notify = func(method string, params json.RawMessage) {
+		send(CallAnswer{Type: "notification", Method: method, Params: params})
+	}
+	result, err := c.Calls.Call(ctx, call)
+	switch {
+	case err == nil:
+		send(done(call.ID, result, time.Since(begun)))
+	case stream.Started():
+		body, _ := httperr.New(r.Context(), err)
+		send(CallAnswer{Type: "error", Error: &body, RequestID: call.ID})
+	default:
+		httperr.Write(w, r, err)
+	}
+}
+
+func done(id string, result tool.Result, took time.Duration) CallAnswer {
+	return CallAnswer{
+		Type: "result", Result: result.Raw, IsError: result.IsError, RequestID: id,
+		DurationMs: float64(took.Microseconds()) / 1000,
+	}
+}

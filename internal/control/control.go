@@ -1,0 +1,124 @@
+// Package control is the API behind the web page and the command line: what
+// the gateway knows and does, and the few things about it that can be changed
+// while it runs.
+//
+// It shows a caller only what that caller may see, and changes something only
+// for an administrator. It runs tools through the executor like every other
+// face, and hands edits of the configuration to whoever owns the file.
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"junctor/internal/catalog"
+	"junctor/internal/executor"
+	"junctor/internal/httperr"
+	"junctor/internal/search"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// Catalog is where tools are looked up.
+type Catalog interface {
+	Snapshot() *catalog.Snapshot
+}
+
+// Searcher finds tools by words.
+type Searcher interface {
+	Search(q search.Query) ([]search.Hit, error)
+}
+
+// Calls runs tools and knows their past.
+type Calls interface {
+	Call(ctx context.Context, c tool.Call) (tool.Result, error)
+	Stats(n tool.Name) executor.Stats
+}
+
+// Keys keeps API keys.
+type Keys interface {
+	AddKey(ctx context.Context, k store.Key) error
+	Keys(ctx context.Context) ([]store.Key, error)
+	RevokeKey(ctx context.Context, nameOrID string, at time.Time) (store.Key, error)
+}
+
+// Options are what a Control is made of.
+type Options struct {
+	Catalog  Catalog
+	Search   Searcher
+	Signals  func(caller string) search.Signals // nil turns them off
+	Calls    Calls
+	Servers  Servers
+	Settings Settings
+	Keys     Keys
+	Status   func(ctx context.Context) any // of the gateway as a whole
+	MaxBody  int64
+}
+
+// Control serves the API.
+type Control struct{ Options }
+
+// New returns a Control.
+func New(o Options) *Control { return &Control{o} }
+
+// Routes mounts the endpoints.
+func (c *Control) Routes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /api/status", func(w http.ResponseWriter, r *http.Request) { answer(w, c.Status(r.Context())) })
+	mux.HandleFunc("GET /api/tools", c.listTools)
+	mux.HandleFunc("GET /api/tools/{server}/{tool...}", c.showTool)
+	mux.HandleFunc("POST /api/call", c.call)
+	mux.HandleFunc("GET /api/servers", c.listServers)
+	mux.HandleFunc("GET /api/servers/{name}", c.showServer)
+	mux.HandleFunc("POST /api/servers", c.admin(c.addServers))
+	mux.HandleFunc("PATCH /api/servers/{name}", c.admin(c.changeServer))
+	mux.HandleFunc("DELETE /api/servers/{name}", c.admin(c.removeServer))
+	mux.HandleFunc("POST /api/servers/{name}/restart", c.admin(c.restartServer))
+	mux.HandleFunc("GET /api/config", c.admin(c.settings))
+	mux.HandleFunc("GET /api/keys", c.admin(c.listKeys))
+	mux.HandleFunc("POST /api/keys", c.admin(c.addKey))
+	mux.HandleFunc("DELETE /api/keys/{name}", c.admin(c.revokeKey))
+}
+
+// admin lets only administrators through to h.
+func (c *Control) admin(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if caller := tool.CallerFrom(r.Context()); !caller.Admin {
+			httperr.Write(w, r, &tool.Error{
+				Kind: tool.Denied,
+				Msg:  "this is for administrators: use the gateway's own page on this machine, the command line, or a key made with junctor keys add NAME --admin",
+			})
+			return
+		}
+		h(w, r)
+	}
+}
+
+// read decodes the body of a request into v.
+func (c *Control) read(w http.ResponseWriter, r *http.Request, v any) error {
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, c.MaxBody))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(v)
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the body is larger than %d bytes (limits.maxBodyBytes)", tooLarge.Limit)}
+	}
+	if err == io.EOF {
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the body is empty"}
+	}
+	if err != nil {
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the body is not what this endpoint takes: " + err.Error()}
+	}
+	return nil
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // the values here always marshal; a client that is gone reads nothing
+}

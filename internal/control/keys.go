@@ -1,0 +1,73 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"junctor/internal/auth"
+	"junctor/internal/httperr"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+func (c *Control) listKeys(w http.ResponseWriter, r *http.Request) {
+	keys, err := c.Keys.Keys(r.Context())
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if keys == nil {
+		keys = []store.Key{}
+	}
+	answer(w, map[string]any{"keys": keys})
+}
+
+// newKey is what a key is made from.
+type newKey struct {
+	Name      string   `json:"name"`
+	Admin     bool     `json:"admin"`
+	Servers   []string `json:"servers"`
+	Tools     []string `json:"tools"`
+	ExpiresIn int64    `json:"expiresInSeconds"`
+}
+
+// addKey makes a key and shows it, once.
+func (c *Control) addKey(w http.ResponseWriter, r *http.Request) {
+	var in newKey
+	if err := c.read(w, r, &in); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if !tool.ValidServer(in.Name) || in.ExpiresIn < 0 {
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("%q cannot name a key; use 1 to %d of A-Z a-z 0-9 _ -", in.Name, tool.MaxServerName)})
+		return
+	}
+	secret, key := auth.NewKey(in.Name)
+	key.Admin, key.Servers, key.Tools = in.Admin, in.Servers, in.Tools
+	if in.ExpiresIn > 0 {
+		key.Expires = key.Created.Add(time.Duration(in.ExpiresIn) * time.Second)
+	}
+	err := c.Keys.AddKey(r.Context(), key)
+	if errors.Is(err, store.ErrConflict) {
+		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("there is a key named %q already; revoke it first", in.Name)}
+	}
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	answer(w, map[string]any{"key": secret.Reveal(), "record": key})
+}
+
+func (c *Control) revokeKey(w http.ResponseWriter, r *http.Request) {
+	key, err := c.Keys.RevokeKey(r.Context(), r.PathValue("name"), time.Now())
+	if errors.Is(err, store.ErrNotFound) {
+		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("no key named %q is in force", r.PathValue("name"))}
+	}
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	answer(w, key)
+}

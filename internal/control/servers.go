@@ -1,0 +1,143 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"junctor/internal/httperr"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Servers knows the upstreams and keeps them running.
+type Servers interface {
+	Status() []upstream.Status
+	// Await waits for the first connection of the named upstreams, or of
+	// all, and returns those that did not make it.
+	Await(ctx context.Context, servers ...string) (pending []string)
+	StatusOf(server string) (upstream.Status, bool)
+	Restart(server string) error
+}
+
+// Settings owns the configuration file. A change of the file takes effect by
+// itself; these methods return when it is written.
+type Settings interface {
+	// Show returns what holds and where it is from, secrets masked.
+	Show() any
+	// AddServers takes servers in any shape that clients write, and returns
+	// their names.
+	AddServers(raw json.RawMessage, replace bool) ([]string, error)
+	SetEnabled(name string, enabled bool) error
+	RemoveServer(name string) error
+}
+
+// Server is an upstream as the page and the command line show it.
+type Server struct {
+	upstream.Status
+	Description  string   `json:"description,omitempty"`
+	Instructions string   `json:"instructions,omitempty"`
+	Tags         []string `json:"tags,omitempty"`
+	EnabledTools int      `json:"enabledTools"`
+}
+
+func (c *Control) server(s upstream.Status) Server {
+	v := Server{Status: s}
+	if known := c.Catalog.Snapshot().Server(s.Name); known != nil {
+		v.Description, v.Tags, v.Instructions = known.Description, known.Tags, known.Instructions
+		v.Tools, v.EnabledTools = len(known.Tools), known.EnabledTools()
+	}
+	return v
+}
+
+func (c *Control) listServers(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Has("wait") {
+		c.Servers.Await(r.Context())
+	}
+	caller := tool.CallerFrom(r.Context())
+	list := []Server{}
+	for _, s := range c.Servers.Status() {
+		if caller.MaySee(s.Name) {
+			list = append(list, c.server(s))
+		}
+	}
+	answer(w, map[string]any{"servers": list})
+}
+
+func (c *Control) showServer(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	caller := tool.CallerFrom(r.Context())
+	s, ok := c.Servers.StatusOf(name)
+	if !ok || !caller.MaySee(name) {
+		httperr.Write(w, r, c.Catalog.Snapshot().NoServer(&caller, name))
+		return
+	}
+	answer(w, c.server(s))
+}
+
+// addServers takes {"servers": <any client's JSON>, "replace": false}.
+func (c *Control) addServers(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Servers json.RawMessage `json:"servers"`
+		Replace bool            `json:"replace"`
+	}
+	if err := c.read(w, r, &in); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	names, err := c.Settings.AddServers(in.Servers, in.Replace)
+	if err != nil {
+		httperr.Write(w, r, asInvalid(err))
+		return
+	}
+	answer(w, map[string]any{"added": names})
+}
+
+func (c *Control) changeServer(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Enabled *bool `json:"enabled"`
+	}
+	if err := c.read(w, r, &in); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if in.Enabled == nil {
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"enabled": true} or {"enabled": false}`})
+		return
+	}
+	c.edit(w, r, func(name string) error { return c.Settings.SetEnabled(name, *in.Enabled) })
+}
+
+func (c *Control) removeServer(w http.ResponseWriter, r *http.Request) {
+	c.edit(w, r, c.Settings.RemoveServer)
+}
+
+func (c *Control) restartServer(w http.ResponseWriter, r *http.Request) {
+	c.edit(w, r, c.Servers.Restart)
+}
+
+// edit does something to the server of the path.
+func (c *Control) edit(w http.ResponseWriter, r *http.Request, do func(name string) error) {
+	name := r.PathValue("name")
+	caller := tool.CallerFrom(r.Context())
+	if _, ok := c.Servers.StatusOf(name); !ok {
+		httperr.Write(w, r, c.Catalog.Snapshot().NoServer(&caller, name))
+		return
+	}
+	if err := do(name); err != nil {
+		httperr.Write(w, r, asInvalid(err))
+		return
+	}
+	answer(w, map[string]any{"ok": true})
+}
+
+// asInvalid shows why an administrator's edit was refused. What is wrong with
+// the file is theirs to know.
+func asInvalid(err error) error {
+	if tool.KindOf(err) != tool.Internal {
+		return err
+	}
+	return &tool.Error{Kind: tool.InvalidArguments, Msg: err.Error()}
+}
+
+func (c *Control) settings(w http.ResponseWriter, _ *http.Request) { answer(w, c.Settings.Show()) }

@@ -1,0 +1,223 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"junctor/internal/catalog"
+	"junctor/internal/executor"
+	"junctor/internal/httperr"
+	"junctor/internal/search"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Tool is a tool as the page and the command line show it in a list.
+type Tool struct {
+	Name        string              `json:"name"` // server:tool
+	Server      string              `json:"server"`
+	Tool        string              `json:"tool"`
+	Title       string              `json:"title,omitempty"`
+	Summary     string              `json:"summary"`
+	Signature   string              `json:"signature"`
+	Tags        []string            `json:"tags,omitempty"`
+	Enabled     bool                `json:"enabled"`
+	Reason      string              `json:"reason,omitempty"`
+	Approval    catalog.Approval    `json:"approval,omitempty"`
+	Changed     bool                `json:"changed,omitempty"`
+	Flags       []string            `json:"flags,omitempty"`
+	Stats       executor.Stats      `json:"stats"`
+	Relevance   float64             `json:"relevance,omitempty"`
+	Explanation *search.Explanation `json:"explanation,omitempty"`
+}
+
+// ToolDetails is everything that is known of one tool.
+type ToolDetails struct {
+	Tool
+	Description  string           `json:"description"`
+	InputSchema  json.RawMessage  `json:"inputSchema"`
+	OutputSchema json.RawMessage  `json:"outputSchema,omitempty"`
+	Annotations  tool.Annotations `json:"annotations"`
+	Guidance     string           `json:"guidance,omitempty"`
+	Definition   json.RawMessage  `json:"definition"`
+}
+
+// ToolList is the answer to a listing or a search.
+type ToolList struct {
+	Tools   []Tool   `json:"tools"`
+	Total   int      `json:"total"`             // that match, shown or not
+	Pending []string `json:"pending,omitempty"` // servers still starting
+	Version uint64   `json:"version"`           // of the catalogue
+}
+
+// summaryLength is how long a one-line summary gets.
+const summaryLength = 160
+
+// maxListed bounds one page of a listing.
+const maxListed = 10_000
+
+func (c *Control) view(e *catalog.Entry) Tool {
+	return Tool{
+		Name: e.Name.String(), Server: e.Name.Server, Tool: e.Name.Tool, Title: e.Title,
+		Summary: e.Summary(summaryLength), Signature: e.Signature(), Tags: e.Tags,
+		Enabled: e.Enabled, Reason: e.Reason, Approval: e.Approval, Changed: e.Review.Changed, Flags: e.Review.Flags,
+		Stats: c.Calls.Stats(e.Name),
+	}
+}
+
+// filter is what a listing is limited to.
+type filter struct {
+	servers, tags []string
+	state         string // enabled, disabled, changed, flagged; "" for all
+	limit, offset int
+}
+
+func readFilter(r *http.Request) (filter, error) {
+	q := r.URL.Query()
+	f := filter{servers: q["server"], tags: q["tag"], state: q.Get("state"), limit: maxListed}
+	if f.state != "" && !slices.Contains([]string{"enabled", "disabled", "changed", "flagged"}, f.state) {
+		return f, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("state %q is none of enabled, disabled, changed, flagged", f.state)}
+	}
+	for name, into := range map[string]*int{"limit": &f.limit, "offset": &f.offset} {
+		if text := q.Get(name); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 0 {
+				return f, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("%s %q is not a number", name, text)}
+			}
+			*into = n
+		}
+	}
+	f.limit = min(f.limit, maxListed)
+	return f, nil
+}
+
+func (f filter) keeps(e *catalog.Entry) bool {
+	if len(f.servers) > 0 && !slices.Contains(f.servers, e.Name.Server) {
+		return false
+	}
+	if len(f.tags) > 0 && !slices.ContainsFunc(f.tags, func(t string) bool { return slices.Contains(e.Tags, t) }) {
+		return false
+	}
+	switch f.state {
+	case "enabled":
+		return e.Enabled
+	case "disabled":
+		return !e.Enabled
+	case "changed":
+		return e.Review.Changed
+	case "flagged":
+		return len(e.Review.Flags) > 0
+	}
+	return true
+}
+
+// listTools lists or searches. With wait it first gives upstreams that are
+// still starting their time, which the command line wants and a page does not.
+func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
+	f, err := readFilter(r)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	var list ToolList
+	if r.URL.Query().Has("wait") {
+		c.Servers.Await(r.Context(), f.servers...)
+	}
+	snap := c.Catalog.Snapshot()
+	list.Version = snap.Version
+	caller := tool.CallerFrom(r.Context())
+	for _, s := range c.Servers.Status() {
+		if s.State == upstream.Connecting && caller.MaySee(s.Name) {
+			list.Pending = append(list.Pending, s.Name)
+		}
+	}
+	for _, name := range f.servers {
+		if _, ok := c.Servers.StatusOf(name); !ok || !caller.MaySee(name) {
+			httperr.Write(w, r, snap.NoServer(&caller, name))
+			return
+		}
+	}
+	if query := r.URL.Query().Get("query"); query != "" {
+		list.Tools, err = c.found(snap, &caller, f, query, r.URL.Query().Has("explain"))
+		list.Total = len(list.Tools)
+	} else {
+		list.Tools, list.Total = c.listed(snap, &caller, f)
+	}
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	answer(w, list)
+}
+
+func (c *Control) listed(snap *catalog.Snapshot, caller *tool.Caller, f filter) (tools []Tool, total int) {
+	tools = []Tool{}
+	for _, server := range snap.Servers() {
+		for _, e := range server.Tools {
+			if !caller.MayUse(e.Name) || !f.keeps(e) {
+				continue
+			}
+			if total >= f.offset && len(tools) < f.limit {
+				tools = append(tools, c.view(e))
+			}
+			total++
+		}
+	}
+	return tools, total
+}
+
+func (c *Control) found(snap *catalog.Snapshot, caller *tool.Caller, f filter, query string, explain bool) ([]Tool, error) {
+	q := search.Query{
+		Text: query, Servers: f.servers, Tags: f.tags, Limit: min(f.limit, search.MaxLimit), Explain: explain,
+		Keep: func(n tool.Name) bool {
+			e := snap.Lookup(n)
+			return e != nil && caller.MayUse(n) && f.keeps(e)
+		},
+	}
+	if c.Signals != nil {
+		q.Signals = c.Signals(caller.ID)
+	}
+	hits, err := c.Search.Search(q)
+	if err != nil {
+		return nil, err
+	}
+	tools := make([]Tool, 0, len(hits))
+	for _, h := range hits {
+		v := c.view(snap.Lookup(h.Name))
+		v.Relevance, v.Explanation = h.Relevance, h.Explanation
+		tools = append(tools, v)
+	}
+	return tools, nil
+}
+
+func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
+	server, name := r.PathValue("server"), r.PathValue("tool")
+	if server == "-" { // any server that has it
+		server = ""
+	}
+	caller := tool.CallerFrom(r.Context())
+	e, err := c.Catalog.Snapshot().Resolve(&caller, server, name)
+	if err != nil && r.URL.Query().Has("wait") {
+		var wait []string
+		if server != "" {
+			wait = []string{server}
+		}
+		c.Servers.Await(r.Context(), wait...)
+		e, err = c.Catalog.Snapshot().Resolve(&caller, server, name)
+	}
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	d := ToolDetails{
+		Tool: c.view(e), Description: e.Description, InputSchema: e.InputSchema, OutputSchema: e.OutputSchema,
+		Annotations: e.Annotations, Definition: e.Raw,
+	}
+	if s := c.Catalog.Snapshot().Server(e.Name.Server); s != nil {
+		d.Guidance = s.Guidance
+	}
+	answer(w, d)
+}
