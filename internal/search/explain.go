@@ -52,7 +52,7 @@ func (ix *Index) explain(s *snapshot, p *plan, q *Query, c candidate) *Explanati
 			e.Unmatched = append(e.Unmatched, w.text)
 			continue
 		}
-		best.Score = float64(value / p.ideal)
+		best.Score = float64(value * p.perIdeal)
 		e.Matches = append(e.Matches, best)
 		score += value
 		name += named
@@ -63,8 +63,8 @@ func (ix *Index) explain(s *snapshot, p *plan, q *Query, c candidate) *Explanati
 	e.Cosine = float64(cos)
 	e.Meaning = float64(ix.w.fuse(p, 0, 0, 0, cos))
 	if score > 0 {
-		e.Words = float64(score / p.ideal)
-		e.NameMatch = float64(ix.w.fuse(p, score, name, s.nameMass[t], 0)) - e.Words
+		e.Words = float64(score * p.perIdeal)
+		e.NameMatch = float64(ix.w.fuse(p, score, name, s.covers[t], 0)) - e.Words
 	}
 	if q.Signals != nil {
 		g := q.Signals(s.names[t])

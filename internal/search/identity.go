@@ -35,11 +35,16 @@ func newNaming(text string) naming {
 	return n
 }
 
-// of returns how the text names the tool with this name and hash.
-func (n *naming) of(name tool.Name, hash uint32) uint8 {
+// of returns how the text names tool t of names, whose hash is given.
+func (n *naming) of(names []tool.Name, t int, hash uint32) uint8 {
 	if hash != n.hashes[0] && hash != n.hashes[1] && hash != n.hashes[2] {
 		return notItsName
 	}
+	return n.exactly(names[t])
+}
+
+// exactly compares letter by letter.
+func (n *naming) exactly(name tool.Name) uint8 {
 	text := n.text
 	for _, sep := range [...]string{":", "__"} {
 		if rest, ok := strings.CutPrefix(text, name.Server+sep); ok {

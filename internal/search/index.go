@@ -71,8 +71,10 @@ func newIndex(w weights) *Index {
 	return ix
 }
 
-// Put replaces the tools of one upstream. The docs are not kept.
+// Put replaces the tools of one upstream. The docs are not kept. Of docs with
+// the same name the first counts.
 func (ix *Index) Put(server string, docs []Doc) {
+	docs = unique(docs)
 	a := ix.analysers.Get().(*analyser)
 	words := packedWords(ix.table.dims)
 	seg := &segment{
@@ -107,6 +109,25 @@ func (ix *Index) Put(server string, docs []Doc) {
 	if !a.full() {
 		ix.analysers.Put(a)
 	}
+}
+
+// unique returns docs without those whose name came before.
+func unique(docs []Doc) []Doc {
+	seen := make(map[tool.Name]bool, len(docs))
+	for i := range docs {
+		if seen[docs[i].Name] {
+			kept := slices.Clone(docs[:i])
+			for _, d := range docs[i+1:] {
+				if !seen[d.Name] {
+					seen[d.Name] = true
+					kept = append(kept, d)
+				}
+			}
+			return kept
+		}
+		seen[docs[i].Name] = true
+	}
+	return docs
 }
 
 // Remove takes the tools of one upstream out.

@@ -87,10 +87,10 @@ type queryWord struct {
 
 // plan is a query made ready for one snapshot.
 type plan struct {
-	words  []queryWord
-	ideal  float32 // the masses together
-	packed packed
-	vector []uint64
+	words    []queryWord
+	perIdeal float32 // one divided by all the masses together
+	packed   packed
+	vector   []uint64
 }
 
 // planner makes plans. Its memory is used again.
@@ -137,9 +137,13 @@ func (p *planner) prepare(ix *Index, s *snapshot, text string) *plan {
 		words = words[:maxQueryTerms]
 		p.plan.words = words
 	}
-	p.plan.ideal = 0
-	for _, w := range words {
-		p.plan.ideal += w.mass
+	p.plan.perIdeal = 0
+	var ideal float32
+	for i := range words {
+		ideal += words[i].mass
+	}
+	if ideal > 0 {
+		p.plan.perIdeal = 1 / ideal
 	}
 	p.plan.packed = pack(p.plan.vector, p.sum, true)
 	return &p.plan

@@ -100,11 +100,11 @@ func (sc *scratch) collect(s *snapshot, p *plan) {
 
 // fuse is the score of a tool: the share that it reaches of what the query's
 // words could count, the share of its name that the query covers, and the
-// likeness of meaning.
-func (w *weights) fuse(p *plan, score, name, nameMass, cosine float32) float32 {
+// likeness of meaning. covers is what one unit of the name is worth.
+func (w *weights) fuse(p *plan, score, name, covers, cosine float32) float32 {
 	v := w.meaning * max(0, cosine)
 	if score > 0 {
-		v += score/p.ideal + w.nameMatch*min(1, name/(nameMass+w.namePrior))
+		v += score*p.perIdeal + w.nameMatch*min(1, name*covers)
 	}
 	return v
 }
@@ -119,16 +119,19 @@ func (sc *scratch) choose(ix *Index, s *snapshot, p *plan, q Query, limit int) {
 	if q.Signals != nil {
 		keep = max(50, 3*limit) // signals may change the order a little
 	}
-	h := heap{list: sc.best[:0], keep: keep, names: s.names}
+	h := heap{list: sc.best[:0], keep: keep, floor: leastScore, names: s.names}
 	named := newNaming(q.Text)
 	words := len(p.vector)
 	for t := range s.names {
 		c := &sc.acc[t]
 		cos := cosine(dot(p.vector, s.vectors[t*words:(t+1)*words]), p.packed, s.vector[t], words)
-		x := candidate{tool: uint32(t), score: ix.w.fuse(p, c.score, c.name, s.nameMass[t], cos)}
+		x := candidate{
+			tool:  uint32(t),
+			tier:  named.of(s.names, t, s.nameHash[t]),
+			score: ix.w.fuse(p, c.score, c.name, s.covers[t], cos),
+		}
 		*c = accumulator{}
-		x.tier = named.of(s.names[t], s.nameHash[t])
-		if x.score < leastScore && x.tier == notItsName || !h.wants(x) || !s.keeps(&q, t) {
+		if x.score < h.floor && x.tier == notItsName || !h.wants(x) || !s.keeps(&q, t) {
 			continue
 		}
 		h.push(x)
@@ -159,6 +162,7 @@ func (s *snapshot) keeps(q *Query, t int) bool {
 type heap struct {
 	list  []candidate
 	keep  int
+	floor float32 // what scores less is not wanted
 	names []tool.Name
 }
 
@@ -189,9 +193,17 @@ func (h *heap) push(x candidate) {
 			h.list[i], h.list[up] = h.list[up], h.list[i]
 			i = up
 		}
-		return
+	} else {
+		h.list[0] = x
+		h.sink()
 	}
-	h.list[0] = x
+	if len(h.list) == h.keep && h.list[0].tier == notItsName {
+		h.floor = max(h.floor, h.list[0].score)
+	}
+}
+
+// sink lets the candidate on top find its place.
+func (h *heap) sink() {
 	for i := 0; ; {
 		down := 2*i + 1
 		if down >= len(h.list) {
@@ -214,5 +226,5 @@ func relevance(c candidate) float64 {
 	if c.tier != notItsName {
 		return 1
 	}
-	return 1 / (1 + math.Exp(-5*(float64(c.score)-0.95)))
+	return 1 / (1 + math.Exp(-3.3*(float64(c.score)-0.92)))
 }

@@ -21,7 +21,7 @@ type snapshot struct {
 	names    []tool.Name
 	tags     [][]string
 	nameHash []uint32
-	nameMass []float32 // the weights of the words of its name, together
+	covers   []float32 // the share of its name that one unit of weight covers
 	vector   []packed
 	vectors  []uint64
 	entries  []entry
@@ -69,7 +69,7 @@ func (ix *Index) assemble() *snapshot {
 		vectors:  make([]uint64, 0, tools*words),
 		entries:  make([]entry, 0, entries),
 		first:    make([]uint32, 0, tools+1),
-		nameMass: make([]float32, tools),
+		covers:   make([]float32, tools),
 		rarest:   idf(tools, 0),
 	}
 	for _, server := range servers {
@@ -90,12 +90,12 @@ func (ix *Index) assemble() *snapshot {
 		seg.vectors = s.vectors[len(s.vectors)-len(seg.vectors):]
 	}
 	s.first = append(s.first, uint32(len(s.entries)))
-	s.invert()
+	s.invert(ix.w.namePrior)
 	return s
 }
 
 // invert makes the postings from the entries.
-func (s *snapshot) invert() {
+func (s *snapshot) invert(namePrior float32) {
 	terms := len(s.terms.terms)
 	s.start = make([]uint32, terms+1)
 	s.idf = make([]float32, terms)
@@ -113,15 +113,17 @@ func (s *snapshot) invert() {
 	s.postings = make([]posting, len(s.entries))
 	next := slices.Clone(s.start[:terms])
 	for t := range s.names {
+		mass := namePrior
 		for _, e := range s.entries[s.first[t]:s.first[t+1]] {
 			p := posting(t<<postingShift | int(e.impact))
 			if e.fields&inName != 0 {
 				p |= postingName
-				s.nameMass[t] += s.idf[e.term]
+				mass += s.idf[e.term]
 			}
 			s.postings[next[e.term]] = p
 			next[e.term]++
 		}
+		s.covers[t] = 1 / mass
 	}
 }
 

@@ -203,8 +203,11 @@ func (t *tokenizer) unicode(s string) int {
 	return i
 }
 
+// cjk reports whether r is a letter of a script that is written without
+// spaces. The mark that lengthens a vowel belongs to no script of its own.
 func cjk(r rune) bool {
-	return r >= 0x1100 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+	return r >= 0x1100 && unicode.IsLetter(r) &&
+		(r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul))
 }
 
 // The letters from ß and from Ā on without their accents.

@@ -63,15 +63,33 @@ func edits(a, b string, limit int) int {
 	if len(a) > len(b)+limit || len(b) > len(a)+limit {
 		return limit + 1
 	}
-	var rows [3][maxTokenBytes + 8]uint8
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) + len(b)
+	}
+	var rows [3][maxTokenBytes + 1]uint8
 	before, above, row := &rows[0], &rows[1], &rows[2]
-	for j := range len(b) + 1 {
+	for j := range min(len(b), limit) + 1 {
 		above[j] = uint8(j)
 	}
+	far := uint8(limit + 1)
 	for i := 1; i <= len(a); i++ {
-		row[0] = uint8(i)
-		least := row[0]
-		for j := 1; j <= len(b); j++ {
+		// Only cells near the diagonal can stay within the limit.
+		from, to := max(1, i-limit), min(len(b), i+limit)
+		row[from-1] = far
+		if from == 1 {
+			row[0] = uint8(i)
+		}
+		if to == i+limit {
+			above[to] = far
+		}
+		least := row[from-1]
+		for j := from; j <= to; j++ {
 			change := uint8(1)
 			if a[i-1] == b[j-1] {
 				change = 0
@@ -83,10 +101,10 @@ func edits(a, b string, limit int) int {
 			row[j] = d
 			least = min(least, d)
 		}
-		if int(least) > limit {
+		if least >= far {
 			return limit + 1
 		}
 		before, above, row = above, row, before
 	}
-	return int(above[len(b)])
+	return int(min(far, above[len(b)]))
 }

@@ -1,0 +1,177 @@
+package search_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+
+	"junctor/internal/search"
+	"junctor/internal/search/searchtest"
+	"junctor/internal/tool"
+)
+
+const ownSet = "testdata/own"
+
+func load(t testing.TB, folder string) (*searchtest.Set, *search.Index) {
+	t.Helper()
+	set, err := searchtest.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ix := search.New()
+	set.Fill(ix)
+	return set, ix
+}
+
+func names(t testing.TB, ix *search.Index, text string, limit int) []tool.Name {
+	t.Helper()
+	hits, err := ix.Search(search.Query{Text: text, Limit: limit})
+	if err != nil {
+		t.Fatalf("Search(%q): %v", text, err)
+	}
+	list := make([]tool.Name, len(hits))
+	for i, h := range hits {
+		list[i] = h.Name
+	}
+	return list
+}
+
+// What the ranking reaches must not get lost. The bounds are a little below
+// the figures in docs/search.md; raise them with the figures.
+func TestQuality(t *testing.T) {
+	for _, tt := range []struct {
+		folder                string
+		recall1, recall5, mrr float64
+		shared                bool
+	}{
+		{folder: ownSet, recall1: 0.66, recall5: 0.85, mrr: 0.75},
+		{folder: "../../../shared/search-eval/dev", recall1: 0.70, recall5: 0.855, mrr: 0.775, shared: true},
+		{folder: "../../../shared/search-eval/dev/mcpproxy45", recall1: 0.65, recall5: 0.935, mrr: 0.79, shared: true},
+	} {
+		t.Run(tt.folder, func(t *testing.T) {
+			if _, err := os.Stat(tt.folder); err != nil && tt.shared {
+				t.Skip("the set is not beside the repository")
+			}
+			set, ix := load(t, tt.folder)
+			got := searchtest.Measure(set, func(text string) []tool.Name {
+				return names(t, ix, text, searchtest.Depth)
+			})[searchtest.All]
+			t.Log(got)
+			if got.Recall1 < tt.recall1 || got.Recall5 < tt.recall5 || got.MRR < tt.mrr {
+				t.Errorf("%v; want recall@1 %.3f, @5 %.3f, MRR %.3f or more", got, tt.recall1, tt.recall5, tt.mrr)
+			}
+		})
+	}
+}
+
+func TestOwnSetIsLargeEnough(t *testing.T) {
+	set, _ := load(t, ownSet)
+	kinds := map[string]int{}
+	for _, q := range set.Queries {
+		kinds[q.Kind]++
+	}
+	if len(set.Docs) < 150 || len(set.Queries) < 120 || len(kinds) < 6 {
+		t.Errorf("%d tools, %d queries, kinds %v", len(set.Docs), len(set.Queries), kinds)
+	}
+}
+
+// The name of a tool, bare or qualified, finds it first.
+func TestExactNameIsFirst(t *testing.T) {
+	set, ix := load(t, ownSet)
+	// Tools that other tools' words describe better, and odd names.
+	odd := []search.Doc{
+		{Name: tool.Name{Server: "odd", Tool: "the"}, Description: "Only a stop word."},
+		{Name: tool.Name{Server: "odd", Tool: "!tables"}, Description: "Starts with punctuation."},
+		{Name: tool.Name{Server: "odd", Tool: "read_File"}, Description: "In another case."},
+		{Name: tool.Name{Server: "odd", Tool: "x:y/z"}},
+		{Name: tool.Name{Server: "odd", Tool: "!!"}},
+		{Name: tool.Name{Server: "odd", Tool: "天气"}},
+		{Name: tool.Name{Server: "odd", Tool: "My Tool"}},
+		{Name: tool.Name{Server: "odd", Tool: "q"}},
+	}
+	ix.Put("odd", odd)
+	for _, d := range append(odd, set.Docs...) {
+		if got := names(t, ix, d.Name.Tool, 1); len(got) == 0 || got[0].Tool != d.Name.Tool {
+			t.Errorf("the query %q finds %v first", d.Name.Tool, got)
+		}
+		if got := names(t, ix, d.Name.String(), 1); len(got) == 0 || got[0] != d.Name {
+			t.Errorf("the query %q finds %v first", d.Name, got)
+		}
+	}
+}
+
+// A tool that has nothing to do with a query changes its answer little.
+func TestUnrelatedToolChangesLittle(t *testing.T) {
+	set, ix := load(t, ownSet)
+	before := make([][]tool.Name, len(set.Queries))
+	for i, q := range set.Queries {
+		before[i] = names(t, ix, q.Text, 5)
+	}
+	stranger := tool.Name{Server: "observatory", Tool: "classify_galaxy"}
+	ix.Put("observatory", []search.Doc{{Name: stranger, Description: "Classify the morphology of a galaxy from its spectrum."}})
+	changed := 0
+	for i, q := range set.Queries {
+		after := slices.DeleteFunc(names(t, ix, q.Text, 6), func(n tool.Name) bool { return n == stranger })
+		if !slices.Equal(before[i], after[:min(len(after), 5)]) {
+			changed++
+		}
+		if len(after) > 0 && len(before[i]) > 0 && after[0] != before[i][0] {
+			t.Logf("%q: %v was first, now %v", q.Text, before[i][0], after[0])
+		}
+	}
+	if limit := len(set.Queries) / 20; changed > limit {
+		t.Errorf("the first five of %d queries changed, want at most %d", changed, limit)
+	}
+}
+
+// big returns n tools in servers of thirty: those of the repository's set
+// over and over, each time with words of its own among the others.
+func big(tb testing.TB, n int) *searchtest.Set {
+	tb.Helper()
+	own, err := searchtest.Load(ownSet)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	set := &searchtest.Set{Queries: own.Queries}
+	for i := range n {
+		d := own.Docs[i%len(own.Docs)]
+		round := i / len(own.Docs)
+		d.Name.Server = fmt.Sprintf("%s-%d", d.Name.Server, i/30)
+		d.Description = fmt.Sprintf("%s Part of the %s suite for %s.", d.Description, filler[round%len(filler)], filler[(i*7+round)%len(filler)])
+		set.Docs = append(set.Docs, d)
+	}
+	return set
+}
+
+var filler = []string{
+	"accounting", "aviation", "banking", "chemistry", "dairy", "education", "fishing", "gardening",
+	"hospital", "insurance", "journalism", "kitchen", "logistics", "mining", "nursing", "optics",
+	"printing", "quarry", "railway", "shipping", "textile", "university", "veterinary", "winery",
+}
+
+// The index of 5,000 tools keeps less than 10 MB alive, and gives back what
+// building it took.
+func TestHeap(t *testing.T) {
+	set := big(t, 5000)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	ix := search.New()
+	set.Fill(ix)
+	for _, q := range set.Queries {
+		names(t, ix, q.Text, 10)
+	}
+	kept := heap() - before
+	t.Logf("%.1f MB for %d tools", float64(kept)/1e6, ix.Len())
+	if kept > 10e6 {
+		t.Errorf("%d bytes are kept, want at most 10 MB", kept)
+	}
+	runtime.KeepAlive(set)
+}
