@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -206,6 +207,9 @@ func equalJSON(a, b any) bool {
 			}
 		}
 		return true
+	case []string: // in what is written, not in what is read
+		b, ok := b.([]string)
+		return ok && slices.Equal(a, b)
 	case *object:
 		b, ok := b.(*object)
 		if !ok || len(a.keys) != len(b.keys) {
@@ -219,7 +223,7 @@ func equalJSON(a, b any) bool {
 		return true
 	}
 	switch b.(type) {
-	case []any, *object:
+	case []any, []string, *object:
 		return false
 	}
 	return a == b

@@ -257,6 +257,7 @@ func (w *writing) enumAsText() types {
 		}
 	}
 	if len(texts) == 0 {
+		w.lose(w.path, "null is the only value; it cannot be declared as the only one")
 		if t := w.n.implied() &^ tNull; t != 0 {
 			return t
 		}
@@ -329,8 +330,18 @@ func (w *writing) distribute() {
 			nullable = true
 			continue
 		}
-		if o := w.schema(b, w.path, w.depth+1); o != nil && !containsValue(out, o) {
-			out = append(out, o)
+		o := w.schema(b, w.path, w.depth+1)
+		if o == nil {
+			continue
+		}
+		inner, nested := o.vals["anyOf"].([]any) // a choice among choices is one choice
+		if !nested || len(o.keys) > 1 {
+			inner = []any{o}
+		}
+		for _, o := range inner {
+			if !containsValue(out, o) {
+				out = append(out, o)
+			}
 		}
 	}
 	switch {
@@ -344,7 +355,7 @@ func (w *writing) distribute() {
 		w.allowNull(nullable)
 	default:
 		if nullable && w.d.oneType {
-			out[0].(*object).set("nullable", true)
+			setNullable(out[0].(*object))
 		} else if nullable {
 			out = append(out, nullSchema())
 		}
@@ -353,6 +364,14 @@ func (w *writing) distribute() {
 			w.remarks()
 		}
 	}
+}
+
+// setNullable marks a schema, or the first branch of a choice.
+func setNullable(o *object) {
+	if list, ok := o.vals["anyOf"].([]any); ok {
+		o = list[0].(*object)
+	}
+	o.set("nullable", true)
 }
 
 func nullSchema() *object {
@@ -366,7 +385,7 @@ func (w *writing) allowNull(yes bool) {
 	switch {
 	case !yes || w.d.dropNull:
 	case w.d.oneType:
-		w.out.set("nullable", true)
+		setNullable(w.out)
 	default:
 		w.out = orNull(w.out)
 	}
@@ -420,7 +439,12 @@ func (w *writing) mapAsText(t types) types {
 	return t&^tObject | tString
 }
 
-func (w *writing) hasProps() bool { return len(w.n.props) > 0 || len(w.n.required) > 0 }
+// hasProps reports whether there is a property to declare.
+func (w *writing) hasProps() bool {
+	possible := func(n *node) bool { return n == nil || !w.doc.flatten(n).never }
+	return slices.ContainsFunc(w.n.props, func(p property) bool { return possible(p.node) }) ||
+		slices.ContainsFunc(w.n.required, func(k string) bool { return w.n.prop(k) == nil && possible(w.n.unnamed(k)) })
+}
 
 func (w *writing) strings() {
 	n := w.n

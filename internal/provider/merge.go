@@ -89,7 +89,7 @@ func merge(a, b *node) *node {
 	m.settleEnum()
 
 	m.props, m.additional = mergeProps(a, b)
-	m.patternProps = slices.Concat(a.patternProps, b.patternProps)
+	m.patternProps = mergePatterns(a.patternProps, b.patternProps)
 	m.unevaluated = both(a.unevaluated, b.unevaluated)
 	m.required = union(a.required, b.required)
 	m.propertyNames = both(a.propertyNames, b.propertyNames)
@@ -136,6 +136,18 @@ func mergeProps(a, b *node) ([]property, *node) {
 		}
 	}
 	return props, both(a.additional, b.additional)
+}
+
+func mergePatterns(a, b []property) []property {
+	merged := slices.Clone(a)
+	for _, p := range b {
+		if i := slices.IndexFunc(merged, func(q property) bool { return q.key == p.key }); i >= 0 {
+			merged[i].node = both(merged[i].node, p.node)
+		} else {
+			merged = append(merged, p)
+		}
+	}
+	return merged
 }
 
 // unnamed returns what n asks of a key that its properties do not name; nil

@@ -16,7 +16,14 @@ import (
 )
 
 // original compiles a tool's own schema under the draft that it is written in.
+// Formats are left out: the older drafts' validators enforce them, JSON Schema
+// calls them remarks, and models know them from the description.
 func original(raw json.RawMessage) *jsonschema.Schema {
+	v, err := parseJSON(raw)
+	if err != nil {
+		return nil
+	}
+	raw = encode(plain(v))
 	for _, draft := range []*jsonschema.Draft{jsonschema.Draft2020, jsonschema.Draft7, jsonschema.Draft4} {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 		if err != nil {
@@ -212,7 +219,7 @@ func plain(v any) any {
 					props.set(p, plain(v.vals[k].(*object).vals[p]))
 				}
 				out.set(k, props)
-			case "enum", "default", "examples", "required":
+			case "enum", "const", "default", "examples", "required":
 				out.set(k, v.vals[k])
 			default:
 				out.set(k, plain(v.vals[k]))

@@ -46,7 +46,7 @@ func (d *document) read(n *node, o *object) {
 		case "properties":
 			n.props = d.properties(v)
 		case "required":
-			n.required = append(n.required, stringsIn(v)...)
+			n.required = union(n.required, stringsIn(v))
 		case "additionalProperties":
 			if isSchema(v) && v != true {
 				n.additional = d.node(v)
@@ -227,7 +227,7 @@ func (d *document) dependencies(v any) []property {
 	var deps []property
 	for _, k := range o.keys {
 		if list, ok := o.vals[k].([]any); ok {
-			deps = append(deps, property{key: k, node: &node{required: stringsIn(list)}})
+			deps = append(deps, property{key: k, node: &node{required: union(nil, stringsIn(list))}})
 		} else if isSchema(o.vals[k]) {
 			deps = append(deps, property{key: k, node: d.node(o.vals[k])})
 		}
