@@ -1,0 +1,118 @@
+package mcp
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+func TestEventReader(t *testing.T) {
+	big := strings.Repeat("x", 30_000)
+	for name, tt := range map[string]struct {
+		in   string
+		want string // name|data, ! for one that was too large
+		id   string
+	}{
+		"plain":                {"data: {1}\n\n", "|{1}", ""},
+		"no space":             {"data:{1}\n\n", "|{1}", ""},
+		"crlf":                 {"event: message\r\ndata: {1}\r\n\r\n", "message|{1}", ""},
+		"many lines":           {"data: {\ndata: 1\ndata: }\n\n", "|{\n1\n}", ""},
+		"comments":             {": hi\n\n: there\ndata: {1}\n: x\n\n", "|{1}", ""},
+		"byte order mark":      {"\xef\xbb\xbfdata: {1}\n\n", "|{1}", ""},
+		"ids":                  {"id: a\ndata: {1}\n\nid: b\ndata:\n\n", "|{1}", "b"},
+		"unfinished":           {"id: a\ndata: {1}\n\ndata: {2}\n", "|{1}", "a"},
+		"bad id":               {"id: a\x00b\ndata: {1}\n\n", "|{1}", ""},
+		"unknown field":        {"foo: bar\ndata\ndata: {1}\n\n", "|\n{1}", ""},
+		"larger than buffer":   {"data: " + big + "\n\ndata: {2}\n\n", "|" + big + " |{2}", ""},
+		"too large":            {"data: " + big + big + "\n\ndata: {2}\n\n", "! |{2}", ""},
+		"too large, in pieces": {strings.Repeat("data: "+big[:5000]+"\n", 20) + "\ndata: {2}\n\n", "! |{2}", ""},
+		"retry":                {"retry: 1500\nretry: x\ndata: {1}\n\n", "|{1}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, wrap := range []func(io.Reader) io.Reader{nil, iotest.OneByteReader} {
+				var src io.Reader = strings.NewReader(tt.in)
+				if wrap != nil {
+					src = wrap(src)
+				}
+				e := newEventReader(src, Limits{MaxBytes: 40_000})
+				var got []string
+				for {
+					name, data, err := e.next()
+					if d, ok := errors.AsType[*DecodeError](err); ok && d.TooLarge {
+						got = append(got, "!")
+						continue
+					}
+					if err != nil {
+						break
+					}
+					got = append(got, name+"|"+string(data))
+				}
+				if s := strings.Join(got, " "); s != tt.want || e.lastID != tt.id {
+					t.Errorf("got %.100q with id %q, want %.100q with %q", s, e.lastID, tt.want, tt.id)
+				}
+				if name == "retry" && e.retry != 1500*time.Millisecond {
+					t.Errorf("retry = %v", e.retry)
+				}
+				e.release()
+			}
+		})
+	}
+}
+
+func TestTooLargeEventNamesItsCall(t *testing.T) {
+	e := newEventReader(strings.NewReader(`data: {"jsonrpc":"2.0","id":5,"result":"`+strings.Repeat("x", 50_000)+"\"}\n\n"), Limits{MaxBytes: 100})
+	_, _, err := e.next()
+	if d, ok := errors.AsType[*DecodeError](err); !ok || d.ID != "5" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzEvents: whatever comes, the reader ends and holds no more than the
+// limit; and what is written as an event comes back.
+func FuzzEvents(f *testing.F) {
+	for _, m := range realTraffic {
+		f.Add([]byte("event: message\nid: 1_2\ndata: " + m + "\n\n"))
+	}
+	f.Add([]byte("retry: 100\nid: x\ndata:\n\n: ping\n\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		const max = 200
+		e := newEventReader(bytes.NewReader(data), Limits{MaxBytes: max})
+		ended := false
+		for range len(data) + 2 {
+			_, got, err := e.next()
+			if len(got) > max+maxEventField {
+				t.Fatalf("event of %d bytes", len(got))
+			}
+			if err != nil {
+				if _, ok := errors.AsType[*DecodeError](err); !ok {
+					ended = true
+					break
+				}
+			}
+		}
+		if !ended {
+			t.Fatal("no end")
+		}
+		if len(data) < max && !bytes.ContainsAny(data, "\r\n") && len(bytes.TrimSpace(data)) > 0 {
+			_, got, err := newEventReader(strings.NewReader(fmt.Sprintf("data: %s\n\n", data)), Limits{}).next()
+			if err != nil || !bytes.Equal(got, data) {
+				t.Fatalf("%q came back as %q, %v", data, got, err)
+			}
+		}
+	})
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)
+	for in, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "999999": time.Hour, "-1": 0, "soon": 0,
+		"Sun, 15 Nov 2026 03:00:30 GMT": 30 * time.Second, "Sun, 15 Nov 2026 02:00:30 GMT": 0} {
+		if got := retryAfter(in, now); got != want {
+			t.Errorf("retryAfter(%q) = %v, want %v", in, got, want)
+		}
+	}
+}
