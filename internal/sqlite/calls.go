@@ -17,10 +17,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // Append implements store.CallLog.
 func (s *Store) Append(ctx context.Context, c store.Call) error {
-	args := []any{
-		c.ID, micros(c.Time), c.Duration.Microseconds(), string(c.Status), c.Server, c.Tool, c.Method, c.Face, c.Caller,
-		c.Session, c.Kind, c.TraceID, c.Node, int64(c.ResultBytes), c.Stages.String(), c.Error, text(c.Arguments), text(c.Result),
-	}
+	args := callArgs(c)
 	err := s.write.submit(ctx, single, func(w *writer) error {
 		return w.exec(context.Background(), insertCall, args...)
 	})
@@ -29,6 +26,14 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 	}
 	s.Wake(store.TopicCalls)
 	return nil
+}
+
+// callArgs are the columns of a call but for its number.
+func callArgs(c store.Call) []any {
+	return []any{
+		c.ID, micros(c.Time), c.Duration.Microseconds(), string(c.Status), c.Server, c.Tool, c.Method, c.Face, c.Caller,
+		c.Session, c.Kind, c.TraceID, c.Node, int64(c.ResultBytes), c.Stages.String(), c.Error, text(c.Arguments), text(c.Result),
+	}
 }
 
 // Calls implements store.CallLog.

@@ -49,10 +49,14 @@ func readGlobs(b []byte) (list []string, err error) {
 	return list, err
 }
 
+func keyArgs(k store.Key) []any {
+	return []any{k.ID, k.Name, blob(k.Hash), k.Hint, k.Admin, globs(k.Servers), globs(k.Tools), k.Rate.Calls, int64(k.Rate.Per),
+		micros(k.Created), micros(k.Expires), micros(k.Revoked), micros(k.LastUsed)}
+}
+
 // AddKey implements store.Keys.
 func (s *Store) AddKey(ctx context.Context, k store.Key) error {
-	args := []any{k.ID, k.Name, k.Hash, k.Hint, k.Admin, globs(k.Servers), globs(k.Tools), k.Rate.Calls, int64(k.Rate.Per),
-		micros(k.Created), micros(k.Expires), micros(k.Revoked), micros(k.LastUsed)}
+	args := keyArgs(k)
 	err := s.write.submit(ctx, single, func(w *writer) error {
 		err := w.exec(context.Background(), `INSERT INTO keys (`+keyColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, args...)
 		if taken(err) {

@@ -228,10 +228,8 @@ func TestBatchIsolation(t *testing.T) {
 	} {
 		go func() { results <- result{name, act()} }()
 	}
-	for queued := 0; queued < 5; runtime.Gosched() {
-		s.write.mu.Lock()
-		queued = len(s.write.queue)
-		s.write.mu.Unlock()
+	for s.write.group.Waiting() < 5 {
+		runtime.Gosched()
 	}
 	cancel()
 	if r := <-results; r.name != "canceled" || !errors.Is(r.err, context.Canceled) {

@@ -7,7 +7,7 @@ import (
 
 const (
 	sweepChunk = 500            // records deleted in one commit: calls must not wait for it
-	leaseRest  = 24 * time.Hour // how long a free lease is remembered
+	leaseRest  = 24 * time.Hour // how long a free lease and an unused budget are remembered
 )
 
 // tidy forgets what is too old or too much, and expired values and leases. It
@@ -102,8 +102,12 @@ func (s *Store) forgetExpired(ctx context.Context) error {
 	if _, err := s.forget(ctx, "DELETE FROM vals WHERE expires <> 0 AND expires <= ?", now); err != nil {
 		return err
 	}
-	_, err := s.forget(ctx, "DELETE FROM leases WHERE until < ?", now-leaseRest.Microseconds())
-	return err
+	for _, query := range []string{"DELETE FROM leases WHERE until < ?", "DELETE FROM budgets WHERE at < ?"} {
+		if _, err := s.forget(ctx, query, now-leaseRest.Microseconds()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // shrink gives a part of the file back when a quarter of it is free, a little

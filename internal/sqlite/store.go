@@ -212,3 +212,11 @@ func text(raw []byte) any {
 	}
 	return string(raw)
 }
+
+// blob keeps empty bytes as such: nil would be NULL.
+func blob(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

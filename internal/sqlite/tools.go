@@ -11,14 +11,18 @@ import (
 
 // PutCatalogue implements store.Catalogues.
 func (s *Store) PutCatalogue(ctx context.Context, c store.Catalogue) error {
-	args := []any{c.Server, c.Config, text(c.Info), c.Guidance, string(store.JoinRaw(c.Tools)), string(store.JoinRaw(c.Prompts)),
-		string(store.JoinRaw(c.Resources)), string(store.JoinRaw(c.ResourceTemplates)), micros(c.Seen)}
+	args := catalogueArgs(c)
 	err := s.write.submit(ctx, single, func(w *writer) error {
 		return w.exec(context.Background(), `INSERT INTO catalogues (server, config, info, guidance, tools, prompts, resources, resource_templates, seen)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (server) DO UPDATE SET config = excluded.config, info = excluded.info, guidance = excluded.guidance,
 tools = excluded.tools, prompts = excluded.prompts, resources = excluded.resources, resource_templates = excluded.resource_templates, seen = excluded.seen`, args...)
 	})
 	return s.announced(store.TopicCatalogues, s.explain("keep the tools of "+c.Server, err))
+}
+
+func catalogueArgs(c store.Catalogue) []any {
+	return []any{c.Server, c.Config, text(c.Info), c.Guidance, string(store.JoinRaw(c.Tools)), string(store.JoinRaw(c.Prompts)),
+		string(store.JoinRaw(c.Resources)), string(store.JoinRaw(c.ResourceTemplates)), micros(c.Seen)}
 }
 
 // Catalogues implements store.Catalogues.

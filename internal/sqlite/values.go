@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"junctor/internal/store"
+	"junctor/internal/tool"
 )
 
 const valueColumns = `space, name, data, version, updated, expires`
@@ -35,7 +36,7 @@ func (s *Store) Value(ctx context.Context, space, name string) (store.Value, err
 // Values implements store.Values.
 func (s *Store) Values(ctx context.Context, space string) ([]store.Value, error) {
 	out, err := collect(ctx, s.read, scanValue,
-		"SELECT "+valueColumns+" FROM vals WHERE space = ? AND "+inForce+" ORDER BY name", space, micros(s.now()))
+		"SELECT "+valueColumns+" FROM vals WHERE (space = ?1 OR ?1 = '') AND (expires = 0 OR expires > ?2) ORDER BY space, name", space, micros(s.now()))
 	return out, s.explain("read "+space, err)
 }
 
@@ -51,12 +52,9 @@ WHERE space = ?1 AND name = ?2 AND version = ?6 AND (expires = 0 OR expires > ?4
 
 // PutValue implements store.Values.
 func (s *Store) PutValue(ctx context.Context, v store.Value, ifVersion int64) (out store.Value, err error) {
-	if v.Data == nil {
-		v.Data = []byte{}
-	}
 	err = s.write.submit(ctx, single, func(w *writer) error {
 		query := putVersion
-		args := []any{v.Space, v.Name, v.Data, micros(s.now()), micros(v.Expires)}
+		args := []any{v.Space, v.Name, blob(v.Data), micros(s.now()), micros(v.Expires)}
 		switch ifVersion {
 		case store.AnyVersion:
 			query = putAny
@@ -129,4 +127,31 @@ func (s *Store) Release(ctx context.Context, name, owner string) error {
 	return s.explain("give back lease "+name, s.write.submit(ctx, single, func(w *writer) error {
 		return w.exec(context.Background(), "UPDATE leases SET owner = '', until = ? WHERE name = ? AND owner = ?", micros(s.now()), name, owner)
 	}))
+}
+
+// TakeBudget implements store.Budgets.
+func (s *Store) TakeBudget(ctx context.Context, name string, rate tool.Rate, want int) (got int, wait time.Duration, err error) {
+	if rate.Calls <= 0 || rate.Per <= 0 || want <= 0 {
+		return 0, 0, nil
+	}
+	full, each := float64(rate.Calls), rate.Per/time.Duration(rate.Calls)
+	err = s.write.submit(ctx, several, func(w *writer) error {
+		bg := context.Background()
+		now := micros(s.now())
+		left, at := full, now
+		err := w.one(bg, "SELECT left, at FROM budgets WHERE name = ?", []any{name}, &left, &at)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		left = min(full, left+float64(max(0, now-at))*full/float64(rate.Per.Microseconds()))
+		if got = min(want, int(left)); got == 0 {
+			wait = max(time.Microsecond, time.Duration((1-left)*float64(each)))
+		}
+		return w.exec(bg, `INSERT INTO budgets (name, left, at) VALUES (?1, ?2, ?3)
+ON CONFLICT (name) DO UPDATE SET left = excluded.left, at = excluded.at`, name, left-float64(got), now)
+	})
+	if err != nil {
+		return 0, 0, s.explain("take from budget "+name, err)
+	}
+	return got, wait, nil
 }

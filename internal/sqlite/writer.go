@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 
 	"junctor/internal/store"
 )
@@ -13,33 +12,20 @@ import (
 // maxBatch bounds how many writes share one commit.
 const maxBatch = 256
 
-// writer owns the one connection that writes. Whoever comes while nobody
-// writes becomes the leader: it carries out all writes that are waiting, its
-// own among them, in one transaction. Those who come meanwhile wait for the
-// next. So a lone write waits for nothing, and a crowd shares its commits,
-// without a goroutine of the writer's own.
+// writer owns the one connection that writes, and shares its transactions
+// among those who come together.
 type writer struct {
-	db   *sql.DB
-	conn *sql.Conn
-
-	mu     sync.Mutex
-	queue  []*job
-	led    bool // someone is leading
-	closed bool
-	idle   *sync.Cond // signalled when nobody leads and nobody waits
-
-	// Used by the leader alone.
-	stmts map[string]*sql.Stmt
-	batch []*job
+	db    *sql.DB
+	conn  *sql.Conn
+	group *store.Group[job]
+	stmts map[string]*sql.Stmt // used by whoever leads the group
 }
 
-// job is one write. run may fail without harm to the others in its batch.
+// job is one write. It may fail without harm to the others in its batch.
 type job struct {
-	run    func(*writer) error
-	mode   mode
-	err    error
-	wake   chan bool // true: lead; false: done
-	queued bool      // still waiting, and may be withdrawn
+	run  func(*writer) error
+	mode mode
+	err  error
 }
 
 // mode says how much of a transaction a job needs.
@@ -51,102 +37,24 @@ const (
 	outside             // no transaction
 )
 
-var jobs = sync.Pool{New: func() any { return &job{wake: make(chan bool, 1)} }}
-
 func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := &writer{db: db, conn: conn, stmts: map[string]*sql.Stmt{}}
-	w.idle = sync.NewCond(&w.mu)
+	w.group = store.NewGroup(maxBatch, w.carryOut)
 	return w, nil
 }
 
-// submit carries out run within a transaction and returns when it is committed.
-// A write that is under way is not abandoned when ctx ends: its outcome is
-// known a moment later, and the caller gets it.
+// submit carries out run within a transaction and returns when it is
+// committed.
 func (w *writer) submit(ctx context.Context, m mode, run func(*writer) error) error {
-	if err := ctx.Err(); err != nil {
+	j := job{run: run, mode: m}
+	if err := w.group.Do(ctx, &j); err != nil {
 		return err
 	}
-	j := jobs.Get().(*job)
-	j.run, j.mode, j.err, j.queued = run, m, nil, true
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
-		return store.ErrClosed
-	}
-	w.queue = append(w.queue, j)
-	lead := !w.led
-	w.led = true
-	w.mu.Unlock()
-
-	if !lead {
-		select {
-		case lead = <-j.wake:
-		case <-ctx.Done():
-			if w.withdraw(j) {
-				return ctx.Err()
-			}
-			lead = <-j.wake
-		}
-	}
-	if lead {
-		w.lead()
-		<-j.wake // its own result: it was the first of the batch
-	}
-	err := j.err
-	j.run = nil
-	jobs.Put(j)
-	return err
-}
-
-// withdraw takes a job that nobody has begun out of the queue.
-func (w *writer) withdraw(j *job) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !j.queued {
-		return false
-	}
-	for i, q := range w.queue {
-		if q == j {
-			w.queue = append(w.queue[:i], w.queue[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
-
-// lead commits one batch, then hands the lead to the next who waits: nobody
-// works for others for longer than one commit.
-func (w *writer) lead() {
-	w.mu.Lock()
-	n := min(len(w.queue), maxBatch)
-	w.batch = append(w.batch[:0], w.queue[:n]...)
-	w.queue = append(w.queue[:0], w.queue[n:]...)
-	for _, j := range w.batch {
-		j.queued = false
-	}
-	batch := w.batch
-	w.mu.Unlock()
-
-	w.carryOut(batch)
-
-	w.mu.Lock()
-	for i, j := range batch {
-		batch[i] = nil
-		j.wake <- false
-	}
-	if len(w.queue) > 0 {
-		next := w.queue[0]
-		next.queued = false // it can no longer withdraw: the others rely on it
-		next.wake <- true
-	} else {
-		w.led = false
-		w.idle.Broadcast()
-	}
-	w.mu.Unlock()
+	return j.err
 }
 
 // carryOut runs a batch: what needs a transaction in one, the rest after it.
@@ -282,16 +190,9 @@ func (w *writer) dataVersion() (v int64, err error) {
 
 // close lets the waiting writes finish, refuses new ones and closes.
 func (w *writer) close() error {
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
+	if !w.group.Close() {
 		return nil
 	}
-	w.closed = true
-	for w.led {
-		w.idle.Wait()
-	}
-	w.mu.Unlock()
 	var errs []error
 	for _, st := range w.stmts {
 		errs = append(errs, st.Close())

@@ -42,7 +42,9 @@ type Store interface {
 	Values
 	Sessions
 	Leases
+	Budgets
 	Changes
+	Importer
 
 	// Run does the engine's background work (retention, changes made by
 	// other processes) until ctx is done. The store works without it, but

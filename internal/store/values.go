@@ -25,7 +25,8 @@ type Values interface {
 	// Value returns one value, or ErrNotFound.
 	Value(ctx context.Context, space, name string) (Value, error)
 
-	// Values returns all of a space, by name.
+	// Values returns all of a space, by name; those of all spaces, by space
+	// and name, when space is empty.
 	Values(ctx context.Context, space string) ([]Value, error)
 
 	// PutValue writes v.Data if the value's version is still ifVersion (0:

@@ -125,3 +125,9 @@ CREATE TABLE leases (
 	until INTEGER NOT NULL,
 	token INTEGER NOT NULL
 ) STRICT;
+
+CREATE TABLE budgets (
+	name TEXT PRIMARY KEY,
+	left REAL    NOT NULL, -- calls that were left
+	at   INTEGER NOT NULL  -- then
+) STRICT;

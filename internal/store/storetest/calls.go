@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -75,7 +76,8 @@ func callBytes(t *testing.T, open Opener) {
 		"repeated key":       `{"a":1,"a":2}`,
 		"scalar":             `"text"`,
 		"null":               `null`,
-		"long":               `"` + string(make([]byte, 0)) + fmt.Sprintf("%0200000d", 7) + `"`,
+		"long":               `"` + fmt.Sprintf("%0200000d", 7) + `"`,
+		"not UTF-8":          "\"a\xffb\xc3\"",
 		"unpaired surrogate": `"\ud800"`,
 	} {
 		c := Call(0)
@@ -89,6 +91,21 @@ func callBytes(t *testing.T, open Opener) {
 		if string(got.Arguments) != raw || string(got.Result) != raw || got.Error != c.Error {
 			t.Errorf("%s: came back as %.80s, want %.80s", name, got.Arguments, raw)
 		}
+	}
+}
+
+// callText: what others wrote is kept as well as the database can, and is
+// never a reason to lose the record.
+func callText(t *testing.T, open Opener) {
+	s, ctx := open(t), deadline(t)
+	c := Call(0)
+	c.ID, c.Error, c.Tool, c.Session = "odd", "nul \x00 and \xff bytes", "t\x00", "\xc3("
+	if err := s.Append(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	got := must[store.Call](t)(s.Call(ctx, "odd"))
+	if !strings.Contains(got.Error, "nul ") || !strings.Contains(got.Error, " bytes") || !strings.HasPrefix(got.Tool, "t") {
+		t.Errorf("came back as %q, %q", got.Error, got.Tool)
 	}
 }
 

@@ -27,6 +27,7 @@ func Run(t *testing.T, fresh func(t testing.TB) Opener) {
 	}{
 		{"append and read", appendAndRead},
 		{"call bytes", callBytes},
+		{"call text", callText},
 		{"call queries", callQueries},
 		{"call paging", callPaging},
 		{"append concurrently", appendConcurrently},
@@ -50,6 +51,9 @@ func Run(t *testing.T, fresh func(t testing.TB) Opener) {
 		{"events", events},
 		{"leases", leases},
 		{"lease races", leaseRaces},
+		{"budgets", budgets},
+		{"budget races", budgetRaces},
+		{"import", importing},
 		{"changes", changes},
 		{"changes across handles", changesAcross},
 		{"closed", closed},
@@ -59,6 +63,10 @@ func Run(t *testing.T, fresh func(t testing.TB) Opener) {
 			test.run(t, fresh(t))
 		})
 	}
+	t.Run("copy", func(t *testing.T) {
+		t.Parallel()
+		Copy(t, fresh(t)(t), fresh(t)(t))
+	})
 }
 
 // patience bounds every wait. It is never a measure: only a broken engine

@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"sync"
+)
+
+// Group lets writers who come at the same time share one commit. Whoever
+// comes while nobody works becomes the leader: it carries out all that is
+// waiting, its own included, in one go. Those who come meanwhile wait for the
+// next. So a lone writer waits for nothing and a crowd shares its commits,
+// without a goroutine of the group's own.
+type Group[T any] struct {
+	work func(batch []*T)
+	size int
+
+	mu     sync.Mutex
+	queue  []*member[T]
+	batch  []*member[T] // the leader's
+	items  []*T         // the leader's
+	led    bool         // someone is leading
+	closed bool
+	idle   *sync.Cond // signalled when nobody leads
+	pool   sync.Pool
+}
+
+type member[T any] struct {
+	item   *T
+	wake   chan bool // true: lead; false: done
+	queued bool      // still waiting, and may withdraw
+}
+
+// NewGroup makes a Group that hands work at most size items at once. work
+// leaves the outcome of each item in the item; it must not panic.
+func NewGroup[T any](size int, work func(batch []*T)) *Group[T] {
+	g := &Group[T]{work: work, size: size}
+	g.idle = sync.NewCond(&g.mu)
+	g.pool.New = func() any { return &member[T]{wake: make(chan bool, 1)} }
+	return g
+}
+
+// Do returns nil when work has been done with item. When ctx ends before its
+// work began, the item is withdrawn and the error is that of ctx; work under
+// way is not abandoned: its outcome is known a moment later.
+func (g *Group[T]) Do(ctx context.Context, item *T) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m := g.pool.Get().(*member[T])
+	m.item, m.queued = item, true
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return ErrClosed
+	}
+	g.queue = append(g.queue, m)
+	lead := !g.led
+	g.led = true
+	g.mu.Unlock()
+
+	if !lead {
+		select {
+		case lead = <-m.wake:
+		case <-ctx.Done():
+			if g.withdraw(m) {
+				return ctx.Err()
+			}
+			lead = <-m.wake
+		}
+	}
+	if lead {
+		g.lead()
+		<-m.wake // its own: it was the first of the batch
+	}
+	m.item = nil
+	g.pool.Put(m)
+	return nil
+}
+
+// Waiting returns how many items wait for their turn.
+func (g *Group[T]) Waiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.queue)
+}
+
+// Close refuses new items and waits for the work in hand. It reports whether
+// the group was open.
+func (g *Group[T]) Close() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was := !g.closed
+	g.closed = true
+	for g.led {
+		g.idle.Wait()
+	}
+	return was
+}
+
+// withdraw takes out an item that nobody has begun.
+func (g *Group[T]) withdraw(m *member[T]) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !m.queued {
+		return false
+	}
+	for i, q := range g.queue {
+		if q == m {
+			g.queue = append(g.queue[:i], g.queue[i+1:]...)
+			break
+		}
+	}
+	return true
+}
+
+// lead works off one batch, then hands the lead to the next who waits: nobody
+// works for others for longer than one commit.
+func (g *Group[T]) lead() {
+	g.mu.Lock()
+	n := min(len(g.queue), g.size)
+	g.batch = append(g.batch[:0], g.queue[:n]...)
+	g.queue = append(g.queue[:0], g.queue[n:]...)
+	g.items = g.items[:0]
+	for _, m := range g.batch {
+		m.queued = false
+		g.items = append(g.items, m.item)
+	}
+	g.mu.Unlock()
+
+	g.work(g.items)
+
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.items)
+	for i, m := range g.batch {
+		g.batch[i] = nil
+		m.wake <- false
+	}
+	if len(g.queue) == 0 {
+		g.led = false
+		g.idle.Broadcast()
+		return
+	}
+	g.queue[0].queued = false // it can no longer withdraw: the others rely on it
+	g.queue[0].wake <- true
+}

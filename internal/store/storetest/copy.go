@@ -1,0 +1,193 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+func budgets(t *testing.T, open Opener) {
+	s, ctx := open(t), deadline(t)
+	slow := tool.Rate{Calls: 10, Per: 1000 * time.Hour}
+	take := func(name string, rate tool.Rate, want int) (int, time.Duration) {
+		t.Helper()
+		got, wait, err := s.TakeBudget(ctx, name, rate, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got, wait
+	}
+	for _, step := range []struct{ want, got int }{{4, 4}, {4, 4}, {4, 2}, {4, 0}} {
+		got, wait := take("a", slow, step.want)
+		if got != step.got || (wait > 0) != (got == 0) {
+			t.Errorf("asked for %d: got %d, wait %v; want %d", step.want, got, wait, step.got)
+		}
+	}
+	if _, wait := take("a", slow, 1); wait < 50*time.Hour || wait > 100*time.Hour {
+		t.Errorf("the next call comes in %v, want up to 100 h", wait)
+	}
+	if got, _ := take("b", slow, 20); got != 10 {
+		t.Errorf("another budget gave %d, want its 10", got)
+	}
+	for name, rate := range map[string]tool.Rate{"no rate": {}, "no time": {Calls: 5}} {
+		if got, _ := take(name, rate, 1); got != 0 {
+			t.Errorf("%s: got %d", name, got)
+		}
+	}
+	quick := tool.Rate{Calls: 5, Per: 50 * time.Millisecond}
+	take("c", quick, 5)
+	eventually(t, "a budget to fill", func() bool { got, _ := take("c", quick, 1); return got == 1 })
+}
+
+// budgetRaces: all together get no more than there is.
+func budgetRaces(t *testing.T, open Opener) {
+	ctx := deadline(t)
+	handles := []store.Store{open(t), open(t)}
+	var sum atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			got, _, err := handles[i%2].TakeBudget(ctx, "a", tool.Rate{Calls: 50, Per: 1000 * time.Hour}, 7)
+			if err != nil {
+				t.Error(err)
+			}
+			sum.Add(int32(got))
+		})
+	}
+	wg.Wait()
+	if sum.Load() != 50 {
+		t.Errorf("20 who asked for 7 each got %d together, want 50", sum.Load())
+	}
+}
+
+func importing(t *testing.T, open Opener) {
+	s, ctx := open(t), deadline(t)
+	c := Call(1)
+	c.Seq = 41
+	b := store.Batch{
+		Calls:    []store.Call{c},
+		Sessions: []store.Session{{ID: "x", Owner: "ann", Title: "t", Created: at(1), Updated: at(2)}},
+		Messages: []store.Message{{Session: "x", Seq: 1, Time: at(1), Role: "user", Content: json.RawMessage(`{}`)}},
+		Events:   []store.Event{{Session: "x", Seq: 3, Time: at(1), Data: json.RawMessage(`{}`)}},
+	}
+	for range 2 { // the second changes nothing
+		if err := s.Import(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "calls", must[[]store.Call](t)(s.Calls(ctx, store.CallQuery{})), b.Calls)
+	equal(t, "session", must[store.Session](t)(s.Session(ctx, "x")), b.Sessions[0])
+	if err := s.Append(ctx, Call(2)); err != nil {
+		t.Fatal(err)
+	}
+	if n := must[int64](t)(s.LastSeq(ctx)); n != 42 {
+		t.Errorf("the number after an imported 41 is %d, want 42", n)
+	}
+	if err := s.Import(ctx, store.Batch{Messages: []store.Message{{Session: "none", Seq: 1}}}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a message without its session: error = %v, want ErrNotFound", err)
+	}
+}
+
+// Copy checks that store.Copy takes everything from one store to another, be
+// they of one engine or of two.
+func Copy(t *testing.T, from, to store.Store) {
+	ctx := deadline(t)
+	fill(t, from)
+	steps := map[string]int{}
+	report := func(p store.CopyProgress) { steps[p.What] = p.Done }
+	for range 2 { // a copy can be repeated
+		if err := store.Copy(ctx, from, to, report); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, from, to)
+	}
+	equal(t, "progress", steps, map[string]int{"catalogues": 1, "fingerprints": 2, "keys": 2, "values": 3, "sessions": 600, "calls": 1200})
+
+	// The copy goes on where the original was, and refuses to be mixed.
+	if err := to.Append(ctx, Call(5000)); err != nil {
+		t.Fatal(err)
+	}
+	if n := must[int64](t)(to.LastSeq(ctx)); n != 1201 {
+		t.Errorf("the next number of the copy is %d, want 1201", n)
+	}
+	if err := from.Append(ctx, Call(6000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Copy(ctx, from, to, nil); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("Copy into a log that went its own way: error = %v, want ErrConflict", err)
+	}
+}
+
+// fill puts something of everything into a store.
+func fill(t *testing.T, s store.Store) {
+	t.Helper()
+	ctx := deadline(t)
+	var b store.Batch
+	for i := range 1200 {
+		c := Call(i)
+		c.Seq = int64(i + 1)
+		b.Calls = append(b.Calls, c)
+	}
+	for i := range 600 { // many of one moment, across the copy's pages
+		b.Sessions = append(b.Sessions, store.Session{ID: fmt.Sprintf("s%d", i), Owner: "o", Title: "t", Created: at(1), Updated: at(i / 200), Metadata: json.RawMessage(`{ "a": 1 }`)})
+	}
+	for i := range 1100 {
+		b.Messages = append(b.Messages, store.Message{Session: "s7", Seq: int64(i + 1), Time: at(i), Role: "user", Content: json.RawMessage(`{ "x":"<" }`), Native: json.RawMessage(`[1]`)})
+		b.Events = append(b.Events, store.Event{Session: "s8", Seq: int64(i + 5), Time: at(i), Data: json.RawMessage(`{}`)})
+	}
+	if err := s.Import(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutCatalogue(ctx, store.Catalogue{Server: "a", Config: "c", Tools: []json.RawMessage{[]byte(`{ "name":"x" }`)}, Seen: at(1)}); err != nil {
+		t.Fatal(err)
+	}
+	obs := []store.Observation{{Tool: "x", Fingerprint: "1", Definition: json.RawMessage(`{}`)}, {Tool: "y", Fingerprint: "1"}}
+	must[[]store.Fingerprint](t)(s.Observe(ctx, "a", obs))
+	obs[0].Fingerprint = "2"
+	must[[]store.Fingerprint](t)(s.Observe(ctx, "a", obs))
+	for i, name := range []string{"one", "two"} {
+		k := key(name, i)
+		k.Servers, k.LastUsed = []string{"a*"}, at(3)
+		if err := s.AddKey(ctx, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must[store.Key](t)(s.RevokeKey(ctx, "one", at(9)))
+	for i, space := range []string{"a", "a", "b"} {
+		must[store.Value](t)(s.PutValue(ctx, store.Value{Space: space, Name: fmt.Sprint(i), Data: []byte{1, 0, 2}, Expires: time.Now().Add(time.Hour).Truncate(time.Microsecond)}, 0))
+	}
+}
+
+// compare reports where two stores differ.
+func compare(t *testing.T, a, b store.Store) {
+	t.Helper()
+	ctx := deadline(t)
+	q := store.CallQuery{Limit: store.MaxLimit}
+	equal(t, "calls", must[[]store.Call](t)(b.Calls(ctx, q)), must[[]store.Call](t)(a.Calls(ctx, q)))
+	equal(t, "catalogues", must[[]store.Catalogue](t)(b.Catalogues(ctx)), must[[]store.Catalogue](t)(a.Catalogues(ctx)))
+	equal(t, "fingerprints", must[[]store.Fingerprint](t)(b.Fingerprints(ctx, "")), must[[]store.Fingerprint](t)(a.Fingerprints(ctx, "")))
+	equal(t, "keys", must[[]store.Key](t)(b.Keys(ctx)), must[[]store.Key](t)(a.Keys(ctx)))
+	equal(t, "values", must[[]store.Value](t)(b.Values(ctx, "")), must[[]store.Value](t)(a.Values(ctx, "")))
+	sorted := func(s store.Store) []store.Session {
+		all := must[[]store.Session](t)(s.Sessions(ctx, store.SessionQuery{Limit: store.MaxLimit}))
+		slices.SortFunc(all, func(x, y store.Session) int { return strings.Compare(x.ID, y.ID) })
+		return all
+	}
+	equal(t, "sessions", sorted(b), sorted(a))
+	equal(t, "messages", must[[]store.Message](t)(b.Messages(ctx, "s7", 0, 0)), must[[]store.Message](t)(a.Messages(ctx, "s7", 0, 0)))
+	equal(t, "events", must[[]store.Event](t)(b.Events(ctx, "s8", 0, 0)), must[[]store.Event](t)(a.Events(ctx, "s8", 0, 0)))
+	for _, k := range must[[]store.Key](t)(a.Keys(ctx)) {
+		if got := must[store.Key](t)(b.KeyByHash(ctx, k.Hash)); got.ID != k.ID {
+			t.Errorf("key %s is not found by its hash", k.ID)
+		}
+	}
+}
