@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -216,24 +217,22 @@ func TestAskOnAStream(t *testing.T) {
 func TestRequestsDuringInitialize(t *testing.T) {
 	goOn := make(chan struct{})
 	h := &scripted{}
-	fail := true
+	var failed atomic.Bool
 	h.describe = func(context.Context, *Request) (Description, error) {
 		<-goOn
-		if fail {
-			fail = false
+		if failed.CompareAndSwap(false, true) {
 			return Description{}, errors.New("not yet")
 		}
 		return Description{}, nil
 	}
 	l := newLine(t, NewServer(ServerOptions{}, h))
-	for range 2 {
+	for _, fails := range []bool{true, false} {
 		l.send(initialize)
-		l.send(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+		l.send(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 		goOn <- struct{}{}
-		first := fail
 		a, b := l.want(), l.want()
-		if a.ID != "0" || b.ID != "1" || (a.Error != nil) != (b.Error != nil) {
-			t.Errorf("%v: %+v %+v", first, a, b)
+		if a.ID != "0" || b.ID != "1" || (a.Error != nil) != fails || (b.Error != nil) != fails {
+			t.Errorf("fails %v: %+v %+v", fails, a, b)
 		}
 	}
 }
