@@ -36,6 +36,7 @@ var layer = map[string]int{
 	"upstream": 3,
 
 	"executor": 4,
+	"guard":    4,
 
 	"agentify":  5,
 	"attach":    5,
