@@ -9,6 +9,10 @@ import (
 // one is cut.
 const maxCompared = 100
 
+// Nearest returns up to n of the names that look most like want, the nearest
+// first.
+func Nearest(want string, names []string, n int) []string { return nearest(want, names, n) }
+
 // nearest returns up to n of the names that look like want, the nearest
 // first. A qualified name is compared whole and by its tool alone, because
 // people misremember either part.

@@ -131,15 +131,24 @@ func (s *Session) Subscriptions() []string {
 	return uris
 }
 
+// LogLevel returns the least level of log messages that the caller asked for,
+// "" when it never did.
+func (s *Session) LogLevel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.level
+}
+
+// ValidLogLevel reports whether level is one of MCP's.
+func ValidLogLevel(level string) bool { return logLevels[level] > 0 }
+
 // logLevel is what calls of the session let through. A caller that never set
 // a level hears everything.
 func (s *Session) logLevel() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.level == "" {
-		return anyLevel
+	if level := s.LogLevel(); level != "" {
+		return level
 	}
-	return s.level
+	return anyLevel
 }
 
 // admit registers a call under its id, so that it can be cancelled. The error

@@ -28,6 +28,13 @@ func (d Definition) Signature() string {
 	return w.object(root, 0)
 }
 
+// TypeName names the type of a property in the words of a signature. Its
+// references are looked up in root.
+func TypeName(property, root json.RawMessage) string {
+	w := signer{defs: parseSchema(root).defs(), budget: maxSignature, schemas: maxSchemas}
+	return w.typeOf(property, 0)
+}
+
 // schema is the part of a JSON Schema that a signature shows.
 type schema struct {
 	Type       json.RawMessage

@@ -44,6 +44,10 @@ func Shorten(s string, max int) string {
 	return strings.TrimRight(cut, " ,;:.") + "…"
 }
 
+// OneLine returns the first paragraph of s as one line without what no reader
+// sees, as [Definition.Summary] does.
+func OneLine(s string) string { return oneLine(s, 4096) }
+
 // oneLine collapses white space and drops what is not visible: controls,
 // format characters (zero width, bidirectional, tags), broken encoding. It
 // stops after limit bytes of output.

@@ -121,3 +121,13 @@ func FuzzSignature(f *testing.F) {
 		}
 	})
 }
+
+func TestTypeName(t *testing.T) {
+	root := []byte(`{"$defs":{"P":{"type":"integer"}}}`)
+	if got := TypeName([]byte(`{"type":"array","items":{"$ref":"#/$defs/P"}}`), root); got != "integer[]" {
+		t.Errorf("TypeName = %q", got)
+	}
+	if got := OneLine(" a\n b\u200b\n\nc"); got != "a b" {
+		t.Errorf("OneLine = %q", got)
+	}
+}

@@ -1,0 +1,59 @@
+package discovery
+
+import (
+	"encoding/json"
+	"errors"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// answer makes a tool result of compact JSON.
+func answer(v any) json.RawMessage { return textResult(marshal(v), false) }
+
+func textResult(text json.RawMessage, isError bool) json.RawMessage {
+	block := append([]byte(`{"content":[{"type":"text","text":`), marshal(string(text))...)
+	if isError {
+		return append(block, `}],"isError":true}`...)
+	}
+	return append(block, `}]}`...)
+}
+
+// failure makes a tool result of an error, in the shape that an agent can act
+// on: what failed, why, and what the error's details know (the schema that the
+// arguments broke, the nearest names …).
+func failure(err error, name tool.Name) json.RawMessage {
+	e := tool.AsError(err)
+	if theirs, ok := errors.AsType[*mcp.Error](err); ok && e.Kind == tool.Internal {
+		e = &tool.Error{Kind: tool.UpstreamFailed, Msg: theirs.Message, Details: detailsOf(theirs)}
+	}
+	body := map[string]any{}
+	var details map[string]json.RawMessage
+	if e.Details != nil && json.Unmarshal(marshal(e.Details), &details) == nil {
+		for key, value := range details {
+			body[key] = value
+		}
+	}
+	body["code"], body["message"] = e.Kind, e.Msg
+	if name.Server != "" {
+		body["server"] = name.Server
+	}
+	if name.Tool != "" {
+		body["tool"] = name.Tool
+	}
+	if e.RetryAfter > 0 {
+		body["retryAfterSeconds"] = int(e.RetryAfter.Seconds() + 0.999)
+	}
+	return textResult(marshal(struct {
+		Success bool           `json:"success"`
+		Error   map[string]any `json:"error"`
+	}{false, body}), true)
+}
+
+func detailsOf(e *mcp.Error) any {
+	d := map[string]any{"jsonrpcCode": e.Code}
+	if len(e.Data) > 0 && len(e.Data) < 4096 {
+		d["data"] = e.Data
+	}
+	return d
+}

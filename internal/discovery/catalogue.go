@@ -1,0 +1,394 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"junctor/internal/catalog"
+	"junctor/internal/mcp"
+	"junctor/internal/search"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Bounds of single parts of an answer, in characters.
+const (
+	summaryLength     = 120
+	descriptionLength = 160
+	guidanceLength    = 4000
+	overviewLength    = 1600
+	overviewLine      = 100
+)
+
+// serverLine is one server in an answer.
+type serverLine struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	ToolCount   int            `json:"toolCount"`
+	Enabled     int            `json:"enabledCount"`
+	Status      upstream.State `json:"status"`
+	Reason      string         `json:"reason,omitempty"`
+	AuthURL     string         `json:"authUrl,omitempty"`
+}
+
+// servers describes every server that the caller may see.
+func (f *Face) servers(caller *tool.Caller) []serverLine {
+	snap := f.opts.Catalog.Snapshot()
+	var lines []serverLine
+	for _, st := range f.opts.Upstreams.Status() {
+		if !caller.MaySee(st.Name) {
+			continue
+		}
+		line := serverLine{Name: st.Name, Status: st.State, AuthURL: st.AuthURL}
+		if st.State != upstream.Connected {
+			line.Reason = tool.Shorten(st.Reason, 200)
+		}
+		if s := snap.Server(st.Name); s != nil {
+			line.Description = tool.Shorten(tool.OneLine(s.Description), descriptionLength)
+			if line.Description == "" {
+				line.Description = tool.Shorten(s.Title, descriptionLength)
+			}
+			for _, e := range s.Tools {
+				if caller.MayUse(e.Name) {
+					line.ToolCount++
+					if e.Enabled {
+						line.Enabled++
+					}
+				}
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// instructions tell an agent how to use the meta-tools and what is behind
+// them. The overview of the servers is bounded.
+func (f *Face) instructions(caller *tool.Caller) string {
+	var b strings.Builder
+	b.WriteString("Junctor gives you the tools of many MCP servers. Find one with search_tools (describe the task), then run it with execute_tool. get_tool_details has a tool's full schema.")
+	lines := f.servers(caller)
+	if len(lines) == 0 {
+		b.WriteString(" No server is configured yet.")
+		return b.String()
+	}
+	b.WriteString(" Servers:")
+	for i, s := range lines {
+		var line strings.Builder
+		line.WriteString("\n- " + s.Name)
+		if s.Description != "" {
+			line.WriteString(": " + tool.Shorten(s.Description, overviewLine))
+		}
+		switch {
+		case s.Enabled > 0:
+			fmt.Fprintf(&line, " (%d tools)", s.Enabled)
+		case s.Status != upstream.Connected:
+			fmt.Fprintf(&line, " (%s)", s.Status)
+		}
+		if b.Len()+line.Len() > overviewLength {
+			fmt.Fprintf(&b, "\n… and %d more: list_mcp_servers", len(lines)-i)
+			break
+		}
+		b.WriteString(line.String())
+	}
+	return b.String()
+}
+
+func (v *metaView) listServers(_ context.Context, r *mcp.Request, _ map[string]json.RawMessage) (json.RawMessage, error) {
+	out := struct {
+		Servers []serverLine `json:"servers"`
+		More    int          `json:"more,omitempty"`
+		Hint    string       `json:"hint,omitempty"`
+	}{Servers: v.face.servers(&r.Caller)}
+	var kept []serverLine
+	kept, out.More = fit(out.Servers, v.face.config.Load().MaxAnswerBytes)
+	if out.Servers = kept; out.Servers == nil {
+		out.Servers = []serverLine{}
+		out.Hint = "no server is configured; add one with: junctor servers add"
+	}
+	if out.More > 0 {
+		out.Hint = "search_tools finds the tools of all of them"
+	}
+	return answer(out), nil
+}
+
+// fit keeps as many items as go into limit bytes, and counts the rest.
+func fit[T any](items []T, limit int) (kept []T, more int) {
+	size := 0
+	for i, item := range items {
+		if size += len(marshal(item)) + 1; size > limit && i > 0 {
+			return items[:i], len(items) - i
+		}
+	}
+	return items, 0
+}
+
+// toolLine is one tool in an answer.
+type toolLine struct {
+	Server    string   `json:"server,omitempty"`
+	Tool      string   `json:"tool"`
+	Summary   string   `json:"summary,omitempty"`
+	Signature string   `json:"signature"`
+	Relevance float64  `json:"relevance,omitempty"`
+	Tags      []string `json:"tags,omitempty"`
+	Disabled  string   `json:"disabled,omitempty"`
+}
+
+func lineOf(e *catalog.Entry) toolLine {
+	l := toolLine{Tool: e.Name.Tool, Summary: e.Summary(summaryLength), Signature: e.Signature(), Tags: e.Tags}
+	if !e.Enabled {
+		l.Disabled = e.Reason
+	}
+	return l
+}
+
+func (v *metaView) searchTools(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
+	cfg := v.face.config.Load()
+	q := search.Query{Text: text(args["query"]), Limit: cfg.SearchLimit}
+	server := text(args["server"])
+	if raw, ok := args["limit"]; ok {
+		n, err := strconv.ParseFloat(string(raw), 64)
+		if err != nil || n < 1 || n != math.Trunc(n) {
+			return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "limit must be a whole number from 1 up"}
+		}
+		q.Limit = int(min(n, float64(cfg.MaxSearchLimit)))
+	}
+	pending := v.face.awaitTools(ctx, server)
+	snap := v.face.opts.Catalog.Snapshot()
+	if server != "" {
+		if err := v.face.known(snap, &r.Caller, server); err != nil {
+			return nil, err
+		}
+		q.Servers = []string{server}
+	}
+	q.Keep = func(n tool.Name) bool {
+		e := snap.Lookup(n)
+		return e != nil && e.Enabled && r.Caller.MayUse(n)
+	}
+	if v.face.opts.Signals != nil {
+		q.Signals = v.face.opts.Signals(r.Caller.ID)
+	}
+	hits, err := v.face.opts.Search.Search(q)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]toolLine, 0, len(hits))
+	for _, h := range hits {
+		e := snap.Lookup(h.Name)
+		if e == nil { // the index is younger than the snapshot
+			continue
+		}
+		l := lineOf(e)
+		l.Server, l.Relevance = h.Name.Server, math.Round(h.Relevance*100)/100
+		lines = append(lines, l)
+	}
+	out := struct {
+		Results []toolLine `json:"results"`
+		More    int        `json:"more,omitempty"`
+		Pending []string   `json:"pending,omitempty"`
+		Hint    string     `json:"hint,omitempty"`
+	}{Pending: pending}
+	out.Results, out.More = fit(lines, cfg.MaxAnswerBytes)
+	switch {
+	case len(out.Results) == 0:
+		out.Results = []toolLine{}
+		out.Hint = "nothing fits; try other words, or list_mcp_servers and list_tools"
+	case len(pending) > 0:
+		out.Hint = "the pending servers are still starting and may have more"
+	}
+	return answer(out), nil
+}
+
+// known reports, as an error that says why, when tools of the server cannot be
+// shown.
+func (f *Face) known(snap *catalog.Snapshot, caller *tool.Caller, server string) error {
+	if !caller.MaySee(server) {
+		return snap.NoServer(caller, server)
+	}
+	if snap.Server(server) != nil {
+		return nil
+	}
+	for _, st := range f.opts.Upstreams.Status() {
+		if st.Name != server {
+			continue
+		}
+		e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s and its tools are not known", server, st.State)}
+		switch st.State {
+		case upstream.AuthRequired:
+			e.Kind = tool.UpstreamAuthRequired
+			e.Details = map[string]string{"url": st.AuthURL}
+		case upstream.Disabled:
+			e.Kind = tool.ToolDisabled
+		case upstream.Connecting:
+			e.Msg += "; try again shortly"
+		}
+		if st.Reason != "" {
+			e.Msg += ": " + st.Reason
+		}
+		return e
+	}
+	return snap.NoServer(caller, server)
+}
+
+func (v *metaView) listTools(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
+	cfg, server := v.face.config.Load(), text(args["server"])
+	v.face.awaitTools(ctx, server)
+	snap := v.face.opts.Catalog.Snapshot()
+	if err := v.face.known(snap, &r.Caller, server); err != nil {
+		return nil, err
+	}
+	from := 0
+	if raw, ok := args["cursor"]; ok {
+		n, err := strconv.Atoi(text(raw))
+		if err != nil || n < 0 {
+			return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "cursor must be one that list_tools gave"}
+		}
+		from = n
+	}
+	var all []*catalog.Entry
+	for _, e := range snap.Server(server).Tools {
+		if r.Caller.MayUse(e.Name) && (e.Enabled || string(args["includeDisabled"]) == "true") {
+			all = append(all, e)
+		}
+	}
+	page := all[min(from, len(all)):]
+	page = page[:min(len(page), cfg.ListLimit)]
+	lines := make([]toolLine, len(page))
+	for i, e := range page {
+		lines[i] = lineOf(e)
+	}
+	out := struct {
+		Server string     `json:"server"`
+		Tools  []toolLine `json:"tools"`
+		Total  int        `json:"total,omitempty"`
+		Cursor string     `json:"cursor,omitempty"`
+		Hint   string     `json:"hint,omitempty"`
+	}{Server: server}
+	out.Tools, _ = fit(lines, cfg.MaxAnswerBytes)
+	if out.Tools == nil {
+		out.Tools = []toolLine{}
+	}
+	if next := from + len(out.Tools); next < len(all) {
+		out.Total, out.Cursor = len(all), strconv.Itoa(next)
+		out.Hint = fmt.Sprintf("%d more: search_tools with server %q finds the right one, or list_tools with \"cursor\":%q goes on", len(all)-next, server, out.Cursor)
+	}
+	return answer(out), nil
+}
+
+// parameter is one parameter of a tool in its details.
+type parameter struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Required bool   `json:"required,omitempty"`
+}
+
+// details is all that an agent may want to know of a tool.
+type details struct {
+	Server      string          `json:"server"`
+	Tool        string          `json:"tool"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Parameters  []parameter     `json:"parameters"`
+	Input       json.RawMessage `json:"inputSchema"`
+	Output      json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations json.RawMessage `json:"annotations,omitempty"`
+	Tags        []string        `json:"tags,omitempty"`
+	Disabled    string          `json:"disabled,omitempty"`
+	Approval    string          `json:"approval,omitempty"`
+	Warnings    []string        `json:"warnings,omitempty"`
+	Guidance    string          `json:"guidance,omitempty"`
+}
+
+func (v *metaView) toolDetails(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
+	cfg, server := v.face.config.Load(), text(args["server"])
+	v.face.awaitTools(ctx, server)
+	snap := v.face.opts.Catalog.Snapshot()
+	if err := v.face.known(snap, &r.Caller, server); err != nil {
+		return nil, err
+	}
+	e, err := snap.Resolve(&r.Caller, server, text(args["tool"]))
+	if err != nil {
+		return nil, err
+	}
+	d := details{
+		Server: e.Name.Server, Tool: e.Name.Tool, Title: e.Title, Description: e.Description,
+		Parameters: parameters(e.InputSchema), Input: e.InputSchema, Output: e.OutputSchema,
+		Annotations: mcp.Field(e.Raw, "annotations"), Tags: e.Tags, Approval: string(e.Approval),
+		Warnings: e.Review.Flags, Guidance: guidance(snap.Server(server)),
+	}
+	if d.Title == d.Tool {
+		d.Title = ""
+	}
+	if !e.Enabled {
+		d.Disabled = e.Reason
+	}
+	if e.Review.Changed {
+		d.Warnings = append(slices.Clip(d.Warnings), "the definition changed since it was first seen")
+	}
+	// What a model can do without goes first when the answer is too large.
+	for _, drop := range []func(){
+		func() { d.Guidance = "" },
+		func() { d.Output = nil },
+		func() { d.Parameters = []parameter{} },
+		func() { d.Description = tool.Shorten(d.Description, cfg.MaxAnswerBytes/4) },
+		func() {
+			d.Input = marshal(fmt.Sprintf("the schema has %d bytes and is left out; the parameters are: %s", len(d.Input), e.Signature()))
+		},
+	} {
+		if len(marshal(d)) <= cfg.MaxAnswerBytes {
+			break
+		}
+		drop()
+	}
+	return answer(d), nil
+}
+
+// guidance is what the server says of its tools in its own words. What was
+// made from the definitions says nothing that they do not.
+func guidance(s *catalog.Server) string {
+	if strings.HasPrefix(s.Guidance, "Tools of "+s.Name) {
+		return ""
+	}
+	return tool.Shorten(s.Guidance, guidanceLength)
+}
+
+func parameters(schema json.RawMessage) []parameter {
+	required := map[string]bool{}
+	for name := range mcp.Elements(mcp.Field(schema, "required")) {
+		required[text(name)] = true
+	}
+	list := []parameter{}
+	for name, property := range mcp.Members(mcp.Field(schema, "properties")) {
+		list = append(list, parameter{name, tool.TypeName(property, schema), required[name]})
+	}
+	return list
+}
+
+func (v *metaView) executeTool(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
+	call := callOf(r, text(args["server"]), text(args["tool"]))
+	call.Arguments = args["arguments"]
+	// A retry that brings what the tool's server asked for takes it along.
+	if responses, state := mcp.Field(r.Params, "inputResponses"), mcp.Field(r.Params, "requestState"); responses != nil || state != nil {
+		name := call.Tool
+		if e, err := v.face.opts.Catalog.Snapshot().Resolve(&r.Caller, call.Server, call.Tool); err == nil {
+			name = e.Name.Tool
+		}
+		params := mcp.SetField(mcp.SetField(nil, call.Arguments, "arguments"), marshal(name), "name")
+		for key, value := range map[string]json.RawMessage{"_meta": call.Meta, "inputResponses": responses, "requestState": state} {
+			if value != nil {
+				params = mcp.SetField(params, value, key)
+			}
+		}
+		call.Tool, call.Params = name, params
+	}
+	result, err := v.face.opts.Calls.Call(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return result.Raw, nil
+}

@@ -1,0 +1,270 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/catalog"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// directPage is how many tools or other items one page of a list has. Few
+// clients ask for a second page, so it is large.
+const directPage = 1000
+
+// directView offers every enabled tool as server__tool, and the resources,
+// templates, prompts and completions of all upstreams.
+type directView struct {
+	face  *Face
+	tools atomic.Pointer[toolsAt]
+
+	mu    sync.Mutex
+	lists map[string]*callerLists // what each caller was shown last
+}
+
+// toolsAt is the table of one snapshot.
+type toolsAt struct {
+	snapshot *catalog.Snapshot
+	*table[*catalog.Entry]
+}
+
+func newDirectView(f *Face) *directView {
+	return &directView{face: f, lists: map[string]*callerLists{}}
+}
+
+// Describe implements mcp.Handler.
+func (v *directView) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+	return mcp.Description{
+		Info:         v.face.info,
+		Capabilities: json.RawMessage(`{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`),
+		Instructions: "Junctor joins many MCP servers. Tools and prompts are named server__name.",
+		TTL:          time.Minute,
+	}, nil
+}
+
+// Notified implements mcp.Handler; the view needs nothing of its clients.
+func (v *directView) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+
+// Serve implements mcp.Handler.
+func (v *directView) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	switch r.Method {
+	case "tools/list":
+		return v.listTools(ctx, r)
+	case "tools/call":
+		return v.callTool(ctx, r)
+	case "prompts/list", "resources/list", "resources/templates/list":
+		return v.list(ctx, r, kindOf(r.Method))
+	case "prompts/get":
+		return v.getPrompt(ctx, r)
+	case "resources/read":
+		return v.readResource(ctx, r)
+	case "resources/subscribe", "resources/unsubscribe":
+		return v.subscribe(ctx, r)
+	case "completion/complete":
+		return v.complete(ctx, r)
+	case "logging/setLevel":
+		return setLevel(r)
+	}
+	return nil, noMethod(r.Method)
+}
+
+// current returns the names of the tools as they are now.
+func (v *directView) current() *toolsAt {
+	snap := v.face.opts.Catalog.Snapshot()
+	t := v.tools.Load()
+	if t == nil || t.snapshot != snap {
+		t = &toolsAt{snap, toolTable(snap)}
+		v.tools.Store(t)
+	}
+	return t
+}
+
+func (v *directView) listTools(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	v.face.awaitTools(ctx, "")
+	t := v.current()
+	out := []byte(`{"tools":[`)
+	cursor := mcp.FieldString(r.Params, "cursor")
+	for n := 0; n < directPage; {
+		names, more := t.after(cursor, directPage-n)
+		for _, name := range names {
+			cursor = name
+			e := t.byName[name]
+			if !e.Enabled || !r.Caller.MayUse(e.Name) {
+				continue
+			}
+			if n > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, mcp.SetField(e.Raw, marshal(name), "name")...)
+			n++
+		}
+		if !more {
+			cursor = ""
+			break
+		}
+	}
+	out = append(out, ']')
+	if cursor != "" {
+		out = append(append(out, `,"nextCursor":`...), marshal(cursor)...)
+	}
+	return append(out, `,"ttlMs":60000,"cacheScope":"private"}`...), nil
+}
+
+func (v *directView) callTool(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	name := mcp.FieldString(r.Params, "name")
+	e := v.current().byName[name]
+	if e == nil || !r.Caller.MayUse(e.Name) {
+		v.face.awaitTools(ctx, "")
+		if e = v.current().byName[name]; e == nil || !r.Caller.MayUse(e.Name) {
+			return nil, v.noTool(r, name)
+		}
+	}
+	arguments := mcp.Field(r.Params, "arguments")
+	if err := mcp.CheckParamHeaders(r.Header, e.InputSchema, arguments); err != nil && r.Modern() {
+		return nil, err
+	}
+	result, err := v.face.callWhole(ctx, r, e.Name, arguments)
+	if _, theirs := errors.AsType[*mcp.Error](err); err == nil || theirs || ctx.Err() != nil {
+		return result, err
+	}
+	return failure(err, e.Name), nil // for the model, which can mend its call
+}
+
+// callWhole calls a tool with the params of the request as they came, but for
+// the name.
+func (f *Face) callWhole(ctx context.Context, r *mcp.Request, name tool.Name, arguments json.RawMessage) (json.RawMessage, error) {
+	call := callOf(r, name.Server, name.Tool)
+	call.Arguments = arguments
+	call.Params = r.Params
+	if mcp.FieldString(r.Params, "name") != name.Tool {
+		call.Params = mcp.SetField(call.Params, marshal(name.Tool), "name")
+	}
+	if r.Session != nil && r.Session.LogLevel() != "" {
+		call.Params = mcp.SetField(call.Params, call.Meta, "_meta")
+	}
+	result, err := f.opts.Calls.Call(ctx, call)
+	return result.Raw, err
+}
+
+// noTool is the protocol's error for a tool that does not exist.
+func (v *directView) noTool(r *mcp.Request, name string) error {
+	t := v.current()
+	var visible []string
+	for _, n := range t.names {
+		if e := t.byName[n]; e.Enabled && r.Caller.MayUse(e.Name) {
+			visible = append(visible, n)
+		}
+	}
+	msg := fmt.Sprintf("unknown tool %q", tool.Shorten(name, 100))
+	near := catalog.Nearest(name, visible, 5)
+	if len(near) > 0 {
+		msg += "; did you mean " + strings.Join(near, ", ") + "?"
+	}
+	return &mcp.Error{Code: mcp.CodeInvalidParams, Message: msg}
+}
+
+func (v *directView) getPrompt(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	name := mcp.FieldString(r.Params, "name")
+	p, err := v.prompt(ctx, r, name)
+	if err != nil {
+		return nil, err
+	}
+	return v.face.forward(ctx, r, p.Server, r.Method, mcp.SetField(r.Params, marshal(p.Tool), "name"))
+}
+
+// prompt finds what a public name of a prompt stands for.
+func (v *directView) prompt(ctx context.Context, r *mcp.Request, name string) (tool.Name, error) {
+	for _, fresh := range []bool{false, true} {
+		l, err := v.fetch(ctx, r, prompts, fresh)
+		if err != nil {
+			return tool.Name{}, err
+		}
+		if p, ok := l.names.byName[name]; ok {
+			return p, nil
+		}
+		if fresh {
+			msg := fmt.Sprintf("unknown prompt %q", tool.Shorten(name, 100))
+			if near := l.names.nearest(name, 5); len(near) > 0 {
+				msg += "; did you mean " + strings.Join(near, ", ") + "?"
+			}
+			return tool.Name{}, &mcp.Error{Code: mcp.CodeInvalidParams, Message: msg}
+		}
+	}
+	return tool.Name{}, nil
+}
+
+func (v *directView) complete(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	switch kind := mcp.FieldString(r.Params, "ref", "type"); kind {
+	case "ref/prompt":
+		p, err := v.prompt(ctx, r, mcp.FieldString(r.Params, "ref", "name"))
+		if err != nil {
+			return nil, err
+		}
+		return v.face.forward(ctx, r, p.Server, r.Method, mcp.SetField(r.Params, marshal(p.Tool), "ref", "name"))
+	case "ref/resource":
+		uri := mcp.FieldString(r.Params, "ref", "uri")
+		owners, own, err := v.owners(ctx, r, uri)
+		if err != nil {
+			return nil, err
+		}
+		return v.firstOf(owners, uri, func(server string) (json.RawMessage, error) {
+			return v.face.forward(ctx, r, server, r.Method, mcp.SetField(r.Params, marshal(own), "ref", "uri"))
+		})
+	default:
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "ref.type must be ref/prompt or ref/resource"}
+	}
+}
+
+func (v *directView) readResource(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	uri := mcp.FieldString(r.Params, "uri")
+	owners, own, err := v.owners(ctx, r, uri)
+	if err != nil {
+		return nil, err
+	}
+	return v.firstOf(owners, uri, func(server string) (json.RawMessage, error) {
+		return v.face.forward(ctx, r, server, r.Method, mcp.SetField(r.Params, marshal(own), "uri"))
+	})
+}
+
+func (v *directView) subscribe(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	uri := mcp.FieldString(r.Params, "uri")
+	owners, own, err := v.owners(ctx, r, uri)
+	if err != nil {
+		return nil, err
+	}
+	return v.firstOf(owners, uri, func(server string) (json.RawMessage, error) {
+		return v.face.follows.change(ctx, v.face, r, server, own)
+	})
+}
+
+// firstOf asks the servers one after the other until one knows the resource.
+// A failure of one that may well have it is worth more than "not found".
+func (v *directView) firstOf(servers []string, uri string, ask func(server string) (json.RawMessage, error)) (json.RawMessage, error) {
+	var worst error
+	for _, server := range servers {
+		result, err := ask(server)
+		if err == nil {
+			return result, nil
+		}
+		if len(servers) == 1 || !unknownThere(err) {
+			worst = err
+		}
+	}
+	if worst == nil {
+		worst = &mcp.Error{Code: mcp.CodeResourceNotFound, Message: fmt.Sprintf("no server has the resource %q", tool.Shorten(uri, 200))}
+	}
+	return nil, worst
+}
+
+// unknownThere reports whether an upstream said that it has no such thing.
+func unknownThere(err error) bool {
+	theirs, ok := errors.AsType[*mcp.Error](err)
+	return ok && (theirs.Code == mcp.CodeResourceNotFound || theirs.Code == mcp.CodeInvalidParams || theirs.Code == mcp.CodeMethodNotFound)
+}

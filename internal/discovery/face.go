@@ -1,0 +1,321 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"junctor/internal/catalog"
+	"junctor/internal/mcp"
+	"junctor/internal/search"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Catalog is where tools are looked up.
+type Catalog interface {
+	Snapshot() *catalog.Snapshot
+	Watch(ctx context.Context) <-chan struct{}
+}
+
+// Searcher finds tools by words.
+type Searcher interface {
+	Search(q search.Query) ([]search.Hit, error)
+}
+
+// Calls carries out calls and forwards other requests.
+type Calls interface {
+	Call(ctx context.Context, c tool.Call) (tool.Result, error)
+	Forward(ctx context.Context, c tool.Call) (json.RawMessage, error)
+}
+
+// Upstreams is what is known of the connected servers.
+type Upstreams interface {
+	Status() []upstream.Status
+	Await(ctx context.Context, servers ...string) (pending []string)
+	Info(server string) (mcp.ServerInfo, bool)
+	Notify(ctx context.Context, server, caller, method string, params json.RawMessage) error
+}
+
+// Options are what a Face is made of.
+type Options struct {
+	Catalog   Catalog
+	Search    Searcher
+	Signals   func(caller string) search.Signals // nil turns them off
+	Calls     Calls
+	Upstreams Upstreams
+	Config    Config
+	Version   string
+	Limits    mcp.Limits
+	Log       *slog.Logger
+
+	// Server shapes the MCP servers of the views; Info, Limits and Log are
+	// set here.
+	Server mcp.ServerOptions
+}
+
+// View is what a client sees. A view of one server has no mode.
+type View struct {
+	Mode   Mode
+	Server string
+}
+
+// ParseView reads a view: a mode, or "" for the configured one, and the name
+// of a server for its transparent view.
+func ParseView(mode, server string) (View, error) {
+	switch {
+	case server != "" && mode != "":
+		return View{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "a view of one server has no mode; leave one of the two out"}
+	case server != "":
+		return View{Server: server}, nil
+	case mode == "" || mode == string(MetaMode) || mode == string(DirectMode):
+		return View{Mode: Mode(mode)}, nil
+	}
+	return View{}, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("%q is no mode; use meta or direct", mode)}
+}
+
+// Face serves MCP clients. It is safe for concurrent use.
+type Face struct {
+	opts   Options
+	config atomic.Pointer[Config]
+	log    *slog.Logger
+	info   json.RawMessage
+	meta   *mcp.Server
+	direct *mcp.Server
+	view   *directView
+
+	mu      sync.Mutex
+	single  map[string]*single // transparent views by server
+	closed  bool
+	follows follows
+}
+
+// New returns a Face; it starts nothing.
+func New(o Options) *Face {
+	f := &Face{opts: o, log: o.Log.With("component", "discovery"), single: map[string]*single{}}
+	f.config.Store(&o.Config)
+	f.info = marshal(map[string]string{"name": "junctor", "title": "Junctor", "version": o.Version})
+	f.meta = f.server(&metaView{face: f}, f.info)
+	f.view = newDirectView(f)
+	f.direct = f.server(f.view, f.info)
+	return f
+}
+
+// server makes the MCP server of a view. The results of a transparent view
+// are the upstream's own and not marked with info.
+func (f *Face) server(h mcp.Handler, info json.RawMessage) *mcp.Server {
+	o := f.opts.Server
+	o.Log, o.Limits, o.Info = f.opts.Log, f.opts.Limits, info
+	return mcp.NewServer(o, h)
+}
+
+// SetConfig changes the settings for requests that come from now on.
+func (f *Face) SetConfig(c Config) { f.config.Store(&c) }
+
+// Run tells clients what changes in the catalogue, until ctx is done; then it
+// ends every session.
+func (f *Face) Run(ctx context.Context) error {
+	defer f.Close()
+	changed := f.opts.Catalog.Watch(ctx)
+	last := f.opts.Catalog.Snapshot()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+			next := f.opts.Catalog.Snapshot()
+			f.announce(last, next)
+			last = next
+		}
+	}
+}
+
+// Close ends every session and stream of the face.
+func (f *Face) Close() {
+	f.mu.Lock()
+	f.closed = true
+	singles := f.single
+	f.single = map[string]*single{}
+	f.mu.Unlock()
+	f.meta.Close()
+	f.direct.Close()
+	for _, s := range singles {
+		s.server.Close()
+	}
+}
+
+const (
+	toolsChanged     = "notifications/tools/list_changed"
+	promptsChanged   = "notifications/prompts/list_changed"
+	resourcesChanged = "notifications/resources/list_changed"
+	resourceUpdated  = "notifications/resources/updated"
+)
+
+// announce tells the views what differs between two snapshots, and lets go of
+// the views of servers that are no more.
+func (f *Face) announce(last, next *catalog.Snapshot) {
+	differ := false
+	for _, s := range next.Servers() {
+		if !sameTools(last.Server(s.Name), s) {
+			differ = true
+			f.notifySingle(s.Name, toolsChanged, nil)
+		}
+	}
+	for _, s := range last.Servers() {
+		if next.Server(s.Name) == nil {
+			differ = true
+		}
+	}
+	if differ {
+		f.direct.Notify(toolsChanged, nil)
+	}
+	f.prune()
+}
+
+// sameTools reports whether a client would see the same tools.
+func sameTools(a, b *catalog.Server) bool {
+	if a == nil || len(a.Tools) != len(b.Tools) {
+		return false
+	}
+	for i, e := range a.Tools {
+		o := b.Tools[i]
+		if e.Enabled != o.Enabled || string(e.Raw) != string(o.Raw) {
+			return false
+		}
+	}
+	return true
+}
+
+// Notified takes a notification of an upstream that belongs to no call.
+func (f *Face) Notified(server, method string, params json.RawMessage) {
+	if method != toolsChanged { // that one follows when the tools have been read
+		f.notifySingle(server, method, params)
+	}
+	switch method {
+	case promptsChanged, resourcesChanged:
+		f.view.forget(server)
+		f.direct.Notify(method, nil)
+	case resourceUpdated:
+		uri := mcp.FieldString(params, "uri")
+		f.direct.Notify(method, mcp.SetField(params, marshal(alias(server, uri)), "uri"))
+		if owner := f.view.owner(uri); owner == "" || owner == server {
+			f.direct.Notify(method, params)
+		}
+	}
+}
+
+// ServeStream serves one client on a pair of byte streams.
+func (f *Face) ServeStream(ctx context.Context, v View, r io.Reader, w io.Writer) error {
+	s, err := f.pick(ctx, v)
+	if err != nil {
+		return err
+	}
+	return s.ServeStream(ctx, r, w)
+}
+
+// pick returns the MCP server of a view.
+func (f *Face) pick(ctx context.Context, v View) (*mcp.Server, error) {
+	if v.Server != "" {
+		return f.singleFor(ctx, v.Server)
+	}
+	mode := v.Mode
+	if mode == "" {
+		mode = f.config.Load().Mode
+	}
+	if mode == DirectMode {
+		return f.direct, nil
+	}
+	return f.meta, nil
+}
+
+// Routes puts the face onto a multiplexer: /mcp, and /mcp/{server} for one
+// upstream as it is.
+func (f *Face) Routes(mux *http.ServeMux) {
+	mux.Handle("/mcp", f)
+	mux.Handle("/mcp/{server}", f)
+}
+
+// ServeHTTP serves every view, told by the path and by ?mode=.
+func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !f.config.Load().Enabled {
+		refuse(w, &tool.Error{Kind: tool.MethodNotFound, Msg: "the MCP face is switched off (discovery.enabled)"})
+		return
+	}
+	server := r.PathValue("server")
+	if server == "" { // not behind Routes
+		_, server, _ = strings.Cut(strings.Trim(r.URL.Path, "/"), "mcp/")
+	}
+	v, err := ParseView(r.URL.Query().Get("mode"), server)
+	if err == nil {
+		var s *mcp.Server
+		if s, err = f.pick(r.Context(), v); err == nil {
+			s.ServeHTTP(w, r)
+			return
+		}
+	}
+	refuse(w, tool.AsError(err))
+}
+
+// refuse answers a request that reaches no view.
+func refuse(w http.ResponseWriter, e *tool.Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(e.Kind.HTTP())
+	_, _ = w.Write(mcp.AppendMessage(nil, &mcp.Message{Error: mcp.ToolError(e)}))
+}
+
+// marshal is json.Marshal for values that cannot fail, without the escapes for
+// HTML, which cost tokens.
+func marshal(v any) json.RawMessage {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return json.RawMessage(`null`)
+	}
+	return json.RawMessage(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// call begins the call of a request.
+func callOf(r *mcp.Request, server, name string) tool.Call {
+	c := tool.Call{
+		Face: "discovery", Caller: r.Caller, Server: server, Tool: name,
+		Meta: mcp.Field(r.Params, "_meta"), Exchange: r.Exchange,
+	}
+	if r.Session != nil {
+		c.Session = r.Session.ID()
+		if level := r.Session.LogLevel(); level != "" {
+			c.Meta = mcp.SetField(c.Meta, marshal(level), mcp.MetaLogLevel)
+		}
+	}
+	return c
+}
+
+// forward sends a request on to an upstream as it came.
+func (f *Face) forward(ctx context.Context, r *mcp.Request, server, method string, params json.RawMessage) (json.RawMessage, error) {
+	c := callOf(r, server, "")
+	c.Method, c.Params = method, params
+	return f.opts.Calls.Forward(ctx, c)
+}
+
+// awaitTools waits for servers that are making their first connection and of
+// which no tool is known yet, all or one, and returns those that were still
+// not there in the end.
+func (f *Face) awaitTools(ctx context.Context, server string) []string {
+	var wait []string
+	for _, st := range f.opts.Upstreams.Status() {
+		if st.State == upstream.Connecting && (server == "" || server == st.Name) && f.opts.Catalog.Snapshot().Server(st.Name) == nil {
+			wait = append(wait, st.Name)
+		}
+	}
+	if len(wait) == 0 {
+		return nil
+	}
+	return f.opts.Upstreams.Await(ctx, wait...)
+}

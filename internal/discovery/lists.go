@@ -1,0 +1,290 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// kind is one of the lists that are merged from all upstreams.
+type kind int
+
+const (
+	prompts kind = iota
+	resources
+	templates
+)
+
+// kinds says how each list is asked for and what tells its items apart.
+var kinds = [...]struct{ method, capability, member, key string }{
+	prompts:   {"prompts/list", "prompts", "prompts", "name"},
+	resources: {"resources/list", "resources", "resources", "uri"},
+	templates: {"resources/templates/list", "resources", "resourceTemplates", "uriTemplate"},
+}
+
+func kindOf(method string) kind {
+	for k, d := range kinds {
+		if d.method == method {
+			return kind(k)
+		}
+	}
+	return prompts
+}
+
+// Bounds of a merged list.
+const (
+	maxPages     = 20 // of one upstream
+	maxItems     = 5000
+	listsAtOnce  = 8 // upstreams asked at the same time
+	listLife     = time.Minute
+	maxListeners = 256 // callers whose lists are kept
+)
+
+// list is one merged list: the items as clients see them, and whose they are.
+type list struct {
+	at     time.Time
+	items  []json.RawMessage
+	names  *table[tool.Name]   // of prompts
+	owners map[string][]string // servers by URI or template, the first is the plain one's
+}
+
+// callerLists are what one caller was shown. Lists are never shared between
+// callers: an upstream may show each something else.
+type callerLists struct{ of [len(kinds)]*list }
+
+// forget drops what was kept, because a server's lists have changed.
+func (v *directView) forget(string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	clear(v.lists)
+}
+
+// list answers a list request, page by page.
+func (v *directView) list(ctx context.Context, r *mcp.Request, k kind) (json.RawMessage, error) {
+	from, fresh := 0, true
+	if cursor := mcp.FieldString(r.Params, "cursor"); cursor != "" {
+		n, err := strconv.Atoi(cursor)
+		if err != nil || n < 0 {
+			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the cursor is not one of ours; start again without it"}
+		}
+		from, fresh = n, false
+	}
+	l, err := v.fetch(ctx, r, k, fresh)
+	if err != nil {
+		return nil, err
+	}
+	page := l.items[min(from, len(l.items)):]
+	page = page[:min(len(page), directPage)]
+	out := []byte(`{"` + kinds[k].member + `":[`)
+	for i, item := range page {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, item...)
+	}
+	out = append(out, ']')
+	if next := from + len(page); next < len(l.items) {
+		out = append(out, `,"nextCursor":"`+strconv.Itoa(next)+`"`...)
+	}
+	return append(out, `,"ttlMs":60000,"cacheScope":"private"}`...), nil
+}
+
+// fetch returns a merged list, the kept one unless it must be fresh.
+func (v *directView) fetch(ctx context.Context, r *mcp.Request, k kind, fresh bool) (*list, error) {
+	v.mu.Lock()
+	kept := v.lists[r.Caller.ID]
+	v.mu.Unlock()
+	if kept != nil && !fresh && kept.of[k] != nil && time.Since(kept.of[k].at) < listLife {
+		return kept.of[k], nil
+	}
+	v.face.awaitTools(ctx, "")
+	servers := v.offering(&r.Caller, k)
+	found := make([][]json.RawMessage, len(servers))
+	var wg sync.WaitGroup
+	gate := make(chan struct{}, listsAtOnce)
+	for i, server := range servers {
+		wg.Go(func() {
+			gate <- struct{}{}
+			defer func() { <-gate }()
+			found[i] = v.pages(ctx, r, server, k)
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l := merge(k, servers, found)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.lists) >= maxListeners {
+		clear(v.lists)
+	}
+	if v.lists[r.Caller.ID] == nil {
+		v.lists[r.Caller.ID] = &callerLists{}
+	}
+	// A copy, because readers of the old one hold no lock.
+	next := *v.lists[r.Caller.ID]
+	next.of[k] = l
+	v.lists[r.Caller.ID] = &next
+	return l, nil
+}
+
+// offering returns the connected servers that have lists of the kind.
+func (v *directView) offering(caller *tool.Caller, k kind) []string {
+	var servers []string
+	for _, st := range v.face.opts.Upstreams.Status() {
+		if !caller.MaySee(st.Name) {
+			continue
+		}
+		if info, ok := v.face.opts.Upstreams.Info(st.Name); ok && mcp.Field(info.Capabilities, kinds[k].capability) != nil {
+			servers = append(servers, st.Name)
+		}
+	}
+	return servers
+}
+
+// pages reads the whole list of one server. A server that fails offers
+// nothing for now; the others are not kept waiting for it.
+func (v *directView) pages(ctx context.Context, r *mcp.Request, server string, k kind) []json.RawMessage {
+	var items []json.RawMessage
+	params := json.RawMessage(`{}`)
+	own := *r
+	own.Params, own.Exchange = nil, tool.Exchange{}
+	for range maxPages {
+		result, err := v.face.forward(ctx, &own, server, kinds[k].method, params)
+		if err != nil {
+			v.face.log.DebugContext(ctx, "list left out", "server", server, "method", kinds[k].method, "err", err)
+			break
+		}
+		for item := range mcp.Elements(mcp.Field(result, kinds[k].member)) {
+			items = append(items, item)
+		}
+		cursor := mcp.FieldString(result, "nextCursor")
+		if cursor == "" || len(items) >= maxItems {
+			break
+		}
+		params = mcp.SetField(nil, marshal(cursor), "cursor")
+	}
+	return items
+}
+
+// merge makes one list of many. Prompts get public names. A URI that more
+// than one server has is the first one's; the others' get an alias.
+func merge(k kind, servers []string, found [][]json.RawMessage) *list {
+	l := &list{at: time.Now(), names: newTable[tool.Name](0), owners: map[string][]string{}}
+	key := kinds[k].key
+	for i, server := range servers {
+		for _, item := range found[i] {
+			own := mcp.FieldString(item, key)
+			if own == "" || len(l.items) == maxItems {
+				continue
+			}
+			if k == prompts {
+				before := len(l.names.names)
+				l.names.add(server, own, tool.Name{Server: server, Tool: own})
+				if len(l.names.names) > before {
+					l.items = append(l.items, mcp.SetField(item, marshal(l.names.names[before]), key))
+				}
+				continue
+			}
+			owners := l.owners[own]
+			if len(owners) > 0 {
+				item = mcp.SetField(item, marshal(alias(server, own)), key)
+			}
+			l.owners[own] = append(owners, server)
+			l.items = append(l.items, item)
+		}
+	}
+	l.names.sort()
+	return l
+}
+
+// aliasScheme begins the URI of a resource whose own URI another server has
+// too.
+const aliasScheme = "junctor:"
+
+func alias(server, uri string) string { return aliasScheme + server + ":" + uri }
+
+// owners returns the servers that may have the resource or template, the
+// likeliest first, and the URI as they know it.
+func (v *directView) owners(ctx context.Context, r *mcp.Request, uri string) (servers []string, own string, err error) {
+	if rest, ok := strings.CutPrefix(uri, aliasScheme); ok {
+		if server, own, ok := strings.Cut(rest, ":"); ok && r.Caller.MaySee(server) {
+			if _, connected := v.face.opts.Upstreams.Info(server); connected {
+				return []string{server}, own, nil
+			}
+		}
+	}
+	for _, k := range []kind{resources, templates} {
+		l, err := v.fetch(ctx, r, k, false)
+		if err != nil {
+			return nil, "", err
+		}
+		if owners := l.owners[uri]; len(owners) > 0 {
+			return owners[:1], uri, nil
+		}
+	}
+	l, err := v.fetch(ctx, r, templates, false)
+	if err != nil {
+		return nil, "", err
+	}
+	for template, owners := range l.owners {
+		if fitsTemplate(template, uri) {
+			servers = append(servers, owners...)
+		}
+	}
+	for _, server := range v.offering(&r.Caller, resources) {
+		servers = append(servers, server) // a link in a result need not be listed
+	}
+	return unique(servers), uri, nil
+}
+
+// fitsTemplate reports whether a URI may come from a template: its text
+// outside of the braces occurs in order.
+func fitsTemplate(template, uri string) bool {
+	first := true
+	for template != "" {
+		text, rest, open := strings.Cut(template, "{")
+		i := strings.Index(uri, text)
+		if i < 0 || first && i > 0 {
+			return false
+		}
+		uri, first = uri[i+len(text):], false
+		if !open {
+			return uri == "" || text == ""
+		}
+		_, template, _ = strings.Cut(rest, "}")
+	}
+	return true
+}
+
+func unique(names []string) []string {
+	seen := map[string]bool{}
+	var out []string
+	for _, n := range names {
+		if !seen[n] {
+			seen[n] = true
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// owner returns the server whose resource a plain URI is, as far as any caller
+// was shown it; "" when it is nobody's in particular.
+func (v *directView) owner(uri string) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, l := range v.lists {
+		if shown := l.of[resources]; shown != nil && len(shown.owners[uri]) > 0 {
+			return shown.owners[uri][0]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,211 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// metaTools is the whole tool list of the meta view. Its size in a client's
+// context is what this face is about: a test counts its tokens.
+const metaTools = `{"tools":[` +
+	`{"name":"list_mcp_servers","description":"List the connected MCP servers.","inputSchema":{"type":"object","properties":{},"required":[]},"annotations":{"readOnlyHint":true}},` +
+	`{"name":"search_tools","description":"Find tools of all servers by what you want to do. Start here. A result shows the parameters (* required), often enough to call execute_tool at once.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"the task in plain words, or a tool's name"},"server":{"type":"string","description":"only this server"},"limit":{"type":"number","description":"default 10"}},"required":["query"]},"annotations":{"readOnlyHint":true}},` +
+	`{"name":"list_tools","description":"List the tools of one server.","inputSchema":{"type":"object","properties":{"server":{"type":"string"},"includeDisabled":{"type":"boolean"}},"required":["server"]},"annotations":{"readOnlyHint":true}},` +
+	`{"name":"get_tool_details","description":"Get a tool's full description and JSON Schema, when search_tools did not tell enough.","inputSchema":{"type":"object","properties":{"server":{"type":"string"},"tool":{"type":"string"}},"required":["server","tool"]},"annotations":{"readOnlyHint":true}},` +
+	`{"name":"execute_tool","description":"Run a tool that search_tools or list_tools showed; returns its result.","inputSchema":{"type":"object","properties":{"server":{"type":"string"},"tool":{"type":"string"},"arguments":{"type":"object","description":"for the tool, as its signature or schema says"}},"required":["server","tool","arguments"]},"annotations":{"openWorldHint":true}}` +
+	`],"ttlMs":3600000,"cacheScope":"public"}`
+
+// metaView serves the five meta-tools.
+type metaView struct{ face *Face }
+
+// argument is a parameter of a meta-tool.
+type argument struct {
+	name     string
+	kind     string
+	required bool
+	hidden   bool // understood, but not in the schema
+}
+
+type metaTool struct {
+	arguments []argument
+	run       func(v *metaView, ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error)
+}
+
+var (
+	argServer = argument{name: "server", kind: "string", required: true}
+	argTool   = argument{name: "tool", kind: "string", required: true}
+)
+
+var tools = map[string]metaTool{
+	"list_mcp_servers": {nil, (*metaView).listServers},
+	"search_tools":     {[]argument{{name: "query", kind: "string", required: true}, {name: "server", kind: "string"}, {name: "limit", kind: "number"}}, (*metaView).searchTools},
+	"list_tools":       {[]argument{argServer, {name: "includeDisabled", kind: "boolean"}, {name: "cursor", kind: "string", hidden: true}}, (*metaView).listTools},
+	"get_tool_details": {[]argument{argServer, argTool}, (*metaView).toolDetails},
+	"execute_tool":     {[]argument{argServer, argTool, {name: "arguments", kind: "object", required: true}}, (*metaView).executeTool},
+}
+
+// Describe implements mcp.Handler.
+func (v *metaView) Describe(_ context.Context, r *mcp.Request) (mcp.Description, error) {
+	return mcp.Description{
+		Info:         v.face.info,
+		Capabilities: json.RawMessage(`{"logging":{},"tools":{}}`),
+		Instructions: v.face.instructions(&r.Caller),
+		TTL:          time.Minute,
+	}, nil
+}
+
+// Notified implements mcp.Handler; the view needs nothing of its clients.
+func (v *metaView) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+
+// Serve implements mcp.Handler.
+func (v *metaView) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	switch r.Method {
+	case "tools/list":
+		return json.RawMessage(metaTools), nil
+	case "tools/call":
+		return v.call(ctx, r)
+	case "logging/setLevel":
+		return setLevel(r)
+	}
+	return nil, noMethod(r.Method)
+}
+
+func noMethod(method string) error {
+	return &tool.Error{Kind: tool.MethodNotFound, Msg: fmt.Sprintf("method %s is not served here", method)}
+}
+
+// setLevel agrees to a log level, which the session keeps and applies.
+func setLevel(r *mcp.Request) (json.RawMessage, error) {
+	if !mcp.ValidLogLevel(mcp.FieldString(r.Params, "level")) {
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "level must be one of debug, info, notice, warning, error, critical, alert, emergency"}
+	}
+	return json.RawMessage(`{}`), nil
+}
+
+// call runs a meta-tool. What goes wrong with it is a result that a model can
+// read; only a meta-tool that does not exist is an error of the protocol.
+func (v *metaView) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	name := mcp.FieldString(r.Params, "name")
+	t, ok := tools[name]
+	if !ok {
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; the tools are %s. To run a tool of a server, call execute_tool", name, strings.Join(metaNames(), ", "))}
+	}
+	args, err := readArguments(name, t.arguments, mcp.Field(r.Params, "arguments"))
+	if err != nil {
+		return failure(err, tool.Name{Tool: name}), nil
+	}
+	result, err := t.run(v, ctx, r, args)
+	if err == nil {
+		return result, nil
+	}
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	return failure(err, tool.Name{Server: text(args["server"]), Tool: text(args["tool"])}), nil
+}
+
+func metaNames() []string {
+	names := make([]string, 0, len(tools))
+	for name := range tools {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// readArguments checks the arguments of a meta-tool; all that is wrong at once.
+func readArguments(name string, want []argument, raw json.RawMessage) (map[string]json.RawMessage, error) {
+	got := map[string]json.RawMessage{}
+	if len(raw) > 0 && string(raw) != "null" {
+		if raw[0] != '{' {
+			return nil, invalid(name, want, []string{"the arguments must be an object"})
+		}
+		for key, value := range mcp.Members(raw) {
+			if string(value) != "null" {
+				got[key] = value
+			}
+		}
+	}
+	var wrong []string
+	for _, a := range want {
+		value, ok := got[a.name]
+		switch {
+		case !ok && a.required:
+			wrong = append(wrong, a.name+" is missing")
+		case ok && a.kind == "object" && value[0] == '"': // models write objects as strings
+			if inner := json.RawMessage(text(value)); json.Valid(inner) && len(strings.TrimSpace(string(inner))) > 0 && strings.TrimSpace(string(inner))[0] == '{' {
+				got[a.name] = json.RawMessage(strings.TrimSpace(string(inner)))
+				continue
+			}
+			wrong = append(wrong, a.name+" must be an object")
+		case ok && !fits(a.kind, value):
+			wrong = append(wrong, a.name+" must be "+article(a.kind))
+		case ok && a.required && a.kind == "string" && strings.TrimSpace(text(value)) == "":
+			wrong = append(wrong, a.name+" is empty")
+		}
+	}
+	for key := range got {
+		if !slices.ContainsFunc(want, func(a argument) bool { return a.name == key }) {
+			wrong = append(wrong, fmt.Sprintf("%q is no argument of it", tool.Shorten(key, 40)))
+		}
+	}
+	if len(wrong) > 0 {
+		slices.Sort(wrong)
+		return nil, invalid(name, want, wrong)
+	}
+	return got, nil
+}
+
+func invalid(name string, want []argument, wrong []string) error {
+	takes := "no arguments"
+	if len(want) > 0 {
+		var names []string
+		for _, a := range want {
+			switch {
+			case a.hidden:
+			case a.required:
+				names = append(names, a.name+"*")
+			default:
+				names = append(names, a.name)
+			}
+		}
+		takes = strings.Join(names, ", ") + " (* required)"
+	}
+	return &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("%s: %s. It takes %s", name, strings.Join(wrong, "; "), takes)}
+}
+
+func article(kind string) string {
+	if kind == "object" {
+		return "an object"
+	}
+	return "a " + kind
+}
+
+func fits(kind string, value json.RawMessage) bool {
+	switch c := value[0]; kind {
+	case "string":
+		return c == '"'
+	case "boolean":
+		return c == 't' || c == 'f'
+	case "object":
+		return c == '{'
+	default:
+		return c == '-' || '0' <= c && c <= '9'
+	}
+}
+
+// text returns a JSON string as text, "" for anything else.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}

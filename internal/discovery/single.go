@@ -1,0 +1,187 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// single is the transparent view of one upstream: every method passes, and
+// calls of tools take the executor's whole path.
+type single struct {
+	face   *Face
+	name   string
+	server *mcp.Server
+}
+
+// singleFor returns the view of a server that exists and that the caller may
+// see.
+func (f *Face) singleFor(ctx context.Context, name string) (*mcp.Server, error) {
+	caller := tool.CallerFrom(ctx)
+	if !caller.MaySee(name) || !f.exists(name) {
+		return nil, f.opts.Catalog.Snapshot().NoServer(&caller, name)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, &tool.Error{Kind: tool.Unavailable, Msg: "the server is shutting down"}
+	}
+	s := f.single[name]
+	if s == nil {
+		s = &single{face: f, name: name}
+		s.server = f.server(s, nil)
+		f.single[name] = s
+	}
+	return s.server, nil
+}
+
+func (f *Face) exists(name string) bool {
+	for _, st := range f.opts.Upstreams.Status() {
+		if st.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// notifySingle passes a notification of an upstream to those who see it alone.
+func (f *Face) notifySingle(server, method string, params json.RawMessage) {
+	f.mu.Lock()
+	s := f.single[server]
+	f.mu.Unlock()
+	if s != nil {
+		s.server.Notify(method, params)
+	}
+}
+
+// prune ends the views of servers that are gone.
+func (f *Face) prune() {
+	there := map[string]bool{}
+	for _, st := range f.opts.Upstreams.Status() {
+		there[st.Name] = true
+	}
+	var gone []*single
+	f.mu.Lock()
+	for name, s := range f.single {
+		if !there[name] {
+			gone = append(gone, s)
+			delete(f.single, name)
+		}
+	}
+	f.mu.Unlock()
+	for _, s := range gone {
+		s.server.Close()
+	}
+}
+
+// Describe implements mcp.Handler: it says what the upstream said.
+func (s *single) Describe(ctx context.Context, r *mcp.Request) (mcp.Description, error) {
+	s.face.opts.Upstreams.Await(ctx, s.name)
+	info, ok := s.face.opts.Upstreams.Info(s.name)
+	if !ok {
+		return mcp.Description{}, s.down()
+	}
+	own := mcp.Field(info.Raw, "serverInfo")
+	if own == nil {
+		own = mcp.Field(info.Raw, "_meta", mcp.MetaServerInfo)
+	}
+	if own == nil {
+		own = marshal(map[string]string{"name": info.Name, "version": info.Version})
+	}
+	return mcp.Description{Info: own, Capabilities: info.Capabilities, Instructions: info.Instructions, TTL: time.Minute}, nil
+}
+
+// down says why the upstream cannot be seen.
+func (s *single) down() error {
+	for _, st := range s.face.opts.Upstreams.Status() {
+		if st.Name == s.name {
+			e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s", s.name, st.State)}
+			if st.Reason != "" {
+				e.Msg += ": " + st.Reason
+			}
+			if st.AuthURL != "" {
+				e.Kind, e.Details = tool.UpstreamAuthRequired, map[string]string{"url": st.AuthURL}
+			}
+			return e
+		}
+	}
+	return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("server %q is gone", s.name)}
+}
+
+// Serve implements mcp.Handler.
+func (s *single) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	switch r.Method {
+	case "tools/call":
+		return s.call(ctx, r)
+	case "tools/list":
+		result, err := s.face.forward(ctx, r, s.name, r.Method, r.Params)
+		if err != nil {
+			return nil, err
+		}
+		return s.permitted(&r.Caller, result), nil
+	case "resources/subscribe", "resources/unsubscribe":
+		return s.face.follows.change(ctx, s.face, r, s.name, mcp.FieldString(r.Params, "uri"))
+	}
+	return s.face.forward(ctx, r, s.name, r.Method, r.Params)
+}
+
+func (s *single) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	name := tool.Name{Server: s.name, Tool: mcp.FieldString(r.Params, "name")}
+	arguments := mcp.Field(r.Params, "arguments")
+	if e := s.face.opts.Catalog.Snapshot().Lookup(name); e != nil && r.Modern() {
+		if err := mcp.CheckParamHeaders(r.Header, e.InputSchema, arguments); err != nil {
+			return nil, err
+		}
+	}
+	result, err := s.face.callWhole(ctx, r, name, arguments)
+	if e, ok := errors.AsType[*tool.Error](err); ok && (e.Kind == tool.ToolNotFound || e.Kind == tool.InvalidArguments) {
+		if _, theirs := errors.AsType[*mcp.Error](err); !theirs {
+			own := mcp.ToolError(e)
+			own.Code = mcp.CodeInvalidParams // as MCP has it for tools/call
+			return nil, own
+		}
+	}
+	return result, err
+}
+
+// permitted leaves the tools out that a rule disables or the caller may not
+// use. When there is none the result stays the bytes that came.
+func (s *single) permitted(caller *tool.Caller, result json.RawMessage) json.RawMessage {
+	snap := s.face.opts.Catalog.Snapshot()
+	list, dropped := []byte{'['}, false
+	for item := range mcp.Elements(mcp.Field(result, "tools")) {
+		name := tool.Name{Server: s.name, Tool: mcp.FieldString(item, "name")}
+		if e := snap.Lookup(name); e != nil && !e.Enabled || !caller.MayUse(name) {
+			dropped = true
+			continue
+		}
+		if len(list) > 1 {
+			list = append(list, ',')
+		}
+		list = append(list, item...)
+	}
+	if !dropped {
+		return result
+	}
+	return mcp.SetField(result, append(list, ']'), "tools")
+}
+
+// Notified implements mcp.Handler: the upstream hears what the client says,
+// but for what concerns this connection alone.
+func (s *single) Notified(ctx context.Context, session *mcp.Session, method string, params json.RawMessage) {
+	if method == "notifications/initialized" {
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		if err := s.face.opts.Upstreams.Notify(ctx, s.name, session.Caller().ID, method, params); err != nil {
+			s.face.log.DebugContext(ctx, "notification not passed on", "server", s.name, "method", method, "err", err)
+		}
+	}()
+}

@@ -1,0 +1,39 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// Info returns what the upstream said about itself when it connected; false
+// while it is not connected.
+func (s *Supervisor) Info(server string) (mcp.ServerInfo, bool) {
+	u := s.find(server)
+	if u == nil {
+		return mcp.ServerInfo{}, false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.conn == nil {
+		return mcp.ServerInfo{}, false
+	}
+	return u.conn.client.Info(), true
+}
+
+// Notify sends a notification to the upstream, on the caller's own session
+// where it has one.
+func (s *Supervisor) Notify(ctx context.Context, server, caller, method string, params json.RawMessage) error {
+	u := s.find(server)
+	if u == nil {
+		return notFound(server)
+	}
+	c, err := u.ready(ctx, tool.Request{Method: method, Caller: caller})
+	if err != nil {
+		return err
+	}
+	defer c.leave()
+	return c.client.Notify(ctx, method, params)
+}
