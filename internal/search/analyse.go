@@ -204,6 +204,22 @@ func (a *analyser) tool(d *Doc) ([]entry, []float32) {
 	return a.entries, a.sum
 }
 
+// changes reports whether a tool changes something, by its hint or by the
+// words of its name.
+func (a *analyser) changes(d *Doc) bool {
+	if d.ReadOnly != nil {
+		return !*d.ReadOnly
+	}
+	a.tok.reset()
+	a.tok.add(d.Name.Tool, true)
+	for _, t := range a.tok.tokens {
+		if a.lx.changes[a.terms.terms[a.words[a.word(t.text)].term]] {
+			return true
+		}
+	}
+	return false
+}
+
 // full reports that the analyser remembers more than it should keep.
 func (a *analyser) full() bool { return len(a.words) > maxKnownWords }
 

@@ -3,26 +3,29 @@ package search
 // Explanation says why a tool was found: what its score is made of. The
 // score orders the hits; Relevance is made from it.
 type Explanation struct {
-	Score float64 // Words + NameMatch + Meaning + Signals
+	// Score is Words + NameMatch + Meaning + Action + Signals.
+	Score float64 `json:"score"`
 
-	Named     bool     // the query is the tool's name, which comes before any score
-	Words     float64  // the share that the tool reaches of what the query's words could count
-	NameMatch float64  // for the part of the tool's name that the query covers
-	Meaning   float64  // for the likeness of meaning
-	Cosine    float64  // of the vectors of query and tool
-	Signals   float64  // usage and state
-	Matches   []Match  // in the order of the query's words
-	Unmatched []string // words of the query that the tool does not have
-	Signal    *Signal  // nil when signals are off
+	Named     bool    `json:"named,omitempty"`   // the query is the tool's name, which comes before any score
+	Words     float64 `json:"words"`             // the share that the tool reaches of what the query's words could count
+	NameMatch float64 `json:"nameMatch"`         // for the part of the tool's name that the query covers
+	Meaning   float64 `json:"meaning"`           // for the likeness of meaning
+	Cosine    float64 `json:"cosine"`            // that likeness: of the vectors of query and tool
+	Action    float64 `json:"action,omitempty"`  // below zero for a tool that changes something when the query only asks
+	Signals   float64 `json:"signals,omitempty"` // usage and state
+	Signal    *Signal `json:"signal,omitempty"`  // what Signals is made from; nil when they are off
+
+	Matches   []Match  `json:"matches"`             // in the order of the query's words
+	Unmatched []string `json:"unmatched,omitempty"` // words of the query that the tool does not have
 }
 
 // Match is a word of the query that the tool has.
 type Match struct {
-	Word   string   // as the query has it
-	Term   string   // the stem that was found
-	How    string   // exact, synonym, spelling, compound
-	Fields []string // where: name, title, server, description, parameter, tag
-	Score  float64  // its part of Words
+	Word   string   `json:"word"`   // as the query has it
+	Term   string   `json:"term"`   // the stem that was found
+	How    string   `json:"how"`    // exact, synonym, spelling, compound
+	Fields []string `json:"fields"` // where: name, title, server, description, parameter, tag
+	Score  float64  `json:"score"`  // its part of Words
 }
 
 // explain works a score out again, in words.
@@ -57,15 +60,11 @@ func (ix *Index) explain(s *snapshot, p *plan, q *Query, c candidate) *Explanati
 		score += value
 		name += named
 	}
-	words := len(p.vector)
 	t := int(c.tool)
-	cos := cosine(dot(p.vector, s.vectors[t*words:(t+1)*words]), p.packed, s.vector[t], words)
+	cos := s.cosineOf(p, t)
+	x := ix.w.parts(s, p, t, score, name, cos)
+	e.Words, e.NameMatch, e.Meaning, e.Action = float64(x.words), float64(x.name), float64(x.meaning), float64(x.action)
 	e.Cosine = float64(cos)
-	e.Meaning = float64(ix.w.fuse(p, 0, 0, 0, cos))
-	if score > 0 {
-		e.Words = float64(score * p.perIdeal)
-		e.NameMatch = float64(ix.w.fuse(p, score, name, s.covers[t], 0)) - e.Words
-	}
 	if q.Signals != nil {
 		g := q.Signals(s.names[t])
 		e.Signal = &g

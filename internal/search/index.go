@@ -16,6 +16,7 @@ type Doc struct {
 	Description string
 	InputSchema json.RawMessage
 	Tags        []string
+	ReadOnly    *bool // the upstream's hint that the tool changes nothing; nil when not given
 
 	// What the upstream says about itself; may be empty.
 	ServerTitle       string
@@ -47,6 +48,7 @@ type segment struct {
 type segmentTool struct {
 	name    tool.Name
 	tags    []string
+	changes bool
 	entries int // how many
 	vector  packed
 }
@@ -61,7 +63,7 @@ func newIndex(w weights) *Index {
 	}
 	ix := &Index{
 		w:        w,
-		lx:       loadLexicon(thesaurusFile, stopFile),
+		lx:       loadLexicon(thesaurusFile, stopFile, verbFile),
 		table:    table,
 		terms:    newDictionary(),
 		segments: make(map[string]*segment),
@@ -87,6 +89,7 @@ func (ix *Index) Put(server string, docs []Doc) {
 		seg.tools[i] = segmentTool{
 			name:    docs[i].Name,
 			tags:    slices.Clone(docs[i].Tags),
+			changes: a.changes(&docs[i]),
 			entries: len(entries),
 			vector:  pack(seg.vectors[i*words:(i+1)*words], sum, false),
 		}

@@ -89,6 +89,7 @@ type queryWord struct {
 type plan struct {
 	words    []queryWord
 	perIdeal float32 // one divided by all the masses together
+	onlyAsks bool    // and so wants no tool that changes something
 	packed   packed
 	vector   []uint64
 }
@@ -119,6 +120,7 @@ func (p *planner) prepare(ix *Index, s *snapshot, text string) *plan {
 			p.terms = append(p.terms, stemOf(t.text))
 		}
 	}
+	p.plan.onlyAsks = len(p.tok.tokens) > 0 && ix.lx.onlyAsks(p.tok.tokens[0].text, p.terms)
 	if p.sum == nil {
 		p.sum = make([]float32, ix.table.dims)
 		p.plan.vector = make([]uint64, packedWords(ix.table.dims))

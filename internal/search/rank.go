@@ -98,15 +98,33 @@ func (sc *scratch) collect(s *snapshot, p *plan) {
 	}
 }
 
-// fuse is the score of a tool: the share that it reaches of what the query's
-// words could count, the share of its name that the query covers, and the
-// likeness of meaning. covers is what one unit of the name is worth.
-func (w *weights) fuse(p *plan, score, name, covers, cosine float32) float32 {
-	v := w.meaning * max(0, cosine)
+// parts are what a tool's score is made of.
+type parts struct {
+	words   float32 // the share that it reaches of what the query's words could count
+	name    float32 // for the share of its name that the query covers, as far as the words fit
+	meaning float32 // for the likeness of meaning
+	action  float32 // taken off a tool that changes something when the query only asks
+}
+
+func (p parts) sum() float32 { return p.words + p.name + p.meaning + p.action }
+
+// parts scores tool t, of which score and name have been collected.
+func (w *weights) parts(s *snapshot, p *plan, t int, score, name, cosine float32) parts {
+	x := parts{meaning: w.meaning * max(0, cosine)}
 	if score > 0 {
-		v += score*p.perIdeal + w.nameMatch*min(1, name*covers)
+		x.words = score * p.perIdeal
+		x.name = w.nameMatch * x.words * min(1, name*s.covers[t])
 	}
-	return v
+	if p.onlyAsks && s.changes[t] {
+		x.action = -w.action
+	}
+	return x
+}
+
+// cosineOf returns the likeness of a query and tool t.
+func (s *snapshot) cosineOf(p *plan, t int) float32 {
+	n := len(p.vector)
+	return cosine(dot(p.vector, s.vectors[t*n:(t+1)*n]), p.packed, s.vector[t], n)
 }
 
 // leastScore is what a tool must reach to be a hit: less is chance.
@@ -121,14 +139,12 @@ func (sc *scratch) choose(ix *Index, s *snapshot, p *plan, q Query, limit int) {
 	}
 	h := heap{list: sc.best[:0], keep: keep, floor: leastScore, names: s.names}
 	named := newNaming(q.Text)
-	words := len(p.vector)
 	for t := range s.names {
 		c := &sc.acc[t]
-		cos := cosine(dot(p.vector, s.vectors[t*words:(t+1)*words]), p.packed, s.vector[t], words)
 		x := candidate{
 			tool:  uint32(t),
 			tier:  named.of(s.names, t, s.nameHash[t]),
-			score: ix.w.fuse(p, c.score, c.name, s.covers[t], cos),
+			score: ix.w.parts(s, p, t, c.score, c.name, s.cosineOf(p, t)).sum(),
 		}
 		*c = accumulator{}
 		if x.score < h.floor && x.tier == notItsName || !h.wants(x) || !s.keeps(&q, t) {
@@ -226,5 +242,5 @@ func relevance(c candidate) float64 {
 	if c.tier != notItsName {
 		return 1
 	}
-	return 1 / (1 + math.Exp(-3.3*(float64(c.score)-0.92)))
+	return 1 / (1 + math.Exp(-3*(float64(c.score)-1)))
 }

@@ -256,6 +256,46 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// A query that only asks prefers tools that change nothing, by their hint or
+// by their name.
+func TestAskingIsNotChanging(t *testing.T) {
+	yes, no := true, false
+	ix := New()
+	list := docs("charts", "chart_update: Charts of the workspace.", "chart_list: Charts of the workspace.")
+	ix.Put("charts", list)
+	for text, want := range map[string]string{
+		"which charts of the workspace exist": "charts:chart_list",
+		"show charts of the workspace":        "charts:chart_list",
+		"update charts of the workspace":      "charts:chart_update",
+	} {
+		if got := find(t, ix, Query{Text: text}); got[0] != want {
+			t.Errorf("Search(%q) = %v, want %s first", text, got, want)
+		}
+	}
+	list[0].ReadOnly, list[1].ReadOnly = &yes, &no
+	ix.Put("charts", list)
+	hits, err := ix.Search(Query{Text: "which charts of the workspace exist", Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hits {
+		if changes := h.Name.Tool == "chart_list"; (h.Explanation.Action < 0) != changes {
+			t.Errorf("%s has the action %v against its hint", h.Name, h.Explanation.Action)
+		}
+	}
+	for text, want := range map[string]bool{
+		"what tables are there":   true,
+		"get rid of that file":    false, // means delete
+		"can you create an issue": false,
+		"tables":                  false, // does not ask
+	} {
+		var p planner
+		if got := p.prepare(ix, ix.current(), text).onlyAsks; got != want {
+			t.Errorf("%q only asks: %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestExplain(t *testing.T) {
 	ix := office()
 	q := Query{Text: "remove the quarterly fiel in Mongolia", Explain: true, Limit: 3, Signals: func(tool.Name) Signal { return Signal{Calls: 3, Successes: 3} }}
@@ -267,7 +307,7 @@ func TestExplain(t *testing.T) {
 	if hits[0].Name.Tool != "delete_file" || e == nil {
 		t.Fatalf("first hit is %v with explanation %v", hits[0].Name, e)
 	}
-	if sum := e.Words + e.NameMatch + e.Meaning + e.Signals; math.Abs(sum-e.Score) > 1e-3 {
+	if sum := e.Words + e.NameMatch + e.Meaning + e.Action + e.Signals; math.Abs(sum-e.Score) > 1e-3 {
 		t.Errorf("the parts add up to %.4f, the score is %.4f", sum, e.Score)
 	}
 	how := map[string]string{}

@@ -12,13 +12,15 @@ type Signals func(tool.Name) Signal
 
 // Signal is what is known about one tool.
 type Signal struct {
-	Calls, Successes             int64 // by everybody
-	CallerCalls, CallerSuccesses int64 // by the caller who searches
-	CircuitOpen                  bool  // calls are refused at present
-	Down                         bool  // its upstream cannot be reached
+	Calls           int64 `json:"calls"` // by everybody
+	Successes       int64 `json:"successes"`
+	CallerCalls     int64 `json:"callerCalls"` // by the caller who searches
+	CallerSuccesses int64 `json:"callerSuccesses"`
+	CircuitOpen     bool  `json:"circuitOpen,omitempty"` // calls are refused at present
+	Down            bool  `json:"down,omitempty"`        // its upstream cannot be reached
 }
 
-// What signals can do, on the scale on which a perfect match has about 2:
+// What signals can do, on the scale on which a perfect match has 2.4:
 // enough to part tools that fit alike, never enough to raise one that does
 // not fit.
 const (

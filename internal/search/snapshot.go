@@ -21,6 +21,7 @@ type snapshot struct {
 	names    []tool.Name
 	tags     [][]string
 	nameHash []uint32
+	changes  []bool
 	covers   []float32 // the share of its name that one unit of weight covers
 	vector   []packed
 	vectors  []uint64
@@ -65,6 +66,7 @@ func (ix *Index) assemble() *snapshot {
 		names:    make([]tool.Name, 0, tools),
 		tags:     make([][]string, 0, tools),
 		nameHash: make([]uint32, 0, tools),
+		changes:  make([]bool, 0, tools),
 		vector:   make([]packed, 0, tools),
 		vectors:  make([]uint64, 0, tools*words),
 		entries:  make([]entry, 0, entries),
@@ -79,6 +81,7 @@ func (ix *Index) assemble() *snapshot {
 			s.names = append(s.names, t.name)
 			s.tags = append(s.tags, t.tags)
 			s.nameHash = append(s.nameHash, nameHash(t.name.Tool))
+			s.changes = append(s.changes, t.changes)
 			s.vector = append(s.vector, t.vector)
 			s.first = append(s.first, uint32(at))
 			at += t.entries

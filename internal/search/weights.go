@@ -22,6 +22,7 @@ type weights struct {
 	nameMatch float32 // for a tool's name that the query covers
 	namePrior float32 // added to a name's mass, so that short names gain less
 	meaning   float32 // for the cosine of query and tool
+	action    float32 // against a tool that changes something when the query only asks
 
 	vectorName, vectorServer, vectorDescription, vectorParameter float32
 }
@@ -33,19 +34,20 @@ func defaultWeights() weights {
 		parameterName: 0.5, parameterText: 0.25,
 		serverText: 0.25,
 
-		saturation: 0.5,
+		saturation: 0.7,
 		length:     0.3,
 
-		synonym: 0.7, typo: 0.7, joined: 0.9,
+		synonym: 0.8, typo: 0.6, joined: 0.9,
 		unknown: 0.4,
 
 		importance: 0.75,
 
-		nameMatch: 0.15,
+		nameMatch: 0.35,
 		namePrior: 4,
-		meaning:   1,
+		meaning:   1.1,
+		action:    0.1,
 
-		vectorName: 2, vectorServer: 1, vectorDescription: 1, vectorParameter: 0.3,
+		vectorName: 1.5, vectorServer: 1, vectorDescription: 1, vectorParameter: 0.3,
 	}
 }
 
