@@ -25,6 +25,8 @@ type webServer struct {
 	sessions  atomic.Int32
 	deleted   chan string
 	stateless bool
+	hang      bool                               // leave server/discover unanswered
+	refuse    func(http.ResponseWriter, Message) // answers initialize when set
 }
 
 func (s *webServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,6 +47,10 @@ func (s *webServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case m.Method == "server/discover" && s.stateless:
 		plain(w, m, discoverResult)
+	case m.Method == "server/discover" && s.hang:
+		<-r.Context().Done()
+	case m.Method == "initialize" && s.refuse != nil:
+		s.refuse(w, m)
 	case m.Method == "server/discover":
 		http.Error(w, "what?", http.StatusBadRequest)
 	case m.Method == "initialize":

@@ -34,34 +34,49 @@ func (c *Client) negotiate(ctx context.Context) error {
 	if err == nil || c.opts.Pin || !retryEra(ctx, err) || c.Err() != nil {
 		return err
 	}
-	if modern, discoverErr := c.discover(ctx); modern {
-		return discoverErr
+	if found := c.discover(ctx); found.modern {
+		return c.accept(found)
 	}
 	return err // the hint may be wrong, but the server does not speak the new era either
+}
+
+// discovery is what came of server/discover. modern says that the server is
+// of the new era; if it is, err says whether agreement was reached. Any other
+// err is the end of the attempt.
+type discovery struct {
+	modern bool
+	info   ServerInfo
+	err    error
+}
+
+func (c *Client) accept(d discovery) error {
+	if d.err == nil {
+		c.settle(d.info)
+	}
+	return d.err
+}
+
+// settle makes what was negotiated hold.
+func (c *Client) settle(info ServerInfo) {
+	c.info.Store(&info)
+	c.stateless.Store(info.Stateless())
 }
 
 // discoverFirst asks server/discover and falls back to initialize. A server
 // that leaves the question unanswered is asked initialize beside it: it may be
 // of the old era, or slow to start; whichever answer makes sense first decides.
 func (c *Client) discoverFirst(ctx context.Context) error {
-	type outcome struct {
-		modern bool
-		err    error
-	}
-	probe, stop := context.WithCancel(ctx)
-	defer stop()
-	probed := make(chan outcome, 1)
-	go func() {
-		modern, err := c.discover(probe)
-		probed <- outcome{modern, err}
-	}()
+	probe, stopProbe := context.WithCancel(ctx)
+	defer stopProbe()
+	probed := make(chan discovery, 1)
+	go func() { probed <- c.discover(probe) }()
 	patience := time.NewTimer(c.opts.DiscoverTimeout)
 	defer patience.Stop()
 	select {
-	case o := <-probed:
+	case d := <-probed:
 		switch {
-		case o.modern || o.err != nil:
-			return o.err
+		case d.modern || d.err != nil:
+			return c.accept(d)
 		case c.opts.Pin && c.opts.Protocol != "":
 			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server does not speak protocol version " + c.opts.Protocol}
 		}
@@ -69,30 +84,34 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 	case <-patience.C:
 	}
 	if c.inline { // over HTTP there is no slow start to wait for
-		stop()
-		if o := <-probed; o.modern {
-			return o.err
+		stopProbe()
+		if d := <-probed; d.modern {
+			return c.accept(d)
 		}
 		return c.handshake(ctx)
 	}
+	shake, stopShake := context.WithCancel(ctx)
+	defer stopShake()
 	shaken := make(chan error, 1)
-	go func() { shaken <- c.handshake(ctx) }()
-	for {
-		select {
-		case err := <-shaken:
-			if err == nil || probed == nil || !retryEra(ctx, err) {
-				return err
-			}
-			if o := <-probed; o.modern {
-				return o.err
-			}
+	go func() { shaken <- c.handshake(shake) }()
+	select {
+	case err := <-shaken:
+		if err == nil || !retryEra(ctx, err) {
+			stopProbe()
+			<-probed
 			return err
-		case o := <-probed:
-			if o.modern && o.err == nil {
-				return nil
-			}
-			probed = nil // initialize will tell
 		}
+		if d := <-probed; d.modern {
+			return c.accept(d)
+		}
+		return err
+	case d := <-probed:
+		if !d.modern || d.err != nil {
+			return <-shaken // initialize will tell
+		}
+		stopShake()
+		<-shaken // nothing else may settle the matter afterwards
+		return c.accept(d)
 	}
 }
 
@@ -118,50 +137,38 @@ func retryEra(ctx context.Context, err error) bool {
 	return ok && h.Status != http.StatusUnauthorized && h.Status != http.StatusForbidden
 }
 
-// discover asks server/discover. It reports whether the server is known to be
-// of the new era; if it is, err says whether agreement was reached. Any error
-// besides is the end of the attempt.
-func (c *Client) discover(ctx context.Context) (modern bool, err error) {
+// discover asks server/discover.
+func (c *Client) discover(ctx context.Context) discovery {
 	version := Version20260728
 	for range 2 {
 		result, err := c.request(ctx, tool.Request{Method: "server/discover"}, c.addMeta(nil, version, "", nil))
 		if err == nil {
 			info, ok := discovered(result, version)
-			if !ok {
-				return false, nil
-			}
-			c.settle(info)
-			return true, nil
+			return discovery{modern: ok, info: info}
 		}
 		if refused, ok := errors.AsType[*Error](err); ok {
 			next, modern := supported(refused)
 			switch {
 			case !modern || next != "" && !Stateless(next):
-				return false, nil
+				return discovery{}
 			case next == "":
-				return true, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server speaks no protocol version that this client does", Err: err}
+				return discovery{modern: true, err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server speaks no protocol version that this client does", Err: err}}
 			}
 			version = next // the same one too: it is what the server asks for
 			continue
 		}
 		if cause := c.Err(); cause != nil {
-			return false, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server ended the connection during the handshake", Err: fmt.Errorf("%w: %w", ErrOldEra, cause)}
+			return discovery{err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server ended the connection during the handshake", Err: fmt.Errorf("%w: %w", ErrOldEra, cause)}}
 		}
 		if h, ok := errors.AsType[*HTTPError](err); ok && !h.Unauthorized() {
-			return false, nil // whatever else it is, initialize will tell
+			return discovery{} // whatever else it is, initialize will tell
 		}
 		if d, ok := errors.AsType[*DecodeError](err); ok && !d.TooLarge {
-			return false, nil // no MCP at all, or a poor answer to what it does not know
+			return discovery{} // no MCP at all, or a poor answer to what it does not know
 		}
-		return false, err
+		return discovery{err: err}
 	}
-	return false, nil
-}
-
-// settle makes what was negotiated hold.
-func (c *Client) settle(info ServerInfo) {
-	c.info.Store(&info)
-	c.stateless.Store(info.Stateless())
+	return discovery{}
 }
 
 // supported reads the versions out of an error of the new era; modern says

@@ -53,6 +53,9 @@ var errSessionLost = errors.New("the server has lost the session")
 func (w *httpWire) do(ctx context.Context, cl *flight, m *Message) (Message, error) {
 	for first := true; ; first = false {
 		session := w.session.Load()
+		if m.Method == "initialize" {
+			session = nil
+		}
 		answer, err := w.exchange(ctx, cl, m, session)
 		if err == nil || !first || !errors.Is(err, errSessionLost) || m.Method == "initialize" {
 			return answer, err
@@ -75,17 +78,15 @@ func (w *httpWire) renew(ctx context.Context, lost *string) error {
 	if w.session.Load() != lost {
 		return nil
 	}
-	w.stop()
-	w.session.Store(nil)
-	w.version.Store(new(string))
+	// Until the new session is there, others go on with the lost one, and
+	// come here to wait for it.
 	if err := w.c.initialize(ctx); err != nil {
 		if retryEra(ctx, err) {
 			w.c.end(err) // another server than before: negotiate from the start
-		} else {
-			w.session.Store(lost) // so that the next call tries again
 		}
 		return err
 	}
+	w.stop()
 	w.ready(w.c.protocol())
 	w.c.log.Info("session made anew")
 	if w.c.opts.OnRenew != nil {
@@ -108,7 +109,7 @@ func (w *httpWire) header(m *Message, session *string) http.Header {
 		w.c.mirror(h, m)
 		return h
 	}
-	if v := *w.version.Load(); v != "" {
+	if v := *w.version.Load(); v != "" && m.Method != "initialize" {
 		h["Mcp-Protocol-Version"] = []string{v}
 	}
 	if session != nil {
@@ -132,6 +133,8 @@ func (w *httpWire) exchange(ctx context.Context, cl *flight, m *Message, session
 	if m.Method == "initialize" && resp.StatusCode == http.StatusOK {
 		if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
 			w.session.Store(&id)
+		} else {
+			w.session.Store(nil)
 		}
 	}
 	if resp.StatusCode == http.StatusOK && isEventStream(resp.Header.Get("Content-Type")) {
