@@ -166,6 +166,7 @@ func serverSchema(fields []field) ordered {
 		pair{"envFile", note("A file of NAME=value lines for the program's environment, under env.", ordered{{"type", "string"}})},
 		pair{"auth", note("Cursor's oauth.", ordered{{"type", "object"}})},
 		pair{"timeout", note("The same as timeoutMs, in seconds up to 3600 and in milliseconds above.", ordered{{"type", "number"}, {"deprecated", true}})},
+		pair{"networkTimeout", note("The same as timeout.", ordered{{"type", "number"}, {"deprecated", true}})},
 		pair{"connectionTimeout", note("The same as startTimeoutMs, in seconds up to 3600 and in milliseconds above.", ordered{{"type", "number"}, {"deprecated", true}})},
 		pair{"initTimeout", note("The same as startTimeoutMs, in seconds up to 3600 and in milliseconds above.", ordered{{"type", "number"}, {"deprecated", true}})},
 		pair{"tool_timeout_sec", note("Codex's timeout of a call, in seconds.", ordered{{"type", "number"}})},
@@ -174,7 +175,7 @@ func serverSchema(fields []field) ordered {
 		pair{"bearer_token_env_var", note("Codex's name of the variable that holds the token.", ordered{{"type", "string"}})},
 		pair{"bearerToken", note("The same as authorization_token.", ordered{{"type", "string"}})},
 		pair{"env_http_headers", note("Codex's headers whose values are variables.", ordered{{"type", "object"}})},
-		pair{"env_vars", note("Codex's names of variables to let through, beside the usual ones.", stringList())},
+		pair{"env_vars", note("Codex's names of variables to hand on.", stringList())},
 	)
 	for _, name := range slices.Sorted(maps.Keys(serverAliases)) {
 		a := serverAliases[name]

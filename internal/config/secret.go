@@ -26,7 +26,7 @@ func LooksSecret(name, value string) bool {
 	}
 	for _, prefix := range []string{"Bearer ", "Basic ", "token ", "Token "} {
 		if rest, ok := strings.CutPrefix(value, prefix); ok {
-			return len(rest) >= 8
+			return len(rest) >= 8 && !strings.HasPrefix(rest, "<") // <YOUR_TOKEN> is a form to fill in
 		}
 	}
 	if secretValue.MatchString(value) || hasPassword(value) {

@@ -283,6 +283,7 @@ func settleTimes(n *node, note func(string, *node, string)) {
 	}{
 		{"timeout", "timeoutMs", 0},
 		{"tool_timeout_sec", "timeoutMs", 1000},
+		{"networkTimeout", "timeoutMs", 0},
 		{"connectionTimeout", "startTimeoutMs", 0},
 		{"initTimeout", "startTimeoutMs", 0},
 		{"startup_timeout_sec", "startTimeoutMs", 1000},
@@ -337,12 +338,16 @@ func settleSecrets(n *node, report func(*node, string)) {
 	}
 	// Codex lists variables to hand on by name.
 	if v := n.take("env_vars"); v != nil && v.kind == array {
-		list := v.made(array, "")
-		for _, d := range upstream.DefaultInheritEnv() {
-			list.elems = append(list.elems, v.made(str, d))
+		env := n.get("env")
+		if env == nil {
+			env = v.made(object, "")
+			n.put("env", env)
 		}
-		list.elems = append(list.elems, v.elems...)
-		rename(n, list, "inheritEnv", report)
+		for _, e := range v.elems {
+			if e.kind == str && env.kind == object && !env.has(e.text) {
+				env.put(e.text, e.made(str, "${"+e.text+":-}"))
+			}
+		}
 	}
 }
 

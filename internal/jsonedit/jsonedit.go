@@ -92,7 +92,7 @@ func parse(doc []byte) (*document, error) {
 	}
 	root, err := hujson.Parse(bytes.Clone(doc))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("is not JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))
 	}
 	d.text, d.root = doc, root
 	return d, nil
@@ -235,4 +235,10 @@ func (d *document) splice(from, to int, with string) {
 		with = strings.ReplaceAll(with, "\n", "\r\n")
 	}
 	d.text = append(d.text[:from:from], append([]byte(with), d.text[to:]...)...)
+}
+
+// Check reports why a document cannot be read, or nil. An empty one can.
+func Check(doc []byte) error {
+	_, err := parse(doc)
+	return err
 }

@@ -1,0 +1,174 @@
+package clients
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	"junctor/internal/config"
+)
+
+// State is how a found server stands to Junctor's own file.
+type State string
+
+// The states.
+const (
+	New     State = "new"     // Junctor does not have it
+	Same    State = "same"    // Junctor has it as it is
+	Differs State = "differs" // Junctor has another one of that name
+	Self    State = "self"    // it is Junctor itself
+)
+
+// Candidate is a server that can be taken over.
+type Candidate struct {
+	Server
+	State State    `json:"state"`
+	As    string   `json:"as"`             // the name that it has, or would get, in Junctor's file
+	Keys  []string `json:"keys,omitempty"` // what differs
+	Also  []File   `json:"also,omitempty"` // where else the very same server is
+}
+
+// Compare says of every found server whether it is new, and under which name
+// it would go into a file that has own. The same server in two clients is one
+// candidate; two different ones of one name get two names.
+func Compare(found []Found, own []config.Entry) []Candidate {
+	have := map[string]map[string]any{}
+	for _, e := range own {
+		have[e.Name] = essence(e.Server)
+	}
+	var all []Candidate
+	for _, f := range found {
+	next:
+		for _, s := range f.Servers {
+			is := essence(s.JSON)
+			for i := range all {
+				if all[i].Name == s.Name && reflect.DeepEqual(essence(all[i].JSON), is) {
+					all[i].Also = append(all[i].Also, s.File)
+					continue next
+				}
+			}
+			c := Candidate{Server: s, State: New, As: s.Name}
+			taken := slices.ContainsFunc(all, func(o Candidate) bool { return o.As == s.Name && o.State != Self })
+			switch mine, exists := have[s.Name]; {
+			case isSelf(s.JSON):
+				c.State = Self
+			case exists && reflect.DeepEqual(mine, is):
+				c.State = Same
+			default:
+				if as, ok := sameElsewhere(have, is); ok {
+					c.State, c.As = Same, as
+				} else if taken {
+					c.As = freeName(s.Name+"-"+s.File.Client, all, have)
+				} else if exists {
+					c.State, c.Keys = Differs, differing(mine, is)
+				}
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func sameElsewhere(have map[string]map[string]any, is map[string]any) (string, bool) {
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if reflect.DeepEqual(have[name], is) {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+func freeName(name string, all []Candidate, have map[string]map[string]any) string {
+	name = config.LegalName(name)
+	for n, try := 2, name; ; n++ {
+		_, exists := have[try]
+		if !exists && !slices.ContainsFunc(all, func(c Candidate) bool { return c.As == try }) {
+			return try
+		}
+		try = fmt.Sprintf("%s-%d", name[:min(len(name), 60)], n)
+	}
+}
+
+// essence is what a server is, without what holds anyway.
+func essence(raw json.RawMessage) map[string]any {
+	var obj map[string]any
+	if json.Unmarshal(raw, &obj) != nil {
+		return nil
+	}
+	for key, value := range obj {
+		switch v := value.(type) {
+		case map[string]any:
+			if len(v) == 0 {
+				delete(obj, key)
+			}
+		case []any:
+			if len(v) == 0 {
+				delete(obj, key)
+			}
+		case bool:
+			if key == "enabled" && v {
+				delete(obj, key)
+			}
+		case string:
+			if key == "transport" && (v == "stdio" && obj["command"] != nil || v == "auto") {
+				delete(obj, key)
+			}
+		}
+	}
+	return obj
+}
+
+func differing(a, b map[string]any) []string {
+	var keys []string
+	for key := range a {
+		if !reflect.DeepEqual(a[key], b[key]) {
+			keys = append(keys, key)
+		}
+	}
+	for key := range b {
+		if _, ok := a[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// isSelf reports whether a server is Junctor: importing it would make a
+// circle.
+func isSelf(raw json.RawMessage) bool {
+	var s struct {
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+		URL     string   `json:"url"`
+	}
+	if json.Unmarshal(raw, &s) != nil {
+		return false
+	}
+	base := strings.TrimSuffix(path.Base(strings.ReplaceAll(s.Command, `\`, "/")), ".exe")
+	if base == "junctor" {
+		return true
+	}
+	if base == "npx" || base == "bunx" || base == "pnpm" || base == "cmd" {
+		return slices.ContainsFunc(s.Args, func(a string) bool { return a == "junctor" || strings.HasPrefix(a, "junctor@") })
+	}
+	for _, host := range []string{"http://127.0.0.1:8787/", "http://localhost:8787/", "http://[::1]:8787/"} {
+		if strings.HasPrefix(s.URL, host) {
+			return true
+		}
+	}
+	return false
+}
+
+// Edits returns the changes that take the candidates over.
+func Edits(candidates []Candidate) []config.Edit {
+	var edits []config.Edit
+	for _, c := range candidates {
+		edits = append(edits, config.Set(c.As, c.JSON))
+	}
+	return edits
+}

@@ -1,0 +1,197 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"junctor/internal/config"
+	"junctor/internal/jsonedit"
+)
+
+// Found is a file that exists, and what is in it.
+type Found struct {
+	File    File     `json:"file"`
+	Servers []Server `json:"servers"`
+	Skipped []string `json:"skipped,omitempty"` // what looks like a server and cannot be one here, and why
+	Err     error    `json:"-"`                 // why the file could not be read, or not wholly
+}
+
+// Server is one server in a client's file, as Junctor would have it.
+type Server struct {
+	Name     string          `json:"name"`              // legal here
+	Original string          `json:"original"`          // as the client has it
+	JSON     json.RawMessage `json:"-"`                 // an entry of mcpServers; may hold secrets
+	File     File            `json:"file"`              // where it is from
+	Notes    []string        `json:"notes,omitempty"`   // what was changed or left behind
+	Secrets  []Secret        `json:"secrets,omitempty"` // those in plain text
+}
+
+// String names the server and its file, and shows nothing of what may be
+// secret in it.
+func (s Server) String() string { return s.Name + " in " + s.File.Path }
+
+// GoString is String for %#v.
+func (s Server) GoString() string { return s.String() }
+
+// Discover reads the files of the clients, of all when none is named. Files
+// that do not exist are left out. It starts nothing and changes nothing.
+func Discover(m Machine, clients ...Client) []Found {
+	if len(clients) == 0 {
+		clients = known
+	}
+	var all []Found
+	for _, c := range clients {
+		seen := map[string]bool{}
+		for _, f := range c.Files(m) {
+			for _, path := range expandFiles(f) {
+				one := f
+				one.Path = path
+				if strings.HasSuffix(path, ".json") {
+					one.Format = JSON
+				}
+				id := one.Path + "\x00" + strings.Join(one.keys, "\x00")
+				if found, ok := read(m, c, one); ok && !seen[id] {
+					seen[id] = true
+					all = append(all, found)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// expandFiles lists the files that a path with a star stands for.
+func expandFiles(f File) []string {
+	if !strings.HasSuffix(f.Path, "*") {
+		return []string{f.Path}
+	}
+	entries, err := os.ReadDir(filepath.Dir(f.Path))
+	if err != nil {
+		return nil
+	}
+	var paths []string
+	for _, e := range entries {
+		if slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
+			paths = append(paths, filepath.Join(filepath.Dir(f.Path), e.Name()))
+		}
+	}
+	return paths
+}
+
+// maxFile bounds a client's file. Claude Code keeps its history in its own,
+// so it can be large.
+const maxFile = 64 << 20
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s is larger than %d MiB", path, maxFile>>20)
+	}
+	return data, err
+}
+
+// read reads one file; false means that it is not there or has no servers.
+func read(m Machine, c Client, f File) (Found, bool) {
+	found := Found{File: f}
+	data, err := readFile(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return found, false
+	}
+	if err != nil {
+		found.Err = err
+		return found, true
+	}
+	raw, err := serversIn(f, data)
+	if err != nil {
+		found.Err = fmt.Errorf("%s: %w", f.Path, err)
+		return found, true
+	}
+	if raw == nil {
+		return found, false
+	}
+	if c.style == literal {
+		// Before names of variables, which some clients write as such, become
+		// variables: what looks like one until now is text.
+		raw = mapStrings(raw, "", func(_, s string) string { return strings.ReplaceAll(s, "${", "$${") })
+	}
+	wrapped := fmt.Appendf(nil, `{"mcpServers":%s}`, raw)
+	entries, err := config.Entries(f.Path, wrapped)
+	if err != nil {
+		found.Err = fmt.Errorf("%s: %w", f.Path, withoutLines(err))
+	}
+	for _, e := range entries {
+		if e.Server == nil {
+			found.Skipped = append(found.Skipped, e.Name+": is not an object")
+			continue
+		}
+		if _, command := member(e.Server, "command"); !command {
+			if _, url := member(e.Server, "url"); !url {
+				found.Skipped = append(found.Skipped, e.Name+": has neither a command nor a url; an extension of the client may bring it")
+				continue
+			}
+		}
+		s := Server{Name: config.LegalName(e.Name), Original: e.Name, File: f}
+		if s.Name == "" {
+			s.Name = "server"
+		}
+		if s.Name != e.Name {
+			s.Notes = append(s.Notes, fmt.Sprintf("is named %q there, which is no legal name here", e.Name))
+		}
+		for _, p := range e.Problems {
+			s.Notes = append(s.Notes, p.Key[strings.LastIndexByte(p.Key, '.')+1:]+": "+p.Msg)
+		}
+		s.JSON = tidy(c.translate(m, f, e.Server, &s.Notes))
+		s.Secrets = findSecrets(s.Name, s.JSON)
+		found.Servers = append(found.Servers, s)
+	}
+	return found, len(found.Servers) > 0 || len(found.Skipped) > 0 || found.Err != nil
+}
+
+// withoutLines takes the places out of problems, which are places in a text
+// that only we have seen.
+func withoutLines(err error) error {
+	e, ok := errors.AsType[*config.Error](err)
+	if !ok {
+		return err
+	}
+	problems := slices.Clone(e.Problems)
+	for i := range problems {
+		problems[i].File, problems[i].Line, problems[i].Column = "", 0, 0
+	}
+	return &config.Error{Problems: problems}
+}
+
+// serversIn returns the servers of a file as JSON, by name or as a list; nil
+// when it has none.
+func serversIn(f File, data []byte) (json.RawMessage, error) {
+	switch f.Format {
+	case TOML:
+		return tomlServers(data, f.keys[0])
+	case YAML:
+		return yamlServers(data)
+	}
+	if len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")))) == 0 {
+		return nil, nil
+	}
+	if err := jsonedit.Check(data); err != nil {
+		return nil, err
+	}
+	raw, ok := jsonedit.Get(data, f.keys...)
+	if !ok || len(raw) == 0 || raw[0] != '{' && raw[0] != '[' {
+		return nil, nil
+	}
+	return raw, nil
+}

@@ -1,0 +1,226 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+	"go.yaml.in/yaml/v4"
+)
+
+// tomlServers returns the tables under key as a JSON object, in their order.
+func tomlServers(data []byte, key string) (json.RawMessage, error) {
+	var doc map[string]any
+	meta, err := toml.Decode(string(data), &doc)
+	if err != nil {
+		return nil, fmt.Errorf("is not TOML: %w", err)
+	}
+	servers, ok := doc[key].(map[string]any)
+	if !ok {
+		return nil, nil
+	}
+	var b bytes.Buffer
+	b.WriteByte('{')
+	written := map[string]bool{}
+	for _, k := range meta.Keys() {
+		if len(k) < 2 || k[0] != key || written[k[1]] {
+			continue
+		}
+		written[k[1]] = true
+		name, err := json.Marshal(k[1])
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(servers[k[1]])
+		if err != nil {
+			return nil, err
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%s:%s", name, value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// yamlServers returns the servers of a Continue file as a JSON list. Entries
+// that only refer to Continue's hub are left out.
+func yamlServers(data []byte) (json.RawMessage, error) {
+	var doc struct {
+		Servers []map[string]any `yaml:"mcpServers"`
+	}
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("is not YAML: %s", strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+	var list []map[string]any
+	for _, s := range doc.Servers {
+		if s["uses"] != nil {
+			continue
+		}
+		if o, ok := s["requestOptions"].(map[string]any); ok {
+			if h, ok := o["headers"]; ok && s["headers"] == nil {
+				s["headers"] = h
+			}
+			delete(s, "requestOptions")
+		}
+		for _, key := range []string{"env", "headers"} {
+			if values, ok := s[key].(map[string]any); ok {
+				for name, v := range values {
+					if _, isText := v.(string); !isText && v != nil {
+						values[name] = fmt.Sprint(v) // YAML needs no quotes
+					}
+				}
+			}
+		}
+		list = append(list, s)
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	raw, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("has servers that JSON cannot hold: %w", err)
+	}
+	return raw, nil
+}
+
+// setTOML puts a server into a TOML text and leaves the rest as it is. The
+// server's own table and those below it are replaced; otherwise it is added
+// at the end.
+func setTOML(data []byte, key, name string, e entry) ([]byte, error) {
+	rest, err := removeTOML(data, key, name)
+	if err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "[%s.%s]\n", key, tomlKey(name))
+	for _, p := range e {
+		value, err := tomlValue(p.value)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "%s = %s\n", tomlKey(p.key), value)
+	}
+	out := appendTOML(string(rest), b.String())
+	if strings.Contains(string(rest), "\r\n") {
+		out = strings.ReplaceAll(strings.ReplaceAll(out, "\r\n", "\n"), "\n", "\r\n")
+	}
+	var check map[string]any
+	if _, err := toml.Decode(out, &check); err != nil {
+		return nil, fmt.Errorf("the change would break the file: %w", err)
+	}
+	return []byte(out), nil
+}
+
+// removeTOML takes a server's table and those below it out of a TOML text.
+func removeTOML(data []byte, key, name string) ([]byte, error) {
+	raw, err := tomlServers(data, key)
+	if err != nil {
+		return nil, err
+	}
+	var have map[string]json.RawMessage
+	if raw != nil {
+		if err := json.Unmarshal(raw, &have); err != nil {
+			return nil, err
+		}
+	}
+	if _, ok := have[name]; !ok {
+		return data, nil
+	}
+	own, rest := splitTOML(string(data), key, name)
+	if own == "" {
+		return nil, fmt.Errorf("%s is written inside another table; remove it by hand", name)
+	}
+	return []byte(rest), nil
+}
+
+// splitTOML parts the tables of a server, with the comments directly above
+// them, from everything else.
+func splitTOML(text, key, name string) (own, rest string) {
+	var mine, others []string
+	inside := false
+	for line := range strings.Lines(text) {
+		if header, ok := tomlHeader(line); ok {
+			inside = len(header) >= 2 && header[0] == key && header[1] == name
+			if inside {
+				n := len(others)
+				for n > 0 && strings.HasPrefix(strings.TrimSpace(others[n-1]), "#") {
+					n--
+				}
+				mine, others = append(mine, others[n:]...), others[:n]
+			}
+		}
+		if inside {
+			mine = append(mine, line)
+		} else {
+			others = append(others, line)
+		}
+	}
+	return strings.Join(mine, ""), strings.Join(others, "")
+}
+
+// appendTOML adds tables at the end, a blank line before them.
+func appendTOML(text, tables string) string {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	if strings.TrimSpace(text) != "" && !strings.HasSuffix(text, "\n\n") && !strings.HasSuffix(text, "\n\r\n") {
+		text += "\n"
+	}
+	return text + tables
+}
+
+// tomlHeader reads a line such as [mcp_servers."my server".env].
+func tomlHeader(line string) ([]string, bool) {
+	line = strings.TrimSpace(line)
+	if !strings.HasPrefix(line, "[") || strings.HasPrefix(line, "[[") {
+		return nil, false
+	}
+	var doc map[string]any
+	meta, err := toml.Decode(line, &doc)
+	if err != nil || len(meta.Keys()) == 0 {
+		return nil, false
+	}
+	return meta.Keys()[len(meta.Keys())-1], true
+}
+
+func tomlKey(s string) string {
+	for i := range len(s) {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-') {
+			return tomlString(s)
+		}
+	}
+	if s == "" {
+		return `""`
+	}
+	return s
+}
+
+// tomlString writes a basic string; TOML takes JSON's escapes.
+func tomlString(s string) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return `""`
+	}
+	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007F`)
+}
+
+func tomlValue(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return tomlString(v), nil
+	case []string:
+		parts := make([]string, len(v))
+		for i, s := range v {
+			parts[i] = tomlString(s)
+		}
+		return "[" + strings.Join(parts, ", ") + "]", nil
+	}
+	return "", fmt.Errorf("a %T has no form in TOML here", v)
+}

@@ -1,0 +1,228 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"junctor/internal/config"
+	"junctor/internal/jsonedit"
+	"junctor/internal/telemetry"
+)
+
+// Secret is a secret in plain text, and the variable that could stand for it.
+type Secret struct {
+	Key      string `json:"key"`      // where it is: env.GITHUB_TOKEN, args[3]
+	Variable string `json:"variable"` // offered in its place
+
+	value telemetry.Secret
+	path  []string // of the string that holds it
+}
+
+// String says where the secret is and not what it is. Without it fmt would
+// print the value, because it does not ask fields that are not exported.
+func (s Secret) String() string { return s.Key + " as ${" + s.Variable + "}" }
+
+// GoString is String for %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// findSecrets lists what looks secret in a server.
+func findSecrets(server string, raw json.RawMessage) []Secret {
+	var s struct {
+		Env     map[string]string `json:"env"`
+		Headers map[string]string `json:"headers"`
+		Args    []string          `json:"args"`
+		URL     string            `json:"url"`
+		Token   string            `json:"authorization_token"`
+		OAuth   struct {
+			Secret string `json:"clientSecret"`
+		} `json:"oauth"`
+	}
+	// What has another type is no string and so no secret.
+	_ = json.Unmarshal(raw, &s)
+
+	var all []Secret
+	add := func(key, offer, value string, path ...string) {
+		all = append(all, Secret{Key: key, Variable: offer, value: telemetry.Secret(value), path: path})
+	}
+	for _, name := range sortedKeys(s.Env) {
+		if config.LooksSecret(name, s.Env[name]) {
+			add("env."+name, config.VariableName(name), s.Env[name], "env", name)
+		}
+	}
+	for _, name := range sortedKeys(s.Headers) {
+		if config.LooksSecret(name, s.Headers[name]) {
+			add("headers."+name, headerVariable(server, name), bare(s.Headers[name]), "headers", name)
+		}
+	}
+	if config.LooksSecret("token", s.Token) {
+		add("authorization_token", variable(server, "token"), s.Token, "authorization_token")
+	}
+	if config.LooksSecret("secret", s.OAuth.Secret) {
+		add("oauth.clientSecret", variable(server, "client_secret"), s.OAuth.Secret, "oauth", "clientSecret")
+	}
+	flag := ""
+	for i, a := range s.Args {
+		key, path := "args["+strconv.Itoa(i)+"]", []string{"args", strconv.Itoa(i)}
+		name, value, assigned := strings.Cut(a, "=")
+		header, field, isHeader := strings.Cut(a, ":")
+		field = strings.TrimSpace(field)
+		switch {
+		case assigned && !strings.Contains(name, "://") && config.LooksSecret(strings.TrimLeft(name, "-"), value):
+			offer := config.VariableName(name)
+			if strings.HasPrefix(name, "-") {
+				offer = variable(server, strings.TrimLeft(name, "-"))
+			}
+			add(key, offer, value, path...)
+		case isHeader && !strings.HasPrefix(field, "//") && config.LooksSecret(header, field):
+			add(key, headerVariable(server, header), bare(field), path...)
+		case config.LooksSecret(flag, a):
+			add(key, variable(server, orElse(flag, "secret")), a, path...)
+		default:
+			for _, q := range secretQuery(a) {
+				add(key, variable(server, q.key), q.value, path...)
+			}
+		}
+		flag = ""
+		if strings.HasPrefix(a, "-") && !assigned {
+			flag = strings.TrimLeft(a, "-")
+		}
+	}
+	for _, q := range secretQuery(s.URL) {
+		add("url", variable(server, q.key), q.value, "url")
+	}
+	return all
+}
+
+// headerVariable names the variable for a header.
+func headerVariable(server, name string) string {
+	if strings.EqualFold(name, "Authorization") {
+		return variable(server, "token")
+	}
+	return variable(server, strings.TrimPrefix(strings.TrimPrefix(name, "X-"), "x-"))
+}
+
+// variable names the variable for something of a server, whose name it does
+// not repeat.
+func variable(server, word string) string {
+	name, prefix := config.VariableName(word), config.VariableName(server)
+	if name == prefix || strings.HasPrefix(name, prefix+"_") {
+		return name
+	}
+	return prefix + "_" + name
+}
+
+// bare takes the scheme off the value of a header: what is secret follows it.
+func bare(value string) string {
+	for _, scheme := range []string{"Bearer ", "Basic ", "token ", "Token "} {
+		if rest, ok := strings.CutPrefix(value, scheme); ok {
+			return rest
+		}
+	}
+	return value
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// secretQuery lists what looks secret in the query of a URL.
+func secretQuery(s string) []struct{ key, value string } {
+	var all []struct{ key, value string }
+	if !strings.Contains(s, "://") {
+		return nil
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		return nil
+	}
+	for _, pair := range strings.Split(u.RawQuery, "&") {
+		if name, value, ok := strings.Cut(pair, "="); ok && config.LooksSecret(name, value) {
+			all = append(all, struct{ key, value string }{name, value})
+		}
+	}
+	return all
+}
+
+// UseVariables writes ${VAR} in place of the secrets of all servers and
+// returns the variables to be kept elsewhere. Two secrets that would share a
+// name and differ get names of their own, and so does one whose name is taken
+// by something else: taken returns what a variable holds already.
+func UseVariables(servers []Server, taken func(string) (string, bool)) ([]Server, map[string]telemetry.Secret, error) {
+	vars := map[string]telemetry.Secret{}
+	free := func(name string, value telemetry.Secret) bool {
+		if have, ok := vars[name]; ok {
+			return have == value
+		}
+		if taken != nil {
+			if have, ok := taken(name); ok {
+				return have == value.Reveal()
+			}
+		}
+		return true
+	}
+	out := slices.Clone(servers)
+	for i, s := range out {
+		out[i].Secrets = slices.Clone(s.Secrets)
+		for j, secret := range s.Secrets {
+			name := secret.Variable
+			if !free(name, secret.value) {
+				name = variable(s.Name, secret.Variable)
+			}
+			for n := 2; !free(name, secret.value); n++ {
+				name = variable(s.Name, secret.Variable) + "_" + strconv.Itoa(n)
+			}
+			raw, ok := jsonedit.Get(out[i].JSON, secret.path...)
+			var text string
+			if !ok || json.Unmarshal(raw, &text) != nil {
+				return nil, nil, fmt.Errorf("%s of %s is not there any more", secret.Key, s.Name)
+			}
+			var quoted bytes.Buffer
+			writeJSON(&quoted, strings.Replace(text, secret.value.Reveal(), "${"+name+"}", 1))
+			var err error
+			if out[i].JSON, err = jsonedit.Set(out[i].JSON, quoted.Bytes(), secret.path...); err != nil {
+				return nil, nil, err
+			}
+			vars[name] = secret.value
+			out[i].Secrets[j].Variable = name
+		}
+	}
+	return out, vars, nil
+}
+
+// AddDotenv adds variables to the text of a .env file, in quotes that keep
+// them as they are. Those that it has already are left alone.
+func AddDotenv(text []byte, vars map[string]telemetry.Secret) ([]byte, error) {
+	have, err := config.ParseDotenv(".env", text)
+	if err != nil {
+		return nil, err
+	}
+	out := string(text)
+	if out != "" && !strings.HasSuffix(out, "\n") {
+		out += "\n"
+	}
+	for _, name := range sortedKeys(vars) {
+		if _, ok := have[name]; ok {
+			continue
+		}
+		value := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(vars[name].Reveal())
+		out += name + `="` + value + "\"\n"
+	}
+	return []byte(out), nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

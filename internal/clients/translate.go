@@ -1,0 +1,198 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"junctor/internal/config"
+)
+
+var (
+	dollarName   = regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
+	secretsName  = regexp.MustCompile(`\$\{\{\s*(?:[A-Za-z]+\.)?([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
+	colonName    = regexp.MustCompile(`\$\{([A-Za-z]+):([^}]*)\}`)
+	predefined   = regexp.MustCompile(`\$\{(workspaceFolder|workspaceRoot|workspaceFolderBasename|userHome|pathSeparator|/)\}`)
+	relativePath = regexp.MustCompile(`^\.{1,2}[/\\]`)
+)
+
+// translate turns a client's way of writing variables and paths into ours, so
+// that the server means the same in a file elsewhere.
+func (c Client) translate(m Machine, f File, server json.RawMessage, notes *[]string) json.RawMessage {
+	note := func(format string, args ...any) {
+		msg := fmt.Sprintf(format, args...)
+		for _, have := range *notes {
+			if have == msg {
+				return
+			}
+		}
+		*notes = append(*notes, msg)
+	}
+	folder := ""
+	if f.Scope != User {
+		folder = m.Project
+	}
+	out := mapStrings(server, "", func(key, s string) string {
+		s = c.style.translate(m, folder, s, note)
+		if folder != "" && relativePath.MatchString(s) && (key == "command" || key == "cwd" || key == "envFile") {
+			s = m.join(folder, strings.TrimPrefix(strings.TrimPrefix(s, "./"), `.\`))
+		}
+		return s
+	})
+	if folder != "" {
+		// A project's servers run in the project's folder.
+		if _, has := member(out, "command"); has {
+			if _, has := member(out, "cwd"); !has {
+				quoted, err := json.Marshal(folder)
+				if err == nil {
+					out = append(bytes.TrimSuffix(bytes.TrimSpace(out), []byte("}")), fmt.Appendf(nil, `,"cwd":%s}`, quoted)...)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (v variables) translate(m Machine, folder, s string, note func(string, ...any)) string {
+	switch v {
+	case dollar:
+		return dollarName.ReplaceAllString(s, "$${$1}")
+	case secrets:
+		return secretsName.ReplaceAllString(s, "$${$1}")
+	case envColon:
+		s = colonName.ReplaceAllStringFunc(s, func(match string) string {
+			parts := colonName.FindStringSubmatch(match)
+			switch parts[1] {
+			case "env":
+				return "${" + parts[2] + "}"
+			case "input":
+				name := config.VariableName(parts[2])
+				note("asks for %q when it starts; set the variable %s instead", parts[2], name)
+				return "${" + name + "}"
+			}
+			note("%s has no meaning outside the client", match)
+			return match
+		})
+		return predefined.ReplaceAllStringFunc(s, func(match string) string {
+			switch name := match[2 : len(match)-1]; name {
+			case "userHome":
+				return m.Home
+			case "pathSeparator", "/":
+				return m.join("", "")
+			case "workspaceFolderBasename":
+				if folder != "" {
+					return folder[strings.LastIndexAny(folder, `/\`)+1:]
+				}
+			default:
+				if folder != "" {
+					return folder
+				}
+			}
+			note("%s is a different folder in every project; write the one that is meant", match)
+			return match
+		})
+	}
+	return s
+}
+
+// mapStrings passes every string of a JSON value through f, with the key of
+// the top that it is under, and keeps the order of everything.
+func mapStrings(raw json.RawMessage, key string, f func(key, s string) string) json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var b bytes.Buffer
+	copyValue(dec, &b, key, f)
+	return b.Bytes()
+}
+
+func copyValue(dec *json.Decoder, b *bytes.Buffer, key string, f func(key, s string) string) {
+	t, err := dec.Token()
+	if err != nil {
+		b.WriteString("null")
+		return
+	}
+	switch t := t.(type) {
+	case json.Delim:
+		b.WriteString(t.String())
+		for i := 0; dec.More(); i++ {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			inner := key
+			if t == '{' {
+				name, _ := dec.Token()
+				text, _ := name.(string)
+				writeJSON(b, text)
+				b.WriteByte(':')
+				if inner == "" {
+					inner = text
+				}
+			}
+			copyValue(dec, b, inner, f)
+		}
+		if end, err := dec.Token(); err == nil {
+			fmt.Fprint(b, end)
+		}
+	case string:
+		writeJSON(b, f(key, t))
+	default:
+		writeJSON(b, t)
+	}
+}
+
+// writeJSON writes a plain value without turning & and < into escapes.
+func writeJSON(b *bytes.Buffer, v any) {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) == nil {
+		b.Truncate(b.Len() - 1) // the encoder ends with a line feed
+	}
+}
+
+// member returns a member of a JSON object.
+func member(raw json.RawMessage, key string) (json.RawMessage, bool) {
+	var obj map[string]json.RawMessage
+	if json.Unmarshal(raw, &obj) != nil {
+		return nil, false
+	}
+	v, ok := obj[key]
+	return v, ok
+}
+
+// order is the order in which the keys of a server are written; others
+// follow as they come.
+var order = []string{"command", "args", "env", "envFile", "cwd", "url", "transport", "headers", "authorization_token", "oauth"}
+
+// tidy drops what holds anyway and puts the keys into the order that people
+// know.
+func tidy(raw json.RawMessage) json.RawMessage {
+	var obj map[string]json.RawMessage
+	if json.Unmarshal(raw, &obj) != nil {
+		return raw
+	}
+	_, program := obj["command"]
+	keys := append(slices.Clone(order), sortedKeys(obj)...)
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for _, key := range keys {
+		value, ok := obj[key]
+		delete(obj, key)
+		switch text := string(value); {
+		case !ok, text == "{}", text == "[]",
+			key == "enabled" && text == "true",
+			key == "transport" && (text == `"auto"` || text == `"stdio"` && program):
+			continue
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		writeJSON(&b, key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+)
+
+// Entry is one server of a file in any shape, with Junctor's own keys and
+// with its variables as they are written: ready to be put into another file.
+type Entry struct {
+	Name     string          // as the file has it; it may not be legal here
+	Line     int             // in the file
+	Server   json.RawMessage // an object with command or url
+	Problems []Problem       // what is wrong with it, or was left behind
+}
+
+// Entries reads the servers of a file, in whatever shape it has, without
+// expanding anything and without checking more than the shapes. file stands
+// for the text in problems. An error says that there is nothing to read.
+func Entries(file string, text []byte) ([]Entry, error) {
+	src := &source{file: file, data: bytes.TrimPrefix(text, bom)}
+	if len(bytes.TrimSpace(src.data)) == 0 {
+		return nil, nil
+	}
+	v, err := src.parse()
+	if err != nil {
+		return nil, err
+	}
+	var loose []Problem // what belongs to no entry
+	root := newTree(src, v, func(p Problem) { loose = append(loose, p) })
+	if root.kind == object && root.get("mcp") != nil && !root.get("mcp").has("servers", "inputs") {
+		root.take("mcp") // opencode's, or something else's
+	}
+	found, _ := entries(root, func(n *node, msg string) { loose = append(loose, src.at(n.offset, n.path, msg)) })
+	var all []Entry
+	for _, e := range found {
+		entry := Entry{Name: e.name, Line: src.at(e.node.keyAt, "", "").Line}
+		note := func(n *node, msg string) { entry.Problems = append(entry.Problems, src.at(n.offset, n.path, msg)) }
+		if e.node.kind != object {
+			note(e.node, "is "+string(e.node.kind)+", must be an object with command or url")
+		} else {
+			normalise(e, note, func(_ string, n *node, msg string) { note(n, msg) })
+			entry.Server = e.node.json()
+		}
+		all = append(all, entry)
+	}
+	if len(loose) > 0 {
+		return all, &Error{sorted(loose)}
+	}
+	return all, nil
+}
+
+// json writes the node as JSON, with variables as they were written.
+func (n *node) json() json.RawMessage {
+	var b bytes.Buffer
+	n.write(&b)
+	return b.Bytes()
+}
+
+func (n *node) write(b *bytes.Buffer) {
+	quote := func(s string) {
+		enc := json.NewEncoder(b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(s); err != nil {
+			panic("config: a string cannot be written: " + err.Error()) // strings always can
+		}
+		b.Truncate(b.Len() - 1) // the encoder ends with a line feed
+	}
+	switch n.kind {
+	case object:
+		b.WriteByte('{')
+		comma := ""
+		for _, m := range n.members {
+			if m.value.kind == null {
+				continue // says nothing
+			}
+			b.WriteString(comma)
+			comma = ","
+			quote(m.name)
+			b.WriteByte(':')
+			m.value.write(b)
+		}
+		b.WriteByte('}')
+	case array:
+		b.WriteByte('[')
+		for i, e := range n.elems {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			e.write(b)
+		}
+		b.WriteByte(']')
+	case str:
+		quote(n.text)
+	default:
+		b.WriteString(n.text)
+	}
+}
+
+// LegalName makes a name for a server out of one that is none: "My Server"
+// becomes My-Server. It returns nothing when no letter is left.
+func LegalName(name string) string {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 && i < len(name)-1 && strings.Contains(name[:i], "/") {
+		// Marketplaces name servers by their repository: the last part says
+		// what the server is.
+		name = name[i+1:]
+	}
+	return legalName(name)
+}
+
+// VariableName makes the name of an environment variable out of words:
+// github, api-key becomes GITHUB_API_KEY.
+func VariableName(words ...string) string { return variableName(strings.Join(words, "_")) }
+
+// ParseDotenv reads NAME=value lines; file stands for the text in problems.
+func ParseDotenv(file string, text []byte) (map[string]string, error) {
+	vars, problems := parseDotenv(&source{file: file, data: bytes.TrimPrefix(text, bom)})
+	if len(problems) > 0 {
+		return vars, &Error{problems}
+	}
+	return vars, nil
+}
+
+// WriteFile replaces a file as a whole: readers see the old content or the
+// new one. An existing file keeps its permissions, and a symbolic link keeps
+// pointing where it did; a new file can be read by its owner alone.
+func WriteFile(path string, data []byte) error { return writeFile(path, data, 0o600) }
