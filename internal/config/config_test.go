@@ -118,7 +118,7 @@ func TestLooksSecret(t *testing.T) {
 		want        bool
 	}{
 		{"GITHUB_TOKEN", "ghp_0123456789abcdefghij", true},
-		{"x", "sk-proj-0123456789", true},
+		{"x", "sk-proj-0123456789abcdefghij", true},
 		{"x", "AKIAIOSFODNN7EXAMPLE", true},
 		{"x", "eyJhbGciOi.eyJzdWIiOi.sig", true},
 		{"Authorization", "Bearer abcdefghijk", true},
@@ -128,6 +128,10 @@ func TestLooksSecret(t *testing.T) {
 		{"x", "0123456789abcdef0123456789abcdef", true},
 		{"API_KEY", "${API_KEY}", false},
 		{"API_KEY", "", false},
+		{"API_KEY", "<your key>", false},
+		{"x", "abcdefghijklmnopqrstuvwxyzabcdefghij", false},
+		{"key", "abcdefgh", true},
+		{"keyboard", "qwertz-de", false},
 		{"API_KEY_FILE", "/run/secrets/key", false},
 		{"TOKEN_URL", "https://as.example.com/token", false},
 		{"AUTH", "required", false},
@@ -147,7 +151,7 @@ func TestMaskArgs(t *testing.T) {
 		"https://x.example.com/mcp?apiKey=abcdefgh&n=1", "--url=https://u:pw123456@h.example.com/", "--port", "8080", "--path=/tmp", "plain"}
 	got := strings.Join(maskArgs(in), "\n")
 	want := strings.Join([]string{"-e", "GITHUB_TOKEN=[redacted]", "--api-key", "[redacted]", "--token=[redacted]", "--header", "Authorization: [redacted]",
-		"https://x.example.com/mcp?apiKey=[redacted]&n=1", "--url=[redacted]", "--port", "8080", "--path=/tmp", "plain"}, "\n")
+		"https://x.example.com/mcp?apiKey=[redacted]&n=1", "--url=https://u:[redacted]@h.example.com/", "--port", "8080", "--path=/tmp", "plain"}, "\n")
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
