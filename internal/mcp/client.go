@@ -108,6 +108,7 @@ func Stateless(version string) bool { return version >= Version20260728 }
 type Client struct {
 	opts ClientOptions
 	log  *slog.Logger
+	self json.RawMessage // clientInfo
 	wire wire
 	// inline says that the goroutine of a call reads its own stream.
 	inline bool
@@ -142,7 +143,7 @@ func Connect(ctx context.Context, t Transport, o ClientOptions) (*Client, error)
 		o.DiscoverTimeout = 3 * time.Second
 	}
 	o.Limits = o.Limits.filled()
-	c := &Client{opts: o, log: o.Log, calls: map[int64]*flight{}, asks: map[ID]*ask{}, done: make(chan struct{})}
+	c := &Client{opts: o, log: o.Log, self: o.clientInfo(), calls: map[int64]*flight{}, asks: map[ID]*ask{}, done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.info.Store(&ServerInfo{})
 	if err := t.open(ctx, c); err != nil {

@@ -549,3 +549,40 @@ func TestHTTPLearnsHeaders(t *testing.T) {
 		t.Error("no error for a tool that is not there")
 	}
 }
+
+// A server may answer on the GET stream and end the stream of the request.
+func TestHTTPAnswerOnBothStreams(t *testing.T) {
+	posted, sent := make(chan Message, 1), make(chan struct{})
+	c := web(t, ClientOptions{OnNotification: func(method string, _ json.RawMessage) { close(sent) }}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m Message) {
+		if r.Method == http.MethodGet {
+			sse(w, ": open\n\n")
+			sse(w, event1(<-posted, `{"other":true}`), "data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n")
+			<-r.Context().Done()
+			return
+		}
+		posted <- m
+		<-sent
+		sse(w, ": nothing here\n\n")
+	}})
+	result, err := c.Do(t.Context(), toolsCall)
+	if err != nil || string(result) != `{"other":true}` {
+		t.Errorf("%s, %v", result, err)
+	}
+}
+
+func TestHTTPUserInURL(t *testing.T) {
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, ok := r.BasicAuth(); !ok || user != "me" || password != "pw" || r.URL.User != nil {
+			t.Errorf("got %q, %q", user, password)
+		}
+		body, _ := io.ReadAll(r.Body)
+		m, _ := Decode(body, Limits{})
+		plain(w, m, discoverResult)
+	}))
+	defer ts.Close()
+	c, err := Connect(t.Context(), NewHTTP(HTTPOptions{URL: strings.Replace(ts.URL, "http://", "http://me:pw@", 1)}), ClientOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}

@@ -303,3 +303,20 @@ func FuzzHeaderParams(f *testing.F) {
 		}
 	})
 }
+
+func TestFreshness(t *testing.T) {
+	for in, want := range map[string]Freshness{
+		`{"ttlMs":1500,"cacheScope":"public"}`:   {1500 * time.Millisecond, true},
+		`{"ttlMs":0}`:                            {0, false},
+		`{"ttlMs":1e300,"cacheScope":"private"}`: {24 * time.Hour, false},
+	} {
+		if got, ok := FreshnessOf(raw(in)); !ok || got != want {
+			t.Errorf("FreshnessOf(%s) = %v, %v, want %v", in, got, ok, want)
+		}
+	}
+	for _, in := range []string{`{}`, `{"ttlMs":-1}`, `{"ttlMs":"5"}`, `{"ttlMs":null}`} {
+		if got, ok := FreshnessOf(raw(in)); ok {
+			t.Errorf("FreshnessOf(%s) = %v", in, got)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
+	"time"
 
 	"junctor/internal/tool"
 )
@@ -121,11 +123,11 @@ func (c *Client) addMeta(params json.RawMessage, version, method string, ex *too
 	for _, key := range []string{MetaProtocolVersion, MetaClientInfo, MetaClientCapabilities, MetaSubscriptionID} {
 		meta = DeleteField(meta, key)
 	}
-	out := make([]byte, 0, len(meta)+len(c.opts.Name)+256)
+	out := make([]byte, 0, len(meta)+len(c.self)+256)
 	out = append(out, `{"`+MetaProtocolVersion+`":`...)
 	out = appendQuoted(out, version)
 	out = append(out, `,"`+MetaClientInfo+`":`...)
-	out = append(out, c.opts.clientInfo()...)
+	out = append(out, c.self...)
 	out = append(out, `,"`+MetaClientCapabilities+`":`...)
 	out = append(out, c.declare(method, ex)...)
 	if level := c.logLevel.Load(); level != nil && method == "tools/call" && Field(meta, MetaLogLevel) == nil {
@@ -204,4 +206,24 @@ func (c *Client) raiseLogLevel(ctx context.Context, level string) {
 	if _, err := c.round(ctx, tool.Request{Method: "logging/setLevel"}, SetField(nil, appendQuoted(nil, level), "level")); err != nil {
 		c.log.Debug("log level not set", "err", err)
 	}
+}
+
+// Freshness is how long, and for whom, a result of the new era may be kept.
+type Freshness struct {
+	TTL    time.Duration
+	Public bool // the same for every authorization
+}
+
+// FreshnessOf reads the caching hints of a result; ok is false when it has
+// none, as in the old era.
+func FreshnessOf(result json.RawMessage) (f Freshness, ok bool) {
+	ms, err := strconv.ParseFloat(string(Field(result, "ttlMs")), 64)
+	if err != nil || !(ms >= 0) {
+		return Freshness{}, false
+	}
+	const most = 24 * time.Hour
+	return Freshness{
+		TTL:    time.Duration(min(ms, float64(most/time.Millisecond))) * time.Millisecond,
+		Public: FieldString(result, "cacheScope") == "public",
+	}, true
 }

@@ -66,6 +66,14 @@ func newEndpoint(o HTTPOptions) (*httpEndpoint, error) {
 		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's url must be an http or https address", Err: err}
 	}
 	u.Fragment = ""
+	if u.User != nil { // http.Client would do this; a round tripper does not
+		password, _ := u.User.Password()
+		basic := http.Request{Header: http.Header{}}
+		basic.SetBasicAuth(u.User.Username(), password)
+		header := basic.Header
+		setAll(header, o.Header)
+		o.Header, u.User = header, nil
+	}
 	e := &httpEndpoint{o: o, url: u, rt: o.RoundTripper, limits: o.Limits.filled()}
 	if e.rt == nil {
 		e.rt = NewRoundTripper(nil)

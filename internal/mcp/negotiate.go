@@ -231,7 +231,7 @@ func (c *Client) initialize(ctx context.Context) error {
 		version = c.opts.Protocol
 	}
 	var params json.RawMessage
-	params = SetField(params, c.opts.clientInfo(), "clientInfo")
+	params = SetField(params, c.self, "clientInfo")
 	params = SetField(params, c.opts.Capabilities.JSON(), "capabilities")
 	params = SetField(params, appendQuoted(nil, version), "protocolVersion")
 	result, err := c.request(ctx, tool.Request{Method: "initialize"}, params)

@@ -91,7 +91,7 @@ func (c *Client) handleNotification(m *Message, origin *flight) {
 		if origin == nil {
 			origin = c.onlyCall()
 		}
-		if origin != nil {
+		if origin != nil && origin.ex.Notify != nil {
 			origin.notify(m.Method, m.Params)
 			return
 		}

@@ -40,6 +40,10 @@ func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.Cancel
 			cancel()
 			return Message{}, err
 		}
+		if answer, failed, ok := cl.drain(); ok { // it came on the GET stream
+			cancel()
+			return answer, failed
+		}
 		if news {
 			failures = 0
 		}

@@ -1,0 +1,59 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"testing"
+
+	"junctor/internal/tool"
+)
+
+// gateway forwards everything to an upstream: both sides of the package, back
+// to back.
+type gateway struct{ up *Client }
+
+func (g gateway) Describe(context.Context, *Request) (Description, error) {
+	info := g.up.Info()
+	server := Field(info.Raw, "serverInfo")
+	if server == nil {
+		server = Field(info.Raw, "_meta", MetaServerInfo)
+	}
+	return Description{Info: server, Capabilities: info.Capabilities, Instructions: info.Instructions}, nil
+}
+
+func (g gateway) Serve(ctx context.Context, r *Request) (json.RawMessage, error) {
+	return g.up.Do(ctx, tool.Request{Method: r.Method, Params: r.Params, Exchange: r.Exchange})
+}
+
+func (g gateway) Notified(context.Context, *Session, string, json.RawMessage) {}
+
+// TestGateway bridges every pair of eras: progress in order and before the
+// answer, questions to the caller, cancellation, errors.
+func TestGateway(t *testing.T) {
+	for _, down := range []string{Version20250618, Version20251125, Version20260728} {
+		for _, up := range []string{Version20250618, Version20260728} {
+			t.Run(down+" to "+up, func(t *testing.T) {
+				t.Parallel()
+				s, hangs, stopped := sdkServer()
+				o := testOptions()
+				o.Protocol, o.Pin = up, true
+				server := NewServer(ServerOptions{}, gateway{overPipe(t, s, o)})
+				front := httptest.NewServer(server)
+				t.Cleanup(func() {
+					server.Close()
+					front.CloseClientConnections()
+					front.Close()
+				})
+				o = testOptions()
+				o.Protocol, o.Pin = down, true
+				c, err := Connect(t.Context(), NewHTTP(HTTPOptions{URL: front.URL}), o)
+				if err != nil {
+					t.Fatalf("Connect: %v", err)
+				}
+				t.Cleanup(func() { c.Close() })
+				exercise(t, c, down, hangs, stopped)
+			})
+		}
+	}
+}
