@@ -107,8 +107,13 @@ func wireDetails(e *mcp.Error) any {
 }
 
 // outcomeOf says what a dispatch means for the circuit. An upstream that
-// blames the request is well.
+// blames the request is well. One that is known to be down answers at once by
+// itself, and must serve the first call after its return: an open circuit
+// would stand in the way.
 func outcomeOf(err error) outcome {
+	if errors.Is(err, tool.ErrDown) {
+		return neither
+	}
 	switch tool.KindOf(err) {
 	case "", tool.InvalidArguments, tool.MethodNotFound:
 		return succeeded
@@ -121,7 +126,7 @@ func outcomeOf(err error) outcome {
 // transient reports whether trying again makes sense: the connection broke,
 // and not the upstream's own word or the caller's patience.
 func transient(err error) bool {
-	if tool.KindOf(err) != tool.UpstreamFailed {
+	if tool.KindOf(err) != tool.UpstreamFailed || errors.Is(err, tool.ErrDown) {
 		return false
 	}
 	_, answered := errors.AsType[*mcp.Error](err)

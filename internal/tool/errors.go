@@ -71,6 +71,11 @@ func (k Kind) known() Kind {
 	return Internal
 }
 
+// ErrDown is in the chain of every error that says that an upstream is down:
+// the request did not reach it. It says nothing about the tool, so no circuit
+// counts it, and trying again at once is of no use.
+var ErrDown = errors.New("upstream is down")
+
 // Error is the only error whose message reaches a caller.
 type Error struct {
 	Kind       Kind

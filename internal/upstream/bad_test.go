@@ -84,7 +84,7 @@ func TestBrokenServers(t *testing.T) {
 		"missing":   {config: nothing.Config("x"), reason: []string{"no MCP endpoint", "404"}},
 		"hangs":     {config: hangs.Config("x"), reason: []string{"did not answer the handshake within"}},
 		"wants":     {config: wants.Config("x"), reason: []string{"wants authorization", "sign in"}, state: upstream.AuthRequired},
-		"nobody":    {config: upstream.Config{Transport: upstream.InProcess, Enabled: true, SessionMode: upstream.Shared, StartTimeoutMs: 1000, TimeoutMs: 1000, MaxTimeoutMs: 1000}, reason: []string{"no server of this name inside"}},
+		"nobody":    {config: upstream.Config{Transport: upstream.InProcess, Enabled: true, SessionMode: upstream.Shared, TimeoutMs: 1000, MaxTimeoutMs: 1000}, reason: []string{"no server of this name inside"}},
 	}
 	good := upstreamtest.Stdio(t, "good", upstreamtest.Script{})
 	good.StartTimeoutMs = 60_000
@@ -92,7 +92,10 @@ func TestBrokenServers(t *testing.T) {
 	for name, tt := range cases {
 		c := tt.config
 		c.Name = name
-		c.StartTimeoutMs = 1500
+		c.StartTimeoutMs = 60_000
+		if strings.Contains(strings.Join(tt.reason, ""), "did not answer") {
+			c.StartTimeoutMs = 5000 // it is waited for to the end
+		}
 		configs = append(configs, c)
 	}
 	r := newRig(t, upstream.Options{}, configs...).run()
@@ -125,7 +128,7 @@ func TestBrokenServers(t *testing.T) {
 			if want == upstream.AuthRequired {
 				kind = tool.UpstreamAuthRequired
 			}
-			if tool.KindOf(err) != kind || !errors.Is(err, upstream.ErrDown) {
+			if tool.KindOf(err) != kind || !errors.Is(err, tool.ErrDown) {
 				t.Fatalf("call: %v, want kind %s", err, kind)
 			}
 			contains(t, "the call's error", tool.AsError(err).Msg, append(tt.reason, name)...)

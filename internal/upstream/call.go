@@ -173,7 +173,7 @@ func (u *upstream) up(ctx context.Context) (*conn, error) {
 			}
 			return nil, unavailable(u.name, since, next, why)
 		case <-u.gone:
-			return nil, &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("%s is being stopped", u.name), Err: ErrDown}
+			return nil, &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("%s is being stopped", u.name), Err: tool.ErrDown}
 		case <-ctx.Done():
 			return nil, waited(ctx, fmt.Sprintf("%s did not become ready in time", u.name))
 		}
@@ -184,7 +184,7 @@ func (u *upstream) up(ctx context.Context) (*conn, error) {
 func (u *upstream) starting(startBy time.Time) error {
 	cfg := u.config()
 	return &tool.Error{
-		Kind: tool.UpstreamFailed, RetryAfter: time.Second, Err: ErrDown,
+		Kind: tool.UpstreamFailed, RetryAfter: time.Second, Err: tool.ErrDown,
 		Msg: fmt.Sprintf("%s is still starting, after %s; try again, or raise its startTimeoutMs", u.name,
 			(time.Since(startBy) + cfg.StartTimeoutMs.Duration()).Round(100*time.Millisecond)),
 	}

@@ -180,12 +180,13 @@ func (c *conn) strayHint() string {
 	return fmt.Sprintf(". It printed to stdout what is no MCP message (lines: %d): check that the command starts an MCP server that speaks stdio", n)
 }
 
-// exited says how the program ended; nil when it runs, or there is none.
-func (c *conn) exited() error {
+// exited says how the program ended; nil when it runs, or there is none. A
+// program closes its pipes some time before it is gone, so this waits.
+func (c *conn) exited(wait time.Duration) error {
 	if c.process == nil {
 		return nil
 	}
-	timer := time.NewTimer(time.Second) // it closes its pipes a moment before it is gone
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-c.process.Done():
@@ -209,7 +210,7 @@ func (c *conn) close() {
 func (c *conn) ended() error {
 	err := c.client.Err()
 	if c.process != nil && hungUp(err) {
-		if exit := c.exited(); exit != nil {
+		if exit := c.exited(exitWait); exit != nil {
 			return exit
 		}
 	}

@@ -19,10 +19,6 @@ import (
 	"junctor/internal/tool"
 )
 
-// ErrDown is in the chain of every error that says that an upstream is down:
-// the request did not reach it.
-var ErrDown = errors.New("upstream is down")
-
 // failure is why an upstream is not connected, in words that may be shown.
 type failure tool.Error
 
@@ -71,7 +67,7 @@ func explain(cfg Config, err error) *failure {
 	}
 	h, connecting := errors.AsType[*handshakeError](err)
 	if connecting && h.conn != nil && !isTimeout(err) {
-		if exit := h.conn.exited(); exit != nil && hungUp(err) {
+		if exit := h.conn.exited(exitWait); exit != nil && hungUp(err) {
 			f.Msg = fmt.Sprintf("its program %s before it answered the handshake; its last lines on stderr may say why, or start it in a terminal", exit)
 			f.Msg += h.conn.strayHint()
 			return f
@@ -163,7 +159,7 @@ func unavailable(server string, since, next time.Time, f *failure) error {
 	if e.RetryAfter == 0 && next.After(now) {
 		e.RetryAfter = next.Sub(now)
 	}
-	e.Err = errors.Join(ErrDown, f.Err)
+	e.Err = errors.Join(tool.ErrDown, f.Err)
 	return &e
 }
 
@@ -193,7 +189,7 @@ func (u *upstream) during(c *conn, err error) error {
 	e := *known
 	e.Err = err
 	if e.Kind == tool.UpstreamFailed && c.client.Err() != nil && c.process != nil {
-		if exit := c.exited(); exit != nil {
+		if exit := c.exited(exitWaitCall); exit != nil {
 			e.Msg = fmt.Sprintf("%s ended during the call: its program %s", u.name, exit)
 			return &e
 		}

@@ -27,6 +27,11 @@ const (
 	// patience is how long such a call waits for the outcome.
 	patience = 750 * time.Millisecond
 
+	// How long the end of a program is waited for, to say how it ended: by
+	// who looks after it, and by a call that it left alone.
+	exitWait     = 5 * time.Second
+	exitWaitCall = time.Second
+
 	settle       = 100 * time.Millisecond // more changes may follow a list_changed
 	childCheck   = time.Minute            // between probes of a silent connection
 	remoteCheck  = 5 * time.Minute

@@ -171,7 +171,8 @@ func bound(text string) string {
 	if len(text) <= maxGuidance {
 		return text
 	}
-	return tool.Shorten(text, maxGuidance)
+	const cut = "…"
+	return strings.ToValidUTF8(text[:maxGuidance-len(cut)], "") + cut
 }
 
 // generated describes the tools of a server that does not do so itself.

@@ -58,7 +58,7 @@ func (u *upstream) sessionOf(key, caller string, capabilities mcp.Capabilities) 
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended || u.life == nil {
-		return nil, &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("%s is being stopped", u.name), Err: ErrDown}
+		return nil, &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("%s is being stopped", u.name), Err: tool.ErrDown}
 	}
 	if s := u.sessions[key]; s != nil {
 		s.used = time.Now()

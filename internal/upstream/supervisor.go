@@ -226,7 +226,7 @@ func notFound(server string) error {
 // Do sends one request to the upstream and returns the bytes of its result.
 // An error that the upstream answered is a *mcp.Error, every other a
 // *tool.Error. While the upstream makes its first connection Do waits for it;
-// when it is down Do says so at once, with the reason ([ErrDown]).
+// when it is down Do says so at once, with the reason ([tool.ErrDown]).
 func (s *Supervisor) Do(ctx context.Context, server string, r tool.Request) (json.RawMessage, error) {
 	u := s.find(server)
 	if u == nil {

@@ -3,6 +3,7 @@ package upstreamtest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,13 +29,16 @@ func (s *Server) Transport(context.Context) (mcp.Transport, error) {
 }
 
 func (s *Server) serve(ctx context.Context, l mcp.Link) error {
-	return s.server.Load().ServeLink(ctx, &link{Link: l, script: s.script, methods: map[mcp.ID]string{}})
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return s.server.Load().ServeLink(ctx, &link{Link: l, script: s.script, left: cancel, methods: map[mcp.ID]string{}})
 }
 
 // link is a connection that does wrong as the script says.
 type link struct {
 	mcp.Link
 	script Script
+	left   func() // ends the calls of a client that is gone, at once
 
 	mu      sync.Mutex
 	methods map[mcp.ID]string // of requests in flight
@@ -44,6 +48,9 @@ func (l *link) Receive() (mcp.Message, error) {
 	for {
 		m, err := l.Link.Receive()
 		if err != nil {
+			if _, once := errors.AsType[*mcp.DecodeError](err); !once {
+				l.left()
+			}
 			return m, err
 		}
 		switch {
@@ -51,6 +58,7 @@ func (l *link) Receive() (mcp.Message, error) {
 			continue
 		case m.IsRequest() && m.Method == l.script.LeaveOn:
 			l.Link.Close()
+			l.left()
 			return mcp.Message{}, io.EOF
 		case m.IsRequest() && l.script.OldEra && m.Method == "server/discover":
 			refusal := &mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found"}}

@@ -1,0 +1,136 @@
+package upstream_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"junctor/internal/upstream"
+	"junctor/internal/upstream/upstreamtest"
+)
+
+// offerOf connects to a server with this script and returns what it offers.
+func offerOf(t *testing.T, script upstreamtest.Script) (upstream.Offer, upstream.Status) {
+	t.Helper()
+	r, _ := newInside(t, script, func(c *upstream.Config, _ *upstream.Options) { c.Description = "for tests" })
+	r.run()
+	st := r.state("x", upstream.Connected)
+	return r.offer("x", 1), st
+}
+
+func raws(texts ...string) []json.RawMessage {
+	list := make([]json.RawMessage, len(texts))
+	for i, s := range texts {
+		list[i] = json.RawMessage(s)
+	}
+	return list
+}
+
+func numbered(n int) []json.RawMessage {
+	list := make([]json.RawMessage, n)
+	for i := range n {
+		list[i] = upstreamtest.Tool(fmt.Sprintf("tool-%d", i), "does something. And more.")
+	}
+	return list
+}
+
+func TestBrokenEntriesTakeNoOthersDown(t *testing.T) {
+	object := `"inputSchema":{"type":"object"}`
+	offer, st := offerOf(t, upstreamtest.Script{Tools: raws(
+		`{"name":"good","x-unknown":12345678901234567890,`+object+`}`,
+		`{"name":"schema is text","inputSchema":"object"}`,
+		`{"name":"no schema"}`,
+		`{"description":"no name",`+object+`}`,
+		`{"name":42,`+object+`}`,
+		`"not even an object"`,
+		`{"name":"good","description":"again",`+object+`}`,
+		`{"name":"`+strings.Repeat("n", 300)+`",`+object+`}`,
+		`{"name":"big","description":"`+strings.Repeat("d", 1<<20)+`",`+object+`}`,
+		`{"name":"fine",`+object+`}`,
+	)})
+	var names []string
+	for _, d := range offer.Tools {
+		names = append(names, d.Name.String())
+	}
+	if got, want := strings.Join(names, " "), "x:good x:fine"; got != want {
+		t.Errorf("offered: %s, want %s", got, want)
+	}
+	contains(t, "the raw definition", string(offer.Tools[0].Raw), `"x-unknown":12345678901234567890`)
+	if len(offer.Problems) != 8 || len(st.Problems) != 8 || st.Tools != 2 {
+		t.Errorf("%d tools, problems %q", st.Tools, st.Problems)
+	}
+	contains(t, "Problems", strings.Join(st.Problems, "\n"), `tool "schema is text": inputSchema is not an object`, "without a name",
+		`"good" is listed twice`, "more than 256 characters", "more than 1048576")
+}
+
+func TestManyProblemsAreCounted(t *testing.T) {
+	bad := make([]json.RawMessage, 100)
+	for i := range bad {
+		bad[i] = json.RawMessage(`{"name":"x"}`)
+	}
+	_, st := offerOf(t, upstreamtest.Script{Tools: bad})
+	if n := len(st.Problems); n != 21 || st.Problems[20] != "and 80 more" {
+		t.Errorf("%d problems, the last: %q", n, st.Problems[n-1])
+	}
+}
+
+func TestPages(t *testing.T) {
+	for name, tt := range map[string]struct {
+		script  upstreamtest.Script
+		tools   int
+		problem string
+	}{
+		"pages":            {upstreamtest.Script{Tools: numbered(250), PageSize: 7}, 250, ""},
+		"endless":          {upstreamtest.Script{Tools: numbered(1), EndlessPages: true}, 1, "more than 1000 pages"},
+		"too many":         {upstreamtest.Script{Tools: numbered(10_001)}, 10_000, "only the first 10000 tools"},
+		"none":             {upstreamtest.Script{NoTools: true}, 0, ""},
+		"an error instead": {upstreamtest.Script{ToolsError: "database is locked"}, 0, "tools/list: database is locked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			offer, st := offerOf(t, tt.script)
+			if len(offer.Tools) != tt.tools {
+				t.Errorf("%d tools, want %d", len(offer.Tools), tt.tools)
+			}
+			if got := strings.Join(st.Problems, "\n"); tt.problem == "" && got != "" || !strings.Contains(got, tt.problem) {
+				t.Errorf("problems %q, want %q", got, tt.problem)
+			}
+		})
+	}
+}
+
+func TestGuidance(t *testing.T) {
+	message := func(role, content string) json.RawMessage {
+		return json.RawMessage(`{"messages":[{"role":"` + role + `","content":` + content + `}]}`)
+	}
+	text := `{"type":"text","text":"from the prompt"}`
+	for name, tt := range map[string]struct {
+		script upstreamtest.Script
+		source upstream.Source
+		want   string
+	}{
+		"prompt":               {upstreamtest.Script{Guidance: " from the prompt\n", Instructions: "read me"}, upstream.FromPrompt, "from the prompt"},
+		"two messages":         {upstreamtest.Script{GuidanceRaw: json.RawMessage(`{"messages":[{"role":"user","content":` + text + `},{"role":"user","content":` + text + `}]}`), Instructions: "read me"}, upstream.FromInstructions, "read me"},
+		"of the assistant":     {upstreamtest.Script{GuidanceRaw: message("assistant", text), Instructions: "read me"}, upstream.FromInstructions, "read me"},
+		"an image":             {upstreamtest.Script{GuidanceRaw: message("user", `{"type":"image","data":"","mimeType":"image/png"}`), Instructions: "read me"}, upstream.FromInstructions, "read me"},
+		"no messages":          {upstreamtest.Script{GuidanceRaw: json.RawMessage(`{}`), Instructions: "read me"}, upstream.FromInstructions, "read me"},
+		"instructions":         {upstreamtest.Script{Instructions: "read me"}, upstream.FromInstructions, "read me"},
+		"generated":            {upstreamtest.Script{Tools: numbered(2)}, upstream.Generated, "Tools of x (for tests):\n- tool-0: does something\n- tool-1: does something"},
+		"nothing to say":       {upstreamtest.Script{NoTools: true}, upstream.Generated, ""},
+		"a book is shortened":  {upstreamtest.Script{Instructions: strings.Repeat("word ", 20_000)}, upstream.FromInstructions, ""},
+		"a hundred tools more": {upstreamtest.Script{Tools: numbered(150)}, upstream.Generated, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			offer, _ := offerOf(t, tt.script)
+			if offer.Source != tt.source || tt.want != "" && offer.Guidance != tt.want {
+				t.Errorf("guidance %q from %s, want %q from %s", offer.Guidance, offer.Source, tt.want, tt.source)
+			}
+			if len(offer.Guidance) > 64<<10 {
+				t.Errorf("guidance of %d bytes", len(offer.Guidance))
+			}
+			if strings.HasPrefix(name, "a hundred") {
+				contains(t, "guidance", offer.Guidance, "- tool-99", "… and 50 more")
+			}
+		})
+	}
+}
