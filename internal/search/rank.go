@@ -141,13 +141,17 @@ func (sc *scratch) choose(ix *Index, s *snapshot, p *plan, q Query, limit int) {
 	named := newNaming(q.Text)
 	for t := range s.names {
 		c := &sc.acc[t]
+		if !s.inScope(&q, t) {
+			*c = accumulator{}
+			continue
+		}
 		x := candidate{
 			tool:  uint32(t),
 			tier:  named.of(s.names, t, s.nameHash[t]),
 			score: ix.w.parts(s, p, t, c.score, c.name, s.cosineOf(p, t)).sum(),
 		}
 		*c = accumulator{}
-		if x.score < h.floor && x.tier == notItsName || !h.wants(x) || !s.keeps(&q, t) {
+		if x.score < h.floor && x.tier == notItsName || !h.wants(x) || q.Keep != nil && !q.Keep(s.names[t]) {
 			continue
 		}
 		h.push(x)
@@ -162,16 +166,13 @@ func (sc *scratch) choose(ix *Index, s *snapshot, p *plan, q Query, limit int) {
 	sc.best = h.list[:min(limit, len(h.list))]
 }
 
-// keeps reports whether a query lets a tool through.
-func (s *snapshot) keeps(q *Query, t int) bool {
-	name := s.names[t]
-	if len(q.Servers) > 0 && !slices.Contains(q.Servers, name.Server) {
+// inScope reports whether a tool is of the servers and has the tags that a
+// query asks for.
+func (s *snapshot) inScope(q *Query, t int) bool {
+	if len(q.Servers) > 0 && !slices.Contains(q.Servers, s.names[t].Server) {
 		return false
 	}
-	if len(q.Tags) > 0 && !slices.ContainsFunc(s.tags[t], func(tag string) bool { return slices.Contains(q.Tags, tag) }) {
-		return false
-	}
-	return q.Keep == nil || q.Keep(name)
+	return len(q.Tags) == 0 || slices.ContainsFunc(s.tags[t], func(tag string) bool { return slices.Contains(q.Tags, tag) })
 }
 
 // heap keeps the best candidates seen, the worst of them on top.

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"junctor/internal/search/searchtest"
+)
+
+const ownSet = "../../internal/search/testdata/own"
+
+func TestRunPrintsATableForEveryRanker(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(&out, []string{ownSet}, false, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"junctor: built in", "bm25: built in", "bleve: built in", "recall@5", "paraphrase", "249 tools, 168 queries", "wanted"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the output lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
+// Junctor's ranking is there because it finds more than the baselines do.
+func TestJunctorIsAheadOfTheBaselines(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(&out, []string{ownSet}, true, false); err != nil {
+		t.Fatal(err)
+	}
+	var results []result
+	if err := json.Unmarshal(out.Bytes(), &results); err != nil {
+		t.Fatal(err)
+	}
+	if len(results) != len(rankers) || results[0].Ranker != "junctor" {
+		t.Fatalf("results: %+v", results)
+	}
+	ours := results[0].Scores[searchtest.All]
+	for _, r := range results[1:] {
+		if theirs := r.Scores[searchtest.All]; theirs.Recall5 == 0 || theirs.Recall5 > ours.Recall5-0.2 {
+			t.Errorf("recall@5 of %s is %.3f, ours %.3f", r.Ranker, theirs.Recall5, ours.Recall5)
+		}
+	}
+}
+
+func TestRunSaysWhichSetIsMissing(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "nowhere")
+	err := run(&bytes.Buffer{}, []string{missing}, false, false)
+	if err == nil || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("error = %v, want the folder in it", err)
+	}
+}
+
+func TestDefaultSetsExist(t *testing.T) {
+	t.Chdir("../..")
+	sets := defaultSets()
+	if len(sets) == 0 {
+		t.Fatal("no set")
+	}
+	for _, s := range sets {
+		if _, err := os.Stat(filepath.Join(s, "tools.jsonl")); err != nil {
+			t.Error(err)
+		}
+	}
+}
