@@ -57,18 +57,11 @@ type result struct {
 }
 
 func main() {
-	var folders []string
-	flag.Func("set", "folder with tools.jsonl and queries.jsonl; may be given again", func(s string) error {
-		folders = append(folders, s)
-		return nil
-	})
-	asJSON := flag.Bool("json", false, "print JSON")
-	fails := flag.Bool("fails", false, "list the queries whose needs are not all within the first five results of Junctor")
-	flag.Parse()
-	if len(folders) == 0 {
-		folders = defaultSets()
-	}
-	if err := run(os.Stdout, folders, *asJSON, *fails); err != nil {
+	err := run(os.Stdout, os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "eval:", err)
 		os.Exit(1)
 	}
@@ -85,7 +78,21 @@ func defaultSets() []string {
 	return folders
 }
 
-func run(w io.Writer, folders []string, asJSON, fails bool) error {
+func run(w io.Writer, args []string) error {
+	var folders []string
+	flags := flag.NewFlagSet("eval", flag.ContinueOnError)
+	flags.Func("set", "folder with tools.jsonl and queries.jsonl; may be given again", func(s string) error {
+		folders = append(folders, s)
+		return nil
+	})
+	asJSON := flags.Bool("json", false, "print JSON")
+	fails := flags.Bool("fails", false, "list the queries whose needs are not all within the first five results of Junctor")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if len(folders) == 0 {
+		folders = defaultSets()
+	}
 	var results []result
 	for _, folder := range folders {
 		set, err := searchtest.Load(folder)
@@ -93,14 +100,14 @@ func run(w io.Writer, folders []string, asJSON, fails bool) error {
 			return fmt.Errorf("read the set: %w", err)
 		}
 		for i, r := range rankers {
-			m, err := measure(set, r.name, r.build, w, fails && i == 0)
+			m, err := measure(set, r.name, r.build, w, *fails && i == 0)
 			if err != nil {
 				return fmt.Errorf("%s on %s: %w", r.name, folder, err)
 			}
 			results = append(results, m)
 		}
 	}
-	if asJSON {
+	if *asJSON {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		return enc.Encode(results)

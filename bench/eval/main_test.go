@@ -15,7 +15,7 @@ const ownSet = "../../internal/search/testdata/own"
 
 func TestRunPrintsATableForEveryRanker(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(&out, []string{ownSet}, false, true); err != nil {
+	if err := run(&out, []string{"-set", ownSet, "-fails"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"junctor: built in", "bm25: built in", "bleve: built in", "recall@5", "paraphrase", "249 tools, 168 queries", "wanted"} {
@@ -28,7 +28,7 @@ func TestRunPrintsATableForEveryRanker(t *testing.T) {
 // Junctor's ranking is there because it finds more than the baselines do.
 func TestJunctorIsAheadOfTheBaselines(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(&out, []string{ownSet}, true, false); err != nil {
+	if err := run(&out, []string{"-set", ownSet, "-json"}); err != nil {
 		t.Fatal(err)
 	}
 	var results []result
@@ -48,9 +48,15 @@ func TestJunctorIsAheadOfTheBaselines(t *testing.T) {
 
 func TestRunSaysWhichSetIsMissing(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "nowhere")
-	err := run(&bytes.Buffer{}, []string{missing}, false, false)
+	err := run(&bytes.Buffer{}, []string{"-set", missing})
 	if err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("error = %v, want the folder in it", err)
+	}
+}
+
+func TestRunRefusesUnknownFlags(t *testing.T) {
+	if err := run(&bytes.Buffer{}, []string{"-nonsense"}); err == nil {
+		t.Error("no error")
 	}
 }
 

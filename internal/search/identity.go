@@ -43,22 +43,21 @@ func (n *naming) of(names []tool.Name, t int, hash uint32) uint8 {
 	return n.exactly(names[t])
 }
 
-// exactly compares letter by letter.
+// exactly compares letter by letter: the whole text, and what is behind the
+// server's name.
 func (n *naming) exactly(name tool.Name) uint8 {
-	text := n.text
-	for _, sep := range [...]string{":", "__"} {
-		if rest, ok := strings.CutPrefix(text, name.Server+sep); ok {
-			text = rest
-			break
+	how := uint8(notItsName)
+	for _, prefix := range [...]string{"", name.Server + ":", name.Server + "__"} {
+		text, ok := strings.CutPrefix(n.text, prefix)
+		switch {
+		case !ok:
+		case text == strings.TrimSpace(name.Tool):
+			return itsName
+		case folded(text) == folded(name.Tool):
+			how = likeItsName
 		}
 	}
-	switch {
-	case text == strings.TrimSpace(name.Tool):
-		return itsName
-	case folded(text) == folded(name.Tool):
-		return likeItsName
-	}
-	return notItsName
+	return how
 }
 
 // nameHash is a hash of the folded text.

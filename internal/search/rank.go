@@ -50,7 +50,6 @@ func (ix *Index) Search(q Query) ([]Hit, error) {
 
 	s := ix.current()
 	sc := ix.scratches.Get().(*scratch)
-	defer ix.scratches.Put(sc)
 	p := sc.planner.prepare(ix, s, q.Text)
 	if len(sc.acc) < len(s.names) {
 		sc.acc = make([]accumulator, len(s.names))
@@ -66,6 +65,7 @@ func (ix *Index) Search(q Query) ([]Hit, error) {
 		}
 		hits = append(hits, h)
 	}
+	ix.scratches.Put(sc) // not deferred: if a callback panics, the memory is not clean
 	return hits, nil
 }
 
