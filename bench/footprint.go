@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// measureMemory takes the resident memory of an idle gateway.
+func (b *bench) measureMemory() error {
+	var rows [][]string
+	for _, size := range []struct{ servers, tools int }{{0, 0}, {20, 50}, {100, 30}} {
+		far, err := b.role("server", "-tools", fmt.Sprint(max(size.tools, 1)))
+		if err != nil {
+			return err
+		}
+		servers := map[string]any{}
+		var names []string
+		for i := range size.servers {
+			name := fmt.Sprintf("server%d", i)
+			servers[name] = map[string]any{"url": "http://" + far.addr}
+			names = append(names, name)
+		}
+		config, err := json.Marshal(map[string]any{"mcpServers": servers})
+		if err != nil {
+			return err
+		}
+		gate, err := b.gateway(string(config))
+		if err != nil {
+			return err
+		}
+		if err := b.warm(gate, names...); err != nil {
+			return err
+		}
+		if err := listed(gate, size.servers*size.tools); err != nil {
+			return err
+		}
+		time.Sleep(5 * time.Second) // idle means that the garbage of the start is gone
+		rows = append(rows, []string{fmt.Sprintf("%d × %d", size.servers, size.tools), fmt.Sprintf("%.1f MB", gate.resident())})
+		b.stop()
+	}
+	table("Resident memory of an idle gateway", []string{"servers × tools", "RSS"}, rows)
+	return nil
+}
+
+// listed checks that all tools are really there.
+func listed(gate *process, want int) error {
+	res, err := http.Get("http://" + gate.addr + "/api/tools?wait&limit=1")
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	var list struct{ Total int }
+	if err := json.NewDecoder(res.Body).Decode(&list); err != nil {
+		return err
+	}
+	if want > 0 && list.Total != want {
+		return fmt.Errorf("%d tools are there, want %d", list.Total, want)
+	}
+	return nil
+}
+
+// starts is how often each start is timed.
+const starts = 15
+
+// measureStart takes the time from the start of `junctor mcp` to its first
+// answer, with servers that are well and one that hangs.
+func (b *bench) measureStart() error {
+	var rows [][]string
+	for _, c := range []struct {
+		name    string
+		good    int
+		hanging int
+	}{{"none", 0, 0}, {"1", 1, 0}, {"20", 20, 0}, {"19 and one that hangs", 19, 1}} {
+		servers := map[string]any{}
+		for i := range c.good + c.hanging {
+			role := "stdio"
+			if i >= c.good {
+				role = "hang"
+			}
+			servers[fmt.Sprintf("s%d", i)] = map[string]any{"command": b.self, "args": []string{"-role", role}}
+		}
+		config, err := json.Marshal(map[string]any{"mcpServers": servers})
+		if err != nil {
+			return err
+		}
+		var took []time.Duration
+		for range starts {
+			d, err := b.firstAnswer(string(config))
+			if err != nil {
+				return err
+			}
+			took = append(took, d)
+		}
+		slices.Sort(took)
+		rows = append(rows, []string{c.name, millis(took[len(took)/2]), millis(took[len(took)-1])})
+	}
+	table("Process start to the first answered tools/list (junctor mcp)", []string{"stdio servers", "median", "slowest"}, rows)
+	return nil
+}
+
+func millis(d time.Duration) string { return fmt.Sprintf("%.0f ms", float64(d.Microseconds())/1000) }
+
+// firstAnswer starts the gateway on stdio in a home of its own, and asks for
+// the tools as an agent does.
+func (b *bench) firstAnswer(config string) (time.Duration, error) {
+	home, err := os.MkdirTemp(b.dir, "start")
+	if err != nil {
+		return 0, err
+	}
+	file := filepath.Join(home, "junctor.json")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(b.ctx, b.junctor, "--config", file, "mcp", "--standalone")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_RUNTIME_DIR=" + home}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return 0, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	defer func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	}()
+	const asks = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`
+	if _, err := io.WriteString(in, asks); err != nil {
+		return 0, err
+	}
+	answers := bufio.NewReader(out)
+	for {
+		line, err := answers.ReadString('\n')
+		if err != nil {
+			return 0, fmt.Errorf("junctor mcp did not answer: %w", err)
+		}
+		if strings.Contains(line, `"id":2`) {
+			return time.Since(begun), nil
+		}
+	}
+}

@@ -1,0 +1,106 @@
+// Command bench measures what the gateway costs, as ratios to a direct
+// connection and to a bare reverse proxy in the same run: machines differ, and
+// this one may be busy.
+//
+// It starts every part as a process of its own (a server, a reverse proxy, the
+// real junctor binary), so that the CPU time of each can be told apart. All
+// traffic stays on loopback and every loop is bounded.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+func main() {
+	role := flag.String("role", "", "what this process is; empty for the benchmark itself")
+	target := flag.String("target", "", "the address behind the proxy")
+	tools := flag.Int("tools", 10, "how many tools the server offers")
+	calls := flag.Int("calls", 3000, "calls per measurement")
+	binary := flag.String("junctor", "", "the junctor binary; built when empty")
+	only := flag.String("only", "", "calls, memory or start; empty for all")
+	flag.Parse()
+	var err error
+	switch *role {
+	case "server":
+		err = serveHTTP(*tools)
+	case "stdio":
+		err = serveStdio(*tools)
+	case "hang":
+		time.Sleep(10 * time.Minute)
+	case "proxy":
+		err = serveProxy(*target)
+	default:
+		err = measure(*binary, *calls, *only)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run.
+type bench struct {
+	ctx      context.Context
+	self     string // this program
+	junctor  string // the program under test
+	dir      string // scratch
+	calls    int
+	children []*process
+}
+
+func measure(binary string, calls int, only string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "junctor-bench")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	b := &bench{ctx: ctx, self: self, junctor: binary, dir: dir, calls: calls}
+	if b.junctor == "" {
+		b.junctor = filepath.Join(dir, "junctor")
+		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.junctor, "./cmd/junctor")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		build.Stderr = os.Stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("build junctor: %w", err)
+		}
+	}
+	defer b.stop()
+	for _, part := range []struct {
+		name string
+		run  func() error
+	}{{"calls", b.measureCalls}, {"memory", b.measureMemory}, {"start", b.measureStart}} {
+		if only != "" && only != part.name {
+			continue
+		}
+		if err := part.run(); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		b.stop()
+	}
+	return nil
+}
+
+// table prints rows in columns, as docs/performance.md has them.
+func table(title string, head []string, rows [][]string) {
+	fmt.Printf("\n%s\n\n", title)
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(head, "\t"))
+	for _, r := range rows {
+		fmt.Fprintln(w, strings.Join(r, "\t"))
+	}
+	w.Flush()
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// process is a part of the benchmark that runs on its own.
+type process struct {
+	cmd  *exec.Cmd
+	addr string // where it listens, if it does
+}
+
+// start runs a program and reads the address that it prints first.
+func (b *bench) start(env []string, announces bool, name string, args ...string) (*process, error) {
+	cmd := exec.CommandContext(b.ctx, name, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.dir}, env...)
+	cmd.Dir = b.dir
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(name, "junctor") {
+		if out, err = cmd.StderrPipe(); err != nil {
+			return nil, err
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{cmd: cmd}
+	b.children = append(b.children, p)
+	if announces {
+		line, err := bufio.NewReader(out).ReadString('\n')
+		if err != nil {
+			return nil, fmt.Errorf("%s said nothing: %w", filepath.Base(name), err)
+		}
+		_, p.addr, _ = strings.Cut(strings.TrimSpace(line), "http://")
+	}
+	go func() { // nobody reads the rest, and it must not block
+		s := bufio.NewScanner(out)
+		for s.Scan() {
+		}
+	}()
+	return p, nil
+}
+
+// self starts this program in another role.
+func (b *bench) role(role string, args ...string) (*process, error) {
+	return b.start(nil, true, b.self, append([]string{"-role", role}, args...)...)
+}
+
+// gateway starts junctor with a configuration.
+func (b *bench) gateway(config string) (*process, error) {
+	home, err := os.MkdirTemp(b.dir, "home")
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(home, "junctor.json")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return nil, err
+	}
+	return b.start([]string{"XDG_DATA_HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_RUNTIME_DIR=" + home}, true,
+		b.junctor, "--config", file, "serve", "--listen", "127.0.0.1:0", "--log-level", "info")
+}
+
+// stop ends all processes.
+func (b *bench) stop() {
+	for _, p := range b.children {
+		_ = p.cmd.Process.Signal(os.Interrupt)
+	}
+	for _, p := range b.children {
+		kill := time.AfterFunc(5*time.Second, func() { _ = p.cmd.Process.Kill() })
+		_ = p.cmd.Wait()
+		kill.Stop()
+	}
+	b.children = nil
+}
+
+// cpu is the CPU time that a process has used so far.
+func (p *process) cpu() time.Duration {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(raw), ") ")
+	f := strings.Fields(after)
+	if len(f) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(f[11], 10, 64)
+	system, _ := strconv.ParseInt(f[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100
+}
+
+// resident is the memory of a process in megabytes.
+func (p *process) resident() float64 {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(raw)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kb / 1024
+		}
+	}
+	return 0
+}

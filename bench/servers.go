@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strings"
+
+	"junctor/internal/mcp"
+)
+
+// server is the MCP server at the far end. It does as little as a server can.
+type server struct{ list json.RawMessage }
+
+// newServer offers n tools with descriptions and schemas of the usual size.
+func newServer(n int) *mcp.Server {
+	var b strings.Builder
+	b.WriteString(`{"tools":[{"name":"echo","description":"Answers with what it was given.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`)
+	for i := 1; i < n; i++ {
+		fmt.Fprintf(&b, `,{"name":"tool_%d","description":"Creates, updates or removes record %d of the accounts database and returns what it looks like afterwards.","inputSchema":{"type":"object","properties":{"id":{"type":"string","description":"The record's id"},"fields":{"type":"object","description":"What to change"},"dryRun":{"type":"boolean","description":"Only say what would happen"}},"required":["id"]}}`, i, i)
+	}
+	b.WriteString(`]}`)
+	return mcp.NewServer(mcp.ServerOptions{}, &server{json.RawMessage(b.String())})
+}
+
+func (s *server) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+	return mcp.Description{Info: json.RawMessage(`{"name":"bench","version":"1"}`), Capabilities: json.RawMessage(`{"tools":{}}`)}, nil
+}
+
+func (s *server) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, error) {
+	switch r.Method {
+	case "tools/list":
+		return s.list, nil
+	case "tools/call":
+		text := mcp.Field(r.Params, "arguments", "text")
+		return json.RawMessage(`{"content":[{"type":"text","text":` + string(text) + `}]}`), nil
+	}
+	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found"}
+}
+
+func (s *server) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+
+// listen serves h on a free port and says which.
+func listen(h http.Handler) error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println("http://" + ln.Addr().String())
+	return http.Serve(ln, h)
+}
+
+func serveHTTP(tools int) error { return listen(newServer(tools)) }
+
+func serveStdio(tools int) error {
+	return newServer(tools).ServeStream(context.Background(), os.Stdin, os.Stdout)
+}
+
+// serveProxy is what a gateway is measured against: the least that can stand
+// between a client and a server.
+func serveProxy(target string) error {
+	u, err := url.Parse("http://" + target)
+	if err != nil {
+		return err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 256
+	return listen(&httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(u) },
+		Transport: transport,
+	})
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package app
+
+// releaseFile has no equal on this system.
+func releaseFile() {}
