@@ -235,6 +235,16 @@ func (f *Face) known(snap *catalog.Snapshot, caller *tool.Caller, server string)
 	return snap.NoServer(caller, server)
 }
 
+// explain says why a server is not there, where more is known than that.
+func (f *Face) explain(err error, caller *tool.Caller, server string) error {
+	if tool.KindOf(err) == tool.ServerNotFound {
+		if why := f.known(f.opts.Catalog.Snapshot(), caller, server); why != nil {
+			return why
+		}
+	}
+	return err
+}
+
 func (v *metaView) listTools(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	cfg, server := v.face.config.Load(), text(args["server"])
 	v.face.awaitTools(ctx, server)
@@ -388,7 +398,7 @@ func (v *metaView) executeTool(ctx context.Context, r *mcp.Request, args map[str
 	}
 	result, err := v.face.opts.Calls.Call(ctx, call)
 	if err != nil {
-		return nil, err
+		return nil, v.face.explain(err, &r.Caller, call.Server)
 	}
 	return result.Raw, nil
 }

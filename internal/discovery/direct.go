@@ -150,7 +150,10 @@ func (f *Face) callWhole(ctx context.Context, r *mcp.Request, name tool.Name, ar
 		call.Params = mcp.SetField(call.Params, call.Meta, "_meta")
 	}
 	result, err := f.opts.Calls.Call(ctx, call)
-	return result.Raw, err
+	if err != nil {
+		return nil, f.explain(err, &r.Caller, name.Server)
+	}
+	return result.Raw, nil
 }
 
 // noTool is the protocol's error for a tool that does not exist.

@@ -239,9 +239,7 @@ func (v *directView) owners(ctx context.Context, r *mcp.Request, uri string) (se
 			servers = append(servers, owners...)
 		}
 	}
-	for _, server := range v.offering(&r.Caller, resources) {
-		servers = append(servers, server) // a link in a result need not be listed
-	}
+	servers = append(servers, v.offering(&r.Caller, resources)...) // a link in a result need not be listed
 	return unique(servers), uri, nil
 }
 

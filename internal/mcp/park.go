@@ -179,9 +179,10 @@ func (s *Server) resume(life context.Context, req *Request, state string, out ou
 
 // parkingLot holds the parked calls of a server.
 type parkingLot struct {
-	max int
-	ttl time.Duration
-	key [32]byte
+	max    int
+	ttl    time.Duration
+	key    [32]byte
+	prefix string // of our own states
 
 	mu     sync.Mutex
 	calls  map[ticket]*call
@@ -191,6 +192,7 @@ type parkingLot struct {
 func (l *parkingLot) init(max int, ttl time.Duration) {
 	l.max, l.ttl, l.calls = max, ttl, map[ticket]*call{}
 	_, _ = rand.Read(l.key[:]) // never fails
+	l.prefix = "junctor." + rand.Text()[:8] + "."
 }
 
 // enter gives a call a new ticket. The call's lock is held.
@@ -241,17 +243,16 @@ func (l *parkingLot) len() int {
 	return len(l.calls)
 }
 
-// statePrefix tells our states from those of upstreams that pass through.
-const statePrefix = "junctor.1."
-
-func (l *parkingLot) owns(state string) bool { return strings.HasPrefix(state, statePrefix) }
+// owns tells our states from those of upstreams that pass through, which may
+// be gateways like this one.
+func (l *parkingLot) owns(state string) bool { return strings.HasPrefix(state, l.prefix) }
 
 // state writes the signed requestState of a call that has a ticket.
 func (l *parkingLot) state(c *call) string {
 	var b [24]byte
 	copy(b[:], c.park.ticket[:])
 	binary.BigEndian.PutUint64(b[16:], uint64(c.park.expires.Unix()))
-	return statePrefix + base64.RawURLEncoding.EncodeToString(append(b[:], l.sign(b[:], c.req)...))
+	return l.prefix + base64.RawURLEncoding.EncodeToString(append(b[:], l.sign(b[:], c.req)...))
 }
 
 // sign binds a state to the caller and to the request that it continues.
@@ -293,7 +294,7 @@ func salient(params json.RawMessage) string {
 // own caller, for the same request, and for a while.
 func (l *parkingLot) leave(state string, r *Request) (*call, *Error) {
 	invalid := &Error{Code: CodeInvalidParams, Message: "requestState is not valid for this request; make the request again without it"}
-	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(state, statePrefix))
+	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(state, l.prefix))
 	if err != nil || len(raw) != 24+sha256.Size {
 		return nil, invalid
 	}

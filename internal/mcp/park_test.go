@@ -114,11 +114,11 @@ func TestRequestStateIsGuarded(t *testing.T) {
 	}
 	const same = `{"name":"x","arguments":{"a":1}}`
 	tampered := []byte(state)
-	tampered[len(statePrefix)+3] ^= 1
+	tampered[len(s.parked.prefix)+3] ^= 1
 	for name, r := range map[string]reply{
 		"tampered":        retry(same, string(tampered), answer),
 		"cut":             retry(same, state[:len(state)-4], answer),
-		"empty":           retry(same, statePrefix, answer),
+		"empty":           retry(same, s.parked.prefix, answer),
 		"other arguments": retry(`{"name":"x","arguments":{"a":2}}`, state, answer),
 		"odd responses":   retry(same, state, `[1]`),
 		"odd response":    retry(same, state, `{"`+key+`":5}`),

@@ -1,0 +1,344 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"junctor/internal/catalog"
+	"junctor/internal/executor"
+	"junctor/internal/mcp"
+	"junctor/internal/search"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// desk is an upstream in the process with everything that MCP has: a real
+// server on the real wire.
+type desk struct {
+	server *mcp.Server
+	old    bool // speaks the handshake era alone
+	caps   string
+	tools  []string
+	words  string // instructions
+
+	mu        sync.Mutex
+	resources []string
+	seen      []string // methods and what they named
+}
+
+const deskCapabilities = `{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`
+
+func newDesk(tools ...string) *desk {
+	d := &desk{caps: deskCapabilities, tools: tools, resources: []string{"note:one", "note:two"}}
+	d.server = mcp.NewServer(mcp.ServerOptions{DrainFor: time.Millisecond}, d)
+	return d
+}
+
+func (d *desk) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+	return mcp.Description{
+		Info:         json.RawMessage(`{"name":"desk","version":"1.2.3","icons":[{"src":"data:x"}]}`),
+		Capabilities: json.RawMessage(d.caps), Instructions: d.words,
+	}, nil
+}
+
+func (d *desk) Notified(_ context.Context, _ *mcp.Session, method string, params json.RawMessage) {
+	d.saw(method + " " + string(params))
+}
+
+func (d *desk) saw(what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen = append(d.seen, what)
+}
+
+func (d *desk) has(what string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.seen {
+		if strings.HasPrefix(s, what) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *desk) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	name := mcp.FieldString(r.Params, "name") + mcp.FieldString(r.Params, "uri")
+	d.saw(r.Method + " " + name)
+	switch r.Method {
+	case "tools/list":
+		return json.RawMessage(`{"tools":[` + strings.Join(d.tools, ",") + `],"custom":true}`), nil
+	case "tools/call":
+		return d.call(ctx, r, name)
+	case "prompts/list":
+		return json.RawMessage(`{"prompts":[{"name":"greet","title":"Greet","arguments":[{"name":"who"}]}]}`), nil
+	case "prompts/get":
+		if name == "tool-descriptions" {
+			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "no such prompt"}
+		}
+		return json.RawMessage(`{"messages":[{"role":"user","content":{"type":"text","text":"` + name + `"}}],"odd":1}`), nil
+	case "resources/list":
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		n, _ := strconv.Atoi(mcp.FieldString(r.Params, "cursor"))
+		out := `{"resources":[{"uri":"` + d.resources[n] + `","name":"r"}]`
+		if n+1 < len(d.resources) {
+			out += `,"nextCursor":"` + strconv.Itoa(n+1) + `"`
+		}
+		return json.RawMessage(out + `}`), nil
+	case "resources/templates/list":
+		return json.RawMessage(`{"resourceTemplates":[{"uriTemplate":"made:{id}/x","name":"t"}]}`), nil
+	case "resources/read":
+		if !strings.HasPrefix(name, "note:") && !strings.HasPrefix(name, "made:") {
+			return nil, &mcp.Error{Code: mcp.CodeResourceNotFound, Message: "no " + name}
+		}
+		return json.RawMessage(`{"contents":[{"uri":"` + name + `","text":"of the desk"}]}`), nil
+	case "completion/complete":
+		return json.RawMessage(`{"completion":{"values":[` + string(marshal(mcp.FieldString(r.Params, "ref", "name")+mcp.FieldString(r.Params, "ref", "uri"))) + `]}}`), nil
+	case "resources/subscribe", "resources/unsubscribe", "logging/setLevel":
+		return json.RawMessage(`{}`), nil
+	case "vendor/method":
+		return json.RawMessage(`{"echo":` + string(r.Params) + `}`), nil
+	}
+	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "no method " + r.Method}
+}
+
+func (d *desk) call(ctx context.Context, r *mcp.Request, name string) (json.RawMessage, error) {
+	arguments := mcp.Field(r.Params, "arguments")
+	switch name {
+	case "picture":
+		return json.RawMessage(`{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"},{"type":"hologram","n":12345678901234567890}],"structuredContent":{"a": 1.50},"extra":[ 1 ]}`), nil
+	case "ask":
+		got, err := r.Exchange.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"sure?","requestedSchema":{"type":"object","properties":{}}}`))
+		if err != nil {
+			return nil, err
+		}
+		return json.RawMessage(`{"content":[{"type":"text","text":` + string(marshal(string(got))) + `}]}`), nil
+	case "refuse":
+		return nil, &mcp.Error{Code: -32099, Message: "refused", Data: json.RawMessage(`{"x":1}`)}
+	case "progress":
+		token := mcp.Field(r.Params, "_meta", "progressToken")
+		r.Exchange.Notify("notifications/message", json.RawMessage(`{"level":"info","data":"on it"}`))
+		for i := range 3 {
+			r.Exchange.Notify("notifications/progress", fmt.Appendf(nil, `{"progressToken":%s,"progress":%d}`, token, i))
+		}
+	case "wait":
+		<-ctx.Done()
+		d.saw("cancelled")
+		return nil, ctx.Err()
+	}
+	return json.RawMessage(`{"content":[{"type":"text","text":` + string(marshal(name+" "+string(arguments))) + `}]}`), nil
+}
+
+// dial connects to the desk, through a gate that knows the old era alone
+// where the desk does.
+func (d *desk) dial(context.Context) (mcp.Transport, error) {
+	near, far := mcp.Pipe()
+	var link mcp.Link = far
+	if d.old {
+		link = oldEra{far}
+	}
+	go func() { _ = d.server.ServeLink(context.Background(), link) }()
+	return near, nil
+}
+
+type oldEra struct{ mcp.Link }
+
+func (l oldEra) Receive() (mcp.Message, error) {
+	for {
+		m, err := l.Link.Receive()
+		if err != nil || m.Method != "server/discover" {
+			return m, err
+		}
+		if err := l.Send(&mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "what?"}}); err != nil {
+			return m, err
+		}
+	}
+}
+
+// rig is the face over a real core.
+type rig struct {
+	*Face
+	t       testing.TB
+	catalog *catalog.Catalog
+	index   *search.Index
+	sup     *upstream.Supervisor
+	url     string
+
+	mu    sync.Mutex
+	calls []store.Call
+}
+
+func (r *rig) Offered(o upstream.Offer) {
+	r.catalog.Put(catalog.Server{
+		Name: o.Config.Name, Title: o.Info.Title, Description: o.Config.Description, Guidance: o.Guidance,
+		Tags: o.Config.Tags, Allows: o.Config.ToolConfiguration.Allows,
+	}, o.Tools)
+	var docs []search.Doc
+	for _, d := range o.Tools {
+		docs = append(docs, search.Doc{Name: d.Name, Description: d.Description, InputSchema: d.InputSchema})
+	}
+	r.index.Put(o.Config.Name, docs)
+}
+func (r *rig) Removed(server string) {
+	r.catalog.Remove(server)
+	r.index.Remove(server)
+}
+func (r *rig) Changed(upstream.Status) {}
+func (r *rig) Notified(server, method string, params json.RawMessage) {
+	if r.Face != nil {
+		r.Face.Notified(server, method, params)
+	}
+}
+
+func (r *rig) Append(_ context.Context, c store.Call) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, c)
+	return nil
+}
+
+// config of an upstream in the process.
+func inProcess(name string) upstream.Config {
+	c := upstream.DefaultConfig()
+	c.Name, c.Transport = name, upstream.InProcess
+	return c
+}
+
+// newRig runs the face over the desks. Names that have no desk are upstreams
+// that cannot be reached.
+func newRig(t testing.TB, desks map[string]*desk, edit ...func(*rig, *[]upstream.Config)) *rig {
+	t.Helper()
+	r := &rig{t: t, catalog: catalog.New(nil, nil), index: search.New()}
+	dialers := map[string]upstream.Dialer{}
+	var configs []upstream.Config
+	for name, d := range desks {
+		configs = append(configs, inProcess(name))
+		if d != nil {
+			dialers[name] = d.dial
+		} else {
+			dialers[name] = func(context.Context) (mcp.Transport, error) { return nil, fmt.Errorf("out of order") }
+		}
+	}
+	for _, e := range edit {
+		e(r, &configs)
+	}
+	log := slog.New(slog.DiscardHandler)
+	r.sup = upstream.NewSupervisor(configs, upstream.Options{
+		Sink: r, Log: log, Name: "junctor", InProcess: dialers,
+		Capabilities: mcp.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
+	})
+	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Config: executor.DefaultConfig()})
+	r.Face = New(Options{
+		Catalog: r.catalog, Search: r.index, Calls: exec, Upstreams: r.sup, Config: DefaultConfig(), Version: "0.0.0", Log: log,
+	})
+	hs := httptest.NewServer(r.Face)
+	r.url = hs.URL
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.sup.Run(ctx) })
+	wg.Go(func() { _ = r.Face.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		hs.CloseClientConnections()
+		hs.Close()
+		wg.Wait()
+	})
+	r.sup.Await(ctxFor(t))
+	return r
+}
+
+func ctxFor(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// until waits for a condition that other goroutines bring about.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	ctx := ctxFor(t)
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("never: %s", what)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// client connects to a view over a byte stream, in the era of version.
+func (r *rig) client(version string, v View, edit ...func(*mcp.ClientOptions)) *mcp.Client {
+	r.t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	ctx, cancel := context.WithCancel(context.Background())
+	r.t.Cleanup(cancel)
+	go func() {
+		if err := r.ServeStream(ctx, v, inR, outW); err != nil && ctx.Err() == nil {
+			r.t.Logf("ServeStream: %v", err)
+		}
+		outW.Close()
+		inR.Close()
+	}()
+	o := mcp.ClientOptions{Name: "test", Protocol: version, Pin: true}
+	for _, e := range edit {
+		e(&o)
+	}
+	c, err := mcp.Connect(ctxFor(r.t), mcp.OverLink(mcp.NewStream(outR, inW, mcp.StreamOptions{})), o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// do sends a request and fails the test if it fails.
+func do(t testing.TB, c *mcp.Client, method, params string) json.RawMessage {
+	t.Helper()
+	result, err := c.Do(ctxFor(t), tool.Request{Method: method, Params: json.RawMessage(params)})
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, params, err)
+	}
+	return result
+}
+
+// meta calls a meta-tool and returns the text of its answer.
+func callText(t testing.TB, c *mcp.Client, name, arguments string) (string, bool) {
+	t.Helper()
+	result := do(t, c, "tools/call", `{"name":"`+name+`","arguments":`+arguments+`}`)
+	var text strings.Builder
+	for block := range mcp.Elements(mcp.Field(result, "content")) {
+		text.WriteString(mcp.FieldString(block, "text"))
+	}
+	return text.String(), string(mcp.Field(result, "isError")) == "true"
+}
+
+const (
+	issueTool   = `{"name":"create_issue","title":"Create issue","description":"Create an issue in a repository. Needs write access.","inputSchema":{"type":"object","properties":{"labels":{"type":"array","items":{"type":"string"}},"repo":{"type":"string","description":"owner/name"},"title":{"type":"string"}},"required":["repo","title"],"additionalProperties":false},"annotations":{"destructiveHint":false},"vendor":{"kept":true}}`
+	listTool    = `{"name":"list_issues","description":"List the issues of a repository","inputSchema":{"type":"object","properties":{"repo":{"type":"string"}},"required":["repo"]}}`
+	pictureTool = `{"name":"picture","description":"Paint a picture","inputSchema":{"type":"object"}}`
+)
+
+func anyTool(name string) string {
+	return `{"name":"` + name + `","description":"the tool ` + name + `","inputSchema":{"type":"object"}}`
+}
+
+func mustURL(path string) *url.URL {
+	u, err := url.Parse(path)
+	if err != nil {
+		panic(err)
+	}
+	return u
+}

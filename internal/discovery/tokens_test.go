@@ -1,0 +1,91 @@
+package discovery
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/tiktoken-go/tokenizer"
+)
+
+// What the five meta-tools cost in a client's context: the name, description
+// and schema of each, as a model is given them.
+func TestMetaToolsAreShort(t *testing.T) {
+	var list struct {
+		Tools []struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			InputSchema json.RawMessage `json:"inputSchema"`
+		} `json:"tools"`
+	}
+	if err := json.Unmarshal([]byte(metaTools), &list); err != nil {
+		t.Fatal(err)
+	}
+	codec, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for _, tool := range list.Tools {
+		b, err := json.Marshal(tool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := codec.Count(string(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d tokens", tool.Name, n)
+		total += n
+	}
+	if len(list.Tools) != 5 || total >= 450 {
+		t.Errorf("%d tools cost %d tokens, want 5 under 450", len(list.Tools), total)
+	}
+	t.Logf("together: %d tokens", total)
+}
+
+// The inputs are those of the published design, by name, type and need.
+func TestMetaToolInputs(t *testing.T) {
+	want := map[string]struct {
+		types    map[string]string
+		required []string
+	}{
+		"list_mcp_servers": {map[string]string{}, []string{}},
+		"search_tools":     {map[string]string{"query": "string", "server": "string", "limit": "number"}, []string{"query"}},
+		"list_tools":       {map[string]string{"server": "string", "includeDisabled": "boolean"}, []string{"server"}},
+		"get_tool_details": {map[string]string{"server": "string", "tool": "string"}, []string{"server", "tool"}},
+		"execute_tool":     {map[string]string{"server": "string", "tool": "string", "arguments": "object"}, []string{"server", "tool", "arguments"}},
+	}
+	var list struct {
+		Tools []struct {
+			Name        string `json:"name"`
+			InputSchema struct {
+				Type       string                           `json:"type"`
+				Properties map[string]struct{ Type string } `json:"properties"`
+				Required   []string                         `json:"required"`
+			} `json:"inputSchema"`
+		} `json:"tools"`
+	}
+	if err := json.Unmarshal([]byte(metaTools), &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range list.Tools {
+		w, ok := want[tool.Name]
+		if !ok || tool.InputSchema.Type != "object" || len(tool.InputSchema.Properties) != len(w.types) || len(tool.InputSchema.Required) != len(w.required) {
+			t.Errorf("%s: %+v", tool.Name, tool.InputSchema)
+			continue
+		}
+		for name, p := range tool.InputSchema.Properties {
+			if w.types[name] != p.Type {
+				t.Errorf("%s.%s is %s, want %s", tool.Name, name, p.Type, w.types[name])
+			}
+		}
+		for i, name := range tool.InputSchema.Required {
+			if w.required[i] != name {
+				t.Errorf("%s requires %v", tool.Name, tool.InputSchema.Required)
+			}
+		}
+		if _, ok := tools[tool.Name]; !ok {
+			t.Errorf("%s is listed but not served", tool.Name)
+		}
+	}
+}
