@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	_ "junctor/internal/mcp/conformance" // so that the test cache sees what go build reads
 )
 
 // suiteNode returns a Node that the conformance suite runs on (22 or newer)

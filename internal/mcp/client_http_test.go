@@ -90,6 +90,9 @@ func web(t *testing.T, o ClientOptions, h HTTPOptions, s *webServer) *Client {
 		ts.Close()
 	})
 	h.URL = ts.URL + "/mcp?key=secret"
+	if o.DiscoverTimeout == 0 {
+		o.DiscoverTimeout = time.Hour // a busy machine is no silent server
+	}
 	c, err := Connect(t.Context(), NewHTTP(h), o)
 	if err != nil {
 		t.Fatalf("Connect: %v", err)

@@ -57,7 +57,7 @@ func sdkServer() (s *sdk.Server, hangs, stopped chan struct{}) {
 
 // testOptions declare everything and log into the test.
 func testOptions() ClientOptions {
-	return ClientOptions{Name: "junctor-test", Version: "0", Capabilities: Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true}}
+	return ClientOptions{Name: "junctor-test", Version: "0", DiscoverTimeout: time.Hour, Capabilities: Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true}}
 }
 
 // overPipe connects to an SDK server through a pair of byte streams.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -263,8 +264,8 @@ func (r *Reader) headers() (int64, error) {
 	}
 }
 
-// Writer puts messages on a byte stream, each with one Write. It may be used
-// from several goroutines.
+// Writer puts messages on a byte stream. It may be used from several
+// goroutines.
 type Writer struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -286,27 +287,35 @@ func (w *Writer) SetFraming(f Framing) {
 // keepBuffer is the largest buffer that a Writer or a pool holds on to.
 const keepBuffer = 64 << 10
 
-// Write writes one message.
-func (w *Writer) Write(m *Message) error {
+// Write writes messages, all of them with one write of the stream below.
+func (w *Writer) Write(messages ...*Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := w.buf[:0]
-	if w.framing == FramingHeaders {
-		const room = len("Content-Length: 9223372036854775807\r\n\r\n")
-		b = append(b, make([]byte, room)...)
-		b = AppendMessage(b, m)
-		var head [room]byte
-		h := append(head[:0], "Content-Length: "...)
-		h = strconv.AppendInt(h, int64(len(b)-room), 10)
-		h = append(h, "\r\n\r\n"...)
-		start := room - len(h)
-		copy(b[start:], h)
-		w.keep(b)
-		return w.write(b[start:])
+	for _, m := range messages {
+		if w.framing == FramingHeaders {
+			b = appendWithHeader(b, m)
+		} else {
+			b = append(AppendMessage(b, m), '\n')
+		}
 	}
-	b = append(AppendMessage(b, m), '\n')
 	w.keep(b)
 	return w.write(b)
+}
+
+// appendWithHeader appends a message behind its Content-Length. The length is
+// known only afterwards, so the message is moved when the header turns out
+// longer or shorter than the room left for it.
+func appendWithHeader(b []byte, m *Message) []byte {
+	const prefix, room = "Content-Length: ", 4
+	b = append(b, prefix...)
+	b = append(b, "0000\r\n\r\n"...)
+	start := len(b)
+	b = AppendMessage(b, m)
+	var digits [20]byte
+	n := strconv.AppendInt(digits[:0], int64(len(b)-start), 10)
+	at := start - len("0000\r\n\r\n")
+	return slices.Replace(b, at, at+room, n...)
 }
 
 func (w *Writer) keep(b []byte) {

@@ -96,6 +96,9 @@ func (s *Stream) Receive() (Message, error) {
 // Send implements [Link].
 func (s *Stream) Send(m *Message) error { return s.w.Write(m) }
 
+// SendAll sends several messages with one write.
+func (s *Stream) SendAll(messages ...*Message) error { return s.w.Write(messages...) }
+
 // Close implements [Link].
 func (s *Stream) Close() error { return s.close() }
 

@@ -75,34 +75,55 @@ func sendFailed(err error) error {
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server takes no more messages", Err: err}
 }
 
+// maxTogether is how many waiting messages go out with one write.
+const maxTogether = 16
+
 func (w *linkWire) write() {
 	defer close(w.idle)
+	together := make([]*Message, 0, maxTogether)
 	for {
 		select {
 		case m := <-w.out:
-			if err := w.link.Send(&m); err != nil {
+			together = w.waiting(append(together[:0], &m))
+			if err := w.sendAll(together); err != nil {
 				w.c.end(sendFailed(err))
 				return
 			}
 		case <-w.c.done:
-			w.flush()
+			// What was queued before the end, such as cancellations, still goes.
+			for together = w.waiting(together[:0]); len(together) > 0; together = w.waiting(together[:0]) {
+				if w.sendAll(together) != nil {
+					return
+				}
+			}
 			return
 		}
 	}
 }
 
-// flush writes what was queued before the end, such as cancellations.
-func (w *linkWire) flush() {
-	for {
+// waiting adds the messages that are queued already.
+func (w *linkWire) waiting(messages []*Message) []*Message {
+	for len(messages) < maxTogether {
 		select {
 		case m := <-w.out:
-			if w.link.Send(&m) != nil {
-				return
-			}
+			messages = append(messages, &m)
 		default:
-			return
+			return messages
 		}
 	}
+	return messages
+}
+
+func (w *linkWire) sendAll(messages []*Message) error {
+	if s, ok := w.link.(*Stream); ok {
+		return s.SendAll(messages...)
+	}
+	for _, m := range messages {
+		if err := w.link.Send(m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (w *linkWire) do(ctx context.Context, cl *flight, m *Message) (Message, error) {

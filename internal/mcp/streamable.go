@@ -292,7 +292,7 @@ func (w *httpWire) ready(protocol string) {
 }
 
 // streamWait is how long a new session waits for its GET stream.
-const streamWait = 500 * time.Millisecond
+const streamWait = 2 * time.Second
 
 func (w *httpWire) stop() {
 	w.mu.Lock()
