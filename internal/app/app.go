@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -10,9 +11,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"junctor/internal/builtin"
 	"junctor/internal/catalog"
 	"junctor/internal/config"
+	"junctor/internal/discovery"
 	"junctor/internal/executor"
 	"junctor/internal/guard"
 	"junctor/internal/mcp"
@@ -65,6 +69,7 @@ type App struct {
 	executor  *executor.Executor
 	sink      *sink
 	builtin   *mcp.Server
+	discovery *discovery.Face
 }
 
 // Open builds the gateway. It opens the store and reads from it the tools that
@@ -101,6 +106,12 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node,
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},
 	})
+	a.discovery = discovery.New(discovery.Options{
+		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Upstreams: a.upstreams,
+		Config: cfg.Discovery, Version: o.Version, Log: o.Log,
+		Server: mcp.ServerOptions{MaxSessions: cfg.Limits.MaxSessions},
+	})
+	a.sink.onNotification(a.discovery.Notified)
 	if err := a.recall(ctx, cfg); err != nil { // the tools come again when their servers connect
 		o.Log.WarnContext(ctx, "tools of the last run not read", "err", err)
 	}
@@ -135,17 +146,17 @@ func (a *App) dialBuiltin(context.Context) (mcp.Transport, error) {
 
 // Run holds the core up until ctx is done. Serve does so too, with the faces.
 func (a *App) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	done := make(chan error, 2)
-	go func() { done <- a.upstreams.Run(ctx) }()
-	go func() { done <- a.store.Run(ctx) }()
-	err := <-done
-	cancel()
-	if second := <-done; err == nil {
-		err = second
-	}
-	return err
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.upstreams.Run(ctx) })
+	g.Go(func() error { return a.store.Run(ctx) })
+	g.Go(func() error { return a.discovery.Run(ctx) })
+	return g.Wait()
+}
+
+// ServeMCP serves one MCP client on a pair of byte streams until it leaves or
+// ctx is done. Run must be running.
+func (a *App) ServeMCP(ctx context.Context, view discovery.View, in io.Reader, out io.Writer) error {
+	return a.discovery.ServeStream(ctx, view, in, out)
 }
 
 // Close ends what Open began. Run and Serve must have returned.
@@ -172,6 +183,7 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	}
 	a.guard.SetConfig(cfg.Security.SecurityConfig)
 	a.executor.SetConfig(executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig})
+	a.discovery.SetConfig(cfg.Discovery)
 	a.catalog.SetRules(cfg.ToolRules)
 	a.upstreams.Apply(a.servers(cfg))
 	if old.Listen != cfg.Listen || old.Store != cfg.Store {

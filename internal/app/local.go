@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"junctor/internal/tool"
 )
@@ -18,7 +19,9 @@ func (a *App) LocalClient() *http.Client {
 // LocalHandler serves the faces to callers that are this machine's user beyond
 // doubt: over a socket that no one else can open, or inside the process.
 func (a *App) LocalHandler() http.Handler {
-	faces := a.mount(nil, nil)
+	ready := &atomic.Bool{}
+	ready.Store(true)
+	faces := a.mount(nil, ready)
 	return a.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		faces.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), tool.Local)))
 	}))

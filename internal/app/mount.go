@@ -8,6 +8,7 @@ import (
 	"junctor/internal/auth"
 	"junctor/internal/broker"
 	"junctor/internal/control"
+	"junctor/internal/toolsapi"
 	"junctor/internal/webui"
 )
 
@@ -32,7 +33,12 @@ func isPage(r *http.Request) bool {
 func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	cfg := a.config.Load()
 	mux := http.NewServeMux()
+	a.discovery.Routes(mux)
 	a.control().Routes(mux)
+	toolsapi.New(toolsapi.Options{
+		Catalog: a.catalog, Search: a.search, Signals: a.signals, Executor: a.executor, Servers: a.upstreams,
+		Log: a.store, Ready: ready.Load, MaxBody: int64(cfg.Limits.MaxBodyBytes), Version: a.opts.Version,
+	}).Routes(mux)
 	broker.New(broker.Options{
 		Calls: a.executor, Targets: targets{a},
 		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxStreams: cfg.Limits.MaxStreamsPerCaller,
