@@ -209,6 +209,22 @@ func TestCwdAndCommand(t *testing.T) {
 	}
 }
 
+// A server that is off and lacks a variable is told about once and stops
+// nothing; one that is on stops everything.
+func TestDisabledWithoutVariable(t *testing.T) {
+	cfg, notes, err := Parse("f", []byte(`{"mcpServers":{"off":{"url":"${BASE}/mcp","disabled":true},"on":{"command":"x"}}}`), Options{})
+	if err != nil || len(notes) != 1 || !strings.Contains(notes[0].Msg, "BASE is not set") || len(cfg.Servers) != 2 {
+		t.Errorf("notes %v, err %v", notes, err)
+	}
+	if _, _, err := Parse("f", []byte(`{"mcpServers":{"on":{"url":"${BASE}/mcp"}}}`), Options{}); err == nil {
+		t.Error("loaded without the variable")
+	}
+	// What is wrong for another reason is wrong all the same.
+	if _, _, err := Parse("f", []byte(`{"mcpServers":{"off":{"url":"ftp://x","disabled":true}}}`), Options{}); err == nil {
+		t.Error("loaded with a bad URL")
+	}
+}
+
 func TestServer(t *testing.T) {
 	cfg := &Config{Servers: []upstream.Config{{Name: "a"}}}
 	if _, ok := cfg.Server("b"); ok {

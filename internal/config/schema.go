@@ -62,7 +62,10 @@ func Schema() []byte {
 			props = append(props, pair{f.key, servers(f.doc)})
 			props = append(props,
 				pair{"servers", servers("Another name for mcpServers, as VS Code writes it.")},
-				pair{"backends", servers("Another name for mcpServers: a list of backends with an id. Their programs see Junctor's whole environment unless inheritEnv says otherwise.")})
+				pair{"backends", servers("Another name for mcpServers: a list of backends with an id. Their programs see Junctor's whole environment unless inheritEnv says otherwise.")},
+				pair{"context_servers", servers("Another name for mcpServers, as Zed writes it.")},
+				pair{"mcp_servers", servers("Another name for mcpServers, as Codex writes it.")},
+				pair{"mcp", ordered{{"type", "object"}, {"description", "VS Code's settings.json keeps servers in here."}}})
 		case "llm":
 			one := f.object()
 			props = append(props, pair{f.key, ordered{{"description", f.doc}, {"anyOf", []any{one, ordered{{"type", "array"}, {"items", one}}}}}})

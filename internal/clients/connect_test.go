@@ -1,0 +1,242 @@
+package clients
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestConnect connects every client in both ways, in every scope it has,
+// with and without a file, and undoes it.
+func TestConnect(t *testing.T) {
+	existing := map[Format]map[string]string{
+		JSON: {
+			"mcpServers":      "{\n  // mine\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    \"files\": { \"command\": \"npx\", \"args\": [\"fs\"] } // keep\n  },\n}\n",
+			"servers":         "{\n\t\"inputs\": [],\n\t\"servers\": {\n\t\t\"files\": {\n\t\t\t\"type\": \"stdio\",\n\t\t\t\"command\": \"npx\"\n\t\t}\n\t}\n}",
+			"context_servers": "// Zed settings\n{\n  \"context_servers\": {},\n  \"vim_mode\": true\n}\n",
+		},
+		TOML: {"mcp_servers": "model = \"gpt-5\"\n\n# files\n[mcp_servers.files]\ncommand = \"npx\"\n\n[mcp_servers.files.env]\nA = \"b\"\n\n[tui]\ntheme = \"x\"\n"},
+	}
+	var report strings.Builder
+	for _, c := range Known() {
+		for _, scope := range []Scope{User, Project} {
+			for _, url := range []string{"", "http://127.0.0.1:8787/mcp"} {
+				for _, fresh := range []bool{true, false} {
+					dir := t.TempDir()
+					m := machine(dir)
+					want := Connection{Command: "/usr/bin/junctor", Args: []string{"mcp"}, URL: url, Scope: scope}
+					f, err := c.target(m, scope)
+					if err != nil {
+						continue
+					}
+					before := ""
+					if !fresh {
+						before = existing[f.Format][f.keys[len(f.keys)-1]]
+						write(t, f.Path, before)
+					}
+					change, err := c.Connect(m, want)
+					if url != "" && !c.TakesURL() {
+						if err == nil || !strings.Contains(err.Error(), "takes no address") {
+							t.Errorf("%s took a URL: %v", c.ID, err)
+						}
+						continue
+					}
+					if err != nil {
+						t.Errorf("%s: %v", c.ID, err)
+						continue
+					}
+					if fresh {
+						if _, err := os.Stat(f.Path); err == nil {
+							t.Errorf("%s: written before Apply", c.ID)
+						}
+					}
+					if err := change.Apply(); err != nil {
+						t.Fatal(err)
+					}
+					after, err := os.ReadFile(f.Path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					kind := "stdio"
+					if url != "" {
+						kind = "url"
+					}
+					fmt.Fprintf(&report, "== %s, %s, %s, new file: %v ==\n%s\n", c.ID, scope, kind, fresh, after)
+					if fresh != (change.Backup == "") {
+						t.Errorf("%s: backup %q", c.ID, change.Backup)
+					}
+					// A second time changes nothing.
+					again, err := c.Connect(m, want)
+					if err != nil || again.Changes() {
+						t.Errorf("%s: connecting twice: %v, %s", c.ID, err, again.After)
+					}
+					// It is found, and known to be Junctor itself.
+					self := false
+					for _, cand := range Compare(Discover(m, c), nil) {
+						self = self || cand.Name == "junctor" && cand.State == Self
+					}
+					if !self {
+						t.Errorf("%s: what was written is not read back:\n%s", c.ID, after)
+					}
+					undo, err := c.Undo(m, scope, "")
+					if err != nil {
+						t.Fatal(c.ID, err)
+					}
+					if err := undo.Apply(); err != nil {
+						t.Fatal(err)
+					}
+					left, _ := os.ReadFile(f.Path)
+					if !fresh && string(left) != before {
+						t.Errorf("%s: undone to:\n%s\nwant:\n%s", c.ID, left, before)
+					}
+					if bytes.Contains(left, []byte("junctor\"")) {
+						t.Errorf("%s: left behind: %s", c.ID, left)
+					}
+					if _, err := os.Stat(f.Path + backupSuffix); err == nil {
+						t.Errorf("%s: the copy is left behind", c.ID)
+					}
+				}
+			}
+		}
+	}
+	golden(t, filepath.Join("testdata", "connect.txt"), report.String())
+}
+
+// TestConnectReplace moves the servers out and, undone, puts them back, also
+// when the user has changed other things since.
+func TestConnectReplace(t *testing.T) {
+	for _, tt := range []struct{ client, before, addition, changed string }{
+		{"cursor", "{\n  \"mcpServers\": {\n    // files\n    \"files\": { \"command\": \"npx\" },\n    \"web\": { \"url\": \"https://w.example.com\" }\n  }\n}\n", "", ""},
+		{"codex", "# top\nmodel = \"m\"\n\n# files\n[mcp_servers.files]\ncommand = \"npx\"\n[mcp_servers.files.env]\nA = \"b\"\n\n[mcp_servers.web]\nurl = \"https://w.example.com\"\n", "", ""},
+	} {
+		t.Run(tt.client, func(t *testing.T) {
+			m := machine(t.TempDir())
+			c, err := Lookup(tt.client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := c.target(m, User)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, f.Path, tt.before)
+			change, err := c.Connect(m, Connection{Command: "junctor", Args: []string{"mcp"}, Replace: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(change.Moved) != 2 || change.Moved[0].Name != "files" {
+				t.Errorf("moved %+v", change.Moved)
+			}
+			if err := change.Apply(); err != nil {
+				t.Fatal(err)
+			}
+			found := Discover(m, c)
+			if len(found) != 1 || len(found[0].Servers) != 1 || found[0].Servers[0].Name != "junctor" {
+				t.Fatalf("left: %s", describe(found))
+			}
+			// The user goes on working with the file.
+			text, _ := os.ReadFile(f.Path)
+			if f.Format == TOML {
+				write(t, f.Path, "approval = \"never\"\n"+string(text))
+			} else {
+				write(t, f.Path, strings.Replace(string(text), "{\n", "{\n  \"new\": true,\n", 1))
+			}
+			undo, err := c.Undo(m, User, "junctor")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := undo.Apply(); err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, s := range Discover(m, c)[0].Servers {
+				names = append(names, s.Name)
+			}
+			slices.Sort(names)
+			after, _ := os.ReadFile(f.Path)
+			if !slices.Equal(names, []string{"files", "web"}) || !strings.Contains(string(after), "approval") && !strings.Contains(string(after), "new") {
+				t.Errorf("undone to:\n%s", after)
+			}
+		})
+	}
+}
+
+func TestConnectErrors(t *testing.T) {
+	m := machine(t.TempDir())
+	cursor, _ := Lookup("cursor")
+	codex, _ := Lookup("codex")
+	windsurf, _ := Lookup("windsurf")
+	run := Connection{Command: "junctor"}
+	if _, err := cursor.Connect(m, Connection{}); err == nil {
+		t.Error("connected to nothing")
+	}
+	if _, err := windsurf.Connect(m, Connection{Command: "x", Scope: Project}); err == nil || !strings.Contains(err.Error(), "scope") {
+		t.Error(err)
+	}
+	if _, err := windsurf.Undo(m, Project, ""); err == nil {
+		t.Error("undid in a scope that is not there")
+	}
+	if _, err := cursor.Undo(m, User, ""); err == nil || !strings.Contains(err.Error(), "not connected") {
+		t.Error(err)
+	}
+	f, _ := cursor.target(m, User)
+	write(t, f.Path, "{ broken")
+	if _, err := cursor.Connect(m, run); err == nil {
+		t.Error("wrote into a broken file")
+	}
+	if _, err := cursor.Connect(m, Connection{Command: "x", Replace: true}); err == nil {
+		t.Error("moved out of a broken file")
+	}
+	if _, err := cursor.Undo(m, User, ""); err == nil {
+		t.Error("undid in a broken file")
+	}
+	// The file changes between the question and the answer.
+	write(t, f.Path, "{}")
+	change, err := cursor.Connect(m, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, f.Path, `{"a":1}`)
+	if err := change.Apply(); err == nil || !strings.Contains(err.Error(), "meantime") {
+		t.Error(err)
+	}
+	// The oldest copy is what the user had.
+	write(t, f.Path, `{"first":1}`)
+	for _, args := range []string{"a", "b"} {
+		change, err := cursor.Connect(m, Connection{Command: "junctor", Args: []string{args}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := change.Apply(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if data, _ := os.ReadFile(f.Path + backupSuffix); string(data) != `{"first":1}` {
+		t.Errorf("the copy is %s", data)
+	}
+	// A folder in place of the file.
+	g, _ := windsurf.target(m, User)
+	if err := os.MkdirAll(g.Path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := windsurf.Connect(m, run); err == nil {
+		t.Error("connected to a folder")
+	}
+	if _, err := windsurf.Undo(m, User, ""); err == nil {
+		t.Error("undid in a folder")
+	}
+	if found := Discover(m, windsurf); len(found) != 1 || found[0].Err == nil {
+		t.Errorf("a folder was read: %+v", found)
+	}
+	h, _ := codex.target(m, User)
+	for _, text := range []string{"not toml =", "[mcp_servers]\njunctor = { command = \"x\" }\n", "mcp_servers = { junctor = { command = \"x\" } }\n"} {
+		write(t, h.Path, text)
+		if _, err := codex.Connect(m, run); err == nil {
+			t.Errorf("wrote into %q", text)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// server decodes one upstream over the defaults.
+func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) {
+	if e.node.kind != object {
+		l.report(e.node, fmt.Sprintf("is %s, must be an object with command or url", e.node.kind))
+		return
+	}
+	normalise(e, l.report, l.note)
+
+	// A server that is switched off must not keep the others from starting
+	// because its key is not there.
+	key := joinKey("mcpServers", e.name)
+	report := l.report
+	if enabled := e.node.get("enabled"); enabled != nil && enabled.text == "false" {
+		report = func(n *node, msg string) {
+			l.lame[key] = true
+			l.notes = append(l.notes, l.problem(n, n.path, msg+" (the server is not enabled)"))
+		}
+	}
+	l.x.expandTree(e.node, report)
+	envFile := e.node.take("envFile")
+
+	c := base
+	before := len(l.problems)
+	d.decode(e.node, reflect.ValueOf(&c).Elem(), key)
+	c.Name = e.name
+	named := *e.node
+	named.offset = named.keyAt
+	d.from[key+".name"] = &named
+	if c.Transport == "" || c.Transport == upstream.Auto {
+		c.Transport = upstream.Auto
+		if c.Command != "" && c.URL == "" {
+			c.Transport = upstream.Stdio
+		}
+	}
+	l.paths(&c)
+	if envFile != nil {
+		l.readEnvFile(&c, envFile, d, key)
+	}
+	if len(l.problems) > before && c.Command == "" && c.URL == "" {
+		// What is missing was there, but with a wrong type.
+		if e.node.has("command", "url") {
+			return
+		}
+	}
+	cfg.Servers = append(cfg.Servers, c)
+}
+
+// dir is the folder that relative paths start from: the file's, because a
+// configuration must mean the same from wherever it is used.
+func (l *loader) dir() string {
+	if l.place.Path != "" {
+		return filepath.Dir(l.place.Path)
+	}
+	return l.o.BaseDir
+}
+
+// paths makes the paths of a server absolute.
+func (l *loader) paths(c *upstream.Config) {
+	dir := l.dir()
+	c.Cwd = l.path(c.Cwd, dir)
+	if strings.HasPrefix(c.Command, "~/") || strings.HasPrefix(c.Command, "./") || strings.HasPrefix(c.Command, "../") ||
+		strings.HasPrefix(c.Command, `.\`) || strings.HasPrefix(c.Command, `..\`) {
+		if c.Cwd != "" {
+			dir = c.Cwd
+		}
+		c.Command = l.path(c.Command, dir)
+	}
+}
+
+// path expands ~ and makes a path absolute; an empty path stays empty.
+func (l *loader) path(p, dir string) string {
+	if p == "~" || strings.HasPrefix(p, "~/") || strings.HasPrefix(p, `~\`) {
+		if l.o.Home != "" {
+			return filepath.Join(l.o.Home, p[1:])
+		}
+	}
+	if p == "" || filepath.IsAbs(p) || dir == "" {
+		return p
+	}
+	return filepath.Join(dir, p)
+}
+
+// readEnvFile adds the variables of an envFile, as VS Code and Cursor do,
+// under those of env.
+func (l *loader) readEnvFile(c *upstream.Config, n *node, d *decoder, key string) {
+	if n.kind != str {
+		l.report(n, fmt.Sprintf("is %s, must be a string", n.kind))
+		return
+	}
+	path := l.path(n.value, l.x.workspace)
+	src, err := l.open(path)
+	if err != nil {
+		if e, ok := errors.AsType[*Error](err); ok && c.Enabled {
+			l.report(n, fmt.Sprintf("%s: %s", path, e.Problems[0].Msg))
+		}
+		return
+	}
+	vars, problems := parseDotenv(src)
+	l.problems = append(l.problems, problems...)
+	merged := make(map[string]telemetry.Secret, len(vars)+len(c.Env))
+	for name, value := range vars {
+		merged[name] = telemetry.Secret(value)
+		if _, own := c.Env[name]; !own {
+			d.from[joinKey(key+".env", name)] = n
+		}
+	}
+	maps.Copy(merged, c.Env)
+	c.Env = merged
+}
+
+// legalName makes a name for a server out of one that is none.
+func legalName(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i : i+1]; tool.ValidServer(c) {
+			b.WriteString(c)
+		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "-") {
+			b.WriteByte('-')
+		}
+	}
+	name := b.String()
+	return strings.Trim(name[:min(len(name), tool.MaxServerName)], "-")
+}
