@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -188,5 +189,52 @@ func exercise(t *testing.T, c *Client, version string, hangs, stopped chan struc
 	refused, _ := errors.AsType[*HTTPError](err)
 	if e, ok := err.(*Error); (!ok || e.Code != CodeMethodNotFound) && (refused == nil || refused.Status != http.StatusBadRequest) {
 		t.Errorf("unknown method: %v", err)
+	}
+}
+
+// No notification is lost, doubled, misrouted or late, however many calls
+// share the connection.
+func TestProgressUnderLoad(t *testing.T) {
+	for name, connect := range map[string]func(*testing.T, *sdk.Server) *Client{
+		"pipe": func(t *testing.T, s *sdk.Server) *Client { return overPipe(t, s, testOptions()) },
+		"http, sessions": func(t *testing.T, s *sdk.Server) *Client {
+			o := testOptions()
+			o.Protocol = Version20251125
+			return overHTTP(t, s, nil, o)
+		},
+		"http, stateless": func(t *testing.T, s *sdk.Server) *Client {
+			return overHTTP(t, s, &sdk.StreamableHTTPOptions{Stateless: true}, testOptions())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _, _ := sdkServer()
+			c := connect(t, s)
+			var wg sync.WaitGroup
+			for range 32 {
+				wg.Go(func() {
+					for range 4 {
+						var over atomic.Bool
+						seen := 0
+						// Every caller uses the same token, as callers do.
+						_, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"count","arguments":{},"_meta":{"progressToken":1}}`),
+							Exchange: tool.Exchange{Notify: func(_ string, params json.RawMessage) {
+								if over.Load() {
+									t.Error("a notification came after the answer")
+								}
+								if string(Field(params, "progress")) != fmt.Sprint(seen) || string(Field(params, "progressToken")) != "1" {
+									t.Errorf("got %s, want progress %d", params, seen)
+								}
+								seen++
+							}}})
+						over.Store(true)
+						if err != nil || seen != 20 {
+							t.Errorf("%d of 20 notifications, %v", seen, err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+		})
 	}
 }

@@ -43,6 +43,8 @@ type DecodeError struct {
 	ID       ID     // of the broken message, where it could be read
 	Msg      string // what is wrong, safe to send back
 	TooLarge bool   // the size limit was the reason
+
+	drop Drop // what a Stream read in its place
 }
 
 func (e *DecodeError) Error() string { return e.Msg }

@@ -43,6 +43,7 @@ type Stream struct {
 	w      *Writer
 	limits Limits
 	queue  []received // the rest of a batch
+	onDrop func(Drop)
 	close  func() error
 }
 
@@ -53,7 +54,10 @@ type received struct {
 
 // NewStream makes a Link that reads from r and writes to w.
 func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
-	s := &Stream{limits: o.Limits.filled(), w: NewWriter(w, o.Framing)}
+	if o.OnDrop == nil {
+		o.OnDrop = func(Drop) {}
+	}
+	s := &Stream{limits: o.Limits.filled(), w: NewWriter(w, o.Framing), onDrop: o.OnDrop}
 	s.r = NewReader(r, o.Framing, o.Limits, o.OnDrop)
 	s.close = sync.OnceValue(func() error {
 		if o.Close != nil {
@@ -87,10 +91,19 @@ func (s *Stream) Receive() (Message, error) {
 			return Message{}, err
 		}
 		if len(data) == 0 || data[0] != '[' {
-			return Decode(data, s.limits)
+			m, err := Decode(data, s.limits)
+			return m, dropped(err, data)
 		}
-		DecodeEach(data, s.limits, func(m Message, err error) { s.queue = append(s.queue, received{m, err}) })
+		DecodeEach(data, s.limits, func(m Message, err error) { s.queue = append(s.queue, received{m, dropped(err, data)}) })
 	}
+}
+
+// dropped notes on the error of a message what stood in its place.
+func dropped(err error, data []byte) error {
+	if e, ok := errors.AsType[*DecodeError](err); ok {
+		e.drop = Drop{Bytes: len(data), Preview: preview(data), ID: e.ID}
+	}
+	return err
 }
 
 // Send implements [Link].

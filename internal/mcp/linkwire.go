@@ -47,6 +47,9 @@ func (w *linkWire) read() {
 		m, err := w.link.Receive()
 		if err != nil {
 			if broken, ok := errors.AsType[*DecodeError](err); ok {
+				if s, ok := w.link.(*Stream); ok && !broken.TooLarge {
+					s.onDrop(broken.drop) // a stray line that began like a message
+				}
 				w.c.broken(broken)
 				continue
 			}
