@@ -156,7 +156,7 @@ func serverSchema(fields []field) ordered {
 			s = ordered{{"description", f.doc}, {"anyOf", []any{s, ordered{{"type", "object"}}}}}
 		case "oauth":
 			s = ordered{{"description", f.doc}, {"type", []string{"object", "boolean"}}}
-			s = append(s, f.object()[2:]...) // without its description and type
+			s = append(s, f.object()[2:]...)                 // without its description and type
 			s[len(s)-1] = pair{"additionalProperties", true} // Gemini CLI and Claude Code have keys of their own
 		}
 		props = append(props, pair{f.key, s})
