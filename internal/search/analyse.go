@@ -13,11 +13,12 @@ const (
 	inDescription
 	inParameter
 	inTag
+	inServerText
 )
 
 // fieldNames are what an explanation calls the fields, in the order of their
 // bits.
-var fieldNames = [...]string{"name", "title", "server", "description", "parameter", "tag"}
+var fieldNames = [...]string{"name", "title", "server", "description", "parameter", "tag", "server description"}
 
 // entry is one term of one tool.
 type entry struct {
@@ -110,7 +111,7 @@ func (a *analyser) field(text string, in uint8, weight, meaning, usual float32) 
 		return
 	}
 	a.tok.reset()
-	identifier := in == inName || in == inServer && usual == 0 || in == inParameter && usual == usualParameterNames
+	identifier := in == inName || in == inServer || in == inParameter && usual == usualParameterNames
 	a.tok.add(text, identifier)
 	if usual > 0 {
 		n := float32(0)
@@ -124,7 +125,7 @@ func (a *analyser) field(text string, in uint8, weight, meaning, usual float32) 
 	for _, t := range a.tok.tokens {
 		i := a.word(t.text)
 		w := a.words[i]
-		if w.stop || w.noise && in == inServer {
+		if w.stop || w.noise && in&(inServer|inServerText) != 0 {
 			continue
 		}
 		if w.parts == nil || in != inName && in != inServer {
@@ -173,8 +174,8 @@ func (a *analyser) tool(d *Doc) ([]entry, []float32) {
 		a.field(d.Title, inTitle, w.title, w.vectorName/2, 0)
 	}
 	a.field(d.Name.Server, inServer, w.server, w.vectorServer, 0)
-	a.field(d.ServerTitle, inServer, w.serverText, 0, usualServerText)
-	a.field(firstSentence(d.ServerDescription), inServer, w.serverText, 0, usualServerText)
+	a.field(d.ServerTitle, inServerText, w.serverText, 0, usualServerText)
+	a.field(firstSentence(d.ServerDescription), inServerText, w.serverText, 0, usualServerText)
 	a.field(firstSentence(d.Description), inDescription, w.sentence, w.vectorDescription, usualSentence)
 	a.field(d.Description, inDescription, w.description, w.vectorDescription/2, usualDescription)
 	for _, t := range d.Tags {

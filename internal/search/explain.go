@@ -3,12 +3,13 @@ package search
 // Explanation says why a tool was found: what its score is made of. The
 // score orders the hits; Relevance is made from it.
 type Explanation struct {
-	// Score is Words + NameMatch + Meaning + Action + Signals.
+	// Score is Words + NameMatch + Server + Meaning + Action + Signals.
 	Score float64 `json:"score"`
 
 	Named     bool    `json:"named,omitempty"`   // the query is the tool's name, which comes before any score
 	Words     float64 `json:"words"`             // the share that the tool reaches of what the query's words could count
 	NameMatch float64 `json:"nameMatch"`         // for the part of the tool's name that the query covers
+	Server    float64 `json:"server,omitempty"`  // for a server that the query names
 	Meaning   float64 `json:"meaning"`           // for the likeness of meaning
 	Cosine    float64 `json:"cosine"`            // that likeness: of the vectors of query and tool
 	Action    float64 `json:"action,omitempty"`  // below zero for a tool that changes something when the query only asks
@@ -31,7 +32,7 @@ type Match struct {
 // explain works a score out again, in words.
 func (ix *Index) explain(s *snapshot, p *plan, q *Query, c candidate) *Explanation {
 	e := &Explanation{Score: float64(c.score), Named: c.tier != notItsName}
-	var score, name float32
+	var sum accumulator
 	for i := range p.words {
 		w := &p.words[i]
 		best := Match{Word: w.text}
@@ -49,6 +50,9 @@ func (ix *Index) explain(s *snapshot, p *plan, q *Query, c candidate) *Explanati
 				if en.fields&inName != 0 {
 					named = max(named, mass)
 				}
+				if en.fields&inServer != 0 && a.why != asSynonym {
+					sum.product = max(sum.product, a.weight*s.product[a.term])
+				}
 			}
 		}
 		if value == 0 {
@@ -57,13 +61,14 @@ func (ix *Index) explain(s *snapshot, p *plan, q *Query, c candidate) *Explanati
 		}
 		best.Score = float64(value * p.perIdeal)
 		e.Matches = append(e.Matches, best)
-		score += value
-		name += named
+		sum.score += value
+		sum.name += named
 	}
 	t := int(c.tool)
 	cos := s.cosineOf(p, t)
-	x := ix.w.parts(s, p, t, score, name, cos)
-	e.Words, e.NameMatch, e.Meaning, e.Action = float64(x.words), float64(x.name), float64(x.meaning), float64(x.action)
+	x := ix.w.parts(s, p, t, &sum, cos)
+	e.Words, e.NameMatch, e.Server = float64(x.words), float64(x.name), float64(x.server)
+	e.Meaning, e.Action = float64(x.meaning), float64(x.action)
 	e.Cosine = float64(cos)
 	if q.Signals != nil {
 		g := q.Signals(s.names[t])

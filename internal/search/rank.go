@@ -23,6 +23,8 @@ type accumulator struct {
 	word  uint32  // 1 + the word last counted
 	best  float32 // what that word counted so far
 	named float32 // and in the name
+
+	product float32 // whether its server is named
 }
 
 // candidate is a tool with its score.
@@ -89,6 +91,9 @@ func (sc *scratch) collect(s *snapshot, p *plan) {
 					c.score += v - c.best
 					c.best = v
 				}
+				if post.inServer() && a.why != asSynonym {
+					c.product = max(c.product, a.weight*s.product[a.term])
+				}
 				if post.inName() && mass > c.named {
 					c.name += mass - c.named
 					c.named = mass
@@ -102,18 +107,20 @@ func (sc *scratch) collect(s *snapshot, p *plan) {
 type parts struct {
 	words   float32 // the share that it reaches of what the query's words could count
 	name    float32 // for the share of its name that the query covers, as far as the words fit
+	server  float32 // for a server that the query names
 	meaning float32 // for the likeness of meaning
 	action  float32 // taken off a tool that changes something when the query only asks
 }
 
-func (p parts) sum() float32 { return p.words + p.name + p.meaning + p.action }
+func (p parts) sum() float32 { return p.words + p.name + p.server + p.meaning + p.action }
 
-// parts scores tool t, of which score and name have been collected.
-func (w *weights) parts(s *snapshot, p *plan, t int, score, name, cosine float32) parts {
+// parts scores tool t, of which c has been collected.
+func (w *weights) parts(s *snapshot, p *plan, t int, c *accumulator, cosine float32) parts {
 	x := parts{meaning: w.meaning * max(0, cosine)}
-	if score > 0 {
-		x.words = score * p.perIdeal
-		x.name = w.nameMatch * x.words * min(1, name*s.covers[t])
+	if c.score > 0 {
+		x.words = c.score * p.perIdeal
+		x.name = w.nameMatch * x.words * min(1, c.name*s.covers[t])
+		x.server = w.product * c.product
 	}
 	if p.onlyAsks && s.changes[t] {
 		x.action = -w.action
@@ -148,7 +155,7 @@ func (sc *scratch) choose(ix *Index, s *snapshot, p *plan, q Query, limit int) {
 		x := candidate{
 			tool:  uint32(t),
 			tier:  named.of(s.names, t, s.nameHash[t]),
-			score: ix.w.parts(s, p, t, c.score, c.name, s.cosineOf(p, t)).sum(),
+			score: ix.w.parts(s, p, t, c, s.cosineOf(p, t)).sum(),
 		}
 		*c = accumulator{}
 		if x.score < h.floor && x.tier == notItsName || !h.wants(x) || q.Keep != nil && !q.Keep(s.names[t]) {

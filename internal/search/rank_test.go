@@ -296,6 +296,34 @@ func TestAskingIsNotChanging(t *testing.T) {
 	}
 }
 
+// The name of a product in a query leads to its server, a common word in the
+// name of a server does not.
+func TestServerNamedInQuery(t *testing.T) {
+	ix := New()
+	ix.Put("figma-mcp", docs("figma-mcp", "set_text: Set the characters of a node.", "export_node: Export a node.", "get_styles: Styles of the file."))
+	ix.Put("mail", docs("mail", "update_label: Change a label.", "list_labels: Labels of the mailbox.", "send: Send mail."))
+	ix.Put("file-search", docs("file-search", "find: Find files by name."))
+	ix.Put("other", docs("other", "search_web: Search the web.", "search_news: Search news.", "file_info: Facts about a file."))
+	hits, err := ix.Search(Query{Text: "change the labels of my Figma drawing", Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hits {
+		if named := h.Name.Server == "figma-mcp"; (h.Explanation.Server > 0) != named {
+			t.Errorf("%s gains %.2f by the name of its server", h.Name, h.Explanation.Server)
+		}
+	}
+	hits, err = ix.Search(Query{Text: "search for something", Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hits {
+		if h.Explanation.Server != 0 {
+			t.Errorf("%s gains %.2f by a common word", h.Name, h.Explanation.Server)
+		}
+	}
+}
+
 func TestExplain(t *testing.T) {
 	ix := office()
 	q := Query{Text: "remove the quarterly fiel in Mongolia", Explain: true, Limit: 3, Signals: func(tool.Name) Signal { return Signal{Calls: 3, Successes: 3} }}
@@ -307,7 +335,7 @@ func TestExplain(t *testing.T) {
 	if hits[0].Name.Tool != "delete_file" || e == nil {
 		t.Fatalf("first hit is %v with explanation %v", hits[0].Name, e)
 	}
-	if sum := e.Words + e.NameMatch + e.Meaning + e.Action + e.Signals; math.Abs(sum-e.Score) > 1e-3 {
+	if sum := e.Words + e.NameMatch + e.Server + e.Meaning + e.Action + e.Signals; math.Abs(sum-e.Score) > 1e-3 {
 		t.Errorf("the parts add up to %.4f, the score is %.4f", sum, e.Score)
 	}
 	how := map[string]string{}

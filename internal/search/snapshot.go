@@ -15,7 +15,8 @@ type snapshot struct {
 	start []uint32  // by term: where its postings begin; one more at the end
 
 	postings []posting
-	letters  []uint32 // by term: which letters it has, for corrections
+	letters  []uint32  // by term: which letters it has, for corrections
+	product  []float32 // by term: how much it is the name of a server and nothing else, 0 to 1
 
 	// By tool.
 	names    []tool.Name
@@ -32,18 +33,20 @@ type snapshot struct {
 }
 
 // posting is one tool in the list of a term: the tool's number, whether the
-// term is a word of its name, and the impact.
+// term is a word of its name and of its server's name, and the impact.
 type posting uint32
 
 const (
-	postingName  = 1 << 8
-	postingShift = 9
-	maxTools     = 1 << (32 - postingShift)
+	postingName   = 1 << 8
+	postingServer = 1 << 9
+	postingShift  = 10
+	maxTools      = 1 << (32 - postingShift)
 )
 
-func (p posting) tool() uint32  { return uint32(p) >> postingShift }
-func (p posting) impact() uint8 { return uint8(p) }
-func (p posting) inName() bool  { return p&postingName != 0 }
+func (p posting) tool() uint32   { return uint32(p) >> postingShift }
+func (p posting) impact() uint8  { return uint8(p) }
+func (p posting) inName() bool   { return p&postingName != 0 }
+func (p posting) inServer() bool { return p&postingServer != 0 }
 
 // assemble builds the snapshot of the segments. Tools are in the order of
 // their upstreams' names, so that the same tools give the same state however
@@ -103,13 +106,18 @@ func (s *snapshot) invert(namePrior float32) {
 	s.start = make([]uint32, terms+1)
 	s.idf = make([]float32, terms)
 	s.letters = make([]uint32, terms)
+	s.product = make([]float32, terms)
 	for _, e := range s.entries {
 		s.start[e.term+1]++
+		if e.fields&inServer != 0 {
+			s.product[e.term]++
+		}
 	}
 	for t := range terms {
 		if n := int(s.start[t+1]); n > 0 {
 			s.idf[t] = idf(len(s.names), n)
 			s.letters[t] = letters(s.terms.terms[t])
+			s.product[t] = product(s.product[t] / float32(n))
 		}
 		s.start[t+1] += s.start[t]
 	}
@@ -123,6 +131,9 @@ func (s *snapshot) invert(namePrior float32) {
 				p |= postingName
 				mass += s.idf[e.term]
 			}
+			if e.fields&inServer != 0 {
+				p |= postingServer
+			}
 			s.postings[next[e.term]] = p
 			next[e.term]++
 		}
@@ -133,6 +144,14 @@ func (s *snapshot) invert(namePrior float32) {
 // idf is the weight of a term that n of all tools have.
 func idf(all, n int) float32 {
 	return float32(math.Log(1 + (float64(all-n)+0.5)/(float64(n)+0.5)))
+}
+
+// product tells the name of a product from a word that happens to be in the
+// name of a server, given the share of the tools with the word that are on
+// such servers: nearly all that speak of Figma, few of those that search.
+func product(share float32) float32 {
+	const least = 0.8
+	return max(0, (share-least)/(1-least))
 }
 
 // list returns the postings of a term.

@@ -22,6 +22,7 @@ type weights struct {
 	nameMatch float32 // for a tool's name that the query covers
 	namePrior float32 // added to a name's mass, so that short names gain less
 	meaning   float32 // for the cosine of query and tool
+	product   float32 // for a server whose name is in the query, when it is a name and no common word
 	action    float32 // against a tool that changes something when the query only asks
 
 	vectorName, vectorServer, vectorDescription, vectorParameter float32
@@ -45,6 +46,7 @@ func defaultWeights() weights {
 		nameMatch: 0.35,
 		namePrior: 4,
 		meaning:   1.1,
+		product:   0.2,
 		action:    0.1,
 
 		vectorName: 1.5, vectorServer: 1, vectorDescription: 1, vectorParameter: 0.3,
