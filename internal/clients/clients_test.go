@@ -216,6 +216,8 @@ func TestCompare(t *testing.T) {
 			server("cursor", "hub", `{"command":"npx","args":["-y","junctor@1","mcp"]}`),
 			server("cursor", "web", `{"url":"http://127.0.0.1:8787/mcp"}`),
 			server("cursor", "null", `null`),
+			server("cursor", "secret", `{"command":"x","args":["--key","sk-1","a","b"],"env":{"T":"pre-sk-2-mid-sk-3"}}`),
+			server("cursor", "secret2", `{"command":"x","env":{"T":"other"}}`),
 		}},
 		{Servers: []Server{
 			server("zed", "new", `{"command":"a","env":{}}`),
@@ -226,6 +228,8 @@ func TestCompare(t *testing.T) {
 	own := []config.Entry{
 		{Name: "same", Server: json.RawMessage(`{"command":"s"}`)},
 		{Name: "differs", Server: json.RawMessage(`{"command":"d","args":["1"]}`)},
+		{Name: "secret", Server: json.RawMessage(`{"command":"x","args":["--key","${K}","a","b"],"env":{"T":"pre-${A}-mid-${B}"}}`)},
+		{Name: "secret2", Server: json.RawMessage(`{"command":"x","env":{"T":"pre-${A}"}}`)},
 		{Name: "remote", Server: json.RawMessage(`{"url":"https://r.example.com"}`)},
 	}
 	var got []string
@@ -241,6 +245,8 @@ func TestCompare(t *testing.T) {
 		"cursor hub self as hub [] +0",
 		"cursor web self as web [] +0",
 		"cursor null new as null [] +0",
+		"cursor secret same as secret [] +0",
+		"cursor secret2 differs as secret2 [env] +0",
 		"zed differs new as differs-zed [] +0",
 		"cline new new as new-cline [] +0",
 		"cline new-cline new as new-cline-cline [] +0",

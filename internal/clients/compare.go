@@ -56,7 +56,7 @@ func Compare(found []Found, own []config.Entry) []Candidate {
 			switch mine, exists := have[s.Name]; {
 			case isSelf(s.JSON):
 				c.State = Self
-			case exists && reflect.DeepEqual(mine, is):
+			case exists && same(mine, is):
 				c.State = Same
 			default:
 				if as, ok := sameElsewhere(have, is); ok {
@@ -75,7 +75,7 @@ func Compare(found []Found, own []config.Entry) []Candidate {
 
 func sameElsewhere(have map[string]map[string]any, is map[string]any) (string, bool) {
 	for _, name := range slices.Sorted(maps.Keys(have)) {
-		if reflect.DeepEqual(have[name], is) {
+		if same(have[name], is) {
 			return name, true
 		}
 	}
@@ -122,10 +122,55 @@ func essence(raw json.RawMessage) map[string]any {
 	return obj
 }
 
+// same reports whether own says what found says. A variable in own stands for
+// whatever found has in its place: that is what taking a secret over leaves.
+func same(own, found any) bool {
+	switch a := own.(type) {
+	case map[string]any:
+		b, ok := found.(map[string]any)
+		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
+			return false
+		}
+		for key := range a {
+			if _, has := b[key]; !has || !same(a[key], b[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := found.([]any)
+		return ok && slices.EqualFunc(a, b, same)
+	case string:
+		b, ok := found.(string)
+		return ok && (a == b || fits(a, b))
+	}
+	return reflect.DeepEqual(own, found)
+}
+
+// fits reports whether text is pattern with something in place of each
+// variable.
+func fits(pattern, text string) bool {
+	head, rest, ok := strings.Cut(pattern, "${")
+	if !ok || !strings.HasPrefix(text, head) {
+		return false
+	}
+	_, tail, ok := strings.Cut(rest, "}")
+	text = text[len(head):]
+	if !strings.Contains(tail, "${") {
+		return ok && len(text) > len(tail) && strings.HasSuffix(text, tail)
+	}
+	for i := 1; ok && i < len(text); i++ {
+		if fits(tail, text[i:]) {
+			return true
+		}
+	}
+	return false
+}
+
 func differing(a, b map[string]any) []string {
 	var keys []string
 	for key := range a {
-		if !reflect.DeepEqual(a[key], b[key]) {
+		if !same(a[key], b[key]) {
 			keys = append(keys, key)
 		}
 	}
