@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"junctor/internal/app"
+	"junctor/internal/attach"
 	"junctor/internal/config"
 	"junctor/internal/httperr"
 	"junctor/internal/telemetry"
@@ -35,6 +36,9 @@ func (c *cli) open(ctx context.Context, only ...string) (*gateway, error) {
 	}
 	if len(only) == 0 || only[0] == "" {
 		only = nil
+	}
+	if running := c.running(ctx, cfg); running != nil {
+		return &gateway{cli: c, http: running, close: func() {}}, nil
 	}
 	for _, name := range only {
 		if _, ok := cfg.Server(name); !ok && name != "junctor" {
@@ -63,6 +67,32 @@ func (c *cli) open(ctx context.Context, only ...string) (*gateway, error) {
 	}}, nil
 }
 
+// socket is where the gateway of a configuration is found by this user's other
+// programs.
+func (c *cli) socket(cfg *config.Config) string {
+	runtimeDir, _ := c.lookup("XDG_RUNTIME_DIR")
+	path, err := attach.Path(cfg.Place().Path, runtimeDir, c.dataDir)
+	if err != nil { // no folder will do; everything works without
+		return ""
+	}
+	return path
+}
+
+// running returns the way to the gateway that serves with this configuration,
+// or nil.
+func (c *cli) running(ctx context.Context, cfg *config.Config) *http.Client {
+	path := c.socket(cfg)
+	if path == "" {
+		return nil
+	}
+	conn, err := attach.Dial(ctx, path)
+	if err != nil {
+		return nil
+	}
+	_ = conn.Close()
+	return attach.Client(path)
+}
+
 // build makes a gateway of the configuration. level is what it logs unless
 // someone asked for more or less.
 func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Options, level telemetry.Level, only []string) (*app.App, error) {
@@ -81,7 +111,7 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Optio
 	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
 	return app.Open(ctx, app.Options{
 		Config: cfg, Reload: reload, Version: buildVersion(), DataDir: c.dataDir, Environ: c.environ,
-		AdminKey: telemetry.Secret(admin), Only: only,
+		AdminKey: telemetry.Secret(admin), Socket: c.socket(cfg), Only: only,
 		Log: telemetry.NewLogger(telemetry.LogOptions{
 			Output: c.err, Terminal: isTerminal, Colour: isTerminal && noColour == "", Format: cfg.Log.Format,
 			Level: &leveler, Redactor: redactor, Recent: recent,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"junctor/internal/attach"
 	"junctor/internal/discovery"
 	"junctor/internal/telemetry"
 )
@@ -26,7 +27,7 @@ with --mode direct it sees all tools; with --server one server as it is.`,
 			if err != nil {
 				return usageError{err}
 			}
-			return c.serveMCP(cmd.Context(), view)
+			return c.serveMCP(cmd.Context(), view, standalone)
 		},
 	}
 	cmd.Flags().StringVar(&mode, "mode", "", "meta (five tools that find all others) or direct (all tools)")
@@ -35,13 +36,20 @@ with --mode direct it sees all tools; with --server one server as it is.`,
 	return cmd
 }
 
-// serveMCP serves one client on stdin and stdout, which carry nothing else.
-func (c *cli) serveMCP(ctx context.Context, view discovery.View) error {
+// serveMCP serves one client on stdin and stdout, which carry nothing else:
+// through the gateway that serves with the same configuration, or by itself.
+func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool) error {
 	o := c.options(notHere)
 	o.Trust = nil // stdin is the client's
 	cfg, err := c.load(o)
 	if err != nil {
 		return err
+	}
+	if path := c.socket(cfg); path != "" && !standalone {
+		wish := attach.Wish{Mode: string(view.Mode), Server: view.Server}
+		if err := attach.Stream(ctx, path, wish, c.in, c.out); !errors.Is(err, attach.ErrNone) {
+			return err
+		}
 	}
 	a, err := c.build(ctx, cfg, o, telemetry.LevelWarn, nil)
 	if err != nil {

@@ -45,6 +45,10 @@ type Options struct {
 	Recent   *telemetry.Ring[telemetry.LogEntry]
 	Redactor *telemetry.Redactor
 
+	// Socket is where this user's other programs find the gateway while it
+	// serves; empty for nowhere.
+	Socket string
+
 	// Only limits the gateway to these upstreams; nil means all. The command
 	// line starts no more servers than it needs.
 	Only []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,7 +14,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"junctor/internal/attach"
 	"junctor/internal/auth"
+	"junctor/internal/discovery"
 	"junctor/internal/httperr"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -56,6 +59,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	g.Go(func() error { return gate.Run(core) })
 	g.Go(func() error { return a.watch(ctx) })
 	g.Go(func() error { return a.trim(ctx) })
+	g.Go(func() error { return a.share(ctx) })
 	g.Go(func() error {
 		ready.Store(true)
 		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
@@ -77,6 +81,31 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 		return nil
 	})
 	return g.Wait()
+}
+
+// share lets this user's other programs use the gateway instead of starting
+// every server again.
+func (a *App) share(ctx context.Context) error {
+	if a.opts.Socket == "" {
+		return nil
+	}
+	ln, err := attach.Listen(a.opts.Socket)
+	if err != nil { // it serves all the same
+		a.log.WarnContext(ctx, "junctor mcp and the command line will start servers of their own", "err", err)
+		return nil
+	}
+	return attach.New(attach.Options{
+		HTTP: a.LocalHandler(), Version: a.opts.Version, Log: a.log,
+		Open: func(_ context.Context, w attach.Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
+			view, err := discovery.ParseView(w.Mode, w.Server)
+			if err != nil {
+				return nil, err
+			}
+			return func(ctx context.Context, in io.Reader, out io.Writer) error {
+				return a.ServeMCP(tool.WithCaller(ctx, tool.Local), view, in, out)
+			}, nil
+		},
+	}).Serve(ctx, ln)
 }
 
 // endStreams ends the streams that only listen once no call is in flight.
