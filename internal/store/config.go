@@ -19,7 +19,21 @@ type Config struct {
 	Retention Retention `json:"retention"`
 	// Wait for the disk before a call is answered, so that its record survives a loss of power and not only a crash.
 	Fsync bool `json:"fsync,omitempty"`
+	// What happens to calls while the PostgreSQL database is away: closed refuses them, open serves them and writes their records later, as far as memory allows.
+	WhenAway Away `json:"whenAway"`
 }
+
+// Away is what happens to calls while the database is away.
+type Away string
+
+// What happens to calls while the database is away.
+const (
+	AwayClosed Away = "closed" // they are refused: no call without its record
+	AwayOpen   Away = "open"   // they are served: no record is no reason to stop
+)
+
+// Words lists what can happen to calls while the database is away.
+func (Away) Words() []string { return []string{"closed", "open"} }
 
 // Retention bounds the call log by age and by size, whichever is reached first.
 type Retention struct {
@@ -37,7 +51,7 @@ func (r Retention) Bytes() int64 { return int64(r.SizeMB) << 20 }
 
 // DefaultConfig returns the embedded store with thirty days or one gigabyte
 // of calls.
-func DefaultConfig() Config { return Config{Retention: Retention{AgeDays: 30, SizeMB: 1024}} }
+func DefaultConfig() Config { return Config{Retention: Retention{AgeDays: 30, SizeMB: 1024}, WhenAway: AwayClosed} }
 
 // maxDays keeps an age within what a time.Duration holds.
 const maxDays = 36_500
@@ -47,6 +61,9 @@ func (c Config) Validate() error {
 	errs := []error{setting.NotNegative("retention.sizeMB", c.Retention.SizeMB)}
 	if c.Retention.AgeDays < 0 || c.Retention.AgeDays > maxDays {
 		errs = append(errs, setting.Wrong("retention.ageDays", "must be between 0 and %d", maxDays))
+	}
+	if c.WhenAway != "" {
+		errs = append(errs, setting.OneOf("whenAway", c.WhenAway))
 	}
 	if c.URL != "" {
 		u, err := url.Parse(c.URL.Reveal())

@@ -1,0 +1,86 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"junctor/internal/store"
+)
+
+// sqlstate returns PostgreSQL's code of an error, or "".
+func sqlstate(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+func taken(err error) bool  { return sqlstate(err) == "23505" }
+func orphan(err error) bool { return sqlstate(err) == "23503" }
+
+// undone reports whether an error says that nothing was done because the
+// connection, or the server, was on its way out: trying again is safe.
+func undone(err error) bool {
+	if pgconn.SafeToRetry(err) || refused(err) {
+		return true
+	}
+	switch sqlstate(err) {
+	case "57P01", "57P02", "57P03", // the server shuts down, or this session was ended
+		"40001", "40P01": // lost against another transaction
+		return true
+	}
+	return false
+}
+
+// refused reports whether no connection could be made.
+func refused(err error) bool {
+	_, is := errors.AsType[*pgconn.ConnectError](err)
+	return is
+}
+
+// lost reports whether the connection broke, and nobody knows how far the
+// work had come.
+func lost(err error) bool {
+	_, network := errors.AsType[net.Error](err)
+	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) ||
+		strings.Contains(err.Error(), "conn closed") || strings.HasPrefix(sqlstate(err), "08")
+}
+
+// explain says what was being done and what a person can do about it. The
+// errors that callers tell apart pass as they are.
+func explain(act string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrClosed),
+		errors.Is(err, store.ErrUnavailable), errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: %w", act, err)
+	case errors.Is(err, pgx.ErrNoRows):
+		return fmt.Errorf("%s: %w", act, store.ErrNotFound)
+	case err.Error() == "closed pool":
+		return fmt.Errorf("%s: %w", act, store.ErrClosed)
+	}
+	state := sqlstate(err)
+	switch {
+	case strings.HasPrefix(state, "28"):
+		return fmt.Errorf("%s: the database refuses the user or the password of store.url: %w", act, err)
+	case state == "3D000":
+		return fmt.Errorf("%s: the database of store.url does not exist; make it with createdb: %w", act, err)
+	case state == "42501":
+		return fmt.Errorf("%s: the user of store.url may not do that; it needs CREATE on the database: %w", act, err)
+	case state == "53100":
+		return fmt.Errorf("%s: the database's disk is full: %w: %w", act, store.ErrUnavailable, err)
+	case state == "53300" || undone(err) || lost(err) || errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: the database does not answer; see that it runs and that store.url is right: %w: %w", act, store.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s: %w", act, err)
+}

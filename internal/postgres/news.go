@@ -1,0 +1,183 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	channel      = "junctor"
+	newsEvery    = 100 * time.Millisecond // ten times a second at most
+	maxPayload   = 7000                   // PostgreSQL takes 8000 bytes
+	everything   = "*"
+	relistenWait = time.Second
+)
+
+// news gathers what changed and sends it on in one announcement, at once if
+// the last is a while ago. NOTIFY takes a lock over the whole server at
+// commit, so it must be rare and must not be part of other work.
+type news struct {
+	send func(payload string)
+
+	mu      sync.Mutex
+	topics  map[string]struct{}
+	timer   *time.Timer // set while a sending is due or under way
+	last    time.Time
+	stopped bool
+	busy    sync.WaitGroup
+}
+
+func (n *news) add(topic string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stopped {
+		return
+	}
+	if n.topics == nil {
+		n.topics = map[string]struct{}{}
+	}
+	n.topics[topic] = struct{}{}
+	if n.timer == nil {
+		n.timer = time.AfterFunc(max(0, newsEvery-time.Since(n.last)), n.flush)
+	}
+}
+
+func (n *news) flush() {
+	n.mu.Lock()
+	payload := n.take()
+	n.last = time.Now()
+	if n.stopped || payload == "" {
+		n.timer = nil
+		n.mu.Unlock()
+		return
+	}
+	n.busy.Add(1)
+	n.mu.Unlock()
+	n.send(payload)
+	n.busy.Done()
+
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.timer = nil
+	if len(n.topics) > 0 && !n.stopped {
+		n.timer = time.AfterFunc(newsEvery, n.flush)
+	}
+}
+
+// take returns what is to be said, and forgets it.
+func (n *news) take() string {
+	var b strings.Builder
+	for topic := range n.topics {
+		if b.Len()+len(topic) > maxPayload || strings.Contains(topic, "\n") {
+			b.Reset()
+			b.WriteString("\n" + everything)
+			break
+		}
+		b.WriteString("\n" + topic)
+	}
+	clear(n.topics)
+	return b.String()
+}
+
+// flushLast says what is left to be said, at the end of the program: the word
+// of a command that revoked a key must not wait for others to look.
+func (n *news) flushLast() {
+	n.mu.Lock()
+	n.stopped = true
+	if n.timer != nil {
+		n.timer.Stop()
+	}
+	payload := n.take()
+	n.mu.Unlock()
+	n.busy.Wait()
+	if payload != "" {
+		n.send(payload)
+	}
+}
+
+// Announce implements store.Changes.
+func (s *Store) Announce(topic string) {
+	s.Wake(topic)
+	s.news.add(topic)
+}
+
+// announced tells of a change when it was made.
+func (s *Store) announced(topic string, err error) error {
+	if err == nil {
+		s.Announce(topic)
+	}
+	return err
+}
+
+// notify sends one announcement. When it is lost, the others look by
+// themselves soon.
+func (s *Store) notify(payload string) {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	if _, err := s.pool.Exec(ctx, "SELECT pg_notify($1, $2)", channel, s.node+payload); err != nil {
+		s.log.DebugContext(ctx, "an announcement was lost", "err", explain("announce a change", err))
+	}
+}
+
+// listen wakes watchers when other nodes announce changes, until ctx is done.
+func (s *Store) listen(ctx context.Context) {
+	quiet := false
+	for ctx.Err() == nil {
+		heard, err := s.listenOnce(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if heard {
+			quiet = false
+		}
+		if !quiet { // once, not every second of a long absence
+			s.log.WarnContext(ctx, "not hearing of changes on other nodes; looking every few seconds instead", "err", explain("listen for changes", err))
+			quiet = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(relistenWait):
+		}
+	}
+}
+
+// listenOnce listens on a connection of its own until that breaks, and
+// reports whether it ever worked.
+func (s *Store) listenOnce(ctx context.Context) (heard bool, err error) {
+	cfg := s.pool.Config().ConnConfig
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+		return false, err
+	}
+	s.WakeAll() // for what was said while nobody listened
+	for {
+		n, err := conn.WaitForNotification(ctx)
+		if err != nil {
+			return true, err
+		}
+		s.hear(n.Payload)
+	}
+}
+
+// hear wakes the watchers of what another node announced.
+func (s *Store) hear(payload string) {
+	from, topics, _ := strings.Cut(payload, "\n")
+	if from == s.node {
+		return
+	}
+	for topic := range strings.SplitSeq(topics, "\n") {
+		if topic == everything {
+			s.WakeAll()
+			return
+		}
+		s.Wake(topic)
+	}
+}

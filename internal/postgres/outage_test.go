@@ -1,0 +1,398 @@
+package postgres
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"junctor/internal/postgres/pgtest"
+	"junctor/internal/store"
+	"junctor/internal/store/storetest"
+)
+
+// soon is long enough for any machine.
+const soon = 2 * time.Minute
+
+func wait(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("waited %v for %s", soon, what)
+		}
+	}
+}
+
+// run starts the store's background work until the test ends.
+func run(t *testing.T, s *Store) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+	})
+}
+
+// TestAwayClosed: without the database calls are refused, soon and clearly;
+// when it is back they are recorded again, and the tail has no gap.
+func TestAwayClosed(t *testing.T) {
+	pg := pgtest.New(t)
+	s := openAt(t, config(pg.Database(t)))
+	run(t, s)
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	if err := s.Append(ctx, storetest.Call(1)); err != nil {
+		t.Fatal(err)
+	}
+	tailed := make(chan error, 1)
+	go func() { tailed <- follow(ctx, s, 2) }()
+	if err := pg.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for name, act := range map[string]func() error{
+		"Append":   func() error { return s.Append(ctx, storetest.Call(2)) },
+		"again":    func() error { return s.Append(ctx, storetest.Call(2)) },
+		"Keys":     func() error { _, err := s.Keys(ctx); return err },
+		"PutValue": func() error { _, err := s.PutValue(ctx, store.Value{Space: "a", Name: "b"}, 0); return err },
+		"Acquire":  func() error { _, _, err := s.Acquire(ctx, "l", "o", time.Minute); return err },
+	} {
+		err := act()
+		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "does not answer") {
+			t.Errorf("%s without the database = %v, want ErrUnavailable and advice", name, err)
+		}
+	}
+	if err := <-tailed; !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("the tail ended with %v, want ErrUnavailable", err)
+	}
+	if err := pg.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "calls to be recorded again", func() bool { return s.Append(ctx, storetest.Call(3)) == nil })
+	last, err := s.LastSeq(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := follow(ctx, s, last); err != nil {
+		t.Errorf("tail after the return: %v", err)
+	}
+	if s.Lost() != 0 {
+		t.Errorf("%d records lost: a refused call has none to lose", s.Lost())
+	}
+}
+
+// follow reads the log from its beginning up to a number, without gaps.
+func follow(ctx context.Context, s *Store, last int64) error {
+	next := int64(1)
+	for c, err := range store.Tail(ctx, s, store.CallQuery{}) {
+		if err != nil {
+			return err
+		}
+		if c.Seq != next {
+			return fmt.Errorf("the tail gave %d, want %d", c.Seq, next)
+		}
+		if next++; c.Seq == last {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// TestAwayOpen: calls go on without the database, and their records follow
+// when it is back.
+func TestAwayOpen(t *testing.T) {
+	pg := pgtest.New(t)
+	cfg := config(pg.Database(t))
+	cfg.WhenAway = store.AwayOpen
+	s := openAt(t, cfg)
+	s.poll = 20 * time.Millisecond
+	run(t, s)
+	ctx := context.Background()
+	if err := s.Append(ctx, storetest.Call(0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	const n = 300
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			if err := s.Append(ctx, storetest.Call(i+1)); err != nil {
+				t.Errorf("Append without the database: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := pg.Start(); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "the records to follow", func() bool {
+		last, err := s.LastSeq(ctx)
+		return err == nil && last == n+1
+	})
+	calls, err := s.Calls(ctx, store.CallQuery{Limit: store.MaxLimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for _, c := range calls {
+		ids[c.ID] = true
+	}
+	if len(calls) != n+1 || len(ids) != n+1 || s.Lost() != 0 {
+		t.Errorf("%d records of %d calls, %d lost; want %d of each", len(calls), len(ids), s.Lost(), n+1)
+	}
+}
+
+// TestBacklogBounded: memory is not the price of an open gateway.
+func TestBacklogBounded(t *testing.T) {
+	var b backlog
+	for i := range maxBacklog + 7 {
+		b.keep(storetest.Call(i))
+	}
+	if b.size() != maxBacklog || b.lost.Load() != 7 {
+		t.Errorf("%d kept, %d lost", b.size(), b.lost.Load())
+	}
+}
+
+// TestCloseAway: what could not be written is said at the end.
+func TestCloseAway(t *testing.T) {
+	pg := pgtest.New(t)
+	cfg := config(pg.Database(t))
+	cfg.WhenAway = store.AwayOpen
+	s, err := Open(context.Background(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.away.note(store.ErrUnavailable, time.Now().Add(-time.Hour)) // for long already
+	if err := s.Append(context.Background(), storetest.Call(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "1 calls") {
+		t.Errorf("Close with a record in hand = %v", err)
+	}
+	if err := pg.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestConnectionsCut: connections that break under load cost no call, and no
+// record is written twice.
+func TestConnectionsCut(t *testing.T) {
+	server := shared.Server(t)
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	name, err := server.Create(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openAt(t, config(server.URL(name)))
+	run(t, s)
+	var stop atomic.Bool
+	var written atomic.Int64
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				c := storetest.Call(i)
+				c.ID = fmt.Sprintf("%d-%d", w, i)
+				if err := s.Append(ctx, c); err != nil {
+					t.Errorf("Append: %v", err)
+					return
+				}
+				written.Add(1)
+				if _, err := s.Keys(ctx); err != nil {
+					t.Errorf("Keys: %v", err)
+					return
+				}
+			}
+		})
+	}
+	for range 20 {
+		before := written.Load()
+		if err := server.Exec(ctx, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", name); err != nil {
+			t.Error(err)
+		}
+		wait(t, "calls to go on", func() bool { return written.Load() > before+20 || t.Failed() })
+	}
+	stop.Store(true)
+	wg.Wait()
+	var all, different int64
+	if err := s.pool.QueryRow(ctx, "SELECT count(*), count(DISTINCT id) FROM calls").Scan(&all, &different); err != nil {
+		t.Fatal(err)
+	}
+	if all != written.Load() || different != all {
+		t.Errorf("%d records of %d calls for %d answers: want one each", all, different, written.Load())
+	}
+	if last, err := s.LastSeq(ctx); err != nil || last != all {
+		t.Errorf("LastSeq = %d, %v; want %d: no number without a record", last, err, all)
+	}
+}
+
+// TestWritten: whoever does not know whether a commit got through looks.
+func TestWritten(t *testing.T) {
+	s := openAt(t, config(shared.Database(t)))
+	ctx := context.Background()
+	a, b := storetest.Call(1), storetest.Call(2)
+	if err := s.Append(ctx, a); err != nil {
+		t.Fatal(err)
+	}
+	for c, want := range map[*store.Call]bool{&a: true, &b: false} {
+		if got, err := s.written(ctx, c); got != want || err != nil {
+			t.Errorf("written(%s) = %v, %v; want %v", c.ID, got, err, want)
+		}
+	}
+}
+
+// TestBadRecord: one record that cannot be kept does not take its batch along.
+func TestBadRecord(t *testing.T) {
+	s := openAt(t, config(shared.Database(t)))
+	bad := storetest.Call(2)
+	bad.Time = time.Date(400_000, 1, 1, 0, 0, 0, 0, time.UTC) // later than PostgreSQL counts
+	batch := []*entry{{call: storetest.Call(1)}, {call: bad}, {call: storetest.Call(3)}}
+	s.commit(batch)
+	if batch[0].err != nil || batch[1].err == nil || batch[2].err != nil {
+		t.Errorf("errors: %v, %v, %v; want the second alone", batch[0].err, batch[1].err, batch[2].err)
+	}
+	if last, err := s.LastSeq(context.Background()); last != 2 || err != nil {
+		t.Errorf("LastSeq = %d, %v; want 2", last, err)
+	}
+}
+
+// loadEnv makes the test binary a node that writes calls to the database named
+// and prints the id of each as soon as it is committed.
+const loadEnv = "JUNCTOR_TEST_POSTGRES_LOAD"
+
+func load(url string) {
+	s, err := Open(context.Background(), config(url), slog.New(slog.DiscardHandler))
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	var out sync.Mutex
+	for w := range 16 {
+		go func() {
+			for i := 0; ; i++ {
+				c := storetest.Call(i)
+				c.ID = fmt.Sprintf("%d-%d-%d", os.Getpid(), w, i)
+				if err := s.Append(context.Background(), c); err != nil {
+					fmt.Println("error:", err)
+					os.Exit(1)
+				}
+				out.Lock()
+				os.Stdout.WriteString(c.ID + "\n")
+				out.Unlock()
+			}
+		}()
+	}
+	select {}
+}
+
+// TestKilled: nodes killed under load, two at a time on one database: every
+// answered call has its record, and numbers have no gaps.
+func TestKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many processes")
+	}
+	server := shared.Server(t)
+	url := server.Database(t)
+	s := openAt(t, config(url))
+	answered := map[string]bool{}
+	for round := range 6 {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				ids := killOnce(t, url, 20+rand.IntN(400))
+				mu.Lock()
+				defer mu.Unlock()
+				for _, id := range ids {
+					answered[id] = true
+				}
+			})
+		}
+		wg.Wait()
+		if t.Failed() {
+			t.FailNow()
+		}
+		found := map[string]bool{}
+		q := store.CallQuery{Forward: true, Limit: store.MaxLimit}
+		for {
+			page, err := s.Calls(context.Background(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			for _, c := range page {
+				if c.Seq != q.AfterSeq+1 {
+					t.Fatalf("round %d: sequence %d after %d", round, c.Seq, q.AfterSeq)
+				}
+				q.AfterSeq = c.Seq
+				found[c.ID] = true
+			}
+		}
+		for id := range answered {
+			if !found[id] {
+				t.Fatalf("round %d: the record of answered call %s is missing", round, id)
+			}
+		}
+	}
+	t.Logf("%d answered calls over 12 kills", len(answered))
+}
+
+// killOnce starts a node, kills it after n answers, and returns all that it
+// gave until then.
+func killOnce(t *testing.T, url string, n int) (ids []string) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), loadEnv+"="+url)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Error(err)
+		return nil
+	}
+	guard := time.AfterFunc(soon, func() { cmd.Process.Kill() })
+	defer guard.Stop()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if msg, bad := strings.CutPrefix(lines.Text(), "error:"); bad {
+			t.Errorf("the node failed:%s", msg)
+			cmd.Process.Kill()
+			break
+		}
+		ids = append(ids, lines.Text())
+		if len(ids) == n {
+			cmd.Process.Kill() // SIGKILL
+		}
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the node ended by itself")
+	}
+	return ids
+}

@@ -1,0 +1,8 @@
+//go:build unix && !linux
+
+package pgtest
+
+import "syscall"
+
+// endWithParent: only Linux tells a child of its parent's end.
+func endWithParent(*syscall.SysProcAttr) {}

@@ -1,0 +1,184 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	daysAhead = 3
+	lockWait  = "2s" // a partition is not worth making calls wait
+	sweepRows = 1000
+	rest      = 24 * time.Hour // how long a free lease and an unused budget are remembered
+)
+
+// tidy makes partitions for the days to come and forgets what is too old or
+// too much. One node at a time does it. It logs its troubles: nobody waits for
+// its answer.
+func (s *Store) tidy(ctx context.Context) {
+	_, held, err := s.Acquire(ctx, "store/tidy", s.node, 10*s.sweep)
+	if err == nil && !held {
+		return
+	}
+	for _, step := range []func(context.Context) error{s.makePartitions, s.forgetOld, s.forgetMuch, s.forgetExpired} {
+		if err == nil {
+			err = step(ctx)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "tidying the store", "err", explain("tidy the store", err))
+	}
+}
+
+// makePartitions makes what is missing of today's and the next days'
+// partitions. A day whose records already went to the rest keeps them there.
+func (s *Store) makePartitions(ctx context.Context) error {
+	rows, err := s.pool.Query(ctx, `SELECT to_char(day, 'YYYYMMDD'), to_char(day, 'YYYY-MM-DD'), to_char(day + interval '1 day', 'YYYY-MM-DD')
+FROM (SELECT date_trunc('day', clock_timestamp()) + n * interval '1 day' AS day FROM generate_series(0, $1::int) AS n) AS days
+WHERE to_regclass('calls_' || to_char(day, 'YYYYMMDD')) IS NULL`, daysAhead)
+	if err != nil {
+		return err
+	}
+	missing, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (d [3]string, err error) {
+		err = r.Scan(&d[0], &d[1], &d[2])
+		return d, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, d := range missing {
+		err := s.patiently(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS calls_%s PARTITION OF calls FOR VALUES FROM ('%s') TO ('%s')", d[0], d[1], d[2]))
+		switch sqlstate(err) {
+		case "", "23514", "42P07", "23505", "42P17": // made; records of that day in the rest; another node made it
+		default:
+			return err
+		}
+		if sqlstate(err) == "" && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// patiently runs a change of the tables that gives way to the calls.
+func (s *Store) patiently(ctx context.Context, statement string) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+lockWait+"'"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, statement)
+		return err
+	})
+}
+
+// partition is one day of the call log.
+type partition struct {
+	name string
+	day  time.Time
+	size int64
+}
+
+// partitions returns the days of the call log, oldest first, and how much the
+// whole log takes.
+func (s *Store) partitions(ctx context.Context) (days []partition, total int64, err error) {
+	rows, err := s.pool.Query(ctx, `SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+WHERE i.inhparent = 'calls'::regclass ORDER BY c.relname`)
+	if err != nil {
+		return nil, 0, err
+	}
+	all, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (p partition, err error) {
+		err = r.Scan(&p.name, &p.size)
+		return p, err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, p := range all {
+		total += p.size
+		if day, err := time.Parse("calls_20060102", p.name); err == nil { // the rest has no day
+			p.day = day
+			days = append(days, p)
+		}
+	}
+	return days, total, nil
+}
+
+// forgetOld drops the days that are older than the retention.
+func (s *Store) forgetOld(ctx context.Context) error {
+	age := s.keep.Age()
+	if age <= 0 {
+		return nil
+	}
+	now, err := s.clock(ctx)
+	if err != nil {
+		return err
+	}
+	days, _, err := s.partitions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range days {
+		if p.day.Add(24*time.Hour + age).After(now) {
+			break
+		}
+		if err := s.patiently(ctx, "DROP TABLE IF EXISTS "+p.name); err != nil {
+			return err
+		}
+	}
+	for { // what came without a partition goes row by row
+		tag, err := s.pool.Exec(ctx, `DELETE FROM calls_rest WHERE (seq, logged) IN (SELECT seq, logged FROM calls_rest WHERE logged < $1 LIMIT $2)`, now.Add(-age), sweepRows)
+		if err != nil || tag.RowsAffected() == 0 {
+			return err
+		}
+	}
+}
+
+// forgetMuch drops the oldest days while the call log is larger than the
+// retention; today stays.
+func (s *Store) forgetMuch(ctx context.Context) error {
+	limit := s.keep.Bytes()
+	if limit <= 0 {
+		return nil
+	}
+	now, err := s.clock(ctx)
+	if err != nil {
+		return err
+	}
+	days, total, err := s.partitions(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range days {
+		if total <= limit || p.day.Add(24*time.Hour).After(now) {
+			break
+		}
+		if err := s.patiently(ctx, "DROP TABLE IF EXISTS "+p.name); err != nil {
+			return err
+		}
+		total -= p.size
+	}
+	return nil
+}
+
+func (s *Store) forgetExpired(ctx context.Context) error {
+	var errs []error
+	for _, query := range []string{
+		"DELETE FROM vals WHERE expires <= clock_timestamp() AND $1::interval IS NOT NULL",
+		"DELETE FROM leases WHERE until < clock_timestamp() - $1::interval",
+		"DELETE FROM budgets WHERE at < clock_timestamp() - $1::interval",
+	} {
+		_, err := s.pool.Exec(ctx, query, rest)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// clock returns the database's time.
+func (s *Store) clock(ctx context.Context) (now time.Time, err error) {
+	err = s.pool.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
+	return now.UTC(), err
+}

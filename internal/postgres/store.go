@@ -1,0 +1,230 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"junctor/internal/store"
+)
+
+// How the database is used.
+const (
+	schema         = "junctor" // where the tables are, unless the URL has a search_path
+	maxConns       = 8         // of one node; the URL's pool_max_conns wins
+	connectTimeout = 3 * time.Second
+	queryTimeout   = 10 * time.Second // of what has no deadline of its own: a dead network must not hold a call
+	pollEvery      = 2 * time.Second
+	sweepEvery     = time.Minute
+)
+
+// Store is a store in a PostgreSQL database. Open makes one.
+type Store struct {
+	store.Hub
+
+	pool *pgxpool.Pool
+	keep store.Retention
+	open bool // serve on without records while the database is away
+	log  *slog.Logger
+	node string // tells our own announcements from those of others
+
+	calls   *store.Group[entry]
+	away    away
+	backlog backlog
+	news    news
+
+	closed atomic.Bool
+	poll   time.Duration
+	sweep  time.Duration
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open connects to the database at cfg.URL and brings its tables up to date.
+func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, error) {
+	pc, err := pgxpool.ParseConfig(cfg.URL.Reveal())
+	if err != nil {
+		// pgx quotes the URL in its message, and with it the password.
+		return nil, errors.New("store.url: not a PostgreSQL address; write postgres://user:password@host:port/database")
+	}
+	if !strings.Contains(cfg.URL.Reveal(), "pool_max_conns") {
+		pc.MaxConns = maxConns
+	}
+	pc.MinConns = 0
+	pc.MaxConnIdleTime = time.Minute
+	pc.HealthCheckPeriod = 15 * time.Second
+	if pc.ConnConfig.ConnectTimeout == 0 {
+		pc.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	params := pc.ConnConfig.RuntimeParams
+	if params["application_name"] == "" {
+		params["application_name"] = "junctor"
+	}
+	if params["search_path"] == "" {
+		params["search_path"] = schema
+	}
+	params["timezone"] = "UTC"
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, explain("open the store", err)
+	}
+	if err := migrate(ctx, pool, params["search_path"] == schema); err != nil {
+		pool.Close()
+		return nil, explain("open the store", err)
+	}
+	s := &Store{
+		pool: pool, keep: cfg.Retention, open: cfg.WhenAway == store.AwayOpen, log: log.With("component", "store"),
+		node: rand.Text()[:10], poll: pollEvery, sweep: sweepEvery,
+	}
+	if err := s.makePartitions(ctx); err != nil {
+		pool.Close()
+		return nil, explain("open the store", err)
+	}
+	s.calls = store.NewGroup(maxBatch, s.commit)
+	s.news.send = s.notify
+	return s, nil
+}
+
+// Close waits for what is being written, sends the last announcements and
+// closes the connections. Records that could not be written while the
+// database was away are tried once more; the error says how many were lost.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	s.calls.Close()
+	err := s.drainLast()
+	s.news.flushLast()
+	s.pool.Close()
+	return err
+}
+
+// Run listens for the changes of other nodes and forgets what is too old or
+// too much, until ctx is done. It goes on, trying again, when the database is
+// away.
+func (s *Store) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	wg.Go(func() { s.listen(ctx) })
+	wg.Go(func() { every(ctx, s.sweep, s.tidy) })
+	wg.Go(func() { every(ctx, s.poll, func(ctx context.Context) { s.drain(ctx); s.WakeAll() }) })
+	wg.Wait()
+	return nil
+}
+
+// every does something now and at intervals until ctx is done.
+func every(ctx context.Context, interval time.Duration, do func(context.Context)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		do(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// try runs f with a deadline and, when a connection turned out to be dead
+// before anything was done with it, again with another one. With again it is
+// also repeated when it may have been done: f then must not mind.
+func (s *Store) try(ctx context.Context, act string, again bool, f func(context.Context) error) error {
+	if s.closed.Load() {
+		return fmt.Errorf("%s: %w", act, store.ErrClosed)
+	}
+	var cancel context.CancelFunc
+	ctx, cancel = context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		err := f(ctx)
+		if err == nil || attempt == maxConns+2 || ctx.Err() != nil || !(undone(err) || again && lost(err)) {
+			return explain(act, err)
+		}
+		// Each try takes one dead connection out of the pool. If they are all
+		// dead because the database is away, a new one is refused at once.
+		if refused(err) && attempt >= 2 {
+			return explain(act, err)
+		}
+	}
+}
+
+// read and write run f as something that may, and that must not, be done
+// twice.
+func (s *Store) read(ctx context.Context, act string, f func(context.Context) error) error {
+	return s.try(ctx, act, true, f)
+}
+
+func (s *Store) write(ctx context.Context, act string, f func(context.Context) error) error {
+	return s.try(ctx, act, false, f)
+}
+
+// collect runs a query and returns its rows.
+func collect[T any](ctx context.Context, s *Store, scan func(pgx.CollectableRow) (T, error), query string, args ...any) ([]T, error) {
+	rows, err := s.pool.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.AppendRows([]T{}, rows, scan)
+}
+
+// one runs a query and returns its only row; store.ErrNotFound when it has
+// none.
+func one[T any](ctx context.Context, s *Store, scan func(pgx.CollectableRow) (T, error), query string, args ...any) (T, error) {
+	rows, err := s.pool.Query(ctx, query, args...)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	v, err := pgx.CollectOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = store.ErrNotFound
+	}
+	return v, err
+}
+
+// stamp keeps a time; NULL stands for none.
+func stamp(t time.Time) pgtype.Timestamptz {
+	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}
+}
+
+func moment(t pgtype.Timestamptz) time.Time {
+	if !t.Valid {
+		return time.Time{}
+	}
+	return t.Time.UTC()
+}
+
+// raw keeps nothing as NULL.
+func raw(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+// blob keeps nothing as empty.
+func blob(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// clean makes what others wrote fit for a text column, which takes neither
+// NUL nor broken UTF-8.
+func clean(s string) string {
+	if strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}

@@ -1,0 +1,153 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"junctor/internal/store"
+)
+
+const catalogueColumns = `server, config, info, guidance, tools, prompts, resources, resource_templates, seen`
+
+func catalogueArgs(c store.Catalogue) []any {
+	return []any{c.Server, c.Config, raw(c.Info), clean(c.Guidance), store.JoinRaw(c.Tools), store.JoinRaw(c.Prompts),
+		store.JoinRaw(c.Resources), store.JoinRaw(c.ResourceTemplates), stamp(c.Seen)}
+}
+
+// PutCatalogue implements store.Catalogues.
+func (s *Store) PutCatalogue(ctx context.Context, c store.Catalogue) error {
+	err := s.read(ctx, "keep the tools of "+c.Server, func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, `INSERT INTO catalogues (`+catalogueColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (server) DO UPDATE SET config = excluded.config, info = excluded.info, guidance = excluded.guidance,
+tools = excluded.tools, prompts = excluded.prompts, resources = excluded.resources, resource_templates = excluded.resource_templates, seen = excluded.seen`,
+			catalogueArgs(c)...)
+		return err
+	})
+	return s.announced(store.TopicCatalogues, err)
+}
+
+// Catalogues implements store.Catalogues.
+func (s *Store) Catalogues(ctx context.Context) (out []store.Catalogue, err error) {
+	err = s.read(ctx, "read the tools last seen", func(ctx context.Context) (err error) {
+		out, err = collect(ctx, s, scanCatalogue, "SELECT "+catalogueColumns+` FROM catalogues ORDER BY server COLLATE "C"`)
+		return err
+	})
+	return out, err
+}
+
+func scanCatalogue(r pgx.CollectableRow) (store.Catalogue, error) {
+	var c store.Catalogue
+	var seen pgtype.Timestamptz
+	var lists [4][]byte
+	if err := r.Scan(&c.Server, &c.Config, (*[]byte)(&c.Info), &c.Guidance, &lists[0], &lists[1], &lists[2], &lists[3], &seen); err != nil {
+		return c, err
+	}
+	c.Seen = moment(seen)
+	for i, into := range []*[]json.RawMessage{&c.Tools, &c.Prompts, &c.Resources, &c.ResourceTemplates} {
+		list, err := store.SplitRaw(lists[i])
+		if err != nil {
+			return c, err
+		}
+		*into = list
+	}
+	return c, nil
+}
+
+// DeleteCatalogue implements store.Catalogues.
+func (s *Store) DeleteCatalogue(ctx context.Context, server string) error {
+	err := s.read(ctx, "forget the tools of "+server, func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, "DELETE FROM catalogues WHERE server = $1", server)
+		return err
+	})
+	return s.announced(store.TopicCatalogues, err)
+}
+
+const fingerprintColumns = `server, tool, first, first_seen, current, current_seen, approved, approved_at, approved_by, definition`
+
+func scanFingerprint(r pgx.CollectableRow) (store.Fingerprint, error) {
+	var f store.Fingerprint
+	var first, current, approved pgtype.Timestamptz
+	err := r.Scan(&f.Server, &f.Tool, &f.First, &first, &f.Current, &current, &f.Approved, &approved, &f.ApprovedBy, (*[]byte)(&f.Definition))
+	f.FirstSeen, f.CurrentSeen, f.ApprovedAt = moment(first), moment(current), moment(approved)
+	return f, err
+}
+
+// Observe implements store.Fingerprints.
+func (s *Store) Observe(ctx context.Context, server string, seen []store.Observation) ([]store.Fingerprint, error) {
+	// Most often nothing is new, and then nothing need be written.
+	if out, known, err := s.known(ctx, server, seen); err != nil || known {
+		return out, err
+	}
+	tools, prints, definitions := make([]string, len(seen)), make([]string, len(seen)), make([][]byte, len(seen))
+	for i, o := range seen {
+		tools[i], prints[i], definitions[i] = clean(o.Tool), o.Fingerprint, raw(o.Definition)
+	}
+	err := s.read(ctx, "keep the fingerprints of "+server, func(ctx context.Context) error {
+		// In order, so that two nodes that see the same do not lock each other
+		// out; once each, because a statement touches a row only once.
+		_, err := s.pool.Exec(ctx, `INSERT INTO fingerprints (`+fingerprintColumns+`)
+SELECT $1, o.tool, o.print, now(), o.print, now(), o.print, now(), '', o.definition
+FROM (SELECT DISTINCT ON (tool) * FROM unnest($2::text[], $3::text[], $4::bytea[]) WITH ORDINALITY AS o (tool, print, definition, n) ORDER BY tool, n DESC) AS o
+ON CONFLICT (server, tool) DO UPDATE SET current = excluded.current, current_seen = excluded.current_seen WHERE fingerprints.current <> excluded.current`,
+			server, tools, prints, definitions)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out, _, err := s.known(ctx, server, seen)
+	return out, err
+}
+
+// known returns the fingerprints of the tools seen, in their order, and
+// whether they are all as they were.
+func (s *Store) known(ctx context.Context, server string, seen []store.Observation) ([]store.Fingerprint, bool, error) {
+	all, err := s.Fingerprints(ctx, server)
+	if err != nil {
+		return nil, false, err
+	}
+	byTool := make(map[string]store.Fingerprint, len(all))
+	for _, f := range all {
+		byTool[f.Tool] = f
+	}
+	out := make([]store.Fingerprint, len(seen))
+	same := true
+	for i, o := range seen {
+		out[i] = byTool[clean(o.Tool)]
+		same = same && out[i].Tool != "" && out[i].Current == o.Fingerprint
+	}
+	return out, same, nil
+}
+
+// Approve implements store.Fingerprints.
+func (s *Store) Approve(ctx context.Context, server string, o store.Observation, by string) error {
+	err := s.read(ctx, "approve "+server+":"+o.Tool, func(ctx context.Context) error {
+		tag, err := s.pool.Exec(ctx, `UPDATE fingerprints SET approved = $3, approved_at = now(), approved_by = $4, definition = $5
+WHERE server = $1 AND tool = $2 AND current = $3`, server, clean(o.Tool), o.Fingerprint, by, raw(o.Definition))
+		if err != nil || tag.RowsAffected() > 0 {
+			return err
+		}
+		var there bool
+		if err := s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM fingerprints WHERE server = $1 AND tool = $2)", server, clean(o.Tool)).Scan(&there); err != nil {
+			return err
+		}
+		if !there {
+			return store.ErrNotFound
+		}
+		return store.ErrConflict
+	})
+	return s.announced(store.TopicCatalogues, err)
+}
+
+// Fingerprints implements store.Fingerprints.
+func (s *Store) Fingerprints(ctx context.Context, server string) (out []store.Fingerprint, err error) {
+	err = s.read(ctx, "read the fingerprints", func(ctx context.Context) (err error) {
+		out, err = collect(ctx, s, scanFingerprint,
+			"SELECT "+fingerprintColumns+` FROM fingerprints WHERE server = $1 OR $1 = '' ORDER BY server COLLATE "C", tool COLLATE "C"`, server)
+		return err
+	})
+	return out, err
+}
