@@ -219,6 +219,19 @@ func (f *Face) ServeStream(ctx context.Context, v View, r io.Reader, w io.Writer
 	return s.ServeStream(ctx, r, w)
 }
 
+// Open returns how a view is served on byte streams, or why it cannot be.
+func (f *Face) Open(ctx context.Context, mode, server string) (func(context.Context, io.Reader, io.Writer) error, error) {
+	v, err := ParseView(mode, server)
+	if err != nil {
+		return nil, err
+	}
+	s, err := f.pick(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	return s.ServeStream, nil
+}
+
 // pick returns the MCP server of a view.
 func (f *Face) pick(ctx context.Context, v View) (*mcp.Server, error) {
 	if v.Server != "" {

@@ -1,0 +1,368 @@
+package attach
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+func ctxFor(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// folder is a short private folder: test folders are too long for sockets on
+// some systems.
+func folder(t testing.TB) string {
+	dir, err := os.MkdirTemp("", "j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func TestPath(t *testing.T) {
+	dir := folder(t)
+	file := filepath.Join(dir, "junctor.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link.json")
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	a, err := Path(file, dir)
+	if err != nil || filepath.Dir(a) != dir {
+		t.Fatal(a, err)
+	}
+	if b, _ := Path(link, dir); b != a {
+		t.Errorf("one file has two sockets, %s and %s", a, b)
+	}
+	if b, _ := Path("", dir); b == a {
+		t.Error("no configuration has the socket of one")
+	}
+	if b, _ := Path(filepath.Join(dir, "other.json"), dir); b == a {
+		t.Error("two files have one socket")
+	}
+	long := filepath.Join(dir, strings.Repeat("x", 100))
+	if b, err := Path(file, "", long, dir); err != nil || filepath.Dir(b) != dir {
+		t.Errorf("Path = %s, %v", b, err)
+	}
+	if _, err := Path(file, long); err == nil {
+		t.Error("a path that is too long")
+	}
+}
+
+func TestListenIsExclusiveAndPrivate(t *testing.T) {
+	path := filepath.Join(folder(t), "run", "s.sock")
+	if _, err := Dial(ctxFor(t), path); !errors.Is(err, ErrNone) {
+		t.Errorf("Dial = %v", err)
+	}
+	ln, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if runtime.GOOS != "windows" {
+		for file, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s has mode %v, want %v", file, info.Mode().Perm(), want)
+			}
+		}
+	}
+	if _, err := Listen(path); !errors.Is(err, ErrRunning) {
+		t.Errorf("a second Listen = %v", err)
+	}
+	ln.Close()
+	if _, err := Dial(ctxFor(t), path); !errors.Is(err, ErrNone) {
+		t.Errorf("Dial after Close = %v", err)
+	}
+	// A socket whose gateway was killed is taken over.
+	dead, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.(*net.UnixListener).SetUnlinkOnClose(false)
+	dead.Close()
+	if _, err := Dial(ctxFor(t), path); !errors.Is(err, ErrNone) {
+		t.Errorf("Dial of a dead socket = %v", err)
+	}
+	ln, err = Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+}
+
+func TestOpenFoldersAreRefused(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("folders of the profile are private there")
+	}
+	dir := filepath.Join(folder(t), "open")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "s.sock")
+	if _, err := Listen(path); err == nil || !strings.Contains(err.Error(), "0700") {
+		t.Errorf("Listen = %v", err)
+	}
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if _, err := Dial(ctxFor(t), path); err == nil || errors.Is(err, ErrNone) {
+		t.Errorf("Dial = %v", err)
+	}
+	if _, err := Listen(filepath.Join(path, "x", "s.sock")); err == nil {
+		t.Error("a socket below a socket")
+	}
+}
+
+// running is a gateway at a socket: streams echo in upper case.
+func running(t testing.TB, open Opener) (path string, stop func()) {
+	path = filepath.Join(folder(t), "s.sock")
+	ln, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if open == nil {
+		open = func(_ context.Context, w Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
+			switch w.Server {
+			case "none":
+				return nil, &tool.Error{Kind: tool.ServerNotFound, Msg: "no such server", Err: errors.New("secret")}
+			case "odd":
+				return nil, errors.New("odd")
+			}
+			return func(ctx context.Context, r io.Reader, out io.Writer) error {
+				fmt.Fprintf(out, "mode %s\n", w.Mode)
+				b, err := io.ReadAll(r)
+				if err != nil {
+					return err
+				}
+				_, err = io.WriteString(out, strings.ToUpper(string(b)))
+				return err
+			}, nil
+		}
+	}
+	s := New(Options{
+		HTTP: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.Path, tool.CallerFrom(r.Context()).ID)
+		}),
+		Open: open, Version: "1", Log: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, ln) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("Serve = %v", err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("Serve goes on")
+		}
+	})
+	t.Cleanup(stop)
+	return path, stop
+}
+
+func TestStream(t *testing.T) {
+	path, _ := running(t, nil)
+	var wg sync.WaitGroup
+	for i := range 10 { // ten clients, one gateway
+		wg.Go(func() {
+			var out strings.Builder
+			text := strings.Repeat(fmt.Sprintf("client %d\n", i), 5000)
+			if err := Stream(ctxFor(t), path, Wish{Mode: "direct"}, strings.NewReader(text), &out); err != nil {
+				t.Errorf("Stream = %v", err)
+			}
+			if want := "mode direct\n" + strings.ToUpper(text); out.String() != want {
+				t.Errorf("client %d got %d bytes, want %d", i, out.Len(), len(want))
+			}
+		})
+	}
+	wg.Wait()
+	for server, want := range map[string]string{"none": "no such server", "odd": "odd"} {
+		var out strings.Builder
+		err := Stream(ctxFor(t), path, Wish{Server: server}, strings.NewReader("x"), &out)
+		if refused, ok := errors.AsType[*Refused](err); !ok || refused.Error() != want || out.Len() > 0 {
+			t.Errorf("Stream(%s) = %v, %q", server, err, out.String())
+		}
+	}
+}
+
+func TestStreamEndsWithTheGateway(t *testing.T) {
+	begun := make(chan struct{})
+	path, stop := running(t, func(context.Context, Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
+		return func(ctx context.Context, r io.Reader, _ io.Writer) error {
+			close(begun)
+			<-ctx.Done()
+			return nil
+		}, nil
+	})
+	in, feed := io.Pipe()
+	defer feed.Close()
+	done := make(chan error, 1)
+	go func() { done <- Stream(context.Background(), path, Wish{}, in, io.Discard) }()
+	<-begun
+	stop()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "ended") {
+		t.Errorf("Stream = %v", err)
+	}
+	if err := Stream(ctxFor(t), path, Wish{}, in, io.Discard); !errors.Is(err, ErrNone) {
+		t.Errorf("Stream to nobody = %v", err)
+	}
+}
+
+func TestStreamEndsWithItsContext(t *testing.T) {
+	begun := make(chan struct{}, 1)
+	path, _ := running(t, func(context.Context, Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
+		return func(ctx context.Context, r io.Reader, _ io.Writer) error {
+			begun <- struct{}{}
+			_, err := io.ReadAll(r)
+			return err
+		}, nil
+	})
+	in, feed := io.Pipe()
+	defer feed.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { <-begun; cancel() }()
+	if err := Stream(ctx, path, Wish{}, in, io.Discard); err != nil {
+		t.Errorf("Stream = %v", err)
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	path, stop := running(t, nil)
+	c := Client(path)
+	for range 3 {
+		resp, err := c.Get("http://junctor/api/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if string(b) != "GET /api/x local" {
+			t.Errorf("got %s", b)
+		}
+	}
+	stop()
+	if _, err := c.Get("http://junctor/"); !errors.Is(err, ErrNone) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestBadGreetings(t *testing.T) {
+	path, _ := running(t, nil)
+	for text, want := range map[string]string{
+		"JUNCTOR/9 {}\n":      "speaks JUNCTOR/1",
+		"JUNCTOR/1 {broken\n": "read the greeting",
+		"JUNCTOR/1 " + strings.Repeat("x", 2*maxLine) + "\n": "too long",
+	} {
+		c, err := Dial(ctxFor(t), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go io.WriteString(c, text)
+		b, _ := io.ReadAll(c)
+		c.Close()
+		if !strings.Contains(string(b), want) {
+			t.Errorf("%.20q is answered %q, want %q", text, b, want)
+		}
+	}
+	c, err := Dial(ctxFor(t), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Write([]byte("JUN"))
+	c.Close() // nothing is left behind: running waits for its goroutines
+}
+
+// A gateway of a version that answers otherwise is refused, not spoken to.
+func TestForeignGateway(t *testing.T) {
+	path := filepath.Join(folder(t), "s.sock")
+	ln, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for _, answer := range []string{"what?\n", ""} {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = readLine(bufio.NewReader(c))
+			io.WriteString(c, answer)
+			c.Close()
+		}
+	}()
+	if _, ok := errors.AsType[*Refused](Stream(ctxFor(t), path, Wish{}, strings.NewReader(""), io.Discard)); !ok {
+		t.Error("spoken to")
+	}
+	if err := Stream(ctxFor(t), path, Wish{}, strings.NewReader(""), io.Discard); !errors.Is(err, ErrNone) {
+		t.Errorf("Stream = %v", err)
+	}
+}
+
+func TestListenSaysWhatIsInTheWay(t *testing.T) {
+	dir := folder(t)
+	for name, in := range map[string]string{"lock": "s.sock.lock/x", "socket": "s.sock/x"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, name, "s.sock")
+			if err := os.MkdirAll(filepath.Join(dir, name, in), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if ln, err := Listen(path); err == nil {
+				ln.Close()
+				t.Error("listens")
+			}
+		})
+	}
+	if _, err := Dial(ctxFor(t), filepath.Join(dir, "socket", "s.sock")); !errors.Is(err, ErrNone) {
+		t.Errorf("Dial of a folder = %v", err)
+	}
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	if runtime.GOOS == "linux" && sameUser(a) {
+		t.Error("a pipe has no user")
+	}
+}
+
+// What comes while the server stops is let go of.
+func TestConnectionsDuringTheEnd(t *testing.T) {
+	done := make(chan struct{})
+	close(done)
+	f := &funnel{addr: &net.UnixAddr{Name: "x"}, conns: make(chan net.Conn), done: done}
+	a, b := net.Pipe()
+	defer b.Close()
+	f.give(a)
+	if _, err := a.Write([]byte("x")); err == nil {
+		t.Error("the connection is still open")
+	}
+	if f.Addr().String() != "x" {
+		t.Error("another address")
+	}
+}

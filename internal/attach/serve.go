@@ -1,0 +1,168 @@
+package attach
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// Opener makes what a stream wishes for. An error says why it cannot be, in
+// words for the person at the other end.
+type Opener func(ctx context.Context, w Wish) (serve func(ctx context.Context, r io.Reader, w io.Writer) error, err error)
+
+// Options are what a Server is made of.
+type Options struct {
+	HTTP    http.Handler // for the command line; its callers are this user
+	Open    Opener       // for streams
+	Version string
+	Log     *slog.Logger
+}
+
+// Server answers at the socket.
+type Server struct {
+	opts Options
+	log  *slog.Logger
+}
+
+// New returns a Server; it starts nothing.
+func New(o Options) *Server {
+	return &Server{opts: o, log: o.Log.With("component", "attach")}
+}
+
+// maxConns bounds the connections at one time.
+const maxConns = 1024
+
+// drainFor is how long requests in flight get when the server stops.
+const drainFor = 10 * time.Second
+
+// Serve answers on ln until ctx is done, then ends every stream and lets HTTP
+// requests in flight finish. It closes ln.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	requests := &funnel{addr: ln.Addr(), conns: make(chan net.Conn), done: ctx.Done()}
+	hs := &http.Server{Handler: s.opts.HTTP, ReadHeaderTimeout: greetFor, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = hs.Serve(requests) })
+	stop := context.AfterFunc(ctx, func() { _ = ln.Close() })
+	defer stop()
+	slots := make(chan struct{}, maxConns)
+	var failed error
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			if ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
+				failed = err
+			}
+			break
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			_ = c.Close()
+			continue
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			s.serve(ctx, c, requests)
+		})
+	}
+	cancel()
+	_ = ln.Close()
+	end, done := context.WithTimeout(context.Background(), drainFor)
+	defer done()
+	if hs.Shutdown(end) != nil {
+		_ = hs.Close()
+	}
+	wg.Wait()
+	return failed
+}
+
+// serve finds out what a connection is.
+func (s *Server) serve(ctx context.Context, c net.Conn, requests *funnel) {
+	_ = c.SetReadDeadline(time.Now().Add(greetFor))
+	r := bufio.NewReader(c)
+	first, err := r.Peek(len("JUNCTOR/"))
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	if string(first) != "JUNCTOR/" {
+		_ = c.SetReadDeadline(time.Time{})
+		requests.give(&peeked{Conn: c, r: r})
+		return
+	}
+	defer c.Close()
+	w, err := readWish(r)
+	if err == nil {
+		_ = c.SetReadDeadline(time.Time{})
+		var serve func(context.Context, io.Reader, io.Writer) error
+		if serve, err = s.opts.Open(ctx, w); err == nil {
+			if s.answer(c, reply{OK: true, Version: s.opts.Version}) != nil {
+				return
+			}
+			if err := serve(ctx, r, c); err != nil && ctx.Err() == nil {
+				s.log.DebugContext(ctx, "stream ended", "err", err)
+			}
+			return
+		}
+	}
+	message := err.Error()
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		message = e.Msg
+	}
+	_ = s.answer(c, reply{Message: message})
+}
+
+func (s *Server) answer(c net.Conn, r reply) error {
+	return json.NewEncoder(c).Encode(r) // one line
+}
+
+// peeked is a connection whose first bytes have been looked at.
+type peeked struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (p *peeked) Read(b []byte) (int, error) { return p.r.Read(b) }
+
+// funnel hands connections to an HTTP server as if it had accepted them.
+type funnel struct {
+	addr  net.Addr
+	conns chan net.Conn
+	done  <-chan struct{}
+}
+
+func (f *funnel) give(c net.Conn) {
+	select {
+	case f.conns <- c:
+	case <-f.done:
+		_ = c.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (f *funnel) Accept() (net.Conn, error) {
+	select {
+	case c := <-f.conns:
+		return c, nil
+	case <-f.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener; the server that owns the connections ends it.
+func (f *funnel) Close() error { return nil }
+
+// Addr implements net.Listener.
+func (f *funnel) Addr() net.Addr { return f.addr }

@@ -1,0 +1,143 @@
+package attach
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// ErrRunning says that a gateway with the same configuration is running.
+var ErrRunning = errors.New("a gateway with this configuration is running already")
+
+// ErrNone says that no gateway with this configuration is running.
+var ErrNone = errors.New("no gateway with this configuration is running")
+
+// maxPath is the longest path that a socket may have everywhere.
+const maxPath = 103
+
+// Path is where the gateway of a configuration listens: a name made from the
+// configuration's own path, in the first folder in which it is short enough.
+// An empty configuration stands for none.
+func Path(configuration string, folders ...string) (string, error) {
+	if configuration != "" {
+		abs, err := filepath.Abs(configuration)
+		if err != nil {
+			return "", err
+		}
+		if real, err := filepath.EvalSymlinks(abs); err == nil {
+			abs = real
+		}
+		configuration = abs
+	}
+	sum := sha256.Sum256([]byte(configuration))
+	name := "junctor-" + hex.EncodeToString(sum[:8]) + ".sock"
+	for _, folder := range folders {
+		if path := filepath.Join(folder, name); folder != "" && len(path) <= maxPath {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no folder is short enough for a socket (%d bytes): %q", maxPath, folders)
+}
+
+// Listen opens the socket at path for this user alone. A socket that nobody
+// listens on any more is taken over; when somebody does it is ErrRunning.
+// Closing the listener removes the socket.
+func Listen(path string) (net.Listener, error) {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the socket: %w", err)
+	}
+	if err := private(folder); err != nil {
+		return nil, err
+	}
+	// The lock, not the socket, says who is running: it goes with its process.
+	lock, err := lockFile(path + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		_ = lock.Close()
+		return nil, fmt.Errorf("take over the socket: %w", err)
+	}
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("listen on the socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = ln.Close()
+		_ = lock.Close()
+		return nil, fmt.Errorf("close the socket to others: %w", err)
+	}
+	return &listener{Listener: ln, lock: lock}, nil
+}
+
+// listener is a socket with the lock that makes it the only one. It takes
+// connections of this user alone.
+type listener struct {
+	net.Listener
+	lock *os.File
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if sameUser(c) {
+			return c, nil
+		}
+		_ = c.Close()
+	}
+}
+
+func (l *listener) Close() error {
+	err := l.Listener.Close()
+	_ = l.lock.Close()
+	return err
+}
+
+// dialFor is how long a gateway may take to accept.
+const dialFor = 2 * time.Second
+
+// Dial connects to the gateway that listens at path; ErrNone when none does.
+func Dial(ctx context.Context, path string) (net.Conn, error) {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&fs.ModeSocket == 0 && !socketLike(info) {
+		return nil, ErrNone
+	}
+	if err := private(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialFor)
+	defer cancel()
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, ErrNone // left behind by a gateway that was killed
+	}
+	if !sameUser(c) {
+		_ = c.Close()
+		return nil, errors.New("the socket belongs to another user")
+	}
+	return c, nil
+}
+
+// Client returns an HTTP client whose every request goes to the gateway that
+// listens at path, whatever the host in its URL.
+func Client(path string) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return Dial(ctx, path) },
+		MaxIdleConnsPerHost: 8,
+		IdleConnTimeout:     30 * time.Second,
+	}}
+}

@@ -1,0 +1,142 @@
+package attach
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+)
+
+// A connection begins either like an HTTP request or with one line that asks
+// for a stream: this word, and what is wanted as JSON. One line answers it.
+const greeting = "JUNCTOR/1 "
+
+// maxLine bounds the lines of the greeting.
+const maxLine = 4096
+
+// greetFor is how long either side may take to greet.
+const greetFor = 10 * time.Second
+
+// Wish is what a stream should be: a view of the MCP face.
+type Wish struct {
+	Mode   string `json:"mode,omitempty"`
+	Server string `json:"server,omitempty"`
+}
+
+// reply is the answer to a Wish.
+type reply struct {
+	OK      bool   `json:"ok"`
+	Version string `json:"version,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Refused is the error of a gateway that is running but has not what was
+// wished for.
+type Refused struct{ Message string }
+
+func (e *Refused) Error() string { return e.Message }
+
+// Stream passes in and out through to the gateway that listens at path, until
+// either side ends or ctx is done. The error is ErrNone when no gateway runs and *Refused
+// when it declines; in both cases nothing has been read or written.
+func Stream(ctx context.Context, path string, w Wish, in io.Reader, out io.Writer) error {
+	c, err := Dial(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	r := bufio.NewReader(c)
+	if err := wish(c, r, w); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		_, _ = io.Copy(c, in) // the gateway's end of the stream tells what went wrong
+		if half, ok := c.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+	}()
+	_, err = io.Copy(out, r)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("the connection to the gateway broke: %w", err)
+	}
+	select {
+	case <-sent:
+		return nil
+	default:
+		return errors.New("the gateway has ended")
+	}
+}
+
+// wish asks for the stream.
+func wish(c net.Conn, r *bufio.Reader, w Wish) error {
+	line, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	_ = c.SetDeadline(time.Now().Add(greetFor))
+	if _, err := io.WriteString(c, greeting+string(line)+"\n"); err != nil {
+		return ErrNone
+	}
+	text, err := readLine(r)
+	if err != nil {
+		return ErrNone
+	}
+	_ = c.SetDeadline(time.Time{})
+	var answer reply
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return &Refused{"the running gateway is of another version"}
+	}
+	if !answer.OK {
+		return &Refused{answer.Message}
+	}
+	return nil
+}
+
+// readLine reads one line of bounded length.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxLine:
+			return nil, errors.New("the greeting is too long")
+		case err == nil:
+			return line[:len(line)-1], nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+// readWish reads the rest of a greeting.
+func readWish(r *bufio.Reader) (Wish, error) {
+	line, err := readLine(r)
+	if err != nil {
+		return Wish{}, err
+	}
+	text, ok := strings.CutPrefix(string(line), greeting)
+	if !ok {
+		return Wish{}, errors.New("this gateway speaks " + strings.TrimSpace(greeting))
+	}
+	var w Wish
+	if err := json.Unmarshal([]byte(text), &w); err != nil {
+		return Wish{}, fmt.Errorf("read the greeting: %w", err)
+	}
+	return w, nil
+}
