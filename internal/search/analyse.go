@@ -116,14 +116,14 @@ func (a *analyser) field(text string, in uint8, weight, meaning, usual float32) 
 	if usual > 0 {
 		n := float32(0)
 		for _, t := range a.tok.tokens {
-			if !a.lx.stop[t.text] {
+			if !a.lx.stop[t] {
 				n++
 			}
 		}
 		weight /= 1 - a.w.length + a.w.length*n/usual
 	}
 	for _, t := range a.tok.tokens {
-		i := a.word(t.text)
+		i := a.word(t)
 		w := a.words[i]
 		if w.stop || w.noise && in&(inServer|inServerText) != 0 {
 			continue
@@ -214,7 +214,7 @@ func (a *analyser) changes(d *Doc) bool {
 	a.tok.reset()
 	a.tok.add(d.Name.Tool, true)
 	for _, t := range a.tok.tokens {
-		if a.lx.changes[a.terms.terms[a.words[a.word(t.text)].term]] {
+		if a.lx.changes[a.terms.terms[a.words[a.word(t)].term]] {
 			return true
 		}
 	}

@@ -115,12 +115,12 @@ func (p *planner) prepare(ix *Index, s *snapshot, text string) *plan {
 	p.tok.add(text, false)
 	p.texts, p.terms = p.texts[:0], p.terms[:0]
 	for _, t := range p.tok.tokens[:min(len(p.tok.tokens), maxQueryTokens)] {
-		if !ix.lx.stop[t.text] {
-			p.texts = append(p.texts, t.text)
-			p.terms = append(p.terms, stemOf(t.text))
+		if !ix.lx.stop[t] {
+			p.texts = append(p.texts, t)
+			p.terms = append(p.terms, stemOf(t))
 		}
 	}
-	p.plan.onlyAsks = len(p.tok.tokens) > 0 && ix.lx.onlyAsks(p.tok.tokens[0].text, p.terms)
+	p.plan.onlyAsks = len(p.tok.tokens) > 0 && ix.lx.onlyAsks(p.tok.tokens[0], p.terms)
 	if p.sum == nil {
 		p.sum = make([]float32, ix.table.dims)
 		p.plan.vector = make([]uint64, packedWords(ix.table.dims))

@@ -12,33 +12,17 @@ const (
 	maxTextBytes  = 1 << 14 // of one field of one tool
 )
 
-// token is one word of a text, in lower case and not stemmed.
-type token struct {
-	text string
-	// part says that the word is a piece of a longer one that was given
-	// before it, as "tube" of "YouTube".
-	part bool
-	// glued says that nothing but case or a digit parts it from the word
-	// before, so that the two may be one word to somebody else.
-	glued bool
-}
-
 // tokenizer cuts text into words: at everything that is no letter and no
 // digit, at a change of case inside a word, and between letters and digits
 // unless the word is as short as s3, k8s or utf8. A word in mixed case gives
 // itself as well as its parts, because GitHub is one word and createIssue two.
 // Runs of Chinese, Japanese and Korean give overlapping pairs.
-//
-// The words of one call share the tokenizer's memory until the next reset.
 type tokenizer struct {
-	tokens []token
+	tokens []string // in lower case, not stemmed
 	buf    []byte
 }
 
-func (t *tokenizer) reset() {
-	t.tokens = t.tokens[:0]
-	t.buf = t.buf[:0]
-}
+func (t *tokenizer) reset() { t.tokens = t.tokens[:0] }
 
 // add appends the words of s. Identifiers (names of tools and parameters) give
 // the parts of a mixed-case word only.
@@ -78,7 +62,7 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
 func (t *tokenizer) lower(s string) string {
-	from := len(t.buf)
+	t.buf = t.buf[:0]
 	for i := range len(s) {
 		c := s[i]
 		if isUpper(c) {
@@ -86,14 +70,14 @@ func (t *tokenizer) lower(s string) string {
 		}
 		t.buf = append(t.buf, c)
 	}
-	return string(t.buf[from:])
+	return string(t.buf)
 }
 
-func (t *tokenizer) emit(s string, part, glued bool) {
+func (t *tokenizer) emit(s string) {
 	if s == "" || len(s) > maxTokenBytes {
 		return
 	}
-	t.tokens = append(t.tokens, token{text: s, part: part, glued: glued})
+	t.tokens = append(t.tokens, s)
 }
 
 // ascii takes one run of ASCII letters and digits; rest is what follows it.
@@ -101,10 +85,10 @@ func (t *tokenizer) ascii(run, rest string, identifier bool) {
 	if len(run) == 1 && len(rest) > 0 {
 		switch {
 		case rest[0] == '#':
-			t.emit(t.lower(run)+"sharp", false, false)
+			t.emit(t.lower(run) + "sharp")
 			return
 		case len(rest) > 1 && rest[:2] == "++":
-			t.emit(t.lower(run)+"pp", false, false)
+			t.emit(t.lower(run) + "pp")
 			return
 		}
 	}
@@ -132,17 +116,16 @@ func (t *tokenizer) ascii(run, rest string, identifier bool) {
 		}
 	}
 	if n == 0 {
-		t.emit(t.lower(run), false, false)
+		t.emit(t.lower(run))
 		return
 	}
 	n++
 	cut[n] = len(run)
-	whole := mixed && !identifier
-	if whole {
-		t.emit(t.lower(run), false, false)
+	if mixed && !identifier {
+		t.emit(t.lower(run))
 	}
 	for i := range n {
-		t.emit(t.lower(run[cut[i]:cut[i+1]]), whole, i > 0)
+		t.emit(t.lower(run[cut[i]:cut[i+1]]))
 	}
 }
 
@@ -160,7 +143,7 @@ func (t *tokenizer) unicode(s string) int {
 		i     int
 	)
 	flush := func() {
-		t.emit(string(word), false, false)
+		t.emit(string(word))
 		word = word[:0]
 	}
 	for i < len(s) {
@@ -169,7 +152,7 @@ func (t *tokenizer) unicode(s string) int {
 			if prev == 0 {
 				flush()
 			} else {
-				t.emit(string([]rune{prev, r}), false, false)
+				t.emit(string([]rune{prev, r}))
 			}
 			prev = r
 			pairs++
@@ -178,7 +161,7 @@ func (t *tokenizer) unicode(s string) int {
 		}
 		if prev != 0 {
 			if pairs == 1 {
-				t.emit(string(prev), false, false)
+				t.emit(string(prev))
 			}
 			return i
 		}
@@ -193,7 +176,7 @@ func (t *tokenizer) unicode(s string) int {
 		i += size
 	}
 	if prev != 0 && pairs == 1 {
-		t.emit(string(prev), false, false)
+		t.emit(string(prev))
 	}
 	flush()
 	if i == 0 {
