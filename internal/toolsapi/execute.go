@@ -1,0 +1,239 @@
+package toolsapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"junctor/internal/httperr"
+	"junctor/internal/provider"
+	"junctor/internal/tool"
+)
+
+// face is the name of this face in records of calls.
+const face = "tools"
+
+// Bounds of one request with parallel calls.
+const (
+	maxCalls    = 128
+	maxParallel = 16
+)
+
+type executeBody struct {
+	Provider string          `json:"provider"`
+	Call     json.RawMessage `json:"call"`
+	Server   string          `json:"server"`
+}
+
+// execute runs what a model called and answers in the form that its provider
+// wants back.
+func (a *API) execute(w http.ResponseWriter, r *http.Request) {
+	var body executeBody
+	if err := a.read(w, r, &body); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	call := bytes.TrimSpace(body.Call)
+	switch {
+	case len(call) == 0 || string(call) == "null":
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: "call is missing; send {\"provider\": …, \"call\": the call object as the provider's API returned it}"})
+	case call[0] == '[':
+		a.executeAll(w, r, body)
+	default:
+		a.executeOne(w, r, body)
+	}
+}
+
+// executeOne answers a single call; its failure is the request's.
+func (a *API) executeOne(w http.ResponseWriter, r *http.Request, body executeBody) {
+	name, call, err := provider.ReadCall(body.Provider, body.Call)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	result, err := a.run(r.Context(), body.Server, call, httperr.RequestID(r.Context()))
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	out, err := provider.FormatResult(name, call, provider.ReadResult(result))
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	writeBody(w, http.StatusOK, append(out, '\n'))
+}
+
+// executeAll runs parallel calls. Each has its own answer, a failure in the
+// provider's form too: a conversation needs one for every call.
+func (a *API) executeAll(w http.ResponseWriter, r *http.Request, body executeBody) {
+	var raw []json.RawMessage
+	if err := json.Unmarshal(body.Call, &raw); err != nil {
+		httperr.Write(w, r, &tool.Error{Kind: tool.ParseFailed, Msg: "call is not JSON: " + plain(err)})
+		return
+	}
+	if len(raw) > maxCalls {
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%d calls in one request; send at most %d", len(raw), maxCalls)})
+		return
+	}
+	calls, err := readCalls(body.Provider, raw)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	id := httperr.RequestID(r.Context())
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxParallel)
+	for i := range calls {
+		if calls[i].err != nil {
+			continue
+		}
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			c := &calls[i]
+			c.result, c.err = a.run(r.Context(), body.Server, c.call, fmt.Sprintf("%s.%d", id, i+1))
+		})
+	}
+	wg.Wait()
+	out := []byte{'['}
+	for i, c := range calls {
+		content := provider.ReadResult(c.result)
+		if c.err != nil {
+			content = provider.ErrorContent(c.err)
+		}
+		answer, err := provider.FormatResult(c.provider, c.call, content)
+		if err != nil {
+			httperr.Write(w, r, err)
+			return
+		}
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, answer...)
+	}
+	writeBody(w, http.StatusOK, append(out, "]\n"...))
+}
+
+type parallelCall struct {
+	provider string
+	call     provider.Call
+	result   tool.Result
+	err      error
+}
+
+// readCalls reads all calls of an array. One that cannot be read is answered
+// in the form of its neighbours; when none can be, the request is wrong.
+func readCalls(name string, raw []json.RawMessage) ([]parallelCall, error) {
+	if name != "" {
+		var err error
+		if name, err = provider.Lookup(name); err != nil {
+			return nil, err
+		}
+	}
+	calls := make([]parallelCall, len(raw))
+	form := name
+	var failed error
+	for i, r := range raw {
+		c := &calls[i]
+		if c.provider, c.call, c.err = provider.ReadCall(name, r); c.err != nil {
+			failed = c.err
+			c.call.ID = idOf(r)
+		} else if form == "" {
+			form = c.provider
+		}
+	}
+	if form == "" && failed != nil {
+		return nil, failed
+	}
+	for i := range calls {
+		if calls[i].err != nil {
+			calls[i].provider = form
+		}
+	}
+	return calls, nil
+}
+
+// idOf finds the id of a call that could not be read, so that its answer can
+// still be told apart.
+func idOf(raw json.RawMessage) string {
+	var ids struct {
+		CallID    string `json:"call_id"`
+		ToolUseID string `json:"toolUseId"`
+		ID        string `json:"id"`
+	}
+	_ = json.Unmarshal(raw, &ids) // what has no id has none
+	switch {
+	case ids.CallID != "":
+		return ids.CallID
+	case ids.ToolUseID != "":
+		return ids.ToolUseID
+	}
+	return ids.ID
+}
+
+// run executes one call in the tool's own terms.
+func (a *API) run(ctx context.Context, server string, call provider.Call, id string) (tool.Result, error) {
+	c := tool.Call{ID: id, Face: face, Caller: tool.CallerFrom(ctx), Server: server, Tool: call.Name}
+	_, tools := a.translation()
+	name, ok := tools.Resolve(server, call.Name)
+	if !ok {
+		var which []string
+		if server != "" {
+			which = []string{server}
+		}
+		a.await(ctx, &c.Caller, which)
+		_, tools = a.translation()
+		name, ok = tools.Resolve(server, call.Name)
+	}
+	def := tool.Definition{InputSchema: json.RawMessage("{}")}
+	if ok { // else the executor says what is wrong with the name
+		c.Server, c.Tool = name.Server, name.Tool
+		def, _ = tools.Definition(name)
+	}
+	var err error
+	if c.Arguments, err = provider.Mend(def, call.Arguments); err != nil {
+		return tool.Result{}, err
+	}
+	return a.Executor.Call(ctx, c)
+}
+
+type callToolBody struct {
+	Server    string          `json:"server"`
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// callTool runs a tool by its own name; its arguments and its result pass as
+// they are.
+func (a *API) callTool(w http.ResponseWriter, r *http.Request) {
+	var body callToolBody
+	if err := a.read(w, r, &body); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if body.Tool == "" {
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `tool is missing; send {"server": …, "tool": …, "arguments": {…}}`})
+		return
+	}
+	if args := bytes.TrimSpace(body.Arguments); len(args) == 0 || args[0] != '{' { // nothing, or an object in a string
+		var err error
+		if body.Arguments, err = provider.Mend(tool.Definition{}, args); err != nil {
+			httperr.Write(w, r, err)
+			return
+		}
+	}
+	result, err := a.Executor.Call(r.Context(), tool.Call{
+		ID: httperr.RequestID(r.Context()), Face: face, Caller: tool.CallerFrom(r.Context()),
+		Server: body.Server, Tool: body.Tool, Arguments: body.Arguments,
+	})
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	out := append([]byte(`{"result":`), result.Raw...)
+	writeBody(w, http.StatusOK, append(out, "}\n"...))
+}

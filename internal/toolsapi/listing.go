@@ -1,0 +1,311 @@
+package toolsapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"junctor/internal/catalog"
+	"junctor/internal/httperr"
+	"junctor/internal/provider"
+	"junctor/internal/search"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// filter is what a listing is limited to.
+type filter struct {
+	servers, tags []string
+	query         string
+	limit         int
+	concise       bool
+	schema        string
+	strict        bool
+}
+
+func readFilter(q url.Values) (filter, error) {
+	f := filter{servers: list(q, "server"), tags: list(q, "tags", "tag"), query: strings.TrimSpace(q.Get("query")), schema: q.Get("schema")}
+	switch detail := q.Get("detail"); detail {
+	case "", "full", "detailed":
+	case "concise":
+		f.concise = true
+	default:
+		return f, invalid("detail %q is neither concise nor full", detail)
+	}
+	var err error
+	if f.limit, err = readLimit(q); err != nil {
+		return f, err
+	}
+	if text := q.Get("strict"); text != "" {
+		if f.strict, err = strconv.ParseBool(text); err != nil {
+			return f, invalid("strict %q is neither true nor false", text)
+		}
+	}
+	return f, nil
+}
+
+func readLimit(q url.Values) (int, error) {
+	text := q.Get("limit")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, invalid("limit %q is not a number above 0", text)
+	}
+	return n, nil
+}
+
+// list reads a parameter that may be given several times, or once with commas.
+func list(q url.Values, names ...string) []string {
+	var all []string
+	for _, name := range names {
+		for _, v := range q[name] {
+			for _, part := range strings.Split(v, ",") {
+				if part = strings.TrimSpace(part); part != "" && !slices.Contains(all, part) {
+					all = append(all, part)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func invalid(format string, args ...any) error {
+	for i, a := range args {
+		if s, ok := a.(string); ok {
+			args[i] = shorten(s)
+		}
+	}
+	return &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf(format, args...)}
+}
+
+// selection is the answer to a filter.
+type selection struct {
+	snap    *catalog.Snapshot
+	tools   *provider.Tools
+	entries []*catalog.Entry
+	pending []string // servers that are still starting
+}
+
+// pick finds the tools that the caller may use and asks for, in the order of
+// the catalogue or, with a query, of relevance.
+func (a *API) pick(ctx context.Context, f filter) (selection, error) {
+	caller := tool.CallerFrom(ctx)
+	s := selection{pending: a.await(ctx, &caller, f.servers)}
+	s.snap, s.tools = a.translation()
+	for _, name := range f.servers {
+		if s.snap.Server(name) == nil && !slices.ContainsFunc(a.Servers.Status(), func(u upstream.Status) bool { return u.Name == name }) || !caller.MaySee(name) {
+			return s, s.snap.NoServer(&caller, name)
+		}
+	}
+	if f.query != "" {
+		return s, a.find(&s, &caller, f)
+	}
+	for e := range s.snap.Visible(&caller) {
+		if f.keeps(e) {
+			s.entries = append(s.entries, e)
+		}
+	}
+	return s, nil
+}
+
+func (f filter) keeps(e *catalog.Entry) bool {
+	return (len(f.servers) == 0 || slices.Contains(f.servers, e.Name.Server)) &&
+		(len(f.tags) == 0 || slices.ContainsFunc(f.tags, func(t string) bool { return slices.Contains(e.Tags, t) }))
+}
+
+func (a *API) find(s *selection, caller *tool.Caller, f filter) error {
+	q := search.Query{
+		Text: f.query, Servers: f.servers, Tags: f.tags, Limit: min(f.limit, search.MaxLimit),
+		Keep: func(n tool.Name) bool {
+			e := s.snap.Lookup(n)
+			return e != nil && e.Enabled && caller.MayUse(n) && f.keeps(e)
+		},
+	}
+	if a.Signals != nil {
+		q.Signals = a.Signals(caller.ID)
+	}
+	hits, err := a.Search.Search(q)
+	if err != nil {
+		return err
+	}
+	for _, h := range hits {
+		if e := s.snap.Lookup(h.Name); e != nil {
+			s.entries = append(s.entries, e)
+		}
+	}
+	return nil
+}
+
+// await gives servers that are making their first connection, and whose tools
+// are not known from before, the time that they are given to start.
+func (a *API) await(ctx context.Context, caller *tool.Caller, servers []string) (pending []string) {
+	snap := a.Catalog.Snapshot()
+	var wait []string
+	for _, u := range a.Servers.Status() {
+		if u.State == upstream.Connecting && caller.MaySee(u.Name) && snap.Server(u.Name) == nil &&
+			(len(servers) == 0 || slices.Contains(servers, u.Name)) {
+			wait = append(wait, u.Name)
+		}
+	}
+	if len(wait) == 0 {
+		return nil
+	}
+	return a.Servers.Await(ctx, wait...)
+}
+
+// listTools answers with the definitions as the upstreams gave them, each
+// with its server.
+func (a *API) listTools(w http.ResponseWriter, r *http.Request) {
+	f, err := readFilter(r.URL.Query())
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	s, err := a.pick(r.Context(), f)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if f.limit > 0 && len(s.entries) > f.limit {
+		s.entries = s.entries[:f.limit]
+	}
+	body := []byte(`{"tools":[`)
+	for i, e := range s.entries {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = appendWithServer(body, e)
+	}
+	body = append(body, ']')
+	if len(s.pending) > 0 {
+		pending, _ := json.Marshal(s.pending)
+		body = append(append(body, `,"pending":`...), pending...)
+	}
+	writeBody(w, http.StatusOK, append(body, '}'))
+}
+
+// appendWithServer adds the server at the end of a definition, and leaves the
+// rest byte for byte: unknown keys and large numbers survive.
+func appendWithServer(body []byte, e *catalog.Entry) []byte {
+	raw := strings.TrimSpace(string(e.Raw))
+	body = append(body, raw[:len(raw)-1]...)
+	server, _ := json.Marshal(e.Name.Server)
+	return append(append(append(body, `,"server":`...), server...), '}')
+}
+
+// declare answers with the tools in a provider's own format.
+func (a *API) declare(w http.ResponseWriter, r *http.Request) {
+	name, err := provider.Lookup(r.PathValue("provider"))
+	if err != nil {
+		httperr.Write(w, r, notFound(err))
+		return
+	}
+	f, err := readFilter(r.URL.Query())
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	s, err := a.pick(r.Context(), f)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	names := make([]tool.Name, len(s.entries))
+	for i, e := range s.entries {
+		names[i] = e.Name
+	}
+	l, err := s.tools.Declare(name, names, provider.Options{Schema: f.schema, Strict: f.strict, Concise: f.concise, Limit: f.limit})
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if len(s.pending) > 0 {
+		l.Warnings = append(l.Warnings, provider.Warning{
+			Code:    "pending",
+			Message: "still starting, their tools are missing here: " + strings.Join(s.pending, ", ") + "; ask again shortly",
+		})
+	}
+	writeBody(w, http.StatusOK, l.Body())
+}
+
+// notFound makes an unknown provider in a path what it is there: a path that
+// does not exist.
+func notFound(err error) error {
+	e := *tool.AsError(err)
+	e.Kind = tool.MethodNotFound
+	return &e
+}
+
+// context answers with the tools as text for a prompt.
+func (a *API) context(w http.ResponseWriter, r *http.Request) {
+	name, err := provider.Lookup(r.PathValue("provider"))
+	if err != nil {
+		httperr.Write(w, r, notFound(err))
+		return
+	}
+	f, err := readFilter(r.URL.Query())
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	s, err := a.pick(r.Context(), f)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if f.limit > 0 && len(s.entries) > f.limit {
+		s.entries = s.entries[:f.limit]
+	}
+	p, err := s.tools.Context(name, groups(s), f.concise)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	w.Header().Set("X-Token-Estimate", strconv.Itoa(p.Tokens))
+	w.Header().Add("Vary", "Accept")
+	if strings.Contains(r.Header.Get("Accept"), "application/json") {
+		writeJSON(w, http.StatusOK, contextBody{name, p.Text, p.Tokens, p.Tools, s.pending})
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write([]byte(p.Text))
+}
+
+type contextBody struct {
+	Provider string   `json:"provider"`
+	Context  string   `json:"context"`
+	Tokens   int      `json:"tokenEstimate"`
+	Tools    int      `json:"tools"`
+	Pending  []string `json:"pending,omitempty"`
+}
+
+// groups puts tools under their servers, in the order in which the servers
+// first appear: with a query, the one with the best match first.
+func groups(s selection) []provider.ContextGroup {
+	var groups []provider.ContextGroup
+	at := map[string]int{}
+	for _, e := range s.entries {
+		i, ok := at[e.Name.Server]
+		if !ok {
+			i = len(groups)
+			at[e.Name.Server] = i
+			g := provider.ContextGroup{Server: e.Name.Server}
+			if server := s.snap.Server(e.Name.Server); server != nil {
+				g.Guidance = server.Guidance
+			}
+			groups = append(groups, g)
+		}
+		groups[i].Tools = append(groups[i].Tools, provider.ContextTool{Name: e.Name, Tags: e.Tags})
+	}
+	return groups
+}

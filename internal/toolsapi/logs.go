@@ -1,0 +1,149 @@
+package toolsapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"junctor/internal/httperr"
+	"junctor/internal/httpstream"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// logEntry is a record of the call log as this face shows it.
+type logEntry struct {
+	Seq        int64           `json:"seq"`
+	ID         string          `json:"id"`
+	Timestamp  time.Time       `json:"timestamp"`
+	DurationMs float64         `json:"durationMs"`
+	Server     string          `json:"server,omitempty"`
+	Tool       string          `json:"tool,omitempty"`
+	Method     string          `json:"method,omitempty"`
+	Face       string          `json:"face,omitempty"`
+	Caller     string          `json:"caller,omitempty"`
+	Session    string          `json:"sessionId,omitempty"`
+	Status     store.Status    `json:"status"`
+	Code       string          `json:"code,omitempty"`
+	Input      json.RawMessage `json:"input,omitempty"`
+	Result     json.RawMessage `json:"result,omitempty"`
+	Error      string          `json:"error,omitempty"`
+}
+
+func entryOf(c store.Call) logEntry {
+	return logEntry{
+		Seq: c.Seq, ID: c.ID, Timestamp: c.Time.UTC(), DurationMs: float64(c.Duration.Microseconds()) / 1000,
+		Server: c.Server, Tool: c.Tool, Method: c.Method, Face: c.Face, Caller: c.Caller, Session: c.Session,
+		Status: c.Status, Code: c.Kind, Input: c.Arguments, Result: c.Result, Error: c.Error,
+	}
+}
+
+// logs answers with the call log, newest last, or follows it.
+func (a *API) logs(w http.ResponseWriter, r *http.Request) {
+	q, err := readLogQuery(r.URL.Query())
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	// Records hold arguments and results: of others' calls they are for
+	// whoever runs the gateway.
+	if caller := tool.CallerFrom(r.Context()); !caller.Admin && caller.ID != tool.Local.ID {
+		q.Caller = caller.ID
+	}
+	if format := httpstream.Accepted(r); format != httpstream.None {
+		a.follow(w, r, q, format)
+		return
+	}
+	calls, err := a.Log.Calls(r.Context(), q)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	entries := make([]logEntry, len(calls))
+	for i, c := range calls {
+		entries[i] = entryOf(c)
+	}
+	writeJSON(w, http.StatusOK, entries)
+}
+
+func readLogQuery(v url.Values) (store.CallQuery, error) {
+	q := store.CallQuery{Server: v.Get("server"), Tool: v.Get("tool"), Status: store.Status(v.Get("status"))}
+	switch q.Status {
+	case "", store.StatusOK, store.StatusError, store.StatusFailed:
+	case "success":
+		q.Status = store.StatusOK
+	default:
+		return q, invalid("status %q is none of ok, error, failed", string(q.Status))
+	}
+	if text := v.Get("since"); text != "" {
+		var err error
+		if q.Since, err = readTime(text); err != nil {
+			return q, err
+		}
+	}
+	if text := v.Get("after"); text != "" {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return q, invalid("after %q is not the seq of a record", text)
+		}
+		q.AfterSeq, q.Forward = n, true
+	}
+	var err error
+	q.Limit, err = readLimit(v)
+	return q, err
+}
+
+// readTime takes ISO 8601 with and without a time of day.
+func readTime(text string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, invalid("since %q is not a time like 2026-01-31T12:00:00Z", text)
+}
+
+// follow streams records as they are committed. What since, after or limit
+// ask for comes first; without them only what happens from now on.
+func (a *API) follow(w http.ResponseWriter, r *http.Request, q store.CallQuery, format httpstream.Format) {
+	last, err := a.Log.LastSeq(r.Context())
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	var past []store.Call
+	if q.Forward {
+		last = q.AfterSeq
+	} else if q.Limit > 0 || !q.Since.IsZero() {
+		old := q
+		old.BeforeSeq = last + 1
+		if past, err = a.Log.Calls(r.Context(), old); err != nil {
+			httperr.Write(w, r, err)
+			return
+		}
+	}
+	stream, ctx := httpstream.New(r.Context(), w, format)
+	defer stream.End()
+	open, _ := json.Marshal(map[string]int64{"after": last})
+	stream.Send("open", open) // lets the client know at once that it is connected
+	for _, c := range past {
+		sendEntry(stream, c)
+	}
+	q.AfterSeq, q.Limit = last, 0
+	for c, err := range store.Tail(ctx, a.Log, q) {
+		if err != nil {
+			body, _ := httperr.New(ctx, err)
+			data, _ := json.Marshal(body)
+			stream.Send("error", data)
+			return
+		}
+		sendEntry(stream, c)
+	}
+}
+
+func sendEntry(stream *httpstream.Stream, c store.Call) {
+	data, _ := json.Marshal(entryOf(c)) // what came out of the store is JSON
+	stream.Send("call", data)
+}

@@ -1,0 +1,20 @@
+package toolsapi
+
+import (
+	_ "embed"
+	"net/http"
+	"strings"
+)
+
+// openapiJSON describes the face. Its test calls every path of it.
+//
+//go:embed openapi.json
+var openapiJSON string
+
+func (a *API) openapi(w http.ResponseWriter, _ *http.Request) {
+	version := a.Version
+	if version == "" {
+		version = "dev"
+	}
+	writeBody(w, http.StatusOK, []byte(strings.Replace(openapiJSON, `"version": "0"`, `"version": "`+strings.NewReplacer(`"`, "", `\`, "").Replace(version)+`"`, 1)))
+}

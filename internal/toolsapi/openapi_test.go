@@ -1,0 +1,259 @@
+package toolsapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"junctor/internal/catalog"
+	"junctor/internal/provider"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+type openapiDoc struct {
+	OpenAPI string
+	Info    struct{ Version string }
+	Paths   map[string]map[string]struct {
+		Parameters []struct {
+			Name, In string
+			Schema   struct{ Enum []string }
+		}
+		RequestBody *struct {
+			Content map[string]struct {
+				Schema struct {
+					Ref string `json:"$ref"`
+				}
+				Examples map[string]struct{ Value json.RawMessage }
+			}
+		}
+		Responses map[string]struct {
+			Content map[string]struct{ Schema json.RawMessage }
+		}
+	}
+	Components struct {
+		Schemas map[string]struct{ Enum []string }
+	}
+}
+
+// TestOpenAPI keeps the description true: it has every route and no other,
+// and every answer of every path is what it says.
+func TestOpenAPI(t *testing.T) {
+	ts := standard(t)
+	res := get(t, ts.URL+"/openapi.json")
+	var doc openapiDoc
+	if err := json.Unmarshal(res.body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc.OpenAPI != "3.1.0" || doc.Info.Version != "1.2.3" {
+		t.Errorf("openapi %s, version %s", doc.OpenAPI, doc.Info.Version)
+	}
+	described := 0
+	for path, methods := range doc.Paths {
+		for method := range methods {
+			described++
+			found := false
+			for _, r := range New(Options{}).routes() {
+				found = found || r.path == path && strings.EqualFold(r.method, method)
+			}
+			if !found {
+				t.Errorf("%s %s is described and not served", method, path)
+			}
+		}
+	}
+	if served := len(New(Options{}).routes()); served != described {
+		t.Errorf("%d routes are served, %d described", served, described)
+	}
+	if got := fmt.Sprint(doc.Components.Schemas["Provider"].Enum); got != fmt.Sprint(provider.Providers()) {
+		t.Errorf("providers %s, want %v", got, provider.Providers())
+	}
+
+	check := responseChecker(t, res.body)
+	covered := map[string]bool{}
+	try := func(method, path, actual, body, accept string, status int) {
+		t.Helper()
+		res := request(t, method, ts.URL+actual, body, "Accept", accept)
+		if res.status != status {
+			t.Errorf("%s %s: %d, want %d: %s", method, actual, res.status, status, res.body)
+			return
+		}
+		covered[fmt.Sprintf("%s %s %d", strings.ToLower(method), path, status)] = true
+		check(method, path, status, res)
+	}
+	get := func(path, actual string, status int) {
+		t.Helper()
+		try("GET", path, actual, "", "application/json", status)
+	}
+	post := func(path, body string, status int) {
+		t.Helper()
+		try("POST", path, path, body, "application/json", status)
+	}
+
+	get("/tools", "/tools?server=files&tags=disk&query=file&limit=3", 200)
+	get("/tools", "/tools?limit=x", 400)
+	get("/tools", "/tools?server=none", 404)
+	for _, p := range provider.Providers() {
+		get("/tools/{provider}", "/tools/"+p+"?detail=concise&limit=2", 200)
+		get("/tools/{provider}/context", "/tools/"+p+"/context?detail=full", 200)
+	}
+	get("/tools/{provider}", "/tools/gemini?schema=openapi", 200)
+	get("/tools/{provider}", "/tools/openai?strict=true", 200)
+	get("/tools/{provider}", "/tools/openai?detail=x", 400)
+	get("/tools/{provider}", "/tools/none", 404)
+	get("/tools/{provider}/context", "/tools/openai/context?limit=x", 400)
+	get("/tools/{provider}/context", "/tools/none/context", 404)
+	try("GET", "/tools/{provider}/context", "/tools/openai/context", "", "text/plain", 200)
+	for _, call := range []string{
+		`{"provider":"openai","call":{"id":"1","function":{"name":"web__list","arguments":"{}"}}}`,
+		`{"call":{"type":"function_call","call_id":"1","name":"web__list","arguments":"{}"}}`,
+		`{"call":{"type":"tool_use","id":"1","name":"files__fail","input":{}}}`,
+		`{"call":{"functionCall":{"name":"web__list","args":{}}}}`,
+		`{"call":{"toolUseId":"1","name":"web__list","input":{}}}`,
+		`{"call":{"function":{"name":"web__picture","arguments":{}}}}`,
+		`{"provider":"ollama","call":[{"id":"x","function":{"name":"none","arguments":{}}}]}`,
+	} {
+		post("/execute", call, 200)
+	}
+	post("/execute", `{`, 400)
+	post("/execute", `{"provider":"gemini","call":{"name":"none","args":{}}}`, 404)
+	post("/execute", `{"provider":"gemini","call":{"name":"files__hidden","args":{}}}`, 403)
+	post("/execute", `{"provider":"gemini","call":{"name":"web__refuse","args":{}}}`, 502)
+	post("/execute", `{"call":"`+strings.Repeat("x", DefaultMaxBody)+`"}`, 413)
+	post("/call_tool", `{"server":"web","tool":"list","arguments":{}}`, 200)
+	post("/call_tool", `{}`, 400)
+	post("/call_tool", `{"tool":"none"}`, 404)
+	post("/call_tool", `{"tool":"web:refuse"}`, 502)
+	get("/logs", "/logs?server=web&limit=5&since=2000-01-01T00:00:00Z", 200)
+	get("/logs", "/logs", 200)
+	get("/logs", "/logs?status=x", 400)
+	get("/health", "/health", 200)
+	get("/health/live", "/health/live", 200)
+	get("/health/ready", "/health/ready", 200)
+	get("/openapi.json", "/openapi.json", 200)
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			for status := range op.Responses {
+				switch status { // the rest take a gateway in another state; errors are one schema
+				case "200", "400", "404":
+					if !covered[method+" "+path+" "+status] {
+						t.Errorf("%s %s %s was not tried", method, path, status)
+					}
+				}
+			}
+			if op.RequestBody != nil {
+				for name, e := range op.RequestBody.Content["application/json"].Examples {
+					if !json.Valid(e.Value) {
+						t.Errorf("%s: example %s is not JSON", path, name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// responseChecker validates answers against the schemas of the description.
+func responseChecker(t *testing.T, raw []byte) func(method, path string, status int, res response) {
+	t.Helper()
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("mem:///openapi.json", parsed); err != nil {
+		t.Fatal(err)
+	}
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	return func(method, path string, status int, res response) {
+		t.Helper()
+		media := strings.Split(res.header.Get("Content-Type"), ";")[0]
+		pointer := fmt.Sprintf("/paths/%s/%s/responses/%d/content/%s/schema", escape.Replace(path), strings.ToLower(method), status, escape.Replace(media))
+		schema, err := compiler.Compile("mem:///openapi.json#" + (&url.URL{Path: pointer}).EscapedPath())
+		if err != nil {
+			t.Errorf("%s %s %d %s is not described: %v", method, path, status, media, err)
+			return
+		}
+		var v any = string(res.body)
+		if media == "application/json" {
+			if v, err = jsonschema.UnmarshalJSON(bytes.NewReader(res.body)); err != nil {
+				t.Errorf("%s %s: %v in %s", method, path, err, res.body)
+				return
+			}
+		}
+		if err := schema.Validate(v); err != nil {
+			t.Errorf("%s %s %d is not as described: %v\n%.600s", method, path, status, err, res.body)
+		}
+	}
+}
+
+// noServers is a gateway whose catalogue was filled by hand.
+type noServers struct{}
+
+func (noServers) Status() []upstream.Status                 { return nil }
+func (noServers) Await(context.Context, ...string) []string { return nil }
+
+func thousand(tb testing.TB) *API {
+	tb.Helper()
+	c := catalog.New(nil, nil)
+	for s := range 20 {
+		name := fmt.Sprintf("server%d", s)
+		var defs []tool.Definition
+		for i := range 50 {
+			d, err := tool.ParseDefinition(name, json.RawMessage(definition(fmt.Sprintf("tool_%d", i), "Does something useful with the collection.", `{"type":"object","properties":{"query":{"type":"string","description":"What to look for."},"limit":{"type":"integer","minimum":1},"tags":{"type":"array","items":{"type":"string"}}},"required":["query"]}`)))
+			if err != nil {
+				tb.Fatal(err)
+			}
+			defs = append(defs, d)
+		}
+		c.Put(catalog.Server{Name: name}, defs)
+	}
+	return New(Options{Catalog: c, Servers: noServers{}})
+}
+
+// TestTranslationIsKept: one translator for each version of the catalogue.
+func TestTranslationIsKept(t *testing.T) {
+	api := thousand(t)
+	_, first := api.translation()
+	if _, again := api.translation(); again != first {
+		t.Error("the same version was translated twice")
+	}
+	old := api.snap
+	d, err := tool.ParseDefinition("new", json.RawMessage(definition("t", "d", `{}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	api.Catalog.(*catalog.Catalog).Put(catalog.Server{Name: "new"}, []tool.Definition{d})
+	snap, tools := api.translation()
+	if tools == first || snap == old {
+		t.Error("a new version was not translated")
+	}
+	if _, ok := tools.Definition(tool.Name{Server: "new", Tool: "t"}); !ok {
+		t.Error("the new tool is missing")
+	}
+}
+
+// BenchmarkListing measures GET /tools/openai and /tools/anthropic for 1,000
+// tools, warm, through the handler.
+func BenchmarkListing(b *testing.B) {
+	api := thousand(b)
+	handler := api.Handler()
+	for _, name := range []string{"openai", "anthropic"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				rec := httptest.NewRecorder()
+				handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/tools/"+name, nil))
+				if rec.Code != 200 {
+					b.Fatal(rec.Code)
+				}
+			}
+		})
+	}
+}

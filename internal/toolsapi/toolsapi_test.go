@@ -1,0 +1,451 @@
+package toolsapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"junctor/internal/provider"
+	"junctor/internal/search"
+	"junctor/internal/tool"
+)
+
+func names(t *testing.T, body []byte) []string {
+	t.Helper()
+	var list struct {
+		Tools []struct{ Name, Server string }
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		t.Fatalf("%v in %s", err, body)
+	}
+	var names []string
+	for _, tl := range list.Tools {
+		names = append(names, tl.Server+":"+tl.Name)
+	}
+	return names
+}
+
+func TestListTools(t *testing.T) {
+	ts := standard(t)
+	for name, tt := range map[string]struct {
+		query, caller string
+		want          string
+	}{
+		"all":                   {"", "", "files:read.file files:list files:fail files:broken web:fetch web:list web:picture web:refuse"},
+		"one server":            {"?server=web", "", "web:fetch web:list web:picture web:refuse"},
+		"two servers":           {"?server=web,files&limit=3", "", "files:read.file files:list files:fail"},
+		"by tag":                {"?tags=disk", "", "files:read.file files:list files:fail files:broken"},
+		"by another tag":        {"?tag=none", "", ""},
+		"by words":              {"?query=bookmarks&limit=1", "", "web:list"},
+		"by words in a server":  {"?query=list&server=files&limit=1", "", "files:list"},
+		"limited caller":        {"", "limited", "web:fetch web:list web:picture web:refuse"},
+		"limited caller, words": {"?query=read+file", "limited", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := get(t, ts.URL+"/tools"+tt.query, "X-Caller", tt.caller)
+			got := strings.Join(names(t, res.body), " ")
+			if name == "limited caller, words" {
+				if strings.Contains(got, "files:") {
+					t.Errorf("got %s", got)
+				}
+				return
+			}
+			if res.status != 200 || got != tt.want {
+				t.Errorf("%d: got %s\nwant %s", res.status, got, tt.want)
+			}
+		})
+	}
+	get(t, ts.URL+"/tools?server=files").has(t, `"x-unknown":[12345678901234567890],"server":"files"}`)
+}
+
+func TestDeclare(t *testing.T) {
+	ts := standard(t)
+	read := provider.LegalName(tool.Name{Server: "files", Tool: "read.file"})
+	for name, start := range map[string]string{
+		"gemini": `{"function_declarations":[{"name":"` + read + `"`, "openai": `{"tools":[{"type":"function","function":{"name":"` + read + `"`,
+		"xai": `{"tools":[{"type":"function","function":{`, "openai-responses": `{"tools":[{"type":"function","name":`,
+		"anthropic": `{"tools":[{"name":"` + read + `"`, "ollama": `{"tools":[{"type":"function","function":{`, "bedrock": `{"toolConfig":{"tools":[{"toolSpec":{"name":"` + read + `"`,
+	} {
+		res := get(t, ts.URL+"/tools/"+name)
+		if res.status != 200 || !strings.HasPrefix(string(res.body), start) || !json.Valid(res.body) {
+			t.Errorf("%s: %d %s", name, res.status, res.body)
+		}
+		if strings.Contains(string(res.body), "hidden") {
+			t.Errorf("%s shows a disabled tool", name)
+		}
+		res.has(t, `"code":"left_out"`, `files:broken`)
+	}
+	get(t, ts.URL+"/tools/gemini?schema=openapi&server=files").has(t, `"type":"OBJECT"`)
+	get(t, ts.URL+"/tools/openai?strict=true&server=web").has(t, `"strict":true`)
+	get(t, ts.URL+"/tools/gemini?server=web").has(t, `"warnings":[{"code":"lowered","tool":"web:fetch"`)
+	get(t, ts.URL+"/tools/openai?limit=1").has(t, `"code":"limit"`, `"tools":["files:list"`)
+	get(t, ts.URL+"/tools/claude?server=web&detail=concise").has(t, `"input_schema"`)
+	if res := get(t, ts.URL+"/tools/openai", "X-Caller", "limited"); strings.Contains(string(res.body), "files") {
+		t.Errorf("a limited caller sees %s", res.body)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	ts := standard(t)
+	for name, tt := range map[string]struct {
+		method, path, body, caller string
+		status                     int
+		code, says                 string
+	}{
+		"unknown provider":          {"GET", "/tools/acme", "", "", 404, "METHOD_NOT_FOUND", "use one of gemini"},
+		"unknown provider context":  {"GET", "/tools/acme/context", "", "", 404, "METHOD_NOT_FOUND", "use one of gemini"},
+		"unknown server":            {"GET", "/tools?server=filez", "", "", 404, "SERVER_NOT_FOUND", "files"},
+		"unknown server, declared":  {"GET", "/tools/openai?server=filez", "", "", 404, "SERVER_NOT_FOUND", "files"},
+		"unknown server, context":   {"GET", "/tools/openai/context?server=filez", "", "", 404, "SERVER_NOT_FOUND", "files"},
+		"server of others":          {"GET", "/tools?server=files", "", "limited", 404, "SERVER_NOT_FOUND", "files"},
+		"bad detail":                {"GET", "/tools/openai?detail=huge", "", "", 400, "INVALID_ARGUMENTS", "concise"},
+		"bad detail, context":       {"GET", "/tools/openai/context?detail=huge", "", "", 400, "INVALID_ARGUMENTS", "concise"},
+		"bad limit":                 {"GET", "/tools?limit=0", "", "", 400, "INVALID_ARGUMENTS", "limit"},
+		"bad strict":                {"GET", "/tools/openai?strict=maybe", "", "", 400, "INVALID_ARGUMENTS", "strict"},
+		"strict elsewhere":          {"GET", "/tools/gemini?strict=true", "", "", 400, "INVALID_REQUEST", "OpenAI"},
+		"bad schema":                {"GET", "/tools/gemini?schema=xml", "", "", 400, "INVALID_REQUEST", "openapi"},
+		"bad status":                {"GET", "/logs?status=odd", "", "", 400, "INVALID_ARGUMENTS", "failed"},
+		"bad since":                 {"GET", "/logs?since=yesterday", "", "", 400, "INVALID_ARGUMENTS", "2026"},
+		"bad after":                 {"GET", "/logs?after=x", "", "", 400, "INVALID_ARGUMENTS", "seq"},
+		"bad log limit":             {"GET", "/logs?limit=x", "", "", 400, "INVALID_ARGUMENTS", "limit"},
+		"wrong method":              {"GET", "/execute", "", "", 405, "INVALID_REQUEST", "use POST /execute"},
+		"wrong method on a list":    {"POST", "/tools", "{}", "", 405, "INVALID_REQUEST", "use GET /tools"},
+		"unknown path":              {"GET", "/tools/openai/nothing", "", "", 404, "METHOD_NOT_FOUND", "/openapi.json"},
+		"empty body":                {"POST", "/execute", "", "", 400, "INVALID_REQUEST", "empty"},
+		"broken body":               {"POST", "/execute", "{", "", 400, "PARSE_ERROR", "not JSON"},
+		"body of another kind":      {"POST", "/execute", `{"provider":5}`, "", 400, "INVALID_REQUEST", "not what this endpoint takes"},
+		"no call":                   {"POST", "/execute", `{"provider":"openai"}`, "", 400, "INVALID_REQUEST", "call is missing"},
+		"null call":                 {"POST", "/execute", `{"call":null}`, "", 400, "INVALID_REQUEST", "call is missing"},
+		"oversized body":            {"POST", "/execute", `{"call":"` + strings.Repeat("x", DefaultMaxBody) + `"}`, "", 413, "TOO_LARGE", "maxBodyBytes"},
+		"ambiguous call":            {"POST", "/execute", `{"call":{"name":"list","arguments":"{}"}}`, "", 400, "INVALID_REQUEST", "name it in provider"},
+		"wrong provider":            {"POST", "/execute", `{"provider":"gemini","call":{"type":"tool_use","id":"x","name":"web__fetch","input":{}}}`, "", 400, "INVALID_REQUEST", "one of anthropic"},
+		"unknown provider named":    {"POST", "/execute", `{"provider":"acme","call":{"name":"x"}}`, "", 400, "INVALID_REQUEST", "use one of"},
+		"call that is text":         {"POST", "/execute", `{"call":"text"}`, "", 400, "INVALID_REQUEST", "not an object"},
+		"unknown tool":              {"POST", "/execute", `{"provider":"gemini","call":{"name":"web__fetsh","args":{}}}`, "", 404, "TOOL_NOT_FOUND", "web:fetch"},
+		"tool in two servers":       {"POST", "/execute", `{"provider":"gemini","call":{"name":"list","args":{}}}`, "", 400, "INVALID_ARGUMENTS", "files:list"},
+		"tool of others":            {"POST", "/execute", `{"provider":"gemini","call":{"name":"files__list","args":{}}}`, "limited", 404, "SERVER_NOT_FOUND", "no server named"},
+		"disabled tool":             {"POST", "/execute", `{"provider":"gemini","call":{"name":"files__hidden","args":{}}}`, "", 403, "TOOL_DISABLED", "disabled"},
+		"arguments that do not fit": {"POST", "/execute", `{"provider":"gemini","call":{"name":"read.file","args":{"lines":"many"}}}`, "", 400, "INVALID_ARGUMENTS", "path"},
+		"arguments that are a list": {"POST", "/execute", `{"provider":"gemini","call":{"name":"read.file","args":[]}}`, "", 400, "INVALID_ARGUMENTS", "not a JSON object"},
+		"arguments that are broken": {"POST", "/execute", `{"provider":"openai","call":{"id":"1","function":{"name":"web__fetch","arguments":"{\"url\":"}}}`, "", 400, "INVALID_ARGUMENTS", "not valid JSON"},
+		"server that is not there":  {"POST", "/execute", `{"provider":"gemini","server":"nowhere","call":{"name":"x","args":{}}}`, "", 404, "SERVER_NOT_FOUND", "nowhere"},
+		"upstream's refusal":        {"POST", "/execute", `{"provider":"gemini","call":{"name":"web__refuse","args":{}}}`, "", 502, "UPSTREAM_ERROR", "refused"},
+		"call_tool without a tool":  {"POST", "/call_tool", `{"server":"web"}`, "", 400, "INVALID_REQUEST", "tool is missing"},
+		"call_tool, broken":         {"POST", "/call_tool", `[`, "", 400, "PARSE_ERROR", "not JSON"},
+		"call_tool, a list":         {"POST", "/call_tool", `{"server":"web","tool":"fetch","arguments":[1]}`, "", 400, "INVALID_ARGUMENTS", "object"},
+		"call_tool, unknown":        {"POST", "/call_tool", `{"server":"web","tool":"nothing"}`, "", 404, "TOOL_NOT_FOUND", "nothing"},
+		"no provider can be told":   {"POST", "/execute", `{"call":[{"name":"x"},5]}`, "", 400, "INVALID_REQUEST", "not an object"},
+		"unknown provider of many":  {"POST", "/execute", `{"provider":"acme","call":[]}`, "", 400, "INVALID_REQUEST", "use one of"},
+		"too many calls":            {"POST", "/execute", `{"call":[` + strings.TrimSuffix(strings.Repeat("{},", 129), ",") + `]}`, "", 400, "INVALID_REQUEST", "at most 128"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := request(t, tt.method, ts.URL+tt.path, tt.body, "X-Caller", tt.caller)
+			if res.status != tt.status || res.code(t) != tt.code {
+				t.Errorf("%d %s, want %d %s", res.status, res.body, tt.status, tt.code)
+			}
+			res.has(t, tt.says)
+		})
+	}
+}
+
+func TestContext(t *testing.T) {
+	ts := standard(t)
+	res := get(t, ts.URL+"/tools/openai/context?server=files&detail=concise")
+	want := "# files\n## disk\n- files__read_file_97875296(path: string, lines?: integer, filter[x]?: integer, level?: 1|2): Read a file from disk.\n"
+	if res.status != 200 || !strings.HasPrefix(string(res.body), want) || res.header.Get("Content-Type") != "text/plain; charset=utf-8" || res.header.Get("X-Token-Estimate") == "" {
+		t.Errorf("%d %v\n%s", res.status, res.header, res.body)
+	}
+	get(t, ts.URL+"/tools/openai/context").has(t, "Be kind.", "# web\n", "  - url (string, optional)")
+	res = get(t, ts.URL+"/tools/gemini/context?query=picture&limit=1", "Accept", "application/json")
+	res.has(t, `"provider":"gemini"`, `"tools":1`, `web__picture`, `"tokenEstimate":`)
+	get(t, ts.URL+"/tools/gemini/context?limit=1", "Accept", "application/json").has(t, `"tools":1`)
+}
+
+func TestExecute(t *testing.T) {
+	ts := standard(t)
+	read := provider.LegalName(tool.Name{Server: "files", Tool: "read.file"})
+	for name, tt := range map[string]struct {
+		body, want string
+	}{
+		"openai": {
+			`{"provider":"openai","call":{"id":"call_1","type":"function","function":{"name":"` + read + `","arguments":"{\"path\":\"a\",\"lines\":\"3\",\"level\":\"2\"}"}}}`,
+			`{"role":"tool","tool_call_id":"call_1","content":"{\"path\":\"a\",\"lines\":3,\"level\":2}"}`,
+		},
+		"recognised": {
+			`{"call":{"type":"tool_use","id":"toolu_1","name":"` + read + `","input":{"path":"a","filter_x__80b5e9bb":"7"}}}`,
+			`{"type":"tool_result","tool_use_id":"toolu_1","content":[{"type":"text","text":"{\"path\":\"a\",\"filter[x]\":7}"}]}`,
+		},
+		"the seed's bare name": {
+			`{"provider":"gemini","call":{"name":"list","args":{}},"server":"files"}`,
+			`{"functionResponse":{"name":"list","response":{"output":{}}}}`,
+		},
+		"a unique bare name": {
+			`{"provider":"gemini","call":{"name":"fetch"}}`,
+			`{"functionResponse":{"name":"fetch","response":{"output":{}}}}`,
+		},
+		"a qualified name": {
+			`{"provider":"ollama","call":{"function":{"name":"web:list","arguments":{}}}}`,
+			`{"role":"tool","tool_name":"web:list","content":"{}"}`,
+		},
+		"a failed tool": {
+			`{"call":{"toolUse":{"toolUseId":"t1","name":"files__fail","input":{}}}}`,
+			`{"toolResult":{"toolUseId":"t1","content":[{"text":"it failed"}],"status":"error"}}`,
+		},
+		"an image": {
+			`{"call":{"type":"function_call","call_id":"c","name":"web__picture","arguments":""}}`,
+			`{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo=","detail":"auto"}]}`,
+		},
+		"parallel": {
+			`{"provider":"xai","call":[{"id":"1","function":{"name":"web__list","arguments":"{}"}},{"id":"2","function":{"name":"nothing","arguments":"{}"}},{"id":"3","type":"tool_use"},{"id":"4","function":{"name":"files__fail","arguments":""}}]}`,
+			`[{"role":"tool","tool_call_id":"1","content":"{}"},{"role":"tool","tool_call_id":"2","content":"Error: TOOL_NOT_FOUND: no tool named \"nothing\""},{"role":"tool","tool_call_id":"3","content":"Error: INVALID_REQUEST: the call is not in the form of xai; send the call object as its API returned it"},{"role":"tool","tool_call_id":"4","content":"Error: it failed"}]`,
+		},
+		"parallel, recognised, one unreadable": {
+			`{"call":[{"odd":1,"call_id":"9"},{"functionCall":{"name":"web__list","args":{}}},{"toolUseId":"8"}]}`,
+			`[{"functionResponse":{"id":"9","name":"","response":{"error":"INVALID_REQUEST: cannot tell which provider's call this is; name it in provider: one of gemini, openai, openai-responses, xai, anthropic, ollama, bedrock"}}},{"functionResponse":{"name":"web__list","response":{"output":{}}}},{"functionResponse":{"id":"8","name":"","response":{"error":"INVALID_REQUEST: the call looks like one of bedrock but has no name"}}}]`,
+		},
+		"none": {`{"call":[]}`, `[]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := post(t, ts.URL+"/execute", tt.body)
+			if got := strings.TrimSpace(string(res.body)); res.status != 200 || got != tt.want {
+				t.Errorf("%d\ngot  %s\nwant %s", res.status, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCallTool(t *testing.T) {
+	ts := standard(t)
+	for name, tt := range map[string]struct{ body, want string }{
+		"object":    {`{"server":"web","tool":"fetch","arguments":{"url":"https://x"}}`, `{"result":{"content":[{"type":"text","text":"{\"url\":\"https://x\"}"}]}}`},
+		"text":      {`{"server":"web","tool":"fetch","arguments":"{\"url\":\"https://x\"}"}`, `{"result":{"content":[{"type":"text","text":"{\"url\":\"https://x\"}"}]}}`},
+		"nothing":   {`{"server":"web","tool":"list"}`, `{"result":{"content":[{"type":"text","text":"{}"}]}}`},
+		"qualified": {`{"tool":"web:list"}`, `{"result":{"content":[{"type":"text","text":"{}"}]}}`},
+		"untouched": {`{"tool":"picture"}`, `{"result":{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}],"big":12345678901234567890}}`},
+		"failed":    {`{"tool":"fail"}`, `{"result":{"content":[{"type":"text","text":"it failed"}],"isError":true}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := post(t, ts.URL+"/call_tool", tt.body)
+			// The server speaks the newest protocol, which says so in results.
+			if got := strings.Replace(strings.TrimSpace(string(res.body)), `"resultType":"complete",`, "", 1); res.status != 200 || got != tt.want {
+				t.Errorf("%d\ngot  %s\nwant %s", res.status, got, tt.want)
+			}
+		})
+	}
+}
+
+type entry struct {
+	Seq                      int64
+	ID, Server, Tool, Status string
+	Code, Error, Timestamp   string
+	Face, Caller             string
+	Input, Result            json.RawMessage
+}
+
+func TestLogs(t *testing.T) {
+	ts := standard(t)
+	started := time.Now().Add(-time.Second).UTC().Format(time.RFC3339)
+	post(t, ts.URL+"/call_tool", `{"server":"web","tool":"list"}`, "X-Request-Id", "first")
+	post(t, ts.URL+"/call_tool", `{"server":"files","tool":"fail"}`, "X-Request-Id", "second")
+	post(t, ts.URL+"/execute", `{"provider":"gemini","call":[{"name":"web__refuse","args":{}}]}`, "X-Request-Id", "third")
+	post(t, ts.URL+"/call_tool", `{"server":"web","tool":"fetch","arguments":{"url":"https://x"}}`, "X-Request-Id", "fourth", "X-Caller", "limited")
+	for name, tt := range map[string]struct{ query, caller, want string }{
+		"all":            {"", "", "first second third.1 fourth"},
+		"server":         {"?server=web", "", "first third.1 fourth"},
+		"tool":           {"?tool=list", "", "first"},
+		"failed tool":    {"?status=error", "", "second"},
+		"failed call":    {"?status=failed", "", "third.1"},
+		"fine":           {"?status=success&limit=1", "", "fourth"},
+		"since":          {"?since=" + started, "", "first second third.1 fourth"},
+		"since tomorrow": {"?since=2999-01-01", "", ""},
+		"after":          {"?after=2&limit=1", "", "third.1"},
+		"own calls only": {"", "limited", "fourth"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := get(t, ts.URL+"/logs"+tt.query, "X-Caller", tt.caller)
+			var entries []entry
+			if err := json.Unmarshal(res.body, &entries); err != nil || res.status != 200 {
+				t.Fatalf("%d %v: %s", res.status, err, res.body)
+			}
+			var ids []string
+			for _, e := range entries {
+				ids = append(ids, e.ID)
+			}
+			if got := strings.Join(ids, " "); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	var last []entry
+	if err := json.Unmarshal(get(t, ts.URL+"/logs?limit=1").body, &last); err != nil || len(last) != 1 {
+		t.Fatal(err)
+	}
+	if e := last[0]; e.Server != "web" || e.Tool != "fetch" || e.Status != "ok" || e.Face != "tools" || e.Caller != "key:limited" || string(e.Input) != `{"url":"https://x"}` || len(e.Result) == 0 || e.Timestamp == "" {
+		t.Errorf("entry = %+v", e)
+	}
+}
+
+func TestLogsFollow(t *testing.T) {
+	for name, tt := range map[string]struct{ query, accept, want string }{
+		"from now on":    {"", "text/event-stream", "now"},
+		"with the past":  {"?limit=1", "text/event-stream", "before now"},
+		"after a record": {"?after=1&server=web", "text/event-stream", "before now"},
+		"as JSON lines":  {"?since=2000-01-01", "application/x-ndjson", "first before now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ts := standard(t)
+			call := func(id string) {
+				post(t, ts.URL+"/call_tool", `{"server":"web","tool":"list"}`, "X-Request-Id", id)
+			}
+			call("first")
+			call("before")
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, "GET", ts.URL+"/logs"+tt.query, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Accept", tt.accept)
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if got := res.Header.Get("Content-Type"); !strings.HasPrefix(got, tt.accept) {
+				t.Errorf("Content-Type = %q", got)
+			}
+			lines := bufio.NewScanner(res.Body)
+			if data := nextData(t, lines); !strings.Contains(data, `"after"`) {
+				t.Fatalf("first event %s", data)
+			}
+			call("now")
+			for _, id := range strings.Fields(tt.want) {
+				if data := nextData(t, lines); !strings.Contains(data, `"id":"`+id+`"`) {
+					t.Fatalf("got %s, want %s", data, id)
+				}
+			}
+		})
+	}
+}
+
+func nextData(t *testing.T, lines *bufio.Scanner) string {
+	t.Helper()
+	for lines.Scan() {
+		text := lines.Text()
+		if data, ok := strings.CutPrefix(text, "data: "); ok {
+			return data
+		}
+		if strings.HasPrefix(text, "{") {
+			return text
+		}
+	}
+	t.Fatalf("the stream ended: %v", lines.Err())
+	return ""
+}
+
+func TestHealth(t *testing.T) {
+	ts := standard(t)
+	res := get(t, ts.URL+"/health")
+	var body struct {
+		OK      bool
+		Version string
+		Servers []struct {
+			Name, Status string
+			Tools        int
+		}
+	}
+	if err := json.Unmarshal(res.body, &body); err != nil || res.status != 200 || !body.OK || body.Version != "1.2.3" || len(body.Servers) != 2 || body.Servers[0].Name != "files" || body.Servers[0].Status != "connected" || body.Servers[0].Tools != 4 {
+		t.Errorf("%d %+v %v", res.status, body, err)
+	}
+	if res := get(t, ts.URL+"/health", "X-Caller", "nobody"); strings.Contains(string(res.body), "files") || res.status != 200 {
+		t.Errorf("nobody sees %s", res.body)
+	}
+	for _, path := range []string{"/health/live", "/health/ready"} {
+		if res := get(t, ts.URL+path); res.status != 200 || strings.TrimSpace(string(res.body)) != `{"ok":true}` {
+			t.Errorf("%s: %d %s", path, res.status, res.body)
+		}
+	}
+}
+
+func TestUnwell(t *testing.T) {
+	ready := true
+	_, ts := gateway(t, nil, func(o *Options) {
+		o.Log = brokenLog{o.Log}
+		o.Ready = func() bool { return ready }
+	})
+	if res := get(t, ts.URL+"/health"); res.status != 200 || !strings.Contains(string(res.body), `"ok":false`) {
+		t.Errorf("health: %d %s", res.status, res.body)
+	}
+	if res := get(t, ts.URL+"/health/live"); res.status != 200 {
+		t.Errorf("live: %d", res.status)
+	}
+	if res := get(t, ts.URL+"/health/ready"); res.status != 503 || res.header.Get("Retry-After") == "" {
+		t.Errorf("ready: %d", res.status)
+	}
+	for _, accept := range []string{"application/json", "text/event-stream"} {
+		res := get(t, ts.URL+"/logs?limit=1", "Accept", accept)
+		if res.status != 500 || res.code(t) != "INTERNAL" || strings.Contains(string(res.body), "secret") {
+			t.Errorf("logs: %d %s", res.status, res.body)
+		}
+	}
+	if res := get(t, ts.URL+"/tools"); strings.TrimSpace(string(res.body)) != `{"tools":[]}` {
+		t.Errorf("tools: %s", res.body)
+	}
+}
+
+type failingSearch struct{}
+
+func (failingSearch) Search(search.Query) ([]search.Hit, error) { return nil, errors.New("no index") }
+
+func TestSearchFails(t *testing.T) {
+	_, ts := gateway(t, nil, func(o *Options) { o.Search = failingSearch{} })
+	for _, path := range []string{"/tools?query=x", "/tools/openai?query=x", "/tools/openai/context?query=x"} {
+		if res := get(t, ts.URL+path); res.status != 500 || res.code(t) != "INTERNAL" {
+			t.Errorf("%s: %d %s", path, res.status, res.body)
+		}
+	}
+}
+
+// TestStarting: a server that is still starting is waited for, and named when
+// it takes too long.
+func TestStarting(t *testing.T) {
+	late := web
+	late.start = make(chan struct{})
+	_, ts := gateway(t, map[string]server{"web": late}, nil)
+	results := make(chan response, 2)
+	go func() {
+		results <- post(t, ts.URL+"/execute", `{"provider":"gemini","call":{"name":"web__list","args":{}}}`)
+	}()
+	go func() { results <- get(t, ts.URL+"/tools/openai") }()
+	close(late.start)
+	for range 2 {
+		select {
+		case res := <-results:
+			if res.status != 200 || !strings.Contains(string(res.body), "web__list") {
+				t.Errorf("%d %s", res.status, res.body)
+			}
+		case <-time.After(within):
+			t.Fatal("no answer")
+		}
+	}
+}
+
+func TestPending(t *testing.T) {
+	never := web
+	never.start = make(chan struct{})
+	_, ts := gateway(t, map[string]server{"web": never}, func(o *Options) { o.Servers = impatient{o.Servers} })
+	get(t, ts.URL+"/tools").has(t, `"tools":[]`, `"pending":["web"]`)
+	get(t, ts.URL+"/tools/openai?server=web").has(t, `"code":"pending"`)
+	get(t, ts.URL+"/tools/openai/context", "Accept", "application/json").has(t, `"pending":["web"]`)
+	get(t, ts.URL+"/health").has(t, `"status":"connecting"`)
+}
+
+// impatient does not wait.
+type impatient struct{ Servers }
+
+func (i impatient) Await(_ context.Context, servers ...string) []string { return servers }
