@@ -51,7 +51,9 @@ func (r Retention) Bytes() int64 { return int64(r.SizeMB) << 20 }
 
 // DefaultConfig returns the embedded store with thirty days or one gigabyte
 // of calls.
-func DefaultConfig() Config { return Config{Retention: Retention{AgeDays: 30, SizeMB: 1024}, WhenAway: AwayClosed} }
+func DefaultConfig() Config {
+	return Config{Retention: Retention{AgeDays: 30, SizeMB: 1024}, WhenAway: AwayClosed}
+}
 
 // maxDays keeps an age within what a time.Duration holds.
 const maxDays = 36_500
