@@ -100,7 +100,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.sink = newSink(a)
 	a.builtin = mcp.NewServer(mcp.ServerOptions{Log: o.Log}, builtin.New(o.Version, a.status))
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
-		Sink: a.sink, Log: o.Log, Environ: o.Environ, Name: "junctor", Version: o.Version,
+		Sink: a.sink, Log: o.Log, Environ: o.Environ, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
 		RoundTripper: mcp.NewRoundTripper(http.ProxyFromEnvironment),
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		Capabilities: mcp.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},

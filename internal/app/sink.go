@@ -67,7 +67,7 @@ func (s *sink) publish(o upstream.Offer) {
 	for _, e := range s.app.catalog.Snapshot().Server(o.Config.Name).Tools {
 		docs = append(docs, search.Doc{
 			Name: e.Name, Title: e.Title, Description: e.Description, InputSchema: e.InputSchema, Tags: e.Tags,
-			ServerTitle: server.Title, ServerDescription: server.Description,
+			ReadOnly: e.Annotations.ReadOnlyHint, ServerTitle: server.Title, ServerDescription: server.Description,
 		})
 	}
 	s.app.search.Put(o.Config.Name, docs)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"junctor/internal/postgres"
 	"junctor/internal/sqlite"
 	"junctor/internal/store"
 )
@@ -16,6 +17,9 @@ import (
 // OpenStore opens the store that the configuration names: PostgreSQL by its
 // URL, else the embedded one in the user's data folder.
 func OpenStore(ctx context.Context, cfg store.Config, dataDir string, log *slog.Logger) (store.Store, error) {
+	if cfg.URL != "" {
+		return postgres.Open(ctx, cfg, log)
+	}
 	if cfg.Path == "" {
 		if err := os.MkdirAll(dataDir, 0o700); err != nil {
 			return nil, fmt.Errorf("make the data folder: %w; set store.path to a place that can be written", err)

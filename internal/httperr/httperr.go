@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"time"
 
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
@@ -96,8 +97,6 @@ func Write(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(append(data, '\n')) // a client that has gone away reads no error either
 }
 
-type requestIDKey struct{}
-
 // WithRequestID gives every request an id: the client's own where it sent a
 // usable one, else a new one. The answer carries it back, and [RequestID]
 // finds it.
@@ -111,20 +110,13 @@ func WithRequestID(next http.Handler) http.Handler {
 			id = rand.Text()
 		}
 		w.Header().Set(Header, id)
-		next.ServeHTTP(w, r.WithContext(ContextWithRequestID(r.Context(), id)))
+		next.ServeHTTP(w, r.WithContext(telemetry.WithRequest(r.Context(), id)))
 	})
-}
-
-// ContextWithRequestID returns a context that carries id, for requests that
-// do not come over HTTP and for tests.
-func ContextWithRequestID(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, requestIDKey{}, id)
 }
 
 // RequestID returns the id that [WithRequestID] gave the request, or "".
 func RequestID(ctx context.Context) string {
-	id, _ := ctx.Value(requestIDKey{}).(string)
-	return id
+	return telemetry.RequestID(ctx)
 }
 
 // validRequestID admits visible ASCII only, so that an id can stand in a

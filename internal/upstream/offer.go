@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,9 @@ func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (Offer, error)
 		problems.add(problem)
 	}
 	offer.Tools = definitions(cfg.Name, raws, problems)
+	if cfg.remote() {
+		offer.Tools = mirrorable(offer.Tools, problems)
+	}
 	offer.Problems = problems.list()
 	schemas := make(map[string]json.RawMessage, len(offer.Tools))
 	for _, d := range offer.Tools {
@@ -114,6 +118,18 @@ func definitions(server string, raws []json.RawMessage, problems *problems) []to
 		}
 	}
 	return defs
+}
+
+// mirrorable leaves out the tools whose x-mcp-header marks break MCP's rules:
+// over HTTP their calls could not be sent as the marks ask.
+func mirrorable(defs []tool.Definition, problems *problems) []tool.Definition {
+	return slices.DeleteFunc(defs, func(d tool.Definition) bool {
+		_, err := mcp.HeaderParams(d.InputSchema)
+		if err != nil {
+			problems.add(fmt.Sprintf("tool %q is left out: %s", d.Name.Tool, tool.Shorten(err.Error(), 200)))
+		}
+		return err != nil
+	})
 }
 
 // problems collects what is wrong, up to a bound.

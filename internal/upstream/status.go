@@ -91,5 +91,19 @@ func (u *upstream) status() Status {
 	if c != nil {
 		c.describe(&st)
 	}
+	u.s.redact(&st)
 	return st
+}
+
+// redact masks secrets in what came from the server's side.
+func (s *Supervisor) redact(st *Status) {
+	if s.opts.Redact == nil {
+		return
+	}
+	for _, text := range []*string{&st.Reason, &st.LastFailure, &st.LastStray} {
+		*text = s.opts.Redact(*text)
+	}
+	for i, line := range st.Stderr {
+		st.Stderr[i] = s.opts.Redact(line)
+	}
 }

@@ -22,6 +22,10 @@ type Options struct {
 	Sink Sink         // nil hears nothing
 	Log  *slog.Logger // nil logs nothing
 
+	// Redact stands before what servers print and say of their failures, in
+	// Status; nil changes nothing.
+	Redact func(string) string
+
 	// Environ is the environment (KEY=value) out of which child processes
 	// inherit what their configuration allows.
 	Environ []string
