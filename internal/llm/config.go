@@ -106,7 +106,7 @@ func (c Config) ID() string {
 
 // Info describes the model.
 func (c Config) Info() Info {
-	return Info{ID: c.ID(), Provider: c.Provider, Model: c.Model, ContextWindow: c.ContextWindow, MaxTokens: c.MaxTokens}
+	return Info{ID: c.ID(), Provider: c.Provider, Model: c.Model, ContextWindow: c.ContextWindow, MaxTokens: c.MaxTokens, SystemPrompt: c.SystemPrompt}
 }
 
 // ReplyTokens returns the most tokens that the reply to req may have; 0 when

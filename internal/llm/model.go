@@ -25,6 +25,7 @@ type Info struct {
 	ContextWindow int  // tokens
 	MaxTokens     int  // tokens of one reply; 0 when the provider decides
 	PromptTools   bool // tools go into the prompt
+	SystemPrompt  string
 }
 
 // Request is what a model is asked.

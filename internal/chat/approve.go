@@ -1,0 +1,143 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"junctor/internal/llm"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// Scope is how far an approval goes.
+type Scope string
+
+// The scopes.
+const (
+	Once       Scope = "once"
+	ForSession Scope = "session"
+	Always     Scope = "always"
+)
+
+// Decision is a person's answer to an approval.
+type Decision struct {
+	Approve bool   `json:"approve"`
+	Scope   Scope  `json:"scope,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// approvalSpace is where the approvals for always are kept, by caller.
+const approvalSpace = "chat-approvals"
+
+var errNoAnswer = errors.New("nobody answered in time")
+
+// approve asks the person whether a call may be made, unless it is known.
+func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.Name, args json.RawMessage) (bool, error) {
+	name := n.String()
+	s.mu.Lock()
+	known := slices.Contains(s.meta.Allow, name)
+	s.mu.Unlock()
+	if known || s.host.alwaysAllowed(ctx, t.caller.ID, name) {
+		return true, nil
+	}
+	wait := s.host.config().ApprovalTimeoutMs.Duration()
+	answer := make(chan Decision, 1)
+	s.mu.Lock()
+	t.approvals[c.ID] = answer
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(t.approvals, c.ID)
+		s.mu.Unlock()
+	}()
+	s.emit(TypeApproval, ApprovalPayload{CallID: c.ID, Tool: name, Arguments: args,
+		Message: fmt.Sprintf("%s wants to run. Allow it?", name), Expires: time.Now().Add(wait).UTC()})
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case d := <-answer:
+		if d.Approve {
+			if err := s.remember(ctx, t, name, d.Scope); err != nil {
+				s.host.Log.WarnContext(ctx, "approval not kept; the person will be asked again", "tool", name, "err", err)
+			}
+		}
+		s.mu.Lock()
+		t.reasons[c.ID] = d.Reason
+		s.mu.Unlock()
+		return d.Approve, nil
+	case <-timer.C:
+		return false, errNoAnswer
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+func (s *Session) remember(ctx context.Context, t *turn, name string, scope Scope) error {
+	switch scope {
+	case ForSession:
+		return s.save(ctx, func(m *metadata) { m.Allow = append(m.Allow, name) })
+	case Always:
+		return s.host.allowAlways(ctx, t.caller.ID, name)
+	}
+	return nil
+}
+
+// Decide answers an approval. It reports false when there is no such one:
+// it was answered already, or its time has run out.
+func (s *Session) Decide(ctx context.Context, callID string, d Decision) bool {
+	s.mu.Lock()
+	var answer chan Decision
+	if s.turn != nil {
+		answer = s.turn.approvals[callID]
+		delete(s.turn.approvals, callID)
+	}
+	elsewhere := s.turn == nil && s.foreign
+	s.mu.Unlock()
+	if answer != nil {
+		answer <- d
+		return true
+	}
+	return elsewhere && s.host.command(ctx, s.id, command{CallID: callID, Decision: &d})
+}
+
+func (h *Host) allowed(ctx context.Context, caller string) ([]string, int64, error) {
+	v, err := h.Store.Value(ctx, approvalSpace, caller)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	var names []string
+	return names, v.Version, json.Unmarshal(v.Data, &names)
+}
+
+func (h *Host) alwaysAllowed(ctx context.Context, caller, name string) bool {
+	names, _, err := h.allowed(ctx, caller)
+	if err != nil {
+		h.Log.WarnContext(ctx, "approvals not read; the person is asked", "err", err)
+	}
+	return slices.Contains(names, name)
+}
+
+func (h *Host) allowAlways(ctx context.Context, caller, name string) error {
+	for range 5 { // against others who write at the same time
+		names, version, err := h.allowed(ctx, caller)
+		if err != nil || slices.Contains(names, name) {
+			return err
+		}
+		data, err := json.Marshal(append(names, name))
+		if err != nil {
+			return err
+		}
+		_, err = h.Store.PutValue(ctx, store.Value{Space: approvalSpace, Name: caller, Data: data}, version)
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return store.ErrConflict
+}

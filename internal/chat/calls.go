@@ -1,0 +1,251 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/llm"
+	"junctor/internal/provider"
+	"junctor/internal/tool"
+)
+
+// failure is an error as a result that the model can act on.
+func failure(c *llm.ToolCall, err error) *llm.ToolResult {
+	return llm.TextResult(c, provider.ErrorContent(err).Text(), true)
+}
+
+// runCalls carries out the calls of one step, up to the limit at once, and
+// returns their results in the order of the calls. It always returns one for
+// each.
+func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, o offer) []*llm.ToolResult {
+	results := make([]*llm.ToolResult, len(calls))
+	slots := make(chan struct{}, s.host.config().ParallelCalls)
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		wg.Go(func() {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+			case <-ctx.Done():
+			}
+			results[i] = s.runCall(ctx, t, c, o)
+		})
+	}
+	wg.Wait()
+	return results
+}
+
+func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o offer) *llm.ToolResult {
+	start := time.Now()
+	shown := c.Name
+	if c.Tool != (tool.Name{}) {
+		shown = c.Tool.String()
+	}
+	target := c
+	var result *llm.ToolResult
+	switch {
+	case ctx.Err() != nil:
+		return cancelled(c)
+	case c.Malformed != "":
+		result = s.malformed(c, o)
+	case c.Tool == (tool.Name{}):
+		result = s.unknown(t, c, o)
+	case c.Tool.Server == metaServer && o.meta:
+		result, target = s.host.metaCall(ctx, &t.caller, c)
+	}
+	if target != nil && target != c {
+		shown = target.Tool.String()
+	}
+	args := c.Arguments
+	if target != nil {
+		args = target.Arguments
+	}
+	s.emit(TypeStatus, StatusPayload{State: "processing", Tool: shown, Message: "Running " + shown, Data: &StatusData{CallID: c.ID, Arguments: args}})
+	if result == nil {
+		result = s.execute(ctx, t, c, target)
+	}
+	result.Content = cutResult(result.Content, s.host.config().MaxResultBytes)
+	message := shown + " is done"
+	if result.IsError {
+		message = shown + " failed"
+	}
+	s.emit(TypeStatus, StatusPayload{State: "complete", Tool: shown, Message: message, Data: &StatusData{
+		CallID: c.ID, Result: result.Content, IsError: result.IsError, TookMs: time.Since(start).Milliseconds()}})
+	return result
+}
+
+func cancelled(c *llm.ToolCall) *llm.ToolResult {
+	return llm.TextResult(c, "cancelled: the person stopped the reply before this call was finished", true)
+}
+
+// malformed tells the model what was wrong with a call that could not be
+// read, and what would have been right.
+func (s *Session) malformed(c *llm.ToolCall, o offer) *llm.ToolResult {
+	text := fmt.Sprintf("INVALID_ARGUMENTS: the call could not be read: %s. What came: %s", c.Problem, c.Malformed)
+	for _, d := range o.tools.Definitions() {
+		if d.Name == c.Tool {
+			text += "\nThe arguments must fit this schema: " + string(d.InputSchema)
+		}
+	}
+	return llm.TextResult(c, text, true)
+}
+
+// unknown tells the model that it has made a tool up.
+func (s *Session) unknown(t *turn, c *llm.ToolCall, o offer) *llm.ToolResult {
+	text := fmt.Sprintf("TOOL_NOT_FOUND: there is no tool %q.", c.Name)
+	near := s.host.Catalog.Snapshot().Nearest(&t.caller, strings.Replace(c.Name, "__", ":", 1), 5)
+	switch {
+	case o.meta && len(near) > 0:
+		text += fmt.Sprintf(" Tools are run with %s, for example with \"tool\": %q.", o.tools.Declared(metaExecute), near[0])
+	case o.meta:
+		text += fmt.Sprintf(" Find the right one with %s, and run it with %s.", o.tools.Declared(metaSearch), o.tools.Declared(metaExecute))
+	case len(near) > 0:
+		var names []string
+		for _, n := range near {
+			if parsed, err := tool.ParseName(n); err == nil {
+				names = append(names, o.tools.Declared(parsed))
+			}
+		}
+		text += " Did you mean " + strings.Join(names, ", ") + "?"
+	default:
+		text += " Use only the tools that you were given, or answer without one."
+	}
+	return llm.TextResult(c, text, true)
+}
+
+// execute sends a call down the one path of calls.
+func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall) *llm.ToolResult {
+	res, err := s.host.Executor.Call(ctx, tool.Call{
+		ID: t.callID(), Face: "chat", Caller: t.caller, Session: s.id,
+		Server: target.Tool.Server, Tool: target.Tool.Tool, Arguments: target.Arguments,
+		Exchange: tool.Exchange{
+			Notify: func(method string, params json.RawMessage) {
+				if method == "notifications/progress" {
+					s.progress(c, target, params)
+				}
+			},
+			Approve: func(ctx context.Context, n tool.Name, args json.RawMessage) (bool, error) {
+				return s.approve(ctx, t, c, n, args)
+			},
+		},
+	})
+	switch {
+	case ctx.Err() != nil:
+		return cancelled(c)
+	case err != nil:
+		result := failure(c, err)
+		if said := s.reason(t, c); said != "" && tool.KindOf(err) == tool.Denied {
+			result = llm.TextResult(c, provider.ErrorContent(err).Text()+" The person said: "+said, true)
+		}
+		return result
+	}
+	return &llm.ToolResult{CallID: c.ID, Name: c.Name, Content: res.Raw, IsError: res.IsError}
+}
+
+// reason returns why the person denied a call, if they said.
+func (s *Session) reason(t *turn, c *llm.ToolCall) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return t.reasons[c.ID]
+}
+
+func (s *Session) progress(c, target *llm.ToolCall, params json.RawMessage) {
+	var p struct {
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(params, &p) // a progress that cannot be read still is one
+	if p.Message == "" {
+		p.Message = "Running " + target.Tool.String()
+	}
+	s.emit(TypeStatus, StatusPayload{State: "processing", Tool: target.Tool.String(), Message: tool.Shorten(p.Message, 500),
+		Data: &StatusData{CallID: c.ID, Progress: params}})
+}
+
+// maxPictures bounds the base64 of the pictures in one result.
+const maxPictures = 4 << 20
+
+// cutResult shortens a result to about max bytes of text, with a note that
+// says so and how to get the rest. It returns a CallToolResult in any case.
+func cutResult(raw json.RawMessage, max int) json.RawMessage {
+	var r map[string]json.RawMessage
+	var blocks []json.RawMessage
+	if json.Unmarshal(raw, &r) != nil || json.Unmarshal(r["content"], &blocks) != nil && len(r["content"]) > 0 {
+		if len(raw) <= max {
+			return raw
+		}
+		return cutText(string(raw), max, len(raw))
+	}
+	if len(raw) <= max {
+		return raw
+	}
+	left, pictures, changed := max, maxPictures, false
+	for i, b := range blocks {
+		var head struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+			Data string `json:"data"`
+		}
+		if json.Unmarshal(b, &head) != nil {
+			continue
+		}
+		switch {
+		case head.Data != "" && len(head.Data) <= pictures:
+			pictures -= len(head.Data)
+		case head.Data != "":
+			blocks[i], changed = textBlock(fmt.Sprintf("[%s of %d bytes left out: too large]", head.Type, len(head.Data)*3/4)), true
+		case head.Type == "text" && len(head.Text) > left:
+			blocks[i], changed = textBlock(cutString(head.Text, left, len(head.Text))), true
+			left = 0
+		case head.Type == "text":
+			left -= len(head.Text)
+		case len(b) > left:
+			blocks[i], changed = textBlock(cutString(string(b), left, len(b))), true
+			left = 0
+		default:
+			left -= len(b)
+		}
+	}
+	if s := r["structuredContent"]; len(s) > left {
+		delete(r, "structuredContent")
+		changed = true
+		if len(blocks) == 0 {
+			blocks = append(blocks, textBlock(cutString(string(s), max, len(s))))
+		}
+	}
+	if !changed {
+		return raw
+	}
+	content, err := json.Marshal(blocks)
+	if err != nil {
+		return cutText(string(raw), max, len(raw))
+	}
+	r["content"] = content
+	out, err := json.Marshal(r)
+	if err != nil {
+		return cutText(string(raw), max, len(raw))
+	}
+	return out
+}
+
+func cutString(s string, keep, size int) string {
+	if keep < len(s) {
+		s = strings.ToValidUTF8(s[:keep], "")
+	}
+	return s + fmt.Sprintf("\n[cut: %d of %d bytes are shown; ask for less, or for the next part, to see the rest]", len(s), size)
+}
+
+func textBlock(text string) json.RawMessage {
+	b, err := json.Marshal(map[string]string{"type": "text", "text": text})
+	if err != nil { // a map of strings always marshals
+		return json.RawMessage(`{"type":"text","text":""}`)
+	}
+	return b
+}
+
+func cutText(s string, keep, size int) json.RawMessage {
+	return json.RawMessage(`{"content":[` + string(textBlock(cutString(s, keep, size))) + `]}`)
+}

@@ -1,0 +1,165 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+)
+
+// leaseTime is how long a process that died still counts as the one that
+// writes a session.
+const leaseTime = 30 * time.Second
+
+func leaseName(session string) string { return "chat/" + session }
+
+// renew holds the lease for as long as the turn runs. A process that has
+// lost it must stop: another one may be writing.
+func (s *Session) renew(ctx context.Context, t *turn) {
+	tick := time.NewTicker(leaseTime / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, leaseTime)
+			if err == nil && !held {
+				s.host.Log.WarnContext(ctx, "another process has taken over the session; the reply ends here")
+				t.cancel(errAborted)
+				return
+			}
+		}
+	}
+}
+
+func (s *Session) release(ctx context.Context) {
+	if err := s.host.Store.Release(ctx, leaseName(s.id), s.host.Node); err != nil {
+		s.host.Log.WarnContext(ctx, "session not released; another process must wait", telemetry.KeySession, s.id, "after", leaseTime, "err", err)
+	}
+}
+
+// commandSpace is where a process leaves a word for the one that is
+// carrying on the reply: the person may be connected to another node.
+const commandSpace = "chat-commands"
+
+// commandLife bounds how long a word waits for its reader.
+const commandLife = time.Minute
+
+type command struct {
+	Abort    bool      `json:"abort,omitempty"`
+	CallID   string    `json:"callId,omitempty"`
+	Decision *Decision `json:"decision,omitempty"`
+}
+
+// command leaves a word for the process that carries on a session's reply.
+func (h *Host) command(ctx context.Context, session string, c command) bool {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return false
+	}
+	name := session + "/" + newID("cmd")
+	if _, err := h.Store.PutValue(ctx, store.Value{Space: commandSpace, Name: name, Data: data, Expires: time.Now().Add(commandLife)}, store.AnyVersion); err != nil {
+		h.Log.WarnContext(ctx, "word to another process not left", telemetry.KeySession, session, "err", err)
+		return false
+	}
+	return true
+}
+
+// obey carries out the words that others left for the replies of this
+// process.
+func (h *Host) obey(ctx context.Context) {
+	values, err := h.Store.Values(ctx, commandSpace)
+	if err != nil {
+		if ctx.Err() == nil {
+			h.Log.WarnContext(ctx, "words of other processes not read", "err", err)
+		}
+		return
+	}
+	for _, v := range values {
+		id := v.Name
+		for i := range len(id) {
+			if id[i] == '/' {
+				id = id[:i]
+				break
+			}
+		}
+		h.mu.Lock()
+		s := h.sessions[id]
+		h.mu.Unlock()
+		if s == nil {
+			continue
+		}
+		s.mu.Lock()
+		mine := s.turn != nil
+		s.mu.Unlock()
+		var c command
+		if !mine || json.Unmarshal(v.Data, &c) != nil {
+			continue
+		}
+		if err := h.Store.DeleteValue(ctx, commandSpace, v.Name, v.Version); err != nil {
+			continue // someone else has read it
+		}
+		if c.Abort {
+			s.Abort(ctx)
+		}
+		if c.Decision != nil {
+			s.Decide(ctx, c.CallID, *c.Decision)
+		}
+	}
+}
+
+// makeRoom deletes the oldest sessions of a caller who has too many.
+func (h *Host) makeRoom(ctx context.Context, owner string) {
+	limit := h.config().MaxSessions
+	if limit <= 0 {
+		return
+	}
+	list, err := h.Store.Sessions(ctx, store.SessionQuery{Owner: owner, Limit: limit + 50})
+	if err != nil {
+		h.Log.WarnContext(ctx, "old sessions not counted", "err", err)
+		return
+	}
+	for i := len(list) - 1; i >= limit-1 && i >= 0; i-- {
+		h.mu.Lock()
+		s := h.sessions[list[i].ID]
+		h.mu.Unlock()
+		if s != nil && s.idleSince(time.Now()) == 0 {
+			continue // in use
+		}
+		if err := h.remove(ctx, list[i].ID); err != nil {
+			h.Log.WarnContext(ctx, "old session not deleted", telemetry.KeySession, list[i].ID, "err", err)
+		}
+	}
+}
+
+// remove deletes a session, ending the reply under way in it.
+func (h *Host) remove(ctx context.Context, id string) error {
+	h.mu.Lock()
+	s := h.sessions[id]
+	delete(h.sessions, id)
+	h.count()
+	h.mu.Unlock()
+	if s != nil {
+		s.mu.Lock()
+		s.deleted = true
+		t := s.turn
+		s.mu.Unlock()
+		if t != nil {
+			t.cancel(errAborted)
+			select {
+			case <-t.done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		s.mu.Lock()
+		for w := range s.watchers {
+			w.drop()
+		}
+		s.mu.Unlock()
+	}
+	return h.Store.DeleteSession(ctx, id)
+}

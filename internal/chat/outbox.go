@@ -1,0 +1,120 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+)
+
+// outbox is what a session is about to say. Messages wait in it while those
+// before them are being stored; text that waits is joined, so that a busy
+// store means larger pieces, not a longer queue.
+type outbox struct {
+	waiting []Outgoing
+	sent    int64 // the last number that was stored and sent
+	busy    bool
+	idle    chan struct{} // closed when nothing waits any more; nil when idle
+}
+
+func (o *outbox) start(seq int64) { o.sent = max(o.sent, seq) }
+
+// last returns the number of the last message, sent or waiting.
+func (o *outbox) last() int64 { return o.sent + int64(len(o.waiting)) }
+
+// envelope is one stored and encoded message.
+type envelope struct {
+	seq  int64
+	data []byte
+}
+
+// emit says something to everyone who watches the session.
+func (s *Session) emit(kind string, payload any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := &s.outbox
+	if c, ok := payload.(ContentPayload); ok {
+		if n := len(o.waiting); n > 0 && o.waiting[n-1].Type == kind {
+			before := o.waiting[n-1].Payload.(ContentPayload)
+			o.waiting[n-1].Payload = ContentPayload{Content: before.Content + c.Content}
+			return
+		}
+	}
+	o.waiting = append(o.waiting, Outgoing{Type: kind, Payload: payload})
+	if !o.busy {
+		o.busy, o.idle = true, make(chan struct{})
+		s.host.turns.Go(s.deliver)
+	}
+}
+
+// flush waits until everything has been sent.
+func (s *Session) flush() {
+	s.mu.Lock()
+	idle := s.outbox.idle
+	s.mu.Unlock()
+	if idle != nil {
+		<-idle
+	}
+}
+
+// deliver stores and sends what waits, until nothing does.
+func (s *Session) deliver() {
+	o := &s.outbox
+	for {
+		s.mu.Lock()
+		if len(o.waiting) == 0 {
+			o.busy = false
+			close(o.idle)
+			o.idle = nil
+			s.mu.Unlock()
+			return
+		}
+		batch := o.waiting
+		o.waiting = nil
+		first := o.sent + 1
+		s.mu.Unlock()
+
+		out := make([]envelope, len(batch))
+		events := make([]store.Event, len(batch))
+		now := time.Now()
+		for i, m := range batch {
+			m.Seq = first + int64(i)
+			data, err := json.Marshal(m)
+			if err != nil { // payloads are our own; raw JSON of a tool is checked before it gets here
+				data, _ = json.Marshal(Outgoing{Type: TypeError, Seq: m.Seq, Payload: ErrorPayload{Code: "INTERNAL", Message: "a message could not be written"}})
+			}
+			out[i] = envelope{m.Seq, data}
+			events[i] = store.Event{Session: s.id, Seq: m.Seq, Time: now, Data: data}
+		}
+		// What a client has seen must be there when it comes back; but a
+		// store that is down must not stop the conversation.
+		ctx, cancel := context.WithTimeout(telemetry.WithSession(context.Background(), s.id), 10*time.Second)
+		if err := s.host.Store.AppendEvents(ctx, s.id, events...); err != nil {
+			s.host.Log.WarnContext(ctx, "messages not stored; a lost connection cannot be given them again", "err", err)
+		}
+		cancel()
+		s.mu.Lock()
+		o.sent += int64(len(batch))
+		s.broadcast(out)
+		s.mu.Unlock()
+	}
+}
+
+// broadcast hands messages to the watchers; one that is too slow is dropped.
+// s.mu is held.
+func (s *Session) broadcast(out []envelope) {
+	for w := range s.watchers {
+		for _, e := range out {
+			if !w.push(e) {
+				w.drop()
+				delete(s.watchers, w)
+				if s.host.Meter != nil {
+					s.host.Meter.Dropped("chat client")
+				}
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"junctor/internal/httperr"
+	"junctor/internal/llm"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// Routes adds the face to a multiplexer.
+func (h *Host) Routes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /ws", h.ServeWS)
+	mux.HandleFunc("GET /api/models", h.listModels)
+	mux.HandleFunc("GET /api/sessions", h.listSessions)
+	mux.HandleFunc("GET /api/sessions/{id}", h.showSession)
+	mux.HandleFunc("PATCH /api/sessions/{id}", h.changeSession)
+	mux.HandleFunc("DELETE /api/sessions/{id}", h.deleteSession)
+	mux.HandleFunc("GET /api/sessions/{id}/export", h.exportSession)
+}
+
+// SessionInfo is a session in a list.
+type SessionInfo struct {
+	ID      string    `json:"id"`
+	Title   string    `json:"title"`
+	Model   string    `json:"model,omitempty"`
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+	Active  bool      `json:"active"` // a reply is under way
+}
+
+// ModelInfo is a model in a list.
+type ModelInfo struct {
+	ID            string       `json:"id"`
+	Provider      llm.Provider `json:"provider"`
+	Model         string       `json:"model"`
+	ContextWindow int          `json:"contextWindow"`
+	Default       bool         `json:"default"`
+}
+
+func reply(w http.ResponseWriter, v any) {
+	data, err := json.Marshal(v)
+	if err != nil { // our own types always marshal
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(append(data, '\n')) // a client that has gone away reads no error either
+}
+
+func (h *Host) listModels(w http.ResponseWriter, r *http.Request) {
+	out := struct {
+		Models  []ModelInfo `json:"models"`
+		Message string      `json:"message,omitempty"`
+	}{Models: []ModelInfo{}}
+	if set := h.Models(); set != nil {
+		for i, m := range set.All() {
+			info := m.Info()
+			out.Models = append(out.Models, ModelInfo{info.ID, info.Provider, info.Model, info.ContextWindow, i == 0})
+		}
+	}
+	if len(out.Models) == 0 {
+		out.Message = llm.NoModel
+	}
+	reply(w, out)
+}
+
+// List returns the caller's sessions, newest change first.
+func (h *Host) List(ctx context.Context, caller tool.Caller, before time.Time, limit int) ([]SessionInfo, error) {
+	list, err := h.Store.Sessions(ctx, store.SessionQuery{Owner: caller.ID, Before: before, Limit: limit})
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	out := make([]SessionInfo, 0, len(list))
+	for _, rec := range list {
+		out = append(out, h.info(rec))
+	}
+	return out, nil
+}
+
+func (h *Host) info(rec store.Session) SessionInfo {
+	h.mu.Lock()
+	s := h.sessions[rec.ID]
+	h.mu.Unlock()
+	active := false
+	if s != nil {
+		active = s.Active()
+	} else {
+		var meta metadata
+		active = json.Unmarshal(rec.Metadata, &meta) == nil && meta.Turn.Active
+	}
+	return SessionInfo{ID: rec.ID, Title: rec.Title, Model: rec.Model, Created: rec.Created.UTC(), Updated: rec.Updated.UTC(), Active: active}
+}
+
+func (h *Host) listSessions(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	var before time.Time
+	var err error
+	if v := q.Get("before"); v != "" {
+		if before, err = time.Parse(time.RFC3339Nano, v); err != nil {
+			httperr.Write(w, r, invalid("before must be a time as in updated"))
+			return
+		}
+	}
+	limit := 0
+	if v := q.Get("limit"); v != "" {
+		if limit, err = strconv.Atoi(v); err != nil || limit < 1 {
+			httperr.Write(w, r, invalid("limit must be a number above 0"))
+			return
+		}
+	}
+	list, err := h.List(r.Context(), tool.CallerFrom(r.Context()), before, limit)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	reply(w, map[string]any{"sessions": list})
+}
+
+// own returns the record of a session that belongs to the caller.
+func (h *Host) own(ctx context.Context, caller tool.Caller, id string) (store.Session, error) {
+	rec, err := h.Store.Session(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && rec.Owner != caller.ID {
+		return store.Session{}, &tool.Error{Kind: tool.MethodNotFound, Msg: "there is no such session"}
+	}
+	if err != nil {
+		return store.Session{}, unavailable(err)
+	}
+	return rec, nil
+}
+
+func (h *Host) showSession(w http.ResponseWriter, r *http.Request) {
+	caller := tool.CallerFrom(r.Context())
+	rec, err := h.own(r.Context(), caller, r.PathValue("id"))
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	s, err := h.Open(r.Context(), caller, rec.ID)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	reply(w, struct {
+		SessionInfo
+		Messages []HistoryMessage `json:"messages"`
+	}{h.info(rec), s.History().Messages})
+}
+
+// maxTitle bounds a title, in bytes.
+const maxTitle = 200
+
+// Rename gives a session another title, or another model; nil leaves it as
+// it is.
+func (h *Host) Rename(ctx context.Context, caller tool.Caller, id string, title, model *string) (SessionInfo, error) {
+	if _, err := h.own(ctx, caller, id); err != nil {
+		return SessionInfo{}, err
+	}
+	if title != nil {
+		clean := strings.Join(strings.Fields(*title), " ")
+		if clean == "" || len(clean) > maxTitle {
+			return SessionInfo{}, invalid(fmt.Sprintf("a title has 1 to %d bytes", maxTitle))
+		}
+		title = &clean
+	}
+	if model != nil && *model != "" {
+		if set := h.Models(); set == nil || set.Get(*model) == nil {
+			return SessionInfo{}, invalid(fmt.Sprintf("there is no model %q; GET /api/models lists them", tool.Shorten(*model, 80)))
+		}
+	}
+	rec, err := h.Store.UpdateSession(ctx, id, func(s *store.Session) error {
+		if title != nil {
+			s.Title = *title
+		}
+		if model != nil {
+			s.Model = *model
+		}
+		return nil
+	})
+	if err != nil {
+		return SessionInfo{}, unavailable(err)
+	}
+	h.mu.Lock()
+	s := h.sessions[id]
+	h.mu.Unlock()
+	if s != nil {
+		s.mu.Lock()
+		s.title, s.model = rec.Title, rec.Model
+		s.mu.Unlock()
+		s.emit(TypeSession, SessionPayload{Title: rec.Title, Model: rec.Model})
+	}
+	return h.info(rec), nil
+}
+
+func (h *Host) changeSession(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Title *string `json:"title"`
+		Model *string `json:"model"`
+	}
+	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&in); err != nil {
+		kind := tool.ParseFailed
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			kind = tool.TooLarge
+		}
+		httperr.Write(w, r, &tool.Error{Kind: kind, Msg: `the body must be JSON with "title", "model" or both`})
+		return
+	}
+	info, err := h.Rename(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id"), in.Title, in.Model)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	reply(w, info)
+}
+
+// Delete removes a session and ends the reply under way in it.
+func (h *Host) Delete(ctx context.Context, caller tool.Caller, id string) error {
+	if _, err := h.own(ctx, caller, id); err != nil {
+		return err
+	}
+	if err := h.remove(ctx, id); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+func (h *Host) deleteSession(w http.ResponseWriter, r *http.Request) {
+	if err := h.Delete(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id")); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (h *Host) exportSession(w http.ResponseWriter, r *http.Request) {
+	caller := tool.CallerFrom(r.Context())
+	rec, err := h.own(r.Context(), caller, r.PathValue("id"))
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	s, err := h.Open(r.Context(), caller, rec.ID)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	name := "conversation-" + rec.Created.UTC().Format("2006-01-02")
+	switch format := r.URL.Query().Get("format"); format {
+	case "", "md", "markdown":
+		w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
+		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.md"`)
+		_, _ = io.WriteString(w, Markdown(h.info(rec), s.History()))
+	case "json":
+		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.json"`)
+		reply(w, struct {
+			SessionInfo
+			Messages []HistoryMessage `json:"messages"`
+		}{h.info(rec), s.History().Messages})
+	default:
+		httperr.Write(w, r, invalid("format must be md or json"))
+	}
+}

@@ -1,0 +1,416 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"junctor/internal/catalog"
+	"junctor/internal/executor"
+	"junctor/internal/llm"
+	"junctor/internal/llm/llmtest"
+	"junctor/internal/llm/models"
+	"junctor/internal/search"
+	"junctor/internal/sqlite"
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// patience is how long a test waits for what must come: long, because the
+// machine may be busy; it is never waited for in full when all is well.
+const patience = 60 * time.Second
+
+// rig is a chat host with everything behind it: the real store, executor,
+// catalogue, search and SDKs, over a scripted model.
+type rig struct {
+	t       testing.TB
+	model   *llmtest.Server
+	store   *sqlite.Store
+	catalog *catalog.Catalog
+	ups     *upstreams
+	host    *Host
+	server  *httptest.Server
+	logs    *syncBuffer
+	set     *llm.Set
+	end     func()
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// upstreams are tools in Go.
+type upstreams struct {
+	mu      sync.Mutex
+	calls   map[string]int
+	running int
+	most    int
+	begun   chan string
+	release chan struct{}
+	node    string
+}
+
+func (u *upstreams) Do(ctx context.Context, server string, req tool.Request) (json.RawMessage, error) {
+	var p struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	json.Unmarshal(req.Params, &p)
+	u.mu.Lock()
+	u.calls[server+":"+p.Name]++
+	u.running++
+	u.most = max(u.most, u.running)
+	u.mu.Unlock()
+	defer func() {
+		u.mu.Lock()
+		u.running--
+		u.mu.Unlock()
+	}()
+	text := func(s string) (json.RawMessage, error) {
+		b, _ := json.Marshal(map[string]any{"content": []any{map[string]any{"type": "text", "text": s}}})
+		return b, nil
+	}
+	switch p.Name {
+	case "add":
+		var in struct{ A, B json.Number }
+		json.Unmarshal(p.Arguments, &in)
+		a, _ := in.A.Float64()
+		b, _ := in.B.Float64()
+		return text(fmt.Sprint(a + b))
+	case "boom":
+		return json.RawMessage(`{"content":[{"type":"text","text":"it broke"}],"isError":true}`), nil
+	case "down":
+		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server is gone"}
+	case "slow":
+		u.begun <- p.Name
+		select {
+		case <-u.release:
+			return text("slept")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	case "dump":
+		return text(strings.Repeat("x", 300_000))
+	case "progress":
+		req.Exchange.Notify("notifications/progress", json.RawMessage(`{"progress":1,"total":2,"message":"half way"}`))
+		return text("progressed")
+	}
+	return text("done " + p.Name)
+}
+
+func (u *upstreams) Await(context.Context, ...string) []string { return nil }
+
+func (u *upstreams) Timeouts(string) (time.Duration, time.Duration) { return patience, patience }
+
+func (u *upstreams) count(name string) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.calls[name]
+}
+
+func definition(t testing.TB, server, name, schema string) tool.Definition {
+	t.Helper()
+	d, err := tool.ParseDefinition(server, json.RawMessage(fmt.Sprintf(`{"name":%q,"description":"Does %s.","inputSchema":%s}`, name, name, schema)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+type option func(*Options, *[]llm.Config)
+
+func withConfig(change func(*Config)) option {
+	return func(o *Options, _ *[]llm.Config) { change(&o.Config) }
+}
+
+func withModels(cfgs ...llm.Config) option {
+	return func(_ *Options, out *[]llm.Config) { *out = cfgs }
+}
+
+func newRig(t testing.TB, script llmtest.Script, opts ...option) *rig {
+	t.Helper()
+	r := &rig{t: t, model: llmtest.Start(t, script), logs: &syncBuffer{}}
+	var err error
+	cfg := store.DefaultConfig()
+	cfg.Path = filepath.Join(t.TempDir(), "junctor.db")
+	if r.store, err = sqlite.Open(t.Context(), cfg, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.store.Close() })
+	r.start(opts...)
+	return r
+}
+
+// start builds a host on the rig's store, as a process does.
+func (r *rig) start(opts ...option) {
+	t := r.t
+	t.Helper()
+	r.catalog = catalog.New([]catalog.ToolRule{{Pattern: []string{"ask:*"}, Approval: catalog.AskApproval}}, nil)
+	numbers := `{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}`
+	any := `{"type":"object"}`
+	r.catalog.Put(catalog.Server{Name: "calc", Guidance: "Use calc for arithmetic."}, []tool.Definition{definition(t, "calc", "add", numbers)})
+	r.catalog.Put(catalog.Server{Name: "odd"}, []tool.Definition{definition(t, "odd", "boom", any), definition(t, "odd", "down", any),
+		definition(t, "odd", "slow", any), definition(t, "odd", "dump", any), definition(t, "odd", "progress", any)})
+	r.catalog.Put(catalog.Server{Name: "ask"}, []tool.Definition{definition(t, "ask", "delete", any)})
+	index := search.New()
+	for _, s := range r.catalog.Snapshot().Servers() {
+		var docs []search.Doc
+		for _, e := range s.Tools {
+			docs = append(docs, search.Doc{Name: e.Name, Description: e.Description, InputSchema: e.InputSchema})
+		}
+		index.Put(s.Name, docs)
+	}
+	r.ups = &upstreams{calls: map[string]int{}, begun: make(chan string, 100), release: make(chan struct{})}
+	redactor, err := telemetry.NewRedactor(telemetry.RedactConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(redactor.Handler(slog.NewJSONHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	o := Options{Config: DefaultConfig(), Catalog: r.catalog, Search: index, Store: r.store, Log: log, Node: "node-" + rand16()}
+	cfgs := []llm.Config{{Name: "m", Provider: llm.OpenAI, Model: "gpt-test", BaseURL: r.model.URL + "/v1"}}
+	for _, f := range opts {
+		f(&o, &cfgs)
+	}
+	for i := range cfgs {
+		cfgs[i].APIKey, cfgs[i].TimeoutMs = "sk-secret-key", 30_000
+		if cfgs[i].BaseURL == "" {
+			cfgs[i].BaseURL = r.model.URL
+		}
+	}
+	set, err := models.NewSet(llm.Choose(cfgs, func(string) string { return "" }, nil), nil, log)
+	if len(cfgs) == 0 {
+		set, err = llm.NewSet(), nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.set = set
+	o.Models = func() *llm.Set { return r.set }
+	if o.Executor == nil {
+		o.Executor = executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.ups, Calls: r.store, Log: log, Node: o.Node, Config: executor.DefaultConfig()})
+	}
+	r.host = New(o)
+	mux := http.NewServeMux()
+	r.host.Routes(mux)
+	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		ctx := req.Context()
+		if who := req.URL.Query().Get("as"); who != "" {
+			ctx = tool.WithCaller(ctx, tool.Caller{ID: who, Name: who})
+		}
+		mux.ServeHTTP(w, req.WithContext(ctx))
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.host.Run(ctx) }()
+	var once sync.Once
+	host, server := r.host, r.server
+	r.end = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			_ = host
+			server.CloseClientConnections()
+			server.Close()
+		})
+	}
+	t.Cleanup(r.end)
+}
+
+func rand16() string { return newID("n") }
+
+// client is one WebSocket.
+type client struct {
+	t    testing.TB
+	conn *websocket.Conn
+	id   string
+	seq  int64
+	all  []message
+}
+
+type message struct {
+	Type    string
+	Seq     int64
+	Raw     json.RawMessage
+	Payload struct {
+		State, Message, SessionID, Title, Model, Content, Text, Tool, Code, CallID string
+		Active                                                                     bool
+		Unavailable                                                                []ServerState
+		Messages                                                                   []HistoryMessage
+		Arguments                                                                  json.RawMessage
+		Data                                                                       struct {
+			CallID, Stop string
+			IsError      bool
+			Result       json.RawMessage
+			Arguments    json.RawMessage
+			Progress     json.RawMessage
+			Unavailable  []ServerState
+		}
+		Turn, Session llm.Usage
+		Context       int
+	}
+}
+
+func (r *rig) dial(query string) *client {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, _, err := websocket.Dial(ctx, strings.Replace(r.server.URL, "http", "ws", 1)+"/ws?"+query, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	conn.SetReadLimit(64 << 20)
+	r.t.Cleanup(func() { conn.CloseNow() })
+	return &client{t: r.t, conn: conn}
+}
+
+// connect dials and reads the greeting.
+func (r *rig) connect(query string) *client {
+	r.t.Helper()
+	c := r.dial(query)
+	m := c.next()
+	if m.Type != TypeConnection {
+		r.t.Fatalf("first message %s", m.Raw)
+	}
+	c.id = m.Payload.SessionID
+	return c
+}
+
+// again connects to the same session, after what the client has seen.
+func (r *rig) again(c *client) *client {
+	r.t.Helper()
+	n := r.connect(url.Values{"sessionId": {c.id}, "after": {fmt.Sprint(c.seq)}}.Encode())
+	return n
+}
+
+func (c *client) send(kind string, payload any) {
+	c.t.Helper()
+	b, _ := json.Marshal(map[string]any{"type": kind, "payload": payload})
+	c.raw(string(b))
+}
+
+func (c *client) raw(data string) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := c.conn.Write(ctx, websocket.MessageText, []byte(data)); err != nil {
+		c.t.Fatalf("write: %v", err)
+	}
+}
+
+func (c *client) say(text string) { c.t.Helper(); c.send("message", map[string]any{"text": text}) }
+
+func (c *client) read() (message, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, data, err := c.conn.Read(ctx)
+	if err != nil {
+		return message{}, err
+	}
+	m := message{Raw: data}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("%w in %s", err, data)
+	}
+	checkSchema(c.t, data)
+	c.all = append(c.all, m)
+	c.seq = max(c.seq, m.Seq)
+	return m, nil
+}
+
+func (c *client) next() message {
+	c.t.Helper()
+	m, err := c.read()
+	if err != nil {
+		c.t.Fatalf("read: %v", err)
+	}
+	return m
+}
+
+// until reads up to the first message that fits.
+func (c *client) until(fits func(message) bool) message {
+	c.t.Helper()
+	for {
+		m := c.next()
+		if fits(m) {
+			return m
+		}
+	}
+}
+
+func (c *client) kind(kind string) message {
+	c.t.Helper()
+	return c.until(func(m message) bool { return m.Type == kind })
+}
+
+func finished(m message) bool {
+	return m.Type == TypeStatus && m.Payload.State == "complete" && m.Payload.Tool == ""
+}
+
+// reply reads to the end of the reply and returns its text and its end.
+func (c *client) reply() (text, stop string) {
+	c.t.Helper()
+	from := len(c.all)
+	m := c.until(finished)
+	for _, m := range c.all[from:] {
+		if m.Type == TypeText {
+			text += m.Payload.Content
+		}
+	}
+	return text, m.Payload.Data.Stop
+}
+
+// tools returns the results of the calls that the client saw end, by tool.
+func (c *client) results() map[string]string {
+	out := map[string]string{}
+	for _, m := range c.all {
+		if m.Type == TypeStatus && m.Payload.Tool != "" && m.Payload.State == "complete" {
+			out[m.Payload.Tool] += string(m.Payload.Data.Result)
+		}
+	}
+	return out
+}
+
+// settled waits until the session's turn is over in the host.
+func (r *rig) settled(id string) *Session {
+	r.t.Helper()
+	s, err := r.host.Open(context.Background(), tool.Local, id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := s.Wait(ctx); err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
+
+var errTest = errors.New("test")

@@ -1,0 +1,333 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/llm"
+	"junctor/internal/store"
+)
+
+// Session is one conversation. It is safe for concurrent use; several
+// watchers may follow it.
+type Session struct {
+	host    *Host
+	id      string
+	owner   string
+	created time.Time
+
+	mu       sync.Mutex
+	stored   bool // there is a record in the store
+	title    string
+	model    string // as the person chose it; empty: the default
+	entries  []entry
+	meta     metadata
+	turn     *turn // the reply under way, or nil
+	active   time.Time
+	grace    *time.Timer
+	gauge    llm.Gauge
+	foreign  bool // another process writes this session
+	deleted  bool
+	outbox   outbox
+	watchers map[*Watcher]struct{}
+	follow   context.CancelFunc // ends the following of another process
+}
+
+// entry is one message of the history with what is known about it.
+type entry struct {
+	seq     int64
+	time    time.Time
+	message llm.Message
+	about
+}
+
+// about is what the store keeps of a message beside its parts.
+type about struct {
+	ID     string     `json:"id"`
+	Parts  []llm.Part `json:"parts"`
+	Model  string     `json:"model,omitempty"`
+	Usage  *llm.Usage `json:"usage,omitempty"`
+	Notice string     `json:"notice,omitempty"`
+}
+
+// The notices.
+const (
+	noticeInterrupted = "interrupted" // the process died
+	noticeAborted     = "aborted"     // the person stopped it
+	noticeBroken      = "broken"      // the model broke off
+	noticeFallback    = "fallback"    // said by the gateway, not by the model
+)
+
+// metadata is what the store keeps of a session for the chat alone.
+type metadata struct {
+	Seq     int64     `json:"seq"` // of the last event when this was written
+	Turn    turnMark  `json:"turn"`
+	Summary summary   `json:"summary,omitzero"`
+	Allow   []string  `json:"allow,omitempty"` // tools approved for this session
+	Usage   llm.Usage `json:"usage,omitzero"`
+}
+
+// turnMark says where the latest turn began.
+type turnMark struct {
+	Active  bool  `json:"active,omitempty"`
+	Event   int64 `json:"event,omitempty"`   // its first event
+	Before  int64 `json:"before,omitempty"`  // the first event of the turn before it
+	Message int64 `json:"message,omitempty"` // its first message
+}
+
+// summary stands for the messages up to a number.
+type summary struct {
+	UpTo int64  `json:"upTo"`
+	Text string `json:"text"`
+}
+
+// ID returns the session's id.
+func (s *Session) ID() string { return s.id }
+
+// Title returns the session's title; empty before the first message.
+func (s *Session) Title() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.title
+}
+
+// Model returns the id of the model that answers, or "" when there is none.
+func (s *Session) Model() string {
+	s.mu.Lock()
+	id := s.model
+	s.mu.Unlock()
+	if m := s.host.model(id); m != nil {
+		return m.Info().ID
+	}
+	return ""
+}
+
+// Active reports whether a reply is under way, here or in another process.
+func (s *Session) Active() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn != nil || s.foreign && s.meta.Turn.Active
+}
+
+func (s *Session) idleSince(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.watchers) > 0 || s.turn != nil {
+		return 0
+	}
+	return now.Sub(s.active)
+}
+
+// load reads the session from the store. A turn that was under way when its
+// process died is ended, so that the history is valid and says so.
+func (s *Session) load(ctx context.Context) error {
+	rec, err := s.host.Store.Session(ctx, s.id)
+	if errors.Is(err, store.ErrNotFound) {
+		return noSession()
+	}
+	if err != nil {
+		return unavailable(err)
+	}
+	messages, err := s.host.Store.Messages(ctx, s.id, 0, 0)
+	if err != nil {
+		return unavailable(err)
+	}
+	var meta metadata
+	if len(rec.Metadata) > 0 {
+		if err := json.Unmarshal(rec.Metadata, &meta); err != nil {
+			return unavailable(err)
+		}
+	}
+	events, err := s.host.Store.Events(ctx, s.id, meta.Seq, 0)
+	if err != nil {
+		return unavailable(err)
+	}
+	s.mu.Lock()
+	s.title, s.model, s.meta = rec.Title, rec.Model, meta
+	s.entries = nil
+	for _, m := range messages {
+		s.entries = append(s.entries, decode(m))
+	}
+	last := meta.Seq
+	if n := len(events); n > 0 {
+		last = max(last, events[n-1].Seq)
+	}
+	s.outbox.start(last)
+	s.mu.Unlock()
+	if !meta.Turn.Active {
+		return nil
+	}
+	return s.recover(ctx, events)
+}
+
+// recover ends a turn that nobody ends any more.
+func (s *Session) recover(ctx context.Context, events []store.Event) error {
+	_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, leaseTime)
+	if err != nil {
+		return unavailable(err)
+	}
+	s.mu.Lock()
+	s.foreign = !held
+	s.mu.Unlock()
+	if !held {
+		return nil // it is alive in another process
+	}
+	defer s.release(ctx)
+	said := spoken(events, s.meta.Turn.Event)
+	s.mu.Lock()
+	entries := s.entries
+	s.mu.Unlock()
+	if n := len(entries); n > 0 && entries[n-1].message.Role == llm.Assistant {
+		if calls := entries[n-1].message.Calls(); len(calls) > 0 {
+			results := llm.Message{Role: llm.Tool}
+			for _, c := range calls {
+				results.Parts = append(results.Parts, llm.Part{Result: llm.TextResult(c, "no result: the gateway was stopped before the call was finished", true)})
+			}
+			if err := s.append(ctx, results, about{Notice: noticeInterrupted}); err != nil {
+				return unavailable(err)
+			}
+		}
+	}
+	const note = "(The reply was interrupted: the gateway stopped before it was finished.)"
+	text := note
+	if said != "" {
+		text = said + "\n\n" + note
+	}
+	if err := s.append(ctx, llm.Text(llm.Assistant, text), about{Notice: noticeInterrupted}); err != nil {
+		return unavailable(err)
+	}
+	s.emit(TypeError, ErrorPayload{Code: CodeInterrupted, Message: "the gateway was stopped before the reply was finished; ask again"})
+	s.emit(TypeStatus, StatusPayload{State: "complete", Message: "Interrupted", Data: &StatusData{Stop: "error"}})
+	s.flush()
+	return s.save(ctx, func(m *metadata) { m.Turn.Active = false })
+}
+
+// spoken returns the text that went out after the last call of a turn.
+func spoken(events []store.Event, from int64) string {
+	var b strings.Builder
+	for _, e := range events {
+		if e.Seq < from {
+			continue
+		}
+		var out struct {
+			Type    string `json:"type"`
+			Payload struct {
+				Content string `json:"content"`
+				Tool    string `json:"tool"`
+			} `json:"payload"`
+		}
+		if json.Unmarshal(e.Data, &out) != nil {
+			continue
+		}
+		switch {
+		case out.Type == TypeText:
+			b.WriteString(out.Payload.Content)
+		case out.Type == TypeStatus && out.Payload.Tool != "":
+			b.Reset() // the message with that call is in the history
+		}
+	}
+	return b.String()
+}
+
+func decode(m store.Message) entry {
+	e := entry{seq: m.Seq, time: m.Time}
+	if json.Unmarshal(m.Content, &e.about) != nil {
+		e.about = about{Parts: []llm.Part{{Text: "(this message cannot be read)"}}}
+	}
+	e.message = llm.Message{Role: llm.Role(m.Role), Parts: e.Parts}
+	if len(m.Native) > 0 {
+		var n llm.Native
+		if json.Unmarshal(m.Native, &n) == nil {
+			e.message.Native = &n
+		}
+	}
+	return e
+}
+
+// append adds a message to the history, in the store first.
+func (s *Session) append(ctx context.Context, m llm.Message, a about) error {
+	s.mu.Lock()
+	seq := int64(1)
+	if n := len(s.entries); n > 0 {
+		seq = s.entries[n-1].seq + 1
+	}
+	s.mu.Unlock()
+	if a.ID == "" {
+		a.ID = newID("msg")
+	}
+	a.Parts = m.Parts
+	content, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	rec := store.Message{Session: s.id, Seq: seq, Time: time.Now(), Role: string(m.Role), Content: content}
+	if m.Native != nil {
+		if rec.Native, err = json.Marshal(m.Native); err != nil {
+			return err
+		}
+	}
+	if err := s.host.Store.AppendMessages(ctx, s.id, rec); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entries = append(s.entries, entry{seq: seq, time: rec.Time, message: m, about: a})
+	return nil
+}
+
+// save writes the session's metadata after change.
+func (s *Session) save(ctx context.Context, change func(*metadata)) error {
+	s.mu.Lock()
+	change(&s.meta)
+	s.meta.Seq = s.outbox.last()
+	raw, err := json.Marshal(s.meta)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_, err = s.host.Store.UpdateSession(ctx, s.id, func(rec *store.Session) error {
+		rec.Metadata = raw
+		return nil
+	})
+	return err
+}
+
+// History returns the conversation so far.
+func (s *Session) History() HistoryPayload {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history(0)
+}
+
+// history returns the messages before a number (0: all); s.mu is held.
+func (s *Session) history(before int64) HistoryPayload {
+	h := HistoryPayload{Title: s.title, Model: s.model, Messages: []HistoryMessage{}}
+	for _, e := range s.entries {
+		if before > 0 && e.seq >= before {
+			break
+		}
+		h.Messages = append(h.Messages, HistoryMessage{ID: e.ID, Seq: e.seq, Role: e.message.Role, Time: e.time.UTC(),
+			Parts: e.message.Parts, Model: e.Model, Usage: e.Usage, Notice: e.Notice})
+	}
+	return h
+}
+
+const titleLength = 60
+
+func titleOf(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	line = strings.Join(strings.Fields(line), " ")
+	runes := []rune(line)
+	if len(runes) <= titleLength {
+		return line
+	}
+	cut := string(runes[:titleLength])
+	if i := strings.LastIndexByte(cut, ' '); i > titleLength/2 {
+		cut = cut[:i]
+	}
+	return cut + "…"
+}

@@ -1,0 +1,180 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"junctor/internal/catalog"
+	"junctor/internal/llm"
+	"junctor/internal/search"
+	"junctor/internal/tool"
+)
+
+// The meta-tools, offered in place of a catalogue that is too large for a
+// prompt. They belong to no upstream; one of that name does no harm, because
+// its tools are never offered beside them.
+const metaServer = "tools"
+
+var (
+	metaSearch  = tool.Name{Server: metaServer, Tool: "search"}
+	metaDetails = tool.Name{Server: metaServer, Tool: "details"}
+	metaExecute = tool.Name{Server: metaServer, Tool: "execute"}
+)
+
+func metaDefinitions() []tool.Definition {
+	var out []tool.Definition
+	for _, raw := range []string{
+		`{"name":"search","description":"Find tools of all servers by what you want to do. Start here: the tools themselves are not listed. A result shows the parameters (* required), often enough to execute it at once.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"the task in plain words, or a tool's name"},"server":{"type":"string","description":"only this server"},"limit":{"type":"integer","description":"default 10"}},"required":["query"]}}`,
+		`{"name":"details","description":"Get a tool's full description and JSON Schema, when search did not tell enough.","inputSchema":{"type":"object","properties":{"tool":{"type":"string","description":"server:tool"}},"required":["tool"]}}`,
+		`{"name":"execute","description":"Run a tool that search showed, and get its result.","inputSchema":{"type":"object","properties":{"tool":{"type":"string","description":"server:tool"},"arguments":{"type":"object","description":"for the tool, as its signature or schema says"}},"required":["tool"]}}`,
+	} {
+		d, err := tool.ParseDefinition(metaServer, json.RawMessage(raw))
+		if err != nil {
+			panic(err) // a constant
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// offer is what one request gives the model.
+type offer struct {
+	tools    *llm.Toolset
+	guidance string
+	meta     bool
+}
+
+// offer returns the tools that the caller may use, or the meta-tools when
+// there are too many.
+func (h *Host) offer(caller *tool.Caller, above int) offer {
+	snap := h.Catalog.Snapshot()
+	var names []tool.Name
+	for e := range snap.Visible(caller) {
+		names = append(names, e.Name)
+	}
+	o := offer{}
+	if above > 0 && len(names) > above && h.Search != nil {
+		o.meta, o.tools = true, h.meta
+	} else {
+		o.tools = llm.NewToolset(h.tools.get(snap), names)
+	}
+	o.guidance = guidance(snap, caller, o.meta, h.unavailableServers(caller))
+	return o
+}
+
+// Bounds of what servers may add to the system prompt.
+const (
+	maxGuidance      = 4 << 10 // of one server
+	maxGuidanceTotal = 32 << 10
+)
+
+// guidance is what the servers say about their tools, and which of them
+// cannot be used now.
+func guidance(snap *catalog.Snapshot, caller *tool.Caller, meta bool, down []ServerState) string {
+	var b strings.Builder
+	for _, s := range snap.Servers() {
+		if !caller.MaySee(s.Name) || s.EnabledTools() == 0 {
+			continue
+		}
+		text := strings.TrimSpace(s.Guidance)
+		if meta {
+			// With thousands of tools only what each server is for can be told.
+			text = tool.Shorten(tool.OneLine(first(s.Description, s.Title, text)), 200)
+		}
+		if text == "" {
+			continue
+		}
+		if len(text) > maxGuidance {
+			text = strings.ToValidUTF8(text[:maxGuidance], "") + " …"
+		}
+		if b.Len()+len(text) > maxGuidanceTotal {
+			b.WriteString("(further servers are left out)\n")
+			break
+		}
+		fmt.Fprintf(&b, "## Server %s\n%s\n\n", s.Name, text)
+	}
+	if len(down) > 0 {
+		b.WriteString("## Not available now\n")
+		for _, d := range down {
+			fmt.Fprintf(&b, "- %s (%s): its tools cannot be used; say so when they would be needed\n", d.Server, d.State)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func first(choices ...string) string {
+	i := slices.IndexFunc(choices, func(s string) bool { return strings.TrimSpace(s) != "" })
+	if i < 0 {
+		return ""
+	}
+	return choices[i]
+}
+
+// metaCall answers a call of search or details, and turns one of execute
+// into the call that it means. It reports false for a call that is to be
+// carried out.
+func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, c *llm.ToolCall) (result *llm.ToolResult, target *llm.ToolCall) {
+	var in struct {
+		Query     string          `json:"query"`
+		Server    string          `json:"server"`
+		Limit     int             `json:"limit"`
+		Tool      string          `json:"tool"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if err := json.Unmarshal(c.Arguments, &in); err != nil {
+		return llm.TextResult(c, "INVALID_ARGUMENTS: "+err.Error(), true), nil
+	}
+	snap := h.Catalog.Snapshot()
+	switch c.Tool {
+	case metaSearch:
+		return h.metaSearch(caller, c, in.Query, in.Server, in.Limit), nil
+	case metaDetails:
+		e, err := snap.Resolve(caller, in.Server, in.Tool)
+		if err != nil {
+			return failure(c, err), nil
+		}
+		return llm.TextResult(c, fmt.Sprintf("%s: %s\nschema: %s", e.Name, e.Description, e.InputSchema), false), nil
+	}
+	args, ok := llm.Arguments(in.Arguments)
+	if !ok {
+		return llm.TextResult(c, `INVALID_ARGUMENTS: "arguments" must be a JSON object`, true), nil
+	}
+	inner := &llm.ToolCall{ID: c.ID, Name: c.Name, Arguments: args}
+	e, err := snap.Resolve(caller, in.Server, in.Tool)
+	if err != nil {
+		return failure(c, err), nil
+	}
+	inner.Tool = e.Name
+	return nil, inner
+}
+
+func (h *Host) metaSearch(caller *tool.Caller, c *llm.ToolCall, query, server string, limit int) *llm.ToolResult {
+	q := search.Query{Text: query, Limit: min(max(limit, 0), 30), Keep: caller.MayUse}
+	if server != "" {
+		q.Servers = []string{server}
+	}
+	if h.Signals != nil {
+		q.Signals = h.Signals(query)
+	}
+	hits, err := h.Search.Search(q)
+	if err != nil {
+		return failure(c, err)
+	}
+	snap := h.Catalog.Snapshot()
+	var b bytes.Buffer
+	for _, hit := range hits {
+		e := snap.Lookup(hit.Name)
+		if e == nil || !e.Enabled {
+			continue
+		}
+		fmt.Fprintf(&b, "%s(%s): %s\n", e.Name, e.Signature(), e.Summary(160))
+	}
+	if b.Len() == 0 {
+		return llm.TextResult(c, "nothing found; try other words, or say that no tool can do it", false)
+	}
+	return llm.TextResult(c, b.String(), false)
+}

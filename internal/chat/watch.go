@@ -1,0 +1,241 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"junctor/internal/llm"
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// queueLength bounds what waits for one client.
+const queueLength = 256
+
+// Watcher follows one session.
+type Watcher struct {
+	session *Session
+	queue   chan envelope
+	gone    chan struct{} // closed when the watcher was too slow
+	once    sync.Once
+
+	first  []envelope // what is sent before the queue
+	onDrop func()     // may be nil; must not block
+}
+
+func (w *Watcher) push(e envelope) bool {
+	select {
+	case w.queue <- e:
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *Watcher) drop() {
+	w.once.Do(func() {
+		close(w.gone)
+		if w.onDrop != nil {
+			w.onDrop()
+		}
+	})
+}
+
+// Next returns the next message, or false when the watcher was dropped
+// because it was too slow, or ctx is done.
+func (w *Watcher) Next(ctx context.Context) ([]byte, bool) {
+	if len(w.first) > 0 {
+		data := w.first[0].data
+		w.first = w.first[1:]
+		return data, true
+	}
+	select {
+	case e := <-w.queue:
+		return e.data, true
+	default:
+	}
+	select {
+	case e := <-w.queue:
+		return e.data, true
+	case <-w.gone:
+		return nil, false
+	case <-ctx.Done():
+		return nil, false
+	}
+}
+
+// Gone is closed when the watcher was dropped.
+func (w *Watcher) Gone() <-chan struct{} { return w.gone }
+
+// Close ends the watching. When nobody watches any more, a reply under way
+// is stopped after the configured grace.
+func (w *Watcher) Close() {
+	w.drop()
+	s := w.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watchers, w)
+	s.active = time.Now()
+	s.left()
+}
+
+// left starts the grace when the last watcher has gone; s.mu is held.
+func (s *Session) left() {
+	if len(s.watchers) > 0 {
+		return
+	}
+	if s.follow != nil {
+		s.follow()
+		s.follow = nil
+	}
+	if s.turn == nil || s.grace != nil {
+		return
+	}
+	t := s.turn
+	s.grace = time.AfterFunc(s.host.config().DisconnectGraceMs.Duration(), func() {
+		s.mu.Lock()
+		alone := s.turn == t && len(s.watchers) == 0
+		s.grace = nil
+		s.mu.Unlock()
+		if alone {
+			t.cancel(errAborted)
+		}
+	})
+}
+
+// Watch follows the session. With after >= 0 it begins with what was sent
+// after that number, or, when that is no longer known, with the history; with
+// -1 it begins with the history. A reply that is under way is given from its
+// beginning.
+func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*Watcher, error) {
+	w := &Watcher{session: s, queue: make(chan envelope, queueLength), gone: make(chan struct{})}
+	s.mu.Lock()
+	s.watchers[w] = struct{}{}
+	s.active = time.Now()
+	if s.grace != nil {
+		s.grace.Stop()
+		s.grace = nil
+	}
+	sent := s.outbox.sent
+	mark := s.meta.Turn
+	running := s.turn != nil || s.foreign && mark.Active
+	state := "connected"
+	if after >= 0 {
+		state = "reconnecting"
+	}
+	greeting := ConnectionPayload{State: state, Message: "connected", SessionID: s.id, Title: s.title, Active: running}
+	known := s.stored
+	if s.host.Shared && s.follow == nil && known {
+		var fctx context.Context
+		fctx, s.follow = context.WithCancel(telemetry.WithSession(s.host.ctx, s.id))
+		s.host.turns.Go(func() { s.follows(fctx) })
+	}
+	s.mu.Unlock()
+
+	greeting.Model = s.Model()
+	if greeting.Model == "" {
+		greeting.Message = "connected, but " + llm.NoModel
+	}
+	greeting.Unavailable = s.host.unavailableServers(&caller)
+	w.greet(TypeConnection, sent, greeting)
+	if !known {
+		return w, nil
+	}
+	from := after
+	oldest := mark.Before // events before it have been forgotten
+	if oldest == 0 {
+		oldest = mark.Event
+	}
+	if after < 0 || after+1 < oldest || after > sent {
+		s.mu.Lock()
+		from = sent
+		before := int64(0)
+		if running {
+			from, before = mark.Event-1, mark.Message
+		}
+		history := s.history(before)
+		s.mu.Unlock()
+		w.greet(TypeHistory, from, history)
+	}
+	events, err := s.host.Store.Events(ctx, s.id, from, 0)
+	if err != nil {
+		w.Close()
+		return nil, unavailable(err)
+	}
+	for _, e := range events {
+		if e.Seq <= sent { // the rest comes, or has come, through the queue
+			w.first = append(w.first, envelope{e.Seq, e.Data})
+		}
+	}
+	return w, nil
+}
+
+// Tell sends a message to this watcher alone.
+func (w *Watcher) Tell(kind string, payload any) {
+	s := w.session
+	s.mu.Lock()
+	seq := s.outbox.sent
+	s.mu.Unlock()
+	data, err := json.Marshal(Outgoing{Type: kind, Seq: seq, Payload: payload})
+	if err == nil && !w.push(envelope{seq, data}) {
+		w.drop()
+	}
+}
+
+func (w *Watcher) greet(kind string, seq int64, payload any) {
+	data, err := json.Marshal(Outgoing{Type: kind, Seq: seq, Payload: payload})
+	if err == nil {
+		w.first = append(w.first, envelope{seq, data})
+	}
+}
+
+// follows hands on what another process says in this session.
+func (s *Session) follows(ctx context.Context) {
+	for range waits(ctx, s.host.Store.Watch(ctx, store.TopicSession(s.id))) {
+		s.mu.Lock()
+		sent, mine := s.outbox.sent, s.turn != nil || s.outbox.busy
+		s.mu.Unlock()
+		if mine {
+			continue
+		}
+		events, err := s.host.Store.Events(ctx, s.id, sent, 0)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.host.Log.WarnContext(ctx, "session of another process not followed", "err", err)
+			}
+			continue
+		}
+		s.mu.Lock()
+		if s.turn == nil && !s.outbox.busy && s.outbox.sent == sent {
+			var out []envelope
+			for _, e := range events {
+				out = append(out, envelope{e.Seq, e.Data})
+				s.outbox.sent = e.Seq
+			}
+			if len(out) > 0 {
+				s.foreign = true
+			}
+			s.broadcast(out)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// waits yields for each receive until ctx is done.
+func waits(ctx context.Context, c <-chan struct{}) func(yield func() bool) {
+	return func(yield func() bool) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-c:
+				if !yield() {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/coder/websocket"
+	"golang.org/x/time/rate"
+
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// Close codes beyond the protocol's own; docs/chat.md explains them.
+const (
+	closeNoSession = websocket.StatusCode(4404)
+	closeTooSlow   = websocket.StatusCode(4408)
+	closeFlood     = websocket.StatusCode(4429)
+	closeDeleted   = websocket.StatusCode(4410)
+)
+
+// maxIgnored is how many messages beyond the rate a client may send before
+// the connection is closed.
+const maxIgnored = 100
+
+// writeTimeout is how long one message may take to be written. A client that
+// reads nothing for so long is gone.
+const writeTimeout = 30 * time.Second
+
+// closeGrace is how long a client gets to hear why it is dropped.
+const closeGrace = 5 * time.Second
+
+// ServeWS is /ws. Who may connect, and from which origin, has been decided
+// by the gate before it.
+func (h *Host) ServeWS(w http.ResponseWriter, r *http.Request) {
+	cfg := h.config()
+	h.mu.Lock()
+	full := h.connections >= cfg.MaxConnections
+	if !full {
+		h.connections++
+	}
+	h.mu.Unlock()
+	if full {
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "too many connections; try again later", http.StatusServiceUnavailable)
+		return
+	}
+	defer func() {
+		h.mu.Lock()
+		h.connections--
+		h.mu.Unlock()
+	}()
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	if err != nil {
+		return // Accept has answered
+	}
+	defer conn.CloseNow()
+	// A character may take six bytes in JSON. What is longer than that is cut
+	// off by the connection, what is shorter gets an answer.
+	conn.SetReadLimit(int64(cfg.MaxMessageBytes)*6 + 4096)
+
+	c := &connection{host: h, conn: conn, caller: tool.CallerFrom(r.Context()),
+		limit: rate.NewLimiter(rate.Limit(float64(cfg.MessagesPerMinute)/60), max(cfg.MessagesPerMinute/4, 5))}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c.serve(ctx, r)
+}
+
+// connection is one WebSocket.
+type connection struct {
+	host    *Host
+	conn    *websocket.Conn
+	caller  tool.Caller
+	session *Session
+	watcher *Watcher
+	limit   *rate.Limiter
+	ignored int
+}
+
+func (c *connection) serve(ctx context.Context, r *http.Request) {
+	q := r.URL.Query()
+	after := int64(-1)
+	if v := q.Get("after"); v != "" {
+		if n, err := strconv.ParseInt(v, 10, 64); err == nil && n >= 0 {
+			after = n
+		}
+	}
+	session, err := c.host.Open(ctx, c.caller, q.Get("sessionId"))
+	if err == nil {
+		c.session = session
+		c.watcher, err = session.Watch(ctx, c.caller, after)
+	}
+	if err != nil {
+		c.refuse(ctx, q.Get("sessionId"), err)
+		return
+	}
+	defer c.watcher.Close()
+	// A client that does not even take the news that it is too slow must not
+	// hold its connection.
+	c.watcher.onDrop = func() { time.AfterFunc(closeGrace, func() { c.conn.CloseNow() }) }
+	ctx = telemetry.WithSession(ctx, session.ID())
+	c.host.Log.DebugContext(ctx, "connected", telemetry.KeyAction, "connect", "caller", c.caller.Name, "agent", tool.Shorten(r.UserAgent(), 120))
+	defer c.host.Log.DebugContext(ctx, "disconnected", telemetry.KeyAction, "disconnect")
+
+	ctx, cancel := context.WithCancel(ctx)
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		defer cancel()
+		c.write(ctx)
+	}()
+	c.read(ctx)
+	cancel()
+	<-written
+}
+
+// refuse says why there is no session and closes.
+func (c *connection) refuse(ctx context.Context, id string, err error) {
+	e := tool.AsError(err)
+	for _, m := range []Outgoing{
+		{Type: TypeConnection, Payload: ConnectionPayload{State: "error", Message: e.Msg, SessionID: tool.Shorten(id, 128)}},
+		{Type: TypeError, Payload: ErrorPayload{Code: string(e.Kind), Message: e.Msg}},
+	} {
+		data, err := json.Marshal(m)
+		if err != nil || c.send(ctx, data) != nil {
+			return
+		}
+	}
+	code := closeNoSession
+	if e.Kind != tool.InvalidRequest {
+		code = websocket.StatusTryAgainLater
+	}
+	c.conn.Close(code, tool.Shorten(e.Msg, 100))
+}
+
+func (c *connection) send(ctx context.Context, data []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return c.conn.Write(ctx, websocket.MessageText, data)
+}
+
+// write sends what the session says, and asks now and then whether the
+// client is still there.
+func (c *connection) write(ctx context.Context) {
+	w := c.watcher
+	for _, e := range w.first {
+		if c.send(ctx, e.data) != nil {
+			return
+		}
+	}
+	w.first = nil
+	every := c.host.config().PingMs.Duration()
+	ping := time.NewTimer(every)
+	defer ping.Stop()
+	for {
+		select {
+		case e := <-w.queue:
+			if c.send(ctx, e.data) != nil {
+				return
+			}
+		case <-w.gone:
+			c.end(ctx)
+			return
+		case <-ctx.Done():
+			return
+		case <-ping.C:
+			pong, cancel := context.WithTimeout(ctx, every)
+			err := c.conn.Ping(pong)
+			cancel()
+			if err != nil {
+				if ctx.Err() == nil {
+					c.host.Log.DebugContext(ctx, "client does not answer; its connection is closed", telemetry.KeyAction, "heartbeat")
+				}
+				c.conn.CloseNow()
+				return
+			}
+			ping.Reset(every)
+		}
+	}
+}
+
+// end closes a connection whose watcher has ended.
+func (c *connection) end(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	c.session.mu.Lock()
+	deleted := c.session.deleted
+	c.session.mu.Unlock()
+	if deleted {
+		c.conn.Close(closeDeleted, "the session was deleted")
+		return
+	}
+	c.host.Log.InfoContext(ctx, "client is too slow; its connection is closed", telemetry.KeyAction, "drop")
+	c.conn.Close(closeTooSlow, "too slow; connect again with sessionId and after")
+}
+
+func (c *connection) read(ctx context.Context) {
+	for {
+		kind, reader, err := c.conn.Reader(ctx)
+		if err != nil {
+			return
+		}
+		data, err := io.ReadAll(reader)
+		if err != nil {
+			return
+		}
+		if !c.limit.Allow() {
+			if c.ignored++; c.ignored > maxIgnored {
+				c.conn.Close(closeFlood, "too many messages")
+				return
+			}
+			c.fail(&tool.Error{Kind: tool.RateLimited, Msg: "too many messages; wait a moment", RetryAfter: time.Second}, "")
+			continue
+		}
+		c.ignored = 0
+		if kind != websocket.MessageText {
+			c.fail(invalid("messages are JSON text, not binary"), "")
+			continue
+		}
+		c.handle(ctx, data)
+	}
+}
+
+func (c *connection) fail(err error, callID string) {
+	e := tool.AsError(err)
+	c.watcher.Tell(TypeError, ErrorPayload{Code: string(e.Kind), Message: e.Msg, RetryAfter: e.RetryAfter.Milliseconds(), CallID: callID})
+}
+
+// handle carries out one message.
+func (c *connection) handle(ctx context.Context, data []byte) {
+	in, err := ParseIncoming(data)
+	if err != nil {
+		c.fail(err, "")
+		return
+	}
+	switch m := in.(type) {
+	case SendMessage:
+		if err := c.session.Send(ctx, c.caller, m.Text, m.Model); err != nil {
+			c.fail(err, "")
+		}
+	case AbortMessage:
+		if !c.session.Abort(ctx) {
+			c.fail(&tool.Error{Kind: tool.InvalidRequest, Msg: "there is nothing to abort"}, "")
+		}
+	case DecideMessage:
+		if !c.session.Decide(ctx, m.CallID, m.Decision) {
+			c.fail(&tool.Error{Kind: CodeNoApproval, Msg: "there is no approval with this callId any more"}, m.CallID)
+		}
+	case HistoryMessageRequest:
+		c.watcher.Tell(TypeHistory, c.session.History())
+	}
+}
+
+// The messages that come in.
+type (
+	// SendMessage says something to the model.
+	SendMessage struct {
+		Text  string `json:"text"`
+		Model string `json:"model"` // from now on; empty: as before
+	}
+	// AbortMessage stops the reply.
+	AbortMessage struct{}
+	// DecideMessage answers an approval.
+	DecideMessage struct {
+		CallID   string
+		Decision Decision
+	}
+	// HistoryMessageRequest asks for the history.
+	HistoryMessageRequest struct{}
+)
+
+// ParseIncoming reads one message of a client: one of the types above. The
+// error says what is wrong with it.
+func ParseIncoming(data []byte) (any, error) {
+	var in Incoming
+	if err := json.Unmarshal(data, &in); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, &tool.Error{Kind: tool.ParseFailed, Msg: "the message is not JSON"}
+		}
+		return nil, invalid(`a message is an object with "type" and "payload"`)
+	}
+	payload := in.Payload
+	if len(payload) == 0 || string(payload) == "null" {
+		payload = json.RawMessage("{}")
+	}
+	if trimmed := bytes.TrimSpace(payload); trimmed[0] != '{' {
+		return nil, invalid(`"payload" must be an object`)
+	}
+	var p struct {
+		Text   *string `json:"text"`
+		Model  string  `json:"model"`
+		CallID string  `json:"callId"`
+		Scope  Scope   `json:"scope"`
+		Reason string  `json:"reason"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, invalid("a field of the payload has the wrong type; see docs/chat.md")
+	}
+	switch in.Type {
+	case "message":
+		if p.Text == nil {
+			return nil, invalid(`"payload.text" is missing`)
+		}
+		return SendMessage{Text: *p.Text, Model: p.Model}, nil
+	case "abort":
+		return AbortMessage{}, nil
+	case "history":
+		return HistoryMessageRequest{}, nil
+	case "approve", "deny":
+		if p.CallID == "" {
+			return nil, invalid(`"payload.callId" is missing`)
+		}
+		d := Decision{Approve: in.Type == "approve", Scope: p.Scope, Reason: tool.Shorten(p.Reason, 500)}
+		if d.Approve && d.Scope == "" {
+			d.Scope = Once
+		}
+		if d.Approve && d.Scope != Once && d.Scope != ForSession && d.Scope != Always {
+			return nil, invalid(`"payload.scope" must be once, session or always`)
+		}
+		return DecideMessage{CallID: p.CallID, Decision: d}, nil
+	case "":
+		return nil, invalid(`"type" is missing`)
+	}
+	return nil, invalid(fmt.Sprintf("%q is not a type of message; use message, abort, approve, deny or history", tool.Shorten(in.Type, 40)))
+}
