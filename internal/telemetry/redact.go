@@ -67,6 +67,35 @@ func (r *Redactor) Add(secrets ...Secret) {
 	}
 }
 
+// Forget makes secrets unknown again: tokens that ended long ago, in a program
+// that runs for months.
+func (r *Redactor) Forget(secrets ...Secret) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.known.Load()
+	if k == nil {
+		return
+	}
+	gone := map[string]bool{}
+	for _, s := range secrets {
+		for _, form := range forms(s.Reveal()) {
+			gone[form] = true
+		}
+	}
+	var left []string
+	for _, s := range k.all {
+		if !gone[s] {
+			left = append(left, s)
+		}
+	}
+	if len(left) < len(k.all) {
+		r.known.Store(newKnown(left))
+	}
+}
+
 // forms returns the ways in which a secret is written.
 func forms(s string) []string {
 	out := []string{s}

@@ -33,6 +33,7 @@ func TestRedactText(t *testing.T) {
 		"github inside word":  {"x" + ghToken, ""},
 		"openai":              {skToken + ".", "[redacted]"},
 		"not openai":          {"sk-learn-is-a-library-of-python", ""},
+		"our own":             {"key jct_0123456789abcdefghij", "key [redacted]"},
 		"slack":               {"xoxb-123456789012-abcdef", "[redacted]"},
 		"amazon":              {"id AKIAIOSFODNN7EXAMPLE.", "id [redacted]."},
 		"not amazon":          {"AKIAisjustawordofsorts", ""},
@@ -235,4 +236,16 @@ func FuzzRedact(f *testing.F) {
 			t.Errorf("a known secret is left in %q", text)
 		}
 	})
+}
+
+func TestForget(t *testing.T) {
+	var r Redactor
+	r.Forget("nothing yet")
+	r.Add("first-token", "second/token")
+	r.Forget("first-token", "never known")
+	if got := r.String("first-token second/token second%2Ftoken"); got != "first-token "+Redacted+" "+Redacted {
+		t.Errorf("got %q", got)
+	}
+	var none *Redactor
+	none.Forget("x")
 }

@@ -23,6 +23,7 @@ var trigger = func() (t [256]uint8) {
 // prefixes are how the tokens of well-known services begin, and the least
 // number of characters that follow.
 var prefixes = []prefix{
+	{"jct_", 16},                                                                              // our own keys
 	{"ghp_", 16}, {"gho_", 16}, {"ghu_", 16}, {"ghs_", 16}, {"ghr_", 16}, {"github_pat_", 16}, // GitHub
 	{"glpat-", 12}, {"gldt-", 12}, {"glrt-", 12}, // GitLab
 	{"sk-", 16}, {"sk_live_", 12}, {"sk_test_", 12}, {"rk_live_", 12}, {"rk_test_", 12}, {"whsec_", 16}, // OpenAI, Anthropic, OpenRouter, Stripe
