@@ -367,6 +367,9 @@ func TestHTTPAuthorize(t *testing.T) {
 			if refused.Status != http.StatusUnauthorized && refused.Status != http.StatusForbidden || len(refused.WWWAuthenticate) == 0 {
 				t.Errorf("refused with %+v", refused)
 			}
+			if want := fmt.Sprintf("Bearer t%d", tokens.Load()); refused.Credential.Reveal() != want {
+				t.Errorf("refused credential is not %s", want)
+			}
 			tokens.Add(1)
 		}
 		r.Header.Set("Authorization", fmt.Sprintf("Bearer t%d", tokens.Load()))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
@@ -14,10 +15,11 @@ import (
 type HTTPError struct {
 	Status          int
 	Method          string
-	URL             string   // without query, for logs
-	ContentType     string   // of the body
-	Body            string   // its beginning, for logs: never for callers
-	WWWAuthenticate []string // of a 401 or 403
+	URL             string           // without query, for logs
+	ContentType     string           // of the body
+	Body            string           // its beginning, for logs: never for callers
+	WWWAuthenticate []string         // of a 401 or 403
+	Credential      telemetry.Secret // the Authorization header that was refused, to tell an old token from a new one
 	RetryAfter      time.Duration
 	Location        string // of a redirect that was not followed
 }
@@ -76,6 +78,9 @@ func newHTTPError(resp *http.Response, body []byte) *HTTPError {
 		u := *resp.Request.URL
 		u.RawQuery, u.Fragment, u.User = "", "", nil
 		e.URL = u.String()
+		if e.Unauthorized() {
+			e.Credential = telemetry.Secret(resp.Request.Header.Get("Authorization"))
+		}
 	}
 	if resp.StatusCode/100 == 3 {
 		e.Location = resp.Header.Get("Location")
