@@ -1,0 +1,269 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "junctor/internal/app" // so that the test cache sees what go build reads
+)
+
+// built are the programs that tests run, each built once.
+var built struct {
+	sync.Mutex
+	dir   string
+	paths map[string]string
+}
+
+// TestMain removes what the tests built.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// program builds a main package and returns the path of its binary.
+func program(t testing.TB, pkg string) string {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if path := built.paths[pkg]; path != "" {
+		return path
+	}
+	if built.dir == "" {
+		dir, err := os.MkdirTemp("", "junctor-e2e")
+		if err != nil {
+			t.Fatal(err)
+		}
+		built.dir, built.paths = dir, map[string]string{}
+	}
+	path := filepath.Join(built.dir, filepath.Base(pkg))
+	args := []string{"build", "-o", path}
+	if os.Getenv("JUNCTOR_COVERDIR") != "" && strings.HasPrefix(pkg, "junctor/") {
+		args = append(args, "-cover", "-coverpkg=junctor/internal/...,junctor/cmd/...")
+	}
+	out, err := exec.CommandContext(t.Context(), "go", append(args, pkg)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
+	built.paths[pkg] = path
+	return path
+}
+
+func junctor(t testing.TB) string { return program(t, "junctor/cmd/junctor") }
+
+// everything is the conformance suite's example server, in the SDK's words.
+func everything(t testing.TB) string {
+	return program(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+}
+
+// house is a home folder of its own with a configuration of Junctor in it.
+type house struct {
+	t      testing.TB
+	dir    string
+	config string
+}
+
+func newHouse(t testing.TB, config string) *house {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "j") // short: sockets lie in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	h := &house{t: t, dir: dir, config: filepath.Join(dir, "junctor.json")}
+	if err := os.WriteFile(h.config, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// env is the environment of a program in the house. Nothing of the machine's
+// own settings, keys and proxies gets in.
+func (h *house) env(extra ...string) []string {
+	node, _ := suiteNode(h.t.(*testing.T))
+	env := []string{
+		"HOME=" + h.dir, "XDG_CONFIG_HOME=" + h.dir + "/.config", "XDG_DATA_HOME=" + h.dir + "/.data",
+		"XDG_RUNTIME_DIR=" + h.dir, "XDG_CACHE_HOME=" + h.dir + "/.cache", "TMPDIR=" + h.dir,
+		"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "CI=1",
+		"NODE_NO_WARNINGS=1", "no_proxy=127.0.0.1,localhost",
+	}
+	if dir := os.Getenv("JUNCTOR_COVERDIR"); dir != "" {
+		env = append(env, "GOCOVERDIR="+dir)
+	}
+	return append(env, extra...)
+}
+
+// gateway is a `junctor serve` that runs.
+type gateway struct {
+	*house
+	url string
+	log *lines
+	cmd *exec.Cmd
+}
+
+// serve starts Junctor and waits until it says where it is.
+func (h *house) serve(args ...string) *gateway {
+	h.t.Helper()
+	cmd := exec.Command(junctor(h.t), append([]string{"serve", "--config", h.config, "--listen", "127.0.0.1:0"}, args...)...)
+	cmd.Env, cmd.Dir = h.env(), h.dir
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	g := &gateway{house: h, cmd: cmd, log: &lines{}}
+	said := make(chan string, 1)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		s := bufio.NewScanner(stderr)
+		s.Buffer(nil, 1<<20)
+		for s.Scan() {
+			g.log.add(s.Text())
+			if _, addr, ok := strings.Cut(s.Text(), " is at http://"); ok {
+				said <- addr
+			}
+		}
+	}()
+	h.t.Cleanup(func() { g.stop(read) })
+	select {
+	case addr := <-said:
+		g.url = "http://" + strings.TrimSpace(addr)
+	case <-read:
+		h.t.Fatalf("junctor serve ended:\n%s", g.log)
+	case <-time.After(time.Minute):
+		h.t.Fatalf("junctor serve said nothing:\n%s", g.log)
+	}
+	return g
+}
+
+func (g *gateway) stop(read <-chan struct{}) {
+	_ = g.cmd.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(time.Minute, func() { _ = g.cmd.Process.Kill() })
+	defer kill.Stop()
+	<-read
+	if err := g.cmd.Wait(); err != nil {
+		g.t.Errorf("junctor serve: %v\n%s", err, g.log)
+	}
+	if g.t.Failed() {
+		g.t.Logf("the log of junctor:\n%s", g.log)
+	}
+}
+
+// ready waits until the servers are connected.
+func (g *gateway) ready(servers ...string) *gateway {
+	g.t.Helper()
+	ctx := ctxFor(g.t)
+	for {
+		var health struct {
+			Servers []struct {
+				Name   string `json:"name"`
+				Status string `json:"status"`
+			} `json:"servers"`
+		}
+		if resp, err := http.Get(g.url + "/api/status"); err == nil {
+			_ = json.NewDecoder(resp.Body).Decode(&health)
+			resp.Body.Close()
+		}
+		left := len(servers)
+		for _, s := range health.Servers {
+			for _, want := range servers {
+				if s.Name == want && s.Status == "connected" {
+					left--
+				}
+			}
+		}
+		if left == 0 {
+			return g
+		}
+		select {
+		case <-ctx.Done():
+			g.t.Fatalf("not connected: %v of %+v\n%s", servers, health.Servers, g.log)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// lines keeps what a program printed.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) add(s string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, s)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.all, "\n")
+}
+
+func ctxFor(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// run runs a program in the house to its end and returns what it printed.
+func (h *house) run(stdin io.Reader, env []string, name string, args ...string) (stdout, stderr string, err error) {
+	h.t.Helper()
+	cmd := exec.CommandContext(ctxFor(h.t), name, args...)
+	cmd.Env, cmd.Dir, cmd.Stdin = h.env(env...), h.dir, stdin
+	cmd.WaitDelay = 10 * time.Second
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+// mustRun is run for programs that must succeed.
+func (h *house) mustRun(env []string, name string, args ...string) string {
+	h.t.Helper()
+	out, errs, err := h.run(nil, env, name, args...)
+	if err != nil {
+		h.t.Fatalf("%s %s: %v\n%s\n%s", filepath.Base(name), strings.Join(args, " "), err, out, errs)
+	}
+	return out + errs
+}
+
+// npm returns a program that npm installed.
+func npm(t testing.TB, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("node_modules", ".bin", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is missing; run npm ci in e2e", name)
+		}
+		t.Skipf("%s is missing; run npm ci in e2e", name)
+	}
+	return path
+}
+
+// stdioConfig is a configuration with the example server as a child.
+func stdioConfig(t testing.TB) string {
+	return fmt.Sprintf(`{"mcpServers":{"everything":{"command":%q,"description":"Example tools of every kind"}}}`, everything(t))
+}
