@@ -1,0 +1,84 @@
+"""What the gateway returns, in forms that go straight to the providers."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Dict, List, Mapping
+
+Json = Dict[str, Any]
+
+
+class ToolList(List[Json]):
+    """Declarations as a list, with the gateway's warnings beside it."""
+
+    warnings: List[Json]
+
+    def __init__(self, tools: List[Json], warnings: List[Json]) -> None:
+        super().__init__(tools)
+        self.warnings = warnings
+
+
+class ToolConfig(Dict[str, Any]):
+    """Declarations as the object that Gemini (a tool) and Bedrock (a tool
+    configuration) want, with the gateway's warnings beside it."""
+
+    warnings: List[Json]
+
+    def __init__(self, tools: Json, warnings: List[Json]) -> None:
+        super().__init__(tools)
+        self.warnings = warnings
+
+
+class Result(Dict[str, Any]):
+    """A tool's result in a provider's form.
+
+    As a dict it is what the provider's library takes at the place where the
+    result goes: the whole message or block, and for Gemini the ``response``
+    of a function response. ``message`` is always the whole, with images.
+    """
+
+    provider: str
+    message: Json
+
+    def __init__(self, provider: str, message: Json) -> None:
+        if provider == "bedrock":
+            message = _with_bytes(message)
+        inner: Any = message
+        if provider == "gemini":
+            inner = message.get("functionResponse", {}).get("response", {})
+        super().__init__(inner if isinstance(inner, dict) else {"output": inner})
+        self.provider = provider
+        self.message = message
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the tool failed. Forms without a mark for it say so in the text."""
+        if self.provider == "gemini":
+            return "error" in self
+        if self.provider == "bedrock":
+            return bool(self.get("toolResult", {}).get("status") == "error")
+        if self.provider == "anthropic":
+            return bool(self.get("is_error", False))
+        text = self.get("content", self.get("output", ""))
+        return isinstance(text, str) and text.lower().startswith("error")
+
+
+def _with_bytes(value: Any, key: str = "") -> Any:
+    """Bedrock's library wants bytes where the API has base64."""
+    if isinstance(value, Mapping):
+        return {k: _with_bytes(v, k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_with_bytes(v) for v in value]
+    if key == "bytes" and isinstance(value, str):
+        return base64.b64decode(value)
+    return value
+
+
+def declarations(provider: str, body: Json) -> Any:
+    """Returns the part of a listing that goes to the provider."""
+    warnings = body.get("warnings", [])
+    if "toolConfig" in body:
+        return ToolConfig(body["toolConfig"], warnings)
+    if "function_declarations" in body:
+        return ToolConfig({"function_declarations": body["function_declarations"]}, warnings)
+    return ToolList(body.get("tools", []), warnings)
