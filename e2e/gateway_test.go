@@ -163,7 +163,7 @@ func (g *gateway) stop(read <-chan struct{}) {
 		g.t.Errorf("junctor serve: %v\n%s", err, g.log)
 	}
 	if g.t.Failed() {
-		g.t.Logf("the log of junctor:\n%s", g.log)
+		g.t.Logf("the end of junctor's log:\n%s", g.log.tail(20))
 	}
 }
 
@@ -217,6 +217,12 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Join(l.all, "\n")
+}
+
+func (l *lines) tail(n int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.all[max(0, len(l.all)-n):], "\n")
 }
 
 func ctxFor(t testing.TB) context.Context {
