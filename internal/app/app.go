@@ -15,6 +15,7 @@ import (
 
 	"junctor/internal/builtin"
 	"junctor/internal/catalog"
+	"junctor/internal/chat"
 	"junctor/internal/config"
 	"junctor/internal/discovery"
 	"junctor/internal/executor"
@@ -74,6 +75,8 @@ type App struct {
 	sink      *sink
 	builtin   *mcp.Server
 	discovery *discovery.Face
+	models    *modelSet
+	chat      *chat.Host
 }
 
 // Open builds the gateway. It opens the store and reads from it the tools that
@@ -116,6 +119,13 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Server: mcp.ServerOptions{MaxSessions: cfg.Limits.MaxSessions},
 	})
 	a.sink.onNotification(a.discovery.Notified)
+	a.models = newModelSet(a)
+	a.models.choose(ctx, cfg, false)
+	a.chat = chat.New(chat.Options{
+		Config: cfg.Chat, Models: a.models.set, Catalog: a.catalog, Executor: a.executor, Search: a.search, Signals: a.signals,
+		Store: a.store, Servers: a.unavailable, Meter: a.metrics, Tracer: a.tracer, Log: o.Log, Node: a.node,
+		Shared: cfg.Store.URL != "",
+	})
 	if err := a.recall(ctx, cfg); err != nil { // the tools come again when their servers connect
 		o.Log.WarnContext(ctx, "tools of the last run not read", "err", err)
 	}
@@ -154,6 +164,8 @@ func (a *App) Run(ctx context.Context) error {
 	g.Go(func() error { return a.upstreams.Run(ctx) })
 	g.Go(func() error { return a.store.Run(ctx) })
 	g.Go(func() error { return a.discovery.Run(ctx) })
+	g.Go(func() error { return a.models.run(ctx) })
+	g.Go(func() error { return a.chat.Run(ctx) })
 	return g.Wait()
 }
 
@@ -188,6 +200,8 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.guard.SetConfig(cfg.Security.SecurityConfig)
 	a.executor.SetConfig(executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig})
 	a.discovery.SetConfig(cfg.Discovery)
+	a.chat.SetConfig(cfg.Chat)
+	a.models.choose(ctx, cfg, false)
 	a.catalog.SetRules(cfg.ToolRules)
 	a.upstreams.Apply(a.servers(cfg))
 	if old.Listen != cfg.Listen || old.Store != cfg.Store {

@@ -34,6 +34,7 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	cfg := a.config.Load()
 	mux := http.NewServeMux()
 	a.discovery.Routes(mux)
+	a.chat.Routes(mux)
 	a.control().Routes(mux)
 	toolsapi.New(toolsapi.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Executor: a.executor, Servers: a.upstreams,

@@ -59,7 +59,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	g.Go(func() error { return gate.Run(core) })
 	g.Go(func() error { return a.watch(ctx) })
 	g.Go(func() error { return a.trim(ctx) })
-	g.Go(func() error { return a.share(ctx) })
+	g.Go(func() error { return a.Share(ctx) })
 	g.Go(func() error {
 		ready.Store(true)
 		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
@@ -83,9 +83,9 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	return g.Wait()
 }
 
-// share lets this user's other programs use the gateway instead of starting
-// every server again.
-func (a *App) share(ctx context.Context) error {
+// Share lets this user's other programs use the gateway, instead of starting
+// every server again, until ctx is done.
+func (a *App) Share(ctx context.Context) error {
 	if a.opts.Socket == "" {
 		return nil
 	}

@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/chat"
+	"junctor/internal/config"
+	"junctor/internal/llm"
+	"junctor/internal/llm/models"
+	"junctor/internal/upstream"
+)
+
+const (
+	// probeFor is how long a local Ollama may take to say which models it has.
+	probeFor = 500 * time.Millisecond
+	// probeEvery is how often it is looked for while there is no model at all.
+	probeEvery = 15 * time.Second
+)
+
+// modelSet holds the models of the moment: those configured, else those that
+// the keys in the environment allow, else a local Ollama's.
+type modelSet struct {
+	app     *App
+	current atomic.Pointer[llm.Set]
+}
+
+func newModelSet(a *App) *modelSet {
+	m := &modelSet{app: a}
+	m.current.Store(llm.NewSet())
+	return m
+}
+
+// set returns the models; none is no error.
+func (m *modelSet) set() *llm.Set { return m.current.Load() }
+
+// choose makes the models anew. Ollama is looked for only when asked to, as
+// that means a request.
+func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
+	var ollama func(string) []string
+	if probe {
+		ollama = func(baseURL string) []string {
+			ctx, cancel := context.WithTimeout(ctx, probeFor)
+			defer cancel()
+			names, err := llm.ProbeOllama(ctx, http.DefaultClient, baseURL)
+			if err != nil { // there is none, as a rule
+				return nil
+			}
+			return names
+		}
+	}
+	lookup := func(name string) string { v, _ := cfg.Lookup(name); return v }
+	chosen := llm.Choose(cfg.LLM, lookup, ollama)
+	for _, c := range chosen {
+		m.app.opts.Redactor.Add(c.APIKey)
+	}
+	set, err := models.NewSet(chosen, nil, m.app.log)
+	if err != nil {
+		m.app.log.ErrorContext(ctx, "models not changed", "err", err)
+		return
+	}
+	m.current.Store(set)
+}
+
+// run looks for a local Ollama while there is no other model.
+func (m *modelSet) run(ctx context.Context) error {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		if len(m.set().All()) == 0 {
+			m.choose(ctx, m.app.config.Load(), true)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// unavailable are the servers whose tools cannot be used now, for the chat to
+// tell the person.
+func (a *App) unavailable() []chat.ServerState {
+	var out []chat.ServerState
+	for _, s := range a.upstreams.Status() {
+		if s.State == upstream.Disconnected || s.State == upstream.AuthRequired {
+			out = append(out, chat.ServerState{Server: s.Name, State: string(s.State), Reason: s.Reason})
+		}
+	}
+	return out
+}
