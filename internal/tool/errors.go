@@ -32,6 +32,7 @@ const (
 	ProxyDisabled        Kind = "PROXY_DISABLED"
 	Canceled             Kind = "CANCELED"
 	Unavailable          Kind = "UNAVAILABLE"
+	NoAction             Kind = "NO_ACTION"
 	Internal             Kind = "INTERNAL"
 )
 
@@ -55,6 +56,7 @@ var kinds = map[Kind]struct{ jsonrpc, http int }{
 	ProxyDisabled:        {-32600, http.StatusBadRequest},
 	Canceled:             {-32800, 499}, // the client went away: nobody reads the status
 	Unavailable:          {-32008, http.StatusServiceUnavailable},
+	NoAction:             {-32000, http.StatusUnprocessableEntity}, // plain words that lead to no call
 	Internal:             {-32603, http.StatusInternalServerError},
 }
 

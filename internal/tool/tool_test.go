@@ -87,7 +87,7 @@ func TestKinds(t *testing.T) {
 		Unauthenticated: {-32004, 401}, CircuitOpen: {-32005, 503}, RateLimited: {-32006, 429},
 		Timeout: {-32007, 504}, UpstreamFailed: {-32008, 502}, ExecutionFailed: {-32603, 200},
 		ParseFailed: {-32700, 400}, TooLarge: {-32600, 413}, ProxyDisabled: {-32600, 400},
-		Internal: {-32603, 500}, "never heard of": {-32603, 500},
+		NoAction: {-32000, 422}, Internal: {-32603, 500}, "never heard of": {-32603, 500},
 	} {
 		if got := [2]int{kind.JSONRPC(), kind.HTTP()}; got != want {
 			t.Errorf("%s maps to %v, want %v", kind, got, want)
