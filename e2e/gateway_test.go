@@ -97,8 +97,7 @@ func newHouse(t testing.TB, config string) *house {
 func (h *house) env(extra ...string) []string {
 	node, _ := suiteNode(h.t.(*testing.T))
 	env := []string{
-		"HOME=" + h.dir, "XDG_CONFIG_HOME=" + h.dir + "/.config", "XDG_DATA_HOME=" + h.dir + "/.data",
-		"XDG_RUNTIME_DIR=" + h.dir, "XDG_CACHE_HOME=" + h.dir + "/.cache", "TMPDIR=" + h.dir,
+		"HOME=" + h.dir, "TMPDIR=" + h.dir, // agents hand on little more to the programs they start
 		"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "CI=1",
 		"NODE_NO_WARNINGS=1", "no_proxy=127.0.0.1,localhost",
 	}

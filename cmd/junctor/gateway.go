@@ -68,10 +68,11 @@ func (c *cli) open(ctx context.Context, only ...string) (*gateway, error) {
 }
 
 // socket is where the gateway of a configuration is found by this user's other
-// programs.
+// programs. The data folder comes first: agents hand HOME on to the programs
+// that they start, but not XDG_RUNTIME_DIR.
 func (c *cli) socket(cfg *config.Config) string {
 	runtimeDir, _ := c.lookup("XDG_RUNTIME_DIR")
-	path, err := attach.Path(cfg.Place().Path, runtimeDir, c.dataDir)
+	path, err := attach.Path(cfg.Place().Path, c.dataDir, runtimeDir)
 	if err != nil { // no folder will do; everything works without
 		return ""
 	}
