@@ -1,0 +1,204 @@
+/** The client of a Junctor gateway. */
+
+import { GatewayError, errorFor } from "./errors.js";
+import { Transport, type Query } from "./http.js";
+import { run, type Ask, type RunOptions, type RunResult } from "./run.js";
+import { withWarnings, type CallToolResult, type Health, type LogEntry, type Provider, type Results, type Tool, type Tools, type Warning } from "./types.js";
+
+export interface ClientOptions {
+  apiKey?: string;
+  /** For one request, 120 000 when left out. */
+  timeoutMs?: number;
+  /** How often a request is tried again that can be without harm, 2 when left out. */
+  retries?: number;
+  headers?: Record<string, string>;
+  fetch?: typeof fetch;
+  /** Waits between tries; for tests. */
+  sleep?: (ms: number) => Promise<void>;
+}
+
+/** What a listing is limited to. */
+export interface Filter {
+  server?: string | readonly string[];
+  tags?: string | readonly string[];
+  /** Finds tools by what they do. */
+  query?: string;
+  limit?: number;
+  signal?: AbortSignal;
+}
+
+export interface ToolOptions extends Filter {
+  detail?: "full" | "concise";
+  /** Gemini only. */
+  schema?: "json" | "openapi";
+  /** OpenAI and xAI only. */
+  strict?: boolean;
+}
+
+export interface LogFilter {
+  server?: string;
+  tool?: string;
+  status?: "ok" | "error" | "failed";
+  since?: string | Date;
+  limit?: number;
+  signal?: AbortSignal;
+}
+
+interface CallOptions {
+  server?: string;
+  signal?: AbortSignal;
+}
+
+export class GatewayClient {
+  readonly #http: Transport;
+
+  constructor(url = "http://127.0.0.1:8787", options: ClientOptions = {}) {
+    const headers: Record<string, string> = { ...options.headers };
+    if (options.apiKey) headers["authorization"] = `Bearer ${options.apiKey}`;
+    this.#http = new Transport(url, {
+      headers,
+      timeoutMs: options.timeoutMs ?? 120_000,
+      retries: options.retries ?? 2,
+      fetch: options.fetch ?? ((...args) => fetch(...args)),
+      sleep: options.sleep ?? ((ms) => new Promise((resolve) => setTimeout(resolve, ms))),
+    });
+  }
+
+  get url(): string {
+    return this.#http.url;
+  }
+
+  /**
+   * Returns the tools as the provider's library takes them: a list for
+   * OpenAI, xAI, Anthropic and Ollama; one tool with functionDeclarations for
+   * Gemini; a tool configuration for Bedrock. warningsOf says what the
+   * provider could not be told.
+   */
+  async getTools<P extends Provider>(provider: P, options: ToolOptions = {}): Promise<Tools[P]> {
+    const { signal, ...query } = options;
+    const body = await this.#http.json<{
+      tools?: object[];
+      function_declarations?: object[];
+      toolConfig?: object;
+      warnings?: Warning[];
+    }>("GET", `/tools/${segment(provider)}`, query, undefined, signal);
+    const tools = body.toolConfig ?? (body.function_declarations && { functionDeclarations: body.function_declarations }) ?? body.tools ?? [];
+    return withWarnings(tools, body.warnings ?? []) as Tools[P];
+  }
+
+  /** Returns the MCP definitions of tools, each with its server. */
+  async listTools(filter: Filter = {}): Promise<Tool[]> {
+    const { signal, ...query } = filter;
+    return (await this.#http.json<{ tools: Tool[] }>("GET", "/tools", query, undefined, signal)).tools;
+  }
+
+  /** Finds tools by what they do, the best match first. */
+  search(query: string, filter: Omit<Filter, "query"> = {}): Promise<Tool[]> {
+    return this.listTools({ limit: 10, ...filter, query });
+  }
+
+  /** Returns the tools as text for a prompt, concise unless asked otherwise. */
+  async context(provider: Provider, options: Filter & { detail?: "full" | "concise" } = {}): Promise<string> {
+    const { signal, ...query } = options;
+    return (await this.#http.json<{ context: string }>("GET", `/tools/${segment(provider)}/context`, { detail: "concise", ...query }, undefined, signal)).context;
+  }
+
+  /**
+   * Runs what the model called and returns what goes back to it. A single
+   * call that cannot be run throws; in an array each call has its own result,
+   * failures too, because a conversation needs an answer to every call.
+   */
+  execute<P extends Provider>(provider: P, call: readonly object[], options?: CallOptions): Promise<Results[P][]>;
+  execute<P extends Provider>(provider: P, call: object, options?: CallOptions): Promise<Results[P]>;
+  async execute(provider: Provider, call: object, options: CallOptions = {}): Promise<unknown> {
+    const body = { provider, call, ...(options.server && { server: options.server }) };
+    const answer = await this.#http.json("POST", "/execute", undefined, body, options.signal);
+    return provider === "bedrock" ? withBytes(answer) : answer;
+  }
+
+  /** Runs a tool by its own name and returns its MCP result. */
+  async callTool(server: string | undefined, tool: string, args: object = {}, options: { signal?: AbortSignal } = {}): Promise<CallToolResult> {
+    const body = { ...(server && { server }), tool, arguments: args };
+    return (await this.#http.json<{ result: CallToolResult }>("POST", "/call_tool", undefined, body, options.signal)).result;
+  }
+
+  /**
+   * Drives a whole tool loop around your own client of a provider. ask calls
+   * the model and returns the response as the provider's library gave it; the
+   * loop ends with the first response without calls.
+   */
+  run<P extends Provider, R>(provider: P, ask: Ask<P, R>, messages: readonly any[], options: RunOptions<P> = {}): Promise<RunResult<R>> {
+    return run(this, provider, ask, messages, options);
+  }
+
+  /** Returns the call log, newest last. */
+  logs(filter: LogFilter = {}): Promise<LogEntry[]> {
+    return this.#http.json("GET", "/logs", logQuery(filter), undefined, filter.signal);
+  }
+
+  /**
+   * Follows the call log: records as calls are made, after the past ones that
+   * since or limit ask for. A connection that is lost is made again, and no
+   * record is left out. Leave the loop, or abort the signal, to end it.
+   */
+  async *followLogs(filter: LogFilter = {}): AsyncGenerator<LogEntry, void, undefined> {
+    const stop = new AbortController();
+    const signal = filter.signal ? AbortSignal.any([filter.signal, stop.signal]) : stop.signal;
+    let query = logQuery(filter);
+    try {
+      for (;;) {
+        try {
+          for await (const { event, data } of await this.#http.stream("/logs", query, signal)) {
+            if (event === "call") {
+              query = { ...query, since: undefined, limit: undefined, after: data.seq };
+              yield data as LogEntry;
+            } else if (event === "open" && query["since"] === undefined && query["limit"] === undefined) {
+              query = { ...query, after: data.after };
+            } else if (event === "error") {
+              throw errorFor(500, data);
+            }
+          }
+        } catch (e) {
+          if (e instanceof GatewayError) throw e;
+          if (signal.aborted) return;
+          if (query["after"] === undefined) throw e;
+        }
+        if (signal.aborted) return;
+      }
+    } finally {
+      stop.abort();
+    }
+  }
+
+  /** Says how the gateway and its servers are. */
+  health(): Promise<Health> {
+    return this.#http.json("GET", "/health");
+  }
+
+  /** Says whether the gateway takes requests. */
+  async ready(): Promise<boolean> {
+    try {
+      return (await this.#http.json<{ ok: boolean }>("GET", "/health/ready")).ok;
+    } catch (e) {
+      if (e instanceof GatewayError) return false;
+      throw e;
+    }
+  }
+}
+
+function segment(provider: string): string {
+  if (!/^[A-Za-z0-9_-]+$/.test(provider)) throw new TypeError(`${JSON.stringify(provider)} is not the name of a provider`);
+  return provider;
+}
+
+function logQuery({ signal: _, since, ...rest }: LogFilter): Query {
+  return { ...rest, since: since instanceof Date ? since.toISOString() : since };
+}
+
+/** Bedrock's library wants bytes where the API has base64. */
+function withBytes(value: unknown, key = ""): unknown {
+  if (Array.isArray(value)) return value.map((v) => withBytes(v));
+  if (typeof value === "object" && value !== null) return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, withBytes(v, k)]));
+  if (key === "bytes" && typeof value === "string") return Uint8Array.from(atob(value), (c) => c.charCodeAt(0));
+  return value;
+}
