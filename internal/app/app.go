@@ -122,7 +122,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.models = newModelSet(a)
 	a.models.choose(ctx, cfg, false)
 	a.chat = chat.New(chat.Options{
-		Config: cfg.Chat, Models: a.models.set, Catalog: a.catalog, Executor: a.executor, Search: a.search, Signals: a.signals,
+		Config: cfg.Chat, Models: a.models.set, Catalog: awaited{a}, Executor: a.executor, Search: a.search, Signals: a.signals,
 		Store: a.store, Servers: a.unavailable, Meter: a.metrics, Tracer: a.tracer, Log: o.Log, Node: a.node,
 		Shared: cfg.Store.URL != "",
 	})

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"junctor/internal/catalog"
 	"junctor/internal/chat"
 	"junctor/internal/config"
 	"junctor/internal/llm"
@@ -78,6 +79,17 @@ func (m *modelSet) run(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// awaited is the catalogue for those who need all tools at once, such as a
+// model: while servers make their first connection it waits for them, each for
+// as long as it is given to start.
+type awaited struct{ app *App }
+
+// Snapshot returns the tools as they are now.
+func (a awaited) Snapshot() *catalog.Snapshot {
+	a.app.upstreams.Await(context.Background())
+	return a.app.catalog.Snapshot()
 }
 
 // unavailable are the servers whose tools cannot be used now, for the chat to

@@ -16,7 +16,6 @@ import (
 
 	"junctor/internal/attach"
 	"junctor/internal/auth"
-	"junctor/internal/discovery"
 	"junctor/internal/httperr"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -96,14 +95,8 @@ func (a *App) Share(ctx context.Context) error {
 	}
 	return attach.New(attach.Options{
 		HTTP: a.LocalHandler(), Version: a.opts.Version, Log: a.log,
-		Open: func(_ context.Context, w attach.Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
-			view, err := discovery.ParseView(w.Mode, w.Server)
-			if err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context, in io.Reader, out io.Writer) error {
-				return a.ServeMCP(tool.WithCaller(ctx, tool.Local), view, in, out)
-			}, nil
+		Open: func(ctx context.Context, w attach.Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
+			return a.discovery.Open(tool.WithCaller(ctx, tool.Local), w.Mode, w.Server)
 		},
 	}).Serve(ctx, ln)
 }

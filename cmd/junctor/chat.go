@@ -1,0 +1,348 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/spf13/cobra"
+
+	"junctor/internal/chat"
+	"junctor/internal/config"
+	"junctor/internal/telemetry"
+)
+
+func (c *cli) chatCommand() *cobra.Command {
+	var session, model string
+	cmd := &cobra.Command{
+		Use: "chat [MESSAGE…]", Short: "Talk to a model that uses the tools",
+		Long: `Talk to a model in the terminal; it uses all connected tools. With a message it
+answers that one and ends. Type /help for what else there is.`,
+		Example: "  junctor chat\n  junctor chat 'what changed in this folder today?'\n  junctor chat --session ID",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := c.load(c.options(hereToo))
+			if err != nil {
+				return err
+			}
+			client, stop, err := c.chatGateway(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			t := &terminalChat{cli: c, model: model, ask: len(args) == 0}
+			return t.run(cmd.Context(), client, session, strings.Join(args, " "))
+		},
+	}
+	cmd.Flags().StringVar(&session, "session", "", "go on with this session")
+	cmd.Flags().StringVar(&model, "model", "", "the model to talk to; default the first configured")
+	return cmd
+}
+
+// chatGateway returns the way to a gateway: the one that serves with this
+// configuration, or one that this command starts and shares while it lasts.
+func (c *cli) chatGateway(ctx context.Context, cfg *config.Config) (*http.Client, func(), error) {
+	if running := c.running(ctx, cfg); running != nil {
+		return running, func() {}, nil
+	}
+	a, err := c.build(ctx, cfg, c.options(hereToo), telemetry.LevelError, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 2)
+	go func() { done <- a.Run(ctx) }()
+	go func() { done <- a.Share(ctx) }()
+	stop := func() {
+		cancel()
+		if err := errors.Join(<-done, <-done, a.Close()); err != nil {
+			fmt.Fprintln(c.err, "junctor: "+err.Error())
+		}
+	}
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if client := c.running(ctx, cfg); client != nil {
+			return client, stop, nil
+		}
+	}
+	stop()
+	return nil, nil, errors.New("the chat needs a socket in your runtime or data folder and could not open one")
+}
+
+// terminalChat is a conversation with the person at the terminal.
+type terminalChat struct {
+	*cli
+	model string
+	ask   bool // go on asking after the first reply
+
+	conn    *websocket.Conn
+	session string
+	input   *bufio.Reader
+	open    bool // text is being written and its line is not ended
+	failed  bool // the last reply was an error
+}
+
+// maxMessage bounds one message of the gateway: a history may be long.
+const maxMessage = 64 << 20
+
+func (t *terminalChat) run(ctx context.Context, client *http.Client, session, first string) error {
+	target := "ws://junctor/ws"
+	if session != "" {
+		target += "?" + url.Values{"sessionId": {session}}.Encode()
+	}
+	conn, _, err := websocket.Dial(ctx, target, &websocket.DialOptions{HTTPClient: client})
+	if err != nil {
+		return fmt.Errorf("connect to the chat: %w", err)
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(maxMessage)
+	t.conn, t.input = conn, bufio.NewReader(t.in)
+	if err := t.greet(ctx); err != nil {
+		return err
+	}
+	for message := first; ; message = "" {
+		if message == "" {
+			if message, err = t.prompt(); err != nil {
+				return nil // the end of the input is the end of the chat
+			}
+		}
+		switch message = strings.TrimSpace(message); {
+		case message == "":
+			continue
+		case message == "/quit" || message == "/exit":
+			return nil
+		case strings.HasPrefix(message, "/"):
+			t.command(ctx, client, message)
+			continue
+		}
+		if err := t.turn(ctx, message); err != nil {
+			return err
+		}
+		if !t.ask {
+			if t.failed {
+				return silentError{errors.New("no reply")}
+			}
+			return nil
+		}
+	}
+}
+
+// greet reads the first message and says where the person is.
+func (t *terminalChat) greet(ctx context.Context) error {
+	var hello chat.ConnectionPayload
+	if err := t.read(ctx, func(m message) error { return json.Unmarshal(m.Payload, &hello) }); err != nil {
+		return err
+	}
+	if hello.State == "error" {
+		return errors.New(hello.Message)
+	}
+	t.session = hello.SessionID
+	if t.ask {
+		model := hello.Model
+		if model == "" {
+			model = "no model yet"
+		}
+		t.note("%s. Type /help for help, /quit to leave.", oneLine(model))
+	}
+	for _, s := range hello.Unavailable {
+		t.note("%s", t.paint(t.err, yellow, fmt.Sprintf("%s cannot be used now: %s", s.Server, oneLine(s.Reason))))
+	}
+	return nil
+}
+
+func (t *terminalChat) prompt() (string, error) {
+	if t.isInput {
+		fmt.Fprint(t.out, t.paint(t.out, bold, "> "))
+	}
+	line, err := t.input.ReadString('\n')
+	if line != "" {
+		return line, nil
+	}
+	return "", err
+}
+
+func (t *terminalChat) command(ctx context.Context, client *http.Client, line string) {
+	word, rest, _ := strings.Cut(line, " ")
+	switch word {
+	case "/help":
+		fmt.Fprintln(t.out, `/model [ID]   show the models, or talk to another one
+/tools        how many tools there are
+/session      this session's id, to come back to it with --session
+/quit         leave
+While the model answers, Ctrl-C stops it.`)
+	case "/session":
+		fmt.Fprintln(t.out, t.session)
+	case "/model":
+		if rest = strings.TrimSpace(rest); rest != "" {
+			t.model = rest
+			return
+		}
+		var list struct {
+			Models  []chat.ModelInfo `json:"models"`
+			Message string           `json:"message"`
+		}
+		if err := (&gateway{http: client}).get(ctx, "/api/models", nil, &list); err != nil {
+			t.note("%s", err)
+			return
+		}
+		for _, m := range list.Models {
+			fmt.Fprintf(t.out, "%s (%s, %d tokens)\n", m.ID, m.Provider, m.ContextWindow)
+		}
+		if list.Message != "" {
+			fmt.Fprintln(t.out, list.Message)
+		}
+	case "/tools":
+		var list struct{ Total int }
+		if err := (&gateway{http: client}).get(ctx, "/api/tools", url.Values{"limit": {"1"}, "state": {"enabled"}}, &list); err != nil {
+			t.note("%s", err)
+			return
+		}
+		fmt.Fprintf(t.out, "%d tools; junctor tools list shows them\n", list.Total)
+	default:
+		t.note("There is no %s; /help says what there is.", word)
+	}
+}
+
+// turn sends a message and shows the reply as it comes.
+func (t *terminalChat) turn(ctx context.Context, text string) error {
+	if err := t.send(ctx, "message", map[string]any{"text": text, "model": t.model}); err != nil {
+		return err
+	}
+	t.failed = false
+	for done := false; !done; {
+		err := t.read(ctx, func(m message) (err error) {
+			done, err = t.show(ctx, m)
+			return err
+		})
+		if ctx.Err() != nil { // Ctrl-C: stop the reply, not the conversation's history
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			_ = t.send(last, "abort", nil)
+			return silentError{ctx.Err()}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show prints one message, and reports whether the reply is over.
+func (t *terminalChat) show(ctx context.Context, m message) (done bool, err error) {
+	switch m.Type {
+	case chat.TypeText:
+		var p chat.ContentPayload
+		if err := json.Unmarshal(m.Payload, &p); err != nil {
+			return false, err
+		}
+		fmt.Fprint(t.out, printable(p.Content))
+		t.open = !strings.HasSuffix(p.Content, "\n")
+	case chat.TypeStatus:
+		var p chat.StatusPayload
+		if err := json.Unmarshal(m.Payload, &p); err != nil {
+			return false, err
+		}
+		return t.showStatus(p), nil
+	case chat.TypeApproval:
+		var p chat.ApprovalPayload
+		if err := json.Unmarshal(m.Payload, &p); err != nil {
+			return false, err
+		}
+		return false, t.decide(ctx, p)
+	case chat.TypeError:
+		var p chat.ErrorPayload
+		if err := json.Unmarshal(m.Payload, &p); err != nil {
+			return false, err
+		}
+		t.endLine()
+		t.failed = true
+		fmt.Fprintln(t.err, t.paint(t.err, red, oneLine(p.Message)))
+		// What was refused before a reply began has no end of its own.
+		return p.Code == chat.CodeNoModel || p.Code == chat.CodeBusy, nil
+	}
+	return false, nil
+}
+
+func (t *terminalChat) showStatus(p chat.StatusPayload) (done bool) {
+	if p.Tool == "" {
+		if p.State == "complete" {
+			t.endLine()
+			return true
+		}
+		return false
+	}
+	if p.Data == nil || len(p.Data.Progress) > 0 {
+		return false
+	}
+	t.endLine()
+	switch {
+	case p.State == "processing":
+		t.note("%s", t.paint(t.err, dim, fmt.Sprintf("… %s %s", oneLine(p.Tool), clip(oneLine(string(p.Data.Arguments)), 120))))
+	case p.Data.IsError:
+		t.note("%s", t.paint(t.err, yellow, fmt.Sprintf("✗ %s %s", oneLine(p.Tool), oneLine(p.Message))))
+	default:
+		t.note("%s", t.paint(t.err, dim, fmt.Sprintf("✓ %s (%d ms)", oneLine(p.Tool), p.Data.TookMs)))
+	}
+	return false
+}
+
+// decide asks the person whether a call may be made.
+func (t *terminalChat) decide(ctx context.Context, p chat.ApprovalPayload) error {
+	t.endLine()
+	if !t.isInput && !t.ask {
+		t.note("%s wants approval and nobody can be asked here; it is refused.", p.Tool)
+		return t.send(ctx, "deny", map[string]any{"callId": p.CallID, "reason": "nobody could be asked"})
+	}
+	fmt.Fprintf(t.err, "Run %s with %s?\n[y]es, for this [s]ession, [a]lways, [N]o: ", oneLine(p.Tool), oneLine(string(p.Arguments)))
+	answer, err := t.input.ReadString('\n')
+	if err != nil && answer == "" {
+		answer = "n"
+	}
+	scope := map[string]chat.Scope{"y": chat.Once, "yes": chat.Once, "s": chat.ForSession, "a": chat.Always}[strings.ToLower(strings.TrimSpace(answer))]
+	if scope == "" {
+		return t.send(ctx, "deny", map[string]any{"callId": p.CallID})
+	}
+	return t.send(ctx, "approve", map[string]any{"callId": p.CallID, "scope": scope})
+}
+
+func (t *terminalChat) endLine() {
+	if t.open {
+		fmt.Fprintln(t.out)
+		t.open = false
+	}
+}
+
+// message is one message of the gateway.
+type message struct {
+	Type    string          `json:"type"`
+	Payload json.RawMessage `json:"payload"`
+}
+
+func (t *terminalChat) read(ctx context.Context, use func(message) error) error {
+	_, data, err := t.conn.Read(ctx)
+	if websocket.CloseStatus(err) == websocket.StatusNormalClosure || errors.Is(err, io.EOF) {
+		return errors.New("the gateway ended the chat")
+	}
+	if err != nil {
+		return fmt.Errorf("the chat broke off: %w", err)
+	}
+	var m message
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("the gateway's message: %w", err)
+	}
+	return use(m)
+}
+
+func (t *terminalChat) send(ctx context.Context, kind string, payload any) error {
+	data, err := json.Marshal(map[string]any{"type": kind, "payload": payload})
+	if err != nil {
+		return err
+	}
+	return t.conn.Write(ctx, websocket.MessageText, data)
+}

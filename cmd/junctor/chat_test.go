@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"junctor/internal/llm/llmtest"
+)
+
+// person is someone at the command line: a home, an environment, and what they
+// type.
+type person struct {
+	t    *testing.T
+	home string
+	env  map[string]string
+}
+
+func newPerson(t *testing.T, env map[string]string) *person {
+	t.Helper()
+	home, err := os.MkdirTemp("", "jc") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	return &person{t: t, home: home, env: env}
+}
+
+// types runs a command and returns its exit code and what it printed.
+func (p *person) types(typed string, args ...string) (code int, out, err string) {
+	p.t.Helper()
+	var stdout, stderr bytes.Buffer
+	code = run(args, &world{
+		in: strings.NewReader(typed), out: &stdout, err: &stderr,
+		environ: os.Environ(), lookup: func(name string) (string, bool) { v, ok := p.env[name]; return v, ok },
+		workDir: p.home, userDir: filepath.Join(p.home, "config"), dataDir: filepath.Join(p.home, "data"), home: p.home,
+		terminal: func(io.Writer) (int, bool) { return 0, false }, isInput: typed != "",
+	})
+	return code, stdout.String(), stderr.String()
+}
+
+const script = `{"rules":[
+	{"when":{"user":"add","results":0},"reply":{"text":"Let me compute. ","calls":[{"tool":"calculate","args":{"expression":"40+2"}}]}},
+	{"when":{"user":"add","result":"approved"},"reply":{"text":"As you wish."}},
+	{"when":{"user":"add"},"reply":{"text":"The answer is 42."}},
+	{"when":{"user":"wrong","results":0},"reply":{"calls":[{"tool":"calculate","args":{"expression":"1/0"}}]}},
+	{"when":{"user":"wrong"},"reply":{"text":"It failed."}}
+]}`
+
+func talker(t *testing.T) *person {
+	t.Helper()
+	s, err := llmtest.ParseScript([]byte(script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := httptest.NewServer(llmtest.New(s))
+	t.Cleanup(model.Close)
+	return newPerson(t, map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": model.URL + "/v1"})
+}
+
+func TestChatAnswersOneMessage(t *testing.T) {
+	code, out, errs := talker(t).types("", "chat", "please", "add", "things")
+	if code != exitDone || !strings.Contains(out, "Let me compute.") || !strings.Contains(out, "The answer is 42.") || !strings.Contains(errs, "✓ junctor:calculate") {
+		t.Errorf("%d\n%s\n%s", code, out, errs)
+	}
+}
+
+func TestChatConversation(t *testing.T) {
+	p := talker(t)
+	code, out, errs := p.types("/help\nadd\n\nwrong\n/model\n/model openai/other\n/tools\n/session\n/nonsense\n/quit\n", "chat")
+	for _, want := range []string{"/model [ID]", "The answer is 42.", "It failed.", "openai/", "4 tools"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in:\n%s", want, out)
+		}
+	}
+	if code != exitDone || !strings.Contains(errs, "✗ junctor:calculate") || !strings.Contains(errs, "There is no /nonsense") {
+		t.Errorf("%d\n%s", code, errs)
+	}
+	session := regexp.MustCompile(`[A-Z2-7]{26}`).FindString(out)
+	if code, out, errs := p.types("", "chat", "--session", session, "add", "again"); code != exitDone || !strings.Contains(out, "42") {
+		t.Errorf("coming back to %q: %d %s %s", session, code, out, errs)
+	}
+	if code, _, errs := p.types("", "chat", "--session", "nobody", "hi"); code != exitFailed || errs == "" {
+		t.Errorf("a session that is not there: %d %s", code, errs)
+	}
+}
+
+func TestChatApproval(t *testing.T) {
+	p := talker(t)
+	if err := os.MkdirAll(filepath.Join(p.home, "config", "junctor"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	rules := `{"toolRules":[{"pattern":["junctor:calculate"],"approval":"ask"}]}`
+	if err := os.WriteFile(filepath.Join(p.home, "config", "junctor", "junctor.json"), []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := p.types("add\ny\n/quit\n", "chat"); code != exitDone || !strings.Contains(out, "42") || !strings.Contains(errs, "Run junctor:calculate with") {
+		t.Errorf("yes: %d %s %s", code, out, errs)
+	}
+	if _, out, errs := p.types("add\nn\n/quit\n", "chat"); strings.Contains(out, "42") || !strings.Contains(errs, "✗") {
+		t.Errorf("no: %s %s", out, errs)
+	}
+	if _, out, errs := p.types("", "chat", "add"); strings.Contains(out, "42") || !strings.Contains(errs, "nobody can be asked") {
+		t.Errorf("nobody there: %s %s", out, errs)
+	}
+	if code, _, errs := p.types("", "tools", "call", "calculate", "expression=1"); code != exitFailed || !strings.Contains(errs, "approval") {
+		t.Errorf("tools call without a person: %d %s", code, errs)
+	}
+	if code, out, _ := p.types("y\n", "tools", "call", "calculate", "expression=1+1"); code != exitDone || !strings.Contains(out, "2") {
+		t.Errorf("tools call with a person: %d %s", code, out)
+	}
+}
+
+func TestChatWithoutAModelSaysHowToGetOne(t *testing.T) {
+	code, _, errs := newPerson(t, nil).types("", "chat", "hello")
+	if code != exitFailed || !strings.Contains(errs, "OPENAI_API_KEY") {
+		t.Errorf("%d %s", code, errs)
+	}
+}
