@@ -14,7 +14,7 @@ run: build ## build everything and start Junctor with its web page
 	./bin/junctor serve
 
 dev: ## rebuild and restart on every change
-	$(GO) run ./internal/devloop
+	./scripts/dev
 
 build: page bin ## the binary, with the web page in it
 

@@ -32,12 +32,12 @@ var layer = map[string]int{
 	"builtin":  3,
 	"catalog":  3,
 	"llm":      3,
-	"oauth":    3,
 	"search":   3,
 	"upstream": 3,
 
 	"executor": 4,
 	"guard":    4,
+	"oauth":    4,
 
 	"agentify":  5,
 	"attach":    5,
@@ -60,8 +60,8 @@ func TestImportsPointDown(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == "testdata" || strings.HasSuffix(d.Name(), "test") || d.Name() == "devloop") {
-			return filepath.SkipDir // serves tests or development alone
+		if d.IsDir() && (d.Name() == "testdata" || strings.HasSuffix(d.Name(), "test")) {
+			return filepath.SkipDir // serves tests alone
 		}
 		if d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return nil
