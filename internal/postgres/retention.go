@@ -170,6 +170,7 @@ func (s *Store) forgetExpired(ctx context.Context) error {
 		"DELETE FROM vals WHERE expires <= clock_timestamp() AND $1::interval IS NOT NULL",
 		"DELETE FROM leases WHERE until < clock_timestamp() - $1::interval",
 		"DELETE FROM budgets WHERE at < clock_timestamp() - $1::interval",
+		"DELETE FROM mail WHERE at < clock_timestamp() - least($1::interval, interval '10 minutes')",
 	} {
 		_, err := s.pool.Exec(ctx, query, rest)
 		errs = append(errs, err)

@@ -6,8 +6,9 @@ import (
 )
 
 const (
-	sweepChunk = 500            // records deleted in one commit: calls must not wait for it
-	leaseRest  = 24 * time.Hour // how long a free lease and an unused budget are remembered
+	sweepChunk = 500              // records deleted in one commit: calls must not wait for it
+	leaseRest  = 24 * time.Hour   // how long a free lease and an unused budget are remembered
+	mailRest   = 10 * time.Minute // and a letter that nobody takes
 )
 
 // tidy forgets what is too old or too much, and expired values and leases. It
@@ -107,7 +108,8 @@ func (s *Store) forgetExpired(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	_, err := s.forget(ctx, "DELETE FROM mail WHERE at < ?", now-mailRest.Microseconds())
+	return err
 }
 
 // shrink gives a part of the file back when a quarter of it is free, a little

@@ -1,6 +1,6 @@
 // Package store says what Junctor keeps, as records and small interfaces: the
 // call log, the tools last seen, fingerprints, API keys, sealed secrets, chat
-// sessions and leases.
+// sessions, leases and mail between processes.
 //
 // It promises that every engine behind these interfaces behaves alike; the
 // suite in storetest is that promise in code. What a method has returned
@@ -43,6 +43,7 @@ type Store interface {
 	Sessions
 	Leases
 	Budgets
+	Mail
 	Changes
 	Importer
 

@@ -53,6 +53,8 @@ func Run(t *testing.T, fresh func(t testing.TB) Opener) {
 		{"lease races", leaseRaces},
 		{"budgets", budgets},
 		{"budget races", budgetRaces},
+		{"mail", mail},
+		{"mail order", mailOrder},
 		{"import", importing},
 		{"changes", changes},
 		{"changes across handles", changesAcross},
