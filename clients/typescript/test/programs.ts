@@ -7,7 +7,7 @@ import { basename, join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-const root = resolve(fileURLToPath(import.meta.url), "../../../../..");
+export const root = resolve(fileURLToPath(import.meta.url), "../../../../..");
 const scratch = mkdtempSync(join(tmpdir(), "junctor-typescript-"));
 const children: ChildProcess[] = [];
 

@@ -1,0 +1,13 @@
+// Amazon Bedrock's Converse API.
+import { BedrockRuntimeClient, ConverseCommand } from "@aws-sdk/client-bedrock-runtime";
+import { gateway, question } from "./gateway.mjs";
+
+const bedrock = new BedrockRuntimeClient({}); // region and credentials as always with AWS
+const modelId = process.env.MODEL ?? "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
+
+const { response } = await gateway.run(
+  "bedrock",
+  (messages, toolConfig) => bedrock.send(new ConverseCommand({ modelId, messages, toolConfig })),
+  [{ role: "user", content: [{ text: question }] }],
+);
+console.log(response.output.message.content.map((block) => block.text ?? "").join(""));
