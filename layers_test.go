@@ -32,6 +32,7 @@ var layer = map[string]int{
 	"builtin":  3,
 	"catalog":  3,
 	"llm":      3,
+	"nodes":    3,
 	"search":   3,
 	"upstream": 3,
 

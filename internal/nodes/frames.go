@@ -1,0 +1,250 @@
+package nodes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"junctor/internal/store"
+)
+
+// The types of frames.
+const (
+	word   = "word"
+	open   = "open"
+	say    = "say"
+	hangUp = "end"
+)
+
+// frame is one letter: a header as a line of JSON, then the data as it is.
+type frame struct {
+	Type string `json:"t"`
+	From string `json:"f"`
+	Line string `json:"l,omitempty"`
+	N    int64  `json:"n,omitempty"`
+	Kind string `json:"k,omitempty"`
+	data []byte
+}
+
+func (f frame) encode() []byte {
+	head, err := json.Marshal(f)
+	if err != nil { // a struct of plain fields always marshals
+		return nil
+	}
+	return append(append(head, '\n'), f.data...)
+}
+
+func decode(letter []byte) (frame, error) {
+	head, data, ok := bytes.Cut(letter, []byte{'\n'})
+	var f frame
+	if !ok {
+		return f, errors.New("a letter without a header")
+	}
+	if err := json.Unmarshal(head, &f); err != nil {
+		return f, err
+	}
+	f.data = data
+	return f, nil
+}
+
+// outbox is what waits to be sent to one node. One goroutine at a time sends,
+// all that waits at once.
+type outbox struct {
+	frames  [][]byte
+	bytes   int
+	sending bool
+}
+
+// What is sent at once, and what may wait at all.
+const (
+	batchFrames = 128
+	batchBytes  = 4 << 20
+	boxBytes    = 256 << 20
+
+	lastWords = 2 * time.Second
+)
+
+// send queues a frame for another node.
+func (n *Node) send(to string, f frame) {
+	letter := f.encode()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	o := n.out[to]
+	if o == nil {
+		o = &outbox{}
+	}
+	if n.closed || o.bytes+len(letter) > boxBytes {
+		return // its line will miss it, and end
+	}
+	n.out[to] = o
+	o.frames = append(o.frames, letter)
+	o.bytes += len(letter)
+	if !o.sending {
+		o.sending = true
+		n.sending.Go(func() { n.flush(to, o) })
+	}
+}
+
+// flush sends what waits for a node until nothing does.
+func (n *Node) flush(to string, o *outbox) {
+	for {
+		n.mu.Lock()
+		if len(o.frames) == 0 {
+			o.sending = false
+			delete(n.out, to)
+			n.mu.Unlock()
+			return
+		}
+		k, size := 0, 0
+		for k < min(len(o.frames), batchFrames) && (k == 0 || size+len(o.frames[k]) <= batchBytes) {
+			size += len(o.frames[k])
+			k++
+		}
+		batch := o.frames[:k:k]
+		o.frames = o.frames[k:]
+		o.bytes -= size
+		n.mu.Unlock()
+		if err := n.deliver(to, batch); err != nil {
+			n.log.Warn("another node cannot be told something", "node", to, "err", err)
+			n.breakAll(func(l *Line) bool { return l.to == to }, fmt.Errorf("the store did not take what was said: %w", ErrGone))
+		}
+		n.nudge()
+	}
+}
+
+// deliver puts letters into another node's box, and tries again for a while.
+func (n *Node) deliver(to string, batch [][]byte) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	n.mu.Lock()
+	life := n.ctx
+	n.mu.Unlock()
+	if life != nil { // the last words of a node are not waited for as long
+		defer context.AfterFunc(life, func() { time.AfterFunc(lastWords, cancel) })()
+	}
+	for {
+		if err = n.opts.Store.SendMail(ctx, to, batch...); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(retry):
+		}
+	}
+}
+
+// nudge makes the reader look into the box soon: what was sent may be
+// answered at once.
+func (n *Node) nudge() {
+	select {
+	case n.look <- struct{}{}:
+	default:
+	}
+}
+
+// read takes what comes into the box.
+func (n *Node) read(ctx context.Context) {
+	news := n.opts.Store.Watch(ctx, store.TopicMail(n.id))
+	var done []int64 // to be taken out
+	wait := slow * 2
+	for {
+		letters, err := n.opts.Store.TakeMail(ctx, n.id, done)
+		if err != nil && ctx.Err() == nil {
+			n.log.DebugContext(ctx, "the box cannot be read", "err", err)
+		}
+		if err == nil {
+			done = done[:0]
+		}
+		for _, l := range letters {
+			f, err := decode(l.Data)
+			if err != nil {
+				n.log.WarnContext(ctx, "a letter cannot be read", "err", err)
+			} else {
+				n.take(ctx, f)
+			}
+			done = append(done, l.Seq)
+		}
+		if len(letters) > 0 {
+			wait = quick
+			continue // they are taken out, and more may be there
+		}
+		var soon <-chan time.Time
+		if wait < slow && n.talking() {
+			soon = time.After(wait)
+			wait *= 2
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-news:
+		case <-n.look:
+			wait = quick
+		case <-soon:
+		}
+	}
+}
+
+// talking reports whether a line is open.
+func (n *Node) talking() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.lines) > 0
+}
+
+// take hands a frame to whom it concerns.
+func (n *Node) take(ctx context.Context, f frame) {
+	n.mu.Lock()
+	n.seen[f.From] = time.Now()
+	l, hear, handle := n.lines[f.Line], n.words[f.Kind], n.handlers[f.Kind]
+	if f.Type == open && l == nil {
+		if _, twice := n.opened[f.Line]; twice { // and over already
+			n.mu.Unlock()
+			return
+		}
+		n.opened[f.Line] = time.Now()
+		l = newLine(n, f.From, f.Line)
+		l.got = f.N
+		if handle != nil {
+			n.lines[l.id] = l
+			n.mu.Unlock()
+			go n.serve(ctx, handle, f.data, l)
+			return
+		}
+	}
+	n.mu.Unlock()
+	switch {
+	case f.Type == word:
+		if hear != nil {
+			hear(f.From, f.data)
+		}
+	case f.Type == open && handle == nil: // nobody here speaks of that
+		l.post(frame{Type: hangUp})
+	case l != nil:
+		l.take(f)
+	case f.Type == say: // it does not know yet that the line is over
+		n.send(f.From, frame{Type: hangUp, From: n.id, Line: f.Line, N: lastFrame})
+	}
+}
+
+// lastFrame is the number of a hanging up whose line is forgotten.
+const lastFrame = -1
+
+// serve runs a handler; the line is over when it returns.
+func (n *Node) serve(ctx context.Context, h Handler, first []byte, l *Line) {
+	defer l.Close()
+	defer func() {
+		if p := recover(); p != nil {
+			n.log.Error("a conversation panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(l.ctx, cancel)
+	defer stop()
+	h(ctx, first, l)
+}

@@ -1,0 +1,144 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+)
+
+// maxWaiting bounds what waits to be received on one line.
+const maxWaiting = 64 << 20
+
+var errSlow = errors.New("too much was said on a line that nobody listens to")
+
+// Line is a conversation of two nodes. What is sent arrives in order and
+// once.
+type Line struct {
+	node   *Node
+	to     string
+	id     string
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu      sync.Mutex
+	sent    int64 // frames, the opening one included
+	got     int64
+	queue   [][]byte
+	bytes   int
+	over    error // why nothing more comes; nil while it is open
+	arrived chan struct{}
+}
+
+func newLine(n *Node, to, id string) *Line {
+	l := &Line{node: n, to: to, id: id, arrived: make(chan struct{}, 1)}
+	l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	return l
+}
+
+// Peer is the node at the other end.
+func (l *Line) Peer() string { return l.to }
+
+// Done is closed when the line is over.
+func (l *Line) Done() <-chan struct{} { return l.ctx.Done() }
+
+// Send says something. It does not wait for the other side.
+func (l *Line) Send(data []byte) error {
+	if l.ctx.Err() != nil {
+		return context.Cause(l.ctx)
+	}
+	l.post(frame{Type: say, data: data})
+	return nil
+}
+
+// post numbers a frame and sends it; numbering and sending are one step.
+func (l *Line) post(f frame) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent++
+	f.Line, f.N, f.From = l.id, l.sent, l.node.id
+	l.node.send(l.to, f)
+}
+
+// Receive returns what the other side said next: io.EOF when it has closed
+// the line, ErrGone when it has died.
+func (l *Line) Receive(ctx context.Context) ([]byte, error) {
+	for {
+		l.mu.Lock()
+		if len(l.queue) > 0 {
+			data := l.queue[0]
+			l.queue = l.queue[1:]
+			l.bytes -= len(data)
+			l.mu.Unlock()
+			return data, nil
+		}
+		over := l.over
+		l.mu.Unlock()
+		if over != nil {
+			return nil, over
+		}
+		select {
+		case <-l.arrived:
+		case <-l.ctx.Done():
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Close ends the line; the other side hears what was sent before.
+func (l *Line) Close() {
+	if l.end(io.EOF) {
+		l.post(frame{Type: hangUp})
+	}
+}
+
+// end says why the line is over, and reports whether it was open.
+func (l *Line) end(why error) bool {
+	l.mu.Lock()
+	was := l.over == nil
+	if was {
+		l.over = why
+	}
+	l.mu.Unlock()
+	l.cancel(why)
+	l.node.mu.Lock()
+	delete(l.node.lines, l.id)
+	l.node.mu.Unlock()
+	return was
+}
+
+// take queues what the other side said. A frame that came before is dropped;
+// one that is missing ends the line.
+func (l *Line) take(f frame) {
+	l.mu.Lock()
+	if f.N == lastFrame { // the other side has forgotten the line
+		l.mu.Unlock()
+		l.end(ErrGone)
+		return
+	}
+	if f.N <= l.got || l.over != nil {
+		l.mu.Unlock()
+		return
+	}
+	if f.N != l.got+1 || l.bytes+len(f.data) > maxWaiting {
+		l.mu.Unlock()
+		if l.end(errSlow) {
+			l.post(frame{Type: hangUp})
+		}
+		return
+	}
+	l.got = f.N
+	if f.Type == say {
+		l.queue = append(l.queue, f.data)
+		l.bytes += len(f.data)
+	}
+	l.mu.Unlock()
+	select {
+	case l.arrived <- struct{}{}:
+	default:
+	}
+	if f.Type == hangUp {
+		l.end(io.EOF)
+	}
+}

@@ -1,0 +1,339 @@
+package nodes
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"junctor/internal/store"
+)
+
+// Store is what nodes need of the store.
+type Store interface {
+	store.Mail
+	store.Leases
+	store.Values
+	store.Changes
+}
+
+// Options are what a Node is made of.
+type Options struct {
+	Store Store
+	Name  string // for people
+	Log   *slog.Logger
+}
+
+// How nodes keep in touch.
+const (
+	space     = "nodes"
+	keptFor   = time.Hour        // how long a node is remembered after its last word
+	lifeTime  = 9 * time.Second  // of a node's lease: after that long without a sign it is dead
+	pulse     = 3 * time.Second  // between signs of life
+	listAgain = 15 * time.Minute // between entries into the list
+	patience  = 10 * time.Second // with a store that does not take what is sent
+	retry     = 250 * time.Millisecond
+
+	// A conversation is under way: look into the box sooner than its news
+	// come, at first after quick, then less and less often.
+	quick = 4 * time.Millisecond
+	slow  = 130 * time.Millisecond
+)
+
+// ErrGone means that the other node is not there, or no longer.
+var ErrGone = errors.New("the other node is gone")
+
+// Handler carries on a conversation that another node began. ctx ends with
+// the line.
+type Handler func(ctx context.Context, first []byte, l *Line)
+
+// Node is this process among those on the same store. It is safe for
+// concurrent use.
+type Node struct {
+	opts Options
+	id   string
+	log  *slog.Logger
+	look chan struct{} // into the box, soon
+
+	mu       sync.Mutex
+	ctx      context.Context // of Run; nil before
+	handlers map[string]Handler
+	words    map[string]func(from string, data []byte)
+	lines    map[string]*Line
+	out      map[string]*outbox
+	others   map[string]bool      // by id; true for those that are there
+	seen     map[string]time.Time // when others last showed to be alive
+	opened   map[string]time.Time // lines that others opened, for letters that come twice
+	sending  sync.WaitGroup
+	closed   bool // nothing more is sent
+}
+
+// New returns a Node; it starts nothing.
+func New(o Options) *Node {
+	return &Node{
+		opts: o, id: rand.Text()[:12], log: o.Log.With("component", "nodes"), look: make(chan struct{}, 1),
+		handlers: map[string]Handler{}, words: map[string]func(string, []byte){}, lines: map[string]*Line{},
+		out: map[string]*outbox{}, others: map[string]bool{}, seen: map[string]time.Time{}, opened: map[string]time.Time{},
+	}
+}
+
+// ID names this process; no other ever had the same.
+func (n *Node) ID() string { return n.id }
+
+// Handle lets h carry on conversations of a kind; nil refuses them.
+func (n *Node) Handle(kind string, h Handler) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if h == nil {
+		delete(n.handlers, kind)
+		return
+	}
+	n.handlers[kind] = h
+}
+
+// Hear lets f hear words of a kind; nil hears none. f must not block.
+func (n *Node) Hear(kind string, f func(from string, data []byte)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if f == nil {
+		delete(n.words, kind)
+		return
+	}
+	n.words[kind] = f
+}
+
+// Run is this node's life among the others, until ctx is done.
+func (n *Node) Run(ctx context.Context) error {
+	n.mu.Lock()
+	n.ctx = ctx
+	n.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() { n.live(ctx) })
+	wg.Go(func() { n.read(ctx) })
+	wg.Go(func() { n.list(ctx) })
+	wg.Wait()
+	n.mu.Lock()
+	open := slices.Collect(maps.Values(n.lines))
+	n.mu.Unlock()
+	for _, l := range open {
+		l.Close()
+	}
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.sending.Wait()
+	n.leave(context.WithoutCancel(ctx))
+	return nil
+}
+
+// entry is what the list of nodes says of one.
+type entry struct {
+	Name string `json:"name"`
+	Left bool   `json:"left,omitempty"`
+}
+
+// live gives signs of life, and looks for those of others that are spoken
+// with.
+func (n *Node) live(ctx context.Context) {
+	tick := time.NewTicker(pulse)
+	defer tick.Stop()
+	var listed time.Time
+	for {
+		if _, _, err := n.opts.Store.Acquire(ctx, lease(n.id), n.id, lifeTime); err != nil && ctx.Err() == nil {
+			n.log.DebugContext(ctx, "no sign of life given", "err", err)
+		} else if time.Since(listed) > listAgain {
+			if err := n.enter(ctx, entry{Name: n.opts.Name}); err == nil {
+				listed = time.Now()
+			}
+		}
+		for _, other := range n.partners() {
+			n.alive(ctx, other)
+		}
+		n.forget(time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// forget drops what is remembered of lines that are long over.
+func (n *Node) forget(now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.opened, func(id string, at time.Time) bool { return n.lines[id] == nil && now.Sub(at) > 10*patience })
+	maps.DeleteFunc(n.seen, func(_ string, at time.Time) bool { return now.Sub(at) > keptFor })
+}
+
+func lease(id string) string { return "node/" + id }
+
+func (n *Node) enter(ctx context.Context, e entry) error {
+	data, err := json.Marshal(e)
+	if err == nil {
+		_, err = n.opts.Store.PutValue(ctx, store.Value{Space: space, Name: n.id, Data: data, Expires: time.Now().Add(keptFor)}, store.AnyVersion)
+	}
+	return err
+}
+
+// leave says goodbye.
+func (n *Node) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := errors.Join(n.enter(ctx, entry{Name: n.opts.Name, Left: true}), n.opts.Store.Release(ctx, lease(n.id), n.id)); err != nil {
+		n.log.DebugContext(ctx, "left without a word", "err", err)
+	}
+}
+
+// partners are the nodes at the other ends of lines.
+func (n *Node) partners() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	set := map[string]bool{}
+	for _, l := range n.lines {
+		set[l.to] = true
+	}
+	out := make([]string, 0, len(set))
+	for id := range set {
+		out = append(out, id)
+	}
+	return out
+}
+
+// alive finds out whether another node lives; lines to one that does not end.
+// While the store is away nobody can be told dead.
+func (n *Node) alive(ctx context.Context, id string) bool {
+	n.mu.Lock()
+	recent := time.Since(n.seen[id]) < pulse
+	n.mu.Unlock()
+	if recent {
+		return true
+	}
+	// Its lease can be had only when it has not given a sign for long.
+	_, mine, err := n.opts.Store.Acquire(ctx, lease(id), "finder/"+n.id, time.Millisecond)
+	if err != nil {
+		return true
+	}
+	n.mu.Lock()
+	if mine {
+		delete(n.seen, id)
+	} else {
+		n.seen[id] = time.Now()
+	}
+	n.mu.Unlock()
+	if mine {
+		n.breakAll(func(l *Line) bool { return l.to == id }, ErrGone)
+	}
+	return !mine
+}
+
+// list keeps the list of the other nodes.
+func (n *Node) list(ctx context.Context) {
+	changed := n.opts.Store.Watch(ctx, store.TopicValues(space))
+	for {
+		if err := n.readList(ctx); err != nil && ctx.Err() == nil {
+			n.log.DebugContext(ctx, "nodes not listed", "err", err)
+		}
+		// The watch also fires without cause; a list that is a little old
+		// does no harm.
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+func (n *Node) readList(ctx context.Context) error {
+	values, err := n.opts.Store.Values(ctx, space)
+	if err != nil {
+		return err
+	}
+	others := make(map[string]bool, len(values))
+	for _, v := range values {
+		var e entry
+		if v.Name != n.id && json.Unmarshal(v.Data, &e) == nil {
+			others[v.Name] = !e.Left
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.others = others
+	return nil
+}
+
+// Known reports whether id is, or was a while ago, a node of this store.
+func (n *Node) Known(ctx context.Context, id string) bool {
+	n.mu.Lock()
+	_, known := n.others[id]
+	n.mu.Unlock()
+	if known || id == n.id || id == "" {
+		return known
+	}
+	_, err := n.opts.Store.Value(ctx, space, id)
+	return err == nil
+}
+
+// Tell says something to one node, or to all others when to is empty. It does
+// not wait; nobody answers.
+func (n *Node) Tell(to, kind string, data []byte) {
+	f := frame{Type: word, From: n.id, Kind: kind, data: data}
+	if to != "" {
+		n.send(to, f)
+		return
+	}
+	n.mu.Lock()
+	var all []string
+	for id, there := range n.others {
+		if there {
+			all = append(all, id)
+		}
+	}
+	n.mu.Unlock()
+	for _, id := range all {
+		n.send(id, f)
+	}
+}
+
+// Dial begins a conversation of a kind with another node.
+func (n *Node) Dial(ctx context.Context, to, kind string, first []byte) (*Line, error) {
+	if !n.alive(ctx, to) {
+		return nil, ErrGone
+	}
+	l := newLine(n, to, rand.Text())
+	n.mu.Lock()
+	if n.ctx == nil || n.ctx.Err() != nil {
+		n.mu.Unlock()
+		return nil, fmt.Errorf("this node is not running: %w", ErrGone)
+	}
+	n.lines[l.id] = l
+	n.mu.Unlock()
+	l.post(frame{Type: open, Kind: kind, data: first})
+	return l, nil
+}
+
+// breakAll ends the lines that match.
+func (n *Node) breakAll(match func(*Line) bool, why error) {
+	n.mu.Lock()
+	var broken []*Line
+	for _, l := range n.lines {
+		if match(l) {
+			broken = append(broken, l)
+		}
+	}
+	n.mu.Unlock()
+	for _, l := range broken {
+		l.end(why)
+	}
+}

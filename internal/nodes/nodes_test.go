@@ -1,0 +1,386 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"junctor/internal/sqlite"
+	"junctor/internal/store"
+)
+
+// town is some nodes on one store.
+type town struct {
+	t    *testing.T
+	path string
+}
+
+func newTown(t *testing.T) *town {
+	return &town{t: t, path: filepath.Join(t.TempDir(), "junctor.db")}
+}
+
+// node starts a node with a handle of its own on the store.
+func (w *town) node() (n *Node, s store.Store, stop func()) {
+	w.t.Helper()
+	st, err := sqlite.Open(context.Background(), store.Config{Path: w.path}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n = New(Options{Store: st, Name: "test", Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{}, 2)
+	go func() { _ = st.Run(ctx); done <- struct{}{} }()
+	go func() { _ = n.Run(ctx); done <- struct{}{} }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		<-done
+		<-done
+		if err := st.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}
+	w.t.Cleanup(stop)
+	return n, st, stop
+}
+
+// echo says everything again, louder.
+func echo(ctx context.Context, first []byte, l *Line) {
+	for data := first; ; {
+		if l.Send([]byte(strings.ToUpper(string(data)))) != nil {
+			return
+		}
+		var err error
+		if data, err = l.Receive(ctx); err != nil {
+			return
+		}
+	}
+}
+
+// wait tries until ok.
+func wait(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(time.Minute)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-end:
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+func dial(t *testing.T, from, to *Node, kind, first string) *Line {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var l *Line
+	wait(t, "a line", func() bool {
+		var err error
+		if l, err = from.Dial(ctx, to.ID(), kind, []byte(first)); err != nil && !errors.Is(err, ErrGone) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	return l
+}
+
+func receive(t *testing.T, l *Line) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	data, err := l.Receive(ctx)
+	return string(data), err
+}
+
+// TestLine: a conversation keeps its order in both directions and ends when
+// either side does.
+func TestLine(t *testing.T) {
+	w := newTown(t)
+	a, _, _ := w.node()
+	b, _, _ := w.node()
+	b.Handle("echo", echo)
+	l := dial(t, a, b, "echo", "hello\nthere")
+	const many = 500
+	for i := range many {
+		if err := l.Send(fmt.Appendf(nil, "word %d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "HELLO\nTHERE"
+	for i := range many + 1 {
+		if got, err := receive(t, l); err != nil || got != want {
+			t.Fatalf("answer %d: %q, %v; want %q", i, got, err, want)
+		}
+		want = fmt.Sprintf("WORD %d", i)
+	}
+	if l.Peer() != b.ID() {
+		t.Errorf("the peer is %s", l.Peer())
+	}
+	l.Close()
+	if err := l.Send(nil); err == nil {
+		t.Error("a closed line takes more")
+	}
+	if _, err := receive(t, l); !errors.Is(err, io.EOF) {
+		t.Errorf("a closed line: %v", err)
+	}
+	wait(t, "the other end of a closed line", func() bool { return !b.talking() })
+
+	once := make(chan struct{})
+	b.Handle("once", func(_ context.Context, first []byte, l *Line) {
+		_ = l.Send(first)
+		<-once
+		panic("must not end the node")
+	})
+	l = dial(t, a, b, "once", "x")
+	if got, err := receive(t, l); got != "x" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	close(once)
+	if _, err := receive(t, l); !errors.Is(err, io.EOF) {
+		t.Errorf("a handler that returned: %v", err)
+	}
+	b.Handle("once", nil)
+	l = dial(t, a, b, "once", "x")
+	if _, err := receive(t, l); !errors.Is(err, io.EOF) {
+		t.Errorf("a kind that nobody speaks: %v", err)
+	}
+	canceled, cancel := context.WithCancel(context.Background())
+	cancel()
+	l = dial(t, a, b, "echo", "x")
+	for {
+		if _, err := l.Receive(canceled); err != nil {
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("a canceled wait: %v", err)
+			}
+			break
+		}
+	}
+}
+
+// TestWords: words reach one node or all others, and those who listen.
+func TestWords(t *testing.T) {
+	w := newTown(t)
+	a, _, _ := w.node()
+	b, _, _ := w.node()
+	c, _, stopC := w.node()
+	var atA, atB, atC atomic.Int32
+	hear := func(n *atomic.Int32) func(string, []byte) {
+		return func(from string, data []byte) {
+			if from == a.ID() && string(data) == "hi" {
+				n.Add(1)
+			}
+		}
+	}
+	a.Hear("greet", hear(&atA))
+	b.Hear("greet", hear(&atB))
+	c.Hear("greet", hear(&atC))
+	ctx := context.Background()
+	for _, n := range []*Node{b, c} {
+		wait(t, "known", func() bool { return a.Known(ctx, n.ID()) })
+	}
+	wait(t, "all heard", func() bool {
+		a.Tell("", "greet", []byte("hi"))
+		a.Tell(b.ID(), "silence", nil)
+		return atB.Load() > 0 && atC.Load() > 0
+	})
+	if atA.Load() > 0 {
+		t.Error("a node hears itself")
+	}
+	if a.Known(ctx, "x") || a.Known(ctx, "") {
+		t.Error("strangers are known")
+	}
+	stopC()
+	wait(t, "its leaving", func() bool {
+		if err := a.readList(ctx); err != nil {
+			t.Fatal(err)
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		there, known := a.others[c.ID()]
+		return known && !there
+	})
+	if !a.Known(ctx, c.ID()) {
+		t.Error("who left is forgotten")
+	}
+	b.Hear("greet", nil)
+}
+
+// TestTwice: a letter that comes twice is heard once, and one that is missing
+// ends the line.
+func TestTwice(t *testing.T) {
+	w := newTown(t)
+	a, s, _ := w.node()
+	var calls atomic.Int32
+	got := make(chan string, 10)
+	a.Handle("count", func(ctx context.Context, first []byte, l *Line) {
+		calls.Add(1)
+		got <- string(first)
+		for {
+			data, err := l.Receive(ctx)
+			if err != nil {
+				got <- err.Error()
+				return
+			}
+			got <- string(data)
+		}
+	})
+	ctx := context.Background()
+	post := func(f frame) {
+		t.Helper()
+		f.From, f.Line = "stranger", "line"
+		letter := f.encode()
+		if err := s.SendMail(ctx, a.ID(), letter, letter); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want string) {
+		t.Helper()
+		select {
+		case g := <-got:
+			if g != want {
+				t.Errorf("heard %q, want %q", g, want)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("never heard %q", want)
+		}
+	}
+	if err := s.SendMail(ctx, a.ID(), []byte("no header"), []byte("{\n")); err != nil {
+		t.Fatal(err)
+	}
+	post(frame{Type: open, N: 1, Kind: "count", data: []byte("one")})
+	post(frame{Type: say, N: 2, data: []byte("two")})
+	post(frame{Type: say, N: 4, data: []byte("four")})
+	expect("one")
+	expect("two")
+	expect(errSlow.Error())
+	wait(t, "the end", func() bool { return !a.talking() })
+	post(frame{Type: open, N: 1, Kind: "count", data: []byte("one")}) // late
+	post(frame{Type: say, N: 5})
+	wait(t, "the answer to who does not know yet", func() bool {
+		letters, err := s.TakeMail(ctx, "stranger", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range letters {
+			if f, err := decode(l.Data); err == nil && f.N == lastFrame {
+				return true
+			}
+		}
+		return false
+	})
+	if calls.Load() != 1 {
+		t.Errorf("the conversation was begun %d times", calls.Load())
+	}
+}
+
+// TestForgottenLine: a line whose other end does not know of it ends.
+func TestForgottenLine(t *testing.T) {
+	w := newTown(t)
+	a, _, _ := w.node()
+	b, _, _ := w.node()
+	b.Handle("echo", echo)
+	l := dial(t, a, b, "echo", "x")
+	if _, err := receive(t, l); err != nil {
+		t.Fatal(err)
+	}
+	b.mu.Lock()
+	clear(b.lines)
+	b.mu.Unlock()
+	if err := l.Send([]byte("still there?")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := receive(t, l); !errors.Is(err, ErrGone) {
+		t.Errorf("a forgotten line: %v", err)
+	}
+}
+
+// TestDeath: lines to a node that gives no sign of life end, and it cannot be
+// dialled.
+func TestDeath(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "junctor.db")
+	synctest.Test(t, func(t *testing.T) {
+		w := &town{t: t, path: path}
+		a, s, _ := w.node()
+		synctest.Wait()
+		ctx := context.Background()
+		if _, err := a.Dial(ctx, "nobody", "echo", nil); !errors.Is(err, ErrGone) {
+			t.Errorf("a node that never was: %v", err)
+		}
+		// One that lived a moment ago, and was killed.
+		if _, held, err := s.Acquire(ctx, lease("dead"), "dead", lifeTime); !held || err != nil {
+			t.Fatal(held, err)
+		}
+		l, err := a.Dial(ctx, "dead", "echo", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := l.Receive(ctx); !errors.Is(err, ErrGone) {
+			t.Errorf("the line to a dead node: %v", err)
+		}
+		if took := time.Since(began); took > lifeTime+2*pulse {
+			t.Errorf("noticed after %v", took)
+		}
+		if _, err := a.Dial(ctx, "dead", "echo", nil); !errors.Is(err, ErrGone) {
+			t.Errorf("a dead node: %v", err)
+		}
+	})
+}
+
+// broken is a store that takes nothing.
+type broken struct{ Store }
+
+func (broken) SendMail(context.Context, string, ...[]byte) error { return store.ErrUnavailable }
+
+// TestNoStore: what cannot be sent ends its line.
+func TestNoStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "junctor.db")
+	synctest.Test(t, func(t *testing.T) {
+		w := &town{t: t, path: path}
+		a, s, _ := w.node()
+		b, _, _ := w.node()
+		synctest.Wait()
+		a.opts.Store = broken{s}
+		l, err := a.Dial(context.Background(), b.ID(), "echo", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Receive(context.Background()); !errors.Is(err, ErrGone) {
+			t.Errorf("a line without a store: %v", err)
+		}
+	})
+	n := New(Options{Log: slog.New(slog.DiscardHandler)})
+	n.seen["b"] = time.Now()
+	if _, err := n.Dial(context.Background(), "b", "echo", nil); !errors.Is(err, ErrGone) {
+		t.Errorf("a node that does not run: %v", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(frame{Type: open, N: 1, Kind: "k", data: []byte("x\ny")}.encode())
+	f.Add([]byte("{}"))
+	f.Fuzz(func(t *testing.T, letter []byte) {
+		got, err := decode(letter)
+		if err != nil {
+			return
+		}
+		again, err := decode(got.encode())
+		if err != nil || fmt.Sprint(again) != fmt.Sprint(got) {
+			t.Errorf("%v became %v, %v", got, again, err)
+		}
+	})
+}
