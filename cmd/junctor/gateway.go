@@ -110,9 +110,10 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Optio
 	_, isTerminal := c.terminal(c.err)
 	noColour, _ := c.lookup("NO_COLOR")
 	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
+	key, _ := cfg.Lookup("JUNCTOR_SECRET_KEY")
 	return app.Open(ctx, app.Options{
 		Config: cfg, Reload: reload, Version: buildVersion(), DataDir: c.dataDir, Environ: c.environ,
-		AdminKey: telemetry.Secret(admin), Socket: c.socket(cfg), Only: only,
+		AdminKey: telemetry.Secret(admin), SecretKey: telemetry.Secret(key), Socket: c.socket(cfg), Only: only,
 		Log: telemetry.NewLogger(telemetry.LogOptions{
 			Output: c.err, Terminal: isTerminal, Colour: isTerminal && noColour == "", Format: cfg.Log.Format,
 			Level: &leveler, Redactor: redactor, Recent: recent,

@@ -17,8 +17,8 @@ import (
 )
 
 func (c *cli) serversCommand() *cobra.Command {
-	return parent("servers", "The MCP servers: list, add, remove, test",
-		c.serversList(), c.serversAdd(), c.serversRemove(), c.serversTest())
+	return parent("servers", "The MCP servers: list, add, remove, test, sign in",
+		c.serversList(), c.serversAdd(), c.serversRemove(), c.serversTest(), c.serversLogin(), c.serversLogout())
 }
 
 func (c *cli) serversList() *cobra.Command {

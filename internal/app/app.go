@@ -21,6 +21,7 @@ import (
 	"junctor/internal/executor"
 	"junctor/internal/guard"
 	"junctor/internal/mcp"
+	"junctor/internal/oauth"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -40,6 +41,9 @@ type Options struct {
 
 	// AdminKey is the first administrator's key, from the environment.
 	AdminKey telemetry.Secret
+	// SecretKey seals tokens in the store, from the environment; without one
+	// a key is kept in the data folder.
+	SecretKey telemetry.Secret
 
 	Log      *slog.Logger
 	Level    *slog.LevelVar
@@ -70,6 +74,7 @@ type App struct {
 	guard     *guard.Guard
 	catalog   *catalog.Catalog
 	search    *search.Index
+	oauth     *oauth.Service
 	upstreams *upstream.Supervisor
 	executor  *executor.Executor
 	sink      *sink
@@ -86,7 +91,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a := &App{opts: o, log: o.Log, begun: time.Now(), node: nodeName()}
 	a.config.Store(cfg)
 	addSecrets(o.Redactor, cfg)
-	o.Redactor.Add(o.AdminKey)
+	o.Redactor.Add(o.AdminKey, o.SecretKey)
 
 	var err error
 	if a.store, err = OpenStore(ctx, cfg.Store, o.DataDir, o.Log); err != nil {
@@ -102,9 +107,11 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.search = search.New()
 	a.sink = newSink(a)
 	a.builtin = mcp.NewServer(mcp.ServerOptions{Log: o.Log}, builtin.New(o.Version, a.status))
+	rt := mcp.NewRoundTripper(http.ProxyFromEnvironment)
+	a.oauth = a.newOAuth(rt)
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
 		Sink: a.sink, Log: o.Log, Environ: o.Environ, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
-		RoundTripper: mcp.NewRoundTripper(http.ProxyFromEnvironment),
+		RoundTripper: rt, Authorizer: a.oauth,
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		Capabilities: mcp.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
 	})
@@ -126,6 +133,10 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Store: a.store, Servers: a.unavailable, Meter: a.metrics, Tracer: a.tracer, Log: o.Log, Node: a.node,
 		Shared: cfg.Store.URL != "",
 	})
+	if err := a.reseal(ctx); err != nil {
+		_ = a.store.Close()
+		return nil, err
+	}
 	if err := a.recall(ctx, cfg); err != nil { // the tools come again when their servers connect
 		o.Log.WarnContext(ctx, "tools of the last run not read", "err", err)
 	}
@@ -162,6 +173,7 @@ func (a *App) dialBuiltin(context.Context) (mcp.Transport, error) {
 func (a *App) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.upstreams.Run(ctx) })
+	g.Go(func() error { return a.oauth.Run(ctx) })
 	g.Go(func() error { return a.store.Run(ctx) })
 	g.Go(func() error { return a.discovery.Run(ctx) })
 	g.Go(func() error { return a.models.run(ctx) })

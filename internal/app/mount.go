@@ -44,6 +44,7 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 		Calls: a.executor, Targets: targets{a},
 		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxStreams: cfg.Limits.MaxStreamsPerCaller,
 	}).Routes(mux)
+	a.oauth.Routes(mux)
 	if gate != nil {
 		mux.HandleFunc("/api/session", gate.Session)
 		mux.HandleFunc(auth.MetadataPath, gate.Metadata)

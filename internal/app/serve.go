@@ -37,6 +37,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 		Config: cfg.Auth, Listen: ln.Addr().String(), Origins: cfg.CORS.Origins, Keys: a.store,
 		AdminKey: a.opts.AdminKey, Secret: secret, Log: a.log, Public: public,
 	})
+	a.oauth.SetCallback(callbackAddress(cfg, ln.Addr().String()))
 	ready := &atomic.Bool{}
 	server := &http.Server{
 		Handler:           a.around(gate.Wrap(a.mount(gate, ready))),

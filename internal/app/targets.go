@@ -1,6 +1,8 @@
 package app
 
 import (
+	"net/http"
+
 	"junctor/internal/broker"
 	"junctor/internal/upstream"
 )
@@ -35,7 +37,10 @@ func (t targets) target(st upstream.Status) broker.Target {
 		HasToken:   cfg.AuthorizationToken != "",
 	}
 	for name := range cfg.Headers {
-		out.HasToken = out.HasToken || name == "Authorization"
+		out.HasToken = out.HasToken || http.CanonicalHeaderKey(name) == "Authorization"
+	}
+	if login := t.app.login(st.Name); login.HasToken {
+		out.HasToken, out.LastAuthorized = true, login.Since
 	}
 	switch {
 	case cfg.Command != "":

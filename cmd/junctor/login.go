@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/oauth"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// withLogins gives f what keeps the logins, over the same store as a gateway
+// that may be running: it sees a new login by itself.
+func (c *cli) withLogins(ctx context.Context, f func(*oauth.Service) error) error {
+	o := c.options(hereToo)
+	cfg, err := c.load(o)
+	if err != nil {
+		return err
+	}
+	a, err := c.build(ctx, cfg, o, telemetry.LevelError, []string{}) // no server needs to run
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	logins := a.Logins()
+	defer logins.Close()
+	return f(logins)
+}
+
+func (c *cli) serversLogin() *cobra.Command {
+	var (
+		noBrowser bool
+		timeout   time.Duration
+	)
+	cmd := &cobra.Command{
+		Use: "login NAME", Short: "Sign in to a server", Args: exactArgs(1),
+		Long: `Sign in to a server that wants OAuth. Your browser opens the server's own
+sign-in page; the answer comes back to this command. The login is kept, sealed,
+and renewed by itself. A gateway that is running takes it up within seconds.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			name := args[0]
+			err := c.withLogins(ctx, func(logins *oauth.Service) error {
+				return logins.Login(ctx, name, func(address string) {
+					c.showLogin(ctx, logins, name, address, noBrowser)
+				})
+			})
+			if err != nil {
+				return plainly(err)
+			}
+			c.note("Signed in to %s.", name)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the address")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait for you")
+	return cmd
+}
+
+// plainly gives a failure's own words and those of its cause: here the user is
+// its operator.
+func plainly(err error) error {
+	e, ok := errors.AsType[*tool.Error](err)
+	if !ok {
+		return err
+	}
+	if e.Err == nil || errors.Is(e.Err, context.DeadlineExceeded) {
+		return errors.New(oneLine(e.Msg))
+	}
+	return errors.New(oneLine(e.Error()))
+}
+
+// showLogin brings a person to the address: with the browser where there is
+// one, in print in any case. Who sits at another machine pastes the address
+// where the browser ended, which holds the answer.
+func (c *cli) showLogin(ctx context.Context, logins *oauth.Service, name, address string, noBrowser bool) {
+	opened := !noBrowser && c.openBrowser(ctx, address)
+	if opened {
+		c.note("Your browser opens the sign-in page of %s. If it does not, open this address:", name)
+	} else {
+		c.note("To sign in to %s, open this address:", name)
+	}
+	fmt.Fprintf(c.err, "\n  %s\n\n", oneLine(address))
+	if !c.isInput {
+		return
+	}
+	c.note("Waiting. If the browser is on another machine, paste here the address at which it ends.")
+	go func() {
+		for lines := bufio.NewScanner(c.in); lines.Scan() && ctx.Err() == nil; {
+			u, err := url.Parse(strings.TrimSpace(lines.Text()))
+			if err != nil || u.Query().Get("state") == "" {
+				c.note("That is not it: the address begins with http and has state= in it.")
+				continue
+			}
+			if _, err := logins.Complete(ctx, u.Query()); err == nil {
+				return
+			}
+		}
+	}()
+}
+
+// openBrowser opens an address; false where that is not possible. BROWSER
+// names a program of the user's own, as is the custom on Unix.
+func (c *cli) openBrowser(ctx context.Context, address string) bool {
+	var args []string
+	set := func(name string) bool { v, _ := c.lookup(name); return v != "" }
+	switch browser, _ := c.lookup("BROWSER"); {
+	case browser != "":
+		args = append(strings.Fields(browser), address)
+	case runtime.GOOS == "darwin":
+		args = []string{"open", address}
+	case runtime.GOOS == "windows":
+		args = []string{"rundll32", "url.dll,FileProtocolHandler", address}
+	case set("DISPLAY") || set("WAYLAND_DISPLAY"):
+		args = []string{"xdg-open", address}
+	default:
+		return false
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), args[0], args[1:]...)
+	if cmd.Start() != nil {
+		return false
+	}
+	go func() { _ = cmd.Wait() }() // what a browser says at its end is of no use
+	return true
+}
+
+func (c *cli) serversLogout() *cobra.Command {
+	return &cobra.Command{
+		Use: "logout NAME", Short: "Forget the login of a server, and have its tokens revoked", Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withLogins(cmd.Context(), func(logins *oauth.Service) error {
+				was, err := logins.Logout(cmd.Context(), args[0])
+				switch {
+				case !was && err != nil:
+					return plainly(err)
+				case !was:
+					return fmt.Errorf("there is no login of %q (junctor servers list)", args[0])
+				case err != nil:
+					c.note("note: %s", plainly(err))
+				}
+				c.note("Signed out of %s.", args[0])
+				return nil
+			})
+		},
+	}
+}

@@ -1,0 +1,289 @@
+package oauth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+const (
+	// flowLife is how long a person has to consent.
+	flowLife = 10 * time.Minute
+	// offerLeft is how long an offered login must still last to be offered
+	// again.
+	offerLeft = 3 * time.Minute
+	// beginTimeout bounds the preparation of a login.
+	beginTimeout = 30 * time.Second
+)
+
+// wish is what a login is to bring.
+type wish struct {
+	challenge challenge
+	asked     []string // scopes of the login before
+	redirect  string   // where the answer is to come; "" for this process's own
+}
+
+// offer is a login that waits for a person.
+type offer struct {
+	url      string
+	server   string // address of the upstream
+	redirect string
+	scopes   []string
+	expires  time.Time
+}
+
+// begun is the preparation of a login. offer, rec and err are set when done
+// is closed.
+type begun struct {
+	done  chan struct{}
+	offer *offer
+	rec   *record // the login itself, where no person is needed
+	err   error
+}
+
+// begin prepares a login, or returns the preparation that is under way or was
+// made a short while ago. It does not wait.
+func (s *Service) begin(cfg upstream.Config, st *state, w wish) *begun {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if b := st.beginning; b != nil {
+		return b
+	}
+	b := &begun{done: make(chan struct{})}
+	if o := st.pending; o != nil && o.server == cfg.URL && (w.redirect == "" || w.redirect == o.redirect) &&
+		time.Until(o.expires) > offerLeft && covers(o.scopes, w.challenge.scopes) {
+		b.offer = o
+		close(b.done)
+		return b
+	}
+	if !s.spawn(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), beginTimeout)
+		defer cancel()
+		b.offer, b.rec, b.err = s.prepare(ctx, cfg, st, w)
+		st.mu.Lock()
+		st.beginning = nil
+		if b.err == nil {
+			st.pending = b.offer
+		}
+		st.mu.Unlock()
+		close(b.done)
+	}) {
+		b.err = errStopping
+		close(b.done)
+		return b
+	}
+	st.beginning = b
+	return b
+}
+
+// prepare finds the authorization server, introduces this client to it, and
+// makes the address that a person has to open.
+func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w wish) (*offer, *record, error) {
+	before, err := s.known(ctx, cfg, st, false)
+	if err != nil && tool.KindOf(err) != tool.UpstreamFailed { // a login that cannot be opened is replaced
+		return nil, nil, err
+	}
+	f, err := s.discover(ctx, cfg, s.reachOf(cfg, st), w.challenge, issuerOf(before))
+	if err != nil {
+		return nil, nil, err
+	}
+	own := oauthOf(cfg)
+	if own.ClientID != "" && own.Issuer == "" && before != nil && before.Issuer != "" && before.Issuer != f.meta.Issuer {
+		return nil, nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
+			"it names another authorization server now (%s), which must not be given the configured client's secret; set oauth.issuer if that is right", hostOf(f.meta.Issuer))}
+	}
+	scopes := chooseScopes(own.Scopes, w, f)
+	if ownCredentials(cfg) {
+		rec, err := s.ownLogin(ctx, cfg, st, f, scopes)
+		return nil, rec, err
+	}
+	switch {
+	case f.meta.Authorization == "":
+		return nil, nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "its authorization server offers no login for people; set oauth.grant to client_credentials if it has given you a client"}
+	case !f.unstated && !slices.Contains(f.meta.PKCE, "S256"):
+		return nil, nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
+			"its authorization server %s does not say that it supports PKCE (S256), without which MCP allows no login", hostOf(f.meta.Issuer))}
+	}
+	redirect := w.redirect
+	if redirect == "" {
+		if redirect, err = s.redirect(ctx, cfg, f.meta.Issuer); err != nil {
+			return nil, nil, err
+		}
+	}
+	c, err := s.introduce(ctx, cfg, f, redirect)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := s.offer(ctx, cfg, f, c, redirect, scopes)
+	return o, nil, err
+}
+
+func issuerOf(rec *record) string {
+	if rec == nil {
+		return ""
+	}
+	return rec.Issuer
+}
+
+// chooseScopes says what to ask for: what the configuration says, else what
+// the refused request needs, else what the server offers, and what the login
+// before had. A refresh token is asked for where that is done by a scope.
+func chooseScopes(configured []string, w wish, f found) []string {
+	scopes := configured
+	if len(scopes) == 0 {
+		if scopes = w.challenge.scopes; len(scopes) == 0 {
+			scopes = f.scopes
+		}
+		scopes = union(w.asked, scopes)
+	} else {
+		scopes = union(scopes, w.challenge.scopes)
+	}
+	const offline = "offline_access"
+	if slices.Contains(f.meta.Scopes, offline) && len(configured) == 0 {
+		scopes = union(scopes, []string{offline})
+	}
+	return scopes
+}
+
+// offer makes the address to open and keeps what its answer is checked with.
+func (s *Service) offer(ctx context.Context, cfg upstream.Config, f found, c client, redirect string, scopes []string) (*offer, error) {
+	u, err := url.Parse(f.meta.Authorization)
+	if err != nil {
+		return nil, unreached("its authorization endpoint", &errForbidden{"it is no web address"})
+	}
+	state := rand.Text() + rand.Text()
+	verifier := random()
+	sum := sha256.Sum256([]byte(verifier))
+	q := u.Query()
+	q.Set("response_type", "code")
+	q.Set("client_id", c.ID)
+	q.Set("redirect_uri", redirect)
+	q.Set("state", state)
+	q.Set("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
+	q.Set("code_challenge_method", "S256")
+	q.Set("resource", f.resource)
+	if len(scopes) > 0 {
+		q.Set("scope", strings.Join(scopes, " "))
+	}
+	if slices.Contains(scopes, "offline_access") {
+		q.Set("prompt", "consent") // OpenID gives no refresh token without
+	}
+	u.RawQuery, u.Fragment = q.Encode(), ""
+	expires := time.Now().Add(flowLife)
+	s.opts.Redactor.Add(telemetry.Secret(verifier))
+	err = s.keepFlow(ctx, state, flow{
+		Server: cfg.Name, URL: cfg.URL, Resource: f.resource, Meta: f.meta, Reach: f.reach.json(),
+		Client: c, Redirect: redirect, Verifier: verifier, Scopes: scopes, Expires: expires,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &offer{url: u.String(), server: cfg.URL, redirect: redirect, scopes: scopes, expires: expires}, nil
+}
+
+// random returns 256 random bits in letters and digits that need no escaping.
+func random() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// Complete takes the answer of an authorization server that a browser brought,
+// and turns it into a login. It returns the upstream's name as soon as that is
+// known, with or without an error.
+func (s *Service) Complete(ctx context.Context, q url.Values) (server string, err error) {
+	server, err = s.complete(ctx, q)
+	if server != "" {
+		s.tell(server, err)
+	}
+	return server, err
+}
+
+func (s *Service) complete(ctx context.Context, q url.Values) (server string, err error) {
+	f, err := s.takeFlow(ctx, q.Get("state"))
+	if err != nil {
+		return "", err
+	}
+	defer s.opts.Redactor.Forget(telemetry.Secret(f.Verifier))
+	st := s.state(f.Server)
+	st.mu.Lock()
+	st.pending = nil // it can be used once
+	st.mu.Unlock()
+	// An answer of another server than the one that was asked is not even
+	// looked at: not for its code, and not for its error.
+	iss := q.Get("iss")
+	if f.Meta.NamesIssuer && iss == "" || iss != "" && f.Meta.Issuer != "" && iss != f.Meta.Issuer {
+		return f.Server, &tool.Error{Kind: tool.InvalidRequest, Msg: "the answer does not come from the authorization server that was asked; nothing was accepted. Begin again, and tell the server's operator if it happens again"}
+	}
+	if code := q.Get("error"); code != "" {
+		return f.Server, &tool.Error{
+			Kind: tool.Denied, Msg: fmt.Sprintf("the authorization server answered %s; nothing has changed", errorCode(code)),
+			Err: errors.New(tool.Shorten(q.Get("error_description"), 300)),
+		}
+	}
+	code := q.Get("code")
+	if code == "" || len(code) > 8192 {
+		return f.Server, &tool.Error{Kind: tool.InvalidRequest, Msg: "the authorization server's answer holds no code; begin again"}
+	}
+	cfg, ok := s.opts.Servers(f.Server)
+	if !ok || cfg.URL != f.URL {
+		return f.Server, &tool.Error{Kind: tool.ServerNotFound, Msg: "the server that this login was for is not configured any more"}
+	}
+	s.opts.Redactor.Add(telemetry.Secret(code))
+	defer s.opts.Redactor.Forget(telemetry.Secret(code))
+	t, err := s.exchange(ctx, f.Reach.reach(), f.Meta.Token, f.Client, url.Values{
+		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {f.Redirect},
+		"code_verifier": {f.Verifier}, "resource": {f.Resource},
+	})
+	if err != nil {
+		if refused, ok := errors.AsType[*errRefused](err); ok && refused.code == "invalid_client" {
+			_ = s.dropRegistration(ctx, f.Meta.name(), f.Redirect) // the next login registers anew
+		}
+		return f.Server, completing(err)
+	}
+	now := time.Now()
+	rec := &record{
+		URL: f.URL, Resource: f.Resource, Issuer: f.Meta.Issuer, Token: f.Meta.Token, Revocation: f.Meta.Revocation,
+		Reach: f.Reach, Client: f.Client, Asked: f.Scopes, Since: now,
+	}
+	t.into(rec, now)
+	if err := s.adopt(ctx, f.Server, st, rec); err != nil {
+		return f.Server, err
+	}
+	s.log.InfoContext(ctx, "signed in", "server", f.Server, "issuer", rec.Issuer, "refreshable", rec.Refresh != "")
+	s.opts.LoggedIn(f.Server)
+	return f.Server, nil
+}
+
+// completing says why a code could not be turned into a token.
+func completing(err error) error {
+	if refused, ok := errors.AsType[*errRefused](err); ok {
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the authorization server gave no token (%s); begin again", errorCode(refused.code)), Err: err}
+	}
+	return unreached("the authorization server's token endpoint", err)
+}
+
+// adopt makes rec the login of an upstream, whatever there was.
+func (s *Service) adopt(ctx context.Context, server string, st *state, rec *record) error {
+	s.hide(rec)
+	version, err := s.save(ctx, server, rec, anyVersion)
+	if err != nil {
+		return fmt.Errorf("keep the login of %s: %w", server, err)
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.rec, st.version, st.read, st.unsaved = rec, version, time.Now(), false
+	st.failures, st.retryAt, st.forced = 0, time.Time{}, ""
+	return nil
+}

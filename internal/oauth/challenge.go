@@ -1,0 +1,136 @@
+package oauth
+
+import (
+	"slices"
+	"strings"
+)
+
+// challenge is what a server says in WWW-Authenticate about the token that it
+// wants.
+type challenge struct {
+	metadata string   // where its protected resource metadata are
+	scopes   []string // that the request needs
+	err      string   // why the token was refused
+}
+
+// maxScopes bounds the scopes that are taken from outside.
+const maxScopes = 100
+
+// parseChallenge reads the first Bearer challenge among WWW-Authenticate
+// headers. What does not parse is left out: a server that speaks badly can
+// still be logged in to.
+func parseChallenge(headers []string) challenge {
+	for _, h := range headers {
+		for rest := h; rest != ""; {
+			var scheme string
+			var params map[string]string
+			scheme, params, rest = nextChallenge(rest)
+			if strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP") {
+				return challenge{metadata: params["resource_metadata"], scopes: scopesOf(params["scope"]), err: params["error"]}
+			}
+		}
+	}
+	return challenge{}
+}
+
+// nextChallenge cuts one challenge off a header: a scheme and its parameters.
+// A parameter is told from the next scheme by its equals sign.
+func nextChallenge(s string) (scheme string, params map[string]string, rest string) {
+	params = map[string]string{}
+	s = strings.TrimLeft(s, " \t,")
+	scheme, s = cutToken(s)
+	if scheme == "" {
+		return "", params, ""
+	}
+	for {
+		s = strings.TrimLeft(s, " \t,")
+		name, after := cutToken(s)
+		after = strings.TrimLeft(after, " \t")
+		if name == "" || !strings.HasPrefix(after, "=") {
+			if name == "" && s != "" {
+				return scheme, params, "" // not a header that anybody writes
+			}
+			return scheme, params, s
+		}
+		var value string
+		value, s = cutValue(strings.TrimLeft(after[1:], " \t"))
+		if name = strings.ToLower(name); params[name] == "" {
+			params[name] = value
+		}
+	}
+}
+
+func cutToken(s string) (token, rest string) {
+	i := 0
+	for i < len(s) && s[i] > ' ' && s[i] < 0x7f && strings.IndexByte(`()<>@,;:\"/[]?={}`, s[i]) < 0 {
+		i++
+	}
+	return s[:i], s[i:]
+}
+
+func cutValue(s string) (value, rest string) {
+	if !strings.HasPrefix(s, `"`) {
+		i := strings.IndexAny(s, " \t,")
+		if i < 0 {
+			return s, ""
+		}
+		return s[:i], s[i:]
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+		case s[i] == '"':
+			return b.String(), s[i+1:]
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String(), ""
+}
+
+// scopesOf splits a scope parameter. Scopes that could not stand in one are
+// dropped.
+func scopesOf(s string) []string { return cleanScopes(strings.Fields(s)) }
+
+func cleanScopes(list []string) []string {
+	var out []string
+	for _, scope := range list {
+		if len(out) < maxScopes && validScope(scope) {
+			out = union(out, []string{scope})
+		}
+	}
+	return out
+}
+
+func validScope(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 256
+}
+
+// union returns a with what b has beyond it.
+func union(a, b []string) []string {
+	out := a[:len(a):len(a)]
+	for _, s := range b {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// covers reports whether list has all that is wanted.
+func covers(list, wanted []string) bool {
+	for _, s := range wanted {
+		if !slices.Contains(list, s) {
+			return false
+		}
+	}
+	return true
+}

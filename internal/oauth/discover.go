@@ -1,0 +1,266 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// resourceMeta is what a server publishes about itself (RFC 9728).
+type resourceMeta struct {
+	Resource string   `json:"resource"`
+	Servers  []string `json:"authorization_servers"`
+	Scopes   []string `json:"scopes_supported"`
+}
+
+// serverMeta is what an authorization server publishes about itself (RFC
+// 8414, OpenID discovery).
+type serverMeta struct {
+	Issuer        string   `json:"issuer"`
+	Authorization string   `json:"authorization_endpoint"`
+	Token         string   `json:"token_endpoint"`
+	Registration  string   `json:"registration_endpoint"`
+	Revocation    string   `json:"revocation_endpoint"`
+	Scopes        []string `json:"scopes_supported"`
+	Grants        []string `json:"grant_types_supported"`
+	Methods       []string `json:"token_endpoint_auth_methods_supported"`
+	PKCE          []string `json:"code_challenge_methods_supported"`
+	ByDocument    bool     `json:"client_id_metadata_document_supported"`
+	NamesIssuer   bool     `json:"authorization_response_iss_parameter_supported"`
+}
+
+// name is what registrations are kept under. Without metadata there is no
+// issuer; the endpoint stands for it.
+func (m serverMeta) name() string { return cmp.Or(m.Issuer, m.Token) }
+
+// found is where and how to log in to an upstream.
+type found struct {
+	resource string // as requests name it
+	scopes   []string
+	meta     serverMeta
+	reach    reach
+	unstated bool // the endpoints are configured or guessed, not published
+}
+
+// discover finds the authorization server of an upstream. before is the
+// issuer of the last login, which is kept where the server still names it.
+func (s *Service) discover(ctx context.Context, cfg upstream.Config, r reach, ch challenge, before string) (found, error) {
+	own := oauthOf(cfg)
+	f := found{resource: canonical(cfg.URL), reach: r}
+	prm, err := s.resourceMeta(ctx, cfg.URL, r, ch.metadata)
+	switch {
+	case err == nil:
+		f.resource, f.scopes = prm.Resource, cleanScopes(prm.Scopes)
+	case !errors.Is(err, errAbsent):
+		return found{}, err
+	}
+	if own.AuthorizationURL != "" && own.TokenURL != "" {
+		f.meta = serverMeta{Issuer: own.Issuer, Authorization: own.AuthorizationURL, Token: own.TokenURL}
+		f.unstated = true
+		return f, s.checkEndpoints(f.meta, r)
+	}
+	issuer, err := chooseIssuer(prm.Servers, own.Issuer, before)
+	if err != nil {
+		return found{}, err
+	}
+	legacy := issuer == ""
+	if legacy { // the server of 2025-03-26, which is its own authorization server
+		issuer = originOf(cfg.URL)
+	}
+	f.meta, err = s.serverMeta(ctx, r, issuer)
+	if legacy && errors.Is(err, errAbsent) {
+		// With no metadata at all the endpoints are where that version of MCP
+		// put them. Registration tells whether they are there.
+		f.meta, err = serverMeta{
+			Authorization: issuer + "/authorize", Token: issuer + "/token", Registration: issuer + "/register", Methods: []string{"none"},
+		}, nil
+		f.unstated = true
+	}
+	if errors.Is(err, errAbsent) {
+		return found{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("its authorization server %s publishes no metadata", hostOf(issuer))}
+	}
+	if err != nil {
+		return found{}, err
+	}
+	return f, s.checkEndpoints(f.meta, r)
+}
+
+// chooseIssuer picks one of the authorization servers that a resource names.
+func chooseIssuer(named []string, configured, before string) (string, error) {
+	switch {
+	case configured != "" && len(named) > 0 && !slices.ContainsFunc(named, func(n string) bool { return sameIssuer(n, configured) }):
+		return "", &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
+			"it names the authorization server %s, and oauth.issuer is another; correct oauth.issuer if that is meant", hostOf(named[0]))}
+	case configured != "":
+		return configured, nil
+	case slices.Contains(named, before) && before != "":
+		return before, nil
+	case len(named) > 0:
+		return named[0], nil
+	}
+	return "", nil
+}
+
+// sameIssuer forgives the slash that people and programs add at the end.
+func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
+
+// resourceMeta reads the metadata of a protected resource: where it says they
+// are, else at the well-known places for its path and for its host.
+func (s *Service) resourceMeta(ctx context.Context, server string, r reach, named string) (resourceMeta, error) {
+	var places []string
+	if named != "" {
+		places = append(places, named)
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		return resourceMeta{}, err
+	}
+	const wellKnown = "/.well-known/oauth-protected-resource"
+	if path := strings.TrimSuffix(u.EscapedPath(), "/"); path != "" {
+		places = append(places, originOf(server)+wellKnown+path)
+	}
+	places = append(places, originOf(server)+wellKnown)
+	for _, place := range places {
+		var meta resourceMeta
+		err := s.out.get(ctx, r, place, &meta)
+		if errors.Is(err, errAbsent) || err == nil && meta.Resource == "" {
+			continue
+		}
+		if err != nil {
+			return resourceMeta{}, unreached("its protected resource metadata", err)
+		}
+		if !isFor(meta.Resource, server) {
+			// Tokens for another resource are what a hostile server would
+			// want to be given.
+			return resourceMeta{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
+				"its protected resource metadata are those of another server (%s); tell its operator, or correct url", tool.Shorten(meta.Resource, 100))}
+		}
+		return meta, nil
+	}
+	return resourceMeta{}, errAbsent
+}
+
+// isFor reports whether a resource identifier stands for the server: the same
+// address, or one above it on the same host.
+func isFor(resource, server string) bool {
+	a, err := url.Parse(resource)
+	b, errB := url.Parse(server)
+	if err != nil || errB != nil || a.Fragment != "" || a.RawQuery != "" && a.RawQuery != b.RawQuery ||
+		originOf(resource) != originOf(server) {
+		return false
+	}
+	above, path := strings.TrimSuffix(a.EscapedPath(), "/"), strings.TrimSuffix(b.EscapedPath(), "/")
+	return path == above || strings.HasPrefix(path, above+"/")
+}
+
+// serverMeta reads an authorization server's metadata, at each place where
+// MCP says that they may be.
+func (s *Service) serverMeta(ctx context.Context, r reach, issuer string) (serverMeta, error) {
+	u, err := url.Parse(issuer)
+	if err != nil {
+		return serverMeta{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: "its authorization server is no address", Err: err}
+	}
+	origin, path := originOf(issuer), strings.TrimSuffix(u.EscapedPath(), "/")
+	places := []string{origin + "/.well-known/oauth-authorization-server" + path, origin + "/.well-known/openid-configuration" + path}
+	if path != "" {
+		places = append(places, origin+path+"/.well-known/openid-configuration")
+	}
+	for _, place := range places {
+		var meta serverMeta
+		err := s.out.get(ctx, r, place, &meta)
+		switch {
+		case errors.Is(err, errAbsent):
+			continue
+		case err != nil:
+			return serverMeta{}, unreached("its authorization server's metadata", err)
+		case !sameIssuer(meta.Issuer, issuer):
+			return serverMeta{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
+				"the metadata of its authorization server %s are those of another issuer", hostOf(issuer))}
+		}
+		return meta, nil
+	}
+	return serverMeta{}, errAbsent
+}
+
+// checkEndpoints refuses endpoints out of reach before anything is sent, or a
+// person's browser is.
+func (s *Service) checkEndpoints(m serverMeta, r reach) error {
+	for name, endpoint := range map[string]string{
+		"authorization": m.Authorization, "token": m.Token, "registration": m.Registration, "revocation": m.Revocation,
+	} {
+		if endpoint == "" && name != "token" {
+			continue
+		}
+		u, err := url.Parse(endpoint)
+		if err == nil {
+			err = r.checkURL(u)
+		}
+		if err != nil {
+			return unreached("its "+name+" endpoint", err)
+		}
+	}
+	return nil
+}
+
+// unreached is the error of a request to an address that a server named. The
+// login is not lost by it.
+func unreached(what string, err error) error {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		return e
+	}
+	if bad, ok := errors.AsType[*errForbidden](err); ok {
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("%s must not be asked: %s", what, bad.what), Err: err}
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: what + " cannot be read now; nothing is lost, try again", Err: err}
+}
+
+// canonical is the identifier of a server that publishes none: its address
+// without query and fragment.
+func canonical(server string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return server
+	}
+	path := u.EscapedPath()
+	if path == "/" {
+		path = ""
+	}
+	return originOf(server) + path
+}
+
+// originOf returns scheme://host[:port], in lower case and without a port
+// that the scheme implies.
+func originOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return ""
+	}
+	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	if port := u.Port(); scheme == "https" && port == "443" || scheme == "http" && port == "80" {
+		host = strings.TrimSuffix(host, ":"+port)
+	}
+	return scheme + "://" + host
+}
+
+// hostOf names a server in a message.
+func hostOf(raw string) string {
+	if u, err := url.Parse(raw); err == nil && u.Host != "" {
+		return tool.Shorten(u.Host, 100)
+	}
+	return "of an unreadable address"
+}
+
+// oauthOf returns the upstream's OAuth settings, empty ones where it has none.
+func oauthOf(cfg upstream.Config) upstream.OAuth {
+	if cfg.OAuth == nil {
+		return upstream.OAuth{}
+	}
+	return *cfg.OAuth
+}

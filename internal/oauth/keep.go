@@ -1,0 +1,227 @@
+package oauth
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// Where things are in the store. Names are what a secret is bound to.
+const (
+	spaceFlows  = "oauth-flows"
+	tokenPrefix = "oauth/token/"  // and the upstream's name
+	clientName  = "oauth/client/" // and a hash of issuer and redirect address
+)
+
+// vault returns the sealed part of the store; the key is asked for when it is
+// first needed.
+func (s *Service) vault() (*store.Vault, *store.Sealer, error) {
+	sealer, err := s.opts.Sealer()
+	if err != nil {
+		return nil, nil, &tool.Error{Kind: tool.Internal, Msg: "the key that seals tokens cannot be had; the gateway's log has the cause", Err: err}
+	}
+	return store.NewVault(s.opts.Store, sealer), sealer, nil
+}
+
+// load reads an upstream's login; nil when there is none.
+func (s *Service) load(ctx context.Context, server string) (*record, int64, error) {
+	v, _, err := s.vault()
+	if err != nil {
+		return nil, 0, err
+	}
+	plain, version, err := v.Get(ctx, tokenPrefix+server)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, 0, nil
+	case errors.Is(err, store.ErrSealed):
+		return nil, version, &tool.Error{Kind: tool.UpstreamFailed, Err: err, Msg: "its login was sealed with another key; give every gateway on this store the same JUNCTOR_SECRET_KEY, or sign in again: junctor servers login " + server}
+	case err != nil:
+		return nil, 0, fmt.Errorf("read the login of %s: %w", server, err)
+	}
+	var rec record
+	if err := json.Unmarshal(plain, &rec); err != nil {
+		return nil, version, fmt.Errorf("read the login of %s: %w", server, err)
+	}
+	s.hide(&rec)
+	return &rec, version, nil
+}
+
+// save writes an upstream's login if it is still of the version.
+func (s *Service) save(ctx context.Context, server string, rec *record, version int64) (int64, error) {
+	v, _, err := s.vault()
+	if err != nil {
+		return 0, err
+	}
+	return v.Put(ctx, tokenPrefix+server, encode(rec), version)
+}
+
+// hide keeps a login out of the log. Those that were replaced are forgotten
+// after a while, so that a program that runs for months does not collect them.
+func (s *Service) hide(rec *record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, secret := range rec.secrets() {
+		if _, known := s.hidden[secret]; !known {
+			s.opts.Redactor.Add(secret)
+		}
+		s.hidden[secret] = time.Now()
+	}
+	if len(s.hidden) < maxHidden {
+		return
+	}
+	for secret, seen := range s.hidden {
+		if time.Since(seen) > hideFor {
+			s.opts.Redactor.Forget(secret)
+			delete(s.hidden, secret)
+		}
+	}
+}
+
+const (
+	maxHidden = 256
+	hideFor   = 24 * time.Hour
+)
+
+// registrationName is where the registration with an issuer is kept. The port
+// of a loopback address is not part of it: it may differ from login to login.
+func registrationName(issuer, redirect string) string {
+	u, err := url.Parse(redirect)
+	if err == nil {
+		if c, ok := classifyHost(u.Hostname()); ok && c == loopback {
+			u.Host = u.Hostname()
+			redirect = u.String()
+		}
+	}
+	sum := sha256.Sum256([]byte(issuer + "\n" + redirect))
+	return clientName + hex.EncodeToString(sum[:16])
+}
+
+// registration reads a kept registration; false when there is none that can
+// be used.
+func (s *Service) registration(ctx context.Context, issuer, redirect string) (client, bool, error) {
+	v, _, err := s.vault()
+	if err != nil {
+		return client{}, false, err
+	}
+	plain, _, err := v.Get(ctx, registrationName(issuer, redirect))
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrSealed) {
+		return client{}, false, nil
+	}
+	if err != nil {
+		return client{}, false, fmt.Errorf("read the registration with %s: %w", issuer, err)
+	}
+	var c client
+	if json.Unmarshal(plain, &c) != nil || !c.Ends.IsZero() && time.Until(c.Ends) < time.Hour {
+		return client{}, false, nil
+	}
+	s.hide(&record{Client: c})
+	return c, true, nil
+}
+
+func (s *Service) keepRegistration(ctx context.Context, issuer string, c client) error {
+	v, _, err := s.vault()
+	if err != nil {
+		return err
+	}
+	if _, err := v.Put(ctx, registrationName(issuer, c.Redirect), encode(c), store.AnyVersion); err != nil {
+		return fmt.Errorf("keep the registration with %s: %w", issuer, err)
+	}
+	return nil
+}
+
+func (s *Service) dropRegistration(ctx context.Context, issuer, redirect string) error {
+	v, _, err := s.vault()
+	if err != nil {
+		return err
+	}
+	return v.Delete(ctx, registrationName(issuer, redirect))
+}
+
+// flowName hides the state itself from who can read the store.
+func flowName(state string) string {
+	sum := sha256.Sum256([]byte(state))
+	return hex.EncodeToString(sum[:])
+}
+
+func (s *Service) keepFlow(ctx context.Context, state string, f flow) error {
+	_, sealer, err := s.vault()
+	if err != nil {
+		return err
+	}
+	name := flowName(state)
+	_, err = s.opts.Store.PutValue(ctx, store.Value{
+		Space: spaceFlows, Name: name, Data: sealer.Seal(name, encode(f)), Expires: f.Expires,
+	}, 0)
+	if err != nil {
+		return fmt.Errorf("keep the login that was begun: %w", err)
+	}
+	return nil
+}
+
+// takeFlow returns the login that was begun under a state, once.
+func (s *Service) takeFlow(ctx context.Context, state string) (flow, error) {
+	gone := &tool.Error{Kind: tool.InvalidRequest, Msg: "this login is not known here: it was used already, or it took longer than 10 minutes; begin again"}
+	if len(state) == 0 || len(state) > 128 || strings.ContainsFunc(state, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return flow{}, gone
+	}
+	_, sealer, err := s.vault()
+	if err != nil {
+		return flow{}, err
+	}
+	name := flowName(state)
+	v, err := s.opts.Store.Value(ctx, spaceFlows, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return flow{}, gone
+	} else if err != nil {
+		return flow{}, fmt.Errorf("read the login that was begun: %w", err)
+	}
+	// Of two that answer at once one may go on. A delete would not tell them
+	// apart.
+	_, err = s.opts.Store.PutValue(ctx, store.Value{Space: spaceFlows, Name: name, Expires: v.Expires}, v.Version)
+	if errors.Is(err, store.ErrConflict) {
+		return flow{}, gone
+	} else if err != nil {
+		return flow{}, fmt.Errorf("take the login that was begun: %w", err)
+	}
+	_ = s.opts.Store.DeleteValue(ctx, spaceFlows, name, store.AnyVersion) // it would end by itself
+	plain, err := sealer.Open(name, v.Data)
+	if err != nil {
+		return flow{}, gone
+	}
+	var f flow
+	if json.Unmarshal(plain, &f) != nil || time.Now().After(f.Expires) {
+		return flow{}, gone
+	}
+	return f, nil
+}
+
+// state is what is known of one upstream in this process.
+type state struct {
+	mu      sync.Mutex
+	rec     *record // nil: no login
+	version int64
+	read    time.Time // when the store was last asked; zero: never
+	unsaved bool      // rec is newer than what the store has
+
+	flight   *flight // the renewal under way
+	retryAt  time.Time
+	failures int
+	lastErr  error
+	forced   string // the token that a refusal brought about
+
+	beginning *begun // the login that is being prepared
+	pending   *offer // the login that waits for a person
+
+	reached netip.Addr // where the upstream was last reached
+}

@@ -1,0 +1,321 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// CallbackPath is where browsers come back to.
+const CallbackPath = "/oauth/callback"
+
+// find returns an upstream that can be logged in to.
+func (s *Service) find(server string) (upstream.Config, error) {
+	cfg, ok := s.opts.Servers(server)
+	switch {
+	case !ok:
+		return cfg, &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("there is no server %q; list them with: junctor servers list", server)}
+	case cfg.URL == "":
+		return cfg, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s is a program on this machine; only servers with a url have a login", server)}
+	case cfg.AuthorizationToken != "" || hasAuthorization(cfg):
+		return cfg, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s has a token in the configuration; take it out to sign in instead", server)}
+	}
+	return cfg, nil
+}
+
+func hasAuthorization(cfg upstream.Config) bool {
+	for name := range cfg.Headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			return true
+		}
+	}
+	return false
+}
+
+// Begin prepares a login and returns the address that a person has to open;
+// none when the upstream is reached with the client's own credentials and has
+// a login now. redirect says where the answer is to come, "" where this
+// process expects it.
+func (s *Service) Begin(ctx context.Context, server, redirect string) (string, error) {
+	cfg, err := s.find(server)
+	if err != nil {
+		return "", err
+	}
+	if own := oauthOf(cfg); own.RedirectURI != "" {
+		redirect = own.RedirectURI
+	}
+	st := s.state(server)
+	ch, asked, err := s.probe(ctx, cfg, st)
+	if err != nil {
+		return "", err
+	}
+	rec, _ := s.known(ctx, cfg, st, true) // what cannot be read is replaced
+	w := wish{challenge: ch, redirect: redirect}
+	if rec != nil {
+		w.asked = rec.Asked
+	}
+	b := s.begin(cfg, st, w)
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	switch {
+	case b.err != nil && !asked && tool.KindOf(b.err) == tool.UpstreamAuthRequired:
+		return "", &tool.Error{Kind: tool.InvalidRequest, Msg: server + " asks for no sign-in", Err: b.err}
+	case b.err != nil:
+		return "", named(server, b.err)
+	case b.offer == nil:
+		return "", nil
+	}
+	return b.offer.url, nil
+}
+
+// named puts the upstream's name before a message that begins with "its".
+func named(server string, err error) error {
+	e := *tool.AsError(err)
+	if e.Kind == tool.Internal {
+		return err
+	}
+	e.Msg, e.Err = server+": "+e.Msg, err
+	return &e
+}
+
+// probe asks the upstream what it wants, without credentials.
+func (s *Service) probe(ctx context.Context, cfg upstream.Config, st *state) (ch challenge, asked bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for _, method := range []string{http.MethodPost, http.MethodGet} {
+		var body io.Reader
+		if method == http.MethodPost {
+			body = bytes.NewReader([]byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		}
+		req, err := http.NewRequestWithContext(ctx, method, cfg.URL, body)
+		if err != nil {
+			return challenge{}, false, err
+		}
+		for name, value := range cfg.Headers {
+			req.Header.Set(name, value.Reveal())
+		}
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if body != nil {
+			req.Header.Set("Content-Type", "application/json")
+		}
+		st.watch(req)
+		resp, err := s.opts.RoundTripper.RoundTrip(req)
+		if err != nil {
+			return challenge{}, false, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("%s cannot be reached; check its url and the network", cfg.Name), Err: err}
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusUnauthorized {
+			return parseChallenge(resp.Header.Values("WWW-Authenticate")), true, nil
+		}
+	}
+	return challenge{}, false, nil
+}
+
+// Login has a person sign in to an upstream: show gets the address to open,
+// and Login waits until the answer has come, to this process's listener or
+// through Complete. show is not called where no person is needed.
+func (s *Service) Login(ctx context.Context, server string, show func(address string)) error {
+	done := s.wait(server)
+	defer s.unwait(server, done)
+	address, err := s.Begin(ctx, server, "")
+	if err != nil || address == "" {
+		return err
+	}
+	show(address)
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return &tool.Error{Kind: tool.Timeout, Msg: "nobody signed in", Err: ctx.Err()}
+	}
+}
+
+func (s *Service) wait(server string) chan error {
+	done := make(chan error, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[server] = append(s.waiting[server], done)
+	return done
+}
+
+func (s *Service) unwait(server string, done chan error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[server] = slices.DeleteFunc(s.waiting[server], func(c chan error) bool { return c == done })
+}
+
+// tell says to all who wait how a login ended.
+func (s *Service) tell(server string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, done := range s.waiting[server] {
+		select {
+		case done <- err:
+		default: // it heard already
+		}
+	}
+}
+
+// Logout forgets an upstream's login and has its tokens revoked where the
+// authorization server offers that. It reports whether there was a login; an
+// error of the revocation alone comes with true.
+func (s *Service) Logout(ctx context.Context, server string) (bool, error) {
+	st := s.state(server)
+	rec, _, err := s.load(ctx, server)
+	if err != nil && tool.KindOf(err) == tool.Internal {
+		return false, err
+	}
+	v, _, err := s.vault()
+	if err != nil {
+		return false, err
+	}
+	if err := v.Delete(ctx, tokenPrefix+server); err != nil {
+		return false, fmt.Errorf("forget the login of %s: %w", server, err)
+	}
+	st.mu.Lock()
+	st.rec, st.version, st.read, st.unsaved, st.pending = nil, 0, time.Now(), false, nil
+	st.mu.Unlock()
+	if rec == nil {
+		return false, nil
+	}
+	return true, s.revoke(ctx, rec)
+}
+
+// revoke tells the authorization server that the tokens are not needed (RFC
+// 7009). The refresh token comes first: with it goes the whole grant.
+func (s *Service) revoke(ctx context.Context, rec *record) error {
+	if rec.Revocation == "" {
+		return nil
+	}
+	var errs []error
+	for _, t := range []struct{ token, hint string }{{rec.Refresh, "refresh_token"}, {rec.Access, "access_token"}} {
+		if t.token == "" {
+			continue
+		}
+		a, err := s.post(ctx, rec.Reach.reach(), rec.Revocation, rec.Client, url.Values{"token": {t.token}, "token_type_hint": {t.hint}})
+		if err == nil && a.status/100 != 2 {
+			err = refusal(a)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the login is forgotten here, but its authorization server could not be told; the token ends by itself", Err: err}
+	}
+	return nil
+}
+
+// Info is what may be said of a login.
+type Info struct {
+	HasToken bool
+	Since    time.Time // of the consent
+	Expires  time.Time // of the token; zero: not known
+}
+
+// Info describes the login of an upstream.
+func (s *Service) Info(ctx context.Context, server string) Info {
+	cfg, ok := s.opts.Servers(server)
+	if !ok || cfg.URL == "" {
+		return Info{}
+	}
+	rec, err := s.known(ctx, cfg, s.state(server), false)
+	if err != nil || rec == nil {
+		return Info{}
+	}
+	return Info{HasToken: true, Since: rec.Since, Expires: rec.Expires}
+}
+
+// redirect returns where this process expects the answer to a login.
+func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer string) (string, error) {
+	own := oauthOf(cfg)
+	s.mu.Lock()
+	callback, back := s.callback, s.back
+	s.mu.Unlock()
+	switch {
+	case callback != "" && own.RedirectURI != "":
+		return own.RedirectURI, nil
+	case callback != "":
+		return callback, nil
+	case back != nil && own.RedirectURI == "" && own.CallbackPort == 0:
+		return back.url, nil
+	}
+	// The port of the last login, if it is free, spares a registration.
+	host, port, path := "127.0.0.1", strconv.Itoa(own.CallbackPort), CallbackPath
+	if own.RedirectURI != "" {
+		u, err := url.Parse(own.RedirectURI)
+		if err != nil {
+			return "", &tool.Error{Kind: tool.InvalidRequest, Msg: "oauth.redirectUri is no address"}
+		}
+		if c, ok := classifyHost(u.Hostname()); !ok || c != loopback {
+			return own.RedirectURI, nil // somebody else brings the answer
+		}
+		host, path = u.Hostname(), u.Path
+		if u.Port() != "" {
+			port = u.Port()
+		}
+	} else if kept, ok, _ := s.registration(ctx, issuer, "http://127.0.0.1"+CallbackPath); ok && port == "0" {
+		if u, err := url.Parse(kept.Redirect); err == nil {
+			port = u.Port()
+		}
+	}
+	l, err := s.listen(host, port, path)
+	if err != nil && own.RedirectURI == "" && own.CallbackPort == 0 {
+		l, err = s.listen(host, "0", path)
+	}
+	if err != nil {
+		return "", &tool.Error{Kind: tool.Unavailable, Msg: "no port of this machine is free for the answer of the authorization server", Err: err}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.back != nil {
+		s.back.close()
+	}
+	s.back = l
+	return l.url, nil
+}
+
+// listener gets the answers of authorization servers on loopback, for
+// processes that serve nothing else.
+type listener struct {
+	url    string
+	server *http.Server
+}
+
+func (l *listener) close() { _ = l.server.Close() }
+
+func (s *Service) listen(host, port, path string) (*listener, error) {
+	ln, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, err
+	}
+	_, port, err = net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+path, s.callbackPage)
+	l := &listener{
+		url: "http://" + net.JoinHostPort(host, port) + path,
+		server: &http.Server{
+			Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		},
+	}
+	if !s.spawn(func() { _ = l.server.Serve(ln) }) { // it ends when it is closed
+		_ = ln.Close()
+		return nil, errStopping
+	}
+	return l, nil
+}

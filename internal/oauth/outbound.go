@@ -1,0 +1,232 @@
+package oauth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// Bounds of requests to authorization servers.
+const (
+	requestTimeout = 10 * time.Second
+	maxAnswer      = 1 << 20
+	maxHops        = 3
+)
+
+// reach says which addresses may be asked on behalf of an upstream.
+type reach struct {
+	private, loopback, linkLocal bool
+	plain                        bool // without TLS
+}
+
+// allow adds a class of addresses. Who runs a server on the machine itself may
+// run its authorization server in the same network.
+func (r *reach) allow(c class) {
+	switch c {
+	case private:
+		r.private = true
+	case loopback:
+		r.loopback, r.private = true, true
+	case linkLocal:
+		r.linkLocal = true
+	}
+}
+
+func (r reach) allows(c class) bool {
+	switch c {
+	case public:
+		return true
+	case private:
+		return r.private
+	case loopback:
+		return r.loopback
+	case linkLocal:
+		return r.linkLocal
+	}
+	return false
+}
+
+// errForbidden is an address that an upstream must not send us to.
+type errForbidden struct {
+	what string
+}
+
+func (e *errForbidden) Error() string { return e.what }
+
+func (r reach) check(a netip.Addr) error {
+	if c := classify(a); !r.allows(c) {
+		return &errForbidden{fmt.Sprintf("%s is a %s address, and the server is not", a, c)}
+	}
+	return nil
+}
+
+// checkURL refuses an address that is no web address, that would send secrets
+// in the clear, or that can be seen to be out of reach.
+func (r reach) checkURL(u *url.URL) error {
+	switch {
+	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil:
+		return &errForbidden{fmt.Sprintf("%q is no web address", tool.Shorten(u.Redacted(), 200))}
+	case u.Scheme == "http" && !r.plain:
+		return &errForbidden{fmt.Sprintf("%s has no TLS", u.Host)}
+	}
+	if c, ok := classifyHost(u.Hostname()); ok && !r.allows(c) {
+		return &errForbidden{fmt.Sprintf("%s is a %s address, and the server is not", u.Hostname(), c)}
+	}
+	return nil
+}
+
+// outbound sends requests to addresses that upstreams named.
+type outbound struct {
+	proxy func(*http.Request) (*url.URL, error)
+	agent string
+
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error) // nil for the usual; tests replace it
+	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+}
+
+func newOutbound(proxy func(*http.Request) (*url.URL, error), version string) *outbound {
+	return &outbound{
+		proxy: proxy, agent: "junctor/" + version,
+		resolve: func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		},
+	}
+}
+
+// client returns a client that reaches no further than r. The address is
+// checked when it is dialled, so that a name cannot point elsewhere after the
+// check. Its connections are not kept: these requests are rare.
+func (o *outbound) client(r reach) *http.Client {
+	dialer := &net.Dialer{Timeout: requestTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+		ap, err := netip.ParseAddrPort(address)
+		if err != nil {
+			return err
+		}
+		return r.check(ap.Addr())
+	}}
+	direct := mcp.NewRoundTripper(nil)
+	direct.DisableKeepAlives, direct.DialContext = true, dialer.DialContext
+	if o.dial != nil {
+		direct.DialContext = o.dial
+	}
+	return &http.Client{
+		Transport: guarded{o: o, reach: r, direct: direct},
+		Timeout:   requestTimeout,
+		CheckRedirect: func(req *http.Request, via []*http.Request) error {
+			switch {
+			case via[0].Method != http.MethodGet:
+				return http.ErrUseLastResponse // a form with secrets in it goes nowhere else
+			case len(via) > maxHops:
+				return errors.New("too many redirects")
+			}
+			return nil
+		},
+	}
+}
+
+// guarded checks every hop of a request.
+type guarded struct {
+	o      *outbound
+	reach  reach
+	direct *http.Transport
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := g.reach.checkURL(req.URL); err != nil {
+		return nil, err
+	}
+	if g.o.proxy == nil {
+		return g.direct.RoundTrip(req)
+	}
+	through, err := g.o.proxy(req)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	if through == nil {
+		return g.direct.RoundTrip(req)
+	}
+	// The proxy dials. What this machine knows of the name is checked; a name
+	// that the proxy alone knows is for the proxy to judge.
+	if addrs, err := g.o.resolve(req.Context(), req.URL.Hostname()); err == nil {
+		for _, a := range addrs {
+			if err := g.reach.check(a); err != nil {
+				return nil, err
+			}
+		}
+	}
+	t := mcp.NewRoundTripper(http.ProxyURL(through))
+	t.DisableKeepAlives = true
+	return t.RoundTrip(req)
+}
+
+// answer is what an authorization server said.
+type answer struct {
+	status int
+	kind   string // media type
+	body   []byte
+}
+
+// ask sends a request and reads the answer, which is bounded.
+func (o *outbound) ask(ctx context.Context, r reach, method, target string, header http.Header, body []byte) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, &errForbidden{"it is no web address"}
+	}
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", o.agent)
+	resp, err := o.client(r).Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return answer{}, err
+	}
+	if len(data) > maxAnswer {
+		return answer{}, fmt.Errorf("%s answered with more than %d bytes", req.URL.Host, maxAnswer)
+	}
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return answer{status: resp.StatusCode, kind: kind, body: data}, nil
+}
+
+// errAbsent means that a document is not there, and another place may be
+// tried.
+var errAbsent = errors.New("no such document")
+
+// get reads a JSON document.
+func (o *outbound) get(ctx context.Context, r reach, target string, into any) error {
+	a, err := o.ask(ctx, r, http.MethodGet, target, nil, nil)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read %s: %w", target, err)
+	case a.status >= 400 && a.status < 500:
+		return errAbsent
+	case a.status != http.StatusOK:
+		return fmt.Errorf("read %s: HTTP %d", target, a.status)
+	}
+	if err := json.Unmarshal(a.body, into); err != nil {
+		if a.kind == "text/html" { // the page that some sites show for every path
+			return errAbsent
+		}
+		return fmt.Errorf("read %s: it is no JSON that fits: %w", target, err)
+	}
+	return nil
+}

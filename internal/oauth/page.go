@@ -1,0 +1,150 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"net/url"
+	"time"
+
+	"junctor/internal/httperr"
+	"junctor/internal/tool"
+)
+
+// Routes mounts what the web page needs to sign in to upstreams.
+func (s *Service) Routes(mux *http.ServeMux) {
+	mux.HandleFunc("POST /api/mcp/{name}/authorize", s.authorizeRequest)
+	mux.HandleFunc("DELETE /api/mcp/{name}/authorize", s.logoutRequest)
+	mux.HandleFunc("GET "+CallbackPath, s.callbackPage)
+}
+
+// visible answers for an upstream that the caller may not know of.
+func visible(w http.ResponseWriter, r *http.Request) (name string, caller tool.Caller, ok bool) {
+	name, caller = r.PathValue("name"), tool.CallerFrom(r.Context())
+	if !tool.ValidServer(name) || !caller.MaySee(name) {
+		httperr.Write(w, r, &tool.Error{
+			Kind: tool.ServerNotFound, Msg: "MCP server " + quoted(name) + " not found; GET /api/connections lists them",
+			Details: map[string]any{"mcpName": tool.Shorten(name, tool.MaxServerName)},
+		})
+		return "", caller, false
+	}
+	return name, caller, true
+}
+
+func quoted(name string) string {
+	b, err := json.Marshal(tool.Shorten(name, tool.MaxServerName))
+	if err != nil {
+		return `""`
+	}
+	return string(b)
+}
+
+// authorizeRequest begins a login and answers with the address to open. Who
+// replaces a login that works decides for all callers, so that takes an
+// administrator.
+func (s *Service) authorizeRequest(w http.ResponseWriter, r *http.Request) {
+	name, caller, ok := visible(w, r)
+	if !ok {
+		return
+	}
+	if cfg, found := s.opts.Servers(name); found && !caller.Admin {
+		rec, _ := s.known(r.Context(), cfg, s.state(name), true)
+		if rec != nil && (!rec.expired(time.Now()) || rec.renewable()) {
+			httperr.Write(w, r, &tool.Error{Kind: tool.Denied, Msg: name + " is signed in to already; an administrator may sign in anew"})
+			return
+		}
+	}
+	address, err := s.Begin(r.Context(), name, ownPage(r))
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	answer := struct {
+		URL        string `json:"url,omitempty"`
+		Authorized bool   `json:"authorized"` // no person is needed
+	}{address, address == ""}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(answer) // strings always marshal
+}
+
+// ownPage returns the callback under the name by which the gateway's own page
+// knows it, as behind a reverse proxy; "" for requests that come from no page.
+func ownPage(r *http.Request) string {
+	origin, err := url.Parse(r.Header.Get("Origin"))
+	if err != nil || origin.Host == "" || origin.Host != r.Host || origin.Scheme != "http" && origin.Scheme != "https" {
+		return ""
+	}
+	return origin.Scheme + "://" + origin.Host + CallbackPath
+}
+
+func (s *Service) logoutRequest(w http.ResponseWriter, r *http.Request) {
+	name, caller, ok := visible(w, r)
+	if !ok {
+		return
+	}
+	if !caller.Admin {
+		httperr.Write(w, r, &tool.Error{Kind: tool.Denied, Msg: "signing out takes an administrator"})
+		return
+	}
+	if _, err := s.find(name); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if _, err := s.Logout(r.Context(), name); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// callbackPage takes the answer of an authorization server from the browser
+// that it sent. The code is taken out of the address by the page that
+// answers: it is in no history entry that outlives the tab, and the page
+// loads nothing to which it could be handed on.
+func (s *Service) callbackPage(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 30*time.Second) // a closed tab is no reason to lose a login
+	defer cancel()
+	server, err := s.Complete(ctx, r.URL.Query())
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	p := page{Title: "Signed in", Text: "Junctor is signed in to " + server + ". You can close this window."}
+	if err != nil {
+		e := tool.AsError(err)
+		s.log.WarnContext(ctx, "sign-in failed", "server", server, "err", err)
+		p = page{Title: "Not signed in", Text: e.Msg, Failed: true}
+		if server != "" {
+			p.Title = "Not signed in to " + server
+		}
+		w.WriteHeader(httperr.Status(e.Kind))
+	}
+	_ = callbackTemplate.Execute(w, p) // a browser that is gone reads no page
+}
+
+type page struct {
+	Title, Text string
+	Failed      bool
+}
+
+var callbackTemplate = template.Must(template.New("callback").Parse(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{{.Title}} · Junctor</title>
+<style>
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0; min-height: 100vh; display: grid; place-items: center; }
+main { max-width: 32rem; padding: 2rem; }
+h1 { font-size: 1.4rem; margin: 0 0 .5rem; }
+</style>
+<main{{if .Failed}} role="alert"{{end}}>
+<h1>{{.Title}}</h1>
+<p>{{.Text}}</p>
+</main>
+</html>
+`))

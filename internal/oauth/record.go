@@ -1,0 +1,121 @@
+package oauth
+
+import (
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"time"
+
+	"junctor/internal/telemetry"
+)
+
+// client is who Junctor is to an authorization server.
+type client struct {
+	ID       string    `json:"id"`
+	Secret   string    `json:"secret,omitempty"`
+	Method   string    `json:"method"`             // of authentication at the token endpoint
+	Redirect string    `json:"redirect,omitempty"` // that it was registered with
+	Ends     time.Time `json:"ends,omitzero"`      // when the secret does
+}
+
+// The ways in which a client authenticates itself.
+const (
+	methodNone  = "none"
+	methodBasic = "client_secret_basic"
+	methodPost  = "client_secret_post"
+)
+
+// record is one upstream's login, as it is sealed in the store. It is bound to
+// the upstream's address: a name that comes to mean another server has no
+// login there.
+type record struct {
+	URL        string    `json:"url"`
+	Resource   string    `json:"resource"`
+	Issuer     string    `json:"issuer,omitempty"`
+	Token      string    `json:"tokenEndpoint"`
+	Revocation string    `json:"revocationEndpoint,omitempty"`
+	Reach      reachJSON `json:"reach"`
+	Client     client    `json:"client"`
+	Own        bool      `json:"clientCredentials,omitempty"` // got with the client's own credentials
+
+	Access   string    `json:"access"`
+	Refresh  string    `json:"refresh,omitempty"`
+	Scope    []string  `json:"scope,omitempty"` // granted, as far as is known
+	Asked    []string  `json:"asked,omitempty"` // asked for
+	Obtained time.Time `json:"obtained"`
+	Expires  time.Time `json:"expires,omitzero"` // zero: not known
+	Since    time.Time `json:"since"`            // of the login
+}
+
+// reachJSON keeps what may be asked with the login, so that a renewal reaches
+// no further than the login did.
+type reachJSON struct {
+	Private   bool `json:"private,omitempty"`
+	Loopback  bool `json:"loopback,omitempty"`
+	LinkLocal bool `json:"linkLocal,omitempty"`
+	Plain     bool `json:"plain,omitempty"`
+}
+
+func (r reach) json() reachJSON  { return reachJSON{r.private, r.loopback, r.linkLocal, r.plain} }
+func (j reachJSON) reach() reach { return reach{j.Private, j.Loopback, j.LinkLocal, j.Plain} }
+
+// String, GoString and LogValue keep a record out of logs and messages.
+func (r *record) String() string       { return telemetry.Redacted }
+func (r *record) GoString() string     { return telemetry.Redacted }
+func (r *record) LogValue() slog.Value { return slog.StringValue(telemetry.Redacted) }
+
+// life is how long the token lasts from when it was got; 0 when not known.
+func (r *record) life() time.Duration {
+	if r.Expires.IsZero() {
+		return 0
+	}
+	return r.Expires.Sub(r.Obtained)
+}
+
+// due reports whether the token should be renewed: 80 % of its life are over.
+func (r *record) due(now time.Time) bool {
+	life := r.life()
+	return !r.Expires.IsZero() && !now.Before(r.Obtained.Add(life*8/10))
+}
+
+// expired reports whether the token is of no use, or will be before a request
+// has arrived.
+func (r *record) expired(now time.Time) bool {
+	return r.Access == "" || !r.Expires.IsZero() && !now.Before(r.Expires.Add(-min(2*time.Second, r.life()/20)))
+}
+
+// renewable reports whether a new token can be got without a person.
+func (r *record) renewable() bool { return r.Refresh != "" || r.Own }
+
+// secrets are what no log may show.
+func (r *record) secrets() []telemetry.Secret {
+	return slices.DeleteFunc([]telemetry.Secret{
+		telemetry.Secret(r.Access), telemetry.Secret(r.Refresh), telemetry.Secret(r.Client.Secret),
+	}, func(s telemetry.Secret) bool { return s == "" })
+}
+
+// flow is a login that waits for a person, as it is sealed in the store. It
+// is kept there and not in memory, because another node may get the answer.
+type flow struct {
+	Server   string     `json:"server"`
+	URL      string     `json:"url"`
+	Resource string     `json:"resource"`
+	Meta     serverMeta `json:"meta"`
+	Reach    reachJSON  `json:"reach"`
+	Client   client     `json:"client"`
+	Redirect string     `json:"redirect"`
+	Verifier string     `json:"verifier"`
+	Scopes   []string   `json:"scopes,omitempty"`
+	Expires  time.Time  `json:"expires"`
+}
+
+func (f *flow) String() string   { return telemetry.Redacted }
+func (f *flow) GoString() string { return telemetry.Redacted }
+
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil { // strings, times and lists of them always marshal
+		panic("oauth: " + err.Error())
+	}
+	return b
+}

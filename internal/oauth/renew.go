@@ -1,0 +1,252 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+const (
+	// renewTimeout bounds one renewal, saveTimeout the keeping of what it
+	// brought; the lease outlives both.
+	renewTimeout = 30 * time.Second
+	saveTimeout  = 20 * time.Second
+	leaseLife    = 90 * time.Second
+
+	// leasePoll is how often one looks whether another has finished.
+	leasePoll = 100 * time.Millisecond
+
+	firstBackoff = time.Second
+	lastBackoff  = time.Minute
+)
+
+// errLost means that a login cannot be renewed: a person is needed.
+var errLost = errors.New("the login has ended")
+
+func asRefused(err error) (*errRefused, bool) { return errors.AsType[*errRefused](err) }
+
+// flight is a renewal under way. rec and err are set when done is closed.
+type flight struct {
+	done chan struct{}
+	rec  *record
+	err  error
+}
+
+// renew renews the token old and waits for the outcome. Who goes away leaves
+// the renewal running: what it redeemed must be kept.
+func (s *Service) renew(ctx context.Context, cfg upstream.Config, st *state, old string) (*record, error) {
+	f := s.renewing(cfg, st, old)
+	select {
+	case <-f.done:
+		return f.rec, f.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// renewing starts the renewal of the token old, or joins the one under way.
+func (s *Service) renewing(cfg upstream.Config, st *state, old string) *flight {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.flight != nil {
+		return st.flight
+	}
+	f := &flight{done: make(chan struct{})}
+	switch {
+	case st.rec != nil && st.rec.Access != old && !st.rec.expired(time.Now()): // renewed a moment ago
+		f.rec = st.rec
+		close(f.done)
+		return f
+	case time.Now().Before(st.retryAt):
+		f.err = st.lastErr
+		close(f.done)
+		return f
+	}
+	if !s.spawn(func() {
+		f.rec, f.err = s.fly(cfg, st, old)
+		st.mu.Lock()
+		st.flight = nil
+		if f.err != nil && !errors.Is(f.err, errLost) {
+			st.failures++
+			wait := min(firstBackoff<<min(st.failures-1, 10), lastBackoff)
+			st.retryAt, st.lastErr = time.Now().Add(wait), f.err
+			if e, ok := errors.AsType[*tool.Error](f.err); ok {
+				e.RetryAfter = wait
+			}
+		} else {
+			st.failures, st.retryAt = 0, time.Time{}
+		}
+		failures := st.failures
+		st.mu.Unlock()
+		switch {
+		case errors.Is(f.err, errLost):
+			s.log.Warn("login lost; a person has to sign in again", "server", cfg.Name, "err", f.err)
+		case f.err != nil && failures == 1:
+			s.log.Warn("token not renewed; trying again", "server", cfg.Name, "err", f.err)
+		case f.err == nil:
+			s.log.Debug("token renewed", "server", cfg.Name)
+		}
+		close(f.done)
+	}) {
+		f.err = errStopping
+		close(f.done)
+		return f
+	}
+	st.flight = f
+	return f
+}
+
+// fly renews a token while no one else does.
+func (s *Service) fly(cfg upstream.Config, st *state, old string) (*record, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), renewTimeout)
+	defer cancel()
+	lease := "oauth/" + cfg.Name
+	for {
+		l, held, err := s.opts.Store.Acquire(ctx, lease, s.owner, leaseLife)
+		if err != nil { // better late than twice
+			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "its token cannot be renewed while the store is away", Err: err}
+		}
+		if held {
+			break
+		}
+		timer := time.NewTimer(min(max(l.Left, time.Millisecond), leasePoll))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "its token is being renewed elsewhere, and that takes too long", Err: ctx.Err()}
+		}
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = s.opts.Store.Release(ctx, lease, s.owner) // it ends by itself
+	}()
+	// Only now is it certain what the token to renew is: another process may
+	// have been faster, and its predecessor must not be redeemed again.
+	rec, version, err := s.latest(ctx, cfg, st)
+	switch {
+	case err != nil:
+		return nil, err
+	case rec == nil || rec.URL != cfg.URL:
+		return nil, fmt.Errorf("%w: it was signed out", errLost)
+	case rec.Access != old && !rec.expired(time.Now()):
+		return rec, nil
+	case !rec.renewable():
+		return nil, fmt.Errorf("%w: it has no refresh token", errLost)
+	}
+	t, err := s.exchange(ctx, rec.Reach.reach(), rec.Token, rec.Client, rec.grant())
+	if err != nil {
+		return s.notRenewed(cfg, st, rec, version, err)
+	}
+	next := *rec
+	t.into(&next, time.Now())
+	s.hide(&next)
+	return s.keep(cfg.Name, st, &next, version)
+}
+
+// latest returns the login as the store has it, or as this process has it
+// where the store could not be written.
+func (s *Service) latest(ctx context.Context, cfg upstream.Config, st *state) (*record, int64, error) {
+	st.mu.Lock()
+	rec, version, unsaved := st.rec, st.version, st.unsaved
+	st.mu.Unlock()
+	if unsaved {
+		return rec, version, nil
+	}
+	rec, version, err := s.load(ctx, cfg.Name)
+	if err != nil {
+		return nil, 0, err
+	}
+	st.put(rec, version)
+	return rec, version, nil
+}
+
+// keep writes a renewed login. It must not get lost: its predecessor is worth
+// nothing any more. What the store does not take stays in memory and is
+// written later.
+func (s *Service) keep(server string, st *state, rec *record, version int64) (*record, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+	defer cancel()
+	written, err := s.save(ctx, server, rec, version)
+	if errors.Is(err, store.ErrConflict) { // a new login, or a logout, in the meantime
+		newer, version, err := s.load(ctx, server)
+		if err != nil {
+			return nil, err
+		}
+		st.mu.Lock()
+		st.unsaved = false
+		st.mu.Unlock()
+		if st.put(newer, version) == nil {
+			return nil, fmt.Errorf("%w: it was signed out", errLost)
+		}
+		return newer, nil
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.rec, st.read, st.unsaved = rec, time.Now(), err != nil
+	if err == nil {
+		st.version = written
+	} else {
+		s.log.Error("renewed token not kept; trying again", "server", server, "err", err)
+	}
+	return rec, nil
+}
+
+// notRenewed tells a login that is lost from a network that is down.
+func (s *Service) notRenewed(cfg upstream.Config, st *state, rec *record, version int64, err error) (*record, error) {
+	refused, definite := asRefused(err)
+	if !definite {
+		return nil, unreached("its token endpoint", err)
+	}
+	if rec.Own {
+		return nil, fmt.Errorf("%w: %w", errLost, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
+	defer cancel()
+	if refused.code == "invalid_client" {
+		_ = s.dropRegistration(ctx, cmp.Or(rec.Issuer, rec.Token), rec.Client.Redirect) // the next login registers anew
+	}
+	spent := *rec
+	spent.Refresh = "" // never to be redeemed again; the access token may still hold
+	if _, kept := s.keep(cfg.Name, st, &spent, version); kept != nil {
+		return nil, kept
+	}
+	return nil, fmt.Errorf("%w: %w", errLost, err)
+}
+
+// renewDue renews what is due, so that tokens of upstreams that nobody calls
+// do not end, and writes what the store did not take.
+func (s *Service) renewDue(ctx context.Context) {
+	s.mu.Lock()
+	states := make(map[string]*state, len(s.states))
+	for name, st := range s.states {
+		states[name] = st
+	}
+	s.mu.Unlock()
+	for name, st := range states {
+		cfg, ok := s.opts.Servers(name)
+		if !ok {
+			continue
+		}
+		st.mu.Lock()
+		rec, version, unsaved := st.rec, st.version, st.unsaved
+		st.mu.Unlock()
+		if unsaved {
+			_, _ = s.keep(name, st, rec, version) // it logs what fails
+			continue
+		}
+		if rec == nil || !rec.renewable() || !rec.due(time.Now()) {
+			continue
+		}
+		if rec, err := s.known(ctx, cfg, st, true); err == nil && rec != nil && rec.renewable() && rec.due(time.Now()) {
+			s.renewing(cfg, st, rec.Access)
+		}
+	}
+}

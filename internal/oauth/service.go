@@ -1,0 +1,387 @@
+package oauth
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Store is where logins are kept.
+type Store interface {
+	store.Values
+	store.Leases
+}
+
+// Options are what a Service is made of.
+type Options struct {
+	// Servers returns the settings of an upstream.
+	Servers func(name string) (upstream.Config, bool)
+	Store   Store
+	// Sealer returns what logins are sealed with. It is asked when the first
+	// login is read or kept: the key may have to be made.
+	Sealer func() (*store.Sealer, error)
+
+	RoundTripper http.RoundTripper                     // to upstreams
+	Proxy        func(*http.Request) (*url.URL, error) // to authorization servers; nil for none
+	Redactor     *telemetry.Redactor
+	Log          *slog.Logger
+	Node         string // names this process in leases
+	Version      string
+
+	// LoggedIn is told of every login that a person gave.
+	LoggedIn func(server string)
+}
+
+// Service holds the logins to upstreams. It is safe for concurrent use.
+type Service struct {
+	opts  Options
+	log   *slog.Logger
+	out   *outbound
+	owner string // of leases
+	work  sync.WaitGroup
+
+	mu       sync.Mutex
+	states   map[string]*state
+	hidden   map[telemetry.Secret]time.Time // what the redactor knows, and since when
+	callback string                         // where browsers come back to; "" until known
+	back     *listener                      // in place of a callback; nil until needed
+	waiting  map[string][]chan error        // who waits for a login, by upstream
+	closed   bool
+}
+
+// New returns a Service; it asks and starts nothing.
+func New(o Options) *Service {
+	if o.LoggedIn == nil {
+		o.LoggedIn = func(string) {}
+	}
+	return &Service{
+		opts: o, log: o.Log.With("component", "oauth"), out: newOutbound(o.Proxy, o.Version),
+		owner:  o.Node + "/" + rand.Text()[:8],
+		states: map[string]*state{}, hidden: map[telemetry.Secret]time.Time{}, waiting: map[string][]chan error{},
+	}
+}
+
+var _ upstream.Authorizer = (*Service)(nil)
+
+// SetCallback says under which address this process gets the answers of
+// authorization servers. Without one, a listener on loopback is opened when it
+// is needed.
+func (s *Service) SetCallback(address string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.callback = address
+}
+
+// tick is how often Run looks for tokens that are due.
+const tick = 5 * time.Second
+
+// Run renews tokens before they end, until ctx is done; then it waits for
+// what is under way. Logins work without it, but then a token is renewed when
+// it is next used.
+func (s *Service) Run(ctx context.Context) error {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			s.Close()
+			return nil
+		case <-ticker.C:
+			s.renewDue(ctx)
+		}
+	}
+}
+
+// Close ends the listener on loopback and waits for renewals under way: a
+// refresh token that was redeemed must be replaced in the store.
+func (s *Service) Close() {
+	s.mu.Lock()
+	back := s.back
+	s.back, s.closed = nil, true
+	s.mu.Unlock()
+	if back != nil {
+		back.close()
+	}
+	s.work.Wait()
+}
+
+// errStopping is the error of what comes after Close.
+var errStopping = &tool.Error{Kind: tool.Unavailable, Msg: "the gateway is being stopped"}
+
+// spawn runs f on its own; false when the Service is closed.
+func (s *Service) spawn(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.work.Go(f)
+	return true
+}
+
+func (s *Service) state(server string) *state {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.states[server]
+	if st == nil {
+		st = &state{}
+		s.states[server] = st
+	}
+	return st
+}
+
+// Authorize puts the upstream's token on a request, as [upstream.Authorizer]
+// asks.
+func (s *Service) Authorize(ctx context.Context, server string, r *http.Request, refused *mcp.HTTPError) error {
+	cfg, ok := s.opts.Servers(server)
+	if !ok || cfg.URL == "" {
+		return nil
+	}
+	st := s.state(server)
+	st.watch(r)
+	var rec *record
+	var err error
+	switch {
+	case refused == nil:
+		rec, err = s.current(ctx, cfg, st)
+	case refused.Status == http.StatusForbidden:
+		rec, err = s.more(ctx, cfg, st, refused)
+	default:
+		rec, err = s.again(ctx, cfg, st, refused)
+	}
+	if err != nil {
+		return err
+	}
+	if rec != nil {
+		r.Header.Set("Authorization", "Bearer "+rec.Access)
+	}
+	return nil
+}
+
+// watch notes the address at which the upstream is reached: it decides which
+// addresses the upstream may send us to. A name could be made to point
+// elsewhere between the request and the question.
+func (st *state) watch(r *http.Request) {
+	*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) {
+			st.mu.Lock()
+			defer st.mu.Unlock()
+			st.reached = addrOf(info.Conn.RemoteAddr())
+		},
+	}))
+}
+
+// reachOf returns which addresses the upstream may send us to: public ones,
+// those of its own kind, and what the configuration itself names.
+func (s *Service) reachOf(cfg upstream.Config, st *state) reach {
+	var r reach
+	st.mu.Lock()
+	reached := st.reached
+	st.mu.Unlock()
+	own := oauthOf(cfg)
+	for _, address := range []string{cfg.URL, own.Issuer, own.AuthorizationURL, own.TokenURL} {
+		u, err := url.Parse(address)
+		if address == "" || err != nil {
+			continue
+		}
+		if c, ok := classifyHost(u.Hostname()); ok {
+			r.allow(c)
+		}
+		r.plain = r.plain || u.Scheme == "http"
+	}
+	if reached.IsValid() && !s.proxied(cfg.URL) {
+		r.allow(classify(reached))
+	}
+	return r
+}
+
+// proxied reports whether the upstream is reached through a proxy, whose
+// address says nothing of the upstream's.
+func (s *Service) proxied(address string) bool {
+	if s.opts.Proxy == nil {
+		return false
+	}
+	req, err := http.NewRequest(http.MethodGet, address, nil)
+	if err != nil {
+		return false
+	}
+	through, err := s.opts.Proxy(req)
+	return err != nil || through != nil
+}
+
+// fresh is how long what was read from the store is taken as still so: the
+// time within which a login or logout in another process holds here.
+const fresh = 2 * time.Second
+
+// known returns the upstream's login, as far as it is one for its address.
+// again asks the store whatever is known.
+func (s *Service) known(ctx context.Context, cfg upstream.Config, st *state, again bool) (*record, error) {
+	st.mu.Lock()
+	recent := !again && !st.read.IsZero() && time.Since(st.read) < fresh || st.unsaved
+	rec, read := st.rec, st.read
+	st.mu.Unlock()
+	if !recent {
+		loaded, version, err := s.load(ctx, cfg.Name)
+		switch {
+		case err == nil:
+			rec = st.put(loaded, version)
+		case tool.KindOf(err) != tool.Internal || read.IsZero(): // a store that is away for a moment takes no login away
+			return nil, err
+		}
+	}
+	if rec == nil || rec.URL != cfg.URL || rec.Own != ownCredentials(cfg) {
+		return nil, nil
+	}
+	return rec, nil
+}
+
+// put takes over what the store has, unless this process has something newer.
+func (st *state) put(rec *record, version int64) *record {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.unsaved {
+		st.rec, st.version, st.read = rec, version, time.Now()
+	}
+	return st.rec
+}
+
+func ownCredentials(cfg upstream.Config) bool {
+	return cfg.OAuth != nil && cfg.OAuth.Grant == upstream.ClientCredentials
+}
+
+// current returns the token for a request that was not refused yet; nil sends
+// it without one, and the server's answer tells what it wants.
+func (s *Service) current(ctx context.Context, cfg upstream.Config, st *state) (*record, error) {
+	rec, err := s.known(ctx, cfg, st, false)
+	if rec == nil || err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	switch {
+	case !rec.due(now) && !rec.expired(now):
+		return rec, nil
+	case !rec.expired(now):
+		if rec.renewable() {
+			s.renewing(cfg, st, rec.Access) // in the background: this one still holds
+		}
+		return rec, nil
+	case !rec.renewable():
+		return nil, nil
+	}
+	renewed, err := s.renew(ctx, cfg, st, rec.Access)
+	if errors.Is(err, errLost) {
+		return nil, nil
+	}
+	return renewed, err
+}
+
+// again answers a 401: with the token that someone else got meanwhile, with a
+// renewed one, or with the way to a new login.
+func (s *Service) again(ctx context.Context, cfg upstream.Config, st *state, refused *mcp.HTTPError) (*record, error) {
+	used := strings.TrimPrefix(refused.Credential.Reveal(), "Bearer ")
+	rec, err := s.known(ctx, cfg, st, true)
+	if err != nil {
+		return nil, err
+	}
+	if rec != nil && rec.Access != used && !rec.expired(time.Now()) {
+		return rec, nil
+	}
+	if rec != nil && rec.renewable() && !st.wasForced(used) {
+		renewed, err := s.renew(ctx, cfg, st, rec.Access)
+		if err == nil {
+			st.force(renewed.Access)
+			return renewed, nil
+		}
+		if !errors.Is(err, errLost) {
+			return nil, err
+		}
+	}
+	ch := parseChallenge(refused.WWWAuthenticate)
+	var asked []string
+	if rec != nil {
+		asked = rec.Asked
+	}
+	return s.anew(ctx, cfg, st, ch, asked)
+}
+
+// wasForced reports whether the token was itself got because of a refusal:
+// another would be refused as well.
+func (st *state) wasForced(token string) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return token != "" && st.forced == token && st.rec != nil && time.Since(st.rec.Obtained) < time.Minute
+}
+
+func (st *state) force(token string) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.forced = token
+}
+
+// more answers a 403: with the way to a login that has the scopes that are
+// missing as well as those that there are.
+func (s *Service) more(ctx context.Context, cfg upstream.Config, st *state, refused *mcp.HTTPError) (*record, error) {
+	ch := parseChallenge(refused.WWWAuthenticate)
+	denied := &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server refuses access (HTTP 403), and a new login would not change that"}
+	if ch.err != "insufficient_scope" && len(ch.scopes) == 0 {
+		return nil, denied
+	}
+	used := strings.TrimPrefix(refused.Credential.Reveal(), "Bearer ")
+	rec, err := s.known(ctx, cfg, st, true)
+	if err != nil {
+		return nil, err
+	}
+	var asked []string
+	if rec != nil {
+		if rec.Access != used && !rec.expired(time.Now()) {
+			return rec, nil
+		}
+		if len(ch.scopes) > 0 && covers(rec.Scope, ch.scopes) {
+			return nil, denied
+		}
+		asked = union(rec.Asked, rec.Scope)
+	}
+	return s.anew(ctx, cfg, st, ch, asked)
+}
+
+// anew gets a login from nothing: with the client's own credentials at once,
+// otherwise with an error that says where a person has to go.
+func (s *Service) anew(ctx context.Context, cfg upstream.Config, st *state, ch challenge, asked []string) (*record, error) {
+	b := s.begin(cfg, st, wish{challenge: ch, asked: asked})
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	switch {
+	case b.err != nil:
+		return nil, b.err
+	case b.rec != nil:
+		return b.rec, nil
+	}
+	return nil, consentRequired(cfg.Name, b.offer.url)
+}
+
+// consentRequired is the error of a call that needs a person first.
+func consentRequired(server, address string) error {
+	return &tool.Error{
+		Kind: tool.UpstreamAuthRequired,
+		Msg: fmt.Sprintf("it wants a sign-in. Open %s within %d minutes, or run: junctor servers login %s",
+			address, int(flowLife.Minutes()), server),
+		Details: map[string]any{"server": server, "url": address},
+	}
+}

@@ -1,0 +1,183 @@
+package oauth
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+const anyVersion = store.AnyVersion
+
+// tokens is what a token endpoint gave.
+type tokens struct {
+	access, refresh string
+	life            time.Duration // 0: not said
+	scope           []string
+	scoped          bool // scope was said
+}
+
+// into puts what was given into a login.
+func (t tokens) into(rec *record, now time.Time) {
+	rec.Access, rec.Obtained, rec.Expires = t.access, now.UTC(), time.Time{}
+	if t.life > 0 {
+		rec.Expires = rec.Obtained.Add(t.life)
+	}
+	if t.refresh != "" { // a server that does not rotate sends none with a renewal
+		rec.Refresh = t.refresh
+	}
+	switch {
+	case t.scoped:
+		rec.Scope = t.scope
+	case rec.Scope == nil:
+		rec.Scope = rec.Asked // RFC 6749: the same, if nothing is said
+	}
+}
+
+// errRefused is an authorization server's definite no.
+type errRefused struct {
+	code, description string
+	status            int
+}
+
+func (e *errRefused) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s %s", e.status, e.code, e.description))
+}
+
+// refusal reads an OAuth error; one that is none is a trouble of the network
+// or of the server.
+func refusal(a answer) error {
+	var body struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(a.body, &body) == nil && body.Error != "" && a.status/100 == 4 && a.status != http.StatusTooManyRequests &&
+		body.Error != "temporarily_unavailable" && body.Error != "server_error" {
+		return &errRefused{code: body.Error, description: tool.Shorten(body.Description, 300), status: a.status}
+	}
+	return fmt.Errorf("HTTP %d", a.status)
+}
+
+// errorCode is an error's code as it may be shown.
+func errorCode(code string) string {
+	for i := range len(code) {
+		if c := code[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' || i > 60 {
+			return "an error"
+		}
+	}
+	return code
+}
+
+// exchange asks the token endpoint.
+func (s *Service) exchange(ctx context.Context, r reach, endpoint string, c client, form url.Values) (tokens, error) {
+	a, err := s.post(ctx, r, endpoint, c, form)
+	if err != nil {
+		return tokens{}, err
+	}
+	if a.status != http.StatusOK {
+		return tokens{}, refusal(a)
+	}
+	var got struct {
+		Access  string          `json:"access_token"`
+		Type    string          `json:"token_type"`
+		Refresh string          `json:"refresh_token"`
+		Life    json.RawMessage `json:"expires_in"`
+		Scope   *string         `json:"scope"`
+	}
+	if err := json.Unmarshal(a.body, &got); err != nil {
+		return tokens{}, fmt.Errorf("the token endpoint's answer is no JSON that fits")
+	}
+	switch {
+	case got.Access == "" && refusalIn(a.body) != "": // some answer errors with 200
+		return tokens{}, &errRefused{code: refusalIn(a.body), status: a.status}
+	case !validToken(got.Access) || got.Refresh != "" && !validToken(got.Refresh):
+		return tokens{}, &errRefused{code: "invalid_token_response", description: "the token endpoint gave no token that can be sent", status: a.status}
+	case got.Type != "" && !strings.EqualFold(got.Type, "Bearer"):
+		return tokens{}, &errRefused{code: "unsupported_token_type", status: a.status}
+	}
+	t := tokens{access: got.Access, refresh: got.Refresh}
+	if seconds, err := strconv.ParseFloat(strings.Trim(string(got.Life), `"`), 64); err == nil && seconds > 0 {
+		t.life = time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second))
+	}
+	if got.Scope != nil && *got.Scope != "" {
+		t.scope, t.scoped = scopesOf(*got.Scope), true
+	}
+	return t, nil
+}
+
+func refusalIn(body []byte) string {
+	var e struct {
+		Error string `json:"error"`
+	}
+	_ = json.Unmarshal(body, &e)
+	return e.Error
+}
+
+// validToken admits what may stand in a header, so that a token cannot bring
+// headers of its own.
+func validToken(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 64<<10
+}
+
+// post sends a form with the client's credentials.
+func (s *Service) post(ctx context.Context, r reach, endpoint string, c client, form url.Values) (answer, error) {
+	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+	switch c.Method {
+	case methodBasic:
+		req := http.Request{Header: header}
+		req.SetBasicAuth(url.QueryEscape(c.ID), url.QueryEscape(c.Secret))
+	case methodPost:
+		form.Set("client_id", c.ID)
+		form.Set("client_secret", c.Secret)
+	default:
+		form.Set("client_id", c.ID)
+	}
+	return s.out.ask(ctx, r, http.MethodPost, endpoint, header, []byte(form.Encode()))
+}
+
+// ownLogin gets a token with the client's own credentials.
+func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, f found, scopes []string) (*record, error) {
+	now := time.Now()
+	rec := &record{
+		URL: cfg.URL, Resource: f.resource, Issuer: f.meta.Issuer, Token: f.meta.Token, Revocation: f.meta.Revocation,
+		Reach: f.reach.json(), Client: configured(oauthOf(cfg), f.meta), Own: true, Asked: scopes, Since: now,
+	}
+	t, err := s.exchange(ctx, f.reach, f.meta.Token, rec.Client, rec.grant())
+	if err != nil {
+		if refused, ok := asRefused(err); ok {
+			return nil, &tool.Error{Kind: tool.UpstreamAuthRequired, Err: err, Msg: fmt.Sprintf(
+				"its authorization server refuses the configured client (%s); check oauth.clientId and oauth.clientSecret", errorCode(refused.code))}
+		}
+		return nil, unreached("its token endpoint", err)
+	}
+	t.into(rec, now)
+	return rec, s.adopt(ctx, cfg.Name, st, rec)
+}
+
+// grant is the form that renews a login.
+func (r *record) grant() url.Values {
+	form := url.Values{"resource": {r.Resource}}
+	if r.Own {
+		form.Set("grant_type", "client_credentials")
+		if len(r.Asked) > 0 {
+			form.Set("scope", strings.Join(r.Asked, " "))
+		}
+		return form
+	}
+	form.Set("grant_type", "refresh_token")
+	form.Set("refresh_token", r.Refresh)
+	return form
+}
