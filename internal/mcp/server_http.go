@@ -306,5 +306,8 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "", &Error{Code: CodeInvalidRequest, Message: "the events after this Last-Event-ID are no longer kept"})
 		return
 	}
-	s.pump(&response{w: w, r: r, session: session, st: st, reader: reader, events: true})
+	res := &response{w: w, r: r, session: session, st: st, reader: reader, events: true}
+	if !st.standing || !s.takeOver(res) {
+		s.pump(res)
+	}
 }

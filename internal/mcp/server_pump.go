@@ -151,12 +151,15 @@ func (s *Server) begin(res *response, prime string) bool {
 }
 
 func startEvents(w http.ResponseWriter) {
-	h := w.Header()
+	setEventHeaders(w.Header())
+	w.WriteHeader(http.StatusOK)
+}
+
+func setEventHeaders(h http.Header) {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
 	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(http.StatusOK)
 }
 
 func appendEvent(dst []byte, id string, data []byte) []byte {

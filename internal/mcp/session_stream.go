@@ -34,6 +34,7 @@ type stream struct {
 	ended  bool
 	reader int // which reader the stream belongs to; a newer one takes over
 	wake   chan struct{}
+	heard  func()      // is told too, when a line reads the stream
 	grace  *time.Timer // runs while a broken stream waits for its caller
 }
 
@@ -138,6 +139,10 @@ func (s *stream) trim() {
 }
 
 func (s *stream) signal() {
+	if s.heard != nil {
+		s.heard()
+		return
+	}
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -175,6 +180,10 @@ func (s *stream) attach(number int) (reader int, ok bool) {
 	s.next = number + 1
 	close(s.wake) // the old reader finds its number gone
 	s.wake = make(chan struct{}, 1)
+	if s.heard != nil {
+		s.heard()
+		s.heard = nil
+	}
 	s.signal()
 	return s.reader, true
 }

@@ -432,3 +432,67 @@ func TestSlowReaderLosesNotificationsNotAnswers(t *testing.T) {
 		t.Error("questions and answers must get through")
 	}
 }
+
+// A session's own stream on a connection of its own: signs of life, an end
+// when the caller leaves, and news for whoever comes back.
+func TestOwnLine(t *testing.T) {
+	s := newSite(t, ServerOptions{KeepAlive: time.Millisecond}, &scripted{})
+	h := s.open(Version20251125, `{}`)
+	session := s.sessions.all()[0]
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	resp := s.send(ctx, "GET", "", h...)
+	e := readEvents(t, resp)
+	for range 5 {
+		if text, err := e.r.ReadString(':'); err != nil {
+			t.Fatal(text, err)
+		}
+	}
+	if session.idle() {
+		t.Error("a session with a reader is idle")
+	}
+	s.Notify("notifications/one", nil)
+	if m := e.want(); m.Method != "notifications/one" {
+		t.Fatalf("got %+v", m)
+	}
+	cancel()
+	for !session.idle() {
+		<-ctxTick(t)
+	}
+	s.Notify("notifications/two", nil)
+	again := readEvents(t, s.send(ctxFor(t), "GET", "", h...))
+	if m := again.want(); m.Method != "notifications/two" {
+		t.Fatalf("got %+v", m)
+	}
+	s.end(session)
+	again.wantEnd()
+}
+
+// Where the connection cannot be taken over the stream is served all the same.
+func TestOwnStreamWithoutALine(t *testing.T) {
+	srv := NewServer(ServerOptions{}, &scripted{})
+	s := newSite(t, ServerOptions{}, &scripted{})
+	s.Server = srv
+	s.url = newHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-As") == "2" {
+			r.ProtoMajor = 2
+		}
+		srv.ServeHTTP(plainWriter{w}, r)
+	}))
+	h := s.open(Version20251125, `{}`)
+	for _, as := range []string{"1", "2"} {
+		e := readEvents(t, s.send(ctxFor(t), "GET", "", append(h, "X-As", as)...))
+		srv.Notify("notifications/one", json.RawMessage(`{"as":`+as+`}`))
+		if m := e.want(); string(Field(m.Params, "as")) != as {
+			t.Fatalf("got %+v", m)
+		}
+	}
+	srv.Close()
+}
+
+// plainWriter hides everything but what a ResponseWriter must have, and Flush.
+type plainWriter struct{ http.ResponseWriter }
+
+func (w plainWriter) Flush()                      { w.ResponseWriter.(http.Flusher).Flush() }
+func (w plainWriter) Unwrap() http.ResponseWriter { return nothing{} }
+
+type nothing struct{ http.ResponseWriter }

@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+// rss is the resident memory of the gateway, in bytes.
+func (g *gateway) rss() int {
+	g.t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.cmd.Process.Pid))
+	if err != nil {
+		g.t.Skip("no /proc to look at")
+	}
+	var kb int
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, "VmRSS:") {
+			_, _ = fmt.Sscanf(line, "VmRSS: %d kB", &kb)
+		}
+	}
+	return kb << 10
+}
+
+// open makes a session over HTTP and returns its id.
+func (g *gateway) open() string {
+	g.t.Helper()
+	post := func(body, session string) *http.Response {
+		req, err := http.NewRequest(http.MethodPost, g.url+"/mcp", strings.NewReader(body))
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		return resp
+	}
+	id := post(initialize, "").Header.Get("Mcp-Session-Id")
+	if id == "" {
+		g.t.Fatal("no session")
+	}
+	post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, id)
+	return id
+}
+
+// A thousand idle sessions, each with its stream open, add less than 15 MB;
+// and news reaches all of them.
+func TestThousandIdleSessions(t *testing.T) {
+	const n = 1000
+	h := newHouse(t, `{}`)
+	g := h.serve().ready("junctor")
+	for range 50 { // what the first ones cost is not theirs alone
+		g.open()
+	}
+	before := g.rss()
+	streams := make([]net.Conn, n)
+	for i := range streams {
+		id := g.open()
+		conn, err := net.Dial("tcp", strings.TrimPrefix(g.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "GET /mcp HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nMcp-Session-Id: %s\r\n\r\n", strings.TrimPrefix(g.url, "http://"), id)
+		line, err := bufio.NewReaderSize(conn, 16).ReadString('\n')
+		if err != nil || !strings.Contains(line, "200") {
+			t.Fatalf("stream %d: %q, %v", i, line, err)
+		}
+		streams[i] = conn
+	}
+	var grown int
+	until(t, "a thousand idle sessions add less than 15 MB", func() bool { // when what was garbage is gone
+		grown = g.rss() - before
+		return grown < 15<<20
+	})
+	t.Logf("%d sessions with open streams add %.1f MB", n, float64(grown)/(1<<20))
+}
+
+// A change of the configuration reaches clients that are connected: tools of a
+// new server appear, those of a removed one go, and the session lives on.
+func TestReloadReachesClients(t *testing.T) {
+	h := newHouse(t, stdioConfig(t))
+	g := h.serve().ready("everything")
+	c := h.raw("--mode", "direct")
+	c.ask(initialize)
+	if got := c.ask(`{"jsonrpc":"2.0","id":"a","method":"tools/list"}`); !strings.Contains(got, "everything__test_simple_text") {
+		t.Fatalf("tools/list = %.300s", got)
+	}
+	h.write("junctor.json", fmt.Sprintf(`{"mcpServers":{"renamed":{"command":%q}}}`, everything(t)))
+	c.next("notifications/tools/list_changed")
+	g.ready("renamed")
+	until(t, "the new tools are listed", func() bool {
+		got := c.ask(`{"jsonrpc":"2.0","id":"b","method":"tools/list"}`)
+		return strings.Contains(got, "renamed__test_simple_text") && !strings.Contains(got, "everything__test_simple_text")
+	})
+	if got := c.ask(`{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"renamed__test_simple_text","arguments":{}}}`); !strings.Contains(got, "simple text response") {
+		t.Errorf("tools/call = %s", got)
+	}
+}
