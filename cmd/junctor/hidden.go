@@ -3,4 +3,4 @@ package main
 import "github.com/spf13/cobra"
 
 // hiddenCommands are not for people.
-func (c *cli) hiddenCommands() []*cobra.Command { return nil }
+func (c *cli) hiddenCommands() []*cobra.Command { return []*cobra.Command{c.conformanceClient()} }

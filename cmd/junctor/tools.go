@@ -137,7 +137,8 @@ func (c *cli) explain(tools []control.Tool) {
 		if e.Named {
 			fmt.Fprint(c.out, "  (the query is its name)")
 		}
-		fmt.Fprintf(c.out, "\n  words %.3f  name %.3f  meaning %.3f (cosine %.2f)  signals %+.3f\n", e.Words, e.NameMatch, e.Meaning, e.Cosine, e.Signals)
+		fmt.Fprintf(c.out, "\n  words %.3f  name %.3f  server %+.3f  action %+.3f  meaning %.3f (cosine %.2f)  signals %+.3f\n",
+			e.Words, e.NameMatch, e.Server, e.Action, e.Meaning, e.Cosine, e.Signals)
 		for _, m := range e.Matches {
 			fmt.Fprintf(c.out, "    %-16s %-9s %-16s %.3f in %s\n", m.Word, m.How, m.Term, m.Score, strings.Join(m.Fields, ", "))
 		}
