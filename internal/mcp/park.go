@@ -27,6 +27,9 @@ import (
 // maxHeld bounds the notifications that a parked call keeps for its caller.
 const maxHeld = 64
 
+// statePrefix begins every requestState of ours.
+const statePrefix = "junctor."
+
 // maxQuestions bounds the questions that one call may have open.
 const maxQuestions = 32
 
@@ -192,7 +195,7 @@ type parkingLot struct {
 func (l *parkingLot) init(max int, ttl time.Duration) {
 	l.max, l.ttl, l.calls = max, ttl, map[ticket]*call{}
 	_, _ = rand.Read(l.key[:]) // never fails
-	l.prefix = "junctor." + rand.Text()[:8] + "."
+	l.prefix = statePrefix + rand.Text()[:8] + "."
 }
 
 // enter gives a call a new ticket. The call's lock is held.

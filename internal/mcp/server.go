@@ -61,6 +61,11 @@ type ServerOptions struct {
 	// marked; nil marks none.
 	Info json.RawMessage
 
+	// Cluster joins this server to those of other processes that serve the
+	// same View; nil for a server that is alone.
+	Cluster Cluster
+	View    string
+
 	MaxSessions int           // of the handshake era; 10,000, the longest idle one gives way
 	SessionIdle time.Duration // until a session without an open stream ends; 12 h
 	MaxCalls    int           // in flight on one session or stream; 256
@@ -125,6 +130,10 @@ func NewServer(o ServerOptions, h Handler) *Server {
 	s := &Server{opts: o, handler: h, log: o.Log.With("component", "mcp"), closed: make(chan struct{})}
 	s.sessions.init(o.MaxSessions)
 	s.parked.init(o.MaxParked, o.ParkFor)
+	if o.Cluster != nil {
+		s.parked.prefix = statePrefix + o.Cluster.ID() + "."
+		s.join()
+	}
 	return s
 }
 
@@ -133,6 +142,7 @@ func NewServer(o ServerOptions, h Handler) *Server {
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		close(s.closed)
+		s.part()
 		s.subs.closeAll()
 		for _, session := range s.sessions.all() {
 			s.end(session)

@@ -155,7 +155,7 @@ func (c *call) askSession(ctx context.Context, method string, params json.RawMes
 	if err := mayAsk(c.req.Exchange.Capabilities, method, params); err != nil {
 		return nil, err
 	}
-	id, answer := c.req.Session.expect()
+	id, answer := c.req.Session.expect(c.srv.questionID)
 	defer c.req.Session.forget(id)
 	c.mu.Lock()
 	c.out.put(&Message{ID: id, Method: method, Params: params})
@@ -234,6 +234,7 @@ func (s *Server) serve(ctx context.Context, c *call) (json.RawMessage, error) {
 	result, err := s.handler.Serve(ctx, r)
 	if err == nil && r.Session != nil {
 		r.Session.learn(r.Method, r.Params)
+		s.learnt(r.Session, r.Method, r.Params)
 	}
 	return result, err
 }

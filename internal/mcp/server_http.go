@@ -201,7 +201,9 @@ func (s *Server) postLegacy(p *post) {
 		case m.IsRequest():
 			requests = append(requests, m)
 		case m.IsResponse():
-			session.answered(m)
+			if !session.answered(m) {
+				s.answerElsewhere(session, m)
+			}
 		default:
 			s.notified(p.r.Context(), session, m)
 		}
@@ -217,7 +219,9 @@ func (s *Server) postLegacy(p *post) {
 func (s *Server) notified(ctx context.Context, session *Session, m *Message) {
 	switch m.Method {
 	case methodCancelled:
-		session.cancelCall(m.Params)
+		if !session.cancelCall(m.Params) && s.opts.Cluster != nil {
+			s.tell("", clusterWord{Session: session.id, What: wordCancel, Params: m.Params})
+		}
 	default:
 		s.handler.Notified(ctx, session, m.Method, m.Params)
 	}
@@ -232,6 +236,17 @@ func (s *Server) sessionOf(w http.ResponseWriter, r *http.Request, caller tool.C
 		return nil
 	}
 	session := s.sessions.get(id, caller.ID)
+	if session == nil {
+		var err error
+		ctx, cancel := context.WithTimeout(r.Context(), lookupTimeout)
+		defer cancel()
+		if session, err = s.adopt(ctx, id, caller); err != nil {
+			unshared(w)
+			return nil
+		}
+	} else {
+		s.touch(session)
+	}
 	if session == nil {
 		refuse(w, http.StatusNotFound, "", &Error{Code: CodeInvalidRequest, Message: "no such session, or it has expired; send initialize again"})
 		return nil
@@ -255,6 +270,11 @@ func (s *Server) postInitialize(p *post, m *Message) {
 		refuse(p.w, http.StatusServiceUnavailable, m.ID, &Error{Code: tool.RateLimited.JSONRPC(), Message: "too many sessions; try again shortly"})
 		return
 	}
+	if refused := s.share(ctx, session); refused != nil {
+		s.end(session)
+		writeJSON(p.w, http.StatusOK, AppendMessage(nil, &Message{ID: m.ID, Error: refused}))
+		return
+	}
 	p.w.Header().Set(headerSession, session.id)
 	answer := AppendMessage(nil, &Message{ID: m.ID, Result: result})
 	if p.json {
@@ -267,7 +287,10 @@ func (s *Server) postInitialize(p *post, m *Message) {
 
 func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
 	if session := s.sessionOf(w, r, tool.CallerFrom(r.Context())); session != nil {
-		s.end(session)
+		if err := s.endEverywhere(r.Context(), session); err != nil {
+			unshared(w)
+			return
+		}
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
@@ -284,7 +307,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 	session.enter()
 	defer session.leave()
-	id, number, replay := ownStream, 0, false
+	id, number, replay := s.streamID(ownStream), 0, false
 	if last := r.Header.Get(headerLastEvent); last != "" {
 		var ok bool
 		if id, number, ok = parseEventID(last); !ok {
@@ -292,6 +315,14 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		replay = true
+		if node := s.lender(r.Context(), id); node != "" {
+			if s.borrowStream(w, r, session, node, id, number) {
+				return
+			}
+			if strings.HasSuffix(id, "."+ownStream) { // what it held is lost; what comes is not
+				id, number, replay = s.streamID(ownStream), 0, false
+			}
+		}
 	}
 	st := session.findStream(id)
 	if st == nil {
@@ -300,6 +331,9 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 	}
 	if !replay {
 		number = st.unread()
+	}
+	if st.standing {
+		s.readHere(session)
 	}
 	reader, ok := st.attach(number)
 	if !ok {

@@ -85,6 +85,9 @@ func (s *Server) startModern(ctx, life context.Context, req *Request, out outlet
 	if state := FieldString(req.Params, "requestState"); s.parked.owns(state) {
 		s.resume(life, req, state, out)
 		return
+	} else if node := s.parkedAt(ctx, state); node != "" {
+		go s.resumeAt(life, node, req, state, out)
+		return
 	}
 	go s.modernCall(ctx, life, req, out).run()
 }

@@ -27,7 +27,7 @@ type response struct {
 // postCalls starts the requests of a POST of the handshake era and writes out
 // what becomes of them.
 func (s *Server) postCalls(p *post, session *Session, requests []*Message) {
-	st := newStream(rand.Text(), true, len(requests)+len(p.broken))
+	st := newStream(s.streamID(rand.Text()), true, len(requests)+len(p.broken))
 	st.plain = !p.events
 	st.answered = session.release
 	var life context.Context

@@ -36,6 +36,13 @@ type Session struct {
 	used    time.Time
 	timer   *time.Timer
 	place   *list.Element
+
+	// In a cluster.
+	elsewhere func(*Message) bool // takes what is for the own stream when that is read in another process
+	reader    string              // the process where it is
+	shared    bool                // the other processes know of the session
+	kept      time.Time           // when it was last written down
+	checked   time.Time           // when it was last known to be there
 }
 
 // ID returns the id of a session over HTTP, "" on a byte stream.
@@ -70,6 +77,9 @@ func (s *Session) send(m *Message) {
 		if have, known := logLevels[FieldString(m.Params, "level")]; known && level != "" && have < logLevels[level] {
 			return
 		}
+	}
+	if s.elsewhere != nil && s.elsewhere(m) {
+		return
 	}
 	s.own.put(m)
 }
@@ -184,14 +194,15 @@ func (s *Session) release(id ID) {
 }
 
 // cancelCall stops the call that a notifications/cancelled names; one that is
-// unknown has been answered already.
-func (s *Session) cancelCall(params json.RawMessage) {
+// unknown has been answered already, or is carried out elsewhere.
+func (s *Session) cancelCall(params json.RawMessage) (known bool) {
 	s.mu.Lock()
 	c := s.calls[requestID(params)]
 	s.mu.Unlock()
 	if c != nil {
 		c.stop(errCancelledByCaller)
 	}
+	return c != nil
 }
 
 func requestID(params json.RawMessage) ID {
@@ -205,12 +216,12 @@ func requestID(params json.RawMessage) ID {
 
 // expect registers a question to the caller and returns its id and where the
 // answer will arrive.
-func (s *Session) expect() (ID, <-chan *Message) {
+func (s *Session) expect(name func(int64) ID) (ID, <-chan *Message) {
 	answer := make(chan *Message, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asks++
-	id := ID(`"junctor-` + strconv.FormatInt(s.asks, 10) + `"`)
+	id := name(s.asks)
 	if s.asked == nil {
 		s.asked = map[ID]chan *Message{}
 	}
@@ -227,8 +238,8 @@ func (s *Session) forget(id ID) {
 }
 
 // answered hands a response to whoever asked. One that nobody waits for is
-// late, and dropped.
-func (s *Session) answered(m *Message) {
+// late, and dropped, or the answer to another process.
+func (s *Session) answered(m *Message) (expected bool) {
 	s.mu.Lock()
 	answer := s.asked[m.ID]
 	delete(s.asked, m.ID)
@@ -236,6 +247,7 @@ func (s *Session) answered(m *Message) {
 	if answer != nil {
 		answer <- m
 	}
+	return answer != nil
 }
 
 // sessionTable holds the sessions over HTTP, the longest unused in front.
@@ -267,10 +279,14 @@ func (t *sessionTable) all() []*Session {
 }
 
 // add registers a session. When the table is full the session that has been
-// idle longest is returned, to be ended; ok is false when all are at work.
-func (t *sessionTable) add(s *Session) (evicted *Session, ok bool) {
+// idle longest is returned, to be ended; ok is false when all are at work. A
+// session of the same id that is there already is returned as twin instead.
+func (t *sessionTable) add(s *Session) (evicted, twin *Session, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if twin := t.byID[s.id]; twin != nil {
+		return nil, twin, true
+	}
 	if len(t.byID) >= t.max {
 		for e := t.order.Front(); e != nil && evicted == nil; e = e.Next() {
 			if old := e.Value.(*Session); old.idle() {
@@ -278,13 +294,13 @@ func (t *sessionTable) add(s *Session) (evicted *Session, ok bool) {
 			}
 		}
 		if evicted == nil {
-			return nil, false
+			return nil, nil, false
 		}
 		t.drop(evicted)
 	}
 	t.byID[s.id] = s
 	s.place = t.order.PushBack(s)
-	return evicted, true
+	return evicted, nil, true
 }
 
 func (t *sessionTable) drop(s *Session) {
@@ -313,6 +329,13 @@ func (t *sessionTable) get(id, caller string) *Session {
 	return s
 }
 
+// find returns the session of that id, whoever's it is.
+func (t *sessionTable) find(id string) *Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byID[id]
+}
+
 // idle reports whether nobody reads from the session or waits for it.
 func (s *Session) idle() bool {
 	s.mu.Lock()
@@ -335,14 +358,22 @@ func (s *Session) leave() {
 }
 
 // open makes a session over HTTP and registers it; nil when there is no room.
-func (s *Server) open(session *Session) *Session {
-	session.id = rand.Text()
+func (s *Server) open(session *Session) *Session { return s.openAs(session, rand.Text()) }
+
+// openAs is open for a session that has an id. When it is there already that
+// one is returned.
+func (s *Server) openAs(session *Session, id string) *Session {
+	session.id = id
 	session.ctx, session.cancel = context.WithCancelCause(context.Background())
 	session.used = time.Now()
-	session.own = &stream{id: ownStream, keep: true, standing: true, wake: make(chan struct{}, 1), limit: ownLimit}
-	evicted, ok := s.sessions.add(session)
-	if !ok {
-		return nil
+	session.own = &stream{id: s.streamID(ownStream), keep: true, standing: true, wake: make(chan struct{}, 1), limit: ownLimit}
+	if s.opts.Cluster != nil {
+		session.elsewhere = func(m *Message) bool { return s.ownElsewhere(session, m) }
+	}
+	evicted, twin, ok := s.sessions.add(session)
+	if twin != nil || !ok {
+		session.cancel(errServerClosed)
+		return twin
 	}
 	if evicted != nil {
 		s.end(evicted)

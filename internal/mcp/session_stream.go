@@ -285,8 +285,7 @@ func (s *Session) forgetStream(st *stream) {
 
 // find returns the session's stream of that id, or nil.
 func (s *Session) findStream(id string) *stream {
-	if id == ownStream {
-		own, _ := s.own.(*stream)
+	if own, ok := s.own.(*stream); ok && own.id == id {
 		return own
 	}
 	s.mu.Lock()

@@ -7,6 +7,7 @@
 // line ends; and that a line ends soon after the node at its other end has
 // died. A word may be lost when the database is.
 //
-// The package knows nothing of what is said, and it is no place for what must
-// not be lost: that is kept in the store itself.
+// It is no place for what must not be lost: that is kept in the store itself.
+// Nor does it know what is said; [Node.Cluster] only lends its means to the
+// MCP servers, which declare what they need.
 package nodes

@@ -1,0 +1,357 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// Cluster joins the Servers of several processes, so that a caller may speak
+// with any of them: it keeps their sessions where all can read them, and
+// carries words and conversations between the processes. A Server without one
+// is alone, and pays nothing for it.
+type Cluster interface {
+	// ID names this process, in letters and digits alone; Known reports
+	// whether it is the name of one that is, or was a while ago.
+	ID() string
+	Known(ctx context.Context, id string) bool
+
+	// Session reads what PutSession kept; nil when there is nothing. When
+	// fresh is not set, PutSession prolongs and changes what is there, and
+	// fails with ErrNoSession when nothing is.
+	Session(ctx context.Context, id string) ([]byte, error)
+	PutSession(ctx context.Context, id string, record []byte, life time.Duration, fresh bool) error
+	DropSession(ctx context.Context, id string) error
+
+	// Tell says something to a process, or to all others when to is empty;
+	// Hear hears it. Nil hears nothing any more.
+	Tell(to, kind string, data []byte)
+	Hear(kind string, f func(from string, data []byte))
+
+	// Dial begins a conversation with a process; Handle carries it on. Nil
+	// refuses them.
+	Dial(ctx context.Context, to, kind string, first []byte) (Line, error)
+	Handle(kind string, h func(ctx context.Context, first []byte, l Line))
+}
+
+// Line is a conversation of two processes. What is sent arrives in order and
+// once. Receive fails when the line is over.
+type Line interface {
+	Send(data []byte) error
+	Receive(ctx context.Context) ([]byte, error)
+	Close()
+}
+
+// ErrNoSession means that a session is over.
+var ErrNoSession = errors.New("no such session")
+
+const (
+	// maxRecord bounds what is kept of a session.
+	maxRecord = 64 << 10
+	// recheck is how long a session that was found is taken as still there:
+	// the word that it ended may have been lost.
+	recheck = 30 * time.Second
+	// clusterTimeout bounds what a caller does not wait for.
+	clusterTimeout = 10 * time.Second
+)
+
+// sessionRecord is what every process must know of a session.
+type sessionRecord struct {
+	View         string          `json:"view"`
+	Protocol     string          `json:"protocol"`
+	Caller       string          `json:"caller"`
+	Client       json.RawMessage `json:"client,omitempty"`
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
+	Level        string          `json:"level,omitempty"`
+	URIs         []string        `json:"uris,omitempty"`
+	Reader       string          `json:"reader,omitempty"` // the process at which its own stream is read
+}
+
+// clusterWord is what processes tell each other of a session.
+type clusterWord struct {
+	Session string          `json:"s"`
+	What    string          `json:"w"`
+	Method  string          `json:"m,omitempty"`
+	Params  json.RawMessage `json:"p,omitempty"`
+	Message json.RawMessage `json:"msg,omitempty"`
+}
+
+// What words are about.
+const (
+	wordEnd    = "end"    // the session is over
+	wordLearn  = "learn"  // a request changed what is known of it
+	wordReader = "reader" // the sender's process reads its own stream now
+	wordOwn    = "own"    // something for its own stream
+	wordAnswer = "answer" // an answer to a question that you asked
+	wordCancel = "cancel" // the caller cancels a call
+)
+
+func (s *Server) wordKind() string   { return "mcp/" + s.opts.View }
+func (s *Server) streamKind() string { return "mcp/" + s.opts.View + "/stream" }
+func (s *Server) parkedKind() string { return "mcp/" + s.opts.View + "/parked" }
+
+// join begins to hear the other processes; part ends it.
+func (s *Server) join() {
+	if c := s.opts.Cluster; c != nil {
+		c.Hear(s.wordKind(), s.heard)
+		c.Handle(s.streamKind(), s.lendStream)
+		c.Handle(s.parkedKind(), s.resumeFor)
+	}
+}
+
+func (s *Server) part() {
+	if c := s.opts.Cluster; c != nil {
+		c.Hear(s.wordKind(), nil)
+		c.Handle(s.streamKind(), nil)
+		c.Handle(s.parkedKind(), nil)
+	}
+}
+
+// tell says something about a session to one process, or to all others.
+func (s *Server) tell(to string, w clusterWord) {
+	data, err := json.Marshal(w)
+	if err == nil {
+		s.opts.Cluster.Tell(to, s.wordKind(), data)
+	}
+}
+
+// heard takes the word of another process. It concerns only sessions that
+// were used here.
+func (s *Server) heard(from string, data []byte) {
+	var w clusterWord
+	if json.Unmarshal(data, &w) != nil {
+		return
+	}
+	session := s.sessions.find(w.Session)
+	if session == nil {
+		return
+	}
+	switch w.What {
+	case wordEnd:
+		s.end(session)
+	case wordLearn:
+		session.learn(w.Method, w.Params)
+	case wordReader:
+		session.readAt(from)
+	case wordOwn:
+		session.own.put(&Message{Method: w.Method, Params: w.Params})
+	case wordAnswer:
+		if m, err := Decode(w.Message, s.opts.Limits); err == nil {
+			session.answered(&m)
+		}
+	case wordCancel:
+		session.cancelCall(w.Params)
+	}
+}
+
+// record is the session as other processes must know it.
+func (s *Server) record(session *Session) []byte {
+	session.mu.Lock()
+	r := sessionRecord{
+		View: s.opts.View, Protocol: session.protocol, Caller: session.caller.ID, Client: session.client,
+		Capabilities: session.capabilities, Level: session.level, Reader: session.reader,
+	}
+	for uri := range session.uris {
+		r.URIs = append(r.URIs, uri)
+	}
+	session.mu.Unlock()
+	data, err := json.Marshal(r)
+	if err != nil || len(data) > maxRecord {
+		return nil
+	}
+	return data
+}
+
+// share lets the other processes know of a new session. While that cannot be
+// done the session is served here alone, and shared later.
+func (s *Server) share(ctx context.Context, session *Session) *Error {
+	if s.opts.Cluster == nil {
+		return nil
+	}
+	data := s.record(session)
+	if data == nil {
+		return &Error{Code: CodeInvalidParams, Message: "clientInfo and capabilities are too large (" + strconv.Itoa(maxRecord) + " bytes)"}
+	}
+	err := s.opts.Cluster.PutSession(ctx, session.id, data, 2*s.opts.SessionIdle, true)
+	if err != nil {
+		s.log.WarnContext(ctx, "session served by this process alone", "err", err)
+	}
+	session.mu.Lock()
+	session.shared, session.kept, session.checked = err == nil, time.Now(), time.Now()
+	session.mu.Unlock()
+	return nil
+}
+
+// adopt takes up a session that another process opened; nil when there is
+// none of that id for the caller. The error means that nobody knows.
+func (s *Server) adopt(ctx context.Context, id string, caller tool.Caller) (*Session, error) {
+	if s.opts.Cluster == nil || len(id) > 64 {
+		return nil, nil
+	}
+	data, err := s.opts.Cluster.Session(ctx, id)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	var r sessionRecord
+	if json.Unmarshal(data, &r) != nil || r.View != s.opts.View || r.Caller != caller.ID {
+		return nil, nil
+	}
+	session := &Session{
+		caller: caller, protocol: r.Protocol, client: r.Client, capabilities: r.Capabilities,
+		level: r.Level, reader: r.Reader, shared: true, kept: time.Now(), checked: time.Now(),
+	}
+	for _, uri := range r.URIs {
+		session.learn(methodSubscribe, SetField(nil, mustQuote(uri), "uri"))
+	}
+	if other := s.openAs(session, id); other != nil {
+		return other, nil
+	}
+	return nil, errBusy
+}
+
+var errBusy = errors.New("too many sessions")
+
+func mustQuote(text string) json.RawMessage { return appendQuoted(nil, text) }
+
+// touch makes sure, now and then and without making the caller wait, that a
+// session is still there for all, and prolongs its life.
+func (s *Server) touch(session *Session) {
+	if s.opts.Cluster == nil {
+		return
+	}
+	now := time.Now()
+	session.mu.Lock()
+	due := now.Sub(session.checked) > recheck
+	if due {
+		session.checked = now
+	}
+	session.mu.Unlock()
+	if due {
+		go s.keep(session, now)
+	}
+}
+
+// keep writes the session down again when it is time, and ends it when it was
+// ended elsewhere.
+func (s *Server) keep(session *Session, now time.Time) {
+	ctx, cancel := context.WithTimeout(session.ctx, clusterTimeout)
+	defer cancel()
+	session.mu.Lock()
+	shared, prolong := session.shared, now.Sub(session.kept) > s.opts.SessionIdle/4
+	session.mu.Unlock()
+	var err error
+	if shared && !prolong {
+		var data []byte
+		if data, err = s.opts.Cluster.Session(ctx, session.id); err == nil && data == nil {
+			err = ErrNoSession
+		}
+	} else if data := s.record(session); data != nil {
+		if err = s.opts.Cluster.PutSession(ctx, session.id, data, 2*s.opts.SessionIdle, !shared); err == nil {
+			session.mu.Lock()
+			session.shared, session.kept = true, now
+			session.mu.Unlock()
+		}
+	}
+	if errors.Is(err, ErrNoSession) {
+		s.end(session)
+	}
+}
+
+// learnt lets the other processes know what a request changed.
+func (s *Server) learnt(session *Session, method string, params json.RawMessage) {
+	switch method {
+	case methodSetLevel, methodSubscribe, methodUnsubscribe:
+	default:
+		return
+	}
+	if s.opts.Cluster == nil || session.id == "" {
+		return
+	}
+	s.tell("", clusterWord{Session: session.id, What: wordLearn, Method: method, Params: params})
+	s.rewrite(session)
+}
+
+// rewrite writes the session down again, in the background.
+func (s *Server) rewrite(session *Session) {
+	session.mu.Lock()
+	session.kept = time.Time{}
+	session.mu.Unlock()
+	go s.keep(session, time.Now())
+}
+
+// readHere says that the session's own stream is read in this process now.
+func (s *Server) readHere(session *Session) {
+	if s.opts.Cluster == nil || session.id == "" {
+		return
+	}
+	me := s.opts.Cluster.ID()
+	session.mu.Lock()
+	was := session.reader
+	session.reader = me
+	session.mu.Unlock()
+	if was != me {
+		s.tell("", clusterWord{Session: session.id, What: wordReader})
+		s.rewrite(session)
+	}
+}
+
+func (s *Session) readAt(node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reader = node
+}
+
+// ownElsewhere sends a message for the session's own stream to the process
+// where that is read. That lists have changed every process sees by itself.
+func (s *Server) ownElsewhere(session *Session, m *Message) bool {
+	session.mu.Lock()
+	reader := session.reader
+	session.mu.Unlock()
+	if reader == "" || reader == s.opts.Cluster.ID() {
+		return false
+	}
+	if !strings.HasSuffix(m.Method, "/list_changed") {
+		s.tell(reader, clusterWord{Session: session.id, What: wordOwn, Method: m.Method, Params: m.Params})
+	}
+	return true
+}
+
+// questionID names a question to the caller, so that its answer finds back
+// from any process.
+func (s *Server) questionID(n int64) ID {
+	name := "junctor-"
+	if c := s.opts.Cluster; c != nil {
+		name += c.ID() + "-"
+	}
+	return ID(`"` + name + strconv.FormatInt(n, 10) + `"`)
+}
+
+// answerElsewhere sends a caller's answer to the process that asked.
+func (s *Server) answerElsewhere(session *Session, m *Message) {
+	c := s.opts.Cluster
+	if c == nil {
+		return
+	}
+	parts := strings.Split(strings.Trim(string(m.ID), `"`), "-")
+	if len(parts) != 3 || parts[0] != "junctor" || parts[1] == c.ID() {
+		return
+	}
+	s.tell(parts[1], clusterWord{Session: session.id, What: wordAnswer, Message: AppendMessage(nil, m)})
+}
+
+// endEverywhere ends a session at its caller's wish.
+func (s *Server) endEverywhere(ctx context.Context, session *Session) error {
+	if s.opts.Cluster != nil {
+		if err := s.opts.Cluster.DropSession(ctx, session.id); err != nil {
+			return err
+		}
+		s.tell("", clusterWord{Session: session.id, What: wordEnd})
+	}
+	s.end(session)
+	return nil
+}

@@ -1,0 +1,65 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/store"
+)
+
+// sessionSpace is where the sessions of MCP clients are kept.
+const sessionSpace = "mcp-sessions"
+
+// Cluster joins the MCP servers of this process to those of the others.
+func (n *Node) Cluster() mcp.Cluster { return cluster{n} }
+
+type cluster struct{ *Node }
+
+func (c cluster) Session(ctx context.Context, id string) ([]byte, error) {
+	v, err := c.opts.Store.Value(ctx, sessionSpace, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return v.Data, err
+}
+
+func (c cluster) PutSession(ctx context.Context, id string, record []byte, life time.Duration, fresh bool) error {
+	version := store.AnyVersion
+	if !fresh {
+		v, err := c.opts.Store.Value(ctx, sessionSpace, id)
+		if errors.Is(err, store.ErrNotFound) {
+			return mcp.ErrNoSession
+		}
+		if err != nil {
+			return err
+		}
+		version = v.Version
+	}
+	_, err := c.opts.Store.PutValue(ctx, store.Value{Space: sessionSpace, Name: id, Data: record, Expires: time.Now().Add(life)}, version)
+	if errors.Is(err, store.ErrConflict) {
+		return nil // another process wrote it at the same time, or ended it: the next look tells
+	}
+	return err
+}
+
+func (c cluster) DropSession(ctx context.Context, id string) error {
+	return c.opts.Store.DeleteValue(ctx, sessionSpace, id, store.AnyVersion)
+}
+
+func (c cluster) Dial(ctx context.Context, to, kind string, first []byte) (mcp.Line, error) {
+	l, err := c.Node.Dial(ctx, to, kind, first)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (c cluster) Handle(kind string, h func(ctx context.Context, first []byte, l mcp.Line)) {
+	if h == nil {
+		c.Node.Handle(kind, nil)
+		return
+	}
+	c.Node.Handle(kind, func(ctx context.Context, first []byte, l *Line) { h(ctx, first, l) })
+}
