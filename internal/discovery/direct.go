@@ -15,9 +15,12 @@ import (
 	"junctor/internal/tool"
 )
 
-// directPage is how many tools or other items one page of a list has. Few
-// clients ask for a second page, so it is large.
-const directPage = 1000
+// A page of a list has so many items at most, and about so many bytes. Few
+// clients ask for a second page, so both are large.
+const (
+	directPage  = 1000
+	directBytes = 4 << 20
+)
 
 // directView offers every enabled tool as server__tool, and the resources,
 // templates, prompts and completions of all upstreams.
@@ -91,24 +94,23 @@ func (v *directView) listTools(ctx context.Context, r *mcp.Request) (json.RawMes
 	t := v.current()
 	out := []byte(`{"tools":[`)
 	cursor := mcp.FieldString(r.Params, "cursor")
-	for n := 0; n < directPage; {
-		names, more := t.after(cursor, directPage-n)
-		for _, name := range names {
-			cursor = name
-			e := t.byName[name]
-			if !e.Enabled || !r.Caller.MayUse(e.Name) {
-				continue
-			}
-			if n > 0 {
-				out = append(out, ',')
-			}
-			out = append(out, mcp.SetField(e.Raw, marshal(name), "name")...)
-			n++
+	names, _ := t.after(cursor, len(t.names))
+	cursor = ""
+	n := 0
+	for i, name := range names {
+		e := t.byName[name]
+		if !e.Enabled || !r.Caller.MayUse(e.Name) {
+			continue
 		}
-		if !more {
-			cursor = ""
+		if n == directPage || n > 0 && len(out)+len(e.Raw) > directBytes {
+			cursor = names[i-1]
 			break
 		}
+		if n > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, mcp.SetField(e.Raw, marshal(name), "name")...)
+		n++
 	}
 	out = append(out, ']')
 	if cursor != "" {

@@ -224,9 +224,12 @@ func TestBoundedAnswers(t *testing.T) {
 	for i := range 2000 {
 		many = append(many, fmt.Sprintf(`{"name":"tool_%04d","description":"Does thing number %d %s","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}}}`, i, i, strings.Repeat("very ", 50)))
 	}
+	for i := range 100 { // for the page that is full before it has a thousand
+		many = append(many, fmt.Sprintf(`{"name":"wide_%04d","description":"%s","inputSchema":{"type":"object"}}`, i, strings.Repeat("x", 100_000)))
+	}
 	huge := `{"name":"huge","description":"` + strings.Repeat("words ", 40000) + `","inputSchema":{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("x", 100000) + `"}}}}`
 	r := newRig(t, map[string]*desk{"big": newDesk(many...), "odd": newDesk(huge)})
-	until(t, "all tools are known", func() bool { return r.catalog.Snapshot().Len() == 2001 })
+	until(t, "all tools are known", func() bool { return r.catalog.Snapshot().Len() == 2101 })
 	c := r.client(mcp.Version20251125, View{})
 	limit := DefaultConfig().MaxAnswerBytes
 	var seen []string
@@ -253,12 +256,12 @@ func TestBoundedAnswers(t *testing.T) {
 		if page.Cursor == "" {
 			break
 		}
-		if page.Total != 2000 || !strings.Contains(page.Hint, "search_tools") {
+		if page.Total != 2100 || !strings.Contains(page.Hint, "search_tools") {
 			t.Errorf("page = total %d, hint %q", page.Total, page.Hint)
 		}
 		cursor = `,"cursor":"` + page.Cursor + `"`
 	}
-	if len(seen) != 2000 || seen[1999] != "tool_1999" {
+	if len(seen) != 2100 || seen[1999] != "tool_1999" {
 		t.Errorf("%d tools in all pages", len(seen))
 	}
 	for _, call := range []string{`{"server":"odd","tool":"huge"}`} {
@@ -277,6 +280,9 @@ func TestBoundedAnswers(t *testing.T) {
 	n, next := 0, ""
 	for {
 		result := do(t, direct, "tools/list", `{`+next+`}`)
+		if len(result) > directBytes+1000 {
+			t.Errorf("a page of %d bytes", len(result))
+		}
 		for range mcp.Elements(mcp.Field(result, "tools")) {
 			n++
 		}
@@ -286,7 +292,7 @@ func TestBoundedAnswers(t *testing.T) {
 		}
 		next = `"cursor":"` + cursor + `"`
 	}
-	if n != 2001 {
+	if n != 2101 {
 		t.Errorf("the direct view lists %d tools", n)
 	}
 }
