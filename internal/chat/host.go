@@ -172,7 +172,7 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 		if s.owner != caller.ID {
 			return nil, noSession()
 		}
-		return s, nil
+		return s, s.refresh(ctx)
 	}
 	if len(id) > 128 {
 		return nil, noSession()

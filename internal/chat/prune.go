@@ -22,16 +22,16 @@ const leastBudget = 512
 
 // request builds what the model is asked, within its window: the newest
 // messages whole, a summary in place of the oldest. It returns the estimate
-// of its size.
-func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o offer, shrink float64) (llm.Request, int) {
+// of its size, and of the history's part of it.
+func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o offer) (req llm.Request, estimate, history int) {
 	info := model.Info()
-	req := llm.Request{
+	req = llm.Request{
 		// The day alone: a prompt that changes with the minute is never cached.
 		System:   first(info.SystemPrompt, basePrompt) + "\n\nToday is " + time.Now().Format("Monday, 2 January 2006") + ".",
 		Guidance: o.guidance, Tools: o.tools, CacheKey: s.id,
 	}
 	overhead := llm.EstimateTokens(len(req.System)+len(req.Guidance)) + o.tools.Tokens()
-	budget := s.budget(info, overhead, shrink)
+	budget := s.budget(info, overhead)
 
 	s.mu.Lock()
 	gauge := s.gauge
@@ -52,16 +52,15 @@ func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o offer
 	if sum.Text != "" {
 		req.Messages = append(req.Messages, llm.Text(llm.User, "(What was said before, in short: "+sum.Text+")"))
 	}
-	estimate := overhead
-	for _, m := range fit(units, gauge, budget) {
-		req.Messages = append(req.Messages, m)
-		estimate += m.Tokens()
+	req.Messages = append(req.Messages, fit(units, gauge, budget)...)
+	for _, m := range req.Messages {
+		history += m.Tokens()
 	}
-	return req, estimate
+	return req, overhead + history, gauge.Correct(history)
 }
 
 // budget returns the tokens that the history may have.
-func (s *Session) budget(info llm.Info, overhead int, shrink float64) int {
+func (s *Session) budget(info llm.Info, overhead int) int {
 	window := info.ContextWindow
 	if window <= 0 {
 		window = llm.UnknownWindow
@@ -73,12 +72,16 @@ func (s *Session) budget(info llm.Info, overhead int, shrink float64) int {
 	reply = min(reply, window/4)
 	s.mu.Lock()
 	overhead = s.gauge.Correct(overhead)
+	learned := s.learned
 	s.mu.Unlock()
 	b := window - reply - overhead
+	if learned > 0 {
+		b = min(b, learned)
+	}
 	if limit := s.host.config().MaxTokenCount; limit > 0 {
 		b = min(b, limit)
 	}
-	return max(int(float64(b)*shrink), leastBudget)
+	return max(b, leastBudget)
 }
 
 // unit is what must not be parted: a message of the person, or a turn of the

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -74,7 +73,6 @@ type upstreams struct {
 	most    int
 	begun   chan string
 	release chan struct{}
-	node    string
 }
 
 func (u *upstreams) Do(ctx context.Context, server string, req tool.Request) (json.RawMessage, error) {
@@ -398,13 +396,19 @@ func (c *client) results() map[string]string {
 	return out
 }
 
-// settled waits until the session's turn is over in the host.
-func (r *rig) settled(id string) *Session {
+func (r *rig) open(id string) *Session {
 	r.t.Helper()
 	s, err := r.host.Open(context.Background(), tool.Local, id)
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	return s
+}
+
+// settled waits until the session's turn is over in the host.
+func (r *rig) settled(id string) *Session {
+	r.t.Helper()
+	s := r.open(id)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := s.Wait(ctx); err != nil {
@@ -412,5 +416,3 @@ func (r *rig) settled(id string) *Session {
 	}
 	return s
 }
-
-var errTest = errors.New("test")

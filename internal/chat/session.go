@@ -30,6 +30,7 @@ type Session struct {
 	active   time.Time
 	grace    *time.Timer
 	gauge    llm.Gauge
+	learned  int  // the most history that the model has turned out to take; 0: not known
 	foreign  bool // another process writes this session
 	deleted  bool
 	outbox   outbox
@@ -142,30 +143,73 @@ func (s *Session) load(ctx context.Context) error {
 			return unavailable(err)
 		}
 	}
-	events, err := s.host.Store.Events(ctx, s.id, meta.Seq, 0)
-	if err != nil {
-		return unavailable(err)
-	}
 	s.mu.Lock()
 	s.title, s.model, s.meta = rec.Title, rec.Model, meta
 	s.entries = nil
 	for _, m := range messages {
 		s.entries = append(s.entries, decode(m))
 	}
-	last := meta.Seq
-	if n := len(events); n > 0 {
-		last = max(last, events[n-1].Seq)
+	if len(s.watchers) == 0 { // nobody waits for what came before
+		s.outbox.start(meta.Seq)
 	}
-	s.outbox.start(last)
 	s.mu.Unlock()
+	if err := s.catchUp(ctx); err != nil {
+		return unavailable(err)
+	}
 	if !meta.Turn.Active {
 		return nil
 	}
-	return s.recover(ctx, events)
+	return s.recover(ctx)
+}
+
+// refresh reads the session again when another process may have written it.
+func (s *Session) refresh(ctx context.Context) error {
+	s.mu.Lock()
+	stale := s.host.Shared && s.stored && s.turn == nil && !s.outbox.busy
+	s.mu.Unlock()
+	if !stale {
+		return nil
+	}
+	return s.load(ctx)
+}
+
+// catchUp hands on what another process has said in this session.
+func (s *Session) catchUp(ctx context.Context) error {
+	s.mu.Lock()
+	sent := s.outbox.sent
+	s.mu.Unlock()
+	events, err := s.host.Store.Events(ctx, s.id, sent, 0)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.outbox.busy || s.outbox.sent != sent {
+		return nil // someone else was faster
+	}
+	out := make([]envelope, len(events))
+	for i, e := range events {
+		out[i] = envelope{e.Seq, e.Data}
+		s.outbox.sent = e.Seq
+		if s.turn == nil && ends(e.Data) {
+			s.meta.Turn.Active = false
+		}
+	}
+	s.broadcast(out)
+	return nil
+}
+
+// ends reports whether an event is the end of a reply.
+func ends(data []byte) bool {
+	var out struct {
+		Type    string        `json:"type"`
+		Payload StatusPayload `json:"payload"`
+	}
+	return json.Unmarshal(data, &out) == nil && out.Type == TypeStatus && out.Payload.Tool == "" && out.Payload.State == "complete"
 }
 
 // recover ends a turn that nobody ends any more.
-func (s *Session) recover(ctx context.Context, events []store.Event) error {
+func (s *Session) recover(ctx context.Context) error {
 	_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, leaseTime)
 	if err != nil {
 		return unavailable(err)
@@ -177,10 +221,14 @@ func (s *Session) recover(ctx context.Context, events []store.Event) error {
 		return nil // it is alive in another process
 	}
 	defer s.release(ctx)
-	said := spoken(events, s.meta.Turn.Event)
 	s.mu.Lock()
-	entries := s.entries
+	entries, from := s.entries, s.meta.Turn.Event
 	s.mu.Unlock()
+	events, err := s.host.Store.Events(ctx, s.id, from-1, 0)
+	if err != nil {
+		return unavailable(err)
+	}
+	said := spoken(events)
 	if n := len(entries); n > 0 && entries[n-1].message.Role == llm.Assistant {
 		if calls := entries[n-1].message.Calls(); len(calls) > 0 {
 			results := llm.Message{Role: llm.Tool}
@@ -207,12 +255,9 @@ func (s *Session) recover(ctx context.Context, events []store.Event) error {
 }
 
 // spoken returns the text that went out after the last call of a turn.
-func spoken(events []store.Event, from int64) string {
+func spoken(events []store.Event) string {
 	var b strings.Builder
 	for _, e := range events {
-		if e.Seq < from {
-			continue
-		}
 		var out struct {
 			Type    string `json:"type"`
 			Payload struct {

@@ -175,13 +175,15 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 	}
 	s.mu.Lock()
 	reload := stored && (h.Shared || s.foreign)
-	s.foreign = false
 	s.mu.Unlock()
 	if reload { // another process may have written meanwhile
 		if err := s.load(ctx); err != nil {
 			s.release(ctx)
 			return err
 		}
+		s.mu.Lock()
+		s.foreign = false
+		s.mu.Unlock()
 		// Loading gives the lease back when it had to mend a turn.
 		if _, held, err = h.Store.Acquire(ctx, leaseName(s.id), h.Node, leaseTime); err != nil {
 			return unavailable(err)
@@ -374,8 +376,8 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 
 // ask sends one request and passes the reply on as it comes.
 func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o offer, last string) (llm.Turn, error) {
-	for shrink := 1.0; ; shrink /= 2 {
-		req, estimate := s.request(ctx, t, model, o, shrink)
+	for attempt := 0; ; attempt++ {
+		req, estimate, history := s.request(ctx, t, model, o)
 		switch last {
 		case stopSteps:
 			req.Choice = llm.None
@@ -405,8 +407,12 @@ func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o offer, la
 			s.gauge.Observe(estimate, reply.Usage.Input)
 			s.mu.Unlock()
 		}
-		if llm.ReasonOf(err) == llm.ContextLength && shrink > 0.2 {
-			s.host.Log.WarnContext(ctx, "history too long for the model; it gets less", "model", model.Info().ID, "estimate", estimate)
+		if llm.ReasonOf(err) == llm.ContextLength && attempt < 8 && history > leastBudget {
+			// The window is smaller than we believe, or our count is wrong.
+			s.mu.Lock()
+			s.learned = max(history/2, leastBudget)
+			s.mu.Unlock()
+			s.host.Log.WarnContext(ctx, "history too long for the model; it gets half", "model", model.Info().ID, "tokens", estimate)
 			continue
 		}
 		return reply, err

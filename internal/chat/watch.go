@@ -121,7 +121,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 	}
 	sent := s.outbox.sent
 	mark := s.meta.Turn
-	running := s.turn != nil || s.foreign && mark.Active
+	running := s.turn != nil && !s.turn.ending || s.foreign && mark.Active
 	state := "connected"
 	if after >= 0 {
 		state = "reconnecting"
@@ -196,31 +196,14 @@ func (w *Watcher) greet(kind string, seq int64, payload any) {
 func (s *Session) follows(ctx context.Context) {
 	for range waits(ctx, s.host.Store.Watch(ctx, store.TopicSession(s.id))) {
 		s.mu.Lock()
-		sent, mine := s.outbox.sent, s.turn != nil || s.outbox.busy
+		mine := s.turn != nil || s.outbox.busy
 		s.mu.Unlock()
 		if mine {
 			continue
 		}
-		events, err := s.host.Store.Events(ctx, s.id, sent, 0)
-		if err != nil {
-			if ctx.Err() == nil {
-				s.host.Log.WarnContext(ctx, "session of another process not followed", "err", err)
-			}
-			continue
+		if err := s.catchUp(ctx); err != nil && ctx.Err() == nil {
+			s.host.Log.WarnContext(ctx, "session of another process not followed", "err", err)
 		}
-		s.mu.Lock()
-		if s.turn == nil && !s.outbox.busy && s.outbox.sent == sent {
-			var out []envelope
-			for _, e := range events {
-				out = append(out, envelope{e.Seq, e.Data})
-				s.outbox.sent = e.Seq
-			}
-			if len(out) > 0 {
-				s.foreign = true
-			}
-			s.broadcast(out)
-		}
-		s.mu.Unlock()
 	}
 }
 

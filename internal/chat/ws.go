@@ -255,6 +255,10 @@ func (c *connection) handle(ctx context.Context, data []byte) {
 			c.fail(&tool.Error{Kind: CodeNoApproval, Msg: "there is no approval with this callId any more"}, m.CallID)
 		}
 	case HistoryMessageRequest:
+		if err := c.session.refresh(ctx); err != nil {
+			c.fail(err, "")
+			return
+		}
 		c.watcher.Tell(TypeHistory, c.session.History())
 	}
 }

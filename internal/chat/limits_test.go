@@ -1,0 +1,455 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"junctor/internal/llm"
+	"junctor/internal/llm/llmtest"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+func TestBadInput(t *testing.T) {
+	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxMessageBytes = 1000; c.MessagesPerMinute = 6000 }))
+	c := r.connect("")
+	for name, tt := range map[string]struct{ in, code string }{
+		"not JSON":      {`hello`, "PARSE_ERROR"},
+		"wrong type":    {`{"type":"message","payload":{"text":7}}`, "INVALID_REQUEST"},
+		"unknown type":  {`{"type":"dance"}`, "INVALID_REQUEST"},
+		"empty text":    {`{"type":"message","payload":{"text":" \n "}}`, "INVALID_REQUEST"},
+		"too long":      {`{"type":"message","payload":{"text":"` + strings.Repeat("x", 1001) + `"}}`, "TOO_LARGE"},
+		"unknown model": {`{"type":"message","payload":{"text":"x","model":"nope"}}`, "INVALID_REQUEST"},
+	} {
+		c.raw(tt.in)
+		if m := c.next(); m.Type != TypeError || m.Payload.Code != tt.code {
+			t.Errorf("%s: %s, want %s", name, m.Raw, tt.code)
+		}
+	}
+	if err := c.conn.Write(t.Context(), websocket.MessageBinary, []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if m := c.next(); m.Payload.Code != "INVALID_REQUEST" {
+		t.Errorf("binary: %s", m.Raw)
+	}
+	c.say("still here")
+	if text, _ := c.reply(); text != "You said: still here" {
+		t.Errorf("after all that: %q", text)
+	}
+	// Ten megabytes end the connection, and nothing else.
+	big := r.connect("")
+	_ = big.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"message","payload":{"text":"`+strings.Repeat("x", 10<<20)+`"}}`))
+	for {
+		_, err := big.read()
+		if err == nil {
+			continue
+		}
+		if code := websocket.CloseStatus(err); code != websocket.StatusMessageTooBig && !strings.Contains(err.Error(), "reset") && !strings.Contains(err.Error(), "pipe") && !errors.Is(err, io.EOF) {
+			t.Errorf("closed with %v (%v)", code, err)
+		}
+		break
+	}
+	c.say("and here")
+	if text, _ := c.reply(); text != "You said: and here" {
+		t.Errorf("after ten megabytes: %q", text)
+	}
+}
+
+func TestFloods(t *testing.T) {
+	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MessagesPerMinute = 20 }))
+	c := r.connect("")
+	for range 20 {
+		c.send("history", nil)
+	}
+	limited := c.until(func(m message) bool { return m.Type == TypeError })
+	if limited.Payload.Code != "RATE_LIMITED" {
+		t.Errorf("error %s", limited.Raw)
+	}
+	for range 2 * maxIgnored {
+		if c.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"history"}`)) != nil {
+			break
+		}
+	}
+	for {
+		if _, err := c.read(); err != nil {
+			if code := websocket.CloseStatus(err); code != closeFlood && code != -1 {
+				t.Errorf("closed with %d: %v", code, err)
+			}
+			break
+		}
+	}
+}
+
+func TestSessionsOfOthersDoNotExist(t *testing.T) {
+	r := newRig(t, llmtest.Script{})
+	mine := r.connect("as=me")
+	mine.say("hello")
+	mine.reply()
+	for name, query := range map[string]string{
+		"someone else's, live": "as=you&sessionId=" + mine.id,
+		"never was":            "as=me&sessionId=never-was",
+		"absurdly long":        "as=me&sessionId=" + strings.Repeat("x", 5000),
+	} {
+		c := r.dial(query)
+		if m := c.next(); m.Type != TypeConnection || m.Payload.State != "error" {
+			t.Errorf("%s: %s", name, m.Raw)
+		}
+		if m := c.next(); m.Type != TypeError || strings.Contains(string(m.Raw), "hello") {
+			t.Errorf("%s: %s", name, m.Raw)
+		}
+		if _, err := c.read(); websocket.CloseStatus(err) != closeNoSession {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r.host.mu.Lock()
+	clear(r.host.sessions) // also when it is only in the store
+	r.host.mu.Unlock()
+	if _, err := r.host.Open(t.Context(), tool.Caller{ID: "you"}, mine.id); err == nil {
+		t.Error("someone else's session was opened from the store")
+	}
+	if s, err := r.host.Open(t.Context(), tool.Caller{ID: "me"}, mine.id); err != nil || len(s.History().Messages) != 2 {
+		t.Errorf("one's own: %v", err)
+	}
+}
+
+func TestTooManyConnections(t *testing.T) {
+	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxConnections = 2 }))
+	if res, err := http.Get(r.server.URL + "/ws"); err != nil || res.StatusCode != http.StatusUpgradeRequired {
+		t.Errorf("without an upgrade: %v, %v", res, err)
+	}
+	r.connect("")
+	c := r.connect("")
+	_, res, err := websocket.Dial(t.Context(), strings.Replace(r.server.URL, "http", "ws", 1)+"/ws", nil)
+	if err == nil || res.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a third: %v", err)
+	}
+	c.conn.Close(websocket.StatusNormalClosure, "")
+	deadline := time.Now().Add(patience)
+	for { // the place becomes free once the server has noticed
+		conn, _, err := websocket.Dial(t.Context(), strings.Replace(r.server.URL, "http", "ws", 1)+"/ws", nil)
+		if err == nil {
+			conn.CloseNow()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the place never becomes free")
+		}
+	}
+}
+
+func (r *rig) rest(method, path, body string) (int, map[string]any, string) {
+	r.t.Helper()
+	req, _ := http.NewRequestWithContext(context.Background(), method, r.server.URL+path, strings.NewReader(body))
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, _ := io.ReadAll(res.Body)
+	var out map[string]any
+	json.Unmarshal(raw, &out)
+	return res.StatusCode, out, string(raw)
+}
+
+func TestSessionsOverHTTP(t *testing.T) {
+	r := newRig(t, toolScript)
+	c := r.connect("")
+	c.say("add 1 and 2")
+	c.reply()
+	r.settled(c.id)
+	path := "/api/sessions/" + c.id
+
+	_, list, _ := r.rest("GET", "/api/sessions?limit=10&before="+time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano), "")
+	if all := list["sessions"].([]any); len(all) != 1 || all[0].(map[string]any)["title"] != "add 1 and 2" || all[0].(map[string]any)["active"] != false {
+		t.Errorf("list %v", list)
+	}
+	if _, one, _ := r.rest("GET", path, ""); len(one["messages"].([]any)) != 4 {
+		t.Errorf("session %v", one)
+	}
+	if status, one, _ := r.rest("PATCH", path, `{"title":"  Sums \n of mine ","model":"m"}`); status != 200 || one["title"] != "Sums of mine" || one["model"] != "m" {
+		t.Errorf("renamed %v", one)
+	}
+	if m := c.kind(TypeSession); m.Payload.Title != "Sums of mine" {
+		t.Errorf("watchers were told %s", m.Raw)
+	}
+	for body, want := range map[string]int{`{"title":""}`: 400, `{"title":"` + strings.Repeat("x", 300) + `"}`: 400, `{"model":"nope"}`: 400, `{"name":"x"}`: 400, `nonsense`: 400, `{"title":"` + strings.Repeat("x", 100_000) + `"}`: 413} {
+		if status, _, raw := r.rest("PATCH", path, body); status != want {
+			t.Errorf("%.40s: %d %s", body, status, raw)
+		}
+	}
+	_, _, md := r.rest("GET", path+"/export", "")
+	for _, want := range []string{"# Sums of mine", "## You\n\nadd 1 and 2", "**Call of `calc:add`**", "\"a\": 1", "**Result of `calc__add`**\n\n```\n3\n```", "It is 3."} {
+		if !strings.Contains(md, want) {
+			t.Errorf("the export lacks %q:\n%s", want, md)
+		}
+	}
+	if _, js, _ := r.rest("GET", path+"/export?format=json", ""); len(js["messages"].([]any)) != 4 || js["title"] != "Sums of mine" {
+		t.Errorf("JSON export %v", js)
+	}
+	for _, p := range []string{"/api/sessions?limit=x", "/api/sessions?before=x", path + "/export?format=pdf"} {
+		if status, body, _ := r.rest("GET", p, ""); status != 400 || body["code"] != "INVALID_REQUEST" {
+			t.Errorf("%s: %d %v", p, status, body)
+		}
+	}
+	for _, method := range []string{"GET", "PATCH", "DELETE"} {
+		if status, _, raw := r.rest(method, path+"?as=you", `{"title":"x"}`); status != 404 {
+			t.Errorf("%s by someone else: %d %s", method, status, raw)
+		}
+	}
+	if status, _, _ := r.rest("GET", path+"/export?as=you", ""); status != 404 {
+		t.Errorf("export by someone else: %d", status)
+	}
+	if _, models, _ := r.rest("GET", "/api/models", ""); fmt.Sprint(models["models"]) != "[map[contextWindow:400000 default:true id:m model:gpt-test provider:openai]]" {
+		t.Errorf("models %v", models)
+	}
+	if status, _, _ := r.rest("DELETE", path, ""); status != 204 {
+		t.Errorf("delete: %d", status)
+	}
+	for {
+		if _, err := c.read(); err != nil {
+			if websocket.CloseStatus(err) != closeDeleted {
+				t.Errorf("watcher of a deleted session: %v", err)
+			}
+			break
+		}
+	}
+	if status, _, _ := r.rest("GET", path, ""); status != 404 {
+		t.Errorf("deleted, and still there: %d", status)
+	}
+	r.set = llm.NewSet()
+	if _, models, _ := r.rest("GET", "/api/models", ""); !strings.Contains(fmt.Sprint(models["message"]), "no model") {
+		t.Errorf("without models: %v", models)
+	}
+}
+
+func TestDeleteEndsTheReply(t *testing.T) {
+	r := newRig(t, slowScript)
+	c := r.connect("")
+	c.say("call")
+	<-r.ups.begun
+	if status, _, raw := r.rest("DELETE", "/api/sessions/"+c.id, ""); status != 204 {
+		t.Fatalf("%d %s", status, raw)
+	}
+	if _, err := r.host.Open(t.Context(), tool.Local, c.id); err == nil {
+		t.Error("it is still there")
+	}
+}
+
+func TestOldSessionsMakeRoom(t *testing.T) {
+	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxSessions = 3 }))
+	for i := range 6 {
+		c := r.connect("")
+		c.say(fmt.Sprint("session ", i))
+		c.reply()
+		r.settled(c.id)
+		c.conn.CloseNow()
+		for r.open(c.id).idleSince(time.Now().Add(time.Second)) == 0 {
+			time.Sleep(time.Millisecond) // until the server has noticed that the client left
+		}
+	}
+	list, err := r.host.List(t.Context(), tool.Local, time.Time{}, 0)
+	if err != nil || len(list) != 3 || list[0].Title != "session 5" {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+func TestIdleSessionsLeaveTheMemory(t *testing.T) {
+	r := newRig(t, llmtest.Script{})
+	c := r.connect("")
+	c.say("hello")
+	c.reply()
+	s := r.settled(c.id)
+	r.host.sweep(time.Now().Add(time.Hour))
+	r.host.mu.Lock()
+	n := len(r.host.sessions)
+	r.host.mu.Unlock()
+	if n != 1 {
+		t.Errorf("a session that is watched was forgotten")
+	}
+	c.conn.CloseNow()
+	for s.idleSince(time.Now().Add(time.Second)) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	r.host.sweep(time.Now().Add(time.Hour))
+	r.host.mu.Lock()
+	n = len(r.host.sessions)
+	r.host.mu.Unlock()
+	if n != 0 {
+		t.Errorf("%d sessions in memory", n)
+	}
+	if h := r.open(c.id).History(); len(h.Messages) != 2 {
+		t.Errorf("history after it came back: %d", len(h.Messages))
+	}
+}
+
+func TestOneRequestIDFromTheSocketToTheRecord(t *testing.T) {
+	r := newRig(t, toolScript)
+	c := r.connect("")
+	c.say("add 1 and 2")
+	c.reply()
+	r.settled(c.id)
+	records, err := r.store.Calls(t.Context(), store.CallQuery{})
+	if err != nil || len(records) != 1 {
+		t.Fatalf("%v, %v", records, err)
+	}
+	rec := records[0]
+	if rec.Session != c.id || rec.Face != "chat" || !strings.HasPrefix(rec.ID, "turn_") {
+		t.Errorf("record %+v", rec)
+	}
+	turn, _, _ := strings.Cut(rec.ID, "-")
+	var trace string
+	lines := 0
+	for line := range strings.Lines(r.logs.String()) {
+		var l map[string]any
+		if json.Unmarshal([]byte(line), &l) != nil || l["msg"] != "reply done" && l["component"] != "executor" {
+			continue
+		}
+		lines++
+		if id, _ := l["requestId"].(string); !strings.HasPrefix(id, turn) {
+			t.Errorf("request id in %s", line)
+		}
+		if l["sessionId"] != c.id || l["traceId"] == nil || trace != "" && l["traceId"] != trace {
+			t.Errorf("session or trace in %s", line)
+		}
+		trace, _ = l["traceId"].(string)
+	}
+	if lines < 2 {
+		t.Errorf("%d lines in the log:\n%s", lines, r.logs)
+	}
+}
+
+func TestStoppingEndsRepliesWell(t *testing.T) {
+	r := newRig(t, slowScript)
+	c := r.connect("")
+	c.say("call")
+	<-r.ups.begun
+	r.end() // as the process does
+	messages, err := r.store.Messages(t.Context(), c.id, 0, 0)
+	if err != nil || len(messages) != 3 || !strings.Contains(string(messages[2].Content), "cancelled") {
+		t.Errorf("%d messages, %v", len(messages), err)
+	}
+	if _, err := r.host.Open(t.Context(), tool.Local, ""); tool.KindOf(err) != tool.Unavailable {
+		t.Errorf("opened after the end: %v", err)
+	}
+}
+
+// brokenStore fails where it is told to.
+type brokenStore struct {
+	Store
+	fail map[string]bool
+}
+
+func (s *brokenStore) err(what string) error {
+	if s.fail[what] {
+		return fmt.Errorf("%s: %w", what, store.ErrUnavailable)
+	}
+	return nil
+}
+
+func (s *brokenStore) AppendMessages(ctx context.Context, id string, m ...store.Message) error {
+	if err := s.err("messages"); err != nil {
+		return err
+	}
+	if len(m) > 0 && m[0].Role == "assistant" {
+		if err := s.err("assistant"); err != nil {
+			return err
+		}
+	}
+	return s.Store.AppendMessages(ctx, id, m...)
+}
+
+func (s *brokenStore) AppendEvents(ctx context.Context, id string, e ...store.Event) error {
+	if err := s.err("events"); err != nil {
+		return err
+	}
+	return s.Store.AppendEvents(ctx, id, e...)
+}
+
+func (s *brokenStore) CreateSession(ctx context.Context, c store.Session) error {
+	if err := s.err("create"); err != nil {
+		return err
+	}
+	return s.Store.CreateSession(ctx, c)
+}
+
+func (s *brokenStore) Session(ctx context.Context, id string) (store.Session, error) {
+	if err := s.err("session"); err != nil {
+		return store.Session{}, err
+	}
+	return s.Store.Session(ctx, id)
+}
+
+func (s *brokenStore) Sessions(ctx context.Context, q store.SessionQuery) ([]store.Session, error) {
+	if err := s.err("session"); err != nil {
+		return nil, err
+	}
+	return s.Store.Sessions(ctx, q)
+}
+
+func (s *brokenStore) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (store.Lease, bool, error) {
+	if err := s.err("lease"); err != nil {
+		return store.Lease{}, false, err
+	}
+	return s.Store.Acquire(ctx, name, owner, ttl)
+}
+
+func TestStoreTroubleIsToldAndNothingHangs(t *testing.T) {
+	var broken *brokenStore
+	r := newRig(t, llmtest.Script{}, func(o *Options, _ *[]llm.Config) {
+		broken = &brokenStore{Store: o.Store, fail: map[string]bool{}}
+		o.Store = broken
+	})
+	c := r.connect("")
+	for _, what := range []string{"create", "lease", "messages"} {
+		broken.fail[what] = true
+		c.say("hello")
+		if m := c.kind(TypeError); m.Payload.Code != "UNAVAILABLE" {
+			t.Errorf("%s: %s", what, m.Raw)
+		}
+		delete(broken.fail, what)
+	}
+	c.say("hello")
+	if text, _ := c.reply(); text != "You said: hello" {
+		t.Errorf("once it is back: %q", text)
+	}
+	r.settled(c.id)
+	broken.fail["events"] = true // the conversation goes on, only nobody can come back to it
+	c.say("hello")
+	if text, _ := c.reply(); text != "You said: hello" {
+		t.Errorf("without events: %q", text)
+	}
+	r.settled(c.id)
+	delete(broken.fail, "events")
+	broken.fail["assistant"] = true
+	c.say("hello")
+	if _, stop := c.reply(); stop != stopError {
+		t.Errorf("unsaved reply: %s", stop)
+	}
+	r.settled(c.id)
+	delete(broken.fail, "assistant")
+	broken.fail["session"] = true
+	if status, _, raw := r.rest("GET", "/api/sessions", ""); status != 503 {
+		t.Errorf("list: %d %s", status, raw)
+	}
+	if status, _, raw := r.rest("GET", "/api/sessions/"+c.id, ""); status != 503 {
+		t.Errorf("show: %d %s", status, raw)
+	}
+	r.host.mu.Lock()
+	clear(r.host.sessions)
+	r.host.mu.Unlock()
+	n := r.dial("sessionId=" + c.id)
+	n.next()
+	n.next()
+	if _, err := n.read(); websocket.CloseStatus(err) != websocket.StatusTryAgainLater {
+		t.Errorf("closed with %v", err)
+	}
+}

@@ -1,0 +1,190 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"junctor/internal/llm"
+	"junctor/internal/llm/llmtest"
+	"junctor/internal/provider"
+	"junctor/internal/tool"
+)
+
+// The scripted model refuses a prompt beyond its window, and a history in
+// which calls and results do not fit together: every request that it answers
+// was pruned well.
+func TestLongConversationsStayInTheWindow(t *testing.T) {
+	script := llmtest.Script{ContextWindow: 3000, Rules: []llmtest.Rule{
+		{When: llmtest.When{System: "Summarise this part"}, Reply: llmtest.Reply{Text: "They spoke of numbers; the code word is zebra."}},
+		{When: llmtest.When{User: "code word"}, Reply: llmtest.Reply{Text: "seen: {{user}}"}},
+		{When: llmtest.When{User: "tool", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc:add", Args: json.RawMessage(`{"a":1,"b":2}`)}, {Tool: "calc:add", Args: json.RawMessage(`{"a":3,"b":4}`)}}}},
+		{When: llmtest.When{User: "tool"}, Reply: llmtest.Reply{Text: strings.Repeat("blah ", 100)}},
+		{When: llmtest.When{User: "dump", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:dump")}},
+		{When: llmtest.When{User: "dump"}, Reply: llmtest.Reply{Text: "that was long"}},
+	}}
+	each(t, script, func(t *testing.T, r *rig) {
+		c := r.connect("")
+		for i := range 25 {
+			c.say(fmt.Sprintf("use the tool, number %d %s", i, strings.Repeat("words ", 20)))
+			if text, stop := c.reply(); stop != stopEnd || !strings.HasPrefix(text, "blah") {
+				t.Fatalf("turn %d: %q, %s", i, text, stop)
+			}
+		}
+		c.say("dump it") // one result that alone is too much
+		if text, stop := c.reply(); text != "that was long" || stop != stopEnd {
+			t.Errorf("%q, %s", text, stop)
+		}
+		c.say("what was the code word?")
+		c.reply()
+		last := r.model.Last()
+		if !strings.Contains(last.Messages[0].Text, "zebra") {
+			t.Errorf("the summary is gone: %q", last.Messages[0].Text)
+		}
+		if n := len(last.Messages); n < 3 {
+			t.Errorf("only %d messages are left", n)
+		}
+		if h := r.settled(c.id).History().Messages; len(h) != 25*4+4+2 {
+			t.Errorf("the person's own history has %d messages", len(h))
+		}
+	}, func(o *Options, cfgs *[]llm.Config) {
+		(*cfgs)[0].ContextWindow, (*cfgs)[0].MaxTokens = 3000, 200
+		o.Config.MessagesPerMinute = 6000
+	})
+}
+
+func TestHistoryIsPrunedWithoutASummaryToo(t *testing.T) {
+	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{System: "Summarise this part"}, Reply: llmtest.Reply{Error: &llmtest.Failure{Status: 500}}},
+	}, Default: &llmtest.Reply{Text: strings.Repeat("blah ", 100)}}, withConfig(func(c *Config) { c.MaxTokenCount = 1000; c.RetainNewestMessages = 2 }))
+	c := r.connect("")
+	for i := range 12 {
+		c.say(fmt.Sprint("message ", i, strings.Repeat(" words", 30)))
+		if _, stop := c.reply(); stop != stopEnd {
+			t.Fatalf("turn %d: %s", i, stop)
+		}
+	}
+	last := r.model.Last()
+	if !strings.Contains(last.Messages[0].Text, "left out") || !strings.HasPrefix(last.LastUser(), "message 11") || len(last.Body) > 12_000 {
+		t.Errorf("%d messages in %d bytes, beginning with %q", len(last.Messages), len(last.Body), last.Messages[0].Text)
+	}
+}
+
+// A window that is smaller than we believe is found out and respected.
+func TestWindowSmallerThanBelieved(t *testing.T) {
+	r := newRig(t, llmtest.Script{ContextWindow: 4000, Default: &llmtest.Reply{Text: "ok"}})
+	c := r.connect("")
+	for i := range 6 {
+		c.say(fmt.Sprint("message ", i, strings.Repeat(" words", 500)))
+		if text, stop := c.reply(); text != "ok" || stop != stopEnd {
+			t.Fatalf("turn %d: %q, %s", i, text, stop)
+		}
+	}
+}
+
+func TestPromptMode(t *testing.T) {
+	block := "```tool\n{\"tool\": \"calc:add\", \"arguments\": {\"a\": 20, \"b\": 22}}\n```"
+	each(t, llmtest.Script{Chunk: 3, Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "Result of calc__add:\n42"}, Reply: llmtest.Reply{Text: "It is 42."}},
+		{When: llmtest.When{User: "Failure of"}, Reply: llmtest.Reply{Text: "I see: {{user}}"}},
+		{When: llmtest.When{User: "broken"}, Reply: llmtest.Reply{Text: "```tool\n{\"tool\": \"calc:add\", "}},
+		{When: llmtest.When{User: "add", System: "calc:add"}, Reply: llmtest.Reply{Text: "One moment.\n" + block}},
+	}}, func(t *testing.T, r *rig) {
+		c := r.connect("")
+		c.say("please add")
+		text, stop := c.reply()
+		if text != "One moment.\nIt is 42." || stop != stopEnd {
+			t.Errorf("%q, %s", text, stop)
+		}
+		c.say("broken")
+		if text, _ := c.reply(); !strings.Contains(text, "the block is not finished") {
+			t.Errorf("unfinished block: %q", text)
+		}
+		for _, m := range c.all {
+			if m.Type == TypeText && strings.Contains(m.Payload.Content, "`") && !strings.Contains(m.Payload.Content, "I see") {
+				t.Errorf("half a block was shown: %q", m.Payload.Content)
+			}
+		}
+	}, func(_ *Options, cfgs *[]llm.Config) { (*cfgs)[0].ToolMode = llm.PromptTools })
+}
+
+func message_(role llm.Role, seq int64, size int, parts ...llm.Part) entry {
+	if parts == nil {
+		parts = []llm.Part{{Text: strings.Repeat("x", size)}}
+	}
+	return entry{seq: seq, message: llm.Message{Role: role, Parts: parts}}
+}
+
+func TestUnitsKeepPairsAndTheQuestion(t *testing.T) {
+	call := llm.Part{Call: &llm.ToolCall{ID: "1", Name: "t", Arguments: json.RawMessage("{}")}}
+	result := llm.Part{Result: llm.TextResult(&llm.ToolCall{ID: "1", Name: "t"}, strings.Repeat("r", 7000), false)}
+	entries := []entry{
+		message_(llm.User, 1, 10), message_(llm.Assistant, 2, 10),
+		message_(llm.User, 3, 100), message_(llm.Assistant, 4, 0, call), message_(llm.Tool, 5, 0, result),
+		message_(llm.Assistant, 6, 0, call), message_(llm.Tool, 7, 0, result),
+	}
+	entries[1].Notice = noticeFallback
+	units := unitsOf(entries, 5)
+	if len(units) != 2 || !units[0].user || units[0].entries[0].seq != 3 || len(units[1].entries) != 2 {
+		t.Fatalf("units %+v", units)
+	}
+	units = unitsOf(entries, 0)
+	if len(units) != 4 { // the gateway's own words are not for the model
+		t.Fatalf("%d units", len(units))
+	}
+	got := fit(units, llm.Gauge{}, 600)
+	if got[0].Role != llm.User || len(got[0].Text()) != 100 || got[len(got)-1].Role != llm.Tool || len(got) != 3 {
+		t.Errorf("fitted to %d messages, first %s", len(got), got[0].Role)
+	}
+	n := 0
+	for _, m := range got {
+		n += m.Tokens()
+	}
+	if n > 800 {
+		t.Errorf("%d tokens", n)
+	}
+}
+
+func TestCutResult(t *testing.T) {
+	long := strings.Repeat("ü", 1000)
+	text := func(s string) string { b, _ := json.Marshal(s); return string(b) }
+	for name, tt := range map[string]struct {
+		in    string
+		says  string
+		under int
+	}{
+		"short":                {`{"content":[{"type":"text","text":"hi"}]}`, "hi", 100},
+		"long text":            {`{"content":[{"type":"text","text":` + text(long) + `}],"isError":true}`, "1000 of 2000 bytes", 1300},
+		"many texts":           {`{"content":[{"type":"text","text":` + text(long[:900]) + `},{"type":"text","text":` + text(long[:900]) + `}]}`, "of 900 bytes", 1400},
+		"structured alone":     {`{"content":[],"structuredContent":{"a":` + text(long) + `}}`, "bytes are shown", 1400},
+		"structured and text":  {`{"content":[{"type":"text","text":"hi"}],"structuredContent":{"a":` + text(long) + `}}`, "hi", 200},
+		"unknown block":        {`{"content":[{"type":"new","x":` + text(long) + `}]}`, "bytes are shown", 1500},
+		"not a result":         {`"` + long + `"`, "bytes are shown", 1500},
+		"not even JSON":        {long, "bytes are shown", 1500},
+		"content is not array": {`{"content":` + text(long) + `}`, "bytes are shown", 1500},
+		"a small picture":      {`{"content":[{"type":"image","data":"` + strings.Repeat("A", 4000) + `","mimeType":"image/png"}]}`, "AAAA", 5000},
+		"a huge picture":       {`{"content":[{"type":"image","data":"` + strings.Repeat("A", maxPictures+4) + `","mimeType":"image/png"}]}`, "too large", 200},
+	} {
+		got := cutResult(json.RawMessage(tt.in), 1000)
+		if len(got) > tt.under || !strings.Contains(string(got), tt.says) || !json.Valid(got) && json.Valid([]byte(tt.in)) {
+			t.Errorf("%s: %d bytes: %.300s", name, len(got), got)
+		}
+		if name == "long text" && !provider.ReadResult(tool.Result{Raw: got}).IsError {
+			t.Error("the failure is no longer one")
+		}
+	}
+}
+
+func TestTitles(t *testing.T) {
+	for in, want := range map[string]string{
+		"hello":                        "hello",
+		"  two\tspaces \n second line": "two spaces",
+		strings.Repeat("word ", 30):    "word word word word word word word word word word word word…",
+		strings.Repeat("ü", 100):       strings.Repeat("ü", 60) + "…",
+	} {
+		if got := titleOf(in); got != want {
+			t.Errorf("titleOf(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

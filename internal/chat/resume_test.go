@@ -1,0 +1,596 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"junctor/internal/llm"
+	"junctor/internal/llm/llmtest"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// slowScript speaks slowly enough to be caught in the middle.
+var slowScript = llmtest.Script{Chunk: 2, Rules: []llmtest.Rule{
+	{When: llmtest.When{User: "call"}, Reply: llmtest.Reply{Text: "Calling.", Calls: calls("odd:slow", "odd:slow")}},
+	{When: llmtest.When{User: "count", Results: llmtest.N(0)}, Reply: llmtest.Reply{Text: strings.Repeat("one two three four five ", 8), GapMS: 5}},
+	{When: llmtest.When{User: "stall"}, Reply: llmtest.Reply{Text: strings.Repeat("word ", 40), StallAfter: 20}},
+}}
+
+// sequence checks that the numbered messages of several connections make one
+// unbroken sequence, and returns its text.
+func sequence(t *testing.T, clients ...*client) string {
+	t.Helper()
+	want, text := int64(1), ""
+	for _, c := range clients {
+		for _, m := range c.all {
+			if m.Type == TypeConnection || m.Type == TypeHistory {
+				continue
+			}
+			if m.Seq != want {
+				t.Fatalf("message %s has number %d, want %d", m.Raw, m.Seq, want)
+			}
+			want++
+			if m.Type == TypeText {
+				text += m.Payload.Content
+			}
+		}
+	}
+	return text
+}
+
+func TestReconnectInTheMiddle(t *testing.T) {
+	each(t, slowScript, func(t *testing.T, r *rig) {
+		first := r.connect("")
+		first.say("count")
+		for range 4 {
+			first.kind(TypeText)
+		}
+		first.conn.CloseNow() // the line drops
+		second := r.again(first)
+		for range 3 {
+			second.kind(TypeText)
+		}
+		second.conn.CloseNow()
+		third := r.again(second)
+		if _, stop := third.reply(); stop != stopEnd {
+			t.Errorf("stop %s", stop)
+		}
+		if got := sequence(t, first, second, third); got != strings.Repeat("one two three four five ", 8) {
+			t.Errorf("text %q", got)
+		}
+		// One who comes without a number gets the history.
+		late := r.connect("sessionId=" + first.id)
+		if m := late.next(); m.Type != TypeHistory || len(m.Payload.Messages) != 2 || m.Seq != third.seq {
+			t.Errorf("history %s", m.Raw)
+		}
+	})
+}
+
+func TestLateWatcherSeesTheReplyFromItsBeginning(t *testing.T) {
+	r := newRig(t, slowScript)
+	a := r.connect("")
+	a.say("hello")
+	a.reply()
+	a.say("count")
+	a.kind(TypeText)
+	b := r.dial("sessionId=" + a.id)
+	if m := b.next(); !m.Payload.Active {
+		t.Errorf("greeting %s", m.Raw)
+	}
+	if m := b.next(); m.Type != TypeHistory || len(m.Payload.Messages) != 2 {
+		t.Errorf("history %s", m.Raw)
+	}
+	if m := b.next(); m.Type != TypeMessage || m.Payload.Text != "count" {
+		t.Errorf("the turn begins with %s", m.Raw)
+	}
+	wantText, _ := a.reply()
+	gotText, stop := b.reply()
+	if !strings.HasSuffix(gotText, wantText) || gotText != strings.Repeat("one two three four five ", 8) || stop != stopEnd {
+		t.Errorf("%q, %s", gotText, stop)
+	}
+	// Both are told of what is said from now on, with the same numbers.
+	b.say("hello")
+	for _, c := range []*client{a, b} {
+		if text, _ := c.reply(); text != "You said: hello" {
+			t.Errorf("%q", text)
+		}
+	}
+	if a.seq != b.seq {
+		t.Errorf("numbers %d and %d", a.seq, b.seq)
+	}
+}
+
+func TestNumbersThatAreNoLongerKnown(t *testing.T) {
+	r := newRig(t, llmtest.Script{})
+	c := r.connect("")
+	for i := range 4 {
+		c.say(fmt.Sprint("turn ", i))
+		c.reply()
+	}
+	r.settled(c.id)
+	for _, after := range []string{"1", "100000", "-5", "x"} {
+		n := r.connect(url.Values{"sessionId": {c.id}, "after": {after}}.Encode())
+		if m := n.next(); m.Type != TypeHistory || len(m.Payload.Messages) != 8 {
+			t.Errorf("after %s: %s", after, m.Raw)
+		}
+	}
+	// The last two turns can be replayed.
+	n := r.connect(url.Values{"sessionId": {c.id}, "after": {fmt.Sprint(c.seq - 3)}}.Encode())
+	for i := range int64(3) {
+		if m := n.next(); m.Seq != c.seq-2+i {
+			t.Errorf("replayed %s", m.Raw)
+		}
+	}
+}
+
+func TestAbort(t *testing.T) {
+	each(t, slowScript, func(t *testing.T, r *rig) {
+		c := r.connect("")
+		c.send("abort", nil)
+		if m := c.next(); m.Type != TypeError || m.Payload.Code != "INVALID_REQUEST" {
+			t.Errorf("nothing to abort: %s", m.Raw)
+		}
+		// While it speaks.
+		c.say("stall")
+		c.kind(TypeText)
+		c.send("message", map[string]any{"text": "me too"})
+		if m := c.kind(TypeError); m.Payload.Code != CodeBusy {
+			t.Errorf("second message: %s", m.Raw)
+		}
+		c.send("abort", nil)
+		if _, stop := c.reply(); stop != stopAborted {
+			t.Errorf("stop %s", stop)
+		}
+		// While its tools run.
+		c.say("call")
+		<-r.ups.begun
+		<-r.ups.begun
+		c.send("abort", nil)
+		if _, stop := c.reply(); stop != stopAborted {
+			t.Errorf("stop %s", stop)
+		}
+		// What is left is a history that the model accepts, and that says so.
+		c.say("hello")
+		if text, stop := c.reply(); text != "You said: hello" || stop != stopEnd {
+			t.Errorf("%q, %s", text, stop)
+		}
+		cancelled := 0
+		for _, m := range r.model.Last().Messages {
+			for _, res := range m.Results {
+				if strings.Contains(res.Text, "cancelled") {
+					cancelled++
+				}
+			}
+		}
+		if cancelled != 2 {
+			t.Errorf("%d cancelled results", cancelled)
+		}
+		if h := r.settled(c.id).History().Messages; h[1].Notice != noticeAborted || h[1].Parts[0].Text == "" {
+			t.Errorf("half reply: %+v", h[1])
+		}
+	})
+}
+
+func TestReplyOutlivesAReloadButNotADeparture(t *testing.T) {
+	r := newRig(t, slowScript, withConfig(func(c *Config) { c.DisconnectGraceMs = 200 }))
+	c := r.connect("")
+	c.say("stall")
+	c.kind(TypeText)
+	c.conn.CloseNow()
+	c = r.again(c) // in time
+	if !r.open(c.id).Active() {
+		t.Error("a reload of the page killed the reply")
+	}
+	c.conn.CloseNow()
+	s := r.settled(c.id) // nobody comes back: it is stopped
+	if h := s.History().Messages; len(h) != 2 || h[1].Notice != noticeAborted {
+		t.Errorf("history %+v", h)
+	}
+}
+
+func TestApproval(t *testing.T) {
+	script := llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "delete", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{"path":"/x"}`)}}}},
+		{When: llmtest.When{User: "delete", Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
+	}}
+	each(t, script, func(t *testing.T, r *rig) {
+		c := r.connect("")
+		decide := func(kind string, payload map[string]any) string {
+			t.Helper()
+			c.say("delete")
+			m := c.kind(TypeApproval)
+			if m.Payload.Tool != "ask:delete" || string(m.Payload.Arguments) != `{"path":"/x"}` {
+				t.Fatalf("approval %s", m.Raw)
+			}
+			payload["callId"] = m.Payload.CallID
+			c.send(kind, payload)
+			text, _ := c.reply()
+			return text
+		}
+		unasked := func() string {
+			t.Helper()
+			c.say("delete")
+			text, _ := c.reply()
+			return text
+		}
+		if got := decide("deny", map[string]any{"reason": "too dangerous"}); !strings.Contains(got, "not approved") || !strings.Contains(got, "too dangerous") {
+			t.Errorf("denied: %q", got)
+		}
+		if r.ups.count("ask:delete") != 0 {
+			t.Error("it was called all the same")
+		}
+		if got := decide("approve", map[string]any{}); got != "done delete" {
+			t.Errorf("approved once: %q", got)
+		}
+		if got := decide("approve", map[string]any{"scope": "session"}); got != "done delete" {
+			t.Errorf("approved for the session: %q", got)
+		}
+		if got := unasked(); got != "done delete" {
+			t.Errorf("in the same session: %q", got)
+		}
+		c.send("approve", map[string]any{"callId": "long gone"})
+		if m := c.kind(TypeError); m.Payload.Code != CodeNoApproval || m.Payload.CallID != "long gone" {
+			t.Errorf("no such approval: %s", m.Raw)
+		}
+		c = r.connect("") // another session: asked again, and now for good
+		if got := decide("approve", map[string]any{"scope": "always"}); got != "done delete" {
+			t.Errorf("approved always: %q", got)
+		}
+		c = r.connect("")
+		if got := unasked(); got != "done delete" {
+			t.Errorf("in another session: %q", got)
+		}
+		// Someone else is asked all the same, and an abort ends the question.
+		c = r.connect("as=someone")
+		c.say("delete")
+		c.kind(TypeApproval)
+		c.send("abort", nil)
+		if _, stop := c.reply(); stop != stopAborted {
+			t.Errorf("stop %s", stop)
+		}
+	})
+}
+
+func TestApprovalRunsOut(t *testing.T) {
+	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("ask:delete")}},
+		{When: llmtest.When{Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
+	}}, withConfig(func(c *Config) { c.ApprovalTimeoutMs = 50 }))
+	c := r.connect("")
+	c.say("go")
+	if text, _ := c.reply(); !strings.Contains(text, "no answer came") {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestSessionsSurviveARestart(t *testing.T) {
+	each(t, toolScript, func(t *testing.T, r *rig) {
+		c := r.connect("")
+		c.say("add 1 and 2")
+		c.reply()
+		r.settled(c.id)
+		r.end()
+		cfg := providers()[strings.Split(t.Name(), "/")[1]]
+		r.start(withModels(cfg)) // another process
+		n := r.again(c)
+		n.say("add 20 and 22")
+		if text, stop := n.reply(); !strings.HasSuffix(text, "It is 42.") || stop != stopEnd {
+			t.Errorf("%q, %s", text, stop)
+		}
+		sequence(t, c, n)
+		if len(r.model.Last().Messages) < 6 {
+			t.Errorf("the model saw %d messages", len(r.model.Last().Messages))
+		}
+	})
+}
+
+// crash leaves a session as a process does that is killed in mid-reply.
+func crash(t *testing.T, r *rig, messages []store.Message, events ...Outgoing) string {
+	t.Helper()
+	ctx := t.Context()
+	id := newID("crashed")
+	if err := r.store.CreateSession(ctx, store.Session{ID: id, Owner: "local", Title: "t", Created: time.Now(), Metadata: json.RawMessage(`{"seq":0,"turn":{"active":true,"event":1,"message":1}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range messages {
+		messages[i].Seq, messages[i].Time = int64(i+1), time.Now()
+	}
+	if err := r.store.AppendMessages(ctx, id, messages...); err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range events {
+		e.Seq = int64(i + 1)
+		data, _ := json.Marshal(e)
+		if err := r.store.AppendEvents(ctx, id, store.Event{Seq: e.Seq, Time: time.Now(), Data: data}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return id
+}
+
+func stored(role llm.Role, parts ...llm.Part) store.Message {
+	content, _ := json.Marshal(about{ID: newID("m"), Parts: parts})
+	return store.Message{Role: string(role), Content: content}
+}
+
+func TestCrashLeavesAValidHistoryThatSaysSo(t *testing.T) {
+	each(t, llmtest.Script{}, func(t *testing.T, r *rig) {
+		user := stored(llm.User, llm.Part{Text: "do it"})
+		call := stored(llm.Assistant, llm.Part{Text: "Calling."}, llm.Part{Call: &llm.ToolCall{ID: "1", Name: "odd__slow", Arguments: json.RawMessage("{}")}})
+		said := []Outgoing{{Type: TypeMessage, Payload: MessagePayload{ID: "m", Text: "do it"}},
+			{Type: TypeText, Payload: ContentPayload{"Half a "}}, {Type: TypeText, Payload: ContentPayload{"sentence"}}}
+		for name, tt := range map[string]struct {
+			id   string
+			want []llm.Role
+		}{
+			"before the reply":     {crash(t, r, []store.Message{user}, said[0]), []llm.Role{llm.User, llm.Assistant}},
+			"in mid-reply":         {crash(t, r, []store.Message{user}, said...), []llm.Role{llm.User, llm.Assistant}},
+			"while a tool ran":     {crash(t, r, []store.Message{user, call}, said...), []llm.Role{llm.User, llm.Assistant, llm.Tool, llm.Assistant}},
+			"after the tool's end": {crash(t, r, []store.Message{user, call, stored(llm.Tool, llm.Part{Result: llm.TextResult(&llm.ToolCall{ID: "1", Name: "odd__slow"}, "r", false)})}), []llm.Role{llm.User, llm.Assistant, llm.Tool, llm.Assistant}},
+		} {
+			c := r.connect("sessionId=" + tt.id)
+			m := c.next()
+			var roles []llm.Role
+			for _, h := range m.Payload.Messages {
+				roles = append(roles, h.Role)
+			}
+			if fmt.Sprint(roles) != fmt.Sprint(tt.want) {
+				t.Fatalf("%s: %v, want %v", name, roles, tt.want)
+			}
+			last := m.Payload.Messages[len(roles)-1]
+			if last.Notice != noticeInterrupted || !strings.Contains(last.Parts[0].Text, "interrupted") {
+				t.Errorf("%s: %+v", name, last)
+			}
+			if name == "in mid-reply" && !strings.HasPrefix(last.Parts[0].Text, "Half a sentence") {
+				t.Errorf("what had been said is lost: %q", last.Parts[0].Text)
+			}
+			c.say("go on")
+			if text, stop := c.reply(); text != "You said: go on" || stop != stopEnd {
+				t.Errorf("%s: %q, %s", name, text, stop)
+			}
+			if s := r.settled(tt.id); s.Active() {
+				t.Errorf("%s: still active", name)
+			}
+		}
+	})
+}
+
+func TestAnotherNodeGoesOn(t *testing.T) {
+	shared := func(o *Options, _ *[]llm.Config) { o.Shared = true }
+	a := newRig(t, slowScript, shared)
+	b := &rig{t: t, model: a.model, store: a.store, logs: a.logs}
+	b.start(shared)
+
+	first := a.connect("")
+	first.say("count")
+	for range 4 {
+		first.kind(TypeText)
+	}
+	first.conn.CloseNow()
+	second := b.again(first) // the reply still runs on the first node
+	if _, stop := second.reply(); stop != stopEnd {
+		t.Errorf("stop %s", stop)
+	}
+	if got := sequence(t, first, second); got != strings.Repeat("one two three four five ", 8) {
+		t.Errorf("text %q", got)
+	}
+	a.settled(first.id)
+	second.say("hello") // and now the second one speaks
+	if text, stop := second.reply(); text != "You said: hello" || stop != stopEnd {
+		t.Errorf("%q, %s", text, stop)
+	}
+	sequence(t, first, second)
+	b.settled(first.id)
+
+	// What a person says on one node reaches the reply on the other.
+	first = a.again(second)
+	first.say("stall")
+	first.kind(TypeText)
+	other := b.connect("sessionId=" + first.id)
+	other.kind(TypeText)
+	other.send("message", map[string]any{"text": "me too"})
+	if m := other.kind(TypeError); m.Payload.Code != CodeBusy {
+		t.Errorf("second message: %s", m.Raw)
+	}
+	other.send("abort", nil)
+	for _, c := range []*client{first, other} {
+		if _, stop := c.reply(); stop != stopAborted {
+			t.Errorf("stop %s", stop)
+		}
+	}
+	a.settled(first.id)
+	first.say("hello")
+	if text, stop := first.reply(); text != "You said: hello" || stop != stopEnd {
+		t.Errorf("%q, %s", text, stop)
+	}
+}
+
+func TestSlowClientIsDroppedAndComesBack(t *testing.T) {
+	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:dump", "odd:dump", "odd:dump", "odd:dump")}},
+		{When: llmtest.When{Results: llmtest.N(4)}, Reply: llmtest.Reply{Text: "done"}},
+	}}, withConfig(func(c *Config) { c.MaxResultBytes = 1 << 20 }))
+	s, err := r.host.Open(t.Context(), tool.Local, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fast, err := s.Watch(t.Context(), tool.Local, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, err := s.Watch(t.Context(), tool.Local, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		for {
+			data, ok := fast.Next(ctx)
+			if !ok || strings.Contains(string(data), `"stop":"`) && strings.Contains(string(data), "turn 60") {
+				return
+			}
+			select {
+			case <-slow.Gone():
+				return
+			default:
+			}
+		}
+	})
+	for i := 0; ; i++ { // until the one who never reads is too far behind
+		if err := s.Send(t.Context(), tool.Local, fmt.Sprint("turn ", i), ""); err != nil {
+			t.Fatal(err)
+		}
+		r.settled(s.ID())
+		select {
+		case <-slow.Gone():
+		default:
+			if i > 200 {
+				t.Fatal("a client that reads nothing is never dropped")
+			}
+			continue
+		}
+		break
+	}
+	wg.Wait()
+	if _, ok := slow.Next(t.Context()); !ok {
+		t.Error("what was in the queue is lost")
+	}
+	select {
+	case <-fast.Gone():
+		t.Error("the fast one was dropped too")
+	default:
+	}
+}
+
+func TestHeartbeat(t *testing.T) {
+	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.PingMs = 100 }))
+	// A client that answers stays, however long it says nothing.
+	pings := make(chan struct{}, 100)
+	conn, _, err := websocket.Dial(t.Context(), strings.Replace(r.server.URL, "http", "ws", 1)+"/ws", &websocket.DialOptions{
+		OnPingReceived: func(context.Context, []byte) bool { pings <- struct{}{}; return true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	read := make(chan error, 1)
+	go func() {
+		for {
+			if _, _, err := conn.Read(context.Background()); err != nil {
+				read <- err
+				return
+			}
+		}
+	}()
+	for range 4 {
+		<-pings
+	}
+	select {
+	case err := <-read:
+		t.Errorf("closed: %v", err)
+	default:
+	}
+	// One that does not answer is closed.
+	dead, _, err := websocket.Dial(t.Context(), strings.Replace(r.server.URL, "http", "ws", 1)+"/ws", &websocket.DialOptions{
+		OnPingReceived: func(context.Context, []byte) bool { return false }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dead.CloseNow()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		if _, _, err := dead.Read(ctx); err != nil {
+			if ctx.Err() != nil {
+				t.Error("a dead connection is kept")
+			}
+			break
+		}
+	}
+}
+
+func TestManySessionsAtOnce(t *testing.T) {
+	if testing.Short() || raceDetector {
+		load(t, 100, 20)
+		return
+	}
+	load(t, 1000, 200)
+}
+
+// load runs a turn with a tool call in many sessions at once, cuts some of
+// their connections in mid-reply, and checks that nobody misses anything.
+func load(t *testing.T, sessions, cut int) {
+	t.Helper()
+	script := llmtest.Script{Chunk: 4, Rules: []llmtest.Rule{
+		{When: llmtest.When{Match: `add (\d+) and (\d+)`, Results: llmtest.N(0)}, Reply: llmtest.Reply{Text: "Let me see. ", Calls: []llmtest.Call{{Tool: "calc:add", Args: json.RawMessage(`{"a":"=$1","b":"=$2"}`)}}}},
+		{When: llmtest.When{Match: `add (\d+) and (\d+)`, Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: strings.Repeat("It is {{result}}. ", 10)}},
+	}}
+	r := newRig(t, script, withConfig(func(c *Config) { c.MessagesPerMinute = 6000 }))
+	var wg sync.WaitGroup
+	for i := range sessions {
+		wg.Go(func() {
+			c := r.connect("")
+			clients := []*client{c}
+			c.say(fmt.Sprintf("add %d and 1", i))
+			if i < cut {
+				for range 1 + rand.IntN(6) {
+					if m := c.next(); finished(m) {
+						break
+					}
+				}
+				c.conn.CloseNow()
+				c = r.again(c)
+				clients = append(clients, c)
+			}
+			if last := clients[0].all[len(clients[0].all)-1]; !finished(last) {
+				if _, stop := c.reply(); stop != stopEnd {
+					t.Errorf("session %d: %s", i, stop)
+				}
+			}
+			want := "Let me see. " + strings.Repeat(fmt.Sprintf("It is %d. ", i+1), 10)
+			if got := sequence(t, clients...); got != want {
+				t.Errorf("session %d: %q", i, got)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// BenchmarkIdleSession reports what a session costs while its client is
+// connected and silent, after one turn: the client's own side included, so
+// that the figure errs on the large side.
+func BenchmarkIdleSession(b *testing.B) {
+	r := newRig(b, llmtest.Script{}, withConfig(func(c *Config) { c.MessagesPerMinute = 6000 }))
+	warm := r.connect("")
+	warm.say("hello")
+	warm.reply()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	const n = 500
+	clients := make([]*client, n)
+	for i := range clients {
+		clients[i] = r.connect("")
+		clients[i].say("hello")
+		clients[i].reply()
+		r.settled(clients[i].id)
+		clients[i].all = nil
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	used := int64(after.HeapInuse+after.StackInuse) - int64(before.HeapInuse+before.StackInuse)
+	b.ReportMetric(float64(used)/n, "bytes/session")
+	runtime.KeepAlive(clients)
+}
