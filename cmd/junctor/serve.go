@@ -16,7 +16,7 @@ import (
 )
 
 func (c *cli) faceCommands() []*cobra.Command {
-	return []*cobra.Command{c.serveCommand(), c.mcpCommand()}
+	return []*cobra.Command{c.serveCommand(), c.mcpCommand(), c.agentifyCommand()}
 }
 
 func (c *cli) useCommands() []*cobra.Command {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"junctor/internal/agentify"
 	"junctor/internal/builtin"
 	"junctor/internal/catalog"
 	"junctor/internal/chat"
@@ -82,6 +83,8 @@ type App struct {
 	discovery *discovery.Face
 	models    *modelSet
 	chat      *chat.Host
+	trace     *agentify.Trace
+	agentify  *agentify.Face
 }
 
 // Open builds the gateway. It opens the store and reads from it the tools that
@@ -115,8 +118,9 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		Capabilities: mcp.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
 	})
+	a.trace = agentify.NewTrace(o.Redactor.JSON)
 	a.executor = executor.New(executor.Options{
-		Catalog: a.catalog, Upstreams: a.upstreams, Calls: a.store, Meter: a.metrics,
+		Catalog: a.catalog, Upstreams: a.trace.Around(a.upstreams), Calls: a.store, Meter: a.metrics,
 		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node,
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},
 	})
@@ -133,6 +137,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Store: a.store, Servers: a.unavailable, Meter: a.metrics, Tracer: a.tracer, Log: o.Log, Node: a.node,
 		Shared: cfg.Store.URL != "",
 	})
+	a.agentify = a.newAgentify(nil)
+	a.sink.onNotification(a.agentify.Notified)
 	if err := a.reseal(ctx); err != nil {
 		_ = a.store.Close()
 		return nil, err
@@ -190,6 +196,7 @@ func (a *App) ServeMCP(ctx context.Context, view discovery.View, in io.Reader, o
 // Close ends what Open began. Run and Serve must have returned.
 func (a *App) Close() error {
 	a.builtin.Close()
+	a.agentify.Close()
 	a.sink.flush()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

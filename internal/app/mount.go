@@ -35,6 +35,8 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	mux := http.NewServeMux()
 	a.discovery.Routes(mux)
 	a.chat.Routes(mux)
+	a.agentify.Routes(mux)
+	a.debug().Routes(mux)
 	a.control().Routes(mux)
 	toolsapi.New(toolsapi.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Executor: a.executor, Servers: a.upstreams,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -15,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"junctor/internal/attach"
-	"junctor/internal/auth"
 	"junctor/internal/httperr"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -28,24 +26,13 @@ const drainFor = 30 * time.Second
 // is no longer ready, takes no new requests, lets calls in flight finish, and
 // only then lets go of the upstreams.
 func (a *App) Serve(ctx context.Context, ln net.Listener) error {
-	secret, err := a.cookieSecret(ctx)
+	gate, err := a.newGate(ctx, ln.Addr().String())
 	if err != nil {
 		return err
 	}
-	cfg := a.config.Load()
-	gate := auth.NewGate(auth.Options{
-		Config: cfg.Auth, Listen: ln.Addr().String(), Origins: cfg.CORS.Origins, Keys: a.store,
-		AdminKey: a.opts.AdminKey, Secret: secret, Log: a.log, Public: public,
-	})
-	a.oauth.SetCallback(callbackAddress(cfg, ln.Addr().String()))
+	a.oauth.SetCallback(callbackAddress(a.config.Load(), ln.Addr().String()))
 	ready := &atomic.Bool{}
-	server := &http.Server{
-		Handler:           a.around(gate.Wrap(a.mount(gate, ready))),
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
-	}
+	server := a.newHTTPServer(a.around(gate.Wrap(a.mount(gate, ready))))
 	// Upstreams outlive the faces by as long as calls in flight need.
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()

@@ -1,0 +1,112 @@
+package agentify
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"junctor/internal/catalog"
+	"junctor/internal/llm"
+	"junctor/internal/mcp"
+	"junctor/internal/schema"
+	"junctor/internal/search"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Catalog is where tools are looked up.
+type Catalog interface {
+	Snapshot() *catalog.Snapshot
+}
+
+// Searcher finds tools by words.
+type Searcher interface {
+	Search(q search.Query) ([]search.Hit, error)
+}
+
+// Calls carries out calls and forwards other requests.
+type Calls interface {
+	Call(ctx context.Context, c tool.Call) (tool.Result, error)
+	Forward(ctx context.Context, c tool.Call) (json.RawMessage, error)
+}
+
+// Upstreams is what is known of the backends.
+type Upstreams interface {
+	Status() []upstream.Status
+	Await(ctx context.Context, servers ...string) (pending []string)
+	Info(server string) (mcp.ServerInfo, bool)
+}
+
+// Options are what a Face is made of.
+type Options struct {
+	Catalog   Catalog
+	Search    Searcher
+	Signals   func(caller string) search.Signals // nil turns them off
+	Calls     Calls
+	Upstreams Upstreams
+
+	// Model is the model that chooses, nil when there is none. Models may
+	// come and go while the gateway runs.
+	Model func() llm.Model
+
+	// Configure takes the initializationOptions of a client that started the
+	// gateway for itself. Nil means that clients cannot configure it.
+	Configure func(ctx context.Context, options json.RawMessage) error
+
+	Trace   *Trace                                // nil traces nothing
+	Meter   interface{ Tokens(string, int, int) } // nil counts nothing
+	MaxBody int64                                 // of a request over HTTP
+	Version string
+	Log     *slog.Logger
+}
+
+// Face turns tasks into calls. It is safe for concurrent use.
+type Face struct {
+	opts   Options
+	log    *slog.Logger
+	server *mcp.Server
+	slots  chan struct{}
+	check  func() (*schema.Schema, error) // of tasks; compiled when first needed
+
+	mu    sync.Mutex
+	lists map[string]*extras // what callers were shown beside tools
+}
+
+// maxTasks is how many tasks are worked on at once: each is a request to a
+// model that somebody pays for.
+const maxTasks = 32
+
+// drainFor is how long a task may go on when the client has closed its end
+// without saying exit, as a script does that pipes one request in.
+const drainFor = time.Minute
+
+// New returns a Face; it starts nothing.
+func New(o Options) *Face {
+	f := &Face{
+		opts: o, log: o.Log.With(telemetry.KeyComponent, "agentify"),
+		slots: make(chan struct{}, maxTasks), lists: map[string]*extras{},
+		check: sync.OnceValues(func() (*schema.Schema, error) { return schema.Compile(json.RawMessage(taskSchema)) }),
+	}
+	f.server = mcp.NewServer(mcp.ServerOptions{Log: o.Log, Info: f.info(), MaxCalls: maxTasks, DrainFor: drainFor}, &handler{f})
+	return f
+}
+
+func (f *Face) info() json.RawMessage {
+	return marshal(map[string]string{"name": "junctor-agentify", "title": "Junctor", "version": f.opts.Version})
+}
+
+// Close ends every stream of the face.
+func (f *Face) Close() { f.server.Close() }
+
+// Notified takes a notification of a backend that belongs to no call.
+func (f *Face) Notified(_, method string, _ json.RawMessage) {
+	switch method {
+	case "notifications/resources/list_changed", "notifications/prompts/list_changed":
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		clear(f.lists)
+	}
+}

@@ -1,0 +1,148 @@
+package agentify
+
+import (
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"junctor/internal/catalog"
+	"junctor/internal/search"
+	"junctor/internal/tool"
+)
+
+// How many tools reach the model. MaxCandidates are declared whole; the next
+// ones are named in one line each, and the model may ask for those that it
+// wants to see. docs/agentify.md has the recall at these numbers.
+const (
+	MaxCandidates = 25
+	MaxFurther    = 50
+
+	// forContext of the candidates are kept for what the user looks at.
+	forContext = 6
+
+	// maxDeclared bounds the bytes of all declarations, for tools whose
+	// schemas are books.
+	maxDeclared = 192 << 10
+)
+
+// Candidate is a tool that may be what a task asks for.
+type Candidate struct {
+	Name      tool.Name `json:"tool"`
+	Relevance float64   `json:"relevance"` // about the probability that it was meant
+
+	entry *catalog.Entry
+}
+
+// candidates ranks the tools that the caller may use. The first list goes to
+// the model whole; the second is the next best.
+func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, wanted ...string) (offered, further []Candidate, err error) {
+	seen := map[tool.Name]bool{}
+	size := 0
+	take := func(list []Candidate, c Candidate) []Candidate {
+		if seen[c.Name] || c.entry == nil || c.Name.Server == ownServer {
+			return list
+		}
+		seen[c.Name] = true
+		size += len(c.entry.Raw)
+		return append(list, c)
+	}
+	full := func() bool { return len(offered) >= MaxCandidates || size > maxDeclared && len(offered) > 0 }
+
+	// What the model asked to see comes first.
+	for _, name := range wanted {
+		if e, err := snap.Resolve(caller, "", name); err == nil && e.Enabled && !full() {
+			offered = take(offered, Candidate{Name: e.Name, entry: e})
+		}
+	}
+	hits, err := f.find(snap, caller, t.Query, MaxCandidates+MaxFurther)
+	if err != nil {
+		return nil, nil, err
+	}
+	var near []Candidate
+	if hints := t.Context.words(); hints != "" {
+		if near, err = f.find(snap, caller, t.Query+" "+hints, forContext); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, c := range hits {
+		if len(offered) < MaxCandidates-len(near) && !full() {
+			offered = take(offered, c)
+		}
+	}
+	for _, c := range slices.Concat(near, hits) {
+		if !full() {
+			offered = take(offered, c)
+		}
+	}
+	// A small catalogue is handed over whole: words that no tool shares, in
+	// another language perhaps, may still be clear to the model.
+	var rest []Candidate
+	for e := range snap.Visible(caller) {
+		if rest = append(rest, Candidate{Name: e.Name, entry: e}); len(rest) > MaxCandidates {
+			break
+		}
+	}
+	if len(rest) <= MaxCandidates {
+		for _, c := range rest {
+			if !full() {
+				offered = take(offered, c)
+			}
+		}
+	}
+	for _, c := range hits {
+		if len(further) < MaxFurther {
+			further = take(further, c)
+		}
+	}
+	return offered, further, nil
+}
+
+// find ranks the tools that the caller may use for a text.
+func (f *Face) find(snap *catalog.Snapshot, caller *tool.Caller, text string, limit int) ([]Candidate, error) {
+	q := search.Query{Text: text, Limit: limit, Keep: func(n tool.Name) bool {
+		e := snap.Lookup(n)
+		return e != nil && e.Enabled && caller.MayUse(n)
+	}}
+	if f.opts.Signals != nil {
+		q.Signals = f.opts.Signals(caller.ID)
+	}
+	hits, err := f.opts.Search.Search(q)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Candidate, 0, len(hits))
+	for _, h := range hits {
+		list = append(list, Candidate{Name: h.Name, Relevance: h.Relevance, entry: snap.Lookup(h.Name)})
+	}
+	return list, nil
+}
+
+// words are what the context adds to a search: the open document's name and
+// kind, and the beginning of the selection.
+func (c Context) words() string {
+	var parts []string
+	if u, err := url.Parse(c.ActiveDocumentURI); err == nil && u.Scheme != "" {
+		switch u.Scheme {
+		case "http", "https":
+			parts = append(parts, "web page", u.Hostname())
+		default:
+			parts = append(parts, u.Scheme, path.Base(u.Path), strings.TrimPrefix(path.Ext(u.Path), "."))
+		}
+	}
+	if c.SelectionText != "" {
+		parts = append(parts, strings.ToValidUTF8(c.SelectionText[:min(len(c.SelectionText), 300)], ""))
+	}
+	return strings.Join(parts, " ")
+}
+
+// suggestions are the best candidates as a refusal shows them.
+func suggestions(candidates []Candidate) []Suggestion {
+	var list []Suggestion
+	for _, c := range candidates[:min(5, len(candidates))] {
+		list = append(list, Suggestion{Tool: c.Name.String(), Summary: c.entry.Summary(120), Relevance: round(c.Relevance)})
+	}
+	return list
+}
+
+func round(x float64) float64 { return float64(int(x*1000+0.5)) / 1000 }

@@ -1,0 +1,233 @@
+package agentify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"junctor/internal/httperr"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Debug shows what goes on inside the gateway: its backends, its log and its
+// traffic with them, as lists and as streams. Who may call has been decided
+// before it; of others' traffic it shows callers nothing, unless they run the
+// gateway.
+type Debug struct {
+	Trace     *Trace
+	Logs      *telemetry.Ring[telemetry.LogEntry] // nil shows no log
+	Upstreams interface{ Status() []upstream.Status }
+
+	watchers atomic.Int32
+}
+
+// Bounds of the debug interface.
+const (
+	maxWatchers  = 64
+	shownAtFirst = 100              // entries that a stream begins with
+	pingEvery    = 30 * time.Second // on a stream
+	writeWithin  = 30 * time.Second // until a client that reads nothing is dropped
+)
+
+// Routes mounts the endpoints.
+func (d *Debug) Routes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /api/backends", d.backends)
+	mux.HandleFunc("GET /api/logs", d.logs)
+	mux.HandleFunc("GET /api/mcptrace", d.trace)
+	mux.HandleFunc("GET /ws/logs", d.watchLogs)
+	mux.HandleFunc("GET /ws/mcptrace", d.watchTrace)
+}
+
+// Backend is one backend as the debug interface shows it.
+type Backend struct {
+	ID          string         `json:"id"`
+	DisplayName string         `json:"displayName,omitempty"`
+	IsReady     bool           `json:"isReady"`
+	Status      upstream.State `json:"status"`
+	Reason      string         `json:"statusMessage,omitempty"`
+	Transport   string         `json:"transport"`
+	Tools       int            `json:"tools"`
+	InFlight    int            `json:"inFlight"`
+	PID         int            `json:"pid,omitempty"`
+	Since       time.Time      `json:"since,omitzero"`
+}
+
+func (d *Debug) backends(w http.ResponseWriter, r *http.Request) {
+	caller := tool.CallerFrom(r.Context())
+	list := []Backend{}
+	for _, st := range d.Upstreams.Status() {
+		if !caller.MaySee(st.Name) {
+			continue
+		}
+		b := Backend{
+			ID: st.Name, DisplayName: st.Title, IsReady: st.State == upstream.Connected, Status: st.State, Reason: st.Reason,
+			Transport: string(st.Transport), Tools: st.Tools, InFlight: st.InFlight, PID: st.PID, Since: st.Since,
+		}
+		list = append(list, b)
+	}
+	writeJSON(w, list)
+}
+
+// runsIt reports whether the caller is one who runs the gateway: the log, and
+// the traffic of others, are for those alone.
+func runsIt(caller tool.Caller) bool { return caller.Admin || caller.ID == tool.Local.ID }
+
+func (d *Debug) logs(w http.ResponseWriter, r *http.Request) {
+	limit, keep, err := d.logQuery(r)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	list := []telemetry.LogEntry{}
+	if d.Logs != nil {
+		list = slices.DeleteFunc(d.Logs.Latest(0), func(e telemetry.LogEntry) bool { return !keep(e) })
+	}
+	writeJSON(w, list[max(0, len(list)-limit):])
+}
+
+func (d *Debug) logQuery(r *http.Request) (limit int, keep func(telemetry.LogEntry) bool, err error) {
+	if !runsIt(tool.CallerFrom(r.Context())) {
+		return 0, nil, &tool.Error{Kind: tool.Denied, Msg: "the log is for administrators; use a key made with junctor keys add NAME --admin"}
+	}
+	if limit, err = limitOf(r); err != nil {
+		return 0, nil, err
+	}
+	levels := []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
+	least := 0
+	if word := r.URL.Query().Get("level"); word != "" {
+		least = slices.IndexFunc(levels, func(l string) bool { return strings.EqualFold(l, word) })
+		if least < 0 {
+			return 0, nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("level %q is none of trace, debug, info, warn, error, fatal", tool.Shorten(word, 40))}
+		}
+	}
+	return limit, func(e telemetry.LogEntry) bool { return slices.Index(levels, e.Level) >= least }, nil
+}
+
+func (d *Debug) trace(w http.ResponseWriter, r *http.Request) {
+	limit, keep, err := d.traceQuery(r)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	list := []TraceEntry{}
+	records := slices.DeleteFunc(d.Trace.ring.Latest(0), func(rec record) bool { return !keep(rec) })
+	for _, rec := range records[max(0, len(records)-limit):] {
+		list = append(list, d.Trace.show(rec))
+	}
+	writeJSON(w, list)
+}
+
+func (d *Debug) traceQuery(r *http.Request) (limit int, keep func(record) bool, err error) {
+	if limit, err = limitOf(r); err != nil {
+		return 0, nil, err
+	}
+	caller := tool.CallerFrom(r.Context())
+	all := runsIt(caller)
+	backend := r.URL.Query().Get("backend")
+	return limit, func(rec record) bool {
+		return (all || rec.caller == caller.ID) && (backend == "" || rec.backend == backend)
+	}, nil
+}
+
+func limitOf(r *http.Request) (int, error) {
+	text := r.URL.Query().Get("limit")
+	if text == "" {
+		return shownAtFirst, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("limit %q is not a number of entries", tool.Shorten(text, 40))}
+	}
+	return n, nil
+}
+
+func (d *Debug) watchLogs(w http.ResponseWriter, r *http.Request) {
+	limit, keep, err := d.logQuery(r)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	ring := d.Logs
+	if ring == nil {
+		ring = telemetry.NewRing[telemetry.LogEntry](1)
+	}
+	watch(d, w, r, ring, limit, keep, func(e telemetry.LogEntry) any { return e }, func(n int64) any {
+		return telemetry.LogEntry{Timestamp: time.Now().UnixMilli(), Level: "WARN", Message: fmt.Sprintf("%d lines were too fast for this connection", n)}
+	})
+}
+
+func (d *Debug) watchTrace(w http.ResponseWriter, r *http.Request) {
+	limit, keep, err := d.traceQuery(r)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	watch(d, w, r, d.Trace.ring, limit, keep, func(rec record) any { return d.Trace.show(rec) }, func(n int64) any {
+		return TraceEntry{Timestamp: time.Now().UnixMilli(), Direction: "INCOMING_TO_GATEWAY", Method: "agentify/missed", Payload: json.RawMessage(strconv.FormatInt(n, 10))}
+	})
+}
+
+// watch sends the newest entries of a ring and then those that come, one JSON
+// object a message, until the client leaves.
+func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *telemetry.Ring[T], first int, keep func(T) bool, show func(T) any, missed func(int64) any) {
+	if d.watchers.Add(1) > maxWatchers {
+		d.watchers.Add(-1)
+		httperr.Write(w, r, &tool.Error{Kind: tool.RateLimited, Msg: "too many watch already; close another window", RetryAfter: 30 * time.Second})
+		return
+	}
+	defer d.watchers.Add(-1)
+	// The gate in front of all faces has checked the origin.
+	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	if err != nil {
+		return // Accept has answered
+	}
+	defer func() { _ = conn.CloseNow() }()
+	ctx := conn.CloseRead(r.Context())
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	send := func(v any) bool {
+		ctx, cancel := context.WithTimeout(ctx, writeWithin)
+		defer cancel()
+		return conn.Write(ctx, websocket.MessageText, marshal(v)) == nil
+	}
+	latest, more, lost := ring.Follow(ctx, 0)
+	latest = slices.DeleteFunc(latest, func(e T) bool { return !keep(e) })
+	for _, e := range latest[max(0, len(latest)-first):] {
+		if !send(show(e)) {
+			return
+		}
+	}
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			_ = conn.Close(websocket.StatusGoingAway, "")
+			return
+		case e := <-more:
+			if keep(e) && !send(show(e)) {
+				return
+			}
+			if n := lost(); n > 0 && !send(missed(n)) {
+				return
+			}
+		case <-ping.C:
+			alive, cancel := context.WithTimeout(ctx, writeWithin)
+			err := conn.Ping(alive)
+			cancel()
+			if err != nil {
+				return
+			}
+		}
+	}
+}

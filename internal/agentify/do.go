@@ -1,0 +1,107 @@
+package agentify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// methodOrchestrate is the method by which editors ask.
+const methodOrchestrate = "agentify/orchestrateTask"
+
+// Outcome is what came of a task.
+type Outcome struct {
+	Plan    *Plan           `json:"plan"`
+	Result  json.RawMessage `json:"result,omitempty"` // the backend's, as it came
+	IsError bool            `json:"isError,omitempty"`
+	Steps   []Step          `json:"steps,omitempty"` // when asked for
+}
+
+// Request is how a task is carried out: for whom, and what connects the call
+// to its caller.
+type Request struct {
+	ID       string // correlation id; may be empty
+	Caller   tool.Caller
+	Session  string
+	Meta     json.RawMessage // the _meta object to hand on; may be nil
+	Exchange tool.Exchange
+	OnStep   func(Step) // hears of every step; may be nil
+}
+
+// Do plans the task and, unless it is a dry run, makes the call. An error is
+// a *tool.Error; a tool's own error is a result.
+func (f *Face) Do(ctx context.Context, t Task, r Request) (Outcome, error) {
+	select {
+	case f.slots <- struct{}{}:
+		defer func() { <-f.slots }()
+	default:
+		return Outcome{}, &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("%d tasks are being worked on already; wait for one to finish", maxTasks), RetryAfter: time.Second}
+	}
+	if r.ID != "" {
+		ctx = telemetry.WithRequest(ctx, r.ID)
+	}
+	f.opts.Trace.step(inward, methodOrchestrate, r.Caller.ID, t, nil)
+	out, err := f.do(ctx, t, r)
+	if err != nil {
+		f.opts.Trace.step(outward, methodOrchestrate, r.Caller.ID, nil, err)
+		return Outcome{}, err
+	}
+	f.opts.Trace.step(outward, methodOrchestrate, r.Caller.ID, out.Result, nil)
+	return out, nil
+}
+
+func (f *Face) do(ctx context.Context, t Task, r Request) (Outcome, error) {
+	j := &job{face: f, task: t, caller: r.Caller, begun: time.Now(), onStep: r.OnStep}
+	plan, err := j.plan(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = &tool.Error{Kind: tool.Canceled, Msg: "the task was cancelled", Err: err}
+		}
+		f.log.InfoContext(ctx, "task not planned", telemetry.KeyAction, "plan", "caller", r.Caller.ID, "took", time.Since(j.begun), "kind", tool.KindOf(err), "err", err)
+		return Outcome{}, err
+	}
+	f.log.InfoContext(ctx, "task planned", telemetry.KeyAction, "plan", "caller", r.Caller.ID, "took", time.Since(j.begun),
+		"backend", plan.BackendID, "method", plan.Method, "tool", plan.name.Tool, "dryRun", t.DryRun)
+	out := Outcome{Plan: plan}
+	if !t.DryRun {
+		if err = j.carryOut(ctx, &out, r); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if t.Explain {
+		out.Steps = j.steps
+	}
+	return out, nil
+}
+
+// carryOut makes the planned call.
+func (j *job) carryOut(ctx context.Context, out *Outcome, r Request) error {
+	p := out.Plan
+	r.Exchange.PassInput = false // a caller that came back with input would start the planning anew
+	call := tool.Call{
+		ID: r.ID, Face: "agentify", Caller: r.Caller, Session: r.Session, Server: p.BackendID, Meta: r.Meta, Exchange: r.Exchange,
+	}
+	var err error
+	if p.Method == "tools/call" {
+		call.Tool, call.Arguments = p.name.Tool, p.arguments
+		var result tool.Result
+		result, err = j.face.opts.Calls.Call(ctx, call)
+		out.Result, out.IsError = result.Raw, result.IsError
+	} else {
+		call.Method, call.Params = p.Method, p.Params
+		out.Result, err = j.face.opts.Calls.Forward(ctx, call)
+	}
+	switch {
+	case err != nil:
+		j.step(inward, "call", map[string]any{"error": tool.AsError(err).Msg, "code": tool.KindOf(err)})
+	case out.IsError:
+		j.step(inward, "call", map[string]any{"isError": true, "bytes": len(out.Result)})
+	default:
+		j.step(inward, "call", map[string]any{"bytes": len(out.Result)})
+	}
+	return err
+}

@@ -1,0 +1,241 @@
+package agentify
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/search"
+	"junctor/internal/tool"
+)
+
+// Bounds of what backends offer beside tools.
+const (
+	maxExtras   = 12 // handed to the model
+	maxListed   = 500
+	maxPages    = 5
+	listsAtOnce = 8
+	listFor     = 5 * time.Second // until a backend's list is done without
+	listLife    = time.Minute
+	maxCallers  = 64 // whose lists are kept
+)
+
+// extraKind is what an extra is.
+type extraKind int
+
+const (
+	aResource extraKind = iota
+	aTemplate
+	aPrompt
+)
+
+// extraLists says how each kind is listed.
+var extraLists = [...]struct{ method, capability, member, key string }{
+	aResource: {"resources/list", "resources", "resources", "uri"},
+	aTemplate: {"resources/templates/list", "resources", "resourceTemplates", "uriTemplate"},
+	aPrompt:   {"prompts/list", "prompts", "prompts", "name"},
+}
+
+// extra is a resource, a template of resources or a prompt of one backend.
+type extra struct {
+	server string
+	kind   extraKind
+	key    string // uri, template or name
+	title  string
+	text   string           // its description
+	args   []promptArgument // of a prompt
+}
+
+type promptArgument struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Required    bool   `json:"required"`
+}
+
+// extras are what one caller was shown. Lists are never shared between
+// callers: a backend may show each something else.
+type extras struct {
+	at    time.Time
+	items []extra
+	index *search.Index // nil when all items fit into a request
+}
+
+// extras returns what the backends offer the caller beside tools, ranked for
+// the task.
+func (f *Face) extras(ctx context.Context, caller *tool.Caller, t Task) []extra {
+	f.mu.Lock()
+	l := f.lists[caller.ID]
+	f.mu.Unlock()
+	if l == nil || time.Since(l.at) > listLife {
+		l = f.list(ctx, caller)
+		f.mu.Lock()
+		if len(f.lists) >= maxCallers {
+			clear(f.lists)
+		}
+		f.lists[caller.ID] = l
+		f.mu.Unlock()
+	}
+	return l.rank(t)
+}
+
+func (l *extras) rank(t Task) []extra {
+	if l.index == nil {
+		return l.items
+	}
+	hits, err := l.index.Search(search.Query{Text: t.Query, Limit: maxExtras})
+	if err != nil {
+		return nil
+	}
+	var found []extra
+	for _, h := range hits {
+		i := slices.IndexFunc(l.items, func(e extra) bool { return e.name() == h.Name })
+		if i >= 0 {
+			found = append(found, l.items[i])
+		}
+	}
+	return found
+}
+
+func (e extra) name() tool.Name {
+	return tool.Name{Server: e.server, Tool: extraLists[e.kind].capability + " " + e.key}
+}
+
+// list asks every connected backend that has lists for them.
+func (f *Face) list(ctx context.Context, caller *tool.Caller) *extras {
+	ctx, cancel := context.WithTimeout(ctx, listFor)
+	defer cancel()
+	type wish struct {
+		server string
+		kind   extraKind
+	}
+	var wishes []wish
+	for _, st := range f.opts.Upstreams.Status() {
+		info, ok := f.opts.Upstreams.Info(st.Name)
+		if !ok || !caller.MaySee(st.Name) {
+			continue
+		}
+		for k, d := range extraLists {
+			if mcp.Field(info.Capabilities, d.capability) != nil {
+				wishes = append(wishes, wish{st.Name, extraKind(k)})
+			}
+		}
+	}
+	found := make([][]extra, len(wishes))
+	gate := make(chan struct{}, listsAtOnce)
+	var wg sync.WaitGroup
+	for i, w := range wishes {
+		wg.Go(func() {
+			gate <- struct{}{}
+			defer func() { <-gate }()
+			found[i] = f.pages(ctx, caller, w.server, w.kind)
+		})
+	}
+	wg.Wait()
+	l := &extras{at: time.Now(), items: slices.Concat(found...)}
+	if len(l.items) > maxExtras {
+		l.index = search.New()
+		docs := map[string][]search.Doc{}
+		for _, e := range l.items {
+			docs[e.server] = append(docs[e.server], search.Doc{Name: e.name(), Title: e.title, Description: e.text})
+		}
+		for server, d := range docs {
+			l.index.Put(server, d)
+		}
+	}
+	return l
+}
+
+// pages reads one list of one backend. A backend that fails offers nothing
+// for now.
+func (f *Face) pages(ctx context.Context, caller *tool.Caller, server string, k extraKind) []extra {
+	d := extraLists[k]
+	var items []extra
+	params := json.RawMessage(`{}`)
+	for range maxPages {
+		result, err := f.opts.Calls.Forward(ctx, tool.Call{Face: "agentify", Caller: *caller, Server: server, Method: d.method, Params: params})
+		if err != nil {
+			f.log.DebugContext(ctx, "list left out", "server", server, "method", d.method, "err", err)
+			break
+		}
+		for item := range mcp.Elements(mcp.Field(result, d.member)) {
+			e := extra{server: server, kind: k, key: mcp.FieldString(item, d.key), text: tool.OneLine(mcp.FieldString(item, "description"))}
+			e.title = cmp.Or(mcp.FieldString(item, "title"), mcp.FieldString(item, "name"))
+			if k == aPrompt {
+				_ = json.Unmarshal(mcp.Field(item, "arguments"), &e.args) // one that cannot be read has none
+			}
+			if e.key != "" && len(e.key) <= 2048 && len(items) < maxListed && !(k == aPrompt && e.key == "tool-descriptions") {
+				items = append(items, e)
+			}
+		}
+		cursor := mcp.FieldString(result, "nextCursor")
+		if cursor == "" || len(items) >= maxListed {
+			break
+		}
+		params = marshal(map[string]string{"cursor": cursor})
+	}
+	return items
+}
+
+// line describes an extra to the model.
+func (e extra) line() string {
+	s := fmt.Sprintf("- backend %s, %s", e.server, e.key)
+	if about := strings.TrimSpace(tool.Shorten(tool.OneLine(e.title), 60) + ". " + tool.Shorten(e.text, 120)); about != "." {
+		s += ": " + strings.Trim(about, ". ")
+	}
+	for _, a := range e.args {
+		s += fmt.Sprintf(" [argument %s", a.Name)
+		if a.Required {
+			s += ", required"
+		}
+		if a.Description != "" {
+			s += ": " + tool.Shorten(tool.OneLine(a.Description), 80)
+		}
+		s += "]"
+	}
+	return s
+}
+
+// matches reports whether a URI is one that the template makes.
+func (e extra) matches(uri string) bool {
+	if e.kind == aResource {
+		return uri == e.key
+	}
+	if e.kind != aTemplate || len(uri) > 8192 {
+		return false
+	}
+	if u, err := url.Parse(uri); err != nil || u.Scheme == "" {
+		return false
+	}
+	var pattern strings.Builder
+	rest := e.key
+	for {
+		before, after, ok := strings.Cut(rest, "{")
+		pattern.WriteString(regexp.QuoteMeta(before))
+		if !ok {
+			break
+		}
+		variable, tail, closed := strings.Cut(after, "}")
+		if !closed {
+			return false
+		}
+		switch {
+		case strings.HasPrefix(variable, "?"), strings.HasPrefix(variable, "&"), strings.HasPrefix(variable, "#"):
+			pattern.WriteString(`([?&#].*)?`) // may be left out
+		case strings.HasPrefix(variable, "+"), strings.HasPrefix(variable, "/"), strings.HasSuffix(variable, "*"):
+			pattern.WriteString(`.+`)
+		default:
+			pattern.WriteString(`[^/?#{}]+`)
+		}
+		rest = tail
+	}
+	re, err := regexp.Compile("^(?:" + pattern.String() + ")$")
+	return err == nil && re.MatchString(uri)
+}

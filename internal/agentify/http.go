@@ -1,0 +1,91 @@
+package agentify
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"junctor/internal/httperr"
+	"junctor/internal/httpstream"
+	"junctor/internal/tool"
+)
+
+// Routes mounts POST /api/orchestrate.
+func (f *Face) Routes(mux *http.ServeMux) {
+	mux.HandleFunc("POST /api/orchestrate", f.serveTask)
+}
+
+// Answer is a task's outcome over HTTP. In a stream it is the last piece;
+// steps and notifications come before it.
+type Answer struct {
+	Type string `json:"type"` // result
+	Outcome
+	RequestID  string  `json:"requestId,omitempty"`
+	DurationMs float64 `json:"durationMs"`
+}
+
+// serveTask does a task: in pieces when the client asks for events or JSON
+// lines, else in one.
+func (f *Face) serveTask(w http.ResponseWriter, r *http.Request) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, f.opts.MaxBody))
+	if err != nil {
+		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			err = &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the body is larger than %d bytes (limits.maxBodyBytes)", tooLarge.Limit)}
+		} else {
+			err = &tool.Error{Kind: tool.InvalidRequest, Msg: "the body broke off", Err: err}
+		}
+		httperr.Write(w, r, err)
+		return
+	}
+	if len(raw) > 0 && !json.Valid(raw) {
+		httperr.Write(w, r, &tool.Error{Kind: tool.ParseFailed, Msg: "the body is not JSON"})
+		return
+	}
+	t, err := f.ParseTask(raw)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	begun := time.Now()
+	req := Request{ID: httperr.RequestID(r.Context()), Caller: tool.CallerFrom(r.Context())}
+	final := func(out Outcome) Answer {
+		return Answer{Type: "result", Outcome: out, RequestID: req.ID, DurationMs: float64(time.Since(begun).Microseconds()) / 1000}
+	}
+	format := httpstream.Accepted(r)
+	if format == httpstream.None {
+		out, err := f.Do(r.Context(), t, req)
+		if err != nil {
+			httperr.Write(w, r, err)
+			return
+		}
+		writeJSON(w, final(out))
+		return
+	}
+	stream, ctx := httpstream.New(r.Context(), w, format)
+	defer stream.End()
+	send := func(a any) { stream.Send("message", marshal(a)) }
+	req.Meta = json.RawMessage(`{"progressToken":1}`)
+	req.Exchange.Notify = func(method string, params json.RawMessage) {
+		send(map[string]any{"type": "notification", "method": method, "params": params})
+	}
+	req.OnStep = func(s Step) { send(map[string]any{"type": "step", "step": s}) }
+	out, err := f.Do(ctx, t, req)
+	switch {
+	case err == nil:
+		send(final(out))
+	case stream.Started():
+		body, _ := httperr.New(r.Context(), err)
+		send(map[string]any{"type": "error", "error": body, "requestId": req.ID})
+	default:
+		httperr.Write(w, r, err)
+	}
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(append(marshal(v), '\n')) // a client that is gone reads nothing
+}

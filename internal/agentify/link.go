@@ -1,0 +1,193 @@
+package agentify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// codeNotInitialized is the code of a task that comes before initialize.
+const codeNotInitialized = -32001
+
+// ServeStream serves one client on a pair of byte streams until it says exit,
+// leaves, or ctx is done. Newline-delimited JSON and Content-Length headers
+// are told apart by the first bytes.
+func (f *Face) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l := &link{exit: cancel, inFlight: map[mcp.ID]struct{}{}, closed: make(chan struct{})}
+	l.stream = mcp.NewStream(r, w, mcp.StreamOptions{Framing: mcp.FramingAuto, OnDrop: l.stray})
+	return f.server.ServeLink(ctx, l)
+}
+
+// link lets an editor's client and an MCP client be served by one MCP server:
+// it translates what the first says otherwise. That is little: initialize
+// needs no protocol version, cancellation is $/cancelRequest and wants an
+// answer, and the end is said with shutdown and exit.
+type link struct {
+	stream *mcp.Stream
+	exit   func()
+
+	mu       sync.Mutex
+	inFlight map[mcp.ID]struct{} // requests without an answer
+	state    linkState
+	initID   mcp.ID        // of the initialize under way
+	settled  chan struct{} // closed when it has been answered
+	down     bool          // shutdown came
+
+	closeOnce sync.Once
+	closed    chan struct{}
+}
+
+type linkState int
+
+const (
+	fresh linkState = iota
+	initializing
+	initialized
+)
+
+// Receive implements mcp.Link.
+func (l *link) Receive() (mcp.Message, error) {
+	for {
+		m, err := l.stream.Receive()
+		if err != nil {
+			_, once := errors.AsType[*mcp.DecodeError](err)
+			if !once && !errors.Is(err, io.EOF) { // the framing is lost: say so before the end
+				l.tell(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "the stream cannot be read any further: " + err.Error()}})
+			}
+			return m, err
+		}
+		switch {
+		case m.IsRequest():
+			if refused := l.admit(&m); refused != nil {
+				l.tell(&mcp.Message{ID: m.ID, Error: refused})
+				continue
+			}
+			if m.Method == "shutdown" {
+				l.tell(&mcp.Message{ID: m.ID, Result: json.RawMessage(`null`)})
+				continue
+			}
+		case m.Method == "$/cancelRequest":
+			id := idOf(mcp.Field(m.Params, "id"))
+			if !l.forget(id) {
+				continue
+			}
+			// Here a request that was cancelled is answered, unlike in MCP.
+			l.tell(&mcp.Message{ID: id, Error: &mcp.Error{Code: tool.Canceled.JSONRPC(), Message: "the request was cancelled"}})
+			return mcp.Message{Method: "notifications/cancelled", Params: marshal(map[string]any{"requestId": json.RawMessage(id)})}, nil
+		case m.Method == "notifications/cancelled":
+			l.forget(idOf(mcp.Field(m.Params, "requestId")))
+		case m.Method == "initialized":
+			m.Method = "notifications/initialized"
+		case m.Method == "exit":
+			l.exit()
+			return mcp.Message{}, io.EOF
+		}
+		return m, nil
+	}
+}
+
+// admit lets a request in, completed where it must be, or says why not.
+func (l *link) admit(m *mcp.Message) *mcp.Error {
+	l.mu.Lock()
+	if l.state == initializing && m.Method != "initialize" {
+		settled := l.settled
+		l.mu.Unlock()
+		select { // initialize is answered at once
+		case <-settled:
+		case <-l.closed:
+		}
+		l.mu.Lock()
+	}
+	defer l.mu.Unlock()
+	switch {
+	case l.down:
+		return &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "the gateway is shutting down; send exit"}
+	case m.Method == "shutdown":
+		l.down = true
+		return nil
+	case m.Method == "initialize":
+		if l.state == fresh {
+			l.state, l.initID, l.settled = initializing, m.ID, make(chan struct{})
+		}
+		if p := bytes.TrimSpace(m.Params); len(p) == 0 || string(p) == "null" {
+			m.Params = json.RawMessage(`{}`)
+		}
+		if mcp.FieldString(m.Params, "protocolVersion") == "" {
+			m.Params = mcp.SetField(m.Params, marshal(mcp.Version20251125), "protocolVersion")
+		}
+	case l.state == fresh && m.Method == methodOrchestrate && mcp.FieldString(m.Params, "_meta", mcp.MetaProtocolVersion) == "":
+		return &mcp.Error{Code: codeNotInitialized, Message: "the gateway is not initialized; send initialize first"}
+	}
+	l.inFlight[m.ID] = struct{}{}
+	return nil
+}
+
+// forget takes a request out of those that await an answer; false when it was
+// not among them.
+func (l *link) forget(id mcp.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.inFlight[id]
+	delete(l.inFlight, id)
+	return ok
+}
+
+// Send implements mcp.Link.
+func (l *link) Send(m *mcp.Message) error {
+	if m.IsResponse() && m.ID != "" {
+		l.mu.Lock()
+		_, ok := l.inFlight[m.ID]
+		delete(l.inFlight, m.ID)
+		if l.state == initializing && m.ID == l.initID {
+			l.state = fresh
+			if m.Error == nil {
+				l.state = initialized
+			}
+			close(l.settled)
+		}
+		l.mu.Unlock()
+		if !ok { // cancelled, and answered already
+			return nil
+		}
+	}
+	return l.stream.Send(m)
+}
+
+// Close implements mcp.Link.
+func (l *link) Close() error {
+	l.closeOnce.Do(func() { close(l.closed) })
+	return l.stream.Close()
+}
+
+// tell sends what this side says by itself. A client that does not read is
+// noticed by whoever serves it.
+func (l *link) tell(m *mcp.Message) { _ = l.stream.Send(m) }
+
+// stray answers a line that is no message at all. What is too large comes out
+// of Receive.
+func (l *link) stray(d mcp.Drop) {
+	if !d.TooLarge {
+		l.tell(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must hold one JSON-RPC message"}})
+	}
+}
+
+// idOf reads an id that stands in params as the envelope of a message is
+// read, so that both compare.
+func idOf(raw json.RawMessage) mcp.ID {
+	if len(raw) == 0 {
+		return ""
+	}
+	m, err := mcp.Decode([]byte(`{"jsonrpc":"2.0","method":"x","id":`+string(raw)+`}`), mcp.Limits{})
+	if err != nil {
+		return ""
+	}
+	return m.ID
+}

@@ -1,0 +1,286 @@
+package agentify
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"junctor/internal/catalog"
+	"junctor/internal/llm"
+	"junctor/internal/mcp"
+	"junctor/internal/schema"
+	"junctor/internal/tool"
+)
+
+// ownServer is the name under which the model sees what belongs to no
+// backend: to decline, to look further, to read a resource, to get a prompt.
+const ownServer = "agentify"
+
+var (
+	declineTool  = tool.Name{Server: ownServer, Tool: "decline"}
+	furtherTool  = tool.Name{Server: ownServer, Tool: "look_further"}
+	resourceTool = tool.Name{Server: ownServer, Tool: "read_resource"}
+	promptTool   = tool.Name{Server: ownServer, Tool: "get_prompt"}
+)
+
+const declineDefinition = `{"name":"decline","description":"Call no backend: when the query is ambiguous, when nothing offered can do it, or when something essential is in neither the query nor the context.","inputSchema":{"type":"object","properties":{"reason":{"type":"string","description":"One sentence for the user: why, and what is missing"}},"required":["reason"]}}`
+
+// offer is what the model may choose from.
+type offer struct {
+	candidates []Candidate
+	further    []Candidate
+	extras     []extra
+	tools      *llm.Toolset
+	guidance   string
+	local      func(server string) bool // whether its paths are this machine's
+}
+
+// Bounds of what backends may add to the prompt.
+const (
+	maxGuidance      = 4 << 10 // of one backend
+	maxGuidanceTotal = 24 << 10
+)
+
+// newOffer declares what may be chosen. mayLook lets the model ask for other
+// tools.
+func newOffer(snap *catalog.Snapshot, offered, further []Candidate, more []extra, mayLook bool) *offer {
+	o := &offer{candidates: offered, further: further, extras: more}
+	defs := make([]tool.Definition, 0, len(offered)+4)
+	for _, c := range offered {
+		defs = append(defs, c.entry.Definition)
+	}
+	own := func(raw string) {
+		if d, err := tool.ParseDefinition(ownServer, json.RawMessage(raw)); err == nil { // made here, and so never wrong
+			defs = append(defs, d)
+		}
+	}
+	if lines := o.lines(func(e extra) bool { return e.kind != aPrompt }); lines != "" {
+		own(definition("read_resource", "Read a resource of a backend. A part in braces is to be filled in. There are:\n"+lines,
+			`{"backend":{"type":"string"},"uri":{"type":"string"}}`, "backend", "uri"))
+	}
+	if lines := o.lines(func(e extra) bool { return e.kind == aPrompt }); lines != "" {
+		own(definition("get_prompt", "Get a prompt that a backend has prepared. There are:\n"+lines,
+			`{"backend":{"type":"string"},"name":{"type":"string"},"arguments":{"type":"object","additionalProperties":{"type":"string"}}}`, "backend", "name"))
+	}
+	if mayLook {
+		own(definition("look_further", "See other tools before choosing: when none of those offered fits, but another may."+o.names(),
+			`{"tools":{"type":"array","items":{"type":"string"},"description":"names from the list"},"words":{"type":"string","description":"English search words for tools that are not in the list"}}`))
+	}
+	own(declineDefinition)
+	o.tools = llm.ToolsetOf(defs...)
+	o.guidance = guidance(snap, offered)
+	return o
+}
+
+func definition(name, description, properties string, required ...string) string {
+	if required == nil {
+		required = []string{}
+	}
+	return string(marshal(map[string]any{
+		"name": name, "description": description,
+		"inputSchema": map[string]any{"type": "object", "properties": json.RawMessage(properties), "required": required, "additionalProperties": false},
+	}))
+}
+
+func (o *offer) lines(which func(extra) bool) string {
+	var lines []string
+	for _, e := range o.extras {
+		if which(e) {
+			lines = append(lines, e.line())
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// names lists the tools that were not offered, in one line each.
+func (o *offer) names() string {
+	if len(o.further) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(" There are also:")
+	for _, c := range o.further {
+		fmt.Fprintf(&b, "\n- %s: %s", c.Name, c.entry.Summary(70))
+	}
+	return b.String()
+}
+
+// guidance is what the backends of the candidates say about their tools.
+func guidance(snap *catalog.Snapshot, offered []Candidate) string {
+	var b strings.Builder
+	var done []string
+	for _, c := range offered {
+		if slices.Contains(done, c.Name.Server) {
+			continue
+		}
+		done = append(done, c.Name.Server)
+		s := snap.Server(c.Name.Server)
+		if s == nil {
+			continue
+		}
+		text := strings.TrimSpace(s.Guidance)
+		if len(text) > maxGuidance {
+			text = strings.ToValidUTF8(text[:maxGuidance], "") + " …"
+		}
+		if text == "" || b.Len()+len(text) > maxGuidanceTotal {
+			continue
+		}
+		fmt.Fprintf(&b, "## Backend %s\n%s\n\n", s.Name, text)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// choice is what the model chose: exactly one of the fields is set.
+type choice struct {
+	plan     *Plan
+	declined string
+	look     *look
+}
+
+// look is the wish to see other tools.
+type look struct {
+	Tools []string `json:"tools"`
+	Words string   `json:"words"`
+}
+
+// read turns a reply into a choice, or says what is wrong with it in words
+// that the model can act on.
+func (o *offer) read(turn llm.Turn, c Context) (choice, []string) {
+	calls := turn.Message.Calls()
+	if len(calls) > 1 && same(calls) {
+		calls = calls[:1]
+	}
+	switch {
+	case len(calls) > 1:
+		return choice{}, []string{fmt.Sprintf("you called %d tools; call exactly one", len(calls))}
+	case len(calls) == 0:
+		return o.silence(turn)
+	}
+	call := calls[0]
+	if call.Malformed != "" {
+		return choice{}, []string{fmt.Sprintf("the arguments of %s are not a JSON object: %s", call.Name, tool.Shorten(call.Problem, 200))}
+	}
+	i := slices.IndexFunc(o.tools.Definitions(), func(d tool.Definition) bool { return d.Name == call.Tool })
+	if i < 0 {
+		return choice{}, []string{fmt.Sprintf("there is no tool %s; call one of those offered, or %s", tool.Shorten(call.Name, 100), o.tools.Declared(declineTool))}
+	}
+	switch call.Tool {
+	case declineTool:
+		return choice{declined: mcp.FieldString(call.Arguments, "reason")}, nil
+	case furtherTool:
+		l := &look{}
+		if err := json.Unmarshal(call.Arguments, l); err != nil || len(l.Tools) == 0 && strings.TrimSpace(l.Words) == "" {
+			return choice{}, []string{"name tools or give search words"}
+		}
+		return choice{look: l}, nil
+	case resourceTool:
+		return o.readResource(call, c)
+	case promptTool:
+		return o.getPrompt(call, c)
+	}
+	return o.callTool(call, c)
+}
+
+// silence is a reply without a call.
+func (o *offer) silence(turn llm.Turn) (choice, []string) {
+	switch turn.Stop {
+	case llm.StopLength:
+		return choice{}, []string{"your answer was cut off because of its length; call one tool with shorter arguments"}
+	case llm.StopMalformed:
+		return choice{}, []string{"your call could not be read: its arguments must be a JSON object"}
+	case llm.StopFilter:
+		return choice{declined: "the model refused to answer"}, nil
+	}
+	if text := strings.TrimSpace(turn.Message.Text()); text != "" {
+		return choice{declined: tool.Shorten(text, 500)}, nil
+	}
+	return choice{declined: "the model chose nothing"}, nil
+}
+
+// same reports whether all calls are one call said several times, which some
+// models do.
+func same(calls []*llm.ToolCall) bool {
+	return !slices.ContainsFunc(calls, func(c *llm.ToolCall) bool {
+		return c.Name != calls[0].Name || string(c.Arguments) != string(calls[0].Arguments) || c.Malformed != calls[0].Malformed
+	})
+}
+
+func (o *offer) callTool(call *llm.ToolCall, c Context) (choice, []string) {
+	i := slices.IndexFunc(o.candidates, func(c Candidate) bool { return c.Name == call.Tool })
+	e := o.candidates[i].entry
+	arguments := c.complete(call.Arguments, &e.Definition, o.local(e.Name.Server))
+	if s, err := e.Schema(); err == nil { // one that cannot be compiled checks nothing; the backend still can
+		if wrong := texts(s.Check(arguments)); len(wrong) > 0 {
+			return choice{}, wrong
+		}
+	}
+	p := &Plan{
+		BackendID: e.Name.Server, Method: "tools/call", Approval: string(e.Approval), name: e.Name, arguments: arguments,
+		Params: marshal(map[string]any{"name": e.Name.Tool, "arguments": arguments}),
+	}
+	if e.Approval != catalog.AskApproval {
+		p.Approval = ""
+	}
+	return choice{plan: p}, nil
+}
+
+func (o *offer) readResource(call *llm.ToolCall, c Context) (choice, []string) {
+	hold := c.holders()
+	backend, uri := mcp.FieldString(call.Arguments, "backend"), hold.Replace(mcp.FieldString(call.Arguments, "uri"))
+	for _, e := range o.extras {
+		if e.server == backend && e.kind != aPrompt && e.matches(uri) {
+			return choice{plan: &Plan{BackendID: backend, Method: "resources/read", Params: marshal(map[string]string{"uri": uri})}}, nil
+		}
+	}
+	return choice{}, []string{fmt.Sprintf("backend %q has no resource %q; choose one of the list", tool.Shorten(backend, 64), tool.Shorten(uri, 200))}
+}
+
+func (o *offer) getPrompt(call *llm.ToolCall, c Context) (choice, []string) {
+	var in struct {
+		Backend, Name string
+		Arguments     map[string]string
+	}
+	if err := json.Unmarshal(call.Arguments, &in); err != nil {
+		return choice{}, []string{"the arguments of a prompt are strings: " + err.Error()}
+	}
+	i := slices.IndexFunc(o.extras, func(e extra) bool { return e.kind == aPrompt && e.server == in.Backend && e.key == in.Name })
+	if i < 0 {
+		return choice{}, []string{fmt.Sprintf("backend %q has no prompt %q; choose one of the list", tool.Shorten(in.Backend, 64), tool.Shorten(in.Name, 100))}
+	}
+	hold := c.holders()
+	var wrong []string
+	for name, value := range in.Arguments {
+		if !slices.ContainsFunc(o.extras[i].args, func(a promptArgument) bool { return a.Name == name }) {
+			wrong = append(wrong, fmt.Sprintf("the prompt has no argument %q", tool.Shorten(name, 100)))
+		}
+		in.Arguments[name] = hold.Replace(value)
+	}
+	for _, a := range o.extras[i].args {
+		if _, ok := in.Arguments[a.Name]; a.Required && !ok {
+			wrong = append(wrong, fmt.Sprintf("the prompt needs the argument %q", a.Name))
+		}
+	}
+	if len(wrong) > 0 {
+		slices.Sort(wrong)
+		return choice{}, wrong
+	}
+	params := map[string]any{"name": in.Name}
+	if len(in.Arguments) > 0 {
+		params["arguments"] = in.Arguments
+	}
+	return choice{plan: &Plan{BackendID: in.Backend, Method: "prompts/get", Params: marshal(params)}}, nil
+}
+
+// texts are violations as the model reads them.
+func texts(violations []schema.Violation) []string {
+	var list []string
+	for i, v := range violations {
+		if i == 10 {
+			list = append(list, fmt.Sprintf("and %d more", len(violations)-i))
+			break
+		}
+		list = append(list, strings.TrimPrefix("at "+v.Path+": "+v.Message, "at : "))
+	}
+	return list
+}

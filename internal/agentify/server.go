@@ -1,0 +1,173 @@
+package agentify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"junctor/internal/llm"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// codeNoAction is the code of a task that led to no call, whether because
+// nothing fits or because the model could not be asked.
+const codeNoAction = -32000
+
+// toolName is the tool that MCP clients find.
+const toolName = "orchestrate_task"
+
+const instructions = "One tool: orchestrate_task takes a request in plain words, and what the user is looking at, picks the one fitting call among all tools, resources and prompts of the connected backends, makes it, and returns its result."
+
+const toolList = `{"tools":[{"name":"` + toolName + `","title":"Orchestrate a task","description":"Do what a plain-words request asks for: the gateway picks the one fitting call among all its backends, makes it and returns the result. Give the context when the request leans on an open file, a folder or a selection. With dryRun it returns the planned call instead of making it.","inputSchema":` + taskSchema + `,"annotations":{"openWorldHint":true}}]}`
+
+// handler answers clients on the stream: those of our own protocol and those
+// that speak MCP.
+type handler struct{ face *Face }
+
+// Describe implements mcp.Handler. An initialize may configure the gateway.
+func (h *handler) Describe(ctx context.Context, r *mcp.Request) (mcp.Description, error) {
+	options := mcp.Field(r.Params, "initializationOptions")
+	if r.Method == "initialize" && len(options) > 0 && string(options) != "null" {
+		if h.face.opts.Configure == nil {
+			return mcp.Description{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "initializationOptions cannot be given to a gateway that serves others, too"}
+		}
+		if err := h.face.opts.Configure(ctx, options); err != nil {
+			return mcp.Description{}, err
+		}
+	}
+	return mcp.Description{Info: h.face.info(), Capabilities: json.RawMessage(`{"tools":{}}`), Instructions: instructions, TTL: time.Hour}, nil
+}
+
+// Serve implements mcp.Handler.
+func (h *handler) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	switch r.Method {
+	case methodOrchestrate:
+		return h.orchestrate(ctx, r)
+	case "tools/list":
+		return json.RawMessage(toolList), nil
+	case "tools/call":
+		return h.call(ctx, r)
+	}
+	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: fmt.Sprintf("there is no method %q; use %s, or tools/call with %s", tool.Shorten(r.Method, 100), methodOrchestrate, toolName)}
+}
+
+// Notified implements mcp.Handler.
+func (h *handler) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+
+// orchestrate answers with the backend's result as it came; with the plan in
+// a dry run; with everything when that was asked for.
+func (h *handler) orchestrate(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	t, err := h.face.ParseTask(r.Params)
+	if err != nil {
+		return nil, err
+	}
+	out, err := h.face.Do(ctx, t, requestOf(r))
+	switch {
+	case err != nil:
+		return nil, rpcError(err)
+	case t.Explain:
+		return marshal(out), nil
+	case t.DryRun:
+		return marshal(out.Plan), nil
+	}
+	return out.Result, nil
+}
+
+func requestOf(r *mcp.Request) Request {
+	return Request{Caller: r.Caller, Meta: mcp.Field(r.Params, "_meta"), Exchange: r.Exchange}
+}
+
+// call answers tools/call. What an agent can act on is a result that is an
+// error, as MCP wants it of tools.
+func (h *handler) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	if name := mcp.FieldString(r.Params, "name"); name != toolName {
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; there is one, %s", tool.Shorten(name, 100), toolName)}
+	}
+	t, err := h.face.ParseTask(mcp.Field(r.Params, "arguments"))
+	if err != nil {
+		return failed(err), nil
+	}
+	out, err := h.face.Do(ctx, t, requestOf(r))
+	switch {
+	case tool.KindOf(err) == tool.Canceled:
+		return nil, err
+	case err != nil:
+		return failed(err), nil
+	case t.Explain:
+		return textResult(marshal(out)), nil
+	case t.DryRun:
+		return textResult(marshal(out.Plan)), nil
+	}
+	return asToolResult(out), nil
+}
+
+// failed is an error as a tool reports it.
+func failed(err error) json.RawMessage {
+	e := tool.AsError(err)
+	text := e.Msg
+	if details := marshal(e.Details); e.Details != nil {
+		text += "\n" + string(details)
+	}
+	return marshal(map[string]any{"content": []any{textBlock(text)}, "isError": true})
+}
+
+func textBlock(text string) any { return map[string]string{"type": "text", "text": text} }
+
+// textResult is a value as a tool answers it.
+func textResult(value json.RawMessage) json.RawMessage {
+	return marshal(map[string]any{"content": []any{textBlock(string(value))}, "structuredContent": value})
+}
+
+// asToolResult makes a tool's result of what a backend answered. That of a
+// tool stays the bytes that came; what was read becomes embedded resources,
+// and a prompt the text of its messages.
+func asToolResult(out Outcome) json.RawMessage {
+	var content []any
+	switch out.Plan.Method {
+	case "resources/read":
+		for item := range mcp.Elements(mcp.Field(out.Result, "contents")) {
+			content = append(content, map[string]any{"type": "resource", "resource": item})
+		}
+	case "prompts/get":
+		for m := range mcp.Elements(mcp.Field(out.Result, "messages")) {
+			block := mcp.Field(m, "content")
+			if mcp.FieldString(block, "type") == "text" {
+				content = append(content, textBlock(mcp.FieldString(m, "role")+": "+mcp.FieldString(block, "text")))
+			} else {
+				content = append(content, block)
+			}
+		}
+	default:
+		return out.Result
+	}
+	if content == nil {
+		content = []any{textBlock("(empty)")}
+	}
+	return marshal(map[string]any{"content": content})
+}
+
+// rpcError is a failure as our own protocol has it: a task that led to no
+// call has one code, whatever the cause, and its data the query, the reason
+// and the nearest tools.
+func rpcError(err error) error {
+	e := tool.AsError(err)
+	if e.Kind == tool.Canceled {
+		return err
+	}
+	_, modelFailed := errors.AsType[*llm.Error](err)
+	wire := mcp.ToolError(e)
+	switch {
+	case e.Kind == tool.NoAction:
+		wire.Data = mcp.SetField(marshal(e.Details), marshal(e.Kind), "code")
+	case modelFailed || errors.Is(err, errNoModel):
+		wire.Code = codeNoAction
+		wire.Message = "no action could be determined: " + strings.TrimSuffix(wire.Message, ".")
+	default:
+		return err
+	}
+	return wire
+}

@@ -1,0 +1,152 @@
+package agentify
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"junctor/internal/mcp"
+	"junctor/internal/schema"
+	"junctor/internal/tool"
+)
+
+// Task is what a client asks for.
+type Task struct {
+	// Query says in plain words what is to be done.
+	Query   string  `json:"query"`
+	Context Context `json:"context,omitzero"`
+
+	// DryRun asks for the plan alone; nothing is called.
+	DryRun bool `json:"dryRun,omitempty"`
+
+	// Explain asks for the plan and the steps that led to it, beside the
+	// backend's result.
+	Explain bool `json:"explain,omitempty"`
+}
+
+// Context is what the user is looking at.
+type Context struct {
+	ActiveDocumentURI       string `json:"activeDocumentURI,omitempty"`
+	CurrentWorkingDirectory string `json:"currentWorkingDirectory,omitempty"`
+	SelectionText           string `json:"selectionText,omitempty"`
+}
+
+// taskSchema is the input of the tool orchestrate_task, and what a task is
+// checked against however it came. It bounds a task, too.
+const taskSchema = `{"type":"object","properties":{` +
+	`"query":{"type":"string","pattern":"\\S","maxLength":65536,"description":"What is to be done, in plain words"},` +
+	`"context":{"type":"object","description":"What the user is looking at","properties":{` +
+	`"activeDocumentURI":{"type":"string","maxLength":8192,"description":"The open document, such as file:///home/me/app/main.go"},` +
+	`"currentWorkingDirectory":{"type":"string","maxLength":4096,"description":"Where relative paths start"},` +
+	`"selectionText":{"type":"string","maxLength":1048576,"description":"The selected text"}}},` +
+	`"dryRun":{"type":"boolean","description":"Return the planned call without making it"},` +
+	`"explain":{"type":"boolean","description":"Return plan, steps and result instead of the result alone"}},` +
+	`"required":["query"]}`
+
+// ParseTask reads a task and reports every violation at once, as an error of
+// the kind InvalidArguments. Members that it does not know are passed over:
+// editors add their own.
+func (f *Face) ParseTask(raw json.RawMessage) (Task, error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage(`{}`)
+	}
+	for _, path := range [][]string{{"context", "activeDocumentURI"}, {"context", "currentWorkingDirectory"}, {"context", "selectionText"}, {"context"}, {"dryRun"}, {"explain"}} {
+		if string(mcp.Field(raw, path...)) == "null" { // says nothing, as in the seed's own schema
+			raw = mcp.DeleteField(raw, path...)
+		}
+	}
+	compiled, err := f.check()
+	if err != nil {
+		return Task{}, err
+	}
+	violations := compiled.Check(raw)
+	var t Task
+	if len(violations) == 0 {
+		if err := json.Unmarshal(raw, &t); err != nil {
+			violations = append(violations, schema.Violation{Message: err.Error()})
+		}
+	}
+	if uri := mcp.FieldString(raw, "context", "activeDocumentURI"); uri != "" {
+		if u, err := url.Parse(uri); err != nil || u.Scheme == "" {
+			violations = append(violations, schema.Violation{Path: "/context/activeDocumentURI", Message: "must be a URI, such as file:///home/me/app/main.go"})
+		}
+	}
+	if len(violations) == 0 {
+		return t, nil
+	}
+	texts := make([]string, len(violations))
+	for i, v := range violations {
+		texts[i] = strings.TrimPrefix(v.Path+": "+v.Message, ": ")
+	}
+	return Task{}, &tool.Error{
+		Kind: tool.InvalidArguments, Msg: "the task is not valid: " + strings.Join(texts, "; "),
+		Details: map[string]any{"violations": violations},
+	}
+}
+
+// Plan is the one call that a task comes to.
+type Plan struct {
+	BackendID string          `json:"backendId"`
+	Method    string          `json:"mcpMethod"`
+	Params    json.RawMessage `json:"mcpParams"`
+
+	// Reason says why this call: in the model's words, or by the ranking.
+	Reason string `json:"reason"`
+
+	// Approval is "ask" when a rule wants a person to be asked first.
+	Approval string `json:"approval,omitempty"`
+
+	name      tool.Name // of a tool
+	arguments json.RawMessage
+}
+
+// Suggestion is a tool that came near.
+type Suggestion struct {
+	Tool      string  `json:"tool"`
+	Summary   string  `json:"summary"`
+	Relevance float64 `json:"relevance"`
+}
+
+// Refusal is what is known when no call could be determined; it stands in
+// the details of an error of the kind NoAction.
+type Refusal struct {
+	Query       string       `json:"query"`
+	Reason      string       `json:"reason"`
+	Suggestions []Suggestion `json:"suggestions"`
+	Problems    []string     `json:"problems,omitempty"` // why the model's choice could not be used
+	Pending     []string     `json:"pending,omitempty"`  // backends that are still starting
+	Down        []string     `json:"down,omitempty"`     // backends that cannot be reached
+}
+
+// noAction is the error of a task that leads to no call.
+func noAction(r Refusal) error {
+	r.Query = tool.Shorten(r.Query, 1000)
+	if r.Suggestions == nil {
+		r.Suggestions = []Suggestion{}
+	}
+	msg := "no action could be determined for the query: " + strings.TrimRight(r.Reason, ". ")
+	if len(r.Suggestions) > 0 {
+		var near []string
+		for _, s := range r.Suggestions[:min(3, len(r.Suggestions))] {
+			near = append(near, s.Tool)
+		}
+		msg += "; nearest: " + strings.Join(near, ", ")
+	}
+	if len(r.Pending) > 0 {
+		msg += "; still starting: " + strings.Join(r.Pending, ", ")
+	}
+	return &tool.Error{Kind: tool.NoAction, Msg: msg, Details: r}
+}
+
+// marshal is json.Marshal for values that cannot fail, without the escapes
+// for HTML.
+func marshal(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return json.RawMessage(`null`)
+	}
+	return bytes.TrimSpace(b.Bytes())
+}

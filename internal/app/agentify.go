@@ -1,0 +1,207 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/agentify"
+	"junctor/internal/auth"
+	"junctor/internal/config"
+	"junctor/internal/llm"
+	"junctor/internal/tool"
+)
+
+// newAgentify makes the face that turns plain words into calls. configure
+// takes the options of a client that started the gateway for itself.
+func (a *App) newAgentify(configure func(context.Context, json.RawMessage) error) *agentify.Face {
+	return agentify.New(agentify.Options{
+		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Upstreams: a.upstreams,
+		Model: a.planner, Configure: configure, Trace: a.trace, Meter: a.metrics,
+		MaxBody: int64(a.config.Load().Limits.MaxBodyBytes), Version: a.opts.Version, Log: a.log,
+	})
+}
+
+func (a *App) debug() *agentify.Debug {
+	return &agentify.Debug{Trace: a.trace, Logs: a.opts.Recent, Upstreams: a.upstreams}
+}
+
+// planner is the model that plans tasks: the first one configured, else
+// OpenAI's, else whichever there is. With none it looks for a local one: a
+// person waits for the answer.
+func (a *App) planner() llm.Model {
+	cfg := a.config.Load()
+	if len(a.models.set().All()) == 0 {
+		a.models.choose(context.Background(), cfg, true)
+	}
+	set := a.models.set()
+	if len(cfg.LLM) == 0 {
+		for _, m := range set.All() {
+			if m.Info().Provider == llm.OpenAI {
+				return m
+			}
+		}
+	}
+	return set.Get("")
+}
+
+// ServeAgentify serves one editor on a pair of byte streams until it leaves or
+// ctx is done. Run must be running.
+func (a *App) ServeAgentify(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	port := &debugPort{app: a, ctx: ctx}
+	defer port.close()
+	defer stop()
+	face := a.newAgentify(func(ctx context.Context, options json.RawMessage) error {
+		if err := a.configure(ctx, options); err != nil {
+			return err
+		}
+		port.open(a.config.Load().DebugPort)
+		return nil
+	})
+	defer face.Close()
+	port.open(a.config.Load().DebugPort)
+	return face.ServeStream(ctx, in, out)
+}
+
+// configure joins a client's options to the configuration and puts the whole
+// into force. It waits for no server.
+func (a *App) configure(ctx context.Context, raw json.RawMessage) error {
+	options, notes, err := config.ParseOptions(raw, a.opts.Reload)
+	var problems []config.Problem
+	if e, ok := errors.AsType[*config.Error](err); ok {
+		problems = e.Problems
+	} else if err != nil {
+		return err
+	}
+	var given struct{ Backends *[]json.RawMessage }
+	if json.Unmarshal(raw, &given) == nil && given.Backends != nil && len(*given.Backends) == 0 && len(a.opts.Config.Servers) == 0 {
+		problems = append(problems, config.Problem{Key: "backends", Msg: "is empty; name at least one backend, or leave it out"})
+	}
+	if len(problems) > 0 {
+		return invalidOptions(problems)
+	}
+	for _, n := range notes {
+		a.log.WarnContext(ctx, "initializationOptions", "note", n.String())
+	}
+	level := slog.LevelInfo
+	if a.opts.Level != nil {
+		level = a.opts.Level.Level()
+	}
+	a.apply(ctx, a.opts.Config.Join(options))
+	if a.opts.Level != nil && !options.Sets("log.level") {
+		a.opts.Level.Set(level)
+	}
+	return nil
+}
+
+// invalidOptions reports every violation at once.
+func invalidOptions(problems []config.Problem) error {
+	type violation struct {
+		Path    string `json:"path"`
+		Message string `json:"message"`
+	}
+	msg := "initializationOptions are not valid"
+	var all []violation
+	for i, p := range problems {
+		all = append(all, violation{p.Key, p.Msg})
+		separator := "; "
+		if i == 0 {
+			separator = ": "
+		}
+		if p.Key != "" {
+			separator += p.Key + " "
+		}
+		msg += separator + p.Msg
+	}
+	return &tool.Error{Kind: tool.InvalidArguments, Msg: msg, Details: map[string]any{"violations": all}}
+}
+
+// debugPort serves the page and the debug interface on loopback while an
+// editor is served on stdio. That it cannot is no reason to stop.
+type debugPort struct {
+	app *App
+	ctx context.Context
+
+	mu     sync.Mutex
+	port   int
+	server *http.Server
+	wg     sync.WaitGroup
+}
+
+// open serves on the port, in place of another one; 0 means not at all.
+func (d *debugPort) open(port int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if port == 0 || port == d.port {
+		return
+	}
+	a := d.app
+	ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		a.log.WarnContext(d.ctx, "no debug interface: the port cannot be opened; choose another with DEBUG_PORT", "port", port, "err", err)
+		return
+	}
+	gate, err := a.newGate(d.ctx, ln.Addr().String())
+	if err != nil {
+		_ = ln.Close()
+		a.log.WarnContext(d.ctx, "no debug interface", "err", err)
+		return
+	}
+	if d.server != nil {
+		_ = d.server.Close()
+	}
+	ready := &atomic.Bool{}
+	ready.Store(true)
+	server := a.newHTTPServer(a.around(gate.Wrap(a.mount(gate, ready))))
+	server.BaseContext = func(net.Listener) context.Context { return d.ctx }
+	d.port, d.server = port, server
+	d.wg.Go(func() {
+		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			a.log.WarnContext(d.ctx, "the debug interface ended", "err", err)
+		}
+	})
+	a.log.InfoContext(d.ctx, "debug interface", "url", "http://"+ln.Addr().String())
+}
+
+// close ends the server; whoever watches is let go with d.ctx.
+func (d *debugPort) close() {
+	d.mu.Lock()
+	if d.server != nil {
+		_ = d.server.Close()
+	}
+	d.mu.Unlock()
+	d.wg.Wait()
+}
+
+// newGate stands before the HTTP faces on addr.
+func (a *App) newGate(ctx context.Context, addr string) (*auth.Gate, error) {
+	secret, err := a.cookieSecret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg := a.config.Load()
+	return auth.NewGate(auth.Options{
+		Config: cfg.Auth, Listen: addr, Origins: cfg.CORS.Origins, Keys: a.store,
+		AdminKey: a.opts.AdminKey, Secret: secret, Log: a.log, Public: public,
+	}), nil
+}
+
+// newHTTPServer bounds what a connection may cost.
+func (a *App) newHTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+}
