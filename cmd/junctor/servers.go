@@ -18,7 +18,7 @@ import (
 
 func (c *cli) serversCommand() *cobra.Command {
 	return parent("servers", "The MCP servers: list, add, remove, test, sign in",
-		c.serversList(), c.serversAdd(), c.serversRemove(), c.serversTest(), c.serversLogin(), c.serversLogout())
+		c.serversList(), c.serversAdd(), c.serversRemove(), c.serversTest(), c.serversDiff(), c.serversApprove(), c.serversLogin(), c.serversLogout())
 }
 
 func (c *cli) serversList() *cobra.Command {

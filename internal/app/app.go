@@ -105,7 +105,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	a.metrics = telemetry.NewMetrics(o.Version)
-	a.guard = guard.New(a.store, cfg.Security.SecurityConfig)
+	a.guard = guard.New(a.store, cfg.Security.SecurityConfig, o.Log)
 	a.catalog = catalog.New(cfg.ToolRules, a.guard.Review)
 	a.search = search.New()
 	a.sink = newSink(a)
@@ -181,6 +181,7 @@ func (a *App) Run(ctx context.Context) error {
 	g.Go(func() error { return a.upstreams.Run(ctx) })
 	g.Go(func() error { return a.oauth.Run(ctx) })
 	g.Go(func() error { return a.store.Run(ctx) })
+	g.Go(func() error { return a.guard.Run(ctx, a.catalog.Refresh) })
 	g.Go(func() error { return a.discovery.Run(ctx) })
 	g.Go(func() error { return a.models.run(ctx) })
 	g.Go(func() error { return a.chat.Run(ctx) })

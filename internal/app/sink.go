@@ -143,7 +143,7 @@ func (a *App) recall(ctx context.Context, cfg *config.Config) error {
 				offer.Tools = append(offer.Tools, d)
 			}
 		}
-		if err := a.guard.Observe(ctx, c.Server, offer.Tools); err != nil {
+		if err := a.guard.Recall(ctx, c.Server, offer.Tools); err != nil {
 			return err
 		}
 		a.sink.publish(offer)

@@ -56,6 +56,7 @@ type Options struct {
 	Servers  Servers
 	Settings Settings
 	Keys     Keys
+	Reviews  Reviews
 	Status   func(ctx context.Context) any // of the gateway as a whole
 	MaxBody  int64
 }
@@ -78,6 +79,8 @@ func (c *Control) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("PATCH /api/servers/{name}", c.admin(c.changeServer))
 	mux.HandleFunc("DELETE /api/servers/{name}", c.admin(c.removeServer))
 	mux.HandleFunc("POST /api/servers/{name}/restart", c.admin(c.restartServer))
+	mux.HandleFunc("GET /api/changes", c.admin(c.listChanges))
+	mux.HandleFunc("POST /api/servers/{name}/approve", c.admin(c.approve))
 	mux.HandleFunc("GET /api/config", c.admin(c.settings))
 	mux.HandleFunc("GET /api/keys", c.admin(c.listKeys))
 	mux.HandleFunc("POST /api/keys", c.admin(c.addKey))

@@ -147,6 +147,12 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 	}
 	f.name = entry.Name
 	f.stage("resolve")
+	if len(entry.Review.Flags) > 0 { // the record says that the tool was known to be doubtful
+		f.stage("flagged")
+	}
+	if entry.Review.Changed {
+		f.stage("changed")
+	}
 
 	if !entry.Enabled {
 		return tool.Result{}, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("tool %s is disabled: %s", entry.Name, entry.Reason)}

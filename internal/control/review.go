@@ -1,0 +1,131 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"junctor/internal/catalog"
+	"junctor/internal/guard"
+	"junctor/internal/httperr"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// Reviews knows which definitions were agreed to.
+type Reviews interface {
+	Changes(ctx context.Context, server string) ([]guard.Change, error)
+	// Approve agrees to a definition; the catalogue follows by itself.
+	Approve(ctx context.Context, d tool.Definition, by string) error
+}
+
+// Change is a tool that is not what was agreed to.
+type Change struct {
+	Name        string             `json:"name"` // server:tool
+	Server      string             `json:"server"`
+	Tool        string             `json:"tool"`
+	Fingerprint string             `json:"fingerprint"` // of what there is now
+	Since       time.Time          `json:"since"`
+	AgreedAt    time.Time          `json:"agreedAt"`
+	AgreedBy    string             `json:"agreedBy,omitempty"` // empty when it was agreed to by being the first
+	Offered     bool               `json:"offered"`            // it is in the catalogue now, and can be approved
+	Blocked     bool               `json:"blocked,omitempty"`
+	Flags       []string           `json:"flags,omitempty"`
+	Differences []guard.Difference `json:"differences,omitempty"`
+}
+
+// listChanges shows the tools that changed, with what changed in them.
+func (c *Control) listChanges(w http.ResponseWriter, r *http.Request) {
+	server := r.URL.Query().Get("server")
+	if r.URL.Query().Has("wait") {
+		var wait []string
+		if server != "" {
+			wait = []string{server}
+		}
+		c.Servers.Await(r.Context(), wait...)
+	}
+	caller := tool.CallerFrom(r.Context())
+	if _, ok := c.Servers.StatusOf(server); server != "" && !ok {
+		httperr.Write(w, r, c.Catalog.Snapshot().NoServer(&caller, server))
+		return
+	}
+	changes, err := c.Reviews.Changes(r.Context(), server)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	list := []Change{}
+	for _, ch := range changes {
+		if _, ok := c.Servers.StatusOf(ch.Name.Server); !ok {
+			continue // of a server that is configured no longer
+		}
+		v := Change{
+			Name: ch.Name.String(), Server: ch.Name.Server, Tool: ch.Name.Tool, Fingerprint: ch.Print.Current,
+			Since: ch.Print.CurrentSeen, AgreedAt: ch.Print.ApprovedAt, AgreedBy: ch.Print.ApprovedBy,
+		}
+		if e := c.Catalog.Snapshot().Lookup(ch.Name); e != nil {
+			v.Offered, v.Blocked, v.Flags = true, e.Review.Blocked, e.Review.Flags
+		}
+		if ch.After != nil {
+			v.Differences = guard.Diff(ch.Before, ch.After)
+		}
+		list = append(list, v)
+	}
+	answer(w, map[string]any{"changes": list})
+}
+
+// approve agrees to the tools of a server as they are: {} to all that changed,
+// {"tools": {"read": "<fingerprint>"}} to some, each as it was looked at. An
+// empty fingerprint means as it is now.
+func (c *Control) approve(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Tools map[string]string `json:"tools"`
+	}
+	if err := c.read(w, r, &in); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	name, caller := r.PathValue("name"), tool.CallerFrom(r.Context())
+	server := c.Catalog.Snapshot().Server(name)
+	if server == nil {
+		httperr.Write(w, r, c.Catalog.Snapshot().NoServer(&caller, name))
+		return
+	}
+	for wanted := range in.Tools {
+		if _, err := c.Catalog.Snapshot().Resolve(&caller, name, wanted); err != nil {
+			httperr.Write(w, r, err)
+			return
+		}
+	}
+	approved := []string{}
+	for _, e := range server.Tools {
+		seen, named := in.Tools[e.Name.Tool]
+		if len(in.Tools) > 0 && !named || !e.Review.Changed {
+			continue
+		}
+		if err := c.agree(r.Context(), e, seen, caller.ID); err != nil {
+			httperr.Write(w, r, err)
+			return
+		}
+		approved = append(approved, e.Name.String())
+	}
+	answer(w, map[string]any{"approved": approved})
+}
+
+func (c *Control) agree(ctx context.Context, e *catalog.Entry, seen, by string) error {
+	again := &tool.Error{
+		Kind: tool.InvalidArguments,
+		Msg:  fmt.Sprintf("%s has changed again since it was looked at; look once more (junctor servers diff %s)", e.Name, e.Name.Server),
+	}
+	if cmp.Or(seen, e.Fingerprint()) != e.Fingerprint() {
+		return again
+	}
+	err := c.Reviews.Approve(ctx, e.Definition, by)
+	if errors.Is(err, store.ErrConflict) {
+		return again
+	}
+	return err
+}
