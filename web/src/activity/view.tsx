@@ -1,0 +1,371 @@
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { events, get, type ApiError, type Call } from '../lib/api';
+import { clock, count, dateTime, download, duration, size } from '../lib/format';
+import { go, href, useResource, useRoute } from '../lib/use';
+import { Icon } from '../ui/icons';
+import { JsonView } from '../ui/json';
+import { VirtualList } from '../ui/list';
+import { ResultView } from '../ui/result';
+import { Badge, Button, CopyButton, Empty, Failure, Skeleton, Tabs, type Tone } from '../ui/ui';
+import { Charts } from './charts';
+import { keep, merge, type Filter } from './log';
+import { TraceView, useTrace } from './trace';
+
+const statusTone: Record<Call['status'], Tone> = { ok: 'ok', error: 'warn', failed: 'bad' };
+const statusWord: Record<Call['status'], string> = { ok: 'ok', error: 'tool failed', failed: 'failed' };
+
+type Follow = { state: 'connecting' | 'live' | 'broken'; error?: ApiError };
+
+/** useLog holds the newest records and follows the log, from where it stopped when the line drops. */
+function useLog(): { calls: Call[]; loaded: boolean; follow: Follow; older: () => Promise<number> } {
+  const [calls, set] = useState<Call[]>([]);
+  const [loaded, setLoaded] = useState(false);
+  const [follow, setFollow] = useState<Follow>({ state: 'connecting' });
+  const held = useRef<Call[]>([]);
+
+  const take = useCallback((more: Call[]) => {
+    held.current = merge(held.current, more);
+    set(held.current);
+  }, []);
+
+  useEffect(() => {
+    const abort = new AbortController();
+    let attempts = 0;
+    let waiting: Call[] = [];
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const flush = () => {
+      timer = undefined;
+      const batch = waiting;
+      waiting = [];
+      take(batch);
+    };
+    const run = async () => {
+      let after = -1;
+      while (!abort.signal.aborted) {
+        try {
+          if (after < 0) {
+            const { calls: first, last } = await get<{ calls: Call[]; last: number }>('/api/calls?limit=1000', abort.signal);
+            take(first);
+            setLoaded(true);
+            after = last;
+          }
+          for await (const e of events(`/api/calls?after=${after}`, abort.signal)) {
+            attempts = 0;
+            setFollow((f) => (f.state === 'live' ? f : { state: 'live' }));
+            if (e.event !== 'call') continue;
+            const call = JSON.parse(e.data) as Call;
+            after = Math.max(after, call.seq);
+            waiting.push(call);
+            timer ??= setTimeout(flush, 100);
+          }
+        } catch (e) {
+          if (abort.signal.aborted) return;
+          setFollow({ state: 'broken', error: e as ApiError });
+        }
+        await new Promise((r) => setTimeout(r, Math.min(10_000, 500 * 2 ** attempts++)));
+      }
+    };
+    void run();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [take]);
+
+  const older = useCallback(async () => {
+    const oldest = held.current.at(-1);
+    if (!oldest) return 0;
+    const { calls: more } = await get<{ calls: Call[] }>(`/api/calls?limit=1000&before=${oldest.seq}`);
+    take(more);
+    return more.length;
+  }, [take]);
+
+  return { calls, loaded, follow, older };
+}
+
+export function ActivityView() {
+  const { parts, query } = useRoute();
+  const id = parts[1];
+  const trace = useTrace();
+  const tab = query.get('tab') === 'trace' && trace.available ? 'trace' : 'calls';
+  const log = useLog();
+  const [paused, setPaused] = useState<Call[] | null>(null);
+  const [span, setSpan] = useState(3600_000);
+  const [older, setOlder] = useState<'idle' | 'busy' | 'end'>('idle');
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const t = setInterval(() => setNow(Date.now()), 5000);
+    return () => clearInterval(t);
+  }, []);
+  const filter: Filter = { server: query.get('server') ?? '', face: query.get('face') ?? '', status: query.get('status') ?? '', text: query.get('q') ?? '' };
+  const set = (change: Record<string, string>) =>
+    go(href(id ? ['activity', id] : ['activity'], { server: filter.server, face: filter.face, status: filter.status, q: filter.text, tab: tab === 'trace' ? 'trace' : '', ...change }), true);
+  const all = paused ?? log.calls;
+  const shown = useMemo(() => all.filter((c) => keep(c, filter)), [all, filter.server, filter.face, filter.status, filter.text]);
+  const servers = useMemo(() => [...new Set(log.calls.map((c) => c.server).filter(Boolean))].sort() as string[], [log.calls]);
+  const faces = useMemo(() => [...new Set(log.calls.map((c) => c.face).filter(Boolean))].sort() as string[], [log.calls]);
+  const filtered = Boolean(filter.server || filter.face || filter.status || filter.text);
+  const link = (c: Call) => href(['activity', c.id], { server: filter.server, face: filter.face, status: filter.status, q: filter.text });
+  const missed = paused ? log.calls.filter((c) => c.seq > (paused[0]?.seq ?? -1)).length : 0;
+
+  return (
+    <div className={`activity split wide-list ${id ? 'has-detail' : ''}`}>
+      <section className="split-list" aria-label="Activity">
+        <header className="view-head">
+          <h1 className="grow">Activity</h1>
+          <span className={`live ${paused ? 'paused' : log.follow.state}`} role="status">
+            <span className="dot" aria-hidden="true" />
+            {paused ? `paused${missed ? `, ${count(missed)} new` : ''}` : log.follow.state === 'live' ? 'live' : log.follow.state === 'broken' ? 'reconnecting' : 'connecting'}
+          </span>
+          <Button small icon={paused ? 'play' : 'pause'} aria-pressed={paused !== null} onClick={() => setPaused(paused ? null : log.calls)}>
+            {paused ? 'Go on' : 'Pause'}
+          </Button>
+          <Button small icon="download" disabled={shown.length === 0} title="Save what is shown as JSON lines" onClick={() => download('calls.jsonl', shown.map((c) => JSON.stringify(c)).join('\n') + '\n', 'application/x-ndjson')}>
+            Export
+          </Button>
+        </header>
+        {trace.available && (
+          <div className="pad-x">
+            <Tabs
+              label="Kind of log"
+              value={tab}
+              onChange={(t) => set({ tab: t === 'trace' ? 'trace' : '' })}
+              tabs={[
+                { id: 'calls', label: 'Calls' },
+                { id: 'trace', label: 'MCP trace' },
+              ]}
+            />
+          </div>
+        )}
+        {tab === 'trace' ? (
+          <TraceView />
+        ) : (
+          <>
+            <div className="filters">
+              <div className="row tight wrap-row">
+                <div className="searchbox">
+                  <Icon name="search" size={16} />
+                  <input type="search" aria-label="Filter calls" placeholder="Tool, caller, error, id" value={filter.text} onChange={(e) => set({ q: e.target.value })} />
+                </div>
+                <select aria-label="Server" value={filter.server} onChange={(e) => set({ server: e.target.value })}>
+                  <option value="">All servers</option>
+                  {[...new Set([...servers, ...(filter.server ? [filter.server] : [])])].map((s) => (
+                    <option key={s}>{s}</option>
+                  ))}
+                </select>
+                <select aria-label="Face" value={filter.face} onChange={(e) => set({ face: e.target.value })}>
+                  <option value="">All faces</option>
+                  {[...new Set([...faces, ...(filter.face ? [filter.face] : [])])].map((s) => (
+                    <option key={s}>{s}</option>
+                  ))}
+                </select>
+                <select aria-label="Outcome" value={filter.status} onChange={(e) => set({ status: e.target.value })}>
+                  <option value="">Any outcome</option>
+                  <option value="ok">ok</option>
+                  <option value="bad">not ok</option>
+                  <option value="error">tool failed</option>
+                  <option value="failed">did not get through</option>
+                </select>
+                <select aria-label="Time span of the charts" value={span} onChange={(e) => setSpan(Number(e.target.value))}>
+                  <option value={3600_000}>Charts: 1 h</option>
+                  <option value={6 * 3600_000}>Charts: 6 h</option>
+                  <option value={24 * 3600_000}>Charts: 24 h</option>
+                </select>
+              </div>
+            </div>
+            {!log.loaded && log.follow.error ? (
+              <Failure error={log.follow.error} />
+            ) : !log.loaded ? (
+              <Skeleton rows={8} height={38} />
+            ) : log.calls.length === 0 ? (
+              <Empty icon="activity" title="No calls yet" actions={<a className="button primary" href="#/tools">Run a tool</a>}>
+                Every call from every side shows up here as it happens: this page, agents, programs, the chat.
+              </Empty>
+            ) : (
+              <>
+                <Charts calls={shown} now={now} span={span} />
+                {shown.length === 0 ? (
+                  <Empty icon="search" title="Nothing fits" actions={<a className="button" href="#/activity">Clear filters</a>} />
+                ) : (
+                  <div className="calls">
+                    <div className="call-cols" aria-hidden="true">
+                      <span>Time</span>
+                      <span>Tool</span>
+                      <span>From</span>
+                      <span>Outcome</span>
+                      <span>Took</span>
+                    </div>
+                    <VirtualList
+                      items={shown}
+                      height={36}
+                      stick
+                      keyOf={(c) => String(c.seq)}
+                      label="Calls, newest first"
+                      row={(c) => (
+                        <a className={`call-row ${c.id === id ? 'current' : ''}`} href={link(c)} aria-current={c.id === id ? 'true' : undefined}>
+                          <span className="mono muted">{clock(c.time)}</span>
+                          <span className="ellipsis">
+                            <span className="muted">{c.server ? c.server + ':' : ''}</span>
+                            <strong>{c.tool || c.method}</strong>
+                          </span>
+                          <span className="muted ellipsis">{c.face}</span>
+                          <span className={`${statusTone[c.status]}-text ellipsis`} title={c.error}>
+                            {c.status === 'ok' ? 'ok' : c.code || statusWord[c.status]}
+                          </span>
+                          <span className="num">{duration(c.durationMs)}</span>
+                        </a>
+                      )}
+                    />
+                    <div className="row calls-foot">
+                      <span className="muted small">
+                        {count(shown.length)}
+                        {filtered && ` of ${count(all.length)}`} shown
+                      </span>
+                      <span className="grow" />
+                      {older !== 'end' && (
+                        <Button
+                          small
+                          kind="quiet"
+                          busy={older === 'busy'}
+                          onClick={() => {
+                            setOlder('busy');
+                            log.older().then(
+                              (n) => setOlder(n === 0 ? 'end' : 'idle'),
+                              () => setOlder('idle'),
+                            );
+                          }}
+                        >
+                          Load older
+                        </Button>
+                      )}
+                    </div>
+                  </div>
+                )}
+              </>
+            )}
+          </>
+        )}
+      </section>
+      {id && (
+        <section className="split-detail" aria-label="One call">
+          <OneCall key={id} id={id} back={href(['activity'], { server: filter.server, face: filter.face, status: filter.status, q: filter.text })} />
+        </section>
+      )}
+    </div>
+  );
+}
+
+function OneCall({ id, back }: { id: string; back: string }) {
+  const path = `/api/calls/${encodeURIComponent(id)}`;
+  const call = useResource<Call>(path, (s) => get(path, s));
+  const c = call.data;
+  return (
+    <div className="detail">
+      <header className="view-head">
+        <div className="grow min0">
+          <h1 className="ellipsis">{c ? c.tool || c.method : 'Call'}</h1>
+          <div className="muted small ellipsis">{c?.server}</div>
+        </div>
+        <a className="button quiet square" href={back} aria-label="Close">
+          <Icon name="close" />
+        </a>
+      </header>
+      {call.error ? (
+        <Failure error={call.error} retry={() => void call.reload()} />
+      ) : !c ? (
+        <Skeleton rows={6} />
+      ) : (
+        <div className="detail-scroll">
+          <div className="row wrap-row">
+            <Badge tone={statusTone[c.status]}>{statusWord[c.status]}</Badge>
+            {c.code && <Badge tone={statusTone[c.status]}>{c.code}</Badge>}
+            <span>{duration(c.durationMs)}</span>
+            <span className="muted small">{dateTime(c.time)}</span>
+          </div>
+          {c.error && <p className="bad-text wrap">{c.error}</p>}
+          <Timeline call={c} />
+          <dl className="facts-grid">
+            {(
+              [
+                ['From', c.face],
+                ['Caller', c.caller],
+                ['Session', c.sessionId],
+                ['Method', c.method],
+                ['Result', c.resultBytes ? size(c.resultBytes) : ''],
+                ['Node', c.node],
+              ] as const
+            ).map(([k, v]) =>
+              v ? (
+                <div key={k}>
+                  <dt>{k}</dt>
+                  <dd className="wrap">{v}</dd>
+                </div>
+              ) : null,
+            )}
+            <div>
+              <dt>Request</dt>
+              <dd className="mono small wrap row tight">
+                {c.id} <CopyButton text={c.id} label="Copy the request's id" />
+              </dd>
+            </div>
+            {c.traceId && (
+              <div>
+                <dt>Trace</dt>
+                <dd className="mono small wrap">{c.traceId}</dd>
+              </div>
+            )}
+          </dl>
+          <section>
+            <div className="row">
+              <h3 className="grow">Arguments</h3>
+              {c.tool && c.server && (
+                <a className="small" href={href(['tools', c.server, c.tool], { args: JSON.stringify(c.arguments ?? {}).slice(0, 2000) })}>
+                  Run again
+                </a>
+              )}
+            </div>
+            <JsonView value={c.arguments ?? {}} open={3} label="Arguments" />
+          </section>
+          {c.result !== undefined && c.result !== null && (
+            <section>
+              <h3>Result</h3>
+              <ResultView result={c.result} />
+            </section>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Timeline shows where the time of a call went. */
+function Timeline({ call: c }: { call: Call }) {
+  const stages = c.stages ?? [];
+  if (stages.length === 0) return null;
+  const total = Math.max(
+    c.durationMs,
+    stages.reduce((a, s) => a + s.tookMs, 0),
+    0.001,
+  );
+  let at = 0;
+  return (
+    <section aria-label="Timeline">
+      <h3>Timeline</h3>
+      <ol className="timeline">
+        {stages.map((s, i) => {
+          const left = (100 * at) / total;
+          at += s.tookMs;
+          return (
+            <li key={i}>
+              <span className="timeline-name">{s.name}</span>
+              <span className="timeline-track">
+                <span className={`timeline-bar ${s.name}`} style={{ left: `${Math.min(left, 99)}%`, width: `max(2px, ${(100 * s.tookMs) / total}%)` }} />
+              </span>
+              <span className="num">{s.tookMs < 1 ? `${Math.round(s.tookMs * 1000)} µs` : duration(s.tookMs)}</span>
+            </li>
+          );
+        })}
+      </ol>
+    </section>
+  );
+}

@@ -1,0 +1,174 @@
+import { Component, useCallback, useEffect, useMemo, useState, type ErrorInfo, type ReactNode } from 'react';
+import { ActivityView } from './activity/view';
+import { ChatView } from './chat/view';
+import { get, onReach, send, type Session, type Status } from './lib/api';
+import { useResource, useRoute } from './lib/use';
+import { MeContext, type Me } from './me';
+import { Palette } from './palette';
+import { ServersView } from './servers/view';
+import { SettingsView } from './settings/view';
+import { SignIn } from './signin';
+import { setTheme, useTheme } from './theme';
+import { ToolsView } from './tools/view';
+import { Icon, Mark, type IconName } from './ui/icons';
+import { Button, Dot, Empty, Failure, Toasts } from './ui/ui';
+
+export const views: { id: string; label: string; icon: IconName }[] = [
+  { id: 'chat', label: 'Chat', icon: 'chat' },
+  { id: 'tools', label: 'Tools', icon: 'tools' },
+  { id: 'servers', label: 'Servers', icon: 'servers' },
+  { id: 'activity', label: 'Activity', icon: 'activity' },
+  { id: 'settings', label: 'Settings', icon: 'settings' },
+];
+
+export function App() {
+  const [online, setOnline] = useState(true);
+  const [signIn, setSignIn] = useState(false);
+  useEffect(
+    () =>
+      onReach((s) => {
+        setOnline(s.online);
+        if (s.signIn) setSignIn(true);
+      }),
+    [],
+  );
+  const session = useResource<Session>('session', (s) => get('/api/session', s));
+  const needs = signIn || session.data?.needsSignIn === true;
+  const status = useResource<Status>(session.data && !needs ? 'status' : null, (s) => get('/api/status', s), 5000);
+  const { reload } = session;
+  const signOut = useCallback(() => {
+    void send('DELETE', '/api/session').finally(() => void reload());
+  }, [reload]);
+  const me = useMemo<Me>(
+    () => ({ caller: session.data?.caller ?? '', admin: session.data?.admin ?? false, authenticated: session.data?.authenticated ?? false, signOut }),
+    [session.data, signOut],
+  );
+
+  // While the gateway is away, knock until it answers.
+  useEffect(() => {
+    if (online) return;
+    const t = setInterval(() => void get('/health/live').catch(() => {}), 2000);
+    return () => clearInterval(t);
+  }, [online]);
+  useEffect(() => {
+    if (online && session.error) void reload();
+  }, [online, session.error, reload]);
+
+  const route = useRoute();
+  const view = views.find((v) => v.id === route.parts[0]) ?? views[0]!;
+  useEffect(() => {
+    document.title = `${view.label} · Junctor`;
+  }, [view]);
+
+  if (needs) {
+    return (
+      <Toasts>
+        <SignIn
+          onDone={() => {
+            setSignIn(false);
+            void reload();
+          }}
+        />
+      </Toasts>
+    );
+  }
+  return (
+    <Toasts>
+      <MeContext.Provider value={me}>
+        <div className="shell">
+          <a className="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById('main')?.focus())}>
+            Skip to the content
+          </a>
+          <Nav current={view.id} status={status.data} online={online} />
+          <main id="main" tabIndex={-1}>
+            {!online && (
+              <div className="offline" role="alert">
+                <span className="spinner" /> The gateway cannot be reached. This page comes back by itself.
+              </div>
+            )}
+            <Boundary key={view.id}>
+              {session.error && !session.data ? (
+                <Empty title="Waiting for the gateway" icon="power">
+                  <Failure error={session.error} retry={() => void reload()} />
+                </Empty>
+              ) : view.id === 'tools' ? (
+                <ToolsView />
+              ) : view.id === 'servers' ? (
+                <ServersView />
+              ) : view.id === 'activity' ? (
+                <ActivityView />
+              ) : view.id === 'settings' ? (
+                <SettingsView status={status.data} />
+              ) : (
+                <ChatView status={status.data} />
+              )}
+            </Boundary>
+          </main>
+          <Palette />
+        </div>
+      </MeContext.Provider>
+    </Toasts>
+  );
+}
+
+function Nav({ current, status, online }: { current: string; status?: Status; online: boolean }) {
+  const theme = useTheme();
+  const dark = theme === 'dark' || (theme === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
+  const down = status?.servers.filter((s) => s.status === 'disconnected' || s.status === 'auth_required').length ?? 0;
+  return (
+    <nav className="nav" aria-label="Views">
+      <a className="brand" href="#/chat" aria-label="Junctor">
+        <Mark />
+        <span>Junctor</span>
+      </a>
+      <ul>
+        {views.map((v) => (
+          <li key={v.id}>
+            <a href={`#/${v.id}`} aria-current={v.id === current ? 'page' : undefined}>
+              <Icon name={v.icon} size={20} />
+              <span>{v.label}</span>
+              {v.id === 'servers' && down > 0 && (
+                <span className="nav-badge" title={`${down} not connected`}>
+                  {down}
+                  <span className="sr-only"> not connected</span>
+                </span>
+              )}
+            </a>
+          </li>
+        ))}
+      </ul>
+      <div className="nav-foot">
+        <button type="button" className="nav-find" onClick={() => window.dispatchEvent(new CustomEvent('junctor:find'))}>
+          <Icon name="search" size={16} />
+          <span>Find</span>
+          <kbd>{/Mac/.test(navigator.platform) ? '⌘K' : 'Ctrl K'}</kbd>
+        </button>
+        <div className="row">
+          <span className="nav-status small" title={status ? `Version ${status.version}` : undefined}>
+            <Dot tone={online ? 'ok' : 'bad'} /> <span>{online ? (status ? `${status.version}` : '…') : 'offline'}</span>
+          </span>
+          <Button kind="quiet" small icon={dark ? 'sun' : 'moon'} aria-label={dark ? 'Use the light theme' : 'Use the dark theme'} onClick={() => setTheme(dark ? 'light' : 'dark')} />
+        </div>
+      </div>
+    </nav>
+  );
+}
+
+/** A view that breaks leaves the others usable. */
+class Boundary extends Component<{ children: ReactNode }, { error: Error | null }> {
+  override state: { error: Error | null } = { error: null };
+  static getDerivedStateFromError(error: Error) {
+    return { error };
+  }
+  override componentDidCatch(error: Error, info: ErrorInfo) {
+    console.error(error, info.componentStack);
+  }
+  override render() {
+    if (!this.state.error) return this.props.children;
+    return (
+      <Empty icon="alert" title="This view broke" actions={<Button kind="primary" onClick={() => this.setState({ error: null })}>Try again</Button>}>
+        <p className="wrap mono small">{this.state.error.message}</p>
+      </Empty>
+    );
+  }
+}

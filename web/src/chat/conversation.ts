@@ -1,0 +1,213 @@
+// A conversation as the page shows it, made from the messages of the socket.
+// Everything here is pure, so that what comes twice or late can be tested.
+import type { HistoryMessage, Outgoing, ServerDown, Usage } from './protocol';
+
+export interface CallBlock {
+  kind: 'call';
+  id: string;
+  tool: string;
+  args: unknown;
+  state: 'running' | 'asking' | 'done' | 'failed';
+  message?: string;
+  progress?: number;
+  total?: number;
+  result?: unknown;
+  tookMs?: number;
+  expires?: string;
+  decided?: 'approved' | 'denied';
+}
+export type Block = { kind: 'text'; text: string } | { kind: 'reasoning'; text: string } | { kind: 'image'; mime: string; data: string } | CallBlock;
+
+export interface Turn {
+  key: string;
+  id: string;
+  role: 'user' | 'assistant';
+  time?: string;
+  blocks: Block[];
+  notice?: string;
+  model?: string;
+}
+
+export interface Conversation {
+  sessionId: string;
+  title: string;
+  model: string;
+  turns: Turn[];
+  active: boolean;
+  status: string;
+  stop?: string;
+  error?: { code: string; message: string };
+  unavailable: ServerDown[];
+  usage?: { turn: Usage; session: Usage; context: number; window: number; model: string };
+  loaded: boolean;
+}
+
+export const empty: Conversation = { sessionId: '', title: '', model: '', turns: [], active: false, status: '', unavailable: [], loaded: false };
+
+function str(v: unknown): string {
+  return typeof v === 'string' ? v : '';
+}
+
+/** fromHistory joins what the model said and what its tools answered into one turn. */
+export function fromHistory(messages: HistoryMessage[]): Turn[] {
+  const turns: Turn[] = [];
+  for (const m of messages) {
+    const parts = m.parts ?? [];
+    if (m.role === 'user') {
+      turns.push({
+        key: `m${m.seq}`,
+        id: m.id,
+        role: 'user',
+        time: m.time,
+        blocks: parts.flatMap((p): Block[] =>
+          p.text ? [{ kind: 'text', text: p.text }] : p.image ? [{ kind: 'image', mime: p.image.mime, data: p.image.data }] : [],
+        ),
+      });
+      continue;
+    }
+    let turn = turns.at(-1);
+    if (!turn || turn.role === 'user') {
+      turn = { key: `m${m.seq}`, id: m.id, role: 'assistant', time: m.time, blocks: [] };
+      turns.push(turn);
+    }
+    if (m.model) turn.model = m.model;
+    if (m.notice) turn.notice = m.notice;
+    for (const p of parts) {
+      if (p.text) turn.blocks.push({ kind: 'text', text: p.text });
+      else if (p.reasoning) turn.blocks.push({ kind: 'reasoning', text: p.reasoning });
+      else if (p.call) {
+        turn.blocks.push({ kind: 'call', id: p.call.id, tool: p.call.tool || p.call.name, args: p.call.arguments, state: 'running' });
+      } else if (p.result) {
+        const id = p.result.callId;
+        const at = turn.blocks.findLastIndex((b) => b.kind === 'call' && b.id === id && b.result === undefined);
+        const call = turn.blocks[at];
+        if (call?.kind === 'call') {
+          turn.blocks[at] = { ...call, result: p.result.content, state: p.result.isError ? 'failed' : 'done' };
+        }
+      }
+    }
+  }
+  return turns;
+}
+
+/** reply is the turn that the model is speaking; a new one when there is none yet. */
+function withReply(c: Conversation, seq: number, change: (t: Turn) => Turn): Conversation {
+  const last = c.turns.at(-1);
+  if (last?.role === 'assistant') return { ...c, turns: [...c.turns.slice(0, -1), change(last)] };
+  return { ...c, turns: [...c.turns, change({ key: `e${seq}`, id: '', role: 'assistant', blocks: [] })] };
+}
+
+function append(t: Turn, kind: 'text' | 'reasoning', text: string): Turn {
+  const last = t.blocks.at(-1);
+  if (last?.kind === kind) return { ...t, blocks: [...t.blocks.slice(0, -1), { kind, text: last.text + text }] };
+  return { ...t, blocks: [...t.blocks, { kind, text }] };
+}
+
+function withCall(t: Turn, id: string, tool: string, change: (b: CallBlock) => CallBlock): Turn {
+  // A model may use an id again in a later step; the open one is meant.
+  let at = t.blocks.findLastIndex((b) => b.kind === 'call' && b.id === id && b.result === undefined);
+  const blocks = [...t.blocks];
+  if (at < 0) {
+    blocks.push({ kind: 'call', id, tool, args: undefined, state: 'running' });
+    at = blocks.length - 1;
+  }
+  blocks[at] = change(blocks[at] as CallBlock);
+  return { ...t, blocks };
+}
+
+/** apply adds one message of the socket. Messages come once and in order: that is the socket's promise. */
+export function apply(c: Conversation, m: Outgoing): Conversation {
+  const p = m.payload;
+  switch (m.type) {
+    case 'connection':
+      if (p.state === 'error') return { ...c, error: { code: 'CONNECTION', message: str(p.message) }, loaded: true };
+      return {
+        ...c,
+        sessionId: str(p.sessionId) || c.sessionId,
+        title: str(p.title) || c.title,
+        model: str(p.model),
+        active: p.active === true,
+        unavailable: (p.unavailable as ServerDown[] | undefined) ?? [],
+        loaded: true,
+      };
+    case 'history':
+      return { ...c, title: str(p.title) || c.title, turns: fromHistory((p.messages as HistoryMessage[] | null) ?? []), loaded: true };
+    case 'message': {
+      const turn: Turn = { key: `e${m.seq}`, id: str(p.id), role: 'user', time: str(p.time), blocks: [{ kind: 'text', text: str(p.text) }] };
+      if (c.turns.some((t) => t.id !== '' && t.id === turn.id)) return { ...c, active: true };
+      return { ...c, turns: [...c.turns, turn], active: true, status: '', stop: undefined, error: undefined, title: c.title || str(p.text).split('\n')[0]!.slice(0, 60) };
+    }
+    case 'text':
+    case 'reasoning': {
+      const kind = m.type;
+      return { ...withReply(c, m.seq, (t) => append(t, kind, str(p.content))), active: true };
+    }
+    case 'status':
+      return status(c, m);
+    case 'approval':
+      return withReply(c, m.seq, (t) =>
+        withCall(t, str(p.callId), str(p.tool), (b) => ({ ...b, tool: str(p.tool) || b.tool, args: p.arguments ?? b.args, state: 'asking', message: str(p.message), expires: str(p.expires) })),
+      );
+    case 'usage':
+      return {
+        ...c,
+        usage: { turn: (p.turn as Usage) ?? {}, session: (p.session as Usage) ?? {}, context: Number(p.context) || 0, window: Number(p.contextWindow) || 0, model: str(p.model) },
+      };
+    case 'session':
+      return { ...c, title: str(p.title) || c.title, model: str(p.model) || c.model };
+    case 'error':
+      if (p.code === 'ABORTED') return c;
+      return { ...c, error: { code: str(p.code), message: str(p.message) } };
+  }
+  return c; // of a later version of the gateway
+}
+
+function status(c: Conversation, m: Outgoing): Conversation {
+  const p = m.payload;
+  const data = (p.data ?? {}) as Record<string, unknown>;
+  const tool = str(p.tool);
+  if (!tool) {
+    if (p.state === 'complete') {
+      const stop = str(data.stop);
+      const ended = c.turns.map((t, i) => (i === c.turns.length - 1 ? settle(t, stop) : t));
+      return { ...c, turns: ended, active: false, status: str(p.message), stop };
+    }
+    return { ...c, active: true, status: str(p.message), unavailable: (data.unavailable as ServerDown[] | undefined) ?? c.unavailable };
+  }
+  return {
+    ...withReply(c, m.seq, (t) =>
+      withCall(t, str(data.callId), tool, (b) => {
+        if (p.state === 'complete') {
+          return { ...b, tool, state: data.isError ? 'failed' : 'done', result: data.result ?? null, tookMs: Number(data.tookMs) || 0, message: undefined, expires: undefined };
+        }
+        const progress = data.progress as { progress?: number; total?: number } | undefined;
+        return {
+          ...b,
+          tool,
+          args: data.arguments ?? b.args,
+          state: 'running',
+          message: str(p.message),
+          progress: progress?.progress ?? b.progress,
+          total: progress?.total ?? b.total,
+        };
+      }),
+    ),
+    active: true,
+    status: str(p.message),
+  };
+}
+
+/** settle ends what is still open in a turn that has ended. */
+function settle(t: Turn, stop: string): Turn {
+  if (t.role !== 'assistant') return t;
+  return {
+    ...t,
+    notice: stop === 'aborted' ? 'aborted' : t.notice,
+    blocks: t.blocks.map((b) => (b.kind === 'call' && (b.state === 'running' || b.state === 'asking') ? { ...b, state: 'failed', message: 'not finished' } : b)),
+  };
+}
+
+/** decided notes the person's answer before the gateway confirms it. */
+export function decided(c: Conversation, callId: string, how: 'approved' | 'denied'): Conversation {
+  return withReply(c, 0, (t) => withCall(t, callId, '', (b) => ({ ...b, state: 'running', decided: how })));
+}

@@ -1,0 +1,39 @@
+// The messages of /ws; docs/chat.md has a schema for each.
+
+export interface Outgoing {
+  type: string;
+  seq: number;
+  payload: Record<string, unknown>;
+}
+
+export interface ServerDown {
+  server: string;
+  state: string;
+  reason?: string;
+}
+
+export interface Usage {
+  input?: number;
+  output?: number;
+  [key: string]: number | undefined;
+}
+
+export interface HistoryPart {
+  text?: string;
+  reasoning?: string;
+  image?: { mime: string; data: string };
+  call?: { id: string; name: string; tool?: string; arguments?: unknown; malformed?: string };
+  result?: { callId: string; name: string; content: unknown; isError?: boolean };
+}
+
+export interface HistoryMessage {
+  id: string;
+  seq: number;
+  role: 'user' | 'assistant' | 'tool';
+  time: string;
+  parts: HistoryPart[] | null;
+  model?: string;
+  notice?: string;
+}
+
+export type Scope = 'once' | 'session' | 'always';

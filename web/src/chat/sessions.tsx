@@ -1,0 +1,120 @@
+import { useState } from 'react';
+import { send, type ChatSession } from '../lib/api';
+import { ago } from '../lib/format';
+import { go, href, type Resource } from '../lib/use';
+import { Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from '../ui/ui';
+
+/** Sessions is the side bar of conversations. */
+export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ sessions: ChatSession[] }>; current: string; onNew: () => void; onPick: () => void }) {
+  const [rename, setRename] = useState<ChatSession | null>(null);
+  const [remove, setRemove] = useState<ChatSession | null>(null);
+  const [menu, setMenu] = useState<string | null>(null);
+  const sessions = list.data?.sessions ?? [];
+  return (
+    <nav className="sessions" aria-label="Conversations">
+      <div className="sessions-head">
+        <Button kind="primary" icon="plus" onClick={onNew}>
+          New chat
+        </Button>
+      </div>
+      {list.error && !list.data ? (
+        <Failure error={list.error} retry={() => void list.reload()} />
+      ) : !list.data ? (
+        <Skeleton rows={5} height={38} />
+      ) : sessions.length === 0 ? (
+        <p className="muted small pad">Conversations that you begin are kept here.</p>
+      ) : (
+        <ul>
+          {sessions.map((s) => (
+            <li key={s.id} className={s.id === current ? 'current' : ''}>
+              <a href={href(['chat', s.id])} aria-current={s.id === current ? 'page' : undefined} onClick={onPick}>
+                <span className="session-title">{s.title || 'Conversation'}</span>
+                <span className="muted small">
+                  {s.active && <Dot tone="accent" pulse />} {s.active ? 'replying' : ago(s.updated)}
+                </span>
+              </a>
+              <Button kind="quiet" small icon="menu" aria-label={`Actions for ${s.title || 'conversation'}`} aria-expanded={menu === s.id} onClick={() => setMenu(menu === s.id ? null : s.id)} />
+              {menu === s.id && (
+                <div className="session-menu" role="group" aria-label="Actions">
+                  <Button kind="quiet" small icon="edit" onClick={() => (setRename(s), setMenu(null))}>
+                    Rename
+                  </Button>
+                  <a className="button quiet small" href={`/api/sessions/${encodeURIComponent(s.id)}/export?format=md`} download onClick={() => setMenu(null)}>
+                    Markdown
+                  </a>
+                  <a className="button quiet small" href={`/api/sessions/${encodeURIComponent(s.id)}/export?format=json`} download onClick={() => setMenu(null)}>
+                    JSON
+                  </a>
+                  <Button kind="quiet" small icon="trash" onClick={() => (setRemove(s), setMenu(null))}>
+                    Delete
+                  </Button>
+                </div>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+      {rename && <Rename session={rename} onClose={() => setRename(null)} reload={list.reload} />}
+      {remove && (
+        <Remove
+          session={remove}
+          onClose={() => setRemove(null)}
+          onDone={() => {
+            if (remove.id === current) go('#/chat');
+            setRemove(null);
+            void list.reload();
+          }}
+        />
+      )}
+    </nav>
+  );
+}
+
+function Rename({ session, onClose, reload }: { session: ChatSession; onClose: () => void; reload: () => Promise<void> }) {
+  const [title, set] = useState(session.title);
+  const [busy, act] = useAction();
+  const submit = async () => {
+    if (await act('rename', () => send('PATCH', `/api/sessions/${encodeURIComponent(session.id)}`, { title }))) {
+      onClose();
+      void reload();
+    }
+  };
+  return (
+    <Dialog title="Rename conversation" open onClose={onClose}>
+      <form
+        onSubmit={(e) => {
+          e.preventDefault();
+          void submit();
+        }}
+      >
+        <Field label="Title">{(id) => <input id={id} value={title} maxLength={200} autoFocus onChange={(e) => set(e.target.value)} />}</Field>
+        <div className="row end">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" busy={busy === 'rename'} disabled={!title.trim()}>
+            Rename
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Remove({ session, onClose, onDone }: { session: ChatSession; onClose: () => void; onDone: () => void }) {
+  const [busy, act] = useAction();
+  return (
+    <Dialog title="Delete conversation?" open onClose={onClose}>
+      <p className="wrap">“{session.title || 'Conversation'}” and everything in it is deleted for good.</p>
+      <div className="row end">
+        <Button onClick={onClose}>Keep</Button>
+        <Button
+          kind="danger"
+          icon="trash"
+          busy={busy === 'delete'}
+          onClick={() => void act('delete', () => send('DELETE', `/api/sessions/${encodeURIComponent(session.id)}`)).then((ok) => ok && onDone())}
+        >
+          Delete
+        </Button>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,255 @@
+import type { Outgoing, Scope } from './protocol';
+
+/** What the socket needs of a WebSocket; a test hands in its own. */
+export interface Wire {
+  onopen: (() => void) | null;
+  onmessage: ((e: { data: unknown }) => void) | null;
+  onclose: ((e: { code: number; reason: string }) => void) | null;
+  send(data: string): void;
+  close(code?: number): void;
+}
+
+export type LinkState = 'connecting' | 'open' | 'waiting' | 'closed';
+
+export interface SocketOptions {
+  url: (sessionId: string, after: number) => string;
+  dial: (url: string) => Wire;
+  /** Every message once, in order. */
+  onMessage: (m: Outgoing) => void;
+  onState: (s: LinkState) => void;
+  /** A message of the person that has not reached the gateway yet, or null when it has. */
+  onPending: (text: string | null) => void;
+  /** The session is gone (4404: unknown, 4410: deleted). */
+  onGone: (code: number) => void;
+  setTimer?: (f: () => void, ms: number) => unknown;
+  clearTimer?: (t: unknown) => void;
+  random?: () => number;
+}
+
+/** Messages that go to one connection alone and repeat the number of the last that was for all. */
+const alone = new Set(['connection', 'history']);
+
+/**
+ * ChatSocket holds one session open. It comes back by itself, asks for what it
+ * missed, hands on every message once and in order, and sends what the person
+ * said exactly once.
+ */
+export class ChatSocket {
+  private wire: Wire | null = null;
+  private sessionId: string;
+  private last = -1;
+  private lastError = '';
+  private attempts = 0;
+  private timer: unknown = null;
+  private stopped = false;
+  private pending: { text: string; model?: string; sent: boolean } | null = null;
+  private replayTo = -1;
+  private active = false; // a reply is under way, as far as we know
+  private state: LinkState = 'closed';
+  private readonly setTimer: (f: () => void, ms: number) => unknown;
+  private readonly clearTimer: (t: unknown) => void;
+  private readonly random: () => number;
+
+  constructor(
+    sessionId: string,
+    private readonly options: SocketOptions,
+  ) {
+    this.sessionId = sessionId;
+    this.setTimer = options.setTimer ?? ((f, ms) => setTimeout(f, ms));
+    this.clearTimer = options.clearTimer ?? ((t) => clearTimeout(t as ReturnType<typeof setTimeout>));
+    this.random = options.random ?? Math.random;
+  }
+
+  get session(): string {
+    return this.sessionId;
+  }
+
+  open() {
+    this.stopped = false;
+    this.dial();
+  }
+
+  close() {
+    this.stopped = true;
+    this.drop();
+    this.clearTimer(this.timer);
+    this.set('closed');
+  }
+
+  /** wake tries again at once, when the browser says that the network is back. */
+  wake() {
+    if (this.stopped || this.wire) return;
+    this.clearTimer(this.timer);
+    this.attempts = 0;
+    this.dial();
+  }
+
+  /** say sends a message, now or as soon as there is a connection. */
+  say(text: string, model?: string): boolean {
+    if (this.pending) return false;
+    this.pending = { text, model, sent: false };
+    this.options.onPending(text);
+    this.flush();
+    return true;
+  }
+
+  abort() {
+    this.transmit({ type: 'abort', payload: {} });
+  }
+
+  decide(callId: string, approve: boolean, scope: Scope = 'once', reason = '') {
+    this.transmit({ type: approve ? 'approve' : 'deny', payload: approve ? { callId, scope } : { callId, reason } });
+  }
+
+  private set(s: LinkState) {
+    if (this.state !== s) this.options.onState((this.state = s));
+  }
+
+  private transmit(m: unknown): boolean {
+    if (this.state !== 'open' || !this.wire) return false;
+    this.wire.send(JSON.stringify(m));
+    return true;
+  }
+
+  private flush() {
+    const p = this.pending;
+    if (!p || p.sent || this.replayTo >= 0) return; // what is missing comes first: the message may be in it
+    p.sent = this.transmit({ type: 'message', payload: { text: p.text, ...(p.model ? { model: p.model } : {}) } });
+  }
+
+  private delivered() {
+    if (!this.pending) return;
+    this.pending = null;
+    this.options.onPending(null);
+  }
+
+  private drop() {
+    const w = this.wire;
+    this.wire = null;
+    if (!w) return;
+    w.onopen = w.onmessage = w.onclose = null;
+    w.close();
+  }
+
+  private dial() {
+    this.drop();
+    this.set(this.attempts === 0 ? 'connecting' : 'waiting');
+    const wire = this.options.dial(this.options.url(this.sessionId, this.last));
+    this.wire = wire;
+    wire.onmessage = (e) => {
+      if (this.wire === wire && typeof e.data === 'string') this.receive(e.data);
+    };
+    wire.onclose = (e) => {
+      if (this.wire !== wire) return;
+      this.wire = null;
+      this.replayTo = -1;
+      if (this.stopped) return;
+      if (e.code === 4404 || e.code === 4410) {
+        this.stopped = true;
+        this.set('closed');
+        this.options.onGone(e.code);
+        return;
+      }
+      this.again();
+    };
+  }
+
+  private again() {
+    this.attempts++;
+    this.set('waiting');
+    const wait = Math.min(15_000, 250 * 2 ** Math.min(this.attempts, 6)) * (0.75 + this.random() / 2);
+    this.clearTimer(this.timer);
+    this.timer = this.setTimer(() => {
+      if (!this.stopped && !this.wire) this.dial();
+    }, wait);
+  }
+
+  private receive(data: string) {
+    let m: Outgoing;
+    try {
+      m = JSON.parse(data) as Outgoing;
+    } catch {
+      return; // not one of ours
+    }
+    if (typeof m?.type !== 'string' || typeof m.seq !== 'number') return;
+    if (!m.payload) m.payload = {};
+
+    if (m.type === 'connection') {
+      if (m.payload.state === 'error') {
+        this.options.onMessage(m);
+        return;
+      }
+      if (typeof m.payload.sessionId === 'string') this.sessionId = m.payload.sessionId;
+      this.attempts = 0;
+      this.set('open');
+      // Until the number in the greeting has come, something is missing.
+      const behind = this.last < 0 ? false : m.seq > this.last;
+      this.replayTo = behind ? m.seq : -1;
+      if (this.last < 0) this.last = m.seq;
+      this.active = m.payload.active === true;
+      if (!behind) this.resend();
+      this.options.onMessage(m);
+      this.flush();
+      return;
+    }
+    if (m.type === 'history') {
+      // Everything up to this number is in it; what follows comes again.
+      this.last = m.seq;
+      this.lastError = '';
+      if (this.pending?.sent && lastSaid(m) === this.pending.text) this.delivered();
+      this.options.onMessage(m);
+      this.caughtUp();
+      return;
+    }
+    const error = m.type === 'error' ? JSON.stringify(m.payload) : '';
+    if (m.seq <= this.last) {
+      // Seen already, unless it is an error for this connection alone.
+      if (!error || m.seq < this.last || error === this.lastError) return;
+    } else if (m.seq > this.last + 1 && !alone.has(m.type)) {
+      // Something is missing: begin again with the whole conversation.
+      this.last = -1;
+      this.dial();
+      return;
+    } else this.last = m.seq;
+    this.lastError = error;
+    if (m.type === 'message' && this.pending && m.payload.text === this.pending.text) this.delivered();
+    if (error && this.pending?.sent && m.payload.callId === undefined && !turnErrors.has(String(m.payload.code))) {
+      // The message was refused: it is the person's again, and the error says why.
+      this.delivered();
+    }
+    if (m.type === 'message') this.active = true;
+    if (m.type === 'status' && !m.payload.tool && m.payload.state === 'complete') {
+      this.active = false;
+      this.resend();
+    }
+    this.options.onMessage(m);
+    this.caughtUp();
+    this.flush();
+  }
+
+  private caughtUp() {
+    if (this.replayTo >= 0 && this.last >= this.replayTo) {
+      this.replayTo = -1;
+      this.resend();
+      this.flush();
+    }
+  }
+
+  /** resend: all is here, and the message is not, so it did not get there; unless a reply to it is about to be told. */
+  private resend() {
+    if (this.pending?.sent && !this.active) this.pending.sent = false;
+  }
+}
+
+/** Errors of a reply under way, which say nothing about a message that waits. */
+const turnErrors = new Set(['ABORTED', 'INTERRUPTED', 'MODEL_ERROR', 'NO_MODEL', 'NO_SUCH_APPROVAL']);
+
+function lastSaid(m: Outgoing): string | undefined {
+  const messages = m.payload.messages;
+  if (!Array.isArray(messages)) return undefined;
+  for (let i = messages.length - 1; i >= 0; i--) {
+    const message = messages[i] as { role?: string; parts?: { text?: string }[] };
+    if (message.role === 'user') return message.parts?.[0]?.text;
+  }
+  return undefined;
+}

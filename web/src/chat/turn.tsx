@@ -1,0 +1,156 @@
+import { memo, useEffect, useState } from 'react';
+import { duration, json, oneLine } from '../lib/format';
+import { href } from '../lib/use';
+import { Icon } from '../ui/icons';
+import { JsonView } from '../ui/json';
+import { ResultView } from '../ui/result';
+import { Badge, Button, CopyButton } from '../ui/ui';
+import type { Block, CallBlock, Turn } from './conversation';
+import { Streaming } from './markdown';
+import type { Scope } from './protocol';
+
+export type Decide = (callId: string, approve: boolean, scope?: Scope, reason?: string) => void;
+
+const notices: Record<string, string> = {
+  aborted: 'Stopped.',
+  interrupted: 'Interrupted: the gateway stopped before the reply was finished.',
+  broken: 'The model broke off here.',
+};
+
+export const TurnView = memo(function TurnView({ turn, live, decide }: { turn: Turn; live: boolean; decide: Decide }) {
+  const text = turn.blocks.filter((b) => b.kind === 'text').map((b) => b.text).join('\n\n');
+  if (turn.role === 'user') {
+    return (
+      <article className="turn user" aria-label="You said">
+        {turn.blocks.map((b, i) =>
+          b.kind === 'text' ? (
+            <div key={i} className="said">
+              {b.text}
+            </div>
+          ) : b.kind === 'image' ? (
+            <img key={i} src={`data:${b.mime};base64,${b.data}`} alt="Your picture" />
+          ) : null,
+        )}
+      </article>
+    );
+  }
+  return (
+    <article className={`turn assistant ${turn.notice === 'fallback' ? 'fallback' : ''}`} aria-label="Reply">
+      {turn.blocks.map((b, i) => (
+        <BlockView key={i} block={b} live={live && i === turn.blocks.length - 1} decide={decide} />
+      ))}
+      {turn.notice && notices[turn.notice] && <p className="muted small">{notices[turn.notice]}</p>}
+      {!live && text && (
+        <div className="turn-foot">
+          <CopyButton text={text} label="Copy the reply" />
+          {turn.model && <span className="muted small">{turn.model}</span>}
+        </div>
+      )}
+    </article>
+  );
+});
+
+function BlockView({ block, live, decide }: { block: Block; live: boolean; decide: Decide }) {
+  switch (block.kind) {
+    case 'text':
+      return <Streaming text={block.text} />;
+    case 'reasoning':
+      return (
+        <details className="reasoning" open={live || undefined}>
+          <summary>{live ? 'Thinking…' : 'Thoughts'}</summary>
+          <div className="wrap">{block.text}</div>
+        </details>
+      );
+    case 'call':
+      return <CallCard call={block} decide={decide} />;
+    case 'image':
+      return null;
+  }
+}
+
+export function splitName(name: string): [server: string, tool: string] {
+  const at = name.indexOf(':');
+  return at < 0 ? ['', name] : [name.slice(0, at), name.slice(at + 1)];
+}
+
+const marks = { running: '', asking: 'shield', done: 'check', failed: 'alert' } as const;
+const words = { running: 'running', asking: 'waits for your answer', done: 'done', failed: 'failed' } as const;
+
+function CallCard({ call, decide }: { call: CallBlock; decide: Decide }) {
+  const [open, set] = useState<boolean | null>(null);
+  const shown = open ?? call.state === 'asking';
+  const [server, tool] = splitName(call.tool);
+  const mark = marks[call.state];
+  return (
+    <section className={`call ${call.state}`} aria-label={`${call.tool}, ${words[call.state]}`}>
+      <button type="button" className="call-head" aria-expanded={shown} onClick={() => set(!shown)}>
+        <span className={`call-mark ${call.state}`}>{mark ? <Icon name={mark} size={15} /> : <span className="spinner" />}</span>
+        <span className="call-name">
+          {server && <span className="call-server">{server}</span>}
+          <strong>{tool}</strong>
+        </span>
+        <span className="call-args mono">{call.args !== undefined && oneLine(call.args, 120)}</span>
+        <span className="call-time">
+          {call.state === 'asking' ? <Badge tone="warn">your answer</Badge> : call.tookMs !== undefined ? duration(call.tookMs) : call.decided === 'denied' ? 'denied' : ''}
+        </span>
+        <span className={`chevron ${shown ? 'open' : ''}`}>
+          <Icon name="right" size={15} />
+        </span>
+      </button>
+      {call.state === 'running' && call.progress !== undefined && (
+        <div className="call-progress">
+          <progress value={call.total ? call.progress : undefined} max={call.total || undefined} aria-label={`Progress of ${call.tool}`} />
+          <span className="muted small">{call.message}</span>
+        </div>
+      )}
+      {shown && (
+        <div className="call-body">
+          <h4>Arguments</h4>
+          <JsonView value={call.args ?? {}} open={3} label="Arguments" />
+          {call.state === 'asking' && <Approval call={call} decide={decide} />}
+          {call.result !== undefined && call.result !== null && (
+            <>
+              <h4>{call.state === 'failed' ? 'Failure' : 'Result'}</h4>
+              <ResultView result={call.result} />
+            </>
+          )}
+          {server && (
+            <a className="small" href={href(['tools', server, tool], { args: json(call.args ?? {}, 0).slice(0, 2000) })}>
+              Open this tool
+            </a>
+          )}
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Approval({ call, decide }: { call: CallBlock; decide: Decide }) {
+  const [left, set] = useState('');
+  useEffect(() => {
+    const tick = () => {
+      const ms = call.expires ? Date.parse(call.expires) - Date.now() : 0;
+      set(ms > 0 ? `Waits ${duration(ms)} more` : '');
+    };
+    tick();
+    const t = setInterval(tick, 1000);
+    return () => clearInterval(t);
+  }, [call.expires]);
+  return (
+    <div className="approval" role="group" aria-label={`Approve ${call.tool}?`}>
+      <p>
+        <strong>Allow this call?</strong> <span className="muted small">{left}</span>
+      </p>
+      <div className="row">
+        <Button kind="primary" icon="check" onClick={() => decide(call.id, true, 'once')}>
+          Allow once
+        </Button>
+        <Button onClick={() => decide(call.id, true, 'session')}>In this chat</Button>
+        <Button onClick={() => decide(call.id, true, 'always')}>Always</Button>
+        <Button kind="danger" icon="close" onClick={() => decide(call.id, false)}>
+          Deny
+        </Button>
+      </div>
+    </div>
+  );
+}

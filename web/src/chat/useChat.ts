@@ -1,0 +1,115 @@
+import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
+import { apply, decided, empty, type Conversation } from './conversation';
+import type { Outgoing, Scope } from './protocol';
+import { ChatSocket, type LinkState, type Wire } from './socket';
+
+type Action = { type: 'message'; message: Outgoing } | { type: 'decided'; callId: string; how: 'approved' | 'denied' } | { type: 'reset' } | { type: 'dismiss' };
+
+function reduce(c: Conversation, a: Action): Conversation {
+  switch (a.type) {
+    case 'message':
+      return apply(c, a.message);
+    case 'decided':
+      return decided(c, a.callId, a.how);
+    case 'dismiss':
+      return { ...c, error: undefined };
+    case 'reset':
+      return empty;
+  }
+}
+
+function wsUrl(sessionId: string, after: number): string {
+  const q = new URLSearchParams();
+  if (sessionId) q.set('sessionId', sessionId);
+  if (after >= 0) q.set('after', String(after));
+  const text = q.toString();
+  return `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/ws${text ? '?' + text : ''}`;
+}
+
+export interface Chat {
+  conversation: Conversation;
+  link: LinkState;
+  pending: string | null;
+  gone: number;
+  say: (text: string, model?: string) => boolean;
+  abort: () => void;
+  decide: (callId: string, approve: boolean, scope?: Scope, reason?: string) => void;
+  dismiss: () => void;
+}
+
+/**
+ * useChat follows the session in the address. A new session gets its address
+ * when it has one, without a new connection.
+ */
+export function useChat(sessionId: string, generation: number): Chat {
+  const [conversation, dispatch] = useReducer(reduce, empty);
+  const [link, setLink] = useState<LinkState>('closed');
+  const [pending, setPending] = useState<string | null>(null);
+  const [gone, setGone] = useState(0);
+  const socket = useRef<ChatSocket | null>(null);
+  const made = useRef(-1);
+
+  useEffect(() => {
+    // The session that this page has just made is the one in the address now.
+    if (socket.current && made.current === generation && sessionId !== '' && socket.current.session === sessionId) return;
+    socket.current?.close();
+    made.current = generation;
+    dispatch({ type: 'reset' });
+    setPending(null);
+    setGone(0);
+    // Pieces of a reply come faster than they can be drawn; they are applied once a frame.
+    let waiting: Outgoing[] = [];
+    let scheduled = false;
+    const flush = () => {
+      scheduled = false;
+      const batch = waiting;
+      waiting = [];
+      if (socket.current === s) for (const message of batch) dispatch({ type: 'message', message });
+    };
+    const s = new ChatSocket(sessionId, {
+      url: wsUrl,
+      dial: (url) => new WebSocket(url) as unknown as Wire,
+      onMessage: (message) => {
+        waiting.push(message);
+        if (!scheduled) {
+          scheduled = true;
+          // A hidden page draws no frames.
+          if (document.hidden) setTimeout(flush, 50);
+          else requestAnimationFrame(flush);
+        }
+      },
+      onState: (state) => socket.current === s && setLink(state),
+      onPending: (text) => socket.current === s && setPending(text),
+      onGone: (code) => socket.current === s && setGone(code),
+    });
+    socket.current = s;
+    s.open();
+  }, [sessionId, generation]);
+
+  useEffect(() => {
+    const wake = () => socket.current?.wake();
+    window.addEventListener('online', wake);
+    document.addEventListener('visibilitychange', wake);
+    return () => {
+      window.removeEventListener('online', wake);
+      document.removeEventListener('visibilitychange', wake);
+      socket.current?.close();
+      socket.current = null;
+      made.current = -1;
+    };
+  }, []);
+
+  return {
+    conversation,
+    link,
+    pending,
+    gone,
+    say: useCallback((text, model) => socket.current?.say(text, model) ?? false, []),
+    abort: useCallback(() => socket.current?.abort(), []),
+    decide: useCallback((callId, approve, scope = 'once', reason = '') => {
+      dispatch({ type: 'decided', callId, how: approve ? 'approved' : 'denied' });
+      socket.current?.decide(callId, approve, scope, reason);
+    }, []),
+    dismiss: useCallback(() => dispatch({ type: 'dismiss' }), []),
+  };
+}

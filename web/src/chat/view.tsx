@@ -1,0 +1,260 @@
+import { useCallback, useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent } from 'react';
+import { get, type ChatSession, type ModelInfo, type Status } from '../lib/api';
+import { tokens } from '../lib/format';
+import { go, href, useResource, useRoute } from '../lib/use';
+import { Button, Empty, Note, Skeleton } from '../ui/ui';
+import { Sessions } from './sessions';
+import { TurnView } from './turn';
+import { useChat } from './useChat';
+import { NoModel, Welcome } from './welcome';
+
+export function ChatView({ status }: { status?: Status }) {
+  const route = useRoute();
+  const id = route.parts[1] ?? '';
+  const [generation, next] = useState(0);
+  const [drawer, setDrawer] = useState(false);
+  const [model, setModel] = useState('');
+  const chat = useChat(id, generation);
+  const c = chat.conversation;
+  const sessions = useResource<{ sessions: ChatSession[] }>('sessions', (s) => get('/api/sessions?limit=200', s), 20_000);
+  const models = useResource<{ models: ModelInfo[]; message?: string }>('models', (s) => get('/api/models', s), 30_000);
+  const noModel = models.data !== undefined && models.data.models.length === 0;
+
+  // A conversation gets its address with its first message.
+  const begun = c.turns.length > 0;
+  useEffect(() => {
+    if (!id && begun && c.sessionId) go(href(['chat', c.sessionId]), true);
+  }, [id, begun, c.sessionId]);
+
+  // The list shows a reply that begins or ends here without delay.
+  const { reload } = sessions;
+  useEffect(() => {
+    if (begun) void reload();
+  }, [begun, c.active, c.title, reload]);
+
+  const fresh = useCallback(() => {
+    setDrawer(false);
+    next((n) => n + 1);
+    go('#/chat');
+    document.getElementById('say')?.focus();
+  }, []);
+
+  // An address without a conversation behind it, or one that was deleted elsewhere.
+  const lost = chat.gone !== 0 && (id !== '' || begun);
+  useEffect(() => {
+    if (chat.gone !== 0 && !id && !begun) next((n) => n + 1);
+  }, [chat.gone, id, begun]);
+
+  return (
+    <div className={`chat ${drawer ? 'drawer' : ''}`}>
+      <Sessions list={sessions} current={id || c.sessionId} onNew={fresh} onPick={() => setDrawer(false)} />
+      {drawer && <button type="button" className="scrim" aria-label="Close the list of conversations" onClick={() => setDrawer(false)} />}
+      <section className="chat-main" aria-label="Conversation">
+        <header className="view-head">
+          <Button className="only-narrow" kind="quiet" icon="menu" aria-label="Conversations" aria-expanded={drawer} onClick={() => setDrawer(!drawer)} />
+          <h1 className="grow ellipsis">{c.title || 'New chat'}</h1>
+          {chat.link === 'waiting' && <span className="badge warn">Reconnecting…</span>}
+          {c.usage && (
+            <span className="muted small usage" title={`This conversation: ${tokens(c.usage.session.input ?? 0)} tokens in, ${tokens(c.usage.session.output ?? 0)} out`}>
+              {tokens((c.usage.session.input ?? 0) + (c.usage.session.output ?? 0))} tokens
+              {c.usage.window > 0 && ` · ${Math.max(1, Math.round((100 * c.usage.context) / c.usage.window))} % of context`}
+            </span>
+          )}
+        </header>
+        {lost ? (
+          <Empty icon="chat" title="This conversation is gone" actions={<Button kind="primary" icon="plus" onClick={fresh}>New chat</Button>}>
+            It was deleted, or it belongs to somebody else.
+          </Empty>
+        ) : (
+          <>
+            <Scroll busy={c.active} count={c.turns.length} tail={tailOf(c.turns.at(-1))}>
+              {!c.loaded && chat.link !== 'waiting' ? (
+                <Skeleton rows={4} height={64} />
+              ) : c.turns.length === 0 && !chat.pending ? (
+                <Welcome status={status} noModel={noModel} chatMissing={models.error?.status === 404} onAsk={(text) => chat.say(text, model)} />
+              ) : (
+                <>
+                  {c.turns.map((t, i) => (
+                    <TurnView key={t.key} turn={t} live={c.active && i === c.turns.length - 1} decide={chat.decide} />
+                  ))}
+                  {chat.pending !== null && (
+                    <article className="turn user pending" aria-label="You said, not sent yet">
+                      <div className="said">{chat.pending}</div>
+                      <span className="muted small">{chat.link === 'open' ? 'Sending…' : 'Will be sent when the gateway is back'}</span>
+                    </article>
+                  )}
+                  {c.active && !asking(c.turns.at(-1)) && (
+                    <p className="thinking">
+                      <span className="spinner" /> {c.status || 'Thinking'}
+                    </p>
+                  )}
+                  {c.error && c.error.code !== 'NO_MODEL' && (
+                    <Note tone="bad" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={chat.dismiss} />}>
+                      {c.error.message}
+                    </Note>
+                  )}
+                  {(c.error?.code === 'NO_MODEL' || (noModel && !c.active)) && <NoModel />}
+                </>
+              )}
+            </Scroll>
+            {c.unavailable.length > 0 && c.turns.length > 0 && (
+              <p className="chat-down small">
+                Cannot be used now: {c.unavailable.map((d) => `${d.server} (${d.state.replace('_', ' ')})`).join(', ')}. <a href="#/servers">See servers</a>
+              </p>
+            )}
+            <Composer
+              active={c.active}
+              offline={chat.link === 'waiting'}
+              models={models.data?.models ?? []}
+              model={model || c.model}
+              setModel={setModel}
+              onSay={(text) => chat.say(text, model || undefined)}
+              onStop={chat.abort}
+              focus={generation + id}
+            />
+          </>
+        )}
+        <div className="sr-only" role="status">
+          {c.active ? 'Reply under way' : c.stop ? `Reply ended: ${c.status}` : ''}
+        </div>
+      </section>
+    </div>
+  );
+}
+
+function tailOf(t: { blocks: unknown[] } | undefined): unknown {
+  return t?.blocks.at(-1);
+}
+
+function asking(t: { blocks: { kind: string }[] } | undefined): boolean {
+  return t?.blocks.some((b) => b.kind === 'call' && (b as { state?: string }).state === 'asking') ?? false;
+}
+
+/** Scroll follows the end of the conversation until the person scrolls away from it. */
+function Scroll({ children, count, tail, busy }: { children: React.ReactNode; count: number; tail: unknown; busy: boolean }) {
+  const box = useRef<HTMLDivElement>(null);
+  const follow = useRef(true);
+  const [away, setAway] = useState(false);
+  const end = useCallback(() => {
+    const b = box.current;
+    if (b) b.scrollTop = b.scrollHeight;
+  }, []);
+  useLayoutEffect(() => {
+    follow.current = true;
+    end();
+  }, [count, end]);
+  useLayoutEffect(() => {
+    if (follow.current) end();
+  }, [tail, busy, end]);
+  return (
+    <div className="chat-scroll-wrap">
+      <div
+        className="chat-scroll"
+        ref={box}
+        tabIndex={0}
+        role="log"
+        aria-live="off"
+        aria-label="Messages"
+        onScroll={(e) => {
+          const b = e.currentTarget;
+          follow.current = b.scrollHeight - b.scrollTop - b.clientHeight < 60;
+          setAway(!follow.current);
+        }}
+      >
+        <div className="chat-column">{children}</div>
+      </div>
+      {away && busy && (
+        <Button
+          className="to-end"
+          small
+          icon="down"
+          onClick={() => {
+            follow.current = true;
+            end();
+          }}
+        >
+          Newest
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function Composer({
+  active,
+  offline,
+  models,
+  model,
+  setModel,
+  onSay,
+  onStop,
+  focus,
+}: {
+  active: boolean;
+  offline: boolean;
+  models: ModelInfo[];
+  model: string;
+  setModel: (m: string) => void;
+  onSay: (text: string) => boolean;
+  onStop: () => void;
+  focus: string;
+}) {
+  const [text, set] = useState('');
+  const area = useRef<HTMLTextAreaElement>(null);
+  useLayoutEffect(() => {
+    const a = area.current;
+    if (!a) return;
+    a.style.height = 'auto';
+    a.style.height = Math.min(a.scrollHeight, 220) + 'px';
+  }, [text]);
+  useEffect(() => {
+    if (matchMedia('(hover: hover)').matches) area.current?.focus();
+  }, [focus]);
+  const submit = () => {
+    if (active || !text.trim()) return;
+    if (onSay(text)) set('');
+  };
+  const keys = (e: KeyboardEvent) => {
+    if (e.key === 'Enter' && !e.shiftKey && !e.nativeEvent.isComposing) {
+      e.preventDefault();
+      submit();
+    }
+    if (e.key === 'Escape' && active) onStop();
+  };
+  return (
+    <form
+      className="composer"
+      onSubmit={(e) => {
+        e.preventDefault();
+        submit();
+      }}
+    >
+      <label className="sr-only" htmlFor="say">
+        Message
+      </label>
+      <textarea id="say" ref={area} rows={1} value={text} placeholder={offline ? 'Not connected; what you send will wait' : 'Ask, or tell it what to do'} onChange={(e) => set(e.target.value)} onKeyDown={keys} />
+      <div className="composer-bar">
+        {models.length > 0 && (
+          <select aria-label="Model" className="quiet" value={models.some((m) => m.id === model) ? model : (models[0]?.id ?? '')} onChange={(e) => setModel(e.target.value)}>
+            {models.map((m) => (
+              <option key={m.id} value={m.id}>
+                {m.id}
+              </option>
+            ))}
+          </select>
+        )}
+        <span className="grow" />
+        <span className="muted small hide-narrow">Enter sends · Shift+Enter breaks the line</span>
+        {active ? (
+          <Button kind="danger" icon="stop" onClick={onStop}>
+            Stop
+          </Button>
+        ) : (
+          <Button kind="primary" icon="send" type="submit" disabled={!text.trim()}>
+            Send
+          </Button>
+        )}
+      </div>
+    </form>
+  );
+}

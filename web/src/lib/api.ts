@@ -1,0 +1,325 @@
+// The gateway's API as the page uses it: one place for errors, streams and
+// types. Every failure is an ApiError that says what to do.
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly requestId = '',
+    readonly details: unknown = undefined,
+  ) {
+    super(message);
+  }
+  /** The gateway could not be reached at all. */
+  get offline(): boolean {
+    return this.status === 0;
+  }
+}
+
+/** Told of every request's outcome: whether the gateway answered, and whether it wants a sign-in. */
+type Listener = (state: { online: boolean; signIn: boolean }) => void;
+const listeners = new Set<Listener>();
+export function onReach(f: Listener): () => void {
+  listeners.add(f);
+  return () => listeners.delete(f);
+}
+function tell(online: boolean, signIn: boolean) {
+  for (const f of listeners) f({ online, signIn });
+}
+
+async function failure(res: Response): Promise<ApiError> {
+  const text = await res.text().catch(() => '');
+  try {
+    const body = JSON.parse(text) as { message?: string; code?: string; requestId?: string; details?: unknown };
+    return new ApiError(res.status, body.code ?? '', body.message || res.statusText, body.requestId, body.details);
+  } catch {
+    return new ApiError(res.status, '', text.slice(0, 200) || res.statusText || `the gateway answered ${res.status}`);
+  }
+}
+
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  let res: Response;
+  try {
+    res = await fetch(path, { credentials: 'same-origin', ...init });
+  } catch (e) {
+    if (e instanceof DOMException && e.name === 'AbortError') throw e;
+    tell(false, false);
+    throw new ApiError(0, 'OFFLINE', 'The gateway cannot be reached. It may be stopped or restarting.');
+  }
+  tell(true, res.status === 401);
+  if (!res.ok) throw await failure(res);
+  return res;
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const res = await request(path, { signal, headers: { Accept: 'application/json' } });
+  return (await res.json()) as T;
+}
+
+export async function send<T = unknown>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const res = await request(path, {
+    method,
+    signal,
+    headers: { Accept: 'application/json', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  if (res.status === 204) return undefined as T;
+  return (await res.json()) as T;
+}
+
+/** Lines splits a body into lines without ever copying a long line twice. */
+export async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let parts: string[] = [];
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      let text = decoder.decode(value ?? new Uint8Array(), { stream: !done });
+      let at: number;
+      while ((at = text.indexOf('\n')) >= 0) {
+        parts.push(text.slice(0, at));
+        yield parts.join('');
+        parts = [];
+        text = text.slice(at + 1);
+      }
+      if (text) parts.push(text);
+      if (done) break;
+    }
+    if (parts.length > 0) yield parts.join('');
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+export interface CallAnswer {
+  type: 'notification' | 'result' | 'error';
+  method?: string;
+  params?: unknown;
+  result?: unknown;
+  isError?: boolean;
+  error?: { message: string; code: string; details?: unknown; requestId?: string };
+  requestId?: string;
+  durationMs?: number;
+}
+
+/** callTool runs a tool and reports notifications as they come. */
+export async function callTool(
+  body: { server: string; tool: string; arguments: unknown; approved?: boolean },
+  onNotification: (a: CallAnswer) => void,
+  signal: AbortSignal,
+): Promise<CallAnswer> {
+  const res = await request('/api/call', {
+    method: 'POST',
+    signal,
+    headers: { 'Content-Type': 'application/json', Accept: 'application/x-ndjson' },
+    body: JSON.stringify(body),
+  });
+  if (!res.body) throw new ApiError(res.status, '', 'the answer has no body');
+  let last: CallAnswer | undefined;
+  for await (const line of lines(res.body)) {
+    if (!line.trim()) continue;
+    last = JSON.parse(line) as CallAnswer;
+    if (last.type === 'notification') onNotification(last);
+  }
+  if (last?.type === 'error' && last.error) {
+    throw new ApiError(res.status, last.error.code, last.error.message, last.requestId, last.error.details);
+  }
+  if (last?.type !== 'result') throw new ApiError(0, 'BROKEN', 'The answer broke off. The call log has what happened.');
+  return last;
+}
+
+/** Server-sent events over fetch, which tells why a stream was refused. */
+export async function* events(path: string, signal: AbortSignal): AsyncGenerator<{ event: string; data: string }> {
+  const res = await request(path, { signal, headers: { Accept: 'text/event-stream' } });
+  if (!res.body) return;
+  let event = 'message';
+  let data: string[] = [];
+  for await (const raw of lines(res.body)) {
+    const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
+    if (line === '') {
+      if (data.length > 0) yield { event, data: data.join('\n') };
+      event = 'message';
+      data = [];
+    } else if (line.startsWith('event:')) event = line.slice(6).trim();
+    else if (line.startsWith('data:')) data.push(line.slice(5).replace(/^ /, ''));
+  }
+}
+
+// What the endpoints answer.
+
+export interface Session {
+  caller: string;
+  admin: boolean;
+  signedIn: boolean;
+  needsSignIn: boolean;
+  authenticated: boolean;
+}
+
+export interface Status {
+  version: string;
+  node: string;
+  pid: number;
+  started: string;
+  uptimeSeconds: number;
+  tools: number;
+  servers: { name: string; status: ServerState; tools: number; reason?: string }[];
+}
+
+export type ServerState = 'connecting' | 'connected' | 'disconnected' | 'auth_required' | 'disabled';
+
+export interface Server {
+  name: string;
+  status: ServerState;
+  since?: string;
+  reason?: string;
+  authUrl?: string;
+  attempts?: number;
+  nextTry?: string;
+  lastFailure?: string;
+  failedAt?: string;
+  lost?: number;
+  transport: string;
+  protocol?: string;
+  era?: string;
+  serverName?: string;
+  serverTitle?: string;
+  serverVersion?: string;
+  pid?: number;
+  isolation?: string;
+  stderr?: string[];
+  strayLines?: number;
+  lastStray?: string;
+  oversized?: number;
+  tools: number;
+  enabledTools: number;
+  problems?: string[];
+  latencyMs?: number;
+  inFlight?: number;
+  sessions?: number;
+  description?: string;
+  instructions?: string;
+  tags?: string[];
+}
+
+export interface Stats {
+  calls: number;
+  successes: number;
+  failures: number;
+  lastFailure?: string;
+  lastUse?: string;
+  meanLatencyNs: number;
+  circuit: string;
+}
+
+export interface Tool {
+  name: string;
+  server: string;
+  tool: string;
+  title?: string;
+  summary: string;
+  signature: string;
+  tags?: string[];
+  enabled: boolean;
+  reason?: string;
+  approval?: string;
+  changed?: boolean;
+  flags?: string[];
+  stats: Stats;
+  relevance?: number;
+}
+
+export interface ToolDetails extends Tool {
+  description: string;
+  inputSchema: Record<string, unknown>;
+  outputSchema?: Record<string, unknown>;
+  annotations: {
+    title?: string;
+    readOnlyHint?: boolean;
+    destructiveHint?: boolean;
+    idempotentHint?: boolean;
+    openWorldHint?: boolean;
+  };
+  guidance?: string;
+  definition: unknown;
+  agreed?: unknown;
+}
+
+export interface ToolList {
+  tools: Tool[];
+  total: number;
+  pending?: string[];
+  version: number;
+}
+
+/** One record of the call log; arguments and result only in the record itself. */
+export interface Call {
+  seq: number;
+  id: string;
+  time: string;
+  durationMs: number;
+  face?: string;
+  caller?: string;
+  sessionId?: string;
+  server?: string;
+  tool?: string;
+  method?: string;
+  status: 'ok' | 'error' | 'failed';
+  code?: string;
+  error?: string;
+  arguments?: unknown;
+  result?: unknown;
+  resultBytes?: number;
+  traceId?: string;
+  node?: string;
+  stages?: { name: string; tookMs: number }[];
+}
+
+export interface Key {
+  id: string;
+  name: string;
+  hint: string;
+  admin: boolean;
+  servers?: string[];
+  tools?: string[];
+  created: string;
+  expires?: string;
+  revoked?: string;
+  lastUsed?: string;
+}
+
+export interface Setting {
+  key: string;
+  value: unknown;
+  source: string;
+  from: string;
+}
+
+export interface Candidate {
+  name: string;
+  as: string;
+  state: 'new' | 'same' | 'differs' | 'self';
+  client: string;
+  path: string;
+  starts: string;
+  notes?: string[];
+  secrets?: string[];
+}
+
+export interface ModelInfo {
+  id: string;
+  provider: string;
+  model: string;
+  contextWindow: number;
+  default: boolean;
+}
+
+export interface ChatSession {
+  id: string;
+  title: string;
+  model?: string;
+  created: string;
+  updated: string;
+  active: boolean;
+}

@@ -1,0 +1,12 @@
+import { createContext, useContext } from 'react';
+
+/** Who the page acts for, as the gateway says. */
+export interface Me {
+  caller: string;
+  admin: boolean;
+  authenticated: boolean;
+  signOut: () => void;
+}
+
+export const MeContext = createContext<Me>({ caller: '', admin: false, authenticated: false, signOut: () => {} });
+export const useMe = () => useContext(MeContext);

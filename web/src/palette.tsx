@@ -1,0 +1,99 @@
+import { useEffect, useRef, useState, type KeyboardEvent } from 'react';
+import { views } from './app';
+import { get, type Server, type ToolList } from './lib/api';
+import { go, href, useDebounced, useResource } from './lib/use';
+import { Icon, type IconName } from './ui/icons';
+
+interface Hit {
+  icon: IconName;
+  label: string;
+  hint: string;
+  to: string;
+}
+
+/** Palette jumps anywhere by a few letters: Ctrl K or ⌘K. */
+export function Palette() {
+  const [open, set] = useState(false);
+  useEffect(() => {
+    const key = (e: globalThis.KeyboardEvent) => {
+      if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === 'k') {
+        e.preventDefault();
+        set((o) => !o);
+      }
+    };
+    const find = () => set(true);
+    window.addEventListener('keydown', key);
+    window.addEventListener('junctor:find', find);
+    return () => {
+      window.removeEventListener('keydown', key);
+      window.removeEventListener('junctor:find', find);
+    };
+  }, []);
+  return open ? <Finder onClose={() => set(false)} /> : null;
+}
+
+function Finder({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [text, setText] = useState('');
+  const [at, setAt] = useState(0);
+  const asked = useDebounced(text.trim(), 100);
+  const tools = useResource<ToolList>('find ' + asked, (s) => get(`/api/tools?limit=12${asked ? `&query=${encodeURIComponent(asked)}` : ''}`, s));
+  const servers = useResource<{ servers: Server[] }>('find servers', (s) => get('/api/servers', s));
+  useEffect(() => {
+    if (!dialog.current?.open) dialog.current?.showModal();
+  }, []);
+  const t = text.trim().toLowerCase();
+  const hits: Hit[] = [
+    ...views.filter((v) => v.label.toLowerCase().includes(t)).map((v) => ({ icon: v.icon, label: v.label, hint: 'view', to: `#/${v.id}` })),
+    ...(servers.data?.servers ?? []).filter((s) => t && s.name.toLowerCase().includes(t)).slice(0, 5).map((s) => ({ icon: 'servers' as const, label: s.name, hint: 'server', to: href(['servers', s.name]) })),
+    ...(tools.data?.tools ?? []).map((x) => ({ icon: 'tools' as const, label: x.tool, hint: x.server, to: href(['tools', x.server, x.tool]) })),
+  ];
+  const current = Math.min(at, Math.max(0, hits.length - 1));
+  const pick = (h: Hit | undefined) => {
+    if (!h) return;
+    onClose();
+    go(h.to);
+  };
+  const keys = (e: KeyboardEvent) => {
+    if (e.key === 'ArrowDown' || e.key === 'ArrowUp') {
+      e.preventDefault();
+      setAt((current + (e.key === 'ArrowDown' ? 1 : -1) + hits.length) % Math.max(1, hits.length));
+    } else if (e.key === 'Enter') {
+      e.preventDefault();
+      pick(hits[current]);
+    }
+  };
+  return (
+    <dialog ref={dialog} className="palette" aria-label="Find" onCancel={onClose} onClose={onClose} onMouseDown={(e) => e.target === dialog.current && onClose()}>
+      <div className="searchbox">
+        <Icon name="search" size={18} />
+        <input
+          role="combobox"
+          aria-expanded="true"
+          aria-controls="finder"
+          aria-activedescendant={hits[current] ? `finder-${current}` : undefined}
+          aria-label="Find a tool, a server or a view"
+          placeholder="Find a tool, a server, a view"
+          autoFocus
+          value={text}
+          onChange={(e) => (setText(e.target.value), setAt(0))}
+          onKeyDown={keys}
+        />
+      </div>
+      <ul id="finder" role="listbox" aria-label="Found">
+        {hits.map((h, i) => (
+          <li key={h.to} id={`finder-${i}`} role="option" aria-selected={i === current} onMouseEnter={() => setAt(i)} onClick={() => pick(h)}>
+            <Icon name={h.icon} size={16} />
+            <span className="grow ellipsis">{h.label}</span>
+            <span className="muted small">{h.hint}</span>
+          </li>
+        ))}
+        {hits.length === 0 && (
+          <li role="option" aria-selected="false" aria-disabled="true" className="muted">
+            Nothing found
+          </li>
+        )}
+      </ul>
+    </dialog>
+  );
+}

@@ -1,0 +1,246 @@
+import { useState } from 'react';
+import { get, send, type Candidate } from '../lib/api';
+import { useResource } from '../lib/use';
+import { Badge, Button, Dialog, Empty, Failure, Field, Note, Skeleton, Tabs, useToast } from '../ui/ui';
+import { ApiError } from '../lib/api';
+import { entryOf, splitArgs, type ServerForm } from './entry';
+
+const blank: ServerForm = { name: '', kind: 'program', command: '', args: '', env: '', url: '', headers: '' };
+
+type Tab = 'form' | 'paste' | 'import';
+
+export function AddServer({ tab: first, taken, onClose, onDone }: { tab: string; taken: string[]; onClose: () => void; onDone: (names: string[]) => void }) {
+  const [tab, setTab] = useState<Tab>(first === 'import' || first === 'paste' ? first : 'form');
+  return (
+    <Dialog title="Add servers" open wide onClose={onClose}>
+      <Tabs
+        label="How to add"
+        value={tab}
+        onChange={setTab}
+        tabs={[
+          { id: 'form', label: 'One server' },
+          { id: 'paste', label: 'Paste JSON' },
+          { id: 'import', label: 'Import' },
+        ]}
+      />
+      {tab === 'form' && <OneServer taken={taken} onClose={onClose} onDone={onDone} />}
+      {tab === 'paste' && <Paste onClose={onClose} onDone={onDone} />}
+      {tab === 'import' && <Import onClose={onClose} onDone={onDone} />}
+    </Dialog>
+  );
+}
+
+/** useAdding sends servers and keeps what went wrong. */
+function useAdding(onDone: (names: string[]) => void) {
+  const toast = useToast();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<ApiError | null>(null);
+  const add = async (path: string, body: unknown) => {
+    setBusy(true);
+    setError(null);
+    try {
+      const { added } = await send<{ added: string[] }>('POST', path, body);
+      toast(added.length === 1 ? `${added[0]} is added` : `${added.length} servers are added`, 'ok');
+      onDone(added);
+    } catch (e) {
+      setError(e instanceof ApiError ? e : new ApiError(0, '', String(e)));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { busy, error, setError, add };
+}
+
+function OneServer({ taken, onClose, onDone }: { taken: string[]; onClose: () => void; onDone: (names: string[]) => void }) {
+  const [f, set] = useState(blank);
+  const { busy, error, setError, add } = useAdding(onDone);
+  const change = (part: Partial<ServerForm>) => set({ ...f, ...part });
+  const submit = () => {
+    try {
+      void add('/api/servers', { servers: { mcpServers: { [f.name.trim()]: entryOf(f) } } });
+    } catch (e) {
+      setError(new ApiError(400, '', e instanceof Error ? e.message : String(e)));
+    }
+  };
+  const clash = taken.includes(f.name.trim());
+  return (
+    <form
+      onSubmit={(e) => {
+        e.preventDefault();
+        submit();
+      }}
+    >
+      <div className="segmented" role="group" aria-label="Kind of server">
+        <button type="button" aria-pressed={f.kind === 'program'} onClick={() => change({ kind: 'program' })}>
+          A program on this machine
+        </button>
+        <button type="button" aria-pressed={f.kind === 'url'} onClick={() => change({ kind: 'url' })}>
+          An address
+        </button>
+      </div>
+      <Field label="Name" hint={clash ? <span className="bad-text">There is a server with this name already.</span> : 'Letters, digits, - and _'}>
+        {(id) => <input id={id} value={f.name} required pattern="[A-Za-z0-9_\-]{1,64}" autoFocus autoComplete="off" placeholder="files" onChange={(e) => change({ name: e.target.value })} />}
+      </Field>
+      {f.kind === 'program' ? (
+        <>
+          <Field label="Command">{(id) => <input id={id} className="mono" value={f.command} required autoComplete="off" placeholder="npx" onChange={(e) => change({ command: e.target.value })} />}</Field>
+          <Field label="Arguments" hint={splitArgs(f.args).length > 0 ? `As: ${JSON.stringify(splitArgs(f.args))}` : 'As in a shell; quotes keep words together'}>
+            {(id) => <input id={id} className="mono" value={f.args} autoComplete="off" placeholder="-y @modelcontextprotocol/server-filesystem /home/me" onChange={(e) => change({ args: e.target.value })} />}
+          </Field>
+          <Field label="Environment" hint="One NAME=value a line. ${NAME} takes a value from the gateway's own environment, so that no secret stands in the file.">
+            {(id) => <textarea id={id} className="mono" rows={2} value={f.env} spellCheck={false} placeholder="GITHUB_TOKEN=${GITHUB_TOKEN}" onChange={(e) => change({ env: e.target.value })} />}
+          </Field>
+        </>
+      ) : (
+        <>
+          <Field label="Address" hint="Streamable HTTP or SSE; the gateway finds out which">
+            {(id) => <input id={id} className="mono" type="url" value={f.url} required autoComplete="off" placeholder="https://example.com/mcp" onChange={(e) => change({ url: e.target.value })} />}
+          </Field>
+          <Field label="Headers" hint="One Name: value a line. Leave it empty when you sign in with the browser.">
+            {(id) => <textarea id={id} className="mono" rows={2} value={f.headers} spellCheck={false} placeholder="Authorization: Bearer ${TOKEN}" onChange={(e) => change({ headers: e.target.value })} />}
+          </Field>
+        </>
+      )}
+      {f.kind === 'program' && <Note tone="warn">The program runs on the gateway's machine with your rights. Add only what you trust.</Note>}
+      {error && <Failure error={error} />}
+      <div className="row end">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button kind="primary" type="submit" busy={busy} disabled={clash}>
+          Add
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: string[]) => void }) {
+  const [text, set] = useState('');
+  const [replace, setReplace] = useState(false);
+  const { busy, error, setError, add } = useAdding(onDone);
+  const submit = () => {
+    let servers: unknown;
+    try {
+      servers = JSON.parse(text);
+    } catch {
+      // Comments and trailing commas are the gateway's to understand, but they have to travel as JSON.
+      try {
+        servers = JSON.parse(strip(text));
+      } catch (e) {
+        setError(new ApiError(400, '', `That is not JSON: ${e instanceof Error ? e.message : e}`));
+        return;
+      }
+    }
+    void add('/api/servers', { servers, replace });
+  };
+  return (
+    <form
+      onSubmit={(e) => {
+        e.preventDefault();
+        submit();
+      }}
+    >
+      <Field label="Configuration" hint="A whole file of any client, its mcpServers, or one server with a name">
+        {(id) => (
+          <textarea
+            id={id}
+            className="mono"
+            rows={12}
+            autoFocus
+            spellCheck={false}
+            value={text}
+            placeholder={'{\n  "mcpServers": {\n    "files": {\n      "command": "npx",\n      "args": ["-y", "@modelcontextprotocol/server-filesystem", "/home/me"]\n    }\n  }\n}'}
+            onChange={(e) => set(e.target.value)}
+          />
+        )}
+      </Field>
+      <label className="check">
+        <input type="checkbox" checked={replace} onChange={(e) => setReplace(e.target.checked)} /> Replace servers that have the same name
+      </label>
+      {error && <Failure error={error} />}
+      <div className="row end">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button kind="primary" type="submit" busy={busy} disabled={!text.trim()}>
+          Add
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+/** strip takes comments and trailing commas out of JSON, and leaves strings alone. */
+export function strip(text: string): string {
+  return text
+    .replace(/("(?:\\.|[^"\\])*")|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, (_, s: string | undefined) => s ?? '')
+    .replace(/("(?:\\.|[^"\\])*")|,(?=\s*[}\]])/g, (_, s: string | undefined) => s ?? '');
+}
+
+const stateTone = { new: 'ok', same: 'neutral', differs: 'warn', self: 'neutral' } as const;
+const stateWord = { new: 'new', same: 'already here', differs: 'differs from yours', self: 'Junctor itself' } as const;
+
+function Import({ onClose, onDone }: { onClose: () => void; onDone: (names: string[]) => void }) {
+  const found = useResource<{ candidates: Candidate[]; problems?: string[] }>('import', (s) => get('/api/import', s));
+  const [picked, set] = useState<Set<string> | null>(null);
+  const { busy, error, add } = useAdding(onDone);
+  const list = found.data?.candidates ?? [];
+  const choosable = list.filter((c) => c.state === 'new' || c.state === 'differs');
+  const chosen = picked ?? new Set(list.filter((c) => c.state === 'new').map((c) => c.as));
+  if (found.error) return <Failure error={found.error} retry={() => void found.reload()} />;
+  if (!found.data) return <Skeleton rows={4} />;
+  if (list.length === 0) {
+    return (
+      <Empty icon="search" title="No servers found on this machine">
+        Looked at the files of Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Gemini CLI, Codex, Zed, Cline, Continue, Roo Code, LM Studio and Kiro.
+      </Empty>
+    );
+  }
+  return (
+    <div>
+      <p className="muted">Nothing is run before you pick it. The other programs' files stay as they are.</p>
+      <ul className="candidates">
+        {list.map((c, i) => (
+          <li key={`${c.client} ${c.as} ${i}`}>
+            <label className={choosable.includes(c) ? '' : 'off'}>
+              <input
+                type="checkbox"
+                disabled={!choosable.includes(c)}
+                checked={chosen.has(c.as) && choosable.includes(c)}
+                onChange={(e) => {
+                  const next = new Set(chosen);
+                  if (e.target.checked) next.add(c.as);
+                  else next.delete(c.as);
+                  set(next);
+                }}
+              />
+              <span className="grow min0">
+                <span className="row tight">
+                  <strong className="ellipsis">{c.as}</strong>
+                  <Badge tone={stateTone[c.state]}>{stateWord[c.state]}</Badge>
+                  <span className="muted small">{c.client}</span>
+                </span>
+                <span className="block mono small ellipsis muted">{c.starts}</span>
+                {c.secrets && c.secrets.length > 0 && <span className="block small warn-text">Has a secret in plain text ({c.secrets.join(', ')}); it goes into the .env file beside the configuration.</span>}
+                {c.notes?.map((n, j) => (
+                  <span key={j} className="block small muted wrap">
+                    {n}
+                  </span>
+                ))}
+              </span>
+            </label>
+          </li>
+        ))}
+      </ul>
+      {found.data.problems?.map((p) => (
+        <Note key={p} tone="warn">
+          {p}
+        </Note>
+      ))}
+      {error && <Failure error={error} />}
+      <div className="row end">
+        <Button onClick={onClose}>Cancel</Button>
+        <Button kind="primary" busy={busy} disabled={chosen.size === 0} onClick={() => void add('/api/import', { names: [...chosen] })}>
+          Import {chosen.size || ''}
+        </Button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,63 @@
+// The form for one server, and the entry of mcpServers that it makes.
+
+export interface ServerForm {
+  name: string;
+  kind: 'program' | 'url';
+  command: string;
+  args: string;
+  env: string;
+  url: string;
+  headers: string;
+}
+
+/** splitArgs reads arguments as a shell would: spaces part, quotes and backslashes keep together. */
+export function splitArgs(text: string): string[] {
+  const out: string[] = [];
+  let word = '';
+  let begun = false;
+  let quote = '';
+  for (let i = 0; i < text.length; i++) {
+    const c = text[i]!;
+    if (quote) {
+      if (c === quote) quote = '';
+      else if (c === '\\' && quote === '"' && /["\\$`]/.test(text[i + 1] ?? '')) word += text[++i];
+      else word += c;
+    } else if (c === '"' || c === "'") {
+      quote = c;
+      begun = true;
+    } else if (c === '\\' && i + 1 < text.length) {
+      word += text[++i];
+      begun = true;
+    } else if (/\s/.test(c)) {
+      if (begun) out.push(word);
+      word = '';
+      begun = false;
+    } else {
+      word += c;
+      begun = true;
+    }
+  }
+  if (begun) out.push(word);
+  return out;
+}
+
+function pairs(text: string, separator: string, what: string): Record<string, string> | undefined {
+  const out: Record<string, string> = {};
+  for (const line of text.split('\n')) {
+    if (!line.trim()) continue;
+    const at = line.indexOf(separator);
+    if (at < 1) throw new Error(`${what}: “${line.trim()}” is not a name, “${separator}” and a value`);
+    out[line.slice(0, at).trim()] = line.slice(at + 1).trim();
+  }
+  return Object.keys(out).length > 0 ? out : undefined;
+}
+
+export function entryOf(f: ServerForm): Record<string, unknown> {
+  if (f.kind === 'url') {
+    const headers = pairs(f.headers, ':', 'Headers');
+    return { url: f.url.trim(), ...(headers ? { headers } : {}) };
+  }
+  const env = pairs(f.env, '=', 'Environment');
+  const args = splitArgs(f.args);
+  return { command: f.command.trim(), ...(args.length > 0 ? { args } : {}), ...(env ? { env } : {}) };
+}

@@ -1,0 +1,281 @@
+import { useEffect, useState } from 'react';
+import { get, send, type Server, type ServerState } from '../lib/api';
+import { ago, count, dateTime, duration, plural } from '../lib/format';
+import { go, href, useResource, useRoute } from '../lib/use';
+import { useMe } from '../me';
+import { Icon } from '../ui/icons';
+import { Badge, Button, CopyButton, Dialog, Dot, Empty, Failure, Note, Skeleton, Switch, useAction, useToast, type Tone } from '../ui/ui';
+import { AddServer } from './add';
+
+export const stateTone: Record<ServerState, Tone> = { connected: 'ok', connecting: 'accent', disconnected: 'bad', auth_required: 'warn', disabled: 'neutral' };
+const stateWord: Record<ServerState, string> = { connected: 'connected', connecting: 'connecting', disconnected: 'disconnected', auth_required: 'sign-in needed', disabled: 'off' };
+
+export function ServersView() {
+  const { parts, query } = useRoute();
+  const name = parts[1];
+  const me = useMe();
+  const add = query.get('add');
+  const list = useResource<{ servers: Server[] }>('servers', (s) => get('/api/servers', s), 3000);
+  const servers = list.data?.servers ?? [];
+  const current = servers.find((s) => s.name === name);
+  const own = servers.filter((s) => s.transport !== 'inprocess' && s.name !== 'junctor');
+  return (
+    <div className={`servers split ${name ? 'has-detail' : ''}`}>
+      <section className="split-list" aria-label="Servers">
+        <header className="view-head">
+          <h1 className="grow">Servers</h1>
+          {me.admin && (
+            <Button kind="primary" icon="plus" onClick={() => go(href(['servers', ...(name ? [name] : [])], { add: 'form' }))}>
+              Add
+            </Button>
+          )}
+        </header>
+        {list.error && <Failure error={list.error} retry={() => void list.reload()} />}
+        {!list.data && !list.error ? (
+          <Skeleton rows={5} height={64} />
+        ) : (
+          <div className="server-list">
+            <ul>
+              {servers.map((s) => (
+                <li key={s.name}>
+                  <a className={`server-row ${s.name === name ? 'current' : ''}`} href={href(['servers', s.name])} aria-current={s.name === name ? 'true' : undefined}>
+                    <Dot tone={stateTone[s.status]} pulse={s.status === 'connecting'} />
+                    <span className="grow min0">
+                      <span className="row tight">
+                        <strong className="ellipsis">{s.name}</strong>
+                        <span className="muted small">{s.transport}</span>
+                      </span>
+                      <span className={`small ellipsis block ${s.status === 'connected' ? 'muted' : `${stateTone[s.status]}-text`}`}>
+                        {s.status === 'connected' ? s.description || plural(s.tools, 'tool') : `${stateWord[s.status]}${s.reason ? `: ${s.reason}` : ''}`}
+                      </span>
+                    </span>
+                    <span className="server-count">{count(s.tools)}</span>
+                  </a>
+                </li>
+              ))}
+            </ul>
+            {own.length === 0 && list.data && (
+              <Empty
+                icon="servers"
+                title="No server of your own yet"
+                actions={
+                  me.admin && (
+                    <>
+                      <a className="button primary" href={href(['servers'], { add: 'import' })}>
+                        Import
+                      </a>
+                      <a className="button" href={href(['servers'], { add: 'form' })}>
+                        Add one
+                      </a>
+                    </>
+                  )
+                }
+              >
+                Servers bring the tools. Take over those that Claude, Cursor, VS Code and other programs on this machine use, or add one.
+              </Empty>
+            )}
+          </div>
+        )}
+      </section>
+      <section className="split-detail" aria-label="Server">
+        {current ? (
+          <ServerPage server={current} reload={list.reload} />
+        ) : name && list.data ? (
+          <Empty icon="servers" title={`There is no server “${name}”`} actions={<a className="button" href="#/servers">All servers</a>} />
+        ) : (
+          <Empty icon="servers" title="Pick a server">
+            See how it is, what it offers, and what it last said.
+          </Empty>
+        )}
+      </section>
+      {add && me.admin && (
+        <AddServer
+          tab={add}
+          taken={servers.map((s) => s.name)}
+          onClose={() => go(href(['servers', ...(name ? [name] : [])]), true)}
+          onDone={(names) => {
+            go(href(['servers', ...(names[0] ? [names[0]] : [])]), true);
+            void list.reload();
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+function ServerPage({ server: s, reload }: { server: Server; reload: () => Promise<void> }) {
+  const me = useMe();
+  const toast = useToast();
+  const [busy, act] = useAction();
+  const [removing, setRemoving] = useState(false);
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const t = setInterval(() => tick((n) => n + 1), 1000);
+    return () => clearInterval(t);
+  }, []);
+  const path = `/api/servers/${encodeURIComponent(s.name)}`;
+  const builtin = s.transport === 'inprocess' || s.name === 'junctor';
+
+  const signIn = () => {
+    // The tab must be opened while the click is being handled, or the browser blocks it.
+    const tab = window.open('about:blank', '_blank');
+    void act('signin', async () => {
+      const { url } = s.authUrl ? { url: s.authUrl } : await send<{ url: string }>('POST', `/api/mcp/${encodeURIComponent(s.name)}/authorize`, {});
+      if (!/^https?:\/\//i.test(url)) throw new Error('the server gave an address that is no web page');
+      if (tab) {
+        tab.opener = null;
+        tab.location.href = url;
+      } else location.href = url;
+    }).then((ok) => {
+      if (!ok) tab?.close();
+      else toast('Sign in in the new tab; the server connects by itself afterwards.');
+    });
+  };
+
+  return (
+    <div className="detail">
+      <header className="view-head">
+        <a className="button quiet square only-narrow" href="#/servers" aria-label="Back to the list">
+          <Icon name="back" />
+        </a>
+        <div className="grow min0">
+          <h1 className="ellipsis">{s.name}</h1>
+          <div className="small row tight">
+            <Dot tone={stateTone[s.status]} pulse={s.status === 'connecting'} />
+            <span>{stateWord[s.status]}</span>
+            {s.since && <span className="muted">{ago(s.since)}</span>}
+          </div>
+        </div>
+        {me.admin && !builtin && (
+          <Switch
+            on={s.status !== 'disabled'}
+            label={`${s.name} is on`}
+            disabled={busy !== null}
+            onChange={(on) => void act('enable', () => send('PATCH', path, { enabled: on }), `${s.name} is ${on ? 'on' : 'off'}`).then(reload)}
+          />
+        )}
+      </header>
+      <div className="detail-scroll">
+        {s.status === 'auth_required' && (
+          <Note tone="warn" actions={<Button kind="primary" small icon="out" busy={busy === 'signin'} onClick={signIn}>Sign in</Button>}>
+            This server wants to know who you are. {s.reason}
+          </Note>
+        )}
+        {s.status === 'disconnected' && (
+          <Note
+            tone="bad"
+            actions={
+              me.admin && (
+                <Button small icon="refresh" busy={busy === 'restart'} onClick={() => void act('restart', () => send('POST', path + '/restart')).then(reload)}>
+                  Connect now
+                </Button>
+              )
+            }
+          >
+            {s.reason || 'Not connected.'}
+            {s.nextTry && <div className="small muted">Next try {ago(s.nextTry)} · {plural(s.attempts ?? 0, 'attempt')} so far</div>}
+          </Note>
+        )}
+        {s.status === 'connecting' && <Note>Connecting{s.reason ? `: ${s.reason}` : '…'}</Note>}
+        <div className="row wrap-row">
+          <a className="button" href={href(['tools'], { server: s.name })}>
+            <Icon name="tools" size={17} /> {plural(s.tools, 'tool')}
+          </a>
+          <a className="button" href={href(['activity'], { server: s.name })}>
+            <Icon name="activity" size={17} /> Activity
+          </a>
+          {me.admin && s.status !== 'disabled' && (
+            <Button icon="refresh" busy={busy === 'restart'} onClick={() => void act('restart', () => send('POST', path + '/restart'), `${s.name} restarts`).then(reload)}>
+              Restart
+            </Button>
+          )}
+          {me.admin && !builtin && (
+            <Button kind="quiet" icon="trash" onClick={() => setRemoving(true)}>
+              Remove
+            </Button>
+          )}
+        </div>
+        {s.description && <p className="wrap">{s.description}</p>}
+        {s.tags && s.tags.length > 0 && (
+          <div className="row tight wrap-row">
+            {s.tags.map((t) => (
+              <Badge key={t}>#{t}</Badge>
+            ))}
+          </div>
+        )}
+        <dl className="facts-grid">
+          <Fact name="Server">{[s.serverTitle || s.serverName, s.serverVersion].filter(Boolean).join(' ')}</Fact>
+          <Fact name="Transport">{s.transport}</Fact>
+          <Fact name="Protocol">{s.protocol && `${s.protocol}${s.era ? ` (${s.era})` : ''}`}</Fact>
+          <Fact name="Latency">{s.latencyMs ? duration(s.latencyMs) : ''}</Fact>
+          <Fact name="Tools">{`${count(s.enabledTools)} of ${count(s.tools)} enabled`}</Fact>
+          <Fact name="Calls under way">{s.inFlight ? String(s.inFlight) : ''}</Fact>
+          <Fact name="Process">{s.pid ? `${s.pid}${s.isolation ? `, ${String(s.isolation)}` : ''}` : ''}</Fact>
+          <Fact name="Lost connections">{s.lost ? String(s.lost) : ''}</Fact>
+          <Fact name="Stray lines">{s.strayLines ? `${s.strayLines}, last: ${s.lastStray ?? ''}` : ''}</Fact>
+          <Fact name="Last failure">{s.lastFailure ? `${s.lastFailure} (${dateTime(s.failedAt)})` : ''}</Fact>
+        </dl>
+        {s.problems && s.problems.length > 0 && (
+          <section>
+            <h3>Problems with what it offers</h3>
+            <ul className="plain-list">
+              {s.problems.map((p, i) => (
+                <li key={i} className="wrap">
+                  {p}
+                </li>
+              ))}
+            </ul>
+          </section>
+        )}
+        {s.instructions && (
+          <details className="fold">
+            <summary>Instructions of the server</summary>
+            <div className="wrap">{s.instructions}</div>
+          </details>
+        )}
+        {s.stderr && s.stderr.length > 0 && (
+          <section>
+            <div className="row">
+              <h3 className="grow">What it last wrote to stderr</h3>
+              <CopyButton text={s.stderr.join('\n')} label="Copy stderr" />
+            </div>
+            <pre className="stderr" tabIndex={0} aria-label="stderr">{s.stderr.join('\n')}</pre>
+          </section>
+        )}
+      </div>
+      {removing && (
+        <Dialog title={`Remove ${s.name}?`} open onClose={() => setRemoving(false)}>
+          <p>It is taken out of the configuration file; the rest of the file stays as it is. Calls that it is working on are given up.</p>
+          <div className="row end">
+            <Button onClick={() => setRemoving(false)}>Keep</Button>
+            <Button
+              kind="danger"
+              icon="trash"
+              busy={busy === 'remove'}
+              onClick={() =>
+                void act('remove', () => send('DELETE', path), `${s.name} is removed`).then((ok) => {
+                  if (!ok) return;
+                  setRemoving(false);
+                  go('#/servers');
+                  void reload();
+                })
+              }
+            >
+              Remove
+            </Button>
+          </div>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+function Fact({ name, children }: { name: string; children?: string }) {
+  if (!children) return null;
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd className="wrap">{children}</dd>
+    </div>
+  );
+}

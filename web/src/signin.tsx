@@ -1,0 +1,47 @@
+import { useState } from 'react';
+import { ApiError, send } from './lib/api';
+import { Mark } from './ui/icons';
+import { Button, Failure, Field } from './ui/ui';
+
+/** SignIn takes an API key; the gateway answers with a cookie that only it can read. */
+export function SignIn({ onDone }: { onDone: () => void }) {
+  const [key, set] = useState('');
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<ApiError | null>(null);
+  const submit = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      await send('POST', '/api/session', { key: key.trim() });
+      onDone();
+    } catch (e) {
+      setError(e instanceof ApiError ? e : new ApiError(0, '', String(e)));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <main className="signin">
+      <form
+        className="card"
+        onSubmit={(e) => {
+          e.preventDefault();
+          void submit();
+        }}
+      >
+        <div className="row">
+          <Mark size={36} />
+          <h1>Junctor</h1>
+        </div>
+        <p className="muted">This gateway wants to know who you are.</p>
+        <Field label="API key" hint={<>An administrator makes one with <code>junctor keys add NAME</code></>}>
+          {(id) => <input id={id} type="password" className="mono" autoComplete="current-password" autoFocus required value={key} onChange={(e) => set(e.target.value)} />}
+        </Field>
+        {error && <Failure error={error} />}
+        <Button kind="primary" type="submit" busy={busy} disabled={!key.trim()}>
+          Sign in
+        </Button>
+      </form>
+    </main>
+  );
+}

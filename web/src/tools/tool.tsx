@@ -1,0 +1,445 @@
+import { useMemo, useRef, useState } from 'react';
+import { ApiError, callTool, get, send, type CallAnswer, type ToolDetails } from '../lib/api';
+import { ago, duration, json, plural, size } from '../lib/format';
+import { href, useResource, useRoute, useStored } from '../lib/use';
+import { Prose } from '../chat/markdown';
+import { useMe } from '../me';
+import { Icon } from '../ui/icons';
+import { JsonView } from '../ui/json';
+import { ResultView } from '../ui/result';
+import { Badge, Button, Code, CopyButton, Failure, Note, Skeleton, Tabs, useAction, type Tone } from '../ui/ui';
+import { SchemaForm } from './form';
+import { snippets } from './snippets';
+
+type Tab = 'run' | 'about' | 'providers';
+
+export function ToolPage({ server, tool, back }: { server: string; tool: string; back: string }) {
+  const path = `/api/tools/${encodeURIComponent(server)}/${encodeURIComponent(tool)}`;
+  const details = useResource<ToolDetails>(path, (s) => get(path, s), 30_000);
+  const [tab, setTab] = useState<Tab>('run');
+  const t = details.data;
+  return (
+    <div className="detail">
+      <header className="view-head">
+        <a className="button quiet square only-narrow" href={back} aria-label="Back to the list">
+          <Icon name="back" />
+        </a>
+        <div className="grow min0">
+          <h1 className="ellipsis">{tool}</h1>
+          <div className="muted small ellipsis">
+            <a href={href(['servers', server])}>{server}</a>
+            {t?.title && t.title !== tool && ` · ${t.title}`}
+          </div>
+        </div>
+        <CopyButton text={`${server}:${tool}`} label="Copy the tool's name" small={false} />
+      </header>
+      {details.error && !t ? (
+        <Failure error={details.error} retry={() => void details.reload()} />
+      ) : !t ? (
+        <Skeleton rows={8} />
+      ) : (
+        <div className="detail-scroll">
+          <Facts tool={t} />
+          <Changed tool={t} reload={details.reload} />
+          {t.description ? (
+            <Description text={t.description} />
+          ) : (
+            <p className="muted">The server gives no description.</p>
+          )}
+          <Tabs
+            label="About this tool"
+            value={tab}
+            onChange={setTab}
+            tabs={[
+              { id: 'run', label: 'Run' },
+              { id: 'about', label: 'Definition' },
+              { id: 'providers', label: 'As providers see it' },
+            ]}
+          />
+          {tab === 'run' && <Run tool={t} onDone={() => void details.reload()} />}
+          {tab === 'about' && <About tool={t} />}
+          {tab === 'providers' && <Providers tool={t} />}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Description({ text }: { text: string }) {
+  const [all, set] = useState(false);
+  const long = text.length > 700 || text.split('\n').length > 10;
+  return (
+    <div className="description">
+      <Prose text={long && !all ? text.slice(0, 500) + '…' : text.slice(0, 50_000)} />
+      {long && (
+        <Button kind="quiet" small onClick={() => set(!all)} aria-expanded={all}>
+          {all ? 'Less' : 'All of it'}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function Facts({ tool: t }: { tool: ToolDetails }) {
+  const a = t.annotations;
+  const hints: [string, Tone, string][] = [];
+  if (a.readOnlyHint) hints.push(['reads only', 'ok', 'The server says that it changes nothing']);
+  if (a.destructiveHint) hints.push(['destructive', 'bad', 'The server says that it may destroy something']);
+  if (a.idempotentHint) hints.push(['repeatable', 'neutral', 'Calling it twice does no more than once']);
+  if (a.openWorldHint) hints.push(['reaches outside', 'neutral', 'It talks to the outside world']);
+  const s = t.stats;
+  return (
+    <div className="facts">
+      <div className="row tight wrap-row">
+        {t.enabled ? <Badge tone="ok">enabled</Badge> : <Badge tone="warn" title={t.reason}>disabled{t.reason ? `: ${t.reason}` : ''}</Badge>}
+        {t.approval === 'ask' && <Badge tone="warn" title="A rule wants a person to agree to every call">asks first</Badge>}
+        {t.approval === 'deny' && <Badge tone="bad">denied by a rule</Badge>}
+        {hints.map(([label, tone, title]) => (
+          <Badge key={label} tone={tone} title={title}>
+            {label}
+          </Badge>
+        ))}
+        {t.flags?.map((f) => (
+          <Badge key={f} tone="bad">
+            {f}
+          </Badge>
+        ))}
+        {t.tags?.map((tag) => (
+          <a key={tag} className="badge link" href={href(['tools'], { tag })}>
+            #{tag}
+          </a>
+        ))}
+      </div>
+      <dl className="figures">
+        <div>
+          <dt>Calls</dt>
+          <dd>{s.calls}</dd>
+        </div>
+        <div>
+          <dt>Success</dt>
+          <dd>{s.calls ? `${Math.round((100 * s.successes) / s.calls)} %` : '–'}</dd>
+        </div>
+        <div>
+          <dt>Mean time</dt>
+          <dd>{s.calls ? duration(s.meanLatencyNs / 1e6) : '–'}</dd>
+        </div>
+        <div>
+          <dt>Last used</dt>
+          <dd>{s.lastUse && !s.lastUse.startsWith('0001') ? ago(s.lastUse) : 'never'}</dd>
+        </div>
+        <div>
+          <dt>Circuit</dt>
+          <dd className={s.circuit === 'open' ? 'bad-text' : ''}>{s.circuit === 'half-open' ? 'trying' : s.circuit}</dd>
+        </div>
+      </dl>
+    </div>
+  );
+}
+
+function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise<void> }) {
+  const me = useMe();
+  const [busy, act] = useAction();
+  const [show, set] = useState(false);
+  if (!t.changed) return null;
+  return (
+    <div className="note warn">
+      <Icon name="alert" />
+      <div className="grow">
+        <strong>This tool is not what it was.</strong> Its definition changed after it was first seen{t.enabled ? '' : ', and it is blocked until somebody agrees'}. Read what it says now before you agree.
+        {t.agreed !== undefined && (
+          <>
+            {' '}
+            <button type="button" className="linkish" aria-expanded={show} onClick={() => set(!show)}>
+              {show ? 'Hide' : 'Compare'}
+            </button>
+            {show && (
+              <div className="compare">
+                <div>
+                  <h4>Agreed to</h4>
+                  <JsonView value={t.agreed} open={3} label="Definition agreed to" />
+                </div>
+                <div>
+                  <h4>Now</h4>
+                  <JsonView value={t.definition} open={3} label="Definition now" />
+                </div>
+              </div>
+            )}
+          </>
+        )}
+      </div>
+      {me.admin && (
+        <Button
+          small
+          busy={busy === 'approve'}
+          onClick={() => void act('approve', () => send('POST', '/api/approve', { server: t.server, tool: t.tool }), `${t.name} is agreed to`).then(reload)}
+        >
+          Agree
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function About({ tool: t }: { tool: ToolDetails }) {
+  return (
+    <div className="stack">
+      <Code lang="signature" text={t.signature} />
+      {t.guidance && (
+        <section>
+          <h3>Guidance of the server</h3>
+          <Prose text={t.guidance} />
+        </section>
+      )}
+      <section>
+        <h3>Takes</h3>
+        <JsonView value={t.inputSchema} open={3} label="Input schema" />
+      </section>
+      {t.outputSchema && (
+        <section>
+          <h3>Answers with</h3>
+          <JsonView value={t.outputSchema} open={3} label="Output schema" />
+        </section>
+      )}
+      <section>
+        <h3>Definition as the server gave it</h3>
+        <JsonView value={t.definition} open={1} label="Definition" />
+      </section>
+    </div>
+  );
+}
+
+const providers = [
+  ['openai', 'OpenAI'],
+  ['openai-responses', 'OpenAI Responses'],
+  ['anthropic', 'Anthropic'],
+  ['gemini', 'Gemini'],
+  ['xai', 'xAI'],
+  ['bedrock', 'Bedrock'],
+  ['ollama', 'Ollama'],
+] as const;
+
+interface Declared {
+  warnings?: { code: string; tool?: string; message: string; paths?: string[] }[];
+  [key: string]: unknown;
+}
+
+function Providers({ tool: t }: { tool: ToolDetails }) {
+  const [which, set] = useStored('junctor.provider', 'openai');
+  const [strict, setStrict] = useState(false);
+  const canStrict = which.startsWith('openai');
+  const q = new URLSearchParams({ server: t.server, tool: t.tool });
+  if (strict && canStrict) q.set('strict', 'true');
+  const path = `/tools/${encodeURIComponent(which)}?${q}`;
+  const declared = useResource<Declared>(t.enabled ? path : null, (s) => get(path, s));
+  const { warnings, ...body } = declared.data ?? {};
+  return (
+    <div className="stack">
+      <div className="row">
+        <select aria-label="Provider" value={which} onChange={(e) => set(e.target.value)}>
+          {providers.map(([id, label]) => (
+            <option key={id} value={id}>
+              {label}
+            </option>
+          ))}
+        </select>
+        {canStrict && (
+          <label className="check">
+            <input type="checkbox" checked={strict} onChange={(e) => setStrict(e.target.checked)} /> strict mode
+          </label>
+        )}
+      </div>
+      {!t.enabled ? (
+        <Note>A disabled tool is shown to no model.</Note>
+      ) : declared.error ? (
+        <Failure error={declared.error} retry={() => void declared.reload()} />
+      ) : !declared.data ? (
+        <Skeleton rows={4} />
+      ) : (
+        <>
+          {warnings?.map((w, i) => (
+            <Note key={i} tone="warn">
+              {w.message}
+              {w.paths && w.paths.length > 0 && <div className="mono small">{w.paths.join(', ')}</div>}
+            </Note>
+          ))}
+          {(warnings?.length ?? 0) === 0 && (
+            <p className="muted small row">
+              <Icon name="check" size={15} /> Nothing is lost in translation.
+            </p>
+          )}
+          <Code lang="json" text={json(body)} max={560} />
+        </>
+      )}
+    </div>
+  );
+}
+
+interface RunState {
+  busy: boolean;
+  log: { text: string; level?: string }[];
+  progress?: { at: number; of?: number; text?: string };
+  answer?: CallAnswer;
+  error?: ApiError;
+}
+
+function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void }) {
+  const route = useRoute();
+  const me = useMe();
+  const [value, setValue] = useState<unknown>(() => {
+    try {
+      const given: unknown = JSON.parse(route.query.get('args') ?? '{}');
+      return given && typeof given === 'object' ? given : {};
+    } catch {
+      return {};
+    }
+  });
+  const [mode, setMode] = useState<'form' | 'json'>('form');
+  const [text, setText] = useState('');
+  const [textError, setTextError] = useState('');
+  const [run, setRun] = useState<RunState>({ busy: false, log: [] });
+  const [snippet, setSnippet] = useStored('junctor.snippet', 'curl');
+  const abort = useRef<AbortController | null>(null);
+  const ask = t.approval === 'ask';
+
+  const switchMode = (m: 'form' | 'json') => {
+    if (m === 'json') setText(json(value ?? {}));
+    setMode(m);
+  };
+
+  const start = async (args: unknown) => {
+    abort.current?.abort();
+    const controller = new AbortController();
+    abort.current = controller;
+    setRun({ busy: true, log: [] });
+    try {
+      const answer = await callTool(
+        { server: t.server, tool: t.tool, arguments: args ?? {}, approved: ask || undefined },
+        (n) => setRun((r) => note(r, n)),
+        controller.signal,
+      );
+      setRun((r) => ({ ...r, busy: false, answer }));
+    } catch (e) {
+      if (controller.signal.aborted) setRun((r) => ({ ...r, busy: false, error: new ApiError(499, 'CANCELLED', 'Stopped. The server was told to give the call up.') }));
+      else setRun((r) => ({ ...r, busy: false, error: e instanceof ApiError ? e : new ApiError(0, '', String(e)) }));
+    }
+    onDone();
+  };
+
+  const submitText = () => {
+    try {
+      const parsed: unknown = JSON.parse(text || '{}');
+      if (parsed === null || typeof parsed !== 'object' || Array.isArray(parsed)) throw new Error('The arguments must be a JSON object.');
+      setTextError('');
+      setValue(parsed);
+      void start(parsed);
+    } catch (e) {
+      setTextError(e instanceof Error ? e.message : String(e));
+    }
+  };
+
+  const code = useMemo(() => {
+    const s = snippets.find((x) => x.id === snippet) ?? snippets[0]!;
+    return { lang: s.lang, text: s.make({ origin: location.origin, server: t.server, tool: t.tool, args: value }) };
+  }, [snippet, value, t.server, t.tool]);
+
+  return (
+    <div className="run">
+      {!t.enabled && <Note tone="warn">This tool is disabled{t.reason ? `: ${t.reason}` : ''}. The gateway will refuse the call.</Note>}
+      <div className="row">
+        <h3 className="grow">Arguments</h3>
+        <div className="segmented" role="group" aria-label="How to give the arguments">
+          <button type="button" aria-pressed={mode === 'form'} onClick={() => switchMode('form')}>
+            Form
+          </button>
+          <button type="button" aria-pressed={mode === 'json'} onClick={() => switchMode('json')}>
+            JSON
+          </button>
+        </div>
+      </div>
+      {mode === 'form' ? (
+        <SchemaForm formId="run-form" schema={t.inputSchema} value={value} onChange={setValue} onSubmit={(v) => void start(v)} />
+      ) : (
+        <div className="field">
+          <label htmlFor="run-json" className="sr-only">
+            Arguments as JSON
+          </label>
+          <textarea id="run-json" className="mono" rows={10} spellCheck={false} value={text} onChange={(e) => setText(e.target.value)} aria-invalid={textError !== ''} />
+          {textError && <div className="field-error">{textError}</div>}
+        </div>
+      )}
+      <div className="row run-bar">
+        {mode === 'form' ? (
+          <Button kind="primary" icon="play" type="submit" form="run-form" busy={run.busy} disabled={ask && !me.admin}>
+            {ask ? 'Allow and run' : 'Run'}
+          </Button>
+        ) : (
+          <Button kind="primary" icon="play" busy={run.busy} disabled={ask && !me.admin} onClick={submitText}>
+            {ask ? 'Allow and run' : 'Run'}
+          </Button>
+        )}
+        {run.busy && (
+          <Button icon="stop" onClick={() => abort.current?.abort()}>
+            Stop
+          </Button>
+        )}
+        {t.annotations.destructiveHint && <span className="muted small">It may destroy something.</span>}
+        {ask && !me.admin && <span className="muted small">A rule asks for an administrator's consent.</span>}
+      </div>
+      <div aria-live="polite">
+        {run.progress && run.busy && (
+          <div className="call-progress">
+            <progress value={run.progress.of ? run.progress.at : undefined} max={run.progress.of} aria-label="Progress" />
+            <span className="muted small">
+              {run.progress.of ? `${run.progress.at} of ${run.progress.of}` : run.progress.at} {run.progress.text}
+            </span>
+          </div>
+        )}
+        {run.log.length > 0 && (
+          <details className="runlog" open={run.busy || undefined}>
+            <summary>{plural(run.log.length, 'message')} of the server</summary>
+            <pre tabIndex={0} aria-label="Messages of the server">{run.log.slice(-200).map((l) => `${l.level ? `[${l.level}] ` : ''}${l.text}`).join('\n')}</pre>
+          </details>
+        )}
+        {run.error && <RunFailure error={run.error} />}
+        {run.answer && (
+          <section className={`answer ${run.answer.isError ? 'failed' : ''}`} aria-label="Answer">
+            <div className="row answer-head">
+              {run.answer.isError ? <Badge tone="bad">the tool failed</Badge> : <Badge tone="ok">done</Badge>}
+              <span className="muted small">{duration(run.answer.durationMs ?? 0)}</span>
+              <span className="grow" />
+              {run.answer.requestId && (
+                <a className="small" href={href(['activity', run.answer.requestId])}>
+                  In the log
+                </a>
+              )}
+            </div>
+            <ResultView result={run.answer.result} />
+          </section>
+        )}
+      </div>
+      <section className="stack">
+        <div className="row">
+          <h3 className="grow">The same call elsewhere</h3>
+        </div>
+        <Tabs label="Language" value={snippet} onChange={setSnippet} tabs={snippets.map((s) => ({ id: s.id, label: s.label }))} />
+        <Code lang={code.lang} text={code.text.length > 20_000 ? code.text.slice(0, 20_000) + ` … (${size(code.text.length)})` : code.text} max={320} />
+      </section>
+    </div>
+  );
+}
+
+function RunFailure({ error }: { error: ApiError }) {
+  return (
+    <>
+      <Failure error={error} />
+      {error.details !== undefined && error.details !== null && <JsonView value={error.details} open={2} label="Details of the failure" />}
+    </>
+  );
+}
+
+function note(r: RunState, n: CallAnswer): RunState {
+  const p = (n.params ?? {}) as { progress?: number; total?: number; message?: string; level?: string; data?: unknown };
+  if (n.method === 'notifications/progress') return { ...r, progress: { at: p.progress ?? 0, of: p.total, text: p.message } };
+  if (n.method === 'notifications/message') return { ...r, log: [...r.log.slice(-999), { level: p.level, text: typeof p.data === 'string' ? p.data : json(p.data, 0) }] };
+  return r;
+}

@@ -1,0 +1,178 @@
+import { lazy, Suspense, useEffect, useMemo, useRef } from 'react';
+import { get, type Server, type Tool, type ToolList } from '../lib/api';
+import { count, plural } from '../lib/format';
+import { go, href, useDebounced, useResource, useRoute } from '../lib/use';
+import { Icon } from '../ui/icons';
+import { VirtualList } from '../ui/list';
+import { Badge, Empty, Failure, Note, Skeleton } from '../ui/ui';
+
+const ToolPage = lazy(() => import('./tool').then((m) => ({ default: m.ToolPage })));
+
+const states = [
+  ['', 'Any state'],
+  ['enabled', 'Enabled'],
+  ['disabled', 'Disabled'],
+  ['changed', 'Changed'],
+  ['flagged', 'Flagged'],
+] as const;
+
+export function ToolsView() {
+  const { parts, query } = useRoute();
+  const [, server, ...rest] = parts;
+  const tool = rest.join('/');
+  const text = query.get('q') ?? '';
+  const filterServer = query.get('server') ?? '';
+  const tag = query.get('tag') ?? '';
+  const state = query.get('state') ?? '';
+  const asked = useDebounced(text.trim(), 120);
+  const box = useRef<HTMLInputElement>(null);
+
+  const params = new URLSearchParams();
+  if (asked) {
+    params.set('query', asked);
+    params.set('limit', '100');
+  }
+  if (filterServer) params.set('server', filterServer);
+  if (tag) params.set('tag', tag);
+  if (state) params.set('state', state);
+  const path = '/api/tools?' + params.toString();
+  const list = useResource<ToolList>(path, (s) => get(path, s), 15_000);
+  const servers = useResource<{ servers: Server[] }>('servers', (s) => get('/api/servers', s), 30_000);
+  const tags = useMemo(() => [...new Set([...(servers.data?.servers ?? []).flatMap((s) => s.tags ?? []), ...(list.data?.tools ?? []).flatMap((t) => t.tags ?? [])])].sort(), [servers.data, list.data]);
+
+  const set = (change: Record<string, string>) => {
+    const now = { q: text, server: filterServer, tag, state, ...change };
+    go(href(server && tool ? ['tools', server, tool] : ['tools'], now), true);
+  };
+  const link = (t: Tool) => href(['tools', t.server, t.tool], { q: text, server: filterServer, tag, state });
+
+  useEffect(() => {
+    const focus = (e: KeyboardEvent) => {
+      if (e.key === '/' && !(e.target instanceof HTMLElement && e.target.closest('input, textarea, select, [contenteditable]'))) {
+        e.preventDefault();
+        box.current?.focus();
+        box.current?.select();
+      }
+    };
+    window.addEventListener('keydown', focus);
+    return () => window.removeEventListener('keydown', focus);
+  }, []);
+
+  const tools = list.data?.tools ?? [];
+  const filtered = Boolean(asked || filterServer || tag || state);
+  return (
+    <div className={`tools split ${tool ? 'has-detail' : ''}`}>
+      <section className="split-list" aria-label="Tools">
+        <header className="view-head">
+          <h1 className="grow">Tools</h1>
+          <span className="muted small" role="status">
+            {list.data && (asked ? plural(tools.length, 'match', 'matches') : count(list.data.total))}
+          </span>
+        </header>
+        <div className="filters">
+          <div className="searchbox">
+            <Icon name="search" size={16} />
+            <input
+              ref={box}
+              type="search"
+              aria-label="Search tools"
+              placeholder="What should it do?"
+              value={text}
+              onChange={(e) => set({ q: e.target.value })}
+              onKeyDown={(e) => {
+                if (e.key === 'ArrowDown') {
+                  e.preventDefault();
+                  document.querySelector<HTMLElement>('.split-list .vlist a')?.focus();
+                }
+                if (e.key === 'Enter' && tools[0]) go(link(tools[0]));
+              }}
+            />
+            <kbd className="hide-narrow">/</kbd>
+          </div>
+          <div className="row tight">
+            <select aria-label="Server" value={filterServer} onChange={(e) => set({ server: e.target.value })}>
+              <option value="">All servers</option>
+              {(servers.data?.servers ?? []).map((s) => (
+                <option key={s.name} value={s.name}>
+                  {s.name} ({s.tools})
+                </option>
+              ))}
+            </select>
+            {tags.length > 0 && (
+              <select aria-label="Tag" value={tag} onChange={(e) => set({ tag: e.target.value })}>
+                <option value="">All tags</option>
+                {tags.map((t) => (
+                  <option key={t}>{t}</option>
+                ))}
+              </select>
+            )}
+            <select aria-label="State" value={state} onChange={(e) => set({ state: e.target.value })}>
+              {states.map(([id, label]) => (
+                <option key={id} value={id}>
+                  {label}
+                </option>
+              ))}
+            </select>
+          </div>
+        </div>
+        {list.data?.pending && (
+          <Note>
+            Still starting: {list.data.pending.join(', ')}
+          </Note>
+        )}
+        {list.error && !list.data ? (
+          <Failure error={list.error} retry={() => void list.reload()} />
+        ) : !list.data ? (
+          <Skeleton rows={10} height={52} />
+        ) : tools.length === 0 ? (
+          filtered ? (
+            <Empty icon="search" title="Nothing fits" actions={<a className="button" href="#/tools">Clear search and filters</a>}>
+              Try other words, or fewer filters.
+            </Empty>
+          ) : (
+            <Empty icon="tools" title="No tools yet" actions={<a className="button primary" href={href(['servers'], { add: 'form' })}>Add a server</a>}>
+              Tools come from MCP servers. Add one, or import those that other programs on this machine use.
+            </Empty>
+          )
+        ) : (
+          <VirtualList
+            items={tools}
+            height={60}
+            keyOf={(t) => t.name}
+            label="Tools"
+            resetKey={path}
+            row={(t) => <Row tool={t} to={link(t)} current={t.server === server && t.tool === tool} />}
+          />
+        )}
+      </section>
+      <section className="split-detail" aria-label="Tool">
+        {server && tool ? (
+          <Suspense fallback={<Skeleton rows={8} height={52} />}>
+            <ToolPage key={`${server}:${tool}`} server={server} tool={tool} back={href(['tools'], { q: text, server: filterServer, tag, state })} />
+          </Suspense>
+        ) : (
+          <Empty icon="tools" title="Pick a tool">
+            See what it takes, run it, and see how each provider's models see it.
+          </Empty>
+        )}
+      </section>
+    </div>
+  );
+}
+
+function Row({ tool, to, current }: { tool: Tool; to: string; current: boolean }) {
+  return (
+    <a className={`tool-row ${current ? 'current' : ''} ${tool.enabled ? '' : 'off'}`} href={to} aria-current={current ? 'true' : undefined}>
+      <span className="tool-row-top">
+        <span className="tool-row-name ellipsis">{tool.tool}</span>
+        {tool.changed && <Badge tone="warn">changed</Badge>}
+        {(tool.flags?.length ?? 0) > 0 && <Badge tone="bad">flagged</Badge>}
+        {!tool.enabled && <Badge>off</Badge>}
+        {tool.approval === 'ask' && <Icon name="shield" size={14} />}
+        {tool.stats.circuit === 'open' && <Badge tone="bad">resting</Badge>}
+        <span className="tool-row-server ellipsis">{tool.server}</span>
+      </span>
+      <span className="tool-row-text ellipsis">{tool.summary || 'No description'}</span>
+    </a>
+  );
+}

@@ -1,0 +1,161 @@
+import { useMemo, useState } from 'react';
+import { download, json, size } from '../lib/format';
+import { JsonView, LongText } from './json';
+import { Badge, Button, CopyButton, Note, Tabs } from './ui';
+
+interface Content {
+  type?: string;
+  text?: string;
+  data?: string;
+  mimeType?: string;
+  uri?: string;
+  name?: string;
+  title?: string;
+  description?: string;
+  resource?: { uri?: string; mimeType?: string; text?: string; blob?: string };
+}
+
+export interface ToolResult {
+  content?: Content[];
+  structuredContent?: unknown;
+  isError?: boolean;
+}
+
+/** What an element may show of itself: nothing that runs. */
+const pictures = /^image\/(png|jpeg|gif|webp|avif|bmp|x-icon|svg\+xml)$/i;
+const sounds = /^audio\/[\w.+-]+$/i;
+const base64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
+
+/** A text this long is not tried as JSON. */
+const maxParse = 20 * 1024 * 1024;
+
+function asJson(text: string): unknown {
+  const t = text.trimStart();
+  if (text.length > maxParse || (t[0] !== '{' && t[0] !== '[')) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** ResultView shows what a tool answered: text, trees, pictures, sound, resources. */
+export function ResultView({ result }: { result: unknown }) {
+  const [raw, setRaw] = useState(false);
+  const r = (typeof result === 'object' && result !== null ? result : {}) as ToolResult;
+  const blocks = Array.isArray(r.content) ? r.content : [];
+  const plain = typeof result !== 'object' || result === null || (!Array.isArray(r.content) && r.structuredContent === undefined);
+  // Servers repeat structured content as text for clients that know no better.
+  const repeated = useMemo(() => {
+    if (r.structuredContent === undefined || blocks.length !== 1 || typeof blocks[0]?.text !== 'string' || blocks[0].text.length > 200_000) return false;
+    const parsed = asJson(blocks[0].text);
+    return parsed !== undefined && JSON.stringify(parsed) === JSON.stringify(r.structuredContent);
+  }, [r.structuredContent, blocks]);
+
+  if (plain) return <JsonView value={result} label="Result" />;
+  return (
+    <div className="result">
+      <div className="result-bar">
+        <Tabs
+          label="Form of the result"
+          value={raw ? 'raw' : 'shown'}
+          onChange={(v) => setRaw(v === 'raw')}
+          tabs={[
+            { id: 'shown', label: 'Result' },
+            { id: 'raw', label: 'As it came' },
+          ]}
+        />
+        <span className="grow" />
+        <CopyButton text={() => json(result)} label="Copy the result as JSON" />
+        <Button kind="quiet" small icon="download" aria-label="Save the result as a file" title="Save" onClick={() => download('result.json', json(result), 'application/json')} />
+      </div>
+      {raw ? (
+        <JsonView value={result} open={3} label="Result as it came" />
+      ) : (
+        <>
+          {r.structuredContent !== undefined && <JsonView value={r.structuredContent} open={2} label="Structured result" />}
+          {!repeated && blocks.map((b, i) => <ContentView key={i} block={b} />)}
+          {blocks.length === 0 && r.structuredContent === undefined && <p className="muted">The tool answered without content.</p>}
+        </>
+      )}
+    </div>
+  );
+}
+
+function ContentView({ block }: { block: Content }) {
+  switch (block.type) {
+    case 'text':
+      return <TextView text={block.text ?? ''} />;
+    case 'image':
+    case 'audio':
+      return <Media data={block.data ?? ''} mime={block.mimeType ?? ''} />;
+    case 'resource_link':
+      return (
+        <div className="resource">
+          <Badge>resource</Badge> <strong>{block.title || block.name || block.uri}</strong>
+          <div className="muted small wrap mono">{block.uri}</div>
+          {block.description && <div className="wrap">{block.description}</div>}
+        </div>
+      );
+    case 'resource': {
+      const res = block.resource ?? {};
+      return (
+        <div className="resource">
+          <div className="row">
+            <Badge>resource</Badge>
+            <span className="mono small wrap grow">{res.uri}</span>
+            {res.mimeType && <span className="muted small">{res.mimeType}</span>}
+          </div>
+          {typeof res.text === 'string' && <TextView text={res.text} />}
+          {typeof res.blob === 'string' && <Media data={res.blob} mime={res.mimeType ?? ''} name={res.uri?.split('/').at(-1)} />}
+        </div>
+      );
+    }
+  }
+  return <JsonView value={block} label="Content" />;
+}
+
+function TextView({ text }: { text: string }) {
+  const parsed = useMemo(() => asJson(text), [text]);
+  const [asText, set] = useState(false);
+  if (parsed === undefined) return <LongText text={text} />;
+  return (
+    <div>
+      {asText ? <LongText text={text} /> : <JsonView value={parsed} label="Result" />}
+      <Button kind="quiet" small onClick={() => set(!asText)}>
+        {asText ? 'Show as a tree' : 'Show as text'}
+      </Button>
+    </div>
+  );
+}
+
+function Media({ data, mime, name = 'file' }: { data: string; mime: string; name?: string }) {
+  const [broken, fail] = useState(false);
+  const bytes = Math.floor((data.length * 3) / 4);
+  const valid = data.length > 0 && base64.test(data.slice(0, 200)) && !broken;
+  const save = () => {
+    try {
+      const raw = atob(data.replace(/\s/g, ''));
+      const array = new Uint8Array(raw.length);
+      for (let i = 0; i < raw.length; i++) array[i] = raw.charCodeAt(i);
+      download(name, array, mime || 'application/octet-stream');
+    } catch {
+      fail(true);
+    }
+  };
+  if (!valid) return <Note tone="warn">This {mime || 'content'} cannot be shown: it is not valid base64, or the browser cannot read it.</Note>;
+  return (
+    <figure className="media">
+      {pictures.test(mime) && <img src={`data:${mime};base64,${data}`} alt="Answer of the tool" onError={() => fail(true)} />}
+      {sounds.test(mime) && <audio controls src={`data:${mime};base64,${data}`} onError={() => fail(true)} />}
+      <figcaption className="row">
+        <span className="muted small">
+          {mime || 'unknown type'} · {size(bytes)}
+        </span>
+        <Button kind="quiet" small icon="download" onClick={save}>
+          Save
+        </Button>
+      </figcaption>
+    </figure>
+  );
+}

@@ -1,0 +1,28 @@
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vite';
+
+// The page goes into the folder that the binary embeds. public/.gitkeep is
+// copied there, so that the folder is never empty.
+export default defineConfig({
+  plugins: [react()],
+  // A helper for tests inside @rjsf/core names a validator that compiles code;
+  // it is shaken off, and must not be resolved to one.
+  resolve: { alias: { '@rjsf/validator-ajv8': new URL('src/tools/validator.ts', import.meta.url).pathname } },
+  build: {
+    outDir: '../internal/webui/dist',
+    emptyOutDir: true,
+    // Inlined assets would be data: URLs, which the page's policy forbids for scripts and fonts.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    chunkSizeWarningLimit: 400,
+  },
+  server: {
+    // `npm run dev` beside a gateway on its usual address.
+    proxy: Object.fromEntries(
+      ['/api', '/ws', '/tools', '/execute', '/logs', '/health', '/oauth', '/mcp'].map((path) => [
+        path,
+        { target: 'http://127.0.0.1:8787', ws: path === '/ws' || path === '/api', changeOrigin: true },
+      ]),
+    ),
+  },
+});
