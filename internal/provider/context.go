@@ -45,8 +45,11 @@ func (t *Tools) Context(name string, groups []ContextGroup, concise bool) (Promp
 		if len(g.Tools) == 0 {
 			continue
 		}
-		if b.Len() > 0 {
+		switch {
+		case b.Len() > 0:
 			b.WriteByte('\n')
+		case concise:
+			b.WriteString("Parameters: * is required, ? optional; without a type, text.\n\n")
 		}
 		fmt.Fprintf(&b, "# %s\n", g.Server)
 		if g.Guidance != "" && !concise {
@@ -99,13 +102,12 @@ func byTag(tools []ContextTool) []ContextTool {
 
 func (t *Tools) describe(b *strings.Builder, def tool.Definition, concise bool) {
 	name, _ := t.names.Legal(def.Name)
-	doc, root := readRoot(def)
-	fmt.Fprintf(b, "- %s(%s)", name, signature(doc, root))
 	if concise {
-		fmt.Fprintf(b, ": %s\n", firstSentence(describeTool(def, nil, true)))
+		fmt.Fprintf(b, "- %s(%s): %s\n", name, def.Signature(), describeTool(def, nil, true))
 		return
 	}
-	fmt.Fprintf(b, "\n  %s\n", strings.ReplaceAll(describeTool(def, nil, false), "\n", "\n  "))
+	doc, root := readRoot(def)
+	fmt.Fprintf(b, "- %s\n  %s\n", name, strings.ReplaceAll(describeTool(def, nil, false), "\n", "\n  "))
 	if root == nil {
 		return
 	}
@@ -120,10 +122,10 @@ func (t *Tools) describe(b *strings.Builder, def tool.Definition, concise bool) 
 		}
 		fmt.Fprintf(b, "  - %s (%s, %s)", p.key, typeText(doc, p.node, 3), need)
 		if f.description != "" {
-			fmt.Fprintf(b, ": %s", strings.Join(strings.Fields(shorten(f.description, maxRemark)), " "))
+			fmt.Fprintf(b, ": %s", strings.Join(strings.Fields(tool.Shorten(f.description, maxRemark)), " "))
 		}
 		if f.hasDefault {
-			fmt.Fprintf(b, " Default: %s.", shorten(string(encode(f.def)), 80))
+			fmt.Fprintf(b, " Default: %s.", tool.Shorten(string(encode(f.def)), 80))
 		}
 		b.WriteByte('\n')
 	}
@@ -144,26 +146,6 @@ func readRoot(def tool.Definition) (*document, *node) {
 	return l.doc, root
 }
 
-// signature writes parameters as a programmer would: required ones first,
-// optional ones with a question mark.
-func signature(d *document, root *node) string {
-	if root == nil {
-		return ""
-	}
-	var need, may []string
-	for _, p := range root.props {
-		if d.flatten(p.node).never {
-			continue
-		}
-		if root.requires(p.key) {
-			need = append(need, p.key+": "+typeText(d, p.node, 1))
-		} else {
-			may = append(may, p.key+"?: "+typeText(d, p.node, 1))
-		}
-	}
-	return strings.Join(append(need, may...), ", ")
-}
-
 // typeText names a type in a few characters, to a depth.
 func typeText(d *document, n *node, depth int) string {
 	f := d.flatten(n)
@@ -174,7 +156,7 @@ func typeText(d *document, n *node, depth int) string {
 				texts = append(texts, "…")
 				break
 			}
-			texts = append(texts, shorten(string(encode(v)), 40))
+			texts = append(texts, tool.Shorten(string(encode(v)), 40))
 		}
 		return strings.Join(texts, "|")
 	}
@@ -223,5 +205,5 @@ func typeText(d *document, n *node, depth int) string {
 	if len(texts) == 0 {
 		return "any"
 	}
-	return shorten(strings.Join(texts, "|"), 400)
+	return tool.Shorten(strings.Join(texts, "|"), 400)
 }

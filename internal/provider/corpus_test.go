@@ -12,7 +12,19 @@ import (
 	"junctor/internal/tool"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+var (
+	update   = flag.Bool("update", false, "rewrite the golden files")
+	thorough = flag.Bool("thorough", false, "check every form of every public tool, and many more random schemas")
+)
+
+// every is how many of a large set a test looks at: all when thorough, else
+// every n-th.
+func every(n int) int {
+	if *thorough {
+		return 1
+	}
+	return n
+}
 
 // variants are all the forms in which tools are declared.
 var variants = []struct {

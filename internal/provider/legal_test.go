@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -117,7 +118,7 @@ type schemaCheck struct {
 
 func (c schemaCheck) check(o *object, path string, tests int) error {
 	fail := func(format string, args ...any) error {
-		return fmt.Errorf("at %q: %s (in %s)", path, fmt.Sprintf(format, args...), shorten(string(encode(o)), 300))
+		return fmt.Errorf("at %q: %s (in %s)", path, fmt.Sprintf(format, args...), tool.Shorten(string(encode(o)), 300))
 	}
 	for _, k := range o.keys {
 		if !c.allowed[k] {
@@ -279,6 +280,47 @@ func TestCorpusIsLegal(t *testing.T) {
 	}
 }
 
+// npmTools reads the definitions of the servers from npm that other tests run,
+// as they listed them.
+func npmTools(t testing.TB) []tool.Definition {
+	t.Helper()
+	files, err := filepath.Glob("testdata/servers/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no definitions in testdata/servers: %v", err)
+	}
+	var defs []tool.Definition
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list struct{ Tools []json.RawMessage }
+		if err := json.Unmarshal(raw, &list); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, raw := range list.Tools {
+			d, err := tool.ParseDefinition("npm-"+strings.TrimSuffix(filepath.Base(file), ".json"), raw)
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			defs = append(defs, d)
+		}
+	}
+	return defs
+}
+
+// TestServersFromNPMAreLegal checks every tool of them in every form.
+func TestServersFromNPMAreLegal(t *testing.T) {
+	defs := npmTools(t)
+	checkAll(t, defs, 1)
+	for _, v := range variants {
+		l, err := NewTools(defs, nil).Declare(v.provider, nil, v.options)
+		if err != nil || len(l.Declarations) != len(defs) {
+			t.Errorf("%s: %d of %d tools declared, %v", v.name, len(l.Declarations), len(defs), err)
+		}
+	}
+}
+
 // realTools reads definitions of real servers, where they are at hand.
 func realTools(t testing.TB) []tool.Definition {
 	t.Helper()
@@ -324,5 +366,5 @@ func realTools(t testing.TB) []tool.Definition {
 func TestRealToolsAreLegal(t *testing.T) {
 	defs := realTools(t)
 	t.Logf("%d tools", len(defs))
-	checkAll(t, defs, 5) // some thousand of each form: the whole takes a minute under the race detector
+	checkAll(t, defs, every(11))
 }

@@ -15,8 +15,7 @@ import (
 const MaxName = 63
 
 // LegalName returns the name under which a tool is declared: server__tool
-// where that is legal and can be read in one way only, else the beginning of
-// it, an underscore, and 8 hexadecimal digits of a hash of server and tool.
+// where that is legal and can be no other tool's, else the beginning of it, an underscore, and 8 hexadecimal digits of a hash of server and tool.
 //
 // It depends on nothing but its argument, so a name in an old conversation
 // means the same tool after a restart, whatever other tools have come or gone.
@@ -26,10 +25,13 @@ func LegalName(n tool.Name) string { return legalName(n, 4) }
 func legalName(n tool.Name, hashBytes int) string {
 	joined := n.Server + "__" + n.Tool
 	legal := identifier(joined, true)
-	if legal == joined && len(joined) <= MaxName && countOverlapping(joined, "__") == 1 && hashBytes == 4 {
+	// Where every server keeps to this, the first "__" ends the server: no
+	// other pair has the same name.
+	unambiguous := !strings.Contains(n.Server, "__") && !strings.HasSuffix(n.Server, "_")
+	if unambiguous && legal == joined && len(joined) <= MaxName && n.Tool != "" && hashBytes == 4 {
 		return joined
 	}
-	return withHash(legal, n.Server+"\x00"+n.Tool, MaxName, hashBytes)
+	return withHash(legal, n.String(), MaxName, hashBytes)
 }
 
 // withHash cuts a legal name and makes it unique again.
@@ -61,16 +63,6 @@ func identifier(s string, dash bool) string {
 }
 
 func letter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
-
-func countOverlapping(s, sub string) int {
-	n := 0
-	for i := range len(s) {
-		if strings.HasPrefix(s[i:], sub) {
-			n++
-		}
-	}
-	return n
-}
 
 // Names is the table between tools and their declared names.
 type Names struct {

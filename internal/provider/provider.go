@@ -73,7 +73,7 @@ func find(name string) (format, error) {
 	}
 	return nil, &tool.Error{
 		Kind:    tool.InvalidRequest,
-		Msg:     fmt.Sprintf("unknown provider %q; use one of %s", shorten(name, 64), strings.Join(Providers(), ", ")),
+		Msg:     fmt.Sprintf("unknown provider %q; use one of %s", tool.Shorten(name, 64), strings.Join(Providers(), ", ")),
 		Details: map[string]any{"providers": Providers()},
 	}
 }

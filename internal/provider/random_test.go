@@ -112,7 +112,7 @@ func (s schemas) schema(depth int) any {
 // round trip holds where nothing was lost.
 func TestRandomSchemas(t *testing.T) {
 	checked := 0
-	for seed := range uint64(400) {
+	for seed := range uint64(1500 / every(10)) {
 		s := schemas{sampler{rand.New(rand.NewPCG(seed, 7))}}
 		root := newObject()
 		root.set("type", "object")

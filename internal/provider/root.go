@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"junctor/internal/tool"
 )
 
 // maxDescription bounds what a tool says about itself, maxRemark what a
@@ -168,7 +170,7 @@ func tellBranch(d *document, b *node) string {
 		f := d.flatten(p.node)
 		switch {
 		case len(f.enum) == 1:
-			parts = append(parts, p.key+"="+shorten(string(encode(f.enum[0])), 40))
+			parts = append(parts, p.key+"="+tool.Shorten(string(encode(f.enum[0])), 40))
 		case b.requires(p.key):
 			parts = append(parts, p.key)
 		default:
@@ -180,7 +182,7 @@ func tellBranch(d *document, b *node) string {
 			parts = append(parts, k)
 		}
 	}
-	return shorten(strings.Join(parts, ", "), 200)
+	return tool.Shorten(strings.Join(parts, ", "), 200)
 }
 
 // joinVariants is a property that several branches declare, each its own way.
@@ -228,38 +230,7 @@ func shapeOf(d *document, n *node) any {
 	return nil
 }
 
-// shorten cuts s to at most n bytes, at a rune.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	const ellipsis = "…"
-	n -= len(ellipsis)
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + ellipsis
-}
-
-// firstSentence is what a concise listing shows of a description.
-func firstSentence(s string) string {
-	s = strings.TrimSpace(s)
-	if line, _, ok := strings.Cut(s, "\n"); ok {
-		s = strings.TrimSpace(line)
-	}
-	for i := 0; i+1 < len(s); i++ {
-		if (s[i] == '.' || s[i] == '!' || s[i] == '?') && s[i+1] == ' ' && i > 2 && !abbreviated(s[:i+1]) {
-			return s[:i+1]
-		}
-	}
-	return shorten(s, 300)
-}
-
-func abbreviated(s string) bool {
-	for _, a := range []string{"e.g.", "i.e.", "etc.", "vs.", "approx.", "incl."} {
-		if strings.HasSuffix(s, a) {
-			return true
-		}
-	}
-	return false
+// summary is what a concise listing shows of a parameter's description.
+func summary(description string) string {
+	return tool.Definition{Description: description}.Summary(300)
 }

@@ -236,7 +236,7 @@ func (o Options) check(name string) error {
 			return &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("schema=%s is Gemini's; %s has one form only", OpenAPISchema, name)}
 		}
 	default:
-		return &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("unknown schema %q; use %s or %s", shorten(o.Schema, 40), JSONSchema, OpenAPISchema)}
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("unknown schema %q; use %s or %s", tool.Shorten(o.Schema, 40), JSONSchema, OpenAPISchema)}
 	}
 	if o.Strict && name != OpenAI && name != OpenAIResponses && name != XAI {
 		return &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("strict is OpenAI's; %s has no such mode here", name)}
@@ -300,7 +300,7 @@ func (d *Declaration) warn(l loss) {
 func describeTool(def tool.Definition, notes []string, concise bool) string {
 	text := strings.TrimSpace(strings.ToValidUTF8(def.Description, "�"))
 	if concise {
-		text = firstSentence(text)
+		text = def.Summary(300)
 	}
 	if text == "" {
 		text = strings.TrimSpace(def.Title)
@@ -310,9 +310,9 @@ func describeTool(def tool.Definition, notes []string, concise bool) string {
 	}
 	var extra string
 	if len(notes) > 0 {
-		extra = "\n" + shorten(strings.Join(notes, "\n"), maxDescription/2)
+		extra = "\n" + tool.Shorten(strings.Join(notes, "\n"), maxDescription/2)
 	}
-	return shorten(text, maxDescription-len(extra)) + extra
+	return tool.Shorten(text, maxDescription-len(extra)) + extra
 }
 
 // Resolve finds the tool that a model called: by the declared name; as
@@ -350,7 +350,7 @@ func (t *Tools) Restore(called string, arguments json.RawMessage) (tool.Name, js
 	if !ok {
 		return tool.Name{}, nil, &tool.Error{
 			Kind: tool.ToolNotFound,
-			Msg:  fmt.Sprintf("there is no tool %q; call one of the declared tools by its exact name", shorten(called, 128)),
+			Msg:  fmt.Sprintf("there is no tool %q; call one of the declared tools by its exact name", tool.Shorten(called, 128)),
 		}
 	}
 	mended, err := Mend(t.defs[t.index[n]], arguments)

@@ -123,7 +123,7 @@ func TestConcise(t *testing.T) {
 	d.Description = "Finds things. It does so in many ways.\nMore."
 	tools := NewTools([]tool.Definition{d}, nil)
 	l, err := tools.Declare(Anthropic, nil, Options{Concise: true})
-	want := `{"tools":[{"name":"s__t","description":"Finds things.","input_schema":{"type":"object","properties":{"a":{"type":"string","description":"The name, e.g. x."}}}}]}`
+	want := `{"tools":[{"name":"s__t","description":"Finds things","input_schema":{"type":"object","properties":{"a":{"type":"string","description":"The name, e.g. x"}}}}]}`
 	if err != nil || string(l.Body()) != want {
 		t.Errorf("got  %s\nwant %s", l.Body(), want)
 	}
@@ -250,9 +250,9 @@ func TestContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "# files\n## read\n" +
-		"- files__read(path: string, lines?: integer[], mode?: \"text\"|\"raw\", at?: {x: number, y?: any}, opts?: {[key]: string}, v?: any): Reads a file.\n" +
-		"## other\n- files__drop(): Does drop.\n\n# web\n- web__get(): Does get.\n"
+	want := "Parameters: * is required, ? optional; without a type, text.\n\n# files\n## read\n" +
+		"- files__read(path*, lines?: integer[], mode?: \"text\"|\"raw\", at?: {x*: number, y?: number}, opts?: object, gone?: any, v?: any): Reads a file\n" +
+		"## other\n- files__drop(): Does drop\n\n# web\n- web__get(): Does get\n"
 	if concise.Text != want {
 		t.Errorf("concise:\n%s\nwant:\n%s", concise.Text, want)
 	}

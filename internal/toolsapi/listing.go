@@ -79,7 +79,7 @@ func list(q url.Values, names ...string) []string {
 func invalid(format string, args ...any) error {
 	for i, a := range args {
 		if s, ok := a.(string); ok {
-			args[i] = shorten(s)
+			args[i] = tool.Shorten(s, 64)
 		}
 	}
 	return &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf(format, args...)}

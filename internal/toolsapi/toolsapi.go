@@ -127,7 +127,7 @@ func (a *API) Handler() http.Handler {
 func wrongMethod(method string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", method)
-		body, _ := httperr.New(r.Context(), &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s is not possible here; use %s %s", shorten(r.Method), method, r.URL.Path)})
+		body, _ := httperr.New(r.Context(), &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s is not possible here; use %s %s", tool.Shorten(r.Method, 64), method, r.URL.Path)})
 		body.Error = http.StatusText(http.StatusMethodNotAllowed)
 		writeJSON(w, http.StatusMethodNotAllowed, body)
 	}
@@ -190,13 +190,6 @@ func (a *API) read(w http.ResponseWriter, r *http.Request, v any) error {
 
 // plain drops the package name that encoding/json puts before its messages.
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }
-
-func shorten(s string) string {
-	if len(s) > 64 {
-		return s[:64] + "…"
-	}
-	return s
-}
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	var b bytes.Buffer

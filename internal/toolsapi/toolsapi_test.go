@@ -156,7 +156,7 @@ func TestRefusals(t *testing.T) {
 func TestContext(t *testing.T) {
 	ts := standard(t)
 	res := get(t, ts.URL+"/tools/openai/context?server=files&detail=concise")
-	want := "# files\n## disk\n- files__read_file_97875296(path: string, lines?: integer, filter[x]?: integer, level?: 1|2): Read a file from disk.\n"
+	want := "Parameters: * is required, ? optional; without a type, text.\n\n# files\n## disk\n- files__read_file_13377c4e(path*, lines?: integer, filter[x]?: integer, level?: 1|2): Read a file from disk\n"
 	if res.status != 200 || !strings.HasPrefix(string(res.body), want) || res.header.Get("Content-Type") != "text/plain; charset=utf-8" || res.header.Get("X-Token-Estimate") == "" {
 		t.Errorf("%d %v\n%s", res.status, res.header, res.body)
 	}

@@ -70,7 +70,7 @@ describe("the gateway", () => {
     assert.deepEqual(await gateway.getTools("openai", { tags: ["none", "such"] }), []);
     assert.equal((await gateway.search("evaluate an expression"))[0]?.name, "calculate");
     assert.ok((await gateway.listTools({ server: "junctor" })).every((t) => t.server === "junctor"));
-    assert.match(await gateway.context("gemini"), /junctor__calculate\(expression: string\)/);
+    assert.match(await gateway.context("gemini"), /junctor__calculate\(expression\*\)/);
   });
 
   it("executes in every form", async () => {
