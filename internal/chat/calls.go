@@ -119,9 +119,15 @@ func (s *Session) unknown(t *turn, c *llm.ToolCall, o offer) *llm.ToolResult {
 
 // execute sends a call down the one path of calls.
 func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall) *llm.ToolResult {
+	id := t.callID()
+	token, err := json.Marshal(id)
+	if err != nil { // a string always marshals
+		token = []byte(`"progress"`)
+	}
 	res, err := s.host.Executor.Call(ctx, tool.Call{
-		ID: t.callID(), Face: "chat", Caller: t.caller, Session: s.id,
+		ID: id, Face: "chat", Caller: t.caller, Session: s.id,
 		Server: target.Tool.Server, Tool: target.Tool.Tool, Arguments: target.Arguments,
+		Meta: json.RawMessage(`{"progressToken":` + string(token) + `}`), // without one no server reports progress
 		Exchange: tool.Exchange{
 			Notify: func(method string, params json.RawMessage) {
 				if method == "notifications/progress" {
