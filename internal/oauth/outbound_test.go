@@ -1,0 +1,313 @@
+package oauth
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+func TestClassify(t *testing.T) {
+	for addr, want := range map[string]class{
+		"93.184.216.34": public, "2606:2800:220:1::1": public,
+		"127.0.0.1": loopback, "127.8.9.1": loopback, "::1": loopback, "::ffff:127.0.0.1": loopback,
+		"10.0.0.1": private, "172.16.0.1": private, "172.31.255.255": private, "192.168.1.1": private, "100.64.0.1": private,
+		"fd00::1": private, "fec0::1": private, "::ffff:10.0.0.1": private,
+		"169.254.169.254": linkLocal, "fe80::1": linkLocal, "fe80::1%eth0": linkLocal, "::ffff:169.254.169.254": linkLocal,
+		"2002:7f00:0001::": loopback, "2002:a9fe:a9fe::1": linkLocal, "2002:0a00:0001::1": private, "2002:5db8:d822::1": public,
+		"64:ff9b::7f00:1": loopback, "64:ff9b::a9fe:a9fe": linkLocal, "64:ff9b::c0a8:101": private, "64:ff9b::5db8:d822": public,
+		"64:ff9b:1::1": special, "::127.0.0.1": special, "::": special, "0.0.0.0": special, "0.1.2.3": special,
+		"2001::1": special, "2001:db8::1": special, "224.0.0.1": special, "255.255.255.255": special, "ff02::1": special, "192.0.2.1": special,
+		"198.18.0.1": special, "203.0.113.9": special, "100::1": special,
+	} {
+		if got := classify(netip.MustParseAddr(addr)); got != want {
+			t.Errorf("%s is %s, want %s", addr, got, want)
+		}
+	}
+	if classify(netip.Addr{}) != special {
+		t.Error("no address is one")
+	}
+	for host, want := range map[string]class{"localhost": loopback, "LOCALHOST.": loopback, "a.localhost": loopback, "127.0.0.1": loopback, "::1": loopback} {
+		if got, ok := classifyHost(host); !ok || got != want {
+			t.Errorf("%s is %s, %v", host, got, ok)
+		}
+	}
+	if _, ok := classifyHost("example.com"); ok {
+		t.Error("a name was judged without asking")
+	}
+}
+
+// TestNoServerSendsUsInside asks on behalf of a public server for what it must
+// not reach.
+func TestNoServerSendsUsInside(t *testing.T) {
+	asked := make(chan string, 100)
+	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		io.WriteString(w, `{}`)
+	}))
+	defer inside.Close()
+	_, port, _ := net.SplitHostPort(inside.Listener.Addr().String())
+	o := newOutbound(nil, "test")
+	for _, target := range []string{
+		"http://127.0.0.1:" + port, "http://localhost:" + port, "http://x.localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://[::1]:" + port,
+		"http://0.0.0.0:" + port, "http://0:" + port, "http://127.1:" + port, "http://2130706433:" + port, "http://0x7f.1:" + port,
+		"http://[2002:7f00:1::]:" + port, "http://[64:ff9b::7f00:1]:" + port, "http://[::127.0.0.1]:" + port, "http://[64:ff9b::169.254.169.254]/",
+		"http://10.0.0.1/", "http://192.168.0.1/", "http://169.254.169.254/latest/meta-data/", "http://[fe80::1]/", "http://[fd00::1]/",
+		"file:///etc/passwd", "gopher://127.0.0.1:1/", "http:///x", "http://user:pw@127.0.0.1:" + port,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+		if _, err := o.ask(ctx, reach{plain: true}, "GET", target+"/a", nil, nil); err == nil {
+			t.Errorf("%s was asked", target)
+		}
+		cancel()
+	}
+	// A server on the machine itself may send us there, and a private one not.
+	if _, err := o.ask(t.Context(), reach{plain: true, loopback: true}, "GET", inside.URL+"/allowed", nil, nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := o.ask(t.Context(), reach{plain: true, private: true}, "GET", inside.URL+"/b", nil, nil); err == nil {
+		t.Error("a private server sends us to loopback")
+	}
+	if _, err := o.ask(t.Context(), reach{loopback: true}, "GET", inside.URL+"/c", nil, nil); err == nil {
+		t.Error("secrets would go in the clear")
+	}
+	if got := <-asked; got != "/allowed" || len(asked) != 0 {
+		t.Errorf("asked for %s and %d more", got, len(asked))
+	}
+}
+
+// TestNamesAreCheckedWhenDialled is DNS rebinding: the name was judged by what
+// it pointed to, and points elsewhere now.
+func TestNamesAreCheckedWhenDialled(t *testing.T) {
+	var hit bool
+	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hit = true }))
+	defer inside.Close()
+	o := newOutbound(nil, "test")
+	c := o.client(reach{plain: true})
+	// The dialler is the one that names resolve with: an address is checked
+	// after resolution, whatever the name.
+	direct := c.Transport.(guarded).direct
+	_, err := direct.DialContext(t.Context(), "tcp", inside.Listener.Addr().String())
+	if err == nil || !strings.Contains(err.Error(), "loopback") || hit {
+		t.Errorf("dialled: %v", err)
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, `{"issuer":"inside"}`) }))
+	defer inside.Close()
+	var to string
+	var posts int
+	outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			posts++
+		}
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+	}))
+	defer outside.Close()
+	// outside is reached under a name that passes for a public address.
+	o := newOutbound(nil, "test")
+	o.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr == "outside.example:80" {
+			return (&net.Dialer{}).DialContext(ctx, network, outside.Listener.Addr().String())
+		}
+		return nil, fmt.Errorf("dialled %s", addr)
+	}
+	r := reach{plain: true}
+	for _, to = range []string{inside.URL, "http://169.254.169.254/", "http://[64:ff9b::a9fe:a9fe]/", "http://localhost/"} {
+		var meta serverMeta
+		err := o.get(t.Context(), r, "http://outside.example/m", &meta)
+		if err == nil || !strings.Contains(err.Error(), "address, and the server is not") {
+			t.Errorf("redirect to %s: %v", to, err)
+		}
+	}
+	to = "http://outside.example/m"
+	if err := o.get(t.Context(), r, "http://outside.example/m", new(serverMeta)); err == nil || !strings.Contains(err.Error(), "too many redirects") {
+		t.Errorf("a circle: %v", err)
+	}
+	a, err := o.ask(t.Context(), r, http.MethodPost, "http://outside.example/token", nil, []byte("refresh_token=x"))
+	if err != nil || a.status != http.StatusTemporaryRedirect || posts != 1 {
+		t.Errorf("a form was sent on: %v, %d, %d posts", err, a.status, posts)
+	}
+}
+
+// TestThroughAProxy checks names that a proxy would resolve.
+func TestThroughAProxy(t *testing.T) {
+	var through []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		through = append(through, r.URL.Host)
+		io.WriteString(w, `{}`)
+	}))
+	defer proxy.Close()
+	at, _ := url.Parse(proxy.URL)
+	o := newOutbound(func(*http.Request) (*url.URL, error) { return at, nil }, "test")
+	o.resolve = func(_ context.Context, host string) ([]netip.Addr, error) {
+		switch host {
+		case "inside.example":
+			return []netip.Addr{netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr("10.0.0.1")}, nil
+		case "public.example":
+			return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
+		}
+		return nil, fmt.Errorf("no such host")
+	}
+	r := reach{plain: true}
+	for target, ok := range map[string]bool{
+		"http://inside.example/": false, "http://10.0.0.1/": false, "http://public.example/": true, "http://only-the-proxy-knows.example/": true,
+	} {
+		if _, err := o.ask(t.Context(), r, "GET", target, nil, nil); (err == nil) != ok {
+			t.Errorf("%s: %v", target, err)
+		}
+	}
+	if len(through) != 2 {
+		t.Errorf("the proxy was asked for %v", through)
+	}
+	o.proxy = func(*http.Request) (*url.URL, error) { return nil, fmt.Errorf("bad proxy") }
+	if _, err := o.ask(t.Context(), r, "GET", "http://public.example/", nil, nil); err == nil {
+		t.Error("a broken proxy setting was passed over")
+	}
+}
+
+// TestReachFollowsTheServer decides by where the server really is.
+func TestReachFollowsTheServer(t *testing.T) {
+	w := newWorld(t)
+	r := newRig(t, w)
+	for name, tt := range map[string]struct {
+		url     string
+		reached string
+		proxied bool
+		oauth   *upstream.OAuth
+		want    reach
+	}{
+		"public":               {url: "https://mcp.example/", reached: "93.184.216.34", want: reach{}},
+		"private":              {url: "https://mcp.corp.example/", reached: "10.1.2.3", want: reach{private: true}},
+		"private, by proxy":    {url: "https://mcp.corp.example/", reached: "10.1.2.3", proxied: true, want: reach{}},
+		"loopback by name":     {url: "http://mcp.test/", reached: "127.0.0.1", want: reach{private: true, loopback: true, plain: true}},
+		"loopback by address":  {url: "http://127.0.0.1:1/", want: reach{private: true, loopback: true, plain: true}},
+		"link-local":           {url: "http://[fe80::1]:1/", want: reach{linkLocal: true, plain: true}},
+		"the user's own words": {url: "https://mcp.example/", oauth: &upstream.OAuth{Issuer: "https://10.0.0.1/"}, want: reach{private: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := &state{}
+			if tt.reached != "" {
+				st.reached = netip.MustParseAddr(tt.reached)
+			}
+			r.opts.Proxy = nil
+			if tt.proxied {
+				r.opts.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse("http://10.9.9.9:3128") }
+			}
+			if got := r.reachOf(upstream.Config{URL: tt.url, OAuth: tt.oauth}, st); got != tt.want {
+				t.Errorf("reach = %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+	r.opts.Proxy = nil
+	if _, err := r.call(); err == nil {
+		t.Fatal("no consent needed")
+	}
+	if got := r.state("jira").reached; !got.IsLoopback() {
+		t.Errorf("reached at %v", got)
+	}
+}
+
+// TestMetadataOfAPublicServer plays a public server whose metadata point
+// inside.
+func TestMetadataOfAPublicServer(t *testing.T) {
+	w := newWorld(t)
+	r := newRig(t, w)
+	r.out.dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, w.rs.Listener.Addr().String())
+	}
+	cfg := upstream.Config{Name: "jira", URL: "http://mcp.example/mcp"}
+	w.url = cfg.URL
+	for _, inside := range []string{w.as.URL, "http://169.254.169.254", "http://[2002:7f00:1::]", "http://localhost:99", "http://[64:ff9b::10.0.0.1]"} {
+		w.do(func() { w.prm = map[string]any{"resource": cfg.URL, "authorization_servers": []string{inside}} })
+		_, err := r.discover(t.Context(), cfg, reach{plain: true}, challenge{}, "")
+		if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "must not be asked") {
+			t.Errorf("authorization server %s: %v", inside, err)
+		}
+		_, err = r.discover(t.Context(), cfg, reach{plain: true}, challenge{metadata: inside + "/prm"}, "")
+		if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "must not be asked") {
+			t.Errorf("metadata at %s: %v", inside, err)
+		}
+		meta := serverMeta{Token: "http://mcp.example/t", Registration: inside + "/r"}
+		if err := r.checkEndpoints(meta, reach{plain: true}); err == nil {
+			t.Errorf("registration at %s is allowed", inside)
+		}
+	}
+}
+
+func TestIsFor(t *testing.T) {
+	for _, tt := range []struct {
+		resource, server string
+		want             bool
+	}{
+		{"https://a.example/mcp", "https://a.example/mcp", true},
+		{"https://A.example:443/mcp/", "https://a.example/mcp", true},
+		{"https://a.example", "https://a.example/mcp", true},
+		{"https://a.example/", "https://a.example/v1/sse", true},
+		{"https://a.example/m", "https://a.example/mcp", false},
+		{"https://a.example/mcp/other", "https://a.example/mcp", false},
+		{"https://b.example/mcp", "https://a.example/mcp", false},
+		{"http://a.example/mcp", "https://a.example/mcp", false},
+		{"https://a.example:8443/mcp", "https://a.example/mcp", false},
+		{"https://a.example/mcp#x", "https://a.example/mcp", false},
+		{"https://a.example/mcp?t=1", "https://a.example/mcp", false},
+		{"https://a.example@b.example/mcp", "https://a.example/mcp", false},
+		{":", "https://a.example/mcp", false},
+	} {
+		if got := isFor(tt.resource, tt.server); got != tt.want {
+			t.Errorf("isFor(%q, %q) = %v", tt.resource, tt.server, got)
+		}
+	}
+}
+
+func TestParseChallenge(t *testing.T) {
+	for header, want := range map[string]challenge{
+		`Bearer`: {},
+		`bearer resource_metadata="https://a.example/prm", scope="a b  a"`:             {metadata: "https://a.example/prm", scopes: []string{"a", "b"}},
+		`Basic realm="a, Bearer scope=x", Bearer error=invalid_token, scope="r\"w ok"`: {err: "invalid_token", scopes: []string{"ok"}},
+		`Bearer realm="x" ,scope = "a" , scope="b"`:                                    {scopes: []string{"a"}},
+		`Negotiate, Bearer scope="a`:                                                   {scopes: []string{"a"}},
+		`DPoP scope=a`:                                                                 {scopes: []string{"a"}},
+		`Bearer "=`:                                                                    {},
+		`,,, ;`:                                                                        {},
+		`Bearer scope="` + strings.Repeat("s", 300) + ` ok"`:                           {scopes: []string{"ok"}},
+	} {
+		got := parseChallenge([]string{header})
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s\n got %+v\nwant %+v", header, got, want)
+		}
+	}
+	if got := parseChallenge([]string{"Basic x", `Bearer scope=a`}); len(got.scopes) != 1 {
+		t.Errorf("the second header was passed over: %+v", got)
+	}
+	many := strings.Repeat("a", 1)
+	for i := range 500 {
+		many += fmt.Sprintf(" s%d", i)
+	}
+	if got := scopesOf(many); len(got) != maxScopes {
+		t.Errorf("%d scopes", len(got))
+	}
+}
+
+func FuzzParseChallenge(f *testing.F) {
+	f.Add(`Bearer resource_metadata="https://a.example", scope="a b"`)
+	f.Add(`Basic realm="\"", Bearer error=x,,=`)
+	f.Add("Bearer \x00=\"")
+	f.Fuzz(func(t *testing.T, header string) {
+		for _, s := range parseChallenge([]string{header}).scopes {
+			if !validScope(s) {
+				t.Errorf("scope %q", s)
+			}
+		}
+	})
+}
