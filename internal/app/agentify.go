@@ -198,7 +198,7 @@ func (a *App) newGate(ctx context.Context, addr string) (*auth.Gate, error) {
 // newHTTPServer bounds what a connection may cost.
 func (a *App) newHTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           h,
+		Handler:           usual.hurry(forward(h)),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,

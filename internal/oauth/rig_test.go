@@ -260,7 +260,6 @@ type rig struct {
 	w     *world
 	cfg   *upstream.Config
 	store store.Store
-	log   *bytes.Buffer
 	in    []string // who logged in
 	dir   string
 }

@@ -1,0 +1,228 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+func TestStoreTroubles(t *testing.T) {
+	w := newWorld(t)
+	r := newRig(t, w)
+	r.login()
+	broken := &brokenStore{Store: r.store}
+	s := r.another()
+	s.opts.Store = broken
+	if status, err := call(t.Context(), s, *r.cfg); status != 200 || err != nil {
+		t.Fatalf("call = %d, %v", status, err)
+	}
+	st := s.state("jira")
+	stale := func() {
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		st.read = time.Now().Add(-time.Hour)
+	}
+	broken.set(errors.New("disk gone"), nil, nil)
+	stale()
+	if status, err := call(t.Context(), s, *r.cfg); status != 200 || err != nil {
+		t.Errorf("with a store that cannot be read: %d, %v", status, err)
+	}
+	// A renewed token that cannot be written holds, and is written later.
+	broken.set(nil, errors.New("disk full"), nil)
+	r.age(2*time.Hour, s)
+	if status, err := call(t.Context(), s, *r.cfg); status != 200 || err != nil {
+		t.Errorf("with a store that cannot be written: %d, %v", status, err)
+	}
+	stale()
+	if status, err := call(t.Context(), s, *r.cfg); status != 200 || err != nil || w.refreshes != 1 {
+		t.Errorf("again: %d, %v, %d refreshes", status, err, w.refreshes)
+	}
+	broken.set(nil, nil, nil)
+	s.renewDue(t.Context())
+	if r.kept().Access != st.rec.Access || st.unsaved {
+		t.Error("the renewed token was not written")
+	}
+	// Without a lease nothing is redeemed.
+	broken.set(nil, nil, errors.New("no lease"))
+	r.age(2*time.Hour, s)
+	if _, err := call(t.Context(), s, *r.cfg); tool.KindOf(err) != tool.Unavailable || w.refreshes != 1 {
+		t.Errorf("without a lease: %v, %d refreshes", err, w.refreshes)
+	}
+	// Another key.
+	other, err := store.NewSealer(make([]byte, store.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = r.another()
+	s.opts.Sealer = func() (*store.Sealer, error) { return other, nil }
+	if _, err := call(t.Context(), s, *r.cfg); tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "JUNCTOR_SECRET_KEY") {
+		t.Errorf("with another key: %v", err)
+	}
+	if address, err := s.Begin(t.Context(), "jira", ""); err != nil || address == "" {
+		t.Errorf("a new login with another key: %q, %v", address, err)
+	}
+	s.opts.Sealer = func() (*store.Sealer, error) { return nil, errors.New("no key") }
+	stale()
+	if _, err := s.Logout(t.Context(), "jira"); err == nil {
+		t.Error("Logout without a key")
+	}
+}
+
+// TestLogoutWhileRenewing does not bring a login back that was given up.
+func TestLogoutWhileRenewing(t *testing.T) {
+	w := newWorld(t)
+	r := newRig(t, w)
+	r.login()
+	entered, hold := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	w.do(func() {
+		w.fail = func(http.ResponseWriter, *http.Request) bool {
+			w.mu.Unlock()
+			once.Do(func() { close(entered) })
+			<-hold
+			w.mu.Lock()
+			return false
+		}
+	})
+	r.age(2 * time.Hour)
+	done := make(chan error)
+	go func() {
+		_, err := r.call()
+		done <- err
+	}()
+	<-entered
+	if was, err := r.another().Logout(t.Context(), "jira"); !was || err != nil {
+		t.Fatalf("Logout = %v, %v", was, err)
+	}
+	close(hold)
+	urlIn(t, <-done)
+	if r.kept() != nil {
+		t.Error("the login came back")
+	}
+}
+
+// brokenStore fails where it is told to.
+type brokenStore struct {
+	store.Store
+	mu                 sync.Mutex
+	read, write, lease error
+}
+
+func (b *brokenStore) set(read, write, lease error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.read, b.write, b.lease = read, write, lease
+}
+
+func (b *brokenStore) errs() (read, write, lease error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.read, b.write, b.lease
+}
+
+func (b *brokenStore) Value(ctx context.Context, space, name string) (store.Value, error) {
+	if err, _, _ := b.errs(); err != nil {
+		return store.Value{}, err
+	}
+	return b.Store.Value(ctx, space, name)
+}
+
+func (b *brokenStore) PutValue(ctx context.Context, v store.Value, ifVersion int64) (store.Value, error) {
+	if _, err, _ := b.errs(); err != nil {
+		return store.Value{}, err
+	}
+	return b.Store.PutValue(ctx, v, ifVersion)
+}
+
+func (b *brokenStore) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (store.Lease, bool, error) {
+	if _, _, err := b.errs(); err != nil {
+		return store.Lease{}, false, err
+	}
+	return b.Store.Acquire(ctx, name, owner, ttl)
+}
+
+func TestAfterClose(t *testing.T) {
+	w := newWorld(t)
+	r := newRig(t, w)
+	r.login()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if status, err := r.call(); status != 200 || err != nil {
+		t.Errorf("a valid token after the end: %d, %v", status, err)
+	}
+	r.age(2 * time.Hour)
+	if _, err := r.call(); tool.KindOf(err) != tool.Unavailable {
+		t.Errorf("a renewal after the end: %v", err)
+	}
+	if _, err := r.Begin(t.Context(), "jira", ""); tool.KindOf(err) != tool.Unavailable {
+		t.Errorf("a login after the end: %v", err)
+	}
+}
+
+func TestTokensThatCannotBeSent(t *testing.T) {
+	for name, body := range map[string]string{
+		"line break":    `{"access_token":"a\r\nX-Evil: 1","token_type":"bearer"}`,
+		"no token":      `{"token_type":"bearer"}`,
+		"bad refresh":   `{"access_token":"a","refresh_token":"a b"}`,
+		"another type":  `{"access_token":"a","token_type":"DPoP"}`,
+		"error in 200":  `{"error":"bad_verification_code"}`,
+		"huge token":    `{"access_token":"` + strings.Repeat("a", 70_000) + `"}`,
+		"deeply nested": `{"access_token":` + strings.Repeat("[", 20_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.fail = func(rw http.ResponseWriter, _ *http.Request) bool {
+				rw.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(rw, body)
+				return true
+			}
+			r := newRig(t, w)
+			_, err := r.call()
+			if _, err := r.Complete(t.Context(), visit(t, urlIn(t, err))); tool.KindOf(err) != tool.UpstreamFailed {
+				t.Errorf("Complete: %v", err)
+			}
+			if r.kept() != nil {
+				t.Error("there is a login")
+			}
+		})
+	}
+}
+
+func TestLifeOfTokens(t *testing.T) {
+	now := time.Now()
+	for life, want := range map[string]time.Duration{
+		`3600`: time.Hour, `"3600"`: time.Hour, `3600.5`: time.Hour + 500*time.Millisecond, `-1`: 0, `"soon"`: 0, `null`: 0, `1e300`: 10 * 365 * 24 * time.Hour,
+	} {
+		w := newWorld(t)
+		w.fail = func(rw http.ResponseWriter, _ *http.Request) bool {
+			fmt.Fprintf(rw, `{"access_token":"a","expires_in":%s}`, life)
+			return true
+		}
+		r := newRig(t, w)
+		got, err := r.exchange(t.Context(), reach{loopback: true, plain: true}, w.as.URL+"/token", client{ID: "x", Method: methodNone}, url.Values{})
+		if err != nil || got.life != want {
+			t.Errorf("expires_in %s: %s, %v", life, got.life, err)
+		}
+		rec := &record{Asked: []string{"a"}}
+		got.into(rec, now)
+		if rec.Expires.IsZero() != (want == 0) || !slices.Equal(rec.Scope, []string{"a"}) {
+			t.Errorf("expires_in %s: %v, scope %v", life, rec.Expires, rec.Scope)
+		}
+	}
+	if errorCode("evil\n") != "an error" || errorCode("access_denied") != "access_denied" {
+		t.Error("codes")
+	}
+}
