@@ -247,14 +247,14 @@ func TestDeleteEndsTheReply(t *testing.T) {
 func TestOldSessionsMakeRoom(t *testing.T) {
 	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxSessions = 3 }))
 	for i := range 6 {
-		c := r.connect("")
-		c.say(fmt.Sprint("session ", i))
-		c.reply()
-		r.settled(c.id)
-		c.conn.CloseNow()
-		for r.open(c.id).idleSince(time.Now().Add(time.Second)) == 0 {
-			time.Sleep(time.Millisecond) // until the server has noticed that the client left
+		s, err := r.host.Open(t.Context(), tool.Local, "")
+		if err != nil {
+			t.Fatal(err)
 		}
+		if err := s.Send(t.Context(), tool.Local, fmt.Sprint("session ", i), ""); err != nil {
+			t.Fatal(err)
+		}
+		r.settled(s.ID())
 	}
 	list, err := r.host.List(t.Context(), tool.Local, time.Time{}, 0)
 	if err != nil || len(list) != 3 || list[0].Title != "session 5" {
@@ -264,10 +264,18 @@ func TestOldSessionsMakeRoom(t *testing.T) {
 
 func TestIdleSessionsLeaveTheMemory(t *testing.T) {
 	r := newRig(t, llmtest.Script{})
-	c := r.connect("")
-	c.say("hello")
-	c.reply()
-	s := r.settled(c.id)
+	s, err := r.host.Open(t.Context(), tool.Local, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := s.Watch(t.Context(), tool.Local, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(t.Context(), tool.Local, "hello", ""); err != nil {
+		t.Fatal(err)
+	}
+	r.settled(s.ID())
 	r.host.sweep(time.Now().Add(time.Hour))
 	r.host.mu.Lock()
 	n := len(r.host.sessions)
@@ -275,10 +283,7 @@ func TestIdleSessionsLeaveTheMemory(t *testing.T) {
 	if n != 1 {
 		t.Errorf("a session that is watched was forgotten")
 	}
-	c.conn.CloseNow()
-	for s.idleSince(time.Now().Add(time.Second)) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	w.Close()
 	r.host.sweep(time.Now().Add(time.Hour))
 	r.host.mu.Lock()
 	n = len(r.host.sessions)
@@ -286,7 +291,7 @@ func TestIdleSessionsLeaveTheMemory(t *testing.T) {
 	if n != 0 {
 		t.Errorf("%d sessions in memory", n)
 	}
-	if h := r.open(c.id).History(); len(h.Messages) != 2 {
+	if h := r.open(s.ID()).History(); len(h.Messages) != 2 {
 		t.Errorf("history after it came back: %d", len(h.Messages))
 	}
 }

@@ -355,8 +355,12 @@ func (s *Session) history(before int64) HistoryPayload {
 		if before > 0 && e.seq >= before {
 			break
 		}
+		parts := e.message.Parts
+		if parts == nil {
+			parts = []llm.Part{}
+		}
 		h.Messages = append(h.Messages, HistoryMessage{ID: e.ID, Seq: e.seq, Role: e.message.Role, Time: e.time.UTC(),
-			Parts: e.message.Parts, Model: e.Model, Usage: e.Usage, Notice: e.Notice})
+			Parts: parts, Model: e.Model, Usage: e.Usage, Notice: e.Notice})
 	}
 	return h
 }

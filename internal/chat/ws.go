@@ -34,6 +34,10 @@ const maxIgnored = 100
 // reads nothing for so long is gone.
 const writeTimeout = 30 * time.Second
 
+// leastPongTime is what a client gets to answer a ping, however often it is
+// asked.
+const leastPongTime = 5 * time.Second
+
 // closeGrace is how long a client gets to hear why it is dropped.
 const closeGrace = 5 * time.Second
 
@@ -159,6 +163,7 @@ func (c *connection) write(ctx context.Context) {
 	every := c.host.config().PingMs.Duration()
 	ping := time.NewTimer(every)
 	defer ping.Stop()
+	answered := make(chan error, 1) // messages must not wait for a slow pong
 	for {
 		select {
 		case e := <-w.queue:
@@ -171,9 +176,12 @@ func (c *connection) write(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ping.C:
-			pong, cancel := context.WithTimeout(ctx, every)
-			err := c.conn.Ping(pong)
-			cancel()
+			go func() {
+				pong, cancel := context.WithTimeout(ctx, max(every, leastPongTime))
+				defer cancel()
+				answered <- c.conn.Ping(pong)
+			}()
+		case err := <-answered:
 			if err != nil {
 				if ctx.Err() == nil {
 					c.host.Log.DebugContext(ctx, "client does not answer; its connection is closed", telemetry.KeyAction, "heartbeat")

@@ -106,7 +106,7 @@ func TestSilenceEnds(t *testing.T) {
 		{When: llmtest.When{User: "before anything"}, Reply: llmtest.Reply{DelayMS: 600_000}},
 	}}
 	each(t, script, func(t *testing.T, v variant, s *llmtest.Server) {
-		m := v.model(t, s, noRetries, func(c *llm.Config) { c.TimeoutMs = 300 })
+		m := v.model(t, s, noRetries, func(c *llm.Config) { c.TimeoutMs = 2000 })
 		for _, when := range []string{"from the start", "in the middle", "before anything"} {
 			turn, err := llm.Collect(m.Stream(context.Background(), user(when)), nil)
 			if llm.ReasonOf(err) != llm.Silent || tool.KindOf(err) != tool.Timeout {

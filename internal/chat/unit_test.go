@@ -1,0 +1,191 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"junctor/internal/catalog"
+	"junctor/internal/llm"
+	"junctor/internal/search"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// leases is a store of which only leases and values are used.
+type leases struct {
+	Store
+	held     bool
+	err      error
+	asked    int
+	conflict int // how often a write comes too late
+	value    []byte
+}
+
+func (l *leases) Acquire(context.Context, string, string, time.Duration) (store.Lease, bool, error) {
+	l.asked++
+	return store.Lease{}, l.held, l.err
+}
+
+func (l *leases) Release(context.Context, string, string) error { return l.err }
+
+func (l *leases) Value(context.Context, string, string) (store.Value, error) {
+	if l.value == nil {
+		return store.Value{}, store.ErrNotFound
+	}
+	return store.Value{Data: l.value, Version: 1}, l.err
+}
+
+func (l *leases) PutValue(_ context.Context, v store.Value, _ int64) (store.Value, error) {
+	if l.conflict > 0 {
+		l.conflict--
+		return store.Value{}, store.ErrConflict
+	}
+	l.value = v.Data
+	return v, l.err
+}
+
+func quiet(s Store) *Host {
+	return New(Options{Store: s, Log: slog.New(slog.DiscardHandler), Config: DefaultConfig()})
+}
+
+func TestLosingTheLeaseEndsTheReply(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &leases{held: true}
+		s := &Session{host: quiet(l), id: "s"}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		done := make(chan struct{})
+		go func() { defer close(done); s.renew(ctx, &turn{cancel: cancel}) }()
+		time.Sleep(leaseTime) // in the bubble's own time
+		if l.asked != 2 && l.asked != 3 || ctx.Err() != nil {
+			t.Errorf("renewed %d times in %v, %v", l.asked, leaseTime, ctx.Err())
+		}
+		l.err = errors.New("the database is away for a moment")
+		time.Sleep(leaseTime / 2)
+		if ctx.Err() != nil {
+			t.Error("a hiccup of the store ended the reply")
+		}
+		l.err, l.held = nil, false
+		<-done
+		if !errors.Is(context.Cause(ctx), errAborted) {
+			t.Errorf("cause %v", context.Cause(ctx))
+		}
+	})
+}
+
+func TestAlwaysAllowed(t *testing.T) {
+	l := &leases{conflict: 2}
+	h := quiet(l)
+	for _, name := range []string{"a:b", "c:d", "a:b"} {
+		if err := h.allowAlways(t.Context(), "me", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if string(l.value) != `["a:b","c:d"]` || !h.alwaysAllowed(t.Context(), "me", "c:d") || h.alwaysAllowed(t.Context(), "me", "e:f") {
+		t.Errorf("kept %s", l.value)
+	}
+	l.conflict = 100
+	if err := h.allowAlways(t.Context(), "me", "x:y"); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("%v", err)
+	}
+	l.err = errors.New("down")
+	if h.alwaysAllowed(t.Context(), "me", "c:d") {
+		t.Error("allowed without knowing")
+	}
+}
+
+type failingSearch struct{}
+
+func (failingSearch) Search(search.Query) ([]search.Hit, error) { return nil, errors.New("broken") }
+
+type noHits struct{}
+
+func (noHits) Search(q search.Query) ([]search.Hit, error) {
+	return []search.Hit{{Name: tool.Name{Server: "gone", Tool: "x"}}}, nil
+}
+
+func TestMetaToolsTakeAnything(t *testing.T) {
+	h := quiet(&leases{})
+	h.Catalog = catalog.New(nil, nil)
+	h.Search = failingSearch{}
+	for name, tt := range map[string]struct {
+		call tool.Name
+		args string
+		says string
+	}{
+		"search that fails":  {metaSearch, `{"query":"x","server":"s","limit":-3}`, "INTERNAL"},
+		"details of nothing": {metaDetails, `{"tool":"nope"}`, "TOOL_NOT_FOUND"},
+		"execute nothing":    {metaExecute, `{"tool":"nope"}`, "TOOL_NOT_FOUND"},
+		"wrong types":        {metaSearch, `{"query":7}`, "INVALID_ARGUMENTS"},
+	} {
+		res, target := h.metaCall(t.Context(), &tool.Local, &llm.ToolCall{ID: "1", Tool: tt.call, Arguments: json.RawMessage(tt.args)})
+		if target != nil || !res.IsError || !strings.Contains(string(res.Content), tt.says) {
+			t.Errorf("%s: %s", name, res.Content)
+		}
+	}
+	h.Search = noHits{}
+	h.Signals = func(string) search.Signals { return nil }
+	if res, _ := h.metaCall(t.Context(), &tool.Local, &llm.ToolCall{ID: "1", Tool: metaSearch, Arguments: json.RawMessage(`{"query":"x"}`)}); res.IsError || !strings.Contains(string(res.Content), "nothing found") {
+		t.Errorf("nothing found: %s", res.Content)
+	}
+}
+
+func TestGuidanceIsBounded(t *testing.T) {
+	c := catalog.New(nil, nil)
+	for i := range 40 {
+		name := fmt.Sprintf("s%02d", i)
+		c.Put(catalog.Server{Name: name, Guidance: strings.Repeat("ü", 10_000), Description: "A server.\nOf many words."}, []tool.Definition{definition(t, name, "x", `{"type":"object"}`)})
+	}
+	c.Put(catalog.Server{Name: "empty", Guidance: "never shown"}, nil)
+	long := guidance(c.Snapshot(), &tool.Local, false, nil)
+	if len(long) > maxGuidanceTotal+maxGuidance || !strings.Contains(long, "left out") || strings.Contains(long, "never shown") {
+		t.Errorf("%d bytes", len(long))
+	}
+	short := guidance(c.Snapshot(), &tool.Local, true, []ServerState{{Server: "x", State: "disconnected"}})
+	if len(short) > 5000 || !strings.Contains(short, "## Server s39\nA server. Of many words.") || !strings.Contains(short, "x (disconnected)") {
+		t.Errorf("%d bytes: %.200s", len(short), short)
+	}
+	limited := tool.Caller{ID: "k", Servers: []string{"s01"}}
+	if only := guidance(c.Snapshot(), &limited, true, nil); strings.Contains(only, "s02") || !strings.Contains(only, "s01") {
+		t.Errorf("a limited caller is told of %q", only)
+	}
+}
+
+func TestUnknownToolsGetAHint(t *testing.T) {
+	h := quiet(&leases{})
+	c := catalog.New(nil, nil)
+	h.Catalog = c
+	s := &Session{host: h}
+	turn := &turn{caller: tool.Local}
+	call := &llm.ToolCall{ID: "1", Name: "calc__ad"}
+	if res := s.unknown(turn, call, offer{}); !strings.Contains(string(res.Content), "Use only the tools that you were given") {
+		t.Errorf("%s", res.Content)
+	}
+	if res := s.unknown(turn, call, offer{meta: true, tools: h.meta}); !strings.Contains(string(res.Content), "tools__search") {
+		t.Errorf("%s", res.Content)
+	}
+	c.Put(catalog.Server{Name: "calc"}, []tool.Definition{definition(t, "calc", "add", `{"type":"object"}`)})
+	if res := s.unknown(turn, call, h.offer(&tool.Local, 100)); !strings.Contains(string(res.Content), "Did you mean calc__add?") {
+		t.Errorf("%s", res.Content)
+	}
+}
+
+func TestMarkdownOfOddities(t *testing.T) {
+	md := Markdown(SessionInfo{Model: "m"}, HistoryPayload{Messages: []HistoryMessage{
+		{Role: llm.User, Parts: []llm.Part{{Image: &llm.Image{}}}},
+		{Role: llm.Assistant, Notice: noticeAborted, Parts: []llm.Part{{Text: "half"}, {Call: &llm.ToolCall{Name: "made_up", Arguments: json.RawMessage("nonsense")}}}},
+		{Role: llm.Tool, Parts: []llm.Part{{Result: llm.TextResult(&llm.ToolCall{Name: "made_up"}, "a\n```\nfence\n```", true)}}},
+	}})
+	for _, want := range []string{"# Conversation", "· m", "*(a picture)*", "*(aborted)*", "**Call of `made_up`**", "nonsense", "**Failure of `made_up`**\n\n````\na\n```"} {
+		if !strings.Contains(md, want) {
+			t.Errorf("lacks %q:\n%s", want, md)
+		}
+	}
+}
