@@ -148,6 +148,23 @@ func TestGoSDKClient(t *testing.T) {
 	}
 }
 
+// Clients that know only the event-stream transport of 2024-11-05.
+func TestSSEClient(t *testing.T) {
+	h := newHouse(t, stdioConfig(t))
+	g := h.serve().ready("everything")
+	for _, path := range []string{"/mcp", "/mcp?mode=direct", "/mcp/everything"} {
+		ctx := ctxFor(t)
+		s, err := sdkClient(nil).Connect(ctx, &sdk.SSEClientTransport{Endpoint: g.url + path}, &sdk.ClientSessionOptions{ProtocolVersion: mcp.Version20241105})
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if tools, err := s.ListTools(ctx, nil); err != nil || len(tools.Tools) < 5 {
+			t.Errorf("%s: tools = %+v, %v", path, tools, err)
+		}
+		s.Close()
+	}
+}
+
 // The official TypeScript client, in both eras, over HTTP and over stdio.
 func TestTypeScriptClient(t *testing.T) {
 	npm(t, "mcp-remote") // the packages are installed

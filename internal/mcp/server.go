@@ -119,6 +119,7 @@ type Server struct {
 	parked   parkingLot
 	conns    connTable
 	subs     subscriptionTable
+	sse      sseTable
 
 	closeOnce sync.Once
 	closed    chan struct{}

@@ -29,7 +29,8 @@ var legacyVersions = []string{Version20251125, Version20250618, Version20250326,
 // serverVersions are all that a Server speaks, the newest first.
 var serverVersions = append([]string{Version20260728}, legacyVersions...)
 
-// ServeHTTP serves the streamable HTTP transport on one URL for both eras.
+// ServeHTTP serves the streamable HTTP transport on one URL for both eras, and
+// the event-stream transport of 2024-11-05 for clients that know nothing else.
 // Who calls is taken from the request's context; authentication and the
 // checks of Host and Origin come before.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -46,10 +47,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusMethodNotAllowed, "", &Error{Code: CodeInvalidRequest, Message: "protocol version " + Version20260728 + " uses POST alone; subscriptions/listen opens a stream"})
 			return
 		}
-		if r.Method == http.MethodGet {
-			s.serveGet(w, r)
-		} else {
+		switch {
+		case r.Method == http.MethodDelete:
 			s.serveDelete(w, r)
+		case asksForSSE(r):
+			s.serveSSE(w, r)
+		default:
+			s.serveGet(w, r)
 		}
 	default:
 		w.Header().Set("Allow", "POST, GET, DELETE")
@@ -86,6 +90,10 @@ type post struct {
 func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 	p, ok := s.readPost(w, r)
 	if !ok {
+		return
+	}
+	if id := r.URL.Query().Get(sseParam); id != "" && r.Header.Get(headerSession) == "" {
+		s.postSSE(p, id)
 		return
 	}
 	if !p.batch && len(p.broken) > 0 {

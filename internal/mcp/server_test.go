@@ -296,7 +296,7 @@ func TestRefusals(t *testing.T) {
 		"batch":              {"POST", `[` + ping + `]`, h, 400, "no batches"},
 		"empty batch":        {"POST", `[]`, h, 400, "no batches"},
 		"put":                {"PUT", ``, nil, 405, "use POST"},
-		"get, no session":    {"GET", ``, nil, 400, "initialize first"},
+		"get, no session":    {"GET", ``, []string{headerProtocol, Version20251125}, 400, "initialize first"},
 		"get, accept":        {"GET", ``, append(h, "Accept", "application/json"), 406, "event-stream"},
 		"get, stateless":     {"GET", ``, []string{headerProtocol, Version20260728}, 405, "subscriptions/listen"},
 		"get, odd event":     {"GET", ``, append(h, headerLastEvent, "nonsense"), 400, "not one of ours"},

@@ -42,7 +42,9 @@ type Session struct {
 	reader    string              // the process where it is
 	shared    bool                // the other processes know of the session
 	kept      time.Time           // when it was last written down
+	dirty     bool                // it has changed since
 	checked   time.Time           // when it was last known to be there
+	keeping   sync.Mutex          // held while it is written down: the newest is written last
 }
 
 // ID returns the id of a session over HTTP, "" on a byte stream.

@@ -38,7 +38,7 @@ func (s *Server) takeOver(res *response) bool {
 	}
 	l := &ownLine{srv: s, session: res.session, st: res.st, reader: res.reader, conn: conn}
 	res.session.enter() // for the line, which outlives the request
-	head := bytes.NewBufferString("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nDate: " + time.Now().UTC().Format(http.TimeFormat) + "\r\n")
+	head := bytes.NewBufferString("HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nDate: " + time.Now().UTC().Format(http.TimeFormat) + "\r\n")
 	_ = h.Write(head) // into memory
 	head.WriteString("\r\n")
 	l.mu.Lock()
