@@ -29,8 +29,8 @@ type Prompt struct {
 	Tokens int // an estimate; no tokenizer is the same at two providers
 }
 
-// EstimateTokens is a rough count of what a text costs: 3.5 bytes a token.
-func EstimateTokens(bytes int) int { return (bytes*2 + 6) / 7 }
+// estimateTokens is a rough count of what a text costs: 3.5 bytes a token.
+func estimateTokens(bytes int) int { return (bytes*2 + 6) / 7 }
 
 // Context describes tools in words, under the names by which a provider's
 // model would call them: one line for each when concise, else with all
@@ -69,7 +69,7 @@ func (t *Tools) Context(name string, groups []ContextGroup, concise bool) (Promp
 			count++
 		}
 	}
-	return Prompt{Text: b.String(), Tools: count, Tokens: EstimateTokens(b.Len())}, nil
+	return Prompt{Text: b.String(), Tools: count, Tokens: estimateTokens(b.Len())}, nil
 }
 
 func firstTag(t ContextTool) string {

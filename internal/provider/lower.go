@@ -160,9 +160,9 @@ func (w *writing) write() {
 		return
 	}
 	if w.d.oneType {
-		if null := tNull; t.has(null) && t != null {
+		if t.has(tNull) && t != tNull {
 			w.out.set("nullable", true)
-			t &^= null
+			t &^= tNull
 		}
 		if n.hasEnum && w.d.stringEnums {
 			t = w.enumAsText()

@@ -73,6 +73,7 @@ type mending struct {
 	doc     *document
 	steps   int
 	changed bool
+	renamed map[*node]map[string]string // keys made legal, by object
 }
 
 // value returns v as n asks for it, or v itself.
@@ -144,24 +145,38 @@ func (m *mending) ownKey(key string, o *object, f *node) string {
 	if f.prop(key) != nil {
 		return key
 	}
-	for _, p := range f.props {
-		if _, present := o.get(p.key); present || len(p.key) > 0 && p.key == key {
-			continue
+	renamed, ok := m.renamed[f]
+	if !ok {
+		renamed = renamedKeys(f)
+		if m.renamed == nil {
+			m.renamed = map[*node]map[string]string{}
 		}
+		m.renamed[f] = renamed
+	}
+	own, ok := renamed[key]
+	if _, present := o.get(own); !ok || present {
+		return key
+	}
+	return own
+}
+
+// renamedKeys maps what any provider's rule makes of n's keys back to them.
+func renamedKeys(n *node) map[string]string {
+	table := map[string]string{}
+	add := func(own string) {
 		for _, rule := range keyRules {
-			if rule(p.key) == key {
-				return p.key
+			if legal := rule(own); legal != own && n.prop(legal) == nil {
+				table[legal] = own
 			}
 		}
 	}
-	for _, r := range f.required {
-		for _, rule := range keyRules {
-			if r != key && rule(r) == key {
-				return r
-			}
-		}
+	for _, p := range n.props {
+		add(p.key)
 	}
-	return key
+	for _, r := range n.required {
+		add(r)
+	}
+	return table
 }
 
 func (m *mending) array(list []any, f *node, depth int) any {
@@ -249,7 +264,7 @@ func (m *mending) choose(v any, alt alternative, depth int) any {
 		}
 	}
 	for _, b := range alt.nodes {
-		try := &mending{doc: m.doc, steps: m.steps}
+		try := &mending{doc: m.doc, steps: m.steps, renamed: m.renamed}
 		w := try.value(v, b, depth+1)
 		m.steps = try.steps
 		if try.changed && m.fits(w, b, depth+1) {

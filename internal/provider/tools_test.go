@@ -256,7 +256,7 @@ func TestContext(t *testing.T) {
 	if concise.Text != want {
 		t.Errorf("concise:\n%s\nwant:\n%s", concise.Text, want)
 	}
-	if concise.Tools != 3 || concise.Tokens != EstimateTokens(len(want)) || concise.Tokens < 40 {
+	if concise.Tools != 3 || concise.Tokens != estimateTokens(len(want)) || concise.Tokens < 40 {
 		t.Errorf("%d tools, %d tokens", concise.Tools, concise.Tokens)
 	}
 	full, err := tools.Context(OpenAI, groups, false)
@@ -276,10 +276,10 @@ func TestContext(t *testing.T) {
 	}
 }
 
-func TestEstimateTokens(t *testing.T) {
+func TestTokenEstimate(t *testing.T) {
 	for bytes, want := range map[int]int{0: 0, 1: 1, 7: 2, 35: 10} {
-		if got := EstimateTokens(bytes); got != want {
-			t.Errorf("EstimateTokens(%d) = %d, want %d", bytes, got, want)
+		if got := estimateTokens(bytes); got != want {
+			t.Errorf("estimateTokens(%d) = %d, want %d", bytes, got, want)
 		}
 	}
 }

@@ -110,13 +110,14 @@ class GatewayClient:
     def execute(self, provider: Optional[str], call: Any, server: Optional[str] = None) -> Any:
         """Runs what the model called and returns what goes back to it.
 
-        ``call`` is the call as the provider's library returned it, or a dict,
-        or a list of parallel ones. A single call that cannot be run raises;
+        ``call`` is the call as the provider's library returned it (a part or
+        a block that holds one is fine too), or a dict, or a list of parallel
+        ones. A single call that cannot be run raises;
         in a list each call has its own result, failures too, because a
         conversation needs an answer to every call.
         """
         many = isinstance(call, (list, tuple))
-        body: Json = {"call": [_call(c) for c in call] if many else _call(call)}
+        body: Json = {"call": plain(call)}
         if provider:
             body["provider"] = provider
         if server:
@@ -258,11 +259,6 @@ def _segment(provider: str) -> str:
     if not provider or not all(c.isalnum() or c in "-_" for c in provider):
         raise ValueError(f"{provider!r} is not the name of a provider")
     return provider
-
-
-def _call(call: Any) -> Any:
-    """The call as JSON. A part, block or item that holds one is fine too."""
-    return plain(call)
 
 
 def _form(answer: Any) -> str:

@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Iterator, Mapping, Optional, Tuple
 
 from ._errors import GatewayConnectionError, GatewayError, GatewayTimeout, error_for
 
@@ -156,5 +156,3 @@ def events(response: Any) -> Iterator[Tuple[str, Any]]:
         elif line.startswith("data:"):
             data.append(line[5:].lstrip(" "))
 
-
-Headers = Dict[str, str]
