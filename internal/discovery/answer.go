@@ -2,9 +2,7 @@ package discovery
 
 import (
 	"encoding/json"
-	"errors"
 
-	"junctor/internal/mcp"
 	"junctor/internal/tool"
 )
 
@@ -24,9 +22,6 @@ func textResult(text json.RawMessage, isError bool) json.RawMessage {
 // arguments broke, the nearest names …).
 func failure(err error, name tool.Name) json.RawMessage {
 	e := tool.AsError(err)
-	if theirs, ok := errors.AsType[*mcp.Error](err); ok && e.Kind == tool.Internal {
-		e = &tool.Error{Kind: tool.UpstreamFailed, Msg: theirs.Message, Details: detailsOf(theirs)}
-	}
 	body := map[string]any{}
 	var details map[string]json.RawMessage
 	if e.Details != nil && json.Unmarshal(marshal(e.Details), &details) == nil {
@@ -48,12 +43,4 @@ func failure(err error, name tool.Name) json.RawMessage {
 		Success bool           `json:"success"`
 		Error   map[string]any `json:"error"`
 	}{false, body}), true)
-}
-
-func detailsOf(e *mcp.Error) any {
-	d := map[string]any{"jsonrpcCode": e.Code}
-	if len(e.Data) > 0 && len(e.Data) < 4096 {
-		d["data"] = e.Data
-	}
-	return d
 }

@@ -342,3 +342,5 @@ func mustURL(path string) *url.URL {
 	}
 	return u
 }
+
+var nolog = slog.New(slog.DiscardHandler)

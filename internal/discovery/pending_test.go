@@ -1,0 +1,152 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"junctor/internal/catalog"
+	"junctor/internal/mcp"
+	"junctor/internal/search"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// states are upstreams in every state that a face may find them in.
+type states struct{ list []upstream.Status }
+
+func (s states) Status() []upstream.Status { return s.list }
+func (s states) Await(context.Context, ...string) []string {
+	return []string{"slow"}
+}
+func (s states) Info(string) (mcp.ServerInfo, bool) { return mcp.ServerInfo{}, false }
+func (s states) Notify(context.Context, string, string, string, json.RawMessage) error {
+	return nil
+}
+
+func TestServersInEveryState(t *testing.T) {
+	ups := states{[]upstream.Status{
+		{Name: "slow", State: upstream.Connecting},
+		{Name: "locked", State: upstream.AuthRequired, AuthURL: "https://consent", Reason: "sign in"},
+		{Name: "off", State: upstream.Disabled},
+		{Name: "gone", State: upstream.Disconnected, Reason: "it ended"},
+	}}
+	f := New(Options{Catalog: catalog.New(nil, nil), Search: search.New(), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
+	v := &metaView{face: f}
+	ask := func(name, arguments string) string {
+		t.Helper()
+		got, err := v.Serve(t.Context(), &mcp.Request{Method: "tools/call", Caller: tool.Local, Params: json.RawMessage(`{"name":"` + name + `","arguments":` + arguments + `}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.ReplaceAll(string(got), `\"`, `"`)
+	}
+	for server, parts := range map[string][]string{
+		"slow":   {"UNAVAILABLE", "try again shortly"},
+		"locked": {"UPSTREAM_AUTH_REQUIRED", "https://consent", "sign in"},
+		"off":    {"TOOL_DISABLED", "disabled"},
+		"gone":   {"UNAVAILABLE", "it ended"},
+		"never":  {"SERVER_NOT_FOUND"},
+	} {
+		for _, call := range []string{ask("list_tools", `{"server":"`+server+`"}`), ask("get_tool_details", `{"server":"`+server+`","tool":"x"}`), ask("search_tools", `{"query":"x","server":"`+server+`"}`)} {
+			for _, part := range parts {
+				if !strings.Contains(call, part) || !strings.Contains(call, `"isError":true`) {
+					t.Errorf("%s: no %q in %s", server, part, call)
+				}
+			}
+		}
+	}
+	if got := ask("search_tools", `{"query":"anything"}`); !strings.Contains(got, `"pending":["slow"]`) {
+		t.Errorf("search = %s", got)
+	}
+	if got := ask("list_mcp_servers", `{}`); !strings.Contains(got, `"authUrl":"https://consent"`) || !strings.Contains(got, `"reason":"it ended"`) {
+		t.Errorf("servers = %s", got)
+	}
+	if text := f.instructions(&tool.Local); !strings.Contains(text, "locked (auth_required)") {
+		t.Errorf("instructions = %s", text)
+	}
+	for arguments, part := range map[string]string{
+		`{"query":"x","limit":"many"}`:         "limit must be a number",
+		`{"query":"x","limit":0.5}`:            "whole number",
+		`{"query":"  "}`:                       "query is empty",
+		`{"query":5,"server":{}}`:              "query must be a string; server must be a string",
+		`{"query":"x","includeDisabled":true}`: "is no argument of it",
+		`"x"`:                                  "must be an object",
+	} {
+		if got := ask("search_tools", arguments); !strings.Contains(got, "INVALID_ARGUMENTS") || !strings.Contains(got, part) {
+			t.Errorf("search_tools %s = %s", arguments, got)
+		}
+	}
+	for arguments, part := range map[string]string{
+		`{"server":"a","tool":"b","arguments":"{broken"}`: "arguments must be an object",
+		`{"server":"a","tool":"b","arguments":[1]}`:       "arguments must be an object",
+		`{"server":"a","tool":"b"}`:                       "arguments is missing",
+		`null`:                                            "arguments is missing; server is missing; tool is missing",
+	} {
+		if got := ask("execute_tool", arguments); !strings.Contains(got, part) {
+			t.Errorf("execute_tool %s = %s", arguments, got)
+		}
+	}
+	// The transparent view of a server that is not there says why.
+	for server, kind := range map[string]tool.Kind{"locked": tool.UpstreamAuthRequired, "gone": tool.Unavailable, "never": tool.ServerNotFound} {
+		s := &single{face: f, name: server}
+		if _, err := s.Describe(t.Context(), &mcp.Request{}); tool.KindOf(err) != kind {
+			t.Errorf("Describe(%s) = %v", server, err)
+		}
+	}
+	if got, err := setLevel(&mcp.Request{Params: json.RawMessage(`{"level":"debug"}`)}); err != nil || string(got) != "{}" {
+		t.Errorf("setLevel = %s, %v", got, err)
+	}
+}
+
+// Many servers do not drown an agent either.
+func TestListServersIsBounded(t *testing.T) {
+	var ups states
+	for range 3000 {
+		ups.list = append(ups.list, upstream.Status{Name: "server-" + strings.Repeat("x", 40), State: upstream.Connected})
+	}
+	f := New(Options{Catalog: catalog.New(nil, nil), Search: search.New(), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
+	v := &metaView{face: f}
+	list := func() string {
+		got, err := v.Serve(t.Context(), &mcp.Request{Method: "tools/call", Caller: tool.Local, Params: json.RawMessage(`{"name":"list_mcp_servers"}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got)
+	}
+	if got := list(); len(got) > 2*DefaultConfig().MaxAnswerBytes || !strings.Contains(got, `\"more\":`) {
+		t.Errorf("%d bytes, ends %s", len(got), got[max(0, len(got)-200):])
+	}
+	f.opts.Upstreams = states{}
+	if got := list(); !strings.Contains(got, `\"servers\":[]`) || !strings.Contains(got, "junctor servers add") {
+		t.Errorf("no server: %s", got)
+	}
+}
+
+// A log level that a client of the handshake era asked for goes with its
+// calls, so that the upstream sends what it wants to hear.
+func TestLogLevelGoesWithTheCall(t *testing.T) {
+	d := newDesk(anyTool("progress"))
+	d.old = true
+	r := newRig(t, map[string]*desk{"desk": d})
+	for view, call := range map[View]string{
+		{}:                 `{"name":"execute_tool","arguments":{"server":"desk","tool":"progress","arguments":{}},"_meta":{"progressToken":1}}`,
+		{Mode: DirectMode}: `{"name":"desk__progress","arguments":{},"_meta":{"progressToken":1}}`,
+	} {
+		for level, want := range map[string]bool{"info": true, "error": false} {
+			c := r.client(mcp.Version20250618, view)
+			do(t, c, "logging/setLevel", `{"level":"`+level+`"}`)
+			var notes []string
+			if _, err := c.Do(ctxFor(t), tool.Request{Method: "tools/call", Params: json.RawMessage(call), Exchange: answering(&notes)}); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(strings.Join(notes, ","), "notifications/message"); got != want {
+				t.Errorf("%v, level %s: %v", view, level, notes)
+			}
+		}
+	}
+	if !d.has("logging/setLevel") {
+		t.Error("the upstream was not asked for log messages")
+	}
+}
