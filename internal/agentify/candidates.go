@@ -35,7 +35,8 @@ type Candidate struct {
 }
 
 // candidates ranks the tools that the caller may use. The first list goes to
-// the model whole; the second is the next best.
+// the model whole; the second is the next best. wanted are tools that the
+// model asked to see.
 func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, wanted ...string) (offered, further []Candidate, err error) {
 	seen := map[tool.Name]bool{}
 	size := 0
@@ -49,7 +50,6 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, w
 	}
 	full := func() bool { return len(offered) >= MaxCandidates || size > maxDeclared && len(offered) > 0 }
 
-	// What the model asked to see comes first.
 	for _, name := range wanted {
 		if e, err := snap.Resolve(caller, "", name); err == nil && e.Enabled && !full() {
 			offered = take(offered, Candidate{Name: e.Name, entry: e})
@@ -77,16 +77,10 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, w
 	}
 	// A small catalogue is handed over whole: words that no tool shares, in
 	// another language perhaps, may still be clear to the model.
-	var rest []Candidate
-	for e := range snap.Visible(caller) {
-		if rest = append(rest, Candidate{Name: e.Name, entry: e}); len(rest) > MaxCandidates {
-			break
-		}
-	}
-	if len(rest) <= MaxCandidates {
-		for _, c := range rest {
+	if visible(snap, caller) <= MaxCandidates {
+		for e := range snap.Visible(caller) {
 			if !full() {
-				offered = take(offered, c)
+				offered = take(offered, Candidate{Name: e.Name, entry: e})
 			}
 		}
 	}
@@ -96,6 +90,15 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, w
 		}
 	}
 	return offered, further, nil
+}
+
+// visible counts the tools that the caller may use.
+func visible(snap *catalog.Snapshot, caller *tool.Caller) int {
+	n := 0
+	for range snap.Visible(caller) {
+		n++
+	}
+	return n
 }
 
 // find ranks the tools that the caller may use for a text.

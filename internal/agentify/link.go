@@ -21,7 +21,7 @@ const codeNotInitialized = -32001
 func (f *Face) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l := &link{exit: cancel, inFlight: map[mcp.ID]struct{}{}, closed: make(chan struct{})}
+	l := &link{exit: cancel, inFlight: map[mcp.ID]int{}, closed: make(chan struct{})}
 	l.stream = mcp.NewStream(r, w, mcp.StreamOptions{Framing: mcp.FramingAuto, OnDrop: l.stray})
 	return f.server.ServeLink(ctx, l)
 }
@@ -35,7 +35,7 @@ type link struct {
 	exit   func()
 
 	mu       sync.Mutex
-	inFlight map[mcp.ID]struct{} // requests without an answer
+	inFlight map[mcp.ID]int // requests without an answer; one id may come twice
 	state    linkState
 	initID   mcp.ID        // of the initialize under way
 	settled  chan struct{} // closed when it has been answered
@@ -58,8 +58,11 @@ func (l *link) Receive() (mcp.Message, error) {
 	for {
 		m, err := l.stream.Receive()
 		if err != nil {
-			_, once := errors.AsType[*mcp.DecodeError](err)
-			if !once && !errors.Is(err, io.EOF) { // the framing is lost: say so before the end
+			if broken, ok := errors.AsType[*mcp.DecodeError](err); ok {
+				l.mu.Lock()
+				l.inFlight[broken.ID]++ // it gets an answer all the same
+				l.mu.Unlock()
+			} else if !errors.Is(err, io.EOF) { // the framing is lost: say so before the end
 				l.tell(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "the stream cannot be read any further: " + err.Error()}})
 			}
 			return m, err
@@ -76,14 +79,14 @@ func (l *link) Receive() (mcp.Message, error) {
 			}
 		case m.Method == "$/cancelRequest":
 			id := idOf(mcp.Field(m.Params, "id"))
-			if !l.forget(id) {
+			if !l.cancelled(id) {
 				continue
 			}
 			// Here a request that was cancelled is answered, unlike in MCP.
 			l.tell(&mcp.Message{ID: id, Error: &mcp.Error{Code: tool.Canceled.JSONRPC(), Message: "the request was cancelled"}})
 			return mcp.Message{Method: "notifications/cancelled", Params: marshal(map[string]any{"requestId": json.RawMessage(id)})}, nil
 		case m.Method == "notifications/cancelled":
-			l.forget(idOf(mcp.Field(m.Params, "requestId")))
+			l.cancelled(idOf(mcp.Field(m.Params, "requestId")))
 		case m.Method == "initialized":
 			m.Method = "notifications/initialized"
 		case m.Method == "exit":
@@ -126,26 +129,34 @@ func (l *link) admit(m *mcp.Message) *mcp.Error {
 	case l.state == fresh && m.Method == methodOrchestrate && mcp.FieldString(m.Params, "_meta", mcp.MetaProtocolVersion) == "":
 		return &mcp.Error{Code: codeNotInitialized, Message: "the gateway is not initialized; send initialize first"}
 	}
-	l.inFlight[m.ID] = struct{}{}
+	l.inFlight[m.ID]++
 	return nil
 }
 
 // forget takes a request out of those that await an answer; false when it was
-// not among them.
+// not among them. The lock is held by the caller.
 func (l *link) forget(id mcp.ID) bool {
+	n, ok := l.inFlight[id]
+	if n > 1 {
+		l.inFlight[id] = n - 1
+	} else {
+		delete(l.inFlight, id)
+	}
+	return ok
+}
+
+// cancelled is forget for a request that its sender does not wait for.
+func (l *link) cancelled(id mcp.ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, ok := l.inFlight[id]
-	delete(l.inFlight, id)
-	return ok
+	return l.forget(id)
 }
 
 // Send implements mcp.Link.
 func (l *link) Send(m *mcp.Message) error {
-	if m.IsResponse() && m.ID != "" {
+	if m.IsResponse() {
 		l.mu.Lock()
-		_, ok := l.inFlight[m.ID]
-		delete(l.inFlight, m.ID)
+		awaited := l.forget(m.ID)
 		if l.state == initializing && m.ID == l.initID {
 			l.state = fresh
 			if m.Error == nil {
@@ -154,7 +165,7 @@ func (l *link) Send(m *mcp.Message) error {
 			close(l.settled)
 		}
 		l.mu.Unlock()
-		if !ok { // cancelled, and answered already
+		if !awaited { // cancelled, and answered already
 			return nil
 		}
 	}

@@ -72,14 +72,15 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 	}
 	more := f.extras(ctx, &j.caller, j.task)
 	refusal.Suggestions = suggestions(offered)
-	if len(offered) == 0 && len(further) == 0 && len(more) == 0 {
+	all := visible(snap, &j.caller)
+	if all == 0 && len(more) == 0 {
 		refusal.Reason = "no backend offers anything to this caller now; add one to the configuration or to initializationOptions.backends"
 		if len(refusal.Down) > 0 {
 			refusal.Reason = "no backend can be reached now"
 		}
 		return nil, noAction(refusal)
 	}
-	o := newOffer(snap, offered, further, more, !holdsAll(snap.Len(), offered))
+	o := newOffer(snap, offered, further, more, len(offered) < all)
 	o.local = f.isLocal
 	j.step(inward, "candidates", o.shown())
 
@@ -128,8 +129,6 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 		}
 	}
 }
-
-func holdsAll(all int, offered []Candidate) bool { return len(offered) >= all }
 
 // ask lets the model choose. It must call something; where a provider does
 // not let that be forced, it may.

@@ -1,0 +1,496 @@
+package agentify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"junctor/internal/catalog"
+	"junctor/internal/llm"
+	"junctor/internal/llm/llmtest"
+	"junctor/internal/mcp"
+	"junctor/internal/schema"
+	"junctor/internal/tool"
+)
+
+func calls(list ...llmtest.Call) llmtest.Reply { return llmtest.Reply{Calls: list} }
+
+func call(name, args string) llmtest.Call {
+	return llmtest.Call{Tool: name, Args: json.RawMessage(args)}
+}
+
+// always is a script with one answer.
+func always(reply llmtest.Reply) llmtest.Script { return llmtest.Script{Default: &reply} }
+
+// then is a script whose answer changes once the model has been corrected.
+func then(first, second llmtest.Reply) llmtest.Script {
+	return llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{Result: "cannot be used"}, Reply: second},
+		{When: llmtest.When{User: "not usable"}, Reply: second},
+	}, Default: &first}
+}
+
+var cwd = Context{CurrentWorkingDirectory: "/work/app"}
+
+func both() map[string]*backend { return map[string]*backend{"files": files(), "odd": odd()} }
+
+func TestEveryProviderMakesOneCall(t *testing.T) {
+	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"README.md"}`))))
+	for name, v := range map[string]struct {
+		cfg  llm.Config
+		path string
+	}{
+		"openai":     {llm.Config{Provider: llm.OpenAI, Model: "gpt-test"}, "/v1"},
+		"responses":  {llm.Config{Provider: llm.OpenAI, Model: "o9-test", API: llm.ResponsesAPI}, "/v1"},
+		"gemini":     {llm.Config{Provider: llm.Gemini, Model: "gemini-3-test"}, ""},
+		"anthropic":  {llm.Config{Provider: llm.Anthropic, Model: "claude-test"}, ""},
+		"xai":        {llm.Config{Provider: llm.XAI, Model: "grok-test"}, "/v1"},
+		"ollama":     {llm.Config{Provider: llm.Ollama, Model: "llama-test"}, "/v1"},
+		"compatible": {llm.Config{Provider: llm.OpenAICompatible, Model: "x"}, "/v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.t = t
+			r.model = r.modelOf(v.cfg, v.path)
+			out, err := r.do(Task{Query: "show me the readme", Context: cwd})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := `{"backendId":"files","mcpMethod":"tools/call","mcpParams":{"arguments":{"path":"/work/app/README.md"},"name":"read_file"}`
+			if got := string(marshal(out.Plan)); !strings.HasPrefix(got, want) {
+				t.Errorf("plan %s\nwant %s", got, want)
+			}
+			if want := `"content":[{"text":"read_file {\"path\":\"/work/app/README.md\"}","type":"text"}],"odd":12345678901234567}`; !strings.HasSuffix(string(out.Result), want) {
+				t.Errorf("result %s", out.Result)
+			}
+			req := r.llm.Last()
+			if req.Choice != "required" || req.Parallel && v.cfg.Provider != llm.Gemini {
+				t.Errorf("choice %s, parallel %v", req.Choice, req.Parallel)
+			}
+			got, ok := req.Lookup("files:read_file")
+			if !ok || !strings.Contains(string(got.Schema), `"path"`) {
+				t.Errorf("read_file is declared as %+v", got)
+			}
+			if !strings.Contains(req.System, "allowed directories") || !strings.Contains(req.System, "agentify__decline") {
+				t.Errorf("system prompt: %s", req.System)
+			}
+			if !strings.Contains(req.LastUser(), "show me the readme") || !strings.Contains(req.LastUser(), "/work/app") {
+				t.Errorf("user message: %s", req.LastUser())
+			}
+		})
+	}
+}
+
+func TestAWrongChoiceIsRepairedOnce(t *testing.T) {
+	good := calls(call("files:read_file", `{"path":"/a"}`))
+	for name, wrong := range map[string]struct {
+		reply llmtest.Reply
+		say   string // what the model is told
+	}{
+		"two calls":      {calls(call("files:read_file", `{"path":"/a"}`), call("files:list_directory", `{"path":"/"}`)), "exactly one"},
+		"missing":        {calls(call("files:write_file", `{"path":"/a"}`)), "content"},
+		"wrong type":     {calls(call("files:read_file", `{"path":"/a","head":"many"}`)), "/head"},
+		"not JSON":       {calls(llmtest.Call{Tool: "files:read_file", Raw: `{"path":`}), "JSON object"},
+		"invented":       {calls(call("files__format_disk", `{}`)), "no tool"},
+		"cut off":        {llmtest.Reply{Text: "I shall", Stop: "length"}, "cut off"},
+		"no resource":    {calls(call("agentify:read_resource", `{"backend":"notes","uri":"note:nothing"}`)), "no resource"},
+		"no prompt":      {calls(call("agentify:get_prompt", `{"backend":"notes","name":"nothing"}`)), "no prompt"},
+		"prompt lacks":   {calls(call("agentify:get_prompt", `{"backend":"notes","name":"review","arguments":{"tone":"x"}}`)), `needs the argument \"code\"`},
+		"prompt numbers": {calls(call("agentify:get_prompt", `{"backend":"notes","name":"review","arguments":["code"]}`)), "strings"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			backends := both()
+			backends["notes"] = newBackend("")
+			backends["notes"].extras = true
+			r := newRig(t, backends, then(wrong.reply, good))
+			out, err := r.do(Task{Query: "read the file /a", Explain: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out.Plan.name.Tool != "read_file" {
+				t.Errorf("plan %s", marshal(out.Plan))
+			}
+			if steps := string(marshal(out.Steps)); !strings.Contains(steps, wrong.say) {
+				t.Errorf("the model was not told %q: %s", wrong.say, steps)
+			}
+			if n := len(r.llm.Requests()); n != 2 {
+				t.Errorf("%d requests", n)
+			}
+
+			r.llm.Replace(always(wrong.reply))
+			refusal := r.refused(Task{Query: "read the file /a"})
+			if len(refusal.Problems) == 0 || len(refusal.Suggestions) == 0 || refusal.Suggestions[0].Tool != "files:read_file" {
+				t.Errorf("%+v", refusal)
+			}
+			if n := len(r.llm.Requests()); n != 4 {
+				t.Errorf("%d requests; one repair is enough", n)
+			}
+			if c := backends["files"].calls(); len(c) != 1 {
+				t.Errorf("called %v", c)
+			}
+		})
+	}
+}
+
+func TestTheSameCallTwiceIsOne(t *testing.T) {
+	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`), call("files:read_file", `{"path":"/a"}`))))
+	if _, err := r.do(Task{Query: "read /a"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNothingIsCalledWhenTheModelDeclines(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reply llmtest.Reply
+		want  string
+	}{
+		"declines":       {calls(call("agentify:decline", `{"reason":"Which file?"}`)), "Which file"},
+		"without reason": {calls(call("agentify:decline", `{}`)), "without a reason"},
+		"in words":       {llmtest.Reply{Text: "Which of the files do you mean?"}, "Which of the files"},
+		"refuses":        {llmtest.Reply{Text: "No.", Stop: "filter"}, "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := both()
+			r := newRig(t, b, always(tt.reply))
+			_, err := r.do(Task{Query: "delete it"})
+			e := tool.AsError(err)
+			if e.Kind != tool.NoAction || !strings.Contains(e.Msg, tt.want) {
+				t.Fatalf("%v", err)
+			}
+			if d := e.Details.(Refusal); d.Query != "delete it" || len(d.Suggestions) == 0 {
+				t.Errorf("%+v", d)
+			}
+			if len(b["files"].calls())+len(b["odd"].calls()) != 0 {
+				t.Error("something was called")
+			}
+		})
+	}
+}
+
+func TestModelFailuresSayWhatToDo(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reply llmtest.Reply
+		want  string
+		kind  tool.Kind
+	}{
+		"key":     {llmtest.Reply{Error: &llmtest.Failure{Status: 401}}, "API key", tool.UpstreamFailed},
+		"model":   {llmtest.Reply{Error: &llmtest.Failure{Status: 404}}, "no model", tool.UpstreamFailed},
+		"busy":    {llmtest.Reply{Error: &llmtest.Failure{Status: 429, RetryAfter: "7"}}, "busy", tool.RateLimited},
+		"quota":   {llmtest.Reply{Error: &llmtest.Failure{Status: 429, Code: "insufficient_quota"}}, "quota", tool.UpstreamFailed},
+		"broken":  {llmtest.Reply{Error: &llmtest.Failure{Status: 500}}, "failed", tool.UpstreamFailed},
+		"refused": {llmtest.Reply{Error: &llmtest.Failure{Status: 400, Message: "odd schema"}}, "refused the request", tool.UpstreamFailed},
+		"cut":     {llmtest.Reply{Text: strings.Repeat("word ", 40), CutAfter: 3}, "broke off", tool.UpstreamFailed},
+		"silent":  {llmtest.Reply{StallAfter: -1}, "sent nothing", tool.Timeout},
+		"long":    {llmtest.Reply{Error: &llmtest.Failure{Status: 400, Code: "context_length_exceeded"}}, "too long", tool.TooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, both(), always(tt.reply))
+			cfg := llm.Config{Provider: llm.OpenAI, Model: "gpt-test"}
+			if name == "silent" {
+				cfg.TimeoutMs = 300
+			}
+			r.model = r.modelOf(cfg, "/v1")
+			_, err := r.do(Task{Query: "read /a"})
+			if e := tool.AsError(err); e.Kind != tt.kind || !strings.Contains(e.Msg, tt.want) || strings.Contains(e.Error(), "sk-secret") {
+				t.Fatalf("%s: %v", e.Kind, err)
+			}
+			wire, ok := rpcError(err).(*mcp.Error)
+			if !ok || wire.Code != -32000 || !strings.Contains(string(wire.Data), string(tt.kind)) {
+				t.Errorf("on the wire: %+v", wire)
+			}
+		})
+	}
+}
+
+func TestAProviderThatLetsNothingBeForced(t *testing.T) {
+	r := newRig(t, both(), llmtest.Script{})
+	good := calls(call("files:read_file", `{"path":"/a"}`))
+	r.llm.Replace(llmtest.Script{
+		Rules:   []llmtest.Rule{{When: llmtest.When{User: "read"}, Times: 1, Reply: llmtest.Reply{Error: &llmtest.Failure{Status: 400, Message: "tool_choice 'required' is not supported in thinking mode"}}}},
+		Default: &good,
+	})
+	if _, err := r.do(Task{Query: "read /a"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.llm.Last().Choice; got != "auto" {
+		t.Errorf("choice %s", got)
+	}
+}
+
+func TestNoModelSaysHowToGetOne(t *testing.T) {
+	r := newRig(t, both(), llmtest.Script{})
+	r.model = nil
+	_, err := r.do(Task{Query: "read /a"})
+	wire, ok := rpcError(err).(*mcp.Error)
+	if !ok || wire.Code != -32000 || !strings.Contains(wire.Message, "OPENAI_API_KEY") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestNoBackend(t *testing.T) {
+	r := newRig(t, map[string]*backend{"gone": nil}, llmtest.Script{})
+	if got := r.refused(Task{Query: "read /a"}); !strings.Contains(got.Reason, "no backend") || len(got.Down) != 1 || len(r.llm.Requests()) != 0 {
+		t.Errorf("%+v", got)
+	}
+	limited := tool.Caller{ID: "key:x", Servers: []string{}}
+	r = newRig(t, both(), llmtest.Script{})
+	_, err := r.Do(ctxFor(t), Task{Query: "read /a"}, Request{Caller: limited})
+	if tool.KindOf(err) != tool.NoAction || strings.Contains(err.Error(), "read_file") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestDryRunCallsNothing(t *testing.T) {
+	b := both()
+	r := newRig(t, b, always(llmtest.Reply{Text: "It reads the file.", Calls: []llmtest.Call{call("files:read_file", `{"path":"/a"}`)}}),
+		catalog.ToolRule{Pattern: []string{"files:*"}, Approval: catalog.AskApproval})
+	out, err := r.do(Task{Query: "read /a", DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Plan.Approval != "ask" || out.Plan.Reason != "It reads the file." || out.Result != nil || len(b["files"].calls()) != 0 {
+		t.Errorf("%s, called %v", marshal(out), b["files"].calls())
+	}
+
+	if _, err := r.do(Task{Query: "read /a"}); tool.KindOf(err) != tool.Denied || !strings.Contains(err.Error(), "approval") {
+		t.Errorf("without approval: %v", err)
+	}
+	asked := 0
+	ask := tool.Exchange{Capabilities: json.RawMessage(`{"elicitation":{}}`), Ask: func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+		asked++
+		return json.RawMessage(`{"action":"accept"}`), nil
+	}}
+	out, err = r.Do(ctxFor(t), Task{Query: "read /a"}, Request{Caller: tool.Local, Exchange: ask})
+	if err != nil || asked != 1 || len(b["files"].calls()) != 1 {
+		t.Errorf("%v, asked %d, %s", err, asked, marshal(out))
+	}
+}
+
+func TestResourcesAndPrompts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		call llmtest.Call
+		ctx  Context
+		want string // of the plan
+		tool string // the result, as a tool gives it
+	}{
+		"resource": {call("agentify:read_resource", `{"backend":"notes","uri":"note:diary"}`), Context{},
+			`"mcpMethod":"resources/read","mcpParams":{"uri":"note:diary"}`, `"text":"milk"`},
+		"template": {call("agentify:read_resource", `{"backend":"notes","uri":"day:2026-11-15/notes"}`), Context{},
+			`"mcpParams":{"uri":"day:2026-11-15/notes"}`, `milk`},
+		"open document": {call("agentify:read_resource", `{"backend":"notes","uri":"${context.activeDocumentURI}"}`), Context{ActiveDocumentURI: "note:shopping"},
+			`"mcpParams":{"uri":"note:shopping"}`, `milk`},
+		"prompt": {call("agentify:get_prompt", `{"backend":"notes","name":"review","arguments":{"code":"${context.selectionText}"}}`), Context{SelectionText: "x := 1"},
+			`"mcpMethod":"prompts/get","mcpParams":{"arguments":{"code":"x := 1"},"name":"review"}`, `user: please review`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := both()
+			b["notes"] = newBackend("")
+			b["notes"].extras = true
+			r := newRig(t, b, always(calls(tt.call)))
+			out, err := r.do(Task{Query: "what is on my list?", Context: tt.ctx})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(marshal(out.Plan)); !strings.Contains(got, tt.want) || out.Plan.BackendID != "notes" {
+				t.Errorf("plan %s", got)
+			}
+			if got := string(asToolResult(out)); !strings.Contains(got, tt.tool) || !json.Valid([]byte(got)) {
+				t.Errorf("as a tool's result: %s", got)
+			}
+			// What changed is listed anew.
+			r.Face.Notified("notes", "notifications/resources/list_changed", nil)
+			if len(r.lists) != 0 {
+				t.Error("the old lists are kept")
+			}
+		})
+	}
+}
+
+// many are n tools of one server, none of which reads files.
+func many(n int) *backend {
+	var tools []string
+	for i := range n {
+		tools = append(tools, def(fmt.Sprintf("gadget_%d", i), fmt.Sprintf("Operate the gadget with the number %d in the workshop", i), `{"speed":{"type":"integer"}}`))
+	}
+	return newBackend("", tools...)
+}
+
+func TestLargeCataloguesAreNarrowedAndCanBeLookedInto(t *testing.T) {
+	r := newRig(t, map[string]*backend{"files": files(), "shop": many(200)}, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "gadget", Tool: "agentify:look_further"}, Reply: calls(call("agentify:look_further", `{"tools":["shop:gadget_3","shop:gadget_199","nonsense"]}`))},
+		{When: llmtest.When{User: "gadget", Tool: "shop:gadget_199"}, Reply: calls(call("shop:gadget_199", `{"speed":3}`))},
+		{When: llmtest.When{User: "Datei", Tool: "agentify:look_further"}, Reply: calls(call("agentify:look_further", `{"words":"read a file"}`))},
+		{When: llmtest.When{User: "Datei", Tool: "files:read_file"}, Reply: calls(call("files:read_file", `{"path":"/a"}`))},
+		{When: llmtest.When{User: "again", Tool: "agentify:look_further"}, Reply: calls(call("agentify:look_further", `{"words":"x"}`))},
+		{When: llmtest.When{User: "again"}, Reply: calls(call("agentify:look_further", `{"words":"x"}`))},
+		{When: llmtest.When{User: "empty"}, Reply: calls(call("agentify:look_further", `{}`))},
+	}})
+	out, err := r.do(Task{Query: "operate gadget 5", Explain: true})
+	if err != nil || out.Plan.name.Tool != "gadget_199" {
+		t.Fatalf("%s, %v", marshal(out), err)
+	}
+	first := r.llm.Requests()[0]
+	if n := len(first.Tools); n != MaxCandidates+2 {
+		t.Errorf("%d tools reached the model", n)
+	}
+	look, _ := first.Lookup("agentify:look_further")
+	if n := strings.Count(look.Description, "\n- "); n != MaxFurther {
+		t.Errorf("%d tools are named", n)
+	}
+	if out, err = r.do(Task{Query: "die Datei lesen"}); err != nil || out.Plan.name.Tool != "read_file" {
+		t.Errorf("%s, %v", marshal(out), err)
+	}
+	if got := r.refused(Task{Query: "again"}); !strings.Contains(got.Reason, "could not be used") {
+		t.Errorf("%+v", got)
+	}
+	if got := r.refused(Task{Query: "empty"}); !strings.Contains(got.Reason, "search words") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSmallCataloguesAreHandedOverWhole(t *testing.T) {
+	r := newRig(t, both(), always(calls(call("agentify:decline", `{"reason":"?"}`))))
+	r.refused(Task{Query: "まったく関係のない話"})
+	if n := len(r.llm.Last().Tools); n != 10+1 {
+		t.Errorf("%d tools reached the model", n)
+	}
+	if _, ok := r.llm.Last().Lookup("agentify:look_further"); ok {
+		t.Error("there is nothing further to look at")
+	}
+}
+
+func TestContextBringsItsOwnCandidates(t *testing.T) {
+	r := newRig(t, map[string]*backend{"files": files(), "shop": many(100),
+		"data": newBackend("", def("run_query", "Run a SQL statement against the database", `{"sql":{"type":"string"}}`))},
+		always(calls(call("agentify:decline", `{"reason":"?"}`))))
+	r.refused(Task{Query: "operate the gadget", Context: Context{ActiveDocumentURI: "file:///db/report.sql", SelectionText: "SELECT * FROM database"}})
+	if _, ok := r.llm.Last().Lookup("data:run_query"); !ok {
+		t.Error("what the user looks at was not considered")
+	}
+	if got := (Context{ActiveDocumentURI: "https://example.com/x"}).words(); got != "web page example.com" {
+		t.Errorf("words %q", got)
+	}
+}
+
+func TestHugeDeclarationsAreBounded(t *testing.T) {
+	var tools []string
+	for i := range 20 {
+		tools = append(tools, def(fmt.Sprintf("book_%d", i), "Read the book "+strings.Repeat("long ", 8000), `{}`))
+	}
+	r := newRig(t, map[string]*backend{"library": newBackend("", tools...)}, always(calls(call("agentify:decline", `{"reason":"?"}`))))
+	r.refused(Task{Query: "read the book"})
+	if n := len(r.llm.Last().Tools); n > 8 {
+		t.Errorf("%d books reached the model", n)
+	}
+}
+
+func TestFailuresOfBackends(t *testing.T) {
+	for name, tt := range map[string]struct {
+		kind tool.Kind
+		want string
+	}{
+		"refuse": {tool.UpstreamFailed, "the disk is full"},
+		"fail":   {"", "it failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, both(), always(calls(call("odd:"+name, `{}`))))
+			out, err := r.do(Task{Query: name, Explain: true})
+			if tool.KindOf(err) != tt.kind {
+				t.Fatalf("%v", err)
+			}
+			if err == nil && !(out.IsError && strings.Contains(string(out.Result), tt.want)) || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s, %v", marshal(out), err)
+			}
+			if err != nil {
+				if got := rpcError(err); got != err {
+					t.Errorf("the backend's own error became %v", got)
+				}
+			}
+		})
+	}
+}
+
+func TestTasksAreBoundedAndCanBeCancelled(t *testing.T) {
+	r := newRig(t, both(), always(calls(call("odd:wait", `{}`))))
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	done := make(chan error, maxTasks)
+	for range maxTasks {
+		go func() {
+			_, err := r.Do(ctx, Task{Query: "wait"}, Request{Caller: tool.Local, ID: "one"})
+			done <- err
+		}()
+	}
+	for len(r.slots) < maxTasks {
+		select {
+		case <-ctx.Done():
+			t.Fatal("they never begin")
+		case err := <-done:
+			t.Fatalf("one ended: %v", err)
+		default:
+		}
+	}
+	if _, err := r.do(Task{Query: "one more"}); tool.KindOf(err) != tool.RateLimited {
+		t.Errorf("one more: %v", err)
+	}
+	cancel()
+	for range maxTasks {
+		if err := <-done; tool.KindOf(err) != tool.Canceled {
+			t.Errorf("cancelled: %v", err)
+		}
+	}
+}
+
+func TestManyResourcesAreRankedToo(t *testing.T) {
+	b := both()
+	b["notes"] = newBackend("")
+	b["notes"].extras, b["notes"].notes = true, 600
+	b["mute"] = newBackend("") // declares lists and has none
+	b["mute"].extras, b["mute"].server = true, mcp.NewServer(mcp.ServerOptions{}, mute{b["mute"]})
+	r := newRig(t, b, always(calls(call("agentify:read_resource", `{"backend":"notes","uri":"note:shopping"}`))))
+	for range 2 { // the second time from what is kept
+		out, err := r.do(Task{Query: "what is on the shopping list?"})
+		if err != nil || out.Plan.Method != "resources/read" {
+			t.Fatalf("%s, %v", marshal(out), err)
+		}
+	}
+	got, ok := r.llm.Last().Lookup("agentify:read_resource")
+	if n := strings.Count(got.Description, "\n- "); !ok || n > maxExtras || !strings.Contains(got.Description, "note:shopping") {
+		t.Errorf("%d resources: %s", n, got.Description)
+	}
+	if r.tokens == 0 {
+		t.Error("tokens are not counted")
+	}
+}
+
+// mute refuses every list but that of tools.
+type mute struct{ *backend }
+
+func (m mute) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	if strings.HasSuffix(r.Method, "/list") && r.Method != "tools/list" {
+		return nil, &mcp.Error{Code: mcp.CodeInternalError, Message: "no"}
+	}
+	return m.backend.Serve(ctx, r)
+}
+
+func TestGeminisUnreadableCalls(t *testing.T) {
+	r := newRig(t, both(), then(calls(llmtest.Call{Tool: "files:read_file", Raw: `{"path":`}), calls(call("files:read_file", `{"path":"/a"}`))))
+	r.model = r.modelOf(llm.Config{Provider: llm.Gemini, Model: "gemini-3-test"}, "")
+	if out, err := r.do(Task{Query: "read the file"}); err != nil || out.Plan.name.Tool != "read_file" {
+		t.Errorf("%s, %v", marshal(out), err)
+	}
+}
+
+func TestViolationsAreToldInAFewWords(t *testing.T) {
+	var many []schema.Violation
+	for i := range 30 {
+		many = append(many, schema.Violation{Path: fmt.Sprint("/", i), Message: "is wrong"})
+	}
+	got := texts(many)
+	if len(got) != 11 || got[10] != "and 20 more" || got[0] != "at /0: is wrong" {
+		t.Errorf("%q", got)
+	}
+	if got := texts([]schema.Violation{{Message: "no"}}); got[0] != "no" {
+		t.Errorf("%q", got)
+	}
+}

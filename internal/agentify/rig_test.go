@@ -1,0 +1,381 @@
+package agentify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"junctor/internal/catalog"
+	"junctor/internal/executor"
+	"junctor/internal/llm"
+	"junctor/internal/llm/llmtest"
+	"junctor/internal/llm/models"
+	"junctor/internal/mcp"
+	"junctor/internal/search"
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// patience is how long a test waits for what must come.
+const patience = time.Minute
+
+// backend is an MCP server in the process, on the real wire. Its tools answer
+// with their name and arguments.
+type backend struct {
+	server *mcp.Server
+	words  string // instructions
+	tools  []string
+	extras bool // has resources and prompts, too
+	notes  int  // further resources
+
+	mu   sync.Mutex
+	seen []string
+}
+
+func newBackend(words string, tools ...string) *backend {
+	b := &backend{words: words, tools: tools}
+	b.server = mcp.NewServer(mcp.ServerOptions{DrainFor: time.Millisecond}, b)
+	return b
+}
+
+func (b *backend) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+	caps := `{"tools":{}}`
+	if b.extras {
+		caps = `{"tools":{},"resources":{"listChanged":true},"prompts":{"listChanged":true}}`
+	}
+	return mcp.Description{Info: json.RawMessage(`{"name":"test","version":"1"}`), Capabilities: json.RawMessage(caps), Instructions: b.words}, nil
+}
+
+func (b *backend) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+
+func (b *backend) calls() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.seen...)
+}
+
+func (b *backend) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	switch r.Method {
+	case "tools/list":
+		return json.RawMessage(`{"tools":[` + strings.Join(b.tools, ",") + `]}`), nil
+	case "resources/list":
+		if mcp.FieldString(r.Params, "cursor") == "" {
+			return json.RawMessage(`{"resources":[{"uri":"note:shopping","name":"shopping","description":"The shopping list"}],"nextCursor":"2"}`), nil
+		}
+		list := []any{map[string]string{"uri": "note:diary", "name": "diary", "title": "Diary"}, map[string]string{"uri": ""}}
+		for i := range b.notes {
+			list = append(list, map[string]string{"uri": fmt.Sprintf("note:%d", i), "name": fmt.Sprintf("protocol %d", i), "description": "Minutes of a meeting"})
+		}
+		return marshal(map[string]any{"resources": list}), nil
+	case "resources/templates/list":
+		return json.RawMessage(`{"resourceTemplates":[{"uriTemplate":"day:{date}/notes","name":"day","description":"The notes of one day"}]}`), nil
+	case "prompts/list":
+		return json.RawMessage(`{"prompts":[{"name":"review","description":"Review code","arguments":[{"name":"code","description":"what to review","required":true},{"name":"style"}]},{"name":"tool-descriptions"}]}`), nil
+	}
+	b.mu.Lock()
+	b.seen = append(b.seen, r.Method+" "+string(r.Params))
+	b.mu.Unlock()
+	switch r.Method {
+	case "resources/read":
+		return json.RawMessage(`{"contents":[{"uri":` + string(mcp.Field(r.Params, "uri")) + `,"text":"milk"}]}`), nil
+	case "prompts/get":
+		return json.RawMessage(`{"messages":[{"role":"user","content":{"type":"text","text":"please review"}},{"role":"user","content":{"type":"image","data":"AA==","mimeType":"image/png"}}]}`), nil
+	case "tools/call":
+		return b.call(ctx, r)
+	}
+	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "what?"}
+}
+
+func (b *backend) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+	name := mcp.FieldString(r.Params, "name")
+	switch name {
+	case "wait":
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case "refuse":
+		return nil, &mcp.Error{Code: -32099, Message: "the disk is full"}
+	case "fail":
+		return json.RawMessage(`{"content":[{"type":"text","text":"it failed"}],"isError":true}`), nil
+	case "confirm":
+		r.Exchange.Notify("notifications/message", json.RawMessage(`{"level":"info","data":"asking"}`))
+		answer, err := r.Exchange.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"sure?","requestedSchema":{"type":"object","properties":{}}}`))
+		if err != nil {
+			return nil, err
+		}
+		return textResult(answer), nil
+	}
+	return marshal(map[string]any{"content": []any{textBlock(name + " " + string(mcp.Field(r.Params, "arguments")))}, "odd": 12345678901234567}), nil
+}
+
+func (b *backend) dial(context.Context) (mcp.Transport, error) {
+	near, far := mcp.Pipe()
+	go func() { _ = b.server.ServeLink(context.Background(), far) }()
+	return near, nil
+}
+
+func def(name, description, properties string, required ...string) string {
+	if required == nil {
+		required = []string{}
+	}
+	return string(marshal(map[string]any{"name": name, "description": description,
+		"inputSchema": map[string]any{"type": "object", "properties": json.RawMessage(properties), "required": required}}))
+}
+
+// files is like the reference file system server.
+func files() *backend {
+	return newBackend("Only works within the allowed directories.",
+		def("read_file", "Read the complete contents of a file as text.", `{"path":{"type":"string"},"head":{"type":"integer","minimum":1}}`, "path"),
+		def("write_file", "Create a new file or overwrite an existing file with new content.", `{"path":{"type":"string"},"content":{"type":"string"}}`, "path", "content"),
+		def("move_file", "Move or rename files and directories.", `{"source":{"type":"string"},"destination":{"type":"string"}}`, "source", "destination"),
+		def("list_directory", "Get a listing of all files and directories in a path.", `{"path":{"type":"string"}}`, "path"),
+		def("read_multiple_files", "Read several files at once.", `{"paths":{"type":"array","items":{"type":"string"}}}`, "paths"))
+}
+
+func odd() *backend {
+	return newBackend("",
+		def("wait", "Wait for ever.", `{}`), def("refuse", "Refuse to work.", `{}`),
+		def("fail", "Fail at the task.", `{}`), def("confirm", "Ask the user for confirmation.", `{}`),
+		def("get_contents", "Get a file of a repository.", `{"owner":{"type":"string"},"repo":{"type":"string"},"path":{"type":"string"}}`, "repo", "path"))
+}
+
+// rig is the face over a real core and a scripted model.
+type rig struct {
+	*Face
+	t       testing.TB
+	catalog *catalog.Catalog
+	index   *search.Index
+	sup     *upstream.Supervisor
+	llm     *llmtest.Server
+	model   llm.Model
+	redact  *telemetry.Redactor
+	trace   *Trace
+	log     *telemetry.Ring[telemetry.LogEntry]
+	options []json.RawMessage // that clients sent
+	refuse  error             // what Configure answers
+	tokens  int
+
+	mu    sync.Mutex
+	calls []store.Call
+}
+
+func (r *rig) Offered(o upstream.Offer) {
+	r.catalog.Put(catalog.Server{Name: o.Config.Name, Guidance: o.Guidance, Description: o.Config.Description}, o.Tools)
+	var docs []search.Doc
+	for _, d := range o.Tools {
+		docs = append(docs, search.Doc{Name: d.Name, Description: d.Description, InputSchema: d.InputSchema})
+	}
+	r.index.Put(o.Config.Name, docs)
+}
+func (r *rig) Tokens(_ string, in, out int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tokens += in + out
+}
+func (r *rig) Removed(server string)   { r.catalog.Remove(server); r.index.Remove(server) }
+func (r *rig) Changed(upstream.Status) {}
+func (r *rig) Notified(server, method string, params json.RawMessage) {
+	r.Face.Notified(server, method, params)
+}
+func (r *rig) Append(_ context.Context, c store.Call) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls = append(r.calls, c)
+	return nil
+}
+
+// newRig runs the face over backends. A nil backend cannot be reached.
+func newRig(t testing.TB, backends map[string]*backend, script llmtest.Script, rules ...catalog.ToolRule) *rig {
+	t.Helper()
+	r := &rig{t: t, catalog: catalog.New(rules, nil), index: search.New(), llm: llmtest.Start(t, script), log: telemetry.NewRing[telemetry.LogEntry](100)}
+	r.model = r.modelOf(llm.Config{Provider: llm.OpenAI, Model: "gpt-test"}, "/v1")
+	var err error
+	if r.redact, err = telemetry.NewRedactor(telemetry.RedactConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	dialers := map[string]upstream.Dialer{}
+	var configs []upstream.Config
+	for name, b := range backends {
+		c := upstream.DefaultConfig()
+		c.Name, c.Transport = name, upstream.InProcess
+		configs = append(configs, c)
+		dialers[name] = func(context.Context) (mcp.Transport, error) { return nil, fmt.Errorf("out of order") }
+		if b != nil {
+			dialers[name] = b.dial
+		}
+	}
+	var level slog.LevelVar
+	level.Set(slog.LevelDebug)
+	log := telemetry.NewLogger(telemetry.LogOptions{Output: io.Discard, Level: &level, Redactor: r.redact, Recent: r.log})
+	r.trace = NewTrace(r.redact.JSON)
+	r.sup = upstream.NewSupervisor(configs, upstream.Options{Sink: r, Log: log, Name: "junctor", InProcess: dialers,
+		Capabilities: mcp.Capabilities{ElicitationForm: true}})
+	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.trace.Around(r.sup), Calls: r, Log: log, Config: executor.DefaultConfig()})
+	r.Face = New(Options{
+		Catalog: r.catalog, Search: r.index, Calls: exec, Upstreams: r.sup, Trace: r.trace, Meter: r, MaxBody: 4 << 20, Version: "0.0.0", Log: log,
+		Signals: func(string) search.Signals { return nil },
+		Model:   func() llm.Model { return r.model },
+		Configure: func(_ context.Context, options json.RawMessage) error {
+			r.options = append(r.options, options)
+			return r.refuse
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = r.sup.Run(ctx) })
+	t.Cleanup(func() {
+		r.Face.Close()
+		cancel()
+		wg.Wait()
+	})
+	return r
+}
+
+// modelOf is a model that the scripted server plays.
+func (r *rig) modelOf(cfg llm.Config, path string) llm.Model {
+	r.t.Helper()
+	cfg.BaseURL, cfg.APIKey = r.llm.URL+path, "sk-secret-of-the-test"
+	if cfg.TimeoutMs == 0 {
+		cfg.TimeoutMs = 60_000
+	}
+	cfg = llm.Choose([]llm.Config{cfg}, func(string) string { return "" }, nil)[0]
+	m, err := models.New(cfg, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return m
+}
+
+func ctxFor(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// do does a task as the local user.
+func (r *rig) do(t Task) (Outcome, error) {
+	r.t.Helper()
+	return r.Do(ctxFor(r.t), t, Request{Caller: tool.Local})
+}
+
+// refused does a task that leads to no call, and returns why.
+func (r *rig) refused(t Task) Refusal {
+	r.t.Helper()
+	out, err := r.do(t)
+	if tool.KindOf(err) != tool.NoAction {
+		r.t.Fatalf("%+v, %v; want no action", out.Plan, err)
+	}
+	return tool.AsError(err).Details.(Refusal)
+}
+
+// client is the far end of a stream that the face serves.
+type client struct {
+	t    testing.TB
+	in   *io.PipeWriter
+	out  *mcp.Reader
+	raw  *bytes.Buffer
+	done chan error
+	head bool
+}
+
+// connect serves a client; with head it frames with headers.
+func (r *rig) connect(head bool) *client {
+	r.t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	c := &client{t: r.t, in: inW, raw: &bytes.Buffer{}, done: make(chan error, 1), head: head}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		err := r.ServeStream(ctx, inR, outW)
+		outW.Close()
+		inR.Close()
+		c.done <- err
+	}()
+	framing := mcp.FramingLines
+	if head {
+		framing = mcp.FramingHeaders
+	}
+	c.out = mcp.NewReader(io.TeeReader(outR, c.raw), framing, mcp.Limits{}, nil)
+	r.t.Cleanup(func() { cancel(); inW.Close(); outR.Close() })
+	return c
+}
+
+func (c *client) send(messages ...string) {
+	c.t.Helper()
+	for _, m := range messages {
+		if c.head {
+			m = fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(m), m)
+		} else {
+			m += "\n"
+		}
+		c.write(m)
+	}
+}
+
+func (c *client) write(s string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.in, s); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// next returns the next message.
+func (c *client) next() string {
+	c.t.Helper()
+	got := make(chan string, 1)
+	go func() {
+		b, err := c.out.Next()
+		if err != nil {
+			b = []byte("error: " + err.Error())
+		}
+		got <- string(b)
+	}()
+	select {
+	case m := <-got:
+		return m
+	case <-time.After(patience):
+		c.t.Fatal("no answer")
+		return ""
+	}
+}
+
+func (c *client) expect(wants ...string) string {
+	c.t.Helper()
+	m := c.next()
+	for _, want := range wants {
+		if !strings.Contains(m, want) {
+			c.t.Fatalf("got %s\nwithout %s", m, want)
+		}
+	}
+	return m
+}
+
+// over waits for the end of the connection.
+func (c *client) over() error {
+	c.t.Helper()
+	select {
+	case err := <-c.done:
+		return err
+	case <-time.After(patience):
+		c.t.Fatal("it never ends")
+		return nil
+	}
+}
+
+// site serves the face and the debug interface over HTTP, for a caller.
+func (r *rig) site(caller tool.Caller) *httptest.Server {
+	r.t.Helper()
+	mux := muxOf(r)
+	s := httptest.NewServer(withCaller(caller, mux))
+	r.t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s
+}
