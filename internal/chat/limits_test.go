@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -350,11 +351,11 @@ func TestStoppingEndsRepliesWell(t *testing.T) {
 // brokenStore fails where it is told to.
 type brokenStore struct {
 	Store
-	fail map[string]bool
+	fail sync.Map
 }
 
 func (s *brokenStore) err(what string) error {
-	if s.fail[what] {
+	if _, ok := s.fail.Load(what); ok {
 		return fmt.Errorf("%s: %w", what, store.ErrUnavailable)
 	}
 	return nil
@@ -410,38 +411,38 @@ func (s *brokenStore) Acquire(ctx context.Context, name, owner string, ttl time.
 func TestStoreTroubleIsToldAndNothingHangs(t *testing.T) {
 	var broken *brokenStore
 	r := newRig(t, llmtest.Script{}, func(o *Options, _ *[]llm.Config) {
-		broken = &brokenStore{Store: o.Store, fail: map[string]bool{}}
+		broken = &brokenStore{Store: o.Store}
 		o.Store = broken
 	})
 	c := r.connect("")
 	for _, what := range []string{"create", "lease", "messages"} {
-		broken.fail[what] = true
+		broken.fail.Store(what, true)
 		c.say("hello")
 		if m := c.kind(TypeError); m.Payload.Code != "UNAVAILABLE" {
 			t.Errorf("%s: %s", what, m.Raw)
 		}
-		delete(broken.fail, what)
+		broken.fail.Delete(what)
 	}
 	c.say("hello")
 	if text, _ := c.reply(); text != "You said: hello" {
 		t.Errorf("once it is back: %q", text)
 	}
 	r.settled(c.id)
-	broken.fail["events"] = true // the conversation goes on, only nobody can come back to it
+	broken.fail.Store("events", true) // the conversation goes on, only nobody can come back to it
 	c.say("hello")
 	if text, _ := c.reply(); text != "You said: hello" {
 		t.Errorf("without events: %q", text)
 	}
 	r.settled(c.id)
-	delete(broken.fail, "events")
-	broken.fail["assistant"] = true
+	broken.fail.Delete("events")
+	broken.fail.Store("assistant", true)
 	c.say("hello")
 	if _, stop := c.reply(); stop != stopError {
 		t.Errorf("unsaved reply: %s", stop)
 	}
 	r.settled(c.id)
-	delete(broken.fail, "assistant")
-	broken.fail["session"] = true
+	broken.fail.Delete("assistant")
+	broken.fail.Store("session", true)
 	if status, _, raw := r.rest("GET", "/api/sessions", ""); status != 503 {
 		t.Errorf("list: %d %s", status, raw)
 	}
