@@ -53,6 +53,7 @@ var layer = map[string]int{
 
 	"config":  6,
 	"clients": 7,
+	"doctor":  7,
 	"app":     8,
 }
 

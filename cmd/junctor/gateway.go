@@ -34,6 +34,11 @@ func (c *cli) open(ctx context.Context, only ...string) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.openWith(ctx, cfg, only...)
+}
+
+// openWith is open with a configuration that was read already.
+func (c *cli) openWith(ctx context.Context, cfg *config.Config, only ...string) (*gateway, error) {
 	if len(only) == 0 || only[0] == "" {
 		only = nil
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -172,67 +171,5 @@ func (c *cli) serversRemove() *cobra.Command {
 			c.note("Removed %q from %s.", args[0], path)
 			return nil
 		},
-	}
-}
-
-func (c *cli) serversTest() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "test NAME", Short: "Connect to a server and say how it went", Args: exactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			begun := time.Now()
-			g, err := c.open(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			defer g.close()
-			stop := g.waiting(cmd.Context())
-			var all struct {
-				Servers []control.Server `json:"servers"`
-			}
-			err = g.get(cmd.Context(), "/api/servers", url.Values{"wait": {""}}, &all)
-			stop()
-			if err != nil {
-				return err
-			}
-			var s control.Server
-			if err := g.get(cmd.Context(), "/api/servers/"+url.PathEscape(args[0]), nil, &s); err != nil {
-				return err
-			}
-			if asJSON {
-				if err := c.printJSON(s); err != nil {
-					return err
-				}
-			} else {
-				c.printServer(s, time.Since(begun))
-			}
-			if s.State != upstream.Connected {
-				return silentError{errors.New(s.Reason)}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
-	return cmd
-}
-
-func (c *cli) printServer(s control.Server, took time.Duration) {
-	fmt.Fprintf(c.out, "%s: %s", s.Name, c.paint(c.out, stateColour(s.State), string(s.State)))
-	if s.State == upstream.Connected {
-		fmt.Fprintf(c.out, " in %s\n  %s %s, protocol %s, %d tools (%d enabled)\n", took.Round(time.Millisecond), oneLine(s.Server), oneLine(s.Version), s.Protocol, s.Tools, s.EnabledTools)
-	} else {
-		fmt.Fprintf(c.out, "\n  %s\n", oneLine(s.Reason))
-	}
-	for _, p := range s.Problems {
-		fmt.Fprintf(c.out, "  problem: %s\n", oneLine(p))
-	}
-	if s.Stray > 0 {
-		fmt.Fprintf(c.out, "  %d stray lines on its stdout, the last: %s\n", s.Stray, oneLine(s.LastStray))
-	}
-	if s.State != upstream.Connected && len(s.Stderr) > 0 {
-		fmt.Fprintln(c.out, "  its last words:")
-		for _, line := range s.Stderr {
-			fmt.Fprintln(c.out, "    "+oneLine(line))
-		}
 	}
 }

@@ -54,6 +54,10 @@ var packages = map[string]string{
 	"java":    "install a Java runtime",
 }
 
+// Look finds the file that a program would be started from, in the PATH of its
+// own environment. Its error is a [StartError].
+func Look(command, dir string, env []string) (string, error) { return lookPath(command, dir, env) }
+
 // lookPath finds the file to execute. A name without a slash is looked up in
 // the PATH that the program itself will see; a relative path is taken from
 // its working directory.

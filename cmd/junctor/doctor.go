@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/child"
+	"junctor/internal/clients"
+	"junctor/internal/config"
+	"junctor/internal/control"
+	"junctor/internal/doctor"
+	"junctor/internal/llm"
+	"junctor/internal/tool"
+)
+
+func (c *cli) doctorCommand() *cobra.Command {
+	var asJSON, strict bool
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Say what is wrong, and what to do about it", Args: noArgs,
+		Long: `Look at everything: the configuration, the programs that servers need, each
+server, the tools and what model providers make of them, what definitions say to
+the model, ports, permissions, the clock, the store and your other clients.
+
+It exits with 1 when something does not work; with --strict, when something
+should be mended too.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := c.examine(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = c.printJSON(report)
+			} else {
+				report.Write(c.out, c.severity)
+			}
+			if err == nil && !report.OK(strict) {
+				err = silentError{errors.New("not well")}
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().BoolVar(&strict, "strict", false, "warnings count as failures")
+	return cmd
+}
+
+// severity paints a text of a report.
+func (c *cli) severity(s doctor.Severity, text string) string {
+	col := map[doctor.Severity]colour{doctor.OK: green, doctor.Info: dim, doctor.Warning: yellow, doctor.Problem: red}[s]
+	return c.paint(c.out, col, text)
+}
+
+// examine gathers the facts and lets the doctor judge them.
+func (c *cli) examine(ctx context.Context) (*doctor.Report, error) {
+	o := c.options(hereToo)
+	cfg, notes, err := config.Load(o)
+	f := doctor.Facts{Config: cfg, Err: err, Notes: notes, Place: config.Locate(o), Environ: c.environ, Begun: time.Now()}
+	step, done := c.progress()
+	defer done()
+	if err == nil {
+		f.Place = cfg.Place()
+		c.gatewayFacts(ctx, cfg, &f)
+	}
+	report := doctor.Examine(ctx, f, c.probes(step))
+	c.clientFindings(report)
+	return report, ctx.Err()
+}
+
+// gatewayFacts asks the gateway that runs, or one started for this.
+func (c *cli) gatewayFacts(ctx context.Context, cfg *config.Config, f *doctor.Facts) {
+	if chosen := llm.Choose(cfg.LLM, func(name string) string { v, _ := cfg.Lookup(name); return v }, nil); len(chosen) > 0 {
+		f.Model = string(chosen[0].Provider) + "/" + chosen[0].Model
+	}
+	if cfg.Store.URL == "" {
+		f.Store = cfg.Store.Path
+		if f.Store == "" {
+			f.Store = filepath.Join(c.dataDir, "junctor.db")
+		}
+	}
+	_, f.HasKey = cfg.Lookup("JUNCTOR_ADMIN_KEY")
+	f.HasKey = f.HasKey || len(cfg.Auth.Keys) > 0
+	f.Running = c.running(ctx, cfg) != nil
+	g, err := c.openWith(ctx, cfg)
+	if err != nil {
+		f.Gateway = err
+		return
+	}
+	defer g.close()
+	stop := g.waiting(ctx)
+	defer stop()
+	f.Gateway = g.facts(ctx, f)
+}
+
+func (g *gateway) facts(ctx context.Context, f *doctor.Facts) error {
+	var servers struct {
+		Servers []control.Server `json:"servers"`
+	}
+	if err := g.get(ctx, "/api/servers", url.Values{"wait": {""}}, &servers); err != nil {
+		return err
+	}
+	f.Servers = servers.Servers
+	var raw struct {
+		Tools []json.RawMessage `json:"tools"`
+	}
+	if err := g.get(ctx, "/tools", nil, &raw); err != nil {
+		return err
+	}
+	for _, r := range raw.Tools {
+		var of struct {
+			Server string `json:"server"`
+		}
+		if json.Unmarshal(r, &of) != nil {
+			continue
+		}
+		if d, err := tool.ParseDefinition(of.Server, r); err == nil { // what is broken was dropped and is among the server's problems
+			f.Tools = append(f.Tools, d)
+		}
+	}
+	var changed control.ToolList
+	if err := g.get(ctx, "/api/tools", url.Values{"state": {"changed"}}, &changed); err != nil {
+		return err
+	}
+	for _, t := range changed.Tools {
+		f.Changed = append(f.Changed, t.Name)
+	}
+	var keys struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := g.get(ctx, "/api/keys", nil, &keys); err != nil {
+		return err
+	}
+	f.HasKey = f.HasKey || len(keys.Keys) > 0
+	return nil
+}
+
+// probes are the ways in which the doctor looks at this machine.
+func (c *cli) probes(step func(string)) doctor.Probes {
+	return doctor.Probes{
+		OS:       runtime.GOOS,
+		Look:     func(program string, environ []string) (string, error) { return child.Look(program, "", environ) },
+		Version:  programVersion,
+		Stat:     os.Stat,
+		Listen:   tryListen,
+		Date:     webDate,
+		Free:     freeSpace,
+		Now:      time.Now,
+		Progress: step,
+	}
+}
+
+// programVersion runs a program for its first line.
+func programVersion(ctx context.Context, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	text, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		said, _, _ := strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n")
+		return "", fmt.Errorf("%w: %s", err, said)
+	}
+	return text, err
+}
+
+func tryListen(address string) error {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	return ln.Close()
+}
+
+// webDate asks a web server for the time.
+func webDate(ctx context.Context, address string) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return time.Time{}, err
+	}
+	_ = res.Body.Close()
+	return http.ParseTime(res.Header.Get("Date"))
+}
+
+// clientFindings tells which clients on this machine go through junctor.
+func (c *cli) clientFindings(r *doctor.Report) {
+	for _, found := range clients.Discover(c.machine()) {
+		f := doctor.Finding{Severity: doctor.OK, Area: "clients", Subject: found.File.Path, What: "has junctor in it"}
+		through := slices.ContainsFunc(found.Servers, isJunctor)
+		switch {
+		case found.Err != nil:
+			f.Severity, f.What = doctor.Warning, "cannot be read: "+found.Err.Error()
+		case !through && len(found.Servers) > 0:
+			f.Severity, f.What = doctor.Info, fmt.Sprintf("has %d servers of its own", len(found.Servers))
+			f.Do = "junctor connect " + found.File.Client + " --move puts them behind junctor"
+		case !through:
+			continue
+		}
+		r.Add(f)
+	}
+}
+
+// isJunctor reports whether a client's server is this program.
+func isJunctor(s clients.Server) bool {
+	var entry struct{ Command string }
+	if json.Unmarshal(s.JSON, &entry) != nil {
+		return false
+	}
+	name := strings.ToLower(filepath.Base(entry.Command))
+	return s.Original == "junctor" || strings.TrimSuffix(name, ".exe") == "junctor"
+}
+
+// progress shows on a terminal what is being done; done takes it away.
+func (c *cli) progress() (step func(string), done func()) {
+	if _, ok := c.terminal(c.err); !ok || c.flags.quiet {
+		return func(string) {}, func() {}
+	}
+	step = func(what string) { fmt.Fprintf(c.err, "\r\x1b[K%s …", clip(oneLine(what), 60)) }
+	return step, func() { fmt.Fprint(c.err, "\r\x1b[K") }
+}

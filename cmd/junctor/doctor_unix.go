@@ -1,0 +1,18 @@
+//go:build unix
+
+package main
+
+import (
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// freeSpace is the room on the disk of a file, in bytes.
+func freeSpace(path string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(path), &st); err != nil {
+		return 0, err
+	}
+	return uint64(st.Bavail) * uint64(st.Bsize), nil
+}

@@ -1,0 +1,17 @@
+package main
+
+import (
+	"path/filepath"
+
+	"golang.org/x/sys/windows"
+)
+
+// freeSpace is the room on the disk of a file, in bytes.
+func freeSpace(path string) (uint64, error) {
+	dir, err := windows.UTF16PtrFromString(filepath.Dir(path))
+	if err != nil {
+		return 0, err
+	}
+	var free uint64
+	return free, windows.GetDiskFreeSpaceEx(dir, &free, nil, nil)
+}

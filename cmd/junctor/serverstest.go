@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/child"
+	"junctor/internal/config"
+	"junctor/internal/doctor"
+	"junctor/internal/mcp"
+	"junctor/internal/oauth"
+	"junctor/internal/telemetry"
+	"junctor/internal/upstream"
+)
+
+func (c *cli) serversTest() *cobra.Command {
+	var (
+		command, url         string
+		env, headers, calls  []string
+		asJSON, strict, none bool
+		timeout              time.Duration
+	)
+	cmd := &cobra.Command{
+		Use: "test [NAME | -- COMMAND [ARGS…]]", Short: "Test a server as its author would want it tested",
+		Long: `Test an MCP server: the handshake in every version of the protocol, the names and
+schemas of its tools and what each model provider would refuse, results against
+their schema, errors, cancellation, stray output, latency.
+
+The server is one of the configuration, or the one that --command, --url or the
+words after -- describe. Tools are called only when they are marked as read-only
+and need no argument, or when --call names them. It exits with 1 when something
+does not work; with --strict, when something should be mended too.`,
+		Example: `  junctor servers test github
+  junctor servers test -- node dist/server.js
+  junctor servers test --url http://127.0.0.1:3000/mcp --call 'add {"a": 1, "b": 2}'
+  junctor servers test --command 'python3 server.py' --strict --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			o := doctor.TestOptions{NoCalls: none, Timeout: timeout, Version: buildVersion()}
+			var err error
+			if o.Calls, err = parseCalls(calls); err != nil {
+				return usageError{err}
+			}
+			ctx := cmd.Context()
+			o.Dial = doctor.Dial{Environ: c.environ, RoundTripper: mcp.NewRoundTripper(http.ProxyFromEnvironment)}
+			switch {
+			case command != "" || url != "" || dash == 0:
+				if command != "" {
+					args = append(words(command), args...)
+				}
+				o.Server, err = adHoc(args, url, env, headers)
+				if err != nil {
+					return usageError{err}
+				}
+			case len(args) == 1:
+				closeLogins, err := c.known(ctx, args[0], &o)
+				if err != nil {
+					return err
+				}
+				defer closeLogins()
+			default:
+				return usageError{errors.New("name a server, or give --command, --url or -- COMMAND (see junctor servers test --help)")}
+			}
+			return c.test(ctx, o, asJSON, strict)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&command, "command", "", "the `command` that starts the server")
+	f.StringVar(&url, "url", "", "the `address` of the server")
+	f.StringArrayVarP(&env, "env", "e", nil, "an environment variable for the program, `NAME=VALUE`")
+	f.StringArrayVarP(&headers, "header", "H", nil, "an HTTP header for the server, `NAME=VALUE`")
+	f.StringArrayVar(&calls, "call", nil, "a tool to call and its arguments, `'TOOL {…}'`")
+	f.BoolVar(&none, "no-calls", false, "call no tool by itself")
+	f.DurationVar(&timeout, "timeout", 30*time.Second, "how long one step may take")
+	f.BoolVar(&strict, "strict", false, "warnings count as failures")
+	f.BoolVar(&asJSON, "json", false, "for programs")
+	return cmd
+}
+
+func (c *cli) test(ctx context.Context, o doctor.TestOptions, asJSON, strict bool) error {
+	o.Dial.Launcher = child.NewLauncher()
+	defer o.Dial.Launcher.Close()
+	step, done := c.progress()
+	o.Progress = step
+	report := doctor.Test(ctx, o)
+	done()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if asJSON {
+		if err := c.printJSON(report); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(c.out, "%s", c.paint(c.out, bold, oneLine(report.Server)))
+		if report.Name != "" {
+			fmt.Fprintf(c.out, "  %s %s, protocol %s, %d tools", oneLine(report.Name), oneLine(report.Version), report.Protocol, report.Tools)
+		}
+		fmt.Fprintln(c.out)
+		report.Write(c.out, c.severity)
+	}
+	if !report.OK(strict) {
+		return silentError{errors.New("the test failed")}
+	}
+	return nil
+}
+
+// known makes the test one of a configured server, with its login.
+func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (done func(), err error) {
+	opts := c.options(hereToo)
+	cfg, err := c.load(opts)
+	if err != nil {
+		return nil, err
+	}
+	server, ok := cfg.Server(name)
+	if !ok {
+		return nil, noSuchServer(cfg, name)
+	}
+	o.Server = server
+	if server.URL == "" {
+		return func() {}, nil
+	}
+	a, err := c.build(ctx, cfg, opts, telemetry.LevelError, []string{})
+	if err != nil {
+		return nil, err
+	}
+	var logins *oauth.Service = a.Logins()
+	o.Dial.Authorize = func(ctx context.Context, r *http.Request, refused *mcp.HTTPError) error {
+		return logins.Authorize(ctx, name, r, refused)
+	}
+	return func() {
+		logins.Close()
+		_ = a.Close() // it was only read
+	}, nil
+}
+
+func noSuchServer(cfg *config.Config, name string) error {
+	var names []string
+	for _, s := range cfg.Servers {
+		names = append(names, s.Name)
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("no server named %q: the configuration has none (junctor servers add)", name)
+	}
+	slices.Sort(names)
+	return fmt.Errorf("no server named %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// adHoc is a server that is in no configuration.
+func adHoc(args []string, url string, env, headers []string) (upstream.Config, error) {
+	s := upstream.DefaultConfig()
+	s.Name, s.URL = "server", url
+	if url != "" {
+		s.Transport = upstream.Auto
+	}
+	if len(args) > 0 {
+		s.Transport, s.Command, s.Args = upstream.Stdio, args[0], args[1:]
+	}
+	for _, set := range []struct {
+		what  string
+		pairs []string
+		into  *map[string]telemetry.Secret
+	}{{"env", env, &s.Env}, {"headers", headers, &s.Headers}} {
+		m, err := parsePairs(set.what, set.pairs)
+		if err != nil {
+			return s, err
+		}
+		for k, v := range m {
+			if *set.into == nil {
+				*set.into = map[string]telemetry.Secret{}
+			}
+			(*set.into)[k] = telemetry.Secret(v)
+		}
+	}
+	return s, s.Validate()
+}
+
+// parseCalls reads TOOL or TOOL {…}.
+func parseCalls(list []string) ([]doctor.ToolCall, error) {
+	var out []doctor.ToolCall
+	for _, text := range list {
+		name, arguments, _ := strings.Cut(strings.TrimSpace(text), " ")
+		if arguments = strings.TrimSpace(arguments); arguments == "" {
+			arguments = "{}"
+		}
+		if name == "" || !json.Valid([]byte(arguments)) || arguments[0] != '{' {
+			return nil, fmt.Errorf(`--call %q is not a tool and a JSON object; write 'add {"a": 1}'`, text)
+		}
+		out = append(out, doctor.ToolCall{Tool: name, Arguments: json.RawMessage(arguments)})
+	}
+	return out, nil
+}
+
+// words cuts a command line as a shell would, without expanding anything.
+func words(s string) []string {
+	var out []string
+	var b strings.Builder
+	in, quote := false, rune(0)
+	for _, r := range s {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			b.WriteRune(r)
+		case r == '\'' || r == '"':
+			in, quote = true, r
+		case r == ' ' || r == '\t' || r == '\n':
+			if in {
+				out = append(out, b.String())
+				b.Reset()
+			}
+			in = false
+		default:
+			in = true
+			b.WriteRune(r)
+		}
+	}
+	if in {
+		out = append(out, b.String())
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/schema"
+	"junctor/internal/tool"
+)
+
+// maxCalls bounds the calls that are made without being asked for.
+const maxCalls = 10
+
+// calls tries tools out: those asked for, and those that are marked as
+// read-only and need no argument.
+func (r *TestReport) calls(ctx context.Context, o TestOptions, c *connection, defs []tool.Definition) {
+	const area = "calls"
+	list := slices.Clone(o.Calls)
+	if !o.NoCalls {
+		for _, d := range defs {
+			asked := slices.ContainsFunc(list, func(t ToolCall) bool { return t.Tool == d.Name.Tool })
+			if !asked && harmless(d) && len(list) < len(o.Calls)+maxCalls {
+				list = append(list, ToolCall{Tool: d.Name.Tool, Arguments: json.RawMessage("{}")})
+			}
+		}
+	}
+	if len(list) == 0 {
+		if len(defs) > 0 {
+			r.add(Finding{
+				Severity: Info, Area: area, What: "no tool was called: none is both marked as read-only and without required parameters",
+				Do: `name some: --call 'TOOL {"key": "value"}'`,
+			})
+		}
+		return
+	}
+	var slow ToolCall
+	var slowest time.Duration
+	for _, t := range list {
+		i := slices.IndexFunc(defs, func(d tool.Definition) bool { return d.Name.Tool == t.Tool })
+		if i < 0 {
+			r.add(Finding{Severity: Problem, Area: area, Subject: t.Tool, What: "there is no such tool"})
+			continue
+		}
+		if took, ok := r.call(ctx, o, c, defs[i], t); ok && took >= slowest {
+			slow, slowest = t, took
+		}
+	}
+	if slow.Tool != "" {
+		r.cancel(ctx, o, c, slow, slowest)
+	}
+}
+
+// harmless reports whether a tool may be called without anyone asking for it.
+func harmless(d tool.Definition) bool {
+	if d.Annotations.ReadOnlyHint == nil || !*d.Annotations.ReadOnlyHint {
+		return false
+	}
+	for range mcp.Elements(mcp.Field(d.InputSchema, "required")) {
+		return false
+	}
+	return true
+}
+
+// call calls one tool and holds its result against its schema. It returns how
+// long the tool took, and whether it answered at all.
+func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d tool.Definition, t ToolCall) (took time.Duration, answered bool) {
+	f := Finding{Area: "calls", Subject: t.Tool}
+	result, took, err := c.do(ctx, o, "tools/call", map[string]any{"name": t.Tool, "arguments": t.Arguments})
+	f.TookMs = millis(took)
+	if err != nil {
+		f.Severity, f.What = Problem, describe(err)
+		r.add(f)
+		return took, false
+	}
+	if problem := shape(result); problem != "" {
+		f.Severity, f.What = Problem, problem
+		r.add(f)
+		return took, true
+	}
+	if string(mcp.Field(result, "isError")) == "true" {
+		f.Severity, f.What = Info, "answered with an error of its own: "+firstText(result)
+		r.add(f)
+		return took, true
+	}
+	structured := mcp.Field(result, "structuredContent")
+	switch {
+	case len(d.OutputSchema) == 0:
+		f.Severity, f.What = OK, "answered"
+	case structured == nil:
+		f.Severity, f.What, f.Do = Problem, "declares an outputSchema and answers without structuredContent", "clients that check refuse such a result"
+	default:
+		s, err := schema.Compile(d.OutputSchema)
+		if err != nil {
+			return took, true // said already
+		}
+		violations := s.Check(structured)
+		if len(violations) == 0 {
+			f.Severity, f.What = OK, "answered, and the result fits its outputSchema"
+			break
+		}
+		f.Severity, f.What, f.Do = Problem, "the result breaks its outputSchema", "clients that check refuse such a result"
+		for _, v := range violations {
+			f.Details = append(f.Details, fmt.Sprintf("at %q: %s", v.Path, v.Message))
+		}
+	}
+	r.add(f)
+	return took, true
+}
+
+// shape says what is wrong with the form of a result.
+func shape(result json.RawMessage) string {
+	content := mcp.Field(result, "content")
+	if len(content) == 0 || content[0] != '[' {
+		return "the result has no array content"
+	}
+	i := 0
+	for block := range mcp.Elements(content) {
+		if mcp.FieldString(block, "type") == "" {
+			return fmt.Sprintf("block %d of the result has no type", i+1)
+		}
+		i++
+	}
+	return ""
+}
+
+func firstText(result json.RawMessage) string {
+	for block := range mcp.Elements(mcp.Field(result, "content")) {
+		if text := mcp.FieldString(block, "text"); text != "" {
+			return tool.Shorten(text, 200)
+		}
+	}
+	return "(no text)"
+}
+
+// cancel takes the slowest call back half-way and looks whether the server
+// minds.
+func (r *TestReport) cancel(ctx context.Context, o TestOptions, c *connection, t ToolCall, took time.Duration) {
+	const area = "calls"
+	params, err := json.Marshal(map[string]any{"name": t.Tool, "arguments": t.Arguments})
+	if err != nil {
+		return
+	}
+	short, cancel := context.WithTimeout(ctx, min(took/2, 500*time.Millisecond))
+	_, err = c.client.Do(short, tool.Request{Method: "tools/call", Params: params})
+	cancel()
+	_, refused := errors.AsType[*mcp.Error](err)
+	if _, _, err := c.do(ctx, o, "tools/list", map[string]any{}); err != nil {
+		r.add(Finding{
+			Severity: Problem, Area: area, Subject: "cancellation", What: "after a cancelled call nothing is answered any more: " + describe(err),
+			Do: "notifications/cancelled ends one request, not the session",
+		})
+		return
+	}
+	what := "a call was taken back, and the server goes on"
+	if err == nil || refused {
+		what = "the calls are done before they can be taken back; the server goes on"
+	}
+	r.add(Finding{Severity: OK, Area: area, Subject: "cancellation", What: what})
+}

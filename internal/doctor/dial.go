@@ -1,0 +1,156 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/child"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Dial is what connecting to a server needs.
+type Dial struct {
+	Launcher     *child.Launcher
+	Environ      []string // out of which a program inherits
+	RoundTripper http.RoundTripper
+
+	// Authorize puts credentials on requests to a remote server; may be nil.
+	Authorize func(ctx context.Context, r *http.Request, refused *mcp.HTTPError) error
+}
+
+// gentle is how long a program may take to end after its stdin was closed; then
+// the launcher asks it to.
+const gentle = 2 * time.Second
+
+// connection is one connection to the server under test.
+type connection struct {
+	client  *mcp.Client
+	process *child.Process // nil for a remote server
+
+	mu    sync.Mutex
+	drops int
+	last  string
+}
+
+// connect makes a new connection; version is what to ask for, empty for the
+// best.
+func (r *TestReport) connect(ctx context.Context, o TestOptions, version string) (*connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(o.Timeout, o.Server.StartTimeoutMs.Duration()))
+	defer cancel()
+	c, err := o.Dial.open(ctx, o, version)
+	if errors.Is(err, mcp.ErrOldEra) && version == "" {
+		c, err = o.Dial.open(ctx, o, mcp.Version20251125)
+	}
+	if err != nil && c != nil && c.process != nil {
+		select {
+		case <-c.process.Done():
+		case <-ctx.Done():
+		case <-time.After(gentle): // it closed its stdout and may be on its way out
+		}
+		c.process.Kill()
+		<-c.process.Done()
+		r.lastWords = c.stderr()
+		if exit, ok := errors.AsType[*child.ExitError](c.process.Err()); ok && exit.Signal == "" && exit.Code >= 0 && ctx.Err() == nil {
+			err = errors.Join(err, errors.New("its program "+exit.Error()))
+		}
+	}
+	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = errors.Join(errSilent, err)
+		}
+		return nil, oneError(err)
+	}
+	return c, nil
+}
+
+var errSilent = errors.New("no answer in time")
+
+func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connection, error) {
+	c := &connection{}
+	var transport mcp.Transport
+	if cfg := o.Server; cfg.Command != "" {
+		p, err := d.Launcher.Start(child.Spec{Name: cfg.Name, Command: cfg.Command, Args: cfg.Args, Dir: cfg.Cwd, Env: environ(d.Environ, cfg)})
+		if err != nil {
+			return nil, err
+		}
+		c.process = p
+		transport = mcp.NewStream(p, p, mcp.StreamOptions{OnDrop: c.dropped, Close: func() error {
+			go p.Stop(context.Background()) // close waits for the end
+			return nil
+		}})
+	} else {
+		h := mcp.HTTPOptions{URL: cfg.URL, Header: http.Header{}, RoundTripper: d.RoundTripper, StreamableOnly: cfg.Transport == upstream.HTTP}
+		if cfg.AuthorizationToken != "" {
+			h.Header.Set("Authorization", "Bearer "+cfg.AuthorizationToken.Reveal())
+		}
+		for name, v := range cfg.Headers {
+			h.Header.Set(name, v.Reveal())
+		}
+		if h.Header.Get("Authorization") == "" {
+			h.Authorize = d.Authorize
+		}
+		if cfg.Transport == upstream.SSE {
+			transport = mcp.NewSSE(h)
+		} else {
+			transport = mcp.NewHTTP(h)
+		}
+	}
+	client, err := mcp.Connect(ctx, transport, mcp.ClientOptions{
+		Name: "junctor-test", Version: o.Version, Protocol: version, Pin: version != "", RequestTimeout: o.Timeout,
+	})
+	c.client = client
+	return c, err
+}
+
+// dropped hears of what a program wrote to stdout that was no message.
+func (c *connection) dropped(d mcp.Drop) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drops++
+	c.last = tool.Shorten(d.Preview, 200)
+}
+
+func (c *connection) stray() (int, string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.drops, c.last
+}
+
+func (c *connection) isProgram() bool { return c.process != nil }
+
+func (c *connection) stderr() []string {
+	if c.process == nil {
+		return nil
+	}
+	return c.process.Stderr()
+}
+
+// close ends the connection and returns how long the program took to end.
+func (c *connection) close() time.Duration {
+	begun := time.Now()
+	_ = c.client.Close() // nobody is left who could use the error
+	if c.process != nil {
+		<-c.process.Done()
+	}
+	return time.Since(begun)
+}
+
+// startup reports whether the program could not be started at all.
+func startup(err error) bool {
+	_, ok := errors.AsType[*child.StartError](err)
+	return ok
+}
+
+// oneError is err in one line that keeps its chain.
+func oneError(err error) error { return lineError{err} }
+
+type lineError struct{ error }
+
+func (e lineError) Error() string { return strings.ReplaceAll(e.error.Error(), "\n", "; ") }
+func (e lineError) Unwrap() error { return e.error }

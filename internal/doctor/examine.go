@@ -1,0 +1,323 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"junctor/internal/auth"
+	"junctor/internal/config"
+	"junctor/internal/control"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Facts are what is known of a set-up.
+type Facts struct {
+	Place  config.Place
+	Config *config.Config // nil when it could not be read
+	Err    error          // why not
+	Notes  []config.Note
+
+	Environ []string // out of which the servers' programs inherit
+	HasKey  bool     // there is an API key or an administrator's key
+	Running bool     // a gateway serves with this configuration now
+
+	// What a gateway, running or started for this, has to say; Gateway is why
+	// there is none.
+	Gateway error
+	Begun   time.Time
+	Servers []control.Server
+	Tools   []tool.Definition
+	Changed []string // tools that are not what was agreed to
+
+	Store string // the file of the embedded store; empty with PostgreSQL
+	Model string // the model of the chat; empty when there is none
+}
+
+// Probes are the ways to look at the machine. A nil one is not looked through.
+type Probes struct {
+	OS string
+	// Look finds a program in the PATH of an environment.
+	Look func(program string, environ []string) (string, error)
+	// Version runs a program and returns the first line that it prints.
+	Version func(ctx context.Context, program string, args ...string) (string, error)
+	Stat    func(path string) (fs.FileInfo, error)
+	// Listen tries an address out.
+	Listen func(address string) error
+	// Date asks a web server for the time.
+	Date func(ctx context.Context, address string) (time.Time, error)
+	// Free is the room on the disk of a file, in bytes.
+	Free func(path string) (uint64, error)
+	Now  func() time.Time
+	// Progress hears what is being looked at.
+	Progress func(area string)
+}
+
+// Examine looks at a set-up and reports what is wrong with it.
+func Examine(ctx context.Context, f Facts, p Probes) *Report {
+	r := &Report{progress: p.Progress}
+	r.begin("configuration")
+	r.configuration(f)
+	if f.Config == nil {
+		return r
+	}
+	r.begin("runtimes")
+	r.runtimes(ctx, f, p)
+	r.begin("servers")
+	r.servers(f)
+	r.begin("tools")
+	r.names(f.Tools)
+	r.clashes(f.Tools)
+	r.schemas(f.Tools)
+	r.begin("providers")
+	r.providers(f.Tools)
+	r.begin("safety")
+	r.safety(f.Tools)
+	r.changed(f.Changed)
+	r.begin("network")
+	r.network(f, p)
+	r.begin("files")
+	r.files(f, p)
+	r.begin("clock")
+	r.clock(ctx, f, p)
+	r.begin("store")
+	r.store(f, p)
+	return r
+}
+
+func (r *Report) configuration(f Facts) {
+	const area = "configuration"
+	if f.Err != nil {
+		if broken, ok := errors.AsType[*config.Error](f.Err); ok {
+			for _, p := range broken.Problems {
+				r.add(Finding{Severity: Problem, Area: area, What: p.String(), Do: "mend the file; junctor config check tries it again"})
+			}
+			return
+		}
+		r.add(Finding{Severity: Problem, Area: area, What: f.Err.Error()})
+		return
+	}
+	switch {
+	case f.Place.Path == "":
+		r.add(Finding{Severity: Info, Area: area, What: "there is no configuration; the built-in server answers", Do: "junctor import takes over the servers of your other clients, junctor servers add adds one"})
+	default:
+		r.add(Finding{Severity: OK, Area: area, Subject: f.Place.Path, What: fmt.Sprintf("is valid, %s", count(len(f.Config.Servers), "server"))})
+	}
+	for _, n := range f.Notes {
+		r.add(Finding{Severity: Warning, Area: area, What: n.String()})
+	}
+	if f.Model == "" {
+		r.add(Finding{Severity: Info, Area: area, What: "there is no model for the chat", Do: "set llm in the configuration, or a provider's key in the environment, if you want one"})
+	} else {
+		r.add(Finding{Severity: OK, Area: area, What: "the chat uses " + f.Model})
+	}
+}
+
+// slowStart is how long a server may take to connect before it is worth a
+// word.
+const slowStart = 5 * time.Second
+
+func (r *Report) servers(f Facts) {
+	const area = "servers"
+	if f.Gateway != nil {
+		r.add(Finding{Severity: Problem, Area: area, What: "the gateway does not start: " + f.Gateway.Error()})
+		return
+	}
+	for _, s := range f.Servers {
+		took := s.Since.Sub(f.Begun)
+		if f.Running || took < 0 {
+			took = 0
+		}
+		v := Finding{Area: area, Subject: s.Name}
+		switch s.State {
+		case upstream.Connected:
+			v.Severity = OK
+			v.What = fmt.Sprintf("connected, %s, protocol %s", count(s.Tools, "tool"), s.Protocol)
+			v.TookMs = millis(took)
+			if took > slowStart {
+				v.Severity, v.What = Warning, v.What+", but slow to start"
+				v.Do = "install the program instead of fetching it each time (npm install -g, uv tool install), or raise startTimeoutMs"
+			}
+		case upstream.AuthRequired:
+			v.Severity, v.What, v.Do = Warning, "wants you to sign in", "junctor servers login "+s.Name
+		case upstream.Disabled:
+			v.Severity, v.What = Info, "is turned off"
+		case upstream.Connecting:
+			v.Severity, v.What, v.Do = Problem, "has not connected in time", "raise startTimeoutMs, or start its command in a terminal and see what it waits for"
+			v.Details = s.Stderr
+		default:
+			v.Severity, v.What, v.Details = Problem, s.Reason, s.Stderr
+			v.Do = "try it alone: junctor servers test " + s.Name
+		}
+		r.add(v)
+		for _, p := range s.Problems {
+			r.add(Finding{Severity: Warning, Area: area, Subject: s.Name, What: p, Do: "tell its author; junctor servers test " + s.Name + " shows everything"})
+		}
+		if s.Stray > 0 {
+			r.add(Finding{
+				Severity: Warning, Area: area, Subject: s.Name, What: count(int(s.Stray), "line") + " on its stdout that are no messages", Details: []string{s.LastStray},
+				Do: "its author should write to stderr; Junctor drops them, other clients may break",
+			})
+		}
+	}
+}
+
+func (r *Report) changed(names []string) {
+	if len(names) == 0 {
+		return
+	}
+	r.add(Finding{
+		Severity: Warning, Area: "safety", What: count(len(names), "tool") + " not what was agreed to", Details: names,
+		Do: "look at them with junctor servers diff, then junctor servers approve NAME",
+	})
+}
+
+func (r *Report) network(f Facts, p Probes) {
+	const area = "network"
+	if err := auth.Ready(f.Config.Listen, f.Config.Auth, f.HasKey); err != nil {
+		r.add(Finding{Severity: Problem, Area: area, Subject: f.Config.Listen, What: err.Error()})
+	}
+	switch {
+	case f.Running:
+		r.add(Finding{Severity: OK, Area: area, What: "a gateway is running with this configuration"})
+	case p.Listen == nil:
+	default:
+		if err := p.Listen(f.Config.Listen); err != nil {
+			r.add(Finding{
+				Severity: Warning, Area: area, Subject: f.Config.Listen, What: "cannot be listened on: " + err.Error(),
+				Do: "stop what uses it, or set listen (or --listen) to another address; junctor mcp does not need it",
+			})
+		} else {
+			r.add(Finding{Severity: OK, Area: area, Subject: f.Config.Listen, What: "is free"})
+		}
+	}
+}
+
+// files looks at who else can read and change what is ours.
+func (r *Report) files(f Facts, p Probes) {
+	const area = "files"
+	if p.Stat == nil || p.OS == "windows" {
+		return
+	}
+	type file struct {
+		path   string
+		secret bool
+	}
+	var list []file
+	if f.Place.Path != "" {
+		list = append(list, file{f.Place.Path, holdsSecrets(f.Config)}, file{filepath.Join(filepath.Dir(f.Place.Path), ".env"), true})
+	}
+	if f.Store != "" {
+		list = append(list, file{f.Store, true})
+	}
+	bad := 0
+	for _, file := range list {
+		info, err := p.Stat(file.path)
+		if err != nil {
+			continue // there is none
+		}
+		mode := info.Mode().Perm()
+		switch {
+		case mode&0o022 != 0:
+			bad++
+			r.add(Finding{
+				Severity: Problem, Area: area, Subject: file.path, What: fmt.Sprintf("others can change it (%v), and so make you run their programs", mode),
+				Do: "chmod go-w " + file.path,
+			})
+		case file.secret && mode&0o044 != 0:
+			bad++
+			r.add(Finding{Severity: Warning, Area: area, Subject: file.path, What: fmt.Sprintf("holds secrets and others can read it (%v)", mode), Do: "chmod 600 " + file.path})
+		}
+	}
+	if bad == 0 && len(list) > 0 {
+		r.add(Finding{Severity: OK, Area: area, What: "only you can read what is secret and change what is run"})
+	}
+}
+
+// holdsSecrets reports whether the configuration has values that should not be
+// read by others. What came in through a variable counts too: the file cannot
+// be told from here.
+func holdsSecrets(c *config.Config) bool {
+	if len(c.Auth.Keys) > 0 || c.Store.URL != "" {
+		return true
+	}
+	return slices.ContainsFunc(c.Servers, func(s upstream.Config) bool {
+		for name, v := range s.Env {
+			if config.LooksSecret(name, v.Reveal()) {
+				return true
+			}
+		}
+		return s.AuthorizationToken != "" || len(s.Headers) > 0 || s.OAuth != nil && s.OAuth.ClientSecret != ""
+	})
+}
+
+// skew is how far the clock may be off before tokens are refused.
+const skew = 60 * time.Second
+
+func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
+	if p.Now == nil || p.Date == nil {
+		return
+	}
+	for _, s := range f.Config.Servers {
+		u, err := url.Parse(s.URL)
+		if err != nil || !s.Enabled || u.Scheme != "https" {
+			continue
+		}
+		before := p.Now()
+		theirs, err := p.Date(ctx, u.Scheme+"://"+u.Host+"/")
+		if err != nil {
+			continue
+		}
+		if off := before.Sub(theirs).Abs(); off > skew {
+			r.add(Finding{
+				Severity: Warning, Area: "clock", What: fmt.Sprintf("this machine's clock is %s away from that of %s", off.Round(time.Second), u.Host),
+				Do: "set it (timedatectl set-ntp true): tokens and certificates fail with a wrong clock",
+			})
+		} else {
+			r.add(Finding{Severity: OK, Area: "clock", What: "agrees with " + u.Host})
+		}
+		return
+	}
+	if p.Now().Year() < 2026 {
+		r.add(Finding{Severity: Warning, Area: "clock", What: "says that it is " + p.Now().Format(time.DateOnly), Do: "set it: tokens and certificates fail with a wrong clock"})
+	}
+}
+
+// littleRoom is how much of a disk should be free.
+const littleRoom = 200 << 20
+
+func (r *Report) store(f Facts, p Probes) {
+	if f.Gateway != nil {
+		return // said already, and the store may be the reason
+	}
+	if f.Store == "" {
+		r.add(Finding{Severity: OK, Area: "store", What: "PostgreSQL answers"})
+		return
+	}
+	r.add(Finding{Severity: OK, Area: "store", Subject: f.Store, What: "can be written"})
+	if p.Free == nil {
+		return
+	}
+	if free, err := p.Free(f.Store); err == nil && free < littleRoom {
+		r.add(Finding{
+			Severity: Warning, Area: "store", Subject: f.Store, What: fmt.Sprintf("only %d MB are left on its disk", free>>20),
+			Do: "make room, or lower store.retention",
+		})
+	}
+}
+
+// programName is a command without its folder and ending.
+func programName(command string) string {
+	name := strings.ToLower(filepath.Base(strings.ReplaceAll(command, `\`, "/")))
+	for _, ext := range []string{".exe", ".cmd", ".bat"} {
+		name = strings.TrimSuffix(name, ext)
+	}
+	return name
+}

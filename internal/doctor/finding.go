@@ -1,0 +1,138 @@
+// Package doctor finds out what is wrong and says what to do about it: with a
+// whole set-up ([Examine]), and with one MCP server, for its author ([Test]).
+//
+// Findings are data; whoever shows them decides how. The package looks at what
+// it is given and through the [Probes] that it is given. It changes nothing,
+// and it calls no tool that is not marked as read-only unless it was told to.
+package doctor
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities, worst last.
+const (
+	OK      Severity = "ok"
+	Info    Severity = "info"    // worth knowing
+	Warning Severity = "warning" // works, but should be mended
+	Problem Severity = "error"   // does not work
+)
+
+// Finding is one thing that was looked at.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Area     string   `json:"area"`              // configuration, runtimes, servers, tools, providers, safety, network, files, clock, store …
+	Subject  string   `json:"subject,omitempty"` // the server, tool or file
+	What     string   `json:"what"`
+	Do       string   `json:"do,omitempty"` // what to do about it
+	TookMs   float64  `json:"tookMs,omitempty"`
+	Details  []string `json:"details,omitempty"`
+}
+
+// Report is everything that was found, in the order in which it was looked at.
+type Report struct {
+	Findings []Finding `json:"findings"`
+	Errors   int       `json:"errors"`
+	Warnings int       `json:"warnings"`
+
+	progress func(area string)
+}
+
+func (r *Report) add(f Finding) {
+	switch f.Severity {
+	case Problem:
+		r.Errors++
+	case Warning:
+		r.Warnings++
+	}
+	r.Findings = append(r.Findings, f)
+}
+
+func (r *Report) begin(area string) {
+	if r.progress != nil {
+		r.progress(area)
+	}
+}
+
+// Add puts a finding that was made elsewhere into the report.
+func (r *Report) Add(f Finding) { r.add(f) }
+
+// OK reports whether nothing is broken; with strict, whether nothing should be
+// mended either.
+func (r *Report) OK(strict bool) bool { return r.Errors == 0 && (!strict || r.Warnings == 0) }
+
+// maxDetails bounds the details that are shown to people.
+const maxDetails = 8
+
+// Write writes the report for people. paint colours a text by severity; nil
+// leaves it as it is.
+func (r *Report) Write(w io.Writer, paint func(Severity, string) string) {
+	if paint == nil {
+		paint = func(_ Severity, s string) string { return s }
+	}
+	marks := map[Severity]string{OK: "✓", Info: "·", Warning: "!", Problem: "✗"}
+	area := ""
+	for _, f := range r.Findings {
+		if f.Area != area {
+			area = f.Area
+			fmt.Fprintf(w, "%s\n", strings.ToUpper(area[:1])+area[1:])
+		}
+		text := f.What
+		if f.Subject != "" {
+			text = f.Subject + ": " + text
+		}
+		if f.TookMs > 0 {
+			text += fmt.Sprintf(" (%s)", time.Duration(f.TookMs*float64(time.Millisecond)).Round(100*time.Microsecond))
+		}
+		fmt.Fprintf(w, "  %s %s\n", paint(f.Severity, marks[f.Severity]), line(text))
+		for i, d := range f.Details {
+			if i == maxDetails {
+				fmt.Fprintf(w, "      and %d more\n", len(f.Details)-i)
+				break
+			}
+			fmt.Fprintf(w, "      %s\n", line(d))
+		}
+		if f.Do != "" {
+			fmt.Fprintf(w, "    → %s\n", line(f.Do))
+		}
+	}
+	fmt.Fprintf(w, "\n%s\n", r.summary(paint))
+}
+
+func (r *Report) summary(paint func(Severity, string) string) string {
+	switch {
+	case r.Errors > 0:
+		return paint(Problem, fmt.Sprintf("%s, %s", count(r.Errors, "problem"), count(r.Warnings, "warning")))
+	case r.Warnings > 0:
+		return paint(Warning, fmt.Sprintf("No problem, %s", count(r.Warnings, "warning")))
+	}
+	return paint(OK, "All is well.")
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// line keeps what comes from servers from steering a terminal.
+func line(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case r < ' ' || r >= 0x7f && r < 0xa0:
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

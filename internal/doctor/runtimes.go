@@ -1,0 +1,138 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"junctor/internal/child"
+	"junctor/internal/upstream"
+)
+
+// runtime is a program that starts servers.
+type runtime struct {
+	install string
+	version []string // the arguments that make it tell its version
+	least   int      // the oldest major version that today's servers work with
+	hint    string   // when asking for the version fails
+}
+
+// runtimes are those that MCP servers are started with.
+func runtimes() map[string]runtime {
+	node := "install Node.js 20 or later: https://nodejs.org"
+	uv := "install uv: https://docs.astral.sh/uv/getting-started/installation"
+	return map[string]runtime{
+		"node":    {install: node, version: []string{"--version"}, least: 20},
+		"npx":     {install: node, version: []string{"--version"}, least: 10},
+		"npm":     {install: node, version: []string{"--version"}},
+		"uvx":     {install: uv, version: []string{"--version"}},
+		"uv":      {install: uv, version: []string{"--version"}},
+		"python":  {install: "install Python 3.10 or later: https://www.python.org", version: []string{"--version"}},
+		"python3": {install: "install Python 3.10 or later: https://www.python.org", version: []string{"--version"}},
+		"pipx":    {install: "install pipx: https://pipx.pypa.io", version: []string{"--version"}},
+		"bun":     {install: "install Bun: https://bun.sh", version: []string{"--version"}},
+		"bunx":    {install: "install Bun: https://bun.sh"},
+		"deno":    {install: "install Deno: https://deno.com", version: []string{"--version"}},
+		"docker":  {install: "install Docker: https://docs.docker.com/get-docker", version: []string{"version", "--format", "{{.Server.Version}}"}, hint: "start Docker: its command is there, its engine does not answer"},
+		"podman":  {install: "install Podman: https://podman.io", version: []string{"--version"}},
+	}
+}
+
+// runtimes looks for the programs that the servers are started with, where
+// each server would look for them.
+func (r *Report) runtimes(ctx context.Context, f Facts, p Probes) {
+	const area = "runtimes"
+	if p.Look == nil {
+		return
+	}
+	known := runtimes()
+	told := map[string]bool{} // programs that were asked for their version
+	for _, s := range f.Config.Servers {
+		if !s.Enabled || s.Command == "" {
+			continue
+		}
+		name := programName(s.Command)
+		path, err := p.Look(s.Command, environ(f.Environ, s))
+		if err != nil {
+			r.add(Finding{
+				Severity: Problem, Area: area, Subject: s.Name, What: fmt.Sprintf("its program %s is not found: %v", s.Command, err),
+				Do: installHint(name, known),
+			})
+			continue
+		}
+		if rt, ok := known[name]; ok && !told[path] && len(rt.version) > 0 && p.Version != nil {
+			told[path] = true
+			r.version(ctx, name, path, rt, p)
+		}
+		if script := missingScript(s, p); script != "" {
+			r.add(Finding{
+				Severity: Problem, Area: area, Subject: s.Name, What: "there is no file " + script + " to start",
+				Do: "build the server, or correct the path in args",
+			})
+		}
+	}
+}
+
+func environ(host []string, s upstream.Config) []string {
+	extra := make(map[string]string, len(s.Env))
+	for name, v := range maps.All(s.Env) {
+		extra[name] = v.Reveal()
+	}
+	return child.Environ(host, s.InheritEnv, extra)
+}
+
+func installHint(name string, known map[string]runtime) string {
+	if rt, ok := known[name]; ok {
+		return rt.install
+	}
+	return "install it, or write its whole path as command"
+}
+
+var major = regexp.MustCompile(`\d+`)
+
+func (r *Report) version(ctx context.Context, name, path string, rt runtime, p Probes) {
+	text, err := p.Version(ctx, path, rt.version...)
+	if err != nil {
+		do := rt.hint
+		if do == "" {
+			do = rt.install
+		}
+		r.add(Finding{Severity: Problem, Area: "runtimes", Subject: name, What: "does not answer: " + err.Error(), Do: do})
+		return
+	}
+	text = strings.TrimSpace(text)
+	if n, err := strconv.Atoi(major.FindString(text)); err == nil && n < rt.least {
+		r.add(Finding{Severity: Warning, Area: "runtimes", Subject: name, What: "is " + text + ", which is old", Do: rt.install})
+		return
+	}
+	r.add(Finding{Severity: OK, Area: "runtimes", Subject: name, What: text})
+}
+
+// missingScript is the file that an interpreter is told to run, when there is
+// none.
+func missingScript(s upstream.Config, p Probes) string {
+	if p.Stat == nil || !slices.Contains([]string{"node", "python", "python3", "deno", "bun"}, programName(s.Command)) {
+		return ""
+	}
+	if len(s.Args) == 0 || strings.HasPrefix(s.Args[0], "-") {
+		return "" // options may take what follows
+	}
+	path := s.Args[0]
+	if ext := strings.ToLower(filepath.Ext(path)); !slices.Contains([]string{".js", ".mjs", ".cjs", ".ts", ".py"}, ext) {
+		return ""
+	}
+	if !filepath.IsAbs(path) && s.Cwd != "" {
+		path = filepath.Join(s.Cwd, path)
+	}
+	if _, err := p.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return s.Args[0]
+	}
+	return ""
+}

@@ -1,0 +1,338 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"junctor/internal/guard"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// TestOptions say how far the test of a server may go.
+type TestOptions struct {
+	Server  upstream.Config
+	Dial    Dial
+	Version string // of Junctor, for the server to see
+
+	// Calls are tools to call and their arguments. Beside them, tools that
+	// are marked as read-only and need no argument are called, unless NoCalls.
+	Calls   []ToolCall
+	NoCalls bool
+
+	Timeout  time.Duration // of one step; 30 s when zero
+	Progress func(step string)
+}
+
+// ToolCall is a tool to try out.
+type ToolCall struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// TestReport is what came of testing one server.
+type TestReport struct {
+	Report
+	Server   string  `json:"server"`             // the name under which it was tested
+	Name     string  `json:"name,omitempty"`     // by which it calls itself
+	Version  string  `json:"version,omitempty"`  // likewise
+	Protocol string  `json:"protocol,omitempty"` // what was agreed on without being asked for
+	Versions []Spoke `json:"versions"`
+	Tools    int     `json:"tools"`
+
+	lastWords []string // on stderr, of a program that did not connect
+}
+
+// Spoke is what came of asking a server for one version of the protocol.
+type Spoke struct {
+	Asked  string  `json:"asked"`
+	Agreed string  `json:"agreed,omitempty"`
+	TookMs float64 `json:"tookMs"`
+	Error  string  `json:"error,omitempty"`
+}
+
+// versions are asked for one after the other.
+func versions() []string {
+	return []string{mcp.Version20241105, mcp.Version20250326, mcp.Version20250618, mcp.Version20251125, mcp.Version20260728}
+}
+
+// Test tries a server out as its author would want it to be tried: in every
+// version of the protocol, and with what clients get wrong. It makes a new
+// connection for each version, and for a program each is a new start.
+func Test(ctx context.Context, o TestOptions) *TestReport {
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	r := &TestReport{Server: o.Server.Name, Report: Report{progress: o.Progress}}
+	if !r.handshakes(ctx, o) {
+		return r
+	}
+	r.session(ctx, o)
+	return r
+}
+
+// handshakes asks for every version, and reports whether any was agreed on.
+func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
+	silent := 0
+	for _, v := range versions() {
+		r.begin("handshake " + v)
+		s := Spoke{Asked: v}
+		begun := time.Now()
+		c, err := r.connect(ctx, o, v)
+		s.TookMs = millis(time.Since(begun))
+		if err == nil {
+			s.Agreed = c.client.Info().Protocol
+			c.close()
+		} else {
+			s.Error = err.Error()
+		}
+		r.Versions = append(r.Versions, s)
+		if ctx.Err() != nil {
+			break
+		}
+		if errors.Is(err, errSilent) {
+			silent++
+		}
+		if startup(err) || silent == 2 {
+			break // the other versions will do no better
+		}
+	}
+	agreed := slices.ContainsFunc(r.Versions, func(s Spoke) bool { return s.Agreed != "" })
+	for _, s := range r.Versions {
+		f := Finding{Area: "handshake", Subject: s.Asked, TookMs: s.TookMs}
+		switch {
+		case s.Agreed == s.Asked:
+			f.Severity, f.What = OK, "agreed"
+		case s.Agreed != "":
+			f.Severity, f.What = OK, "the server would rather speak "+s.Agreed
+		case agreed:
+			f.Severity, f.What = Info, "not spoken: "+s.Error
+		default:
+			f.Severity, f.What = Problem, s.Error
+		}
+		r.add(f)
+	}
+	if !agreed {
+		r.add(Finding{
+			Severity: Problem, Area: "handshake", What: "no version of the protocol was agreed on",
+			Do: "start the command in a terminal and see what it prints; a server answers initialize (or server/discover) before anything else", Details: r.lastWords,
+		})
+	}
+	return agreed
+}
+
+// session looks at everything else on one connection.
+func (r *TestReport) session(ctx context.Context, o TestOptions) {
+	r.begin("connect")
+	c, err := r.connect(ctx, o, "")
+	if err != nil {
+		r.add(Finding{Severity: Problem, Area: "handshake", What: "connecting without a wish for a version fails: " + err.Error()})
+		return
+	}
+	info := c.client.Info()
+	r.Name, r.Version, r.Protocol = info.Name, info.Version, info.Protocol
+	if info.Name == "" || info.Version == "" {
+		r.add(Finding{Severity: Warning, Area: "handshake", What: "serverInfo lacks its name or version", Do: "say who you are: people see it, and bugs are reported by it"})
+	}
+	for _, f := range guard.InspectText("instructions", info.Instructions) {
+		r.add(Finding{Severity: Warning, Area: "safety", Subject: "instructions", What: f.String()})
+	}
+
+	r.begin("tools")
+	defs := r.list(ctx, o, c, info)
+	r.Tools = len(defs)
+	r.names(defs)
+	r.schemas(defs)
+	r.manners(defs)
+	r.begin("providers")
+	r.providers(defs)
+	r.safety(defs)
+	r.begin("lists")
+	r.otherLists(ctx, o, c, info)
+	r.begin("errors")
+	r.errors(ctx, o, c, info)
+	r.begin("calls")
+	r.calls(ctx, o, c, defs)
+	r.begin("latency")
+	r.latency(ctx, o, c, info)
+	r.begin("output")
+	r.output(o, c)
+}
+
+// do sends one request within the time of a step.
+func (c *connection) do(ctx context.Context, o TestOptions, method string, params any) (json.RawMessage, time.Duration, error) {
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return nil, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	begun := time.Now()
+	result, err := c.client.Do(ctx, tool.Request{Method: method, Params: raw})
+	return result, time.Since(begun), err
+}
+
+// maxPages bounds a list that has no end.
+const maxPages = 100
+
+// list reads tools/list, page by page.
+func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, info mcp.ServerInfo) []tool.Definition {
+	if mcp.Field(info.Capabilities, "tools") == nil {
+		r.add(Finding{Severity: Info, Area: "tools", What: "the server declares no tools", Do: `declare "tools": {} among the capabilities if it has any`})
+		return nil
+	}
+	var entries []json.RawMessage
+	var took time.Duration
+	cursor := ""
+	for page := 0; ; page++ {
+		params := map[string]any{}
+		if cursor != "" {
+			params["cursor"] = cursor
+		}
+		result, t, err := c.do(ctx, o, "tools/list", params)
+		took += t
+		if err != nil {
+			r.add(Finding{Severity: Problem, Area: "tools", What: "tools/list fails: " + err.Error()})
+			return nil
+		}
+		list := mcp.Field(result, "tools")
+		if len(list) == 0 || list[0] != '[' {
+			r.add(Finding{Severity: Problem, Area: "tools", What: "the result of tools/list has no array tools"})
+			return nil
+		}
+		for e := range mcp.Elements(list) {
+			entries = append(entries, e)
+		}
+		next := mcp.FieldString(result, "nextCursor")
+		if next == "" {
+			break
+		}
+		if next == cursor || page == maxPages {
+			r.add(Finding{Severity: Problem, Area: "tools", What: "tools/list has no last page", Do: "leave nextCursor out of the last one"})
+			break
+		}
+		cursor = next
+	}
+	defs := r.parse(o.Server.Name, entries)
+	r.add(Finding{Severity: OK, Area: "tools", What: fmt.Sprintf("%s listed", count(len(defs), "tool")), TookMs: millis(took)})
+	return defs
+}
+
+// otherLists reads what the server says that it has beside tools.
+func (r *TestReport) otherLists(ctx context.Context, o TestOptions, c *connection, info mcp.ServerInfo) {
+	for _, kind := range []string{"prompts", "resources"} {
+		if mcp.Field(info.Capabilities, kind) == nil {
+			continue
+		}
+		result, took, err := c.do(ctx, o, kind+"/list", map[string]any{})
+		switch {
+		case err != nil:
+			r.add(Finding{Severity: Problem, Area: "lists", Subject: kind, What: "declared, but listing them fails: " + err.Error()})
+		case len(mcp.Field(result, kind)) == 0:
+			r.add(Finding{Severity: Problem, Area: "lists", Subject: kind, What: "the result has no array " + kind})
+		default:
+			n := 0
+			for range mcp.Elements(mcp.Field(result, kind)) {
+				n++
+			}
+			r.add(Finding{Severity: OK, Area: "lists", Subject: kind, What: fmt.Sprintf("%d on the first page", n), TookMs: millis(took)})
+		}
+	}
+}
+
+// errors asks for what does not exist.
+func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, info mcp.ServerInfo) {
+	_, _, err := c.do(ctx, o, "junctor/noSuchMethod", map[string]any{})
+	refused, isRefusal := errors.AsType[*mcp.Error](err)
+	switch {
+	case isRefusal && refused.Code == mcp.CodeMethodNotFound:
+		r.add(Finding{Severity: OK, Area: "errors", What: "an unknown method is refused with -32601"})
+	case isRefusal:
+		r.add(Finding{Severity: Warning, Area: "errors", What: fmt.Sprintf("an unknown method is refused with %d (%s)", refused.Code, refused.Message), Do: "JSON-RPC wants -32601"})
+	case err == nil:
+		r.add(Finding{Severity: Problem, Area: "errors", What: "an unknown method is answered as if it existed"})
+	default:
+		r.add(Finding{Severity: Problem, Area: "errors", What: "an unknown method is not answered: " + err.Error(), Do: "answer every request that has an id"})
+	}
+	if mcp.Field(info.Capabilities, "tools") == nil {
+		return
+	}
+	result, _, err := c.do(ctx, o, "tools/call", map[string]any{"name": "junctor-no-such-tool", "arguments": map[string]any{}})
+	_, isRefusal = errors.AsType[*mcp.Error](err)
+	switch {
+	case isRefusal:
+		r.add(Finding{Severity: OK, Area: "errors", What: "an unknown tool is refused"})
+	case err == nil && string(mcp.Field(result, "isError")) == "true":
+		r.add(Finding{Severity: OK, Area: "errors", What: "an unknown tool is a result with isError"})
+	case err == nil:
+		r.add(Finding{Severity: Problem, Area: "errors", What: "an unknown tool is answered as if it existed"})
+	default:
+		r.add(Finding{Severity: Problem, Area: "errors", What: "a call of an unknown tool is not answered: " + err.Error()})
+	}
+}
+
+// latency measures the simplest request.
+func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, info mcp.ServerInfo) {
+	method := "ping"
+	if mcp.Stateless(info.Protocol) {
+		method = "tools/list" // there is no ping any more
+		if mcp.Field(info.Capabilities, "tools") == nil {
+			method = "server/discover"
+		}
+	}
+	const rounds = 9
+	var took []time.Duration
+	for range rounds {
+		_, t, err := c.do(ctx, o, method, map[string]any{})
+		if err != nil {
+			r.add(Finding{Severity: Problem, Area: "latency", What: method + " fails: " + err.Error()})
+			return
+		}
+		took = append(took, t)
+	}
+	slices.Sort(took)
+	r.add(Finding{
+		Severity: OK, Area: "latency", What: fmt.Sprintf("%s, %d times: fastest %s, slowest %s, in the middle", method, rounds, round(took[0]), round(took[rounds-1])),
+		TookMs: millis(took[rounds/2]),
+	})
+}
+
+func round(d time.Duration) string { return d.Round(100 * time.Microsecond).String() }
+
+// output looks at what a program wrote beside the protocol, and how it ends.
+func (r *TestReport) output(o TestOptions, c *connection) {
+	ended := c.close()
+	if !c.isProgram() {
+		return
+	}
+	if n, last := c.stray(); n > 0 {
+		r.add(Finding{
+			Severity: Warning, Area: "output", What: count(n, "line") + " on stdout that are no messages", Details: []string{last},
+			Do: "write logs to stderr: stdout carries the protocol and nothing else",
+		})
+	} else {
+		r.add(Finding{Severity: OK, Area: "output", What: "stdout carries the protocol and nothing else"})
+	}
+	if lines := c.stderr(); len(lines) > 0 {
+		r.add(Finding{Severity: Info, Area: "output", What: "it wrote to stderr", Details: lines})
+	}
+	if ended >= gentle {
+		r.add(Finding{Severity: Warning, Area: "output", What: "does not end when its stdin is closed", Do: "end when stdin ends: that is how clients stop a server", TookMs: millis(ended)})
+	} else {
+		r.add(Finding{Severity: OK, Area: "output", What: "ends when its stdin is closed", TookMs: millis(ended)})
+	}
+}
+
+// describe is an error without what only a program needs.
+func describe(err error) string {
+	if e, ok := errors.AsType[*mcp.Error](err); ok {
+		return fmt.Sprintf("refused with %d: %s", e.Code, e.Message)
+	}
+	return strings.TrimSpace(err.Error())
+}

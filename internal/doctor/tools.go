@@ -1,0 +1,215 @@
+package doctor
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"junctor/internal/guard"
+	"junctor/internal/mcp"
+	"junctor/internal/provider"
+	"junctor/internal/schema"
+	"junctor/internal/tool"
+)
+
+// toolName is what MCP allows in the name of a tool.
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+// longDescription is the length of a description from which OpenAI's API
+// refuses or cuts it.
+const longDescription = 1024
+
+// names looks at what tools are called.
+func (r *Report) names(defs []tool.Definition) {
+	for _, d := range defs {
+		if !toolName.MatchString(d.Name.Tool) {
+			r.add(Finding{
+				Severity: Warning, Area: "tools", Subject: d.Name.String(),
+				What: fmt.Sprintf("the name %q is not one that MCP allows", d.Name.Tool),
+				Do:   "use 1 to 128 of A-Z a-z 0-9 _ - . in the names of tools",
+			})
+		}
+	}
+}
+
+// clashes tells of bare names that several servers have.
+func (r *Report) clashes(defs []tool.Definition) {
+	byName := map[string][]string{}
+	for _, d := range defs {
+		byName[d.Name.Tool] = append(byName[d.Name.Tool], d.Name.String())
+	}
+	var bare []string
+	for name, list := range byName {
+		if len(list) > 1 {
+			bare = append(bare, name)
+		}
+	}
+	slices.Sort(bare)
+	var details []string
+	for _, name := range bare {
+		details = append(details, strings.Join(byName[name], ", "))
+	}
+	if len(details) > 0 {
+		r.add(Finding{
+			Severity: Info, Area: "tools", What: count(len(details), "name") + " that several servers have", Details: details,
+			Do: "call them as server:tool; a bare name is refused with that list",
+		})
+	}
+}
+
+// schemas looks at what tools say of their parameters and results.
+func (r *Report) schemas(defs []tool.Definition) {
+	broken := 0
+	for _, d := range defs {
+		if _, err := schema.Compile(d.InputSchema); err != nil {
+			broken++
+			r.add(Finding{
+				Severity: Warning, Area: "tools", Subject: d.Name.String(), What: "its inputSchema is no valid JSON Schema: " + err.Error(),
+				Do: "arguments are passed on unchecked until its author mends it",
+			})
+		} else if t := mcp.FieldString(d.InputSchema, "type"); t != "object" {
+			broken++
+			r.add(Finding{
+				Severity: Warning, Area: "tools", Subject: d.Name.String(), What: fmt.Sprintf(`its inputSchema has the type %q`, t),
+				Do: `MCP asks for "type": "object"`,
+			})
+		}
+		if len(d.OutputSchema) > 0 {
+			if _, err := schema.Compile(d.OutputSchema); err != nil {
+				broken++
+				r.add(Finding{Severity: Warning, Area: "tools", Subject: d.Name.String(), What: "its outputSchema is no valid JSON Schema: " + err.Error()})
+			}
+		}
+	}
+	if broken == 0 && len(defs) > 0 {
+		r.add(Finding{Severity: OK, Area: "tools", What: fmt.Sprintf("the schemas of %s are valid", count(len(defs), "tool"))})
+	}
+}
+
+// providers tells what each model provider would refuse, and what Junctor does
+// about it.
+func (r *Report) providers(defs []tool.Definition) {
+	if len(defs) == 0 {
+		return
+	}
+	tools := provider.NewTools(defs, nil)
+	which := make([]tool.Name, len(defs))
+	for i, d := range defs {
+		which[i] = d.Name
+	}
+	for _, name := range provider.Providers() {
+		listing, err := tools.Declare(name, which, provider.Options{Limit: len(defs)})
+		if err != nil {
+			r.add(Finding{Severity: Warning, Area: "providers", Subject: name, What: err.Error()})
+			continue
+		}
+		var lowered, lost []string
+		for _, w := range listing.Warnings {
+			text := w.Tool + ": " + w.Message
+			if len(w.Paths) > 0 {
+				text += " at " + strings.Join(w.Paths, ", ")
+			}
+			if w.Code == provider.Lowered {
+				lowered = append(lowered, text)
+			} else {
+				lost = append(lost, text)
+			}
+		}
+		if limit := provider.Limit(name); limit > 0 && len(defs) > limit {
+			lost = append(lost, fmt.Sprintf("%d tools are more than the %d that one request may carry", len(defs), limit))
+		}
+		switch {
+		case len(lost) > 0:
+			r.add(Finding{
+				Severity: Warning, Area: "providers", Subject: name, What: "cannot be given " + count(len(lost), "thing") + " at all", Details: lost,
+				Do: "narrow the list with ?server=, ?tags= or ?query=, or use the meta-tools",
+			})
+		case len(lowered) > 0:
+			r.add(Finding{
+				Severity: Info, Area: "providers", Subject: name, What: "would refuse part of " + count(len(lowered), "schema") + "; Junctor says it another way", Details: lowered,
+			})
+		default:
+			r.add(Finding{Severity: OK, Area: "providers", Subject: name, What: "takes all definitions as they are"})
+		}
+	}
+}
+
+// safety reads the definitions for what speaks to the model.
+func (r *Report) safety(defs []tool.Definition) {
+	flagged := 0
+	for _, d := range defs {
+		flags := guard.Inspect(d)
+		if len(flags) == 0 {
+			continue
+		}
+		flagged++
+		f := Finding{
+			Severity: Warning, Area: "safety", Subject: d.Name.String(), What: "its definition has text in it that a model may take for an order",
+			Do: "read it (junctor tools show " + d.Name.String() + "); turn it off in toolRules if it is not to be trusted",
+		}
+		for _, flag := range flags {
+			f.Details = append(f.Details, flag.String())
+		}
+		r.add(f)
+	}
+	if flagged == 0 && len(defs) > 0 {
+		r.add(Finding{Severity: OK, Area: "safety", What: "no definition has hidden characters or orders to the model in it"})
+	}
+}
+
+// manners tells an author what would make the tools better.
+func (r *Report) manners(defs []tool.Definition) {
+	var silent, long, params, unmarked []string
+	for _, d := range defs {
+		if strings.TrimSpace(d.Description) == "" {
+			silent = append(silent, d.Name.Tool)
+		}
+		if len(d.Description) > longDescription {
+			long = append(long, fmt.Sprintf("%s: %d bytes", d.Name.Tool, len(d.Description)))
+		}
+		for name, p := range mcp.Members(mcp.Field(d.InputSchema, "properties")) {
+			if mcp.FieldString(p, "description") == "" {
+				params = append(params, d.Name.Tool+"."+name)
+			}
+		}
+		if a := d.Annotations; a.ReadOnlyHint == nil && a.DestructiveHint == nil && a.IdempotentHint == nil {
+			unmarked = append(unmarked, d.Name.Tool)
+		}
+	}
+	for _, m := range []struct {
+		severity Severity
+		list     []string
+		what, do string
+	}{
+		{Warning, silent, "tools without a description", "a model chooses by the description alone"},
+		{Info, long, "tools with a description over 1 KB", "some providers cut or refuse it, and all charge for it"},
+		{Info, params, "parameters without a description", "say what they mean and what form they have"},
+		{Info, unmarked, "tools without annotations", "readOnlyHint and idempotentHint let clients call without asking, and try again"},
+	} {
+		if len(m.list) > 0 {
+			r.add(Finding{Severity: m.severity, Area: "tools", What: fmt.Sprintf("%s: %d", m.what, len(m.list)), Do: m.do, Details: m.list})
+		}
+	}
+}
+
+// parse reads the entries of tools/list.
+func (r *Report) parse(server string, entries []json.RawMessage) []tool.Definition {
+	var defs []tool.Definition
+	seen := map[string]bool{}
+	for i, raw := range entries {
+		d, err := tool.ParseDefinition(server, raw)
+		if err != nil {
+			r.add(Finding{Severity: Problem, Area: "tools", Subject: fmt.Sprintf("entry %d", i+1), What: err.Error()})
+			continue
+		}
+		if seen[d.Name.Tool] {
+			r.add(Finding{Severity: Problem, Area: "tools", Subject: d.Name.Tool, What: "is listed twice; no client can tell the two apart"})
+			continue
+		}
+		seen[d.Name.Tool] = true
+		defs = append(defs, d)
+	}
+	return defs
+}
