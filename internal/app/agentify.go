@@ -92,13 +92,10 @@ func (a *App) configure(ctx context.Context, raw json.RawMessage) error {
 	for _, n := range notes {
 		a.log.WarnContext(ctx, "initializationOptions", "note", n.String())
 	}
-	level := slog.LevelInfo
-	if a.opts.Level != nil {
-		level = a.opts.Level.Level()
-	}
-	a.apply(ctx, a.opts.Config.Join(options))
-	if a.opts.Level != nil && !options.Sets("log.level") {
-		a.opts.Level.Set(level)
+	joined := a.opts.Config.Join(options)
+	a.apply(ctx, joined)
+	if a.opts.Level != nil && options.Sets("log.level") {
+		a.opts.Level.Set(joined.Log.Level.Slog())
 	}
 	return nil
 }

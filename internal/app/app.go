@@ -214,7 +214,7 @@ func (a *App) Executor() *executor.Executor { return a.executor }
 func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	old := a.config.Swap(cfg)
 	addSecrets(a.opts.Redactor, cfg)
-	if a.opts.Level != nil {
+	if a.opts.Level != nil && old.Log.Level != cfg.Log.Level {
 		a.opts.Level.Set(cfg.Log.Level.Slog())
 	}
 	a.guard.SetConfig(cfg.Security.SecurityConfig)
