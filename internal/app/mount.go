@@ -62,7 +62,7 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 func (a *App) control() *control.Control {
 	return control.New(control.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Servers: a.upstreams,
-		Settings: settings{a}, Keys: a.store, Reviews: reviews{a}, Status: a.status,
+		Settings: settings{a}, Keys: a.store, Reviews: reviews{a}, Log: a.store, Importer: importer{a}, Status: a.status,
 		MaxBody: int64(a.config.Load().Limits.MaxBodyBytes),
 	})
 }

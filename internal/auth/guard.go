@@ -60,7 +60,7 @@ func (g *Gate) knownHost(host string) bool {
 	})
 }
 
-// origin says where a request comes from, by its Origin header.
+// origin says where a request comes from, by the headers that browsers set.
 type origin int
 
 const (
@@ -74,6 +74,11 @@ const (
 func (g *Gate) originOf(r *http.Request) origin {
 	value := r.Header.Get("Origin")
 	if value == "" {
+		// Browsers send no Origin when a page reads from its own host, but
+		// they say so here, and let no page say it for another.
+		if r.Header.Get("Sec-Fetch-Site") == "same-origin" {
+			return ownOrigin
+		}
 		return noOrigin
 	}
 	if slices.Contains(g.origins, value) {

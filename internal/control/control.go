@@ -57,6 +57,8 @@ type Options struct {
 	Settings Settings
 	Keys     Keys
 	Reviews  Reviews
+	Log      store.Log
+	Importer Importer
 	Status   func(ctx context.Context) any // of the gateway as a whole
 	MaxBody  int64
 }
@@ -81,6 +83,10 @@ func (c *Control) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /api/servers/{name}/restart", c.admin(c.restartServer))
 	mux.HandleFunc("GET /api/changes", c.admin(c.listChanges))
 	mux.HandleFunc("POST /api/servers/{name}/approve", c.admin(c.approve))
+	mux.HandleFunc("GET /api/import", c.admin(c.listImport))
+	mux.HandleFunc("POST /api/import", c.admin(c.importServers))
+	mux.HandleFunc("GET /api/calls", c.listCalls)
+	mux.HandleFunc("GET /api/calls/{id}", c.showCall)
 	mux.HandleFunc("GET /api/config", c.admin(c.settings))
 	mux.HandleFunc("GET /api/keys", c.admin(c.listKeys))
 	mux.HandleFunc("POST /api/keys", c.admin(c.addKey))

@@ -21,6 +21,7 @@ import (
 // filter is what a listing is limited to.
 type filter struct {
 	servers, tags []string
+	tools         []string // by their own names
 	query         string
 	limit         int
 	concise       bool
@@ -29,7 +30,7 @@ type filter struct {
 }
 
 func readFilter(q url.Values) (filter, error) {
-	f := filter{servers: list(q, "server"), tags: list(q, "tags", "tag"), query: strings.TrimSpace(q.Get("query")), schema: q.Get("schema")}
+	f := filter{servers: list(q, "server"), tags: list(q, "tags", "tag"), tools: q["tool"], query: strings.TrimSpace(q.Get("query")), schema: q.Get("schema")}
 	switch detail := q.Get("detail"); detail {
 	case "", "full", "detailed":
 	case "concise":
@@ -117,6 +118,7 @@ func (a *API) pick(ctx context.Context, f filter) (selection, error) {
 
 func (f filter) keeps(e *catalog.Entry) bool {
 	return (len(f.servers) == 0 || slices.Contains(f.servers, e.Name.Server)) &&
+		(len(f.tools) == 0 || slices.Contains(f.tools, e.Name.Tool)) &&
 		(len(f.tags) == 0 || slices.ContainsFunc(f.tags, func(t string) bool { return slices.Contains(e.Tags, t) }))
 }
 

@@ -39,6 +39,8 @@ func TestListTools(t *testing.T) {
 		"all":                   {"", "", "files:read.file files:list files:fail files:broken web:fetch web:list web:picture web:refuse"},
 		"one server":            {"?server=web", "", "web:fetch web:list web:picture web:refuse"},
 		"two servers":           {"?server=web,files&limit=3", "", "files:read.file files:list files:fail"},
+		"one tool":              {"?server=web&tool=list", "", "web:list"},
+		"tools of one name":     {"?tool=list", "", "files:list web:list"},
 		"by tag":                {"?tags=disk", "", "files:read.file files:list files:fail files:broken"},
 		"by another tag":        {"?tag=none", "", ""},
 		"by words":              {"?query=bookmarks&limit=1", "", "web:list"},

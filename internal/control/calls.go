@@ -1,0 +1,142 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"junctor/internal/httperr"
+	"junctor/internal/httpstream"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// listCalls answers with the newest records of the call log, or follows it.
+// Arguments and results stay out: a list of thousands is for looking over, and
+// showCall has all of one.
+func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) {
+	q, err := readCallQuery(r.URL.Query())
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if caller := tool.CallerFrom(r.Context()); !runsIt(caller) {
+		q.Caller = caller.ID
+	}
+	if format := httpstream.Accepted(r); format != httpstream.None {
+		c.followCalls(w, r, q, format)
+		return
+	}
+	// Taken before the records, so that following from here leaves none out.
+	last, err := c.Log.LastSeq(r.Context())
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if q.BeforeSeq == 0 {
+		q.BeforeSeq = last + 1
+	}
+	calls, err := c.Log.Calls(r.Context(), q)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	list := make([]store.Call, len(calls))
+	for i, call := range calls {
+		list[i] = outline(call)
+	}
+	answer(w, map[string]any{"calls": list, "last": last})
+}
+
+// runsIt reports whether the caller is one who runs the gateway: records hold
+// arguments and results, and those of others are for nobody else.
+func runsIt(caller tool.Caller) bool { return caller.Admin || caller.ID == tool.Local.ID }
+
+// outline leaves out what makes a record large.
+func outline(call store.Call) store.Call {
+	call.Arguments, call.Result, call.Stages = nil, nil, nil
+	return call
+}
+
+func readCallQuery(v url.Values) (store.CallQuery, error) {
+	q := store.CallQuery{
+		Server: v.Get("server"), Tool: v.Get("tool"), Face: v.Get("face"), Caller: v.Get("caller"),
+		Session: v.Get("session"), Status: store.Status(v.Get("status")),
+	}
+	switch q.Status {
+	case "", store.StatusOK, store.StatusError, store.StatusFailed:
+	default:
+		return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("status %q is none of ok, error, failed", tool.Shorten(string(q.Status), 40))}
+	}
+	for name, into := range map[string]*int64{"after": &q.AfterSeq, "before": &q.BeforeSeq} {
+		if text := v.Get(name); text != "" {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || n < 0 {
+				return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("%s %q is not the seq of a record", name, tool.Shorten(text, 40))}
+			}
+			*into = n
+		}
+	}
+	if text := v.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("limit %q is not a number above 0", tool.Shorten(text, 40))}
+		}
+		q.Limit = n
+	}
+	if text := v.Get("since"); text != "" {
+		t, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("since %q is not a time like 2026-01-31T12:00:00Z", tool.Shorten(text, 40))}
+		}
+		q.Since = t
+	}
+	return q, nil
+}
+
+// followCalls streams records from after on, as they are committed.
+func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.CallQuery, format httpstream.Format) {
+	if !r.URL.Query().Has("after") {
+		last, err := c.Log.LastSeq(r.Context())
+		if err != nil {
+			httperr.Write(w, r, err)
+			return
+		}
+		q.AfterSeq = last
+	}
+	q.BeforeSeq, q.Limit = 0, 0
+	stream, ctx := httpstream.New(r.Context(), w, format)
+	defer stream.End()
+	send := func(event string, v any) {
+		if b, err := json.Marshal(v); err == nil {
+			stream.Send(event, b)
+		}
+	}
+	send("open", map[string]int64{"after": q.AfterSeq}) // tells the page at once that it is connected
+	for call, err := range store.Tail(ctx, c.Log, q) {
+		if err != nil {
+			body, _ := httperr.New(ctx, err)
+			send("error", body)
+			return
+		}
+		send("call", outline(call))
+	}
+}
+
+// showCall answers with one record in full, its way through the gateway too.
+func (c *Control) showCall(w http.ResponseWriter, r *http.Request) {
+	call, err := c.Log.Call(r.Context(), r.PathValue("id"))
+	caller := tool.CallerFrom(r.Context())
+	if errors.Is(err, store.ErrNotFound) || err == nil && !runsIt(caller) && call.Caller != caller.ID {
+		err = &tool.Error{Kind: tool.MethodNotFound, Msg: "there is no record of such a call; old ones are forgotten after a while"}
+	}
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	answer(w, call)
+}
