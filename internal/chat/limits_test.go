@@ -111,6 +111,9 @@ func TestSessionsOfOthersDoNotExist(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if s, err := r.host.Open(t.Context(), tool.Caller{ID: "me"}, mine.id); err != nil || s.Wait(t.Context()) != nil {
+		t.Fatal(err)
+	}
 	r.host.mu.Lock()
 	clear(r.host.sessions) // also when it is only in the store
 	r.host.mu.Unlock()

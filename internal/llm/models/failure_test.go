@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"junctor/internal/llm"
@@ -107,15 +108,19 @@ func TestSilenceEnds(t *testing.T) {
 	}}
 	each(t, script, func(t *testing.T, v variant, s *llmtest.Server) {
 		m := v.model(t, s, noRetries, func(c *llm.Config) { c.TimeoutMs = 2000 })
+		var wg sync.WaitGroup
 		for _, when := range []string{"from the start", "in the middle", "before anything"} {
-			turn, err := llm.Collect(m.Stream(context.Background(), user(when)), nil)
-			if llm.ReasonOf(err) != llm.Silent || tool.KindOf(err) != tool.Timeout {
-				t.Errorf("%s: %v", when, err)
-			}
-			if when == "in the middle" && turn.Message.Text() == "" {
-				t.Error("what was said before the silence is lost")
-			}
+			wg.Go(func() {
+				turn, err := llm.Collect(m.Stream(context.Background(), user(when)), nil)
+				if llm.ReasonOf(err) != llm.Silent || tool.KindOf(err) != tool.Timeout {
+					t.Errorf("%s: %v", when, err)
+				}
+				if when == "in the middle" && turn.Message.Text() == "" {
+					t.Error("what was said before the silence is lost")
+				}
+			})
 		}
+		wg.Wait()
 	})
 }
 

@@ -1,0 +1,242 @@
+package chat
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"junctor/internal/llm"
+	"junctor/internal/tool"
+)
+
+// The ends of a reply.
+const (
+	stopEnd        = "end"
+	stopLength     = "length"
+	stopFilter     = "filter"
+	stopAborted    = "aborted"
+	stopError      = "error"
+	stopSteps      = "steps"
+	stopRepetition = "repetition"
+)
+
+var endings = map[string]string{
+	stopEnd:        "Done",
+	stopLength:     "Cut off: the reply reached the model's limit",
+	stopFilter:     "Withheld by the model's provider",
+	stopAborted:    "Stopped",
+	stopError:      "Failed",
+	stopSteps:      "Stopped: too many steps",
+	stopRepetition: "Stopped: the same call again and again",
+}
+
+// maxAgain bounds how often a model is asked again after an empty or
+// unreadable reply.
+const maxAgain = 2
+
+// converse asks the model and carries out its calls until it has nothing
+// more to do, and returns why it ended.
+func (s *Session) converse(ctx context.Context, t *turn) string {
+	cfg := s.host.config()
+	model := s.host.model(s.chosen())
+	if model == nil {
+		return s.fallback(ctx, t, CodeNoModel, capital(llm.NoModel))
+	}
+	s.emit(TypeStatus, StatusPayload{State: "processing", Message: "Thinking", Data: s.unavailable(t)})
+	repeats := map[string]int{}
+	last, again := "", 0 // last: why the model gets no more tools
+	for step := 1; ; step++ {
+		o := s.host.offer(&t.caller, cfg.MetaToolsAbove)
+		reply, err := s.ask(ctx, t, model, o, last)
+		if err != nil {
+			return s.broken(ctx, t, model, reply, err)
+		}
+		calls := reply.Message.Calls()
+		if last != "" {
+			calls = nil // it was told that there are no more
+			reply.Message = withoutCalls(reply.Message)
+		}
+		if len(calls) == 0 && strings.TrimSpace(reply.Message.Text()) == "" && reply.Stop != llm.StopFilter && reply.Stop != llm.StopLength {
+			if again++; again <= maxAgain && ctx.Err() == nil {
+				continue // an empty or unreadable reply: nothing was said yet
+			}
+			return s.fallback(ctx, t, CodeModel, "The model gave no answer. Ask again, or in other words.")
+		}
+		if err := s.append(context.WithoutCancel(ctx), reply.Message, about{Model: model.Info().ID, Usage: &reply.Usage}); err != nil {
+			return s.unsaved(ctx, t, err)
+		}
+		if len(calls) == 0 {
+			if last != "" {
+				return last
+			}
+			switch reply.Stop {
+			case llm.StopPause:
+				continue
+			case llm.StopLength:
+				return stopLength
+			case llm.StopFilter:
+				s.emit(TypeError, ErrorPayload{Code: CodeModel, Message: "the model's provider withheld the reply (" + first(reply.Detail, "no reason given") + "); ask in other words"})
+				return stopFilter
+			}
+			return stopEnd
+		}
+		results := llm.Message{Role: llm.Tool}
+		for _, r := range s.runCalls(ctx, t, calls, o) {
+			results.Parts = append(results.Parts, llm.Part{Result: r})
+		}
+		if err := s.append(context.WithoutCancel(ctx), results, about{}); err != nil {
+			return s.unsaved(ctx, t, err)
+		}
+		if ctx.Err() != nil {
+			return s.aborted(t)
+		}
+		for _, c := range calls {
+			key := c.Name + "\x00" + canonical(c.Arguments) + "\x00" + c.Malformed
+			if repeats[key]++; repeats[key] >= cfg.MaxIdenticalCalls {
+				last = stopRepetition
+			}
+		}
+		if step >= cfg.MaxSteps && last == "" {
+			last = stopSteps
+		}
+	}
+}
+
+// ask sends one request and passes the reply on as it comes.
+func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o offer, last string) (llm.Turn, error) {
+	for attempt := 0; ; attempt++ {
+		req, estimate, history := s.request(ctx, t, model, o)
+		switch last {
+		case stopSteps:
+			req.Choice = llm.None
+			req.System += "\n\nYou have used all the steps that you have for this reply. Use no more tools: answer with what you know now, and say what is left to do."
+		case stopRepetition:
+			req.Choice = llm.None
+			req.System += "\n\nYou keep making the same call. Use no more tools: answer with what you know now, and say what did not work."
+		}
+		ctx, span := s.host.Tracer.Start(ctx, "chat.model")
+		span.Set("model", model.Info().ID)
+		reply, err := llm.Collect(model.Stream(ctx, req), func(ev llm.Event) {
+			switch {
+			case ev.Text != "":
+				s.emit(TypeText, ContentPayload{ev.Text})
+			case ev.Reasoning != "":
+				s.emit(TypeReasoning, ContentPayload{ev.Reasoning})
+			}
+		})
+		if err != nil {
+			span.Fail(string(llm.ReasonOf(err)))
+		}
+		span.End()
+		t.usage = t.usage.Add(reply.Usage)
+		if reply.Usage.Input > 0 {
+			t.context = reply.Usage.Input
+			s.mu.Lock()
+			s.gauge.Observe(estimate, reply.Usage.Input)
+			s.mu.Unlock()
+		}
+		if llm.ReasonOf(err) == llm.ContextLength && attempt < 8 && history > leastBudget {
+			// The window is smaller than we believe, or our count is wrong.
+			s.mu.Lock()
+			s.learned = max(history/2, leastBudget)
+			s.mu.Unlock()
+			s.host.Log.WarnContext(ctx, "history too long for the model; it gets half", "model", model.Info().ID, "tokens", estimate)
+			continue
+		}
+		return reply, err
+	}
+}
+
+// broken ends a turn whose model failed, with what it had said.
+func (s *Session) broken(ctx context.Context, t *turn, model llm.Model, reply llm.Turn, err error) string {
+	said := withoutCalls(reply.Message)
+	notice := noticeBroken
+	if ctx.Err() != nil {
+		notice = noticeAborted
+	}
+	if strings.TrimSpace(said.Text()) != "" {
+		if err := s.append(context.WithoutCancel(ctx), said, about{Model: model.Info().ID, Notice: notice}); err != nil {
+			return s.unsaved(ctx, t, err)
+		}
+	}
+	if ctx.Err() != nil {
+		return s.aborted(t)
+	}
+	s.host.Log.WarnContext(ctx, "model failed", "model", model.Info().ID, "err", err)
+	e := tool.AsError(err)
+	if strings.TrimSpace(said.Text()) != "" {
+		s.emit(TypeError, ErrorPayload{Code: CodeModel, Message: e.Msg, RetryAfter: e.RetryAfter.Milliseconds()})
+		return stopError
+	}
+	return s.fallback(ctx, t, CodeModel, "I could not get an answer: "+e.Msg+".")
+}
+
+// fallback says something in the model's place, so that the person is never
+// left without an answer.
+func (s *Session) fallback(ctx context.Context, t *turn, code, text string) string {
+	if ctx.Err() != nil {
+		return s.aborted(t)
+	}
+	s.emit(TypeText, ContentPayload{text})
+	s.emit(TypeError, ErrorPayload{Code: code, Message: text})
+	if err := s.append(context.WithoutCancel(ctx), llm.Text(llm.Assistant, text), about{Notice: noticeFallback}); err != nil {
+		return s.unsaved(ctx, t, err)
+	}
+	return stopError
+}
+
+func (s *Session) aborted(t *turn) string {
+	s.emit(TypeError, ErrorPayload{Code: CodeAborted, Message: "the reply was stopped"})
+	return stopAborted
+}
+
+// unsaved ends a turn that can no longer be kept: going on would make the
+// model's history and the store's differ.
+func (s *Session) unsaved(ctx context.Context, t *turn, err error) string {
+	s.host.Log.ErrorContext(ctx, "conversation not stored", "err", err)
+	s.emit(TypeError, ErrorPayload{Code: string(tool.Unavailable), Message: "the conversation cannot be stored now, so it stops here; try again in a moment"})
+	return stopError
+}
+
+func (s *Session) unavailable(t *turn) *StatusData {
+	if down := s.host.unavailableServers(&t.caller); len(down) > 0 {
+		return &StatusData{Unavailable: down}
+	}
+	return nil
+}
+
+func withoutCalls(m llm.Message) llm.Message {
+	out := llm.Message{Role: llm.Assistant}
+	for _, p := range m.Parts {
+		if p.Call == nil {
+			out.Parts = append(out.Parts, p)
+		}
+	}
+	if len(out.Parts) == len(m.Parts) {
+		out.Native = m.Native
+	}
+	return out
+}
+
+// canonical makes arguments that mean the same look the same.
+func canonical(args json.RawMessage) string {
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return string(args)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return string(args)
+	}
+	return string(b)
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
