@@ -113,6 +113,7 @@ type gateway struct {
 	url string
 	log *lines
 	cmd *exec.Cmd
+	end func() // stops it
 }
 
 // serve starts Junctor and waits until it says where it is.
@@ -141,7 +142,8 @@ func (h *house) serve(args ...string) *gateway {
 			}
 		}
 	}()
-	h.t.Cleanup(func() { g.stop(read) })
+	g.end = sync.OnceFunc(func() { g.stop(read) })
+	h.t.Cleanup(g.end)
 	select {
 	case addr := <-said:
 		g.url = "http://" + strings.TrimSpace(addr)

@@ -3,10 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"junctor/internal/attach"
+	"junctor/internal/config"
 	"junctor/internal/discovery"
 	"junctor/internal/telemetry"
 )
@@ -47,10 +53,19 @@ func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool
 	}
 	if path := c.socket(cfg); path != "" && !standalone {
 		wish := attach.Wish{Mode: string(view.Mode), Server: view.Server}
-		if err := attach.Stream(ctx, path, wish, c.in, c.out); !errors.Is(err, attach.ErrNone) {
+		conn, err := attach.Open(ctx, path, wish)
+		if err == nil {
+			return c.relayMCP(ctx, conn, cfg, o, path, wish, view)
+		}
+		if !errors.Is(err, attach.ErrNone) {
 			return err
 		}
 	}
+	return c.serveAlone(ctx, cfg, o, view, c.in, c.out)
+}
+
+// serveAlone serves a client with a gateway of its own.
+func (c *cli) serveAlone(ctx context.Context, cfg *config.Config, o config.Options, view discovery.View, in io.Reader, out io.Writer) error {
 	a, err := c.build(ctx, cfg, o, telemetry.LevelWarn, nil)
 	if err != nil {
 		return err
@@ -58,7 +73,42 @@ func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool
 	core, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	go func() { done <- a.Run(core) }()
-	err = a.ServeMCP(ctx, view, c.in, c.out)
+	err = a.ServeMCP(ctx, view, in, out)
 	stop()
 	return errors.Join(err, <-done, a.Close())
+}
+
+// patience is how long a client waits for a gateway that is being restarted
+// before it is given one of its own.
+const patience = 20 * time.Second
+
+// relayMCP serves a client through the gateway that runs, and goes on when
+// that is restarted, or ends.
+func (c *cli) relayMCP(ctx context.Context, conn *attach.Conn, cfg *config.Config, o config.Options, path string, wish attach.Wish, view discovery.View) error {
+	ctx, stop := context.WithCancel(ctx)
+	var own sync.WaitGroup
+	defer own.Wait()
+	defer stop()
+	relay := attach.Relay{Reconnect: func(ctx context.Context) (io.ReadWriteCloser, error) {
+		for end := time.Now().Add(patience); time.Now().Before(end); {
+			next, err := attach.Open(ctx, path, wish)
+			if !errors.Is(err, attach.ErrNone) {
+				return next, err
+			}
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+		near, far := net.Pipe()
+		own.Go(func() {
+			defer far.Close()
+			if err := c.serveAlone(ctx, cfg, o, view, far, far); err != nil {
+				fmt.Fprintln(c.err, "junctor: "+err.Error())
+			}
+		})
+		return near, nil
+	}}
+	return relay.Run(ctx, conn, c.in, c.out)
 }

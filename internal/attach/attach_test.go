@@ -12,11 +12,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"junctor/internal/mcp"
 	"junctor/internal/tool"
 )
 
@@ -187,6 +189,15 @@ func running(t testing.TB, open Opener) (path string, stop func()) {
 	return path, stop
 }
 
+// Stream passes in and out through to a gateway, once.
+func Stream(ctx context.Context, path string, w Wish, in io.Reader, out io.Writer) error {
+	c, err := Open(ctx, path, w)
+	if err != nil {
+		return err
+	}
+	return (&Relay{Reconnect: func(context.Context) (io.ReadWriteCloser, error) { return nil, errors.New("the gateway has ended") }}).Run(ctx, c, in, out)
+}
+
 func TestStream(t *testing.T) {
 	path, _ := running(t, nil)
 	var wg sync.WaitGroup
@@ -248,7 +259,7 @@ func TestStreamEndsWithItsContext(t *testing.T) {
 	defer feed.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-begun; cancel() }()
-	if err := Stream(ctx, path, Wish{}, in, io.Discard); err != nil {
+	if err := Stream(ctx, path, Wish{}, in, io.Discard); err != nil && !errors.Is(err, ErrNone) {
 		t.Errorf("Stream = %v", err)
 	}
 }
@@ -364,5 +375,139 @@ func TestConnectionsDuringTheEnd(t *testing.T) {
 	}
 	if f.Addr().String() != "x" {
 		t.Error("another address")
+	}
+}
+
+// oneGateway is a gateway at a socket that answers every request with its own
+// name, holds back the answer to "hold", and can be ended.
+func oneGateway(t *testing.T, path, name string) (seen func() []string, stop func()) {
+	t.Helper()
+	ln, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var all []string
+	s := New(Options{HTTP: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler), Open: func(context.Context, Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
+		return func(ctx context.Context, r io.Reader, w io.Writer) error {
+			stop := context.AfterFunc(ctx, func() { w.(io.Closer).Close() })
+			defer stop()
+			lines := bufio.NewScanner(r)
+			for lines.Scan() {
+				m, err := mcp.Decode([]byte(lines.Text()), mcp.Limits{})
+				mu.Lock()
+				all = append(all, m.Method)
+				mu.Unlock()
+				if err == nil && m.IsRequest() && m.Method != "hold" {
+					fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"by":%q}}`+"\n", m.ID, name)
+				}
+			}
+			return nil
+		}, nil
+	}})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { _ = s.Serve(ctx, ln); close(done) }()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	t.Cleanup(stop)
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}, stop
+}
+
+// A client goes on when its gateway is restarted.
+func TestRelayOutlivesTheGateway(t *testing.T) {
+	path := filepath.Join(folder(t), "s.sock")
+	seen1, stop1 := oneGateway(t, path, "first")
+	conn, err := Open(ctxFor(t), path, Wish{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	restarted := make(chan struct{})
+	relay := &Relay{Reconnect: func(ctx context.Context) (io.ReadWriteCloser, error) {
+		<-restarted
+		return Open(ctx, path, Wish{})
+	}}
+	inR, in := io.Pipe()
+	outR, outW := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- relay.Run(ctxFor(t), conn, inR, outW) }()
+	out := bufio.NewScanner(outR)
+	ask := func(line, want string) {
+		t.Helper()
+		if _, err := io.WriteString(in, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if !out.Scan() || !strings.Contains(out.Text(), want) {
+			t.Fatalf("%s is answered %q, want %s", line, out.Text(), want)
+		}
+	}
+	ask(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`, `"by":"first"`)
+	io.WriteString(in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+	io.WriteString(in, `{"jsonrpc":"2.0","id":"held","method":"hold"}`+"\n")
+	for ctx := ctxFor(t); !slices.Contains(seen1(), "hold"); {
+		select {
+		case <-ctx.Done():
+			t.Fatal("the request never arrived")
+		case <-time.After(time.Millisecond):
+		}
+	}
+	stop1()
+	if !out.Scan() || !strings.Contains(out.Text(), `"id":"held","error"`) || !strings.Contains(out.Text(), "UNAVAILABLE") {
+		t.Fatalf("the request in flight: %s", out.Text())
+	}
+	seen2, _ := oneGateway(t, path, "second")
+	close(restarted)
+	if !out.Scan() || !strings.Contains(out.Text(), "tools/list_changed") {
+		t.Fatalf("after the restart: %s", out.Text())
+	}
+	ask(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":2,"result":{"by":"second"}}`)
+	if got := seen2(); !slices.Equal(got, []string{"initialize", "notifications/initialized", "tools/list"}) {
+		t.Errorf("the second gateway saw %v", got)
+	}
+	in.Close()
+	if err := <-done; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+}
+
+// A client that had no answer to its initialize begins anew.
+func TestRelayBeforeTheHandshake(t *testing.T) {
+	near, far := net.Pipe()
+	near2, far2 := net.Pipe()
+	relay := &Relay{Reconnect: func(context.Context) (io.ReadWriteCloser, error) { return near2, nil }}
+	inR, in := io.Pipe()
+	outR, outW := io.Pipe()
+	go relay.Run(ctxFor(t), near, inR, outW)
+	go io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"initialize"}`+"\n")
+	if line, err := readLine(bufio.NewReader(far)); err != nil || !strings.Contains(string(line), "initialize") {
+		t.Fatal(string(line), err)
+	}
+	far.Close()
+	out := bufio.NewReader(outR)
+	if line, err := out.ReadString('\n'); err != nil || !strings.Contains(line, `"id":1,"error"`) {
+		t.Fatal(line, err)
+	}
+	go io.WriteString(in, "not a message\n")
+	if line, err := readLine(bufio.NewReader(far2)); err != nil || string(line) != "not a message" {
+		t.Fatal(string(line), err)
+	}
+	in.Close()
+}
+
+// A client that takes no more ends the relay.
+func TestRelayWithoutAReader(t *testing.T) {
+	near, far := net.Pipe()
+	outR, outW := io.Pipe()
+	outR.Close()
+	inR, in := io.Pipe()
+	defer in.Close()
+	done := make(chan error, 1)
+	go func() { done <- (&Relay{}).Run(ctxFor(t), near, inR, outW) }()
+	go io.WriteString(far, "{}\n")
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "write to the client") {
+		t.Errorf("Run = %v", err)
 	}
 }

@@ -99,7 +99,7 @@ func (s *Server) serve(ctx context.Context, c net.Conn, requests *funnel) {
 	}
 	if string(first) != "JUNCTOR/" {
 		_ = c.SetReadDeadline(time.Time{})
-		requests.give(&peeked{Conn: c, r: r})
+		requests.give(&Conn{Conn: c, r: r})
 		return
 	}
 	defer c.Close()
@@ -127,14 +127,6 @@ func (s *Server) serve(ctx context.Context, c net.Conn, requests *funnel) {
 func (s *Server) answer(c net.Conn, r reply) error {
 	return json.NewEncoder(c).Encode(r) // one line
 }
-
-// peeked is a connection whose first bytes have been looked at.
-type peeked struct {
-	net.Conn
-	r *bufio.Reader
-}
-
-func (p *peeked) Read(b []byte) (int, error) { return p.r.Read(b) }
 
 // funnel hands connections to an HTTP server as if it had accepted them.
 type funnel struct {

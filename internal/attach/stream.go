@@ -41,45 +41,39 @@ type Refused struct{ Message string }
 
 func (e *Refused) Error() string { return e.Message }
 
-// Stream passes in and out through to the gateway that listens at path, until
-// either side ends or ctx is done. The error is ErrNone when no gateway runs and *Refused
-// when it declines; in both cases nothing has been read or written.
-func Stream(ctx context.Context, path string, w Wish, in io.Reader, out io.Writer) error {
+// Open asks the gateway that listens at path for a stream. The error is ErrNone
+// when no gateway runs and *Refused when it declines.
+func Open(ctx context.Context, path string, w Wish) (*Conn, error) {
 	c, err := Dial(ctx, path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	r := bufio.NewReader(c)
 	if err := wish(c, r, w); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
+		_ = c.Close()
+		return nil, err
 	}
-	sent := make(chan struct{})
-	go func() {
-		defer close(sent)
-		_, _ = io.Copy(c, in) // the gateway's end of the stream tells what went wrong
-		if half, ok := c.(interface{ CloseWrite() error }); ok {
-			_ = half.CloseWrite()
-		}
-	}()
-	_, err = io.Copy(out, r)
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil:
-		return fmt.Errorf("the connection to the gateway broke: %w", err)
+	return &Conn{Conn: c, r: r}, nil
+}
+
+// Conn is a stream to or from a gateway.
+type Conn struct {
+	net.Conn
+	r *bufio.Reader // has looked at the first bytes
+}
+
+// Read implements io.Reader.
+func (c *Conn) Read(b []byte) (int, error) { return c.r.Read(b) }
+
+// CloseWrite says that nothing more will be written, and leaves the other
+// direction open.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
 	}
-	select {
-	case <-sent:
-		return nil
-	default:
-		return errors.New("the gateway has ended")
-	}
+	return c.Close()
 }
 
 // wish asks for the stream.

@@ -1,0 +1,232 @@
+package attach
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// Relay passes the messages of one MCP client on to a gateway and outlives it:
+// when the gateway is restarted, the client's session is opened again on the
+// next one, requests in flight are answered with an error, and the client goes
+// on as if nothing had happened. It looks at the envelopes of messages and
+// changes none.
+type Relay struct {
+	// Reconnect returns a connection to the next gateway, after one ended. An
+	// error ends the relay.
+	Reconnect func(ctx context.Context) (io.ReadWriteCloser, error)
+
+	mu         sync.Mutex
+	out        *bufio.Writer
+	flights    map[mcp.ID]bool // requests without an answer
+	opening    []byte          // the client's initialize
+	openingID  mcp.ID
+	opened     []byte // its notifications/initialized
+	swallow    bool   // the answer to the repeated initialize is not the client's
+	sinceAgain bool   // the client has not been told of the change yet
+}
+
+// Run relays over conn, and over those that follow it, until the client's input
+// ends, ctx is done or no gateway can be had any more.
+func (r *Relay) Run(ctx context.Context, conn io.ReadWriteCloser, in io.Reader, out io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.out, r.flights = bufio.NewWriter(out), map[mcp.ID]bool{}
+	lines := make(chan []byte)
+	go r.read(ctx, in, lines)
+	for again := false; ; again = true {
+		ended, err := r.serve(ctx, conn, lines, again)
+		_ = conn.Close()
+		if ended || ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.abandon(); err != nil {
+			return err
+		}
+		if conn, err = r.Reconnect(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// read cuts the client's input into lines. The channel is closed at its end.
+func (r *Relay) read(ctx context.Context, in io.Reader, lines chan<- []byte) {
+	defer close(lines)
+	br := bufio.NewReaderSize(in, 64<<10)
+	for {
+		line, err := readPiece(br)
+		if len(line) > 0 {
+			select {
+			case lines <- line:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// readPiece returns a line with its end, or a piece of one that is longer than
+// any message may be: the gateway then says so.
+func readPiece(br *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := br.ReadSlice('\n')
+		line = append(line, part...)
+		if err == nil || !errors.Is(err, bufio.ErrBufferFull) || len(line) > mcp.DefaultMaxBytes {
+			if errors.Is(err, bufio.ErrBufferFull) {
+				err = nil
+			}
+			return line, err
+		}
+	}
+}
+
+// serve relays over one connection. ended says that the client is done; a nil
+// error without that means that the gateway is.
+func (r *Relay) serve(ctx context.Context, conn io.ReadWriteCloser, lines <-chan []byte, again bool) (ended bool, err error) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	if again && !r.reopen(conn) {
+		return false, nil
+	}
+	down := make(chan error, 1)
+	go func() { down <- r.answers(conn) }()
+	for {
+		select {
+		case err := <-down:
+			return false, err
+		case line, ok := <-lines:
+			if !ok {
+				if half, ok := conn.(interface{ CloseWrite() error }); ok {
+					_ = half.CloseWrite()
+				} else {
+					_ = conn.Close()
+				}
+				return true, <-down
+			}
+			r.note(line)
+			if _, err := conn.Write(line); err != nil {
+				_ = conn.Close()
+				<-down
+				return false, nil
+			}
+		}
+	}
+}
+
+// note remembers what must be known of a client's message when the gateway
+// ends.
+func (r *Relay) note(line []byte) {
+	m, err := mcp.Decode(line, mcp.Limits{})
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case m.IsRequest():
+		r.flights[m.ID] = true
+		if m.Method == "initialize" {
+			r.opening, r.openingID = line, m.ID
+		}
+	case m.Method == "notifications/initialized":
+		r.opened = line
+	}
+}
+
+// reopen repeats the client's handshake on a new gateway.
+func (r *Relay) reopen(conn io.Writer) bool {
+	r.mu.Lock()
+	opening, opened := r.opening, r.opened
+	r.swallow = opening != nil
+	r.sinceAgain = opened != nil
+	r.mu.Unlock()
+	for _, line := range [][]byte{opening, opened} {
+		if line != nil {
+			if _, err := conn.Write(line); err != nil {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// answers passes what the gateway says on to the client, until the gateway
+// ends (nil) or the client takes no more.
+func (r *Relay) answers(conn io.Reader) error {
+	br := bufio.NewReaderSize(conn, 64<<10)
+	for {
+		line, err := readPiece(br)
+		if len(line) > 0 && line[len(line)-1] == '\n' { // half a line is no message
+			if err := r.pass(line); err != nil {
+				return fmt.Errorf("write to the client: %w", err)
+			}
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+func (r *Relay) pass(line []byte) error {
+	m, err := mcp.Decode(line, mcp.Limits{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && m.IsResponse() {
+		delete(r.flights, m.ID)
+		if r.swallow && m.ID == r.openingID {
+			r.swallow = false
+			if !r.sinceAgain {
+				return nil
+			}
+			// The client may hold lists of the gateway before.
+			r.sinceAgain = false
+			return r.write(mcp.AppendMessage(nil, &mcp.Message{Method: "notifications/tools/list_changed"}), true)
+		}
+	}
+	return r.write(line, false)
+}
+
+func (r *Relay) write(line []byte, end bool) error {
+	if _, err := r.out.Write(line); err != nil {
+		return err
+	}
+	if end {
+		if err := r.out.WriteByte('\n'); err != nil {
+			return err
+		}
+	}
+	return r.out.Flush()
+}
+
+// abandon answers the requests that the gateway left behind.
+func (r *Relay) abandon() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lost := mcp.ToolError(&tool.Error{Kind: tool.Unavailable, Msg: "the gateway ended while this request was under way; it may have been carried out"})
+	for id := range r.flights {
+		delete(r.flights, id)
+		if id == r.openingID && r.opened == nil {
+			r.opening = nil // the client has its answer: it must begin anew
+		}
+		if err := r.write(mcp.AppendMessage(nil, &mcp.Message{ID: id, Error: lost}), true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
