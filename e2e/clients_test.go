@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 sampling is deprecated and still in use: the gateway must carry it
+
 package e2e
 
 import (
