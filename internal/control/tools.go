@@ -209,6 +209,9 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 		e, err = c.Catalog.Snapshot().Resolve(&caller, server, name)
 	}
 	if err != nil {
+		if why := c.down(&caller, server, name); why != nil {
+			err = why
+		}
 		httperr.Write(w, r, err)
 		return
 	}
@@ -220,4 +223,21 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 		d.Guidance = s.Guidance
 	}
 	answer(w, d)
+}
+
+// down says why the server of a tool that is not there is not there itself;
+// nil when that is not the reason.
+func (c *Control) down(caller *tool.Caller, server, name string) error {
+	if n, err := tool.ParseName(name); err == nil && server == "" {
+		server = n.Server
+	}
+	st, ok := c.Servers.StatusOf(server)
+	if !ok || !caller.MaySee(server) || st.State == upstream.Connected || st.Reason == "" || c.Catalog.Snapshot().Server(server) != nil {
+		return nil
+	}
+	e := &tool.Error{Kind: tool.UpstreamFailed, Msg: server + ": " + st.Reason}
+	if st.State == upstream.AuthRequired {
+		e.Kind, e.Details = tool.UpstreamAuthRequired, map[string]any{"server": server, "url": st.AuthURL}
+	}
+	return e
 }

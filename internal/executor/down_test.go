@@ -26,3 +26,30 @@ func TestAnUpstreamThatIsDownOpensNoCircuit(t *testing.T) {
 		t.Errorf("the first call after the return: %v", err)
 	}
 }
+
+// TestNeverConnected is a server that is configured and was never there: the
+// call is told why, whichever way it names the server.
+func TestNeverConnected(t *testing.T) {
+	r := newRig(t)
+	r.do = func(_ context.Context, server string, _ tool.Request) (json.RawMessage, error) {
+		if server != "jira" {
+			return nil, &tool.Error{Kind: tool.ServerNotFound, Msg: "no such server"}
+		}
+		return nil, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "sign in", Err: tool.ErrDown}
+	}
+	anyone, limited := tool.Local, tool.Caller{ID: "key:k", Servers: []string{"fs"}}
+	for name, tt := range map[string]struct {
+		call tool.Call
+		kind tool.Kind
+	}{
+		"by server":      {tool.Call{Caller: anyone, Server: "jira", Tool: "create"}, tool.UpstreamAuthRequired},
+		"qualified":      {tool.Call{Caller: anyone, Tool: "jira:create"}, tool.UpstreamAuthRequired},
+		"unknown server": {tool.Call{Caller: anyone, Server: "nope", Tool: "create"}, tool.ServerNotFound},
+		"bare":           {tool.Call{Caller: anyone, Tool: "create"}, tool.ToolNotFound},
+		"hidden server":  {tool.Call{Caller: limited, Server: "jira", Tool: "create"}, tool.ServerNotFound},
+	} {
+		if _, err := r.Call(t.Context(), tt.call); tool.KindOf(err) != tt.kind {
+			t.Errorf("%s: %v, want %s", name, err, tt.kind)
+		}
+	}
+}

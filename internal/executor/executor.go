@@ -15,6 +15,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -237,10 +238,39 @@ func (x *Executor) resolve(ctx context.Context, f *flight) (*catalog.Entry, erro
 	pending := x.Upstreams.Await(ctx, wait...)
 	f.stage("await")
 	entry, err = x.Catalog.Snapshot().Resolve(&c.Caller, c.Server, c.Tool)
-	if err == nil || len(pending) == 0 {
-		return entry, err
+	if err == nil {
+		return entry, nil
+	}
+	if why := x.down(ctx, f); why != nil {
+		return nil, why
+	}
+	if len(pending) == 0 {
+		return nil, err
 	}
 	e := *tool.AsError(err)
 	e.Msg += fmt.Sprintf(" (still starting, and may have it: %s; try again shortly)", join(pending, 5))
 	return nil, &e
+}
+
+// down says why the server that a call names offers nothing: one that was
+// never connected is not in the catalogue, and yet is not unknown. It may wait
+// for a person to sign in.
+func (x *Executor) down(ctx context.Context, f *flight) error {
+	server := f.call.Server
+	if server == "" {
+		n, err := tool.ParseName(f.call.Tool)
+		if err != nil {
+			return nil
+		}
+		server = n.Server
+	}
+	if !f.call.Caller.MaySee(server) || x.Catalog.Snapshot().Server(server) != nil {
+		return nil
+	}
+	_, err := x.Upstreams.Do(ctx, server, tool.Request{Method: "ping", Caller: f.call.Caller.ID})
+	if !errors.Is(err, tool.ErrDown) {
+		return nil
+	}
+	f.name.Server = server
+	return err
 }

@@ -1,0 +1,372 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// guarded is a real authorization server and an MCP server behind it.
+type guarded struct {
+	t        *testing.T
+	Issuer   string `json:"issuer"`
+	Resource string `json:"resource"`
+}
+
+// happened is what the two saw.
+type happened struct {
+	Codes, Refreshes, Replays, Own, Registered, Served, Refused, TurnedAway int
+	Authorization, Forwarded                                                []string
+	Expired                                                                 bool
+}
+
+// startGuarded starts them; tokens last for so many seconds.
+func startGuarded(t *testing.T, life int) *guarded {
+	t.Helper()
+	node, _ := suiteNode(t)
+	cmd := exec.Command(node, filepath.Join(here(t), "testdata", "guarded.mjs"))
+	cmd.Env = append(os.Environ(), "E2E="+here(t), fmt.Sprintf("TOKEN_LIFE=%d", life))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close() // it ends by itself then
+		kill := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Kill() })
+		defer kill.Stop()
+		_ = cmd.Wait()
+	})
+	g := &guarded{t: t}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if json.Unmarshal(lines.Bytes(), g) == nil && g.Issuer != "" {
+			go func() { _, _ = io.Copy(io.Discard, out) }()
+			return g
+		}
+	}
+	t.Fatalf("the authorization server did not start: %v", lines.Err())
+	return nil
+}
+
+func here(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func (g *guarded) happened() happened {
+	g.t.Helper()
+	var h happened
+	fetchJSON(g.t, strings.TrimSuffix(g.Resource, "/mcp")+"/test/stats", &h)
+	return h
+}
+
+// set changes how the servers behave.
+func (g *guarded) set(key, value string) {
+	g.t.Helper()
+	resp, err := http.Get(strings.TrimSuffix(g.Resource, "/mcp") + "/test/set?" + url.Values{key: {value}}.Encode())
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	resp.Body.Close()
+}
+
+func fetchJSON(t testing.TB, address string, into any) {
+	t.Helper()
+	resp, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		t.Fatalf("%s: %v", address, err)
+	}
+}
+
+func (g *guarded) config(more string) string {
+	return fmt.Sprintf(`{"mcpServers":{"guarded":{"url":%q,"proxy":true%s}}}`, g.Resource, more)
+}
+
+// browser returns the command of a person who signs in and consents.
+func browser(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("/usr/bin/chromium"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("chromium is missing")
+		}
+		t.Skip("chromium is missing")
+	}
+	node, _ := suiteNode(t)
+	return node + " " + filepath.Join(here(t), "testdata", "browser.mjs")
+}
+
+// send makes a request of the gateway and returns the answer's body.
+func (g *gateway) send(method, path, body string, header ...string) (int, string) {
+	g.t.Helper()
+	req, err := http.NewRequestWithContext(ctxFor(g.t), method, g.url+path, strings.NewReader(body))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return resp.StatusCode, string(data)
+}
+
+const whoami = `{"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
+
+// signedIn runs a gateway that was signed in by the real command.
+func signedIn(t *testing.T, g *guarded) (*house, *gateway) {
+	t.Helper()
+	h := newHouse(t, g.config(""))
+	h.mustRun([]string{"BROWSER=" + browser(t), "E2E=" + here(t)}, junctor(t), "servers", "login", "guarded", "--config", h.config)
+	return h, h.serve().ready("guarded")
+}
+
+// TestLoginByCommand signs in with the real command and a real browser, and
+// out again.
+func TestLoginByCommand(t *testing.T) {
+	g := startGuarded(t, 3600)
+	h := newHouse(t, g.config(""))
+	config := []string{"--config", h.config}
+	out, errs, err := h.run(nil, nil, junctor(t), append([]string{"tools", "call", "guarded:whoami"}, config...)...)
+	if err == nil || !strings.Contains(errs, "junctor servers login guarded") || !strings.Contains(errs, g.Issuer+"/auth?") {
+		t.Errorf("a call before the login: %v\n%s%s", err, out, errs)
+	}
+	said := filepath.Join(h.dir, "said")
+	env := []string{"BROWSER=" + browser(t), "E2E=" + here(t), "SAID=" + said}
+	text := h.mustRun(env, junctor(t), append([]string{"servers", "login", "guarded"}, config...)...)
+	if !strings.Contains(text, "Signed in to guarded.") {
+		t.Errorf("login says %s", text)
+	}
+	if out := h.mustRun(nil, junctor(t), append([]string{"tools", "call", "guarded:whoami"}, config...)...); !strings.Contains(out, "account ada") {
+		t.Errorf("whoami says %s", out)
+	}
+	if out := h.mustRun(nil, junctor(t), append([]string{"servers", "list"}, config...)...); !strings.Contains(out, "connected") {
+		t.Errorf("servers list says %s", out)
+	}
+	// At rest nothing can be read, and the key is its owner's alone.
+	saw := g.happened()
+	if saw.Codes != 1 || saw.Registered != 1 || len(saw.Authorization) != 1 {
+		t.Errorf("saw %+v", saw)
+	}
+	token := strings.TrimPrefix(saw.Authorization[0], "Bearer ")
+	var keys int
+	err = filepath.WalkDir(h.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(data), token) {
+			t.Errorf("%s holds the token", path)
+		}
+		if d.Name() == "secret.key" {
+			info, _ := d.Info()
+			if keys++; info.Mode().Perm() != 0o600 {
+				t.Errorf("the key's file has mode %v", info.Mode())
+			}
+		}
+		return nil
+	})
+	if err != nil || keys != 1 {
+		t.Errorf("%d keys, %v", keys, err)
+	}
+	if text := h.mustRun(nil, junctor(t), append([]string{"servers", "logout", "guarded"}, config...)...); !strings.Contains(text, "Signed out") {
+		t.Errorf("logout says %s", text)
+	}
+	if _, errs, err := h.run(nil, nil, junctor(t), append([]string{"tools", "call", "guarded:whoami"}, config...)...); err == nil || !strings.Contains(errs, "sign-in") {
+		t.Errorf("a call after the logout: %v\n%s", err, errs)
+	}
+	// The registration is used again, the revoked token is not.
+	h.mustRun(env, junctor(t), append([]string{"servers", "login", "guarded"}, config...)...)
+	if out := h.mustRun(nil, junctor(t), append([]string{"tools", "call", "guarded:whoami"}, config...)...); !strings.Contains(out, "account ada") {
+		t.Errorf("whoami says %s", out)
+	}
+	if saw := g.happened(); saw.Codes != 2 || len(saw.Authorization) != 2 || saw.Replays != 0 {
+		t.Errorf("saw %+v", saw)
+	}
+	// Somebody who does not consent.
+	h.mustRun(nil, junctor(t), append([]string{"servers", "logout", "guarded"}, config...)...)
+	_, errs, err = h.run(nil, append(env, "DENY=1"), junctor(t), append([]string{"servers", "login", "guarded"}, config...)...)
+	if err == nil || !strings.Contains(errs, "access_denied") {
+		t.Errorf("login that was refused: %v\n%s", err, errs)
+	}
+}
+
+// TestLoginByPage signs in through the gateway's own callback.
+func TestLoginByPage(t *testing.T) {
+	g := startGuarded(t, 3600)
+	gw := newHouse(t, g.config("")).serve()
+	status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami)
+	var failed struct {
+		Code    string
+		Details struct{ URL string }
+	}
+	if err := json.Unmarshal([]byte(body), &failed); err != nil || status != 401 || failed.Code != "UPSTREAM_AUTH_REQUIRED" || !strings.HasPrefix(failed.Details.URL, g.Issuer+"/auth?") {
+		t.Fatalf("a call before the login: %d %s", status, body)
+	}
+	if _, body := gw.send("GET", "/api/mcp/guarded/proxy/status", ""); !strings.Contains(body, `"hasToken":false`) || !strings.Contains(body, `"isAuthorized":false`) {
+		t.Errorf("status before: %s", body)
+	}
+	status, body = gw.send("POST", "/api/mcp/guarded/authorize", "", "Origin", gw.url)
+	var begun struct{ URL string }
+	if err := json.Unmarshal([]byte(body), &begun); err != nil || status != 200 {
+		t.Fatalf("authorize: %d %s", status, body)
+	}
+	command := strings.Fields(browser(t))
+	out := gw.mustRun([]string{"E2E=" + here(t)}, command[0], command[1], begun.URL)
+	if !strings.Contains(out, "signed in to guarded") || !strings.Contains(out, gw.url+"/oauth/callback") {
+		t.Errorf("the browser ends with %s", out)
+	}
+	gw.ready("guarded")
+	if status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami); status != 200 || !strings.Contains(body, "account ada") {
+		t.Errorf("whoami: %d %s", status, body)
+	}
+	if _, body := gw.send("GET", "/api/mcp/guarded/proxy/status", ""); !strings.Contains(body, `"hasToken":true`) || !strings.Contains(body, `"isAuthorized":true`) {
+		t.Errorf("status after: %s", body)
+	}
+	if _, body := gw.send("GET", "/api/connections", ""); strings.Contains(body, `"lastAuthorized":null`) {
+		t.Errorf("connections: %s", body)
+	}
+	// Upstreams see their token and who called, never the caller's key; and
+	// nobody else sees the token.
+	const key = "jct_CALLERSOWNKEY1234567890"
+	gw.send("POST", "/api/mcp/guarded/proxy", whoami, "X-Api-Key", key) // not a key of this gateway
+	gw.send("POST", "/api/mcp/guarded/proxy", whoami, "Authorization", "Basic "+key, "X-Forwarded-For", "6.6.6.6")
+	saw := g.happened()
+	if len(saw.Authorization) != 1 || strings.Contains(saw.Authorization[0], key) || fmt.Sprint(saw.Forwarded) != "[127.0.0.1]" {
+		t.Errorf("the server saw %v from %v", saw.Authorization, saw.Forwarded)
+	}
+	token := strings.TrimPrefix(saw.Authorization[0], "Bearer ")
+	for _, path := range []string{"/api/status", "/api/servers", "/api/config", "/api/connections", "/health", "/logs", "/api/mcp/guarded/proxy/status", "/metrics"} {
+		if _, body := gw.send("GET", path, ""); strings.Contains(body, token) {
+			t.Errorf("%s shows the token", path)
+		}
+	}
+	if strings.Contains(gw.log.String(), token) || strings.Contains(gw.log.String(), key) {
+		t.Error("the log shows a secret")
+	}
+}
+
+// TestExpiry calls fifty times at once when the token has ended: one refresh,
+// and no call fails. Then the same for a token that is refused early.
+func TestExpiry(t *testing.T) {
+	g := startGuarded(t, 8)
+	_, gw := signedIn(t, g)
+	burst := func(what string) {
+		t.Helper()
+		before := g.happened()
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				resp, err := http.Post(gw.url+"/api/mcp/guarded/proxy", "application/json", strings.NewReader(whoami))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer resp.Body.Close()
+				if data, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 || !strings.Contains(string(data), "account ada") {
+					t.Errorf("%s: %d %s", what, resp.StatusCode, data)
+				}
+			})
+		}
+		wg.Wait()
+		after := g.happened()
+		if got := after.Refreshes - before.Refreshes; got != 1 || after.Replays != 0 {
+			t.Errorf("%s: %d refreshes, %d replays", what, got, after.Replays)
+		}
+	}
+	for _, life := range []string{"8", "3600"} {
+		until(t, "the token has ended", func() bool { return g.happened().Expired })
+		g.set("life", life)
+		burst("at the end")
+	}
+	g.set("dead", "true")
+	burst("refused")
+}
+
+// TestAuthorizationServerDown renews nothing, and loses nothing.
+func TestAuthorizationServerDown(t *testing.T) {
+	g := startGuarded(t, 15)
+	_, gw := signedIn(t, g)
+	g.set("down", "true")
+	until(t, "a renewal fails", func() bool { return g.happened().TurnedAway > 0 })
+	if status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami); status != 200 && !g.happened().Expired {
+		t.Errorf("with a token that still holds: %d %s", status, body)
+	}
+	until(t, "the token has ended", func() bool { return g.happened().Expired })
+	if status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami); status != 502 || !strings.Contains(body, "UPSTREAM_ERROR") {
+		t.Errorf("with an ended token: %d %s", status, body)
+	}
+	g.set("down", "false")
+	until(t, "calls work again", func() bool {
+		status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami)
+		if strings.Contains(body, "UPSTREAM_AUTH_REQUIRED") {
+			t.Fatalf("the login was lost: %s", body)
+		}
+		return status == 200
+	})
+	if saw := g.happened(); saw.Codes != 1 || saw.Replays != 0 {
+		t.Errorf("saw %+v", saw)
+	}
+}
+
+// TestStepUpAndRobots asks for more scopes, and for none by a person.
+func TestStepUpAndRobots(t *testing.T) {
+	g := startGuarded(t, 3600)
+	_, gw := signedIn(t, g)
+	g.set("scope", `"mcp:write"`)
+	status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami)
+	var failed struct {
+		Details struct{ URL string }
+	}
+	if err := json.Unmarshal([]byte(body), &failed); err != nil || status != 401 {
+		t.Fatalf("a call that needs more: %d %s", status, body)
+	}
+	u, err := url.Parse(failed.Details.URL)
+	if err != nil || !strings.Contains(u.Query().Get("scope"), "mcp:read") || !strings.Contains(u.Query().Get("scope"), "mcp:write") {
+		t.Fatalf("the address asks for %v", u.Query())
+	}
+	command := strings.Fields(browser(t))
+	gw.mustRun([]string{"E2E=" + here(t)}, command[0], command[1], failed.Details.URL)
+	until(t, "the call works", func() bool {
+		status, _ := gw.send("POST", "/api/mcp/guarded/proxy", whoami)
+		return status == 200
+	})
+	robot := newHouse(t, g.config(`,"oauth":{"grant":"client_credentials","clientId":"robot","clientSecret":"robot-secret-of-the-test","scopes":["mcp:write"]}`)).serve().ready("guarded")
+	if status, body := robot.send("POST", "/api/mcp/guarded/proxy", whoami); status != 200 || !strings.Contains(body, "account robot") {
+		t.Errorf("the robot: %d %s", status, body)
+	}
+	if saw := g.happened(); saw.Own != 1 || saw.Replays != 0 {
+		t.Errorf("saw %+v", saw)
+	}
+}
