@@ -1,0 +1,208 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"junctor/internal/llm/llmtest"
+)
+
+// chooses is a model that makes a call when it is asked this and offered that
+// tool.
+func chooses(query, tool, args string) llmtest.Rule {
+	return llmtest.Rule{
+		When:  llmtest.When{User: "Query: " + query + "\n", Tool: tool},
+		Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: tool, Args: json.RawMessage(args)}}},
+	}
+}
+
+func declines(query, reason string) llmtest.Rule {
+	return chooses(query, "agentify:decline", fmt.Sprintf(`{"reason":%q}`, reason))
+}
+
+// runIn is run in another folder than the house.
+func (h *house) runIn(dir string, stdin io.Reader, env []string, name string, args ...string) (stdout, stderr string, err error) {
+	h.t.Helper()
+	cmd := exec.CommandContext(ctxFor(h.t), name, args...)
+	cmd.Env, cmd.Dir, cmd.Stdin = h.env(env...), dir, stdin
+	cmd.WaitDelay = 10 * time.Second
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+// nodeModule is the path of a file in an npm package.
+func nodeModule(t testing.TB, parts ...string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join(append([]string{"node_modules"}, parts...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is missing; run npm ci in e2e", filepath.Join(parts...))
+		}
+		t.Skipf("%s is missing; run npm ci in e2e", filepath.Join(parts...))
+	}
+	return path
+}
+
+// An editor's own JSON-RPC library drives the whole protocol, with the options
+// of the seed's example: the reference file system server on two folders. (The
+// example's second backend needs an account; here its program is missing,
+// which must harm nobody.)
+func TestAgentifyEditor(t *testing.T) {
+	node, _ := suiteNode(t)
+	nodeModule(t, "vscode-jsonrpc", "package.json")
+	nodeModule(t, "@modelcontextprotocol", "server-filesystem", "package.json")
+	const key = "sk-PASSED_VIA_INIT_OPTIONS_IF_NOT_IN_ENV_OR_OVERRIDE"
+	for name, tt := range map[string]struct {
+		env    string // OPENAI_API_KEY of the environment
+		expect string // the key that the model wants to see
+	}{
+		"key of the options":     {"", key},
+		"key of the environment": {"sk-from-the-environment", "sk-from-the-environment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, `{}`)
+			one, two := filepath.Join(h.dir, "TestPoCDir1"), filepath.Join(h.dir, "TestPoCDir2")
+			h.write("TestPoCDir1/notes.txt", "remember the milk\n")
+			if err := os.Mkdir(two, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			selection := "first line \"quoted\"\n\tsecond ümlaut 😀\n" + strings.Repeat("and so on. ", 2000)
+			slow := declines("take your time", "done at last")
+			slow.Reply.StallAfter = -1
+			model := llmtest.Start(t, llmtest.Script{Key: tt.expect, Rules: []llmtest.Rule{
+				chooses("read notes.txt", "filesystem:read_text_file", `{"path":"notes.txt"}`),
+				chooses("save the selection to the other folder", "filesystem:write_file", fmt.Sprintf(`{"path":%q,"content":"${context.selectionText}"}`, filepath.Join(two, "saved.txt"))),
+				chooses("read the password file", "filesystem:read_text_file", `{"path":"/etc/passwd"}`),
+				declines("delete it", "It is not clear what should be deleted."),
+				slow,
+			}})
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			port := ln.Addr().(*net.TCPAddr).Port
+			ln.Close()
+			setup, err := json.Marshal(map[string]any{
+				"command": junctor(t), "args": []string{"agentify"}, "folders": []string{one, two}, "selection": selection,
+				"options": map[string]any{
+					"logLevel":       "debug",
+					"OPENAI_API_KEY": key,
+					"DEBUG_PORT":     port,
+					"backends": []any{
+						map[string]any{"id": "filesystem", "type": "stdio", "command": "npx", "args": []string{"-y", "@modelcontextprotocol/server-filesystem", one, two}},
+						map[string]any{"id": "mcpBrowserbase", "type": "stdio", "command": "no-npx-here", "args": []string{"-y", "@smithery/cli@latest", "run", "@browserbasehq/mcp-browserbase", "--key", "bb_api_YOUR_KEY_FROM_USER_CONFIG"}},
+					},
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			env := []string{"OPENAI_BASE_URL=" + model.URL + "/v1", "npm_config_offline=true"}
+			if tt.env != "" {
+				env = append(env, "OPENAI_API_KEY="+tt.env)
+			}
+			// npx finds the server in e2e, where npm installed it.
+			here, err := os.Getwd()
+			if err != nil {
+				t.Fatal(err)
+			}
+			stdout, stderr, err := h.runIn(here, nil, env, node, "testdata/agentify.mjs", string(setup))
+			if err != nil {
+				t.Fatalf("%v\n%s\n%s", err, stdout, stderr)
+			}
+			var got map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+				t.Fatalf("%v: %s", err, stdout)
+			}
+			saved, err := os.ReadFile(filepath.Join(two, "saved.txt"))
+			if err != nil || string(saved) != selection {
+				t.Errorf("saved %.60q, %v", saved, err)
+			}
+			for what, wants := range map[string][]string{
+				"early":      {`-32001`},
+				"badOptions": {`-32602`, `logLevel`, `DEBUG_PORT`, `backends`, `a b`, `command`},
+				"stillEarly": {`-32001`},
+				"initialize": {`"serverInfo":{`, `"capabilities":{`},
+				"read":       {`remember the milk`},
+				"plan":       {`"backendId":"filesystem"`, `"mcpMethod":"tools/call"`, `"mcpParams":{`, `"name":"write_file"`, `"reason":`},
+				"write":      {`Successfully wrote`},
+				"ambiguous":  {`-32000`, `not clear what should be deleted`, `"query":"delete it"`, `"suggestions":[{"tool":"filesystem:`},
+				"denied":     {`"isError":true`, `ccess denied`},
+				"invalid":    {`-32602`, `/query`, `/context/activeDocumentURI`},
+				"large":      {`-32602`, `/query`},
+				"cancelled":  {`-32800`},
+				"parallel":   {`4`},
+				"shutdown":   {`null`},
+				"late":       {`-32600`},
+				"exit":       {`0`},
+				"foreign":    {`403`},
+				"problems":   {`[]`},
+				"debug": {
+					`"/api/status":"200`, `"/api/backends":"200`, `\"id\":\"filesystem\"`, `\"isReady\":true`, `\"isReady\":false`,
+					`"/api/config":"200`, `[redacted]`, `"/api/logs":"200`, `task planned`, `"/api/mcptrace":"200`,
+					`\"direction\":\"OUTGOING_FROM_GATEWAY\"`, `\"backendId\":\"filesystem\"`, `agentify/candidates`, `agentify/modelAnswer`, `"/":"200`,
+					`"/ws/logs":[{"timestamp":`, `"/ws/mcptrace":[{"timestamp":`,
+				},
+			} {
+				for _, want := range wants {
+					if !strings.Contains(string(got[what]), want) {
+						t.Errorf("%s: nothing of %s in %.2000s", what, want, got[what])
+					}
+				}
+			}
+			for where, text := range map[string]string{"the log": stderr, "the answers": stdout} {
+				for _, secret := range []string{key, "sk-from-the-environment", "bb_api_YOUR_KEY"} {
+					if strings.Contains(text, secret) {
+						t.Errorf("%s shows %s", where, secret)
+					}
+				}
+			}
+		})
+	}
+}
+
+// The same program is a correct MCP server, too.
+func TestAgentifyPlainMCPClient(t *testing.T) {
+	node, _ := suiteNode(t)
+	nodeModule(t, "@modelcontextprotocol", "client", "package.json")
+	model := llmtest.Start(t, llmtest.Script{Rules: []llmtest.Rule{
+		chooses("how much is six times seven?", "junctor:calculate", `{"expression":"6*7"}`),
+		declines("bake a cake", "Nothing here bakes."),
+	}})
+	h := newHouse(t, fmt.Sprintf(`{"llm":{"provider":"openai","model":"scripted","apiKey":"sk-test","baseUrl":%q}}`, model.URL+"/v1"))
+	program, err := json.Marshal([]string{junctor(t), "agentify", "--config", h.config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, era := range []string{"legacy", "auto", "2026-07-28"} {
+		t.Run(era, func(t *testing.T) {
+			stdout, stderr, err := h.runIn(here, nil, nil, node, "testdata/agentify-mcp.mjs", string(program), era)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, stderr)
+			}
+			for _, want := range []string{`"tools":["orchestrate_task"]`, `"text":"42"`, `\"backendId\":\"junctor\"`, `Nothing here bakes`, `"isError":true`} {
+				if !strings.Contains(stdout, want) {
+					t.Errorf("nothing of %s in %s", want, stdout)
+				}
+			}
+		})
+	}
+}
