@@ -203,11 +203,9 @@ func (s *Server) adopt(ctx context.Context, id string, caller tool.Caller) (*Ses
 	}
 	session := &Session{
 		caller: caller, protocol: r.Protocol, client: r.Client, capabilities: r.Capabilities,
-		level: r.Level, reader: r.Reader, shared: true, kept: time.Now(), checked: time.Now(),
+		shared: true, kept: time.Now(), checked: time.Now(),
 	}
-	for _, uri := range r.URIs {
-		session.learn(methodSubscribe, SetField(nil, mustQuote(uri), "uri"))
-	}
+	session.follow(r)
 	if other := s.openAs(session, id); other != nil {
 		return other, nil
 	}
@@ -216,7 +214,21 @@ func (s *Server) adopt(ctx context.Context, id string, caller tool.Caller) (*Ses
 
 var errBusy = errors.New("too many sessions")
 
-func mustQuote(text string) json.RawMessage { return appendQuoted(nil, text) }
+// follow takes over what other processes wrote down of the session.
+func (s *Session) follow(r sessionRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dirty {
+		return // what is known here is newer
+	}
+	s.level, s.reader, s.uris = r.Level, r.Reader, nil
+	for _, uri := range r.URIs[:min(len(r.URIs), maxURIs)] {
+		if s.uris == nil {
+			s.uris = make(map[string]struct{}, len(r.URIs))
+		}
+		s.uris[uri] = struct{}{}
+	}
+}
 
 // touch makes sure, now and then and without making the caller wait, that a
 // session is still there for all, and prolongs its life.
@@ -241,21 +253,32 @@ func (s *Server) touch(session *Session) {
 func (s *Server) keep(session *Session, now time.Time) {
 	ctx, cancel := context.WithTimeout(session.ctx, clusterTimeout)
 	defer cancel()
+	session.keeping.Lock()
+	defer session.keeping.Unlock()
 	session.mu.Lock()
-	shared, prolong := session.shared, now.Sub(session.kept) > s.opts.SessionIdle/4
+	shared := session.shared
+	write := !shared || session.dirty || now.Sub(session.kept) > s.opts.SessionIdle/4
+	session.dirty = false
 	session.mu.Unlock()
 	var err error
-	if shared && !prolong {
+	if !write {
 		var data []byte
 		if data, err = s.opts.Cluster.Session(ctx, session.id); err == nil && data == nil {
 			err = ErrNoSession
 		}
-	} else if data := s.record(session); data != nil {
-		if err = s.opts.Cluster.PutSession(ctx, session.id, data, 2*s.opts.SessionIdle, !shared); err == nil {
-			session.mu.Lock()
-			session.shared, session.kept = true, now
-			session.mu.Unlock()
+		var r sessionRecord
+		if err == nil && json.Unmarshal(data, &r) == nil {
+			session.follow(r)
 		}
+	} else if data := s.record(session); data != nil {
+		err = s.opts.Cluster.PutSession(ctx, session.id, data, 2*s.opts.SessionIdle, !shared)
+		session.mu.Lock()
+		if err == nil {
+			session.shared, session.kept = true, now
+		} else {
+			session.dirty = true
+		}
+		session.mu.Unlock()
 	}
 	if errors.Is(err, ErrNoSession) {
 		s.end(session)
@@ -279,7 +302,7 @@ func (s *Server) learnt(session *Session, method string, params json.RawMessage)
 // rewrite writes the session down again, in the background.
 func (s *Server) rewrite(session *Session) {
 	session.mu.Lock()
-	session.kept = time.Time{}
+	session.dirty = true
 	session.mu.Unlock()
 	go s.keep(session, time.Now())
 }

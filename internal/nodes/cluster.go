@@ -27,21 +27,23 @@ func (c cluster) Session(ctx context.Context, id string) ([]byte, error) {
 
 func (c cluster) PutSession(ctx context.Context, id string, record []byte, life time.Duration, fresh bool) error {
 	version := store.AnyVersion
-	if !fresh {
-		v, err := c.opts.Store.Value(ctx, sessionSpace, id)
-		if errors.Is(err, store.ErrNotFound) {
-			return mcp.ErrNoSession
+	for {
+		if !fresh {
+			v, err := c.opts.Store.Value(ctx, sessionSpace, id)
+			if errors.Is(err, store.ErrNotFound) {
+				return mcp.ErrNoSession
+			}
+			if err != nil {
+				return err
+			}
+			version = v.Version
 		}
-		if err != nil {
+		_, err := c.opts.Store.PutValue(ctx, store.Value{Space: sessionSpace, Name: id, Data: record, Expires: time.Now().Add(life)}, version)
+		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		version = v.Version
+		// Another process wrote it at the same time, or ended it: look again.
 	}
-	_, err := c.opts.Store.PutValue(ctx, store.Value{Space: sessionSpace, Name: id, Data: record, Expires: time.Now().Add(life)}, version)
-	if errors.Is(err, store.ErrConflict) {
-		return nil // another process wrote it at the same time, or ended it: the next look tells
-	}
-	return err
 }
 
 func (c cluster) DropSession(ctx context.Context, id string) error {

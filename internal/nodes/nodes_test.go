@@ -28,13 +28,14 @@ func newTown(t *testing.T) *town {
 }
 
 // node starts a node with a handle of its own on the store.
-func (w *town) node() (n *Node, s store.Store, stop func()) {
+func (w *town) node() (n *Node, s *switched, stop func()) {
 	w.t.Helper()
 	st, err := sqlite.Open(context.Background(), store.Config{Path: w.path}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	n = New(Options{Store: st, Name: "test", Log: slog.New(slog.DiscardHandler)})
+	s = &switched{Store: st}
+	n = New(Options{Store: s, Name: "test", Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{}, 2)
 	go func() { _ = st.Run(ctx); done <- struct{}{} }()
@@ -53,7 +54,7 @@ func (w *town) node() (n *Node, s store.Store, stop func()) {
 		}
 	}
 	w.t.Cleanup(stop)
-	return n, st, stop
+	return n, s, stop
 }
 
 // echo says everything again, louder.
@@ -341,10 +342,39 @@ func TestDeath(t *testing.T) {
 	})
 }
 
-// broken is a store that takes nothing.
-type broken struct{ Store }
+// switched is a store that can be made to keep and take nothing.
+type switched struct {
+	store.Store
+	away, noMail atomic.Bool
+}
 
-func (broken) SendMail(context.Context, string, ...[]byte) error { return store.ErrUnavailable }
+func (s *switched) SendMail(ctx context.Context, box string, letters ...[]byte) error {
+	if s.noMail.Load() {
+		return store.ErrUnavailable
+	}
+	return s.Store.SendMail(ctx, box, letters...)
+}
+
+func (s *switched) Value(ctx context.Context, space, name string) (store.Value, error) {
+	if s.away.Load() {
+		return store.Value{}, store.ErrUnavailable
+	}
+	return s.Store.Value(ctx, space, name)
+}
+
+func (s *switched) PutValue(ctx context.Context, v store.Value, ifVersion int64) (store.Value, error) {
+	if s.away.Load() {
+		return store.Value{}, store.ErrUnavailable
+	}
+	return s.Store.PutValue(ctx, v, ifVersion)
+}
+
+func (s *switched) DeleteValue(ctx context.Context, space, name string, ifVersion int64) error {
+	if s.away.Load() {
+		return store.ErrUnavailable
+	}
+	return s.Store.DeleteValue(ctx, space, name, ifVersion)
+}
 
 // TestNoStore: what cannot be sent ends its line.
 func TestNoStore(t *testing.T) {
@@ -354,7 +384,7 @@ func TestNoStore(t *testing.T) {
 		a, s, _ := w.node()
 		b, _, _ := w.node()
 		synctest.Wait()
-		a.opts.Store = broken{s}
+		s.noMail.Store(true)
 		l, err := a.Dial(context.Background(), b.ID(), "echo", nil)
 		if err != nil {
 			t.Fatal(err)
