@@ -6,7 +6,7 @@ const W = 480;
 const H = 84;
 
 /** Charts show rate, failures and latency of what the page holds, and figures for each server. */
-export function Charts({ calls, now, span }: { calls: Call[]; now: number; span: number }) {
+export function Charts({ calls, now, span, onSpan }: { calls: Call[]; now: number; span: number; onSpan: (span: number) => void }) {
   const inside = calls.filter((c) => Date.parse(c.time) >= now - span);
   const n = 48;
   const list = buckets(inside, now, span, n);
@@ -31,7 +31,14 @@ export function Charts({ calls, now, span }: { calls: Call[]; now: number; span:
     <div className="charts">
       <figure>
         <figcaption>
-          <strong>{plural(inside.length, 'call')}</strong> <span className="muted">in {spanWord(span)}</span>
+          <strong>{plural(inside.length, 'call')}</strong> <span className="muted">in </span>
+          <select aria-label="Time span of the charts" value={span} onChange={(e) => onSpan(Number(e.target.value))}>
+            {spans.map((s) => (
+              <option key={s} value={s}>
+                {spanWord(s)}
+              </option>
+            ))}
+          </select>
           {bad > 0 && <span className="bad-text"> · {bad} failed</span>}
         </figcaption>
         <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" role="img" aria-label={`${inside.length} calls in ${spanWord(span)}, ${bad} failed, at most ${most} in ${duration(span / n)}`}>
@@ -55,7 +62,7 @@ export function Charts({ calls, now, span }: { calls: Call[]; now: number; span:
         <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" role="img" aria-label={`Latency over ${spanWord(span)}; slowest 95th percentile ${duration(slowest)}`}>
           <path className="line-95" d={line((b) => b.p95)} />
           <path className="line-50" d={line((b) => b.p50)} />
-          {list.map((b, i) => Number.isFinite(b.p50) && <circle key={i} className="point" cx={x(i) + W / n / 2} cy={logScale(b.p50)} r="1.8" />)}
+          {list.map((b, i) => Number.isFinite(b.p50) && <path key={i} className="point" d={`M${(x(i) + W / n / 2).toFixed(1)} ${logScale(b.p50).toFixed(1)}h0`} />)}
           <line className="axis" x1="0" x2={W} y1={H - 0.5} y2={H - 0.5} />
         </svg>
       </figure>
@@ -92,6 +99,8 @@ export function Charts({ calls, now, span }: { calls: Call[]; now: number; span:
   );
 }
 
-export function spanWord(span: number): string {
+const spans = [3600_000, 6 * 3600_000, 24 * 3600_000];
+
+function spanWord(span: number): string {
   return span <= 3600_000 ? 'the last hour' : span <= 6 * 3600_000 ? 'the last 6 hours' : 'the last day';
 }

@@ -5,16 +5,15 @@ import { useResource } from '../lib/use';
 import { JsonView } from '../ui/json';
 import { Button, Empty, Failure, Skeleton } from '../ui/ui';
 
-/** One message on an MCP connection. */
+/** One message between the gateway and a server. */
 interface TraceEntry {
-  timestamp?: string;
-  time?: string;
-  direction?: string;
-  server?: string;
-  method?: string;
-  id?: string | number;
-  message?: unknown;
-  [key: string]: unknown;
+  timestamp: number;
+  direction: string;
+  backendId?: string;
+  id?: number;
+  method: string;
+  paramsOrResult?: unknown;
+  error?: unknown;
 }
 
 /** useTrace tells whether this gateway has a trace of MCP messages. */
@@ -31,24 +30,15 @@ export function useTrace(): { available: boolean } {
   return { available };
 }
 
-function entries(body: unknown): TraceEntry[] {
-  if (Array.isArray(body)) return body as TraceEntry[];
-  if (body && typeof body === 'object') {
-    for (const v of Object.values(body)) if (Array.isArray(v)) return v as TraceEntry[];
-  }
-  return [];
-}
-
 /** TraceView shows the messages on the MCP connections, newest first. */
 export function TraceView() {
   const [paused, pause] = useState(false);
   const [text, setText] = useState('');
-  const trace = useResource<unknown>('trace', (s) => get('/api/mcptrace?limit=500', s), paused ? 0 : 2000);
-  const all = useMemo(() => entries(trace.data), [trace.data]);
+  const trace = useResource<TraceEntry[]>('trace', (s) => get('/api/mcptrace?limit=500', s), paused ? 0 : 1500);
   const shown = useMemo(() => {
-    const sorted = [...all].sort((a, b) => String(b.timestamp ?? b.time ?? '').localeCompare(String(a.timestamp ?? a.time ?? '')));
-    return text ? sorted.filter((e) => JSON.stringify(e).toLowerCase().includes(text.toLowerCase())) : sorted;
-  }, [all, text]);
+    const newest = [...(trace.data ?? [])].reverse();
+    return text ? newest.filter((e) => JSON.stringify(e).toLowerCase().includes(text.toLowerCase())) : newest;
+  }, [trace.data, text]);
   if (trace.error && !trace.data) return <Failure error={trace.error as ApiError} retry={() => void trace.reload()} />;
   if (!trace.data) return <Skeleton rows={8} height={32} />;
   return (
@@ -64,21 +54,30 @@ export function TraceView() {
       </div>
       {shown.length === 0 ? (
         <Empty icon="activity" title="No messages">
-          Messages between the gateway and its clients and servers show up here.
+          Messages between the gateway and its servers show up here as they pass.
         </Empty>
       ) : (
         <ul className="trace">
-          {shown.slice(0, 500).map((e, i) => (
-            <li key={`${e.timestamp ?? e.time ?? ''}${i}`}>
-              <details>
-                <summary>
-                  <span className="mono muted">{e.timestamp || e.time ? clock(String(e.timestamp ?? e.time)) : ''}</span> <span className="mono">{e.direction ?? ''}</span> <strong>{String(e.method ?? '')}</strong>{' '}
-                  <span className="muted">{String(e.server ?? '')}</span> <span className="muted small">{oneLine(e.message ?? e, 100)}</span>
-                </summary>
-                <JsonView value={e} open={3} label="Message" />
-              </details>
-            </li>
-          ))}
+          {shown.map((e, i) => {
+            const out = e.direction.startsWith('OUT');
+            return (
+              <li key={`${e.timestamp} ${e.id ?? ''} ${e.direction} ${shown.length - i}`}>
+                <details>
+                  <summary>
+                    <span className="mono muted">{clock(new Date(e.timestamp).toISOString())}</span>
+                    <span className={out ? 'trace-out' : 'trace-in'} title={out ? 'from the gateway' : 'to the gateway'}>
+                      {out ? '→' : '←'}
+                      <span className="sr-only">{out ? 'from the gateway to ' : 'to the gateway from '}</span>
+                    </span>
+                    <span className="muted">{e.backendId}</span>
+                    <strong className={e.error ? 'bad-text' : ''}>{e.method}</strong>
+                    <span className="muted small ellipsis grow">{oneLine(e.error ?? e.paramsOrResult ?? '', 160)}</span>
+                  </summary>
+                  <JsonView value={e} open={3} label="Message" />
+                </details>
+              </li>
+            );
+          })}
         </ul>
       )}
     </>

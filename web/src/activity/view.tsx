@@ -113,6 +113,8 @@ export function ActivityView() {
       <section className="split-list" aria-label="Activity">
         <header className="view-head">
           <h1 className="grow">Activity</h1>
+          {tab === 'calls' && (
+          <>
           <span className={`live ${paused ? 'paused' : log.follow.state}`} role="status">
             <span className="dot" aria-hidden="true" />
             {paused ? `paused${missed ? `, ${count(missed)} new` : ''}` : log.follow.state === 'live' ? 'live' : log.follow.state === 'broken' ? 'reconnecting' : 'connecting'}
@@ -123,6 +125,8 @@ export function ActivityView() {
           <Button small icon="download" disabled={shown.length === 0} title="Save what is shown as JSON lines" onClick={() => download('calls.jsonl', shown.map((c) => JSON.stringify(c)).join('\n') + '\n', 'application/x-ndjson')}>
             Export
           </Button>
+          </>
+          )}
         </header>
         {trace.available && (
           <div className="pad-x">
@@ -166,11 +170,6 @@ export function ActivityView() {
                   <option value="error">tool failed</option>
                   <option value="failed">did not get through</option>
                 </select>
-                <select aria-label="Time span of the charts" value={span} onChange={(e) => setSpan(Number(e.target.value))}>
-                  <option value={3600_000}>Charts: 1 h</option>
-                  <option value={6 * 3600_000}>Charts: 6 h</option>
-                  <option value={24 * 3600_000}>Charts: 24 h</option>
-                </select>
               </div>
             </div>
             {!log.loaded && log.follow.error ? (
@@ -183,7 +182,7 @@ export function ActivityView() {
               </Empty>
             ) : (
               <>
-                <Charts calls={shown} now={now} span={span} />
+                <Charts calls={shown} now={now} span={span} onSpan={setSpan} />
                 {shown.length === 0 ? (
                   <Empty icon="search" title="Nothing fits" actions={<a className="button" href="#/activity">Clear filters</a>} />
                 ) : (

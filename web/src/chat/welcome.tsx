@@ -10,7 +10,7 @@ export function Welcome({ status, noModel, chatMissing, onAsk }: { status?: Stat
   const first = status !== undefined && own.length === 0;
   const builtin = status?.servers.some((s) => s.name === 'junctor');
   return (
-    <div className="welcome">
+    <div className={`welcome ${first ? 'first' : ''}`}>
       <h2>{first ? 'Welcome to Junctor' : 'What shall we do?'}</h2>
       <p className="lead">
         {first

@@ -243,7 +243,6 @@ export interface ToolDetails extends Tool {
   };
   guidance?: string;
   definition: unknown;
-  agreed?: unknown;
 }
 
 export interface ToolList {

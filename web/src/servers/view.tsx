@@ -46,7 +46,7 @@ export function ServersView() {
                         <span className="muted small">{s.transport}</span>
                       </span>
                       <span className={`small ellipsis block ${s.status === 'connected' ? 'muted' : `${stateTone[s.status]}-text`}`}>
-                        {s.status === 'connected' ? s.description || plural(s.tools, 'tool') : `${stateWord[s.status]}${s.reason ? `: ${s.reason}` : ''}`}
+                        {s.status === 'connected' ? (s.description ?? '').replace(/^[#\s]+/, '') || plural(s.tools, 'tool') : `${stateWord[s.status]}${s.reason ? `: ${s.reason}` : ''}`}
                       </span>
                     </span>
                     <span className="server-count">{count(s.tools)}</span>
@@ -195,7 +195,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
             </Button>
           )}
         </div>
-        {s.description && <p className="wrap">{s.description}</p>}
+        {s.description && !s.instructions?.startsWith(s.description.replace(/…$/, '').slice(0, 60)) && <p className="wrap">{s.description}</p>}
         {s.tags && s.tags.length > 0 && (
           <div className="row tight wrap-row">
             {s.tags.map((t) => (

@@ -351,6 +351,7 @@ function Config() {
 
 function value(v: unknown): string {
   if (v === '' || v === null || v === undefined) return '–';
+  if (Array.isArray(v) && v.every((x) => typeof x === 'string')) return v.join(', ') || '–';
   return typeof v === 'string' ? v : json(v, 0);
 }
 

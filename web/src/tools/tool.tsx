@@ -5,7 +5,7 @@ import { href, useResource, useRoute, useStored } from '../lib/use';
 import { Prose } from '../chat/markdown';
 import { useMe } from '../me';
 import { Icon } from '../ui/icons';
-import { JsonView } from '../ui/json';
+import { JsonView, LongText } from '../ui/json';
 import { ResultView } from '../ui/result';
 import { Badge, Button, Code, CopyButton, Failure, Note, Skeleton, Tabs, useAction, type Tone } from '../ui/ui';
 import { SchemaForm } from './form';
@@ -136,46 +136,49 @@ function Facts({ tool: t }: { tool: ToolDetails }) {
   );
 }
 
+interface Change {
+  tool: string;
+  fingerprint: string;
+  since: string;
+  agreedAt: string;
+  differences?: { where: string; before?: unknown; after?: unknown }[];
+}
+
+/** Changed warns of a tool that is not what was agreed to, and shows what changed. */
 function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise<void> }) {
   const me = useMe();
   const [busy, act] = useAction();
-  const [show, set] = useState(false);
+  const path = `/api/changes?server=${encodeURIComponent(t.server)}`;
+  const changes = useResource<{ changes: Change[] }>(t.changed && me.admin ? path : null, (s) => get(path, s));
   if (!t.changed) return null;
+  const change = changes.data?.changes.find((c) => c.tool === t.tool);
   return (
     <div className="note warn">
       <Icon name="alert" />
-      <div className="grow">
-        <strong>This tool is not what it was.</strong> Its definition changed after it was first seen{t.enabled ? '' : ', and it is blocked until somebody agrees'}. Read what it says now before you agree.
-        {t.agreed !== undefined && (
-          <>
-            {' '}
-            <button type="button" className="linkish" aria-expanded={show} onClick={() => set(!show)}>
-              {show ? 'Hide' : 'Compare'}
-            </button>
-            {show && (
-              <div className="compare">
-                <div>
-                  <h4>Agreed to</h4>
-                  <JsonView value={t.agreed} open={3} label="Definition agreed to" />
-                </div>
-                <div>
-                  <h4>Now</h4>
-                  <JsonView value={t.definition} open={3} label="Definition now" />
-                </div>
-              </div>
-            )}
-          </>
+      <div className="grow min0 stack">
+        <p>
+          <strong>This tool is not what it was.</strong> Its definition changed after somebody agreed to it{t.enabled ? '' : ', and it is blocked until somebody does again'}.
+        </p>
+        {change?.differences?.map((d) => (
+          <div key={d.where}>
+            <h4 className="mono">{d.where}</h4>
+            <div className="compare">
+              <LongText text={d.before === undefined ? '(nothing)' : typeof d.before === 'string' ? d.before : json(d.before)} />
+              <LongText text={d.after === undefined ? '(nothing)' : typeof d.after === 'string' ? d.after : json(d.after)} />
+            </div>
+          </div>
+        ))}
+        {change && (
+          <div className="row">
+            <Button
+              busy={busy === 'approve'}
+              onClick={() => void act('approve', () => send('POST', `/api/servers/${encodeURIComponent(t.server)}/approve`, { tools: { [t.tool]: change.fingerprint } }), `${t.name} is agreed to`).then(reload)}
+            >
+              Agree to it as it is now
+            </Button>
+          </div>
         )}
       </div>
-      {me.admin && (
-        <Button
-          small
-          busy={busy === 'approve'}
-          onClick={() => void act('approve', () => send('POST', '/api/approve', { server: t.server, tool: t.tool }), `${t.name} is agreed to`).then(reload)}
-        >
-          Agree
-        </Button>
-      )}
     </div>
   );
 }

@@ -26,8 +26,9 @@ class WalkingValidator implements ValidatorType {
   isValid(schema: RJSFSchema, data: unknown, root: RJSFSchema): boolean {
     try {
       // Parts of a schema refer to the definitions of the whole.
-      const whole = { ...(root as object), ...(schema as object) } as object;
-      return new Validator('$ref' in schema || !root ? (schema as object) : whole, '2020-12', true).validate(data).valid;
+      const { $defs, definitions } = (root ?? {}) as { $defs?: object; definitions?: object };
+      const whole = { ...($defs ? { $defs } : {}), ...(definitions ? { definitions } : {}), ...(schema as object) };
+      return new Validator(whole, '2020-12', true).validate(data).valid;
     } catch {
       return false;
     }

@@ -1,0 +1,129 @@
+import { describe, expect, it } from 'vitest';
+import { apply, decided, empty, fromHistory, type CallBlock, type Conversation } from './conversation';
+import type { HistoryMessage, Outgoing } from './protocol';
+
+let seq = 0;
+const m = (type: string, payload: Record<string, unknown>): Outgoing => ({ type, seq: ++seq, payload });
+const play = (c: Conversation, ...list: Outgoing[]) => list.reduce(apply, c);
+const call = (c: Conversation, i: number) => c.turns.at(-1)!.blocks[i] as CallBlock;
+
+describe('a conversation', () => {
+  it('grows out of pieces', () => {
+    const c = play(
+      empty,
+      m('connection', { state: 'connected', sessionId: 's', model: 'gpt', unavailable: [{ server: 'x', state: 'disconnected' }] }),
+      m('message', { id: 'u1', text: 'hi\nthere', time: '2026-01-01T00:00:00Z' }),
+      m('status', { state: 'processing', message: 'Thinking' }),
+      m('reasoning', { content: 'let ' }),
+      m('reasoning', { content: 'me see' }),
+      m('text', { content: 'Hel' }),
+      m('text', { content: 'lo' }),
+    );
+    expect(c).toMatchObject({ sessionId: 's', model: 'gpt', title: 'hi', active: true, status: 'Thinking' });
+    expect(c.unavailable).toHaveLength(1);
+    expect(c.turns).toHaveLength(2);
+    expect(c.turns[1]!.blocks).toEqual([
+      { kind: 'reasoning', text: 'let me see' },
+      { kind: 'text', text: 'Hello' },
+    ]);
+    const done = play(c, m('usage', { model: 'gpt', turn: { input: 1 }, session: { input: 5 }, context: 10, contextWindow: 100 }), m('status', { state: 'complete', message: 'Done', data: { stop: 'end' } }));
+    expect(done).toMatchObject({ active: false, stop: 'end', usage: { context: 10, window: 100 } });
+  });
+
+  it('follows calls from their beginning over progress to their result', () => {
+    let c = play(
+      empty,
+      m('message', { id: 'u', text: 'go' }),
+      m('status', { state: 'processing', tool: 'fs:read', message: 'Running', data: { callId: 'c1', arguments: { path: 'a' } } }),
+      m('status', { state: 'processing', tool: 'fs:list', message: 'Running', data: { callId: 'c2', arguments: {} } }),
+      m('status', { state: 'processing', tool: 'fs:read', message: 'half', data: { callId: 'c1', progress: { progress: 1, total: 2 } } }),
+    );
+    expect(call(c, 0)).toMatchObject({ id: 'c1', tool: 'fs:read', args: { path: 'a' }, state: 'running', progress: 1, total: 2, message: 'half' });
+    c = play(
+      c,
+      m('status', { state: 'complete', tool: 'fs:list', message: '', data: { callId: 'c2', result: { content: [] }, isError: true, tookMs: 7 } }),
+      m('status', { state: 'complete', tool: 'fs:read', message: '', data: { callId: 'c1', result: { content: [1] }, tookMs: 9 } }),
+      m('text', { content: 'done' }),
+    );
+    expect(call(c, 0)).toMatchObject({ state: 'done', tookMs: 9, result: { content: [1] } });
+    expect(call(c, 1)).toMatchObject({ state: 'failed' });
+    expect(c.turns.at(-1)!.blocks).toHaveLength(3);
+  });
+
+  it('tells calls with the same id apart', () => {
+    const run = (n: number) => [
+      m('status', { state: 'processing', tool: 'a:b', message: '', data: { callId: 'call_1', arguments: { n } } }),
+      m('status', { state: 'complete', tool: 'a:b', message: '', data: { callId: 'call_1', result: { n } } }),
+    ];
+    const c = play(empty, m('message', { id: 'u', text: 'x' }), ...run(1), ...run(2));
+    expect(c.turns.at(-1)!.blocks).toMatchObject([
+      { args: { n: 1 }, result: { n: 1 } },
+      { args: { n: 2 }, result: { n: 2 } },
+    ]);
+  });
+
+  it('asks, and takes the answer', () => {
+    let c = play(
+      empty,
+      m('message', { id: 'u', text: 'x' }),
+      m('status', { state: 'processing', tool: 'fs:rm', message: '', data: { callId: 'c', arguments: { p: 1 } } }),
+      m('approval', { callId: 'c', tool: 'fs:rm', arguments: { p: 1 }, message: 'Allow?', expires: '2026-01-01T00:00:00Z' }),
+    );
+    expect(c.turns.at(-1)!.blocks).toHaveLength(1);
+    expect(call(c, 0)).toMatchObject({ state: 'asking', message: 'Allow?' });
+    c = decided(c, 'c', 'approved');
+    expect(call(c, 0)).toMatchObject({ state: 'running', decided: 'approved' });
+  });
+
+  it('leaves nothing open when a reply is stopped', () => {
+    const c = play(
+      empty,
+      m('message', { id: 'u', text: 'x' }),
+      m('status', { state: 'processing', tool: 'fs:rm', message: '', data: { callId: 'c' } }),
+      m('error', { code: 'ABORTED', message: 'stopped' }),
+      m('status', { state: 'complete', message: 'Stopped', data: { stop: 'aborted' } }),
+    );
+    expect(call(c, 0).state).toBe('failed');
+    expect(c.turns.at(-1)!.notice).toBe('aborted');
+    expect(c.error).toBeUndefined();
+  });
+
+  it('keeps errors until something new is said', () => {
+    let c = play(empty, m('message', { id: 'u', text: 'x' }), m('error', { code: 'MODEL_ERROR', message: 'broke' }));
+    expect(c.error).toEqual({ code: 'MODEL_ERROR', message: 'broke' });
+    c = play(c, m('message', { id: 'u2', text: 'y' }));
+    expect(c.error).toBeUndefined();
+  });
+
+  it('does not show a message twice that it has from the history', () => {
+    const c = play(
+      empty,
+      m('history', { title: 't', messages: [{ id: 'u1', seq: 1, role: 'user', time: '', parts: [{ text: 'hi' }] }] }),
+      m('message', { id: 'u1', text: 'hi' }),
+      m('text', { content: 'yes' }),
+    );
+    expect(c.turns.map((t) => t.role)).toEqual(['user', 'assistant']);
+  });
+
+  it('is renamed, and survives what it does not know', () => {
+    const c = play(empty, m('session', { title: 'new', model: 'm' }), m('of a later version', {}), m('history', { messages: null }));
+    expect(c).toMatchObject({ title: 'new', model: 'm', turns: [] });
+    expect(play(c, m('connection', { state: 'error', message: 'no such session' })).error?.message).toBe('no such session');
+  });
+});
+
+describe('a history', () => {
+  it('joins what was said, called and answered into turns', () => {
+    const messages: HistoryMessage[] = [
+      { id: '1', seq: 1, role: 'user', time: 't', parts: [{ text: 'go' }] },
+      { id: '2', seq: 2, role: 'assistant', time: 't', model: 'gpt', parts: [{ reasoning: 'hm' }, { text: 'ok' }, { call: { id: 'c', name: 'fs__read', tool: 'fs:read', arguments: { a: 1 } } }] },
+      { id: '3', seq: 3, role: 'tool', time: 't', parts: [{ result: { callId: 'c', name: 'fs__read', content: { content: [] } } }] },
+      { id: '4', seq: 4, role: 'assistant', time: 't', notice: 'aborted', parts: [{ text: 'so' }] },
+      { id: '5', seq: 5, role: 'user', time: 't', parts: null },
+    ];
+    const turns = fromHistory(messages);
+    expect(turns.map((t) => t.role)).toEqual(['user', 'assistant', 'user']);
+    expect(turns[1]).toMatchObject({ model: 'gpt', notice: 'aborted' });
+    expect(turns[1]!.blocks).toMatchObject([{ kind: 'reasoning' }, { text: 'ok' }, { kind: 'call', tool: 'fs:read', state: 'done' }, { text: 'so' }]);
+  });
+});

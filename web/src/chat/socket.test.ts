@@ -1,0 +1,308 @@
+import { describe, expect, it } from 'vitest';
+import type { Outgoing } from './protocol';
+import { ChatSocket, type LinkState, type Wire } from './socket';
+
+/** A gateway that the test plays: it sees what is dialled and sent, and answers by hand. */
+function rig(sessionId = '') {
+  const urls: { session: string; after: number }[] = [];
+  const wires: (Wire & { sent: { type: string; payload: Record<string, unknown> }[]; closed: boolean })[] = [];
+  const got: Outgoing[] = [];
+  const states: LinkState[] = [];
+  const pending: (string | null)[] = [];
+  const timers: { f: () => void; ms: number; dead: boolean }[] = [];
+  let gone = 0;
+  const socket = new ChatSocket(sessionId, {
+    url: (session, after) => {
+      urls.push({ session, after });
+      return 'ws://test';
+    },
+    dial: () => {
+      const wire = {
+        onopen: null,
+        onmessage: null,
+        onclose: null,
+        sent: [] as { type: string; payload: Record<string, unknown> }[],
+        closed: false,
+        send(data: string) {
+          this.sent.push(JSON.parse(data));
+        },
+        close() {
+          this.closed = true;
+        },
+      } as Wire & { sent: { type: string; payload: Record<string, unknown> }[]; closed: boolean };
+      wires.push(wire);
+      return wire;
+    },
+    onMessage: (m) => got.push(m),
+    onState: (s) => states.push(s),
+    onPending: (p) => pending.push(p),
+    onGone: (code) => (gone = code),
+    setTimer: (f, ms) => {
+      const t = { f, ms, dead: false };
+      timers.push(t);
+      return t;
+    },
+    clearTimer: (t) => {
+      if (t) (t as { dead: boolean }).dead = true;
+    },
+    random: () => 0.5,
+  });
+  const wire = () => wires.at(-1)!;
+  return {
+    socket,
+    urls,
+    wires,
+    states,
+    pending,
+    timers,
+    wire,
+    get gone() {
+      return gone;
+    },
+    receive: (type: string, seq: number, payload: Record<string, unknown> = {}) => wire().onmessage?.({ data: JSON.stringify({ type, seq, payload }) }),
+    greet: (seq: number, more: Record<string, unknown> = {}) => wire().onmessage?.({ data: JSON.stringify({ type: 'connection', seq, payload: { state: 'connected', sessionId: 's1', ...more } }) }),
+    drop: (code = 1006) => wire().onclose?.({ code, reason: '' }),
+    tick: () => {
+      const t = timers.findLast((x) => !x.dead)!;
+      t.dead = true;
+      t.f();
+    },
+    texts: () => got.filter((m) => m.type === 'text').map((m) => m.payload.content),
+    types: () => got.map((m) => m.type),
+  };
+}
+
+describe('ChatSocket', () => {
+  it('hands on messages in order, each once', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    for (const seq of [1, 2, 2, 1, 3, 3]) r.receive('text', seq, { content: String(seq) });
+    expect(r.texts()).toEqual(['1', '2', '3']);
+    expect(r.urls).toEqual([{ session: '', after: -1 }]);
+  });
+
+  it('comes back with the session and the last number, and takes up where it was', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.receive('text', 1, { content: 'a' });
+    r.receive('text', 2, { content: 'b' });
+    r.drop();
+    expect(r.states.at(-1)).toBe('waiting');
+    r.tick();
+    expect(r.urls.at(-1)).toEqual({ session: 's1', after: 2 });
+    r.greet(4); // the greeting's number is not one that was seen
+    r.receive('text', 3, { content: 'c' });
+    r.drop();
+    r.tick();
+    expect(r.urls.at(-1)).toEqual({ session: 's1', after: 3 });
+    r.greet(4);
+    r.receive('text', 3, { content: 'c' });
+    r.receive('text', 4, { content: 'd' });
+    expect(r.texts()).toEqual(['a', 'b', 'c', 'd']);
+    expect(r.states.at(-1)).toBe('open');
+  });
+
+  it('waits longer with every attempt, and not at all when the network is back', () => {
+    const r = rig();
+    r.socket.open();
+    for (let i = 0; i < 8; i++) {
+      r.drop();
+      if (i < 7) r.tick();
+    }
+    const waits = r.timers.map((t) => t.ms);
+    expect(waits.slice(0, 3)).toEqual([500, 1000, 2000]);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(15_000 * 1.25);
+    const before = r.wires.length;
+    r.socket.wake();
+    expect(r.wires.length).toBe(before + 1);
+    r.socket.wake(); // it is dialling already
+    expect(r.wires.length).toBe(before + 1);
+  });
+
+  it('begins again with the whole conversation when something is missing', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.receive('text', 1, { content: 'a' });
+    r.receive('text', 3, { content: 'c' });
+    expect(r.wires).toHaveLength(2);
+    expect(r.wires[0]!.closed).toBe(true);
+    expect(r.urls.at(-1)).toEqual({ session: 's1', after: -1 });
+    r.greet(3);
+    r.receive('history', 3, { messages: [] });
+    r.receive('text', 4, { content: 'd' });
+    expect(r.texts()).toEqual(['a', 'd']);
+  });
+
+  it('replays a reply under way after a history that stands before it', () => {
+    const r = rig('s1');
+    r.socket.open();
+    r.greet(9, { active: true });
+    r.receive('history', 5, { messages: [] });
+    for (const seq of [6, 7, 8, 9, 10]) r.receive('text', seq, { content: String(seq) });
+    expect(r.texts()).toEqual(['6', '7', '8', '9', '10']);
+  });
+
+  it('passes on an error for this connection alone, and not the same one twice', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.receive('text', 1, { content: 'a' });
+    r.receive('error', 1, { code: 'RATE_LIMITED', message: 'slow down' });
+    r.receive('error', 1, { code: 'RATE_LIMITED', message: 'slow down' });
+    r.receive('error', 0, { code: 'OLD', message: 'of before' });
+    r.receive('error', 2, { code: 'MODEL_ERROR', message: 'broke' });
+    r.receive('error', 2, { code: 'MODEL_ERROR', message: 'broke' });
+    expect(r.types().filter((t) => t === 'error')).toHaveLength(2);
+  });
+
+  it('ignores what it cannot read', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    for (const data of ['{', '[]', 'null', '{"type":1,"seq":1}', '{"type":"text"}', new ArrayBuffer(1)]) r.wire().onmessage?.({ data });
+    expect(r.types()).toEqual(['connection']);
+  });
+
+  it('does not listen to a connection that it has given up', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    const old = r.wire();
+    const late = old.onmessage;
+    r.receive('text', 2, { content: 'gap' });
+    late?.({ data: JSON.stringify({ type: 'text', seq: 1, payload: { content: 'late' } }) });
+    expect(r.texts()).toEqual([]);
+  });
+
+  it('says when the session is gone, and stops', () => {
+    for (const code of [4404, 4410]) {
+      const r = rig('s1');
+      r.socket.open();
+      r.drop(code);
+      expect(r.gone).toBe(code);
+      expect(r.timers).toHaveLength(0);
+    }
+  });
+
+  it('stays closed when it was closed', () => {
+    const r = rig();
+    r.socket.open();
+    r.socket.close();
+    expect(r.wires[0]!.closed).toBe(true);
+    r.socket.wake();
+    expect(r.wires).toHaveLength(1);
+  });
+});
+
+describe('what the person says', () => {
+  const messages = (r: ReturnType<typeof rig>) => r.wires.flatMap((w) => w.sent.filter((m) => m.type === 'message'));
+
+  it('waits for the connection', () => {
+    const r = rig();
+    r.socket.open();
+    expect(r.socket.say('hello', 'm1')).toBe(true);
+    expect(messages(r)).toHaveLength(0);
+    r.greet(0);
+    expect(messages(r)).toEqual([{ type: 'message', payload: { text: 'hello', model: 'm1' } }]);
+    expect(r.socket.say('again')).toBe(false); // one at a time
+    r.receive('message', 1, { text: 'hello', id: 'x' });
+    expect(r.pending).toEqual(['hello', null]);
+    expect(r.socket.say('again')).toBe(true);
+  });
+
+  it('is sent again when the line dropped before it arrived', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.socket.say('hello');
+    r.drop();
+    r.tick();
+    r.greet(0);
+    expect(messages(r)).toHaveLength(2);
+    r.receive('message', 1, { text: 'hello', id: 'x' });
+    expect(r.pending.at(-1)).toBe(null);
+  });
+
+  it('is not sent twice when it did arrive', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.socket.say('hello');
+    r.drop();
+    r.tick();
+    r.greet(2, { active: true }); // something was missed: it comes first
+    expect(messages(r)).toHaveLength(1);
+    r.receive('message', 1, { text: 'hello', id: 'x' });
+    r.receive('text', 2, { content: 'hi' });
+    expect(messages(r)).toHaveLength(1);
+    expect(r.pending.at(-1)).toBe(null);
+  });
+
+  it('is not sent twice when the reply is about to be told', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.socket.say('hello');
+    r.drop();
+    r.tick();
+    r.greet(0, { active: true });
+    expect(messages(r)).toHaveLength(1);
+    r.receive('message', 1, { text: 'hello', id: 'x' });
+    expect(r.pending.at(-1)).toBe(null);
+  });
+
+  it('is found in a history that comes in place of what was missed', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.receive('text', 1, { content: 'a' });
+    r.socket.say('hello');
+    r.drop();
+    r.tick();
+    r.greet(40);
+    r.receive('history', 40, { messages: [{ role: 'user', parts: [{ text: 'hello' }] }, { role: 'assistant', parts: [{ text: 'hi' }] }] });
+    expect(messages(r)).toHaveLength(1);
+    expect(r.pending.at(-1)).toBe(null);
+  });
+
+  it('is sent after a replay that does not have it', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.receive('text', 1, { content: 'a' });
+    r.socket.say('hello');
+    r.drop();
+    r.tick();
+    r.greet(2);
+    r.receive('status', 2, { state: 'complete', message: 'Done' });
+    expect(messages(r)).toHaveLength(2);
+  });
+
+  it('is the person’s again when the gateway refuses it', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.socket.say('hello');
+    r.receive('error', 0, { code: 'TOO_LARGE', message: 'too long' });
+    expect(r.pending.at(-1)).toBe(null);
+    expect(r.types()).toContain('error');
+  });
+
+  it('approves, denies and stops', () => {
+    const r = rig();
+    r.socket.open();
+    r.socket.abort(); // no connection: nothing to stop
+    r.greet(0);
+    r.socket.decide('c1', true, 'always');
+    r.socket.decide('c2', false, 'once', 'no');
+    r.socket.abort();
+    expect(r.wire().sent).toEqual([
+      { type: 'approve', payload: { callId: 'c1', scope: 'always' } },
+      { type: 'deny', payload: { callId: 'c2', reason: 'no' } },
+      { type: 'abort', payload: {} },
+    ]);
+  });
+});

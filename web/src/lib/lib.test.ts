@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import { stableEnd } from '../chat/markdown';
+import { strip } from '../servers/add';
+import { entryOf, splitArgs } from '../servers/entry';
+import { python, quote, snippets } from '../tools/snippets';
+import { validator } from '../tools/validator';
+import { lines } from './api';
+import { ago, duration, oneLine, size } from './format';
+import { href, parseRoute } from './use';
+
+describe('addresses', () => {
+  it('carry any name there and back', () => {
+    for (const name of ['a', 'a/b', 'a b', 'ä?#&=%', '<img>']) {
+      const r = parseRoute(href(['tools', 's', name], { q: name, empty: '' }));
+      expect(r.parts).toEqual(['tools', 's', name]);
+      expect(r.query.get('q')).toBe(name);
+      expect(r.query.has('empty')).toBe(false);
+    }
+    expect(parseRoute('#/%E0%A4%A').parts).toHaveLength(1); // not a valid escape
+  });
+});
+
+describe('lines', () => {
+  it('come out whole, however the bytes were cut', async () => {
+    const bytes = new TextEncoder().encode('ä€😀\nsecond\n\nlast');
+    for (const step of [1, 2, 3, 7, 100]) {
+      const body = new ReadableStream<Uint8Array>({
+        start(c) {
+          for (let i = 0; i < bytes.length; i += step) c.enqueue(bytes.slice(i, i + step));
+          c.close();
+        },
+      });
+      const got: string[] = [];
+      for await (const l of lines(body)) got.push(l);
+      expect(got).toEqual(['ä€😀', 'second', '', 'last']);
+    }
+  });
+});
+
+describe('snippets', () => {
+  const call = { origin: 'http://h', server: 's', tool: "t'x", args: { a: "it's", n: null, l: [true], o: {} } };
+  it('quote for a shell', () => {
+    expect(quote("it's")).toBe(`'it'\\''s'`);
+    for (const s of snippets) expect(s.make(call)).toContain('t');
+    expect(snippets[0]!.make(call)).toContain(`it'\\''s`);
+  });
+  it('write Python', () => {
+    expect(python(call.args)).toBe('{\n    "a": "it\'s",\n    "n": None,\n    "l": [\n        True,\n    ],\n    "o": {},\n}');
+  });
+});
+
+describe('a server’s form', () => {
+  it('splits arguments as a shell does', () => {
+    expect(splitArgs(`-y "a b" 'c d' e\\ f "" "x\\"y"`)).toEqual(['-y', 'a b', 'c d', 'e f', '', 'x"y']);
+    expect(splitArgs('  ')).toEqual([]);
+  });
+  it('makes an entry', () => {
+    const f = { name: 'n', kind: 'program' as const, command: ' npx ', args: '-y x', env: 'A=1\n\nB=x=y', url: '', headers: '' };
+    expect(entryOf(f)).toEqual({ command: 'npx', args: ['-y', 'x'], env: { A: '1', B: 'x=y' } });
+    expect(entryOf({ ...f, kind: 'url', url: 'http://x', headers: 'Authorization: Bearer a:b' })).toEqual({ url: 'http://x', headers: { Authorization: 'Bearer a:b' } });
+    expect(() => entryOf({ ...f, env: 'nonsense' })).toThrow('nonsense');
+  });
+  it('reads JSON with comments and trailing commas', () => {
+    expect(JSON.parse(strip('{ // c\n "a": "http://x//y", /* b */ "l": [1,2,], }'))).toEqual({ a: 'http://x//y', l: [1, 2] });
+  });
+});
+
+describe('markdown that grows', () => {
+  it('is cut where nothing before can change', () => {
+    expect(stableEnd('one\n\ntwo')).toBe(5);
+    expect(stableEnd('one\n\n```\na\n\nb')).toBe(0);
+    expect(stableEnd('one\n\n- a\n\n- b')).toBe(0);
+    expect(stableEnd('```\na\n\nb\n```\n\nnext')).toBe('```\na\n\nb\n```\n\n'.length);
+  });
+});
+
+describe('the forms’ validator', () => {
+  const schema = { type: 'object' as const, required: ['a'], properties: { a: { type: 'integer' as const, minimum: 2 }, b: { type: 'object' as const, properties: { c: { type: 'string' as const } } } } };
+  it('finds what is missing and what does not fit', () => {
+    const errors = (data: unknown) => validator.validateFormData(data, schema).errors.map((e) => e.property);
+    expect(errors({ a: 3 })).toEqual([]);
+    expect(errors({})).toEqual(['.a']);
+    expect(errors({ a: 1, b: { c: 5 } }).sort()).toEqual(['.a', '.b.c']);
+  });
+  it('follows references into the whole', () => {
+    const root = { $defs: { x: { type: 'string' as const } } };
+    expect(validator.isValid({ $ref: '#/$defs/x' }, 'a', root)).toBe(true);
+    expect(validator.isValid({ properties: { p: { $ref: '#/$defs/x' } } }, { p: 1 }, root)).toBe(false);
+  });
+  it('makes no code', () => {
+    // The page's policy forbids it; here it would not be noticed otherwise.
+    const real = globalThis.Function;
+    globalThis.Function = (() => {
+      throw new Error('code was made');
+    }) as unknown as FunctionConstructor;
+    try {
+      expect(validator.isValid(schema, { a: 5 }, schema)).toBe(true);
+    } finally {
+      globalThis.Function = real;
+    }
+  });
+});
+
+describe('formats', () => {
+  it('are for people', () => {
+    expect([0, 0.4, 12, 1500, 65_000, 3_700_000, 90_000_000].map(duration)).toEqual(['0 ms', '<1 ms', '12 ms', '1.5 s', '1 min 5 s', '1 h 1 min', '1 d 1 h']);
+    expect([5, 2048, 5_000_000].map(size)).toEqual(['5 B', '2.0 KB', '4.8 MB']);
+    expect(ago(new Date(1000).toISOString(), 62_000)).toBe('1 min ago');
+    expect(ago(undefined)).toBe('');
+    expect(oneLine({ a: 'x'.repeat(300) }, 20)).toHaveLength(20);
+  });
+});
