@@ -118,12 +118,6 @@ func (s *single) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, er
 	switch r.Method {
 	case "tools/call":
 		return s.call(ctx, r)
-	case "tools/list":
-		result, err := s.face.forward(ctx, r, s.name, r.Method, r.Params)
-		if err != nil {
-			return nil, err
-		}
-		return s.permitted(&r.Caller, result), nil
 	case "resources/subscribe", "resources/unsubscribe":
 		return s.face.follows.change(ctx, s.face, r, s.name, mcp.FieldString(r.Params, "uri"))
 	}
@@ -147,28 +141,6 @@ func (s *single) call(ctx context.Context, r *mcp.Request) (json.RawMessage, err
 		}
 	}
 	return result, err
-}
-
-// permitted leaves the tools out that a rule disables or the caller may not
-// use. When there is none the result stays the bytes that came.
-func (s *single) permitted(caller *tool.Caller, result json.RawMessage) json.RawMessage {
-	snap := s.face.opts.Catalog.Snapshot()
-	list, dropped := []byte{'['}, false
-	for item := range mcp.Elements(mcp.Field(result, "tools")) {
-		name := tool.Name{Server: s.name, Tool: mcp.FieldString(item, "name")}
-		if e := snap.Lookup(name); e != nil && !e.Enabled || !caller.MayUse(name) {
-			dropped = true
-			continue
-		}
-		if len(list) > 1 {
-			list = append(list, ',')
-		}
-		list = append(list, item...)
-	}
-	if !dropped {
-		return result
-	}
-	return mcp.SetField(result, append(list, ']'), "tools")
 }
 
 // Notified implements mcp.Handler: the upstream hears what the client says,

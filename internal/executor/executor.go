@@ -148,6 +148,9 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 	}
 	f.name = entry.Name
 	f.stage("resolve")
+	if err := unambiguous(f.call.Params); err != nil {
+		return tool.Result{}, err
+	}
 	if len(entry.Review.Flags) > 0 { // the record says that the tool was known to be doubtful
 		f.stage("flagged")
 	}
@@ -214,6 +217,9 @@ func (x *Executor) forward(ctx context.Context, f *flight) (json.RawMessage, err
 		Method: f.call.Method, Params: f.call.Params, Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
 	})
 	f.stage("dispatch")
+	if err == nil && f.call.Method == "tools/list" {
+		raw = permitted(x.Catalog.Snapshot(), &f.call.Caller, server, raw)
+	}
 	return raw, err
 }
 
@@ -272,5 +278,16 @@ func (x *Executor) down(ctx context.Context, f *flight) error {
 		return nil
 	}
 	f.name.Server = server
-	return err
+	e := *tool.AsError(err)
+	if reason, ok := detail(e.Details, "reason"); ok {
+		e.Msg, e.Details, e.RetryAfter = fmt.Sprintf("server %q is down and its tools are not known: %s", server, reason), map[string]any{"server": server, "reason": reason}, 0
+	}
+	return &e
+}
+
+// detail returns a text among an error's details.
+func detail(details any, key string) (string, bool) {
+	m, _ := details.(map[string]any)
+	text, ok := m[key].(string)
+	return text, ok
 }

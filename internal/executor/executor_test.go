@@ -591,3 +591,47 @@ func TestApproval(t *testing.T) {
 		})
 	}
 }
+
+// TestListsAreLimited holds a server's own list to the rights of the caller.
+func TestListsAreLimited(t *testing.T) {
+	r := newRig(t)
+	const list = `{"tools":[{"name":"read" , "x":1},{"name":"write"},{"name":"new"}],"ttlMs" : 5}`
+	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
+		return json.RawMessage(list), nil
+	}
+	for name, tt := range map[string]struct {
+		caller tool.Caller
+		want   string
+	}{
+		"all":     {tool.Local, list},
+		"one":     {tool.Caller{ID: "key:k", Tools: []string{"fs:read"}}, `{"tools":[{"name":"read" , "x":1}],"ttlMs" : 5}`},
+		"nothing": {tool.Caller{ID: "key:k", Tools: []string{}}, `{"tools":[],"ttlMs" : 5}`},
+	} {
+		got, err := r.Forward(t.Context(), tool.Call{Caller: tt.caller, Server: "fs", Method: "tools/list"})
+		if err != nil || string(got) != tt.want {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+}
+
+// TestOneNameAlone refuses parameters that two parsers read differently.
+func TestOneNameAlone(t *testing.T) {
+	r := newRig(t)
+	r.do = succeed
+	for params, ok := range map[string]bool{
+		`{"name":"read","arguments":{"path":"a"}}`:                            true,
+		`{"name":"read","arguments":{"path":"a"},"_meta":{"Name":"x"}}`:       true,
+		`{"name":"write","name":"read","arguments":{"path":"a"}}`:             false,
+		`{"Name":"write","name":"read","arguments":{"path":"a"}}`:             false,
+		`{"name":"read","NAME":"write","arguments":{"path":"a"}}`:             false,
+		`{"name":"read","arguments":{"path":"b"},"arguments":{"path":"a"}}`:   false,
+		`{"name":"read","n\u0061me":"write","arguments":{"path":"a"}}`:        false,
+		`{"name":"read","arguments":{"path":"a"},"\u0041rguments":{"a":"b"}}`: false,
+	} {
+		c := call("read", `{"path":"a"}`)
+		c.Params = json.RawMessage(params)
+		if _, err := r.Call(t.Context(), c); (err == nil) != ok || err != nil && tool.KindOf(err) != tool.InvalidArguments {
+			t.Errorf("%s: %v", params, err)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"junctor/internal/catalog"
+	"junctor/internal/mcp"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
 )
@@ -43,6 +44,22 @@ func validate(e *catalog.Entry, arguments json.RawMessage) error {
 	}
 	if violations := s.Check(arguments); len(violations) > 0 {
 		return invalid(e, violations)
+	}
+	return nil
+}
+
+// unambiguous refuses parameters that another parser could read otherwise
+// than this one: a name twice, or in other letters, could be that of a tool
+// which the caller may not use.
+func unambiguous(params json.RawMessage) error {
+	seen := map[string]bool{}
+	for key := range mcp.Members(params) {
+		for _, meant := range []string{"name", "arguments"} {
+			if strings.EqualFold(key, meant) && (key != meant || seen[meant]) {
+				return &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("params must hold %q once, and nothing that only looks like it", meant)}
+			}
+		}
+		seen[key] = true
 	}
 	return nil
 }
@@ -182,4 +199,26 @@ func join(names []string, n int) string {
 		return strings.Join(names[:n], ", ") + fmt.Sprintf(" and %d more", len(names)-n)
 	}
 	return strings.Join(names, ", ")
+}
+
+// permitted leaves the tools out of a server's own list that a rule disables
+// or the caller may not use. When there is none the result stays the bytes
+// that came.
+func permitted(snap *catalog.Snapshot, caller *tool.Caller, server string, result json.RawMessage) json.RawMessage {
+	list, dropped := []byte{'['}, false
+	for item := range mcp.Elements(mcp.Field(result, "tools")) {
+		name := tool.Name{Server: server, Tool: mcp.FieldString(item, "name")}
+		if e := snap.Lookup(name); e != nil && !e.Enabled || !caller.MayUse(name) {
+			dropped = true
+			continue
+		}
+		if len(list) > 1 {
+			list = append(list, ',')
+		}
+		list = append(list, item...)
+	}
+	if !dropped {
+		return result
+	}
+	return mcp.SetField(result, append(list, ']'), "tools")
 }
