@@ -70,7 +70,7 @@ Known clients: ` + knownClients(),
 
 // move takes the client's servers over before they leave its file.
 func (c *cli) move(moved []clients.Server) error {
-	own, err := c.ownEntries()
+	own, err := clients.Own(c.options(hereToo))
 	if err != nil {
 		return err
 	}

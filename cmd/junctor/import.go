@@ -2,11 +2,8 @@ package main
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"junctor/internal/clients"
-	"junctor/internal/config"
-	"junctor/internal/telemetry"
 )
 
 // machine is what decides where other programs keep their configurations.
@@ -47,7 +42,7 @@ Known clients: ` + knownClients(),
 				return usageError{err}
 			}
 			found := clients.Discover(c.machine(), picked...)
-			own, err := c.ownEntries()
+			own, err := clients.Own(c.options(hereToo))
 			if err != nil {
 				return err
 			}
@@ -101,22 +96,6 @@ func lookupClients(names []string) ([]clients.Client, error) {
 	return out, nil
 }
 
-// ownEntries are the servers in Junctor's own file.
-func (c *cli) ownEntries() ([]config.Entry, error) {
-	place := config.Locate(c.options(hereToo))
-	if place.Path == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(place.Path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", err)
-	}
-	return config.Entries(place.Path, text)
-}
-
 func (c *cli) showFound(found []clients.Found, candidates []clients.Candidate) {
 	for _, f := range found {
 		if f.Err != nil {
@@ -139,7 +118,7 @@ func (c *cli) showFound(found []clients.Found, candidates []clients.Candidate) {
 		if k.State == clients.Differs {
 			notes = append(notes, "differs in "+strings.Join(k.Keys, ", "))
 		}
-		t.row(i+1, k.As, cell{string(k.State), candidateColour(k.State)}, k.File.Client, starts(k.JSON), strings.Join(notes, "; "))
+		t.row(i+1, k.As, cell{string(k.State), candidateColour(k.State)}, k.File.Client, k.Starts(), strings.Join(notes, "; "))
 	}
 	c.printTable(t)
 }
@@ -152,18 +131,6 @@ func candidateColour(s clients.State) colour {
 		return yellow
 	}
 	return dim
-}
-
-// starts says in a few words what an entry runs or reaches. Arguments are left
-// out: they may hold secrets.
-func starts(entry json.RawMessage) string {
-	var e struct{ Command, URL string }
-	_ = json.Unmarshal(entry, &e) // an entry without either shows nothing
-	if e.URL != "" {
-		host, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(e.URL, "https://"), "http://"), "/")
-		return host
-	}
-	return filepath.Base(e.Command)
 }
 
 func choosable(all []clients.Candidate, differing bool) []clients.Candidate {
@@ -207,67 +174,15 @@ func (c *cli) pick(from []clients.Candidate) ([]clients.Candidate, error) {
 	return out, nil
 }
 
-// takeOver writes the servers into Junctor's file and their secrets into .env
-// beside it.
-func (c *cli) takeOver(take []clients.Candidate, asIs bool) error {
-	o := c.options(hereToo)
-	var vars map[string]telemetry.Secret
-	if !asIs {
-		servers := make([]clients.Server, len(take))
-		for i, k := range take {
-			servers[i] = k.Server
-		}
-		taken := func(name string) (string, bool) { return c.lookup(name) }
-		if cfg, _, err := config.Load(o); err == nil {
-			taken = cfg.Lookup
-		}
-		changed, found, err := clients.UseVariables(servers, taken)
-		if err != nil {
-			return err
-		}
-		for i := range take {
-			take[i].Server = changed[i]
-		}
-		vars = found
-	}
-	if len(vars) > 0 {
-		place := config.Locate(o)
-		target := place.Path
-		if target == "" {
-			target = place.New
-		}
-		if err := addDotenv(filepath.Join(filepath.Dir(target), ".env"), vars); err != nil {
-			return err
-		}
-		c.note("%d secrets went into .env beside the configuration, readable by you alone.", len(vars))
-	}
-	path, err := config.Apply(o, clients.Edits(take)...)
+// takeOver writes the servers into Junctor's file, and says so.
+func (c *cli) takeOver(take []clients.Candidate, asTheyAre bool) error {
+	done, err := clients.TakeOver(c.options(hereToo), take, asTheyAre)
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, k := range take {
-		names = append(names, k.As)
+	if done.Secrets > 0 {
+		c.note("%d secrets went into .env beside the configuration, readable by you alone.", done.Secrets)
 	}
-	c.note("Took over %s into %s. Look at them: junctor servers list", strings.Join(names, ", "), path)
+	c.note("Took over %s into %s. Look at them: junctor servers list", strings.Join(done.Names, ", "), done.Path)
 	return nil
-}
-
-func addDotenv(path string, vars map[string]telemetry.Secret) error {
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	text, err := clients.AddDotenv(old, vars)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, text, 0o600); err != nil {
-		return fmt.Errorf("write the secrets: %w", err)
-	}
-	return os.Rename(tmp, path)
 }

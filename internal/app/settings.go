@@ -102,6 +102,11 @@ func (s settings) edit(edits ...config.Edit) error {
 	case err != nil:
 		return err
 	}
+	return s.reload()
+}
+
+// reload puts the file into force at once, without waiting for its watcher.
+func (s settings) reload() error {
 	cfg, _, err := config.Load(s.app.opts.Reload)
 	if err != nil {
 		return err
