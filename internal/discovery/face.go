@@ -112,6 +112,14 @@ func New(o Options) *Face {
 func (f *Face) server(h mcp.Handler, info json.RawMessage) *mcp.Server {
 	o := f.opts.Server
 	o.Log, o.Limits, o.Info = f.opts.Log, f.opts.Limits, info
+	switch h := h.(type) {
+	case *metaView:
+		o.View = "meta"
+	case *directView:
+		o.View = "direct"
+	case *single:
+		o.View = "server/" + h.name
+	}
 	return mcp.NewServer(o, h)
 }
 
