@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"junctor/internal/catalog"
+	"junctor/internal/llm"
 	"junctor/internal/search"
 	"junctor/internal/tool"
 )
@@ -22,9 +23,19 @@ const (
 	forContext = 6
 
 	// maxDeclared bounds the bytes of all declarations, for tools whose
-	// schemas are books.
+	// schemas are books; a model with a small window gets less.
 	maxDeclared = 192 << 10
 )
+
+// budget is how many bytes of declarations a model is given: at most half of
+// what it can see.
+func budget(info llm.Info) int {
+	const bytesPerToken = 3.5
+	if info.ContextWindow <= 0 {
+		return maxDeclared
+	}
+	return min(maxDeclared, int(float64(info.ContextWindow)*bytesPerToken/2))
+}
 
 // Candidate is a tool that may be what a task asks for.
 type Candidate struct {
@@ -36,8 +47,8 @@ type Candidate struct {
 
 // candidates ranks the tools that the caller may use. The first list goes to
 // the model whole; the second is the next best. wanted are tools that the
-// model asked to see.
-func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, wanted ...string) (offered, further []Candidate, err error) {
+// model asked to see; room is for the bytes of the first list.
+func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, room int, wanted ...string) (offered, further []Candidate, err error) {
 	seen := map[tool.Name]bool{}
 	size := 0
 	take := func(list []Candidate, c Candidate) []Candidate {
@@ -48,9 +59,12 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, w
 		size += len(c.entry.Raw)
 		return append(list, c)
 	}
-	full := func() bool { return len(offered) >= MaxCandidates || size > maxDeclared && len(offered) > 0 }
+	full := func() bool { return len(offered) >= MaxCandidates || size >= room && len(offered) > 0 }
 
 	for _, name := range wanted {
+		if server, bare, ok := strings.Cut(name, "__"); ok && !strings.Contains(name, ":") {
+			name = server + ":" + bare // as tools are declared
+		}
 		if e, err := snap.Resolve(caller, "", name); err == nil && e.Enabled && !full() {
 			offered = take(offered, Candidate{Name: e.Name, entry: e})
 		}

@@ -42,9 +42,9 @@ const (
 	maxGuidanceTotal = 24 << 10
 )
 
-// newOffer declares what may be chosen. mayLook lets the model ask for other
-// tools.
-func newOffer(snap *catalog.Snapshot, offered, further []Candidate, more []extra, mayLook bool) *offer {
+// newOffer declares what may be chosen. room is what the model has for tools;
+// mayLook lets it ask for others.
+func newOffer(snap *catalog.Snapshot, offered, further []Candidate, more []extra, room int, mayLook bool) *offer {
 	o := &offer{candidates: offered, further: further, extras: more}
 	defs := make([]tool.Definition, 0, len(offered)+4)
 	for _, c := range offered {
@@ -69,7 +69,7 @@ func newOffer(snap *catalog.Snapshot, offered, further []Candidate, more []extra
 	}
 	own(declineDefinition)
 	o.tools = llm.ToolsetOf(defs...)
-	o.guidance = guidance(snap, offered)
+	o.guidance = guidance(snap, offered, min(maxGuidanceTotal, room/4))
 	return o
 }
 
@@ -107,7 +107,7 @@ func (o *offer) names() string {
 }
 
 // guidance is what the backends of the candidates say about their tools.
-func guidance(snap *catalog.Snapshot, offered []Candidate) string {
+func guidance(snap *catalog.Snapshot, offered []Candidate, room int) string {
 	var b strings.Builder
 	var done []string
 	for _, c := range offered {
@@ -123,7 +123,7 @@ func guidance(snap *catalog.Snapshot, offered []Candidate) string {
 		if len(text) > maxGuidance {
 			text = strings.ToValidUTF8(text[:maxGuidance], "") + " …"
 		}
-		if text == "" || b.Len()+len(text) > maxGuidanceTotal {
+		if text == "" || b.Len()+len(text) > room {
 			continue
 		}
 		fmt.Fprintf(&b, "## Backend %s\n%s\n\n", s.Name, text)
@@ -167,7 +167,7 @@ func (o *offer) read(turn llm.Turn, c Context) (choice, []string) {
 	}
 	switch call.Tool {
 	case declineTool:
-		return choice{declined: mcp.FieldString(call.Arguments, "reason")}, nil
+		return choice{declined: tool.Shorten(mcp.FieldString(call.Arguments, "reason"), 500)}, nil
 	case furtherTool:
 		l := &look{}
 		if err := json.Unmarshal(call.Arguments, l); err != nil || len(l.Tools) == 0 && strings.TrimSpace(l.Words) == "" {

@@ -62,11 +62,12 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 	if model == nil {
 		return nil, &tool.Error{Kind: tool.Unavailable, Msg: llm.NoModel, Err: errNoModel}
 	}
-	pending := f.await(ctx)
-	refusal := Refusal{Query: j.task.Query, Pending: pending, Down: f.down(&j.caller)}
+	refusal := Refusal{Query: j.task.Query, Pending: f.await(ctx, &j.caller)}
+	refusal.Down = f.down(&j.caller)
 
 	snap := f.opts.Catalog.Snapshot()
-	offered, further, err := f.candidates(snap, &j.caller, j.task)
+	room := budget(model.Info())
+	offered, further, err := f.candidates(snap, &j.caller, j.task, room)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 		}
 		return nil, noAction(refusal)
 	}
-	o := newOffer(snap, offered, further, more, len(offered) < all)
+	o := newOffer(snap, offered, further, more, room, len(offered) < all)
 	o.local = f.isLocal
 	j.step(inward, "candidates", o.shown())
 
@@ -108,11 +109,11 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 			if words := strings.TrimSpace(chosen.look.Words); words != "" {
 				again.Query, again.Context = words, Context{}
 			}
-			offered, further, err := f.candidates(snap, &j.caller, again, chosen.look.Tools...)
+			offered, further, err := f.candidates(snap, &j.caller, again, room, chosen.look.Tools...)
 			if err != nil {
 				return nil, err
 			}
-			o = newOffer(snap, offered, further, f.extras(ctx, &j.caller, again), false)
+			o = newOffer(snap, offered, further, f.extras(ctx, &j.caller, again), room, false)
 			o.local = f.isLocal
 			j.step(inward, "candidates", o.shown())
 			messages = messages[:1] // a fresh look, with nothing said yet
@@ -193,12 +194,12 @@ func (o *offer) reason(p *Plan, said llm.Message, model string) string {
 }
 
 // await waits for backends that are making their first connection and of
-// which no tool is known yet; it returns those that were still not there in
-// the end.
-func (f *Face) await(ctx context.Context) []string {
+// which the caller might see a tool that is not known yet; it returns those
+// that were still not there in the end.
+func (f *Face) await(ctx context.Context, caller *tool.Caller) []string {
 	var wait []string
 	for _, st := range f.opts.Upstreams.Status() {
-		if st.State == upstream.Connecting && f.opts.Catalog.Snapshot().Server(st.Name) == nil {
+		if st.State == upstream.Connecting && caller.MaySee(st.Name) && f.opts.Catalog.Snapshot().Server(st.Name) == nil {
 			wait = append(wait, st.Name)
 		}
 	}

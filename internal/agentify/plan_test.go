@@ -318,7 +318,7 @@ func many(n int) *backend {
 
 func TestLargeCataloguesAreNarrowedAndCanBeLookedInto(t *testing.T) {
 	r := newRig(t, map[string]*backend{"files": files(), "shop": many(200)}, llmtest.Script{Rules: []llmtest.Rule{
-		{When: llmtest.When{User: "gadget", Tool: "agentify:look_further"}, Reply: calls(call("agentify:look_further", `{"tools":["shop:gadget_3","shop:gadget_199","nonsense"]}`))},
+		{When: llmtest.When{User: "gadget", Tool: "agentify:look_further"}, Reply: calls(call("agentify:look_further", `{"tools":["shop:gadget_3","shop__gadget_199","nonsense"]}`))},
 		{When: llmtest.When{User: "gadget", Tool: "shop:gadget_199"}, Reply: calls(call("shop:gadget_199", `{"speed":3}`))},
 		{When: llmtest.When{User: "Datei", Tool: "agentify:look_further"}, Reply: calls(call("agentify:look_further", `{"words":"read a file"}`))},
 		{When: llmtest.When{User: "Datei", Tool: "files:read_file"}, Reply: calls(call("files:read_file", `{"path":"/a"}`))},
@@ -382,6 +382,14 @@ func TestHugeDeclarationsAreBounded(t *testing.T) {
 	r.refused(Task{Query: "read the book"})
 	if n := len(r.llm.Last().Tools); n > 8 {
 		t.Errorf("%d books reached the model", n)
+	}
+	r.model = r.modelOf(llm.Config{Provider: llm.OpenAI, Model: "small", ContextWindow: 8000}, "/v1")
+	r.refused(Task{Query: "read the book"})
+	if n := len(r.llm.Last().Tools); n != 3 { // one book, to look further, to decline
+		t.Errorf("%d tools reached the small model", n)
+	}
+	if budget(llm.Info{}) != maxDeclared {
+		t.Error("an unknown window is taken for a small one")
 	}
 }
 

@@ -44,7 +44,7 @@ func TestCandidatesHoldTheRightTool(t *testing.T) {
 			f := &Face{opts: Options{Catalog: r.catalog, Search: r.index}}
 			var whole, named float64
 			for _, q := range s.Queries {
-				offered, further, err := f.candidates(r.catalog.Snapshot(), &tool.Local, Task{Query: q.Text})
+				offered, further, err := f.candidates(r.catalog.Snapshot(), &tool.Local, Task{Query: q.Text}, maxDeclared)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -220,6 +220,19 @@ func TestTheEnvironmentsKeyWins(t *testing.T) {
 	}
 }
 
+func TestDebugPortOfTheEnvironment(t *testing.T) {
+	port := freePort(t)
+	edit(t, `{}`, map[string]string{"DEBUG_PORT": fmt.Sprint(port)})
+	eventually(t, "the page is there before the editor says anything", func() bool {
+		res, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/api/backends", port))
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		return res.StatusCode == 200
+	})
+}
+
 func TestEveryViolationOfTheOptions(t *testing.T) {
 	e := edit(t, `{}`, nil)
 	e.expect(e.say(1, "initialize", map[string]any{"initializationOptions": map[string]any{
