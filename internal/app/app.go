@@ -22,6 +22,7 @@ import (
 	"junctor/internal/executor"
 	"junctor/internal/guard"
 	"junctor/internal/mcp"
+	"junctor/internal/nodes"
 	"junctor/internal/oauth"
 	"junctor/internal/search"
 	"junctor/internal/store"
@@ -70,6 +71,7 @@ type App struct {
 	config atomic.Pointer[config.Config]
 
 	store     store.Store
+	nodes     *nodes.Node // nil when the store is this process's own
 	metrics   *telemetry.Metrics
 	tracer    *telemetry.Tracer
 	guard     *guard.Guard
@@ -104,6 +106,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		_ = a.store.Close()
 		return nil, err
 	}
+	a.joinNodes()
 	a.metrics = telemetry.NewMetrics(o.Version)
 	a.guard = guard.New(a.store, cfg.Security.SecurityConfig, o.Log)
 	a.catalog = catalog.New(cfg.ToolRules, a.guard.Review)
@@ -114,20 +117,20 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.oauth = a.newOAuth(rt)
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
 		Sink: a.sink, Log: o.Log, Environ: o.Environ, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
-		RoundTripper: rt, Authorizer: a.oauth,
+		RoundTripper: rt, Authorizer: a.oauth, Singletons: a.singletons(),
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		Capabilities: mcp.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
 	})
 	a.trace = agentify.NewTrace(o.Redactor.JSON)
 	a.executor = executor.New(executor.Options{
 		Catalog: a.catalog, Upstreams: a.trace.Around(a.upstreams), Calls: a.store, Meter: a.metrics,
-		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node,
+		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node, Budgets: a.budgets(),
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},
 	})
 	a.discovery = discovery.New(discovery.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Upstreams: a.upstreams,
 		Config: cfg.Discovery, Version: o.Version, Log: o.Log,
-		Server: mcp.ServerOptions{MaxSessions: cfg.Limits.MaxSessions},
+		Server: mcp.ServerOptions{MaxSessions: cfg.Limits.MaxSessions, Cluster: a.cluster()},
 	})
 	a.sink.onNotification(a.discovery.Notified)
 	a.models = newModelSet(a)
@@ -181,6 +184,7 @@ func (a *App) Run(ctx context.Context) error {
 	g.Go(func() error { return a.upstreams.Run(ctx) })
 	g.Go(func() error { return a.oauth.Run(ctx) })
 	g.Go(func() error { return a.store.Run(ctx) })
+	g.Go(func() error { return a.runNodes(ctx) })
 	g.Go(func() error { return a.guard.Run(ctx, a.catalog.Refresh) })
 	g.Go(func() error { return a.discovery.Run(ctx) })
 	g.Go(func() error { return a.models.run(ctx) })

@@ -9,7 +9,6 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/config"
-	"junctor/internal/mcp"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/tool"
@@ -129,19 +128,9 @@ func (a *App) recall(ctx context.Context, cfg *config.Config) error {
 		return fmt.Errorf("read the catalogues: %w", err)
 	}
 	for _, c := range kept {
-		server, ok := cfg.Server(c.Server)
-		if !ok || !server.Enabled || server.Fingerprint() != c.Config || time.Since(c.Seen) > catalogueLife {
+		offer, ok := a.offerOf(cfg, c)
+		if !ok || time.Since(c.Seen) > catalogueLife {
 			continue
-		}
-		var info mcp.ServerInfo
-		if json.Unmarshal(c.Info, &info) != nil {
-			continue
-		}
-		offer := upstream.Offer{Config: server, Info: info, Guidance: c.Guidance}
-		for _, raw := range c.Tools {
-			if d, err := tool.ParseDefinition(c.Server, raw); err == nil {
-				offer.Tools = append(offer.Tools, d)
-			}
 		}
 		if err := a.guard.Recall(ctx, c.Server, offer.Tools); err != nil {
 			return err
@@ -149,4 +138,23 @@ func (a *App) recall(ctx context.Context, cfg *config.Config) error {
 		a.sink.publish(offer)
 	}
 	return nil
+}
+
+// offerOf reads a catalogue as what its server offers; false when it says
+// nothing about the server as it is configured now.
+func (a *App) offerOf(cfg *config.Config, c store.Catalogue) (upstream.Offer, bool) {
+	server, ok := cfg.Server(c.Server)
+	if !ok || !server.Enabled || server.Fingerprint() != c.Config {
+		return upstream.Offer{}, false
+	}
+	offer := upstream.Offer{Config: server, Guidance: c.Guidance}
+	if json.Unmarshal(c.Info, &offer.Info) != nil {
+		return upstream.Offer{}, false
+	}
+	for _, raw := range c.Tools {
+		if d, err := tool.ParseDefinition(c.Server, raw); err == nil {
+			offer.Tools = append(offer.Tools, d)
+		}
+	}
+	return offer, true
 }

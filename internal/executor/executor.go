@@ -70,7 +70,8 @@ type Options struct {
 	Redact    func(json.RawMessage) json.RawMessage // stands before the call log; nil changes nothing
 	Tracer    *telemetry.Tracer                     // nil traces nothing
 	Log       *slog.Logger
-	Node      string // names this process in records
+	Node      string  // names this process in records
+	Budgets   Budgets // shares rate limits with other processes; nil when there are none
 	Config    Config
 }
 
@@ -93,6 +94,7 @@ func New(o Options) *Executor {
 	}
 	o.Log = o.Log.With(telemetry.KeyComponent, "executor")
 	x := &Executor{Options: o}
+	x.limits.budgets = o.Budgets
 	x.SetConfig(o.Config)
 	return x
 }

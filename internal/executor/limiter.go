@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -15,26 +16,55 @@ import (
 // forgotten, which changes nothing for them.
 const maxLimiters = 10_000
 
-// limiter holds a token bucket for each caller and tool that has a limit.
+// Budgets keeps rate limits that several processes share: each takes a number
+// of calls in advance and spends them without asking.
+type Budgets interface {
+	// TakeBudget takes up to want calls from the budget of that name; when
+	// there are none it says how long to wait.
+	TakeBudget(ctx context.Context, name string, rate tool.Rate, want int) (got int, wait time.Duration, err error)
+}
+
+const (
+	// A share is what a process takes in advance: this part of the limit, so
+	// that a few processes together cannot hold back much of it.
+	sharePart = 20
+	maxShare  = 100
+	// budgetTimeout bounds how long a call waits for its share.
+	budgetTimeout = time.Second
+)
+
+// limiter holds a token bucket for each caller and tool that has a limit, and
+// with Budgets a share of the one that all processes have.
 type limiter struct {
+	budgets Budgets // nil when this process is alone
+
 	mu      sync.Mutex
-	buckets map[string]*rate.Limiter
+	buckets map[string]*bucket
+}
+
+// bucket counts the calls of one caller or tool.
+type bucket struct {
+	own *rate.Limiter // what holds when nothing is shared, or the store is away
+
+	mu    sync.Mutex
+	share int       // calls taken in advance
+	until time.Time // when what is left of them lapses
+	empty time.Time // until when there is none to be had
 }
 
 // allow takes one token of the caller's and one of the tool's, or says when
 // the next one comes. A forwarded request has no tool.
 func (l *limiter) allow(caller *tool.Caller, n tool.Name, cfg LimitConfig) error {
 	now := time.Now()
-	var taken []*rate.Reservation
+	var taken []func()
 	take := func(key, who string, calls int, per time.Duration) error {
 		if calls <= 0 || per <= 0 {
 			return nil
 		}
-		r := l.bucket(key, calls, per).ReserveN(now, 1)
-		if wait := r.DelayFrom(now); wait > 0 {
-			r.CancelAt(now)
-			for _, t := range taken {
-				t.CancelAt(now)
+		wait, giveBack := l.take(key, tool.Rate{Calls: calls, Per: per}, now)
+		if wait > 0 {
+			for _, back := range taken {
+				back()
 			}
 			return &tool.Error{
 				Kind:       tool.RateLimited,
@@ -42,7 +72,7 @@ func (l *limiter) allow(caller *tool.Caller, n tool.Name, cfg LimitConfig) error
 				RetryAfter: wait,
 			}
 		}
-		taken = append(taken, r)
+		taken = append(taken, giveBack)
 		return nil
 	}
 	if err := take("key "+caller.ID, "by this key", caller.Rate.Calls, caller.Rate.Per); err != nil {
@@ -59,23 +89,72 @@ func (l *limiter) allow(caller *tool.Caller, n tool.Name, cfg LimitConfig) error
 	return nil
 }
 
-func (l *limiter) bucket(key string, calls int, per time.Duration) *rate.Limiter {
+// take takes one call and returns what gives it back, or how long to wait.
+func (l *limiter) take(key string, r tool.Rate, now time.Time) (wait time.Duration, giveBack func()) {
+	b := l.bucket(key, r.Calls, r.Per)
+	if l.budgets != nil {
+		wait, err := b.spend(l.budgets, key, r, now)
+		if err == nil {
+			return wait, b.unspend
+		}
+		// The store is away: for that while the limit holds in each process.
+	}
+	res := b.own.ReserveN(now, 1)
+	if wait := res.DelayFrom(now); wait > 0 {
+		res.CancelAt(now)
+		return wait, nil
+	}
+	return 0, func() { res.CancelAt(now) }
+}
+
+// spend takes one call of the share, and a new share when there is none left.
+func (b *bucket) spend(from Budgets, key string, r tool.Rate, now time.Time) (wait time.Duration, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.share > 0 && now.Before(b.until) {
+		b.share--
+		return 0, nil
+	}
+	if now.Before(b.empty) {
+		return b.empty.Sub(now), nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), budgetTimeout)
+	defer cancel()
+	got, wait, err := from.TakeBudget(ctx, key, r, min(maxShare, max(1, r.Calls/sharePart)))
+	if err != nil {
+		return 0, err
+	}
+	if got == 0 {
+		b.share, b.empty = 0, now.Add(wait)
+		return wait, nil
+	}
+	b.share, b.until = got-1, now.Add(r.Per)
+	return 0, nil
+}
+
+func (b *bucket) unspend() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.share++
+}
+
+func (l *limiter) bucket(key string, calls int, per time.Duration) *bucket {
 	every := rate.Every(per / time.Duration(calls))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.buckets[key]
-	if b == nil || b.Burst() != calls || b.Limit() != every {
+	if b == nil || b.own.Burst() != calls || b.own.Limit() != every {
 		if l.buckets == nil {
-			l.buckets = map[string]*rate.Limiter{}
+			l.buckets = map[string]*bucket{}
 		}
 		if len(l.buckets) >= maxLimiters {
 			for k, idle := range l.buckets {
-				if idle.Tokens() >= float64(idle.Burst()) {
+				if idle.own.Tokens() >= float64(idle.own.Burst()) {
 					delete(l.buckets, k)
 				}
 			}
 		}
-		b = rate.NewLimiter(every, calls)
+		b = &bucket{own: rate.NewLimiter(every, calls)}
 		l.buckets[key] = b
 	}
 	return b

@@ -114,7 +114,7 @@ func (s *Server) part() {
 
 // tell says something about a session to one process, or to all others.
 func (s *Server) tell(to string, w clusterWord) {
-	data, err := json.Marshal(w)
+	data, err := encodePlain(w)
 	if err == nil {
 		s.opts.Cluster.Tell(to, s.wordKind(), data)
 	}

@@ -23,8 +23,18 @@ func WithClientIP(ctx context.Context, ip string) context.Context {
 	return context.WithValue(ctx, clientIPKey{}, ip)
 }
 
-// do carries one request.
+// do carries one request, to the process that runs the server where that is
+// another.
 func (u *upstream) do(ctx context.Context, r tool.Request) (json.RawMessage, error) {
+	if u.s.opts.Singletons != nil {
+		if owner := u.elsewhere(); owner != "" {
+			return u.s.opts.Singletons.Do(ctx, owner, u.name, r)
+		}
+	}
+	return u.doHere(ctx, r)
+}
+
+func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage, error) {
 	cfg := u.config()
 	if !cfg.Enabled {
 		return nil, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("the server %s is disabled; set enabled to true in its configuration", u.name)}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"junctor/internal/mcp"
 	"junctor/internal/tool"
 )
 
@@ -77,6 +78,9 @@ type upstream struct {
 	lost        int
 	lastFailure string
 	failedAt    time.Time
+
+	owner string          // the process that runs it, when it is another
+	lent  *mcp.ServerInfo // what that one said about it
 
 	sessions map[string]*session // of single callers
 	life     context.Context     // of run; nil before
@@ -187,7 +191,7 @@ func (u *upstream) poke() {
 	}
 }
 
-// run connects, holds the connection, and connects again, until ctx is done.
+// run is the life of the upstream, until ctx is done.
 func (u *upstream) run(ctx context.Context) {
 	if u.after != nil {
 		<-u.after
@@ -205,12 +209,21 @@ func (u *upstream) run(ctx context.Context) {
 	defer u.work.Wait()
 	defer u.children.Wait()
 	defer u.closeSessions()
-	retry := &backoff.ExponentialBackOff{InitialInterval: firstRetry, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: lastRetry}
-	retry.Reset()
 	u.mu.Lock()
 	u.life = ctx
 	u.mu.Unlock()
 	u.tell()
+	if u.config().Singleton && u.s.opts.Singletons != nil {
+		u.claimed(ctx, u.keep)
+		return
+	}
+	u.keep(ctx)
+}
+
+// keep connects, holds the connection, and connects again, until ctx is done.
+func (u *upstream) keep(ctx context.Context) {
+	retry := &backoff.ExponentialBackOff{InitialInterval: firstRetry, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: lastRetry}
+	retry.Reset()
 	for ctx.Err() == nil {
 		began := time.Now()
 		c, err := u.attempt(ctx)

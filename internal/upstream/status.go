@@ -38,6 +38,9 @@ type Status struct {
 	FailedAt    time.Time `json:"failedAt,omitzero"`
 	Lost        int       `json:"lost,omitempty"` // connections that ended by themselves
 
+	// Node is the process that runs a singleton, when it is another.
+	Node string `json:"node,omitempty"`
+
 	Transport Transport `json:"transport"`
 	Protocol  string    `json:"protocol,omitempty"` // the version agreed on
 	Era       string    `json:"era,omitempty"`      // "handshake" or "stateless"
@@ -77,7 +80,7 @@ func (u *upstream) status() Status {
 	st := Status{
 		Name: u.cfg.Name, State: u.state, Since: u.since, Reason: u.down.message(), AuthURL: u.down.authURL(),
 		Attempts: u.attempts, NextTry: u.nextTry, LastFailure: u.lastFailure, FailedAt: u.failedAt, Lost: u.lost,
-		Transport: u.cfg.transport(), Tools: u.tools, Problems: u.problems,
+		Node: u.owner, Transport: u.cfg.transport(), Tools: u.tools, Problems: u.problems,
 		LatencyMs: float64(u.latency.Microseconds()) / 1000, InFlight: int(u.inFlight.Load()), Sessions: len(u.sessions),
 	}
 	c := u.conn

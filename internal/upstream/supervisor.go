@@ -44,6 +44,10 @@ type Options struct {
 	// sessions of single callers.
 	Capabilities mcp.Capabilities
 
+	// Singletons gives the right to run servers marked singleton; nil when
+	// this process is the only one.
+	Singletons Singletons
+
 	MaxSessions int           // of single callers, per upstream; 64
 	SessionIdle time.Duration // until one of them is closed; 10 min
 }

@@ -17,6 +17,9 @@ func (s *Supervisor) Info(server string) (mcp.ServerInfo, bool) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.owner != "" && u.lent != nil {
+		return *u.lent, true
+	}
 	if u.conn == nil {
 		return mcp.ServerInfo{}, false
 	}
@@ -29,6 +32,9 @@ func (s *Supervisor) Notify(ctx context.Context, server, caller, method string, 
 	u := s.find(server)
 	if u == nil {
 		return notFound(server)
+	}
+	if u.elsewhere() != "" {
+		return moved(server) // what is no answer to anyone is not passed on
 	}
 	c, err := u.ready(ctx, tool.Request{Method: method, Caller: caller})
 	if err != nil {

@@ -1,0 +1,363 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"junctor/internal/executor"
+	"junctor/internal/mcp"
+	"junctor/internal/nodes"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// joinNodes makes this process one of several when the store can be shared.
+func (a *App) joinNodes() {
+	if a.config.Load().Store.URL == "" {
+		return
+	}
+	a.nodes = nodes.New(nodes.Options{Store: a.store, Name: a.node, Log: a.log})
+	a.nodes.Handle(callKind, a.carryOut)
+}
+
+// cluster is what the MCP servers share with those of other nodes; nil for a
+// gateway that is alone.
+func (a *App) cluster() mcp.Cluster {
+	if a.nodes == nil {
+		return nil
+	}
+	return a.nodes.Cluster()
+}
+
+// singletons gives the right to run servers that one node alone may run; nil
+// for a gateway that is alone.
+func (a *App) singletons() upstream.Singletons {
+	if a.nodes == nil {
+		return nil
+	}
+	return singletons{a}
+}
+
+// budgets shares rate limits with other nodes; nil for a gateway that is
+// alone.
+func (a *App) budgets() executor.Budgets {
+	if a.nodes == nil {
+		return nil
+	}
+	return a.store
+}
+
+// callKind is the kind of the conversations in which one node has a request
+// carried out by another.
+const callKind = "upstream/call"
+
+type singletons struct{ app *App }
+
+func singletonLease(server string) string { return "upstream/" + server }
+
+// Claim implements upstream.Singletons.
+func (s singletons) Claim(ctx context.Context, server string, life time.Duration) (string, bool, error) {
+	l, mine, err := s.app.store.Acquire(ctx, singletonLease(server), s.app.nodes.ID(), life)
+	return l.Owner, mine, err
+}
+
+// Release implements upstream.Singletons.
+func (s singletons) Release(ctx context.Context, server string) error {
+	return s.app.store.Release(ctx, singletonLease(server), s.app.nodes.ID())
+}
+
+// passed is a request on its way to the node that runs its server.
+type passed struct {
+	Server       string          `json:"server"`
+	Method       string          `json:"method"`
+	Caller       string          `json:"caller,omitempty"`
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
+	Hears        bool            `json:"hears,omitempty"`
+	Answers      bool            `json:"answers,omitempty"`
+	PassInput    bool            `json:"passInput,omitempty"`
+}
+
+// said is what the two nodes say to each other about it. The bytes of params,
+// answers and results follow it as they are.
+type said struct {
+	Notify string `json:"notify,omitempty"` // a method
+	Ask    string `json:"ask,omitempty"`    // a method
+	N      int    `json:"n,omitempty"`      // of the question
+	Answer bool   `json:"answer,omitempty"`
+	Result bool   `json:"result,omitempty"`
+	data   json.RawMessage
+	Fault  *fault `json:"fault,omitempty"`
+}
+
+// fault is an error on its way between nodes.
+type fault struct {
+	RPC        *mcp.Error    `json:"rpc,omitempty"`
+	Kind       tool.Kind     `json:"kind,omitempty"`
+	Msg        string        `json:"msg,omitempty"`
+	Details    any           `json:"details,omitempty"`
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
+	Down       bool          `json:"down,omitempty"`
+}
+
+func faultOf(err error) *fault {
+	if answered, ok := errors.AsType[*mcp.Error](err); ok {
+		return &fault{RPC: answered}
+	}
+	e := tool.AsError(err)
+	return &fault{Kind: e.Kind, Msg: e.Msg, Details: e.Details, RetryAfter: e.RetryAfter, Down: errors.Is(err, tool.ErrDown)}
+}
+
+func (f *fault) err() error {
+	if f.RPC != nil {
+		return f.RPC
+	}
+	e := &tool.Error{Kind: f.Kind, Msg: f.Msg, Details: f.Details, RetryAfter: f.RetryAfter}
+	if f.Down {
+		e.Err = tool.ErrDown
+	}
+	return e
+}
+
+// Do implements upstream.Singletons: the owner carries the request out, and
+// what it and its server say on the way comes back here.
+func (s singletons) Do(ctx context.Context, owner, server string, r tool.Request) (json.RawMessage, error) {
+	first, err := json.Marshal(passed{
+		server, r.Method, r.Caller, r.Exchange.Capabilities, r.Exchange.Notify != nil, r.Exchange.Ask != nil, r.Exchange.PassInput,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.app.nodes.Dial(ctx, owner, callKind, append(append(first, '\n'), r.Params...))
+	if err != nil {
+		return nil, gone(server, tool.ErrDown)
+	}
+	defer l.Close()
+	var asked sync.WaitGroup
+	defer asked.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for {
+		data, err := l.Receive(ctx)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, gone(server, nil)
+		}
+		m, err := hear(data)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case m.Notify != "" && r.Exchange.Notify != nil:
+			r.Exchange.Notify(m.Notify, m.data)
+		case m.Ask != "" && r.Exchange.Ask != nil:
+			asked.Go(func() {
+				got, err := r.Exchange.Ask(ctx, m.Ask, m.data)
+				back := said{Answer: true, N: m.N, data: got}
+				if err != nil {
+					back.Fault = faultOf(err)
+				}
+				_ = speak(l, back) // the line is over when the owner is gone
+			})
+		case m.Fault != nil:
+			return nil, m.Fault.err()
+		case m.Result:
+			return m.data, nil
+		}
+	}
+}
+
+// gone is the error of a call whose server's node is not there. With cause
+// ErrDown it was certainly not carried out.
+func gone(server string, cause error) error {
+	msg := fmt.Sprintf("the node that ran %s is gone; another takes over within seconds: try again", server)
+	if cause == nil {
+		msg = fmt.Sprintf("the node that runs %s was lost during the call, which may have been carried out", server)
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: msg, RetryAfter: 5 * time.Second, Err: cause}
+}
+
+func speak(l *nodes.Line, m said) error {
+	head, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return l.Send(append(append(head, '\n'), m.data...))
+}
+
+func hear(letter []byte) (m said, err error) {
+	head, data, _ := bytes.Cut(letter, []byte{'\n'})
+	if err := json.Unmarshal(head, &m); err != nil {
+		return m, err
+	}
+	if len(data) > 0 {
+		m.data = data
+	}
+	return m, nil
+}
+
+// carryOut does for another node what only this one can.
+func (a *App) carryOut(ctx context.Context, first []byte, l *nodes.Line) {
+	head, params, _ := bytes.Cut(first, []byte{'\n'})
+	var p passed
+	if json.Unmarshal(head, &p) != nil {
+		return
+	}
+	if len(params) == 0 {
+		params = nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := tool.Request{Method: p.Method, Params: params, Caller: p.Caller,
+		Exchange: tool.Exchange{Capabilities: p.Capabilities, PassInput: p.PassInput}}
+	if p.Hears {
+		r.Exchange.Notify = func(method string, params json.RawMessage) { _ = speak(l, said{Notify: method, data: params}) }
+	}
+	q := questions{line: l, open: map[int]chan said{}}
+	if p.Answers {
+		r.Exchange.Ask = q.ask
+	}
+	go q.listen(ctx, cancel)
+	result, err := a.upstreams.DoHere(ctx, p.Server, r)
+	if err != nil {
+		_ = speak(l, said{Fault: faultOf(err)})
+		return
+	}
+	_ = speak(l, said{Result: true, data: result})
+}
+
+// questions are those that a server asks a caller on another node.
+type questions struct {
+	line *nodes.Line
+	mu   sync.Mutex
+	n    int
+	open map[int]chan said
+}
+
+func (q *questions) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	answer := make(chan said, 1)
+	q.mu.Lock()
+	q.n++
+	n := q.n
+	q.open[n] = answer
+	q.mu.Unlock()
+	defer func() {
+		q.mu.Lock()
+		delete(q.open, n)
+		q.mu.Unlock()
+	}()
+	if err := speak(q.line, said{Ask: method, N: n, data: params}); err != nil {
+		return nil, err
+	}
+	select {
+	case m := <-answer:
+		if m.Fault != nil {
+			return nil, m.Fault.err()
+		}
+		return m.data, nil
+	case <-q.line.Done():
+		return nil, nodes.ErrGone
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// listen hands answers to those who asked; when the other side has gone the
+// call is given up.
+func (q *questions) listen(ctx context.Context, giveUp func()) {
+	defer giveUp()
+	for {
+		data, err := q.line.Receive(ctx)
+		if err != nil {
+			return
+		}
+		m, err := hear(data)
+		if err != nil || !m.Answer {
+			continue
+		}
+		q.mu.Lock()
+		answer := q.open[m.N]
+		q.mu.Unlock()
+		if answer != nil {
+			answer <- m
+		}
+	}
+}
+
+// borrowEvery is how often the tools of other nodes' servers are read again.
+const borrowEvery = 5 * time.Second
+
+// runNodes speaks with the other nodes until ctx is done.
+func (a *App) runNodes(ctx context.Context) error {
+	if a.nodes == nil {
+		return nil
+	}
+	go a.borrow(ctx)
+	return a.nodes.Run(ctx)
+}
+
+// borrow offers the tools of servers that other nodes run, as those wrote
+// them down.
+func (a *App) borrow(ctx context.Context) {
+	changed := a.store.Watch(ctx, store.TopicCatalogues)
+	known := map[string]string{} // what was offered last
+	var read time.Time
+	for {
+		var elsewhere []upstream.Status
+		for _, st := range a.upstreams.Status() {
+			if st.Node == "" {
+				delete(known, st.Name)
+			} else {
+				elsewhere = append(elsewhere, st)
+			}
+		}
+		fresh := slices.ContainsFunc(elsewhere, func(st upstream.Status) bool { return known[st.Name] == "" })
+		// The watch also fires without cause, and the tools of all servers
+		// are much to read.
+		if fresh || len(elsewhere) > 0 && time.Since(read) > borrowEvery {
+			read = time.Now()
+			if err := a.borrowFrom(ctx, elsewhere, known); err != nil && ctx.Err() == nil {
+				a.log.DebugContext(ctx, "tools of other nodes not read", "err", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+func (a *App) borrowFrom(ctx context.Context, elsewhere []upstream.Status, known map[string]string) error {
+	kept, err := a.store.Catalogues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, st := range elsewhere {
+		for _, c := range kept {
+			version := st.Node + c.Seen.String()
+			if c.Server != st.Name || known[st.Name] == version {
+				continue
+			}
+			offer, ok := a.offerOf(a.config.Load(), c)
+			if !ok {
+				continue
+			}
+			if err := a.guard.Observe(ctx, c.Server, offer.Tools); err != nil {
+				return err
+			}
+			a.sink.publish(offer)
+			a.upstreams.Lend(c.Server, offer.Info, len(offer.Tools))
+			known[st.Name] = version
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// Singletons lets one process among several run an upstream, for upstreams
+// that are marked so. Without one, every process runs its own.
+type Singletons interface {
+	// Claim takes the right to run the server, or prolongs it, for life.
+	// When another process has it, mine is false and owner names that one.
+	Claim(ctx context.Context, server string, life time.Duration) (owner string, mine bool, err error)
+
+	// Release gives the right back.
+	Release(ctx context.Context, server string) error
+
+	// Do has a request carried out by the owner.
+	Do(ctx context.Context, owner, server string, r tool.Request) (json.RawMessage, error)
+}
+
+// How the right to run an upstream is held. Whoever could not prolong it for
+// claimGrace stops the server, and has the rest of claimLife to see it gone
+// before another starts it.
+const (
+	claimLife  = 10 * time.Second
+	claimEvery = 2 * time.Second
+	claimGrace = 5 * time.Second
+)
+
+// claimed runs what keeps an upstream while the right to do so is this
+// process's, again and again, until ctx is done.
+func (u *upstream) claimed(ctx context.Context, keep func(context.Context)) {
+	own := u.s.opts.Singletons
+	for ctx.Err() == nil {
+		since := time.Now()
+		owner, mine, err := own.Claim(ctx, u.name, claimLife)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			u.s.log.DebugContext(ctx, "singleton not claimed", "server", u.name, "err", err)
+			u.belongs("", true)
+		case !mine:
+			u.belongs(owner, false)
+		default:
+			u.s.log.InfoContext(ctx, "singleton runs on this node", "server", u.name)
+			u.belongs("", false)
+			u.holdTurn(ctx, since, keep)
+			u.closeSessions()
+			u.work.Wait()
+			u.children.Wait()
+			u.giveBack(ctx)
+			if ctx.Err() == nil {
+				u.fell(ctx, &failure{Kind: tool.UpstreamFailed, Msg: "the right to run it was lost; another node, or this one, takes it up"}, true, claimEvery)
+			}
+		}
+		pause(ctx, claimEvery)
+	}
+}
+
+// holdTurn runs keep for as long as the right can be prolonged.
+func (u *upstream) holdTurn(ctx context.Context, since time.Time, keep func(context.Context)) {
+	turn, lose := context.WithCancel(ctx)
+	defer lose()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		keep(turn)
+	}()
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(claimEvery):
+		}
+		now := time.Now()
+		try, cancel := context.WithTimeout(turn, claimEvery)
+		_, mine, err := u.s.opts.Singletons.Claim(try, u.name, claimLife)
+		cancel()
+		if err == nil && mine {
+			since = now
+			continue
+		}
+		if err == nil || time.Since(since) > claimGrace {
+			u.s.log.WarnContext(ctx, "singleton stopped: the right to run it was lost", "server", u.name, "err", err)
+			lose()
+			<-done
+			return
+		}
+	}
+}
+
+// giveBack lets others run the server at once.
+func (u *upstream) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimEvery)
+	defer cancel()
+	if err := u.s.opts.Singletons.Release(ctx, u.name); err != nil {
+		u.s.log.DebugContext(ctx, "singleton not given back", "server", u.name, "err", err)
+	}
+}
+
+// belongs notes which other process runs the server, "" for none. With lost
+// nobody knows who does.
+func (u *upstream) belongs(owner string, lost bool) {
+	u.mu.Lock()
+	if lost && u.owner != "" { // it may still be where it was
+		u.mu.Unlock()
+		return
+	}
+	news := u.owner != owner
+	u.owner, u.ended = owner, false
+	switch {
+	case owner != "" && news:
+		u.down, u.since = nil, time.Now()
+		if u.lent != nil {
+			u.state, u.first = Connected, false
+		} else {
+			u.state = Connecting
+		}
+		u.startBy = u.since.Add(u.cfg.StartTimeoutMs.Duration())
+	case owner == "" && news:
+		u.state, u.first, u.since = Connecting, true, time.Now()
+		u.startBy = u.since.Add(u.cfg.StartTimeoutMs.Duration())
+	}
+	u.broadcast()
+	u.mu.Unlock()
+	if news {
+		u.tell()
+	}
+}
+
+// Lend says what an upstream offers that another process runs. It is of no
+// effect for one that runs here.
+func (s *Supervisor) Lend(server string, info mcp.ServerInfo, tools int) {
+	u := s.find(server)
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	u.lent = &info
+	if u.owner == "" {
+		u.mu.Unlock()
+		return
+	}
+	u.state, u.first, u.tools = Connected, false, tools
+	u.broadcast()
+	u.mu.Unlock()
+	u.tell()
+}
+
+// Elsewhere returns the process that runs the upstream; "" when it is this
+// one.
+func (s *Supervisor) Elsewhere(server string) string {
+	if u := s.find(server); u != nil {
+		return u.elsewhere()
+	}
+	return ""
+}
+
+func (u *upstream) elsewhere() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.owner
+}
+
+// DoHere is Do for a request that another process passed on: it is carried
+// out here or not at all.
+func (s *Supervisor) DoHere(ctx context.Context, server string, r tool.Request) (json.RawMessage, error) {
+	u := s.find(server)
+	if u == nil {
+		return nil, notFound(server)
+	}
+	if u.elsewhere() != "" {
+		return nil, moved(server)
+	}
+	return u.doHere(ctx, r)
+}
+
+// moved is the answer of a process that no longer runs a server.
+func moved(server string) error {
+	return &tool.Error{
+		Kind: tool.UpstreamFailed, RetryAfter: claimEvery, Err: tool.ErrDown,
+		Msg: fmt.Sprintf("%s is moving to another node; try again shortly", server),
+	}
+}
