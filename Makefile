@@ -5,7 +5,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 NPM     ?= npm
 
-.PHONY: help run dev build test test-go test-web test-clients test-live cover bench eval lint check fmt page setup clean
+.PHONY: help run dev build test test-go test-web test-clients test-live cover bench eval lint check fmt page setup clean cross man packages audit
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,21 @@ bench: ## the numbers of docs/performance.md
 
 eval: ## search quality: our set, and ../shared/search-eval where it is
 	$(GO) run ./bench/eval
+
+cross: ## compile for every platform
+	./scripts/cross
+
+man: ## manual pages and completions, in dist/extras
+	VERSION=$(VERSION) ./scripts/extras dist/extras
+
+packages: page ## the npm packages, in dist/npm
+	VERSION=$(VERSION) ./scripts/cross dist/binaries
+	node packaging/npm/build.mjs dist/binaries $(VERSION) dist/npm
+	cd dist/npm && for p in */; do $(NPM) pack --silent "./$$p"; done
+
+audit: ## known vulnerabilities in what we use
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
+	@for folder in web clients/typescript; do [ ! -f "$$folder/package-lock.json" ] || (cd "$$folder" && $(NPM) audit --omit=dev --audit-level=high) || exit 1; done
 
 lint: ## format, vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run make fmt'; exit 1; }

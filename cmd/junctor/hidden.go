@@ -3,4 +3,6 @@ package main
 import "github.com/spf13/cobra"
 
 // hiddenCommands are not for people.
-func (c *cli) hiddenCommands() []*cobra.Command { return []*cobra.Command{c.conformanceClient()} }
+func (c *cli) hiddenCommands() []*cobra.Command {
+	return []*cobra.Command{c.conformanceClient(), c.healthCommand(), c.manCommand()}
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// healthCommand is for container engines, whose images have no other program
+// to ask with.
+func (c *cli) healthCommand() *cobra.Command {
+	var address string
+	var live bool
+	cmd := &cobra.Command{
+		Use: "health", Short: "Ask a gateway whether it is ready", Args: noArgs, Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if address == "" {
+				cfg, err := c.load(c.options(hereToo))
+				if err != nil {
+					return err
+				}
+				address = "http://" + reachable(cfg.Listen)
+			}
+			path := "/health/ready"
+			if live {
+				path = "/health/live"
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), 5*time.Second)
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(address, "/")+path, nil)
+			if err != nil {
+				return usageError{err}
+			}
+			res, err := http.DefaultTransport.RoundTrip(req)
+			if err != nil {
+				return fmt.Errorf("no gateway answers at %s: %w", address, err)
+			}
+			defer res.Body.Close()
+			body, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // the status says enough
+			if res.StatusCode != http.StatusOK {
+				return fmt.Errorf("not ready: %s %s", res.Status, oneLine(string(body)))
+			}
+			c.note("ready")
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&address, "url", "", "the gateway's `address`; default: that of the configuration")
+	cmd.Flags().BoolVar(&live, "live", false, "ask whether it lives, ready or not")
+	return cmd
+}
+
+// reachable is the address at which something that listens everywhere is found
+// on this machine.
+func reachable(listen string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return listen
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
