@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/app"
+	"junctor/internal/attach"
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+)
+
+func (c *cli) storeCommand() *cobra.Command {
+	return parent("store", "Where calls, chats, keys and tokens are kept", c.storeCopy())
+}
+
+func (c *cli) storeCopy() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use: "copy --to postgres://…", Short: "Copy everything into another store, for the way from one machine to many", Args: noArgs,
+		Long: `Copies the call log, chats, API keys, sealed tokens, catalogues and fingerprints
+of the configured store into a new PostgreSQL database (or SQLite file). Stop
+Junctor first: what is written meanwhile is not copied. A copy that broke off
+can be repeated.
+
+Sealed tokens are copied as they are. They open with the same key alone: set
+JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,
+		Example: "  junctor store copy --to postgres://junctor:secret@db.example/junctor",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			target, err := targetStore(to)
+			if err != nil {
+				return usageError{err}
+			}
+			cfg, err := c.load(c.options(hereToo))
+			if err != nil {
+				return err
+			}
+			if target.URL != "" && target.URL == cfg.Store.URL {
+				return usageError{errors.New("--to is the store that is in use already")}
+			}
+			if conn, err := attach.Dial(cmd.Context(), c.socket(cfg)); err == nil {
+				_ = conn.Close()
+				return errors.New("junctor is running on this store; stop it first, so that nothing is left behind")
+			}
+			return c.withStore(cmd.Context(), func(from store.Store) error {
+				dest, err := app.OpenStore(cmd.Context(), target, c.dataDir, slog.New(slog.DiscardHandler))
+				if err != nil {
+					return fmt.Errorf("open the target: %w", err)
+				}
+				defer dest.Close()
+				return c.copyStore(cmd, from, dest)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "the `address` of the new store: postgres://user:password@host/database, or a file")
+	_ = cmd.MarkFlagRequired("to")
+	return cmd
+}
+
+// targetStore reads where a copy goes.
+func targetStore(to string) (store.Config, error) {
+	cfg := store.DefaultConfig()
+	if u, err := url.Parse(to); err == nil && u.Scheme != "" && filepath.VolumeName(to) == "" {
+		cfg.URL = telemetry.Secret(to)
+	} else {
+		cfg.Path = to
+	}
+	if err := cfg.Validate(); err != nil {
+		return cfg, fmt.Errorf("--to: %w", err)
+	}
+	return cfg, nil
+}
+
+// copyStore copies with progress on a terminal, and says in the end what was
+// copied.
+func (c *cli) copyStore(cmd *cobra.Command, from, to store.Store) error {
+	last, err := from.LastSeq(cmd.Context())
+	if err != nil {
+		return err
+	}
+	_, isTerminal := c.terminal(c.err)
+	done := map[string]int{}
+	var shown time.Time
+	err = store.Copy(cmd.Context(), from, to, func(p store.CopyProgress) {
+		done[p.What] = p.Done
+		if !isTerminal || c.flags.quiet || time.Since(shown) < 100*time.Millisecond {
+			return
+		}
+		shown = time.Now()
+		of := ""
+		if p.What == "calls" && last > 0 {
+			of = fmt.Sprintf(" of about %d", last)
+		}
+		fmt.Fprintf(c.err, "\r\x1b[K%d%s %s copied", p.Done, of, p.What)
+	})
+	if isTerminal && !c.flags.quiet {
+		fmt.Fprint(c.err, "\r\x1b[K")
+	}
+	if err != nil {
+		return fmt.Errorf("copy: %w", err)
+	}
+	_, err = fmt.Fprintf(c.out, "Copied %d calls, %d chats, %d keys, %d values, %d catalogues and %d fingerprints.\n",
+		done["calls"], done["sessions"], done["keys"], done["values"], done["catalogues"], done["fingerprints"])
+	c.note("Set store.url in the configuration to the new store.")
+	return err
+}
+
