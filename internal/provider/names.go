@@ -15,12 +15,16 @@ import (
 const MaxName = 63
 
 // LegalName returns the name under which a tool is declared: server__tool
-// where that is legal and can be no other tool's, else the beginning of it, an underscore, and 8 hexadecimal digits of a hash of server and tool.
+// where that is legal and can be no other tool's, else the beginning of it, an
+// underscore, and 8 hexadecimal digits of a hash of server and tool.
 //
 // It depends on nothing but its argument, so a name in an old conversation
 // means the same tool after a restart, whatever other tools have come or gone.
 // It is never parsed: [Names] leads back.
 func LegalName(n tool.Name) string { return legalName(n, 4) }
+
+// LongName is a name for a tool whose LegalName is another tool's too.
+func LongName(n tool.Name) string { return legalName(n, 16) }
 
 func legalName(n tool.Name, hashBytes int) string {
 	joined := n.Server + "__" + n.Tool
@@ -85,7 +89,7 @@ func NewNames(tools []tool.Name) *Names {
 	for name, claimants := range claims {
 		for _, t := range claimants {
 			if len(claimants) > 1 {
-				name = legalName(t, 16)
+				name = LongName(t)
 			}
 			n.legal[t] = name
 			n.tools[name] = t
