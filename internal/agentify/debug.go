@@ -135,7 +135,10 @@ func (d *Debug) traceQuery(r *http.Request) (limit int, keep func(record) bool, 
 	all := runsIt(caller)
 	backend := r.URL.Query().Get("backend")
 	return limit, func(rec record) bool {
-		return (all || rec.caller == caller.ID) && (backend == "" || rec.backend == backend)
+		// A server's own list is traced as it came: with tools that a limited
+		// caller may not see.
+		mine := rec.caller == caller.ID && (caller.Tools == nil || rec.method != "tools/list")
+		return (all || mine) && (backend == "" || rec.backend == backend)
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
 
@@ -28,17 +29,22 @@ type ServerStatus struct {
 	Reason string         `json:"reason,omitempty"`
 }
 
-func (a *App) status(context.Context) any {
+func (a *App) status(ctx context.Context) any {
+	caller := tool.CallerFrom(ctx)
 	snap := a.catalog.Snapshot()
 	s := Status{
 		Version: a.opts.Version, Node: a.node, PID: os.Getpid(), Started: a.begun,
-		Uptime: int64(time.Since(a.begun).Seconds()), Tools: snap.Len(), Servers: []ServerStatus{},
+		Uptime: int64(time.Since(a.begun).Seconds()), Servers: []ServerStatus{},
 	}
 	for _, u := range a.upstreams.Status() {
+		if !caller.MaySee(u.Name) {
+			continue
+		}
 		tools := u.Tools
 		if known := snap.Server(u.Name); known != nil {
 			tools = len(known.Tools)
 		}
+		s.Tools += tools
 		s.Servers = append(s.Servers, ServerStatus{u.Name, u.State, tools, u.Reason})
 	}
 	return s

@@ -36,6 +36,19 @@ type Server struct {
 	Tools []*Entry
 }
 
+// GuidanceFor returns the guidance that the caller may see. What was made from
+// the definitions names every tool, and is for those alone who may use all.
+func (s *Server) GuidanceFor(caller *tool.Caller) string {
+	if strings.HasPrefix(s.Guidance, "Tools of "+s.Name) {
+		for _, e := range s.Tools {
+			if !caller.MayUse(e.Name) {
+				return ""
+			}
+		}
+	}
+	return s.Guidance
+}
+
 // EnabledTools counts the tools that can be called.
 func (s *Server) EnabledTools() int {
 	n := 0

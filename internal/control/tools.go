@@ -220,7 +220,7 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 		Annotations: e.Annotations, Definition: e.Raw,
 	}
 	if s := c.Catalog.Snapshot().Server(e.Name.Server); s != nil {
-		d.Guidance = s.Guidance
+		d.Guidance = s.GuidanceFor(&caller)
 	}
 	answer(w, d)
 }
