@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -25,7 +26,7 @@ const (
 	listsAtOnce = 8
 	listFor     = 5 * time.Second // until a backend's list is done without
 	listLife    = time.Minute
-	maxCallers  = 64 // whose lists are kept
+	maxCallers  = 32 // whose lists are kept
 )
 
 // extraKind is what an extra is.
@@ -77,6 +78,7 @@ func (f *Face) extras(ctx context.Context, caller *tool.Caller, t Task) []extra 
 	if l == nil || time.Since(l.at) > listLife {
 		l = f.list(ctx, caller)
 		f.mu.Lock()
+		maps.DeleteFunc(f.lists, func(_ string, old *extras) bool { return time.Since(old.at) > listLife })
 		if len(f.lists) >= maxCallers {
 			clear(f.lists)
 		}
