@@ -10,8 +10,8 @@ import (
 )
 
 // leaseTime is how long a process that died still counts as the one that
-// writes a session.
-const leaseTime = 30 * time.Second
+// writes a session: whoever talks with it must not wait for long.
+const leaseTime = 1500 * time.Millisecond
 
 func leaseName(session string) string { return "chat/" + session }
 
@@ -33,6 +33,22 @@ func (s *Session) renew(ctx context.Context, t *turn) {
 			}
 		}
 	}
+}
+
+// rescue ends a reply that another process was giving when it died.
+func (s *Session) rescue(ctx context.Context) error {
+	s.mu.Lock()
+	due := s.turn == nil && s.foreign && s.meta.Turn.Active && !s.outbox.busy
+	s.mu.Unlock()
+	if !due {
+		return nil
+	}
+	_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, leaseTime)
+	if err != nil || !held {
+		return err
+	}
+	defer s.release(ctx)
+	return s.load(ctx)
 }
 
 func (s *Session) release(ctx context.Context) {

@@ -191,12 +191,24 @@ func (s *Session) catchUp(ctx context.Context) error {
 	for i, e := range events {
 		out[i] = envelope{e.Seq, e.Data}
 		s.outbox.sent = e.Seq
-		if s.turn == nil && ends(e.Data) {
+		switch { // what another process began and ended
+		case s.turn != nil:
+		case ends(e.Data):
 			s.meta.Turn.Active = false
+		case begins(e.Data):
+			s.meta.Turn.Active, s.foreign = true, true
 		}
 	}
 	s.broadcast(out)
 	return nil
+}
+
+// begins reports whether an event is the message that a reply answers.
+func begins(data []byte) bool {
+	var out struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(data, &out) == nil && out.Type == TypeMessage
 }
 
 // ends reports whether an event is the end of a reply.

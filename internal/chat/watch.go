@@ -194,31 +194,26 @@ func (w *Watcher) greet(kind string, seq int64, payload any) {
 
 // follows hands on what another process says in this session.
 func (s *Session) follows(ctx context.Context) {
-	for range waits(ctx, s.host.Store.Watch(ctx, store.TopicSession(s.id))) {
-		s.mu.Lock()
-		mine := s.turn != nil || s.outbox.busy
-		s.mu.Unlock()
-		if mine {
-			continue
-		}
-		if err := s.catchUp(ctx); err != nil && ctx.Err() == nil {
-			s.host.Log.WarnContext(ctx, "session of another process not followed", "err", err)
-		}
-	}
-}
-
-// waits yields for each receive until ctx is done.
-func waits(ctx context.Context, c <-chan struct{}) func(yield func() bool) {
-	return func(yield func() bool) {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-c:
-				if !yield() {
-					return
-				}
+	changed := s.host.Store.Watch(ctx, store.TopicSession(s.id))
+	tick := time.NewTicker(leaseTime / 3)
+	defer tick.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			err = s.rescue(ctx)
+		case <-changed:
+			s.mu.Lock()
+			mine := s.turn != nil || s.outbox.busy
+			s.mu.Unlock()
+			if !mine {
+				err = s.catchUp(ctx)
 			}
+		}
+		if err != nil && ctx.Err() == nil {
+			s.host.Log.WarnContext(ctx, "session of another process not followed", "err", err)
 		}
 	}
 }
