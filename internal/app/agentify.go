@@ -186,10 +186,12 @@ func (a *App) newGate(ctx context.Context, addr string) (*auth.Gate, error) {
 		return nil, err
 	}
 	cfg := a.config.Load()
-	return auth.NewGate(auth.Options{
+	gate := auth.NewGate(auth.Options{
 		Config: cfg.Auth, Listen: addr, Origins: cfg.CORS.Origins, Keys: a.store,
 		AdminKey: a.opts.AdminKey, Secret: secret, Log: a.log, Public: public,
-	}), nil
+	})
+	a.gates.add(gate)
+	return gate, nil
 }
 
 // newHTTPServer bounds what a connection may cost.

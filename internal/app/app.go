@@ -78,6 +78,7 @@ type App struct {
 	catalog   *catalog.Catalog
 	search    *search.Index
 	oauth     *oauth.Service
+	gates     gates
 	upstreams *upstream.Supervisor
 	executor  *executor.Executor
 	sink      *sink
@@ -228,6 +229,7 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.models.choose(ctx, cfg, false)
 	a.catalog.SetRules(cfg.ToolRules)
 	a.upstreams.Apply(a.servers(cfg))
+	a.gates.apply(cfg)
 	if old.Listen != cfg.Listen || old.Store != cfg.Store {
 		a.log.WarnContext(ctx, "listen and store change with the next start")
 	}

@@ -345,7 +345,7 @@ func TestKeysAreRememberedBriefly(t *testing.T) {
 
 func TestKnownKeysAreBounded(t *testing.T) {
 	keys := &memory{}
-	r := newKeyring(keys, Config{}, "")
+	r := newKeyring(keys)
 	for range maxKnownKeys + 5 {
 		key := keys.add(t, "k", nil)
 		if _, err := r.find(t.Context(), hash(key)); err != nil {
@@ -570,5 +570,42 @@ func TestConfigValidate(t *testing.T) {
 	}
 	if when, err := good.Expiry(); err != nil || when.Year() != 2027 {
 		t.Errorf("Expiry = %s, %v", when, err)
+	}
+}
+
+// TestRulesChangeWhileRunning takes a key out of the file, closes loopback and
+// changes the pages that may call.
+func TestRulesChangeWhileRunning(t *testing.T) {
+	const filed = "a-key-in-the-file-x"
+	before := DefaultConfig()
+	before.Keys = []KeyConfig{{Name: "filed", Key: filed}}
+	before.JWT = &JWTConfig{Issuer: "https://issuer.example", Audience: "https://me.example"}
+	page := set("Origin", "https://app.example")
+	g := gate(&memory{}, func(o *Options) { o.Config, o.Origins = before, []string{"https://app.example"} })
+	if w, c := ask(g, set("X-API-Key", filed)); w.Code != 200 || c.Name != "filed" {
+		t.Fatalf("the key: %d", w.Code)
+	}
+	if w, _ := ask(g, page); w.Code != 200 {
+		t.Fatalf("the page: %d", w.Code)
+	}
+	issuer := g.rules.Load().jwt
+	g.SetConfig(before, nil)
+	if g.rules.Load().jwt != issuer {
+		t.Error("the issuer's keys are forgotten though nothing changed")
+	}
+	after := DefaultConfig()
+	after.Loopback = LoopbackKey
+	g.SetConfig(after, nil)
+	if w, _ := ask(g, set("X-API-Key", filed)); w.Code != 401 {
+		t.Errorf("a key that was taken out: %d", w.Code)
+	}
+	if w, _ := ask(g, nil); w.Code != 401 {
+		t.Errorf("closed loopback: %d", w.Code)
+	}
+	if w, _ := ask(g, page); w.Code != 403 {
+		t.Errorf("a page that may no longer call: %d", w.Code)
+	}
+	if g.rules.Load().jwt != nil {
+		t.Error("tokens of an issuer that was taken out are accepted")
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"junctor/internal/httperr"
@@ -34,26 +36,42 @@ type Options struct {
 type Gate struct {
 	opts     Options
 	loopback bool
-	open     bool // loopback without a key
-	origins  []string
+	rules    atomic.Pointer[rules]
 	keys     *keyring
 	jar      cookieJar
-	jwt      *issuer // nil when none is configured
 	log      *slog.Logger
+}
+
+// rules are what a configuration says, and what another one changes.
+type rules struct {
+	open    bool // loopback without a key
+	origins []string
+	jwt     *issuer // nil when none is configured
 }
 
 // NewGate returns a Gate; it fetches nothing until a token comes.
 func NewGate(o Options) *Gate {
 	g := &Gate{
-		opts: o, loopback: IsLoopback(o.Listen), origins: o.Origins,
-		keys: newKeyring(o.Keys, o.Config, o.AdminKey), jar: cookieJar{o.Secret},
+		opts: o, loopback: IsLoopback(o.Listen),
+		keys: newKeyring(o.Keys), jar: cookieJar{o.Secret},
 		log: o.Log.With("component", "auth"),
 	}
-	g.open = g.loopback && o.Config.Loopback != LoopbackKey
-	if o.Config.JWT != nil {
-		g.jwt = newIssuer(*o.Config.JWT)
-	}
+	g.SetConfig(o.Config, o.Origins)
 	return g
+}
+
+// SetConfig puts other rules into force, for requests that come from now on: a
+// key that was taken out opens nothing any more.
+func (g *Gate) SetConfig(cfg Config, origins []string) {
+	r := &rules{open: g.loopback && cfg.Loopback != LoopbackKey, origins: origins}
+	if cfg.JWT != nil {
+		r.jwt = newIssuer(*cfg.JWT)
+		if old := g.rules.Load(); old != nil && old.jwt != nil && reflect.DeepEqual(old.jwt.cfg, *cfg.JWT) {
+			r.jwt = old.jwt // it has the issuer's keys already
+		}
+	}
+	g.keys.fix(cfg, g.opts.AdminKey)
+	g.rules.Store(r)
 }
 
 // Ready reports why the gateway must not listen: an address that others can
@@ -132,7 +150,7 @@ func (g *Gate) identify(r *http.Request, from origin) (tool.Caller, error) {
 			return caller, nil
 		}
 	}
-	if g.open {
+	if g.rules.Load().open {
 		local := tool.Local
 		// What changes the configuration can start programs: on open
 		// loopback it takes the gateway's own page, which no other site can
@@ -167,8 +185,8 @@ func bearer(r *http.Request) string {
 // present checks a credential: a token when it looks like one and an issuer is
 // configured, else a key.
 func (g *Gate) present(ctx context.Context, credential string) (tool.Caller, error) {
-	if g.jwt != nil && strings.Count(credential, ".") == 2 {
-		return g.jwt.verify(ctx, credential)
+	if jwt := g.rules.Load().jwt; jwt != nil && strings.Count(credential, ".") == 2 {
+		return jwt.verify(ctx, credential)
 	}
 	k, err := g.keys.find(ctx, hash(credential))
 	switch {

@@ -54,7 +54,7 @@ func (g *Gate) checkHost(r *http.Request) error {
 // knownHost reports whether an allowed origin has this host, as when a reverse
 // proxy on this machine gives the gateway a name.
 func (g *Gate) knownHost(host string) bool {
-	return slices.ContainsFunc(g.origins, func(o string) bool {
+	return slices.ContainsFunc(g.rules.Load().origins, func(o string) bool {
 		u, err := url.Parse(o)
 		return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 	})
@@ -81,19 +81,19 @@ func (g *Gate) originOf(r *http.Request) origin {
 		}
 		return noOrigin
 	}
-	if slices.Contains(g.origins, value) {
+	if slices.Contains(g.rules.Load().origins, value) {
 		return otherPage
 	}
 	u, err := url.Parse(value)
 	switch {
 	case err != nil || u.Host == "":
-		if slices.Contains(g.origins, "*") {
+		if slices.Contains(g.rules.Load().origins, "*") {
 			return otherPage
 		}
 		return oddRequest // "null" among them: a sandboxed frame, a file
 	case strings.EqualFold(u.Host, r.Host):
 		return ownOrigin
-	case slices.Contains(g.origins, "*"):
+	case slices.Contains(g.rules.Load().origins, "*"):
 		return otherPage
 	}
 	return badOrigin

@@ -54,11 +54,11 @@ var errUnknownKey = errors.New("unknown, expired or revoked key")
 
 // keyring finds the key that a caller presents.
 type keyring struct {
-	keys  KeyStore
-	fixed map[string]store.Key // by hash: the file's and the environment's
+	keys KeyStore
 
 	mu    sync.Mutex
-	known map[string]knownKey // by hash: found in the store
+	fixed map[string]store.Key // by hash: the file's and the environment's
+	known map[string]knownKey  // by hash: found in the store
 	used  map[string]time.Time
 }
 
@@ -67,37 +67,43 @@ type knownKey struct {
 	checked time.Time
 }
 
-func newKeyring(keys KeyStore, cfg Config, admin telemetry.Secret) *keyring {
-	r := &keyring{keys: keys, fixed: map[string]store.Key{}, known: map[string]knownKey{}, used: map[string]time.Time{}}
+func newKeyring(keys KeyStore) *keyring {
+	return &keyring{keys: keys, known: map[string]knownKey{}, used: map[string]time.Time{}}
+}
+
+// fix sets the keys that are not in the store. The id of each holds a part of
+// its hash, so that another key of the same name is another key.
+func (r *keyring) fix(cfg Config, admin telemetry.Secret) {
+	fixed := map[string]store.Key{}
+	add := func(secret telemetry.Secret, k store.Key) {
+		k.Hash = hash(secret.Reveal())
+		k.ID = "fixed-" + k.Name + "-" + hex.EncodeToString(k.Hash[:6])
+		fixed[string(k.Hash)] = k
+	}
 	for _, k := range cfg.Keys {
 		expires, _ := k.Expiry() // checked by Validate
 		key := store.Key{Name: k.Name, Admin: k.Admin, Servers: k.Servers, Tools: k.Tools, Expires: expires}
 		if k.Rate != nil {
 			key.Rate = tool.Rate{Calls: k.Rate.Calls, Per: k.Rate.Per()}
 		}
-		r.fix(k.Key, key)
+		add(k.Key, key)
 	}
 	if admin != "" {
-		r.fix(admin, store.Key{Name: "admin", Admin: true})
+		add(admin, store.Key{Name: "admin", Admin: true})
 	}
-	return r
-}
-
-// fix adds a key that is not in the store. Its id holds a part of its hash, so
-// that another key of the same name is another key.
-func (r *keyring) fix(secret telemetry.Secret, k store.Key) {
-	k.Hash = hash(secret.Reveal())
-	k.ID = "fixed-" + k.Name + "-" + hex.EncodeToString(k.Hash[:6])
-	r.fixed[string(k.Hash)] = k
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fixed = fixed
 }
 
 // find returns the valid key with the hash.
 func (r *keyring) find(ctx context.Context, h []byte) (store.Key, error) {
 	now := time.Now()
+	r.mu.Lock()
 	if k, ok := r.fixed[string(h)]; ok {
+		r.mu.Unlock()
 		return valid(k, now)
 	}
-	r.mu.Lock()
 	cached, ok := r.known[string(h)]
 	r.mu.Unlock()
 	if ok && now.Sub(cached.checked) < keyFresh {

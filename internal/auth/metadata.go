@@ -14,7 +14,8 @@ const MetadataPath = "/.well-known/oauth-protected-resource"
 // Metadata tells a client which authorization server to go to, as MCP asks of
 // a resource server. Without an issuer there is nothing to tell.
 func (g *Gate) Metadata(w http.ResponseWriter, r *http.Request) {
-	if g.jwt == nil {
+	jwt := g.rules.Load().jwt
+	if jwt == nil {
 		http.NotFound(w, r)
 		return
 	}
@@ -22,13 +23,13 @@ func (g *Gate) Metadata(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Cache-Control", "max-age=300")
 	meta := map[string]any{
-		"resource":                 g.jwt.cfg.Audience,
-		"authorization_servers":    []string{g.jwt.cfg.Issuer},
+		"resource":                 jwt.cfg.Audience,
+		"authorization_servers":    []string{jwt.cfg.Issuer},
 		"bearer_methods_supported": []string{"header"},
 		"resource_name":            "Junctor",
 	}
-	if len(g.jwt.cfg.Scopes) > 0 {
-		meta["scopes_supported"] = g.jwt.cfg.Scopes
+	if len(jwt.cfg.Scopes) > 0 {
+		meta["scopes_supported"] = jwt.cfg.Scopes
 	}
 	_ = json.NewEncoder(w).Encode(meta)
 }
@@ -36,14 +37,14 @@ func (g *Gate) Metadata(w http.ResponseWriter, r *http.Request) {
 // challenge says in WWW-Authenticate where those metadata are.
 func (g *Gate) challenge(w http.ResponseWriter, r *http.Request) {
 	value := "Bearer"
-	if g.jwt != nil {
+	if jwt := g.rules.Load().jwt; jwt != nil {
 		scheme := "http"
 		if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
 			scheme = "https"
 		}
 		value += fmt.Sprintf(` resource_metadata="%s://%s%s"`, scheme, r.Host, MetadataPath)
-		if len(g.jwt.cfg.Scopes) > 0 {
-			value += fmt.Sprintf(`, scope="%s"`, strings.Join(g.jwt.cfg.Scopes, " "))
+		if len(jwt.cfg.Scopes) > 0 {
+			value += fmt.Sprintf(`, scope="%s"`, strings.Join(jwt.cfg.Scopes, " "))
 		}
 	}
 	w.Header().Set("WWW-Authenticate", value)

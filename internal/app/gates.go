@@ -1,0 +1,29 @@
+package app
+
+import (
+	"sync"
+
+	"junctor/internal/auth"
+	"junctor/internal/config"
+)
+
+// gates are those that stand before the listeners of this process; a change of
+// the configuration concerns them all.
+type gates struct {
+	mu  sync.Mutex
+	all []*auth.Gate
+}
+
+func (g *gates) add(gate *auth.Gate) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all = append(g.all, gate)
+}
+
+func (g *gates) apply(cfg *config.Config) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, gate := range g.all {
+		gate.SetConfig(cfg.Auth, cfg.CORS.Origins)
+	}
+}
