@@ -14,6 +14,9 @@ import { TraceView, useTrace } from './trace';
 const statusTone: Record<Call['status'], Tone> = { ok: 'ok', error: 'warn', failed: 'bad' };
 const statusWord: Record<Call['status'], string> = { ok: 'ok', error: 'tool failed', failed: 'failed' };
 
+/** How many records are read at once. */
+const firstPage = 1000;
+
 type Follow = { state: 'connecting' | 'live' | 'broken'; error?: ApiError };
 
 /** useLog holds the newest records and follows the log, from where it stopped when the line drops. */
@@ -44,7 +47,7 @@ function useLog(): { calls: Call[]; loaded: boolean; follow: Follow; older: () =
       while (!abort.signal.aborted) {
         try {
           if (after < 0) {
-            const { calls: first, last } = await get<{ calls: Call[]; last: number }>('/api/calls?limit=1000', abort.signal);
+            const { calls: first, last } = await get<{ calls: Call[]; last: number }>(`/api/calls?limit=${firstPage}`, abort.signal);
             take(first);
             setLoaded(true);
             after = last;
@@ -75,7 +78,7 @@ function useLog(): { calls: Call[]; loaded: boolean; follow: Follow; older: () =
   const older = useCallback(async () => {
     const oldest = held.current.at(-1);
     if (!oldest) return 0;
-    const { calls: more } = await get<{ calls: Call[] }>(`/api/calls?limit=1000&before=${oldest.seq}`);
+    const { calls: more } = await get<{ calls: Call[] }>(`/api/calls?limit=${firstPage}&before=${oldest.seq}`);
     take(more);
     return more.length;
   }, [take]);
@@ -221,7 +224,7 @@ export function ActivityView() {
                         {filtered && ` of ${count(all.length)}`} shown
                       </span>
                       <span className="grow" />
-                      {older !== 'end' && (
+                      {older !== 'end' && log.calls.length >= firstPage && (
                         <Button
                           small
                           kind="quiet"

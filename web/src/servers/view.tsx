@@ -90,6 +90,7 @@ export function ServersView() {
       </section>
       {add && me.admin && (
         <AddServer
+          key={add}
           tab={add}
           taken={servers.map((s) => s.name)}
           onClose={() => go(href(['servers', ...(name ? [name] : [])]), true)}
@@ -184,7 +185,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
           <a className="button" href={href(['activity'], { server: s.name })}>
             <Icon name="activity" size={17} /> Activity
           </a>
-          {me.admin && s.status !== 'disabled' && (
+          {me.admin && (s.status === 'connected' || s.status === 'connecting') && (
             <Button icon="refresh" busy={busy === 'restart'} onClick={() => void act('restart', () => send('POST', path + '/restart'), `${s.name} restarts`).then(reload)}>
               Restart
             </Button>
@@ -213,7 +214,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
           <Fact name="Process">{s.pid ? `${s.pid}${s.isolation ? `, ${String(s.isolation)}` : ''}` : ''}</Fact>
           <Fact name="Lost connections">{s.lost ? String(s.lost) : ''}</Fact>
           <Fact name="Stray lines">{s.strayLines ? `${s.strayLines}, last: ${s.lastStray ?? ''}` : ''}</Fact>
-          <Fact name="Last failure">{s.lastFailure ? `${s.lastFailure} (${dateTime(s.failedAt)})` : ''}</Fact>
+          <Fact name="Last failure">{s.lastFailure && s.lastFailure !== s.reason ? `${s.lastFailure} (${dateTime(s.failedAt)})` : ''}</Fact>
         </dl>
         {s.problems && s.problems.length > 0 && (
           <section>

@@ -186,13 +186,7 @@ function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise
 function About({ tool: t }: { tool: ToolDetails }) {
   return (
     <div className="stack">
-      <Code lang="signature" text={t.signature} />
-      {t.guidance && (
-        <section>
-          <h3>Guidance of the server</h3>
-          <Prose text={t.guidance} />
-        </section>
-      )}
+      <Code lang="signature" text={`${t.tool}(${t.signature})`} />
       <section>
         <h3>Takes</h3>
         <JsonView value={t.inputSchema} open={3} label="Input schema" />
@@ -201,6 +195,12 @@ function About({ tool: t }: { tool: ToolDetails }) {
         <section>
           <h3>Answers with</h3>
           <JsonView value={t.outputSchema} open={3} label="Output schema" />
+        </section>
+      )}
+      {t.guidance && (
+        <section>
+          <h3>Guidance of the server</h3>
+          <Prose text={t.guidance} />
         </section>
       )}
       <section>
