@@ -44,7 +44,7 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	}).Routes(mux)
 	broker.New(broker.Options{
 		Calls: a.executor, Targets: targets{a},
-		MaxBody: int64(cfg.Limits.MaxBodyBytes), MaxStreams: cfg.Limits.MaxStreamsPerCaller,
+		MaxBody: int64(cfg.Limits.MaxBodyBytes),
 	}).Routes(mux)
 	a.oauth.Routes(mux)
 	if gate != nil {
@@ -56,7 +56,7 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 		mux.Handle("GET /metrics", a.metrics.Handler())
 	}
 	mux.Handle("/", webui.New())
-	return mux
+	return a.streams.limit(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, mux)
 }
 
 func (a *App) control() *control.Control {

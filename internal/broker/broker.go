@@ -50,19 +50,17 @@ type Targets interface {
 
 // Options are what a Broker is made of.
 type Options struct {
-	Calls      Calls
-	Targets    Targets
-	MaxBody    int64
-	MaxStreams int // open at once for one caller; 0 means no limit
+	Calls   Calls
+	Targets Targets
+	MaxBody int64
 }
 
 // Broker serves the proxy endpoints.
 type Broker struct {
 	opts Options
 
-	mu      sync.Mutex
-	streams map[string]int   // open now, by caller
-	past    map[string]usage // by upstream
+	mu   sync.Mutex
+	past map[string]usage // by upstream
 }
 
 type usage struct {
@@ -72,7 +70,7 @@ type usage struct {
 
 // New returns a Broker.
 func New(o Options) *Broker {
-	return &Broker{opts: o, streams: map[string]int{}, past: map[string]usage{}}
+	return &Broker{opts: o, past: map[string]usage{}}
 }
 
 // Routes mounts the endpoints.
@@ -120,12 +118,6 @@ func (b *Broker) proxy(w http.ResponseWriter, r *http.Request) {
 		b.answerWhole(w, r, req, call)
 		return
 	}
-	release, err := b.open(call.Caller.ID)
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	defer release()
 	b.answerStream(w, r, format, req, call)
 }
 
@@ -260,27 +252,6 @@ func object(params json.RawMessage) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return params
-}
-
-// open takes one of the caller's streams.
-func (b *Broker) open(caller string) (release func(), err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.opts.MaxStreams > 0 && b.streams[caller] >= b.opts.MaxStreams {
-		return nil, &tool.Error{
-			Kind:       tool.RateLimited,
-			Msg:        fmt.Sprintf("%d streams are open for this caller, as many as limits.maxStreamsPerCaller allows", b.opts.MaxStreams),
-			RetryAfter: time.Second,
-		}
-	}
-	b.streams[caller]++
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.streams[caller]--; b.streams[caller] == 0 {
-			delete(b.streams, caller)
-		}
-	}, nil
 }
 
 func (b *Broker) count(server string) {

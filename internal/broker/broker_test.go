@@ -53,10 +53,10 @@ func (g *gateway) Target(name string) (Target, bool) {
 
 var limited = tool.Caller{ID: "key:k", Servers: []string{"jira", "closed"}}
 
-func newServer(t *testing.T, g *gateway, maxStreams int) *httptest.Server {
+func newServer(t *testing.T, g *gateway) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
-	New(Options{Calls: g, Targets: g, MaxBody: 2000, MaxStreams: maxStreams}).Routes(mux)
+	New(Options{Calls: g, Targets: g, MaxBody: 2000}).Routes(mux)
 	ts := httptest.NewServer(httperr.WithRequestID(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mux.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), limited)))
 	})))
@@ -92,7 +92,7 @@ func TestResultsPassByteForByte(t *testing.T) {
 	g := &gateway{do: func(context.Context, tool.Call) (json.RawMessage, error) {
 		return json.RawMessage(`{"x" : 12345678901234567890, "new":[ ]}`), nil
 	}}
-	ts := newServer(t, g, 0)
+	ts := newServer(t, g)
 	for body, want := range map[string]string{
 		`{"method":"x/unknown","params":{"a" : 1},"id":7}`:                         `"id":7`,
 		`{"jsonrpc":"2.0","method":"tools/list","id":"a\"b"}`:                      `"id":"a\"b"`,
@@ -114,7 +114,7 @@ func TestResultsPassByteForByte(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	g := &gateway{do: func(context.Context, tool.Call) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
-	ts := newServer(t, g, 0)
+	ts := newServer(t, g)
 	ok := `{"method":"tools/list"}`
 	for name, tt := range map[string]struct {
 		path, body string
@@ -157,7 +157,7 @@ func TestUpstreamsOwnErrorIsAnAnswer(t *testing.T) {
 	g := &gateway{do: func(context.Context, tool.Call) (json.RawMessage, error) {
 		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "x", Err: &mcp.Error{Code: -32002, Message: "no such resource", Data: json.RawMessage(`{"uri":"a"}`)}}
 	}}
-	ts := newServer(t, g, 0)
+	ts := newServer(t, g)
 	res := post(t, ts.URL+"/api/mcp/jira/proxy", "", `{"method":"resources/read","id":3}`)
 	if body := text(t, res); res.StatusCode != 200 || body != `{"jsonrpc":"2.0","id":3,"error":{"code":-32002,"message":"no such resource","data":{"uri":"a"}}}` {
 		t.Errorf("%d %s", res.StatusCode, body)
@@ -172,7 +172,7 @@ func TestStream(t *testing.T) {
 		c.Exchange.Notify("notifications/message", json.RawMessage(`{"data":"x"}`))
 		return json.RawMessage(`{"done":true}`), nil
 	}}
-	ts := newServer(t, g, 0)
+	ts := newServer(t, g)
 	for accept, prefix := range map[string]string{"text/event-stream, application/json": "data: ", "application/x-ndjson": ""} {
 		res := post(t, ts.URL+"/api/mcp/jira/proxy", accept, `{"method":"tools/call","params":{"name":"t"},"id":9}`)
 		var got []string
@@ -208,7 +208,7 @@ func TestStreamThatBreaks(t *testing.T) {
 		c.Exchange.Notify("notifications/progress", json.RawMessage(`{}`))
 		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the connection broke"}
 	}}
-	ts := newServer(t, g, 0)
+	ts := newServer(t, g)
 	body := text(t, post(t, ts.URL+"/api/mcp/jira/proxy", "text/event-stream", `{"method":"x"}`))
 	if !strings.Contains(body, "event: error\ndata: {") || !strings.Contains(body, "UPSTREAM_ERROR") {
 		t.Errorf("stream = %s", body)
@@ -223,7 +223,7 @@ func TestClientThatGoesAwayCancels(t *testing.T) {
 		close(cancelled)
 		return nil, ctx.Err()
 	}}
-	ts := newServer(t, g, 0)
+	ts := newServer(t, g)
 	ctx, cancel := context.WithCancel(t.Context())
 	req, _ := http.NewRequestWithContext(ctx, "POST", ts.URL+"/api/mcp/jira/proxy", strings.NewReader(`{"method":"x"}`))
 	go http.DefaultClient.Do(req)
@@ -232,32 +232,9 @@ func TestClientThatGoesAwayCancels(t *testing.T) {
 	<-cancelled
 }
 
-func TestStreamsPerCaller(t *testing.T) {
-	hold := make(chan struct{})
-	started := make(chan struct{}, 2)
-	g := &gateway{do: func(_ context.Context, c tool.Call) (json.RawMessage, error) {
-		c.Exchange.Notify("notifications/progress", nil)
-		started <- struct{}{}
-		<-hold
-		return json.RawMessage(`{}`), nil
-	}}
-	ts := newServer(t, g, 1)
-	url := ts.URL + "/api/mcp/jira/proxy"
-	one := post(t, url, "text/event-stream", `{"method":"x"}`)
-	<-started
-	if res := post(t, url, "text/event-stream", `{"method":"x"}`); res.StatusCode != 429 || res.Header.Get("Retry-After") == "" {
-		t.Errorf("a second stream: %d", res.StatusCode)
-	}
-	close(hold)
-	text(t, one)
-	if res := post(t, url, "text/event-stream", `{"method":"x"}`); res.StatusCode != 200 {
-		t.Errorf("after the first ended: %d", res.StatusCode)
-	}
-}
-
 func TestStatusAndConnections(t *testing.T) {
 	g := &gateway{do: func(context.Context, tool.Call) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
-	ts := newServer(t, g, 0)
+	ts := newServer(t, g)
 	get := func(path string) (int, map[string]any) {
 		res, err := http.Get(ts.URL + path)
 		if err != nil {

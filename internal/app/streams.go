@@ -1,0 +1,73 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/httperr"
+	"junctor/internal/httpstream"
+	"junctor/internal/tool"
+)
+
+// streams counts the answers that are being streamed, by caller, over all
+// listeners. MCP's own streams are bounded by sessions, and chats by the chat
+// host: there one caller may stand for thousands.
+type streams struct {
+	mu   sync.Mutex
+	open map[string]int
+}
+
+// isStream reports whether the answer to the request may last.
+func isStream(r *http.Request) bool {
+	switch {
+	case r.URL.Path == "/mcp" || strings.HasPrefix(r.URL.Path, "/mcp/"), r.URL.Path == "/ws":
+		return false
+	case strings.HasPrefix(r.URL.Path, "/ws/"):
+		return true
+	}
+	return httpstream.Accepted(r) != httpstream.None
+}
+
+// limit lets a caller have at most so many streams open; 0 means any number.
+func (s *streams) limit(most func() int, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isStream(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		caller := tool.CallerFrom(r.Context()).ID
+		if limit := most(); !s.take(caller, limit) {
+			httperr.Write(w, r, &tool.Error{
+				Kind: tool.RateLimited, RetryAfter: time.Second,
+				Msg: fmt.Sprintf("%d streams are open for this caller, as many as limits.maxStreamsPerCaller allows", limit),
+			})
+			return
+		}
+		defer s.release(caller)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (s *streams) take(caller string, most int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if most > 0 && s.open[caller] >= most {
+		return false
+	}
+	if s.open == nil {
+		s.open = map[string]int{}
+	}
+	s.open[caller]++
+	return true
+}
+
+func (s *streams) release(caller string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[caller]--; s.open[caller] == 0 {
+		delete(s.open, caller)
+	}
+}
