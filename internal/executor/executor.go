@@ -71,6 +71,7 @@ type Options struct {
 	Tracer    *telemetry.Tracer                     // nil traces nothing
 	Log       *slog.Logger
 	Node      string  // names this process in records
+	Closed    bool    // a call whose record cannot be kept is refused; otherwise it is served all the same
 	Budgets   Budgets // shares rate limits with other processes; nil when there are none
 	Config    Config
 }
@@ -144,6 +145,9 @@ func (x *Executor) Forward(ctx context.Context, call tool.Call) (json.RawMessage
 
 // execute takes a tool call through every step but the record.
 func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) {
+	if err := x.recordable(ctx); err != nil {
+		return tool.Result{}, err
+	}
 	entry, err := x.resolve(ctx, f)
 	if err != nil {
 		return tool.Result{}, err
@@ -206,6 +210,9 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 }
 
 func (x *Executor) forward(ctx context.Context, f *flight) (json.RawMessage, error) {
+	if err := x.recordable(ctx); err != nil {
+		return nil, err
+	}
 	server := f.call.Server
 	if !f.call.Caller.MaySee(server) {
 		return nil, x.Catalog.Snapshot().NoServer(&f.call.Caller, server)

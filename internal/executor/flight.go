@@ -69,12 +69,40 @@ func (f *flight) end(result *tool.Result, err *error) {
 	if *err != nil {
 		*err = tool.AsError(*err)
 	}
-	f.record(*result, *err)
+	if lost := f.record(*result, *err); lost != nil && f.x.Closed && *err == nil {
+		*result, *err = tool.Result{}, &tool.Error{
+			Kind: tool.Unavailable, RetryAfter: awayRetry, Err: lost,
+			Msg: "the call was carried out, but its record could not be written, and without it no answer is given (store.whenAway is closed); look before you try again",
+		}
+	}
 	f.x.inFlight.Add(-1)
 }
 
-// record commits the call's record and writes its line in the log.
-func (f *flight) record(result tool.Result, err error) {
+// awayRetry is when to try again while the store is away.
+const awayRetry = 2 * time.Second
+
+// recordable refuses calls while it is known that their records cannot be
+// kept, before anything is done.
+func (x *Executor) recordable(ctx context.Context) error {
+	if !x.Closed {
+		return nil
+	}
+	log, ok := x.Calls.(interface{ Available(context.Context) error })
+	if !ok {
+		return nil
+	}
+	if err := log.Available(ctx); err != nil {
+		return &tool.Error{
+			Kind: tool.Unavailable, RetryAfter: awayRetry, Err: err,
+			Msg: "the store is away, and without it no call is carried out (store.whenAway is closed); try again shortly",
+		}
+	}
+	return nil
+}
+
+// record commits the call's record and writes its line in the log. The error
+// means that there is no record.
+func (f *flight) record(result tool.Result, err error) (lost error) {
 	took := time.Since(f.begun)
 	rec := store.Call{
 		ID: f.call.ID, Time: f.begun, Duration: took, Face: f.call.Face,
@@ -103,8 +131,8 @@ func (f *flight) record(result tool.Result, err error) {
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), recordTimeout)
 	defer cancel()
-	if err := f.x.Calls.Append(ctx, rec); err != nil {
-		f.x.Log.ErrorContext(ctx, "call not recorded", "err", err)
+	if lost = f.x.Calls.Append(ctx, rec); lost != nil {
+		f.x.Log.ErrorContext(ctx, "call not recorded", "err", lost)
 	}
 	f.landed()
 	f.x.Meter.Call(f.call.Face, f.name.Server, f.name.Tool, string(rec.Status), rec.Kind, took)
@@ -112,10 +140,11 @@ func (f *flight) record(result tool.Result, err error) {
 	if rec.Status == store.StatusFailed {
 		f.x.Log.WarnContext(ctx, "call failed", telemetry.KeyAction, rec.Method, "face", rec.Face, "caller", rec.Caller,
 			"server", rec.Server, "tool", rec.Tool, "took", took, "kind", rec.Kind, "err", rec.Error)
-		return
+		return lost
 	}
 	f.x.Log.InfoContext(ctx, "call done", telemetry.KeyAction, rec.Method, "face", rec.Face, "caller", rec.Caller,
 		"server", rec.Server, "tool", rec.Tool, "took", took, "status", rec.Status)
+	return lost
 }
 
 func (f *flight) trace(rec store.Call) {

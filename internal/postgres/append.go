@@ -46,6 +46,26 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 	return nil
 }
 
+// Available reports whether records can be written, as far as that is known.
+// While the database is away it looks now and then whether it is back.
+func (s *Store) Available(ctx context.Context) error {
+	if s.open || !s.away.known() {
+		return nil
+	}
+	now := time.Now()
+	if !s.away.mayTry(now) {
+		return explain("record the call", s.away.reason())
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	_, err := s.pool.Exec(ctx, "SELECT 1")
+	if err != nil && !down(err) { // the caller left
+		return explain("look for the database", err)
+	}
+	s.away.note(err, time.Now())
+	return explain("record the call", err)
+}
+
 // Lost returns how many records were given up while the database was away.
 func (s *Store) Lost() int64 { return s.backlog.lost.Load() }
 
@@ -147,6 +167,13 @@ func (a *away) mayTry(now time.Time) bool {
 	}
 	a.tried = now
 	return true
+}
+
+// known reports whether the database is known to be away.
+func (a *away) known() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.since.IsZero()
 }
 
 func (a *away) note(err error, now time.Time) {
