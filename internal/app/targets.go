@@ -2,6 +2,8 @@ package app
 
 import (
 	"net/http"
+	"net/url"
+	"path/filepath"
 
 	"junctor/internal/broker"
 	"junctor/internal/upstream"
@@ -31,7 +33,7 @@ func (t targets) Targets() []broker.Target {
 func (t targets) target(st upstream.Status) broker.Target {
 	cfg, _ := t.app.upstreams.Config(st.Name)
 	out := broker.Target{
-		Name: st.Name, Proxy: cfg.Proxy, URL: cfg.URL,
+		Name: st.Name, Proxy: cfg.Proxy, URL: shownURL(cfg.URL),
 		Available:  st.State == upstream.Connected,
 		Authorized: st.State != upstream.AuthRequired,
 		HasToken:   cfg.AuthorizationToken != "",
@@ -44,9 +46,19 @@ func (t targets) target(st upstream.Status) broker.Target {
 	}
 	switch {
 	case cfg.Command != "":
-		out.URL = "stdio:" + cfg.Command
+		out.URL = "stdio:" + filepath.Base(cfg.Command) // no path of this machine
 	case cfg.URL == "":
 		out.URL = "builtin:" + cfg.Name
 	}
 	return out
+}
+
+// shownURL is a server's address without what may be a secret in it.
+func shownURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
 }
