@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestConnectedClients lets Junctor write itself into real clients, and the
+// clients say what they see.
+func TestConnectedClients(t *testing.T) {
+	for name, tt := range map[string]struct {
+		client  string
+		list    []string
+		sees    []string // of what the client prints when Junctor is there
+		prepare map[string]string
+	}{
+		"claude": {client: "claude-code", list: []string{"mcp", "list"}, sees: []string{"junctor", "Connected"}},
+		"gemini": {
+			client: "gemini-cli", list: []string{"mcp", "list"}, sees: []string{"junctor", "Connected"},
+			prepare: map[string]string{".gemini/settings.json": "{\n  // kept\n  \"security\": {\"folderTrust\": {\"enabled\": false}}\n}\n"},
+		},
+		"codex": {
+			client: "codex", list: []string{"mcp", "list"}, sees: []string{"junctor", "mcp", "enabled"},
+			prepare: map[string]string{".codex/config.toml": "# kept\nmodel = \"x\"\n"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := npm(t, name)
+			h := newHouse(t, stdioConfig(t))
+			env := []string{"CODEX_HOME=" + filepath.Join(h.dir, ".codex"), "XDG_CONFIG_HOME=" + filepath.Join(h.dir, ".config"), "XDG_DATA_HOME=" + filepath.Join(h.dir, ".data")}
+			for path, text := range tt.prepare {
+				h.write(path, text)
+			}
+			said := h.mustRun(env, junctor(t), "--config", h.config, "connect", tt.client)
+			if !strings.Contains(said, "junctor was written into") {
+				t.Errorf("junctor connect: %s", said)
+			}
+			out := h.mustRun(env, program, tt.list...)
+			for _, words := range tt.sees {
+				if !strings.Contains(out, words) {
+					t.Errorf("%s %s does not say %q:\n%s", name, strings.Join(tt.list, " "), words, out)
+				}
+			}
+			for path := range tt.prepare {
+				data, err := os.ReadFile(filepath.Join(h.dir, path))
+				if err != nil || !strings.Contains(string(data), "kept") {
+					t.Errorf("%s lost its comment: %v\n%s", path, err, data)
+				}
+			}
+
+			h.mustRun(env, junctor(t), "--config", h.config, "connect", tt.client, "--undo")
+			if out := h.mustRun(env, program, tt.list...); strings.Contains(out, "junctor mcp") || strings.Contains(out, "Connected") {
+				t.Errorf("after --undo the client still sees it:\n%s", out)
+			}
+			for path := range tt.prepare {
+				data, err := os.ReadFile(filepath.Join(h.dir, path))
+				if err != nil || strings.Contains(string(data), "junctor") || !strings.Contains(string(data), "kept") {
+					t.Errorf("after --undo %s is not what it was: %v\n%s", path, err, data)
+				}
+			}
+		})
+	}
+}

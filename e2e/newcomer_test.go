@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestNewcomer types what a new user types, with nothing in the environment
+// but a home and a path. The packages of npx are those of this folder, so that
+// no registry is asked.
+func TestNewcomer(t *testing.T) {
+	npm(t, "mcp-server-filesystem")
+	node, _ := suiteNode(t)
+	program := junctor(t)
+	modules, err := filepath.Abs("node_modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Files: []string{"testdata/newcomer.txt"},
+		Setup: func(e *testscript.Env) error {
+			home := filepath.Join(e.WorkDir, "home")
+			e.Vars = []string{"HOME=" + home, "PATH=" + filepath.Dir(node) + ":/usr/local/bin:/usr/bin:/bin", "WORK=" + e.WorkDir, "/=/"}
+			if dir := os.Getenv("JUNCTOR_COVERDIR"); dir != "" {
+				e.Vars = append(e.Vars, "GOCOVERDIR="+dir)
+			}
+			if err := os.MkdirAll(filepath.Join(e.WorkDir, "bin"), 0o700); err != nil {
+				return err
+			}
+			if err := os.Symlink(modules, filepath.Join(e.WorkDir, "node_modules")); err != nil {
+				return err
+			}
+			return os.Symlink(program, filepath.Join(e.WorkDir, "bin", "junctor"))
+		},
+	})
+}
+
+// TestNewcomerTypesTheREADME holds the script to the README.
+func TestNewcomerTypesTheREADME(t *testing.T) {
+	script := strings.ReplaceAll(read(t, "testdata/newcomer.txt"), "$HOME", "~")
+	found := 0
+	for _, b := range blocks(t) {
+		if b.file != "README.md" || !b.is("sh") {
+			continue
+		}
+		for line := range strings.Lines(b.text) {
+			line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
+			if strings.HasPrefix(line, "bin/junctor ") {
+				found++
+				if !strings.Contains(script, "exec "+strings.TrimSpace(line)+"\n") {
+					t.Errorf("testdata/newcomer.txt does not type %q", line)
+				}
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("the README has %d commands", found)
+	}
+}
