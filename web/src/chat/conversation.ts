@@ -151,6 +151,7 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
     case 'usage':
       return {
         ...c,
+        turns: c.turns.map((t, i) => (i === c.turns.length - 1 && t.role === 'assistant' && str(p.model) ? { ...t, model: str(p.model) } : t)),
         usage: { turn: (p.turn as Usage) ?? {}, session: (p.session as Usage) ?? {}, context: Number(p.context) || 0, window: Number(p.contextWindow) || 0, model: str(p.model) },
       };
     case 'session':

@@ -22,8 +22,10 @@ export function ChatView({ status }: { status?: Status }) {
 
   // A conversation gets its address with its first message.
   const begun = c.turns.length > 0;
+  const addressed = useRef(''); // the conversation that had an address last: leaving it must not lead back
   useEffect(() => {
-    if (!id && begun && c.sessionId) go(href(['chat', c.sessionId]), true);
+    if (id) addressed.current = id;
+    else if (begun && c.sessionId && c.sessionId !== addressed.current) go(href(['chat', c.sessionId]), true);
   }, [id, begun, c.sessionId]);
 
   // The list shows a reply that begins or ends here without delay.

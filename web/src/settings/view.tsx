@@ -199,7 +199,7 @@ function Keys() {
       )}
       {revoking && (
         <Dialog title={`Revoke ${revoking.name}?`} open onClose={() => setRevoking(null)}>
-          <p>Whoever uses it is locked out at once. It cannot be undone.</p>
+          <p>Whoever uses it is locked out within seconds. It cannot be undone.</p>
           <div className="row end">
             <Button onClick={() => setRevoking(null)}>Keep</Button>
             <Button

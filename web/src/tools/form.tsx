@@ -69,6 +69,7 @@ export function SchemaForm({
         templates={templates}
         onChange={(e) => onChange(e.formData)}
         onSubmit={(e) => onSubmit(e.formData)}
+        onError={() => {}} // it is shown beside the fields
       >
         <></>
       </Form>

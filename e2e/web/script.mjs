@@ -1,0 +1,18 @@
+// What the scripted model does with what the tests say.
+export const script = {
+  chunk: 12,
+  rules: [
+    { when: { user: 'sum', results: 0 }, reply: { text: 'Let me add those.', calls: [{ tool: 'everything:get-sum', args: { a: 19, b: 23 } }] } },
+    { when: { user: 'sum', results: 1 }, reply: { text: 'The sum is **42**.\n\n| a | b | sum |\n| --- | --- | --- |\n| 19 | 23 | 42 |\n\n```python\nprint(19 + 23)\n```\n' } },
+    { when: { user: 'write a note', results: 0 }, reply: { reasoning: 'They want a file. I will write one and check it.', text: 'I will write it to a file.', calls: [{ tool: 'files:write_file', args: { path: '{{note}}', content: 'hello' } }] } },
+    { when: { user: 'write a note', result: 'DENIED' }, reply: { text: 'Then I will leave it.' } },
+    { when: { user: 'write a note', results: 1 }, reply: { text: 'It is written.' } },
+    { when: { user: 'essay' }, reply: { text: 'Once upon a time there was a gateway. ', repeat: 60, gapMs: 40 } },
+    { when: { user: 'both', results: 0 }, reply: { text: 'Two things at once.', calls: [{ tool: 'everything:echo', args: { message: 'one' } }, { tool: 'everything:get-sum', args: { a: 1, b: 2 } }] } },
+    { when: { user: 'both', results: 2 }, reply: { text: 'Both are done.' } },
+    { when: { user: 'hostile', results: 0 }, reply: { text: 'Here: <img src=x onerror="window.owned=1"> <script>window.owned=1</script> [link](javascript:window.owned=1) ![p](https://evil.example/p.png)', calls: [{ tool: 'hostile:markup', args: { word: 'b' } }] } },
+    { when: { user: 'hostile', results: 1 }, reply: { text: '<iframe src="https://evil.example"></iframe> done' } },
+    { when: { user: 'fail' }, reply: { error: { status: 400, message: 'the model does not like this' } } },
+  ],
+  default: { text: 'You said: {{user}}' },
+};

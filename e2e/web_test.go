@@ -1,0 +1,52 @@
+package e2e
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestWebPage uses the page as a person does: a real browser, the real binary
+// with the page in it, real MCP servers and a scripted model. The steps are in
+// web/page.test.mjs. With SHOTS set to a folder it leaves pictures there.
+func TestWebPage(t *testing.T) {
+	missing := func(what string) {
+		t.Helper()
+		if os.Getenv("CI") == "true" {
+			t.Fatal(what)
+		}
+		t.Skip(what)
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		missing("Node is missing")
+	}
+	chromium := os.Getenv("CHROMIUM")
+	if chromium == "" {
+		chromium = "/usr/bin/chromium"
+	}
+	if _, err := exec.LookPath(chromium); err != nil {
+		missing("Chromium is missing; run make setup")
+	}
+	if _, err := os.Stat(filepath.Join("node_modules", "axe-core")); err != nil {
+		missing("npm packages are missing; run make setup")
+	}
+	if _, err := os.Stat(filepath.Join("..", "internal", "webui", "dist", "index.html")); err != nil {
+		missing("the page is not built; run make page")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, "--test", "--test-reporter=spec", "web/page.test.mjs")
+	cmd.Env = append(os.Environ(), "CHROMIUM="+chromium,
+		"JUNCTOR_BIN="+junctor(t), "LLMSCRIPT_BIN="+program(t, "junctor/internal/llm/llmtest/cmd/llmscript"))
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
