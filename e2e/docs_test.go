@@ -90,6 +90,9 @@ func TestExamplesInDocs(t *testing.T) {
 		if !b.is("json", "jsonc", "json5") {
 			continue
 		}
+		if text := strings.TrimSpace(b.text); strings.HasPrefix(text, `"`) { // servers without what is around them
+			b.text = `{"mcpServers": {` + b.text + `}}`
+		}
 		plain, err := hujson.Standardize([]byte(b.text))
 		if err != nil { // several values, one after the other
 			plain = regexp.MustCompile(`(?m)^\s*//.*$`).ReplaceAll([]byte(b.text), nil)
