@@ -20,10 +20,7 @@ func TestWebPage(t *testing.T) {
 		}
 		t.Skip(what)
 	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		missing("Node is missing")
-	}
+	node, _ := suiteNode(t)
 	chromium := os.Getenv("CHROMIUM")
 	if chromium == "" {
 		chromium = "/usr/bin/chromium"

@@ -41,6 +41,12 @@ function start(program, args, options, line) {
   return { ready, stop, said: () => said };
 }
 
+/** guarded starts an MCP server that wants a sign-in, and the authorization server where one does. */
+export async function guarded() {
+  const run = start(process.execPath, [join(here, '..', 'testdata', 'guarded.mjs')], { env: { ...process.env, E2E: join(here, '..'), TOKEN_LIFE: '3600' } }, /^(\{.*issuer.*\})$/);
+  return { ...JSON.parse(await run.ready), stop: run.stop };
+}
+
 /** The servers that the tests use, from npm and from here. */
 export const servers = {
   everything: { command: process.execPath, args: [join(modules, '@modelcontextprotocol/server-everything/dist/index.js'), 'stdio'] },
@@ -112,10 +118,12 @@ export async function browser() {
  * policy, uncaught errors, requests to other hosts.
  */
 export async function open(chrome, url, options = {}) {
-  const context = await chrome.newContext({ viewport: { width: 1280, height: 820 }, reducedMotion: 'reduce', ...options });
+  const { path = '/', prepare, ...rest } = options;
+  const context = await chrome.newContext({ viewport: { width: 1280, height: 820 }, reducedMotion: 'reduce', ...rest });
   context.setDefaultTimeout(patience);
   const page = await context.newPage();
   const wrong = [];
+  await prepare?.(page);
   page.on('console', (m) => {
     const text = m.text();
     if (/Content.Security.Policy|Refused to/i.test(text)) wrong.push('policy: ' + text);
@@ -126,7 +134,7 @@ export async function open(chrome, url, options = {}) {
     const u = new URL(r.url());
     if (!['data:', 'blob:', 'about:'].includes(u.protocol) && u.host !== new URL(url).host) wrong.push('request: ' + r.url());
   });
-  await page.goto(url + (options.path ?? '/'));
+  await page.goto(url + path);
   return { page, context, wrong };
 }
 
