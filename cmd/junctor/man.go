@@ -118,13 +118,25 @@ func manFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	})
 }
 
-// roff writes text so that it stands for itself.
+// roff writes text so that it stands for itself, in ASCII: not every man reads
+// more.
 func roff(s string) string {
-	lines := strings.Split(strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s), "\n")
-	for i, l := range lines {
-		if strings.HasPrefix(l, ".") || strings.HasPrefix(l, "'") {
-			lines[i] = `\&` + l
+	var b strings.Builder
+	start := true // of a line
+	for _, r := range s {
+		switch {
+		case start && (r == '.' || r == '\''):
+			b.WriteString(`\&` + string(r))
+		case r == '\\':
+			b.WriteString(`\e`)
+		case r == '-':
+			b.WriteString(`\-`)
+		case r >= 0x80:
+			fmt.Fprintf(&b, `\[u%04X]`, r)
+		default:
+			b.WriteRune(r)
 		}
+		start = r == '\n'
 	}
-	return strings.Join(lines, "\n")
+	return b.String()
 }
