@@ -226,3 +226,34 @@ func TestLifeOfTokens(t *testing.T) {
 		t.Error("codes")
 	}
 }
+
+// TestAnAnswerIsTakenOnce has many browsers bring the same answer at once.
+func TestAnAnswerIsTakenOnce(t *testing.T) {
+	r := newRig(t, newWorld(t))
+	services := []*Service{r.Service, r.another()}
+	for round := range 5 {
+		state := fmt.Sprintf("state-%d", round)
+		if err := r.keepFlow(t.Context(), state, flow{Server: "jira", Expires: time.Now().Add(time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		taken := make(chan struct{}, 40)
+		for i := range 40 {
+			wg.Go(func() {
+				if _, err := services[i%2].takeFlow(t.Context(), state); err == nil {
+					taken <- struct{}{}
+				}
+			})
+		}
+		wg.Wait()
+		if len(taken) != 1 {
+			t.Errorf("taken %d times", len(taken))
+		}
+	}
+	if err := r.keepFlow(t.Context(), "late", flow{Server: "jira", Expires: time.Now().Add(-time.Minute)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.takeFlow(t.Context(), "late"); err == nil {
+		t.Error("a login that took too long was taken")
+	}
+}
