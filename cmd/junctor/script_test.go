@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -12,12 +14,16 @@ import (
 // TestMain lets the test binary be three things: the tests, the command
 // itself as the scripts call it, and an MCP server for it to connect to.
 func TestMain(m *testing.M) {
-	upstreamtest.Main()
-	testscript.Main(m, map[string]func(){"junctor": main})
+	testscript.Main(m, map[string]func(){"junctor": main, "test-server": upstreamtest.Main})
 }
 
 // TestScripts types commands as a user would and looks at what comes back.
 func TestScripts(t *testing.T) {
+	counters := os.Getenv("JUNCTOR_COVERDIR")
+	covered := ""
+	if counters != "" {
+		covered = buildCovered(t)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -29,8 +35,24 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_CONFIG_HOME", home+"/.config")
 			e.Setenv("XDG_DATA_HOME", home+"/.local/share")
 			e.Setenv("XDG_RUNTIME_DIR", home)
+			if covered != "" {
+				e.Setenv("PATH", covered+string(os.PathListSeparator)+e.Getenv("PATH"))
+				e.Setenv("GOCOVERDIR", counters)
+			}
 			return nil
 		},
 		RequireExplicitExec: true,
 	})
+}
+
+// buildCovered makes a junctor that leaves behind which statements it reached,
+// for scripts/cover: a test binary that plays another program cannot.
+func buildCovered(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	out, err := exec.Command("go", "build", "-cover", "-coverpkg=junctor/internal/...,junctor/cmd/...", "-o", filepath.Join(dir, "junctor"), ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return dir
 }
