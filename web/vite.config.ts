@@ -14,7 +14,7 @@ export default defineConfig({
     // Inlined assets would be data: URLs, which the page's policy forbids for scripts and fonts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    chunkSizeWarningLimit: 400,
+    chunkSizeWarningLimit: 600,
   },
   server: {
     // `npm run dev` beside a gateway on its usual address.

@@ -60,7 +60,7 @@ export const servers = {
  * gateway starts Junctor in a home of its own, with a scripted model unless
  * script is null.
  */
-export async function gateway({ config, script = { rules: [] }, env = {}, home } = {}) {
+export async function gateway({ config, script = { rules: [] }, model: name = 'gpt-test', env = {}, home } = {}) {
   const own = !home;
   home ??= mkdtempSync(join(tmpdir(), 'junctor-web-'));
   mkdirSync(join(home, '.config', 'junctor'), { recursive: true });
@@ -73,7 +73,7 @@ export async function gateway({ config, script = { rules: [] }, env = {}, home }
     model = start(process.env.LLMSCRIPT_BIN, ['-script', path, '-stdin'], {}, /^(http:\S+)/);
     const base = await model.ready;
     more.llm = [
-      { provider: 'openai', model: 'gpt-test', baseUrl: base + '/v1', apiKey: 'k' },
+      { provider: 'openai', model: name, baseUrl: base + '/v1', apiKey: 'k' },
       { provider: 'anthropic', model: 'claude-test', baseUrl: base, apiKey: 'k' },
     ];
   }

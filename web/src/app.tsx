@@ -92,7 +92,7 @@ export function App() {
                   <Failure error={session.error} retry={() => void reload()} />
                 </Empty>
               ) : view.id === 'tools' ? (
-                <ToolsView />
+                <ToolsView status={status.data} />
               ) : view.id === 'servers' ? (
                 <ServersView />
               ) : view.id === 'activity' ? (

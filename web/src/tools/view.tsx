@@ -1,5 +1,5 @@
 import { lazy, Suspense, useEffect, useMemo, useRef } from 'react';
-import { get, type Server, type Tool, type ToolList } from '../lib/api';
+import { get, type Server, type Status, type Tool, type ToolList } from '../lib/api';
 import { count, plural } from '../lib/format';
 import { go, href, useDebounced, useResource, useRoute } from '../lib/use';
 import { Icon } from '../ui/icons';
@@ -16,7 +16,7 @@ const states = [
   ['flagged', 'Flagged'],
 ] as const;
 
-export function ToolsView() {
+export function ToolsView({ status }: { status?: Status }) {
   const { parts, query } = useRoute();
   const [, server, ...rest] = parts;
   const tool = rest.join('/');
@@ -36,7 +36,15 @@ export function ToolsView() {
   if (tag) params.set('tag', tag);
   if (state) params.set('state', state);
   const path = '/api/tools?' + params.toString();
-  const list = useResource<ToolList>(path, (s) => get(path, s), 15_000);
+  const list = useResource<ToolList>(path, (s) => get(path, s), 60_000);
+  // A list of thousands is read again when something has changed, and seldom otherwise.
+  const world = status?.servers.map((s) => `${s.name} ${s.status} ${s.tools}`).join('\n');
+  const seen = useRef(world);
+  const { reload } = list;
+  useEffect(() => {
+    if (seen.current !== undefined && seen.current !== world) void reload();
+    seen.current = world;
+  }, [world, reload]);
   const servers = useResource<{ servers: Server[] }>('servers', (s) => get('/api/servers', s), 30_000);
   const tags = useMemo(() => [...new Set([...(servers.data?.servers ?? []).flatMap((s) => s.tags ?? []), ...(list.data?.tools ?? []).flatMap((t) => t.tags ?? [])])].sort(), [servers.data, list.data]);
 

@@ -1,0 +1,126 @@
+import { get, type Call } from '../lib/api';
+import { dateTime, duration, size } from '../lib/format';
+import { href, useResource } from '../lib/use';
+import { Icon } from '../ui/icons';
+import { JsonView } from '../ui/json';
+import { ResultView } from '../ui/result';
+import { Badge, CopyButton, Failure, Skeleton, type Tone } from '../ui/ui';
+
+export const statusTone: Record<Call['status'], Tone> = { ok: 'ok', error: 'warn', failed: 'bad' };
+export const statusWord: Record<Call['status'], string> = { ok: 'ok', error: 'tool failed', failed: 'failed' };
+
+/** OneCall shows a record in full. */
+export function OneCall({ id, back }: { id: string; back: string }) {
+  const path = `/api/calls/${encodeURIComponent(id)}`;
+  const call = useResource<Call>(path, (s) => get(path, s));
+  const c = call.data;
+  return (
+    <div className="detail">
+      <header className="view-head">
+        <div className="grow min0">
+          <h1 className="ellipsis">{c ? c.tool || c.method : 'Call'}</h1>
+          <div className="muted small ellipsis">{c?.server}</div>
+        </div>
+        <a className="button quiet square" href={back} aria-label="Close">
+          <Icon name="close" />
+        </a>
+      </header>
+      {call.error ? (
+        <Failure error={call.error} retry={() => void call.reload()} />
+      ) : !c ? (
+        <Skeleton rows={6} />
+      ) : (
+        <div className="detail-scroll">
+          <div className="row wrap-row">
+            <Badge tone={statusTone[c.status]}>{statusWord[c.status]}</Badge>
+            {c.code && <Badge tone={statusTone[c.status]}>{c.code}</Badge>}
+            <span>{duration(c.durationMs)}</span>
+            <span className="muted small">{dateTime(c.time)}</span>
+          </div>
+          {c.error && <p className="bad-text wrap">{c.error}</p>}
+          <Timeline call={c} />
+          <dl className="facts-grid">
+            {(
+              [
+                ['From', c.face],
+                ['Caller', c.caller],
+                ['Session', c.sessionId],
+                ['Method', c.method],
+                ['Result', c.resultBytes ? size(c.resultBytes) : ''],
+                ['Node', c.node],
+              ] as const
+            ).map(([k, v]) =>
+              v ? (
+                <div key={k}>
+                  <dt>{k}</dt>
+                  <dd className="wrap">{v}</dd>
+                </div>
+              ) : null,
+            )}
+            <div>
+              <dt>Request</dt>
+              <dd className="mono small wrap row tight">
+                {c.id} <CopyButton text={c.id} label="Copy the request's id" />
+              </dd>
+            </div>
+            {c.traceId && (
+              <div>
+                <dt>Trace</dt>
+                <dd className="mono small wrap">{c.traceId}</dd>
+              </div>
+            )}
+          </dl>
+          <section>
+            <div className="row">
+              <h3 className="grow">Arguments</h3>
+              {c.tool && c.server && (
+                <a className="small" href={href(['tools', c.server, c.tool], { args: JSON.stringify(c.arguments ?? {}).slice(0, 2000) })}>
+                  Run again
+                </a>
+              )}
+            </div>
+            <JsonView value={c.arguments ?? {}} open={3} label="Arguments" />
+          </section>
+          {c.result !== undefined && c.result !== null && (
+            <section>
+              <h3>Result</h3>
+              <ResultView result={c.result} />
+            </section>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Timeline shows where the time of a call went. */
+function Timeline({ call: c }: { call: Call }) {
+  const stages = c.stages ?? [];
+  if (stages.length === 0) return null;
+  const total = Math.max(
+    c.durationMs,
+    stages.reduce((a, s) => a + s.tookMs, 0),
+    0.001,
+  );
+  let at = 0;
+  return (
+    <section aria-label="Timeline">
+      <h3>Timeline</h3>
+      <ol className="timeline">
+        {stages.map((s, i) => {
+          const left = (100 * at) / total;
+          at += s.tookMs;
+          return (
+            <li key={i}>
+              <span className="timeline-name">{s.name}</span>
+              <span className="timeline-track">
+                <span className={`timeline-bar ${s.name}`} style={{ left: `${Math.min(left, 99)}%`, width: `max(2px, ${(100 * s.tookMs) / total}%)` }} />
+              </span>
+              <span className="num">{s.tookMs < 1 ? `${Math.round(s.tookMs * 1000)} µs` : duration(s.tookMs)}</span>
+            </li>
+          );
+        })}
+      </ol>
+    </section>
+  );
+}
