@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,7 +118,7 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Optio
 	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
 	key, _ := cfg.Lookup("JUNCTOR_SECRET_KEY")
 	return app.Open(ctx, app.Options{
-		Config: cfg, Reload: reload, Version: buildVersion(), DataDir: c.dataDir, Environ: c.environ,
+		Config: cfg, Reload: reload, Version: buildVersion(), DataDir: c.dataDir, Environ: withoutOwnKeys(c.environ),
 		AdminKey: telemetry.Secret(admin), SecretKey: telemetry.Secret(key), Socket: c.socket(cfg), Only: only,
 		Log: telemetry.NewLogger(telemetry.LogOptions{
 			Output: c.err, Terminal: isTerminal, Colour: isTerminal && noColour == "", Format: cfg.Log.Format,
@@ -227,4 +228,13 @@ func (g *gateway) waiting(ctx context.Context) (stop func()) {
 		}
 	}()
 	return func() { cancel(); <-done }
+}
+
+// withoutOwnKeys leaves Junctor's own keys out of what programs of servers may
+// inherit, even where they inherit everything.
+func withoutOwnKeys(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return name == "JUNCTOR_SECRET_KEY" || name == "JUNCTOR_ADMIN_KEY"
+	})
 }
