@@ -37,6 +37,8 @@ func (s *Session) renew(ctx context.Context, t *turn) {
 
 // rescue ends a reply that another process was giving when it died.
 func (s *Session) rescue(ctx context.Context) error {
+	s.mending.Lock()
+	defer s.mending.Unlock()
 	s.mu.Lock()
 	due := s.turn == nil && s.foreign && s.meta.Turn.Active && !s.outbox.busy
 	s.mu.Unlock()

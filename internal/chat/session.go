@@ -17,6 +17,7 @@ import (
 type Session struct {
 	host    *Host
 	id      string
+	mending sync.Mutex // held by who may end the turn of a dead process: one does
 	owner   string
 	created time.Time
 
@@ -170,6 +171,8 @@ func (s *Session) refresh(ctx context.Context) error {
 	if !stale {
 		return nil
 	}
+	s.mending.Lock()
+	defer s.mending.Unlock()
 	return s.load(ctx)
 }
 

@@ -145,6 +145,8 @@ func (s *Session) begin(ctx context.Context, t *turn, text, model string) error 
 // one that is in the store.
 func (s *Session) claim(ctx context.Context, text, model string) error {
 	h := s.host
+	s.mending.Lock()
+	defer s.mending.Unlock()
 	s.mu.Lock()
 	stored := s.stored
 	if model != "" {

@@ -33,11 +33,11 @@ type Options struct {
 // How nodes keep in touch.
 const (
 	space     = "nodes"
-	keptFor   = time.Hour        // how long a node is remembered after its last word
-	lifeTime  = 9 * time.Second  // of a node's lease: after that long without a sign it is dead
-	pulse     = 3 * time.Second  // between signs of life
-	listAgain = 15 * time.Minute // between entries into the list
-	patience  = 10 * time.Second // with a store that does not take what is sent
+	keptFor   = time.Hour               // how long a node is remembered after its last word
+	lifeTime  = 5 * time.Second         // of a node's lease: after that long without a sign it is dead
+	pulse     = 1500 * time.Millisecond // between signs of life
+	listAgain = 15 * time.Minute        // between entries into the list
+	patience  = 10 * time.Second        // with a store that does not take what is sent
 	retry     = 250 * time.Millisecond
 
 	// A conversation is under way: look into the box sooner than its news
@@ -67,7 +67,9 @@ type Node struct {
 	words    map[string]func(from string, data []byte)
 	lines    map[string]*Line
 	out      map[string]*outbox
-	others   map[string]bool      // by id; true for those that are there
+	others   map[string]bool // by id; true for those that are there
+	casts    []frame         // words for all, in order
+	casting  bool
 	seen     map[string]time.Time // when others last showed to be alive
 	opened   map[string]time.Time // lines that others opened, for letters that come twice
 	sending  sync.WaitGroup
@@ -294,15 +296,50 @@ func (n *Node) Tell(to, kind string, data []byte) {
 		return
 	}
 	n.mu.Lock()
-	var all []string
-	for id, there := range n.others {
-		if there {
-			all = append(all, id)
-		}
+	defer n.mu.Unlock()
+	if n.closed || n.ctx == nil || len(n.casts) >= maxCasts {
+		return
 	}
-	n.mu.Unlock()
-	for _, id := range all {
-		n.send(id, f)
+	n.casts = append(n.casts, f)
+	if !n.casting {
+		n.casting = true
+		n.sending.Go(n.cast)
+	}
+}
+
+// maxCasts bounds the words that wait to be told to all.
+const maxCasts = 10_000
+
+// cast tells all others what waits for them, those too that came a moment
+// ago.
+func (n *Node) cast() {
+	for {
+		n.mu.Lock()
+		if len(n.casts) == 0 {
+			n.casting = false
+			n.mu.Unlock()
+			return
+		}
+		words := n.casts
+		n.casts = nil
+		ctx := n.ctx
+		n.mu.Unlock()
+		if err := n.readList(ctx); err != nil {
+			n.log.DebugContext(ctx, "nodes not listed", "err", err)
+		}
+		n.mu.Lock()
+		var all []string
+		for id, there := range n.others {
+			if there {
+				all = append(all, id)
+			}
+		}
+		n.mu.Unlock()
+		for _, f := range words {
+			for _, id := range all {
+				n.send(id, f)
+			}
+		}
 	}
 }
 
