@@ -295,6 +295,7 @@ describe('what the person says', () => {
     const r = rig();
     r.socket.open();
     r.socket.abort(); // no connection: nothing to stop
+    expect(r.socket.decide('c0', true)).toBe(false); // the question stands
     r.greet(0);
     r.socket.decide('c1', true, 'always');
     r.socket.decide('c2', false, 'once', 'no');

@@ -97,8 +97,9 @@ export class ChatSocket {
     this.transmit({ type: 'abort', payload: {} });
   }
 
-  decide(callId: string, approve: boolean, scope: Scope = 'once', reason = '') {
-    this.transmit({ type: approve ? 'approve' : 'deny', payload: approve ? { callId, scope } : { callId, reason } });
+  /** decide answers an approval; false means that there is no line to answer on, and the question stands. */
+  decide(callId: string, approve: boolean, scope: Scope = 'once', reason = ''): boolean {
+    return this.transmit({ type: approve ? 'approve' : 'deny', payload: approve ? { callId, scope } : { callId, reason } });
   }
 
   private set(s: LinkState) {

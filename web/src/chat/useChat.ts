@@ -107,8 +107,7 @@ export function useChat(sessionId: string, generation: number): Chat {
     say: useCallback((text, model) => socket.current?.say(text, model) ?? false, []),
     abort: useCallback(() => socket.current?.abort(), []),
     decide: useCallback((callId, approve, scope = 'once', reason = '') => {
-      dispatch({ type: 'decided', callId, how: approve ? 'approved' : 'denied' });
-      socket.current?.decide(callId, approve, scope, reason);
+      if (socket.current?.decide(callId, approve, scope, reason)) dispatch({ type: 'decided', callId, how: approve ? 'approved' : 'denied' });
     }, []),
     dismiss: useCallback(() => dispatch({ type: 'dismiss' }), []),
   };
