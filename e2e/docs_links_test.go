@@ -1,0 +1,47 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestLinksInDocs follows the links from one document to another.
+func TestLinksInDocs(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
+	anchors := func(file string) map[string]bool {
+		out := map[string]bool{}
+		for _, m := range heading.FindAllStringSubmatch(read(t, file), -1) {
+			slug := strings.ToLower(strings.TrimSpace(m[1]))
+			slug = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(slug, "")
+			out[strings.ReplaceAll(slug, " ", "-")] = true
+		}
+		return out
+	}
+	for _, file := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(read(t, file), -1) {
+			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+				continue
+			}
+			path, anchor, _ := strings.Cut(m[1], "#")
+			target := file
+			if path != "" {
+				target = filepath.Join(filepath.Dir(file), path)
+			}
+			if _, err := os.Stat(target); err != nil {
+				if os.Getenv("CI") == "true" {
+					t.Errorf("%s links to %s, which is not there", file, m[1])
+				} else {
+					t.Logf("%s links to %s, which is not there yet", file, m[1])
+				}
+				continue
+			}
+			if anchor != "" && strings.HasSuffix(target, ".md") && !anchors(target)[anchor] {
+				t.Errorf("%s links to %s, which has no such heading", file, m[1])
+			}
+		}
+	}
+}
