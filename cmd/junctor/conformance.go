@@ -47,7 +47,7 @@ func (c *cli) conformanceClient() *cobra.Command {
 			rt := mcp.NewRoundTripper(nil)
 			logins := oauth.New(oauth.Options{
 				Servers: func(string) (upstream.Config, bool) { return server, true },
-				Store:   s, Sealer: app.Sealer("", dir), RoundTripper: rt, Redactor: &telemetry.Redactor{}, Log: log,
+				Store:   s, Sealer: app.Sealer("", dir, false), RoundTripper: rt, Redactor: &telemetry.Redactor{}, Log: log,
 				Node: "conformance", Version: buildVersion(),
 			})
 			defer logins.Close()

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +21,7 @@ import (
 func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 	return oauth.New(oauth.Options{
 		Servers: func(name string) (upstream.Config, bool) { return a.config.Load().Server(name) },
-		Store:   a.store, Sealer: Sealer(a.opts.SecretKey, a.opts.DataDir),
+		Store:   a.store, Sealer: Sealer(a.opts.SecretKey, a.opts.DataDir, hasKeyring(a.opts.Environ)),
 		RoundTripper: rt, Proxy: http.ProxyFromEnvironment, Redactor: a.opts.Redactor, Log: a.log,
 		Node: a.node, Version: a.opts.Version,
 		LoggedIn: func(server string) { _ = a.upstreams.Retry(server) }, // one that was removed needs none
@@ -33,13 +32,14 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 func (a *App) Logins() *oauth.Service { return a.oauth }
 
 // Sealer returns what secrets in the store are sealed with, once it is asked
-// for: the key from the environment, else one in a file that only this user
-// can read. Several keys may be given, separated by commas: the first seals,
-// all open, so that a key can be replaced.
-func Sealer(keys telemetry.Secret, dataDir string) func() (*store.Sealer, error) {
+// for: the key from the environment, else one in the keyring of the operating
+// system where it may be used, else one in a file that only this user can
+// read. Several keys may be given, separated by commas: the first seals, all
+// open, so that a key can be replaced.
+func Sealer(keys telemetry.Secret, dataDir string, useKeyring bool) func() (*store.Sealer, error) {
 	return sync.OnceValues(func() (*store.Sealer, error) {
 		if keys == "" {
-			key, err := store.KeyFile(filepath.Join(dataDir, "secret.key"))
+			key, err := sealingKey(dataDir, useKeyring)
 			if err != nil {
 				return nil, err
 			}
@@ -62,7 +62,7 @@ func (a *App) reseal(ctx context.Context) error {
 	if !strings.Contains(a.opts.SecretKey.Reveal(), ",") {
 		return nil
 	}
-	sealer, err := Sealer(a.opts.SecretKey, a.opts.DataDir)()
+	sealer, err := Sealer(a.opts.SecretKey, a.opts.DataDir, hasKeyring(a.opts.Environ))()
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,114 @@
+package app
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zalando/go-keyring"
+
+	"junctor/internal/store"
+)
+
+const (
+	// keyringService is the name under which the key is in the keyring; the
+	// data folder tells one gateway's from another's.
+	keyringService = "junctor"
+	// inKeyring stands in the key's file when the key itself is elsewhere, so
+	// that a process which cannot reach it does not make a second one.
+	inKeyring = "the key is in the keyring of the operating system\n"
+	// keyringPatience is how long a keyring may take: it may be asking a
+	// person to unlock it, and nobody may be there.
+	keyringPatience = 3 * time.Second
+)
+
+// hasKeyring reports whether this process belongs to a session that may have a
+// keyring. On Linux that is one with a message bus; without it the library
+// would start one.
+func hasKeyring(environ []string) bool {
+	switch runtime.GOOS {
+	case "darwin", "windows":
+		return true
+	case "linux":
+		return slices.ContainsFunc(environ, func(v string) bool { return strings.HasPrefix(v, "DBUS_SESSION_BUS_ADDRESS=") })
+	}
+	return false
+}
+
+// sealingKey finds the key that seals secrets, or makes one: in the keyring
+// where there is one, else in a file that only this user can read. Where it
+// was put first it stays.
+func sealingKey(dataDir string, useKeyring bool) ([]byte, error) {
+	path := filepath.Join(dataDir, "secret.key")
+	data, err := os.ReadFile(path)
+	switch {
+	case err == nil && string(data) == inKeyring:
+		key, err := withPatience(func() ([]byte, error) { return keyringGet(dataDir) })
+		if err != nil {
+			return nil, fmt.Errorf("the key that seals tokens is in the keyring of your desktop session, which cannot be reached from here (%w); set JUNCTOR_SECRET_KEY, or remove %s and log in to the servers again", err, path)
+		}
+		return key, nil
+	case useKeyring && errors.Is(err, fs.ErrNotExist):
+		if key, err := withPatience(func() ([]byte, error) { return keyringMake(dataDir) }); err == nil {
+			return key, markFile(path)
+		} // no keyring after all
+	}
+	return store.KeyFile(path)
+}
+
+// withPatience gives a keyring its time and no more.
+func withPatience(ask func() ([]byte, error)) ([]byte, error) {
+	type answer struct {
+		key []byte
+		err error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		key, err := ask()
+		got <- answer{key, err}
+	}()
+	select {
+	case a := <-got:
+		return a.key, a.err
+	case <-time.After(keyringPatience):
+		return nil, errors.New("the keyring did not answer")
+	}
+}
+
+func keyringGet(dataDir string) ([]byte, error) {
+	text, err := keyring.Get(keyringService, dataDir)
+	if err != nil {
+		return nil, err
+	}
+	return store.ParseKey(text)
+}
+
+// keyringMake puts a new key into the keyring, unless it has one.
+func keyringMake(dataDir string) ([]byte, error) {
+	key, err := keyringGet(dataDir)
+	if !errors.Is(err, keyring.ErrNotFound) {
+		return key, err
+	}
+	fresh := make([]byte, store.KeySize)
+	_, _ = rand.Read(fresh) // never fails
+	if err := keyring.Set(keyringService, dataDir, base64.StdEncoding.EncodeToString(fresh)); err != nil {
+		return nil, err
+	}
+	return keyringGet(dataDir) // what another process may have put there meanwhile
+}
+
+// markFile notes that the key is in the keyring.
+func markFile(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(inKeyring), 0o600)
+}
