@@ -110,4 +110,3 @@ func (c *cli) copyStore(cmd *cobra.Command, from, to store.Store) error {
 	c.note("Set store.url in the configuration to the new store.")
 	return err
 }
-

@@ -83,5 +83,5 @@ func (i importer) Import(_ context.Context, names []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return done.Names, settings{i.app}.reload()
+	return done.Names, settings(i).reload()
 }
