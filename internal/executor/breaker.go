@@ -74,14 +74,17 @@ const (
 	neither                  // the call ended for another reason: cancelled, refused later on
 )
 
-// done records how an admitted call ended.
-func (b *breaker) done(cfg CircuitConfig, how outcome, now time.Time, took time.Duration) {
+// done records how an admitted call ended, and reports whether that opened or
+// closed the circuit.
+func (b *breaker) done(cfg CircuitConfig, how outcome, now time.Time, took time.Duration) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	wasOpen := !b.opened.IsZero()
+	defer func() { changed = wasOpen != !b.opened.IsZero() }()
 	wasTrial := b.trial
 	b.trial = false
 	if how == neither {
-		return
+		return false
 	}
 	b.stats.Calls++
 	b.stats.LastUse = now
@@ -98,7 +101,7 @@ func (b *breaker) done(cfg CircuitConfig, how outcome, now time.Time, took time.
 		} else if len(b.failures) > 0 {
 			b.failures = b.failures[1:]
 		}
-		return
+		return false
 	}
 	b.stats.Failures++
 	b.stats.LastFailure = now
@@ -106,6 +109,7 @@ func (b *breaker) done(cfg CircuitConfig, how outcome, now time.Time, took time.
 	if wasTrial || len(b.failures) >= cfg.Threshold {
 		b.opened, b.failures = now, nil
 	}
+	return false
 }
 
 func (b *breaker) expire(cfg CircuitConfig, now time.Time) {

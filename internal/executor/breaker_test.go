@@ -25,7 +25,8 @@ func succeed(context.Context, string, tool.Request) (json.RawMessage, error) {
 
 func TestCircuitOpensAndRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		m := &meter{}
+		r := newRig(t, func(o *Options) { o.Meter = m })
 		r.do = fail
 		for i := range 5 {
 			if _, err := r.Call(t.Context(), call("write", `{}`)); tool.KindOf(err) != tool.UpstreamFailed {
@@ -62,6 +63,9 @@ func TestCircuitOpensAndRecovers(t *testing.T) {
 		}
 		if got := r.Stats(fsWrite); got.Circuit != Closed || got.Failures != 6 || got.Successes != 1 || got.LastFailure.IsZero() {
 			t.Errorf("after a good trial: %+v", got)
+		}
+		if got := fmt.Sprint(m.circuits); got != "[fs:write 2 fs:write 0]" {
+			t.Errorf("counted %s", got)
 		}
 	})
 }

@@ -59,6 +59,8 @@ type Meter interface {
 	// Call counts a finished call. server and tool are empty when the call
 	// asked for what does not exist.
 	Call(face, server, tool, status, kind string, took time.Duration)
+	// Circuit notes the state of a tool's circuit.
+	Circuit(server, tool string, state int)
 }
 
 // Options are what an Executor is made of.
@@ -109,6 +111,15 @@ func (x *Executor) Stats(n tool.Name) Stats {
 		return b.snapshot(x.cfg.Load().Circuit, time.Now())
 	}
 	return Stats{Circuit: Closed}
+}
+
+// tellCircuit counts the circuit of a tool that was opened or closed.
+func (x *Executor) tellCircuit(n tool.Name) {
+	state := telemetry.CircuitClosed
+	if x.Stats(n).Circuit != Closed {
+		state = telemetry.CircuitOpen
+	}
+	x.Meter.Circuit(n.Server, n.Tool, state)
 }
 
 // InFlight counts the calls that are being carried out.
@@ -177,7 +188,9 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 	how := neither
 	dispatched := time.Time{}
 	defer func() {
-		circuit.done(f.cfg.Circuit, how, time.Now(), time.Since(dispatched))
+		if circuit.done(f.cfg.Circuit, how, time.Now(), time.Since(dispatched)) {
+			x.tellCircuit(entry.Name)
+		}
 	}()
 	f.stage("policy")
 

@@ -400,10 +400,14 @@ func TestTraceOfTheCaller(t *testing.T) {
 }
 
 type meter struct {
-	seen []string
-	open int
+	seen     []string
+	circuits []string
+	open     int
 }
 
+func (m *meter) Circuit(server, name string, state int) {
+	m.circuits = append(m.circuits, fmt.Sprintf("%s:%s %d", server, name, state))
+}
 func (m *meter) Begin() func() { m.open++; return func() { m.open-- } }
 func (m *meter) Call(face, server, name, status, kind string, _ time.Duration) {
 	m.seen = append(m.seen, fmt.Sprintf("%s %s %s %s %s", face, server, name, status, kind))
