@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -114,6 +115,8 @@ type gateway struct {
 	log *lines
 	cmd *exec.Cmd
 	end func() // stops it
+
+	killed atomic.Bool
 }
 
 // serve starts Junctor and waits until it says where it is.
@@ -160,12 +163,19 @@ func (g *gateway) stop(read <-chan struct{}) {
 	kill := time.AfterFunc(time.Minute, func() { _ = g.cmd.Process.Kill() })
 	defer kill.Stop()
 	<-read
-	if err := g.cmd.Wait(); err != nil {
+	if err := g.cmd.Wait(); err != nil && !g.killed.Load() {
 		g.t.Errorf("junctor serve: %v\n%s", err, g.log)
 	}
 	if g.t.Failed() {
 		g.t.Logf("the end of junctor's log:\n%s", g.log.tail(20))
 	}
+}
+
+// kill ends it with -9.
+func (g *gateway) kill() {
+	g.killed.Store(true)
+	_ = g.cmd.Process.Kill()
+	g.end()
 }
 
 // ready waits until the servers are connected.

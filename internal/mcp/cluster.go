@@ -55,7 +55,7 @@ const (
 	maxRecord = 64 << 10
 	// recheck is how long a session that was found is taken as still there:
 	// the word that it ended may have been lost.
-	recheck = 30 * time.Second
+	recheck = 5 * time.Second
 	// clusterTimeout bounds what a caller does not wait for.
 	clusterTimeout = 10 * time.Second
 )

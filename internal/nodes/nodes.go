@@ -239,7 +239,7 @@ func (n *Node) alive(ctx context.Context, id string) bool {
 func (n *Node) list(ctx context.Context) {
 	changed := n.opts.Store.Watch(ctx, store.TopicValues(space))
 	for {
-		if err := n.readList(ctx); err != nil && ctx.Err() == nil {
+		if _, err := n.readList(ctx); err != nil && ctx.Err() == nil {
 			n.log.DebugContext(ctx, "nodes not listed", "err", err)
 		}
 		// The watch also fires without cause; a list that is a little old
@@ -257,10 +257,14 @@ func (n *Node) list(ctx context.Context) {
 	}
 }
 
-func (n *Node) readList(ctx context.Context) error {
+// readList returns the other nodes as the list has them now; as it had them
+// when it cannot be read.
+func (n *Node) readList(ctx context.Context) (map[string]bool, error) {
 	values, err := n.opts.Store.Values(ctx, space)
 	if err != nil {
-		return err
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.others, err
 	}
 	others := make(map[string]bool, len(values))
 	for _, v := range values {
@@ -271,8 +275,8 @@ func (n *Node) readList(ctx context.Context) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.others = others
-	return nil
+	n.others = others // not changed any more
+	return others, nil
 }
 
 // Known reports whether id is, or was a while ago, a node of this store.
@@ -324,20 +328,15 @@ func (n *Node) cast() {
 		n.casts = nil
 		ctx := n.ctx
 		n.mu.Unlock()
-		if err := n.readList(ctx); err != nil {
+		others, err := n.readList(ctx)
+		if err != nil {
 			n.log.DebugContext(ctx, "nodes not listed", "err", err)
 		}
-		n.mu.Lock()
-		var all []string
-		for id, there := range n.others {
-			if there {
-				all = append(all, id)
-			}
-		}
-		n.mu.Unlock()
 		for _, f := range words {
-			for _, id := range all {
-				n.send(id, f)
+			for id, there := range others {
+				if there {
+					n.send(id, f)
+				}
 			}
 		}
 	}

@@ -206,12 +206,11 @@ func TestWords(t *testing.T) {
 	}
 	stopC()
 	wait(t, "its leaving", func() bool {
-		if err := a.readList(ctx); err != nil {
+		others, err := a.readList(ctx)
+		if err != nil {
 			t.Fatal(err)
 		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		there, known := a.others[c.ID()]
+		there, known := others[c.ID()]
 		return known && !there
 	})
 	if !a.Known(ctx, c.ID()) {
