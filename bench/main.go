@@ -25,7 +25,7 @@ func main() {
 	tools := flag.Int("tools", 10, "how many tools the server offers")
 	calls := flag.Int("calls", 3000, "calls per measurement")
 	binary := flag.String("junctor", "", "the junctor binary; built when empty")
-	only := flag.String("only", "", "calls, memory or start; empty for all")
+	only := flag.String("only", "", "calls, memory, start or nodes; empty for all")
 	flag.Parse()
 	var err error
 	switch *role {
@@ -82,7 +82,7 @@ func measure(binary string, calls int, only string) error {
 	for _, part := range []struct {
 		name string
 		run  func() error
-	}{{"calls", b.measureCalls}, {"memory", b.measureMemory}, {"start", b.measureStart}} {
+	}{{"calls", b.measureCalls}, {"memory", b.measureMemory}, {"start", b.measureStart}, {"nodes", b.measureNodes}} {
 		if only != "" && only != part.name {
 			continue
 		}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/postgres"
+	"junctor/internal/postgres/pgtest"
+	"junctor/internal/sqlite"
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+)
+
+// measureNodes compares the two stores on one node, and one node with three
+// that share a database: calls per second, and what the record of a call
+// costs. All share this machine, the database too, so that three nodes show
+// what sharing costs and not what three machines would give.
+func (b *bench) measureNodes() error {
+	db, err := pgtest.Start()
+	if errors.Is(err, pgtest.ErrMissing) {
+		fmt.Printf("\nStores and nodes: left out, %v\n", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	server, err := b.role("server")
+	if err != nil {
+		return err
+	}
+	var ways []*nodesWay
+	for _, w := range []struct {
+		name  string
+		nodes int
+		pg    bool
+	}{{"SQLite, one node", 1, false}, {"PostgreSQL, one node", 1, true}, {"PostgreSQL, three nodes", 3, true}} {
+		way, err := b.nodesWay(w.name, w.nodes, w.pg, db, server)
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		ways = append(ways, way)
+	}
+	for _, callers := range []int{1, 16, 64} {
+		var rows [][]string
+		for _, w := range ways {
+			before := w.cpu()
+			s, err := b.load(path{name: w.name, call: w.call}, callers)
+			if err != nil {
+				return fmt.Errorf("%s, %d callers: %w", w.name, callers, err)
+			}
+			cpu := (w.cpu() - before) / time.Duration(b.calls)
+			rows = append(rows, []string{w.name, micros(s.p50), micros(s.p99), fmt.Sprintf("%.0f", s.rate), micros(cpu)})
+		}
+		table(fmt.Sprintf("Stores and nodes, POST /call_tool, %d callers, %d calls", callers, b.calls),
+			[]string{"", "p50", "p99", "calls/s", "CPU/call"}, rows)
+	}
+	b.stop()
+	return b.measureRecords(db)
+}
+
+// measureRecords takes the time of a record alone: what the call log adds to
+// each call.
+func (b *bench) measureRecords(db *pgtest.Server) error {
+	log := slog.New(slog.DiscardHandler)
+	cfg := store.DefaultConfig()
+	cfg.Path = filepath.Join(b.dir, "records.db")
+	file, err := sqlite.Open(b.ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	database, err := db.Create(b.ctx)
+	if err != nil {
+		return err
+	}
+	cfg = store.DefaultConfig()
+	cfg.URL = telemetry.Secret(db.URL(database))
+	shared, err := postgres.Open(b.ctx, cfg, log)
+	if err != nil {
+		return err
+	}
+	defer shared.Close()
+	var rows [][]string
+	for _, callers := range []int{1, 16, 64} {
+		for _, s := range []struct {
+			name string
+			log  store.CallLog
+		}{{"SQLite", file}, {"PostgreSQL", shared}} {
+			got, err := b.load(path{name: s.name, call: func(ctx context.Context) error {
+				return s.log.Append(ctx, store.Call{
+					ID: rand.Text(), Time: time.Now(), Duration: time.Millisecond, Face: "tools", Caller: "local", Server: "http", Tool: "echo",
+					Method: "tools/call", Status: store.StatusOK, Node: "bench",
+					Arguments: json.RawMessage(`{"text":"` + payload + `"}`), Result: json.RawMessage(`{"content":[{"type":"text","text":"` + payload + `"}]}`),
+				})
+			}}, callers)
+			if err != nil {
+				return err
+			}
+			rows = append(rows, []string{s.name, fmt.Sprint(callers), micros(got.p50), micros(got.p99), fmt.Sprintf("%.0f", got.rate)})
+		}
+	}
+	table(fmt.Sprintf("The record of a call alone, %d records", b.calls), []string{"store", "callers", "p50", "p99", "records/s"}, rows)
+	return nil
+}
+
+// nodesWay is some nodes on one store.
+type nodesWay struct {
+	name  string
+	nodes []*process
+	next  atomic.Int64
+	calls []func(context.Context) error
+}
+
+func (b *bench) nodesWay(name string, n int, pg bool, db *pgtest.Server, server *process) (*nodesWay, error) {
+	kept := ""
+	if pg {
+		database, err := db.Create(b.ctx)
+		if err != nil {
+			return nil, err
+		}
+		kept = fmt.Sprintf(`,"store":{"url":%q}`, db.URL(database))
+	}
+	w := &nodesWay{name: name}
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: 30 * time.Second}
+	for range n {
+		gate, err := b.gateway(fmt.Sprintf(`{"mcpServers":{"http":{"url":"http://%s"}}%s}`, server.addr, kept))
+		if err != nil {
+			return nil, err
+		}
+		if err := b.warm(gate, "http"); err != nil {
+			return nil, err
+		}
+		w.nodes = append(w.nodes, gate)
+		w.calls = append(w.calls, post(client, "http://"+gate.addr+"/call_tool", `{"server":"http","tool":"echo","arguments":{"text":"`+payload+`"}}`, nil))
+	}
+	return w, nil
+}
+
+// call gives the next node a call.
+func (w *nodesWay) call(ctx context.Context) error {
+	return w.calls[int(w.next.Add(1))%len(w.calls)](ctx)
+}
+
+func (w *nodesWay) cpu() (sum time.Duration) {
+	for _, p := range w.nodes {
+		sum += p.cpu()
+	}
+	return sum
+}
