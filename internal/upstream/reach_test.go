@@ -149,12 +149,12 @@ func TestTransportsByName(t *testing.T) {
 	streamable.Transport = upstream.HTTP
 	legacy := h.Config("sse")
 	legacy.Transport = upstream.SSE
-	legacy.StartTimeoutMs = 1000
 	r := newRig(t, upstream.Options{}, streamable, legacy).run()
-	r.ok("http", "echo", `{}`)
-	// The server does not speak the legacy transport: that is what it says.
-	if st := r.state("sse", upstream.Disconnected); st.Transport != upstream.SSE || st.Reason == "" {
-		t.Errorf("status %+v", st)
+	for name, want := range map[string]upstream.Transport{"http": upstream.HTTP, "sse": upstream.SSE} {
+		r.ok(name, "echo", `{}`)
+		if st := r.state(name, upstream.Connected); st.Transport != want {
+			t.Errorf("status %+v", st)
+		}
 	}
 }
 

@@ -37,12 +37,13 @@ export function ToolsView({ status }: { status?: Status }) {
   if (state) params.set('state', state);
   const path = '/api/tools?' + params.toString();
   const list = useResource<ToolList>(path, (s) => get(path, s), 60_000);
-  // A list of thousands is read again when something has changed, and seldom otherwise.
+  // A list of thousands is read again when something has changed, and seldom
+  // otherwise. The first status counts as a change: the list may be older.
   const world = status?.servers.map((s) => `${s.name} ${s.status} ${s.tools}`).join('\n');
   const seen = useRef(world);
   const { reload } = list;
   useEffect(() => {
-    if (seen.current !== undefined && seen.current !== world) void reload();
+    if (seen.current !== world) void reload();
     seen.current = world;
   }, [world, reload]);
   const servers = useResource<{ servers: Server[] }>('servers', (s) => get('/api/servers', s), 30_000);
