@@ -79,12 +79,14 @@ func TestAwayClosed(t *testing.T) {
 			t.Errorf("%s without the database = %v, want ErrUnavailable and advice", name, err)
 		}
 	}
+	wait(t, "its absence to be known", func() bool { return errors.Is(s.Available(ctx), store.ErrUnavailable) })
 	if err := <-tailed; !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("the tail ended with %v, want ErrUnavailable", err)
 	}
 	if err := pg.Start(); err != nil {
 		t.Fatal(err)
 	}
+	wait(t, "its return to be noticed", func() bool { return s.Available(ctx) == nil })
 	wait(t, "calls to be recorded again", func() bool { return s.Append(ctx, storetest.Call(3)) == nil })
 	last, err := s.LastSeq(ctx)
 	if err != nil {

@@ -34,6 +34,12 @@ func fatal(err error) bool {
 	return false
 }
 
+// busy reports whether another process was in the way.
+func busy(err error) bool {
+	primary, _ := code(err)
+	return primary == codes.SQLITE_BUSY || primary == codes.SQLITE_LOCKED
+}
+
 // taken reports whether a row was refused because its key is there already.
 func taken(err error) bool {
 	_, extended := code(err)

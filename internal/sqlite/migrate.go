@@ -28,17 +28,19 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		have, err := version(ctx, db)
 		switch {
 		case err != nil:
-			return err
-		case have == want:
-			return nil
+			err = fmt.Errorf("read the tables' version: %w", err)
 		case have > want:
 			return fmt.Errorf("the file was written by a newer Junctor (its tables are version %d, this one knows %d); upgrade Junctor, or name another file with store.path", have, want)
+		case have < want:
+			if err = up(ctx, db); err != nil {
+				err = fmt.Errorf("bring the tables from version %d to %d: %w", have, want, err)
+			}
 		}
-		if err = up(ctx, db); err == nil {
+		if err == nil {
 			return nil
 		}
-		if try == startRetries || ctx.Err() != nil || have != 0 && fatal(err) {
-			return fmt.Errorf("bring the tables from version %d to %d: %w", have, want, err)
+		if try == startRetries || ctx.Err() != nil || fatal(err) && !busy(err) {
+			return err
 		}
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,58 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"junctor/internal/tool"
+)
+
+// sure is a call log that knows when it cannot write.
+type sure struct {
+	*rig
+	away error
+}
+
+func (s *sure) Available(context.Context) error { return s.away }
+
+// TestClosed: without its record no call is answered, and none is carried out
+// when that is known before; open, all are served.
+func TestClosed(t *testing.T) {
+	call := tool.Call{Server: "fs", Tool: "write", Caller: tool.Local, Arguments: []byte(`{}`)}
+	forward := tool.Call{Server: "fs", Method: "prompts/list", Caller: tool.Local}
+	var log *sure
+	r := newRig(t, func(o *Options) {
+		o.Closed = true
+		log = &sure{}
+		o.Calls = log
+	})
+	log.rig = r
+	ctx := context.Background()
+	if _, err := r.Call(ctx, call); err != nil {
+		t.Fatalf("all is well: %v", err)
+	}
+	r.broken = errors.New("gone this moment")
+	result, err := r.Call(ctx, call)
+	if e := tool.AsError(err); e.Kind != tool.Unavailable || !strings.Contains(e.Msg, "was carried out") || result.Raw != nil {
+		t.Errorf("without a record: %s, %v", result.Raw, err)
+	}
+	before := r.calls
+	log.away = errors.New("known to be away")
+	_, err = r.Call(ctx, call)
+	if e := tool.AsError(err); e.Kind != tool.Unavailable || !strings.Contains(e.Msg, "no call is carried out") || e.RetryAfter == 0 {
+		t.Errorf("while it is away: %v", err)
+	}
+	if _, err := r.Forward(ctx, forward); tool.KindOf(err) != tool.Unavailable {
+		t.Errorf("a forwarded request while it is away: %v", err)
+	}
+	if r.calls != before {
+		t.Error("a call was carried out that cannot be recorded")
+	}
+	open := newRig(t)
+	open.broken = errors.New("gone")
+	if _, err := open.Call(ctx, call); err != nil {
+		t.Errorf("open: %v", err)
+	}
+}

@@ -1,0 +1,105 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"junctor/internal/setting"
+	"junctor/internal/tool"
+)
+
+// budget is one limit that several limiters share.
+type budget struct {
+	mu    sync.Mutex
+	left  int
+	asked int
+	err   error
+}
+
+func (b *budget) TakeBudget(_ context.Context, _ string, _ tool.Rate, want int) (int, time.Duration, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asked++
+	got := min(want, b.left)
+	b.left -= got
+	if got == 0 {
+		return 0, time.Minute, b.err
+	}
+	return got, 0, b.err
+}
+
+// TestSharedLimit: the limit holds over all processes, and is asked for in
+// shares.
+func TestSharedLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &budget{left: 1000}
+		nodes := []*limiter{{budgets: b}, {budgets: b}, {budgets: b}}
+		caller := &tool.Caller{ID: "key:x", Rate: tool.Rate{Calls: 1000, Per: time.Minute}}
+		served := 0
+		for i := range 3000 {
+			if nodes[i%3].allow(caller, tool.Name{}, LimitConfig{}) == nil {
+				served++
+			}
+		}
+		if served != 1000 || b.asked > 30 {
+			t.Errorf("%d served of 1000, asked %d times", served, b.asked)
+		}
+		err := nodes[0].allow(caller, tool.Name{}, LimitConfig{})
+		if e := tool.AsError(err); e.Kind != tool.RateLimited || e.RetryAfter != time.Minute {
+			t.Errorf("over the limit: %v", err)
+		}
+		// What is left of a share lapses.
+		b.left = 100
+		time.Sleep(time.Minute)
+		if err := nodes[0].allow(caller, tool.Name{}, LimitConfig{}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		asked := b.asked
+		if err := nodes[0].allow(caller, tool.Name{}, LimitConfig{}); err != nil || b.asked == asked {
+			t.Errorf("a share outlived its time: %v", err)
+		}
+	})
+}
+
+// TestSharedLimitGivesBack: a call that one limit refuses costs nothing of
+// the other.
+func TestSharedLimitGivesBack(t *testing.T) {
+	caller := &tool.Caller{ID: "x", Rate: tool.Rate{Calls: 2, Per: time.Hour}}
+	tight := LimitConfig{ToolRate: &setting.Rate{Calls: 1, PerMs: 3_600_000}}
+	name := tool.Name{Server: "a", Tool: "b"}
+	own, shared := &limiter{}, &limiter{budgets: &budget{left: 3}}
+	for what, l := range map[string]*limiter{"own": own, "shared": shared} {
+		if err := l.allow(caller, name, tight); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for range 5 {
+		if own.allow(caller, name, tight) == nil {
+			t.Error("the tool's limit does not hold")
+		}
+	}
+	if err := own.allow(caller, tool.Name{Server: "a", Tool: "c"}, tight); err != nil {
+		t.Errorf("what was refused was counted: %v", err)
+	}
+}
+
+// TestSharedLimitWithoutStore: while the store is away each process keeps the
+// limit by itself.
+func TestSharedLimitWithoutStore(t *testing.T) {
+	l := &limiter{budgets: &budget{err: errors.New("away")}}
+	caller := &tool.Caller{ID: "x", Rate: tool.Rate{Calls: 3, Per: time.Hour}}
+	served := 0
+	for range 10 {
+		if l.allow(caller, tool.Name{}, LimitConfig{}) == nil {
+			served++
+		}
+	}
+	if served != 3 {
+		t.Errorf("%d served of 3", served)
+	}
+}

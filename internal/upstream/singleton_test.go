@@ -1,0 +1,145 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+	"junctor/internal/upstream/upstreamtest"
+)
+
+// right is the right to run a server, of which there is one.
+type right struct {
+	mu    sync.Mutex
+	owner string
+	until time.Time
+	away  bool // nobody can be asked
+	nodes map[string]*rig
+}
+
+// holder is the right as one process sees it.
+type holder struct {
+	*right
+	name string
+}
+
+func (h holder) Claim(_ context.Context, _ string, life time.Duration) (string, bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.away {
+		return "", false, errors.New("the store is away")
+	}
+	if h.owner == "" || h.owner == h.name || time.Now().After(h.until) {
+		h.owner, h.until = h.name, time.Now().Add(life)
+	}
+	return h.owner, h.owner == h.name, nil
+}
+
+func (h holder) Release(context.Context, string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.owner == h.name {
+		h.owner = ""
+	}
+	return nil
+}
+
+func (h holder) Do(ctx context.Context, owner, server string, r tool.Request) (json.RawMessage, error) {
+	h.mu.Lock()
+	node := h.nodes[owner]
+	h.mu.Unlock()
+	return node.DoHere(ctx, server, r)
+}
+
+func (r *right) set(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+// TestSingleton: one process runs the server, the other has it do the work,
+// and takes over when the right moves.
+func TestSingleton(t *testing.T) {
+	server := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true})
+	cfg := server.Config("one")
+	cfg.Singleton = true
+	rt := &right{nodes: map[string]*rig{}}
+	node := func(name string) *rig {
+		r := newRig(t, upstream.Options{Singletons: holder{rt, name}}, cfg)
+		rt.set(func() { rt.nodes[name] = r })
+		return r.run()
+	}
+	a := node("a")
+	a.state("one", upstream.Connected)
+	b := node("b")
+	b.until("b to know the owner", func() bool { return b.Elsewhere("one") == "a" })
+	if st, _ := b.StatusOf("one"); st.Node != "a" || st.State != upstream.Connecting {
+		t.Errorf("before its tools are known: %+v", st)
+	}
+	b.Lend("one", mcp.ServerInfo{Name: "lent"}, 14)
+	b.Lend("none", mcp.ServerInfo{}, 1)
+	if st := b.state("one", upstream.Connected); st.Tools != 14 {
+		t.Errorf("with its tools: %+v", st)
+	}
+	if info, ok := b.Info("one"); !ok || info.Name != "lent" {
+		t.Errorf("its info: %+v, %v", info, ok)
+	}
+	if n := server.Connections(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	ctx := context.Background()
+	call := tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"echo","arguments":{"a":1}}`)}
+	for name, r := range map[string]*rig{"a": a, "b": b} {
+		if got, err := r.Do(ctx, "one", call); err != nil || !strings.Contains(string(got), `a\":1`) {
+			t.Errorf("at %s: %s, %v", name, got, err)
+		}
+	}
+	if _, err := b.DoHere(ctx, "one", call); !errors.Is(err, tool.ErrDown) || tool.AsError(err).RetryAfter == 0 {
+		t.Errorf("passed on twice: %v", err)
+	}
+	if _, err := b.DoHere(ctx, "none", call); tool.KindOf(err) != tool.ServerNotFound {
+		t.Errorf("an unknown server: %v", err)
+	}
+	if err := b.Notify(ctx, "one", "", "notifications/x", nil); err == nil {
+		t.Error("a notification went to a server that is elsewhere")
+	}
+	if a.Elsewhere("one") != "" || a.Elsewhere("none") != "" {
+		t.Error("a does not know that it runs the server")
+	}
+
+	// Someone else took the right: a stops at once.
+	rt.set(func() { rt.owner, rt.until = "c", time.Now().Add(time.Hour) })
+	a.until("a to have stopped", func() bool { return a.Elsewhere("one") == "c" })
+	// And it comes back, to one of the two.
+	rt.set(func() { rt.owner = "" })
+	var owner *rig
+	runs := func() bool {
+		rt.set(func() { owner = rt.nodes[rt.owner] })
+		if owner == nil {
+			return false
+		}
+		st, _ := owner.StatusOf("one")
+		return st.State == upstream.Connected && st.Node == ""
+	}
+	a.until("one of them to run it", runs)
+	// Nobody can be asked: who runs it stops in time.
+	rt.set(func() { rt.away = true })
+	owner.state("one", upstream.Disconnected)
+	rt.set(func() { rt.away = false })
+	a.until("it again", runs)
+}
+
+// TestSingletonAlone: without others the mark means nothing.
+func TestSingletonAlone(t *testing.T) {
+	server := upstreamtest.Listen(t, upstreamtest.Script{})
+	cfg := server.Config("one")
+	cfg.Singleton = true
+	newRig(t, upstream.Options{}, cfg).run().state("one", upstream.Connected)
+}
