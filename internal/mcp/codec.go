@@ -44,7 +44,17 @@ type DecodeError struct {
 	Msg      string // what is wrong, safe to send back
 	TooLarge bool   // the size limit was the reason
 
-	drop Drop // what a Stream read in its place
+	answers ID   // the call that it should have answered, where it looks like an answer
+	drop    Drop // what a Stream read in its place
+}
+
+// lost returns the call that waits in vain for the broken message; "" when it
+// is nobody's answer.
+func (e *DecodeError) lost() ID {
+	if e.TooLarge {
+		return e.ID
+	}
+	return e.answers
 }
 
 func (e *DecodeError) Error() string { return e.Msg }
@@ -142,7 +152,9 @@ func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
 	var e envelope
 	end, err := e.scan(b, i, limits.MaxDepth)
 	if err != nil {
-		return Message{}, end, parseError(end, err)
+		broken := parseError(end, err)
+		broken.answers = peekAnswer(b[i:])
+		return Message{}, end, broken
 	}
 	m, err := e.message(limits)
 	return m, end, err
@@ -219,7 +231,11 @@ func isNull(raw []byte) bool { return len(raw) == 4 && raw[0] == 'n' }
 func (e *envelope) message(limits Limits) (Message, error) {
 	var m Message
 	invalid := func(format string, args ...any) (Message, error) {
-		return Message{}, &DecodeError{Code: CodeInvalidRequest, ID: m.ID, Msg: "invalid request: " + fmt.Sprintf(format, args...)}
+		broken := &DecodeError{Code: CodeInvalidRequest, ID: m.ID, Msg: "invalid request: " + fmt.Sprintf(format, args...)}
+		if e.version != nil && e.method == nil {
+			broken.answers = m.ID
+		}
+		return Message{}, broken
 	}
 	if e.id != nil && !isNull(e.id) {
 		id, ok := canonicalID(e.id)

@@ -244,7 +244,7 @@ func (c *Client) failure(ctx context.Context, err error) error {
 		if d.TooLarge {
 			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer is too large: " + d.Msg, Err: err}
 		}
-		return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer is no JSON-RPC message", Err: err}
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer is no JSON-RPC message: " + d.Msg, Err: err}
 	}
 	if cause := c.Err(); cause != nil {
 		return c.gone(cause)

@@ -1,8 +1,6 @@
 package mcp
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // peekBytes is how much of the beginning and of the end of a message that is
 // too large to hold is kept, to find out whom it concerned.
@@ -45,4 +43,28 @@ func peekTailID(tail []byte) ID {
 	}
 	id, _ := canonicalID(tail[i:end])
 	return id
+}
+
+// peekAnswer returns the call that an unreadable message was to answer: one
+// with a value in it that is no JSON, say, such as the NaN that Python writes.
+// A program may print JSON of its own that has an id, so only what names the
+// protocol and no method counts.
+func peekAnswer(data []byte) ID {
+	head, tail := data[:min(len(data), peekBytes)], data[max(0, len(data)-peekBytes):]
+	named := bytes.Contains(tail, []byte(`"jsonrpc"`))
+	for m := range members(head) {
+		switch key := head[m.keyStart:m.keyEnd]; {
+		case keyIs(key, "method"):
+			return ""
+		case keyIs(key, "jsonrpc"):
+			named = true
+		}
+	}
+	if !named {
+		return ""
+	}
+	if id := peekID(head); id != "" {
+		return id
+	}
+	return peekTailID(tail)
 }

@@ -40,11 +40,10 @@ func (c *Client) heard() {
 // broken takes the place of a message that could not be read.
 func (c *Client) broken(err *DecodeError) {
 	c.log.Warn("message of the server dropped", "err", err.Msg, "id", string(err.ID))
-	if err.ID == "" {
-		return
-	}
-	if cl := c.waiting(&Message{ID: err.ID}); cl != nil {
-		cl.fail(err)
+	if id := err.lost(); id != "" {
+		if cl := c.waiting(&Message{ID: id}); cl != nil {
+			cl.fail(err)
+		}
 	}
 }
 

@@ -105,19 +105,21 @@ func (w *httpWire) readAnswer(events *eventReader, cl *flight) (answer Message, 
 	for {
 		_, data, err := events.next()
 		if err != nil {
-			if d, ok := errors.AsType[*DecodeError](err); ok && (d.ID == "" || d.ID == cl.idText) {
-				return Message{}, news, err
-			} else if ok {
+			if d, ok := errors.AsType[*DecodeError](err); ok && d.ID != "" && d.ID != cl.idText {
 				continue
 			}
 			return Message{}, news, err
 		}
 		news = true
 		found := false
+		var lost error
 		DecodeEach(data, w.limits, func(m Message, decodeErr error) {
+			d, broken := errors.AsType[*DecodeError](decodeErr)
 			switch {
-			case decodeErr != nil:
-				w.c.log.Warn("event dropped", "err", decodeErr)
+			case broken && d.lost() == cl.idText:
+				lost = d
+			case broken:
+				w.c.broken(d)
 			case m.IsResponse() && answers(&m, cl):
 				answer, found = m, true
 			default:
@@ -127,6 +129,9 @@ func (w *httpWire) readAnswer(events *eventReader, cl *flight) (answer Message, 
 		if found {
 			w.c.heard()
 			return answer, true, nil
+		}
+		if lost != nil {
+			return Message{}, true, lost
 		}
 	}
 }
@@ -215,8 +220,8 @@ func (w *httpWire) deliver(events *eventReader) (any bool) {
 		}
 		any = true
 		DecodeEach(data, w.limits, func(m Message, err error) {
-			if err != nil {
-				w.c.log.Warn("event dropped", "err", err)
+			if d, ok := errors.AsType[*DecodeError](err); ok {
+				w.c.broken(d)
 				return
 			}
 			w.c.handle(&m, nil)
