@@ -38,6 +38,10 @@ const (
 	remoteCheck  = 5 * time.Minute
 	checkTimeout = 10 * time.Second
 	listTimeout  = 30 * time.Second // for listing the tools again
+
+	// guidanceTimeout is short because the tools wait for it, and there are
+	// other sources.
+	guidanceTimeout = 2 * time.Second
 )
 
 // upstream is one configured server. It makes its connection again and again

@@ -157,6 +157,8 @@ func (p *problems) list() []string {
 // tool-descriptions, else the instructions, else the definitions.
 func (u *upstream) guidance(ctx context.Context, c *conn, offer *Offer) (string, Source) {
 	if mcp.Field(offer.Info.Capabilities, "prompts") != nil {
+		ctx, cancel := context.WithTimeout(ctx, guidanceTimeout)
+		defer cancel()
 		result, err := c.client.Do(ctx, tool.Request{Method: "prompts/get", Params: json.RawMessage(`{"name":"tool-descriptions"}`)})
 		if text := promptText(result); err == nil && text != "" {
 			return bound(text), FromPrompt

@@ -179,6 +179,23 @@ func TestCallsDoNotStormAServerThatIsDown(t *testing.T) {
 	})
 }
 
+func TestGuidanceThatNeverComesHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := newInside(t, upstreamtest.Script{Guidance: "never said", Instructions: "read me", Mute: "prompts/get"}, nil)
+		began := time.Now()
+		r.run()
+		if got := r.ok("x", "echo", `{}`); got != `{}` {
+			t.Errorf("echo = %q", got)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("the first call had to wait %s for the guidance", took)
+		}
+		if offer := r.offer("x", 1); offer.Source != upstream.FromInstructions {
+			t.Errorf("guidance from %s", offer.Source)
+		}
+	})
+}
+
 func TestAStableConnectionStartsTheBackoffAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{}, nil)

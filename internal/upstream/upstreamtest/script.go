@@ -43,6 +43,9 @@ type Script struct {
 	Guidance    string          `json:"guidance,omitempty"`
 	GuidanceRaw json.RawMessage `json:"guidanceRaw,omitempty"`
 
+	// Mute is a method that is never answered, until cancelled.
+	Mute string `json:"mute,omitempty"`
+
 	// What goes wrong on a connection of a child or in the process.
 	StartDelayMs int      `json:"startDelayMs,omitempty"` // before anything is read
 	Exit         int      `json:"exit,omitempty"`         // end at once with this code

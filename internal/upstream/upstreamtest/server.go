@@ -103,6 +103,10 @@ func (s *Server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, er
 	s.mu.Lock()
 	s.seen = append(s.seen, r.Method)
 	s.mu.Unlock()
+	if r.Method == s.script.Mute {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	switch r.Method {
 	case "tools/list":
 		return s.list(r)
