@@ -381,7 +381,11 @@ func parameters(schema json.RawMessage) []parameter {
 
 func (v *metaView) executeTool(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	call := callOf(r, text(args["server"]), text(args["tool"]))
-	call.Arguments = args["arguments"]
+	// Models leave the arguments out where a tool takes none. Where it takes
+	// some, the check of the tool says which, with its schema.
+	if call.Arguments = args["arguments"]; call.Arguments == nil {
+		call.Arguments = json.RawMessage(`{}`)
+	}
 	// A retry that brings what the tool's server asked for takes it along.
 	if responses, state := mcp.Field(r.Params, "inputResponses"), mcp.Field(r.Params, "requestState"); responses != nil || state != nil {
 		name := call.Tool

@@ -93,10 +93,8 @@ func (v *directView) listTools(ctx context.Context, r *mcp.Request) (json.RawMes
 	v.face.awaitTools(ctx, "")
 	t := v.current()
 	out := []byte(`{"tools":[`)
-	cursor := mcp.FieldString(r.Params, "cursor")
-	names, _ := t.after(cursor, len(t.names))
-	cursor = ""
-	n := 0
+	names := t.after(mcp.FieldString(r.Params, "cursor"))
+	cursor, n := "", 0
 	for i, name := range names {
 		e := t.byName[name]
 		if !e.Enabled || !r.Caller.MayUse(e.Name) {

@@ -207,7 +207,7 @@ func (f *Face) Notified(server, method string, params json.RawMessage) {
 	}
 	switch method {
 	case promptsChanged, resourcesChanged:
-		f.view.forget(server)
+		f.view.forget()
 		f.direct.Notify(method, nil)
 	case resourceUpdated:
 		uri := mcp.FieldString(params, "uri")

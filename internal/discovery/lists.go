@@ -41,7 +41,8 @@ func kindOf(method string) kind {
 const (
 	maxPages     = 20 // of one upstream
 	maxItems     = 5000
-	listsAtOnce  = 8 // upstreams asked at the same time
+	listsAtOnce  = 32              // upstreams asked at the same time
+	listPatience = 5 * time.Second // for all of them: clients list before they do anything else
 	listLife     = time.Minute
 	maxListeners = 256 // callers whose lists are kept
 )
@@ -58,8 +59,8 @@ type list struct {
 // callers: an upstream may show each something else.
 type callerLists struct{ of [len(kinds)]*list }
 
-// forget drops what was kept, because a server's lists have changed.
-func (v *directView) forget(string) {
+// forget drops what was kept, because the lists of a server have changed.
+func (v *directView) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	clear(v.lists)
@@ -106,13 +107,15 @@ func (v *directView) fetch(ctx context.Context, r *mcp.Request, k kind, fresh bo
 	v.face.awaitTools(ctx, "")
 	servers := v.offering(&r.Caller, k)
 	found := make([][]json.RawMessage, len(servers))
+	asking, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
 	var wg sync.WaitGroup
 	gate := make(chan struct{}, listsAtOnce)
 	for i, server := range servers {
 		wg.Go(func() {
 			gate <- struct{}{}
 			defer func() { <-gate }()
-			found[i] = v.pages(ctx, r, server, k)
+			found[i] = v.pages(asking, r, server, k)
 		})
 	}
 	wg.Wait()
@@ -149,8 +152,8 @@ func (v *directView) offering(caller *tool.Caller, k kind) []string {
 	return servers
 }
 
-// pages reads the whole list of one server. A server that fails offers
-// nothing for now; the others are not kept waiting for it.
+// pages reads the whole list of one server. A server that fails, or takes too
+// long, offers what came for now.
 func (v *directView) pages(ctx context.Context, r *mcp.Request, server string, k kind) []json.RawMessage {
 	var items []json.RawMessage
 	params := json.RawMessage(`{}`)

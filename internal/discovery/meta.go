@@ -48,7 +48,7 @@ var tools = map[string]metaTool{
 	"search_tools":     {[]argument{{name: "query", kind: "string", required: true}, {name: "server", kind: "string"}, {name: "limit", kind: "number"}}, (*metaView).searchTools},
 	"list_tools":       {[]argument{argServer, {name: "includeDisabled", kind: "boolean"}, {name: "cursor", kind: "string", hidden: true}}, (*metaView).listTools},
 	"get_tool_details": {[]argument{argServer, argTool}, (*metaView).toolDetails},
-	"execute_tool":     {[]argument{argServer, argTool, {name: "arguments", kind: "object", required: true}}, (*metaView).executeTool},
+	"execute_tool":     {[]argument{argServer, argTool, {name: "arguments", kind: "object"}}, (*metaView).executeTool},
 }
 
 // Describe implements mcp.Handler.

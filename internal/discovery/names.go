@@ -42,14 +42,13 @@ func (t *table[T]) add(server, name string, item T) {
 
 func (t *table[T]) sort() { slices.Sort(t.names) }
 
-// after returns the names behind the cursor, at most n.
-func (t *table[T]) after(cursor string, n int) (names []string, more bool) {
+// after returns the names behind the cursor.
+func (t *table[T]) after(cursor string) []string {
 	i, found := slices.BinarySearch(t.names, cursor)
 	if found {
 		i++
 	}
-	rest := t.names[i:]
-	return rest[:min(n, len(rest))], len(rest) > n
+	return t.names[i:]
 }
 
 // nearest returns up to n names that look most like name.

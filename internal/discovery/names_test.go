@@ -94,10 +94,9 @@ func TestToolTable(t *testing.T) {
 			t.Errorf("%s is gone", name)
 		}
 	}
-	names, more := table.after("", 2)
-	rest, last := table.after(names[1], 10)
-	if len(names) != 2 || !more || len(rest) != 3 || last {
-		t.Errorf("pages: %v %v, %v %v", names, more, rest, last)
+	all := table.after("")
+	if rest := table.after(all[1]); len(all) != 5 || !slices.Equal(rest, all[2:]) {
+		t.Errorf("behind %s of %v: %v", all[1], all, rest)
 	}
 }
 

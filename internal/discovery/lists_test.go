@@ -1,0 +1,66 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"junctor/internal/catalog"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// prompters are servers that have prompts; those named mute never say which.
+type prompters struct{ states }
+
+func (prompters) Info(string) (mcp.ServerInfo, bool) {
+	return mcp.ServerInfo{Capabilities: json.RawMessage(`{"prompts":{}}`)}, true
+}
+
+func (prompters) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
+
+func (prompters) Forward(ctx context.Context, c tool.Call) (json.RawMessage, error) {
+	if strings.HasPrefix(c.Server, "mute") {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return json.RawMessage(`{"prompts":[{"name":"greet"}]}`), nil
+}
+
+func TestAMuteServerDoesNotHoldUpTheLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := prompters{states{[]upstream.Status{
+			{Name: "mute1", State: upstream.Connected}, {Name: "mute2", State: upstream.Connected}, {Name: "well", State: upstream.Connected},
+		}}}
+		f := New(Options{Catalog: catalog.New(nil, nil), Calls: p, Upstreams: p, Config: DefaultConfig(), Log: nolog})
+		began := time.Now()
+		got, err := f.view.Serve(t.Context(), &mcp.Request{Method: "prompts/list", Caller: tool.Local})
+		if err != nil || !strings.Contains(string(got), `"well__greet"`) {
+			t.Errorf("prompts = %s, %v", got, err)
+		}
+		if took := time.Since(began); took > listPatience {
+			t.Errorf("the list took %s", took)
+		}
+	})
+}
+
+func TestExecuteWithoutArguments(t *testing.T) {
+	r := newRig(t, map[string]*desk{"desk": newDesk(issueTool, pictureTool)})
+	c := r.client(mcp.Version20250618, View{})
+	for name, arguments := range map[string]string{
+		"left out": `{"server":"desk","tool":"picture"}`,
+		"null":     `{"server":"desk","tool":"picture","arguments":null}`,
+	} {
+		if text, failed := callText(t, c, "execute_tool", arguments); failed {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	text, failed := callText(t, c, "execute_tool", `{"server":"desk","tool":"create_issue"}`)
+	if !failed || !strings.Contains(text, "missing propert") || !strings.Contains(text, `"schema":{"type":"object"`) {
+		t.Errorf("a tool that needs some: %s", text)
+	}
+}
