@@ -56,24 +56,19 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 	}()
 	s.emit(TypeApproval, ApprovalPayload{CallID: c.ID, Tool: name, Arguments: args,
 		Message: fmt.Sprintf("%s wants to run. Allow it?", name), Expires: time.Now().Add(wait).UTC()})
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case d := <-answer:
-		if d.Approve {
-			if err := s.remember(ctx, t, name, d.Scope); err != nil {
-				s.host.Log.WarnContext(ctx, "approval not kept; the person will be asked again", "tool", name, "err", err)
-			}
-		}
-		s.mu.Lock()
-		t.reasons[c.ID] = d.Reason
-		s.mu.Unlock()
-		return d.Approve, nil
-	case <-timer.C:
-		return false, errNoAnswer
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
+	d, err := await(ctx, answer, wait)
+	if err != nil {
+		return false, err
 	}
+	if d.Approve {
+		if err := s.remember(ctx, t, name, d.Scope); err != nil {
+			s.host.Log.WarnContext(ctx, "approval not kept; the person will be asked again", "tool", name, "err", err)
+		}
+	}
+	s.mu.Lock()
+	t.reasons[c.ID] = d.Reason
+	s.mu.Unlock()
+	return d.Approve, nil
 }
 
 func (s *Session) remember(ctx context.Context, t *turn, name string, scope Scope) error {

@@ -117,14 +117,34 @@ func (s *Session) unknown(t *turn, c *llm.ToolCall, o offer) *llm.ToolResult {
 	return llm.TextResult(c, text, true)
 }
 
-// execute sends a call down the one path of calls.
+// execute carries out a call. A server may want the person to open an
+// address first: then it is made once more.
 func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall) *llm.ToolResult {
+	res, err := s.dispatch(ctx, t, c, target)
+	if first := addressesFirst(err, questionOf(c, target)); first != nil && s.visit(ctx, t, first) {
+		res, err = s.dispatch(ctx, t, c, target)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return cancelled(c)
+	case err != nil:
+		result := failure(c, err)
+		if said := s.reason(t, c); said != "" && tool.KindOf(err) == tool.Denied {
+			result = llm.TextResult(c, provider.ErrorContent(err).Text()+" The person said: "+said, true)
+		}
+		return result
+	}
+	return &llm.ToolResult{CallID: c.ID, Name: c.Name, Content: res.Raw, IsError: res.IsError}
+}
+
+// dispatch sends a call down the one path of calls.
+func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall) (tool.Result, error) {
 	id := t.callID()
 	token, err := json.Marshal(id)
 	if err != nil { // a string always marshals
 		token = []byte(`"progress"`)
 	}
-	res, err := s.host.Executor.Call(ctx, tool.Call{
+	return s.host.Executor.Call(ctx, tool.Call{
 		ID: id, Face: "chat", Caller: t.caller, Session: s.id,
 		Server: target.Tool.Server, Tool: target.Tool.Tool, Arguments: target.Arguments,
 		Meta: json.RawMessage(`{"progressToken":` + string(token) + `}`), // without one no server reports progress
@@ -137,19 +157,12 @@ func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall)
 			Approve: func(ctx context.Context, n tool.Name, args json.RawMessage) (bool, error) {
 				return s.approve(ctx, t, c, n, args)
 			},
+			Ask: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+				return s.serverAsks(ctx, t, questionOf(c, target), method, params)
+			},
+			Capabilities: clientCapabilities,
 		},
 	})
-	switch {
-	case ctx.Err() != nil:
-		return cancelled(c)
-	case err != nil:
-		result := failure(c, err)
-		if said := s.reason(t, c); said != "" && tool.KindOf(err) == tool.Denied {
-			result = llm.TextResult(c, provider.ErrorContent(err).Text()+" The person said: "+said, true)
-		}
-		return result
-	}
-	return &llm.ToolResult{CallID: c.ID, Name: c.Name, Content: res.Raw, IsError: res.IsError}
 }
 
 // reason returns why the person denied a call, if they said.

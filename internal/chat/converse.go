@@ -129,13 +129,13 @@ func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o offer, la
 			span.Fail(string(llm.ReasonOf(err)))
 		}
 		span.End()
+		s.mu.Lock()
 		t.usage = t.usage.Add(reply.Usage)
 		if reply.Usage.Input > 0 {
 			t.context = reply.Usage.Input
-			s.mu.Lock()
 			s.gauge.Observe(estimate, reply.Usage.Input)
-			s.mu.Unlock()
 		}
+		s.mu.Unlock()
 		if llm.ReasonOf(err) == llm.ContextLength && attempt < 8 && history > leastBudget {
 			// The window is smaller than we believe, or our count is wrong.
 			s.mu.Lock()

@@ -3,10 +3,12 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
+	"junctor/internal/tool"
 )
 
 // leaseTime is how long a process that died still counts as the one that
@@ -67,9 +69,11 @@ const commandSpace = "chat-commands"
 const commandLife = time.Minute
 
 type command struct {
-	Abort    bool      `json:"abort,omitempty"`
-	CallID   string    `json:"callId,omitempty"`
-	Decision *Decision `json:"decision,omitempty"`
+	Abort      bool      `json:"abort,omitempty"`
+	CallID     string    `json:"callId,omitempty"`
+	Decision   *Decision `json:"decision,omitempty"`
+	QuestionID string    `json:"questionId,omitempty"`
+	Answer     *Answer   `json:"answer,omitempty"`
 }
 
 // command leaves a word for the process that carries on a session's reply.
@@ -97,13 +101,7 @@ func (h *Host) obey(ctx context.Context) {
 		return
 	}
 	for _, v := range values {
-		id := v.Name
-		for i := range len(id) {
-			if id[i] == '/' {
-				id = id[:i]
-				break
-			}
-		}
+		id, _, _ := strings.Cut(v.Name, "/")
 		h.mu.Lock()
 		s := h.sessions[id]
 		h.mu.Unlock()
@@ -125,6 +123,12 @@ func (h *Host) obey(ctx context.Context) {
 		}
 		if c.Decision != nil {
 			s.Decide(ctx, c.CallID, *c.Decision)
+		}
+		if c.Answer != nil {
+			if err := s.Answer(ctx, c.QuestionID, *c.Answer); err != nil { // whoever gave it watches too
+				e := tool.AsError(err)
+				s.emit(TypeError, ErrorPayload{Code: string(e.Kind), Message: e.Msg, QuestionID: c.QuestionID})
+			}
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/llm/models"
+	"junctor/internal/mcp"
 	"junctor/internal/search"
 	"junctor/internal/sqlite"
 	"junctor/internal/store"
@@ -116,6 +117,28 @@ func (u *upstreams) Do(ctx context.Context, server string, req tool.Request) (js
 		}
 	case "dump":
 		return text(strings.Repeat("x", 300_000))
+	case "asks": // puts a question of the model's choice to the person
+		var in struct {
+			Method   string
+			Params   json.RawMessage
+			TakeBack bool
+		}
+		json.Unmarshal(p.Arguments, &in)
+		if in.TakeBack {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+		}
+		answer, err := req.Exchange.Ask(ctx, in.Method, in.Params)
+		if err != nil {
+			return text("no answer: " + err.Error())
+		}
+		return text("answer: " + string(answer))
+	case "visit": // wants an address opened first
+		if u.count(server+":"+p.Name) == 1 {
+			return nil, &mcp.Error{Code: mcp.CodeURLElicitation, Message: "sign in first", Data: p.Arguments}
+		}
+		return text("visited")
 	case "progress":
 		req.Exchange.Notify("notifications/progress", json.RawMessage(`{"progress":1,"total":2,"message":"half way"}`))
 		return text("progressed")
@@ -175,7 +198,8 @@ func (r *rig) start(opts ...option) {
 	any := `{"type":"object"}`
 	r.catalog.Put(catalog.Server{Name: "calc", Guidance: "Use calc for arithmetic."}, []tool.Definition{definition(t, "calc", "add", numbers)})
 	r.catalog.Put(catalog.Server{Name: "odd"}, []tool.Definition{definition(t, "odd", "boom", any), definition(t, "odd", "down", any),
-		definition(t, "odd", "slow", any), definition(t, "odd", "dump", any), definition(t, "odd", "progress", any)})
+		definition(t, "odd", "slow", any), definition(t, "odd", "dump", any), definition(t, "odd", "progress", any),
+		definition(t, "odd", "asks", any), definition(t, "odd", "visit", any)})
 	r.catalog.Put(catalog.Server{Name: "ask"}, []tool.Definition{definition(t, "ask", "delete", any)})
 	index := search.New()
 	for _, s := range r.catalog.Snapshot().Servers() {
@@ -260,7 +284,10 @@ type message struct {
 	Raw     json.RawMessage
 	Payload struct {
 		State, Message, SessionID, Title, Model, Content, Text, Tool, Code, CallID string
-		Active                                                                     bool
+		QuestionID, Kind, Server, URL, Action                                      string
+		Active, Retry                                                              bool
+		Schema                                                                     json.RawMessage
+		Prompt                                                                     []PromptLine
 		Unavailable                                                                []ServerState
 		Messages                                                                   []HistoryMessage
 		Arguments                                                                  json.RawMessage

@@ -66,11 +66,12 @@ const (
 
 // metadata is what the store keeps of a session for the chat alone.
 type metadata struct {
-	Seq     int64     `json:"seq"` // of the last event when this was written
-	Turn    turnMark  `json:"turn"`
-	Summary summary   `json:"summary,omitzero"`
-	Allow   []string  `json:"allow,omitempty"` // tools approved for this session
-	Usage   llm.Usage `json:"usage,omitzero"`
+	Seq      int64     `json:"seq"` // of the last event when this was written
+	Turn     turnMark  `json:"turn"`
+	Summary  summary   `json:"summary,omitzero"`
+	Allow    []string  `json:"allow,omitempty"`    // tools approved for this session
+	Sampling []string  `json:"sampling,omitempty"` // servers that may use the model in this session
+	Usage    llm.Usage `json:"usage,omitzero"`
 }
 
 // turnMark says where the latest turn began.

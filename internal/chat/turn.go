@@ -24,9 +24,11 @@ type turn struct {
 	done      chan struct{}
 	approvals map[string]chan Decision // by call; guarded by the session
 	reasons   map[string]string        // of denials, by call; guarded by the session
+	questions map[string]*question     // by id; guarded by the session
 	calls     int                      // guarded by the session
-	usage     llm.Usage
-	context   int // tokens of the last request
+	samples   int                      // uses of the model by servers; guarded by the session
+	usage     llm.Usage                // guarded by the session
+	context   int                      // tokens of the last request
 	session   *Session
 	// ending is set when the person is told that the reply is complete: what
 	// they say from then on need only wait a moment. Guarded by the session.
@@ -62,7 +64,8 @@ func (s *Session) Send(ctx context.Context, caller tool.Caller, text, model stri
 			return invalid(fmt.Sprintf("there is no model %q; GET /api/models lists them", tool.Shorten(model, 80)))
 		}
 	}
-	t := &turn{id: newID("turn"), caller: caller, done: make(chan struct{}), approvals: map[string]chan Decision{}, reasons: map[string]string{}, session: s}
+	t := &turn{id: newID("turn"), caller: caller, done: make(chan struct{}), session: s,
+		approvals: map[string]chan Decision{}, reasons: map[string]string{}, questions: map[string]*question{}}
 	s.mu.Lock()
 	for s.turn != nil {
 		before, ending := s.turn, s.turn.ending

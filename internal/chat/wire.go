@@ -17,6 +17,8 @@ const (
 	TypeReasoning  = "reasoning"
 	TypeStatus     = "status"
 	TypeApproval   = "approval"
+	TypeQuestion   = "question" // a server asks the person something
+	TypeAnswered   = "answered"
 	TypeUsage      = "usage"
 	TypeError      = "error"
 	TypeSession    = "session"
@@ -90,6 +92,39 @@ type ApprovalPayload struct {
 	Expires   time.Time       `json:"expires"`
 }
 
+// QuestionPayload is what a server asks the person in the middle of a call.
+type QuestionPayload struct {
+	QuestionID string    `json:"questionId"`
+	CallID     string    `json:"callId"`
+	Tool       string    `json:"tool"`
+	Server     string    `json:"server"` // who asks
+	Kind       string    `json:"kind"`   // form, url, model
+	Message    string    `json:"message"`
+	Expires    time.Time `json:"expires"`
+
+	Schema json.RawMessage `json:"schema,omitempty"` // of a form
+	URL    string          `json:"url,omitempty"`    // to open on purpose
+	// Retry says that the call is made again once the person has been at URL.
+	Retry  bool         `json:"retry,omitempty"`
+	Prompt []PromptLine `json:"prompt,omitempty"` // what the model would be asked
+	Model  string       `json:"model,omitempty"`  // which model that is
+}
+
+// PromptLine is one message of what a server wants to ask the model.
+type PromptLine struct {
+	Role string `json:"role"` // system, user, assistant
+	Text string `json:"text"`
+}
+
+// AnsweredPayload says what became of a question. One to which the model
+// spoke is told of twice: when it was allowed, and with what the model said.
+type AnsweredPayload struct {
+	QuestionID string `json:"questionId"`
+	CallID     string `json:"callId"`
+	Action     Action `json:"action"`
+	Text       string `json:"text,omitempty"`
+}
+
 // UsagePayload counts tokens after a reply.
 type UsagePayload struct {
 	Model   string    `json:"model"`
@@ -105,8 +140,9 @@ type ErrorPayload struct {
 	Code       string `json:"code"`
 	Message    string `json:"message"`
 	RetryAfter int64  `json:"retryAfterMs,omitempty"`
-	// CallID is the approval that the error is about.
-	CallID string `json:"callId,omitempty"`
+	// CallID is the approval that the error is about, QuestionID the question.
+	CallID     string `json:"callId,omitempty"`
+	QuestionID string `json:"questionId,omitempty"`
 }
 
 // SessionPayload tells of a change to the session itself.
@@ -143,7 +179,7 @@ type ServerState struct {
 
 // Incoming is one message from a client.
 type Incoming struct {
-	Type    string          `json:"type"` // message, abort, approve, deny, history
+	Type    string          `json:"type"` // message, abort, approve, deny, answer, history
 	Payload json.RawMessage `json:"payload"`
 }
 
@@ -156,6 +192,7 @@ const (
 	CodeInterrupted = "INTERRUPTED"
 	CodeAborted     = "ABORTED"
 	CodeNoApproval  = "NO_SUCH_APPROVAL"
+	CodeNoQuestion  = "NO_SUCH_QUESTION"
 )
 
 func invalid(msg string) *tool.Error { return &tool.Error{Kind: tool.InvalidRequest, Msg: msg} }

@@ -1,11 +1,8 @@
 package chat
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -225,122 +222,56 @@ func (c *connection) read(ctx context.Context) {
 				c.conn.Close(closeFlood, "too many messages")
 				return
 			}
-			c.fail(&tool.Error{Kind: tool.RateLimited, Msg: "too many messages; wait a moment", RetryAfter: time.Second}, "")
+			c.fail(&tool.Error{Kind: tool.RateLimited, Msg: "too many messages; wait a moment", RetryAfter: time.Second})
 			continue
 		}
 		c.ignored = 0
 		if kind != websocket.MessageText {
-			c.fail(invalid("messages are JSON text, not binary"), "")
+			c.fail(invalid("messages are JSON text, not binary"))
 			continue
 		}
 		c.handle(ctx, data)
 	}
 }
 
-func (c *connection) fail(err error, callID string) {
+func (c *connection) fail(err error) { c.failed(err, ErrorPayload{}) }
+
+// failed answers with an error; about says what it is about.
+func (c *connection) failed(err error, about ErrorPayload) {
 	e := tool.AsError(err)
-	c.watcher.Tell(TypeError, ErrorPayload{Code: string(e.Kind), Message: e.Msg, RetryAfter: e.RetryAfter.Milliseconds(), CallID: callID})
+	about.Code, about.Message, about.RetryAfter = string(e.Kind), e.Msg, e.RetryAfter.Milliseconds()
+	c.watcher.Tell(TypeError, about)
 }
 
 // handle carries out one message.
 func (c *connection) handle(ctx context.Context, data []byte) {
 	in, err := ParseIncoming(data)
 	if err != nil {
-		c.fail(err, "")
+		c.fail(err)
 		return
 	}
 	switch m := in.(type) {
 	case SendMessage:
 		if err := c.session.Send(ctx, c.caller, m.Text, m.Model); err != nil {
-			c.fail(err, "")
+			c.fail(err)
 		}
 	case AbortMessage:
 		if !c.session.Abort(ctx) {
-			c.fail(&tool.Error{Kind: tool.InvalidRequest, Msg: "there is nothing to abort"}, "")
+			c.fail(&tool.Error{Kind: tool.InvalidRequest, Msg: "there is nothing to abort"})
 		}
 	case DecideMessage:
 		if !c.session.Decide(ctx, m.CallID, m.Decision) {
-			c.fail(&tool.Error{Kind: CodeNoApproval, Msg: "there is no approval with this callId any more"}, m.CallID)
+			c.failed(&tool.Error{Kind: CodeNoApproval, Msg: "there is no approval with this callId any more"}, ErrorPayload{CallID: m.CallID})
+		}
+	case AnswerMessage:
+		if err := c.session.Answer(ctx, m.QuestionID, m.Answer); err != nil {
+			c.failed(err, ErrorPayload{QuestionID: m.QuestionID})
 		}
 	case HistoryMessageRequest:
 		if err := c.session.refresh(ctx); err != nil {
-			c.fail(err, "")
+			c.fail(err)
 			return
 		}
 		c.watcher.Tell(TypeHistory, c.session.History())
 	}
-}
-
-// The messages that come in.
-type (
-	// SendMessage says something to the model.
-	SendMessage struct {
-		Text  string `json:"text"`
-		Model string `json:"model"` // from now on; empty: as before
-	}
-	// AbortMessage stops the reply.
-	AbortMessage struct{}
-	// DecideMessage answers an approval.
-	DecideMessage struct {
-		CallID   string
-		Decision Decision
-	}
-	// HistoryMessageRequest asks for the history.
-	HistoryMessageRequest struct{}
-)
-
-// ParseIncoming reads one message of a client: one of the types above. The
-// error says what is wrong with it.
-func ParseIncoming(data []byte) (any, error) {
-	var in Incoming
-	if err := json.Unmarshal(data, &in); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return nil, &tool.Error{Kind: tool.ParseFailed, Msg: "the message is not JSON"}
-		}
-		return nil, invalid(`a message is an object with "type" and "payload"`)
-	}
-	payload := in.Payload
-	if len(payload) == 0 || string(payload) == "null" {
-		payload = json.RawMessage("{}")
-	}
-	if trimmed := bytes.TrimSpace(payload); trimmed[0] != '{' {
-		return nil, invalid(`"payload" must be an object`)
-	}
-	var p struct {
-		Text   *string `json:"text"`
-		Model  string  `json:"model"`
-		CallID string  `json:"callId"`
-		Scope  Scope   `json:"scope"`
-		Reason string  `json:"reason"`
-	}
-	if err := json.Unmarshal(payload, &p); err != nil {
-		return nil, invalid("a field of the payload has the wrong type; see docs/chat.md")
-	}
-	switch in.Type {
-	case "message":
-		if p.Text == nil {
-			return nil, invalid(`"payload.text" is missing`)
-		}
-		return SendMessage{Text: *p.Text, Model: p.Model}, nil
-	case "abort":
-		return AbortMessage{}, nil
-	case "history":
-		return HistoryMessageRequest{}, nil
-	case "approve", "deny":
-		if p.CallID == "" {
-			return nil, invalid(`"payload.callId" is missing`)
-		}
-		d := Decision{Approve: in.Type == "approve", Scope: p.Scope, Reason: tool.Shorten(p.Reason, 500)}
-		if d.Approve && d.Scope == "" {
-			d.Scope = Once
-		}
-		if d.Approve && d.Scope != Once && d.Scope != ForSession && d.Scope != Always {
-			return nil, invalid(`"payload.scope" must be once, session or always`)
-		}
-		return DecideMessage{CallID: p.CallID, Decision: d}, nil
-	case "":
-		return nil, invalid(`"type" is missing`)
-	}
-	return nil, invalid(fmt.Sprintf("%q is not a type of message; use message, abort, approve, deny or history", tool.Shorten(in.Type, 40)))
 }

@@ -1,0 +1,113 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"junctor/internal/tool"
+)
+
+// The messages that come in.
+type (
+	// SendMessage says something to the model.
+	SendMessage struct {
+		Text  string `json:"text"`
+		Model string `json:"model"` // from now on; empty: as before
+	}
+	// AbortMessage stops the reply.
+	AbortMessage struct{}
+	// DecideMessage answers an approval.
+	DecideMessage struct {
+		CallID   string
+		Decision Decision
+	}
+	// AnswerMessage answers a question.
+	AnswerMessage struct {
+		QuestionID string
+		Answer     Answer
+	}
+	// HistoryMessageRequest asks for the history.
+	HistoryMessageRequest struct{}
+)
+
+// ParseIncoming reads one message of a client: one of the types above. The
+// error says what is wrong with it.
+func ParseIncoming(data []byte) (any, error) {
+	var in Incoming
+	if err := json.Unmarshal(data, &in); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, &tool.Error{Kind: tool.ParseFailed, Msg: "the message is not JSON"}
+		}
+		return nil, invalid(`a message is an object with "type" and "payload"`)
+	}
+	payload := in.Payload
+	if len(payload) == 0 || string(payload) == "null" {
+		payload = json.RawMessage("{}")
+	}
+	if trimmed := bytes.TrimSpace(payload); trimmed[0] != '{' {
+		return nil, invalid(`"payload" must be an object`)
+	}
+	var p struct {
+		Text   *string `json:"text"`
+		Model  string  `json:"model"`
+		CallID string  `json:"callId"`
+		Scope  Scope   `json:"scope"`
+		Reason string  `json:"reason"`
+
+		QuestionID string          `json:"questionId"`
+		Action     Action          `json:"action"`
+		Content    json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return nil, invalid("a field of the payload has the wrong type; see docs/chat.md")
+	}
+	switch in.Type {
+	case "message":
+		if p.Text == nil {
+			return nil, invalid(`"payload.text" is missing`)
+		}
+		return SendMessage{Text: *p.Text, Model: p.Model}, nil
+	case "abort":
+		return AbortMessage{}, nil
+	case "history":
+		return HistoryMessageRequest{}, nil
+	case "approve", "deny":
+		if p.CallID == "" {
+			return nil, invalid(`"payload.callId" is missing`)
+		}
+		d := Decision{Approve: in.Type == "approve", Scope: p.Scope, Reason: tool.Shorten(p.Reason, 500)}
+		if d.Approve && d.Scope == "" {
+			d.Scope = Once
+		}
+		if d.Approve && d.Scope != Once && d.Scope != ForSession && d.Scope != Always {
+			return nil, invalid(`"payload.scope" must be once, session or always`)
+		}
+		return DecideMessage{CallID: p.CallID, Decision: d}, nil
+	case "answer":
+		return parseAnswer(p.QuestionID, Answer{Action: p.Action, Content: p.Content, Scope: p.Scope})
+	case "":
+		return nil, invalid(`"type" is missing`)
+	}
+	return nil, invalid(fmt.Sprintf("%q is not a type of message; use message, abort, approve, deny, answer or history", tool.Shorten(in.Type, 40)))
+}
+
+func parseAnswer(questionID string, a Answer) (any, error) {
+	switch {
+	case questionID == "":
+		return nil, invalid(`"payload.questionId" is missing`)
+	case a.Action != Accept && a.Action != Decline && a.Action != Cancel:
+		return nil, invalid(`"payload.action" must be accept, decline or cancel`)
+	case a.Scope != "" && a.Scope != Once && a.Scope != ForSession:
+		return nil, invalid(`"payload.scope" must be once or session`)
+	}
+	if len(a.Content) > 0 && a.Content[0] != '{' {
+		return nil, invalid(`"payload.content" must be an object`)
+	}
+	if a.Action == Accept && len(a.Content) == 0 {
+		a.Content = json.RawMessage("{}") // a form of which nothing is required
+	}
+	return AnswerMessage{QuestionID: questionID, Answer: a}, nil
+}

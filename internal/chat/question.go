@@ -1,0 +1,280 @@
+package chat
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"junctor/internal/llm"
+	"junctor/internal/mcp"
+	"junctor/internal/schema"
+	"junctor/internal/tool"
+)
+
+// The kinds of question.
+const (
+	QuestionForm  = "form"  // fill in a form
+	QuestionURL   = "url"   // open an address
+	QuestionModel = "model" // let the server use the model
+)
+
+// Action is what became of a question.
+type Action string
+
+// The actions. A person's answer is one of the first three.
+const (
+	Accept    Action = "accept"
+	Decline   Action = "decline"
+	Cancel    Action = "cancel"
+	Expired   Action = "expired"   // nobody answered in time
+	Withdrawn Action = "withdrawn" // the server, or the call, ended first
+)
+
+// Answer is a person's answer to a question.
+type Answer struct {
+	Action  Action          `json:"action"`
+	Content json.RawMessage `json:"content,omitempty"` // of a form
+	Scope   Scope           `json:"scope,omitempty"`   // of the use of the model
+}
+
+// Bounds of what a server may ask.
+const (
+	maxQuestion      = 64 << 10 // bytes of one question
+	maxQuestionText  = 8 << 10  // bytes of its message
+	maxOpenQuestions = 16       // of one reply at once
+)
+
+// clientCapabilities are what the person behind a chat can be asked.
+var clientCapabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}},"sampling":{}}`)
+
+// question is one that waits for its answer.
+type question struct {
+	QuestionPayload
+	fits   func(Answer) error
+	answer chan Answer
+}
+
+// refused is how an upstream learns that its question was not put to anyone.
+func refused(format string, args ...any) error {
+	return &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
+}
+
+// questionOf begins a question that comes up in a call.
+func questionOf(c, target *llm.ToolCall) QuestionPayload {
+	return QuestionPayload{CallID: c.ID, Tool: target.Tool.String(), Server: target.Tool.Server}
+}
+
+// serverAsks puts what a server asks in the middle of a call to the person.
+func (s *Session) serverAsks(ctx context.Context, t *turn, about QuestionPayload, method string, params json.RawMessage) (json.RawMessage, error) {
+	switch method {
+	case "elicitation/create":
+		return s.elicit(ctx, t, about, params)
+	case "sampling/createMessage":
+		return s.sample(ctx, t, about, params)
+	}
+	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "the chat does not answer " + tool.Shorten(method, 80)}
+}
+
+// elicitation are the parameters of elicitation/create that matter here.
+type elicitation struct {
+	Mode            string          `json:"mode"`
+	Message         string          `json:"message"`
+	RequestedSchema json.RawMessage `json:"requestedSchema"`
+	URL             string          `json:"url"`
+}
+
+// elicit asks the person to fill in a form or to open an address, and
+// returns the result that MCP wants.
+func (s *Session) elicit(ctx context.Context, t *turn, about QuestionPayload, params json.RawMessage) (json.RawMessage, error) {
+	q, err := newElicitation(about, params)
+	if err != nil {
+		return nil, err
+	}
+	a, err := s.putQuestion(ctx, t, q)
+	if err != nil {
+		return nil, err
+	}
+	result := Answer{Action: a.Action}
+	switch {
+	case a.Action == Accept && q.Kind == QuestionForm:
+		result.Content = a.Content
+	case a.Action != Accept && a.Action != Decline:
+		result.Action = Cancel
+	}
+	return json.Marshal(result)
+}
+
+// newElicitation reads an elicitation. What cannot be shown to a person
+// safely is refused.
+func newElicitation(about QuestionPayload, params json.RawMessage) (*question, error) {
+	var in elicitation
+	if len(params) > maxQuestion {
+		return nil, refused("the question has %d bytes; %d are allowed", len(params), maxQuestion)
+	}
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, refused("the question cannot be read")
+	}
+	q := &question{QuestionPayload: about}
+	q.Message = tool.Shorten(in.Message, maxQuestionText)
+	switch in.Mode {
+	case "", "form":
+		q.Kind, q.Schema = QuestionForm, in.RequestedSchema
+		if mcp.FieldString(in.RequestedSchema, "type") != "object" {
+			return nil, refused(`"requestedSchema" must be a schema of type object`)
+		}
+		form, err := schema.Compile(in.RequestedSchema)
+		if err != nil {
+			return nil, refused(`"requestedSchema" is not a schema that can be used`)
+		}
+		q.fits = func(a Answer) error { return fitsForm(form, a) }
+	case "url":
+		u, err := url.Parse(in.URL)
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
+			return nil, refused(`"url" must be an address with http or https, a host and no password`)
+		}
+		q.Kind, q.URL = QuestionURL, u.String()
+	default:
+		return nil, refused("%q is not a mode of elicitation", tool.Shorten(in.Mode, 40))
+	}
+	return q, nil
+}
+
+// fitsForm checks what a person filled in, so that they hear of a mistake
+// and not the server.
+func fitsForm(form *schema.Schema, a Answer) error {
+	if a.Action != Accept {
+		return nil
+	}
+	wrong := form.Check(a.Content)
+	if len(wrong) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for i, v := range wrong {
+		if i == 5 {
+			fmt.Fprintf(&b, "; and %d more", len(wrong)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		if v.Path != "" {
+			b.WriteString(strings.TrimPrefix(v.Path, "/") + ": ")
+		}
+		b.WriteString(v.Message)
+	}
+	return &tool.Error{Kind: tool.InvalidArguments, Msg: "the answer does not fit: " + b.String()}
+}
+
+// putQuestion shows a question to everyone who watches and waits for the
+// first answer. Whatever happens, they are told what became of it.
+func (s *Session) putQuestion(ctx context.Context, t *turn, q *question) (Answer, error) {
+	wait := s.host.config().ApprovalTimeoutMs.Duration()
+	q.QuestionID, q.Expires = newID("ask"), time.Now().Add(wait).UTC()
+	q.answer = make(chan Answer, 1)
+	s.mu.Lock()
+	full := len(t.questions) >= maxOpenQuestions
+	if !full {
+		t.questions[q.QuestionID] = q
+	}
+	s.mu.Unlock()
+	if full {
+		return Answer{}, &mcp.Error{Code: mcp.CodeInternalError, Message: "too many questions wait for the person's answer"}
+	}
+	s.emit(TypeQuestion, q.QuestionPayload)
+	a, err := await(ctx, q.answer, wait)
+	switch {
+	case errors.Is(err, errNoAnswer):
+		a, err = Answer{Action: Expired}, nil
+	case err != nil:
+		a.Action = Withdrawn
+	}
+	s.mu.Lock()
+	delete(t.questions, q.QuestionID)
+	s.mu.Unlock()
+	s.emit(TypeAnswered, AnsweredPayload{QuestionID: q.QuestionID, CallID: q.CallID, Action: a.Action})
+	return a, err
+}
+
+// await waits for a person's word.
+func await[T any](ctx context.Context, word <-chan T, patience time.Duration) (T, error) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	var none T
+	select {
+	case w := <-word:
+		return w, nil
+	case <-timer.C:
+		return none, errNoAnswer
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	}
+}
+
+// Answer answers a question. An answer that does not fit leaves it open.
+func (s *Session) Answer(ctx context.Context, questionID string, a Answer) error {
+	s.mu.Lock()
+	t := s.turn
+	var q *question
+	if t != nil {
+		q = t.questions[questionID]
+	}
+	elsewhere := t == nil && s.foreign
+	s.mu.Unlock()
+	if elsewhere && s.host.command(ctx, s.id, command{QuestionID: questionID, Answer: &a}) {
+		return nil
+	}
+	gone := &tool.Error{Kind: CodeNoQuestion, Msg: "there is no question with this questionId any more"}
+	if q == nil {
+		return gone
+	}
+	if q.fits != nil {
+		if err := q.fits(a); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	_, open := t.questions[questionID] // someone else may have been faster
+	delete(t.questions, questionID)
+	s.mu.Unlock()
+	if !open {
+		return gone
+	}
+	q.answer <- a
+	return nil
+}
+
+// addressesFirst returns the addresses that a server wants the person to
+// open before it carries out a call, as the 2025-11-25 protocol puts it: an
+// error with which the call is over.
+func addressesFirst(err error, about QuestionPayload) []*question {
+	wire, ok := errors.AsType[*mcp.Error](err)
+	if !ok || wire.Code != mcp.CodeURLElicitation {
+		return nil
+	}
+	var out []*question
+	for e := range mcp.Elements(mcp.Field(wire.Data, "elicitations")) {
+		q, err := newElicitation(about, mcp.SetField(e, json.RawMessage(`"url"`), "mode"))
+		if err != nil || len(out) == maxOpenQuestions {
+			return nil // one that cannot be opened: the call cannot go on either
+		}
+		q.Retry = true
+		out = append(out, q)
+	}
+	return out
+}
+
+// visit asks the person to open the addresses, one after the other, and
+// reports whether they did.
+func (s *Session) visit(ctx context.Context, t *turn, questions []*question) bool {
+	for _, q := range questions {
+		if a, err := s.putQuestion(ctx, t, q); err != nil || a.Action != Accept {
+			return false
+		}
+	}
+	return len(questions) > 0
+}

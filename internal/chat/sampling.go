@@ -1,0 +1,200 @@
+package chat
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"junctor/internal/llm"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// Bounds of what servers may have a model do in one reply.
+const (
+	maxSampling  = 1 << 20 // bytes of one request
+	maxSamples   = 20
+	maxShownLine = 16 << 10 // bytes of one message that the person is shown
+	// codeRejected is what the protocol says for a person's no.
+	codeRejected = -1
+)
+
+// sampling are the parameters of sampling/createMessage that matter here.
+type sampling struct {
+	Messages []struct {
+		Role    llm.Role        `json:"role"`
+		Content json.RawMessage `json:"content"`
+	} `json:"messages"`
+	SystemPrompt     string `json:"systemPrompt"`
+	MaxTokens        int    `json:"maxTokens"`
+	ModelPreferences struct {
+		Hints []struct {
+			Name string `json:"name"`
+		} `json:"hints"`
+	} `json:"modelPreferences"`
+}
+
+// sample lets a server use the model, if the person allows that, and returns
+// the result that MCP wants. The server gets nothing of the conversation but
+// what it brings itself.
+func (s *Session) sample(ctx context.Context, t *turn, about QuestionPayload, params json.RawMessage) (json.RawMessage, error) {
+	var in sampling
+	if len(params) > maxSampling {
+		return nil, refused("the request has %d bytes; %d are allowed", len(params), maxSampling)
+	}
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, refused("the request cannot be read")
+	}
+	req, prompt, err := in.request()
+	if err != nil {
+		return nil, err
+	}
+	model := s.samplingModel(in)
+	if model == nil {
+		return nil, &mcp.Error{Code: mcp.CodeInternalError, Message: llm.NoModel}
+	}
+	s.mu.Lock()
+	t.samples++
+	many := t.samples > maxSamples
+	known := slices.Contains(s.meta.Sampling, about.Server)
+	s.mu.Unlock()
+	if many {
+		return nil, &mcp.Error{Code: codeRejected, Message: "the model has been used often enough in this reply"}
+	}
+	q := &question{QuestionPayload: about}
+	q.Kind, q.Message, q.Prompt, q.Model = QuestionModel, about.Server+" wants to ask the model.", prompt, model.Info().ID
+	if known {
+		q.QuestionID = newID("ask")
+	} else if err := s.allowSampling(ctx, t, q); err != nil {
+		return nil, err
+	}
+	return s.speakFor(ctx, t, q, model, req)
+}
+
+// allowSampling asks the person.
+func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error {
+	a, err := s.putQuestion(ctx, t, q)
+	if err != nil {
+		return err
+	}
+	if a.Action != Accept {
+		return &mcp.Error{Code: codeRejected, Message: "the person did not allow the use of the model"}
+	}
+	if a.Scope == ForSession {
+		if err := s.save(ctx, func(m *metadata) { m.Sampling = append(m.Sampling, q.Server) }); err != nil {
+			s.host.Log.WarnContext(ctx, "permission not kept; the person will be asked again", "server", q.Server, "err", err)
+		}
+	}
+	return nil
+}
+
+// speakFor asks the model in a server's name, and lets the person see what
+// it said.
+func (s *Session) speakFor(ctx context.Context, t *turn, q *question, model llm.Model, req llm.Request) (json.RawMessage, error) {
+	s.emit(TypeStatus, StatusPayload{State: "processing", Tool: q.Tool, Message: q.Server + " asks the model", Data: &StatusData{CallID: q.CallID}})
+	reply, err := llm.Collect(model.Stream(ctx, req), nil)
+	s.mu.Lock()
+	t.usage = t.usage.Add(reply.Usage)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, &mcp.Error{Code: mcp.CodeInternalError, Message: tool.AsError(err).Msg}
+	}
+	text := reply.Message.Text()
+	s.emit(TypeAnswered, AnsweredPayload{QuestionID: q.QuestionID, CallID: q.CallID, Action: Accept, Text: cutLine(text)})
+	stop := "endTurn"
+	if reply.Stop == llm.StopLength {
+		stop = "maxTokens"
+	}
+	return json.Marshal(map[string]any{
+		"role": "assistant", "content": map[string]string{"type": "text", "text": text},
+		"model": model.Info().Model, "stopReason": stop,
+	})
+}
+
+// samplingModel is the first of the models that the server would like, else
+// the one of the conversation.
+func (s *Session) samplingModel(in sampling) llm.Model {
+	if s.host.Models != nil {
+		if set := s.host.Models(); set != nil {
+			for _, hint := range in.ModelPreferences.Hints {
+				for _, m := range set.All() {
+					if hint.Name != "" && strings.Contains(m.Info().Model, hint.Name) {
+						return m
+					}
+				}
+			}
+		}
+	}
+	return s.host.model(s.chosen())
+}
+
+// request turns the messages into what a model takes and what a person can
+// read.
+func (in sampling) request() (llm.Request, []PromptLine, error) {
+	req := llm.Request{System: in.SystemPrompt, MaxTokens: max(in.MaxTokens, 0)}
+	var prompt []PromptLine
+	if in.SystemPrompt != "" {
+		prompt = append(prompt, PromptLine{"system", cutLine(in.SystemPrompt)})
+	}
+	if len(in.Messages) == 0 {
+		return req, nil, refused("there is no message")
+	}
+	for _, m := range in.Messages {
+		if m.Role != llm.User && m.Role != llm.Assistant {
+			return req, nil, refused("a message is of the user or of the assistant")
+		}
+		blocks := []json.RawMessage{m.Content}
+		if len(m.Content) > 0 && m.Content[0] == '[' {
+			if err := json.Unmarshal(m.Content, &blocks); err != nil {
+				return req, nil, refused("a message cannot be read")
+			}
+		}
+		out, shown := llm.Message{Role: m.Role}, ""
+		for _, b := range blocks {
+			part, text, err := samplingPart(b)
+			if err != nil {
+				return req, nil, err
+			}
+			out.Parts = append(out.Parts, part)
+			shown += text
+		}
+		req.Messages = append(req.Messages, out)
+		prompt = append(prompt, PromptLine{string(m.Role), cutLine(shown)})
+	}
+	return req, prompt, nil
+}
+
+// samplingPart reads one piece of a message; text is how a person sees it.
+func samplingPart(raw json.RawMessage) (part llm.Part, text string, err error) {
+	var b struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		Data     string `json:"data"`
+		MIMEType string `json:"mimeType"`
+	}
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return part, "", refused("a message cannot be read")
+	}
+	switch b.Type {
+	case "text":
+		return llm.Part{Text: b.Text}, b.Text, nil
+	case "image":
+		data, err := base64.StdEncoding.DecodeString(b.Data)
+		if err != nil {
+			return part, "", refused("a picture is not base64")
+		}
+		return llm.Part{Image: &llm.Image{MIME: b.MIMEType, Data: data}}, "[a picture]", nil
+	}
+	return part, "", refused("the model is given text and pictures, not %q", tool.Shorten(b.Type, 40))
+}
+
+// cutLine bounds what the person is shown of one message.
+func cutLine(s string) string {
+	if len(s) <= maxShownLine {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxShownLine], "") + fmt.Sprintf(" … (%d more bytes)", len(s)-maxShownLine)
+}
