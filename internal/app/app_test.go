@@ -18,6 +18,7 @@ import (
 
 	"junctor/internal/config"
 	"junctor/internal/control"
+	"junctor/internal/discovery"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -200,12 +201,28 @@ func TestRestartServesToolsBeforeAnyServerAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.Close()
 	if s := again.catalog.Snapshot().Server("slow"); s == nil || len(s.Tools) == 0 { // nothing runs yet
 		t.Error("the tools of the last run are not there")
 	}
 	if hits, err := again.search.Search(searchFor("echo")); err != nil || len(hits) == 0 {
 		t.Errorf("search finds %v, %v", hits, err)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, cache := range map[string]discovery.CacheConfig{"switched off": {TTL: 3600}, "out of date": {Enabled: true, TTL: 0}} {
+		kept.Discovery.Cache = cache
+		without, err := Open(t.Context(), Options{Config: kept, DataDir: data, Log: slog.New(slog.DiscardHandler), Redactor: &telemetry.Redactor{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if without.catalog.Snapshot().Server("slow") != nil {
+			t.Errorf("%s: the tools of the last run are there", name)
+		}
+		if err := without.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -15,10 +15,6 @@ import (
 	"junctor/internal/upstream"
 )
 
-// catalogueLife is how long the tools last seen stand in for a server that has
-// not connected yet.
-const catalogueLife = time.Hour
-
 // storeTimeout bounds the writes that follow from what upstreams say.
 const storeTimeout = 10 * time.Second
 
@@ -123,13 +119,17 @@ func (s *sink) flush() { s.wg.Wait() }
 // recall offers the tools that were last seen of each configured upstream, so
 // that listing and searching work before any server has answered.
 func (a *App) recall(ctx context.Context, cfg *config.Config) error {
+	life := cfg.Discovery.Cache.Duration()
+	if life == 0 {
+		return nil
+	}
 	kept, err := a.store.Catalogues(ctx)
 	if err != nil {
 		return fmt.Errorf("read the catalogues: %w", err)
 	}
 	for _, c := range kept {
 		offer, ok := a.offerOf(cfg, c)
-		if !ok || time.Since(c.Seen) > catalogueLife {
+		if !ok || time.Since(c.Seen) > life {
 			continue
 		}
 		if err := a.guard.Recall(ctx, c.Server, offer.Tools); err != nil {
