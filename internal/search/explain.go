@@ -16,6 +16,10 @@ type Explanation struct {
 	Signals   float64 `json:"signals,omitempty"` // usage and state
 	Signal    *Signal `json:"signal,omitempty"`  // what Signals is made from; nil when they are off
 
+	// Clause is the part of the query that the tool was found by, when that is
+	// one of several things that are asked for.
+	Clause string `json:"clause,omitempty"`
+
 	Matches   []Match  `json:"matches"`             // in the order of the query's words
 	Unmatched []string `json:"unmatched,omitempty"` // words of the query that the tool does not have
 }
@@ -24,7 +28,7 @@ type Explanation struct {
 type Match struct {
 	Word   string   `json:"word"`   // as the query has it
 	Term   string   `json:"term"`   // the stem that was found
-	How    string   `json:"how"`    // exact, synonym, spelling, compound
+	How    string   `json:"how"`    // exact, synonym, spelling, compound, phrase
 	Fields []string `json:"fields"` // where: name, title, server, description, parameter, tag
 	Score  float64  `json:"score"`  // its part of Words
 }
@@ -50,7 +54,7 @@ func (ix *Index) explain(s *snapshot, p *plan, q *Query, c candidate) *Explanati
 				if en.fields&inName != 0 {
 					named = max(named, mass)
 				}
-				if en.fields&inServer != 0 && a.why != asSynonym {
+				if en.fields&inServer != 0 && a.why.named() {
 					sum.product = max(sum.product, a.weight*s.product[a.term])
 				}
 			}

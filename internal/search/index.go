@@ -28,6 +28,8 @@ type Doc struct {
 type Index struct {
 	w         weights
 	lx        *lexicon
+	lang      *languages
+	sums      []sum
 	table     *wordTable
 	analysers sync.Pool
 	scratches sync.Pool
@@ -63,7 +65,9 @@ func newIndex(w weights) *Index {
 	}
 	ix := &Index{
 		w:        w,
-		lx:       loadLexicon(thesaurusFile, stopFile, verbFile),
+		lx:       loadLexicon(thesaurusFile, stopFile, verbFile, phraseFile),
+		lang:     loadLanguages(languageFile),
+		sums:     arithmetic(),
 		table:    table,
 		terms:    newDictionary(),
 		segments: make(map[string]*segment),

@@ -211,7 +211,7 @@ func TestFirstSentence(t *testing.T) {
 }
 
 func TestLexicon(t *testing.T) {
-	lx := loadLexicon("# comment\nmail email # trailing\nrid > delete remove\n\nmail mail\n", "the a\nof", "ask: what\nchange: create delete\n")
+	lx := loadLexicon("# comment\nmail email # trailing\nrid > delete remove\n\nmail mail\n", "the a\nof", "ask: what\nchange: create delete\n", "")
 	for stem, want := range map[string]string{"mail": "email", "email": "mail", "rid": "delet remov", "delet": "", "the": ""} {
 		if got := strings.Join(lx.synonyms[stem], " "); got != want {
 			t.Errorf("synonyms of %q = %q, want %q", stem, got, want)
@@ -220,7 +220,7 @@ func TestLexicon(t *testing.T) {
 	if !lx.stop["of"] || lx.stop["mail"] {
 		t.Error("the stop words are wrong")
 	}
-	full := loadLexicon(thesaurusFile, stopFile, verbFile)
+	full := loadLexicon(thesaurusFile, stopFile, verbFile, phraseFile)
 	if len(full.synonyms) < 500 {
 		t.Errorf("%d words have synonyms; the file was not read", len(full.synonyms))
 	}

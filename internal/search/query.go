@@ -45,6 +45,9 @@ type Hit struct {
 
 	// Explanation is nil unless the query asked for it.
 	Explanation *Explanation
+
+	score float32
+	named bool // the query is the tool's name
 }
 
 // Bounds of a query.
@@ -65,9 +68,13 @@ const (
 	asSynonym
 	asCorrection
 	asCompound
+	asPhrase
 )
 
-var reasonNames = [...]string{"exact", "synonym", "spelling", "compound"}
+var reasonNames = [...]string{"exact", "synonym", "spelling", "compound", "phrase"}
+
+// named reports whether the query has the term itself, in whatever spelling.
+func (r reason) named() bool { return r != asSynonym && r != asPhrase }
 
 // alternative is a term that satisfies a word of the query.
 type alternative struct {
@@ -96,31 +103,19 @@ type plan struct {
 
 // planner makes plans. Its memory is used again.
 type planner struct {
-	tok   tokenizer
-	texts []string // the words that count, in order
-	terms []string // their stems
-	sum   []float32
-	plan  plan
+	tok     tokenizer
+	tokens  []string // all words of the query, in our language
+	texts   []string // the words that count, in order
+	terms   []string // their stems
+	phrases []phrase
+	sum     []float32
+	plan    plan
 }
 
 // prepare reads the text of a query. The plan is valid until the next call.
 func (p *planner) prepare(ix *Index, s *snapshot, text string) *plan {
-	if len(text) > maxQueryBytes {
-		text = text[:maxQueryBytes]
-		for len(text) > 0 && !utf8.RuneStart(text[len(text)-1]) {
-			text = text[:len(text)-1]
-		}
-	}
-	p.tok.reset()
-	p.tok.add(text, false)
-	p.texts, p.terms = p.texts[:0], p.terms[:0]
-	for _, t := range p.tok.tokens[:min(len(p.tok.tokens), maxQueryTokens)] {
-		if !ix.lx.stop[t] {
-			p.texts = append(p.texts, t)
-			p.terms = append(p.terms, stemOf(t))
-		}
-	}
-	p.plan.onlyAsks = len(p.tok.tokens) > 0 && ix.lx.onlyAsks(p.tok.tokens[0], p.terms)
+	p.read(ix, s, text)
+	p.plan.onlyAsks = len(p.tokens) > 0 && ix.lx.onlyAsks(p.tokens[0], p.terms)
 	if p.sum == nil {
 		p.sum = make([]float32, ix.table.dims)
 		p.plan.vector = make([]uint64, packedWords(ix.table.dims))
@@ -128,10 +123,12 @@ func (p *planner) prepare(ix *Index, s *snapshot, text string) *plan {
 	clear(p.sum)
 	p.plan.words = p.plan.words[:0]
 	for i, term := range p.terms {
-		if slices.Contains(p.terms[:i], term) {
-			continue
+		if !slices.Contains(p.terms[:i], term) {
+			p.word(ix, s, i)
 		}
-		p.word(ix, s, i)
+	}
+	for _, ph := range p.phrases {
+		p.phrase(ix, s, ph)
 	}
 	words := p.plan.words
 	if len(words) > maxQueryTerms {
@@ -151,8 +148,50 @@ func (p *planner) prepare(ix *Index, s *snapshot, text string) *plan {
 	return &p.plan
 }
 
-// word adds word i with everything that may stand for it.
-func (p *planner) word(ix *Index, s *snapshot, i int) {
+// read finds the words that count and the turns of phrase, whose own words
+// then do not.
+func (p *planner) read(ix *Index, s *snapshot, text string) {
+	if len(text) > maxQueryBytes {
+		text = text[:maxQueryBytes]
+		for len(text) > 0 && !utf8.RuneStart(text[len(text)-1]) {
+			text = text[:len(text)-1]
+		}
+	}
+	p.phrases = p.phrases[:0]
+	if strings.ContainsAny(text, digits) {
+		for _, sum := range ix.sums {
+			if sum.written.MatchString(text) {
+				p.phrases = append(p.phrases, sum.phrase)
+			}
+		}
+	}
+	p.tok.reset()
+	p.tok.add(withoutValues(text), false)
+	tokens := p.tok.tokens[:min(len(p.tok.tokens), maxQueryTokens)]
+	known := func(word string) bool { _, ok := s.terms.find(stemOf(word)); return ok }
+	if l := ix.lang.of(tokens, ix.lx.stop, known); l != nil {
+		p.tokens = l.translate(p.tokens[:0], tokens, known)
+	} else {
+		p.tokens = append(p.tokens[:0], tokens...)
+	}
+	if strings.ContainsFunc(text, cjk) {
+		p.tokens = ix.lang.within(text, p.tokens)
+	}
+
+	p.texts, p.terms = p.texts[:0], p.terms[:0]
+	for i := 0; i < len(p.tokens); i++ {
+		if ph, ok := ix.lx.phraseAt(p.tokens[i:]); ok {
+			p.phrases = append(p.phrases, ph)
+			i += len(ph.words) - 1
+		} else if t := p.tokens[i]; !ix.lx.stop[t] {
+			p.texts = append(p.texts, t)
+			p.terms = append(p.terms, stemOf(t))
+		}
+	}
+}
+
+// next returns the place for one more word.
+func (p *planner) next(text string) *queryWord {
 	n := len(p.plan.words)
 	if n < cap(p.plan.words) {
 		p.plan.words = p.plan.words[:n+1]
@@ -160,13 +199,39 @@ func (p *planner) word(ix *Index, s *snapshot, i int) {
 		p.plan.words = append(p.plan.words, queryWord{})
 	}
 	w := &p.plan.words[n]
-	*w = queryWord{text: p.texts[i], alternatives: w.alternatives[:0]}
+	*w = queryWord{text: text, alternatives: w.alternatives[:0]}
+	return w
+}
 
+// phrase adds a turn of phrase as one word that any of its meanings satisfies.
+func (p *planner) phrase(ix *Index, s *snapshot, ph phrase) {
+	w := p.next(strings.Join(ph.words, " "))
+	w.cap = s.rarest
+	for _, m := range ph.means {
+		w.add(s, stemOf(m), ix.w.synonym, asPhrase)
+		if row, ok := ix.table.lookup(m); ok {
+			w.importance = max(w.importance, ix.importance(row))
+			ix.table.addTo(p.sum, row, ix.table.weight(row)/float32(len(ph.means)))
+		}
+	}
+	for _, a := range w.alternatives {
+		w.mass = max(w.mass, w.worth(s, a))
+	}
+}
+
+// importance is how much word row of the table says in a query.
+func (ix *Index) importance(row int) float32 {
+	return float32(math.Pow(float64(ix.table.weight(row)), float64(ix.w.importance)))
+}
+
+// word adds word i with everything that may stand for it.
+func (p *planner) word(ix *Index, s *snapshot, i int) {
+	w := p.next(p.texts[i])
 	row, inTable := ix.table.lookup(w.text)
 	known := w.add(s, p.terms[i], 1, asWritten)
 	trust := float32(1)
 	meant := p.terms[i]
-	if !known && !inTable && !strings.ContainsAny(w.text, "0123456789") {
+	if !known && !inTable && !strings.ContainsAny(w.text, digits) {
 		if id, ok := s.correct(w.text, meant); ok {
 			meant = s.terms.terms[id]
 			trust = ix.w.typo
@@ -194,7 +259,10 @@ func (p *planner) word(ix *Index, s *snapshot, i int) {
 	}
 	w.importance = 1
 	if inTable {
-		w.importance = float32(math.Pow(float64(ix.table.weight(row)), float64(ix.w.importance)))
+		w.importance = ix.importance(row)
+	}
+	if isNumber(w.text) {
+		w.importance *= ix.w.number
 	}
 	w.cap = s.rarest
 	if known {

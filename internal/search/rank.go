@@ -35,8 +35,10 @@ type candidate struct {
 }
 
 // Search returns the tools that fit a query, best first. Tools that fit
-// alike are in the order of their names. A query without text is an error; a
-// text in which nothing can be found gives no hits.
+// alike are in the order of their names. Of a query that asks for several
+// things, tools for each of them are near the top, whatever their relevance. A
+// query without text is an error; a text in which nothing can be found gives
+// no hits.
 func (ix *Index) Search(q Query) ([]Hit, error) {
 	if strings.TrimSpace(q.Text) == "" {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "the query is empty; say in a few words what the tool should do"}
@@ -51,6 +53,28 @@ func (ix *Index) Search(q Query) ([]Hit, error) {
 	limit = min(limit, MaxLimit)
 
 	s := ix.current()
+	whole := ix.rank(s, q, limit)
+	clauses := ix.lx.clauses(q.Text)
+	if clauses == nil || len(whole) == 0 || whole[0].named {
+		return whole, nil
+	}
+	lists := [][]Hit{whole}
+	for _, text := range clauses {
+		part := q
+		part.Text = text
+		hits := ix.rank(s, part, limit)
+		for _, h := range hits {
+			if h.Explanation != nil {
+				h.Explanation.Clause = strings.TrimSpace(text)
+			}
+		}
+		lists = append(lists, hits)
+	}
+	return interleave(lists, limit), nil
+}
+
+// rank returns the tools that fit the query as one thing that is asked for.
+func (ix *Index) rank(s *snapshot, q Query, limit int) []Hit {
 	sc := ix.scratches.Get().(*scratch)
 	p := sc.planner.prepare(ix, s, q.Text)
 	if len(sc.acc) < len(s.names) {
@@ -61,14 +85,14 @@ func (ix *Index) Search(q Query) ([]Hit, error) {
 
 	hits := make([]Hit, 0, len(sc.best))
 	for _, c := range sc.best {
-		h := Hit{Name: s.names[c.tool], Relevance: relevance(c)}
+		h := Hit{Name: s.names[c.tool], Relevance: relevance(c), score: c.score, named: c.tier != notItsName}
 		if q.Explain {
 			h.Explanation = ix.explain(s, p, &q, c)
 		}
 		hits = append(hits, h)
 	}
 	ix.scratches.Put(sc) // not deferred: if a callback panics, the memory is not clean
-	return hits, nil
+	return hits
 }
 
 // collect adds up the postings of the query's words. Of the terms that
@@ -91,7 +115,7 @@ func (sc *scratch) collect(s *snapshot, p *plan) {
 					c.score += v - c.best
 					c.best = v
 				}
-				if post.inServer() && a.why != asSynonym {
+				if post.inServer() && a.why.named() {
 					c.product = max(c.product, a.weight*s.product[a.term])
 				}
 				if post.inName() && mass > c.named {

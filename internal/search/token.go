@@ -98,12 +98,12 @@ func (t *tokenizer) ascii(run, rest string, identifier bool) {
 	var cut [maxTokenBytes + 1]int
 	n := 0
 	mixed := false
-	digits := len(run) > 4
+	apart := len(run) > 4 && !encoded(run) // letters and digits
 	for i := 1; i < len(run); i++ {
 		a, b := run[i-1], run[i]
 		switch {
 		case isDigit(a) != isDigit(b):
-			if digits {
+			if apart {
 				n++
 				cut[n] = i
 			}
@@ -127,6 +127,19 @@ func (t *tokenizer) ascii(run, rest string, identifier bool) {
 	for i := range n {
 		t.emit(t.lower(run[cut[i]:cut[i+1]]))
 	}
+}
+
+// encoded reports whether a run changes so often between letters and digits
+// that it is a hash or an encoded number, and has no words in it.
+func encoded(run string) bool {
+	const usual = 3
+	changes := 0
+	for i := 1; i < len(run); i++ {
+		if isDigit(run[i-1]) != isDigit(run[i]) {
+			changes++
+		}
+	}
+	return changes > usual
 }
 
 // plural reports whether rest is the s of a plural such as URLs.

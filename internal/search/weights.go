@@ -16,6 +16,7 @@ type weights struct {
 
 	synonym, typo, joined float32 // what a match counts that is not the word itself
 	unknown               float32 // the share of a word that is English but in no tool
+	number                float32 // the share of a number, which is a value rather than a subject
 
 	importance float32 // the power of a word's weight in the table, which was learnt from other texts
 
@@ -40,6 +41,7 @@ func defaultWeights() weights {
 
 		synonym: 0.8, typo: 0.6, joined: 0.9,
 		unknown: 0.4,
+		number:  0.3,
 
 		importance: 0.75,
 

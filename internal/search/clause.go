@@ -1,0 +1,109 @@
+package search
+
+import (
+	"strings"
+
+	"junctor/internal/tool"
+)
+
+// Bounds and weights of a query with several needs.
+const (
+	maxClauses       = 3
+	leastClauseWords = 2           // with fewer a clause says nothing without the rest
+	clauseShare      = float32(.9) // what a hit of a clause counts beside one of the whole
+	needMet          = float32(.7) // what the next hit of the same clause counts
+)
+
+// clauses cuts a query that asks for several things into those things: at a
+// semicolon, at words such as "then", and at an "and" before a verb. It
+// returns nil for the usual query, which asks for one.
+func (lx *lexicon) clauses(text string) []string {
+	if len(text) > maxQueryBytes {
+		return nil
+	}
+	var list []string
+	start, words := 0, 0 // of the clause at hand: its first byte, and its words that count
+	cut := func(end, next int) {
+		if words >= leastClauseWords {
+			list = append(list, text[start:end])
+			start, words = next, 0
+		}
+	}
+	joint := -1 // where an "and" began, when it was the last word
+	for at := 0; at < len(text); {
+		from := at
+		for at < len(text) && isLetter(text[at]) {
+			at++
+		}
+		if at == from {
+			if text[at] == ';' {
+				cut(at, at+1)
+			}
+			at++
+			continue
+		}
+		word := strings.ToLower(text[from:at])
+		switch {
+		case word == "and":
+			joint = from
+			continue
+		case lx.sequels[word]:
+			if joint < 0 {
+				joint = from
+			}
+			cut(joint, at)
+			joint = -1
+			continue
+		case joint >= 0 && lx.startsRequest(word):
+			cut(joint, from)
+		}
+		joint = -1
+		if !lx.stop[word] {
+			words++
+		}
+	}
+	if len(list) == 0 || words < leastClauseWords || len(list) == maxClauses {
+		return nil
+	}
+	return append(list, text[start:])
+}
+
+// isLetter takes the bytes of other scripts for letters, so that no word is
+// cut in its middle.
+func isLetter(c byte) bool { return c >= 0x80 || isAlnum(c) && !isDigit(c) }
+
+func (lx *lexicon) startsRequest(word string) bool {
+	return lx.verbs[word] || lx.asks[word] || lx.changes[stemOf(word)]
+}
+
+// interleave joins the hits of a whole query and of its clauses, each in the
+// order of its list. The more hits a list has given, the less its next one
+// counts: so the second need is met near the top, however well many tools fit
+// the first.
+func interleave(lists [][]Hit, limit int) []Hit {
+	share := make([]float32, len(lists))
+	for i := range share {
+		share[i] = clauseShare
+	}
+	share[0] = 1 // the whole
+	seen := make(map[tool.Name]bool)
+	var hits []Hit
+	for len(hits) < limit {
+		best, most := -1, float32(0)
+		for i := range lists {
+			for len(lists[i]) > 0 && seen[lists[i][0].Name] {
+				lists[i] = lists[i][1:]
+			}
+			if len(lists[i]) > 0 && (best < 0 || lists[i][0].score*share[i] > most) {
+				best, most = i, lists[i][0].score*share[i]
+			}
+		}
+		if best < 0 {
+			break
+		}
+		seen[lists[best][0].Name] = true
+		hits = append(hits, lists[best][0])
+		share[best] *= needMet
+	}
+	return hits
+}
