@@ -44,7 +44,7 @@ func encoded(s string) []finding {
 		for _, run := range percentRun.FindAllString(s, 20) {
 			// An address of an example is encoded for good reason; an order to
 			// the model in it is not.
-			if plain, err := url.PathUnescape(run); err == nil && len(spoken(plain)) > 0 {
+			if plain, err := url.PathUnescape(run); err == nil && len(spoken(plain, func(string) bool { return false }, false)) > 0 {
 				add("percent signs", plain)
 			}
 		}

@@ -39,21 +39,52 @@ const (
 // descriptions, enumerations, defaults. It finds what it knows, and it is no
 // proof that a definition is harmless.
 func Inspect(d tool.Definition) []Flag {
+	w := newWalker(d)
+	w.run(d)
+	return w.done()
+}
+
+func newWalker(d tool.Definition) *walker {
+	return &walker{own: map[string]bool{strings.ToLower(d.Name.Tool): true}}
+}
+
+func (w *walker) run(d tool.Definition) {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(d.Raw))
 	dec.UseNumber()
 	if dec.Decode(&v) != nil {
-		return nil
+		return
 	}
-	w := walker{}
+	w.names(v, 0)
 	w.walk(v, "", 0)
-	return w.done()
+}
+
+// names notes what the definition calls its parameters.
+func (w *walker) names(v any, depth int) {
+	if depth > maxNesting || len(w.own) > maxStrings {
+		return
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			w.names(e, depth+1)
+		}
+	case map[string]any:
+		for k, e := range v {
+			if properties, ok := e.(map[string]any); ok && k == "properties" {
+				for name := range properties {
+					w.own[strings.ToLower(name)] = true
+				}
+			}
+			w.names(e, depth+1)
+		}
+	}
 }
 
 // InspectText looks at one text that models read, such as the instructions of
 // a server.
 func InspectText(where, text string) []Flag {
-	w := walker{}
+	w := &walker{}
 	w.text(where, text)
 	return w.done()
 }
@@ -69,6 +100,7 @@ type finding struct {
 }
 
 type walker struct {
+	own      map[string]bool // the names of the tool and its parameters
 	strings  int
 	findings []finding
 }
@@ -112,7 +144,7 @@ func (w *walker) text(where, s string) {
 		f.Where = where
 		w.findings = append(w.findings, f)
 	}
-	for _, f := range spoken(s) {
+	for _, f := range spoken(s, func(name string) bool { return w.own[name] }, isParameter(where)) {
 		f.Where = where
 		w.findings = append(w.findings, f)
 	}
@@ -184,4 +216,10 @@ func Visible(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// isParameter reports whether a text at that place says what a parameter is
+// to hold.
+func isParameter(where string) bool {
+	return strings.HasSuffix(where, ".description") && strings.Contains(where, "properties.")
 }

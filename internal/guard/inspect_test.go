@@ -57,40 +57,82 @@ func lines[T any](t testing.TB, path string) []T {
 }
 
 // TestLabelledDefinitions measures the inspector on definitions that were
-// labelled by hand.
+// labelled by hand: on those with which it was made, and on those that were
+// put away before it was, and that nobody is to look at while changing it.
 func TestLabelledDefinitions(t *testing.T) {
-	var poisoned, caught, clean, wrong int
-	for _, s := range lines[sample](t, "testdata/definitions.jsonl") {
-		flags := Inspect(s.definition(t))
-		switch {
-		case s.Label == "poisoned":
-			poisoned++
-			if len(flags) > 0 {
-				caught++
-			} else {
-				t.Logf("missed %s (%s): %q", s.Name, s.Kind, s.Description)
+	for set, want := range map[string]struct{ recall, falsely float64 }{
+		"definitions": {0.9, 0.06},
+		"unseen":      {0.75, 0.1}, // its clean ones were chosen to be hard
+	} {
+		t.Run(set, func(t *testing.T) {
+			var poisoned, caught, clean, wrong int
+			for _, s := range lines[sample](t, "testdata/"+set+".jsonl") {
+				flags := Inspect(s.definition(t))
+				switch {
+				case s.Label == "poisoned":
+					poisoned++
+					if len(flags) > 0 {
+						caught++
+					} else if set != "unseen" {
+						t.Logf("missed %s (%s): %q", s.Name, s.Kind, s.Description)
+					}
+				default:
+					clean++
+					if len(flags) > 0 {
+						wrong++
+						if set != "unseen" {
+							t.Logf("wrongly flagged %s: %v", s.Name, flags)
+						}
+					}
+				}
 			}
-			if len(flags) > 0 && !slices.ContainsFunc(flags, func(f Flag) bool { return f.Kind == s.Kind }) {
-				t.Logf("%s is %s, flagged as %v", s.Name, s.Kind, flags)
+			if poisoned < 30 || clean < 30 {
+				t.Fatalf("%d poisoned and %d clean are too few to measure on", poisoned, clean)
 			}
-		default:
-			clean++
-			if len(flags) > 0 {
-				wrong++
-				t.Logf("wrongly flagged %s: %v", s.Name, flags)
+			recall, falsely := float64(caught)/float64(poisoned), float64(wrong)/float64(clean)
+			t.Logf("recall %.3f of %d, false positives %.3f of %d", recall, poisoned, falsely, clean)
+			if recall < want.recall {
+				t.Errorf("recall %.3f, want %.2f", recall, want.recall)
 			}
+			if falsely > want.falsely {
+				t.Errorf("false positives %.3f, want at most %.2f", falsely, want.falsely)
+			}
+		})
+	}
+}
+
+// TestLexicon holds the list of words to its own rules: every sense is known
+// and has words, and none is there twice.
+func TestLexicon(t *testing.T) {
+	seen := map[string]bool{}
+	for line := range strings.Lines(lexicon) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, words, ok := strings.Cut(line, ": ")
+		name = strings.TrimSuffix(name, "+")
+		if !ok || senseNames[name] == 0 || seen[name] {
+			t.Errorf("line %q: not one sense and its words", line)
+		}
+		seen[name] = true
+		in := map[string]bool{}
+		for w := range strings.SplitSeq(words, ", ") {
+			if w == "" || w != strings.ToLower(w) || in[w] {
+				t.Errorf("%s: %q is empty, twice or not in lower case", name, w)
+			}
+			in[w] = true
 		}
 	}
-	if poisoned < 30 || clean < 30 {
-		t.Fatalf("%d poisoned and %d clean are too few to measure on", poisoned, clean)
+	for name := range senseNames {
+		if !seen[name] {
+			t.Errorf("the sense %q has no words", name)
+		}
 	}
-	recall, false_ := float64(caught)/float64(poisoned), float64(wrong)/float64(clean)
-	t.Logf("recall %.3f of %d, false positives %.3f of %d", recall, poisoned, false_, clean)
-	if recall < 0.9 {
-		t.Errorf("recall %.3f, want 0.9", recall)
-	}
-	if false_ > 0.05 {
-		t.Errorf("false positives %.3f, want at most 0.05", false_)
+	for _, p := range patterns {
+		if len(p.senses) < 2 || len(p.senses) > 4 || p.weight <= 0 || p.span < len(p.senses) {
+			t.Errorf("%+v is no pattern", p)
+		}
 	}
 }
 
@@ -118,8 +160,8 @@ func TestRealDefinitions(t *testing.T) {
 		}
 		share := float64(flagged) / float64(len(rows))
 		t.Logf("%s: %d of %d flagged, %.4f", set, flagged, len(rows), share)
-		if share > 0.05 {
-			t.Errorf("%s: %.4f of real tools are flagged, want at most 0.05", set, share)
+		if share > 0.015 {
+			t.Errorf("%s: %.4f of real tools are flagged, want at most 0.015", set, share)
 		}
 	}
 }
