@@ -81,6 +81,7 @@ func explain(cfg Config, err error) *failure {
 		f.Kind = tool.Timeout
 		f.Msg = fmt.Sprintf("it did not answer the handshake within %s; raise startTimeoutMs if it needs longer", cfg.StartTimeoutMs.Duration())
 		if h.conn != nil {
+			f.Msg += "; it gets more time with each try, in case it is being downloaded"
 			f.Msg += h.conn.strayHint()
 		}
 		return f

@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"junctor/internal/mcp"
+	"junctor/internal/setting"
 	"junctor/internal/tool"
 )
 
@@ -18,6 +19,11 @@ const (
 	firstRetry = 250 * time.Millisecond // after the first failure, growing
 	lastRetry  = 30 * time.Second       // to this
 	stable     = 30 * time.Second       // a connection that lasted this long was a good one
+
+	// longestStart bounds how long a program gets that did not answer in
+	// time. npx and uvx fetch it first, which a fixed time would cut off at
+	// the same place again and again.
+	longestStart = 2 * time.Minute
 
 	// A call that finds its upstream down makes it be tried at once, but not
 	// sooner after the last try than this.
@@ -228,10 +234,14 @@ func (u *upstream) run(ctx context.Context) {
 func (u *upstream) keep(ctx context.Context) {
 	retry := &backoff.ExponentialBackOff{InitialInterval: firstRetry, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: lastRetry}
 	retry.Reset()
+	longer := setting.Millis(0) // than startTimeoutMs, for a program that needs it
 	for ctx.Err() == nil {
 		began := time.Now()
-		c, err := u.attempt(ctx)
+		cfg := u.config()
+		cfg.StartTimeoutMs = max(cfg.StartTimeoutMs, longer)
+		c, err := u.attempt(ctx, cfg)
 		if err == nil {
+			longer = 0
 			began = time.Now()
 			err = u.hold(ctx, c)
 			u.retire(ctx, c)
@@ -242,7 +252,10 @@ func (u *upstream) keep(ctx context.Context) {
 		if c != nil && time.Since(began) >= stable {
 			retry.Reset()
 		}
-		why := explain(u.config(), err)
+		why := explain(cfg, err)
+		if why.kind() == tool.Timeout && !cfg.remote() {
+			longer = min(2*cfg.StartTimeoutMs, setting.Millis(longestStart/time.Millisecond))
+		}
 		wait := max(retry.NextBackOff(), why.RetryAfter)
 		u.fell(ctx, why, c != nil, wait)
 		u.rest(ctx, wait)
@@ -315,9 +328,8 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // attempt makes a connection and lists the tools.
-func (u *upstream) attempt(ctx context.Context) (*conn, error) {
+func (u *upstream) attempt(ctx context.Context, cfg Config) (*conn, error) {
 	u.mu.Lock()
-	cfg := u.cfg
 	u.attempts++
 	u.trying, u.nextTry = time.Now(), time.Time{}
 	u.mu.Unlock()

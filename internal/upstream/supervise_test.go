@@ -270,6 +270,26 @@ func TestAServerThatNeverStartsIsNamedAsPending(t *testing.T) {
 	})
 }
 
+// A program that is downloaded when it starts must not be cut off at the same
+// place for ever; who waits for it waits no longer for that.
+func TestASlowStartGetsMoreTimeWithEachTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dialer{Server: upstreamtest.New(upstreamtest.Script{StartDelayMs: 7000})}
+		cfg := inside("x")
+		cfg.StartTimeoutMs = 2000
+		r := newRig(t, upstream.Options{InProcess: map[string]upstream.Dialer{"x": d.dial}}, cfg).run()
+		began := time.Now()
+		r.Await(t.Context(), "x")
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("Await took %s", took)
+		}
+		r.state("x", upstream.Connected) // on the third try, which may take 8 s
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("connected after %s", took)
+		}
+	})
+}
+
 func TestListChangedIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{OldEra: true}, nil)
