@@ -167,8 +167,9 @@ func (p *planner) read(ix *Index, s *snapshot, text string) {
 	}
 	p.tok.reset()
 	p.tok.add(withoutValues(text), false)
-	tokens := p.tok.tokens[:min(len(p.tok.tokens), maxQueryTokens)]
 	known := func(word string) bool { _, ok := s.terms.find(stemOf(word)); return ok }
+	tokens := p.tok.unparted(known)
+	tokens = tokens[:min(len(tokens), maxQueryTokens)]
 	if l := ix.lang.of(tokens, ix.lx.stop, known); l != nil {
 		p.tokens = l.translate(p.tokens[:0], tokens, known)
 	} else {

@@ -19,10 +19,11 @@ const (
 // Runs of Chinese, Japanese and Korean give overlapping pairs.
 type tokenizer struct {
 	tokens []string // in lower case, not stemmed
+	parts  []uint8  // by token: how many of those behind it are its parts
 	buf    []byte
 }
 
-func (t *tokenizer) reset() { t.tokens = t.tokens[:0] }
+func (t *tokenizer) reset() { t.tokens, t.parts = t.tokens[:0], t.parts[:0] }
 
 // add appends the words of s. Identifiers (names of tools and parameters) give
 // the parts of a mixed-case word only.
@@ -78,6 +79,7 @@ func (t *tokenizer) emit(s string) {
 		return
 	}
 	t.tokens = append(t.tokens, s)
+	t.parts = append(t.parts, 0)
 }
 
 // ascii takes one run of ASCII letters and digits; rest is what follows it.
@@ -123,6 +125,7 @@ func (t *tokenizer) ascii(run, rest string, identifier bool) {
 	cut[n] = len(run)
 	if mixed && !identifier {
 		t.emit(t.lower(run))
+		t.parts[len(t.parts)-1] = uint8(n)
 	}
 	for i := range n {
 		t.emit(t.lower(run[cut[i]:cut[i+1]]))
@@ -140,6 +143,19 @@ func encoded(run string) bool {
 		}
 	}
 	return changes > usual
+}
+
+// unparted returns the tokens without the parts of words that are known as a
+// whole: who asks for PubChem does not ask for a pub. It uses the tokens up.
+func (t *tokenizer) unparted(known func(string) bool) []string {
+	kept := t.tokens[:0]
+	for i := 0; i < len(t.tokens); i++ {
+		kept = append(kept, t.tokens[i])
+		if n := t.parts[i]; n > 0 && known(t.tokens[i]) {
+			i += int(n)
+		}
+	}
+	return kept
 }
 
 // plural reports whether rest is the s of a plural such as URLs.

@@ -33,6 +33,7 @@ func TestTokenizer(t *testing.T) {
 		"short with digits":   {in: "s3 k8s utf8 ec2", want: "s3 k8s utf8 ec2"},
 		"long with digits":    {in: "inchi2svg base64", want: "inchi 2 svg base 64"},
 		"languages":           {in: "C# and C++ code", want: "csharp and cpp code"},
+		"a hash":              {in: "commit 4a5e1e4baab8", want: "commit 4a5e1e4baab8"},
 		"accents":             {in: "Café Ångström naïve", want: "cafe angstrom naive"},
 		"combining accent":    {in: "cafe\u0301 au lait", want: "cafe au lait"},
 		"latin extended":      {in: "Łódź žluťoučký", want: "lodz zlutoucky"},
@@ -56,6 +57,23 @@ func TestTokenizer(t *testing.T) {
 				t.Errorf("tokens(%q) = %q, want %q", tt.in, got, tt.want)
 			}
 		})
+	}
+}
+
+// A word in mixed case that is known as a whole is not asked for in parts.
+func TestUnparted(t *testing.T) {
+	known := func(w string) bool { return w == "pubchem" || w == "github" }
+	for text, want := range map[string]string{
+		"find PubChem compounds": "find pubchem compounds",
+		"createIssue on GitHub":  "createissue create issue on github",
+		"GitHub":                 "github",
+		"":                       "",
+	} {
+		var tok tokenizer
+		tok.add(text, false)
+		if got := strings.Join(tok.unparted(known), " "); got != want {
+			t.Errorf("%q gives %q, want %q", text, got, want)
+		}
 	}
 }
 
