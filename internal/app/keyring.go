@@ -22,9 +22,10 @@ const (
 	// keyringService is the name under which the key is in the keyring; the
 	// data folder tells one gateway's from another's.
 	keyringService = "junctor"
-	// inKeyring stands in the key's file when the key itself is elsewhere, so
-	// that a process which cannot reach it does not make a second one.
-	inKeyring = "the key is in the keyring of the operating system\n"
+	// inKeyring stands in the key's file when the key itself is elsewhere,
+	// with its name there, so that a process which cannot reach it does not
+	// make a second one.
+	inKeyring = "the key is in the keyring of the operating system, as "
 	// keyringPatience is how long a keyring may take: it may be asking a
 	// person to unlock it, and nobody may be there.
 	keyringPatience = 3 * time.Second
@@ -48,20 +49,20 @@ func hasKeyring(environ []string) bool {
 // was put first it stays.
 func sealingKey(dataDir string, useKeyring bool) ([]byte, error) {
 	path := filepath.Join(dataDir, "secret.key")
-	data, err := os.ReadFile(path)
-	switch {
-	case err == nil && string(data) == inKeyring:
-		key, err := withPatience(func() ([]byte, error) { return keyringGet(dataDir) })
-		if err != nil {
-			return nil, fmt.Errorf("the key that seals tokens is in the keyring of your desktop session, which cannot be reached from here (%w); set JUNCTOR_SECRET_KEY, or remove %s and log in to the servers again", err, path)
-		}
-		return key, nil
-	case useKeyring && errors.Is(err, fs.ErrNotExist):
-		if key, err := withPatience(func() ([]byte, error) { return keyringMake(dataDir) }); err == nil {
-			return key, markFile(path)
-		} // no keyring after all
+	if _, err := os.Stat(path); useKeyring && errors.Is(err, fs.ErrNotExist) {
+		// Without a keyring after all, the file is what there is.
+		_, _ = withPatience(func() ([]byte, error) { return nil, keyringMake(dataDir, path) })
 	}
-	return store.KeyFile(path)
+	data, err := os.ReadFile(path)
+	name, elsewhere := strings.CutPrefix(string(data), inKeyring)
+	if err != nil || !elsewhere {
+		return store.KeyFile(path)
+	}
+	key, err := withPatience(func() ([]byte, error) { return keyringGet(strings.TrimSpace(name)) })
+	if err != nil {
+		return nil, fmt.Errorf("the key that seals tokens is in the keyring of your desktop session, which cannot be reached from here (%w); set JUNCTOR_SECRET_KEY, or remove %s and log in to the servers again", err, path)
+	}
+	return key, nil
 }
 
 // withPatience gives a keyring its time and no more.
@@ -83,32 +84,26 @@ func withPatience(ask func() ([]byte, error)) ([]byte, error) {
 	}
 }
 
-func keyringGet(dataDir string) ([]byte, error) {
-	text, err := keyring.Get(keyringService, dataDir)
+func keyringGet(name string) ([]byte, error) {
+	text, err := keyring.Get(keyringService, name)
 	if err != nil {
 		return nil, err
 	}
 	return store.ParseKey(text)
 }
 
-// keyringMake puts a new key into the keyring, unless it has one.
-func keyringMake(dataDir string) ([]byte, error) {
-	key, err := keyringGet(dataDir)
-	if !errors.Is(err, keyring.ErrNotFound) {
-		return key, err
-	}
+// keyringMake puts a new key into the keyring, and its name into the file at
+// path. Of several processes that do so at once one has made the file; the
+// others take their keys back.
+func keyringMake(dataDir, path string) error {
 	fresh := make([]byte, store.KeySize)
 	_, _ = rand.Read(fresh) // never fails
-	if err := keyring.Set(keyringService, dataDir, base64.StdEncoding.EncodeToString(fresh)); err != nil {
-		return nil, err
-	}
-	return keyringGet(dataDir) // what another process may have put there meanwhile
-}
-
-// markFile notes that the key is in the keyring.
-func markFile(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	name := dataDir + " " + rand.Text()[:8]
+	if err := keyring.Set(keyringService, name, base64.StdEncoding.EncodeToString(fresh)); err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte(inKeyring), 0o600)
+	if err := store.CreateFile(path, inKeyring+name+"\n"); err != nil {
+		return errors.Join(err, keyring.Delete(keyringService, name))
+	}
+	return nil
 }

@@ -3,7 +3,9 @@ package app
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -22,7 +24,7 @@ func TestSealingKeyGoesIntoTheKeyring(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(key), err)
 	}
 	file, err := os.ReadFile(filepath.Join(dir, "secret.key"))
-	if err != nil || string(file) != inKeyring {
+	if err != nil || !strings.HasPrefix(string(file), inKeyring) {
 		t.Errorf("the file has %q, %v", file, err)
 	}
 	for _, use := range []bool{true, false} { // once there it is found by everyone
@@ -63,6 +65,63 @@ func TestAKeyringMayNotHang(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 	})
+}
+
+// TestRealKeyring runs processes in a desktop session of their own, with a
+// real Secret Service: unlocked, and locked with nobody there to unlock it.
+func TestRealKeyring(t *testing.T) {
+	if dir := os.Getenv("JUNCTOR_TEST_KEYRING"); dir != "" { // one of the processes
+		key, err := sealingKey(dir, true)
+		fmt.Printf("key %x %v\n", key, err)
+		return
+	}
+	for _, program := range []string{"dbus-run-session", "gnome-keyring-daemon"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatal(err)
+			}
+			t.Skip(err)
+		}
+	}
+	ask := `"$1" -test.run '^TestRealKeyring$' | grep ^key`
+	for name, tt := range map[string]struct {
+		script    string
+		processes int
+		inKeyring bool
+	}{
+		"unlocked": {"printf secret | gnome-keyring-daemon --unlock --components=secrets >&2; " + ask + " & " + ask + " & " + ask + "; wait; " + ask, 4, true},
+		"locked":   {"gnome-keyring-daemon --start --components=secrets >&2; " + ask + "; " + ask, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home, dir := t.TempDir(), t.TempDir()
+			cmd := exec.Command("dbus-run-session", "--", "sh", "-c", tt.script, "sh", os.Args[0])
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_RUNTIME_DIR=" + home, "JUNCTOR_TEST_KEYRING=" + dir}
+			cmd.WaitDelay = 10 * time.Second
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			got := strings.Split(strings.TrimSpace(string(out)), "\n")
+			if len(got) != tt.processes {
+				t.Fatalf("%d of %d processes answered: %q", len(got), tt.processes, got)
+			}
+			for _, line := range got {
+				if fields := strings.Fields(line); len(fields) != 3 || len(fields[1]) != 64 || fields[2] != "<nil>" || line != got[0] {
+					t.Errorf("%q beside %q", line, got[0])
+				}
+			}
+			file, err := os.ReadFile(filepath.Join(dir, "secret.key"))
+			if err != nil || strings.HasPrefix(string(file), inKeyring) != tt.inKeyring {
+				t.Errorf("the file has %q, %v", file, err)
+			}
+			if !tt.inKeyring {
+				return
+			}
+			if _, err := sealingKey(dir, true); err == nil || !strings.Contains(err.Error(), "JUNCTOR_SECRET_KEY") {
+				t.Errorf("outside of the session: %v", err)
+			}
+		})
+	}
 }
 
 func TestHasKeyring(t *testing.T) {

@@ -112,7 +112,9 @@ func KeyFile(path string) ([]byte, error) {
 	for {
 		info, err := os.Stat(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			if err := createKeyFile(path); err != nil && !errors.Is(err, fs.ErrExist) {
+			key := make([]byte, KeySize)
+			rand.Read(key) // never fails: crypto/rand ends the program instead
+			if err := CreateFile(path, base64.StdEncoding.EncodeToString(key)+"\n"); err != nil && !errors.Is(err, fs.ErrExist) {
 				return nil, fmt.Errorf("make key file %s: %w", path, err)
 			}
 			continue
@@ -135,9 +137,10 @@ func KeyFile(path string) ([]byte, error) {
 	}
 }
 
-// createKeyFile puts a complete file in place in one step: a half-written key
-// is never seen, and of two processes one wins.
-func createKeyFile(path string) error {
+// CreateFile makes a file that only this user can read, complete in one step:
+// it is never seen half-written, and of two processes one wins. The error of
+// the other is [fs.ErrExist].
+func CreateFile(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -146,9 +149,7 @@ func createKeyFile(path string) error {
 		return err
 	}
 	defer os.Remove(tmp.Name())
-	key := make([]byte, KeySize)
-	rand.Read(key)
-	_, err = tmp.WriteString(base64.StdEncoding.EncodeToString(key) + "\n")
+	_, err = tmp.WriteString(text)
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
