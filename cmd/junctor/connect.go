@@ -3,11 +3,15 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"junctor/internal/clients"
+	"junctor/internal/config"
 )
 
 func (c *cli) connectCommand() *cobra.Command {
@@ -37,25 +41,11 @@ Known clients: ` + knownClients(),
 			}
 			want := clients.Connection{Name: name, URL: url, Scope: clients.Scope(scope), Replace: moves}
 			if url == "" {
-				self, err := os.Executable()
-				if err != nil {
-					return fmt.Errorf("find this program: %w", err)
-				}
-				want.Command, want.Args = self, []string{"mcp"}
-				if c.flags.config != "" {
-					want.Args = []string{"--config", c.flags.config, "mcp"}
-				}
-			}
-			change, err := client.Connect(c.machine(), want)
-			if err != nil {
-				return err
-			}
-			if len(change.Moved) > 0 && !dryRun {
-				if err := c.move(change.Moved); err != nil {
+				if want.Command, want.Args, err = c.startedBy(); err != nil {
 					return err
 				}
 			}
-			return c.change(client, change, dryRun, "written into")
+			return c.connect(client, want, dryRun)
 		},
 	}
 	f := cmd.Flags()
@@ -68,18 +58,89 @@ Known clients: ` + knownClients(),
 	return cmd
 }
 
-// move takes the client's servers over before they leave its file.
+// startedBy is how a client starts this program. It does so in a folder and an
+// environment of its own, so a configuration that was named here is named there.
+func (c *cli) startedBy() (command string, args []string, err error) {
+	if command, err = os.Executable(); err != nil {
+		return "", nil, fmt.Errorf("find this program: %w", err)
+	}
+	place := config.Locate(c.options(notHere))
+	if place.Path != "" && place.Path != filepath.Join(c.userDir, "junctor", filepath.Base(place.Path)) {
+		args = []string{"--config", place.Path}
+	}
+	command, args = throughNpx(runtime.GOOS, command, append(args, "mcp"))
+	return command, args, nil
+}
+
+// throughNpx keeps a client from being bound to npx's cache, which is emptied
+// now and then and never updated.
+func throughNpx(goos, command string, args []string) (string, []string) {
+	if !strings.Contains(filepath.ToSlash(command), "/_npx/") {
+		return command, args
+	}
+	args = append([]string{"-y", "junctor"}, args...)
+	if goos == "windows" { // where npx is a script, which only the shell starts
+		return "cmd", append([]string{"/c", "npx"}, args...)
+	}
+	return "npx", args
+}
+
+func (c *cli) connect(client clients.Client, want clients.Connection, dryRun bool) error {
+	change, err := client.Connect(c.machine(), want)
+	if err != nil {
+		return err
+	}
+	if !want.Replace {
+		if change, err = c.offerMove(client, want, change, dryRun); err != nil {
+			return err
+		}
+	}
+	if len(change.Moved) > 0 && !dryRun {
+		if err := c.move(change.Moved); err != nil {
+			return err
+		}
+	}
+	return c.change(client, change, dryRun, "written into")
+}
+
+// offerMove asks whether the client's other servers shall move into junctor,
+// or says how they would where nobody can be asked.
+func (c *cli) offerMove(client clients.Client, want clients.Connection, change clients.Change, dryRun bool) (clients.Change, error) {
+	want.Replace = true
+	moving, err := client.Connect(c.machine(), want)
+	if err != nil || len(moving.Moved) == 0 {
+		return change, nil // what stands in the way of moving does not stand in the way of connecting
+	}
+	var names []string
+	for _, s := range moving.Moved {
+		names = append(names, oneLine(s.Original))
+	}
+	has := fmt.Sprintf("%s also has of its own: %s.", client.Name, strings.Join(names, ", "))
+	if !c.isInput || dryRun {
+		c.note("%s With --move it would see them through junctor.", has)
+		return change, nil
+	}
+	yes, err := c.confirm(has + " Move them into junctor, which it then sees them through? [y/N] ")
+	if err != nil || !yes {
+		return change, err
+	}
+	return moving, nil
+}
+
+// move takes the client's servers over before they leave its file, into the
+// configuration that the client's junctor will read.
 func (c *cli) move(moved []clients.Server) error {
-	own, err := clients.Own(c.options(hereToo))
+	o := c.options(notHere)
+	own, err := clients.Own(o)
 	if err != nil {
 		return err
 	}
 	found := []clients.Found{{File: moved[0].File, Servers: moved}}
-	take := choosable(clients.Compare(found, own), false)
+	take := choosable(clients.Beside(clients.Compare(found, own), own), false)
 	if len(take) == 0 {
 		return nil
 	}
-	return c.takeOver(take, false)
+	return c.takeOver(o, take, false)
 }
 
 func (c *cli) change(client clients.Client, change clients.Change, dryRun bool, done string) error {
@@ -88,7 +149,7 @@ func (c *cli) change(client clients.Client, change clients.Change, dryRun bool, 
 		return nil
 	}
 	if dryRun {
-		fmt.Fprintf(c.out, "%s would become:\n%s\n", change.File.Path, strings.TrimSpace(string(change.After)))
+		c.showChange(change)
 		return nil
 	}
 	if err := change.Apply(); err != nil {
@@ -100,4 +161,38 @@ func (c *cli) change(client clients.Client, change clients.Change, dryRun bool, 
 	}
 	c.note("Restart %s to see it.", client.Name)
 	return nil
+}
+
+// showChange shows the lines that would change, and a few around them.
+func (c *cli) showChange(change clients.Change) {
+	switch {
+	case change.Before == nil:
+		fmt.Fprintf(c.out, "%s would be made:\n", change.File.Path)
+	case change.After == nil:
+		fmt.Fprintf(c.out, "%s would be removed:\n", change.File.Path)
+	default:
+		fmt.Fprintf(c.out, "%s would change:\n", change.File.Path)
+	}
+	const around = 3
+	lines := func(text []byte) []string {
+		return slices.Collect(strings.Lines(string(text)))
+	}
+	before, after := lines(change.Before), lines(change.After)
+	head := 0
+	for head < min(len(before), len(after)) && before[head] == after[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(len(before), len(after))-head && before[len(before)-1-tail] == after[len(after)-1-tail] {
+		tail++
+	}
+	show := func(col colour, mark string, lines []string) {
+		for _, l := range lines {
+			fmt.Fprintln(c.out, c.paint(c.out, col, mark+printable(strings.TrimRight(l, "\r\n"))))
+		}
+	}
+	show(dim, "  ", before[max(head-around, 0):head])
+	show(red, "- ", before[head:len(before)-tail])
+	show(green, "+ ", after[head:len(after)-tail])
+	show(dim, "  ", before[len(before)-tail:min(len(before)-tail+around, len(before))])
 }

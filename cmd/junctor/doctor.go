@@ -205,7 +205,7 @@ func webDate(ctx context.Context, address string) (time.Time, error) {
 func (c *cli) clientFindings(r *doctor.Report) {
 	for _, found := range clients.Discover(c.machine()) {
 		f := doctor.Finding{Severity: doctor.OK, Area: "clients", Subject: found.File.Path, What: "has junctor in it"}
-		through := slices.ContainsFunc(found.Servers, isJunctor)
+		through := slices.ContainsFunc(found.Servers, clients.Server.Self)
 		switch {
 		case found.Err != nil:
 			f.Severity, f.What = doctor.Warning, "cannot be read: "+found.Err.Error()
@@ -217,16 +217,6 @@ func (c *cli) clientFindings(r *doctor.Report) {
 		}
 		r.Add(f)
 	}
-}
-
-// isJunctor reports whether a client's server is this program.
-func isJunctor(s clients.Server) bool {
-	var entry struct{ Command string }
-	if json.Unmarshal(s.JSON, &entry) != nil {
-		return false
-	}
-	name := strings.ToLower(filepath.Base(entry.Command))
-	return s.Original == "junctor" || strings.TrimSuffix(name, ".exe") == "junctor"
 }
 
 // progress shows on a terminal what is being done; done takes it away.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"junctor/internal/clients"
+	"junctor/internal/config"
 )
 
 // machine is what decides where other programs keep their configurations.
@@ -63,7 +64,7 @@ Known clients: ` + knownClients(),
 					return err
 				}
 			}
-			return c.takeOver(take, asIs)
+			return c.takeOver(c.options(hereToo), take, asIs)
 		},
 	}
 	f := cmd.Flags()
@@ -175,8 +176,8 @@ func (c *cli) pick(from []clients.Candidate) ([]clients.Candidate, error) {
 }
 
 // takeOver writes the servers into Junctor's file, and says so.
-func (c *cli) takeOver(take []clients.Candidate, asTheyAre bool) error {
-	done, err := clients.TakeOver(c.options(hereToo), take, asTheyAre)
+func (c *cli) takeOver(o config.Options, take []clients.Candidate, asTheyAre bool) error {
+	done, err := clients.TakeOver(o, take, asTheyAre)
 	if err != nil {
 		return err
 	}

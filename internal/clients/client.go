@@ -141,7 +141,7 @@ var known = []Client{
 			}
 			files := m.user(path)
 			if m.Project != "" {
-				files = append(files, File{Path: path, Scope: Local, keys: []string{"projects", m.Project, "mcpServers"}})
+				files = append(files, File{Path: path, Scope: Local, keys: []string{"projects", m.Project, "mcpServers"}, connect: true})
 			}
 			return append(files, m.project(".mcp.json")...)
 		},

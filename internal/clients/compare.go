@@ -54,7 +54,7 @@ func Compare(found []Found, own []config.Entry) []Candidate {
 			c := Candidate{Server: s, State: New, As: s.Name}
 			taken := slices.ContainsFunc(all, func(o Candidate) bool { return o.As == s.Name && o.State != Self })
 			switch mine, exists := have[s.Name]; {
-			case isSelf(s.JSON):
+			case s.Self():
 				c.State = Self
 			case exists && same(mine, is):
 				c.State = Same
@@ -68,6 +68,23 @@ func Compare(found []Found, own []config.Entry) []Candidate {
 				}
 			}
 			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Beside lets candidates whose name Junctor has for another server be taken
+// over beside it, under a name that is free.
+func Beside(candidates []Candidate, own []config.Entry) []Candidate {
+	have := map[string]map[string]any{}
+	for _, e := range own {
+		have[e.Name] = nil
+	}
+	all := slices.Clone(candidates)
+	for i, c := range all {
+		if c.State == Differs {
+			all[i].State, all[i].Keys = New, nil
+			all[i].As = freeName(c.Name+"-"+c.File.Client, all, have)
 		}
 	}
 	return all
@@ -184,26 +201,27 @@ func differing(a, b map[string]any) []string {
 	return keys
 }
 
-// isSelf reports whether a server is Junctor: importing it would make a
-// circle.
-func isSelf(raw json.RawMessage) bool {
-	var s struct {
+// Self reports whether the server is Junctor: importing it would make a
+// circle. Whatever has its name is taken for it, because connect may have
+// written any address.
+func (s Server) Self() bool {
+	var e struct {
 		Command string   `json:"command"`
 		Args    []string `json:"args"`
 		URL     string   `json:"url"`
 	}
-	if json.Unmarshal(raw, &s) != nil {
+	if json.Unmarshal(s.JSON, &e) != nil {
 		return false
 	}
-	base := strings.TrimSuffix(path.Base(strings.ReplaceAll(s.Command, `\`, "/")), ".exe")
-	if base == "junctor" {
+	base := strings.TrimSuffix(path.Base(strings.ReplaceAll(e.Command, `\`, "/")), ".exe")
+	if s.Original == "junctor" || strings.EqualFold(base, "junctor") {
 		return true
 	}
 	if base == "npx" || base == "bunx" || base == "pnpm" || base == "cmd" {
-		return slices.ContainsFunc(s.Args, func(a string) bool { return a == "junctor" || strings.HasPrefix(a, "junctor@") })
+		return slices.ContainsFunc(e.Args, func(a string) bool { return a == "junctor" || strings.HasPrefix(a, "junctor@") })
 	}
 	for _, host := range []string{"http://127.0.0.1:8787/", "http://localhost:8787/", "http://[::1]:8787/"} {
-		if strings.HasPrefix(s.URL, host) {
+		if strings.HasPrefix(e.URL, host) {
 			return true
 		}
 	}

@@ -2,16 +2,12 @@ package clients
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
-
-	"github.com/BurntSushi/toml"
 
 	"junctor/internal/config"
 	"junctor/internal/jsonedit"
@@ -31,8 +27,8 @@ type Connection struct {
 // done before Apply.
 type Change struct {
 	File   File
-	Before []byte // nil when there is no file yet
-	After  []byte
+	Before []byte   // nil when there is no file yet
+	After  []byte   // nil when the file is removed
 	Moved  []Server // the servers that are taken out
 	Backup string   // where the old file is kept; empty when there is none
 
@@ -73,7 +69,7 @@ func (c Client) Connect(m Machine, want Connection) (Change, error) {
 			return Change{}, found.Err
 		}
 		for _, s := range found.Servers {
-			if s.Original == name || isSelf(s.JSON) {
+			if s.Original == name || s.Self() {
 				continue
 			}
 			if change.After, err = removeServer(f, change.After, s.Original); err != nil {
@@ -87,42 +83,6 @@ func (c Client) Connect(m Machine, want Connection) (Change, error) {
 	}
 	if change.Before != nil && change.Changes() {
 		change.Backup = f.Path + backupSuffix
-	}
-	return change, nil
-}
-
-// Undo works out how to take Junctor out of the client's file again: as it
-// was before when nothing else has changed since, otherwise without Junctor's
-// entry and with the servers back that were moved.
-func (c Client) Undo(m Machine, scope Scope, name string) (Change, error) {
-	f, err := c.target(m, scope)
-	if err != nil {
-		return Change{}, err
-	}
-	name = orElse(name, "junctor")
-	change := Change{File: f}
-	if change.Before, err = readFile(f.Path); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return Change{}, fmt.Errorf("%s is not connected: there is no %s", c.Name, f.Path)
-		}
-		return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
-	}
-	if change.After, err = removeServer(f, change.Before, name); err != nil {
-		return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
-	}
-	old, err := readFile(f.Path + backupSuffix)
-	if errors.Is(err, fs.ErrNotExist) {
-		return change, nil
-	}
-	if err != nil {
-		return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
-	}
-	change.dropBackup = true
-	if change.After, err = putBack(f, change.After, old, name); err != nil {
-		return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
-	}
-	if sameMeaning(f, change.After, old) {
-		change.After = old
 	}
 	return change, nil
 }
@@ -156,7 +116,12 @@ func (ch Change) Apply() error {
 			return fmt.Errorf("keep %s: %w", path, err)
 		}
 	}
-	if ch.Changes() {
+	switch {
+	case ch.Changes() && ch.After == nil:
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	case ch.Changes():
 		if err := config.WriteFile(path, ch.After); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}
@@ -212,53 +177,4 @@ func removeServer(f File, text []byte, name string) ([]byte, error) {
 		return removeTOML(text, f.keys[0], name)
 	}
 	return jsonedit.Remove(text, append(slices.Clone(f.keys), name)...)
-}
-
-// putBack adds the servers of old that text lost.
-func putBack(f File, text, old []byte, except string) ([]byte, error) {
-	raw, err := serversIn(f, old)
-	if err != nil || raw == nil || raw[0] != '{' {
-		return text, nil // nothing that we could have moved
-	}
-	now, err := serversIn(f, text)
-	if err != nil {
-		return nil, err
-	}
-	var before, have map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &before); err != nil {
-		return nil, err
-	}
-	if now != nil {
-		if err := json.Unmarshal(now, &have); err != nil {
-			return nil, err
-		}
-	}
-	for _, name := range sortedKeys(before) {
-		if _, there := have[name]; there || name == except {
-			continue
-		}
-		if f.Format == TOML {
-			own, _ := splitTOML(string(old), f.keys[0], name)
-			text = []byte(appendTOML(string(text), own))
-			continue
-		}
-		if text, err = jsonedit.Set(text, before[name], append(slices.Clone(f.keys), name)...); err != nil {
-			return nil, err
-		}
-	}
-	return text, nil
-}
-
-// sameMeaning reports whether two texts say the same.
-func sameMeaning(f File, a, b []byte) bool {
-	if f.Format == TOML {
-		var x, y map[string]any
-		_, errX := toml.Decode(string(a), &x)
-		_, errY := toml.Decode(string(b), &y)
-		return errX == nil && errY == nil && reflect.DeepEqual(x, y)
-	}
-	rawX, okX := jsonedit.Get(a)
-	rawY, okY := jsonedit.Get(b)
-	var x, y any
-	return okX && okY && json.Unmarshal(rawX, &x) == nil && json.Unmarshal(rawY, &y) == nil && reflect.DeepEqual(x, y)
 }

@@ -2,7 +2,9 @@ package clients
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +25,7 @@ func TestConnect(t *testing.T) {
 	}
 	var report strings.Builder
 	for _, c := range Known() {
-		for _, scope := range []Scope{User, Project} {
+		for _, scope := range []Scope{User, Project, Local} {
 			for _, url := range []string{"", "http://127.0.0.1:8787/mcp"} {
 				for _, fresh := range []bool{true, false} {
 					dir := t.TempDir()
@@ -65,7 +67,7 @@ func TestConnect(t *testing.T) {
 					if url != "" {
 						kind = "url"
 					}
-					fmt.Fprintf(&report, "== %s, %s, %s, new file: %v ==\n%s\n", c.ID, scope, kind, fresh, after)
+					fmt.Fprintf(&report, "== %s, %s, %s, new file: %v ==\n%s\n", c.ID, scope, kind, fresh, bytes.ReplaceAll(after, []byte(dir), []byte("DIR")))
 					if fresh != (change.Backup == "") {
 						t.Errorf("%s: backup %q", c.ID, change.Backup)
 					}
@@ -89,7 +91,10 @@ func TestConnect(t *testing.T) {
 					if err := undo.Apply(); err != nil {
 						t.Fatal(err)
 					}
-					left, _ := os.ReadFile(f.Path)
+					left, err := os.ReadFile(f.Path)
+					if fresh && !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("%s: a file that was not there is left behind: %s, %v", c.ID, left, err)
+					}
 					if !fresh && string(left) != before {
 						t.Errorf("%s: undone to:\n%s\nwant:\n%s", c.ID, left, before)
 					}
@@ -163,6 +168,97 @@ func TestConnectReplace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestUndo takes Junctor out of files that changed since, and leaves nothing
+// that connecting brought.
+func TestUndo(t *testing.T) {
+	url := Connection{URL: "http://127.0.0.1:9999/mcp", Name: "gate"}
+	for name, tt := range map[string]struct {
+		client     string
+		scope      Scope
+		before     string
+		connection Connection
+		name       string // for Undo
+		since      func(string) string
+		want       string // "" means that the file is gone
+	}{
+		"no section before":  {client: "cursor", before: "{\n  \"a\": 1\n}\n", since: swap(`"a": 1`, `"a": 2`), want: "{\n  \"a\": 2\n}\n"},
+		"empty section":      {client: "cursor", before: "{\"mcpServers\": {}}", since: swap("{\"mcp", "{\"a\": 1, \"mcp"), want: "{\"a\": 1, \"mcpServers\": {}}"},
+		"empty file":         {client: "cursor", before: "\n", want: "\n"},
+		"a word added":       {client: "cursor", since: swap("{\n", "// mine\n{\n"), want: "// mine\n{}\n"},
+		"a server added":     {client: "cursor", since: swap(`"junctor"`, `"x": {"command": "y"}, "junctor"`), want: "{\n  \"mcpServers\": {\n    \"x\": {\"command\": \"y\"}\n  }\n}\n"},
+		"deep":               {client: "claude-code", scope: Local, before: "{\n  \"n\": 1\n}\n", since: swap(`"n": 1`, `"n": 2`), want: "{\n  \"n\": 2\n}\n"},
+		"toml":               {client: "codex", before: "a = 1\n", since: swap("a = 1", "a = 2"), want: "a = 2\n"},
+		"windows lines":      {client: "codex", before: "a = 1\r\n[b]\r\nc = 2\r\n", want: "a = 1\r\n[b]\r\nc = 2\r\n"},
+		"another name":       {client: "cursor", before: "{}", connection: Connection{Command: "junctor", Name: "gate"}, want: "{}"},
+		"another name's url": {client: "cursor", before: "{}", connection: url, name: "gate", want: "{}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := machine(t.TempDir())
+			c, err := Lookup(tt.client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := c.target(m, tt.scope)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.before != "" {
+				write(t, f.Path, tt.before)
+			}
+			if tt.connection.URL == "" {
+				tt.connection.Command, tt.connection.Args = "/opt/junctor", []string{"mcp"}
+			}
+			tt.connection.Scope = tt.scope
+			change, err := c.Connect(m, tt.connection)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := change.Apply(); err != nil {
+				t.Fatal(err)
+			}
+			if tt.since != nil {
+				text, _ := os.ReadFile(f.Path)
+				changed := tt.since(string(text))
+				if changed == string(text) {
+					t.Fatalf("the test changes nothing in %s", text)
+				}
+				write(t, f.Path, changed)
+			}
+			undo, err := c.Undo(m, tt.scope, tt.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := undo.Apply(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(f.Path)
+			if string(got) != tt.want || tt.want == "" && err == nil {
+				t.Errorf("undone to %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+	// An entry of a name that is not said, and that nothing shows to be
+	// Junctor, is not guessed at; nor is the copy of the old file given up.
+	m := machine(t.TempDir())
+	cursor, _ := Lookup("cursor")
+	f, _ := cursor.target(m, User)
+	write(t, f.Path, "{}")
+	change, err := cursor.Connect(m, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := change.Apply(); err != nil {
+		t.Fatal(err)
+	}
+	if undo, err := cursor.Undo(m, User, ""); err != nil || undo.Changes() {
+		t.Errorf("guessed: %s, %v", undo.After, err)
+	}
+}
+
+func swap(old, new string) func(string) string {
+	return func(s string) string { return strings.Replace(s, old, new, 1) }
 }
 
 func TestConnectErrors(t *testing.T) {

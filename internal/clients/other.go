@@ -134,6 +134,14 @@ func removeTOML(data []byte, key, name string) ([]byte, error) {
 	if own == "" {
 		return nil, fmt.Errorf("%s is written inside another table; remove it by hand", name)
 	}
+	if strings.HasSuffix(string(data), own) { // with the blank line before it
+		for _, end := range []string{"\n", "\r\n"} {
+			if strings.HasSuffix(rest, "\n"+end) {
+				rest = strings.TrimSuffix(rest, end)
+				break
+			}
+		}
+	}
 	return []byte(rest), nil
 }
 

@@ -1,0 +1,160 @@
+package clients
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"junctor/internal/jsonedit"
+)
+
+// Undo works out how to take Junctor out of the client's file again: as it
+// was before when nothing else has changed since, otherwise without what
+// connecting added and with the servers back that were moved. Without a name
+// it is every entry that is Junctor. A file that connecting made, and nobody
+// has written into since, goes.
+func (c Client) Undo(m Machine, scope Scope, name string) (Change, error) {
+	f, err := c.target(m, scope)
+	if err != nil {
+		return Change{}, err
+	}
+	change := Change{File: f}
+	if change.Before, err = readFile(f.Path); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return Change{}, fmt.Errorf("%s is not connected: there is no %s", c.Name, f.Path)
+		}
+		return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
+	}
+	names := []string{name}
+	if name == "" {
+		if names, err = own(m, c, f); err != nil {
+			return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
+		}
+	}
+	change.After = change.Before
+	for _, n := range names {
+		if change.After, err = removeServer(f, change.After, n); err != nil {
+			return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
+		}
+	}
+	old, err := readFile(f.Path + backupSuffix)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		old = nil
+	case err != nil:
+		return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
+	default:
+		change.dropBackup = true
+		if change.After, err = putBack(f, change.After, old, names); err != nil {
+			return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
+		}
+	}
+	if change.Changes() {
+		if change.After, err = prune(f, change.After, old); err != nil {
+			return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
+		}
+	}
+	if old != nil && sameMeaning(f, change.After, old) {
+		change.After = old
+	}
+	return change, nil
+}
+
+// own lists the entries of the file that are Junctor.
+func own(m Machine, c Client, f File) ([]string, error) {
+	found, _ := read(m, c, f)
+	if found.Err != nil {
+		return nil, found.Err
+	}
+	var names []string
+	for _, s := range found.Servers {
+		if s.Self() {
+			names = append(names, s.Original)
+		}
+	}
+	return names, nil
+}
+
+// prune takes away the objects that connecting made around its entry and that
+// are empty now. Nil means that nothing is left of a file which was not there
+// before; old is nil then.
+func prune(f File, text, old []byte) ([]byte, error) {
+	empty := ""
+	if f.Format == JSON {
+		empty = "{}"
+		for n := len(f.keys); n > 0; n-- {
+			raw, ok := jsonedit.Get(text, f.keys[:n]...)
+			if _, had := jsonedit.Get(old, f.keys[:n]...); had || !ok || !isBare(raw, "{}") {
+				break
+			}
+			var err error
+			if text, err = jsonedit.Remove(text, f.keys[:n]...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if isBare(text, empty) && isBare(old, "") {
+		return old, nil
+	}
+	return text, nil
+}
+
+// isBare reports whether a text is that and white space.
+func isBare(text []byte, want string) bool {
+	return strings.Join(strings.Fields(string(text)), "") == want
+}
+
+// putBack adds the servers of old that text lost, but for those that go.
+func putBack(f File, text, old []byte, except []string) ([]byte, error) {
+	raw, err := serversIn(f, old)
+	if err != nil || raw == nil || raw[0] != '{' {
+		return text, nil // nothing that we could have moved
+	}
+	now, err := serversIn(f, text)
+	if err != nil {
+		return nil, err
+	}
+	var before, have map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &before); err != nil {
+		return nil, err
+	}
+	if now != nil {
+		if err := json.Unmarshal(now, &have); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range sortedKeys(before) {
+		if _, there := have[name]; there || slices.Contains(except, name) {
+			continue
+		}
+		if f.Format == TOML {
+			own, _ := splitTOML(string(old), f.keys[0], name)
+			text = []byte(appendTOML(string(text), own))
+			continue
+		}
+		if text, err = jsonedit.Set(text, before[name], append(slices.Clone(f.keys), name)...); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+// sameMeaning reports whether two texts say the same.
+func sameMeaning(f File, a, b []byte) bool {
+	if f.Format == TOML {
+		var x, y map[string]any
+		_, errX := toml.Decode(string(a), &x)
+		_, errY := toml.Decode(string(b), &y)
+		return errX == nil && errY == nil && reflect.DeepEqual(x, y)
+	}
+	rawX, okX := jsonedit.Get(a)
+	rawY, okY := jsonedit.Get(b)
+	var x, y any
+	return okX && okY && json.Unmarshal(rawX, &x) == nil && json.Unmarshal(rawY, &y) == nil && reflect.DeepEqual(x, y)
+}
