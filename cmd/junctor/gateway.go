@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"junctor/internal/app"
@@ -26,25 +27,43 @@ import (
 type gateway struct {
 	cli   *cli
 	http  *http.Client
+	run   func() // starts the servers of one of their own; until then it knows what was last seen
 	close func()
 }
 
-// open returns a gateway with the named upstreams, or with all.
+// open returns a gateway with the named upstreams, or with all, running.
 func (c *cli) open(ctx context.Context, only ...string) (*gateway, error) {
-	cfg, err := c.load(c.options(hereToo))
-	if err != nil {
-		return nil, err
+	g, err := c.prepare(ctx, only...)
+	if err == nil {
+		g.run()
 	}
-	return c.openWith(ctx, cfg, only...)
+	return g, err
 }
 
 // openWith is open with a configuration that was read already.
 func (c *cli) openWith(ctx context.Context, cfg *config.Config, only ...string) (*gateway, error) {
+	g, err := c.prepareWith(ctx, cfg, only...)
+	if err == nil {
+		g.run()
+	}
+	return g, err
+}
+
+// prepare is open without starting anything.
+func (c *cli) prepare(ctx context.Context, only ...string) (*gateway, error) {
+	cfg, err := c.load(c.options(hereToo))
+	if err != nil {
+		return nil, err
+	}
+	return c.prepareWith(ctx, cfg, only...)
+}
+
+func (c *cli) prepareWith(ctx context.Context, cfg *config.Config, only ...string) (*gateway, error) {
 	if len(only) == 0 || only[0] == "" {
 		only = nil
 	}
 	if running := c.running(ctx, cfg); running != nil {
-		return &gateway{cli: c, http: running, close: func() {}}, nil
+		return &gateway{cli: c, http: running, run: func() {}, close: func() {}}, nil
 	}
 	for _, name := range only {
 		if _, ok := cfg.Server(name); !ok && name != "junctor" {
@@ -57,20 +76,21 @@ func (c *cli) openWith(ctx context.Context, cfg *config.Config, only ...string) 
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := a.Run(ctx); err != nil {
+	var running sync.WaitGroup
+	complain := func(err error) {
+		if err != nil {
 			fmt.Fprintln(c.err, "junctor: "+err.Error())
 		}
-	}()
-	return &gateway{cli: c, http: a.LocalClient(), close: func() {
-		cancel()
-		<-done
-		if err := a.Close(); err != nil {
-			fmt.Fprintln(c.err, "junctor: "+err.Error())
-		}
-	}}, nil
+	}
+	return &gateway{
+		cli: c, http: a.LocalClient(),
+		run: sync.OnceFunc(func() { running.Go(func() { complain(a.Run(ctx)) }) }),
+		close: func() {
+			cancel()
+			running.Wait()
+			complain(a.Close())
+		},
+	}, nil
 }
 
 // socket is where the gateway of a configuration is found by this user's other
@@ -78,7 +98,11 @@ func (c *cli) openWith(ctx context.Context, cfg *config.Config, only ...string) 
 // that they start, but not XDG_RUNTIME_DIR.
 func (c *cli) socket(cfg *config.Config) string {
 	runtimeDir, _ := c.lookup("XDG_RUNTIME_DIR")
-	path, err := attach.Path(cfg.Place().Path, c.dataDir, runtimeDir)
+	file := cfg.Place().Path
+	if file == "" { // a gateway without a file will be found after the first one is written
+		file = cfg.Place().New
+	}
+	path, err := attach.Path(file, c.dataDir, runtimeDir)
 	if err != nil { // no folder will do; everything works without
 		return ""
 	}
