@@ -27,7 +27,7 @@ func (c *cli) toolsCall() *cobra.Command {
 		asJSON    bool
 	)
 	cmd := &cobra.Command{
-		Use: "call TOOL [KEY=VALUE…]", Short: "Call a tool", Args: minArgs(1),
+		Use: "call TOOL [KEY=VALUE…]", Short: "Call a tool", Args: minArgs(1), ValidArgsFunction: c.completeTool,
 		Long: `Call a tool. Arguments are given as key=value, where the tool's schema says what
 the value is; as key:=JSON; all at once with --args '{…}'; or as JSON on stdin
 with --args -. Texts are printed, images and other files are saved.`,
@@ -35,15 +35,11 @@ with --args -. Texts are printed, images and other files are saved.`,
   junctor tools call fs:read_file --args '{"path": "README.md"}'
   echo '{"path": "README.md"}' | junctor tools call fs:read_file --args -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, err := c.open(cmd.Context(), serverOf(args[0]))
+			g, d, err := c.openAt(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			defer g.close()
-			d, err := g.details(cmd, args[0])
-			if err != nil {
-				return err
-			}
 			raw, err := c.gather(d.InputSchema, arguments, args[1:])
 			if err != nil {
 				return usageError{err}
@@ -54,6 +50,7 @@ with --args -. Texts are printed, images and other files are saved.`,
 					return err
 				}
 			}
+			g.run()
 			var last control.CallAnswer
 			err = g.post(cmd.Context(), "/api/call", "application/x-ndjson", in, func(body io.Reader) error {
 				last, err = c.follow(body)
@@ -246,8 +243,8 @@ func (c *cli) printResult(tool string, a control.CallAnswer, folder string, asJS
 		Content    []json.RawMessage `json:"content"`
 		Structured json.RawMessage   `json:"structuredContent"`
 	}
-	if err := json.Unmarshal(a.Result, &result); err != nil {
-		return fmt.Errorf("the tool's result: %w", err)
+	if json.Unmarshal(a.Result, &result) != nil {
+		return errors.New("the tool's result is not what MCP says a result is; --json shows it as it came")
 	}
 	out := c.out
 	if a.IsError {
@@ -256,8 +253,8 @@ func (c *cli) printResult(tool string, a control.CallAnswer, folder string, asJS
 	files := 0
 	for _, raw := range result.Content {
 		var b block
-		if err := json.Unmarshal(raw, &b); err != nil {
-			return fmt.Errorf("the tool's result: %w", err)
+		if json.Unmarshal(raw, &b) != nil {
+			b = block{} // of a form that is not known: shown as it came
 		}
 		data, kind := b.Data, b.MimeType
 		if b.Type == "resource" {
@@ -265,9 +262,9 @@ func (c *cli) printResult(tool string, a control.CallAnswer, folder string, asJS
 		}
 		switch {
 		case b.Type == "text":
-			fmt.Fprintln(out, b.Text)
+			fmt.Fprintln(out, c.text(out, b.Text))
 		case b.Type == "resource" && b.Resource.Blob == "":
-			fmt.Fprintln(out, b.Resource.Text)
+			fmt.Fprintln(out, c.text(out, b.Resource.Text))
 		case data != "":
 			files++
 			path, err := saveFile(folder, tool, files, kind, data)
@@ -278,7 +275,7 @@ func (c *cli) printResult(tool string, a control.CallAnswer, folder string, asJS
 		case b.Type == "resource_link":
 			fmt.Fprintf(out, "%s %s\n", oneLine(b.Name), oneLine(b.URI))
 		default:
-			fmt.Fprintln(out, string(raw))
+			fmt.Fprintln(out, c.text(out, string(raw)))
 		}
 	}
 	if len(result.Content) == 0 && len(result.Structured) > 0 {

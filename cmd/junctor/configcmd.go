@@ -33,9 +33,7 @@ func (c *cli) configCheck() *cobra.Command {
 			if asJSON {
 				return c.checkJSON(cfg, notes, err)
 			}
-			for _, n := range notes {
-				c.note("note: %s", n)
-			}
+			c.tell(notes)
 			if err != nil {
 				return err
 			}
@@ -43,7 +41,7 @@ func (c *cli) configCheck() *cobra.Command {
 				fmt.Fprintf(c.out, "no configuration file; the defaults hold. Make one with: junctor servers add, or junctor import\n")
 				return nil
 			}
-			fmt.Fprintf(c.out, "%s is right: %d servers, %d rules\n", cfg.Place().Path, len(cfg.Servers), len(cfg.ToolRules))
+			fmt.Fprintf(c.out, "%s is right: %s, %s\n", cfg.Place().Path, count(len(cfg.Servers), "server"), count(len(cfg.ToolRules), "rule"))
 			return nil
 		},
 	}

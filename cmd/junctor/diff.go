@@ -66,7 +66,7 @@ func (c *cli) serversApprove() *cobra.Command {
 			}
 			if len(seen) == 0 {
 				if one {
-					if _, err := g.details(cmd, args[0]); err != nil {
+					if _, err := g.details(cmd, args[0], true); err != nil {
 						return err
 					}
 				}

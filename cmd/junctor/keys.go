@@ -14,6 +14,7 @@ import (
 
 	"junctor/internal/app"
 	"junctor/internal/auth"
+	"junctor/internal/config"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 )
@@ -28,6 +29,11 @@ func (c *cli) withStore(ctx context.Context, f func(store.Store) error) error {
 	if err != nil {
 		return err
 	}
+	return c.withStoreOf(ctx, cfg, f)
+}
+
+// withStoreOf is withStore with a configuration that was read already.
+func (c *cli) withStoreOf(ctx context.Context, cfg *config.Config, f func(store.Store) error) error {
 	s, err := app.OpenStore(ctx, cfg.Store, c.dataDir, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		return err

@@ -36,16 +36,27 @@ func (c *cli) options(look where) config.Options {
 	return o
 }
 
-// load reads the configuration and tells the user what is worth knowing of it.
+// load reads the configuration.
 func (c *cli) load(o config.Options) (*config.Config, error) {
+	cfg, _, err := config.Load(o)
+	return cfg, err
+}
+
+// loadAndTell is load for commands that stay: it tells what is worth knowing
+// of the file. In commands that come and go the same notes would be noise;
+// config check has them too.
+func (c *cli) loadAndTell(o config.Options) (*config.Config, error) {
 	cfg, notes, err := config.Load(o)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		c.tell(notes)
 	}
+	return cfg, err
+}
+
+func (c *cli) tell(notes []config.Note) {
 	for _, n := range notes {
 		c.note("note: %s", n)
 	}
-	return cfg, nil
 }
 
 // askTrust asks the person at the terminal.

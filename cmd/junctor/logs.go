@@ -2,13 +2,16 @@ package main
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"junctor/internal/store"
 )
+
+// statuses are how a call may have ended.
+var statuses = []string{string(store.StatusOK), string(store.StatusError), string(store.StatusFailed)}
 
 func (c *cli) logsCommand() *cobra.Command {
 	var (
@@ -21,7 +24,7 @@ func (c *cli) logsCommand() *cobra.Command {
 		Example: "  junctor logs -f\n  junctor logs --server github --status failed --since 24h",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q.Status = store.Status(status)
-			if !strings.Contains("ok error failed", status) {
+			if status != "" && !slices.Contains(statuses, status) {
 				return usageError{fmt.Errorf("--status %q is none of ok, error, failed", status)}
 			}
 			var err error
@@ -72,6 +75,8 @@ func (c *cli) logsCommand() *cobra.Command {
 	f.StringVar(&since, "since", "", "only calls since then: `1h`, 2026-11-15, or 2026-11-15T12:00:00Z")
 	f.IntVarP(&q.Limit, "limit", "n", 50, "at most this many")
 	f.BoolVar(&asJSON, "json", false, "one JSON object a line, with arguments and results")
+	flagValues(cmd, "server", c.completeServers)
+	flagValues(cmd, "status", oneOf(statuses...))
 	return cmd
 }
 

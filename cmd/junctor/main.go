@@ -98,11 +98,6 @@ func userDataDir(goos string, lookup func(string) (string, bool), home string) s
 	return filepath.Join(home, ".local", "share", "junctor")
 }
 
-// usageError is an error of whoever typed the command.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
 // silentError is a failure that has been shown already.
 type silentError struct{ error }
 
@@ -158,7 +153,7 @@ Start it with "junctor serve" and open http://127.0.0.1:8787, or put
 		Version:       buildVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noArgs,
+		Args:          noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cmd.Help()
 		},
@@ -193,43 +188,6 @@ Start it with "junctor serve" and open http://127.0.0.1:8787, or put
 	root.AddCommand(c.versionCommand())
 	root.AddCommand(c.hiddenCommands()...)
 	return root
-}
-
-// noArgs and the like are cobra's checks with our exit code.
-func noArgs(cmd *cobra.Command, args []string) error { return usage(cobra.NoArgs(cmd, args), cmd) }
-
-func exactArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error { return usage(cobra.ExactArgs(n)(cmd, args), cmd) }
-}
-
-func minArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error { return usage(cobra.MinimumNArgs(n)(cmd, args), cmd) }
-}
-
-func maxArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(n)(cmd, args), cmd) }
-}
-
-func usage(err error, cmd *cobra.Command) error {
-	if err == nil {
-		return nil
-	}
-	return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
-}
-
-// parent is a command that only holds others.
-func parent(use, short string, subs ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: use, Short: short, Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q (see %s --help)", args[0], cmd.CommandPath())}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(subs...)
-	return cmd
 }
 
 // buildVersion is the stamped version, or what the Go tool knows of a build

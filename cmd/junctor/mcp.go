@@ -38,6 +38,8 @@ with --mode direct it sees all tools; with --server one server as it is.`,
 	}
 	cmd.Flags().StringVar(&mode, "mode", "", "meta (five tools that find all others) or direct (all tools)")
 	cmd.Flags().StringVar(&server, "server", "", "offer this one `server` as it is")
+	flagValues(cmd, "mode", oneOf(discovery.Mode("").Words()...))
+	flagValues(cmd, "server", c.completeServers)
 	cmd.Flags().BoolVar(&standalone, "standalone", false, "start the servers here, even when a junctor serve is running")
 	return cmd
 }
@@ -47,7 +49,7 @@ with --mode direct it sees all tools; with --server one server as it is.`,
 func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool) error {
 	o := c.options(notHere)
 	o.Trust = nil // stdin is the client's
-	cfg, err := c.load(o)
+	cfg, err := c.loadAndTell(o)
 	if err != nil {
 		return err
 	}

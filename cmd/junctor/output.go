@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -78,17 +79,48 @@ func (t *table) row(values ...any) {
 	t.rows = append(t.rows, cells)
 }
 
-// oneLine keeps what comes from servers from moving the cursor or painting.
+// oneLine keeps what comes from servers from moving the cursor, painting, or
+// turning the direction of what follows.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t' || r == '\r':
 			return ' '
-		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
+		case unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
 			return -1
 		}
 		return r
 	}, s)
+}
+
+// printable keeps the lines of a text and drops what would steer a terminal.
+func printable(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, l := range lines {
+		cells := strings.Split(l, "\t")
+		for j, cell := range cells {
+			cells[j] = oneLine(cell)
+		}
+		lines[i] = strings.TrimRight(strings.Join(cells, "\t"), " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// text is what a tool said: as it is for a program, and without what would
+// steer a terminal for a person.
+func (c *cli) text(w io.Writer, s string) string {
+	if _, ok := c.terminal(w); ok {
+		return printable(s)
+	}
+	return s
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func (c *cli) printTable(t *table) {

@@ -36,7 +36,7 @@ func (c *cli) serveCommand() *cobra.Command {
 			if listen != "" {
 				o.Overrides = append(o.Overrides, config.Override{Key: "listen", Value: listen, Source: "--listen"})
 			}
-			cfg, err := c.load(o)
+			cfg, err := c.loadAndTell(o)
 			if err != nil {
 				return err
 			}

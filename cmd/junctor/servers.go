@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,18 +45,38 @@ func (c *cli) serversList() *cobra.Command {
 			}
 			t := newTable("SERVER", "STATE", "TOOLS", "TRANSPORT", "PROTOCOL", "ABOUT")
 			for _, s := range list.Servers {
-				about := s.Description
-				if s.Reason != "" {
-					about = s.Reason
-				}
+				about := cmp.Or(s.Reason, tool.OneLine(s.Description), s.Title, s.Server)
 				t.row(s.Name, cell{string(s.State), stateColour(s.State)}, s.EnabledTools, s.Transport, s.Protocol, about)
 			}
 			c.printTable(t)
+			for _, s := range list.Servers {
+				c.trouble(s)
+			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
+}
+
+// lastLines is how much of what a program printed before it ended is shown.
+const lastLines = 5
+
+// trouble shows what a server itself says of why it does not work, and what is
+// wrong with what it offers.
+func (c *cli) trouble(s control.Server) {
+	if s.State == upstream.Disconnected && len(s.Stderr) > 0 {
+		c.note("\n%s said on stderr:", s.Name)
+		for _, line := range s.Stderr[max(0, len(s.Stderr)-lastLines):] {
+			c.note("  %s", oneLine(line))
+		}
+	}
+	if len(s.Problems) > 0 {
+		c.note("\n%s lists what cannot be offered:", s.Name)
+		for _, p := range s.Problems {
+			c.note("  %s", oneLine(p))
+		}
+	}
 }
 
 func stateColour(s upstream.State) colour {
@@ -159,7 +180,7 @@ func parsePairs(what string, pairs []string) (map[string]string, error) {
 
 func (c *cli) serversRemove() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Take a server out of the configuration", Args: exactArgs(1),
+		Use: "remove NAME", Short: "Take a server out of the configuration", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := config.Apply(c.options(hereToo), config.Remove(args[0]))
 			if errors.Is(err, config.ErrNoServer) {

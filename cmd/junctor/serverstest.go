@@ -29,7 +29,7 @@ func (c *cli) serversTest() *cobra.Command {
 		timeout              time.Duration
 	)
 	cmd := &cobra.Command{
-		Use: "test [NAME | -- COMMAND [ARGS…]]", Short: "Test a server as its author would want it tested",
+		Use: "test [NAME | -- COMMAND [ARGS…]]", Short: "Test a server as its author would want it tested", ValidArgsFunction: c.completeServer,
 		Long: `Test an MCP server: the handshake in every version of the protocol, the names and
 schemas of its tools and what each model provider would refuse, results against
 their schema, errors, cancellation, stray output, latency.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -20,11 +21,11 @@ func (c *cli) toolsCommand() *cobra.Command {
 func (c *cli) toolsList() *cobra.Command {
 	var servers, tags []string
 	var state string
-	var asJSON bool
+	var asJSON, fresh bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the tools of all servers", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := c.listTools(cmd, servers, url.Values{"server": servers, "tag": tags, "state": {state}})
+			list, err := c.listTools(cmd, servers, fresh, url.Values{"server": servers, "tag": tags, "state": {state}})
 			if err != nil {
 				return err
 			}
@@ -46,6 +47,9 @@ func (c *cli) toolsList() *cobra.Command {
 	cmd.Flags().StringSliceVarP(&servers, "server", "s", nil, "only these servers")
 	cmd.Flags().StringSliceVar(&tags, "tag", nil, "only tools with one of these tags")
 	cmd.Flags().StringVar(&state, "state", "", "only enabled, disabled, changed or flagged tools")
+	flagValues(cmd, "server", c.completeServers)
+	flagValues(cmd, "state", oneOf("enabled", "disabled", "changed", "flagged"))
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "wait for every server, instead of showing the tools last seen at it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
 }
@@ -57,23 +61,32 @@ func nameColour(t control.Tool) colour {
 	return cyan
 }
 
-func (c *cli) listTools(cmd *cobra.Command, servers []string, q url.Values) (control.ToolList, error) {
+func (c *cli) listTools(cmd *cobra.Command, servers []string, fresh bool, q url.Values) (control.ToolList, error) {
 	for key, values := range q { // absent flags are no filters
 		if len(values) == 1 && values[0] == "" {
 			delete(q, key)
 		}
 	}
-	q.Set("wait", "")
 	var list control.ToolList
-	g, err := c.open(cmd.Context(), servers...)
+	g, err := c.prepare(cmd.Context(), servers...)
 	if err != nil {
 		return list, err
 	}
 	defer g.close()
+	if !fresh { // what was last seen is enough, when it is there
+		if err := g.get(cmd.Context(), "/api/tools", q, &list); err != nil || len(list.Pending) == 0 {
+			return list, err
+		}
+	}
+	q.Set("wait", "")
+	if fresh {
+		q.Set("wait", "fresh")
+	}
+	g.run()
 	stop := g.waiting(cmd.Context())
-	err = g.get(cmd.Context(), "/api/tools", q, &list)
-	stop()
-	return list, err
+	defer stop()
+	list = control.ToolList{}
+	return list, g.get(cmd.Context(), "/api/tools", q, &list)
 }
 
 func (c *cli) pendingNote(list control.ToolList) {
@@ -85,7 +98,7 @@ func (c *cli) pendingNote(list control.ToolList) {
 func (c *cli) toolsSearch() *cobra.Command {
 	var servers, tags []string
 	var limit int
-	var asJSON, explain bool
+	var asJSON, explain, fresh bool
 	cmd := &cobra.Command{
 		Use: "search WORDS…", Short: "Find tools by what they do", Args: minArgs(1),
 		Example: "  junctor tools search create a github issue\n  junctor tools search 'send mail' --explain",
@@ -94,7 +107,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 			if explain {
 				q.Set("explain", "1")
 			}
-			list, err := c.listTools(cmd, servers, q)
+			list, err := c.listTools(cmd, servers, fresh, q)
 			if err != nil {
 				return err
 			}
@@ -122,6 +135,8 @@ func (c *cli) toolsSearch() *cobra.Command {
 	cmd.Flags().StringSliceVar(&tags, "tag", nil, "only tools with one of these tags")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 10, "at most this many")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say why each tool ranks where it does")
+	flagValues(cmd, "server", c.completeServers)
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "wait for every server, instead of searching the tools last seen at it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
 }
@@ -151,18 +166,15 @@ func (c *cli) explain(tools []control.Tool) {
 func (c *cli) toolsShow() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show TOOL", Short: "Show everything about one tool", Args: exactArgs(1),
-		Example: "  junctor tools show github:create_issue",
+		Use: "show TOOL", Aliases: []string{"inspect"}, Short: "Show everything about one tool", Args: exactArgs(1),
+		ValidArgsFunction: c.completeTool,
+		Example:           "  junctor tools show github:create_issue",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, err := c.open(cmd.Context(), serverOf(args[0]))
+			g, d, err := c.openAt(cmd, args[0])
 			if err != nil {
 				return err
 			}
 			defer g.close()
-			d, err := g.details(cmd, args[0])
-			if err != nil {
-				return err
-			}
 			if asJSON {
 				return c.printJSON(d)
 			}
@@ -183,12 +195,39 @@ func serverOf(name string) string {
 	return server
 }
 
-// details asks for one tool by its qualified or bare name.
-func (g *gateway) details(cmd *cobra.Command, name string) (control.ToolDetails, error) {
-	var d control.ToolDetails
-	stop := g.waiting(cmd.Context())
-	defer stop()
-	return d, g.get(cmd.Context(), "/api/tools/-/"+url.PathEscape(name), url.Values{"wait": {""}}, &d)
+// openAt returns a gateway and one of its tools. Where what was last seen has
+// the tool nothing is started yet, and no other server will be.
+func (c *cli) openAt(cmd *cobra.Command, name string) (*gateway, control.ToolDetails, error) {
+	ctx, server := cmd.Context(), serverOf(name)
+	g, err := c.prepare(ctx, server)
+	if err != nil {
+		return nil, control.ToolDetails{}, err
+	}
+	d, err := g.details(cmd, name, false)
+	switch {
+	case err != nil:
+		g.run()
+		d, err = g.details(cmd, name, true)
+	case server == "":
+		g.close()
+		g, err = c.prepare(ctx, d.Server)
+	}
+	if err != nil && g != nil {
+		g.close()
+	}
+	return g, d, err
+}
+
+// details asks for one tool by its qualified or bare name, and waits for
+// servers that may have it.
+func (g *gateway) details(cmd *cobra.Command, name string, wait bool) (d control.ToolDetails, err error) {
+	q := url.Values{}
+	if wait {
+		q.Set("wait", "")
+		defer g.waiting(cmd.Context())()
+	}
+	err = g.get(cmd.Context(), "/api/tools/-/"+url.PathEscape(name), q, &d)
+	return d, err
 }
 
 func (c *cli) printTool(d control.ToolDetails) {
@@ -233,23 +272,11 @@ func exampleArguments(schema json.RawMessage) string {
 	return strings.Join(out, " ")
 }
 
+// indentJSON shows JSON as its author ordered it.
 func indentJSON(raw json.RawMessage) string {
-	var v any
-	if json.Unmarshal(raw, &v) != nil {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "  ", "  ") != nil {
 		return printable(string(raw))
 	}
-	b, err := json.MarshalIndent(v, "  ", "  ")
-	if err != nil {
-		return printable(string(raw))
-	}
-	return "  " + string(b)
-}
-
-// printable keeps the lines of a text and drops what would steer a terminal.
-func printable(s string) string {
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		lines[i] = oneLine(l)
-	}
-	return strings.Join(lines, "\n")
+	return "  " + printable(b.String())
 }

@@ -194,9 +194,24 @@ func TestListTools(t *testing.T) {
 		})
 	}
 	c := newCore(t)
-	_, body := c.ask(tool.Local, "GET", "/api/tools?wait&server=fs&limit=1", "", "")
-	if len(c.awaited) != 1 || c.awaited[0] != "fs" || !strings.Contains(body, `"total":2`) || !strings.Contains(body, `"pending":["git"]`) {
-		t.Errorf("awaited %q: %s", c.awaited, body)
+	c.status = append(c.status, upstream.Status{Name: "new", State: upstream.Connecting})
+	for query, want := range map[string]struct{ awaited, pending string }{
+		"":                       {`[]`, `["new"]`},
+		"?wait":                  {`["new"]`, `["new"]`}, // the tools of git are known from before
+		"?wait=fresh":            {`[""]`, `["new"]`},
+		"?wait&server=git":       {`[]`, `null`},
+		"?wait=fresh&server=git": {`["git"]`, `null`},
+	} {
+		c.awaited = nil
+		_, body := c.ask(tool.Local, "GET", "/api/tools"+query, "", "")
+		var list ToolList
+		if err := json.Unmarshal([]byte(body), &list); err != nil {
+			t.Fatal(err)
+		}
+		pending, _ := json.Marshal(list.Pending)
+		if got := fmt.Sprintf("%q", c.awaited); got != want.awaited || string(pending) != want.pending {
+			t.Errorf("%s awaited %s, pending %s; want %s, %s", query, got, pending, want.awaited, want.pending)
+		}
 	}
 	if _, body := c.ask(tool.Local, "GET", "/api/tools?query=commit&explain", "", ""); !strings.Contains(body, `"explanation"`) {
 		t.Errorf("no explanation: %s", body)

@@ -115,7 +115,9 @@ func (f filter) keeps(e *catalog.Entry) bool {
 }
 
 // listTools lists or searches. With wait it first gives upstreams that are
-// still starting their time, which the command line wants and a page does not.
+// still starting, and of which no tools are known from before, their time,
+// which the command line wants and a page does not; with wait=fresh all that
+// are still starting.
 func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 	f, err := readFilter(r)
 	if err != nil {
@@ -123,17 +125,17 @@ func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var list ToolList
-	if r.URL.Query().Has("wait") {
+	if q := r.URL.Query(); q.Get("wait") == "fresh" {
 		c.Servers.Await(r.Context(), f.servers...)
+	} else if q.Has("wait") {
+		if unknown := c.unknown(f); len(unknown) > 0 {
+			c.Servers.Await(r.Context(), unknown...)
+		}
 	}
 	snap := c.Catalog.Snapshot()
 	list.Version = snap.Version
 	caller := tool.CallerFrom(r.Context())
-	for _, s := range c.Servers.Status() {
-		if s.State == upstream.Connecting && caller.MaySee(s.Name) {
-			list.Pending = append(list.Pending, s.Name)
-		}
-	}
+	list.Pending = slices.DeleteFunc(c.unknown(f), func(name string) bool { return !caller.MaySee(name) })
 	for _, name := range f.servers {
 		if _, ok := c.Servers.StatusOf(name); !ok || !caller.MaySee(name) {
 			httperr.Write(w, r, snap.NoServer(&caller, name))
@@ -151,6 +153,18 @@ func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, list)
+}
+
+// unknown returns the upstreams of the filter that are still starting and of
+// which no tools are known.
+func (c *Control) unknown(f filter) (names []string) {
+	snap := c.Catalog.Snapshot()
+	for _, s := range c.Servers.Status() {
+		if s.State == upstream.Connecting && snap.Server(s.Name) == nil && (len(f.servers) == 0 || slices.Contains(f.servers, s.Name)) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 func (c *Control) listed(snap *catalog.Snapshot, caller *tool.Caller, f filter) (tools []Tool, total int) {

@@ -2,9 +2,11 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -44,6 +46,9 @@ func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
 		Definition
 	}
 	if err := json.Unmarshal(raw, &named); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its own words speak of Go
+			return Definition{}, fmt.Errorf("tool definition: %s must not be of the type %s", cmp.Or(wrong.Field, "it"), wrong.Value)
+		}
 		return Definition{}, fmt.Errorf("tool definition: %w", err)
 	}
 	d := named.Definition

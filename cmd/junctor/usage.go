@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// usageError is an error of whoever typed the command.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// wrongUsage says what is wrong with a command line, and how it is written.
+func wrongUsage(cmd *cobra.Command, format string, args ...any) error {
+	use := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+	return usageError{fmt.Errorf("%s: %s (see %s --help)", use, fmt.Sprintf(format, args...), cmd.CommandPath())}
+}
+
+// argsBetween accepts so many arguments; most below 0 means any number.
+func argsBetween(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least && len(args) == 0:
+			return wrongUsage(cmd, "the arguments are missing")
+		case len(args) < least:
+			return wrongUsage(cmd, "something is missing after %q", args[len(args)-1])
+		case most >= 0 && len(args) > most:
+			return wrongUsage(cmd, "%q is too much", args[most])
+		}
+		return nil
+	}
+}
+
+func noArgs(cmd *cobra.Command, args []string) error { return argsBetween(0, 0)(cmd, args) }
+func exactArgs(n int) cobra.PositionalArgs           { return argsBetween(n, n) }
+func minArgs(n int) cobra.PositionalArgs             { return argsBetween(n, -1) }
+func maxArgs(n int) cobra.PositionalArgs             { return argsBetween(0, n) }
+
+// parent is a command that only holds others.
+func parent(use, short string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: noCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// noCommand refuses a word that is no command, and says which one may have
+// been meant.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	hint := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("; did you mean %s %s?", cmd.CommandPath(), strings.Join(near, " or "))
+	}
+	return usageError{fmt.Errorf("unknown command %q%s (see %s --help)", args[0], hint, cmd.CommandPath())}
+}
