@@ -116,11 +116,16 @@ type gateway struct {
 	cmd *exec.Cmd
 	end func() // stops it
 
+	said   chan string   // where it is
+	read   chan struct{} // closed when its output has ended
 	killed atomic.Bool
 }
 
 // serve starts Junctor and waits until it says where it is.
-func (h *house) serve(args ...string) *gateway {
+func (h *house) serve(args ...string) *gateway { return h.begin(args...).await() }
+
+// begin starts Junctor; await waits until it says where it is.
+func (h *house) begin(args ...string) *gateway {
 	h.t.Helper()
 	cmd := exec.Command(junctor(h.t), append([]string{"serve", "--config", h.config, "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env, cmd.Dir = h.env(), h.dir
@@ -131,38 +136,41 @@ func (h *house) serve(args ...string) *gateway {
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
-	g := &gateway{house: h, cmd: cmd, log: &lines{}}
-	said := make(chan string, 1)
-	read := make(chan struct{})
+	g := &gateway{house: h, cmd: cmd, log: &lines{}, said: make(chan string, 1), read: make(chan struct{})}
 	go func() {
-		defer close(read)
+		defer close(g.read)
 		s := bufio.NewScanner(stderr)
 		s.Buffer(nil, 1<<20)
 		for s.Scan() {
 			g.log.add(s.Text())
 			if _, addr, ok := strings.Cut(s.Text(), " is at http://"); ok {
-				said <- addr
+				g.said <- addr
 			}
 		}
 	}()
-	g.end = sync.OnceFunc(func() { g.stop(read) })
+	g.end = sync.OnceFunc(g.stop)
 	h.t.Cleanup(g.end)
+	return g
+}
+
+func (g *gateway) await() *gateway {
+	g.t.Helper()
 	select {
-	case addr := <-said:
+	case addr := <-g.said:
 		g.url = "http://" + strings.TrimSpace(addr)
-	case <-read:
-		h.t.Fatalf("junctor serve ended:\n%s", g.log)
+	case <-g.read:
+		g.t.Fatalf("junctor serve ended:\n%s", g.log)
 	case <-time.After(time.Minute):
-		h.t.Fatalf("junctor serve said nothing:\n%s", g.log)
+		g.t.Fatalf("junctor serve said nothing:\n%s", g.log)
 	}
 	return g
 }
 
-func (g *gateway) stop(read <-chan struct{}) {
+func (g *gateway) stop() {
 	_ = g.cmd.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(time.Minute, func() { _ = g.cmd.Process.Kill() })
 	defer kill.Stop()
-	<-read
+	<-g.read
 	if err := g.cmd.Wait(); err != nil && !g.killed.Load() {
 		g.t.Errorf("junctor serve: %v\n%s", err, g.log)
 	}

@@ -1,92 +1,38 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
-
-	"junctor/internal/store"
+	"github.com/jackc/pgx/v5"
 )
 
-// load makes calls through the proxy until it is stopped, and remembers the
-// ids of those that were answered.
-type load struct {
-	stop     func() // and wait
-	answered func() []string
-	failed   func() []string
-}
-
-func (c *nodes) load(t *testing.T, callers int) *load {
-	ctx, cancel := context.WithCancel(ctxFor(t))
-	var mu sync.Mutex
-	var good, bad []string
-	var n atomic.Int64
-	var wg sync.WaitGroup
-	for range callers {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				id := fmt.Sprintf("load-%s-%d", t.Name()[strings.LastIndexByte(t.Name(), '/')+1:], n.Add(1))
-				status, body, err := c.call(ctx, c.proxy, callEcho, "X-Request-Id", id)
-				if ctx.Err() != nil {
-					return
-				}
-				mu.Lock()
-				if err == nil && status == 200 {
-					good = append(good, id)
-				} else {
-					bad = append(bad, fmt.Sprintf("%d %s %v", status, body, err))
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	get := func(list *[]string) func() []string {
-		return func() []string {
-			mu.Lock()
-			defer mu.Unlock()
-			return slices.Clone(*list)
-		}
-	}
-	return &load{stop: func() { cancel(); wg.Wait() }, answered: get(&good), failed: get(&bad)}
-}
-
-// recorded fails the test when an answered call has no record.
-func (c *nodes) recorded(t *testing.T, ids []string) {
-	t.Helper()
-	ctx := ctxFor(t)
-	lost := 0
-	for _, id := range ids {
-		if _, err := c.store.Call(ctx, id); errors.Is(err, store.ErrNotFound) {
-			lost++
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if lost > 0 {
-		t.Errorf("%d of %d answered calls have no record", lost, len(ids))
-	}
-}
-
-// connectionsCut: the database's connections are cut one by one, and nobody
-// notices.
+// connectionsCut: every connection of every node to the database is cut, one
+// after the other and the listening ones too, and nobody notices.
 func (c *nodes) connectionsCut(t *testing.T) {
+	ctx := ctxFor(t)
 	tail := c.tail(t, c.all[0])
 	l := c.load(t, 4)
-	name := c.dbURL[strings.LastIndex(c.dbURL, "@/")+2 : strings.Index(c.dbURL, "?")]
-	for range 20 {
+	until(t, "calls", func() bool { return len(l.answered()) > 20 })
+	conn, err := pgx.Connect(ctx, c.db.URL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	rows, _ := conn.Query(ctx, "SELECT pid FROM pg_stat_activity WHERE datname = $1 AND application_name = 'junctor'", c.dbName)
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
 		before := len(l.answered())
-		if err := c.db.Exec(ctxFor(t), "postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND application_name = 'junctor' ORDER BY random() LIMIT 1`, name); err != nil {
+		if _, err := conn.Exec(ctx, "SELECT pg_terminate_backend($1)", pid); err != nil {
 			t.Fatal(err)
 		}
 		until(t, "calls after a cut", func() bool { return len(l.answered()) > before+3 })
@@ -101,74 +47,7 @@ func (c *nodes) connectionsCut(t *testing.T) {
 	if _, wrong := tail.at(); wrong != "" {
 		t.Error(wrong)
 	}
-}
-
-// databaseAway: without the database calls are refused with 503, and served
-// again within seconds when it is back; the live log has no gap.
-func (c *nodes) databaseAway(t *testing.T) {
-	away := 10 * time.Second
-	if s := os.Getenv("JUNCTOR_AWAY"); s != "" { // the long one
-		var err error
-		if away, err = time.ParseDuration(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx := ctxFor(t)
-	tail := c.tail(t, c.all[1])
-	for _, g := range c.all { // each knows the key
-		if status, body, err := c.call(ctx, g.url, callEcho); status != 200 {
-			t.Fatalf("%d %s %v", status, body, err)
-		}
-	}
-	if err := c.db.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	stopped := time.Now()
-	for i, g := range c.all {
-		until(t, "a refusal", func() bool {
-			status, body, err := c.call(ctx, g.url, callEcho)
-			if status == 200 {
-				t.Errorf("node %d answered a call without a record", i)
-			}
-			if err != nil || status != 503 {
-				t.Logf("node %d: %d %s %v", i, status, body, err)
-			}
-			return status == 503 && strings.Contains(body, "no call is carried out")
-		})
-		if status, body, err := try(ctx, "GET", g.url+"/health/live", rootKey, ""); status != 200 {
-			t.Errorf("node %d is not alive: %d %s %v", i, status, body, err)
-		}
-	}
-	<-time.After(max(0, away-time.Since(stopped)))
-	if err := c.db.Start(); err != nil {
-		t.Fatal(err)
-	}
-	began := time.Now()
-	var ids []string
-	for i, g := range c.all {
-		id := fmt.Sprintf("back-%d", i)
-		until(t, "the calls again", func() bool {
-			status, _, _ := c.call(ctx, g.url, callEcho, "X-Request-Id", id)
-			return status == 200
-		})
-		ids = append(ids, id)
-	}
-	t.Logf("all nodes served again %v after the start", time.Since(began).Round(time.Millisecond))
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("recovery took %v", took)
-	}
-	c.recorded(t, ids)
-	until(t, "the live log", func() bool { n, _ := tail.at(); return n >= 6 })
-	if _, wrong := tail.at(); wrong != "" {
-		t.Error(wrong)
-	}
-	until(t, "the singleton again", func() bool {
-		status, _, _ := c.call(ctx, c.proxy, callLonely)
-		return status == 200
-	})
-	if n := processes(t, c.single); n != 1 {
-		t.Errorf("%d processes of a singleton", n)
-	}
+	t.Logf("%d connections cut during %d calls", len(pids), len(ids))
 }
 
 // talk is one chat connection.
@@ -240,30 +119,114 @@ func complete(m spoken) bool {
 	return m.Type == "status" && m.Payload.Tool == "" && m.Payload.State == "complete"
 }
 
-// chatOfTheDead: a conversation is followed on another node; when the one
-// that gives the reply dies, the reply is marked, and the conversation goes
-// on.
-func (c *nodes) chatOfTheDead(t *testing.T) {
-	a := c.all[0].talk(t, "")
+// killedUnderLoad: nodes die with -9 in the middle of many calls and of a
+// chat's reply, first the one that runs the singleton. No record of an answered
+// call is lost, the chat goes on elsewhere, and what one alone may do is never
+// done by two.
+func (c *nodes) killedUnderLoad(t *testing.T) {
+	first := c.owner(t)
+	second := (first + 1) % len(c.all)
+	last := (first + 2) % len(c.all)
+	alone := c.watchSingleton(t)
+	var quickest time.Duration
+	for _, victim := range []int{first, second} {
+		took := c.dies(t, victim, last)
+		t.Logf("the conversation went on %v after the death", took.Round(time.Millisecond))
+		if quickest == 0 || took < quickest {
+			quickest = took
+		}
+		until(t, "the singleton on another node", func() bool {
+			status, _, _ := c.call(ctxFor(t), c.proxy, callLonely)
+			return status == 200
+		})
+	}
+	if quickest > 2*time.Second { // of two, because the machine may have other work
+		t.Errorf("a conversation went on only %v after its node's death", quickest)
+	}
+	if most := alone(); most != 1 {
+		t.Errorf("%d processes of a singleton at once", most)
+	}
+}
+
+// owner is the node that runs the singleton.
+func (c *nodes) owner(t *testing.T) int {
+	t.Helper()
+	for i, g := range c.all {
+		var status struct {
+			Servers []struct{ Name, Node string }
+		}
+		_, body, err := try(ctxFor(t), "GET", g.url+"/api/status", rootKey, "")
+		if err != nil || json.Unmarshal([]byte(body), &status) != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		for _, s := range status.Servers {
+			if s.Name == "lonely" && s.Node == "" {
+				return i
+			}
+		}
+	}
+	t.Fatal("no node runs the singleton")
+	return 0
+}
+
+// watchSingleton counts the processes of the singleton until it is asked how
+// many there were at most.
+func (c *nodes) watchSingleton(t *testing.T) (most func() int) {
+	stop, done := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		for {
+			n = max(n, processes(t, c.single))
+			select {
+			case <-stop:
+				done <- n
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	most = sync.OnceValue(func() int { close(stop); return <-done })
+	t.Cleanup(func() { most() })
+	return most
+}
+
+// dies kills a node that has many calls in hand and is giving a reply, which
+// is followed on another node. It returns how long the conversation stood
+// still.
+func (c *nodes) dies(t *testing.T, victim, other int) time.Duration {
+	t.Helper()
+	a := c.all[victim].talk(t, "")
 	a.say("hello")
 	a.until("the first reply", complete)
 	a.say("tell me slowly")
 	a.until("some of the reply", func(m spoken) bool { return m.Type == "text" })
 	// On another node: what is said there comes here live.
-	b := c.all[1].talk(t, fmt.Sprintf("?sessionId=%s&after=%d", a.id, a.seq))
+	b := c.all[other].talk(t, fmt.Sprintf("?sessionId=%s&after=%d", a.id, a.seq))
 	if b.id != a.id {
 		t.Fatalf("session %q, want %q", b.id, a.id)
 	}
 	b.until("more of the reply", func(m spoken) bool { return m.Type == "text" })
+
+	l := c.load(t, 6)
+	until(t, "calls", func() bool { return len(l.answered()) > 100 })
 	died := time.Now()
-	c.kill(0)
+	c.kill(victim)
 	b.until("the end of the reply", func(m spoken) bool { return m.Type == "error" && m.Payload.Code == "INTERRUPTED" })
 	b.until("the end of the turn", complete)
 	b.say("hello again")
 	b.until("a reply of the other node", complete)
 	took := time.Since(died)
-	t.Logf("the conversation went on %v after the death", took.Round(time.Millisecond))
-	d := c.all[2].talk(t, "?sessionId="+a.id)
+
+	more := len(l.answered()) + 100
+	until(t, "more calls", func() bool { return len(l.answered()) > more })
+	l.stop()
+	// Those that the dead node had in hand may fail, no others.
+	if bad := l.failed(); len(bad) > 6 {
+		t.Errorf("%d calls failed: %s", len(bad), strings.Join(bad[:7], "\n"))
+	}
+	c.recorded(t, l.answered())
+
+	d := c.all[other].talk(t, "?sessionId="+a.id)
 	history := d.until("the history", func(m spoken) bool { return m.Type == "history" })
 	notices := 0
 	for _, m := range history.Payload.Messages {
@@ -274,70 +237,22 @@ func (c *nodes) chatOfTheDead(t *testing.T) {
 	if len(history.Payload.Messages) != 6 || notices != 1 {
 		t.Errorf("%d messages with %d notices: %+v", len(history.Payload.Messages), notices, history.Payload.Messages)
 	}
-}
-
-// killedUnderLoad: a node dies with -9 in the middle of many calls. No record
-// of an answered call is lost, and what it alone could do another does.
-func (c *nodes) killedUnderLoad(t *testing.T) {
-	l := c.load(t, 6)
-	until(t, "calls", func() bool { return len(l.answered()) > 100 })
-	c.kill(1)
-	more := len(l.answered()) + 100
-	until(t, "more calls", func() bool { return len(l.answered()) > more })
-	l.stop()
-	// Those that the dead node had in hand may fail, no others.
-	if bad := l.failed(); len(bad) > 6 {
-		t.Errorf("%d calls failed: %s", len(bad), strings.Join(bad[:7], "\n"))
-	}
-	c.recorded(t, l.answered())
-	until(t, "the singleton on the last node", func() bool {
-		if n := processes(t, c.single); n > 1 {
-			t.Errorf("%d processes of a singleton", n)
-		}
-		status, _, _ := c.call(ctxFor(t), c.proxy, callLonely)
-		return status == 200
-	})
-}
-
-// TestNodesServeWithoutDatabase: set so, calls are served while the database
-// is away, and their records are written when it is back.
-func TestNodesServeWithoutDatabase(t *testing.T) {
-	c := startNodes(t, 1, "", "", `, "whenAway": "open"`).ready("tools")
-	ctx := ctxFor(t)
-	if status, body, err := c.call(ctx, c.proxy, callEcho); status != 200 {
-		t.Fatalf("%d %s %v", status, body, err)
-	}
-	if err := c.db.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	var ids []string
-	for i := range 5 {
-		id := fmt.Sprintf("away-%d", i)
-		if status, body, err := c.call(ctx, c.proxy, callEcho, "X-Request-Id", id); status != 200 {
-			t.Errorf("%d %s %v", status, body, err)
-		}
-		ids = append(ids, id)
-	}
-	if err := c.db.Start(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the records of that time", func() bool {
-		_, err := c.store.Call(ctx, ids[len(ids)-1])
-		return err == nil
-	})
-	c.recorded(t, ids)
+	return took
 }
 
 // TestNodesRefreshOnce: at the moment a login expires, 50 callers on each of
-// three nodes need it: it is refreshed once, and no call fails.
+// three nodes need it: it is refreshed once, no call fails, and no token that
+// was used up is shown again. The same when a token is refused before its end.
 func TestNodesRefreshOnce(t *testing.T) {
+	t.Parallel()
 	g := startGuarded(t, 8)
-	c := startNodes(t, 3, "", fmt.Sprintf(`, "guarded": {"url": %q, "proxy": true}`, g.Resource), "")
+	c := startNodes(t, 3, func(_ int, s settings) {
+		s["mcpServers"].(settings)["guarded"] = settings{"url": g.Resource, "proxy": true}
+	})
 	c.all[0].mustRun([]string{"BROWSER=" + browser(t), "E2E=" + here(t)}, junctor(t), "servers", "login", "guarded", "--config", c.all[0].config)
 	c.ready("guarded")
-	for _, life := range []string{"8", "3600"} {
-		until(t, "the token has ended", func() bool { return g.happened().Expired })
-		g.set("life", life)
+	crowd := func(when string) {
+		t.Helper()
 		before := g.happened()
 		var wg sync.WaitGroup
 		for _, node := range c.all {
@@ -345,7 +260,7 @@ func TestNodesRefreshOnce(t *testing.T) {
 				wg.Go(func() {
 					status, body, err := try(ctxFor(t), "POST", node.url+"/api/mcp/guarded/proxy", rootKey, whoami, "Accept", "application/json")
 					if status != 200 || !strings.Contains(body, "account ada") {
-						t.Errorf("%d %s %v", status, body, err)
+						t.Errorf("%s: %d %s %v", when, status, body, err)
 					}
 				})
 			}
@@ -353,7 +268,14 @@ func TestNodesRefreshOnce(t *testing.T) {
 		wg.Wait()
 		after := g.happened()
 		if got := after.Refreshes - before.Refreshes; got != 1 || after.Replays != 0 {
-			t.Errorf("%d refreshes and %d replays for 150 callers on three nodes", got, after.Replays)
+			t.Errorf("%s: %d refreshes and %d replays for 150 callers on three nodes", when, got, after.Replays)
 		}
 	}
+	for _, life := range []string{"8", "3600"} {
+		until(t, "the token has ended", func() bool { return g.happened().Expired })
+		g.set("life", life)
+		crowd("at its end")
+	}
+	g.set("dead", "true")
+	crowd("refused")
 }

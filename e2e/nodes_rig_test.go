@@ -1,0 +1,363 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"junctor/internal/llm/llmtest"
+	"junctor/internal/postgres"
+	"junctor/internal/postgres/pgtest"
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+	"junctor/internal/upstream/upstreamtest"
+)
+
+const (
+	rootKey = "root-key-of-the-nodes-tests-0123456789"
+	slowKey = "slow-key-of-the-nodes-tests-0123456789"
+)
+
+// nodes are real junctor processes on one real PostgreSQL, behind a proxy
+// that gives every request to the next of them.
+type nodes struct {
+	t      *testing.T
+	db     *pgtest.Server
+	dbURL  string
+	dbName string
+	all    []*gateway
+	proxy  string
+	store  *postgres.Store
+	tools  *upstreamtest.HTTP
+	model  *llmtest.Server
+	single string // the binary of the singleton
+
+	mu   sync.Mutex
+	dead map[int]bool
+	next atomic.Int64
+}
+
+// settings are a node's configuration.
+type settings map[string]any
+
+// startNodes starts n of them, all at once on an empty database. change may
+// alter what each is configured with.
+func startNodes(t *testing.T, n int, change func(node int, s settings)) *nodes {
+	t.Helper()
+	c := &nodes{t: t, db: pgtest.New(t), dead: map[int]bool{}}
+	var err error
+	if c.dbName, err = c.db.Create(ctxFor(t)); err != nil {
+		t.Fatal(err)
+	}
+	c.dbURL = c.db.URL(c.dbName)
+	c.tools = upstreamtest.Listen(t, upstreamtest.Script{})
+	c.model = llmtest.Start(t, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "slowly"}, Reply: llmtest.Reply{Text: "one two three four five six seven eight nine ten ", Repeat: 200, GapMS: 50}},
+		{When: llmtest.When{User: "in a while"}, Reply: llmtest.Reply{Text: "word ", Repeat: 30, GapMS: 100}},
+		{When: llmtest.When{User: "hello"}, Reply: llmtest.Reply{Text: "Hello from the model."}},
+	}})
+	for i := range n {
+		c.all = append(c.all, c.house(i, change).begin())
+	}
+	for _, g := range c.all {
+		g.await()
+	}
+	c.proxy = c.balancer()
+	cfg := store.DefaultConfig()
+	cfg.URL = telemetry.Secret(c.dbURL)
+	if c.store, err = postgres.Open(t.Context(), cfg, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.store.Close() })
+	c.guardLeases()
+	return c
+}
+
+// house is the home of one node.
+func (c *nodes) house(node int, change func(node int, s settings)) *house {
+	c.t.Helper()
+	h := newHouse(c.t, "{}")
+	if c.single == "" {
+		c.single = h.own(everything(c.t), "lonely-server")
+	}
+	s := settings{
+		"store": settings{"url": c.dbURL},
+		"auth": settings{"loopback": "key", "keys": []settings{
+			{"name": "root", "key": rootKey, "admin": true},
+			{"name": "slow", "key": slowKey, "rate": settings{"calls": 20, "perMs": 3600000}},
+		}},
+		"llm":        settings{"provider": "openai", "model": "scripted", "baseUrl": c.model.URL + "/v1", "apiKey": "x"},
+		"mcpServers": settings{"tools": settings{"url": c.tools.URL}, "lonely": settings{"command": c.single, "singleton": true}},
+	}
+	if change != nil {
+		change(node, s)
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	h.write("junctor.json", string(text))
+	h.write(".env", "JUNCTOR_SECRET_KEY="+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, store.KeySize))+"\n")
+	return h
+}
+
+// balancer starts the round robin and returns its address.
+func (c *nodes) balancer() string {
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			target, _ := url.Parse(c.pick().url)
+			r.SetURL(target)
+		},
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Without this Go's server closes the request's body when its answer
+		// begins. The proxy may be at its end by then and not know it, and
+		// cuts the stream that it is passing on.
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		proxy.ServeHTTP(w, r)
+	}))
+	c.t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
+	return front.URL
+}
+
+// guardLeases has the database itself look at every lease that changes hands,
+// and the test fail when one did before its time.
+func (c *nodes) guardLeases() {
+	c.t.Helper()
+	if err := c.db.Exec(ctxFor(c.t), c.dbName, `
+CREATE TABLE junctor.granted_twice (name text, was text, became text);
+CREATE FUNCTION junctor.guard_lease() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	IF NEW.owner NOT IN ('', OLD.owner) AND OLD.owner <> '' AND (OLD.until > clock_timestamp() OR NEW.token <= OLD.token) THEN
+		INSERT INTO junctor.granted_twice VALUES (NEW.name, OLD.owner, NEW.owner);
+	END IF;
+	RETURN NEW;
+END $$;
+CREATE TRIGGER guard BEFORE UPDATE ON junctor.leases FOR EACH ROW EXECUTE FUNCTION junctor.guard_lease();`); err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() {
+		conn, err := pgx.Connect(ctxFor(c.t), c.dbURL)
+		if err != nil {
+			c.t.Error(err)
+			return
+		}
+		defer conn.Close(context.Background())
+		var n int
+		var which string
+		if err := conn.QueryRow(ctxFor(c.t), "SELECT count(*), coalesce(string_agg(name || ': ' || was || ', ' || became, '; '), '') FROM junctor.granted_twice").Scan(&n, &which); err != nil || n > 0 {
+			c.t.Errorf("%d leases were granted twice: %s %v", n, which, err)
+		}
+	})
+}
+
+// pick is the next of the nodes that live.
+func (c *nodes) pick() *gateway {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		i := int(c.next.Add(1)) % len(c.all)
+		if !c.dead[i] {
+			return c.all[i]
+		}
+	}
+}
+
+// kill ends a node with -9. The balancer notices at once.
+func (c *nodes) kill(i int) {
+	c.mu.Lock()
+	c.dead[i] = true
+	c.mu.Unlock()
+	c.all[i].kill()
+}
+
+func (c *nodes) ready(servers ...string) *nodes {
+	c.t.Helper()
+	for _, g := range c.all {
+		until(c.t, "ready", func() bool {
+			_, body, err := try(c.t.Context(), "GET", g.url+"/health", rootKey, "")
+			for _, s := range servers {
+				if err != nil || !strings.Contains(body, `"name":"`+s+`","status":"connected"`) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	return c
+}
+
+// try makes one request.
+func try(ctx context.Context, method, address, key, body string, header ...string) (status int, text string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}
+
+const callEcho = `{"server":"tools","tool":"echo","arguments":{"n":1}}`
+
+func (c *nodes) call(ctx context.Context, base, body string, header ...string) (int, string, error) {
+	return try(ctx, "POST", base+"/call_tool", rootKey, body, header...)
+}
+
+// load makes calls through the proxy until it is stopped, and remembers the
+// ids of those that were answered.
+type load struct {
+	stop     func() // and wait
+	answered func() []string
+	failed   func() []string
+}
+
+func (c *nodes) load(t *testing.T, callers int) *load {
+	ctx, cancel := context.WithCancel(ctxFor(t))
+	var mu sync.Mutex
+	var good, bad []string
+	var n atomic.Int64
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				id := fmt.Sprintf("load-%s-%d", t.Name()[strings.LastIndexByte(t.Name(), '/')+1:], n.Add(1))
+				status, body, err := c.call(ctx, c.proxy, callEcho, "X-Request-Id", id)
+				if ctx.Err() != nil {
+					return
+				}
+				mu.Lock()
+				if err == nil && status == 200 {
+					good = append(good, id)
+				} else {
+					bad = append(bad, fmt.Sprintf("%d %s %v", status, body, err))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	get := func(list *[]string) func() []string {
+		return func() []string {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(*list)
+		}
+	}
+	return &load{stop: func() { cancel(); wg.Wait() }, answered: get(&good), failed: get(&bad)}
+}
+
+// recorded fails the test when an answered call has no record.
+func (c *nodes) recorded(t *testing.T, ids []string) {
+	t.Helper()
+	ctx := ctxFor(t)
+	lost := 0
+	for _, id := range ids {
+		if _, err := c.store.Call(ctx, id); errors.Is(err, store.ErrNotFound) {
+			lost++
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lost > 0 {
+		t.Errorf("%d of %d answered calls have no record", lost, len(ids))
+	}
+}
+
+// tail follows the log of one node and checks that no number is missing.
+type tail struct {
+	mu    sync.Mutex
+	last  int64
+	count int
+	wrong string
+}
+
+func (c *nodes) tail(t *testing.T, g *gateway) *tail {
+	t.Helper()
+	last, err := c.store.LastSeq(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &tail{last: last}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			l.read(ctx, g)
+			select { // the line broke: go on where it ended
+			case <-ctx.Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	return l
+}
+
+func (l *tail) read(ctx context.Context, g *gateway) {
+	l.mu.Lock()
+	address := fmt.Sprintf("%s/logs?after=%d&limit=10000", g.url, l.last)
+	l.mu.Unlock()
+	req, err := http.NewRequestWithContext(ctx, "GET", address, nil)
+	if err != nil {
+		return
+	}
+	req.Header.Set("Authorization", "Bearer "+rootKey)
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		var call store.Call
+		if !ok || json.Unmarshal([]byte(data), &call) != nil || call.Seq == 0 {
+			continue
+		}
+		l.mu.Lock()
+		if call.Seq != l.last+1 && l.wrong == "" {
+			l.wrong = fmt.Sprintf("%d came after %d", call.Seq, l.last)
+		}
+		l.last = call.Seq
+		l.count++
+		l.mu.Unlock()
+	}
+}
+
+func (l *tail) at() (count int, wrong string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count, l.wrong
+}
