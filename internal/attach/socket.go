@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"junctor/internal/filelock"
 )
 
 // ErrRunning says that a gateway with the same configuration is running.
@@ -78,6 +80,22 @@ func Listen(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("close the socket to others: %w", err)
 	}
 	return &listener{Listener: ln, lock: lock}, nil
+}
+
+// lockFile takes the lock of a file for as long as the process lives.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock of the socket: %w", err)
+	}
+	if err := filelock.Hold(f); err != nil {
+		_ = f.Close()
+		if errors.Is(err, filelock.ErrHeld) {
+			return nil, ErrRunning
+		}
+		return nil, fmt.Errorf("lock the socket: %w", err)
+	}
+	return f, nil
 }
 
 // listener is a socket with the lock that makes it the only one. It takes

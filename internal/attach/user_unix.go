@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // private reports, as an error, when others than this user could put
@@ -27,19 +25,3 @@ func private(folder string) error {
 }
 
 func socketLike(fs.FileInfo) bool { return false }
-
-// lockFile takes the lock of a file for as long as the process lives.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the lock of the socket: %w", err)
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, ErrRunning
-		}
-		return nil, fmt.Errorf("lock the socket: %w", err)
-	}
-	return f, nil
-}

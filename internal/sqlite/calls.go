@@ -15,17 +15,48 @@ const callColumns = `seq, id, time, duration, status, server, tool, method, face
 const insertCall = `INSERT INTO calls (id, time, duration, status, server, tool, method, face, caller, session, kind, trace_id, node, result_bytes, stages, error, arguments, result)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// Append implements store.CallLog.
+// callFields is how many columns a record of a journal has.
+const callFields = 18
+
+// Append implements store.CallLog. The record is committed when it is in the
+// journal.
 func (s *Store) Append(ctx context.Context, c store.Call) error {
-	args := callArgs(c)
-	err := s.write.submit(ctx, single, func(w *writer) error {
-		return w.exec(context.Background(), insertCall, args...)
-	})
+	record, err := encodeRecord(callArgs(c))
+	if err == nil {
+		err = s.journal.append(ctx, record)
+	}
 	if err != nil {
 		return s.explain("record the call", err)
 	}
 	s.Wake(store.TopicCalls)
 	return nil
+}
+
+// moveIn puts the records of a journal that begin at from into the tables,
+// once: how far the journal is in them is part of the same commit.
+func (s *Store) moveIn(name string, from int64, records []byte) error {
+	return s.write.submit(context.Background(), several, func(w *writer) error {
+		ctx := context.Background()
+		for row := range rows(records) {
+			switch err := w.exec(ctx, insertCall, row...); {
+			case fatal(err):
+				return err
+			case err != nil: // the others are not to wait for it for ever
+				s.log.Error("the record of a call cannot be kept", "err", err)
+			}
+		}
+		return w.exec(ctx, "INSERT INTO journals (name, bytes) VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = excluded.bytes", name, from+int64(len(records)))
+	})
+}
+
+func (s *Store) settle(context.Context) error { return s.journal.settle() }
+
+// settled brings the call log up to date before it is read. What cannot be
+// moved now is moved later, and reported then: what is in the tables can be
+// read all the same.
+func (s *Store) settled() *sql.DB {
+	_ = s.journal.settle()
+	return s.read
 }
 
 // callArgs are the columns of a call but for its number.
@@ -79,7 +110,7 @@ func (s *Store) Calls(ctx context.Context, q store.CallQuery) ([]store.Call, err
 		order = " ASC"
 	}
 	query += " ORDER BY seq" + order + " LIMIT ?"
-	rows, err := s.read.QueryContext(ctx, query, append(args, q.Rows())...)
+	rows, err := s.settled().QueryContext(ctx, query, append(args, q.Rows())...)
 	if err != nil {
 		return nil, s.explain("read the call log", err)
 	}
@@ -105,7 +136,7 @@ func (s *Store) Calls(ctx context.Context, q store.CallQuery) ([]store.Call, err
 
 // Call implements store.CallLog.
 func (s *Store) Call(ctx context.Context, id string) (store.Call, error) {
-	c, err := scanCall(s.read.QueryRowContext(ctx, "SELECT "+callColumns+" FROM calls WHERE id = ? ORDER BY seq DESC LIMIT 1", id))
+	c, err := scanCall(s.settled().QueryRowContext(ctx, "SELECT "+callColumns+" FROM calls WHERE id = ? ORDER BY seq DESC LIMIT 1", id))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = store.ErrNotFound
 	}
@@ -114,7 +145,7 @@ func (s *Store) Call(ctx context.Context, id string) (store.Call, error) {
 
 // LastSeq implements store.CallLog.
 func (s *Store) LastSeq(ctx context.Context) (n int64, err error) {
-	err = s.read.QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM calls").Scan(&n)
+	err = s.settled().QueryRowContext(ctx, "SELECT coalesce(max(seq), 0) FROM calls").Scan(&n)
 	return n, s.explain("read the call log", err)
 }
 

@@ -11,10 +11,10 @@ const (
 	mailRest   = 10 * time.Minute // and a letter that nobody takes
 )
 
-// tidy forgets what is too old or too much, and expired values and leases. It
-// logs its troubles: nobody waits for its answer.
+// tidy takes in what dead processes left, and forgets what is too old or too
+// much, and expired values and leases. It logs its troubles: nobody waits for its answer.
 func (s *Store) tidy(ctx context.Context) {
-	for _, step := range []func(context.Context) error{s.forgetOld, s.forgetMuch, s.forgetExpired, s.shrink} {
+	for _, step := range []func(context.Context) error{s.inherit, s.settle, s.forgetOld, s.forgetMuch, s.forgetExpired, s.shrink} {
 		if err := step(ctx); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "tidying the store", "err", s.explain("tidy the store", err))
 			return

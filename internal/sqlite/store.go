@@ -36,14 +36,15 @@ const (
 type Store struct {
 	store.Hub
 
-	path  string
-	keep  store.Retention
-	log   *slog.Logger
-	now   func() time.Time
-	write *writer
-	read  *sql.DB
-	poll  time.Duration
-	sweep time.Duration
+	path    string
+	keep    store.Retention
+	log     *slog.Logger
+	now     func() time.Time
+	journal *journal
+	write   *writer
+	read    *sql.DB
+	poll    time.Duration
+	sweep   time.Duration
 }
 
 var _ store.Store = (*Store)(nil)
@@ -93,6 +94,10 @@ func (s *Store) open(ctx context.Context, fsync bool) error {
 	}
 	if s.write, err = newWriter(ctx, wdb); err != nil {
 		return errors.Join(err, s.read.Close(), wdb.Close())
+	}
+	s.journal = newJournal(s.path, fsync, s.moveIn)
+	if err := s.inherit(ctx); err != nil { // Run tries again
+		s.log.WarnContext(ctx, "calls of an earlier process are not in the tables yet", "err", s.explain("take over a journal", err))
 	}
 	return nil
 }
@@ -157,19 +162,21 @@ func connect(path string, n int, pragmas ...string) (*sql.DB, error) {
 
 // Close waits for the writes in flight and closes the file.
 func (s *Store) Close() error {
-	return errors.Join(s.write.close(), s.read.Close())
+	return errors.Join(s.journal.close(), s.write.close(), s.read.Close())
 }
 
 // Announce wakes the watchers of this process. Other processes need no word:
 // they see that the file changed.
 func (s *Store) Announce(topic string) { s.Wake(topic) }
 
-// Run forgets what is too old or too much, and wakes watchers when another
-// process wrote to the file, until ctx is done.
+// Run moves the records of calls into the tables, forgets what is too old or
+// too much, and wakes watchers when another process wrote to the file, until
+// ctx is done.
 func (s *Store) Run(ctx context.Context) error {
-	poll, sweep := time.NewTicker(s.poll), time.NewTicker(s.sweep)
+	poll, sweep, settle := time.NewTicker(s.poll), time.NewTicker(s.sweep), time.NewTimer(0)
 	defer poll.Stop()
 	defer sweep.Stop()
+	defer settle.Stop()
 	var seen int64
 	s.tidy(ctx)
 	for {
@@ -186,6 +193,13 @@ func (s *Store) Run(ctx context.Context) error {
 			}
 		case <-sweep.C:
 			s.tidy(ctx)
+		case wait := <-s.journal.due:
+			settle.Reset(wait)
+		case <-settle.C:
+			if err := s.journal.settle(); err != nil {
+				s.log.WarnContext(ctx, "calls are not in the tables yet", "err", s.explain("move the records of calls", err))
+				settle.Reset(settleRetry)
+			}
 		}
 	}
 }

@@ -87,8 +87,10 @@ func (q CallQuery) Oldest() bool { return q.Forward || q.AfterSeq > 0 }
 
 // CallLog keeps one record for every call.
 type CallLog interface {
-	// Append writes one record. When it returns nil the record is committed.
-	// Calls that come at the same time share a commit.
+	// Append writes one record. When it returns nil the record is committed:
+	// this handle reads it at once, others a moment later, and it survives
+	// the end of the process. Calls that come at the same time share a
+	// commit.
 	Append(ctx context.Context, c Call) error
 
 	// Calls returns the records that match, newest last.

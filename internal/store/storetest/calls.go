@@ -210,6 +210,9 @@ func appendConcurrently(t *testing.T, open Opener) {
 		})
 	}
 	wg.Wait()
+	for _, s := range handles { // each knows its own at once, and that of others when they have told
+		must[int64](t)(s.LastSeq(ctx))
+	}
 	for _, s := range handles {
 		got := must[[]store.Call](t)(s.Calls(ctx, store.CallQuery{Limit: store.MaxLimit}))
 		ids := map[string]bool{}
