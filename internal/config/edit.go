@@ -211,8 +211,8 @@ func findServer(text []byte, name string) (spot, error) {
 		switch c.kind {
 		case object:
 			for _, m := range c.members {
-				if m.name == name {
-					s.path = append(slices.Clone(path), name)
+				if m.name == name || !tool.ValidServer(m.name) && LegalName(m.name) == name {
+					s.path = append(slices.Clone(path), m.name)
 				}
 			}
 		case array:

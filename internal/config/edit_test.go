@@ -37,6 +37,9 @@ func TestEditBytes(t *testing.T) {
   },
 }
 `},
+		"a name that is only legal here": {`{"servers": {"My Server": {"command": "x"}, "b": {"command": "y"}}}
+`, Remove("My-Server"), `{"servers": { "b": {"command": "y"}}}
+`},
 		"mcpServers, replace keeps what is the same": {`{
   "mcpServers": {
     // the first

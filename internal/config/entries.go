@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"junctor/internal/tool"
 )
 
 // Entry is one server of a file in any shape, with Junctor's own keys and
@@ -106,7 +108,16 @@ func LegalName(name string) string {
 		// what the server is.
 		name = name[i+1:]
 	}
-	return legalName(name)
+	var b strings.Builder
+	for i := range len(name) {
+		if c := name[i : i+1]; tool.ValidServer(c) {
+			b.WriteString(c)
+		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "-") {
+			b.WriteByte('-')
+		}
+	}
+	legal := b.String()
+	return strings.Trim(legal[:min(len(legal), tool.MaxServerName)], "-")
 }
 
 // VariableName makes the name of an environment variable out of words:

@@ -48,7 +48,7 @@ func TestEntries(t *testing.T) {
 				if e.Line < 1 || e.Server == nil {
 					t.Errorf("entry %+v", e)
 				}
-				if text, err = EditBytes(text, Set(e.Name, e.Server)); err != nil {
+				if text, err = EditBytes(text, Set(LegalName(e.Name), e.Server)); err != nil {
 					t.Fatal(err)
 				}
 			}

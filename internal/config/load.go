@@ -244,7 +244,7 @@ func (l *loader) run() (*Config, []Note, error) {
 	l.x.expandTree(rest, l.report)
 
 	base := l.serverDefaults(d)
-	for _, e := range once(servers, l.src, l.report) {
+	for _, e := range once(named(servers, l.note), l.src, l.report) {
 		l.server(cfg, d, e, base)
 	}
 	l.single(cfg, d, base)
@@ -297,7 +297,7 @@ func (l *loader) validate(cfg *Config, d *decoder) {
 		msg := p.Msg
 		if strings.HasPrefix(p.Key, "mcpServers") && strings.HasSuffix(p.Key, ".name") && n != nil {
 			key = n.path
-			if good := legalName(strings.TrimSuffix(strings.TrimPrefix(p.Key, "mcpServers"), ".name")); good != "" {
+			if good := LegalName(strings.TrimSuffix(strings.TrimPrefix(p.Key, "mcpServers"), ".name")); good != "" {
 				msg += fmt.Sprintf(", such as %q", good)
 			}
 		}

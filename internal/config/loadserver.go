@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"junctor/internal/telemetry"
-	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
 
@@ -23,7 +22,7 @@ func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) 
 
 	// A server that is switched off must not keep the others from starting
 	// because its key is not there.
-	key := joinKey("mcpServers", e.name)
+	key := joinKey("mcpServers", e.known)
 	report := l.report
 	if enabled := e.node.get("enabled"); enabled != nil && enabled.text == "false" {
 		report = func(n *node, msg string) {
@@ -37,7 +36,7 @@ func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) 
 	c := base
 	before := len(l.problems)
 	d.decode(e.node, reflect.ValueOf(&c).Elem(), key)
-	c.Name = e.name
+	c.Name = e.known
 	named := *e.node
 	named.offset = named.keyAt
 	d.from[key+".name"] = &named
@@ -121,18 +120,4 @@ func (l *loader) readEnvFile(c *upstream.Config, n *node, d *decoder, key string
 	}
 	maps.Copy(merged, c.Env)
 	c.Env = merged
-}
-
-// legalName makes a name for a server out of one that is none.
-func legalName(s string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		if c := s[i : i+1]; tool.ValidServer(c) {
-			b.WriteString(c)
-		} else if b.Len() > 0 && !strings.HasSuffix(b.String(), "-") {
-			b.WriteByte('-')
-		}
-	}
-	name := b.String()
-	return strings.Trim(name[:min(len(name), tool.MaxServerName)], "-")
 }

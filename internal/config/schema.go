@@ -123,7 +123,7 @@ func Schema() []byte {
 func servers(doc string) ordered {
 	byName := ordered{
 		{"type", "object"},
-		{"propertyNames", ordered{{"pattern", aServerName}}},
+		{"propertyNames", ordered{{"pattern", `[A-Za-z0-9_-]`}}}, // what else a name has is left out of it
 		{"additionalProperties", ordered{{"$ref", "#/$defs/server"}}},
 	}
 	return ordered{{"description", doc}, {"anyOf", []any{byName, serverList()}}}

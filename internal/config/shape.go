@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"junctor/internal/tool"
 )
 
 // containers are the keys under which servers are found, the usual one first.
@@ -14,8 +16,10 @@ var containers = []string{"mcpServers", "servers", "backends", "context_servers"
 // entry is one server as the file has it.
 type entry struct {
 	name      string
+	known     string // the name here, where that of the file is none; see named
 	node      *node
 	container string // "" for the array that is the whole file
+	inMap     bool
 }
 
 // entries takes the servers out of the tree, whatever shape it has, and
@@ -43,7 +47,7 @@ func entries(root *node, report func(*node, string)) (all []entry, rest *node) {
 		case c == nil:
 		case c.kind == object:
 			for _, m := range c.members {
-				all = append(all, entry{m.name, m.value, name})
+				all = append(all, entry{name: m.name, node: m.value, container: name, inMap: true})
 			}
 		case c.kind == array:
 			all = append(all, inArray(c, name, report)...)
@@ -70,7 +74,24 @@ func inArray(list *node, container string, report func(*node, string)) (all []en
 		case name.kind != str:
 			report(name, fmt.Sprintf("is %s, must be a string", name.kind))
 		default:
-			all = append(all, entry{name.text, e, container})
+			all = append(all, entry{name: name.text, node: e, container: container})
+		}
+	}
+	return all
+}
+
+// named gives each server the name by which it is known here: its own, or what
+// is left of it that is legal. In the maps of other programs a name may be
+// anything, and their files are taken as they are. The entries of an array come
+// from whoever calls them by their names, so those must be right.
+func named(all []entry, note func(key string, n *node, msg string)) []entry {
+	for i, e := range all {
+		all[i].known = e.name
+		if good := LegalName(e.name); e.inMap && !tool.ValidServer(e.name) && good != "" {
+			all[i].known = good
+			at := *e.node
+			at.offset = at.keyAt
+			note(e.name, &at, fmt.Sprintf("%q cannot name a server here; it is known as %q", e.name, good))
 		}
 	}
 	return all
@@ -80,17 +101,17 @@ func inArray(list *node, container string, report func(*node, string)) (all []en
 func once(all []entry, src *source, report func(*node, string)) (unique []entry) {
 	first := map[string]*node{}
 	for _, e := range all {
-		if before, twice := first[e.name]; twice {
+		if before, twice := first[e.known]; twice {
 			line := ""
 			if src != nil {
 				line = fmt.Sprintf("; the other is in line %d", src.at(before.keyAt, "", "").Line)
 			}
 			at := *e.node
 			at.offset = at.keyAt
-			report(&at, fmt.Sprintf("there is another server named %q%s; rename or remove one", e.name, line))
+			report(&at, fmt.Sprintf("there is another server named %q%s; rename or remove one", e.known, line))
 			continue
 		}
-		first[e.name] = e.node
+		first[e.known] = e.node
 		unique = append(unique, e)
 	}
 	return unique
