@@ -148,6 +148,9 @@ func (s *Server) Stop() error {
 	}
 }
 
+// Log returns what a server that was stopped has logged since its start.
+func (s *Server) Log() string { return s.log.String() }
+
 // Close ends the server and removes its data.
 func (s *Server) Close() error { return errors.Join(s.Stop(), os.RemoveAll(s.dir)) }
 
