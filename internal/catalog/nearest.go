@@ -5,18 +5,21 @@ import (
 	"strings"
 )
 
-// maxCompared bounds the names that are compared letter by letter; a longer
-// one is cut.
-const maxCompared = 100
+const (
+	// maxCompared bounds the names that are compared letter by letter; a
+	// longer one is cut.
+	maxCompared = 100
 
-// Nearest returns up to n of the names that look most like want, the nearest
-// first.
-func Nearest(want string, names []string, n int) []string { return nearest(want, names, n) }
+	// A name that is less like the wanted one than this is no help, nor is
+	// one that is so much less like it than the best.
+	leastLike = 0.6
+	behind    = 0.3
+)
 
-// nearest returns up to n of the names that look like want, the nearest
+// Nearest returns up to n of the names that look like want, the nearest
 // first. A qualified name is compared whole and by its tool alone, because
 // people misremember either part.
-func nearest(want string, names []string, n int) []string {
+func Nearest(want string, names []string, n int) []string {
 	type scored struct {
 		name  string
 		score float64
@@ -34,7 +37,7 @@ func nearest(want string, names []string, n int) []string {
 		if t != "" {
 			score = max(score, similarity(wantTool, t)*0.95)
 		}
-		if score >= 0.5 {
+		if score >= leastLike {
 			found = append(found, scored{name, score})
 		}
 	}
@@ -49,7 +52,9 @@ func nearest(want string, names []string, n int) []string {
 	})
 	var out []string
 	for _, f := range found[:min(n, len(found))] {
-		out = append(out, f.name)
+		if f.score >= found[0].score-behind {
+			out = append(out, f.name)
+		}
 	}
 	return out
 }
@@ -64,7 +69,7 @@ func fold(s string) string {
 }
 
 // similarity is 1 for equal strings and 0 for strings without a letter in
-// common; a string that holds the other counts as near.
+// common; a string that holds the other as words counts as near.
 func similarity(a, b string) float64 {
 	if a == b {
 		return 1
@@ -74,10 +79,15 @@ func similarity(a, b string) float64 {
 		return 0
 	}
 	s := 1 - float64(distance(a, b))/float64(longer)
-	if shorter >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {
+	if shorter >= 3 && (holdsWords(a, b) || holdsWords(b, a)) {
 		s = max(s, 0.6+0.3*float64(shorter)/float64(longer))
 	}
 	return s
+}
+
+// holdsWords reports whether part stands in s as whole words.
+func holdsWords(s, part string) bool {
+	return strings.Contains("_"+strings.ReplaceAll(s, ":", "_")+"_", "_"+strings.ReplaceAll(part, ":", "_")+"_")
 }
 
 // distance is the edit distance of a and b in which a swap of neighbours

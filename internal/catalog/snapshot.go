@@ -136,7 +136,7 @@ func (s *Snapshot) NoServer(caller *tool.Caller, server string) error {
 			names = append(names, other.Name)
 		}
 	}
-	near := nearest(server, names, 5)
+	near := Nearest(server, names, 5)
 	return &tool.Error{
 		Kind:    tool.ServerNotFound,
 		Msg:     fmt.Sprintf("no server named %q%s", server, didYouMean(near)),
@@ -151,7 +151,7 @@ func (s *Snapshot) Nearest(caller *tool.Caller, name string, n int) []string {
 	for e := range s.Visible(caller) {
 		names = append(names, e.Name.String())
 	}
-	return nearest(name, names, n)
+	return Nearest(name, names, n)
 }
 
 func didYouMean(near []string) string {

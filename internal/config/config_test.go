@@ -106,8 +106,11 @@ func TestSuggest(t *testing.T) {
 		"comand": "command", "Command": "command", "timeout_ms": "timeoutMs", "authorizationToken": "authorization_token",
 		"ulr": "url", "x": "", "completely": "", "": "", strings.Repeat("a", 100): "",
 	} {
-		if got := nearest(in, names); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", in, got, want)
+		if want != "" {
+			want = `; did you mean "` + want + `"?`
+		}
+		if got := suggest(in, names); got != want {
+			t.Errorf("suggest(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
