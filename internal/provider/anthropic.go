@@ -29,12 +29,17 @@ func (anthropic) call(o *object) (Call, bool) {
 	return named(o, "id", "input")
 }
 
+// result keeps to text where the tool failed: with is_error the API takes
+// nothing else.
 func (anthropic) result(c Call, content Content) *object {
 	text, media := content.split(func(p Part) bool {
-		return p.Kind == Image && imageTypes[p.MIMEType] || p.Kind == File && p.MIMEType == "application/pdf"
+		return !content.IsError && (p.Kind == Image && imageTypes[p.MIMEType] && len(p.Data) <= maxImage || p.Kind == File && p.MIMEType == "application/pdf")
 	})
 	if text == "" && content.Structured != nil {
 		text = string(content.Structured)
+	}
+	if text == "" && content.IsError {
+		text = content.ErrorText()
 	}
 	blocks := []any{}
 	if text != "" { // the API refuses empty text

@@ -38,7 +38,7 @@ var documentFormats = map[string]string{
 
 func (bedrock) result(c Call, content Content) *object {
 	text, media := content.split(func(p Part) bool {
-		return p.Kind == Image && imageTypes[p.MIMEType] || p.Kind == File && documentFormats[p.MIMEType] != ""
+		return p.Kind == Image && imageTypes[p.MIMEType] && len(p.Data) <= maxImage || p.Kind == File && documentFormats[p.MIMEType] != ""
 	})
 	blocks := []any{}
 	switch v := content.value(text).(type) {

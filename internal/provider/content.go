@@ -2,7 +2,6 @@ package provider
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -98,10 +97,10 @@ func readPart(block json.RawMessage) Part {
 	switch {
 	case b.Type == "text" && b.Text != nil:
 		return Part{Kind: Text, Text: *b.Text}
-	case b.Type == "image" && validBase64(b.Data):
-		return media(Image, b.Data, b.MIMEType, "", "")
-	case b.Type == "audio" && validBase64(b.Data):
-		return media(Audio, b.Data, b.MIMEType, "", "")
+	case b.Type == "image" && b.Data != "":
+		return media(Image, b.Data, b.MIMEType, "")
+	case b.Type == "audio" && b.Data != "":
+		return media(Audio, b.Data, b.MIMEType, "")
 	case b.Type == "resource_link" && b.URI != "":
 		text := "[resource " + b.URI
 		for _, more := range []string{first(b.Title, b.Name), b.MIMEType, b.Description} {
@@ -112,53 +111,14 @@ func readPart(block json.RawMessage) Part {
 		return Part{Kind: Link, Text: text + "]", URI: b.URI, Name: first(b.Title, b.Name), MIMEType: b.MIMEType}
 	case b.Type == "resource" && b.Resource != nil && b.Resource.Text != nil:
 		return Part{Kind: Text, Text: *b.Resource.Text, URI: b.Resource.URI, MIMEType: b.Resource.MIMEType}
-	case b.Type == "resource" && b.Resource != nil && validBase64(b.Resource.Blob):
+	case b.Type == "resource" && b.Resource != nil && b.Resource.Blob != "":
 		kind := File
 		if strings.HasPrefix(b.Resource.MIMEType, "image/") {
 			kind = Image
 		}
-		return media(kind, b.Resource.Blob, b.Resource.MIMEType, b.Resource.URI, baseName(b.Resource.URI))
+		return media(kind, b.Resource.Blob, b.Resource.MIMEType, b.Resource.URI)
 	}
 	return unknown
-}
-
-func media(kind PartKind, data, mimeType, uri, name string) Part {
-	p := Part{Kind: kind, Data: data, MIMEType: mimeType, URI: uri, Name: name}
-	what := string(kind)
-	for _, more := range []string{mimeType, uri} {
-		if more != "" {
-			what += " " + more
-		}
-	}
-	p.Text = fmt.Sprintf("[%s, %s: not shown, only text can be returned here]", what, size(base64.StdEncoding.DecodedLen(len(data))))
-	return p
-}
-
-func size(n int) string {
-	switch {
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%d kB", n>>10)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
-
-func baseName(uri string) string { return uri[strings.LastIndexByte(uri, '/')+1:] }
-
-// validBase64 keeps data that would make a provider refuse the request out of
-// it. It looks at the alphabet only, so a large image costs little.
-func validBase64(s string) bool {
-	if s == "" || len(s)%4 != 0 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if !letter(rune(c)) && !('0' <= c && c <= '9') && c != '+' && c != '/' && !(c == '=' && i >= len(s)-2) {
-			return false
-		}
-	}
-	return true
 }
 
 // Text returns the result as text alone: what a provider gets that takes
@@ -216,7 +176,7 @@ func sameJSON(text string, structured json.RawMessage) bool {
 func (c Content) split(takes func(Part) bool) (text string, media []Part) {
 	var texts []string
 	for _, p := range c.Parts {
-		if p.Data != "" && takes(p) {
+		if p.Data != "" && p.isWhatItSays() && takes(p) {
 			media = append(media, p)
 		} else {
 			texts = append(texts, p.Text)

@@ -100,7 +100,45 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-const png = "iVBORw0KGgo="
+const (
+	png = "iVBORw0KGgo="
+	pdf = "JVBERi0xLjQK"
+)
+
+func TestPlainBase64(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                            "",
+		"QUJD":                        "QUJD",
+		"QUI=":                        "QUI=",
+		"QUI":                         "QUI=",
+		"QQ":                          "QQ==",
+		"QQ=":                         "QQ==",
+		"Q":                           "",
+		"_-_-":                        "/+/+",
+		"QU\r\nJD ":                   "QUJD",
+		"data:text/plain;base64,QUJD": "QUJD",
+		"data:text/plain,QUJD":        "",
+		"no base64!":                  "",
+		"QU=JD":                       "",
+		"é":                           "",
+	} {
+		if got := plainBase64(in); got != want {
+			t.Errorf("plainBase64(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// An image beyond what a provider takes would end the conversation.
+func TestLargeImages(t *testing.T) {
+	raw := `{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw0KGgoA` + strings.Repeat("AAAA", maxImage/4) + `"}]}`
+	content := ReadResult(tool.Result{Raw: json.RawMessage(raw)})
+	for provider, fits := range map[string]bool{Anthropic: false, Bedrock: false, OpenAIResponses: true, Gemini: true} {
+		got, err := FormatResult(provider, Call{ID: "i", Name: "n"}, content)
+		if err != nil || (len(got) > maxImage) != fits || !fits && !strings.Contains(string(got), "3.8 MB: cannot be shown") {
+			t.Errorf("%s: %d bytes, %v; does it fit: %v", provider, len(got), err, fits)
+		}
+	}
+}
 
 func TestResults(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -127,11 +165,11 @@ func TestResults(t *testing.T) {
 		"silent failure": {`{"isError":true,"content":[]}`, map[string]string{
 			OpenAI:    `{"role":"tool","tool_call_id":"id1","content":"Error: the tool failed without saying why"}`,
 			Gemini:    `{"functionResponse":{"id":"id1","name":"s__t","response":{"error":"Error: the tool failed without saying why"}}}`,
-			Anthropic: `{"type":"tool_result","tool_use_id":"id1","content":[],"is_error":true}`,
+			Anthropic: `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"Error: the tool failed without saying why"}],"is_error":true}`,
 			Bedrock:   `{"toolResult":{"toolUseId":"id1","content":[{"text":"Error: the tool failed without saying why"}],"status":"error"}}`,
 		}},
 		"image": {`{"content":[{"type":"text","text":"look"},{"type":"image","data":"` + png + `","mimeType":"image/png"}]}`, map[string]string{
-			OpenAI:          `{"role":"tool","tool_call_id":"id1","content":"look\n[image image/png, 9 bytes: not shown, only text can be returned here]"}`,
+			OpenAI:          `{"role":"tool","tool_call_id":"id1","content":"look\n[image image/png, 9 bytes: cannot be shown here]"}`,
 			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":[{"type":"input_text","text":"look"},{"type":"input_image","image_url":"data:image/png;base64,` + png + `","detail":"auto"}]}`,
 			Gemini:          `{"functionResponse":{"id":"id1","name":"s__t","response":{"output":"look"},"parts":[{"inlineData":{"mimeType":"image/png","data":"` + png + `"}}]}}`,
 			Anthropic:       `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"look"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}}]}`,
@@ -140,13 +178,24 @@ func TestResults(t *testing.T) {
 		}},
 		"failed with an image": {`{"isError":true,"content":[{"type":"image","data":"` + png + `","mimeType":"image/png"}]}`, map[string]string{
 			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":[{"type":"input_text","text":"Error:"},{"type":"input_image","image_url":"data:image/png;base64,` + png + `","detail":"auto"}]}`,
+			Anthropic:       `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"[image image/png, 9 bytes: cannot be shown here]"}],"is_error":true}`,
 		}},
-		"pdf": {`{"content":[{"type":"resource","resource":{"uri":"file:///a/report_1.pdf","mimeType":"application/pdf","blob":"` + png + `"}}]}`, map[string]string{
-			OpenAI:          `{"role":"tool","tool_call_id":"id1","content":"[file application/pdf file:///a/report_1.pdf, 9 bytes: not shown, only text can be returned here]"}`,
-			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":[{"type":"input_file","filename":"report_1.pdf","file_data":"data:application/pdf;base64,` + png + `"}]}`,
-			Gemini:          `{"functionResponse":{"id":"id1","name":"s__t","response":{"output":""},"parts":[{"inlineData":{"mimeType":"application/pdf","data":"` + png + `"}}]}}`,
-			Anthropic:       `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` + png + `"}}]}`,
-			Bedrock:         `{"toolResult":{"toolUseId":"id1","content":[{"document":{"format":"pdf","name":"report-1-pdf","source":{"bytes":"` + png + `"}}}],"status":"success"}}`,
+		"an image under the wrong type": {`{"content":[{"type":"image","data":"` + png + `","mimeType":"image/jpg"}]}`, map[string]string{
+			Anthropic: `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}}]}`,
+			Bedrock:   `{"toolResult":{"toolUseId":"id1","content":[{"image":{"format":"png","source":{"bytes":"` + png + `"}}}],"status":"success"}}`,
+		}},
+		"what is no image": {`{"content":[{"type":"image","data":"aGVsbG8=","mimeType":"image/png"},{"type":"resource","resource":{"uri":"x","mimeType":"application/pdf","blob":"aGVsbG8="}}]}`, map[string]string{
+			Anthropic: `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"[image image/png, 6 bytes: cannot be shown here]\n[file application/pdf x, 6 bytes: cannot be shown here]"}]}`,
+		}},
+		"base64 in other clothes": {`{"content":[{"type":"image","data":"data:image/png;base64,iVBO\nRw0K\r\nGgo","mimeType":"image/png"}]}`, map[string]string{
+			Ollama: `{"role":"tool","tool_name":"s__t","tool_call_id":"id1","content":"","images":["` + png + `"]}`,
+		}},
+		"pdf": {`{"content":[{"type":"resource","resource":{"uri":"file:///a/report_1.pdf","mimeType":"application/pdf","blob":"` + pdf + `"}}]}`, map[string]string{
+			OpenAI:          `{"role":"tool","tool_call_id":"id1","content":"[file application/pdf file:///a/report_1.pdf, 9 bytes: cannot be shown here]"}`,
+			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":[{"type":"input_file","filename":"report_1.pdf","file_data":"data:application/pdf;base64,` + pdf + `"}]}`,
+			Gemini:          `{"functionResponse":{"id":"id1","name":"s__t","response":{"output":""},"parts":[{"inlineData":{"mimeType":"application/pdf","data":"` + pdf + `"}}]}}`,
+			Anthropic:       `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"` + pdf + `"}}]}`,
+			Bedrock:         `{"toolResult":{"toolUseId":"id1","content":[{"document":{"format":"pdf","name":"report-1-pdf","source":{"bytes":"` + pdf + `"}}}],"status":"success"}}`,
 		}},
 		"structured alone": {`{"content":[],"structuredContent":{"t": 21.50}}`, map[string]string{
 			OpenAI:          `{"role":"tool","tool_call_id":"id1","content":"{\"t\":21.50}"}`,
@@ -178,10 +227,10 @@ func TestResults(t *testing.T) {
 			Bedrock:   `{"toolResult":{"toolUseId":"id1","content":[{"text":"(no content)"}],"status":"success"}}`,
 		}},
 		"audio, links, unknown and broken blocks": {`{"content":[{"type":"audio","data":"` + png + `","mimeType":"audio/wav"},{"type":"resource_link","uri":"file:///x","name":"x","mimeType":"text/plain"},{"type":"resource","resource":{"uri":"file:///y","text":"inside"}},{"type":"hologram","z":1},{"type":"image","data":"no base64!","mimeType":"image/png"},7]}`, map[string]string{
-			OpenAI: `{"role":"tool","tool_call_id":"id1","content":"[audio audio/wav, 9 bytes: not shown, only text can be returned here]\n[resource file:///x, x, text/plain]\ninside\n{\"type\":\"hologram\",\"z\":1}\n{\"type\":\"image\",\"data\":\"no base64!\",\"mimeType\":\"image/png\"}\n7"}`,
+			OpenAI: `{"role":"tool","tool_call_id":"id1","content":"[audio audio/wav, 9 bytes: cannot be shown here]\n[resource file:///x, x, text/plain]\ninside\n{\"type\":\"hologram\",\"z\":1}\n[image image/png: not shown, its data is not base64]\n7"}`,
 		}},
 		"an image as a resource":        {`{"content":[{"type":"resource","resource":{"uri":"a/b.png","mimeType":"image/png","blob":"` + png + `"}}]}`, map[string]string{Ollama: `{"role":"tool","tool_name":"s__t","tool_call_id":"id1","content":"","images":["` + png + `"]}`}},
-		"an image that nobody takes":    {`{"content":[{"type":"image","mimeType":"image/tiff","data":"` + strings.Repeat("AAAA", 600) + `"}]}`, map[string]string{Anthropic: `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"[image image/tiff, 1 kB: not shown, only text can be returned here]"}]}`}},
+		"an image that nobody takes":    {`{"content":[{"type":"image","mimeType":"image/tiff","data":"` + strings.Repeat("AAAA", 600) + `"}]}`, map[string]string{Anthropic: `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"[image image/tiff, 1 kB: cannot be shown here]"}]}`}},
 		"the result of an old server":   {`{"toolResult":{"ok":true}}`, map[string]string{OpenAI: `{"role":"tool","tool_call_id":"id1","content":"{\"ok\":true}"}`}},
 		"a result that is not a result": {`"odd"`, map[string]string{OpenAI: `{"role":"tool","tool_call_id":"id1","content":"\"odd\""}`}},
 		"a document without a name":     {`{"content":[{"type":"resource","resource":{"uri":"","mimeType":"text/csv","blob":"` + png + `"}}]}`, map[string]string{Bedrock: `{"toolResult":{"toolUseId":"id1","content":[{"document":{"format":"csv","name":"document","source":{"bytes":"` + png + `"}}}],"status":"success"}}`}},

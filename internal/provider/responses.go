@@ -61,6 +61,3 @@ func (responses) result(c Call, content Content) *object {
 	out.set("output", parts)
 	return out
 }
-
-// imageTypes are the images that every provider with images takes.
-var imageTypes = words{"image/png": true, "image/jpeg": true, "image/gif": true, "image/webp": true}

@@ -68,7 +68,7 @@ func results(t *testing.T, provider string) []json.RawMessage {
 		`{"content":[{"type":"text","text":"sunny"}]}`,
 		`{"isError":true,"content":[{"type":"text","text":"no"}]}`,
 		`{"content":[{"type":"text","text":"see"},{"type":"image","data":"` + png + `","mimeType":"image/png"}]}`,
-		`{"content":[{"type":"resource","resource":{"uri":"a.pdf","mimeType":"application/pdf","blob":"` + png + `"}}]}`,
+		`{"content":[{"type":"resource","resource":{"uri":"a.pdf","mimeType":"application/pdf","blob":"` + pdf + `"}}]}`,
 		`{"content":[],"structuredContent":{"a":[1,2]}}`,
 	} {
 		out, err := FormatResult(provider, Call{ID: "call_1", Name: "s__t"}, ReadResult(tool.Result{Raw: json.RawMessage(raw)}))
