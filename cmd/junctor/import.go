@@ -182,8 +182,16 @@ func (c *cli) takeOver(o config.Options, take []clients.Candidate, asTheyAre boo
 		return err
 	}
 	if done.Secrets > 0 {
-		c.note("%d secrets went into .env beside the configuration, readable by you alone.", done.Secrets)
+		c.note("%s went into .env beside the configuration, readable by you alone.", count(done.Secrets, "secret"))
 	}
-	c.note("Took over %s into %s. Look at them: junctor servers list", strings.Join(done.Names, ", "), done.Path)
+	if len(done.Unset) > 0 {
+		c.note("Still to be filled in, in .env beside the configuration: %s", strings.Join(done.Unset, ", "))
+	}
+	if len(done.Names) > 0 {
+		c.note("Took over %s into %s. Look at them: junctor servers list", strings.Join(done.Names, ", "), done.Path)
+	}
+	if len(done.Refused) > 0 {
+		return fmt.Errorf("not taken over: %w", errors.Join(done.Refused...))
+	}
 	return nil
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"strings"
@@ -83,5 +84,11 @@ func (i importer) Import(_ context.Context, names []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return done.Names, settings(i).reload()
+	if err := settings(i).reload(); err != nil {
+		return nil, err
+	}
+	if len(done.Refused) > 0 {
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "not taken over: " + errors.Join(done.Refused...).Error()}
+	}
+	return done.Names, nil
 }

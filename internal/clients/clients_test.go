@@ -188,7 +188,11 @@ func TestFoundServersLoad(t *testing.T) {
 				return strings.Contains(n, "different folder") || strings.Contains(n, "no meaning")
 			})
 		})
-		text, err := config.EditBytes(nil, Edits(candidates)...)
+		var edits []config.Edit
+		for _, c := range candidates {
+			edits = append(edits, config.Set(c.As, c.JSON))
+		}
+		text, err := config.EditBytes(nil, edits...)
 		if err != nil {
 			t.Fatal(path, err)
 		}
@@ -329,7 +333,11 @@ func FuzzTOML(f *testing.F) {
 	f.Add("a = 1\n[mcp_servers.x]\ncommand = \"y\"\n# c\n[mcp_servers.x.env]\nA = 'b'\n[z]\n", "x")
 	f.Add("[mcp_servers.\"a b\"]\r\nurl = \"u\"\r\n", "a b")
 	f.Add("", "n")
+	f.Add("a = \"\"\"\n[mcp_servers.n]\n\"\"\"\nb = [\n['x']\n]\n", "n")
 	f.Fuzz(func(t *testing.T, text, name string) {
+		if !utf8.ValidString(name) {
+			return
+		}
 		out, err := setTOML([]byte(text), "mcp_servers", name, entry{{"command", "c"}, {"args", []string{name, "\x7f\u2028"}}})
 		if err != nil {
 			return
@@ -342,8 +350,20 @@ func FuzzTOML(f *testing.F) {
 		if err := json.Unmarshal(raw, &have); err != nil {
 			t.Fatal(err)
 		}
-		if utf8.ValidString(name) && have[name].Command != "c" {
+		if have[name].Command != "c" {
 			t.Fatalf("%q is not in %q: %s", name, out, raw)
+		}
+		// Taken out again it leaves a text that says what is left.
+		out, err = removeTOML(out, "mcp_servers", name)
+		if err != nil {
+			t.Fatalf("%v in %q", err, out)
+		}
+		rest, err := removeTOML([]byte(text), "mcp_servers", name)
+		if err != nil {
+			t.Fatalf("%v in %q", err, text)
+		}
+		if !sameMeaning(File{Format: TOML}, out, rest) && !strings.Contains(text, "nan") { // which is not even itself
+			t.Fatalf("%q became %q", rest, out)
 		}
 	})
 }

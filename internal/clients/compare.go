@@ -227,12 +227,3 @@ func (s Server) Self() bool {
 	}
 	return false
 }
-
-// Edits returns the changes that take the candidates over.
-func Edits(candidates []Candidate) []config.Edit {
-	var edits []config.Edit
-	for _, c := range candidates {
-		edits = append(edits, config.Set(c.As, c.JSON))
-	}
-	return edits
-}

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -168,6 +169,13 @@ func setServer(f File, text []byte, name string, e entry) ([]byte, error) {
 	raw, err := e.MarshalJSON()
 	if err != nil {
 		return nil, err
+	}
+	for n := 1; n <= len(f.keys); n++ { // null is as good as nothing
+		if v, ok := jsonedit.Get(text, f.keys[:n]...); ok && string(v) == "null" {
+			if text, err = jsonedit.Set(text, json.RawMessage("{}"), f.keys[:n]...); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return jsonedit.Set(text, raw, append(slices.Clone(f.keys), name)...)
 }

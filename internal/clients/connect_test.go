@@ -191,6 +191,9 @@ func TestUndo(t *testing.T) {
 		"deep":               {client: "claude-code", scope: Local, before: "{\n  \"n\": 1\n}\n", since: swap(`"n": 1`, `"n": 2`), want: "{\n  \"n\": 2\n}\n"},
 		"toml":               {client: "codex", before: "a = 1\n", since: swap("a = 1", "a = 2"), want: "a = 2\n"},
 		"windows lines":      {client: "codex", before: "a = 1\r\n[b]\r\nc = 2\r\n", want: "a = 1\r\n[b]\r\nc = 2\r\n"},
+		"null":               {client: "gemini-cli", before: "{\"mcpServers\":null}", want: "{\"mcpServers\":null}"},
+		"header in a string": {client: "codex", before: "a = \"\"\"\n[mcp_servers.junctor]\n\\\"\"\"\n[x]\n\"\"\"\nb = '''\n[y]''''\n", since: swap("a =", "# mine\na ="), want: "# mine\na = \"\"\"\n[mcp_servers.junctor]\n\\\"\"\"\n[x]\n\"\"\"\nb = '''\n[y]''''\n"},
+		"header in an array": {client: "codex", before: "a = [ # ]\n [\"]\"],\n ['x']\n]\n", since: swap("a =", "# mine\na ="), want: "# mine\na = [ # ]\n [\"]\"],\n ['x']\n]\n"},
 		"another name":       {client: "cursor", before: "{}", connection: Connection{Command: "junctor", Name: "gate"}, want: "{}"},
 		"another name's url": {client: "cursor", before: "{}", connection: url, name: "gate", want: "{}"},
 	} {

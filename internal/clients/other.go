@@ -105,9 +105,6 @@ func setTOML(data []byte, key, name string, e entry) ([]byte, error) {
 		fmt.Fprintf(&b, "%s = %s\n", tomlKey(p.key), value)
 	}
 	out := appendTOML(string(rest), b.String())
-	if strings.Contains(string(rest), "\r\n") {
-		out = strings.ReplaceAll(strings.ReplaceAll(out, "\r\n", "\n"), "\n", "\r\n")
-	}
 	var check map[string]any
 	if _, err := toml.Decode(out, &check); err != nil {
 		return nil, fmt.Errorf("the change would break the file: %w", err)
@@ -150,8 +147,11 @@ func removeTOML(data []byte, key, name string) ([]byte, error) {
 func splitTOML(text, key, name string) (own, rest string) {
 	var mine, others []string
 	inside := false
+	var at tomlPlace
 	for line := range strings.Lines(text) {
-		if header, ok := tomlHeader(line); ok {
+		top := at.top()
+		at = at.after(line)
+		if header, ok := tomlHeader(line); ok && top {
 			inside = len(header) >= 2 && header[0] == key && header[1] == name
 			if inside {
 				n := len(others)
@@ -170,13 +170,65 @@ func splitTOML(text, key, name string) (own, rest string) {
 	return strings.Join(mine, ""), strings.Join(others, "")
 }
 
-// appendTOML adds tables at the end, a blank line before them.
+// tomlPlace is where a line of TOML begins: inside a string of several lines,
+// whose quotes it has, or inside so many brackets of an array. What looks like
+// the header of a table there is none.
+type tomlPlace struct {
+	quotes string
+	depth  int
+}
+
+func (p tomlPlace) top() bool { return p.quotes == "" && p.depth == 0 }
+
+// after is the place at the end of a line, of a text that is known to be TOML.
+func (p tomlPlace) after(line string) tomlPlace {
+	if _, ok := tomlHeader(line); ok && p.top() {
+		return p
+	}
+	for line != "" {
+		switch {
+		case p.quotes != "":
+			if p.quotes[0] == '"' && line[0] == '\\' && len(line) > 1 {
+				line = line[2:]
+				continue
+			}
+			if rest, ok := strings.CutPrefix(line, p.quotes); ok {
+				if len(p.quotes) == 3 { // up to two more belong to the string
+					rest = strings.TrimLeft(rest, p.quotes[:1])
+				}
+				p.quotes, line = "", rest
+				continue
+			}
+		case line[0] == '#':
+			return p
+		case strings.HasPrefix(line, `"""`), strings.HasPrefix(line, "'''"):
+			p.quotes, line = line[:3], line[3:]
+			continue
+		case line[0] == '"' || line[0] == '\'':
+			p.quotes = line[:1]
+		case line[0] == '[':
+			p.depth++
+		case line[0] == ']':
+			p.depth--
+		}
+		line = line[1:]
+	}
+	return p
+}
+
+// appendTOML adds tables at the end, a blank line before them, with the line
+// ends that the text has.
 func appendTOML(text, tables string) string {
+	end := "\n"
+	if strings.Contains(text, "\r\n") {
+		end = "\r\n"
+		tables = strings.ReplaceAll(strings.ReplaceAll(tables, "\r\n", "\n"), "\n", end)
+	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
+		text += end
 	}
 	if strings.TrimSpace(text) != "" && !strings.HasSuffix(text, "\n\n") && !strings.HasSuffix(text, "\n\r\n") {
-		text += "\n"
+		text += end
 	}
 	return text + tables
 }

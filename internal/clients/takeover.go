@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"junctor/internal/config"
@@ -34,63 +35,100 @@ type TakenOver struct {
 	Path    string   // the file that has the servers now
 	Names   []string // theirs
 	Secrets int      // how many secrets went into .env beside it
+	Unset   []string // the variables that are in .env without a value
+	Refused []error  // why a server was not taken, one for each
 }
 
 // TakeOver writes the candidates into Junctor's own file. Unless they are to
 // stay as they are, secrets in plain text go into the .env beside it, readable
-// by its owner alone, and variables stand in their place.
+// by its owner alone, and variables stand in their place. Variables that have
+// no value here, as those that a client asks for, get a line there to be
+// filled in. A server that cannot be taken keeps no other from it.
 func TakeOver(o config.Options, take []Candidate, asTheyAre bool) (TakenOver, error) {
+	lookup := variablesOf(o)
+	vars := map[string]telemetry.Secret{}
 	var done TakenOver
 	if !asTheyAre {
-		vars, err := setVariables(o, take)
+		var err error
+		if take, vars, err = setVariables(lookup, take); err != nil {
+			return done, err
+		}
+	}
+	done.Secrets = len(vars)
+	for _, c := range take {
+		for _, name := range variablesIn(c.JSON) {
+			_, ours := vars[name]
+			if _, set := lookup(name); !set && !ours {
+				vars[name] = ""
+				done.Unset = append(done.Unset, name)
+			}
+		}
+	}
+	if len(vars) > 0 {
+		if err := keep(o, vars); err != nil {
+			return done, err
+		}
+	}
+	for _, c := range take {
+		path, err := config.Apply(o, config.Set(c.As, c.JSON))
+		if _, bad := errors.AsType[*config.Error](err); bad {
+			done.Refused = append(done.Refused, fmt.Errorf("%s: %w", c.As, withoutLines(err)))
+			continue
+		}
 		if err != nil {
 			return done, err
 		}
-		if len(vars) > 0 {
-			if err := keep(o, vars); err != nil {
-				return done, err
+		done.Path, done.Names = path, append(done.Names, c.As)
+	}
+	return done, nil
+}
+
+// variablesOf looks up what the configuration's variables hold.
+func variablesOf(o config.Options) func(string) (string, bool) {
+	if cfg, _, err := config.Load(o); err == nil {
+		return cfg.Lookup
+	}
+	if o.LookupEnv != nil {
+		return o.LookupEnv
+	}
+	return func(string) (string, bool) { return "", false }
+}
+
+// variablesIn lists the variables that a server cannot do without.
+func variablesIn(server json.RawMessage) []string {
+	var names []string
+	mapStrings(server, "", func(_, s string) string {
+		for _, match := range neededName.FindAllStringSubmatch(s, -1) {
+			if !predefined.MatchString(match[0]) && !slices.Contains(names, match[1]) {
+				names = append(names, match[1])
 			}
 		}
-		done.Secrets = len(vars)
-	}
-	for _, c := range take {
-		done.Names = append(done.Names, c.As)
-	}
-	var err error
-	done.Path, err = config.Apply(o, Edits(take)...)
-	return done, err
+		return s
+	})
+	return names
 }
 
 // setVariables puts variables in the place of the candidates' secrets.
-func setVariables(o config.Options, take []Candidate) (map[string]telemetry.Secret, error) {
-	taken := func(name string) (string, bool) { return "", false }
-	if cfg, _, err := config.Load(o); err == nil {
-		taken = cfg.Lookup
-	} else if o.LookupEnv != nil {
-		taken = o.LookupEnv
-	}
+func setVariables(lookup func(string) (string, bool), take []Candidate) ([]Candidate, map[string]telemetry.Secret, error) {
 	servers := make([]Server, len(take))
 	for i, c := range take {
 		servers[i] = c.Server
 	}
-	changed, vars, err := UseVariables(servers, taken)
+	changed, vars, err := UseVariables(servers, lookup)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	take = slices.Clone(take)
 	for i := range take {
 		take[i].Server = changed[i]
 	}
-	return vars, nil
+	return take, vars, nil
 }
 
 // keep adds variables to the .env beside the configuration.
 func keep(o config.Options, vars map[string]telemetry.Secret) error {
 	place := config.Locate(o)
-	target := place.Path
-	if target == "" {
-		target = place.New
-	}
-	path := filepath.Join(filepath.Dir(target), ".env")
+	path := filepath.Join(filepath.Dir(orElse(place.Path, place.New)), ".env")
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("read %s: %w", path, err)
@@ -102,10 +140,14 @@ func keep(o config.Options, vars map[string]telemetry.Secret) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+	// A file that is there keeps its permissions when it is written.
+	if err := os.Chmod(path, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("close %s to others: %w", path, err)
+	}
+	if err := config.WriteFile(path, text); err != nil {
 		return fmt.Errorf("write the secrets: %w", err)
 	}
-	return os.Rename(path+".new", path)
+	return nil
 }
 
 // Starts says in a few words what the server runs or reaches. Arguments are

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (c Client) Undo(m Machine, scope Scope, name string) (Change, error) {
 			return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
 		}
 	}
-	if old != nil && sameMeaning(f, change.After, old) {
+	if old != nil && sameMeaning(f, change.After, old) && sameComments(change.After, old) {
 		change.After = old
 	}
 	return change, nil
@@ -90,11 +91,17 @@ func prune(f File, text, old []byte) ([]byte, error) {
 		empty = "{}"
 		for n := len(f.keys); n > 0; n-- {
 			raw, ok := jsonedit.Get(text, f.keys[:n]...)
-			if _, had := jsonedit.Get(old, f.keys[:n]...); had || !ok || !isBare(raw, "{}") {
+			was, had := jsonedit.Get(old, f.keys[:n]...)
+			if !ok || !isBare(raw, "{}") || had && string(was) != "null" {
 				break
 			}
 			var err error
-			if text, err = jsonedit.Remove(text, f.keys[:n]...); err != nil {
+			if had {
+				text, err = jsonedit.Set(text, was, f.keys[:n]...)
+			} else {
+				text, err = jsonedit.Remove(text, f.keys[:n]...)
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -157,4 +164,17 @@ func sameMeaning(f File, a, b []byte) bool {
 	rawY, okY := jsonedit.Get(b)
 	var x, y any
 	return okX && okY && json.Unmarshal(rawX, &x) == nil && json.Unmarshal(rawY, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// sameComments reports whether every line of text that may have a comment is
+// one of old: a program may have written the file anew, which is no loss, but
+// what a person has noted since is.
+func sameComments(text, old []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		if bytes.ContainsAny(line, "#/") && !bytes.Contains(old, line) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,84 @@
+package clients
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"junctor/internal/config"
+)
+
+// TestTakeOver takes all that two clients have, of which one server needs what
+// nobody has said yet and one can never be.
+func TestTakeOver(t *testing.T) {
+	dir := t.TempDir()
+	m := machine(dir)
+	write(t, m.home(".cursor", "mcp.json"), `{"mcpServers": {
+		"plain": {"command": "npx", "args": ["-y", "plain"]},
+		"asks": {"command": "npx", "env": {"KEY": "${input:my-key}", "HOME_OF": "${userHome}", "SET": "${env:SET}", "MAY": "${env:MAY:-x}"}},
+		"odd": {"command": "${command:pick}"},
+		"secret": {"url": "https://x.example.com", "headers": {"Authorization": "Bearer 0123456789abcdef0123456789abcdef"}}
+	}}`)
+	user := filepath.Join(dir, "own")
+	write(t, filepath.Join(user, "junctor", ".env"), "OLD=1\n")
+	o := config.Options{UserDir: user, Home: dir, LookupEnv: func(name string) (string, bool) { return "yes", name == "SET" }}
+	own, err := Own(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := TakeOver(o, Compare(Discover(m), own), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"plain", "asks", "secret"}; !slices.Equal(done.Names, want) {
+		t.Errorf("took %q, want %q", done.Names, want)
+	}
+	if want := []string{"MY_KEY"}; !slices.Equal(done.Unset, want) {
+		t.Errorf("to be filled in: %q, want %q", done.Unset, want)
+	}
+	if done.Secrets != 1 || len(done.Refused) != 1 || !strings.Contains(done.Refused[0].Error(), "mcpServers.odd.command: ${command:pick}") {
+		t.Errorf("%d secrets, refused %q", done.Secrets, done.Refused)
+	}
+	if cfg, _, err := config.Load(o); err != nil || len(cfg.Servers) != 3 {
+		t.Errorf("what was written does not load: %v", err)
+	}
+	env := filepath.Join(user, "junctor", ".env")
+	text, err := os.ReadFile(env)
+	if err != nil || !strings.HasPrefix(string(text), "OLD=1\nMY_KEY=\"\"\n") {
+		t.Errorf(".env is %q, %v", text, err)
+	}
+	if info, err := os.Stat(env); runtime.GOOS != "windows" && (err != nil || info.Mode().Perm() != fs.FileMode(0o600)) {
+		t.Errorf(".env can be read by others: %v, %v", info.Mode(), err)
+	}
+	// The second time there is nothing left but the one that cannot be.
+	own, err = Own(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Compare(Discover(m), own) {
+		if (c.State == New) != (c.Name == "odd") {
+			t.Errorf("%s is %s", c.Name, c.State)
+		}
+	}
+}
+
+// Servers that Junctor has another one of the name of get a name of their own.
+func TestBeside(t *testing.T) {
+	own, err := config.Entries("own", []byte(`{"mcpServers": {"a": {"command": "x"}, "a-cursor": {"command": "y"}, "b": {"command": "z"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := machine(t.TempDir())
+	write(t, m.home(".cursor", "mcp.json"), `{"mcpServers": {"a": {"command": "other"}, "b": {"command": "z"}, "c": {"command": "w"}}}`)
+	var got []string
+	for _, c := range Beside(Compare(Discover(m), own), own) {
+		got = append(got, c.As+" "+string(c.State))
+	}
+	if want := []string{"a-cursor-2 new", "b same", "c new"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
