@@ -11,7 +11,7 @@ import (
 
 // TestWebPage uses the page as a person does: a real browser, the real binary
 // with the page in it, real MCP servers and a scripted model. The steps are in
-// web/page.test.mjs. With SHOTS set to a folder it leaves pictures there.
+// web/*.test.mjs. With SHOTS set to a folder it leaves pictures there.
 func TestWebPage(t *testing.T) {
 	missing := func(what string) {
 		t.Helper()
@@ -48,7 +48,7 @@ func TestWebPage(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, node, "--test", "--test-reporter=spec", "web/page.test.mjs")
+	cmd := exec.CommandContext(ctx, node, "--test", "--test-concurrency=1", "--test-reporter=spec", "web/")
 	cmd.Env = append(os.Environ(), "CHROMIUM="+chromium,
 		"JUNCTOR_BIN="+junctor(t), "LLMSCRIPT_BIN="+program(t, "junctor/internal/llm/llmtest/cmd/llmscript"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -5,6 +5,25 @@ import { serve } from './mcp.mjs';
 const evil = `<img src=x onerror="window.owned=1"><script>window.owned=1</script><svg onload="window.owned=1">`;
 const text = (t) => ({ content: [{ type: 'text', text: t }] });
 
+/** A tenth of a second of silence. */
+function wav() {
+  const samples = 800;
+  const b = Buffer.alloc(44 + samples, 128);
+  b.write('RIFF', 0);
+  b.writeUInt32LE(36 + samples, 4);
+  b.write('WAVEfmt ', 8);
+  b.writeUInt32LE(16, 16);
+  b.writeUInt16LE(1, 20);
+  b.writeUInt16LE(1, 22);
+  b.writeUInt32LE(8000, 24);
+  b.writeUInt32LE(8000, 28);
+  b.writeUInt16LE(1, 32);
+  b.writeUInt16LE(8, 34);
+  b.write('data', 36);
+  b.writeUInt32LE(samples, 40);
+  return b;
+}
+
 serve('hostile', [
   {
     name: 'markup',
@@ -29,6 +48,12 @@ serve('hostile', [
     description: 'Answers with a long list as JSON.',
     inputSchema: { type: 'object' },
     run: () => text(JSON.stringify(Array.from({ length: 40_000 }, (_, i) => ({ id: i, name: 'item number ' + i, tags: ['a', 'b', 'c'], nested: { deep: { deeper: i } } })))),
+  },
+  {
+    name: 'sound',
+    description: 'Answers with a short sound.',
+    inputSchema: { type: 'object' },
+    run: () => ({ content: [{ type: 'audio', mimeType: 'audio/wav', data: wav().toString('base64') }] }),
   },
   {
     name: 'slow',

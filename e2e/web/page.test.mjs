@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { browser, gateway, guarded, open, patience, servers, shot, sideways, violations } from './rig.mjs';
+import { browser, gateway, guarded, holding, open, patience, say, servers, settled, shot, sideways, violations } from './rig.mjs';
 import { script } from './script.mjs';
 
 const home = mkdtempSync(join(tmpdir(), 'junctor-page-'));
@@ -36,28 +36,7 @@ after(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-/** on opens a page, runs f, and holds the page to what must never happen on it. */
-const on = (path, f, options) => async () => {
-  const { page, context, wrong } = await open(chrome, g.url, { path, ...options });
-  try {
-    await f(page, context);
-    assert.deepEqual(wrong, []);
-  } catch (e) {
-    await page.screenshot({ path: join(process.env.SHOTS ?? home, 'failed.png') }).catch(() => {});
-    throw e;
-  } finally {
-    await context.close();
-  }
-};
-
-const say = async (page, text) => {
-  const box = page.getByRole('textbox', { name: 'Message' });
-  await box.fill(text);
-  await box.press('Enter');
-};
-
-/** settled waits until no reply is under way. */
-const settled = (page) => page.getByRole('button', { name: 'Send' }).waitFor();
+const on = holding(() => ({ chrome, g, home }));
 
 test('chat: a reply with a tool call, in Markdown', on('/#/chat', async (page) => {
   await say(page, 'What is the sum of 19 and 23?');

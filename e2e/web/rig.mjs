@@ -1,5 +1,6 @@
 // A gateway, a scripted model, MCP servers and a browser, all real, for the
 // tests of the web page. Everything ends with the test that began it.
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, mkdirSync, readFileSync, writeFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -137,6 +138,34 @@ export async function open(chrome, url, options = {}) {
   await page.goto(url + path);
   return { page, context, wrong };
 }
+
+/** say types a message and sends it. */
+export async function say(page, text) {
+  const box = page.getByRole('textbox', { name: 'Message' });
+  await box.fill(text);
+  await box.press('Enter');
+}
+
+/** settled waits until no reply is under way. */
+export const settled = (page) => page.getByRole('button', { name: 'Send', exact: true }).waitFor();
+
+/**
+ * holding makes tests of one gateway: each opens a page, uses it, and holds it
+ * to what must never happen there.
+ */
+export const holding = (rig) => (path, f, options) => async () => {
+  const { chrome, g, home } = rig();
+  const { page, context, wrong } = await open(chrome, g.url, { path, ...options });
+  try {
+    await f(page, context);
+    assert.deepEqual(wrong, []);
+  } catch (e) {
+    await page.screenshot({ path: join(process.env.SHOTS ?? home, 'failed.png') }).catch(() => {});
+    throw e;
+  } finally {
+    await context.close();
+  }
+};
 
 /** violations runs axe and returns what is serious. */
 export async function violations(page) {

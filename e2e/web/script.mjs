@@ -16,3 +16,17 @@ export const script = {
   ],
   default: { text: 'You said: {{user}}' },
 };
+
+/** For what servers ask the person; {{address}} is where they are sent. */
+export const questions = (address) => ({
+  rules: [
+    { when: { system: 'helpful test server' }, reply: { text: 'A line from the model.' } },
+    { when: { user: 'ask me', results: 0 }, reply: { text: 'It will ask you.', calls: [{ tool: 'everything:trigger-elicitation-request' }] } },
+    { when: { user: 'send me', results: 0 }, reply: { calls: [{ tool: 'everything:trigger-url-elicitation', args: { url: address, message: 'Sign in there.' } }] } },
+    { when: { user: 'first there', results: 0 }, reply: { calls: [{ tool: 'everything:trigger-url-elicitation', args: { url: address, errorPath: true } }] } },
+    { when: { user: 'use the model', results: 0 }, reply: { calls: [{ tool: 'everything:trigger-sampling-request', args: { prompt: 'a line' } }] } },
+    { when: { user: 'picture', results: 0 }, reply: { text: 'Here it is.', calls: [{ tool: 'everything:get-tiny-image' }, { tool: 'hostile:sound' }] } },
+    { when: { user: 'picture', results: 2 }, reply: { text: 'Look and listen.' } },
+    { when: { results: 1 }, reply: { text: 'It got {{result}}' } },
+  ],
+});

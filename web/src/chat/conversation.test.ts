@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { apply, decided, empty, fromHistory, type CallBlock, type Conversation } from './conversation';
+import { answering, apply, decided, empty, fromHistory, type CallBlock, type Conversation } from './conversation';
 import type { HistoryMessage, Outgoing } from './protocol';
 
 let seq = 0;
@@ -125,5 +125,35 @@ describe('a history', () => {
     expect(turns.map((t) => t.role)).toEqual(['user', 'assistant', 'user']);
     expect(turns[1]).toMatchObject({ model: 'gpt', notice: 'aborted' });
     expect(turns[1]!.blocks).toMatchObject([{ kind: 'reasoning' }, { text: 'ok' }, { kind: 'call', tool: 'fs:read', state: 'done' }, { text: 'so' }]);
+  });
+
+  it('shows what a server asks until it is answered, here or elsewhere', () => {
+    const ask = (id: string) => m('question', { questionId: id, callId: 'c', tool: 'a:b', server: 'a', kind: 'form', message: 'who?', schema: { type: 'object' }, expires: '' });
+    let c = play(empty, m('message', { id: 'u', text: 'x' }), m('status', { state: 'processing', tool: 'a:b', message: '', data: { callId: 'c', arguments: {} } }), ask('q1'), ask('q2'));
+    expect(call(c, 0)).toMatchObject({ state: 'asking', questions: [{ id: 'q1', server: 'a', message: 'who?' }, { id: 'q2' }] });
+    // Progress does not hide a question.
+    c = play(c, m('status', { state: 'processing', tool: 'a:b', message: 'on it', data: { callId: 'c', progress: { progress: 1 } } }));
+    expect(call(c, 0).state).toBe('asking');
+    c = answering(c, 'q1');
+    expect(call(c, 0).questions![0]!.sent).toBe(true);
+    // One that was not taken stays open and says why; the conversation has no error.
+    c = play(c, m('error', { code: 'INVALID_ARGUMENTS', message: 'name: too short', questionId: 'q1' }));
+    expect(call(c, 0).questions![0]).toMatchObject({ sent: false, problem: 'name: too short' });
+    expect(c.error).toBeUndefined();
+    // A connection that was lost may have lost the answer.
+    c = play(answering(c, 'q1'), m('connection', { state: 'reconnecting', sessionId: 's', active: true }));
+    expect(call(c, 0).questions![0]!.sent).toBe(false);
+    c = play(c, m('answered', { questionId: 'q1', callId: 'c', action: 'accept' }));
+    expect(call(c, 0)).toMatchObject({ state: 'asking', questions: [{ action: 'accept' }, {}] });
+    c = play(c, m('answered', { questionId: 'q2', callId: 'c', action: 'decline' }));
+    expect(call(c, 0)).toMatchObject({ state: 'running', questions: [{ action: 'accept' }, { action: 'decline' }] });
+  });
+
+  it('tells what the model said to a server, asked about or not, and ends open questions with the reply', () => {
+    let c = play(empty, m('message', { id: 'u', text: 'x' }), m('question', { questionId: 'q', callId: 'c', tool: 'a:b', server: 'a', kind: 'model', prompt: [{ role: 'user', text: 'hi' }], model: 'gpt', expires: '' }));
+    c = play(c, m('answered', { questionId: 'q', callId: 'c', action: 'accept' }), m('answered', { questionId: 'q', callId: 'c', action: 'accept', text: 'hello' }), m('answered', { questionId: 'r', callId: 'c', action: 'accept', text: 'again' }));
+    expect(call(c, 0).questions).toMatchObject([{ id: 'q', kind: 'model', text: 'hello' }, { kind: 'model', text: 'again' }]);
+    c = play(c, m('question', { questionId: 's', callId: 'c', tool: 'a:b', server: 'a', kind: 'form', expires: '' }), m('status', { state: 'complete', message: '', data: { stop: 'aborted' } }));
+    expect(call(c, 0)).toMatchObject({ state: 'failed', questions: [{}, {}, { action: 'withdrawn' }] });
   });
 });

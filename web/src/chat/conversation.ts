@@ -2,6 +2,28 @@
 // Everything here is pure, so that what comes twice or late can be tested.
 import type { HistoryMessage, Outgoing, ServerDown, Usage } from './protocol';
 
+/** Question is what a server asks the person in the middle of a call. */
+export interface Question {
+  id: string;
+  server: string;
+  kind: string;
+  message: string;
+  expires: string;
+  schema?: Record<string, unknown>;
+  url?: string;
+  retry?: boolean;
+  prompt?: { role: string; text: string }[];
+  model?: string;
+  /** What became of it; undefined while it is open. */
+  action?: string;
+  /** What the model said to the server. */
+  text?: string;
+  /** The answer is on its way. */
+  sent?: boolean;
+  /** Why the gateway did not take the answer. */
+  problem?: string;
+}
+
 export interface CallBlock {
   kind: 'call';
   id: string;
@@ -15,6 +37,7 @@ export interface CallBlock {
   tookMs?: number;
   expires?: string;
   decided?: 'approved' | 'denied';
+  questions?: Question[];
 }
 export type Block = { kind: 'text'; text: string } | { kind: 'reasoning'; text: string } | { kind: 'image'; mime: string; data: string } | CallBlock;
 
@@ -123,6 +146,7 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
       if (p.state === 'error') return { ...c, error: { code: 'CONNECTION', message: str(p.message) }, loaded: true };
       return {
         ...c,
+        turns: unsent(c.turns), // an answer that was on its way may be lost
         sessionId: str(p.sessionId) || c.sessionId,
         title: str(p.title) || c.title,
         model: str(p.model),
@@ -148,6 +172,12 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
       return withReply(c, m.seq, (t) =>
         withCall(t, str(p.callId), str(p.tool), (b) => ({ ...b, tool: str(p.tool) || b.tool, args: p.arguments ?? b.args, state: 'asking', message: str(p.message), expires: str(p.expires) })),
       );
+    case 'question':
+      return withReply(c, m.seq, (t) =>
+        withCall(t, str(p.callId), str(p.tool), (b) => ({ ...b, state: 'asking', questions: [...(b.questions ?? []), question(p)] })),
+      );
+    case 'answered':
+      return withReply(c, m.seq, (t) => withCall(t, str(p.callId), '', (b) => answered(b, p)));
     case 'usage':
       return {
         ...c,
@@ -158,6 +188,7 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
       return { ...c, title: str(p.title) || c.title, model: str(p.model) || c.model };
     case 'error':
       if (p.code === 'ABORTED') return c;
+      if (str(p.questionId)) return withQuestion(c, str(p.questionId), (q) => ({ ...q, sent: false, problem: str(p.message) }));
       return { ...c, error: { code: str(p.code), message: str(p.message) } };
   }
   return c; // of a later version of the gateway
@@ -186,7 +217,7 @@ function status(c: Conversation, m: Outgoing): Conversation {
           ...b,
           tool,
           args: data.arguments ?? b.args,
-          state: 'running',
+          state: waiting(b.questions) ? 'asking' : 'running',
           message: str(p.message),
           progress: progress?.progress ?? b.progress,
           total: progress?.total ?? b.total,
@@ -204,11 +235,65 @@ function settle(t: Turn, stop: string): Turn {
   return {
     ...t,
     notice: stop === 'aborted' ? 'aborted' : t.notice,
-    blocks: t.blocks.map((b) => (b.kind === 'call' && (b.state === 'running' || b.state === 'asking') ? { ...b, state: 'failed', message: 'not finished' } : b)),
+    blocks: t.blocks.map((b) =>
+      b.kind === 'call' && (b.state === 'running' || b.state === 'asking')
+        ? { ...b, state: 'failed', message: 'not finished', questions: b.questions?.map((q) => (q.action ? q : { ...q, action: 'withdrawn' })) }
+        : b,
+    ),
   };
 }
 
 /** decided notes the person's answer before the gateway confirms it. */
 export function decided(c: Conversation, callId: string, how: 'approved' | 'denied'): Conversation {
   return withReply(c, 0, (t) => withCall(t, callId, '', (b) => ({ ...b, state: 'running', decided: how })));
+}
+
+function question(p: Record<string, unknown>): Question {
+  return {
+    id: str(p.questionId),
+    server: str(p.server),
+    kind: str(p.kind),
+    message: str(p.message),
+    expires: str(p.expires),
+    schema: p.schema as Question['schema'],
+    url: str(p.url) || undefined,
+    retry: p.retry === true,
+    prompt: p.prompt as Question['prompt'],
+    model: str(p.model) || undefined,
+  };
+}
+
+/** waiting reports whether a question is open. */
+export function waiting(questions: Question[] | undefined): boolean {
+  return questions?.some((q) => !q.action) ?? false;
+}
+
+function answered(b: CallBlock, p: Record<string, unknown>): CallBlock {
+  const id = str(p.questionId);
+  const change = (q: Question): Question => ({ ...q, action: str(p.action), text: str(p.text) || q.text, sent: false, problem: undefined });
+  const known = b.questions?.some((q) => q.id === id);
+  // A server that was allowed to use the model for this chat is not asked about again, but what it did is told.
+  const questions = known ? b.questions?.map((q) => (q.id === id ? change(q) : q)) : [...(b.questions ?? []), change({ ...question(p), kind: 'model' })];
+  return { ...b, questions, state: b.state === 'asking' && !waiting(questions) ? 'running' : b.state };
+}
+
+function withQuestion(c: Conversation, id: string, change: (q: Question) => Question): Conversation {
+  const turns = c.turns.map((t) =>
+    t.blocks.some((b) => b.kind === 'call' && b.questions?.some((q) => q.id === id))
+      ? { ...t, blocks: t.blocks.map((b) => (b.kind === 'call' ? { ...b, questions: b.questions?.map((q) => (q.id === id ? change(q) : q)) } : b)) }
+      : t,
+  );
+  return { ...c, turns };
+}
+
+function unsent(turns: Turn[]): Turn[] {
+  const last = turns.at(-1);
+  if (!last?.blocks.some((b) => b.kind === 'call' && b.questions?.some((q) => q.sent))) return turns;
+  const blocks = last.blocks.map((b) => (b.kind === 'call' ? { ...b, questions: b.questions?.map((q) => ({ ...q, sent: false })) } : b));
+  return [...turns.slice(0, -1), { ...last, blocks }];
+}
+
+/** answering notes that an answer is on its way. */
+export function answering(c: Conversation, questionId: string): Conversation {
+  return withQuestion(c, questionId, (q) => ({ ...q, sent: true, problem: undefined }));
 }

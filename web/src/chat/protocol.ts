@@ -37,3 +37,5 @@ export interface HistoryMessage {
 }
 
 export type Scope = 'once' | 'session' | 'always';
+
+export type Answer = 'accept' | 'decline' | 'cancel';

@@ -33,7 +33,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
                   {s.active && <Dot tone="accent" pulse />} {s.active ? 'replying' : ago(s.updated)}
                 </span>
               </a>
-              <Button kind="quiet" small icon="menu" aria-label={`Actions for ${s.title || 'conversation'}`} aria-expanded={menu === s.id} onClick={() => setMenu(menu === s.id ? null : s.id)} />
+              <Button kind="quiet" small icon="more" aria-label={`Actions for ${s.title || 'conversation'}`} aria-expanded={menu === s.id} onClick={() => setMenu(menu === s.id ? null : s.id)} />
               {menu === s.id && (
                 <div className="session-menu" role="group" aria-label="Actions">
                   <Button kind="quiet" small icon="edit" onClick={() => (setRename(s), setMenu(null))}>

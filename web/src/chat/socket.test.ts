@@ -291,7 +291,7 @@ describe('what the person says', () => {
     expect(r.types()).toContain('error');
   });
 
-  it('approves, denies and stops', () => {
+  it('approves, denies, answers and stops', () => {
     const r = rig();
     r.socket.open();
     r.socket.abort(); // no connection: nothing to stop
@@ -299,10 +299,14 @@ describe('what the person says', () => {
     r.greet(0);
     r.socket.decide('c1', true, 'always');
     r.socket.decide('c2', false, 'once', 'no');
+    r.socket.answer('q1', 'accept', { content: { name: 'Ada' } });
+    r.socket.answer('q2', 'decline');
     r.socket.abort();
     expect(r.wire().sent).toEqual([
       { type: 'approve', payload: { callId: 'c1', scope: 'always' } },
       { type: 'deny', payload: { callId: 'c2', reason: 'no' } },
+      { type: 'answer', payload: { questionId: 'q1', action: 'accept', content: { name: 'Ada' } } },
+      { type: 'answer', payload: { questionId: 'q2', action: 'decline' } },
       { type: 'abort', payload: {} },
     ]);
   });

@@ -1,4 +1,4 @@
-import type { Outgoing, Scope } from './protocol';
+import type { Answer, Outgoing, Scope } from './protocol';
 
 /** What the socket needs of a WebSocket; a test hands in its own. */
 export interface Wire {
@@ -100,6 +100,11 @@ export class ChatSocket {
   /** decide answers an approval; false means that there is no line to answer on, and the question stands. */
   decide(callId: string, approve: boolean, scope: Scope = 'once', reason = ''): boolean {
     return this.transmit({ type: approve ? 'approve' : 'deny', payload: approve ? { callId, scope } : { callId, reason } });
+  }
+
+  /** answer answers a server's question; false as with decide. */
+  answer(questionId: string, action: Answer, more: { content?: unknown; scope?: Scope } = {}): boolean {
+    return this.transmit({ type: 'answer', payload: { questionId, action, ...more } });
   }
 
   private set(s: LinkState) {
@@ -214,7 +219,7 @@ export class ChatSocket {
     } else this.last = m.seq;
     this.lastError = error;
     if (m.type === 'message' && this.pending && m.payload.text === this.pending.text) this.delivered();
-    if (error && this.pending?.sent && m.payload.callId === undefined && !turnErrors.has(String(m.payload.code))) {
+    if (error && this.pending?.sent && m.payload.callId === undefined && m.payload.questionId === undefined && !turnErrors.has(String(m.payload.code))) {
       // The message was refused: it is the person's again, and the error says why.
       this.delivered();
     }
@@ -243,7 +248,7 @@ export class ChatSocket {
 }
 
 /** Errors of a reply under way, which say nothing about a message that waits. */
-const turnErrors = new Set(['ABORTED', 'INTERRUPTED', 'MODEL_ERROR', 'NO_MODEL', 'NO_SUCH_APPROVAL']);
+const turnErrors = new Set(['ABORTED', 'INTERRUPTED', 'MODEL_ERROR', 'NO_MODEL', 'NO_SUCH_APPROVAL', 'NO_SUCH_QUESTION']);
 
 function lastSaid(m: Outgoing): string | undefined {
   const messages = m.payload.messages;

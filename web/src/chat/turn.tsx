@@ -1,15 +1,17 @@
-import { memo, useEffect, useState } from 'react';
+import { memo, useState } from 'react';
 import { duration, json, oneLine } from '../lib/format';
 import { href } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
-import { ResultView } from '../ui/result';
+import { MediaOf, ResultView } from '../ui/result';
 import { Badge, Button, CopyButton } from '../ui/ui';
 import type { Block, CallBlock, Turn } from './conversation';
 import { Streaming } from './markdown';
-import type { Scope } from './protocol';
+import { Questions, TimeLeft } from './question';
+import type { Chat } from './useChat';
 
-export type Decide = (callId: string, approve: boolean, scope?: Scope, reason?: string) => void;
+/** What a person can say in the middle of a reply. */
+export type Ways = Pick<Chat, 'decide' | 'answer'>;
 
 const notices: Record<string, string> = {
   aborted: 'Stopped.',
@@ -17,7 +19,7 @@ const notices: Record<string, string> = {
   broken: 'The model broke off here.',
 };
 
-export const TurnView = memo(function TurnView({ turn, live, decide }: { turn: Turn; live: boolean; decide: Decide }) {
+export const TurnView = memo(function TurnView({ turn, live, ways }: { turn: Turn; live: boolean; ways: Ways }) {
   const text = turn.blocks.filter((b) => b.kind === 'text').map((b) => b.text).join('\n\n');
   if (turn.role === 'user') {
     return (
@@ -37,7 +39,7 @@ export const TurnView = memo(function TurnView({ turn, live, decide }: { turn: T
   return (
     <article className={`turn assistant ${turn.notice === 'fallback' ? 'fallback' : ''}`} aria-label="Reply">
       {turn.blocks.map((b, i) => (
-        <BlockView key={i} block={b} live={live && i === turn.blocks.length - 1} decide={decide} />
+        <BlockView key={i} block={b} live={live && i === turn.blocks.length - 1} ways={ways} />
       ))}
       {turn.notice && notices[turn.notice] && <p className="muted small">{notices[turn.notice]}</p>}
       {!live && text && (
@@ -50,7 +52,7 @@ export const TurnView = memo(function TurnView({ turn, live, decide }: { turn: T
   );
 });
 
-function BlockView({ block, live, decide }: { block: Block; live: boolean; decide: Decide }) {
+function BlockView({ block, live, ways }: { block: Block; live: boolean; ways: Ways }) {
   switch (block.kind) {
     case 'text':
       return <Streaming text={block.text} />;
@@ -62,7 +64,7 @@ function BlockView({ block, live, decide }: { block: Block; live: boolean; decid
         </details>
       );
     case 'call':
-      return <CallCard call={block} decide={decide} />;
+      return <CallCard call={block} ways={ways} />;
     case 'image':
       return null;
   }
@@ -76,11 +78,12 @@ export function splitName(name: string): [server: string, tool: string] {
 const marks = { running: '', asking: 'shield', done: 'check', failed: 'alert' } as const;
 const words = { running: 'running', asking: 'waits for your answer', done: 'done', failed: 'failed' } as const;
 
-function CallCard({ call, decide }: { call: CallBlock; decide: Decide }) {
+function CallCard({ call, ways }: { call: CallBlock; ways: Ways }) {
   const [open, set] = useState<boolean | null>(null);
   const shown = open ?? call.state === 'asking';
   const [server, tool] = splitName(call.tool);
   const mark = marks[call.state];
+  const bare = call.args === undefined || json(call.args, 0) === '{}';
   return (
     <section className={`call ${call.state}`} aria-label={`${call.tool}, ${words[call.state]}`}>
       <button type="button" className="call-head" aria-expanded={shown} onClick={() => set(!shown)}>
@@ -89,7 +92,7 @@ function CallCard({ call, decide }: { call: CallBlock; decide: Decide }) {
           {server && <span className="call-server">{server}</span>}
           <strong>{tool}</strong>
         </span>
-        <span className="call-args mono">{call.args !== undefined && oneLine(call.args, 120)}</span>
+        <span className="call-args mono">{!bare && oneLine(call.args, 120)}</span>
         <span className="call-time">
           {call.state === 'asking' ? <Badge tone="warn">your answer</Badge> : call.tookMs !== undefined ? duration(call.tookMs) : call.decided === 'denied' ? 'denied' : ''}
         </span>
@@ -103,11 +106,17 @@ function CallCard({ call, decide }: { call: CallBlock; decide: Decide }) {
           <span className="muted small">{call.message}</span>
         </div>
       )}
+      {!shown && <MediaOf result={call.result} />}
       {shown && (
         <div className="call-body">
-          <h4>Arguments</h4>
-          <JsonView value={call.args ?? {}} open={3} label="Arguments" />
-          {call.state === 'asking' && <Approval call={call} decide={decide} />}
+          {call.questions && <Questions of={call.questions} ways={ways} />}
+          {!bare && (
+            <>
+              <h4>Arguments</h4>
+              <JsonView value={call.args} open={3} label="Arguments" />
+            </>
+          )}
+          {call.state === 'asking' && !call.questions && <Approval call={call} ways={ways} />}
           {call.result !== undefined && call.result !== null && (
             <>
               <h4>{call.state === 'failed' ? 'Failure' : 'Result'}</h4>
@@ -125,29 +134,19 @@ function CallCard({ call, decide }: { call: CallBlock; decide: Decide }) {
   );
 }
 
-function Approval({ call, decide }: { call: CallBlock; decide: Decide }) {
-  const [left, set] = useState('');
-  useEffect(() => {
-    const tick = () => {
-      const ms = call.expires ? Date.parse(call.expires) - Date.now() : 0;
-      set(ms > 0 ? `Waits ${duration(ms)} more` : '');
-    };
-    tick();
-    const t = setInterval(tick, 1000);
-    return () => clearInterval(t);
-  }, [call.expires]);
+function Approval({ call, ways }: { call: CallBlock; ways: Ways }) {
   return (
     <div className="approval" role="group" aria-label={`Approve ${call.tool}?`}>
       <p>
-        <strong>Allow this call?</strong> <span className="muted small">{left}</span>
+        <strong>Allow this call?</strong> <TimeLeft until={call.expires} />
       </p>
       <div className="row">
-        <Button kind="primary" icon="check" onClick={() => decide(call.id, true, 'once')}>
+        <Button kind="primary" icon="check" onClick={() => ways.decide(call.id, true, 'once')}>
           Allow once
         </Button>
-        <Button onClick={() => decide(call.id, true, 'session')}>In this chat</Button>
-        <Button onClick={() => decide(call.id, true, 'always')}>Always</Button>
-        <Button kind="danger" icon="close" onClick={() => decide(call.id, false)}>
+        <Button onClick={() => ways.decide(call.id, true, 'session')}>In this chat</Button>
+        <Button onClick={() => ways.decide(call.id, true, 'always')}>Always</Button>
+        <Button kind="danger" icon="close" onClick={() => ways.decide(call.id, false)}>
           Deny
         </Button>
       </div>

@@ -1,9 +1,9 @@
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
-import { apply, decided, empty, type Conversation } from './conversation';
-import type { Outgoing, Scope } from './protocol';
+import { answering, apply, decided, empty, type Conversation } from './conversation';
+import type { Answer, Outgoing, Scope } from './protocol';
 import { ChatSocket, type LinkState, type Wire } from './socket';
 
-type Action = { type: 'message'; message: Outgoing } | { type: 'decided'; callId: string; how: 'approved' | 'denied' } | { type: 'reset' } | { type: 'dismiss' };
+type Action = { type: 'message'; message: Outgoing } | { type: 'decided'; callId: string; how: 'approved' | 'denied' } | { type: 'answering'; questionId: string } | { type: 'reset' } | { type: 'dismiss' };
 
 function reduce(c: Conversation, a: Action): Conversation {
   switch (a.type) {
@@ -11,6 +11,8 @@ function reduce(c: Conversation, a: Action): Conversation {
       return apply(c, a.message);
     case 'decided':
       return decided(c, a.callId, a.how);
+    case 'answering':
+      return answering(c, a.questionId);
     case 'dismiss':
       return { ...c, error: undefined };
     case 'reset':
@@ -34,6 +36,8 @@ export interface Chat {
   say: (text: string, model?: string) => boolean;
   abort: () => void;
   decide: (callId: string, approve: boolean, scope?: Scope, reason?: string) => void;
+  /** false: there is no connection, and the question stands. */
+  answer: (questionId: string, action: Answer, more?: { content?: unknown; scope?: Scope }) => boolean;
   dismiss: () => void;
 }
 
@@ -108,6 +112,11 @@ export function useChat(sessionId: string, generation: number): Chat {
     abort: useCallback(() => socket.current?.abort(), []),
     decide: useCallback((callId, approve, scope = 'once', reason = '') => {
       if (socket.current?.decide(callId, approve, scope, reason)) dispatch({ type: 'decided', callId, how: approve ? 'approved' : 'denied' });
+    }, []),
+    answer: useCallback((questionId, action, more) => {
+      const sent = socket.current?.answer(questionId, action, more) ?? false;
+      if (sent) dispatch({ type: 'answering', questionId });
+      return sent;
     }, []),
     dismiss: useCallback(() => dispatch({ type: 'dismiss' }), []),
   };

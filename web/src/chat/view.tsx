@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent } from 'react';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { get, type ChatSession, type ModelInfo, type Status } from '../lib/api';
 import { tokens } from '../lib/format';
 import { go, href, useResource, useRoute } from '../lib/use';
@@ -15,6 +15,8 @@ export function ChatView({ status }: { status?: Status }) {
   const [drawer, setDrawer] = useState(false);
   const [model, setModel] = useState('');
   const chat = useChat(id, generation);
+  const { decide, answer } = chat;
+  const ways = useMemo(() => ({ decide, answer }), [decide, answer]);
   const c = chat.conversation;
   const sessions = useResource<{ sessions: ChatSession[] }>('sessions', (s) => get('/api/sessions?limit=200', s), 20_000);
   const models = useResource<{ models: ModelInfo[]; message?: string }>('models', (s) => get('/api/models', s), 30_000);
@@ -69,7 +71,7 @@ export function ChatView({ status }: { status?: Status }) {
           </Empty>
         ) : (
           <>
-            <Scroll busy={c.active} count={c.turns.length} tail={tailOf(c.turns.at(-1))}>
+            <Scroll busy={c.active} count={c.turns.length} tail={tailOf(c.turns.at(-1))} hold={asking(c.turns.at(-1))}>
               {!c.loaded && chat.link !== 'waiting' ? (
                 <Skeleton rows={4} height={64} />
               ) : c.turns.length === 0 && !chat.pending ? (
@@ -77,7 +79,7 @@ export function ChatView({ status }: { status?: Status }) {
               ) : (
                 <>
                   {c.turns.map((t, i) => (
-                    <TurnView key={t.key} turn={t} live={c.active && i === c.turns.length - 1} decide={chat.decide} />
+                    <TurnView key={t.key} turn={t} live={c.active && i === c.turns.length - 1} ways={ways} />
                   ))}
                   {chat.pending !== null && (
                     <article className="turn user pending" aria-label="You said, not sent yet">
@@ -117,7 +119,7 @@ export function ChatView({ status }: { status?: Status }) {
           </>
         )}
         <div className="sr-only" role="status">
-          {c.active ? 'Reply under way' : c.stop ? `Reply ended: ${c.status}` : ''}
+          {asking(c.turns.at(-1)) ? 'A call waits for your answer' : c.active ? 'Reply under way' : c.stop ? `Reply ended: ${c.status}` : ''}
         </div>
       </section>
     </div>
@@ -132,8 +134,8 @@ function asking(t: { blocks: { kind: string }[] } | undefined): boolean {
   return t?.blocks.some((b) => b.kind === 'call' && (b as { state?: string }).state === 'asking') ?? false;
 }
 
-/** Scroll follows the end of the conversation until the person scrolls away from it. */
-function Scroll({ children, count, tail, busy }: { children: React.ReactNode; count: number; tail: unknown; busy: boolean }) {
+/** Scroll follows the end of the conversation until the person scrolls away from it; hold keeps it where it is. */
+function Scroll({ children, count, tail, busy, hold }: { children: React.ReactNode; count: number; tail: unknown; busy: boolean; hold: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   const follow = useRef(true);
   const [away, setAway] = useState(false);
@@ -146,8 +148,8 @@ function Scroll({ children, count, tail, busy }: { children: React.ReactNode; co
     end();
   }, [count, end]);
   useLayoutEffect(() => {
-    if (follow.current) end();
-  }, [tail, busy, end]);
+    if (follow.current && !hold) end();
+  }, [tail, busy, hold, end]);
   return (
     <div className="chat-scroll-wrap">
       <div

@@ -1,7 +1,8 @@
 import Form from '@rjsf/core';
-import type { RJSFSchema, UiSchema, TemplatesType } from '@rjsf/utils';
+import type { TemplatesType } from '@rjsf/utils';
 import { Component, useMemo, type ReactNode } from 'react';
 import { Note } from '../ui/ui';
+import { prepare, uiFor } from './schema';
 import { validator } from './validator';
 
 /** A form that cannot be made from a schema must not take the page with it. */
@@ -15,45 +16,30 @@ class Boundary extends Component<{ children: ReactNode; fallback: ReactNode }, {
   }
 }
 
-const ui: UiSchema = { 'ui:submitButtonOptions': { norender: true } };
-
-/** Long texts get room: what a schema says about a string's use. */
-function uiFor(schema: RJSFSchema): UiSchema {
-  const out: UiSchema = { ...ui };
-  for (const [name, raw] of Object.entries(schema.properties ?? {})) {
-    const p = raw as RJSFSchema;
-    if (p?.type === 'string' && !p.enum && !p.format && /^(content|text|body|message|prompt|query|code|sql|description|markdown|html|script|data)$/i.test(name)) {
-      out[name] = { 'ui:widget': 'textarea', 'ui:options': { rows: 3 } };
-    }
-  }
-  return out;
-}
-
-/** Drafts of JSON Schema that the form need not know, and a root that is an object in any case. */
-function prepare(schema: Record<string, unknown>): RJSFSchema {
-  const { $schema: _, $id: __, ...rest } = schema;
-  return { type: 'object', ...rest } as RJSFSchema;
-}
-
 export function SchemaForm({
   schema,
   value,
   onChange,
   onSubmit,
   formId,
+  defaults = false,
+  words = { none: 'This tool takes no arguments.', broken: 'No form can be made from this schema. Write the arguments as JSON instead.' },
 }: {
   schema: Record<string, unknown>;
   value: unknown;
   onChange: (v: unknown) => void;
   onSubmit: (v: unknown) => void;
   formId: string;
+  /** Begin with the schema's defaults filled in, instead of leaving them to whoever gets the answer. */
+  defaults?: boolean;
+  words?: { none: string; broken: string };
 }) {
   const prepared = useMemo(() => prepare(schema), [schema]);
   const uiSchema = useMemo(() => uiFor(prepared), [prepared]);
   const none = Object.keys(prepared.properties ?? {}).length === 0 && !prepared.anyOf && !prepared.oneOf && !prepared.allOf && !prepared.$ref && !prepared.additionalProperties;
   return (
-    <Boundary fallback={<Note tone="warn">No form can be made from this schema. Write the arguments as JSON instead.</Note>}>
-      {none && <p className="muted">This tool takes no arguments.</p>}
+    <Boundary fallback={<Note tone="warn">{words.broken}</Note>}>
+      {none && words.none && <p className="muted">{words.none}</p>}
       <Form
         id={formId}
         className={`rjsf ${none ? 'none' : ''}`}
@@ -65,7 +51,7 @@ export function SchemaForm({
         showErrorList={false}
         focusOnFirstError
         noHtml5Validate
-        experimental_defaultFormStateBehavior={{ emptyObjectFields: 'skipDefaults' }}
+        experimental_defaultFormStateBehavior={defaults ? filled : sparse}
         templates={templates}
         onChange={(e) => onChange(e.formData)}
         onSubmit={(e) => onSubmit(e.formData)}
@@ -76,6 +62,9 @@ export function SchemaForm({
     </Boundary>
   );
 }
+
+const filled = { emptyObjectFields: 'populateAllDefaults' } as const;
+const sparse = { emptyObjectFields: 'skipDefaults' } as const;
 
 const templates: Partial<TemplatesType> = {
   // The root's title and description stand above the form already.

@@ -82,6 +82,25 @@ export function ResultView({ result }: { result: unknown }) {
   );
 }
 
+/** MediaOf shows the pictures and sounds of a result, and nothing else of it. */
+export function MediaOf({ result }: { result: unknown }) {
+  const content = (result as ToolResult | null | undefined)?.content;
+  if (!Array.isArray(content)) return null;
+  const media = content.flatMap((b) => {
+    const [data, mime] = b?.type === 'resource' ? [b.resource?.blob, b.resource?.mimeType] : [b?.data, b?.mimeType];
+    return typeof data === 'string' && typeof mime === 'string' && (pictures.test(mime) || sounds.test(mime)) ? [{ data, mime }] : [];
+  });
+  if (media.length === 0) return null;
+  return (
+    <div className="call-media">
+      {media.slice(0, 6).map((m, i) => (
+        <Media key={i} {...m} />
+      ))}
+      {media.length > 6 && <p className="muted small">{media.length - 6} more in the result</p>}
+    </div>
+  );
+}
+
 function ContentView({ block }: { block: Content }) {
   switch (block.type) {
     case 'text':

@@ -1,0 +1,158 @@
+// What servers ask in the middle of a call, and what they answer that is not
+// text, in the chat: a real server, a real browser.
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { browser, gateway, holding, open, say, servers, settled, shot, sideways, violations } from './rig.mjs';
+import { questions } from './script.mjs';
+
+const home = mkdtempSync(join(tmpdir(), 'junctor-ask-'));
+let g, chrome, site, address;
+
+before(async () => {
+  site = createServer((_, res) => res.end('You are signed in.'));
+  await new Promise((done) => site.listen(0, '127.0.0.1', done));
+  address = `http://127.0.0.1:${site.address().port}/sign-in?for=ada`;
+  chrome = await browser();
+  g = await gateway({ home, script: questions(address), config: { mcpServers: { everything: servers.everything, hostile: servers.hostile } } });
+});
+after(async () => {
+  await chrome?.close();
+  await g?.stop();
+  site?.close();
+  rmSync(home, { recursive: true, force: true });
+});
+const on = holding(() => ({ chrome, g, home }));
+const asks = (page) => page.getByRole('region', { name: 'everything asks' });
+
+test('a form: filled in, checked, sent', on('/#/chat', async (page) => {
+  await say(page, 'ask me');
+  const form = asks(page);
+  await form.getByLabel(/^String\*?$/).first().waitFor();
+  await shot(page, 'light-1280-question-form');
+  assert.deepEqual(await violations(page), []);
+  const send = form.getByRole('button', { name: 'Send to everything' });
+  await form.getByLabel('Integer').fill('400');
+  await send.click();
+  await form.locator('.error-detail').first().waitFor(); // the form checks before anything is sent
+  await form.getByLabel('Integer').fill('7');
+  await form.getByLabel(/^String\*?$/).first().fill('Ada Lovelace');
+  await form.getByLabel('Salmon').check();
+  await send.click();
+  await page.getByText(/It got[\s\S]*Ada Lovelace/).waitFor();
+  const said = await page.locator('.turn.assistant').innerText();
+  assert.match(said, /7/);
+  assert.match(said, /fish-1[\s\S]*fish-2/);
+  await settled(page);
+  await page.getByRole('region', { name: /trigger-elicitation-request, done/ }).getByRole('button').first().click();
+  await page.getByText('everything asked. You answered.').waitFor();
+}));
+
+for (const [button, word] of [['Decline', 'declined'], ['Cancel', 'cancel']]) {
+  test(`a form: ${button}`, on('/#/chat', async (page) => {
+    await say(page, 'ask me');
+    await asks(page).getByRole('button', { name: button }).click();
+    await page.getByText(new RegExp(`It got.*${word}`, 'i')).waitFor();
+    await settled(page);
+  }));
+}
+
+test('a question is there again after a reload and in a second tab, and is answered once', on('/#/chat', async (page, context) => {
+  await say(page, 'ask me');
+  await asks(page).waitFor();
+  await page.waitForURL(/#\/chat\/.+/);
+  await page.reload();
+  await asks(page).getByRole('button', { name: 'Decline' }).waitFor();
+  const second = await context.newPage();
+  await second.goto(page.url());
+  await asks(second).getByRole('button', { name: 'Decline' }).click();
+  await page.getByText(/It got/).waitFor();
+  assert.equal(await asks(page).count(), 0);
+  await settled(page);
+}));
+
+test('stopping the reply ends the question', on('/#/chat', async (page) => {
+  await say(page, 'ask me');
+  await asks(page).waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await settled(page);
+  assert.equal(await asks(page).count(), 0);
+}));
+
+test('an address is shown in full and opened on purpose', on('/#/chat', async (page, context) => {
+  await say(page, 'send me');
+  await asks(page).getByText(address).waitFor();
+  await shot(page, 'light-1280-question-address');
+  assert.deepEqual(await violations(page), []);
+  assert.equal(context.pages().length, 1); // nothing opened by itself
+  const opening = context.waitForEvent('page');
+  await asks(page).getByRole('link', { name: /Open 127\.0\.0\.1/ }).click();
+  const tab = await opening;
+  await tab.getByText('You are signed in.').waitFor();
+  assert.equal(await tab.evaluate(() => window.opener), null);
+  await page.getByText(/It got/).waitFor();
+}));
+
+test('an address that must be visited first: the call is made again', on('/#/chat', async (page) => {
+  await say(page, 'first there');
+  await asks(page).getByText('https://modelcontextprotocol.io').first().waitFor();
+  await asks(page).getByRole('button', { name: 'Done there, go on' }).click();
+  await asks(page).getByText(address).waitFor(); // the second call asks in the usual way
+  await asks(page).getByRole('button', { name: 'Decline' }).click();
+  await page.getByText(/It got/).waitFor();
+}));
+
+test('a server uses the model: denied, allowed, allowed for this chat', on('/#/chat', async (page) => {
+  await say(page, 'use the model');
+  await asks(page).getByText(/context: a line/).waitFor();
+  await shot(page, 'light-1280-question-model');
+  assert.deepEqual(await violations(page), []);
+  await asks(page).getByRole('button', { name: 'Deny' }).click();
+  await page.getByText(/did not allow/).first().waitFor();
+  await settled(page);
+  await say(page, 'use the model again');
+  await asks(page).getByRole('button', { name: 'In this chat' }).click();
+  await page.getByText(/It got[\s\S]*A line from the model/).waitFor();
+  await settled(page);
+  await say(page, 'use the model once more');
+  await page.waitForFunction(() => document.body.innerText.match(/It got[^]*?A line from the model/g)?.length === 2);
+}));
+
+test('on a phone, in the dark', async () => {
+  const { page, context, wrong } = await open(chrome, g.url, { path: '/#/chat', colorScheme: 'dark', viewport: { width: 380, height: 760 } });
+  try {
+    for (const [text, name] of [['ask me', 'form'], ['send me', 'address'], ['use the model', 'model']]) {
+      await page.goto(g.url + '/#/chat');
+      await page.reload();
+      await say(page, text);
+      await asks(page).waitFor();
+      if (name === 'form') await asks(page).getByLabel(/^String\*?$/).first().waitFor();
+      await shot(page, `dark-380-question-${name}`);
+      assert.deepEqual(await violations(page), []);
+      assert.ok((await sideways(page)) <= 0);
+      await page.getByRole('button', { name: 'Stop' }).click();
+      await settled(page);
+    }
+    assert.deepEqual(wrong, []);
+  } finally {
+    await context.close();
+  }
+});
+
+test('pictures and sounds are seen and heard without opening the call, after a reload too', on('/#/chat', async (page) => {
+  await say(page, 'a picture');
+  await page.getByText('Look and listen.').waitFor();
+  const look = async () => {
+    await page.locator('.call-media img').waitFor();
+    assert.ok(await page.locator('.call-media img').evaluate((i) => i.decode().then(() => i.naturalWidth > 0)));
+    await page.waitForFunction(() => document.querySelector('.call-media audio')?.readyState >= 1);
+  };
+  await look();
+  await settled(page);
+  await shot(page, 'light-1280-media');
+  await page.reload();
+  await look();
+}));

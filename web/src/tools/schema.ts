@@ -1,0 +1,48 @@
+// What is done to a schema before a form is made of it.
+import type { RJSFSchema, UiSchema } from '@rjsf/utils';
+
+/** Long texts get room: what a schema says about a string's use. */
+export function uiFor(schema: RJSFSchema): UiSchema {
+  const out: UiSchema = { 'ui:submitButtonOptions': { norender: true } };
+  for (const [name, raw] of Object.entries(schema.properties ?? {})) {
+    const p = raw as RJSFSchema;
+    if (p?.type === 'string' && !p.enum && !p.format && /^(content|text|body|message|prompt|query|code|sql|description|markdown|html|script|data)$/i.test(name)) {
+      out[name] = { 'ui:widget': 'textarea', 'ui:options': { rows: 3 } };
+    }
+    if (p?.type === 'array' && p.uniqueItems && choices(p.items as RJSFSchema)) out[name] = { 'ui:widget': 'checkboxes' };
+  }
+  return out;
+}
+
+/** choices reports whether a schema is a choice among a few values. */
+function choices(s: RJSFSchema | undefined): boolean {
+  const of = s?.oneOf ?? s?.anyOf;
+  const n = s?.enum?.length ?? (Array.isArray(of) && of.every((o) => typeof o === 'object' && 'const' in o) ? of.length : 0);
+  return n > 0 && n <= 20;
+}
+
+/** Drafts of JSON Schema that the form need not know, and a root that is an object in any case. */
+export function prepare(schema: Record<string, unknown>): RJSFSchema {
+  const { $schema: _, $id: __, ...rest } = schema;
+  const out = { type: 'object', ...rest } as RJSFSchema;
+  if (out.properties && typeof out.properties === 'object') {
+    const required = Array.isArray(out.required) ? out.required : [];
+    out.properties = Object.fromEntries(Object.entries(out.properties).map(([name, p]) => [name, prepareProperty(p as RJSFSchema, required.includes(name))]));
+  }
+  return out;
+}
+
+function prepareProperty(p: RJSFSchema, required: boolean): RJSFSchema {
+  if (!p || typeof p !== 'object') return p;
+  const names = (p as { enumNames?: unknown }).enumNames;
+  // Titles of choices as they were written before there was a way in the schema itself.
+  if (Array.isArray(p.enum) && Array.isArray(names)) {
+    const { enum: values, enumNames: _, ...rest } = p as RJSFSchema & { enum: unknown[] };
+    return { ...rest, oneOf: values.map((v, i) => ({ const: v, title: String(names[i] ?? v) })) } as RJSFSchema;
+  }
+  // Choosing the same twice means nothing; without this it would be a list to add to.
+  if (p.type === 'array' && p.uniqueItems === undefined && choices(p.items as RJSFSchema)) return { ...p, uniqueItems: true };
+  // A box that is not ticked is a no, not a gap.
+  if (p.type === 'boolean' && required && p.default === undefined) return { ...p, default: false };
+  return p;
+}
