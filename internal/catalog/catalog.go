@@ -39,7 +39,7 @@ type Server struct {
 // GuidanceFor returns the guidance that the caller may see. What was made from
 // the definitions names every tool, and is for those alone who may use all.
 func (s *Server) GuidanceFor(caller *tool.Caller) string {
-	if strings.HasPrefix(s.Guidance, "Tools of "+s.Name) {
+	if s.generated() {
 		for _, e := range s.Tools {
 			if !caller.MayUse(e.Name) {
 				return ""
@@ -48,6 +48,17 @@ func (s *Server) GuidanceFor(caller *tool.Caller) string {
 	}
 	return s.Guidance
 }
+
+// OwnGuidance returns the guidance in the server's own words, without what was
+// made from the definitions: beside those it says nothing.
+func (s *Server) OwnGuidance() string {
+	if s.generated() {
+		return ""
+	}
+	return s.Guidance
+}
+
+func (s *Server) generated() bool { return strings.HasPrefix(s.Guidance, "Tools of "+s.Name) }
 
 // EnabledTools counts the tools that can be called.
 func (s *Server) EnabledTools() int {

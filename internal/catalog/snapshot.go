@@ -119,10 +119,19 @@ func (s *Snapshot) resolveIn(caller *tool.Caller, server, name string) (*Entry, 
 	if e := s.byName[tool.Name{Server: server, Tool: name}]; e != nil && caller.MayUse(e.Name) {
 		return e, nil
 	}
-	near := s.Nearest(caller, server+":"+name, 5)
+	near, hint := s.Nearest(caller, server+":"+name, 5), ""
+	if len(near) == 0 {
+		var own []string
+		for _, e := range s.Server(server).Tools {
+			if e.Enabled && caller.MayUse(e.Name) {
+				own = append(own, e.Name.Tool)
+			}
+		}
+		hint = allOf(own)
+	}
 	return nil, &tool.Error{
 		Kind:    tool.ToolNotFound,
-		Msg:     fmt.Sprintf("server %q has no tool %q%s", server, name, didYouMean(near)),
+		Msg:     fmt.Sprintf("server %q has no tool %q%s%s", server, name, didYouMean(near), hint),
 		Details: suggestions(near),
 	}
 }
@@ -136,10 +145,13 @@ func (s *Snapshot) NoServer(caller *tool.Caller, server string) error {
 			names = append(names, other.Name)
 		}
 	}
-	near := Nearest(server, names, 5)
+	near, hint := Nearest(server, names, 5), ""
+	if len(near) == 0 {
+		hint = allOf(names)
+	}
 	return &tool.Error{
 		Kind:    tool.ServerNotFound,
-		Msg:     fmt.Sprintf("no server named %q%s", server, didYouMean(near)),
+		Msg:     fmt.Sprintf("no server named %q%s%s", server, didYouMean(near), hint),
 		Details: suggestions(near),
 	}
 }
@@ -159,6 +171,15 @@ func didYouMean(near []string) string {
 		return ""
 	}
 	return "; did you mean " + strings.Join(near, ", ") + "?"
+}
+
+// allOf names everything there is, where that is not much.
+func allOf(names []string) string {
+	const few = 8
+	if len(names) == 0 || len(names) > few {
+		return ""
+	}
+	return "; there is " + strings.Join(names, ", ")
 }
 
 func suggestions(near []string) any {

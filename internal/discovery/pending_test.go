@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -96,6 +97,37 @@ func TestServersInEveryState(t *testing.T) {
 	}
 	if got, err := setLevel(&mcp.Request{Params: json.RawMessage(`{"level":"debug"}`)}); err != nil || string(got) != "{}" {
 		t.Errorf("setLevel = %s, %v", got, err)
+	}
+}
+
+// The overview says of each server what it is for, as well as that is known.
+func TestOverview(t *testing.T) {
+	cat := catalog.New(nil, nil)
+	var ups states
+	put := func(name, description string, tools ...string) {
+		ups.list = append(ups.list, upstream.Status{Name: name, State: upstream.Connected})
+		var defs []tool.Definition
+		for _, tl := range tools {
+			defs = append(defs, tool.Definition{Name: tool.Name{Server: name, Tool: tl}, InputSchema: json.RawMessage(`{"type":"object"}`)})
+		}
+		cat.Put(catalog.Server{Name: name, Description: description}, defs)
+	}
+	put("told", "Talks to the moon.", "call", "hang_up")
+	put("untold", "", "one", "two", "three", "four", "five")
+	put("lone", "", "only")
+	overview := func() string {
+		f := New(Options{Catalog: cat, Search: search.New(), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
+		_, list, _ := strings.Cut(f.instructions(&tool.Local), "Servers:\n")
+		return list
+	}
+	if got, want := overview(), "- told: Talks to the moon. (2 tools)\n- untold: one, two, three, four (5 tools)\n- lone: only (1 tool)"; got != want {
+		t.Errorf("overview:\n%s\nwant:\n%s", got, want)
+	}
+	for i := range overviewServers { // with many, the names of all come before the tools of some
+		put(fmt.Sprintf("more%02d", i), "", "x")
+	}
+	if got := overview(); !strings.Contains(got, "- untold (5 tools)") {
+		t.Errorf("overview of many:\n%s", got)
 	}
 }
 

@@ -1,0 +1,125 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Bounds of what is said of servers, in characters.
+const (
+	descriptionLength = 160
+	overviewLength    = 1600
+	overviewLine      = 100
+
+	overviewTools   = 4  // that stand for the description of a server that has none,
+	overviewServers = 12 // where there are no more servers than this
+)
+
+// serverLine is one server in an answer.
+type serverLine struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	ToolCount   int            `json:"toolCount"`
+	Enabled     int            `json:"enabledCount"`
+	Status      upstream.State `json:"status"`
+	Reason      string         `json:"reason,omitempty"`
+	AuthURL     string         `json:"authUrl,omitempty"`
+
+	first []string // of its tools, to tell by what it is for
+}
+
+// servers describes every server that the caller may see.
+func (f *Face) servers(caller *tool.Caller) []serverLine {
+	snap := f.opts.Catalog.Snapshot()
+	var lines []serverLine
+	for _, st := range f.opts.Upstreams.Status() {
+		if !caller.MaySee(st.Name) {
+			continue
+		}
+		line := serverLine{Name: st.Name, Status: st.State, AuthURL: st.AuthURL}
+		if st.State != upstream.Connected {
+			line.Reason = tool.Shorten(st.Reason, 200)
+		}
+		if s := snap.Server(st.Name); s != nil {
+			line.Description = tool.Shorten(tool.OneLine(s.Description), descriptionLength)
+			if line.Description == "" {
+				line.Description = tool.Shorten(s.Title, descriptionLength)
+			}
+			for _, e := range s.Tools {
+				if caller.MayUse(e.Name) {
+					line.ToolCount++
+					if e.Enabled {
+						line.Enabled++
+						if len(line.first) < overviewTools {
+							line.first = append(line.first, e.Name.Tool)
+						}
+					}
+				}
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// instructions tell an agent how to use the meta-tools and what is behind
+// them. The overview of the servers is bounded.
+func (f *Face) instructions(caller *tool.Caller) string {
+	var b strings.Builder
+	b.WriteString("Junctor gives you the tools of many MCP servers. Find one with search_tools (describe the task), then run it with execute_tool. get_tool_details has a tool's full schema.")
+	lines := f.servers(caller)
+	if len(lines) == 0 {
+		b.WriteString(" No server is configured yet.")
+		return b.String()
+	}
+	b.WriteString(" Servers:")
+	for i, s := range lines {
+		var line strings.Builder
+		line.WriteString("\n- " + s.Name)
+		about := tool.Shorten(s.Description, overviewLine)
+		if about == "" && len(lines) <= overviewServers {
+			about = tool.Shorten(strings.Join(s.first, ", "), overviewLine)
+		}
+		if about != "" {
+			line.WriteString(": " + about)
+		}
+		switch {
+		case s.Enabled == 1:
+			line.WriteString(" (1 tool)")
+		case s.Enabled > 0:
+			fmt.Fprintf(&line, " (%d tools)", s.Enabled)
+		case s.Status != upstream.Connected:
+			fmt.Fprintf(&line, " (%s)", s.Status)
+		}
+		if b.Len()+line.Len() > overviewLength {
+			fmt.Fprintf(&b, "\n… and %d more: list_mcp_servers", len(lines)-i)
+			break
+		}
+		b.WriteString(line.String())
+	}
+	return b.String()
+}
+
+func (v *metaView) listServers(_ context.Context, r *mcp.Request, _ map[string]json.RawMessage) (json.RawMessage, error) {
+	out := struct {
+		Servers []serverLine `json:"servers"`
+		More    int          `json:"more,omitempty"`
+		Hint    string       `json:"hint,omitempty"`
+	}{Servers: v.face.servers(&r.Caller)}
+	var kept []serverLine
+	kept, out.More = fit(out.Servers, v.face.config.Load().MaxAnswerBytes)
+	if out.Servers = kept; out.Servers == nil {
+		out.Servers = []serverLine{}
+		out.Hint = "no server is configured; add one with: junctor servers add"
+	}
+	if out.More > 0 {
+		out.Hint = "search_tools finds the tools of all of them"
+	}
+	return answer(out), nil
+}
