@@ -258,3 +258,16 @@ func BenchmarkResolve(b *testing.B) {
 		}
 	}
 }
+
+func TestOwnGuidance(t *testing.T) {
+	for guidance, want := range map[string]string{
+		"Ask before you delete.":       "Ask before you delete.",
+		"Tools of x:\n- a: does a":     "",
+		"Tools of another trade, too.": "Tools of another trade, too.",
+		"":                             "",
+	} {
+		if got := (&Server{Name: "x", Guidance: guidance}).OwnGuidance(); got != want {
+			t.Errorf("of %q: %q, want %q", guidance, got, want)
+		}
+	}
+}

@@ -69,7 +69,7 @@ func (a *API) live(w http.ResponseWriter, _ *http.Request) {
 
 // ready says whether requests should come here.
 func (a *API) ready(w http.ResponseWriter, r *http.Request) {
-	if a.Ready() && a.well(r.Context()) {
+	if a.Ready() && (a.Open || a.well(r.Context())) {
 		writeJSON(w, http.StatusOK, probeBody{true})
 		return
 	}

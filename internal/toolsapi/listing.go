@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,6 +29,9 @@ type filter struct {
 	schema        string
 	strict        bool
 }
+
+// parameters of a listing, by the names that are documented.
+var parameters = []string{"server", "tags", "tag", "tool", "query", "limit", "detail", "schema", "strict"}
 
 func readFilter(q url.Values) (filter, error) {
 	f := filter{servers: list(q, "server"), tags: list(q, "tags", "tag"), tools: q["tool"], query: strings.TrimSpace(q.Get("query")), schema: q.Get("schema")}
@@ -228,13 +232,38 @@ func (a *API) declare(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
-	if len(s.pending) > 0 {
-		l.Warnings = append(l.Warnings, provider.Warning{
-			Code:    "pending",
-			Message: "still starting, their tools are missing here: " + strings.Join(s.pending, ", ") + "; ask again shortly",
-		})
-	}
+	l.Warnings = append(l.Warnings, f.warnings(r.URL.Query(), s.pending, len(l.Declarations))...)
 	writeBody(w, http.StatusOK, l.Body())
+}
+
+// The codes of warnings about a request.
+const (
+	pendingServers = "pending" // servers that are still starting
+	ignored        = "ignored" // a parameter that is not known here
+	noTools        = "none"    // nothing fits
+)
+
+// warnings say why a listing may not be what was meant.
+func (f filter) warnings(q url.Values, pending []string, found int) []provider.Warning {
+	var list []provider.Warning
+	warn := func(code, format string, args ...any) {
+		list = append(list, provider.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	if len(pending) > 0 {
+		warn(pendingServers, "still starting, their tools are missing here: %s; ask again shortly", strings.Join(pending, ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if !slices.Contains(parameters, name) {
+			warn(ignored, "there is no parameter %q; there are %s", tool.Shorten(name, 64), strings.Join(parameters, ", "))
+		}
+	}
+	if f.query != "" && f.limit > search.MaxLimit {
+		warn(provider.OverLeft, "a query finds at most %d tools", search.MaxLimit)
+	}
+	if found == 0 {
+		warn(noTools, "no tool fits; leave the list out of the request, providers refuse an empty one")
+	}
+	return list
 }
 
 // notFound makes an unknown provider in a path what it is there: a path that
@@ -265,7 +294,7 @@ func (a *API) context(w http.ResponseWriter, r *http.Request) {
 	if f.limit > 0 && len(s.entries) > f.limit {
 		s.entries = s.entries[:f.limit]
 	}
-	p, err := s.tools.Context(name, groups(tool.CallerFrom(r.Context()), s), f.concise)
+	p, err := s.tools.Context(name, groups(s), f.concise)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
@@ -293,7 +322,7 @@ type contextBody struct {
 
 // groups puts tools under their servers, in the order in which the servers
 // first appear: with a query, the one with the best match first.
-func groups(caller tool.Caller, s selection) []provider.ContextGroup {
+func groups(s selection) []provider.ContextGroup {
 	var groups []provider.ContextGroup
 	at := map[string]int{}
 	for _, e := range s.entries {
@@ -303,7 +332,7 @@ func groups(caller tool.Caller, s selection) []provider.ContextGroup {
 			at[e.Name.Server] = i
 			g := provider.ContextGroup{Server: e.Name.Server}
 			if server := s.snap.Server(e.Name.Server); server != nil {
-				g.Guidance = server.GuidanceFor(&caller)
+				g.Guidance = server.OwnGuidance()
 			}
 			groups = append(groups, g)
 		}

@@ -106,6 +106,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 	get("/tools/{provider}", "/tools/gemini?schema=openapi", 200)
 	get("/tools/{provider}", "/tools/openai?strict=true", 200)
+	get("/tools/{provider}", "/tools/openai?tags=none&mistake=1", 200)
 	get("/tools/{provider}", "/tools/openai?detail=x", 400)
 	get("/tools/{provider}", "/tools/none", 404)
 	get("/tools/{provider}/context", "/tools/openai/context?limit=x", 400)

@@ -57,6 +57,7 @@ type Options struct {
 	Servers  Servers
 	Log      store.Log
 	Ready    func() bool // whether the gateway takes requests; nil means always
+	Open     bool        // calls are served while the store is away
 	MaxBody  int64       // of a request; 0 means DefaultMaxBody
 	Version  string
 }
@@ -180,12 +181,20 @@ func (a *API) read(w http.ResponseWriter, r *http.Request, v any) error {
 		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the body is empty; send a JSON object"}
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return &tool.Error{Kind: tool.InvalidRequest, Msg: "the body is not what this endpoint takes: " + plain(err)}
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return &tool.Error{Kind: tool.InvalidRequest, Msg: misfit(wrong)}
 		}
 		return &tool.Error{Kind: tool.ParseFailed, Msg: "the body is not JSON: " + plain(err)}
 	}
 	return nil
+}
+
+// misfit says in the words of JSON what does not fit.
+func misfit(err *json.UnmarshalTypeError) string {
+	if err.Field == "" {
+		return fmt.Sprintf("the body must be a JSON object; it is JSON of the type %s", err.Value)
+	}
+	return fmt.Sprintf("%s must be a string; it is JSON of the type %s", err.Field, err.Value)
 }
 
 // plain drops the package name that encoding/json puts before its messages.

@@ -87,6 +87,12 @@ func TestDeclare(t *testing.T) {
 	get(t, ts.URL+"/tools/gemini?server=web").has(t, `"warnings":[{"code":"lowered","tool":"web:fetch"`)
 	get(t, ts.URL+"/tools/openai?limit=1").has(t, `"code":"limit"`, `"tools":["files:list"`)
 	get(t, ts.URL+"/tools/claude?server=web&detail=concise").has(t, `"input_schema"`)
+	get(t, ts.URL+"/tools/openai?servr=web").has(t, `"code":"ignored"`, `no parameter \"servr\"; there are server,`)
+	get(t, ts.URL+"/tools/openai?tags=unknown").has(t, `{"tools":[],"warnings":[{"code":"none"`, "leave the list out")
+	get(t, ts.URL+"/tools/openai?query=list&limit=101").has(t, `"code":"limit"`, "at most 100 tools")
+	if res := get(t, ts.URL+"/tools/anthropic?server=web&tool=list&limit=100&query=list&detail=full"); strings.Contains(string(res.body), "warnings") {
+		t.Errorf("a request without fault is warned about: %s", res.body)
+	}
 	if res := get(t, ts.URL+"/tools/openai", "X-Caller", "limited"); strings.Contains(string(res.body), "files") {
 		t.Errorf("a limited caller sees %s", res.body)
 	}
@@ -120,7 +126,8 @@ func TestRefusals(t *testing.T) {
 		"unknown path":              {"GET", "/tools/openai/nothing", "", "", 404, "METHOD_NOT_FOUND", "/openapi.json"},
 		"empty body":                {"POST", "/execute", "", "", 400, "INVALID_REQUEST", "empty"},
 		"broken body":               {"POST", "/execute", "{", "", 400, "PARSE_ERROR", "not JSON"},
-		"body of another kind":      {"POST", "/execute", `{"provider":5}`, "", 400, "INVALID_REQUEST", "not what this endpoint takes"},
+		"body of another kind":      {"POST", "/execute", `{"provider":5}`, "", 400, "INVALID_REQUEST", "provider must be a string; it is JSON of the type number"},
+		"body that is a list":       {"POST", "/execute", `[]`, "", 400, "INVALID_REQUEST", "must be a JSON object; it is JSON of the type array"},
 		"no call":                   {"POST", "/execute", `{"provider":"openai"}`, "", 400, "INVALID_REQUEST", "call is missing"},
 		"null call":                 {"POST", "/execute", `{"call":null}`, "", 400, "INVALID_REQUEST", "call is missing"},
 		"oversized body":            {"POST", "/execute", `{"call":"` + strings.Repeat("x", DefaultMaxBody) + `"}`, "", 413, "TOO_LARGE", "maxBodyBytes"},
@@ -162,7 +169,11 @@ func TestContext(t *testing.T) {
 	if res.status != 200 || !strings.HasPrefix(string(res.body), want) || res.header.Get("Content-Type") != "text/plain; charset=utf-8" || res.header.Get("X-Token-Estimate") == "" {
 		t.Errorf("%d %v\n%s", res.status, res.header, res.body)
 	}
-	get(t, ts.URL+"/tools/openai/context").has(t, "Be kind.", "# web\n", "  - url (string, optional)")
+	res = get(t, ts.URL+"/tools/openai/context")
+	res.has(t, "Be kind.", "# web\n", "  - url (string, optional)")
+	if strings.Contains(string(res.body), "Tools of web") {
+		t.Errorf("the tools are listed twice: %s", res.body)
+	}
 	res = get(t, ts.URL+"/tools/gemini/context?query=picture&limit=1", "Accept", "application/json")
 	res.has(t, `"provider":"gemini"`, `"tools":1`, `web__picture`, `"tokenEstimate":`)
 	get(t, ts.URL+"/tools/gemini/context?limit=1", "Accept", "application/json").has(t, `"tools":1`)
