@@ -13,7 +13,7 @@ const { Server } = await load('@modelcontextprotocol/sdk/server/index.js')
 const { StreamableHTTPServerTransport } = await load('@modelcontextprotocol/sdk/server/streamableHttp.js')
 const { CallToolRequestSchema, ListToolsRequestSchema } = await load('@modelcontextprotocol/sdk/types.js')
 
-const settings = { life: Number(process.env.TOKEN_LIFE || 3600), down: false, scope: 'mcp:read', dead: false }
+const settings = { life: Number(process.env.TOKEN_LIFE || 3600), down: false, scope: 'mcp:read', dead: false, jwt: '' }
 const stats = { codes: 0, refreshes: 0, replays: 0, own: 0, registered: 0, served: 0, refused: 0, turnedAway: 0, authorization: [], forwarded: [], expires: 0 }
 
 const listen = (handler) => new Promise((done) => {
@@ -53,6 +53,7 @@ const provider = new Provider(issuer, {
       enabled: true,
       useGrantedResource: () => false, // every request has to name it
       getResourceServerInfo: (ctx, asked) => {
+        if (asked === settings.jwt) return { scope: 'mcp:read', audience: asked, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256' } }, accessTokenTTL: settings.life }
         if (asked !== resource) throw new Error(`resource ${asked}`)
         return { scope: 'mcp:read mcp:write', audience: resource, accessTokenFormat: 'opaque', accessTokenTTL: settings.life }
       },

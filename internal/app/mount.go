@@ -8,15 +8,17 @@ import (
 	"junctor/internal/auth"
 	"junctor/internal/broker"
 	"junctor/internal/control"
+	"junctor/internal/store"
 	"junctor/internal/toolsapi"
 	"junctor/internal/webui"
 )
 
 // apiRoots begin the paths that are not the page's.
-var apiRoots = []string{"/api/", "/mcp", "/tools", "/execute", "/call_tool", "/logs", "/health", "/metrics", "/openapi.json", "/ws", "/oauth/", "/.well-known/"}
+var apiRoots = []string{"/api/", "/mcp", "/tools", "/execute", "/call_tool", "/logs", "/health", "/metrics", "/openapi.json", "/ws", "/oauth/"}
 
-// isPage reports whether the request is for the web page: anything that is
-// read and is no API.
+// isPage reports whether the request is for the web page, or for what clients
+// read before they have a key (/.well-known/): anything that is read and is no
+// API.
 func isPage(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -40,7 +42,7 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	a.control().Routes(mux)
 	toolsapi.New(toolsapi.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Executor: a.executor, Servers: a.upstreams,
-		Log: a.store, Ready: ready.Load, MaxBody: int64(cfg.Limits.MaxBodyBytes), Version: a.opts.Version,
+		Log: a.store, Ready: ready.Load, Open: cfg.Store.URL != "" && cfg.Store.WhenAway == store.AwayOpen, MaxBody: int64(cfg.Limits.MaxBodyBytes), Version: a.opts.Version,
 	}).Routes(mux)
 	broker.New(broker.Options{
 		Calls: a.executor, Targets: targets{a},
@@ -55,6 +57,7 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	if cfg.Telemetry.Metrics {
 		mux.Handle("GET /metrics", a.metrics.Handler())
 	}
+	mux.Handle("/.well-known/", http.NotFoundHandler()) // clients look here for what the page's answer would be taken for
 	mux.Handle("/", webui.New())
 	return a.streams.limit(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, mux)
 }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,8 +127,9 @@ func TestGateOnOpenLoopback(t *testing.T) {
 		"no port":                      {set("Host", "localhost"), 200, "local", false},
 		"own page may configure":       {set("Origin", "http://127.0.0.1:8787"), 200, "local", true},
 		"own page reads":               {set("Sec-Fetch-Site", "same-origin"), 200, "local", true},
-		"another port's page reads":    {set("Sec-Fetch-Site", "same-site"), 200, "local", false},
-		"another site's page reads":    {set("Sec-Fetch-Site", "cross-site"), 200, "local", false},
+		"another port's page embeds":   {set("Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "no-cors"), 403, "", false},
+		"another site's page embeds":   {set("Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"), 403, "", false},
+		"another site's page links":    {set("Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), 200, "local", false},
 		"typed address":                {set("Sec-Fetch-Site", "none"), 200, "local", false},
 		"rebound name reads":           {set("Host", "evil.example:8787", "Sec-Fetch-Site", "same-origin"), 403, "", false},
 		"rebound name":                 {set("Host", "evil.example:8787"), 403, "", false},
@@ -410,6 +413,10 @@ type authority struct {
 	key  *rsa.PrivateKey
 	down bool
 	odd  string // an issuer to claim instead of its own
+	path string // of the issuer, as those with several tenants have
+	huge bool   // to answer without end
+
+	asked atomic.Int64 // how often its keys were fetched
 }
 
 func newAuthority(t testing.TB) *authority {
@@ -420,23 +427,38 @@ func newAuthority(t testing.TB) *authority {
 	}
 	a := &authority{key: key}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
-		if a.down {
-			http.Error(w, "down", 500)
-			return
-		}
-		issuer := a.URL
-		if a.odd != "" {
-			issuer = a.odd
-		}
-		json.NewEncoder(w).Encode(map[string]string{"issuer": issuer, "jwks_uri": a.URL + "/keys"})
+	mux.HandleFunc("/.well-known/oauth-authorization-server/", func(w http.ResponseWriter, r *http.Request) {
+		a.metadata(w, r.URL.Path)
+	})
+	mux.HandleFunc("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, r *http.Request) {
+		a.metadata(w, r.URL.Path)
 	})
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		a.asked.Add(1)
+		if a.huge {
+			w.Write(bytes.Repeat([]byte(" "), maxIssuerAnswer+10))
+		}
 		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
 	})
 	a.Server = httptest.NewServer(mux)
 	t.Cleanup(a.Close)
 	return a
+}
+
+func (a *authority) metadata(w http.ResponseWriter, path string) {
+	switch {
+	case a.down:
+		http.Error(w, "down", 500)
+		return
+	case path != "/.well-known/oauth-authorization-server"+a.path:
+		http.Error(w, "no such tenant", 404)
+		return
+	}
+	issuer := a.URL + a.path
+	if a.odd != "" {
+		issuer = a.odd
+	}
+	json.NewEncoder(w).Encode(map[string]string{"issuer": issuer, "jwks_uri": a.URL + "/keys"})
 }
 
 func (a *authority) token(t testing.TB, claims map[string]any) string {
@@ -495,15 +517,28 @@ func TestTokens(t *testing.T) {
 			if w.Code != tt.status {
 				t.Fatalf("status = %d: %s", w.Code, w.Body)
 			}
-			if tt.status == 200 && (c.ID != "jwt:"+a.URL+"|"+tt.caller || c.Admin != tt.admin) {
+			if tt.status == 200 && (c.ID != "sub:"+a.URL+"|"+tt.caller || c.Admin != tt.admin) {
 				t.Errorf("caller = %+v", c)
 			}
-			if tt.status == 401 && !strings.Contains(w.Header().Get("WWW-Authenticate"), "resource_metadata=") {
-				t.Errorf("challenge = %q", w.Header().Get("WWW-Authenticate"))
+			challenge := w.Header().Get("WWW-Authenticate")
+			const at = `resource_metadata="https://junctor.example/.well-known/oauth-protected-resource/mcp", scope="tools"`
+			if want := map[int]string{401: `Bearer error="invalid_token", ` + at, 403: `Bearer error="insufficient_scope", ` + at}[tt.status]; challenge != want {
+				t.Errorf("challenge = %q, want %q", challenge, want)
 			}
 		})
 	}
+	if w, _ := ask(g, nil); w.Header().Get("WWW-Authenticate") != `Bearer resource_metadata="https://junctor.example/.well-known/oauth-protected-resource/mcp", scope="tools"` {
+		t.Errorf("challenge without credentials = %q", w.Header().Get("WWW-Authenticate"))
+	}
+	// Nobody can have the issuer flooded with tokens of unknown keys.
 	other := newAuthority(t)
+	asked := a.asked.Load()
+	for range 50 {
+		ask(g, set("Authorization", "Bearer "+other.token(t, map[string]any{"iss": a.URL})))
+	}
+	if n := a.asked.Load() - asked; n > 1 {
+		t.Errorf("its keys were fetched %d times", n)
+	}
 	forged := other.token(t, map[string]any{"iss": a.URL, "scope": "tools"})
 	if w, _ := ask(g, set("Authorization", "Bearer "+forged)); w.Code != 401 {
 		t.Errorf("a token with another's signature opens: %d", w.Code)
@@ -536,13 +571,23 @@ func TestIssuerThatCannotBeReached(t *testing.T) {
 	if _, err := i.verify(t.Context(), token); tool.KindOf(err) != tool.Unavailable {
 		t.Fatalf("metadata of another issuer: %v", err)
 	}
-	a.odd, i.failed = "", time.Time{}
+	a.odd, i = "", newIssuer(cfg)
 	if _, err := i.verify(t.Context(), token); err != nil {
 		t.Fatalf("after its return: %v", err)
 	}
 	direct := newIssuer(JWTConfig{Issuer: a.URL, Audience: cfg.Audience, JWKSURL: a.URL + "/keys"})
 	if _, err := direct.verify(t.Context(), token); err != nil {
 		t.Errorf("with jwksUrl: %v", err)
+	}
+	a.path = "/tenant"
+	tenant := newIssuer(JWTConfig{Issuer: a.URL + "/tenant", Audience: cfg.Audience})
+	if _, err := tenant.verify(t.Context(), a.token(t, map[string]any{"iss": a.URL + "/tenant"})); err != nil {
+		t.Errorf("an issuer with a path: %v", err)
+	}
+	a.huge = true
+	greedy := newIssuer(JWTConfig{Issuer: a.URL, Audience: cfg.Audience, JWKSURL: a.URL + "/keys"})
+	if _, err := greedy.verify(t.Context(), token); err == nil {
+		t.Error("an answer without end was read")
 	}
 }
 

@@ -118,16 +118,20 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 		if g.cors(w, r, from) {
 			return
 		}
-		if from == badOrigin || from == oddRequest {
+		switch {
+		case from == badOrigin || from == oddRequest:
 			httperr.Write(w, r, &tool.Error{
 				Kind: tool.Denied,
 				Msg:  fmt.Sprintf("pages of %q may not call this gateway; add the origin to cors.origins to allow it", r.Header.Get("Origin")),
 			})
 			return
+		case from == noOrigin && embedded(r) && !g.public(r):
+			httperr.Write(w, r, &tool.Error{Kind: tool.Denied, Msg: "pages of other sites may not load this; it is for programs and for the gateway's own page"})
+			return
 		}
 		caller, err := g.identify(r, from)
 		if err != nil {
-			g.challenge(w, r)
+			g.challenge(w, r, err)
 			httperr.Write(w, r, err)
 			return
 		}
@@ -135,9 +139,11 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 	})
 }
 
+func (g *Gate) public(r *http.Request) bool { return g.opts.Public != nil && g.opts.Public(r) }
+
 // identify says who sent the request.
 func (g *Gate) identify(r *http.Request, from origin) (tool.Caller, error) {
-	public := g.opts.Public != nil && g.opts.Public(r)
+	public := g.public(r)
 	if presented := bearer(r); presented != "" {
 		caller, err := g.present(r.Context(), presented)
 		if err != nil && public {
@@ -188,10 +194,15 @@ func (g *Gate) present(ctx context.Context, credential string) (tool.Caller, err
 	if jwt := g.rules.Load().jwt; jwt != nil && strings.Count(credential, ".") == 2 {
 		return jwt.verify(ctx, credential)
 	}
-	k, err := g.keys.find(ctx, hash(credential))
+	return g.byKey(ctx, hash(credential))
+}
+
+// byKey returns the caller of the key with the hash.
+func (g *Gate) byKey(ctx context.Context, h []byte) (tool.Caller, error) {
+	k, err := g.keys.find(ctx, h)
 	switch {
 	case errors.Is(err, errUnknownKey):
-		return tool.Caller{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the API key is unknown, expired or revoked"}
+		return tool.Caller{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the API key is unknown, expired or revoked", Err: err}
 	case err != nil:
 		return tool.Caller{}, &tool.Error{Kind: tool.Unavailable, Msg: "the key cannot be checked now; try again shortly", RetryAfter: 2 * time.Second, Err: err}
 	}
@@ -203,11 +214,8 @@ func (g *Gate) fromCookie(ctx context.Context, value string) (tool.Caller, bool)
 	if !ok {
 		return tool.Caller{}, false
 	}
-	k, err := g.keys.find(ctx, h)
-	if err != nil {
-		return tool.Caller{}, false
-	}
-	return callerOf(k), true
+	caller, err := g.byKey(ctx, h)
+	return caller, err == nil
 }
 
 // Session is the page's sign-in: GET says who the caller is, POST {"key"}
@@ -223,13 +231,13 @@ func (g *Gate) Session(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		h := hash(body.Key.Reveal())
-		k, err := g.keys.find(r.Context(), h)
+		caller, err := g.byKey(r.Context(), h)
 		if err != nil {
-			httperr.Write(w, r, &tool.Error{Kind: tool.Unauthenticated, Msg: "the API key is unknown, expired or revoked", Err: err})
+			httperr.Write(w, r, err)
 			return
 		}
 		g.jar.set(w, r, h)
-		g.who(w, callerOf(k))
+		g.who(w, caller)
 	case http.MethodDelete:
 		g.jar.drop(w, r)
 		w.WriteHeader(http.StatusNoContent)

@@ -99,6 +99,18 @@ func (g *Gate) originOf(r *http.Request) origin {
 	return badOrigin
 }
 
+// embedded reports whether a page of another site loads this as one of its
+// parts, a picture or a script, for which browsers send no Origin. It could
+// not read the answer, but it could have asked. Links and typed addresses are
+// something else.
+func embedded(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return r.Header.Get("Sec-Fetch-Mode") != "navigate"
+	}
+	return false
+}
+
 // cors answers for the pages that the configuration allows. It reports
 // whether the request was a preflight and is done with.
 func (g *Gate) cors(w http.ResponseWriter, r *http.Request, from origin) (done bool) {

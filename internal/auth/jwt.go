@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +31,7 @@ type issuer struct {
 const rediscover = 5 * time.Second
 
 func newIssuer(cfg JWTConfig) *issuer {
-	return &issuer{cfg: cfg, client: &http.Client{Timeout: 10 * time.Second}}
+	return &issuer{cfg: cfg, client: &http.Client{Timeout: 10 * time.Second, Transport: &sparing{next: http.DefaultTransport, kept: map[string]keptAnswer{}}}}
 }
 
 // algorithms are the signatures that are accepted: asymmetric ones alone, or
@@ -66,9 +67,18 @@ func (i *issuer) ready() (*oidc.IDTokenVerifier, error) {
 // discover asks the issuer's metadata, OpenID's or OAuth's, where its keys are.
 func (i *issuer) discover(ctx context.Context) (string, error) {
 	base := strings.TrimSuffix(i.cfg.Issuer, "/")
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", err
+	}
+	origin := u.Scheme + "://" + u.Host
 	var last error
-	for _, path := range []string{"/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"} {
-		meta, err := i.fetch(ctx, base+path)
+	for _, place := range []string{ // OAuth puts the path of an issuer last, OpenID first
+		origin + "/.well-known/oauth-authorization-server" + u.EscapedPath(),
+		base + "/.well-known/openid-configuration",
+		base + "/.well-known/oauth-authorization-server",
+	} {
+		meta, err := i.fetch(ctx, place)
 		switch {
 		case err != nil:
 			last = err
@@ -102,7 +112,7 @@ func (i *issuer) fetch(ctx context.Context, url string) (issuerMetadata, error) 
 		return issuerMetadata{}, fmt.Errorf("%s answered %s", url, res.Status)
 	}
 	var meta issuerMetadata
-	err = json.NewDecoder(http.MaxBytesReader(nil, res.Body, 1<<20)).Decode(&meta)
+	err = json.NewDecoder(res.Body).Decode(&meta)
 	return meta, err
 }
 
@@ -143,7 +153,7 @@ func (i *issuer) verify(ctx context.Context, token string) (tool.Caller, error) 
 		name = subject
 	}
 	return tool.Caller{
-		ID: "jwt:" + checked.Issuer + "|" + subject, Name: name,
+		ID: "sub:" + checked.Issuer + "|" + subject, Name: name,
 		Admin: i.cfg.AdminScope != "" && slices.Contains(scopes, i.cfg.AdminScope),
 	}, nil
 }

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
+
+	"junctor/internal/tool"
 )
 
 // MetadataPath is where the protected-resource metadata (RFC 9728) are served,
@@ -34,18 +37,35 @@ func (g *Gate) Metadata(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(meta)
 }
 
-// challenge says in WWW-Authenticate where those metadata are.
-func (g *Gate) challenge(w http.ResponseWriter, r *http.Request) {
-	value := "Bearer"
+// challenge says in WWW-Authenticate where those metadata are, and what was
+// wrong with the credentials that came, so that a client knows whether to get
+// others or more.
+func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, why error) {
+	var params []string
+	switch kind := tool.KindOf(why); {
+	case kind == tool.Denied:
+		params = append(params, `error="insufficient_scope"`)
+	case kind == tool.Unauthenticated && bearer(r) != "":
+		params = append(params, `error="invalid_token"`)
+	}
 	if jwt := g.rules.Load().jwt; jwt != nil {
-		scheme := "http"
-		if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-			scheme = "https"
-		}
-		value += fmt.Sprintf(` resource_metadata="%s://%s%s"`, scheme, r.Host, MetadataPath)
+		params = append(params, fmt.Sprintf(`resource_metadata=%q`, metadataURL(jwt.cfg.Audience, r)))
 		if len(jwt.cfg.Scopes) > 0 {
-			value += fmt.Sprintf(`, scope="%s"`, strings.Join(jwt.cfg.Scopes, " "))
+			params = append(params, fmt.Sprintf(`scope=%q`, strings.Join(jwt.cfg.Scopes, " ")))
 		}
 	}
-	w.Header().Set("WWW-Authenticate", value)
+	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(params, ", ")))
+}
+
+// metadataURL is where the metadata are: at the address by which clients know
+// this gateway, else at the one that this client used.
+func metadataURL(audience string, r *http.Request) string {
+	if u, err := url.Parse(audience); err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") {
+		return u.Scheme + "://" + u.Host + MetadataPath + strings.TrimSuffix(u.EscapedPath(), "/")
+	}
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		scheme = "https"
+	}
+	return scheme + "://" + r.Host + MetadataPath
 }

@@ -230,6 +230,10 @@ func (x *Executor) forward(ctx context.Context, f *flight) (json.RawMessage, err
 	if !f.call.Caller.MaySee(server) {
 		return nil, x.Catalog.Snapshot().NoServer(&f.call.Caller, server)
 	}
+	if !mayForward(&f.call.Caller, server, f.call.Method) {
+		return nil, &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf(
+			"this key is limited to tools that do not cover %[2]s of %[1]s; a key with the tool glob %[1]s:%[2]s, or %[1]s:*, may use it", server, tool.Shorten(f.call.Method, 80))}
+	}
 	if err := x.limits.allow(&f.call.Caller, tool.Name{}, f.cfg.Limits); err != nil {
 		return nil, err
 	}
@@ -243,6 +247,18 @@ func (x *Executor) forward(ctx context.Context, f *flight) (json.RawMessage, err
 		raw = permitted(x.Catalog.Snapshot(), &f.call.Caller, server, raw)
 	}
 	return raw, err
+}
+
+// mayForward reports whether the caller may send a request that is no call of
+// a tool. Who is limited to some tools is not thereby given all resources,
+// prompts and methods of their server: the globs must cover the method's name.
+// The list of tools is cut to those, and what carries nothing is let through.
+func mayForward(c *tool.Caller, server, method string) bool {
+	switch method {
+	case "tools/list", "ping", "logging/setLevel":
+		return true
+	}
+	return c.MayUse(tool.Name{Server: server, Tool: method})
 }
 
 // resolve finds the tool. When it is not there and an upstream that may have

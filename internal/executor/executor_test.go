@@ -379,6 +379,35 @@ func TestForward(t *testing.T) {
 	}
 }
 
+// TestForwardOfALimitedKey: who may use some tools of a server may not thereby
+// read its resources or send it methods that nobody knows.
+func TestForwardOfALimitedKey(t *testing.T) {
+	r := newRig(t)
+	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
+	for name, tt := range map[string]struct {
+		tools  []string
+		method string
+		denied bool
+	}{
+		"no limit":           {nil, "resources/read", false},
+		"other tools":        {[]string{"fs:read_*"}, "resources/read", true},
+		"unknown method":     {[]string{"fs:read_*"}, "x/unknown", true},
+		"named":              {[]string{"fs:read_*", "fs:resources/*"}, "resources/read", false},
+		"all of the server":  {[]string{"fs:*"}, "prompts/get", false},
+		"all of another":     {[]string{"git:*"}, "prompts/get", true},
+		"list of tools":      {[]string{"fs:read_*"}, "tools/list", false},
+		"sign of life":       {[]string{"fs:read_*"}, "ping", false},
+		"a call in disguise": {[]string{"fs:read_*"}, "tools/call ", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := r.Forward(t.Context(), tool.Call{Face: "broker", Caller: tool.Caller{ID: "key:k", Tools: tt.tools}, Server: "fs", Method: tt.method})
+			if denied := tool.KindOf(err) == tool.Denied; denied != tt.denied || err != nil && !denied {
+				t.Errorf("Forward: %v, want it denied: %t", err, tt.denied)
+			}
+		})
+	}
+}
+
 func TestTraceOfTheCaller(t *testing.T) {
 	r := newRig(t)
 	var seen string

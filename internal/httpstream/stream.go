@@ -8,7 +8,6 @@
 package httpstream
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -109,23 +108,26 @@ func (s *Stream) Send(event string, data []byte) {
 }
 
 // frame writes a piece as it goes over the wire. A JSON value has no raw line
-// breaks but between its tokens, where a space means the same.
+// breaks but between its tokens, where a space means the same; all other bytes
+// stay as they are, even those that are no UTF-8.
 func (s *Stream) frame(event string, data []byte) []byte {
-	data = bytes.Map(func(r rune) rune {
-		if r == '\n' || r == '\r' {
-			return ' '
-		}
-		return r
-	}, data)
-	if s.format == Lines {
-		return append(data, '\n')
-	}
 	b := make([]byte, 0, len(event)+len(data)+20)
-	b = append(b, "event: "...)
-	b = append(b, event...)
-	b = append(b, "\ndata: "...)
+	if s.format == Events {
+		b = append(b, "event: "...)
+		b = append(b, event...)
+		b = append(b, "\ndata: "...)
+	}
+	start := len(b)
 	b = append(b, data...)
-	return append(b, "\n\n"...)
+	for i, c := range b[start:] {
+		if c == '\n' || c == '\r' {
+			b[start+i] = ' '
+		}
+	}
+	if s.format == Events {
+		b = append(b, '\n')
+	}
+	return append(b, '\n')
 }
 
 // End waits until everything sent has left, or the client was given up.

@@ -150,3 +150,20 @@ func TestSilentStreamShowsLife(t *testing.T) {
 		}
 	})
 }
+
+// TestBytesStayAsTheyAre: what is carried may be anything that a server sent.
+func TestBytesStayAsTheyAre(t *testing.T) {
+	in := "{\"a\":\r\n\"\xff\xc3\x28 \u2028 é\"}"
+	for format, want := range map[Format]string{
+		Events: "event: message\ndata: {\"a\":  \"\xff\xc3\x28 \u2028 é\"}\n\n",
+		Lines:  "{\"a\":  \"\xff\xc3\x28 \u2028 é\"}\n",
+	} {
+		w := httptest.NewRecorder()
+		s, _ := New(t.Context(), w, format)
+		s.Send("message", []byte(in))
+		s.End()
+		if got := w.Body.String(); got != want {
+			t.Errorf("%s: %q, want %q", format, got, want)
+		}
+	}
+}

@@ -8,7 +8,7 @@ import (
 
 // Caller is who asked for a call.
 type Caller struct {
-	ID    string // stable and unique: "local", "key:<name>", "jwt:<issuer>|<subject>"
+	ID    string // stable and unique: "local", "key:<name>", "sub:<issuer>|<subject>"
 	Name  string // for people and logs
 	Admin bool   // may change the configuration
 

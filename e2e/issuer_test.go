@@ -1,0 +1,53 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestGatewayBehindAnIssuer has a gateway that takes the tokens of a real
+// issuer, and an MCP client that knows nothing but its address: a second
+// gateway. From the first refusal on it must find its way to a token by itself.
+func TestGatewayBehindAnIssuer(t *testing.T) {
+	as := startGuarded(t, 3600)
+	house := newHouse(t, `{"auth":{"loopback":"key"}}`)
+	gw := house.serve()
+	as.set("jwt", fmt.Sprintf("%q", gw.url+"/mcp"))
+	house.write("junctor.json", fmt.Sprintf(`{"auth":{"loopback":"key","jwt":{"issuer":%q,"audience":%q,"scopes":["mcp:read"]}}}`, as.Issuer, gw.url+"/mcp"))
+	const well = "/.well-known/oauth-protected-resource/mcp"
+	until(t, "the issuer is known", func() bool { code, _ := gw.send("GET", well, ""); return code == http.StatusOK })
+
+	var meta struct {
+		Resource string   `json:"resource"`
+		Servers  []string `json:"authorization_servers"`
+	}
+	if _, body := gw.send("GET", well, ""); json.Unmarshal([]byte(body), &meta) != nil || meta.Resource != gw.url+"/mcp" || len(meta.Servers) != 1 || meta.Servers[0] != as.Issuer {
+		t.Errorf("metadata: %s", body)
+	}
+	for _, path := range []string{"/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"} {
+		if code, _ := gw.send("GET", path, ""); code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+	if code, body := gw.send("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); code != http.StatusUnauthorized {
+		t.Errorf("without a token: %d %s", code, body)
+	}
+
+	client := newHouse(t, fmt.Sprintf(`{"mcpServers":{"behind":{"url":%q}}}`, gw.url+"/mcp"))
+	config := []string{"--config", client.config}
+	client.mustRun([]string{"BROWSER=" + browser(t), "E2E=" + here(t)}, junctor(t), append([]string{"servers", "login", "behind"}, config...)...)
+	out := client.mustRun(nil, junctor(t), append([]string{"tools", "call", "behind:execute_tool", "--args", `{"server":"junctor","tool":"calculate","arguments":{"expression":"6*7"}}`}, config...)...)
+	if !strings.Contains(out, "42") {
+		t.Errorf("the call says %s", out)
+	}
+	caller := "sub:" + as.Issuer + "|ada"
+	until(t, "the call log says who called", func() bool {
+		return strings.Contains(house.mustRun(nil, junctor(t), "logs", "--json", "--config", house.config), caller)
+	})
+	if !strings.Contains(gw.log.String(), caller) {
+		t.Error("the program's log does not say who called")
+	}
+}

@@ -1,0 +1,58 @@
+package auth
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// maxIssuerAnswer bounds what is read from an issuer.
+const maxIssuerAnswer = 1 << 20
+
+// sparing asks an issuer for the same thing once in a while only. Every token
+// with an unknown key has the keys fetched again, and anyone can make such
+// tokens: without it, whoever reaches the gateway could have it flood the
+// issuer.
+type sparing struct {
+	next http.RoundTripper
+
+	mu   sync.Mutex
+	kept map[string]keptAnswer // by address; an issuer has two or three
+}
+
+type keptAnswer struct {
+	at     time.Time
+	header http.Header
+	body   []byte
+}
+
+// RoundTrip implements http.RoundTripper for requests without a body.
+func (s *sparing) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	address := r.URL.String()
+	kept, ok := s.kept[address]
+	if !ok || time.Since(kept.at) >= rediscover {
+		res, err := s.next.RoundTrip(r)
+		if err != nil || res.StatusCode != http.StatusOK {
+			return res, err
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(io.LimitReader(res.Body, maxIssuerAnswer+1))
+		if err != nil {
+			return nil, err
+		}
+		if len(body) > maxIssuerAnswer {
+			return nil, fmt.Errorf("%s answers with more than %d bytes", address, maxIssuerAnswer)
+		}
+		kept = keptAnswer{time.Now(), res.Header, body}
+		s.kept[address] = kept
+	}
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: kept.header.Clone(), Body: io.NopCloser(bytes.NewReader(kept.body)), ContentLength: int64(len(kept.body)), Request: r,
+	}, nil
+}
