@@ -23,6 +23,9 @@ const (
 	// offerLeft is how long an offered login must still last to be offered
 	// again.
 	offerLeft = 3 * time.Minute
+	// maxOffers bounds the logins of one upstream that are remembered. One
+	// that is forgotten can still be answered.
+	maxOffers = 8
 	// beginTimeout bounds the preparation of a login.
 	beginTimeout = 30 * time.Second
 )
@@ -36,11 +39,10 @@ type wish struct {
 
 // offer is a login that waits for a person.
 type offer struct {
-	url      string
-	server   string // address of the upstream
-	redirect string
-	scopes   []string
-	expires  time.Time
+	url     string
+	server  string // address of the upstream
+	scopes  []string
+	expires time.Time
 }
 
 // begun is the preparation of a login. offer, rec and err are set when done
@@ -53,15 +55,17 @@ type begun struct {
 }
 
 // begin prepares a login, or returns the preparation that is under way or was
-// made a short while ago. It does not wait.
+// made a short while ago. It does not wait. Who names an address for the answer
+// gets a login of its own: it must not be offered to others, whose browsers it
+// would send there.
 func (s *Service) begin(cfg upstream.Config, st *state, w wish) *begun {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if b := st.beginning; b != nil {
+	if b := st.beginning[w.redirect]; b != nil {
 		return b
 	}
 	b := &begun{done: make(chan struct{})}
-	if o := st.pending; o != nil && o.server == cfg.URL && (w.redirect == "" || w.redirect == o.redirect) &&
+	if o := st.pending[w.redirect]; o != nil && o.server == cfg.URL &&
 		time.Until(o.expires) > offerLeft && covers(o.scopes, w.challenge.scopes) {
 		b.offer = o
 		close(b.done)
@@ -72,9 +76,12 @@ func (s *Service) begin(cfg upstream.Config, st *state, w wish) *begun {
 		defer cancel()
 		b.offer, b.rec, b.err = s.prepare(ctx, cfg, st, w)
 		st.mu.Lock()
-		st.beginning = nil
+		delete(st.beginning, w.redirect)
 		if b.err == nil {
-			st.pending = b.offer
+			if st.pending == nil || len(st.pending) >= maxOffers {
+				st.pending = map[string]*offer{}
+			}
+			st.pending[w.redirect] = b.offer
 		}
 		st.mu.Unlock()
 		close(b.done)
@@ -83,7 +90,10 @@ func (s *Service) begin(cfg upstream.Config, st *state, w wish) *begun {
 		close(b.done)
 		return b
 	}
-	st.beginning = b
+	if st.beginning == nil {
+		st.beginning = map[string]*begun{}
+	}
+	st.beginning[w.redirect] = b
 	return b
 }
 
@@ -189,7 +199,7 @@ func (s *Service) offer(ctx context.Context, cfg upstream.Config, f found, c cli
 	if err != nil {
 		return nil, err
 	}
-	return &offer{url: u.String(), server: cfg.URL, redirect: redirect, scopes: scopes, expires: expires}, nil
+	return &offer{url: u.String(), server: cfg.URL, scopes: scopes, expires: expires}, nil
 }
 
 // random returns 256 random bits in letters and digits that need no escaping.

@@ -220,8 +220,8 @@ type state struct {
 	lastErr  error
 	forced   string // the token that a refusal brought about
 
-	beginning *begun // the login that is being prepared
-	pending   *offer // the login that waits for a person
+	beginning map[string]*begun // logins that are being prepared, by the address that was named for the answer
+	pending   map[string]*offer // logins that wait for a person, likewise
 
 	reached netip.Addr // where the upstream was last reached
 }

@@ -408,3 +408,39 @@ func TestLoginHere(t *testing.T) {
 		s.Close()
 	}
 }
+
+// TestNobodyIsSentWhereAnotherWanted: a caller may name where its own browser
+// is to come back to, and nobody else's is sent there.
+func TestNobodyIsSentWhereAnotherWanted(t *testing.T) {
+	r := newRig(t, newWorld(t))
+	const other = "https://other.example/oauth/callback"
+	own := func(address string) string {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u.Query().Get("redirect_uri")
+	}
+	named, err := r.Begin(t.Context(), "jira", other)
+	if err != nil || own(named) != other {
+		t.Fatalf("Begin = %s, %v", named, err)
+	}
+	if again, err := r.Begin(t.Context(), "jira", other); err != nil || again != named {
+		t.Errorf("the same request offers another login: %v", err)
+	}
+	_, err = r.call()
+	if got := own(urlIn(t, err)); got != "http://127.0.0.1:8787/oauth/callback" {
+		t.Errorf("a caller is sent to %s", got)
+	}
+	for i := range 3 * maxOffers { // and the places that were named are not collected
+		if _, err := r.Begin(t.Context(), "jira", fmt.Sprintf("https://%d.example/oauth/callback", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st := r.state("jira")
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(st.pending) > maxOffers || len(st.beginning) > 0 {
+		t.Errorf("%d logins are remembered, %d are being prepared", len(st.pending), len(st.beginning))
+	}
+}
