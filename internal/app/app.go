@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -196,9 +197,15 @@ func (a *App) Run(ctx context.Context) error {
 }
 
 // ServeMCP serves one MCP client on a pair of byte streams until it leaves or
-// ctx is done. Run must be running.
+// ctx is done, and follows changes of the configuration meanwhile. Run must be
+// running.
 func (a *App) ServeMCP(ctx context.Context, view discovery.View, in io.Reader, out io.Writer) error {
-	return a.discovery.ServeStream(ctx, view, in, out)
+	watching, stop := context.WithCancel(ctx)
+	var watch errgroup.Group
+	watch.Go(func() error { return a.watch(watching) })
+	err := a.discovery.ServeStream(ctx, view, in, out)
+	stop()
+	return errors.Join(err, watch.Wait())
 }
 
 // Close ends what Open began. Run and Serve must have returned.

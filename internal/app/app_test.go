@@ -19,6 +19,7 @@ import (
 	"junctor/internal/config"
 	"junctor/internal/control"
 	"junctor/internal/discovery"
+	"junctor/internal/mcp"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -252,6 +253,61 @@ func TestReloadTouchesOnlyWhatChanged(t *testing.T) {
 	if after := pid("one"); after != before {
 		t.Error("a broken file restarted a server")
 	}
+}
+
+// A client on stdio has no gateway beside it that would follow the file.
+func TestReloadReachesAClientOnStdio(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "junctor.json")
+	one, two := upstreamtest.Stdio(t, "one", upstreamtest.Script{}), upstreamtest.Stdio(t, "two", upstreamtest.Script{})
+	write := func(cfg string) {
+		if err := os.WriteFile(file, []byte(cfg), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(fmt.Sprintf(`{"mcpServers":{"one":%s}}`, entry(t, one)))
+	o := config.Options{File: file}
+	loaded, _, err := config.Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(t.Context(), Options{Config: loaded, Reload: o, DataDir: t.TempDir(), Environ: os.Environ(), Log: slog.New(slog.DiscardHandler), Redactor: &telemetry.Redactor{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	wg.Go(func() { _ = a.Run(ctx) })
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	wg.Go(func() {
+		if err := a.ServeMCP(ctx, discovery.View{Mode: discovery.DirectMode}, in, out); err != nil && ctx.Err() == nil {
+			t.Errorf("ServeMCP: %v", err)
+		}
+	})
+	c, err := mcp.Connect(t.Context(), mcp.NewStream(fromServer, toServer, mcp.StreamOptions{}), mcp.ClientOptions{Name: "test", DiscoverTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	lists := func(name string) func() bool {
+		return func() bool {
+			got, err := c.Do(t.Context(), tool.Request{Method: "tools/list"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return strings.Contains(string(got), `"`+name+`"`)
+		}
+	}
+	eventually(t, "the tools of the first server", lists("one__echo"))
+	write(fmt.Sprintf(`{"mcpServers":{"one":%s,"two":%s}}`, entry(t, one), entry(t, two)))
+	eventually(t, "the tools of the second server", lists("two__echo"))
 }
 
 func TestCallsInFlightFinishWhenTheGatewayStops(t *testing.T) {
