@@ -21,7 +21,7 @@ export default defineConfig({
     proxy: Object.fromEntries(
       ['/api', '/ws', '/tools', '/execute', '/logs', '/health', '/oauth', '/mcp'].map((path) => [
         path,
-        { target: 'http://127.0.0.1:8787', ws: path === '/ws' || path === '/api', changeOrigin: true },
+        { target: 'http://127.0.0.1:8787', ws: path === '/ws', changeOrigin: true },
       ]),
     ),
   },

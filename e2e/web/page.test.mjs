@@ -357,8 +357,9 @@ test('servers: sign-in in a new tab, and back', async () => {
 test('activity: calls appear as they happen, are filtered, paused, looked at and exported', on('/#/activity', async (page, context) => {
   await page.getByText('live', { exact: true }).waitFor();
   const rows = page.locator('.call-row');
-  await rows.first().waitFor();
   const call = (message) => context.request.post(`${g.url}/call_tool`, { data: { server: 'everything', tool: 'echo', arguments: { message } }, headers: { 'X-Request-Id': `echo-${message}` } });
+  await context.request.post(`${g.url}/call_tool`, { data: { server: 'everything', tool: 'get-sum', arguments: { a: 1, b: 2 } } });
+  await rows.first().waitFor();
   await page.getByRole('searchbox').fill('echo-');
   await call('one');
   await rows.filter({ hasText: 'echo' }).first().waitFor();
@@ -377,10 +378,42 @@ test('activity: calls appear as they happen, are filtered, paused, looked at and
   await page.getByRole('button', { name: 'Export' }).click();
   const lines = readFileSync(await (await saving).path(), 'utf8').trim().split('\n').map((l) => JSON.parse(l));
   assert.deepEqual(lines.map((l) => l.id), ['echo-two', 'echo-one']);
-  await page.getByRole('tab', { name: 'MCP trace' }).click();
-  await page.locator('.trace summary').filter({ hasText: 'tools/call' }).first().click();
-  await page.locator('.trace .tree').first().waitFor();
 }));
+
+test('activity: the MCP trace is live, is filtered and paused, and comes back', async () => {
+  const own = await gateway({ script: null, config: { mcpServers: { everything: servers.everything } } });
+  const asked = [];
+  const { page, context, wrong } = await open(chrome, own.url, { path: '/#/activity?tab=trace', prepare: (page) => page.on('request', (r) => asked.push(new URL(r.url()).pathname)) });
+  try {
+    const call = (message) => context.request.post(`${own.url}/call_tool`, { data: { server: 'everything', tool: 'echo', arguments: { message } } });
+    const rows = page.locator('.trace summary');
+    await page.getByText('live', { exact: true }).waitFor();
+    await call('first');
+    await rows.filter({ hasText: 'Echo: first' }).click();
+    await page.locator('.trace .tree').first().waitFor();
+    await page.getByLabel('Filter messages').fill('second');
+    await page.getByText('Nothing fits').waitFor();
+    await call('second');
+    await rows.first().waitFor();
+    assert.equal(await rows.count(), 2); // there and back
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await call('second again');
+    await page.getByText('paused, 2 new').waitFor();
+    assert.equal(await rows.count(), 2);
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.waitForFunction(() => document.querySelectorAll('.trace summary').length === 4);
+    assert.deepEqual(await violations(page), []);
+    await own.restart(async () => page.getByText('reconnecting', { exact: true }).waitFor());
+    await page.getByText('live', { exact: true }).waitFor();
+    await call('second after all');
+    await rows.filter({ hasText: 'after all' }).first().waitFor();
+    assert.equal(asked.filter((path) => path === '/api/mcptrace').length <= 2, true); // looked for, not polled
+    assert.deepEqual(wrong, []);
+  } finally {
+    await context.close();
+    await own.stop();
+  }
+});
 
 test('settings: theme, keys, configuration', on('/#/settings', async (page) => {
   await page.getByRole('button', { name: 'Dark', exact: true }).click();

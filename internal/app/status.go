@@ -18,6 +18,7 @@ type Status struct {
 	Started time.Time      `json:"started"`
 	Uptime  int64          `json:"uptimeSeconds"`
 	Tools   int            `json:"tools"`
+	Catalog uint64         `json:"catalog"` // changes whenever a tool does
 	Servers []ServerStatus `json:"servers"`
 }
 
@@ -34,7 +35,7 @@ func (a *App) status(ctx context.Context) any {
 	snap := a.catalog.Snapshot()
 	s := Status{
 		Version: a.opts.Version, Node: a.node, PID: os.Getpid(), Started: a.begun,
-		Uptime: int64(time.Since(a.begun).Seconds()), Servers: []ServerStatus{},
+		Uptime: int64(time.Since(a.begun).Seconds()), Catalog: snap.Version, Servers: []ServerStatus{},
 	}
 	for _, u := range a.upstreams.Status() {
 		if !caller.MaySee(u.Name) {

@@ -1,20 +1,9 @@
-import { useEffect, useMemo, useState } from 'react';
-import { get, request, type ApiError } from '../lib/api';
-import { clock, download, oneLine } from '../lib/format';
-import { useResource } from '../lib/use';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { request } from '../lib/api';
+import { clock, count, download, oneLine } from '../lib/format';
 import { JsonView } from '../ui/json';
-import { Button, Empty, Failure, Skeleton } from '../ui/ui';
-
-/** One message between the gateway and a server. */
-interface TraceEntry {
-  timestamp: number;
-  direction: string;
-  backendId?: string;
-  id?: number;
-  method: string;
-  paramsOrResult?: unknown;
-  error?: unknown;
-}
+import { Button, Empty, Note, Skeleton } from '../ui/ui';
+import { follow, type TraceEntry, type TraceState } from './stream';
 
 /** useTrace tells whether this gateway has a trace of MCP messages. */
 export function useTrace(): { available: boolean } {
@@ -30,56 +19,89 @@ export function useTrace(): { available: boolean } {
   return { available };
 }
 
-/** TraceView shows the messages on the MCP connections, newest first. */
+/** TraceView shows the messages on the MCP connections as they pass, newest first. */
 export function TraceView() {
-  const [paused, pause] = useState(false);
+  const [trace, setTrace] = useState<TraceState>({ link: 'connecting', entries: null });
+  const [paused, setPaused] = useState<TraceEntry[] | null>(null);
   const [text, setText] = useState('');
-  const trace = useResource<TraceEntry[]>('trace', (s) => get('/api/mcptrace?limit=500', s), paused ? 0 : 1500);
+  const [server, setServer] = useState('');
+  const frame = useRef(0);
+  useEffect(() => {
+    // Messages come faster than they can be drawn.
+    const stop = follow((state) => {
+      cancelAnimationFrame(frame.current);
+      frame.current = requestAnimationFrame(() => setTrace(state));
+    });
+    return () => {
+      stop();
+      cancelAnimationFrame(frame.current);
+    };
+  }, []);
+  const all = paused ?? trace.entries ?? [];
+  const servers = useMemo(() => [...new Set((trace.entries ?? []).flatMap((e) => e.backendId || []))].sort(), [trace.entries]);
   const shown = useMemo(() => {
-    const newest = [...(trace.data ?? [])].reverse();
-    return text ? newest.filter((e) => JSON.stringify(e).toLowerCase().includes(text.toLowerCase())) : newest;
-  }, [trace.data, text]);
-  if (trace.error && !trace.data) return <Failure error={trace.error as ApiError} retry={() => void trace.reload()} />;
-  if (!trace.data) return <Skeleton rows={8} height={32} />;
+    const want = text.toLowerCase();
+    return all.filter((e) => (!server || e.backendId === server) && (!want || JSON.stringify(e).toLowerCase().includes(want)));
+  }, [all, text, server]);
+  const missed = paused && trace.entries ? trace.entries.filter((e) => e.key > (paused[0]?.key ?? -1)).length : 0;
   return (
     <>
-      <div className="filters row">
+      <div className="filters row wrap-row">
         <input type="search" className="grow" aria-label="Filter messages" placeholder="Method, server, anything in it" value={text} onChange={(e) => setText(e.target.value)} />
-        <Button small icon={paused ? 'play' : 'pause'} onClick={() => pause(!paused)}>
+        <select aria-label="Server" value={server} onChange={(e) => setServer(e.target.value)}>
+          <option value="">All servers</option>
+          {[...new Set([...servers, ...(server ? [server] : [])])].map((s) => (
+            <option key={s}>{s}</option>
+          ))}
+        </select>
+        <span className={`live ${paused ? 'paused' : trace.link}`} role="status">
+          <span className="dot" aria-hidden="true" />
+          {paused ? `paused${missed ? `, ${count(missed)} new` : ''}` : trace.link === 'broken' ? 'reconnecting' : trace.link}
+        </span>
+        <Button small icon={paused ? 'play' : 'pause'} aria-pressed={paused !== null} onClick={() => setPaused(paused ? null : (trace.entries ?? []))}>
           {paused ? 'Go on' : 'Pause'}
         </Button>
-        <Button small icon="download" onClick={() => download('mcptrace.json', JSON.stringify(shown, null, 2), 'application/json')}>
+        <Button small icon="download" disabled={shown.length === 0} onClick={() => download('mcptrace.json', JSON.stringify(shown.map(({ key: _, ...e }) => e), null, 2), 'application/json')}>
           Export
         </Button>
       </div>
-      {shown.length === 0 ? (
-        <Empty icon="activity" title="No messages">
-          Messages between the gateway and its servers show up here as they pass.
+      {trace.entries === null ? (
+        trace.link === 'broken' ? <Note tone="warn">The trace cannot be read now. It comes back by itself.</Note> : <Skeleton rows={8} height={32} />
+      ) : shown.length === 0 ? (
+        <Empty icon="activity" title={all.length === 0 ? 'No messages yet' : 'Nothing fits'}>
+          {all.length === 0 ? 'Messages between the gateway and its servers show up here as they pass. Run a tool to see some.' : 'No message has that in it.'}
         </Empty>
       ) : (
         <ul className="trace">
-          {shown.map((e, i) => {
-            const out = e.direction.startsWith('OUT');
-            return (
-              <li key={`${e.timestamp} ${e.id ?? ''} ${e.direction} ${shown.length - i}`}>
-                <details>
-                  <summary>
-                    <span className="mono muted">{clock(new Date(e.timestamp).toISOString())}</span>
-                    <span className={out ? 'trace-out' : 'trace-in'} title={out ? 'from the gateway' : 'to the gateway'}>
-                      {out ? '→' : '←'}
-                      <span className="sr-only">{out ? 'from the gateway to ' : 'to the gateway from '}</span>
-                    </span>
-                    <span className="muted">{e.backendId}</span>
-                    <strong className={e.error ? 'bad-text' : ''}>{e.method}</strong>
-                    <span className="muted small ellipsis grow">{oneLine(e.error ?? e.paramsOrResult ?? '', 160)}</span>
-                  </summary>
-                  <JsonView value={e} open={3} label="Message" />
-                </details>
-              </li>
-            );
-          })}
+          {shown.map((e) => (
+            <TraceRow key={e.key} entry={e} />
+          ))}
         </ul>
       )}
     </>
+  );
+}
+
+function TraceRow({ entry: e }: { entry: TraceEntry }) {
+  const [open, set] = useState(false);
+  if (e.method === 'agentify/missed') return <li className="muted small">{count(Number(e.paramsOrResult) || 0)} messages went by too fast to be shown</li>;
+  const out = e.direction.startsWith('OUT');
+  const { key: _, ...message } = e;
+  return (
+    <li>
+      <details onToggle={(t) => set(t.currentTarget.open)}>
+        <summary>
+          <span className="mono muted">{clock(new Date(e.timestamp).toISOString())}</span>
+          <span className={out ? 'trace-out' : 'trace-in'} title={out ? 'from the gateway' : 'to the gateway'}>
+            {out ? '→' : '←'}
+            <span className="sr-only">{out ? 'from the gateway to ' : 'to the gateway from '}</span>
+          </span>
+          <span className="muted">{e.backendId}</span>
+          <strong className={e.error ? 'bad-text' : ''}>{e.method}</strong>
+          <span className="muted small ellipsis grow">{oneLine(e.error ?? e.paramsOrResult ?? '', 160)}</span>
+        </summary>
+        {open && <JsonView value={message} open={3} label="Message" />}
+      </details>
+    </li>
   );
 }

@@ -164,6 +164,8 @@ export interface Status {
   started: string;
   uptimeSeconds: number;
   tools: number;
+  /** Changes whenever a tool does. */
+  catalog: number;
   servers: { name: string; status: ServerState; tools: number; reason?: string }[];
 }
 

@@ -80,7 +80,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
 
   return (
     <div className="run">
-      {!t.enabled && <Note tone="warn">This tool is disabled{t.reason ? `: ${t.reason}` : ''}. The gateway will refuse the call.</Note>}
+      {!t.enabled && !t.changed && <Note tone="warn">This tool is disabled{t.reason ? `: ${t.reason}` : ''}. The gateway will refuse the call.</Note>}
       <div className="row">
         <h3 className="grow">Arguments</h3>
         <div className="segmented" role="group" aria-label="How to give the arguments">

@@ -89,7 +89,7 @@ function Facts({ tool: t }: { tool: ToolDetails }) {
   return (
     <div className="facts">
       <div className="row tight wrap-row">
-        {t.enabled ? <Badge tone="ok">enabled</Badge> : <Badge tone="warn" title={t.reason}>disabled{t.reason ? `: ${t.reason}` : ''}</Badge>}
+        {t.enabled ? <Badge tone="ok">enabled</Badge> : <Badge tone="warn" title={t.reason}>{t.changed ? 'blocked' : 'disabled'}</Badge>}
         {t.approval === 'ask' && <Badge tone="warn" title="A rule wants a person to agree to every call">asks first</Badge>}
         {t.approval === 'deny' && <Badge tone="bad">denied by a rule</Badge>}
         {hints.map(([label, tone, title]) => (
@@ -142,6 +142,8 @@ interface Change {
   differences?: { where: string; before?: unknown; after?: unknown }[];
 }
 
+const shown = (v: unknown) => (v === undefined ? '(nothing)' : typeof v === 'string' ? v : json(v));
+
 /** Changed warns of a tool that is not what was agreed to, and shows what changed. */
 function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise<void> }) {
   const me = useMe();
@@ -161,14 +163,23 @@ function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise
           <div key={d.where}>
             <h4 className="mono">{d.where}</h4>
             <div className="compare">
-              <LongText text={d.before === undefined ? '(nothing)' : typeof d.before === 'string' ? d.before : json(d.before)} />
-              <LongText text={d.after === undefined ? '(nothing)' : typeof d.after === 'string' ? d.after : json(d.after)} />
+              <figure aria-label="As it was agreed to">
+                <figcaption className="muted small">As it was agreed to</figcaption>
+                <LongText text={shown(d.before)} />
+              </figure>
+              <figure aria-label="As it is now">
+                <figcaption className="muted small">As it is now</figcaption>
+                <LongText text={shown(d.after)} />
+              </figure>
             </div>
           </div>
         ))}
+        {changes.error && <Failure error={changes.error} retry={() => void changes.reload()} />}
+        {!me.admin && <p>An administrator can see what changed, and agree to it.</p>}
         {change && (
           <div className="row">
             <Button
+              icon="check"
               busy={busy === 'approve'}
               onClick={() => void act('approve', () => send('POST', `/api/servers/${encodeURIComponent(t.server)}/approve`, { tools: { [t.tool]: change.fingerprint } }), `${t.name} is agreed to`).then(reload)}
             >

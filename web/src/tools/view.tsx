@@ -39,7 +39,7 @@ export function ToolsView({ status }: { status?: Status }) {
   const list = useResource<ToolList>(path, (s) => get(path, s), 60_000);
   // A list of thousands is read again when something has changed, and seldom
   // otherwise. The first status counts as a change: the list may be older.
-  const world = status?.servers.map((s) => `${s.name} ${s.status} ${s.tools}`).join('\n');
+  const world = status && [status.catalog, ...status.servers.map((s) => `${s.name} ${s.status}`)].join('\n');
   const seen = useRef(world);
   const { reload } = list;
   useEffect(() => {
