@@ -120,7 +120,7 @@ func run(args []string, w *world) int {
 	if _, ok := errors.AsType[silentError](err); ok {
 		return exitFailed
 	}
-	fmt.Fprintln(w.err, "junctor: "+err.Error())
+	fmt.Fprintln(w.err, "junctor: "+printable(err.Error())) // servers have a say in it
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}

@@ -51,11 +51,12 @@ func (c *cli) paint(w io.Writer, col colour, s string) string {
 	return "\x1b[" + string(col) + "m" + s + "\x1b[0m"
 }
 
-// table is rows for people: columns as wide as they need, the last one cut to
-// the terminal. In a pipe nothing is cut.
+// table is rows for people: columns as wide as they need, cut to fit into the
+// terminal. In a pipe nothing is cut.
 type table struct {
 	head []string
 	rows [][]cell
+	name int // the column that is typed again, and so cut last
 }
 
 type cell struct {
@@ -135,7 +136,7 @@ func (c *cli) printTable(t *table) {
 		}
 	}
 	if isTerminal {
-		shrink(widths, width)
+		shrink(widths, width, t.name)
 	}
 	line := func(cells []cell) {
 		var b strings.Builder
@@ -161,25 +162,28 @@ func (c *cli) printTable(t *table) {
 	}
 }
 
-// shrink takes from the widest columns until the row fits.
-func shrink(widths []int, room int) {
+// shrink takes from the widest columns until the row fits, and from the named
+// one only when the others have no more to give.
+func shrink(widths []int, room, name int) {
 	const least = 8
 	total := 2 * (len(widths) - 1)
 	for _, w := range widths {
 		total += w
 	}
-	for total > room {
-		widest := 0
+	for ; total > room; total-- {
+		widest := -1
 		for i, w := range widths {
-			if w >= widths[widest] {
+			if i != name && w > least && (widest < 0 || w >= widths[widest]) {
 				widest = i
 			}
+		}
+		if widest < 0 {
+			widest = name
 		}
 		if widths[widest] <= least {
 			return
 		}
 		widths[widest]--
-		total--
 	}
 }
 

@@ -115,6 +115,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 				return c.printJSON(list)
 			}
 			t := newTable("FIT", "TOOL", "PARAMETERS", "WHAT IT DOES")
+			t.name = 1
 			for _, tool := range list.Tools {
 				t.row(fmt.Sprintf("%.2f", tool.Relevance), cell{tool.Name, cyan}, cell{tool.Signature, dim}, tool.Summary)
 			}
