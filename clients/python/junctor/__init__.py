@@ -9,6 +9,7 @@
 Only the standard library is used, so any provider's own library fits beside it.
 """
 
+from ._async import AsyncGatewayClient
 from ._client import GatewayClient
 from ._errors import (
     AuthenticationError,
@@ -21,16 +22,19 @@ from ._errors import (
     RateLimitError,
     UpstreamError,
 )
+from ._logs import LogStream
 from ._results import Result, ToolConfig, ToolList
 from ._run import RunLimitError, RunResult
 
 __all__ = [
+    "AsyncGatewayClient",
     "AuthenticationError",
     "GatewayClient",
     "GatewayConnectionError",
     "GatewayError",
     "GatewayTimeout",
     "InvalidRequestError",
+    "LogStream",
     "NotFoundError",
     "PermissionDeniedError",
     "RateLimitError",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import datetime
-import http.client
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union, overload
+from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence, Union, overload
 
-from ._errors import GatewayError, error_for
-from ._http import Transport, _unreachable, events
+from ._errors import GatewayError
+from ._http import Transport
+from ._logs import LogStream, Since, log_query
 from ._plain import get, plain
-from ._results import Result, declarations
+from ._results import Result, ToolConfig, ToolList, declarations
 from ._run import Ask, RunResult, run
 
 Json = Dict[str, Any]
 Words = Union[str, Sequence[str], None]
+Listed = Literal["openai", "openai-responses", "xai", "anthropic", "ollama"]
+Configured = Literal["gemini", "bedrock"]
 
 
 class GatewayClient:
@@ -43,6 +44,48 @@ class GatewayClient:
         return self._http.url
 
     # Tools
+
+    @overload
+    def get_tools(
+        self,
+        provider: Listed,
+        server: Words = None,
+        *,
+        tags: Words = None,
+        query: Optional[str] = None,
+        limit: Optional[int] = None,
+        detail: Optional[str] = None,
+        schema: Optional[str] = None,
+        strict: Optional[bool] = None,
+    ) -> ToolList: ...
+
+    @overload
+    def get_tools(
+        self,
+        provider: Configured,
+        server: Words = None,
+        *,
+        tags: Words = None,
+        query: Optional[str] = None,
+        limit: Optional[int] = None,
+        detail: Optional[str] = None,
+        schema: Optional[str] = None,
+        strict: Optional[bool] = None,
+    ) -> ToolConfig: ...
+
+    @overload
+    def get_tools(
+        self,
+        provider: str,
+        server: Words = None,
+        *,
+        tags: Words = None,
+        query: Optional[str] = None,
+        limit: Optional[int] = None,
+        detail: Optional[str] = None,
+        schema: Optional[str] = None,
+        strict: Optional[bool] = None,
+    ) -> Any: ...
 
     def get_tools(
         self,
@@ -163,11 +206,11 @@ class GatewayClient:
         server: Optional[str] = None,
         tool: Optional[str] = None,
         status: Optional[str] = None,
-        since: Union[str, datetime.datetime, None] = None,
+        since: Since = None,
         limit: Optional[int] = None,
     ) -> List[Json]:
         """Returns the call log, newest last."""
-        return list(self._http.json("GET", "/logs", _log_query(server, tool, status, since, limit)))
+        return list(self._http.json("GET", "/logs", log_query(server, tool, status, since, limit)))
 
     def follow_logs(
         self,
@@ -175,15 +218,15 @@ class GatewayClient:
         server: Optional[str] = None,
         tool: Optional[str] = None,
         status: Optional[str] = None,
-        since: Union[str, datetime.datetime, None] = None,
+        since: Since = None,
         limit: Optional[int] = None,
-    ) -> "LogStream":
+    ) -> LogStream:
         """Follows the call log: an iterator of records as calls are made.
 
         ``since`` or ``limit`` bring past records first. The stream is
         connected when this returns; close it, or use it in a with statement.
         """
-        return LogStream(self._http, _log_query(server, tool, status, since, limit))
+        return LogStream(self._http, log_query(server, tool, status, since, limit))
 
     def health(self) -> Json:
         """Says how the gateway and its servers are."""
@@ -195,64 +238,6 @@ class GatewayClient:
             return bool(self._http.json("GET", "/health/ready")["ok"])
         except GatewayError:
             return False
-
-
-class LogStream:
-    """Records of the call log as they are written. A connection that is lost
-    is made again, and no record is left out."""
-
-    def __init__(self, http_: Transport, query: Json) -> None:
-        self._http = http_
-        self._query = query
-        self._closed = False
-        self._last: Optional[int] = None
-        self._response: Any = None
-        self._connect()
-
-    def _connect(self) -> None:
-        query = dict(self._query)
-        if self._last is not None:
-            query.pop("since", None)
-            query.pop("limit", None)
-            query["after"] = self._last
-        self._response = self._http.open("GET", "/logs", query, None, "text/event-stream", timeout=60.0)
-        self._events = events(self._response)
-        name, data = next(self._events, ("end", {}))
-        if name == "open" and self._last is None and not (query.get("since") or query.get("limit")):
-            self._last = int(data["after"])
-
-    def __iter__(self) -> Iterator[Json]:
-        return self
-
-    def __next__(self) -> Json:
-        while not self._closed:
-            try:
-                for name, data in self._events:
-                    if name == "call":
-                        self._last = int(data["seq"])
-                        return dict(data)
-                    if name == "error":
-                        raise error_for(500, data, None)
-            except (OSError, http.client.HTTPException, ValueError) as e:
-                if self._closed:
-                    break
-                if self._last is None:
-                    raise _unreachable(self._http.url, e if isinstance(e, Exception) else OSError()) from e
-            if not self._closed:
-                self._response.close()
-                self._connect()
-        raise StopIteration
-
-    def close(self) -> None:
-        """Ends the stream."""
-        self._closed = True
-        self._response.close()
-
-    def __enter__(self) -> "LogStream":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _segment(provider: str) -> str:
@@ -267,11 +252,3 @@ def _form(answer: Any) -> str:
         if get(answer, key) is not None:
             return provider
     return "openai"
-
-
-def _log_query(server: Optional[str], tool: Optional[str], status: Optional[str], since: Any, limit: Optional[int]) -> Json:
-    if isinstance(since, datetime.datetime):
-        if since.tzinfo is None:
-            since = since.astimezone()
-        since = since.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return {"server": server, "tool": tool, "status": status, "since": since, "limit": limit}

@@ -9,6 +9,7 @@ from ._plain import get, plain
 
 if TYPE_CHECKING:
     from ._client import GatewayClient
+    from ._results import Result
 
 #: Asks the model: gets the conversation and the tools, returns the
 #: provider's response as its library gave it.
@@ -40,24 +41,47 @@ def run(
     server: Optional[str],
     max_steps: int,
 ) -> RunResult:
-    turns = {
-        "openai": _chat, "xai": _chat, "ollama": _chat,
-        "openai-responses": _responses, "anthropic": _anthropic, "gemini": _gemini, "bedrock": _bedrock,
-    }
-    if provider not in turns:
-        raise ValueError(f"unknown provider {provider!r}; use one of {', '.join(turns)}")
-    conversation = list(messages)
-    for step in range(max_steps + 1):
-        response = ask(conversation, tools)
-        turn, calls = turns[provider](response)
-        conversation.extend(turn)
+    conversation = Conversation(provider, messages, max_steps)
+    while True:
+        calls = conversation.take(ask(conversation.messages, tools))
         if not calls:
-            return RunResult(response, conversation, step)
-        if step == max_steps:
-            break
-        results = gateway.execute(provider, calls, server=server)
-        conversation.extend(_answers(provider, [r.message for r in results]))
-    raise RunLimitError(max_steps, conversation)
+            return conversation.result()
+        conversation.answer(gateway.execute(provider, calls, server=server))
+
+
+class Conversation:
+    """What is said in a run. It knows the provider's forms, and asks nobody."""
+
+    def __init__(self, provider: str, messages: Sequence[Any], max_steps: int) -> None:
+        turns = {
+            "openai": _chat, "xai": _chat, "ollama": _chat,
+            "openai-responses": _responses, "anthropic": _anthropic, "gemini": _gemini, "bedrock": _bedrock,
+        }
+        if provider not in turns:
+            raise ValueError(f"unknown provider {provider!r}; use one of {', '.join(turns)}")
+        self.messages = list(messages)
+        self._provider = provider
+        self._read = turns[provider]
+        self._max_steps = max_steps
+        self._steps = 0
+        self._response: Any = None
+
+    def take(self, response: Any) -> List[Any]:
+        """Takes the model's turn and returns what it calls."""
+        self._response = response
+        turn, calls = self._read(response)
+        self.messages.extend(turn)
+        if calls and self._steps == self._max_steps:
+            raise RunLimitError(self._max_steps, self.messages)
+        return calls
+
+    def answer(self, results: Sequence["Result"]) -> None:
+        """Takes the results of the calls."""
+        self._steps += 1
+        self.messages.extend(_answers(self._provider, [r.message for r in results]))
+
+    def result(self) -> RunResult:
+        return RunResult(self._response, self.messages, self._steps)
 
 
 def _chat(response: Any) -> Tuple[List[Any], List[Any]]:

@@ -118,6 +118,14 @@ class Gateway(unittest.TestCase):
         with self.gateway.follow_logs(limit=1) as stream:
             self.assertIn("seq", next(stream))
 
+    def test_a_followed_log_can_be_closed_from_elsewhere(self) -> None:
+        stream = self.gateway.follow_logs(tool="none")
+        reader = threading.Thread(target=list, args=(stream,), daemon=True)
+        reader.start()
+        stream.close()
+        reader.join(50)  # below the time that reading may take
+        self.assertFalse(reader.is_alive())
+
     def test_health(self) -> None:
         health = self.gateway.health()
         self.assertTrue(health["ok"])

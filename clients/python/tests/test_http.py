@@ -153,6 +153,23 @@ class Http(unittest.TestCase):
             self.assertEqual([], list(log))
             self.assertEqual(["/logs", "/logs?after=5", "/logs?after=6"], [r[1] for r in stub.requests])
 
+    def test_a_followed_log_outlasts_an_absence(self) -> None:
+        def stream(*events):
+            return 200, {"Content-Type": "text/event-stream"}, "".join(f"event: {n}\ndata: {json.dumps(d)}\n\n" for n, d in events).encode()
+
+        with Stub(
+            stream(("open", {"after": 4})),
+            (503, {}, {"message": "not yet"}),
+            ("drop", {}, b""),
+            stream(("open", {"after": 4}), ("call", {"seq": 5})),
+            (401, {}, {"message": "the key was revoked"}),
+        ) as stub, mock.patch("junctor._logs.MAX_PAUSE", 0.01):
+            with GatewayClient(stub.url, retries=0).follow_logs() as log:
+                self.assertEqual(5, next(log)["seq"])
+                with self.assertRaises(AuthenticationError):
+                    next(log)
+            self.assertEqual(["/logs"] + 3 * ["/logs?after=4"] + ["/logs?after=5"], [r[1] for r in stub.requests])
+
 
 class Objects(unittest.TestCase):
     def test_plain(self) -> None:

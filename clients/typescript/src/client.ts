@@ -1,6 +1,6 @@
 /** The client of a Junctor gateway. */
 
-import { GatewayError, errorFor } from "./errors.js";
+import { GatewayConnectionError, GatewayError, errorFor } from "./errors.js";
 import { Transport, type Query } from "./http.js";
 import { run, type Ask, type RunOptions, type RunResult } from "./run.js";
 import { withWarnings, type CallToolResult, type Health, type LogEntry, type Provider, type Results, type Tool, type Tools, type Warning } from "./types.js";
@@ -138,18 +138,22 @@ export class GatewayClient {
 
   /**
    * Follows the call log: records as calls are made, after the past ones that
-   * since or limit ask for. A connection that is lost is made again, and no
-   * record is left out. Leave the loop, or abort the signal, to end it.
+   * since or limit ask for. A connection that is lost is made again, for as
+   * long as it takes, and no record is left out. Leave the loop, or abort the
+   * signal, to end it.
    */
   async *followLogs(filter: LogFilter = {}): AsyncGenerator<LogEntry, void, undefined> {
     const stop = new AbortController();
     const signal = filter.signal ? AbortSignal.any([filter.signal, stop.signal]) : stop.signal;
     let query = logQuery(filter);
+    let connected = false;
     try {
-      for (;;) {
+      for (let lost = 0; !signal.aborted; lost++) {
         try {
           for await (const { event, data } of await this.#http.stream("/logs", query, signal)) {
+            connected = true;
             if (event === "call") {
+              lost = 0;
               query = { ...query, since: undefined, limit: undefined, after: data.seq };
               yield data as LogEntry;
             } else if (event === "open" && query["since"] === undefined && query["limit"] === undefined) {
@@ -159,11 +163,10 @@ export class GatewayClient {
             }
           }
         } catch (e) {
-          if (e instanceof GatewayError) throw e;
           if (signal.aborted) return;
-          if (query["after"] === undefined) throw e;
+          if (!connected || (e instanceof GatewayError && !isAbsence(e))) throw e;
         }
-        if (signal.aborted) return;
+        await this.#http.pause(lost, signal);
       }
     } finally {
       stop.abort();
@@ -171,19 +174,24 @@ export class GatewayClient {
   }
 
   /** Says how the gateway and its servers are. */
-  health(): Promise<Health> {
-    return this.#http.json("GET", "/health");
+  health(options: { signal?: AbortSignal } = {}): Promise<Health> {
+    return this.#http.json("GET", "/health", undefined, undefined, options.signal);
   }
 
   /** Says whether the gateway takes requests. */
-  async ready(): Promise<boolean> {
+  async ready(options: { signal?: AbortSignal } = {}): Promise<boolean> {
     try {
-      return (await this.#http.json<{ ok: boolean }>("GET", "/health/ready")).ok;
+      return (await this.#http.json<{ ok: boolean }>("GET", "/health/ready", undefined, undefined, options.signal)).ok;
     } catch (e) {
       if (e instanceof GatewayError) return false;
       throw e;
     }
   }
+}
+
+/** Whether the gateway is away, rather than refusing. */
+function isAbsence(e: GatewayError): boolean {
+  return e instanceof GatewayConnectionError || e.status === 502 || e.status === 503 || e.status === 504;
 }
 
 function segment(provider: string): string {

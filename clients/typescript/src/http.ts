@@ -29,7 +29,7 @@ export class Transport {
   }
 
   async json<T>(method: "GET" | "POST", path: string, query?: Query, body?: unknown, signal?: AbortSignal): Promise<T> {
-    return this.retried(method, async () => {
+    return this.retried(method, signal, async () => {
       const [response, done] = await this.once(method, path, query, body, "application/json", signal);
       try {
         const text = await response.text().catch((e: unknown) => {
@@ -48,7 +48,7 @@ export class Transport {
 
   /** Opens a stream of server-sent events. */
   async stream(path: string, query: Query, signal: AbortSignal): Promise<AsyncGenerator<{ event: string; data: any }>> {
-    const response = await this.retried("GET", async () => {
+    const response = await this.retried("GET", signal, async () => {
       const [response, done] = await this.once("GET", path, query, undefined, "text/event-stream", signal);
       done(); // a stream has no end to wait for
       return response;
@@ -60,14 +60,32 @@ export class Transport {
    * What only reads is tried again after any failure that may pass. What runs
    * a tool is tried again only when the tool has certainly not run.
    */
-  private async retried<T>(method: string, attempt: () => Promise<T>): Promise<T> {
+  private async retried<T>(method: string, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
         return await attempt();
       } catch (e) {
         if (!(e instanceof GatewayError) || tries > this.options.retries || !passes(e, method === "GET")) throw e;
-        await this.options.sleep(wait(e, tries));
+        await this.sleep(wait(e, tries), signal);
+        signal?.throwIfAborted();
       }
+    }
+  }
+
+  /** Waits before a stream that was lost that many times is opened again. */
+  pause(lost: number, signal: AbortSignal): Promise<void> {
+    return this.sleep(lost === 0 ? 0 : Math.min(250 * 2 ** (lost - 1), 5000), signal);
+  }
+
+  /** Waits, but not beyond the end of the signal. */
+  private async sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    let wake = () => {};
+    const aborted = new Promise<void>((resolve) => (wake = resolve));
+    signal?.addEventListener("abort", wake);
+    try {
+      if (!signal?.aborted) await Promise.race([this.options.sleep(ms), aborted]);
+    } finally {
+      signal?.removeEventListener("abort", wake);
     }
   }
 

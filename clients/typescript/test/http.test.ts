@@ -151,6 +151,39 @@ it("connects a followed log again", async () => {
   );
 });
 
+it("outlasts an absence while it follows the log", async () => {
+  const stream = (...events: [string, object][]): Answer => ({
+    headers: { "content-type": "text/event-stream" },
+    body: events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(""),
+  });
+  await stub(
+    [
+      stream(["open", { after: 4 }]),
+      { status: 503, body: { message: "not yet" } },
+      stream(["open", { after: 4 }], ["call", { seq: 5 }]),
+      { status: 401, body: { message: "the key was revoked" } },
+    ],
+    async (client, requests) => {
+      const seen: number[] = [];
+      await assert.rejects(async () => {
+        for await (const entry of client({ retries: 0 }).followLogs()) seen.push(entry.seq);
+      }, AuthenticationError);
+      assert.deepEqual(seen, [5]);
+      assert.deepEqual(requests.map((r) => r.url), ["/logs", "/logs?after=4", "/logs?after=4", "/logs?after=5"]);
+    },
+  );
+});
+
+it("stops waiting for another try when it is aborted", async () => {
+  await stub([{ status: 503, headers: { "retry-after": "30" }, body: {} }], async (client, requests) => {
+    const stop = new AbortController();
+    const sleep = () => new Promise<void>(() => setImmediate(() => stop.abort(new Error("enough")))); // never ends by itself
+    await assert.rejects(client({ sleep }).health({ signal: stop.signal }), /enough/);
+    await assert.rejects(client({ sleep }).ready({ signal: stop.signal }), /enough/);
+    assert.equal(requests.length, 1);
+  });
+});
+
 it("gives bedrock bytes", async () => {
   const image = { image: { format: "png", source: { bytes: "AAE=" } } };
   await stub([{ body: { toolResult: { toolUseId: "t", status: "success", content: [image] } } }], async (client) => {
