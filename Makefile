@@ -16,9 +16,13 @@ run: build ## build everything and start Junctor with its web page
 dev: ## rebuild and restart on every change
 	./scripts/dev
 
-build: page bin ## the binary, with the web page in it
+# Without Node.js there is no page to build, but all the rest.
+build: $(if $(shell command -v $(NPM)),page,no-page) bin ## the binary, with the web page in it
 
-.PHONY: bin
+.PHONY: bin no-page
+no-page:
+	@echo 'make: npm is missing, so the web page is left out. Install Node.js 20 or later and make again.' >&2
+
 bin:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/junctor ./cmd/junctor
 

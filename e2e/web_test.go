@@ -21,13 +21,7 @@ func TestWebPage(t *testing.T) {
 		t.Skip(what)
 	}
 	node, _ := suiteNode(t)
-	chromium := os.Getenv("CHROMIUM")
-	if chromium == "" {
-		chromium = "/usr/bin/chromium"
-	}
-	if _, err := exec.LookPath(chromium); err != nil {
-		missing("Chromium is missing; run make setup")
-	}
+	chromium(t)
 	if _, err := os.Stat(filepath.Join("node_modules", "axe-core")); err != nil {
 		missing("npm packages are missing; run make setup")
 	}
@@ -49,7 +43,7 @@ func TestWebPage(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, "--test", "--test-concurrency=1", "--test-reporter=spec", "web/")
-	cmd.Env = append(os.Environ(), "CHROMIUM="+chromium,
+	cmd.Env = append(os.Environ(),
 		"JUNCTOR_BIN="+junctor(t), "LLMSCRIPT_BIN="+program(t, "junctor/internal/llm/llmtest/cmd/llmscript"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
