@@ -42,7 +42,7 @@ func TestWebPage(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, node, "--test", "--test-concurrency=1", "--test-reporter=spec", "web/")
+	cmd := exec.CommandContext(ctx, node, "--test", "--test-concurrency=1", "--test-reporter=spec", "web/*.test.mjs")
 	cmd.Env = append(os.Environ(),
 		"JUNCTOR_BIN="+junctor(t), "LLMSCRIPT_BIN="+program(t, "junctor/internal/llm/llmtest/cmd/llmscript"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
