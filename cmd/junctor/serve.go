@@ -74,6 +74,9 @@ func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App) error 
 		return fmt.Errorf("listen: %w", err)
 	}
 	c.note("Junctor %s is at http://%s", buildVersion(), ln.Addr())
+	if len(cfg.Servers) == 0 {
+		c.note(noServersYet)
+	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // libraries that log on their own do not reach the terminal
 	return a.Serve(ctx, ln)
 }

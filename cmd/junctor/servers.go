@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"junctor/internal/catalog"
 	"junctor/internal/config"
 	"junctor/internal/control"
 	"junctor/internal/tool"
@@ -52,12 +54,18 @@ func (c *cli) serversList() *cobra.Command {
 			for _, s := range list.Servers {
 				c.trouble(s)
 			}
+			if len(list.Servers) == 1 && list.Servers[0].Transport == upstream.InProcess {
+				c.note("\n" + noServersYet)
+			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
 }
+
+// noServersYet is what to do when there is only the built-in server.
+const noServersYet = "Only the built-in server is here. Take over those of your other programs: junctor import. Or add one: junctor servers add NAME -- COMMAND"
 
 // lastLines is how much of what a program printed before it ended is shown.
 const lastLines = 5
@@ -184,7 +192,9 @@ func (c *cli) serversRemove() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := config.Apply(c.options(hereToo), config.Remove(args[0]))
 			if errors.Is(err, config.ErrNoServer) {
-				return fmt.Errorf("there is no server named %q in the configuration (junctor servers list)", args[0])
+				if cfg, _, loadErr := config.Load(c.quietly()); loadErr == nil {
+					return noSuchServer(cfg, args[0])
+				}
 			}
 			if err != nil {
 				return err
@@ -193,4 +203,20 @@ func (c *cli) serversRemove() *cobra.Command {
 			return nil
 		},
 	}
+}
+
+// noSuchServer says which servers there are in place of the one that was named.
+func noSuchServer(cfg *config.Config, name string) error {
+	var names []string
+	for _, s := range cfg.Servers {
+		names = append(names, s.Name)
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("no server named %q: the configuration has none (junctor servers add)", name)
+	}
+	if near := catalog.Nearest(name, names, 3); len(near) > 0 {
+		return fmt.Errorf("no server named %q; did you mean %s?", name, strings.Join(near, " or "))
+	}
+	slices.Sort(names)
+	return fmt.Errorf("no server named %q; there are %s", name, strings.Join(names, ", "))
 }

@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"junctor/internal/child"
-	"junctor/internal/config"
 	"junctor/internal/doctor"
 	"junctor/internal/mcp"
 	"junctor/internal/oauth"
@@ -140,18 +138,6 @@ func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (do
 		logins.Close()
 		_ = a.Close() // it was only read
 	}, nil
-}
-
-func noSuchServer(cfg *config.Config, name string) error {
-	var names []string
-	for _, s := range cfg.Servers {
-		names = append(names, s.Name)
-	}
-	if len(names) == 0 {
-		return fmt.Errorf("no server named %q: the configuration has none (junctor servers add)", name)
-	}
-	slices.Sort(names)
-	return fmt.Errorf("no server named %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // adHoc is a server that is in no configuration.
