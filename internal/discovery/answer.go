@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"encoding/json"
+	"strings"
 
 	"junctor/internal/tool"
 )
@@ -26,6 +27,9 @@ func failure(err error, name tool.Name) json.RawMessage {
 	var details map[string]json.RawMessage
 	if e.Details != nil && json.Unmarshal(marshal(e.Details), &details) == nil {
 		for key, value := range details {
+			if key == "reason" && strings.Contains(e.Msg, text(value)) {
+				continue // every word of an answer costs
+			}
 			body[key] = value
 		}
 	}

@@ -139,12 +139,13 @@ func readArguments(name string, want []argument, raw json.RawMessage) (map[strin
 		switch {
 		case !ok && a.required:
 			wrong = append(wrong, a.name+" is missing")
-		case ok && a.kind == "object" && value[0] == '"': // models write objects as strings
-			if inner := json.RawMessage(text(value)); json.Valid(inner) && len(strings.TrimSpace(string(inner))) > 0 && strings.TrimSpace(string(inner))[0] == '{' {
-				got[a.name] = json.RawMessage(strings.TrimSpace(string(inner)))
+		case ok && a.kind != "string" && value[0] == '"': // models put everything into quotes
+			inner := json.RawMessage(strings.TrimSpace(text(value)))
+			if !json.Valid(inner) || !fits(a.kind, inner) {
+				wrong = append(wrong, a.name+" must be "+article(a.kind))
 				continue
 			}
-			wrong = append(wrong, a.name+" must be an object")
+			got[a.name] = inner
 		case ok && !fits(a.kind, value):
 			wrong = append(wrong, a.name+" must be "+article(a.kind))
 		case ok && a.required && a.kind == "string" && strings.TrimSpace(text(value)) == "":

@@ -48,6 +48,28 @@ func TestAMuteServerDoesNotHoldUpTheLists(t *testing.T) {
 	})
 }
 
+func TestArgumentsInQuotes(t *testing.T) {
+	r := newRig(t, map[string]*desk{"desk": newDesk(issueTool, listTool, pictureTool)})
+	c := r.client(mcp.Version20250618, View{})
+	if text, failed := callText(t, c, "search_tools", `{"query":"issue","limit":"1"}`); failed || strings.Count(text, `"tool"`) != 1 {
+		t.Errorf("limit: %s", text)
+	}
+	if text, failed := callText(t, c, "list_tools", `{"server":"desk","includeDisabled":"true"}`); failed {
+		t.Errorf("includeDisabled: %s", text)
+	}
+	if text, failed := callText(t, c, "execute_tool", `{"server":"desk","tool":"picture","arguments":"{}"}`); failed {
+		t.Errorf("arguments: %s", text)
+	}
+}
+
+// Every word of an answer costs: a reason that the message has is not repeated.
+func TestFailuresDoNotRepeatThemselves(t *testing.T) {
+	got := string(failure(&tool.Error{Kind: tool.UpstreamFailed, Msg: "x is down: it ended", Details: map[string]string{"reason": "it ended", "status": "disconnected"}}, tool.Name{Server: "x"}))
+	if strings.Contains(got, "reason") || !strings.Contains(got, "disconnected") {
+		t.Errorf("failure = %s", got)
+	}
+}
+
 func TestExecuteWithoutArguments(t *testing.T) {
 	r := newRig(t, map[string]*desk{"desk": newDesk(issueTool, pictureTool)})
 	c := r.client(mcp.Version20250618, View{})
