@@ -15,6 +15,8 @@ func FuzzSearch(f *testing.F) {
 	f.Add("!!", "…", `[`, "!!")
 	f.Add("天气", "查询天气", `{}`, "今天的天气")
 	f.Add("A b", "\xff", `{"properties":{"":{"enum":["x",null]}}}`, "a_B")
+	f.Add("get and send", "Get a thing", `{}`, "get a thing now; send the email")
+	f.Add("wetter", "19 + 23", `{}`, "wie ist das wetter 19 + 23 https://x.y/z")
 	ix := New() // one for all rounds: the tools of "s" are replaced each time
 	ix.Put("mail", docs("mail", "send_email: Send an email.", "get: Get a thing."))
 	f.Fuzz(func(t *testing.T, name, description, schema, query string) {
@@ -27,8 +29,9 @@ func FuzzSearch(f *testing.F) {
 				}
 				continue
 			}
+			inOrder := ix.lx.clauses(text) == nil // else each need has its turn
 			for i, h := range hits {
-				if !(h.Relevance >= 0 && h.Relevance <= 1) || i > 0 && h.Relevance > hits[i-1].Relevance {
+				if !(h.Relevance >= 0 && h.Relevance <= 1) || i > 0 && inOrder && h.Relevance > hits[i-1].Relevance {
 					t.Fatalf("hit %d of %q has relevance %v", i, text, h.Relevance)
 				}
 			}
