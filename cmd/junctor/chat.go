@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
-	"github.com/coder/websocket"
 	"github.com/spf13/cobra"
 
 	"junctor/internal/chat"
@@ -81,31 +79,23 @@ type terminalChat struct {
 	model string
 	ask   bool // go on asking after the first reply
 
-	conn    *websocket.Conn
-	session string
-	input   *bufio.Reader
-	open    bool // text is being written and its line is not ended
-	failed  bool // the last reply was an error
+	line     *chatLine
+	input    *bufio.Reader
+	open     bool                  // text is being written and its line is not ended
+	failed   bool                  // the last reply was an error
+	question *chat.QuestionPayload // the last one that was answered, in case the answer does not fit
 }
 
-// maxMessage bounds one message of the gateway: a history may be long.
-const maxMessage = 64 << 20
-
 func (t *terminalChat) run(ctx context.Context, client *http.Client, session, first string) error {
-	target := "ws://junctor/ws"
-	if session != "" {
-		target += "?" + url.Values{"sessionId": {session}}.Encode()
+	t.line, t.input = &chatLine{client: client, session: session, seq: -1}, bufio.NewReader(t.in)
+	defer t.line.close()
+	if err := t.line.dial(ctx); err != nil {
+		return err
 	}
-	conn, _, err := websocket.Dial(ctx, target, &websocket.DialOptions{HTTPClient: client})
-	if err != nil {
-		return fmt.Errorf("connect to the chat: %w", err)
-	}
-	defer conn.CloseNow()
-	conn.SetReadLimit(maxMessage)
-	t.conn, t.input = conn, bufio.NewReader(t.in)
 	if err := t.greet(ctx); err != nil {
 		return err
 	}
+	var err error
 	for message := first; ; message = "" {
 		if message == "" {
 			if message, err = t.prompt(); err != nil {
@@ -136,13 +126,16 @@ func (t *terminalChat) run(ctx context.Context, client *http.Client, session, fi
 // greet reads the first message and says where the person is.
 func (t *terminalChat) greet(ctx context.Context) error {
 	var hello chat.ConnectionPayload
-	if err := t.read(ctx, func(m message) error { return json.Unmarshal(m.Payload, &hello) }); err != nil {
+	m, err := t.line.next(ctx)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(m.Payload, &hello); err != nil {
 		return err
 	}
 	if hello.State == "error" {
 		return errors.New(hello.Message)
 	}
-	t.session = hello.SessionID
 	if t.ask {
 		model := hello.Model
 		if model == "" {
@@ -177,7 +170,7 @@ func (t *terminalChat) command(ctx context.Context, client *http.Client, line st
 /quit         leave
 While the model answers, Ctrl-C stops it.`)
 	case "/session":
-		fmt.Fprintln(t.out, t.session)
+		fmt.Fprintln(t.out, t.line.session)
 	case "/model":
 		if rest = strings.TrimSpace(rest); rest != "" {
 			t.model = rest
@@ -211,22 +204,26 @@ While the model answers, Ctrl-C stops it.`)
 
 // turn sends a message and shows the reply as it comes.
 func (t *terminalChat) turn(ctx context.Context, text string) error {
-	if err := t.send(ctx, "message", map[string]any{"text": text, "model": t.model}); err != nil {
+	// A gateway that was started again meanwhile still knows the conversation.
+	if err := t.line.ready(ctx); err != nil {
+		return err
+	}
+	if err := t.line.send(ctx, "message", map[string]any{"text": text, "model": t.model}); err != nil {
 		return err
 	}
 	t.failed = false
 	for done := false; !done; {
-		err := t.read(ctx, func(m message) (err error) {
-			done, err = t.show(ctx, m)
-			return err
-		})
+		m, err := t.line.next(ctx)
 		if ctx.Err() != nil { // Ctrl-C: stop the reply, not the conversation's history
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 			defer cancel()
-			_ = t.send(last, "abort", nil)
+			_ = t.line.send(last, "abort", nil)
 			return silentError{ctx.Err()}
 		}
 		if err != nil {
+			return err
+		}
+		if done, err = t.show(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -255,14 +252,23 @@ func (t *terminalChat) show(ctx context.Context, m message) (done bool, err erro
 			return false, err
 		}
 		return false, t.decide(ctx, p)
+	case chat.TypeQuestion:
+		var p chat.QuestionPayload
+		if err := json.Unmarshal(m.Payload, &p); err != nil {
+			return false, err
+		}
+		return false, t.answer(ctx, p)
 	case chat.TypeError:
 		var p chat.ErrorPayload
 		if err := json.Unmarshal(m.Payload, &p); err != nil {
 			return false, err
 		}
 		t.endLine()
-		t.failed = true
 		fmt.Fprintln(t.err, t.paint(t.err, red, oneLine(p.Message)))
+		if t.question != nil && p.QuestionID == t.question.QuestionID && p.Code != chat.CodeNoQuestion {
+			return false, t.answer(ctx, *t.question)
+		}
+		t.failed = true
 		// What was refused before a reply began has no end of its own.
 		return p.Code == chat.CodeNoModel || p.Code == chat.CodeBusy, nil
 	}
@@ -295,20 +301,25 @@ func (t *terminalChat) showStatus(p chat.StatusPayload) (done bool) {
 // decide asks the person whether a call may be made.
 func (t *terminalChat) decide(ctx context.Context, p chat.ApprovalPayload) error {
 	t.endLine()
-	if !t.isInput && !t.ask {
+	if !t.canAsk() {
 		t.note("%s wants approval and nobody can be asked here; it is refused.", p.Tool)
-		return t.send(ctx, "deny", map[string]any{"callId": p.CallID, "reason": "nobody could be asked"})
+		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID, "reason": "nobody could be asked"})
 	}
 	fmt.Fprintf(t.err, "Run %s with %s?\n[y]es, for this [s]ession, [a]lways, [N]o: ", oneLine(p.Tool), oneLine(string(p.Arguments)))
-	answer, err := t.input.ReadString('\n')
-	if err != nil && answer == "" {
-		answer = "n"
-	}
-	scope := map[string]chat.Scope{"y": chat.Once, "yes": chat.Once, "s": chat.ForSession, "a": chat.Always}[strings.ToLower(strings.TrimSpace(answer))]
+	scope := map[string]chat.Scope{"y": chat.Once, "yes": chat.Once, "s": chat.ForSession, "a": chat.Always}[strings.ToLower(t.typed())]
 	if scope == "" {
-		return t.send(ctx, "deny", map[string]any{"callId": p.CallID})
+		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID})
 	}
-	return t.send(ctx, "approve", map[string]any{"callId": p.CallID, "scope": scope})
+	return t.line.send(ctx, "approve", map[string]any{"callId": p.CallID, "scope": scope})
+}
+
+// canAsk reports whether somebody is there to answer.
+func (t *terminalChat) canAsk() bool { return t.isInput || t.ask }
+
+// typed returns the next line that the person types, "" at the end.
+func (t *terminalChat) typed() string {
+	line, _ := t.input.ReadString('\n')
+	return strings.TrimSpace(line)
 }
 
 func (t *terminalChat) endLine() {
@@ -316,33 +327,4 @@ func (t *terminalChat) endLine() {
 		fmt.Fprintln(t.out)
 		t.open = false
 	}
-}
-
-// message is one message of the gateway.
-type message struct {
-	Type    string          `json:"type"`
-	Payload json.RawMessage `json:"payload"`
-}
-
-func (t *terminalChat) read(ctx context.Context, use func(message) error) error {
-	_, data, err := t.conn.Read(ctx)
-	if websocket.CloseStatus(err) == websocket.StatusNormalClosure || errors.Is(err, io.EOF) {
-		return errors.New("the gateway ended the chat")
-	}
-	if err != nil {
-		return fmt.Errorf("the chat broke off: %w", err)
-	}
-	var m message
-	if err := json.Unmarshal(data, &m); err != nil {
-		return fmt.Errorf("the gateway's message: %w", err)
-	}
-	return use(m)
-}
-
-func (t *terminalChat) send(ctx context.Context, kind string, payload any) error {
-	data, err := json.Marshal(map[string]any{"type": kind, "payload": payload})
-	if err != nil {
-		return err
-	}
-	return t.conn.Write(ctx, websocket.MessageText, data)
 }

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"context"
+	"encoding/json"
 	"io"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -10,7 +15,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coder/websocket"
+
 	"junctor/internal/llm/llmtest"
+	"junctor/internal/upstream/upstreamtest"
 )
 
 // person is someone at the command line: a home, an environment, and what they
@@ -48,6 +56,11 @@ const script = `{"rules":[
 	{"when":{"user":"add","results":0},"reply":{"text":"Let me compute. ","calls":[{"tool":"calculate","args":{"expression":"40+2"}}]}},
 	{"when":{"user":"add","result":"approved"},"reply":{"text":"As you wish."}},
 	{"when":{"user":"add"},"reply":{"text":"The answer is 42."}},
+	{"when":{"user":"ask","results":0},"reply":{"calls":[{"tool":"test:ask"}]}},
+	{"when":{"user":"ask"},"reply":{"text":"It got {{result}}"}},
+	{"when":{"user":"hello"},"reply":{"text":"hello yourself"}},
+	{"when":{"user":"sample","results":0},"reply":{"calls":[{"tool":"test:sample"}]}},
+	{"when":{"user":"sample"},"reply":{"text":"It got {{result}}"}},
 	{"when":{"user":"wrong","results":0},"reply":{"calls":[{"tool":"calculate","args":{"expression":"1/0"}}]}},
 	{"when":{"user":"wrong"},"reply":{"text":"It failed."}}
 ]}`
@@ -113,6 +126,100 @@ func TestChatApproval(t *testing.T) {
 	}
 	if code, out, _ := p.types("y\n", "tools", "call", "calculate", "expression=1+1"); code != exitDone || !strings.Contains(out, "2") {
 		t.Errorf("tools call with a person: %d %s", code, out)
+	}
+}
+
+func TestChatPutsTheQuestionsOfServers(t *testing.T) {
+	p := talker(t)
+	if err := os.MkdirAll(filepath.Join(p.home, "config", "junctor"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server := upstreamtest.Listen(t, upstreamtest.Script{})
+	config := `{"mcpServers":{"test":{"url":"` + server.URL + `"}}}`
+	if err := os.WriteFile(filepath.Join(p.home, "config", "junctor", "junctor.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ typed, asked, got string }{
+		"a form":           {"ask\nAda\n/quit\n", "test asks: who are you?", `{"action":"accept","content":{"name":"Ada"}}`},
+		"a form, declined": {"ask\n/no\n/quit\n", "name: ", `{"action":"decline"}`},
+		"nothing in it":    {"ask\n\ny\n/quit\n", "Send it?", `{"action":"accept","content":{}}`},
+		"the model":        {"sample\ny\n/quit\n", "user: hello", "hello yourself"},
+		"the model, no":    {"sample\nn\n/quit\n", "May test ask", "did not allow"},
+	} {
+		if code, out, errs := p.types(tt.typed, "chat"); code != exitDone || !strings.Contains(out, tt.got) || !strings.Contains(errs, tt.asked) {
+			t.Errorf("%s: %d\n%s\n%s", name, code, out, errs)
+		}
+	}
+	if _, out, errs := p.types("", "chat", "ask"); !strings.Contains(out, `{"action":"cancel"}`) || !strings.Contains(errs, "nobody can be asked") {
+		t.Errorf("nobody there: %s %s", out, errs)
+	}
+}
+
+func TestFormsInATerminal(t *testing.T) {
+	const form = `{"type":"object","required":["n"],"properties":{
+		"n":{"type":"integer","title":"Number","description":"of them"},
+		"ok":{"type":"boolean"},
+		"pet":{"type":"string","oneOf":[{"const":"a","title":"Ape"},{"const":"b","title":"Bee"}]},
+		"kinds":{"type":"array","items":{"enum":["x","y","z"]}},
+		"word":{"type":"string","default":"so"},
+		"left":{"type":"string"},
+		"odd":7}}`
+	var errs bytes.Buffer
+	t1 := &terminalChat{cli: &cli{world: &world{err: &errs}}, input: bufio.NewReader(strings.NewReader("many\n0x10\n7\ny\nbear\nbee\nx, z\n\n\n"))}
+	got, ok := t1.fill(json.RawMessage(form))
+	out, err := json.Marshal(got)
+	if !ok || err != nil || string(out) != `{"kinds":["x","z"],"n":7,"ok":true,"pet":"b","word":"so"}` {
+		t.Errorf("%v %s %v", ok, out, err)
+	}
+	for _, want := range []string{"Number (of them) *: ", "ok [y/n]: ", "pet [Ape, Bee]: ", "several with commas", `word, else "so": `, `"many" is not a number`, `"0x10" is not a number`, `"bear" is none of the choices`} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("%q is missing in:\n%s", want, errs.String())
+		}
+	}
+}
+
+// A person may think for as long as they like: the connection is read
+// meanwhile, so that the gateway knows that they are still there.
+func TestChatLineIsAliveWhileNobodyReads(t *testing.T) {
+	pinged := make(chan error, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.CloseNow()
+		if r.URL.Query().Get("sessionId") != "" { // the second time
+			_ = conn.Write(r.Context(), websocket.MessageText, []byte(`{"type":"text","seq":8,"payload":{"content":"`+r.URL.RawQuery+`"}}`))
+			<-conn.CloseRead(r.Context()).Done()
+			return
+		}
+		_ = conn.Write(r.Context(), websocket.MessageText, []byte(`{"type":"connection","seq":7,"payload":{"state":"connected","sessionId":"S"}}`))
+		pinged <- conn.Ping(conn.CloseRead(r.Context()))
+	}))
+	defer server.Close()
+	l := &chatLine{seq: -1, client: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", server.Listener.Addr().String())
+		}}}}
+	if err := l.dial(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { l.close() }()
+	if err := <-pinged; err != nil {
+		t.Fatalf("nobody answered: %v", err)
+	}
+	<-l.done // the server has left; what it had said is still there
+	if m, err := l.next(t.Context()); err != nil || m.Seq != 7 || l.session != "S" {
+		t.Fatalf("%+v %v", m, err)
+	}
+	if _, err := l.next(t.Context()); err == nil {
+		t.Error("no error after the end")
+	}
+	if err := l.ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := l.next(t.Context()); err != nil || !strings.Contains(string(m.Payload), "after=7&sessionId=S") {
+		t.Errorf("%s %v", m.Payload, err)
 	}
 }
 
