@@ -153,6 +153,9 @@ func (c *cli) explain(tools []control.Tool) {
 		if e.Named {
 			fmt.Fprint(c.out, "  (the query is its name)")
 		}
+		if e.Clause != "" {
+			fmt.Fprintf(c.out, "  (found by %q)", e.Clause)
+		}
 		fmt.Fprintf(c.out, "\n  words %.3f  name %.3f  server %+.3f  action %+.3f  meaning %.3f (cosine %.2f)  signals %+.3f\n",
 			e.Words, e.NameMatch, e.Server, e.Action, e.Meaning, e.Cosine, e.Signals)
 		for _, m := range e.Matches {
