@@ -98,6 +98,28 @@ type selection struct {
 	pending []string // servers that are still starting
 }
 
+// selected reads a request for tools and picks them.
+func (a *API) selected(r *http.Request) (filter, selection, error) {
+	f, err := readFilter(r.URL.Query())
+	if err != nil {
+		return f, selection{}, err
+	}
+	s, err := a.pick(r.Context(), f)
+	return f, s, err
+}
+
+// selectedFor does the same for a path with a provider in it. One that is not
+// known is there a path that does not exist.
+func (a *API) selectedFor(r *http.Request) (name string, f filter, s selection, err error) {
+	if name, err = provider.Lookup(r.PathValue("provider")); err != nil {
+		e := *tool.AsError(err)
+		e.Kind = tool.MethodNotFound
+		return "", f, s, &e
+	}
+	f, s, err = a.selected(r)
+	return name, f, s, err
+}
+
 // pick finds the tools that the caller may use and asks for, in the order of
 // the catalogue or, with a query, of relevance.
 func (a *API) pick(ctx context.Context, f filter) (selection, error) {
@@ -169,12 +191,7 @@ func (a *API) await(ctx context.Context, caller *tool.Caller, servers []string) 
 // listTools answers with the definitions as the upstreams gave them, each
 // with its server.
 func (a *API) listTools(w http.ResponseWriter, r *http.Request) {
-	f, err := readFilter(r.URL.Query())
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	s, err := a.pick(r.Context(), f)
+	f, s, err := a.selected(r)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
@@ -208,17 +225,7 @@ func appendWithServer(body []byte, e *catalog.Entry) []byte {
 
 // declare answers with the tools in a provider's own format.
 func (a *API) declare(w http.ResponseWriter, r *http.Request) {
-	name, err := provider.Lookup(r.PathValue("provider"))
-	if err != nil {
-		httperr.Write(w, r, notFound(err))
-		return
-	}
-	f, err := readFilter(r.URL.Query())
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	s, err := a.pick(r.Context(), f)
+	name, f, s, err := a.selectedFor(r)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
@@ -266,27 +273,9 @@ func (f filter) warnings(q url.Values, pending []string, found int) []provider.W
 	return list
 }
 
-// notFound makes an unknown provider in a path what it is there: a path that
-// does not exist.
-func notFound(err error) error {
-	e := *tool.AsError(err)
-	e.Kind = tool.MethodNotFound
-	return &e
-}
-
 // context answers with the tools as text for a prompt.
 func (a *API) context(w http.ResponseWriter, r *http.Request) {
-	name, err := provider.Lookup(r.PathValue("provider"))
-	if err != nil {
-		httperr.Write(w, r, notFound(err))
-		return
-	}
-	f, err := readFilter(r.URL.Query())
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	s, err := a.pick(r.Context(), f)
+	name, f, s, err := a.selectedFor(r)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return

@@ -6,9 +6,9 @@ import asyncio
 import threading
 from typing import Any, AsyncIterator, Awaitable, Callable, List, Mapping, Optional, Sequence, TypeVar, overload
 
-from ._client import Configured, GatewayClient, Json, Listed, Words
+from ._client import GatewayClient, Json, Words
 from ._logs import LogStream, Since
-from ._results import Result, ToolConfig, ToolList
+from ._results import Result
 from ._run import Conversation, RunResult
 
 T = TypeVar("T")
@@ -41,35 +41,6 @@ class AsyncGatewayClient:
     def url(self) -> str:
         return self._client.url
 
-    @overload
-    async def get_tools(
-        self,
-        provider: Listed,
-        server: Words = None,
-        *,
-        tags: Words = None,
-        query: Optional[str] = None,
-        limit: Optional[int] = None,
-        detail: Optional[str] = None,
-        schema: Optional[str] = None,
-        strict: Optional[bool] = None,
-    ) -> ToolList: ...
-
-    @overload
-    async def get_tools(
-        self,
-        provider: Configured,
-        server: Words = None,
-        *,
-        tags: Words = None,
-        query: Optional[str] = None,
-        limit: Optional[int] = None,
-        detail: Optional[str] = None,
-        schema: Optional[str] = None,
-        strict: Optional[bool] = None,
-    ) -> ToolConfig: ...
-
-    @overload
     async def get_tools(
         self,
         provider: str,
@@ -81,11 +52,13 @@ class AsyncGatewayClient:
         detail: Optional[str] = None,
         schema: Optional[str] = None,
         strict: Optional[bool] = None,
-    ) -> Any: ...
-
-    async def get_tools(self, provider: str, server: Words = None, **options: Any) -> Any:
+    ) -> Any:
         """Returns the tools as the provider's library takes them."""
-        return await _in_thread(lambda: self._client.get_tools(provider, server, **options))
+        return await _in_thread(
+            lambda: self._client.get_tools(
+                provider, server, tags=tags, query=query, limit=limit, detail=detail, schema=schema, strict=strict
+            )
+        )
 
     async def list_tools(self, server: Words = None, *, tags: Words = None, query: Optional[str] = None, limit: Optional[int] = None) -> List[Json]:
         """Returns the MCP definitions of tools, each with its ``server``."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence, Union, overload
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union, overload
 
 from ._errors import GatewayError
 from ._http import Transport
 from ._logs import LogStream, Since, log_query
 from ._plain import get, plain
-from ._results import Result, ToolConfig, ToolList, declarations
+from ._results import Result, declarations
 from ._run import Ask, RunResult, run
 
 Json = Dict[str, Any]
 Words = Union[str, Sequence[str], None]
-Listed = Literal["openai", "openai-responses", "xai", "anthropic", "ollama"]
-Configured = Literal["gemini", "bedrock"]
 
 
 class GatewayClient:
@@ -45,48 +43,6 @@ class GatewayClient:
 
     # Tools
 
-    @overload
-    def get_tools(
-        self,
-        provider: Listed,
-        server: Words = None,
-        *,
-        tags: Words = None,
-        query: Optional[str] = None,
-        limit: Optional[int] = None,
-        detail: Optional[str] = None,
-        schema: Optional[str] = None,
-        strict: Optional[bool] = None,
-    ) -> ToolList: ...
-
-    @overload
-    def get_tools(
-        self,
-        provider: Configured,
-        server: Words = None,
-        *,
-        tags: Words = None,
-        query: Optional[str] = None,
-        limit: Optional[int] = None,
-        detail: Optional[str] = None,
-        schema: Optional[str] = None,
-        strict: Optional[bool] = None,
-    ) -> ToolConfig: ...
-
-    @overload
-    def get_tools(
-        self,
-        provider: str,
-        server: Words = None,
-        *,
-        tags: Words = None,
-        query: Optional[str] = None,
-        limit: Optional[int] = None,
-        detail: Optional[str] = None,
-        schema: Optional[str] = None,
-        strict: Optional[bool] = None,
-    ) -> Any: ...
-
     def get_tools(
         self,
         provider: str,
@@ -103,7 +59,8 @@ class GatewayClient:
 
         A list for OpenAI, xAI, Anthropic and Ollama; for Gemini one tool with
         ``function_declarations``; for Bedrock a tool configuration. ``.warnings``
-        says what the provider could not be told.
+        says what the provider could not be told. (The type is Any because the
+        libraries have types of their own, which no other type fits.)
         """
         body = self._http.json(
             "GET",
