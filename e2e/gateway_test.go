@@ -100,7 +100,7 @@ func (h *house) env(extra ...string) []string {
 	env := []string{
 		"HOME=" + h.dir, "TMPDIR=" + h.dir, // agents hand on little more to the programs they start
 		"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "CI=1",
-		"NODE_NO_WARNINGS=1", "no_proxy=127.0.0.1,localhost",
+		"NODE_NO_WARNINGS=1", "no_proxy=127.0.0.1,localhost", "CHROMIUM=" + os.Getenv("CHROMIUM"),
 	}
 	if dir := os.Getenv("JUNCTOR_COVERDIR"); dir != "" {
 		env = append(env, "GOCOVERDIR="+dir)

@@ -110,8 +110,9 @@ func (g *guarded) config(more string) string {
 // browser returns the command of a person who signs in and consents.
 func browser(t *testing.T) string {
 	t.Helper()
+	chromium(t)
 	node, _ := suiteNode(t)
-	return "env CHROMIUM=" + chromium(t) + " " + node + " " + filepath.Join(here(t), "testdata", "browser.mjs")
+	return node + " " + filepath.Join(here(t), "testdata", "browser.mjs")
 }
 
 // send makes a request of the gateway and returns the answer's body.
