@@ -208,9 +208,9 @@ func (c *cli) clientFindings(r *doctor.Report) {
 		through := slices.ContainsFunc(found.Servers, clients.Server.Self)
 		switch {
 		case found.Err != nil:
-			f.Severity, f.What = doctor.Warning, "cannot be read: "+found.Err.Error()
+			f.Severity, f.What = doctor.Warning, "cannot be read: "+strings.TrimPrefix(found.Err.Error(), found.File.Path+": ")
 		case !through && len(found.Servers) > 0:
-			f.Severity, f.What = doctor.Info, fmt.Sprintf("has %d servers of its own", len(found.Servers))
+			f.Severity, f.What = doctor.Info, "has "+count(len(found.Servers), "server")+" of its own"
 			f.Do = "junctor connect " + found.File.Client + " --move puts them behind junctor"
 		case !through:
 			continue

@@ -100,7 +100,7 @@ func lookupClients(names []string) ([]clients.Client, error) {
 func (c *cli) showFound(found []clients.Found, candidates []clients.Candidate) {
 	for _, f := range found {
 		if f.Err != nil {
-			c.note("%s: %s", f.File.Path, f.Err)
+			c.note("%s: %s", f.File.Path, strings.TrimPrefix(f.Err.Error(), f.File.Path+": "))
 		}
 		for _, s := range f.Skipped {
 			c.note("%s: %s", f.File.Path, oneLine(s))

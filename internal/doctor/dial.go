@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -41,7 +42,11 @@ type connection struct {
 // connect makes a new connection; version is what to ask for, empty for the
 // best.
 func (r *TestReport) connect(ctx context.Context, o TestOptions, version string) (*connection, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(o.Timeout, o.Server.StartTimeoutMs.Duration()))
+	timeout := o.Timeout
+	if start := o.Server.StartTimeoutMs; start > upstream.DefaultConfig().StartTimeoutMs { // it is known to need longer
+		timeout = max(timeout, start.Duration())
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c, err := o.Dial.open(ctx, o, version)
 	if errors.Is(err, mcp.ErrOldEra) && version == "" {
@@ -141,10 +146,12 @@ func (c *connection) close() time.Duration {
 	return time.Since(begun)
 }
 
-// startup reports whether the program could not be started at all.
-func startup(err error) bool {
-	_, ok := errors.AsType[*child.StartError](err)
-	return ok
+// hopeless reports whether there is nobody to ask for another version: the
+// program could not be started, or nothing is at the address.
+func hopeless(err error) bool {
+	_, noProgram := errors.AsType[*child.StartError](err)
+	dial, ok := errors.AsType[*net.OpError](err)
+	return noProgram || ok && dial.Op == "dial"
 }
 
 // oneError is err in one line that keeps its chain.

@@ -152,7 +152,10 @@ func (r *Report) servers(f Facts) {
 		case upstream.Connecting:
 			v.Severity, v.What, v.Do = Problem, "has not connected in time", "raise startTimeoutMs, or start its command in a terminal and see what it waits for"
 			v.Details = s.Stderr
-		default:
+		case upstream.Disconnected:
+			if r.explained[s.Name] {
+				continue // the cause was told already
+			}
 			v.Severity, v.What, v.Details = Problem, s.Reason, s.Stderr
 			v.Do = "try it alone: junctor servers test " + s.Name
 		}
@@ -162,7 +165,7 @@ func (r *Report) servers(f Facts) {
 		}
 		if s.Stray > 0 {
 			r.add(Finding{
-				Severity: Warning, Area: area, Subject: s.Name, What: count(int(s.Stray), "line") + " on its stdout that are no messages", Details: []string{s.LastStray},
+				Severity: Warning, Area: area, Subject: s.Name, What: count(int(s.Stray), "line") + " on its stdout beside the protocol", Details: []string{s.LastStray},
 				Do: "its author should write to stderr; Junctor drops them, other clients may break",
 			})
 		}

@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"junctor/internal/child"
 	"junctor/internal/config"
 	"junctor/internal/control"
 	"junctor/internal/tool"
@@ -93,7 +94,7 @@ func TestExamine(t *testing.T) {
 			probes: func(p *Probes) { p.Stat = nil },
 			want: map[string]Severity{
 				"is valid, 2 servers": OK, "node v22.1.0": OK, "a connected, 1 tool, protocol 2025-11-25": OK, "off is turned off": Info,
-				"schemas of 1 tool are valid": OK, "openai takes all": OK, "no definition has hidden": OK, "openai/gpt": OK, "junctor.db can be written": OK,
+				"schemas of 1 tool are valid": OK, "openai, openai-responses, xai, anthropic, ollama, bedrock all definitions are taken": OK, "no definition has hidden": OK, "openai/gpt": OK, "junctor.db can be written": OK,
 			},
 			not: "gone",
 		},
@@ -118,6 +119,17 @@ func TestExamine(t *testing.T) {
 				p.Look = func(string, []string) (string, error) { return "", errors.New("not in PATH") }
 			},
 			want: map[string]Severity{"a its program node is not found: not in PATH": Problem},
+		},
+		"told once": {
+			config: node, probes: func(p *Probes) {
+				p.Look = func(string, []string) (string, error) {
+					return "", &child.StartError{Command: "node", Reason: "the file may not be executed", Hint: "make it executable", Err: fs.ErrPermission}
+				}
+			},
+			facts: func(f *Facts) {
+				f.Servers = []control.Server{status("a", func(s *control.Server) { s.State, s.Reason = upstream.Disconnected, "start: not executed" })}
+			},
+			want: map[string]Severity{"a its program node cannot be started: the file may not be executed": Problem}, not: "start: not executed",
 		},
 		"old node": {
 			config: node, ok: true, probes: func(p *Probes) {
@@ -151,7 +163,7 @@ func TestExamine(t *testing.T) {
 			},
 			want: map[string]Severity{
 				"slow connected, 1 tool, protocol 2025-11-25, but slow": Warning, "login wants you to sign in": Warning, "waiting for the moon": Problem,
-				"dead exited with code 1": Problem, "noisy 2 lines on its stdout that are no messages hello": Warning, "noisy tool x has no schema": Warning,
+				"dead exited with code 1": Problem, "noisy 2 lines on its stdout beside the protocol hello": Warning, "noisy tool x has no schema": Warning,
 			},
 		},
 		"gateway does not start": {

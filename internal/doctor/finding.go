@@ -41,7 +41,8 @@ type Report struct {
 	Errors   int       `json:"errors"`
 	Warnings int       `json:"warnings"`
 
-	progress func(area string)
+	progress  func(area string)
+	explained map[string]bool // servers of which it is known why they are down
 }
 
 func (r *Report) add(f Finding) {

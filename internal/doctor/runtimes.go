@@ -61,10 +61,7 @@ func (r *Report) runtimes(ctx context.Context, f Facts, p Probes) {
 		name := programName(s.Command)
 		path, err := p.Look(s.Command, environ(f.Environ, s))
 		if err != nil {
-			r.add(Finding{
-				Severity: Problem, Area: area, Subject: s.Name, What: fmt.Sprintf("its program %s is not found: %v", s.Command, err),
-				Do: installHint(name, known),
-			})
+			r.explain(Finding{Area: area, Subject: s.Name, What: fmt.Sprintf("its program %s is not found: %v", s.Command, err), Do: installHint(name, known)}, err)
 			continue
 		}
 		if rt, ok := known[name]; ok && !told[path] && len(rt.version) > 0 && p.Version != nil {
@@ -72,12 +69,26 @@ func (r *Report) runtimes(ctx context.Context, f Facts, p Probes) {
 			r.version(ctx, name, path, rt, p)
 		}
 		if script := missingScript(s, p); script != "" {
-			r.add(Finding{
-				Severity: Problem, Area: area, Subject: s.Name, What: "there is no file " + script + " to start",
-				Do: "build the server, or correct the path in args",
-			})
+			r.explain(Finding{Area: area, Subject: s.Name, What: "there is no file " + script + " to start", Do: "build the server, or correct the path in args"}, nil)
 		}
 	}
+}
+
+// explain adds why a server is down. A program that is there and cannot be
+// started says for itself what is to be done.
+func (r *Report) explain(f Finding, err error) {
+	if r.explained == nil {
+		r.explained = map[string]bool{}
+	}
+	r.explained[f.Subject] = true
+	f.Severity = Problem
+	if start, ok := errors.AsType[*child.StartError](err); ok {
+		f.What = fmt.Sprintf("its program %s cannot be started: %s", start.Command, start.Reason)
+		if !start.NotFound() {
+			f.Do = start.Hint
+		}
+	}
+	r.add(f)
 }
 
 func environ(host []string, s upstream.Config) []string {

@@ -99,7 +99,7 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 		if errors.Is(err, errSilent) {
 			silent++
 		}
-		if startup(err) || silent == 2 {
+		if hopeless(err) || silent == 2 {
 			break // the other versions will do no better
 		}
 	}
@@ -119,10 +119,11 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 		r.add(f)
 	}
 	if !agreed {
-		r.add(Finding{
-			Severity: Problem, Area: "handshake", What: "no version of the protocol was agreed on",
-			Do: "start the command in a terminal and see what it prints; a server answers initialize (or server/discover) before anything else", Details: r.lastWords,
-		})
+		do := "start the command in a terminal and see what it prints; a server answers initialize (or server/discover) before anything else"
+		if o.Server.Command == "" {
+			do = "see that the server runs, that the address is that of its MCP endpoint (often /mcp), and that it needs no sign-in or the right header (-H)"
+		}
+		r.add(Finding{Severity: Problem, Area: "handshake", What: "no version of the protocol was agreed on", Do: do, Details: r.lastWords})
 	}
 	return agreed
 }
@@ -313,7 +314,7 @@ func (r *TestReport) output(o TestOptions, c *connection) {
 	}
 	if n, last := c.stray(); n > 0 {
 		r.add(Finding{
-			Severity: Warning, Area: "output", What: count(n, "line") + " on stdout that are no messages", Details: []string{last},
+			Severity: Warning, Area: "output", What: count(n, "line") + " on stdout beside the protocol", Details: []string{last},
 			Do: "write logs to stderr: stdout carries the protocol and nothing else",
 		})
 	} else {

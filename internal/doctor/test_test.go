@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -283,5 +284,22 @@ func TestCancelledTest(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	if got := describe(errors.New(" x ")); got != "x" {
 		t.Errorf("describe = %q", got)
+	}
+}
+
+// Nobody is asked for five versions where nobody is, and what to do about it
+// is not what one does about a program.
+func TestNobodyThere(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	cfg := upstream.DefaultConfig()
+	cfg.Name, cfg.URL, cfg.Transport = "s", "http://"+ln.Addr().String()+"/mcp", upstream.Auto
+	r := Test(t.Context(), TestOptions{Server: cfg, Dial: dial(t)})
+	last := r.Findings[len(r.Findings)-1]
+	if len(r.Versions) != 1 || r.OK(false) || strings.Contains(last.Do, "terminal") {
+		t.Errorf("%d versions were asked for: %+v", len(r.Versions), r.Findings)
 	}
 }

@@ -89,7 +89,7 @@ func (r *Report) schemas(defs []tool.Definition) {
 }
 
 // providers tells what each model provider would refuse, and what Junctor does
-// about it.
+// about it. Providers of which the same is to be said share a finding.
 func (r *Report) providers(defs []tool.Definition) {
 	if len(defs) == 0 {
 		return
@@ -99,41 +99,56 @@ func (r *Report) providers(defs []tool.Definition) {
 	for i, d := range defs {
 		which[i] = d.Name
 	}
+	var all []Finding
 	for _, name := range provider.Providers() {
-		listing, err := tools.Declare(name, which, provider.Options{Limit: len(defs)})
-		if err != nil {
-			r.add(Finding{Severity: Warning, Area: "providers", Subject: name, What: err.Error()})
-			continue
-		}
-		var lowered, lost []string
-		for _, w := range listing.Warnings {
-			text := w.Tool + ": " + w.Message
-			if len(w.Paths) > 0 {
-				text += " at " + strings.Join(w.Paths, ", ")
-			}
-			if w.Code == provider.Lowered {
-				lowered = append(lowered, text)
-			} else {
-				lost = append(lost, text)
-			}
-		}
-		if limit := provider.Limit(name); limit > 0 && len(defs) > limit {
-			lost = append(lost, fmt.Sprintf("%d tools are more than the %d that one request may carry", len(defs), limit))
-		}
-		switch {
-		case len(lost) > 0:
-			r.add(Finding{
-				Severity: Warning, Area: "providers", Subject: name, What: "cannot be given " + count(len(lost), "thing") + " at all", Details: lost,
-				Do: "narrow the list with ?server=, ?tags= or ?query=, or use the meta-tools",
-			})
-		case len(lowered) > 0:
-			r.add(Finding{
-				Severity: Info, Area: "providers", Subject: name, What: "would refuse part of " + count(len(lowered), "schema") + "; Junctor says it another way", Details: lowered,
-			})
-		default:
-			r.add(Finding{Severity: OK, Area: "providers", Subject: name, What: "takes all definitions as they are"})
+		f := refused(tools, name, which)
+		i := slices.IndexFunc(all, func(o Finding) bool {
+			return o.Severity == f.Severity && o.What == f.What && slices.Equal(o.Details, f.Details)
+		})
+		if i < 0 {
+			all = append(all, f)
+		} else {
+			all[i].Subject += ", " + name
 		}
 	}
+	for _, f := range all {
+		r.add(f)
+	}
+}
+
+// refused says what one provider does not take.
+func refused(tools *provider.Tools, name string, which []tool.Name) Finding {
+	f := Finding{Severity: OK, Area: "providers", Subject: name, What: "all definitions are taken as they are"}
+	listing, err := tools.Declare(name, which, provider.Options{Limit: len(which)})
+	if err != nil {
+		f.Severity, f.What = Warning, err.Error()
+		return f
+	}
+	var lowered, lost []string
+	for _, w := range listing.Warnings {
+		text := w.Tool + ": " + w.Message
+		if len(w.Paths) > 0 {
+			text += " at " + strings.Join(w.Paths, ", ")
+		}
+		switch w.Code {
+		case provider.Lowered:
+			lowered = append(lowered, text)
+		case provider.LeftOut:
+			lost = append(lost, text)
+		}
+	}
+	limit := provider.Limit(name)
+	switch {
+	case limit > 0 && len(which) > limit:
+		f.Severity, f.What, f.Details = Warning, fmt.Sprintf("%d tools are more than the %d that one request may carry", len(which), limit), lost
+		f.Do = "narrow the list with ?server=, ?tags= or ?query=, or use the meta-tools"
+	case len(lost) > 0:
+		f.Severity, f.What, f.Details = Warning, count(len(lost), "tool")+" cannot be declared at all", lost
+		f.Do = "its author should mend the schema; agents, which use the meta-tools, can call it all the same"
+	case len(lowered) > 0:
+		f.Severity, f.What, f.Details = Info, "part of "+count(len(lowered), "schema")+" would be refused; Junctor says it another way", lowered
+	}
+	return f
 }
 
 // safety reads the definitions for what speaks to the model.
@@ -147,7 +162,7 @@ func (r *Report) safety(defs []tool.Definition) {
 		flagged++
 		f := Finding{
 			Severity: Warning, Area: "safety", Subject: d.Name.String(), What: "its definition has text in it that a model may take for an order",
-			Do: "read it (junctor tools show " + d.Name.String() + "); turn it off in toolRules if it is not to be trusted",
+			Do: "read its definition; turn it off in toolRules if it is not to be trusted",
 		}
 		for _, flag := range flags {
 			f.Details = append(f.Details, flag.String())
