@@ -44,16 +44,20 @@ func TestNodesDatabaseAway(t *testing.T) {
 	for i, g := range closed {
 		c.refuses(t, i, g)
 	}
+	ready := func(g *gateway) int {
+		status, _, _ := try(ctx, "GET", g.url+"/health/ready", rootKey, "")
+		return status
+	}
 	for ; time.Since(stopped) < away; <-time.After(time.Second) {
-		if !served(open) {
+		if !served(open) || ready(open) != 200 {
 			t.Error("the open node does not serve without the database")
 		}
 		for i, g := range closed {
 			if status, body, err := c.call(ctx, g.url, callEcho); status != 503 || err != nil {
 				t.Errorf("node %d after %v: %d %s %v", i, time.Since(stopped), status, body, err)
 			}
-			if status, body, err := try(ctx, "GET", g.url+"/health/live", rootKey, ""); status != 200 {
-				t.Errorf("node %d is not alive: %d %s %v", i, status, body, err)
+			if status, body, err := try(ctx, "GET", g.url+"/health/live", rootKey, ""); status != 200 || ready(g) != 503 {
+				t.Errorf("node %d is not alive, or says that it is ready: %d %s %v", i, status, body, err)
 			}
 		}
 	}

@@ -77,6 +77,13 @@ func startNodes(t *testing.T, n int, change func(node int, s settings)) *nodes {
 	for i := range n {
 		c.all = append(c.all, c.house(i, change).begin())
 	}
+	t.Cleanup(func() { // together, as each of them takes its time
+		var wg sync.WaitGroup
+		for _, g := range c.all {
+			wg.Go(g.end)
+		}
+		wg.Wait()
+	})
 	for _, g := range c.all {
 		g.await()
 	}

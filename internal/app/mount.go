@@ -57,8 +57,8 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	if cfg.Telemetry.Metrics {
 		mux.Handle("GET /metrics", a.metrics.Handler())
 	}
-	mux.Handle("/.well-known/", http.NotFoundHandler()) // clients look here for what the page's answer would be taken for
-	mux.Handle("/", webui.New())
+	mux.HandleFunc("/.well-known/", nothing)
+	mux.Handle("/", pageOnly(mux, webui.New()))
 	return a.streams.limit(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, mux)
 }
 

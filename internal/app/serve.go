@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,12 +18,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// drainFor is how long calls in flight get to finish when the gateway stops.
-const drainFor = 30 * time.Second
-
 // Serve runs the gateway with all its faces on ln until ctx is done. Then it
-// is no longer ready, takes no new requests, lets calls in flight finish, and
-// only then lets go of the upstreams.
+// drains, and only then lets go of the upstreams.
 func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	gate, err := a.newGate(ctx, ln.Addr().String())
 	if err != nil {
@@ -32,7 +27,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	a.oauth.SetCallback(callbackAddress(a.config.Load(), ln.Addr().String()))
 	ready := &atomic.Bool{}
-	server := a.newHTTPServer(a.around(gate.Wrap(a.mount(gate, ready))))
+	server := a.newHTTPServer(leaving(ready, a.around(gate.Wrap(a.mount(gate, ready)))))
 	// Upstreams outlive the faces by as long as calls in flight need.
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()
@@ -57,14 +52,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	g.Go(func() error {
 		defer stopCore()
 		<-ctx.Done()
-		ready.Store(false)
-		a.log.Info("stopping; calls in flight may finish", "within", drainFor)
-		end, cancel := context.WithTimeout(context.Background(), drainFor)
-		defer cancel()
-		go a.endStreams(end, stopStreams)
-		if err := server.Shutdown(end); err != nil {
-			_ = server.Close()
-		}
+		a.drain(server, ready, stopStreams)
 		return nil
 	})
 	return g.Wait()
@@ -87,20 +75,6 @@ func (a *App) Share(ctx context.Context) error {
 			return a.discovery.Open(tool.WithCaller(ctx, tool.Local), w.Mode, w.Server)
 		},
 	}).Serve(ctx, ln)
-}
-
-// endStreams ends the streams that only listen once no call is in flight.
-func (a *App) endStreams(ctx context.Context, stop func()) {
-	defer stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for a.executor.InFlight() > 0 {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
 }
 
 // public are the requests that need no caller: the page itself, what tells

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,6 +126,25 @@ func (h *Host) Run(ctx context.Context) error {
 			h.obey(ctx)
 		}
 	}
+}
+
+// Busy reports whether a reply is being given.
+func (h *Host) Busy() bool {
+	h.mu.Lock()
+	sessions := slices.Collect(maps.Values(h.sessions))
+	h.mu.Unlock()
+	return slices.ContainsFunc(sessions, func(s *Session) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.turn != nil || s.outbox.busy
+	})
+}
+
+// Connections counts the clients that are connected.
+func (h *Host) Connections() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.connections
 }
 
 // sweep forgets the sessions that have been idle for long; they stay in the

@@ -195,7 +195,7 @@ func (w *Watcher) greet(kind string, seq int64, payload any) {
 // follows hands on what another process says in this session.
 func (s *Session) follows(ctx context.Context) {
 	changed := s.host.Store.Watch(ctx, store.TopicSession(s.id))
-	tick := time.NewTicker(leaseTime / 3)
+	tick := time.NewTicker(leaseTime / 6) // a dead process is noticed within 2 s
 	defer tick.Stop()
 	for {
 		var err error

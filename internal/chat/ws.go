@@ -69,8 +69,13 @@ func (h *Host) ServeWS(w http.ResponseWriter, r *http.Request) {
 
 	c := &connection{host: h, conn: conn, caller: tool.CallerFrom(r.Context()),
 		limit: rate.NewLimiter(rate.Limit(float64(cfg.MessagesPerMinute)/60), max(cfg.MessagesPerMinute/4, 5))}
-	ctx, cancel := context.WithCancel(r.Context())
+	// The request's context ends with the gateway alone: the client is told to
+	// come back rather than cut off.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
+	defer context.AfterFunc(r.Context(), func() {
+		_ = conn.Close(websocket.StatusServiceRestart, "the gateway stops; connect again with sessionId and after")
+	})()
 	c.serve(ctx, r)
 }
 

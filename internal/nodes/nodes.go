@@ -279,6 +279,18 @@ func (n *Node) readList(ctx context.Context) (map[string]bool, error) {
 	return others, nil
 }
 
+// Alone reports whether no other node is known to be there.
+func (n *Node) Alone() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, there := range n.others {
+		if there {
+			return false
+		}
+	}
+	return true
+}
+
 // Known reports whether id is, or was a while ago, a node of this store.
 func (n *Node) Known(ctx context.Context, id string) bool {
 	n.mu.Lock()

@@ -204,6 +204,9 @@ func TestWords(t *testing.T) {
 	if a.Known(ctx, "x") || a.Known(ctx, "") {
 		t.Error("strangers are known")
 	}
+	if a.Alone() {
+		t.Error("alone among others")
+	}
 	stopC()
 	wait(t, "its leaving", func() bool {
 		others, err := a.readList(ctx)

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestNodesRollingUpgrade: one node after the other is stopped as every
+// orchestrator does and started again, under load, behind a balancer that asks
+// for readiness. No call fails: not one that comes meanwhile, nor one that was
+// being carried out; a chat's reply is given to its end; streams end cleanly.
+func TestNodesRollingUpgrade(t *testing.T) {
+	t.Parallel()
+	slow := startSlow(t)
+	c := startNodes(t, 3, func(_ int, s settings) {
+		s["mcpServers"].(settings)["slow"] = settings{"url": slow.url}
+	}).ready("tools", "lonely", "slow")
+	c.askForReadiness(t)
+	l := c.load(t, 4)
+	for i := range c.all {
+		until(t, "calls", func() bool { return len(l.answered()) > 50*(i+1) })
+		c.upgrade(t, i, slow)
+	}
+	l.stop()
+	if bad := l.failed(); len(bad) > 0 {
+		t.Errorf("%d of %d calls failed; the first: %s", len(bad), len(bad)+len(l.answered()), bad[0])
+	}
+	c.recorded(t, l.answered())
+	t.Logf("%d calls during three upgrades", len(l.answered()))
+}
+
+// askForReadiness lets the balancer leave out nodes that are not ready.
+func (c *nodes) askForReadiness(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			for i := range c.all {
+				status, _, _ := try(ctx, "GET", c.at(i).url+"/health/ready", rootKey, "")
+				c.mu.Lock()
+				c.dead[i] = status != 200
+				c.mu.Unlock()
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}()
+}
+
+// at is a node by its number, whose process may change.
+func (c *nodes) at(i int) *gateway {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[i]
+}
+
+// upgrade stops a node with everything that can be under way on it, and
+// starts it again.
+func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
+	t.Helper()
+	g := c.at(i)
+	ctx := ctxFor(t)
+	answered := make(chan string, 1)
+	go func() {
+		status, body, err := c.call(ctx, g.url, `{"server":"slow","tool":"wait","arguments":{}}`)
+		answered <- fmt.Sprintf("%d %s %v", status, body, err)
+	}()
+	<-slow.called
+	logs, err := http.NewRequestWithContext(ctx, "GET", g.url+"/logs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs.Header.Set("Authorization", "Bearer "+rootKey)
+	logs.Header.Set("Accept", "text/event-stream")
+	stream, err := http.DefaultClient.Do(logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	k := g.talk(t, "")
+	k.say("tell me in a while")
+	k.until("some of the reply", func(m spoken) bool { return m.Type == "text" })
+
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a node that is not ready", func() bool {
+		status, _, err := try(ctx, "GET", g.url+"/health/ready", rootKey, "")
+		if err != nil {
+			t.Fatalf("a node that stops refuses connections before it has said so: %v", err)
+		}
+		return status == 503
+	})
+	// It still serves whoever has not noticed.
+	if status, body, err := c.call(ctx, g.url, callEcho); status != 200 {
+		t.Errorf("a call to a node that was told to stop: %d %s %v", status, body, err)
+	}
+	k.until("the whole reply", complete)
+	until(t, "a closed door", func() bool {
+		_, _, err := try(ctx, "GET", g.url+"/health/live", rootKey, "")
+		return err != nil
+	})
+	close(slow.release[i]) // a call that took until now
+	if got := <-answered; !strings.HasPrefix(got, "200") || !strings.Contains(got, "at last") {
+		t.Errorf("the call in flight: %s", got)
+	}
+	if _, err := io.Copy(io.Discard, stream.Body); err != nil {
+		t.Errorf("the live log ended with %v", err)
+	}
+	if _, _, err := k.conn.Read(ctx); websocket.CloseStatus(err) != websocket.StatusServiceRestart {
+		t.Errorf("the chat's connection ended with %v", err)
+	}
+	<-g.read
+	g.end() // it has ended by itself, well
+
+	fresh := g.house.serve()
+	c.mu.Lock()
+	c.all[i] = fresh
+	c.mu.Unlock()
+	until(t, "the new one in the balancer", func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return !c.dead[i]
+	})
+	// The conversation goes on where it was, on the new one.
+	d := fresh.talk(t, "?sessionId="+k.id)
+	d.until("the history", func(m spoken) bool { return m.Type == "history" && len(m.Payload.Messages) == 2 })
+}
+
+// slowServer has a tool whose calls take until they are let go, in turn.
+type slowServer struct {
+	url     string
+	called  chan struct{}
+	release []chan struct{}
+}
+
+func startSlow(t *testing.T) *slowServer {
+	s := &slowServer{called: make(chan struct{}), release: []chan struct{}{make(chan struct{}), make(chan struct{}), make(chan struct{})}}
+	turn := make(chan chan struct{}, len(s.release))
+	for _, r := range s.release {
+		turn <- r
+	}
+	server := sdk.NewServer(&sdk.Implementation{Name: "slow", Version: "1"}, nil)
+	server.AddTool(&sdk.Tool{Name: "wait", InputSchema: map[string]any{"type": "object"}}, func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		mine := <-turn
+		s.called <- struct{}{}
+		select {
+		case <-mine:
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "at last"}}}, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	})
+	front := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil))
+	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
+	s.url = front.URL
+	return s
+}

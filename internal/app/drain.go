@@ -1,0 +1,75 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// How a gateway stops.
+const (
+	// noticeFor is how long one of several nodes goes on taking requests when
+	// it is no longer ready: a balancer must have time to see that, or calls
+	// would come to a closed door.
+	noticeFor = 5 * time.Second
+	// drainFor is how long calls in flight get to finish.
+	drainFor = 30 * time.Second
+	// goodbyeFor is how long clients get to take the word that their
+	// connection ends.
+	goodbyeFor = 2 * time.Second
+)
+
+// drain ends the server in the order that its clients notice least: first it
+// is no longer ready, while everything is still served; then no new request is
+// taken, calls and replies in flight finish, and the streams that only listen
+// are ended.
+func (a *App) drain(server *http.Server, ready *atomic.Bool, stopStreams func()) {
+	ready.Store(false)
+	if a.nodes != nil && !a.nodes.Alone() {
+		a.log.Info("stopping; a balancer may notice", "within", noticeFor)
+		<-time.After(noticeFor)
+	}
+	a.log.Info("stopping; calls in flight may finish", "within", drainFor)
+	end, cancel := context.WithTimeout(context.Background(), drainFor)
+	defer cancel()
+	quiet := make(chan struct{})
+	go func() {
+		defer close(quiet)
+		// Streams that never end by themselves must not hold the end up.
+		defer stopStreams()
+		wait(end, func() bool { return a.executor.InFlight() == 0 && !a.chat.Busy() })
+	}()
+	if err := server.Shutdown(end); err != nil {
+		_ = server.Close()
+	}
+	<-quiet
+	// The server knows nothing of WebSockets.
+	bye, cancel := context.WithTimeout(context.Background(), goodbyeFor)
+	defer cancel()
+	wait(bye, func() bool { return a.chat.Connections() == 0 })
+}
+
+// wait looks until something is so, or ctx is done.
+func wait(ctx context.Context, so func() bool) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// leaving asks clients to come by another connection when the gateway is
+// about to stop.
+func leaving(ready *atomic.Bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !ready.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
