@@ -120,6 +120,7 @@ type Server struct {
 	conns    connTable
 	subs     subscriptionTable
 	sse      sseTable
+	crew     crew
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -129,6 +130,7 @@ type Server struct {
 func NewServer(o ServerOptions, h Handler) *Server {
 	o = o.filled()
 	s := &Server{opts: o, handler: h, log: o.Log.With("component", "mcp"), closed: make(chan struct{})}
+	s.crew = newCrew(s.closed)
 	s.sessions.init(o.MaxSessions)
 	s.parked.init(o.MaxParked, o.ParkFor)
 	if o.Cluster != nil {

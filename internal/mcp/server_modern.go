@@ -89,7 +89,7 @@ func (s *Server) startModern(ctx, life context.Context, req *Request, out outlet
 		go s.resumeAt(life, node, req, state, out)
 		return
 	}
-	go s.modernCall(ctx, life, req, out).run()
+	s.crew.do(s.modernCall(ctx, life, req, out).run)
 }
 
 func (s *Server) modernCall(ctx, life context.Context, req *Request, out outlet) *call {

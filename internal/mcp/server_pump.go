@@ -47,7 +47,7 @@ func (s *Server) postCalls(p *post, session *Session, requests []*Message) {
 			st.add(&Message{ID: m.ID, Error: refused}, true)
 			continue
 		}
-		go c.run()
+		s.crew.do(c.run)
 	}
 	reader, _ := st.attach(0)
 	s.pump(&response{w: p.w, r: p.r, session: session, st: st, reader: reader, batch: p.batch, events: !p.json, plain: !p.events})

@@ -66,7 +66,7 @@ func (w *writer) carryOut(batch []*job) {
 		}
 	}
 	if inside > 0 {
-		if err := w.transact(batch); err != nil {
+		if err := w.transact(batch, inside == 1); err != nil {
 			for _, j := range batch {
 				if j.mode != outside && j.err == nil {
 					j.err = err
@@ -82,8 +82,9 @@ func (w *writer) carryOut(batch []*job) {
 }
 
 // transact runs a batch in one transaction. The error is that of the whole; a
-// job's own stays with the job.
-func (w *writer) transact(batch []*job) (err error) {
+// job's own stays with the job, unless it is alone: then the transaction is
+// all that must be undone, and it needs no bracket of its own.
+func (w *writer) transact(batch []*job, alone bool) (err error) {
 	ctx := context.Background()
 	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -97,7 +98,11 @@ func (w *writer) transact(batch []*job) (err error) {
 		if j.mode == outside {
 			continue
 		}
-		if err := w.runJob(ctx, j); err != nil {
+		if alone {
+			if err := guard(w, j.run); err != nil {
+				return err
+			}
+		} else if err := w.runJob(ctx, j); err != nil {
 			return err
 		}
 	}
