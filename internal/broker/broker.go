@@ -214,6 +214,8 @@ func readRequest(body io.Reader) (request, error) {
 		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"method" is missing; send {"method": "tools/list", "params": {}}`}
 	case len(in.Params) > 0 && in.Params[0] != '{' && string(in.Params) != "null":
 		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"params" must be an object`}
+	case in.Method == "tools/call" && mcp.FieldString(in.Params, "name") == "":
+		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"params.name", the name of the tool, is missing or no string; send {"method": "tools/call", "params": {"name": "…", "arguments": {}}}`}
 	case strings.HasPrefix(in.Method, "notifications/"):
 		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the broker carries requests; to cancel one, close its connection"}
 	case in.Method == "initialize" || in.Method == "server/discover":

@@ -135,6 +135,8 @@ func TestErrors(t *testing.T) {
 		"odd id":              {"jira", `{"method":"x","id":{}}`, nil, 400, "INVALID_REQUEST"},
 		"notification":        {"jira", `{"method":"notifications/cancelled"}`, nil, 400, "INVALID_REQUEST"},
 		"handshake":           {"jira", `{"method":"initialize"}`, nil, 400, "INVALID_REQUEST"},
+		"call of no tool":     {"jira", `{"method":"tools/call"}`, nil, 400, "INVALID_REQUEST"},
+		"call of a number":    {"jira", `{"method":"tools/call","params":{"name":7}}`, nil, 400, "INVALID_REQUEST"},
 		"too large":           {"jira", `{"method":"x","params":{"a":"` + strings.Repeat("x", 3000) + `"}}`, nil, 413, "TOO_LARGE"},
 		"needs consent":       {"jira", ok, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "log in"}, 401, "UPSTREAM_AUTH_REQUIRED"},
 		"unreachable":         {"jira", ok, &tool.Error{Kind: tool.UpstreamFailed, Msg: "down"}, 502, "UPSTREAM_ERROR"},

@@ -72,7 +72,14 @@ func reason(status int) string {
 
 // Write answers r with err. It must be the first thing written to w.
 func Write(w http.ResponseWriter, r *http.Request, err error) {
-	body, status := New(r.Context(), err)
+	WriteStatus(w, r, Status(tool.AsError(err).Kind), err)
+}
+
+// WriteStatus is Write with another status than the error's kind has, for what
+// HTTP alone knows, such as a method that is not allowed.
+func WriteStatus(w http.ResponseWriter, r *http.Request, status int, err error) {
+	body, _ := New(r.Context(), err)
+	body.Error = reason(status)
 	h := w.Header()
 	if body.RequestID != "" {
 		h.Set(Header, body.RequestID)

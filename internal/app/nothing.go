@@ -1,0 +1,41 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"junctor/internal/httperr"
+	"junctor/internal/tool"
+)
+
+// pageOnly serves the page where it may be, and says of every other path that
+// there is nothing, or that it takes another method. A program that asks for
+// what does not exist must not get a page and 200 for an answer.
+func pageOnly(mux *http.ServeMux, page http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isPage(r) {
+			page.ServeHTTP(w, r)
+			return
+		}
+		var methods []string
+		for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+			other := r.Clone(r.Context())
+			other.Method = m
+			if _, pattern := mux.Handler(other); pattern != "/" || isPage(other) {
+				methods = append(methods, m)
+			}
+		}
+		if len(methods) == 0 {
+			nothing(w, r)
+			return
+		}
+		w.Header().Set("Allow", strings.Join(methods, ", "))
+		httperr.WriteStatus(w, r, http.StatusMethodNotAllowed, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf(
+			"%s is not possible here; use %s", tool.Shorten(r.Method, 64), strings.Join(methods, " or "))})
+	})
+}
+
+func nothing(w http.ResponseWriter, r *http.Request) {
+	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "there is nothing at this path; GET /openapi.json lists what there is"})
+}
