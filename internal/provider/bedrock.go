@@ -36,9 +36,10 @@ var documentFormats = map[string]string{
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
 }
 
+// result keeps to text where the tool failed, as Anthropic's own API demands.
 func (bedrock) result(c Call, content Content) *object {
 	text, media := content.split(func(p Part) bool {
-		return p.Kind == Image && imageTypes[p.MIMEType] && len(p.Data) <= maxImage || p.Kind == File && documentFormats[p.MIMEType] != ""
+		return !content.IsError && (p.Kind == Image && imageTypes[p.MIMEType] && len(p.Data) <= maxImage || p.Kind == File && documentFormats[p.MIMEType] != "")
 	})
 	blocks := []any{}
 	switch v := content.value(text).(type) {

@@ -179,6 +179,7 @@ func TestResults(t *testing.T) {
 		"failed with an image": {`{"isError":true,"content":[{"type":"image","data":"` + png + `","mimeType":"image/png"}]}`, map[string]string{
 			OpenAIResponses: `{"type":"function_call_output","call_id":"id1","output":[{"type":"input_text","text":"Error:"},{"type":"input_image","image_url":"data:image/png;base64,` + png + `","detail":"auto"}]}`,
 			Anthropic:       `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"text","text":"[image image/png, 9 bytes: cannot be shown here]"}],"is_error":true}`,
+			Bedrock:         `{"toolResult":{"toolUseId":"id1","content":[{"text":"[image image/png, 9 bytes: cannot be shown here]"}],"status":"error"}}`,
 		}},
 		"an image under the wrong type": {`{"content":[{"type":"image","data":"` + png + `","mimeType":"image/jpg"}]}`, map[string]string{
 			Anthropic: `{"type":"tool_result","tool_use_id":"id1","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + png + `"}}]}`,
