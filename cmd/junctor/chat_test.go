@@ -155,6 +155,16 @@ func TestChatPutsTheQuestionsOfServers(t *testing.T) {
 	}
 }
 
+func TestPiecesOfAReplyKeepTheirSpaces(t *testing.T) {
+	got := ""
+	for _, piece := range []string{"did ", "not", " ", "allow\r\n", "\ta\x1b[31m", " ", "\u202eb"} {
+		got += printable(piece)
+	}
+	if want := "did not allow\n\ta[31m b"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestFormsInATerminal(t *testing.T) {
 	const form = `{"type":"object","required":["n"],"properties":{
 		"n":{"type":"integer","title":"Number","description":"of them"},

@@ -95,14 +95,15 @@ func oneLine(s string) string {
 }
 
 // printable keeps the lines of a text and drops what would steer a terminal.
+// It takes nothing else away: the text may be a piece of a longer one.
 func printable(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, l := range lines {
-		cells := strings.Split(l, "\t")
+		cells := strings.Split(strings.TrimSuffix(l, "\r"), "\t")
 		for j, cell := range cells {
 			cells[j] = oneLine(cell)
 		}
-		lines[i] = strings.TrimRight(strings.Join(cells, "\t"), " ")
+		lines[i] = strings.Join(cells, "\t")
 	}
 	return strings.Join(lines, "\n")
 }
