@@ -22,9 +22,10 @@ import (
 // measureNodes compares the two stores on one node, and one node with three
 // that share a database: calls per second, and what the record of a call
 // costs. All share this machine, the database too, so that three nodes show
-// what sharing costs and not what three machines would give.
+// what sharing costs and not what three machines would give. The database
+// waits for its disk at every commit, as it does where it is in earnest.
 func (b *bench) measureNodes() error {
-	db, err := pgtest.Start()
+	db, err := pgtest.Start("fsync=on", "shared_buffers=128MB", "max_wal_size=1GB")
 	if errors.Is(err, pgtest.ErrMissing) {
 		fmt.Printf("\nStores and nodes: left out, %v\n", err)
 		return nil
@@ -71,30 +72,38 @@ func (b *bench) measureNodes() error {
 // each call.
 func (b *bench) measureRecords(db *pgtest.Server) error {
 	log := slog.New(slog.DiscardHandler)
-	cfg := store.DefaultConfig()
-	cfg.Path = filepath.Join(b.dir, "records.db")
-	file, err := sqlite.Open(b.ctx, cfg, log)
-	if err != nil {
-		return err
+	var files [2]store.Store
+	for i, fsync := range []bool{false, true} {
+		cfg := store.DefaultConfig()
+		cfg.Path, cfg.Fsync = filepath.Join(b.dir, fmt.Sprintf("records%d.db", i)), fsync
+		file, err := sqlite.Open(b.ctx, cfg, log)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		files[i] = file
 	}
-	defer file.Close()
-	database, err := db.Create(b.ctx)
-	if err != nil {
-		return err
+	var shared [2]store.Store
+	for i, more := range []string{"", "&synchronous_commit=off"} {
+		database, err := db.Create(b.ctx)
+		if err != nil {
+			return err
+		}
+		cfg := store.DefaultConfig()
+		cfg.URL = telemetry.Secret(db.URL(database) + more)
+		pg, err := postgres.Open(b.ctx, cfg, log)
+		if err != nil {
+			return err
+		}
+		defer pg.Close()
+		shared[i] = pg
 	}
-	cfg = store.DefaultConfig()
-	cfg.URL = telemetry.Secret(db.URL(database))
-	shared, err := postgres.Open(b.ctx, cfg, log)
-	if err != nil {
-		return err
-	}
-	defer shared.Close()
 	var rows [][]string
 	for _, callers := range []int{1, 16, 64} {
 		for _, s := range []struct {
 			name string
 			log  store.CallLog
-		}{{"SQLite", file}, {"PostgreSQL", shared}} {
+		}{{"SQLite", files[0]}, {"SQLite, store.fsync", files[1]}, {"PostgreSQL", shared[0]}, {"PostgreSQL, synchronous_commit=off", shared[1]}} {
 			got, err := b.load(path{name: s.name, call: func(ctx context.Context) error {
 				return s.log.Append(ctx, store.Call{
 					ID: rand.Text(), Time: time.Now(), Duration: time.Millisecond, Face: "tools", Caller: "local", Server: "http", Tool: "echo",

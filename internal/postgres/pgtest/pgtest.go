@@ -35,13 +35,15 @@ type Server struct {
 	done chan struct{} // closed when the process has ended
 	log  *bytes.Buffer
 	dbs  atomic.Int32
+	set  []string // beyond our own settings
 }
 
 // ErrMissing is the error of Start when PostgreSQL is not installed.
 var ErrMissing = errors.New("no PostgreSQL programs found (on Debian: apt install postgresql)")
 
-// Start makes a new cluster and starts it.
-func Start() (*Server, error) {
+// Start makes a new cluster and starts it. Settings such as "fsync=on" win over
+// those that make it quick for tests.
+func Start(settings ...string) (*Server, error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
@@ -51,7 +53,7 @@ func Start() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{bin: bin, dir: dir}
+	s := &Server{bin: bin, dir: dir, set: settings}
 	if err := s.init(); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
@@ -99,11 +101,17 @@ func (s *Server) init() error {
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
+// quick are settings for a server that is soon thrown away.
+var quick = []string{"listen_addresses=", "fsync=off", "shared_buffers=16MB", "max_connections=200", "max_wal_size=256MB"}
+
 // Start starts a server that was stopped.
 func (s *Server) Start() error {
 	s.log = &bytes.Buffer{}
-	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), "-D", s.data(), "-k", s.dir,
-		"-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=200", "-c", "max_wal_size=256MB")
+	args := []string{"-D", s.data(), "-k", s.dir}
+	for _, setting := range slices.Concat(quick, s.set) {
+		args = append(args, "-c", setting)
+	}
+	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), args...)
 	s.cmd.Dir = s.dir
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	asServer(s.cmd)
