@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v4"
+
 	"junctor/internal/config"
 )
 
@@ -228,10 +230,11 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// TestConfigurations checks the files that the compose files mount.
+// TestConfigurations checks the files that the packages bring and that the
+// compose files mount.
 func TestConfigurations(t *testing.T) {
-	files, err := filepath.Glob("compose/*.json")
-	if err != nil || len(files) == 0 {
+	files, err := filepath.Glob("*/junctor*.json")
+	if err != nil || len(files) < 3 {
 		t.Fatal("no configuration", err)
 	}
 	for _, f := range files {
@@ -253,6 +256,61 @@ func TestConfigurations(t *testing.T) {
 			if _, err := os.Stat("../" + m[1]); err != nil {
 				t.Errorf("%s mounts what is not there: %v", f, err)
 			}
+		}
+	}
+}
+
+// TestRelease looks for everything that a release is told to carry. What the
+// hooks make must not be in dist, which is emptied after them.
+func TestRelease(t *testing.T) {
+	data, err := os.ReadFile("../.goreleaser.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type source struct {
+		Src string
+	}
+	var release struct {
+		Before struct{ Hooks []string }
+		Nfpms  []struct {
+			Scripts  map[string]string
+			Contents []source
+		}
+		Archives []struct{ Files []yaml.Node }
+	}
+	if err := yaml.Unmarshal(data, &release); err != nil {
+		t.Fatal(err)
+	}
+	var carried []string
+	for _, n := range release.Nfpms {
+		for _, script := range n.Scripts {
+			carried = append(carried, script)
+		}
+		for _, c := range n.Contents {
+			carried = append(carried, c.Src)
+		}
+	}
+	for _, a := range release.Archives {
+		for _, f := range a.Files {
+			var with source
+			if f.Kind == yaml.ScalarNode {
+				with.Src = f.Value
+			} else if err := f.Decode(&with); err != nil {
+				t.Fatal(err)
+			}
+			carried = append(carried, with.Src)
+		}
+	}
+	const made = ".cache/extras/"
+	if len(carried) < 10 || !slices.ContainsFunc(release.Before.Hooks, func(h string) bool { return strings.Contains(h, strings.TrimSuffix(made, "/")) }) {
+		t.Fatalf("hooks %q, files %q", release.Before.Hooks, carried)
+	}
+	for _, path := range carried {
+		if strings.HasPrefix(path, made) {
+			continue // TestManual makes them
+		}
+		if _, err := os.Stat("../" + path); err != nil {
+			t.Error(err)
 		}
 	}
 }
