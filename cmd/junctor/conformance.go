@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -52,11 +53,14 @@ func (c *cli) conformanceClient() *cobra.Command {
 			})
 			defer logins.Close()
 			logins.SetCallback("http://127.0.0.1:1" + oauth.CallbackPath) // the answer is read from the redirect
+			var person sync.Mutex                                         // who does one thing at a time
 			return conformance.Run(cmd.Context(), conformance.Options{
 				Scenario: scenario, URL: args[0], Context: json.RawMessage(about),
 				HTTP: func(o *mcp.HTTPOptions) {
 					o.RoundTripper = rt
 					o.Authorize = func(ctx context.Context, r *http.Request, refused *mcp.HTTPError) error {
+						person.Lock()
+						defer person.Unlock()
 						return consenting(ctx, logins, server.Name, r, refused)
 					}
 				},

@@ -32,6 +32,8 @@ type wire interface {
 	respond(m *Message)
 	// ready tells the wire what was negotiated.
 	ready(protocol string)
+	// authorizing reports whether a request waits for its credentials.
+	authorizing() bool
 	close() error
 }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +202,55 @@ func TestHTTPDiscoverHangs(t *testing.T) {
 	}
 	c := web(t, ClientOptions{DiscoverTimeout: 50 * time.Millisecond}, HTTPOptions{}, s)
 	if got := c.Info().Protocol; got != Version20250618 {
+		t.Errorf("Protocol = %q", got)
+	}
+}
+
+// A login that takes its time is not taken for the silence of the server.
+func TestHTTPDiscoverLogsIn(t *testing.T) {
+	s := &webServer{stateless: true}
+	var logins atomic.Int32
+	c := web(t, ClientOptions{DiscoverTimeout: 500 * time.Millisecond}, HTTPOptions{
+		Authorize: func(ctx context.Context, _ *http.Request, _ *HTTPError) error {
+			if logins.Add(1) > 1 {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(1200 * time.Millisecond):
+				return nil
+			}
+		},
+	}, s)
+	if got := c.Info().Protocol; got != Version20260728 {
+		t.Errorf("Protocol = %q", got)
+	}
+}
+
+// A server of the new era that was slow to answer the first question is asked
+// again when it refuses the handshake.
+func TestHTTPDiscoverSlow(t *testing.T) {
+	s := &webServer{stateless: true, refuse: func(w http.ResponseWriter, _ Message) {
+		http.Error(w, "no handshake here", http.StatusBadRequest)
+	}}
+	s.t = t
+	var asked atomic.Int32
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 1 {
+			_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the caller goes
+			<-r.Context().Done()
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
+	defer ts.Close()
+	c, err := Connect(t.Context(), NewHTTP(HTTPOptions{URL: ts.URL}), ClientOptions{DiscoverTimeout: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.Info().Protocol; got != Version20260728 {
 		t.Errorf("Protocol = %q", got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"junctor/internal/tool"
@@ -58,6 +59,7 @@ type httpEndpoint struct {
 	url    *url.URL
 	rt     http.RoundTripper
 	limits Limits
+	logins atomic.Int32 // requests that wait for their credentials
 }
 
 func newEndpoint(o HTTPOptions) (*httpEndpoint, error) {
@@ -167,12 +169,16 @@ func (e *httpEndpoint) request(ctx context.Context, method string, to *url.URL, 
 	}
 	req = req.WithContext(ctx)
 	if own && e.o.Authorize != nil {
+		e.logins.Add(1)
+		defer e.logins.Add(-1)
 		if err := e.o.Authorize(ctx, req, refused); err != nil {
 			return nil, err
 		}
 	}
 	return req, nil
 }
+
+func (e *httpEndpoint) authorizing() bool { return e.logins.Load() > 0 }
 
 func setAll(dst, src http.Header) {
 	for k, v := range src {

@@ -198,6 +198,8 @@ func (w *linkWire) respond(m *Message) {
 
 func (w *linkWire) ready(string) {}
 
+func (w *linkWire) authorizing() bool { return false }
+
 // close waits a moment for the writer, which may be stuck in a server that
 // does not read.
 func (w *linkWire) close() error {

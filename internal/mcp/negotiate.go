@@ -70,25 +70,34 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 	defer stopProbe()
 	probed := make(chan discovery, 1)
 	go func() { probed <- c.discover(probe) }()
-	patience := time.NewTimer(c.opts.DiscoverTimeout)
+	patience := time.NewTicker(c.opts.DiscoverTimeout)
 	defer patience.Stop()
-	select {
-	case d := <-probed:
-		switch {
-		case d.modern || d.err != nil:
-			return c.accept(d)
-		case c.opts.Pin && c.opts.Protocol != "":
-			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server does not speak protocol version " + c.opts.Protocol}
+	for silent := false; !silent; {
+		select {
+		case d := <-probed:
+			switch {
+			case d.modern || d.err != nil:
+				return c.accept(d)
+			case c.opts.Pin && c.opts.Protocol != "":
+				return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server does not speak protocol version " + c.opts.Protocol}
+			}
+			return c.handshake(ctx)
+		case <-patience.C:
+			silent = !c.wire.authorizing() // a login takes its time, and is none of the server's silence
 		}
-		return c.handshake(ctx)
-	case <-patience.C:
 	}
-	if c.inline { // over HTTP there is no slow start to wait for
+	if c.inline { // the handshake may change the transport: the probe must be over
 		stopProbe()
 		if d := <-probed; d.modern {
 			return c.accept(d)
 		}
-		return c.handshake(ctx)
+		err := c.handshake(ctx)
+		if err != nil && retryEra(ctx, err) {
+			if d := c.discover(ctx); d.modern { // it was slow
+				return c.accept(d)
+			}
+		}
+		return err
 	}
 	shake, stopShake := context.WithCancel(ctx)
 	defer stopShake()
