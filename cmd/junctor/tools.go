@@ -89,9 +89,13 @@ func (c *cli) listTools(cmd *cobra.Command, servers []string, fresh bool, q url.
 	return list, g.get(cmd.Context(), "/api/tools", q, &list)
 }
 
+// pendingNote tells whose tools are not in the list.
 func (c *cli) pendingNote(list control.ToolList) {
 	if len(list.Pending) > 0 {
 		c.note("Still starting, not in this list: %s", strings.Join(list.Pending, ", "))
+	}
+	for _, d := range list.Down {
+		c.note("No tools of %s: %s", d.Name, oneLine(d.Reason))
 	}
 }
 

@@ -194,7 +194,12 @@ func TestListTools(t *testing.T) {
 		})
 	}
 	c := newCore(t)
-	c.status = append(c.status, upstream.Status{Name: "new", State: upstream.Connecting})
+	c.status = append(c.status, upstream.Status{Name: "new", State: upstream.Connecting}, upstream.Status{Name: "dead", State: upstream.Disconnected, Reason: "it left"})
+	for query, down := range map[string]string{"": `"down":[{"name":"dead","reason":"it left"}]`, "?server=dead": `"reason":"it left"`, "?server=git": `"total":`} {
+		if _, body := c.ask(tool.Local, "GET", "/api/tools"+query, "", ""); !strings.Contains(body, down) || query == "?server=git" && strings.Contains(body, "dead") {
+			t.Errorf("%s does not have %s: %s", query, down, body)
+		}
+	}
 	for query, want := range map[string]struct{ awaited, pending string }{
 		"":                       {`[]`, `["new"]`},
 		"?wait":                  {`["new"]`, `["new"]`}, // the tools of git are known from before

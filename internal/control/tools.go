@@ -50,7 +50,14 @@ type ToolList struct {
 	Tools   []Tool   `json:"tools"`
 	Total   int      `json:"total"`             // that match, shown or not
 	Pending []string `json:"pending,omitempty"` // servers still starting
+	Down    []Down   `json:"down,omitempty"`    // servers whose tools were never seen
 	Version uint64   `json:"version"`           // of the catalogue
+}
+
+// Down is a server that is not connected, and why.
+type Down struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 // summaryLength is how long a one-line summary gets.
@@ -114,6 +121,11 @@ func (f filter) keeps(e *catalog.Entry) bool {
 	return true
 }
 
+// concerns reports whether a server is one of those that are asked about.
+func (f filter) concerns(server string) bool {
+	return len(f.servers) == 0 || slices.Contains(f.servers, server)
+}
+
 // listTools lists or searches. With wait it first gives upstreams that are
 // still starting, and of which no tools are known from before, their time,
 // which the command line wants and a page does not; with wait=fresh all that
@@ -136,6 +148,11 @@ func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 	list.Version = snap.Version
 	caller := tool.CallerFrom(r.Context())
 	list.Pending = slices.DeleteFunc(c.unknown(f), func(name string) bool { return !caller.MaySee(name) })
+	for _, s := range c.Servers.Status() {
+		if s.Reason != "" && snap.Server(s.Name) == nil && f.concerns(s.Name) && caller.MaySee(s.Name) {
+			list.Down = append(list.Down, Down{Name: s.Name, Reason: s.Reason})
+		}
+	}
 	for _, name := range f.servers {
 		if _, ok := c.Servers.StatusOf(name); !ok || !caller.MaySee(name) {
 			httperr.Write(w, r, snap.NoServer(&caller, name))
@@ -160,7 +177,7 @@ func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 func (c *Control) unknown(f filter) (names []string) {
 	snap := c.Catalog.Snapshot()
 	for _, s := range c.Servers.Status() {
-		if s.State == upstream.Connecting && snap.Server(s.Name) == nil && (len(f.servers) == 0 || slices.Contains(f.servers, s.Name)) {
+		if s.State == upstream.Connecting && snap.Server(s.Name) == nil && f.concerns(s.Name) {
 			names = append(names, s.Name)
 		}
 	}
