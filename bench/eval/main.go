@@ -1,12 +1,13 @@
 // Command eval measures how well tools are found: Junctor's ranking beside a
 // plain BM25 and an index of the bleve library, on labelled sets.
 //
-//	go run ./bench/eval [-set folder]... [-json] [-fails]
+//	go run ./bench/eval [-set folder]... [-json] [-fails] [-through program]
 //
 // Without -set it takes the repository's own set and, where they exist, those
 // beside the repository. It prints recall, MRR and nDCG by kind of query,
 // latency (of the fastest of five runs of each query), the time to build and
-// the heap that the index keeps.
+// the heap that the index keeps. With -through it also asks a running gateway
+// over MCP, which it starts from that program.
 package main
 
 import (
@@ -31,11 +32,14 @@ type ranker interface {
 	Search(text string, limit int) ([]tool.Name, error)
 }
 
-// rankers are what is measured, the first being Junctor's.
-var rankers = []struct {
+// rankerKind is a way to make rankers.
+type rankerKind struct {
 	name  string
 	build func(*searchtest.Set) (ranker, error)
-}{
+}
+
+// rankers are what is always measured, the first being Junctor's.
+var rankers = []rankerKind{
 	{"junctor", buildJunctor},
 	{"bm25", buildBM25},
 	{"bleve", buildBleve},
@@ -87,11 +91,16 @@ func run(w io.Writer, args []string) error {
 	})
 	asJSON := flags.Bool("json", false, "print JSON")
 	fails := flags.Bool("fails", false, "list the queries whose needs are not all within the first five results of Junctor")
+	program := flags.String("through", "", "the junctor program: also ask it, over MCP, with the tools as upstreams")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if len(folders) == 0 {
 		folders = defaultSets()
+	}
+	measured := rankers
+	if *program != "" {
+		measured = append(slices.Clip(rankers), rankerKind{"gateway", through(*program)})
 	}
 	var results []result
 	for _, folder := range folders {
@@ -99,7 +108,7 @@ func run(w io.Writer, args []string) error {
 		if err != nil {
 			return fmt.Errorf("read the set: %w", err)
 		}
-		for i, r := range rankers {
+		for i, r := range measured {
 			m, err := measure(set, r.name, r.build, w, *fails && i == 0)
 			if err != nil {
 				return fmt.Errorf("%s on %s: %w", r.name, folder, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -42,6 +43,34 @@ func TestJunctorIsAheadOfTheBaselines(t *testing.T) {
 	for _, r := range results[1:] {
 		if theirs := r.Scores[searchtest.All]; theirs.Recall5 == 0 || theirs.Recall5 > ours.Recall5-0.2 {
 			t.Errorf("recall@5 of %s is %.3f, ours %.3f", r.Ranker, theirs.Recall5, ours.Recall5)
+		}
+	}
+}
+
+// A gateway that runs finds what the index finds in process.
+func TestThroughTheGateway(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "junctor")
+	if out, err := exec.Command("go", "build", "-o", program, "junctor/cmd/junctor").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	var out bytes.Buffer
+	if err := run(&out, []string{"-set", ownSet, "-json", "-through", program}); err != nil {
+		t.Fatal(err)
+	}
+	var results []result
+	if err := json.Unmarshal(out.Bytes(), &results); err != nil {
+		t.Fatal(err)
+	}
+	inProcess, overMCP := results[0].Scores[searchtest.All], results[len(results)-1].Scores[searchtest.All]
+	if results[len(results)-1].Ranker != "gateway" || inProcess != overMCP {
+		t.Errorf("in process %v\nover MCP   %v", inProcess, overMCP)
+	}
+}
+
+func TestThroughWhatIsNoGateway(t *testing.T) {
+	for _, program := range []string{"/nowhere/junctor", "/bin/true"} {
+		if err := run(&bytes.Buffer{}, []string{"-set", ownSet, "-through", program}); err == nil || !strings.Contains(err.Error(), program) {
+			t.Errorf("through %s: error = %v", program, err)
 		}
 	}
 }
