@@ -15,6 +15,10 @@ import (
 // codeNotInitialized is the code of a task that comes before initialize.
 const codeNotInitialized = -32001
 
+// ErrNoShutdown is the end of a client that said exit without shutdown. As
+// editors have it, the process of a server that ends so has failed.
+var ErrNoShutdown = errors.New("the client said exit without shutdown")
+
 // ServeStream serves one client on a pair of byte streams until it says exit,
 // leaves, or ctx is done. Newline-delimited JSON and Content-Length headers
 // are told apart by the first bytes.
@@ -23,7 +27,13 @@ func (f *Face) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error 
 	defer cancel()
 	l := &link{exit: cancel, inFlight: map[mcp.ID]int{}, closed: make(chan struct{})}
 	l.stream = mcp.NewStream(r, w, mcp.StreamOptions{Framing: mcp.FramingAuto, OnDrop: l.stray})
-	return f.server.ServeLink(ctx, l)
+	err := f.server.ServeLink(ctx, l)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && l.exited && !l.down {
+		return ErrNoShutdown
+	}
+	return err
 }
 
 // link lets an editor's client and an MCP client be served by one MCP server:
@@ -40,6 +50,7 @@ type link struct {
 	initID   mcp.ID        // of the initialize under way
 	settled  chan struct{} // closed when it has been answered
 	down     bool          // shutdown came
+	exited   bool          // exit came
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -90,6 +101,9 @@ func (l *link) Receive() (mcp.Message, error) {
 		case m.Method == "initialized":
 			m.Method = "notifications/initialized"
 		case m.Method == "exit":
+			l.mu.Lock()
+			l.exited = true
+			l.mu.Unlock()
 			l.exit()
 			return mcp.Message{}, io.EOF
 		}

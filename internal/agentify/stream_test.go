@@ -41,7 +41,7 @@ func TestTheProtocolInBothFramings(t *testing.T) {
 			c.send(task(4, `{"query":"read a","explain":true}`))
 			c.expect(`"id":4`, `"plan"`, `"content"`, `"steps":[{"step":"candidates"`, `"modelRequest"`, `"modelAnswer"`, `"relevance"`)
 			c.send(task(5, `{"query":"","context":{"selectionText":1}}`))
-			c.expect(`"id":5`, `-32602`, `/query`, `/context/selectionText`)
+			c.expect(`"id":5`, `-32602`, `/query: must say in plain words`, `/context/selectionText`)
 			c.send(`{"jsonrpc":"2.0","id":6,"method":"textDocument/hover"}`)
 			c.expect(`"id":6`, `-32601`)
 			c.send(`{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}`)
@@ -134,8 +134,8 @@ func TestCancellationInBothTongues(t *testing.T) {
 		}
 	}
 	c.send(`{"jsonrpc":"2.0","method":"exit"}`)
-	if err := c.over(); err != nil {
-		t.Error(err)
+	if err := c.over(); !errors.Is(err, ErrNoShutdown) {
+		t.Errorf("exit without shutdown: %v", err)
 	}
 }
 

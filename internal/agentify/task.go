@@ -77,6 +77,10 @@ func (f *Face) ParseTask(raw json.RawMessage) (Task, error) {
 	}
 	texts := make([]string, len(violations))
 	for i, v := range violations {
+		if strings.HasSuffix(v.Schema, "/query/pattern") { // a pattern explains itself to nobody
+			v.Message = "must say in plain words what is to be done"
+			violations[i] = v
+		}
 		texts[i] = strings.TrimPrefix(v.Path+": "+v.Message, ": ")
 	}
 	return Task{}, &tool.Error{

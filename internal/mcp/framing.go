@@ -187,6 +187,11 @@ func preview(b []byte) string {
 // maxHeaders bounds the header lines of one message.
 const maxHeaders = 32
 
+// maxSkipped is the longest message that is waited for in order to skip it: a
+// number beyond is a mistake, and who made it would wait for an answer for
+// ever.
+const maxSkipped = 1 << 30
+
 func (r *Reader) nextBody() ([]byte, error) {
 	length, err := r.headers()
 	if err != nil {
@@ -252,13 +257,16 @@ func (r *Reader) headers() (int64, error) {
 			return 0, errors.New("message headers without Content-Length")
 		}
 		name, value, ok := strings.Cut(text, ":")
-		if !ok {
-			return 0, fmt.Errorf("%q is no message header", preview(line))
+		if !ok || strings.ContainsAny(name, "{[\"") { // a line of JSON has colons, too
+			return 0, fmt.Errorf("%q is no message header, and this stream began with headers", preview(line))
 		}
 		if strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
 			length, err = strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 			if err != nil || length < 0 {
-				return 0, fmt.Errorf("Content-Length %q is no length", strings.TrimSpace(value))
+				return 0, fmt.Errorf("Content-Length %q is no length", preview([]byte(value)))
+			}
+			if length > maxSkipped {
+				return 0, fmt.Errorf("Content-Length %d cannot be meant", length)
 			}
 		}
 	}
