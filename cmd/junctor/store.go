@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,7 +55,10 @@ JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,
 					return fmt.Errorf("open the target: %w", err)
 				}
 				defer dest.Close()
-				return c.copyStore(cmd, from, dest)
+				if err := c.copyStore(cmd, from, dest); err != nil {
+					return err
+				}
+				return c.afterCopy(cmd.Context(), from, target)
 			})
 		},
 	}
@@ -105,8 +109,25 @@ func (c *cli) copyStore(cmd *cobra.Command, from, to store.Store) error {
 	if err != nil {
 		return fmt.Errorf("copy: %w", err)
 	}
-	_, err = fmt.Fprintf(c.out, "Copied %d calls, %d chats, %d keys, %d values, %d catalogues and %d fingerprints.\n",
-		done["calls"], done["sessions"], done["keys"], done["values"], done["catalogues"], done["fingerprints"])
-	c.note("Set store.url in the configuration to the new store.")
+	_, err = fmt.Fprintf(c.out, "Copied %d calls, %d chats, %d keys, %d catalogues, %d fingerprints and %d other values.\n",
+		done["calls"], done["sessions"], done["keys"], done["catalogues"], done["fingerprints"], done["values"])
 	return err
+}
+
+// afterCopy says what is left to do before the new store can be used.
+func (c *cli) afterCopy(ctx context.Context, from store.Store, target store.Config) error {
+	sealed, err := from.Values(ctx, store.SpaceSecrets)
+	if err != nil {
+		return err
+	}
+	setting := "store.path"
+	if target.URL != "" {
+		setting = "store.url"
+	}
+	c.note("Set %s in the configuration to the new store.", setting)
+	if len(sealed) > 0 && target.URL != "" {
+		c.note("Logins to servers are sealed: set JUNCTOR_SECRET_KEY on every node to this machine's key,")
+		c.note("which is in that variable, in %s, or where that file says.", filepath.Join(c.dataDir, "secret.key"))
+	}
+	return nil
 }

@@ -2,16 +2,28 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"junctor/internal/store"
 )
 
-// Import implements store.Importer.
+// Import implements store.Importer. Calls get the partitions of their days, so
+// that they are forgotten like all others, oldest first.
 func (s *Store) Import(ctx context.Context, b store.Batch) error {
 	const nothing = " ON CONFLICT DO NOTHING"
-	err := s.read(ctx, "take over records", func(ctx context.Context) error {
+	days := make([]time.Time, len(b.Calls))
+	for i, c := range b.Calls {
+		if days[i] = c.Time; c.Time.IsZero() {
+			days[i] = time.Unix(0, 0)
+		}
+	}
+	err := s.read(ctx, "make room for calls", func(ctx context.Context) error { return s.makeDays(ctx, days) })
+	if err != nil {
+		return err
+	}
+	err = s.read(ctx, "take over records", func(ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			if len(b.Calls) > 0 {
 				calls, seqs := make([]*store.Call, len(b.Calls)), make([]int64, len(b.Calls))

@@ -10,6 +10,8 @@ import (
 )
 
 const (
+	partitionName = "calls_20060102" // one a day
+
 	daysAhead = 3
 	lockWait  = "2s" // a partition is not worth making calls wait
 	sweepRows = 1000
@@ -35,30 +37,47 @@ func (s *Store) tidy(ctx context.Context) {
 }
 
 // makePartitions makes what is missing of today's and the next days'
-// partitions. A day whose records already went to the rest keeps them there.
+// partitions.
 func (s *Store) makePartitions(ctx context.Context) error {
-	rows, err := s.pool.Query(ctx, `SELECT to_char(day, 'YYYYMMDD'), to_char(day, 'YYYY-MM-DD'), to_char(day + interval '1 day', 'YYYY-MM-DD')
-FROM (SELECT date_trunc('day', clock_timestamp()) + n * interval '1 day' AS day FROM generate_series(0, $1::int) AS n) AS days
-WHERE to_regclass('calls_' || to_char(day, 'YYYYMMDD')) IS NULL`, daysAhead)
+	now, err := s.clock(ctx)
 	if err != nil {
 		return err
 	}
-	missing, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (d [3]string, err error) {
-		err = r.Scan(&d[0], &d[1], &d[2])
-		return d, err
-	})
+	days := make([]time.Time, daysAhead+1)
+	for i := range days {
+		days[i] = now.AddDate(0, 0, i)
+	}
+	return s.makeDays(ctx, days)
+}
+
+// makeDays makes what is missing of the partitions of days. A day whose
+// records already went to the rest keeps them there.
+func (s *Store) makeDays(ctx context.Context, days []time.Time) error {
+	names := make([]string, len(days))
+	for i, day := range days {
+		names[i] = day.UTC().Format(partitionName)
+	}
+	rows, err := s.pool.Query(ctx, "SELECT DISTINCT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL ORDER BY name", names)
 	if err != nil {
 		return err
 	}
-	for _, d := range missing {
-		err := s.patiently(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS calls_%s PARTITION OF calls FOR VALUES FROM ('%s') TO ('%s')", d[0], d[1], d[2]))
-		switch sqlstate(err) {
-		case "", "23514", "42P07", "23505", "42P17": // made; records of that day in the rest; another node made it
-		default:
-			return err
+	missing, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, name := range missing {
+		day, err := time.Parse(partitionName, name)
+		if err != nil { // of a year that has no four digits
+			continue
 		}
-		if sqlstate(err) == "" && err != nil {
-			return err
+		err = s.patiently(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s PARTITION OF calls FOR VALUES FROM ('%s') TO ('%s')",
+			name, day.Format(time.DateOnly), day.AddDate(0, 0, 1).Format(time.DateOnly)))
+		switch sqlstate(err) {
+		case "23514", "42P07", "23505", "42P17": // records of that day are in the rest, or another node made it
+		default:
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -99,7 +118,7 @@ WHERE i.inhparent = 'calls'::regclass ORDER BY c.relname`)
 	}
 	for _, p := range all {
 		total += p.size
-		if day, err := time.Parse("calls_20060102", p.name); err == nil { // the rest has no day
+		if day, err := time.Parse(partitionName, p.name); err == nil { // the rest has no day
 			p.day = day
 			days = append(days, p)
 		}

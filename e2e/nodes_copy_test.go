@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"junctor/internal/llm/llmtest"
+	"junctor/internal/postgres/pgtest"
+	"junctor/internal/upstream/upstreamtest"
+)
+
+// TestFromOneMachineToMany: what a gateway kept in its file is copied into a
+// database, from which another goes on: calls, a chat, a key.
+func TestFromOneMachineToMany(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t).Database(t)
+	tools := upstreamtest.Listen(t, upstreamtest.Script{})
+	model := llmtest.Start(t, llmtest.Script{Rules: []llmtest.Rule{{When: llmtest.When{User: "hello"}, Reply: llmtest.Reply{Text: "Hello from the model."}}}})
+	config := func(kept string) string {
+		return fmt.Sprintf(`{%s"auth": {"loopback": "key", "keys": [{"name": "root", "key": %q, "admin": true}]},
+	"llm": {"provider": "openai", "model": "scripted", "baseUrl": %q, "apiKey": "x"}, "mcpServers": {"tools": {"url": %q}}}`,
+			kept, rootKey, model.URL+"/v1", tools.URL)
+	}
+	h := newHouse(t, config(""))
+	one := h.serve()
+	ctx := ctxFor(t)
+	call := func(g *gateway, key, id string) {
+		t.Helper()
+		until(t, "a call", func() bool {
+			status, _, _ := try(ctx, "POST", g.url+"/call_tool", key, callEcho, "X-Request-Id", id)
+			return status == 200
+		})
+	}
+	key := strings.TrimSpace(firstLine(h.mustRun(nil, junctor(t), "keys", "add", "guest", "--config", h.config)))
+	for i := range 5 {
+		call(one, key, fmt.Sprintf("before-%d", i))
+	}
+	k := one.talk(t, "")
+	k.say("hello")
+	k.until("a reply", complete)
+
+	copying := []string{"store", "copy", "--to", db, "--config", h.config}
+	if _, errs, err := h.run(nil, nil, junctor(t), copying...); err == nil || !strings.Contains(errs, "stop it first") {
+		t.Errorf("a copy of a store in use: %v %s", err, errs)
+	}
+	one.end()
+	for range 2 { // it may be repeated
+		out := h.mustRun(nil, junctor(t), copying...)
+		if !strings.Contains(out, "Copied 5 calls, 1 chats, 1 keys, 1 catalogues, 14 fingerprints") || !strings.Contains(out, "Set store.url") {
+			t.Errorf("the copy says %s", out)
+		}
+	}
+
+	many := newHouse(t, config(fmt.Sprintf(`"store": {"url": %q}, `, db))).serve()
+	call(many, key, "after")
+	status, body, err := try(ctx, "GET", many.url+"/logs", rootKey, "", "Accept", "application/json")
+	for i, id := range []string{"before-0", "before-1", "before-2", "before-3", "before-4", "after"} {
+		if !strings.Contains(body, fmt.Sprintf(`"seq":%d,`, i+1)) || !strings.Contains(body, `"id":"`+id+`"`) {
+			t.Errorf("no call %d with id %s: %d %v %s", i+1, id, status, err, body)
+		}
+	}
+	d := many.talk(t, "?sessionId="+k.id)
+	d.until("the history", func(m spoken) bool { return m.Type == "history" && len(m.Payload.Messages) == 2 })
+	d.say("hello again")
+	d.until("a reply", complete)
+
+	// From here on they are two, and their numbers mean different calls.
+	if _, errs, err := h.run(nil, nil, junctor(t), copying...); err == nil || !strings.Contains(errs, "records of its own") {
+		t.Errorf("a copy over a store that went its own way: %v %s", err, errs)
+	}
+}
