@@ -32,8 +32,8 @@ var patterns = []pattern{
 	{"exfiltration", "wants secrets in a parameter", 0.3, 12, []sense{move | seek, private | secret, slot}},
 	{"exfiltration", "wants all secrets", 0.35, 10, []sense{move | seek, private | secret, every}},
 	{"exfiltration", "a parameter for secrets", 0.7, 20, []sense{param, vault | private, every | must | seek}},
-	{"exfiltration", "sends things to an address of its own", 0.5, 14, []sense{must | every, moved, elsewhere}},
-	{"exfiltration", "sends things to an address of its own", 0.5, 12, []sense{move, every | ahead, elsewhere}},
+	{"exfiltration", "sends things to an address of its own", 0.7, 14, []sense{must | every, moved, elsewhere}},
+	{"exfiltration", "sends things to an address of its own", 0.7, 12, []sense{move, every | ahead, elsewhere}},
 	{"exfiltration", "sends the user's things to an address of its own", 0.5, 12, []sense{move | seek, person | private | secret | vault, elsewhere}},
 
 	{"secrecy", "asks for silence towards the user", 0.7, 5, []sense{untold, person}},

@@ -130,7 +130,9 @@ var (
 		`|id_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:passwd|shadow|sudoers)|mcp\.json|\.git/config|claude_desktop_config|wallet\.dat|\.pem$|\.kdbx$|credentials\.json|\.tfstate|(?:^|/)\.env(?:\.\w+)?$|hosts\.yml|process\.env|os\.environ|\bprintenv\b`)
 	footholdWord = regexp.MustCompile(`authorized_keys|^auto-?approve$|^alwaysallow$|\.(?:bashrc|zshrc|profile|bash_profile)$|/sudoers|^--(?:dangerously\S*|index-url|extra-index-url|registry|no-sandbox)|launchagents`)
 	addressWord  = regexp.MustCompile(`^(?:https?://\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\+\d{6,}|0x[0-9a-f]{8,}|[a-z]{2}\d{2}[a-z0-9]{10,30}|(?:[\w-]+\.)+(?:example|xyz|ru|top|tk|click|io/\S+)(?:/\S*)?)$`)
-	nameWord     = regexp.MustCompile(`^[a-z][a-z0-9]*(?:_[a-z0-9]+)+$|^[a-z]+\.[a-z]+(?:_[a-z]+)+$`)
+	// sampleAddress is what documentation writes in place of an address.
+	sampleAddress = regexp.MustCompile(`(?:^|[@/.])(?:example\.(?:com|org|net)|localhost|127\.0\.0\.1)(?:[:/]|$)`)
+	nameWord      = regexp.MustCompile(`^[a-z][a-z0-9]*(?:_[a-z0-9]+)+$|^[a-z]+\.[a-z]+(?:_[a-z]+)+$`)
 )
 
 // shapeOf is the sense that a word has by its looks.
@@ -146,7 +148,7 @@ func shapeOf(word string) sense {
 		return foothold
 	case vaultWord.MatchString(word):
 		return vault
-	case addressWord.MatchString(word):
+	case addressWord.MatchString(word) && !sampleAddress.MatchString(word):
 		return elsewhere
 	case nameWord.MatchString(word):
 		return named
