@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"junctor/internal/config"
@@ -39,7 +40,16 @@ func (c *cli) options(look where) config.Options {
 // load reads the configuration.
 func (c *cli) load(o config.Options) (*config.Config, error) {
 	cfg, _, err := config.Load(o)
-	return cfg, err
+	return cfg, ofFlags(err)
+}
+
+// ofFlags makes an error of usage of one that the flags alone are to blame for.
+func ofFlags(err error) error {
+	wrong, ok := errors.AsType[*config.Error](err)
+	if !ok || slices.ContainsFunc(wrong.Problems, func(p config.Problem) bool { return !strings.HasPrefix(p.Key, "--") }) {
+		return err
+	}
+	return usageError{err}
 }
 
 // loadAndTell is load for commands that stay: it tells what is worth knowing
@@ -50,7 +60,7 @@ func (c *cli) loadAndTell(o config.Options) (*config.Config, error) {
 	if err == nil {
 		c.tell(notes)
 	}
-	return cfg, err
+	return cfg, ofFlags(err)
 }
 
 func (c *cli) tell(notes []config.Note) {
