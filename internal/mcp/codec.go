@@ -150,7 +150,7 @@ func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
 		return Message{}, i, &DecodeError{Code: CodeInvalidRequest, Msg: "invalid request: a message is a JSON object"}
 	}
 	var e envelope
-	end, err := e.scan(b, i, limits.MaxDepth)
+	end, err := walkObject(b, i, limits.MaxDepth, e.take)
 	if err != nil {
 		broken := parseError(end, err)
 		broken.answers = peekAnswer(b[i:])
@@ -160,47 +160,11 @@ func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
 	return m, end, err
 }
 
-// scan walks the members of the object at i once. The last of a repeated
-// member counts, as in encoding/json.
-func (e *envelope) scan(b []byte, i, depth int) (int, error) {
-	if depth <= 0 {
-		return i, errDepth
-	}
-	i = skipSpace(b, i+1)
-	if i < len(b) && b[i] == '}' {
-		return i + 1, nil
-	}
-	for {
-		if i >= len(b) || b[i] != '"' {
-			return i, errSyntax
-		}
-		keyStart := i
-		keyEnd, err := skipString(b, i)
-		if err != nil {
-			return keyEnd, err
-		}
-		if i = skipSpace(b, keyEnd); i >= len(b) || b[i] != ':' {
-			return i, errSyntax
-		}
-		i = skipSpace(b, i+1)
-		end, err := skipValue(b, i, depth-1)
-		if err != nil {
-			return end, err
-		}
-		if field := e.field(b[keyStart:keyEnd]); field != nil {
-			*field = b[i:end:end]
-		}
-		if i = skipSpace(b, end); i >= len(b) {
-			return i, errSyntax
-		}
-		switch b[i] {
-		case '}':
-			return i + 1, nil
-		case ',':
-			i = skipSpace(b, i+1)
-		default:
-			return i, errSyntax
-		}
+// take notes a member that the envelope is made of. The last of a repeated one
+// counts, as in encoding/json.
+func (e *envelope) take(key, value []byte) {
+	if field := e.field(key); field != nil {
+		*field = value
 	}
 }
 

@@ -38,7 +38,7 @@ func skipValue(b []byte, i, depth int) (int, error) {
 	case '"':
 		return skipString(b, i)
 	case '{':
-		return skipObject(b, i, depth)
+		return walkObject(b, i, depth, nil)
 	case '[':
 		return skipArray(b, i, depth)
 	case 't':
@@ -52,7 +52,9 @@ func skipValue(b []byte, i, depth int) (int, error) {
 	}
 }
 
-func skipObject(b []byte, i, depth int) (int, error) {
+// walkObject returns where the object at i ends, and on the way hands each
+// member to found, which may be nil.
+func walkObject(b []byte, i, depth int, found func(key, value []byte)) (int, error) {
 	if depth <= 0 {
 		return i, errDepth
 	}
@@ -64,17 +66,23 @@ func skipObject(b []byte, i, depth int) (int, error) {
 		if i >= len(b) || b[i] != '"' {
 			return i, errSyntax
 		}
-		var err error
-		if i, err = skipString(b, i); err != nil {
-			return i, err
+		key := i
+		keyEnd, err := skipString(b, i)
+		if err != nil {
+			return keyEnd, err
 		}
-		if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
+		if i = skipSpace(b, keyEnd); i >= len(b) || b[i] != ':' {
 			return i, errSyntax
 		}
-		if i, err = skipValue(b, skipSpace(b, i+1), depth-1); err != nil {
-			return i, err
+		i = skipSpace(b, i+1)
+		end, err := skipValue(b, i, depth-1)
+		if err != nil {
+			return end, err
 		}
-		if i = skipSpace(b, i); i >= len(b) {
+		if found != nil {
+			found(b[key:keyEnd], b[i:end:end])
+		}
+		if i = skipSpace(b, end); i >= len(b) {
 			return i, errSyntax
 		}
 		switch b[i] {
