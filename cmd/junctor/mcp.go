@@ -91,15 +91,15 @@ func (c *cli) relayMCP(ctx context.Context, conn *attach.Conn, cfg *config.Confi
 	var own sync.WaitGroup
 	defer own.Wait()
 	defer stop()
-	relay := attach.Relay{Reconnect: func(ctx context.Context) (io.ReadWriteCloser, error) {
+	relay := attach.Relay{Reconnect: func(attempt context.Context) (io.ReadWriteCloser, error) {
 		for end := time.Now().Add(patience); time.Now().Before(end); {
-			next, err := attach.Open(ctx, path, wish)
+			next, err := attach.Open(attempt, path, wish)
 			if !errors.Is(err, attach.ErrNone) {
 				return next, err
 			}
 			select {
-			case <-ctx.Done():
-				return nil, ctx.Err()
+			case <-attempt.Done():
+				return nil, attempt.Err()
 			case <-time.After(100 * time.Millisecond):
 			}
 		}

@@ -497,6 +497,54 @@ func TestRelayBeforeTheHandshake(t *testing.T) {
 	in.Close()
 }
 
+// A client that leaves while no gateway is there is not waited for.
+func TestRelayOfAClientThatLeaves(t *testing.T) {
+	near, far := net.Pipe()
+	trying := make(chan struct{})
+	relay := &Relay{Reconnect: func(ctx context.Context) (io.ReadWriteCloser, error) {
+		close(trying)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	inR, in := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- relay.Run(ctxFor(t), near, inR, io.Discard) }()
+	far.Close()
+	<-trying
+	in.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A request that was taken back is not answered when the gateway ends.
+func TestRelayForgetsWhatWasCancelled(t *testing.T) {
+	near, far := net.Pipe()
+	relay := &Relay{Reconnect: func(context.Context) (io.ReadWriteCloser, error) { return nil, errors.New("no more") }}
+	inR, in := io.Pipe()
+	defer in.Close()
+	var out strings.Builder
+	done := make(chan error, 1)
+	go func() { done <- relay.Run(ctxFor(t), near, inR, &out) }()
+	r := bufio.NewReader(far)
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"a"}`, `{"jsonrpc":"2.0","id":2,"method":"b"}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+	} {
+		if _, err := io.WriteString(in, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readLine(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	far.Close()
+	<-done
+	if got := out.String(); strings.Contains(got, `"id":1`) || !strings.Contains(got, `"id":2`) {
+		t.Errorf("answered %s", got)
+	}
+}
+
 // A client that takes no more ends the relay.
 func TestRelayWithoutAReader(t *testing.T) {
 	near, far := net.Pipe()

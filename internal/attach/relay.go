@@ -19,7 +19,8 @@ import (
 // changes none.
 type Relay struct {
 	// Reconnect returns a connection to the next gateway, after one ended. An
-	// error ends the relay.
+	// error ends the relay. ctx ends when the client has left meanwhile; it is
+	// for the attempt alone, not for the life of the connection.
 	Reconnect func(ctx context.Context) (io.ReadWriteCloser, error)
 
 	mu         sync.Mutex
@@ -39,7 +40,12 @@ func (r *Relay) Run(ctx context.Context, conn io.ReadWriteCloser, in io.Reader, 
 	defer cancel()
 	r.out, r.flights = bufio.NewWriter(out), map[mcp.ID]bool{}
 	lines := make(chan []byte)
-	go r.read(ctx, in, lines)
+	present, left := context.WithCancel(ctx)
+	defer left()
+	go func() {
+		defer left()
+		r.read(ctx, in, lines)
+	}()
 	for again := false; ; again = true {
 		ended, err := r.serve(ctx, conn, lines, again)
 		_ = conn.Close()
@@ -52,8 +58,8 @@ func (r *Relay) Run(ctx context.Context, conn io.ReadWriteCloser, in io.Reader, 
 		if err := r.abandon(); err != nil {
 			return err
 		}
-		if conn, err = r.Reconnect(ctx); err != nil {
-			if ctx.Err() != nil {
+		if conn, err = r.Reconnect(present); err != nil {
+			if present.Err() != nil {
 				return nil
 			}
 			return err
@@ -146,6 +152,8 @@ func (r *Relay) note(line []byte) {
 		}
 	case m.Method == "notifications/initialized":
 		r.opened = line
+	case m.Method == "notifications/cancelled": // it may never be answered
+		delete(r.flights, mcp.ID(mcp.Field(m.Params, "requestId")))
 	}
 }
 
