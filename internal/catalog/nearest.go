@@ -30,12 +30,13 @@ func Nearest(want string, names []string, n int) []string {
 		wantTool = want
 	}
 	var found []scored
+	var m measure
 	for _, name := range names {
 		folded := fold(name)
 		_, t, _ := strings.Cut(folded, ":")
-		score := similarity(want, folded)
+		score := m.similarity(want, folded)
 		if t != "" {
-			score = max(score, similarity(wantTool, t)*0.95)
+			score = max(score, m.similarity(wantTool, t)*0.95)
 		}
 		if score >= leastLike {
 			found = append(found, scored{name, score})
@@ -65,12 +66,19 @@ func fold(s string) string {
 	if len(s) > maxCompared {
 		s = s[:maxCompared]
 	}
-	return strings.NewReplacer("-", "_", ".", "_", "/", "_", " ", "_").Replace(s)
+	return separators.Replace(s)
 }
 
+var separators = strings.NewReplacer("-", "_", ".", "_", "/", "_", " ", "_")
+
+// measure compares strings. It is used for one wanted name and thousands of
+// others, so it keeps its rows.
+type measure struct{ before, prev, row [maxCompared + 1]int }
+
 // similarity is 1 for equal strings and 0 for strings without a letter in
-// common; a string that holds the other as words counts as near.
-func similarity(a, b string) float64 {
+// common; a string that holds the other as words counts as near. What is less
+// than leastLike is not told apart.
+func (m *measure) similarity(a, b string) float64 {
 	if a == b {
 		return 1
 	}
@@ -78,7 +86,10 @@ func similarity(a, b string) float64 {
 	if longer == 0 || shorter == 0 {
 		return 0
 	}
-	s := 1 - float64(distance(a, b))/float64(longer)
+	s := 0.0
+	if 1-float64(lettersApart(a, b))/float64(longer) >= leastLike { // most are not, and need no closer look
+		s = 1 - float64(m.distance(a, b))/float64(longer)
+	}
 	if shorter >= 3 && (holdsWords(a, b) || holdsWords(b, a)) {
 		s = max(s, 0.6+0.3*float64(shorter)/float64(longer))
 	}
@@ -87,13 +98,30 @@ func similarity(a, b string) float64 {
 
 // holdsWords reports whether part stands in s as whole words.
 func holdsWords(s, part string) bool {
-	return strings.Contains("_"+strings.ReplaceAll(s, ":", "_")+"_", "_"+strings.ReplaceAll(part, ":", "_")+"_")
+	return strings.Contains(s, part) &&
+		strings.Contains("_"+strings.ReplaceAll(s, ":", "_")+"_", "_"+strings.ReplaceAll(part, ":", "_")+"_")
+}
+
+// lettersApart is how many letters one of the strings has that the other has
+// not, in whatever order: their distance is at least that.
+func lettersApart(a, b string) int {
+	var count [256]int8 // names are no longer than maxCompared
+	for i := range len(a) {
+		count[a[i]]++
+	}
+	missing := 0
+	for i := range len(b) {
+		if count[b[i]]--; count[b[i]] < 0 {
+			missing++
+		}
+	}
+	return max(missing, missing+len(a)-len(b))
 }
 
 // distance is the edit distance of a and b in which a swap of neighbours
 // counts as one.
-func distance(a, b string) int {
-	before, prev, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+func (m *measure) distance(a, b string) int {
+	before, prev, row := m.before[:len(b)+1], m.prev[:len(b)+1], m.row[:len(b)+1]
 	for j := range prev {
 		prev[j] = j
 	}

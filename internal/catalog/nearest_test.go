@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -30,5 +31,15 @@ func TestNearest(t *testing.T) {
 		if got := strings.Join(Nearest(want, tt.names, 5), " "); got != tt.near {
 			t.Errorf("Nearest(%.40q) = %q, want %q", want, got, tt.near)
 		}
+	}
+}
+
+func BenchmarkNearest(b *testing.B) {
+	var names []string
+	for i := range 5000 {
+		names = append(names, fmt.Sprintf("server_%d:%s_%s_%d", i%100, []string{"get", "list", "create", "delete"}[i%4], []string{"issue", "calendar_event", "file", "customer_record"}[i/4%4], i))
+	}
+	for b.Loop() {
+		Nearest("server_3:delete_calender_evnt_77", names, 5)
 	}
 }

@@ -74,7 +74,7 @@ func explain(caller, waiting context.Context, n tool.Name, err error) error {
 	}
 	switch cause := context.Cause(waiting); {
 	case caller.Err() != nil:
-		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled", what), Err: err}
+		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled", what)} // its cause says it again
 	case errors.Is(cause, errSilent), errors.Is(cause, errTooLong):
 		return &tool.Error{Kind: tool.Timeout, Msg: fmt.Sprintf("%s did not answer: %s", what, cause), Err: err}
 	}
