@@ -223,7 +223,7 @@ func TestLoginByCommand(t *testing.T) {
 // TestLoginByPage signs in through the gateway's own callback.
 func TestLoginByPage(t *testing.T) {
 	g := startGuarded(t, 3600)
-	gw := newHouse(t, g.config("")).serve()
+	gw := newHouse(t, g.config("")).serve("--log-level", "trace") // as talkative as it gets
 	status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami)
 	var failed struct {
 		Code    string
@@ -265,7 +265,7 @@ func TestLoginByPage(t *testing.T) {
 		t.Errorf("the server saw %v from %v", saw.Authorization, saw.Forwarded)
 	}
 	token := strings.TrimPrefix(saw.Authorization[0], "Bearer ")
-	for _, path := range []string{"/api/status", "/api/servers", "/api/config", "/api/connections", "/health", "/logs", "/api/mcp/guarded/proxy/status", "/metrics"} {
+	for _, path := range []string{"/api/status", "/api/servers", "/api/config", "/api/connections", "/health", "/logs", "/api/logs?limit=1000", "/api/mcptrace?limit=1000", "/api/backends", "/api/mcp/guarded/proxy/status", "/metrics"} {
 		if _, body := gw.send("GET", path, ""); strings.Contains(body, token) {
 			t.Errorf("%s shows the token", path)
 		}
