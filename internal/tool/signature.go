@@ -3,6 +3,7 @@ package tool
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -139,6 +140,7 @@ type signer struct {
 	defs    map[string]json.RawMessage
 	budget  int
 	schemas int
+	inside  int // objects that are being written, or may not be opened
 }
 
 func (w *signer) object(s schema, depth int) string {
@@ -220,9 +222,11 @@ func (w *signer) simple(s schema, depth int) string {
 		}
 		return item + "[]"
 	case name == "object" || name == "" && len(s.Properties) > 0:
-		if depth > 0 || len(s.Properties) == 0 {
+		if w.inside > 0 || len(s.Properties) == 0 {
 			return "object"
 		}
+		w.inside++
+		defer func() { w.inside-- }()
 		return "{" + w.object(s, depth+1) + "}"
 	case name == "":
 		return "any"
@@ -232,8 +236,14 @@ func (w *signer) simple(s schema, depth int) string {
 }
 
 func (w *signer) union(choices []json.RawMessage, depth int) string {
+	choices = slices.DeleteFunc(slices.Clone(choices), func(c json.RawMessage) bool { return string(parseSchema(c).Type) == `"null"` })
+	if len(choices) == 1 { // optional, as Pydantic writes it
+		return w.typeOf(choices[0], depth+1)
+	}
+	w.inside++ // the forms of several objects would be long
+	defer func() { w.inside-- }()
 	var names []string
-	seen := map[string]bool{"null": true}
+	seen := map[string]bool{}
 	for _, c := range choices {
 		if len(names) == maxEnum {
 			break
