@@ -56,6 +56,20 @@ func TestPath(t *testing.T) {
 	if b, _ := Path(link, dir); b != a {
 		t.Errorf("one file has two sockets, %s and %s", a, b)
 	}
+	home := filepath.Join(dir, "home")
+	if err := os.Symlink(dir, home); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := Path(filepath.Join(home, "new", "junctor.json"), dir)
+	if err := os.Mkdir(filepath.Join(dir, "new"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "new", "junctor.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := Path(filepath.Join(home, "new", "junctor.json"), dir); after != before {
+		t.Errorf("a file has another socket once it is written, %s and %s", before, after)
+	}
 	if b, _ := Path("", dir); b == a {
 		t.Error("no configuration has the socket of one")
 	}

@@ -34,10 +34,7 @@ func Path(configuration string, folders ...string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if real, err := filepath.EvalSymlinks(abs); err == nil {
-			abs = real
-		}
-		configuration = abs
+		configuration = resolve(abs)
 	}
 	sum := sha256.Sum256([]byte(configuration))
 	name := "junctor-" + hex.EncodeToString(sum[:8]) + ".sock"
@@ -47,6 +44,19 @@ func Path(configuration string, folders ...string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("no folder is short enough for a socket (%d bytes): %q", maxPath, folders)
+}
+
+// resolve follows the symbolic links of a path, also of a file that is yet to
+// be written.
+func resolve(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	folder := filepath.Dir(path)
+	if folder == path {
+		return path
+	}
+	return filepath.Join(resolve(folder), filepath.Base(path))
 }
 
 // Listen opens the socket at path for this user alone. A socket that nobody
