@@ -20,7 +20,7 @@ func (c *cli) connectCommand() *cobra.Command {
 		dryRun, undo, moves bool
 	)
 	cmd := &cobra.Command{
-		Use: "connect CLIENT", Short: "Write junctor into a client's own configuration", Args: exactArgs(1),
+		Use: "connect CLIENT", Short: "Write junctor into a client's own configuration", Args: exactArgs(1), ValidArgs: clientIDs(),
 		Long: `Write junctor into a client's configuration, keeping everything else in it and a
 copy of the file beside it. With --move the client's other servers move into
 junctor, so that the client sees them through it.
@@ -52,6 +52,7 @@ Known clients: ` + knownClients(),
 	f.StringVar(&url, "url", "", "connect to a running junctor at this address instead of starting one")
 	f.StringVar(&name, "name", "", "the server's name in the client; default junctor")
 	f.StringVar(&scope, "scope", string(clients.User), "user, project or local")
+	_ = cmd.RegisterFlagCompletionFunc("scope", oneOf(string(clients.User), string(clients.Project), string(clients.Local)))
 	f.BoolVar(&moves, "move", false, "move the client's other servers into junctor")
 	f.BoolVar(&dryRun, "dry-run", false, "only show what would be written")
 	f.BoolVar(&undo, "undo", false, "take junctor out again, and put moved servers back")

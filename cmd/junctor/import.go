@@ -31,7 +31,7 @@ func (c *cli) importCommand() *cobra.Command {
 		includeDiffers bool
 	)
 	cmd := &cobra.Command{
-		Use: "import [CLIENT…]", Short: "Take over servers from the clients found on this machine",
+		Use: "import [CLIENT…]", Short: "Take over servers from the clients found on this machine", ValidArgs: clientIDs(),
 		Long: `Find the MCP servers in the configurations of other programs on this machine and
 in this folder, show what is new, and take over what you pick. Nothing is run.
 
@@ -69,6 +69,7 @@ Known clients: ` + knownClients(),
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&from, "from", nil, "only from these clients")
+	_ = cmd.RegisterFlagCompletionFunc("from", oneOf(clientIDs()...))
 	f.BoolVar(&all, "all", false, "take everything that is new, without asking")
 	f.BoolVar(&dryRun, "dry-run", false, "only show what would be done")
 	f.BoolVar(&includeDiffers, "replace", false, "those too that Junctor has under the same name with other settings")
@@ -77,13 +78,14 @@ Known clients: ` + knownClients(),
 	return cmd
 }
 
-func knownClients() string {
-	var ids []string
+func clientIDs() (ids []string) {
 	for _, k := range clients.Known() {
 		ids = append(ids, k.ID)
 	}
-	return strings.Join(ids, ", ")
+	return ids
 }
+
+func knownClients() string { return strings.Join(clientIDs(), ", ") }
 
 func lookupClients(names []string) ([]clients.Client, error) {
 	var out []clients.Client
