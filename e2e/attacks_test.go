@@ -258,11 +258,18 @@ func TestKeyAndTool(t *testing.T) {
 			return mcp("/mcp/mine", "tools/call", `"name":"test_image_content","arguments":{},`)
 		},
 		"single theirs": func() (int, string) { return mcp("/mcp/theirs", "tools/list", "") },
-		"add a server":  func() (int, string) { return plain(limited, "POST", "/api/servers", `{"name":"x","command":"id"}`) },
-		"remove":        func() (int, string) { return plain(limited, "DELETE", "/api/servers/mine", "") },
-		"make a key":    func() (int, string) { return plain(limited, "POST", "/api/keys", `{"name":"x","admin":true}`) },
-		"restart":       func() (int, string) { return plain(limited, "POST", "/api/servers/theirs/restart", "") },
-		"websocket log": func() (int, string) { return as(limited, "GET", "/ws/logs", "") },
+		"proxied resources": func() (int, string) {
+			return plain(limited, "POST", "/api/mcp/mine/proxy", `{"method":"resources/list"}`)
+		},
+		"proxied unknown":  func() (int, string) { return plain(limited, "POST", "/api/mcp/mine/proxy", `{"method":"x/y"}`) },
+		"single resources": func() (int, string) { return mcp("/mcp/mine", "resources/list", "") },
+		"single prompts":   func() (int, string) { return mcp("/mcp/mine", "prompts/list", "") },
+		"metrics":          func() (int, string) { return plain(limited, "GET", "/metrics", "") },
+		"add a server":     func() (int, string) { return plain(limited, "POST", "/api/servers", `{"name":"x","command":"id"}`) },
+		"remove":           func() (int, string) { return plain(limited, "DELETE", "/api/servers/mine", "") },
+		"make a key":       func() (int, string) { return plain(limited, "POST", "/api/keys", `{"name":"x","admin":true}`) },
+		"restart":          func() (int, string) { return plain(limited, "POST", "/api/servers/theirs/restart", "") },
+		"websocket log":    func() (int, string) { return as(limited, "GET", "/ws/logs", "") },
 	}
 	for name, ask := range forbidden {
 		status, body := ask()

@@ -8,7 +8,9 @@ import (
 	"junctor/internal/auth"
 	"junctor/internal/broker"
 	"junctor/internal/control"
+	"junctor/internal/httperr"
 	"junctor/internal/store"
+	"junctor/internal/tool"
 	"junctor/internal/toolsapi"
 	"junctor/internal/webui"
 )
@@ -55,11 +57,23 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 		mux.HandleFunc(auth.MetadataPath+"/", gate.Metadata)
 	}
 	if cfg.Telemetry.Metrics {
-		mux.Handle("GET /metrics", a.metrics.Handler())
+		mux.Handle("GET /metrics", unlimited(a.metrics.Handler()))
 	}
 	mux.HandleFunc("/.well-known/", nothing)
 	mux.Handle("/", pageOnly(mux, webui.New()))
 	return a.streams.limit(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, mux)
+}
+
+// unlimited keeps callers who may not see everything from what names all
+// servers and tools.
+func unlimited(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c := tool.CallerFrom(r.Context()); c.Servers != nil || c.Tools != nil {
+			httperr.Write(w, r, &tool.Error{Kind: tool.Denied, Msg: "metrics name all servers and tools; use a key that is not limited to some of them"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (a *App) control() *control.Control {
