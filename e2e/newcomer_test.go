@@ -62,3 +62,14 @@ func TestNewcomerTypesTheREADME(t *testing.T) {
 		t.Errorf("the README has %d commands", found)
 	}
 }
+
+// TestAddedToARunningGateway holds servers add to it that the gateway knows the
+// server when the command is done.
+func TestAddedToARunningGateway(t *testing.T) {
+	h := newHouse(t, `{"mcpServers": {}}`)
+	gw := h.serve()
+	h.mustRun(nil, junctor(t), "--config", h.config, "servers", "add", "late", "--", "no-such-program")
+	if status, body := gw.send("GET", "/api/servers/late", ""); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+}

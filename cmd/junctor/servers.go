@@ -2,12 +2,14 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -111,7 +113,7 @@ func (c *cli) serversAdd() *cobra.Command {
 		Use: "add NAME (URL | -- COMMAND [ARGS…])", Short: "Add a server to the configuration", Args: minArgs(2),
 		Example: `  junctor servers add fs -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   junctor servers add github https://api.githubcopilot.com/mcp/ --header 'Authorization=Bearer ${GITHUB_TOKEN}'`,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			if !tool.ValidServer(name) {
 				return usageError{fmt.Errorf("%q cannot name a server; use 1 to %d of A-Z a-z 0-9 _ -", name, tool.MaxServerName)}
@@ -157,6 +159,7 @@ func (c *cli) serversAdd() *cobra.Command {
 				return err
 			}
 			c.note("Added %q to %s. Try it: junctor servers test %s", name, path, name)
+			c.awaitTaken(cmd.Context(), name)
 			return nil
 		},
 	}
@@ -168,6 +171,32 @@ func (c *cli) serversAdd() *cobra.Command {
 	f.BoolVar(&proxy, "proxy", false, "offer it at /api/mcp/NAME/proxy")
 	f.BoolVar(&replace, "replace", false, "put it in the place of a server of that name")
 	return cmd
+}
+
+// awaitTaken gives a gateway that is running the moment it needs to see the
+// changed file, so that the next command finds the server there.
+func (c *cli) awaitTaken(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	cfg, err := c.load(c.quietly())
+	if err != nil {
+		return
+	}
+	running := c.running(ctx, cfg)
+	if running == nil {
+		return
+	}
+	g := &gateway{cli: c, http: running}
+	for {
+		var server json.RawMessage
+		if g.get(ctx, "/api/servers/"+url.PathEscape(name), nil, &server) == nil || ctx.Err() != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 func parsePairs(what string, pairs []string) (map[string]string, error) {
