@@ -52,7 +52,7 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, r
 	seen := map[tool.Name]bool{}
 	size := 0
 	take := func(list []Candidate, c Candidate) []Candidate {
-		if seen[c.Name] || c.entry == nil || c.Name.Server == ownServer {
+		if seen[c.Name] || c.entry == nil || isOwn(c.Name) {
 			return list
 		}
 		seen[c.Name] = true

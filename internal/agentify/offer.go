@@ -24,6 +24,12 @@ var (
 	promptTool   = tool.Name{Server: ownServer, Tool: "get_prompt"}
 )
 
+// isOwn reports whether a name is one of ours. A backend may be called as we
+// are; only what cannot be told apart from ours is not offered.
+func isOwn(n tool.Name) bool {
+	return n == declineTool || n == furtherTool || n == resourceTool || n == promptTool
+}
+
 const declineDefinition = `{"name":"decline","description":"Call no backend: when the query is ambiguous, when nothing offered can do it, or when something essential is in neither the query nor the context.","inputSchema":{"type":"object","properties":{"reason":{"type":"string","description":"One sentence for the user: why, and what is missing"}},"required":["reason"]}}`
 
 // offer is what the model may choose from.

@@ -502,3 +502,18 @@ func TestViolationsAreToldInAFewWords(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestABackendNamedAsWeAre: its tools are reached, but for those that could
+// not be told from our own.
+func TestABackendNamedAsWeAre(t *testing.T) {
+	greet := `{"name":"greet","description":"Greet somebody","inputSchema":{"type":"object"}}`
+	decline := `{"name":"decline","description":"Decline an invitation","inputSchema":{"type":"object"}}`
+	r := newRig(t, map[string]*backend{"agentify": newBackend("", greet, decline)}, always(calls(call("agentify:greet", `{}`))))
+	out, err := r.do(Task{Query: "greet somebody"})
+	if err != nil || out.Plan.BackendID != "agentify" {
+		t.Fatalf("%+v, %v", out.Plan, err)
+	}
+	if d, ok := r.llm.Last().Lookup("agentify:decline"); !ok || !strings.Contains(string(d.Schema), "reason") {
+		t.Errorf("decline is declared as %+v", d)
+	}
+}

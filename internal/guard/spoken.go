@@ -37,7 +37,7 @@ func marks() []rule {
 			"you are n|from now on|pretend|developer mode|debug mode|god mode|admin mode|dan mode"),
 		r("override", "speaks as the system", 1,
 			`\[/?(?:inst|system)\]|<\|(?:im_start|im_end|system|endoftext)\|>|<<sys>>|\bnew (?:system )?(?:instructions?|prompt)\s*:|\bsystem (?:prompt|override|note|message|instruction|notice|update)\s*:|\b(?:begin|start) (?:of )?(?:system|hidden|admin) (?:prompt|instructions?)`,
-			"inst]|system|<|new instruction|instructions|new prompt"),
+			"inst]|[system|[/system|<|new instruction|new prompt|new system|system prompt|system override|system note|system message|system instruction|system notice|system update|begin |start "),
 		r("override", "sets its words apart for the model", 0.7,
 			`</?\s*(?:important|system|hidden|critical|admin|priority|instructions?|system[_-]\w+|assistant|override)\b[^>]{0,40}>`,
 			"<important|<system|<hidden|<critical|<admin|<priority|<instruction|<assistant|<override|</"),
