@@ -141,10 +141,15 @@ func (s *Snapshot) resolveIn(caller *tool.Caller, server, name string) (*Entry, 
 func (s *Snapshot) NoServer(caller *tool.Caller, server string) error {
 	var names []string
 	for _, other := range s.servers {
-		if caller.MaySee(other.Name) {
-			names = append(names, other.Name)
-		}
+		names = append(names, other.Name)
 	}
+	return NoServer(caller, server, names)
+}
+
+// NoServer is [Snapshot.NoServer] where more servers are configured than the
+// catalogue knows tools of.
+func NoServer(caller *tool.Caller, server string, all []string) error {
+	names := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !caller.MaySee(name) })
 	near, hint := Nearest(server, names, 5), ""
 	if len(near) == 0 {
 		hint = allOf(names)

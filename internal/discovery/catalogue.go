@@ -113,7 +113,7 @@ func (v *metaView) searchTools(ctx context.Context, r *mcp.Request, args map[str
 // shown.
 func (f *Face) known(snap *catalog.Snapshot, caller *tool.Caller, server string) error {
 	if !caller.MaySee(server) {
-		return snap.NoServer(caller, server)
+		return f.noServer(caller, server)
 	}
 	if snap.Server(server) != nil {
 		return nil
@@ -137,7 +137,16 @@ func (f *Face) known(snap *catalog.Snapshot, caller *tool.Caller, server string)
 		}
 		return e
 	}
-	return snap.NoServer(caller, server)
+	return f.noServer(caller, server)
+}
+
+// noServer is the error for a server that is not configured.
+func (f *Face) noServer(caller *tool.Caller, server string) error {
+	var names []string
+	for _, st := range f.opts.Upstreams.Status() {
+		names = append(names, st.Name)
+	}
+	return catalog.NoServer(caller, server, names)
 }
 
 // explain says why a server is not there, where more is known than that.

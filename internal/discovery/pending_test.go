@@ -49,6 +49,7 @@ func TestServersInEveryState(t *testing.T) {
 		"off":    {"TOOL_DISABLED", "disabled"},
 		"gone":   {"UNAVAILABLE", "it ended"},
 		"never":  {"SERVER_NOT_FOUND"},
+		"gonne":  {"SERVER_NOT_FOUND", "did you mean gone?"},
 	} {
 		for _, call := range []string{ask("list_tools", `{"server":"`+server+`"}`), ask("get_tool_details", `{"server":"`+server+`","tool":"x"}`), ask("search_tools", `{"query":"x","server":"`+server+`"}`)} {
 			for _, part := range parts {

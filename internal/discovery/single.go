@@ -24,7 +24,7 @@ type single struct {
 func (f *Face) singleFor(ctx context.Context, name string) (*mcp.Server, error) {
 	caller := tool.CallerFrom(ctx)
 	if !caller.MaySee(name) || !f.exists(name) {
-		return nil, f.opts.Catalog.Snapshot().NoServer(&caller, name)
+		return nil, f.noServer(&caller, name)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
