@@ -16,8 +16,8 @@ import (
 const retryDelay = 500 * time.Millisecond
 
 var (
-	errSilent  = errors.New("no sign of life within the upstream's timeoutMs")
-	errTooLong = errors.New("not done within the upstream's maxTimeoutMs")
+	errSilent  = errors.New("no sign of life")
+	errTooLong = errors.New("not done")
 )
 
 // dispatch sends the request to the upstream and waits for its answer. It
@@ -26,16 +26,17 @@ var (
 func (x *Executor) dispatch(ctx context.Context, f *flight, req tool.Request) (json.RawMessage, error) {
 	server := f.name.Server
 	silent, total := x.Upstreams.Timeouts(server)
+	whose := "the server's timeoutMs"
 	if f.call.Timeout > 0 {
-		silent = f.call.Timeout
+		silent, whose = f.call.Timeout, "as the call asks"
 	}
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if total > 0 {
-		defer time.AfterFunc(total, func() { cancel(errTooLong) }).Stop()
+		defer time.AfterFunc(total, func() { cancel(fmt.Errorf("%w within %s (the server's maxTimeoutMs)", errTooLong, total)) }).Stop()
 	}
 	if silent > 0 {
-		clock := time.AfterFunc(silent, func() { cancel(errSilent) })
+		clock := time.AfterFunc(silent, func() { cancel(fmt.Errorf("%w within %s (%s)", errSilent, silent, whose)) })
 		defer clock.Stop()
 		watch(&req.Exchange, clock, silent)
 	}

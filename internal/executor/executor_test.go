@@ -492,7 +492,7 @@ func TestTimeouts(t *testing.T) {
 			r.do = hang
 			begun := time.Now()
 			_, err := r.Call(t.Context(), call("write", `{}`))
-			if tool.KindOf(err) != tool.Timeout || time.Since(begun) != 30*time.Second {
+			if tool.KindOf(err) != tool.Timeout || time.Since(begun) != 30*time.Second || !strings.Contains(err.Error(), "within 30s (the server's timeoutMs)") {
 				t.Errorf("after %s: %v", time.Since(begun), err)
 			}
 		})
@@ -527,7 +527,7 @@ func TestTimeouts(t *testing.T) {
 			c.Exchange.Notify = func(string, json.RawMessage) { heard++ }
 			begun := time.Now()
 			_, err := r.Call(t.Context(), c)
-			if tool.KindOf(err) != tool.Timeout || time.Since(begun) != 10*time.Minute || heard < 29 {
+			if tool.KindOf(err) != tool.Timeout || time.Since(begun) != 10*time.Minute || heard < 29 || !strings.Contains(err.Error(), "within 10m0s (the server's maxTimeoutMs)") {
 				t.Errorf("after %s and %d notifications: %v", time.Since(begun), heard, err)
 			}
 		})
