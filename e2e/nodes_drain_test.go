@@ -127,7 +127,17 @@ func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 	<-g.read
 	g.end() // it has ended by itself, well
 
+	// What is changed meanwhile it learns when it comes back.
+	other := c.at((i + 1) % len(c.all))
+	added := fmt.Sprintf("added%d", i)
+	if status, body, err := try(ctx, "POST", other.url+"/api/servers", rootKey, fmt.Sprintf(`{"servers":{%q:{"url":%q}}}`, added, c.tools.URL), "Origin", other.url); status/100 != 2 {
+		t.Fatalf("%d %s %v", status, body, err)
+	}
 	fresh := g.house.serve()
+	until(t, "a server that was added meanwhile", func() bool {
+		status, _, _ := c.call(ctx, fresh.url, fmt.Sprintf(`{"server":%q,"tool":"echo","arguments":{}}`, added))
+		return status == 200
+	})
 	c.mu.Lock()
 	c.all[i] = fresh
 	c.mu.Unlock()

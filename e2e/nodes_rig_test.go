@@ -137,10 +137,14 @@ func (c *nodes) balancer() string {
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Without this Go's server closes the request's body when its answer
-		// begins. The proxy may be at its end by then and not know it, and
-		// cuts the stream that it is passing on.
-		_ = http.NewResponseController(w).EnableFullDuplex()
+		// Read at once: Go's server closes the body when the answer begins,
+		// and its proxy, which may not know yet that it was at the body's end,
+		// then cuts the stream that it is passing on.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client is gone
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		proxy.ServeHTTP(w, r)
 	}))
 	c.t.Cleanup(func() { front.CloseClientConnections(); front.Close() })

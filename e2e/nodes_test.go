@@ -28,6 +28,7 @@ func TestNodes(t *testing.T) {
 	t.Run("parked", c.parkedCalls)
 	t.Run("keys", c.keys)
 	t.Run("rate", c.rate)
+	t.Run("configuration", c.configuration)
 	t.Run("live log", c.liveLog)
 	t.Run("singleton", c.singleton)
 	t.Run("connections cut", c.connectionsCut)
@@ -223,6 +224,34 @@ func (c *nodes) keys(t *testing.T) {
 			t.Errorf("a revoked key after 2 s: %d", status)
 		}
 	}
+}
+
+// configuration: what an administrator changes on one node changes on all.
+func (c *nodes) configuration(t *testing.T) {
+	ctx := ctxFor(t)
+	ask := func(g *gateway, method, path, body string) {
+		t.Helper()
+		if status, text, err := try(ctx, method, g.url+path, rootKey, body, "Origin", g.url); status/100 != 2 {
+			t.Fatalf("%s %s: %d %s %v", method, path, status, text, err)
+		}
+	}
+	everywhere := func(what string, served bool) {
+		t.Helper()
+		for _, g := range c.all {
+			until(t, what, func() bool {
+				status, _, _ := c.call(ctx, g.url, `{"server":"added","tool":"echo","arguments":{}}`)
+				return (status == 200) == served
+			})
+		}
+	}
+	ask(c.all[0], "POST", "/api/servers", fmt.Sprintf(`{"servers":{"added":{"url":%q}}}`, c.tools.URL))
+	everywhere("the server everywhere", true)
+	ask(c.all[1], "PATCH", "/api/servers/added", `{"enabled":false}`)
+	everywhere("the server off everywhere", false)
+	ask(c.all[2], "PATCH", "/api/servers/added", `{"enabled":true}`)
+	everywhere("the server on everywhere", true)
+	ask(c.all[1], "DELETE", "/api/servers/added", "")
+	everywhere("the server gone everywhere", false)
 }
 
 func firstLine(s string) string {

@@ -73,6 +73,7 @@ type App struct {
 
 	store     store.Store
 	nodes     *nodes.Node // nil when the store is this process's own
+	carrying  carrying
 	metrics   *telemetry.Metrics
 	tracer    *telemetry.Tracer
 	guard     *guard.Guard

@@ -26,11 +26,14 @@ const (
 // are ended.
 func (a *App) drain(server *http.Server, ready *atomic.Bool, stopStreams func()) {
 	ready.Store(false)
-	if a.nodes != nil && !a.nodes.Alone() {
+	ctx, cancel := context.WithTimeout(context.Background(), noticeFor)
+	defer cancel()
+	if a.nodes != nil && !a.nodes.Alone(ctx) {
 		a.log.Info("stopping; a balancer may notice", "within", noticeFor)
-		<-time.After(noticeFor)
+		<-ctx.Done()
 	}
 	a.log.Info("stopping; calls in flight may finish", "within", drainFor)
+	a.carrying.stop()
 	end, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()
 	quiet := make(chan struct{})
@@ -38,7 +41,7 @@ func (a *App) drain(server *http.Server, ready *atomic.Bool, stopStreams func())
 		defer close(quiet)
 		// Streams that never end by themselves must not hold the end up.
 		defer stopStreams()
-		wait(end, func() bool { return a.executor.InFlight() == 0 && !a.chat.Busy() })
+		wait(end, func() bool { return a.executor.InFlight() == 0 && a.carrying.idle() && !a.chat.Busy() })
 	}()
 	if err := server.Shutdown(end); err != nil {
 		_ = server.Close()

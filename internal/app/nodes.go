@@ -211,6 +211,11 @@ func (a *App) carryOut(ctx context.Context, first []byte, l *nodes.Line) {
 	if json.Unmarshal(head, &p) != nil {
 		return
 	}
+	if !a.carrying.begin() {
+		_ = speak(l, said{Fault: faultOf(gone(p.Server, tool.ErrDown))})
+		return
+	}
+	defer a.carrying.end()
 	if len(params) == 0 {
 		params = nil
 	}
@@ -232,6 +237,43 @@ func (a *App) carryOut(ctx context.Context, first []byte, l *nodes.Line) {
 		return
 	}
 	_ = speak(l, said{Result: true, data: result})
+}
+
+// carrying counts what is being done for other nodes, and ends it.
+type carrying struct {
+	mu      sync.Mutex
+	n       int
+	stopped bool
+}
+
+// begin reports whether more may be done.
+func (c *carrying) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return false
+	}
+	c.n++
+	return true
+}
+
+func (c *carrying) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n--
+}
+
+// stop lets nothing new begin.
+func (c *carrying) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+}
+
+func (c *carrying) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n == 0
 }
 
 // questions are those that a server asks a caller on another node.
@@ -300,7 +342,10 @@ func (a *App) runNodes(ctx context.Context) error {
 	if a.nodes == nil {
 		return nil
 	}
-	go a.borrow(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { a.borrow(ctx) })
+	wg.Go(func() { a.followEdits(ctx) })
+	defer wg.Wait()
 	return a.nodes.Run(ctx)
 }
 

@@ -102,7 +102,10 @@ func (s settings) edit(edits ...config.Edit) error {
 	case err != nil:
 		return err
 	}
-	return s.reload()
+	if err := s.reload(); err != nil {
+		return err
+	}
+	return s.app.shareEdits(edits)
 }
 
 // reload puts the file into force at once, without waiting for its watcher.

@@ -87,6 +87,38 @@ func TestEditBytes(t *testing.T) {
 	}
 }
 
+// TestEditElsewhere: an edit that travelled does what it did at home.
+func TestEditElsewhere(t *testing.T) {
+	for name, e := range map[string]Edit{
+		"set":    Set("b", json.RawMessage(`{"url":"https://b.example"}`)),
+		"merge":  Merge("a", json.RawMessage(`{"enabled":false,"args":null}`)),
+		"remove": Remove("a"),
+	} {
+		data, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Edit
+		if err := json.Unmarshal(data, &back); err != nil {
+			t.Fatal(err)
+		}
+		const file = `{"mcpServers":{"a":{"command":"x","args":["y"]}}}`
+		want, err1 := EditBytes([]byte(file), e)
+		got, err2 := EditBytes([]byte(file), back)
+		if err1 != nil || err2 != nil || string(got) != string(want) || string(got) == file {
+			t.Errorf("%s: %s, %v; want %s, %v", name, got, err2, want, err1)
+		}
+		if back.Server() != e.Server() || back.Whole() == (name == "merge") {
+			t.Errorf("%s: of %s, whole %v", name, back.Server(), back.Whole())
+		}
+	}
+	for _, bad := range []string{`7`, `{"kind":9,"name":"a"}`} {
+		if err := json.Unmarshal([]byte(bad), new(Edit)); err == nil {
+			t.Errorf("%s is no edit", bad)
+		}
+	}
+}
+
 func TestEditBytesErrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string

@@ -279,11 +279,13 @@ func (n *Node) readList(ctx context.Context) (map[string]bool, error) {
 	return others, nil
 }
 
-// Alone reports whether no other node is known to be there.
-func (n *Node) Alone() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, there := range n.others {
+// Alone reports whether no other node is there, as far as is known.
+func (n *Node) Alone(ctx context.Context) bool {
+	others, err := n.readList(ctx)
+	if err != nil {
+		n.log.DebugContext(ctx, "nodes not listed", "err", err)
+	}
+	for _, there := range others {
 		if there {
 			return false
 		}

@@ -204,7 +204,7 @@ func TestWords(t *testing.T) {
 	if a.Known(ctx, "x") || a.Known(ctx, "") {
 		t.Error("strangers are known")
 	}
-	if a.Alone() {
+	if a.Alone(ctx) {
 		t.Error("alone among others")
 	}
 	stopC()
