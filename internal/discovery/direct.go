@@ -43,11 +43,11 @@ func newDirectView(f *Face) *directView {
 }
 
 // Describe implements mcp.Handler.
-func (v *directView) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+func (v *directView) Describe(_ context.Context, r *mcp.Request) (mcp.Description, error) {
 	return mcp.Description{
 		Info:         v.face.info,
 		Capabilities: json.RawMessage(`{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`),
-		Instructions: "Junctor joins many MCP servers. Tools and prompts are named server__name.",
+		Instructions: v.face.allInstructions(&r.Caller),
 		TTL:          time.Minute,
 	}, nil
 }

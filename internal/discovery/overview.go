@@ -17,6 +17,9 @@ const (
 	overviewLength    = 1600
 	overviewLine      = 100
 
+	instructionsLength = 6000 // of all servers together,
+	instructionsOfOne  = 1500
+
 	overviewTools   = 4  // that stand for the description of a server that has none,
 	overviewServers = 12 // where there are no more servers than this
 )
@@ -102,6 +105,20 @@ func (f *Face) instructions(caller *tool.Caller) string {
 			break
 		}
 		b.WriteString(line.String())
+	}
+	return b.String()
+}
+
+// allInstructions are what the servers say themselves of how their tools are
+// meant to be used, as far as there is room.
+func (f *Face) allInstructions(caller *tool.Caller) string {
+	var b strings.Builder
+	b.WriteString("Junctor joins many MCP servers. Tools and prompts are named server__name.")
+	for _, s := range f.opts.Catalog.Snapshot().Servers() {
+		text := tool.Shorten(strings.TrimSpace(s.Instructions), instructionsOfOne)
+		if text != "" && caller.MaySee(s.Name) && b.Len()+len(text) <= instructionsLength {
+			fmt.Fprintf(&b, "\n\n%s:\n%s", s.Name, text)
+		}
 	}
 	return b.String()
 }

@@ -132,6 +132,25 @@ func TestOverview(t *testing.T) {
 	}
 }
 
+// In the direct view the servers speak for themselves, each within bounds.
+func TestInstructionsOfAllServers(t *testing.T) {
+	cat := catalog.New(nil, nil)
+	for name, words := range map[string]string{"a": " Call a first.\n", "b": "", "c": strings.Repeat("long ", 1000), "hidden": "secret ways"} {
+		cat.Put(catalog.Server{Name: name, Instructions: words}, nil)
+	}
+	for i := range 20 {
+		cat.Put(catalog.Server{Name: fmt.Sprintf("d%02d", i), Instructions: strings.Repeat("more ", 200)}, nil)
+	}
+	f := New(Options{Catalog: cat, Search: search.New(), Upstreams: states{}, Config: DefaultConfig(), Log: nolog})
+	got := f.allInstructions(&tool.Caller{ID: "x", Servers: []string{"a", "b", "c", "d*"}})
+	if !strings.Contains(got, "\n\na:\nCall a first.\n\nc:\nlong ") || strings.Contains(got, "b:") || strings.Contains(got, "secret") {
+		t.Errorf("instructions: %.300s", got)
+	}
+	if len(got) > instructionsLength+200 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
 // Many servers do not drown an agent either.
 func TestListServersIsBounded(t *testing.T) {
 	var ups states
