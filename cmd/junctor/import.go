@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -60,7 +61,7 @@ Known clients: ` + knownClients(),
 				return nil
 			}
 			if !all {
-				if take, err = c.pick(take); err != nil || len(take) == 0 {
+				if take, err = c.pick(candidates, take); err != nil || len(take) == 0 {
 					return err
 				}
 			}
@@ -142,8 +143,9 @@ func choosable(all []clients.Candidate, differing bool) []clients.Candidate {
 	})
 }
 
-// pick lets the person choose by number or name.
-func (c *cli) pick(from []clients.Candidate) ([]clients.Candidate, error) {
+// pick lets the person choose some of from, by name or by the number that it
+// has among all that were shown.
+func (c *cli) pick(shown, from []clients.Candidate) ([]clients.Candidate, error) {
 	if !c.isInput {
 		return nil, errors.New("nobody can be asked here; say --all, or --dry-run to look only")
 	}
@@ -151,26 +153,25 @@ func (c *cli) pick(from []clients.Candidate) ([]clients.Candidate, error) {
 	for _, k := range from {
 		names = append(names, k.As)
 	}
-	fmt.Fprintf(c.err, "Take over which? (all, none, or names: %s) ", strings.Join(names, " "))
+	fmt.Fprintf(c.err, "Take over which? (all, none, names or numbers: %s) ", strings.Join(names, " "))
 	line, err := bufio.NewReader(c.in).ReadString('\n')
 	if err != nil && line == "" {
 		return nil, errors.New("no answer")
 	}
-	words := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\t' })
-	if len(words) == 1 && words[0] == "all" {
-		return from, nil
-	}
 	var out []clients.Candidate
-	for _, w := range words {
-		if w == "none" {
+	for _, w := range strings.FieldsFunc(line, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		switch w {
+		case "all":
+			return from, nil
+		case "none":
 			return nil, nil
 		}
-		i := slices.IndexFunc(from, func(k clients.Candidate) bool { return k.As == w || k.Original == w })
-		if n, err := strconv.Atoi(w); i < 0 && err == nil && n >= 1 && n <= len(from) {
-			i = n - 1
+		if n, err := strconv.Atoi(w); err == nil && n >= 1 && n <= len(shown) {
+			w = shown[n-1].As
 		}
+		i := slices.IndexFunc(from, func(k clients.Candidate) bool { return k.As == w || k.Original == w })
 		if i < 0 {
-			return nil, fmt.Errorf("%q is none of them", w)
+			return nil, fmt.Errorf("%q is none that can be taken over; there are %s", w, strings.Join(names, ", "))
 		}
 		out = append(out, from[i])
 	}
