@@ -147,6 +147,11 @@ func (h *Host) Connections() int {
 	return h.connections
 }
 
+// unsaidIdle is how long a session in which nothing was said waits for a
+// client that comes back: whoever connects gets one, and there is nothing in
+// it to lose.
+const unsaidIdle = 2 * time.Minute
+
 // sweep forgets the sessions that have been idle for long; they stay in the
 // store.
 func (h *Host) sweep(now time.Time) {
@@ -154,7 +159,11 @@ func (h *Host) sweep(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, s := range h.sessions {
-		if s.idleSince(now) > idle {
+		limit := idle
+		if !s.isStored() {
+			limit = min(idle, unsaidIdle)
+		}
+		if s.idleSince(now) > limit {
 			delete(h.sessions, id)
 		}
 	}

@@ -55,6 +55,52 @@ func (s *Session) rescue(ctx context.Context) error {
 	return s.load(ctx)
 }
 
+// watchTime is how long a process counts as one where somebody watches.
+const watchTime = 10 * time.Second
+
+func watchName(session string) string { return "chat-watch/" + session }
+
+// beSeen lets the process that gives the reply know that somebody watches it
+// here: it would stop when nobody does. It reports whether there is such a
+// reply.
+func (s *Session) beSeen(ctx context.Context) (bool, error) {
+	s.mu.Lock()
+	due := s.turn == nil && s.foreign && s.meta.Turn.Active && len(s.watchers) > 0
+	s.mu.Unlock()
+	if !due {
+		return false, nil
+	}
+	_, _, err := s.host.Store.Acquire(ctx, watchName(s.id), s.host.Node, watchTime)
+	return true, err
+}
+
+// leaveSight takes that back.
+func (s *Session) leaveSight(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := s.host.Store.Release(ctx, watchName(s.id), s.host.Node); err != nil {
+		s.host.Log.WarnContext(ctx, "mark of a watched session not released", "after", watchTime, "err", err)
+	}
+}
+
+// watchedElsewhere reports whether somebody watches the session through
+// another process. When that cannot be known, the reply is not to be stopped.
+func (s *Session) watchedElsewhere() bool {
+	if !s.host.Shared {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(telemetry.WithSession(s.host.ctx, s.id), 5*time.Second)
+	defer cancel()
+	_, free, err := s.host.Store.Acquire(ctx, watchName(s.id), s.host.Node, watchTime)
+	if err != nil {
+		return true
+	}
+	if free {
+		s.leaveSight(ctx)
+	}
+	return !free
+}
+
 func (s *Session) release(ctx context.Context) {
 	if err := s.host.Store.Release(ctx, leaseName(s.id), s.host.Node); err != nil {
 		s.host.Log.WarnContext(ctx, "session not released; another process must wait", telemetry.KeySession, s.id, "after", leaseTime, "err", err)

@@ -266,6 +266,34 @@ func TestOldSessionsMakeRoom(t *testing.T) {
 	}
 }
 
+func TestSessionsInWhichNothingWasSaidLeaveSoon(t *testing.T) {
+	r := newRig(t, llmtest.Script{})
+	count := func() int {
+		r.host.mu.Lock()
+		defer r.host.mu.Unlock()
+		return len(r.host.sessions)
+	}
+	for range 100 {
+		s, err := r.host.Open(t.Context(), tool.Local, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := s.Watch(t.Context(), tool.Local, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+	}
+	r.host.sweep(time.Now().Add(unsaidIdle / 2)) // one may come back after a short absence
+	if n := count(); n != 100 {
+		t.Errorf("%d sessions in memory, want 100", n)
+	}
+	r.host.sweep(time.Now().Add(2 * unsaidIdle))
+	if n := count(); n != 0 {
+		t.Errorf("%d sessions in memory", n)
+	}
+}
+
 func TestIdleSessionsLeaveTheMemory(t *testing.T) {
 	r := newRig(t, llmtest.Script{})
 	s, err := r.host.Open(t.Context(), tool.Local, "")

@@ -176,6 +176,27 @@ func TestCutResult(t *testing.T) {
 	}
 }
 
+func TestLargeHistoriesAreLightened(t *testing.T) {
+	big := func(n int) llm.Part {
+		return llm.Part{Result: &llm.ToolResult{CallID: "c", Content: json.RawMessage(`"` + strings.Repeat("x", n) + `"`)}}
+	}
+	parts := []llm.Part{big(1000), {Text: "and"}, big(10)}
+	h := HistoryPayload{Messages: []HistoryMessage{{Parts: parts}, {Parts: []llm.Part{{Text: strings.Repeat("t", 5000)}}}, {Parts: []llm.Part{big(600)}}}}
+	got := lighten(h, 1000)
+	if c := string(got.Messages[0].Parts[0].Result.Content); !strings.Contains(c, "1002 bytes left out") || !json.Valid([]byte(c)) {
+		t.Errorf("the oldest: %.100s", c)
+	}
+	if n := len(got.Messages[2].Parts[0].Result.Content); n != 602 {
+		t.Errorf("the newest has %d bytes", n)
+	}
+	if got.Messages[0].Parts[1].Text != "and" || len(got.Messages[1].Parts[0].Text) != 5000 {
+		t.Error("what was said was left out")
+	}
+	if len(parts[0].Result.Content) != 1002 {
+		t.Error("the session's own history was changed")
+	}
+}
+
 func TestTitles(t *testing.T) {
 	for in, want := range map[string]string{
 		"hello":                        "hello",

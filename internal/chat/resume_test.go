@@ -199,6 +199,54 @@ func TestReplyOutlivesAReloadButNotADeparture(t *testing.T) {
 	}
 }
 
+// spy tells of the marks by which processes see where a session is watched.
+type spy struct {
+	Store
+	marks chan bool // whether it was free
+}
+
+func (s *spy) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (store.Lease, bool, error) {
+	l, held, err := s.Store.Acquire(ctx, name, owner, ttl)
+	if strings.HasPrefix(name, "chat-watch/") && err == nil {
+		s.marks <- held
+	}
+	return l, held, err
+}
+
+func TestReplyGoesOnWhileItIsWatchedOnAnotherNode(t *testing.T) {
+	spies := []*spy{{marks: make(chan bool, 1000)}, {marks: make(chan bool, 1000)}}
+	shared := func(i int) option {
+		return func(o *Options, _ *[]llm.Config) {
+			o.Shared, o.Config.DisconnectGraceMs = true, 20
+			spies[i].Store = o.Store
+			o.Store = spies[i]
+		}
+	}
+	a := newRig(t, slowScript, shared(0))
+	b := &rig{t: t, model: a.model, store: a.store, logs: a.logs}
+	b.start(shared(1))
+	first := a.connect("")
+	first.say("stall")
+	first.kind(TypeText)
+	other := b.connect("sessionId=" + first.id)
+	other.kind(TypeText)
+	<-spies[1].marks // the second node has said that it is watched there
+	first.conn.CloseNow()
+	for range 3 { // the grace passes again and again
+		if free := <-spies[0].marks; free {
+			t.Fatal("the first node does not see that it is watched on the second")
+		}
+	}
+	if s := a.open(first.id); !s.Active() {
+		t.Error("the reply was stopped")
+	}
+	other.conn.CloseNow()
+	s := a.settled(first.id) // now nobody watches
+	if h := s.History().Messages; len(h) != 2 || h[1].Notice != noticeAborted {
+		t.Errorf("history %+v", h)
+	}
+}
+
 func TestApproval(t *testing.T) {
 	script := llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "delete", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{"path":"/x"}`)}}}},

@@ -116,6 +116,13 @@ func (s *Session) Active() bool {
 	return s.turn != nil || s.foreign && s.meta.Turn.Active
 }
 
+// isStored reports whether anything was said in the session.
+func (s *Session) isStored() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stored
+}
+
 func (s *Session) idleSince(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -355,44 +362,4 @@ func (s *Session) save(ctx context.Context, change func(*metadata)) error {
 		return nil
 	})
 	return err
-}
-
-// History returns the conversation so far.
-func (s *Session) History() HistoryPayload {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.history(0)
-}
-
-// history returns the messages before a number (0: all); s.mu is held.
-func (s *Session) history(before int64) HistoryPayload {
-	h := HistoryPayload{Title: s.title, Model: s.model, Messages: []HistoryMessage{}}
-	for _, e := range s.entries {
-		if before > 0 && e.seq >= before {
-			break
-		}
-		parts := e.message.Parts
-		if parts == nil {
-			parts = []llm.Part{}
-		}
-		h.Messages = append(h.Messages, HistoryMessage{ID: e.ID, Seq: e.seq, Role: e.message.Role, Time: e.time.UTC(),
-			Parts: parts, Model: e.Model, Usage: e.Usage, Notice: e.Notice})
-	}
-	return h
-}
-
-const titleLength = 60
-
-func titleOf(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	line = strings.Join(strings.Fields(line), " ")
-	runes := []rune(line)
-	if len(runes) <= titleLength {
-		return line
-	}
-	cut := string(runes[:titleLength])
-	if i := strings.LastIndexByte(cut, ' '); i > titleLength/2 {
-		cut = cut[:i]
-	}
-	return cut + "…"
 }

@@ -141,6 +141,12 @@ func (s *Session) begin(ctx context.Context, t *turn, text, model string) error 
 		}
 	}
 	s.emit(TypeMessage, MessagePayload{ID: id, Text: text, Time: now.UTC()})
+	if before == 0 || model != "" { // for those who watch: the title is new, or the model
+		s.mu.Lock()
+		told := SessionPayload{Title: s.title, Model: s.model}
+		s.mu.Unlock()
+		s.emit(TypeSession, told)
+	}
 	return nil
 }
 

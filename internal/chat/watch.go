@@ -100,9 +100,16 @@ func (s *Session) left() {
 		alone := s.turn == t && len(s.watchers) == 0
 		s.grace = nil
 		s.mu.Unlock()
-		if alone {
-			t.cancel(errAborted)
+		if !alone {
+			return
 		}
+		if s.watchedElsewhere() {
+			s.mu.Lock()
+			s.left()
+			s.mu.Unlock()
+			return
+		}
+		t.cancel(errAborted)
 	})
 }
 
@@ -158,7 +165,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 		}
 		history := s.history(before)
 		s.mu.Unlock()
-		w.greet(TypeHistory, from, history)
+		w.greet(TypeHistory, from, lighten(history, maxHistory))
 	}
 	events, err := s.host.Store.Events(ctx, s.id, from, 0)
 	if err != nil {
@@ -197,13 +204,28 @@ func (s *Session) follows(ctx context.Context) {
 	changed := s.host.Store.Watch(ctx, store.TopicSession(s.id))
 	tick := time.NewTicker(leaseTime / 6) // a dead process is noticed within 2 s
 	defer tick.Stop()
+	seen := time.NewTicker(watchTime / 4)
+	defer seen.Stop()
+	marked, err := s.beSeen(ctx)
+	defer func() {
+		if marked {
+			s.leaveSight(ctx)
+		}
+	}()
 	for {
-		var err error
+		if err != nil && ctx.Err() == nil {
+			s.host.Log.WarnContext(ctx, "session of another process not followed", "err", err)
+		}
+		err = nil
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 			err = s.rescue(ctx)
+		case <-seen.C:
+			var again bool
+			again, err = s.beSeen(ctx)
+			marked = marked || again
 		case <-changed:
 			s.mu.Lock()
 			mine := s.turn != nil || s.outbox.busy
@@ -211,9 +233,6 @@ func (s *Session) follows(ctx context.Context) {
 			if !mine {
 				err = s.catchUp(ctx)
 			}
-		}
-		if err != nil && ctx.Err() == nil {
-			s.host.Log.WarnContext(ctx, "session of another process not followed", "err", err)
 		}
 	}
 }

@@ -277,6 +277,6 @@ func (c *connection) handle(ctx context.Context, data []byte) {
 			c.fail(err)
 			return
 		}
-		c.watcher.Tell(TypeHistory, c.session.History())
+		c.watcher.Tell(TypeHistory, lighten(c.session.History(), maxHistory))
 	}
 }

@@ -1,0 +1,78 @@
+package chat
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"junctor/internal/llm"
+)
+
+// History returns the conversation so far.
+func (s *Session) History() HistoryPayload {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history(0)
+}
+
+// history returns the messages before a number (0: all); s.mu is held.
+func (s *Session) history(before int64) HistoryPayload {
+	h := HistoryPayload{Title: s.title, Model: s.model, Messages: []HistoryMessage{}}
+	for _, e := range s.entries {
+		if before > 0 && e.seq >= before {
+			break
+		}
+		parts := e.message.Parts
+		if parts == nil {
+			parts = []llm.Part{}
+		}
+		h.Messages = append(h.Messages, HistoryMessage{ID: e.ID, Seq: e.seq, Role: e.message.Role, Time: e.time.UTC(),
+			Parts: parts, Model: e.Model, Usage: e.Usage, Notice: e.Notice})
+	}
+	return h
+}
+
+// maxHistory bounds the results in a history that goes to a client, in
+// bytes; what it is about can be read at any length.
+const maxHistory = 8 << 20
+
+// lighten leaves the oldest results out of a history that is too large for
+// one message: pictures above all. The export has everything.
+func lighten(h HistoryPayload, budget int) HistoryPayload {
+	for i := len(h.Messages) - 1; i >= 0; i-- {
+		m := &h.Messages[i]
+		cloned := false
+		for j, p := range m.Parts {
+			if p.Result == nil {
+				continue
+			}
+			if budget -= len(p.Result.Content); budget >= 0 {
+				continue
+			}
+			if !cloned { // the parts are the session's own
+				m.Parts, cloned = slices.Clone(m.Parts), true
+			}
+			short := *p.Result
+			short.Content = json.RawMessage(`{"content":[` + string(textBlock(fmt.Sprintf("[%d bytes left out here; the export of the conversation has them]", len(short.Content)))) + `]}`)
+			m.Parts[j].Result = &short
+		}
+	}
+	return h
+}
+
+const titleLength = 60
+
+func titleOf(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	line = strings.Join(strings.Fields(line), " ")
+	runes := []rune(line)
+	if len(runes) <= titleLength {
+		return line
+	}
+	cut := string(runes[:titleLength])
+	if i := strings.LastIndexByte(cut, ' '); i > titleLength/2 {
+		cut = cut[:i]
+	}
+	return cut + "…"
+}
