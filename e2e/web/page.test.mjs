@@ -11,6 +11,7 @@ import { script } from './script.mjs';
 const home = mkdtempSync(join(tmpdir(), 'junctor-page-'));
 const folder = join(home, 'notes');
 const note = join(folder, 'note.txt');
+const long = 'a-server-with-quite-a-long-name-that-does-not-want-to-end'; // must not push anything aside
 let g;
 let chrome;
 
@@ -21,7 +22,7 @@ before(async () => {
     home,
     script: JSON.parse(JSON.stringify(script).replaceAll('{{note}}', note)),
     config: {
-      mcpServers: { everything: servers.everything, memory: servers.memory, files: servers.files(folder), hostile: servers.hostile, broken: { command: '/nonexistent/program' } },
+      mcpServers: { everything: servers.everything, memory: servers.memory, files: servers.files(folder), hostile: servers.hostile, broken: { command: '/nonexistent/program' }, [long]: { ...servers.memory, enabled: false } },
       toolRules: [
         { pattern: 'files:write_file', approval: 'ask' },
         { pattern: 'everything:*', tags: ['demo'] },
@@ -167,7 +168,20 @@ test('chat: another model answers when it is chosen; a failing one is explained'
   await settled(page);
   await page.locator('.turn-foot', { hasText: 'anthropic/claude-test' }).waitFor();
   await say(page, 'fail now');
-  await page.getByText('the model does not like this').first().waitFor();
+  await page.getByText('the model does not like this').waitFor(); // once
+  await page.getByRole('button', { name: 'Ask again' }).click();
+  await page.waitForFunction(() => document.querySelectorAll('.turn.fallback').length === 2);
+  await settled(page);
+  assert.equal(await page.getByLabel('Model').inputValue(), 'anthropic/claude-test');
+  await page.getByRole('button', { name: 'New chat' }).click(); // the choice was for the other conversation
+  await page.getByRole('heading', { name: 'New chat' }).waitFor();
+  await page.waitForFunction(() => document.querySelector('select[aria-label=Model]').value === 'openai/gpt-test');
+}));
+
+test('chat: what the gateway refuses comes back to be mended', on('/#/chat', async (page) => {
+  await say(page, 'x'.repeat(300_000));
+  await page.getByText(/has 300000 bytes/).waitFor();
+  assert.equal((await page.getByRole('textbox', { name: 'Message' }).inputValue()).length, 300_000);
 }));
 
 test('tools: found as one types, and run from a form', on('/#/tools', async (page) => {

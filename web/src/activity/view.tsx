@@ -202,7 +202,10 @@ export function ActivityView() {
                       label="Calls, newest first"
                       row={(c) => (
                         <a className={`call-row ${c.id === id ? 'current' : ''}`} href={link(c)} aria-current={c.id === id ? 'true' : undefined}>
-                          <span className="mono muted">{clock(c.time)}</span>
+                          <span className="mono muted">
+                            {clock(c.time).slice(0, -4)}
+                            <span className="clock-ms">{clock(c.time).slice(-4)}</span>
+                          </span>
                           <span className="ellipsis">
                             <span className="muted">{c.server ? c.server + ':' : ''}</span>
                             <strong>{c.tool || c.method}</strong>

@@ -127,6 +127,13 @@ describe('a history', () => {
     expect(turns[1]!.blocks).toMatchObject([{ kind: 'reasoning' }, { text: 'ok' }, { kind: 'call', tool: 'fs:read', state: 'done' }, { text: 'so' }]);
   });
 
+  it('knows a reply that is the gateway’s word for a failure', () => {
+    const c = play(empty, m('message', { id: 'u', text: 'x' }), m('text', { content: 'No answer.' }), m('error', { code: 'MODEL_ERROR', message: 'No answer.' }));
+    expect(c.turns.at(-1)!.notice).toBe('fallback');
+    const broken = play(empty, m('message', { id: 'u', text: 'x' }), m('text', { content: 'Half a' }), m('error', { code: 'MODEL_ERROR', message: 'it broke off' }));
+    expect(broken.turns.at(-1)!.notice).toBeUndefined();
+  });
+
   it('shows what a server asks until it is answered, here or elsewhere', () => {
     const ask = (id: string) => m('question', { questionId: id, callId: 'c', tool: 'a:b', server: 'a', kind: 'form', message: 'who?', schema: { type: 'object' }, expires: '' });
     let c = play(empty, m('message', { id: 'u', text: 'x' }), m('status', { state: 'processing', tool: 'a:b', message: '', data: { callId: 'c', arguments: {} } }), ask('q1'), ask('q2'));

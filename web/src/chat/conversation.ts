@@ -189,9 +189,17 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
     case 'error':
       if (p.code === 'ABORTED') return c;
       if (str(p.questionId)) return withQuestion(c, str(p.questionId), (q) => ({ ...q, sent: false, problem: str(p.message) }));
-      return { ...c, error: { code: str(p.code), message: str(p.message) } };
+      return { ...c, turns: fallback(c.turns, str(p.message)), error: { code: str(p.code), message: str(p.message) } };
   }
   return c; // of a later version of the gateway
+}
+
+/** fallback marks a reply that is not the model's but the gateway's word for its failure. */
+function fallback(turns: Turn[], message: string): Turn[] {
+  const last = turns.at(-1);
+  const text = last?.blocks.at(-1);
+  if (last?.role !== 'assistant' || text?.kind !== 'text' || text.text !== message) return turns;
+  return [...turns.slice(0, -1), { ...last, notice: 'fallback' }];
 }
 
 function status(c: Conversation, m: Outgoing): Conversation {

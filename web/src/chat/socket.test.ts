@@ -9,6 +9,7 @@ function rig(sessionId = '') {
   const got: Outgoing[] = [];
   const states: LinkState[] = [];
   const pending: (string | null)[] = [];
+  const refused: string[] = [];
   const timers: { f: () => void; ms: number; dead: boolean }[] = [];
   let gone = 0;
   const socket = new ChatSocket(sessionId, {
@@ -36,6 +37,7 @@ function rig(sessionId = '') {
     onMessage: (m) => got.push(m),
     onState: (s) => states.push(s),
     onPending: (p) => pending.push(p),
+    onRefused: (text) => refused.push(text),
     onGone: (code) => (gone = code),
     setTimer: (f, ms) => {
       const t = { f, ms, dead: false };
@@ -54,6 +56,7 @@ function rig(sessionId = '') {
     wires,
     states,
     pending,
+    refused,
     timers,
     wire,
     get gone() {
@@ -187,6 +190,25 @@ describe('ChatSocket', () => {
     }
   });
 
+  it('takes another session when the one in which nothing was said is gone, and says there what was to be said', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.drop(1006);
+    r.socket.say('hello');
+    r.tick();
+    r.receive('connection', 0, { state: 'error', message: 'no such session' });
+    r.receive('error', 0, { code: 'INVALID_REQUEST', message: 'no such session' });
+    r.drop(4404);
+    r.tick();
+    expect(r.gone).toBe(0);
+    expect(r.urls.at(-1)).toEqual({ session: '', after: -1 });
+    r.greet(0);
+    expect(r.wire().sent).toEqual([{ type: 'message', payload: { text: 'hello' } }]);
+    expect(r.refused).toEqual([]);
+    expect(r.types()).not.toContain('error');
+  });
+
   it('stays closed when it was closed', () => {
     const r = rig();
     r.socket.open();
@@ -288,6 +310,7 @@ describe('what the person says', () => {
     r.socket.say('hello');
     r.receive('error', 0, { code: 'TOO_LARGE', message: 'too long' });
     expect(r.pending.at(-1)).toBe(null);
+    expect(r.refused).toEqual(['hello']);
     expect(r.types()).toContain('error');
   });
 

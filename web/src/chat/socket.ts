@@ -19,6 +19,8 @@ export interface SocketOptions {
   onState: (s: LinkState) => void;
   /** A message of the person that has not reached the gateway yet, or null when it has. */
   onPending: (text: string | null) => void;
+  /** A message that the gateway refused: it is the person's again. */
+  onRefused?: (text: string) => void;
   /** The session is gone (4404: unknown, 4410: deleted). */
   onGone: (code: number) => void;
   setTimer?: (f: () => void, ms: number) => unknown;
@@ -37,6 +39,8 @@ const alone = new Set(['connection', 'history']);
 export class ChatSocket {
   private wire: Wire | null = null;
   private sessionId: string;
+  private readonly own: boolean; // the session was made for this page
+  private deaf = false; // what comes says only why there is no such session
   private last = -1;
   private lastError = '';
   private attempts = 0;
@@ -55,9 +59,15 @@ export class ChatSocket {
     private readonly options: SocketOptions,
   ) {
     this.sessionId = sessionId;
+    this.own = sessionId === '';
     this.setTimer = options.setTimer ?? ((f, ms) => setTimeout(f, ms));
     this.clearTimer = options.clearTimer ?? ((t) => clearTimeout(t as ReturnType<typeof setTimeout>));
     this.random = options.random ?? Math.random;
+  }
+
+  /** unsaid: nothing was said yet in the session that was made for this page. */
+  private get unsaid(): boolean {
+    return this.own && this.last <= 0;
   }
 
   get session(): string {
@@ -140,6 +150,7 @@ export class ChatSocket {
   private dial() {
     this.drop();
     this.set(this.attempts === 0 ? 'connecting' : 'waiting');
+    this.deaf = false;
     const wire = this.options.dial(this.options.url(this.sessionId, this.last));
     this.wire = wire;
     wire.onmessage = (e) => {
@@ -150,6 +161,13 @@ export class ChatSocket {
       this.wire = null;
       this.replayTo = -1;
       if (this.stopped) return;
+      if (e.code === 4404 && this.unsaid) {
+        // Nothing is lost: another one will do.
+        this.sessionId = '';
+        this.last = -1;
+        this.again();
+        return;
+      }
       if (e.code === 4404 || e.code === 4410) {
         this.stopped = true;
         this.set('closed');
@@ -177,12 +195,13 @@ export class ChatSocket {
     } catch {
       return; // not one of ours
     }
-    if (typeof m?.type !== 'string' || typeof m.seq !== 'number') return;
+    if (this.deaf || typeof m?.type !== 'string' || typeof m.seq !== 'number') return;
     if (!m.payload) m.payload = {};
 
     if (m.type === 'connection') {
       if (m.payload.state === 'error') {
-        this.options.onMessage(m);
+        if (this.unsaid) this.deaf = true;
+        else this.options.onMessage(m);
         return;
       }
       if (typeof m.payload.sessionId === 'string') this.sessionId = m.payload.sessionId;
@@ -220,7 +239,8 @@ export class ChatSocket {
     this.lastError = error;
     if (m.type === 'message' && this.pending && m.payload.text === this.pending.text) this.delivered();
     if (error && this.pending?.sent && m.payload.callId === undefined && m.payload.questionId === undefined && !turnErrors.has(String(m.payload.code))) {
-      // The message was refused: it is the person's again, and the error says why.
+      // The error says why.
+      this.options.onRefused?.(this.pending.text);
       this.delivered();
     }
     if (m.type === 'message') this.active = true;

@@ -33,6 +33,8 @@ export interface Chat {
   link: LinkState;
   pending: string | null;
   gone: number;
+  /** What the gateway refused to take, to be mended and sent again. */
+  refused: { text: string };
   say: (text: string, model?: string) => boolean;
   abort: () => void;
   decide: (callId: string, approve: boolean, scope?: Scope, reason?: string) => void;
@@ -50,6 +52,7 @@ export function useChat(sessionId: string, generation: number): Chat {
   const [link, setLink] = useState<LinkState>('closed');
   const [pending, setPending] = useState<string | null>(null);
   const [gone, setGone] = useState(0);
+  const [refused, setRefused] = useState({ text: '' });
   const socket = useRef<ChatSocket | null>(null);
   const made = useRef(-1);
 
@@ -61,6 +64,7 @@ export function useChat(sessionId: string, generation: number): Chat {
     dispatch({ type: 'reset' });
     setPending(null);
     setGone(0);
+    setRefused({ text: '' });
     // Pieces of a reply come faster than they can be drawn; they are applied once a frame.
     let waiting: Outgoing[] = [];
     let scheduled = false;
@@ -84,6 +88,7 @@ export function useChat(sessionId: string, generation: number): Chat {
       },
       onState: (state) => socket.current === s && setLink(state),
       onPending: (text) => socket.current === s && setPending(text),
+      onRefused: (text) => socket.current === s && setRefused({ text }),
       onGone: (code) => socket.current === s && setGone(code),
     });
     socket.current = s;
@@ -108,6 +113,7 @@ export function useChat(sessionId: string, generation: number): Chat {
     link,
     pending,
     gone,
+    refused,
     say: useCallback((text, model) => socket.current?.say(text, model) ?? false, []),
     abort: useCallback(() => socket.current?.abort(), []),
     decide: useCallback((callId, approve, scope = 'once', reason = '') => {

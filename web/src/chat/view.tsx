@@ -1,8 +1,9 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { get, type ChatSession, type ModelInfo, type Status } from '../lib/api';
-import { tokens } from '../lib/format';
+import { oneLine, tokens } from '../lib/format';
 import { go, href, useResource, useRoute } from '../lib/use';
 import { Button, Empty, Note, Skeleton } from '../ui/ui';
+import { waiting, type Turn } from './conversation';
 import { Sessions } from './sessions';
 import { TurnView } from './turn';
 import { useChat } from './useChat';
@@ -18,6 +19,12 @@ export function ChatView({ status }: { status?: Status }) {
   const { decide, answer } = chat;
   const ways = useMemo(() => ({ decide, answer }), [decide, answer]);
   const c = chat.conversation;
+  // A choice is for the conversation in which it was made.
+  const chosenIn = useRef('');
+  useEffect(() => {
+    if (chosenIn.current && chosenIn.current !== c.sessionId) setModel('');
+    chosenIn.current = c.sessionId;
+  }, [c.sessionId]);
   const sessions = useResource<{ sessions: ChatSession[] }>('sessions', (s) => get('/api/sessions?limit=200', s), 20_000);
   const models = useResource<{ models: ModelInfo[]; message?: string }>('models', (s) => get('/api/models', s), 30_000);
   const noModel = models.data !== undefined && models.data.models.length === 0;
@@ -49,6 +56,13 @@ export function ChatView({ status }: { status?: Status }) {
     if (chat.gone !== 0 && !id && !begun) next((n) => n + 1);
   }, [chat.gone, id, begun]);
 
+  const trouble = c.error && c.error.code !== 'NO_MODEL' && c.turns.at(-1)?.notice !== 'fallback' && (
+    <div role="alert">
+      <Note tone="bad" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={chat.dismiss} />}>
+        {c.error.message}
+      </Note>
+    </div>
+  );
   return (
     <div className={`chat ${drawer ? 'drawer' : ''}`}>
       <Sessions list={sessions} current={id || c.sessionId} onNew={fresh} onPick={() => setDrawer(false)} />
@@ -58,7 +72,7 @@ export function ChatView({ status }: { status?: Status }) {
           <Button className="only-narrow" kind="quiet" icon="menu" aria-label="Conversations" aria-expanded={drawer} onClick={() => setDrawer(!drawer)} />
           <h1 className="grow ellipsis">{c.title || 'New chat'}</h1>
           {chat.link === 'waiting' && <span className="badge warn">Reconnecting…</span>}
-          {c.usage && (
+          {c.usage && c.usage.context > 0 && (
             <span className="muted small usage" title={`This conversation: ${tokens(c.usage.session.input ?? 0)} tokens in, ${tokens(c.usage.session.output ?? 0)} out`}>
               {tokens((c.usage.session.input ?? 0) + (c.usage.session.output ?? 0))} tokens
               {c.usage.window > 0 && ` · ${Math.max(1, Math.round((100 * c.usage.context) / c.usage.window))} % of context`}
@@ -71,11 +85,14 @@ export function ChatView({ status }: { status?: Status }) {
           </Empty>
         ) : (
           <>
-            <Scroll busy={c.active} count={c.turns.length} tail={tailOf(c.turns.at(-1))} hold={asking(c.turns.at(-1))}>
+            <Scroll busy={c.active} count={c.turns.length} tail={tailOf(c.turns.at(-1))} hold={questioned(c.turns.at(-1))}>
               {!c.loaded && chat.link !== 'waiting' ? (
                 <Skeleton rows={4} height={64} />
               ) : c.turns.length === 0 && !chat.pending ? (
-                <Welcome status={status} noModel={noModel} chatMissing={models.error?.status === 404} onAsk={(text) => chat.say(text, model)} />
+                <>
+                  <Welcome status={status} noModel={noModel} chatMissing={models.error?.status === 404} onAsk={(text) => chat.say(text, model)} />
+                  {trouble}
+                </>
               ) : (
                 <>
                   {c.turns.map((t, i) => (
@@ -92,18 +109,22 @@ export function ChatView({ status }: { status?: Status }) {
                       <span className="spinner" /> {c.status || 'Thinking'}
                     </p>
                   )}
-                  {c.error && c.error.code !== 'NO_MODEL' && (
-                    <Note tone="bad" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={chat.dismiss} />}>
-                      {c.error.message}
-                    </Note>
+                  {trouble}
+                  {c.stop === 'error' && !c.active && c.error?.code !== 'NO_MODEL' && (
+                    <div className="row">
+                      <Button small icon="refresh" onClick={() => chat.say(lastSaid(c.turns), model || undefined)}>
+                        Ask again
+                      </Button>
+                    </div>
                   )}
                   {(c.error?.code === 'NO_MODEL' || (noModel && !c.active)) && <NoModel />}
                 </>
               )}
             </Scroll>
             {c.unavailable.length > 0 && c.turns.length > 0 && (
-              <p className="chat-down small">
-                Cannot be used now: {c.unavailable.map((d) => `${d.server} (${d.state.replace('_', ' ')})`).join(', ')}. <a href="#/servers">See servers</a>
+              <p className="chat-down small" title={c.unavailable.map((d) => `${d.server}: ${d.state.replace('_', ' ')}`).join('\n')}>
+                Cannot be used now: {c.unavailable.slice(0, 2).map((d) => oneLine(d.server, 24)).join(', ')}
+                {c.unavailable.length > 2 && ` and ${c.unavailable.length - 2} more`}. <a href="#/servers">See servers</a>
               </p>
             )}
             <Composer
@@ -114,6 +135,7 @@ export function ChatView({ status }: { status?: Status }) {
               setModel={setModel}
               onSay={(text) => chat.say(text, model || undefined)}
               onStop={chat.abort}
+              refused={chat.refused}
               focus={generation + id}
             />
           </>
@@ -126,12 +148,22 @@ export function ChatView({ status }: { status?: Status }) {
   );
 }
 
-function tailOf(t: { blocks: unknown[] } | undefined): unknown {
+function tailOf(t: Turn | undefined): unknown {
   return t?.blocks.at(-1);
 }
 
-function asking(t: { blocks: { kind: string }[] } | undefined): boolean {
-  return t?.blocks.some((b) => b.kind === 'call' && (b as { state?: string }).state === 'asking') ?? false;
+function asking(t: Turn | undefined): boolean {
+  return t?.blocks.some((b) => b.kind === 'call' && b.state === 'asking') ?? false;
+}
+
+/** questioned reports whether a server's question is open: it may be long, and is being read. */
+function questioned(t: Turn | undefined): boolean {
+  return t?.blocks.some((b) => b.kind === 'call' && waiting(b.questions)) ?? false;
+}
+
+function lastSaid(turns: Turn[]): string {
+  const block = turns.findLast((t) => t.role === 'user')?.blocks[0];
+  return block?.kind === 'text' ? block.text : '';
 }
 
 /** Scroll follows the end of the conversation until the person scrolls away from it; hold keeps it where it is. */
@@ -192,6 +224,7 @@ function Composer({
   setModel,
   onSay,
   onStop,
+  refused,
   focus,
 }: {
   active: boolean;
@@ -201,6 +234,7 @@ function Composer({
   setModel: (m: string) => void;
   onSay: (text: string) => boolean;
   onStop: () => void;
+  refused: { text: string };
   focus: string;
 }) {
   const [text, set] = useState('');
@@ -214,6 +248,10 @@ function Composer({
   useEffect(() => {
     if (matchMedia('(hover: hover)').matches) area.current?.focus();
   }, [focus]);
+  // What was refused comes back, unless something else has been written meanwhile.
+  useEffect(() => {
+    if (refused.text) set((now) => now || refused.text);
+  }, [refused]);
   const submit = () => {
     if (active || !text.trim()) return;
     if (onSay(text)) set('');

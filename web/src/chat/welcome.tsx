@@ -15,7 +15,7 @@ export function Welcome({ status, noModel, chatMissing, onAsk }: { status?: Stat
       <p className="lead">
         {first
           ? 'One place between your models and your tools. Three steps, in any order:'
-          : status && `${plural(status.tools, 'tool')} of ${plural(status.servers.length, 'server')} can be used in this chat.`}
+          : status && reach(status)}
       </p>
       {first && (
         <ol className="steps">
@@ -59,6 +59,14 @@ export function Welcome({ status, noModel, chatMissing, onAsk }: { status?: Stat
       {noModel && <NoModel />}
     </div>
   );
+}
+
+/** reach says what can be used now: servers that are away do not count. */
+export function reach(status: Status): string {
+  const there = status.servers.filter((s) => s.status === 'connected');
+  const tools = there.reduce((n, s) => n + s.tools, 0);
+  if (there.length === 0) return 'No server is connected now.';
+  return `${plural(tools, 'tool')} of ${plural(there.length, 'server')} can be used in this chat.`;
 }
 
 function Step({ icon, title, text, children }: { icon: IconName; title: string; text: string; children?: React.ReactNode }) {

@@ -6,7 +6,7 @@ export function duration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
   const s = Math.round(ms / 1000);
-  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  if (s < 3600) return s % 60 === 0 ? `${s / 60} min` : `${Math.floor(s / 60)} min ${s % 60} s`;
   const m = Math.floor(s / 60);
   if (m < 60 * 24) return `${Math.floor(m / 60)} h ${m % 60} min`;
   return `${Math.floor(m / 1440)} d ${Math.floor((m % 1440) / 60)} h`;
