@@ -22,6 +22,9 @@ import (
 // drains, and only then lets go of the upstreams.
 func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	gate, err := a.newGate(ctx, ln.Addr().String())
+	if ctx.Err() != nil { // stopped before it had begun
+		return ln.Close()
+	}
 	if err != nil {
 		return err
 	}
