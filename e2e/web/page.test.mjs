@@ -178,6 +178,38 @@ test('chat: another model answers when it is chosen; a failing one is explained'
   await page.waitForFunction(() => document.querySelector('select[aria-label=Model]').value === 'openai/gpt-test');
 }));
 
+test('chat: more conversations than fit are shown when asked for', async () => {
+  const own = await gateway({ script });
+  const { page, context, wrong } = await open(chrome, own.url);
+  try {
+    // A hundred and some conversations, begun as any program begins them.
+    await page.evaluate(async (n) => {
+      const begin = (i) =>
+        new Promise((done, fail) => {
+          const ws = new WebSocket(`ws://${location.host}/ws`);
+          ws.onopen = () => ws.send(JSON.stringify({ type: 'message', payload: { text: `number ${i}` } }));
+          ws.onmessage = (e) => {
+            const m = JSON.parse(e.data);
+            if (m.type === 'status' && m.payload.state === 'complete' && !m.payload.tool) done(ws.close());
+          };
+          ws.onerror = fail;
+        });
+      for (let i = 0; i < n; i += 10) await Promise.all(Array.from({ length: 10 }, (_, j) => begin(i + j)));
+    }, 110);
+    await page.reload();
+    const rows = page.getByRole('navigation', { name: 'Conversations' }).getByRole('listitem');
+    await rows.first().waitFor();
+    assert.equal(await rows.count(), 100);
+    await page.getByRole('button', { name: 'Show older' }).click();
+    await page.waitForFunction(() => document.querySelectorAll('.sessions li').length === 110);
+    await page.getByRole('button', { name: 'Show older' }).waitFor({ state: 'detached' });
+    assert.deepEqual(wrong, []);
+  } finally {
+    await context.close();
+    await own.stop();
+  }
+});
+
 test('chat: what the gateway refuses comes back to be mended', on('/#/chat', async (page) => {
   await say(page, 'x'.repeat(300_000));
   await page.getByText(/has 300000 bytes/).waitFor();

@@ -1,15 +1,30 @@
 import { useState } from 'react';
-import { send, type ChatSession } from '../lib/api';
+import { get, send, type ChatSession } from '../lib/api';
 import { ago } from '../lib/format';
 import { go, href, type Resource } from '../lib/use';
 import { Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from '../ui/ui';
+
+/** How many conversations are listed at once. */
+export const pageOfSessions = 100;
 
 /** Sessions is the side bar of conversations. */
 export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ sessions: ChatSession[] }>; current: string; onNew: () => void; onPick: () => void }) {
   const [rename, setRename] = useState<ChatSession | null>(null);
   const [remove, setRemove] = useState<ChatSession | null>(null);
   const [menu, setMenu] = useState<string | null>(null);
-  const sessions = list.data?.sessions ?? [];
+  const [older, setOlder] = useState<ChatSession[]>([]);
+  const [end, setEnd] = useState(false);
+  const [busy, act] = useAction();
+  const newest = list.data?.sessions ?? [];
+  const known = new Set(newest.map((s) => s.id));
+  const sessions = [...newest, ...older.filter((s) => !known.has(s.id))];
+  const more = () =>
+    act('older', async () => {
+      const before = sessions.at(-1)?.updated ?? '';
+      const { sessions: next } = await get<{ sessions: ChatSession[] }>(`/api/sessions?limit=${pageOfSessions}&before=${encodeURIComponent(before)}`);
+      setOlder((o) => [...o, ...next]);
+      if (next.length < pageOfSessions) setEnd(true);
+    });
   return (
     <nav className="sessions" aria-label="Conversations">
       <div className="sessions-head">
@@ -26,7 +41,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
       ) : (
         <ul>
           {sessions.map((s) => (
-            <li key={s.id} className={s.id === current ? 'current' : ''}>
+            <li key={s.id} className={s.id === current ? 'current' : ''} onKeyDown={(e) => e.key === 'Escape' && setMenu(null)}>
               <a href={href(['chat', s.id])} aria-current={s.id === current ? 'page' : undefined} onClick={onPick}>
                 <span className="session-title">{s.title || 'Conversation'}</span>
                 <span className="muted small">
@@ -54,6 +69,13 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
           ))}
         </ul>
       )}
+      {newest.length >= pageOfSessions && !end && (
+        <div className="row center pad">
+          <Button small kind="quiet" busy={busy === 'older'} onClick={() => void more()}>
+            Show older
+          </Button>
+        </div>
+      )}
       {rename && <Rename session={rename} onClose={() => setRename(null)} reload={list.reload} />}
       {remove && (
         <Remove
@@ -61,6 +83,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
           onClose={() => setRemove(null)}
           onDone={() => {
             if (remove.id === current) go('#/chat');
+            setOlder((o) => o.filter((s) => s.id !== remove.id));
             setRemove(null);
             void list.reload();
           }}

@@ -4,7 +4,7 @@ import { oneLine, tokens } from '../lib/format';
 import { go, href, useResource, useRoute } from '../lib/use';
 import { Button, Empty, Note, Skeleton } from '../ui/ui';
 import { waiting, type Turn } from './conversation';
-import { Sessions } from './sessions';
+import { pageOfSessions, Sessions } from './sessions';
 import { TurnView } from './turn';
 import { useChat } from './useChat';
 import { NoModel, Welcome } from './welcome';
@@ -25,7 +25,7 @@ export function ChatView({ status }: { status?: Status }) {
     if (chosenIn.current && chosenIn.current !== c.sessionId) setModel('');
     chosenIn.current = c.sessionId;
   }, [c.sessionId]);
-  const sessions = useResource<{ sessions: ChatSession[] }>('sessions', (s) => get('/api/sessions?limit=200', s), 20_000);
+  const sessions = useResource<{ sessions: ChatSession[] }>('sessions', (s) => get(`/api/sessions?limit=${pageOfSessions}`, s), 20_000);
   const models = useResource<{ models: ModelInfo[]; message?: string }>('models', (s) => get('/api/models', s), 30_000);
   const noModel = models.data !== undefined && models.data.models.length === 0;
 

@@ -167,7 +167,11 @@ export function Dialog({ title, open, onClose, children, wide }: { title: string
   useEffect(() => {
     const d = ref.current;
     if (!d) return;
-    if (open && !d.open) d.showModal();
+    if (open && !d.open) {
+      d.showModal();
+      // One comes to fill something in; on a phone that would bring up the keyboard.
+      if (matchMedia('(hover: hover)').matches) d.querySelector<HTMLElement>('input:not([type=checkbox], [type=radio]), textarea')?.focus();
+    }
     if (!open && d.open) d.close();
   }, [open]);
   if (!open) return null;
