@@ -503,6 +503,8 @@ func TestTokens(t *testing.T) {
 		"good":           {map[string]any{}, 200, "alice", false},
 		"admin":          {map[string]any{"scope": "tools admin"}, 200, "alice", true},
 		"scp list":       {map[string]any{"scope": nil, "scp": []string{"tools"}}, 200, "alice", false},
+		"scp text":       {map[string]any{"scope": nil, "scp": "other tools"}, 200, "alice", false},
+		"scope list":     {map[string]any{"scope": []string{"tools", "admin"}}, 200, "alice", true},
 		"client":         {map[string]any{"sub": nil, "client_id": "svc"}, 200, "svc", false},
 		"nobody":         {map[string]any{"sub": nil}, 401, "", false},
 		"named":          {map[string]any{"preferred_username": "Alice A."}, 200, "alice", false},

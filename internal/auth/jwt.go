@@ -127,17 +127,17 @@ func (i *issuer) verify(ctx context.Context, token string) (tool.Caller, error) 
 		return tool.Caller{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here: wrong issuer, wrong audience, expired or badly signed", Err: err}
 	}
 	var claims struct {
-		Scope    string   `json:"scope"`
-		Scp      []string `json:"scp"`
-		ClientID string   `json:"client_id"`
-		Name     string   `json:"preferred_username"`
+		Scope    scopes `json:"scope"`
+		Scp      scopes `json:"scp"`
+		ClientID string `json:"client_id"`
+		Name     string `json:"preferred_username"`
 	}
 	if err := checked.Claims(&claims); err != nil {
 		return tool.Caller{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token's claims cannot be read", Err: err}
 	}
-	scopes := append(strings.Fields(claims.Scope), claims.Scp...)
+	granted := append(claims.Scope, claims.Scp...)
 	for _, needed := range i.cfg.Scopes {
-		if !slices.Contains(scopes, needed) {
+		if !slices.Contains(granted, needed) {
 			return tool.Caller{}, &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the token lacks the scope %q", needed)}
 		}
 	}
@@ -154,6 +154,20 @@ func (i *issuer) verify(ctx context.Context, token string) (tool.Caller, error) 
 	}
 	return tool.Caller{
 		ID: "sub:" + checked.Issuer + "|" + subject, Name: name,
-		Admin: i.cfg.AdminScope != "" && slices.Contains(scopes, i.cfg.AdminScope),
+		Admin: i.cfg.AdminScope != "" && slices.Contains(granted, i.cfg.AdminScope),
 	}, nil
+}
+
+// scopes are what a token is good for. RFC 9068 has them in one string under
+// scope; Microsoft in one string under scp, Okta in a list there.
+type scopes []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *scopes) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err == nil {
+		*s = strings.Fields(text)
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(s))
 }
