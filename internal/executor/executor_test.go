@@ -383,7 +383,9 @@ func TestForward(t *testing.T) {
 // read its resources or send it methods that nobody knows.
 func TestForwardOfALimitedKey(t *testing.T) {
 	r := newRig(t)
-	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
+	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
+		return json.RawMessage(`{}`), nil
+	}
 	for name, tt := range map[string]struct {
 		tools  []string
 		method string
