@@ -158,7 +158,10 @@ func TestAnEditorBringsItsOwnBackends(t *testing.T) {
 	e.expect(e.say(2, "agentify/orchestrateTask", map[string]any{"query": "slow:echo"}), `\"text\":\"hi\"`)
 	e.expect(e.say(3, "agentify/orchestrateTask", map[string]any{"query": "file:echo"}), `\"n\":1`)
 	e.expect(e.say(4, "agentify/orchestrateTask", map[string]any{"query": "slow:die"}), `"error"`, `-32008`)
-	eventually(t, "slow comes back", func() bool { st, _ := e.upstreams.StatusOf("slow"); return st.State == upstream.Connected })
+	eventually(t, "slow comes back", func() bool {
+		st, _ := e.upstreams.StatusOf("slow")
+		return st.Lost > 0 && st.State == upstream.Connected
+	})
 	e.expect(e.say(5, "agentify/orchestrateTask", map[string]any{"query": "slow:echo, again"}), `\"text\":\"hi\"`)
 	e.expect(e.say(6, "agentify/orchestrateTask", map[string]any{"query": "sing"}), `-32000`, `"down":["gone"]`)
 
