@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	"junctor/internal/llm"
@@ -153,21 +152,7 @@ func fitsForm(form *schema.Schema, a Answer) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	var b strings.Builder
-	for i, v := range wrong {
-		if i == 5 {
-			fmt.Fprintf(&b, "; and %d more", len(wrong)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		if v.Path != "" {
-			b.WriteString(strings.TrimPrefix(v.Path, "/") + ": ")
-		}
-		b.WriteString(v.Message)
-	}
-	return &tool.Error{Kind: tool.InvalidArguments, Msg: "the answer does not fit: " + b.String()}
+	return &tool.Error{Kind: tool.InvalidArguments, Msg: "the answer does not fit: " + schema.Summary(wrong)}
 }
 
 // putQuestion shows a question to everyone who watches and waits for the

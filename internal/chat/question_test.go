@@ -136,7 +136,7 @@ func TestQuestionsThatNobodyAnswers(t *testing.T) {
 }
 
 func TestQuestionsThatAreRefused(t *testing.T) {
-	r := newRig(t, asking())
+	r := newRig(t, asking(), withConfig(func(c *Config) { c.MessagesPerMinute = 10_000 }))
 	c := r.connect("")
 	form := func(params string) string { return `{"method":"elicitation/create","params":` + params + `}` }
 	for name, tt := range map[string]struct{ args, want string }{

@@ -65,24 +65,9 @@ func unambiguous(params json.RawMessage) error {
 }
 
 func invalid(e *catalog.Entry, violations []schema.Violation) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "the arguments do not fit %s: ", e.Name)
-	for i, v := range violations {
-		if i == 5 {
-			fmt.Fprintf(&b, "; and %d more", len(violations)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		if v.Path != "" {
-			b.WriteString("at " + v.Path + ": ")
-		}
-		b.WriteString(v.Message)
-	}
 	return &tool.Error{
 		Kind:    tool.InvalidArguments,
-		Msg:     b.String(),
+		Msg:     fmt.Sprintf("the arguments do not fit %s: %s", e.Name, schema.Summary(violations)),
 		Details: InvalidArguments{Violations: violations, Schema: e.InputSchema},
 	}
 }

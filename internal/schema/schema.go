@@ -182,3 +182,25 @@ func pointer(path []string) string {
 	}
 	return b.String()
 }
+
+// shownViolations bounds how many violations Summary spells out.
+const shownViolations = 5
+
+// Summary puts violations into one line for people and models.
+func Summary(violations []Violation) string {
+	var b strings.Builder
+	for i, v := range violations {
+		if i == shownViolations {
+			fmt.Fprintf(&b, "; and %d more", len(violations)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		if v.Path != "" {
+			b.WriteString("at " + v.Path + ": ")
+		}
+		b.WriteString(v.Message)
+	}
+	return b.String()
+}

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -94,4 +95,20 @@ func FuzzCheck(f *testing.F) {
 			s.Check(json.RawMessage(value))
 		}
 	})
+}
+
+func TestSummary(t *testing.T) {
+	for name, tt := range map[string]struct {
+		in   []Violation
+		want string
+	}{
+		"none":     {nil, ""},
+		"root":     {[]Violation{{Message: "is no object"}}, "is no object"},
+		"two":      {[]Violation{{Path: "/a", Message: "is missing"}, {Path: "/b/0", Message: "is text"}}, "at /a: is missing; at /b/0: is text"},
+		"and more": {slices.Repeat([]Violation{{Message: "x"}}, 7), "x; x; x; x; x; and 2 more"},
+	} {
+		if got := Summary(tt.in); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
 }
