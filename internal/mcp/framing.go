@@ -40,6 +40,7 @@ type Reader struct {
 	framing Framing
 	max     int
 	onDrop  func(Drop)
+	flood   *flood // nil takes whatever comes
 }
 
 // readBuffer is small because every upstream has one; longer lines are
@@ -121,6 +122,9 @@ func (r *Reader) nextLine() ([]byte, error) {
 			return line[i:], nil
 		}
 		r.onDrop(Drop{Bytes: len(line), Preview: preview(line)})
+		if err := r.flood.add(len(line) + strayCost); err != nil {
+			return nil, err
+		}
 	}
 }
 
@@ -157,6 +161,9 @@ func (r *Reader) skipLine(long, part []byte, err error) error {
 		part, err = r.r.ReadSlice('\n')
 		n += len(part)
 		tail = appendTail(tail, part)
+		if err := r.flood.add(len(part)); err != nil {
+			return err
+		}
 	}
 	id := peekID(head)
 	if id == "" && err == nil {

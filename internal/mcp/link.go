@@ -31,6 +31,10 @@ type StreamOptions struct {
 	// must not block.
 	OnDrop func(Drop)
 
+	// EndFloods ends the connection when the other side writes without end
+	// what is no message.
+	EndFloods bool
+
 	// Close ends the connection; when nil, writer and reader are closed where
 	// they can be.
 	Close func() error
@@ -59,6 +63,9 @@ func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
 	}
 	s := &Stream{limits: o.Limits.filled(), w: NewWriter(w, o.Framing), onDrop: o.OnDrop}
 	s.r = NewReader(r, o.Framing, o.Limits, o.OnDrop)
+	if o.EndFloods {
+		s.r.flood = &flood{limit: floodLimit}
+	}
 	s.close = sync.OnceValue(func() error {
 		if o.Close != nil {
 			return o.Close()
@@ -92,17 +99,24 @@ func (s *Stream) Receive() (Message, error) {
 		}
 		if len(data) == 0 || data[0] != '[' {
 			m, err := Decode(data, s.limits)
-			return m, dropped(err, data)
+			return m, s.judge(err, data)
 		}
-		DecodeEach(data, s.limits, func(m Message, err error) { s.queue = append(s.queue, received{m, dropped(err, data)}) })
+		DecodeEach(data, s.limits, func(m Message, err error) { s.queue = append(s.queue, received{m, s.judge(err, data)}) })
 	}
 }
 
-// dropped notes on the error of a message what stood in its place.
-func dropped(err error, data []byte) error {
-	if e, ok := errors.AsType[*DecodeError](err); ok {
-		e.drop = Drop{Bytes: len(data), Preview: preview(data), ID: e.ID}
+// judge notes on the error of a message what stood in its place. Too much of
+// that is the end.
+func (s *Stream) judge(err error, data []byte) error {
+	e, broken := errors.AsType[*DecodeError](err)
+	if !broken {
+		s.r.flood.message()
+		return err
 	}
+	if end := s.r.flood.add(len(data) + strayCost); end != nil {
+		return end
+	}
+	e.drop = Drop{Bytes: len(data), Preview: preview(data), ID: e.ID}
 	return err
 }
 

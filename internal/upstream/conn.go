@@ -152,7 +152,8 @@ func (u *upstream) startChild(cfg Config, c *conn) (mcp.Transport, error) {
 	}
 	c.process = p
 	return mcp.NewStream(p, p, mcp.StreamOptions{
-		OnDrop: c.dropped,
+		OnDrop:    c.dropped,
+		EndFloods: true,
 		Close: func() error {
 			go p.Stop(context.Background()) // whoever must know waits for the process
 			return nil
