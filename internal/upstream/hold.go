@@ -20,6 +20,11 @@ func (u *upstream) hold(ctx context.Context, c *conn) error {
 	defer check.Stop()
 	sweep := time.NewTicker(max(u.s.opts.SessionIdle/4, time.Second))
 	defer sweep.Stop()
+	var (
+		due    <-chan time.Time // the lists will be read again; nil when nobody asked
+		wait   = settle
+		listed time.Time
+	)
 	for {
 		var err error
 		select {
@@ -30,12 +35,20 @@ func (u *upstream) hold(ctx context.Context, c *conn) error {
 		case <-sweep.C:
 			u.sweep()
 		case <-c.refresh:
-			pause(ctx, settle)
-			select { // more of the same meanwhile is covered
-			case <-c.refresh:
-			default:
+			if due != nil {
+				break // more of the same is covered
 			}
+			// Some servers say that their lists changed whenever they are
+			// asked for them.
+			if time.Since(listed) > settleMost {
+				wait = settle
+			}
+			due = time.After(wait)
+			wait = min(2*wait, settleMost)
+		case <-due:
+			due = nil
 			u.relist(ctx, c)
+			listed = time.Now()
 		case <-c.suspect:
 			err = u.check(ctx, c)
 		case <-check.C:

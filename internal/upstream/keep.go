@@ -40,6 +40,7 @@ const (
 	exitWaitCall = time.Second
 
 	settle       = 100 * time.Millisecond // more changes may follow a list_changed
+	settleMost   = 10 * time.Second       // when they follow without end
 	childCheck   = time.Minute            // between probes of a silent connection
 	remoteCheck  = 5 * time.Minute
 	checkTimeout = 10 * time.Second

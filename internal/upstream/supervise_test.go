@@ -179,6 +179,39 @@ func TestCallsDoNotStormAServerThatIsDown(t *testing.T) {
 	})
 }
 
+func TestEndlessChangesAreNotFollowedOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, d := newInside(t, upstreamtest.Script{}, nil)
+		r.run()
+		r.state("x", upstream.Connected)
+		lists := func() (n int) {
+			for _, method := range d.Seen() {
+				if method == "tools/list" {
+					n++
+				}
+			}
+			return n
+		}
+		for range 6000 { // ten minutes
+			d.AddTool()
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := lists(); n < 40 || n > 100 {
+			t.Errorf("listed %d times in ten minutes", n)
+		}
+		time.Sleep(time.Minute) // the last change is seen, and the next one soon
+		before := lists()
+		d.AddTool()
+		time.Sleep(time.Second)
+		if n := lists(); n != before+1 {
+			t.Errorf("a change after some quiet: listed %d times", n-before)
+		}
+		if st, _ := r.StatusOf("x"); st.Tools < 6000 {
+			t.Errorf("%d tools are known", st.Tools)
+		}
+	})
+}
+
 func TestGuidanceThatNeverComesHoldsNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := newInside(t, upstreamtest.Script{Guidance: "never said", Instructions: "read me", Mute: "prompts/get"}, nil)
