@@ -91,6 +91,13 @@ func expandFiles(f File) []string {
 const maxFile = 64 << 20
 
 func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait for who writes to it
+		return nil, fmt.Errorf("%s: is not a file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -98,7 +105,7 @@ func readFile(path string) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("%s is larger than %d MiB", path, maxFile>>20)
+		err = fmt.Errorf("%s: is larger than %d MiB", path, maxFile>>20)
 	}
 	return data, err
 }
