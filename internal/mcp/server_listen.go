@@ -56,8 +56,10 @@ func (s *Server) listen(ctx context.Context, c *call) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.notify(methodAcknowledged, ack)
-	if len(agreed) > 0 && s.subs.add(sub) {
+	acknowledge := func() { c.notify(methodAcknowledged, ack) }
+	if len(agreed) == 0 {
+		acknowledge()
+	} else if s.subs.add(sub, acknowledge) {
 		defer s.subs.remove(sub)
 		select {
 		case <-ctx.Done():
@@ -114,9 +116,12 @@ type subscriptionTable struct {
 	closed bool
 }
 
-func (t *subscriptionTable) add(s *subscription) bool {
+// add opens a subscription. It is acknowledged in the same step: before
+// anything is delivered, and so that nothing is missed in between.
+func (t *subscriptionTable) add(s *subscription, acknowledge func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	acknowledge()
 	if t.closed {
 		return false
 	}
