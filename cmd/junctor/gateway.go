@@ -182,6 +182,9 @@ func (g *gateway) post(ctx context.Context, path, accept string, body any, read 
 
 func (g *gateway) do(req *http.Request, read func(io.Reader) error) error {
 	res, err := g.http.Do(req)
+	if whole, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("the gateway: %w", whole.Err) // its address means nothing to anyone
+	}
 	if err != nil {
 		return err
 	}

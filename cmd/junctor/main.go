@@ -120,6 +120,10 @@ func run(args []string, w *world) int {
 	if _, ok := errors.AsType[silentError](err); ok {
 		return exitFailed
 	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		fmt.Fprintln(w.err, "junctor: stopped")
+		return exitFailed
+	}
 	fmt.Fprintln(w.err, "junctor: "+printable(err.Error())) // servers have a say in it
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
