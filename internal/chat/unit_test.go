@@ -14,6 +14,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/llm"
+	"junctor/internal/llm/llmtest"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/tool"
@@ -88,6 +89,34 @@ func TestLosingTheLeaseEndsTheReply(t *testing.T) {
 			t.Errorf("cause %v", context.Cause(ctx))
 		}
 	})
+}
+
+func TestOnlyWhoIsDroppedIsToldSo(t *testing.T) {
+	r := newRig(t, llmtest.Script{})
+	s := r.open("")
+	told := 0
+	watch := func() *Watcher {
+		w, err := s.Watch(t.Context(), tool.Local, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.onDrop = func() { told++ }
+		return w
+	}
+	left, slow := watch(), watch()
+	left.Close()
+	slow.drop()
+	slow.Close()
+	if told != 1 {
+		t.Errorf("%d were told, want the slow one alone", told)
+	}
+	for _, w := range []*Watcher{left, slow} {
+		select {
+		case <-w.Gone():
+		default:
+			t.Error("not gone")
+		}
+	}
 }
 
 func TestAlwaysAllowed(t *testing.T) {

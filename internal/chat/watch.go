@@ -35,6 +35,8 @@ func (w *Watcher) push(e envelope) bool {
 	}
 }
 
+// drop ends the watching of a client that is too slow, or whose session was
+// deleted.
 func (w *Watcher) drop() {
 	w.once.Do(func() {
 		close(w.gone)
@@ -73,7 +75,7 @@ func (w *Watcher) Gone() <-chan struct{} { return w.gone }
 // Close ends the watching. When nobody watches any more, a reply under way
 // is stopped after the configured grace.
 func (w *Watcher) Close() {
-	w.drop()
+	w.once.Do(func() { close(w.gone) }) // whoever leaves need not be told
 	s := w.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
