@@ -120,9 +120,13 @@ func (s *Session) unknown(t *turn, c *llm.ToolCall, o offer) *llm.ToolResult {
 // execute carries out a call. A server may want the person to open an
 // address first: then it is made once more.
 func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall) *llm.ToolResult {
-	res, err := s.dispatch(ctx, t, c, target)
+	approve := func(ctx context.Context, n tool.Name, args json.RawMessage) (bool, error) {
+		return s.approve(ctx, t, c, n, args)
+	}
+	res, err := s.dispatch(ctx, t, c, target, approve)
 	if first := addressesFirst(err, questionOf(c, target)); first != nil && s.visit(ctx, t, first) {
-		res, err = s.dispatch(ctx, t, c, target)
+		// It got as far as the server: the person has approved it already.
+		res, err = s.dispatch(ctx, t, c, target, func(context.Context, tool.Name, json.RawMessage) (bool, error) { return true, nil })
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -138,7 +142,7 @@ func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall)
 }
 
 // dispatch sends a call down the one path of calls.
-func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall) (tool.Result, error) {
+func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall, approve func(context.Context, tool.Name, json.RawMessage) (bool, error)) (tool.Result, error) {
 	id := t.callID()
 	token, err := json.Marshal(id)
 	if err != nil { // a string always marshals
@@ -154,9 +158,7 @@ func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall
 					s.progress(c, target, params)
 				}
 			},
-			Approve: func(ctx context.Context, n tool.Name, args json.RawMessage) (bool, error) {
-				return s.approve(ctx, t, c, n, args)
-			},
+			Approve: approve,
 			Ask: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 				return s.serverAsks(ctx, t, questionOf(c, target), method, params)
 			},

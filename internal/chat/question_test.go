@@ -15,6 +15,7 @@ import (
 func asking(more ...llmtest.Rule) llmtest.Script {
 	return llmtest.Script{Rules: append(more,
 		llmtest.Rule{When: llmtest.When{Match: `^visit (.*)$`, Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "odd:visit", Args: json.RawMessage(`"=$1"`)}}}},
+		llmtest.Rule{When: llmtest.When{Match: `^with approval (.*)$`, Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "ask:visit", Args: json.RawMessage(`"=$1"`)}}}},
 		llmtest.Rule{When: llmtest.When{Match: `^ask (.*)$`, Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "odd:asks", Args: json.RawMessage(`"=$1"`)}}}},
 		llmtest.Rule{When: llmtest.When{Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
 	)}
@@ -206,6 +207,26 @@ func TestCallIsMadeAgainAfterAnAddressWasOpened(t *testing.T) {
 	c.say(`visit {"elicitations":[{"url":"javascript:alert(1)","message":"sign in","elicitationId":"e1"}]}`)
 	if text, _ := c.reply(); !strings.Contains(text, "sign in first") {
 		t.Errorf("%q", text)
+	}
+}
+
+func TestApprovalIsAskedOnceForACallThatIsMadeAgain(t *testing.T) {
+	r := newRig(t, asking())
+	c := r.connect("")
+	c.say(`with approval {"elicitations":[{"url":"https://example.com/in","message":"sign in","elicitationId":"e1"}]}`)
+	c.send("approve", map[string]any{"callId": c.kind(TypeApproval).Payload.CallID})
+	c.send("answer", map[string]any{"questionId": c.kind(TypeQuestion).Payload.QuestionID, "action": "accept"})
+	if text, _ := c.reply(); text != "visited" {
+		t.Errorf("%q", text)
+	}
+	asked := 0
+	for _, m := range c.all {
+		if m.Type == TypeApproval {
+			asked++
+		}
+	}
+	if asked != 1 {
+		t.Errorf("approval was asked for %d times", asked)
 	}
 }
 

@@ -200,7 +200,7 @@ func (r *rig) start(opts ...option) {
 	r.catalog.Put(catalog.Server{Name: "odd"}, []tool.Definition{definition(t, "odd", "boom", any), definition(t, "odd", "down", any),
 		definition(t, "odd", "slow", any), definition(t, "odd", "dump", any), definition(t, "odd", "progress", any),
 		definition(t, "odd", "asks", any), definition(t, "odd", "visit", any)})
-	r.catalog.Put(catalog.Server{Name: "ask"}, []tool.Definition{definition(t, "ask", "delete", any)})
+	r.catalog.Put(catalog.Server{Name: "ask"}, []tool.Definition{definition(t, "ask", "delete", any), definition(t, "ask", "visit", any)})
 	index := search.New()
 	for _, s := range r.catalog.Snapshot().Servers() {
 		var docs []search.Doc

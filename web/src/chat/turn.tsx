@@ -5,7 +5,7 @@ import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { MediaOf, ResultView } from '../ui/result';
 import { Badge, Button, CopyButton } from '../ui/ui';
-import type { Block, CallBlock, Turn } from './conversation';
+import { waiting, type Block, type CallBlock, type Turn } from './conversation';
 import { Streaming } from './markdown';
 import { Questions, TimeLeft } from './question';
 import type { Chat } from './useChat';
@@ -116,7 +116,7 @@ function CallCard({ call, ways }: { call: CallBlock; ways: Ways }) {
               <JsonView value={call.args} open={3} label="Arguments" />
             </>
           )}
-          {call.state === 'asking' && !call.questions && <Approval call={call} ways={ways} />}
+          {call.state === 'asking' && !waiting(call.questions) && <Approval call={call} ways={ways} />}
           {call.result !== undefined && call.result !== null && (
             <>
               <h4>{call.state === 'failed' ? 'Failure' : 'Result'}</h4>
