@@ -334,6 +334,29 @@ func (q *questions) listen(ctx context.Context, giveUp func()) {
 	}
 }
 
+// lostEvery is how often lost records are counted.
+const lostEvery = 5 * time.Second
+
+// countLost counts the records that were given up while the database was away.
+func (a *App) countLost(ctx context.Context) {
+	log, ok := a.store.(interface{ Lost() int64 })
+	if !ok {
+		return
+	}
+	tick := time.NewTicker(lostEvery)
+	defer tick.Stop()
+	for counted := int64(0); ; {
+		for ; counted < log.Lost(); counted++ {
+			a.metrics.Dropped("record")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // borrowEvery is how often the tools of other nodes' servers are read again.
 const borrowEvery = 5 * time.Second
 
@@ -345,6 +368,7 @@ func (a *App) runNodes(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.borrow(ctx) })
 	wg.Go(func() { a.followEdits(ctx) })
+	wg.Go(func() { a.countLost(ctx) })
 	defer wg.Wait()
 	return a.nodes.Run(ctx)
 }

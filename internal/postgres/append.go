@@ -89,7 +89,9 @@ func (s *Store) commit(batch []*entry) {
 	}
 	if err != nil && down(err) && s.open {
 		for _, e := range batch {
-			s.backlog.keep(e.call)
+			if s.backlog.keep(e.call) { // once for each absence
+				s.log.Error("the database is away for too long: records of calls are lost", "kept", maxBacklog)
+			}
 		}
 		return
 	}
@@ -210,17 +212,23 @@ func (a *away) reason() error {
 type backlog struct {
 	mu    sync.Mutex
 	calls []*store.Call
+	full  bool // there was no room for more
 	lost  atomic.Int64
 }
 
-func (b *backlog) keep(c store.Call) {
+// keep holds on to a record, and reports whether it is the first for which
+// there is no room.
+func (b *backlog) keep(c store.Call) (full bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.calls) >= maxBacklog {
-		b.lost.Add(1)
-		return
+	if len(b.calls) < maxBacklog {
+		b.calls = append(b.calls, &c)
+		return false
 	}
-	b.calls = append(b.calls, &c)
+	b.lost.Add(1)
+	full = !b.full
+	b.full = true
+	return full
 }
 
 // drain writes the backlog when the database is back, even if no new call
@@ -256,7 +264,7 @@ func (s *Store) drainLocked(ctx context.Context) error {
 		}
 		b.calls = b.calls[n:]
 	}
-	b.calls = nil
+	b.calls, b.full = nil, false
 	return nil
 }
 
