@@ -142,6 +142,11 @@ test('on a phone, in the dark', async () => {
   }
 });
 
+test('a tool that asks, run from its form: the page says where it can be answered', on('/#/tools/everything/trigger-elicitation-request', async (page) => {
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.locator('.answer').getByText('In the chat you can answer.').waitFor();
+}));
+
 test('pictures and sounds are seen and heard without opening the call, after a reload too', on('/#/chat', async (page) => {
   await say(page, 'a picture');
   await page.getByText('Look and listen.').waitFor();

@@ -149,6 +149,11 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
                 </a>
               )}
             </div>
+            {run.answer.isError && unasked.test(json(run.answer.result, 0).slice(0, 10_000)) && (
+              <Note>
+                This tool asks a person something while it runs. In the <a href="#/chat">chat</a> you can answer.
+              </Note>
+            )}
             <ResultView result={run.answer.result} />
           </section>
         )}
@@ -163,6 +168,9 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
     </div>
   );
 }
+
+/** What a server hears from the gateway when it asks and there is nobody to ask. */
+const unasked = /there is nobody to ask|this caller cannot be asked/;
 
 function RunFailure({ error }: { error: ApiError }) {
   return (
