@@ -15,6 +15,7 @@ import (
 // other. Adding a package is a decision: a missing one fails. Packages that
 // serve tests alone are in testOnly.
 var layer = map[string]int{
+	"address":   0,
 	"filelock":  0,
 	"jsonedit":  0,
 	"setting":   0,

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"junctor/internal/address"
 	"junctor/internal/tool"
 )
 
@@ -142,10 +145,44 @@ func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, h
 			to.Scheme == "https" && next.Scheme == "http" {
 			return resp, nil // it becomes an HTTPError
 		}
+		if !sameOrigin(to, next) {
+			if err := leadsOut(ctx, to, next); err != nil {
+				readSome(resp)
+				return nil, err
+			}
+		}
 		readSome(resp)
 		to = next
 	}
 	return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server redirects in a circle; check its url"}
+}
+
+// leadsOut refuses a redirect into this machine or its networks by a server
+// that is not in them: what it cannot reach itself, it must not reach through
+// us.
+func leadsOut(ctx context.Context, from, to *url.URL) error {
+	there := slices.Max(classes(ctx, to.Hostname()))
+	if here := slices.Min(classes(ctx, from.Hostname())); !here.MayLeadTo(there) {
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server redirects to %s, which is a %s address; it must not lead there. Put the address it leads to into url if it is meant", to.Host, there)}
+	}
+	return nil
+}
+
+// classes are those of a host's addresses; public when they cannot be known
+// here, and a proxy may know them.
+func classes(ctx context.Context, host string) []address.Class {
+	if c, ok := address.OfHost(host); ok {
+		return []address.Class{c}
+	}
+	found, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	all := make([]address.Class, 0, len(found))
+	for _, a := range found {
+		all = append(all, address.Of(a))
+	}
+	if len(all) == 0 {
+		return []address.Class{address.Public}
+	}
+	return all
 }
 
 func (e *httpEndpoint) request(ctx context.Context, method string, to *url.URL, header http.Header, body []byte, refused *HTTPError) (*http.Request, error) {

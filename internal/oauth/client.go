@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"junctor/internal/address"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -78,7 +79,7 @@ func (s *Service) register(ctx context.Context, f found, redirect string) (clien
 	}
 	kind := "web"
 	if u, err := url.Parse(redirect); err == nil {
-		if c, ok := classifyHost(u.Hostname()); ok && c == loopback {
+		if c, ok := address.OfHost(u.Hostname()); ok && c == address.Loopback {
 			kind = "native"
 		}
 	}

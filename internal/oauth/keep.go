@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/address"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 )
@@ -98,7 +99,7 @@ const (
 func registrationName(issuer, redirect string) string {
 	u, err := url.Parse(redirect)
 	if err == nil {
-		if c, ok := classifyHost(u.Hostname()); ok && c == loopback {
+		if c, ok := address.OfHost(u.Hostname()); ok && c == address.Loopback {
 			u.Host = u.Hostname()
 			redirect = u.String()
 		}

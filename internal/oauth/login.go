@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"junctor/internal/address"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -259,7 +260,7 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 		if err != nil {
 			return "", &tool.Error{Kind: tool.InvalidRequest, Msg: "oauth.redirectUri is no address"}
 		}
-		if c, ok := classifyHost(u.Hostname()); !ok || c != loopback {
+		if c, ok := address.OfHost(u.Hostname()); !ok || c != address.Loopback {
 			return own.RedirectURI, nil // somebody else brings the answer
 		}
 		host, path = u.Hostname(), u.Path

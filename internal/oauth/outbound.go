@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"junctor/internal/address"
 	"junctor/internal/mcp"
 	"junctor/internal/tool"
 )
@@ -34,26 +35,26 @@ type reach struct {
 
 // allow adds a class of addresses. Who runs a server on the machine itself may
 // run its authorization server in the same network.
-func (r *reach) allow(c class) {
+func (r *reach) allow(c address.Class) {
 	switch c {
-	case private:
+	case address.Private:
 		r.private = true
-	case loopback:
+	case address.Loopback:
 		r.loopback, r.private = true, true
-	case linkLocal:
+	case address.LinkLocal:
 		r.linkLocal = true
 	}
 }
 
-func (r reach) allows(c class) bool {
+func (r reach) allows(c address.Class) bool {
 	switch c {
-	case public:
+	case address.Public:
 		return true
-	case private:
+	case address.Private:
 		return r.private
-	case loopback:
+	case address.Loopback:
 		return r.loopback
-	case linkLocal:
+	case address.LinkLocal:
 		return r.linkLocal
 	}
 	return false
@@ -67,7 +68,7 @@ type errForbidden struct {
 func (e *errForbidden) Error() string { return e.what }
 
 func (r reach) check(a netip.Addr) error {
-	if c := classify(a); !r.allows(c) {
+	if c := address.Of(a); !r.allows(c) {
 		return &errForbidden{fmt.Sprintf("%s is a %s address, and the server is not", a, c)}
 	}
 	return nil
@@ -82,7 +83,7 @@ func (r reach) checkURL(u *url.URL) error {
 	case u.Scheme == "http" && !r.plain:
 		return &errForbidden{fmt.Sprintf("%s has no TLS", u.Host)}
 	}
-	if c, ok := classifyHost(u.Hostname()); ok && !r.allows(c) {
+	if c, ok := address.OfHost(u.Hostname()); ok && !r.allows(c) {
 		return &errForbidden{fmt.Sprintf("%s is a %s address, and the server is not", u.Hostname(), c)}
 	}
 	return nil

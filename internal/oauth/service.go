@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/address"
 	"junctor/internal/mcp"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -180,7 +181,7 @@ func (st *state) watch(r *http.Request) {
 		GotConn: func(info httptrace.GotConnInfo) {
 			st.mu.Lock()
 			defer st.mu.Unlock()
-			st.reached = addrOf(info.Conn.RemoteAddr())
+			st.reached = address.Remote(info.Conn.RemoteAddr())
 		},
 	}))
 }
@@ -193,18 +194,18 @@ func (s *Service) reachOf(cfg upstream.Config, st *state) reach {
 	reached := st.reached
 	st.mu.Unlock()
 	own := oauthOf(cfg)
-	for _, address := range []string{cfg.URL, own.Issuer, own.AuthorizationURL, own.TokenURL} {
-		u, err := url.Parse(address)
-		if address == "" || err != nil {
+	for _, named := range []string{cfg.URL, own.Issuer, own.AuthorizationURL, own.TokenURL} {
+		u, err := url.Parse(named)
+		if named == "" || err != nil {
 			continue
 		}
-		if c, ok := classifyHost(u.Hostname()); ok {
+		if c, ok := address.OfHost(u.Hostname()); ok {
 			r.allow(c)
 		}
 		r.plain = r.plain || u.Scheme == "http"
 	}
 	if reached.IsValid() && !s.proxied(cfg.URL) {
-		r.allow(classify(reached))
+		r.allow(address.Of(reached))
 	}
 	return r
 }

@@ -1,4 +1,6 @@
-package oauth
+// Package address tells public addresses from those of this machine and its
+// networks: a server elsewhere must not be able to send us there.
+package address
 
 import (
 	"net"
@@ -6,19 +8,36 @@ import (
 	"strings"
 )
 
-// class is what an address is good for.
-type class int
+// Class is what an address is good for.
+type Class int
 
+// The classes.
 const (
-	public class = iota
-	private
-	loopback
-	linkLocal
-	special // documentation, multicast, translation to nowhere: never a server
+	Public Class = iota
+	Private
+	Loopback
+	LinkLocal
+	Special // documentation, multicast, translation to nowhere: never a server
 )
 
-func (c class) String() string {
+// String returns the class as a word.
+func (c Class) String() string {
 	return [...]string{"public", "private", "loopback", "link-local", "special"}[c]
+}
+
+// MayLeadTo reports whether who was asked at an address of this class may send
+// us to one of the other. Who runs a server on the machine itself may run what
+// belongs to it in the same network.
+func (c Class) MayLeadTo(other Class) bool {
+	switch other {
+	case Public:
+		return true
+	case Special:
+		return false
+	case Private:
+		return c == Private || c == Loopback
+	}
+	return c == other
 }
 
 var (
@@ -47,46 +66,46 @@ func within(nets []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// classify says what an address is. An IPv6 address that only carries an IPv4
+// Of says what an address is. An IPv6 address that only carries an IPv4
 // one (mapped, 6to4, NAT64) is what that is: such forms have been used to
 // reach machines that their plain form was kept from.
-func classify(a netip.Addr) class {
+func Of(a netip.Addr) Class {
 	a = a.Unmap().WithZone("")
 	b := a.As16()
 	switch {
 	case !a.IsValid():
-		return special
+		return Special
 	case a.IsLoopback():
-		return loopback
+		return Loopback
 	case a.IsLinkLocalUnicast():
-		return linkLocal
+		return LinkLocal
 	case within(privateNets, a):
-		return private
+		return Private
 	case sixToFour.Contains(a):
-		return classify(netip.AddrFrom4([4]byte(b[2:6])))
+		return Of(netip.AddrFrom4([4]byte(b[2:6])))
 	case nat64.Contains(a):
-		return classify(netip.AddrFrom4([4]byte(b[12:16])))
+		return Of(netip.AddrFrom4([4]byte(b[12:16])))
 	case within(specialNets, a):
-		return special
+		return Special
 	}
-	return public
+	return Public
 }
 
-// classifyHost says what a host in a URL is, where that can be said without
+// OfHost says what a host in a URL is, where that can be said without
 // asking the network.
-func classifyHost(host string) (class, bool) {
+func OfHost(host string) (Class, bool) {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return loopback, true
+		return Loopback, true
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
-		return classify(a), true
+		return Of(a), true
 	}
-	return public, false
+	return Public, false
 }
 
-// addrOf returns the address of a connection's other end.
-func addrOf(a net.Addr) netip.Addr {
+// Remote returns the address of a connection's other end.
+func Remote(a net.Addr) netip.Addr {
 	ap, err := netip.ParseAddrPort(a.String())
 	if err != nil {
 		return netip.Addr{}
