@@ -45,6 +45,7 @@ const (
 	maxQuestion      = 64 << 10 // bytes of one question
 	maxQuestionText  = 8 << 10  // bytes of its message
 	maxOpenQuestions = 16       // of one reply at once
+	maxFields        = 100      // of one form
 )
 
 // clientCapabilities are what the person behind a chat can be asked.
@@ -125,6 +126,9 @@ func newElicitation(about QuestionPayload, params json.RawMessage) (*question, e
 		if mcp.FieldString(in.RequestedSchema, "type") != "object" {
 			return nil, refused(`"requestedSchema" must be a schema of type object`)
 		}
+		if err := flat(in.RequestedSchema); err != nil {
+			return nil, err
+		}
 		form, err := schema.Compile(in.RequestedSchema)
 		if err != nil {
 			return nil, refused(`"requestedSchema" is not a schema that can be used`)
@@ -140,6 +144,30 @@ func newElicitation(about QuestionPayload, params json.RawMessage) (*question, e
 		return nil, refused("%q is not a mode of elicitation", tool.Shorten(in.Mode, 40))
 	}
 	return q, nil
+}
+
+// flat refuses a form that is more than a list of plain fields, as the
+// protocol has it: what nests or refers to itself could be drawn without end.
+func flat(form json.RawMessage) error {
+	n := 0
+	for name, field := range mcp.Members(mcp.Field(form, "properties")) {
+		if n++; n > maxFields {
+			return refused("the form has more than %d fields", maxFields)
+		}
+		kind := mcp.FieldString(field, "type")
+		if kind == "array" {
+			items := mcp.Field(field, "items")
+			if kind = mcp.FieldString(items, "type"); kind == "" && (mcp.Field(items, "anyOf") != nil || mcp.Field(items, "enum") != nil) {
+				kind = "string" // a choice
+			}
+		}
+		switch kind {
+		case "string", "number", "integer", "boolean":
+		default:
+			return refused("the field %q is not a text, a number, a yes or no, or a choice of texts", tool.Shorten(name, 80))
+		}
+	}
+	return nil
 }
 
 // fitsForm checks what a person filled in, so that they hear of a mistake
