@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"junctor/internal/mcp"
 	"junctor/internal/setting"
 	"junctor/internal/tool"
 )
@@ -118,6 +119,23 @@ func TestATrialThatNeverReachesTheUpstreamIsGivenBack(t *testing.T) {
 			t.Errorf("bad arguments used the trial up: %v", err)
 		}
 	})
+}
+
+// TestAPersonIsWanted: a tool that wants a person to open an address first is
+// in order.
+func TestAPersonIsWanted(t *testing.T) {
+	r := newRig(t)
+	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
+		return nil, &mcp.Error{Code: mcp.CodeURLElicitation, Message: "sign in first"}
+	}
+	for range 10 {
+		if _, err := r.Call(t.Context(), call("write", `{}`)); tool.KindOf(err) != tool.UpstreamFailed {
+			t.Fatalf("error = %v", err)
+		}
+	}
+	if st := r.Stats(tool.Name{Server: "fs", Tool: "write"}); st.Circuit != Closed {
+		t.Errorf("its circuit is %s", st.Circuit)
+	}
 }
 
 func TestSuccessTakesAFailureOff(t *testing.T) {

@@ -20,9 +20,8 @@ var (
 	errTooLong = errors.New("not done")
 )
 
-// dispatch sends the request to the upstream and waits for its answer. It
-// gives up when the upstream is silent for too long, each progress being a
-// sign of life, and stops that clock while a person is being asked.
+// dispatch sends the request to the upstream and waits for its answer: so long
+// in all, and so long without a sign of life.
 func (x *Executor) dispatch(ctx context.Context, f *flight, req tool.Request) (json.RawMessage, error) {
 	server := f.name.Server
 	silent, total := x.Upstreams.Timeouts(server)
@@ -36,35 +35,15 @@ func (x *Executor) dispatch(ctx context.Context, f *flight, req tool.Request) (j
 		defer time.AfterFunc(total, func() { cancel(fmt.Errorf("%w within %s (the server's maxTimeoutMs)", errTooLong, total)) }).Stop()
 	}
 	if silent > 0 {
-		clock := time.AfterFunc(silent, func() { cancel(fmt.Errorf("%w within %s (%s)", errSilent, silent, whose)) })
-		defer clock.Stop()
-		watch(&req.Exchange, clock, silent)
+		p := newPatience(silent, func() { cancel(fmt.Errorf("%w within %s (%s)", errSilent, silent, whose)) })
+		defer p.stop()
+		p.watch(&req.Exchange)
 	}
 	raw, err := x.Upstreams.Do(waiting, server, req)
 	if err == nil {
 		return raw, nil
 	}
 	return nil, explain(ctx, waiting, f.name, err)
-}
-
-// watch lets progress start the clock anew, and stops it during a question.
-func watch(e *tool.Exchange, clock *time.Timer, silent time.Duration) {
-	notify, ask := e.Notify, e.Ask
-	e.Notify = func(method string, params json.RawMessage) {
-		if method == "notifications/progress" {
-			clock.Reset(silent)
-		}
-		if notify != nil {
-			notify(method, params)
-		}
-	}
-	if ask != nil {
-		e.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-			clock.Stop()
-			defer clock.Reset(silent)
-			return ask(ctx, method, params)
-		}
-	}
 }
 
 // explain turns what came back from an upstream into the one error type.
@@ -114,6 +93,9 @@ func wireDetails(e *mcp.Error) any {
 func outcomeOf(err error) outcome {
 	if errors.Is(err, tool.ErrDown) {
 		return neither
+	}
+	if wire, ok := errors.AsType[*mcp.Error](err); ok && wire.Code == mcp.CodeURLElicitation {
+		return succeeded // it works, and wants something of a person first
 	}
 	switch tool.KindOf(err) {
 	case "", tool.InvalidArguments, tool.MethodNotFound:

@@ -534,6 +534,29 @@ func TestTimeouts(t *testing.T) {
 			}
 		})
 	})
+	t.Run("two questions, and the second is slow to be answered", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
+				var both sync.WaitGroup
+				for _, method := range []string{"quick", "slow"} {
+					both.Go(func() { _, _ = req.Exchange.Ask(ctx, method, nil) })
+				}
+				both.Wait()
+				return json.RawMessage(`{}`), ctx.Err()
+			}
+			c := call("write", `{}`)
+			c.Exchange.Ask = func(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
+				if method == "slow" {
+					time.Sleep(5 * time.Minute)
+				}
+				return json.RawMessage(`{}`), nil
+			}
+			if _, err := r.Call(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+		})
+	})
 	t.Run("a question stops the clock", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
