@@ -25,15 +25,15 @@ func TestContextCompletesArguments(t *testing.T) {
 	remote := def("get", "Get a file", `{"repo":{"type":"string"},"path":{"type":"string"}}`)
 	git := def("git_add", "Add files", `{"repo_path":{"type":"string"},"files":{"type":"array","items":{"type":"string"}}}`)
 	uri := def("open", "Open a file", `{"path":{"type":"string","format":"uri"}}`)
-	full := Context{ActiveDocumentURI: "file:///work/app/My%20Notes.md", CurrentWorkingDirectory: "/work/app", SelectionText: "a \"quoted\"\nline"}
+	full := Context{ActiveDocumentURI: "file:///home/ada/app/My%20Notes.md", CurrentWorkingDirectory: "/home/ada/app", SelectionText: "a \"quoted\"\nline"}
 	for name, tt := range map[string]struct {
 		tool, in, want string
 		ctx            Context
 		remote         bool
 	}{
-		"relative":           {tool: read, ctx: full, in: `{"path":"src/main.go"}`, want: `{"path":"/work/app/src/main.go"}`},
-		"dots":               {tool: read, ctx: full, in: `{"path":"../other/./x"}`, want: `{"path":"/work/other/x"}`},
-		"here":               {tool: read, ctx: full, in: `{"path":"."}`, want: `{"path":"/work/app"}`},
+		"relative":           {tool: read, ctx: full, in: `{"path":"src/main.go"}`, want: `{"path":"/home/ada/app/src/main.go"}`},
+		"dots":               {tool: read, ctx: full, in: `{"path":"../other/./x"}`, want: `{"path":"/home/ada/other/x"}`},
+		"here":               {tool: read, ctx: full, in: `{"path":"."}`, want: `{"path":"/home/ada/app"}`},
 		"absolute":           {tool: read, ctx: full, in: `{"path":"/etc/x"}`, want: `{"path":"/etc/x"}`},
 		"home":               {tool: read, ctx: full, in: `{"path":"~/x"}`, want: `{"path":"~/x"}`},
 		"a URL":              {tool: read, ctx: full, in: `{"path":"https://x/y"}`, want: `{"path":"https://x/y"}`},
@@ -43,17 +43,17 @@ func TestContextCompletesArguments(t *testing.T) {
 		"windows":            {tool: read, ctx: Context{CurrentWorkingDirectory: `C:\app`}, in: `{"path":"src\\a.go"}`, want: `{"path":"C:\\app\\src\\a.go"}`},
 		"windows share":      {tool: read, ctx: Context{CurrentWorkingDirectory: `\\box\app`}, in: `{"path":"a"}`, want: `{"path":"\\\\box\\app\\a"}`},
 		"windows absolute":   {tool: read, ctx: full, in: `{"path":"D:\\x"}`, want: `{"path":"D:\\x"}`},
-		"about files":        {tool: move, ctx: full, in: `{"source":"a.txt","destination":"b.txt"}`, want: `{"destination":"/work/app/b.txt","source":"/work/app/a.txt"}`},
+		"about files":        {tool: move, ctx: full, in: `{"source":"a.txt","destination":"b.txt"}`, want: `{"destination":"/home/ada/app/b.txt","source":"/home/ada/app/a.txt"}`},
 		"not about files":    {tool: translate, ctx: full, in: `{"source":"en","path":"a.b"}`, want: `{"source":"en","path":"a.b"}`},
-		"nested":             {tool: nested, ctx: full, in: `{"edits":[{"filePath":"a","text":"b"}],"paths":["c","/d"]}`, want: `{"edits":[{"filePath":"/work/app/a","text":"b"}],"paths":["/work/app/c","/d"]}`},
+		"nested":             {tool: nested, ctx: full, in: `{"edits":[{"filePath":"a","text":"b"}],"paths":["c","/d"]}`, want: `{"edits":[{"filePath":"/home/ada/app/a","text":"b"}],"paths":["/home/ada/app/c","/d"]}`},
 		"in a repository":    {tool: remote, ctx: full, in: `{"repo":"r","path":"a"}`, want: `{"repo":"r","path":"a"}`},
-		"a repository here":  {tool: git, ctx: full, in: `{"repo_path":"."}`, want: `{"repo_path":"/work/app"}`},
-		"file URI":           {tool: read, ctx: full, in: `{"path":"file:///work/app/My%20Notes.md"}`, want: `{"path":"/work/app/My Notes.md"}`},
+		"a repository here":  {tool: git, ctx: full, in: `{"repo_path":"."}`, want: `{"repo_path":"/home/ada/app"}`},
+		"file URI":           {tool: read, ctx: full, in: `{"path":"file:///home/ada/app/My%20Notes.md"}`, want: `{"path":"/home/ada/app/My Notes.md"}`},
 		"URI wanted":         {tool: uri, ctx: full, in: `{"path":"file:///x"}`, want: `{"path":"file:///x"}`},
-		"placeholders":       {tool: translate, ctx: full, in: `{"source":"<${context.selectionText}> in ${context.activeDocumentPath} of ${context.currentWorkingDirectory}"}`, want: `{"source":"<a \"quoted\"\nline> in /work/app/My Notes.md of /work/app"}`},
-		"placeholder of URI": {tool: read, ctx: full, in: `{"path":"${context.activeDocumentURI}"}`, want: `{"path":"/work/app/My Notes.md"}`},
+		"placeholders":       {tool: translate, ctx: full, in: `{"source":"<${context.selectionText}> in ${context.activeDocumentPath} of ${context.currentWorkingDirectory}"}`, want: `{"source":"<a \"quoted\"\nline> in /home/ada/app/My Notes.md of /home/ada/app"}`},
+		"placeholder of URI": {tool: read, ctx: full, in: `{"path":"${context.activeDocumentURI}"}`, want: `{"path":"/home/ada/app/My Notes.md"}`},
 		"nothing to hold":    {tool: read, ctx: Context{}, in: `{"path":"${context.selectionText}"}`, want: `{"path":"${context.selectionText}"}`},
-		"numbers stay":       {tool: nested, ctx: full, in: `{"paths":["a"],"n":12345678901234567890,"x":1.50}`, want: `{"n":12345678901234567890,"paths":["/work/app/a"],"x":1.50}`},
+		"numbers stay":       {tool: nested, ctx: full, in: `{"paths":["a"],"n":12345678901234567890,"x":1.50}`, want: `{"n":12345678901234567890,"paths":["/home/ada/app/a"],"x":1.50}`},
 		"bytes stay":         {tool: read, ctx: full, in: `{ "path" : "/x" , "n":1e3}`, want: `{ "path" : "/x" , "n":1e3}`},
 		"no object":          {tool: read, ctx: full, in: `[1]`, want: `[1]`},
 	} {
@@ -152,7 +152,7 @@ func TestTemplates(t *testing.T) {
 
 func FuzzContext(f *testing.F) {
 	d := tool.Definition{Name: tool.Name{Server: "x", Tool: "read_file"}, InputSchema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"paths":{"type":"array","items":{"type":"string"}}}}`)}
-	f.Add(`{"path":"a","paths":["b",{"path":"c"}]}`, "/work", "file:///x", "${context.currentWorkingDirectory}")
+	f.Add(`{"path":"a","paths":["b",{"path":"c"}]}`, "/home/ada", "file:///x", "${context.currentWorkingDirectory}")
 	f.Add(`{"path":"${context.selectionText}"}`, `C:\x`, "file://h/x", "y")
 	f.Fuzz(func(t *testing.T, arguments, cwd, uri, selection string) {
 		c := Context{CurrentWorkingDirectory: cwd, ActiveDocumentURI: uri, SelectionText: selection}

@@ -32,7 +32,7 @@ func then(first, second llmtest.Reply) llmtest.Script {
 	}, Default: &first}
 }
 
-var cwd = Context{CurrentWorkingDirectory: "/work/app"}
+var cwd = Context{CurrentWorkingDirectory: "/home/ada/app"}
 
 func both() map[string]*backend { return map[string]*backend{"files": files(), "odd": odd()} }
 
@@ -57,11 +57,11 @@ func TestEveryProviderMakesOneCall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := `{"backendId":"files","mcpMethod":"tools/call","mcpParams":{"arguments":{"path":"/work/app/README.md"},"name":"read_file"}`
+			want := `{"backendId":"files","mcpMethod":"tools/call","mcpParams":{"arguments":{"path":"/home/ada/app/README.md"},"name":"read_file"}`
 			if got := string(marshal(out.Plan)); !strings.HasPrefix(got, want) {
 				t.Errorf("plan %s\nwant %s", got, want)
 			}
-			if want := `"content":[{"text":"read_file {\"path\":\"/work/app/README.md\"}","type":"text"}],"odd":12345678901234567}`; !strings.HasSuffix(string(out.Result), want) {
+			if want := `"content":[{"text":"read_file {\"path\":\"/home/ada/app/README.md\"}","type":"text"}],"odd":12345678901234567}`; !strings.HasSuffix(string(out.Result), want) {
 				t.Errorf("result %s", out.Result)
 			}
 			req := r.llm.Last()
@@ -75,7 +75,7 @@ func TestEveryProviderMakesOneCall(t *testing.T) {
 			if !strings.Contains(req.System, "allowed directories") || !strings.Contains(req.System, "agentify__decline") {
 				t.Errorf("system prompt: %s", req.System)
 			}
-			if !strings.Contains(req.LastUser(), "show me the readme") || !strings.Contains(req.LastUser(), "/work/app") {
+			if !strings.Contains(req.LastUser(), "show me the readme") || !strings.Contains(req.LastUser(), "/home/ada/app") {
 				t.Errorf("user message: %s", req.LastUser())
 			}
 		})
