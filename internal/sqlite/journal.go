@@ -201,8 +201,11 @@ func createJournal(base string) (*os.File, error) {
 		if err = filelock.Hold(f); err == nil && sameFile(f) {
 			return f, nil
 		}
-		// A neighbour who is looking for what the dead left behind was faster.
-		if err = errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name()))); err != nil {
+		gone := errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))
+		if errors.Is(err, filelock.ErrHeld) {
+			err = nil // a neighbour who is looking for what the dead left behind was faster
+		}
+		if err = errors.Join(err, gone); err != nil {
 			return nil, err
 		}
 	}
