@@ -347,13 +347,19 @@ func TestListen(t *testing.T) {
 		woken = n > 0
 	}
 	keys, other := a.Watch(ctx, store.TopicKeys), a.Watch(ctx, "other")
-	if err := b.AddKey(ctx, store.Key{ID: "1", Name: "k", Hash: []byte("h")}); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-keys:
-	case <-ctx.Done():
-		t.Fatal("no word of a new key")
+	for _, id := range []string{"1", "2"} {
+		select { // a tells all of everything once, when it begins
+		case <-other:
+		default:
+		}
+		if err := b.AddKey(ctx, store.Key{ID: id, Name: "k" + id, Hash: []byte(id)}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-keys:
+		case <-ctx.Done():
+			t.Fatal("no word of a new key")
+		}
 	}
 	select {
 	case <-other:
@@ -366,7 +372,7 @@ func TestListen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.RevokeKey(ctx, "k", time.Now()); err != nil {
+	if _, err := c.RevokeKey(ctx, "k1", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Close(); err != nil {
