@@ -23,11 +23,14 @@ const (
 // Arguments and Result must have been redacted and cut before they come here.
 type Call struct {
 	Seq         int64           // given by the store, in order of commit, without gaps but for forgotten records
-	ID          string          // correlation id
+	ID          string          // given by Junctor, unique
+	RequestID   string          // given by the caller (X-Request-Id); may be empty, and may come twice
+	Parent      string          // ID of the call that caused this one; may be empty
 	Time        time.Time       // when the call came in
 	Duration    time.Duration   // until its answer was ready
 	Face        string          // discovery, tools, broker, chat, agentify, cli
 	Caller      string          // tool.Caller.ID
+	CallerName  string          // tool.Caller.Name at the time of the call
 	Session     string          // chat or MCP session; may be empty
 	Server      string          // as resolved; may be empty when it was not
 	Tool        string          // empty for methods other than tools/call
@@ -37,6 +40,7 @@ type Call struct {
 	Error       string          // its message
 	Arguments   json.RawMessage //
 	Result      json.RawMessage //
+	ArgBytes    int             // size of the arguments before they were cut
 	ResultBytes int             // size of the result before it was cut
 	TraceID     string          // W3C trace id
 	Node        string          // which process took the call
@@ -152,10 +156,13 @@ func ParseStages(text string) (Stages, error) {
 type callJSON struct {
 	Seq         int64           `json:"seq"`
 	ID          string          `json:"id"`
+	RequestID   string          `json:"requestId,omitempty"`
+	Parent      string          `json:"parent,omitempty"`
 	Time        time.Time       `json:"time"`
 	DurationMs  float64         `json:"durationMs"`
 	Face        string          `json:"face,omitempty"`
 	Caller      string          `json:"caller,omitempty"`
+	CallerName  string          `json:"callerName,omitempty"`
 	Session     string          `json:"sessionId,omitempty"`
 	Server      string          `json:"server,omitempty"`
 	Tool        string          `json:"tool,omitempty"`
@@ -165,6 +172,7 @@ type callJSON struct {
 	Error       string          `json:"error,omitempty"`
 	Arguments   json.RawMessage `json:"arguments,omitempty"`
 	Result      json.RawMessage `json:"result,omitempty"`
+	ArgBytes    int             `json:"argumentBytes,omitempty"`
 	ResultBytes int             `json:"resultBytes,omitempty"`
 	TraceID     string          `json:"traceId,omitempty"`
 	Node        string          `json:"node,omitempty"`
@@ -180,11 +188,11 @@ type stageJSON struct {
 // milliseconds.
 func (c Call) MarshalJSON() ([]byte, error) {
 	j := callJSON{
-		Seq: c.Seq, ID: c.ID, Time: c.Time, DurationMs: millis(c.Duration),
-		Face: c.Face, Caller: c.Caller, Session: c.Session,
+		Seq: c.Seq, ID: c.ID, RequestID: c.RequestID, Parent: c.Parent, Time: c.Time, DurationMs: millis(c.Duration),
+		Face: c.Face, Caller: c.Caller, CallerName: c.CallerName, Session: c.Session,
 		Server: c.Server, Tool: c.Tool, Method: c.Method,
 		Status: c.Status, Kind: c.Kind, Error: c.Error,
-		Arguments: c.Arguments, Result: c.Result, ResultBytes: c.ResultBytes,
+		Arguments: c.Arguments, Result: c.Result, ArgBytes: c.ArgBytes, ResultBytes: c.ResultBytes,
 		TraceID: c.TraceID, Node: c.Node,
 	}
 	for _, s := range c.Stages {
@@ -200,11 +208,11 @@ func (c *Call) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*c = Call{
-		Seq: j.Seq, ID: j.ID, Time: j.Time, Duration: fromMillis(j.DurationMs),
-		Face: j.Face, Caller: j.Caller, Session: j.Session,
+		Seq: j.Seq, ID: j.ID, RequestID: j.RequestID, Parent: j.Parent, Time: j.Time, Duration: fromMillis(j.DurationMs),
+		Face: j.Face, Caller: j.Caller, CallerName: j.CallerName, Session: j.Session,
 		Server: j.Server, Tool: j.Tool, Method: j.Method,
 		Status: j.Status, Kind: j.Kind, Error: j.Error,
-		Arguments: j.Arguments, Result: j.Result, ResultBytes: j.ResultBytes,
+		Arguments: j.Arguments, Result: j.Result, ArgBytes: j.ArgBytes, ResultBytes: j.ResultBytes,
 		TraceID: j.TraceID, Node: j.Node,
 	}
 	for _, s := range j.Stages {
