@@ -66,7 +66,7 @@ func TestAToolThatTurns(t *testing.T) {
 			if blocked := err != nil; blocked != (mode == "block") {
 				t.Errorf("%s: the call ended with %v\n%s", mode, err, out)
 			}
-			for _, want := range []string{"a tool is not what it was", "looks unsafe"} {
+			for _, want := range []string{"tool definition changed", "possible prompt injection"} {
 				if !strings.Contains(g.log.String(), want) {
 					t.Errorf("the log does not say %q", want)
 				}

@@ -18,7 +18,7 @@ import (
 func (c *cli) serversDiff() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "diff [NAME]", Short: "Show the tools whose definition is not what was agreed to", Args: maxArgs(1),
+		Use: "diff [NAME]", Short: "Show the tools whose definition changed since it was approved", Args: maxArgs(1),
 		Long: `Show the tools whose definition is not the one that was first seen or last
 approved, with what changed in it. A tool that changes after it was trusted is
 how a server turns on its users; security.onToolChange says what happens then.`,
@@ -48,7 +48,7 @@ how a server turns on its users; security.onToolChange says what happens then.`,
 
 func (c *cli) serversApprove() *cobra.Command {
 	return &cobra.Command{
-		Use: "approve NAME[:TOOL]", Short: "Agree to tools as they are now", Args: exactArgs(1),
+		Use: "approve NAME[:TOOL]", Short: "Approve changed tool definitions", Args: exactArgs(1),
 		Example: "  junctor servers approve github\n  junctor servers approve github:create_issue",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			server, only, one := strings.Cut(args[0], ":")
@@ -112,7 +112,7 @@ func (c *cli) changes(ctx context.Context, servers []string) (*gateway, []contro
 
 func (c *cli) printChange(ch control.Change) {
 	now := time.Now()
-	state := "changed " + ago(ch.Since, now) + ", agreed to " + ago(ch.AgreedAt, now)
+	state := "changed " + ago(ch.Since, now) + ", approved " + ago(ch.ApprovedAt, now)
 	switch {
 	case ch.Blocked:
 		state += ", blocked"

@@ -38,10 +38,10 @@ test('a tool that turned is blocked, shown with what changed, and runs when some
   await page.goto(`${g.url}/#/tools?state=changed`);
   await page.locator('.tool-row').filter({ hasText: 'pay' }).getByText('changed', { exact: true }).waitFor();
   await page.locator('.tool-row').filter({ hasText: 'pay' }).click();
-  await page.getByText('This tool is not what it was.').waitFor();
-  await page.getByText('blocked until somebody does again').waitFor();
-  await page.getByRole('figure', { name: 'As it was agreed to' }).getByText('Pays a bill.', { exact: true }).waitFor();
-  await page.getByRole('figure', { name: 'As it is now' }).getByText(evil).waitFor();
+  await page.getByText('The definition changed.').waitFor();
+  await page.getByText('blocked until somebody approves the new one').waitFor();
+  await page.getByRole('figure', { name: 'Approved definition' }).getByText('Pays a bill.', { exact: true }).waitFor();
+  await page.getByRole('figure', { name: 'Current definition' }).getByText(evil).waitFor();
   assert.equal(await page.locator('.compare b').count(), 0);
   await shot(page, 'light-1280-changed');
   assert.deepEqual(await violations(page), []);
@@ -51,8 +51,8 @@ test('a tool that turned is blocked, shown with what changed, and runs when some
   await page.setViewportSize({ width: 380, height: 760 });
   await page.waitForFunction(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
   await shot(page, 'light-380-changed');
-  await page.getByRole('button', { name: 'Agree to it as it is now' }).click();
-  await page.getByText('This tool is not what it was.').waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: 'Approve the current definition' }).click();
+  await page.getByText('The definition changed.').waitFor({ state: 'detached' });
   await run.click();
   await page.locator('.answer').getByText('paid').waitFor();
 }));

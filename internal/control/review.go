@@ -15,22 +15,22 @@ import (
 	"junctor/internal/tool"
 )
 
-// Reviews knows which definitions were agreed to.
+// Reviews knows which definitions are approved.
 type Reviews interface {
 	Changes(ctx context.Context, server string) ([]guard.Change, error)
 	// Approve agrees to a definition; the catalogue follows by itself.
 	Approve(ctx context.Context, d tool.Definition, by string) error
 }
 
-// Change is a tool that is not what was agreed to.
+// Change is a tool whose definition is not the approved one.
 type Change struct {
 	Name        string             `json:"name"` // server:tool
 	Server      string             `json:"server"`
 	Tool        string             `json:"tool"`
 	Fingerprint string             `json:"fingerprint"` // of what there is now
 	Since       time.Time          `json:"since"`
-	AgreedAt    time.Time          `json:"agreedAt"`
-	AgreedBy    string             `json:"agreedBy,omitempty"` // empty when it was agreed to by being the first
+	ApprovedAt    time.Time          `json:"approvedAt"`
+	ApprovedBy    string             `json:"approvedBy,omitempty"` // empty when it was the first definition seen
 	Offered     bool               `json:"offered"`            // it is in the catalogue now, and can be approved
 	Blocked     bool               `json:"blocked,omitempty"`
 	Flags       []string           `json:"flags,omitempty"`
@@ -64,7 +64,7 @@ func (c *Control) listChanges(w http.ResponseWriter, r *http.Request) {
 		}
 		v := Change{
 			Name: ch.Name.String(), Server: ch.Name.Server, Tool: ch.Name.Tool, Fingerprint: ch.Print.Current,
-			Since: ch.Print.CurrentSeen, AgreedAt: ch.Print.ApprovedAt, AgreedBy: ch.Print.ApprovedBy,
+			Since: ch.Print.CurrentSeen, ApprovedAt: ch.Print.ApprovedAt, ApprovedBy: ch.Print.ApprovedBy,
 		}
 		if e := c.Catalog.Snapshot().Lookup(ch.Name); e != nil {
 			v.Offered, v.Blocked, v.Flags = true, e.Review.Blocked, e.Review.Flags

@@ -74,7 +74,7 @@ func TestChanges(t *testing.T) {
 		says         string
 	}{
 		"list":                   {admin, "GET", "/api/changes?wait&server=" + odd.Server, "", nil, 200, `"differences":[{"where":"a","before":1,"after":2}]`},
-		"list all":               {admin, "GET", "/api/changes?wait", "", nil, 200, `"agreedBy":"ann","offered":true`},
+		"list all":               {admin, "GET", "/api/changes?wait", "", nil, 200, `"approvedBy":"ann","offered":true`},
 		"list of another":        {admin, "GET", "/api/changes?server=nobody", "", nil, 404, "nobody"},
 		"list, store away":       {admin, "GET", "/api/changes", "", errors.New("disk"), 500, "INTERNAL"},
 		"not for everyone":       {limited, "GET", "/api/changes", "", nil, 403, "DENIED"},

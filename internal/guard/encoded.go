@@ -16,13 +16,13 @@ var (
 	percentRun = regexp.MustCompile(`(?:[A-Za-z0-9._-]*%[0-9a-fA-F]{2}){6,}[A-Za-z0-9._-]*`)
 )
 
-// encoded finds sentences that were encoded so that people do not read them.
-// Keys, hashes and pictures decode to no words and are left alone.
-func encoded(s string) []finding {
-	var out []finding
+// encoded finds sentences in base64, hexadecimal and percent encoding. Keys,
+// hashes and images do not decode to words and are not reported.
+func encoded(s string) []Flag {
+	var flags []Flag
 	add := func(how, plain string) {
-		if len(out) < 4 && isSentence(plain) {
-			out = append(out, finding{Flag{Kind: "encoded", What: "a sentence in " + how, Excerpt: excerpt(plain)}, 1})
+		if len(flags) < 4 && isSentence(plain) {
+			flags = append(flags, Flag{Kind: "encoded", What: "a sentence in " + how, Excerpt: excerpt(plain)})
 		}
 	}
 	if hasRun(s, 24) {
@@ -42,18 +42,17 @@ func encoded(s string) []finding {
 	}
 	if strings.Contains(s, "%20") {
 		for _, run := range percentRun.FindAllString(s, 20) {
-			// An address of an example is encoded for good reason; an order to
-			// the model in it is not.
-			if plain, err := url.PathUnescape(run); err == nil && len(spoken(plain, func(string) bool { return false }, false)) > 0 {
-				add("percent signs", plain)
+			// URLs in examples are percent-encoded; prompt injection is not.
+			if plain, err := url.PathUnescape(run); err == nil && len(matchPatterns(plain)) > 0 {
+				add("percent encoding", plain)
 			}
 		}
 	}
-	return out
+	return flags
 }
 
-// hasRun reports whether s holds n letters, digits or the like without a
-// break; words do not. It keeps the expressions off most texts.
+// hasRun reports whether s contains n letters, digits or similar characters in
+// a row, as words do not. It keeps the regular expressions off most texts.
 func hasRun(s string, n int) bool {
 	run := 0
 	for i := 0; i < len(s); i++ {
@@ -69,7 +68,7 @@ func hasRun(s string, n int) bool {
 	return false
 }
 
-// isSentence reports whether text is words, several of them.
+// isSentence reports whether text consists of several words.
 func isSentence(text string) bool {
 	if !utf8.ValidString(text) || len(text) < 16 {
 		return false

@@ -1,11 +1,14 @@
-// Package guard watches what tools say of themselves. It remembers the
-// definition that each tool had when it was first seen and tells when it is
-// another one: a tool that changes after it was trusted is how a server turns
-// on its users. And it reads definitions for what is hidden in them and for
-// text that speaks to the model ([Inspect]).
+// Package guard detects tool definitions that changed after they were first
+// seen, and definitions that look like prompt injection.
 //
-// It keeps its memory in the store and decides nothing but what
-// [catalog.Review] says; the catalogue acts on that.
+// The store keeps a fingerprint of each definition that was approved, by
+// default the first one seen ([Guard.Observe]). A definition with another
+// fingerprint is reported as changed until somebody approves it
+// ([Guard.Approve]). [Inspect] looks for invisible characters, encoded
+// sentences and known forms of prompt injection.
+//
+// The package reports its result as a [catalog.Review]; the catalogue acts on
+// it.
 package guard
 
 import (
@@ -22,75 +25,76 @@ import (
 	"junctor/internal/tool"
 )
 
-// Store is where fingerprints are kept, and which tells when another process
-// approved one.
+// Store keeps fingerprints and reports when another process approved one.
 type Store interface {
 	store.Fingerprints
 	Watch(ctx context.Context, topic string) <-chan struct{}
 }
 
-// Guard knows which definitions were agreed to.
+// Guard tracks which definitions are approved.
 type Guard struct {
 	store Store
 	log   *slog.Logger
 
 	mu    sync.RWMutex
 	block bool
-	known map[tool.Name]*known
-	read  int // of the recalled definitions
+	tools map[tool.Name]*trackedTool
+
+	// inspectedAtStart counts definitions inspected by Recall.
+	inspectedAtStart int
 }
 
-// known is what the guard thinks of the definition that a tool has now.
-type known struct {
-	definition tool.Definition
-	print      string // of the definition
-	agreed     string // the fingerprint that was agreed to
-	inspected  bool
-	flags      []string
+// trackedTool is the current definition of a tool and its review.
+type trackedTool struct {
+	definition  tool.Definition
+	fingerprint string // of the definition
+	approved    string // the approved fingerprint
+	inspected   bool
+	flags       []string
 }
 
-func (k *known) changed() bool { return k.print != k.agreed }
+func (k *trackedTool) changed() bool { return k.fingerprint != k.approved }
 
-// New returns a Guard that remembers in s.
+// New returns a Guard that keeps fingerprints in s.
 func New(s Store, cfg catalog.SecurityConfig, log *slog.Logger) *Guard {
-	g := &Guard{store: s, log: log.With(telemetry.KeyComponent, "guard"), known: map[tool.Name]*known{}}
+	g := &Guard{store: s, log: log.With(telemetry.KeyComponent, "guard"), tools: map[tool.Name]*trackedTool{}}
 	g.SetConfig(cfg)
 	return g
 }
 
-// SetConfig says what happens to tools that changed.
+// SetConfig sets what happens to tools that changed.
 func (g *Guard) SetConfig(cfg catalog.SecurityConfig) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.block = cfg.OnToolChange == catalog.BlockOnChange
 }
 
-// Observe notes what a server offers now, and warns of what it finds in new
-// definitions. It must come before the definitions are reviewed.
+// Observe records the definitions that a server has now, and logs a warning
+// for those that changed or look unsafe. Call it before Review.
 func (g *Guard) Observe(ctx context.Context, server string, definitions []tool.Definition) error {
-	fresh, err := g.note(ctx, server, definitions)
+	fresh, err := g.record(ctx, server, definitions)
 	for _, k := range fresh {
 		g.inspect(ctx, k)
 		if changed, blocked := g.verdict(k); changed {
-			g.log.WarnContext(ctx, "a tool is not what it was; look at it with junctor servers diff "+server,
+			g.log.WarnContext(ctx, "tool definition changed; see junctor servers diff "+server,
 				"server", server, "tool", k.definition.Name.Tool, "blocked", blocked)
 		}
 	}
 	return err
 }
 
-// readAtOnce is how many recalled definitions are read before the start goes
-// on: a few milliseconds' worth.
-const readAtOnce = 64
+// maxInspectedAtStart bounds how many definitions Recall inspects: a few
+// milliseconds of work.
+const maxInspectedAtStart = 64
 
-// Recall notes what a server offered when it was last seen. Where there are
-// many definitions, what Observe would find in them is found when Run has
-// begun: reading thousands must not delay the start.
+// Recall records the definitions that the store has for a server. Where there
+// are many, Run inspects the rest, so that thousands of definitions do not
+// delay the start.
 func (g *Guard) Recall(ctx context.Context, server string, definitions []tool.Definition) error {
-	fresh, err := g.note(ctx, server, definitions)
+	fresh, err := g.record(ctx, server, definitions)
 	g.mu.Lock()
-	n := min(len(fresh), readAtOnce-g.read)
-	g.read += n
+	n := min(len(fresh), maxInspectedAtStart-g.inspectedAtStart)
+	g.inspectedAtStart += n
 	g.mu.Unlock()
 	for _, k := range fresh[:n] {
 		g.inspect(ctx, k)
@@ -98,15 +102,15 @@ func (g *Guard) Recall(ctx context.Context, server string, definitions []tool.De
 	return err
 }
 
-// note remembers definitions and returns those that it had not seen.
-func (g *Guard) note(ctx context.Context, server string, definitions []tool.Definition) (fresh []*known, err error) {
+// record stores the definitions and returns those that are new here.
+func (g *Guard) record(ctx context.Context, server string, definitions []tool.Definition) (fresh []*trackedTool, err error) {
 	seen := make([]store.Observation, len(definitions))
-	now := make([]*known, len(definitions))
+	now := make([]*trackedTool, len(definitions))
 	for i, d := range definitions {
 		k := g.lookup(d)
 		if k == nil {
-			k = &known{definition: d, print: d.Fingerprint()}
-			k.agreed = k.print
+			k = &trackedTool{definition: d, fingerprint: d.Fingerprint()}
+			k.approved = k.fingerprint
 			fresh = append(fresh, k)
 		}
 		now[i] = k
@@ -114,35 +118,35 @@ func (g *Guard) note(ctx context.Context, server string, definitions []tool.Defi
 	}
 	prints, err := g.store.Observe(ctx, server, seen)
 	if err != nil {
-		err = fmt.Errorf("note the tools of %s: %w", server, err)
+		err = fmt.Errorf("record the tools of %s: %w", server, err)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i, k := range now {
 		if i < len(prints) {
-			k.agreed = prints[i].Approved
+			k.approved = prints[i].Approved
 		}
-		g.known[k.definition.Name] = k
+		g.tools[k.definition.Name] = k
 	}
 	return fresh, err
 }
 
-// lookup returns what is known of exactly this definition, or nil.
-func (g *Guard) lookup(d tool.Definition) *known {
+// lookup returns the tracked tool with exactly this definition, or nil.
+func (g *Guard) lookup(d tool.Definition) *trackedTool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	if k := g.known[d.Name]; k != nil && bytes.Equal(k.definition.Raw, d.Raw) {
+	if k := g.tools[d.Name]; k != nil && bytes.Equal(k.definition.Raw, d.Raw) {
 		return k
 	}
 	return nil
 }
 
-func (k *known) observation() store.Observation {
-	return store.Observation{Tool: k.definition.Name.Tool, Fingerprint: k.print, Definition: k.definition.Raw}
+func (k *trackedTool) observation() store.Observation {
+	return store.Observation{Tool: k.definition.Name.Tool, Fingerprint: k.fingerprint, Definition: k.definition.Raw}
 }
 
-// inspect reads a definition, once, and warns of what it finds.
-func (g *Guard) inspect(ctx context.Context, k *known) {
+// inspect inspects a definition once and logs its flags.
+func (g *Guard) inspect(ctx context.Context, k *trackedTool) {
 	g.mu.RLock()
 	done := k.inspected
 	g.mu.RUnlock()
@@ -157,38 +161,38 @@ func (g *Guard) inspect(ctx context.Context, k *known) {
 	k.inspected, k.flags = true, flags
 	g.mu.Unlock()
 	if len(flags) > 0 {
-		g.log.WarnContext(ctx, "the definition of a tool looks unsafe; look at it with junctor tools show "+k.definition.Name.String(),
+		g.log.WarnContext(ctx, "possible prompt injection in a tool definition; see junctor tools show "+k.definition.Name.String(),
 			"server", k.definition.Name.Server, "tool", k.definition.Name.Tool, "flags", flags)
 	}
 }
 
-func (g *Guard) verdict(k *known) (changed, blocked bool) {
+func (g *Guard) verdict(k *trackedTool) (changed, blocked bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return k.changed(), k.changed() && g.block
 }
 
-// Review says what is to be thought of a definition.
+// Review returns the review of a definition.
 func (g *Guard) Review(d tool.Definition) catalog.Review {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	k := g.known[d.Name]
+	k := g.tools[d.Name]
 	if k == nil {
 		return catalog.Review{}
 	}
 	changed := k.changed()
 	flags := k.flags
 	if !bytes.Equal(k.definition.Raw, d.Raw) {
-		changed, flags = k.agreed != d.Fingerprint(), nil
+		changed, flags = k.approved != d.Fingerprint(), nil
 	}
 	return catalog.Review{Changed: changed, Blocked: changed && g.block, Flags: flags}
 }
 
-// Run keeps the guard's view true until ctx is done: it reads the definitions
-// that were recalled, and hears of approvals given by other processes on the
-// same store. refresh is called when reviews have changed.
+// Run inspects the recalled definitions and follows approvals of other
+// processes on the same store until ctx is done. It calls refresh when reviews
+// have changed.
 func (g *Guard) Run(ctx context.Context, refresh func()) error {
-	news := g.store.Watch(ctx, store.TopicCatalogues)
+	changes := g.store.Watch(ctx, store.TopicCatalogues)
 	if g.inspectAll(ctx) {
 		refresh()
 	}
@@ -196,11 +200,11 @@ func (g *Guard) Run(ctx context.Context, refresh func()) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-news:
+		case <-changes:
 		}
 		changed, err := g.reload(ctx)
 		if err != nil && ctx.Err() == nil {
-			g.log.WarnContext(ctx, "approvals not read; the next change tries again", "err", err)
+			g.log.WarnContext(ctx, "cannot read approvals; retrying at the next change", "err", err)
 		}
 		if changed {
 			refresh()
@@ -208,12 +212,12 @@ func (g *Guard) Run(ctx context.Context, refresh func()) error {
 	}
 }
 
-// inspectAll reads what was only recalled, and reports whether it found
-// anything.
+// inspectAll inspects the recalled definitions and reports whether any has
+// flags.
 func (g *Guard) inspectAll(ctx context.Context) (found bool) {
 	g.mu.RLock()
-	var waiting []*known
-	for _, k := range g.known {
+	var waiting []*trackedTool
+	for _, k := range g.tools {
 		if !k.inspected {
 			waiting = append(waiting, k)
 		}
@@ -231,12 +235,12 @@ func (g *Guard) inspectAll(ctx context.Context) (found bool) {
 	return found
 }
 
-// reload reads the approvals of the servers that have changed tools: only
-// there can an approval make a difference.
+// reload reads the approvals of the servers that have changed tools; no other
+// approval makes a difference.
 func (g *Guard) reload(ctx context.Context) (changed bool, err error) {
 	g.mu.RLock()
 	servers := map[string]bool{}
-	for name, k := range g.known {
+	for name, k := range g.tools {
 		if k.changed() {
 			servers[name.Server] = true
 		}
@@ -249,9 +253,9 @@ func (g *Guard) reload(ctx context.Context) (changed bool, err error) {
 		}
 		g.mu.Lock()
 		for _, p := range prints {
-			k := g.known[tool.Name{Server: p.Server, Tool: p.Tool}]
-			if k != nil && k.agreed != p.Approved {
-				k.agreed = p.Approved
+			k := g.tools[tool.Name{Server: p.Server, Tool: p.Tool}]
+			if k != nil && k.approved != p.Approved {
+				k.approved = p.Approved
 				changed = true
 			}
 		}
@@ -260,7 +264,7 @@ func (g *Guard) reload(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// Approve agrees to the definition as it is now, on behalf of by.
+// Approve records that by approved the definition.
 func (g *Guard) Approve(ctx context.Context, d tool.Definition, by string) error {
 	o := store.Observation{Tool: d.Name.Tool, Fingerprint: d.Fingerprint(), Definition: d.Raw}
 	if err := g.store.Approve(ctx, d.Name.Server, o, by); err != nil {
@@ -268,26 +272,26 @@ func (g *Guard) Approve(ctx context.Context, d tool.Definition, by string) error
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if k := g.known[d.Name]; k != nil {
-		k.agreed = o.Fingerprint
+	if k := g.tools[d.Name]; k != nil {
+		k.approved = o.Fingerprint
 	}
 	return nil
 }
 
-// Change is a tool that is not what was agreed to.
+// Change is a tool whose definition is not the approved one.
 type Change struct {
 	Name   tool.Name
 	Print  store.Fingerprint
-	Before json.RawMessage // the definition that was agreed to
-	After  json.RawMessage // the one there is now; nil when it is not known here
+	Before json.RawMessage // the approved definition
+	After  json.RawMessage // the current one; nil when this process has not seen it
 }
 
-// Changes returns the tools of a server, or of all, that are not what was
-// agreed to, by name.
+// Changes returns the tools of a server (of all when empty) whose definition is
+// not the approved one, ordered by name.
 func (g *Guard) Changes(ctx context.Context, server string) ([]Change, error) {
 	prints, err := g.store.Fingerprints(ctx, server)
 	if err != nil {
-		return nil, fmt.Errorf("read the fingerprints: %w", err)
+		return nil, fmt.Errorf("read fingerprints: %w", err)
 	}
 	var out []Change
 	g.mu.RLock()
@@ -297,7 +301,7 @@ func (g *Guard) Changes(ctx context.Context, server string) ([]Change, error) {
 			continue
 		}
 		c := Change{Name: tool.Name{Server: p.Server, Tool: p.Tool}, Print: p, Before: p.Definition}
-		if k := g.known[c.Name]; k != nil && k.print == p.Current {
+		if k := g.tools[c.Name]; k != nil && k.fingerprint == p.Current {
 			c.After = k.definition.Raw
 		}
 		out = append(out, c)

@@ -2,12 +2,14 @@ package guard
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 )
 
-// isHidden reports whether a reader sees nothing of the character, or sees
-// the text around it in another order than a model reads it.
+// isHidden reports whether the character is invisible to people, or changes
+// the order in which they see the text around it.
 func isHidden(r rune) bool { return hiddenKind(r) != "" }
 
 func hiddenKind(r rune) string {
@@ -15,14 +17,14 @@ func hiddenKind(r rune) string {
 	case r >= 0xE0000 && r <= 0xE007F:
 		return "tag characters"
 	case r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
-		return "characters that turn the direction of text"
+		return "bidirectional overrides"
 	case r == 0x200B, r == 0x200C, r == 0x200D, r == 0x2060, r == 0xFEFF, r == 0x180E,
 		r >= 0x2061 && r <= 0x2064, r >= 0x206A && r <= 0x206F:
-		return "characters without width"
+		return "zero-width characters"
 	case r == 0x00AD:
 		return "soft hyphens"
 	case r == 0x200E, r == 0x200F, r == 0x061C:
-		return "marks of direction"
+		return "direction marks"
 	case r >= 0xFE00 && r <= 0xFE0F, r >= 0xE0100 && r <= 0xE01EF:
 		return "variation selectors"
 	case r == 0x115F, r == 0x1160, r == 0x3164, r == 0xFFA0, r == 0x2800, r >= 0xFFF9 && r <= 0xFFFB:
@@ -35,10 +37,11 @@ func hiddenKind(r rune) string {
 	return ""
 }
 
-// hidden finds characters that nobody sees. What has an honest use there (a
-// joiner inside an emoji or in scripts that need it, one mark of direction
-// beside letters that run from right to left) is none.
-func hidden(s string) []finding {
+// hidden finds invisible characters. Characters in their intended use (a
+// joiner inside an emoji or in scripts that need it, a direction mark beside
+// right-to-left letters) are not reported, nor is a stray one as comes with
+// pasted text.
+func hidden(s string) []Flag {
 	if len(s) < len(blankRun) && isPlain(s) {
 		return nil
 	}
@@ -47,7 +50,7 @@ func hidden(s string) []finding {
 	first := map[string]int{}
 	for i, r := range runes {
 		kind := hiddenKind(r)
-		if kind == "" || honest(runes, i) {
+		if kind == "" || intended(runes, i) {
 			continue
 		}
 		if counts[kind] == 0 {
@@ -55,38 +58,37 @@ func hidden(s string) []finding {
 		}
 		counts[kind]++
 	}
-	var out []finding
-	for kind, n := range counts {
-		weight := 1.0
-		switch kind {
-		case "soft hyphens", "marks of direction", "variation selectors":
-			if n < 3 {
-				weight = 0.35 // a stray one comes with pasted text
-			}
-		case "characters without width", "control characters", "blank letters":
-			if n == 1 {
-				weight = 0.5
-			}
+	var flags []Flag
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		n := counts[kind]
+		if n < minHidden(kind) {
+			continue
 		}
 		at := first[kind]
 		text := excerpt(string(runes[max(0, at-20):min(len(runes), at+40)]))
 		if plain := tagText(runes); kind == "tag characters" && plain != "" {
 			text = excerpt(plain)
 		}
-		out = append(out, finding{Flag{Kind: "hidden", What: fmt.Sprintf("%s (%d)", kind, n), Excerpt: text}, weight})
+		flags = append(flags, Flag{Kind: "hidden", What: fmt.Sprintf("%s (%d)", kind, n), Excerpt: text})
 	}
 	if i := strings.Index(s, blankRun); i >= 0 && strings.TrimSpace(s[i:]) != "" && strings.TrimSpace(s[:i]) != "" {
-		out = append(out, finding{Flag{Kind: "hidden", What: "text pushed out of sight by blank lines", Excerpt: excerpt(strings.TrimSpace(s[i:]))}, 1})
-	} else if i := strings.Index(s, blankLine); i >= 0 && strings.TrimSpace(s[i:]) != "" && strings.TrimSpace(s[:i]) != "" {
-		out = append(out, finding{Flag{Kind: "hidden", What: "text pushed out of sight by blanks", Excerpt: excerpt(strings.TrimSpace(s[i:]))}, 0.6})
+		flags = append(flags, Flag{Kind: "hidden", What: "text after many blank lines", Excerpt: excerpt(strings.TrimSpace(s[i:]))})
 	}
-	return out
+	return flags
 }
 
-var (
-	blankRun  = strings.Repeat("\n", 15)
-	blankLine = strings.Repeat(" ", 120)
-)
+// minHidden returns how many characters of a kind are worth a flag.
+func minHidden(kind string) int {
+	switch kind {
+	case "soft hyphens", "direction marks", "variation selectors":
+		return 3
+	case "zero-width characters", "control characters", "blank letters":
+		return 2
+	}
+	return 1
+}
+
+var blankRun = strings.Repeat("\n", 15)
 
 func isPlain(s string) bool {
 	for i := 0; i < len(s); i++ {
@@ -97,8 +99,8 @@ func isPlain(s string) bool {
 	return true
 }
 
-// honest reports whether the hidden character at i does what it is for.
-func honest(runes []rune, i int) bool {
+// intended reports whether the invisible character at i is in its intended use.
+func intended(runes []rune, i int) bool {
 	var before, after rune
 	if i > 0 {
 		before = runes[i-1]
@@ -139,7 +141,7 @@ func joining(r rune) bool {
 
 func rightToLeft(r rune) bool { return unicode.In(r, unicode.Arabic, unicode.Hebrew, unicode.Syriac) }
 
-// tagText reads what tag characters spell.
+// tagText returns the text that tag characters spell.
 func tagText(runes []rune) string {
 	var b strings.Builder
 	for _, r := range runes {

@@ -90,7 +90,7 @@ function Facts({ tool: t }: { tool: ToolDetails }) {
     <div className="facts">
       <div className="row tight wrap-row">
         {t.enabled ? <Badge tone="ok">enabled</Badge> : <Badge tone="warn" title={t.reason}>{t.changed ? 'blocked' : 'disabled'}</Badge>}
-        {t.approval === 'ask' && <Badge tone="warn" title="A rule wants a person to agree to every call">asks first</Badge>}
+        {t.approval === 'ask' && <Badge tone="warn" title="A rule requires approval of every call">asks first</Badge>}
         {t.approval === 'deny' && <Badge tone="bad">denied by a rule</Badge>}
         {hints.map(([label, tone, title]) => (
           <Badge key={label} tone={tone} title={title}>
@@ -138,13 +138,13 @@ interface Change {
   tool: string;
   fingerprint: string;
   since: string;
-  agreedAt: string;
+  approvedAt: string;
   differences?: { where: string; before?: unknown; after?: unknown }[];
 }
 
 const shown = (v: unknown) => (v === undefined ? '(nothing)' : typeof v === 'string' ? v : json(v));
 
-/** Changed warns of a tool that is not what was agreed to, and shows what changed. */
+/** Changed warns of a tool that is not the approved one, and shows the differences. */
 function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise<void> }) {
   const me = useMe();
   const [busy, act] = useAction();
@@ -157,33 +157,33 @@ function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise
       <Icon name="alert" />
       <div className="grow min0 stack">
         <p>
-          <strong>This tool is not what it was.</strong> Its definition changed after somebody agreed to it{t.enabled ? '' : ', and it is blocked until somebody does again'}.
+          <strong>The definition changed.</strong> It is not the one that was approved{t.enabled ? '' : '; the tool is blocked until somebody approves the new one'}.
         </p>
         {change?.differences?.map((d) => (
           <div key={d.where}>
             <h4 className="mono">{d.where}</h4>
             <div className="compare">
-              <figure aria-label="As it was agreed to">
-                <figcaption className="muted small">As it was agreed to</figcaption>
+              <figure aria-label="Approved definition">
+                <figcaption className="muted small">Approved definition</figcaption>
                 <LongText text={shown(d.before)} />
               </figure>
-              <figure aria-label="As it is now">
-                <figcaption className="muted small">As it is now</figcaption>
+              <figure aria-label="Current definition">
+                <figcaption className="muted small">Current definition</figcaption>
                 <LongText text={shown(d.after)} />
               </figure>
             </div>
           </div>
         ))}
         {changes.error && <Failure error={changes.error} retry={() => void changes.reload()} />}
-        {!me.admin && <p>An administrator can see what changed, and agree to it.</p>}
+        {!me.admin && <p>An administrator can see the differences and approve them.</p>}
         {change && (
           <div className="row">
             <Button
               icon="check"
               busy={busy === 'approve'}
-              onClick={() => void act('approve', () => send('POST', `/api/servers/${encodeURIComponent(t.server)}/approve`, { tools: { [t.tool]: change.fingerprint } }), `${t.name} is agreed to`).then(reload)}
+              onClick={() => void act('approve', () => send('POST', `/api/servers/${encodeURIComponent(t.server)}/approve`, { tools: { [t.tool]: change.fingerprint } }), `${t.name} approved`).then(reload)}
             >
-              Agree to it as it is now
+              Approve the current definition
             </Button>
           </div>
         )}
