@@ -34,6 +34,7 @@ var layer = map[string]int{
 	"builtin":  3,
 	"catalog":  3,
 	"llm":      3,
+	"mcptrace": 3,
 	"nodes":    3,
 	"search":   3,
 	"upstream": 3,

@@ -10,6 +10,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/llm"
 	"junctor/internal/mcp"
+	"junctor/internal/mcptrace"
 	"junctor/internal/schema"
 	"junctor/internal/search"
 	"junctor/internal/telemetry"
@@ -56,7 +57,7 @@ type Options struct {
 	// gateway for itself. Nil means that clients cannot configure it.
 	Configure func(ctx context.Context, options json.RawMessage) error
 
-	Trace   *Trace                                // nil traces nothing
+	Trace   *mcptrace.Trace                       // nil traces nothing
 	Meter   interface{ Tokens(string, int, int) } // nil counts nothing
 	MaxBody int64                                 // of a request over HTTP
 	Version string

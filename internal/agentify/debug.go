@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"junctor/internal/httperr"
+	"junctor/internal/mcptrace"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -24,7 +25,7 @@ import (
 // before it; of others' traffic it shows callers nothing, unless they run the
 // gateway.
 type Debug struct {
-	Trace     *Trace
+	Trace     *mcptrace.Trace
 	Logs      *telemetry.Ring[telemetry.LogEntry] // nil shows no log
 	Upstreams interface{ Status() []upstream.Status }
 
@@ -119,26 +120,26 @@ func (d *Debug) trace(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
-	list := []TraceEntry{}
-	records := slices.DeleteFunc(d.Trace.ring.Latest(0), func(rec record) bool { return !keep(rec) })
+	list := []mcptrace.Entry{}
+	records := slices.DeleteFunc(d.Trace.Records().Latest(0), func(rec mcptrace.Record) bool { return !keep(rec) })
 	for _, rec := range records[max(0, len(records)-limit):] {
-		list = append(list, d.Trace.show(rec))
+		list = append(list, d.Trace.Show(rec))
 	}
 	writeJSON(w, list)
 }
 
-func (d *Debug) traceQuery(r *http.Request) (limit int, keep func(record) bool, err error) {
+func (d *Debug) traceQuery(r *http.Request) (limit int, keep func(mcptrace.Record) bool, err error) {
 	if limit, err = limitOf(r); err != nil {
 		return 0, nil, err
 	}
 	caller := tool.CallerFrom(r.Context())
 	all := runsIt(caller)
 	backend := r.URL.Query().Get("backend")
-	return limit, func(rec record) bool {
+	return limit, func(rec mcptrace.Record) bool {
 		// A server's own list is traced as it came: with tools that a limited
 		// caller may not see.
-		mine := rec.caller == caller.ID && (caller.Tools == nil || rec.method != "tools/list")
-		return (all || mine) && (backend == "" || rec.backend == backend)
+		mine := rec.Caller == caller.ID && (caller.Tools == nil || rec.Method != "tools/list")
+		return (all || mine) && (backend == "" || rec.Server == backend)
 	}, nil
 }
 
@@ -175,8 +176,8 @@ func (d *Debug) watchTrace(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
-	watch(d, w, r, d.Trace.ring, limit, keep, func(rec record) any { return d.Trace.show(rec) }, func(n int64) any {
-		return TraceEntry{Timestamp: time.Now().UnixMilli(), Direction: "INCOMING_TO_GATEWAY", Method: "agentify/missed", Payload: json.RawMessage(strconv.FormatInt(n, 10))}
+	watch(d, w, r, d.Trace.Records(), limit, keep, func(rec mcptrace.Record) any { return d.Trace.Show(rec) }, func(n int64) any {
+		return mcptrace.Entry{Timestamp: time.Now().UnixMilli(), Direction: "INCOMING_TO_GATEWAY", Method: "agentify/missed", Payload: json.RawMessage(strconv.FormatInt(n, 10))}
 	})
 }
 

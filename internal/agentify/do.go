@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"junctor/internal/mcptrace"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -44,13 +45,13 @@ func (f *Face) Do(ctx context.Context, t Task, r Request) (Outcome, error) {
 	if r.ID != "" {
 		ctx = telemetry.WithRequest(ctx, r.ID)
 	}
-	f.opts.Trace.step(inward, methodOrchestrate, r.Caller.ID, t, nil)
+	f.opts.Trace.Step(mcptrace.Incoming, methodOrchestrate, r.Caller.ID, t, nil)
 	out, err := f.do(ctx, t, r)
 	if err != nil {
-		f.opts.Trace.step(outward, methodOrchestrate, r.Caller.ID, nil, err)
+		f.opts.Trace.Step(mcptrace.Outgoing, methodOrchestrate, r.Caller.ID, nil, err)
 		return Outcome{}, err
 	}
-	f.opts.Trace.step(outward, methodOrchestrate, r.Caller.ID, out.Result, nil)
+	f.opts.Trace.Step(mcptrace.Outgoing, methodOrchestrate, r.Caller.ID, out.Result, nil)
 	return out, nil
 }
 
@@ -97,11 +98,11 @@ func (j *job) carryOut(ctx context.Context, out *Outcome, r Request) error {
 	}
 	switch {
 	case err != nil:
-		j.step(inward, "call", map[string]any{"error": tool.AsError(err).Msg, "code": tool.KindOf(err)})
+		j.step(mcptrace.Incoming, "call", map[string]any{"error": tool.AsError(err).Msg, "code": tool.KindOf(err)})
 	case out.IsError:
-		j.step(inward, "call", map[string]any{"isError": true, "bytes": len(out.Result)})
+		j.step(mcptrace.Incoming, "call", map[string]any{"isError": true, "bytes": len(out.Result)})
 	default:
-		j.step(inward, "call", map[string]any{"bytes": len(out.Result)})
+		j.step(mcptrace.Incoming, "call", map[string]any{"bytes": len(out.Result)})
 	}
 	return err
 }

@@ -1,6 +1,6 @@
 // Package agentify is the face for IDEs: plain words in, one call of the
 // right backend out. It is also the debug interface, which shows the log and
-// the traffic with the backends.
+// the messages exchanged with the backends (package mcptrace keeps those).
 //
 // Search narrows all tools to those that matter for the words and for what
 // the user is looking at; the model gets them with their real schemas and
@@ -10,8 +10,7 @@
 // any other call.
 //
 // It promises that nothing is called unless the choice was one, was offered
-// and fits its schema; that a refusal says why and what was nearest; and
-// that a trace costs nothing to speak of until somebody looks at it. It
+// and fits its schema, and that a refusal says why and what was nearest. It
 // speaks its own protocol and MCP on one stream, and decides nothing that
 // the executor decides: rights, rules, approval and limits are there.
 package agentify

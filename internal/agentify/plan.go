@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"junctor/internal/llm"
+	"junctor/internal/mcptrace"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -46,13 +47,13 @@ type job struct {
 }
 
 // step notes what happened, for the trace and for whoever asked to see it.
-func (j *job) step(dir direction, name string, detail any) {
+func (j *job) step(dir mcptrace.Direction, name string, detail any) {
 	s := Step{Name: name, AtMs: float64(time.Since(j.begun).Microseconds()) / 1000, Detail: detail}
 	j.steps = append(j.steps, s)
 	if j.onStep != nil {
 		j.onStep(s)
 	}
-	j.face.opts.Trace.step(dir, "agentify/"+name, j.caller.ID, detail, nil)
+	j.face.opts.Trace.Step(dir, "agentify/"+name, j.caller.ID, detail, nil)
 }
 
 // plan finds the one call that the task asks for.
@@ -83,7 +84,7 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 	}
 	o := newOffer(snap, offered, further, more, room, len(offered) < all)
 	o.local = f.isLocal
-	j.step(inward, "candidates", o.shown())
+	j.step(mcptrace.Incoming, "candidates", o.shown())
 
 	messages := []llm.Message{llm.Text(llm.User, j.task.prompt())}
 	looked, repaired := false, false
@@ -115,7 +116,7 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 			}
 			o = newOffer(snap, offered, further, f.extras(ctx, &j.caller, again), room, false)
 			o.local = f.isLocal
-			j.step(inward, "candidates", o.shown())
+			j.step(mcptrace.Incoming, "candidates", o.shown())
 			messages = messages[:1] // a fresh look, with nothing said yet
 		case chosen.plan == nil:
 			refusal.Reason = chosen.declined
@@ -125,7 +126,7 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 			return nil, noAction(refusal)
 		default:
 			chosen.plan.Reason = o.reason(chosen.plan, turn.Message, model.Info().ID)
-			j.step(inward, "plan", chosen.plan)
+			j.step(mcptrace.Incoming, "plan", chosen.plan)
 			return chosen.plan, nil
 		}
 	}
@@ -141,20 +142,20 @@ func (j *job) ask(ctx context.Context, model llm.Model, messages []llm.Message, 
 	if j.auto {
 		req.Choice = llm.Auto
 	}
-	j.step(outward, "modelRequest", requestShown(model, req))
+	j.step(mcptrace.Outgoing, "modelRequest", requestShown(model, req))
 	turn, err := llm.Collect(model.Stream(ctx, req), nil)
 	if m := j.face.opts.Meter; m != nil && err == nil {
 		m.Tokens(model.Info().ID, turn.Usage.Input, turn.Usage.Output)
 	}
 	if err != nil {
-		j.step(inward, "modelAnswer", map[string]any{"error": tool.AsError(err).Msg, "reason": llm.ReasonOf(err)})
+		j.step(mcptrace.Incoming, "modelAnswer", map[string]any{"error": tool.AsError(err).Msg, "reason": llm.ReasonOf(err)})
 		if !j.auto && llm.ReasonOf(err) == llm.BadRequest && refusesForce(err) {
 			j.auto = true
 			return j.ask(ctx, model, messages, o)
 		}
 		return turn, err
 	}
-	j.step(inward, "modelAnswer", answerShown(turn))
+	j.step(mcptrace.Incoming, "modelAnswer", answerShown(turn))
 	return turn, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/llm/models"
 	"junctor/internal/mcp"
+	"junctor/internal/mcptrace"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -158,7 +159,7 @@ type rig struct {
 	llm     *llmtest.Server
 	model   llm.Model
 	redact  *telemetry.Redactor
-	trace   *Trace
+	trace   *mcptrace.Trace
 	log     *telemetry.Ring[telemetry.LogEntry]
 	options []json.RawMessage // that clients sent
 	refuse  error             // what Configure answers
@@ -216,10 +217,10 @@ func newRig(t testing.TB, backends map[string]*backend, script llmtest.Script, r
 	var level slog.LevelVar
 	level.Set(slog.LevelDebug)
 	log := telemetry.NewLogger(telemetry.LogOptions{Output: io.Discard, Level: &level, Redactor: r.redact, Recent: r.log})
-	r.trace = NewTrace(r.redact.JSON)
-	r.sup = upstream.NewSupervisor(configs, upstream.Options{Sink: r, Log: log, Name: "junctor", InProcess: dialers,
+	r.trace = mcptrace.New(r.redact.JSON)
+	r.sup = upstream.NewSupervisor(configs, upstream.Options{Sink: r, Log: log, Name: "junctor", InProcess: dialers, Trace: r.trace,
 		Capabilities: mcp.Capabilities{ElicitationForm: true}})
-	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.trace.Around(r.sup), Calls: r, Log: log, Config: executor.DefaultConfig()})
+	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Config: executor.DefaultConfig()})
 	r.Face = New(Options{
 		Catalog: r.catalog, Search: r.index, Calls: exec, Upstreams: r.sup, Trace: r.trace, Meter: r, MaxBody: 4 << 20, Version: "0.0.0", Log: log,
 		Signals: func(string) search.Signals { return nil },

@@ -23,6 +23,7 @@ import (
 	"junctor/internal/executor"
 	"junctor/internal/guard"
 	"junctor/internal/mcp"
+	"junctor/internal/mcptrace"
 	"junctor/internal/nodes"
 	"junctor/internal/oauth"
 	"junctor/internal/search"
@@ -89,7 +90,7 @@ type App struct {
 	discovery *discovery.Face
 	models    *modelSet
 	chat      *chat.Host
-	trace     *agentify.Trace
+	trace     *mcptrace.Trace
 	agentify  *agentify.Face
 }
 
@@ -119,15 +120,15 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.builtin = mcp.NewServer(mcp.ServerOptions{Log: o.Log}, builtin.New(o.Version, a.status))
 	rt := mcp.NewRoundTripper(http.ProxyFromEnvironment)
 	a.oauth = a.newOAuth(rt)
+	a.trace = mcptrace.New(o.Redactor.JSON)
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
 		Sink: a.sink, Log: o.Log, Environ: o.Environ, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
-		RoundTripper: rt, Authorizer: a.oauth, Singletons: a.singletons(),
+		RoundTripper: rt, Trace: a.trace, Authorizer: a.oauth, Singletons: a.singletons(),
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		Capabilities: mcp.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
 	})
-	a.trace = agentify.NewTrace(o.Redactor.JSON)
 	a.executor = executor.New(executor.Options{
-		Catalog: a.catalog, Upstreams: a.trace.Around(a.upstreams), Calls: a.store, Meter: a.metrics,
+		Catalog: a.catalog, Upstreams: a.upstreams, Calls: a.store, Meter: a.metrics,
 		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node, Budgets: a.budgets(),
 		Closed: cfg.Store.URL != "" && cfg.Store.WhenAway != store.AwayOpen,
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"junctor/internal/tool"
@@ -121,6 +122,7 @@ type Server struct {
 	subs     subscriptionTable
 	sse      sseTable
 	crew     crew
+	replay   atomic.Int64 // bytes of finished streams that are kept for a replay
 
 	closeOnce sync.Once
 	closed    chan struct{}

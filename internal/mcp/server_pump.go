@@ -243,14 +243,34 @@ func (s *Server) settle(res *response) {
 	case st.finished():
 		st.stop(nil)
 		if replayable {
-			time.AfterFunc(s.opts.ResumeFor, func() { session.forgetStream(st) })
+			s.keepFinished(session, st)
 		}
 	case replayable:
 		st.detach(res.reader, s.opts.ResumeFor, func() {
 			st.stop(errCallerLeft)
 			session.forgetStream(st)
+		}, func() {
+			st.stop(nil)
+			s.keepFinished(session, st)
 		})
 	default:
 		st.stop(errCallerLeft)
+	}
+}
+
+// keepFinished keeps a finished stream in case its reader missed the end. Over
+// the server's limit of bytes it is dropped instead, so that answers which
+// nobody will read again cannot fill the memory.
+func (s *Server) keepFinished(session *Session, st *stream) {
+	size := int64(st.size())
+	release := func() { s.replay.Add(-size) }
+	expire := func() { session.forgetStream(st) }
+	if s.replay.Add(size) > replayBytes {
+		release()
+		expire()
+		return
+	}
+	if !st.keepFor(s.opts.ResumeFor, expire, release) {
+		release()
 	}
 }

@@ -334,6 +334,7 @@ func (s *Server) end(session *Session) {
 	session.cancel(errServerClosed)
 	for _, st := range streams {
 		st.end()
+		st.forget()
 	}
 	if own, ok := session.own.(*stream); ok {
 		own.end()

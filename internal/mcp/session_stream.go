@@ -35,7 +35,12 @@ type stream struct {
 	reader int // which reader the stream belongs to; a newer one takes over
 	wake   chan struct{}
 	heard  func()      // is told too, when a line reads the stream
-	grace  *time.Timer // runs while a broken stream waits for its caller
+	grace  *time.Timer // runs while the stream is kept for a caller that may take it up again
+
+	forgotten bool
+	onForget  func() // called once, when the stream is dropped from its session; may be nil
+	// onDetachedEnd is called when the last answer comes while nobody reads.
+	onDetachedEnd func()
 }
 
 type event struct {
@@ -55,7 +60,8 @@ var (
 
 const (
 	ownStream   = "own"
-	maxReplay   = 16 // finished streams of one session that can be replayed
+	maxReplay   = 16       // finished streams of one session that can be replayed
+	replayBytes = 64 << 20 // of all finished streams that a server keeps for a replay
 	firstNumber = 1
 )
 
@@ -69,18 +75,22 @@ func (s *stream) put(m *Message) { s.add(m, false) }
 
 // answer implements outlet.
 func (s *stream) answer(m *Message) {
-	s.add(m, true)
+	if onEnd := s.add(m, true); onEnd != nil {
+		onEnd()
+	}
 	if s.answered != nil {
 		s.answered(m.ID)
 	}
 }
 
-func (s *stream) add(m *Message, reply bool) {
+// add appends a message and returns what is to be called when it was the last
+// one and nobody reads the stream; nil as a rule.
+func (s *stream) add(m *Message, reply bool) (onEnd func()) {
 	data := AppendMessage(make([]byte, 0, len(m.Params)+len(m.Result)+128), m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended || s.plain && !reply {
-		return
+		return nil
 	}
 	if s.first == 0 {
 		s.first, s.next = firstNumber, firstNumber
@@ -88,7 +98,7 @@ func (s *stream) add(m *Message, reply bool) {
 	waiting := s.events[min(len(s.events), max(0, s.next-s.first)):]
 	if !reply && m.ID == "" { // a question waits for its answer: it is not dropped either
 		if s.standing && contains(waiting, data) {
-			return // "the list has changed" is no news twice
+			return nil // "the list has changed" is no news twice
 		}
 		size := 0
 		for _, e := range waiting {
@@ -96,7 +106,7 @@ func (s *stream) add(m *Message, reply bool) {
 		}
 		if len(waiting) >= s.limit.events || size+len(data) > s.limit.bytes {
 			s.drops.Add(1)
-			return
+			return nil
 		}
 	}
 	e := event{data: data, reply: reply, status: http.StatusOK}
@@ -110,9 +120,11 @@ func (s *stream) add(m *Message, reply bool) {
 	}
 	if !s.standing && s.open <= 0 {
 		s.ended = true
+		onEnd, s.onDetachedEnd = s.onDetachedEnd, nil
 	}
 	s.trim()
 	s.signal()
+	return onEnd
 }
 
 func contains(events []event, data []byte) bool {
@@ -172,10 +184,11 @@ func (s *stream) attach(number int) (reader int, ok bool) {
 	if number+1 < s.first || number >= s.first+len(s.events) {
 		return 0, false
 	}
-	if s.grace != nil {
+	if s.grace != nil && !s.ended { // a finished stream expires while it is read again
 		s.grace.Stop()
 		s.grace = nil
 	}
+	s.onDetachedEnd = nil
 	s.reader++
 	s.next = number + 1
 	close(s.wake) // the old reader finds its number gone
@@ -221,15 +234,20 @@ func (s *stream) take(reader int) batch {
 }
 
 // detach says that the reader is gone. It calls f after the grace unless
-// another reader comes first.
-func (s *stream) detach(reader int, grace time.Duration, f func()) {
+// another reader comes first, and onEnd when the stream ends before that; at
+// once, when it has.
+func (s *stream) detach(reader int, grace time.Duration, f, onEnd func()) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if reader != s.reader || s.ended {
-		return
+	ended := s.ended
+	if reader == s.reader && !ended {
+		s.reader++
+		s.grace = time.AfterFunc(grace, f)
+		s.onDetachedEnd = onEnd
 	}
-	s.reader++
-	s.grace = time.AfterFunc(grace, f)
+	s.mu.Unlock()
+	if ended {
+		onEnd()
+	}
 }
 
 // eventID names an event of a stream for Last-Event-ID.
@@ -254,6 +272,7 @@ func (s *Session) remember(st *stream) {
 	defer s.mu.Unlock()
 	for i := 0; len(s.streams) >= maxReplay && i < len(s.streams); {
 		if old := s.streams[i]; old.finished() {
+			old.forget()
 			s.streams = append(s.streams[:i:i], s.streams[i+1:]...)
 			continue
 		}
@@ -268,8 +287,50 @@ func (s *stream) finished() bool {
 	return s.ended
 }
 
+// keepFor keeps a finished stream for a replay and calls expire after d. It
+// returns false when the stream has been dropped already. onForget is called
+// when the stream is dropped, by expire or before.
+func (s *stream) keepFor(d time.Duration, expire, onForget func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.forgotten {
+		return false
+	}
+	s.drop()
+	s.onForget = onForget
+	s.grace = time.AfterFunc(d, expire)
+	return true
+}
+
+// forget stops the timer that would hold the stream in memory until it fires.
+func (s *stream) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgotten = true
+	s.drop()
+}
+
+// drop ends what keepFor began. s.mu is held.
+func (s *stream) drop() {
+	if s.grace != nil {
+		s.grace.Stop()
+	}
+	if s.onForget != nil {
+		s.onForget()
+		s.onForget = nil
+	}
+}
+
+// size returns the bytes of the events that the stream holds.
+func (s *stream) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes
+}
+
 // forgetStream drops a stream that needs no replay any more.
 func (s *Session) forgetStream(st *stream) {
+	st.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, other := range s.streams {

@@ -496,3 +496,58 @@ func (w plainWriter) Flush()                      { w.ResponseWriter.(http.Flush
 func (w plainWriter) Unwrap() http.ResponseWriter { return nothing{} }
 
 type nothing struct{ http.ResponseWriter }
+
+// TestReplayMemoryIsBounded reads many large streamed answers in one session,
+// and leaves as many unread: what is over the replay limit must not stay in
+// memory until it could no longer be replayed.
+func TestReplayMemoryIsBounded(t *testing.T) {
+	const answers, size = 100, 1 << 20
+	large := json.RawMessage(`"` + strings.Repeat("x", size) + `"`)
+	goOn := make(chan struct{})
+	s := newSite(t, ServerOptions{ResumeFor: time.Hour}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
+		r.Exchange.Notify("notifications/progress", nil)
+		if string(Field(r.Params, "wait")) == "true" {
+			<-goOn
+		}
+		return large, nil
+	}})
+	h := s.open(Version20251125, `{}`)
+	for i := range answers {
+		e := readEvents(t, s.send(ctxFor(t), "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call"}`, i+1), h...))
+		e.want()
+		e.want()
+		e.wantEnd()
+	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if limit := uint64((maxReplay + 24) * size); m.HeapAlloc > limit {
+		t.Errorf("after %d answers of 1 MiB the heap has %d MiB, want at most %d", answers, m.HeapAlloc>>20, limit>>20)
+	}
+	// Callers that leave before the answer comes.
+	for i := range answers {
+		ctx, leave := context.WithCancel(ctxFor(t))
+		h := h
+		if i%10 == 0 {
+			h = s.open(Version20251125, `{}`)
+		}
+		e := readEvents(t, s.send(ctx, "POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"wait":true}}`, answers+i+1), h...))
+		e.want()
+		leave()
+	}
+	close(goOn)
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && s.Server.replay.Load() < 16*size; {
+		runtime.Gosched()
+	}
+	if kept := s.Server.replay.Load(); kept > replayBytes {
+		t.Errorf("%d bytes are kept for replays, want at most %d", kept, replayBytes)
+	}
+	for _, session := range s.Server.sessions.all() {
+		s.Server.end(session)
+	}
+	for ctx := ctxFor(t); s.Server.replay.Load() != 0; runtime.Gosched() {
+		if ctx.Err() != nil {
+			t.Fatalf("%d bytes are counted after every session ended", s.Server.replay.Load())
+		}
+	}
+}

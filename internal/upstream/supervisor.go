@@ -34,6 +34,7 @@ type Options struct {
 	// the Supervisor's own, without a proxy.
 	RoundTripper http.RoundTripper
 
+	Trace      Tracer            // nil traces nothing
 	Authorizer Authorizer        // nil when there is none
 	InProcess  map[string]Dialer // the servers inside the process, by upstream name
 
@@ -50,6 +51,12 @@ type Options struct {
 
 	MaxSessions int           // of single callers, per upstream; 64
 	SessionIdle time.Duration // until one of them is closed; 10 min
+}
+
+// Tracer hears of every request that callers make to servers. It may replace
+// the callbacks of the request, and is told its answer.
+type Tracer interface {
+	Request(server string, r *tool.Request) (done func(json.RawMessage, error))
 }
 
 // Supervisor holds the connections to all upstreams. It is safe for
@@ -240,7 +247,13 @@ func (s *Supervisor) Do(ctx context.Context, server string, r tool.Request) (jso
 	if u == nil {
 		return nil, notFound(server)
 	}
-	return u.do(ctx, r)
+	if s.opts.Trace == nil {
+		return u.do(ctx, r)
+	}
+	done := s.opts.Trace.Request(server, &r)
+	result, err := u.do(ctx, r)
+	done(result, err)
+	return result, err
 }
 
 // Await waits until the named upstreams (all, without a name) have made or

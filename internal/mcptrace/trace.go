@@ -1,0 +1,188 @@
+// Package mcptrace remembers the latest messages between the gateway and its
+// upstreams, for the debug API.
+//
+// It sits in the path of every call, so adding a message costs one copy of a
+// bounded part of it. Redaction and encoding are left to those who read. What
+// is kept shares no memory with the message: a small part of a large request
+// would otherwise hold all of it.
+package mcptrace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// Direction is which way a message went.
+type Direction bool
+
+const (
+	Incoming Direction = false // to the gateway
+	Outgoing Direction = true  // from the gateway
+)
+
+// Entry is one message between the gateway and an upstream, or one step of a
+// task, as the debug API shows it.
+type Entry struct {
+	Timestamp int64           `json:"timestamp"` // milliseconds since 1970
+	Direction string          `json:"direction"` // INCOMING_TO_GATEWAY or OUTGOING_FROM_GATEWAY
+	BackendID string          `json:"backendId,omitempty"`
+	ID        int64           `json:"id,omitempty"` // the same for a request, what belongs to it, and its answer
+	Method    string          `json:"method"`
+	Payload   json.RawMessage `json:"paramsOrResult,omitempty"`
+	Error     json.RawMessage `json:"error,omitempty"`
+}
+
+// Record is an Entry before redaction and encoding. Method, Server and Caller
+// decide who may see it.
+type Record struct {
+	Server string
+	Method string
+	Caller string
+
+	at      time.Time
+	dir     Direction
+	id      int64
+	payload bounded
+	err     bounded
+}
+
+// bounded is the beginning of a text, and its whole size.
+type bounded struct {
+	text []byte
+	size int
+}
+
+// Bounds of the trace: at most maxEntries*2*(maxPayload+margin) bytes.
+const (
+	maxEntries = 500
+	maxPayload = 8 << 10 // of one message; the rest is cut
+	margin     = 1 << 10 // keeps a secret that straddles the cut recognisable until it is redacted
+	maxMethod  = 128
+)
+
+// Trace remembers the latest messages. Its methods may be called on a nil
+// Trace, which remembers nothing.
+type Trace struct {
+	ring   *telemetry.Ring[Record]
+	redact func(json.RawMessage) json.RawMessage
+	ids    atomic.Int64
+}
+
+// New returns a Trace that passes everything it shows through redact.
+func New(redact func(json.RawMessage) json.RawMessage) *Trace {
+	return &Trace{ring: telemetry.NewRing[Record](maxEntries), redact: redact}
+}
+
+func (t *Trace) add(r Record, payload []byte, err error) {
+	r.at = time.Now()
+	if len(r.Method) > maxMethod {
+		r.Method = strings.ToValidUTF8(strings.Clone(r.Method[:maxMethod]), "") + "…"
+	}
+	r.payload = beginning(payload)
+	if err != nil { // encoded at once: it may refer to a whole answer
+		r.err = beginning(shownError(err))
+	}
+	t.ring.Add(r)
+}
+
+// beginning copies as much of a text as is kept.
+func beginning(text []byte) bounded {
+	return bounded{bytes.Clone(text[:min(len(text), maxPayload+margin)]), len(text)}
+}
+
+// Step remembers a step of a task. Tasks are rare beside calls, so this may
+// encode at once what is then cut.
+func (t *Trace) Step(dir Direction, method, caller string, detail any, err error) {
+	if t == nil {
+		return
+	}
+	var payload []byte
+	if detail != nil {
+		payload = encode(detail)
+	}
+	t.add(Record{dir: dir, Method: method, Caller: caller}, payload, err)
+}
+
+// Request implements upstream.Tracer: it remembers a request to a server, the
+// messages that belong to it, and its answer, for which done is called.
+func (t *Trace) Request(server string, req *tool.Request) (done func(json.RawMessage, error)) {
+	base := Record{Server: server, id: t.ids.Add(1), Method: req.Method, Caller: req.Caller}
+	add := func(dir Direction, method string, payload json.RawMessage, err error) {
+		r := base
+		r.dir, r.Method = dir, method
+		t.add(r, payload, err)
+	}
+	add(Outgoing, req.Method, req.Params, nil)
+	if notify := req.Exchange.Notify; notify != nil {
+		req.Exchange.Notify = func(method string, params json.RawMessage) {
+			add(Incoming, method, params, nil)
+			notify(method, params)
+		}
+	}
+	if ask := req.Exchange.Ask; ask != nil {
+		req.Exchange.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+			add(Incoming, method, params, nil)
+			answer, err := ask(ctx, method, params)
+			add(Outgoing, method, answer, err)
+			return answer, err
+		}
+	}
+	return func(result json.RawMessage, err error) { add(Incoming, base.Method, result, err) }
+}
+
+// Records is where the records are read and followed.
+func (t *Trace) Records() *telemetry.Ring[Record] { return t.ring }
+
+// Show makes an entry of a record: redacted, and cut where it is long.
+func (t *Trace) Show(r Record) Entry {
+	e := Entry{Timestamp: r.at.UnixMilli(), Direction: "INCOMING_TO_GATEWAY", BackendID: r.Server, ID: r.id, Method: r.Method}
+	if r.dir == Outgoing {
+		e.Direction = "OUTGOING_FROM_GATEWAY"
+	}
+	if r.payload.size > 0 {
+		e.Payload = t.sanitise(r.payload)
+	}
+	if r.err.size > 0 {
+		e.Error = t.sanitise(r.err)
+	}
+	return e
+}
+
+func (t *Trace) sanitise(b bounded) json.RawMessage {
+	clean := t.redact(b.text)
+	if b.size > maxPayload {
+		shown := strings.ToValidUTF8(string(clean[:min(len(clean), maxPayload)]), "")
+		return encode(fmt.Sprintf("%s… (%d bytes in all)", shown, b.size))
+	}
+	if json.Valid(clean) {
+		return clean
+	}
+	return encode(string(clean))
+}
+
+func shownError(err error) json.RawMessage {
+	if wire, ok := errors.AsType[*mcp.Error](err); ok {
+		return encode(wire)
+	}
+	return encode(map[string]any{"code": tool.KindOf(err), "message": err.Error()})
+}
+
+func encode(v any) json.RawMessage {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return json.RawMessage(`null`)
+	}
+	return bytes.TrimSpace(b.Bytes())
+}

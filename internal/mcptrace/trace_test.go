@@ -1,0 +1,72 @@
+package mcptrace
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+func plain(b json.RawMessage) json.RawMessage { return b }
+
+// TestSmallPartsHoldNoLargeBodies decodes requests whose parameters are small
+// beside the rest: the trace must not hold the rest.
+func TestSmallPartsHoldNoLargeBodies(t *testing.T) {
+	tr := New(plain)
+	for range 100 {
+		pad := bytes.Repeat([]byte("x"), 1<<20)
+		body := append(append([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","pad":"`), pad...), `","params":{"name":"t","arguments":{}}}`...)
+		m, err := mcp.Decode(body, mcp.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := &mcp.Error{Code: -32000, Message: "no", Data: json.RawMessage(append(pad[:0:len(pad)], `{"a":1}`...))}
+		tr.Request("s", &tool.Request{Method: m.Method, Params: m.Params})(m.Params, failed)
+	}
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if m.HeapAlloc > 30<<20 {
+		t.Errorf("after 100 requests of 1 MiB with small parameters the heap has %d MiB", m.HeapAlloc>>20)
+	}
+	if n := len(tr.Records().Latest(0)); n != 200 {
+		t.Errorf("%d records, want 200", n)
+	}
+	runtime.KeepAlive(tr)
+}
+
+func TestTraceIsBounded(t *testing.T) {
+	tr := New(plain)
+	large := json.RawMessage(strings.Repeat("x", 32<<10))
+	for range 3 * maxEntries {
+		tr.add(Record{Method: string(large)}, large, errors.New(string(large)))
+	}
+	total := 0
+	for _, r := range tr.ring.Latest(0) {
+		total += cap(r.payload.text) + cap(r.err.text) + len(r.Method)
+	}
+	if limit := maxEntries * (2*(maxPayload+margin) + 2048); total > limit {
+		t.Errorf("%d bytes are kept, want at most %d", total, limit)
+	}
+	if e := tr.Show(tr.ring.Latest(1)[0]); len(e.Payload) > maxPayload+100 || len(e.Error) > maxPayload+100 || !strings.Contains(string(e.Payload), "(32768 bytes in all)") {
+		t.Errorf("payload of %d bytes, error of %d", len(e.Payload), len(e.Error))
+	}
+	if got := tr.Show(Record{payload: beginning([]byte(`{"broken`))}); string(got.Payload) != `"{\"broken"` {
+		t.Errorf("%s", got.Payload)
+	}
+	(*Trace)(nil).Step(Incoming, "x", "", nil, nil) // remembers nothing
+}
+
+func BenchmarkTrace(b *testing.B) {
+	tr := New(plain)
+	params := json.RawMessage(`{"name":"read_file","arguments":{"path":"/a"}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		tr.Request("files", &tool.Request{Method: "tools/call", Params: params})(params, nil)
+	}
+}
