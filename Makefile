@@ -5,7 +5,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 NPM     ?= npm
 
-.PHONY: help run dev build test test-go test-web test-clients test-live cover bench eval lint check fmt page setup clean cross man packages audit
+.PHONY: help run dev build test test-go test-web test-clients test-bench test-live cover bench eval lint tidy check fmt page setup clean cross man packages audit
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,7 @@ test: setup page test-go test-web test-clients ## all the tests
 
 test-go:
 	$(GO) test -race -timeout 20m ./...
+	$(GO) test ./internal/search/... # what asks about quality, which is not built with -race
 
 test-web:
 	cd web && $(NPM) test
@@ -46,6 +47,9 @@ test-web:
 test-clients:
 	cd clients/python && python3 -m unittest discover -s tests
 	./scripts/npm-install clients/typescript && cd clients/typescript && $(NPM) test
+
+test-bench: ## the tests of the benchmarks, which are a module of their own
+	$(GO) -C bench test ./...
 
 test-live: ## optional tests against real providers, with the keys in the environment
 	JUNCTOR_LIVE=1 $(GO) test -run Live ./...
@@ -55,10 +59,10 @@ cover: setup ## statement coverage, with what the tests of the binary reach
 
 bench: ## the numbers of docs/performance.md
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
-	$(GO) run ./bench
+	$(GO) -C bench run .
 
 eval: ## search quality: our set, and ../shared/search-eval where it is
-	$(GO) run ./bench/eval
+	$(GO) -C bench run ./eval
 
 cross: ## compile for every platform
 	./scripts/cross
@@ -73,13 +77,15 @@ packages: page ## the npm packages, in dist/npm
 
 audit: ## known vulnerabilities in what we use
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
+	$(GO) -C bench run golang.org/x/vuln/cmd/govulncheck@latest ./...
 	@for folder in web clients/typescript; do [ ! -f "$$folder/package-lock.json" ] || (cd "$$folder" && $(NPM) audit --omit=dev --audit-level=high) || exit 1; done
 
 lint: ## format, vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run make fmt'; exit 1; }
-	$(GO) vet ./...
-	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
-	$(GO) mod tidy -diff
+	@for module in . bench; do (set -ex; cd $$module; $(GO) vet ./...; $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...; $(GO) mod tidy -diff) || exit 1; done
+
+tidy: ## go.mod and go.sum of both modules
+	$(GO) mod tidy && $(GO) -C bench mod tidy
 
 fmt:
 	gofmt -w $$(git ls-files '*.go')

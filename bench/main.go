@@ -5,6 +5,9 @@
 // It starts every part as a process of its own (a server, a reverse proxy, the
 // real junctor binary), so that the CPU time of each can be told apart. All
 // traffic stays on loopback and every loop is bounded.
+//
+// It is a module of its own, so that the product does not depend on what it is
+// compared with; run it with go -C bench run .
 package main
 
 import (
@@ -71,7 +74,7 @@ func measure(binary string, calls int, only string) error {
 	b := &bench{ctx: ctx, self: self, junctor: binary, dir: dir, calls: calls}
 	if b.junctor == "" {
 		b.junctor = filepath.Join(dir, "junctor")
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.junctor, "./cmd/junctor")
+		build := exec.CommandContext(ctx, "go", "-C", "..", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.junctor, "./cmd/junctor")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {

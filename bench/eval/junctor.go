@@ -27,3 +27,14 @@ func (j junctor) Search(text string, limit int) ([]tool.Name, error) {
 	}
 	return names, nil
 }
+
+// bm25 is the textbook ranking.
+type bm25 struct{ *searchtest.BM25 }
+
+func buildBM25(set *searchtest.Set) (ranker, error) {
+	return bm25{searchtest.NewBM25(set)}, nil
+}
+
+func (r bm25) Search(text string, limit int) ([]tool.Name, error) {
+	return r.BM25.Search(text, limit), nil
+}

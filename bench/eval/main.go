@@ -1,7 +1,7 @@
 // Command eval measures how well tools are found: Junctor's ranking beside a
 // plain BM25 and an index of the bleve library, on labelled sets.
 //
-//	go run ./bench/eval [-set folder]... [-json] [-fails] [-through program]
+//	go -C bench run ./eval [-set folder]... [-json] [-fails] [-through program]
 //
 // Without -set it takes the repository's own set and, where they exist, those
 // beside the repository. It prints recall, MRR and nDCG by kind of query,
@@ -71,10 +71,11 @@ func main() {
 	}
 }
 
-// defaultSets returns the sets that can be found from the repository's root.
+// defaultSets returns the sets that can be found from the folder of this
+// module, bench/.
 func defaultSets() []string {
-	folders := []string{"internal/search/testdata/own"}
-	for _, f := range []string{"../shared/search-eval/dev", "../shared/search-eval/dev/mcpproxy45"} {
+	folders := []string{"../internal/search/testdata/own"}
+	for _, f := range []string{"../../shared/search-eval/dev", "../../shared/search-eval/dev/mcpproxy45"} {
 		if _, err := os.Stat(f); err == nil {
 			folders = append(folders, f)
 		}

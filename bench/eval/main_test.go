@@ -50,7 +50,7 @@ func TestJunctorIsAheadOfTheBaselines(t *testing.T) {
 // A gateway that runs finds what the index finds in process.
 func TestThroughTheGateway(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "junctor")
-	if out, err := exec.Command("go", "build", "-o", program, "junctor/cmd/junctor").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "-C", "../..", "build", "-o", program, "./cmd/junctor").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	var out bytes.Buffer
@@ -90,7 +90,7 @@ func TestRunRefusesUnknownFlags(t *testing.T) {
 }
 
 func TestDefaultSetsExist(t *testing.T) {
-	t.Chdir("../..")
+	t.Chdir("..")
 	sets := defaultSets()
 	if len(sets) == 0 {
 		t.Fatal("no set")

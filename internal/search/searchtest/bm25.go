@@ -1,4 +1,4 @@
-package main
+package searchtest
 
 import (
 	"cmp"
@@ -8,14 +8,13 @@ import (
 	"unicode"
 
 	"junctor/internal/search"
-	"junctor/internal/search/searchtest"
 	"junctor/internal/tool"
 )
 
-// bm25 is the textbook: one bag of words per tool (server, name, description
+// BM25 is the baseline from the textbook: one bag of words per tool (server, name, description
 // and schema as they are), cut at everything that is no letter or digit, no
 // stemming, k1 = 1.2, b = 0.75.
-type bm25 struct {
+type BM25 struct {
 	names    []tool.Name
 	lengths  []float64
 	mean     float64
@@ -27,8 +26,9 @@ type bm25Posting struct {
 	count float64
 }
 
-func buildBM25(set *searchtest.Set) (ranker, error) {
-	r := &bm25{postings: make(map[string][]bm25Posting)}
+// NewBM25 indexes the tools of a set.
+func NewBM25(set *Set) *BM25 {
+	r := &BM25{postings: make(map[string][]bm25Posting)}
 	for i, d := range set.Docs {
 		words := bm25Words(docText(d))
 		r.names = append(r.names, d.Name)
@@ -43,7 +43,7 @@ func buildBM25(set *searchtest.Set) (ranker, error) {
 		}
 	}
 	r.mean /= float64(max(1, len(r.names)))
-	return r, nil
+	return r
 }
 
 // docText is everything that is written about a tool.
@@ -57,7 +57,8 @@ func bm25Words(text string) []string {
 	})
 }
 
-func (r *bm25) Search(text string, limit int) ([]tool.Name, error) {
+// Search returns the first limit tools for a query.
+func (r *BM25) Search(text string, limit int) []tool.Name {
 	const k1, b = 1.2, 0.75
 	scores := make(map[int]float64)
 	for _, w := range bm25Words(text) {
@@ -77,5 +78,5 @@ func (r *bm25) Search(text string, limit int) ([]tool.Name, error) {
 	for _, d := range docs[:min(limit, len(docs))] {
 		names = append(names, r.names[d])
 	}
-	return names, nil
+	return names
 }
