@@ -37,6 +37,8 @@ type Calls interface {
 // Upstreams is what is known of the backends.
 type Upstreams interface {
 	Status() []upstream.Status
+	StatusOf(server string) (upstream.Status, bool)
+	Connecting() []string
 	Await(ctx context.Context, servers ...string) (pending []string)
 	Info(server string) (mcp.ServerInfo, bool)
 }

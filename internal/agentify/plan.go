@@ -199,9 +199,9 @@ func (o *offer) reason(p *Plan, said llm.Message, model string) string {
 // that were still not there in the end.
 func (f *Face) await(ctx context.Context, caller *tool.Caller) []string {
 	var wait []string
-	for _, st := range f.opts.Upstreams.Status() {
-		if st.State == upstream.Connecting && caller.MaySee(st.Name) && f.opts.Catalog.Snapshot().Server(st.Name) == nil {
-			wait = append(wait, st.Name)
+	for _, name := range f.opts.Upstreams.Connecting() {
+		if caller.MaySee(name) && f.opts.Catalog.Snapshot().Server(name) == nil {
+			wait = append(wait, name)
 		}
 	}
 	if len(wait) == 0 {
@@ -224,12 +224,8 @@ func (f *Face) down(caller *tool.Caller) []string {
 // isLocal reports whether a backend runs on this machine, so that its paths
 // are the user's.
 func (f *Face) isLocal(server string) bool {
-	for _, st := range f.opts.Upstreams.Status() {
-		if st.Name == server {
-			return st.Transport == upstream.Stdio || st.Transport == upstream.InProcess
-		}
-	}
-	return false
+	st, ok := f.opts.Upstreams.StatusOf(server)
+	return ok && (st.Transport == upstream.Stdio || st.Transport == upstream.InProcess)
 }
 
 // shown is the offer as a step shows it.

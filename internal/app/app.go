@@ -297,7 +297,9 @@ func nodeName() string {
 func (a *App) signals(string) search.Signals {
 	down := map[string]bool{}
 	for _, s := range a.upstreams.Status() {
-		down[s.Name] = s.State != upstream.Connected && s.State != upstream.Connecting
+		if s.State != upstream.Connected && s.State != upstream.Connecting {
+			down[s.Name] = true
+		}
 	}
 	return func(n tool.Name) search.Signal {
 		s := a.executor.Stats(n)

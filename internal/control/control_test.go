@@ -65,6 +65,7 @@ func (c *core) Await(_ context.Context, servers ...string) []string {
 	return nil
 }
 
+func (c *core) Diagnose(name string) (upstream.Status, bool) { return c.StatusOf(name) }
 func (c *core) StatusOf(name string) (upstream.Status, bool) {
 	for _, s := range c.status {
 		if s.Name == name {

@@ -13,6 +13,7 @@ import (
 // Servers knows the upstreams and keeps them running.
 type Servers interface {
 	Status() []upstream.Status
+	Diagnose(server string) (upstream.Status, bool)
 	// Await waits for the first connection of the named upstreams, or of
 	// all, and returns those that did not make it.
 	Await(ctx context.Context, servers ...string) (pending []string)
@@ -57,9 +58,13 @@ func (c *Control) listServers(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	list := []Server{}
 	for _, s := range c.Servers.Status() {
-		if caller.MaySee(s.Name) {
-			list = append(list, c.server(s))
+		if !caller.MaySee(s.Name) {
+			continue
 		}
+		if detailed, ok := c.Servers.Diagnose(s.Name); ok {
+			s = detailed
+		}
+		list = append(list, c.server(s))
 	}
 	answer(w, map[string]any{"servers": list})
 }
@@ -67,7 +72,7 @@ func (c *Control) listServers(w http.ResponseWriter, r *http.Request) {
 func (c *Control) showServer(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	caller := tool.CallerFrom(r.Context())
-	s, ok := c.Servers.StatusOf(name)
+	s, ok := c.Servers.Diagnose(name)
 	if !ok || !caller.MaySee(name) {
 		httperr.Write(w, r, c.Catalog.Snapshot().NoServer(&caller, name))
 		return

@@ -118,26 +118,24 @@ func (f *Face) known(snap *catalog.Snapshot, caller *tool.Caller, server string)
 	if snap.Server(server) != nil {
 		return nil
 	}
-	for _, st := range f.opts.Upstreams.Status() {
-		if st.Name != server {
-			continue
-		}
-		e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s and its tools are not known", server, st.State)}
-		switch st.State {
-		case upstream.AuthRequired:
-			e.Kind = tool.UpstreamAuthRequired
-			e.Details = map[string]string{"url": st.AuthURL}
-		case upstream.Disabled:
-			e.Kind = tool.ToolDisabled
-		case upstream.Connecting:
-			e.Msg += "; try again shortly"
-		}
-		if st.Reason != "" {
-			e.Msg += ": " + st.Reason
-		}
-		return e
+	st, ok := f.opts.Upstreams.StatusOf(server)
+	if !ok {
+		return f.noServer(caller, server)
 	}
-	return f.noServer(caller, server)
+	e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s and its tools are not known", server, st.State)}
+	switch st.State {
+	case upstream.AuthRequired:
+		e.Kind = tool.UpstreamAuthRequired
+		e.Details = map[string]string{"url": st.AuthURL}
+	case upstream.Disabled:
+		e.Kind = tool.ToolDisabled
+	case upstream.Connecting:
+		e.Msg += "; try again shortly"
+	}
+	if st.Reason != "" {
+		e.Msg += ": " + st.Reason
+	}
+	return e
 }
 
 // noServer is the error for a server that is not configured.

@@ -38,6 +38,9 @@ type Calls interface {
 // Upstreams is what is known of the connected servers.
 type Upstreams interface {
 	Status() []upstream.Status
+	StatusOf(server string) (upstream.Status, bool)
+	Has(server string) bool
+	Connecting() []string
 	Await(ctx context.Context, servers ...string) (pending []string)
 	Info(server string) (mcp.ServerInfo, bool)
 	Notify(ctx context.Context, server, caller, method string, params json.RawMessage) error
@@ -330,9 +333,9 @@ func (f *Face) forward(ctx context.Context, r *mcp.Request, server, method strin
 // not there in the end.
 func (f *Face) awaitTools(ctx context.Context, server string) []string {
 	var wait []string
-	for _, st := range f.opts.Upstreams.Status() {
-		if st.State == upstream.Connecting && (server == "" || server == st.Name) && f.opts.Catalog.Snapshot().Server(st.Name) == nil {
-			wait = append(wait, st.Name)
+	for _, name := range f.opts.Upstreams.Connecting() {
+		if (server == "" || server == name) && f.opts.Catalog.Snapshot().Server(name) == nil {
+			wait = append(wait, name)
 		}
 	}
 	if len(wait) == 0 {

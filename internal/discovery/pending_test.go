@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -18,6 +20,26 @@ import (
 type states struct{ list []upstream.Status }
 
 func (s states) Status() []upstream.Status { return s.list }
+func (s states) StatusOf(server string) (upstream.Status, bool) {
+	for _, st := range s.list {
+		if st.Name == server {
+			return st, true
+		}
+	}
+	return upstream.Status{}, false
+}
+func (s states) Has(server string) bool {
+	_, ok := s.StatusOf(server)
+	return ok
+}
+func (s states) Connecting() (names []string) {
+	for _, st := range s.list {
+		if st.State == upstream.Connecting {
+			names = append(names, st.Name)
+		}
+	}
+	return names
+}
 func (s states) Await(context.Context, ...string) []string {
 	return []string{"slow"}
 }
@@ -199,5 +221,41 @@ func TestLogLevelGoesWithTheCall(t *testing.T) {
 	}
 	if !d.has("logging/setLevel") {
 		t.Error("the upstream was not asked for log messages")
+	}
+}
+
+// unlisted are upstreams whose status nobody may list.
+type unlisted struct {
+	states
+	t *testing.T
+}
+
+func (u unlisted) Status() []upstream.Status {
+	u.t.Error("the status of all servers was read")
+	return u.list
+}
+
+func TestRequestsDoNotListServers(t *testing.T) {
+	ups := unlisted{states{[]upstream.Status{{Name: "a", State: upstream.Connected}, {Name: "b", State: upstream.Connected}}}, t}
+	f := New(Options{Catalog: catalog.New(nil, nil), Search: search.New(), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
+	t.Cleanup(f.Close)
+	mux := http.NewServeMux()
+	f.Routes(mux)
+	for path, body := range map[string]string{
+		"/mcp/a": `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}`,
+		"/mcp":   `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_tools","arguments":{"query":"x"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+	} {
+		r := httptest.NewRequestWithContext(tool.WithCaller(t.Context(), tool.Local), http.MethodPost, path, strings.NewReader(body))
+		for k, v := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json", "Mcp-Protocol-Version": "2026-07-28",
+			"Mcp-Method": "tools/call", "Mcp-Name": "search_tools",
+		} {
+			r.Header.Set(k, v)
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		if !strings.Contains(w.Body.String(), `"jsonrpc"`) || w.Code == http.StatusNotFound {
+			t.Errorf("%s answered %d %s", path, w.Code, w.Body)
+		}
 	}
 }

@@ -23,7 +23,7 @@ type single struct {
 // see.
 func (f *Face) singleFor(ctx context.Context, name string) (*mcp.Server, error) {
 	caller := tool.CallerFrom(ctx)
-	if !caller.MaySee(name) || !f.exists(name) {
+	if !caller.MaySee(name) || !f.opts.Upstreams.Has(name) {
 		return nil, f.noServer(&caller, name)
 	}
 	f.mu.Lock()
@@ -40,15 +40,6 @@ func (f *Face) singleFor(ctx context.Context, name string) (*mcp.Server, error) 
 	return s.server, nil
 }
 
-func (f *Face) exists(name string) bool {
-	for _, st := range f.opts.Upstreams.Status() {
-		if st.Name == name {
-			return true
-		}
-	}
-	return false
-}
-
 // notifySingle passes a notification of an upstream to those who see it alone.
 func (f *Face) notifySingle(server, method string, params json.RawMessage) {
 	f.mu.Lock()
@@ -61,14 +52,10 @@ func (f *Face) notifySingle(server, method string, params json.RawMessage) {
 
 // prune ends the views of servers that are gone.
 func (f *Face) prune() {
-	there := map[string]bool{}
-	for _, st := range f.opts.Upstreams.Status() {
-		there[st.Name] = true
-	}
 	var gone []*single
 	f.mu.Lock()
 	for name, s := range f.single {
-		if !there[name] {
+		if !f.opts.Upstreams.Has(name) {
 			gone = append(gone, s)
 			delete(f.single, name)
 		}
@@ -98,19 +85,18 @@ func (s *single) Describe(ctx context.Context, r *mcp.Request) (mcp.Description,
 
 // down says why the upstream cannot be seen.
 func (s *single) down() error {
-	for _, st := range s.face.opts.Upstreams.Status() {
-		if st.Name == s.name {
-			e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s", s.name, st.State)}
-			if st.Reason != "" {
-				e.Msg += ": " + st.Reason
-			}
-			if st.AuthURL != "" {
-				e.Kind, e.Details = tool.UpstreamAuthRequired, map[string]string{"url": st.AuthURL}
-			}
-			return e
-		}
+	st, ok := s.face.opts.Upstreams.StatusOf(s.name)
+	if !ok {
+		return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("server %q is gone", s.name)}
 	}
-	return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("server %q is gone", s.name)}
+	e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s", s.name, st.State)}
+	if st.Reason != "" {
+		e.Msg += ": " + st.Reason
+	}
+	if st.AuthURL != "" {
+		e.Kind, e.Details = tool.UpstreamAuthRequired, map[string]string{"url": st.AuthURL}
+	}
+	return e
 }
 
 // Serve implements mcp.Handler.

@@ -16,7 +16,6 @@ import (
 	"junctor/internal/provider"
 	"junctor/internal/search"
 	"junctor/internal/tool"
-	"junctor/internal/upstream"
 )
 
 // filter is what a listing is limited to.
@@ -127,7 +126,7 @@ func (a *API) pick(ctx context.Context, f filter) (selection, error) {
 	s := selection{pending: a.await(ctx, &caller, f.servers)}
 	s.snap, s.tools = a.translation()
 	for _, name := range f.servers {
-		if s.snap.Server(name) == nil && !slices.ContainsFunc(a.Servers.Status(), func(u upstream.Status) bool { return u.Name == name }) || !caller.MaySee(name) {
+		if s.snap.Server(name) == nil && !a.Servers.Has(name) || !caller.MaySee(name) {
 			return s, s.snap.NoServer(&caller, name)
 		}
 	}
@@ -176,10 +175,9 @@ func (a *API) find(s *selection, caller *tool.Caller, f filter) error {
 func (a *API) await(ctx context.Context, caller *tool.Caller, servers []string) (pending []string) {
 	snap := a.Catalog.Snapshot()
 	var wait []string
-	for _, u := range a.Servers.Status() {
-		if u.State == upstream.Connecting && caller.MaySee(u.Name) && snap.Server(u.Name) == nil &&
-			(len(servers) == 0 || slices.Contains(servers, u.Name)) {
-			wait = append(wait, u.Name)
+	for _, name := range a.Servers.Connecting() {
+		if caller.MaySee(name) && snap.Server(name) == nil && (len(servers) == 0 || slices.Contains(servers, name)) {
+			wait = append(wait, name)
 		}
 	}
 	if len(wait) == 0 {

@@ -198,6 +198,8 @@ func responseChecker(t *testing.T, raw []byte) func(method, path string, status 
 type noServers struct{}
 
 func (noServers) Status() []upstream.Status                 { return nil }
+func (noServers) Has(string) bool                           { return false }
+func (noServers) Connecting() []string                      { return nil }
 func (noServers) Await(context.Context, ...string) []string { return nil }
 
 func thousand(tb testing.TB) *API {

@@ -45,6 +45,8 @@ type Executor interface {
 // Servers tells of the upstreams.
 type Servers interface {
 	Status() []upstream.Status
+	Has(server string) bool
+	Connecting() []string
 	Await(ctx context.Context, servers ...string) (pending []string)
 }
 

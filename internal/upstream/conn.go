@@ -251,13 +251,7 @@ func (c *conn) leave() {
 // describe adds what the connection knows to a status.
 func (c *conn) describe(st *Status) {
 	st.Stray, st.Oversized = c.stray.Load(), c.oversized.Load()
-	if s := c.lastStray.Load(); s != nil {
-		st.LastStray = *s
-	}
-	if c.process != nil {
-		st.Stderr = c.process.Stderr()
-		if c.process.Err() == nil {
-			st.PID, st.Isolation = c.process.PID(), c.process.Isolation()
-		}
+	if c.process != nil && c.process.Err() == nil {
+		st.PID, st.Isolation = c.process.PID(), c.process.Isolation()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"junctor/internal/upstream"
@@ -156,5 +157,34 @@ func TestStatusIsRedacted(t *testing.T) {
 	st := r.state("x", upstream.Disconnected)
 	if all := fmt.Sprint(st.Reason, st.LastFailure, st.Stderr); strings.Contains(all, "hunter2") || !strings.Contains(all, "[redacted]") {
 		t.Errorf("status says %s", all)
+	}
+}
+
+// What a program wrote is read and redacted where it is shown, and by no call.
+func TestStatusWithoutStderr(t *testing.T) {
+	var redacted atomic.Int64
+	chatty := upstreamtest.Stdio(t, "x", upstreamtest.Script{Exit: 7, Stderr: []string{"token hunter2 refused"}})
+	r := newRig(t, upstream.Options{Redact: func(s string) string {
+		if strings.Contains(s, "hunter2") {
+			redacted.Add(1)
+		}
+		return "[redacted]"
+	}}, chatty).run()
+	r.state("x", upstream.Disconnected)
+	before := redacted.Load()
+	if st, ok := r.StatusOf("x"); !ok || len(st.Stderr) != 0 || st.Reason != "[redacted]" {
+		t.Errorf("StatusOf = %+v, %t; want no stderr and a redacted reason", st, ok)
+	}
+	if list := r.Status(); len(list) != 1 || len(list[0].Stderr) != 0 {
+		t.Errorf("Status = %+v; want no stderr", list)
+	}
+	if !r.Has("x") || r.Has("y") || len(r.Connecting()) != 0 {
+		t.Errorf("Has(x) = %t, Has(y) = %t, Connecting() = %v", r.Has("x"), r.Has("y"), r.Connecting())
+	}
+	if n := redacted.Load() - before; n != 0 {
+		t.Errorf("%d lines of stderr were redacted by calls that do not show them", n)
+	}
+	if st, _ := r.Diagnose("x"); len(st.Stderr) != 1 || st.Stderr[0] != "[redacted]" {
+		t.Errorf("Diagnose shows %q", st.Stderr)
 	}
 }

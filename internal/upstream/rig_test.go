@@ -112,7 +112,7 @@ func (r *rig) state(server string, want upstream.State) upstream.Status {
 	r.t.Helper()
 	var got upstream.Status
 	r.until(fmt.Sprintf("%s to be %s", server, want), func() bool {
-		got, _ = r.StatusOf(server)
+		got, _ = r.Diagnose(server)
 		return got.State == want
 	})
 	return got

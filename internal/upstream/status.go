@@ -51,10 +51,10 @@ type Status struct {
 	// Of a child process.
 	PID       int             `json:"pid,omitempty"`
 	Isolation child.Isolation `json:"isolation,omitempty"`
-	Stderr    []string        `json:"stderr,omitempty"`     // its last lines
+	Stderr    []string        `json:"stderr,omitempty"`     // its last lines; from Diagnose alone
 	Stray     int64           `json:"strayLines,omitempty"` // on stdout that were no messages
-	LastStray string          `json:"lastStray,omitempty"`
-	Oversized int64           `json:"oversized,omitempty"` // messages over the size limit
+	LastStray string          `json:"lastStray,omitempty"`  // from Diagnose alone
+	Oversized int64           `json:"oversized,omitempty"`  // messages over the size limit
 
 	Tools     int      `json:"tools"`
 	Problems  []string `json:"problems,omitempty"`  // what is wrong with what it offers
@@ -73,8 +73,34 @@ func era(protocol string) string {
 	return "handshake"
 }
 
-// status describes the upstream as it is now.
+// status describes the upstream as it is now, without what its program wrote.
 func (u *upstream) status() Status {
+	st, _ := u.statusAndConn()
+	u.s.redact(&st.Reason, &st.LastFailure)
+	return st
+}
+
+// diagnose describes the upstream with what its program wrote.
+func (u *upstream) diagnose() Status {
+	st, c := u.statusAndConn()
+	if c != nil {
+		if s := c.lastStray.Load(); s != nil {
+			st.LastStray = *s
+		}
+		if c.process != nil {
+			st.Stderr = c.process.Stderr()
+		}
+	}
+	u.s.redact(&st.Reason, &st.LastFailure, &st.LastStray)
+	for i := range st.Stderr {
+		u.s.redact(&st.Stderr[i])
+	}
+	return st
+}
+
+// statusAndConn returns the status, not yet redacted, and the connection whose
+// program it is about: the last one, when there is none.
+func (u *upstream) statusAndConn() (Status, *conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	st := Status{
@@ -94,19 +120,24 @@ func (u *upstream) status() Status {
 	if c != nil {
 		c.describe(&st)
 	}
-	u.s.redact(&st)
-	return st
+	return st, c
+}
+
+// connecting reports whether the first connection is being made.
+func (u *upstream) connecting() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.state == Connecting
 }
 
 // redact masks secrets in what came from the server's side.
-func (s *Supervisor) redact(st *Status) {
+func (s *Supervisor) redact(texts ...*string) {
 	if s.opts.Redact == nil {
 		return
 	}
-	for _, text := range []*string{&st.Reason, &st.LastFailure, &st.LastStray} {
-		*text = s.opts.Redact(*text)
-	}
-	for i, line := range st.Stderr {
-		st.Stderr[i] = s.opts.Redact(line)
+	for _, text := range texts {
+		if *text != "" {
+			*text = s.opts.Redact(*text)
+		}
 	}
 }

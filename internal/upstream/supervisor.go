@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"junctor/internal/child"
@@ -66,9 +68,11 @@ type Supervisor struct {
 	log      *slog.Logger
 	launcher *child.Launcher
 
+	routes atomic.Pointer[routes] // the upstreams as calls find them, without a lock
+
 	mu        sync.Mutex
-	ctx       context.Context // set while Run runs
-	upstreams map[string]*upstream
+	ctx       context.Context            // set while Run runs
+	upstreams map[string]*upstream       // published as routes after each change
 	leaving   map[string]<-chan struct{} // removed ones that may not be gone yet
 	wg        sync.WaitGroup
 }
@@ -98,7 +102,21 @@ func NewSupervisor(configs []Config, o Options) *Supervisor {
 	for _, cfg := range configs {
 		s.upstreams[cfg.Name] = newUpstream(s, cfg, nil)
 	}
+	s.publish()
 	return s
+}
+
+// routes is an immutable view of the upstreams.
+type routes struct {
+	byName map[string]*upstream
+	sorted []*upstream // by name
+}
+
+// publish makes the upstreams what calls find. s.mu is held.
+func (s *Supervisor) publish() {
+	r := &routes{byName: maps.Clone(s.upstreams), sorted: slices.Collect(maps.Values(s.upstreams))}
+	slices.SortFunc(r.sorted, func(a, b *upstream) int { return cmp.Compare(a.name, b.name) })
+	s.routes.Store(r)
 }
 
 // Run connects to all upstreams and holds the connections until ctx is done;
@@ -146,6 +164,7 @@ func (s *Supervisor) Apply(configs []Config) {
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.publish()
 	wanted := make(map[string]bool, len(configs))
 	for _, cfg := range configs {
 		wanted[cfg.Name] = true
@@ -202,6 +221,7 @@ func (s *Supervisor) Restart(server string) error {
 		return notFound(server)
 	}
 	s.replace(u, u.config())
+	s.publish()
 	return nil
 }
 
@@ -216,23 +236,13 @@ func (s *Supervisor) Retry(server string) error {
 	return nil
 }
 
-func (s *Supervisor) find(server string) *upstream {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.upstreams[server]
-}
+func (s *Supervisor) find(server string) *upstream { return s.routes.Load().byName[server] }
 
-// all returns the upstreams by name.
-func (s *Supervisor) all() []*upstream {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := make([]*upstream, 0, len(s.upstreams))
-	for _, u := range s.upstreams {
-		list = append(list, u)
-	}
-	slices.SortFunc(list, func(a, b *upstream) int { return cmp.Compare(a.name, b.name) })
-	return list
-}
+// all returns the upstreams by name. The list must not be changed.
+func (s *Supervisor) all() []*upstream { return s.routes.Load().sorted }
+
+// Has reports whether there is such an upstream, whatever its state.
+func (s *Supervisor) Has(server string) bool { return s.find(server) != nil }
 
 func notFound(server string) error {
 	return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("there is no server %q; list them with: junctor servers list", server)}
@@ -279,7 +289,19 @@ func (s *Supervisor) Timeouts(server string) (silent, total time.Duration) {
 	return cfg.TimeoutMs.Duration(), cfg.MaxTimeoutMs.Duration()
 }
 
-// Status describes all upstreams, by name.
+// Connecting returns the upstreams that are making their first connection, by
+// name.
+func (s *Supervisor) Connecting() []string {
+	var names []string
+	for _, u := range s.all() {
+		if u.connecting() {
+			names = append(names, u.name)
+		}
+	}
+	return names
+}
+
+// Status describes all upstreams, by name, without what their programs wrote.
 func (s *Supervisor) Status() []Status {
 	all := s.all()
 	list := make([]Status, len(all))
@@ -289,13 +311,24 @@ func (s *Supervisor) Status() []Status {
 	return list
 }
 
-// StatusOf describes one upstream.
+// StatusOf describes one upstream, without what its program wrote.
 func (s *Supervisor) StatusOf(server string) (Status, bool) {
 	u := s.find(server)
 	if u == nil {
 		return Status{}, false
 	}
 	return u.status(), true
+}
+
+// Diagnose describes one upstream with the last lines that its program wrote.
+// The lines are redacted here, so that secrets that became known later are
+// masked too. That is too expensive for every call: use it to show the lines.
+func (s *Supervisor) Diagnose(server string) (Status, bool) {
+	u := s.find(server)
+	if u == nil {
+		return Status{}, false
+	}
+	return u.diagnose(), true
 }
 
 // Config returns the settings of an upstream.
