@@ -185,6 +185,9 @@ func (a *App) newGate(ctx context.Context, addr string) (*auth.Gate, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := a.adoptFileKeys(ctx); err != nil {
+		return nil, err
+	}
 	cfg := a.config.Load()
 	gate := auth.NewGate(auth.Options{
 		Config: cfg.Auth, Listen: addr, Origins: cfg.CORS.Origins, Keys: a.store,

@@ -179,7 +179,7 @@ func TestServesWithNothingConfigured(t *testing.T) {
 		t.Errorf("status tool: %s", body)
 	}
 	calls, err := r.store.Calls(t.Context(), store.CallQuery{})
-	if err != nil || len(calls) != 2 || calls[0].Caller != "key:admin" || calls[0].Face != "control" {
+	if err != nil || len(calls) != 2 || !strings.HasPrefix(calls[0].Caller, "key:fixed-admin-") || calls[0].Face != "control" {
 		t.Errorf("call log: %+v, %v", calls, err)
 	}
 }

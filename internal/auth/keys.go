@@ -75,10 +75,29 @@ func newKeyring(keys KeyStore) *keyring {
 // its hash, so that another key of the same name is another key.
 func (r *keyring) fix(cfg Config, admin telemetry.Secret) {
 	fixed := map[string]store.Key{}
+	for _, k := range fixedKeys(cfg, admin) {
+		fixed[string(k.Hash)] = k
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fixed = fixed
+}
+
+// FixedCallers are the callers of the keys that are not in the store.
+func FixedCallers(cfg Config, admin telemetry.Secret) []tool.Caller {
+	var out []tool.Caller
+	for _, k := range fixedKeys(cfg, admin) {
+		out = append(out, callerOf(k))
+	}
+	return out
+}
+
+func fixedKeys(cfg Config, admin telemetry.Secret) []store.Key {
+	var fixed []store.Key
 	add := func(secret telemetry.Secret, k store.Key) {
 		k.Hash = hash(secret.Reveal())
 		k.ID = "fixed-" + k.Name + "-" + hex.EncodeToString(k.Hash[:6])
-		fixed[string(k.Hash)] = k
+		fixed = append(fixed, k)
 	}
 	for _, k := range cfg.Keys {
 		expires, _ := k.Expiry() // checked by Validate
@@ -91,9 +110,7 @@ func (r *keyring) fix(cfg Config, admin telemetry.Secret) {
 	if admin != "" {
 		add(admin, store.Key{Name: "admin", Admin: true})
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.fixed = fixed
+	return fixed
 }
 
 // find returns the valid key with the hash.
@@ -164,10 +181,11 @@ func (r *keyring) flush(ctx context.Context) error {
 	return r.keys.TouchKeys(ctx, used)
 }
 
-// callerOf returns the caller that a key stands for.
+// callerOf returns the caller that a key stands for: known by the key's id,
+// which is never used again, and not by its name.
 func callerOf(k store.Key) tool.Caller {
 	return tool.Caller{
-		ID: "key:" + k.Name, Name: k.Name, Admin: k.Admin,
+		ID: "key:" + k.ID, Name: k.Name, Admin: k.Admin,
 		Servers: k.Servers, Tools: k.Tools, Rate: k.Rate,
 	}
 }

@@ -106,7 +106,7 @@ func (c *Control) approve(w http.ResponseWriter, r *http.Request) {
 		if len(in.Tools) > 0 && !named || !e.Review.Changed {
 			continue
 		}
-		if err := c.agree(r.Context(), e, seen, caller.ID); err != nil {
+		if err := c.agree(r.Context(), e, seen, caller.String()); err != nil {
 			httperr.Write(w, r, err)
 			return
 		}

@@ -8,8 +8,8 @@ import (
 
 // Caller is who asked for a call.
 type Caller struct {
-	ID    string // stable and unique: "local", "key:<name>", "sub:<issuer>|<subject>"
-	Name  string // for people and logs
+	ID    string // stable, unique and never used again: "local", "key:<key id>", "sub:<issuer>|<subject>"
+	Name  string // for people and logs; another caller may have had it
 	Admin bool   // may change the configuration
 
 	// Servers and Tools are globs that limit what the caller may see and

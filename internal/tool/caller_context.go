@@ -19,3 +19,11 @@ func CallerFrom(ctx context.Context) Caller {
 	}
 	return Local
 }
+
+// String names the caller for people and says which one it is.
+func (c Caller) String() string {
+	if c.Name == "" || c.Name == c.ID {
+		return c.ID
+	}
+	return c.Name + " (" + c.ID + ")"
+}
