@@ -2,9 +2,6 @@ package agentify
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -30,13 +27,8 @@ type Answer struct {
 // serveTask does a task: in pieces when the client asks for events or JSON
 // lines, else in one.
 func (f *Face) serveTask(w http.ResponseWriter, r *http.Request) {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, f.opts.MaxBody))
+	raw, err := httperr.ReadBody(w, r, f.opts.MaxBody)
 	if err != nil {
-		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			err = &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the body is larger than %d bytes (limits.maxBodyBytes)", tooLarge.Limit)}
-		} else {
-			err = &tool.Error{Kind: tool.InvalidRequest, Msg: "the body broke off", Err: err}
-		}
 		httperr.Write(w, r, err)
 		return
 	}

@@ -74,6 +74,7 @@ func TestOverHTTP(t *testing.T) {
 		"a backend": {`{"query":"refuse"}`, 502, []string{`the disk is full`}},
 		"invalid":   {`{"query":7,"dryRun":1}`, 400, []string{`/query`, `/dryRun`, `INVALID_ARGUMENTS`}},
 		"no JSON":   {`{"query"`, 400, []string{`PARSE_ERROR`}},
+		"not UTF-8": {"{\"query\":\"\xff\"}", 400, []string{`PARSE_ERROR`}},
 		"nothing":   {``, 400, []string{`query`}},
 		"too large": {`{"query":"` + strings.Repeat("x", 5<<20) + `"}`, 413, []string{`TOO_LARGE`}},
 	} {

@@ -92,8 +92,10 @@ type said struct {
 	N      int    `json:"n,omitempty"`      // of the question
 	Answer bool   `json:"answer,omitempty"`
 	Result bool   `json:"result,omitempty"`
-	data   json.RawMessage
-	Fault  *fault `json:"fault,omitempty"`
+
+	Repaired bool `json:"repaired,omitempty"` // the result was not valid UTF-8
+	data     json.RawMessage
+	Fault    *fault `json:"fault,omitempty"`
 }
 
 // fault is an error on its way between nodes.
@@ -170,6 +172,9 @@ func (s singletons) Do(ctx context.Context, owner, server string, r tool.Request
 		case m.Fault != nil:
 			return nil, m.Fault.err()
 		case m.Result:
+			if m.Repaired && r.Exchange.Repaired != nil {
+				r.Exchange.Repaired()
+			}
 			return m.data, nil
 		}
 	}
@@ -230,13 +235,15 @@ func (a *App) carryOut(ctx context.Context, first []byte, l *nodes.Line) {
 	if p.Answers {
 		r.Exchange.Ask = q.ask
 	}
+	repaired := false
+	r.Exchange.Repaired = func() { repaired = true }
 	go q.listen(ctx, cancel)
 	result, err := a.upstreams.DoHere(ctx, p.Server, r)
 	if err != nil {
 		_ = speak(l, said{Fault: faultOf(err)})
 		return
 	}
-	_ = speak(l, said{Result: true, data: result})
+	_ = speak(l, said{Result: true, Repaired: repaired, data: result})
 }
 
 // carrying counts what is being done for other nodes, and ends it.

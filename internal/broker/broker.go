@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -105,7 +104,7 @@ func (b *Broker) proxy(w http.ResponseWriter, r *http.Request) {
 	}
 	var req request
 	if err == nil {
-		req, err = readRequest(http.MaxBytesReader(w, r.Body, b.opts.MaxBody))
+		req, err = b.read(w, r)
 	}
 	if err != nil {
 		httperr.Write(w, r, err)
@@ -191,12 +190,13 @@ type request struct {
 	params json.RawMessage
 }
 
-func readRequest(body io.Reader) (request, error) {
-	data, err := io.ReadAll(body)
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return request{}, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the body is larger than %d bytes (limits.maxBodyBytes)", tooLarge.Limit)}
-	} else if err != nil {
-		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the body could not be read", Err: err}
+func (b *Broker) read(w http.ResponseWriter, r *http.Request) (request, error) {
+	data, err := httperr.ReadBody(w, r, b.opts.MaxBody)
+	if err != nil {
+		return request{}, err
+	}
+	if err := mcp.CheckJSON(data, mcp.DefaultMaxDepth); err != nil {
+		return request{}, err
 	}
 	var in struct {
 		ID     json.RawMessage `json:"id"`

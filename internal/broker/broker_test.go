@@ -127,6 +127,8 @@ func TestErrors(t *testing.T) {
 		"tricky name":         {"..%2F..%2Fetc", ok, nil, 404, "SERVER_NOT_FOUND"},
 		"no proxy":            {"closed", ok, nil, 400, "PROXY_DISABLED"},
 		"not JSON":            {"jira", `{"method"`, nil, 400, "PARSE_ERROR"},
+		"not UTF-8":           {"jira", "{\"method\":\"tools/call\",\"params\":{\"name\":\"a\",\"arguments\":{\"x\":\"\xff\"}}}", nil, 400, "PARSE_ERROR"},
+		"too deep":            {"jira", `{"method":"tools/call","params":{"name":"a","arguments":` + strings.Repeat(`{"a":`, 300) + `1` + strings.Repeat(`}`, 300) + `}}`, nil, 400, "INVALID_REQUEST"},
 		"empty":               {"jira", ``, nil, 400, "PARSE_ERROR"},
 		"an array":            {"jira", `[]`, nil, 400, "INVALID_REQUEST"},
 		"no method":           {"jira", `{"params":{}}`, nil, 400, "INVALID_REQUEST"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"junctor/internal/tool"
 )
@@ -35,6 +36,9 @@ type (
 // ParseIncoming reads one message of a client: one of the types above. The
 // error says what is wrong with it.
 func ParseIncoming(data []byte) (any, error) {
+	if !utf8.Valid(data) {
+		return nil, &tool.Error{Kind: tool.ParseFailed, Msg: "the message is not valid UTF-8"}
+	}
 	var in Incoming
 	if err := json.Unmarshal(data, &in); err != nil {
 		var syntax *json.SyntaxError

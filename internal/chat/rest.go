@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,14 +208,15 @@ func (h *Host) changeSession(w http.ResponseWriter, r *http.Request) {
 		Title *string `json:"title"`
 		Model *string `json:"model"`
 	}
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10))
+	data, err := httperr.ReadBody(w, r, 64<<10)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&in); err != nil {
-		kind := tool.ParseFailed
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			kind = tool.TooLarge
-		}
-		httperr.Write(w, r, &tool.Error{Kind: kind, Msg: `the body must be JSON with "title", "model" or both`})
+		httperr.Write(w, r, &tool.Error{Kind: tool.ParseFailed, Msg: `the body must be JSON with "title", "model" or both`})
 		return
 	}
 	info, err := h.Rename(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id"), in.Title, in.Model)

@@ -80,6 +80,7 @@ func TestIncoming(t *testing.T) {
 		"content is text":   {`{"type":"answer","payload":{"questionId":"1","action":"accept","content":"x"}}`, "INVALID_REQUEST"},
 		"answer for ever":   {`{"type":"answer","payload":{"questionId":"1","action":"accept","scope":"always"}}`, "INVALID_REQUEST"},
 		"not JSON":          {`hello`, "PARSE_ERROR"},
+		"not UTF-8":         {"{\"type\":\"answer\",\"payload\":{\"content\":{\"a\":\"\xff\"}}}", "PARSE_ERROR"},
 		"empty":             {``, "PARSE_ERROR"},
 		"an array":          {`[]`, "INVALID_REQUEST"},
 		"a number":          {`7`, "INVALID_REQUEST"},

@@ -8,10 +8,9 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -109,12 +108,13 @@ func (c *Control) admin(h http.HandlerFunc) http.HandlerFunc {
 
 // read decodes the body of a request into v.
 func (c *Control) read(w http.ResponseWriter, r *http.Request, v any) error {
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, c.MaxBody))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(v)
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the body is larger than %d bytes (limits.maxBodyBytes)", tooLarge.Limit)}
+	data, err := httperr.ReadBody(w, r, c.MaxBody)
+	if err != nil {
+		return err
 	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err = dec.Decode(v)
 	if err == io.EOF {
 		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the body is empty"}
 	}

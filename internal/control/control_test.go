@@ -261,6 +261,7 @@ func TestCall(t *testing.T) {
 		status int
 	}{
 		"not JSON":    {`{`, 400},
+		"not UTF-8":   {"{\"name\":\"\xff\"}", 400},
 		"empty":       {``, 400},
 		"unknown key": {`{"tool":"x","argments":{}}`, 400},
 		"too large":   {`{"tool":"` + strings.Repeat("x", 3000) + `"}`, 413},

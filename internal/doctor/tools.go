@@ -214,6 +214,11 @@ func (r *Report) parse(server string, entries []json.RawMessage) []tool.Definiti
 	var defs []tool.Definition
 	seen := map[string]bool{}
 	for i, raw := range entries {
+		if depth := mcp.DefaultMaxDepth - 3; mcp.TooDeep(raw, depth) {
+			r.add(Finding{Severity: Problem, Area: "tools", Subject: tool.Shorten(mcp.FieldString(raw, "name"), 100),
+				What: fmt.Sprintf("is nested deeper than %d levels; the gateway leaves it out", depth)})
+			continue
+		}
 		d, err := tool.ParseDefinition(server, raw)
 		if err != nil {
 			r.add(Finding{Severity: Problem, Area: "tools", Subject: fmt.Sprintf("entry %d", i+1), What: err.Error()})

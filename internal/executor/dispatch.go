@@ -39,6 +39,7 @@ func (x *Executor) dispatch(ctx context.Context, f *flight, req tool.Request) (j
 		defer p.stop()
 		p.watch(&req.Exchange)
 	}
+	req.Exchange.Repaired = func() { f.stage("repaired") }
 	raw, err := x.Upstreams.Do(waiting, server, req)
 	if err == nil {
 		return raw, nil

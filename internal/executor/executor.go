@@ -168,6 +168,9 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 	if err := unambiguous(f.call.Params); err != nil {
 		return tool.Result{}, err
 	}
+	if err := wellFormed(f.call); err != nil {
+		return tool.Result{}, err
+	}
 	if len(entry.Review.Flags) > 0 { // the record says that the tool was known to be doubtful
 		f.stage("flagged")
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
@@ -110,6 +111,51 @@ func (r *rig) only(t *testing.T) store.Call {
 
 func call(name, arguments string) tool.Call {
 	return tool.Call{Face: "test", Caller: tool.Local, Tool: name, Arguments: json.RawMessage(arguments)}
+}
+
+// TestArgumentsAreChecked covers the APIs that hand on arguments without an
+// MCP message around them.
+func TestArgumentsAreChecked(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	for name, tt := range map[string]struct {
+		arguments, want string
+	}{
+		"not UTF-8":      {"{\"a\":\"\xff\"}", "not valid UTF-8"},
+		"5,000 deep":     {nested(5000), "deeper than 254"},
+		"255 deep":       {nested(255), "deeper than 254"},
+		"just the limit": {nested(254), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			_, err := r.Call(t.Context(), call("fs:write", tt.arguments))
+			if tt.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if tool.KindOf(err) != tool.InvalidArguments || !strings.Contains(err.Error(), tt.want) || r.calls != 0 {
+				t.Errorf("error = %v after %d calls, want one that says %q", err, r.calls, tt.want)
+			}
+			if rec := r.only(t); !utf8.Valid(rec.Arguments) {
+				t.Errorf("recorded arguments %q are not UTF-8", rec.Arguments)
+			}
+		})
+	}
+}
+
+func TestRecordSaysThatTheAnswerWasRepaired(t *testing.T) {
+	r := newRig(t)
+	r.do = func(_ context.Context, _ string, req tool.Request) (json.RawMessage, error) {
+		req.Exchange.Repaired()
+		return json.RawMessage(`{"content":[]}`), nil
+	}
+	if _, err := r.Call(t.Context(), call("fs:write", `{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if stages := r.only(t).Stages.String(); !strings.Contains(stages, "repaired") {
+		t.Errorf("stages = %s", stages)
+	}
 }
 
 func TestCallPassesThrough(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -177,6 +178,9 @@ func (x *Executor) excerpt(raw json.RawMessage, limit int) json.RawMessage {
 		return b
 	}
 	clean := x.Redact(raw)
+	if !utf8.Valid(clean) { // refused arguments; a record must be readable by strict clients
+		clean = bytes.ToValidUTF8(clean, []byte("\uFFFD"))
+	}
 	if !json.Valid(clean) { // a face handed on what was no JSON
 		b, _ := json.Marshal(string(clean))
 		return b

@@ -30,6 +30,22 @@ type InvalidArguments struct {
 	Schema     json.RawMessage    `json:"schema"`
 }
 
+// maxArgumentDepth is what the message around the arguments leaves of its
+// depth limit: the message and its params.
+const maxArgumentDepth = mcp.DefaultMaxDepth - 2
+
+// wellFormed checks arguments that reached the gateway in no MCP message: in
+// the body of another API, inside a string, or from a model.
+func wellFormed(call *tool.Call) error {
+	if call.Params != nil || len(call.Arguments) == 0 {
+		return nil
+	}
+	if err := mcp.CheckJSON(call.Arguments, maxArgumentDepth); err != nil {
+		return &tool.Error{Kind: tool.InvalidArguments, Msg: "the arguments cannot be sent on: " + tool.AsError(err).Msg}
+	}
+	return nil
+}
+
 // validate checks the arguments against the tool's schema. A schema that
 // cannot be compiled checks nothing: the upstream, which wrote it, still can.
 func validate(e *catalog.Entry, arguments json.RawMessage) error {
@@ -186,14 +202,14 @@ func join(names []string, n int) string {
 	return strings.Join(names, ", ")
 }
 
-// permitted leaves the tools out of a server's own list that a rule disables
-// or the caller may not use. When there is none the result stays the bytes
+// permitted leaves the tools out of a server's own list that a rule disables,
+// the caller may not use, or are nested too deeply to be sent on. When there is none the result stays the bytes
 // that came.
 func permitted(snap *catalog.Snapshot, caller *tool.Caller, server string, result json.RawMessage) json.RawMessage {
 	list, dropped := []byte{'['}, false
 	for item := range mcp.Elements(mcp.Field(result, "tools")) {
 		name := tool.Name{Server: server, Tool: mcp.FieldString(item, "name")}
-		if e := snap.Lookup(name); e != nil && !e.Enabled || !caller.MayUse(name) {
+		if e := snap.Lookup(name); e != nil && !e.Enabled || !caller.MayUse(name) || mcp.TooDeep(item, mcp.DefaultMaxDepth-3) {
 			dropped = true
 			continue
 		}

@@ -15,6 +15,12 @@ type Limits struct {
 	// Bare forgives a missing "jsonrpc" member, for faces that take
 	// {"method","params"} alone.
 	Bare bool
+
+	// Repair accepts what must not cost the connection to a server: bytes
+	// that are not UTF-8 are replaced by U+FFFD, and a message nested deeper
+	// than MaxDepth is decoded. Both are marked in the Message. Without it
+	// such messages are refused.
+	Repair bool
 }
 
 // The defaults of [Limits].
@@ -71,6 +77,9 @@ func Decode(data []byte, limits Limits) (Message, error) {
 	if err := checkSize(data, limits); err != nil {
 		return Message{}, err
 	}
+	if at := invalidUTF8(data); at >= 0 {
+		return decodeRepaired(data, at, limits)
+	}
 	start := skipSpace(data, 0)
 	m, end, err := decodeObject(data, start, limits)
 	if err != nil {
@@ -79,6 +88,22 @@ func Decode(data []byte, limits Limits) (Message, error) {
 	if end = skipSpace(data, end); end != len(data) {
 		return Message{}, &DecodeError{Code: CodeParseError, ID: m.ID, Msg: fmt.Sprintf("parse error: more data after the message, at byte %d", end)}
 	}
+	return m, nil
+}
+
+// decodeRepaired decodes a message whose byte at the given index is not UTF-8.
+// The message is marked as repaired, or refused with the id it carries.
+func decodeRepaired(data []byte, at int, limits Limits) (Message, error) {
+	clean := bytes.ToValidUTF8(data, []byte(replacement))
+	limits.MaxBytes = len(clean)
+	m, err := Decode(clean, limits)
+	if err != nil {
+		return Message{}, err
+	}
+	if !limits.Repair {
+		return Message{}, &DecodeError{Code: CodeParseError, ID: m.ID, Msg: fmt.Sprintf("parse error: not valid UTF-8, at byte %d", at)}
+	}
+	m.Repaired = true
 	return m, nil
 }
 
@@ -92,7 +117,15 @@ func DecodeEach(data []byte, limits Limits, f func(Message, error)) (batch bool)
 		f(Decode(data, limits))
 		return false
 	}
-	end, err := skipValue(data, i, limits.MaxDepth)
+	repaired := false
+	if at := invalidUTF8(data); at >= 0 {
+		if !limits.Repair {
+			f(Message{}, parseError(at, errUTF8))
+			return true
+		}
+		repaired, data = true, bytes.ToValidUTF8(data, []byte(replacement))
+	}
+	end, err := skipValue(data, i, maxScanDepth)
 	if err == nil && skipSpace(data, end) != len(data) {
 		err = errSyntax
 	}
@@ -110,8 +143,9 @@ func DecodeEach(data []byte, limits Limits, f func(Message, error)) (batch bool)
 			f(Message{}, &DecodeError{Code: CodeInvalidRequest, Msg: fmt.Sprintf("invalid request: more than %d messages in a batch", limits.MaxBatch)})
 			return true
 		}
-		next, _ := skipValue(data, i, limits.MaxDepth) // checked above
+		next, _ := skipValue(data, i, maxScanDepth) // checked above
 		m, _, err := decodeObject(data[:next], i, limits)
+		m.Repaired = repaired && err == nil
 		f(m, err)
 		i = skipSpace(data, next)
 		if data[i] == ']' {
@@ -144,20 +178,38 @@ func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
 		return Message{}, i, &DecodeError{Code: CodeParseError, Msg: "parse error: empty message"}
 	}
 	if b[i] != '{' {
-		if end, err := skipValue(b, i, limits.MaxDepth); err != nil {
+		if end, err := skipValue(b, i, maxScanDepth); err != nil {
 			return Message{}, end, parseError(end, err)
 		}
 		return Message{}, i, &DecodeError{Code: CodeInvalidRequest, Msg: "invalid request: a message is a JSON object"}
 	}
 	var e envelope
 	end, err := walkObject(b, i, limits.MaxDepth, e.take)
+	deep := err == errDepth
+	if deep {
+		e = envelope{}
+		end, err = walkObject(b, i, maxScanDepth, e.take)
+	}
 	if err != nil {
 		broken := parseError(end, err)
 		broken.answers = peekAnswer(b[i:])
+		if err == errDepth { // JSON as far as it was read, so its id counts
+			broken.ID = peekID(b[i:min(len(b), i+peekBytes)])
+		}
 		return Message{}, end, broken
 	}
 	m, err := e.message(limits)
+	if deep && err == nil {
+		if !limits.Repair {
+			return Message{}, end, &DecodeError{Code: CodeInvalidRequest, ID: m.ID, Msg: tooDeep(limits.MaxDepth)}
+		}
+		m.Deep = true
+	}
 	return m, end, err
+}
+
+func tooDeep(limit int) string {
+	return fmt.Sprintf("invalid request: JSON nested deeper than %d levels", limit)
 }
 
 // take notes a member that the envelope is made of. The last of a repeated one

@@ -79,11 +79,15 @@ func TestDecodeErrors(t *testing.T) {
 		"nothing":          {`{"jsonrpc":"2.0","id":1}`, CodeInvalidRequest, "1", "neither"},
 		"result, no id":    {`{"jsonrpc":"2.0","result":1}`, CodeInvalidRequest, "", "without an id"},
 		"batch":            {`[{"jsonrpc":"2.0","method":"m"}]`, CodeInvalidRequest, "", "object"},
-		"deep":             {`{"jsonrpc":"2.0","id":1,"params":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, CodeParseError, "", "deep"},
+		"deep":             {`{"jsonrpc":"2.0","id":1,"params":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `,"method":"m"}`, CodeInvalidRequest, "1", "deeper than 256"},
+		"far too deep":     {`{"jsonrpc":"2.0","id":1,"params":` + strings.Repeat("[", 11_000) + strings.Repeat("]", 11_000) + `,"method":"m"}`, CodeParseError, "1", "deep"},
+		"not UTF-8":        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"a\":\"\xff\"}}", CodeParseError, "1", "UTF-8, at byte 52"},
+		"not UTF-8 key":    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"\xc3\":1}}", CodeParseError, "1", "UTF-8"},
+		"surrogate bytes":  {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"params\":{\"a\":\"\xed\xa0\x80\"}}", CodeParseError, "1", "UTF-8"},
 		"large":            {`{"jsonrpc":"2.0","id":9,"method":"` + strings.Repeat("x", 2000) + `"}`, CodeInvalidRequest, "9", "limit of 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Decode([]byte(tt.in), Limits{MaxBytes: 1000})
+			_, err := Decode([]byte(tt.in), Limits{MaxBytes: max(1000, 3*strings.Count(tt.in, "["))})
 			d, ok := errors.AsType[*DecodeError](err)
 			if !ok {
 				t.Fatalf("Decode(%.60s) error = %v, want a *DecodeError", tt.in, err)

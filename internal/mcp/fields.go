@@ -9,9 +9,6 @@ import (
 // and leave every other byte alone. They take what Decode accepted; bytes
 // that are no JSON object have no members, and never cause a panic.
 
-// maxFieldDepth bounds the recursion on bytes that no Decode has seen.
-const maxFieldDepth = 2 * DefaultMaxDepth
-
 // member is where one member of an object lies: key and value without the
 // white space around them.
 type member struct{ keyStart, keyEnd, start, end int }
@@ -34,7 +31,7 @@ func members(b []byte) iter.Seq[member] {
 				return
 			}
 			m.start = skipSpace(b, i+1)
-			if m.end, err = skipValue(b, m.start, maxFieldDepth); err != nil {
+			if m.end, err = skipValue(b, m.start, maxScanDepth); err != nil {
 				return
 			}
 			if !yield(m) {
@@ -67,7 +64,7 @@ func Elements(array json.RawMessage) iter.Seq[json.RawMessage] {
 			return
 		}
 		for i = skipSpace(array, i+1); i < len(array) && array[i] != ']'; i = skipSpace(array, i+1) {
-			end, err := skipValue(array, i, maxFieldDepth)
+			end, err := skipValue(array, i, maxScanDepth)
 			if err != nil || !yield(array[i:end:end]) {
 				return
 			}

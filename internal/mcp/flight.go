@@ -184,10 +184,24 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 	if err != nil {
 		return nil, c.failure(ctx, err)
 	}
+	if m.Repaired {
+		c.repaired(r.Method)
+		if r.Exchange.Repaired != nil {
+			r.Exchange.Repaired()
+		}
+	}
+	if m.Deep && r.Method != "tools/list" { // whose reader leaves out the tools that are to blame
+		return nil, c.failure(ctx, &DecodeError{Code: CodeInvalidRequest, Msg: tooDeep(c.opts.Limits.MaxDepth)})
+	}
 	if m.Error != nil {
 		return nil, m.Error
 	}
 	return m.Result, nil
+}
+
+// repaired logs that a message of the server was not UTF-8.
+func (c *Client) repaired(method string) {
+	c.log.Warn("message of the server is not valid UTF-8; the invalid bytes were replaced by U+FFFD", "method", method)
 }
 
 func (c *Client) register(cl *flight) {

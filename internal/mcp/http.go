@@ -80,6 +80,7 @@ func newEndpoint(o HTTPOptions) (*httpEndpoint, error) {
 		o.Header, u.User = header, nil
 	}
 	e := &httpEndpoint{o: o, url: u, rt: o.RoundTripper, limits: o.Limits.filled()}
+	e.limits.Repair = true
 	if e.rt == nil {
 		e.rt = NewRoundTripper(nil)
 	}

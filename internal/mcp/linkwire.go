@@ -32,7 +32,11 @@ func openLink(c *Client, link Link) error {
 	return nil
 }
 
-func (s *Stream) open(_ context.Context, c *Client) error  { return openLink(c, s) }
+func (s *Stream) open(_ context.Context, c *Client) error {
+	s.limits.Repair = true
+	return openLink(c, s)
+}
+
 func (p *PipeEnd) open(_ context.Context, c *Client) error { return openLink(c, p) }
 
 // OverLink makes a Transport of any Link.

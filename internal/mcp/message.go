@@ -18,6 +18,10 @@ type Message struct {
 	Params json.RawMessage
 	Result json.RawMessage
 	Error  *Error
+
+	// Of a message decoded with Limits.Repair.
+	Repaired bool // invalid UTF-8 was replaced by U+FFFD
+	Deep     bool // nested deeper than Limits.MaxDepth
 }
 
 // IsRequest reports whether m wants an answer.

@@ -16,7 +16,14 @@ import (
 // goroutine per stream and does not block for long.
 func (c *Client) handle(m *Message, origin *flight) {
 	c.heard()
+	if m.Repaired && !m.IsResponse() { // an answer is logged by the call that waits for it
+		c.repaired(m.Method)
+	}
 	switch {
+	case m.Deep && m.IsRequest():
+		c.respond(m.ID, nil, &Error{Code: CodeInvalidRequest, Message: tooDeep(c.opts.Limits.MaxDepth)})
+	case m.Deep && m.IsNotification():
+		c.log.Warn("notification of the server dropped: "+tooDeep(c.opts.Limits.MaxDepth), "method", m.Method)
 	case m.IsResponse():
 		if cl := c.waiting(m); cl != nil {
 			cl.resolve(*m)

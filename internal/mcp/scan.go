@@ -5,8 +5,11 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/bits"
 	"unicode/utf8"
+
+	"junctor/internal/tool"
 )
 
 // The scanner reads JSON where it lies: it finds the end of a value and checks
@@ -17,7 +20,55 @@ import (
 var (
 	errSyntax = errors.New("not valid JSON")
 	errDepth  = errors.New("JSON nested too deeply")
+	errUTF8   = errors.New("not valid UTF-8")
 )
+
+// maxScanDepth bounds the scanner's recursion, as encoding/json bounds its
+// own. [Limits.MaxDepth] is what a message may have.
+const maxScanDepth = 10_000
+
+// replacement is U+FFFD, which takes the place of bytes that are not UTF-8.
+const replacement = "\uFFFD"
+
+// invalidUTF8 returns the index of the first byte that is not UTF-8, or -1.
+func invalidUTF8(b []byte) int {
+	if utf8.Valid(b) {
+		return -1
+	}
+	for i := 0; ; {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n <= 1 {
+			return i
+		}
+		i += n
+	}
+}
+
+// CheckJSON reports why data, which came in no message, is not to be sent on
+// inside one: it is not one JSON value, not UTF-8, or nested deeper than depth
+// levels. The error is a [tool.Error].
+func CheckJSON(data []byte, depth int) error {
+	if at := invalidUTF8(data); at >= 0 {
+		return &tool.Error{Kind: tool.ParseFailed, Msg: fmt.Sprintf("the JSON is not valid UTF-8, at byte %d", at)}
+	}
+	end, err := skipValue(data, skipSpace(data, 0), min(depth, maxScanDepth))
+	if err == errDepth {
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("the JSON is nested deeper than %d levels", depth)}
+	}
+	if err == nil && skipSpace(data, end) != len(data) {
+		err = errSyntax
+	}
+	if err != nil {
+		return &tool.Error{Kind: tool.ParseFailed, Msg: fmt.Sprintf("%v, at byte %d", err, end)}
+	}
+	return nil
+}
+
+// TooDeep reports whether a JSON value is nested deeper than depth levels.
+func TooDeep(value []byte, depth int) bool {
+	_, err := skipValue(value, skipSpace(value, 0), depth)
+	return err == errDepth
+}
 
 // skipSpace returns the index of the first byte at or after i that is no JSON
 // white space.

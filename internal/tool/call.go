@@ -56,6 +56,10 @@ type Exchange struct {
 	// input_required, of the 2026-07-28 era) through to a caller that knows
 	// how to go on from it, instead of answering it through Ask.
 	PassInput bool
+
+	// Repaired is called before the request returns when its answer was not
+	// valid UTF-8 and the invalid bytes were replaced by U+FFFD. It may be nil.
+	Repaired func()
 }
 
 // Call is one execution of a tool, or one forwarded MCP request, as a face

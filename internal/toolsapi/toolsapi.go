@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -171,12 +170,9 @@ func definitions(snap *catalog.Snapshot) []tool.Definition {
 // read decodes a request's body. Unknown keys are passed over: the objects
 // inside are the providers', and they add to them.
 func (a *API) read(w http.ResponseWriter, r *http.Request, v any) error {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, a.MaxBody))
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the body is larger than %d bytes (limits.maxBodyBytes)", tooLarge.Limit)}
-	}
+	data, err := httperr.ReadBody(w, r, a.MaxBody)
 	if err != nil {
-		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the body could not be read to its end", Err: err}
+		return err
 	}
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 {

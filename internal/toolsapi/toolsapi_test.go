@@ -125,6 +125,8 @@ func TestRefusals(t *testing.T) {
 		"wrong method on a list":    {"POST", "/tools", "{}", "", 405, "INVALID_REQUEST", "use GET /tools"},
 		"unknown path":              {"GET", "/tools/openai/nothing", "", "", 404, "METHOD_NOT_FOUND", "/openapi.json"},
 		"empty body":                {"POST", "/execute", "", "", 400, "INVALID_REQUEST", "empty"},
+		"not UTF-8":                 {"POST", "/execute", "{\"provider\":\"openai\",\"tool_call\":{\"name\":\"\xff\"}}", "", 400, "PARSE_ERROR", "UTF-8"},
+		"call_tool, not UTF-8":      {"POST", "/call_tool", "{\"tool\":\"echo\",\"arguments\":{\"a\":\"\xff\"}}", "", 400, "PARSE_ERROR", "UTF-8"},
 		"broken body":               {"POST", "/execute", "{", "", 400, "PARSE_ERROR", "not JSON"},
 		"body of another kind":      {"POST", "/execute", `{"provider":5}`, "", 400, "INVALID_REQUEST", "provider must be a string; it is JSON of the type number"},
 		"body that is a list":       {"POST", "/execute", `[]`, "", 400, "INVALID_REQUEST", "must be a JSON object; it is JSON of the type array"},

@@ -18,8 +18,9 @@ import (
 const (
 	maxPages      = 1000
 	maxTools      = 10_000
-	maxToolBytes  = 1 << 20  // of one definition
-	maxListBytes  = 64 << 20 // of all
+	maxToolBytes  = 1 << 20                 // of one definition
+	maxToolDepth  = mcp.DefaultMaxDepth - 3 // which a list adds: message, result, array
+	maxListBytes  = 64 << 20                // of all
 	maxToolName   = 256
 	maxProblems   = 20
 	maxGuidance   = 64 << 10
@@ -102,6 +103,10 @@ func definitions(server string, raws []json.RawMessage, problems *problems) []to
 	defs := make([]tool.Definition, 0, len(raws))
 	names := make(map[string]bool, len(raws))
 	for i, raw := range raws {
+		if mcp.TooDeep(raw, maxToolDepth) {
+			problems.add(fmt.Sprintf("tool %q is left out: its definition is nested deeper than %d levels", tool.Shorten(mcp.FieldString(raw, "name"), 100), maxToolDepth))
+			continue
+		}
 		d, err := tool.ParseDefinition(server, raw)
 		switch {
 		case len(raw) > maxToolBytes:

@@ -48,6 +48,8 @@ func TestBrokenEntriesTakeNoOthersDown(t *testing.T) {
 		`{"name":"good","description":"again",`+object+`}`,
 		`{"name":"`+strings.Repeat("n", 300)+`",`+object+`}`,
 		`{"name":"big","description":"`+strings.Repeat("d", 1<<20)+`",`+object+`}`,
+		`{"name":"deep","inputSchema":{"type":"object","properties":`+strings.Repeat(`{"a":`, 300)+`1`+strings.Repeat(`}`, 300)+`}}`,
+		`{"name":"deeper","inputSchema":{"type":"object","properties":`+strings.Repeat(`{"a":`, 3000)+`1`+strings.Repeat(`}`, 3000)+`}}`,
 		`{"name":"fine",`+object+`}`,
 	)})
 	var names []string
@@ -58,11 +60,12 @@ func TestBrokenEntriesTakeNoOthersDown(t *testing.T) {
 		t.Errorf("offered: %s, want %s", got, want)
 	}
 	contains(t, "the raw definition", string(offer.Tools[0].Raw), `"x-unknown":12345678901234567890`)
-	if len(offer.Problems) != 8 || len(st.Problems) != 8 || st.Tools != 2 {
+	if len(offer.Problems) != 10 || len(st.Problems) != 10 || st.Tools != 2 {
 		t.Errorf("%d tools, problems %q", st.Tools, st.Problems)
 	}
 	contains(t, "Problems", strings.Join(st.Problems, "\n"), `tool "schema is text": inputSchema is not an object`, "without a name",
-		`"good" is listed twice`, "more than 256 characters", "more than 1048576")
+		`"good" is listed twice`, "more than 256 characters", "more than 1048576",
+		`tool "deep" is left out: its definition is nested deeper than 253 levels`)
 }
 
 func TestManyProblemsAreCounted(t *testing.T) {
