@@ -5,7 +5,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 NPM     ?= npm
 
-.PHONY: help run dev build test test-go test-web test-clients test-bench test-live cover bench eval lint tidy check fmt page setup clean cross man packages audit
+.PHONY: help run dev build test test-fast test-go test-e2e test-web test-clients test-bench test-soak test-live cover bench eval lint tidy check fmt page setup clean cross man packages audit
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,21 +35,37 @@ internal/webui/dist/index.html: $(WEB_SOURCES)
 setup: ## install what the tests need (npm packages; Debian packages when root)
 	./scripts/setup
 
-test: setup page test-go test-web test-clients ## all the tests
+# scripts/suites runs suites and closes with one summary. Node's packages are
+# installed before, so that a failure to install is not a failed test.
+SUITES := $(GO) run ./scripts/suites
 
-test-go:
-	$(GO) test -race -timeout 20m ./...
-	$(GO) test ./internal/search/... # what asks about quality, which is not built with -race
+test: setup page client-packages ## all the tests (8 minutes)
+	@$(SUITES) go quality e2e web python typescript
 
-test-web:
-	cd web && $(NPM) test
+test-fast: ## for the edit loop: no race detector, browser, npm or PostgreSQL (a minute)
+	@$(SUITES) -short go
 
-test-clients:
-	cd clients/python && python3 -m unittest discover -s tests
-	./scripts/npm-install clients/typescript && cd clients/typescript && $(NPM) test
+test-go: ## the Go packages, with the race detector (4 minutes)
+	@$(SUITES) go quality
 
-test-bench: ## the tests of the benchmarks, which are a module of their own
-	$(GO) -C bench test ./...
+test-e2e: setup page ## the binary with real clients, servers and browsers
+	@$(SUITES) e2e
+
+test-web: setup
+	@$(SUITES) web
+
+test-clients: client-packages
+	@$(SUITES) python typescript
+
+test-bench: ## the benchmarks, which are a module of their own
+	@$(SUITES) bench
+
+test-soak: ## what takes long: load, kills and failures, over and over
+	@$(SUITES) soak
+
+.PHONY: client-packages
+client-packages:
+	./scripts/npm-install clients/typescript
 
 test-live: ## optional tests against real providers, with the keys in the environment
 	JUNCTOR_LIVE=1 $(GO) test -run Live ./...

@@ -1,0 +1,191 @@
+// Command suites runs the test suites and closes with one summary.
+//
+//	go run ./scripts/suites [-short] suite...
+//
+// While it runs it prints a line for each finished package. At the end it
+// prints the output of the tests that failed, then what was skipped and why,
+// then a table of the suites. The complete output of a suite is in
+// .cache/test/<suite>.log; what failing tests leave behind (logs of gateways,
+// screenshots) is in .cache/failed.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// suite is a command whose output tells which tests passed.
+type suite struct {
+	name    string
+	dir     string
+	command []string
+	env     []string
+	parser  func(progress io.Writer) parser
+}
+
+// parser reads the output of a suite line by line.
+type parser interface {
+	line(text string)
+	result() result
+}
+
+// result is the outcome of a suite.
+type result struct {
+	passed  int
+	failed  []failure
+	skipped []skip
+}
+
+type failure struct{ test, output string }
+
+type skip struct{ test, reason string }
+
+// suites are in the order in which they run. With short the Go tests run
+// without the race detector and without what needs other programs.
+func suites(short bool) []suite {
+	race := []string{"-race"}
+	if short {
+		race = []string{"-short"}
+	}
+	goTest := func(flags, packages []string) []string {
+		return slices.Concat([]string{"go", "test", "-json", "-vet=off", "-timeout", "20m"}, flags, packages)
+	}
+	return []suite{
+		{name: "go", command: goTest(race, nil), parser: newGoTest}, // and the packages
+		{name: "quality", command: goTest(nil, []string{"./internal/search"}), parser: newGoTest},
+		{name: "e2e", command: goTest(race, []string{"./e2e"}), parser: newGoTest},
+		{name: "web", dir: "web", command: []string{"npm", "test", "--silent"}, parser: newText(vitest)},
+		{name: "python", dir: "clients/python", command: []string{"python3", "-m", "unittest", "discover", "-v", "-s", "tests"}, parser: newText(unittest)},
+		{name: "typescript", dir: "clients/typescript", command: []string{"npm", "test", "--silent"}, parser: newText(nodeTest)},
+		{name: "bench", dir: "bench", command: goTest(nil, []string{"./..."}), parser: newGoTest},
+		{name: "soak", command: goTest([]string{"-race", "-count=1", "-run", "Soak"}, []string{"./..."}), env: []string{"JUNCTOR_SOAK=1"}, parser: newGoTest},
+	}
+}
+
+func main() {
+	short := flag.Bool("short", false, "without the race detector, browsers, npm and PostgreSQL")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	code, err := run(ctx, os.Stdout, *short, flag.Args())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "suites:", err)
+	}
+	os.Exit(code)
+}
+
+func run(ctx context.Context, w io.Writer, short bool, names []string) (int, error) {
+	all := suites(short)
+	if len(names) == 0 {
+		return 2, errors.New("no suite is named")
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(s suite) bool { return s.name == name }) {
+			return 2, fmt.Errorf("no suite %q", name)
+		}
+	}
+	logs, failed := filepath.Join(".cache", "test"), filepath.Join(".cache", "failed")
+	if err := errors.Join(os.RemoveAll(logs), os.RemoveAll(failed), os.MkdirAll(logs, 0o755)); err != nil {
+		return 2, err
+	}
+	var outcomes []outcome
+	for _, s := range all {
+		if !slices.Contains(names, s.name) {
+			continue
+		}
+		if s.name == "go" {
+			packages, err := productPackages(ctx)
+			if err != nil {
+				return 2, err
+			}
+			s.command = append(s.command, packages...)
+		}
+		start := time.Now()
+		r, err := execute(ctx, w, s, filepath.Join(logs, s.name+".log"))
+		if err != nil {
+			return 2, err
+		}
+		outcomes = append(outcomes, outcome{suite: s.name, result: r, took: time.Since(start)})
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	summarize(w, outcomes)
+	for _, o := range outcomes {
+		if len(o.failed) > 0 {
+			return 1, nil
+		}
+	}
+	return 0, ctx.Err()
+}
+
+// productPackages lists the packages of this module that have tests, without
+// e2e.
+func productPackages(ctx context.Context) ([]string, error) {
+	list := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	return slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool { return p == "junctor/e2e" }), nil
+}
+
+// execute runs a suite. A command that fails without naming a failed test,
+// such as a compiler, counts as a failed test with all of its output.
+func execute(ctx context.Context, w io.Writer, s suite, logFile string) (result, error) {
+	log, err := os.Create(logFile)
+	if err != nil {
+		return result{}, err
+	}
+	defer log.Close()
+	cmd := exec.CommandContext(ctx, s.command[0], s.command[1:]...)
+	cmd.Dir, cmd.Env = s.dir, append(os.Environ(), append(s.env, "NO_COLOR=1", "FORCE_COLOR=0")...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 30 * time.Second
+	reader, writer := io.Pipe()
+	cmd.Stdout, cmd.Stderr = writer, writer
+	p := s.parser(w)
+	read := make(chan error, 1)
+	go func() {
+		lines := bufio.NewReader(reader)
+		for {
+			text, err := lines.ReadString('\n')
+			if text != "" {
+				_, _ = log.WriteString(text)
+				p.line(strings.TrimSuffix(text, "\n"))
+			}
+			if err != nil {
+				read <- nil
+				return
+			}
+		}
+	}()
+	err = cmd.Run()
+	_ = writer.Close()
+	<-read
+	r := p.result()
+	if err != nil && len(r.failed) == 0 {
+		out, _ := os.ReadFile(logFile)
+		r.failed = append(r.failed, failure{test: strings.Join(s.command, " "), output: fmt.Sprintf("%s\n%v", tail(string(out), 200), err)})
+	}
+	return r, nil
+}
+
+// tail returns the last n lines.
+func tail(text string, n int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
