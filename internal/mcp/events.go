@@ -21,6 +21,7 @@ type eventReader struct {
 	lastID string        // of the last event that had one
 	retry  time.Duration // what the server last asked for, 0 for nothing
 	began  bool
+	long   *scratch // of lines longer than r's buffer; nil before the first
 }
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
@@ -36,6 +37,10 @@ func (e *eventReader) release() {
 	e.r.Reset(nil)
 	readers.Put(e.r)
 	e.r = nil
+	if e.long != nil {
+		e.long.release()
+		e.long = nil
+	}
 }
 
 const (
@@ -118,12 +123,16 @@ func (e *eventReader) line(room int) (eventLine, error) {
 		}
 		return eventLine{bytes: trimEnd(part), size: len(part)}, nil
 	}
-	var long []byte
+	if e.long == nil {
+		e.long = newScratch()
+	}
+	long := e.long.b[:0]
 	size, cut := 0, false
 	for {
 		size += len(part)
 		if cut = cut || size > room; !cut {
 			long = append(long, part...)
+			e.long.b = long
 		}
 		switch {
 		case err == nil:

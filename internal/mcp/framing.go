@@ -131,22 +131,24 @@ func (r *Reader) nextLine() ([]byte, error) {
 // line returns the next line without its end, as a copy. A last line without
 // an end counts. A line that is too long is skipped and reported.
 func (r *Reader) line() ([]byte, error) {
-	var long []byte
+	part, err := r.r.ReadSlice('\n')
+	if err == nil && len(part) <= r.max+1 {
+		return bytes.Clone(part[:len(part)-1]), nil
+	}
+	long := newScratch()
+	defer long.release()
 	for {
-		part, err := r.r.ReadSlice('\n')
-		if len(long)+len(part) > r.max+1 {
-			return nil, r.skipLine(long, part, err)
+		if len(long.b)+len(part) > r.max+1 {
+			return nil, r.skipLine(long.b, part, err)
 		}
-		if err == nil && long == nil {
-			return bytes.Clone(part[:len(part)-1]), nil
-		}
-		long = append(long, part...)
+		long.b = append(long.b, part...)
 		switch {
 		case err == nil:
-			return long[:len(long)-1], nil
+			return bytes.Clone(long.b[:len(long.b)-1]), nil
 		case !errors.Is(err, bufio.ErrBufferFull):
-			return long, err
+			return bytes.Clone(long.b), err
 		}
+		part, err = r.r.ReadSlice('\n')
 	}
 }
 

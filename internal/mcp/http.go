@@ -274,16 +274,14 @@ func (e *httpEndpoint) readAll(resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > most {
 		return nil, bodyTooLarge(most)
 	}
-	var buf bytes.Buffer
-	buf.Grow(int(max(min(resp.ContentLength, 1<<20), 511)) + 1) // one more, so that EOF needs no growing
-	n, err := buf.ReadFrom(io.LimitReader(resp.Body, most+1))
+	body, err := readWhole(io.LimitReader(resp.Body, most+1), resp.ContentLength)
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", midMessage(err))
 	}
-	if n > most {
+	if int64(len(body)) > most {
 		return nil, bodyTooLarge(most)
 	}
-	return buf.Bytes(), nil
+	return body, nil
 }
 
 func bodyTooLarge(most int64) error {

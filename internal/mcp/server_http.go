@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"slices"
@@ -133,7 +132,7 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) 
 		refuse(w, http.StatusNotAcceptable, "", &Error{Code: CodeInvalidRequest, Message: "Accept must name application/json and text/event-stream"})
 		return nil, false
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(s.opts.Limits.MaxBytes)))
+	body, err := readWhole(http.MaxBytesReader(w, r.Body, int64(s.opts.Limits.MaxBytes)), r.ContentLength)
 	if err != nil {
 		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			refuse(w, http.StatusRequestEntityTooLarge, "", &Error{Code: tool.TooLarge.JSONRPC(), Message: fmt.Sprintf("the request body is over the limit of %d bytes", large.Limit)})
