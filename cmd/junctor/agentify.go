@@ -11,7 +11,7 @@ import (
 
 func (c *cli) agentifyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "agentify", Short: "Turn plain words into the right call on stdio, for an IDE", Args: noArgs,
+		Use: "agentify", Short: "Serve the agentify API on stdio, for an IDE", Args: noArgs,
 		Long: `Speak the agentify protocol and MCP on stdin and stdout, newline-delimited or
 with Content-Length headers. An IDE sends what the user wants and is looking at
 (agentify/orchestrateTask, or the MCP tool orchestrate_task); a model picks the

@@ -66,9 +66,9 @@ with --args -. Texts are printed, images and other files are saved.`,
 		},
 	}
 	cmd.Flags().StringVarP(&arguments, "args", "a", "", "all arguments as one JSON object, or - for stdin")
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "how long the tool may be silent")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "idle timeout: how long the tool may take without reporting progress")
 	cmd.Flags().StringVarP(&output, "output", "o", ".", "the folder for images and other files")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "the result as it came")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return cmd
 }
 
@@ -165,7 +165,7 @@ func (c *cli) follow(body io.Reader) (control.CallAnswer, error) {
 		if len(line) > 0 {
 			last = control.CallAnswer{}
 			if err := json.Unmarshal(line, &last); err != nil {
-				return last, fmt.Errorf("the gateway's answer: %w", err)
+				return last, fmt.Errorf("read the gateway's response: %w", err)
 			}
 			if last.Type == "notification" && isTerminal && !c.flags.quiet {
 				c.showProgress(last)
@@ -186,7 +186,7 @@ func (c *cli) follow(body io.Reader) (control.CallAnswer, error) {
 	case "result":
 		return last, nil
 	}
-	return last, errors.New("the gateway's answer broke off")
+	return last, errors.New("the connection to the gateway was lost before the response was complete")
 }
 
 func (c *cli) showProgress(n control.CallAnswer) {
@@ -244,7 +244,7 @@ func (c *cli) printResult(tool string, a control.CallAnswer, folder string, asJS
 		Structured json.RawMessage   `json:"structuredContent"`
 	}
 	if json.Unmarshal(a.Result, &result) != nil {
-		return errors.New("the tool's result is not what MCP says a result is; --json shows it as it came")
+		return errors.New("the tool's result is not a valid MCP result; use --json to see it")
 	}
 	out := c.out
 	if a.IsError {

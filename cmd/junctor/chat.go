@@ -23,7 +23,7 @@ func (c *cli) chatCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "chat [MESSAGE…]", Short: "Talk to a model that uses the tools",
 		Long: `Talk to a model in the terminal; it uses all connected tools. With a message it
-answers that one and ends. Type /help for what else there is.`,
+answers it and exits. Type /help for the commands.`,
 		Example: "  junctor chat\n  junctor chat 'what changed in this folder today?'\n  junctor chat --session ID",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := c.load(c.options(hereToo))
@@ -39,8 +39,8 @@ answers that one and ends. Type /help for what else there is.`,
 			return t.run(cmd.Context(), client, session, strings.Join(args, " "))
 		},
 	}
-	cmd.Flags().StringVar(&session, "session", "", "go on with this session")
-	cmd.Flags().StringVar(&model, "model", "", "the model to talk to; default the first configured")
+	cmd.Flags().StringVar(&session, "session", "", "continue this session")
+	cmd.Flags().StringVar(&model, "model", "", "the model to use (default: the first one configured)")
 	return cmd
 }
 
@@ -141,7 +141,7 @@ func (t *terminalChat) greet(ctx context.Context) error {
 		if model == "" {
 			model = "no model yet"
 		}
-		t.note("%s. Type /help for help, /quit to leave.", oneLine(model))
+		t.note("%s. Type /help for help, /quit to exit.", oneLine(model))
 	}
 	for _, s := range hello.Unavailable {
 		t.note("%s", t.paint(t.err, yellow, fmt.Sprintf("%s cannot be used now: %s", s.Server, oneLine(s.Reason))))
@@ -164,10 +164,10 @@ func (t *terminalChat) command(ctx context.Context, client *http.Client, line st
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
 	case "/help":
-		fmt.Fprintln(t.out, `/model [ID]   show the models, or talk to another one
-/tools        how many tools there are
-/session      this session's id, to come back to it with --session
-/quit         leave
+		fmt.Fprintln(t.out, `/model [ID]   list the models, or switch to another one
+/tools        the number of tools
+/session      this session's id, to resume it with --session
+/quit         exit
 While the model answers, Ctrl-C stops it.`)
 	case "/session":
 		fmt.Fprintln(t.out, t.line.session)
@@ -198,7 +198,7 @@ While the model answers, Ctrl-C stops it.`)
 		}
 		fmt.Fprintf(t.out, "%d tools; junctor tools list shows them\n", list.Total)
 	default:
-		t.note("There is no %s; /help says what there is.", word)
+		t.note("unknown command %s; /help lists the commands", word)
 	}
 }
 
@@ -302,8 +302,8 @@ func (t *terminalChat) showStatus(p chat.StatusPayload) (done bool) {
 func (t *terminalChat) decide(ctx context.Context, p chat.ApprovalPayload) error {
 	t.endLine()
 	if !t.canAsk() {
-		t.note("%s wants approval and nobody can be asked here; it is refused.", p.Tool)
-		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID, "reason": "nobody could be asked"})
+		t.note("%s needs approval, but this is not a terminal; the call is denied.", p.Tool)
+		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID, "reason": "not a terminal"})
 	}
 	fmt.Fprintf(t.err, "Run %s with %s?\n[y]es, for this [s]ession, [a]lways, [N]o: ", oneLine(p.Tool), oneLine(string(p.Arguments)))
 	scope := map[string]chat.Scope{"y": chat.Once, "yes": chat.Once, "s": chat.ForSession, "a": chat.Always}[strings.ToLower(t.typed())]

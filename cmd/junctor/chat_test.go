@@ -91,7 +91,7 @@ func TestChatConversation(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", want, out)
 		}
 	}
-	if code != exitDone || !strings.Contains(errs, "✗ junctor:calculate") || !strings.Contains(errs, "There is no /nonsense") {
+	if code != exitDone || !strings.Contains(errs, "✗ junctor:calculate") || !strings.Contains(errs, "unknown command /nonsense") {
 		t.Errorf("%d\n%s", code, errs)
 	}
 	session := regexp.MustCompile(`[A-Z2-7]{26}`).FindString(out)
@@ -118,7 +118,7 @@ func TestChatApproval(t *testing.T) {
 	if _, out, errs := p.types("add\nn\n/quit\n", "chat"); strings.Contains(out, "42") || !strings.Contains(errs, "✗") {
 		t.Errorf("no: %s %s", out, errs)
 	}
-	if _, out, errs := p.types("", "chat", "add"); strings.Contains(out, "42") || !strings.Contains(errs, "nobody can be asked") {
+	if _, out, errs := p.types("", "chat", "add"); strings.Contains(out, "42") || !strings.Contains(errs, "not a terminal") {
 		t.Errorf("nobody there: %s %s", out, errs)
 	}
 	if code, _, errs := p.types("", "tools", "call", "calculate", "expression=1"); code != exitFailed || !strings.Contains(errs, "approval") {
@@ -150,7 +150,7 @@ func TestChatPutsTheQuestionsOfServers(t *testing.T) {
 			t.Errorf("%s: %d\n%s\n%s", name, code, out, errs)
 		}
 	}
-	if _, out, errs := p.types("", "chat", "ask"); !strings.Contains(out, `{"action":"cancel"}`) || !strings.Contains(errs, "nobody can be asked") {
+	if _, out, errs := p.types("", "chat", "ask"); !strings.Contains(out, `{"action":"cancel"}`) || !strings.Contains(errs, "not a terminal") {
 		t.Errorf("nobody there: %s %s", out, errs)
 	}
 }
@@ -181,7 +181,7 @@ func TestFormsInATerminal(t *testing.T) {
 	if !ok || err != nil || string(out) != `{"kinds":["x","z"],"n":7,"ok":true,"pet":"b","word":"so"}` {
 		t.Errorf("%v %s %v", ok, out, err)
 	}
-	for _, want := range []string{"Number (of them) *: ", "ok [y/n]: ", "pet [Ape, Bee]: ", "several with commas", `word, else "so": `, `"many" is not a number`, `"0x10" is not a number`, `"bear" is none of the choices`} {
+	for _, want := range []string{"Number (of them) *: ", "ok [y/n]: ", "pet [Ape, Bee]: ", "separated by commas", `word, default "so": `, `"many" is not a number`, `"0x10" is not a number`, `"bear" is not one of the choices`} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, errs.String())
 		}

@@ -63,7 +63,7 @@ func (l *chatLine) read(ctx context.Context, in chan<- message, done chan<- stru
 	for {
 		_, data, err := l.conn.Read(ctx)
 		if err != nil {
-			l.err = fmt.Errorf("the chat broke off: %w", err)
+			l.err = fmt.Errorf("the chat connection was lost: %w", err)
 			if code := websocket.CloseStatus(err); code != -1 {
 				l.err = errors.New("the gateway ended the chat")
 			}
@@ -71,7 +71,7 @@ func (l *chatLine) read(ctx context.Context, in chan<- message, done chan<- stru
 		}
 		var m message
 		if err := json.Unmarshal(data, &m); err != nil {
-			l.err = fmt.Errorf("the gateway's message: %w", err)
+			l.err = fmt.Errorf("read the gateway's message: %w", err)
 			return
 		}
 		select {
@@ -128,7 +128,7 @@ func (l *chatLine) send(ctx context.Context, kind string, payload any) error {
 		return err
 	}
 	if err := l.conn.Write(ctx, websocket.MessageText, data); err != nil {
-		return fmt.Errorf("the chat broke off: %w", err)
+		return fmt.Errorf("the chat connection was lost: %w", err)
 	}
 	return nil
 }

@@ -11,14 +11,14 @@ import (
 )
 
 func (c *cli) configCommand() *cobra.Command {
-	return parent("config", "The configuration: check it, see what holds, its schema",
+	return parent("config", "Check and show the configuration, or print its schema",
 		c.configCheck(), c.configShow(), c.configSchema())
 }
 
 func (c *cli) configCheck() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "check [FILE]", Short: "Report everything that is wrong with the configuration", Args: maxArgs(1),
+		Use: "check [FILE]", Short: "Check the configuration file", Args: maxArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			o := c.options(hereToo)
 			if len(args) == 1 {
@@ -38,10 +38,10 @@ func (c *cli) configCheck() *cobra.Command {
 				return err
 			}
 			if cfg.Place().Path == "" {
-				fmt.Fprintf(c.out, "no configuration file; the defaults hold. Make one with: junctor servers add, or junctor import\n")
+				fmt.Fprintf(c.out, "no configuration file; using the defaults. Create one with junctor servers add or junctor import\n")
 				return nil
 			}
-			fmt.Fprintf(c.out, "%s is right: %s, %s\n", cfg.Place().Path, count(len(cfg.Servers), "server"), count(len(cfg.ToolRules), "rule"))
+			fmt.Fprintf(c.out, "%s is valid: %s, %s\n", cfg.Place().Path, count(len(cfg.Servers), "server"), count(len(cfg.ToolRules), "rule"))
 			return nil
 		},
 	}
@@ -77,7 +77,7 @@ func (c *cli) checkJSON(cfg *config.Config, notes []config.Note, err error) erro
 func (c *cli) configShow() *cobra.Command {
 	var asJSON, all bool
 	cmd := &cobra.Command{
-		Use: "show", Short: "Show what holds, and where each value is from; secrets are masked", Args: noArgs,
+		Use: "show", Short: "Show the effective configuration and the source of each value (secrets masked)", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := c.load(c.options(hereToo))
 			if err != nil {
@@ -107,13 +107,13 @@ func (c *cli) configShow() *cobra.Command {
 			}
 			c.printTable(t)
 			if !all {
-				c.note("Defaults are left out; --all shows them.")
+				c.note("Defaults are not shown; use --all to see them.")
 			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
-	cmd.Flags().BoolVar(&all, "all", false, "the defaults too")
+	cmd.Flags().BoolVar(&all, "all", false, "include defaults")
 	return cmd
 }
 

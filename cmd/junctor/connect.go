@@ -21,8 +21,8 @@ func (c *cli) connectCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use: "connect CLIENT", Short: "Write junctor into a client's own configuration", Args: exactArgs(1), ValidArgs: clientIDs(),
-		Long: `Write junctor into a client's configuration, keeping everything else in it and a
-copy of the file beside it. With --move the client's other servers move into
+		Long: `Write junctor into a client's configuration, keeping everything else in it and
+a backup of the file. With --move the client's other servers move into
 junctor, so that the client sees them through it.
 
 Known clients: ` + knownClients(),
@@ -37,7 +37,7 @@ Known clients: ` + knownClients(),
 				if err != nil {
 					return err
 				}
-				return c.change(client, change, dryRun, "taken out of")
+				return c.change(client, change, dryRun, "removed from")
 			}
 			want := clients.Connection{Name: name, URL: url, Scope: clients.Scope(scope), Replace: moves}
 			if url == "" {
@@ -54,8 +54,8 @@ Known clients: ` + knownClients(),
 	f.StringVar(&scope, "scope", string(clients.User), "user, project or local")
 	_ = cmd.RegisterFlagCompletionFunc("scope", oneOf(string(clients.User), string(clients.Project), string(clients.Local)))
 	f.BoolVar(&moves, "move", false, "move the client's other servers into junctor")
-	f.BoolVar(&dryRun, "dry-run", false, "only show what would be written")
-	f.BoolVar(&undo, "undo", false, "take junctor out again, and put moved servers back")
+	f.BoolVar(&dryRun, "dry-run", false, "show what would be written, without writing it")
+	f.BoolVar(&undo, "undo", false, "remove junctor again and restore the servers that were moved")
 	return cmd
 }
 
@@ -116,12 +116,12 @@ func (c *cli) offerMove(client clients.Client, want clients.Connection, change c
 	for _, s := range moving.Moved {
 		names = append(names, oneLine(s.Original))
 	}
-	has := fmt.Sprintf("%s also has of its own: %s.", client.Name, strings.Join(names, ", "))
+	has := fmt.Sprintf("%s also has its own servers: %s.", client.Name, strings.Join(names, ", "))
 	if !c.isInput || dryRun {
-		c.note("%s With --move it would see them through junctor.", has)
+		c.note("%s Use --move to move them into junctor.", has)
 		return change, nil
 	}
-	yes, err := c.confirm(has + " Move them into junctor, which it then sees them through? [y/N] ")
+	yes, err := c.confirm(has + " Move them into junctor? [y/N] ")
 	if err != nil || !yes {
 		return change, err
 	}
@@ -146,7 +146,7 @@ func (c *cli) move(moved []clients.Server) error {
 
 func (c *cli) change(client clients.Client, change clients.Change, dryRun bool, done string) error {
 	if !change.Changes() {
-		c.note("%s has nothing to change.", change.File.Path)
+		c.note("%s: nothing to change.", change.File.Path)
 		return nil
 	}
 	if dryRun {
@@ -158,7 +158,7 @@ func (c *cli) change(client clients.Client, change clients.Change, dryRun bool, 
 	}
 	c.note("junctor was %s %s.", done, change.File.Path)
 	if change.Backup != "" {
-		c.note("The file as it was is at %s.", change.Backup)
+		c.note("The previous file is saved as %s.", change.Backup)
 	}
 	c.note("Restart %s to see it.", client.Name)
 	return nil
@@ -168,7 +168,7 @@ func (c *cli) change(client clients.Client, change clients.Change, dryRun bool, 
 func (c *cli) showChange(change clients.Change) {
 	switch {
 	case change.Before == nil:
-		fmt.Fprintf(c.out, "%s would be made:\n", change.File.Path)
+		fmt.Fprintf(c.out, "%s would be created:\n", change.File.Path)
 	case change.After == nil:
 		fmt.Fprintf(c.out, "%s would be removed:\n", change.File.Path)
 	default:

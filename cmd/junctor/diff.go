@@ -20,8 +20,8 @@ func (c *cli) serversDiff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "diff [NAME]", Short: "Show the tools whose definition changed since it was approved", Args: maxArgs(1),
 		Long: `Show the tools whose definition is not the one that was first seen or last
-approved, with what changed in it. A tool that changes after it was trusted is
-how a server turns on its users; security.onToolChange says what happens then.`,
+approved, with the differences. A definition that changes after it was approved can be an
+attack; security.onToolChange sets what happens then.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g, changes, err := c.changes(cmd.Context(), args)
 			if err != nil {
@@ -35,9 +35,9 @@ how a server turns on its users; security.onToolChange says what happens then.`,
 				c.printChange(ch)
 			}
 			if len(changes) == 0 {
-				c.note("All tools are what they were.")
+				c.note("No tool definition has changed.")
 			} else {
-				c.note("\nAgree with: junctor servers approve %s", changes[0].Server)
+				c.note("\nApprove with: junctor servers approve %s", changes[0].Server)
 			}
 			return nil
 		},
@@ -70,7 +70,7 @@ func (c *cli) serversApprove() *cobra.Command {
 						return err
 					}
 				}
-				c.note("There is nothing to approve: %s is what it was.", args[0])
+				c.note("Nothing to approve: %s has not changed.", args[0])
 				return nil
 			}
 			var done struct {
@@ -117,7 +117,7 @@ func (c *cli) printChange(ch control.Change) {
 	case ch.Blocked:
 		state += ", blocked"
 	case !ch.Offered:
-		state += ", not offered now"
+		state += ", not listed by the server now"
 	}
 	fmt.Fprintf(c.out, "%s  %s\n", c.paint(c.out, bold, oneLine(ch.Name)), c.paint(c.out, dim, state))
 	for _, d := range ch.Differences {

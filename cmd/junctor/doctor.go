@@ -30,7 +30,7 @@ import (
 func (c *cli) doctorCommand() *cobra.Command {
 	var asJSON, strict bool
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "Say what is wrong, and what to do about it", Args: noArgs,
+		Use: "doctor", Short: "Find problems and show how to fix them", Args: noArgs,
 		Long: `Look at everything: the configuration, the programs that servers need, each
 server, the tools and what model providers make of them, what definitions say to
 the model, ports, permissions, the clock, the store and your other clients.
@@ -54,7 +54,7 @@ should be mended too.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
-	cmd.Flags().BoolVar(&strict, "strict", false, "warnings count as failures")
+	cmd.Flags().BoolVar(&strict, "strict", false, "treat warnings as failures")
 	return cmd
 }
 
@@ -204,14 +204,14 @@ func webDate(ctx context.Context, address string) (time.Time, error) {
 // clientFindings tells which clients on this machine go through junctor.
 func (c *cli) clientFindings(r *doctor.Report) {
 	for _, found := range clients.Discover(c.machine()) {
-		f := doctor.Finding{Severity: doctor.OK, Area: "clients", Subject: found.File.Path, What: "has junctor in it"}
+		f := doctor.Finding{Severity: doctor.OK, Area: "clients", Subject: found.File.Path, What: "already connected to junctor"}
 		through := slices.ContainsFunc(found.Servers, clients.Server.Self)
 		switch {
 		case found.Err != nil:
 			f.Severity, f.What = doctor.Warning, "cannot be read: "+strings.TrimPrefix(found.Err.Error(), found.File.Path+": ")
 		case !through && len(found.Servers) > 0:
 			f.Severity, f.What = doctor.Info, "has "+count(len(found.Servers), "server")+" of its own"
-			f.Do = "junctor connect " + found.File.Client + " --move puts them behind junctor"
+			f.Do = "junctor connect " + found.File.Client + " --move moves them into junctor"
 		case !through:
 			continue
 		}

@@ -18,7 +18,7 @@ func (c *cli) healthCommand() *cobra.Command {
 	var address string
 	var live bool
 	cmd := &cobra.Command{
-		Use: "health", Short: "Ask a gateway whether it is ready", Args: noArgs, Hidden: true,
+		Use: "health", Short: "Check whether a gateway is ready", Args: noArgs, Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if address == "" {
 				cfg, err := c.load(c.options(hereToo))
@@ -39,7 +39,7 @@ func (c *cli) healthCommand() *cobra.Command {
 			}
 			res, err := http.DefaultTransport.RoundTrip(req)
 			if err != nil {
-				return fmt.Errorf("no gateway answers at %s: %w", address, err)
+				return fmt.Errorf("no gateway at %s: %w", address, err)
 			}
 			defer res.Body.Close()
 			body, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // the status says enough
@@ -51,7 +51,7 @@ func (c *cli) healthCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&address, "url", "", "the gateway's `address`; default: that of the configuration")
-	cmd.Flags().BoolVar(&live, "live", false, "ask whether it lives, ready or not")
+	cmd.Flags().BoolVar(&live, "live", false, "check liveness instead of readiness")
 	return cmd
 }
 

@@ -32,9 +32,9 @@ func (c *cli) importCommand() *cobra.Command {
 		includeDiffers bool
 	)
 	cmd := &cobra.Command{
-		Use: "import [CLIENT…]", Short: "Take over servers from the clients found on this machine", ValidArgs: clientIDs(),
+		Use: "import [CLIENT…]", Short: "Import servers from the MCP clients on this machine", ValidArgs: clientIDs(),
 		Long: `Find the MCP servers in the configurations of other programs on this machine and
-in this folder, show what is new, and take over what you pick. Nothing is run.
+in this folder, show what is new, and import what you choose. Nothing is run.
 
 Known clients: ` + knownClients(),
 		Example: "  junctor import --dry-run\n  junctor import cursor --all",
@@ -56,7 +56,7 @@ Known clients: ` + knownClients(),
 			take := choosable(candidates, includeDiffers)
 			if len(take) == 0 || dryRun {
 				if len(take) == 0 {
-					c.note("Nothing new to take over.")
+					c.note("Nothing new to import.")
 				}
 				return nil
 			}
@@ -71,11 +71,11 @@ Known clients: ` + knownClients(),
 	f := cmd.Flags()
 	f.StringSliceVar(&from, "from", nil, "only from these clients")
 	_ = cmd.RegisterFlagCompletionFunc("from", oneOf(clientIDs()...))
-	f.BoolVar(&all, "all", false, "take everything that is new, without asking")
-	f.BoolVar(&dryRun, "dry-run", false, "only show what would be done")
-	f.BoolVar(&includeDiffers, "replace", false, "those too that Junctor has under the same name with other settings")
-	f.BoolVar(&asIs, "keep-secrets", false, "leave secrets in plain text where they are")
-	f.BoolVar(&asJSON, "json", false, "show what was found, for programs; takes nothing")
+	f.BoolVar(&all, "all", false, "import everything that is new, without asking")
+	f.BoolVar(&dryRun, "dry-run", false, "show what would be done, without doing it")
+	f.BoolVar(&includeDiffers, "replace", false, "also replace servers that exist with other settings")
+	f.BoolVar(&asIs, "keep-secrets", false, "keep secrets in the configuration file instead of moving them to .env")
+	f.BoolVar(&asJSON, "json", false, "print what was found as JSON; imports nothing")
 	return cmd
 }
 
@@ -110,14 +110,14 @@ func (c *cli) showFound(found []clients.Found, candidates []clients.Candidate) {
 		}
 	}
 	if len(candidates) == 0 {
-		c.note("No servers found. Looked at the files of: %s", knownClients())
+		c.note("No servers found. Searched the files of: %s", knownClients())
 		return
 	}
 	t := newTable("#", "SERVER", "STATE", "FROM", "STARTS", "NOTES")
 	for i, k := range candidates {
 		notes := slices.Clone(k.Notes)
 		for _, s := range k.Secrets {
-			notes = append(notes, fmt.Sprintf("%s is a secret in plain text; ${%s} would stand for it", s.Key, s.Variable))
+			notes = append(notes, fmt.Sprintf("%s is a secret in plain text; it would be replaced by ${%s}", s.Key, s.Variable))
 		}
 		if k.State == clients.Differs {
 			notes = append(notes, "differs in "+strings.Join(k.Keys, ", "))
@@ -147,13 +147,13 @@ func choosable(all []clients.Candidate, differing bool) []clients.Candidate {
 // has among all that were shown.
 func (c *cli) pick(shown, from []clients.Candidate) ([]clients.Candidate, error) {
 	if !c.isInput {
-		return nil, errors.New("nobody can be asked here; say --all, or --dry-run to look only")
+		return nil, errors.New("not a terminal; use --all, or --dry-run to see what would be imported")
 	}
 	var names []string
 	for _, k := range from {
 		names = append(names, k.As)
 	}
-	fmt.Fprintf(c.err, "Take over which? (all, none, names or numbers: %s) ", strings.Join(names, " "))
+	fmt.Fprintf(c.err, "Import which? (all, none, names or numbers: %s) ", strings.Join(names, " "))
 	line, err := bufio.NewReader(c.in).ReadString('\n')
 	if err != nil && line == "" {
 		return nil, errors.New("no answer")
@@ -171,7 +171,7 @@ func (c *cli) pick(shown, from []clients.Candidate) ([]clients.Candidate, error)
 		}
 		i := slices.IndexFunc(from, func(k clients.Candidate) bool { return k.As == w || k.Original == w })
 		if i < 0 {
-			return nil, fmt.Errorf("%q is none that can be taken over; there are %s", w, strings.Join(names, ", "))
+			return nil, fmt.Errorf("no such server: %q; choose from %s", w, strings.Join(names, ", "))
 		}
 		out = append(out, from[i])
 	}
@@ -185,16 +185,16 @@ func (c *cli) takeOver(o config.Options, take []clients.Candidate, asTheyAre boo
 		return err
 	}
 	if done.Secrets > 0 {
-		c.note("%s went into .env beside the configuration, readable by you alone.", count(done.Secrets, "secret"))
+		c.note("%s moved to .env next to the configuration file (readable only by you).", count(done.Secrets, "secret"))
 	}
 	if len(done.Unset) > 0 {
-		c.note("Still to be filled in, in .env beside the configuration: %s", strings.Join(done.Unset, ", "))
+		c.note("Fill in these values in .env next to the configuration file: %s", strings.Join(done.Unset, ", "))
 	}
 	if len(done.Names) > 0 {
-		c.note("Took over %s into %s. Look at them: junctor servers list", strings.Join(done.Names, ", "), done.Path)
+		c.note("Imported %s into %s. See them with: junctor servers list", strings.Join(done.Names, ", "), done.Path)
 	}
 	if len(done.Refused) > 0 {
-		return fmt.Errorf("not taken over: %w", errors.Join(done.Refused...))
+		return fmt.Errorf("import failed: %w", errors.Join(done.Refused...))
 	}
 	return nil
 }

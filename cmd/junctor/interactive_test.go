@@ -64,13 +64,13 @@ func TestPick(t *testing.T) {
 		names  string // that are in the file afterwards
 		saying string
 	}{
-		"all\n":         {exitDone, "have first second", "Took over"},
-		"2\n":           {exitDone, "have first", "Took over first"}, // as the table numbers them
-		"second, 2\n":   {exitDone, "have first second", "Took over second, first"},
+		"all\n":         {exitDone, "have first second", "Imported"},
+		"2\n":           {exitDone, "have first", "Imported first"}, // as the table numbers them
+		"second, 2\n":   {exitDone, "have first second", "Imported second, first"},
 		"none\n":        {exitDone, "have", "STATE"},
 		"\n":            {exitDone, "have", "STATE"},
-		"1\n":           {exitFailed, "have", `"have" is none that can be taken over`},
-		"first other\n": {exitFailed, "have", `"other" is none that can be taken over`},
+		"1\n":           {exitFailed, "have", `no such server: "have"`},
+		"first other\n": {exitFailed, "have", `no such server: "other"`},
 		"":              {exitFailed, "have", "no answer"},
 	} {
 		p := newTypist(t, map[string]string{".cursor/mcp.json": cursorFile, "config/junctor/junctor.json": `{"mcpServers": {"have": {"command": "h"}}}`})
@@ -96,7 +96,7 @@ func TestConnectOffersToMove(t *testing.T) {
 	for answer, moved := range map[string]bool{"y\n": true, "n\n": false, "\n": false} {
 		p := newTypist(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"notes": {"command": "n"}}}`})
 		code, shown := p.types(answer, "connect", "cursor")
-		if code != exitDone || !strings.Contains(shown, "Cursor also has of its own: notes. Move them") {
+		if code != exitDone || !strings.Contains(shown, "Cursor also has its own servers: notes. Move them") {
 			t.Errorf("%q: exit code %d, shown:\n%s", answer, code, shown)
 		}
 		if got := !strings.Contains(p.read(".cursor/mcp.json"), "notes"); got != moved {

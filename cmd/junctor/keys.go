@@ -20,7 +20,7 @@ import (
 )
 
 func (c *cli) keysCommand() *cobra.Command {
-	return parent("keys", "API keys of the HTTP faces", c.keysAdd(), c.keysList(), c.keysRevoke())
+	return parent("keys", "Manage the API keys of the HTTP APIs", c.keysAdd(), c.keysList(), c.keysRevoke())
 }
 
 // withStore opens the store for as long as f runs.
@@ -52,11 +52,11 @@ func (c *cli) keysAdd() *cobra.Command {
 		asJSON  bool
 	)
 	cmd := &cobra.Command{
-		Use: "add NAME", Short: "Make a key; it is shown once", Args: exactArgs(1),
+		Use: "add NAME", Short: "Create a key; it is shown once", Args: exactArgs(1),
 		Example: "  junctor keys add ci --server 'github*' --tool '*:read_*' --rate 60/1m --expires 720h",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !tool.ValidServer(args[0]) {
-				return usageError{fmt.Errorf("%q cannot name a key; use 1 to %d of A-Z a-z 0-9 _ -", args[0], tool.MaxServerName)}
+				return usageError{fmt.Errorf("invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", args[0], tool.MaxServerName)}
 			}
 			secret, key := auth.NewKey(args[0])
 			key.Admin, key.Servers, key.Tools = admin, servers, tools
@@ -69,7 +69,7 @@ func (c *cli) keysAdd() *cobra.Command {
 			}
 			return c.withStore(cmd.Context(), func(s store.Store) error {
 				if err := s.AddKey(cmd.Context(), key); errors.Is(err, store.ErrConflict) {
-					return fmt.Errorf("there is a key named %q already; revoke it first (junctor keys revoke %s)", key.Name, key.Name)
+					return fmt.Errorf("a key named %q already exists; revoke it first (junctor keys revoke %s)", key.Name, key.Name)
 				} else if err != nil {
 					return err
 				}
@@ -77,17 +77,17 @@ func (c *cli) keysAdd() *cobra.Command {
 					return c.printJSON(map[string]any{"name": key.Name, "key": secret.Reveal(), "id": key.ID, "expires": key.Expires})
 				}
 				fmt.Fprintln(c.out, secret.Reveal())
-				c.note("This is the key %q. It is not shown again; send it as Authorization: Bearer KEY.", key.Name)
+				c.note("Key %q created. It is not shown again; send it as Authorization: Bearer KEY.", key.Name)
 				return nil
 			})
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&admin, "admin", false, "the key may change the configuration")
+	f.BoolVar(&admin, "admin", false, "allow the key to change the configuration")
 	f.StringSliceVar(&servers, "server", nil, "limit the key to servers, by `glob`")
 	f.StringSliceVar(&tools, "tool", nil, "limit the key to tools, by `glob` over server:tool")
 	f.StringVar(&rate, "rate", "", "limit its calls, such as `60/1m`")
-	f.DurationVar(&expires, "expires", 0, "how long the key is valid; default for ever")
+	f.DurationVar(&expires, "expires", 0, "how long the key is valid (default: no expiry)")
 	f.BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
 }
@@ -115,7 +115,7 @@ func parseRate(s string) (tool.Rate, error) {
 func (c *cli) keysList() *cobra.Command {
 	var asJSON, all bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "Show the keys, without the keys themselves", Args: noArgs,
+		Use: "list", Short: "List the keys (names and limits, not the keys themselves)", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withStore(cmd.Context(), func(s store.Store) error {
 				keys, err := s.Keys(cmd.Context())
@@ -132,7 +132,7 @@ func (c *cli) keysList() *cobra.Command {
 					return c.printJSON(shown)
 				}
 				if len(shown) == 0 {
-					c.note("No keys. Make one: junctor keys add NAME")
+					c.note("No keys. Create one with: junctor keys add NAME")
 					return nil
 				}
 				t := newTable("NAME", "KEY", "RIGHTS", "CREATED", "LAST USED", "STATE")
@@ -146,7 +146,7 @@ func (c *cli) keysList() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
-	cmd.Flags().BoolVar(&all, "all", false, "the expired and revoked too")
+	cmd.Flags().BoolVar(&all, "all", false, "include expired and revoked keys")
 	return cmd
 }
 
@@ -184,12 +184,12 @@ func keyState(k store.Key, now time.Time) cell {
 
 func (c *cli) keysRevoke() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME", Short: "End a key, everywhere within two seconds", Args: exactArgs(1),
+		Use: "revoke NAME", Short: "Revoke a key; takes effect everywhere within two seconds", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withStore(cmd.Context(), func(s store.Store) error {
 				k, err := s.RevokeKey(cmd.Context(), args[0], time.Now())
 				if errors.Is(err, store.ErrNotFound) {
-					return fmt.Errorf("no key named %q is in force (junctor keys list)", args[0])
+					return fmt.Errorf("no active key named %q (see junctor keys list)", args[0])
 				} else if err != nil {
 					return err
 				}

@@ -17,7 +17,7 @@ type where bool
 const (
 	hereToo     where = true
 	notHere     where = false
-	trustAsking       = "Use this file? It was found in this folder, and using it runs what it names. [y/N] "
+	trustAsking       = "Use this file? It was found in the current folder, and using it runs the programs it names. [y/N] "
 )
 
 // options are everything outside the file that the configuration depends on.

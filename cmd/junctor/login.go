@@ -44,8 +44,8 @@ func (c *cli) serversLogin() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "login NAME", Short: "Sign in to a server", Args: exactArgs(1),
 		Long: `Sign in to a server that wants OAuth. Your browser opens the server's own
-sign-in page; the answer comes back to this command. The login is kept, sealed,
-and renewed by itself. A gateway that is running takes it up within seconds.`,
+sign-in page, which redirects back to this command. The tokens are stored
+encrypted and refreshed automatically. A running gateway uses them within seconds.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
@@ -62,8 +62,8 @@ and renewed by itself. A gateway that is running takes it up within seconds.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the address")
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait for you")
+	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "print the URL instead of opening a browser")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait for the sign-in")
 	return cmd
 }
 
@@ -86,20 +86,20 @@ func plainly(err error) error {
 func (c *cli) showLogin(ctx context.Context, logins *oauth.Service, name, address string, noBrowser bool) {
 	opened := !noBrowser && c.openBrowser(ctx, address)
 	if opened {
-		c.note("Your browser opens the sign-in page of %s. If it does not, open this address:", name)
+		c.note("Opening the sign-in page of %s in your browser. If nothing opens, use this URL:", name)
 	} else {
-		c.note("To sign in to %s, open this address:", name)
+		c.note("To sign in to %s, open this URL:", name)
 	}
 	fmt.Fprintf(c.err, "\n  %s\n\n", oneLine(address))
 	if !c.isInput {
 		return
 	}
-	c.note("Waiting. If the browser is on another machine, paste here the address at which it ends.")
+	c.note("Waiting. If the browser is on another machine, paste the final URL here.")
 	go func() {
 		for lines := bufio.NewScanner(c.in); lines.Scan() && ctx.Err() == nil; {
 			u, err := url.Parse(strings.TrimSpace(lines.Text()))
 			if err != nil || u.Query().Get("state") == "" {
-				c.note("That is not it: the address begins with http and has state= in it.")
+				c.note("Not the expected URL: it begins with http and contains state=.")
 				continue
 			}
 			if _, err := logins.Complete(ctx, u.Query()); err == nil {
@@ -136,7 +136,7 @@ func (c *cli) openBrowser(ctx context.Context, address string) bool {
 
 func (c *cli) serversLogout() *cobra.Command {
 	return &cobra.Command{
-		Use: "logout NAME", Short: "Forget the login of a server, and have its tokens revoked", Args: exactArgs(1),
+		Use: "logout NAME", Short: "Sign out of a server and revoke its tokens", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withLogins(cmd.Context(), func(logins *oauth.Service) error {
 				was, err := logins.Logout(cmd.Context(), args[0])
@@ -144,7 +144,7 @@ func (c *cli) serversLogout() *cobra.Command {
 				case !was && err != nil:
 					return plainly(err)
 				case !was:
-					return fmt.Errorf("there is no login of %q (junctor servers list)", args[0])
+					return fmt.Errorf("not signed in to %q (see junctor servers list)", args[0])
 				case err != nil:
 					c.note("note: %s", plainly(err))
 				}

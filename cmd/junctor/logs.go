@@ -20,12 +20,12 @@ func (c *cli) logsCommand() *cobra.Command {
 		status, since  string
 	)
 	cmd := &cobra.Command{
-		Use: "logs", Short: "The call log: every call of every tool", Args: noArgs,
+		Use: "logs", Short: "Show the call log", Args: noArgs,
 		Example: "  junctor logs -f\n  junctor logs --server github --status failed --since 24h",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q.Status = store.Status(status)
 			if status != "" && !slices.Contains(statuses, status) {
-				return usageError{fmt.Errorf("--status %q is none of ok, error, failed", status)}
+				return usageError{fmt.Errorf("invalid --status %q; use ok, error or failed", status)}
 			}
 			var err error
 			if q.Since, err = parseSince(since, time.Now()); err != nil {
@@ -67,14 +67,14 @@ func (c *cli) logsCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVarP(&follow, "follow", "f", false, "go on with new calls as they come")
+	f.BoolVarP(&follow, "follow", "f", false, "follow: print new calls as they happen")
 	f.StringVarP(&q.Server, "server", "s", "", "only calls to this server")
 	f.StringVarP(&q.Tool, "tool", "t", "", "only calls of this tool")
 	f.StringVar(&q.Caller, "caller", "", "only calls by this caller")
-	f.StringVar(&status, "status", "", "only calls that ended as ok, error or failed")
+	f.StringVar(&status, "status", "", "only calls with this status: ok, error or failed")
 	f.StringVar(&since, "since", "", "only calls since then: `1h`, 2026-11-15, or 2026-11-15T12:00:00Z")
 	f.IntVarP(&q.Limit, "limit", "n", 50, "at most this many")
-	f.BoolVar(&asJSON, "json", false, "one JSON object a line, with arguments and results")
+	f.BoolVar(&asJSON, "json", false, "print JSON lines, with arguments and results")
 	flagValues(cmd, "server", c.completeServers)
 	flagValues(cmd, "status", oneOf(statuses...))
 	return cmd
@@ -92,7 +92,7 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("--since %q is neither a span (1h) nor a time (2026-11-15)", s)
+	return time.Time{}, fmt.Errorf("invalid --since %q; use a duration (1h) or a time (2026-11-15)", s)
 }
 
 func (c *cli) printCall(call store.Call, asJSON bool) error {

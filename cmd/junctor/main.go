@@ -169,7 +169,7 @@ Start it with "junctor serve" and open http://127.0.0.1:8787, or put
 	p := root.PersistentFlags()
 	p.StringVar(&c.flags.config, "config", "", "the configuration `file`")
 	p.StringVar(&c.flags.logLevel, "log-level", "", "trace, debug, info, warn, error, fatal or silent")
-	p.BoolVarP(&c.flags.quiet, "quiet", "q", false, "no progress and no notes")
+	p.BoolVarP(&c.flags.quiet, "quiet", "q", false, "do not print progress and notes")
 	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(telemetry.Level("").Words(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddGroup(
 		&cobra.Group{ID: "faces", Title: "Run:"},

@@ -74,12 +74,12 @@ func manPage(cmd *cobra.Command) string {
 		}
 	}
 	manFlags(&b, "OPTIONS", cmd.NonInheritedFlags())
-	manFlags(&b, "OPTIONS OF ALL COMMANDS", cmd.InheritedFlags())
+	manFlags(&b, "GLOBAL OPTIONS", cmd.InheritedFlags())
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(cmd.Example))
 	}
 	if !cmd.HasParent() {
-		b.WriteString(".SH EXIT STATUS\n0 when it is done, 1 when it failed, 2 when it was used wrongly.\n")
+		b.WriteString(".SH EXIT STATUS\n0 on success, 1 on failure, 2 on wrong usage.\n")
 		b.WriteString(".SH FILES\n.TP\n.I junctor/junctor.json\nThe configuration, in the user's configuration folder; or the file that \\-\\-config or JUNCTOR_CONFIG names.\n")
 		b.WriteString(".TP\n.I junctor/junctor.db\nThe store, in the user's data folder.\n")
 	}

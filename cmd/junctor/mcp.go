@@ -21,7 +21,7 @@ func (c *cli) mcpCommand() *cobra.Command {
 	var mode, server string
 	var standalone bool
 	cmd := &cobra.Command{
-		Use: "mcp", Short: "Speak MCP on stdio, for an agent's configuration", Args: noArgs,
+		Use: "mcp", Short: "Serve MCP on stdio, for an agent's configuration", Args: noArgs,
 		Long: `Speak MCP on stdin and stdout. Put it into your agent's configuration as
 
   {"mcpServers": {"junctor": {"command": "junctor", "args": ["mcp"]}}}
@@ -40,7 +40,7 @@ with --mode direct it sees all tools; with --server one server as it is.`,
 	cmd.Flags().StringVar(&server, "server", "", "offer this one `server` as it is")
 	flagValues(cmd, "mode", oneOf(discovery.Mode("").Words()...))
 	flagValues(cmd, "server", c.completeServers)
-	cmd.Flags().BoolVar(&standalone, "standalone", false, "start the servers here, even when a junctor serve is running")
+	cmd.Flags().BoolVar(&standalone, "standalone", false, "start the servers in this process even when junctor serve is running")
 	return cmd
 }
 

@@ -32,7 +32,7 @@ func TestTable(t *testing.T) {
 	} {
 		t.Run(label, func(t *testing.T) {
 			c, out := on(tt.width, tt.env...)
-			tb := newTable("TOOL", "PARAMETERS", "WHAT IT DOES")
+			tb := newTable("TOOL", "PARAMETERS", "DESCRIPTION")
 			tb.row(cell{name, cyan}, "paths*: string[]", does)
 			c.printTable(tb)
 			if line := strings.Split(out.String(), "\n")[1]; line != tt.want {

@@ -25,13 +25,13 @@ func (t *terminalChat) answer(ctx context.Context, q chat.QuestionPayload) error
 		return t.line.send(ctx, "answer", payload)
 	}
 	if !t.canAsk() {
-		t.note("%s asks something and nobody can be asked here; it gets no answer.", oneLine(q.Server))
+		t.note("%s asks a question, but this is not a terminal; it gets no answer.", oneLine(q.Server))
 		return reply(chat.Cancel, nil)
 	}
 	fmt.Fprintf(t.err, "%s asks: %s\n", t.paint(t.err, bold, oneLine(q.Server)), printable(q.Message))
 	switch q.Kind {
 	case chat.QuestionURL:
-		fmt.Fprintf(t.err, "Open this address if you know it and expected it:\n  %s\n", printable(q.URL))
+		fmt.Fprintf(t.err, "Open this URL if you trust it and expected it:\n  %s\n", printable(q.URL))
 		if yes(t.ask1("Have you opened it? [y/N]: ")) {
 			return reply(chat.Accept, nil)
 		}
@@ -85,7 +85,7 @@ type choice struct {
 func (t *terminalChat) fill(schema json.RawMessage) (map[string]any, bool) {
 	var required []string
 	_ = json.Unmarshal(mcp.Field(schema, "required"), &required) // without any, none is
-	fmt.Fprintln(t.err, "Press Enter to leave a field out or as it is; type /no to decline.")
+	fmt.Fprintln(t.err, "Press Enter to skip a field or keep its default; type /no to decline.")
 	out := map[string]any{}
 	for name, raw := range mcp.Members(mcp.Field(schema, "properties")) {
 		var f field
@@ -127,13 +127,13 @@ func (f field) prompt(name string, required bool) string {
 		}
 		fmt.Fprintf(&b, " [%s]", strings.Join(names, ", "))
 		if several {
-			b.WriteString(", several with commas")
+			b.WriteString(", separated by commas")
 		}
 	} else if f.Type == "boolean" {
 		b.WriteString(" [y/n]")
 	}
 	if len(f.Default) > 0 {
-		fmt.Fprintf(&b, ", else %s", oneLine(string(f.Default)))
+		fmt.Fprintf(&b, ", default %s", oneLine(string(f.Default)))
 	} else if required {
 		b.WriteString(" *")
 	}
@@ -170,7 +170,7 @@ func (f field) value(word string) (any, error) {
 				return c.Const, nil
 			}
 		}
-		return nil, fmt.Errorf("%q is none of the choices", word)
+		return nil, fmt.Errorf("%q is not one of the choices", word)
 	}
 	switch {
 	case several && len(of) > 0:

@@ -30,7 +30,7 @@ func (c *cli) manageCommands() []*cobra.Command {
 func (c *cli) serveCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Run all faces on one listener, with the web page at /", Args: noArgs,
+		Use: "serve", Short: "Run all APIs on one listener, with the web page at /", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o := c.options(hereToo)
 			if listen != "" {
@@ -68,7 +68,7 @@ func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App) error 
 	}
 	ln, err := net.Listen("tcp", cfg.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s is in use, perhaps by another junctor; stop it, or listen elsewhere: junctor serve --listen 127.0.0.1:0", cfg.Listen)
+		return fmt.Errorf("%s is already in use, perhaps by another junctor; stop it or use another address: junctor serve --listen 127.0.0.1:0", cfg.Listen)
 	}
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)

@@ -21,14 +21,14 @@ import (
 )
 
 func (c *cli) serversCommand() *cobra.Command {
-	return parent("servers", "The MCP servers: list, add, remove, test, sign in",
+	return parent("servers", "List, add, remove, test and sign in to MCP servers",
 		c.serversList(), c.serversAdd(), c.serversRemove(), c.serversTest(), c.serversDiff(), c.serversApprove(), c.serversLogin(), c.serversLogout())
 }
 
 func (c *cli) serversList() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "Show the servers and how they are", Args: noArgs,
+		Use: "list", Short: "List the servers and their state", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g, err := c.open(cmd.Context())
 			if err != nil {
@@ -67,7 +67,7 @@ func (c *cli) serversList() *cobra.Command {
 }
 
 // noServersYet is what to do when there is only the built-in server.
-const noServersYet = "Only the built-in server is here. Take over those of your other programs: junctor import. Or add one: junctor servers add NAME -- COMMAND"
+const noServersYet = "Only the built-in server is configured. Import servers from your MCP clients with junctor import, or add one with junctor servers add NAME -- COMMAND"
 
 // lastLines is how much of what a program printed before it ended is shown.
 const lastLines = 5
@@ -76,13 +76,13 @@ const lastLines = 5
 // wrong with what it offers.
 func (c *cli) trouble(s control.Server) {
 	if s.State == upstream.Disconnected && len(s.Stderr) > 0 {
-		c.note("\n%s said on stderr:", s.Name)
+		c.note("\n%s wrote to stderr:", s.Name)
 		for _, line := range s.Stderr[max(0, len(s.Stderr)-lastLines):] {
 			c.note("  %s", oneLine(line))
 		}
 	}
 	if len(s.Problems) > 0 {
-		c.note("\n%s lists what cannot be offered:", s.Name)
+		c.note("\n%s lists invalid tools:", s.Name)
 		for _, p := range s.Problems {
 			c.note("  %s", oneLine(p))
 		}
@@ -116,7 +116,7 @@ func (c *cli) serversAdd() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			if !tool.ValidServer(name) {
-				return usageError{fmt.Errorf("%q cannot name a server; use 1 to %d of A-Z a-z 0-9 _ -", name, tool.MaxServerName)}
+				return usageError{fmt.Errorf("invalid server name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", name, tool.MaxServerName)}
 			}
 			entry := map[string]any{}
 			if u, err := url.Parse(args[1]); err == nil && len(args) == 2 && (u.Scheme == "http" || u.Scheme == "https") {
@@ -151,7 +151,7 @@ func (c *cli) serversAdd() *cobra.Command {
 			o := c.options(hereToo)
 			if cfg, _, err := config.Load(o); err == nil {
 				if _, taken := cfg.Server(name); taken && !replace {
-					return fmt.Errorf("there is a server named %q already; --replace puts this one in its place", name)
+					return fmt.Errorf("a server named %q already exists; use --replace to replace it", name)
 				}
 			}
 			path, err := config.Apply(o, config.Set(name, raw))
@@ -169,7 +169,7 @@ func (c *cli) serversAdd() *cobra.Command {
 	f.StringVar(&description, "description", "", "one line about the server")
 	f.StringVar(&cwd, "cwd", "", "the `folder` in which the program starts")
 	f.BoolVar(&proxy, "proxy", false, "offer it at /api/mcp/NAME/proxy")
-	f.BoolVar(&replace, "replace", false, "put it in the place of a server of that name")
+	f.BoolVar(&replace, "replace", false, "replace an existing server of that name")
 	return cmd
 }
 
@@ -217,7 +217,7 @@ func parsePairs(what string, pairs []string) (map[string]string, error) {
 
 func (c *cli) serversRemove() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Take a server out of the configuration", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
+		Use: "remove NAME", Short: "Remove a server from the configuration", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := config.Apply(c.options(hereToo), config.Remove(args[0]))
 			if errors.Is(err, config.ErrNoServer) {

@@ -27,7 +27,7 @@ func (c *cli) serversTest() *cobra.Command {
 		timeout              time.Duration
 	)
 	cmd := &cobra.Command{
-		Use: "test [NAME | -- COMMAND [ARGS…]]", Short: "Test a server as its author would want it tested", ValidArgsFunction: c.completeServer,
+		Use: "test [NAME | -- COMMAND [ARGS…]]", Short: "Test an MCP server", ValidArgsFunction: c.completeServer,
 		Long: `Test an MCP server: the handshake in every version of the protocol, the names and
 schemas of its tools and what each model provider would refuse, results against
 their schema, errors, cancellation, stray output, latency.
@@ -76,9 +76,9 @@ does not work; with --strict, when something should be mended too.`,
 	f.StringArrayVarP(&env, "env", "e", nil, "an environment variable for the program, `NAME=VALUE`")
 	f.StringArrayVarP(&headers, "header", "H", nil, "an HTTP header for the server, `NAME=VALUE`")
 	f.StringArrayVar(&calls, "call", nil, "a tool to call and its arguments, `'TOOL {…}'`")
-	f.BoolVar(&none, "no-calls", false, "call no tool by itself")
-	f.DurationVar(&timeout, "timeout", 30*time.Second, "how long one step may take")
-	f.BoolVar(&strict, "strict", false, "warnings count as failures")
+	f.BoolVar(&none, "no-calls", false, "do not call tools that --call does not name")
+	f.DurationVar(&timeout, "timeout", 30*time.Second, "timeout of one step")
+	f.BoolVar(&strict, "strict", false, "treat warnings as failures")
 	f.BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
 }

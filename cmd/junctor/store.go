@@ -18,13 +18,13 @@ import (
 )
 
 func (c *cli) storeCommand() *cobra.Command {
-	return parent("store", "Where calls, chats, keys and tokens are kept", c.storeCopy())
+	return parent("store", "Manage the store of calls, chats, keys and tokens", c.storeCopy())
 }
 
 func (c *cli) storeCopy() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
-		Use: "copy --to postgres://…", Short: "Copy everything into another store, for the way from one machine to many", Args: noArgs,
+		Use: "copy --to postgres://…", Short: "Copy everything into another store, for example from SQLite to PostgreSQL", Args: noArgs,
 		Long: `Copies the call log, chats, API keys, sealed tokens, catalogues and fingerprints
 of the configured store into a new PostgreSQL database (or SQLite file). Stop
 Junctor first: what is written meanwhile is not copied. A copy that broke off
@@ -43,11 +43,11 @@ JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,
 				return err
 			}
 			if target.URL != "" && target.URL == cfg.Store.URL {
-				return usageError{errors.New("--to is the store that is in use already")}
+				return usageError{errors.New("--to is the store that is already in use")}
 			}
 			if conn, err := attach.Dial(cmd.Context(), c.socket(cfg)); err == nil {
 				_ = conn.Close()
-				return errors.New("junctor is running on this store; stop it first, so that nothing is left behind")
+				return errors.New("junctor is running on this store; stop it first so that no data is missed")
 			}
 			return c.withStore(cmd.Context(), func(from store.Store) error {
 				dest, err := app.OpenStore(cmd.Context(), target, c.dataDir, slog.New(slog.DiscardHandler))

@@ -32,7 +32,7 @@ func (c *cli) toolsList() *cobra.Command {
 			if asJSON {
 				return c.printJSON(list)
 			}
-			t := newTable("TOOL", "PARAMETERS", "WHAT IT DOES")
+			t := newTable("TOOL", "PARAMETERS", "DESCRIPTION")
 			for _, tool := range list.Tools {
 				t.row(cell{tool.Name, nameColour(tool)}, cell{tool.Signature, dim}, tool.Summary)
 			}
@@ -49,7 +49,7 @@ func (c *cli) toolsList() *cobra.Command {
 	cmd.Flags().StringVar(&state, "state", "", "only enabled, disabled, changed or flagged tools")
 	flagValues(cmd, "server", c.completeServers)
 	flagValues(cmd, "state", oneOf("enabled", "disabled", "changed", "flagged"))
-	cmd.Flags().BoolVar(&fresh, "fresh", false, "wait for every server, instead of showing the tools last seen at it")
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "wait for every server instead of using the cached tool lists")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
 }
@@ -118,7 +118,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 			if asJSON {
 				return c.printJSON(list)
 			}
-			t := newTable("FIT", "TOOL", "PARAMETERS", "WHAT IT DOES")
+			t := newTable("FIT", "TOOL", "PARAMETERS", "DESCRIPTION")
 			t.name = 1
 			for _, tool := range list.Tools {
 				t.row(fmt.Sprintf("%.2f", tool.Relevance), cell{tool.Name, cyan}, cell{tool.Signature, dim}, tool.Summary)
@@ -131,7 +131,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 			}
 			c.pendingNote(list)
 			if len(list.Tools) == 0 {
-				c.note("Nothing fits. Try other words, or list everything: junctor tools list")
+				c.note("No matching tools. Try other words, or list all: junctor tools list")
 			}
 			return nil
 		},
@@ -139,9 +139,9 @@ func (c *cli) toolsSearch() *cobra.Command {
 	cmd.Flags().StringSliceVarP(&servers, "server", "s", nil, "only these servers")
 	cmd.Flags().StringSliceVar(&tags, "tag", nil, "only tools with one of these tags")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 10, "at most this many")
-	cmd.Flags().BoolVar(&explain, "explain", false, "say why each tool ranks where it does")
+	cmd.Flags().BoolVar(&explain, "explain", false, "explain the ranking")
 	flagValues(cmd, "server", c.completeServers)
-	cmd.Flags().BoolVar(&fresh, "fresh", false, "wait for every server, instead of searching the tools last seen at it")
+	cmd.Flags().BoolVar(&fresh, "fresh", false, "wait for every server instead of searching the cached tool lists")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
 }
@@ -155,7 +155,7 @@ func (c *cli) explain(tools []control.Tool) {
 		}
 		fmt.Fprintf(c.out, "\n%s  score %.3f", c.paint(c.out, bold, t.Name), e.Score)
 		if e.Named {
-			fmt.Fprint(c.out, "  (the query is its name)")
+			fmt.Fprint(c.out, "  (exact name match)")
 		}
 		if e.Clause != "" {
 			fmt.Fprintf(c.out, "  (found by %q)", e.Clause)

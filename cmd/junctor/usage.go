@@ -23,11 +23,11 @@ func argsBetween(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least && len(args) == 0:
-			return wrongUsage(cmd, "the arguments are missing")
+			return wrongUsage(cmd, "missing arguments")
 		case len(args) < least:
-			return wrongUsage(cmd, "something is missing after %q", args[len(args)-1])
+			return wrongUsage(cmd, "missing argument after %q", args[len(args)-1])
 		case most >= 0 && len(args) > most:
-			return wrongUsage(cmd, "%q is too much", args[most])
+			return wrongUsage(cmd, "unexpected argument %q", args[most])
 		}
 		return nil
 	}

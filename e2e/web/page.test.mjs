@@ -250,7 +250,7 @@ test('tools: filters', on('/#/tools', async (page) => {
   await page.getByLabel('Tag').selectOption('demo');
   await page.locator('.tool-row').filter({ hasText: 'echo' }).waitFor();
   await page.getByLabel('Server').selectOption('memory');
-  await page.getByText('Nothing fits').waitFor();
+  await page.getByText('No matches').waitFor();
   await page.getByRole('link', { name: 'Clear search and filters' }).click();
   await page.locator('.tool-row').filter({ hasText: 'get-sum' }).waitFor();
 }));
@@ -438,7 +438,7 @@ test('activity: the MCP trace is live, is filtered and paused, and comes back', 
     await rows.filter({ hasText: 'Echo: first' }).click();
     await page.locator('.trace .tree').first().waitFor();
     await page.getByLabel('Filter messages').fill('second');
-    await page.getByText('Nothing fits').waitFor();
+    await page.getByText('No matches').waitFor();
     await call('second');
     await rows.first().waitFor();
     assert.equal(await rows.count(), 2); // there and back

@@ -94,7 +94,7 @@ func (c Config) Validate() error {
 func (k KeyConfig) Validate() error {
 	var errs []error
 	if !tool.ValidServer(k.Name) { // keys are named as servers are
-		errs = append(errs, setting.Wrong("name", "%q cannot name a key; use 1 to %d of A-Z a-z 0-9 _ -", k.Name, tool.MaxServerName))
+		errs = append(errs, setting.Wrong("name", "invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", k.Name, tool.MaxServerName))
 	}
 	if len(k.Key.Reveal()) < minKey {
 		errs = append(errs, setting.Wrong("key", "must have at least %d characters", minKey))

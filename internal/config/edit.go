@@ -183,7 +183,7 @@ func EditBytes(text []byte, edits ...Edit) ([]byte, error) {
 func (e Edit) apply(text []byte) ([]byte, error) {
 	if e.kind != remove {
 		if !tool.ValidServer(e.name) {
-			return nil, fmt.Errorf("%q cannot name a server; use 1 to %d of A-Z a-z 0-9 _ -", e.name, tool.MaxServerName)
+			return nil, fmt.Errorf("invalid server name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", e.name, tool.MaxServerName)
 		}
 		var obj map[string]json.RawMessage
 		if err := json.Unmarshal(e.server, &obj); err != nil || obj == nil {

@@ -125,7 +125,7 @@ func TestEditBytesErrors(t *testing.T) {
 		edit Edit
 		want string
 	}{
-		"bad name":     {"{}", Set("a b", json.RawMessage(`{}`)), "cannot name a server"},
+		"bad name":     {"{}", Set("a b", json.RawMessage(`{}`)), "invalid server name"},
 		"not object":   {"{}", Set("a", json.RawMessage(`[]`)), "not a JSON object"},
 		"null":         {"{}", Set("a", json.RawMessage(`null`)), "not a JSON object"},
 		"not there":    {"{}", Remove("a"), ErrNoServer.Error()},

@@ -41,7 +41,7 @@ func (c *Control) addKey(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !tool.ValidServer(in.Name) || in.ExpiresIn < 0 {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("%q cannot name a key; use 1 to %d of A-Z a-z 0-9 _ -", in.Name, tool.MaxServerName)})
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", in.Name, tool.MaxServerName)})
 		return
 	}
 	secret, key := auth.NewKey(in.Name)

@@ -196,7 +196,7 @@ func (c Config) Validate() error {
 		errs = append(errs, setting.Wrong(key, format, args...))
 	}
 	if !tool.ValidServer(c.Name) {
-		wrong("name", "%q cannot name a server; use 1 to %d of A-Z a-z 0-9 _ -", c.Name, tool.MaxServerName)
+		wrong("name", "invalid server name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", c.Name, tool.MaxServerName)
 	}
 	if c.Transport != InProcess {
 		errs = append(errs, setting.OneOf("transport", c.Transport), c.validateReach())

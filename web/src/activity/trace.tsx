@@ -68,7 +68,7 @@ export function TraceView() {
       {trace.entries === null ? (
         trace.link === 'broken' ? <Note tone="warn">The trace cannot be read now. It comes back by itself.</Note> : <Skeleton rows={8} height={32} />
       ) : shown.length === 0 ? (
-        <Empty icon="activity" title={all.length === 0 ? 'No messages yet' : 'Nothing fits'}>
+        <Empty icon="activity" title={all.length === 0 ? 'No messages yet' : 'No matches'}>
           {all.length === 0 ? 'Messages between the gateway and its servers show up here as they pass. Run a tool to see some.' : 'No message has that in it.'}
         </Empty>
       ) : (

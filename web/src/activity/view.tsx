@@ -184,7 +184,7 @@ export function ActivityView() {
               <>
                 <Charts calls={shown} now={now} span={span} onSpan={setSpan} />
                 {shown.length === 0 ? (
-                  <Empty icon="search" title="Nothing fits" actions={<a className="button" href="#/activity">Clear filters</a>} />
+                  <Empty icon="search" title="No matches" actions={<a className="button" href="#/activity">Clear filters</a>} />
                 ) : (
                   <div className="calls">
                     <div className="call-cols" aria-hidden="true">

@@ -152,7 +152,7 @@ function Config() {
           <input type="checkbox" checked={changed} onChange={(e) => setChanged(e.target.checked)} /> Only what is not default
         </label>
       </div>
-      {groups.length === 0 && <Empty icon="search" title="Nothing fits" />}
+      {groups.length === 0 && <Empty icon="search" title="No matches" />}
       {groups.map(([group, list]) => (
         <section key={group} className="config-group">
           <h2>{group}</h2>

@@ -135,7 +135,7 @@ export function ToolsView({ status }: { status?: Status }) {
           <Skeleton rows={10} height={52} />
         ) : tools.length === 0 ? (
           filtered ? (
-            <Empty icon="search" title="Nothing fits" actions={<a className="button" href="#/tools">Clear search and filters</a>}>
+            <Empty icon="search" title="No matching tools" actions={<a className="button" href="#/tools">Clear search and filters</a>}>
               Try other words, or fewer filters.
             </Empty>
           ) : (
