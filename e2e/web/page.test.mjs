@@ -250,7 +250,7 @@ test('tools: filters', on('/#/tools', async (page) => {
   await page.getByLabel('Tag').selectOption('demo');
   await page.locator('.tool-row').filter({ hasText: 'echo' }).waitFor();
   await page.getByLabel('Server').selectOption('memory');
-  await page.getByText('No matches').waitFor();
+  await page.getByText('No matching tools').waitFor();
   await page.getByRole('link', { name: 'Clear search and filters' }).click();
   await page.locator('.tool-row').filter({ hasText: 'get-sum' }).waitFor();
 }));
