@@ -39,9 +39,10 @@ var layer = map[string]int{
 	"search":   3,
 	"upstream": 3,
 
-	"executor": 4,
-	"guard":    4,
-	"oauth":    4,
+	"executor":   4,
+	"guard":      4,
+	"httpserver": 4,
+	"oauth":      4,
 
 	"agentify":  5,
 	"attach":    5,

@@ -61,7 +61,6 @@ type Options struct {
 
 	Trace   *mcptrace.Trace                       // nil traces nothing
 	Meter   interface{ Tokens(string, int, int) } // nil counts nothing
-	MaxBody int64                                 // of a request over HTTP
 	Version string
 	Log     *slog.Logger
 }

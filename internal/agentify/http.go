@@ -27,7 +27,7 @@ type Answer struct {
 // serveTask does a task: in pieces when the client asks for events or JSON
 // lines, else in one.
 func (f *Face) serveTask(w http.ResponseWriter, r *http.Request) {
-	raw, err := httperr.ReadBody(w, r, f.opts.MaxBody)
+	raw, err := httperr.ReadBody(r)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return

@@ -13,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"junctor/internal/httperr"
+	"junctor/internal/httpserver"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/mcp"
 	"junctor/internal/mcptrace"
@@ -29,7 +30,7 @@ func muxOf(r *rig) *http.ServeMux {
 
 func withCaller(c tool.Caller, next http.Handler) http.Handler {
 	return httperr.WithRequestID(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), c)))
+		httpserver.LimitBody(func() int64 { return 4 << 20 }, next).ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), c)))
 	}))
 }
 

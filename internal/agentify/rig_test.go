@@ -222,7 +222,7 @@ func newRig(t testing.TB, backends map[string]*backend, script llmtest.Script, r
 		Capabilities: mcp.Capabilities{ElicitationForm: true}})
 	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Config: executor.DefaultConfig()})
 	r.Face = New(Options{
-		Catalog: r.catalog, Search: r.index, Calls: exec, Upstreams: r.sup, Trace: r.trace, Meter: r, MaxBody: 4 << 20, Version: "0.0.0", Log: log,
+		Catalog: r.catalog, Search: r.index, Calls: exec, Upstreams: r.sup, Trace: r.trace, Meter: r, Version: "0.0.0", Log: log,
 		Signals: func(string) search.Signals { return nil },
 		Model:   func() llm.Model { return r.model },
 		Configure: func(_ context.Context, options json.RawMessage) error {

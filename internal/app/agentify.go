@@ -6,16 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"junctor/internal/agentify"
 	"junctor/internal/auth"
 	"junctor/internal/config"
+	"junctor/internal/httpserver"
 	"junctor/internal/llm"
 	"junctor/internal/tool"
 )
@@ -26,7 +25,7 @@ func (a *App) newAgentify(configure func(context.Context, json.RawMessage) error
 	return agentify.New(agentify.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Upstreams: a.upstreams,
 		Model: a.planner, Configure: configure, Trace: a.trace, Meter: a.metrics,
-		MaxBody: int64(a.config.Load().Limits.MaxBodyBytes), Version: a.opts.Version, Log: a.log,
+		Version: a.opts.Version, Log: a.log,
 	})
 }
 
@@ -158,7 +157,7 @@ func (d *debugPort) open(port int) {
 	}
 	ready := &atomic.Bool{}
 	ready.Store(true)
-	server := a.newHTTPServer(a.around(gate.Wrap(a.mount(gate, ready))))
+	server := httpserver.New(httpserver.Wrap(a.log, gate.Wrap(a.mount(gate, ready))), a.log)
 	server.BaseContext = func(net.Listener) context.Context { return d.ctx }
 	d.port, d.server = port, server
 	d.wg.Go(func() {
@@ -195,15 +194,4 @@ func (a *App) newGate(ctx context.Context, addr string) (*auth.Gate, error) {
 	})
 	a.gates.add(gate)
 	return gate, nil
-}
-
-// newHTTPServer bounds what a connection may cost.
-func (a *App) newHTTPServer(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler:           usual.hurry(forward(h)),
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
-	}
 }

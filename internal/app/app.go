@@ -22,6 +22,7 @@ import (
 	"junctor/internal/discovery"
 	"junctor/internal/executor"
 	"junctor/internal/guard"
+	"junctor/internal/httpserver"
 	"junctor/internal/mcp"
 	"junctor/internal/mcptrace"
 	"junctor/internal/nodes"
@@ -82,7 +83,7 @@ type App struct {
 	search    *search.Index
 	oauth     *oauth.Service
 	gates     gates
-	streams   streams
+	streams   httpserver.StreamLimit
 	upstreams *upstream.Supervisor
 	executor  *executor.Executor
 	sink      *sink

@@ -19,6 +19,7 @@ import (
 	"junctor/internal/config"
 	"junctor/internal/control"
 	"junctor/internal/discovery"
+	"junctor/internal/httpserver"
 	"junctor/internal/mcp"
 	"junctor/internal/search"
 	"junctor/internal/store"
@@ -446,8 +447,8 @@ func TestSecretsNeverLeave(t *testing.T) {
 
 func TestPanicsStayInTheirRequest(t *testing.T) {
 	r := start(t, `{}`, t.TempDir())
-	h := r.around(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") }))
-	client := &http.Client{Transport: inProcess{h}}
+	h := httpserver.Wrap(r.App.log, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") }))
+	client := &http.Client{Transport: httpserver.InProcess{Handler: h}}
 	res, err := client.Get("http://junctor/")
 	if err != nil {
 		t.Fatal(err)
@@ -472,7 +473,7 @@ func TestLocalClientStreams(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	hang := &http.Client{Transport: inProcess{http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}}
+	hang := &http.Client{Transport: httpserver.InProcess{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })}}
 	req, _ := http.NewRequestWithContext(ctx, "GET", "http://junctor/", nil)
 	if _, err := hang.Do(req); err == nil {
 		t.Error("a request that was cancelled got an answer")

@@ -1,19 +1,17 @@
 package app
 
 import (
-	"fmt"
-	"io"
 	"net/http"
-	"sync"
 	"sync/atomic"
 
+	"junctor/internal/httpserver"
 	"junctor/internal/tool"
 )
 
 // LocalClient talks to this gateway's HTTP faces inside the process, as the
 // local user: what the command line does when no gateway is running.
 func (a *App) LocalClient() *http.Client {
-	return &http.Client{Transport: inProcess{a.LocalHandler()}}
+	return &http.Client{Transport: httpserver.InProcess{Handler: a.LocalHandler()}}
 }
 
 // LocalHandler serves the faces to callers that are this machine's user beyond
@@ -22,64 +20,7 @@ func (a *App) LocalHandler() http.Handler {
 	ready := &atomic.Bool{}
 	ready.Store(true)
 	faces := a.mount(nil, ready)
-	return a.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return httpserver.Wrap(a.log, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		faces.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), tool.Local)))
 	}))
 }
-
-// inProcess carries requests to a handler without a network. The body of an
-// answer can be read while it is being written.
-type inProcess struct{ handler http.Handler }
-
-// RoundTrip implements http.RoundTripper.
-func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body == nil {
-		r = r.Clone(r.Context())
-		r.Body = http.NoBody
-	}
-	body, out := io.Pipe()
-	w := &pipeWriter{header: http.Header{}, out: out, begun: make(chan struct{})}
-	go func() {
-		defer r.Body.Close()
-		t.handler.ServeHTTP(w, r)
-		w.WriteHeader(http.StatusOK) // when the handler wrote nothing
-		_ = out.Close()
-	}()
-	select {
-	case <-w.begun:
-	case <-r.Context().Done():
-		_ = body.CloseWithError(r.Context().Err())
-		return nil, r.Context().Err()
-	}
-	return &http.Response{
-		Status: fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)), StatusCode: w.status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: w.sent, Body: body, ContentLength: -1, Request: r,
-	}, nil
-}
-
-// pipeWriter is the answer under way.
-type pipeWriter struct {
-	header, sent http.Header
-	status       int
-	out          *io.PipeWriter
-	once         sync.Once
-	begun        chan struct{}
-}
-
-func (w *pipeWriter) Header() http.Header { return w.header }
-
-func (w *pipeWriter) WriteHeader(status int) {
-	w.once.Do(func() {
-		w.status, w.sent = status, w.header.Clone()
-		close(w.begun)
-	})
-}
-
-func (w *pipeWriter) Write(b []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
-	return w.out.Write(b)
-}
-
-// Flush implements http.Flusher; a pipe holds nothing back.
-func (w *pipeWriter) Flush() { w.WriteHeader(http.StatusOK) }

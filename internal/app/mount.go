@@ -9,6 +9,7 @@ import (
 	"junctor/internal/broker"
 	"junctor/internal/control"
 	"junctor/internal/httperr"
+	"junctor/internal/httpserver"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/toolsapi"
@@ -44,11 +45,10 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	a.control().Routes(mux)
 	toolsapi.New(toolsapi.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Executor: a.executor, Servers: a.upstreams,
-		Log: a.store, Ready: ready.Load, Open: cfg.Store.URL != "" && cfg.Store.WhenAway == store.AwayOpen, MaxBody: int64(cfg.Limits.MaxBodyBytes), Version: a.opts.Version,
+		Log: a.store, Ready: ready.Load, Open: cfg.Store.URL != "" && cfg.Store.WhenAway == store.AwayOpen, Version: a.opts.Version,
 	}).Routes(mux)
 	broker.New(broker.Options{
 		Calls: a.executor, Targets: targets{a},
-		MaxBody: int64(cfg.Limits.MaxBodyBytes),
 	}).Routes(mux)
 	a.oauth.Routes(mux)
 	if gate != nil {
@@ -61,7 +61,8 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	}
 	mux.HandleFunc("/.well-known/", nothing)
 	mux.Handle("/", pageOnly(mux, webui.New()))
-	return a.streams.limit(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, mux)
+	return httpserver.LimitBody(func() int64 { return int64(a.config.Load().Limits.MaxBodyBytes) },
+		a.streams.Wrap(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, mux))
 }
 
 // unlimited keeps callers who may not see everything from what names all
@@ -80,6 +81,5 @@ func (a *App) control() *control.Control {
 	return control.New(control.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Servers: a.upstreams,
 		Settings: settings{a}, Keys: a.store, Reviews: reviews{a}, Log: a.store, Importer: importer{a}, Status: a.status,
-		MaxBody: int64(a.config.Load().Limits.MaxBodyBytes),
 	})
 }

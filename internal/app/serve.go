@@ -7,14 +7,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"junctor/internal/attach"
-	"junctor/internal/httperr"
-	"junctor/internal/telemetry"
+	"junctor/internal/httpserver"
 	"junctor/internal/tool"
 )
 
@@ -30,7 +28,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	a.oauth.SetCallback(callbackAddress(a.config.Load(), ln.Addr().String()))
 	ready := &atomic.Bool{}
-	server := a.newHTTPServer(leaving(ready, a.around(gate.Wrap(a.mount(gate, ready)))))
+	server := httpserver.New(leaving(ready, httpserver.Wrap(a.log, gate.Wrap(a.mount(gate, ready)))), a.log)
 	// Upstreams outlive the faces by as long as calls in flight need.
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()
@@ -88,23 +86,4 @@ func public(r *http.Request) bool {
 		return true
 	}
 	return isPage(r)
-}
-
-// around is what every request passes, allowed or not: an id, a trace, and a
-// guard against panics.
-func (a *App) around(next http.Handler) http.Handler {
-	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if p := recover(); p != nil && p != http.ErrAbortHandler {
-				a.log.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
-				httperr.Write(w, r, &tool.Error{Kind: tool.Internal, Msg: "internal error; the gateway's log has the cause under this request's id"})
-			}
-		}()
-		ctx := r.Context()
-		if parent, ok := telemetry.Extract(r.Header); ok {
-			ctx = telemetry.WithTrace(ctx, parent)
-		}
-		next.ServeHTTP(w, r.WithContext(ctx))
-	})
-	return httperr.WithRequestID(guarded)
 }

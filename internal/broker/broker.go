@@ -51,7 +51,6 @@ type Targets interface {
 type Options struct {
 	Calls   Calls
 	Targets Targets
-	MaxBody int64
 }
 
 // Broker serves the proxy endpoints.
@@ -191,7 +190,7 @@ type request struct {
 }
 
 func (b *Broker) read(w http.ResponseWriter, r *http.Request) (request, error) {
-	data, err := httperr.ReadBody(w, r, b.opts.MaxBody)
+	data, err := httperr.ReadBody(r)
 	if err != nil {
 		return request{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"junctor/internal/httperr"
+	"junctor/internal/httpserver"
 	"junctor/internal/mcp"
 	"junctor/internal/tool"
 )
@@ -56,9 +57,9 @@ var limited = tool.Caller{ID: "key:k", Servers: []string{"jira", "closed"}}
 func newServer(t *testing.T, g *gateway) *httptest.Server {
 	t.Helper()
 	mux := http.NewServeMux()
-	New(Options{Calls: g, Targets: g, MaxBody: 2000}).Routes(mux)
+	New(Options{Calls: g, Targets: g}).Routes(mux)
 	ts := httptest.NewServer(httperr.WithRequestID(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mux.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), limited)))
+		httpserver.LimitBody(func() int64 { return 2000 }, mux).ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), limited)))
 	})))
 	t.Cleanup(ts.Close)
 	return ts

@@ -208,7 +208,8 @@ func (h *Host) changeSession(w http.ResponseWriter, r *http.Request) {
 		Title *string `json:"title"`
 		Model *string `json:"model"`
 	}
-	data, err := httperr.ReadBody(w, r, 64<<10)
+	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+	data, err := httperr.ReadBody(r)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return

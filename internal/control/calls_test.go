@@ -273,7 +273,7 @@ func TestImport(t *testing.T) {
 		"take, not an admin": {limited, "POST", `{"names":[]}`, &shelf{}, 403, "administrators"},
 	} {
 		mux := http.NewServeMux()
-		New(Options{Importer: tt.shelf, MaxBody: 1000}).Routes(mux)
+		New(Options{Importer: tt.shelf}).Routes(mux)
 		r := httptest.NewRequest(tt.method, "/api/import", strings.NewReader(tt.body))
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), tt.caller)))

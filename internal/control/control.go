@@ -59,7 +59,6 @@ type Options struct {
 	Log      store.Log
 	Importer Importer
 	Status   func(ctx context.Context) any // of the gateway as a whole
-	MaxBody  int64
 }
 
 // Control serves the API.
@@ -108,7 +107,7 @@ func (c *Control) admin(h http.HandlerFunc) http.HandlerFunc {
 
 // read decodes the body of a request into v.
 func (c *Control) read(w http.ResponseWriter, r *http.Request, v any) error {
-	data, err := httperr.ReadBody(w, r, c.MaxBody)
+	data, err := httperr.ReadBody(r)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/executor"
 	"junctor/internal/httperr"
+	"junctor/internal/httpserver"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/tool"
@@ -131,11 +132,11 @@ func newCore(t *testing.T) *core {
 func (c *core) handler() http.Handler {
 	mux := http.NewServeMux()
 	New(Options{
-		Catalog: c, Search: c, Calls: c, Servers: c, Settings: c, Keys: c, MaxBody: 2000,
+		Catalog: c, Search: c, Calls: c, Servers: c, Settings: c, Keys: c,
 		Signals: func(string) search.Signals { return nil },
 		Status:  func(context.Context) any { return map[string]bool{"ok": true} },
 	}).Routes(mux)
-	return httperr.WithRequestID(mux)
+	return httperr.WithRequestID(httpserver.LimitBody(func() int64 { return 2000 }, mux))
 }
 
 func (c *core) ask(caller tool.Caller, method, path, accept, body string) (int, string) {

@@ -29,9 +29,9 @@ type Change struct {
 	Tool        string             `json:"tool"`
 	Fingerprint string             `json:"fingerprint"` // of what there is now
 	Since       time.Time          `json:"since"`
-	ApprovedAt    time.Time          `json:"approvedAt"`
-	ApprovedBy    string             `json:"approvedBy,omitempty"` // empty when it was the first definition seen
-	Offered     bool               `json:"offered"`            // it is in the catalogue now, and can be approved
+	ApprovedAt  time.Time          `json:"approvedAt"`
+	ApprovedBy  string             `json:"approvedBy,omitempty"` // empty when it was the first definition seen
+	Offered     bool               `json:"offered"`              // it is in the catalogue now, and can be approved
 	Blocked     bool               `json:"blocked,omitempty"`
 	Flags       []string           `json:"flags,omitempty"`
 	Differences []guard.Difference `json:"differences,omitempty"`

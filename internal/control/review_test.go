@@ -33,7 +33,7 @@ func (r *reviews) Approve(_ context.Context, d tool.Definition, by string) error
 
 func (c *core) reviewed(r *reviews) http.Handler {
 	mux := http.NewServeMux()
-	New(Options{Catalog: c, Search: c, Calls: c, Servers: c, Settings: c, Keys: c, Reviews: r, MaxBody: 1 << 20,
+	New(Options{Catalog: c, Search: c, Calls: c, Servers: c, Settings: c, Keys: c, Reviews: r,
 		Status: func(context.Context) any { return nil }}).Routes(mux)
 	return httperr.WithRequestID(mux)
 }

@@ -14,12 +14,13 @@ import (
 // bytes have come.
 const trustedLength = 1 << 20
 
-// ReadBody reads the body of a request that holds JSON, up to limit bytes. A
-// body that is too large, breaks off or is not valid UTF-8 is a [tool.Error].
-func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+// ReadBody reads the body of a request that holds JSON. Its size is bounded by
+// an [http.MaxBytesReader] before. A body that is too large, breaks off or is
+// not valid UTF-8 is a [tool.Error].
+func ReadBody(r *http.Request) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.Grow(int(min(max(r.ContentLength, 0), trustedLength)) + bytes.MinRead) // which reads the end without growing
-	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
+	_, err := buf.ReadFrom(r.Body)
 	data := buf.Bytes()
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the body is larger than %d bytes (limits.maxBodyBytes)", tooLarge.Limit)}

@@ -16,6 +16,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/executor"
+	"junctor/internal/httpserver"
 	"junctor/internal/mcp"
 	"junctor/internal/search"
 	"junctor/internal/sqlite"
@@ -154,7 +155,7 @@ func gateway(t *testing.T, servers map[string]server, change func(*Options)) (*A
 		case "nobody":
 			caller = tool.Caller{ID: "nobody", Servers: []string{}, Tools: []string{}}
 		}
-		handler.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), caller)))
+		httpserver.LimitBody(func() int64 { return maxBody }, handler).ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), caller)))
 	}))
 	t.Cleanup(func() {
 		ts.CloseClientConnections()
@@ -246,3 +247,6 @@ func (brokenLog) Calls(context.Context, store.CallQuery) ([]store.Call, error) {
 
 // within is how long a test waits for what must happen.
 const within = 30 * time.Second
+
+// maxBody is the largest body of a request in these tests.
+const maxBody = 1 << 20

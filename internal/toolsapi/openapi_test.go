@@ -127,7 +127,7 @@ func TestOpenAPI(t *testing.T) {
 	post("/execute", `{"provider":"gemini","call":{"name":"none","args":{}}}`, 404)
 	post("/execute", `{"provider":"gemini","call":{"name":"files__hidden","args":{}}}`, 403)
 	post("/execute", `{"provider":"gemini","call":{"name":"web__refuse","args":{}}}`, 502)
-	post("/execute", `{"call":"`+strings.Repeat("x", DefaultMaxBody)+`"}`, 413)
+	post("/execute", `{"call":"`+strings.Repeat("x", maxBody)+`"}`, 413)
 	post("/call_tool", `{"server":"web","tool":"list","arguments":{}}`, 200)
 	post("/call_tool", `{}`, 400)
 	post("/call_tool", `{"tool":"none"}`, 404)

@@ -59,12 +59,8 @@ type Options struct {
 	Log      store.Log
 	Ready    func() bool // whether the gateway takes requests; nil means always
 	Open     bool        // calls are served while the store is away
-	MaxBody  int64       // of a request; 0 means DefaultMaxBody
 	Version  string
 }
-
-// DefaultMaxBody bounds a request's body where nothing else is configured.
-const DefaultMaxBody = 16 << 20
 
 // API serves the face.
 type API struct {
@@ -77,9 +73,6 @@ type API struct {
 
 // New returns an API.
 func New(o Options) *API {
-	if o.MaxBody <= 0 {
-		o.MaxBody = DefaultMaxBody
-	}
 	if o.Ready == nil {
 		o.Ready = func() bool { return true }
 	}
@@ -170,7 +163,7 @@ func definitions(snap *catalog.Snapshot) []tool.Definition {
 // read decodes a request's body. Unknown keys are passed over: the objects
 // inside are the providers', and they add to them.
 func (a *API) read(w http.ResponseWriter, r *http.Request, v any) error {
-	data, err := httperr.ReadBody(w, r, a.MaxBody)
+	data, err := httperr.ReadBody(r)
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func TestRefusals(t *testing.T) {
 		"body that is a list":       {"POST", "/execute", `[]`, "", 400, "INVALID_REQUEST", "must be a JSON object; it is JSON of the type array"},
 		"no call":                   {"POST", "/execute", `{"provider":"openai"}`, "", 400, "INVALID_REQUEST", "call is missing"},
 		"null call":                 {"POST", "/execute", `{"call":null}`, "", 400, "INVALID_REQUEST", "call is missing"},
-		"oversized body":            {"POST", "/execute", `{"call":"` + strings.Repeat("x", DefaultMaxBody) + `"}`, "", 413, "TOO_LARGE", "maxBodyBytes"},
+		"oversized body":            {"POST", "/execute", `{"call":"` + strings.Repeat("x", maxBody) + `"}`, "", 413, "TOO_LARGE", "maxBodyBytes"},
 		"ambiguous call":            {"POST", "/execute", `{"call":{"name":"list","arguments":"{}"}}`, "", 400, "INVALID_REQUEST", "name it in provider"},
 		"wrong provider":            {"POST", "/execute", `{"provider":"gemini","call":{"type":"tool_use","id":"x","name":"web__fetch","input":{}}}`, "", 400, "INVALID_REQUEST", "one of anthropic"},
 		"unknown provider named":    {"POST", "/execute", `{"provider":"acme","call":{"name":"x"}}`, "", 400, "INVALID_REQUEST", "use one of"},

@@ -1,4 +1,4 @@
-package app
+package httpserver
 
 import (
 	"bufio"
@@ -31,7 +31,7 @@ func dialRaw(t *testing.T, ts *httptest.Server, text string) net.Conn {
 
 func TestBodiesThatTrickle(t *testing.T) {
 	read := make(chan error, 1)
-	ts := httptest.NewServer(pace{body: 100 * time.Millisecond, write: time.Minute}.hurry(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	ts := httptest.NewServer(timeouts{body: 100 * time.Millisecond, write: time.Minute}.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
 		read <- err
 	})))
@@ -46,7 +46,7 @@ func TestBodiesThatTrickle(t *testing.T) {
 // that it began.
 func TestCallsOutliveTheirBody(t *testing.T) {
 	const body = 100 * time.Millisecond
-	ts := httptest.NewServer(pace{body: body, write: time.Minute}.hurry(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	ts := httptest.NewServer(timeouts{body: body, write: time.Minute}.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
 		select {
 		case <-r.Context().Done():
@@ -70,7 +70,7 @@ func TestCallsOutliveTheirBody(t *testing.T) {
 
 func TestAnswersThatAreNotRead(t *testing.T) {
 	failed := make(chan error, 1)
-	ts := httptest.NewServer(pace{body: time.Minute, write: 100 * time.Millisecond}.hurry(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	ts := httptest.NewServer(timeouts{body: time.Minute, write: 100 * time.Millisecond}.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		chunk := make([]byte, 1<<20)
 		for {
 			if _, err := w.Write(chunk); err != nil {
@@ -87,7 +87,7 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 // TestLongStreams write seldom, and end without a write.
 func TestLongStreams(t *testing.T) {
 	const within = 100 * time.Millisecond
-	ts := httptest.NewServer(pace{body: time.Minute, write: within}.hurry(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	ts := httptest.NewServer(timeouts{body: time.Minute, write: within}.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for range 3 {
 			fmt.Fprintln(w, "piece")
 			w.(http.Flusher).Flush()
@@ -111,7 +111,7 @@ func TestLongStreams(t *testing.T) {
 // TestUpgrades pass: the deadlines of HTTP do not hold for them.
 func TestUpgrades(t *testing.T) {
 	const within = 50 * time.Millisecond
-	ts := httptest.NewServer(pace{body: within, write: within}.hurry(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	ts := httptest.NewServer(timeouts{body: within, write: within}.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
 		if err != nil {
 			t.Error(err)
@@ -141,7 +141,7 @@ func TestUpgrades(t *testing.T) {
 }
 
 func TestHeadersThatTrickle(t *testing.T) {
-	server := (&App{log: slog.New(slog.DiscardHandler)}).newHTTPServer(http.NotFoundHandler())
+	server := New(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
 	if server.ReadHeaderTimeout <= 0 || server.ReadHeaderTimeout > time.Minute || server.MaxHeaderBytes > 1<<20 {
 		t.Errorf("headers may take %s and have %d bytes", server.ReadHeaderTimeout, server.MaxHeaderBytes)
 	}

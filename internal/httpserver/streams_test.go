@@ -1,4 +1,4 @@
-package app
+package httpserver
 
 import (
 	"net/http"
@@ -10,9 +10,9 @@ import (
 
 func TestStreamsPerCaller(t *testing.T) {
 	started, hold := make(chan struct{}), make(chan struct{})
-	var s streams
+	var s StreamLimit
 	most := 2
-	h := s.limit(func() int { return most }, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := s.Wrap(func() int { return most }, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Hold") != "" {
 			started <- struct{}{}
 			<-hold

@@ -1,37 +1,34 @@
-package app
+package httpserver
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"time"
-
-	"junctor/internal/upstream"
 )
 
-// pace is how long a client may take: to send a whole body, and to read one
-// write of an answer. A stream may last for ever, but not a line on which
-// nothing moves.
-type pace struct{ body, write time.Duration }
+// timeouts are how long a client may take to send a whole body, and to read
+// one write of a response. A stream may last for any time, but not a
+// connection on which nothing moves.
+type timeouts struct{ body, write time.Duration }
 
-// usual is enough for 16 MiB over a line of 2 Mbit/s.
-var usual = pace{body: time.Minute, write: time.Minute}
+// defaultTimeouts are enough for 16 MiB at 2 Mbit/s.
+var defaultTimeouts = timeouts{body: time.Minute, write: time.Minute}
 
-// hurry lets no client hold a connection by doing next to nothing: a body that
-// trickles in is cut off, and so is an answer that is not read.
-func (p pace) hurry(next http.Handler) http.Handler {
+// wrap sets a read deadline for the request body and a write deadline for each
+// response write, so that slow clients cannot hold connections.
+func (t timeouts) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
 		if r.Body != nil && r.Body != http.NoBody {
-			// The deadline must end with the body: after it the server waits
-			// on the same line for the client to go away, and would take the
-			// deadline for that.
-			if control.SetReadDeadline(time.Now().Add(p.body)) == nil {
+			// The deadline must end with the body: after it the server reads
+			// from the connection to notice that the client has gone, and
+			// would take the deadline for that.
+			if control.SetReadDeadline(time.Now().Add(t.body)) == nil {
 				r.Body = &timedBody{ReadCloser: r.Body, control: control}
 			}
 		}
-		next.ServeHTTP(&timedWriter{ResponseWriter: w, control: control, within: p.write}, r)
-		_ = control.SetWriteDeadline(time.Now().Add(p.write)) // for what the server has yet to send
+		next.ServeHTTP(&timedWriter{ResponseWriter: w, control: control, within: t.write}, r)
+		_ = control.SetWriteDeadline(time.Now().Add(t.write)) // for what the server has yet to send
 	})
 }
 
@@ -76,16 +73,4 @@ func (w *timedWriter) Flush() {
 func (w *timedWriter) FlushError() error {
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.within))
 	return w.control.Flush()
-}
-
-// forward lets upstreams know the address of the caller, where their
-// configuration has them told. Headers that say who a request was forwarded
-// for are not believed: anyone can write them.
-func forward(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-			r = r.WithContext(upstream.WithClientIP(r.Context(), host))
-		}
-		next.ServeHTTP(w, r)
-	})
 }

@@ -1,4 +1,4 @@
-package app
+package httpserver
 
 import (
 	"fmt"
@@ -12,15 +12,15 @@ import (
 	"junctor/internal/tool"
 )
 
-// streams counts the answers that are being streamed, by caller, over all
-// listeners. MCP's own streams are bounded by sessions, and chats by the chat
-// host: there one caller may stand for thousands.
-type streams struct {
+// StreamLimit counts the streamed responses of each caller, over all listeners
+// that share it. MCP's own streams are bounded by sessions, and chats by the
+// chat host: there one caller may stand for thousands of people.
+type StreamLimit struct {
 	mu   sync.Mutex
 	open map[string]int
 }
 
-// isStream reports whether the answer to the request may last.
+// isStream reports whether the response may be a stream.
 func isStream(r *http.Request) bool {
 	switch {
 	case r.URL.Path == "/mcp" || strings.HasPrefix(r.URL.Path, "/mcp/"), r.URL.Path == "/ws":
@@ -31,8 +31,9 @@ func isStream(r *http.Request) bool {
 	return httpstream.Accepted(r) != httpstream.None
 }
 
-// limit lets a caller have at most so many streams open; 0 means any number.
-func (s *streams) limit(most func() int, next http.Handler) http.Handler {
+// Wrap refuses streams of a caller that has as many open as most returns; 0
+// means any number.
+func (s *StreamLimit) Wrap(most func() int, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isStream(r) {
 			next.ServeHTTP(w, r)
@@ -51,7 +52,7 @@ func (s *streams) limit(most func() int, next http.Handler) http.Handler {
 	})
 }
 
-func (s *streams) take(caller string, most int) bool {
+func (s *StreamLimit) take(caller string, most int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if most > 0 && s.open[caller] >= most {
@@ -64,7 +65,7 @@ func (s *streams) take(caller string, most int) bool {
 	return true
 }
 
-func (s *streams) release(caller string) {
+func (s *StreamLimit) release(caller string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[caller]--; s.open[caller] == 0 {

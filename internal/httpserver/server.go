@@ -1,0 +1,73 @@
+// Package httpserver holds what every HTTP request passes before it reaches an
+// API, and what bounds the cost of a connection: timeouts, the size of headers
+// and bodies, streams per caller, request ids and recovery from panics.
+//
+// It promises that a slow or greedy client costs a bounded amount of memory and
+// time, and that a panic in a handler ends that request alone. It knows no API
+// and makes no decision about callers.
+package httpserver
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"junctor/internal/httperr"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// New returns a server for h with limits on what a connection may cost.
+func New(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           defaultTimeouts.wrap(withClientIP(h)),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// Wrap gives every request an id and the trace that its caller names, and
+// answers a panic with an error.
+func Wrap(log *slog.Logger, next http.Handler) http.Handler {
+	return httperr.WithRequestID(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil && p != http.ErrAbortHandler {
+				log.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				httperr.Write(w, r, &tool.Error{Kind: tool.Internal, Msg: "internal error; the gateway's log has the cause under this request's id"})
+			}
+		}()
+		ctx := r.Context()
+		if parent, ok := telemetry.Extract(r.Header); ok {
+			ctx = telemetry.WithTrace(ctx, parent)
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	}))
+}
+
+// LimitBody bounds the body of every request to what most returns. Reading
+// past it fails with an [http.MaxBytesError].
+func LimitBody(most func() int64, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != nil && r.Body != http.NoBody {
+			r.Body = http.MaxBytesReader(w, r.Body, most())
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// withClientIP lets upstreams know the address of the caller, where their
+// configuration says so. Headers that say for whom a request was forwarded are
+// not trusted: any client can send them.
+func withClientIP(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+			r = r.WithContext(upstream.WithClientIP(r.Context(), host))
+		}
+		next.ServeHTTP(w, r)
+	})
+}
