@@ -104,7 +104,7 @@ func (f *Face) info() json.RawMessage {
 func (f *Face) Close() { f.server.Close() }
 
 // Notified takes a notification of a backend that belongs to no call.
-func (f *Face) Notified(_, method string, _ json.RawMessage) {
+func (f *Face) Notified(_, _, method string, _ json.RawMessage) {
 	switch method {
 	case "notifications/resources/list_changed", "notifications/prompts/list_changed":
 		f.mu.Lock()

@@ -299,7 +299,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 				t.Errorf("as a tool's result: %s", got)
 			}
 			// What changed is listed anew.
-			r.Face.Notified("notes", "notifications/resources/list_changed", nil)
+			r.Face.Notified("notes", "", "notifications/resources/list_changed", nil)
 			if len(r.lists) != 0 {
 				t.Error("the old lists are kept")
 			}

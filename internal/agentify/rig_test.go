@@ -184,8 +184,8 @@ func (r *rig) Tokens(_ string, in, out int) {
 }
 func (r *rig) Removed(server string)   { r.catalog.Remove(server); r.index.Remove(server) }
 func (r *rig) Changed(upstream.Status) {}
-func (r *rig) Notified(server, method string, params json.RawMessage) {
-	r.Face.Notified(server, method, params)
+func (r *rig) Notified(server, caller, method string, params json.RawMessage) {
+	r.Face.Notified(server, caller, method, params)
 }
 func (r *rig) Append(_ context.Context, c store.Call) error {
 	r.mu.Lock()

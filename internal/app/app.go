@@ -124,7 +124,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.trace = mcptrace.New(o.Redactor.JSON)
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
 		Sink: a.sink, Log: o.Log, Environ: o.Environ, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
-		RoundTripper: rt, Trace: a.trace, Authorizer: a.oauth, Singletons: a.singletons(),
+		RoundTripper: rt, Trace: a.trace, Authorizer: a.oauth, Singletons: a.singletons(), Tasks: taskOwners{a.store},
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		Capabilities: mcp.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
 	})

@@ -25,14 +25,14 @@ type sink struct {
 	wg  sync.WaitGroup // writes under way
 
 	mu        sync.Mutex
-	listeners []func(server, method string, params json.RawMessage)
+	listeners []func(server, caller, method string, params json.RawMessage)
 }
 
 func newSink(a *App) *sink { return &sink{app: a} }
 
 // onNotification lets a face hear notifications that belong to no call. All
 // must be added before anything runs.
-func (s *sink) onNotification(f func(server, method string, params json.RawMessage)) {
+func (s *sink) onNotification(f func(server, caller, method string, params json.RawMessage)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners = append(s.listeners, f)
@@ -104,12 +104,12 @@ func (s *sink) Changed(st upstream.Status) {
 }
 
 // Notified hands a notification on to the faces.
-func (s *sink) Notified(server, method string, params json.RawMessage) {
+func (s *sink) Notified(server, caller, method string, params json.RawMessage) {
 	s.mu.Lock()
 	listeners := s.listeners
 	s.mu.Unlock()
 	for _, f := range listeners {
-		f(server, method, params)
+		f(server, caller, method, params)
 	}
 }
 

@@ -42,9 +42,9 @@ type offers struct{ catalog *catalog.Catalog }
 func (o offers) Offered(of upstream.Offer) {
 	o.catalog.Put(catalog.Server{Name: of.Config.Name, Guidance: of.Guidance}, of.Tools)
 }
-func (o offers) Removed(server string)                    { o.catalog.Remove(server) }
-func (o offers) Changed(upstream.Status)                  {}
-func (o offers) Notified(string, string, json.RawMessage) {}
+func (o offers) Removed(server string)                            { o.catalog.Remove(server) }
+func (o offers) Changed(upstream.Status)                          {}
+func (o offers) Notified(string, string, string, json.RawMessage) {}
 
 func TestRealServers(t *testing.T) {
 	folder := t.TempDir()

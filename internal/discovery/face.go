@@ -33,6 +33,7 @@ type Searcher interface {
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	Forward(ctx context.Context, c tool.Call) (json.RawMessage, error)
+	Permit(caller *tool.Caller, server, method string) error
 }
 
 // Upstreams is what is known of the connected servers.
@@ -175,7 +176,7 @@ func (f *Face) announce(last, next *catalog.Snapshot) {
 	for _, s := range next.Servers() {
 		if !sameTools(last.Server(s.Name), s) {
 			differ = true
-			f.notifySingle(s.Name, toolsChanged, nil)
+			f.notifySingle(s.Name, "", toolsChanged, nil)
 		}
 	}
 	for _, s := range last.Servers() {
@@ -203,20 +204,21 @@ func sameTools(a, b *catalog.Server) bool {
 	return true
 }
 
-// Notified takes a notification of an upstream that belongs to no call.
-func (f *Face) Notified(server, method string, params json.RawMessage) {
+// Notified takes a notification of an upstream that belongs to no call. It is
+// for one caller, or with "" for all that want to hear it.
+func (f *Face) Notified(server, caller, method string, params json.RawMessage) {
 	if method != toolsChanged { // that one follows when the tools have been read
-		f.notifySingle(server, method, params)
+		f.notifySingle(server, caller, method, params)
 	}
 	switch method {
 	case promptsChanged, resourcesChanged:
 		f.view.forget()
-		f.direct.Notify(method, nil)
+		f.direct.NotifyCaller(caller, method, nil)
 	case resourceUpdated:
 		uri := mcp.FieldString(params, "uri")
-		f.direct.Notify(method, mcp.SetField(params, marshal(alias(server, uri)), "uri"))
+		f.direct.NotifyCaller(caller, method, mcp.SetField(params, marshal(alias(server, uri)), "uri"))
 		if owner := f.view.owner(uri); owner == "" || owner == server {
-			f.direct.Notify(method, params)
+			f.direct.NotifyCaller(caller, method, params)
 		}
 	}
 }

@@ -9,23 +9,25 @@ import (
 	"junctor/internal/mcp"
 )
 
-// follows counts who follows which resource of which upstream, because many
-// clients share one connection to it: the upstream hears of the first
-// subscription of a caller, and of the end of the last one of all.
+// follows counts the subscriptions of each caller, because the sessions of one
+// caller share what the upstream knows of it: the upstream hears of a caller's
+// first subscription to a resource and of the end of its last one. Callers
+// that share a connection are kept apart by package upstream.
 type follows struct {
 	mu       sync.Mutex
-	resource map[resource]map[string]int // how often each caller follows it
-	sessions map[*mcp.Session]map[resource]struct{}
+	counts   map[followed]int
+	sessions map[*mcp.Session]map[followed]struct{}
 }
 
-type resource struct{ server, uri string }
+// followed is a resource that a caller subscribed to.
+type followed struct{ caller, server, uri string }
 
 // change carries out resources/subscribe and resources/unsubscribe.
 func (f *follows) change(ctx context.Context, face *Face, r *mcp.Request, server, uri string) (json.RawMessage, error) {
-	key := resource{server, uri}
+	key := followed{r.Caller.ID, server, uri}
 	params := mcp.SetField(r.Params, marshal(uri), "uri")
 	if r.Method == "resources/unsubscribe" {
-		if !f.remove(r.Session, r.Caller.ID, key) {
+		if !f.remove(r.Session, key) {
 			return json.RawMessage(`{}`), nil
 		}
 		return face.forward(ctx, r, server, r.Method, params)
@@ -35,38 +37,35 @@ func (f *follows) change(ctx context.Context, face *Face, r *mcp.Request, server
 	}
 	result, err := face.forward(ctx, r, server, r.Method, params)
 	if err != nil {
-		f.remove(r.Session, r.Caller.ID, key)
+		f.remove(r.Session, key)
 	}
 	return result, err
 }
 
 // add reports whether the upstream must be told.
-func (f *follows) add(face *Face, r *mcp.Request, key resource) bool {
+func (f *follows) add(face *Face, r *mcp.Request, key followed) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.resource == nil {
-		f.resource, f.sessions = map[resource]map[string]int{}, map[*mcp.Session]map[resource]struct{}{}
+	if f.counts == nil {
+		f.counts, f.sessions = map[followed]int{}, map[*mcp.Session]map[followed]struct{}{}
 	}
 	if s := r.Session; s != nil {
 		if f.sessions[s] == nil {
-			f.sessions[s] = map[resource]struct{}{}
+			f.sessions[s] = map[followed]struct{}{}
 			own := *r
-			s.OnEnd(func() { f.end(face, &own, s) })
+			s.OnEnd(func() { f.end(face, &own, s) }) // at once, for a session that has ended
 		}
 		if _, again := f.sessions[s][key]; again {
 			return false
 		}
 		f.sessions[s][key] = struct{}{}
 	}
-	if f.resource[key] == nil {
-		f.resource[key] = map[string]int{}
-	}
-	f.resource[key][r.Caller.ID]++
-	return f.resource[key][r.Caller.ID] == 1
+	f.counts[key]++
+	return f.counts[key] == 1
 }
 
-// remove reports whether nobody follows the resource any more.
-func (f *follows) remove(s *mcp.Session, caller string, key resource) bool {
+// remove reports whether the caller does not follow the resource any more.
+func (f *follows) remove(s *mcp.Session, key followed) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s != nil {
@@ -75,35 +74,38 @@ func (f *follows) remove(s *mcp.Session, caller string, key resource) bool {
 		}
 		delete(f.sessions[s], key)
 	}
-	if f.resource[key] == nil {
-		return true // not known here: let the upstream decide
-	}
-	if f.resource[key][caller]--; f.resource[key][caller] <= 0 {
-		delete(f.resource[key], caller)
-	}
-	if len(f.resource[key]) > 0 {
+	return f.release(key)
+}
+
+// release takes one subscription back and reports whether it was the caller's
+// last one. f.mu is held.
+func (f *follows) release(key followed) bool {
+	if f.counts[key]--; f.counts[key] > 0 {
 		return false
 	}
-	delete(f.resource, key)
+	delete(f.counts, key)
 	return true
 }
 
-// end lets go of everything that a session followed.
+// end takes back every subscription of a session. A request that is still
+// under way may add one afterwards; it registers the session anew and comes
+// here again.
 func (f *follows) end(face *Face, r *mcp.Request, s *mcp.Session) {
+	var last []followed
 	f.mu.Lock()
-	keys := f.sessions[s]
+	for key := range f.sessions[s] {
+		if f.release(key) {
+			last = append(last, key)
+		}
+	}
+	delete(f.sessions, s)
 	f.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	for key := range keys {
-		if f.remove(s, r.Caller.ID, key) {
-			r.Params = nil
-			if _, err := face.forward(ctx, r, key.server, "resources/unsubscribe", mcp.SetField(nil, marshal(key.uri), "uri")); err != nil {
-				face.log.DebugContext(ctx, "unsubscribe", "server", key.server, "err", err)
-			}
+	r.Params = nil
+	for _, key := range last {
+		if _, err := face.forward(ctx, r, key.server, "resources/unsubscribe", mcp.SetField(nil, marshal(key.uri), "uri")); err != nil {
+			face.log.DebugContext(ctx, "unsubscribe", "server", key.server, "err", err)
 		}
 	}
-	f.mu.Lock()
-	delete(f.sessions, s)
-	f.mu.Unlock()
 }

@@ -31,6 +31,8 @@ func (prompters) Forward(ctx context.Context, c tool.Call) (json.RawMessage, err
 	return json.RawMessage(`{"prompts":[{"name":"greet"}]}`), nil
 }
 
+func (prompters) Permit(*tool.Caller, string, string) error { return nil }
+
 func TestAMuteServerDoesNotHoldUpTheLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := prompters{states{[]upstream.Status{

@@ -196,9 +196,9 @@ func (r *rig) Removed(server string) {
 	r.index.Remove(server)
 }
 func (r *rig) Changed(upstream.Status) {}
-func (r *rig) Notified(server, method string, params json.RawMessage) {
+func (r *rig) Notified(server, caller, method string, params json.RawMessage) {
 	if r.Face != nil {
-		r.Face.Notified(server, method, params)
+		r.Face.Notified(server, caller, method, params)
 	}
 }
 
@@ -281,9 +281,15 @@ func until(t testing.TB, what string, ok func() bool) {
 // client connects to a view over a byte stream, in the era of version.
 func (r *rig) client(version string, v View, edit ...func(*mcp.ClientOptions)) *mcp.Client {
 	r.t.Helper()
+	return r.clientAs(tool.Local, version, v, edit...)
+}
+
+// clientAs is client for a caller.
+func (r *rig) clientAs(caller tool.Caller, version string, v View, edit ...func(*mcp.ClientOptions)) *mcp.Client {
+	r.t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(tool.WithCaller(context.Background(), caller))
 	r.t.Cleanup(cancel)
 	go func() {
 		if err := r.ServeStream(ctx, v, inR, outW); err != nil && ctx.Err() == nil {

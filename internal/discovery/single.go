@@ -40,13 +40,14 @@ func (f *Face) singleFor(ctx context.Context, name string) (*mcp.Server, error) 
 	return s.server, nil
 }
 
-// notifySingle passes a notification of an upstream to those who see it alone.
-func (f *Face) notifySingle(server, method string, params json.RawMessage) {
+// notifySingle passes a notification of an upstream to those who see it alone:
+// to one caller, or with "" to all.
+func (f *Face) notifySingle(server, caller, method string, params json.RawMessage) {
 	f.mu.Lock()
 	s := f.single[server]
 	f.mu.Unlock()
 	if s != nil {
-		s.server.Notify(method, params)
+		s.server.NotifyCaller(caller, method, params)
 	}
 }
 
@@ -129,16 +130,23 @@ func (s *single) call(ctx context.Context, r *mcp.Request) (json.RawMessage, err
 	return result, err
 }
 
-// Notified implements mcp.Handler: the upstream hears what the client says,
-// but for what concerns this connection alone.
-func (s *single) Notified(ctx context.Context, session *mcp.Session, method string, params json.RawMessage) {
-	if method == "notifications/initialized" {
+// Notified implements mcp.Handler: the upstream hears what the client says and
+// may say, but for what concerns this connection alone. Ids of requests and
+// progress tokens are such: upstream they could be another caller's.
+func (s *single) Notified(ctx context.Context, _ *mcp.Session, method string, params json.RawMessage) {
+	switch method {
+	case "notifications/initialized", "notifications/cancelled", "notifications/progress":
+		return
+	}
+	caller := tool.CallerFrom(ctx)
+	if err := s.face.opts.Calls.Permit(&caller, s.name, method); err != nil {
+		s.face.log.WarnContext(ctx, "notification refused", "server", s.name, "method", tool.Shorten(method, 80), "caller", caller.ID, "err", err)
 		return
 	}
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
-		if err := s.face.opts.Upstreams.Notify(ctx, s.name, session.Caller().ID, method, params); err != nil {
+		if err := s.face.opts.Upstreams.Notify(ctx, s.name, caller.ID, method, params); err != nil {
 			s.face.log.DebugContext(ctx, "notification not passed on", "server", s.name, "method", method, "err", err)
 		}
 	}()

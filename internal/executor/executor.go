@@ -230,14 +230,7 @@ func (x *Executor) forward(ctx context.Context, f *flight) (json.RawMessage, err
 		return nil, err
 	}
 	server := f.call.Server
-	if !f.call.Caller.MaySee(server) {
-		return nil, x.Catalog.Snapshot().NoServer(&f.call.Caller, server)
-	}
-	if !mayForward(&f.call.Caller, server, f.call.Method) {
-		return nil, &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf(
-			"this key is limited to tools that do not cover %[2]s of %[1]s; a key with the tool glob %[1]s:%[2]s, or %[1]s:*, may use it", server, tool.Shorten(f.call.Method, 80))}
-	}
-	if err := x.limits.allow(&f.call.Caller, tool.Name{}, f.cfg.Limits); err != nil {
+	if err := x.Permit(&f.call.Caller, server, f.call.Method); err != nil {
 		return nil, err
 	}
 	f.name.Server = server
@@ -250,6 +243,20 @@ func (x *Executor) forward(ctx context.Context, f *flight) (json.RawMessage, err
 		raw = permitted(x.Catalog.Snapshot(), &f.call.Caller, server, raw)
 	}
 	return raw, err
+}
+
+// Permit reports, as an error that says why, when the caller may not send the
+// server a message of this method, and counts the message against the caller's
+// rate. Forward checks requests with it; faces check notifications.
+func (x *Executor) Permit(caller *tool.Caller, server, method string) error {
+	if !caller.MaySee(server) {
+		return x.Catalog.Snapshot().NoServer(caller, server)
+	}
+	if !mayForward(caller, server, method) {
+		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf(
+			"this key is limited to tools that do not cover %[2]s of %[1]s; a key with the tool glob %[1]s:%[2]s, or %[1]s:*, may use it", server, tool.Shorten(method, 80))}
+	}
+	return x.limits.allow(caller, tool.Name{}, x.cfg.Load().Limits)
 }
 
 // mayForward reports whether the caller may send a request that is no call of

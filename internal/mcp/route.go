@@ -97,7 +97,7 @@ func (c *Client) handleNotification(m *Message, origin *flight) {
 		if origin == nil {
 			origin = c.onlyCall()
 		}
-		if origin != nil && origin.ex.Notify != nil {
+		if origin != nil { // also a caller that hears nothing: it is not for others
 			origin.notify(m.Method, m.Params)
 			return
 		}

@@ -170,18 +170,22 @@ func (s *Server) closing() bool {
 // to no request: callers of the handshake era on their own stream, those of
 // the stateless era on the subscriptions that asked for it. A
 // resources/updated goes to those alone that subscribed to its resource.
-func (s *Server) Notify(method string, params json.RawMessage) {
+func (s *Server) Notify(method string, params json.RawMessage) { s.NotifyCaller("", method, params) }
+
+// NotifyCaller is Notify for the sessions and subscriptions of one caller; ""
+// stands for all.
+func (s *Server) NotifyCaller(caller, method string, params json.RawMessage) {
 	uri := ""
 	if method == methodResourceUpdated {
 		uri = FieldString(params, "uri")
 	}
 	m := &Message{Method: method, Params: params}
 	for _, session := range append(s.sessions.all(), s.conns.sessions()...) {
-		if uri == "" || session.subscribed(uri) {
+		if (caller == "" || session.caller.ID == caller) && (uri == "" || session.subscribed(uri)) {
 			session.send(m)
 		}
 	}
-	s.subs.publish(method, uri, params)
+	s.subs.publish(caller, method, uri, params)
 }
 
 // Sessions counts the sessions of the handshake era over HTTP.

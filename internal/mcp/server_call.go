@@ -138,6 +138,17 @@ func (c *call) retoken(m *Message) *Message {
 // logLevels orders the levels of log messages.
 var logLevels = map[string]int{"debug": 1, "info": 2, "notice": 3, "warning": 4, "error": 5, "critical": 6, "alert": 7, "emergency": 8}
 
+// CompareLogLevels orders two levels of MCP; what is none stands above all.
+func CompareLogLevels(a, b string) int {
+	rank := func(level string) int {
+		if n := logLevels[level]; n > 0 {
+			return n
+		}
+		return len(logLevels) + 1
+	}
+	return rank(a) - rank(b)
+}
+
 func (c *call) wantsLog(params json.RawMessage) bool {
 	least := c.level()
 	if least == "" || least == anyLevel {

@@ -148,11 +148,15 @@ func (t *subscriptionTable) closeAll() {
 	}
 }
 
-// publish delivers a notification to the subscriptions that asked for it.
-func (t *subscriptionTable) publish(method, uri string, params json.RawMessage) {
+// publish delivers a notification to the subscriptions that asked for it, of
+// one caller or, with "", of all.
+func (t *subscriptionTable) publish(caller, method, uri string, params json.RawMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := range t.all {
+		if caller != "" && s.call.req.Caller.ID != caller {
+			continue
+		}
 		if uri == "" && s.lists[method] || uri != "" && follows(s.uris, uri) {
 			s.call.notify(method, SetField(params, json.RawMessage(s.call.req.ID), "_meta", MetaSubscriptionID))
 		}

@@ -85,9 +85,9 @@ func (c *core) Offered(o upstream.Offer) {
 	}
 	c.search.Put(o.Config.Name, docs)
 }
-func (c *core) Removed(server string)                  { c.catalog.Remove(server); c.search.Remove(server) }
-func (*core) Changed(upstream.Status)                  {}
-func (*core) Notified(string, string, json.RawMessage) {}
+func (c *core) Removed(server string)                          { c.catalog.Remove(server); c.search.Remove(server) }
+func (*core) Changed(upstream.Status)                          {}
+func (*core) Notified(string, string, string, json.RawMessage) {}
 
 func definition(name, description, schema string) string {
 	d, _ := json.Marshal(map[string]any{"name": name, "description": description, "inputSchema": json.RawMessage(schema)})

@@ -54,7 +54,8 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 	if ip, ok := ctx.Value(clientIPKey{}).(string); ok && ip != "" && cfg.ForwardClientIP && cfg.remote() {
 		ctx = mcp.WithHeader(ctx, http.Header{"X-Forwarded-For": {ip}})
 	}
-	result, err := c.client.Do(ctx, r)
+	u.used(r.Caller)
+	result, err := u.exchange(ctx, c, r)
 	if err != nil {
 		if !c.shared && concernsAll(err) {
 			signal(c.suspect)

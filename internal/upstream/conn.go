@@ -18,6 +18,8 @@ import (
 // conn is one connection to an upstream.
 type conn struct {
 	client  *mcp.Client
+	caller  string         // whose session it is; "" for the one that callers share
+	sharing *sharing       // of callers
 	process *child.Process // nil unless the upstream is a program
 	shared  bool           // calls share one stream: the connection ends as a whole
 
@@ -34,7 +36,7 @@ type conn struct {
 }
 
 func newConn() *conn {
-	c := &conn{refresh: make(chan struct{}, 1), suspect: make(chan struct{}, 1)}
+	c := &conn{sharing: newSharing(), refresh: make(chan struct{}, 1), suspect: make(chan struct{}, 1)}
 	c.used.Store(time.Now().UnixNano())
 	return c
 }
@@ -67,6 +69,7 @@ func (u *upstream) dial(ctx context.Context, cfg Config, caller string, capabili
 
 func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol string, capabilities mcp.Capabilities) (*conn, error) {
 	c := newConn()
+	c.caller = caller
 	transport, err := u.transport(ctx, cfg, c)
 	if err != nil {
 		return nil, err
@@ -74,7 +77,7 @@ func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol str
 	c.client, err = mcp.Connect(ctx, transport, mcp.ClientOptions{
 		Name: u.s.opts.Name, Title: u.s.opts.Name, Version: u.s.opts.Version,
 		Protocol: protocol, Capabilities: capabilities,
-		OnNotification: func(method string, params json.RawMessage) { u.notified(c, caller, method, params) },
+		OnNotification: func(method string, params json.RawMessage) { u.notified(c, method, params) },
 		OnRenew:        func() { signal(c.refresh) },
 		InputSchema:    c.schema,
 		Log:            u.s.log.With("server", u.name),

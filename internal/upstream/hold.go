@@ -102,12 +102,14 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 
 // notified takes a notification that belongs to no call. It runs on the
 // goroutine that reads the connection.
-func (u *upstream) notified(c *conn, caller, method string, params json.RawMessage) {
+func (u *upstream) notified(c *conn, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed":
-		if caller == "" { // the session of all is the one that is listed
+		if c.caller == "" { // the session of all is the one that is listed
 			signal(c.refresh)
 		}
 	}
-	u.s.opts.Sink.Notified(u.name, method, params)
+	if caller, ok := u.recipient(c, method, params); ok {
+		u.s.opts.Sink.Notified(u.name, caller, method, params)
+	}
 }

@@ -62,6 +62,10 @@ type upstream struct {
 
 	inFlight atomic.Int64
 
+	tasks       tasks
+	firstCaller atomic.Pointer[string] // who called it first,
+	manyCallers atomic.Bool            // and whether others did
+
 	mu       sync.Mutex
 	cfg      Config
 	cancel   context.CancelFunc // nil until started

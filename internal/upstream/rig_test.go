@@ -31,6 +31,7 @@ type rig struct {
 	removed  []string
 	statuses map[string][]upstream.Status
 	notes    []string
+	told     []string // notifications with the caller that they are for
 	changed  chan struct{}
 }
 
@@ -49,8 +50,11 @@ func (r *rig) Removed(server string) { r.hear(func() { r.removed = append(r.remo
 func (r *rig) Changed(s upstream.Status) {
 	r.hear(func() { r.statuses[s.Name] = append(r.statuses[s.Name], s) })
 }
-func (r *rig) Notified(server, method string, _ json.RawMessage) {
-	r.hear(func() { r.notes = append(r.notes, server+" "+method) })
+func (r *rig) Notified(server, caller, method string, params json.RawMessage) {
+	r.hear(func() {
+		r.notes = append(r.notes, server+" "+method)
+		r.told = append(r.told, caller+" "+method+" "+string(params))
+	})
 }
 
 // newRig prepares a Supervisor; see run.

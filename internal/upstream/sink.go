@@ -24,8 +24,9 @@ type Sink interface {
 	// changed.
 	Changed(Status)
 
-	// Notified hands on a notification that belongs to no call.
-	Notified(server, method string, params json.RawMessage)
+	// Notified hands on a notification that belongs to no call. It is for the
+	// sessions of one caller, or with caller "" for all that want to hear it.
+	Notified(server, caller, method string, params json.RawMessage)
 }
 
 // Offer is what an upstream offers.
@@ -65,7 +66,7 @@ type Dialer func(ctx context.Context) (mcp.Transport, error)
 // silent is the Sink of a Supervisor that was given none.
 type silent struct{}
 
-func (silent) Offered(Offer)                            {}
-func (silent) Removed(string)                           {}
-func (silent) Changed(Status)                           {}
-func (silent) Notified(string, string, json.RawMessage) {}
+func (silent) Offered(Offer)                                    {}
+func (silent) Removed(string)                                   {}
+func (silent) Changed(Status)                                   {}
+func (silent) Notified(string, string, string, json.RawMessage) {}

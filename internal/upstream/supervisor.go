@@ -51,6 +51,10 @@ type Options struct {
 	// this process is the only one.
 	Singletons Singletons
 
+	// Tasks keeps whose the tasks of servers are; nil when this process alone
+	// needs to know.
+	Tasks TaskOwners
+
 	MaxSessions int           // of single callers, per upstream; 64
 	SessionIdle time.Duration // until one of them is closed; 10 min
 }

@@ -1,0 +1,174 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// Bounds of what is remembered of the callers of one connection.
+const (
+	maxSubscribed = 10_000 // resources
+	maxLevels     = 10_000 // callers with a log level of their own
+)
+
+// sharing keeps the callers of one connection apart: what one of them asks of
+// the server's session must not change what the others get. A session of a
+// single caller needs none of it.
+type sharing struct {
+	mu          sync.Mutex
+	subscribers map[string]map[string]struct{} // callers by URI
+	levels      map[string]string              // the log level of each caller that set one
+	sent        string                         // the level that the server has
+	setting     chan struct{}                  // holds one while a level is being sent
+}
+
+func newSharing() *sharing {
+	return &sharing{
+		subscribers: map[string]map[string]struct{}{}, levels: map[string]string{}, setting: make(chan struct{}, 1),
+	}
+}
+
+var emptyResult = json.RawMessage(`{}`)
+
+// exchange sends a request of a caller on the connection. What the server
+// keeps per session (subscriptions, the log level) is kept per caller on a
+// connection that callers share; tasks belong to who made them on every one.
+func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.RawMessage, error) {
+	if r.Caller == "" {
+		return c.client.Do(ctx, r)
+	}
+	if strings.HasPrefix(r.Method, "tasks/") {
+		return u.doTask(ctx, c, r)
+	}
+	if c.caller == "" {
+		switch r.Method {
+		case "resources/subscribe":
+			return c.sharing.subscribe(ctx, c.client, r)
+		case "resources/unsubscribe":
+			return c.sharing.unsubscribe(ctx, c.client, r)
+		case "logging/setLevel":
+			return c.sharing.setLevel(ctx, c.client, r)
+		}
+		c.sharing.applyLevel(c.client.Info().Stateless(), &r)
+	}
+	result, err := c.client.Do(ctx, r)
+	if err == nil && bytes.Contains(result, []byte(`"taskId"`)) {
+		u.claimTask(ctx, r.Caller, result)
+	}
+	return result, err
+}
+
+// subscribe passes every subscription on: the server may have lost the one of
+// another caller.
+func (s *sharing) subscribe(ctx context.Context, client *mcp.Client, r tool.Request) (json.RawMessage, error) {
+	uri := mcp.FieldString(r.Params, "uri")
+	s.mu.Lock()
+	if s.subscribers[uri] == nil {
+		if len(s.subscribers) >= maxSubscribed {
+			s.mu.Unlock()
+			return nil, &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("%d resources of this server are subscribed to; end a subscription first", maxSubscribed)}
+		}
+		s.subscribers[uri] = map[string]struct{}{}
+	}
+	_, had := s.subscribers[uri][r.Caller]
+	s.subscribers[uri][r.Caller] = struct{}{}
+	s.mu.Unlock()
+	result, err := client.Do(ctx, r)
+	if err != nil && !had {
+		s.leave(uri, r.Caller)
+	}
+	return result, err
+}
+
+// leave takes a caller off a resource. It reports whether others are on it.
+func (s *sharing) leave(uri, caller string) (others bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.subscribers[uri], caller)
+	if len(s.subscribers[uri]) > 0 {
+		return true
+	}
+	delete(s.subscribers, uri)
+	return false
+}
+
+// unsubscribe tells the server when nobody follows the resource any more.
+func (s *sharing) unsubscribe(ctx context.Context, client *mcp.Client, r tool.Request) (json.RawMessage, error) {
+	if s.leave(mcp.FieldString(r.Params, "uri"), r.Caller) {
+		return emptyResult, nil
+	}
+	return client.Do(ctx, r)
+}
+
+// setLevel gives the server the most verbose level that any caller asked for.
+// Each caller gets what its own level lets through.
+func (s *sharing) setLevel(ctx context.Context, client *mcp.Client, r tool.Request) (json.RawMessage, error) {
+	level := mcp.FieldString(r.Params, "level")
+	if !mcp.ValidLogLevel(level) {
+		return client.Do(ctx, r) // the server's error says what it takes
+	}
+	select {
+	case s.setting <- struct{}{}:
+		defer func() { <-s.setting }()
+	case <-ctx.Done():
+		return nil, waited(ctx, "another caller's log level is still being set")
+	}
+	s.mu.Lock()
+	before, had := s.levels[r.Caller]
+	if !had && len(s.levels) >= maxLevels {
+		clear(s.levels)
+	}
+	s.levels[r.Caller] = level
+	least := level
+	for _, other := range s.levels {
+		if mcp.CompareLogLevels(other, least) < 0 {
+			least = other
+		}
+	}
+	same := least == s.sent
+	s.mu.Unlock()
+	if same || client.Info().Stateless() { // where each request carries its level
+		return emptyResult, nil
+	}
+	r.Params = mcp.SetField(r.Params, json.RawMessage(`"`+least+`"`), "level")
+	result, err := client.Do(ctx, r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+		s.sent = least
+	case had:
+		s.levels[r.Caller] = before
+	default:
+		delete(s.levels, r.Caller)
+	}
+	return result, err
+}
+
+// applyLevel lets through to the caller what its own level allows.
+func (s *sharing) applyLevel(stateless bool, r *tool.Request) {
+	s.mu.Lock()
+	level := s.levels[r.Caller]
+	s.mu.Unlock()
+	if level == "" {
+		return
+	}
+	if stateless && r.Method == "tools/call" && mcp.Field(r.Params, "_meta", mcp.MetaLogLevel) == nil {
+		r.Params = mcp.SetField(r.Params, json.RawMessage(`"`+level+`"`), "_meta", mcp.MetaLogLevel)
+	}
+	if notify := r.Exchange.Notify; notify != nil {
+		r.Exchange.Notify = func(method string, params json.RawMessage) {
+			if method == "notifications/message" && mcp.CompareLogLevels(mcp.FieldString(params, "level"), level) < 0 {
+				return
+			}
+			notify(method, params)
+		}
+	}
+}

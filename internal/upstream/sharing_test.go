@@ -1,0 +1,296 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// ledger is a server that keeps tasks, subscriptions and a log level for
+// whoever is connected, as most servers do.
+type ledger struct {
+	server *mcp.Server
+
+	mu      sync.Mutex
+	seen    []string
+	tasks   []string
+	release chan struct{} // calls of the tool hold end when it is closed
+	holding chan struct{} // gets one for each call of hold
+}
+
+func newLedger() *ledger {
+	l := &ledger{release: make(chan struct{}), holding: make(chan struct{}, 10)}
+	l.server = mcp.NewServer(mcp.ServerOptions{DrainFor: time.Millisecond}, l)
+	return l
+}
+
+func (l *ledger) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+	return mcp.Description{
+		Info:         json.RawMessage(`{"name":"ledger","version":"1"}`),
+		Capabilities: json.RawMessage(`{"logging":{},"resources":{"subscribe":true},"tools":{},"tasks":{"list":{}}}`),
+	}, nil
+}
+
+func (l *ledger) Notified(_ context.Context, _ *mcp.Session, method string, _ json.RawMessage) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seen = append(l.seen, method)
+}
+
+func (l *ledger) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch r.Method {
+	case "tools/list":
+		return json.RawMessage(`{"tools":[{"name":"hold","inputSchema":{"type":"object"}}]}`), nil
+	case "tools/call":
+		if mcp.Field(r.Params, "task") != nil {
+			id := fmt.Sprintf("task-%d", len(l.tasks)+1)
+			l.tasks = append(l.tasks, id)
+			return json.RawMessage(`{"task":{"taskId":"` + id + `","status":"working"}}`), nil
+		}
+		l.holding <- struct{}{}
+		l.mu.Unlock()
+		<-l.release
+		l.mu.Lock()
+		return json.RawMessage(`{"content":[]}`), nil
+	case "tasks/list":
+		var list []string
+		for _, id := range l.tasks {
+			list = append(list, `{"taskId":"`+id+`","status":"completed"}`)
+		}
+		return json.RawMessage(`{"tasks":[` + strings.Join(list, ",") + `],"nextCursor":"x"}`), nil
+	case "tasks/get", "tasks/result", "tasks/cancel":
+		l.seen = append(l.seen, r.Method+" "+mcp.FieldString(r.Params, "taskId"))
+		return json.RawMessage(`{"report":"of ` + mcp.FieldString(r.Params, "taskId") + `"}`), nil
+	case "resources/subscribe", "resources/unsubscribe":
+		l.seen = append(l.seen, r.Method+" "+mcp.FieldString(r.Params, "uri"))
+		return json.RawMessage(`{}`), nil
+	case "logging/setLevel":
+		l.seen = append(l.seen, r.Method+" "+mcp.FieldString(r.Params, "level"))
+		return json.RawMessage(`{}`), nil
+	}
+	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: r.Method}
+}
+
+func (l *ledger) count(what string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.seen {
+		if s == what {
+			n++
+		}
+	}
+	return n
+}
+
+// handshakeOnly hides server/discover, so that sessions are of the old era.
+type handshakeOnly struct{ mcp.Link }
+
+func (l handshakeOnly) Receive() (mcp.Message, error) {
+	for {
+		m, err := l.Link.Receive()
+		if err != nil || m.Method != "server/discover" {
+			return m, err
+		}
+		if err := l.Send(&mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "unknown"}}); err != nil {
+			return m, err
+		}
+	}
+}
+
+// runLedger runs a Supervisor with the ledger as its server.
+func runLedger(t *testing.T, mode upstream.SessionMode, edit ...func(*upstream.Options)) (*rig, *ledger) {
+	l := newLedger()
+	cfg := upstream.DefaultConfig()
+	cfg.Name, cfg.Transport, cfg.SessionMode = "ledger", upstream.InProcess, mode
+	o := upstream.Options{InProcess: map[string]upstream.Dialer{"ledger": func(context.Context) (mcp.Transport, error) {
+		near, far := mcp.Pipe()
+		go func() { _ = l.server.ServeLink(context.Background(), handshakeOnly{far}) }()
+		return near, nil
+	}}}
+	for _, e := range edit {
+		e(&o)
+	}
+	r := newRig(t, o, cfg).run()
+	r.state("ledger", upstream.Connected)
+	return r, l
+}
+
+// as sends a request of a caller.
+func (r *rig) as(caller, method, params string) (string, error) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	result, err := r.Do(ctx, "ledger", tool.Request{Method: method, Params: json.RawMessage(params), Caller: caller})
+	return string(result), err
+}
+
+func (r *rig) mustAs(caller, method, params string) string {
+	r.t.Helper()
+	got, err := r.as(caller, method, params)
+	if err != nil {
+		r.t.Fatalf("%s: %s %s: %v", caller, method, params, err)
+	}
+	return got
+}
+
+func TestTasksBelongToTheirCaller(t *testing.T) {
+	owners := &sharedOwners{owners: map[string]string{}}
+	for _, mode := range []upstream.SessionMode{upstream.Shared, upstream.PerCaller} {
+		t.Run(string(mode), func(t *testing.T) {
+			r, l := runLedger(t, mode, func(o *upstream.Options) { o.Tasks = owners })
+			const start = `{"name":"hold","arguments":{},"task":{"ttl":60000}}`
+			r.mustAs("a", "tools/call", start) // task-1
+			r.mustAs("b", "tools/call", start) // task-2
+			if got := r.mustAs("b", "tasks/list", `{}`); got != `{"tasks":[{"taskId":"task-2","status":"completed"}],"nextCursor":"x"}` {
+				t.Errorf("b lists %s", got)
+			}
+			for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel", "tasks/future"} {
+				if got, err := r.as("b", method, `{"taskId":"task-1"}`); err == nil || !strings.Contains(err.Error(), "no such task") {
+					t.Errorf("b: %s of a's task = %s, %v", method, got, err)
+				}
+				if l.count(method+" task-1") != 0 {
+					t.Errorf("%s of b reached the server", method)
+				}
+			}
+			if got := r.mustAs("a", "tasks/result", `{"taskId":"task-1"}`); got != `{"report":"of task-1"}` {
+				t.Errorf("a gets %s", got)
+			}
+			l.server.Notify("notifications/tasks/status", json.RawMessage(`{"taskId":"task-1","status":"completed"}`))
+			l.server.Notify("notifications/tasks/status", json.RawMessage(`{"taskId":"unknown","status":"completed"}`))
+			l.server.Notify("notifications/tools/list_changed", nil) // comes last
+			r.until("the notifications", func() bool { return r.heard("tools/list_changed") })
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for _, told := range r.told {
+				if strings.Contains(told, "tasks/status") && !strings.HasPrefix(told, "a ") {
+					t.Errorf("told: %q", told)
+				}
+			}
+		})
+	}
+	// Another process, or this one after a restart, knows the owners too.
+	r, l := runLedger(t, upstream.Shared, func(o *upstream.Options) { o.Tasks = owners })
+	l.tasks = []string{"task-1", "task-2"}
+	if got := r.mustAs("a", "tasks/list", `{}`); !strings.Contains(got, "task-1") || strings.Contains(got, "task-2") {
+		t.Errorf("a lists %s in another process", got)
+	}
+}
+
+// heard reports whether a notification has come.
+func (r *rig) heard(part string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.told, func(s string) bool { return strings.Contains(s, part) })
+}
+
+type sharedOwners struct {
+	mu     sync.Mutex
+	owners map[string]string
+}
+
+func (o *sharedOwners) ClaimTask(_ context.Context, server, id, caller string) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.owners[server+id] == "" {
+		o.owners[server+id] = caller
+	}
+	return nil
+}
+
+func (o *sharedOwners) TaskOwner(_ context.Context, server, id string) (string, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.owners[server+id], nil
+}
+
+func TestSubscriptionsOfCallersAreCounted(t *testing.T) {
+	r, l := runLedger(t, upstream.Shared)
+	const uri = `{"uri":"note:one"}`
+	r.mustAs("a", "resources/subscribe", uri)
+	r.mustAs("b", "resources/unsubscribe", uri) // never subscribed
+	r.mustAs("b", "resources/subscribe", uri)
+	r.mustAs("b", "resources/unsubscribe", uri)
+	if n := l.count("resources/unsubscribe note:one"); n != 0 {
+		t.Errorf("a's subscription was ended %d times by b", n)
+	}
+	r.mustAs("a", "resources/unsubscribe", uri)
+	if n := l.count("resources/unsubscribe note:one"); n != 1 {
+		t.Errorf("the server heard of the end %d times", n)
+	}
+}
+
+func TestLogLevelsOfCallersAreKeptApart(t *testing.T) {
+	r, l := runLedger(t, upstream.Shared)
+	set := func(caller, level string) { r.mustAs(caller, "logging/setLevel", `{"level":"`+level+`"}`) }
+	set("a", "debug")
+	set("b", "emergency")
+	if l.count("logging/setLevel emergency") != 0 {
+		t.Error("b silenced the server for a")
+	}
+	set("a", "error")
+	if l.count("logging/setLevel error") != 1 {
+		t.Error("the server was not given the most verbose level that is left")
+	}
+	if _, err := r.as("a", "logging/setLevel", `{"level":"loud"}`); err != nil {
+		t.Error(err) // the ledger takes everything
+	}
+	// A message of a call goes to its caller as far as the caller's own level
+	// lets it through.
+	var got []string
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.callAs("b", "ledger", "hold", `{}`, tool.Exchange{Notify: func(_ string, params json.RawMessage) {
+			got = append(got, mcp.FieldString(params, "data"))
+		}})
+		done <- err
+	}()
+	<-l.holding
+	l.server.Notify("notifications/message", json.RawMessage(`{"level":"error","data":"low"}`))
+	l.server.Notify("notifications/message", json.RawMessage(`{"level":"emergency","data":"high"}`))
+	close(l.release)
+	if err := <-done; err != nil || !slices.Equal(got, []string{"high"}) {
+		t.Errorf("b got %q, %v", got, err)
+	}
+}
+
+func TestLogMessagesReachNoOtherCaller(t *testing.T) {
+	for _, mode := range []upstream.SessionMode{upstream.Shared, upstream.PerCaller} {
+		t.Run(string(mode), func(t *testing.T) {
+			r, l := runLedger(t, mode)
+			var wg sync.WaitGroup
+			for _, caller := range []string{"a", "b"} { // two calls in flight
+				wg.Go(func() {
+					if _, err := r.callAs(caller, "ledger", "hold", `{}`, tool.Exchange{}); err != nil {
+						t.Error(err)
+					}
+				})
+				<-l.holding
+			}
+			for _, method := range []string{"notifications/message", "notifications/elicitation/complete", "notifications/vendor"} {
+				l.server.Notify(method, json.RawMessage(`{"level":"info","data":"private","elicitationId":"1"}`))
+			}
+			l.server.Notify("notifications/tools/list_changed", nil)
+			r.until("the last one", func() bool { return r.heard("tools/list_changed") })
+			close(l.release)
+			wg.Wait()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for _, told := range r.told {
+				if strings.Contains(told, "private") && !(mode == upstream.PerCaller && (strings.HasPrefix(told, "a ") || strings.HasPrefix(told, "b "))) {
+					t.Errorf("told: %q", told)
+				}
+			}
+		})
+	}
+}

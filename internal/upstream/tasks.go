@@ -1,0 +1,166 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// maxTasksOfCaller bounds the tasks of one caller that are remembered; the
+// oldest is forgotten first.
+const maxTasksOfCaller = 1000
+
+// TaskOwners remembers which caller a server's task belongs to, for all
+// processes that reach the server and across restarts.
+type TaskOwners interface {
+	// ClaimTask notes that the task is the caller's, unless it is another's.
+	ClaimTask(ctx context.Context, server, id, caller string) error
+	// TaskOwner returns whose task it is; "" when nobody's.
+	TaskOwner(ctx context.Context, server, id string) (string, error)
+}
+
+// tasks knows whose the tasks of a server are. A server gives its task ids to
+// one session, or to one account, and both are shared by callers here.
+type tasks struct {
+	mu     sync.Mutex
+	owners map[string]string   // callers by task id
+	order  map[string][]string // ids of each caller, oldest first
+}
+
+// add makes a task the caller's; the first one keeps it.
+func (t *tasks) add(id, caller string) (added bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, taken := t.owners[id]; taken {
+		return false
+	}
+	if t.owners == nil {
+		t.owners, t.order = map[string]string{}, map[string][]string{}
+	}
+	t.owners[id] = caller
+	ids := append(t.order[caller], id)
+	if len(ids) > maxTasksOfCaller {
+		delete(t.owners, ids[0])
+		ids = ids[1:]
+	}
+	t.order[caller] = ids
+	return true
+}
+
+func (t *tasks) owner(id string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.owners[id]
+}
+
+// relatedTask is where a message names the task that it belongs to.
+const relatedTask = "io.modelcontextprotocol/related-task"
+
+// claimTask gives the task that a result announces to the caller.
+func (u *upstream) claimTask(ctx context.Context, caller string, result json.RawMessage) {
+	for _, path := range [][]string{{"task", "taskId"}, {"taskId"}, {"_meta", relatedTask, "taskId"}} {
+		id := mcp.FieldString(result, path...)
+		if id == "" || !u.tasks.add(id, caller) || u.s.opts.Tasks == nil {
+			continue
+		}
+		if err := u.s.opts.Tasks.ClaimTask(ctx, u.name, id, caller); err != nil {
+			u.s.log.WarnContext(ctx, "owner of a task not kept: other processes will not find it", "server", u.name, "err", err)
+		}
+	}
+}
+
+// taskOwner returns whose task it is; "" when nobody's.
+func (u *upstream) taskOwner(ctx context.Context, id string) (string, error) {
+	owner := u.tasks.owner(id)
+	if owner != "" || id == "" || u.s.opts.Tasks == nil {
+		return owner, nil
+	}
+	owner, err := u.s.opts.Tasks.TaskOwner(ctx, u.name, id)
+	if err != nil {
+		return "", &tool.Error{Kind: tool.Unavailable, Msg: "it is not known whose task this is while the store is away; try again shortly", Err: err}
+	}
+	if owner != "" {
+		u.tasks.add(id, owner)
+	}
+	return owner, nil
+}
+
+// doTask sends a request about tasks. Those of other callers do not exist.
+func (u *upstream) doTask(ctx context.Context, c *conn, r tool.Request) (json.RawMessage, error) {
+	if r.Method == "tasks/list" {
+		result, err := c.client.Do(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return u.ownTasks(ctx, r.Caller, result)
+	}
+	owner, err := u.taskOwner(ctx, mcp.FieldString(r.Params, "taskId"))
+	if err != nil {
+		return nil, err
+	}
+	if owner != r.Caller {
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "there is no such task"}
+	}
+	return c.client.Do(ctx, r)
+}
+
+// ownTasks leaves out of a list what is not the caller's.
+func (u *upstream) ownTasks(ctx context.Context, caller string, result json.RawMessage) (json.RawMessage, error) {
+	list := []byte{'['}
+	for item := range mcp.Elements(mcp.Field(result, "tasks")) {
+		owner, err := u.taskOwner(ctx, mcp.FieldString(item, "taskId"))
+		if err != nil {
+			return nil, err
+		}
+		if owner != caller {
+			continue
+		}
+		if len(list) > 1 {
+			list = append(list, ',')
+		}
+		list = append(list, item...)
+	}
+	return mcp.SetField(result, append(list, ']'), "tasks"), nil
+}
+
+// recipient says who a notification that belongs to no call is for: one
+// caller, all of them ("" and true), or nobody. What could be about one
+// caller's work is for that caller alone.
+func (u *upstream) recipient(c *conn, method string, params json.RawMessage) (caller string, ok bool) {
+	switch {
+	case strings.HasPrefix(method, "notifications/tasks/"):
+		caller = u.tasks.owner(mcp.FieldString(params, "taskId"))
+		return caller, caller != ""
+	case c.caller != "":
+		return c.caller, true
+	case strings.HasSuffix(method, "/list_changed"), method == "notifications/resources/updated":
+		return "", true // subscribers alone hear of a resource
+	}
+	switch id := u.firstCaller.Load(); {
+	case id == nil:
+		return "", true // nobody has called: it is about nobody's work
+	case u.manyCallers.Load():
+		return "", false
+	default:
+		return *id, true
+	}
+}
+
+// used notes who calls the upstream.
+func (u *upstream) used(caller string) {
+	if caller == "" || u.manyCallers.Load() {
+		return
+	}
+	if first := u.firstCaller.Load(); first == nil {
+		if u.firstCaller.CompareAndSwap(nil, &caller) {
+			return
+		}
+	}
+	if *u.firstCaller.Load() != caller {
+		u.manyCallers.Store(true)
+	}
+}
