@@ -40,6 +40,10 @@ const (
 	writeWithin  = 30 * time.Second // until a client that reads nothing is dropped
 )
 
+// closeNoCredential is the close code of a stream whose caller's credential
+// has ended, as on the chat's.
+const closeNoCredential = websocket.StatusCode(4401)
+
 // Routes mounts the endpoints.
 func (d *Debug) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/backends", d.backends)
@@ -216,7 +220,11 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 	for {
 		select {
 		case <-ctx.Done():
-			_ = conn.Close(websocket.StatusGoingAway, "")
+			code, why := websocket.StatusGoingAway, ""
+			if context.Cause(r.Context()) == tool.ErrCredentialEnded {
+				code, why = closeNoCredential, tool.ErrCredentialEnded.Error()
+			}
+			_ = conn.Close(code, why)
 			return
 		case e := <-more:
 			if keep(e) && !send(show(e)) {

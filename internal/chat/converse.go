@@ -89,7 +89,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 			return s.unsaved(ctx, t, err)
 		}
 		if ctx.Err() != nil {
-			return s.aborted(t)
+			return s.aborted(ctx)
 		}
 		for _, c := range calls {
 			key := c.Name + "\x00" + canonical(c.Arguments) + "\x00" + c.Malformed
@@ -161,7 +161,7 @@ func (s *Session) broken(ctx context.Context, t *turn, model llm.Model, reply ll
 		}
 	}
 	if ctx.Err() != nil {
-		return s.aborted(t)
+		return s.aborted(ctx)
 	}
 	s.host.Log.WarnContext(ctx, "model failed", "model", model.Info().ID, "err", err)
 	e := tool.AsError(err)
@@ -176,7 +176,7 @@ func (s *Session) broken(ctx context.Context, t *turn, model llm.Model, reply ll
 // left without an answer.
 func (s *Session) fallback(ctx context.Context, t *turn, code, text string) string {
 	if ctx.Err() != nil {
-		return s.aborted(t)
+		return s.aborted(ctx)
 	}
 	s.emit(TypeText, ContentPayload{text})
 	s.emit(TypeError, ErrorPayload{Code: code, Message: text})
@@ -186,8 +186,8 @@ func (s *Session) fallback(ctx context.Context, t *turn, code, text string) stri
 	return stopError
 }
 
-func (s *Session) aborted(t *turn) string {
-	s.emit(TypeError, ErrorPayload{Code: CodeAborted, Message: "the reply was stopped"})
+func (s *Session) aborted(ctx context.Context) string {
+	s.emit(TypeError, ErrorPayload{Code: CodeAborted, Message: whyStopped(context.Cause(ctx))})
 	return stopAborted
 }
 

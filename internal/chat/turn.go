@@ -37,6 +37,14 @@ type turn struct {
 
 var errAborted = errors.New("stopped by the person")
 
+// whyStopped says to the person why a reply was stopped.
+func whyStopped(cause error) string {
+	if errors.Is(cause, tool.ErrCredentialEnded) {
+		return "the reply was stopped: " + cause.Error()
+	}
+	return "the reply was stopped"
+}
+
 func newID(prefix string) string { return prefix + "_" + rand.Text() }
 
 func (t *turn) callID() string {
@@ -89,6 +97,7 @@ func (s *Session) Send(ctx context.Context, caller tool.Caller, text, model stri
 		base = telemetry.WithTrace(base, parent)
 	}
 	base, t.cancel = context.WithCancelCause(base)
+	context.AfterFunc(base, tool.OnCredentialEnd(ctx, func() { t.cancel(tool.ErrCredentialEnded) }))
 	s.turn = t
 	s.active = time.Now()
 	s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -17,10 +18,11 @@ import (
 
 // Close codes beyond the protocol's own; docs/chat.md explains them.
 const (
-	closeNoSession = websocket.StatusCode(4404)
-	closeTooSlow   = websocket.StatusCode(4408)
-	closeFlood     = websocket.StatusCode(4429)
-	closeDeleted   = websocket.StatusCode(4410)
+	closeNoCredential = websocket.StatusCode(4401)
+	closeNoSession    = websocket.StatusCode(4404)
+	closeTooSlow      = websocket.StatusCode(4408)
+	closeFlood        = websocket.StatusCode(4429)
+	closeDeleted      = websocket.StatusCode(4410)
 )
 
 // maxIgnored is how many messages beyond the rate a client may send before
@@ -37,6 +39,9 @@ const leastPongTime = 5 * time.Second
 
 // closeGrace is how long a client gets to hear why it is dropped.
 const closeGrace = 5 * time.Second
+
+// endGrace is how long a client gets to hear that its credential has ended.
+const endGrace = time.Second
 
 // ServeWS is /ws. Who may connect, and from which origin, has been decided
 // by the gate before it.
@@ -69,11 +74,17 @@ func (h *Host) ServeWS(w http.ResponseWriter, r *http.Request) {
 
 	c := &connection{host: h, conn: conn, caller: tool.CallerFrom(r.Context()),
 		limit: rate.NewLimiter(rate.Limit(float64(cfg.MessagesPerMinute)/60), max(cfg.MessagesPerMinute/4, 5))}
-	// The request's context ends with the gateway alone: the client is told to
-	// come back rather than cut off.
+	// The request's context ends with the gateway or with the caller's
+	// credential: the client is told so rather than cut off.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	defer context.AfterFunc(r.Context(), func() {
+		if context.Cause(r.Context()) == tool.ErrCredentialEnded {
+			c.ended.Store(true)
+			defer time.AfterFunc(endGrace, func() { conn.CloseNow() }).Stop()
+			_ = conn.Close(closeNoCredential, tool.ErrCredentialEnded.Error())
+			return
+		}
 		_ = conn.Close(websocket.StatusServiceRestart, "the gateway stops; connect again with sessionId and after")
 	})()
 	c.serve(ctx, r)
@@ -88,6 +99,7 @@ type connection struct {
 	watcher *Watcher
 	limit   *rate.Limiter
 	ignored int
+	ended   atomic.Bool // the caller's credential has ended: nothing is done for it any more
 }
 
 func (c *connection) serve(ctx context.Context, r *http.Request) {
@@ -169,7 +181,7 @@ func (c *connection) write(ctx context.Context) {
 	for {
 		select {
 		case e := <-w.queue:
-			if c.send(ctx, e.data) != nil {
+			if c.ended.Load() || c.send(ctx, e.data) != nil {
 				return
 			}
 		case <-w.gone:
@@ -219,7 +231,7 @@ func (c *connection) read(ctx context.Context) {
 			return
 		}
 		data, err := io.ReadAll(reader)
-		if err != nil {
+		if err != nil || c.ended.Load() {
 			return
 		}
 		if !c.limit.Allow() {

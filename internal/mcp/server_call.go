@@ -44,11 +44,13 @@ type call struct {
 	park   park
 }
 
-// newCall prepares a call that lives as long as life, whatever becomes of the
-// request's own context, from which it takes the values alone.
+// newCall prepares a call that lives as long as life and the caller's
+// credential, whatever becomes of the request's own context, from which it
+// takes the values alone. A parked call has no life but its credential.
 func (s *Server) newCall(ctx, life context.Context, req *Request, out outlet) *call {
 	c := &call{srv: s, req: req, id: req.ID, out: out}
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	context.AfterFunc(c.ctx, tool.OnCredentialEnd(ctx, func() { c.cancel(tool.ErrCredentialEnded) }))
 	c.unlink = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
 	c.token = Field(req.Params, "_meta", "progressToken")
 	return c

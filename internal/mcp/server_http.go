@@ -258,6 +258,7 @@ func (s *Server) sessionOf(w http.ResponseWriter, r *http.Request, caller tool.C
 		refuse(w, http.StatusNotFound, "", &Error{Code: CodeInvalidRequest, Message: "no such session, or it has expired; send initialize again"})
 		return nil
 	}
+	s.bind(r.Context(), session)
 	return session
 }
 
@@ -277,6 +278,7 @@ func (s *Server) postInitialize(p *post, m *Message) {
 		refuse(p.w, http.StatusServiceUnavailable, m.ID, &Error{Code: tool.RateLimited.JSONRPC(), Message: "too many sessions; try again shortly"})
 		return
 	}
+	s.bind(ctx, session)
 	if refused := s.share(ctx, session); refused != nil {
 		s.end(session)
 		writeJSON(p.w, http.StatusOK, AppendMessage(nil, &Message{ID: m.ID, Error: refused}))

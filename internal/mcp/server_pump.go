@@ -44,6 +44,7 @@ func (s *Server) postCalls(p *post, session *Session, requests []*Message) {
 		}
 		if refused := session.admit(c, s.opts.MaxCalls); refused != nil {
 			c.unlink()
+			c.cancel(nil)
 			st.add(&Message{ID: m.ID, Error: refused}, true)
 			continue
 		}

@@ -37,6 +37,9 @@ type Session struct {
 	timer   *time.Timer
 	place   *list.Element
 
+	credential tool.Credential // with which the session was last used over HTTP; nil when it needs none
+	unbind     func()          // stops waiting for its end
+
 	// In a cluster.
 	elsewhere func(*Message) bool // takes what is for the own stream when that is read in another process
 	reader    string              // the process where it is
@@ -321,10 +324,37 @@ func (s *Server) expire(session *Session) {
 	s.end(session)
 }
 
+// bind lets the session end with the credential of ctx, in place of the one
+// that it was last used with: a caller may have got a new one meanwhile.
+func (s *Server) bind(ctx context.Context, session *Session) {
+	c := tool.CredentialFrom(ctx)
+	session.mu.Lock()
+	defer session.mu.Unlock()
+	if session.credential == c || session.ctx.Err() != nil {
+		return
+	}
+	if session.unbind != nil {
+		session.unbind()
+	}
+	session.credential = c
+	session.unbind = tool.OnCredentialEnd(ctx, func() {
+		session.mu.Lock()
+		current := session.credential == c
+		session.mu.Unlock()
+		if current {
+			s.end(session)
+		}
+	})
+}
+
 // end closes a session and everything that belongs to it.
 func (s *Server) end(session *Session) {
 	s.sessions.remove(session)
 	session.mu.Lock()
+	if session.unbind != nil {
+		session.unbind()
+		session.unbind = nil
+	}
 	if session.timer != nil {
 		session.timer.Stop()
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"junctor/internal/tool"
 )
 
 // ownLine writes a session's own stream to a connection that was taken over from
@@ -22,6 +24,7 @@ type ownLine struct {
 	mu     sync.Mutex // held while writing
 	closed bool
 	timer  *time.Timer
+	unbind func() // stops waiting for the end of the credential
 }
 
 // takeOver continues a response as an ownLine, or reports that its connection
@@ -37,6 +40,11 @@ func (s *Server) takeOver(res *response) bool {
 		return false
 	}
 	l := &ownLine{srv: s, session: res.session, st: res.st, reader: res.reader, conn: conn}
+	l.unbind = tool.OnCredentialEnd(res.r.Context(), func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.close()
+	})
 	res.session.enter() // for the line, which outlives the request
 	head := bytes.NewBufferString("HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nDate: " + time.Now().UTC().Format(http.TimeFormat) + "\r\n")
 	_ = h.Write(head) // into memory
@@ -119,6 +127,7 @@ func (l *ownLine) close() {
 		return
 	}
 	l.closed = true
+	l.unbind()
 	if l.timer != nil {
 		l.timer.Stop()
 	}

@@ -1,0 +1,153 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"sync"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// credential is one that requests, sessions or replies are using now. All of
+// them end with it.
+type credential struct {
+	all     *credentials
+	name    string
+	caller  tool.Caller
+	expires *time.Timer // nil when it never does
+	// renew checks the credential again and returns the caller that it stands
+	// for now.
+	renew func(context.Context) (tool.Caller, error)
+
+	mu    sync.Mutex
+	ended bool
+	users map[*func()]struct{}
+}
+
+// credentials are those in use, by name.
+type credentials struct {
+	mu    sync.Mutex
+	known map[string]*credential
+}
+
+// OnEnd implements tool.Credential.
+func (c *credential) OnEnd(f func()) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		go f()
+		return func() {}
+	}
+	c.users[&f] = struct{}{}
+	return func() { c.leave(&f) }
+}
+
+// leave forgets the credential with its last user.
+func (c *credential) leave(f *func()) {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.users, f)
+	if len(c.users) == 0 {
+		c.drop()
+	}
+}
+
+// drop takes the credential out of use; both locks are held.
+func (c *credential) drop() {
+	if c.all.known[c.name] == c {
+		delete(c.all.known, c.name)
+	}
+	if c.expires != nil {
+		c.expires.Stop()
+	}
+}
+
+// end ends everything that uses the credential.
+func (c *credential) end() {
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	for f := range c.users {
+		go (*f)()
+	}
+	c.users = nil
+	c.drop()
+}
+
+// use registers f as a user of the credential, which is made when it is the
+// first. A credential whose rights are not those of the caller ends first: the
+// request is newer.
+func (a *credentials) use(name string, caller tool.Caller, expires time.Time, renew func(context.Context) (tool.Caller, error), f func()) (c *credential, stop func()) {
+	a.mu.Lock()
+	c = a.known[name]
+	if c != nil && !sameRights(c.caller, caller) {
+		a.mu.Unlock()
+		c.end()
+		a.mu.Lock()
+		c = a.known[name]
+	}
+	defer a.mu.Unlock()
+	if c == nil {
+		c = &credential{all: a, name: name, caller: caller, renew: renew, users: map[*func()]struct{}{}}
+		if !expires.IsZero() {
+			c.expires = time.AfterFunc(time.Until(expires), c.end)
+		}
+		if a.known == nil {
+			a.known = map[string]*credential{}
+		}
+		a.known[name] = c
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.users[&f] = struct{}{}
+	return c, func() { c.leave(&f) }
+}
+
+// recheck ends the credentials that are not valid any more, or give other
+// rights than they did. One that cannot be checked now stays.
+func (a *credentials) recheck(ctx context.Context) {
+	a.mu.Lock()
+	all := make([]*credential, 0, len(a.known))
+	for _, c := range a.known {
+		all = append(all, c)
+	}
+	a.mu.Unlock()
+	for _, c := range all {
+		caller, err := c.renew(ctx)
+		switch {
+		case err == nil && sameRights(caller, c.caller):
+		case err != nil && tool.KindOf(err) != tool.Unauthenticated && tool.KindOf(err) != tool.Denied:
+		default:
+			c.end()
+		}
+	}
+}
+
+// inUse reports whether there is anything to recheck.
+func (a *credentials) inUse() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.known) > 0
+}
+
+// sameRights reports whether both callers may do the same.
+func sameRights(a, b tool.Caller) bool {
+	a.Name, b.Name = "", ""
+	return reflect.DeepEqual(a, b)
+}
+
+// bind gives the request a context that ends with the credential.
+func (a *credentials) bind(r *http.Request, name string, caller tool.Caller, expires time.Time, renew func(context.Context) (tool.Caller, error)) (bound *http.Request, release func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	c, stop := a.use(name, caller, expires, renew, func() { cancel(tool.ErrCredentialEnded) })
+	return r.WithContext(tool.WithCredential(ctx, c)), func() {
+		stop()
+		cancel(nil)
+	}
+}
