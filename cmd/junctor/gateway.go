@@ -138,6 +138,12 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Optio
 	leveler.Set(level.Slog())
 	recent := telemetry.NewRing[telemetry.LogEntry](1000)
 	_, isTerminal := c.terminal(c.err)
+	output := c.err
+	if !isTerminal {
+		buffer := telemetry.NewLineBuffer(c.err)
+		c.log.Store(buffer)
+		output = buffer
+	}
 	noColour, _ := c.lookup("NO_COLOR")
 	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
 	key, _ := cfg.Lookup("JUNCTOR_SECRET_KEY")
@@ -145,7 +151,7 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Optio
 		Config: cfg, Reload: reload, Version: buildVersion(), DataDir: c.dataDir, Environ: withoutOwnKeys(c.environ),
 		AdminKey: telemetry.Secret(admin), SecretKey: telemetry.Secret(key), Socket: c.socket(cfg), Only: only,
 		Log: telemetry.NewLogger(telemetry.LogOptions{
-			Output: c.err, Terminal: isTerminal, Colour: isTerminal && noColour == "", Format: cfg.Log.Format,
+			Output: output, Terminal: isTerminal, Colour: isTerminal && noColour == "", Format: cfg.Log.Format,
 			Level: &leveler, Redactor: redactor, Recent: recent,
 		}),
 		Level: &leveler, Recent: recent, Redactor: redactor,

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,8 @@ type world struct {
 	home     string
 	terminal func(io.Writer) (width int, ok bool)
 	isInput  bool // stdin is a terminal: a person can be asked
+
+	log atomic.Pointer[telemetry.LineBuffer] // gathers lines of the log before err; nil for none
 }
 
 func osWorld() *world {
@@ -106,14 +109,17 @@ func run(args []string, w *world) int {
 	defer stop()
 	go func() { // a second signal ends at once
 		<-ctx.Done()
+		_ = w.log.Load().Unbuffer()
 		stop()
 	}()
+	defer func() { _ = w.log.Load().Unbuffer() }() // panics included
 	root := rootCommand(w)
 	root.SetArgs(args)
 	root.SetIn(w.in)
 	root.SetOut(w.out)
 	root.SetErr(w.err)
 	err := root.ExecuteContext(ctx)
+	_ = w.log.Load().Unbuffer() // before what follows on the same stream
 	if err == nil {
 		return exitDone
 	}

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -74,22 +75,38 @@ func NewLogger(o LogOptions) *slog.Logger {
 	var h slog.Handler
 	if o.Format == FormatText || o.Format != FormatJSON && o.Terminal {
 		h = newConsole(o.Output, level, o.Colour)
+		if o.Recent != nil {
+			h = fanOut{h, newLines(nil, o.Recent, level)}
+		}
 	} else {
-		h = slog.NewJSONHandler(o.Output, &slog.HandlerOptions{Level: level, ReplaceAttr: nameLevel})
+		h = newLines(o.Output, o.Recent, level)
 	}
-	if o.Recent != nil {
-		h = fanOut{h, newRecentHandler(o.Recent, level)}
+	if b, ok := o.Output.(*LineBuffer); ok {
+		h = flushing{h, b}
 	}
 	return slog.New(o.Redactor.Handler(h))
 }
 
-func nameLevel(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && a.Key == slog.LevelKey {
-		if l, ok := a.Value.Any().(slog.Level); ok {
-			a.Value = slog.StringValue(levelName(l))
-		}
+// flushing has warnings and errors written at once.
+type flushing struct {
+	slog.Handler
+	buffer *LineBuffer
+}
+
+func (f flushing) Handle(ctx context.Context, rec slog.Record) error {
+	err := f.Handler.Handle(ctx, rec)
+	if rec.Level >= slog.LevelWarn {
+		err = errors.Join(err, f.buffer.Flush())
 	}
-	return a
+	return err
+}
+
+func (f flushing) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return flushing{f.Handler.WithAttrs(attrs), f.buffer}
+}
+
+func (f flushing) WithGroup(name string) slog.Handler {
+	return flushing{f.Handler.WithGroup(name), f.buffer}
 }
 
 // Handler returns a handler that adds what the context knows, masks the

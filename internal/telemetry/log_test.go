@@ -187,7 +187,7 @@ func (f fixedTime) WithGroup(n string) slog.Handler { return fixedTime{f.Handler
 func TestHandlerRules(t *testing.T) {
 	var out bytes.Buffer
 	ring := NewRing[LogEntry](100)
-	h := (&Redactor{}).Handler(fanOut{slog.NewJSONHandler(&out, nil), newRecentHandler(ring, slog.LevelInfo)})
+	h := (&Redactor{}).Handler(newLines(&out, ring, slog.LevelInfo))
 	err := slogtest.TestHandler(h, func() []map[string]any {
 		var all []map[string]any
 		for line := range strings.Lines(out.String()) {

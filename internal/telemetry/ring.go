@@ -1,10 +1,8 @@
 package telemetry
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 )
@@ -86,53 +84,4 @@ type LogEntry struct {
 	Level     string          `json:"level"`     // TRACE, DEBUG, INFO, WARN, ERROR, FATAL
 	Message   string          `json:"message"`
 	Details   json.RawMessage `json:"details,omitempty"`
-}
-
-// recentHandler writes records into a ring. The attributes become details
-// through slog's own JSON handler, so that they look as they do in the log.
-type recentHandler struct {
-	ring    *Ring[LogEntry]
-	mu      *sync.Mutex
-	buf     *bytes.Buffer
-	details slog.Handler
-}
-
-func newRecentHandler(ring *Ring[LogEntry], level slog.Leveler) recentHandler {
-	h := recentHandler{ring: ring, mu: &sync.Mutex{}, buf: &bytes.Buffer{}}
-	h.details = slog.NewJSONHandler(h.buf, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
-			return slog.Attr{}
-		}
-		return a
-	}})
-	return h
-}
-
-func (h recentHandler) Enabled(ctx context.Context, l slog.Level) bool {
-	return h.details.Enabled(ctx, l)
-}
-
-func (h recentHandler) Handle(ctx context.Context, rec slog.Record) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.buf.Reset()
-	if err := h.details.Handle(ctx, rec); err != nil {
-		return err
-	}
-	entry := LogEntry{Timestamp: rec.Time.UnixMilli(), Level: levelName(rec.Level), Message: rec.Message}
-	if details := bytes.TrimSpace(h.buf.Bytes()); string(details) != "{}" {
-		entry.Details = bytes.Clone(details)
-	}
-	h.ring.Add(entry)
-	return nil
-}
-
-func (h recentHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	h.details = h.details.WithAttrs(attrs)
-	return h
-}
-
-func (h recentHandler) WithGroup(name string) slog.Handler {
-	h.details = h.details.WithGroup(name)
-	return h
 }
