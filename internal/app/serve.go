@@ -41,7 +41,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	g.Go(func() error { return a.Run(core) })
 	g.Go(func() error { return gate.Run(core) })
 	g.Go(func() error { return a.watch(ctx) })
-	g.Go(func() error { return a.trim(ctx) })
+	g.Go(func() error { return a.manageMemory(ctx) })
 	g.Go(func() error { return a.Share(ctx) })
 	g.Go(func() error {
 		ready.Store(true)

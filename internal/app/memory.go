@@ -1,0 +1,154 @@
+package app
+
+import (
+	"context"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// settled is how long after the last server's first connection the start
+	// counts as over, and again until what it left to do later is done.
+	settled = 1500 * time.Millisecond
+
+	// startGC is how much garbage the start may make, in percent of what
+	// lives. It makes much for the little that stays: collected late, that
+	// little would lie scattered over a heap three times its size.
+	startGC = 30
+
+	usualGC = 100 // Go's own default
+	mostGC  = 400 // of a small heap under load
+
+	// headroom is how much garbage a busy gateway may gather between two
+	// collections. Above that much live heap the default applies.
+	headroom = 64 << 20
+
+	// busyEvery tells load from idling: collections follow each other faster
+	// than this.
+	busyEvery = time.Second
+)
+
+// memory sets how often the garbage is collected: often while the gateway
+// starts, seldom while it is under load and its heap is small, as usual
+// otherwise. It looks after each collection, so it costs an idle gateway
+// nothing.
+type memory struct {
+	serving func() bool // a call is under way
+
+	mu       sync.Mutex
+	percent  int // as set last; 0 when somebody else has set it
+	starting bool
+	last     time.Time // of the collection before
+	stopped  atomic.Bool
+}
+
+// newMemory takes the setting over, unless GOGC says otherwise.
+func newMemory(serving func() bool) *memory {
+	m := &memory{serving: serving, starting: true, percent: startGC, last: time.Now()}
+	if usual := debug.SetGCPercent(startGC); usual != usualGC { // someone knows better
+		debug.SetGCPercent(usual)
+		m.percent = 0
+		return m
+	}
+	m.afterNext()
+	return m
+}
+
+// afterNext has the setting looked at after the next collection.
+func (m *memory) afterNext() {
+	sentinel := new([16]byte)
+	runtime.AddCleanup(sentinel, func(m *memory) {
+		if m.stopped.Load() {
+			return
+		}
+		m.collected(time.Now(), liveHeap())
+		m.afterNext()
+	}, m)
+}
+
+// collected adapts the setting to what a collection has shown.
+func (m *memory) collected(now time.Time, live uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	since := now.Sub(m.last)
+	m.last = now
+	if m.starting && m.serving() {
+		m.starting = false
+	}
+	if !m.starting {
+		m.set(percentFor(since, live))
+	}
+}
+
+// percentFor is how much garbage may gather, in percent of the live heap, when
+// the last two collections were so far apart.
+func percentFor(since time.Duration, live uint64) int {
+	if since >= busyEvery {
+		return usualGC
+	}
+	return int(min(max(headroom*100/max(live, 1), usualGC), mostGC))
+}
+
+// set changes the setting where that makes a difference: each change stops
+// the program for a moment. m.mu is held.
+func (m *memory) set(percent int) {
+	if m.percent == 0 || max(percent, m.percent)-min(percent, m.percent) < m.percent/8 {
+		return
+	}
+	m.percent = percent
+	debug.SetGCPercent(percent)
+}
+
+// started ends the setting of the start.
+func (m *memory) started() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.starting {
+		m.starting = false
+		m.set(usualGC)
+	}
+}
+
+// stop gives the setting back.
+func (m *memory) stop() {
+	m.stopped.Store(true)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.set(usualGC)
+}
+
+// liveHeap is what the last collection found to be in use.
+func liveHeap() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return headroom
+	}
+	return sample[0].Value.Uint64()
+}
+
+// manageMemory keeps the gateway small while it starts and idles, and lets it
+// collect less often under load. When the start is over and nobody waits for
+// an answer, what only the start needed goes back to the system.
+func (a *App) manageMemory(ctx context.Context) error {
+	m := newMemory(func() bool { return a.executor.InFlight() > 0 })
+	defer m.stop()
+	a.upstreams.Await(ctx)
+	for range 2 {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(settled):
+		}
+		m.started()
+		if a.executor.InFlight() == 0 {
+			debug.FreeOSMemory()
+		}
+	}
+	<-ctx.Done()
+	return nil
+}

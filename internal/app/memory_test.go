@@ -1,0 +1,79 @@
+package app
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestPercentFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		since time.Duration
+		live  uint64
+		want  int
+	}{
+		"idle":                {busyEvery, 4 << 20, usualGC},
+		"busy, small heap":    {10 * time.Millisecond, 4 << 20, mostGC},
+		"busy, middling heap": {10 * time.Millisecond, 32 << 20, 200},
+		"busy, large heap":    {10 * time.Millisecond, 1 << 30, usualGC},
+		"busy, nothing known": {0, 0, mostGC},
+	} {
+		if got := percentFor(tt.since, tt.live); got != tt.want {
+			t.Errorf("%s: %d %%, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// The setting of the start ends with the first call that a collection sees, or
+// with the start; load raises it, and idling and the end put it back.
+func TestMemoryFollowsLoad(t *testing.T) {
+	before := debug.SetGCPercent(usualGC)
+	defer debug.SetGCPercent(before)
+	var serving atomic.Bool
+	m := newMemory(serving.Load)
+	defer m.stop()
+	current := func() int { // as the runtime has it
+		p := debug.SetGCPercent(usualGC)
+		debug.SetGCPercent(p)
+		return p
+	}
+	if got := current(); got != startGC {
+		t.Fatalf("the start runs with %d %%, want %d", got, startGC)
+	}
+	serving.Store(true)
+	for deadline := time.Now().Add(time.Minute); current() == startGC; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("a call did not end the setting of the start")
+		}
+		runtime.GC()
+	}
+	m.stop()
+	m = &memory{serving: serving.Load, percent: usualGC} // which no collection disturbs
+	m.collected(time.Now(), 4<<20)
+	m.collected(time.Now(), 4<<20)
+	if got := current(); got != mostGC {
+		t.Errorf("under load %d %%, want %d", got, mostGC)
+	}
+	m.collected(time.Now().Add(time.Minute), 4<<20)
+	if got := current(); got != usualGC {
+		t.Errorf("idle %d %%, want %d", got, usualGC)
+	}
+	m.stop()
+	if got := current(); got != usualGC {
+		t.Errorf("after the end %d %%, want %d", got, usualGC)
+	}
+}
+
+func TestMemoryRespectsGOGC(t *testing.T) {
+	before := debug.SetGCPercent(250)
+	defer debug.SetGCPercent(before)
+	m := newMemory(func() bool { return true })
+	m.collected(time.Now(), 1)
+	m.started()
+	m.stop()
+	if got := debug.SetGCPercent(250); got != 250 {
+		t.Errorf("GOGC=250 became %d", got)
+	}
+}

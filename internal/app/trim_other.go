@@ -1,6 +1,0 @@
-//go:build !linux
-
-package app
-
-// releaseFile has no equal on this system.
-func releaseFile() {}
