@@ -5,6 +5,7 @@ package address
 import (
 	"net"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -101,7 +102,49 @@ func OfHost(host string) (Class, bool) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return Of(a), true
 	}
+	if a, numeric := legacyIPv4(host); numeric {
+		return Of(a), true // Special where it is no address
+	}
 	return Public, false
+}
+
+// legacyIPv4 reads the forms of IPv4 addresses that system resolvers and
+// proxies still take for one: fewer than four parts, octal and hexadecimal
+// numbers. It reports whether the host ends in a number, which no name does;
+// the address is not valid when it is none.
+func legacyIPv4(host string) (a netip.Addr, numeric bool) {
+	parts := strings.Split(host, ".")
+	if last := parts[len(parts)-1]; strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x") {
+		return netip.Addr{}, false
+	}
+	if len(parts) > 4 {
+		return netip.Addr{}, true
+	}
+	var value uint64
+	for i, part := range parts {
+		n, err := strconv.ParseUint(octal(part), 0, 32)
+		left := 8 * (4 - i) // bits of this part and those behind it
+		if i < len(parts)-1 {
+			left = 8
+		}
+		if err != nil || n >= 1<<left {
+			return netip.Addr{}, true
+		}
+		if i == len(parts)-1 {
+			value |= n
+		} else {
+			value |= n << (8 * (3 - i))
+		}
+	}
+	return netip.AddrFrom4([4]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)}), true
+}
+
+// octal marks what C takes for an octal number as one for Go.
+func octal(s string) string {
+	if len(s) > 1 && s[0] == '0' && strings.Trim(s, "0123456789") == "" {
+		return "0o" + s[1:]
+	}
+	return s
 }
 
 // Remote returns the address of a connection's other end.

@@ -32,6 +32,21 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%s is %s, %v", host, got, ok)
 		}
 	}
+	for host, want := range map[string]Class{
+		"2130706433": Loopback, "0x7f000001": Loopback, "0X7F.1": Loopback, "0177.0.0.1": Loopback, "127.1": Loopback, "127.0.1": Loopback,
+		"017700000001": Loopback, "2852039166": LinkLocal, "0xa9.0xfe.0xa9.0xfe": LinkLocal, "0251.0376.0251.0376": LinkLocal,
+		"10.1": Private, "0": Special, "1.2.3.4.5": Special, "09.0.0.1": Special, "256.1.1.1": Special, "127.0.0.0x1g": Special, "a.1": Special,
+		"93.184.55330": Public, "::ffff:7f00:1": Loopback, "0:0:0:0:0:ffff:a9fe:a9fe": LinkLocal,
+	} {
+		if got, ok := OfHost(host); !ok || got != want {
+			t.Errorf("%s is %s, %v; want %s", host, got, ok, want)
+		}
+	}
+	for _, host := range []string{"example.com", "1password.com", "x.0xyz.dev"} {
+		if _, ok := OfHost(host); ok {
+			t.Errorf("%s was judged without asking", host)
+		}
+	}
 	if _, ok := OfHost("example.com"); ok {
 		t.Error("a name was judged without asking")
 	}

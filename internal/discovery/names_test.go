@@ -21,7 +21,7 @@ func TestPublicName(t *testing.T) {
 	for name, tt := range map[string]struct{ server, tool, want string }{
 		"plain":             {"github", "create_issue", "github__create_issue"},
 		"dashes":            {"my-git", "a-b", "my-git__a-b"},
-		"underscore tool":   {"a", "_b", "a___b"},
+		"underscore tool":   {"a", "_b", "a___b_"},
 		"underscore server": {"a_", "b", "a___b_"},
 		"two underscores":   {"a__b", "c", "a__b__c_"},
 		"slash":             {"fs", "read/file", "fs__read_file_"},

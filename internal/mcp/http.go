@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"junctor/internal/address"
 	"junctor/internal/tool"
 )
 
@@ -63,6 +60,7 @@ type httpEndpoint struct {
 	rt     http.RoundTripper
 	limits Limits
 	logins atomic.Int32 // requests that wait for their credentials
+	guards redirectGuards
 }
 
 func newEndpoint(o HTTPOptions) (*httpEndpoint, error) {
@@ -121,69 +119,6 @@ func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, hea
 		}
 		refused = newHTTPError(resp, readSome(resp))
 	}
-}
-
-// follow sends one request and follows its redirects. A redirect to another
-// origin gets neither credentials nor configured headers, and one that would
-// turn the request into another is not followed.
-func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, header http.Header, body []byte, refused *HTTPError) (*http.Response, error) {
-	for range maxRedirects {
-		req, err := e.request(ctx, method, to, header, body, refused)
-		if err != nil {
-			return nil, err
-		}
-		resp, err := e.rt.RoundTrip(req)
-		if err != nil {
-			return nil, unreachable(err)
-		}
-		switch resp.StatusCode {
-		case http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		default:
-			return resp, nil
-		}
-		next, err := to.Parse(resp.Header.Get("Location"))
-		if err != nil || resp.Header.Get("Location") == "" || next.Scheme != "http" && next.Scheme != "https" ||
-			to.Scheme == "https" && next.Scheme == "http" {
-			return resp, nil // it becomes an HTTPError
-		}
-		if !sameOrigin(to, next) {
-			if err := leadsOut(ctx, to, next); err != nil {
-				readSome(resp)
-				return nil, err
-			}
-		}
-		readSome(resp)
-		to = next
-	}
-	return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server redirects in a circle; check its url"}
-}
-
-// leadsOut refuses a redirect into this machine or its networks by a server
-// that is not in them: what it cannot reach itself, it must not reach through
-// us.
-func leadsOut(ctx context.Context, from, to *url.URL) error {
-	there := slices.Max(classes(ctx, to.Hostname()))
-	if here := slices.Min(classes(ctx, from.Hostname())); !here.MayLeadTo(there) {
-		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server redirects to %s, which is a %s address; it must not lead there. Put the address it leads to into url if it is meant", to.Host, there)}
-	}
-	return nil
-}
-
-// classes are those of a host's addresses; public when they cannot be known
-// here, and a proxy may know them.
-func classes(ctx context.Context, host string) []address.Class {
-	if c, ok := address.OfHost(host); ok {
-		return []address.Class{c}
-	}
-	found, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	all := make([]address.Class, 0, len(found))
-	for _, a := range found {
-		all = append(all, address.Of(a))
-	}
-	if len(all) == 0 {
-		return []address.Class{address.Public}
-	}
-	return all
 }
 
 func (e *httpEndpoint) request(ctx context.Context, method string, to *url.URL, header http.Header, body []byte, refused *HTTPError) (*http.Request, error) {
@@ -250,6 +185,9 @@ func portOf(u *url.URL) string {
 func unreachable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
+	}
+	if known, ok := errors.AsType[*tool.Error](err); ok {
+		return known
 	}
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server cannot be reached", Err: err}
 }

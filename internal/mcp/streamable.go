@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +49,28 @@ type httpWire struct {
 // errSessionLost says that the server does not know the session any more.
 var errSessionLost = errors.New("the server has lost the session")
 
+// errDoubtful is a refusal that may mean a lost session, or only what it says.
+type errDoubtful struct {
+	answer Message
+	err    error
+}
+
+func (e *errDoubtful) Error() string {
+	return "the server refused the request, and may have lost the session"
+}
+
+// refusesSession finds out by a ping whether the server refuses the session
+// itself.
+func (w *httpWire) refusesSession(ctx context.Context, session *string) bool {
+	ping := &Message{ID: NumberID(w.c.nextID.Add(1)), Method: "ping"}
+	resp, err := w.post(ctx, ping, session, AppendMessage(nil, ping))
+	if err != nil {
+		return false
+	}
+	readSome(resp)
+	return resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound
+}
+
 func (w *httpWire) do(ctx context.Context, cl *flight, m *Message) (Message, error) {
 	for first := true; ; first = false {
 		session := w.session.Load()
@@ -57,6 +78,12 @@ func (w *httpWire) do(ctx context.Context, cl *flight, m *Message) (Message, err
 			session = nil
 		}
 		answer, err := w.exchange(ctx, cl, m, session)
+		if doubt, ok := errors.AsType[*errDoubtful](err); ok {
+			if !first || !w.refusesSession(ctx, session) {
+				return doubt.answer, doubt.err
+			}
+			err = errSessionLost
+		}
 		if err == nil || !first || !errors.Is(err, errSessionLost) || m.Method == "initialize" {
 			return answer, err
 		}
@@ -207,12 +234,18 @@ func (w *httpWire) readPlain(ctx context.Context, cl *flight, resp *http.Respons
 // lost session, or an error of HTTP.
 func (w *httpWire) refusal(cl *flight, resp *http.Response, session *string) (Message, error) {
 	body := readSome(resp)
-	lost := resp.StatusCode == http.StatusNotFound ||
-		// What many servers copied from an example that forgot its sessions.
-		resp.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(body)), "session")
-	if session != nil && lost {
+	if session != nil && resp.StatusCode == http.StatusNotFound {
 		return Message{}, errSessionLost
 	}
+	answer, err := w.refused(cl, resp, body)
+	if session != nil && resp.StatusCode == http.StatusBadRequest {
+		return Message{}, &errDoubtful{answer, err} // many servers copied this answer from an example
+	}
+	return answer, err
+}
+
+// refused is what a refusal says by itself.
+func (w *httpWire) refused(cl *flight, resp *http.Response, body []byte) (Message, error) {
 	if !(resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
 		if m, err := Decode(body, w.limits); err == nil && m.Error != nil && (m.ID == "" || m.ID == cl.idText) {
 			m.ID = cl.idText

@@ -15,7 +15,8 @@ import (
 const MaxName = 63
 
 // LegalName returns the name under which a tool is declared: server__tool
-// where that is legal and can be no other tool's, else the beginning of it, an
+// where that is legal and can be no other tool's (no other "__" in it, and no
+// end that looks like a hash), else the beginning of it, an
 // underscore, and 8 hexadecimal digits of a hash of server and tool.
 //
 // It depends on nothing but its argument, so a name in an old conversation
@@ -29,13 +30,19 @@ func LongName(n tool.Name) string { return legalName(n, 16) }
 func legalName(n tool.Name, hashBytes int) string {
 	joined := n.Server + "__" + n.Tool
 	legal := identifier(joined, true)
-	// Where every server keeps to this, the first "__" ends the server: no
-	// other pair has the same name.
-	unambiguous := !strings.Contains(n.Server, "__") && !strings.HasSuffix(n.Server, "_")
+	// The "__" between server and tool must be the only one, and the end must
+	// not look like a hash: then no other pair has this name, plain or hashed.
+	unambiguous := strings.Index(joined, "__") == strings.LastIndex(joined, "__") && !endsInHash(joined)
 	if unambiguous && legal == joined && len(joined) <= MaxName && n.Tool != "" && hashBytes == 4 {
 		return joined
 	}
 	return withHash(legal, n.String(), MaxName, hashBytes)
+}
+
+// endsInHash reports whether a name ends like one that withHash made.
+func endsInHash(name string) bool {
+	i := strings.LastIndexByte(name, '_')
+	return len(name)-i-1 == 8 && strings.Trim(name[i+1:], "0123456789abcdef") == ""
 }
 
 // withHash cuts a legal name and makes it unique again.

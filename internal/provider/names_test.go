@@ -20,12 +20,13 @@ func TestLegalName(t *testing.T) {
 		"slash and space":      {"fs", "a/b c", "fs__a_b_c_"},
 		"not ASCII":            {"s", "поиск", "s________"},
 		"two ways to read it":  {"a__b", "c", "a__b__c_"},
-		"one way to read it":   {"a", "b__c", "a__b__c"},
-		"underscore before it": {"a", "_b", "a___b"},
+		"one way to read it":   {"a", "b__c", "a__b__c_"},
+		"underscore before it": {"a", "_b", "a___b_"},
 		"underscores in a row": {"a_", "b", "a___b_"},
 		"server begins with 9": {"9lives", "go", "_9lives__go_"},
 		"server begins with -": {"-x", "go", "_-x__go_"},
 		"a long server":        {strings.Repeat("s", 64), "go", strings.Repeat("s", 54) + "_"},
+		"like a hash":          {"s", "a_0123abcd", "s__a_0123abcd_"},
 		"a colon in the tool":  {"s", "a:b", "s__a_b_"},
 		"an empty tool":        {"s", "", "s___"},
 	} {
@@ -85,8 +86,10 @@ func TestNames(t *testing.T) {
 			t.Errorf("Tool(%q) = %v, %v, want %v", legal, got, ok, want)
 		}
 	}
-	if legal, _ := n.Legal(tools[3]); legal == LegalName(tools[3]) {
-		t.Errorf("%v kept %q although another tool claims it", tools[3], legal)
+	for _, n1 := range tools { // no order of arrival, and no other tool, changes a name
+		if legal, _ := n.Legal(n1); legal != LegalName(n1) {
+			t.Errorf("%v is %q, want %q", n1, legal, LegalName(n1))
+		}
 	}
 	if _, ok := n.Tool("a__nothing"); ok {
 		t.Error("Tool found what is not there")
