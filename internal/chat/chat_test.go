@@ -182,14 +182,22 @@ func TestRunawayToolUseEnds(t *testing.T) {
 		script.Rules = append(script.Rules, llmtest.Rule{When: llmtest.When{User: "steps", Results: llmtest.N(i)},
 			Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc:add", Args: json.RawMessage(fmt.Sprintf(`{"a":1,"b":%d}`, i))}}}})
 	}
+	// A model that calls on and on although it gets no more tools.
+	script.Rules = append([]llmtest.Rule{{When: llmtest.When{User: "possessed"}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc:add", Args: json.RawMessage(`{"a":1,"b":2}`)}}}}}, script.Rules...)
 	each(t, script, func(t *testing.T, r *rig) {
 		c := r.connect("")
+		c.say("possessed")
+		if text, stop := c.reply(); !strings.Contains(text, "same call again and again") || stop != "repetition" || r.ups.count("calc:add") != 5 {
+			t.Errorf("%q, %s after %d calls", text, stop, r.ups.count("calc:add"))
+		}
+		r.ups.forget("calc:add")
+		c = r.connect("")
 		c.say("same")
 		if text, stop := c.reply(); text != "I give up." || stop != stopRepetition || r.ups.count("calc:add") != 5 {
 			t.Errorf("%q, %s after %d calls", text, stop, r.ups.count("calc:add"))
 		}
 		c.say("steps")
-		if text, stop := c.reply(); text != "I give up." || stop != stopSteps || r.ups.count("calc:add") != 5+25 {
+		if text, stop := c.reply(); text != "I give up." || stop != "max_steps" || r.ups.count("calc:add") != 5+25 {
 			t.Errorf("%q, %s after %d calls", text, stop, r.ups.count("calc:add")-5)
 		}
 		c.say("and then?") // the history is still one that the model accepts

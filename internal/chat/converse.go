@@ -17,7 +17,7 @@ const (
 	stopFilter     = "filter"
 	stopAborted    = "aborted"
 	stopError      = "error"
-	stopSteps      = "steps"
+	stopSteps      = "max_steps"
 	stopRepetition = "repetition"
 )
 
@@ -60,6 +60,12 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 		if len(calls) == 0 && strings.TrimSpace(reply.Message.Text()) == "" && reply.Stop != llm.StopFilter && reply.Stop != llm.StopLength {
 			if again++; again <= maxAgain && ctx.Err() == nil {
 				continue // an empty or unreadable reply: nothing was said yet
+			}
+			switch last { // it goes on asking for tools that it no longer gets
+			case stopRepetition:
+				return s.standIn(ctx, t, last, "I stopped: the model made the same call again and again, and gave no answer without it. Ask in other words.")
+			case stopSteps:
+				return s.standIn(ctx, t, last, "I stopped: the model used all the steps of this reply (chat.maxSteps), and gave no answer without more. Say what to do next, or ask for less.")
 			}
 			return s.fallback(ctx, t, CodeModel, "The model gave no answer. Ask again, or in other words.")
 		}
@@ -178,12 +184,22 @@ func (s *Session) fallback(ctx context.Context, t *turn, code, text string) stri
 	if ctx.Err() != nil {
 		return s.aborted(ctx)
 	}
-	s.emit(TypeText, ContentPayload{text})
+	stop := s.standIn(ctx, t, stopError, text)
 	s.emit(TypeError, ErrorPayload{Code: code, Message: text})
+	return stop
+}
+
+// standIn is what the gateway says when the model says nothing, and why the
+// reply ended.
+func (s *Session) standIn(ctx context.Context, t *turn, stop, text string) string {
+	if ctx.Err() != nil {
+		return s.aborted(ctx)
+	}
+	s.emit(TypeText, ContentPayload{text})
 	if err := s.append(context.WithoutCancel(ctx), llm.Text(llm.Assistant, text), about{Notice: noticeFallback}); err != nil {
 		return s.unsaved(ctx, t, err)
 	}
-	return stopError
+	return stop
 }
 
 func (s *Session) aborted(ctx context.Context) string {

@@ -156,6 +156,12 @@ func (u *upstreams) count(name string) int {
 	return u.calls[name]
 }
 
+func (u *upstreams) forget(name string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.calls, name)
+}
+
 func definition(t testing.TB, server, name, schema string) tool.Definition {
 	t.Helper()
 	d, err := tool.ParseDefinition(server, json.RawMessage(fmt.Sprintf(`{"name":%q,"description":"Does %s.","inputSchema":%s}`, name, name, schema)))

@@ -77,8 +77,8 @@ type StatusData struct {
 	IsError   bool            `json:"isError,omitempty"`
 	TookMs    int64           `json:"tookMs,omitempty"`
 	Progress  json.RawMessage `json:"progress,omitempty"` // params of a progress notification
-	// Stop is why a reply ended: end, length, filter, aborted, error, steps,
-	// repetition.
+	// Stop is why a reply ended: end, length, filter, aborted, error,
+	// max_steps, repetition.
 	Stop        string        `json:"stop,omitempty"`
 	Unavailable []ServerState `json:"unavailable,omitempty"`
 }
