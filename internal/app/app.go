@@ -147,6 +147,9 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Store: a.store, Servers: a.unavailable, Meter: a.metrics, Tracer: a.tracer, Log: o.Log, Node: a.node,
 		Shared: cfg.Store.URL != "",
 	})
+	a.metrics.Sessions("mcp", a.discovery.Sessions)
+	a.metrics.Sessions("chat", a.chat.OpenSessions)
+	a.metrics.Sessions("stream", a.streams.Open)
 	a.agentify = a.newAgentify(nil)
 	a.sink.onNotification(a.agentify.Notified)
 	if err := a.reseal(ctx); err != nil {

@@ -45,7 +45,6 @@ type Store interface {
 
 // Meter counts.
 type Meter interface {
-	Sessions(kind string, n int)
 	Dropped(what string)
 	Tokens(model string, read, written int)
 }
@@ -167,14 +166,20 @@ func (h *Host) sweep(now time.Time) {
 			delete(h.sessions, id)
 		}
 	}
-	h.count()
 }
 
-// count tells the meter; h.mu is held.
-func (h *Host) count() {
-	if h.Meter != nil {
-		h.Meter.Sessions("chat", len(h.sessions))
+// OpenSessions counts the conversations that have a client or a reply under
+// way.
+func (h *Host) OpenSessions() int {
+	now, n := time.Now(), 0
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.sessions {
+		if s.idleSince(now) == 0 {
+			n++
+		}
 	}
+	return n
 }
 
 func noSession() *tool.Error {
@@ -192,7 +197,6 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 	if id == "" {
 		s := &Session{host: h, id: rand.Text(), owner: caller.ID, created: time.Now(), active: time.Now(), watchers: map[*Watcher]struct{}{}}
 		h.sessions[s.id] = s
-		h.count()
 		h.mu.Unlock()
 		return s, nil
 	}
@@ -224,7 +228,6 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 		return other, nil
 	}
 	h.sessions[id] = s
-	h.count()
 	return s, nil
 }
 

@@ -208,7 +208,6 @@ func (h *Host) remove(ctx context.Context, id string) error {
 	h.mu.Lock()
 	s := h.sessions[id]
 	delete(h.sessions, id)
-	h.count()
 	h.mu.Unlock()
 	if s != nil {
 		s.mu.Lock()

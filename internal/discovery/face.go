@@ -100,6 +100,17 @@ type Face struct {
 	follows follows
 }
 
+// Sessions counts the open MCP sessions over HTTP.
+func (f *Face) Sessions() int {
+	n := f.meta.Sessions() + f.direct.Sessions()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.single {
+		n += s.server.Sessions()
+	}
+	return n
+}
+
 // New returns a Face; it starts nothing.
 func New(o Options) *Face {
 	f := &Face{opts: o, log: o.Log.With("component", "discovery"), single: map[string]*single{}}

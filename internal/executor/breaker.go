@@ -69,7 +69,8 @@ func (b *breaker) admit(cfg CircuitConfig, now time.Time) (ok bool, wait time.Du
 type outcome int
 
 const (
-	succeeded outcome = iota // the upstream answered, if only to report an error
+	succeeded outcome = iota // the upstream answered
+	reported                 // the tool ran and reported an error: it failed, and its upstream is well
 	failed                   // the upstream did not do its part
 	neither                  // the call ended for another reason: cancelled, refused later on
 )
@@ -94,8 +95,14 @@ func (b *breaker) done(cfg CircuitConfig, how outcome, now time.Time, took time.
 		b.stats.MeanLatency += time.Duration(smoothing * float64(took-b.stats.MeanLatency))
 	}
 	b.expire(cfg, now)
-	if how == succeeded {
+	switch how {
+	case succeeded:
 		b.stats.Successes++
+	default:
+		b.stats.Failures++
+		b.stats.LastFailure = now
+	}
+	if how != failed {
 		if wasTrial {
 			b.opened, b.failures = time.Time{}, nil
 		} else if len(b.failures) > 0 {
@@ -103,8 +110,6 @@ func (b *breaker) done(cfg CircuitConfig, how outcome, now time.Time, took time.
 		}
 		return false
 	}
-	b.stats.Failures++
-	b.stats.LastFailure = now
 	b.failures = append(b.failures, now)
 	if wasTrial || len(b.failures) >= cfg.Threshold {
 		b.opened, b.failures = now, nil

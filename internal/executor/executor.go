@@ -222,7 +222,11 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return tool.Result{Raw: raw, IsError: isError(raw)}, nil
+	result := tool.Result{Raw: raw, IsError: isError(raw)}
+	if result.IsError {
+		how = reported
+	}
+	return result, nil
 }
 
 func (x *Executor) forward(ctx context.Context, f *flight) (json.RawMessage, error) {

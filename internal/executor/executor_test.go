@@ -329,8 +329,8 @@ func TestToolErrorIsAResult(t *testing.T) {
 			t.Fatalf("Call = %+v, %v", res, err)
 		}
 	}
-	if s := r.Stats(tool.Name{Server: "fs", Tool: "write"}); s.Circuit != Closed || s.Calls != 10 {
-		t.Errorf("tool errors moved the circuit: %+v", s)
+	if s := r.Stats(tool.Name{Server: "fs", Tool: "write"}); s.Circuit != Closed || s.Calls != 10 || s.Successes != 0 || s.Failures != 10 {
+		t.Errorf("tool errors moved the circuit, or count as successes: %+v", s)
 	}
 	if r.records[0].Status != store.StatusError {
 		t.Errorf("recorded as %s", r.records[0].Status)

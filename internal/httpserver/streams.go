@@ -65,6 +65,17 @@ func (s *StreamLimit) take(caller string, most int) bool {
 	return true
 }
 
+// Open counts the streams of all callers.
+func (s *StreamLimit) Open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, open := range s.open {
+		n += open
+	}
+	return n
+}
+
 func (s *StreamLimit) release(caller string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,6 @@ type Metrics struct {
 	restarts  *prometheus.CounterVec
 	tools     *prometheus.GaugeVec
 	circuits  *prometheus.GaugeVec
-	sessions  *prometheus.GaugeVec
 	dropped   *prometheus.CounterVec
 	tokens    *prometheus.CounterVec
 
@@ -65,7 +64,6 @@ func NewMetrics(version string) *Metrics {
 	m.restarts = counter("upstream_connects_total", "Connections made to an upstream.", "server")
 	m.tools = gauge("upstream_tools", "Tools that an upstream offers.", "server")
 	m.circuits = gauge("circuit_state", "State of a tool's circuit where it is not closed: 1 half open, 2 open.", "server", "tool")
-	m.sessions = gauge("sessions", "Open sessions and connections by kind (chat, mcp, stream).", "kind")
 	m.dropped = counter("dropped_total", "Things let go because a limit was reached, by what they were.", "what")
 	m.tokens = counter("model_tokens_total", "Tokens read and written by models.", "model", "direction")
 
@@ -160,10 +158,14 @@ func (m *Metrics) Circuit(server, tool string, state int) {
 	m.circuits.WithLabelValues(server, tool).Set(float64(state))
 }
 
-// Sessions adds n, which may be negative, to the open sessions of a kind.
-func (m *Metrics) Sessions(kind string, n int) {
+// Sessions has the open sessions of a kind counted whenever the figures are
+// read. It is called once for each kind.
+func (m *Metrics) Sessions(kind string, count func() int) {
 	if m != nil {
-		m.sessions.WithLabelValues(kind).Add(float64(n))
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "junctor", Name: "sessions", Help: "Open sessions and streams by kind: chat (conversations with a client or a reply under way), mcp, stream.",
+			ConstLabels: prometheus.Labels{"kind": kind},
+		}, func() float64 { return float64(count()) }))
 	}
 }
 
