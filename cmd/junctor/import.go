@@ -48,7 +48,7 @@ Known clients: ` + knownClients(),
 			if err != nil {
 				return err
 			}
-			candidates := clients.Compare(found, own)
+			candidates := clients.Compare(found, own, clients.Variables(c.options(hereToo)))
 			if asJSON {
 				return c.printJSON(map[string]any{"found": found, "candidates": candidates})
 			}

@@ -41,7 +41,7 @@ func (i importer) candidates() ([]clients.Candidate, []string, error) {
 			problems = append(problems, f.File.Client+": "+s)
 		}
 	}
-	return clients.Compare(found, own), problems, nil
+	return clients.Compare(found, own, clients.Variables(i.app.opts.Reload)), problems, nil
 }
 
 // Found lists what there is, without anything secret.

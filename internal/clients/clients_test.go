@@ -182,7 +182,7 @@ func TestFoundServersLoad(t *testing.T) {
 				write(t, filepath.Join(dir, name), strings.ReplaceAll(files[name], "$DIR", dir))
 			}
 		}
-		candidates := slices.DeleteFunc(Compare(Discover(machine(dir)), nil), func(c Candidate) bool {
+		candidates := slices.DeleteFunc(Compare(Discover(machine(dir)), nil, nil), func(c Candidate) bool {
 			// The user was told to write something else there.
 			return slices.ContainsFunc(c.Notes, func(n string) bool {
 				return strings.Contains(n, "different folder") || strings.Contains(n, "no meaning")
@@ -236,8 +236,10 @@ func TestCompare(t *testing.T) {
 		{Name: "secret2", Server: json.RawMessage(`{"command":"x","env":{"T":"pre-${A}"}}`)},
 		{Name: "remote", Server: json.RawMessage(`{"url":"https://r.example.com"}`)},
 	}
+	values := map[string]string{"K": "sk-1", "A": "sk-2", "B": "sk-3"}
+	lookup := func(name string) (string, bool) { v, ok := values[name]; return v, ok }
 	var got []string
-	for _, c := range Compare(found, own) {
+	for _, c := range Compare(found, own, lookup) {
 		got = append(got, fmt.Sprintf("%s %s %s as %s %v +%d", c.File.Client, c.Name, c.State, c.As, c.Keys, len(c.Also)))
 	}
 	want := []string{

@@ -32,21 +32,23 @@ type Candidate struct {
 	Also  []File   `json:"also,omitempty"` // where else the very same server is
 }
 
-// Compare says of every found server whether it is new, and under which name
-// it would go into a file that has own. The same server in two clients is one
-// candidate; two different ones of one name get two names.
-func Compare(found []Found, own []config.Entry) []Candidate {
+// Compare reports for every found server whether it is new, and under which
+// name it would go into a file that has own. The same server in two clients is
+// one candidate; two different ones of one name get two names. Servers are
+// compared with the values of their variables, as lookup returns them: two
+// servers that differ only in a token are two servers.
+func Compare(found []Found, own []config.Entry, lookup func(string) (string, bool)) []Candidate {
 	have := map[string]map[string]any{}
 	for _, e := range own {
-		have[e.Name] = essence(e.Server)
+		have[e.Name] = essence(e.Server, lookup)
 	}
 	var all []Candidate
 	for _, f := range found {
 	next:
 		for _, s := range f.Servers {
-			is := essence(s.JSON)
+			is := essence(s.JSON, lookup)
 			for i := range all {
-				if all[i].Name == s.Name && reflect.DeepEqual(essence(all[i].JSON), is) {
+				if all[i].Name == s.Name && reflect.DeepEqual(essence(all[i].JSON, lookup), is) {
 					all[i].Also = append(all[i].Also, s.File)
 					continue next
 				}
@@ -56,7 +58,7 @@ func Compare(found []Found, own []config.Entry) []Candidate {
 			switch mine, exists := have[s.Name]; {
 			case s.Self():
 				c.State = Self
-			case exists && same(mine, is):
+			case exists && reflect.DeepEqual(mine, is):
 				c.State = Same
 			default:
 				if as, ok := sameElsewhere(have, is); ok {
@@ -73,8 +75,8 @@ func Compare(found []Found, own []config.Entry) []Candidate {
 	return all
 }
 
-// Beside lets candidates whose name Junctor has for another server be taken
-// over beside it, under a name that is free.
+// Beside gives candidates whose name Junctor has for another server a name that
+// is free, so that both are kept.
 func Beside(candidates []Candidate, own []config.Entry) []Candidate {
 	have := map[string]map[string]any{}
 	for _, e := range own {
@@ -92,7 +94,7 @@ func Beside(candidates []Candidate, own []config.Entry) []Candidate {
 
 func sameElsewhere(have map[string]map[string]any, is map[string]any) (string, bool) {
 	for _, name := range slices.Sorted(maps.Keys(have)) {
-		if same(have[name], is) {
+		if reflect.DeepEqual(have[name], is) {
 			return name, true
 		}
 	}
@@ -110,10 +112,25 @@ func freeName(name string, all []Candidate, have map[string]map[string]any) stri
 	}
 }
 
-// essence is what a server is, without what holds anyway.
-func essence(raw json.RawMessage) map[string]any {
+// essence returns the settings of a server that are not defaults, with its
+// variables replaced by their values. A variable without a value stays.
+func essence(raw json.RawMessage, lookup func(string) (string, bool)) map[string]any {
 	var obj map[string]any
-	if json.Unmarshal(raw, &obj) != nil {
+	expanded := mapStrings(raw, "", func(_, s string) string {
+		return variableUse.ReplaceAllStringFunc(s, func(match string) string {
+			if strings.HasPrefix(match, "$${") || lookup == nil {
+				return match
+			}
+			name, fallback, hasDefault := strings.Cut(match[2:len(match)-1], ":-")
+			if value, ok := lookup(name); ok && (value != "" || !hasDefault) {
+				return value
+			} else if hasDefault {
+				return fallback
+			}
+			return match
+		})
+	})
+	if json.Unmarshal(expanded, &obj) != nil {
 		return nil
 	}
 	for key, value := range obj {
@@ -139,56 +156,10 @@ func essence(raw json.RawMessage) map[string]any {
 	return obj
 }
 
-// same reports whether own says what found says. A variable in own stands for
-// whatever found has in its place: that is what taking a secret over leaves.
-func same(own, found any) bool {
-	switch a := own.(type) {
-	case map[string]any:
-		b, ok := found.(map[string]any)
-		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
-			return false
-		}
-		for key := range a {
-			if _, has := b[key]; !has || !same(a[key], b[key]) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		b, ok := found.([]any)
-		return ok && slices.EqualFunc(a, b, same)
-	case string:
-		b, ok := found.(string)
-		// Each variable multiplies the work; nobody writes four into one text.
-		return ok && (a == b || len(b) <= 4096 && strings.Count(a, "${") <= 3 && fits(a, b))
-	}
-	return reflect.DeepEqual(own, found)
-}
-
-// fits reports whether text is pattern with something in place of each
-// variable.
-func fits(pattern, text string) bool {
-	head, rest, ok := strings.Cut(pattern, "${")
-	if !ok || !strings.HasPrefix(text, head) {
-		return false
-	}
-	_, tail, ok := strings.Cut(rest, "}")
-	text = text[len(head):]
-	if !strings.Contains(tail, "${") {
-		return ok && len(text) > len(tail) && strings.HasSuffix(text, tail)
-	}
-	for i := 1; ok && i < len(text); i++ {
-		if fits(tail, text[i:]) {
-			return true
-		}
-	}
-	return false
-}
-
 func differing(a, b map[string]any) []string {
 	var keys []string
 	for key := range a {
-		if !same(a[key], b[key]) {
+		if !reflect.DeepEqual(a[key], b[key]) {
 			keys = append(keys, key)
 		}
 	}

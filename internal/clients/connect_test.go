@@ -78,7 +78,7 @@ func TestConnect(t *testing.T) {
 					}
 					// It is found, and known to be Junctor itself.
 					self := false
-					for _, cand := range Compare(Discover(m, c), nil) {
+					for _, cand := range Compare(Discover(m, c), nil, nil) {
 						self = self || cand.Name == "junctor" && cand.State == Self
 					}
 					if !self {

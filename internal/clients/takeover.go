@@ -45,7 +45,7 @@ type TakenOver struct {
 // no value here, as those that a client asks for, get a line there to be
 // filled in. A server that cannot be taken keeps no other from it.
 func TakeOver(o config.Options, take []Candidate, asTheyAre bool) (TakenOver, error) {
-	lookup := variablesOf(o)
+	lookup := Variables(o)
 	vars := map[string]telemetry.Secret{}
 	var done TakenOver
 	if !asTheyAre {
@@ -83,8 +83,8 @@ func TakeOver(o config.Options, take []Candidate, asTheyAre bool) (TakenOver, er
 	return done, nil
 }
 
-// variablesOf looks up what the configuration's variables hold.
-func variablesOf(o config.Options) func(string) (string, bool) {
+// Variables returns the lookup of the variables that the configuration uses.
+func Variables(o config.Options) func(string) (string, bool) {
 	if cfg, _, err := config.Load(o); err == nil {
 		return cfg.Lookup
 	}

@@ -30,7 +30,7 @@ func TestTakeOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, err := TakeOver(o, Compare(Discover(m), own), false)
+	done, err := TakeOver(o, Compare(Discover(m), own, Variables(o)), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestTakeOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range Compare(Discover(m), own) {
+	for _, c := range Compare(Discover(m), own, Variables(o)) {
 		if (c.State == New) != (c.Name == "odd") {
 			t.Errorf("%s is %s", c.Name, c.State)
 		}
@@ -75,10 +75,53 @@ func TestBeside(t *testing.T) {
 	m := machine(t.TempDir())
 	write(t, m.home(".cursor", "mcp.json"), `{"mcpServers": {"a": {"command": "other"}, "b": {"command": "z"}, "c": {"command": "w"}}}`)
 	var got []string
-	for _, c := range Beside(Compare(Discover(m), own), own) {
+	for _, c := range Beside(Compare(Discover(m), own, nil), own) {
 		got = append(got, c.As+" "+string(c.State))
 	}
 	if want := []string{"a-cursor-2 new", "b same", "c new"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Two servers that differ only in their token are two servers: both are kept.
+func TestTakeOverKeepsAccountsApart(t *testing.T) {
+	dir := t.TempDir()
+	m := machine(dir)
+	const work, home = "ghp_0123456789abcdef0123456789abcdef0001", "ghp_0123456789abcdef0123456789abcdef0002"
+	write(t, m.home(".cursor", "mcp.json"), `{"mcpServers": {
+		"github": {"command": "npx", "args": ["-y", "gh"], "env": {"GITHUB_TOKEN": "`+home+`"}},
+		"github-home": {"command": "npx", "args": ["-y", "gh"], "env": {"GITHUB_TOKEN": "`+home+`"}}
+	}}`)
+	user := filepath.Join(dir, "own")
+	write(t, filepath.Join(user, "junctor", ".env"), "GITHUB_TOKEN="+work+"\n")
+	write(t, filepath.Join(user, "junctor", "junctor.json"), `{"mcpServers": {"github": {"command": "npx", "args": ["-y", "gh"], "env": {"GITHUB_TOKEN": "${GITHUB_TOKEN}"}}}}`)
+	o := config.Options{UserDir: user, Home: dir, LookupEnv: func(string) (string, bool) { return "", false }}
+	own, err := Own(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	candidates := Beside(Compare(Discover(m), own, Variables(o)), own)
+	if _, err := TakeOver(o, candidates, false); err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := config.Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := map[string]int{}
+	for _, s := range cfg.Servers {
+		tokens[s.Env["GITHUB_TOKEN"].Reveal()]++
+	}
+	if tokens[work] != 1 || tokens[home] == 0 {
+		t.Errorf("servers by token: %v; the account in use or the client's is lost", tokens)
+	}
+	// A second look finds every server of the client here.
+	if own, err = Own(o); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range Compare(Discover(m), own, Variables(o)) {
+		if c.State != Same {
+			t.Errorf("%s is %s after it was imported", c.Name, c.State)
+		}
 	}
 }

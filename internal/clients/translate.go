@@ -16,6 +16,7 @@ var (
 	secretsName  = regexp.MustCompile(`\$\{\{\s*(?:[A-Za-z]+\.)?([A-Za-z_][A-Za-z0-9_]*)\s*\}\}`)
 	colonName    = regexp.MustCompile(`\$\{([A-Za-z]+):([^}]*)\}`)
 	predefined   = regexp.MustCompile(`\$\{(workspaceFolder|workspaceRoot|workspaceFolderBasename|userHome|pathSeparator|/)\}`)
+	variableUse  = regexp.MustCompile(`\$?\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?\}`)
 	neededName   = regexp.MustCompile(`(?:^|[^$])\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 	relativePath = regexp.MustCompile(`^\.{1,2}[/\\]`)
 )
