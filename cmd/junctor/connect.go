@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +22,7 @@ func (c *cli) connectCommand() *cobra.Command {
 		dryRun, undo, moves bool
 	)
 	cmd := &cobra.Command{
-		Use: "connect CLIENT", Short: "Write junctor into a client's own configuration", Args: exactArgs(1), ValidArgs: clientIDs(),
+		Use: "connect [CLIENT]", Short: "Write junctor into a client's own configuration", Args: maxArgs(1), ValidArgs: clientIDs(),
 		Long: `Write junctor into a client's configuration, keeping everything else in it and
 a backup of the file. With --move the client's other servers move into
 junctor, so that the client sees them through it.
@@ -28,6 +30,13 @@ junctor, so that the client sees them through it.
 Known clients: ` + knownClients(),
 		Example: "  junctor connect claude-desktop --dry-run\n  junctor connect cursor --move\n  junctor connect cursor --undo",
 		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				id, err := c.chooseClient()
+				if err != nil || id == "" {
+					return err
+				}
+				args = []string{id}
+			}
 			client, err := clients.Lookup(args[0])
 			if err != nil {
 				return usageError{err}
@@ -57,6 +66,34 @@ Known clients: ` + knownClients(),
 	f.BoolVar(&dryRun, "dry-run", false, "show what would be written, without writing it")
 	f.BoolVar(&undo, "undo", false, "remove junctor again and restore the servers that were moved")
 	return cmd
+}
+
+// chooseClient lists the clients found on this machine and asks for one. It
+// returns "" when there is nothing to choose or no terminal to ask on.
+func (c *cli) chooseClient() (string, error) {
+	var ids []string
+	for _, found := range clients.Discover(c.machine()) {
+		if id := found.File.Client; !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		c.note("No MCP client with servers found on this machine. Name one: junctor connect CLIENT, with CLIENT one of %s", knownClients())
+		return "", nil
+	}
+	for _, id := range ids {
+		fmt.Fprintln(c.out, id)
+	}
+	if !c.isInput {
+		c.note("Connect one of them with: junctor connect CLIENT")
+		return "", nil
+	}
+	fmt.Fprint(c.err, "Connect which client? ")
+	line, err := bufio.NewReader(c.in).ReadString('\n')
+	if err != nil && line == "" {
+		return "", errors.New("no answer")
+	}
+	return strings.TrimSpace(line), nil
 }
 
 // startedBy is how a client starts this program. It does so in a folder and an
@@ -178,7 +215,7 @@ func (c *cli) showChange(change clients.Change) {
 	lines := func(text []byte) []string {
 		return slices.Collect(strings.Lines(string(text)))
 	}
-	before, after := lines(change.Before), lines(change.After)
+	before, after := lines(change.File.Mask(change.Before)), lines(change.File.Mask(change.After))
 	head := 0
 	for head < min(len(before), len(after)) && before[head] == after[head] {
 		head++

@@ -48,22 +48,22 @@ func (c *cli) keysAdd() *cobra.Command {
 		servers []string
 		tools   []string
 		rate    string
-		expires time.Duration
+		expires string
 		asJSON  bool
 	)
 	cmd := &cobra.Command{
 		Use: "add NAME", Short: "Create a key; it is shown once", Args: exactArgs(1),
-		Example: "  junctor keys add ci --server 'github*' --tool '*:read_*' --rate 60/1m --expires 720h",
+		Example: "  junctor keys add ci --server 'github*' --tool '*:read_*' --rate 60/1m --expires 30d",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !tool.ValidServer(args[0]) {
 				return usageError{fmt.Errorf("invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", args[0], tool.MaxServerName)}
 			}
 			secret, key := auth.NewKey(args[0])
 			key.Admin, key.Servers, key.Tools = admin, servers, tools
-			if expires > 0 {
-				key.Expires = key.Created.Add(expires)
-			}
 			var err error
+			if key.Expires, err = parseExpiry(expires, key.Created); err != nil {
+				return usageError{err}
+			}
 			if key.Rate, err = parseRate(rate); err != nil {
 				return usageError{err}
 			}
@@ -74,7 +74,12 @@ func (c *cli) keysAdd() *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return c.printJSON(map[string]any{"name": key.Name, "key": secret.Reveal(), "id": key.ID, "expires": key.Expires})
+					return c.printJSON(struct {
+						Name    string    `json:"name"`
+						Key     string    `json:"key"`
+						ID      string    `json:"id"`
+						Expires time.Time `json:"expires,omitzero"`
+					}{key.Name, secret.Reveal(), key.ID, key.Expires})
 				}
 				fmt.Fprintln(c.out, secret.Reveal())
 				c.note("Key %q created. It is not shown again; send it as Authorization: Bearer KEY.", key.Name)
@@ -87,9 +92,30 @@ func (c *cli) keysAdd() *cobra.Command {
 	f.StringSliceVar(&servers, "server", nil, "limit the key to servers, by `glob`")
 	f.StringSliceVar(&tools, "tool", nil, "limit the key to tools, by `glob` over server:tool")
 	f.StringVar(&rate, "rate", "", "limit its calls, such as `60/1m`")
-	f.DurationVar(&expires, "expires", 0, "how long the key is valid (default: no expiry)")
+	f.StringVar(&expires, "expires", "", "when the key expires: `30d`, 12h, or 2027-01-31 (default: never)")
 	f.BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
+}
+
+// parseExpiry reads a duration (30d, 2w, 12h) after now, or a date.
+func parseExpiry(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if at, err := time.Parse(layout, s); err == nil && at.After(now) {
+			return at, nil
+		}
+	}
+	for suffix, days := range map[string]int{"d": 1, "w": 7} {
+		if n, err := strconv.Atoi(strings.TrimSuffix(s, suffix)); err == nil && strings.HasSuffix(s, suffix) && n > 0 && n < 100_000 {
+			return now.AddDate(0, 0, n*days), nil
+		}
+	}
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return now.Add(d), nil
+	}
+	return time.Time{}, fmt.Errorf("invalid --expires %q; use a duration (30d, 2w, 12h) or a future date (2027-01-31)", s)
 }
 
 // parseRate reads 60/1m.

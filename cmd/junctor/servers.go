@@ -121,6 +121,8 @@ func (c *cli) serversAdd() *cobra.Command {
 			entry := map[string]any{}
 			if u, err := url.Parse(args[1]); err == nil && len(args) == 2 && (u.Scheme == "http" || u.Scheme == "https") {
 				entry["url"] = args[1]
+			} else if strings.Contains(args[1], "://") {
+				return usageError{fmt.Errorf("invalid server URL %q; it must start with http:// or https://", args[1])}
 			} else {
 				entry["command"] = args[1]
 				if len(args) > 2 {

@@ -98,6 +98,22 @@ func findSecrets(server string, raw json.RawMessage) []Secret {
 	return all
 }
 
+// Mask returns the text of a client's file with the secrets of its servers
+// replaced, for showing.
+func (f File) Mask(text []byte) []byte {
+	raw, err := serversIn(f, text)
+	var servers map[string]json.RawMessage
+	if err != nil || json.Unmarshal(raw, &servers) != nil {
+		return text
+	}
+	for name, server := range servers {
+		for _, s := range findSecrets(name, server) {
+			text = bytes.ReplaceAll(text, []byte(s.value.Reveal()), []byte("[redacted]"))
+		}
+	}
+	return text
+}
+
 // headerVariable names the variable for a header.
 func headerVariable(server, name string) string {
 	if strings.EqualFold(name, "Authorization") {
