@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"junctor/internal/catalog"
 	"junctor/internal/llm"
 	"junctor/internal/provider"
@@ -80,6 +82,8 @@ type Host struct {
 	cancel context.CancelFunc
 	turns  sync.WaitGroup
 
+	loads singleflight.Group // of sessions out of the store, by id
+
 	mu          sync.Mutex
 	sessions    map[string]*Session
 	connections int
@@ -106,6 +110,9 @@ func (h *Host) config() Config { return *h.cfg.Load() }
 func (h *Host) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
+	if !h.Shared {
+		h.turns.Go(func() { h.endDeadTurns(ctx) })
+	}
 	var commands <-chan struct{}
 	if h.Shared {
 		commands = h.Store.Watch(ctx, store.TopicValues(commandSpace))
@@ -218,18 +225,34 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	s = &Session{host: h, id: id, owner: rec.Owner, created: rec.Created, active: time.Now(), stored: true, watchers: map[*Watcher]struct{}{}}
-	if err := s.load(ctx); err != nil {
+	// One loads it for all that open it now: loading ends the reply of a dead
+	// process, which must happen once.
+	v, err, _ := h.loads.Do(id, func() (any, error) {
+		h.mu.Lock()
+		s := h.sessions[id]
+		h.mu.Unlock()
+		if s != nil {
+			return s, nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
+		defer cancel()
+		s = &Session{host: h, id: id, owner: rec.Owner, created: rec.Created, active: time.Now(), stored: true, watchers: map[*Watcher]struct{}{}}
+		if err := s.load(ctx); err != nil {
+			return nil, err
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.sessions[id] = s
+		return s, nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if other := h.sessions[id]; other != nil { // someone else was faster
-		return other, nil
-	}
-	h.sessions[id] = s
-	return s, nil
+	return v.(*Session), nil
 }
+
+// loadTimeout bounds the reading of a session.
+const loadTimeout = 30 * time.Second
 
 func unavailable(err error) error {
 	return &tool.Error{Kind: tool.Unavailable, Msg: "the conversation cannot be read or written now; try again in a moment", Err: err}

@@ -55,6 +55,47 @@ func (s *Session) rescue(ctx context.Context) error {
 	return s.load(ctx)
 }
 
+// endDeadTurns ends the replies that an earlier process on this store was
+// giving when it died. A lease that is not over yet may be that of a process
+// which lives: it is looked at again when it is over.
+func (h *Host) endDeadTurns(ctx context.Context) {
+	for range 3 {
+		list, err := h.Store.Sessions(ctx, store.SessionQuery{Limit: store.MaxLimit})
+		if err != nil {
+			if ctx.Err() == nil {
+				h.Log.WarnContext(ctx, "replies of an earlier process not ended; each is when its conversation is opened", "err", err)
+			}
+			return
+		}
+		alive := false
+		for _, rec := range list {
+			var meta metadata
+			if json.Unmarshal(rec.Metadata, &meta) != nil || !meta.Turn.Active {
+				continue
+			}
+			s, err := h.Open(ctx, tool.Caller{ID: rec.Owner}, rec.ID)
+			if err == nil {
+				err = s.rescue(ctx)
+			}
+			if err != nil && ctx.Err() == nil {
+				h.Log.WarnContext(ctx, "reply of an earlier process not ended", telemetry.KeySession, rec.ID, "err", err)
+				continue
+			}
+			s.mu.Lock()
+			alive = alive || s.foreign && s.meta.Turn.Active
+			s.mu.Unlock()
+		}
+		if !alive {
+			return
+		}
+		select {
+		case <-time.After(leaseTime):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // watchTime is how long a process counts as one where somebody watches.
 const watchTime = 10 * time.Second
 

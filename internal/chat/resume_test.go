@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -348,7 +349,7 @@ func crash(t *testing.T, r *rig, messages []store.Message, events ...Outgoing) s
 	t.Helper()
 	ctx := t.Context()
 	id := newID("crashed")
-	if err := r.store.CreateSession(ctx, store.Session{ID: id, Owner: "local", Title: "t", Created: time.Now(), Metadata: json.RawMessage(`{"seq":0,"turn":{"active":true,"event":1,"message":1}}`)}); err != nil {
+	if err := r.store.CreateSession(ctx, store.Session{ID: id, Owner: "local", Title: "t", Created: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range messages {
@@ -363,6 +364,13 @@ func crash(t *testing.T, r *rig, messages []store.Message, events ...Outgoing) s
 		if err := r.store.AppendEvents(ctx, id, store.Event{Seq: e.Seq, Time: time.Now(), Data: data}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// Last, because a host that has just started looks for such sessions.
+	if _, err := r.store.UpdateSession(ctx, id, func(s *store.Session) error {
+		s.Metadata = json.RawMessage(`{"seq":0,"turn":{"active":true,"event":1,"message":1}}`)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 	return id
 }
@@ -412,6 +420,38 @@ func TestCrashLeavesAValidHistoryThatSaysSo(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAReplyOfADeadProcessEnds starts a gateway while the lease of one that was
+// killed is still running, on a store of its own. Nobody opens the second
+// conversation.
+func TestAReplyOfADeadProcessEnds(t *testing.T) {
+	r := newRig(t, llmtest.Script{})
+	r.end()
+	user := stored(llm.User, llm.Part{Text: "do it"})
+	watched := crash(t, r, []store.Message{user})
+	alone := crash(t, r, []store.Message{user})
+	for _, id := range []string{watched, alone} {
+		if _, held, err := r.store.Acquire(t.Context(), leaseName(id), "node-that-died", leaseTime); err != nil || !held {
+			t.Fatal(held, err)
+		}
+	}
+	r.start()
+	c := r.connect("sessionId=" + watched)
+	c.until(finished)
+	c.say("go on")
+	if text, stop := c.reply(); text != "You said: go on" || stop != stopEnd {
+		t.Errorf("%q, %s", text, stop)
+	}
+	for ctx := t.Context(); ; {
+		list, err := r.host.List(ctx, tool.Local, time.Time{}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(list, func(s SessionInfo) bool { return s.ID == alone && s.Active }) {
+			break
+		}
+	}
 }
 
 func TestAnotherNodeGoesOn(t *testing.T) {

@@ -137,7 +137,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 	}
 	greeting := ConnectionPayload{State: state, Message: "connected", SessionID: s.id, Title: s.title, Active: running}
 	known := s.stored
-	if s.host.Shared && s.follow == nil && known {
+	if (s.host.Shared || s.foreign) && s.follow == nil && known {
 		var fctx context.Context
 		fctx, s.follow = context.WithCancel(telemetry.WithSession(s.host.ctx, s.id))
 		s.host.turns.Go(func() { s.follows(fctx) })
