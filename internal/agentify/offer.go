@@ -1,6 +1,7 @@
 package agentify
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -217,7 +218,9 @@ func (o *offer) callTool(call *llm.ToolCall, c Context) (choice, []string) {
 	e := o.candidates[i].entry
 	arguments := c.complete(call.Arguments, &e.Definition, o.local(e.Name.Server))
 	if s, err := e.Schema(); err == nil { // one that cannot be compiled checks nothing; the backend still can
-		if wrong := texts(s.Check(arguments)); len(wrong) > 0 {
+		// A check that is given up finds nothing: the call itself is checked again.
+		violations, _ := s.Check(context.Background(), arguments)
+		if wrong := texts(violations); len(wrong) > 0 {
 			return choice{}, wrong
 		}
 	}

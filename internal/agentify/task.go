@@ -2,6 +2,7 @@ package agentify
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/url"
 	"strings"
@@ -60,7 +61,10 @@ func (f *Face) ParseTask(raw json.RawMessage) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
-	violations := compiled.Check(raw)
+	violations, err := compiled.Check(context.Background(), raw)
+	if err != nil {
+		return Task{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the task is too large to check", Err: err}
+	}
 	var t Task
 	if len(violations) == 0 {
 		if err := json.Unmarshal(raw, &t); err != nil {

@@ -196,7 +196,7 @@ func TestServer(t *testing.T) {
 				t.Fatal(err)
 			}
 			example := examples[def.Name.Tool]
-			if v := input.Check(json.RawMessage(example)); v != nil {
+			if v, err := input.Check(t.Context(), json.RawMessage(example)); v != nil || err != nil {
 				t.Fatalf("the example breaks the input schema: %v", v)
 			}
 			raw, err := s.Serve(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(fmt.Sprintf(`{"name":%q,"arguments":%s}`, def.Name.Tool, example))})
@@ -208,7 +208,7 @@ func TestServer(t *testing.T) {
 			if err != nil || json.Unmarshal(raw, &res) != nil || res.IsError || len(res.Content) != 1 || res.Content[0].Text == "" {
 				t.Fatalf("tools/call = %s, %v", raw, err)
 			}
-			if v := output.Check(res.StructuredContent); v != nil {
+			if v, err := output.Check(t.Context(), res.StructuredContent); v != nil || err != nil {
 				t.Errorf("the answer %s breaks the output schema: %v", res.StructuredContent, v)
 			}
 		})

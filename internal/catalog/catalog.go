@@ -81,11 +81,24 @@ type Entry struct {
 	Review   Review
 
 	compile func() (*schema.Schema, error)
+	problem *atomic.Pointer[string] // with its schema, once that is known
 }
 
 // Schema returns the compiled input schema. It is compiled when first asked
 // for: most tools of a large catalogue are never called.
 func (e *Entry) Schema() (*schema.Schema, error) { return e.compile() }
+
+// MarkSchema notes why arguments cannot be checked against the schema.
+func (e *Entry) MarkSchema(problem string) { e.problem.Store(&problem) }
+
+// Warnings returns what is doubtful about the tool: the flags of its review,
+// and what was found out about its schema.
+func (e *Entry) Warnings() []string {
+	if problem := e.problem.Load(); problem != nil {
+		return append(slices.Clip(e.Review.Flags), *problem)
+	}
+	return e.Review.Flags
+}
 
 // Review is what the safety checks found in a definition.
 type Review struct {
@@ -208,8 +221,14 @@ func (c *Catalog) Watch(ctx context.Context) <-chan struct{} {
 }
 
 func (c *Catalog) entry(s *Server, d tool.Definition) *Entry {
-	e := &Entry{Definition: d, Enabled: true, Tags: s.Tags}
-	e.compile = sync.OnceValues(func() (*schema.Schema, error) { return schema.Compile(d.InputSchema) })
+	e := &Entry{Definition: d, Enabled: true, Tags: s.Tags, problem: new(atomic.Pointer[string])}
+	e.compile = sync.OnceValues(func() (*schema.Schema, error) {
+		compiled, err := schema.Compile(d.InputSchema)
+		if err != nil {
+			e.MarkSchema("its inputSchema cannot be used, so arguments are not checked: " + err.Error())
+		}
+		return compiled, err
+	})
 	if s.Allows != nil && !s.Allows(d.Name.Tool) {
 		e.Enabled, e.Reason = false, "the server's tool_configuration leaves it out"
 	}

@@ -176,8 +176,8 @@ func fitsForm(form *schema.Schema, a Answer) error {
 	if a.Action != Accept {
 		return nil
 	}
-	wrong := form.Check(a.Content)
-	if len(wrong) == 0 {
+	wrong, err := form.Check(context.Background(), a.Content)
+	if err != nil || len(wrong) == 0 { // a form that cannot be checked is left to the server that made it
 		return nil
 	}
 	return &tool.Error{Kind: tool.InvalidArguments, Msg: "the answer does not fit: " + schema.Summary(wrong)}

@@ -67,7 +67,7 @@ func (c *Control) listChanges(w http.ResponseWriter, r *http.Request) {
 			Since: ch.Print.CurrentSeen, ApprovedAt: ch.Print.ApprovedAt, ApprovedBy: ch.Print.ApprovedBy,
 		}
 		if e := c.Catalog.Snapshot().Lookup(ch.Name); e != nil {
-			v.Offered, v.Blocked, v.Flags = true, e.Review.Blocked, e.Review.Flags
+			v.Offered, v.Blocked, v.Flags = true, e.Review.Blocked, e.Warnings()
 		}
 		if ch.After != nil {
 			v.Differences = guard.Diff(ch.Before, ch.After)

@@ -70,7 +70,7 @@ func (c *Control) view(e *catalog.Entry) Tool {
 	return Tool{
 		Name: e.Name.String(), Server: e.Name.Server, Tool: e.Name.Tool, Title: e.Title,
 		Summary: e.Summary(summaryLength), Signature: e.Signature(), Tags: e.Tags,
-		Enabled: e.Enabled, Reason: e.Reason, Approval: e.Approval, Changed: e.Review.Changed, Flags: e.Review.Flags,
+		Enabled: e.Enabled, Reason: e.Reason, Approval: e.Approval, Changed: e.Review.Changed, Flags: e.Warnings(),
 		Stats: c.Calls.Stats(e.Name),
 	}
 }
@@ -116,7 +116,7 @@ func (f filter) keeps(e *catalog.Entry) bool {
 	case "changed":
 		return e.Review.Changed
 	case "flagged":
-		return len(e.Review.Flags) > 0
+		return len(e.Warnings()) > 0
 	}
 	return true
 }

@@ -241,7 +241,7 @@ func (v *metaView) toolDetails(ctx context.Context, r *mcp.Request, args map[str
 		Server: e.Name.Server, Tool: e.Name.Tool, Title: e.Title, Description: e.Description,
 		Parameters: parameters(e.InputSchema), Input: e.InputSchema, Output: e.OutputSchema,
 		Annotations: mcp.Field(e.Raw, "annotations"), Tags: e.Tags, Approval: string(e.Approval),
-		Warnings: e.Review.Flags, Guidance: guidance(snap.Server(server)),
+		Warnings: e.Warnings(), Guidance: guidance(snap.Server(server)),
 	}
 	if d.Title == d.Tool {
 		d.Title = ""

@@ -98,7 +98,11 @@ func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d t
 		if err != nil {
 			return took, true // said already
 		}
-		violations := s.Check(structured)
+		violations, err := s.Check(ctx, structured)
+		if err != nil {
+			f.Severity, f.What, f.Do = Problem, "the result cannot be checked: "+err.Error(), "simplify the outputSchema"
+			break
+		}
 		if len(violations) == 0 {
 			f.Severity, f.What = OK, "answered, and the result fits its outputSchema"
 			break

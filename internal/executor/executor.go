@@ -171,7 +171,7 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 	if err := wellFormed(f.call); err != nil {
 		return tool.Result{}, err
 	}
-	if len(entry.Review.Flags) > 0 { // the record says that the tool was known to be doubtful
+	if len(entry.Warnings()) > 0 { // the record says that the tool was known to be doubtful
 		f.stage("flagged")
 	}
 	if entry.Review.Changed {
@@ -197,10 +197,11 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 	}()
 	f.stage("policy")
 
-	if err := validate(entry, f.call.Arguments); err != nil {
+	checked, err := validate(ctx, entry, f.call.Arguments)
+	if err != nil {
 		return tool.Result{}, err
 	}
-	f.stage("validate")
+	f.stage(checked)
 	if err := approve(ctx, entry, f.call); err != nil {
 		return tool.Result{}, err
 	}

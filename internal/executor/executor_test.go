@@ -113,6 +113,47 @@ func call(name, arguments string) tool.Call {
 	return tool.Call{Face: "test", Caller: tool.Local, Tool: name, Arguments: json.RawMessage(arguments)}
 }
 
+// TestHostileSchema: a schema of two references on each of 30 levels fails its
+// own calls, and no others.
+func TestHostileSchema(t *testing.T) {
+	for _, keyword := range []string{"anyOf", "allOf"} {
+		t.Run(keyword, func(t *testing.T) {
+			var b strings.Builder
+			b.WriteString(`{"name":"bomb","inputSchema":{"type":"object","$ref":"#/$defs/l0","$defs":{`)
+			for i := range 30 {
+				fmt.Fprintf(&b, `"l%d":{%q:[{"$ref":"#/$defs/l%d"},{"$ref":"#/$defs/l%d"}]},`, i, keyword, i+1, i+1)
+			}
+			b.WriteString(`"l30":{"not":{"required":["a"]},"minProperties":` + map[string]string{"anyOf": "1", "allOf": "0"}[keyword] + `}}}}`)
+			r := newRig(t)
+			r.offer(t, "evil", b.String())
+			_, err := r.Call(t.Context(), call("evil:bomb", `{}`))
+			if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "too many steps") || r.calls != 0 {
+				t.Errorf("error = %v after %d calls", err, r.calls)
+			}
+			e := r.catalog.Snapshot().Lookup(tool.Name{Server: "evil", Tool: "bomb"})
+			if w := strings.Join(e.Warnings(), " "); !strings.Contains(w, "too many steps") {
+				t.Errorf("the tool is marked %q", w)
+			}
+			if _, err := r.Call(t.Context(), call("fs:read", `{"path":"a"}`)); err != nil {
+				t.Errorf("another tool: %v", err)
+			}
+		})
+	}
+}
+
+func TestUncheckedArgumentsAreNoted(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.Call(t.Context(), call("fs:odd", `{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if stages := r.only(t).Stages.String(); !strings.Contains(stages, "unchecked") {
+		t.Errorf("stages = %s", stages)
+	}
+	if w := r.catalog.Snapshot().Lookup(tool.Name{Server: "fs", Tool: "odd"}).Warnings(); len(w) != 1 {
+		t.Errorf("warnings = %q", w)
+	}
+}
+
 // TestArgumentsAreChecked covers the APIs that hand on arguments without an
 // MCP message around them.
 func TestArgumentsAreChecked(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -46,22 +47,32 @@ func wellFormed(call *tool.Call) error {
 	return nil
 }
 
-// validate checks the arguments against the tool's schema. A schema that
-// cannot be compiled checks nothing: the upstream, which wrote it, still can.
-func validate(e *catalog.Entry, arguments json.RawMessage) error {
+// validate checks the arguments against the tool's schema, and returns the
+// name of the stage. A schema that cannot be compiled checks nothing: the
+// upstream, which wrote it, still can. One that cannot be checked within its
+// bounds fails the call, and the tool is marked.
+func validate(ctx context.Context, e *catalog.Entry, arguments json.RawMessage) (stage string, err error) {
 	if trimmed := bytes.TrimSpace(arguments); len(trimmed) == 0 || string(trimmed) == "null" {
 		arguments = json.RawMessage("{}")
 	} else if trimmed[0] != '{' {
-		return invalid(e, []schema.Violation{{Message: "the arguments must be a JSON object"}})
+		return "", invalid(e, []schema.Violation{{Message: "the arguments must be a JSON object"}})
 	}
 	s, err := e.Schema()
 	if err != nil {
-		return nil
+		return "unchecked", nil
 	}
-	if violations := s.Check(arguments); len(violations) > 0 {
-		return invalid(e, violations)
+	violations, err := s.Check(ctx, arguments)
+	switch {
+	case errors.Is(err, schema.ErrTooCostly):
+		e.MarkSchema("its inputSchema takes too many steps to check")
+		return "", &tool.Error{Kind: tool.UpstreamFailed, Err: err, Msg: fmt.Sprintf(
+			"the arguments cannot be checked: the inputSchema of %s multiplies its alternatives or refers to itself, and takes too many steps; simplify it, or send smaller arguments", e.Name)}
+	case err != nil:
+		return "", &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled", e.Name), Err: err}
+	case len(violations) > 0:
+		return "", invalid(e, violations)
 	}
-	return nil
+	return "validate", nil
 }
 
 // unambiguous refuses parameters that another parser could read otherwise

@@ -8,6 +8,15 @@ import (
 	"testing"
 )
 
+func mustCheck(t testing.TB, s *Schema, value string) []Violation {
+	t.Helper()
+	found, err := s.Check(t.Context(), json.RawMessage(value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 func TestCheck(t *testing.T) {
 	for name, tt := range map[string]struct {
 		schema, value string
@@ -38,7 +47,7 @@ func TestCheck(t *testing.T) {
 				t.Fatalf("Compile: %v", err)
 			}
 			var got []string
-			for _, v := range s.Check(json.RawMessage(tt.value)) {
+			for _, v := range mustCheck(t, s, tt.value) {
 				if v.Message == "" {
 					t.Errorf("violation at %q has no message", v.Path)
 				}
@@ -74,14 +83,14 @@ func TestCheckIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	value := "[" + strings.TrimSuffix(strings.Repeat("1,", 10_000), ",") + "]"
-	if got := len(s.Check(json.RawMessage(value))); got != MaxViolations {
+	if got := len(mustCheck(t, s, value)); got != MaxViolations {
 		t.Errorf("%d violations reported, want %d", got, MaxViolations)
 	}
 	long, err := Compile(json.RawMessage(`{"anyOf":[{"items":{"type":"string"}},{"type":"null"}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	vs := long.Check(json.RawMessage(value))
+	vs := mustCheck(t, long, value)
 	if len(vs) != 1 || len(vs[0].Message) > 600 {
 		t.Errorf("alternatives reported as %d violations, the first of %d bytes", len(vs), len(vs[0].Message))
 	}
@@ -92,7 +101,7 @@ func FuzzCheck(f *testing.F) {
 	f.Add(`{"anyOf":[{"const":1},{"items":[{}]}]}`, `[1]`)
 	f.Fuzz(func(t *testing.T, schema, value string) {
 		if s, err := Compile(json.RawMessage(schema)); err == nil {
-			s.Check(json.RawMessage(value))
+			_, _ = s.Check(t.Context(), json.RawMessage(value))
 		}
 	})
 }
