@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -212,17 +213,27 @@ func TestCwdAndCommand(t *testing.T) {
 	}
 }
 
-// A server that is off and lacks a variable is told about once and stops
-// nothing; one that is on stops everything.
-func TestDisabledWithoutVariable(t *testing.T) {
-	cfg, notes, err := Parse("f", []byte(`{"mcpServers":{"off":{"url":"${BASE}/mcp","disabled":true},"on":{"command":"x"}}}`), Options{})
-	if err != nil || len(notes) != 1 || !strings.Contains(notes[0].Msg, "BASE is not set") || len(cfg.Servers) != 2 {
-		t.Errorf("notes %v, err %v", notes, err)
+// A server whose variable has no value is noted, with the variable's name, and
+// does not keep the others from loading.
+func TestServerWithoutVariable(t *testing.T) {
+	for _, disabled := range []string{"true", "false"} {
+		cfg, notes, err := Parse("f", []byte(`{"mcpServers":{"github":{"url":"${BASE}/mcp","headers":{"A":"${TOKEN} ${TOKEN}"},"disabled":`+disabled+`},"on":{"command":"x"}}}`), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(notes) == 0 || !strings.Contains(notes[0].Msg, "environment variable BASE is not set; export it") || len(cfg.Servers) != 2 {
+			t.Errorf("notes %v", notes)
+		}
+		s, _ := cfg.Server("github")
+		if want := []string{"BASE", "TOKEN"}; !slices.Equal(s.Unset, want) {
+			t.Errorf("unset variables %q, want %q", s.Unset, want)
+		}
 	}
-	if _, _, err := Parse("f", []byte(`{"mcpServers":{"on":{"url":"${BASE}/mcp"}}}`), Options{}); err == nil {
-		t.Error("loaded without the variable")
+	// Elsewhere a variable without a value is an error.
+	if _, _, err := Parse("f", []byte(`{"store":{"url":"${DATABASE}"}}`), Options{}); err == nil || !strings.Contains(err.Error(), "DATABASE is not set") {
+		t.Errorf("store.url without its variable: %v", err)
 	}
-	// What is wrong for another reason is wrong all the same.
+	// Other errors of such a server are errors all the same.
 	if _, _, err := Parse("f", []byte(`{"mcpServers":{"off":{"url":"ftp://x","disabled":true}}}`), Options{}); err == nil {
 		t.Error("loaded with a bad URL")
 	}

@@ -16,11 +16,21 @@ type expansion struct {
 // maxExpanded bounds a string after expansion.
 const maxExpanded = 1 << 20
 
-// expand replaces ${VAR} and ${VAR:-default}; $${ stands for ${. It returns
-// the variables that were used, and everything that is wrong.
-func (x *expansion) expand(s string) (out string, vars []string, wrong []string) {
+// unset is a message about a variable without a value.
+const unset = "environment variable %s is not set; export it, put it into .env next to this file, or write ${%s:-default}"
+
+// expanded is a string after expansion.
+type expanded struct {
+	text  string
+	vars  []string // that were used
+	unset []string // that have no value
+	wrong []string // messages about other problems
+}
+
+// expand replaces ${VAR} and ${VAR:-default}; $${ stands for ${.
+func (x *expansion) expand(s string) (out expanded) {
 	if !strings.Contains(s, "${") {
-		return s, nil, nil
+		return expanded{text: s}
 	}
 	var b strings.Builder
 	for {
@@ -37,30 +47,30 @@ func (x *expansion) expand(s string) (out string, vars []string, wrong []string)
 		b.WriteString(s[:i])
 		end := strings.IndexByte(s[i:], '}')
 		if end < 0 {
-			wrong = append(wrong, "${ is not closed; write $${ where ${ itself is meant")
+			out.wrong = append(out.wrong, "${ is not closed; write $${ where ${ itself is meant")
 			s = s[i:]
 			break
 		}
 		body := s[i+2 : i+end]
 		s = s[i+end+1:]
-		value, used, msg := x.one(body)
-		if msg != "" {
-			wrong = append(wrong, msg)
-		}
-		if used != "" {
-			vars = append(vars, used)
-		}
-		b.WriteString(value)
+		b.WriteString(x.variable(body, &out))
 		if b.Len() > maxExpanded {
-			return "", vars, append(wrong, fmt.Sprintf("is longer than %d bytes when its variables are expanded", maxExpanded))
+			out.wrong = append(out.wrong, fmt.Sprintf("is longer than %d bytes when its variables are expanded", maxExpanded))
+			return out
 		}
 	}
 	b.WriteString(s)
-	return b.String(), vars, wrong
+	out.text = b.String()
+	return out
 }
 
-// one returns what a single ${body} stands for.
-func (x *expansion) one(body string) (value, used, wrong string) {
+// variable returns the value of a single ${body} and notes in out what was
+// used or is wrong.
+func (x *expansion) variable(body string, out *expanded) string {
+	wrong := func(format string, args ...any) string {
+		out.wrong = append(out.wrong, fmt.Sprintf(format, args...))
+		return ""
+	}
 	name, fallback, hasDefault := strings.Cut(body, ":-")
 	kind, arg, prefixed := strings.Cut(name, ":")
 	switch {
@@ -68,25 +78,27 @@ func (x *expansion) one(body string) (value, used, wrong string) {
 		// Cursor, VS Code and Windsurf write ${env:NAME}.
 		name = arg
 	case prefixed && kind == "input":
-		return "", "", fmt.Sprintf("${input:%s} is a question that VS Code asks; Junctor asks nothing here. Use a variable: ${%s}", arg, variableName(arg))
+		return wrong("${input:%s} is a prompt of VS Code, which Junctor does not have; use a variable: ${%s}", arg, variableName(arg))
 	case prefixed:
-		return "", "", fmt.Sprintf("${%s} is not known here; use an environment variable: ${NAME}", body)
+		return wrong("${%s} is not supported; use an environment variable: ${NAME}", body)
 	case !hasDefault:
 		if v, ok := x.predefined(name); ok {
-			return v, "", ""
+			return v
 		}
 	}
 	if !isVariable(name) {
-		return "", "", fmt.Sprintf("${%s} does not name a variable; write ${NAME} or ${NAME:-default}, or $${ where ${ itself is meant", body)
+		return wrong("${%s} does not name a variable; write ${NAME} or ${NAME:-default}, or $${ where ${ itself is meant", body)
 	}
 	v, from, ok := x.env.lookup(name)
 	switch {
 	case hasDefault && v == "":
-		return fallback, "", ""
+		return fallback
 	case !ok:
-		return "", "", fmt.Sprintf("the variable %s is not set; set it in the environment or in .env beside this file, or write ${%s:-default}", name, name)
+		out.unset = append(out.unset, name)
+		return ""
 	}
-	return v, describe(name, from), ""
+	out.vars = append(out.vars, describe(name, from))
+	return v
 }
 
 // predefined are the variables of VS Code and Cursor that have a meaning for
@@ -122,22 +134,26 @@ func variableName(id string) string {
 	return "NAME"
 }
 
-// expandTree expands every string under n and hands what is wrong to report.
-func (x *expansion) expandTree(n *node, report func(n *node, msg string)) {
+// expandTree expands every string under n and hands what is wrong to report,
+// and variables without a value to missing.
+func (x *expansion) expandTree(n *node, report, missing func(n *node, msg string)) {
 	switch n.kind {
 	case str:
-		out, vars, wrong := x.expand(n.text)
-		n.value, n.vars = out, vars
-		for _, msg := range wrong {
+		out := x.expand(n.text)
+		n.value, n.vars = out.text, out.vars
+		for _, msg := range out.wrong {
 			report(n, msg)
+		}
+		for _, name := range out.unset {
+			missing(n, name)
 		}
 	case array:
 		for _, e := range n.elems {
-			x.expandTree(e, report)
+			x.expandTree(e, report, missing)
 		}
 	case object:
 		for _, m := range n.members {
-			x.expandTree(m.value, report)
+			x.expandTree(m.value, report, missing)
 		}
 	}
 }

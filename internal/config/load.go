@@ -120,22 +120,22 @@ func (c *Config) starts() []string {
 
 // loader turns one source into a Config.
 type loader struct {
-	o        Options
-	place    Place
-	src      *source // nil when there is no file
-	env      *environment
-	x        *expansion
-	files    []string // everything that was read, or looked for
-	parts    [][]byte // and what was there
-	problems []Problem
-	notes    []Note
-	noted    map[string]int // index into notes
-	count    map[string]int
-	lame     map[string]bool // keys of servers that are off and lack a variable
+	o          Options
+	place      Place
+	src        *source // nil when there is no file
+	env        *environment
+	x          *expansion
+	files      []string // everything that was read, or looked for
+	parts      [][]byte // and what was there
+	problems   []Problem
+	notes      []Note
+	noted      map[string]int // index into notes
+	count      map[string]int
+	incomplete map[string]bool // keys of servers that lack a variable
 }
 
 func (o Options) loader(place Place, src *source) *loader {
-	l := &loader{o: o, place: place, src: src, noted: map[string]int{}, count: map[string]int{}, lame: map[string]bool{},
+	l := &loader{o: o, place: place, src: src, noted: map[string]int{}, count: map[string]int{}, incomplete: map[string]bool{},
 		env: &environment{real: o.LookupEnv, inFile: map[string]string{}}}
 	l.x = &expansion{env: l.env, home: o.Home}
 	if place.Path != "" {
@@ -202,6 +202,11 @@ func (l *loader) report(n *node, msg string) {
 	l.problems = append(l.problems, l.problem(n, n.path, msg))
 }
 
+// reportUnset adds a problem about a variable without a value.
+func (l *loader) reportUnset(n *node, name string) {
+	l.report(n, fmt.Sprintf(unset, name, name))
+}
+
 func (l *loader) problem(n *node, key, msg string) Problem {
 	if l.src == nil || n == nil || n.offset < 0 {
 		p := Problem{Key: key, Msg: msg}
@@ -241,7 +246,7 @@ func (l *loader) run() (*Config, []Note, error) {
 	}
 	servers, rest := entries(root, l.report)
 	settleTop(rest, l.x, l.report, l.note)
-	l.x.expandTree(rest, l.report)
+	l.x.expandTree(rest, l.report, l.reportUnset)
 
 	base := l.serverDefaults(d)
 	for _, e := range once(named(servers, l.note), l.src, l.report) {
@@ -301,17 +306,16 @@ func (l *loader) validate(cfg *Config, d *decoder) {
 				msg += fmt.Sprintf(", such as %q", good)
 			}
 		}
-		if l.isLame(p.Key) {
-			continue // what is wrong follows from the variable, which was told
+		if l.isIncomplete(p.Key) {
+			continue // it follows from the missing variable, which was reported
 		}
 		l.problems = append(l.problems, l.problem(n, key, msg))
 	}
 }
 
-// isLame reports whether a key belongs to a server that is off and lacks a
-// variable.
-func (l *loader) isLame(key string) bool {
-	for server := range l.lame {
+// isIncomplete reports whether a key belongs to a server that lacks a variable.
+func (l *loader) isIncomplete(key string) bool {
+	for server := range l.incomplete {
 		if key == server || strings.HasPrefix(key, server+".") {
 			return true
 		}

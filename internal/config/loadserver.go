@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"junctor/internal/telemetry"
@@ -20,23 +21,23 @@ func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) 
 	}
 	normalise(e, l.report, l.note)
 
-	// A server that is switched off must not keep the others from starting
-	// because its key is not there.
+	// A server whose variable has no value is down by itself; it must not keep
+	// the others from starting.
 	key := joinKey("mcpServers", e.known)
-	report := l.report
-	if enabled := e.node.get("enabled"); enabled != nil && enabled.text == "false" {
-		report = func(n *node, msg string) {
-			l.lame[key] = true
-			l.notes = append(l.notes, l.problem(n, n.path, msg+" (the server is not enabled)"))
+	var missing []string
+	l.x.expandTree(e.node, l.report, func(n *node, name string) {
+		l.incomplete[key] = true
+		if !slices.Contains(missing, name) {
+			missing = append(missing, name)
 		}
-	}
-	l.x.expandTree(e.node, report)
+		l.notes = append(l.notes, l.problem(n, n.path, fmt.Sprintf(unset, name, name)))
+	})
 	envFile := e.node.take("envFile")
 
 	c := base
 	before := len(l.problems)
 	d.decode(e.node, reflect.ValueOf(&c).Elem(), key)
-	c.Name = e.known
+	c.Name, c.Unset = e.known, missing
 	named := *e.node
 	named.offset = named.keyAt
 	d.from[key+".name"] = &named

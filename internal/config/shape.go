@@ -165,7 +165,7 @@ func settleTop(root *node, x *expansion, report func(*node, string), note func(k
 		case n.kind != str:
 			report(n, fmt.Sprintf("is %s, must be a string", n.kind))
 		default:
-			x.expandTree(n, report)
+			x.expandTree(n, report, func(n *node, name string) { report(n, fmt.Sprintf(unset, name, name)) })
 			x.env.inFile[name] = n.value
 		}
 	}

@@ -65,6 +65,10 @@ type Config struct {
 	MaxConcurrent int `json:"maxConcurrent,omitempty"`
 	// Run the server on one node alone when several share a PostgreSQL store.
 	Singleton bool `json:"singleton,omitempty"`
+
+	// Unset names the environment variables that the configuration uses for
+	// the server and that have no value. The server is not started.
+	Unset []string `json:"-"`
 }
 
 // OAuth is a client configured by hand. Every field may be empty; Junctor

@@ -100,6 +100,9 @@ func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol str
 
 // transport makes the way to the server.
 func (u *upstream) transport(ctx context.Context, cfg Config, c *conn) (mcp.Transport, error) {
+	if len(cfg.Unset) > 0 {
+		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: unsetVariables(cfg.Unset)}
+	}
 	switch t := cfg.transport(); t {
 	case Stdio:
 		c.shared = true

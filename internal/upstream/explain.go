@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -102,6 +103,14 @@ func explain(cfg Config, err error) *failure {
 	}
 	f.Msg = "the connection failed; the log has the cause"
 	return f
+}
+
+// unsetVariables is the reason why a server without its variables is down.
+func unsetVariables(names []string) string {
+	if len(names) == 1 {
+		return fmt.Sprintf("environment variable %s is not set; export it or put it into .env next to the configuration file", names[0])
+	}
+	return fmt.Sprintf("environment variables %s are not set; export them or put them into .env next to the configuration file", strings.Join(names, ", "))
 }
 
 func isTimeout(err error) bool {
