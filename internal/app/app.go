@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,7 +72,9 @@ type App struct {
 	begun time.Time
 	node  string
 
-	config atomic.Pointer[config.Config]
+	config   atomic.Pointer[config.Config]
+	applying sync.Mutex // held while a configuration is put into force
+	tools    sync.Mutex // held while catalogue and search are changed together
 
 	store     store.Store
 	nodes     *nodes.Node // nil when the store is this process's own
@@ -137,7 +140,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.discovery = discovery.New(discovery.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Upstreams: a.upstreams,
 		Config: cfg.Discovery, Version: o.Version, Log: o.Log,
-		Server: mcp.ServerOptions{MaxSessions: cfg.Limits.MaxSessions, Cluster: a.cluster()},
+		Server: mcp.ServerOptions{MaxSessions: maxSessions(cfg), Cluster: a.cluster()},
 	})
 	a.sink.onNotification(a.discovery.Notified)
 	a.models = newModelSet(a)
@@ -195,7 +198,7 @@ func (a *App) Run(ctx context.Context) error {
 	g.Go(func() error { return a.oauth.Run(ctx) })
 	g.Go(func() error { return a.store.Run(ctx) })
 	g.Go(func() error { return a.runNodes(ctx) })
-	g.Go(func() error { return a.guard.Run(ctx, a.catalog.Refresh) })
+	g.Go(func() error { return a.guard.Run(ctx, func() { a.changeTools(a.catalog.Refresh) }) })
 	g.Go(func() error { return a.discovery.Run(ctx) })
 	g.Go(func() error { return a.models.run(ctx) })
 	g.Go(func() error { return a.chat.Run(ctx) })
@@ -229,64 +232,6 @@ func (a *App) Close() error {
 
 // Executor is the one path of a call.
 func (a *App) Executor() *executor.Executor { return a.executor }
-
-// apply puts another configuration into force without a restart.
-func (a *App) apply(ctx context.Context, cfg *config.Config) {
-	old := a.config.Swap(cfg)
-	addSecrets(a.opts.Redactor, cfg)
-	if a.opts.Level != nil && old.Log.Level != cfg.Log.Level {
-		a.opts.Level.Set(cfg.Log.Level.Slog())
-	}
-	a.guard.SetConfig(cfg.Security.SecurityConfig)
-	a.executor.SetConfig(executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig})
-	a.discovery.SetConfig(cfg.Discovery)
-	a.chat.SetConfig(cfg.Chat)
-	a.models.choose(ctx, cfg, false)
-	a.catalog.SetRules(cfg.ToolRules)
-	a.upstreams.Apply(a.servers(cfg))
-	a.gates.apply(cfg)
-	if old.Listen != cfg.Listen || old.Store != cfg.Store {
-		a.log.WarnContext(ctx, "listen and store change with the next start")
-	}
-	a.log.InfoContext(ctx, "configuration applied", "servers", len(cfg.Servers))
-}
-
-// watch applies every change of the configuration's files until ctx is done.
-func (a *App) watch(ctx context.Context) error {
-	return config.Watch(ctx, a.opts.Reload, a.config.Load(), func(u config.Update) {
-		for _, n := range u.Notes {
-			a.log.WarnContext(ctx, "configuration", "note", n.String())
-		}
-		if u.Err != nil {
-			a.log.ErrorContext(ctx, "configuration not applied; the running one stays", "err", u.Err)
-			return
-		}
-		a.apply(ctx, u.Config)
-	})
-}
-
-// addSecrets tells the redactor what it must not let through.
-func addSecrets(r *telemetry.Redactor, cfg *config.Config) {
-	for _, s := range cfg.Servers {
-		for _, v := range s.Env {
-			r.Add(v)
-		}
-		for _, v := range s.Headers {
-			r.Add(v)
-		}
-		r.Add(s.AuthorizationToken)
-		if s.OAuth != nil {
-			r.Add(s.OAuth.ClientSecret)
-		}
-	}
-	for _, m := range cfg.LLM {
-		r.Add(m.APIKey)
-	}
-	for _, k := range cfg.Auth.Keys {
-		r.Add(k.Key)
-	}
-	r.Add(cfg.Store.URL)
-}
 
 // nodeName tells this process from others on the same store.
 func nodeName() string {

@@ -7,6 +7,7 @@ import (
 
 	"junctor/internal/auth"
 	"junctor/internal/broker"
+	"junctor/internal/config"
 	"junctor/internal/control"
 	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
@@ -56,13 +57,22 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 		mux.HandleFunc(auth.MetadataPath, gate.Metadata)
 		mux.HandleFunc(auth.MetadataPath+"/", gate.Metadata)
 	}
-	if cfg.Telemetry.Metrics {
-		mux.Handle("GET /metrics", unlimited(a.metrics.Handler()))
-	}
+	mux.Handle("GET /metrics", a.whenEnabled(func(c *config.Config) bool { return c.Telemetry.Metrics }, unlimited(a.metrics.Handler())))
 	mux.HandleFunc("/.well-known/", nothing)
 	mux.Handle("/", pageOnly(mux, webui.New()))
 	return httpserver.LimitBody(func() int64 { return int64(a.config.Load().Limits.MaxBodyBytes) },
 		a.streams.Wrap(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, mux))
+}
+
+// whenEnabled serves only while the configuration has it so.
+func (a *App) whenEnabled(enabled func(*config.Config) bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !enabled(a.config.Load()) {
+			nothing(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // unlimited keeps callers who may not see everything from what names all

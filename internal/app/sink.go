@@ -9,7 +9,6 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/config"
-	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -57,15 +56,7 @@ func (s *sink) publish(o upstream.Offer) {
 	if server.Description == "" {
 		server.Description = tool.Shorten(o.Info.Instructions, 200)
 	}
-	s.app.catalog.Put(server, o.Tools)
-	docs := make([]search.Doc, 0, len(o.Tools))
-	for _, e := range s.app.catalog.Snapshot().Server(o.Config.Name).Tools {
-		docs = append(docs, search.Doc{
-			Name: e.Name, Title: e.Title, Description: e.Description, InputSchema: e.InputSchema, Tags: e.Tags,
-			ReadOnly: e.Annotations.ReadOnlyHint, ServerTitle: server.Title, ServerDescription: server.Description,
-		})
-	}
-	s.app.search.Put(o.Config.Name, docs)
+	s.app.changeTools(func() { s.app.catalog.Put(server, o.Tools) })
 }
 
 // remember keeps what a server offers for the next start.
@@ -90,8 +81,7 @@ func (s *sink) remember(o upstream.Offer) {
 
 // Removed forgets an upstream.
 func (s *sink) Removed(server string) {
-	s.app.catalog.Remove(server)
-	s.app.search.Remove(server)
+	s.app.changeTools(func() { s.app.catalog.Remove(server) })
 	s.app.metrics.Forget(server)
 }
 

@@ -44,6 +44,7 @@ type Gate struct {
 
 // rules are what a configuration says, and what another one changes.
 type rules struct {
+	config  Config
 	open    bool // loopback without a key
 	origins []string
 	jwt     *issuer // nil when none is configured
@@ -63,7 +64,7 @@ func NewGate(o Options) *Gate {
 // SetConfig puts other rules into force, for requests that come from now on: a
 // key that was taken out opens nothing any more.
 func (g *Gate) SetConfig(cfg Config, origins []string) {
-	r := &rules{open: g.loopback && cfg.Loopback != LoopbackKey, origins: origins}
+	r := &rules{config: cfg, open: g.loopback && cfg.Loopback != LoopbackKey, origins: origins}
 	if cfg.JWT != nil {
 		r.jwt = newIssuer(*cfg.JWT)
 		if old := g.rules.Load(); old != nil && old.jwt != nil && reflect.DeepEqual(old.jwt.cfg, *cfg.JWT) {
@@ -72,6 +73,12 @@ func (g *Gate) SetConfig(cfg Config, origins []string) {
 	}
 	g.keys.fix(cfg, g.opts.AdminKey)
 	g.rules.Store(r)
+}
+
+// CurrentConfig returns the rules and the origins in force.
+func (g *Gate) CurrentConfig() (Config, []string) {
+	r := g.rules.Load()
+	return r.config, r.origins
 }
 
 // Ready reports why the gateway must not listen: an address that others can

@@ -173,6 +173,13 @@ func (c *Catalog) SetRules(rules []ToolRule) {
 	c.refresh()
 }
 
+// Rules returns the rules in force.
+func (c *Catalog) Rules() []ToolRule {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rules
+}
+
 // Refresh reviews every definition again, after an approval for example.
 func (c *Catalog) Refresh() {
 	c.mu.Lock()
@@ -188,6 +195,7 @@ func (c *Catalog) refresh() {
 		s.Tools = make([]*Entry, len(o.Tools))
 		for j, e := range o.Tools {
 			s.Tools[j] = c.entry(&s, e.Definition)
+			s.Tools[j].compile = e.compile // the schema is the same
 		}
 		servers[i] = &s
 	}

@@ -102,6 +102,9 @@ func New(o Options) *Host {
 // SetConfig changes the numbers for what begins from now on.
 func (h *Host) SetConfig(cfg Config) { h.cfg.Store(&cfg) }
 
+// CurrentConfig returns the settings in force.
+func (h *Host) CurrentConfig() Config { return *h.cfg.Load() }
+
 func (h *Host) config() Config { return *h.cfg.Load() }
 
 // Run forgets sessions that nobody uses and hears other processes until ctx

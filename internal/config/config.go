@@ -20,39 +20,43 @@ import (
 
 // Config is the whole configuration: the file, the environment and the
 // defaults, joined and checked.
+//
+// The tag apply says when a changed setting takes effect: live, in the running
+// gateway, or restart, with its next start. It holds for everything below a
+// field that has no tag of its own.
 type Config struct {
 	// The MCP servers, by name.
-	Servers []upstream.Config `json:"mcpServers,omitempty"`
+	Servers []upstream.Config `json:"mcpServers,omitempty" apply:"live"`
 	// What holds for which tools. For each field the last matching rule that sets it wins.
-	ToolRules []catalog.ToolRule `json:"toolRules,omitempty"`
+	ToolRules []catalog.ToolRule `json:"toolRules,omitempty" apply:"live"`
 	// The MCP face.
-	Discovery discovery.Config `json:"discovery"`
+	Discovery discovery.Config `json:"discovery" apply:"live"`
 	// The models of the chat host and of agentify: one, or a list of which the first is the usual one. Default: what the keys in the environment allow, else a local Ollama.
-	LLM []llm.Config `json:"llm,omitempty"`
+	LLM []llm.Config `json:"llm,omitempty" apply:"live"`
 	// The chat host.
-	Chat chat.Config `json:"chat"`
+	Chat chat.Config `json:"chat" apply:"live"`
 	// The address of the HTTP faces, host:port. Any host but loopback needs auth.
-	Listen string `json:"listen"`
+	Listen string `json:"listen" apply:"restart"`
 	// Which web pages may call the HTTP faces.
-	CORS CORS `json:"cors"`
+	CORS CORS `json:"cors" apply:"live"`
 	// Bounds on calls, results and requests.
-	Limits Limits `json:"limits"`
+	Limits Limits `json:"limits" apply:"live"`
 	// Who may call the HTTP faces.
-	Auth auth.Config `json:"auth"`
+	Auth auth.Config `json:"auth" apply:"live"`
 	// When the circuit of a tool opens and closes.
-	Circuit executor.CircuitConfig `json:"circuit"`
+	Circuit executor.CircuitConfig `json:"circuit" apply:"live"`
 	// Where calls, sessions, tokens and keys are kept.
-	Store store.Config `json:"store"`
+	Store store.Config `json:"store" apply:"restart"`
 	// What guards against tools that change and secrets that leak.
-	Security Security `json:"security"`
+	Security Security `json:"security" apply:"live"`
 	// The program's own log.
-	Log telemetry.LogConfig `json:"log"`
+	Log telemetry.LogConfig `json:"log" apply:"live"`
 	// Metrics and traces.
-	Telemetry telemetry.Config `json:"telemetry"`
+	Telemetry telemetry.Config `json:"telemetry" apply:"live"`
 	// Whether the built-in server named junctor is there. Default: when no other server is.
-	Builtin *bool `json:"builtin,omitempty"`
+	Builtin *bool `json:"builtin,omitempty" apply:"live"`
 	// The port of agentify's debug interface on loopback; 0 means none.
-	DebugPort int `json:"debugPort,omitempty"`
+	DebugPort int `json:"debugPort,omitempty" apply:"restart"`
 
 	place Place
 	from  map[string]*node

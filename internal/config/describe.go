@@ -21,6 +21,7 @@ type field struct {
 	words    []string     // the values a word may have
 	fields   []field      // of an object, or of the objects in a list or map
 	oneOrAll bool         // a single string may stand for a list of one
+	apply    string       // when a change takes effect: live or restart
 }
 
 // oneOrMany are the lists for which a single string will do.
@@ -28,7 +29,19 @@ var oneOrMany = []string{"pattern", "tags", "inheritEnv", "allowed_tools", "excl
 
 // describeConfig returns the whole configuration as fields.
 func describeConfig() []field {
-	return describeStruct(reflect.TypeFor[Config](), reflect.ValueOf(*Default()))
+	all := describeStruct(reflect.TypeFor[Config](), reflect.ValueOf(*Default()))
+	inheritApply(all, "")
+	return all
+}
+
+// inheritApply gives fields without a mark that of the object they are in.
+func inheritApply(fields []field, apply string) {
+	for i := range fields {
+		if fields[i].apply == "" {
+			fields[i].apply = apply
+		}
+		inheritApply(fields[i].fields, fields[i].apply)
+	}
 }
 
 // describeStruct lists the fields of a struct; v holds the defaults.
@@ -44,7 +57,7 @@ func describeStruct(t reflect.Type, v reflect.Value) []field {
 		if key == "" {
 			continue
 		}
-		f := field{key: key, doc: fieldDocs[docKey(t, sf)], typ: sf.Type, oneOrAll: slices.Contains(oneOrMany, key)}
+		f := field{key: key, doc: fieldDocs[docKey(t, sf)], typ: sf.Type, oneOrAll: slices.Contains(oneOrMany, key), apply: sf.Tag.Get("apply")}
 		value := v.Field(i)
 		for f.typ.Kind() == reflect.Pointer {
 			f.typ = f.typ.Elem()

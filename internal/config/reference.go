@@ -13,6 +13,7 @@ import (
 func Reference() string {
 	var b strings.Builder
 	fields := describeConfig()
+	b.WriteString("A change of the file takes effect in the running gateway within a second. Settings marked \"Needs a restart\" take effect with the next start, and the log names those of them that changed.\n\n")
 	b.WriteString("### At the top of the file\n\n")
 	table(&b, fields, true)
 	for _, f := range fields {
@@ -62,7 +63,7 @@ func rows(b *strings.Builder, prefix string, fields []field, top bool) {
 			if f.typ.Kind() == reflect.Slice {
 				suffix = "[]."
 			}
-			fmt.Fprintf(b, "| `%s%s` | %s | | %s |\n", prefix, f.key, f.typeName(), f.doc)
+			fmt.Fprintf(b, "| `%s%s` | %s | | %s |\n", prefix, f.key, f.typeName(), f.text())
 			rows(b, prefix+f.key+suffix, f.fields, false)
 			continue
 		}
@@ -83,8 +84,16 @@ func rows(b *strings.Builder, prefix string, fields []field, top bool) {
 		if f.def != nil && !(strings.Contains(f.doc, "Default:") && reflect.ValueOf(f.def).IsZero()) {
 			def = fmt.Sprintf("`%v`", f.def)
 		}
-		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s |\n", prefix, f.key, value, def, strings.ReplaceAll(f.doc, "|", `\|`))
+		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s |\n", prefix, f.key, value, def, strings.ReplaceAll(f.text(), "|", `\|`))
 	}
+}
+
+// text is what the setting does, and whether a change of it needs a restart.
+func (f field) text() string {
+	if f.apply == applyRestart {
+		return f.doc + " Needs a restart."
+	}
+	return f.doc
 }
 
 // fieldOwner tells the name of a server, which the file has as a key, from

@@ -14,7 +14,7 @@ type Config struct {
 	// What a client sees: the five meta-tools, or all enabled tools directly.
 	Mode Mode `json:"mode"`
 	// The tools last seen at each server, kept so that listing and searching work at once after a start.
-	Cache CacheConfig `json:"cache"`
+	Cache CacheConfig `json:"cache" apply:"restart"`
 	// How many results a search gives when it does not say.
 	SearchLimit int `json:"searchLimit"`
 	// The most results that a search may ask for.

@@ -141,6 +141,28 @@ func (f *Face) server(h mcp.Handler, info json.RawMessage) *mcp.Server {
 // SetConfig changes the settings for requests that come from now on.
 func (f *Face) SetConfig(c Config) { f.config.Store(&c) }
 
+// CurrentConfig returns the settings in force.
+func (f *Face) CurrentConfig() Config { return *f.config.Load() }
+
+// SetMaxSessions changes how many sessions each view may have.
+func (f *Face) SetMaxSessions(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.opts.Server.MaxSessions = n
+	f.meta.SetMaxSessions(n)
+	f.direct.SetMaxSessions(n)
+	for _, s := range f.single {
+		s.server.SetMaxSessions(n)
+	}
+}
+
+// MaxSessions returns how many sessions each view may have.
+func (f *Face) MaxSessions() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.opts.Server.MaxSessions
+}
+
 // Run tells clients what changes in the catalogue, until ctx is done; then it
 // ends every session.
 func (f *Face) Run(ctx context.Context) error {

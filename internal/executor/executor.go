@@ -105,6 +105,9 @@ func New(o Options) *Executor {
 // SetConfig changes circuits and limits for calls that begin from now on.
 func (x *Executor) SetConfig(cfg Config) { x.cfg.Store(&cfg) }
 
+// CurrentConfig returns the settings in force.
+func (x *Executor) CurrentConfig() Config { return *x.cfg.Load() }
+
 // Stats returns the reliability figures of a tool.
 func (x *Executor) Stats(n tool.Name) Stats {
 	if b := x.breakers.peek(n); b != nil {

@@ -69,6 +69,16 @@ func (g *Guard) SetConfig(cfg catalog.SecurityConfig) {
 	g.block = cfg.OnToolChange == catalog.BlockOnChange
 }
 
+// CurrentConfig returns the settings in force.
+func (g *Guard) CurrentConfig() catalog.SecurityConfig {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.block {
+		return catalog.SecurityConfig{OnToolChange: catalog.BlockOnChange}
+	}
+	return catalog.SecurityConfig{OnToolChange: catalog.WarnOnChange}
+}
+
 // Observe records the definitions that a server has now, and logs a warning
 // for those that changed or look unsafe. Call it before Review.
 func (g *Guard) Observe(ctx context.Context, server string, definitions []tool.Definition) error {

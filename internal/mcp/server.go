@@ -142,6 +142,10 @@ func NewServer(o ServerOptions, h Handler) *Server {
 	return s
 }
 
+// SetMaxSessions changes how many sessions there may be, for those that come
+// from now on.
+func (s *Server) SetMaxSessions(n int) { s.sessions.setMax(n) }
+
 // Close ends every session, stream, subscription and parked call. What is
 // asked afterwards is refused.
 func (s *Server) Close() {

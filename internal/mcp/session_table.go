@@ -18,6 +18,12 @@ func (t *sessionTable) init(max int) {
 	t.max, t.byID, t.of, t.order = max, map[string]*Session{}, map[string]int{}, list.New()
 }
 
+func (t *sessionTable) setMax(max int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.max = max
+}
+
 func (t *sessionTable) len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

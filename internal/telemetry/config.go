@@ -13,7 +13,7 @@ type LogConfig struct {
 	// The least level that is written.
 	Level Level `json:"level"`
 	// The form of the lines; auto means text on a terminal and json otherwise.
-	Format LogFormat `json:"format"`
+	Format LogFormat `json:"format" apply:"restart"`
 }
 
 // Level is the name of a log level.
@@ -53,7 +53,7 @@ type Config struct {
 	// Serve Prometheus metrics at /metrics.
 	Metrics bool `json:"metrics"`
 	// OpenTelemetry traces. Default: none, unless OTEL_EXPORTER_OTLP_ENDPOINT is set.
-	OTLP *OTLPConfig `json:"otlp,omitempty"`
+	OTLP *OTLPConfig `json:"otlp,omitempty" apply:"restart"`
 }
 
 // OTLPConfig is where traces go.

@@ -18,7 +18,7 @@ import (
 // mask. JSON stays JSON, and nothing but the secrets changes. The zero
 // Redactor works; a nil one masks nothing.
 type Redactor struct {
-	patterns []*regexp.Regexp
+	patterns atomic.Pointer[[]*regexp.Regexp]
 
 	mu    sync.Mutex
 	known atomic.Pointer[known]
@@ -28,14 +28,41 @@ type Redactor struct {
 // match.
 func NewRedactor(cfg RedactConfig) (*Redactor, error) {
 	r := &Redactor{}
+	if err := r.SetConfig(cfg); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// SetConfig replaces the configured patterns. With an error nothing changes.
+func (r *Redactor) SetConfig(cfg RedactConfig) error {
+	all := make([]*regexp.Regexp, len(cfg.Redact))
 	for i, p := range cfg.Redact {
 		re, err := regexp.Compile(p)
 		if err != nil {
-			return nil, fmt.Errorf("redact[%d]: %w", i, err)
+			return fmt.Errorf("redact[%d]: %w", i, err)
 		}
-		r.patterns = append(r.patterns, re)
+		all[i] = re
 	}
-	return r, nil
+	r.patterns.Store(&all)
+	return nil
+}
+
+// CurrentConfig returns the configured patterns.
+func (r *Redactor) CurrentConfig() RedactConfig {
+	var cfg RedactConfig
+	for _, re := range r.configured() {
+		cfg.Redact = append(cfg.Redact, re.String())
+	}
+	return cfg
+}
+
+// configured returns the configured patterns; none for the zero Redactor.
+func (r *Redactor) configured() []*regexp.Regexp {
+	if all := r.patterns.Load(); all != nil {
+		return *all
+	}
+	return nil
 }
 
 // minKnown is the length from which a known secret is masked: shorter ones
@@ -181,7 +208,7 @@ func (r *Redactor) String(s string) string {
 	if out != nil {
 		text = unsafe.String(unsafe.SliceData(out), len(out)) // out is ours alone
 	}
-	for _, re := range r.patterns {
+	for _, re := range r.configured() {
 		if re.MatchString(text) {
 			text = re.ReplaceAllLiteralString(text, Redacted)
 		}
@@ -199,7 +226,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 	if masked := r.scan(unsafe.String(unsafe.SliceData(raw), len(raw))); masked != nil {
 		out = masked
 	}
-	for _, re := range r.patterns {
+	for _, re := range r.configured() {
 		if !re.Match(out) {
 			continue
 		}

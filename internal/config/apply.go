@@ -1,0 +1,59 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+)
+
+// When a changed setting takes effect: the values of the tag apply.
+const (
+	applyLive    = "live"
+	applyRestart = "restart"
+)
+
+// NeedRestart returns the keys of the settings that differ between two
+// configurations and take effect only with the next start, sorted.
+func NeedRestart(before, after *Config) []string {
+	var keys []string
+	differing(reflect.ValueOf(*before), reflect.ValueOf(*after), "", "", func(key, apply string) {
+		if apply == applyRestart {
+			keys = append(keys, key)
+		}
+	})
+	slices.Sort(keys)
+	return keys
+}
+
+// differing calls f for every setting that differs between two structs of one
+// type, with its key and its mark.
+func differing(a, b reflect.Value, key, apply string, f func(key, apply string)) {
+	for i := range a.NumField() {
+		sf := a.Type().Field(i)
+		name := jsonName(sf)
+		if name == "" && !sf.Anonymous || !sf.IsExported() {
+			continue
+		}
+		mark, under := apply, key
+		if own, ok := sf.Tag.Lookup("apply"); ok {
+			mark = own
+		}
+		if !sf.Anonymous {
+			under = joinKey(key, name)
+		}
+		x, y := a.Field(i), b.Field(i)
+		switch {
+		case x.Kind() == reflect.Struct:
+			differing(x, y, under, mark, f)
+		case !reflect.DeepEqual(x.Interface(), y.Interface()):
+			f(under, mark)
+		}
+	}
+}
+
+// Equal reports whether two configurations mean the same: their settings, and
+// the files that they were read from.
+func (c *Config) Equal(other *Config) bool {
+	equal := c.state == other.state
+	differing(reflect.ValueOf(*c), reflect.ValueOf(*other), "", "", func(string, string) { equal = false })
+	return equal
+}
