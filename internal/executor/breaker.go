@@ -37,32 +37,63 @@ const smoothing = 0.2
 // A failure counts for as long as it is inside the window, and a success
 // takes the oldest one off. When the count reaches the threshold the circuit
 // opens; after the cool-down it lets one trial through, whose outcome closes
-// it or opens it anew.
+// it or opens it anew. Each of these changes begins a generation, and a call
+// decides only about the generation in which it was admitted: the late result
+// of an older call counts in the figures, and not for the circuit.
 type breaker struct {
 	mu       sync.Mutex
 	stats    Stats
 	failures []time.Time // inside the window, oldest first
 	opened   time.Time   // zero when closed
 	trial    bool        // the one trial is under way
+
+	generation int
+}
+
+// permit is the admission of one call; done takes it back.
+type permit struct {
+	generation int
+	trial      bool
+}
+
+// refuses reports for how long a call would be refused now; 0 when it would be
+// admitted. While the trial is under way that is unknown and one second is as
+// good a guess as any.
+func (b *breaker) refuses(cfg CircuitConfig, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.wait(cfg, now)
+}
+
+func (b *breaker) wait(cfg CircuitConfig, now time.Time) time.Duration {
+	if b.opened.IsZero() {
+		return 0
+	}
+	if left := cfg.CoolDownMs.Duration() - now.Sub(b.opened); left > 0 {
+		return left
+	}
+	if b.trial {
+		return time.Second
+	}
+	return 0
 }
 
 // admit asks whether a call may go through now. When it may not, wait is how
-// long the circuit stays open; while the trial is under way that is unknown
-// and one second is as good a guess as any.
-func (b *breaker) admit(cfg CircuitConfig, now time.Time) (ok bool, wait time.Duration) {
+// long to wait before asking again.
+func (b *breaker) admit(cfg CircuitConfig, now time.Time) (p permit, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.opened.IsZero() {
-		return true, 0
+	if wait := b.wait(cfg, now); wait > 0 {
+		return permit{}, wait
 	}
-	if left := cfg.CoolDownMs.Duration() - now.Sub(b.opened); left > 0 {
-		return false, left
-	}
-	if b.trial {
-		return false, time.Second
-	}
-	b.trial = true
-	return true, 0
+	b.trial = !b.opened.IsZero()
+	return permit{b.generation, b.trial}, 0
+}
+
+// change opens the circuit, or closes it when opened is zero. The lock is held.
+func (b *breaker) change(opened time.Time) {
+	b.opened, b.failures, b.trial = opened, nil, false
+	b.generation++
 }
 
 // outcome is how a call that was admitted ended, as the circuit sees it.
@@ -77,13 +108,15 @@ const (
 
 // done records how an admitted call ended, and reports whether that opened or
 // closed the circuit.
-func (b *breaker) done(cfg CircuitConfig, how outcome, now time.Time, took time.Duration) (changed bool) {
+func (b *breaker) done(cfg CircuitConfig, p permit, how outcome, now time.Time, took time.Duration) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wasOpen := !b.opened.IsZero()
 	defer func() { changed = wasOpen != !b.opened.IsZero() }()
-	wasTrial := b.trial
-	b.trial = false
+	current := p.generation == b.generation
+	if current && p.trial {
+		b.trial = false
+	}
 	if how == neither {
 		return false
 	}
@@ -102,17 +135,19 @@ func (b *breaker) done(cfg CircuitConfig, how outcome, now time.Time, took time.
 		b.stats.Failures++
 		b.stats.LastFailure = now
 	}
-	if how != failed {
-		if wasTrial {
-			b.opened, b.failures = time.Time{}, nil
-		} else if len(b.failures) > 0 {
+	switch {
+	case !current:
+	case how != failed && p.trial:
+		b.change(time.Time{})
+	case how != failed:
+		if len(b.failures) > 0 {
 			b.failures = b.failures[1:]
 		}
-		return false
-	}
-	b.failures = append(b.failures, now)
-	if wasTrial || len(b.failures) >= cfg.Threshold {
-		b.opened, b.failures = now, nil
+	default:
+		b.failures = append(b.failures, now)
+		if p.trial || len(b.failures) >= cfg.Threshold {
+			b.change(now)
+		}
 	}
 	return false
 }

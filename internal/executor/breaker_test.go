@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"junctor/internal/catalog"
 	"junctor/internal/mcp"
 	"junctor/internal/setting"
 	"junctor/internal/tool"
@@ -67,6 +68,109 @@ func TestCircuitOpensAndRecovers(t *testing.T) {
 		}
 		if got := fmt.Sprint(m.circuits); got != "[fs:write 2 fs:write 0]" {
 			t.Errorf("counted %s", got)
+		}
+	})
+}
+
+// TestUnansweredApprovalDoesNotHoldTheTrial: the circuit admits a call when it
+// has been approved.
+func TestUnansweredApprovalDoesNotHoldTheTrial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.catalog.SetRules([]catalog.ToolRule{{Pattern: []string{"fs:write"}, Approval: catalog.AskApproval}})
+		approve := func(answer func(context.Context) bool) tool.Call {
+			c := call("fs:write", `{}`)
+			c.Exchange.Approve = func(ctx context.Context, _ tool.Name, _ json.RawMessage) (bool, error) { return answer(ctx), nil }
+			return c
+		}
+		yes := approve(func(context.Context) bool { return true })
+		r.do = fail
+		for range 5 {
+			r.Call(t.Context(), yes)
+		}
+		asked := 0
+		count := approve(func(context.Context) bool { asked++; return true })
+		if _, err := r.Call(t.Context(), count); tool.KindOf(err) != tool.CircuitOpen || asked != 0 {
+			t.Errorf("error = %v, asked %d times; want an open circuit and no question", err, asked)
+		}
+		time.Sleep(time.Minute)
+		r.do = succeed
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			r.Call(ctx, approve(func(ctx context.Context) bool { <-ctx.Done(); return false }))
+		})
+		synctest.Wait()
+		if _, err := r.Call(t.Context(), yes); err != nil {
+			t.Errorf("while another waits for approval: %v", err)
+		}
+		cancel()
+		wg.Wait()
+		if got := r.Stats(fsWrite).Circuit; got != Closed {
+			t.Errorf("circuit = %s", got)
+		}
+	})
+}
+
+func TestLateResultsDecideNothing(t *testing.T) {
+	cfg := DefaultConfig().Circuit
+	start := time.Now()
+	later := start.Add(61 * time.Second)
+	// opened returns an open circuit, and permits of before.
+	opened := func() (*breaker, []permit) {
+		b := &breaker{}
+		var old []permit
+		for range 10 {
+			p, _ := b.admit(cfg, start)
+			old = append(old, p)
+		}
+		for _, p := range old[5:] {
+			b.done(cfg, p, failed, start, 0)
+		}
+		return b, old[:5]
+	}
+	t.Run("a success does not close", func(t *testing.T) {
+		b, old := opened()
+		trial, wait := b.admit(cfg, later)
+		if wait > 0 || !trial.trial {
+			t.Fatalf("no trial after the cool-down: %+v, %s", trial, wait)
+		}
+		b.done(cfg, old[0], succeeded, later, 0)
+		if got := b.snapshot(cfg, later).Circuit; got != HalfOpen {
+			t.Errorf("circuit = %s, want half-open until the trial ends", got)
+		}
+		b.done(cfg, trial, succeeded, later, 0)
+		if got := b.snapshot(cfg, later).Circuit; got != Closed {
+			t.Errorf("circuit = %s after the trial", got)
+		}
+	})
+	t.Run("a cancelled call gives no second trial", func(t *testing.T) {
+		b, old := opened()
+		b.admit(cfg, later)
+		b.done(cfg, old[0], neither, later, 0)
+		if _, wait := b.admit(cfg, later); wait == 0 {
+			t.Error("two trials at once")
+		}
+	})
+	t.Run("failures do not extend", func(t *testing.T) {
+		b, old := opened()
+		half := start.Add(30 * time.Second)
+		for _, p := range old {
+			b.done(cfg, p, failed, half, 0)
+		}
+		if wait := b.refuses(cfg, half); wait != 30*time.Second {
+			t.Errorf("the cool-down ends in %s, want 30s", wait)
+		}
+	})
+	t.Run("failures do not open after a good trial", func(t *testing.T) {
+		b, old := opened()
+		trial, _ := b.admit(cfg, later)
+		b.done(cfg, trial, succeeded, later, 0)
+		for _, p := range old {
+			b.done(cfg, p, failed, later, 0)
+		}
+		if got := b.snapshot(cfg, later); got.Circuit != Closed || got.Failures != 10 {
+			t.Errorf("stats = %+v, want a closed circuit and 10 failures", got)
 		}
 	})
 }

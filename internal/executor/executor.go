@@ -188,16 +188,9 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 		return tool.Result{}, err
 	}
 	circuit := x.breakers.get(entry.Name)
-	if ok, wait := circuit.admit(f.cfg.Circuit, time.Now()); !ok {
+	if wait := circuit.refuses(f.cfg.Circuit, time.Now()); wait > 0 { // before a person is asked
 		return tool.Result{}, circuitOpen(entry.Name, circuit.snapshot(f.cfg.Circuit, time.Now()), wait)
 	}
-	how := neither
-	dispatched := time.Time{}
-	defer func() {
-		if circuit.done(f.cfg.Circuit, how, time.Now(), time.Since(dispatched)) {
-			x.tellCircuit(entry.Name)
-		}
-	}()
 	f.stage("policy")
 
 	checked, err := validate(ctx, entry, f.call.Arguments)
@@ -212,7 +205,17 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 		f.stage("approve")
 	}
 
-	dispatched = time.Now()
+	admitted, wait := circuit.admit(f.cfg.Circuit, time.Now())
+	if wait > 0 {
+		return tool.Result{}, circuitOpen(entry.Name, circuit.snapshot(f.cfg.Circuit, time.Now()), wait)
+	}
+	how := neither
+	dispatched := time.Now()
+	defer func() {
+		if circuit.done(f.cfg.Circuit, admitted, how, time.Now(), time.Since(dispatched)) {
+			x.tellCircuit(entry.Name)
+		}
+	}()
 	request := tool.Request{
 		Method: "tools/call", Params: params(entry.Name.Tool, f.call), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
 	}
