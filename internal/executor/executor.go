@@ -217,7 +217,7 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 		}
 	}()
 	request := tool.Request{
-		Method: "tools/call", Params: params(entry.Name.Tool, f.call), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
+		Method: "tools/call", Params: f.traced(params(entry.Name.Tool, f.call)), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
 	}
 	raw, err := x.dispatch(ctx, f, request)
 	if transient(err) && entry.Annotations.Repeatable() && pause(ctx, retryDelay) {
@@ -247,7 +247,7 @@ func (x *Executor) forward(ctx context.Context, f *flight) (json.RawMessage, err
 	f.name.Server = server
 	f.stage("policy")
 	raw, err := x.dispatch(ctx, f, tool.Request{
-		Method: f.call.Method, Params: f.call.Params, Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
+		Method: f.call.Method, Params: f.traced(f.call.Params), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
 	})
 	f.stage("dispatch")
 	if err == nil && f.call.Method == "tools/list" {

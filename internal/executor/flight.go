@@ -29,6 +29,7 @@ type flight struct {
 	last   time.Time
 	stages store.Stages
 	span   telemetry.Span
+	trace  telemetry.Traceparent // what the upstream is told; zero when nobody traces the call
 	landed func()
 }
 
@@ -46,7 +47,16 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context
 	if call.Session != "" {
 		ctx = telemetry.WithSession(ctx, call.Session)
 	}
+	if _, ok := telemetry.TraceOf(ctx); !ok {
+		if parent, ok := callersTrace(call); ok {
+			ctx = telemetry.WithTrace(ctx, parent)
+		}
+	}
+	f.trace, _ = telemetry.TraceOf(ctx)
 	ctx, f.span = x.Tracer.Start(ctx, call.Method)
+	if x.Tracer != nil {
+		f.trace, _ = telemetry.TraceOf(ctx)
+	}
 	f.ctx = ctx
 	return f, ctx
 }
@@ -137,7 +147,7 @@ func (f *flight) record(result tool.Result, err error) (lost error) {
 	}
 	f.landed()
 	f.x.Meter.Call(f.call.Face, f.name.Server, f.name.Tool, string(rec.Status), rec.Kind, took)
-	f.trace(rec)
+	f.endSpan(rec)
 	if rec.Status == store.StatusFailed {
 		f.x.Log.WarnContext(ctx, "call failed", telemetry.KeyAction, rec.Method, "face", rec.Face, "caller", rec.Caller,
 			"server", rec.Server, "tool", rec.Tool, "took", took, "kind", rec.Kind, "err", rec.Error)
@@ -148,7 +158,7 @@ func (f *flight) record(result tool.Result, err error) (lost error) {
 	return lost
 }
 
-func (f *flight) trace(rec store.Call) {
+func (f *flight) endSpan(rec store.Call) {
 	if f.span.Recording() {
 		f.span.Set("mcp.method.name", rec.Method)
 		f.span.Set("mcp.server", rec.Server)

@@ -1,14 +1,17 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
@@ -51,8 +54,8 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 	defer c.leave()
 	u.inFlight.Add(1)
 	defer u.inFlight.Add(-1)
-	if ip, ok := ctx.Value(clientIPKey{}).(string); ok && ip != "" && cfg.ForwardClientIP && cfg.remote() {
-		ctx = mcp.WithHeader(ctx, http.Header{"X-Forwarded-For": {ip}})
+	if cfg.remote() {
+		ctx = mcp.WithHeader(ctx, forwarded(ctx, cfg, r.Params))
 	}
 	u.used(r.Caller)
 	result, err := u.exchange(ctx, c, r)
@@ -64,6 +67,29 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 	}
 	return result, nil
 }
+
+// forwarded are the headers that tell a remote server of the caller: its
+// address where that is allowed, and the trace that the call belongs to.
+func forwarded(ctx context.Context, cfg Config, params json.RawMessage) http.Header {
+	h := http.Header{}
+	if ip, ok := ctx.Value(clientIPKey{}).(string); ok && ip != "" && cfg.ForwardClientIP {
+		h.Set("X-Forwarded-For", ip)
+	}
+	if bytes.Contains(params, []byte(`"`+telemetry.TraceparentHeader+`"`)) {
+		meta := mcp.Field(params, "_meta")
+		for _, name := range []string{telemetry.TraceparentHeader, telemetry.TracestateHeader} {
+			if value := mcp.FieldString(meta, name); value != "" && len(value) <= maxTraceHeader && !strings.ContainsFunc(value, unprintable) {
+				h.Set(name, value)
+			}
+		}
+	}
+	return h
+}
+
+// maxTraceHeader bounds what a caller can have sent in a header.
+const maxTraceHeader = 2048
+
+func unprintable(r rune) bool { return r < ' ' || r > '~' }
 
 // concernsAll reports whether an error of one call makes the connection
 // doubtful for others.

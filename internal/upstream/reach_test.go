@@ -48,13 +48,16 @@ func TestHeadersReachTheServer(t *testing.T) {
 	ctx := upstream.WithClientIP(t.Context(), "203.0.113.7")
 	headers := func(server string) string {
 		t.Helper()
-		raw, err := r.Do(ctx, server, tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"headers"}`)})
+		raw, err := r.Do(ctx, server, tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"headers","_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"a=b\r\nX-Bad: 1"}}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return upstreamtest.TextOf(raw)
 	}
-	contains(t, "headers", headers("x"), `"Authorization":["Bearer s3cret"]`, `"X-Team":["blue"]`, `"X-Forwarded-For":["203.0.113.7"]`)
+	if got := headers("x"); strings.Contains(got, "X-Bad") || strings.Contains(got, "Tracestate") {
+		t.Errorf("a header was injected: %s", got)
+	}
+	contains(t, "headers", headers("x"), `"Traceparent":["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"]`, `"Authorization":["Bearer s3cret"]`, `"X-Team":["blue"]`, `"X-Forwarded-For":["203.0.113.7"]`)
 	if got := headers("y"); strings.Contains(got, "X-Forwarded-For") {
 		t.Errorf("the caller's address was told against the configuration: %s", got)
 	}

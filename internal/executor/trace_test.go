@@ -1,0 +1,61 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// TestTraceReachesTheUpstream: the caller's trace context goes on in _meta,
+// whether it came as a header or in _meta; without one the params stay as they
+// came.
+func TestTraceReachesTheUpstream(t *testing.T) {
+	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	r := newRig(t)
+	var got string
+	r.do = func(_ context.Context, _ string, req tool.Request) (json.RawMessage, error) {
+		got = string(req.Params)
+		return json.RawMessage(`{"content":[]}`), nil
+	}
+	parent, _ := telemetry.ParseTraceparent(trace)
+	parent.State = "a=b"
+	header := telemetry.WithTrace(t.Context(), parent)
+	const meta = `"_meta":{"tracestate":"a=b","traceparent":"` + trace + `"}`
+	const plain = `{"name":"write" , "arguments":{}}`
+	for name, tt := range map[string]struct {
+		ctx    context.Context
+		params string
+		want   string
+	}{
+		"none":      {t.Context(), plain, plain},
+		"header":    {header, plain, `{` + meta + `,"name":"write" , "arguments":{}}`},
+		"meta":      {t.Context(), `{"name":"write","_meta":{"traceparent":"` + trace + `"}}`, `{"name":"write","_meta":{"traceparent":"` + trace + `"}}`},
+		"not one":   {t.Context(), `{"name":"write","_meta":{"traceparent":"x"}}`, `{"name":"write","_meta":{"traceparent":"x"}}`},
+		"no params": {header, "", `{` + meta + `,"name":"write","arguments":{}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := call("write", `{}`)
+			if tt.params != "" {
+				c.Params = json.RawMessage(tt.params)
+			}
+			if _, err := r.Call(tt.ctx, c); err != nil {
+				t.Fatal(err)
+			}
+			if got != tt.want {
+				t.Errorf("params = %s, want %s", got, tt.want)
+			}
+			if rec := r.records[len(r.records)-1]; name == "meta" && rec.TraceID != parent.ID() {
+				t.Errorf("trace of the record = %s, want %s", rec.TraceID, parent.ID())
+			}
+			if _, err := r.Forward(tt.ctx, tool.Call{Face: "broker", Caller: tool.Local, Server: "fs", Method: "resources/list", Params: json.RawMessage(tt.params)}); err != nil {
+				t.Fatal(err)
+			}
+			if name == "header" && got != tt.want {
+				t.Errorf("forwarded params = %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
