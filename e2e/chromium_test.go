@@ -3,24 +3,31 @@ package e2e
 import (
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 )
 
-// chromium finds the browser: the one that $CHROMIUM names, or what the
-// distributions call it. Programs that the tests start find it in $CHROMIUM.
-func chromium(t *testing.T) string {
-	t.Helper()
+// chromiumPath is the browser: the one that $CHROMIUM names, or what the
+// distributions call it. It is empty where there is none.
+var chromiumPath = sync.OnceValue(func() string {
 	names := []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome"}
 	if named := os.Getenv("CHROMIUM"); named != "" {
 		names = []string{named}
 	}
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
-			if err := os.Setenv("CHROMIUM", path); err != nil {
-				t.Fatal(err)
-			}
 			return path
 		}
+	}
+	return ""
+})
+
+// chromium is the browser for a test that needs one. Programs in a house find
+// it in $CHROMIUM.
+func chromium(t *testing.T) string {
+	t.Helper()
+	if path := chromiumPath(); path != "" {
+		return path
 	}
 	if os.Getenv("CI") == "true" {
 		t.Fatal("Chromium is missing; run make setup")

@@ -72,6 +72,17 @@ func everything(t testing.TB) string {
 	return program(t, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 }
 
+// failures is the folder where failed tests leave what helps to understand
+// them. make test empties it first.
+func failures(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.Abs(filepath.Join("..", ".cache", "failed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // house is a home folder of its own with a configuration of Junctor in it.
 type house struct {
 	t      testing.TB
@@ -100,7 +111,7 @@ func (h *house) env(extra ...string) []string {
 	env := []string{
 		"HOME=" + h.dir, "TMPDIR=" + h.dir, // agents hand on little more to the programs they start
 		"PATH=" + filepath.Dir(node) + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "CI=1",
-		"NODE_NO_WARNINGS=1", "no_proxy=127.0.0.1,localhost", "CHROMIUM=" + os.Getenv("CHROMIUM"),
+		"NODE_NO_WARNINGS=1", "no_proxy=127.0.0.1,localhost", "CHROMIUM=" + chromiumPath(),
 	}
 	if dir := os.Getenv("JUNCTOR_COVERDIR"); dir != "" {
 		env = append(env, "GOCOVERDIR="+dir)

@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +14,12 @@ import (
 
 // TestWebPage uses the page as a person does: a real browser, the real binary
 // with the page in it, real MCP servers and a scripted model. The steps are in
-// web/*.test.mjs. With SHOTS set to a folder it leaves pictures there.
+// web/*.test.mjs; each is a subtest here. PAGE is a pattern of those to run.
+// With SHOTS set to a folder it leaves pictures there. A step that fails leaves
+// a screenshot, the page's console and the gateway's log in a folder under
+// .cache/failed.
 func TestWebPage(t *testing.T) {
+	t.Parallel()
 	missing := func(what string) {
 		t.Helper()
 		if os.Getenv("CI") == "true" {
@@ -21,7 +28,7 @@ func TestWebPage(t *testing.T) {
 		t.Skip(what)
 	}
 	node, _ := suiteNode(t)
-	chromium(t)
+	browser := chromium(t)
 	if _, err := os.Stat(filepath.Join("node_modules", "axe-core")); err != nil {
 		missing("npm packages are missing; run make setup")
 	}
@@ -42,14 +49,50 @@ func TestWebPage(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, node, "--test", "--test-concurrency=1", "--test-reporter=spec", "web/*.test.mjs")
-	cmd.Env = append(os.Environ(),
+	args := []string{"--test", "--test-concurrency=2", "--test-reporter=./web/report.mjs"}
+	if pattern := os.Getenv("PAGE"); pattern != "" {
+		args = append(args, "--test-name-pattern="+pattern)
+	}
+	cmd := exec.CommandContext(ctx, node, append(args, "web/*.test.mjs")...)
+	cmd.Env = append(os.Environ(), "CHROMIUM="+browser, "FAILURES="+failures(t),
 		"JUNCTOR_BIN="+junctor(t), "LLMSCRIPT_BIN="+program(t, "junctor/internal/llm/llmtest/cmd/llmscript"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	out, err := cmd.CombinedOutput()
+	cmd.WaitDelay = time.Minute
+	out, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatal(err)
 	}
-	t.Logf("%s", out)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var step struct {
+			Test, Skip, Error, Output string
+			Passed                    bool
+			Seconds                   float64
+		}
+		if err := json.Unmarshal(lines.Bytes(), &step); err != nil || step.Test == "" {
+			t.Logf("%s", lines.Bytes())
+			continue
+		}
+		steps++
+		t.Run(step.Test, func(t *testing.T) {
+			switch {
+			case step.Skip != "":
+				t.Skip(step.Skip)
+			case !step.Passed:
+				t.Errorf("after %.1f s: %s", step.Seconds, step.Error)
+			default:
+				t.Logf("%.1f s", step.Seconds)
+			}
+		})
+	}
+	if err := cmd.Wait(); err != nil && !t.Failed() || steps == 0 {
+		t.Errorf("%d steps: %v\n%s", steps, err, errs.String())
+	}
 }

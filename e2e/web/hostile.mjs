@@ -24,6 +24,9 @@ function wav() {
   return b;
 }
 
+let release;
+const released = new Promise((done) => (release = done));
+
 serve('hostile', [
   {
     name: 'markup',
@@ -57,14 +60,23 @@ serve('hostile', [
   },
   {
     name: 'slow',
-    description: 'Counts to five, slowly.',
-    inputSchema: { type: 'object', properties: { ms: { type: 'integer', default: 200 } } },
-    run: async ({ ms = 200 }, { token, notify }) => {
+    description: 'Counts to five, slowly; with hold it stops at four until release is called.',
+    inputSchema: { type: 'object', properties: { ms: { type: 'integer', default: 200 }, hold: { type: 'boolean' } } },
+    run: async ({ ms = 200, hold }, { token, notify }) => {
       for (let i = 1; i <= 5; i++) {
-        await new Promise((r) => setTimeout(r, ms));
+        await (hold && i === 5 ? released : new Promise((r) => setTimeout(r, ms)));
         notify('notifications/progress', { progressToken: token, progress: i, total: 5, message: `step ${i}` });
       }
       return text('counted');
+    },
+  },
+  {
+    name: 'release',
+    description: 'Lets slow go on.',
+    inputSchema: { type: 'object' },
+    run: () => {
+      release();
+      return text('released');
     },
   },
 ]);

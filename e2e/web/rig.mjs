@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, mkdirSync, readFileSync, writeFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -17,6 +18,20 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 /** How long anything may take; generous, because machines are busy. */
 export const patience = 60_000;
 
+/** What failed tests leave: a folder for each, with screenshots, the page's console and the gateway's log. */
+const failures = process.env.FAILURES ?? join(here, '..', '..', '.cache', 'failed');
+
+/** until waits for a condition, and fails with what says when it does not come. */
+export async function until(condition, what) {
+  for (const end = Date.now() + patience; !(await condition()); ) {
+    assert.ok(Date.now() < end, typeof what === 'function' ? await what() : what);
+    await new Promise((r) => setTimeout(r, 50));
+  }
+}
+
+/** counts waits until there are n of something. */
+export const counts = (locator, n) => until(async () => (await locator.count()) === n, async () => `${await locator.count()} of ${locator}, want ${n}`);
+
 /** start runs a program and waits for the line that says where it is. */
 function start(program, args, options, line) {
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'], ...options });
@@ -25,7 +40,7 @@ function start(program, args, options, line) {
   const ready = new Promise((done, fail) => {
     const read = (stream) =>
       createInterface({ input: stream }).on('line', (text) => {
-        said = (said + text + '\n').slice(-20_000);
+        said = (said + text + '\n').slice(-1_000_000);
         const found = line.exec(text);
         if (found) done(found[1]);
       });
@@ -59,9 +74,11 @@ export const servers = {
 
 /**
  * gateway starts Junctor in a home of its own, with a scripted model unless
- * script is null.
+ * script is null, and waits until it has the tools, each a server:tool. A
+ * server may have more of them some time after it is connected: the reference
+ * server registers those that ask the person when it knows that it may.
  */
-export async function gateway({ config, script = { rules: [] }, model: name = 'gpt-test', env = {}, home } = {}) {
+export async function gateway({ config, script = { rules: [] }, model: name = 'gpt-test', env = {}, home, tools = [] } = {}) {
   const own = !home;
   home ??= mkdtempSync(join(tmpdir(), 'junctor-web-'));
   mkdirSync(join(home, '.config', 'junctor'), { recursive: true });
@@ -79,30 +96,77 @@ export async function gateway({ config, script = { rules: [] }, model: name = 'g
     ];
   }
   if (config || script) writeFileSync(file, JSON.stringify({ ...more, ...config }, null, 2));
-  const run = (listen = '127.0.0.1:0') =>
-    start(process.env.JUNCTOR_BIN, ['serve', '--listen', listen], {
+  const run = () =>
+    start(process.env.JUNCTOR_BIN, ['serve', '--listen', '127.0.0.1:0'], {
       cwd: home,
       env: { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: join(home, '.config'), XDG_DATA_HOME: join(home, '.data'), TMPDIR: process.env.TMPDIR ?? '/tmp', OLLAMA_HOST: '127.0.0.1:9', ...env },
     }, /is at (http:\S+)/);
   let process_ = run();
-  const url = await process_.ready;
-  return {
-    url,
+  const said = [];
+  const direct = await process_.ready;
+  let front = null;
+  const g = {
+    url: direct,
     home,
     file,
-    said: () => process_.said(),
-    /** restart stops the gateway and starts it again at the same address. */
+    said: () => [...said, process_.said()].join('--- restarted ---\n'),
+    /** has waits for tools. */
+    has: (...names) =>
+      until(
+        async () => {
+          const got = await fetch(`${g.url}/api/tools`).then((r) => r.json(), () => ({}));
+          return names.every((n) => got.tools?.some((t) => `${t.server}:${t.tool}` === n));
+        },
+        () => `the gateway lacks a tool of ${names.join(', ')}:\n${g.said()}`,
+      ),
+    /** behind puts a relay before the gateway, whose address outlives it. */
+    async behind() {
+      front = await relay();
+      front.to(direct);
+      g.url = front.url;
+      return g;
+    },
+    /** restart stops the gateway and starts it again behind its relay. */
     async restart(during = async () => {}) {
+      front.to(null);
       await process_.stop();
+      said.push(process_.said());
       await during();
-      process_ = run(new URL(url).host);
-      await process_.ready;
+      process_ = run();
+      front.to(await process_.ready);
     },
     async stop() {
       await process_.stop();
       await model?.stop();
+      await front?.stop();
       if (own) rmSync(home, { recursive: true, force: true });
     },
+  };
+  if (tools.length > 0) await g.has(...tools);
+  return g;
+}
+
+/** relay passes bytes on to wherever a gateway is now, and hangs up while there is none. */
+async function relay() {
+  const sockets = new Set();
+  let target = null;
+  const server = createServer((near) => {
+    sockets.add(near);
+    near.on('error', () => {}).on('close', () => sockets.delete(near));
+    if (!target) return near.destroy();
+    const far = connect(Number(target.port), target.hostname);
+    far.on('error', () => near.destroy()).on('close', () => near.destroy());
+    near.on('close', () => far.destroy());
+    near.pipe(far).pipe(near);
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  return {
+    url: `http://127.0.0.1:${server.address().port}`,
+    to: (url) => (target = url && new URL(url)),
+    stop: () => new Promise((done) => {
+      server.close(done);
+      for (const s of sockets) s.destroy();
+    }),
   };
 }
 
@@ -118,26 +182,72 @@ export async function browser() {
  * open opens a page and keeps what must not happen on it: violations of the
  * policy, uncaught errors, requests to other hosts.
  */
-export async function open(chrome, url, options = {}) {
+async function open(chrome, url, options = {}) {
   const { path = '/', prepare, ...rest } = options;
   const context = await chrome.newContext({ viewport: { width: 1280, height: 820 }, reducedMotion: 'reduce', ...rest });
   context.setDefaultTimeout(patience);
   const page = await context.newPage();
   const wrong = [];
+  const console_ = [];
   await prepare?.(page);
   page.on('console', (m) => {
     const text = m.text();
+    console_.push(`${m.type()}: ${text}`);
     if (/Content.Security.Policy|Refused to/i.test(text)) wrong.push('policy: ' + text);
-    else if (m.type() === 'error' && !/Failed to load resource|ERR_CONNECTION_REFUSED|WebSocket connection/.test(text)) wrong.push('console: ' + text);
+    else if (m.type() === 'error' && !/Failed to load resource|ERR_CONNECTION_|ERR_EMPTY_RESPONSE|ERR_SOCKET|WebSocket connection/.test(text)) wrong.push('console: ' + text);
   });
-  page.on('pageerror', (e) => wrong.push('error: ' + e.message));
+  page.on('pageerror', (e) => {
+    console_.push('uncaught: ' + (e.stack ?? e.message));
+    wrong.push('error: ' + e.message);
+  });
+  page.on('requestfailed', (r) => console_.push(`request failed: ${r.method()} ${r.url()}: ${r.failure()?.errorText}`));
   page.on('request', (r) => {
     const u = new URL(r.url());
     if (!['data:', 'blob:', 'about:'].includes(u.protocol) && u.host !== new URL(url).host) wrong.push('request: ' + r.url());
   });
   await page.goto(url + path);
-  return { page, context, wrong };
+  return { page, context, wrong, console: console_ };
 }
+
+/**
+ * use opens a page of a gateway and uses it, and asserts what must never
+ * happen there. A test that fails leaves pictures of all its pages, their
+ * console and the gateway's log in a folder.
+ */
+async function use(t, chrome, g, options, f) {
+  const opened = await open(chrome, g.url, options);
+  try {
+    await f(opened.page, opened.context);
+    assert.deepEqual(opened.wrong, []);
+  } catch (e) {
+    const folder = join(failures, 'web-' + t.name.replace(/[^A-Za-z0-9]+/g, '-').slice(0, 80));
+    mkdirSync(folder, { recursive: true });
+    for (const [i, page] of opened.context.pages().entries()) await page.screenshot({ path: join(folder, `page-${i + 1}.png`), timeout: 10_000 }).catch(() => {});
+    writeFileSync(join(folder, 'console.txt'), `at ${opened.page.url()}\n${opened.console.join('\n')}\n`);
+    writeFileSync(join(folder, 'gateway.log'), g.said());
+    e.message += `\nscreenshots, the console and the gateway's log: ${folder}`;
+    throw e;
+  } finally {
+    await opened.context.close();
+  }
+}
+
+/** holding makes tests of one gateway: each opens a page at a path and uses it. */
+export const holding = (rig) => (path, f, options) => (t) => {
+  const { chrome, g } = rig();
+  return use(t, chrome, g, { path, ...options }, f);
+};
+
+/** alone makes a test with a gateway of its own, which f gets too. */
+export const alone = (rig, options, path, f, pageOptions) => async (t) => {
+  const own = await gateway(options);
+  try {
+    if (options.restarts) await own.behind();
+    await use(t, rig().chrome, own, { path, ...pageOptions }, (page, context) => f(page, own, context));
+  } finally {
+    await own.stop();
+  }
+};
 
 /** say types a message and sends it. */
 export async function say(page, text) {
@@ -148,24 +258,6 @@ export async function say(page, text) {
 
 /** settled waits until no reply is under way. */
 export const settled = (page) => page.getByRole('button', { name: 'Send', exact: true }).waitFor();
-
-/**
- * holding makes tests of one gateway: each opens a page, uses it, and holds it
- * to what must never happen there.
- */
-export const holding = (rig) => (path, f, options) => async () => {
-  const { chrome, g, home } = rig();
-  const { page, context, wrong } = await open(chrome, g.url, { path, ...options });
-  try {
-    await f(page, context);
-    assert.deepEqual(wrong, []);
-  } catch (e) {
-    await page.screenshot({ path: join(process.env.SHOTS ?? home, 'failed.png') }).catch(() => {});
-    throw e;
-  } finally {
-    await context.close();
-  }
-};
 
 /** violations runs axe and returns what is serious. */
 export async function violations(page) {
@@ -187,5 +279,5 @@ export async function shot(page, name) {
   await page.screenshot({ path: join(process.env.SHOTS, name + '.png') });
 }
 
-/** sideways reports how far the page can be scrolled sideways: it must not. */
-export const sideways = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+/** fits waits until the page cannot be scrolled sideways: it must not be, once it is laid out. */
+export const fits = (page, name) => until(() => page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth), `${name} scrolls sideways`);

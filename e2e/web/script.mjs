@@ -8,6 +8,7 @@ export const script = {
     { when: { user: 'write a note', result: 'DENIED' }, reply: { text: 'Then I will leave it.' } },
     { when: { user: 'write a note', results: 1 }, reply: { text: 'It is written.' } },
     { when: { user: 'essay' }, reply: { text: 'Once upon a time there was a gateway. ', repeat: 60, gapMs: 40 } },
+    { when: { user: 'story without end' }, reply: { text: 'Once upon a time there was a gateway. ', repeat: 100_000, gapMs: 40 } },
     { when: { user: 'both', results: 0 }, reply: { text: 'Two things at once.', calls: [{ tool: 'everything:echo', args: { message: 'one' } }, { tool: 'everything:get-sum', args: { a: 1, b: 2 } }] } },
     { when: { user: 'both', results: 2 }, reply: { text: 'Both are done.' } },
     { when: { user: 'hostile', results: 0 }, reply: { text: 'Here: <img src=x onerror="window.owned=1"> <script>window.owned=1</script> [link](javascript:window.owned=1) ![p](https://evil.example/p.png)', calls: [{ tool: 'hostile:markup', args: { word: 'b' } }] } },

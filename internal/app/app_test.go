@@ -63,7 +63,8 @@ func (l *lockedBuffer) String() string {
 }
 
 // start runs a gateway with this configuration; data is its data folder.
-func start(t *testing.T, cfg, data string) *rig {
+// change may alter its options before it is opened.
+func start(t *testing.T, cfg, data string, change ...func(*Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, file: filepath.Join(t.TempDir(), "junctor.json"), log: &lockedBuffer{}, done: make(chan error, 1)}
 	r.write(cfg)
@@ -77,11 +78,15 @@ func start(t *testing.T, cfg, data string) *rig {
 		t.Fatal(err)
 	}
 	var level slog.LevelVar
-	r.App, err = Open(t.Context(), Options{
+	options := Options{
 		Config: loaded, Reload: o, Version: "test", DataDir: data, Environ: os.Environ(), AdminKey: "admin-key-for-the-tests",
 		Log:   telemetry.NewLogger(telemetry.LogOptions{Output: r.log, Level: &level, Redactor: redactor}),
 		Level: &level, Redactor: redactor,
-	})
+	}
+	for _, f := range change {
+		f(&options)
+	}
+	r.App, err = Open(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}

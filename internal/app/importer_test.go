@@ -17,10 +17,11 @@ import (
 func TestServersOfOtherProgramsAreTakenOver(t *testing.T) {
 	good := entry(t, upstreamtest.Stdio(t, "x", upstreamtest.Script{}))
 	withSecret := strings.Replace(good, `"env":{`, `"env":{"GITHUB_TOKEN":"ghp_0123456789abcdefghij0123456789abcdef",`, 1)
-	r := start(t, fmt.Sprintf("{\n  // keep this comment\n  \"mcpServers\": {\"have\": %s}\n}", good), t.TempDir())
 	home := t.TempDir()
-	r.opts.Reload.Home = home
-	r.opts.Reload.LookupEnv = func(string) (string, bool) { return "", false }
+	r := start(t, fmt.Sprintf("{\n  // keep this comment\n  \"mcpServers\": {\"have\": %s}\n}", good), t.TempDir(), func(o *Options) {
+		o.Reload.Home = home
+		o.Reload.LookupEnv = func(string) (string, bool) { return "", false }
+	})
 	put := func(path, text string) {
 		t.Helper()
 		path = filepath.Join(home, path)

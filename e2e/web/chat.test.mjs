@@ -1,0 +1,187 @@
+// The chat of the page in a real browser, against the real binary.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { shared } from './page.mjs';
+import { counts, fits, say, servers, settled } from './rig.mjs';
+import { script } from './script.mjs';
+
+const rig = shared();
+const { on, alone, note } = rig;
+
+test('chat: a reply with a tool call, in Markdown', on('/#/chat', async (page) => {
+  await say(page, 'What is the sum of 19 and 23?');
+  await page.getByText('The sum is').waitFor();
+  await counts(page.locator('.turn.assistant strong', { hasText: '42' }), 1);
+  await counts(page.locator('.turn.assistant table td', { hasText: '42' }), 1);
+  const card = page.getByRole('region', { name: /everything:get-sum, done/ });
+  await card.getByRole('button').first().click();
+  await card.getByText('The sum of 19 and 23 is 42').waitFor();
+  await settled(page);
+  await page.getByText(/tokens/).first().waitFor();
+  await page.waitForURL(/#\/chat\/.+/);
+  await page.getByRole('link', { name: /What is the sum/ }).waitFor();
+}));
+
+test('chat: parallel calls are two cards', on('/#/chat', async (page) => {
+  await say(page, 'do both');
+  await page.getByText('Both are done.').waitFor();
+  await counts(page.locator('.call.done'), 2);
+}));
+
+test('chat: a call waits for approval, is denied, and is allowed', on('/#/chat', async (page) => {
+  await say(page, 'please write a note');
+  await page.getByRole('button', { name: 'Deny' }).click();
+  await page.getByText('Then I will leave it.').waitFor();
+  await settled(page);
+  assert.equal(existsSync(note), false);
+  await say(page, 'please write a note');
+  await page.getByRole('button', { name: 'Allow once' }).click();
+  await page.getByText('It is written.').waitFor();
+  assert.equal(readFileSync(note, 'utf8'), 'hello');
+}));
+
+test('chat: stop leaves what was said', on('/#/chat', async (page) => {
+  await say(page, 'a story without end');
+  await page.getByText('Once upon a time').waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByText('Stopped.').waitFor();
+  await settled(page);
+  await say(page, 'thanks');
+  await page.getByText('You said: thanks').waitFor();
+}));
+
+const essay = 'Once upon a time there was a gateway. '.repeat(60).trim();
+const said = async (page) => (await page.locator('.turn.assistant .prose').allInnerTexts()).join('').replace(/\s+/g, ' ').trim();
+/** whole waits until the reply is there to its last word. */
+const whole = (page) =>
+  page.waitForFunction((length) => [...document.querySelectorAll('.turn.assistant .prose')].map((e) => e.innerText).join('').replace(/\s+/g, ' ').trim().length >= length, essay.length);
+
+test('chat: a reload in mid-reply loses nothing', on('/#/chat', async (page) => {
+  await say(page, 'write an essay');
+  await page.getByText('Once upon a time').waitFor();
+  await page.waitForURL(/#\/chat\/.+/);
+  await page.reload();
+  await whole(page);
+  await settled(page);
+  assert.equal(await said(page), essay);
+  await counts(page.locator('.turn.user'), 1);
+}));
+
+test('chat: a line that drops in mid-reply, twice, loses nothing and says nothing twice', async (t) => {
+  let lines = 0;
+  // The line passes some messages on and is then cut, without a word to either
+  // side. The second one is cut early: the reply may be near its end by then.
+  const cut = (page) =>
+    page.routeWebSocket(/\/ws(\?|$)/, (near) => {
+      const far = near.connectToServer();
+      let left = [25, 1][lines++] ?? Infinity;
+      far.onMessage((m) => {
+        if (left-- > 0) near.send(m);
+        else near.close({ code: 4999 });
+      });
+    });
+  await on('/#/chat', async (page) => {
+    await say(page, 'write an essay');
+    await page.getByText('Once upon a time').waitFor();
+    await whole(page);
+    await settled(page);
+    assert.equal(await said(page), essay);
+    assert.equal(lines, 3);
+    await counts(page.locator('.turn.user'), 1);
+  }, { prepare: cut })(t);
+});
+
+test('chat: a restart of the gateway is survived, and what was typed meanwhile arrives once', alone({ restarts: true, script, config: { mcpServers: { everything: servers.everything } } }, '/', async (page, own) => {
+  await say(page, 'hello there');
+  await page.getByText('You said: hello there').waitFor();
+  await settled(page);
+  await own.restart(async () => {
+    await page.getByText('Reconnecting').waitFor();
+    await say(page, 'are you back?');
+    await page.getByText('Will be sent when the gateway is back').waitFor();
+  });
+  await page.getByText('You said: are you back?').waitFor();
+  await settled(page);
+  await counts(page.locator('.turn.user'), 2);
+  await counts(page.getByText('You said: hello there'), 1);
+}));
+
+test('chat: conversations are renamed, exported and deleted', on('/#/chat', async (page) => {
+  await say(page, 'to be renamed');
+  await page.getByText('You said: to be renamed').waitFor();
+  await settled(page);
+  await page.getByRole('button', { name: 'Actions for to be renamed' }).click();
+  await page.getByRole('button', { name: 'Rename', exact: true }).click();
+  await page.getByLabel('Title').fill('Renamed <b>');
+  await page.getByRole('dialog').getByRole('button', { name: 'Rename' }).click();
+  await page.getByRole('heading', { name: 'Renamed <b>' }).waitFor();
+  await page.getByRole('button', { name: 'Actions for Renamed' }).click();
+  const saving = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'Markdown' }).click();
+  assert.match(readFileSync(await (await saving).path(), 'utf8'), /^# Renamed <b>/);
+  await page.getByRole('button', { name: 'Actions for Renamed' }).click();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('link', { name: /Renamed/ }).waitFor({ state: 'detached' });
+  await page.getByRole('heading', { name: 'New chat' }).waitFor();
+}));
+
+test('chat: another model answers when it is chosen; a failing one is explained', on('/#/chat', async (page) => {
+  await page.getByLabel('Model').selectOption('anthropic/claude-test');
+  await say(page, 'hello claude');
+  await page.getByText('You said: hello claude').waitFor();
+  await settled(page);
+  await page.locator('.turn-foot', { hasText: 'anthropic/claude-test' }).waitFor();
+  await say(page, 'fail now');
+  await page.getByText('the model does not like this').waitFor(); // once
+  await page.getByRole('button', { name: 'Ask again' }).click();
+  await page.waitForFunction(() => document.querySelectorAll('.turn.fallback').length === 2);
+  await settled(page);
+  assert.equal(await page.getByLabel('Model').inputValue(), 'anthropic/claude-test');
+  await page.getByRole('button', { name: 'New chat' }).click(); // the choice was for the other conversation
+  await page.getByRole('heading', { name: 'New chat' }).waitFor();
+  await page.waitForFunction(() => document.querySelector('select[aria-label=Model]').value === 'openai/gpt-test');
+}));
+
+test('chat: more conversations than fit are shown when asked for', alone({ script }, '/', async (page) => {
+  // A hundred and some conversations, begun as any program begins them.
+  await page.evaluate(async (n) => {
+    const begin = (i) =>
+      new Promise((done, fail) => {
+        const ws = new WebSocket(`ws://${location.host}/ws`);
+        ws.onopen = () => ws.send(JSON.stringify({ type: 'message', payload: { text: `number ${i}` } }));
+        ws.onmessage = (e) => {
+          const m = JSON.parse(e.data);
+          if (m.type === 'status' && m.payload.state === 'complete' && !m.payload.tool) done(ws.close());
+        };
+        ws.onerror = fail;
+      });
+    for (let i = 0; i < n; i += 10) await Promise.all(Array.from({ length: 10 }, (_, j) => begin(i + j)));
+  }, 110);
+  await page.reload();
+  const rows = page.getByRole('navigation', { name: 'Conversations' }).getByRole('listitem');
+  await counts(rows, 100);
+  await page.getByRole('button', { name: 'Show older' }).click();
+  await page.waitForFunction(() => document.querySelectorAll('.sessions li').length === 110);
+  await page.getByRole('button', { name: 'Show older' }).waitFor({ state: 'detached' });
+}));
+
+test('chat: what the gateway refuses comes back to be mended', on('/#/chat', async (page) => {
+  await say(page, 'x'.repeat(300_000));
+  await page.getByText(/has 300000 bytes/).waitFor();
+  assert.equal((await page.getByRole('textbox', { name: 'Message' }).inputValue()).length, 300_000);
+}));
+
+test('380 px: a whole chat on a phone', on('/#/chat', async (page) => {
+  await page.getByRole('button', { name: 'Conversations' }).click();
+  await page.getByRole('button', { name: 'New chat' }).click();
+  await say(page, 'What is the sum of 19 and 23?');
+  await page.getByText('The sum is').waitFor();
+  await page.getByRole('region', { name: /get-sum/ }).getByRole('button').first().click();
+  await fits(page, 'the chat');
+  await page.getByRole('link', { name: 'Tools' }).click();
+  await page.locator('.tool-row').first().click();
+  await page.getByRole('link', { name: 'Back to the list' }).click();
+  await page.locator('.tool-row').first().waitFor();
+}, { viewport: { width: 380, height: 760 } }));

@@ -1,0 +1,231 @@
+// Servers, activity, settings and the first screens in a real browser, against
+// the real binary.
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { shared } from './page.mjs';
+import { counts, guarded, say, servers, settled, shot, until, violations } from './rig.mjs';
+
+const rig = shared();
+const { on, alone, home } = rig;
+
+/** toast does something and waits for the note on it, which is soon gone. */
+const toast = (page, text, f) => Promise.all([page.getByText(text).waitFor(), f()]);
+
+/** theme waits until the page is light or dark. */
+const theme = (page, want) => page.waitForFunction((want) => getComputedStyle(document.body).colorScheme === want, want);
+
+test('servers: state and reason, restart, off and on', on('/#/servers', async (page) => {
+  await page.getByRole('link', { name: /broken/ }).click();
+  await page.getByText('correct the path in command').first().waitFor();
+  await page.getByRole('link', { name: /everything/ }).first().click();
+  await page.getByText('handshake').waitFor();
+  await page.getByText('What it last wrote to stderr').waitFor();
+  await toast(page, 'everything restarts', () => page.getByRole('button', { name: 'Restart' }).click());
+  const power = page.getByRole('switch', { name: 'everything is on' });
+  await power.click();
+  await page.locator('.detail').getByText('off', { exact: true }).waitFor();
+  assert.equal(JSON.parse(readFileSync(rig.g.file, 'utf8')).mcpServers.everything.enabled, false);
+  await power.click();
+  await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
+}));
+
+test('servers: added by form and by paste, used, and removed; the file keeps its comments', async (t) => {
+  const { g } = rig;
+  writeFileSync(g.file, readFileSync(g.file, 'utf8').replace('{', '{\n  // a comment of mine'));
+  await on('/#/servers', async (page) => {
+    await page.getByRole('button', { name: 'Add' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('added');
+    await dialog.getByLabel('Command').fill(servers.memory.command);
+    await dialog.getByLabel('Arguments').fill(`"${servers.memory.args[0]}"`);
+    await dialog.getByLabel('Environment').fill(`MEMORY_FILE_PATH=${join(home, 'graph.json')}`);
+    await toast(page, 'added is added', () => dialog.getByRole('button', { name: 'Add', exact: true }).click());
+    await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
+    await page.getByRole('link', { name: '9 tools', exact: true }).click();
+    await page.locator('.tool-row').filter({ hasText: 'read_graph' }).click();
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.locator('.answer').getByText('done').waitFor();
+
+    await page.goto(`${g.url}/#/servers?add=paste`);
+    await dialog.getByLabel('Configuration').fill('not json');
+    await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    await dialog.getByText('That is not JSON').waitFor();
+    await dialog.getByLabel('Configuration').fill(`{ // VS Code\n "servers": { "pasted": ${JSON.stringify(servers.memory)}, } }`);
+    await toast(page, 'pasted is added', () => dialog.getByRole('button', { name: 'Add', exact: true }).click());
+    await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
+    assert.match(readFileSync(g.file, 'utf8'), /\/\/ a comment of mine[\s\S]*"pasted"/);
+
+    for (const name of ['pasted', 'added']) {
+      await page.getByRole('link', { name: new RegExp(name) }).first().click();
+      await page.getByRole('button', { name: 'Remove' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+      await page.locator('.server-row').filter({ hasText: name }).waitFor({ state: 'detached' });
+    }
+    assert.doesNotMatch(readFileSync(g.file, 'utf8'), /pasted|"added"/);
+    assert.match(readFileSync(g.file, 'utf8'), /a comment of mine/);
+  })(t);
+});
+
+test('servers: imported from another client, its secret out of the file', async (t) => {
+  mkdirSync(join(home, '.cursor'), { recursive: true });
+  writeFileSync(join(home, '.cursor', 'mcp.json'), JSON.stringify({ mcpServers: { 'my graph': { ...servers.memory, env: { SERVICE_TOKEN: 'ghp_0123456789abcdefghij0123456789abcdef' } } } }));
+  await on('/#/servers?add=import', async (page) => {
+    await page.getByText('cursor').waitFor();
+    await page.getByText('secret in plain text').waitFor();
+    await shot(page, 'light-import');
+    assert.deepEqual(await violations(page), []);
+    await page.getByRole('button', { name: 'Import 1' }).click();
+    await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
+    assert.doesNotMatch(readFileSync(rig.g.file, 'utf8'), /ghp_/);
+    await page.getByRole('button', { name: 'Remove' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await page.locator('.server-row').filter({ hasText: 'graph' }).waitFor({ state: 'detached' });
+  })(t);
+});
+
+test('servers: sign-in in a new tab, and back', async (t) => {
+  const locked = await guarded();
+  try {
+    await alone({ script: null, config: { mcpServers: { locked: { url: locked.resource } } } }, '/#/servers/locked', async (page, own, context) => {
+      await page.getByText('sign-in needed').first().waitFor();
+      const opening = context.waitForEvent('page');
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      const tab = await opening;
+      for (let step = 0; step < 10 && !/\/oauth\/callback/.test(tab.url()); step++) {
+        const button = tab.locator('button[type=submit]');
+        await Promise.race([button.waitFor(), tab.waitForURL(/\/oauth\/callback/)]);
+        if (/\/oauth\/callback/.test(tab.url())) break;
+        if (await tab.locator('input[name=login]').count()) {
+          await tab.fill('input[name=login]', 'ada');
+          await tab.fill('input[name=password]', 'any');
+        }
+        await Promise.all([tab.waitForNavigation(), button.click()]);
+      }
+      await tab.close();
+      await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
+      await page.goto(`${own.url}/#/tools/locked/whoami`);
+      await page.getByRole('button', { name: 'Run', exact: true }).click();
+      await page.getByText('account ada').waitFor();
+    })(t);
+  } finally {
+    await locked.stop();
+  }
+});
+
+test('activity: calls appear as they happen, are filtered, paused, looked at and exported', on('/#/activity', async (page, context) => {
+  const { g } = rig;
+  await page.getByText('live', { exact: true }).waitFor();
+  const rows = page.locator('.call-row');
+  const call = (message) => context.request.post(`${g.url}/call_tool`, { data: { server: 'everything', tool: 'echo', arguments: { message } }, headers: { 'X-Request-Id': `echo-${message}` } });
+  await context.request.post(`${g.url}/call_tool`, { data: { server: 'everything', tool: 'get-sum', arguments: { a: 1, b: 2 } } });
+  await rows.first().waitFor();
+  await page.getByRole('searchbox').fill('echo-');
+  await call('one');
+  await rows.filter({ hasText: 'echo' }).first().waitFor();
+  await counts(rows, 1);
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await call('two');
+  await page.getByText(/paused, 1 new/).waitFor();
+  await counts(rows, 1);
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await counts(rows, 2);
+  await rows.first().click();
+  await page.getByText('Timeline').waitFor();
+  await page.locator('.timeline').getByText('dispatch').waitFor();
+  await page.locator('.detail').getByText('"two"').waitFor();
+  const saving = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Export' }).click();
+  const lines = readFileSync(await (await saving).path(), 'utf8').trim().split('\n').map((l) => JSON.parse(l));
+  assert.deepEqual(lines.map((l) => l.id), ['echo-two', 'echo-one']);
+}));
+
+const asked = [];
+test('activity: the MCP trace is live, is filtered and paused, and comes back', alone({ restarts: true, script: null, config: { mcpServers: { everything: servers.everything } }, tools: ['everything:trigger-elicitation-request'] }, '/#/activity?tab=trace', async (page, own, context) => {
+  const call = (message) => context.request.post(`${own.url}/call_tool`, { data: { server: 'everything', tool: 'echo', arguments: { message } } });
+  const rows = page.locator('.trace summary');
+  await page.getByText('live', { exact: true }).waitFor();
+  await call('first');
+  await rows.filter({ hasText: 'Echo: first' }).click();
+  await page.locator('.trace .tree').first().waitFor();
+  await page.getByLabel('Filter messages').fill('second');
+  await page.getByText('No matches').waitFor();
+  await call('second');
+  await counts(rows, 2); // there and back
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await call('second again');
+  await page.getByText(/paused, ([2-9]|\d\d+) new/).waitFor(); // the server may say more, of its own accord
+  await counts(rows, 2);
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await counts(rows, 4);
+  assert.deepEqual(await violations(page), []);
+  await own.restart(async () => page.getByText('reconnecting', { exact: true }).waitFor());
+  await page.getByText('live', { exact: true }).waitFor();
+  await call('second after all');
+  await rows.filter({ hasText: 'after all' }).first().waitFor();
+  assert.equal(asked.filter((path) => path === '/api/mcptrace').length <= 2, true); // looked for, not polled
+}, { prepare: (page) => page.on('request', (r) => asked.push(new URL(r.url()).pathname)) }));
+
+test('settings: theme, keys, configuration', on('/#/settings', async (page) => {
+  const { g } = rig;
+  await page.getByRole('button', { name: 'Dark', exact: true }).click();
+  await theme(page, 'dark');
+  await page.reload();
+  await theme(page, 'dark');
+  await page.getByRole('button', { name: 'As the system' }).click();
+  await theme(page, 'light');
+
+  await page.getByRole('tab', { name: 'API keys' }).click();
+  await page.getByRole('button', { name: 'New key' }).click();
+  await page.getByLabel('Name').fill('laptop');
+  await page.getByLabel('Servers').fill('memory');
+  await page.getByRole('button', { name: 'Make' }).click();
+  const key = await page.locator('.keyline code').innerText();
+  assert.match(key, /^jct_/);
+  const seen = await page.request.get(`${g.url}/api/tools`, { headers: { Authorization: `Bearer ${key}` } });
+  assert.deepEqual([...new Set((await seen.json()).tools.map((t) => t.server))], ['memory']);
+  await page.getByRole('row', { name: /laptop/ }).getByRole('button', { name: 'Revoke' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+  await page.getByText('No keys').waitFor();
+  const status = async () => (await page.request.get(`${g.url}/api/tools`, { headers: { Authorization: `Bearer ${key}` } })).status();
+  await until(async () => (await status()) === 401, 'the key still opens');
+
+  await page.getByRole('tab', { name: 'Configuration' }).click();
+  await page.getByLabel('Search settings').fill('apiKey');
+  await page.getByText('llm').first().waitFor();
+  assert.doesNotMatch(await page.locator('.page').innerText(), /^k$/m); // the models' key is masked
+  await page.getByLabel('Search settings').fill('mcpServers.everything.command');
+  await page.getByText(/junctor\.json:\d+/).first().waitFor();
+}));
+
+test('sign-in: with a key, and out again', alone({ script: null, config: { auth: { loopback: 'key' } }, env: { JUNCTOR_ADMIN_KEY: 'the-first-administrator' } }, '/', async (page, own) => {
+  await page.getByLabel('API key').fill('wrong');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('alert').waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.getByLabel('API key').fill('the-first-administrator');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('Welcome to Junctor').waitFor();
+  await page.goto(`${own.url}/#/settings`);
+  await page.getByText('administrator', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('API key').waitFor();
+}));
+
+test('nothing configured: the first screen leads on', alone({ script: null }, '/', async (page, own) => {
+  await page.getByText('Welcome to Junctor').waitFor();
+  await page.getByRole('heading', { name: 'No model is set up' }).waitFor();
+  assert.deepEqual(await violations(page), []);
+  await shot(page, 'first');
+  await say(page, 'hello?');
+  await page.locator('.turn.assistant').getByText('GEMINI_API_KEY').waitFor();
+  await settled(page);
+  await page.getByRole('button', { name: 'New chat' }).click();
+  await page.getByRole('link', { name: 'Calculate something' }).click();
+  await page.getByLabel(/expression/).fill('2^64');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByText('18446744073709551616').first().waitFor();
+  await page.goto(`${own.url}/#/activity`);
+  await page.locator('.call-row').filter({ hasText: 'calculate' }).waitFor();
+}));

@@ -1,0 +1,45 @@
+// The gateway that the tests of the page share: real MCP servers, good and
+// bad, and a scripted model. One serves the tests of a file in turn, as it
+// would a person.
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before } from 'node:test';
+import { alone, browser, gateway, holding, servers } from './rig.mjs';
+import { script } from './script.mjs';
+
+const long = 'a-server-with-quite-a-long-name-that-does-not-want-to-end'; // must not push anything aside
+
+/** shared has one gateway and one browser for the tests of a file; prepare gets the gateway before the first. */
+export function shared(prepare = async () => {}) {
+  const home = mkdtempSync(join(tmpdir(), 'junctor-page-'));
+  const folder = join(home, 'notes');
+  const note = join(folder, 'note.txt');
+  const rig = { home, folder, note };
+  before(async () => {
+    mkdirSync(folder);
+    rig.chrome = await browser();
+    rig.g = await gateway({
+      home,
+      script: JSON.parse(JSON.stringify(script).replaceAll('{{note}}', note)),
+      config: {
+        mcpServers: { everything: servers.everything, memory: servers.memory, files: servers.files(folder), hostile: servers.hostile, broken: { command: '/nonexistent/program' }, [long]: { ...servers.memory, enabled: false } },
+        toolRules: [
+          { pattern: 'files:write_file', approval: 'ask' },
+          { pattern: 'everything:*', tags: ['demo'] },
+          { pattern: 'memory:delete_*', enabled: false },
+        ],
+      },
+      tools: ['everything:trigger-elicitation-request', 'memory:read_graph', 'files:write_file', 'hostile:markup'],
+    });
+    await prepare(rig.g);
+  });
+  after(async () => {
+    await rig.chrome?.close();
+    await rig.g?.stop();
+    rmSync(home, { recursive: true, force: true });
+  });
+  rig.on = holding(() => rig);
+  rig.alone = (...args) => alone(() => rig, ...args);
+  return rig;
+}

@@ -1,0 +1,180 @@
+// The tools on the page in a real browser, against the real binary.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { shared } from './page.mjs';
+import { counts, say, servers, until, violations } from './rig.mjs';
+
+const rig = shared();
+const { on, alone, folder } = rig;
+
+test('tools: found as one types, and run from a form', on('/#/tools', async (page) => {
+  const box = page.getByRole('searchbox', { name: 'Search tools' });
+  await page.locator('.tool-row').first().waitFor();
+  await page.keyboard.press('/');
+  await box.pressSequentially('add two numbers');
+  await page.locator('.tool-row').filter({ hasText: 'get-sum' }).first().waitFor();
+  await until(async () => {
+    await box.press('ArrowDown'); // again, where a later answer has redrawn the list
+    return page.evaluate(() => document.activeElement?.classList.contains('tool-row'));
+  }, 'no tool has the focus');
+  await page.locator('.tool-row').filter({ hasText: 'get-sum' }).first().click();
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByText('is required').first().waitFor(); // the form checks before anything is called
+  await page.getByLabel(/^a/).fill('2');
+  await page.getByLabel(/^b/).fill('40');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByText('The sum of 2 and 40 is 42').waitFor();
+  for (const [tab, text] of [['curl', /call_tool/], ['Python', /gateway\.call_tool\("everything", "get-sum", \{\s+"a": 2/], ['TypeScript', /callTool\("everything", "get-sum"/], ['Command line', /junctor tools call everything:get-sum --args '\{"a":2,"b":40\}'/]]) {
+    await page.getByRole('tab', { name: tab }).click();
+    await page.locator('.code').last().getByText(text).waitFor();
+  }
+  await page.getByRole('button', { name: 'JSON', exact: true }).click();
+  await page.getByLabel('Arguments as JSON').fill('{"a": 1, "b": "two"}');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByRole('alert').getByText(/b/).first().waitFor();
+}));
+
+test('tools: filters', on('/#/tools', async (page) => {
+  await page.locator('.tool-row').first().waitFor();
+  await page.getByLabel('State').selectOption('disabled');
+  await page.locator('.tool-row').filter({ hasText: 'delete_entities' }).waitFor();
+  await counts(page.locator('.tool-row').filter({ hasText: 'get-sum' }), 0);
+  await page.getByLabel('State').selectOption('');
+  await page.getByLabel('Tag').selectOption('demo');
+  await page.locator('.tool-row').filter({ hasText: 'echo' }).waitFor();
+  await page.getByLabel('Server').selectOption('memory');
+  await page.getByText('No matching tools').waitFor();
+  await page.getByRole('link', { name: 'Clear search and filters' }).click();
+  await page.locator('.tool-row').filter({ hasText: 'get-sum' }).waitFor();
+}));
+
+test('tools: pictures, resources and progress are shown as what they are', on('/#/tools/everything/get-tiny-image', async (page, context) => {
+  const { g } = rig;
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  const picture = page.locator('.answer img');
+  await picture.waitFor();
+  assert.ok(await picture.evaluate((i) => i.decode().then(() => i.naturalWidth > 0)));
+  await page.goto(`${g.url}/#/tools/everything/get-resource-reference`);
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.locator('.answer .resource').first().waitFor();
+  await page.goto(`${g.url}/#/tools/everything/get-structured-content?args=${encodeURIComponent('{"location":"New York"}')}`);
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.locator('.answer .tree-key', { hasText: 'temperature' }).first().waitFor();
+  await page.goto(`${g.url}/#/tools/hostile/slow?args=${encodeURIComponent('{"ms":10,"hold":true}')}`);
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByText(/of 5/).first().waitFor();
+  await context.request.post(`${g.url}/call_tool`, { data: { server: 'hostile', tool: 'release', arguments: {} } });
+  await page.getByText('counted').waitFor();
+}));
+
+test('tools: a call is stopped', on('/#/tools/hostile/slow', async (page) => {
+  await page.getByLabel(/^ms/).fill('20000');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByText(/Stopped/).waitFor();
+}));
+
+test('tools: as each provider sees them', on('/#/tools/memory/create_entities', async (page) => {
+  await page.getByRole('tab', { name: 'As providers see it' }).click();
+  for (const [id, text] of [['openai', /"name": "memory__create_entities"/], ['anthropic', /"input_schema"/], ['gemini', /"function_declarations"/], ['bedrock', /"toolSpec"/]]) {
+    await page.getByLabel('Provider').selectOption(id);
+    const code = page.locator('.code pre').first();
+    await page.waitForFunction(([s]) => new RegExp(s).test(document.querySelector('.code pre')?.textContent ?? ''), [text.source]);
+    assert.equal((await code.innerText()).match(/"name"/g)?.length > 0, true);
+    assert.doesNotMatch(await code.innerText(), /read_graph/); // of this tool alone
+  }
+  await page.getByRole('tab', { name: 'Definition' }).click();
+  await page.getByText('Definition as the server gave it').waitFor();
+}));
+
+test('tools: what wants approval says so, and runs when it is given', on(`/#/tools/files/write_file?args=${encodeURIComponent(JSON.stringify({ path: join(folder, 'page.txt'), content: 'from the page' }))}`, async (page) => {
+  await page.getByText('asks first').waitFor();
+  await page.getByRole('button', { name: 'Allow and run' }).click();
+  await page.locator('.answer').waitFor();
+  assert.equal(readFileSync(join(folder, 'page.txt'), 'utf8'), 'from the page');
+}));
+
+test('hostile content stays text', on('/#/chat', async (page) => {
+  const { g } = rig;
+  const owned = () => page.evaluate(() => window.owned);
+  await say(page, 'something hostile');
+  await page.getByText('<iframe src="https://evil.example"></iframe> done').waitFor();
+  await page.getByRole('region', { name: /hostile:markup/ }).getByRole('button').first().click();
+  await page.getByText('<script>window.owned=1</script>').first().waitFor();
+  assert.equal(await page.locator('.turn img:not([src^="data:"]), .turn iframe, .turn script, .turn svg[onload]').count(), 0);
+  assert.equal(await page.locator('.turn a[href^="javascript"]').count(), 0);
+  await page.goto(`${g.url}/#/tools/hostile/markup`);
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.locator('.answer').waitFor();
+  await page.getByRole('tab', { name: 'Definition' }).click();
+  await page.goto(`${g.url}/#/tools?q=${encodeURIComponent('<img src=x onerror=window.owned=1>')}`);
+  await page.goto(`${g.url}/#/servers/${encodeURIComponent('<img src=x onerror=window.owned=1>')}`);
+  await page.getByText('There is no server').waitFor();
+  await page.goto(`${g.url}/#/activity/${encodeURIComponent('<script>window.owned=1</script>')}`);
+  await page.getByRole('alert').waitFor();
+  assert.equal(await owned(), undefined);
+}));
+
+test('a result of 5 MB does not freeze the page', on('/#/tools/hostile/huge', async (page) => {
+  const { g } = rig;
+  // The longest that the page was deaf to the keyboard is what freezing means.
+  await page.evaluate(() => {
+    window.deaf = 0;
+    let last = performance.now();
+    setInterval(() => {
+      const now = performance.now();
+      window.deaf = Math.max(window.deaf, now - last);
+      last = now;
+    }, 20);
+  });
+  for (const path of ['huge', 'hugejson']) {
+    await page.goto(`${g.url}/#/tools/hostile/${path}`);
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.locator('.answer').waitFor();
+    await page.locator('.answer .longtext, .answer .tree').first().waitFor();
+    // Little of it is in the document, and the rest is there when asked for.
+    assert.ok((await page.locator('.answer').innerHTML()).length < 1_000_000);
+  }
+  await page.locator('.answer').getByRole('button', { name: /more/ }).first().click();
+  const deaf = await page.evaluate(() => window.deaf);
+  console.log(`the page was deaf for ${Math.round(deaf)} ms at most`);
+}));
+
+test('5,000 tools scroll, and are searched', alone({ script: null, config: { mcpServers: { many: servers.many(5000) } } }, '/#/tools', async (page) => {
+  await page.getByText('5,000', { exact: true }).waitFor();
+  assert.ok((await page.locator('.tool-row').count()) < 60);
+  const list = page.locator('.vlist');
+  for (let i = 1; i <= 20; i++) {
+    await list.evaluate((e, part) => (e.scrollTop = e.scrollHeight * part), i / 20);
+    await page.waitForFunction(() => {
+      const box = document.querySelector('.vlist').getBoundingClientRect();
+      const row = document.elementFromPoint(box.left + 40, box.top + box.height / 2)?.closest('.tool-row');
+      return row !== null && row !== undefined;
+    });
+  }
+  await page.locator('.tool-row').filter({ hasText: '_4999' }).waitFor();
+  await page.locator('.tool-row').last().focus();
+  await page.keyboard.press('Home');
+  await page.waitForFunction(() => document.activeElement?.closest('[data-index]')?.getAttribute('data-index') === '0');
+  await page.getByRole('searchbox').fill('archive a calendar event');
+  await page.locator('.tool-row').filter({ hasText: 'archive_calendar_event' }).first().waitFor();
+  assert.deepEqual(await violations(page), []);
+}));
+
+test('keyboard alone: find a tool and run it', on('/#/chat', async (page) => {
+  await page.getByRole('textbox', { name: 'Message' }).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: /Find/ }).waitFor();
+  await page.keyboard.type('echo');
+  await page.getByRole('option', { name: /echo/ }).first().waitFor();
+  await page.waitForFunction(() => document.querySelector('[role=option][aria-selected=true]')?.textContent?.includes('echo'));
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'echo', exact: true }).waitFor();
+  await page.getByLabel(/^message/).focus();
+  await page.keyboard.type('by hand');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.locator('.answer').getByText('by hand').waitFor();
+}));

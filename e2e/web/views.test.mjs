@@ -1,0 +1,39 @@
+// Every view of the page, light and dark, wide and narrow, in a real browser.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { shared } from './page.mjs';
+import { fits, shot, violations } from './rig.mjs';
+
+const rig = shared(async (g) => {
+  // A call, for the list of them.
+  const answer = await fetch(`${g.url}/call_tool`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ server: 'everything', tool: 'echo', arguments: { message: 'hello' } }) });
+  assert.equal(answer.status, 200);
+});
+const { on } = rig;
+
+const views = [
+  ['chat', '/#/chat', (p) => p.getByRole('heading', { name: 'What shall we do?' })],
+  ['tools', '/#/tools', (p) => p.locator('.tool-row').first()],
+  ['tool', `/#/tools/everything/get-sum?args=${encodeURIComponent('{"a":2,"b":3}')}`, (p) => p.getByRole('button', { name: 'Run', exact: true })],
+  ['servers', '/#/servers', (p) => p.locator('.server-row').first()],
+  ['server', '/#/servers/everything', (p) => p.getByText('handshake')],
+  ['add', '/#/servers?add=form', (p) => p.getByRole('dialog')],
+  ['activity', '/#/activity', (p) => p.locator('.call-row').first()],
+  ['settings', '/#/settings', (p) => p.getByText('Connect an agent')],
+  ['keys', '/#/settings/keys', (p) => p.getByRole('button', { name: 'New key' })],
+  ['config', '/#/settings/config', (p) => p.locator('table.config').first()],
+];
+
+for (const theme of ['light', 'dark']) {
+  for (const width of [1280, 380]) {
+    test(`every view, ${theme}, ${width} px: no serious violation, nothing sticks out`, on('/', async (page) => {
+      for (const [name, path, ready] of views) {
+        await page.goto(rig.g.url + path);
+        await ready(page).waitFor();
+        await shot(page, `${theme}-${width}-${name}`);
+        assert.deepEqual(await violations(page), [], name);
+        await fits(page, name);
+      }
+    }, { colorScheme: theme, viewport: { width, height: width < 500 ? 760 : 820 } }));
+  }
+}
