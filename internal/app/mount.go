@@ -46,7 +46,7 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	a.control().Routes(mux)
 	toolsapi.New(toolsapi.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Executor: a.executor, Servers: a.upstreams,
-		Log: a.store, Ready: ready.Load, Open: cfg.Store.URL != "" && cfg.Store.WhenAway == store.AwayOpen, Version: a.opts.Version,
+		Log: a.store, Ready: ready.Load, Open: cfg.Store.WhenAway == store.AwayOpen, Version: a.opts.Version,
 	}).Routes(mux)
 	broker.New(broker.Options{
 		Calls: a.executor, Targets: targets{a},

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,27 +46,39 @@ func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
-	list := make([]store.Call, len(calls))
-	for i, call := range calls {
-		list[i] = outline(call)
+	answer(w, map[string]any{"calls": calls, "last": last})
+}
+
+// callStats answers with how many calls there were and how long they took, by
+// server and tool, in a range of time.
+func (c *Control) callStats(w http.ResponseWriter, r *http.Request) {
+	q, err := readCallQuery(r.URL.Query())
+	if err == nil && q.Text != "" {
+		err = &tool.Error{Kind: tool.InvalidArguments, Msg: "text does not limit statistics; leave it out"}
 	}
-	answer(w, map[string]any{"calls": list, "last": last})
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if caller := tool.CallerFrom(r.Context()); !runsIt(caller) {
+		q.Caller = caller.ID
+	}
+	stats, err := c.Log.Stats(r.Context(), q)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	answer(w, stats)
 }
 
 // runsIt reports whether the caller is one who runs the gateway: records hold
 // arguments and results, and those of others are for nobody else.
 func runsIt(caller tool.Caller) bool { return caller.Admin || caller.ID == tool.Local.ID }
 
-// outline leaves out what makes a record large.
-func outline(call store.Call) store.Call {
-	call.Arguments, call.Result, call.Stages = nil, nil, nil
-	return call
-}
-
 func readCallQuery(v url.Values) (store.CallQuery, error) {
 	q := store.CallQuery{
-		Server: v.Get("server"), Tool: v.Get("tool"), Face: v.Get("face"), Caller: v.Get("caller"),
-		Session: v.Get("session"), Status: store.Status(v.Get("status")),
+		Server: v.Get("server"), Tool: v.Get("tool"), Face: cmp.Or(v.Get("api"), v.Get("face")), Caller: v.Get("caller"),
+		Session: v.Get("session"), Status: store.Status(v.Get("status")), Parent: v.Get("parent"), Text: v.Get("text"), Brief: true,
 	}
 	switch q.Status {
 	case "", store.StatusOK, store.StatusError, store.StatusFailed:
@@ -88,12 +101,21 @@ func readCallQuery(v url.Values) (store.CallQuery, error) {
 		}
 		q.Limit = n
 	}
-	if text := v.Get("since"); text != "" {
-		t, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil {
-			return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("since %q is not a time like 2026-01-31T12:00:00Z", tool.Shorten(text, 40))}
+	for _, bound := range []struct {
+		names []string
+		into  *time.Time
+	}{{[]string{"from", "since"}, &q.Since}, {[]string{"to", "until"}, &q.Until}} {
+		for _, name := range bound.names {
+			text := v.Get(name)
+			if text == "" {
+				continue
+			}
+			t, err := time.Parse(time.RFC3339Nano, text)
+			if err != nil {
+				return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("%s %q is not a time like 2026-01-31T12:00:00Z", name, tool.Shorten(text, 40))}
+			}
+			*bound.into = t
 		}
-		q.Since = t
 	}
 	return q, nil
 }
@@ -123,7 +145,7 @@ func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.Ca
 			send("error", body)
 			return
 		}
-		send("call", outline(call))
+		send("call", call)
 	}
 }
 

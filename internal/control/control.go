@@ -85,6 +85,7 @@ func (c *Control) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /api/import", c.admin(c.importServers))
 	mux.HandleFunc("GET /api/calls", c.listCalls)
 	mux.HandleFunc("GET /api/calls/{id}", c.showCall)
+	mux.HandleFunc("GET /api/stats", c.callStats)
 	mux.HandleFunc("GET /api/config", c.admin(c.settings))
 	mux.HandleFunc("GET /api/keys", c.admin(c.listKeys))
 	mux.HandleFunc("POST /api/keys", c.admin(c.addKey))

@@ -159,7 +159,7 @@ func (x *Executor) Forward(ctx context.Context, call tool.Call) (json.RawMessage
 
 // execute takes a tool call through every step but the record.
 func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) {
-	if err := x.recordable(ctx); err != nil {
+	if err := x.recordable(ctx, f); err != nil {
 		return tool.Result{}, err
 	}
 	entry, err := x.resolve(ctx, f)
@@ -237,7 +237,7 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 }
 
 func (x *Executor) forward(ctx context.Context, f *flight) (json.RawMessage, error) {
-	if err := x.recordable(ctx); err != nil {
+	if err := x.recordable(ctx, f); err != nil {
 		return nil, err
 	}
 	server := f.call.Server

@@ -31,6 +31,8 @@ type flight struct {
 	span   telemetry.Span
 	trace  telemetry.Traceparent // what the upstream is told; zero when nobody traces the call
 	landed func()
+
+	refused bool // because calls cannot be recorded; so this one is not
 }
 
 func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context.Context) {
@@ -94,7 +96,7 @@ const awayRetry = 2 * time.Second
 
 // recordable refuses calls while it is known that their records cannot be
 // kept, before anything is done.
-func (x *Executor) recordable(ctx context.Context) error {
+func (x *Executor) recordable(ctx context.Context, f *flight) error {
 	if !x.Closed {
 		return nil
 	}
@@ -103,9 +105,10 @@ func (x *Executor) recordable(ctx context.Context) error {
 		return nil
 	}
 	if err := log.Available(ctx); err != nil {
+		f.refused = true
 		return &tool.Error{
 			Kind: tool.Unavailable, RetryAfter: awayRetry, Err: err,
-			Msg: "the store is away, and without it no call is carried out (store.whenAway is closed); try again shortly",
+			Msg: "calls cannot be recorded now, and without its record no call is carried out (store.whenAway is closed); try again shortly",
 		}
 	}
 	return nil
@@ -117,7 +120,7 @@ func (f *flight) record(result tool.Result, err error) (lost error) {
 	took := time.Since(f.begun)
 	rec := store.Call{
 		ID: f.call.ID, Time: f.begun, Duration: took, Face: f.call.Face,
-		Caller: f.call.Caller.ID, Session: f.call.Session,
+		Caller: f.call.Caller.ID, CallerName: f.call.Caller.Name, Session: f.call.Session,
 		Server: f.name.Server, Tool: f.name.Tool, Method: f.call.Method,
 		Status: store.StatusOK, Node: f.x.Node, Stages: f.stages, TraceID: telemetry.TraceID(f.ctx),
 	}
@@ -138,11 +141,13 @@ func (f *flight) record(result tool.Result, err error) (lost error) {
 	}
 	rec.Arguments = f.x.excerpt(arguments, f.cfg.Limits.MaxRecordBytes)
 	rec.Result = f.x.excerpt(result.Raw, f.cfg.Limits.MaxRecordBytes)
-	rec.ResultBytes = len(result.Raw)
+	rec.ArgBytes, rec.ResultBytes = len(arguments), len(result.Raw)
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), recordTimeout)
 	defer cancel()
-	if lost = f.x.Calls.Append(ctx, rec); lost != nil {
+	if f.refused {
+		lost = err
+	} else if lost = f.x.Calls.Append(ctx, rec); lost != nil {
 		f.x.Log.ErrorContext(ctx, "call not recorded", "err", lost)
 	}
 	f.landed()

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,70 +15,95 @@ import (
 	"junctor/internal/store"
 )
 
-const callColumns = `seq, id, time, duration, status, server, tool, method, face, caller, session, kind, trace_id, node, result_bytes, stages, error, arguments, result`
+// callFields are the columns of a call but for its number, with their types,
+// in the order of columns.
+var callFields = [][2]string{
+	{"id", "text"}, {"time", "timestamptz"}, {"duration", "bigint"}, {"status", "text"}, {"server", "text"}, {"tool", "text"},
+	{"method", "text"}, {"face", "text"}, {"caller", "text"}, {"session", "text"}, {"kind", "text"}, {"trace_id", "text"},
+	{"node", "text"}, {"result_bytes", "bigint"}, {"stages", "text"}, {"error", "text"}, {"arguments", "bytea"}, {"result", "bytea"},
+	{"request_id", "text"}, {"parent", "text"}, {"caller_name", "text"}, {"arg_bytes", "bigint"},
+}
 
-// insertCalls takes numbers and writes records in one statement, and so in
-// one transaction and one round trip. The counter's row stays locked until
-// the commit, which is what makes numbers follow commits.
-const insertCalls = `WITH counter AS (UPDATE call_counter SET n = n + cardinality($1::text[]) RETURNING n - cardinality($1::text[]) AS base)
+// fieldList writes something for each field, with %[1]d for its number and
+// %[2]s and %[3]s for its name and type.
+func fieldList(format string) string {
+	var parts []string
+	for i, f := range callFields {
+		parts = append(parts, fmt.Sprintf(format, i+1, f[0], f[1]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+var (
+	callColumns  = "seq, " + fieldList("%[2]s")
+	briefColumns = strings.NewReplacer("arguments", "NULL", " result,", " NULL,", "stages", "''").Replace(callColumns)
+
+	// insertCalls takes numbers and writes records in one statement, and so
+	// in one transaction and one round trip. The counter's row stays locked
+	// until the commit, which is what makes numbers follow commits.
+	insertCalls = `WITH counter AS (UPDATE call_counter SET n = n + cardinality($1::text[]) RETURNING n - cardinality($1::text[]) AS base)
 INSERT INTO calls (logged, ` + callColumns + `)
-SELECT clock_timestamp(), counter.base + c.ord, ` + unnested + `
-FROM counter, ` + unnest + ` WITH ORDINALITY AS c (` + unnestedNames + `, ord)`
+SELECT clock_timestamp(), counter.base + c.ord, ` + fieldList("c.%[2]s") + `
+FROM counter, unnest(` + fieldList("$%[1]d::%[3]s[]") + `) WITH ORDINALITY AS c (` + fieldList("%[2]s") + `, ord)`
 
-// importCalls writes records with the numbers they have.
-const importCalls = `WITH counter AS (UPDATE call_counter SET n = greatest(n, (SELECT max(x) FROM unnest($19::bigint[]) AS x)))
-INSERT INTO calls (logged, ` + callColumns + `)
-SELECT coalesce(c.time, 'epoch'), c.seq, ` + unnested + `
-FROM unnest($19::bigint[], $1::text[], $2::timestamptz[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-	$10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::text[], $16::text[], $17::bytea[], $18::bytea[])
-	AS c (seq, ` + unnestedNames + `)
-ON CONFLICT DO NOTHING`
-
-const (
-	unnest = `unnest($1::text[], $2::timestamptz[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-	$10::text[], $11::text[], $12::text[], $13::text[], $14::bigint[], $15::text[], $16::text[], $17::bytea[], $18::bytea[])`
-	unnestedNames = `id, time, duration, status, server, tool, method, face, caller, session, kind, trace_id, node, result_bytes, stages, error, arguments, result`
-	unnested      = `c.id, c.time, c.duration, c.status, c.server, c.tool, c.method, c.face, c.caller, c.session, c.kind, c.trace_id, c.node, c.result_bytes, c.stages, c.error, c.arguments, c.result`
+	// importCalls writes records with the numbers they have, which are the
+	// last parameter.
+	importCalls = fmt.Sprintf(`WITH counter AS (UPDATE call_counter SET n = greatest(n, (SELECT max(x) FROM unnest($%[1]d::bigint[]) AS x)))
+INSERT INTO calls (logged, `+callColumns+`)
+SELECT coalesce(c.time, 'epoch'), c.seq, `+fieldList("c.%[2]s")+`
+FROM unnest($%[1]d::bigint[], `+fieldList("$%[1]d::%[3]s[]")+`) AS c (seq, `+fieldList("%[2]s")+`)
+ON CONFLICT DO NOTHING`, len(callFields)+1)
 )
 
-// columns turns records into one array for each column.
+// columns turns records into one array for each field.
 func columns(calls []*store.Call) []any {
 	n := len(calls)
-	times, durations, sizes := make([]pgtype.Timestamptz, n), make([]int64, n), make([]int64, n)
-	arguments, results := make([][]byte, n), make([][]byte, n)
-	texts := make([][]string, 13)
+	times := make([]pgtype.Timestamptz, n)
+	numbers, bytes, texts := make([][]int64, 3), make([][][]byte, 2), make([][]string, 16)
+	for i := range numbers {
+		numbers[i] = make([]int64, n)
+	}
+	for i := range bytes {
+		bytes[i] = make([][]byte, n)
+	}
 	for i := range texts {
 		texts[i] = make([]string, n)
 	}
 	for i, c := range calls {
-		times[i], durations[i], sizes[i] = stamp(c.Time), c.Duration.Microseconds(), int64(c.ResultBytes)
-		arguments[i], results[i] = raw(c.Arguments), raw(c.Result)
-		for j, s := range [...]string{c.ID, string(c.Status), c.Server, c.Tool, c.Method, c.Face, c.Caller, c.Session, c.Kind, c.TraceID, c.Node, c.Stages.String(), c.Error} {
+		times[i] = stamp(c.Time)
+		numbers[0][i], numbers[1][i], numbers[2][i] = c.Duration.Microseconds(), int64(c.ResultBytes), int64(c.ArgBytes)
+		bytes[0][i], bytes[1][i] = raw(c.Arguments), raw(c.Result)
+		for j, s := range [...]string{c.ID, string(c.Status), c.Server, c.Tool, c.Method, c.Face, c.Caller, c.Session, c.Kind, c.TraceID, c.Node,
+			c.Stages.String(), c.Error, c.RequestID, c.Parent, c.CallerName} {
 			texts[j][i] = clean(s)
 		}
 	}
-	return []any{texts[0], times, durations, texts[1], texts[2], texts[3], texts[4], texts[5], texts[6], texts[7], texts[8], texts[9], texts[10],
-		sizes, texts[11], texts[12], arguments, results}
+	out := []any{texts[0], times, numbers[0]}
+	for _, t := range texts[1:11] {
+		out = append(out, t)
+	}
+	return append(out, numbers[1], texts[11], texts[12], bytes[0], bytes[1], texts[13], texts[14], texts[15], numbers[2])
 }
 
-// Calls implements store.CallLog.
-func (s *Store) Calls(ctx context.Context, q store.CallQuery) (out []store.Call, err error) {
-	var where []string
-	var args []any
+// callFilter returns the conditions of a query, as what follows WHERE, and
+// their parameters.
+func callFilter(q store.CallQuery) (where string, args []any) {
+	conds := []string{"true"}
 	add := func(cond string, arg any) {
 		args = append(args, arg)
-		where = append(where, strings.ReplaceAll(cond, "?", "$"+strconv.Itoa(len(args))))
+		conds = append(conds, strings.ReplaceAll(cond, "?", "$"+strconv.Itoa(len(args))))
 	}
 	for _, f := range []struct{ cond, value string }{
 		{"server = ?", q.Server}, {"tool = ?", q.Tool}, {"caller = ?", q.Caller},
 		{"session = ? AND session <> ''", q.Session}, {"face = ?", q.Face}, {"status = ?", string(q.Status)},
+		{"parent = ? AND parent <> ''", q.Parent},
 	} {
 		if f.value != "" {
 			add(f.cond, clean(f.value))
 		}
 	}
 	if q.Status != "" && q.Status != store.StatusOK {
-		where = append(where, "status <> 'ok'") // what the index says
+		conds = append(conds, "status <> 'ok'") // what the index says
 	}
 	if !q.Since.IsZero() {
 		// A record is written after its call came in, so older partitions
@@ -92,10 +119,28 @@ func (s *Store) Calls(ctx context.Context, q store.CallQuery) (out []store.Call,
 	if q.BeforeSeq > 0 {
 		add("seq < ?", q.BeforeSeq)
 	}
-	query := "SELECT " + callColumns + " FROM calls"
-	if len(where) > 0 {
-		query += " WHERE " + strings.Join(where, " AND ")
+	if q.Text != "" {
+		// Bytes above 127 and backslashes are escaped on both sides alike,
+		// so that lower changes ASCII letters alone.
+		const fold = "lower(encode(%s, 'escape'))"
+		needle := fmt.Sprintf(fold, "convert_to(?::text, 'UTF8')")
+		var any []string
+		for _, column := range []string{"arguments", "result", "convert_to(error, 'UTF8')"} {
+			any = append(any, "strpos("+fmt.Sprintf(fold, column)+", "+needle+") > 0")
+		}
+		add("("+strings.Join(any, " OR ")+")", clean(q.Text))
 	}
+	return strings.Join(conds, " AND "), args
+}
+
+// Calls implements store.CallLog.
+func (s *Store) Calls(ctx context.Context, q store.CallQuery) (out []store.Call, err error) {
+	where, args := callFilter(q)
+	columns := callColumns
+	if q.Brief {
+		columns = briefColumns
+	}
+	query := "SELECT " + columns + " FROM calls WHERE " + where
 	order := " DESC"
 	if q.Oldest() {
 		order = " ASC"
@@ -114,7 +159,12 @@ func (s *Store) Calls(ctx context.Context, q store.CallQuery) (out []store.Call,
 // Call implements store.CallLog.
 func (s *Store) Call(ctx context.Context, id string) (c store.Call, err error) {
 	err = s.read(ctx, "read call "+id, func(ctx context.Context) (err error) {
-		c, err = one(ctx, s, scanCall, "SELECT "+callColumns+" FROM calls WHERE id = $1 ORDER BY seq DESC LIMIT 1", clean(id))
+		for _, column := range []string{"id", "request_id"} {
+			c, err = one(ctx, s, scanCall, "SELECT "+callColumns+" FROM calls WHERE "+column+" = $1 AND $1 <> '' ORDER BY seq DESC LIMIT 1", clean(id))
+			if !errors.Is(err, store.ErrNotFound) {
+				break
+			}
+		}
 		return err
 	})
 	return c, err
@@ -134,11 +184,48 @@ func scanCall(r pgx.CollectableRow) (store.Call, error) {
 	var took int64
 	var stages string
 	err := r.Scan(&c.Seq, &c.ID, &at, &took, &c.Status, &c.Server, &c.Tool, &c.Method, &c.Face, &c.Caller, &c.Session,
-		&c.Kind, &c.TraceID, &c.Node, &c.ResultBytes, &stages, &c.Error, (*[]byte)(&c.Arguments), (*[]byte)(&c.Result))
+		&c.Kind, &c.TraceID, &c.Node, &c.ResultBytes, &stages, &c.Error, (*[]byte)(&c.Arguments), (*[]byte)(&c.Result),
+		&c.RequestID, &c.Parent, &c.CallerName, &c.ArgBytes)
 	if err != nil {
 		return store.Call{}, err
 	}
 	c.Time, c.Duration = moment(at), time.Duration(took)*time.Microsecond
 	c.Stages, err = store.ParseStages(stages)
 	return c, err
+}
+
+// Stats implements store.CallLog.
+func (s *Store) Stats(ctx context.Context, q store.CallQuery) (out store.CallStats, err error) {
+	q.AfterSeq, q.BeforeSeq, q.Text = 0, 0, ""
+	where, args := callFilter(q)
+	query := `SELECT coalesce(server, ''), coalesce(tool, ''), grouping(server, tool), count(*),
+	count(*) FILTER (WHERE status = 'error'), count(*) FILTER (WHERE status = 'failed'),
+	coalesce(percentile_disc(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY duration), '{0, 0, 0}')
+FROM calls WHERE ` + where + ` GROUP BY GROUPING SETS ((server, tool), (server), ()) ORDER BY server, tool`
+	err = s.read(ctx, "read the call log", func(ctx context.Context) error {
+		out = store.CallStats{Servers: []store.CallSummary{}, Tools: []store.CallSummary{}}
+		rows, err := s.pool.Query(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		var c store.CallSummary
+		var level int
+		var took []int64
+		_, err = pgx.ForEachRow(rows, []any{&c.Server, &c.Tool, &level, &c.Calls, &c.Errors, &c.Failed, &took}, func() error {
+			for i, p := range []*time.Duration{&c.P50, &c.P95, &c.P99} {
+				*p = time.Duration(took[i]) * time.Microsecond
+			}
+			switch level { // a bit for each column that does not tell
+			case 0:
+				out.Tools = append(out.Tools, c)
+			case 1:
+				out.Servers = append(out.Servers, c)
+			default:
+				out.Total = c
+			}
+			return nil
+		})
+		return err
+	})
+	return out, err
 }

@@ -4,8 +4,10 @@ package sqlite
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	mrand "math/rand/v2"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -31,8 +33,15 @@ func BenchmarkAppend(b *testing.B) {
 			defer func() { cancel(); <-ended }()
 			c := storetest.Call(1)
 			c.Time = time.Now()
-			c.Arguments = json.RawMessage(`{"q":"` + strings.Repeat("a", 200) + `"}`)
-			c.Result = json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("r", 800) + `"}]}`)
+			c.Arguments = json.RawMessage(`{"q":"` + prose(1, 200) + `"}`)
+			c.Result = json.RawMessage(`{"content":[{"type":"text","text":"` + prose(2, 800) + `"}]}`)
+			tools, results := make([]string, 20), make([]json.RawMessage, 500)
+			for i := range tools {
+				tools[i] = fmt.Sprintf("tool_%d", i)
+			}
+			for i := range results {
+				results[i] = json.RawMessage(`{"content":[{"type":"text","text":"` + prose(i, 800) + `"}]}`)
+			}
 			var n atomic.Int64
 			b.ReportAllocs()
 			b.SetParallelism((callers + 1) / 2) // two processors
@@ -40,7 +49,8 @@ func BenchmarkAppend(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				c := c
 				for pb.Next() {
-					c.ID = fmt.Sprintf("%016x", uint64(n.Add(1))*0x9e3779b97f4a7c15)
+					k := n.Add(1)
+					c.ID, c.Tool, c.Result = rand.Text(), tools[k%int64(len(tools))], results[k%int64(len(results))]
 					if err := s.Append(context.Background(), c); err != nil {
 						b.Error(err)
 						return
@@ -51,6 +61,30 @@ func BenchmarkAppend(b *testing.B) {
 		})
 	}
 }
+
+// prose returns a text of about n bytes that compresses like one of people.
+func prose(seed, n int) string {
+	r := mrand.New(mrand.NewPCG(uint64(seed), 1))
+	var b strings.Builder
+	for b.Len() < n {
+		fmt.Fprintf(&b, "%s ", words[int(float64(len(words))*r.Float64()*r.Float64())])
+	}
+	return b.String()
+}
+
+// words are some 3,000 made-up words.
+var words = func() (out []string) {
+	r := mrand.New(mrand.NewPCG(7, 7))
+	for range 3000 {
+		var b strings.Builder
+		for range 1 + r.IntN(4) {
+			b.WriteByte("bcdfghklmnprstvwz"[r.IntN(17)])
+			b.WriteByte("aeiou"[r.IntN(5)])
+		}
+		out = append(out, b.String())
+	}
+	return out
+}()
 
 // cpu returns the processor time that this process has used.
 func cpu(b *testing.B) time.Duration {

@@ -11,11 +11,8 @@ func (s *Store) Import(ctx context.Context, b store.Batch) error {
 	err := s.write.submit(ctx, several, func(w *writer) error {
 		bg := context.Background()
 		put := func(query string, args ...any) error { return w.exec(bg, query, args...) }
-		for _, c := range b.Calls {
-			if err := put("INSERT OR IGNORE INTO calls ("+callColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-				append([]any{c.Seq}, callArgs(c)...)...); err != nil {
-				return err
-			}
+		if err := w.importCalls(b.Calls); err != nil {
+			return err
 		}
 		for _, c := range b.Catalogues {
 			if err := put("INSERT OR IGNORE INTO catalogues (server, config, info, guidance, tools, prompts, resources, resource_templates, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

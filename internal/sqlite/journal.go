@@ -15,39 +15,43 @@ import (
 	"junctor/internal/store"
 )
 
-// How records wait for the tables.
+// How records wait for their block.
 const (
-	settleAfter = 100 * time.Millisecond // a record is in the tables this long after it came
-	settleRetry = time.Second            // and when that failed
-	enough      = 256 << 10              // bytes that are moved at once
-	maxWaiting  = 4 << 20                // bytes that wait at most
-	maxJournal  = 1 << 20                // bytes in a file before the next is begun
-	keepBuffer  = 2 * enough             // bytes of memory worth keeping for the next
+	flushAfter  = 100 * time.Millisecond // a record is in a block this long after it came
+	flushRetry  = time.Second            // and when that failed
+	flushBytes  = 512 << 10              // bytes that are moved at once
+	softBehind  = 8 << 20                // bytes that wait before callers help to move them
+	hardBehind  = 64 << 20               // bytes that wait at most
+	maxJournal  = 4 << 20                // bytes in a file before the next is begun
+	keepBuffer  = 1 << 20                // bytes of memory worth keeping for the next
 	journalMark = "-calls-"              // between the database's name and the journal's own
 )
 
-// journal holds the records of calls on their way into the tables. A record
-// that is in the journal's file survives the process: to put it there is one
-// system call, shared by those who come together, where a commit is a dozen
-// and a page for the table and each index. The tables get it a moment later,
-// with many others, in one commit that also notes how far the journal is in
-// them. Whoever opens the store next takes in what a dead process left.
+// journal is this process's own log of records that are not in blocks yet.
+// See the package comment.
 type journal struct {
 	base  string // the database's file
 	fsync bool
-	move  func(name string, from int64, records []byte) error // into the tables
+	flush func() error // moves records into blocks
 	group *store.Group[entry]
-	due   chan time.Duration // when to move what waits
+	due   chan time.Duration // when to flush
 
-	moving sync.Mutex // held while records are moved
-
-	mu      sync.Mutex
-	file    *os.File // nil until a record comes
-	size    int64    // bytes in the file that count
-	waiting []byte   // the last of them: those that are not in the tables
-	spare   []byte   // the buffer that waiting had before
-	batch   []byte   // of the group's leader
+	mu     sync.Mutex
+	files  []*journalFile // oldest first; records are written to the last unless it is sealed
+	behind int64          // bytes that are not in blocks
+	failed time.Time      // when they last could not be moved; zero when they can
+	batch  []byte         // of the group's leader
 }
+
+// journalFile is one file of the journal.
+type journalFile struct {
+	*os.File
+	size   int64 // bytes of whole records
+	done   int64 // those of them that are in blocks
+	sealed bool  // nothing more is written to it
+}
+
+func (f *journalFile) name() string { return filepath.Base(f.Name()) }
 
 // entry is one encoded record on its way into the file.
 type entry struct {
@@ -55,8 +59,8 @@ type entry struct {
 	err    error
 }
 
-func newJournal(base string, fsync bool, move func(name string, from int64, records []byte) error) *journal {
-	j := &journal{base: base, fsync: fsync, move: move, due: make(chan time.Duration, 1)}
+func newJournal(base string, fsync bool, flush func() error) *journal {
+	j := &journal{base: base, fsync: fsync, flush: flush, due: make(chan time.Duration, 1)}
 	j.group = store.NewGroup(maxBatch, j.write)
 	return j
 }
@@ -72,11 +76,15 @@ func (j *journal) append(ctx context.Context, record []byte) error {
 
 // write puts the records of all who came together into the file.
 func (j *journal) write(entries []*entry) {
-	j.batch = j.batch[:0]
-	for _, e := range entries {
-		j.batch = append(j.batch, e.record...)
+	records := entries[0].record
+	if len(entries) > 1 {
+		j.batch = j.batch[:0]
+		for _, e := range entries {
+			j.batch = append(j.batch, e.record...)
+		}
+		records = j.batch
 	}
-	if err := j.put(j.batch); err != nil {
+	if err := j.put(records); err != nil {
 		for _, e := range entries {
 			e.err = err
 		}
@@ -87,114 +95,162 @@ func (j *journal) write(entries []*entry) {
 }
 
 func (j *journal) put(records []byte) error {
-	j.mu.Lock()
-	full := len(j.waiting)+len(records) > maxWaiting
-	j.mu.Unlock()
-	if full {
-		if err := j.settle(); err != nil {
-			return err
-		}
+	if err := j.makeRoom(int64(len(records))); err != nil {
+		return err
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.file == nil {
-		f, err := createJournal(j.base)
-		if err != nil {
-			return fmt.Errorf("begin a journal: %w", err)
-		}
-		j.file, j.size = f, 0
-	}
-	// At a place of its own choice: what a failed write left behind is
-	// written over by the next.
-	if _, err := j.file.WriteAt(records, j.size); err != nil {
+	f, err := j.current()
+	if err != nil {
 		return err
 	}
-	if j.fsync {
-		if err := j.file.Sync(); err != nil {
-			return err
-		}
+	_, err = f.WriteAt(records, f.size)
+	if err == nil && j.fsync {
+		err = f.Sync()
 	}
-	before := len(j.waiting)
-	j.size += int64(len(records))
-	j.waiting = append(j.waiting, records...)
-	switch after := len(j.waiting); {
+	if err != nil {
+		// Another process may have read what was written of it. Nothing may
+		// take its place, so the file ends here.
+		if f.sealed = true; f.size == 0 {
+			j.files = j.files[:len(j.files)-1]
+			err = errors.Join(err, f.remove())
+		}
+		return err
+	}
+	f.size += int64(len(records))
+	before := j.behind
+	j.behind += int64(len(records))
+	switch {
 	case before == 0:
-		j.tell(settleAfter)
-	case before < enough && after >= enough:
-		j.tell(0)
+		j.wake(flushAfter)
+	case before < flushBytes && j.behind >= flushBytes:
+		j.wake(0)
 	}
 	return nil
 }
 
-// tell says when to move what waits; whoever has been told before and has not
-// listened yet will come anyway.
-func (j *journal) tell(wait time.Duration) {
+// makeRoom lets callers help when records come faster than they are moved, and
+// refuses them when too many wait. While the database is known to be locked
+// or full nobody waits for it.
+func (j *journal) makeRoom(size int64) error {
+	j.mu.Lock()
+	behind, failed := j.behind, j.failed
+	j.mu.Unlock()
+	if behind == 0 || behind+size <= softBehind {
+		return nil
+	}
+	if failed.IsZero() || behind+size > hardBehind && time.Since(failed) > flushRetry {
+		if err := j.flush(); err == nil {
+			return nil
+		}
+	}
+	if behind+size > hardBehind {
+		return fmt.Errorf("%d MiB of records wait to be moved into the database: %w", behind>>20, store.ErrUnavailable)
+	}
+	return nil
+}
+
+// current returns the file that records are written to.
+func (j *journal) current() (*journalFile, error) {
+	if n := len(j.files); n > 0 && !j.files[n-1].sealed {
+		return j.files[n-1], nil
+	}
+	f, err := createJournal(j.base)
+	if err != nil {
+		return nil, fmt.Errorf("begin a journal: %w", err)
+	}
+	j.files = append(j.files, &journalFile{File: f})
+	return j.files[len(j.files)-1], nil
+}
+
+// wake says when to flush. Whoever was told before and has not listened yet
+// will come anyway.
+func (j *journal) wake(wait time.Duration) {
 	select {
 	case j.due <- wait:
 	default:
 	}
 }
 
-// settle moves what waits into the tables.
-func (j *journal) settle() error {
-	j.moving.Lock()
-	defer j.moving.Unlock()
-	j.mu.Lock()
-	records, from := j.waiting, j.size-int64(len(j.waiting))
-	if len(records) == 0 {
-		j.mu.Unlock()
-		return nil
-	}
-	name := filepath.Base(j.file.Name())
-	j.waiting, j.spare = j.spare[:0], nil
-	j.mu.Unlock()
-
-	err := j.move(name, from, records)
-
+// next returns a file with records to move and where they end, or nil. It
+// removes the files that are in blocks as a whole and takes no more records.
+func (j *journal) next() (f *journalFile, end int64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err != nil {
-		j.waiting = append(records, j.waiting...)
-		return err
+	for len(j.files) > 0 {
+		f = j.files[0]
+		f.sealed = f.sealed || f.size >= maxJournal
+		if f.done < f.size {
+			return f, f.size, nil
+		}
+		if !f.sealed {
+			return nil, 0, nil
+		}
+		j.files = j.files[1:]
+		err = errors.Join(err, f.remove())
 	}
-	if cap(records) <= keepBuffer {
-		j.spare = records
-	}
-	if len(j.waiting) == 0 && j.size >= maxJournal {
-		return j.drop()
-	}
-	return nil
+	return nil, 0, err
 }
 
-// drop ends the file, all of which is in the tables.
-func (j *journal) drop() error {
-	if j.file == nil {
-		return nil
+// moved notes how far a file is in blocks.
+func (j *journal) moved(f *journalFile, done int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.behind -= min(done, f.size) - min(f.done, f.size)
+	f.done = done
+}
+
+// flushed notes whether records can be moved.
+func (j *journal) flushed(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed = (time.Time{}); err != nil {
+		j.failed = time.Now()
 	}
-	f := j.file
-	j.file = nil
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// owns reports whether a journal is one of this process's.
+func (j *journal) owns(name string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, f := range j.files {
+		if f.name() == name {
+			return true
+		}
+	}
+	return false
 }
 
 // close refuses new records and moves the last ones. What cannot be moved
-// stays in the file, for the next who opens the store.
+// stays in the file, for the next process that opens the store.
 func (j *journal) close() error {
 	j.group.Close()
-	err := j.settle()
+	err := j.flush()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err != nil {
-		f := j.file
-		j.file, j.waiting = nil, nil
-		return errors.Join(err, f.Close())
+	for _, f := range j.files {
+		if f.done < f.size {
+			err = errors.Join(err, f.Close())
+		} else {
+			err = errors.Join(err, f.remove())
+		}
 	}
-	return j.drop()
+	j.files = nil
+	return err
+}
+
+// remove deletes a file that is in blocks as a whole. If that fails, the next
+// sweep does it.
+func (f *journalFile) remove() error {
+	return errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))
 }
 
 // createJournal makes a file that is marked as in use.
 func createJournal(base string) (*os.File, error) {
 	for {
-		f, err := os.OpenFile(base+journalMark+rand.Text(), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+		// By name they are in the order in which they were made.
+		name := fmt.Sprintf("%s%s%016x-%s", base, journalMark, time.Now().UnixNano(), rand.Text()[:10])
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +259,7 @@ func createJournal(base string) (*os.File, error) {
 		}
 		gone := errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))
 		if errors.Is(err, filelock.ErrHeld) {
-			err = nil // a neighbour who is looking for what the dead left behind was faster
+			err = nil // another process looked at it, for what the dead left behind
 		}
 		if err = errors.Join(err, gone); err != nil {
 			return nil, err

@@ -3,28 +3,35 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"junctor/internal/store"
 	"junctor/internal/store/storetest"
 )
 
-// dies ends a store as the end of its process would: nothing is moved, and
+// die ends a store as the end of its process would: nothing is moved, and
 // the system lets go of the journal.
-func dies(t *testing.T, s *Store) {
+func die(t *testing.T, s *Store) {
 	t.Helper()
 	s.journal.group.Close()
-	if err := s.journal.file.Close(); err != nil {
-		t.Fatal(err)
+	for _, f := range s.journal.files {
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	s.journal.file, s.journal.waiting = nil, nil
+	s.journal.files, s.journal.behind = nil, 0
 }
 
-func record(t *testing.T, s *Store, calls ...int) {
+func appendCalls(t *testing.T, s *Store, calls ...int) {
 	t.Helper()
 	for _, n := range calls {
 		if err := s.Append(context.Background(), storetest.Call(n)); err != nil {
@@ -35,7 +42,7 @@ func record(t *testing.T, s *Store, calls ...int) {
 
 func ids(t *testing.T, s *Store) string {
 	t.Helper()
-	calls, err := s.Calls(context.Background(), store.CallQuery{})
+	calls, err := s.Calls(context.Background(), store.CallQuery{Limit: store.MaxLimit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,36 +53,51 @@ func ids(t *testing.T, s *Store) string {
 	return strings.Join(out, " ")
 }
 
-func left(t *testing.T, s *Store) []string {
+// journalsOf returns the journals beside the store and their sizes in all.
+func journalsOf(t *testing.T, s *Store) (names []string, size int64) {
 	t.Helper()
 	names, err := journals(s.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return names
+	for _, name := range names {
+		if info, err := os.Stat(filepath.Join(filepath.Dir(s.path), name)); err == nil {
+			size += info.Size()
+		}
+	}
+	return names, size
 }
 
-// TestInherit: what a dead process had not moved is taken in by the next,
-// once, whichever part of it was in the tables; what a living one has is its
-// own.
-func TestInherit(t *testing.T) {
+func bigCall(n, size int) store.Call {
+	c := storetest.Call(n)
+	c.Result = json.RawMessage(`"` + strings.Repeat("x", size) + `"`)
+	return c
+}
+
+// frame makes a record of fields.
+func frame(fields string) []byte { return finish(append(make([]byte, recordHead), fields...)) }
+
+// TestRecoverJournal: what a dead process had not moved is moved by the next,
+// once, whichever part of it was in blocks; a living one goes on.
+func TestRecoverJournal(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	living, dead := openAt(t, cfg), openAt(t, cfg)
-	record(t, living, 1)
-	record(t, dead, 2, 3)
+	appendCalls(t, dead, 2, 3)
 	if got := ids(t, dead); got != "2 3" { // which moves them
 		t.Errorf("the second has %q", got)
 	}
-	record(t, dead, 4, 5)
-	dies(t, dead)
+	appendCalls(t, dead, 4, 5)
+	die(t, dead)
+	appendCalls(t, living, 1)
 	next := openAt(t, cfg)
-	if got := ids(t, next); got != "2 3 4 5" {
+	if got := ids(t, next); got != "2 3 4 5 1" {
 		t.Errorf("the next has %q", got)
 	}
-	if names := left(t, next); len(names) != 1 {
+	if names, _ := journalsOf(t, next); len(names) != 1 {
 		t.Errorf("the journals are %q, want that of the living one", names)
 	}
-	if got := ids(t, living); got != "2 3 4 5 1" {
+	appendCalls(t, living, 6)
+	if got := ids(t, living); got != "2 3 4 5 1 6" {
 		t.Errorf("the living one has %q", got)
 	}
 	noted, err := next.notedJournals(context.Background())
@@ -84,102 +106,252 @@ func TestInherit(t *testing.T) {
 	}
 }
 
-// TestTornJournal: a record that was being written when the process ended is
-// no record, and spoils none.
-func TestTornJournal(t *testing.T) {
+// TestRecoverLargeJournal: a journal is recovered in whole, however much was
+// not moved, and a record that is larger than what is read at once, too.
+func TestRecoverLargeJournal(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
-	s := openAt(t, cfg)
-	record(t, s, 1, 2)
-	half, err := encodeRecord(callArgs(storetest.Call(3)))
-	if err != nil {
-		t.Fatal(err)
+	dead := openAt(t, cfg)
+	lock(t, dead) // nothing can be moved
+	const n = 600
+	var size int
+	for i := range n {
+		c := bigCall(i, 15<<10)
+		if i == n/2 {
+			c = bigCall(i, 6<<20)
+		}
+		size += len(c.Result)
+		if err := dead.Append(context.Background(), c); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := s.journal.file.WriteAt(half[:len(half)-1], s.journal.size); err != nil {
-		t.Fatal(err)
+	if _, have := journalsOf(t, dead); have < int64(size) {
+		t.Fatalf("the journals have %d bytes, want %d", have, size)
 	}
-	dies(t, s)
-	// A file of another making is none of our business, and goes.
-	if err := os.WriteFile(s.path+journalMark+"junk", []byte(strings.Repeat("junk", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	die(t, dead)
 	next := openAt(t, cfg)
-	if got := ids(t, next); got != "1 2" || len(left(t, next)) != 0 {
-		t.Errorf("the next has %q, and journals %q", got, left(t, next))
+	calls, err := next.Calls(context.Background(), store.CallQuery{Limit: store.MaxLimit})
+	if err != nil || len(calls) != n || len(calls[n/2].Result) < 6<<20 {
+		t.Fatalf("%d of %d records were recovered, %v", len(calls), n, err)
+	}
+	if names, _ := journalsOf(t, next); len(names) != 0 {
+		t.Errorf("journals %q are left", names)
 	}
 }
 
-// TestForeignRecord: a record with other columns is left out; those around it
-// are kept.
-func TestForeignRecord(t *testing.T) {
-	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
-	record(t, s, 1)
-	foreign, err := encodeRecord([]any{"of another version", int64(1), nil})
+// lock makes the store's own writer fail as if another program held the
+// database, until the test ends or unlock is called.
+func lock(t *testing.T, s *Store) (unlock func()) {
+	t.Helper()
+	set := func(pragma string) {
+		if err := s.write.outside(func(w *writer) error {
+			_, err := w.conn.ExecContext(context.Background(), pragma)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("PRAGMA query_only = 1")
+	return func() { set("PRAGMA query_only = 0") }
+}
+
+// TestReadOthersJournal: a record that one process has acknowledged is read
+// by every other at once, and moved once whoever reads it.
+func TestReadOthersJournal(t *testing.T) {
+	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
+	a, b := openAt(t, cfg), openAt(t, cfg)
+	for i := range 20 {
+		appendCalls(t, a, i)
+		c, err := b.Call(context.Background(), fmt.Sprintf("req-%d", i))
+		if err != nil || c.Seq != int64(i+1) {
+			t.Fatalf("another process reads call %d as number %d, %v", i, c.Seq, err)
+		}
+		if n, err := a.LastSeq(context.Background()); err != nil || n != int64(i+1) {
+			t.Fatalf("LastSeq = %d, %v; want %d", n, err, i+1)
+		}
+	}
+}
+
+// TestReadersAndWriters: whoever moves records, each is in the log once.
+func TestReadersAndWriters(t *testing.T) {
+	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
+	handles := []*Store{openAt(t, cfg), openAt(t, cfg), openAt(t, cfg)}
+	const writers, each = 6, 150
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			s := handles[w%len(handles)]
+			for i := range each {
+				c := bigCall(w*each+i, rand.IntN(60<<10)) // several files of the journal
+				if err := s.Append(context.Background(), c); err != nil {
+					t.Error(err)
+				}
+				if i%10 == w {
+					if _, err := s.LastSeq(context.Background()); err != nil {
+						t.Error(err)
+					}
+				}
+				if i%50 == 0 {
+					s.tidy(context.Background())
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, s := range handles {
+		calls, err := s.Calls(context.Background(), store.CallQuery{Limit: store.MaxLimit})
+		seen := map[string]bool{}
+		for _, c := range calls {
+			seen[c.ID] = true
+		}
+		if err != nil || len(calls) != writers*each || len(seen) != writers*each {
+			t.Errorf("%d records, %d different, %v; want %d", len(calls), len(seen), err, writers*each)
+		}
+	}
+}
+
+// TestTornJournal: a record that was being written when the process ended is
+// no record, spoils none, and its size is reported.
+func TestTornJournal(t *testing.T) {
+	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
+	s := openAt(t, cfg)
+	appendCalls(t, s, 1, 2)
+	c := storetest.Call(3)
+	half := encodeRecord(nil, &c)
+	half = half[:len(half)-1]
+	f := s.journal.files[0]
+	if _, err := f.WriteAt(half, f.size); err != nil {
+		t.Fatal(err)
+	}
+	die(t, s)
+	// A file of another making has no records, and goes.
+	if err := os.WriteFile(s.path+journalMark+"junk", []byte(strings.Repeat("junk", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log lockedBuffer
+	next, err := Open(context.Background(), cfg, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.journal.append(context.Background(), foreign); err != nil {
+	defer next.Close()
+	if names, _ := journalsOf(t, next); ids(t, next) != "1 2" || len(names) != 0 {
+		t.Errorf("the next has %q, and journals %q", ids(t, next), names)
+	}
+	for _, size := range []int{len(half), 400} {
+		if want := fmt.Sprintf("torn_bytes=%d", size); !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %s:\n%s", want, log.String())
+		}
+	}
+}
+
+// TestForeignRecord: a record with other fields is left out; those around it
+// are kept.
+func TestForeignRecord(t *testing.T) {
+	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
+	appendCalls(t, s, 1)
+	if err := s.journal.append(context.Background(), frame("sof another version")); err != nil {
 		t.Fatal(err)
 	}
-	record(t, s, 2)
+	appendCalls(t, s, 2)
 	if got := ids(t, s); got != "1 2" {
 		t.Errorf("kept: %q", got)
 	}
 }
 
-// TestJournalRotates: a file ends when it is large and all of it is in the
-// tables, and what waits is bounded though nobody moves it.
-func TestJournalRotates(t *testing.T) {
-	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db"), Fsync: true})
-	c := storetest.Call(1)
-	c.Result = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
-	ctx := context.Background()
-	for range 9 {
-		if err := s.Append(ctx, c); err != nil {
-			t.Fatal(err)
-		}
-		if n := len(s.journal.waiting); n > maxWaiting {
-			t.Fatalf("%d bytes wait", n)
-		}
+// TestJournalIsBounded: under steady load, with records that are moved all
+// the time and never all of them, the files do not grow.
+func TestJournalIsBounded(t *testing.T) {
+	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	var n, most atomic.Int64
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			for i := range 400 {
+				if err := s.Append(ctx, bigCall(w*1000+i, 16<<10)); err != nil {
+					t.Error(err)
+					return
+				}
+				if n.Add(1)%50 == 0 {
+					_, size := journalsOf(t, s)
+					most.Store(max(most.Load(), size))
+				}
+			}
+		})
 	}
-	if n, err := s.LastSeq(ctx); err != nil || n != 9 {
-		t.Errorf("%d records, %v", n, err)
+	wg.Wait()
+	cancel()
+	<-ended
+	if limit := int64(softBehind + 2*maxJournal); most.Load() > limit {
+		t.Errorf("the journals had %d MiB while %d MiB came, want %d at most", most.Load()>>20, n.Load()*16>>10, limit>>20)
 	}
-	if names := left(t, s); len(names) != 0 {
-		t.Errorf("journals %q are left though all is in the tables", names)
-	}
-	record(t, s, 2)
-	s.tidy(ctx)
-	if noted, err := s.notedJournals(ctx); err != nil || len(noted) != 1 {
-		t.Errorf("%q are noted, %v; want the new one", noted, err)
+	if last, err := s.LastSeq(context.Background()); err != nil || last != n.Load() {
+		t.Errorf("%d of %d records, %v", last, n.Load(), err)
 	}
 }
 
-// TestJournalTrouble: a record that cannot be written is an error; one that
-// cannot be moved yet waits, and survives the end of the process.
+// TestJournalOfLockedDatabase: while records cannot be moved they are
+// acknowledged up to a bound, without waiting, and refused beyond it.
+func TestJournalOfLockedDatabase(t *testing.T) {
+	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
+	unlock := lock(t, s)
+	ctx := context.Background()
+	var kept int64
+	var err error
+	for err == nil && kept < 2*hardBehind>>20 {
+		if err = s.Append(ctx, bigCall(int(kept), 1<<20)); err == nil {
+			kept++
+		}
+	}
+	if _, size := journalsOf(t, s); err == nil || size > hardBehind+1<<20 || size < softBehind {
+		t.Fatalf("the journals have %d MiB, %v; want a refusal at %d", size>>20, err, hardBehind>>20)
+	}
+	if s.Lost() != 1 || s.Available(ctx) == nil {
+		t.Errorf("%d records count as lost, and the store is available: %v", s.Lost(), s.Available(ctx))
+	}
+	unlock()
+	if err := s.flushOwn(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.LastSeq(ctx); err != nil || n != kept {
+		t.Errorf("%d of %d records, %v", n, kept, err)
+	}
+}
+
+// TestJournalTrouble: a record that cannot be written is an error and leaves
+// the others whole; one that cannot be moved yet waits, and survives the end
+// of the process.
 func TestJournalTrouble(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s := openAt(t, cfg)
 	ctx := context.Background()
-	record(t, s, 1)
-	good := s.journal.file
-	broken, err := os.Open(good.Name())
+	appendCalls(t, s, 1)
+	f := s.journal.files[0]
+	good := f.File
+	broken, err := os.Open(good.Name()) // may only be read
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer broken.Close()
-	s.journal.file = broken // which may only be read
+	f.File = broken
 	if err := s.Append(ctx, storetest.Call(2)); err == nil {
 		t.Error("a record that was not written counts as one")
 	}
-	s.journal.file = good
-	record(t, s, 3)
-
-	if err := s.write.outside(func(w *writer) error { return w.exec(ctx, "PRAGMA query_only = 1") }); err != nil {
-		t.Fatal(err)
+	if s.Available(ctx) == nil || s.Lost() != 1 {
+		t.Errorf("the store counts as available, with %d records lost", s.Lost())
 	}
-	record(t, s, 4)
+	s.failure.tried = s.failure.tried.Add(-probeEvery)
+	if err := s.Available(ctx); err != nil {
+		t.Errorf("the disk takes records again, and yet: %v", err)
+	}
+	f.File = good
+	broken.Close()
+	appendCalls(t, s, 3) // into another file: part of the second may be in the first
+
+	lock(t, s)
+	appendCalls(t, s, 4)
 	if got := ids(t, s); got != "" {
-		t.Errorf("%q are in tables that nobody may write to", got)
+		t.Errorf("%q are in a database that nobody may write to", got)
 	}
 	if err := s.journal.close(); err == nil {
 		t.Error("nobody is told that records were left behind")
@@ -190,28 +362,33 @@ func TestJournalTrouble(t *testing.T) {
 	}
 }
 
-// FuzzRows: whatever is in a journal, nothing panics, and what comes out goes
-// in again.
-func FuzzRows(f *testing.F) {
-	one, err := encodeRecord(callArgs(storetest.Call(1)))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(one)
-	f.Add(append(append([]byte{}, one...), one[:20]...))
-	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0})
+// FuzzRecords: whatever is in a journal, nothing panics, and what comes out
+// goes into a block and comes out of it again.
+func FuzzRecords(f *testing.F) {
+	c := storetest.Call(1)
+	one := encodeRecord(nil, &c)
+	f.Add(one[recordHead:])
+	f.Add([]byte("s\x01ai\x02i\x02s\x02oks\x00s\x00s\x00s\x00s\x00s\x00s\x00s\x00s\x00i\x00s\x00s\x00nn"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for row := range rows(b) {
-			again, err := encodeRecord(row)
-			if err != nil {
+		for range records(b) {
+		}
+		var w blockWriter
+		for j := range records(frame(string(b))) {
+			if j.err != nil {
+				return
+			}
+			w.add(&j.record)
+			made := w.take()
+			var again blockWriter
+			if err := again.addBlock(made.head, made.ids, made.body); err != nil {
 				t.Fatal(err)
 			}
-			for same := range rows(again) {
-				if !reflect.DeepEqual(row, same) {
-					t.Errorf("%v became %v", row, same)
-				}
+			if copied := again.take(); !reflect.DeepEqual(made, copied) {
+				t.Errorf("%v became %v", made, copied)
 			}
 		}
-		_, _ = decodeRow(b)
+		var h blockHead
+		_ = decodeHead(b, &h)
+		_, _ = texts(string(b), 3)
 	})
 }

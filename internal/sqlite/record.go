@@ -3,95 +3,199 @@ package sqlite
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"iter"
+	"slices"
+
+	"junctor/internal/store"
 )
 
 // A record in a journal is the length of what follows and its checksum, four
-// bytes each, and then the columns of a row: a letter for the type of each,
-// and its value.
-const recordHead = 8
+// bytes each, and then its fields, in the form in which a block takes them.
+const (
+	recordHead    = 8
+	recordVersion = 2
+)
 
 // castagnoli is the polynomial that processors have an instruction for.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encodeRecord encodes a row. Its columns are int64, string or nil.
-func encodeRecord(row []any) ([]byte, error) {
-	size := recordHead
-	for _, v := range row {
-		size += binary.MaxVarintLen64 + 1
-		if s, ok := v.(string); ok {
-			size += len(s)
-		}
+// record is a call on its way into a block.
+type record struct {
+	group         group
+	session       string
+	at, took      int64 // microseconds
+	args, results uint64
+	ids           string // id, request id, parent, trace id
+	body          string // stages, error, arguments, result
+}
+
+// encodeRecord encodes a call for the journal, into b where it fits.
+func encodeRecord(b []byte, c *store.Call) []byte {
+	b = slices.Grow(b[:0], 512+len(c.Arguments)+len(c.Result)+len(c.Error))
+	b = append(b[:recordHead], recordVersion)
+	b = binary.AppendVarint(b, micros(c.Time))
+	for _, n := range [3]int64{c.Duration.Microseconds(), int64(c.ArgBytes), int64(c.ResultBytes)} {
+		b = binary.AppendUvarint(b, uint64(max(n, 0)))
 	}
-	b := make([]byte, recordHead, size)
-	for _, v := range row {
-		switch v := v.(type) {
-		case nil:
-			b = append(b, 'n')
-		case int64:
-			b = binary.AppendVarint(append(b, 'i'), v)
-		case string:
-			b = binary.AppendUvarint(append(b, 's'), uint64(len(v)))
-			b = append(b, v...)
-		default:
-			return nil, fmt.Errorf("a column of type %T cannot be kept", v)
-		}
+	g := groupOf(c)
+	for _, name := range g.names() {
+		b = appendText(b, *name)
 	}
+	b = appendText(b, c.Session)
+	ids := [4]string{c.ID, c.RequestID, c.Parent, c.TraceID}
+	size := 0
+	for _, id := range ids {
+		size += uvarintLen(len(id)) + len(id)
+	}
+	b = binary.AppendUvarint(b, uint64(size))
+	for _, id := range ids {
+		b = appendText(b, id)
+	}
+	b = appendText(b, c.Stages.String())
+	b = appendText(b, c.Error)
+	b = appendText(b, c.Arguments)
+	b = appendText(b, c.Result)
+	return finish(b)
+}
+
+// finish writes the length and the checksum of a record before its fields.
+func finish(b []byte) []byte {
 	body := b[recordHead:]
 	binary.LittleEndian.PutUint32(b, uint32(len(body)))
 	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(body, castagnoli))
-	return b, nil
+	return b
 }
 
-// rows yields the rows of consecutive records, up to the first that is broken
-// or not whole: the one that was being written when the process ended.
-func rows(b []byte) iter.Seq[[]any] {
-	return func(yield func([]any) bool) {
-		for len(b) >= recordHead {
-			size, sum := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
-			if uint64(size) > uint64(len(b)-recordHead) {
+// newRecord returns a call as a block takes it.
+func newRecord(c *store.Call) (record, error) {
+	return decodeRecord(string(encodeRecord(nil, c)[recordHead:]))
+}
+
+func uvarintLen(n int) int {
+	size := 1
+	for ; n >= 0x80; n >>= 7 {
+		size++
+	}
+	return size
+}
+
+// recordSize returns how many bytes the record takes that begins with head,
+// or 0 when head is too short to tell.
+func recordSize(head []byte) int64 {
+	if len(head) < recordHead {
+		return 0
+	}
+	return recordHead + int64(binary.LittleEndian.Uint32(head))
+}
+
+// journaled is one record of a journal: its size there and what it holds, or
+// why that cannot be told.
+type journaled struct {
+	size int64
+	record
+	err error
+}
+
+// records yields consecutive records, up to the first that is broken or not
+// whole.
+func records(b []byte) iter.Seq[journaled] {
+	return func(yield func(journaled) bool) {
+		text := string(b)
+		for {
+			size := recordSize(b)
+			if size <= recordHead || size > int64(len(b)) {
 				return
 			}
-			body := b[recordHead : recordHead+int(size)]
-			if size == 0 || crc32.Checksum(body, castagnoli) != sum {
+			if crc32.Checksum(b[recordHead:size], castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
 				return
 			}
-			row, err := decodeRow(body)
-			if err != nil || !yield(row) {
+			j := journaled{size: size}
+			j.record, j.err = decodeRecord(text[recordHead:size])
+			if !yield(j) {
 				return
 			}
-			b = b[recordHead+int(size):]
+			b, text = b[size:], text[size:]
 		}
 	}
 }
 
-var errBroken = errors.New("the record is broken")
+var errRecord = errors.New("the record's fields are not those of a call")
 
-func decodeRow(b []byte) ([]any, error) {
-	row := make([]any, 0, callFields)
-	for len(b) > 0 {
-		kind := b[0]
-		b = b[1:]
-		switch kind {
-		case 'n':
-			row = append(row, nil)
-		case 'i':
-			v, n := binary.Varint(b)
-			if n <= 0 {
-				return nil, errBroken
-			}
-			row, b = append(row, v), b[n:]
+func decodeRecord(body string) (record, error) {
+	if body == "" {
+		return record{}, errRecord
+	}
+	if body[0] != recordVersion {
+		return decodeOldRecord(body)
+	}
+	r := reader{b: body[1:]}
+	rec := record{at: r.signed(), took: int64(r.number()), args: r.number(), results: r.number()}
+	for _, name := range rec.group.names() {
+		*name = r.text()
+	}
+	rec.session = r.text()
+	rec.ids = r.text()
+	rec.body = r.b
+	ids, parts := reader{b: rec.ids}, reader{b: rec.body}
+	ids.four()
+	parts.four()
+	if r.bad || ids.bad || parts.bad || ids.b != "" || parts.b != "" {
+		return record{}, errRecord
+	}
+	return rec, nil
+}
+
+// decodeOldRecord reads a record of a Junctor that kept calls as rows: each
+// field is a letter for its type and its value.
+func decodeOldRecord(body string) (record, error) {
+	r := reader{b: body}
+	number := func() int64 {
+		if r.letter() != 'i' {
+			r.bad = true
+		}
+		return r.signed()
+	}
+	text := func() string {
+		switch r.letter() {
 		case 's':
-			size, n := binary.Uvarint(b)
-			if n <= 0 || size > uint64(len(b)-n) {
-				return nil, errBroken
-			}
-			row, b = append(row, string(b[n:n+int(size)])), b[n+int(size):]
-		default:
-			return nil, errBroken
+			return r.text()
+		case 'n':
+			return ""
 		}
+		r.bad = true
+		return ""
 	}
-	return row, nil
+	var rec record
+	g := &rec.group
+	id := text()
+	rec.at, rec.took = number(), max(number(), 0)
+	for _, s := range [...]*string{&g.status, &g.server, &g.tool, &g.method, &g.face, &g.caller, &rec.session, &g.kind} {
+		*s = text()
+	}
+	trace := text()
+	g.node = text()
+	rec.results = uint64(max(number(), 0))
+	var ids, parts []byte
+	for _, s := range [4]string{id, "", "", trace} {
+		ids = appendText(ids, s)
+	}
+	for range 4 { // stages, error, arguments, result
+		parts = appendText(parts, text())
+	}
+	rec.ids, rec.body = string(ids), string(parts)
+	if r.bad || r.b != "" {
+		return record{}, errRecord
+	}
+	return rec, nil
+}
+
+func (r *reader) letter() byte {
+	if r.b == "" {
+		r.bad = true
+		return 0
+	}
+	l := r.b[0]
+	r.b = r.b[1:]
+	return l
 }

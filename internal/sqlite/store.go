@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	driver "modernc.org/sqlite"
@@ -36,15 +38,24 @@ const (
 type Store struct {
 	store.Hub
 
-	path    string
-	keep    store.Retention
-	log     *slog.Logger
-	now     func() time.Time
+	path  string
+	keep  store.Retention
+	log   *slog.Logger
+	now   func() time.Time
+	write *writer
+	read  *sql.DB
+	poll  time.Duration
+	sweep time.Duration
+
 	journal *journal
-	write   *writer
-	read    *sql.DB
-	poll    time.Duration
-	sweep   time.Duration
+	failure failure      // of writing to it
+	lost    atomic.Int64 // records that were not written
+
+	flushing sync.Mutex       // held while records are moved into blocks
+	blocks   blockWriter      // of whoever holds flushing
+	chunk    []byte           // likewise
+	others   map[string]int64 // how much of other processes' journals is in blocks
+	joined   int64            // up to this number blocks are not small, for tidy
 }
 
 var _ store.Store = (*Store)(nil)
@@ -55,7 +66,7 @@ var _ store.Store = (*Store)(nil)
 func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, error) {
 	s := &Store{
 		path: cfg.Path, keep: cfg.Retention, log: log.With("component", "store"),
-		now: time.Now, poll: pollEvery, sweep: sweepEvery,
+		now: time.Now, poll: pollEvery, sweep: sweepEvery, others: map[string]int64{},
 	}
 	if err := s.open(ctx, cfg.Fsync); err != nil {
 		return nil, s.explain("open the store", err)
@@ -95,9 +106,13 @@ func (s *Store) open(ctx context.Context, fsync bool) error {
 	if s.write, err = newWriter(ctx, wdb); err != nil {
 		return errors.Join(err, s.read.Close(), wdb.Close())
 	}
-	s.journal = newJournal(s.path, fsync, s.moveIn)
-	if err := s.inherit(ctx); err != nil { // Run tries again
-		s.log.WarnContext(ctx, "calls of an earlier process are not in the tables yet", "err", s.explain("take over a journal", err))
+	s.failure.probe = func() error { return probe(s.path) }
+	s.journal = newJournal(s.path, fsync, s.flushOwn)
+	if err := s.convertCalls(ctx); err != nil { // Run tries again
+		s.log.WarnContext(ctx, "some records of an earlier version are not in the call log yet", "err", s.explain("convert the call log", err))
+	}
+	if err := s.recoverJournals(ctx); err != nil { // Run tries again
+		s.log.WarnContext(ctx, "some records of an earlier process are not in the call log yet", "err", s.explain("recover a journal", err))
 	}
 	return nil
 }
@@ -169,14 +184,14 @@ func (s *Store) Close() error {
 // they see that the file changed.
 func (s *Store) Announce(topic string) { s.Wake(topic) }
 
-// Run moves the records of calls into the tables, forgets what is too old or
+// Run moves the records of calls into blocks, forgets what is too old or
 // too much, and wakes watchers when another process wrote to the file, until
 // ctx is done.
 func (s *Store) Run(ctx context.Context) error {
-	poll, sweep, settle := time.NewTicker(s.poll), time.NewTicker(s.sweep), time.NewTimer(0)
+	poll, sweep, flush := time.NewTicker(s.poll), time.NewTicker(s.sweep), time.NewTimer(0)
 	defer poll.Stop()
 	defer sweep.Stop()
-	defer settle.Stop()
+	defer flush.Stop()
 	var seen int64
 	s.tidy(ctx)
 	for {
@@ -194,11 +209,11 @@ func (s *Store) Run(ctx context.Context) error {
 		case <-sweep.C:
 			s.tidy(ctx)
 		case wait := <-s.journal.due:
-			settle.Reset(wait)
-		case <-settle.C:
-			if err := s.journal.settle(); err != nil {
-				s.log.WarnContext(ctx, "calls are not in the tables yet", "err", s.explain("move the records of calls", err))
-				settle.Reset(settleRetry)
+			flush.Reset(wait)
+		case <-flush.C:
+			if err := s.flushOwn(); err != nil {
+				s.log.WarnContext(ctx, "records of calls wait in the journal", "err", s.explain("move the records of calls", err))
+				flush.Reset(flushRetry)
 			}
 		}
 	}

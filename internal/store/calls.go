@@ -55,6 +55,8 @@ type CallQuery struct {
 	Session string
 	Face    string
 	Status  Status
+	Parent  string    // ID of the call that caused them
+	Text    string    // in the arguments, the result or the error, as recorded; ASCII letters match in either case
 	Since   time.Time // inclusive
 	Until   time.Time // exclusive
 
@@ -65,6 +67,10 @@ type CallQuery struct {
 	// newest. AfterSeq implies it: who asks for what comes after a record
 	// wants no gap behind it.
 	Forward bool
+
+	// Brief leaves arguments, results and stages out of the answer, which
+	// is cheaper to read.
+	Brief bool
 
 	Limit int // 0 means DefaultLimit; MaxLimit at most
 }
@@ -92,16 +98,27 @@ func (q CallQuery) Oldest() bool { return q.Forward || q.AfterSeq > 0 }
 // CallLog keeps one record for every call.
 type CallLog interface {
 	// Append writes one record. When it returns nil the record is committed:
-	// this handle reads it at once, others a moment later, and it survives
-	// the end of the process. Calls that come at the same time share a
-	// commit.
+	// every process reads it at once, and it survives the end of this one.
+	// Calls that come at the same time share a commit.
 	Append(ctx context.Context, c Call) error
+
+	// Available reports whether records can be written, as far as that is
+	// known. It does not wait for a store that is known to fail.
+	Available(ctx context.Context) error
+
+	// Lost returns how many records this process could not write.
+	Lost() int64
 
 	// Calls returns the records that match, newest last.
 	Calls(ctx context.Context, q CallQuery) ([]Call, error)
 
-	// Call returns the newest record with the correlation id, or ErrNotFound.
+	// Call returns the record with the ID, or else the newest with that
+	// RequestID, or ErrNotFound.
 	Call(ctx context.Context, id string) (Call, error)
+
+	// Stats summarises the records that match. The limit, the sequence
+	// numbers and Text of the query do not count.
+	Stats(ctx context.Context, q CallQuery) (CallStats, error)
 
 	// LastSeq returns the highest sequence number given so far, 0 for none.
 	LastSeq(ctx context.Context) (int64, error)

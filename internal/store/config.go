@@ -19,20 +19,20 @@ type Config struct {
 	Retention Retention `json:"retention"`
 	// Wait for the disk before a call is answered, so that its record survives a loss of power and not only a crash.
 	Fsync bool `json:"fsync,omitempty"`
-	// What happens to calls while the PostgreSQL database is away: closed refuses them, open serves them and writes their records later, as far as memory allows.
+	// What happens to calls while their records cannot be written, because the disk is full or the PostgreSQL database is away: closed refuses them; open serves them and counts the records that are lost. With PostgreSQL, open keeps records in memory to write them later, as far as memory allows.
 	WhenAway Away `json:"whenAway"`
 }
 
-// Away is what happens to calls while the database is away.
+// Away is what happens to calls while their records cannot be written.
 type Away string
 
-// What happens to calls while the database is away.
+// What happens to calls while their records cannot be written.
 const (
 	AwayClosed Away = "closed" // they are refused: no call without its record
 	AwayOpen   Away = "open"   // they are served: no record is no reason to stop
 )
 
-// Words lists what can happen to calls while the database is away.
+// Words lists what can happen to calls while their records cannot be written.
 func (Away) Words() []string { return []string{"closed", "open"} }
 
 // Retention bounds the call log by age and by size, whichever is reached first.

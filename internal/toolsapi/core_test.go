@@ -238,9 +238,7 @@ func post(t *testing.T, url, body string, headers ...string) response {
 // brokenLog is a store that does not answer.
 type brokenLog struct{ store.Log }
 
-func (brokenLog) LastSeq(context.Context) (int64, error) {
-	return 0, errors.New("disk /secret/path is gone")
-}
+func (brokenLog) Available(context.Context) error { return errors.New("disk /secret/path is gone") }
 func (brokenLog) Calls(context.Context, store.CallQuery) ([]store.Call, error) {
 	return nil, errors.New("disk /secret/path is gone")
 }

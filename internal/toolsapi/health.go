@@ -9,9 +9,6 @@ import (
 	"junctor/internal/upstream"
 )
 
-// storeWithin is how long the store may take to answer and count as well.
-const storeWithin = 2 * time.Second
-
 type healthBody struct {
 	OK      bool           `json:"ok"`
 	Version string         `json:"version,omitempty"`
@@ -50,29 +47,33 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 }
 
 // well reports whether the gateway can do its own part: without the store no
-// call can be recorded, and so none is made.
-func (a *API) well(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, storeWithin)
-	defer cancel()
-	_, err := a.Log.LastSeq(ctx)
-	return err == nil
-}
+// call can be recorded.
+func (a *API) well(ctx context.Context) bool { return a.Log.Available(ctx) == nil }
 
 type probeBody struct {
-	OK bool `json:"ok"`
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // live says that the process answers.
 func (a *API) live(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, probeBody{true})
+	writeJSON(w, http.StatusOK, probeBody{OK: true})
 }
 
-// ready says whether requests should come here.
+// ready says whether requests should come here. While records cannot be
+// written it says so, though only the reason why is left to the log: it names
+// files and hosts.
 func (a *API) ready(w http.ResponseWriter, r *http.Request) {
-	if a.Ready() && (a.Open || a.well(r.Context())) {
-		writeJSON(w, http.StatusOK, probeBody{true})
-		return
+	body := probeBody{OK: a.Ready()}
+	if !body.OK {
+		body.Reason = "the gateway is starting or stopping"
+	} else if !a.well(r.Context()) {
+		body.OK, body.Reason = a.Open, "calls cannot be recorded"
 	}
-	w.Header().Set("Retry-After", "1")
-	writeJSON(w, http.StatusServiceUnavailable, probeBody{false})
+	status := http.StatusOK
+	if !body.OK {
+		w.Header().Set("Retry-After", "1")
+		status = http.StatusServiceUnavailable
+	}
+	writeJSON(w, status, body)
 }

@@ -17,10 +17,10 @@ import (
 // Call returns a full record, the n-th of many that differ.
 func Call(n int) store.Call {
 	return store.Call{
-		ID: fmt.Sprintf("req-%d", n), Time: at(n), Duration: 1234 * time.Microsecond,
-		Face: "tools", Caller: "key:ci", Session: "s1", Server: "github", Tool: "create_issue", Method: "tools/call",
+		ID: fmt.Sprintf("req-%d", n), RequestID: fmt.Sprintf("theirs-%d", n), Parent: "req-0", Time: at(n), Duration: 1234 * time.Microsecond,
+		Face: "tools", Caller: "key:ci", CallerName: "CI", Session: "s1", Server: "github", Tool: "create_issue", Method: "tools/call",
 		Status: store.StatusOK, Arguments: json.RawMessage(`{"title":"x"}`), Result: json.RawMessage(`{"content":[]}`),
-		ResultBytes: 14, TraceID: "0af7651916cd43dd8448eb211c80319c", Node: "a",
+		ArgBytes: 13, ResultBytes: 14, TraceID: "0af7651916cd43dd8448eb211c80319c", Node: "a",
 		Stages: store.Stages{{Name: "policy", Took: 3 * time.Microsecond}, {Name: "dispatch", Took: time.Millisecond}},
 	}
 }
@@ -63,6 +63,143 @@ func appendAndRead(t *testing.T, open Opener) {
 	if got := must[store.Call](t)(s.Call(ctx, again.ID)); got.Seq != 3 {
 		t.Errorf("Call of an id used twice has Seq %d, want the newest, 3", got.Seq)
 	}
+}
+
+// callByRequestID: a call is found by the id that its caller gave, unless that
+// is the id of another.
+func callByRequestID(t *testing.T, open Opener) {
+	s, ctx := open(t), deadline(t)
+	for n, theirs := range []string{"a", "b", "b", "req-1", ""} {
+		c := Call(n)
+		c.RequestID = theirs
+		if err := s.Append(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, want := range map[string]int64{"a": 1, "b": 3, "req-1": 2} {
+		if got := must[store.Call](t)(s.Call(ctx, id)); got.Seq != want {
+			t.Errorf("Call(%q) is record %d, want %d", id, got.Seq, want)
+		}
+	}
+	for _, id := range []string{"", "c", "eq-1", "theirs"} {
+		if c, err := s.Call(ctx, id); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("Call(%q) = record %d, %v; want ErrNotFound", id, c.Seq, err)
+		}
+	}
+}
+
+// callBrief: a short answer has all but what makes a record large.
+func callBrief(t *testing.T, open Opener) {
+	s, ctx := open(t), deadline(t)
+	failed := Call(2)
+	failed.Status, failed.Error = store.StatusFailed, "broken"
+	var want []store.Call
+	for i, c := range []store.Call{Call(1), failed} {
+		if err := s.Append(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		c.Seq, c.Arguments, c.Result, c.Stages = int64(i+1), nil, nil, nil
+		want = append(want, c)
+	}
+	equal(t, "brief records", must[[]store.Call](t)(s.Calls(ctx, store.CallQuery{Brief: true})), want)
+}
+
+// callSearch finds records by what is in their arguments, results and errors.
+func callSearch(t *testing.T, open Opener) {
+	s, ctx := open(t), deadline(t)
+	for i, c := range []store.Call{
+		{Arguments: json.RawMessage(`{"city":"Zürich"}`), Result: json.RawMessage(`{"content":[]}`)},
+		{Arguments: json.RawMessage(`{}`), Result: json.RawMessage("\"it RAINS in Z[ürich] @`{|}~\"")},
+		{Status: store.StatusFailed, Error: "no Rain today"},
+		{Tool: "rain", Arguments: json.RawMessage(`"a\nb 100% _x"`)},
+	} {
+		c.ID, c.Time = fmt.Sprint(i+1), at(i+1)
+		if err := s.Append(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for text, want := range map[string][]int64{
+		"rain": {2, 3}, "RAIN": {2, 3}, "zürich": {1}, "ürich": {1, 2}, "z[": {2}, "@`{|}~": {2}, `a\n`: {4}, "100%": {4}, "_x": {4},
+		"content": {1}, "nowhere": nil, "rain'": nil, "in z": {2},
+	} {
+		equal(t, text, seqs(must[[]store.Call](t)(s.Calls(ctx, store.CallQuery{Text: text}))), want)
+	}
+	equal(t, "with another filter", seqs(must[[]store.Call](t)(s.Calls(ctx, store.CallQuery{Text: "rain", Status: store.StatusFailed, Limit: 1}))), []int64{3})
+}
+
+// callStats counts calls and tells how long they take.
+func callStats(t *testing.T, open Opener) {
+	s, ctx := open(t), deadline(t)
+	empty := must[store.CallStats](t)(s.Stats(ctx, store.CallQuery{}))
+	equal(t, "of nothing", empty, store.CallStats{Servers: []store.CallSummary{}, Tools: []store.CallSummary{}})
+	for i := range 200 {
+		c := store.Call{ID: fmt.Sprint(i), Time: at(i), Server: "a", Tool: "slow", Caller: "local", Face: "chat", Status: store.StatusOK, Duration: time.Duration(i+1) * time.Millisecond}
+		if i%2 == 1 {
+			c.Tool, c.Caller, c.Duration = "fast", "key:k", time.Duration(i+1)*time.Microsecond
+		}
+		switch i {
+		case 10:
+			c.Status = store.StatusError
+		case 20, 30:
+			c.Status = store.StatusFailed
+		case 100:
+			c.Server, c.Face = "b", "cli"
+		}
+		if err := s.Append(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const ms = time.Millisecond
+	all := must[store.CallStats](t)(s.Stats(ctx, store.CallQuery{}))
+	want := store.CallStats{
+		Total: store.CallSummary{Calls: 200, Errors: 1, Failed: 2, P50: 200 * time.Microsecond, P95: 179 * ms, P99: 195 * ms},
+		Servers: []store.CallSummary{
+			{Server: "a", Calls: 199, Errors: 1, Failed: 2, P50: 200 * time.Microsecond, P95: 181 * ms, P99: 197 * ms},
+			{Server: "b", Calls: 1, P50: 101 * ms, P95: 101 * ms, P99: 101 * ms},
+		},
+		Tools: []store.CallSummary{
+			{Server: "a", Tool: "fast", Calls: 100, P50: 100 * time.Microsecond, P95: 190 * time.Microsecond, P99: 198 * time.Microsecond},
+			{Server: "a", Tool: "slow", Calls: 99, Errors: 1, Failed: 2, P50: 99 * ms, P95: 191 * ms, P99: 199 * ms},
+			{Server: "b", Tool: "slow", Calls: 1, P50: 101 * ms, P95: 101 * ms, P99: 101 * ms},
+		},
+	}
+	near(t, &all.Total, want.Total)
+	for name, pair := range map[string][2][]store.CallSummary{"servers": {all.Servers, want.Servers}, "tools": {all.Tools, want.Tools}} {
+		if len(pair[0]) != len(pair[1]) {
+			t.Fatalf("%s: %s, want %s", name, show(pair[0]), show(pair[1]))
+		}
+		for i := range pair[0] {
+			near(t, &pair[0][i], pair[1][i])
+		}
+	}
+	for name, tt := range map[string]struct {
+		q    store.CallQuery
+		want int64
+	}{
+		"tool":   {store.CallQuery{Tool: "fast"}, 100},
+		"server": {store.CallQuery{Server: "b"}, 1},
+		"caller": {store.CallQuery{Caller: "local"}, 100},
+		"api":    {store.CallQuery{Face: "chat"}, 199},
+		"status": {store.CallQuery{Status: store.StatusFailed}, 2},
+		"range":  {store.CallQuery{Since: at(50), Until: at(60)}, 10},
+		"none":   {store.CallQuery{Server: "c"}, 0},
+		"limit":  {store.CallQuery{Limit: 3, AfterSeq: 100}, 200},
+	} {
+		if got := must[store.CallStats](t)(s.Stats(ctx, tt.q)); got.Total.Calls != tt.want {
+			t.Errorf("%s: %d calls, want %d", name, got.Total.Calls, tt.want)
+		}
+	}
+}
+
+// near compares summaries; durations may be one per cent off.
+func near(t testing.TB, got *store.CallSummary, want store.CallSummary) {
+	t.Helper()
+	for _, d := range [][2]*time.Duration{{&got.P50, &want.P50}, {&got.P95, &want.P95}, {&got.P99, &want.P99}} {
+		if diff := *d[0] - *d[1]; max(diff, -diff) <= *d[1]/100 {
+			*d[0] = *d[1]
+		}
+	}
+	equal(t, "summary", *got, want)
 }
 
 // callBytes: a log must show what was sent, whatever it was.
@@ -114,7 +251,7 @@ func callQueries(t *testing.T, open Opener) {
 	for i, c := range []store.Call{
 		{Server: "a", Tool: "x", Caller: "local", Status: store.StatusOK, Face: "cli"},
 		{Server: "a", Tool: "y", Caller: "local", Status: store.StatusError, Face: "cli"},
-		{Server: "b", Tool: "x", Caller: "key:k", Status: store.StatusOK, Face: "chat", Session: "s"},
+		{Server: "b", Tool: "x", Caller: "key:k", Status: store.StatusOK, Face: "chat", Session: "s", Parent: "1"},
 		{Server: "b", Tool: "x", Caller: "key:k", Status: store.StatusFailed, Face: "chat", Session: "s"},
 		{Server: "a", Tool: "x", Caller: "key:k", Status: store.StatusOK, Face: "tools"},
 	} {
@@ -133,6 +270,7 @@ func callQueries(t *testing.T, open Opener) {
 		"server and tool":  {q: store.CallQuery{Server: "a", Tool: "x"}, want: []int64{1, 5}},
 		"caller":           {q: store.CallQuery{Caller: "key:k"}, want: []int64{3, 4, 5}},
 		"session":          {q: store.CallQuery{Session: "s"}, want: []int64{3, 4}},
+		"parent":           {q: store.CallQuery{Parent: "1"}, want: []int64{3}},
 		"face":             {q: store.CallQuery{Face: "cli"}, want: []int64{1, 2}},
 		"ok":               {q: store.CallQuery{Status: store.StatusOK}, want: []int64{1, 3, 5}},
 		"error":            {q: store.CallQuery{Status: store.StatusError}, want: []int64{2}},

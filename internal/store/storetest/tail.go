@@ -204,6 +204,7 @@ func closed(t *testing.T, open Opener) {
 		"Append":     func() error { return s.Append(ctx, Call(1)) },
 		"Calls":      func() error { _, err := s.Calls(ctx, store.CallQuery{}); return err },
 		"Call":       func() error { _, err := s.Call(ctx, "x"); return err },
+		"Stats":      func() error { _, err := s.Stats(ctx, store.CallQuery{}); return err },
 		"LastSeq":    func() error { _, err := s.LastSeq(ctx); return err },
 		"Catalogues": func() error { _, err := s.Catalogues(ctx); return err },
 		"Observe": func() error {

@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"junctor/internal/store"
+)
+
+const (
+	probeEvery = 500 * time.Millisecond // while records cannot be written
+	probeBytes = 256 << 10              // that must fit on the disk before they can again
+)
+
+// failure remembers that records could not be written, so that calls are
+// refused before they are carried out.
+type failure struct {
+	probe func() error
+
+	mu    sync.Mutex
+	err   error // nil: records can be written
+	tried time.Time
+}
+
+// note remembers how writing a record went. That a caller gave up, or that
+// the store was closed, says nothing about the disk.
+func (f *failure) note(err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrClosed) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err = err; err != nil {
+		f.tried = time.Now()
+	}
+}
+
+// check returns why records cannot be written, nil when they can, as far as
+// is known. Now and then it tries.
+func (f *failure) check() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil || time.Since(f.tried) < probeEvery {
+		return f.err
+	}
+	f.err = f.probe()
+	f.tried = time.Now()
+	return f.err
+}
+
+// probe finds out whether the disk takes records.
+func probe(base string) error {
+	f, err := os.CreateTemp(filepath.Dir(base), filepath.Base(base)+"-probe-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, probeBytes))
+	return errors.Join(err, f.Close(), os.Remove(f.Name()))
+}
+
+// Available implements store.CallLog.
+func (s *Store) Available(context.Context) error {
+	return s.explain("record the call", s.failure.check())
+}

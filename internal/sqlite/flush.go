@@ -1,0 +1,306 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"junctor/internal/filelock"
+)
+
+const (
+	insertBlock = "INSERT INTO call_blocks (seq, n, since, until, bytes, head, ids, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+	noteJournal = "INSERT INTO journals (name, bytes) VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = excluded.bytes WHERE bytes = ?"
+	nextSeq     = "SELECT coalesce((SELECT seq + n FROM call_blocks ORDER BY seq DESC LIMIT 1), 1)"
+)
+
+// errMoved means that another process moved the records first.
+var errMoved = errors.New("the records were moved by another process")
+
+// flushOwn moves the records of this process's journal into blocks.
+func (s *Store) flushOwn() error {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	err := s.flushFiles()
+	s.journal.flushed(err)
+	return err
+}
+
+func (s *Store) flushFiles() error {
+	for {
+		f, end, err := s.journal.next()
+		if err != nil {
+			s.log.Warn("a journal whose records are in the database could not be removed; the next sweep tries again", "err", err)
+		}
+		if f == nil {
+			return nil
+		}
+		done, err := s.moveRecords(f.File, f.name(), f.done, end)
+		if err != nil {
+			return err
+		}
+		if done == f.done {
+			return fmt.Errorf("journal %s: the record at byte %d cannot be read back", f.name(), done)
+		}
+		s.journal.moved(f, done)
+	}
+}
+
+// moveRecords moves records of a journal, from one place up to another at
+// most, into blocks, and returns the place up to which they are there now: the
+// same when no whole record follows. Any process may do it: how far a journal
+// has been moved is part of the same commit.
+func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int64, err error) {
+	chunk, err := readRecords(s.chunk, f, from, end)
+	if err != nil {
+		return from, err
+	}
+	if cap(chunk) <= keepBuffer {
+		s.chunk = chunk
+	}
+	var blocks []block
+	to := from
+	w := &s.blocks
+	w.reset()
+	for j := range records(chunk) {
+		to += j.size
+		if j.err != nil { // the others are not to wait for it for ever
+			s.log.Error("the record of a call is left out", "journal", name, "bytes", j.size, "err", j.err)
+			continue
+		}
+		if w.full(j.at) {
+			blocks = append(blocks, w.take())
+		}
+		w.add(&j.record)
+	}
+	if w.n > 0 {
+		blocks = append(blocks, w.take())
+	}
+	if to == from {
+		return from, nil
+	}
+	err = s.write.submit(context.Background(), several, func(w *writer) error {
+		// While the journal's file is there, the note of it is, too.
+		if _, err := os.Stat(f.Name()); err != nil {
+			return errMoved
+		}
+		if n, err := w.affect(context.Background(), noteJournal, name, to, from); err != nil || n == 0 {
+			return errors.Join(err, errMoved)
+		}
+		return w.appendBlocks(blocks)
+	})
+	if !errors.Is(err, errMoved) {
+		return to, err
+	}
+	if _, err := os.Stat(f.Name()); err != nil {
+		return end, nil // its owner removed it: all of it is in blocks
+	}
+	if done, err = s.notedBytes(name); err == nil && done <= from {
+		err = errMoved
+	}
+	return done, err
+}
+
+// appendBlocks adds blocks at the end of the call log.
+func (w *writer) appendBlocks(blocks []block) error {
+	ctx := context.Background()
+	var seq int64
+	if err := w.one(ctx, nextSeq, nil, &seq); err != nil {
+		return err
+	}
+	for _, b := range blocks {
+		if err := w.insertBlock(seq, &b); err != nil {
+			return err
+		}
+		seq += int64(b.n)
+	}
+	return nil
+}
+
+func (w *writer) insertBlock(seq int64, b *block) error {
+	return w.exec(context.Background(), insertBlock, seq, int64(b.n), b.since, b.until, int64(len(b.head)+len(b.ids)+len(b.body)), b.head, b.ids, b.body)
+}
+
+// readRecords reads a part of a journal, into buf where it fits, that has at
+// least one record, if there is a whole one.
+func readRecords(buf []byte, f io.ReaderAt, from, end int64) ([]byte, error) {
+	n := max(0, min(flushBytes, end-from))
+	chunk := slices.Grow(buf[:0], int(n))[:n]
+	got, err := f.ReadAt(chunk, from)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	chunk = chunk[:got]
+	if size := recordSize(chunk); size > int64(got) && size <= end-from {
+		chunk = make([]byte, size)
+		if _, err := f.ReadAt(chunk, from); err != nil && err != io.EOF {
+			return nil, err
+		}
+	}
+	return chunk, nil
+}
+
+// flushAll brings the call log up to date before it is read, with what other
+// processes wrote, too. What cannot be moved now is moved later, and reported
+// then.
+func (s *Store) flushAll(ctx context.Context) {
+	if err := errors.Join(s.flushOwn(), s.flushOthers(ctx)); err != nil {
+		s.log.DebugContext(ctx, "reading the call log without the latest records", "err", err)
+	}
+}
+
+// flushOthers moves what other processes wrote to their journals.
+func (s *Store) flushOthers(ctx context.Context) error {
+	names, err := journals(s.path)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if s.journal.owns(name) {
+			continue
+		}
+		if err := s.flushOther(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) flushOther(ctx context.Context, name string) error {
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	path := filepath.Join(filepath.Dir(s.path), name)
+	if info, err := os.Stat(path); err != nil || info.Size() == s.others[name] {
+		return ignoreAbsent(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return ignoreAbsent(err)
+	}
+	defer f.Close()
+	done, _, err := s.moveAll(ctx, f, name)
+	if err == nil {
+		if len(s.others) > 1000 { // most of them are no more
+			clear(s.others)
+		}
+		s.others[name] = done
+	}
+	return err
+}
+
+// moveAll moves all whole records of a journal that is not this process's. It
+// returns how many bytes of it are in blocks and its size.
+func (s *Store) moveAll(ctx context.Context, f *os.File, name string) (done, size int64, err error) {
+	if done, err = s.notedBytes(name); err != nil {
+		return 0, 0, err
+	}
+	for ctx.Err() == nil {
+		info, err := f.Stat()
+		if err != nil {
+			return done, 0, err
+		}
+		to, err := s.moveRecords(f, name, done, info.Size())
+		if err != nil || to == done {
+			return done, info.Size(), err
+		}
+		done = to
+	}
+	return done, 0, ctx.Err()
+}
+
+// notedBytes returns how much of a journal is in blocks.
+func (s *Store) notedBytes(name string) (done int64, err error) {
+	err = s.read.QueryRow("SELECT bytes FROM journals WHERE name = ?", name).Scan(&done)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return done, err
+}
+
+// recoverJournals moves what dead processes left into blocks and removes their
+// journals. Those that are in use belong to living ones.
+func (s *Store) recoverJournals(ctx context.Context) error {
+	names, err := journals(s.path)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if s.journal.owns(name) {
+			continue
+		}
+		if err := s.recoverJournal(ctx, name); err != nil {
+			return err
+		}
+	}
+	return s.forgetJournals(ctx)
+}
+
+func (s *Store) recoverJournal(ctx context.Context, name string) error {
+	f, err := os.OpenFile(filepath.Join(filepath.Dir(s.path), name), os.O_RDWR, 0)
+	if err != nil {
+		return ignoreAbsent(err) // its owner was faster
+	}
+	defer f.Close()
+	if err := filelock.Hold(f); err != nil {
+		if errors.Is(err, filelock.ErrHeld) {
+			return nil
+		}
+		return err
+	}
+	if !sameFile(f) {
+		return nil
+	}
+	s.flushing.Lock()
+	defer s.flushing.Unlock()
+	done, size, err := s.moveAll(ctx, f, name)
+	if err != nil {
+		return err
+	}
+	if torn := size - done; torn > 0 {
+		s.log.WarnContext(ctx, "the journal of a process that ended ends in the middle of a record, which was not acknowledged and is left out",
+			"journal", name, "recovered_bytes", done, "torn_bytes", torn)
+	}
+	return errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))
+}
+
+// forgetJournals deletes the notes on journals that are no more.
+func (s *Store) forgetJournals(ctx context.Context) error {
+	noted, err := s.notedJournals(ctx)
+	if err != nil {
+		return err
+	}
+	there, err := journals(s.path) // after the notes: a journal is made before it is noted
+	if err != nil {
+		return err
+	}
+	for _, name := range noted {
+		if slices.Contains(there, name) {
+			continue
+		}
+		if _, err := s.forget(ctx, "DELETE FROM journals WHERE name = ?", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) notedJournals(ctx context.Context) (names []string, err error) {
+	rows, err := s.read.QueryContext(ctx, "SELECT name FROM journals")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, rows.Err()
+}

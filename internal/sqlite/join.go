@@ -1,0 +1,121 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// joinBytes is how much joined blocks may take, compressed.
+const joinBytes = blockBytes / 2
+
+// joinBlocks joins neighbouring small blocks, which few calls at a time leave
+// behind, so that the call log has no more blocks than it needs. The last
+// blocks wait until there are enough of them to fill one.
+func (s *Store) joinBlocks(ctx context.Context) error {
+	for ctx.Err() == nil {
+		run, more, err := s.joinable(ctx)
+		if err != nil || run == nil {
+			if !more || err != nil {
+				return err
+			}
+			continue
+		}
+		err = s.write.submit(ctx, several, func(w *writer) error { return w.join(run) })
+		if errors.Is(err, sql.ErrNoRows) { // another process was faster
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		s.joined = run[0].seq
+	}
+	return ctx.Err()
+}
+
+// joinable returns the next blocks that fit into one. When there are none it
+// says whether there is more to look at.
+func (s *Store) joinable(ctx context.Context) (run []extent, more bool, err error) {
+	const page = 2 * blockRecords
+	rows, err := s.read.QueryContext(ctx, "SELECT seq, n, bytes, since, until FROM call_blocks WHERE seq >= ? ORDER BY seq LIMIT ?", s.joined, page)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	var looked, records int
+	var bytes, since, until int64
+	for rows.Next() {
+		var e extent
+		var size, from, to int64
+		if err := rows.Scan(&e.seq, &e.n, &size, &from, &to); err != nil {
+			return nil, false, err
+		}
+		looked++
+		last := len(run) - 1
+		if last >= 0 && (records+e.n > blockRecords || bytes+size > joinBytes ||
+			max(until, to)-min(since, from) > blockSpan || run[last].seq+int64(run[last].n) != e.seq) {
+			if last > 0 {
+				return run, true, nil
+			}
+			run, records, bytes = run[:0], 0, 0
+		}
+		if len(run) == 0 {
+			s.joined, since, until = e.seq, from, to
+		}
+		since, until = min(since, from), max(until, to)
+		run, records, bytes = append(run, e), records+e.n, bytes+size
+	}
+	return nil, looked == page, rows.Err()
+}
+
+// join makes one block of several.
+func (w *writer) join(run []extent) error {
+	ctx := context.Background()
+	var out blockWriter
+	for _, e := range run {
+		var head, ids, body []byte
+		if err := w.one(ctx, "SELECT head, ids, body FROM call_blocks WHERE seq = ? AND n = ?", []any{e.seq, e.n}, &head, &ids, &body); err != nil {
+			return err
+		}
+		if err := out.addBlock(head, ids, body); err != nil {
+			return err
+		}
+	}
+	if err := w.exec(ctx, "DELETE FROM call_blocks WHERE seq BETWEEN ? AND ?", run[0].seq, run[len(run)-1].seq); err != nil {
+		return err
+	}
+	b := out.take()
+	return w.insertBlock(run[0].seq, &b)
+}
+
+// addBlock adds all records of another block.
+func (w *blockWriter) addBlock(head, ids, body []byte) error {
+	var h blockHead
+	if err := decodeHead(head, &h); err != nil {
+		return err
+	}
+	plain, err := s2.Decode(nil, body)
+	if err != nil {
+		return err
+	}
+	idReader, bodyReader := reader{b: string(ids)}, reader{b: string(plain)}
+	for i, g := range h.group {
+		w.add(&record{
+			group: h.groups[g], session: h.names[h.sessions[i]], at: h.times[i], took: h.took[i],
+			args: uint64(h.args[i]), results: uint64(h.results[i]), ids: idReader.record(), body: bodyReader.record(),
+		})
+	}
+	if idReader.bad || bodyReader.bad {
+		return errBlock
+	}
+	return nil
+}
+
+// record returns four texts as they are encoded.
+func (r *reader) record() string {
+	all := r.b
+	r.four()
+	return all[:len(all)-len(r.b)]
+}

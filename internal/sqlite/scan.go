@@ -1,0 +1,335 @@
+package sqlite
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"github.com/klauspost/compress/s2"
+
+	"junctor/internal/store"
+)
+
+// errEnough ends a scan early.
+var errEnough = errors.New("enough")
+
+// extentsPage is how many blocks are looked up at once.
+const extentsPage = 256
+
+// snapshot is a connection that sees one state of the database.
+type snapshot struct {
+	ctx   context.Context
+	conn  *sql.Conn
+	parts map[string]*sql.Stmt
+}
+
+// snapshot runs f on one state of the database.
+func (s *Store) snapshot(ctx context.Context, f func(*snapshot) error) error {
+	conn, err := s.read.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	t := &snapshot{ctx: ctx, conn: conn, parts: map[string]*sql.Stmt{}}
+	defer func() {
+		for _, st := range t.parts {
+			_ = st.Close()
+		}
+		_, _ = conn.ExecContext(context.Background(), "ROLLBACK")
+	}()
+	return f(t)
+}
+
+// part shows one part of a block to use, which must not keep it.
+func (t *snapshot) part(name string, seq int64, use func([]byte) error) error {
+	st := t.parts[name]
+	if st == nil {
+		var err error
+		if st, err = t.conn.PrepareContext(t.ctx, "SELECT "+name+" FROM call_blocks WHERE seq = ?"); err != nil {
+			return err
+		}
+		t.parts[name] = st
+	}
+	rows, err := st.QueryContext(t.ctx, seq)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return cmp.Or(rows.Err(), errBlock)
+	}
+	var raw sql.RawBytes
+	if err := rows.Scan(&raw); err != nil {
+		return err
+	}
+	return use(raw)
+}
+
+// extent is the place of a block.
+type extent struct {
+	seq int64
+	n   int
+}
+
+// extents returns blocks that may have matching records, in the order in
+// which the query wants them, from the one after last on; all when last is nil.
+func (t *snapshot) extents(q store.CallQuery, last *extent) (out []extent, err error) {
+	where, args := []string{"true"}, []any{}
+	add := func(cond string, arg int64) { where, args = append(where, cond), append(args, arg) }
+	if !q.Since.IsZero() {
+		add("until >= ?", micros(q.Since))
+	}
+	if !q.Until.IsZero() {
+		add("since < ?", micros(q.Until))
+	}
+	if q.AfterSeq > 0 {
+		add("seq + n - 1 > ?", q.AfterSeq)
+		add("seq > ?", q.AfterSeq-blockRecords)
+	}
+	if q.BeforeSeq > 0 {
+		add("seq < ?", q.BeforeSeq)
+	}
+	beyond, order := "seq < ?", " ORDER BY seq DESC"
+	if q.Oldest() {
+		beyond, order = "seq > ?", " ORDER BY seq"
+	}
+	if last != nil {
+		add(beyond, last.seq)
+	}
+	rows, err := t.conn.QueryContext(t.ctx, "SELECT seq, n FROM call_blocks WHERE "+strings.Join(where, " AND ")+order+" LIMIT ?", append(args, extentsPage)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var e extent
+		if err := rows.Scan(&e.seq, &e.n); err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, rows.Err()
+}
+
+// scan shows the blocks that may have matching records to f, in the order in
+// which the query wants them, until f returns errEnough.
+func (s *Store) scan(ctx context.Context, q store.CallQuery, f func(*blockReader) error) error {
+	s.flushAll(ctx)
+	err := s.snapshot(ctx, func(t *snapshot) error {
+		b := blockReader{tx: t}
+		var last *extent
+		for {
+			page, err := t.extents(q, last)
+			if err != nil {
+				return err
+			}
+			for _, e := range page {
+				if err := b.open(e); err != nil {
+					return err
+				}
+				if err := f(&b); err != nil {
+					return err
+				}
+			}
+			if len(page) < extentsPage {
+				return nil
+			}
+			last = &page[len(page)-1]
+		}
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// blockReader reads one block after the other. The parts of a block are read
+// when they are asked for.
+type blockReader struct {
+	tx *snapshot
+	extent
+	head blockHead
+
+	idText  string      // as it is kept; "" until it is read
+	idList  [][4]string // nil until it is read
+	plain   []byte      // the body; empty until it is read
+	content [][4]string // nil until it is read
+	groupOK []bool
+	folded  []byte
+}
+
+func (b *blockReader) open(e extent) error {
+	b.extent = e
+	b.idText, b.idList, b.plain, b.content = "", nil, b.plain[:0], nil
+	err := b.tx.part("head", b.seq, func(raw []byte) error { return decodeHead(raw, &b.head) })
+	if err == nil && len(b.head.group) != b.n {
+		err = errBlock
+	}
+	return err
+}
+
+func (b *blockReader) rawIDs() (string, error) {
+	if b.idText != "" {
+		return b.idText, nil
+	}
+	err := b.tx.part("ids", b.seq, func(raw []byte) error { b.idText = string(raw); return nil })
+	return b.idText, err
+}
+
+func (b *blockReader) ids() ([][4]string, error) {
+	raw, err := b.rawIDs()
+	if err == nil && b.idList == nil {
+		b.idList, err = texts(raw, b.n)
+	}
+	return b.idList, err
+}
+
+// body returns the stages, errors, arguments and results as they are kept.
+func (b *blockReader) body() ([]byte, error) {
+	if len(b.plain) > 0 {
+		return b.plain, nil
+	}
+	err := b.tx.part("body", b.seq, func(raw []byte) (err error) {
+		b.plain, err = s2.Decode(b.plain[:cap(b.plain)], raw)
+		return err
+	})
+	return b.plain, err
+}
+
+func (b *blockReader) contents() ([][4]string, error) {
+	raw, err := b.body()
+	if err == nil && b.content == nil {
+		b.content, err = texts(string(raw), b.n)
+	}
+	return b.content, err
+}
+
+// call returns the i-th record, when brief without what is in the body but
+// for the error.
+func (b *blockReader) call(i int, brief bool) (store.Call, error) {
+	c := b.head.call(b.seq, i)
+	ids, err := b.ids()
+	if err != nil {
+		return c, err
+	}
+	c.ID, c.RequestID, c.Parent, c.TraceID = ids[i][0], ids[i][1], ids[i][2], ids[i][3]
+	if brief && c.Status != store.StatusFailed { // only those have an error
+		return c, nil
+	}
+	contents, err := b.contents()
+	if err != nil {
+		return c, err
+	}
+	c.Error = strings.Clone(contents[i][1])
+	if brief {
+		return c, nil
+	}
+	c.Arguments, c.Result = rawJSON(contents[i][2]), rawJSON(contents[i][3])
+	c.Stages, err = store.ParseStages(contents[i][0])
+	return c, err
+}
+
+// rawJSON copies a text; nothing is nil.
+func rawJSON(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return []byte(s)
+}
+
+// matching returns which records of the block match, in order.
+func (b *blockReader) matching(q store.CallQuery) (out []int, err error) {
+	h := &b.head
+	if !b.matchGroups(q) {
+		return nil, nil
+	}
+	text := foldText(q.Text)
+	if text != "" {
+		body, err := b.body()
+		if err != nil {
+			return nil, err
+		}
+		if b.folded = fold(b.folded[:0], body); !bytes.Contains(b.folded, []byte(text)) {
+			return nil, nil
+		}
+	}
+	since, until := micros(q.Since), micros(q.Until)
+	for i, g := range h.group {
+		seq := b.seq + int64(i)
+		switch {
+		case !b.groupOK[g],
+			since != 0 && h.times[i] < since, until != 0 && h.times[i] >= until,
+			q.AfterSeq > 0 && seq <= q.AfterSeq, q.BeforeSeq > 0 && seq >= q.BeforeSeq,
+			q.Session != "" && h.names[h.sessions[i]] != q.Session:
+			continue
+		}
+		if q.Parent != "" {
+			ids, err := b.ids()
+			if err != nil {
+				return nil, err
+			}
+			if ids[i][2] != q.Parent {
+				continue
+			}
+		}
+		if text != "" {
+			contents, err := b.contents()
+			if err != nil {
+				return nil, err
+			}
+			c := &contents[i]
+			if !strings.Contains(foldText(c[2]), text) && !strings.Contains(foldText(c[3]), text) && !strings.Contains(foldText(c[1]), text) {
+				continue
+			}
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}
+
+// matchGroups finds out which groups match and whether any does.
+func (b *blockReader) matchGroups(q store.CallQuery) (anyone bool) {
+	b.groupOK = b.groupOK[:0]
+	same := func(want, have string) bool { return want == "" || want == have }
+	for i := range b.head.groups {
+		g := &b.head.groups[i]
+		ok := same(q.Server, g.server) && same(q.Tool, g.tool) && same(q.Caller, g.caller) && same(q.Face, g.face) && same(string(q.Status), g.status)
+		b.groupOK = append(b.groupOK, ok)
+		anyone = anyone || ok
+	}
+	return anyone
+}
+
+// foldText returns s with ASCII letters in lower case.
+func foldText(s string) string { return string(fold(nil, []byte(s))) }
+
+// fold appends b to dst with ASCII letters in lower case.
+func fold(dst, b []byte) []byte {
+	at := len(dst)
+	dst = append(dst, b...)
+	low := dst[at:]
+	for len(low) >= 8 {
+		// Eight bytes at once. Bytes above 127 stay: their high bit is taken
+		// out of the comparison and put into its result.
+		w := binary.LittleEndian.Uint64(low)
+		seven := w & 0x7f7f7f7f7f7f7f7f
+		from := seven + 0x3f3f3f3f3f3f3f3f   // bit 7: 'A' or above
+		beyond := seven + 0x2525252525252525 // bit 7: above 'Z'
+		upper := from &^ beyond &^ w & 0x8080808080808080
+		binary.LittleEndian.PutUint64(low, w|upper>>2)
+		low = low[8:]
+	}
+	for i, c := range low {
+		if 'A' <= c && c <= 'Z' {
+			low[i] = c | 0x20
+		}
+	}
+	return dst
+}
