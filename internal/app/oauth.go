@@ -24,8 +24,29 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 		Store:   a.store, Sealer: Sealer(a.opts.SecretKey, a.opts.DataDir, hasKeyring(a.opts.Environ)),
 		RoundTripper: rt, Proxy: http.ProxyFromEnvironment, Redactor: a.opts.Redactor, Log: a.log,
 		Node: a.node, Version: a.opts.Version,
+		IsAdmin:  a.stillAdmin,
 		LoggedIn: func(server string) { _ = a.upstreams.Retry(server) }, // one that was removed needs none
 	})
+}
+
+// stillAdmin reports whether a caller that was an administrator still is. Only
+// keys of the store can be looked up; other credentials are taken at their
+// word for as long as an attempt to sign in lasts.
+func (a *App) stillAdmin(ctx context.Context, caller string) bool {
+	id, isKey := strings.CutPrefix(caller, "key:")
+	if !isKey {
+		return true
+	}
+	keys, err := a.store.Keys(ctx)
+	if err != nil {
+		return false
+	}
+	for _, k := range keys {
+		if k.ID == id {
+			return k.Admin && k.Valid(time.Now())
+		}
+	}
+	return true // of the file or the environment
 }
 
 // Logins are the logins to upstreams.

@@ -268,7 +268,7 @@ func (c *Control) down(caller *tool.Caller, server, name string) error {
 	}
 	e := &tool.Error{Kind: tool.UpstreamFailed, Msg: server + ": " + st.Reason}
 	if st.State == upstream.AuthRequired {
-		e.Kind, e.Details = tool.UpstreamAuthRequired, map[string]any{"server": server, "url": st.AuthURL}
+		e.Kind, e.Details = tool.UpstreamAuthRequired, map[string]any{"server": server}
 	}
 	return e
 }

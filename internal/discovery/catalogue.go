@@ -126,7 +126,6 @@ func (f *Face) known(snap *catalog.Snapshot, caller *tool.Caller, server string)
 	switch st.State {
 	case upstream.AuthRequired:
 		e.Kind = tool.UpstreamAuthRequired
-		e.Details = map[string]string{"url": st.AuthURL}
 	case upstream.Disabled:
 		e.Kind = tool.ToolDisabled
 	case upstream.Connecting:

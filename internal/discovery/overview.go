@@ -32,7 +32,6 @@ type serverLine struct {
 	Enabled     int            `json:"enabledCount"`
 	Status      upstream.State `json:"status"`
 	Reason      string         `json:"reason,omitempty"`
-	AuthURL     string         `json:"authUrl,omitempty"`
 
 	first []string // of its tools, to tell by what it is for
 }
@@ -45,7 +44,7 @@ func (f *Face) servers(caller *tool.Caller) []serverLine {
 		if !caller.MaySee(st.Name) {
 			continue
 		}
-		line := serverLine{Name: st.Name, Status: st.State, AuthURL: st.AuthURL}
+		line := serverLine{Name: st.Name, Status: st.State}
 		if st.State != upstream.Connected {
 			line.Reason = tool.Shorten(st.Reason, 200)
 		}

@@ -51,7 +51,7 @@ func (s states) Notify(context.Context, string, string, string, json.RawMessage)
 func TestServersInEveryState(t *testing.T) {
 	ups := states{[]upstream.Status{
 		{Name: "slow", State: upstream.Connecting},
-		{Name: "locked", State: upstream.AuthRequired, AuthURL: "https://consent", Reason: "sign in"},
+		{Name: "locked", State: upstream.AuthRequired, Reason: "sign in"},
 		{Name: "off", State: upstream.Disabled},
 		{Name: "gone", State: upstream.Disconnected, Reason: "it ended"},
 	}}
@@ -67,7 +67,7 @@ func TestServersInEveryState(t *testing.T) {
 	}
 	for server, parts := range map[string][]string{
 		"slow":   {"UNAVAILABLE", "try again shortly"},
-		"locked": {"UPSTREAM_AUTH_REQUIRED", "https://consent", "sign in"},
+		"locked": {"UPSTREAM_AUTH_REQUIRED", "sign in"},
 		"off":    {"TOOL_DISABLED", "disabled"},
 		"gone":   {"UNAVAILABLE", "it ended"},
 		"never":  {"SERVER_NOT_FOUND"},
@@ -84,7 +84,7 @@ func TestServersInEveryState(t *testing.T) {
 	if got := ask("search_tools", `{"query":"anything"}`); !strings.Contains(got, `"pending":["slow"]`) {
 		t.Errorf("search = %s", got)
 	}
-	if got := ask("list_mcp_servers", `{}`); !strings.Contains(got, `"authUrl":"https://consent"`) || !strings.Contains(got, `"reason":"it ended"`) {
+	if got := ask("list_mcp_servers", `{}`); !strings.Contains(got, `"reason":"sign in"`) || !strings.Contains(got, `"reason":"it ended"`) {
 		t.Errorf("servers = %s", got)
 	}
 	if text := f.instructions(&tool.Local); !strings.Contains(text, "locked (auth_required)") {

@@ -9,6 +9,7 @@ import (
 
 	"junctor/internal/mcp"
 	"junctor/internal/tool"
+	"junctor/internal/upstream"
 )
 
 // single is the transparent view of one upstream: every method passes, and
@@ -94,8 +95,8 @@ func (s *single) down() error {
 	if st.Reason != "" {
 		e.Msg += ": " + st.Reason
 	}
-	if st.AuthURL != "" {
-		e.Kind, e.Details = tool.UpstreamAuthRequired, map[string]string{"url": st.AuthURL}
+	if st.State == upstream.AuthRequired {
+		e.Kind = tool.UpstreamAuthRequired
 	}
 	return e
 }

@@ -45,6 +45,9 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context
 		stages: make(store.Stages, 0, 6), landed: x.Meter.Begin(),
 	}
 	x.inFlight.Add(1)
+	if c := tool.CallerFrom(ctx); c.ID != call.Caller.ID || c.Admin != call.Caller.Admin {
+		ctx = tool.WithCaller(ctx, call.Caller) // a face may call on a context of its own
+	}
 	ctx = telemetry.WithRequest(ctx, call.ID)
 	if call.Session != "" {
 		ctx = telemetry.WithSession(ctx, call.Session)

@@ -34,7 +34,16 @@ const (
 type wish struct {
 	challenge challenge
 	asked     []string // scopes of the login before
-	redirect  string   // where the answer is to come; "" for this process's own
+	owner     tool.Caller
+}
+
+// attemptKey tells the attempts of callers apart. One that was begun with an
+// administrator's rights is another than one without.
+func (w wish) attemptKey() string {
+	if w.owner.Admin {
+		return "admin " + w.owner.ID
+	}
+	return w.owner.ID
 }
 
 // offer is a login that waits for a person.
@@ -55,18 +64,18 @@ type begun struct {
 }
 
 // begin prepares a login, or returns the preparation that is under way or was
-// made a short while ago. It does not wait. Who names an address for the answer
-// gets a login of its own: it must not be offered to others, whose browsers it
-// would send there.
+// made a short while ago for the same caller. It does not wait. An attempt
+// belongs to who began it and is never offered to others: whoever has its
+// address can complete it with an account of their own.
 func (s *Service) begin(cfg upstream.Config, st *state, w wish) *begun {
+	key := w.attemptKey()
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if b := st.beginning[w.redirect]; b != nil {
+	if b := st.beginning[key]; b != nil {
 		return b
 	}
 	b := &begun{done: make(chan struct{})}
-	if o := st.pending[w.redirect]; o != nil && o.server == cfg.URL &&
-		time.Until(o.expires) > offerLeft && covers(o.scopes, w.challenge.scopes) {
+	if o := st.pending[key]; o.usable(cfg) && covers(o.scopes, w.challenge.scopes) {
 		b.offer = o
 		close(b.done)
 		return b
@@ -76,12 +85,12 @@ func (s *Service) begin(cfg upstream.Config, st *state, w wish) *begun {
 		defer cancel()
 		b.offer, b.rec, b.err = s.prepare(ctx, cfg, st, w)
 		st.mu.Lock()
-		delete(st.beginning, w.redirect)
+		delete(st.beginning, key)
 		if b.err == nil {
 			if st.pending == nil || len(st.pending) >= maxOffers {
 				st.pending = map[string]*offer{}
 			}
-			st.pending[w.redirect] = b.offer
+			st.pending[key] = b.offer
 		}
 		st.mu.Unlock()
 		close(b.done)
@@ -93,7 +102,7 @@ func (s *Service) begin(cfg upstream.Config, st *state, w wish) *begun {
 	if st.beginning == nil {
 		st.beginning = map[string]*begun{}
 	}
-	st.beginning[w.redirect] = b
+	st.beginning[key] = b
 	return b
 }
 
@@ -125,17 +134,15 @@ func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w
 		return nil, nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
 			"its authorization server %s does not say that it supports PKCE (S256), without which MCP allows no login", hostOf(f.meta.Issuer))}
 	}
-	redirect := w.redirect
-	if redirect == "" {
-		if redirect, err = s.redirect(ctx, cfg, f.meta.Issuer); err != nil {
-			return nil, nil, err
-		}
+	redirect, err := s.redirect(ctx, cfg, f.meta.Issuer)
+	if err != nil {
+		return nil, nil, err
 	}
 	c, err := s.introduce(ctx, cfg, f, redirect)
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := s.offer(ctx, cfg, f, c, redirect, scopes)
+	o, err := s.offer(ctx, cfg, f, flow{Client: c, Redirect: redirect, Scopes: scopes, Owner: w.owner.ID, Admin: w.owner.Admin, Replaces: sinceOf(before)})
 	return o, nil, err
 }
 
@@ -144,6 +151,14 @@ func issuerOf(rec *record) string {
 		return ""
 	}
 	return rec.Issuer
+}
+
+// sinceOf tells one login of an upstream from the next; zero for none.
+func sinceOf(rec *record) time.Time {
+	if rec == nil {
+		return time.Time{}
+	}
+	return rec.Since
 }
 
 // chooseScopes says what to ask for: what the configuration says, else what
@@ -167,7 +182,9 @@ func chooseScopes(configured []string, w wish, f found) []string {
 }
 
 // offer makes the address to open and keeps what its answer is checked with.
-func (s *Service) offer(ctx context.Context, cfg upstream.Config, f found, c client, redirect string, scopes []string) (*offer, error) {
+// The address is for who began the login alone: logs show it without its
+// state.
+func (s *Service) offer(ctx context.Context, cfg upstream.Config, f found, fl flow) (*offer, error) {
 	u, err := url.Parse(f.meta.Authorization)
 	if err != nil {
 		return nil, unreached("its authorization endpoint", &errForbidden{"it is no web address"})
@@ -177,29 +194,27 @@ func (s *Service) offer(ctx context.Context, cfg upstream.Config, f found, c cli
 	sum := sha256.Sum256([]byte(verifier))
 	q := u.Query()
 	q.Set("response_type", "code")
-	q.Set("client_id", c.ID)
-	q.Set("redirect_uri", redirect)
+	q.Set("client_id", fl.Client.ID)
+	q.Set("redirect_uri", fl.Redirect)
 	q.Set("state", state)
 	q.Set("code_challenge", base64.RawURLEncoding.EncodeToString(sum[:]))
 	q.Set("code_challenge_method", "S256")
 	q.Set("resource", f.resource)
-	if len(scopes) > 0 {
-		q.Set("scope", strings.Join(scopes, " "))
+	if len(fl.Scopes) > 0 {
+		q.Set("scope", strings.Join(fl.Scopes, " "))
 	}
-	if slices.Contains(scopes, "offline_access") {
+	if slices.Contains(fl.Scopes, "offline_access") {
 		q.Set("prompt", "consent") // OpenID gives no refresh token without
 	}
 	u.RawQuery, u.Fragment = q.Encode(), ""
-	expires := time.Now().Add(flowLife)
-	s.opts.Redactor.Add(telemetry.Secret(verifier))
-	err = s.keepFlow(ctx, state, flow{
-		Server: cfg.Name, URL: cfg.URL, Resource: f.resource, Meta: f.meta, Reach: f.reach.json(),
-		Client: c, Redirect: redirect, Verifier: verifier, Scopes: scopes, Expires: expires,
-	})
-	if err != nil {
+	fl.Server, fl.URL, fl.Resource, fl.Meta, fl.Reach = cfg.Name, cfg.URL, f.resource, f.meta, f.reach.json()
+	fl.Verifier, fl.Expires = verifier, time.Now().Add(flowLife)
+	s.opts.Redactor.Add(telemetry.Secret(verifier), telemetry.Secret(state))
+	time.AfterFunc(flowLife, func() { s.opts.Redactor.Forget(telemetry.Secret(verifier), telemetry.Secret(state)) })
+	if err := s.keepFlow(ctx, state, fl); err != nil {
 		return nil, err
 	}
-	return &offer{url: u.String(), server: cfg.URL, scopes: scopes, expires: expires}, nil
+	return &offer{url: u.String(), server: cfg.URL, scopes: fl.Scopes, expires: fl.Expires}, nil
 }
 
 // random returns 256 random bits in letters and digits that need no escaping.
@@ -225,7 +240,6 @@ func (s *Service) complete(ctx context.Context, q url.Values) (server string, er
 	if err != nil {
 		return "", err
 	}
-	defer s.opts.Redactor.Forget(telemetry.Secret(f.Verifier))
 	st := s.state(f.Server)
 	st.mu.Lock()
 	st.pending = nil // it can be used once
@@ -250,6 +264,9 @@ func (s *Service) complete(ctx context.Context, q url.Values) (server string, er
 	if !ok || cfg.URL != f.URL {
 		return f.Server, &tool.Error{Kind: tool.ServerNotFound, Msg: "the server that this login was for is not configured any more"}
 	}
+	if _, err := s.replaceable(ctx, cfg, f); err != nil {
+		return f.Server, err
+	}
 	s.opts.Redactor.Add(telemetry.Secret(code))
 	defer s.opts.Redactor.Forget(telemetry.Secret(code))
 	t, err := s.exchange(ctx, f.Reach.reach(), f.Meta.Token, f.Client, url.Values{
@@ -268,10 +285,10 @@ func (s *Service) complete(ctx context.Context, q url.Values) (server string, er
 		Reach: f.Reach, Client: f.Client, Asked: f.Scopes, Since: now,
 	}
 	t.into(rec, now)
-	if err := s.adopt(ctx, f.Server, st, rec); err != nil {
+	if err := s.adoptFlow(ctx, cfg, st, f, rec); err != nil {
 		return f.Server, err
 	}
-	s.log.InfoContext(ctx, "signed in", "server", f.Server, "issuer", rec.Issuer, "refreshable", rec.Refresh != "")
+	s.log.InfoContext(ctx, "signed in", "server", f.Server, "caller", f.Owner, "issuer", rec.Issuer, "refreshable", rec.Refresh != "")
 	s.opts.LoggedIn(f.Server)
 	return f.Server, nil
 }
@@ -284,16 +301,16 @@ func completing(err error) error {
 	return unreached("the authorization server's token endpoint", err)
 }
 
-// adopt makes rec the login of an upstream, whatever there was.
-func (s *Service) adopt(ctx context.Context, server string, st *state, rec *record) error {
+// adopt makes rec the login of an upstream, if what there is has the version.
+func (s *Service) adopt(ctx context.Context, server string, st *state, rec *record, version int64) error {
 	s.hide(rec)
-	version, err := s.save(ctx, server, rec, anyVersion)
+	version, err := s.save(ctx, server, rec, version)
 	if err != nil {
 		return fmt.Errorf("keep the login of %s: %w", server, err)
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.rec, st.version, st.read, st.unsaved = rec, version, time.Now(), false
-	st.failures, st.retryAt, st.forced = 0, time.Time{}, ""
+	st.failures, st.retryAt, st.forced, st.wanted = 0, time.Time{}, "", nil
 	return nil
 }

@@ -224,5 +224,7 @@ type state struct {
 	beginning map[string]*begun // logins that are being prepared, by the address that was named for the answer
 	pending   map[string]*offer // logins that wait for a person, likewise
 
+	wanted *wish // what the last refused request needs; nil when nothing was refused since the login
+
 	reached netip.Addr // where the upstream was last reached
 }

@@ -46,15 +46,11 @@ func hasAuthorization(cfg upstream.Config) bool {
 
 // Begin prepares a login and returns the address that a person has to open;
 // none when the upstream is reached with the client's own credentials and has
-// a login now. redirect says where the answer is to come, "" where this
-// process expects it.
-func (s *Service) Begin(ctx context.Context, server, redirect string) (string, error) {
+// a login now. The attempt is the context's caller's.
+func (s *Service) Begin(ctx context.Context, server string) (string, error) {
 	cfg, err := s.find(server)
 	if err != nil {
 		return "", err
-	}
-	if own := oauthOf(cfg); own.RedirectURI != "" {
-		redirect = own.RedirectURI
 	}
 	st := s.state(server)
 	ch, asked, err := s.probe(ctx, cfg, st)
@@ -62,7 +58,7 @@ func (s *Service) Begin(ctx context.Context, server, redirect string) (string, e
 		return "", err
 	}
 	rec, _ := s.known(ctx, cfg, st, true) // what cannot be read is replaced
-	w := wish{challenge: ch, redirect: redirect}
+	w := wish{challenge: ch, owner: tool.CallerFrom(ctx)}
 	if rec != nil {
 		w.asked = rec.Asked
 	}
@@ -132,7 +128,7 @@ func (s *Service) probe(ctx context.Context, cfg upstream.Config, st *state) (ch
 func (s *Service) Login(ctx context.Context, server string, show func(address string)) error {
 	done := s.wait(server)
 	defer s.unwait(server, done)
-	address, err := s.Begin(ctx, server, "")
+	address, err := s.Begin(ctx, server)
 	if err != nil || address == "" {
 		return err
 	}

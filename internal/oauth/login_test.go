@@ -237,7 +237,7 @@ func TestLegacyServers(t *testing.T) {
 	r := newRig(t, w)
 	r.cfg.URL = w.as.URL + "/mcp"
 	w.url = r.cfg.URL
-	address, err := r.Begin(t.Context(), "jira", "")
+	address, err := r.Begin(t.Context(), "jira")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestLegacyServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.do(func() { w.metaPath = "/nowhere" })
-	if address, err = r.Begin(t.Context(), "jira", ""); err != nil {
+	if address, err = r.Begin(t.Context(), "jira"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Complete(t.Context(), visit(t, address)); err != nil {
@@ -329,7 +329,7 @@ func TestBeginAndFind(t *testing.T) {
 			before := *r.cfg
 			defer func() { *r.cfg = before }()
 			tt.set()
-			if _, err := r.Begin(t.Context(), tt.server, ""); tool.KindOf(err) != tt.kind {
+			if _, err := r.Begin(t.Context(), tt.server); tool.KindOf(err) != tt.kind {
 				t.Errorf("Begin: %v, want %s", err, tt.kind)
 			}
 		})
@@ -338,7 +338,7 @@ func TestBeginAndFind(t *testing.T) {
 	open := newWorld(t)
 	open.noPRM = true
 	r.cfg.URL = open.rs.URL + "/elsewhere"
-	if _, err := r.Begin(t.Context(), "jira", ""); tool.KindOf(err) != tool.InvalidRequest {
+	if _, err := r.Begin(t.Context(), "jira"); tool.KindOf(err) != tool.InvalidRequest {
 		t.Errorf("Begin: %v", err)
 	}
 	if err := r.Authorize(t.Context(), "nobody", &http.Request{Header: http.Header{}}, nil); err != nil {
@@ -384,7 +384,7 @@ func TestLoginHere(t *testing.T) {
 	defer blocker.close()
 	s := r.another()
 	s.SetCallback("")
-	if _, err := s.Begin(t.Context(), "jira", ""); err != nil || len(w.registered) != 2 {
+	if _, err := s.Begin(t.Context(), "jira"); err != nil || len(w.registered) != 2 {
 		t.Errorf("Begin: %v, %d registrations", err, len(w.registered))
 	}
 	// A person who does not come.
@@ -406,41 +406,5 @@ func TestLoginHere(t *testing.T) {
 			t.Errorf("redirect for %s = %q, %v", redirect, got, err)
 		}
 		s.Close()
-	}
-}
-
-// TestNobodyIsSentWhereAnotherWanted: a caller may name where its own browser
-// is to come back to, and nobody else's is sent there.
-func TestNobodyIsSentWhereAnotherWanted(t *testing.T) {
-	r := newRig(t, newWorld(t))
-	const other = "https://other.example/oauth/callback"
-	own := func(address string) string {
-		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return u.Query().Get("redirect_uri")
-	}
-	named, err := r.Begin(t.Context(), "jira", other)
-	if err != nil || own(named) != other {
-		t.Fatalf("Begin = %s, %v", named, err)
-	}
-	if again, err := r.Begin(t.Context(), "jira", other); err != nil || again != named {
-		t.Errorf("the same request offers another login: %v", err)
-	}
-	_, err = r.call()
-	if got := own(urlIn(t, err)); got != "http://127.0.0.1:8787/oauth/callback" {
-		t.Errorf("a caller is sent to %s", got)
-	}
-	for i := range 3 * maxOffers { // and the places that were named are not collected
-		if _, err := r.Begin(t.Context(), "jira", fmt.Sprintf("https://%d.example/oauth/callback", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	st := r.state("jira")
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if len(st.pending) > maxOffers || len(st.beginning) > 0 {
-		t.Errorf("%d logins are remembered, %d are being prepared", len(st.pending), len(st.beginning))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"html/template"
 	"net/http"
-	"net/url"
 	"time"
 
 	"junctor/internal/httperr"
@@ -48,14 +47,13 @@ func (s *Service) authorizeRequest(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if cfg, found := s.opts.Servers(name); found && !caller.Admin {
-		rec, _ := s.known(r.Context(), cfg, s.state(name), true)
-		if rec != nil && (!rec.expired(time.Now()) || rec.renewable()) {
-			httperr.Write(w, r, &tool.Error{Kind: tool.Denied, Msg: name + " is signed in to already; an administrator may sign in anew"})
+	if cfg, found := s.opts.Servers(name); found {
+		if err := s.mayBegin(r.Context(), cfg, s.state(name), caller); err != nil {
+			httperr.Write(w, r, err)
 			return
 		}
 	}
-	address, err := s.Begin(r.Context(), name, ownPage(r))
+	address, err := s.Begin(r.Context(), name)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
@@ -67,16 +65,6 @@ func (s *Service) authorizeRequest(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = json.NewEncoder(w).Encode(answer) // strings always marshal
-}
-
-// ownPage returns the callback under the name by which the gateway's own page
-// knows it, as behind a reverse proxy; "" for requests that come from no page.
-func ownPage(r *http.Request) string {
-	origin, err := url.Parse(r.Header.Get("Origin"))
-	if err != nil || origin.Host == "" || origin.Host != r.Host || origin.Scheme != "http" && origin.Scheme != "https" {
-		return ""
-	}
-	return origin.Scheme + "://" + origin.Host + CallbackPath
 }
 
 func (s *Service) logoutRequest(w http.ResponseWriter, r *http.Request) {

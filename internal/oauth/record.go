@@ -107,6 +107,10 @@ type flow struct {
 	Verifier string     `json:"verifier"`
 	Scopes   []string   `json:"scopes,omitempty"`
 	Expires  time.Time  `json:"expires"`
+
+	Owner    string    `json:"owner"`             // who began it
+	Admin    bool      `json:"admin,omitempty"`   // with an administrator's rights
+	Replaces time.Time `json:"replaces,omitzero"` // record.Since of the login that there was
 }
 
 func (f *flow) String() string   { return telemetry.Redacted }

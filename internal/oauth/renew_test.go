@@ -324,11 +324,11 @@ func TestClientCredentials(t *testing.T) {
 	if e.Kind != tool.UpstreamAuthRequired || strings.Contains(e.Msg, "secret?") {
 		t.Errorf("error = %v", err)
 	}
-	if address, err := r.Begin(t.Context(), "jira", ""); err == nil {
+	if address, err := r.Begin(t.Context(), "jira"); err == nil {
 		t.Errorf("Begin = %q", address)
 	}
 	w.do(func() { w.fail = nil })
-	if address, err := r.Begin(t.Context(), "jira", ""); err != nil || address != "" {
+	if address, err := r.Begin(t.Context(), "jira"); err != nil || address != "" {
 		t.Errorf("Begin = %q, %v", address, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptrace"
@@ -42,6 +41,10 @@ type Options struct {
 	Log          *slog.Logger
 	Node         string // names this process in leases
 	Version      string
+
+	// IsAdmin reports whether a caller that was an administrator still is; nil
+	// means always.
+	IsAdmin func(ctx context.Context, caller string) bool
 
 	// LoggedIn is told of every login that a person gave.
 	LoggedIn func(server string)
@@ -360,9 +363,18 @@ func (s *Service) more(ctx context.Context, cfg upstream.Config, st *state, refu
 }
 
 // anew gets a login from nothing: with the client's own credentials at once,
-// otherwise with an error that says where a person has to go.
+// otherwise with an error that says where a person has to go. The address is
+// for the caller of the request; work that no caller asked for gets none, nor
+// does who must not replace the login that there is.
 func (s *Service) anew(ctx context.Context, cfg upstream.Config, st *state, ch challenge, asked []string) (*record, error) {
-	b := s.begin(cfg, st, wish{challenge: ch, asked: asked})
+	caller := tool.CallerFrom(ctx)
+	st.mu.Lock()
+	st.wanted = &wish{challenge: ch, asked: asked}
+	st.mu.Unlock()
+	if !ownCredentials(cfg) && (caller.ID == "" || s.mayBegin(ctx, cfg, st, caller) != nil) {
+		return nil, consentRequired(cfg.Name, "")
+	}
+	b := s.begin(cfg, st, wish{challenge: ch, asked: asked, owner: caller})
 	select {
 	case <-b.done:
 	case <-ctx.Done():
@@ -375,14 +387,4 @@ func (s *Service) anew(ctx context.Context, cfg upstream.Config, st *state, ch c
 		return b.rec, nil
 	}
 	return nil, consentRequired(cfg.Name, b.offer.url)
-}
-
-// consentRequired is the error of a call that needs a person first.
-func consentRequired(server, address string) error {
-	return &tool.Error{
-		Kind: tool.UpstreamAuthRequired,
-		Msg: fmt.Sprintf("it wants a sign-in. Open %s within %d minutes, or run: junctor servers login %s",
-			address, int(flowLife.Minutes()), server),
-		Details: map[string]any{"server": server, "url": address},
-	}
 }

@@ -164,7 +164,7 @@ func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, 
 		return nil, unreached("its token endpoint", err)
 	}
 	t.into(rec, now)
-	return rec, s.adopt(ctx, cfg.Name, st, rec)
+	return rec, s.adopt(ctx, cfg.Name, st, rec, anyVersion)
 }
 
 // grant is the form that renews a login.

@@ -68,7 +68,7 @@ func TestStoreTroubles(t *testing.T) {
 	if _, err := call(t.Context(), s, *r.cfg); tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "JUNCTOR_SECRET_KEY") {
 		t.Errorf("with another key: %v", err)
 	}
-	if address, err := s.Begin(t.Context(), "jira", ""); err != nil || address == "" {
+	if address, err := s.Begin(t.Context(), "jira"); err != nil || address == "" {
 		t.Errorf("a new login with another key: %q, %v", address, err)
 	}
 	s.opts.Sealer = func() (*store.Sealer, error) { return nil, errors.New("no key") }
@@ -167,7 +167,7 @@ func TestAfterClose(t *testing.T) {
 	if _, err := r.call(); tool.KindOf(err) != tool.Unavailable {
 		t.Errorf("a renewal after the end: %v", err)
 	}
-	if _, err := r.Begin(t.Context(), "jira", ""); tool.KindOf(err) != tool.Unavailable {
+	if _, err := r.Begin(t.Context(), "jira"); tool.KindOf(err) != tool.Unavailable {
 		t.Errorf("a login after the end: %v", err)
 	}
 }

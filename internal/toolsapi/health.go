@@ -16,12 +16,11 @@ type healthBody struct {
 }
 
 type serverHealth struct {
-	Name    string         `json:"name"`
-	Status  upstream.State `json:"status"`
-	Tools   int            `json:"tools"`
-	Since   *time.Time     `json:"since,omitempty"`
-	Reason  string         `json:"reason,omitempty"`
-	AuthURL string         `json:"authUrl,omitempty"`
+	Name   string         `json:"name"`
+	Status upstream.State `json:"status"`
+	Tools  int            `json:"tools"`
+	Since  *time.Time     `json:"since,omitempty"`
+	Reason string         `json:"reason,omitempty"`
 }
 
 // health says how the gateway and its upstreams are. It is always 200: an
@@ -34,7 +33,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 		if !caller.MaySee(u.Name) {
 			continue
 		}
-		s := serverHealth{Name: u.Name, Status: u.State, Tools: u.Tools, Reason: u.Reason, AuthURL: u.AuthURL}
+		s := serverHealth{Name: u.Name, Status: u.State, Tools: u.Tools, Reason: u.Reason}
 		if known := snap.Server(u.Name); known != nil {
 			s.Tools = known.EnabledTools()
 		}

@@ -42,6 +42,9 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 	if !cfg.Enabled {
 		return nil, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("the server %s is disabled; set enabled to true in its configuration", u.name)}
 	}
+	if tool.CallerFrom(ctx).ID != r.Caller { // asked for by who gave no more than an id
+		ctx = tool.WithCaller(ctx, tool.Caller{ID: r.Caller})
+	}
 	release, err := u.slot(ctx)
 	if err != nil {
 		return nil, err
@@ -49,7 +52,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 	defer release()
 	c, err := u.ready(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, u.withSignIn(ctx, cfg, err)
 	}
 	defer c.leave()
 	u.inFlight.Add(1)
@@ -63,7 +66,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 		if !c.shared && concernsAll(err) {
 			signal(c.suspect)
 		}
-		return nil, u.during(c, err)
+		return nil, u.withSignIn(ctx, cfg, u.during(c, err))
 	}
 	return result, nil
 }
@@ -90,6 +93,21 @@ func forwarded(ctx context.Context, cfg Config, params json.RawMessage) http.Hea
 const maxTraceHeader = 2048
 
 func unprintable(r rune) bool { return r < ' ' || r > '~' }
+
+// withSignIn gives the error of a call that needs a person's consent the way
+// to it that is the caller's own.
+func (u *upstream) withSignIn(ctx context.Context, cfg Config, err error) error {
+	a := u.s.opts.Authorizer
+	if tool.KindOf(err) != tool.UpstreamAuthRequired || a == nil || !cfg.remote() || u.header(cfg).Get("Authorization") != "" {
+		return err
+	}
+	e := *tool.AsError(a.SignIn(ctx, u.name))
+	e.Msg = fmt.Sprintf("%s: %s", u.name, e.Msg)
+	if errors.Is(err, tool.ErrDown) {
+		e.Err = tool.ErrDown
+	}
+	return &e
+}
 
 // concernsAll reports whether an error of one call makes the connection
 // doubtful for others.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,18 +34,6 @@ func (f *failure) kind() tool.Kind {
 		return ""
 	}
 	return f.Kind
-}
-
-// authURL returns the address to open for consent.
-func (f *failure) authURL() string {
-	if f.kind() != tool.UpstreamAuthRequired || f.Details == nil {
-		return ""
-	}
-	b, err := json.Marshal(f.Details)
-	if err != nil {
-		return ""
-	}
-	return mcp.FieldString(b, "url")
 }
 
 // handshakeError is what went wrong while connecting, with what the

@@ -64,25 +64,6 @@ func TestAge(t *testing.T) {
 	}
 }
 
-func TestAuthURL(t *testing.T) {
-	for name, tt := range map[string]struct {
-		f    *failure
-		want string
-	}{
-		"none":       {nil, ""},
-		"no details": {&failure{Kind: tool.UpstreamAuthRequired}, ""},
-		"other kind": {&failure{Kind: tool.UpstreamFailed, Details: map[string]string{"url": "x"}}, ""},
-		"not JSON":   {&failure{Kind: tool.UpstreamAuthRequired, Details: func() {}}, ""},
-		"there": {&failure{Kind: tool.UpstreamAuthRequired, Details: struct {
-			URL string `json:"url"`
-		}{"https://a/"}}, "https://a/"},
-	} {
-		if got := tt.f.authURL(); got != tt.want {
-			t.Errorf("%s: authURL = %q, want %q", name, got, tt.want)
-		}
-	}
-}
-
 func TestWhatConcernsAll(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err  error

@@ -206,8 +206,24 @@ func (u *upstream) poke() {
 	}
 }
 
+// signedIn makes an upstream that waited for consent be tried at once. Calls
+// wait for the outcome instead of asking for consent again.
+func (u *upstream) signedIn() {
+	u.mu.Lock()
+	if u.state == AuthRequired {
+		now := time.Now()
+		u.state, u.since, u.first, u.down = Connecting, now, true, nil
+		u.startBy = now.Add(u.cfg.StartTimeoutMs.Duration())
+		u.lastFailure, u.failedAt, u.nextTry = "", time.Time{}, time.Time{}
+		u.broadcast()
+	}
+	u.mu.Unlock()
+	u.poke()
+}
+
 // run is the life of the upstream, until ctx is done.
 func (u *upstream) run(ctx context.Context) {
+	ctx = tool.WithCaller(ctx, tool.Caller{}) // no caller asks for what is done here
 	if u.after != nil {
 		<-u.after
 	}
@@ -315,11 +331,33 @@ func (u *upstream) rest(ctx context.Context, wait time.Duration) {
 	case <-ctx.Done():
 		return
 	case <-u.wake:
-		pause(ctx, min(gap, wait))
+		u.pauseUnless(ctx, min(gap, wait))
 	}
 	select { // who asked meanwhile is served by the same attempt
 	case <-u.wake:
 	default:
+	}
+}
+
+// pauseUnless waits before an attempt that was asked for; somebody who has
+// consented meanwhile is not made to wait.
+func (u *upstream) pauseUnless(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		u.mu.Lock()
+		first, changed := u.first, u.changed
+		u.mu.Unlock()
+		if first { // signedIn
+			return
+		}
+		select {
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
 	}
 }
 

@@ -72,6 +72,10 @@ type consent struct {
 	have  string
 }
 
+func (c *consent) SignIn(ctx context.Context, server string) error {
+	return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "sign in", Details: map[string]string{"url": "https://login.example/" + server + "?for=" + tool.CallerFrom(ctx).ID}}
+}
+
 func (c *consent) Authorize(_ context.Context, server string, r *http.Request, refused *mcp.HTTPError) error {
 	select {
 	case c.have = <-c.token:
@@ -81,7 +85,7 @@ func (c *consent) Authorize(_ context.Context, server string, r *http.Request, r
 		if refused == nil {
 			return nil // perhaps it is open
 		}
-		return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "consent is needed for " + server, Details: map[string]string{"url": "https://login.example/"}}
+		return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "consent is needed for " + server}
 	}
 	r.Header.Set("Authorization", "Bearer "+c.have)
 	return nil
@@ -99,21 +103,23 @@ func TestConsentIsAskedForAndTakenUp(t *testing.T) {
 	}
 	auth := &consent{token: make(chan string, 1)}
 	r := newRig(t, upstream.Options{Authorizer: auth}, h.Config("x")).run()
-	st := r.state("x", upstream.AuthRequired)
-	if st.AuthURL != "https://login.example/" {
-		t.Errorf("AuthURL = %q", st.AuthURL)
-	}
-	_, err := r.call("x", "echo", `{}`)
+	r.state("x", upstream.AuthRequired)
+	_, err := r.callAs("ada", "x", "echo", `{}`, tool.Exchange{}) // the address is hers alone
 	e := tool.AsError(err)
-	if e.Kind != tool.UpstreamAuthRequired || fmt.Sprint(e.Details) != "map[url:https://login.example/]" {
+	if e.Kind != tool.UpstreamAuthRequired || fmt.Sprint(e.Details) != "map[url:https://login.example/x?for=ada]" || !strings.Contains(e.Msg, "x: sign in") {
 		t.Errorf("call without consent: %v, details %v", err, e.Details)
+	}
+	if b, err := json.Marshal(r.Status()); err != nil || strings.Contains(string(b), "login.example") {
+		t.Errorf("the status shows the address: %s, %v", b, err)
 	}
 	auth.token <- "good"
 	if err := r.Retry("x"); err != nil {
 		t.Fatal(err)
 	}
-	r.state("x", upstream.Connected)
-	r.ok("x", "echo", `{}`)
+	r.ok("x", "echo", `{}`) // at once
+	if st := r.state("x", upstream.Connected); st.LastFailure != "" {
+		t.Errorf("the sign-in stays as the last failure: %s", st.LastFailure)
+	}
 	// The token is taken back: the next call says so, and so does the status.
 	auth.token <- "bad"
 	if _, err := r.call("x", "echo", `{}`); tool.KindOf(err) != tool.UpstreamAuthRequired {

@@ -55,9 +55,15 @@ type Authorizer interface {
 	// Authorize puts credentials on r. refused is nil at first; after a 401,
 	// or a 403 that names a missing scope, it is that answer, and the request
 	// is sent once more when Authorize returns nil. When a person's consent
-	// is needed it returns a *tool.Error of the kind UpstreamAuthRequired
-	// whose Details, as JSON, have the address to open as "url".
+	// is needed it returns a *tool.Error of the kind UpstreamAuthRequired.
+	// The context's caller is whose request it is; nobody ("") for what no
+	// caller asked for.
 	Authorize(ctx context.Context, server string, r *http.Request, refused *mcp.HTTPError) error
+
+	// SignIn returns the error of a call that needs consent first. Its
+	// Details, as JSON, have the address that the context's caller has to
+	// open as "url", where the caller may.
+	SignIn(ctx context.Context, server string) error
 }
 
 // Dialer makes a connection to a server inside the process.

@@ -28,7 +28,6 @@ type Status struct {
 	// Reason says why the upstream is not connected. It has no secret and no
 	// path in it.
 	Reason   string    `json:"reason,omitempty"`
-	AuthURL  string    `json:"authUrl,omitempty"`  // to open for consent
 	Attempts int       `json:"attempts,omitempty"` // to connect, since it was last connected
 	NextTry  time.Time `json:"nextTry,omitzero"`
 
@@ -104,7 +103,7 @@ func (u *upstream) statusAndConn() (Status, *conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	st := Status{
-		Name: u.cfg.Name, State: u.state, Since: u.since, Reason: u.down.message(), AuthURL: u.down.authURL(),
+		Name: u.cfg.Name, State: u.state, Since: u.since, Reason: u.down.message(),
 		Attempts: u.attempts, NextTry: u.nextTry, LastFailure: u.lastFailure, FailedAt: u.failedAt, Lost: u.lost,
 		Node: u.owner, Transport: u.cfg.transport(), Tools: u.tools, Problems: u.problems,
 		LatencyMs: float64(u.latency.Microseconds()) / 1000, InFlight: int(u.inFlight.Load()), Sessions: len(u.sessions),

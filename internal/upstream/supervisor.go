@@ -236,7 +236,7 @@ func (s *Supervisor) Retry(server string) error {
 	if u == nil {
 		return notFound(server)
 	}
-	u.poke()
+	u.signedIn()
 	return nil
 }
 

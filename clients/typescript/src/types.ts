@@ -160,7 +160,6 @@ export interface Health {
     tools: number;
     since?: string;
     reason?: string;
-    authUrl?: string;
   }[];
 }
 

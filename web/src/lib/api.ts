@@ -176,7 +176,6 @@ export interface Server {
   status: ServerState;
   since?: string;
   reason?: string;
-  authUrl?: string;
   attempts?: number;
   nextTry?: string;
   lastFailure?: string;

@@ -121,7 +121,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
     // The tab must be opened while the click is being handled, or the browser blocks it.
     const tab = window.open('about:blank', '_blank');
     void act('signin', async () => {
-      const { url } = s.authUrl ? { url: s.authUrl } : await send<{ url: string }>('POST', `/api/mcp/${encodeURIComponent(s.name)}/authorize`, {});
+      const { url } = await send<{ url: string }>('POST', `/api/mcp/${encodeURIComponent(s.name)}/authorize`, {});
       if (!/^https?:\/\//i.test(url)) throw new Error('the server gave an address that is no web page');
       if (tab) {
         tab.opener = null;

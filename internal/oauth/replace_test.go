@@ -1,0 +1,97 @@
+package oauth
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"junctor/internal/tool"
+)
+
+func as(t *testing.T, caller tool.Caller) context.Context {
+	return tool.WithCaller(t.Context(), caller)
+}
+
+var (
+	limited = tool.Caller{ID: "key:limited", Servers: []string{"jira"}}
+	admin   = tool.Caller{ID: "key:admin", Admin: true}
+)
+
+func (r *rig) begin(caller tool.Caller) string {
+	r.t.Helper()
+	address, err := r.Begin(as(r.t, caller), "jira")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return address
+}
+
+func (r *rig) complete(address string) error {
+	r.t.Helper()
+	_, err := r.Complete(r.t.Context(), visit(r.t, address))
+	return err
+}
+
+func TestASharedLoginIsNotTakenOver(t *testing.T) {
+	w := newWorld(t)
+	r := newRig(t, w)
+	early, earlyAdmin := r.begin(limited), r.begin(tool.Caller{ID: "key:second", Admin: true})
+	if other := r.begin(admin); other == early || other == earlyAdmin {
+		t.Fatal("an attempt is offered to another caller")
+	} else if err := r.complete(other); err != nil {
+		t.Fatal(err)
+	}
+	login := r.kept().Access
+	// A success ends all older attempts, an administrator's too.
+	for _, address := range []string{early, earlyAdmin} {
+		if err := r.complete(address); tool.KindOf(err) != tool.Denied {
+			t.Errorf("an attempt from before the login: %v", err)
+		}
+	}
+	// A step-up gives the limited caller no address, and the administrator
+	// one that works.
+	w.do(func() { w.needs = "more" })
+	_, err := call(as(t, limited), r.Service, *r.cfg)
+	if e := tool.AsError(err); e.Kind != tool.UpstreamAuthRequired || strings.Contains(e.Msg, "state=") || strings.Contains(string(encode(e.Details)), "url") {
+		t.Errorf("a call that needs more: %v, %v", err, e.Details)
+	}
+	if err := r.SignIn(as(t, limited), "jira"); strings.Contains(err.Error(), "state=") {
+		t.Errorf("SignIn gives away %v", err)
+	}
+	if r.kept().Access != login {
+		t.Fatal("the login was replaced")
+	}
+	_, err = call(as(t, admin), r.Service, *r.cfg)
+	again := urlIn(t, err)
+	// Rights are checked again when the attempt completes.
+	r.opts.IsAdmin = func(context.Context, string) bool { return false }
+	if err := r.complete(again); tool.KindOf(err) != tool.Denied || r.kept().Access != login {
+		t.Errorf("an administrator that is none any more: %v", err)
+	}
+	r.opts.IsAdmin = nil
+	if err := r.complete(r.begin(admin)); err != nil || r.kept().Access == login {
+		t.Errorf("an administrator cannot sign in anew: %v", err)
+	}
+}
+
+func TestSignInAddressesAreNotLogged(t *testing.T) {
+	r := newRig(t, newWorld(t))
+	err := r.SignIn(as(t, limited), "jira")
+	u, parseErr := url.Parse(urlIn(t, err))
+	if parseErr != nil {
+		t.Fatal(parseErr)
+	}
+	state := u.Query().Get("state")
+	if got := r.opts.Redactor.String(err.Error()); state == "" || strings.Contains(got, state) {
+		t.Errorf("a log would show %s", got)
+	}
+	if err := r.SignIn(as(t, limited), "jira"); !strings.Contains(err.Error(), state) {
+		t.Error("the same caller is offered another attempt")
+	}
+	// What nobody asked for begins nothing.
+	_, err = call(as(t, tool.Caller{}), r.Service, *r.cfg)
+	if tool.KindOf(err) != tool.UpstreamAuthRequired || strings.Contains(err.Error(), "http://") {
+		t.Errorf("a connection attempt: %v", err)
+	}
+}
