@@ -78,6 +78,7 @@ func start(t *testing.T, cfg, data string, change ...func(*Options)) *rig {
 		t.Fatal(err)
 	}
 	var level slog.LevelVar
+	level.Set(loaded.Log.Level.Slog())
 	options := Options{
 		Config: loaded, Reload: o, Version: "test", DataDir: data, Environ: os.Environ(), AdminKey: "admin-key-for-the-tests",
 		Log:   telemetry.NewLogger(telemetry.LogOptions{Output: r.log, Level: &level, Redactor: redactor}),

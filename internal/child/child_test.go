@@ -198,7 +198,7 @@ func TestTail(t *testing.T) {
 		"cut":               {in: []string{strings.Repeat("x", tailLine), "yz\nnext\n"}, want: []string{strings.Repeat("x", tailLine) + "…", "next"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tl := newTail()
+			tl := newTail(nil)
 			for _, s := range tt.in {
 				tl.write([]byte(s))
 			}
@@ -207,7 +207,7 @@ func TestTail(t *testing.T) {
 			}
 		})
 	}
-	tl := newTail()
+	tl := newTail(nil)
 	tl.readFrom(strings.NewReader(strings.Repeat("old\n", 100) + strings.Repeat("new\n", tailLines)))
 	if got := tl.lines(); len(got) != tailLines || got[0] != "new" {
 		t.Errorf("%d lines, first %q", len(got), got[0])

@@ -15,6 +15,10 @@ type Spec struct {
 	Args    []string // without the command itself
 	Env     []string // the whole environment, as KEY=value; see [Environ]
 	Dir     string   // the working directory; empty means this process's
+
+	// OnStderr hears every line that the program writes to stderr, cut and
+	// cleaned; nil for nobody. It must not block for long.
+	OnStderr func(line string)
 }
 
 // Launcher starts programs. The zero value is not usable; see [NewLauncher].
@@ -109,7 +113,7 @@ func (l *Launcher) start(spec Spec, path string) (*Process, error) {
 	p := &Process{
 		stdin:  pipes.in,
 		stdout: pipes.out,
-		stderr: newTail(),
+		stderr: newTail(spec.OnStderr),
 		cmd:    cmd,
 		held:   held,
 		pid:    held.pid(),

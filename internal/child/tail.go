@@ -21,9 +21,12 @@ type tail struct {
 	kept   []string // oldest first
 	open   []byte   // the line that has not ended
 	longer bool     // the open line was cut
+	onLine func(string)
 }
 
-func newTail() *tail { return &tail{} }
+// newTail returns a tail that passes every line to onLine too, unless it is
+// nil.
+func newTail(onLine func(string)) *tail { return &tail{onLine: onLine} }
 
 // readFrom takes in r until it ends.
 func (t *tail) readFrom(r io.Reader) {
@@ -68,6 +71,9 @@ func (t *tail) end() {
 		t.kept = t.kept[:tailLines-1]
 	}
 	t.kept = append(t.kept, line)
+	if t.onLine != nil {
+		t.onLine(line)
+	}
 }
 
 // lines returns the last lines, oldest first, the unfinished one included.

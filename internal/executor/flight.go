@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -69,8 +70,12 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context
 // stage notes that a step of the path has ended.
 func (f *flight) stage(name string) {
 	now := time.Now()
-	f.stages = append(f.stages, store.Stage{Name: name, Took: now.Sub(f.last)})
+	took := now.Sub(f.last)
+	f.stages = append(f.stages, store.Stage{Name: name, Took: took})
 	f.last = now
+	if f.x.Log.Enabled(f.ctx, slog.LevelDebug) {
+		f.x.Log.DebugContext(f.ctx, "call step", "step", name, "server", f.call.Server, "tool", f.call.Tool, "took", took)
+	}
 }
 
 // end runs deferred, so that every call is recorded however it ended. What

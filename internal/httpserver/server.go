@@ -8,6 +8,7 @@
 package httpserver
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -28,6 +29,11 @@ func New(h http.Handler, log *slog.Logger) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if log.Enabled(context.Background(), slog.LevelDebug) && (state == http.StateNew || state == http.StateClosed) {
+				log.Debug("client connection "+state.String(), "remote", c.RemoteAddr().String())
+			}
+		},
 	}
 }
 

@@ -86,6 +86,10 @@ type ClientOptions struct {
 
 	Limits Limits
 	Log    *slog.Logger // nil logs nothing
+
+	// Redact masks secrets in the messages that the log shows at the level
+	// trace; nil changes nothing.
+	Redact func(string) string
 }
 
 // ServerInfo is what a server said about itself.
@@ -209,7 +213,9 @@ func (c *Client) Notify(ctx context.Context, method string, params json.RawMessa
 	if c.stateless.Load() {
 		params = c.addMeta(params, c.protocol(), "", nil)
 	}
-	if err := c.wire.send(ctx, &Message{Method: method, Params: params}); err != nil {
+	m := &Message{Method: method, Params: params}
+	c.logMessage("sent", m)
+	if err := c.wire.send(ctx, m); err != nil {
 		return c.failure(ctx, err)
 	}
 	return nil

@@ -180,10 +180,13 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 	params, cl.token = mapToken(params, cl.id)
 	c.register(cl)
 	defer c.unregister(cl)
-	m, err := c.wire.do(ctx, cl, &Message{ID: cl.idText, Method: r.Method, Params: params})
+	sent := Message{ID: cl.idText, Method: r.Method, Params: params}
+	c.logMessage("sent", &sent)
+	m, err := c.wire.do(ctx, cl, &sent)
 	if err != nil {
 		return nil, c.failure(ctx, err)
 	}
+	c.logMessage("received", &m)
 	if m.Repaired {
 		c.repaired(r.Method)
 		if r.Exchange.Repaired != nil {

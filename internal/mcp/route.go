@@ -16,6 +16,9 @@ import (
 // goroutine per stream and does not block for long.
 func (c *Client) handle(m *Message, origin *flight) {
 	c.heard()
+	if !m.IsResponse() { // an answer is logged by the call that waits for it
+		c.logMessage("received", m)
+	}
 	if m.Repaired && !m.IsResponse() { // an answer is logged by the call that waits for it
 		c.repaired(m.Method)
 	}
@@ -279,7 +282,9 @@ func (c *Client) cancelled(params json.RawMessage) {
 
 // respond answers a request of the server from the goroutine that reads.
 func (c *Client) respond(id ID, result json.RawMessage, err *Error) {
-	c.wire.respond(&Message{ID: id, Result: result, Error: err})
+	m := &Message{ID: id, Result: result, Error: err}
+	c.logMessage("sent", m)
+	c.wire.respond(m)
 }
 
 // answer answers a request of the server from a goroutine that may wait.
@@ -288,6 +293,7 @@ func (c *Client) answer(id ID, result json.RawMessage, err error) {
 	if err != nil {
 		m.Result, m.Error = nil, asRPCError(err)
 	}
+	c.logMessage("sent", &m)
 	if err := c.wire.send(c.ctx, &m); err != nil && c.Err() == nil {
 		c.log.Warn("answer to the server lost", "err", err)
 	}

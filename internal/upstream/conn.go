@@ -70,6 +70,8 @@ func (u *upstream) dial(ctx context.Context, cfg Config, caller string, capabili
 func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol string, capabilities mcp.Capabilities) (*conn, error) {
 	c := newConn()
 	c.caller = caller
+	log, begun := u.s.log.With("server", u.name), time.Now()
+	log.DebugContext(ctx, "connecting", "transport", string(cfg.transport()), "protocol", protocol)
 	transport, err := u.transport(ctx, cfg, c)
 	if err != nil {
 		return nil, err
@@ -80,7 +82,7 @@ func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol str
 		OnNotification: func(method string, params json.RawMessage) { u.notified(c, method, params) },
 		OnRenew:        func() { signal(c.refresh) },
 		InputSchema:    c.schema,
-		Log:            u.s.log.With("server", u.name),
+		Log:            log, Redact: u.s.opts.Redact,
 	})
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -93,8 +95,10 @@ func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol str
 			u.last = c // its stderr may say why
 			u.mu.Unlock()
 		}
+		log.DebugContext(ctx, "connection failed", "took", time.Since(begun), "err", err)
 		return nil, failed
 	}
+	log.DebugContext(ctx, "connection made", "protocol", c.client.Info().Protocol, "took", time.Since(begun))
 	return c, nil
 }
 
@@ -133,7 +137,8 @@ func (u *upstream) transport(ctx context.Context, cfg Config, c *conn) (mcp.Tran
 
 // header returns the configured headers and the static token.
 func (u *upstream) header(cfg Config) http.Header {
-	h := make(http.Header, len(cfg.Headers)+1)
+	h := make(http.Header, len(cfg.Headers)+2)
+	h.Set("User-Agent", userAgent(u.s.opts.Name, u.s.opts.Version))
 	if cfg.AuthorizationToken != "" {
 		h.Set("Authorization", "Bearer "+cfg.AuthorizationToken.Reveal())
 	}
@@ -141,6 +146,17 @@ func (u *upstream) header(cfg Config) http.Header {
 		h.Set(name, value.Reveal())
 	}
 	return h
+}
+
+// userAgent names this program to remote servers.
+func userAgent(name, version string) string {
+	if name == "" {
+		name = "junctor"
+	}
+	if version == "" {
+		return name
+	}
+	return name + "/" + version
 }
 
 // startChild starts the upstream's program.
@@ -151,7 +167,8 @@ func (u *upstream) startChild(cfg Config, c *conn) (mcp.Transport, error) {
 	}
 	p, err := u.s.launcher.Start(child.Spec{
 		Name: cfg.Name, Command: cfg.Command, Args: cfg.Args, Dir: cfg.Cwd,
-		Env: child.Environ(u.s.opts.Environ, cfg.InheritEnv, extra),
+		Env:      child.Environ(u.s.opts.Environ, cfg.InheritEnv, extra),
+		OnStderr: u.logStderr,
 	})
 	if err != nil {
 		return nil, err
@@ -165,6 +182,11 @@ func (u *upstream) startChild(cfg Config, c *conn) (mcp.Transport, error) {
 			return nil
 		},
 	}), nil
+}
+
+// logStderr writes a line of the program's stderr to the log.
+func (u *upstream) logStderr(line string) {
+	u.s.log.Debug("stderr", "server", u.name, "line", line)
 }
 
 // dropped counts what the program wrote to stdout that was no message.

@@ -28,6 +28,7 @@ func New(cfg llm.Config, transport http.RoundTripper, log *slog.Logger) (llm.Mod
 	default:
 		return nil, fmt.Errorf("llm.provider: %q is not known; use one of %v", cfg.Provider, cfg.Provider.Words())
 	}
+	m = llm.WithDebugLog(m, log.With("component", "llm"))
 	m = llm.WithRetries(m, cfg.MaxRetries, log.With("component", "llm"))
 	if cfg.ToolMode == llm.PromptTools {
 		m = llm.WithPromptTools(m)
