@@ -127,6 +127,8 @@ type gateway struct {
 	cmd *exec.Cmd
 	end func() // stops it
 
+	session func() string // of an administrator; see asAdmin
+
 	said   chan string   // where it is
 	read   chan struct{} // closed when its output has ended
 	killed atomic.Bool
@@ -159,6 +161,7 @@ func (h *house) begin(args ...string) *gateway {
 			}
 		}
 	}()
+	g.session = sync.OnceValue(g.signIn)
 	g.end = sync.OnceFunc(g.stop)
 	h.t.Cleanup(g.end)
 	return g
@@ -175,6 +178,31 @@ func (g *gateway) await() *gateway {
 		g.t.Fatalf("junctor serve said nothing:\n%s", g.log)
 	}
 	return g
+}
+
+// asAdmin returns the header, as name and value, of requests with the
+// administrator's rights. No Origin and no other header that a program can set
+// gives them: they come from the token that `junctor open` gets over the socket,
+// exchanged for a session as the page does.
+func (g *gateway) asAdmin() []string { return []string{"X-Junctor-Session", g.session()} }
+
+func (g *gateway) signIn() string {
+	g.t.Helper()
+	out, errs, err := g.run(nil, nil, junctor(g.t), "open", "--print", "--config", g.config)
+	_, token, ok := strings.Cut(strings.TrimSpace(out), "?token=")
+	if err != nil || !ok {
+		g.t.Fatalf("junctor open --print: %v %s%s", err, out, errs)
+	}
+	resp, err := http.Post(g.url+"/api/session", "application/json", strings.NewReader(fmt.Sprintf(`{"token":%q}`, token)))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct{ Session string }
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Session == "" {
+		g.t.Fatalf("sign in: %s %v", resp.Status, err)
+	}
+	return answer.Session
 }
 
 func (g *gateway) stop() {

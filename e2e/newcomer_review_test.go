@@ -38,7 +38,7 @@ func TestAToolThatTurns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			req.Header.Set("Origin", g.url) // as the page does
+			req.Header.Set(g.asAdmin()[0], g.asAdmin()[1])
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
 				t.Fatal(err)

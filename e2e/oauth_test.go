@@ -238,7 +238,7 @@ func TestLoginByPage(t *testing.T) {
 	if _, body := gw.send("GET", "/api/mcp/guarded/proxy/status", ""); !strings.Contains(body, `"hasToken":false`) || !strings.Contains(body, `"isAuthorized":false`) {
 		t.Errorf("status before: %s", body)
 	}
-	status, body = gw.send("POST", "/api/mcp/guarded/authorize", "", "Origin", gw.url)
+	status, body = gw.send("POST", "/api/mcp/guarded/authorize", "", append(gw.asAdmin(), "Origin", gw.url)...)
 	var begun struct{ URL string }
 	if err := json.Unmarshal([]byte(body), &begun); err != nil || status != 200 {
 		t.Fatalf("authorize: %d %s", status, body)
@@ -262,7 +262,10 @@ func TestLoginByPage(t *testing.T) {
 	// nobody else sees the token.
 	const key = "jct_CALLERSOWNKEY1234567890"
 	gw.send("POST", "/api/mcp/guarded/proxy", whoami, "X-Api-Key", key) // not a key of this gateway
-	gw.send("POST", "/api/mcp/guarded/proxy", whoami, "Authorization", "Basic "+key, "X-Forwarded-For", "6.6.6.6")
+	gw.send("POST", "/api/mcp/guarded/proxy", whoami, "Authorization", "Basic "+key)
+	if status, _ := gw.send("POST", "/api/mcp/guarded/proxy", whoami, "X-Forwarded-For", "6.6.6.6"); status != 403 {
+		t.Errorf("a forwarded request on an open listener: %d", status)
+	}
 	saw := g.happened()
 	if len(saw.Authorization) != 1 || strings.Contains(saw.Authorization[0], key) || fmt.Sprint(saw.Forwarded) != "[127.0.0.1]" {
 		t.Errorf("the server saw %v from %v", saw.Authorization, saw.Forwarded)

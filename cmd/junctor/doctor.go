@@ -91,7 +91,8 @@ func (c *cli) gatewayFacts(ctx context.Context, cfg *config.Config, f *doctor.Fa
 			f.Store = filepath.Join(c.dataDir, "junctor.db")
 		}
 	}
-	_, f.HasKey = cfg.Lookup("JUNCTOR_ADMIN_KEY")
+	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
+	f.HasKey = admin != ""
 	f.HasKey = f.HasKey || len(cfg.Auth.Keys) > 0
 	f.Running = c.running(ctx, cfg) != nil
 	g, err := c.openWith(ctx, cfg)

@@ -17,6 +17,7 @@ import (
 
 	"junctor/internal/app"
 	"junctor/internal/attach"
+	"junctor/internal/auth"
 	"junctor/internal/config"
 	"junctor/internal/httperr"
 	"junctor/internal/telemetry"
@@ -146,6 +147,9 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Optio
 	}
 	noColour, _ := c.lookup("NO_COLOR")
 	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
+	if err := auth.CheckKey(telemetry.Secret(admin)); admin != "" && err != nil {
+		return nil, fmt.Errorf("JUNCTOR_ADMIN_KEY %w; make one with: openssl rand -hex 24", err)
+	}
 	key, _ := cfg.Lookup("JUNCTOR_SECRET_KEY")
 	return app.Open(ctx, app.Options{
 		Config: cfg, Reload: reload, Version: buildVersion(), DataDir: c.dataDir, Environ: withoutOwnKeys(c.environ),

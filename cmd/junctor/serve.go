@@ -20,7 +20,7 @@ func (c *cli) faceCommands() []*cobra.Command {
 }
 
 func (c *cli) useCommands() []*cobra.Command {
-	return []*cobra.Command{c.toolsCommand(), c.chatCommand(), c.logsCommand()}
+	return []*cobra.Command{c.openCommand(), c.toolsCommand(), c.chatCommand(), c.logsCommand()}
 }
 
 func (c *cli) manageCommands() []*cobra.Command {
@@ -29,6 +29,7 @@ func (c *cli) manageCommands() []*cobra.Command {
 
 func (c *cli) serveCommand() *cobra.Command {
 	var listen string
+	var printURL bool
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run all APIs on one listener, with the web page at /", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,24 +41,25 @@ func (c *cli) serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.serve(cmd.Context(), cfg, o)
+			return c.serve(cmd.Context(), cfg, o, printURL)
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "", "the `address`, host:port; default 127.0.0.1:8787 or PORT")
+	cmd.Flags().BoolVar(&printURL, "print-url", false, "print the page's address with its token to stdout, for the user who starts it without a terminal")
 	return cmd
 }
 
-func (c *cli) serve(ctx context.Context, cfg *config.Config, o config.Options) error {
+func (c *cli) serve(ctx context.Context, cfg *config.Config, o config.Options, printURL bool) error {
 	a, err := c.build(ctx, cfg, o, "", nil)
 	if err != nil {
 		return err
 	}
-	err = c.listen(ctx, cfg, a)
+	err = c.listen(ctx, cfg, a, printURL)
 	return errors.Join(err, a.Close())
 }
 
-func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App) error {
-	if _, set := cfg.Lookup("JUNCTOR_ADMIN_KEY"); !set {
+func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App, printURL bool) error {
+	if admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY"); admin == "" {
 		hasKey, err := a.HasKey(ctx)
 		if err != nil {
 			return err
@@ -73,10 +75,34 @@ func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App) error 
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	c.note("Junctor %s is at http://%s", buildVersion(), ln.Addr())
+	if err := c.showPage(ln.Addr().String(), printURL); err != nil {
+		_ = ln.Close()
+		return err
+	}
 	if len(cfg.Servers) == 0 {
 		c.note(noServersYet)
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // libraries that log on their own do not reach the terminal
 	return a.Serve(ctx, ln)
+}
+
+// showPage says where the gateway is. The address of the page has a token in
+// it that gives the administrator's rights: it goes to a terminal, or to
+// stdout when that was asked for, and never into a log.
+func (c *cli) showPage(listen string, printURL bool) error {
+	page, err := auth.PageURL(listen, c.dataDir)
+	if printURL {
+		if err == nil {
+			_, err = fmt.Fprintln(c.out, page)
+		}
+		if err != nil {
+			return fmt.Errorf("--print-url: %w", err)
+		}
+	}
+	if _, terminal := c.terminal(c.err); terminal && err == nil {
+		c.note("Junctor %s is at %s", buildVersion(), page)
+	} else {
+		c.note("Junctor %s is at http://%s", buildVersion(), listen)
+	}
+	return nil
 }

@@ -211,7 +211,7 @@ test('sign-in: with a key, and out again', alone({ script: null, config: { auth:
   await page.getByText('administrator', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByLabel('API key').waitFor();
-}));
+}, { token: false }));
 
 test('nothing configured: the first screen leads on', alone({ script: null }, '/', async (page, own) => {
   await page.getByText('Welcome to Junctor').waitFor();

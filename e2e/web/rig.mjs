@@ -72,6 +72,9 @@ export const servers = {
   many: (n) => ({ command: process.execPath, args: [join(here, 'many.mjs'), String(n)] }),
 };
 
+/** The tokens with which the pages of the gateways get administrator's rights, by address. */
+const tokens = new Map();
+
 /**
  * gateway starts Junctor in a home of its own, with a scripted model unless
  * script is null, and waits until it has the tools, each a server:tool. A
@@ -97,16 +100,21 @@ export async function gateway({ config, script = { rules: [] }, model: name = 'g
   }
   if (config || script) writeFileSync(file, JSON.stringify({ ...more, ...config }, null, 2));
   const run = () =>
-    start(process.env.JUNCTOR_BIN, ['serve', '--listen', '127.0.0.1:0'], {
+    // Rights come from the token in the printed address, not from a header.
+    start(process.env.JUNCTOR_BIN, ['serve', '--print-url', '--listen', '127.0.0.1:0'], {
       cwd: home,
       env: { PATH: process.env.PATH, HOME: home, XDG_CONFIG_HOME: join(home, '.config'), XDG_DATA_HOME: join(home, '.data'), TMPDIR: process.env.TMPDIR ?? '/tmp', OLLAMA_HOST: '127.0.0.1:9', ...env },
-    }, /is at (http:\S+)/);
+    }, /^(http:\S+\?token=\S+)$/);
   let process_ = run();
   const said = [];
-  const direct = await process_.ready;
+  const printed = new URL(await process_.ready);
+  const direct = printed.origin;
+  const token = printed.searchParams.get('token');
+  tokens.set(direct, token);
   let front = null;
   const g = {
     url: direct,
+    token,
     home,
     file,
     said: () => [...said, process_.said()].join('--- restarted ---\n'),
@@ -124,6 +132,7 @@ export async function gateway({ config, script = { rules: [] }, model: name = 'g
       front = await relay();
       front.to(direct);
       g.url = front.url;
+      tokens.set(front.url, token);
       return g;
     },
     /** restart stops the gateway and starts it again behind its relay. */
@@ -133,7 +142,7 @@ export async function gateway({ config, script = { rules: [] }, model: name = 'g
       said.push(process_.said());
       await during();
       process_ = run();
-      front.to(await process_.ready);
+      front.to(new URL(await process_.ready).origin);
     },
     async stop() {
       await process_.stop();
@@ -180,10 +189,11 @@ export async function browser() {
 
 /**
  * open opens a page and keeps what must not happen on it: violations of the
- * policy, uncaught errors, requests to other hosts.
+ * policy, uncaught errors, requests to other hosts. The page is opened with the
+ * gateway's token, as junctor open does, unless token is false.
  */
 async function open(chrome, url, options = {}) {
-  const { path = '/', prepare, ...rest } = options;
+  const { path = '/', prepare, token = true, ...rest } = options;
   const context = await chrome.newContext({ viewport: { width: 1280, height: 820 }, reducedMotion: 'reduce', ...rest });
   context.setDefaultTimeout(patience);
   const page = await context.newPage();
@@ -205,7 +215,9 @@ async function open(chrome, url, options = {}) {
     const u = new URL(r.url());
     if (!['data:', 'blob:', 'about:'].includes(u.protocol) && u.host !== new URL(url).host) wrong.push('request: ' + r.url());
   });
-  await page.goto(url + path);
+  const address = new URL(url + path);
+  if (token && tokens.has(url)) address.searchParams.set('token', tokens.get(url));
+  await page.goto(address.href);
   return { page, context, wrong, console: console_ };
 }
 

@@ -16,6 +16,7 @@ import (
 	"junctor/internal/config"
 	"junctor/internal/httpserver"
 	"junctor/internal/llm"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
@@ -157,7 +158,7 @@ func (d *debugPort) open(port int) {
 	}
 	ready := &atomic.Bool{}
 	ready.Store(true)
-	server := httpserver.New(httpserver.Wrap(a.log, gate.Wrap(a.mount(gate, ready))), a.log)
+	server := httpserver.New(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate, ready)))), a.log)
 	server.BaseContext = func(net.Listener) context.Context { return d.ctx }
 	d.port, d.server = port, server
 	d.wg.Go(func() {
@@ -180,17 +181,21 @@ func (d *debugPort) close() {
 
 // newGate stands before the HTTP faces on addr.
 func (a *App) newGate(ctx context.Context, addr string) (*auth.Gate, error) {
-	secret, err := a.cookieSecret(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if err := a.adoptFileKeys(ctx); err != nil {
 		return nil, err
 	}
 	cfg := a.config.Load()
+	var token telemetry.Secret
+	if auth.IsLoopback(addr) {
+		var err error
+		if token, err = auth.LocalToken(a.opts.DataDir); err != nil {
+			a.log.WarnContext(ctx, "the page has no administrator's rights without an administrator's key", "err", err)
+		}
+		a.opts.Redactor.Add(token)
+	}
 	gate := auth.NewGate(auth.Options{
-		Config: cfg.Auth, Listen: addr, Origins: cfg.CORS.Origins, Keys: a.store,
-		AdminKey: a.opts.AdminKey, Secret: secret, Log: a.log, Public: public,
+		Config: cfg.Auth, Listen: addr, Origins: cfg.CORS.Origins, Keys: a.store, Sessions: a.store,
+		AdminKey: a.opts.AdminKey, LocalToken: token, Log: a.log, Public: public,
 	})
 	a.gates.add(gate)
 	return gate, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"junctor/internal/auth"
 	"junctor/internal/config"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/telemetry"
@@ -124,14 +126,21 @@ func backendOf(c upstream.Config) map[string]any {
 	return map[string]any{"id": c.Name, "type": "stdio", "command": c.Command, "args": c.Args, "env": env}
 }
 
+// freePort returns a port below those that the system gives to connections:
+// nobody takes it before it is listened on. It is not tried out by listening:
+// a program that another test starts at that moment would hold it for a while.
 func freePort(t *testing.T) int {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 10_000 + rand.IntN(20_000)
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			return port
+		}
+		_ = c.Close()
 	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
 }
 
 func onDemand(tool, args string) llmtest.Rule {
@@ -166,13 +175,14 @@ func TestAnEditorBringsItsOwnBackends(t *testing.T) {
 	e.expect(e.say(6, "agentify/orchestrateTask", map[string]any{"query": "sing"}), `-32000`, `"down":["gone"]`)
 
 	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	session := signIn(t, base, e.opts.DataDir)
 	get := func(path string) string {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), "GET", base+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header.Set("Origin", base)
+		req.Header.Set(auth.SessionHeader, session)
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Fatal(err)

@@ -76,26 +76,28 @@ type App struct {
 	applying sync.Mutex // held while a configuration is put into force
 	tools    sync.Mutex // held while catalogue and search are changed together
 
-	store     store.Store
-	nodes     *nodes.Node // nil when the store is this process's own
-	carrying  carrying
-	metrics   *telemetry.Metrics
-	tracer    *telemetry.Tracer
-	guard     *guard.Guard
-	catalog   *catalog.Catalog
-	search    *search.Index
-	oauth     *oauth.Service
-	gates     gates
-	streams   httpserver.StreamLimit
-	upstreams *upstream.Supervisor
-	executor  *executor.Executor
-	sink      *sink
-	builtin   *mcp.Server
-	discovery *discovery.Face
-	models    *modelSet
-	chat      *chat.Host
-	trace     *mcptrace.Trace
-	agentify  *agentify.Face
+	store      store.Store
+	nodes      *nodes.Node // nil when the store is this process's own
+	carrying   carrying
+	metrics    *telemetry.Metrics
+	tracer     *telemetry.Tracer
+	guard      *guard.Guard
+	catalog    *catalog.Catalog
+	search     *search.Index
+	oauth      *oauth.Service
+	gates      gates
+	page       atomic.Pointer[string] // where Serve listens
+	rejections *httpserver.Rejections
+	streams    httpserver.StreamLimit
+	upstreams  *upstream.Supervisor
+	executor   *executor.Executor
+	sink       *sink
+	builtin    *mcp.Server
+	discovery  *discovery.Face
+	models     *modelSet
+	chat       *chat.Host
+	trace      *mcptrace.Trace
+	agentify   *agentify.Face
 }
 
 // Open builds the gateway. It opens the store and reads from it the tools that
@@ -117,6 +119,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	}
 	a.joinNodes()
 	a.metrics = telemetry.NewMetrics(o.Version)
+	a.rejections = httpserver.NewRejections(o.Log, a.metrics)
 	a.guard = guard.New(a.store, cfg.Security.SecurityConfig, o.Log)
 	a.catalog = catalog.New(cfg.ToolRules, a.guard.Review)
 	a.search = search.New()

@@ -63,9 +63,10 @@ var another = map[string]func(c *config.Config){
 	"toolRules": func(c *config.Config) {
 		c.ToolRules = []catalog.ToolRule{{Pattern: []string{"x:*"}, Tags: []string{"y"}}}
 	},
-	"llm":          func(c *config.Config) { c.LLM = []llm.Config{{Name: "mine", Provider: llm.Ollama, Model: "m"}} },
-	"cors.origins": func(c *config.Config) { c.CORS.Origins = []string{"https://a.example"} },
-	"auth.keys":    func(c *config.Config) { c.Auth.Keys = []auth.KeyConfig{{Name: "k", Key: "sixteen-letters-at-least"}} },
+	"llm":                 func(c *config.Config) { c.LLM = []llm.Config{{Name: "mine", Provider: llm.Ollama, Model: "m"}} },
+	"cors.origins":        func(c *config.Config) { c.CORS.Origins = []string{"https://a.example"} },
+	"auth.trustedProxies": func(c *config.Config) { c.Auth.TrustedProxies = []string{"10.0.0.0/8"} },
+	"auth.keys":           func(c *config.Config) { c.Auth.Keys = []auth.KeyConfig{{Name: "k", Key: "sixteen-letters-at-least"}} },
 	"auth.jwt": func(c *config.Config) {
 		c.Auth.JWT = &auth.JWTConfig{Issuer: "https://i.example", Audience: "https://a.example"}
 	},

@@ -1,9 +1,12 @@
 package app
 
 import (
+	"encoding/json"
 	"net/http"
 	"sync/atomic"
 
+	"junctor/internal/auth"
+	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
 	"junctor/internal/tool"
 )
@@ -19,8 +22,30 @@ func (a *App) LocalClient() *http.Client {
 func (a *App) LocalHandler() http.Handler {
 	ready := &atomic.Bool{}
 	ready.Store(true)
-	faces := a.mount(nil, ready)
-	return httpserver.Wrap(a.log, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	faces := http.NewServeMux()
+	faces.Handle("/", a.mount(nil, ready))
+	faces.HandleFunc("GET "+PagePath, a.showPage)
+	return a.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		faces.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), tool.Local)))
 	}))
+}
+
+// PagePath is where this machine's user, over the socket alone, learns the
+// address of the page with the token in it.
+const PagePath = "/api/page"
+
+func (a *App) showPage(w http.ResponseWriter, r *http.Request) {
+	listen := a.page.Load()
+	if listen == nil {
+		nothing(w, r)
+		return
+	}
+	address, err := auth.PageURL(*listen, a.opts.DataDir)
+	if err != nil {
+		httperr.Write(w, r, &tool.Error{Kind: tool.Unavailable, Msg: err.Error()})
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(map[string]string{"url": address}) // a string always marshals
 }

@@ -53,9 +53,7 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	}).Routes(mux)
 	a.oauth.Routes(mux)
 	if gate != nil {
-		mux.HandleFunc("/api/session", gate.Session)
-		mux.HandleFunc(auth.MetadataPath, gate.Metadata)
-		mux.HandleFunc(auth.MetadataPath+"/", gate.Metadata)
+		gate.Routes(mux)
 	}
 	mux.Handle("GET /metrics", a.whenEnabled(func(c *config.Config) bool { return c.Telemetry.Metrics }, unlimited(a.metrics.Handler())))
 	mux.HandleFunc("/.well-known/", nothing)
@@ -79,7 +77,7 @@ func (a *App) whenEnabled(enabled func(*config.Config) bool, next http.Handler) 
 // servers and tools.
 func unlimited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := tool.CallerFrom(r.Context()); c.Servers != nil || c.Tools != nil {
+		if c := tool.CallerFrom(r.Context()); c.Limited() {
 			httperr.Write(w, r, &tool.Error{Kind: tool.Denied, Msg: "metrics name all servers and tools; use a key that is not limited to some of them"})
 			return
 		}

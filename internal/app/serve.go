@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"junctor/internal/attach"
+	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
 	"junctor/internal/tool"
 )
@@ -19,16 +20,18 @@ import (
 // Serve runs the gateway with all its faces on ln until ctx is done. Then it
 // drains, and only then lets go of the upstreams.
 func (a *App) Serve(ctx context.Context, ln net.Listener) error {
-	gate, err := a.newGate(ctx, ln.Addr().String())
 	if ctx.Err() != nil { // stopped before it had begun
 		return ln.Close()
 	}
+	gate, err := a.newGate(ctx, ln.Addr().String())
 	if err != nil {
+		_ = ln.Close()
 		return err
 	}
+	a.page.Store(new(ln.Addr().String()))
 	a.oauth.SetCallback(callbackAddress(a.config.Load(), ln.Addr().String()))
 	ready := &atomic.Bool{}
-	server := httpserver.New(leaving(ready, httpserver.Wrap(a.log, gate.Wrap(a.mount(gate, ready)))), a.log)
+	server := httpserver.New(leaving(ready, a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate, ready))))), a.log)
 	// Upstreams outlive the faces by as long as calls in flight need.
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()
@@ -86,4 +89,9 @@ func public(r *http.Request) bool {
 		return true
 	}
 	return isPage(r)
+}
+
+// wrap is what every request passes, allowed or not.
+func (a *App) wrap(next http.Handler) http.Handler {
+	return httpserver.Wrap(a.log, httperr.WithObserver(a.rejections.Observe, next))
 }

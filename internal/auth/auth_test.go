@@ -71,9 +71,9 @@ func (m *memory) add(t testing.TB, name string, edit func(*store.Key)) string {
 
 func gate(keys KeyStore, edit func(*Options)) *Gate {
 	o := Options{
-		Config: DefaultConfig(), Listen: "127.0.0.1:8787", Keys: keys, Secret: []byte("sixteen bytes or more"),
+		Config: DefaultConfig(), Listen: "127.0.0.1:8787", Keys: keys, Sessions: &values{}, LocalToken: localToken,
 		Log:    slog.New(slog.DiscardHandler),
-		Public: func(r *http.Request) bool { return r.URL.Path == "/" },
+		Public: func(r *http.Request) bool { return r.URL.Path == "/" || r.URL.Path == "/api/session" },
 	}
 	if edit != nil {
 		edit(&o)
@@ -125,8 +125,12 @@ func TestGateOnOpenLoopback(t *testing.T) {
 		"any loopback name":            {set("Host", "junctor.localhost:8787"), 200, "local", false},
 		"IPv6":                         {set("Host", "[::1]:8787"), 200, "local", false},
 		"no port":                      {set("Host", "localhost"), 200, "local", false},
-		"own page may configure":       {set("Origin", "http://127.0.0.1:8787"), 200, "local", true},
-		"own page reads":               {set("Sec-Fetch-Site", "same-origin"), 200, "local", true},
+		"own page without a session":   {set("Origin", "http://127.0.0.1:8787"), 200, "local", false},
+		"own page reads without one":   {set("Sec-Fetch-Site", "same-origin"), 200, "local", false},
+		"both headers of the own page": {set("Origin", "http://127.0.0.1:8787", "Sec-Fetch-Site", "same-origin"), 200, "local", false},
+		"the token is no session":      {set(SessionHeader, localToken), 401, "", false},
+		"the token is no key":          {set("Authorization", "Bearer "+localToken), 401, "", false},
+		"an unknown session":           {set(SessionHeader, "AAAAAAAAAAAAAAAAAAAAAAAAAA"), 401, "", false},
 		"another port's page embeds":   {set("Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "no-cors"), 403, "", false},
 		"another site's page embeds":   {set("Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors"), 403, "", false},
 		"another site's page links":    {set("Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate"), 200, "local", false},
@@ -222,94 +226,22 @@ func TestCORS(t *testing.T) {
 	if w.Header().Get("Access-Control-Allow-Origin") != "" {
 		t.Error("a foreign origin is allowed")
 	}
-	any := gate(&memory{}, func(o *Options) { o.Origins = []string{"*"} })
-	for _, origin := range []string{"https://whoever.example", "null"} {
-		if w, _ := ask(any, set("Origin", origin)); w.Code != 200 || w.Header().Get("Access-Control-Allow-Origin") != origin {
-			t.Errorf("%s with *: %d %v", origin, w.Code, w.Header())
-		}
-	}
-}
-
-func TestSignIn(t *testing.T) {
 	keys := &memory{}
-	key := keys.add(t, "me", func(k *store.Key) { k.Admin = true })
-	g := gate(keys, func(o *Options) { o.Listen = "10.0.0.1:80" })
-	post := func(body string) *httptest.ResponseRecorder {
-		w := httptest.NewRecorder()
-		g.Session(w, httptest.NewRequest("POST", "/api/session", strings.NewReader(body)))
-		return w
+	key := keys.add(t, "k", nil)
+	any := gate(keys, func(o *Options) { o.Origins, o.Config.Loopback = []string{"*"}, LoopbackKey })
+	if w, _ := ask(any, set("Origin", "https://whoever.example", "X-API-Key", key)); w.Code != 200 || w.Header().Get("Access-Control-Allow-Origin") != "https://whoever.example" {
+		t.Errorf("any origin with *: %d %v", w.Code, w.Header())
 	}
-	for body, status := range map[string]int{`{"key":"wrong"}`: 401, `{}`: 400, `{`: 400, `{"key":"` + strings.Repeat("x", 9000) + `"}`: 400} {
-		if w := post(body); w.Code != status || len(w.Result().Cookies()) != 0 {
-			t.Errorf("POST %.20s = %d", body, w.Code)
+	// A sandboxed frame of any page has the origin null.
+	for _, origins := range [][]string{{"*"}, {"null"}} {
+		odd := gate(keys, func(o *Options) { o.Origins, o.Config.Loopback = origins, LoopbackKey })
+		if w, _ := ask(odd, set("Origin", "null", "X-API-Key", key)); w.Code != 403 || w.Header().Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("null with %v: %d %v", origins, w.Code, w.Header())
 		}
 	}
-	w := post(`{"key":"` + key + `"}`)
-	cookies := w.Result().Cookies()
-	if w.Code != 200 || len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || strings.Contains(cookies[0].Value, key) {
-		t.Fatalf("sign in: %d %v", w.Code, cookies)
-	}
-	if !strings.Contains(w.Body.String(), `"admin":true`) {
-		t.Errorf("body = %s", w.Body)
-	}
-	value := cookies[0].Value
-	with := func(v string, more ...string) func(*http.Request) {
-		return func(r *http.Request) {
-			r.AddCookie(&http.Cookie{Name: CookieName, Value: v})
-			set(more...)(r)
-		}
-	}
-	if _, c := ask(g, with(value)); c == nil || who(c) != "key:me" || !c.Admin {
-		t.Errorf("with the cookie: %+v", c)
-	}
-	allowing := gate(keys, func(o *Options) { o.Listen = "10.0.0.1:80"; o.Origins = []string{"https://app.example.com"} })
-	if w, _ := ask(allowing, with(value, "Origin", "https://app.example.com")); w.Code != 401 {
-		t.Errorf("another page used the cookie: %d", w.Code)
-	}
-	last := byte('A')
-	if value[len(value)-5] == last {
-		last = 'B'
-	}
-	forged := value[:len(value)-5] + string(last) + value[len(value)-4:]
-	for _, bad := range []string{"", "x", forged, value[:20]} {
-		if w, _ := ask(g, with(bad)); w.Code != 401 {
-			t.Errorf("cookie %q opens: %d", bad, w.Code)
-		}
-	}
-	other := gate(keys, func(o *Options) { o.Listen = "10.0.0.1:80"; o.Secret = []byte("another secret, not the same") })
-	if w, _ := ask(other, with(value)); w.Code != 401 {
-		t.Error("a cookie of another gateway opens this one")
-	}
-
-	who := httptest.NewRecorder()
-	g.Session(who, httptest.NewRequest("GET", "/api/session", nil).WithContext(tool.WithCaller(t.Context(), nobody)))
-	if !strings.Contains(who.Body.String(), `"needsSignIn":true`) {
-		t.Errorf("GET = %s", who.Body)
-	}
-	out := httptest.NewRecorder()
-	g.Session(out, httptest.NewRequest("DELETE", "/api/session", nil))
-	if c := out.Result().Cookies(); out.Code != 204 || len(c) != 1 || c[0].MaxAge >= 0 {
-		t.Errorf("sign out: %d %v", out.Code, c)
-	}
-	for h, k := range keys.keys {
-		k.Revoked = time.Now()
-		keys.keys[h] = k
-	}
-	g = gate(keys, func(o *Options) { o.Listen = "10.0.0.1:80" }) // with nothing remembered
-	if w, _ := ask(g, with(value)); w.Code != 401 {
-		t.Error("the cookie outlives its key")
-	}
-}
-
-func TestCookieEnds(t *testing.T) {
-	j := cookieJar{[]byte("secret")}
-	until := time.Unix(1000, 0)
-	v := j.seal(hash("k"), until)
-	if _, ok := j.open(v, until.Add(-time.Second)); !ok {
-		t.Error("a good cookie does not open")
-	}
-	if _, ok := j.open(v, until); ok {
-		t.Error("a cookie opens after its end")
+	open := gate(keys, func(o *Options) { o.Origins = []string{"*"} }) // a debug port beside a listener with keys
+	if w, _ := ask(open, set("Origin", "https://whoever.example")); w.Code != 403 {
+		t.Errorf("any page calls an open listener: %d", w.Code)
 	}
 }
 
@@ -486,7 +418,7 @@ func TestTokens(t *testing.T) {
 	a := newAuthority(t)
 	g := gate(&memory{}, func(o *Options) {
 		o.Listen = "10.0.0.1:80"
-		o.Config.JWT = &JWTConfig{Issuer: a.URL, Audience: "https://junctor.example/mcp", Scopes: []string{"tools"}, AdminScope: "admin"}
+		o.Config.JWT = &JWTConfig{Issuer: a.URL, Audience: "https://junctor.example/mcp", Scopes: []string{"tools"}, AdminScope: "admin", Rules: []JWTRule{{Scopes: []string{"tools"}}}}
 	})
 	with := func(claims map[string]any) func(*http.Request) {
 		if _, ok := claims["scope"]; !ok {
@@ -560,7 +492,7 @@ func TestTokens(t *testing.T) {
 
 func TestIssuerThatCannotBeReached(t *testing.T) {
 	a := newAuthority(t)
-	cfg := JWTConfig{Issuer: a.URL, Audience: "https://junctor.example/mcp"}
+	cfg := JWTConfig{Issuer: a.URL, Audience: "https://junctor.example/mcp", Rules: []JWTRule{{}}}
 	token := a.token(t, nil)
 	a.down = true
 	i := newIssuer(cfg)
@@ -577,17 +509,17 @@ func TestIssuerThatCannotBeReached(t *testing.T) {
 	if _, err := i.verify(t.Context(), token); err != nil {
 		t.Fatalf("after its return: %v", err)
 	}
-	direct := newIssuer(JWTConfig{Issuer: a.URL, Audience: cfg.Audience, JWKSURL: a.URL + "/keys"})
+	direct := newIssuer(JWTConfig{Issuer: a.URL, Audience: cfg.Audience, JWKSURL: a.URL + "/keys", Rules: cfg.Rules})
 	if _, err := direct.verify(t.Context(), token); err != nil {
 		t.Errorf("with jwksUrl: %v", err)
 	}
 	a.path = "/tenant"
-	tenant := newIssuer(JWTConfig{Issuer: a.URL + "/tenant", Audience: cfg.Audience})
+	tenant := newIssuer(JWTConfig{Issuer: a.URL + "/tenant", Audience: cfg.Audience, Rules: cfg.Rules})
 	if _, err := tenant.verify(t.Context(), a.token(t, map[string]any{"iss": a.URL + "/tenant"})); err != nil {
 		t.Errorf("an issuer with a path: %v", err)
 	}
 	a.huge = true
-	greedy := newIssuer(JWTConfig{Issuer: a.URL, Audience: cfg.Audience, JWKSURL: a.URL + "/keys"})
+	greedy := newIssuer(JWTConfig{Issuer: a.URL, Audience: cfg.Audience, JWKSURL: a.URL + "/keys", Rules: cfg.Rules})
 	if _, err := greedy.verify(t.Context(), token); err == nil {
 		t.Error("an answer without end was read")
 	}

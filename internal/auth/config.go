@@ -2,7 +2,9 @@ package auth
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,8 @@ type Config struct {
 	JWT *JWTConfig `json:"jwt,omitempty"`
 	// Whether callers on this machine need a key: open lets every user of the machine in, key does not.
 	Loopback Loopback `json:"loopback"`
+	// Addresses or CIDRs of reverse proxies whose X-Forwarded headers count. What they forward needs credentials, on open loopback too. Default: none.
+	TrustedProxies []string `json:"trustedProxies,omitempty"`
 }
 
 // KeyConfig is one API key in the file. The key itself is best written as
@@ -50,8 +54,24 @@ type JWTConfig struct {
 	JWKSURL string `json:"jwksUrl,omitempty"`
 	// Scopes of which a token must have all. Default: none.
 	Scopes []string `json:"scopes,omitempty"`
-	// The scope that makes its bearer an administrator. Default: none does.
+	// What tokens may do: each has what all the rules that match it give together, and nothing when none does.
+	Rules []JWTRule `json:"rules,omitempty"`
+	// The scope that makes its bearer an administrator. Short for a rule with that scope and admin. Default: none does.
 	AdminScope string `json:"adminScope,omitempty"`
+}
+
+// JWTRule gives rights to the tokens that have all its scopes.
+type JWTRule struct {
+	// Scopes of which a token must have all for the rule to match. Default: none, so that every token matches.
+	Scopes []string `json:"scopes,omitempty"`
+	// Globs of the servers that the token may use. Default: all.
+	Servers []string `json:"servers,omitempty"`
+	// Globs over server:tool of the tools that the token may use. Default: all.
+	Tools []string `json:"tools,omitempty"`
+	// How many calls the token's subject may make. Of several matching rules the most generous counts. Default: no limit.
+	Rate *setting.Rate `json:"rate,omitempty"`
+	// Whether the token may change the configuration.
+	Admin bool `json:"admin,omitempty"`
 }
 
 // Loopback says who may call from this machine.
@@ -87,6 +107,11 @@ func (c Config) Validate() error {
 	if c.JWT != nil {
 		errs = append(errs, setting.Under("jwt", c.JWT.Validate()))
 	}
+	for i, p := range c.TrustedProxies {
+		if _, err := parseProxies([]string{p}); err != nil {
+			errs = append(errs, setting.UnderIndex("trustedProxies", i, setting.Wrong("", "%v; write an address such as 127.0.0.1 or 10.0.0.0/8", err)))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -96,17 +121,25 @@ func (k KeyConfig) Validate() error {
 	if !tool.ValidServer(k.Name) { // keys are named as servers are
 		errs = append(errs, setting.Wrong("name", "invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", k.Name, tool.MaxServerName))
 	}
-	if len(k.Key.Reveal()) < minKey {
-		errs = append(errs, setting.Wrong("key", "must have at least %d characters", minKey))
-	}
-	if strings.ContainsAny(k.Key.Reveal(), " \t\r\n\x00") {
-		errs = append(errs, setting.Wrong("key", "must not have spaces or line breaks in it"))
+	if err := CheckKey(k.Key); err != nil {
+		errs = append(errs, setting.Wrong("key", "%v", err))
 	}
 	if _, err := k.Expiry(); err != nil {
 		errs = append(errs, setting.Wrong("expires", "must be a date such as 2027-01-31 or 2027-01-31T12:00:00Z"))
 	}
 	errs = append(errs, setting.Under("rate", k.Rate.Validate()))
 	return errors.Join(errs...)
+}
+
+// CheckKey reports why a key that a person chose cannot be one.
+func CheckKey(key telemetry.Secret) error {
+	switch {
+	case len(key.Reveal()) < minKey:
+		return fmt.Errorf("must have at least %d characters", minKey)
+	case strings.ContainsAny(key.Reveal(), " \t\r\n\x00"):
+		return errors.New("must not have spaces or line breaks in it")
+	}
+	return nil
 }
 
 // Expiry returns when the key ends; the zero time means never.
@@ -138,5 +171,44 @@ func (j JWTConfig) Validate() error {
 	if j.Audience == "" {
 		errs = append(errs, setting.Wrong("audience", "is missing; without it a token for another service would open this one"))
 	}
+	for i, r := range j.Rules {
+		errs = append(errs, setting.UnderIndex("rules", i, setting.Under("rate", r.Rate.Validate())))
+	}
 	return errors.Join(errs...)
 }
+
+// grant gives the caller what the rules give a token with these scopes. It
+// reports false when no rule matches.
+func (j JWTConfig) grant(c *tool.Caller, scopes []string) bool {
+	rules := j.Rules
+	if j.AdminScope != "" {
+		rules = append(slices.Clip(rules), JWTRule{Scopes: []string{j.AdminScope}, Admin: true})
+	}
+	matched, everything, unmetered := false, false, false
+	for _, r := range rules {
+		if slices.ContainsFunc(r.Scopes, func(s string) bool { return !slices.Contains(scopes, s) }) {
+			continue
+		}
+		matched = true
+		c.Admin = c.Admin || r.Admin
+		c.Grants = append(c.Grants, tool.Grant{Servers: r.Servers, Tools: r.Tools})
+		everything = everything || r.Servers == nil && r.Tools == nil
+		if r.Rate == nil {
+			unmetered = true
+		} else if rate := (tool.Rate{Calls: r.Rate.Calls, Per: r.Rate.Per()}); c.Rate.Calls == 0 || perSecond(rate) > perSecond(c.Rate) {
+			c.Rate = rate
+		}
+	}
+	if everything {
+		c.Grants = nil
+	}
+	if len(c.Grants) == 1 {
+		c.Servers, c.Tools, c.Grants = c.Grants[0].Servers, c.Grants[0].Tools, nil
+	}
+	if unmetered {
+		c.Rate = tool.Rate{}
+	}
+	return matched
+}
+
+func perSecond(r tool.Rate) float64 { return float64(r.Calls) / r.Per.Seconds() }

@@ -2,12 +2,14 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -24,22 +26,29 @@ type Options struct {
 	Listen   string           // the address of the listener
 	Origins  []string         // pages of other sites that may call
 	Keys     KeyStore         // where API keys are
+	Sessions SessionStore     // where the page's sessions are
 	AdminKey telemetry.Secret // the first administrator's key, from the environment
-	Secret   []byte           // what cookies are sealed with
-	Log      *slog.Logger
+	// LocalToken is what the page on this machine gets the administrator's
+	// rights with; see [LocalToken]. It counts on loopback listeners alone.
+	LocalToken telemetry.Secret
+	Log        *slog.Logger
 
 	// Public says which requests need no caller: the page itself, health.
 	Public func(*http.Request) bool
+	// Ended hears of credentials that end before their time, by the name that
+	// [CredentialFrom] gives them. It may be nil.
+	Ended func(credential string)
 }
 
 // Gate stands before the HTTP faces.
 type Gate struct {
-	opts     Options
-	loopback bool
-	rules    atomic.Pointer[rules]
-	keys     *keyring
-	jar      cookieJar
-	log      *slog.Logger
+	opts       Options
+	loopback   bool
+	localToken telemetry.Secret
+	rules      atomic.Pointer[rules]
+	keys       *keyring
+	sessions   *sessions
+	log        *slog.Logger
 }
 
 // rules are what a configuration says, and what another one changes.
@@ -47,6 +56,7 @@ type rules struct {
 	config  Config
 	open    bool // loopback without a key
 	origins []string
+	proxies []netip.Prefix
 	jwt     *issuer // nil when none is configured
 }
 
@@ -54,8 +64,11 @@ type rules struct {
 func NewGate(o Options) *Gate {
 	g := &Gate{
 		opts: o, loopback: IsLoopback(o.Listen),
-		keys: newKeyring(o.Keys), jar: cookieJar{o.Secret},
+		keys: newKeyring(o.Keys), sessions: newSessions(o.Sessions),
 		log: o.Log.With("component", "auth"),
+	}
+	if g.loopback {
+		g.localToken = o.LocalToken
 	}
 	g.SetConfig(o.Config, o.Origins)
 	return g
@@ -65,6 +78,12 @@ func NewGate(o Options) *Gate {
 // key that was taken out opens nothing any more.
 func (g *Gate) SetConfig(cfg Config, origins []string) {
 	r := &rules{config: cfg, open: g.loopback && cfg.Loopback != LoopbackKey, origins: origins}
+	r.proxies, _ = parseProxies(cfg.TrustedProxies) // checked by Validate
+	if r.open {
+		// The configuration refuses this for its own listener; a debug port
+		// is on loopback whatever that is.
+		r.origins = slices.DeleteFunc(slices.Clone(origins), func(o string) bool { return o == "*" })
+	}
 	if cfg.JWT != nil {
 		r.jwt = newIssuer(*cfg.JWT)
 		if old := g.rules.Load(); old != nil && old.jwt != nil && reflect.DeepEqual(old.jwt.cfg, *cfg.JWT) {
@@ -117,8 +136,13 @@ func (g *Gate) flush(ctx context.Context) {
 // Wrap lets requests through to next that may go there, with their caller.
 func (g *Gate) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := g.checkHost(r); err != nil {
-			httperr.Write(w, r, err)
+		forwarded, err := g.unforward(r)
+		if err != nil {
+			g.reject(w, r, reasonForwarded, err)
+			return
+		}
+		if err := g.checkHost(r); err != nil && !forwarded { // a proxy of ours has names of its own
+			g.reject(w, r, reasonHost, err)
 			return
 		}
 		from := g.originOf(r)
@@ -127,61 +151,124 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 		}
 		switch {
 		case from == badOrigin || from == oddRequest:
-			httperr.Write(w, r, &tool.Error{
+			g.reject(w, r, reasonOrigin, &tool.Error{
 				Kind: tool.Denied,
 				Msg:  fmt.Sprintf("pages of %q may not call this gateway; add the origin to cors.origins to allow it", r.Header.Get("Origin")),
 			})
 			return
 		case from == noOrigin && embedded(r) && !g.public(r):
-			httperr.Write(w, r, &tool.Error{Kind: tool.Denied, Msg: "pages of other sites may not load this; it is for programs and for the gateway's own page"})
+			g.reject(w, r, reasonOrigin, &tool.Error{Kind: tool.Denied, Msg: "pages of other sites may not load this; it is for programs and for the gateway's own page"})
 			return
 		}
-		caller, err := g.identify(r, from)
+		id, reason, err := g.identify(r, from, forwarded)
 		if err != nil {
 			g.challenge(w, r, err)
-			httperr.Write(w, r, err)
+			g.reject(w, r, reason, err)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), caller)))
+		ctx := withIdentity(r.Context(), id)
+		if forwarded {
+			ctx = context.WithValue(ctx, forwardedKey{}, true)
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+type forwardedKey struct{}
+
+// isForwarded reports whether a proxy of the configuration forwarded the
+// request.
+func isForwarded(r *http.Request) bool { return r.Context().Value(forwardedKey{}) != nil }
+
+// The reasons for which requests are rejected, as metrics and logs name them.
+const (
+	reasonForwarded   = "forwarded"
+	reasonHost        = "host"
+	reasonOrigin      = "origin"
+	reasonKey         = "key"
+	reasonToken       = "token"
+	reasonSession     = "session"
+	reasonCredentials = "no_credentials"
+)
+
+func (g *Gate) reject(w http.ResponseWriter, r *http.Request, reason string, err error) {
+	httperr.Reject(w, r, reason, err)
+}
+
+func (g *Gate) ended(credential string) {
+	if g.opts.Ended != nil {
+		g.opts.Ended(credential)
+	}
 }
 
 func (g *Gate) public(r *http.Request) bool { return g.opts.Public != nil && g.opts.Public(r) }
 
-// identify says who sent the request.
-func (g *Gate) identify(r *http.Request, from origin) (tool.Caller, error) {
+// identify says who sent the request. On failure it says which check failed.
+func (g *Gate) identify(r *http.Request, from origin, forwarded bool) (id identity, reason string, err error) {
+	anyone := identity{caller: nobody}
+	open := g.rules.Load().open && !forwarded // what a proxy forwards is not of this machine
+	if open {
+		anyone.caller = tool.Local
+		// What changes the configuration can start programs. Any program of
+		// the machine can send any header, so it takes a credential.
+		anyone.caller.Admin = false
+	}
 	public := g.public(r)
-	if presented := bearer(r); presented != "" {
-		caller, err := g.present(r.Context(), presented)
-		if err != nil && public {
-			return nobody, nil // the page loads whatever its key
-		}
-		return caller, err
+	id, reason, err = g.presented(r, from, forwarded)
+	switch {
+	case err != nil && public:
+		return anyone, "", nil // the page loads whatever its credentials
+	case err != nil || id.credential != "":
+		return id, reason, err
+	case open || public:
+		return anyone, "", nil
 	}
-	if c, err := r.Cookie(CookieName); err == nil && from != otherPage {
-		if caller, ok := g.fromCookie(r.Context(), c.Value); ok {
-			return caller, nil
-		}
-	}
-	if g.rules.Load().open {
-		local := tool.Local
-		// What changes the configuration can start programs: on open
-		// loopback it takes the gateway's own page, which no other site can
-		// act as, and not just any program's request.
-		local.Admin = from == ownOrigin
-		return local, nil
-	}
-	if public {
-		return nobody, nil
-	}
-	return tool.Caller{}, &tool.Error{
+	return identity{}, reasonCredentials, &tool.Error{
 		Kind: tool.Unauthenticated,
 		Msg:  "no credentials; send an API key as Authorization: Bearer KEY (junctor keys add NAME makes one)",
 	}
 }
 
-// nobody is a caller that was not asked who it is, and may do nothing.
-var nobody = tool.Caller{ID: "nobody", Name: "nobody", Servers: []string{}, Tools: []string{}}
+// presented checks the credential that the request carries. Without one the
+// identity has none either.
+func (g *Gate) presented(r *http.Request, from origin, forwarded bool) (id identity, reason string, err error) {
+	if key := bearer(r); key != "" {
+		return g.present(r.Context(), key)
+	}
+	if from == otherPage { // sessions are for the gateway's own page
+		return identity{}, "", nil
+	}
+	if ticket := r.URL.Query().Get(TicketParameter); ticket != "" && isUpgrade(r) {
+		name, err := g.sessions.redeem(r.Context(), ticket)
+		if err == nil {
+			id, err = g.bySession(r.Context(), name)
+		}
+		if err != nil {
+			return identity{}, reasonSession, failed(err)
+		}
+	} else if name := sessionOf(r); name != "" {
+		id, err = g.bySession(r.Context(), name)
+		if errors.Is(err, errNoSession) && r.Header.Get(SessionHeader) == "" {
+			return identity{}, "", nil // browsers send an old cookie without being asked
+		}
+		if err != nil {
+			return identity{}, reasonSession, failed(err)
+		}
+	}
+	if forwarded && id.caller.ID == tool.Local.ID {
+		return identity{}, reasonSession, &tool.Error{Kind: tool.Unauthenticated, Msg: "this session is for the machine of the gateway; sign in with a key"}
+	}
+	return id, "", nil
+}
+
+func isUpgrade(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+func (g *Gate) isLocalToken(token string) bool {
+	want := g.localToken.Reveal()
+	return want != "" && subtle.ConstantTimeCompare([]byte(want), []byte(token)) == 1
+}
 
 // bearer returns the credential that the request carries.
 func bearer(r *http.Request) string {
@@ -197,73 +284,28 @@ func bearer(r *http.Request) string {
 
 // present checks a credential: a token when it looks like one and an issuer is
 // configured, else a key.
-func (g *Gate) present(ctx context.Context, credential string) (tool.Caller, error) {
+func (g *Gate) present(ctx context.Context, credential string) (identity, string, error) {
 	if jwt := g.rules.Load().jwt; jwt != nil && strings.Count(credential, ".") == 2 {
-		return jwt.verify(ctx, credential)
+		id, err := jwt.verify(ctx, credential)
+		return id, reasonToken, err
 	}
-	return g.byKey(ctx, hash(credential))
+	id, err := g.byKey(ctx, hash(credential))
+	return id, reasonKey, err
 }
 
 // byKey returns the caller of the key with the hash.
-func (g *Gate) byKey(ctx context.Context, h []byte) (tool.Caller, error) {
+func (g *Gate) byKey(ctx context.Context, h []byte) (identity, error) {
 	k, err := g.keys.find(ctx, h)
 	switch {
 	case errors.Is(err, errUnknownKey):
-		return tool.Caller{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the API key is unknown, expired or revoked", Err: err}
+		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the API key is unknown, expired or revoked", Err: err}
 	case err != nil:
-		return tool.Caller{}, &tool.Error{Kind: tool.Unavailable, Msg: "the key cannot be checked now; try again shortly", RetryAfter: 2 * time.Second, Err: err}
+		return identity{}, &tool.Error{Kind: tool.Unavailable, Msg: "the key cannot be checked now; try again shortly", RetryAfter: 2 * time.Second, Err: err}
 	}
-	return callerOf(k), nil
+	return identity{caller: callerOf(k), credential: "key:" + k.ID, expires: k.Expires}, nil
 }
 
-func (g *Gate) fromCookie(ctx context.Context, value string) (tool.Caller, bool) {
-	h, ok := g.jar.open(value, time.Now())
-	if !ok {
-		return tool.Caller{}, false
-	}
-	caller, err := g.byKey(ctx, h)
-	return caller, err == nil
-}
-
-// Session is the page's sign-in: GET says who the caller is, POST {"key"}
-// signs in with a key, DELETE signs out.
-func (g *Gate) Session(w http.ResponseWriter, r *http.Request) {
-	switch r.Method {
-	case http.MethodPost:
-		var body struct {
-			Key telemetry.Secret `json:"key"`
-		}
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096)).Decode(&body); err != nil || body.Key == "" {
-			httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `send {"key": "…"}`})
-			return
-		}
-		h := hash(body.Key.Reveal())
-		caller, err := g.byKey(r.Context(), h)
-		if err != nil {
-			httperr.Write(w, r, err)
-			return
-		}
-		g.jar.set(w, r, h)
-		g.who(w, caller)
-	case http.MethodDelete:
-		g.jar.drop(w, r)
-		w.WriteHeader(http.StatusNoContent)
-	default:
-		g.who(w, tool.CallerFrom(r.Context()))
-	}
-}
-
-// who writes the caller as the page wants to know it.
-func (g *Gate) who(w http.ResponseWriter, c tool.Caller) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"caller":        c.Name,
-		"admin":         c.Admin,
-		"signedIn":      c.ID != nobody.ID,
-		"needsSignIn":   c.ID == nobody.ID,
-		"authenticated": c.ID != nobody.ID && c.ID != tool.Local.ID,
-	})
-}
-
-var _ KeyStore = store.Keys(nil)
+var (
+	_ KeyStore     = store.Keys(nil)
+	_ SessionStore = store.Values(nil)
+)

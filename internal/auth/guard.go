@@ -81,19 +81,16 @@ func (g *Gate) originOf(r *http.Request) origin {
 		}
 		return noOrigin
 	}
-	if slices.Contains(g.rules.Load().origins, value) {
-		return otherPage
-	}
+	origins := g.rules.Load().origins
 	u, err := url.Parse(value)
 	switch {
 	case err != nil || u.Host == "":
-		if slices.Contains(g.rules.Load().origins, "*") {
-			return otherPage
-		}
 		return oddRequest // "null" among them: a sandboxed frame, a file
+	case slices.Contains(origins, value):
+		return otherPage
 	case strings.EqualFold(u.Host, r.Host):
 		return ownOrigin
-	case slices.Contains(g.rules.Load().origins, "*"):
+	case slices.Contains(origins, "*"):
 		return otherPage
 	}
 	return badOrigin

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -117,14 +118,14 @@ func (i *issuer) fetch(ctx context.Context, url string) (issuerMetadata, error) 
 }
 
 // verify returns the caller that a token speaks for.
-func (i *issuer) verify(ctx context.Context, token string) (tool.Caller, error) {
+func (i *issuer) verify(ctx context.Context, token string) (identity, error) {
 	verifier, err := i.ready()
 	if err != nil {
-		return tool.Caller{}, &tool.Error{Kind: tool.Unavailable, Msg: "tokens cannot be checked now; try again shortly", RetryAfter: rediscover, Err: err}
+		return identity{}, &tool.Error{Kind: tool.Unavailable, Msg: "tokens cannot be checked now; try again shortly", RetryAfter: rediscover, Err: err}
 	}
 	checked, err := verifier.Verify(ctx, token)
 	if err != nil {
-		return tool.Caller{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here: wrong issuer, wrong audience, expired or badly signed", Err: err}
+		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here: wrong issuer, wrong audience, expired or badly signed", Err: err}
 	}
 	var claims struct {
 		Scope    scopes `json:"scope"`
@@ -133,12 +134,12 @@ func (i *issuer) verify(ctx context.Context, token string) (tool.Caller, error) 
 		Name     string `json:"preferred_username"`
 	}
 	if err := checked.Claims(&claims); err != nil {
-		return tool.Caller{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token's claims cannot be read", Err: err}
+		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token's claims cannot be read", Err: err}
 	}
 	granted := append(claims.Scope, claims.Scp...)
 	for _, needed := range i.cfg.Scopes {
 		if !slices.Contains(granted, needed) {
-			return tool.Caller{}, &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the token lacks the scope %q", needed)}
+			return identity{}, &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the token lacks the scope %q", needed)}
 		}
 	}
 	subject := checked.Subject
@@ -146,16 +147,13 @@ func (i *issuer) verify(ctx context.Context, token string) (tool.Caller, error) 
 		subject = claims.ClientID
 	}
 	if subject == "" {
-		return tool.Caller{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token names no subject"}
+		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token names no subject"}
 	}
-	name := claims.Name
-	if name == "" {
-		name = subject
+	caller := tool.Caller{ID: "sub:" + checked.Issuer + "|" + subject, Name: cmp.Or(claims.Name, subject)}
+	if !i.cfg.grant(&caller, granted) {
+		return identity{}, &tool.Error{Kind: tool.Denied, Msg: "the token is valid, but no rule gives it anything; add one to auth.jwt.rules that matches its scopes"}
 	}
-	return tool.Caller{
-		ID: "sub:" + checked.Issuer + "|" + subject, Name: name,
-		Admin: i.cfg.AdminScope != "" && slices.Contains(granted, i.cfg.AdminScope),
-	}, nil
+	return identity{caller: caller, credential: "token:" + nameOf(token), expires: checked.Expiry}, nil
 }
 
 // scopes are what a token is good for. RFC 9068 has them in one string under

@@ -113,6 +113,14 @@ func fixedKeys(cfg Config, admin telemetry.Secret) []store.Key {
 	return fixed
 }
 
+// fixedKey returns the key of the file or the environment with the hash.
+func (r *keyring) fixedKey(h []byte) (store.Key, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k, ok := r.fixed[string(h)]
+	return k, ok
+}
+
 // find returns the valid key with the hash.
 func (r *keyring) find(ctx context.Context, h []byte) (store.Key, error) {
 	now := time.Now()

@@ -64,7 +64,7 @@ func metadataURL(audience string, r *http.Request) string {
 		return u.Scheme + "://" + u.Host + MetadataPath + strings.TrimSuffix(u.EscapedPath(), "/")
 	}
 	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+	if secure(r) {
 		scheme = "https"
 	}
 	return scheme + "://" + r.Host + MetadataPath

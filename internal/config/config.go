@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"junctor/internal/auth"
@@ -140,6 +141,9 @@ func (c *Config) Validate() error {
 		setting.Under("log", c.Log.Validate()),
 		setting.Under("telemetry", c.Telemetry.Validate()),
 	)
+	if slices.Contains(c.CORS.Origins, "*") && auth.IsLoopback(c.Listen) && c.Auth.Loopback != auth.LoopbackKey {
+		errs = append(errs, setting.Wrong("cors.origins", `"*" lets every web page that you visit run tools here, because this listener asks for no key; name the origins, or set auth.loopback to "key"`))
+	}
 	if c.DebugPort < 0 || c.DebugPort > 65535 {
 		errs = append(errs, setting.Wrong("debugPort", "must be a port, 1 to 65535, or 0 for none"))
 	}

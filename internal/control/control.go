@@ -98,7 +98,7 @@ func (c *Control) admin(h http.HandlerFunc) http.HandlerFunc {
 		if caller := tool.CallerFrom(r.Context()); !caller.Admin {
 			httperr.Write(w, r, &tool.Error{
 				Kind: tool.Denied,
-				Msg:  "this is for administrators: use the gateway's own page on this machine, the command line, or a key made with junctor keys add NAME --admin",
+				Msg:  "this is for administrators: open the page with junctor open, use the command line, or send a key made with junctor keys add NAME --admin",
 			})
 			return
 		}

@@ -78,6 +78,17 @@ func Write(w http.ResponseWriter, r *http.Request, err error) {
 // WriteStatus is Write with another status than the error's kind has, for what
 // HTTP alone knows, such as a method that is not allowed.
 func WriteStatus(w http.ResponseWriter, r *http.Request, status int, err error) {
+	write(w, r, status, "", err)
+}
+
+// Reject is Write with a reason for those who observe rejected requests, finer
+// than the error's kind.
+func Reject(w http.ResponseWriter, r *http.Request, reason string, err error) {
+	write(w, r, Status(tool.AsError(err).Kind), reason, err)
+}
+
+func write(w http.ResponseWriter, r *http.Request, status int, why string, err error) {
+	observe(r, status, why, err)
 	body, _ := New(r.Context(), err)
 	body.Error = reason(status)
 	h := w.Header()

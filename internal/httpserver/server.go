@@ -24,7 +24,7 @@ import (
 // New returns a server for h with limits on what a connection may cost.
 func New(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           defaultTimeouts.wrap(withClientIP(h)),
+		Handler:           defaultTimeouts.wrap(h),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -66,10 +66,10 @@ func LimitBody(most func() int64, next http.Handler) http.Handler {
 	})
 }
 
-// withClientIP lets upstreams know the address of the caller, where their
-// configuration says so. Headers that say for whom a request was forwarded are
-// not trusted: any client can send them.
-func withClientIP(next http.Handler) http.Handler {
+// WithClientIP lets upstreams know the address of the caller, where their
+// configuration says so. It belongs behind the gate, which has put the client's
+// address in place of that of a trusted proxy.
+func WithClientIP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 			r = r.WithContext(upstream.WithClientIP(r.Context(), host))

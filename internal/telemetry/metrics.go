@@ -26,6 +26,7 @@ type Metrics struct {
 	circuits  *prometheus.GaugeVec
 	dropped   *prometheus.CounterVec
 	tokens    *prometheus.CounterVec
+	rejected  *prometheus.CounterVec
 
 	mu    sync.Mutex
 	known map[[2]string]struct{} // server and tool that have their own series
@@ -65,6 +66,7 @@ func NewMetrics(version string) *Metrics {
 	m.tools = gauge("upstream_tools", "Tools that an upstream offers.", "server")
 	m.circuits = gauge("circuit_state", "State of a tool's circuit where it is not closed: 1 half open, 2 open.", "server", "tool")
 	m.dropped = counter("dropped_total", "Things let go because a limit was reached, by what they were.", "what")
+	m.rejected = counter("rejected_requests_total", "HTTP requests that were rejected, by reason.", "reason")
 	m.tokens = counter("model_tokens_total", "Tokens read and written by models.", "model", "direction")
 
 	build := gauge("build_info", "1, with the version that runs.", "version")
@@ -115,6 +117,13 @@ func (m *Metrics) bounded(server, tool string) string {
 	}
 	m.known[pair] = struct{}{}
 	return tool
+}
+
+// Rejected counts a rejected request. reason is one of a fixed set of words.
+func (m *Metrics) Rejected(reason string) {
+	if m != nil {
+		m.rejected.WithLabelValues(reason).Inc()
+	}
 }
 
 // Upstream notes the state of an upstream (connecting, connected …) and how

@@ -18,9 +18,16 @@ type Caller struct {
 	Servers []string
 	Tools   []string
 
+	// Grants, where there are any, limit the caller to what one of them
+	// allows, as several rules do that each name servers and tools.
+	Grants []Grant
+
 	// Rate limits the caller's calls; zero means no limit.
 	Rate Rate
 }
+
+// Grant is one set of globs over servers and tools; nil means no limit.
+type Grant struct{ Servers, Tools []string }
 
 // Rate is a number of calls in a span of time.
 type Rate struct {

@@ -1,5 +1,7 @@
 package tool
 
+import "slices"
+
 // Glob reports whether name matches pattern, in which * stands for any run of
 // characters and ? for one. Nothing else is special: the names that it is
 // matched against may hold slashes, dots and brackets.
@@ -39,10 +41,22 @@ func MatchAny(patterns []string, name string) bool {
 
 // MayUse reports whether the caller may see and call the tool.
 func (c *Caller) MayUse(n Name) bool {
-	return c.MaySee(n.Server) && (c.Tools == nil || MatchAny(c.Tools, n.String()))
+	own := Grant{c.Servers, c.Tools}
+	return own.covers(n) && (len(c.Grants) == 0 || slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.covers(n) }))
 }
 
 // MaySee reports whether the caller may see the server at all.
 func (c *Caller) MaySee(server string) bool {
-	return c.Servers == nil || MatchAny(c.Servers, server)
+	own := Grant{c.Servers, c.Tools}
+	return own.shows(server) && (len(c.Grants) == 0 || slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.shows(server) }))
 }
+
+// Limited reports whether there are servers or tools that the caller may not
+// use.
+func (c *Caller) Limited() bool { return c.Servers != nil || c.Tools != nil || len(c.Grants) > 0 }
+
+func (g Grant) covers(n Name) bool {
+	return g.shows(n.Server) && (g.Tools == nil || MatchAny(g.Tools, n.String()))
+}
+
+func (g Grant) shows(server string) bool { return g.Servers == nil || MatchAny(g.Servers, server) }

@@ -1,7 +1,8 @@
 import { Component, useCallback, useEffect, useMemo, useState, type ErrorInfo, type ReactNode } from 'react';
 import { ActivityView } from './activity/view';
 import { ChatView } from './chat/view';
-import { get, onReach, send, type Session, type Status } from './lib/api';
+import { get, onReach, onSessionEnd, signOut as endSession, type Session, type Status } from './lib/api';
+import { onChange } from './lib/session';
 import { useResource, useRoute } from './lib/use';
 import { MeContext, type Me } from './me';
 import { Palette } from './palette';
@@ -11,7 +12,7 @@ import { SignIn } from './signin';
 import { setTheme, useTheme } from './theme';
 import { ToolsView } from './tools/view';
 import { Icon, Mark, type IconName } from './ui/icons';
-import { Button, Dot, Empty, Failure, Toasts } from './ui/ui';
+import { Button, Dot, Empty, Failure, Note, Toasts } from './ui/ui';
 
 export const views: { id: string; label: string; icon: IconName }[] = [
   { id: 'chat', label: 'Chat', icon: 'chat' },
@@ -21,9 +22,12 @@ export const views: { id: string; label: string; icon: IconName }[] = [
   { id: 'settings', label: 'Settings', icon: 'settings' },
 ];
 
-export function App() {
+/** refused: what is wrong with the token in the address, if anything. */
+export function App({ refused = '' }: { refused?: string }) {
   const [online, setOnline] = useState(true);
   const [signIn, setSignIn] = useState(false);
+  const [asking, setAsking] = useState(false);
+  const [warning, setWarning] = useState(refused);
   useEffect(
     () =>
       onReach((s) => {
@@ -37,12 +41,15 @@ export function App() {
   const status = useResource<Status>(session.data && !needs ? 'status' : null, (s) => get('/api/status', s), 5000);
   const { reload } = session;
   const signOut = useCallback(() => {
-    void send('DELETE', '/api/session').finally(() => void reload());
+    void endSession().finally(() => void reload());
   }, [reload]);
   const me = useMemo<Me>(
-    () => ({ caller: session.data?.caller ?? '', admin: session.data?.admin ?? false, authenticated: session.data?.authenticated ?? false, signOut }),
+    () => ({ caller: session.data?.caller ?? '', admin: session.data?.admin ?? false, authenticated: session.data?.authenticated ?? false, signOut, signIn: () => setAsking(true) }),
     [session.data, signOut],
   );
+  // Another tab has signed in or out, or the session was ended elsewhere.
+  useEffect(() => onChange(() => location.reload()), []);
+  useEffect(() => onSessionEnd(() => void reload()), [reload]);
 
   // While the gateway is away, knock until it answers.
   useEffect(() => {
@@ -60,12 +67,14 @@ export function App() {
     document.title = `${view.label} · Junctor`;
   }, [view]);
 
-  if (needs) {
+  if (needs || asking) {
     return (
       <Toasts>
         <SignIn
+          onCancel={needs ? undefined : () => setAsking(false)}
           onDone={() => {
             setSignIn(false);
+            setAsking(false);
             void reload();
           }}
         />
@@ -75,7 +84,7 @@ export function App() {
   return (
     <Toasts>
       <MeContext.Provider value={me}>
-        <div className="shell">
+        <div className="shell" key={`${me.caller} ${me.authenticated}`}>
           <a className="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById('main')?.focus())}>
             Skip to the content
           </a>
@@ -85,6 +94,11 @@ export function App() {
               <div className="offline" role="alert">
                 <span className="spinner" /> The gateway cannot be reached. This page comes back by itself.
               </div>
+            )}
+            {warning && (
+              <Note tone="warn" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={() => setWarning('')} />}>
+                <span role="alert">{warning}</span>
+              </Note>
             )}
             <Boundary key={view.id}>
               {session.error && !session.data ? (

@@ -1,9 +1,10 @@
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { App } from './app';
+import { exchangeToken } from './lib/api';
 import './styles/base.css';
 import './styles/parts.css';
 import './styles/views.css';
 
 const root = document.getElementById('root');
-if (root) createRoot(root).render(<StrictMode><App /></StrictMode>);
+if (root) void exchangeToken().then((refused) => createRoot(root).render(<StrictMode><App refused={refused} /></StrictMode>));

@@ -6,7 +6,9 @@ export interface Me {
   admin: boolean;
   authenticated: boolean;
   signOut: () => void;
+  /** Shows the form for a key. */
+  signIn: () => void;
 }
 
-export const MeContext = createContext<Me>({ caller: '', admin: false, authenticated: false, signOut: () => {} });
+export const MeContext = createContext<Me>({ caller: '', admin: false, authenticated: false, signOut: () => {}, signIn: () => {} });
 export const useMe = () => useContext(MeContext);

@@ -1,10 +1,10 @@
 import { useState } from 'react';
-import { ApiError, send } from './lib/api';
+import { ApiError, signIn } from './lib/api';
 import { Mark } from './ui/icons';
 import { Button, Failure, Field } from './ui/ui';
 
-/** SignIn takes an API key; the gateway answers with a cookie that only it can read. */
-export function SignIn({ onDone }: { onDone: () => void }) {
+/** SignIn exchanges an API key for a session. */
+export function SignIn({ onDone, onCancel }: { onDone: () => void; onCancel?: () => void }) {
   const [key, set] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
@@ -12,7 +12,7 @@ export function SignIn({ onDone }: { onDone: () => void }) {
     setBusy(true);
     setError(null);
     try {
-      await send('POST', '/api/session', { key: key.trim() });
+      await signIn({ key: key.trim() });
       onDone();
     } catch (e) {
       setError(e instanceof ApiError ? e : new ApiError(0, '', String(e)));
@@ -33,7 +33,7 @@ export function SignIn({ onDone }: { onDone: () => void }) {
           <Mark size={36} />
           <h1>Junctor</h1>
         </div>
-        <p className="muted">This gateway wants to know who you are.</p>
+        <p className="muted">{onCancel ? 'A key has rights of its own.' : 'This gateway wants to know who you are.'}</p>
         <Field label="API key" hint={<>An administrator makes one with <code>junctor keys add NAME</code></>}>
           {(id) => <input id={id} type="password" className="mono" autoComplete="current-password" autoFocus required value={key} onChange={(e) => set(e.target.value)} />}
         </Field>
@@ -41,6 +41,7 @@ export function SignIn({ onDone }: { onDone: () => void }) {
         <Button kind="primary" type="submit" busy={busy} disabled={!key.trim()}>
           Sign in
         </Button>
+        {onCancel && <Button onClick={onCancel}>Cancel</Button>}
       </form>
     </main>
   );

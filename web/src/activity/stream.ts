@@ -1,5 +1,7 @@
 // The MCP trace as it comes from the gateway.
 
+import { webSocket } from '../lib/api';
+
 /** One message between the gateway and a server. */
 export interface TraceEntry {
   /** Grows with every message; the page's own. */
@@ -23,9 +25,9 @@ export interface TraceState {
 export const maxTrace = 1000;
 
 /** What is needed of a WebSocket; a test hands in its own. */
-export type Line = Pick<WebSocket, 'onopen' | 'onmessage' | 'onclose' | 'close'>;
+export type Line = Pick<ReturnType<typeof webSocket>, 'onopen' | 'onmessage' | 'onclose' | 'close'>;
 
-const dialTrace = (): Line => new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/ws/mcptrace?limit=500`);
+const dialTrace = (): Line => webSocket('/ws/mcptrace?limit=500');
 
 /**
  * follow tells of the trace whenever it has changed, until the function that

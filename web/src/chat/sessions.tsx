@@ -1,6 +1,6 @@
 import { useState } from 'react';
-import { get, send, type ChatSession } from '../lib/api';
-import { ago } from '../lib/format';
+import { get, request, send, type ChatSession } from '../lib/api';
+import { ago, download } from '../lib/format';
 import { go, href, type Resource } from '../lib/use';
 import { Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from '../ui/ui';
 
@@ -24,6 +24,13 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
       const { sessions: next } = await get<{ sessions: ChatSession[] }>(`/api/sessions?limit=${pageOfSessions}&before=${encodeURIComponent(before)}`);
       setOlder((o) => [...o, ...next]);
       if (next.length < pageOfSessions) setEnd(true);
+    });
+  // A link could not say who asks.
+  const save = (s: ChatSession, format: 'md' | 'json') =>
+    act('save', async () => {
+      const res = await request(`/api/sessions/${encodeURIComponent(s.id)}/export?format=${format}`);
+      const name = /filename="([^"]+)"/.exec(res.headers.get('Content-Disposition') ?? '')?.[1] ?? `conversation.${format}`;
+      download(name, await res.blob(), res.headers.get('Content-Type') ?? '');
     });
   return (
     <nav className="sessions" aria-label="Conversations">
@@ -54,12 +61,12 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
                   <Button kind="quiet" small icon="edit" onClick={() => (setRename(s), setMenu(null))}>
                     Rename
                   </Button>
-                  <a className="button quiet small" href={`/api/sessions/${encodeURIComponent(s.id)}/export?format=md`} download onClick={() => setMenu(null)}>
+                  <Button kind="quiet" small onClick={() => (void save(s, 'md'), setMenu(null))}>
                     Markdown
-                  </a>
-                  <a className="button quiet small" href={`/api/sessions/${encodeURIComponent(s.id)}/export?format=json`} download onClick={() => setMenu(null)}>
+                  </Button>
+                  <Button kind="quiet" small onClick={() => (void save(s, 'json'), setMenu(null))}>
                     JSON
-                  </a>
+                  </Button>
                   <Button kind="quiet" small icon="trash" onClick={() => (setRemove(s), setMenu(null))}>
                     Delete
                   </Button>

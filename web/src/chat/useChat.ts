@@ -1,7 +1,8 @@
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
 import { answering, apply, decided, empty, type Conversation } from './conversation';
 import type { Answer, Outgoing, Scope } from './protocol';
-import { ChatSocket, type LinkState, type Wire } from './socket';
+import { webSocket } from '../lib/api';
+import { ChatSocket, type LinkState } from './socket';
 
 type Action = { type: 'message'; message: Outgoing } | { type: 'decided'; callId: string; how: 'approved' | 'denied' } | { type: 'answering'; questionId: string } | { type: 'reset' } | { type: 'dismiss' };
 
@@ -25,7 +26,7 @@ function wsUrl(sessionId: string, after: number): string {
   if (sessionId) q.set('sessionId', sessionId);
   if (after >= 0) q.set('after', String(after));
   const text = q.toString();
-  return `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/ws${text ? '?' + text : ''}`;
+  return `/ws${text ? '?' + text : ''}`;
 }
 
 export interface Chat {
@@ -76,7 +77,7 @@ export function useChat(sessionId: string, generation: number): Chat {
     };
     const s = new ChatSocket(sessionId, {
       url: wsUrl,
-      dial: (url) => new WebSocket(url) as unknown as Wire,
+      dial: webSocket,
       onMessage: (message) => {
         waiting.push(message);
         if (!scheduled) {

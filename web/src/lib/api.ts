@@ -1,6 +1,8 @@
 // The gateway's API as the page uses it: one place for errors, streams and
 // types. Every failure is an ApiError that says what to do.
 
+import { connect, headers, keep, stored, takeToken } from './session';
+
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -28,6 +30,44 @@ function tell(online: boolean, signIn: boolean) {
   for (const f of listeners) f({ online, signIn });
 }
 
+const ends = new Set<() => void>();
+/** onSessionEnd tells when the gateway no longer knows the page's session. */
+export function onSessionEnd(f: () => void): () => void {
+  ends.add(f);
+  return () => ends.delete(f);
+}
+function sessionEnded() {
+  for (const f of ends) f();
+}
+
+/** signIn exchanges a key, or the token of junctor serve, for a session. */
+export async function signIn(credential: { key: string } | { token: string }): Promise<void> {
+  const { session } = await send<Session & { session?: string }>('POST', '/api/session', credential);
+  keep(session ?? '');
+}
+
+export async function signOut(): Promise<void> {
+  await send('DELETE', '/api/session').finally(() => keep(''));
+}
+
+/** exchangeToken signs in with the token in the address; it returns what is wrong with it, or ''. */
+export async function exchangeToken(): Promise<string> {
+  const token = takeToken();
+  if (!token) return '';
+  try {
+    await signIn({ token });
+    return '';
+  } catch (e) {
+    return e instanceof ApiError && e.status === 401 ? 'The token in the address is not valid here. Run junctor open to get the page with one that is.' : e instanceof Error ? e.message : String(e);
+  }
+}
+
+/** webSocket opens a WebSocket of the gateway as whoever the page is signed in as. */
+export function webSocket(path: string) {
+  const url = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${path}`;
+  return connect(url, async () => (await send<{ ticket: string }>('POST', '/api/session/ticket')).ticket);
+}
+
 async function failure(res: Response): Promise<ApiError> {
   const text = await res.text().catch(() => '');
   try {
@@ -40,8 +80,15 @@ async function failure(res: Response): Promise<ApiError> {
 
 export async function request(path: string, init: RequestInit = {}): Promise<Response> {
   let res: Response;
+  const session = stored();
   try {
-    res = await fetch(path, { credentials: 'same-origin', ...init });
+    res = await fetch(path, { credentials: 'same-origin', ...init, headers: { ...init.headers, ...headers(session) } });
+    if (res.status === 401 && session) {
+      // The session has ended. Somebody without one may still be let in.
+      if (stored() === session) keep('');
+      res = await fetch(path, { credentials: 'same-origin', ...init });
+      sessionEnded();
+    }
   } catch (e) {
     if (e instanceof DOMException && e.name === 'AbortError') throw e;
     tell(false, false);

@@ -30,6 +30,11 @@ export function ServersView() {
             </Button>
           )}
         </header>
+        {!me.admin && me.caller && (
+          <p className="muted small pad">
+            Only administrators change servers: run <code>junctor open</code>, or sign in with an administrator's key under <a href="#/settings">Settings</a>.
+          </p>
+        )}
         {list.error && <Failure error={list.error} retry={() => void list.reload()} />}
         {!list.data && !list.error ? (
           <Skeleton rows={5} height={64} />

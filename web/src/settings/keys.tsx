@@ -181,9 +181,13 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
 
 /** NotAdmin stands where something is for administrators. */
 export function NotAdmin({ what }: { what: string }) {
+  const me = useMe();
   return (
-    <Empty icon="shield" title="For administrators">
-      {what} can be seen by administrators: on the gateway's own machine, or with a key made by <code>junctor keys add NAME --admin</code>.
+    <Empty icon="shield" title="For administrators" actions={!me.authenticated && <Button onClick={me.signIn}>Sign in with a key</Button>}>
+      <p>{what} can be seen and changed by administrators.</p>
+      <p>
+        On the gateway's own machine run <code>junctor open</code>: it opens this page with the rights. Elsewhere sign in with a key made by <code>junctor keys add NAME --admin</code>.
+      </p>
     </Empty>
   );
 }

@@ -7,6 +7,7 @@ import { setTheme, useTheme, type Theme } from '../theme';
 import { Icon, type IconName } from '../ui/icons';
 import { Badge, Button, Code, Empty, Failure, Skeleton, Tabs } from '../ui/ui';
 import { Keys, NotAdmin } from './keys';
+import { SignIns } from './signins';
 
 type Tab = 'general' | 'keys' | 'config';
 
@@ -86,14 +87,24 @@ function General({ status }: { status?: Status }) {
         ) : (
           <Skeleton rows={2} />
         )}
-        {me.authenticated && (
-          <div className="row">
+        {!me.admin && (
+          <p className="muted">
+            To change servers, keys and settings, run <code>junctor open</code> on the gateway's machine, or sign in with an administrator's key.
+          </p>
+        )}
+        <div className="row">
+          {me.authenticated ? (
             <Button icon="power" onClick={me.signOut}>
               Sign out
             </Button>
-          </div>
-        )}
+          ) : (
+            <Button icon="key" onClick={me.signIn}>
+              Sign in with a key
+            </Button>
+          )}
+        </div>
       </section>
+      {me.authenticated && <SignIns />}
       <section className="card">
         <h2>Connect an agent</h2>
         <p>Claude, Cursor, VS Code and other clients reach every tool here through one server:</p>

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/app"
+	"junctor/internal/store"
+)
+
+// openCommand brings the user to the page with the administrator's rights.
+func (c *cli) openCommand() *cobra.Command {
+	var printOnly bool
+	cmd := &cobra.Command{
+		Use: "open", Short: "Open the web page with administrator's rights", Args: noArgs,
+		Long: `Open the page of the gateway that serves with this configuration. The address
+has a token in it, with which the page gets the administrator's rights; whoever
+has it may change the configuration, so treat it as a password. Without a
+browser the address is printed.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := c.load(c.options(hereToo))
+			if err != nil {
+				return err
+			}
+			client := c.running(cmd.Context(), cfg)
+			if client == nil {
+				return errors.New("no gateway is running with this configuration; start one with junctor serve")
+			}
+			g := &gateway{cli: c, http: client}
+			var page struct{ URL string }
+			if err := g.get(cmd.Context(), app.PagePath, nil, &page); err != nil {
+				return err
+			}
+			if !printOnly && c.openPage(cmd.Context(), page.URL) {
+				c.note("Your browser opens the page. If it does not: junctor open --print")
+				return nil
+			}
+			_, err = fmt.Fprintln(c.out, page.URL)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&printOnly, "print", false, "only print the address")
+	return cmd
+}
+
+// openPage opens the page by way of a file that only this user can read: the
+// arguments of a program, and the token in them, are visible to all users.
+func (c *cli) openPage(ctx context.Context, address string) bool {
+	path := filepath.Join(c.dataDir, "open.html")
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	text := fmt.Sprintf("<!doctype html>\n<meta charset=\"utf-8\">\n<title>Junctor</title>\n<meta http-equiv=\"refresh\" content=\"0; url=%s\">\n", html.EscapeString(address))
+	if err := store.CreateFile(path, text); err != nil {
+		return false
+	}
+	file := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	if !strings.HasPrefix(file.Path, "/") { // a drive
+		file.Path = "/" + file.Path
+	}
+	return c.openBrowser(ctx, file.String())
+}

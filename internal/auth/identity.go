@@ -1,0 +1,45 @@
+package auth
+
+import (
+	"context"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// identity is who sent a request, and the credential that says so.
+type identity struct {
+	caller tool.Caller
+
+	// credential names what the caller's rights come from: "key:<id>",
+	// "session:<id>", "token:<hash>". It is never reused for another
+	// credential. Empty for a caller that presented none.
+	credential string
+	// expires is when the credential ends by itself; zero means never.
+	expires time.Time
+}
+
+// nobody is a caller that was not asked who it is, and may do nothing.
+var nobody = tool.Caller{ID: "nobody", Name: "nobody", Servers: []string{}, Tools: []string{}}
+
+type identityKey struct{}
+
+func withIdentity(ctx context.Context, id identity) context.Context {
+	return context.WithValue(tool.WithCaller(ctx, id.caller), identityKey{}, id)
+}
+
+func identityFrom(ctx context.Context) identity {
+	id, ok := ctx.Value(identityKey{}).(identity)
+	if !ok {
+		id.caller = tool.CallerFrom(ctx)
+	}
+	return id
+}
+
+// CredentialFrom returns the name of the credential that a request was
+// admitted with, and when it expires (zero: never). The name is empty for
+// callers without a credential.
+func CredentialFrom(ctx context.Context) (name string, expires time.Time) {
+	id := identityFrom(ctx)
+	return id.credential, id.expires
+}

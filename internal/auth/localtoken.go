@@ -1,0 +1,79 @@
+package auth
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+)
+
+// localTokenFile is where the local token is in the data folder.
+const localTokenFile = "page.token"
+
+// LocalToken returns the token with which the page on this machine gets the
+// administrator's rights. It is random, one per data folder, and made when
+// there is none. Removing the file and restarting ends it and its sessions.
+func LocalToken(dataDir string) (telemetry.Secret, error) {
+	path := filepath.Join(dataDir, localTokenFile)
+	for {
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err := store.CreateFile(path, rand.Text()+"\n"); err != nil && !errors.Is(err, fs.ErrExist) {
+				return "", fmt.Errorf("make the page's token: %w", err)
+			}
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("the page's token: %w", err)
+		}
+		if !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+			return "", fmt.Errorf("the page's token %s is no file of yours alone (%v); remove it, and a new one is made", path, info.Mode())
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("the page's token: %w", err)
+		}
+		token := strings.TrimSpace(string(text))
+		if len(token) < minKey {
+			return "", fmt.Errorf("the page's token %s is shorter than %d characters; remove it, and a new one is made", path, minKey)
+		}
+		return telemetry.Secret(token), nil
+	}
+}
+
+// PageURL is the address of the page on a listener. On a loopback listener it
+// has the local token in it, and is a secret.
+func PageURL(listen, dataDir string) (string, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", fmt.Errorf("the address of the page: %w", err)
+	}
+	if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	page := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: "/"}
+	if IsLoopback(listen) {
+		token, err := LocalToken(dataDir)
+		if err != nil {
+			return "", err
+		}
+		page.RawQuery = url.Values{"token": {token.Reveal()}}.Encode()
+	}
+	return page.String(), nil
+}
+
+// fingerprint tells one local token from another without naming it.
+func fingerprint(token telemetry.Secret) string {
+	return hex.EncodeToString(hash("junctor local token\x00" + token.Reveal()))
+}

@@ -1,0 +1,113 @@
+package auth
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"junctor/internal/tool"
+)
+
+// parseProxies reads auth.trustedProxies: CIDRs, or single addresses.
+func parseProxies(list []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range list {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			addr, aerr := netip.ParseAddr(text)
+			if aerr != nil {
+				return nil, fmt.Errorf("%q is no address and no CIDR", text)
+			}
+			prefix = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		out = append(out, prefix.Masked())
+	}
+	return out, nil
+}
+
+// forwardingHeader returns the name of a header that says that the request was
+// forwarded by a proxy, or "".
+func forwardingHeader(h http.Header) string {
+	for name := range h {
+		switch name {
+		case "Forwarded", "Via", "X-Real-Ip", "X-Forwarded":
+			return name
+		}
+		if strings.HasPrefix(name, "X-Forwarded-") {
+			return name
+		}
+	}
+	return ""
+}
+
+func dropForwarding(h http.Header) {
+	for name := forwardingHeader(h); name != ""; name = forwardingHeader(h) {
+		h.Del(name)
+	}
+}
+
+// unforward decides what the forwarding headers of a request are worth. From
+// proxies of the configuration they say which host, scheme and address the
+// client used, and the request is no longer one of this machine: it reports
+// true. From anyone else they are refused on an open loopback listener, where
+// the caller's address is what admits it, and dropped on others.
+func (g *Gate) unforward(r *http.Request) (forwarded bool, err error) {
+	name := forwardingHeader(r.Header)
+	if name == "" {
+		return false, nil
+	}
+	rules := g.rules.Load()
+	peer := peerOf(r)
+	if !trusted(rules.proxies, peer) {
+		if rules.open {
+			return false, &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf(
+				"the request was forwarded by a proxy (it has the header %s), and this listener admits whoever reaches it; "+
+					`set auth.loopback to "key", and auth.trustedProxies to the proxy's address (%s) if its X-Forwarded headers shall count`, name, peer)}
+		}
+		dropForwarding(r.Header)
+		return false, nil
+	}
+	if host := lastOf(r.Header, "X-Forwarded-Host"); host != "" {
+		r.Host = host
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) { // the client is the last that no proxy of ours is
+		addr, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			break
+		}
+		r.RemoteAddr = net.JoinHostPort(addr.Unmap().String(), "0")
+		if !trusted(rules.proxies, addr.Unmap()) {
+			break
+		}
+	}
+	return true, nil
+}
+
+// lastOf returns the value that the nearest proxy wrote.
+func lastOf(h http.Header, name string) string {
+	all := strings.Split(strings.Join(h.Values(name), ","), ",")
+	return strings.TrimSpace(all[len(all)-1])
+}
+
+func peerOf(r *http.Request) netip.Addr {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	addr, _ := netip.ParseAddr(host) // the zero Addr is in no prefix
+	return addr.Unmap().WithZone("")
+}
+
+func trusted(proxies []netip.Prefix, addr netip.Addr) bool {
+	return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// secure reports whether the client's connection is encrypted. unforward has
+// dropped the header unless a proxy of the configuration wrote it.
+func secure(r *http.Request) bool {
+	return r.TLS != nil || strings.EqualFold(lastOf(r.Header, "X-Forwarded-Proto"), "https")
+}

@@ -1,0 +1,270 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// SessionStore keeps the sessions of the web page. [store.Values] is one.
+type SessionStore interface {
+	Value(ctx context.Context, space, name string) (store.Value, error)
+	Values(ctx context.Context, space string) ([]store.Value, error)
+	PutValue(ctx context.Context, v store.Value, ifVersion int64) (store.Value, error)
+	DeleteValue(ctx context.Context, space, name string, ifVersion int64) error
+}
+
+const (
+	// SpaceSessions and spaceTickets are where sessions and tickets are in the
+	// store. Their names there are hashes: who reads the store cannot use them.
+	SpaceSessions = "page-sessions"
+	spaceTickets  = "page-tickets"
+
+	// sessionLife is how long a sign-in lasts.
+	sessionLife = 30 * 24 * time.Hour
+	// ticketLife is how long a page may take to open its WebSocket.
+	ticketLife = 30 * time.Second
+	// maxSessions bounds the sessions of one credential; the oldest end first.
+	maxSessions = 50
+)
+
+// errNoSession means that the session is unknown, has expired or was ended, or
+// that its credential was.
+var errNoSession = errors.New("unknown, expired or ended session")
+
+// pageSession is a sign-in of the web page. It has the rights of its
+// credential, read anew for each request, and ends with it.
+type pageSession struct {
+	Key     []byte    `json:"key,omitempty"`   // hash of an API key in the store
+	Fixed   string    `json:"fixed,omitempty"` // id of a key in the file or the environment
+	Local   string    `json:"local,omitempty"` // fingerprint of the local token
+	Owner   string    `json:"owner"`           // id of the caller
+	Name    string    `json:"name"`            // name of the caller, for people
+	Created time.Time `json:"created"`
+	From    string    `json:"from,omitempty"`  // address of the browser
+	Agent   string    `json:"agent,omitempty"` // what the browser calls itself
+}
+
+// sameCredential reports whether both sessions were opened with one credential.
+func (s pageSession) sameCredential(o pageSession) bool {
+	return string(s.Key) == string(o.Key) && s.Fixed == o.Fixed && s.Local == o.Local
+}
+
+// sessions keeps the page's sessions in the store, and those in use in memory
+// for as long as keys are (keyFresh, keyStale).
+type sessions struct {
+	store SessionStore
+
+	mu    sync.Mutex
+	known map[string]knownSession // by name
+}
+
+type knownSession struct {
+	session pageSession
+	expires time.Time
+	checked time.Time
+}
+
+func newSessions(s SessionStore) *sessions {
+	return &sessions{store: s, known: map[string]knownSession{}}
+}
+
+// nameOf is the name under which a session or a ticket is kept.
+func nameOf(secret string) string { return hex.EncodeToString(hash(secret)) }
+
+// open makes a session and returns its secret, which is shown to the page once
+// and not kept.
+func (s *sessions) open(ctx context.Context, p pageSession) (secret, name string, expires time.Time, err error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return "", "", time.Time{}, err
+	}
+	if err := s.trim(ctx, p); err != nil {
+		return "", "", time.Time{}, err
+	}
+	secret = rand.Text()
+	name, expires = nameOf(secret), time.Now().Add(sessionLife)
+	_, err = s.store.PutValue(ctx, store.Value{Space: SpaceSessions, Name: name, Data: data, Expires: expires}, 0)
+	if err != nil {
+		return "", "", time.Time{}, fmt.Errorf("keep a session: %w", err)
+	}
+	return secret, name, expires, nil
+}
+
+// trim ends the oldest sessions of a credential that has too many.
+func (s *sessions) trim(ctx context.Context, p pageSession) error {
+	all, err := s.list(ctx)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(l listed) bool { return !l.sameCredential(p) })
+	for len(all) >= maxSessions {
+		if err := s.end(ctx, all[0].name); err != nil {
+			return err
+		}
+		all = all[1:]
+	}
+	return nil
+}
+
+// find returns the session of that name.
+func (s *sessions) find(ctx context.Context, name string) (pageSession, time.Time, error) {
+	now := time.Now()
+	s.mu.Lock()
+	k, ok := s.known[name]
+	s.mu.Unlock()
+	if ok && !now.Before(k.expires) {
+		return pageSession{}, time.Time{}, errNoSession
+	}
+	if ok && now.Sub(k.checked) < keyFresh {
+		return k.session, k.expires, nil
+	}
+	v, err := s.store.Value(ctx, SpaceSessions, name)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		s.forget(name)
+		return pageSession{}, time.Time{}, errNoSession
+	case err != nil && ok && now.Sub(k.checked) < keyStale:
+		return k.session, k.expires, nil
+	case err != nil:
+		return pageSession{}, time.Time{}, fmt.Errorf("look a session up: %w", err)
+	}
+	k = knownSession{expires: v.Expires, checked: now}
+	if err := json.Unmarshal(v.Data, &k.session); err != nil {
+		return pageSession{}, time.Time{}, fmt.Errorf("read a session: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) >= maxKnownKeys {
+		clear(s.known)
+	}
+	s.known[name] = k
+	return k.session, k.expires, nil
+}
+
+func (s *sessions) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, name)
+}
+
+// end ends a session. It is no error when there is none.
+func (s *sessions) end(ctx context.Context, name string) error {
+	if err := s.store.DeleteValue(ctx, SpaceSessions, name, store.AnyVersion); err != nil {
+		return fmt.Errorf("end a session: %w", err)
+	}
+	s.forget(name)
+	return nil
+}
+
+type listed struct {
+	pageSession
+	name    string
+	expires time.Time
+}
+
+// list returns the sessions in force, oldest first.
+func (s *sessions) list(ctx context.Context) ([]listed, error) {
+	values, err := s.store.Values(ctx, SpaceSessions)
+	if err != nil {
+		return nil, fmt.Errorf("read the sessions: %w", err)
+	}
+	var out []listed
+	for _, v := range values {
+		l := listed{name: v.Name, expires: v.Expires}
+		if json.Unmarshal(v.Data, &l.pageSession) == nil {
+			out = append(out, l)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b listed) int { return a.Created.Compare(b.Created) })
+	return out, nil
+}
+
+// ticket makes a ticket that admits one WebSocket of the session, on any node:
+// browsers let pages set no header there.
+func (s *sessions) ticket(ctx context.Context, session string) (string, error) {
+	secret := rand.Text()
+	_, err := s.store.PutValue(ctx, store.Value{
+		Space: spaceTickets, Name: nameOf(secret), Data: []byte(session), Expires: time.Now().Add(ticketLife),
+	}, 0)
+	if err != nil {
+		return "", fmt.Errorf("keep a ticket: %w", err)
+	}
+	return secret, nil
+}
+
+// redeem returns the session of a ticket, once.
+func (s *sessions) redeem(ctx context.Context, ticket string) (session string, err error) {
+	v, err := s.store.Value(ctx, spaceTickets, nameOf(ticket))
+	if errors.Is(err, store.ErrNotFound) || err == nil && len(v.Data) == 0 {
+		return "", errNoSession
+	}
+	if err != nil {
+		return "", fmt.Errorf("look a ticket up: %w", err)
+	}
+	// Of two that come with the same ticket one writes first. The empty record
+	// stays until the ticket would have expired.
+	_, err = s.store.PutValue(ctx, store.Value{Space: spaceTickets, Name: v.Name, Expires: v.Expires}, v.Version)
+	if errors.Is(err, store.ErrConflict) {
+		return "", errNoSession
+	}
+	if err != nil {
+		return "", fmt.Errorf("use a ticket: %w", err)
+	}
+	return string(v.Data), nil
+}
+
+// bySession returns the identity behind a session: that of the credential it
+// was opened with. It is the one place where sessions are looked up.
+func (g *Gate) bySession(ctx context.Context, name string) (identity, error) {
+	p, expires, err := g.sessions.find(ctx, name)
+	if err != nil {
+		return identity{}, err
+	}
+	id := identity{}
+	switch {
+	case p.Local != "":
+		if g.localToken == "" || p.Local != fingerprint(g.localToken) {
+			return identity{}, errNoSession
+		}
+		id.caller = tool.Local
+	default:
+		k, err := g.keys.of(ctx, p)
+		if errors.Is(err, errUnknownKey) {
+			return identity{}, errNoSession
+		}
+		if err != nil {
+			return identity{}, err
+		}
+		id.caller = callerOf(k)
+		if !k.Expires.IsZero() && k.Expires.Before(expires) {
+			expires = k.Expires
+		}
+	}
+	id.credential, id.expires = "session:"+name, expires
+	return id, nil
+}
+
+// of returns the key that a session was opened with.
+func (r *keyring) of(ctx context.Context, p pageSession) (store.Key, error) {
+	if p.Fixed == "" {
+		return r.find(ctx, p.Key)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range r.fixed {
+		if k.ID == p.Fixed {
+			return valid(k, time.Now())
+		}
+	}
+	return store.Key{}, errUnknownKey
+}

@@ -1,0 +1,244 @@
+package auth
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"junctor/internal/httperr"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// SessionHeader carries the page's session where the connection is not
+// encrypted. Cookies are no choice there: browsers send them to every port of
+// the host, and so to every other service of the machine.
+const SessionHeader = "X-Junctor-Session"
+
+// CookieName is the page's session over https. The prefix has browsers refuse
+// the cookie from other hosts and over http.
+const CookieName = "__Host-junctor_session"
+
+// TicketParameter is the query parameter with which the page's WebSockets are
+// admitted.
+const TicketParameter = "ticket"
+
+// Routes mounts the page's sign-in. All of it must be behind [Gate.Wrap].
+func (g *Gate) Routes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /api/session", func(w http.ResponseWriter, r *http.Request) {
+		g.who(w, identityFrom(r.Context()), "")
+	})
+	mux.HandleFunc("POST /api/session", g.signIn)
+	mux.HandleFunc("DELETE /api/session", g.signOut)
+	mux.HandleFunc("POST /api/session/ticket", g.newTicket)
+	mux.HandleFunc("GET /api/page-sessions", g.listSessions)
+	mux.HandleFunc("DELETE /api/page-sessions/{id}", g.endSession)
+	mux.HandleFunc(MetadataPath, g.Metadata)
+	mux.HandleFunc(MetadataPath+"/", g.Metadata)
+}
+
+// signIn exchanges a key, or the token that junctor serve prints, for a
+// session.
+func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Key   telemetry.Secret `json:"key"`
+		Token telemetry.Secret `json:"token"`
+	}
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096)).Decode(&body)
+	if err != nil || (body.Key == "") == (body.Token == "") {
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `send {"key": "…"} or {"token": "…"}`})
+		return
+	}
+	p := pageSession{Created: time.Now().UTC(), From: peerOf(r).String(), Agent: tool.Shorten(r.UserAgent(), 200)}
+	if body.Token != "" {
+		if !g.isLocalToken(body.Token.Reveal()) || isForwarded(r) {
+			g.reject(w, r, reasonToken, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here; junctor open opens the page with the one that is"})
+			return
+		}
+		p.Local, p.Owner, p.Name = fingerprint(g.localToken), tool.Local.ID, tool.Local.Name
+	} else {
+		h := hash(body.Key.Reveal())
+		id, err := g.byKey(r.Context(), h)
+		if err != nil {
+			g.reject(w, r, reasonKey, err)
+			return
+		}
+		if k, ok := g.keys.fixedKey(h); ok {
+			p.Fixed = k.ID
+		} else {
+			p.Key = h
+		}
+		p.Owner, p.Name = id.caller.ID, id.caller.Name
+	}
+	secret, name, expires, err := g.sessions.open(r.Context(), p)
+	if err != nil {
+		httperr.Write(w, r, unavailable(err))
+		return
+	}
+	id, err := g.bySession(r.Context(), name)
+	if err != nil {
+		httperr.Write(w, r, unavailable(err))
+		return
+	}
+	if secure(r) {
+		http.SetCookie(w, cookie(secret, int(time.Until(expires).Seconds())))
+		secret = ""
+	}
+	g.who(w, id, secret)
+}
+
+func cookie(value string, age int) *http.Cookie {
+	return &http.Cookie{Name: CookieName, Value: value, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: true}
+}
+
+func unavailable(err error) error {
+	return &tool.Error{Kind: tool.Unavailable, Msg: "sessions cannot be read or written now; try again shortly", RetryAfter: 2 * time.Second, Err: err}
+}
+
+// sessionOf returns the name of the session that a request presents, or "".
+func sessionOf(r *http.Request) string {
+	if secret := r.Header.Get(SessionHeader); secret != "" {
+		return nameOf(secret)
+	}
+	if c, err := r.Cookie(CookieName); err == nil && secure(r) {
+		return nameOf(c.Value)
+	}
+	return ""
+}
+
+// signOut ends the session, not only the browser's memory of it.
+func (g *Gate) signOut(w http.ResponseWriter, r *http.Request) {
+	if name := sessionOf(r); name != "" {
+		if err := g.end(r, name); err != nil {
+			httperr.Write(w, r, unavailable(err))
+			return
+		}
+	}
+	if secure(r) {
+		http.SetCookie(w, cookie("", -1))
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (g *Gate) end(r *http.Request, name string) error {
+	if err := g.sessions.end(r.Context(), name); err != nil {
+		return err
+	}
+	g.ended("session:" + name)
+	return nil
+}
+
+// newTicket makes a ticket for one WebSocket.
+func (g *Gate) newTicket(w http.ResponseWriter, r *http.Request) {
+	name, ok := strings.CutPrefix(identityFrom(r.Context()).credential, "session:")
+	if !ok {
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: "tickets are for the page's sessions; sign in first (POST /api/session)"})
+		return
+	}
+	ticket, err := g.sessions.ticket(r.Context(), name)
+	if err != nil {
+		httperr.Write(w, r, unavailable(err))
+		return
+	}
+	answer(w, map[string]any{"ticket": ticket, "expiresInSeconds": int(ticketLife.Seconds())})
+}
+
+// SessionInfo is a session as its owner and administrators see it.
+type SessionInfo struct {
+	ID      string    `json:"id"`
+	Caller  string    `json:"caller"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+	From    string    `json:"from,omitempty"`
+	Agent   string    `json:"agent,omitempty"`
+	Current bool      `json:"current"` // the one that asks
+}
+
+// visible returns the sessions that the sender of the request may see and end:
+// all for an administrator, else those of the same caller. Callers without a
+// credential are many in one, and see none.
+func (g *Gate) visible(r *http.Request) ([]listed, error) {
+	id := identityFrom(r.Context())
+	if id.credential == "" {
+		return nil, &tool.Error{Kind: tool.Denied, Msg: "sign in to see sessions"}
+	}
+	all, err := g.sessions.list(r.Context())
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	var out []listed
+	for _, l := range all {
+		if id.caller.Admin || l.Owner == id.caller.ID {
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
+func (g *Gate) listSessions(w http.ResponseWriter, r *http.Request) {
+	all, err := g.visible(r)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	current := identityFrom(r.Context()).credential
+	out := []SessionInfo{}
+	for _, l := range all {
+		out = append(out, SessionInfo{
+			ID: l.name, Caller: l.Name, Created: l.Created, Expires: l.expires, From: l.From, Agent: l.Agent,
+			Current: current == "session:"+l.name,
+		})
+	}
+	answer(w, map[string]any{"sessions": out})
+}
+
+func (g *Gate) endSession(w http.ResponseWriter, r *http.Request) {
+	all, err := g.visible(r)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	for _, l := range all {
+		if l.name == r.PathValue("id") {
+			if err := g.end(r, l.name); err != nil {
+				httperr.Write(w, r, unavailable(err))
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+	}
+	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "no such session"})
+}
+
+// who writes the caller as the page wants to know it, with the secret of its
+// session when it is new and the page has to keep it.
+func (g *Gate) who(w http.ResponseWriter, id identity, session string) {
+	out := map[string]any{
+		"caller":        id.caller.Name,
+		"admin":         id.caller.Admin,
+		"signedIn":      id.caller.ID != nobody.ID,
+		"needsSignIn":   id.caller.ID == nobody.ID,
+		"authenticated": id.credential != "",
+	}
+	if session != "" {
+		out["session"] = session
+	}
+	answer(w, out)
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(v) // a client that is gone reads nothing
+}
+
+// failed turns the error of a session look-up into one for the caller.
+func failed(err error) error {
+	if errors.Is(err, errNoSession) {
+		return &tool.Error{Kind: tool.Unauthenticated, Msg: "the session has ended; sign in again", Err: err}
+	}
+	return unavailable(err)
+}

@@ -1,0 +1,45 @@
+package httperr
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"junctor/internal/tool"
+)
+
+// Observer hears of a request that was rejected. reason is one of a fixed set
+// of words.
+type Observer func(r *http.Request, status int, reason string, err error)
+
+type observerKey struct{}
+
+// WithObserver has the Observer hear of the requests that next, or what it
+// hands them to, rejects.
+func WithObserver(o Observer, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), observerKey{}, o)))
+	})
+}
+
+// Rejected tells the request's Observer that it was rejected, for handlers that
+// answer with a body of their own.
+func Rejected(r *http.Request, err error) { observe(r, Status(tool.AsError(err).Kind), "", err) }
+
+// observe reports a rejection under why, or else under the error's kind. What
+// is refused after a call has begun has its line in the call log.
+func observe(r *http.Request, status int, why string, err error) {
+	o, ok := r.Context().Value(observerKey{}).(Observer)
+	if !ok {
+		return
+	}
+	if why == "" {
+		switch kind := tool.KindOf(err); kind {
+		case tool.Unauthenticated, tool.Denied, tool.ParseFailed, tool.InvalidRequest, tool.TooLarge, tool.ProxyDisabled, tool.ServerNotFound, tool.MethodNotFound:
+			why = strings.ToLower(string(kind))
+		default:
+			return
+		}
+	}
+	o(r, status, why, err)
+}

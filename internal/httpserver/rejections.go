@@ -1,0 +1,70 @@
+package httpserver
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// How many rejected requests get a line of the log: a burst, then one a
+// second. Lines that were left out are counted in the next one.
+const (
+	rejectionBurst = 20
+	rejectionEvery = time.Second
+)
+
+// Rejections counts requests that were rejected before they became a call, and
+// logs them at a bounded rate, so that somebody who guesses keys is seen and
+// cannot fill the disk.
+type Rejections struct {
+	log   *slog.Logger
+	meter *telemetry.Metrics
+
+	mu      sync.Mutex
+	left    int // lines that may be written now
+	refill  time.Time
+	omitted int
+}
+
+// NewRejections returns a Rejections that has seen none.
+func NewRejections(log *slog.Logger, m *telemetry.Metrics) *Rejections {
+	return &Rejections{log: log.With("component", "http"), meter: m, left: rejectionBurst, refill: time.Now()}
+}
+
+// Observe is an httperr.Observer.
+func (j *Rejections) Observe(r *http.Request, status int, reason string, err error) {
+	j.meter.Rejected(reason)
+	omitted, ok := j.take(time.Now())
+	if !ok {
+		return
+	}
+	from, _, splitErr := net.SplitHostPort(r.RemoteAddr)
+	if splitErr != nil {
+		from = r.RemoteAddr
+	}
+	j.log.WarnContext(r.Context(), "request rejected", "reason", reason, "status", status,
+		"method", tool.Shorten(r.Method, 16), "path", tool.Shorten(r.URL.Path, 200), "from", from, "omitted", omitted, "err", tool.AsError(err).Msg)
+}
+
+// take reports whether a line may be written, and how many were not since the
+// last one.
+func (j *Rejections) take(now time.Time) (omitted int, ok bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if n := int(now.Sub(j.refill) / rejectionEvery); n > 0 {
+		j.left = min(rejectionBurst, j.left+n)
+		j.refill = j.refill.Add(time.Duration(n) * rejectionEvery)
+	}
+	if j.left == 0 {
+		j.omitted++
+		return 0, false
+	}
+	j.left--
+	omitted, j.omitted = j.omitted, 0
+	return omitted, true
+}
