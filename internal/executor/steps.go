@@ -199,10 +199,7 @@ func isError(raw json.RawMessage) bool {
 	if !bytes.Contains(raw, []byte(`"isError"`)) {
 		return false
 	}
-	var r struct {
-		IsError bool `json:"isError"`
-	}
-	return json.Unmarshal(raw, &r) == nil && r.IsError
+	return string(mcp.Field(raw, "isError")) == "true"
 }
 
 // join lists up to n names.

@@ -42,7 +42,60 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	if len(m.Result) == 0 {
 		return append(dst, "{}}"...)
 	}
-	return append(appendRaw(dst, m.Result), '}')
+	lead, rest := m.resultParts()
+	return append(appendRaw(append(dst, lead...), rest), '}')
+}
+
+// resultParts returns the result in two pieces, the second of which is its own
+// bytes.
+func (m *Message) resultParts() (lead, rest []byte) {
+	if len(m.lead) == 0 {
+		return nil, m.Result
+	}
+	open := skipSpace(m.Result, 0) + 1
+	lead = append(append(make([]byte, 0, open+len(m.lead)), m.Result[:open]...), m.lead...)
+	rest = m.Result[open:]
+	if next := skipSpace(rest, 0); next < len(rest) && rest[next] == '}' { // nothing follows the last comma
+		lead = lead[:len(lead)-1]
+	}
+	return lead, rest
+}
+
+// merge puts what goes in front of the result's members into the result.
+func (m *Message) merge() {
+	if len(m.lead) > 0 {
+		lead, rest := m.resultParts()
+		m.Result, m.lead = append(append(make([]byte, 0, len(lead)+len(rest)), lead...), rest...), nil
+	}
+}
+
+// largeResult is the size from which a result is written from where it lies.
+// Below it a copy costs less than another write.
+const largeResult = 16 << 10
+
+// encoded is a message as it is sent: head alone as a rule, and around the
+// bytes of a large result head and tail.
+type encoded struct{ head, body, tail []byte }
+
+// encode encodes m without a copy of its result, where that is large and on
+// one line.
+func encode(m *Message) encoded {
+	if m.Method != "" || m.Error != nil || len(m.Result) < largeResult || bytes.IndexByte(m.Result, '\n') >= 0 || bytes.IndexByte(m.Result, '\r') >= 0 {
+		return encoded{head: AppendMessage(make([]byte, 0, len(m.Params)+len(m.Result)+len(m.lead)+128), m)}
+	}
+	lead, rest := m.resultParts()
+	head := append(make([]byte, 0, len(m.ID)+len(lead)+64), `{"jsonrpc":"2.0"`...)
+	if m.ID != "" {
+		head = append(append(head, `,"id":`...), m.ID...)
+	}
+	head = append(append(head, `,"result":`...), lead...)
+	return encoded{head: head, body: rest, tail: []byte{'}'}}
+}
+
+func (e encoded) size() int { return len(e.head) + len(e.body) + len(e.tail) }
+
+func (e encoded) appendTo(dst []byte) []byte {
+	return append(append(append(dst, e.head...), e.body...), e.tail...)
 }
 
 // appendRaw appends JSON on one line. A raw line break can only stand between

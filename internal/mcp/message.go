@@ -19,6 +19,8 @@ type Message struct {
 	Result json.RawMessage
 	Error  *Error
 
+	lead []byte // members that go in front of those of Result, each with a comma behind it
+
 	// Of a message decoded with Limits.Repair.
 	Repaired bool // invalid UTF-8 was replaced by U+FFFD
 	Deep     bool // nested deeper than Limits.MaxDepth

@@ -99,12 +99,16 @@ func (c *call) finish(result json.RawMessage, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.out == nil {
+		m.merge()
 		c.park.done = m
 		return
 	}
 	c.unlink()
 	c.cancel(nil)
 	m.ID = c.id
+	if _, ok := c.out.(*stream); !ok {
+		m.merge() // others hand the message on as it is
+	}
 	c.out.answer(m)
 }
 

@@ -65,13 +65,17 @@ func refuse(w http.ResponseWriter, status int, id ID, e *Error) {
 	writeJSON(w, status, AppendMessage(nil, &Message{ID: id, Error: e}))
 }
 
-func writeJSON(w http.ResponseWriter, status int, body []byte) {
+func writeJSON(w http.ResponseWriter, status int, body ...[]byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a caller that is gone reads nothing
+	for _, part := range body {
+		if len(part) > 0 {
+			_, _ = w.Write(part) // a caller that is gone reads nothing
+		}
+	}
 }
 
 // post is one HTTP POST while it is being read.
@@ -291,7 +295,7 @@ func (s *Server) postInitialize(p *post, m *Message) {
 		return
 	}
 	startEvents(p.w)
-	_, _ = p.w.Write(appendEvent(nil, "", answer))
+	_, _ = p.w.Write(appendEvent(nil, "", encoded{head: answer}))
 }
 
 func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {

@@ -215,18 +215,22 @@ func (c *call) modernise(m *Message) {
 	if m.Result == nil {
 		m.Result = json.RawMessage(`{}`)
 	}
-	m.Result = complete(m.Result, slices.Contains(cacheable, c.req.Method), c.srv.opts.Info)
+	m.lead = missing(m.Result, slices.Contains(cacheable, c.req.Method), c.srv.opts.Info)
 }
 
-// complete adds the members that a result lacks, in front, and leaves every
-// other byte alone.
-func complete(result json.RawMessage, cached bool, info json.RawMessage) json.RawMessage {
+// missing returns the members that a result lacks, each with a comma behind
+// it.
+func missing(result json.RawMessage, cached bool, info json.RawMessage) []byte {
 	if result[skipSpace(result, 0)] != '{' {
-		return result
+		return nil
 	}
-	var has struct{ kind, ttl, scope, meta, any bool }
-	for m := range members(result) {
-		has.any = true
+	var has struct{ kind, ttl, scope, meta bool }
+	// What a search for the bytes does not find, a walk need not look for.
+	walk := result
+	if !cached && !bytes.Contains(result, []byte(`"resultType"`)) && (len(info) == 0 || !bytes.Contains(result, []byte(`"_meta"`))) {
+		walk = nil
+	}
+	for m := range members(walk) {
 		switch string(result[m.keyStart:m.keyEnd]) {
 		case `"resultType"`:
 			has.kind = true
@@ -251,15 +255,7 @@ func complete(result json.RawMessage, cached bool, info json.RawMessage) json.Ra
 	if !has.meta && len(info) > 0 {
 		add = append(append(append(add, `"_meta":{"`+MetaServerInfo+`":`...), info...), "},"...)
 	}
-	if len(add) == 0 {
-		return result
-	}
-	if !has.any {
-		add = add[:len(add)-1]
-	}
-	open := skipSpace(result, 0) + 1
-	out := make([]byte, 0, len(result)+len(add))
-	return append(append(append(out, result[:open]...), add...), result[open:]...)
+	return add
 }
 
 // moderniseError turns errors that the stateless era has no more into what it

@@ -129,7 +129,9 @@ func TestComplete(t *testing.T) {
 		`[]`:   `[]`,
 		`null`: `null`,
 	} {
-		if got := complete(json.RawMessage(in), true, nil); string(got) != want {
+		m := &Message{Result: json.RawMessage(in), lead: missing(json.RawMessage(in), true, nil)}
+		m.merge()
+		if got := m.Result; string(got) != want {
 			t.Errorf("complete(%s) = %s, want %s", in, got, want)
 		}
 	}

@@ -146,7 +146,7 @@ func (s *Server) begin(res *response, prime string) bool {
 	startEvents(res.w)
 	first := []byte(": \n\n") // a first byte makes proxies pass the headers on
 	if prime != "" {
-		first = appendEvent(nil, prime, nil)
+		first = appendEvent(nil, prime, encoded{})
 	}
 	return s.flush(res, first)
 }
@@ -163,14 +163,14 @@ func setEventHeaders(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-func appendEvent(dst []byte, id string, data []byte) []byte {
-	if len(data) > 0 {
+func appendEvent(dst []byte, id string, data encoded) []byte {
+	if data.size() > 0 {
 		dst = append(dst, "event: message\n"...)
 	}
 	if id != "" {
 		dst = append(append(append(dst, "id: "...), id...), '\n')
 	}
-	return append(append(append(dst, "data: "...), data...), "\n\n"...)
+	return append(data.appendTo(append(dst, "data: "...)), "\n\n"...)
 }
 
 func (s *Server) writeEvents(res *response, events []event, number int) bool {
@@ -179,7 +179,7 @@ func (s *Server) writeEvents(res *response, events []event, number int) bool {
 	}
 	size := 0
 	for _, e := range events {
-		size += len(e.data) + 64
+		size += e.data.size() + 64
 	}
 	out := make([]byte, 0, size)
 	for i, e := range events {
@@ -214,17 +214,17 @@ func (s *Server) writePlain(res *response, events []event) {
 	}
 	status, body := events[0].status, events[0].data
 	if res.batch {
-		status, body = http.StatusOK, []byte{'['}
+		all := []byte{'['}
 		for i, e := range events {
 			if i > 0 {
-				body = append(body, ',')
+				all = append(all, ',')
 			}
-			body = append(body, e.data...)
+			all = e.data.appendTo(all)
 		}
-		body = append(body, ']')
+		status, body = http.StatusOK, encoded{head: append(all, ']')}
 	}
-	res.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	writeJSON(res.w, status, body)
+	res.w.Header().Set("Content-Length", strconv.Itoa(body.size()))
+	writeJSON(res.w, status, body.head, body.body, body.tail)
 }
 
 // settle decides what becomes of a stream whose response is over. A finished

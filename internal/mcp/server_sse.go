@@ -135,7 +135,7 @@ func (l *sseServerLink) Receive() (Message, error) {
 
 // Send implements [Link].
 func (l *sseServerLink) Send(m *Message) error {
-	return l.write(appendEvent(nil, "", AppendMessage(nil, m)))
+	return l.write(appendEvent(nil, "", encode(m)))
 }
 
 var errStreamEnded = errors.New("the stream has ended")

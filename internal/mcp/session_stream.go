@@ -44,7 +44,7 @@ type stream struct {
 }
 
 type event struct {
-	data   []byte
+	data   encoded
 	reply  bool
 	status int
 }
@@ -86,7 +86,7 @@ func (s *stream) answer(m *Message) {
 // add appends a message and returns what is to be called when it was the last
 // one and nobody reads the stream; nil as a rule.
 func (s *stream) add(m *Message, reply bool) (onEnd func()) {
-	data := AppendMessage(make([]byte, 0, len(m.Params)+len(m.Result)+128), m)
+	data := encode(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended || s.plain && !reply {
@@ -102,9 +102,9 @@ func (s *stream) add(m *Message, reply bool) (onEnd func()) {
 		}
 		size := 0
 		for _, e := range waiting {
-			size += len(e.data)
+			size += e.data.size()
 		}
-		if len(waiting) >= s.limit.events || size+len(data) > s.limit.bytes {
+		if len(waiting) >= s.limit.events || size+data.size() > s.limit.bytes {
 			s.drops.Add(1)
 			return nil
 		}
@@ -114,7 +114,7 @@ func (s *stream) add(m *Message, reply bool) (onEnd func()) {
 		e.status = s.status(m)
 	}
 	s.events = append(s.events, e)
-	s.bytes += len(data)
+	s.bytes += data.size()
 	if reply {
 		s.open--
 	}
@@ -127,9 +127,9 @@ func (s *stream) add(m *Message, reply bool) (onEnd func()) {
 	return onEnd
 }
 
-func contains(events []event, data []byte) bool {
+func contains(events []event, data encoded) bool {
 	for _, e := range events {
-		if bytes.Equal(e.data, data) {
+		if bytes.Equal(e.data.head, data.head) && bytes.Equal(e.data.body, data.body) {
 			return true
 		}
 	}
@@ -140,7 +140,7 @@ func contains(events []event, data []byte) bool {
 func (s *stream) trim() {
 	for len(s.events) > 0 && s.first < s.next &&
 		(!s.keep || len(s.events) > s.limit.events || s.bytes > s.limit.bytes) {
-		s.bytes -= len(s.events[0].data)
+		s.bytes -= s.events[0].data.size()
 		s.events[0] = event{}
 		s.events = s.events[1:]
 		s.first++

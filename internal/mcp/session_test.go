@@ -428,7 +428,7 @@ func TestSlowReaderLosesNotificationsNotAnswers(t *testing.T) {
 	if n := len(b.events); n < 100 || n > callLimit.events+2 || !b.ended {
 		t.Errorf("%d events wait, ended %v", n, b.ended)
 	}
-	if st.drops.Load() == 0 || !b.events[len(b.events)-1].reply || !strings.Contains(string(b.events[len(b.events)-2].data), "roots/list") {
+	if st.drops.Load() == 0 || !b.events[len(b.events)-1].reply || !strings.Contains(string(b.events[len(b.events)-2].data.head), "roots/list") {
 		t.Error("questions and answers must get through")
 	}
 }
