@@ -320,6 +320,41 @@ func (w *Writer) Write(messages ...*Message) error {
 	return w.write(b)
 }
 
+// tryWriter is a stream that takes what it can without blocking.
+type tryWriter interface {
+	TryWrite([]byte) (int, error)
+}
+
+// try writes a message as far as the stream takes it without blocking. begun
+// says that some of it was taken; the rest, which belongs to the caller, must
+// then be written with finish before anything else is.
+func (w *Writer) try(to tryWriter, m *Message) (begun bool, rest []byte, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	b := w.buf[:0]
+	if w.framing == FramingHeaders {
+		b = appendWithHeader(b, m)
+	} else {
+		b = append(AppendMessage(b, m), '\n')
+	}
+	w.keep(b)
+	n, err := to.TryWrite(b)
+	if err != nil || n == 0 {
+		return false, nil, err
+	}
+	if n < len(b) {
+		rest = bytes.Clone(b[n:])
+	}
+	return true, rest, nil
+}
+
+// finish writes the rest of a message.
+func (w *Writer) finish(rest []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.write(rest)
+}
+
 // appendWithHeader appends a message behind its Content-Length. The length is
 // known only afterwards, so the message is moved when the header turns out
 // longer or shorter than the room left for it.

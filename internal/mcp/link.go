@@ -49,6 +49,7 @@ type Stream struct {
 	queue  []received // the rest of a batch
 	onDrop func(Drop)
 	close  func() error
+	direct tryWriter // nil when writes may block
 }
 
 type received struct {
@@ -63,6 +64,7 @@ func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
 	}
 	s := &Stream{limits: o.Limits.filled(), w: NewWriter(w, o.Framing), onDrop: o.OnDrop}
 	s.r = NewReader(r, o.Framing, o.Limits, o.OnDrop)
+	s.direct, _ = w.(tryWriter)
 	if o.EndFloods {
 		s.r.flood = &flood{limit: floodLimit}
 	}

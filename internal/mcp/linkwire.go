@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"junctor/internal/tool"
@@ -15,17 +17,26 @@ import (
 const sendQueue = 64
 
 // linkWire is a connection that all calls share: a child's pipes, a pipe in
-// the process, or the legacy SSE transport. One goroutine reads, one writes,
-// so that no caller is stuck in a write that the server does not take.
+// the process, or the legacy SSE transport. One goroutine reads. A caller
+// writes its message itself where that cannot block and nothing waits to be
+// written before it; everything else is queued for a goroutine that writes, so
+// that no caller is stuck in a write that the server does not take.
 type linkWire struct {
-	c    *Client
-	link Link
-	out  chan Message
-	idle chan struct{} // closed when the writer is done
+	c      *Client
+	link   Link
+	stream *Stream // link, where callers may write to it; else nil
+	out    chan Message
+	idle   chan struct{} // closed when the writer is done
+
+	writing sync.Mutex   // held while something is written
+	queued  atomic.Int64 // messages that wait for the writer or that it is writing
 }
 
 func openLink(c *Client, link Link) error {
 	w := &linkWire{c: c, link: link, out: make(chan Message, sendQueue), idle: make(chan struct{})}
+	if s, ok := link.(*Stream); ok && s.direct != nil {
+		w.stream = s
+	}
 	c.wire = w
 	go w.read()
 	go w.write()
@@ -122,6 +133,9 @@ func (w *linkWire) waiting(messages []*Message) []*Message {
 }
 
 func (w *linkWire) sendAll(messages []*Message) error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	defer w.queued.Add(-int64(len(messages)))
 	if s, ok := w.link.(*Stream); ok {
 		return s.SendAll(messages...)
 	}
@@ -182,20 +196,56 @@ func cancelMessage(ctx context.Context, cl *flight) *Message {
 }
 
 func (w *linkWire) send(ctx context.Context, m *Message) error {
+	if sent, err := w.trySend(m); sent || err != nil {
+		return err
+	}
+	w.queued.Add(1)
 	select {
 	case w.out <- *m:
 		return nil
 	case <-ctx.Done():
+		w.queued.Add(-1)
 		return ctx.Err()
 	case <-w.c.done:
+		w.queued.Add(-1)
 		return w.c.err
 	}
 }
 
+// trySend writes a message in the caller's goroutine, unless others come first
+// or the server does not read. It never blocks.
+func (w *linkWire) trySend(m *Message) (sent bool, err error) {
+	if w.stream == nil || w.queued.Load() > 0 || !w.writing.TryLock() {
+		return false, nil
+	}
+	if w.queued.Load() > 0 || w.c.Err() != nil {
+		w.writing.Unlock()
+		return false, nil
+	}
+	begun, rest, err := w.stream.w.try(w.stream.direct, m)
+	if rest != nil { // the pipe is full: the rest must follow before anything else
+		go func() {
+			defer w.writing.Unlock()
+			if err := w.stream.w.finish(rest); err != nil {
+				w.c.end(sendFailed(err))
+			}
+		}()
+		return true, nil
+	}
+	w.writing.Unlock()
+	if err != nil {
+		w.c.end(sendFailed(err))
+		return false, w.c.Err()
+	}
+	return begun, nil
+}
+
 func (w *linkWire) respond(m *Message) {
+	w.queued.Add(1)
 	select {
 	case w.out <- *m:
 	default:
+		w.queued.Add(-1)
 		w.c.log.Warn("message to the server dropped: it does not read", "method", m.Method)
 	}
 }
