@@ -72,7 +72,7 @@ func (c *cli) prepareWith(ctx context.Context, cfg *config.Config, only ...strin
 			break
 		}
 	}
-	a, err := c.build(ctx, cfg, c.options(hereToo), telemetry.LevelError, only)
+	a, err := c.build(ctx, cfg, c.options(hereToo), telemetry.LevelError, func(o *app.Options) { o.Only, o.AwaitInstall = only, true })
 	if err != nil {
 		return nil, err
 	}
@@ -126,8 +126,8 @@ func (c *cli) running(ctx context.Context, cfg *config.Config) *http.Client {
 }
 
 // build makes a gateway of the configuration. level is what it logs unless
-// someone asked for more or less.
-func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Options, level telemetry.Level, only []string) (*app.App, error) {
+// someone asked for more or less; set, which may be nil, changes the options.
+func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Options, level telemetry.Level, set func(*app.Options)) (*app.App, error) {
 	redactor, err := telemetry.NewRedactor(cfg.Security.RedactConfig)
 	if err != nil {
 		return nil, err
@@ -151,15 +151,19 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Optio
 		return nil, fmt.Errorf("JUNCTOR_ADMIN_KEY %w; make one with: openssl rand -hex 24", err)
 	}
 	key, _ := cfg.Lookup("JUNCTOR_SECRET_KEY")
-	return app.Open(ctx, app.Options{
+	o := app.Options{
 		Config: cfg, Reload: reload, Version: buildVersion(), DataDir: c.dataDir, Environ: withoutOwnKeys(c.environ),
-		AdminKey: telemetry.Secret(admin), SecretKey: telemetry.Secret(key), Socket: c.socket(cfg), Only: only,
+		AdminKey: telemetry.Secret(admin), SecretKey: telemetry.Secret(key), Socket: c.socket(cfg),
 		Log: telemetry.NewLogger(telemetry.LogOptions{
 			Output: output, Terminal: isTerminal, Colour: isTerminal && noColour == "", Format: cfg.Log.Format,
 			Level: &leveler, Redactor: redactor, Recent: recent,
 		}),
 		Level: &leveler, Recent: recent, Redactor: redactor,
-	})
+	}
+	if set != nil {
+		set(&o)
+	}
+	return app.Open(ctx, o)
 }
 
 // get reads JSON from the gateway.
@@ -254,7 +258,7 @@ func (g *gateway) waiting(ctx context.Context) (stop func()) {
 			var pending []string
 			for _, s := range status.Servers {
 				if s.Status == "connecting" {
-					pending = append(pending, s.Name)
+					pending = append(pending, strings.TrimSpace(s.Name+" "+s.Reason))
 				}
 			}
 			if len(pending) > 0 {
@@ -275,3 +279,6 @@ func withoutOwnKeys(environ []string) []string {
 		return name == "JUNCTOR_SECRET_KEY" || name == "JUNCTOR_ADMIN_KEY"
 	})
 }
+
+// withoutServers builds a gateway that starts no server.
+func withoutServers(o *app.Options) { o.Only = []string{} }

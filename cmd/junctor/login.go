@@ -26,7 +26,7 @@ func (c *cli) withLogins(ctx context.Context, f func(*oauth.Service) error) erro
 	if err != nil {
 		return err
 	}
-	a, err := c.build(ctx, cfg, o, telemetry.LevelError, []string{}) // no server needs to run
+	a, err := c.build(ctx, cfg, o, telemetry.LevelError, withoutServers)
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (do
 	if server.URL == "" {
 		return func() {}, nil
 	}
-	a, err := c.build(ctx, cfg, opts, telemetry.LevelError, []string{})
+	a, err := c.build(ctx, cfg, opts, telemetry.LevelError, withoutServers)
 	if err != nil {
 		return nil, err
 	}

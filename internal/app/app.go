@@ -63,6 +63,10 @@ type Options struct {
 	// Only limits the gateway to these upstreams; nil means all. The command
 	// line starts no more servers than it needs.
 	Only []string
+
+	// AwaitInstall lets callers wait for packages that are being installed;
+	// for processes that end with their command.
+	AwaitInstall bool
 }
 
 // App is the gateway: the core, and the faces over it.
@@ -129,7 +133,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.oauth = a.newOAuth(rt)
 	a.trace = mcptrace.New(o.Redactor.JSON)
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
-		Sink: a.sink, Log: o.Log, Environ: o.Environ, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
+		Sink: a.sink, Log: o.Log, Environ: o.Environ, AwaitInstall: o.AwaitInstall, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
 		RoundTripper: rt, Trace: a.trace, Authorizer: a.oauth, Singletons: a.singletons(), Tasks: taskOwners{a.store},
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		Capabilities: mcp.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},

@@ -130,7 +130,7 @@ var fieldDocs = map[string]string{
 	"upstream.Config.Proxy":                    "Offer the server at /api/mcp/{name}/proxy.",
 	"upstream.Config.SessionMode":              "One session for all callers, or one for each caller; the latter where a server keeps state or asks its users.",
 	"upstream.Config.Singleton":                "Run the server on one node alone when several share a PostgreSQL store.",
-	"upstream.Config.StartTimeoutMs":           "How long starting, connecting and the handshake may take, and how long callers wait for a server that starts for the first time. A program that needed longer, because it is downloaded perhaps, gets twice the time on each further try, up to two minutes.",
+	"upstream.Config.StartTimeoutMs":           "How long starting, connecting and the handshake may take, and how long callers wait for a server that starts for the first time. A program that needed longer gets twice the time on each further attempt, up to two minutes. Package runners (npx, uvx, bunx, pnpm dlx, docker run) may take five minutes, because they download the server first.",
 	"upstream.Config.Tags":                     "Tags that all tools of the server carry.",
 	"upstream.Config.TimeoutMs":                "How long a call may take without a sign of life; progress starts it anew.",
 	"upstream.Config.ToolConfiguration":        "Which tools of the server are offered.",

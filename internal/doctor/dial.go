@@ -43,8 +43,8 @@ type connection struct {
 // best.
 func (r *TestReport) connect(ctx context.Context, o TestOptions, version string) (*connection, error) {
 	timeout := o.Timeout
-	if start := o.Server.StartTimeoutMs; start > upstream.DefaultConfig().StartTimeoutMs { // it is known to need longer
-		timeout = max(timeout, start.Duration())
+	if start := o.Server.StartLimit(); start > upstream.DefaultConfig().StartTimeoutMs.Duration() { // it is known to need longer
+		timeout = max(timeout, start)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

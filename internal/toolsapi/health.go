@@ -18,6 +18,7 @@ type healthBody struct {
 type serverHealth struct {
 	Name   string         `json:"name"`
 	Status upstream.State `json:"status"`
+	Phase  string         `json:"phase,omitempty"`
 	Tools  int            `json:"tools"`
 	Since  *time.Time     `json:"since,omitempty"`
 	Reason string         `json:"reason,omitempty"`
@@ -33,7 +34,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 		if !caller.MaySee(u.Name) {
 			continue
 		}
-		s := serverHealth{Name: u.Name, Status: u.State, Tools: u.Tools, Reason: u.Reason}
+		s := serverHealth{Name: u.Name, Status: u.State, Phase: u.Phase, Tools: u.Tools, Reason: u.Reason}
 		if known := snap.Server(u.Name); known != nil {
 			s.Tools = known.EnabledTools()
 		}

@@ -237,7 +237,16 @@ func (u *upstream) up(ctx context.Context) (*conn, error) {
 
 // starting is the error of a call that waited for the first connection.
 func (u *upstream) starting(startBy time.Time) error {
-	cfg := u.config()
+	u.mu.Lock()
+	cfg := u.cfg
+	d, installing := u.installing()
+	u.mu.Unlock()
+	if installing {
+		return &tool.Error{
+			Kind: tool.UpstreamFailed, RetryAfter: 5 * time.Second, Err: tool.ErrDown,
+			Msg: fmt.Sprintf("%s is %s; try again when it is done", u.name, stillInstalling(d)),
+		}
+	}
 	return &tool.Error{
 		Kind: tool.UpstreamFailed, RetryAfter: time.Second, Err: tool.ErrDown,
 		Msg: fmt.Sprintf("%s is still starting, after %s; try again, or raise its startTimeoutMs", u.name,

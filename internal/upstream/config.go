@@ -46,7 +46,7 @@ type Config struct {
 	TimeoutMs setting.Millis `json:"timeoutMs"`
 	// How long a call may take in all, progress or not.
 	MaxTimeoutMs setting.Millis `json:"maxTimeoutMs"`
-	// How long starting, connecting and the handshake may take, and how long callers wait for a server that starts for the first time. A program that needed longer, because it is downloaded perhaps, gets twice the time on each further try, up to two minutes.
+	// How long starting, connecting and the handshake may take, and how long callers wait for a server that starts for the first time. A program that needed longer gets twice the time on each further attempt, up to two minutes. Package runners (npx, uvx, bunx, pnpm dlx, docker run) may take five minutes, because they download the server first.
 	StartTimeoutMs setting.Millis `json:"startTimeoutMs"`
 
 	// Whether the upstream is used at all.

@@ -21,8 +21,7 @@ const (
 	stable     = 30 * time.Second       // a connection that lasted this long was a good one
 
 	// longestStart bounds how long a program gets that did not answer in
-	// time. npx and uvx fetch it first, which a fixed time would cut off at
-	// the same place again and again.
+	// time; it gets more with each attempt.
 	longestStart = 2 * time.Minute
 
 	// A call that finds its upstream down makes it be tried at once, but not
@@ -113,7 +112,7 @@ func newUpstream(s *Supervisor, cfg Config, after <-chan struct{}) *upstream {
 	}
 	u.slots = newSlots(cfg.MaxConcurrent)
 	u.since = time.Now()
-	u.startBy = u.since.Add(cfg.StartTimeoutMs.Duration()) // Run, when it comes, begins anew
+	u.startBy = u.since.Add(s.waitForStart(cfg)) // Run, when it comes, begins anew
 	if !cfg.Enabled {
 		u.state, u.first = Disabled, false
 	}
@@ -133,7 +132,7 @@ func (u *upstream) begin(cancel context.CancelFunc) {
 	defer u.mu.Unlock()
 	u.cancel = cancel
 	u.since = time.Now()
-	u.startBy = u.since.Add(u.cfg.StartTimeoutMs.Duration())
+	u.startBy = u.since.Add(u.s.waitForStart(u.cfg))
 	u.broadcast()
 }
 
@@ -258,7 +257,7 @@ func (u *upstream) keep(ctx context.Context) {
 	longer := setting.Millis(0) // than startTimeoutMs, for a program that needs it
 	for ctx.Err() == nil {
 		began := time.Now()
-		cfg := u.config()
+		cfg := u.config().withStartLimit()
 		cfg.StartTimeoutMs = max(cfg.StartTimeoutMs, longer)
 		c, err := u.attempt(ctx, cfg)
 		if err == nil {
@@ -275,7 +274,7 @@ func (u *upstream) keep(ctx context.Context) {
 		}
 		why := explain(cfg, err)
 		if why.kind() == tool.Timeout && !cfg.remote() {
-			longer = min(2*cfg.StartTimeoutMs, setting.Millis(longestStart/time.Millisecond))
+			longer = max(cfg.StartTimeoutMs, min(2*cfg.StartTimeoutMs, setting.Millis(longestStart/time.Millisecond)))
 		}
 		wait := max(retry.NextBackOff(), why.RetryAfter)
 		u.fell(ctx, why, c != nil, wait)

@@ -77,7 +77,7 @@ func (u *upstream) sessionOf(key, caller string, capabilities mcp.Capabilities) 
 // makeSession connects for one caller. A failure is for those who wait for
 // this session; the next call tries again.
 func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg Config, caller string, capabilities mcp.Capabilities) {
-	c, err := u.dial(ctx, cfg, caller, capabilities)
+	c, err := u.dial(ctx, cfg.withStartLimit(), caller, capabilities)
 	u.mu.Lock()
 	s.conn = c
 	if err != nil {

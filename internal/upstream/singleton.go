@@ -121,10 +121,10 @@ func (u *upstream) belongs(owner string, lost bool) {
 		} else {
 			u.state = Connecting
 		}
-		u.startBy = u.since.Add(u.cfg.StartTimeoutMs.Duration())
+		u.startBy = u.since.Add(u.s.waitForStart(u.cfg))
 	case owner == "" && news:
 		u.state, u.first, u.since = Connecting, true, time.Now()
-		u.startBy = u.since.Add(u.cfg.StartTimeoutMs.Duration())
+		u.startBy = u.since.Add(u.s.waitForStart(u.cfg))
 	}
 	u.broadcast()
 	u.mu.Unlock()

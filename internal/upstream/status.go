@@ -23,7 +23,8 @@ const (
 type Status struct {
 	Name  string    `json:"name"`
 	State State     `json:"status"`
-	Since time.Time `json:"since,omitzero"` // of the state
+	Phase string    `json:"phase,omitempty"` // "installing" while a package runner downloads the server
+	Since time.Time `json:"since,omitzero"`  // of the state
 
 	// Reason says why the upstream is not connected. It has no secret and no
 	// path in it.
@@ -107,6 +108,9 @@ func (u *upstream) statusAndConn() (Status, *conn) {
 		Attempts: u.attempts, NextTry: u.nextTry, LastFailure: u.lastFailure, FailedAt: u.failedAt, Lost: u.lost,
 		Node: u.owner, Transport: u.cfg.transport(), Tools: u.tools, Problems: u.problems,
 		LatencyMs: float64(u.latency.Microseconds()) / 1000, InFlight: int(u.inFlight.Load()), Sessions: len(u.sessions),
+	}
+	if d, ok := u.installing(); ok {
+		st.Phase, st.Reason = "installing", stillInstalling(d)
 	}
 	c := u.conn
 	if c == nil {

@@ -55,6 +55,11 @@ type Options struct {
 	// needs to know.
 	Tasks TaskOwners
 
+	// AwaitInstall lets callers wait for a package that is being installed
+	// instead of giving up after startTimeoutMs: commands that end with the
+	// process would interrupt the install.
+	AwaitInstall bool
+
 	MaxSessions int           // of single callers, per upstream; 64
 	SessionIdle time.Duration // until one of them is closed; 10 min
 }
