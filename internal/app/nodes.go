@@ -93,7 +93,8 @@ type said struct {
 	Answer bool   `json:"answer,omitempty"`
 	Result bool   `json:"result,omitempty"`
 
-	Repaired bool `json:"repaired,omitempty"` // the result was not valid UTF-8
+	Repaired bool  `json:"repaired,omitempty"` // the result was not valid UTF-8
+	Queued   *bool `json:"queued,omitempty"`   // waits for its turn, or waits no more
 	data     json.RawMessage
 	Fault    *fault `json:"fault,omitempty"`
 }
@@ -169,6 +170,8 @@ func (s singletons) Do(ctx context.Context, owner, server string, r tool.Request
 				}
 				_ = speak(l, back) // the line is over when the owner is gone
 			})
+		case m.Queued != nil && r.Exchange.Queued != nil:
+			r.Exchange.Queued(*m.Queued)
 		case m.Fault != nil:
 			return nil, m.Fault.err()
 		case m.Result:
@@ -235,6 +238,7 @@ func (a *App) carryOut(ctx context.Context, first []byte, l *nodes.Line) {
 	if p.Answers {
 		r.Exchange.Ask = q.ask
 	}
+	r.Exchange.Queued = func(waiting bool) { _ = speak(l, said{Queued: &waiting}) }
 	repaired := false
 	r.Exchange.Repaired = func() { repaired = true }
 	go q.listen(ctx, cancel)

@@ -128,6 +128,7 @@ var fieldDocs = map[string]string{
 	"upstream.Config.Name":                     "The name of the upstream, by which tools are qualified: 1 to 64 of A-Z a-z 0-9 _ -. In a map of servers it is the map's key.",
 	"upstream.Config.OAuth":                    "OAuth 2.1 for the server. Without it Junctor finds out by itself whether a login is needed and registers itself; with it the client is configured.",
 	"upstream.Config.Proxy":                    "Offer the server at /api/mcp/{name}/proxy.",
+	"upstream.Config.QueueTimeoutMs":           "How long a call may wait for its turn under maxConcurrent; that time does not count as the server's.",
 	"upstream.Config.SessionMode":              "One session for all callers, or one for each caller; the latter where a server keeps state or asks its users.",
 	"upstream.Config.Singleton":                "Run the server on one node alone when several share a PostgreSQL store.",
 	"upstream.Config.StartTimeoutMs":           "How long starting, connecting and the handshake may take, and how long callers wait for a server that starts for the first time. A program that needed longer gets twice the time on each further attempt, up to two minutes. Package runners (npx, uvx, bunx, pnpm dlx, docker run) may take five minutes, because they download the server first.",

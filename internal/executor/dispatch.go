@@ -31,14 +31,11 @@ func (x *Executor) dispatch(ctx context.Context, f *flight, req tool.Request) (j
 	}
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if total > 0 {
-		defer time.AfterFunc(total, func() { cancel(fmt.Errorf("%w within %s (the server's maxTimeoutMs)", errTooLong, total)) }).Stop()
-	}
-	if silent > 0 {
-		p := newPatience(silent, func() { cancel(fmt.Errorf("%w within %s (%s)", errSilent, silent, whose)) })
-		defer p.stop()
-		p.watch(&req.Exchange)
-	}
+	t := newTimeouts(
+		silent, func() { cancel(fmt.Errorf("%w within %s (%s)", errSilent, silent, whose)) },
+		total, func() { cancel(fmt.Errorf("%w within %s (the server's maxTimeoutMs)", errTooLong, total)) })
+	defer t.stop()
+	t.watch(&req.Exchange)
 	req.Exchange.Repaired = func() { f.stage("repaired") }
 	raw, err := x.Upstreams.Do(waiting, server, req)
 	if err == nil {

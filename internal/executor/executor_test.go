@@ -608,7 +608,7 @@ func TestTimeouts(t *testing.T) {
 					case <-ctx.Done():
 						return nil, ctx.Err()
 					case <-time.After(20 * time.Second):
-						req.Exchange.Notify("notifications/progress", json.RawMessage(`{}`))
+						req.Exchange.Notify("notifications/progress", json.RawMessage(`{"progressToken":1}`))
 					}
 				}
 			}
@@ -618,6 +618,43 @@ func TestTimeouts(t *testing.T) {
 			_, err := r.Call(t.Context(), c)
 			if tool.KindOf(err) != tool.Timeout || time.Since(begun) != 10*time.Minute || heard < 29 || !strings.Contains(err.Error(), "within 10m0s (the server's maxTimeoutMs)") {
 				t.Errorf("after %s and %d notifications: %v", time.Since(begun), heard, err)
+			}
+		})
+	})
+	t.Run("progress that the caller did not ask for", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
+				for range 10 {
+					select {
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					case <-time.After(20 * time.Second):
+						req.Exchange.Notify("notifications/progress", json.RawMessage(`{"progress":1}`))
+					}
+				}
+				return json.RawMessage(`{}`), nil
+			}
+			c := call("write", `{}`)
+			c.Exchange.Notify = func(string, json.RawMessage) { t.Error("it reached the caller") }
+			if _, err := r.Call(t.Context(), c); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("waiting for its turn is not silence", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
+				req.Exchange.Queued(true)
+				time.Sleep(time.Hour)
+				req.Exchange.Queued(false)
+				return hang(ctx, "", req)
+			}
+			begun := time.Now()
+			_, err := r.Call(t.Context(), call("write", `{}`))
+			if tool.KindOf(err) != tool.Timeout || time.Since(begun) != time.Hour+30*time.Second {
+				t.Errorf("after %s: %v", time.Since(begun), err)
 			}
 		})
 	})

@@ -177,7 +177,7 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 	}
 	cl := &flight{id: c.nextID.Add(1), method: r.Method, ctx: ctx, ex: r.Exchange, inline: c.inline, wake: make(chan struct{}, 1)}
 	cl.idText = NumberID(cl.id)
-	params, cl.token = mapToken(params, cl.id)
+	params, cl.token = mapToken(params, cl.id, r.Exchange.Notify != nil && mayTakeLong(r.Method))
 	c.register(cl)
 	defer c.unregister(cl)
 	sent := Message{ID: cl.idText, Method: r.Method, Params: params}
@@ -228,13 +228,24 @@ func (c *Client) unregister(cl *flight) {
 	}
 }
 
-// mapToken replaces the caller's progress token by one that is unique on the
-// connection, the number of the request.
-func mapToken(params json.RawMessage, id int64) (mapped, token json.RawMessage) {
-	if params == nil {
-		return nil, nil
+// mayTakeLong names the methods whose progress is asked for in any case. What
+// the protocol does not know is sent on as it came.
+func mayTakeLong(method string) bool {
+	switch method {
+	case "tools/call", "prompts/get", "resources/read":
+		return true
 	}
-	if token = Field(params, "_meta", "progressToken"); token == nil {
+	return false
+}
+
+// mapToken replaces the caller's progress token by one that is unique on the
+// connection, the number of the request. A request without one gets one where
+// someone listens: progress is how a server says that it is still working.
+func mapToken(params json.RawMessage, id int64, listens bool) (mapped, token json.RawMessage) {
+	if token = Field(params, "_meta", "progressToken"); token == nil && !listens {
+		return params, nil
+	}
+	if i := skipSpace(params, 0); i < len(params) && params[i] != '{' { // by position, which has no room for it
 		return params, nil
 	}
 	return SetField(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken"), token

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -162,6 +163,26 @@ func TestCheckJSON(t *testing.T) {
 	} {
 		if err := CheckJSON([]byte(tt.in), 3); tool.KindOf(err) != tt.kind {
 			t.Errorf("%s: %v, want kind %q", name, err, tt.kind)
+		}
+	}
+}
+
+// TestProgressTokenIsAlwaysSent: progress reaches whoever watches the call,
+// and carries a token only where the caller sent one.
+func TestProgressTokenIsAlwaysSent(t *testing.T) {
+	progress := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}` + "\n" + `{"jsonrpc":"2.0","id":%s,"result":{}}`
+	c, _ := scriptedServer(t, nil, progress, progress, progress)
+	for params, want := range map[string]string{
+		``:                                ``,
+		`{"name":"x"}`:                    ``,
+		`{"_meta":{"progressToken":"t"}}`: `"t"`,
+	} {
+		var got []string
+		_, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: []byte(params), Exchange: tool.Exchange{
+			Notify: func(_ string, params json.RawMessage) { got = append(got, string(Field(params, "progressToken"))) },
+		}})
+		if err != nil || len(got) != 1 || got[0] != want {
+			t.Errorf("%s: progress with the tokens %q, %v, want one with %q", params, got, err, want)
 		}
 	}
 }

@@ -83,15 +83,17 @@ func (c *Client) handleNotification(m *Message, origin *flight) {
 	case "notifications/progress":
 		token := Field(m.Params, "progressToken")
 		cl := c.waitingID(token)
-		if cl == nil || cl.token == nil {
+		if cl == nil {
 			if origin == nil {
 				return // of a call that is over
 			}
 			cl = origin
 		}
-		params := m.Params
+		// A caller without a token did not ask for progress, but whoever
+		// watches the call's timeouts did.
+		params := DeleteField(m.Params, "progressToken")
 		if cl.token != nil {
-			params = SetField(params, cl.token, "progressToken")
+			params = SetField(m.Params, cl.token, "progressToken")
 		}
 		cl.notify(m.Method, params)
 	case "notifications/cancelled":

@@ -64,6 +64,11 @@ type Exchange struct {
 	// how to go on from it, instead of answering it through Ask.
 	PassInput bool
 
+	// Queued is called with true when the request must wait for its turn at
+	// the upstream, and with false when it waits no more: until then the
+	// upstream has not seen it. It may be nil.
+	Queued func(waiting bool)
+
 	// Repaired is called before the request returns when its answer was not
 	// valid UTF-8 and the invalid bytes were replaced by U+FFFD. It may be nil.
 	Repaired func()

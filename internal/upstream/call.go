@@ -45,7 +45,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 	if tool.CallerFrom(ctx).ID != r.Caller { // asked for by who gave no more than an id
 		ctx = tool.WithCaller(ctx, tool.Caller{ID: r.Caller})
 	}
-	release, err := u.slot(ctx)
+	release, err := u.slot(ctx, r.Exchange.Queued)
 	if err != nil {
 		return nil, err
 	}
@@ -122,10 +122,11 @@ func concernsAll(err error) bool {
 	return false
 }
 
-// slot waits for a place under maxConcurrent.
-func (u *upstream) slot(ctx context.Context) (release func(), err error) {
+// slot waits for a place under maxConcurrent, and tells queued, which may be
+// nil, when that takes time.
+func (u *upstream) slot(ctx context.Context, queued func(bool)) (release func(), err error) {
 	u.mu.Lock()
-	slots := u.slots
+	slots, limit := u.slots, u.cfg.QueueTimeoutMs.Duration()
 	if slots == nil {
 		u.mu.Unlock()
 		return func() {}, nil
@@ -147,9 +148,24 @@ func (u *upstream) slot(ctx context.Context) (release func(), err error) {
 		u.waiting--
 		u.mu.Unlock()
 	}()
+	if queued != nil {
+		queued(true)
+		defer queued(false)
+	}
+	var over <-chan time.Time
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		over = timer.C
+	}
 	select {
 	case slots <- struct{}{}:
 		return func() { <-slots }, nil
+	case <-over:
+		return nil, &tool.Error{
+			Kind: tool.RateLimited, RetryAfter: time.Second,
+			Msg: fmt.Sprintf("%s takes %d calls at once, and the call waited %s for its turn (queueTimeoutMs); it was not sent. Try again, or raise maxConcurrent or queueTimeoutMs", u.name, cap(slots), limit),
+		}
 	case <-ctx.Done():
 		return nil, waited(ctx, fmt.Sprintf("%s takes %d calls at once, and they took too long", u.name, cap(slots)))
 	}

@@ -63,6 +63,8 @@ type Config struct {
 	ToolConfiguration ToolConfiguration `json:"tool_configuration"`
 	// How many calls may be in flight at once; 0 means no limit.
 	MaxConcurrent int `json:"maxConcurrent,omitempty"`
+	// How long a call may wait for its turn under maxConcurrent; that time does not count as the server's.
+	QueueTimeoutMs setting.Millis `json:"queueTimeoutMs"`
 	// Run the server on one node alone when several share a PostgreSQL store.
 	Singleton bool `json:"singleton,omitempty"`
 
@@ -180,6 +182,7 @@ func DefaultConfig() Config {
 		TimeoutMs:         30_000,
 		MaxTimeoutMs:      600_000,
 		StartTimeoutMs:    10_000,
+		QueueTimeoutMs:    60_000,
 		Enabled:           true,
 		SessionMode:       Shared,
 		ToolConfiguration: ToolConfiguration{Enabled: true},
@@ -194,6 +197,7 @@ func (c Config) Validate() error {
 		setting.Span("timeoutMs", c.TimeoutMs),
 		setting.Span("maxTimeoutMs", c.MaxTimeoutMs),
 		setting.Span("startTimeoutMs", c.StartTimeoutMs),
+		setting.Span("queueTimeoutMs", c.QueueTimeoutMs),
 		setting.NotNegative("maxConcurrent", c.MaxConcurrent),
 	}
 	wrong := func(key, format string, args ...any) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -358,6 +359,36 @@ func TestSilentConnectionsAreProbed(t *testing.T) {
 		if n := d.Connections(); n != 1 {
 			t.Errorf("%d connections", n)
 		}
+	})
+}
+
+// TestQueueTimeout: waiting for a turn has a limit and an error of its own, and
+// whoever watches the call is told.
+func TestQueueTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := newInside(t, upstreamtest.Script{}, func(c *upstream.Config, _ *upstream.Options) {
+			c.MaxConcurrent, c.QueueTimeoutMs = 1, 5_000
+		})
+		r.run()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		silent := tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"silent"}`)}
+		done := make(chan struct{})
+		go func() { defer close(done); _, _ = r.Do(ctx, "x", silent) }()
+		synctest.Wait()
+		var told []bool
+		begun := time.Now()
+		waits := silent
+		waits.Exchange.Queued = func(waiting bool) { told = append(told, waiting) }
+		_, err := r.Do(ctx, "x", waits)
+		if tool.KindOf(err) != tool.RateLimited || !strings.Contains(err.Error(), "queueTimeoutMs") || time.Since(begun) != 5*time.Second {
+			t.Errorf("after %s: %v", time.Since(begun), err)
+		}
+		if fmt.Sprint(told) != "[true false]" {
+			t.Errorf("told %v", told)
+		}
+		cancel()
+		<-done
 	})
 }
 

@@ -1,0 +1,109 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// timeouts bound one call to an upstream: how long it may be silent, and how
+// long it may take in all. Progress restarts the idle timeout, which stands
+// still while someone is being asked. Both begin anew when a call that had to
+// wait for its turn is sent: the upstream has not seen it before.
+type timeouts struct {
+	idle, total time.Duration // 0 means none
+
+	mu        sync.Mutex
+	idleTimer *time.Timer
+	allTimer  *time.Timer
+	asked     int // questions that are open
+	queued    bool
+	ended     bool
+}
+
+func newTimeouts(idle time.Duration, silent func(), total time.Duration, tooLong func()) *timeouts {
+	t := &timeouts{idle: idle, total: total}
+	t.mu.Lock() // the timers may fire before they are set
+	defer t.mu.Unlock()
+	if idle > 0 {
+		t.idleTimer = time.AfterFunc(idle, silent)
+	}
+	if total > 0 {
+		t.allTimer = time.AfterFunc(total, tooLong)
+	}
+	return t
+}
+
+// watch hears the progress, the questions and the waiting of an exchange. A
+// progress without a token is one that the caller did not ask for.
+func (t *timeouts) watch(e *tool.Exchange) {
+	notify, ask := e.Notify, e.Ask
+	e.Notify = func(method string, params json.RawMessage) {
+		if method == "notifications/progress" {
+			t.note(0)
+			if mcp.Field(params, "progressToken") == nil {
+				return
+			}
+		}
+		if notify != nil {
+			notify(method, params)
+		}
+	}
+	if ask != nil {
+		e.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+			t.note(+1)
+			defer t.note(-1)
+			return ask(ctx, method, params)
+		}
+	}
+	e.Queued = t.wait
+}
+
+// note takes a sign of life, by which so many more questions are open.
+func (t *timeouts) note(questions int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked += questions
+	t.restartIdle()
+}
+
+// restartIdle sets the idle timer as the state asks. The lock is held.
+func (t *timeouts) restartIdle() {
+	switch {
+	case t.idleTimer == nil || t.ended:
+	case t.asked > 0 || t.queued:
+		t.idleTimer.Stop()
+	default:
+		t.idleTimer.Reset(t.idle)
+	}
+}
+
+// wait stops both timeouts while the call waits for its turn.
+func (t *timeouts) wait(queued bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.queued = queued
+	t.restartIdle()
+	switch {
+	case t.allTimer == nil || t.ended:
+	case queued:
+		t.allTimer.Stop()
+	default:
+		t.allTimer.Reset(t.total)
+	}
+}
+
+func (t *timeouts) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	for _, timer := range []*time.Timer{t.idleTimer, t.allTimer} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+}
