@@ -141,7 +141,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.executor = executor.New(executor.Options{
 		Catalog: a.catalog, Upstreams: a.upstreams, Calls: a.store, Meter: a.metrics,
 		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node, Budgets: a.budgets(),
-		Closed: cfg.Store.WhenAway != store.AwayOpen,
+		Closed: cfg.Store.WhenAway != store.AwayOpen, StoreTimeout: cfg.Store.Timeout(),
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},
 	})
 	a.discovery = discovery.New(discovery.Options{

@@ -100,6 +100,7 @@ var fieldDocs = map[string]string{
 	"store.Config.Fsync":                       "Wait for the disk before a call is answered, so that its record survives a loss of power and not only a crash.",
 	"store.Config.Path":                        "The file of the embedded store. Default: junctor/junctor.db in the user's data folder.",
 	"store.Config.Retention":                   "For how long the call log is kept.",
+	"store.Config.TimeoutMs":                   "For how long a call waits for the PostgreSQL database, in milliseconds. A database that takes longer counts as away until it answers again.",
 	"store.Config.URL":                         "The address of a PostgreSQL database, postgres://…, in place of the embedded store.",
 	"store.Config.WhenAway":                    "What happens to calls while their records cannot be written, because the disk is full or the PostgreSQL database is away: closed refuses them; open serves them and counts the records that are lost. With PostgreSQL, open keeps records in memory to write them later, as far as memory allows.",
 	"store.Retention.AgeDays":                  "Calls older than this many days are deleted; 0 keeps them for ever.",

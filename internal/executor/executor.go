@@ -75,7 +75,9 @@ type Options struct {
 	Node      string  // names this process in records
 	Closed    bool    // a call whose record cannot be kept is refused; otherwise it is served all the same
 	Budgets   Budgets // shares rate limits with other processes; nil when there are none
-	Config    Config
+	// StoreTimeout bounds how long a call waits for its share of a budget.
+	StoreTimeout time.Duration
+	Config       Config
 }
 
 // Executor carries out calls. It is safe for concurrent use.
@@ -97,7 +99,7 @@ func New(o Options) *Executor {
 	}
 	o.Log = o.Log.With(telemetry.KeyComponent, "executor")
 	x := &Executor{Options: o}
-	x.limits.budgets = o.Budgets
+	x.limits.budgets, x.limits.timeout = o.Budgets, o.StoreTimeout
 	x.SetConfig(o.Config)
 	return x
 }

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -29,14 +30,16 @@ const (
 	// that a few processes together cannot hold back much of it.
 	sharePart = 20
 	maxShare  = 100
-	// budgetTimeout bounds how long a call waits for its share.
-	budgetTimeout = time.Second
+	// budgetRest is for how long a store that did not answer is not asked
+	// again. The limit then applies to each process by itself.
+	budgetRest = time.Second
 )
 
 // limiter holds a token bucket for each caller and tool that has a limit, and
 // with Budgets a share of the one that all processes have.
 type limiter struct {
-	budgets Budgets // nil when this process is alone
+	budgets Budgets       // nil when this process is alone
+	timeout time.Duration // bounds how long a call waits for its share
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
@@ -46,10 +49,12 @@ type limiter struct {
 type bucket struct {
 	own *rate.Limiter // what holds when nothing is shared, or the store is away
 
-	mu    sync.Mutex
-	share int       // calls taken in advance
-	until time.Time // when what is left of them lapses
-	empty time.Time // until when there is none to be had
+	mu      sync.Mutex    // never held over a query
+	share   int           // calls taken in advance
+	until   time.Time     // when what is left of them lapses
+	empty   time.Time     // until when there is none to be had
+	local   time.Time     // until when the store is not asked, because it did not answer
+	pending chan struct{} // closed when the query under way has ended; nil when there is none
 }
 
 // allow takes one token of the caller's and one of the tool's, or says when
@@ -93,11 +98,11 @@ func (l *limiter) allow(caller *tool.Caller, n tool.Name, cfg LimitConfig) error
 func (l *limiter) take(key string, r tool.Rate, now time.Time) (wait time.Duration, giveBack func()) {
 	b := l.bucket(key, r.Calls, r.Per)
 	if l.budgets != nil {
-		wait, err := b.spend(l.budgets, key, r, now)
-		if err == nil {
+		wait, shared := b.spend(l, key, r, now)
+		if shared {
 			return wait, b.unspend
 		}
-		// The store is away: for that while the limit holds in each process.
+		// The store is away: for that while the limit applies in each process.
 	}
 	res := b.own.ReserveN(now, 1)
 	if wait := res.DelayFrom(now); wait > 0 {
@@ -108,28 +113,54 @@ func (l *limiter) take(key string, r tool.Rate, now time.Time) (wait time.Durati
 }
 
 // spend takes one call of the share, and a new share when there is none left.
-func (b *bucket) spend(from Budgets, key string, r tool.Rate, now time.Time) (wait time.Duration, err error) {
+// One call asks for it, the others wait for its answer. It is false when the
+// store does not answer.
+func (b *bucket) spend(l *limiter, key string, r tool.Rate, now time.Time) (wait time.Duration, ok bool) {
+	for {
+		b.mu.Lock()
+		switch {
+		case b.share > 0 && now.Before(b.until):
+			b.share--
+			b.mu.Unlock()
+			return 0, true
+		case now.Before(b.empty):
+			wait = b.empty.Sub(now)
+			b.mu.Unlock()
+			return wait, true
+		case now.Before(b.local):
+			b.mu.Unlock()
+			return 0, false
+		}
+		pending := b.pending
+		if pending == nil {
+			b.pending = make(chan struct{})
+		}
+		b.mu.Unlock()
+		if pending == nil {
+			b.refill(l, key, r, now)
+		} else {
+			<-pending // which has a deadline
+		}
+	}
+}
+
+// refill asks the store for a new share and notes what came of it.
+func (b *bucket) refill(l *limiter, key string, r tool.Rate, now time.Time) {
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(l.timeout, budgetRest))
+	defer cancel()
+	got, wait, err := l.budgets.TakeBudget(ctx, key, r, min(maxShare, max(1, r.Calls/sharePart)))
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.share > 0 && now.Before(b.until) {
-		b.share--
-		return 0, nil
+	switch {
+	case err != nil:
+		b.local = time.Now().Add(budgetRest)
+	case got == 0:
+		b.share, b.empty = 0, now.Add(max(wait, 1))
+	default:
+		b.share, b.until = got, now.Add(r.Per)
 	}
-	if now.Before(b.empty) {
-		return b.empty.Sub(now), nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), budgetTimeout)
-	defer cancel()
-	got, wait, err := from.TakeBudget(ctx, key, r, min(maxShare, max(1, r.Calls/sharePart)))
-	if err != nil {
-		return 0, err
-	}
-	if got == 0 {
-		b.share, b.empty = 0, now.Add(wait)
-		return wait, nil
-	}
-	b.share, b.until = got-1, now.Add(r.Per)
-	return 0, nil
+	close(b.pending)
+	b.pending = nil
 }
 
 func (b *bucket) unspend() {

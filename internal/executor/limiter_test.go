@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,4 +103,50 @@ func TestSharedLimitWithoutStore(t *testing.T) {
 	if served != 3 {
 		t.Errorf("%d served of 3", served)
 	}
+}
+
+// hangingBudget never answers.
+type hangingBudget struct{ asked atomic.Int64 }
+
+func (b *hangingBudget) TakeBudget(ctx context.Context, _ string, _ tool.Rate, _ int) (int, time.Duration, error) {
+	b.asked.Add(1)
+	<-ctx.Done()
+	return 0, 0, ctx.Err()
+}
+
+// TestHangingBudget: calls of one key do not queue behind a store that hangs.
+// They wait for it once, together, and for a while not at all; the limit
+// applies in this process meanwhile.
+func TestHangingBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &hangingBudget{}
+		l := &limiter{budgets: b, timeout: 2 * time.Second}
+		caller := &tool.Caller{ID: "a", Rate: tool.Rate{Calls: 20, Per: time.Hour}}
+		begun := time.Now()
+		var refused atomic.Int64
+		var wg sync.WaitGroup
+		for range 30 {
+			wg.Go(func() {
+				if l.allow(caller, tool.Name{}, LimitConfig{}) != nil {
+					refused.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(begun); took != 2*time.Second || b.asked.Load() != 1 || refused.Load() != 10 {
+			t.Errorf("30 calls took %v and asked %d times, %d were refused; want one timeout, one query, ten over the limit", took, b.asked.Load(), refused.Load())
+		}
+		begun = time.Now()
+		for range 5 {
+			_ = l.allow(caller, tool.Name{}, LimitConfig{})
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("the next calls took %v, want no waiting", took)
+		}
+		time.Sleep(budgetRest)
+		_ = l.allow(caller, tool.Name{}, LimitConfig{})
+		if b.asked.Load() != 2 {
+			t.Errorf("asked %d times, want again after a while", b.asked.Load())
+		}
+	})
 }

@@ -116,7 +116,8 @@ func (n *Node) Run(ctx context.Context) error {
 	n.ctx = ctx
 	n.mu.Unlock()
 	var wg sync.WaitGroup
-	wg.Go(func() { n.live(ctx) })
+	wg.Go(func() { n.heartbeat(ctx) })
+	wg.Go(func() { n.watch(ctx) })
 	wg.Go(func() { n.read(ctx) })
 	wg.Go(func() { n.list(ctx) })
 	wg.Wait()
@@ -140,16 +141,24 @@ type entry struct {
 	Left bool   `json:"left,omitempty"`
 }
 
-// live gives signs of life, and looks for those of others that are spoken
-// with.
-func (n *Node) live(ctx context.Context) {
-	tick := time.NewTicker(pulse)
-	defer tick.Stop()
-	var listed time.Time
-	for {
+// heartbeat prolongs this node's lease. It does nothing else, so that no slow
+// query makes a living node look dead.
+func (n *Node) heartbeat(ctx context.Context) {
+	every(ctx, pulse, func() {
+		ctx, cancel := context.WithTimeout(ctx, lifeTime)
+		defer cancel()
 		if _, _, err := n.opts.Store.Acquire(ctx, lease(n.id), n.id, lifeTime); err != nil && ctx.Err() == nil {
-			n.log.DebugContext(ctx, "no sign of life given", "err", err)
-		} else if time.Since(listed) > listAgain {
+			n.log.DebugContext(ctx, "heartbeat failed", "err", err)
+		}
+	})
+}
+
+// watch enters this node into the list, and looks for the heartbeats of the
+// nodes that it speaks with.
+func (n *Node) watch(ctx context.Context) {
+	var listed time.Time
+	every(ctx, pulse, func() {
+		if time.Since(listed) > listAgain {
 			if err := n.enter(ctx, entry{Name: n.opts.Name}); err == nil {
 				listed = time.Now()
 			}
@@ -158,6 +167,15 @@ func (n *Node) live(ctx context.Context) {
 			n.alive(ctx, other)
 		}
 		n.forget(time.Now())
+	})
+}
+
+// every calls f now and at intervals until ctx is done.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		f()
 		select {
 		case <-ctx.Done():
 			return

@@ -13,8 +13,7 @@ import (
 
 const (
 	maxBatch   = 256
-	maxWaiting = 10_000          // calls that may wait for the database
-	grace      = 5 * time.Second // for how long they wait for it to come back
+	maxWaiting = 10_000 // calls that may wait for the database
 	probeEvery = 500 * time.Millisecond
 	maxBacklog = 10_000 // records kept in memory when calls go on without the database
 )
@@ -27,10 +26,10 @@ type entry struct {
 
 // Append implements store.CallLog.
 //
-// While the database is away, closed, it waits a few seconds for it to come
-// back and then fails with store.ErrUnavailable, at once when the absence is
-// known. Open, it keeps the record in memory to be written later, up to a
-// bound beyond which records are lost and counted.
+// While the database is away, closed, it waits store.timeoutMs at most for it
+// to come back and then fails with store.ErrUnavailable, at once when it has
+// been away for that long. Open, it keeps the record in memory to be written
+// later, up to a bound beyond which records are lost and counted.
 func (s *Store) Append(ctx context.Context, c store.Call) error {
 	if s.calls.Waiting() >= maxWaiting {
 		return fmt.Errorf("record the call: %d others wait for the database: %w", maxWaiting, store.ErrUnavailable)
@@ -46,60 +45,54 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 	return nil
 }
 
-// Available reports whether records can be written, as far as that is known.
-// While the database is away it looks now and then whether it is back.
-func (s *Store) Available(ctx context.Context) error {
-	if s.open || !s.away.known() {
-		return nil
-	}
-	now := time.Now()
-	if !s.away.mayTry(now) {
-		return explain("record the call", s.away.reason())
-	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	_, err := s.pool.Exec(ctx, "SELECT 1")
-	if err != nil && !down(err) { // the caller left
-		return explain("look for the database", err)
-	}
-	s.away.note(err, time.Now())
-	return explain("record the call", err)
+// Available implements store.CallLog. It asks nobody: a goroutine looks for a
+// database that is away, and Run now and then for one that was not needed.
+func (s *Store) Available(context.Context) error {
+	return explain("record the call", s.away.reason())
 }
 
 // Lost returns how many records were given up while the database was away.
 func (s *Store) Lost() int64 { return s.backlog.lost.Load() }
 
-// commit writes a batch, together with what waits from before, and tells each
-// of its fate.
+// commit writes a batch and tells each of its fate.
 func (s *Store) commit(batch []*entry) {
-	ctx := context.Background()
-	deadline := time.Now().Add(grace)
 	var err error
 	for {
-		if !s.away.mayTry(time.Now()) {
-			err = s.away.reason()
-		} else if err = s.drainLocked(ctx); err == nil {
-			err = s.insert(ctx, batch)
+		if err = s.away.reason(); err == nil {
+			begun := time.Now()
+			if err = s.insert(s.ctx, batch); err == nil || !down(err) {
+				break
+			}
+			s.lose(err, begun)
 		}
-		s.away.note(err, time.Now())
-		if err == nil || !down(err) || s.open || time.Now().After(deadline) || s.away.longer(grace, time.Now()) {
+		if s.open && s.postpone(batch) {
+			return
+		}
+		if !s.open && !s.away.wait(s.ctx, s.timeout) {
 			break
 		}
-		time.Sleep(probeEvery / 10)
-	}
-	if err != nil && down(err) && s.open {
-		for _, e := range batch {
-			if s.backlog.keep(e.call) { // once for each absence
-				s.log.Error("the database is away for too long: records of calls are lost", "kept", maxBacklog)
-			}
-		}
-		return
 	}
 	for _, e := range batch {
 		if e.err = err; err != nil && !down(err) && len(batch) > 1 {
-			e.err = s.insert(ctx, []*entry{e}) // one bad record must not cost the others theirs
+			e.err = s.insert(s.ctx, []*entry{e}) // one bad record must not cost the others theirs
 		}
 	}
+}
+
+// postpone keeps the records of a batch for when the database is back. It
+// reports false when it is back already.
+func (s *Store) postpone(batch []*entry) bool {
+	s.backlog.mu.Lock()
+	defer s.backlog.mu.Unlock()
+	if s.away.reason() == nil {
+		return false
+	}
+	for _, e := range batch {
+		if s.backlog.keep(e.call) { // once for each absence
+			s.log.Error("the database is away for too long: records of calls are lost", "kept", maxBacklog)
+		}
+	}
+	return true
 }
 
 // down reports whether an error means that the database is away.
@@ -118,7 +111,7 @@ func (s *Store) insert(ctx context.Context, batch []*entry) error {
 // insertCalls writes records, all or none, and never twice: when a connection
 // broke in mid-commit it looks before it tries again.
 func (s *Store) insertCalls(ctx context.Context, calls []*store.Call) error {
-	ctx, cancel := context.WithTimeout(ctx, grace)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	args := columns(calls)
 	for attempt := 1; ; attempt++ {
@@ -150,63 +143,6 @@ func (s *Store) written(ctx context.Context, c *store.Call) (there bool, err err
 	return there, err
 }
 
-// away remembers whether the database answers, so that not every call has to
-// find out by waiting.
-type away struct {
-	mu    sync.Mutex
-	since time.Time // zero: it answers
-	tried time.Time
-	err   error
-}
-
-// mayTry reports whether the database should be tried now: always when it
-// answers, now and then when it is away.
-func (a *away) mayTry(now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.since.IsZero() && now.Sub(a.tried) < probeEvery {
-		return false
-	}
-	a.tried = now
-	return true
-}
-
-// known reports whether the database is known to be away.
-func (a *away) known() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return !a.since.IsZero()
-}
-
-func (a *away) note(err error, now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	switch {
-	case err == nil || !down(err):
-		a.since, a.err = time.Time{}, nil
-	case a.since.IsZero():
-		a.since, a.err = now, err
-	default:
-		a.err = err
-	}
-}
-
-// longer reports whether the database has been away for longer than d.
-func (a *away) longer(d time.Duration, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return !a.since.IsZero() && now.Sub(a.since) > d
-}
-
-func (a *away) reason() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.err == nil {
-		return store.ErrUnavailable
-	}
-	return a.err
-}
-
 // backlog holds the records of calls that were answered while the database
 // was away.
 type backlog struct {
@@ -217,10 +153,8 @@ type backlog struct {
 }
 
 // keep holds on to a record, and reports whether it is the first for which
-// there is no room.
+// there is no room. The caller holds mu.
 func (b *backlog) keep(c store.Call) (full bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if len(b.calls) < maxBacklog {
 		b.calls = append(b.calls, &c)
 		return false
@@ -231,41 +165,37 @@ func (b *backlog) keep(c store.Call) (full bool) {
 	return full
 }
 
-// drain writes the backlog when the database is back, even if no new call
-// comes.
-func (s *Store) drain(ctx context.Context) {
-	if s.backlog.size() == 0 || !s.away.mayTry(time.Now()) {
-		return
-	}
-	err := s.drainLocked(ctx)
-	s.away.note(err, time.Now())
-	if err == nil {
-		s.log.InfoContext(ctx, "the records of the time without the database are written", "lost", s.Lost())
-		s.Announce(store.TopicCalls)
-	}
-}
-
 func (b *backlog) size() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.calls)
 }
 
-// drainLocked writes the backlog in order. The lock keeps two from writing
-// the same records.
-func (s *Store) drainLocked(ctx context.Context) error {
+// drain writes the backlog in order. Only one goroutine does it at a time;
+// calls go on meanwhile. done, which may be nil, is called when all is written
+// and before any other record is added.
+func (s *Store) drain(ctx context.Context, done func()) error {
 	b := &s.backlog
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for len(b.calls) > 0 {
+	for {
+		b.mu.Lock()
 		n := min(len(b.calls), maxBatch)
-		if err := s.insertCalls(ctx, b.calls[:n]); err != nil {
+		if n == 0 {
+			b.calls, b.full = nil, false
+			if done != nil {
+				done()
+			}
+			b.mu.Unlock()
+			return nil
+		}
+		batch := b.calls[:n:n]
+		b.mu.Unlock()
+		if err := s.insertCalls(ctx, batch); err != nil {
 			return err
 		}
+		b.mu.Lock()
 		b.calls = b.calls[n:]
+		b.mu.Unlock()
 	}
-	b.calls, b.full = nil, false
-	return nil
 }
 
 // drainLast is the last try, at the end of the program.
@@ -273,9 +203,7 @@ func (s *Store) drainLast() error {
 	if s.backlog.size() == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
-	defer cancel()
-	if err := s.drainLocked(ctx); err != nil {
+	if err := s.drain(context.Background(), nil); err != nil {
 		return explain(fmt.Sprintf("write the records of %d calls that were answered without the database", s.backlog.size()), err)
 	}
 	return nil

@@ -146,7 +146,7 @@ func (s *Store) Calls(ctx context.Context, q store.CallQuery) (out []store.Call,
 		order = " ASC"
 	}
 	query += " ORDER BY seq" + order + " LIMIT " + strconv.Itoa(q.Rows())
-	err = s.read(ctx, "read the call log", func(ctx context.Context) (err error) {
+	err = s.readMuch(ctx, "read the call log", func(ctx context.Context) (err error) {
 		out, err = collect(ctx, s, scanCall, query, args...)
 		return err
 	})
@@ -158,7 +158,7 @@ func (s *Store) Calls(ctx context.Context, q store.CallQuery) (out []store.Call,
 
 // Call implements store.CallLog.
 func (s *Store) Call(ctx context.Context, id string) (c store.Call, err error) {
-	err = s.read(ctx, "read call "+id, func(ctx context.Context) (err error) {
+	err = s.readMuch(ctx, "read call "+id, func(ctx context.Context) (err error) {
 		for _, column := range []string{"id", "request_id"} {
 			c, err = one(ctx, s, scanCall, "SELECT "+callColumns+" FROM calls WHERE "+column+" = $1 AND $1 <> '' ORDER BY seq DESC LIMIT 1", clean(id))
 			if !errors.Is(err, store.ErrNotFound) {
@@ -202,7 +202,7 @@ func (s *Store) Stats(ctx context.Context, q store.CallQuery) (out store.CallSta
 	count(*) FILTER (WHERE status = 'error'), count(*) FILTER (WHERE status = 'failed'),
 	coalesce(percentile_disc(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY duration), '{0, 0, 0}')
 FROM calls WHERE ` + where + ` GROUP BY GROUPING SETS ((server, tool), (server), ()) ORDER BY server, tool`
-	err = s.read(ctx, "read the call log", func(ctx context.Context) error {
+	err = s.readMuch(ctx, "read the call log", func(ctx context.Context) error {
 		out = store.CallStats{Servers: []store.CallSummary{}, Tools: []store.CallSummary{}}
 		rows, err := s.pool.Query(ctx, query, args...)
 		if err != nil {

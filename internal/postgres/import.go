@@ -19,11 +19,11 @@ func (s *Store) Import(ctx context.Context, b store.Batch) error {
 			days[i] = time.Unix(0, 0)
 		}
 	}
-	err := s.read(ctx, "make room for calls", func(ctx context.Context) error { return s.makeDays(ctx, days) })
+	err := s.readMuch(ctx, "make room for calls", func(ctx context.Context) error { return s.makeDays(ctx, days) })
 	if err != nil {
 		return err
 	}
-	err = s.read(ctx, "take over records", func(ctx context.Context) error {
+	err = s.readMuch(ctx, "take over records", func(ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			if len(b.Calls) > 0 {
 				calls, seqs := make([]*store.Call, len(b.Calls)), make([]int64, len(b.Calls))

@@ -189,7 +189,7 @@ func TestCloseAway(t *testing.T) {
 	if err := pg.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	s.away.note(store.ErrUnavailable, time.Now().Add(-time.Hour)) // for long already
+	s.lose(store.ErrUnavailable, time.Now().Add(-time.Hour)) // for long already
 	if err := s.Append(context.Background(), storetest.Call(1)); err != nil {
 		t.Fatal(err)
 	}

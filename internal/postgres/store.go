@@ -23,7 +23,7 @@ const (
 	schema         = "junctor" // where the tables are, unless the URL has a search_path
 	maxConns       = 8         // of one node; the URL's pool_max_conns wins
 	connectTimeout = 3 * time.Second
-	queryTimeout   = 10 * time.Second // of what has no deadline of its own: a dead network must not hold a call
+	slowTimeout    = 30 * time.Second // of queries that read much, and that no call waits for
 	pollEvery      = 2 * time.Second
 	sweepEvery     = time.Minute
 )
@@ -38,14 +38,18 @@ type Store struct {
 	log  *slog.Logger
 	node string // tells our own announcements from those of others
 
+	timeout time.Duration // of a query that a call may wait for
 	calls   *store.Group[entry]
 	away    away
 	backlog backlog
 	news    news
 
-	closed atomic.Bool
-	poll   time.Duration
-	sweep  time.Duration
+	ctx     context.Context // ends when the store is closed
+	cancel  context.CancelFunc
+	probing sync.WaitGroup
+	closed  atomic.Bool
+	poll    time.Duration
+	sweep   time.Duration
 }
 
 var _ store.Store = (*Store)(nil)
@@ -84,8 +88,9 @@ func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, erro
 	}
 	s := &Store{
 		pool: pool, keep: cfg.Retention, open: cfg.WhenAway == store.AwayOpen, log: log.With("component", "store"),
-		node: rand.Text()[:10], poll: pollEvery, sweep: sweepEvery,
+		node: rand.Text()[:10], poll: pollEvery, sweep: sweepEvery, timeout: cfg.Timeout(),
 	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.makePartitions(ctx); err != nil {
 		pool.Close()
 		return nil, explain("open the store", err)
@@ -103,6 +108,8 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.calls.Close()
+	s.cancel()
+	s.probing.Wait()
 	err := s.drainLast()
 	s.news.flushLast()
 	s.pool.Close()
@@ -116,7 +123,15 @@ func (s *Store) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.listen(ctx) })
 	wg.Go(func() { every(ctx, s.sweep, s.tidy) })
-	wg.Go(func() { every(ctx, s.poll, func(ctx context.Context) { s.drain(ctx); s.WakeAll() }) })
+	wg.Go(func() {
+		every(ctx, s.poll, func(ctx context.Context) {
+			_ = s.read(ctx, "look for the database", func(ctx context.Context) error { // which is remembered
+				_, err := s.pool.Exec(ctx, "SELECT 1")
+				return err
+			})
+			s.WakeAll()
+		})
+	})
 	wg.Wait()
 	return nil
 }
@@ -135,25 +150,39 @@ func every(ctx context.Context, interval time.Duration, do func(context.Context)
 	}
 }
 
-// try runs f with a deadline and, when a connection turned out to be dead
-// before anything was done with it, again with another one. With again it is
-// also repeated when it may have been done: f then must not mind.
-func (s *Store) try(ctx context.Context, act string, again bool, f func(context.Context) error) error {
+// try runs f with a deadline, unless the database is known to be away. That
+// it is away is remembered; that a slow query took too long says nothing about
+// the database.
+func (s *Store) try(ctx context.Context, act string, timeout time.Duration, again bool, f func(context.Context) error) error {
 	if s.closed.Load() {
 		return fmt.Errorf("%s: %w", act, store.ErrClosed)
 	}
-	var cancel context.CancelFunc
-	ctx, cancel = context.WithTimeout(ctx, queryTimeout)
+	if err := s.away.reason(); err != nil {
+		return explain(act, err)
+	}
+	begun := time.Now()
+	err := s.attempt(ctx, timeout, again, f)
+	if err != nil && down(err) && ctx.Err() == nil && !(timeout == slowTimeout && errors.Is(err, context.DeadlineExceeded)) {
+		s.lose(err, begun)
+	}
+	return explain(act, err)
+}
+
+// attempt runs f and, when a connection turned out to be dead before anything
+// was done with it, again with another one. With again it is also repeated
+// when it may have been done: f then must not mind.
+func (s *Store) attempt(ctx context.Context, timeout time.Duration, again bool, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		err := f(ctx)
 		if err == nil || attempt == maxConns+2 || ctx.Err() != nil || !(undone(err) || again && lost(err)) {
-			return explain(act, err)
+			return err
 		}
 		// Each try takes one dead connection out of the pool. If they are all
 		// dead because the database is away, a new one is refused at once.
 		if refused(err) && attempt >= 2 {
-			return explain(act, err)
+			return err
 		}
 	}
 }
@@ -161,11 +190,16 @@ func (s *Store) try(ctx context.Context, act string, again bool, f func(context.
 // read and write run f as something that may, and that must not, be done
 // twice.
 func (s *Store) read(ctx context.Context, act string, f func(context.Context) error) error {
-	return s.try(ctx, act, true, f)
+	return s.try(ctx, act, s.timeout, true, f)
 }
 
 func (s *Store) write(ctx context.Context, act string, f func(context.Context) error) error {
-	return s.try(ctx, act, false, f)
+	return s.try(ctx, act, s.timeout, false, f)
+}
+
+// readMuch runs f as something that may be done twice and may take long.
+func (s *Store) readMuch(ctx context.Context, act string, f func(context.Context) error) error {
+	return s.try(ctx, act, slowTimeout, true, f)
 }
 
 // collect runs a query and returns its rows.

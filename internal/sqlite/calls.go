@@ -23,7 +23,9 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 	}
 	s.failure.note(err)
 	if err != nil {
-		s.lost.Add(1)
+		if s.serveOn {
+			s.lost.Add(1)
+		}
 		return s.explain("record the call", err)
 	}
 	s.Wake(store.TopicCalls)

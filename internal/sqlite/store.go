@@ -49,7 +49,8 @@ type Store struct {
 
 	journal *journal
 	failure failure      // of writing to it
-	lost    atomic.Int64 // records that were not written
+	serveOn bool         // calls are answered without a record when it cannot be written
+	lost    atomic.Int64 // the records that then were not written
 
 	flushing sync.Mutex       // held while records are moved into blocks
 	blocks   blockWriter      // of whoever holds flushing
@@ -67,6 +68,7 @@ func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, erro
 	s := &Store{
 		path: cfg.Path, keep: cfg.Retention, log: log.With("component", "store"),
 		now: time.Now, poll: pollEvery, sweep: sweepEvery, others: map[string]int64{},
+		serveOn: cfg.WhenAway == store.AwayOpen,
 	}
 	if err := s.open(ctx, cfg.Fsync); err != nil {
 		return nil, s.explain("open the store", err)

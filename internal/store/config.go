@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"time"
@@ -21,6 +22,8 @@ type Config struct {
 	Fsync bool `json:"fsync,omitempty"`
 	// What happens to calls while their records cannot be written, because the disk is full or the PostgreSQL database is away: closed refuses them; open serves them and counts the records that are lost. With PostgreSQL, open keeps records in memory to write them later, as far as memory allows.
 	WhenAway Away `json:"whenAway"`
+	// For how long a call waits for the PostgreSQL database, in milliseconds. A database that takes longer counts as away until it answers again.
+	TimeoutMs setting.Millis `json:"timeoutMs"`
 }
 
 // Away is what happens to calls while their records cannot be written.
@@ -52,15 +55,20 @@ func (r Retention) Bytes() int64 { return int64(r.SizeMB) << 20 }
 // DefaultConfig returns the embedded store with thirty days or one gigabyte
 // of calls.
 func DefaultConfig() Config {
-	return Config{Retention: Retention{AgeDays: 30, SizeMB: 1024}, WhenAway: AwayClosed}
+	return Config{Retention: Retention{AgeDays: 30, SizeMB: 1024}, WhenAway: AwayClosed, TimeoutMs: defaultTimeoutMs}
 }
+
+const defaultTimeoutMs = 2000
+
+// Timeout returns for how long a call waits for the database.
+func (c Config) Timeout() time.Duration { return cmp.Or(c.TimeoutMs, defaultTimeoutMs).Duration() }
 
 // maxDays keeps an age within what a time.Duration holds.
 const maxDays = 36_500
 
 // Validate reports everything that is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := []error{setting.NotNegative("retention.sizeMB", c.Retention.SizeMB)}
+	errs := []error{setting.NotNegative("retention.sizeMB", c.Retention.SizeMB), setting.Span("timeoutMs", c.TimeoutMs)}
 	if c.Retention.AgeDays < 0 || c.Retention.AgeDays > maxDays {
 		errs = append(errs, setting.Wrong("retention.ageDays", "must be between 0 and %d", maxDays))
 	}

@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"junctor/internal/store"
+)
+
+// away remembers whether the database answers, so that not every call has to
+// find out by waiting.
+type away struct {
+	mu    sync.Mutex
+	since time.Time     // zero: it answers
+	err   error         // why it does not
+	back  chan struct{} // closed when it is back
+}
+
+// begin notes that a query that began then failed because the database is
+// away. It reports whether that is news.
+func (a *away) begin(err error, then time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = err
+	if !a.since.IsZero() {
+		return false
+	}
+	a.since, a.back = then, make(chan struct{})
+	return true
+}
+
+// end notes that the database is back.
+func (a *away) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.since.IsZero() {
+		close(a.back)
+	}
+	a.since, a.err = time.Time{}, nil
+}
+
+// reason returns why the database is away; nil when it answers.
+func (a *away) reason() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since.IsZero() {
+		return nil
+	}
+	if a.err == nil {
+		return store.ErrUnavailable
+	}
+	return a.err
+}
+
+// wait waits until the database is back, or has been away for d. It reports
+// whether it is back.
+func (a *away) wait(ctx context.Context, d time.Duration) bool {
+	a.mu.Lock()
+	since, back := a.since, a.back
+	a.mu.Unlock()
+	if since.IsZero() {
+		return true
+	}
+	timer := time.NewTimer(d - time.Since(since))
+	defer timer.Stop()
+	select {
+	case <-back:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// lose notes that a query that began then failed because the database is
+// away, and lets a goroutine look for it until it is back.
+func (s *Store) lose(err error, then time.Time) {
+	if s.ctx.Err() == nil && s.away.begin(err, then) {
+		s.probing.Go(s.probe)
+	}
+}
+
+// probe looks for the database until it answers, then writes what was kept
+// for it. The first look is at once: the query that failed may have been slow
+// on its own account.
+func (s *Store) probe() {
+	for s.ctx.Err() == nil {
+		begun := time.Now()
+		err := s.attempt(s.ctx, s.timeout, true, func(ctx context.Context) error {
+			_, err := s.pool.Exec(ctx, "SELECT 1")
+			return err
+		})
+		kept := s.backlog.size()
+		if err == nil {
+			err = s.drain(s.ctx, s.away.end)
+		}
+		if err == nil {
+			if kept > 0 {
+				s.log.Info("the records of the time without the database are written", "records", kept, "lost", s.Lost())
+				s.Announce(store.TopicCalls)
+			}
+			return
+		}
+		s.away.begin(err, begun)
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(probeEvery):
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/store/storetest"
+	"junctor/internal/tool"
+)
+
+// hanging stands before the database and can keep everything that passes
+// back, as a black hole in the network or a stopped server does.
+type hanging struct{ gate sync.RWMutex }
+
+// before returns the URL of a database with h before it.
+func (h *hanging) before(t *testing.T, database string) string {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const socket = ".s.PGSQL.5432"
+	query := u.Query()
+	server := filepath.Join(query.Get("host"), socket)
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer client.Close()
+				up, err := net.Dial("unix", server)
+				if err != nil {
+					return
+				}
+				defer up.Close()
+				go h.copy(up, client)
+				h.copy(client, up)
+			}()
+		}
+	}()
+	query.Set("host", dir)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+func (h *hanging) copy(to, from net.Conn) {
+	defer to.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		h.gate.RLock()
+		_, werr := to.Write(buf[:n])
+		h.gate.RUnlock()
+		if err != nil || werr != nil {
+			return
+		}
+	}
+}
+
+// TestHangingDatabase: a database that takes everything and answers nothing
+// costs calls its timeout once, not each of them, and nobody queues for it.
+func TestHangingDatabase(t *testing.T) {
+	for _, away := range []store.Away{store.AwayClosed, store.AwayOpen} {
+		t.Run(string(away), func(t *testing.T) {
+			t.Parallel()
+			var h hanging
+			cfg := config(h.before(t, shared.Database(t)))
+			cfg.WhenAway, cfg.TimeoutMs = away, 1000
+			s := openAt(t, cfg)
+			run(t, s)
+			ctx, cancel := context.WithTimeout(context.Background(), soon)
+			defer cancel()
+			if err := s.Append(ctx, storetest.Call(0)); err != nil {
+				t.Fatal(err)
+			}
+			h.gate.Lock()
+			var once sync.Once
+			release := func() { once.Do(h.gate.Unlock) }
+			defer release()
+			const n = 300 // minutes, if each had to wait for its timeout
+			begun := time.Now()
+			for i := range n {
+				err := s.Append(ctx, storetest.Call(i+1))
+				if away == store.AwayOpen && err != nil || away == store.AwayClosed && !errors.Is(err, store.ErrUnavailable) {
+					t.Fatalf("Append to a database that hangs: %v", err)
+				}
+				if _, _, err := s.TakeBudget(ctx, "b", tool.Rate{Calls: 10, Per: time.Minute}, 1); !errors.Is(err, store.ErrUnavailable) {
+					t.Fatalf("TakeBudget: %v", err)
+				}
+				if _, err := s.Keys(ctx); !errors.Is(err, store.ErrUnavailable) {
+					t.Fatalf("Keys: %v", err)
+				}
+				if s.Available(ctx) == nil {
+					t.Fatal("the store counts as available")
+				}
+			}
+			if took := time.Since(begun); took > n*cfg.Timeout()/4 {
+				t.Errorf("%d calls took %v", n, took)
+			}
+			release()
+			wait(t, "its return to be noticed", func() bool { return s.Available(ctx) == nil })
+			want := int64(1)
+			if away == store.AwayOpen {
+				want += n
+			}
+			if last, err := s.LastSeq(ctx); err != nil || last < want {
+				t.Errorf("%d records, %v; want %d", last, err, want)
+			}
+		})
+	}
+}
+
+// TestSlowQuery: a query that takes too long on its own account does not make
+// the database count as away for long.
+func TestSlowQuery(t *testing.T) {
+	cfg := config(shared.Database(t))
+	cfg.TimeoutMs = 500
+	s := openAt(t, cfg)
+	ctx := context.Background()
+	err := s.read(ctx, "sleep", func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, "SELECT pg_sleep(60)")
+		return err
+	})
+	if !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("a query without end = %v", err)
+	}
+	wait(t, "the database to count as there", func() bool { return s.Available(ctx) == nil })
+	if err := s.Append(ctx, storetest.Call(1)); err != nil {
+		t.Error(err)
+	}
+}
