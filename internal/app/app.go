@@ -110,7 +110,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	cfg := o.Config
 	a := &App{opts: o, log: o.Log, begun: time.Now(), node: nodeName()}
 	a.config.Store(cfg)
-	addSecrets(o.Redactor, cfg)
+	o.Redactor.Add(cfg.Secrets()...)
 	o.Redactor.Add(o.AdminKey, o.SecretKey)
 
 	var err error

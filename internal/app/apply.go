@@ -10,7 +10,6 @@ import (
 	"junctor/internal/config"
 	"junctor/internal/executor"
 	"junctor/internal/search"
-	"junctor/internal/telemetry"
 )
 
 // apply puts another configuration into force without a restart, and names the
@@ -26,7 +25,7 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	if old.Equal(cfg) {
 		return
 	}
-	addSecrets(a.opts.Redactor, cfg)
+	a.opts.Redactor.Add(cfg.Secrets()...)
 	if err := a.opts.Redactor.SetConfig(cfg.Security.RedactConfig); err != nil { // the configuration was checked
 		a.log.ErrorContext(ctx, "security.redact not applied", "err", err)
 	}
@@ -110,27 +109,4 @@ func sameDocuments(a, b *catalog.Server) bool {
 	return a.Title == b.Title && a.Description == b.Description && slices.EqualFunc(a.Tools, b.Tools, func(x, y *catalog.Entry) bool {
 		return bytes.Equal(x.Raw, y.Raw) && slices.Equal(x.Tags, y.Tags)
 	})
-}
-
-// addSecrets tells the redactor what it must not let through.
-func addSecrets(r *telemetry.Redactor, cfg *config.Config) {
-	for _, s := range cfg.Servers {
-		for _, v := range s.Env {
-			r.Add(v)
-		}
-		for _, v := range s.Headers {
-			r.Add(v)
-		}
-		r.Add(s.AuthorizationToken)
-		if s.OAuth != nil {
-			r.Add(s.OAuth.ClientSecret)
-		}
-	}
-	for _, m := range cfg.LLM {
-		r.Add(m.APIKey)
-	}
-	for _, k := range cfg.Auth.Keys {
-		r.Add(k.Key)
-	}
-	r.Add(cfg.Store.URL)
 }

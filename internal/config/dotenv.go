@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"junctor/internal/telemetry"
 	"strings"
 )
 
@@ -109,9 +110,10 @@ func isVariable(s string) bool {
 // environment is what the caller lets us see, the .env file beside the
 // configuration, and keys that the configuration itself brings, in that order.
 type environment struct {
-	real   func(string) (string, bool)
-	dotenv map[string]string
-	inFile map[string]string
+	real    func(string) (string, bool)
+	dotenv  map[string]string
+	inFile  map[string]string
+	secrets []telemetry.Secret // values of variables that were used and are secret
 }
 
 // The places a variable can be from, as the user is told.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"junctor/internal/telemetry"
 )
 
 // expansion knows what ${…} can stand for.
@@ -98,6 +100,9 @@ func (x *expansion) variable(body string, out *expanded) string {
 		return ""
 	}
 	out.vars = append(out.vars, describe(name, from))
+	if isSecret(name, v) {
+		x.env.secrets = append(x.env.secrets, telemetry.Secret(v))
+	}
 	return v
 }
 

@@ -24,6 +24,58 @@ func LooksSecret(name, value string) bool {
 	return (telemetry.SecretName(name) || isKeyName(name)) && len(value) >= 6 && !isHarmless(value)
 }
 
+// isSecret reports whether the value of a setting or a variable is masked
+// wherever it appears. A wrong guess tears holes into every record, so that
+// more must speak for it than in LooksSecret.
+func isSecret(name, value string) bool {
+	var r telemetry.Redactor
+	switch {
+	case len(value) < 6 || isHarmless(value):
+		return r.String(value) != value
+	case telemetry.SecretName(name) || isRandom(value) || r.String(value) != value:
+		return true
+	}
+	return isKeyName(name) && len(value) >= 16 && strings.ContainsAny(value, "0123456789")
+}
+
+// Secrets returns what must not appear in logs, traces, records and answers:
+// what a setting marks as secret, what looks like one by its name or form, and
+// what came from a variable that does.
+func (c *Config) Secrets() []telemetry.Secret {
+	var out []telemetry.Secret
+	add := func(name string, value telemetry.Secret) {
+		if isSecret(name, value.Reveal()) {
+			out = append(out, value)
+			if _, credential, ok := strings.Cut(value.Reveal(), " "); ok && strings.EqualFold(name, "Authorization") {
+				out = append(out, telemetry.Secret(credential))
+			}
+		}
+	}
+	for _, s := range c.Servers {
+		for name, v := range s.Env {
+			add(name, v)
+		}
+		for name, v := range s.Headers {
+			add(name, v)
+		}
+		out = append(out, s.AuthorizationToken)
+		if s.OAuth != nil {
+			out = append(out, s.OAuth.ClientSecret)
+		}
+	}
+	for _, m := range c.LLM {
+		out = append(out, m.APIKey)
+	}
+	for _, k := range c.Auth.Keys {
+		out = append(out, k.Key)
+	}
+	out = append(out, c.Store.URL)
+	if c.env != nil {
+		out = append(out, c.env.secrets...)
+	}
+	return out
+}
+
 // isRandom reports whether value is what only a generator writes: long, of
 // letters and digits, without a break.
 func isRandom(value string) bool {
