@@ -135,13 +135,15 @@ func (b *bench) compare(title string, paths []path) error {
 }
 
 // load makes the calls with some number of callers and takes the times.
-func (b *bench) load(p path, callers int) (sample, error) {
+func (b *bench) load(p path, callers int) (sample, error) { return b.loadN(p, callers, b.calls) }
+
+func (b *bench) loadN(p path, callers, calls int) (sample, error) {
 	for range callers { // connections are made before the clock runs
 		if err := p.call(b.ctx); err != nil {
 			return sample{}, err
 		}
 	}
-	took := make([]time.Duration, b.calls)
+	took := make([]time.Duration, calls)
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
@@ -152,7 +154,7 @@ func (b *bench) load(p path, callers int) (sample, error) {
 	begun := time.Now()
 	for range callers {
 		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < b.calls; i = int(next.Add(1)) - 1 {
+			for i := int(next.Add(1)) - 1; i < calls; i = int(next.Add(1)) - 1 {
 				start := time.Now()
 				if err := p.call(b.ctx); err != nil {
 					failed.CompareAndSwap(nil, &err)
@@ -168,9 +170,9 @@ func (b *bench) load(p path, callers int) (sample, error) {
 		return sample{}, *err
 	}
 	slices.Sort(took)
-	s := sample{p50: took[len(took)/2], p99: took[len(took)*99/100], rate: float64(b.calls) / all.Seconds()}
+	s := sample{p50: took[len(took)/2], p99: took[len(took)*99/100], rate: float64(calls) / all.Seconds()}
 	if p.via != nil {
-		s.cpu = (p.via.cpu() - cpu) / time.Duration(b.calls)
+		s.cpu = (p.via.cpu() - cpu) / time.Duration(calls)
 	}
 	return s, nil
 }

@@ -28,13 +28,18 @@ func main() {
 	tools := flag.Int("tools", 10, "how many tools the server offers")
 	calls := flag.Int("calls", 3000, "calls per measurement")
 	binary := flag.String("junctor", "", "the junctor binary; built when empty")
-	only := flag.String("only", "", "calls, memory, start or nodes; empty for all")
+	only := flag.String("only", "", "price, calls, memory, start or nodes; empty for all")
 	flag.Parse()
 	var err error
 	switch *role {
 	case "server":
 		err = serveHTTP(*tools)
 	case "stdio":
+		err = serveStdio(*tools)
+	case "chatty":
+		for i := range chattyLines {
+			fmt.Fprintf(os.Stderr, "2026-11-15T12:00:00Z INFO worker %d handled request /v1/items/%d in 12ms token=abcdef0123456789\n", i, i)
+		}
 		err = serveStdio(*tools)
 	case "hang":
 		time.Sleep(10 * time.Minute)
@@ -85,7 +90,7 @@ func measure(binary string, calls int, only string) error {
 	for _, part := range []struct {
 		name string
 		run  func() error
-	}{{"calls", b.measureCalls}, {"memory", b.measureMemory}, {"start", b.measureStart}, {"nodes", b.measureNodes}} {
+	}{{"price", b.measurePrice}, {"calls", b.measureCalls}, {"memory", b.measureMemory}, {"start", b.measureStart}, {"nodes", b.measureNodes}} {
 		if only != "" && only != part.name {
 			continue
 		}

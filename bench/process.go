@@ -83,20 +83,18 @@ func (b *bench) stop() {
 	b.children = nil
 }
 
-// cpu is the CPU time that a process has used so far.
+// cpu is the CPU time that the threads of a process have used so far, to the
+// nanosecond; the process's own figure counts in hundredths of a second.
 func (p *process) cpu() time.Duration {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		return 0
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
+	var sum time.Duration
+	for _, file := range files {
+		raw, _ := os.ReadFile(file) // of a thread that has just ended
+		used, _, _ := strings.Cut(string(raw), " ")
+		n, _ := strconv.ParseInt(used, 10, 64)
+		sum += time.Duration(n)
 	}
-	_, after, _ := strings.Cut(string(raw), ") ")
-	f := strings.Fields(after)
-	if len(f) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(f[11], 10, 64)
-	system, _ := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100
+	return sum
 }
 
 // resident is the memory of a process in megabytes.

@@ -24,7 +24,7 @@ func newServer(n int) *mcp.Server {
 	for i := 1; i < n; i++ {
 		fmt.Fprintf(&b, `,{"name":"tool_%d","description":"Creates, updates or removes record %d of the accounts database and returns what it looks like afterwards.","inputSchema":{"type":"object","properties":{"id":{"type":"string","description":"The record's id"},"fields":{"type":"object","description":"What to change"},"dryRun":{"type":"boolean","description":"Only say what would happen"}},"required":["id"]}}`, i, i)
 	}
-	b.WriteString(`]}`)
+	b.WriteString(`,{"name":"large","description":"Answers with 256 KB.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}]}`)
 	return mcp.NewServer(mcp.ServerOptions{}, &server{json.RawMessage(b.String())})
 }
 
@@ -37,6 +37,9 @@ func (s *server) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, erro
 	case "tools/list":
 		return s.list, nil
 	case "tools/call":
+		if mcp.FieldString(r.Params, "name") == "large" {
+			return large, nil
+		}
 		text := mcp.Field(r.Params, "arguments", "text")
 		return json.RawMessage(`{"content":[{"type":"text","text":` + string(text) + `}]}`), nil
 	}
@@ -70,8 +73,20 @@ func serveProxy(target string) error {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 256
-	return listen(&httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(u) },
 		Transport: transport,
-	})
+	}
+	return listen(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Without this an answer that comes at once closes the request's body
+		// while it is still being sent, and is cut off.
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
 }
+
+// large is a result of 256 KB.
+var large = json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat(payload+" ", (256<<10)/(len(payload)+1)) + `"}]}`)

@@ -143,7 +143,7 @@ func (f *Face) callWhole(ctx context.Context, r *mcp.Request, name tool.Name, ar
 	call := callOf(r, name.Server, name.Tool)
 	call.Arguments = arguments
 	call.Params = r.Params
-	if mcp.FieldString(r.Params, "name") != name.Tool {
+	if r.Name() != name.Tool {
 		call.Params = mcp.SetField(call.Params, marshal(name.Tool), "name")
 	}
 	if r.Session != nil && r.Session.LogLevel() != "" {

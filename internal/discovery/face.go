@@ -345,7 +345,7 @@ func marshal(v any) json.RawMessage {
 func callOf(r *mcp.Request, server, name string) tool.Call {
 	c := tool.Call{
 		Face: "discovery", Caller: r.Caller, Server: server, Tool: name,
-		Meta: mcp.Field(r.Params, "_meta"), Exchange: r.Exchange,
+		Meta: r.Meta(), Exchange: r.Exchange,
 	}
 	if r.Session != nil {
 		c.Session = r.Session.ID()

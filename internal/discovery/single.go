@@ -113,8 +113,8 @@ func (s *single) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, er
 }
 
 func (s *single) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	name := tool.Name{Server: s.name, Tool: mcp.FieldString(r.Params, "name")}
-	arguments := mcp.Field(r.Params, "arguments")
+	name := tool.Name{Server: s.name, Tool: r.Name()}
+	arguments := r.Arguments()
 	if e := s.face.opts.Catalog.Snapshot().Lookup(name); e != nil && r.Modern() {
 		if err := mcp.CheckParamHeaders(r.Header, e.InputSchema, arguments); err != nil {
 			return nil, err

@@ -79,14 +79,17 @@ func validate(ctx context.Context, e *catalog.Entry, arguments json.RawMessage) 
 // than this one: a name twice, or in other letters, could be that of a tool
 // which the caller may not use.
 func unambiguous(params json.RawMessage) error {
-	seen := map[string]bool{}
+	var seen [2]bool
 	for key := range mcp.Members(params) {
-		for _, meant := range []string{"name", "arguments"} {
-			if strings.EqualFold(key, meant) && (key != meant || seen[meant]) {
+		for i, meant := range [2]string{"name", "arguments"} {
+			if !strings.EqualFold(key, meant) {
+				continue
+			}
+			if key != meant || seen[i] {
 				return &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("params must hold %q once, and nothing that only looks like it", meant)}
 			}
+			seen[i] = true
 		}
-		seen[key] = true
 	}
 	return nil
 }

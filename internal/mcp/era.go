@@ -117,12 +117,6 @@ func (o *ClientOptions) clientInfo() json.RawMessage {
 // for requests that no caller made.
 func (c *Client) addMeta(params json.RawMessage, version, method string, ex *tool.Exchange) json.RawMessage {
 	meta := Field(params, "_meta")
-	if !objectIn(meta) {
-		meta = json.RawMessage(`{}`)
-	}
-	for _, key := range []string{MetaProtocolVersion, MetaClientInfo, MetaClientCapabilities, MetaSubscriptionID} {
-		meta = DeleteField(meta, key)
-	}
 	out := make([]byte, 0, len(meta)+len(c.self)+256)
 	out = append(out, `{"`+MetaProtocolVersion+`":`...)
 	out = appendQuoted(out, version)
@@ -130,16 +124,21 @@ func (c *Client) addMeta(params json.RawMessage, version, method string, ex *too
 	out = append(out, c.self...)
 	out = append(out, `,"`+MetaClientCapabilities+`":`...)
 	out = append(out, c.declare(method, ex)...)
-	if level := c.logLevel.Load(); level != nil && method == "tools/call" && Field(meta, MetaLogLevel) == nil {
+	leveled := false
+	for m := range members(meta) {
+		switch string(memberName(meta, m)) {
+		case MetaProtocolVersion, MetaClientInfo, MetaClientCapabilities, MetaSubscriptionID:
+			continue
+		case MetaLogLevel:
+			leveled = true
+		}
+		out = append(append(out, ','), meta[m.keyStart:m.end]...)
+	}
+	if level := c.logLevel.Load(); level != nil && method == "tools/call" && !leveled {
 		out = append(out, `,"`+MetaLogLevel+`":`...)
 		out = appendQuoted(out, *level)
 	}
-	open := skipSpace(meta, 0) + 1
-	if next := skipSpace(meta, open); next < len(meta) && meta[next] != '}' {
-		out = append(out, ',')
-	}
-	out = append(out, meta[open:]...)
-	return SetField(params, out, "_meta")
+	return SetField(params, append(out, '}'), "_meta")
 }
 
 // declare returns the capabilities that go with a request.

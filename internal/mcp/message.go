@@ -19,6 +19,8 @@ type Message struct {
 	Result json.RawMessage
 	Error  *Error
 
+	fields *requestFields // what was read of Params; nil before
+
 	lead []byte // members that go in front of those of Result, each with a comma behind it
 
 	// Of a message decoded with Limits.Repair.

@@ -48,6 +48,8 @@ type Request struct {
 	Session  *Session    // nil for the stateless era
 	Header   http.Header // nil on a stream
 	Exchange tool.Exchange
+
+	fields *requestFields // what was read of Params; nil before
 }
 
 // Modern reports whether the request belongs to the stateless era.

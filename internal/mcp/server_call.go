@@ -52,7 +52,7 @@ func (s *Server) newCall(ctx, life context.Context, req *Request, out outlet) *c
 	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	context.AfterFunc(c.ctx, tool.OnCredentialEnd(ctx, func() { c.cancel(tool.ErrCredentialEnded) }))
 	c.unlink = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
-	c.token = Field(req.Params, "_meta", "progressToken")
+	c.token = req.paramFields().progress
 	return c
 }
 

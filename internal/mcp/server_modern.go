@@ -17,7 +17,7 @@ func metaVersion(m *Message) string {
 	if !m.IsRequest() {
 		return ""
 	}
-	return FieldString(m.Params, "_meta", MetaProtocolVersion)
+	return textOf(m.paramFields().version)
 }
 
 // modernRequest checks the _meta of a request of the stateless era.
@@ -29,16 +29,15 @@ func (s *Server) modernRequest(m *Message) (*Request, *Error) {
 	if version != Version20260728 {
 		return nil, unsupported(version)
 	}
-	meta := Field(m.Params, "_meta")
-	capabilities := Field(meta, MetaClientCapabilities)
-	if !objectIn(capabilities) {
+	fields := m.paramFields()
+	if !objectIn(fields.capabilities) {
 		return nil, &Error{Code: CodeInvalidParams, Message: fmt.Sprintf("_meta must name %q as an object", MetaClientCapabilities)}
 	}
-	client := Field(meta, MetaClientInfo)
+	client := fields.client
 	if client != nil && !objectIn(client) {
 		return nil, &Error{Code: CodeInvalidParams, Message: fmt.Sprintf("%q in _meta must be an object", MetaClientInfo)}
 	}
-	return &Request{ID: m.ID, Method: m.Method, Params: m.Params, Protocol: version, Client: client}, nil
+	return &Request{ID: m.ID, Method: m.Method, Params: m.Params, Protocol: version, Client: client, fields: fields}, nil
 }
 
 // postModern serves a POST of the stateless era.
@@ -82,7 +81,7 @@ func (s *Server) postModern(p *post, m *Message) {
 // startModern begins a request of the stateless era, or resumes the parked
 // call that it is the retry of.
 func (s *Server) startModern(ctx, life context.Context, req *Request, out outlet) {
-	if state := FieldString(req.Params, "requestState"); s.parked.owns(state) {
+	if state := textOf(req.paramFields().state); s.parked.owns(state) {
 		s.resume(life, req, state, out)
 		return
 	} else if node := s.parkedAt(ctx, state); node != "" {
@@ -94,12 +93,12 @@ func (s *Server) startModern(ctx, life context.Context, req *Request, out outlet
 
 func (s *Server) modernCall(ctx, life context.Context, req *Request, out outlet) *call {
 	c := s.newCall(ctx, life, req, out)
-	level := FieldString(req.Params, "_meta", MetaLogLevel)
+	level := textOf(req.paramFields().logLevel)
 	if logLevels[level] == 0 {
 		level = "" // without a level the caller wants to hear nothing
 	}
 	c.level = func() string { return level }
-	c.exchange(Field(req.Params, "_meta", MetaClientCapabilities))
+	c.exchange(req.paramFields().capabilities)
 	return c
 }
 
@@ -132,17 +131,17 @@ func checkHeaders(h http.Header, m *Message) *Error {
 	} else if method != m.Method {
 		return mismatched("%s is %q, but the body says %q", headerMethod, method, m.Method)
 	}
-	field := ""
+	var field json.RawMessage
 	switch m.Method {
 	case methodToolsCall, methodPromptsGet:
-		field = "name"
+		field = m.paramFields().name
 	case methodResourcesRead:
-		field = "uri"
+		field = m.paramFields().uri
 	default:
 		return nil
 	}
 	name, ok := ParseHeaderValue(h.Get(headerName))
-	switch body := FieldString(m.Params, field); {
+	switch body := textOf(field); {
 	case !ok:
 		return mismatched("%s is not valid base64", headerName)
 	case name == "":

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// scenario is one question about the price of a call.
+type scenario struct {
+	title   string
+	callers int
+	calls   int
+	tool    string
+	text    string
+	paths   []priced
+}
+
+// priced is a way to the tool whose CPU time counts.
+type priced struct {
+	name string
+	via  *process
+	path string
+}
+
+const (
+	rounds      = 3 // of which the median counts
+	chattyCount = 20
+	chattyLines = 500
+)
+
+// measurePrice compares the CPU time of a call with that of the reverse proxy,
+// in rounds that alternate between the two, so that what disturbs the machine
+// disturbs both.
+func (b *bench) measurePrice() error {
+	server, err := b.role("server")
+	if err != nil {
+		return err
+	}
+	proxy, err := b.role("proxy", "-target", server.addr)
+	if err != nil {
+		return err
+	}
+	servers := fmt.Sprintf(`"http":{"url":"http://%s"},"stdio":{"command":%q,"args":["-role","stdio"]}`, server.addr, b.self)
+	gate, err := b.gateway(`{"mcpServers":{` + servers + `}}`)
+	if err != nil {
+		return err
+	}
+	beside := func(role string) (*process, error) {
+		all := servers
+		for i := range chattyCount {
+			all += fmt.Sprintf(`,"beside%d":{"command":%q,"args":["-role",%q]}`, i, b.self, role)
+		}
+		return b.gateway(`{"mcpServers":{` + all + `}}`)
+	}
+	silent, err := beside("stdio")
+	if err != nil {
+		return err
+	}
+	chatty, err := beside("chatty")
+	if err != nil {
+		return err
+	}
+	for _, g := range []*process{gate, silent, chatty} {
+		if err := b.warm(g, "http", "stdio"); err != nil {
+			return err
+		}
+	}
+	bare := priced{"reverse proxy", proxy, "/"}
+	http := priced{"HTTP server", gate, "/mcp/http"}
+	stdio := priced{"stdio server", gate, "/mcp/stdio"}
+	for _, s := range []scenario{
+		{"One caller", 1, b.calls / 3, "echo", payload, []priced{bare, http, stdio}},
+		{"16 callers", 16, b.calls, "echo", payload, []priced{bare, http, stdio}},
+		{"64 callers", 64, b.calls, "echo", payload, []priced{bare, http, stdio}},
+		{"Results of 256 KB, 4 callers", 4, b.calls / 8, "large", "", []priced{bare, http, stdio}},
+		{"Beside 20 servers with 500 lines on stderr each, a call, 16 callers", 16, b.calls / 2, "echo", payload,
+			[]priced{{"20 silent servers", silent, "/mcp/http"}, {"20 chatty servers", chatty, "/mcp/http"}}},
+		{"Beside 20 servers with 500 lines on stderr each, search_tools, 16 callers", 16, b.calls / 8, "search_tools", "update record",
+			[]priced{{"20 silent servers", silent, "/mcp"}, {"20 chatty servers", chatty, "/mcp"}}},
+	} {
+		if err := b.price(s); err != nil {
+			return fmt.Errorf("%s: %w", s.title, err)
+		}
+	}
+	return nil
+}
+
+// price measures the paths of a scenario in turns and prints the medians, with
+// ratios to the first path.
+func (b *bench) price(s scenario) error {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: time.Minute}
+	defer client.CloseIdleConnections()
+	samples := make([][]sample, len(s.paths))
+	for round := range rounds + 1 {
+		for i, p := range s.paths {
+			got, err := b.loadN(path{via: p.via, call: modernCall(client, "http://"+p.via.addr+p.path, s.tool, s.text)}, s.callers, s.calls)
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+			if round > 0 { // the first one warms up
+				samples[i] = append(samples[i], got)
+			}
+		}
+	}
+	var rows [][]string
+	var first sample
+	for i, p := range s.paths {
+		got := median(samples[i])
+		if i == 0 {
+			first = got
+		}
+		rows = append(rows, []string{
+			p.name, micros(got.cpu), ratio(got.cpu, first.cpu), fmt.Sprintf("%.0f", got.rate), fmt.Sprintf("%.2f", got.rate/first.rate),
+			micros(got.p50), fmt.Sprintf("%.0f MB", p.via.resident()),
+		})
+	}
+	table(s.title, []string{"path", "CPU/call", "ratio", "calls/s", "ratio", "p50", "memory"}, rows)
+	return nil
+}
+
+// median returns the middle of each figure.
+func median(all []sample) sample {
+	middle := func(less func(a, b sample) int) sample {
+		sorted := slices.SortedFunc(slices.Values(all), less)
+		return sorted[len(sorted)/2]
+	}
+	return sample{
+		cpu:  middle(func(a, b sample) int { return int(a.cpu - b.cpu) }).cpu,
+		p50:  middle(func(a, b sample) int { return int(a.p50 - b.p50) }).p50,
+		rate: middle(func(a, b sample) int { return int(a.rate - b.rate) }).rate,
+	}
+}
+
+// modernCall returns a call of a tool in the protocol without sessions.
+func modernCall(client *http.Client, url, tool, text string) func(context.Context) error {
+	argument := "text"
+	if tool == "search_tools" {
+		argument = "query"
+	}
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":{"` + argument + `":"` + text + `"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}}}`
+	header := http.Header{
+		"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/call"}, "Mcp-Name": {tool},
+	}
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		req.Header = header.Clone()
+		res, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		answer, err := io.ReadAll(res.Body)
+		if err != nil {
+			return err
+		}
+		if res.StatusCode != http.StatusOK || !bytes.Contains(answer[:min(len(answer), 200)], []byte(`"result"`)) {
+			return fmt.Errorf("%s answered %s: %.300s", url, res.Status, answer)
+		}
+		return nil
+	}
+}
