@@ -161,6 +161,7 @@ func (d *debugPort) open(port int) {
 	server := httpserver.New(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate, ready)))), a.log)
 	server.BaseContext = func(net.Listener) context.Context { return d.ctx }
 	d.port, d.server = port, server
+	d.wg.Go(func() { _ = gate.Run(d.ctx) }) // which fails never
 	d.wg.Go(func() {
 		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			a.log.WarnContext(d.ctx, "the debug interface ended", "err", err)
@@ -194,7 +195,7 @@ func (a *App) newGate(ctx context.Context, addr string) (*auth.Gate, error) {
 		a.opts.Redactor.Add(token)
 	}
 	gate := auth.NewGate(auth.Options{
-		Config: cfg.Auth, Listen: addr, Origins: cfg.CORS.Origins, Keys: a.store, Sessions: a.store,
+		Config: cfg.Auth, Listen: addr, Origins: cfg.CORS.Origins, Keys: a.store, Sessions: a.store, Changes: a.store,
 		AdminKey: a.opts.AdminKey, LocalToken: token, Log: a.log, Public: public,
 	})
 	a.gates.add(gate)

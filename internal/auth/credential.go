@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"reflect"
@@ -16,10 +17,8 @@ type credential struct {
 	all     *credentials
 	name    string
 	caller  tool.Caller
-	expires *time.Timer // nil when it never does
-	// renew checks the credential again and returns the caller that it stands
-	// for now.
-	renew func(context.Context) (tool.Caller, error)
+	expires *time.Timer                             // nil when it never does
+	renew   func(context.Context) (identity, error) // checks it again
 
 	mu    sync.Mutex
 	ended bool
@@ -80,13 +79,13 @@ func (c *credential) end() {
 	c.drop()
 }
 
-// use registers f as a user of the credential, which is made when it is the
-// first. A credential whose rights are not those of the caller ends first: the
-// request is newer.
-func (a *credentials) use(name string, caller tool.Caller, expires time.Time, renew func(context.Context) (tool.Caller, error), f func()) (c *credential, stop func()) {
+// use registers f as a user of the identity's credential, which is made when it
+// is the first. One that gave other rights ends first: the request is newer.
+func (a *credentials) use(id identity, f func()) (c *credential, stop func()) {
+	name := cmp.Or(id.credential, openLoopback)
 	a.mu.Lock()
 	c = a.known[name]
-	if c != nil && !sameRights(c.caller, caller) {
+	if c != nil && !sameRights(c.caller, id.caller) {
 		a.mu.Unlock()
 		c.end()
 		a.mu.Lock()
@@ -94,9 +93,9 @@ func (a *credentials) use(name string, caller tool.Caller, expires time.Time, re
 	}
 	defer a.mu.Unlock()
 	if c == nil {
-		c = &credential{all: a, name: name, caller: caller, renew: renew, users: map[*func()]struct{}{}}
-		if !expires.IsZero() {
-			c.expires = time.AfterFunc(time.Until(expires), c.end)
+		c = &credential{all: a, name: name, caller: id.caller, renew: id.renew, users: map[*func()]struct{}{}}
+		if !id.expires.IsZero() {
+			c.expires = time.AfterFunc(time.Until(id.expires), c.end)
 		}
 		if a.known == nil {
 			a.known = map[string]*credential{}
@@ -109,6 +108,16 @@ func (a *credentials) use(name string, caller tool.Caller, expires time.Time, re
 	return c, func() { c.leave(&f) }
 }
 
+// end ends the credential of that name, if it is in use.
+func (a *credentials) end(name string) {
+	a.mu.Lock()
+	c := a.known[name]
+	a.mu.Unlock()
+	if c != nil {
+		c.end()
+	}
+}
+
 // recheck ends the credentials that are not valid any more, or give other
 // rights than they did. One that cannot be checked now stays.
 func (a *credentials) recheck(ctx context.Context) {
@@ -119,21 +128,14 @@ func (a *credentials) recheck(ctx context.Context) {
 	}
 	a.mu.Unlock()
 	for _, c := range all {
-		caller, err := c.renew(ctx)
+		id, err := c.renew(ctx)
 		switch {
-		case err == nil && sameRights(caller, c.caller):
+		case err == nil && sameRights(id.caller, c.caller):
 		case err != nil && tool.KindOf(err) != tool.Unauthenticated && tool.KindOf(err) != tool.Denied:
 		default:
 			c.end()
 		}
 	}
-}
-
-// inUse reports whether there is anything to recheck.
-func (a *credentials) inUse() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.known) > 0
 }
 
 // sameRights reports whether both callers may do the same.
@@ -142,10 +144,13 @@ func sameRights(a, b tool.Caller) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// bind gives the request a context that ends with the credential.
-func (a *credentials) bind(r *http.Request, name string, caller tool.Caller, expires time.Time, renew func(context.Context) (tool.Caller, error)) (bound *http.Request, release func()) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	c, stop := a.use(name, caller, expires, renew, func() { cancel(tool.ErrCredentialEnded) })
+// bind gives the request a context that ends with its credential.
+func (a *credentials) bind(r *http.Request, id identity) (bound *http.Request, release func()) {
+	ctx, cancel := context.WithCancelCause(withIdentity(r.Context(), id))
+	if id.renew == nil {
+		return r.WithContext(ctx), func() { cancel(nil) }
+	}
+	c, stop := a.use(id, func() { cancel(tool.ErrCredentialEnded) })
 	return r.WithContext(tool.WithCredential(ctx, c)), func() {
 		stop()
 		cancel(nil)

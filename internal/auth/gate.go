@@ -31,7 +31,10 @@ type Options struct {
 	// LocalToken is what the page on this machine gets the administrator's
 	// rights with; see [LocalToken]. It counts on loopback listeners alone.
 	LocalToken telemetry.Secret
-	Log        *slog.Logger
+	// Changes tells of keys and sessions that other processes change; nil has
+	// the gate look every second.
+	Changes store.Changes
+	Log     *slog.Logger
 
 	// Public says which requests need no caller: the page itself, health.
 	Public func(*http.Request) bool
@@ -48,6 +51,8 @@ type Gate struct {
 	rules      atomic.Pointer[rules]
 	keys       *keyring
 	sessions   *sessions
+	inUse      credentials
+	changed    chan struct{} // receives after a change of the rules
 	log        *slog.Logger
 }
 
@@ -64,7 +69,7 @@ type rules struct {
 func NewGate(o Options) *Gate {
 	g := &Gate{
 		opts: o, loopback: IsLoopback(o.Listen),
-		keys: newKeyring(o.Keys), sessions: newSessions(o.Sessions),
+		keys: newKeyring(o.Keys), sessions: newSessions(o.Sessions), changed: make(chan struct{}, 1),
 		log: o.Log.With("component", "auth"),
 	}
 	if g.loopback {
@@ -74,8 +79,8 @@ func NewGate(o Options) *Gate {
 	return g
 }
 
-// SetConfig puts other rules into force, for requests that come from now on: a
-// key that was taken out opens nothing any more.
+// SetConfig puts other rules into force: a key that was taken out opens nothing
+// any more, and what it opened is ended by Run.
 func (g *Gate) SetConfig(cfg Config, origins []string) {
 	r := &rules{config: cfg, open: g.loopback && cfg.Loopback != LoopbackKey, origins: origins}
 	r.proxies, _ = parseProxies(cfg.TrustedProxies) // checked by Validate
@@ -92,6 +97,10 @@ func (g *Gate) SetConfig(cfg Config, origins []string) {
 	}
 	g.keys.fix(cfg, g.opts.AdminKey)
 	g.rules.Store(r)
+	select {
+	case g.changed <- struct{}{}:
+	default:
+	}
 }
 
 // CurrentConfig returns the rules and the origins in force.
@@ -110,10 +119,28 @@ func Ready(listen string, cfg Config, hasKey bool) error {
 		"Make a key (junctor keys add NAME --admin), or set JUNCTOR_ADMIN_KEY, or auth.keys or auth.jwt in the configuration, or listen on 127.0.0.1", listen)
 }
 
-// Run writes down now and then when keys were used, until ctx is done.
+// How often the credentials in use are checked when nobody tells of changes,
+// and when somebody does but may be wrong; and how long that may take.
+const (
+	recheckEvery   = time.Second
+	recheckAnyway  = 5 * time.Second
+	recheckTimeout = 5 * time.Second
+)
+
+// Run ends what was begun with credentials that are no longer valid, and
+// writes down now and then when keys were used, until ctx is done.
 func (g *Gate) Run(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
+	every := recheckEvery
+	var keys, sessions <-chan struct{}
+	if g.opts.Changes != nil {
+		every = recheckAnyway
+		keys = g.opts.Changes.Watch(ctx, store.TopicKeys)
+		sessions = g.opts.Changes.Watch(ctx, store.TopicValues(SpaceSessions))
+	}
+	recheck := time.NewTicker(every)
+	defer recheck.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -123,8 +150,23 @@ func (g *Gate) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			g.flush(ctx)
+			continue
+		case <-recheck.C:
+		case <-keys:
+		case <-sessions:
+		case <-g.changed:
 		}
+		g.recheck(ctx)
 	}
+}
+
+// recheck looks at the credentials in use, in the store and not in memory.
+func (g *Gate) recheck(ctx context.Context) {
+	g.keys.distrust()
+	g.sessions.distrust()
+	ctx, cancel := context.WithTimeout(ctx, recheckTimeout)
+	defer cancel()
+	g.inUse.recheck(ctx)
 }
 
 func (g *Gate) flush(ctx context.Context) {
@@ -166,11 +208,12 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 			g.reject(w, r, reason, err)
 			return
 		}
-		ctx := withIdentity(r.Context(), id)
 		if forwarded {
-			ctx = context.WithValue(ctx, forwardedKey{}, true)
+			r = r.WithContext(context.WithValue(r.Context(), forwardedKey{}, true))
 		}
-		next.ServeHTTP(w, r.WithContext(ctx))
+		bound, release := g.inUse.bind(r, id)
+		defer release()
+		next.ServeHTTP(w, bound)
 	})
 }
 
@@ -196,6 +239,7 @@ func (g *Gate) reject(w http.ResponseWriter, r *http.Request, reason string, err
 }
 
 func (g *Gate) ended(credential string) {
+	g.inUse.end(credential)
 	if g.opts.Ended != nil {
 		g.opts.Ended(credential)
 	}
@@ -212,6 +256,7 @@ func (g *Gate) identify(r *http.Request, from origin, forwarded bool) (id identi
 		// What changes the configuration can start programs. Any program of
 		// the machine can send any header, so it takes a credential.
 		anyone.caller.Admin = false
+		anyone.renew = g.stillOpen
 	}
 	public := g.public(r)
 	id, reason, err = g.presented(r, from, forwarded)
@@ -285,11 +330,17 @@ func bearer(r *http.Request) string {
 // present checks a credential: a token when it looks like one and an issuer is
 // configured, else a key.
 func (g *Gate) present(ctx context.Context, credential string) (identity, string, error) {
+	again := func(ctx context.Context) (identity, error) {
+		id, _, err := g.present(ctx, credential)
+		return id, err
+	}
 	if jwt := g.rules.Load().jwt; jwt != nil && strings.Count(credential, ".") == 2 {
 		id, err := jwt.verify(ctx, credential)
+		id.renew = again
 		return id, reasonToken, err
 	}
 	id, err := g.byKey(ctx, hash(credential))
+	id.renew = again
 	return id, reasonKey, err
 }
 

@@ -153,6 +153,19 @@ func (r *keyring) find(ctx context.Context, h []byte) (store.Key, error) {
 	return r.use(k, now)
 }
 
+// distrust has what is in memory looked up again, if the store answers.
+func (r *keyring) distrust() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := time.Now().Add(-keyFresh)
+	for h, k := range r.known {
+		if k.checked.After(old) {
+			k.checked = old
+			r.known[h] = k
+		}
+	}
+}
+
 func (r *keyring) forget(h []byte) {
 	r.mu.Lock()
 	delete(r.known, string(h))

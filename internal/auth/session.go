@@ -157,6 +157,19 @@ func (s *sessions) forget(name string) {
 	delete(s.known, name)
 }
 
+// distrust has what is in memory looked up again, if the store answers.
+func (s *sessions) distrust() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := time.Now().Add(-keyFresh)
+	for name, k := range s.known {
+		if k.checked.After(old) {
+			k.checked = old
+			s.known[name] = k
+		}
+	}
+}
+
 // end ends a session. It is no error when there is none.
 func (s *sessions) end(ctx context.Context, name string) error {
 	if err := s.store.DeleteValue(ctx, SpaceSessions, name, store.AnyVersion); err != nil {
@@ -251,6 +264,13 @@ func (g *Gate) bySession(ctx context.Context, name string) (identity, error) {
 		}
 	}
 	id.credential, id.expires = "session:"+name, expires
+	id.renew = func(ctx context.Context) (identity, error) {
+		id, err := g.bySession(ctx, name)
+		if err != nil {
+			err = failed(err)
+		}
+		return id, err
+	}
 	return id, nil
 }
 

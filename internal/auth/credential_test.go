@@ -1,0 +1,103 @@
+package auth
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// TestRequestsEndWithTheirCredential holds a request open while its credential
+// ends, in each way that it can. The gate notices within two seconds.
+func TestRequestsEndWithTheirCredential(t *testing.T) {
+	revoke := func(m *memory) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for h, k := range m.keys {
+			k.Revoked = time.Now()
+			m.keys[h] = k
+		}
+	}
+	cfg := func(keys ...KeyConfig) Config {
+		c := DefaultConfig()
+		c.Keys = keys
+		return c
+	}
+	for name, tt := range map[string]struct {
+		edit func(*store.Key)
+		cfg  Config
+		key  string // of the file, in place of the store's
+		end  func(g *Gate, m *memory)
+		goOn bool
+	}{
+		"revoked":         {end: func(_ *Gate, m *memory) { revoke(m) }},
+		"expired":         {edit: func(k *store.Key) { k.Expires = time.Now().Add(time.Second) }},
+		"deleted":         {end: func(_ *Gate, m *memory) { m.mu.Lock(); clear(m.keys); m.mu.Unlock() }},
+		"out of the file": {cfg: cfg(KeyConfig{Name: "f", Key: "a-key-in-the-file-x"}), key: "a-key-in-the-file-x", end: func(g *Gate, _ *memory) { g.SetConfig(cfg(), nil) }},
+		"fewer rights": {cfg: cfg(KeyConfig{Name: "f", Key: "a-key-in-the-file-x"}), key: "a-key-in-the-file-x", end: func(g *Gate, _ *memory) {
+			g.SetConfig(cfg(KeyConfig{Name: "f", Key: "a-key-in-the-file-x", Servers: []string{"fs"}}), nil)
+		}},
+		"loopback closed":   {key: "none", end: func(g *Gate, _ *memory) { c := cfg(); c.Loopback = LoopbackKey; g.SetConfig(c, nil) }},
+		"nothing":           {end: func(*Gate, *memory) {}, goOn: true},
+		"the store is away": {end: func(_ *Gate, m *memory) { m.mu.Lock(); m.err = context.DeadlineExceeded; m.mu.Unlock() }, goOn: true},
+		"another's rules": {end: func(g *Gate, _ *memory) {
+			g.SetConfig(cfg(KeyConfig{Name: "other", Key: "a-key-of-somebody-else"}), nil)
+		}, goOn: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				keys := &memory{}
+				key := keys.add(t, "k", tt.edit)
+				g := gate(keys, func(o *Options) {
+					if tt.cfg.Keys != nil {
+						o.Config = tt.cfg
+					}
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go g.Run(ctx)
+				begun, over := make(chan struct{}), make(chan error, 1)
+				h := g.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+					close(begun)
+					<-r.Context().Done()
+					over <- context.Cause(r.Context())
+				}))
+				r := httptest.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:8787/tools", nil)
+				switch tt.key {
+				case "":
+					r.Header.Set("X-API-Key", key)
+				case "none":
+				default:
+					r.Header.Set("X-API-Key", tt.key)
+				}
+				go h.ServeHTTP(httptest.NewRecorder(), r)
+				<-begun
+				if tt.end != nil {
+					tt.end(g, keys)
+				}
+				select {
+				case err := <-over:
+					if tt.goOn || err != tool.ErrCredentialEnded {
+						t.Errorf("the request ended: %v", err)
+					}
+				case <-time.After(2 * time.Second):
+					if !tt.goOn {
+						t.Error("the request goes on after two seconds")
+					}
+				}
+				cancel()
+				synctest.Wait()
+				g.inUse.mu.Lock()
+				defer g.inUse.mu.Unlock()
+				if n := len(g.inUse.known); n != 0 {
+					t.Errorf("%d credentials are kept without a user", n)
+				}
+			})
+		})
+	}
+}
