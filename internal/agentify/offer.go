@@ -51,7 +51,7 @@ const (
 
 // newOffer declares what may be chosen. room is what the model has for tools;
 // mayLook lets it ask for others.
-func newOffer(snap *catalog.Snapshot, offered, further []Candidate, more []extra, room int, mayLook bool) *offer {
+func newOffer(caller *tool.Caller, snap *catalog.Snapshot, offered, further []Candidate, more []extra, room int, mayLook bool) *offer {
 	o := &offer{candidates: offered, further: further, extras: more}
 	defs := make([]tool.Definition, 0, len(offered)+4)
 	for _, c := range offered {
@@ -76,7 +76,7 @@ func newOffer(snap *catalog.Snapshot, offered, further []Candidate, more []extra
 	}
 	own(declineDefinition)
 	o.tools = llm.ToolsetOf(defs...)
-	o.guidance = guidance(snap, offered, min(maxGuidanceTotal, room/4))
+	o.guidance = guidance(caller, snap, offered, min(maxGuidanceTotal, room/4))
 	return o
 }
 
@@ -114,7 +114,7 @@ func (o *offer) names() string {
 }
 
 // guidance is what the backends of the candidates say about their tools.
-func guidance(snap *catalog.Snapshot, offered []Candidate, room int) string {
+func guidance(caller *tool.Caller, snap *catalog.Snapshot, offered []Candidate, room int) string {
 	var b strings.Builder
 	var done []string
 	for _, c := range offered {
@@ -126,7 +126,7 @@ func guidance(snap *catalog.Snapshot, offered []Candidate, room int) string {
 		if s == nil {
 			continue
 		}
-		text := strings.TrimSpace(s.Guidance)
+		text := strings.TrimSpace(s.GuidanceFor(caller))
 		if len(text) > maxGuidance {
 			text = strings.ToValidUTF8(text[:maxGuidance], "") + " …"
 		}

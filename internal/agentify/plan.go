@@ -82,7 +82,7 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 		}
 		return nil, noAction(refusal)
 	}
-	o := newOffer(snap, offered, further, more, room, len(offered) < all)
+	o := newOffer(&j.caller, snap, offered, further, more, room, len(offered) < all)
 	o.local = f.isLocal
 	j.step(mcptrace.Incoming, "candidates", o.shown())
 
@@ -114,7 +114,7 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 			if err != nil {
 				return nil, err
 			}
-			o = newOffer(snap, offered, further, f.extras(ctx, &j.caller, again), room, false)
+			o = newOffer(&j.caller, snap, offered, further, f.extras(ctx, &j.caller, again), room, false)
 			o.local = f.isLocal
 			j.step(mcptrace.Incoming, "candidates", o.shown())
 			messages = messages[:1] // a fresh look, with nothing said yet

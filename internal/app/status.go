@@ -43,7 +43,7 @@ func (a *App) status(ctx context.Context) any {
 		}
 		tools := u.Tools
 		if known := snap.Server(u.Name); known != nil {
-			tools = len(known.Tools)
+			tools, _ = known.ToolsFor(&caller)
 		}
 		s.Tools += tools
 		s.Servers = append(s.Servers, ServerStatus{u.Name, u.State, tools, u.Reason})

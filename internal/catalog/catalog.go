@@ -38,24 +38,48 @@ type Server struct {
 
 // GuidanceFor returns the guidance that the caller may see. What was made from
 // the definitions names every tool, and is for those alone who may use all.
+// What a prompt says is for those who may get prompts.
 func (s *Server) GuidanceFor(caller *tool.Caller) string {
-	if s.generated() {
+	switch {
+	case s.generated():
 		for _, e := range s.Tools {
 			if !caller.MayUse(e.Name) {
 				return ""
 			}
 		}
+	case s.prompted() && !caller.MayUse(tool.Name{Server: s.Name, Tool: "prompts/get"}):
+		return ""
 	}
 	return s.Guidance
 }
 
 // OwnGuidance returns the guidance in the server's own words, without what was
 // made from the definitions: beside those it says nothing.
-func (s *Server) OwnGuidance() string {
+func (s *Server) OwnGuidance(caller *tool.Caller) string {
 	if s.generated() {
 		return ""
 	}
-	return s.Guidance
+	return s.GuidanceFor(caller)
+}
+
+// ToolsFor counts the tools that the caller may use, and those of them that
+// are enabled.
+func (s *Server) ToolsFor(caller *tool.Caller) (all, enabled int) {
+	for _, e := range s.Tools {
+		if caller.MayUse(e.Name) {
+			all++
+			if e.Enabled {
+				enabled++
+			}
+		}
+	}
+	return all, enabled
+}
+
+// prompted reports whether the guidance is a prompt's: it is neither generated
+// nor what the server says of itself to everyone.
+func (s *Server) prompted() bool {
+	return s.Guidance != "" && !s.generated() && s.Guidance != strings.TrimSpace(s.Instructions)
 }
 
 func (s *Server) generated() bool { return strings.HasPrefix(s.Guidance, "Tools of "+s.Name) }

@@ -266,8 +266,28 @@ func TestOwnGuidance(t *testing.T) {
 		"Tools of another trade, too.": "Tools of another trade, too.",
 		"":                             "",
 	} {
-		if got := (&Server{Name: "x", Guidance: guidance}).OwnGuidance(); got != want {
+		if got := (&Server{Name: "x", Guidance: guidance}).OwnGuidance(&tool.Local); got != want {
 			t.Errorf("of %q: %q, want %q", guidance, got, want)
+		}
+	}
+}
+
+func TestGuidanceOfAPromptNeedsThePromptsRight(t *testing.T) {
+	prompted := &Server{Name: "x", Guidance: "from a prompt", Instructions: "for everyone"}
+	told := &Server{Name: "x", Guidance: "for everyone", Instructions: " for everyone\n"}
+	limited, granted := tool.Caller{ID: "l", Tools: []string{"x:a"}}, tool.Caller{ID: "g", Tools: []string{"x:a", "x:prompts/*"}}
+	for _, tt := range []struct {
+		server *Server
+		caller tool.Caller
+		want   string
+	}{
+		{prompted, limited, ""}, {prompted, granted, "from a prompt"}, {prompted, tool.Local, "from a prompt"}, {told, limited, "for everyone"},
+	} {
+		if got := tt.server.OwnGuidance(&tt.caller); got != tt.want {
+			t.Errorf("%s gets %q, want %q", tt.caller.ID, got, tt.want)
+		}
+		if got := tt.server.GuidanceFor(&tt.caller); got != tt.want {
+			t.Errorf("%s gets %q, want %q", tt.caller.ID, got, tt.want)
 		}
 	}
 }

@@ -148,6 +148,8 @@ func (u *upstreams) Do(ctx context.Context, server string, req tool.Request) (js
 
 func (u *upstreams) Await(context.Context, ...string) []string { return nil }
 
+func (u *upstreams) Connecting() []string { return nil }
+
 func (u *upstreams) Timeouts(string) (time.Duration, time.Duration) { return patience, patience }
 
 func (u *upstreams) count(name string) int {

@@ -80,7 +80,7 @@ func guidance(snap *catalog.Snapshot, caller *tool.Caller, meta bool, down []Ser
 		if !caller.MaySee(s.Name) || s.EnabledTools() == 0 {
 			continue
 		}
-		text := strings.TrimSpace(s.Guidance)
+		text := strings.TrimSpace(s.GuidanceFor(caller))
 		if meta {
 			// With thousands of tools only what each server is for can be told.
 			text = tool.Shorten(tool.OneLine(first(s.Description, s.Title, text)), 200)

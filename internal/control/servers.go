@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"junctor/internal/httperr"
 	"junctor/internal/tool"
@@ -42,20 +43,34 @@ type Server struct {
 	EnabledTools int      `json:"enabledTools"`
 }
 
-func (c *Control) server(s upstream.Status) Server {
+func (c *Control) server(caller *tool.Caller, s upstream.Status) Server {
 	v := Server{Status: s}
 	if known := c.Catalog.Snapshot().Server(s.Name); known != nil {
 		v.Description, v.Tags, v.Instructions = known.Description, known.Tags, known.Instructions
-		v.Tools, v.EnabledTools = len(known.Tools), known.EnabledTools()
+		v.Tools, v.EnabledTools = known.ToolsFor(caller)
 	}
 	return v
 }
 
-func (c *Control) listServers(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Query().Has("wait") {
-		c.Servers.Await(r.Context())
+// await waits for the first connection of the named upstreams, or of all, as
+// far as the caller may see them.
+func (c *Control) await(ctx context.Context, caller *tool.Caller, names []string) {
+	var wait []string
+	for _, s := range c.Servers.Status() {
+		if caller.MaySee(s.Name) && (len(names) == 0 || slices.Contains(names, s.Name)) {
+			wait = append(wait, s.Name)
+		}
 	}
+	if len(wait) > 0 {
+		c.Servers.Await(ctx, wait...)
+	}
+}
+
+func (c *Control) listServers(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
+	if r.URL.Query().Has("wait") {
+		c.await(r.Context(), &caller, nil)
+	}
 	list := []Server{}
 	for _, s := range c.Servers.Status() {
 		if !caller.MaySee(s.Name) {
@@ -64,7 +79,8 @@ func (c *Control) listServers(w http.ResponseWriter, r *http.Request) {
 		if detailed, ok := c.Servers.Diagnose(s.Name); ok {
 			s = detailed
 		}
-		list = append(list, c.server(s))
+		hideProcess(&caller, &s)
+		list = append(list, c.server(&caller, s))
 	}
 	answer(w, map[string]any{"servers": list})
 }
@@ -77,7 +93,16 @@ func (c *Control) showServer(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, c.Catalog.Snapshot().NoServer(&caller, name))
 		return
 	}
-	answer(w, c.server(s))
+	hideProcess(&caller, &s)
+	answer(w, c.server(&caller, s))
+}
+
+// hideProcess keeps from callers with limits what a server's process prints:
+// it may be about the work of others.
+func hideProcess(caller *tool.Caller, s *upstream.Status) {
+	if !caller.Admin && caller.Limited() {
+		s.PID, s.Stderr, s.LastStray = 0, nil, ""
+	}
 }
 
 // addServers takes {"servers": <any client's JSON>, "replace": false}.

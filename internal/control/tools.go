@@ -137,16 +137,16 @@ func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var list ToolList
+	caller := tool.CallerFrom(r.Context())
 	if q := r.URL.Query(); q.Get("wait") == "fresh" {
-		c.Servers.Await(r.Context(), f.servers...)
+		c.await(r.Context(), &caller, f.servers)
 	} else if q.Has("wait") {
 		if unknown := c.unknown(f); len(unknown) > 0 {
-			c.Servers.Await(r.Context(), unknown...)
+			c.await(r.Context(), &caller, unknown)
 		}
 	}
 	snap := c.Catalog.Snapshot()
 	list.Version = snap.Version
-	caller := tool.CallerFrom(r.Context())
 	list.Pending = slices.DeleteFunc(c.unknown(f), func(name string) bool { return !caller.MaySee(name) })
 	for _, s := range c.Servers.Status() {
 		if s.Reason != "" && snap.Server(s.Name) == nil && f.concerns(s.Name) && caller.MaySee(s.Name) {
@@ -236,7 +236,7 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 		if server != "" {
 			wait = []string{server}
 		}
-		c.Servers.Await(r.Context(), wait...)
+		c.await(r.Context(), &caller, wait)
 		e, err = c.Catalog.Snapshot().Resolve(&caller, server, name)
 	}
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
@@ -63,7 +62,7 @@ func (v *metaView) searchTools(ctx context.Context, r *mcp.Request, args map[str
 		}
 		q.Limit = int(min(n, float64(cfg.MaxSearchLimit)))
 	}
-	pending := v.face.awaitTools(ctx, server)
+	pending := v.face.awaitTools(ctx, &r.Caller, server)
 	snap := v.face.opts.Catalog.Snapshot()
 	if server != "" {
 		if err := v.face.known(snap, &r.Caller, server); err != nil {
@@ -158,7 +157,7 @@ func (f *Face) explain(err error, caller *tool.Caller, server string) error {
 
 func (v *metaView) listTools(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	cfg, server := v.face.config.Load(), text(args["server"])
-	v.face.awaitTools(ctx, server)
+	v.face.awaitTools(ctx, &r.Caller, server)
 	snap := v.face.opts.Catalog.Snapshot()
 	if err := v.face.known(snap, &r.Caller, server); err != nil {
 		return nil, err
@@ -227,7 +226,7 @@ type details struct {
 
 func (v *metaView) toolDetails(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	cfg, server := v.face.config.Load(), text(args["server"])
-	v.face.awaitTools(ctx, server)
+	v.face.awaitTools(ctx, &r.Caller, server)
 	snap := v.face.opts.Catalog.Snapshot()
 	if err := v.face.known(snap, &r.Caller, server); err != nil {
 		return nil, err
@@ -240,7 +239,7 @@ func (v *metaView) toolDetails(ctx context.Context, r *mcp.Request, args map[str
 		Server: e.Name.Server, Tool: e.Name.Tool, Title: e.Title, Description: e.Description,
 		Parameters: parameters(e.InputSchema), Input: e.InputSchema, Output: e.OutputSchema,
 		Annotations: mcp.Field(e.Raw, "annotations"), Tags: e.Tags, Approval: string(e.Approval),
-		Warnings: e.Warnings(), Guidance: guidance(snap.Server(server)),
+		Warnings: e.Warnings(), Guidance: tool.Shorten(snap.Server(server).OwnGuidance(&r.Caller), guidanceLength),
 	}
 	if d.Title == d.Tool {
 		d.Title = ""
@@ -267,15 +266,6 @@ func (v *metaView) toolDetails(ctx context.Context, r *mcp.Request, args map[str
 		drop()
 	}
 	return answer(d), nil
-}
-
-// guidance is what the server says of its tools in its own words. What was
-// made from the definitions says nothing that they do not.
-func guidance(s *catalog.Server) string {
-	if strings.HasPrefix(s.Guidance, "Tools of "+s.Name) {
-		return ""
-	}
-	return tool.Shorten(s.Guidance, guidanceLength)
 }
 
 func parameters(schema json.RawMessage) []parameter {

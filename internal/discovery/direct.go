@@ -90,7 +90,7 @@ func (v *directView) current() *toolsAt {
 }
 
 func (v *directView) listTools(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	v.face.awaitTools(ctx, "")
+	v.face.awaitTools(ctx, &r.Caller, "")
 	t := v.current()
 	out := []byte(`{"tools":[`)
 	names := t.after(mcp.FieldString(r.Params, "cursor"))
@@ -121,7 +121,7 @@ func (v *directView) callTool(ctx context.Context, r *mcp.Request) (json.RawMess
 	name := mcp.FieldString(r.Params, "name")
 	e := v.current().byName[name]
 	if e == nil || !r.Caller.MayUse(e.Name) {
-		v.face.awaitTools(ctx, "")
+		v.face.awaitTools(ctx, &r.Caller, "")
 		if e = v.current().byName[name]; e == nil || !r.Caller.MayUse(e.Name) {
 			return nil, v.noTool(r, name)
 		}

@@ -364,12 +364,12 @@ func (f *Face) forward(ctx context.Context, r *mcp.Request, server, method strin
 }
 
 // awaitTools waits for servers that are making their first connection and of
-// which no tool is known yet, all or one, and returns those that were still
-// not there in the end.
-func (f *Face) awaitTools(ctx context.Context, server string) []string {
+// which no tool is known yet, all that the caller may see or one of them, and
+// returns those that were still not there in the end.
+func (f *Face) awaitTools(ctx context.Context, caller *tool.Caller, server string) []string {
 	var wait []string
 	for _, name := range f.opts.Upstreams.Connecting() {
-		if (server == "" || server == name) && f.opts.Catalog.Snapshot().Server(name) == nil {
+		if (server == "" || server == name) && caller.MaySee(name) && f.opts.Catalog.Snapshot().Server(name) == nil {
 			wait = append(wait, name)
 		}
 	}

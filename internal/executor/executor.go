@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,10 @@ type Upstreams interface {
 	// have made or failed their first connection, each for as long as it is
 	// given to start, and returns those that have not.
 	Await(ctx context.Context, servers ...string) (pending []string)
+
+	// Connecting returns the upstreams that are making their first
+	// connection.
+	Connecting() []string
 
 	// Timeouts returns how long a call to the upstream may be silent, and
 	// how long it may take in all.
@@ -301,8 +306,13 @@ func (x *Executor) resolve(ctx context.Context, f *flight) (*catalog.Entry, erro
 			return nil, err
 		}
 		wait = []string{c.Server}
+	} else {
+		wait = slices.DeleteFunc(x.Upstreams.Connecting(), func(name string) bool { return !c.Caller.MaySee(name) })
 	}
-	pending := x.Upstreams.Await(ctx, wait...)
+	var pending []string
+	if len(wait) > 0 { // without a name Await waits for all, hidden ones too
+		pending = x.Upstreams.Await(ctx, wait...)
+	}
 	f.stage("await")
 	entry, err = x.Catalog.Snapshot().Resolve(&c.Caller, c.Server, c.Tool)
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,10 +26,11 @@ import (
 // rig is an executor between a scripted upstream and a log in memory.
 type rig struct {
 	*Executor
-	catalog *catalog.Catalog
-	do      func(ctx context.Context, server string, req tool.Request) (json.RawMessage, error)
-	await   func(servers ...string) []string
-	out     bytes.Buffer // the program's log
+	catalog    *catalog.Catalog
+	do         func(ctx context.Context, server string, req tool.Request) (json.RawMessage, error)
+	connecting []string
+	await      func(servers ...string) []string
+	out        bytes.Buffer // the program's log
 
 	mu      sync.Mutex
 	calls   int
@@ -83,6 +85,8 @@ func (r *rig) Await(_ context.Context, servers ...string) []string {
 	}
 	return nil
 }
+
+func (r *rig) Connecting() []string { return slices.Clone(r.connecting) }
 
 func (r *rig) Timeouts(string) (time.Duration, time.Duration) {
 	return 30 * time.Second, 10 * time.Minute
@@ -322,7 +326,8 @@ func TestWaitsForAnUpstreamThatStarts(t *testing.T) {
 		t.Errorf("Call = %v", err)
 	}
 
-	r.await = func(...string) []string { return []string{"p1", "p2", "p3", "p4", "p5", "p6"} }
+	r.connecting = []string{"p1", "p2", "p3", "p4", "p5", "p6"}
+	r.await = func(servers ...string) []string { return servers }
 	_, err := r.Call(t.Context(), call("nowhere", `{}`))
 	if tool.KindOf(err) != tool.ToolNotFound || !strings.Contains(err.Error(), "p1") || !strings.Contains(err.Error(), "1 more") {
 		t.Errorf("a pending upstream is not named: %v", err)
@@ -332,6 +337,14 @@ func TestWaitsForAnUpstreamThatStarts(t *testing.T) {
 	r.await = func(...string) []string { t.Error("awaited a server that the caller may not see"); return nil }
 	if _, err := r.Call(t.Context(), hidden); tool.KindOf(err) != tool.ServerNotFound {
 		t.Errorf("error = %v", err)
+	}
+	// A name without a server waits for none that is hidden, and names none.
+	for _, caller := range []tool.Caller{{ID: "k", Servers: []string{"fs"}}, {ID: "k", Tools: []string{"fs:*"}}} {
+		hidden = call("nowhere", `{}`)
+		hidden.Caller = caller
+		if _, err := r.Call(t.Context(), hidden); tool.KindOf(err) != tool.ToolNotFound || strings.Contains(err.Error(), "p1") {
+			t.Errorf("error = %v", err)
+		}
 	}
 }
 
@@ -490,7 +503,11 @@ func TestForwardOfALimitedKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := r.Forward(t.Context(), tool.Call{Face: "broker", Caller: tool.Caller{ID: "key:k", Tools: tt.tools}, Server: "fs", Method: tt.method})
-			if denied := tool.KindOf(err) == tool.Denied; denied != tt.denied || err != nil && !denied {
+			kind := tool.KindOf(err)
+			if name == "all of another" && kind != tool.ServerNotFound {
+				t.Errorf("Forward to a hidden server: %v", err)
+			}
+			if denied := kind == tool.Denied || kind == tool.ServerNotFound; denied != tt.denied || err != nil && !denied {
 				t.Errorf("Forward: %v, want it denied: %t", err, tt.denied)
 			}
 		})
@@ -787,7 +804,7 @@ func TestListsAreLimited(t *testing.T) {
 	}{
 		"all":     {tool.Local, list},
 		"one":     {tool.Caller{ID: "key:k", Tools: []string{"fs:read"}}, `{"tools":[{"name":"read" , "x":1}],"ttlMs" : 5}`},
-		"nothing": {tool.Caller{ID: "key:k", Tools: []string{}}, `{"tools":[],"ttlMs" : 5}`},
+		"nothing": {tool.Caller{ID: "key:k", Tools: []string{"fs:else"}}, `{"tools":[],"ttlMs" : 5}`},
 	} {
 		got, err := r.Forward(t.Context(), tool.Call{Caller: tt.caller, Server: "fs", Method: "tools/list"})
 		if err != nil || string(got) != tt.want {

@@ -45,7 +45,8 @@ func (c *Caller) MayUse(n Name) bool {
 	return own.covers(n) && (len(c.Grants) == 0 || slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.covers(n) }))
 }
 
-// MaySee reports whether the caller may see the server at all.
+// MaySee reports whether the caller may see the server at all: one of whose
+// tools none could be used does not exist for it.
 func (c *Caller) MaySee(server string) bool {
 	own := Grant{c.Servers, c.Tools}
 	return own.shows(server) && (len(c.Grants) == 0 || slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.shows(server) }))
@@ -56,7 +57,38 @@ func (c *Caller) MaySee(server string) bool {
 func (c *Caller) Limited() bool { return c.Servers != nil || c.Tools != nil || len(c.Grants) > 0 }
 
 func (g Grant) covers(n Name) bool {
-	return g.shows(n.Server) && (g.Tools == nil || MatchAny(g.Tools, n.String()))
+	return (g.Servers == nil || MatchAny(g.Servers, n.Server)) && (g.Tools == nil || MatchAny(g.Tools, n.String()))
 }
 
-func (g Grant) shows(server string) bool { return g.Servers == nil || MatchAny(g.Servers, server) }
+func (g Grant) shows(server string) bool {
+	return (g.Servers == nil || MatchAny(g.Servers, server)) && (g.Tools == nil || coversServer(g.Tools, server))
+}
+
+// coversServer reports whether one of the patterns could match a tool of the
+// server.
+func coversServer(patterns []string, server string) bool {
+	for _, p := range patterns {
+		if couldMatch(p, server+":") {
+			return true
+		}
+	}
+	return false
+}
+
+// couldMatch reports whether the pattern matches a name that begins with
+// prefix and goes on.
+func couldMatch(pattern, prefix string) bool {
+	for i := 0; i < len(pattern); i++ {
+		switch {
+		case pattern[i] == '*':
+			// What is left of the prefix may be eaten whole, and anything may
+			// follow.
+			return true
+		case i == len(prefix):
+			return true
+		case pattern[i] != '?' && pattern[i] != prefix[i]:
+			return false
+		}
+	}
+	return false
+}

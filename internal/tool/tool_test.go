@@ -151,3 +151,32 @@ func TestFingerprint(t *testing.T) {
 		t.Error("broken definitions share a fingerprint")
 	}
 }
+
+func TestMaySee(t *testing.T) {
+	for name, tt := range map[string]struct {
+		caller Caller
+		want   string // servers that it may see
+	}{
+		"no limits":         {Caller{}, "github hidden-hr git"},
+		"servers":           {Caller{Servers: []string{"git*"}}, "github git"},
+		"tools":             {Caller{Tools: []string{"github:create_*"}}, "github"},
+		"any server's":      {Caller{Tools: []string{"*:read"}}, "github hidden-hr git"},
+		"a part of a name":  {Caller{Tools: []string{"git?ub:x"}}, "github git"},
+		"a pattern":         {Caller{Tools: []string{"git*"}}, "github git"},
+		"no tool":           {Caller{Tools: []string{"github:", "git"}}, ""},
+		"nothing":           {Caller{Tools: []string{}}, ""},
+		"servers and tools": {Caller{Servers: []string{"git"}, Tools: []string{"*:read"}}, "git"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, server := range []string{"github", "hidden-hr", "git"} {
+				if tt.caller.MaySee(server) {
+					got = append(got, server)
+				}
+			}
+			if strings.Join(got, " ") != tt.want {
+				t.Errorf("sees %v, want %s", got, tt.want)
+			}
+		})
+	}
+}

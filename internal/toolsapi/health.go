@@ -36,7 +36,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 		}
 		s := serverHealth{Name: u.Name, Status: u.State, Phase: u.Phase, Tools: u.Tools, Reason: u.Reason}
 		if known := snap.Server(u.Name); known != nil {
-			s.Tools = known.EnabledTools()
+			_, s.Tools = known.ToolsFor(&caller)
 		}
 		if !u.Since.IsZero() {
 			s.Since = &u.Since

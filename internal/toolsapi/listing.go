@@ -281,7 +281,8 @@ func (a *API) context(w http.ResponseWriter, r *http.Request) {
 	if f.limit > 0 && len(s.entries) > f.limit {
 		s.entries = s.entries[:f.limit]
 	}
-	p, err := s.tools.Context(name, groups(s), f.concise)
+	caller := tool.CallerFrom(r.Context())
+	p, err := s.tools.Context(name, groups(&caller, s), f.concise)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
@@ -309,7 +310,7 @@ type contextBody struct {
 
 // groups puts tools under their servers, in the order in which the servers
 // first appear: with a query, the one with the best match first.
-func groups(s selection) []provider.ContextGroup {
+func groups(caller *tool.Caller, s selection) []provider.ContextGroup {
 	var groups []provider.ContextGroup
 	at := map[string]int{}
 	for _, e := range s.entries {
@@ -319,7 +320,7 @@ func groups(s selection) []provider.ContextGroup {
 			at[e.Name.Server] = i
 			g := provider.ContextGroup{Server: e.Name.Server}
 			if server := s.snap.Server(e.Name.Server); server != nil {
-				g.Guidance = server.OwnGuidance()
+				g.Guidance = server.OwnGuidance(caller)
 			}
 			groups = append(groups, g)
 		}
