@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"junctor/internal/catalog"
+	"junctor/internal/mcp"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -236,7 +237,7 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	result := tool.Result{Raw: raw, IsError: isError(raw)}
+	result := tool.Result{Raw: raw, IsError: mcp.ResultIsError(raw)}
 	if result.IsError {
 		how = reported
 	}

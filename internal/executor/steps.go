@@ -197,14 +197,6 @@ func params(name string, call *tool.Call) json.RawMessage {
 	return append(b, '}')
 }
 
-// isError reads the one field of a result that the gateway acts on.
-func isError(raw json.RawMessage) bool {
-	if !bytes.Contains(raw, []byte(`"isError"`)) {
-		return false
-	}
-	return string(mcp.Field(raw, "isError")) == "true"
-}
-
 // join lists up to n names.
 func join(names []string, n int) string {
 	if len(names) > n {

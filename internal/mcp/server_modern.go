@@ -224,12 +224,7 @@ func missing(result json.RawMessage, cached bool, info json.RawMessage) []byte {
 		return nil
 	}
 	var has struct{ kind, ttl, scope, meta bool }
-	// What a search for the bytes does not find, a walk need not look for.
-	walk := result
-	if !cached && !bytes.Contains(result, []byte(`"resultType"`)) && (len(info) == 0 || !bytes.Contains(result, []byte(`"_meta"`))) {
-		walk = nil
-	}
-	for m := range members(walk) {
+	for m := range trustedMembers(result) {
 		switch string(result[m.keyStart:m.keyEnd]) {
 		case `"resultType"`:
 			has.kind = true
