@@ -33,6 +33,7 @@ import (
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
+	"junctor/internal/webui"
 )
 
 // Options are what the gateway gets from outside.
@@ -102,6 +103,7 @@ type App struct {
 	chat       *chat.Host
 	trace      *mcptrace.Trace
 	agentify   *agentify.Face
+	web        *webui.Handler
 }
 
 // Open builds the gateway. It opens the store and reads from it the tools that
@@ -114,6 +116,9 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	o.Redactor.Add(o.AdminKey, o.SecretKey)
 
 	var err error
+	if err := store.CheckFolder(o.DataDir); err != nil {
+		return nil, err
+	}
 	if a.store, err = OpenStore(ctx, cfg.Store, o.DataDir, o.Log); err != nil {
 		return nil, err
 	}
@@ -125,6 +130,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.metrics = telemetry.NewMetrics(o.Version)
 	a.rejections = httpserver.NewRejections(o.Log, a.metrics)
 	a.guard = guard.New(a.store, cfg.Security.SecurityConfig, o.Log)
+	a.web = webui.New()
 	a.catalog = catalog.New(cfg.ToolRules, a.guard.Review)
 	a.search = search.New()
 	a.sink = newSink(a)

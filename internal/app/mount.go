@@ -2,7 +2,6 @@ package app
 
 import (
 	"net/http"
-	"strings"
 	"sync/atomic"
 
 	"junctor/internal/auth"
@@ -14,25 +13,11 @@ import (
 	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/toolsapi"
-	"junctor/internal/webui"
 )
 
-// apiRoots begin the paths that are not the page's.
-var apiRoots = []string{"/api/", "/mcp", "/tools", "/execute", "/call_tool", "/logs", "/health", "/metrics", "/openapi.json", "/ws", "/oauth/"}
-
-// isPage reports whether the request is for the web page, or for what clients
-// read before they have a key (/.well-known/): anything that is read and is no
-// API.
-func isPage(r *http.Request) bool {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return false
-	}
-	for _, root := range apiRoots {
-		if r.URL.Path == strings.TrimSuffix(root, "/") || strings.HasPrefix(r.URL.Path, strings.TrimSuffix(root, "/")+"/") {
-			return false
-		}
-	}
-	return true
+// isPage reports whether the request is for the web page or one of its files.
+func (a *App) isPage(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && a.web.Has(r.URL.Path)
 }
 
 // mount puts every face onto one multiplexer.
@@ -57,7 +42,7 @@ func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
 	}
 	mux.Handle("GET /metrics", a.whenEnabled(func(c *config.Config) bool { return c.Telemetry.Metrics }, unlimited(a.metrics.Handler())))
 	mux.HandleFunc("/.well-known/", nothing)
-	mux.Handle("/", pageOnly(mux, webui.New()))
+	mux.Handle("/", a.pageOnly(mux))
 	return httpserver.LimitBody(func() int64 { return int64(a.config.Load().Limits.MaxBodyBytes) },
 		a.streams.Wrap(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, mux))
 }

@@ -12,17 +12,17 @@ import (
 // pageOnly serves the page where it may be, and says of every other path that
 // there is nothing, or that it takes another method. A program that asks for
 // what does not exist must not get a page and 200 for an answer.
-func pageOnly(mux *http.ServeMux, page http.Handler) http.Handler {
+func (a *App) pageOnly(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isPage(r) {
-			page.ServeHTTP(w, r)
+		if a.isPage(r) {
+			a.web.ServeHTTP(w, r)
 			return
 		}
 		var methods []string
 		for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 			other := r.Clone(r.Context())
 			other.Method = m
-			if _, pattern := mux.Handler(other); pattern != "/" || isPage(other) {
+			if _, pattern := mux.Handler(other); pattern != "/" || a.isPage(other) {
 				methods = append(methods, m)
 			}
 		}

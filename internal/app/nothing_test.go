@@ -24,7 +24,9 @@ func TestNoPageInPlaceOfAnAnswer(t *testing.T) {
 		"another method":      {"GET", "/api/mcp/junctor/proxy", 405, "POST"},
 		"one of two methods":  {"PUT", "/api/mcp/junctor/authorize", 405, "POST, DELETE"},
 		"reading only":        {"PUT", "/api/connections", 405, "GET"},
-		"writing to the page": {"POST", "/servers", 405, "GET"},
+		"writing to the page": {"POST", "/", 405, "GET"},
+		"a path of nobody":    {"GET", "/healthz", 404, ""},
+		"almost an API":       {"GET", "/tool/gemini", 404, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req, err := http.NewRequestWithContext(t.Context(), tt.method, r.url+tt.path, nil)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -83,12 +84,13 @@ func (a *App) Share(ctx context.Context) error {
 
 // public are the requests that need no caller: the page itself, what tells
 // whether the gateway lives, and what one needs to sign in.
-func public(r *http.Request) bool {
+func (a *App) public(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/health", "/health/live", "/health/ready", "/api/session", "/oauth/callback":
 		return true
 	}
-	return isPage(r)
+	// Clients read what is well known before they have a key.
+	return a.isPage(r) || strings.HasPrefix(r.URL.Path, "/.well-known/") && r.Method == http.MethodGet
 }
 
 // wrap is what every request passes, allowed or not.

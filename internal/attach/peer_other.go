@@ -7,3 +7,6 @@ import "net"
 // sameUser leaves it to the mode of the socket and of its folder who can
 // connect.
 func sameUser(net.Conn) bool { return true }
+
+// outsider cannot tell programs of one user apart here.
+func outsider(net.Conn) bool { return true }

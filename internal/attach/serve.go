@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -97,6 +98,10 @@ func (s *Server) serve(ctx context.Context, c net.Conn, requests *funnel) {
 		_ = c.Close()
 		return
 	}
+	if !outsider(c) {
+		s.refuse(ctx, c, string(first) == "JUNCTOR/")
+		return
+	}
 	if string(first) != "JUNCTOR/" {
 		_ = c.SetReadDeadline(time.Time{})
 		requests.give(&Conn{Conn: c, r: r})
@@ -122,6 +127,22 @@ func (s *Server) serve(ctx context.Context, c net.Conn, requests *funnel) {
 		message = e.Msg
 	}
 	_ = s.answer(c, reply{Message: message})
+}
+
+// refuse answers a program that the gateway started, or that is in another PID
+// namespace, in the protocol that it speaks. With the gateway's rights it could
+// make itself an administrator.
+func (s *Server) refuse(ctx context.Context, c net.Conn, stream bool) {
+	defer c.Close()
+	const why = "this program was started by the gateway, or runs in another PID namespace, and may not use its socket; junctor mcp --standalone works without it"
+	s.log.WarnContext(ctx, "connection at the socket refused: the program was started by the gateway or is in another PID namespace")
+	_ = c.SetDeadline(time.Now().Add(greetFor))
+	if stream {
+		_ = s.answer(c, reply{Message: why})
+		return
+	}
+	body, _ := json.Marshal(map[string]string{"error": "Forbidden", "message": why, "code": string(tool.Denied)}) // strings always marshal
+	_, _ = fmt.Fprintf(c, "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
 }
 
 func (s *Server) answer(c net.Conn, r reply) error {

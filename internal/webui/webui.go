@@ -28,8 +28,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-
 	"img-src 'self' data: blob:; media-src 'self' data: blob:; font-src 'self'; connect-src 'self'; " +
 	"manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// Handler serves the page at every path that has no file, so that a view's
-// address can be opened directly.
+// Handler serves the page at / and its files. Views have their address behind
+// the #, so every other path is unknown.
 type Handler struct {
 	files fs.FS
 	mu    sync.Mutex
@@ -46,6 +46,16 @@ func New() *Handler {
 }
 
 func newHandler(files fs.FS) *Handler { return &Handler{files: files, small: map[string][]byte{}} }
+
+// Has reports whether there is something to serve at a path.
+func (h *Handler) Has(urlPath string) bool {
+	name := strings.TrimPrefix(path.Clean("/"+urlPath), "/")
+	if name == "" || name == "index.html" {
+		return true
+	}
+	info, err := fs.Stat(h.files, name)
+	return err == nil && !info.IsDir() && name != ".gitkeep"
+}
 
 // Built reports whether the binary has the page in it.
 func (h *Handler) Built() bool {
@@ -67,16 +77,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Cross-Origin-Opener-Policy", "same-origin")
 
 	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
-	data, err := fs.ReadFile(h.files, name)
-	if err != nil || name == ".gitkeep" {
-		if strings.HasPrefix(name, "assets/") {
-			http.NotFound(w, r)
-			return
-		}
+	if name == "" {
 		name = "index.html"
-		if data, err = fs.ReadFile(h.files, name); err != nil {
-			data = []byte(notBuilt)
-		}
+	}
+	data, err := fs.ReadFile(h.files, name)
+	switch {
+	case err != nil && name == "index.html":
+		data = []byte(notBuilt)
+	case err != nil || name == ".gitkeep":
+		http.NotFound(w, r)
+		return
 	}
 	head.Set("Cache-Control", "no-cache")
 	if strings.HasPrefix(name, "assets/") { // their names change with their content

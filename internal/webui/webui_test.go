@@ -33,15 +33,21 @@ func TestPaths(t *testing.T) {
 		kind, cache string
 	}{
 		"/":                     {200, "text/html", "no-cache"},
-		"/tools/github/create":  {200, "text/html", "no-cache"},
+		"/tools/github/create":  {404, "text/plain", ""},
+		"/healthz":              {404, "text/plain", ""},
+		"/assets":               {404, "text/plain", ""},
+		"/index.html":           {200, "text/html", "no-cache"},
 		"/assets/a-1.js":        {200, "text/javascript", "immutable"},
 		"/assets/a-1.css":       {200, "text/css", "immutable"},
 		"/assets/gone.js":       {404, "text/plain", ""},
-		"/.gitkeep":             {200, "text/html", "no-cache"},
-		"/../../../etc/passwd":  {200, "text/html", "no-cache"},
+		"/.gitkeep":             {404, "text/plain", ""},
+		"/../../../etc/passwd":  {404, "text/plain", ""},
 		"/assets/../index.html": {200, "text/html", "no-cache"},
 	} {
 		w := get(h, "GET", path, "")
+		if h.Has(path) != (want.status == 200) {
+			t.Errorf("Has(%q) = %v", path, h.Has(path))
+		}
 		if w.Code != want.status || !strings.HasPrefix(w.Header().Get("Content-Type"), want.kind) || !strings.Contains(w.Header().Get("Cache-Control"), want.cache) {
 			t.Errorf("%s: %d %s %s", path, w.Code, w.Header().Get("Content-Type"), w.Header().Get("Cache-Control"))
 		}

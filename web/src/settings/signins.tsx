@@ -1,7 +1,6 @@
 import { get, send } from '../lib/api';
 import { ago, dateTime } from '../lib/format';
 import { useResource } from '../lib/use';
-import { useMe } from '../me';
 import { Badge, Button, Failure, Skeleton, useAction } from '../ui/ui';
 
 interface SignIn {
@@ -16,7 +15,6 @@ interface SignIn {
 
 /** SignIns lists the browsers that are signed in, and ends their sessions. */
 export function SignIns() {
-  const me = useMe();
   const list = useResource<{ sessions: SignIn[] }>('signins', (s) => get('/api/page-sessions', s), 20_000);
   const [busy, act] = useAction();
   return (
@@ -50,17 +48,11 @@ export function SignIns() {
                   <td title={dateTime(s.created)}>{ago(s.created)}</td>
                   <td title={dateTime(s.expires)}>{ago(s.expires)}</td>
                   <td>
-                    <Button
-                      small
-                      kind="quiet"
-                      busy={busy === s.id}
-                      onClick={() => {
-                        if (s.current) me.signOut();
-                        else void act(s.id, () => send('DELETE', `/api/page-sessions/${s.id}`), 'The session has ended').then(() => list.reload());
-                      }}
-                    >
-                      Sign out
-                    </Button>
+                    {!s.current && (
+                      <Button small kind="quiet" busy={busy === s.id} onClick={() => void act(s.id, () => send('DELETE', `/api/page-sessions/${s.id}`), 'The session has ended').then(() => list.reload())}>
+                        End
+                      </Button>
+                    )}
                   </td>
                 </tr>
               ))}
