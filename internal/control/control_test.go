@@ -205,7 +205,7 @@ func TestListTools(t *testing.T) {
 	}
 	for query, want := range map[string]struct{ awaited, pending string }{
 		"":                       {`[]`, `["new"]`},
-		"?wait":                  {`["new"]`, `["new"]`}, // the tools of git are known from before
+		"?wait":                  {`["new"]`, `["new"]`},             // the tools of git are known from before
 		"?wait=fresh":            {`["fs,git,new,dead"]`, `["new"]`}, // all that the caller may see
 		"?wait&server=git":       {`[]`, `null`},
 		"?wait=fresh&server=git": {`["git"]`, `null`},

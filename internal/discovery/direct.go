@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -107,7 +108,11 @@ func (v *directView) listTools(ctx context.Context, r *mcp.Request) (json.RawMes
 		if n > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, mcp.SetField(e.Raw, marshal(name), "name")...)
+		definition := mcp.SetField(e.Raw, marshal(name), "name")
+		if bytes.Contains(definition, []byte("resourceUri")) {
+			definition = v.interfaceOf(ctx, r, e.Name.Server, definition)
+		}
+		out = append(out, definition...)
 		n++
 	}
 	out = append(out, ']')

@@ -212,16 +212,51 @@ func merge(k kind, servers []string, found [][]json.RawMessage) *list {
 // too.
 const aliasScheme = "junctor:"
 
-func alias(server, uri string) string { return aliasScheme + server + ":" + uri }
+// uiAlias begins the alias of a user interface, which clients know by its
+// scheme.
+const uiAlias = "ui://junctor/"
+
+func alias(server, uri string) string {
+	if rest, ok := strings.CutPrefix(uri, "ui://"); ok {
+		return uiAlias + server + "/" + rest
+	}
+	return aliasScheme + server + ":" + uri
+}
+
+// unalias returns what an alias stands for.
+func unalias(uri string) (server, own string, ok bool) {
+	if rest, is := strings.CutPrefix(uri, uiAlias); is {
+		server, own, ok = strings.Cut(rest, "/")
+		return server, "ui://" + own, ok
+	}
+	if rest, is := strings.CutPrefix(uri, aliasScheme); is {
+		return strings.Cut(rest, ":")
+	}
+	return "", "", false
+}
+
+// interfaceOf makes a tool's definition name the user interface of its own
+// server, where another server's has the same URI.
+func (v *directView) interfaceOf(ctx context.Context, r *mcp.Request, server string, definition json.RawMessage) json.RawMessage {
+	for _, path := range [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}} {
+		uri := mcp.FieldString(definition, path...)
+		if uri == "" {
+			continue
+		}
+		l, err := v.fetch(ctx, r, resources, false)
+		if err != nil || len(l.owners[uri]) == 0 || l.owners[uri][0] != server {
+			definition = mcp.SetField(definition, marshal(alias(server, uri)), path...)
+		}
+	}
+	return definition
+}
 
 // owners returns the servers that may have the resource or template, the
 // likeliest first, and the URI as they know it.
 func (v *directView) owners(ctx context.Context, r *mcp.Request, uri string) (servers []string, own string, err error) {
-	if rest, ok := strings.CutPrefix(uri, aliasScheme); ok {
-		if server, own, ok := strings.Cut(rest, ":"); ok && r.Caller.MaySee(server) {
-			if _, connected := v.face.opts.Upstreams.Info(server); connected {
-				return []string{server}, own, nil
-			}
+	if server, own, ok := unalias(uri); ok && r.Caller.MaySee(server) {
+		if _, connected := v.face.opts.Upstreams.Info(server); connected {
+			return []string{server}, own, nil
 		}
 	}
 	for _, k := range []kind{resources, templates} {

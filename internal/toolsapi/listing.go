@@ -16,6 +16,7 @@ import (
 	"junctor/internal/provider"
 	"junctor/internal/search"
 	"junctor/internal/tool"
+	"junctor/internal/upstream"
 )
 
 // filter is what a listing is limited to.
@@ -95,6 +96,7 @@ type selection struct {
 	tools   *provider.Tools
 	entries []*catalog.Entry
 	pending []string // servers that are still starting
+	down    []string // servers that are not connected, each with the reason
 }
 
 // selected reads a request for tools and picks them.
@@ -130,6 +132,10 @@ func (a *API) pick(ctx context.Context, f filter) (selection, error) {
 			return s, s.snap.NoServer(&caller, name)
 		}
 	}
+	var err error
+	if s.down, err = a.down(s.snap, &caller, f.servers); err != nil {
+		return s, err
+	}
 	if f.query != "" {
 		return s, a.find(&s, &caller, f)
 	}
@@ -139,6 +145,30 @@ func (a *API) pick(ctx context.Context, f filter) (selection, error) {
 		}
 	}
 	return s, nil
+}
+
+// down names the servers that are not connected, of those asked for or of all.
+// One that was asked for and whose tools are not known is an error.
+func (a *API) down(snap *catalog.Snapshot, caller *tool.Caller, servers []string) (list []string, err error) {
+	for _, u := range a.Servers.Status() {
+		asked := slices.Contains(servers, u.Name)
+		if u.State != upstream.Disconnected && u.State != upstream.AuthRequired || !caller.MaySee(u.Name) || len(servers) > 0 && !asked {
+			continue
+		}
+		text := fmt.Sprintf("%s is %s", u.Name, u.State)
+		if u.Reason != "" {
+			text += ": " + tool.Shorten(u.Reason, 200)
+		}
+		if asked && snap.Server(u.Name) == nil {
+			kind := tool.Unavailable
+			if u.State == upstream.AuthRequired {
+				kind = tool.UpstreamAuthRequired
+			}
+			return nil, &tool.Error{Kind: kind, Msg: "server " + text + "; its tools are not known"}
+		}
+		list = append(list, text)
+	}
+	return list, nil
 }
 
 func (f filter) keeps(e *catalog.Entry) bool {
@@ -209,6 +239,10 @@ func (a *API) listTools(w http.ResponseWriter, r *http.Request) {
 		pending, _ := json.Marshal(s.pending)
 		body = append(append(body, `,"pending":`...), pending...)
 	}
+	if len(s.down) > 0 {
+		down, _ := json.Marshal(s.down)
+		body = append(append(body, `,"down":`...), down...)
+	}
 	writeBody(w, http.StatusOK, append(body, '}'))
 }
 
@@ -237,25 +271,29 @@ func (a *API) declare(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
-	l.Warnings = append(l.Warnings, f.warnings(r.URL.Query(), s.pending, len(l.Declarations))...)
+	l.Warnings = append(l.Warnings, f.warnings(r.URL.Query(), s, len(l.Declarations))...)
 	writeBody(w, http.StatusOK, l.Body())
 }
 
 // The codes of warnings about a request.
 const (
 	pendingServers = "pending" // servers that are still starting
+	downServer     = "down"    // a server that is not connected
 	ignored        = "ignored" // a parameter that is not known here
 	noTools        = "none"    // nothing fits
 )
 
 // warnings say why a listing may not be what was meant.
-func (f filter) warnings(q url.Values, pending []string, found int) []provider.Warning {
+func (f filter) warnings(q url.Values, s selection, found int) []provider.Warning {
 	var list []provider.Warning
 	warn := func(code, format string, args ...any) {
 		list = append(list, provider.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 	}
-	if len(pending) > 0 {
-		warn(pendingServers, "still starting, their tools are missing here: %s; ask again shortly", strings.Join(pending, ", "))
+	if len(s.pending) > 0 {
+		warn(pendingServers, "still starting, their tools are missing here: %s; ask again shortly", strings.Join(s.pending, ", "))
+	}
+	for _, text := range s.down {
+		warn(downServer, "%s", text)
 	}
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		if !slices.Contains(parameters, name) {
