@@ -1,5 +1,7 @@
 package provider
 
+import "slices"
+
 // anthropic is the messages API.
 type anthropic struct{}
 
@@ -32,20 +34,24 @@ func (anthropic) call(o *object) (Call, bool) {
 // result keeps to text where the tool failed: with is_error the API takes
 // nothing else.
 func (anthropic) result(c Call, content Content) *object {
-	text, media := content.split(func(p Part) bool {
+	parts := content.ordered(func(p Part) bool {
 		return !content.IsError && (p.Kind == Image && imageTypes[p.MIMEType] && len(p.Data) <= maxImage || p.Kind == File && p.MIMEType == "application/pdf")
 	})
-	if text == "" && content.Structured != nil {
-		text = string(content.Structured)
-	}
-	if text == "" && content.IsError {
-		text = content.ErrorText()
+	if !slices.ContainsFunc(parts, isText) {
+		text := string(content.Structured)
+		if text == "" && content.IsError {
+			text = content.ErrorText()
+		}
+		if text != "" { // the API refuses empty text
+			parts = slices.Insert(parts, 0, Part{Kind: Text, Text: text})
+		}
 	}
 	blocks := []any{}
-	if text != "" { // the API refuses empty text
-		blocks = append(blocks, obj("type", "text", "text", text))
-	}
-	for _, p := range media {
+	for _, p := range parts {
+		if isText(p) {
+			blocks = append(blocks, obj("type", "text", "text", p.Text))
+			continue
+		}
 		kind := "image"
 		if p.Kind == File {
 			kind = "document"

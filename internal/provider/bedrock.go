@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -38,23 +39,25 @@ var documentFormats = map[string]string{
 
 // result keeps to text where the tool failed, as Anthropic's own API demands.
 func (bedrock) result(c Call, content Content) *object {
-	text, media := content.split(func(p Part) bool {
+	takes := func(p Part) bool {
 		return !content.IsError && (p.Kind == Image && imageTypes[p.MIMEType] && len(p.Data) <= maxImage || p.Kind == File && documentFormats[p.MIMEType] != "")
-	})
+	}
+	parts := content.ordered(takes)
+	text, _ := content.split(takes)
 	blocks := []any{}
-	switch v := content.value(text).(type) {
-	case json.RawMessage:
+	if v, ok := content.value(text).(json.RawMessage); ok { // which says what the text says
 		if v[0] == '{' && content.Structured != nil {
 			blocks = append(blocks, obj("json", v))
 		} else {
 			blocks = append(blocks, obj("text", first(text, string(v))))
 		}
-	case string:
-		if v != "" {
-			blocks = append(blocks, obj("text", v))
-		}
+		parts = slices.DeleteFunc(parts, isText)
 	}
-	for _, p := range media {
+	for _, p := range parts {
+		if isText(p) {
+			blocks = append(blocks, obj("text", p.Text))
+			continue
+		}
 		source := obj("bytes", p.Data)
 		if p.Kind == Image {
 			blocks = append(blocks, obj("image", obj("format", strings.TrimPrefix(p.MIMEType, "image/"), "source", source)))

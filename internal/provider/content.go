@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"junctor/internal/tool"
@@ -183,6 +184,70 @@ func (c Content) split(takes func(Part) bool) (text string, media []Part) {
 		}
 	}
 	return strings.Join(texts, "\n"), media
+}
+
+func isText(p Part) bool { return p.Data == "" }
+
+// ordered returns the result in its order, for providers that take a list:
+// parts that the provider takes as they are, and the text between them joined
+// to one part. Text that is empty is left out.
+func (c Content) ordered(takes func(Part) bool) []Part {
+	var out []Part
+	var texts []string
+	flush := func() {
+		if text := strings.Join(texts, "\n"); text != "" {
+			out = append(out, Part{Kind: Text, Text: text})
+		}
+		texts = nil
+	}
+	for _, p := range c.Parts {
+		if p.Data != "" && p.isWhatItSays() && takes(p) {
+			flush()
+			out = append(out, p)
+		} else {
+			texts = append(texts, p.Text)
+		}
+	}
+	flush()
+	return out
+}
+
+// repeats reports whether the structured content says all that the text says:
+// each text is a string in it, or the JSON of a value in it.
+func (c Content) repeats() bool {
+	const most = 64 // parts, each of which is looked for in the whole
+	if c.Structured == nil || len(c.Parts) == 0 || len(c.Parts) > most {
+		return false
+	}
+	whole, err := parseJSON(c.Structured)
+	if err != nil {
+		return false
+	}
+	for _, p := range c.Parts {
+		value, err := parseJSON([]byte(p.Text))
+		if p.Kind != Text || !holds(whole, func(v any) bool {
+			s, isText := v.(string)
+			return isText && s == p.Text || err == nil && equalJSON(v, value)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether is holds for a value, or for one inside it.
+func holds(v any, is func(any) bool) bool {
+	if is(v) {
+		return true
+	}
+	inside := func(v any) bool { return holds(v, is) }
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, inside)
+	case *object:
+		return slices.ContainsFunc(v.keys, func(key string) bool { value, _ := v.get(key); return inside(value) })
+	}
+	return false
 }
 
 // ErrorContent is a failure of the gateway as a result that a model can act on.

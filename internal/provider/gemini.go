@@ -87,7 +87,11 @@ func (gemini) result(c Call, content Content) *object {
 	} else {
 		v := content.value(text)
 		response.set("output", v)
-		if s, ok := v.(string); ok && s != "" && content.Structured != nil {
+		switch s, isText := v.(string); {
+		case !isText || s == "" || content.Structured == nil:
+		case content.repeats(): // what servers write for clients that read one of the two
+			response.set("output", content.Structured)
+		default:
 			response.set("structuredContent", content.Structured)
 		}
 	}

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"encoding/json"
+	"iter"
 	"strings"
 	"testing"
 
@@ -274,6 +275,71 @@ func TestSizes(t *testing.T) {
 	for n, want := range map[int]string{5: "5 bytes", 2048: "2 kB", 3 << 20: "3.0 MB"} {
 		if got := size(n); got != want {
 			t.Errorf("size(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+// TestContentKeepsItsOrder: a label stays beside its picture.
+func TestContentKeepsItsOrder(t *testing.T) {
+	const png = `iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==`
+	image := `{"type":"image","mimeType":"image/png","data":"` + png + `"}`
+	content := ReadResult(tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"before"},` + image + `,{"type":"text","text":"a"},{"type":"text","text":"b"},` + image + `,{"type":"text","text":"after"}]}`)})
+	for name, list := range map[string][]string{
+		Anthropic: {"content"}, Bedrock: {"toolResult", "content"}, OpenAIResponses: {"output"},
+	} {
+		raw, err := FormatResult(name, Call{ID: "id1", Name: "s__t"}, content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for block := range elementsAt(raw, list...) {
+			text := "image"
+			for _, word := range []string{"before", `a\nb`, "after"} {
+				if strings.Contains(block, word) && !strings.Contains(block, png) {
+					text = word
+				}
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != `before image a\nb image after` {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// TestGeminiGetsNoTextTwice: servers write the same into content and
+// structuredContent, for clients that read one of the two.
+func TestGeminiGetsNoTextTwice(t *testing.T) {
+	for result, want := range map[string]string{
+		`{"content":[{"type":"text","text":"hello"}],"structuredContent":{"result":"hello"}}`:                                      `{"output":{"result":"hello"}}`,
+		`{"content":[{"type":"text","text":"5"}],"structuredContent":{"result":5}}`:                                                `{"output":{"result":5}}`,
+		`{"content":[{"type":"text","text":"{\"a\":1}"},{"type":"text","text":"x"}],"structuredContent":{"result":[{"a":1},"x"]}}`: `{"output":{"result":[{"a":1},"x"]}}`,
+		`{"content":[{"type":"text","text":"Two found."}],"structuredContent":{"n":2}}`:                                            `{"output":"Two found.","structuredContent":{"n":2}}`,
+	} {
+		raw, err := FormatResult(Gemini, Call{Name: "s__t"}, ReadResult(tool.Result{Raw: json.RawMessage(result)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(raw), `"response":`+want) {
+			t.Errorf("%s becomes %s, want the response %s", result, raw, want)
+		}
+	}
+}
+
+// elementsAt yields the elements of the array at the path.
+func elementsAt(raw json.RawMessage, path ...string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, key := range path {
+			var o map[string]json.RawMessage
+			_ = json.Unmarshal(raw, &o) // what is missing yields nothing
+			raw = o[key]
+		}
+		var list []json.RawMessage
+		_ = json.Unmarshal(raw, &list)
+		for _, block := range list {
+			if !yield(string(block)) {
+				return
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -35,22 +36,25 @@ func (responses) call(o *object) (Call, bool) {
 }
 
 func (responses) result(c Call, content Content) *object {
-	text, media := content.split(func(p Part) bool {
+	ordered := content.ordered(func(p Part) bool {
 		return p.Kind == Image && imageTypes[p.MIMEType] || p.Kind == File && p.MIMEType == "application/pdf"
 	})
 	out := obj("type", "function_call_output", "call_id", c.ID)
-	if len(media) == 0 {
+	if !slices.ContainsFunc(ordered, func(p Part) bool { return !isText(p) }) {
 		out.set("output", content.ErrorText())
 		return out
 	}
+	if first := &ordered[0]; content.IsError && !isText(*first) {
+		ordered = slices.Insert(ordered, 0, Part{Kind: Text, Text: "Error:"})
+	} else if content.IsError && !strings.HasPrefix(strings.ToLower(first.Text), "error") {
+		first.Text = "Error: " + first.Text
+	}
 	var parts []any
-	if content.IsError && !strings.HasPrefix(strings.ToLower(text), "error") {
-		text = strings.TrimSpace("Error: " + text)
-	}
-	if text != "" {
-		parts = append(parts, obj("type", "input_text", "text", text))
-	}
-	for _, p := range media {
+	for _, p := range ordered {
+		if isText(p) {
+			parts = append(parts, obj("type", "input_text", "text", p.Text))
+			continue
+		}
 		url := "data:" + p.MIMEType + ";base64," + p.Data
 		if p.Kind == Image {
 			parts = append(parts, obj("type", "input_image", "image_url", url, "detail", "auto"))

@@ -97,6 +97,7 @@ export class Transport {
     accept: string,
     signal: AbortSignal | undefined,
   ): Promise<[Response, () => void]> {
+    const payload = body === undefined ? undefined : encode(body);
     const limit = new AbortController();
     const timer = setTimeout(() => limit.abort(new GatewayTimeout(`${this.url} did not answer in time; raise timeoutMs for slow tools`)), this.options.timeoutMs);
     const done = () => clearTimeout(timer);
@@ -107,7 +108,7 @@ export class Transport {
       response = await this.options.fetch(this.url + path + queryString(query), {
         method,
         headers,
-        ...(body !== undefined && { body: JSON.stringify(body) }),
+        ...(payload !== undefined && { body: payload }),
         signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal,
       });
     } catch (e) {
@@ -128,6 +129,16 @@ export class Transport {
       `cannot reach the gateway at ${this.url}: ${cause?.message || cause?.code || (e as Error).message}; is junctor serve running there?`,
       { cause: e, ...(refused && { code: "REFUSED" }) },
     );
+  }
+}
+
+/** encode writes JSON; what JSON has no form for is the caller's mistake, not the gateway's. */
+function encode(body: unknown): string {
+  try {
+    return JSON.stringify(body);
+  } catch (e) {
+    const hint = e instanceof TypeError && /bigint/i.test(e.message) ? "; pass a BigInt as a string, or as a number if it is a safe integer" : "";
+    throw new TypeError(`the request cannot be written as JSON: ${(e as Error).message}${hint}`, { cause: e });
   }
 }
 

@@ -191,3 +191,10 @@ it("gives bedrock bytes", async () => {
     assert.deepEqual(result.toolResult.content[0].image.source.bytes, Uint8Array.from([0, 1]));
   });
 });
+
+it("blames an argument that JSON cannot hold, not the gateway", async () => {
+  await stub([ok], async (client, requests) => {
+    await assert.rejects(client().callTool("s:t", { n: 1n }), (e: unknown) => e instanceof TypeError && /BigInt/.test(e.message) && !/reach/.test(e.message));
+    assert.equal(requests.length, 0);
+  });
+});
