@@ -187,6 +187,13 @@ func (r *Report) network(f Facts, p Probes) {
 	if err := auth.Ready(f.Config.Listen, f.Config.Auth, f.HasKey); err != nil {
 		r.add(Finding{Severity: Problem, Area: area, Subject: f.Config.Listen, What: err.Error()})
 	}
+	if auth.IsLoopback(f.Config.Listen) && f.Config.Auth.Loopback != auth.LoopbackKey {
+		v := Finding{Severity: Info, Area: area, Subject: f.Config.Listen, What: "every user of this machine may call tools here", Do: "behind a reverse proxy, or with several users, set auth.loopback to \"key\""}
+		if len(f.Config.Auth.TrustedProxies) > 0 {
+			v.Severity, v.What = Warning, "is behind a proxy, and asks for no key"
+		}
+		r.add(v)
+	}
 	switch {
 	case f.Running:
 		r.add(Finding{Severity: OK, Area: area, What: "a gateway is running with this configuration"})
