@@ -101,6 +101,7 @@ var requests = []request{
 // TestAgentifyQueries asks in plain words, over real servers, and lets the
 // scripted model choose only when the right candidate reaches it.
 func TestAgentifyQueries(t *testing.T) {
+	t.Parallel()
 	suiteNode(t)
 	fileServer := nodeModule(t, "@modelcontextprotocol", "server-filesystem", "dist", "index.js")
 	memory := nodeModule(t, "@modelcontextprotocol", "server-memory", "dist", "index.js")

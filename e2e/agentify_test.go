@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"junctor/internal/llm/llmtest"
+	"junctor/internal/upstream/upstreamtest"
 )
 
 // chooses is a model that makes a call when it is asked this and offered that
@@ -34,7 +34,7 @@ func (h *house) runIn(dir string, stdin io.Reader, env []string, name string, ar
 	h.t.Helper()
 	cmd := exec.CommandContext(ctxFor(h.t), name, args...)
 	cmd.Env, cmd.Dir, cmd.Stdin = h.env(env...), dir, stdin
-	cmd.WaitDelay = 10 * time.Second
+	cmd.WaitDelay = time.Minute
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
@@ -62,6 +62,7 @@ func nodeModule(t testing.TB, parts ...string) string {
 // example's second backend needs an account; here its program is missing,
 // which must harm nobody.)
 func TestAgentifyEditor(t *testing.T) {
+	t.Parallel()
 	node, _ := suiteNode(t)
 	nodeModule(t, "vscode-jsonrpc", "package.json")
 	nodeModule(t, "@modelcontextprotocol", "server-filesystem", "package.json")
@@ -90,12 +91,7 @@ func TestAgentifyEditor(t *testing.T) {
 				declines("delete it", "It is not clear what should be deleted."),
 				slow,
 			}})
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			port := ln.Addr().(*net.TCPAddr).Port
-			ln.Close()
+			port := upstreamtest.UnusedPort(t)
 			setup, err := json.Marshal(map[string]any{
 				"command": junctor(t), "args": []string{"agentify"}, "folders": []string{one, two}, "selection": selection,
 				"options": map[string]any{
@@ -177,6 +173,7 @@ func TestAgentifyEditor(t *testing.T) {
 
 // The same program is a correct MCP server, too.
 func TestAgentifyPlainMCPClient(t *testing.T) {
+	t.Parallel()
 	node, _ := suiteNode(t)
 	nodeModule(t, "@modelcontextprotocol", "client", "package.json")
 	model := llmtest.Start(t, llmtest.Script{Rules: []llmtest.Rule{

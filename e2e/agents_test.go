@@ -27,6 +27,7 @@ func (h *house) write(path, text string) string {
 // The agents themselves say whether they can reach the gateway, over HTTP and
 // as a program of their own. (Gemini's sends no version header.)
 func TestAgentsListServers(t *testing.T) {
+	t.Parallel()
 	claude, gemini := npm(t, "claude"), npm(t, "gemini")
 	h := newHouse(t, stdioConfig(t))
 	g := h.serve().ready("everything")
@@ -69,6 +70,7 @@ func agentScript() llmtest.Script {
 // Whole agents with a scripted model: they search, read the details, execute,
 // and answer with what came back.
 func TestAgentLoop(t *testing.T) {
+	t.Parallel()
 	const prompt = "Use the junctor tools to get the simple text, and tell me what it says."
 	for name, run := range map[string]func(t *testing.T, h *house, g *gateway, model string) string{
 		"claude": func(t *testing.T, h *house, g *gateway, model string) string {

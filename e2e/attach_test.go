@@ -52,17 +52,16 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// own copies a program, so that its processes can be told from those of other
-// tests.
+// own gives a program another path, so that its processes can be told from
+// those of other tests. It is a link: a file that was just written cannot be
+// run while another test's child still has it open for writing.
 func (h *house) own(binary, name string) string {
 	h.t.Helper()
-	b, err := os.ReadFile(binary)
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	path := filepath.Join(h.dir, name)
-	if err := os.WriteFile(path, b, 0o700); err != nil {
-		h.t.Fatal(err)
+	if os.Link(binary, path) != nil { // on another disk
+		if err := os.Symlink(binary, path); err != nil {
+			h.t.Fatal(err)
+		}
 	}
 	return path
 }
@@ -70,6 +69,7 @@ func (h *house) own(binary, name string) string {
 // Ten agents, one set of servers: every `junctor mcp` attaches to the gateway
 // that runs, in the view that it wants.
 func TestTenClientsOneSetOfServers(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, "{}")
 	server := h.own(everything(t), "example-server")
 	h.write("junctor.json", fmt.Sprintf(`{"mcpServers":{"everything":{"command":%q}}}`, server))
@@ -138,7 +138,7 @@ type rawClient struct {
 func (h *house) raw(args ...string) *rawClient {
 	h.t.Helper()
 	cmd := exec.Command(junctor(h.t), append([]string{"mcp", "--config", h.config}, args...)...)
-	cmd.Env, cmd.Dir, cmd.Stderr = h.env(), h.dir, os.Stderr
+	cmd.Env, cmd.Dir, cmd.Stderr = h.env(), h.dir, h.t.Output()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		h.t.Fatal(err)
@@ -200,6 +200,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 // Servers that are down, disabled, or die in the middle of a call: a clear
 // error each, and the next call goes through.
 func TestBrokenServers(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, "{}")
 	server := h.own(everything(t), "example-server")
 	h.write("junctor.json", fmt.Sprintf(`{"mcpServers":{"good":{"command":%q},"off":{"command":%q,"enabled":false},"down":{"command":"/no/such/program"}}}`, server, server))
@@ -239,6 +240,7 @@ func TestBrokenServers(t *testing.T) {
 
 // A client that is killed takes its servers with it.
 func TestKilledClient(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, "{}")
 	server := h.own(everything(t), "example-server")
 	h.write("junctor.json", fmt.Sprintf(`{"mcpServers":{"good":{"command":%q}}}`, server))
@@ -257,6 +259,7 @@ func TestKilledClient(t *testing.T) {
 // Ten thousand malformed messages on the real binary: an answer to each that
 // is due one, and it goes on working.
 func TestMalformedInput(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, `{}`)
 	c := h.raw("--standalone")
 	c.ask(initialize)
@@ -291,6 +294,7 @@ func TestMalformedInput(t *testing.T) {
 
 // An agent's session goes on when the gateway is restarted.
 func TestRestartedGateway(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, stdioConfig(t))
 	g := h.serve().ready("everything")
 	c := h.raw()

@@ -40,6 +40,7 @@ func rawHTTP(t *testing.T, gw *gateway, text string) (int, string) {
 // TestRebinding keeps pages of other sites out: under a name of theirs that
 // points here, and from their own origin, on every route and on upgrades.
 func TestRebinding(t *testing.T) {
+	t.Parallel()
 	gw := newHouse(t, stdioConfig(t)).serve()
 	here := strings.TrimPrefix(gw.url, "http://")
 	const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
@@ -75,6 +76,7 @@ func TestRebinding(t *testing.T) {
 // TestStrangeRequests are bytes that no client sends: each gets an answer, and
 // the gateway lives.
 func TestStrangeRequests(t *testing.T) {
+	t.Parallel()
 	gw := newHouse(t, strings.Replace(stdioConfig(t), `"description"`, `"proxy":true,"description"`, 1)).serve().ready("everything")
 	host := "Host: " + strings.TrimPrefix(gw.url, "http://") + "\r\n"
 	post := func(path, head, body string) (int, string) {
@@ -128,6 +130,7 @@ func TestStrangeRequests(t *testing.T) {
 
 // TestKeyAndTool uses a key on a tool that it may not see, through every face.
 func TestKeyAndTool(t *testing.T) {
+	t.Parallel()
 	const admin, limited = "admin-key-of-the-test-0001", "limited-key-of-the-test-02"
 	server := fmt.Sprintf(`{"command":%q,"proxy":true}`, everything(t))
 	gw := newHouse(t, fmt.Sprintf(`{"auth":{"loopback":"key","keys":[
@@ -282,6 +285,7 @@ func TestKeyAndTool(t *testing.T) {
 
 // TestManyStreams limits the streams of one caller.
 func TestManyStreams(t *testing.T) {
+	t.Parallel()
 	address := remote(t, "streamableHttp")
 	gw := newHouse(t, fmt.Sprintf(`{"limits":{"maxStreamsPerCaller":2,"callerRate":{"calls":1000,"perMs":1000}},"mcpServers":{"far":{"url":%q,"proxy":true}}}`, address)).serve().ready("far")
 	const long = `{"method":"tools/call","params":{"name":"trigger-long-running-operation","arguments":{"duration":600,"steps":1200}}}`

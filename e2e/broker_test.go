@@ -9,9 +9,12 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"junctor/internal/upstream/upstreamtest"
 )
 
 // remote starts the reference server with everything in it, over streamable
@@ -20,41 +23,31 @@ func remote(t *testing.T, transport string) string {
 	t.Helper()
 	node, suite := suiteNode(t)
 	index := filepath.Join(filepath.Dir(suite), "..", "..", "server-everything", "dist", "index.js")
-	for range 5 { // the port may be taken between the look and the start
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
+	port := strconv.Itoa(upstreamtest.UnusedPort(t))
+	cmd := exec.Command(node, index, transport)
+	cmd.Env = []string{"PORT=" + port}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() { defer close(exited); _ = cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill(); <-exited })
+	ctx := ctxFor(t)
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+port)
+		if err == nil {
+			conn.Close()
+			path := map[string]string{"sse": "/sse", "streamableHttp": "/mcp"}[transport]
+			return "http://127.0.0.1:" + port + path
 		}
-		_, port, _ := net.SplitHostPort(ln.Addr().String())
-		ln.Close()
-		cmd := exec.Command(node, index, transport)
-		cmd.Env = []string{"PORT=" + port}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		exited := make(chan struct{})
-		go func() { defer close(exited); _ = cmd.Wait() }()
-		t.Cleanup(func() { _ = cmd.Process.Kill(); <-exited })
-		ctx := ctxFor(t)
-		for {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", "127.0.0.1:"+port)
-			if err == nil {
-				conn.Close()
-				path := map[string]string{"sse": "/sse", "streamableHttp": "/mcp"}[transport]
-				return "http://127.0.0.1:" + port + path
-			}
-			select {
-			case <-exited:
-			case <-ctx.Done():
-				t.Fatal("the server does not listen")
-			case <-time.After(20 * time.Millisecond):
-				continue
-			}
-			break
+		select {
+		case <-exited:
+			t.Fatal("the server does not start")
+		case <-ctx.Done():
+			t.Fatal("the server does not listen")
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	t.Fatal("the server does not start")
-	return ""
 }
 
 // stream posts to the broker and yields the JSON values as they come.
@@ -93,6 +86,7 @@ func (g *gateway) inFlight(server string) int {
 // TestRemoteServers puts the reference server behind the proxy, over both of
 // HTTP's transports, told apart by themselves.
 func TestRemoteServers(t *testing.T) {
+	t.Parallel()
 	for transport, kind := range map[string]string{"streamableHttp": "streamable", "sse": "sse"} {
 		t.Run(kind, func(t *testing.T) {
 			address := remote(t, transport)
@@ -150,6 +144,7 @@ func TestRemoteServers(t *testing.T) {
 
 // TestProxyErrors is the table of the seed, with a real gateway.
 func TestProxyErrors(t *testing.T) {
+	t.Parallel()
 	gw := newHouse(t, fmt.Sprintf(`{"limits":{"maxBodyBytes":100000},"mcpServers":{
 		"closed":{"command":%[1]q}, "open":{"command":%[1]q,"proxy":true},
 		"down":{"url":"http://127.0.0.1:1/mcp","proxy":true}}}`, everything(t))).serve().ready("open", "closed")

@@ -53,6 +53,7 @@ func textOf(r *sdk.CallToolResult) string {
 // an upstream of either era: it lists, searches, calls, hears progress, and is
 // asked in the middle of calls.
 func TestGoSDKClient(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"modern":{"command":%q},"legacy":{"url":%q}}}`, everything(t), sessions(t)))
 	g := h.serve().ready("modern", "legacy")
 	for _, version := range allVersions {
@@ -152,6 +153,7 @@ func TestGoSDKClient(t *testing.T) {
 
 // Clients that know only the event-stream transport of 2024-11-05.
 func TestSSEClient(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, stdioConfig(t))
 	g := h.serve().ready("everything")
 	for _, path := range []string{"/mcp", "/mcp?mode=direct", "/mcp/everything"} {
@@ -169,6 +171,7 @@ func TestSSEClient(t *testing.T) {
 
 // The official TypeScript client, in both eras, over HTTP and over stdio.
 func TestTypeScriptClient(t *testing.T) {
+	t.Parallel()
 	npm(t, "mcp-remote") // the packages are installed
 	script, err := filepath.Abs("testdata/client.mjs")
 	if err != nil {
@@ -206,6 +209,7 @@ func TestTypeScriptClient(t *testing.T) {
 
 // The inspector's command line, in both eras and in every view.
 func TestInspector(t *testing.T) {
+	t.Parallel()
 	inspector := npm(t, "mcp-inspector")
 	h := newHouse(t, stdioConfig(t))
 	g := h.serve().ready("everything")
@@ -242,6 +246,7 @@ func TestInspector(t *testing.T) {
 
 // A client that knows stdio alone reaches the gateway through mcp-remote.
 func TestMCPRemote(t *testing.T) {
+	t.Parallel()
 	remote := npm(t, "mcp-remote")
 	h := newHouse(t, stdioConfig(t))
 	g := h.serve().ready("everything")

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 )
@@ -29,6 +30,19 @@ func suiteNode(t *testing.T) (node, suite string) {
 	if _, err := os.Stat(suite); err != nil {
 		missing("the conformance suite")
 	}
+	if node = nodePath(); node == "" {
+		missing("Node 22 or newer")
+	}
+	return node, suite
+}
+
+// nodePath is Node 22 or newer: what npm installed, or what the system has.
+// It is empty where there is none.
+var nodePath = sync.OnceValue(func() string {
+	modules, err := filepath.Abs("node_modules")
+	if err != nil {
+		return ""
+	}
 	arch := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
 	for _, candidate := range []string{
 		filepath.Join(modules, "node-"+runtime.GOOS+"-"+arch, "bin", "node"),
@@ -36,22 +50,19 @@ func suiteNode(t *testing.T) (node, suite string) {
 		"node",
 	} {
 		path, err := exec.LookPath(candidate)
-		if err != nil {
-			continue
-		}
-		if exec.CommandContext(t.Context(), path, "-e", "process.exit(parseInt(process.versions.node) >= 22 ? 0 : 1)").Run() == nil {
-			return path, suite
+		if err == nil && exec.Command(path, "-e", "process.exit(parseInt(process.versions.node) >= 22 ? 0 : 1)").Run() == nil {
+			return path
 		}
 	}
-	missing("Node 22 or newer")
-	return "", ""
-}
+	return ""
+})
 
 // TestConformanceClient lets the official suite examine Junctor as a client,
 // against both sets of requirements: the wire and the logins. What the file of
 // expected failures names is not scored; any other failure, and any of those
 // that passes, fails the test.
 func TestConformanceClient(t *testing.T) {
+	t.Parallel()
 	node, suite := suiteNode(t)
 	client := junctor(t) + " conformance-client"
 	expected, err := filepath.Abs("conformance-client.expected.yml")
@@ -65,7 +76,7 @@ func TestConformanceClient(t *testing.T) {
 			cmd := exec.CommandContext(ctx, node, suite, "client", "--command", client,
 				"--requirements", revision, "--expected-failures", expected, "--timeout", "60000")
 			cmd.Dir = t.TempDir()
-			cmd.WaitDelay = 10 * time.Second
+			cmd.WaitDelay = time.Minute
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("the suite is not content: %v\n%s", err, out)
 			}
@@ -77,7 +88,7 @@ func TestConformanceClient(t *testing.T) {
 			defer cancel()
 			cmd := exec.CommandContext(ctx, node, suite, "client", "--command", client, "--scenario", scenario, "--timeout", "60000")
 			cmd.Dir = t.TempDir()
-			cmd.WaitDelay = 10 * time.Second
+			cmd.WaitDelay = time.Minute
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("the suite is not content: %v\n%s", err, out)
 			}

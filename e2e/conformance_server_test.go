@@ -3,25 +3,21 @@ package e2e
 import (
 	"bufio"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"junctor/internal/upstream/upstreamtest"
 )
 
 // sessions starts the example server with sessions over HTTP: what a server of
 // the handshake era alone is.
 func sessions(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	ln.Close()
+	addr := fmt.Sprintf("127.0.0.1:%d", upstreamtest.UnusedPort(t))
 	cmd := exec.Command(everything(t), "-http", addr, "-stateless=false")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -50,6 +46,7 @@ func (nopWriter) Write(b []byte) (int, error) { return len(b), nil }
 // transparent view of its own example server, for both sets of requirements.
 // What it counts must all pass; the tasks extension is not counted.
 func TestConformanceServer(t *testing.T) {
+	t.Parallel()
 	node, suite := suiteNode(t)
 	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"modern":{"command":%q},"legacy":{"url":%q}}}`, everything(t), sessions(t)))
 	g := h.serve().ready("modern", "legacy")
@@ -57,7 +54,7 @@ func TestConformanceServer(t *testing.T) {
 		t.Run(tt.revision, func(t *testing.T) {
 			dir := t.TempDir()
 			cmd := exec.CommandContext(ctxFor(t), node, suite, "server", "--url", g.url+"/mcp/"+tt.server, "--requirements", tt.revision, "-o", dir)
-			cmd.Dir, cmd.WaitDelay = dir, 10*time.Second
+			cmd.Dir, cmd.WaitDelay = dir, time.Minute
 			out, err := cmd.CombinedOutput()
 			_, summary, _ := strings.Cut(string(out), "=== SUMMARY ===")
 			scored, unscored, found := strings.Cut(summary, "Not scored for")

@@ -10,6 +10,7 @@ import (
 // TestConnectedClients lets Junctor write itself into real clients, and the
 // clients say what they see.
 func TestConnectedClients(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		client  string
 		list    []string

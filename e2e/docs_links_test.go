@@ -10,6 +10,7 @@ import (
 
 // TestLinksInDocs follows the links from one document to another.
 func TestLinksInDocs(t *testing.T) {
+	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
 	anchors := func(file string) map[string]bool {

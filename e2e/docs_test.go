@@ -85,6 +85,7 @@ func blocks(t *testing.T) []block {
 // TestExamplesInDocs reads every JSON example: as JSON, and as a configuration
 // where it looks like one.
 func TestExamplesInDocs(t *testing.T) {
+	t.Parallel()
 	configurations := 0
 	for _, b := range blocks(t) {
 		if !b.is("json", "jsonc", "json5") {
@@ -168,6 +169,7 @@ var commandLine = regexp.MustCompile(`(?m)(?:^|[|;&(]\s*|\w=\S+ )(?:\./)?(?:bin/
 // TestCommandsInDocs looks at every shell block: whether a shell can read it,
 // and whether the commands and flags of Junctor in it exist.
 func TestCommandsInDocs(t *testing.T) {
+	t.Parallel()
 	help := helps(t)
 	checked := 0
 	for _, b := range blocks(t) {
@@ -257,6 +259,7 @@ var isWord = regexp.MustCompile(`^[a-z]+$`)
 // TestRunnableDocs types the blocks that say that they can be run: "run" in a
 // home of their own, "serve" beside a gateway.
 func TestRunnableDocs(t *testing.T) {
+	t.Parallel()
 	byFile := map[string][]block{}
 	for _, b := range blocks(t) {
 		if b.is("sh") && len(b.info) > 1 {
@@ -302,6 +305,7 @@ func TestRunnableDocs(t *testing.T) {
 
 // TestDashboard looks whether the figures on the Grafana dashboard exist.
 func TestDashboard(t *testing.T) {
+	t.Parallel()
 	raw := read(t, "../docs/grafana/junctor.json")
 	var board struct {
 		Panels []struct {

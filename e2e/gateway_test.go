@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -214,8 +215,23 @@ func (g *gateway) stop() {
 		g.t.Errorf("junctor serve: %v\n%s", err, g.log)
 	}
 	if g.t.Failed() {
-		g.t.Logf("the end of junctor's log:\n%s", g.log.tail(20))
+		g.t.Logf("the end of junctor's log, which is in %s:\n%s", g.keepLog(), g.log.tail(20))
 	}
+}
+
+// keepLog writes the log of a gateway whose test failed to a file.
+func (g *gateway) keepLog() string {
+	dir := filepath.Join(failures(g.t), strings.Map(func(r rune) rune {
+		if r == '/' || r == ' ' {
+			return '-'
+		}
+		return r
+	}, g.t.Name()))
+	file := filepath.Join(dir, fmt.Sprintf("gateway-%d.log", g.cmd.Process.Pid))
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(file, []byte(g.log.String()), 0o600)); err != nil {
+		g.t.Log(err)
+	}
+	return file
 }
 
 // kill ends it with -9.
@@ -294,7 +310,7 @@ func (h *house) run(stdin io.Reader, env []string, name string, args ...string) 
 	h.t.Helper()
 	cmd := exec.CommandContext(ctxFor(h.t), name, args...)
 	cmd.Env, cmd.Dir, cmd.Stdin = h.env(env...), h.dir, stdin
-	cmd.WaitDelay = 10 * time.Second
+	cmd.WaitDelay = time.Minute
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()

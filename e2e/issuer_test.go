@@ -12,6 +12,7 @@ import (
 // issuer, and an MCP client that knows nothing but its address: a second
 // gateway. From the first refusal on it must find its way to a token by itself.
 func TestGatewayBehindAnIssuer(t *testing.T) {
+	t.Parallel()
 	as := startGuarded(t, 3600)
 	house := newHouse(t, `{"auth":{"loopback":"key"}}`)
 	gw := house.serve()

@@ -13,6 +13,7 @@ import (
 // with warn the call goes on, with block it waits until someone approves it on
 // the command line, and the gateway knows at once.
 func TestAToolThatTurns(t *testing.T) {
+	t.Parallel()
 	node, _ := suiteNode(t)
 	script, err := filepath.Abs("testdata/newcomer-changing.mjs")
 	if err != nil {

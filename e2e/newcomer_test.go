@@ -13,6 +13,7 @@ import (
 // but a home and a path. The packages of npx are those of this folder, so that
 // no registry is asked.
 func TestNewcomer(t *testing.T) {
+	t.Parallel()
 	npm(t, "mcp-server-filesystem")
 	node, _ := suiteNode(t)
 	program := junctor(t)
@@ -41,6 +42,7 @@ func TestNewcomer(t *testing.T) {
 
 // TestNewcomerTypesTheREADME holds the script to the README.
 func TestNewcomerTypesTheREADME(t *testing.T) {
+	t.Parallel()
 	script := read(t, "testdata/newcomer.txt")
 	found := 0
 	for _, b := range blocks(t) {
@@ -66,6 +68,7 @@ func TestNewcomerTypesTheREADME(t *testing.T) {
 // TestAddedToARunningGateway holds servers add to it that the gateway knows the
 // server when the command is done.
 func TestAddedToARunningGateway(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, `{"mcpServers": {}}`)
 	gw := h.serve()
 	h.mustRun(nil, junctor(t), "--config", h.config, "servers", "add", "late", "--", "no-such-program")

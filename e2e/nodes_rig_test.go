@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -96,6 +97,20 @@ func startNodes(t *testing.T, n int, change func(node int, s settings)) *nodes {
 	t.Cleanup(func() { _ = c.store.Close() })
 	c.guardLeases()
 	return c
+}
+
+// soak tells whether this is make test-soak: nothing else runs beside it, and
+// there is time.
+func soak() bool { return os.Getenv("JUNCTOR_SOAK") != "" }
+
+// within judges how long something took where the machine has no other work,
+// in make test-soak, and notes it elsewhere.
+func within(t *testing.T, what string, took, limit time.Duration) {
+	t.Helper()
+	if soak() && took > limit {
+		t.Errorf("%s: took %v, want at most %v", what, took, limit)
+	}
+	t.Logf("%s: %v", what, took.Round(time.Millisecond))
 }
 
 // house is the home of one node.

@@ -153,6 +153,7 @@ func signedIn(t *testing.T, g *guarded) (*house, *gateway) {
 // TestLoginByCommand signs in with the real command and a real browser, and
 // out again.
 func TestLoginByCommand(t *testing.T) {
+	t.Parallel()
 	g := startGuarded(t, 3600)
 	h := newHouse(t, g.config(""))
 	config := []string{"--config", h.config}
@@ -225,6 +226,7 @@ func TestLoginByCommand(t *testing.T) {
 
 // TestLoginByPage signs in through the gateway's own callback.
 func TestLoginByPage(t *testing.T) {
+	t.Parallel()
 	g := startGuarded(t, 3600)
 	gw := newHouse(t, g.config("")).serve("--log-level", "trace") // as talkative as it gets
 	status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami)
@@ -284,6 +286,7 @@ func TestLoginByPage(t *testing.T) {
 // TestExpiry calls fifty times at once when the token has ended: one refresh,
 // and no call fails. Then the same for a token that is refused early.
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	g := startGuarded(t, 8)
 	_, gw := signedIn(t, g)
 	burst := func(what string) {
@@ -320,6 +323,7 @@ func TestExpiry(t *testing.T) {
 
 // TestAuthorizationServerDown renews nothing, and loses nothing.
 func TestAuthorizationServerDown(t *testing.T) {
+	t.Parallel()
 	g := startGuarded(t, 15)
 	_, gw := signedIn(t, g)
 	g.set("down", "true")
@@ -346,6 +350,7 @@ func TestAuthorizationServerDown(t *testing.T) {
 
 // TestStepUpAndRobots asks for more scopes, and for none by a person.
 func TestStepUpAndRobots(t *testing.T) {
+	t.Parallel()
 	g := startGuarded(t, 3600)
 	_, gw := signedIn(t, g)
 	g.set("scope", `"mcp:write"`)

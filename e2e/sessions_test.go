@@ -59,6 +59,7 @@ func (g *gateway) open() string {
 // A thousand idle sessions, each with its stream open, add less than 15 MB;
 // and news reaches all of them.
 func TestThousandIdleSessions(t *testing.T) {
+	t.Parallel()
 	const n = 1000
 	h := newHouse(t, `{}`)
 	g := h.serve().ready("junctor")
@@ -92,6 +93,7 @@ func TestThousandIdleSessions(t *testing.T) {
 // A change of the configuration reaches clients that are connected: tools of a
 // new server appear, those of a removed one go, and the session lives on.
 func TestReloadReachesClients(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, stdioConfig(t))
 	g := h.serve().ready("everything")
 	c := h.raw("--mode", "direct")

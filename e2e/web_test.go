@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -14,10 +15,10 @@ import (
 
 // TestWebPage uses the page as a person does: a real browser, the real binary
 // with the page in it, real MCP servers and a scripted model. The steps are in
-// web/*.test.mjs; each is a subtest here. PAGE is a pattern of those to run.
-// With SHOTS set to a folder it leaves pictures there. A step that fails leaves
-// a screenshot, the page's console and the gateway's log in a folder under
-// .cache/failed.
+// web/*.test.mjs; each is a subtest here. PAGE names one of the files, such as
+// chat, to run it alone. With SHOTS set to a folder it leaves pictures there. A
+// step that fails leaves a screenshot, the page's console and the gateway's log
+// in a folder under .cache/failed.
 func TestWebPage(t *testing.T) {
 	t.Parallel()
 	missing := func(what string) {
@@ -49,11 +50,8 @@ func TestWebPage(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	args := []string{"--test", "--test-concurrency=2", "--test-reporter=./web/report.mjs"}
-	if pattern := os.Getenv("PAGE"); pattern != "" {
-		args = append(args, "--test-name-pattern="+pattern)
-	}
-	cmd := exec.CommandContext(ctx, node, append(args, "web/*.test.mjs")...)
+	cmd := exec.CommandContext(ctx, node, "--test", "--test-concurrency=2", "--test-reporter=./web/report.mjs",
+		"web/"+cmp.Or(os.Getenv("PAGE"), "*")+".test.mjs")
 	cmd.Env = append(os.Environ(), "CHROMIUM="+browser, "FAILURES="+failures(t),
 		"JUNCTOR_BIN="+junctor(t), "LLMSCRIPT_BIN="+program(t, "junctor/internal/llm/llmtest/cmd/llmscript"))
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

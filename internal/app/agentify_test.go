@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -126,23 +125,6 @@ func backendOf(c upstream.Config) map[string]any {
 	return map[string]any{"id": c.Name, "type": "stdio", "command": c.Command, "args": c.Args, "env": env}
 }
 
-// freePort returns a port below those that the system gives to connections:
-// nobody takes it before it is listened on. It is not tried out by listening:
-// a program that another test starts at that moment would hold it for a while.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for range 1000 {
-		port := 10_000 + rand.IntN(20_000)
-		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			return port
-		}
-		_ = c.Close()
-	}
-	t.Fatal("no port is free")
-	return 0
-}
-
 func onDemand(tool, args string) llmtest.Rule {
 	return llmtest.Rule{When: llmtest.When{User: tool, Tool: tool}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: tool, Args: json.RawMessage(args)}}}}
 }
@@ -154,7 +136,7 @@ func TestAnEditorBringsItsOwnBackends(t *testing.T) {
 	slow := upstreamtest.Stdio(t, "slow", upstreamtest.Script{StartDelayMs: 300})
 	file := upstreamtest.Stdio(t, "file", upstreamtest.Script{})
 	e := edit(t, fmt.Sprintf(`{"mcpServers":{"file":%s}}`, entry(t, file)), map[string]string{"OPENAI_BASE_URL": model.URL + "/v1"})
-	port := freePort(t)
+	port := upstreamtest.UnusedPort(t)
 	options := map[string]any{
 		"logLevel": "debug", "OPENAI_API_KEY": "sk-of-the-option-1234", "DEBUG_PORT": port,
 		"backends": []any{backendOf(slow), map[string]any{"id": "gone", "type": "stdio", "command": "no-such-program-anywhere"}},
@@ -234,7 +216,7 @@ func TestTheEnvironmentsKeyWins(t *testing.T) {
 }
 
 func TestDebugPortOfTheEnvironment(t *testing.T) {
-	port := freePort(t)
+	port := upstreamtest.UnusedPort(t)
 	edit(t, `{}`, map[string]string{"DEBUG_PORT": fmt.Sprint(port)})
 	eventually(t, "the page is there before the editor says anything", func() bool {
 		res, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/api/backends", port))

@@ -99,7 +99,7 @@ func TestRealKeyring(t *testing.T) {
 			home, dir := t.TempDir(), t.TempDir()
 			cmd := exec.Command("dbus-run-session", "--", "sh", "-c", tt.script, "sh", os.Args[0])
 			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_RUNTIME_DIR=" + home, "JUNCTOR_TEST_KEYRING=" + dir}
-			cmd.WaitDelay = 10 * time.Second
+			cmd.WaitDelay = time.Minute
 			out, err := cmd.Output()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)

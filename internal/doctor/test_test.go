@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"slices"
@@ -290,13 +290,8 @@ func TestDescribe(t *testing.T) {
 // Nobody is asked for five versions where nobody is, and what to do about it
 // is not what one does about a program.
 func TestNobodyThere(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln.Close()
 	cfg := upstream.DefaultConfig()
-	cfg.Name, cfg.URL, cfg.Transport = "s", "http://"+ln.Addr().String()+"/mcp", upstream.Auto
+	cfg.Name, cfg.URL, cfg.Transport = "s", fmt.Sprintf("http://127.0.0.1:%d/mcp", upstreamtest.UnusedPort(t)), upstream.Auto
 	r := Test(t.Context(), TestOptions{Server: cfg, Dial: dial(t)})
 	last := r.Findings[len(r.Findings)-1]
 	if len(r.Versions) != 1 || r.OK(false) || strings.Contains(last.Do, "terminal") {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ type HTTP struct {
 // Listen serves a script over streamable HTTP until the test ends.
 func Listen(t testing.TB, script Script) *HTTP {
 	t.Helper()
-	h := &HTTP{Server: New(script), t: t, addr: "127.0.0.1:0"}
+	h := &HTTP{Server: New(script), t: t, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(UnusedPort(t)))}
 	h.Start()
 	t.Cleanup(h.Stop)
 	return h
@@ -49,18 +50,15 @@ func (h *HTTP) Config(name string) upstream.Config {
 // Start listens again, on the same port as before.
 func (h *HTTP) Start() {
 	h.t.Helper()
-	var ln net.Listener
-	var err error
-	for range 50 { // the port is ours unless somebody took it meanwhile
-		if ln, err = net.Listen("tcp", h.addr); err == nil {
-			break
+	ln, err := net.Listen("tcp", h.addr)
+	// A program that was being started when the port was closed has it for a
+	// moment longer.
+	for begun := time.Now(); err != nil; ln, err = net.Listen("tcp", h.addr) {
+		if time.Since(begun) > time.Minute {
+			h.t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.addr = ln.Addr().String()
 	h.URL = "http://" + h.addr + "/mcp"
 	srv := &http.Server{Handler: h}
 	h.mu.Lock()
