@@ -64,7 +64,11 @@ func TestKilled(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	answered := map[string]bool{}
-	for round := range 25 {
+	rounds := 8
+	if os.Getenv("JUNCTOR_SOAK") != "" {
+		rounds = 50
+	}
+	for round := range rounds {
 		ids := killOnce(t, path, 20+rand.IntN(600))
 		for _, id := range ids {
 			answered[id] = true
@@ -74,7 +78,7 @@ func TestKilled(t *testing.T) {
 		}
 		missing(t, path, answered, round)
 	}
-	t.Logf("%d answered calls over 25 kills", len(answered))
+	t.Logf("%d answered calls over %d kills", len(answered), rounds)
 }
 
 // killOnce starts a writer, kills it after n answers, and returns all that it

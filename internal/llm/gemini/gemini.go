@@ -233,6 +233,7 @@ type reader struct {
 	tools   *llm.Toolset
 	said    llm.Builder
 	native  []map[string]json.RawMessage
+	joined  strings.Builder // the text of the last native part when it came in pieces
 	signed  bool
 	usage   llm.Usage
 	finish  genai.FinishReason
@@ -304,14 +305,29 @@ func (r *reader) keep(fields map[string]json.RawMessage, text string) {
 		r.signed = true
 	}
 	if n := len(r.native); n > 0 && plainText(fields) && plainText(r.native[n-1]) && bytes.Equal(fields["thought"], r.native[n-1]["thought"]) {
-		var before string
-		json.Unmarshal(r.native[n-1]["text"], &before)
-		if joined, err := json.Marshal(before + text); err == nil {
-			r.native[n-1]["text"] = joined
-			return
+		if r.joined.Len() == 0 {
+			var before string
+			_ = json.Unmarshal(r.native[n-1]["text"], &before) // it was read as a string before
+			r.joined.WriteString(before)
 		}
+		r.joined.WriteString(text)
+		return
 	}
+	r.flush()
 	r.native = append(r.native, fields)
+}
+
+// flush writes the joined text to the part that it belongs to. It is encoded
+// once: encoding it with every piece would take time with the square of the
+// reply's length.
+func (r *reader) flush() {
+	if r.joined.Len() == 0 {
+		return
+	}
+	if text, err := json.Marshal(r.joined.String()); err == nil {
+		r.native[len(r.native)-1]["text"] = text
+	}
+	r.joined.Reset()
 }
 
 func plainText(fields map[string]json.RawMessage) bool {
@@ -344,6 +360,7 @@ func (r *reader) end(by string) llm.Event {
 	}
 	var native json.RawMessage
 	if r.signed {
+		r.flush()
 		native, _ = json.Marshal(r.native)
 	}
 	return r.said.Turn(stop, r.detail, r.usage, by, native)

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"junctor/internal/mcp"
 	"junctor/internal/tool"
@@ -84,6 +85,8 @@ func (s *session) connect(ctx context.Context) error {
 		Version:        "1",
 		Capabilities:   mcp.Capabilities{ElicitationForm: true, Sampling: true, Roots: true},
 		OnNotification: func(string, json.RawMessage) {},
+		// The suite starts dozens of clients at once, and each answers late.
+		DiscoverTimeout: time.Minute,
 		InputSchema: func(name string) json.RawMessage {
 			s.mu.Lock()
 			defer s.mu.Unlock()
