@@ -163,8 +163,8 @@ func TestProxyErrors(t *testing.T) {
 		"unknown tool":     {"open", `{"method":"tools/call","params":{"name":"nope"}}`, 404, "TOOL_NOT_FOUND"},
 		"bad arguments":    {"open", `{"method":"tools/call","params":{"name":"test_reconnection","arguments":[]}}`, 400, "INVALID_ARGUMENTS"},
 		"too large":        {"open", `{"method":"` + strings.Repeat("x", 200_000) + `"}`, 413, "TOO_LARGE"},
-		"deeply nested":    {"open", `{"method":"x","params":` + strings.Repeat(`{"a":`, 15_000), 400, "PARSE_ERROR"},
-		"nested and whole": {"open", `{"method":"x","params":` + strings.Repeat(`{"a":`, 12_000) + "1" + strings.Repeat("}", 12_000) + "}", 400, "PARSE_ERROR"},
+		"deeply nested":    {"open", `{"method":"x","params":` + strings.Repeat(`{"a":`, 15_000), 400, "INVALID_REQUEST"},
+		"nested and whole": {"open", `{"method":"x","params":` + strings.Repeat(`{"a":`, 12_000) + "1" + strings.Repeat("}", 12_000) + "}", 400, "INVALID_REQUEST"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, body := gw.send("POST", "/api/mcp/"+tt.server+"/proxy", tt.body)

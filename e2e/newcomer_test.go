@@ -25,7 +25,7 @@ func TestNewcomer(t *testing.T) {
 		Files: []string{"testdata/newcomer.txt"},
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
-			e.Vars = []string{"HOME=" + home, "PATH=" + filepath.Dir(node) + ":/usr/local/bin:/usr/bin:/bin", "WORK=" + e.WorkDir, "PWD=" + e.WorkDir, "/=/"}
+			e.Vars = []string{"HOME=" + home, "PATH=" + filepath.Join(e.WorkDir, "bin") + ":" + filepath.Dir(node) + ":/usr/local/bin:/usr/bin:/bin", "WORK=" + e.WorkDir, "PWD=" + e.WorkDir, "/=/"}
 			if dir := os.Getenv("JUNCTOR_COVERDIR"); dir != "" {
 				e.Vars = append(e.Vars, "GOCOVERDIR="+dir)
 			}
@@ -52,7 +52,7 @@ func TestNewcomerTypesTheREADME(t *testing.T) {
 		for line := range strings.Lines(b.text) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
 			line = strings.ReplaceAll(line, `"$PWD"`, "$PWD") // scripts do not split what a variable holds
-			if strings.HasPrefix(line, "bin/junctor ") {
+			if strings.HasPrefix(line, "junctor ") && !strings.Contains(line, "&&") { // what is joined has tests of its own
 				found++
 				if !strings.Contains(script, "exec "+strings.TrimSpace(line)+"\n") {
 					t.Errorf("testdata/newcomer.txt does not type %q", line)
@@ -60,7 +60,7 @@ func TestNewcomerTypesTheREADME(t *testing.T) {
 			}
 		}
 	}
-	if found < 4 {
+	if found < 3 {
 		t.Errorf("the README has %d commands", found)
 	}
 }
