@@ -194,7 +194,7 @@ it("gives bedrock bytes", async () => {
 
 it("blames an argument that JSON cannot hold, not the gateway", async () => {
   await stub([ok], async (client, requests) => {
-    await assert.rejects(client().callTool("s:t", { n: 1n }), (e: unknown) => e instanceof TypeError && /BigInt/.test(e.message) && !/reach/.test(e.message));
+    await assert.rejects(client().callTool("s", "t", { n: 1n }), (e: unknown) => e instanceof TypeError && /BigInt/.test(e.message) && !/reach/.test(e.message));
     assert.equal(requests.length, 0);
   });
 });
