@@ -17,7 +17,7 @@ func TestGatewayBehindAnIssuer(t *testing.T) {
 	house := newHouse(t, `{"auth":{"loopback":"key"}}`)
 	gw := house.serve()
 	as.set("jwt", fmt.Sprintf("%q", gw.url+"/mcp"))
-	house.write("junctor.json", fmt.Sprintf(`{"auth":{"loopback":"key","jwt":{"issuer":%q,"audience":%q,"scopes":["mcp:read"]}}}`, as.Issuer, gw.url+"/mcp"))
+	house.write("junctor.json", fmt.Sprintf(`{"auth":{"loopback":"key","jwt":{"issuer":%q,"audience":%q,"scopes":["mcp:read"],"rules":[{"scopes":["mcp:read"]}]}}}`, as.Issuer, gw.url+"/mcp"))
 	const well = "/.well-known/oauth-protected-resource/mcp"
 	until(t, "the issuer is known", func() bool { code, _ := gw.send("GET", well, ""); return code == http.StatusOK })
 
