@@ -95,9 +95,11 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if id := r.URL.Query().Get(sseParam); id != "" && r.Header.Get(headerSession) == "" {
-		s.postSSE(p, id)
-		return
+	if r.URL.RawQuery != "" && r.Header.Get(headerSession) == "" {
+		if id := r.URL.Query().Get(sseParam); id != "" {
+			s.postSSE(p, id)
+			return
+		}
 	}
 	if !p.batch && len(p.broken) > 0 {
 		status := http.StatusBadRequest
@@ -126,7 +128,7 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 
 // readPost reads the messages of a POST, and answers one that is no such.
 func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+	if !isJSONBody(r.Header.Get("Content-Type")) {
 		refuse(w, http.StatusUnsupportedMediaType, "", &Error{Code: CodeInvalidRequest, Message: "Content-Type must be application/json"})
 		return nil, false
 	}
@@ -155,9 +157,18 @@ func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) 
 	return p, true
 }
 
+// isJSONBody reports whether a content type is JSON, whatever its parameters.
+func isJSONBody(contentType string) bool {
+	if contentType == "application/json" { // as a rule
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && media == "application/json"
+}
+
 // accepts reads the Accept header. Without one, everything is welcome.
 func accepts(values []string) (plain, events bool) {
-	if len(values) == 0 {
+	if len(values) == 0 || len(values) == 1 && values[0] == "application/json, text/event-stream" { // as MCP asks
 		return true, true
 	}
 	for _, value := range values {
