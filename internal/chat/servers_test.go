@@ -19,6 +19,9 @@ import (
 // npmServer returns the configuration of an official MCP server from npm.
 func npmServer(t testing.TB, name, pkg string, args ...string) upstream.Config {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs npm packages; not in make test-fast")
+	}
 	modules, err := filepath.Abs(filepath.Join("..", "..", "e2e", "node_modules"))
 	if err != nil {
 		t.Fatal(err)

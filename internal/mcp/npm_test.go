@@ -18,6 +18,9 @@ import (
 // npmServer returns the command line of a server that npm installed.
 func npmServer(t *testing.T, name string) []string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs npm packages; not in make test-fast")
+	}
 	path, err := filepath.Abs("../../e2e/node_modules/@modelcontextprotocol/" + name + "/dist/index.js")
 	if err != nil {
 		t.Fatal(err)

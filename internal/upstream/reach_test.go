@@ -327,6 +327,9 @@ func TestFingerprint(t *testing.T) {
 
 // The servers that most people start with.
 func TestRealServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs npm packages; not in make test-fast")
+	}
 	modules, err := filepath.Abs("../../e2e/node_modules/@modelcontextprotocol")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,9 @@ import (
 // packages.
 func node(t *testing.T) (program, packages string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs npm packages; not in make test-fast")
+	}
 	packages, err := filepath.Abs(filepath.Join("..", "..", "..", "e2e"))
 	if err != nil {
 		t.Fatal(err)

@@ -236,6 +236,9 @@ func (s *Shared) Database(t testing.TB) string {
 // New starts a server for one test alone, which may stop and start it.
 func New(t testing.TB) *Server {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs PostgreSQL; not in make test-fast")
+	}
 	s, err := Start()
 	Need(t, err)
 	t.Cleanup(func() {
