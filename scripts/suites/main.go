@@ -107,7 +107,7 @@ func run(ctx context.Context, w io.Writer, short bool, names []string) (int, err
 			continue
 		}
 		if s.name == "go" {
-			packages, err := productPackages(ctx)
+			packages, err := productPackages(ctx, short)
 			if err != nil {
 				return 2, err
 			}
@@ -133,15 +133,17 @@ func run(ctx context.Context, w io.Writer, short bool, names []string) (int, err
 }
 
 // productPackages lists the packages of this module that have tests, without
-// e2e.
-func productPackages(ctx context.Context) ([]string, error) {
+// e2e and, with short, without those that are all about PostgreSQL.
+func productPackages(ctx context.Context, short bool) ([]string, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {
 		return nil, fmt.Errorf("list packages: %w", err)
 	}
-	return slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool { return p == "junctor/e2e" }), nil
+	return slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool {
+		return p == "junctor/e2e" || short && strings.HasPrefix(p, "junctor/internal/postgres")
+	}), nil
 }
 
 // execute runs a suite. A command that fails without naming a failed test,
