@@ -56,7 +56,7 @@ func TestFromOneMachineToMany(t *testing.T) {
 	call(many, key, "after")
 	status, body, err := try(ctx, "GET", many.url+"/logs", rootKey, "", "Accept", "application/json")
 	for i, id := range []string{"before-0", "before-1", "before-2", "before-3", "before-4", "after"} {
-		if !strings.Contains(body, fmt.Sprintf(`"seq":%d,`, i+1)) || !strings.Contains(body, `"id":"`+id+`"`) {
+		if !strings.Contains(body, fmt.Sprintf(`"seq":%d,`, i+1)) || !strings.Contains(body, `"requestId":"`+id+`"`) {
 			t.Errorf("no call %d with id %s: %d %v %s", i+1, id, status, err, body)
 		}
 	}

@@ -84,7 +84,7 @@ func (j *job) carryOut(ctx context.Context, out *Outcome, r Request) error {
 	p := out.Plan
 	r.Exchange.PassInput = false // a caller that came back with input would start the planning anew
 	call := tool.Call{
-		ID: r.ID, Face: "agentify", Caller: r.Caller, Session: r.Session, Server: p.BackendID, Meta: r.Meta, Exchange: r.Exchange,
+		RequestID: r.ID, Face: "agentify", Caller: r.Caller, Session: r.Session, Server: p.BackendID, Meta: r.Meta, Exchange: r.Exchange,
 	}
 	var err error
 	if p.Method == "tools/call" {

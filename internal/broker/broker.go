@@ -236,7 +236,7 @@ func (b *Broker) read(w http.ResponseWriter, r *http.Request) (request, error) {
 // call is the request as the executor takes it.
 func (q request) call(server string, r *http.Request) tool.Call {
 	c := tool.Call{
-		ID: httperr.RequestID(r.Context()), Face: "broker", Caller: tool.CallerFrom(r.Context()),
+		RequestID: httperr.RequestID(r.Context()), Face: "broker", Caller: tool.CallerFrom(r.Context()),
 		Server: server, Method: q.method, Params: q.params,
 	}
 	if q.method == "tools/call" {

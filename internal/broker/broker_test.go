@@ -108,7 +108,7 @@ func TestResultsPassByteForByte(t *testing.T) {
 		}
 	}
 	post(t, ts.URL+"/api/mcp/jira/proxy", "", `{"method":"tools/call","params":{"name":"t","arguments":{"a":1},"task":{}}}`)
-	if c := g.last; c.Server != "jira" || c.Tool != "t" || string(c.Arguments) != `{"a":1}` || string(c.Params) != `{"name":"t","arguments":{"a":1},"task":{}}` || c.Face != "broker" || c.Caller.ID != "key:k" || c.ID == "" {
+	if c := g.last; c.Server != "jira" || c.Tool != "t" || string(c.Arguments) != `{"a":1}` || string(c.Params) != `{"name":"t","arguments":{"a":1},"task":{}}` || c.Face != "broker" || c.Caller.ID != "key:k" || c.RequestID == "" {
 		t.Errorf("call = %+v", c)
 	}
 }

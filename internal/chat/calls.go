@@ -149,7 +149,7 @@ func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall
 		token = []byte(`"progress"`)
 	}
 	return s.host.Executor.Call(ctx, tool.Call{
-		ID: id, Face: "chat", Caller: t.caller, Session: s.id,
+		RequestID: id, Face: "chat", Caller: t.caller, Session: s.id,
 		Server: target.Tool.Server, Tool: target.Tool.Tool, Arguments: target.Arguments,
 		Meta: json.RawMessage(`{"progressToken":` + string(token) + `}`), // without one no server reports progress
 		Exchange: tool.Exchange{

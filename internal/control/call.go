@@ -46,7 +46,7 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) {
 	}
 	caller := tool.CallerFrom(r.Context())
 	call := tool.Call{
-		ID: httperr.RequestID(r.Context()), Face: "control", Caller: caller,
+		RequestID: httperr.RequestID(r.Context()), Face: "control", Caller: caller,
 		Server: in.Server, Tool: in.Tool, Arguments: in.Arguments,
 		Timeout: time.Duration(max(in.TimeoutMs, 0)) * time.Millisecond,
 		Meta:    json.RawMessage(`{"progressToken":1}`),
@@ -62,7 +62,7 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) {
 			httperr.Write(w, r, err)
 			return
 		}
-		answer(w, done(call.ID, result, time.Since(begun)))
+		answer(w, done(call.RequestID, result, time.Since(begun)))
 		return
 	}
 	stream, ctx := httpstream.New(r.Context(), w, format)
@@ -78,10 +78,10 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) {
 	result, err := c.Calls.Call(ctx, call)
 	switch {
 	case err == nil:
-		send(done(call.ID, result, time.Since(begun)))
+		send(done(call.RequestID, result, time.Since(begun)))
 	case stream.Started():
 		body, _ := httperr.New(r.Context(), err)
-		send(CallAnswer{Type: "error", Error: &body, RequestID: call.ID})
+		send(CallAnswer{Type: "error", Error: &body, RequestID: call.RequestID})
 	default:
 		httperr.Write(w, r, err)
 	}

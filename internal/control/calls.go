@@ -2,11 +2,13 @@ package control
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -153,7 +155,10 @@ func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.Ca
 func (c *Control) showCall(w http.ResponseWriter, r *http.Request) {
 	call, err := c.Log.Call(r.Context(), r.PathValue("id"))
 	caller := tool.CallerFrom(r.Context())
-	if errors.Is(err, store.ErrNotFound) || err == nil && !runsIt(caller) && call.Caller != caller.ID {
+	if err == nil && !runsIt(caller) && call.Caller != caller.ID {
+		call, err = c.ownCall(r.Context(), caller.ID, r.PathValue("id"))
+	}
+	if errors.Is(err, store.ErrNotFound) {
 		err = &tool.Error{Kind: tool.MethodNotFound, Msg: "there is no record of such a call; old ones are forgotten after a while"}
 	}
 	if err != nil {
@@ -161,4 +166,19 @@ func (c *Control) showCall(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, call)
+}
+
+// ownCall finds the caller's newest record with a request id that somebody
+// else has used after it.
+func (c *Control) ownCall(ctx context.Context, caller, requestID string) (store.Call, error) {
+	calls, err := c.Log.Calls(ctx, store.CallQuery{Caller: caller, Limit: store.MaxLimit, Brief: true})
+	if err != nil {
+		return store.Call{}, err
+	}
+	for _, call := range slices.Backward(calls) {
+		if call.RequestID == requestID {
+			return c.Log.Call(ctx, call.ID)
+		}
+	}
+	return store.Call{}, store.ErrNotFound
 }

@@ -252,7 +252,7 @@ func TestShowTool(t *testing.T) {
 func TestCall(t *testing.T) {
 	c := newCore(t)
 	code, body := c.ask(tool.Local, "POST", "/api/call", "", `{"server":"fs","tool":"read","arguments":{"a":1},"timeoutMs":500}`)
-	if code != 200 || !strings.Contains(body, `"type":"result"`) || c.last.Timeout != 500*time.Millisecond || c.last.Server != "fs" || string(c.last.Arguments) != `{"a":1}` || c.last.ID == "" {
+	if code != 200 || !strings.Contains(body, `"type":"result"`) || c.last.Timeout != 500*time.Millisecond || c.last.Server != "fs" || string(c.last.Arguments) != `{"a":1}` || c.last.RequestID == "" {
 		t.Errorf("%d %s %+v", code, body, c.last)
 	}
 	_, body = c.ask(tool.Local, "POST", "/api/call", "application/x-ndjson", `{"tool":"read"}`)

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,10 +37,16 @@ type flight struct {
 	refused bool // because calls cannot be recorded; so this one is not
 }
 
+// callKey is the key under which a context has the id of the call that is being
+// carried out.
+type callKey struct{}
+
 func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context.Context) {
-	if call.ID == "" {
-		call.ID = NewID()
-	}
+	call.ID = NewID()
+	call.RequestID = cmp.Or(call.RequestID, telemetry.RequestID(ctx))
+	outer, _ := ctx.Value(callKey{}).(string)
+	call.Parent = cmp.Or(call.Parent, outer)
+	ctx = context.WithValue(ctx, callKey{}, call.ID)
 	now := time.Now()
 	f := &flight{
 		x: x, call: call, cfg: x.cfg.Load(), begun: now, last: now,
@@ -49,7 +56,7 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context
 	if c := tool.CallerFrom(ctx); c.ID != call.Caller.ID || c.Admin != call.Caller.Admin {
 		ctx = tool.WithCaller(ctx, call.Caller) // a face may call on a context of its own
 	}
-	ctx = telemetry.WithRequest(ctx, call.ID)
+	ctx = telemetry.WithRequest(ctx, cmp.Or(call.RequestID, call.ID))
 	if call.Session != "" {
 		ctx = telemetry.WithSession(ctx, call.Session)
 	}
@@ -127,7 +134,7 @@ func (x *Executor) recordable(ctx context.Context, f *flight) error {
 func (f *flight) record(result tool.Result, err error) (lost error) {
 	took := time.Since(f.begun)
 	rec := store.Call{
-		ID: f.call.ID, Time: f.begun, Duration: took, Face: f.call.Face,
+		ID: f.call.ID, RequestID: f.call.RequestID, Parent: f.call.Parent, Time: f.begun, Duration: took, Face: f.call.Face,
 		Caller: f.call.Caller.ID, CallerName: f.call.Caller.Name, Session: f.call.Session,
 		Server: f.name.Server, Tool: f.name.Tool, Method: f.call.Method,
 		Status: store.StatusOK, Node: f.x.Node, Stages: f.stages, TraceID: telemetry.TraceID(f.ctx),

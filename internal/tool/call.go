@@ -77,7 +77,9 @@ type Exchange struct {
 // Call is one execution of a tool, or one forwarded MCP request, as a face
 // asks for it.
 type Call struct {
-	ID        string // correlation id; made by the executor when empty
+	ID        string // unique; made by the executor
+	RequestID string // given by the caller (X-Request-Id), and may come twice; empty means that of the context
+	Parent    string // ID of the call that caused this one; empty means that of the context
 	Face      string // discovery, tools, broker, chat, agentify, cli
 	Caller    Caller
 	Session   string // chat or MCP session, for the record; may be empty

@@ -177,7 +177,7 @@ func idOf(raw json.RawMessage) string {
 
 // run executes one call in the tool's own terms.
 func (a *API) run(ctx context.Context, server string, call provider.Call, id string) (tool.Result, error) {
-	c := tool.Call{ID: id, Face: face, Caller: tool.CallerFrom(ctx), Server: server, Tool: call.Name}
+	c := tool.Call{RequestID: id, Face: face, Caller: tool.CallerFrom(ctx), Server: server, Tool: call.Name}
 	_, tools := a.translation()
 	name, ok := tools.Resolve(server, call.Name)
 	if !ok {
@@ -227,7 +227,7 @@ func (a *API) callTool(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	result, err := a.Executor.Call(r.Context(), tool.Call{
-		ID: httperr.RequestID(r.Context()), Face: face, Caller: tool.CallerFrom(r.Context()),
+		RequestID: httperr.RequestID(r.Context()), Face: face, Caller: tool.CallerFrom(r.Context()),
 		Server: body.Server, Tool: body.Tool, Arguments: body.Arguments,
 	})
 	if err != nil {

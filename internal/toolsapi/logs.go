@@ -17,6 +17,7 @@ import (
 type logEntry struct {
 	Seq        int64           `json:"seq"`
 	ID         string          `json:"id"`
+	RequestID  string          `json:"requestId,omitempty"` // given by the caller
 	Timestamp  time.Time       `json:"timestamp"`
 	DurationMs float64         `json:"durationMs"`
 	Server     string          `json:"server,omitempty"`
@@ -34,7 +35,7 @@ type logEntry struct {
 
 func entryOf(c store.Call) logEntry {
 	return logEntry{
-		Seq: c.Seq, ID: c.ID, Timestamp: c.Time.UTC(), DurationMs: float64(c.Duration.Microseconds()) / 1000,
+		Seq: c.Seq, ID: c.ID, RequestID: c.RequestID, Timestamp: c.Time.UTC(), DurationMs: float64(c.Duration.Microseconds()) / 1000,
 		Server: c.Server, Tool: c.Tool, Method: c.Method, Face: c.Face, Caller: c.Caller, Session: c.Session,
 		Status: c.Status, Code: c.Kind, Input: c.Arguments, Result: c.Result, Error: c.Error,
 	}

@@ -256,7 +256,8 @@ func TestCallTool(t *testing.T) {
 
 type entry struct {
 	Seq                      int64
-	ID, Server, Tool, Status string
+	RequestID                string
+	Server, Tool, Status     string
 	Code, Error, Timestamp   string
 	Face, Caller             string
 	Input, Result            json.RawMessage
@@ -289,7 +290,7 @@ func TestLogs(t *testing.T) {
 			}
 			var ids []string
 			for _, e := range entries {
-				ids = append(ids, e.ID)
+				ids = append(ids, e.RequestID)
 			}
 			if got := strings.Join(ids, " "); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
@@ -340,7 +341,7 @@ func TestLogsFollow(t *testing.T) {
 			}
 			call("now")
 			for _, id := range strings.Fields(tt.want) {
-				if data := nextData(t, lines); !strings.Contains(data, `"id":"`+id+`"`) {
+				if data := nextData(t, lines); !strings.Contains(data, `"requestId":"`+id+`"`) {
 					t.Fatalf("got %s, want %s", data, id)
 				}
 			}
