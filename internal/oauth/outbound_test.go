@@ -281,3 +281,24 @@ func FuzzParseChallenge(f *testing.F) {
 		}
 	})
 }
+
+// No way of writing an inner address gets past a server that is public.
+func TestFormsOfInnerAddresses(t *testing.T) {
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "a.localhost.", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[::127.0.0.1]",
+		"[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[fe80::1%25eth0]", "[fd00::1]", "[::]", "0.0.0.0", "0",
+		"2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "017700000001", "127.1", "127.0.1",
+		"169.254.169.254", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "[::ffff:169.254.169.254]", "10.0.0.1", "10.1", "192.168.1.1",
+	} {
+		u, err := url.Parse("https://" + host + "/token")
+		if err != nil {
+			t.Fatalf("%s: %v", host, err)
+		}
+		if err := (reach{}).checkURL(u); err == nil {
+			t.Errorf("%s may be asked", host)
+		}
+	}
+	if err := (reach{}).checkURL(&url.URL{Scheme: "https", Host: "login.example.com"}); err != nil {
+		t.Error(err)
+	}
+}
