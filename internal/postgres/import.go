@@ -36,7 +36,7 @@ func (s *Store) Import(ctx context.Context, b store.Batch) error {
 			}
 			batch := &pgx.Batch{}
 			for _, c := range b.Catalogues {
-				batch.Queue("INSERT INTO catalogues ("+catalogueColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"+nothing, catalogueArgs(c)...)
+				batch.Queue(insertCatalogue+nothing, catalogueArgs(c)...)
 			}
 			for _, f := range b.Fingerprints {
 				batch.Queue("INSERT INTO fingerprints ("+fingerprintColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"+nothing,

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -10,19 +9,21 @@ import (
 	"junctor/internal/store"
 )
 
-const catalogueColumns = `server, config, info, guidance, tools, prompts, resources, resource_templates, seen`
+const catalogueColumns = `server, config, info, guidance, tools, seen`
+
+// The last three columns are of before; older nodes want them.
+const insertCatalogue = "INSERT INTO catalogues (" + catalogueColumns + `, prompts, resources, resource_templates)
+VALUES ($1, $2, $3, $4, $5, $6, '[]', '[]', '[]')`
 
 func catalogueArgs(c store.Catalogue) []any {
-	return []any{c.Server, c.Config, raw(c.Info), clean(c.Guidance), store.JoinRaw(c.Tools), store.JoinRaw(c.Prompts),
-		store.JoinRaw(c.Resources), store.JoinRaw(c.ResourceTemplates), stamp(c.Seen)}
+	return []any{c.Server, c.Config, raw(c.Info), clean(c.Guidance), store.JoinRaw(c.Tools), stamp(c.Seen)}
 }
 
 // PutCatalogue implements store.Catalogues.
 func (s *Store) PutCatalogue(ctx context.Context, c store.Catalogue) error {
 	err := s.read(ctx, "keep the tools of "+c.Server, func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, `INSERT INTO catalogues (`+catalogueColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-ON CONFLICT (server) DO UPDATE SET config = excluded.config, info = excluded.info, guidance = excluded.guidance,
-tools = excluded.tools, prompts = excluded.prompts, resources = excluded.resources, resource_templates = excluded.resource_templates, seen = excluded.seen`,
+		_, err := s.pool.Exec(ctx, insertCatalogue+` ON CONFLICT (server) DO UPDATE SET config = excluded.config,
+info = excluded.info, guidance = excluded.guidance, tools = excluded.tools, seen = excluded.seen`,
 			catalogueArgs(c)...)
 		return err
 	})
@@ -41,19 +42,13 @@ func (s *Store) Catalogues(ctx context.Context) (out []store.Catalogue, err erro
 func scanCatalogue(r pgx.CollectableRow) (store.Catalogue, error) {
 	var c store.Catalogue
 	var seen pgtype.Timestamptz
-	var lists [4][]byte
-	if err := r.Scan(&c.Server, &c.Config, (*[]byte)(&c.Info), &c.Guidance, &lists[0], &lists[1], &lists[2], &lists[3], &seen); err != nil {
-		return c, err
+	var tools []byte
+	err := r.Scan(&c.Server, &c.Config, (*[]byte)(&c.Info), &c.Guidance, &tools, &seen)
+	if err == nil {
+		c.Seen = moment(seen)
+		c.Tools, err = store.SplitRaw(tools)
 	}
-	c.Seen = moment(seen)
-	for i, into := range []*[]json.RawMessage{&c.Tools, &c.Prompts, &c.Resources, &c.ResourceTemplates} {
-		list, err := store.SplitRaw(lists[i])
-		if err != nil {
-			return c, err
-		}
-		*into = list
-	}
-	return c, nil
+	return c, err
 }
 
 // DeleteCatalogue implements store.Catalogues.

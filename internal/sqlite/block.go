@@ -172,8 +172,9 @@ type blockHead struct {
 	results  []int64
 }
 
-// decodeHead reads a head into h, which may have been used before.
-func decodeHead(raw []byte, h *blockHead) error {
+// decodeHead reads a head into h, which may have been used before. Without
+// all it leaves the last three columns out.
+func decodeHead(raw []byte, h *blockHead, all bool) error {
 	if len(raw) == 0 || raw[0] != blockVersion {
 		return fmt.Errorf("%w, or is of a newer Junctor", errBlock)
 	}
@@ -207,6 +208,9 @@ func decodeHead(raw []byte, h *blockHead) error {
 		h.took = append(h.took, int64(r.number()))
 	}
 	h.sessions, h.args, h.results = h.sessions[:0], h.args[:0], h.results[:0]
+	if !all {
+		n = 0
+	}
 	for range n {
 		h.sessions = append(h.sessions, uint32(r.index(len(h.names))))
 	}
@@ -215,7 +219,7 @@ func decodeHead(raw []byte, h *blockHead) error {
 			*column = append(*column, int64(r.number()))
 		}
 	}
-	if r.bad || n > 0 && (len(h.groups) == 0 || len(h.names) == 0) {
+	if r.bad {
 		return errBlock
 	}
 	return nil

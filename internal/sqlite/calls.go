@@ -39,7 +39,7 @@ func (s *Store) Lost() int64 { return s.lost.Load() }
 func (s *Store) Calls(ctx context.Context, q store.CallQuery) ([]store.Call, error) {
 	out := []store.Call{}
 	want := q.Rows()
-	err := s.scan(ctx, q, func(b *blockReader) error {
+	err := s.scan(ctx, q, false, func(b *blockReader) error {
 		found, err := b.matching(q)
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func (s *Store) Call(ctx context.Context, id string) (out store.Call, err error)
 	if id == "" {
 		return out, s.explain("read a call", store.ErrNotFound)
 	}
-	err = s.scan(ctx, store.CallQuery{}, func(b *blockReader) error {
+	err = s.scan(ctx, store.CallQuery{}, false, func(b *blockReader) error {
 		raw, err := b.rawIDs()
 		if err != nil || !strings.Contains(raw, id) {
 			return err

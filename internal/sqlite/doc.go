@@ -3,10 +3,50 @@
 // It promises what package store asks for. A write has been committed to the
 // write-ahead log when its method returns, so that it survives kill -9; with
 // Fsync it has reached the disk. Writes that come together share a commit, and
-// none waits for company. The record of a call, of which there are most, is
-// committed to a journal of this process's own, beside the file, and is in the
-// tables a moment later (journal.go). Several processes may use one file.
+// none waits for company. Several processes may use one file.
 //
-// It knows nothing of what the records mean, and reads no configuration but
-// store.Config.
+// # The call log
+//
+// A record takes three steps (Append in calls.go is where to begin reading):
+//
+//  1. Journal (journal.go, record.go). The record is appended to a file of this
+//     process's own beside the database, with one write that callers of the
+//     same moment share. It is committed then: the kernel has it.
+//  2. Block (flush.go, block.go). Within 100 ms, or at 512 KB, the records that
+//     wait become rows of call_blocks, up to 512 records in each. The same
+//     commit notes in the table journals how far the file has been moved, so
+//     that a record is moved once, whoever does it and wherever they die. This
+//     is also when a record gets its number.
+//  3. Retention (retention.go, join.go). Every minute small blocks are joined
+//     with their neighbours and blocks that are too old, or too much, deleted.
+//     A block spans an hour at most.
+//
+// Whoever reads the call log (scan.go, stats.go, search.go) first moves what
+// is in the journals, those of other living processes included, so that every
+// process reads every acknowledged record. Filters and statistics read the
+// head of a block, a search for a text decompresses its body on all
+// processors.
+//
+// A journal is a series of files, each held with a lock for as long as its
+// process lives. A file takes records until it has 4 MiB or a write failed,
+// and is removed when all of it is in blocks. While records cannot be moved
+// (another program holds the database) they are still acknowledged, up to
+// 64 MiB. A file without its lock belongs to a process that died: whoever
+// opens the store, and the sweep of every minute, moves all of it and removes
+// it. What does not end in a whole record was never acknowledged; its size is
+// logged.
+//
+// When a record cannot be written, Append fails and [Store.Available] says so
+// until a probe file can be written again (failure.go).
+//
+// Goroutines: Run owns the timer of step 2 and the sweep. Appends write on the
+// goroutine of the caller that leads its group. Locks, in this order:
+// Store.flushing (one flush at a time; owns the block writer), the writer's
+// group (one transaction at a time), journal.mu (the list of files; held over
+// the write to the journal, never over a query).
+//
+// convert.go moves the calls of an older version, one row each, into blocks.
+//
+// The package knows nothing of what the records mean, and reads no
+// configuration but store.Config.
 package sqlite

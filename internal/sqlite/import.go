@@ -15,8 +15,7 @@ func (s *Store) Import(ctx context.Context, b store.Batch) error {
 			return err
 		}
 		for _, c := range b.Catalogues {
-			if err := put("INSERT OR IGNORE INTO catalogues (server, config, info, guidance, tools, prompts, resources, resource_templates, seen) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-				catalogueArgs(c)...); err != nil {
+			if err := put("INSERT OR IGNORE"+catalogueValues, catalogueArgs(c)...); err != nil {
 				return err
 			}
 		}

@@ -93,7 +93,7 @@ func (w *writer) join(run []extent) error {
 // addBlock adds all records of another block.
 func (w *blockWriter) addBlock(head, ids, body []byte) error {
 	var h blockHead
-	if err := decodeHead(head, &h); err != nil {
+	if err := decodeHead(head, &h, true); err != nil {
 		return err
 	}
 	plain, err := s2.Decode(nil, body)

@@ -388,7 +388,7 @@ func FuzzRecords(f *testing.F) {
 			}
 		}
 		var h blockHead
-		_ = decodeHead(b, &h)
+		_ = decodeHead(b, &h, true)
 		_, _ = texts(string(b), 3)
 	})
 }

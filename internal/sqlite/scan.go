@@ -1,11 +1,9 @@
 package sqlite
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"strings"
 
@@ -17,8 +15,12 @@ import (
 // errEnough ends a scan early.
 var errEnough = errors.New("enough")
 
-// extentsPage is how many blocks are looked up at once.
-const extentsPage = 256
+// How many blocks are looked up at once: few at first, because the first page
+// of an answer is often in them.
+const (
+	firstBlocks = 4
+	mostBlocks  = 256
+)
 
 // snapshot is a connection that sees one state of the database.
 type snapshot struct {
@@ -79,8 +81,8 @@ type extent struct {
 }
 
 // extents returns blocks that may have matching records, in the order in
-// which the query wants them, from the one after last on; all when last is nil.
-func (t *snapshot) extents(q store.CallQuery, last *extent) (out []extent, err error) {
+// which the query wants them, from the one after last on, at most limit.
+func (t *snapshot) extents(q store.CallQuery, last *extent, limit int) (out []extent, err error) {
 	where, args := []string{"true"}, []any{}
 	add := func(cond string, arg int64) { where, args = append(where, cond), append(args, arg) }
 	if !q.Since.IsZero() {
@@ -103,7 +105,7 @@ func (t *snapshot) extents(q store.CallQuery, last *extent) (out []extent, err e
 	if last != nil {
 		add(beyond, last.seq)
 	}
-	rows, err := t.conn.QueryContext(t.ctx, "SELECT seq, n FROM call_blocks WHERE "+strings.Join(where, " AND ")+order+" LIMIT ?", append(args, extentsPage)...)
+	rows, err := t.conn.QueryContext(t.ctx, "SELECT seq, n FROM call_blocks WHERE "+strings.Join(where, " AND ")+order+" LIMIT ?", append(args, limit)...)
 	if err != nil {
 		return nil, err
 	}
@@ -119,16 +121,24 @@ func (t *snapshot) extents(q store.CallQuery, last *extent) (out []extent, err e
 }
 
 // scan shows the blocks that may have matching records to f, in the order in
-// which the query wants them, until f returns errEnough.
-func (s *Store) scan(ctx context.Context, q store.CallQuery, f func(*blockReader) error) error {
+// which the query wants them, until f returns errEnough. With numbers f can
+// do without sessions and sizes.
+func (s *Store) scan(ctx context.Context, q store.CallQuery, numbers bool, f func(*blockReader) error) error {
 	s.flushAll(ctx)
 	err := s.snapshot(ctx, func(t *snapshot) error {
-		b := blockReader{tx: t}
+		b := blockReader{tx: t, numbers: numbers && q.Session == ""}
 		var last *extent
-		for {
-			page, err := t.extents(q, last)
-			if err != nil {
+		for limit := firstBlocks; ; limit = min(4*limit, mostBlocks) {
+			page, err := t.extents(q, last, limit)
+			if err != nil || len(page) == 0 {
 				return err
+			}
+			last = &page[len(page)-1]
+			whole := len(page) < limit
+			if q.Text != "" {
+				if page, err = t.withText(&b, page, q); err != nil {
+					return err
+				}
 			}
 			for _, e := range page {
 				if err := b.open(e); err != nil {
@@ -138,10 +148,9 @@ func (s *Store) scan(ctx context.Context, q store.CallQuery, f func(*blockReader
 					return err
 				}
 			}
-			if len(page) < extentsPage {
+			if whole {
 				return nil
 			}
-			last = &page[len(page)-1]
 		}
 	})
 	if errors.Is(err, errEnough) {
@@ -155,20 +164,20 @@ func (s *Store) scan(ctx context.Context, q store.CallQuery, f func(*blockReader
 type blockReader struct {
 	tx *snapshot
 	extent
-	head blockHead
+	head    blockHead
+	numbers bool // times and durations are enough of it
 
 	idText  string      // as it is kept; "" until it is read
 	idList  [][4]string // nil until it is read
 	plain   []byte      // the body; empty until it is read
 	content [][4]string // nil until it is read
 	groupOK []bool
-	folded  []byte
 }
 
 func (b *blockReader) open(e extent) error {
 	b.extent = e
 	b.idText, b.idList, b.plain, b.content = "", nil, b.plain[:0], nil
-	err := b.tx.part("head", b.seq, func(raw []byte) error { return decodeHead(raw, &b.head) })
+	err := b.tx.part("head", b.seq, func(raw []byte) error { return decodeHead(raw, &b.head, !b.numbers) })
 	if err == nil && len(b.head.group) != b.n {
 		err = errBlock
 	}
@@ -251,15 +260,6 @@ func (b *blockReader) matching(q store.CallQuery) (out []int, err error) {
 		return nil, nil
 	}
 	text := foldText(q.Text)
-	if text != "" {
-		body, err := b.body()
-		if err != nil {
-			return nil, err
-		}
-		if b.folded = fold(b.folded[:0], body); !bytes.Contains(b.folded, []byte(text)) {
-			return nil, nil
-		}
-	}
 	since, until := micros(q.Since), micros(q.Until)
 	for i, g := range h.group {
 		seq := b.seq + int64(i)
@@ -305,31 +305,4 @@ func (b *blockReader) matchGroups(q store.CallQuery) (anyone bool) {
 		anyone = anyone || ok
 	}
 	return anyone
-}
-
-// foldText returns s with ASCII letters in lower case.
-func foldText(s string) string { return string(fold(nil, []byte(s))) }
-
-// fold appends b to dst with ASCII letters in lower case.
-func fold(dst, b []byte) []byte {
-	at := len(dst)
-	dst = append(dst, b...)
-	low := dst[at:]
-	for len(low) >= 8 {
-		// Eight bytes at once. Bytes above 127 stay: their high bit is taken
-		// out of the comparison and put into its result.
-		w := binary.LittleEndian.Uint64(low)
-		seven := w & 0x7f7f7f7f7f7f7f7f
-		from := seven + 0x3f3f3f3f3f3f3f3f   // bit 7: 'A' or above
-		beyond := seven + 0x2525252525252525 // bit 7: above 'Z'
-		upper := from &^ beyond &^ w & 0x8080808080808080
-		binary.LittleEndian.PutUint64(low, w|upper>>2)
-		low = low[8:]
-	}
-	for i, c := range low {
-		if 'A' <= c && c <= 'Z' {
-			low[i] = c | 0x20
-		}
-	}
-	return dst
 }

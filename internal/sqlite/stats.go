@@ -10,7 +10,7 @@ import (
 func (s *Store) Stats(ctx context.Context, q store.CallQuery) (store.CallStats, error) {
 	q.AfterSeq, q.BeforeSeq, q.Text = 0, 0, ""
 	var c store.StatsCollector
-	err := s.scan(ctx, q, func(b *blockReader) error {
+	err := s.scan(ctx, q, true, func(b *blockReader) error {
 		found, err := b.matching(q)
 		if err != nil || len(found) == 0 {
 			return err

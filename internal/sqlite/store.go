@@ -93,7 +93,8 @@ func (s *Store) open(ctx context.Context, fsync bool) error {
 	if fresh {
 		// Freed pages can be given back later. Only an empty file takes this,
 		// and on any other it would wait for the writer of the moment.
-		pragmas = append([]string{"auto_vacuum(2)"}, pragmas...)
+		// Large pages: blocks of calls are most of what is written and read.
+		pragmas = append([]string{"page_size(16384)", "auto_vacuum(2)"}, pragmas...)
 	}
 	wdb, err := connect(s.path, 1, pragmas...)
 	if err != nil {

@@ -3,26 +3,27 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 
 	"junctor/internal/store"
 )
 
+// The last three columns are of before; the tables of older versions want them.
+const catalogueValues = ` INTO catalogues (server, config, info, guidance, tools, seen, prompts, resources, resource_templates)
+VALUES (?, ?, ?, ?, ?, ?, '[]', '[]', '[]')`
+
 // PutCatalogue implements store.Catalogues.
 func (s *Store) PutCatalogue(ctx context.Context, c store.Catalogue) error {
 	args := catalogueArgs(c)
 	err := s.write.submit(ctx, single, func(w *writer) error {
-		return w.exec(context.Background(), `INSERT INTO catalogues (server, config, info, guidance, tools, prompts, resources, resource_templates, seen)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (server) DO UPDATE SET config = excluded.config, info = excluded.info, guidance = excluded.guidance,
-tools = excluded.tools, prompts = excluded.prompts, resources = excluded.resources, resource_templates = excluded.resource_templates, seen = excluded.seen`, args...)
+		return w.exec(context.Background(), "INSERT"+catalogueValues+` ON CONFLICT (server) DO UPDATE SET config = excluded.config,
+info = excluded.info, guidance = excluded.guidance, tools = excluded.tools, seen = excluded.seen`, args...)
 	})
 	return s.announced(store.TopicCatalogues, s.explain("keep the tools of "+c.Server, err))
 }
 
 func catalogueArgs(c store.Catalogue) []any {
-	return []any{c.Server, c.Config, text(c.Info), c.Guidance, string(store.JoinRaw(c.Tools)), string(store.JoinRaw(c.Prompts)),
-		string(store.JoinRaw(c.Resources)), string(store.JoinRaw(c.ResourceTemplates)), micros(c.Seen)}
+	return []any{c.Server, c.Config, text(c.Info), c.Guidance, string(store.JoinRaw(c.Tools)), micros(c.Seen)}
 }
 
 // Catalogues implements store.Catalogues.
@@ -30,20 +31,14 @@ func (s *Store) Catalogues(ctx context.Context) ([]store.Catalogue, error) {
 	out, err := collect(ctx, s.read, func(r row) (store.Catalogue, error) {
 		var c store.Catalogue
 		var seen int64
-		lists := [4][]byte{}
-		if err := r.Scan(&c.Server, &c.Config, (*[]byte)(&c.Info), &c.Guidance, &lists[0], &lists[1], &lists[2], &lists[3], &seen); err != nil {
-			return c, err
+		var tools []byte
+		err := r.Scan(&c.Server, &c.Config, (*[]byte)(&c.Info), &c.Guidance, &tools, &seen)
+		if err == nil {
+			c.Seen = moment(seen)
+			c.Tools, err = store.SplitRaw(tools)
 		}
-		c.Seen = moment(seen)
-		for i, into := range []*[]json.RawMessage{&c.Tools, &c.Prompts, &c.Resources, &c.ResourceTemplates} {
-			list, err := store.SplitRaw(lists[i])
-			if err != nil {
-				return c, err
-			}
-			*into = list
-		}
-		return c, nil
-	}, `SELECT server, config, info, guidance, tools, prompts, resources, resource_templates, seen FROM catalogues ORDER BY server`)
+		return c, err
+	}, `SELECT server, config, info, guidance, tools, seen FROM catalogues ORDER BY server`)
 	return out, s.explain("read the tools last seen", err)
 }
 

@@ -15,13 +15,10 @@ type Catalogue struct {
 	// of another configuration says nothing about this one.
 	Config string
 
-	Info              json.RawMessage // the server's name, version, protocol, capabilities, instructions
-	Guidance          string          // how its tools are meant to be used
-	Tools             []json.RawMessage
-	Prompts           []json.RawMessage
-	Resources         []json.RawMessage
-	ResourceTemplates []json.RawMessage
-	Seen              time.Time
+	Info     json.RawMessage // the server's name, version, protocol, capabilities, instructions
+	Guidance string          // how its tools are meant to be used
+	Tools    []json.RawMessage
+	Seen     time.Time
 }
 
 // Catalogues keeps the catalogue last seen of every upstream.

@@ -18,9 +18,7 @@ func catalogues(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	full := store.Catalogue{
 		Server: "b", Config: "c1", Info: json.RawMessage(`{ "name":"srv" }`), Guidance: "use it well",
-		Tools:   []json.RawMessage{[]byte(`{ "name":"x", "d":"<b>" }`), []byte(`{"name":"y"}`)},
-		Prompts: []json.RawMessage{[]byte(`{"name":"p"}`)}, Resources: []json.RawMessage{[]byte(`{"uri":"u"}`)},
-		ResourceTemplates: []json.RawMessage{[]byte(`{"uriTemplate":"t"}`)}, Seen: at(1),
+		Tools: []json.RawMessage{[]byte(`{ "name":"x", "d":"<b>" }`), []byte(`{"name":"y"}`)}, Seen: at(1),
 	}
 	bare := store.Catalogue{Server: "a", Seen: at(2)}
 	for _, c := range []store.Catalogue{full, bare} {
