@@ -37,11 +37,11 @@ var errNoAnswer = errors.New("nobody answered in time")
 
 // approve asks the person whether a call may be made, unless it is known.
 func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.Name, args json.RawMessage) (bool, error) {
-	name := n.String()
+	name, subject := n.String(), s.host.approvalOf(n)
 	s.mu.Lock()
-	known := slices.Contains(s.meta.Allow, name)
+	known := slices.Contains(s.meta.Allow, subject)
 	s.mu.Unlock()
-	if known || s.host.alwaysAllowed(ctx, t.caller.ID, name) {
+	if known || s.host.alwaysAllowed(ctx, t.caller.ID, subject) {
 		return true, nil
 	}
 	wait := s.host.config().ApprovalTimeoutMs.Duration()
@@ -61,7 +61,7 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 		return false, err
 	}
 	if d.Approve {
-		if err := s.remember(ctx, t, name, d.Scope); err != nil {
+		if err := s.remember(ctx, t, subject, d.Scope); err != nil {
 			s.host.Log.WarnContext(ctx, "approval not kept; the person will be asked again", "tool", name, "err", err)
 		}
 	}
@@ -69,6 +69,15 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 	t.reasons[c.ID] = d.Reason
 	s.mu.Unlock()
 	return d.Approve, nil
+}
+
+// approvalOf names what a person approves: a tool as it is defined now. When its
+// definition changes they are asked again.
+func (h *Host) approvalOf(n tool.Name) string {
+	if e := h.Catalog.Snapshot().Lookup(n); e != nil {
+		return n.String() + " " + e.Fingerprint()
+	}
+	return n.String()
 }
 
 func (s *Session) remember(ctx context.Context, t *turn, name string, scope Scope) error {

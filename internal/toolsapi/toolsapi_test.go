@@ -255,12 +255,12 @@ func TestCallTool(t *testing.T) {
 }
 
 type entry struct {
-	Seq                      int64
-	RequestID                string
-	Server, Tool, Status     string
-	Code, Error, Timestamp   string
-	Face, Caller             string
-	Input, Result            json.RawMessage
+	Seq                    int64
+	RequestID              string
+	Server, Tool, Status   string
+	Code, Error, Timestamp string
+	Face, Caller           string
+	Input, Result          json.RawMessage
 }
 
 func TestLogs(t *testing.T) {
