@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 
 	"junctor/internal/agentify"
 	"junctor/internal/auth"
@@ -156,9 +155,7 @@ func (d *debugPort) open(port int) {
 	if d.server != nil {
 		_ = d.server.Close()
 	}
-	ready := &atomic.Bool{}
-	ready.Store(true)
-	server := httpserver.New(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate, ready)))), a.log)
+	server := httpserver.New(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate)))), a.log)
 	server.BaseContext = func(net.Listener) context.Context { return d.ctx }
 	d.port, d.server = port, server
 	d.wg.Go(func() { _ = gate.Run(d.ctx) }) // which fails never

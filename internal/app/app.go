@@ -104,6 +104,8 @@ type App struct {
 	trace      *mcptrace.Trace
 	agentify   *agentify.Face
 	web        *webui.Handler
+	apis       []routes    // what is served over HTTP, on every listener
+	stopping   atomic.Bool // set when the gateway begins to stop
 }
 
 // Open builds the gateway. It opens the store and reads from it the tools that
@@ -168,6 +170,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.metrics.Sessions("stream", a.streams.Open)
 	a.agentify = a.newAgentify(nil)
 	a.sink.onNotification(a.agentify.Notified)
+	a.apis = a.newAPIs()
 	if err := a.reseal(ctx); err != nil {
 		_ = a.store.Close()
 		return nil, err

@@ -487,3 +487,35 @@ func TestLocalClientStreams(t *testing.T) {
 }
 
 func searchFor(text string) search.Query { return search.Query{Text: text} }
+
+// TestListenersShareTheirAPIs counts requests of the broker on one listener and
+// reads the count on another.
+func TestListenersShareTheirAPIs(t *testing.T) {
+	server := upstreamtest.Stdio(t, "files", upstreamtest.Script{})
+	text := strings.TrimSuffix(entry(t, server), "}") + `,"proxy":true}`
+	r := start(t, fmt.Sprintf(`{"mcpServers":{"files":%s}}`, text), t.TempDir())
+	if code, body := r.ask("POST", "/api/mcp/files/proxy", `{"method":"tools/list"}`); code != 200 {
+		t.Fatalf("proxy: %d %s", code, body)
+	}
+	status := func(client *http.Client, base string) string {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", base+"/api/mcp/files/proxy/status", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-API-Key", "admin-key-for-the-tests")
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	one, other := status(http.DefaultClient, r.url), status(r.LocalClient(), "http://local")
+	if one != other || !strings.Contains(one, `"proxyRequestCount":1`) {
+		t.Errorf("TCP says %s, the local client %s", one, other)
+	}
+}

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 	"time"
 )
 
@@ -24,8 +23,8 @@ const (
 // is no longer ready, while everything is still served; then no new request is
 // taken, calls and replies in flight finish, and the streams that only listen
 // are ended.
-func (a *App) drain(server *http.Server, ready *atomic.Bool, stopStreams func()) {
-	ready.Store(false)
+func (a *App) drain(server *http.Server, stopStreams func()) {
+	a.stopping.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), noticeFor)
 	defer cancel()
 	if a.nodes != nil && !a.nodes.Alone(ctx) {
@@ -68,9 +67,9 @@ func wait(ctx context.Context, so func() bool) {
 
 // leaving asks clients to come by another connection when the gateway is
 // about to stop.
-func leaving(ready *atomic.Bool, next http.Handler) http.Handler {
+func (a *App) leaving(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !ready.Load() {
+		if !a.ready() {
 			w.Header().Set("Connection", "close")
 		}
 		next.ServeHTTP(w, r)

@@ -3,7 +3,6 @@ package app
 import (
 	"encoding/json"
 	"net/http"
-	"sync/atomic"
 
 	"junctor/internal/auth"
 	"junctor/internal/httperr"
@@ -20,10 +19,8 @@ func (a *App) LocalClient() *http.Client {
 // LocalHandler serves the faces to callers that are this machine's user beyond
 // doubt: over a socket that no one else can open, or inside the process.
 func (a *App) LocalHandler() http.Handler {
-	ready := &atomic.Bool{}
-	ready.Store(true)
 	faces := http.NewServeMux()
-	faces.Handle("/", a.mount(nil, ready))
+	faces.Handle("/", a.mount(nil))
 	faces.HandleFunc("GET "+PagePath, a.showPage)
 	return a.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		faces.ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), tool.Local)))

@@ -2,7 +2,6 @@ package app
 
 import (
 	"net/http"
-	"sync/atomic"
 
 	"junctor/internal/auth"
 	"junctor/internal/broker"
@@ -20,23 +19,31 @@ func (a *App) isPage(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && a.web.Has(r.URL.Path)
 }
 
-// mount puts every face onto one multiplexer.
-func (a *App) mount(gate *auth.Gate, ready *atomic.Bool) http.Handler {
-	cfg := a.config.Load()
+// routes is an API that is served over HTTP.
+type routes interface{ Routes(mux *http.ServeMux) }
+
+// newAPIs makes the APIs over HTTP. They are made once and served on every
+// listener, so that their counters and caches are the same on all.
+func (a *App) newAPIs() []routes {
+	return []routes{
+		a.discovery, a.chat, a.agentify, a.debug(), a.control(), a.oauth,
+		toolsapi.New(toolsapi.Options{
+			Catalog: a.catalog, Search: a.search, Signals: a.signals, Executor: a.executor, Servers: a.upstreams,
+			Log: a.store, Ready: a.ready, Open: a.config.Load().Store.WhenAway == store.AwayOpen, Version: a.opts.Version,
+		}),
+		broker.New(broker.Options{Calls: a.executor, Targets: targets{a}}),
+	}
+}
+
+// ready reports whether the gateway takes requests: until it begins to stop.
+func (a *App) ready() bool { return !a.stopping.Load() }
+
+// mount puts every API onto one multiplexer.
+func (a *App) mount(gate *auth.Gate) http.Handler {
 	mux := http.NewServeMux()
-	a.discovery.Routes(mux)
-	a.chat.Routes(mux)
-	a.agentify.Routes(mux)
-	a.debug().Routes(mux)
-	a.control().Routes(mux)
-	toolsapi.New(toolsapi.Options{
-		Catalog: a.catalog, Search: a.search, Signals: a.signals, Executor: a.executor, Servers: a.upstreams,
-		Log: a.store, Ready: ready.Load, Open: cfg.Store.WhenAway == store.AwayOpen, Version: a.opts.Version,
-	}).Routes(mux)
-	broker.New(broker.Options{
-		Calls: a.executor, Targets: targets{a},
-	}).Routes(mux)
-	a.oauth.Routes(mux)
+	for _, api := range a.apis {
+		api.Routes(mux)
+	}
 	if gate != nil {
 		gate.Routes(mux)
 	}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -31,8 +30,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	a.page.Store(new(ln.Addr().String()))
 	a.oauth.SetCallback(callbackAddress(a.config.Load(), ln.Addr().String()))
-	ready := &atomic.Bool{}
-	server := httpserver.New(leaving(ready, a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate, ready))))), a.log)
+	server := httpserver.New(a.leaving(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate))))), a.log)
 	// Upstreams outlive the faces by as long as calls in flight need.
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()
@@ -48,7 +46,6 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	g.Go(func() error { return a.manageMemory(ctx) })
 	g.Go(func() error { return a.Share(ctx) })
 	g.Go(func() error {
-		ready.Store(true)
 		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve on %s: %w", ln.Addr(), err)
 		}
@@ -57,7 +54,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	g.Go(func() error {
 		defer stopCore()
 		<-ctx.Done()
-		a.drain(server, ready, stopStreams)
+		a.drain(server, stopStreams)
 		return nil
 	})
 	return g.Wait()
