@@ -51,7 +51,7 @@ func TestNewcomerTypesTheREADME(t *testing.T) {
 		}
 		for line := range strings.Lines(b.text) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
-			line = strings.ReplaceAll(line, `"$PWD"`, "$PWD") // scripts do not split what a variable holds
+			line = strings.ReplaceAll(line, `"$PWD"`, "$PWD")                         // scripts do not split what a variable holds
 			if strings.HasPrefix(line, "junctor ") && !strings.Contains(line, "&&") { // what is joined has tests of its own
 				found++
 				if !strings.Contains(script, "exec "+strings.TrimSpace(line)+"\n") {
