@@ -117,7 +117,7 @@ func (b *bench) price(s scenario) error {
 		}
 		rows = append(rows, []string{
 			p.name, micros(got.cpu), ratio(got.cpu, first.cpu), fmt.Sprintf("%.0f", got.rate), fmt.Sprintf("%.2f", got.rate/first.rate),
-			micros(got.p50), fmt.Sprintf("%.0f MB", p.via.resident()),
+			micros(got.p50), fmt.Sprintf("%.0f MB", p.via.memory("RssAnon")),
 		})
 	}
 	table(s.title, []string{"path", "CPU/call", "ratio", "calls/s", "ratio", "p50", "memory"}, rows)

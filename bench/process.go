@@ -97,14 +97,16 @@ func (p *process) cpu() time.Duration {
 	return sum
 }
 
-// resident is the memory of a process in megabytes.
-func (p *process) resident() float64 {
+// memory is a figure of a process's memory in megabytes: RssAnon is its own,
+// RssFile the pages of its program file, which the system takes back when it
+// needs them.
+func (p *process) memory(figure string) float64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(raw)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, figure+":"); ok {
 			kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
 			return kb / 1024
 		}

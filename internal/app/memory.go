@@ -30,6 +30,14 @@ const (
 	// busyEvery tells load from idling: collections follow each other faster
 	// than this.
 	busyEvery = time.Second
+
+	// servingInRow collections with a call under way are service, which the
+	// setting of the start must not slow down.
+	servingInRow = 8
+
+	// calmAfter is how long after the last collection under load the garbage
+	// that has gathered since goes back to the system.
+	calmAfter = 3 * time.Second
 )
 
 // memory sets how often the garbage is collected: often while the gateway
@@ -38,17 +46,20 @@ const (
 // nothing.
 type memory struct {
 	serving func() bool // a call is under way
+	release func()      // collects and gives memory back to the system
 
 	mu       sync.Mutex
-	percent  int // as set last; 0 when somebody else has set it
+	calm     *time.Timer // runs while there is, or was just, load; nil before
+	percent  int         // as set last; 0 when somebody else has set it
 	starting bool
+	inRow    int       // collections during the start that saw a call under way
 	last     time.Time // of the collection before
 	stopped  atomic.Bool
 }
 
 // newMemory takes the setting over, unless GOGC says otherwise.
 func newMemory(serving func() bool) *memory {
-	m := &memory{serving: serving, starting: true, percent: startGC, last: time.Now()}
+	m := &memory{serving: serving, release: debug.FreeOSMemory, starting: true, percent: startGC, last: time.Now()}
 	if usual := debug.SetGCPercent(startGC); usual != usualGC { // someone knows better
 		debug.SetGCPercent(usual)
 		m.percent = 0
@@ -76,11 +87,34 @@ func (m *memory) collected(now time.Time, live uint64) {
 	defer m.mu.Unlock()
 	since := now.Sub(m.last)
 	m.last = now
-	if m.starting && m.serving() {
-		m.starting = false
+	if m.starting {
+		// Whoever calls already must not pay for the start; but single calls
+		// while servers connect are no load.
+		if m.inRow++; !m.serving() {
+			m.inRow = 0
+		}
+		if m.inRow >= servingInRow {
+			m.set(usualGC)
+		}
+		return
 	}
-	if !m.starting {
-		m.set(percentFor(since, live))
+	m.set(percentFor(since, live))
+	switch {
+	case m.percent <= usualGC: // not under load, or GOGC decides
+	case m.calm == nil:
+		m.calm = time.AfterFunc(calmAfter, m.calmed)
+	default:
+		m.calm.Reset(calmAfter)
+	}
+}
+
+// calmed ends the setting for load, and gives its garbage back.
+func (m *memory) calmed() {
+	m.mu.Lock()
+	m.set(usualGC)
+	m.mu.Unlock()
+	if !m.stopped.Load() {
+		m.release()
 	}
 }
 
@@ -118,6 +152,9 @@ func (m *memory) stop() {
 	m.stopped.Store(true)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.calm != nil {
+		m.calm.Stop()
+	}
 	m.set(usualGC)
 }
 

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -26,8 +27,8 @@ func TestPercentFor(t *testing.T) {
 	}
 }
 
-// The setting of the start ends with the first call that a collection sees, or
-// with the start; load raises it, and idling and the end put it back.
+// The setting of the start ends with calls that collections see, or with the
+// start; load raises it, and idling and the end put it back.
 func TestMemoryFollowsLoad(t *testing.T) {
 	before := debug.SetGCPercent(usualGC)
 	defer debug.SetGCPercent(before)
@@ -50,7 +51,7 @@ func TestMemoryFollowsLoad(t *testing.T) {
 		runtime.GC()
 	}
 	m.stop()
-	m = &memory{serving: serving.Load, percent: usualGC} // which no collection disturbs
+	m = &memory{serving: serving.Load, release: func() {}, percent: usualGC} // which no collection disturbs
 	m.collected(time.Now(), 4<<20)
 	m.collected(time.Now(), 4<<20)
 	if got := current(); got != mostGC {
@@ -76,4 +77,34 @@ func TestMemoryRespectsGOGC(t *testing.T) {
 	if got := debug.SetGCPercent(250); got != 250 {
 		t.Errorf("GOGC=250 became %d", got)
 	}
+}
+
+// The garbage of a busy time goes back to the system soon after it, and not
+// while it lasts.
+func TestMemoryAfterLoad(t *testing.T) {
+	before := debug.SetGCPercent(usualGC)
+	defer debug.SetGCPercent(before)
+	synctest.Test(t, func(t *testing.T) {
+		released := 0
+		m := &memory{serving: func() bool { return true }, release: func() { released++ }, percent: usualGC}
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			m.collected(time.Now(), 4<<20)
+		}
+		if released > 0 || m.percent != mostGC {
+			t.Fatalf("under load: released %d times, %d %%", released, m.percent)
+		}
+		time.Sleep(calmAfter)
+		synctest.Wait()
+		if released != 1 || m.percent != usualGC {
+			t.Fatalf("%s later: released %d times, %d %%", calmAfter, released, m.percent)
+		}
+		m.collected(time.Now(), 4<<20) // the one that the release made
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if released != 1 {
+			t.Fatalf("released %d times while idle", released)
+		}
+		m.stop()
+	})
 }
