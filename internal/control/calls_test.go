@@ -51,6 +51,36 @@ func journal(t *testing.T) (store.Store, func(tool.Caller) http.Handler) {
 	}
 }
 
+// TestCallStats: counts and percentiles by server and tool; of others' calls
+// only for whoever runs the gateway.
+func TestCallStats(t *testing.T) {
+	_, serve := journal(t)
+	for name, tt := range map[string]struct {
+		caller tool.Caller
+		query  string
+		status int
+		want   string
+	}{
+		"all":            {admin, "", 200, `"total":{"calls":3,"errors":1,"failed":1,"p50Ms":1`},
+		"by server":      {admin, "", 200, `"servers":[{"server":"fs","calls":2,"errors":1,"failed":0,`},
+		"by tool":        {admin, "", 200, `"tools":[{"server":"fs","tool":"read","calls":1,`},
+		"one tool":       {admin, "?server=fs&tool=write", 200, `"total":{"calls":1,"errors":1,`},
+		"range":          {admin, "?from=2023-11-14T22:13:21Z&to=2023-11-14T22:13:22Z", 200, `"total":{"calls":1,"errors":0,"failed":1,`},
+		"only one's own": {limited, "?caller=a", 200, `"total":{"calls":1,"errors":0,"failed":1,`},
+		"none":           {admin, "?server=none", 200, `"tools":[]`},
+		"by text":        {admin, "?text=x", 400, "leave it out"},
+		"no such status": {admin, "?status=fine", 400, "none of ok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			serve(tt.caller).ServeHTTP(w, httptest.NewRequest("GET", "/api/stats"+tt.query, nil))
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
+				t.Errorf("%d %s, want %d and %s", w.Code, w.Body, tt.status, tt.want)
+			}
+		})
+	}
+}
+
 func TestListCalls(t *testing.T) {
 	_, serve := journal(t)
 	for name, tt := range map[string]struct {
@@ -72,6 +102,12 @@ func TestListCalls(t *testing.T) {
 		"status":           {admin, "?status=failed", 200, "call-2"},
 		"since a time":     {admin, "?since=2023-11-14T22:13:22Z", 200, "call-3"},
 		"session":          {admin, "?session=none", 200, ""},
+		"api":              {admin, "?api=chat", 200, "call-2 call-3"},
+		"range":            {admin, "?from=2023-11-14T22:13:21Z&to=2023-11-14T22:13:22Z", 200, "call-2"},
+		"text":             {admin, "?text=TOO+slow", 200, "call-2"},
+		"text of others":   {limited, "?text=arguments", 200, "call-2"},
+		"parent":           {admin, "?parent=call-1", 200, ""},
+		"no such time":     {admin, "?to=noon", 400, "not a time"},
 		"no such status":   {admin, "?status=fine", 400, "none of ok"},
 		"bad limit":        {admin, "?limit=0", 400, "limit"},
 		"bad number":       {admin, "?after=x", 400, "after"},

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"iter"
+	"time"
 )
 
 // Topics name what can change. What the store itself writes it announces.
@@ -37,6 +38,9 @@ type Log interface {
 	CallLog
 	Changes
 }
+
+// tailPause is how long new records are gathered before they are read.
+const tailPause = 20 * time.Millisecond
 
 // Tail yields the records after q.AfterSeq that match, in order, and goes on
 // with new ones as they are committed by any process, until ctx is done or
@@ -78,6 +82,12 @@ func Tail(ctx context.Context, s Log, q CallQuery) iter.Seq2[Call, error] {
 			}
 			select {
 			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+			// More may come at once. To read after each would be dear.
+			select {
+			case <-time.After(tailPause):
 			case <-ctx.Done():
 				return
 			}
