@@ -18,6 +18,7 @@ import (
 	"junctor/internal/mcp"
 	"junctor/internal/mcp/conformance"
 	"junctor/internal/oauth"
+	"junctor/internal/secretkey"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -48,7 +49,7 @@ func (c *cli) conformanceClient() *cobra.Command {
 			rt := mcp.NewRoundTripper(nil)
 			logins := oauth.New(oauth.Options{
 				Servers: func(string) (upstream.Config, bool) { return server, true },
-				Store:   s, Sealer: app.Sealer("", dir, false), RoundTripper: rt, Redactor: &telemetry.Redactor{}, Log: log,
+				Store:   s, Sealer: secretkey.Sealer("", dir, false), RoundTripper: rt, Redactor: &telemetry.Redactor{}, Log: log,
 				Node: "conformance", Version: buildVersion(),
 			})
 			defer logins.Close()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"junctor/internal/config"
+	"junctor/internal/secretkey"
 	"junctor/internal/store"
 )
 
@@ -35,7 +36,7 @@ func (a *App) editVault() (*store.Vault, error) {
 	if a.nodes == nil || a.opts.SecretKey == "" {
 		return nil, nil
 	}
-	sealer, err := Sealer(a.opts.SecretKey, a.opts.DataDir, false)()
+	sealer, err := secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, false)()
 	if err != nil {
 		return nil, err
 	}

@@ -7,13 +7,12 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"junctor/internal/config"
 	"junctor/internal/oauth"
+	"junctor/internal/secretkey"
 	"junctor/internal/store"
-	"junctor/internal/telemetry"
 	"junctor/internal/upstream"
 )
 
@@ -21,7 +20,7 @@ import (
 func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 	return oauth.New(oauth.Options{
 		Servers: func(name string) (upstream.Config, bool) { return a.config.Load().Server(name) },
-		Store:   a.store, Sealer: Sealer(a.opts.SecretKey, a.opts.DataDir, hasKeyring(a.opts.Environ)),
+		Store:   a.store, Sealer: secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ)),
 		RoundTripper: rt, Proxy: http.ProxyFromEnvironment, Redactor: a.opts.Redactor, Log: a.log,
 		Node: a.node, Version: a.opts.Version,
 		IsAdmin:  a.stillAdmin,
@@ -52,38 +51,12 @@ func (a *App) stillAdmin(ctx context.Context, caller string) bool {
 // Logins are the logins to upstreams.
 func (a *App) Logins() *oauth.Service { return a.oauth }
 
-// Sealer returns what secrets in the store are sealed with, once it is asked
-// for: the key from the environment, else one in the keyring of the operating
-// system where it may be used, else one in a file that only this user can
-// read. Several keys may be given, separated by commas: the first seals, all
-// open, so that a key can be replaced.
-func Sealer(keys telemetry.Secret, dataDir string, useKeyring bool) func() (*store.Sealer, error) {
-	return sync.OnceValues(func() (*store.Sealer, error) {
-		if keys == "" {
-			key, err := sealingKey(dataDir, useKeyring)
-			if err != nil {
-				return nil, err
-			}
-			return store.NewSealer(key)
-		}
-		var all [][]byte
-		for text := range strings.SplitSeq(keys.Reveal(), ",") {
-			key, err := store.ParseKey(text)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, key)
-		}
-		return store.NewSealer(all[0], all[1:]...)
-	})
-}
-
 // reseal seals anew what was sealed with a key that is being replaced.
 func (a *App) reseal(ctx context.Context) error {
 	if !strings.Contains(a.opts.SecretKey.Reveal(), ",") {
 		return nil
 	}
-	sealer, err := Sealer(a.opts.SecretKey, a.opts.DataDir, hasKeyring(a.opts.Environ))()
+	sealer, err := secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ))()
 	if err != nil {
 		return err
 	}

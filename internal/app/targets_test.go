@@ -7,6 +7,7 @@ import (
 
 	"junctor/internal/auth"
 	"junctor/internal/config"
+	"junctor/internal/secretkey"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/upstream"
@@ -71,7 +72,7 @@ func TestKeysThatSeal(t *testing.T) {
 		return Open(t.Context(), Options{Config: config.Default(), DataDir: data, Log: slog.New(slog.DiscardHandler), Redactor: &telemetry.Redactor{}, SecretKey: keys})
 	}
 	vault := func(a *App, keys telemetry.Secret) *store.Vault {
-		sealer, err := Sealer(keys, data, false)()
+		sealer, err := secretkey.Sealer(keys, data, false)()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +99,7 @@ func TestKeysThatSeal(t *testing.T) {
 		t.Error("the old key still opens it")
 	}
 	for _, keys := range []telemetry.Secret{"short", one + ",short"} {
-		if _, err := Sealer(keys, data, false)(); err == nil {
+		if _, err := secretkey.Sealer(keys, data, false)(); err == nil {
 			t.Errorf("a key of another length was taken")
 		}
 	}
@@ -106,7 +107,7 @@ func TestKeysThatSeal(t *testing.T) {
 		b.Close()
 		t.Error("started with a key that is none")
 	}
-	if _, err := Sealer("", data, false)(); err != nil {
+	if _, err := secretkey.Sealer("", data, false)(); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package app
+package secretkey
 
 import (
 	"crypto/rand"
@@ -26,15 +26,15 @@ const (
 	// with its name there, so that a process which cannot reach it does not
 	// make a second one.
 	inKeyring = "the key is in the keyring of the operating system, as "
-	// keyringPatience is how long a keyring may take: it may be asking a
+	// keyringTimeout is how long a keyring may take: it may be asking a
 	// person to unlock it, and nobody may be there.
-	keyringPatience = 3 * time.Second
+	keyringTimeout = 3 * time.Second
 )
 
-// hasKeyring reports whether this process belongs to a session that may have a
+// HasKeyring reports whether this process belongs to a session that may have a
 // keyring. On Linux that is one with a message bus; without it the library
 // would start one.
-func hasKeyring(environ []string) bool {
+func HasKeyring(environ []string) bool {
 	switch runtime.GOOS {
 	case "darwin", "windows":
 		return true
@@ -51,22 +51,22 @@ func sealingKey(dataDir string, useKeyring bool) ([]byte, error) {
 	path := filepath.Join(dataDir, "secret.key")
 	if _, err := os.Stat(path); useKeyring && errors.Is(err, fs.ErrNotExist) {
 		// Without a keyring after all, the file is what there is.
-		_, _ = withPatience(func() ([]byte, error) { return nil, keyringMake(dataDir, path) })
+		_, _ = withTimeout(func() ([]byte, error) { return nil, keyringMake(dataDir, path) })
 	}
 	data, err := os.ReadFile(path)
 	name, elsewhere := strings.CutPrefix(string(data), inKeyring)
 	if err != nil || !elsewhere {
 		return store.KeyFile(path)
 	}
-	key, err := withPatience(func() ([]byte, error) { return keyringGet(strings.TrimSpace(name)) })
+	key, err := withTimeout(func() ([]byte, error) { return keyringGet(strings.TrimSpace(name)) })
 	if err != nil {
 		return nil, fmt.Errorf("the key that seals tokens is in the keyring of your desktop session, which cannot be reached from here (%w); set JUNCTOR_SECRET_KEY, or remove %s and log in to the servers again", err, path)
 	}
 	return key, nil
 }
 
-// withPatience gives a keyring its time and no more.
-func withPatience(ask func() ([]byte, error)) ([]byte, error) {
+// withTimeout asks a keyring and waits no longer than keyringTimeout.
+func withTimeout(ask func() ([]byte, error)) ([]byte, error) {
 	type answer struct {
 		key []byte
 		err error
@@ -79,7 +79,7 @@ func withPatience(ask func() ([]byte, error)) ([]byte, error) {
 	select {
 	case a := <-got:
 		return a.key, a.err
-	case <-time.After(keyringPatience):
+	case <-time.After(keyringTimeout):
 		return nil, errors.New("the keyring did not answer")
 	}
 }

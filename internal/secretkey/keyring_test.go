@@ -1,4 +1,4 @@
-package app
+package secretkey
 
 import (
 	"bytes"
@@ -60,8 +60,8 @@ func TestAKeyringMayNotHang(t *testing.T) {
 		begun := time.Now()
 		unlocked := make(chan struct{})
 		defer close(unlocked)
-		_, err := withPatience(func() ([]byte, error) { <-unlocked; return nil, nil })
-		if err == nil || time.Since(begun) != keyringPatience {
+		_, err := withTimeout(func() ([]byte, error) { <-unlocked; return nil, nil })
+		if err == nil || time.Since(begun) != keyringTimeout {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
 	})
@@ -131,7 +131,7 @@ func TestHasKeyring(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other systems have their keyring everywhere")
 	}
-	if hasKeyring([]string{"HOME=/x"}) || !hasKeyring([]string{"DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1/bus"}) {
+	if HasKeyring([]string{"HOME=/x"}) || !HasKeyring([]string{"DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1/bus"}) {
 		t.Error("a session is told by its message bus")
 	}
 }
