@@ -92,8 +92,8 @@ func TestRealKeyring(t *testing.T) {
 		processes int
 		inKeyring bool
 	}{
-		"unlocked": {"printf secret | gnome-keyring-daemon --unlock --components=secrets >&2; " + ask + " & " + ask + " & " + ask + "; wait; " + ask, 4, true},
-		"locked":   {"gnome-keyring-daemon --start --components=secrets >&2; " + ask + "; " + ask, 2, false},
+		"unlocked": {"printf secret | gnome-keyring-daemon --unlock --components=secrets >/dev/null 2>&1; " + ask + " & " + ask + " & " + ask + "; wait; " + ask, 4, true},
+		"locked":   {"gnome-keyring-daemon --start --components=secrets >/dev/null 2>&1; " + ask + "; " + ask, 2, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			home, dir := t.TempDir(), t.TempDir()
