@@ -79,7 +79,6 @@ type App struct {
 
 	config   atomic.Pointer[config.Config]
 	applying sync.Mutex // held while a configuration is put into force
-	tools    sync.Mutex // held while catalogue and search are changed together
 
 	store      store.Store
 	nodes      *nodes.Node // nil when the store is this process's own
@@ -135,6 +134,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.web = webui.New()
 	a.catalog = catalog.New(cfg.ToolRules, a.guard.Review)
 	a.search = search.New()
+	a.catalog.OnChange(a.indexTools)
 	a.sink = newSink(a)
 	a.builtin = mcp.NewServer(mcp.ServerOptions{Log: o.Log}, builtin.New(o.Version, a.status))
 	rt := mcp.NewRoundTripper(http.ProxyFromEnvironment)
@@ -214,7 +214,7 @@ func (a *App) Run(ctx context.Context) error {
 	g.Go(func() error { return a.oauth.Run(ctx) })
 	g.Go(func() error { return a.store.Run(ctx) })
 	g.Go(func() error { return a.runNodes(ctx) })
-	g.Go(func() error { return a.guard.Run(ctx, func() { a.changeTools(a.catalog.Refresh) }) })
+	g.Go(func() error { return a.guard.Run(ctx, a.catalog.Refresh) })
 	g.Go(func() error { return a.discovery.Run(ctx) })
 	g.Go(func() error { return a.models.run(ctx) })
 	g.Go(func() error { return a.chat.Run(ctx) })

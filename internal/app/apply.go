@@ -38,7 +38,7 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.discovery.SetMaxSessions(maxSessions(cfg))
 	a.chat.SetConfig(cfg.Chat)
 	a.models.choose(ctx, cfg, false)
-	a.changeTools(func() { a.catalog.SetRules(cfg.ToolRules) })
+	a.catalog.SetRules(cfg.ToolRules)
 	a.upstreams.Apply(a.servers(cfg))
 	a.gates.apply(cfg)
 	if keys := config.NeedRestart(old, cfg); len(keys) > 0 {
@@ -69,14 +69,9 @@ func (a *App) watch(ctx context.Context) error {
 	})
 }
 
-// changeTools changes the catalogue and lets search follow, so that both show
-// the same tools with the same tags. Only what differs is indexed again.
-func (a *App) changeTools(change func()) {
-	a.tools.Lock()
-	defer a.tools.Unlock()
-	before := a.catalog.Snapshot()
-	change()
-	after := a.catalog.Snapshot()
+// indexTools brings the search index up to date with a new snapshot of the
+// catalogue. Only what differs is indexed again.
+func (a *App) indexTools(before, after *catalog.Snapshot) {
 	for _, s := range after.Servers() {
 		if old := before.Server(s.Name); old == nil || !sameDocuments(old, s) {
 			a.search.Put(s.Name, documents(s))

@@ -19,6 +19,6 @@ func (r reviews) Approve(ctx context.Context, d tool.Definition, by string) erro
 	if err := r.app.guard.Approve(ctx, d, by); err != nil {
 		return err
 	}
-	r.app.changeTools(r.app.catalog.Refresh)
+	r.app.catalog.Refresh()
 	return nil
 }

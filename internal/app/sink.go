@@ -56,7 +56,7 @@ func (s *sink) publish(o upstream.Offer) {
 	if server.Description == "" {
 		server.Description = tool.Shorten(o.Info.Instructions, 200)
 	}
-	s.app.changeTools(func() { s.app.catalog.Put(server, o.Tools) })
+	s.app.catalog.Put(server, o.Tools)
 }
 
 // remember keeps what a server offers for the next start.
@@ -81,7 +81,7 @@ func (s *sink) remember(o upstream.Offer) {
 
 // Removed forgets an upstream.
 func (s *sink) Removed(server string) {
-	s.app.changeTools(func() { s.app.catalog.Remove(server) })
+	s.app.catalog.Remove(server)
 	s.app.metrics.Forget(server)
 }
 

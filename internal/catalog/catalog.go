@@ -141,6 +141,7 @@ type Catalog struct {
 	mu       sync.Mutex // guards writers
 	rules    []ToolRule
 	watchers map[chan struct{}]struct{}
+	prepare  func(before, after *Snapshot)
 
 	current atomic.Pointer[Snapshot]
 }
@@ -151,6 +152,11 @@ func New(rules []ToolRule, review Reviewer) *Catalog {
 	c.current.Store(&Snapshot{})
 	return c
 }
+
+// OnChange sets the function that is called with every new snapshot before it
+// becomes visible, so that what is derived from the tools, such as the search
+// index, is never behind them. It must be set before the catalogue is used.
+func (c *Catalog) OnChange(prepare func(before, after *Snapshot)) { c.prepare = prepare }
 
 // Snapshot returns the tools as they are now.
 func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
@@ -228,7 +234,12 @@ func (c *Catalog) refresh() {
 
 func (c *Catalog) publish(servers []*Server) {
 	slices.SortFunc(servers, func(a, b *Server) int { return strings.Compare(a.Name, b.Name) })
-	c.current.Store(newSnapshot(c.Snapshot().Version+1, servers))
+	before := c.Snapshot()
+	after := newSnapshot(before.Version+1, servers)
+	if c.prepare != nil {
+		c.prepare(before, after)
+	}
+	c.current.Store(after)
 	for w := range c.watchers {
 		select {
 		case w <- struct{}{}:
