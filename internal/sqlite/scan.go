@@ -259,7 +259,7 @@ func (b *blockReader) matching(q store.CallQuery) (out []int, err error) {
 	if !b.matchGroups(q) {
 		return nil, nil
 	}
-	text := foldText(q.Text)
+	text := newNeedle(q.Text)
 	since, until := micros(q.Since), micros(q.Until)
 	for i, g := range h.group {
 		seq := b.seq + int64(i)
@@ -279,13 +279,13 @@ func (b *blockReader) matching(q store.CallQuery) (out []int, err error) {
 				continue
 			}
 		}
-		if text != "" {
+		if q.Text != "" {
 			contents, err := b.contents()
 			if err != nil {
 				return nil, err
 			}
 			c := &contents[i]
-			if !strings.Contains(foldText(c[2]), text) && !strings.Contains(foldText(c[3]), text) && !strings.Contains(foldText(c[1]), text) {
+			if !text.in([]byte(c[1])) && !text.in([]byte(c[2])) && !text.in([]byte(c[3])) {
 				continue
 			}
 		}

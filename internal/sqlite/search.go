@@ -2,9 +2,8 @@ package sqlite
 
 import (
 	"bytes"
-	"encoding/binary"
 	"runtime"
-	"slices"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/s2"
@@ -16,11 +15,12 @@ import (
 // find a text is to decompress and read all there is, so that it is done on
 // all processors.
 func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) ([]extent, error) {
-	text := []byte(foldText(q.Text))
+	text := newNeedle(q.Text)
 	type body struct {
 		i      int
-		packed []byte
+		packed *[]byte
 	}
+	buffers := sync.Pool{New: func() any { return new([]byte) }}
 	found := make([]bool, len(blocks))
 	bodies := make(chan body)
 	var wg sync.WaitGroup
@@ -29,9 +29,10 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 			var plain []byte
 			for next := range bodies {
 				var err error
-				plain, err = s2.Decode(plain[:cap(plain)], next.packed)
+				plain, err = s2.Decode(plain[:cap(plain)], *next.packed)
+				buffers.Put(next.packed)
 				// A damaged block is reported by whoever reads it.
-				found[next.i] = err != nil || bytes.Contains(fold(plain), text)
+				found[next.i] = err != nil || text.in(plain)
 			}
 		})
 	}
@@ -45,7 +46,9 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 				continue
 			}
 			if err := t.part("body", e.seq, func(raw []byte) error {
-				bodies <- body{i, slices.Clone(raw)}
+				packed := buffers.Get().(*[]byte)
+				*packed = append((*packed)[:0], raw...)
+				bodies <- body{i, packed}
 				return nil
 			}); err != nil {
 				return err
@@ -63,27 +66,75 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 	return out, err
 }
 
-// foldText returns s with ASCII letters in lower case.
-func foldText(s string) string { return string(fold([]byte(s))) }
+// needle is a text to look for, whatever the case of its ASCII letters.
+type needle struct {
+	text string // in lower case
+	rare int    // where its rarest byte is
+}
 
-// fold changes ASCII letters to lower case, in place.
-func fold(b []byte) []byte {
-	low := b
-	for len(low) >= 8 {
-		// Eight bytes at once. Bytes above 127 stay: their high bit is taken
-		// out of the comparison and put into its result.
-		w := binary.LittleEndian.Uint64(low)
-		seven := w & 0x7f7f7f7f7f7f7f7f
-		from := seven + 0x3f3f3f3f3f3f3f3f   // bit 7: 'A' or above
-		beyond := seven + 0x2525252525252525 // bit 7: above 'Z'
-		upper := from &^ beyond &^ w & 0x8080808080808080
-		binary.LittleEndian.PutUint64(low, w|upper>>2)
-		low = low[8:]
-	}
-	for i, c := range low {
-		if 'A' <= c && c <= 'Z' {
-			low[i] = c | 0x20
+// frequent are the most frequent bytes of JSON texts, the most frequent first.
+const frequent = " etaoinsr\"lhdcum,pf:gywb.v-k0_1/2"
+
+func newNeedle(text string) needle {
+	n := needle{text: strings.Map(lowerRune, text)}
+	most := -1
+	for i := range len(n.text) {
+		rank := strings.IndexByte(frequent, n.text[i])
+		if rank < 0 {
+			rank = len(frequent)
+		}
+		if rank > most {
+			n.rare, most = i, rank
 		}
 	}
-	return b
+	return n
+}
+
+func lowerRune(r rune) rune {
+	if r < 0x80 {
+		return rune(lower(byte(r)))
+	}
+	return r
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c | 0x20
+	}
+	return c
+}
+
+// in reports whether b has the text. It goes from one rare byte to the next,
+// which is quick.
+func (n needle) in(b []byte) bool {
+	if n.text == "" {
+		return true
+	}
+	c := n.text[n.rare]
+	if n.at(b, c) {
+		return true
+	}
+	return 'a' <= c && c <= 'z' && n.at(b, c-0x20)
+}
+
+func (n needle) at(b []byte, c byte) bool {
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(b[at:], c)
+		if i < 0 {
+			return false
+		}
+		at += i
+		if from := at - n.rare; from >= 0 && from+len(n.text) <= len(b) && n.equal(b[from:]) {
+			return true
+		}
+	}
+}
+
+func (n needle) equal(b []byte) bool {
+	for i := range len(n.text) {
+		if lower(b[i]) != n.text[i] {
+			return false
+		}
+	}
+	return true
 }
