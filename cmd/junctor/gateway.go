@@ -94,8 +94,8 @@ func (c *cli) prepareWith(ctx context.Context, cfg *config.Config, only ...strin
 	}, nil
 }
 
-// socket is where the gateway of a configuration is found by this user's other
-// programs. The data folder comes first: agents hand HOME on to the programs
+// socket is where a gateway of this process's configuration, with the values
+// that its variables have here, is found by this user's other programs. The data folder comes first: agents hand HOME on to the programs
 // that they start, but not XDG_RUNTIME_DIR.
 func (c *cli) socket(cfg *config.Config) string {
 	runtimeDir, _ := c.lookup("XDG_RUNTIME_DIR")
@@ -103,26 +103,50 @@ func (c *cli) socket(cfg *config.Config) string {
 	if file == "" { // a gateway without a file will be found after the first one is written
 		file = cfg.Place().New
 	}
-	path, err := attach.Path(file, c.dataDir, runtimeDir)
+	path, err := attach.Path(file, cfg.Environment(), c.dataDir, runtimeDir)
 	if err != nil { // no folder will do; everything works without
 		return ""
 	}
 	return path
 }
 
+// find returns the socket of the gateway to use: the one that serves with this
+// configuration and these values. Where variables have no value here, as in the
+// short environment in which agents start programs, it is the only gateway of
+// the file. It is empty when there is none.
+func (c *cli) find(ctx context.Context, cfg *config.Config) string {
+	path := c.socket(cfg)
+	if path == "" || listens(ctx, path) {
+		return path
+	}
+	if !cfg.Incomplete() {
+		return ""
+	}
+	others := slices.DeleteFunc(attach.Others(path), func(other string) bool { return !listens(ctx, other) })
+	if len(others) != 1 {
+		return ""
+	}
+	return others[0]
+}
+
+// listens reports whether a gateway listens at path, or something that it must
+// not be mistaken for, of which using the socket tells more.
+func listens(ctx context.Context, path string) bool {
+	conn, err := attach.Dial(ctx, path)
+	if err != nil {
+		return !errors.Is(err, attach.ErrNone)
+	}
+	_ = conn.Close()
+	return true
+}
+
 // running returns the way to the gateway that serves with this configuration,
 // or nil.
 func (c *cli) running(ctx context.Context, cfg *config.Config) *http.Client {
-	path := c.socket(cfg)
-	if path == "" {
-		return nil
+	if path := c.find(ctx, cfg); path != "" {
+		return attach.Client(path)
 	}
-	conn, err := attach.Dial(ctx, path)
-	if err != nil {
-		return nil
-	}
-	_ = conn.Close()
-	return attach.Client(path)
+	return nil
 }
 
 // build makes a gateway of the configuration. level is what it logs unless
@@ -153,7 +177,7 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Optio
 	key, _ := cfg.Lookup("JUNCTOR_SECRET_KEY")
 	o := app.Options{
 		Config: cfg, Reload: reload, Version: buildVersion(), DataDir: c.dataDir, Environ: withoutOwnKeys(c.environ),
-		AdminKey: telemetry.Secret(admin), SecretKey: telemetry.Secret(key), Socket: c.socket(cfg),
+		AdminKey: telemetry.Secret(admin), SecretKey: telemetry.Secret(key), Socket: c.socket,
 		Log: telemetry.NewLogger(telemetry.LogOptions{
 			Output: output, Terminal: isTerminal, Colour: isTerminal && noColour == "", Format: cfg.Log.Format,
 			Level: &leveler, Redactor: redactor, Recent: recent,

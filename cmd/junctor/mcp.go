@@ -53,11 +53,11 @@ func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool
 	if err != nil {
 		return err
 	}
-	if path := c.socket(cfg); path != "" && !standalone {
+	if path := c.find(ctx, cfg); path != "" && !standalone {
 		wish := attach.Wish{Mode: string(view.Mode), Server: view.Server}
 		conn, err := attach.Open(ctx, path, wish)
 		if err == nil {
-			return c.relayMCP(ctx, conn, cfg, o, path, wish, view)
+			return c.relayMCP(ctx, conn, cfg, o, wish, view)
 		}
 		if !errors.Is(err, attach.ErrNone) {
 			return err
@@ -86,16 +86,22 @@ const patience = 20 * time.Second
 
 // relayMCP serves a client through the gateway that runs, and goes on when
 // that is restarted, or ends.
-func (c *cli) relayMCP(ctx context.Context, conn *attach.Conn, cfg *config.Config, o config.Options, path string, wish attach.Wish, view discovery.View) error {
+func (c *cli) relayMCP(ctx context.Context, conn *attach.Conn, cfg *config.Config, o config.Options, wish attach.Wish, view discovery.View) error {
 	ctx, stop := context.WithCancel(ctx)
 	var own sync.WaitGroup
 	defer own.Wait()
 	defer stop()
 	relay := attach.Relay{Reconnect: func(attempt context.Context) (io.ReadWriteCloser, error) {
 		for end := time.Now().Add(patience); time.Now().Before(end); {
-			next, err := attach.Open(attempt, path, wish)
-			if !errors.Is(err, attach.ErrNone) {
-				return next, err
+			// The file may have changed, and the gateway moved with it.
+			if changed, _, err := config.Load(o); err == nil {
+				cfg = changed
+			}
+			if path := c.find(attempt, cfg); path != "" {
+				next, err := attach.Open(attempt, path, wish)
+				if !errors.Is(err, attach.ErrNone) {
+					return next, err
+				}
 			}
 			select {
 			case <-attempt.Done():

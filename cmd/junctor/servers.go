@@ -151,7 +151,9 @@ func (c *cli) serversAdd() *cobra.Command {
 				return err
 			}
 			o := c.options(hereToo)
+			running := false
 			if cfg, _, err := config.Load(o); err == nil {
+				running = c.running(cmd.Context(), cfg) != nil
 				if _, taken := cfg.Server(name); taken && !replace {
 					return fmt.Errorf("a server named %q already exists; use --replace to replace it", name)
 				}
@@ -161,7 +163,9 @@ func (c *cli) serversAdd() *cobra.Command {
 				return err
 			}
 			c.note("Added %q to %s. Try it: junctor servers test %s", name, path, name)
-			c.awaitTaken(cmd.Context(), name)
+			if running {
+				c.awaitTaken(cmd.Context(), name)
+			}
 			return nil
 		},
 	}
@@ -176,7 +180,8 @@ func (c *cli) serversAdd() *cobra.Command {
 }
 
 // awaitTaken gives a gateway that is running the moment it needs to see the
-// changed file, so that the next command finds the server there.
+// changed file, so that the next command finds the server there, and the
+// gateway where the variables of the changed file say.
 func (c *cli) awaitTaken(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -184,14 +189,15 @@ func (c *cli) awaitTaken(ctx context.Context, name string) {
 	if err != nil {
 		return
 	}
-	running := c.running(ctx, cfg)
-	if running == nil {
-		return
-	}
-	g := &gateway{cli: c, http: running}
 	for {
-		var server json.RawMessage
-		if g.get(ctx, "/api/servers/"+url.PathEscape(name), nil, &server) == nil || ctx.Err() != nil {
+		if running := c.running(ctx, cfg); running != nil {
+			var server json.RawMessage
+			g := &gateway{cli: c, http: running}
+			if g.get(ctx, "/api/servers/"+url.PathEscape(name), nil, &server) == nil {
+				return
+			}
+		}
+		if ctx.Err() != nil {
 			return
 		}
 		select {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,8 +46,8 @@ JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,
 			if target.URL != "" && target.URL == cfg.Store.URL {
 				return usageError{errors.New("--to is the store that is already in use")}
 			}
-			if conn, err := attach.Dial(cmd.Context(), c.socket(cfg)); err == nil {
-				_ = conn.Close()
+			socket := c.socket(cfg)
+			if slices.ContainsFunc(append(attach.Others(socket), socket), func(path string) bool { return listens(cmd.Context(), path) }) {
 				return errors.New("junctor is running on this store; stop it first so that no data is missed")
 			}
 			return c.withStore(cmd.Context(), func(from store.Store) error {

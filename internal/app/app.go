@@ -57,9 +57,9 @@ type Options struct {
 	Recent   *telemetry.Ring[telemetry.LogEntry]
 	Redactor *telemetry.Redactor
 
-	// Socket is where this user's other programs find the gateway while it
-	// serves; empty for nowhere.
-	Socket string
+	// Socket returns where this user's other programs find the gateway while it
+	// serves with a configuration; nil, or an empty path, for nowhere.
+	Socket func(*config.Config) string
 
 	// Only limits the gateway to these upstreams; nil means all. The command
 	// line starts no more servers than it needs.
@@ -78,7 +78,8 @@ type App struct {
 	node  string
 
 	config   atomic.Pointer[config.Config]
-	applying sync.Mutex // held while a configuration is put into force
+	applying sync.Mutex    // held while a configuration is put into force
+	reloaded chan struct{} // receives after config has changed
 
 	store      store.Store
 	nodes      *nodes.Node // nil when the store is this process's own
@@ -111,7 +112,7 @@ type App struct {
 // were there last time; nothing is started before Run or Serve.
 func Open(ctx context.Context, o Options) (*App, error) {
 	cfg := o.Config
-	a := &App{opts: o, log: o.Log, begun: time.Now(), node: nodeName()}
+	a := &App{opts: o, log: o.Log, begun: time.Now(), node: nodeName(), reloaded: make(chan struct{}, 1)}
 	a.config.Store(cfg)
 	o.Redactor.Add(cfg.Secrets()...)
 	o.Redactor.Add(o.AdminKey, o.SecretKey)

@@ -22,6 +22,10 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
 	old := a.config.Swap(cfg)
+	select {
+	case a.reloaded <- struct{}{}:
+	default: // Share has not looked at the one before yet
+	}
 	if old.Equal(cfg) {
 		return
 	}

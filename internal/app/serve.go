@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
-	"junctor/internal/attach"
 	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
-	"junctor/internal/tool"
 )
 
 // Serve runs the gateway with all its faces on ln until ctx is done. Then it
@@ -58,25 +55,6 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 		return nil
 	})
 	return g.Wait()
-}
-
-// Share lets this user's other programs use the gateway, instead of starting
-// every server again, until ctx is done.
-func (a *App) Share(ctx context.Context) error {
-	if a.opts.Socket == "" {
-		return nil
-	}
-	ln, err := attach.Listen(a.opts.Socket)
-	if err != nil { // it serves all the same
-		a.log.WarnContext(ctx, "junctor mcp and the command line will start servers of their own", "err", err)
-		return nil
-	}
-	return attach.New(attach.Options{
-		HTTP: a.LocalHandler(), Version: a.opts.Version, Log: a.log,
-		Open: func(ctx context.Context, w attach.Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
-			return a.discovery.Open(tool.WithCaller(ctx, tool.Local), w.Mode, w.Server)
-		},
-	}).Serve(ctx, ln)
 }
 
 // public are the requests that need no caller: the page itself, what tells

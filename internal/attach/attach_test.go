@@ -52,38 +52,38 @@ func TestPath(t *testing.T) {
 		}
 		t.Fatal(err)
 	}
-	a, err := Path(file, dir)
+	a, err := Path(file, "", dir)
 	if err != nil || filepath.Dir(a) != dir {
 		t.Fatal(a, err)
 	}
-	if b, _ := Path(link, dir); b != a {
+	if b, _ := Path(link, "", dir); b != a {
 		t.Errorf("one file has two sockets, %s and %s", a, b)
 	}
 	home := filepath.Join(dir, "home")
 	if err := os.Symlink(dir, home); err != nil {
 		t.Fatal(err)
 	}
-	before, _ := Path(filepath.Join(home, "new", "junctor.json"), dir)
+	before, _ := Path(filepath.Join(home, "new", "junctor.json"), "", dir)
 	if err := os.Mkdir(filepath.Join(dir, "new"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "new", "junctor.json"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if after, _ := Path(filepath.Join(home, "new", "junctor.json"), dir); after != before {
+	if after, _ := Path(filepath.Join(home, "new", "junctor.json"), "", dir); after != before {
 		t.Errorf("a file has another socket once it is written, %s and %s", before, after)
 	}
-	if b, _ := Path("", dir); b == a {
+	if b, _ := Path("", "", dir); b == a {
 		t.Error("no configuration has the socket of one")
 	}
-	if b, _ := Path(filepath.Join(dir, "other.json"), dir); b == a {
+	if b, _ := Path(filepath.Join(dir, "other.json"), "", dir); b == a {
 		t.Error("two files have one socket")
 	}
 	long := filepath.Join(dir, strings.Repeat("x", 100))
-	if b, err := Path(file, "", long, dir); err != nil || filepath.Dir(b) != dir {
+	if b, err := Path(file, "", "", long, dir); err != nil || filepath.Dir(b) != dir {
 		t.Errorf("Path = %s, %v", b, err)
 	}
-	if _, err := Path(file, long); err == nil {
+	if _, err := Path(file, "", long); err == nil {
 		t.Error("a path that is too long")
 	}
 }
@@ -574,5 +574,55 @@ func TestRelayWithoutAReader(t *testing.T) {
 	go io.WriteString(far, "{}\n")
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "write to the client") {
 		t.Errorf("Run = %v", err)
+	}
+}
+
+// Gateways of one file with other values have sockets of their own, which find
+// each other; what killed ones have left is removed.
+func TestSocketsOfOneFile(t *testing.T) {
+	dir := folder(t)
+	file := filepath.Join(dir, "junctor.json")
+	path := func(file, environment string) string {
+		p, err := Path(file, environment, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	plain, one, two, foreign := path(file, ""), path(file, "one"), path(file, "two"), path(filepath.Join(dir, "other.json"), "one")
+	if plain == one || one == two || one == foreign || strings.Contains(one, "-one") {
+		t.Errorf("%s %s %s %s", plain, one, two, foreign)
+	}
+	for _, p := range []string{two, foreign} { // left behind by a killed gateway
+		for _, name := range []string{p, p + ".lock"} {
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var open []net.Listener
+	for _, p := range []string{plain, one} {
+		ln, err := Listen(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, ln)
+	}
+	if got := Others(two); !slices.Equal(got, []string{one, plain}) && !slices.Equal(got, []string{plain, one}) {
+		t.Errorf("Others(%s) = %q", two, got)
+	}
+	if got := Others(one); !slices.Equal(got, []string{plain}) {
+		t.Errorf("Others(%s) = %q", one, got)
+	}
+	if _, err := Dial(ctxFor(t), plain); err != nil {
+		t.Errorf("a gateway that runs was removed: %v", err)
+	}
+	for _, ln := range open {
+		ln.Close()
+		ln.Close()
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*.sock*"))
+	if err != nil || runtime.GOOS != "windows" && !slices.Equal(left, []string{foreign, foreign + ".lock"}) {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"sync"
 	"time"
 
 	"junctor/internal/filelock"
@@ -26,9 +28,10 @@ var ErrNone = errors.New("no gateway with this configuration is running")
 const maxPath = 103
 
 // Path is where the gateway of a configuration listens: a name made from the
-// configuration's own path, in the first folder in which it is short enough.
-// An empty configuration stands for none.
-func Path(configuration string, folders ...string) (string, error) {
+// configuration's own path and from environment, which identifies the values
+// that it took from the environment, in the first folder in which it is short
+// enough. An empty configuration stands for none. The name reveals neither.
+func Path(configuration, environment string, folders ...string) (string, error) {
 	if configuration != "" {
 		abs, err := filepath.Abs(configuration)
 		if err != nil {
@@ -37,13 +40,42 @@ func Path(configuration string, folders ...string) (string, error) {
 		configuration = resolve(abs)
 	}
 	sum := sha256.Sum256([]byte(configuration))
-	name := "junctor-" + hex.EncodeToString(sum[:8]) + ".sock"
+	name := "junctor-" + hex.EncodeToString(sum[:8])
+	if environment != "" {
+		sum = sha256.Sum256([]byte(configuration + "\x00" + environment))
+		name += "-" + hex.EncodeToString(sum[:5])
+	}
+	name += suffix
 	for _, folder := range folders {
 		if path := filepath.Join(folder, name); folder != "" && len(path) <= maxPath {
 			return path, nil
 		}
 	}
 	return "", fmt.Errorf("no folder is short enough for a socket (%d bytes): %q", maxPath, folders)
+}
+
+// suffix ends the name of every socket.
+const suffix = ".sock"
+
+// sameFile matches the names of the sockets of one configuration file, which
+// differ in what the gateways took from the environment.
+var sameFile = regexp.MustCompile(`^(junctor-[0-9a-f]{16})(-[0-9a-f]{10})?\.sock$`)
+
+// Others returns the sockets of the same configuration file as path's that are
+// named by other values of its variables. Whether anyone listens is not known.
+func Others(path string) []string {
+	own := sameFile.FindStringSubmatch(filepath.Base(path))
+	if own == nil {
+		return nil
+	}
+	entries, _ := os.ReadDir(filepath.Dir(path)) // a folder that is not there has none
+	var found []string
+	for _, e := range entries {
+		if m := sameFile.FindStringSubmatch(e.Name()); m != nil && m[1] == own[1] && m[0] != own[0] {
+			found = append(found, filepath.Join(filepath.Dir(path), m[0]))
+		}
+	}
+	return found
 }
 
 // resolve follows the symbolic links of a path, also of a file that is yet to
@@ -61,7 +93,8 @@ func resolve(path string) string {
 
 // Listen opens the socket at path for this user alone. A socket that nobody
 // listens on any more is taken over; when somebody does it is ErrRunning.
-// Closing the listener removes the socket.
+// Closing the listener removes the socket. What killed gateways of the same file
+// have left is removed.
 func Listen(path string) (net.Listener, error) {
 	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -79,6 +112,12 @@ func Listen(path string) (net.Listener, error) {
 		_ = lock.Close()
 		return nil, fmt.Errorf("take over the socket: %w", err)
 	}
+	for _, other := range Others(path) {
+		if lock, err := lockFile(other + ".lock"); err == nil {
+			_ = os.Remove(other)
+			unlock(lock)
+		}
+	}
 	ln, err := net.Listen("unix", path)
 	if err != nil {
 		_ = lock.Close()
@@ -89,11 +128,38 @@ func Listen(path string) (net.Listener, error) {
 		_ = lock.Close()
 		return nil, fmt.Errorf("close the socket to others: %w", err)
 	}
-	return &listener{Listener: ln, lock: lock}, nil
+	return &listener{Listener: ln, unlock: sync.OnceFunc(func() { unlock(lock) })}, nil
 }
 
-// lockFile takes the lock of a file for as long as the process lives.
+// lockFile takes the lock of a file for as long as the process lives. The file
+// is removed when the lock is given back, so that names that are not used again
+// leave nothing; a lock of a file that was removed meanwhile counts for nothing.
 func lockFile(path string) (*os.File, error) {
+	for {
+		f, err := tryLock(path)
+		if err != nil {
+			return nil, err
+		}
+		held, err := f.Stat()
+		if err != nil {
+			_ = f.Close()
+			return nil, fmt.Errorf("lock the socket: %w", err)
+		}
+		if named, err := os.Stat(path); err == nil && os.SameFile(held, named) {
+			return f, nil
+		}
+		_ = f.Close()
+	}
+}
+
+// unlock removes the file while it is locked. Where the system does not remove
+// open files, it stays.
+func unlock(f *os.File) {
+	_ = os.Remove(f.Name())
+	_ = f.Close()
+}
+
+func tryLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock of the socket: %w", err)
@@ -112,7 +178,7 @@ func lockFile(path string) (*os.File, error) {
 // connections of this user alone.
 type listener struct {
 	net.Listener
-	lock *os.File
+	unlock func()
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -130,7 +196,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 func (l *listener) Close() error {
 	err := l.Listener.Close()
-	_ = l.lock.Close()
+	l.unlock()
 	return err
 }
 

@@ -114,6 +114,22 @@ type environment struct {
 	dotenv  map[string]string
 	inFile  map[string]string
 	secrets []telemetry.Secret // values of variables that were used and are secret
+
+	own       map[string]string // variables that were used with a value of the real environment alone
+	unset     bool              // a variable was used that has no value
+	defaulted bool              // a variable was used by its default
+}
+
+// use records that the configuration took a variable's value from there. A
+// value that .env has too is the same for everyone who reads the file.
+func (e *environment) use(name, value, from string) {
+	if shared, ok := e.dotenv[name]; from != fromEnvironment || ok && shared == value {
+		return
+	}
+	if e.own == nil {
+		e.own = map[string]string{}
+	}
+	e.own[name] = value
 }
 
 // The places a variable can be from, as the user is told.

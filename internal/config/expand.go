@@ -94,11 +94,14 @@ func (x *expansion) variable(body string, out *expanded) string {
 	v, from, ok := x.env.lookup(name)
 	switch {
 	case hasDefault && v == "":
+		x.env.defaulted = true
 		return fallback
 	case !ok:
+		x.env.unset = true
 		out.unset = append(out.unset, name)
 		return ""
 	}
+	x.env.use(name, v, from)
 	out.vars = append(out.vars, describe(name, from))
 	if isSecret(name, v) {
 		x.env.secrets = append(x.env.secrets, telemetry.Secret(v))

@@ -22,6 +22,12 @@ func (l *loader) variable(name string) (*node, bool) {
 	return &node{kind: str, path: name, offset: -1, keyAt: -1, text: "${" + name + "}", value: strings.TrimSpace(v), source: describe(name, from)}, true
 }
 
+// useVariable records that a server depends on a variable that is set.
+func (l *loader) useVariable(name string) {
+	v, from, _ := l.env.lookup(name)
+	l.env.use(name, v, from)
+}
+
 // serverDefaults are the defaults of upstreams with DEFAULT_TOOL_TIMEOUT_MS
 // over them.
 func (l *loader) serverDefaults(d *decoder) upstream.Config {
@@ -51,6 +57,7 @@ func (l *loader) single(cfg *Config, d *decoder, base upstream.Config) {
 		l.note("MCP_SERVER_DIST", dist, `the file has a server named "default", which is used instead`)
 		return
 	}
+	l.useVariable("MCP_SERVER_DIST")
 	c := base
 	c.Name, c.Transport, c.Command, c.Args = name, upstream.Stdio, "node", []string{dist.value}
 	key := "mcpServers." + name
@@ -61,6 +68,7 @@ func (l *loader) single(cfg *Config, d *decoder, base upstream.Config) {
 				c.Env = map[string]telemetry.Secret{}
 			}
 			c.Env[v.to] = telemetry.Secret(n.value)
+			l.useVariable(v.from)
 			d.from[key+".env."+v.to] = n
 		}
 	}

@@ -1,0 +1,57 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"junctor/internal/attach"
+	"junctor/internal/config"
+)
+
+// The gateway moves to the socket that a changed configuration names, and ends
+// the streams at the old one, whose programs may have other accounts.
+func TestSharingFollowsTheConfiguration(t *testing.T) {
+	dir, err := os.MkdirTemp("", "j") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket := func(cfg *config.Config) string {
+		return filepath.Join(dir, fmt.Sprintf("%d.sock", len(cfg.ToolRules)))
+	}
+	one, two := filepath.Join(dir, "0.sock"), filepath.Join(dir, "1.sock")
+	r := start(t, `{}`, t.TempDir(), func(o *Options) { o.Socket = socket })
+	var conn *attach.Conn
+	open := func(path string) func() bool {
+		return func() bool {
+			c, err := attach.Open(t.Context(), path, attach.Wish{})
+			if err == nil {
+				t.Cleanup(func() { c.Close() })
+				conn = c
+			}
+			return err == nil
+		}
+	}
+	eventually(t, "the gateway is shared", open(one))
+	for _, step := range []struct{ cfg, now, before string }{
+		{`{"toolRules":[{"pattern":"x:y","enabled":false}]}`, two, one},
+		{`{}`, one, two},
+	} {
+		old := conn
+		r.write(step.cfg)
+		eventually(t, "it has moved to "+step.now, open(step.now))
+		if _, err := io.ReadAll(old); err != nil {
+			t.Errorf("the old stream ends with %v", err)
+		}
+		if _, err := os.Lstat(step.before); !os.IsNotExist(err) {
+			t.Errorf("%s is still there: %v", step.before, err)
+		}
+	}
+	r.stop()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
