@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"junctor/internal/app"
+	"junctor/internal/store"
 	"junctor/internal/upstream/upstreamtest"
 )
 
@@ -42,7 +47,19 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		RequireExplicitExec: true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"allow-always": allowAlways},
 	})
+}
+
+// allowAlways stores approvals, as a chat does when its user answers "always".
+func allowAlways(ts *testscript.TestScript, _ bool, args []string) {
+	data, err := json.Marshal(args)
+	ts.Check(err)
+	s, err := app.OpenStore(context.Background(), store.DefaultConfig(), ts.Getenv("XDG_DATA_HOME")+"/junctor", slog.New(slog.DiscardHandler))
+	ts.Check(err)
+	defer s.Close()
+	_, err = s.PutValue(context.Background(), store.Value{Space: "chat-approvals", Name: "local", Data: data}, 0)
+	ts.Check(err)
 }
 
 // buildCovered makes a junctor that leaves behind which statements it reached,

@@ -41,6 +41,25 @@ test('chat: a call waits for approval, is denied, and is allowed', on('/#/chat',
   assert.equal(readFileSync(note, 'utf8'), 'hello');
 }));
 
+test('chat: a tool that is always allowed is listed in the settings, and asked about again when revoked', on('/#/chat', async (page) => {
+  await say(page, 'please write a note');
+  await page.getByRole('button', { name: 'Always', exact: true }).click();
+  await page.getByText('It is written.').waitFor();
+  await settled(page);
+  await say(page, 'please write a note');
+  await counts(page.getByText('It is written.'), 2);
+  await settled(page);
+  await page.goto(`${rig.g.url}/#/settings`);
+  const list = page.getByRole('group', { name: 'Always allowed tools' });
+  await list.getByText('files:write_file').waitFor();
+  await list.getByRole('button', { name: 'Revoke files:write_file' }).click();
+  await page.getByText('None. A chat asks').waitFor();
+  await page.goto(`${rig.g.url}/#/chat`);
+  await say(page, 'please write a note');
+  await page.getByRole('button', { name: 'Deny' }).click();
+  await settled(page);
+}));
+
 test('chat: stop leaves what was said', on('/#/chat', async (page) => {
   await say(page, 'a story without end');
   await page.getByText('Once upon a time').waitFor();

@@ -6,6 +6,7 @@ import { useMe } from '../me';
 import { setTheme, useTheme, type Theme } from '../theme';
 import { Icon, type IconName } from '../ui/icons';
 import { Badge, Button, Code, Empty, Failure, Skeleton, Tabs } from '../ui/ui';
+import { Approvals } from './approvals';
 import { Keys, NotAdmin } from './keys';
 import { SignIns } from './signins';
 
@@ -105,6 +106,7 @@ function General({ status }: { status?: Status }) {
         </div>
       </section>
       {me.authenticated && <SignIns />}
+      <Approvals />
       <section className="card">
         <h2>Connect an agent</h2>
         <p>Claude, Cursor, VS Code and other clients reach every tool here through one server:</p>

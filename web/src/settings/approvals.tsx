@@ -1,0 +1,55 @@
+import { get, send } from '../lib/api';
+import { useResource } from '../lib/use';
+import { Badge, Button, Failure, Skeleton, useAction } from '../ui/ui';
+
+interface Approval {
+  tool: string;
+  fingerprint: string;
+  current: boolean;
+}
+
+/** Approvals lists the tools that the caller allowed with "always", and revokes them. */
+export function Approvals() {
+  const list = useResource<{ approvals: Approval[] }>('approvals', (s) => get('/api/approvals', s));
+  const [busy, act] = useAction();
+  const revoke = (tool: string) => send('DELETE', `/api/approvals/${encodeURIComponent(tool)}`);
+  return (
+    <section className="card">
+      <h2>Always allowed tools</h2>
+      {list.error ? (
+        <Failure error={list.error} retry={() => void list.reload()} />
+      ) : !list.data ? (
+        <Skeleton rows={2} />
+      ) : list.data.approvals.length === 0 ? (
+        <p className="muted">None. A chat asks before it runs a tool that needs approval; what you allow with “Always” is listed here.</p>
+      ) : (
+        <div className="table-scroll" tabIndex={0} role="group" aria-label="Always allowed tools">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Tool</th>
+                <th scope="col">
+                  <span className="sr-only">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {list.data.approvals.map((a) => (
+                <tr key={a.tool + a.fingerprint} className={a.current ? '' : 'off'}>
+                  <th scope="row" className="mono" title={a.fingerprint}>
+                    {a.tool} {!a.current && <Badge>changed: asked again</Badge>}
+                  </th>
+                  <td>
+                    <Button small kind="quiet" busy={busy === a.tool} aria-label={`Revoke ${a.tool}`} onClick={() => void act(a.tool, () => revoke(a.tool), `${a.tool} is asked about again`).then(() => list.reload())}>
+                      Revoke
+                    </Button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  );
+}
