@@ -85,24 +85,29 @@ func TestMemoryAfterLoad(t *testing.T) {
 	before := debug.SetGCPercent(usualGC)
 	defer debug.SetGCPercent(before)
 	synctest.Test(t, func(t *testing.T) {
-		released := 0
-		m := &memory{serving: func() bool { return true }, release: func() { released++ }, percent: usualGC}
+		var count atomic.Int32
+		m := &memory{serving: func() bool { return true }, release: func() { count.Add(1) }, percent: usualGC}
+		state := func() (released int32, percent int) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return count.Load(), m.percent
+		}
 		for range 100 {
 			time.Sleep(100 * time.Millisecond)
 			m.collected(time.Now(), 4<<20)
 		}
-		if released > 0 || m.percent != mostGC {
-			t.Fatalf("under load: released %d times, %d %%", released, m.percent)
+		if released, percent := state(); released > 0 || percent != mostGC {
+			t.Fatalf("under load: released %d times, %d %%", released, percent)
 		}
 		time.Sleep(calmAfter)
 		synctest.Wait()
-		if released != 1 || m.percent != usualGC {
-			t.Fatalf("%s later: released %d times, %d %%", calmAfter, released, m.percent)
+		if released, percent := state(); released != 1 || percent != usualGC {
+			t.Fatalf("%s later: released %d times, %d %%", calmAfter, released, percent)
 		}
 		m.collected(time.Now(), 4<<20) // the one that the release made
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if released != 1 {
+		if released, _ := state(); released != 1 {
 			t.Fatalf("released %d times while idle", released)
 		}
 		m.stop()

@@ -339,10 +339,10 @@ func TestOneRequestIDFromTheSocketToTheRecord(t *testing.T) {
 		t.Fatalf("%v, %v", records, err)
 	}
 	rec := records[0]
-	if rec.Session != c.id || rec.Face != "chat" || !strings.HasPrefix(rec.ID, "turn_") {
+	if rec.Session != c.id || rec.Face != "chat" || !strings.HasPrefix(rec.RequestID, "turn_") {
 		t.Errorf("record %+v", rec)
 	}
-	turn, _, _ := strings.Cut(rec.ID, "-")
+	turn, _, _ := strings.Cut(rec.RequestID, "-")
 	var trace string
 	lines := 0
 	for line := range strings.Lines(r.logs.String()) {

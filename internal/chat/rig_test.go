@@ -140,7 +140,7 @@ func (u *upstreams) Do(ctx context.Context, server string, req tool.Request) (js
 		}
 		return text("visited")
 	case "progress":
-		req.Exchange.Notify("notifications/progress", json.RawMessage(`{"progress":1,"total":2,"message":"half way"}`))
+		req.Exchange.Notify("notifications/progress", json.RawMessage(`{"progressToken":"the call's","progress":1,"total":2,"message":"half way"}`))
 		return text("progressed")
 	}
 	return text("done " + p.Name)

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,11 +18,12 @@ type slowStore struct {
 	id    func() string
 	beats chan struct{}
 	stuck chan struct{}
+	once  sync.Once
 }
 
 func (s *slowStore) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (store.Lease, bool, error) {
 	if name != lease(s.id()) {
-		close(s.stuck)
+		s.once.Do(func() { close(s.stuck) })
 		<-ctx.Done()
 		return store.Lease{}, false, ctx.Err()
 	}
