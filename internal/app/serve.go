@@ -12,6 +12,8 @@ import (
 
 	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
 )
 
 // Serve runs the gateway with all its faces on ln until ctx is done. Then it
@@ -66,6 +68,19 @@ func (a *App) public(r *http.Request) bool {
 	}
 	// Clients read what is well known before they have a key.
 	return a.isPage(r) || strings.HasPrefix(r.URL.Path, "/.well-known/") && r.Method == http.MethodGet
+}
+
+// rejectedMCP reports a request that the MCP server answered with an error of
+// its own protocol.
+func rejectedMCP(r *http.Request, status int, e *mcp.Error) {
+	kind := tool.InvalidRequest
+	switch {
+	case status == http.StatusRequestEntityTooLarge:
+		kind = tool.TooLarge
+	case e.Code == mcp.CodeParseError:
+		kind = tool.ParseFailed
+	}
+	httperr.Rejected(r, status, &tool.Error{Kind: kind, Msg: e.Message})
 }
 
 // wrap is what every request passes, allowed or not.

@@ -24,7 +24,7 @@ func WithObserver(o Observer, next http.Handler) http.Handler {
 
 // Rejected tells the request's Observer that it was rejected, for handlers that
 // answer with a body of their own.
-func Rejected(r *http.Request, err error) { observe(r, Status(tool.AsError(err).Kind), "", err) }
+func Rejected(r *http.Request, status int, err error) { observe(r, status, "", err) }
 
 // observe reports a rejection under why, or else under the error's kind. What
 // is refused after a call has begun has its line in the call log.

@@ -60,6 +60,10 @@ type ServerOptions struct {
 	Log    *slog.Logger
 	Limits Limits
 
+	// Rejected is told of HTTP requests that were answered with an error before
+	// they became a request of the protocol; nil tells nobody.
+	Rejected func(r *http.Request, status int, e *Error)
+
 	// Info is the serverInfo with which results of the stateless era are
 	// marked; nil marks none.
 	Info json.RawMessage

@@ -65,6 +65,19 @@ func refuse(w http.ResponseWriter, status int, id ID, e *Error) {
 	writeJSON(w, status, AppendMessage(nil, &Message{ID: id, Error: e}))
 }
 
+// reject is refuse for a request that is malformed or names no session, of
+// which the program hears.
+func (s *Server) reject(w http.ResponseWriter, r *http.Request, status int, id ID, e *Error) {
+	s.rejected(r, status, e)
+	refuse(w, status, id, e)
+}
+
+func (s *Server) rejected(r *http.Request, status int, e *Error) {
+	if s.opts.Rejected != nil {
+		s.opts.Rejected(r, status, e)
+	}
+}
+
 func writeJSON(w http.ResponseWriter, status int, body ...[]byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -107,7 +120,7 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 			status = http.StatusRequestEntityTooLarge
 		}
 		m := p.broken[0].Response()
-		refuse(w, status, m.ID, m.Error)
+		s.reject(w, r, status, m.ID, m.Error)
 		return
 	}
 	version := r.Header.Get(headerProtocol)
@@ -120,7 +133,7 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 		if len(p.messages) > 0 {
 			id = p.messages[0].ID
 		}
-		refuse(w, http.StatusBadRequest, id, unsupported(version))
+		s.reject(w, r, http.StatusBadRequest, id, unsupported(version))
 		return
 	}
 	s.postLegacy(p)
@@ -129,22 +142,22 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 // readPost reads the messages of a POST, and answers one that is no such.
 func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) {
 	if !isJSONBody(r.Header.Get("Content-Type")) {
-		refuse(w, http.StatusUnsupportedMediaType, "", &Error{Code: CodeInvalidRequest, Message: "Content-Type must be application/json"})
+		s.reject(w, r, http.StatusUnsupportedMediaType, "", &Error{Code: CodeInvalidRequest, Message: "Content-Type must be application/json"})
 		return nil, false
 	}
 	p := &post{w: w, r: r, caller: tool.CallerFrom(r.Context())}
 	p.json, p.events = accepts(r.Header.Values("Accept"))
 	if !p.json && !p.events {
-		refuse(w, http.StatusNotAcceptable, "", &Error{Code: CodeInvalidRequest, Message: "Accept must name application/json and text/event-stream"})
+		s.reject(w, r, http.StatusNotAcceptable, "", &Error{Code: CodeInvalidRequest, Message: "Accept must name application/json and text/event-stream"})
 		return nil, false
 	}
 	body, err := readWhole(http.MaxBytesReader(w, r.Body, int64(s.opts.Limits.MaxBytes)), r.ContentLength)
 	if err != nil {
 		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			refuse(w, http.StatusRequestEntityTooLarge, "", &Error{Code: tool.TooLarge.JSONRPC(), Message: fmt.Sprintf("the request body is over the limit of %d bytes", large.Limit)})
+			s.reject(w, r, http.StatusRequestEntityTooLarge, "", &Error{Code: tool.TooLarge.JSONRPC(), Message: fmt.Sprintf("the request body is over the limit of %d bytes", large.Limit)})
 			return nil, false
 		}
-		refuse(w, http.StatusBadRequest, "", &Error{Code: CodeParseError, Message: "the request body could not be read to its end"})
+		s.reject(w, r, http.StatusBadRequest, "", &Error{Code: CodeParseError, Message: "the request body could not be read to its end"})
 		return nil, false
 	}
 	p.batch = DecodeEach(body, s.opts.Limits, func(m Message, err error) {
@@ -234,6 +247,9 @@ func (s *Server) postLegacy(p *post) {
 		p.w.WriteHeader(http.StatusAccepted)
 		return
 	}
+	if len(p.broken) > 0 {
+		s.rejected(p.r, http.StatusBadRequest, p.broken[0].Response().Error)
+	}
 	s.postCalls(p, session, requests)
 }
 
@@ -254,7 +270,7 @@ func (s *Server) notified(ctx context.Context, session *Session, m *Message) {
 func (s *Server) sessionOf(w http.ResponseWriter, r *http.Request, caller tool.Caller) *Session {
 	id := r.Header.Get(headerSession)
 	if id == "" {
-		refuse(w, http.StatusBadRequest, "", &Error{Code: CodeInvalidRequest, Message: "no " + headerSession + " header; send initialize first, or speak protocol version " + Version20260728})
+		s.reject(w, r, http.StatusBadRequest, "", &Error{Code: CodeInvalidRequest, Message: "no " + headerSession + " header; send initialize first, or speak protocol version " + Version20260728})
 		return nil
 	}
 	session := s.sessions.get(id, caller.ID)
@@ -270,7 +286,7 @@ func (s *Server) sessionOf(w http.ResponseWriter, r *http.Request, caller tool.C
 		s.touch(session)
 	}
 	if session == nil {
-		refuse(w, http.StatusNotFound, "", &Error{Code: CodeInvalidRequest, Message: "no such session, or it has expired; send initialize again"})
+		s.reject(w, r, http.StatusNotFound, "", &Error{Code: CodeInvalidRequest, Message: "no such session, or it has expired; send initialize again"})
 		return nil
 	}
 	s.bind(r.Context(), session)

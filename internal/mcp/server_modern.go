@@ -44,7 +44,7 @@ func (s *Server) modernRequest(m *Message) (*Request, *Error) {
 func (s *Server) postModern(p *post, m *Message) {
 	switch {
 	case m.IsResponse():
-		refuse(p.w, http.StatusBadRequest, "", &Error{Code: CodeInvalidRequest, Message: "protocol version " + Version20260728 + " takes requests and notifications alone"})
+		s.reject(p.w, p.r, http.StatusBadRequest, "", &Error{Code: CodeInvalidRequest, Message: "protocol version " + Version20260728 + " takes requests and notifications alone"})
 		return
 	case m.IsNotification():
 		p.w.WriteHeader(http.StatusAccepted) // the era defines none over HTTP

@@ -85,7 +85,7 @@ func (s *Server) postSSE(p *post, id string) {
 	link := s.sse.links[id]
 	s.sse.mu.Unlock()
 	if link == nil || link.caller != p.caller.ID {
-		refuse(p.w, http.StatusNotFound, "", &Error{Code: CodeInvalidRequest, Message: "no such stream; open one with GET"})
+		s.reject(p.w, p.r, http.StatusNotFound, "", &Error{Code: CodeInvalidRequest, Message: "no such stream; open one with GET"})
 		return
 	}
 	for i := range p.messages {
