@@ -45,6 +45,9 @@ func (c *cli) withStoreOf(ctx context.Context, cfg *config.Config, f func(store.
 func (c *cli) keysAdd() *cobra.Command {
 	var (
 		admin   bool
+		chat    bool
+		noChat  bool
+		tokens  int64
 		servers []string
 		tools   []string
 		rate    string
@@ -60,6 +63,12 @@ func (c *cli) keysAdd() *cobra.Command {
 			}
 			secret, key := auth.NewKey(args[0])
 			key.Admin, key.Servers, key.Tools = admin, servers, tools
+			if chat || noChat {
+				key.Chat = &chat
+			}
+			if key.Tokens = tokens; tokens < 0 {
+				return usageError{fmt.Errorf("invalid --tokens-per-day %d; use a positive number, or leave it out for no limit", tokens)}
+			}
 			var err error
 			if key.Expires, err = parseExpiry(expires, key.Created); err != nil {
 				return usageError{err}
@@ -92,6 +101,10 @@ func (c *cli) keysAdd() *cobra.Command {
 	f.StringSliceVar(&servers, "server", nil, "limit the key to servers, by `glob`")
 	f.StringSliceVar(&tools, "tool", nil, "limit the key to tools, by `glob` over server:tool")
 	f.StringVar(&rate, "rate", "", "limit its calls, such as `60/1m`")
+	f.BoolVar(&chat, "chat", false, "allow the key to use models, in chat and for tasks (default: unless --server or --tool is given)")
+	f.BoolVar(&noChat, "no-chat", false, "do not allow the key to use models")
+	f.Int64Var(&tokens, "tokens-per-day", 0, "limit the tokens of models that the key may use on a day (UTC)")
+	cmd.MarkFlagsMutuallyExclusive("chat", "no-chat")
 	f.StringVar(&expires, "expires", "", "when the key expires: `30d`, 12h, or 2027-01-31 (default: never)")
 	f.BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
@@ -186,6 +199,12 @@ func rights(k store.Key) string {
 	}
 	if k.Tools != nil {
 		out = append(out, "tools "+strings.Join(k.Tools, ","))
+	}
+	if limited := k.Servers != nil || k.Tools != nil; limited == k.MayChat() { // unlike its default
+		out = append(out, map[bool]string{true: "chat", false: "no chat"}[k.MayChat()])
+	}
+	if k.Tokens > 0 {
+		out = append(out, fmt.Sprintf("%d tokens per day", k.Tokens))
 	}
 	if k.Rate.Calls > 0 {
 		out = append(out, fmt.Sprintf("%d per %s", k.Rate.Calls, k.Rate.Per))

@@ -32,6 +32,7 @@ type Searcher interface {
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	Forward(ctx context.Context, c tool.Call) (json.RawMessage, error)
+	llm.Limiter
 }
 
 // Upstreams is what is known of the backends.

@@ -36,6 +36,9 @@ type Request struct {
 // Do plans the task and, unless it is a dry run, makes the call. An error is
 // a *tool.Error; a tool's own error is a result.
 func (f *Face) Do(ctx context.Context, t Task, r Request) (Outcome, error) {
+	if err := r.Caller.PermitChat(); err != nil {
+		return Outcome{}, err
+	}
 	select {
 	case f.slots <- struct{}{}:
 		defer func() { <-f.slots }()

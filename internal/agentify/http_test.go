@@ -134,7 +134,7 @@ func TestTheTraceIsWhatTheSeedShows(t *testing.T) {
 	if _, err := r.do(Task{Query: "refuse"}); err == nil {
 		t.Fatal("it did not refuse")
 	}
-	own := tool.Caller{ID: "key:bob", Name: "bob"}
+	own := tool.Caller{ID: "key:bob", Name: "bob", Chat: true}
 	if _, err := r.Do(ctxFor(t), Task{Query: "read"}, Request{Caller: own}); err != nil {
 		t.Fatal(err)
 	}

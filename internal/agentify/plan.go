@@ -143,7 +143,7 @@ func (j *job) ask(ctx context.Context, model llm.Model, messages []llm.Message, 
 		req.Choice = llm.Auto
 	}
 	j.step(mcptrace.Outgoing, "modelRequest", requestShown(model, req))
-	turn, err := llm.Collect(model.Stream(ctx, req), nil)
+	turn, err := llm.Ask(ctx, j.face.opts.Calls, &j.caller, model, req, nil)
 	if m := j.face.opts.Meter; m != nil && err == nil {
 		m.Tokens(model.Info().ID, turn.Usage.Input, turn.Usage.Output)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"junctor/internal/catalog"
 	"junctor/internal/llm"
@@ -233,7 +234,7 @@ func TestNoBackend(t *testing.T) {
 	if got := r.refused(Task{Query: "read /a"}); !strings.Contains(got.Reason, "no backend") || len(got.Down) != 1 || len(r.llm.Requests()) != 0 {
 		t.Errorf("%+v", got)
 	}
-	limited := tool.Caller{ID: "key:x", Servers: []string{}}
+	limited := tool.Caller{ID: "key:x", Servers: []string{}, Chat: true}
 	r = newRig(t, both(), llmtest.Script{})
 	_, err := r.Do(ctxFor(t), Task{Query: "read /a"}, Request{Caller: limited})
 	if tool.KindOf(err) != tool.NoAction || strings.Contains(err.Error(), "read_file") {
@@ -515,5 +516,25 @@ func TestABackendNamedAsWeAre(t *testing.T) {
 	}
 	if d, ok := r.llm.Last().Lookup("agentify:decline"); !ok || !strings.Contains(string(d.Schema), "reason") {
 		t.Errorf("decline is declared as %+v", d)
+	}
+}
+
+// TestTasksNeedTheRight: tasks use a model, which is a right of its own and
+// counts against the caller's rate.
+func TestTasksNeedTheRight(t *testing.T) {
+	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
+	task := Task{Query: "read /a", DryRun: true}
+	if _, err := r.Do(ctxFor(t), task, Request{Caller: tool.Caller{ID: "key:no"}}); tool.KindOf(err) != tool.Denied {
+		t.Errorf("without the right: %v", err)
+	}
+	if n := len(r.llm.Requests()); n != 0 {
+		t.Errorf("the model got %d requests", n)
+	}
+	rated := Request{Caller: tool.Caller{ID: "key:rated", Chat: true, Rate: tool.Rate{Calls: 1, Per: 1000 * time.Hour}}}
+	if _, err := r.Do(ctxFor(t), task, rated); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.Do(ctxFor(t), task, rated); tool.KindOf(err) != tool.RateLimited {
+		t.Errorf("over the rate: %v", err)
 	}
 }

@@ -149,7 +149,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	})
 	a.executor = executor.New(executor.Options{
 		Catalog: a.catalog, Upstreams: a.upstreams, Calls: a.store, Meter: a.metrics,
-		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node, Budgets: a.budgets(),
+		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node, Budgets: a.budgets(), Tokens: a.store,
 		Closed: cfg.Store.WhenAway != store.AwayOpen, StoreTimeout: cfg.Store.Timeout(),
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"junctor/internal/setting"
+	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -40,6 +41,10 @@ type KeyConfig struct {
 	Tools []string `json:"tools,omitempty"`
 	// How many calls the key may make. Default: no limit.
 	Rate *setting.Rate `json:"rate,omitempty"`
+	// Whether the key may use models: chat, and tasks in plain words. Default: unless the key is limited to servers or tools.
+	Chat *bool `json:"chat,omitempty"`
+	// How many tokens of models the key may use on a day (UTC), requests and replies together. Default: no limit.
+	TokensPerDay int64 `json:"tokensPerDay,omitempty"`
 	// When the key ends, as 2027-01-31 or 2027-01-31T12:00:00Z. Default: never.
 	Expires string `json:"expires,omitempty"`
 }
@@ -70,6 +75,10 @@ type JWTRule struct {
 	Tools []string `json:"tools,omitempty"`
 	// How many calls the token's subject may make. Of several matching rules the most generous counts. Default: no limit.
 	Rate *setting.Rate `json:"rate,omitempty"`
+	// Whether the token may use models: chat, and tasks in plain words. Default: unless the rule is limited to servers or tools.
+	Chat *bool `json:"chat,omitempty"`
+	// How many tokens of models the token's subject may use on a day (UTC). Of several matching rules that allow models the most generous counts. Default: no limit.
+	TokensPerDay int64 `json:"tokensPerDay,omitempty"`
 	// Whether the token may change the configuration.
 	Admin bool `json:"admin,omitempty"`
 }
@@ -127,7 +136,7 @@ func (k KeyConfig) Validate() error {
 	if _, err := k.Expiry(); err != nil {
 		errs = append(errs, setting.Wrong("expires", "must be a date such as 2027-01-31 or 2027-01-31T12:00:00Z"))
 	}
-	errs = append(errs, setting.Under("rate", k.Rate.Validate()))
+	errs = append(errs, setting.Under("rate", k.Rate.Validate()), notNegative("tokensPerDay", k.TokensPerDay))
 	return errors.Join(errs...)
 }
 
@@ -172,7 +181,7 @@ func (j JWTConfig) Validate() error {
 		errs = append(errs, setting.Wrong("audience", "is missing; without it a token for another service would open this one"))
 	}
 	for i, r := range j.Rules {
-		errs = append(errs, setting.UnderIndex("rules", i, setting.Under("rate", r.Rate.Validate())))
+		errs = append(errs, setting.UnderIndex("rules", i, errors.Join(setting.Under("rate", r.Rate.Validate()), notNegative("tokensPerDay", r.TokensPerDay))))
 	}
 	return errors.Join(errs...)
 }
@@ -184,7 +193,7 @@ func (j JWTConfig) grant(c *tool.Caller, scopes []string) bool {
 	if j.AdminScope != "" {
 		rules = append(slices.Clip(rules), JWTRule{Scopes: []string{j.AdminScope}, Admin: true})
 	}
-	matched, everything, unmetered := false, false, false
+	matched, everything, unmetered, unbudgeted := false, false, false, false
 	for _, r := range rules {
 		if slices.ContainsFunc(r.Scopes, func(s string) bool { return !slices.Contains(scopes, s) }) {
 			continue
@@ -193,6 +202,10 @@ func (j JWTConfig) grant(c *tool.Caller, scopes []string) bool {
 		c.Admin = c.Admin || r.Admin
 		c.Grants = append(c.Grants, tool.Grant{Servers: r.Servers, Tools: r.Tools})
 		everything = everything || r.Servers == nil && r.Tools == nil
+		if (store.Key{Servers: r.Servers, Tools: r.Tools, Chat: r.Chat}).MayChat() {
+			c.Chat, unbudgeted = true, unbudgeted || r.TokensPerDay == 0
+			c.TokensPerDay = max(c.TokensPerDay, r.TokensPerDay)
+		}
 		if r.Rate == nil {
 			unmetered = true
 		} else if rate := (tool.Rate{Calls: r.Rate.Calls, Per: r.Rate.Per()}); c.Rate.Calls == 0 || perSecond(rate) > perSecond(c.Rate) {
@@ -205,10 +218,20 @@ func (j JWTConfig) grant(c *tool.Caller, scopes []string) bool {
 	if len(c.Grants) == 1 {
 		c.Servers, c.Tools, c.Grants = c.Grants[0].Servers, c.Grants[0].Tools, nil
 	}
+	if unbudgeted {
+		c.TokensPerDay = 0
+	}
 	if unmetered {
 		c.Rate = tool.Rate{}
 	}
 	return matched
+}
+
+func notNegative(key string, n int64) error {
+	if n < 0 {
+		return setting.Wrong(key, "must not be negative, but is %d; leave it out for no limit", n)
+	}
+	return nil
 }
 
 func perSecond(r tool.Rate) float64 { return float64(r.Calls) / r.Per.Seconds() }

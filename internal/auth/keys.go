@@ -101,7 +101,7 @@ func fixedKeys(cfg Config, admin telemetry.Secret) []store.Key {
 	}
 	for _, k := range cfg.Keys {
 		expires, _ := k.Expiry() // checked by Validate
-		key := store.Key{Name: k.Name, Admin: k.Admin, Servers: k.Servers, Tools: k.Tools, Expires: expires}
+		key := store.Key{Name: k.Name, Admin: k.Admin, Servers: k.Servers, Tools: k.Tools, Chat: k.Chat, Tokens: k.TokensPerDay, Expires: expires}
 		if k.Rate != nil {
 			key.Rate = tool.Rate{Calls: k.Rate.Calls, Per: k.Rate.Per()}
 		}
@@ -207,6 +207,6 @@ func (r *keyring) flush(ctx context.Context) error {
 func callerOf(k store.Key) tool.Caller {
 	return tool.Caller{
 		ID: "key:" + k.ID, Name: k.Name, Admin: k.Admin,
-		Servers: k.Servers, Tools: k.Tools, Rate: k.Rate,
+		Servers: k.Servers, Tools: k.Tools, Rate: k.Rate, Chat: k.MayChat(), TokensPerDay: k.Tokens,
 	}
 }

@@ -65,3 +65,53 @@ func TestTokenWithoutARuleMayDoNothing(t *testing.T) {
 		t.Errorf("a valid token without a rule: %d %v", w.Code, c)
 	}
 }
+
+// TestWhoMayChat: keys and rules that are limited to servers or tools give no
+// right to use models unless they say so; a rule that gives none does not
+// widen the budget of one that does.
+func TestWhoMayChat(t *testing.T) {
+	yes, no := true, false
+	cfg := Config{Keys: []KeyConfig{
+		{Name: "open", Key: "0123456789abcdef0"},
+		{Name: "rated", Key: "0123456789abcdef1", Rate: &setting.Rate{Calls: 5}, TokensPerDay: 7},
+		{Name: "limited", Key: "0123456789abcdef2", Tools: []string{"fs:*"}},
+		{Name: "empty", Key: "0123456789abcdef3", Servers: []string{}},
+		{Name: "allowed", Key: "0123456789abcdef4", Servers: []string{"fs"}, Chat: &yes},
+		{Name: "denied", Key: "0123456789abcdef5", Chat: &no},
+	}}
+	want := map[string]bool{"open": true, "rated": true, "allowed": true, "admin": true}
+	for _, c := range FixedCallers(cfg, "0123456789abcdef6") {
+		if c.Chat != want[c.Name] || c.Name == "rated" && c.TokensPerDay != 7 {
+			t.Errorf("key %s: chat %v, %d tokens", c.Name, c.Chat, c.TokensPerDay)
+		}
+	}
+	if nobody.Chat || !tool.Local.Chat {
+		t.Errorf("nobody %v, local %v", nobody.Chat, tool.Local.Chat)
+	}
+	jwt := JWTConfig{Rules: []JWTRule{
+		{Scopes: []string{"gh"}, Servers: []string{"github"}},
+		{Scopes: []string{"chat"}, Servers: []string{}, Chat: &yes, TokensPerDay: 100},
+		{Scopes: []string{"more"}, Servers: []string{}, Chat: &yes, TokensPerDay: 200},
+		{Scopes: []string{"all"}},
+		{Scopes: []string{"tools"}, Chat: &no},
+	}}
+	for name, tt := range map[string]struct {
+		scopes []string
+		chat   bool
+		tokens int64
+	}{
+		"limited":         {[]string{"gh"}, false, 0},
+		"chat":            {[]string{"chat", "gh", "tools"}, true, 100},
+		"the larger":      {[]string{"chat", "more"}, true, 200},
+		"without a limit": {[]string{"chat", "all"}, true, 0},
+		"tools alone":     {[]string{"tools"}, false, 0},
+	} {
+		var c tool.Caller
+		if jwt.grant(&c, tt.scopes); c.Chat != tt.chat || c.TokensPerDay != tt.tokens {
+			t.Errorf("%s: chat %v, %d tokens, want %+v", name, c.Chat, c.TokensPerDay, tt)
+		}
+	}
+	if err := (KeyConfig{Name: "k", Key: "0123456789abcdef", TokensPerDay: -1}).Validate(); err == nil {
+		t.Error("a negative budget is accepted")
+	}
+}

@@ -123,7 +123,7 @@ func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o offer, la
 		}
 		ctx, span := s.host.Tracer.Start(ctx, "chat.model")
 		span.Set("model", model.Info().ID)
-		reply, err := llm.Collect(model.Stream(ctx, req), func(ev llm.Event) {
+		reply, err := llm.Ask(ctx, s.host.Executor, &t.caller, model, req, func(ev llm.Event) {
 			switch {
 			case ev.Text != "":
 				s.emit(TypeText, ContentPayload{ev.Text})
@@ -171,6 +171,9 @@ func (s *Session) broken(ctx context.Context, t *turn, model llm.Model, reply ll
 	}
 	s.host.Log.WarnContext(ctx, "model failed", "model", model.Info().ID, "err", err)
 	e := tool.AsError(err)
+	if llm.ReasonOf(err) == "" && (e.Kind == tool.RateLimited || e.Kind == tool.Denied) { // not the model refused, but the gateway
+		return s.fallback(ctx, t, string(e.Kind), capital(e.Msg)+".")
+	}
 	if strings.TrimSpace(said.Text()) != "" {
 		s.emit(TypeError, ErrorPayload{Code: CodeModel, Message: e.Msg, RetryAfter: e.RetryAfter.Milliseconds()})
 		return stopError

@@ -30,6 +30,7 @@ type Catalog interface {
 // Executor carries out calls.
 type Executor interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+	llm.Limiter
 }
 
 // Searcher finds tools by words.

@@ -191,7 +191,7 @@ func (s *Session) summarise(ctx context.Context, t *turn, model llm.Model, old s
 		half := limit / 2
 		text = strings.ToValidUTF8(text[:half], "") + "\n[…]\n" + strings.ToValidUTF8(text[len(text)-half:], "")
 	}
-	reply, err := llm.Collect(model.Stream(ctx, llm.Request{System: summaryPrompt, Messages: []llm.Message{llm.Text(llm.User, text)}, MaxTokens: 1000}), nil)
+	reply, err := llm.Ask(ctx, s.host.Executor, &t.caller, model, llm.Request{System: summaryPrompt, Messages: []llm.Message{llm.Text(llm.User, text)}, MaxTokens: 1000}, nil)
 	t.usage = t.usage.Add(reply.Usage)
 	if out := strings.TrimSpace(reply.Message.Text()); err == nil && out != "" {
 		return tool.Shorten(out, 6000)

@@ -252,7 +252,7 @@ func (r *rig) start(opts ...option) {
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		ctx := req.Context()
 		if who := req.URL.Query().Get("as"); who != "" {
-			ctx = tool.WithCaller(ctx, tool.Caller{ID: who, Name: who})
+			ctx = tool.WithCaller(ctx, tool.Caller{ID: who, Name: who, Chat: true})
 		}
 		mux.ServeHTTP(w, req.WithContext(ctx))
 	}))

@@ -95,7 +95,7 @@ func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error
 // it said.
 func (s *Session) speakFor(ctx context.Context, t *turn, q *question, model llm.Model, req llm.Request) (json.RawMessage, error) {
 	s.emit(TypeStatus, StatusPayload{State: "processing", Tool: q.Tool, Message: q.Server + " asks the model", Data: &StatusData{CallID: q.CallID}})
-	reply, err := llm.Collect(model.Stream(ctx, req), nil)
+	reply, err := llm.Ask(ctx, s.host.Executor, &t.caller, model, req, nil)
 	s.mu.Lock()
 	t.usage = t.usage.Add(reply.Usage)
 	s.mu.Unlock()

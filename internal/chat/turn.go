@@ -59,6 +59,9 @@ func (t *turn) callID() string {
 func (s *Session) Send(ctx context.Context, caller tool.Caller, text, model string) error {
 	h := s.host
 	cfg := h.config()
+	if err := caller.PermitChat(); err != nil {
+		return err
+	}
 	switch {
 	case strings.TrimSpace(text) == "":
 		return invalid("the message is empty")

@@ -30,6 +30,8 @@ type newKey struct {
 	Admin     bool     `json:"admin"`
 	Servers   []string `json:"servers"`
 	Tools     []string `json:"tools"`
+	Chat      *bool    `json:"chat"`
+	Tokens    int64    `json:"tokensPerDay"`
 	ExpiresIn int64    `json:"expiresInSeconds"`
 }
 
@@ -44,8 +46,12 @@ func (c *Control) addKey(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", in.Name, tool.MaxServerName)})
 		return
 	}
+	if in.Tokens < 0 {
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("tokensPerDay must not be negative, but is %d; leave it out for no limit", in.Tokens)})
+		return
+	}
 	secret, key := auth.NewKey(in.Name)
-	key.Admin, key.Servers, key.Tools = in.Admin, in.Servers, in.Tools
+	key.Admin, key.Servers, key.Tools, key.Chat, key.Tokens = in.Admin, in.Servers, in.Tools, in.Chat, in.Tokens
 	if in.ExpiresIn > 0 {
 		key.Expires = key.Created.Add(time.Duration(in.ExpiresIn) * time.Second)
 	}

@@ -78,9 +78,10 @@ type Options struct {
 	Redact    func(json.RawMessage) json.RawMessage // stands before the call log; nil changes nothing
 	Tracer    *telemetry.Tracer                     // nil traces nothing
 	Log       *slog.Logger
-	Node      string  // names this process in records
-	Closed    bool    // a call whose record cannot be kept is refused; otherwise it is served all the same
-	Budgets   Budgets // shares rate limits with other processes; nil when there are none
+	Node      string     // names this process in records
+	Closed    bool       // a call whose record cannot be kept is refused; otherwise it is served all the same
+	Budgets   Budgets    // shares rate limits with other processes; nil when there are none
+	Tokens    TokenStore // counts the tokens of models; nil counts none
 	// StoreTimeout bounds how long a call waits for its share of a budget.
 	StoreTimeout time.Duration
 	Config       Config

@@ -43,7 +43,7 @@ func (s *Store) Import(ctx context.Context, b store.Batch) error {
 					f.Server, clean(f.Tool), f.First, stamp(f.FirstSeen), f.Current, stamp(f.CurrentSeen), f.Approved, stamp(f.ApprovedAt), f.ApprovedBy, raw(f.Definition))
 			}
 			for _, k := range b.Keys {
-				batch.Queue("INSERT INTO keys ("+keyColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"+nothing, keyArgs(k)...)
+				batch.Queue("INSERT INTO keys ("+keyColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"+nothing, keyArgs(k)...)
 			}
 			for _, v := range b.Values {
 				batch.Queue("INSERT INTO vals ("+valueColumns+") VALUES ($1, $2, $3, $4, $5, $6)"+nothing, v.Space, v.Name, blob(v.Data), v.Version, stamp(v.Updated), stamp(v.Expires))

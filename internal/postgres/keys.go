@@ -10,18 +10,18 @@ import (
 	"junctor/internal/store"
 )
 
-const keyColumns = `id, name, hash, hint, admin, servers, tools, rate_calls, rate_per, created, expires, revoked, last_used`
+const keyColumns = `id, name, hash, hint, admin, servers, tools, rate_calls, rate_per, created, expires, revoked, last_used, chat, tokens_per_day`
 
 func keyArgs(k store.Key) []any {
 	return []any{k.ID, k.Name, blob(k.Hash), k.Hint, k.Admin, k.Servers, k.Tools, int64(k.Rate.Calls), int64(k.Rate.Per),
-		stamp(k.Created), stamp(k.Expires), stamp(k.Revoked), stamp(k.LastUsed)}
+		stamp(k.Created), stamp(k.Expires), stamp(k.Revoked), stamp(k.LastUsed), k.Chat, k.Tokens}
 }
 
 func scanKey(r pgx.CollectableRow) (store.Key, error) {
 	var k store.Key
 	var created, expires, revoked, used pgtype.Timestamptz
 	err := r.Scan(&k.ID, &k.Name, &k.Hash, &k.Hint, &k.Admin, &k.Servers, &k.Tools, &k.Rate.Calls, (*int64)(&k.Rate.Per),
-		&created, &expires, &revoked, &used)
+		&created, &expires, &revoked, &used, &k.Chat, &k.Tokens)
 	k.Created, k.Expires, k.Revoked, k.LastUsed = moment(created), moment(expires), moment(revoked), moment(used)
 	return k, err
 }
@@ -29,7 +29,7 @@ func scanKey(r pgx.CollectableRow) (store.Key, error) {
 // AddKey implements store.Keys.
 func (s *Store) AddKey(ctx context.Context, k store.Key) error {
 	err := s.write(ctx, "add key "+k.Name, func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, `INSERT INTO keys (`+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`, keyArgs(k)...)
+		_, err := s.pool.Exec(ctx, `INSERT INTO keys (`+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`, keyArgs(k)...)
 		if taken(err) {
 			return store.ErrConflict
 		}

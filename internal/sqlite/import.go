@@ -26,7 +26,7 @@ func (s *Store) Import(ctx context.Context, b store.Batch) error {
 			}
 		}
 		for _, k := range b.Keys {
-			if err := put("INSERT OR IGNORE INTO keys ("+keyColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", keyArgs(k)...); err != nil {
+			if err := put("INSERT OR IGNORE INTO keys ("+keyColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", keyArgs(k)...); err != nil {
 				return err
 			}
 		}

@@ -10,14 +10,14 @@ import (
 	"junctor/internal/store"
 )
 
-const keyColumns = `id, name, hash, hint, admin, servers, tools, rate_calls, rate_per, created, expires, revoked, last_used`
+const keyColumns = `id, name, hash, hint, admin, servers, tools, rate_calls, rate_per, created, expires, revoked, last_used, chat, tokens_per_day`
 
 func scanKey(r row) (store.Key, error) {
 	var k store.Key
 	var servers, tools []byte
 	var created, expires, revoked, used int64
 	err := r.Scan(&k.ID, &k.Name, &k.Hash, &k.Hint, &k.Admin, &servers, &tools, &k.Rate.Calls, (*int64)(&k.Rate.Per),
-		&created, &expires, &revoked, &used)
+		&created, &expires, &revoked, &used, &k.Chat, &k.Tokens)
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, store.ErrNotFound
 	}
@@ -51,14 +51,14 @@ func readGlobs(b []byte) (list []string, err error) {
 
 func keyArgs(k store.Key) []any {
 	return []any{k.ID, k.Name, blob(k.Hash), k.Hint, k.Admin, globs(k.Servers), globs(k.Tools), k.Rate.Calls, int64(k.Rate.Per),
-		micros(k.Created), micros(k.Expires), micros(k.Revoked), micros(k.LastUsed)}
+		micros(k.Created), micros(k.Expires), micros(k.Revoked), micros(k.LastUsed), k.Chat, k.Tokens}
 }
 
 // AddKey implements store.Keys.
 func (s *Store) AddKey(ctx context.Context, k store.Key) error {
 	args := keyArgs(k)
 	err := s.write.submit(ctx, single, func(w *writer) error {
-		err := w.exec(context.Background(), `INSERT INTO keys (`+keyColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, args...)
+		err := w.exec(context.Background(), `INSERT INTO keys (`+keyColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, args...)
 		if taken(err) {
 			return store.ErrConflict
 		}

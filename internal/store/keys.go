@@ -18,6 +18,8 @@ type Key struct {
 	Servers  []string  `json:"servers,omitempty"` // globs, as in tool.Caller
 	Tools    []string  `json:"tools,omitempty"`
 	Rate     tool.Rate `json:"rate,omitzero"`
+	Chat     *bool     `json:"chat,omitempty"`         // may use models; nil: unless it is limited, see MayChat
+	Tokens   int64     `json:"tokensPerDay,omitempty"` // of models; zero: no limit
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires,omitzero"`  // zero: never
 	Revoked  time.Time `json:"revoked,omitzero"`  // zero: in force
@@ -27,6 +29,15 @@ type Key struct {
 // Valid reports whether the key opens anything at the time given.
 func (k Key) Valid(now time.Time) bool {
 	return k.Revoked.IsZero() && (k.Expires.IsZero() || now.Before(k.Expires))
+}
+
+// MayChat reports whether the key may use models. Unless that is set, a key
+// may that is not limited to servers or tools.
+func (k Key) MayChat() bool {
+	if k.Chat != nil {
+		return *k.Chat
+	}
+	return k.Servers == nil && k.Tools == nil
 }
 
 // Keys keeps the API keys. Changes are announced under [TopicKeys].

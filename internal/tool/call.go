@@ -24,6 +24,20 @@ type Caller struct {
 
 	// Rate limits the caller's calls; zero means no limit.
 	Rate Rate
+
+	// Chat is the right to use models: to chat, and to have tasks planned.
+	Chat bool
+	// TokensPerDay limits the tokens of models; zero means no limit.
+	TokensPerDay int64
+}
+
+// PermitChat reports, as an error that says why, when the caller has no right
+// to use models.
+func (c *Caller) PermitChat() error {
+	if c.Chat {
+		return nil
+	}
+	return &Error{Kind: Denied, Msg: "this key may not use models (chat, tasks in plain words); an administrator can make one that may: junctor keys add NAME --chat, or chat: true in auth.keys and auth.jwt.rules"}
 }
 
 // Grant is one set of globs over servers and tools; nil means no limit.
@@ -36,7 +50,7 @@ type Rate struct {
 }
 
 // Local is the caller of the command line, of stdio, and of open loopback.
-var Local = Caller{ID: "local", Name: "local", Admin: true}
+var Local = Caller{ID: "local", Name: "local", Admin: true, Chat: true}
 
 // Exchange is the caller's end of a call in flight. The zero Exchange is a
 // caller that hears nothing and can be asked nothing.

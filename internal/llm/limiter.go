@@ -1,0 +1,47 @@
+package llm
+
+import (
+	"context"
+
+	"junctor/internal/tool"
+)
+
+// Limiter admits requests to models and counts what they cost. The executor
+// implements it.
+type Limiter interface {
+	// PermitModel reports, as an error that says why, when the caller may not
+	// use a model now. It counts the request against the caller's rate.
+	PermitModel(ctx context.Context, caller *tool.Caller) error
+
+	// UsedTokens counts tokens against the caller's budget of the day.
+	UsedTokens(ctx context.Context, caller *tool.Caller, tokens int)
+}
+
+// Ask sends a request for a caller and collects the reply, as [Collect] does.
+// The request is refused when the caller may not use models, and counted when
+// it may.
+func Ask(ctx context.Context, l Limiter, caller *tool.Caller, m Model, req Request, on func(Event)) (Turn, error) {
+	if err := l.PermitModel(ctx, caller); err != nil {
+		return Turn{}, err
+	}
+	turn, err := Collect(m.Stream(ctx, req), on)
+	l.UsedTokens(context.WithoutCancel(ctx), caller, cost(ctx, req, turn, err))
+	return turn, err
+}
+
+// cost is what the provider counted. Where it did not, because the reply was
+// broken off or because it never does, it is an estimate: otherwise aborting
+// every reply would cost nothing. A request that the provider refused is free.
+func cost(ctx context.Context, req Request, turn Turn, err error) int {
+	if n := turn.Usage.Input + turn.Usage.Output; n > 0 {
+		return n
+	}
+	if err != nil && ctx.Err() == nil && len(turn.Message.Parts) == 0 {
+		return 0
+	}
+	n := EstimateTokens(len(req.System)+len(req.Guidance)) + req.Tools.Tokens() + turn.Message.Tokens()
+	for _, m := range req.Messages {
+		n += m.Tokens()
+	}
+	return n
+}
