@@ -54,7 +54,7 @@ func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool
 		return err
 	}
 	if path := c.find(ctx, cfg); path != "" && !standalone {
-		wish := attach.Wish{Mode: string(view.Mode), Server: view.Server}
+		wish := attach.StreamRequest{Mode: string(view.Mode), Server: view.Server}
 		conn, err := attach.Open(ctx, path, wish)
 		if err == nil {
 			return c.relayMCP(ctx, conn, cfg, o, wish, view)
@@ -86,7 +86,7 @@ const patience = 20 * time.Second
 
 // relayMCP serves a client through the gateway that runs, and goes on when
 // that is restarted, or ends.
-func (c *cli) relayMCP(ctx context.Context, conn *attach.Conn, cfg *config.Config, o config.Options, wish attach.Wish, view discovery.View) error {
+func (c *cli) relayMCP(ctx context.Context, conn *attach.Conn, cfg *config.Config, o config.Options, wish attach.StreamRequest, view discovery.View) error {
 	ctx, stop := context.WithCancel(ctx)
 	var own sync.WaitGroup
 	defer own.Wait()

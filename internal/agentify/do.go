@@ -72,7 +72,7 @@ func (f *Face) do(ctx context.Context, t Task, r Request) (Outcome, error) {
 		"backend", plan.BackendID, "method", plan.Method, "tool", plan.name.Tool, "dryRun", t.DryRun)
 	out := Outcome{Plan: plan}
 	if !t.DryRun {
-		if err = j.carryOut(ctx, &out, r); err != nil {
+		if err = j.execute(ctx, &out, r); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -82,8 +82,8 @@ func (f *Face) do(ctx context.Context, t Task, r Request) (Outcome, error) {
 	return out, nil
 }
 
-// carryOut makes the planned call.
-func (j *job) carryOut(ctx context.Context, out *Outcome, r Request) error {
+// execute makes the planned call.
+func (j *job) execute(ctx context.Context, out *Outcome, r Request) error {
 	p := out.Plan
 	r.Exchange.PassInput = false // a caller that came back with input would start the planning anew
 	call := tool.Call{

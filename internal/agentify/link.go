@@ -74,18 +74,18 @@ func (l *link) Receive() (mcp.Message, error) {
 				l.inFlight[broken.ID]++ // it gets an answer all the same
 				l.mu.Unlock()
 			} else if !errors.Is(err, io.EOF) { // the framing is lost: say so before the end
-				l.tell(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "the stream cannot be read any further: " + err.Error()}})
+				l.send(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "the stream cannot be read any further: " + err.Error()}})
 			}
 			return m, err
 		}
 		switch {
 		case m.IsRequest():
 			if refused := l.admit(&m); refused != nil {
-				l.tell(&mcp.Message{ID: m.ID, Error: refused})
+				l.send(&mcp.Message{ID: m.ID, Error: refused})
 				continue
 			}
 			if m.Method == "shutdown" {
-				l.tell(&mcp.Message{ID: m.ID, Result: json.RawMessage(`null`)})
+				l.send(&mcp.Message{ID: m.ID, Result: json.RawMessage(`null`)})
 				continue
 			}
 		case m.Method == "$/cancelRequest":
@@ -94,7 +94,7 @@ func (l *link) Receive() (mcp.Message, error) {
 				continue
 			}
 			// Here a request that was cancelled is answered, unlike in MCP.
-			l.tell(&mcp.Message{ID: id, Error: &mcp.Error{Code: tool.Canceled.JSONRPC(), Message: "the request was cancelled"}})
+			l.send(&mcp.Message{ID: id, Error: &mcp.Error{Code: tool.Canceled.JSONRPC(), Message: "the request was cancelled"}})
 			return mcp.Message{Method: "notifications/cancelled", Params: marshal(map[string]any{"requestId": json.RawMessage(id)})}, nil
 		case m.Method == "notifications/cancelled":
 			l.cancelled(idOf(mcp.Field(m.Params, "requestId")))
@@ -192,15 +192,15 @@ func (l *link) Close() error {
 	return l.stream.Close()
 }
 
-// tell sends what this side says by itself. A client that does not read is
+// send sends what this side says by itself. A client that does not read is
 // noticed by whoever serves it.
-func (l *link) tell(m *mcp.Message) { _ = l.stream.Send(m) }
+func (l *link) send(m *mcp.Message) { _ = l.stream.Send(m) }
 
 // stray answers a line that is no message at all. What is too large comes out
 // of Receive.
 func (l *link) stray(d mcp.Drop) {
 	if !d.TooLarge {
-		l.tell(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must hold one JSON-RPC message"}})
+		l.send(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must hold one JSON-RPC message"}})
 	}
 }
 

@@ -82,7 +82,7 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 		}
 		return nil, noAction(refusal)
 	}
-	o := newOffer(&j.caller, snap, offered, further, more, room, len(offered) < all)
+	o := newChoices(&j.caller, snap, offered, further, more, room, len(offered) < all)
 	o.local = f.isLocal
 	j.step(mcptrace.Incoming, "candidates", o.shown())
 
@@ -114,7 +114,7 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 			if err != nil {
 				return nil, err
 			}
-			o = newOffer(&j.caller, snap, offered, further, f.extras(ctx, &j.caller, again), room, false)
+			o = newChoices(&j.caller, snap, offered, further, f.extras(ctx, &j.caller, again), room, false)
 			o.local = f.isLocal
 			j.step(mcptrace.Incoming, "candidates", o.shown())
 			messages = messages[:1] // a fresh look, with nothing said yet
@@ -134,7 +134,7 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 
 // ask lets the model choose. It must call something; where a provider does
 // not let that be forced, it may.
-func (j *job) ask(ctx context.Context, model llm.Model, messages []llm.Message, o *offer) (llm.Turn, error) {
+func (j *job) ask(ctx context.Context, model llm.Model, messages []llm.Message, o *choices) (llm.Turn, error) {
 	req := llm.Request{
 		System:   fmt.Sprintf(systemPrompt, o.tools.Declared(declineTool)),
 		Guidance: o.guidance, Messages: messages, Tools: o.tools, Choice: llm.Required, Single: true,
@@ -183,7 +183,7 @@ func correct(messages []llm.Message, answer llm.Message, wrong []string) []llm.M
 
 // reason says why the call was chosen: in the model's words where it gave
 // some, else by what is known.
-func (o *offer) reason(p *Plan, said llm.Message, model string) string {
+func (o *choices) reason(p *Plan, said llm.Message, model string) string {
 	if text := strings.TrimSpace(said.Text()); text != "" {
 		return tool.Shorten(tool.OneLine(text), 500)
 	}
@@ -229,7 +229,7 @@ func (f *Face) isLocal(server string) bool {
 }
 
 // shown is the offer as a step shows it.
-func (o *offer) shown() any {
+func (o *choices) shown() any {
 	var offered, more, extras []any
 	for _, c := range o.candidates {
 		offered = append(offered, Candidate{Name: c.Name, Relevance: round(c.Relevance)})

@@ -169,7 +169,7 @@ type rig struct {
 	calls []store.Call
 }
 
-func (r *rig) Offered(o upstream.Offer) {
+func (r *rig) ToolsChanged(o upstream.ToolSet) {
 	r.catalog.Put(catalog.Server{Name: o.Config.Name, Guidance: o.Guidance, Description: o.Config.Description}, o.Tools)
 	var docs []search.Doc
 	for _, d := range o.Tools {
@@ -182,8 +182,8 @@ func (r *rig) Tokens(_ string, in, out int) {
 	defer r.mu.Unlock()
 	r.tokens += in + out
 }
-func (r *rig) Removed(server string)   { r.catalog.Remove(server); r.index.Remove(server) }
-func (r *rig) Changed(upstream.Status) {}
+func (r *rig) Removed(server string)         { r.catalog.Remove(server); r.index.Remove(server) }
+func (r *rig) StatusChanged(upstream.Status) {}
 func (r *rig) Notified(server, caller, method string, params json.RawMessage) {
 	r.Face.Notified(server, caller, method, params)
 }

@@ -81,31 +81,31 @@ type App struct {
 	applying sync.Mutex    // held while a configuration is put into force
 	reloaded chan struct{} // receives after config has changed
 
-	store      store.Store
-	nodes      *nodes.Node // nil when the store is this process's own
-	carrying   carrying
-	metrics    *telemetry.Metrics
-	tracer     *telemetry.Tracer
-	guard      *guard.Guard
-	catalog    *catalog.Catalog
-	search     *search.Index
-	oauth      *oauth.Service
-	gates      gates
-	page       atomic.Pointer[string] // where Serve listens
-	rejections *httpserver.Rejections
-	streams    httpserver.StreamLimit
-	upstreams  *upstream.Supervisor
-	executor   *executor.Executor
-	sink       *sink
-	builtin    *mcp.Server
-	discovery  *discovery.Face
-	models     *modelSet
-	chat       *chat.Host
-	trace      *mcptrace.Trace
-	agentify   *agentify.Face
-	web        *webui.Handler
-	apis       []routes    // what is served over HTTP, on every listener
-	stopping   atomic.Bool // set when the gateway begins to stop
+	store          store.Store
+	nodes          *nodes.Node // nil when the store is this process's own
+	forwardedCalls forwardedCalls
+	metrics        *telemetry.Metrics
+	tracer         *telemetry.Tracer
+	guard          *guard.Guard
+	catalog        *catalog.Catalog
+	search         *search.Index
+	oauth          *oauth.Service
+	gates          gates
+	page           atomic.Pointer[string] // where Serve listens
+	rejections     *httpserver.Rejections
+	streams        httpserver.StreamLimit
+	upstreams      *upstream.Supervisor
+	executor       *executor.Executor
+	sink           *sink
+	builtin        *mcp.Server
+	discovery      *discovery.Face
+	models         *modelSet
+	chat           *chat.Host
+	trace          *mcptrace.Trace
+	agentify       *agentify.Face
+	web            *webui.Handler
+	apis           []routes    // what is served over HTTP, on every listener
+	stopping       atomic.Bool // set when the gateway begins to stop
 }
 
 // Open builds the gateway. It opens the store and reads from it the tools that
@@ -162,7 +162,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.models = newModelSet(a)
 	a.models.choose(ctx, cfg, false)
 	a.chat = chat.New(chat.Options{
-		Config: cfg.Chat, Models: a.models.set, Catalog: awaited{a}, Executor: a.executor, Search: a.search, Signals: a.signals,
+		Config: cfg.Chat, Models: a.models.set, Catalog: catalogAfterStart{a}, Executor: a.executor, Search: a.search, Signals: a.signals,
 		Store: a.store, Servers: a.unavailable, Meter: a.metrics, Tracer: a.tracer, Log: o.Log, Node: a.node,
 		Shared: cfg.Store.URL != "",
 	})
@@ -172,11 +172,11 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.agentify = a.newAgentify(nil)
 	a.sink.onNotification(a.agentify.Notified)
 	a.apis = a.newAPIs()
-	if err := a.reseal(ctx); err != nil {
+	if err := a.reencrypt(ctx); err != nil {
 		_ = a.store.Close()
 		return nil, err
 	}
-	if err := a.recall(ctx, cfg); err != nil { // the tools come again when their servers connect
+	if err := a.loadCatalogues(ctx, cfg); err != nil { // the tools come again when their servers connect
 		o.Log.WarnContext(ctx, "tools of the last run not read", "err", err)
 	}
 	return a, nil

@@ -32,7 +32,7 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 		<-ctx.Done()
 	}
 	a.log.Info("stopping; calls in flight may finish", "within", drainFor)
-	a.carrying.stop()
+	a.forwardedCalls.stop()
 	end, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()
 	quiet := make(chan struct{})
@@ -40,7 +40,7 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 		defer close(quiet)
 		// Streams that never end by themselves must not hold the end up.
 		defer stopStreams()
-		wait(end, func() bool { return a.executor.InFlight() == 0 && a.carrying.idle() && !a.chat.Busy() })
+		wait(end, func() bool { return a.executor.InFlight() == 0 && a.forwardedCalls.idle() && !a.chat.Busy() })
 	}()
 	if err := server.Shutdown(end); err != nil {
 		_ = server.Close()

@@ -34,7 +34,7 @@ const PagePath = "/api/page"
 func (a *App) showPage(w http.ResponseWriter, r *http.Request) {
 	listen := a.page.Load()
 	if listen == nil {
-		nothing(w, r)
+		notFound(w, r)
 		return
 	}
 	address, err := auth.PageURL(*listen, a.opts.DataDir)

@@ -81,13 +81,13 @@ func (m *modelSet) run(ctx context.Context) error {
 	}
 }
 
-// awaited is the catalogue for those who need all tools at once, such as a
+// catalogAfterStart is the catalogue for those who need all tools at once, such as a
 // model: while servers make their first connection it waits for them, each for
 // as long as it is given to start.
-type awaited struct{ app *App }
+type catalogAfterStart struct{ app *App }
 
 // Snapshot returns the tools as they are now.
-func (a awaited) Snapshot() *catalog.Snapshot {
+func (a catalogAfterStart) Snapshot() *catalog.Snapshot {
 	a.app.upstreams.Await(context.Background())
 	return a.app.catalog.Snapshot()
 }

@@ -48,7 +48,7 @@ func (a *App) mount(gate *auth.Gate) http.Handler {
 		gate.Routes(mux)
 	}
 	mux.Handle("GET /metrics", a.whenEnabled(func(c *config.Config) bool { return c.Telemetry.Metrics }, unlimited(a.metrics.Handler())))
-	mux.HandleFunc("/.well-known/", nothing)
+	mux.HandleFunc("/.well-known/", notFound)
 	mux.Handle("/", a.pageOnly(mux))
 	return httpserver.LimitBody(func() int64 { return int64(a.config.Load().Limits.MaxBodyBytes) },
 		a.streams.Wrap(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, mux))
@@ -58,7 +58,7 @@ func (a *App) mount(gate *auth.Gate) http.Handler {
 func (a *App) whenEnabled(enabled func(*config.Config) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !enabled(a.config.Load()) {
-			nothing(w, r)
+			notFound(w, r)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -24,7 +24,7 @@ func (a *App) joinNodes() {
 		return
 	}
 	a.nodes = nodes.New(nodes.Options{Store: a.store, Name: a.node, Log: a.log})
-	a.nodes.Handle(callKind, a.carryOut)
+	a.nodes.Handle(callKind, a.executeForwarded)
 }
 
 // cluster is what the MCP servers share with those of other nodes; nil for a
@@ -73,8 +73,8 @@ func (s singletons) Release(ctx context.Context, server string) error {
 	return s.app.store.Release(ctx, singletonLease(server), s.app.nodes.ID())
 }
 
-// passed is a request on its way to the node that runs its server.
-type passed struct {
+// forwardedRequest is a request forwarded to the node that runs its server.
+type forwardedRequest struct {
 	Server       string          `json:"server"`
 	Method       string          `json:"method"`
 	Caller       string          `json:"caller,omitempty"`
@@ -84,9 +84,9 @@ type passed struct {
 	PassInput    bool            `json:"passInput,omitempty"`
 }
 
-// said is what the two nodes say to each other about it. The bytes of params,
-// answers and results follow it as they are.
-type said struct {
+// forwardedMessage is a message between the two nodes of a forwarded request.
+// The bytes of params, answers and results follow it unchanged.
+type forwardedMessage struct {
 	Notify string `json:"notify,omitempty"` // a method
 	Ask    string `json:"ask,omitempty"`    // a method
 	N      int    `json:"n,omitempty"`      // of the question
@@ -96,11 +96,11 @@ type said struct {
 	Repaired bool  `json:"repaired,omitempty"` // the result was not valid UTF-8
 	Queued   *bool `json:"queued,omitempty"`   // waits for its turn, or waits no more
 	data     json.RawMessage
-	Fault    *fault `json:"fault,omitempty"`
+	Fault    *forwardedError `json:"fault,omitempty"`
 }
 
-// fault is an error on its way between nodes.
-type fault struct {
+// forwardedError is an error sent between nodes.
+type forwardedError struct {
 	RPC        *mcp.Error    `json:"rpc,omitempty"`
 	Kind       tool.Kind     `json:"kind,omitempty"`
 	Msg        string        `json:"msg,omitempty"`
@@ -109,15 +109,15 @@ type fault struct {
 	Down       bool          `json:"down,omitempty"`
 }
 
-func faultOf(err error) *fault {
+func forwardedErrorOf(err error) *forwardedError {
 	if answered, ok := errors.AsType[*mcp.Error](err); ok {
-		return &fault{RPC: answered}
+		return &forwardedError{RPC: answered}
 	}
 	e := tool.AsError(err)
-	return &fault{Kind: e.Kind, Msg: e.Msg, Details: e.Details, RetryAfter: e.RetryAfter, Down: errors.Is(err, tool.ErrDown)}
+	return &forwardedError{Kind: e.Kind, Msg: e.Msg, Details: e.Details, RetryAfter: e.RetryAfter, Down: errors.Is(err, tool.ErrDown)}
 }
 
-func (f *fault) err() error {
+func (f *forwardedError) err() error {
 	if f.RPC != nil {
 		return f.RPC
 	}
@@ -131,7 +131,7 @@ func (f *fault) err() error {
 // Do implements upstream.Singletons: the owner carries the request out, and
 // what it and its server say on the way comes back here.
 func (s singletons) Do(ctx context.Context, owner, server string, r tool.Request) (json.RawMessage, error) {
-	first, err := json.Marshal(passed{
+	first, err := json.Marshal(forwardedRequest{
 		server, r.Method, r.Caller, r.Exchange.Capabilities, r.Exchange.Notify != nil, r.Exchange.Ask != nil, r.Exchange.PassInput,
 	})
 	if err != nil {
@@ -139,7 +139,7 @@ func (s singletons) Do(ctx context.Context, owner, server string, r tool.Request
 	}
 	l, err := s.app.nodes.Dial(ctx, owner, callKind, append(append(first, '\n'), r.Params...))
 	if err != nil {
-		return nil, gone(server, tool.ErrDown)
+		return nil, nodeUnavailable(server, tool.ErrDown)
 	}
 	defer l.Close()
 	var asked sync.WaitGroup
@@ -152,9 +152,9 @@ func (s singletons) Do(ctx context.Context, owner, server string, r tool.Request
 			return nil, context.Cause(ctx)
 		}
 		if err != nil {
-			return nil, gone(server, nil)
+			return nil, nodeUnavailable(server, nil)
 		}
-		m, err := hear(data)
+		m, err := parseForwarded(data)
 		if err != nil {
 			return nil, err
 		}
@@ -164,11 +164,11 @@ func (s singletons) Do(ctx context.Context, owner, server string, r tool.Request
 		case m.Ask != "" && r.Exchange.Ask != nil:
 			asked.Go(func() {
 				got, err := r.Exchange.Ask(ctx, m.Ask, m.data)
-				back := said{Answer: true, N: m.N, data: got}
+				back := forwardedMessage{Answer: true, N: m.N, data: got}
 				if err != nil {
-					back.Fault = faultOf(err)
+					back.Fault = forwardedErrorOf(err)
 				}
-				_ = speak(l, back) // the line is over when the owner is gone
+				_ = sendForwarded(l, back) // the line is over when the owner is gone
 			})
 		case m.Queued != nil && r.Exchange.Queued != nil:
 			r.Exchange.Queued(*m.Queued)
@@ -183,9 +183,9 @@ func (s singletons) Do(ctx context.Context, owner, server string, r tool.Request
 	}
 }
 
-// gone is the error of a call whose server's node is not there. With cause
-// ErrDown it was certainly not carried out.
-func gone(server string, cause error) error {
+// nodeUnavailable is the error of a call whose server's node is unavailable.
+// With cause ErrDown the call was certainly not executed.
+func nodeUnavailable(server string, cause error) error {
 	msg := fmt.Sprintf("the node that ran %s is gone; another takes over within seconds: try again", server)
 	if cause == nil {
 		msg = fmt.Sprintf("the node that runs %s was lost during the call, which may have been carried out", server)
@@ -193,7 +193,7 @@ func gone(server string, cause error) error {
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: msg, RetryAfter: 5 * time.Second, Err: cause}
 }
 
-func speak(l *nodes.Line, m said) error {
+func sendForwarded(l *nodes.Conn, m forwardedMessage) error {
 	head, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func speak(l *nodes.Line, m said) error {
 	return l.Send(append(append(head, '\n'), m.data...))
 }
 
-func hear(letter []byte) (m said, err error) {
+func parseForwarded(letter []byte) (m forwardedMessage, err error) {
 	head, data, _ := bytes.Cut(letter, []byte{'\n'})
 	if err := json.Unmarshal(head, &m); err != nil {
 		return m, err
@@ -212,18 +212,18 @@ func hear(letter []byte) (m said, err error) {
 	return m, nil
 }
 
-// carryOut does for another node what only this one can.
-func (a *App) carryOut(ctx context.Context, first []byte, l *nodes.Line) {
+// executeForwarded executes a request that another node forwarded.
+func (a *App) executeForwarded(ctx context.Context, first []byte, l *nodes.Conn) {
 	head, params, _ := bytes.Cut(first, []byte{'\n'})
-	var p passed
+	var p forwardedRequest
 	if json.Unmarshal(head, &p) != nil {
 		return
 	}
-	if !a.carrying.begin() {
-		_ = speak(l, said{Fault: faultOf(gone(p.Server, tool.ErrDown))})
+	if !a.forwardedCalls.begin() {
+		_ = sendForwarded(l, forwardedMessage{Fault: forwardedErrorOf(nodeUnavailable(p.Server, tool.ErrDown))})
 		return
 	}
-	defer a.carrying.end()
+	defer a.forwardedCalls.end()
 	if len(params) == 0 {
 		params = nil
 	}
@@ -232,33 +232,35 @@ func (a *App) carryOut(ctx context.Context, first []byte, l *nodes.Line) {
 	r := tool.Request{Method: p.Method, Params: params, Caller: p.Caller,
 		Exchange: tool.Exchange{Capabilities: p.Capabilities, PassInput: p.PassInput}}
 	if p.Hears {
-		r.Exchange.Notify = func(method string, params json.RawMessage) { _ = speak(l, said{Notify: method, data: params}) }
+		r.Exchange.Notify = func(method string, params json.RawMessage) {
+			_ = sendForwarded(l, forwardedMessage{Notify: method, data: params})
+		}
 	}
-	q := questions{line: l, open: map[int]chan said{}}
+	q := forwardedQuestions{line: l, open: map[int]chan forwardedMessage{}}
 	if p.Answers {
 		r.Exchange.Ask = q.ask
 	}
-	r.Exchange.Queued = func(waiting bool) { _ = speak(l, said{Queued: &waiting}) }
+	r.Exchange.Queued = func(waiting bool) { _ = sendForwarded(l, forwardedMessage{Queued: &waiting}) }
 	repaired := false
 	r.Exchange.Repaired = func() { repaired = true }
 	go q.listen(ctx, cancel)
 	result, err := a.upstreams.DoHere(ctx, p.Server, r)
 	if err != nil {
-		_ = speak(l, said{Fault: faultOf(err)})
+		_ = sendForwarded(l, forwardedMessage{Fault: forwardedErrorOf(err)})
 		return
 	}
-	_ = speak(l, said{Result: true, Repaired: repaired, data: result})
+	_ = sendForwarded(l, forwardedMessage{Result: true, Repaired: repaired, data: result})
 }
 
-// carrying counts what is being done for other nodes, and ends it.
-type carrying struct {
+// forwardedCalls tracks the calls executed for other nodes, and cancels them.
+type forwardedCalls struct {
 	mu      sync.Mutex
 	n       int
 	stopped bool
 }
 
 // begin reports whether more may be done.
-func (c *carrying) begin() bool {
+func (c *forwardedCalls) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
@@ -268,35 +270,35 @@ func (c *carrying) begin() bool {
 	return true
 }
 
-func (c *carrying) end() {
+func (c *forwardedCalls) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.n--
 }
 
 // stop lets nothing new begin.
-func (c *carrying) stop() {
+func (c *forwardedCalls) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
 }
 
-func (c *carrying) idle() bool {
+func (c *forwardedCalls) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.n == 0
 }
 
-// questions are those that a server asks a caller on another node.
-type questions struct {
-	line *nodes.Line
+// forwardedQuestions are those that a server asks a caller on another node.
+type forwardedQuestions struct {
+	line *nodes.Conn
 	mu   sync.Mutex
 	n    int
-	open map[int]chan said
+	open map[int]chan forwardedMessage
 }
 
-func (q *questions) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-	answer := make(chan said, 1)
+func (q *forwardedQuestions) ask(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	answer := make(chan forwardedMessage, 1)
 	q.mu.Lock()
 	q.n++
 	n := q.n
@@ -307,7 +309,7 @@ func (q *questions) ask(ctx context.Context, method string, params json.RawMessa
 		delete(q.open, n)
 		q.mu.Unlock()
 	}()
-	if err := speak(q.line, said{Ask: method, N: n, data: params}); err != nil {
+	if err := sendForwarded(q.line, forwardedMessage{Ask: method, N: n, data: params}); err != nil {
 		return nil, err
 	}
 	select {
@@ -325,14 +327,14 @@ func (q *questions) ask(ctx context.Context, method string, params json.RawMessa
 
 // listen hands answers to those who asked; when the other side has gone the
 // call is given up.
-func (q *questions) listen(ctx context.Context, giveUp func()) {
+func (q *forwardedQuestions) listen(ctx context.Context, giveUp func()) {
 	defer giveUp()
 	for {
 		data, err := q.line.Receive(ctx)
 		if err != nil {
 			return
 		}
-		m, err := hear(data)
+		m, err := parseForwarded(data)
 		if err != nil || !m.Answer {
 			continue
 		}
@@ -348,8 +350,9 @@ func (q *questions) listen(ctx context.Context, giveUp func()) {
 // lostEvery is how often lost records are counted.
 const lostEvery = 5 * time.Second
 
-// countLost counts the records that were given up while the database was away.
-func (a *App) countLost(ctx context.Context) {
+// countDroppedRecords counts the records dropped while the database was
+// unavailable.
+func (a *App) countDroppedRecords(ctx context.Context) {
 	log, ok := a.store.(interface{ Lost() int64 })
 	if !ok {
 		return
@@ -377,16 +380,16 @@ func (a *App) runNodes(ctx context.Context) error {
 		return nil
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { a.borrow(ctx) })
+	wg.Go(func() { a.followRemoteTools(ctx) })
 	wg.Go(func() { a.followEdits(ctx) })
-	wg.Go(func() { a.countLost(ctx) })
+	wg.Go(func() { a.countDroppedRecords(ctx) })
 	defer wg.Wait()
 	return a.nodes.Run(ctx)
 }
 
-// borrow offers the tools of servers that other nodes run, as those wrote
-// them down.
-func (a *App) borrow(ctx context.Context) {
+// followRemoteTools publishes the tools of servers that other nodes run, from
+// the catalogues that those store.
+func (a *App) followRemoteTools(ctx context.Context) {
 	changed := a.store.Watch(ctx, store.TopicCatalogues)
 	known := map[string]string{} // what was offered last
 	var read time.Time
@@ -404,7 +407,7 @@ func (a *App) borrow(ctx context.Context) {
 		// are much to read.
 		if fresh || len(elsewhere) > 0 && time.Since(read) > borrowEvery {
 			read = time.Now()
-			if err := a.borrowFrom(ctx, elsewhere, known); err != nil && ctx.Err() == nil {
+			if err := a.loadRemoteTools(ctx, elsewhere, known); err != nil && ctx.Err() == nil {
 				a.log.DebugContext(ctx, "tools of other nodes not read", "err", err)
 			}
 		}
@@ -416,7 +419,7 @@ func (a *App) borrow(ctx context.Context) {
 	}
 }
 
-func (a *App) borrowFrom(ctx context.Context, elsewhere []upstream.Status, known map[string]string) error {
+func (a *App) loadRemoteTools(ctx context.Context, elsewhere []upstream.Status, known map[string]string) error {
 	kept, err := a.store.Catalogues(ctx)
 	if err != nil {
 		return err
@@ -427,7 +430,7 @@ func (a *App) borrowFrom(ctx context.Context, elsewhere []upstream.Status, known
 			if c.Server != st.Name || known[st.Name] == version {
 				continue
 			}
-			offer, ok := a.offerOf(a.config.Load(), c)
+			offer, ok := a.toolSetOf(a.config.Load(), c)
 			if !ok {
 				continue
 			}

@@ -90,7 +90,7 @@ func (a *App) followEdits(ctx context.Context) {
 	f := &editFollower{app: a, vault: vault, seen: map[string]seenEdit{}}
 	changed := a.store.Watch(ctx, store.TopicValues(store.SpaceSecrets))
 	for {
-		if err := f.look(ctx, file); err != nil && ctx.Err() == nil {
+		if err := f.applyNew(ctx, file); err != nil && ctx.Err() == nil {
 			a.log.DebugContext(ctx, "changes to the configuration on other nodes not read", "err", err)
 		} else {
 			file = time.Time{} // from now on all that is new
@@ -114,9 +114,9 @@ type editFollower struct {
 // another key.
 type seenEdit struct{ written, made time.Time }
 
-// look makes the changes that it has not seen and that were made after a
+// applyNew makes the changes that it has not seen and that were made after a
 // moment, in the order in which they were written.
-func (f *editFollower) look(ctx context.Context, after time.Time) error {
+func (f *editFollower) applyNew(ctx context.Context, after time.Time) error {
 	all, err := f.vault.List(ctx)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func TestLostRecordsAreCounted(t *testing.T) {
 		a := &App{store: lost, metrics: telemetry.NewMetrics("test")}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go a.countLost(ctx)
+		go a.countDroppedRecords(ctx)
 		lost.n.Store(3)
 		time.Sleep(2 * lostEvery) // the bubble's time
 		synctest.Wait()

@@ -152,11 +152,11 @@ func TestCallsAreForwarded(t *testing.T) {
 // nodes.
 func TestFaults(t *testing.T) {
 	in := &tool.Error{Kind: tool.UpstreamFailed, Msg: "down", Details: map[string]any{"a": "b"}, RetryAfter: 3 * time.Second, Err: tool.ErrDown}
-	raw, err := json.Marshal(faultOf(in))
+	raw, err := json.Marshal(forwardedErrorOf(in))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var f fault
+	var f forwardedError
 	if err := json.Unmarshal(raw, &f); err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +164,10 @@ func TestFaults(t *testing.T) {
 	if out.Kind != in.Kind || out.Msg != in.Msg || fmt.Sprint(out.Details) != fmt.Sprint(in.Details) || out.RetryAfter != in.RetryAfter || !errors.Is(out, tool.ErrDown) {
 		t.Errorf("%+v became %+v", in, out)
 	}
-	if _, err := hear([]byte("no header")); err == nil {
+	if _, err := parseForwarded([]byte("no header")); err == nil {
 		t.Error("a letter without a header was heard")
 	}
-	if e := tool.AsError(gone("x", nil)); !strings.Contains(e.Msg, "may have been carried out") || errors.Is(e, tool.ErrDown) {
+	if e := tool.AsError(nodeUnavailable("x", nil)); !strings.Contains(e.Msg, "may have been carried out") || errors.Is(e, tool.ErrDown) {
 		t.Errorf("lost in the middle: %v", e)
 	}
 }

@@ -51,8 +51,8 @@ func (a *App) stillAdmin(ctx context.Context, caller string) bool {
 // Logins are the logins to upstreams.
 func (a *App) Logins() *oauth.Service { return a.oauth }
 
-// reseal seals anew what was sealed with a key that is being replaced.
-func (a *App) reseal(ctx context.Context) error {
+// reencrypt encrypts again what was encrypted with a replaced key.
+func (a *App) reencrypt(ctx context.Context) error {
 	if !strings.Contains(a.opts.SecretKey.Reveal(), ",") {
 		return nil
 	}

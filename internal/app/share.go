@@ -59,7 +59,7 @@ func (a *App) listen(path string) (net.Listener, error) {
 func (a *App) attached() *attach.Server {
 	return attach.New(attach.Options{
 		HTTP: a.LocalHandler(), Version: a.opts.Version, Log: a.log,
-		Open: func(ctx context.Context, w attach.Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
+		Open: func(ctx context.Context, w attach.StreamRequest) (func(context.Context, io.Reader, io.Writer) error, error) {
 			return a.discovery.Open(tool.WithCaller(ctx, tool.Local), w.Mode, w.Server)
 		},
 	})

@@ -27,7 +27,7 @@ func TestSharingFollowsTheConfiguration(t *testing.T) {
 	var conn *attach.Conn
 	open := func(path string) func() bool {
 		return func() bool {
-			c, err := attach.Open(t.Context(), path, attach.Wish{})
+			c, err := attach.Open(t.Context(), path, attach.StreamRequest{})
 			if err == nil {
 				t.Cleanup(func() { c.Close() })
 				conn = c

@@ -37,18 +37,18 @@ func (s *sink) onNotification(f func(server, caller, method string, params json.
 	s.listeners = append(s.listeners, f)
 }
 
-// Offered puts an upstream's tools into the catalogue and into search.
-func (s *sink) Offered(o upstream.Offer) {
+// ToolsChanged puts an upstream's tools into the catalogue and into search.
+func (s *sink) ToolsChanged(o upstream.ToolSet) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	if err := s.app.guard.Observe(ctx, o.Config.Name, o.Tools); err != nil {
 		s.app.log.WarnContext(ctx, "changed tools cannot be told", "server", o.Config.Name, "err", err)
 	}
 	s.publish(o)
-	s.wg.Go(func() { s.remember(o) })
+	s.wg.Go(func() { s.storeTools(o) })
 }
 
-func (s *sink) publish(o upstream.Offer) {
+func (s *sink) publish(o upstream.ToolSet) {
 	server := catalog.Server{
 		Name: o.Config.Name, Title: o.Info.Title, Version: o.Info.Version, Description: o.Config.Description,
 		Instructions: o.Info.Instructions, Guidance: o.Guidance, Tags: o.Config.Tags, Allows: o.Config.ToolConfiguration.Allows,
@@ -59,8 +59,8 @@ func (s *sink) publish(o upstream.Offer) {
 	s.app.catalog.Put(server, o.Tools)
 }
 
-// remember keeps what a server offers for the next start.
-func (s *sink) remember(o upstream.Offer) {
+// storeTools stores a server's tools for the next start.
+func (s *sink) storeTools(o upstream.ToolSet) {
 	if o.Config.Transport == upstream.InProcess {
 		return
 	}
@@ -85,8 +85,8 @@ func (s *sink) Removed(server string) {
 	s.app.metrics.Forget(server)
 }
 
-// Changed counts the states of upstreams.
-func (s *sink) Changed(st upstream.Status) {
+// StatusChanged counts the states of upstreams.
+func (s *sink) StatusChanged(st upstream.Status) {
 	s.app.metrics.Upstream(st.Name, string(st.State), st.Tools)
 	if st.State == upstream.Connected {
 		s.app.metrics.Connected(st.Name)
@@ -106,9 +106,9 @@ func (s *sink) Notified(server, caller, method string, params json.RawMessage) {
 // flush waits for the writes under way.
 func (s *sink) flush() { s.wg.Wait() }
 
-// recall offers the tools that were last seen of each configured upstream, so
+// loadCatalogues publishes the stored tools of each configured upstream, so
 // that listing and searching work before any server has answered.
-func (a *App) recall(ctx context.Context, cfg *config.Config) error {
+func (a *App) loadCatalogues(ctx context.Context, cfg *config.Config) error {
 	life := cfg.Discovery.Cache.Duration()
 	if life == 0 {
 		return nil
@@ -118,7 +118,7 @@ func (a *App) recall(ctx context.Context, cfg *config.Config) error {
 		return fmt.Errorf("read the catalogues: %w", err)
 	}
 	for _, c := range kept {
-		offer, ok := a.offerOf(cfg, c)
+		offer, ok := a.toolSetOf(cfg, c)
 		if !ok || time.Since(c.Seen) > life {
 			continue
 		}
@@ -130,16 +130,16 @@ func (a *App) recall(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// offerOf reads a catalogue as what its server offers; false when it says
-// nothing about the server as it is configured now.
-func (a *App) offerOf(cfg *config.Config, c store.Catalogue) (upstream.Offer, bool) {
+// toolSetOf returns the tool set of a stored catalogue; false when the server is
+// now configured differently.
+func (a *App) toolSetOf(cfg *config.Config, c store.Catalogue) (upstream.ToolSet, bool) {
 	server, ok := cfg.Server(c.Server)
 	if !ok || !server.Enabled || server.Fingerprint() != c.Config {
-		return upstream.Offer{}, false
+		return upstream.ToolSet{}, false
 	}
-	offer := upstream.Offer{Config: server, Guidance: c.Guidance}
+	offer := upstream.ToolSet{Config: server, Guidance: c.Guidance}
 	if json.Unmarshal(c.Info, &offer.Info) != nil {
-		return upstream.Offer{}, false
+		return upstream.ToolSet{}, false
 	}
 	for _, raw := range c.Tools {
 		if d, err := tool.ParseDefinition(c.Server, raw); err == nil {

@@ -164,7 +164,7 @@ func running(t testing.TB, open Opener) (path string, stop func()) {
 		t.Fatal(err)
 	}
 	if open == nil {
-		open = func(_ context.Context, w Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
+		open = func(_ context.Context, w StreamRequest) (func(context.Context, io.Reader, io.Writer) error, error) {
 			switch w.Server {
 			case "none":
 				return nil, &tool.Error{Kind: tool.ServerNotFound, Msg: "no such server", Err: errors.New("secret")}
@@ -207,7 +207,7 @@ func running(t testing.TB, open Opener) (path string, stop func()) {
 }
 
 // Stream passes in and out through to a gateway, once.
-func Stream(ctx context.Context, path string, w Wish, in io.Reader, out io.Writer) error {
+func Stream(ctx context.Context, path string, w StreamRequest, in io.Reader, out io.Writer) error {
 	c, err := Open(ctx, path, w)
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func TestStream(t *testing.T) {
 		wg.Go(func() {
 			var out strings.Builder
 			text := strings.Repeat(fmt.Sprintf("client %d\n", i), 5000)
-			if err := Stream(ctxFor(t), path, Wish{Mode: "direct"}, strings.NewReader(text), &out); err != nil {
+			if err := Stream(ctxFor(t), path, StreamRequest{Mode: "direct"}, strings.NewReader(text), &out); err != nil {
 				t.Errorf("Stream = %v", err)
 			}
 			if want := "mode direct\n" + strings.ToUpper(text); out.String() != want {
@@ -233,7 +233,7 @@ func TestStream(t *testing.T) {
 	wg.Wait()
 	for server, want := range map[string]string{"none": "no such server", "odd": "odd"} {
 		var out strings.Builder
-		err := Stream(ctxFor(t), path, Wish{Server: server}, strings.NewReader("x"), &out)
+		err := Stream(ctxFor(t), path, StreamRequest{Server: server}, strings.NewReader("x"), &out)
 		if refused, ok := errors.AsType[*Refused](err); !ok || refused.Error() != want || out.Len() > 0 {
 			t.Errorf("Stream(%s) = %v, %q", server, err, out.String())
 		}
@@ -242,7 +242,7 @@ func TestStream(t *testing.T) {
 
 func TestStreamEndsWithTheGateway(t *testing.T) {
 	begun := make(chan struct{})
-	path, stop := running(t, func(context.Context, Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
+	path, stop := running(t, func(context.Context, StreamRequest) (func(context.Context, io.Reader, io.Writer) error, error) {
 		return func(ctx context.Context, r io.Reader, _ io.Writer) error {
 			close(begun)
 			<-ctx.Done()
@@ -252,20 +252,20 @@ func TestStreamEndsWithTheGateway(t *testing.T) {
 	in, feed := io.Pipe()
 	defer feed.Close()
 	done := make(chan error, 1)
-	go func() { done <- Stream(context.Background(), path, Wish{}, in, io.Discard) }()
+	go func() { done <- Stream(context.Background(), path, StreamRequest{}, in, io.Discard) }()
 	<-begun
 	stop()
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "ended") {
 		t.Errorf("Stream = %v", err)
 	}
-	if err := Stream(ctxFor(t), path, Wish{}, in, io.Discard); !errors.Is(err, ErrNone) {
+	if err := Stream(ctxFor(t), path, StreamRequest{}, in, io.Discard); !errors.Is(err, ErrNone) {
 		t.Errorf("Stream to nobody = %v", err)
 	}
 }
 
 func TestStreamEndsWithItsContext(t *testing.T) {
 	begun := make(chan struct{}, 1)
-	path, _ := running(t, func(context.Context, Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
+	path, _ := running(t, func(context.Context, StreamRequest) (func(context.Context, io.Reader, io.Writer) error, error) {
 		return func(ctx context.Context, r io.Reader, _ io.Writer) error {
 			begun <- struct{}{}
 			_, err := io.ReadAll(r)
@@ -276,7 +276,7 @@ func TestStreamEndsWithItsContext(t *testing.T) {
 	defer feed.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-begun; cancel() }()
-	if err := Stream(ctx, path, Wish{}, in, io.Discard); err != nil && !errors.Is(err, ErrNone) {
+	if err := Stream(ctx, path, StreamRequest{}, in, io.Discard); err != nil && !errors.Is(err, ErrNone) {
 		t.Errorf("Stream = %v", err)
 	}
 }
@@ -346,10 +346,10 @@ func TestForeignGateway(t *testing.T) {
 			c.Close()
 		}
 	}()
-	if _, ok := errors.AsType[*Refused](Stream(ctxFor(t), path, Wish{}, strings.NewReader(""), io.Discard)); !ok {
+	if _, ok := errors.AsType[*Refused](Stream(ctxFor(t), path, StreamRequest{}, strings.NewReader(""), io.Discard)); !ok {
 		t.Error("spoken to")
 	}
-	if err := Stream(ctxFor(t), path, Wish{}, strings.NewReader(""), io.Discard); !errors.Is(err, ErrNone) {
+	if err := Stream(ctxFor(t), path, StreamRequest{}, strings.NewReader(""), io.Discard); !errors.Is(err, ErrNone) {
 		t.Errorf("Stream = %v", err)
 	}
 }
@@ -383,7 +383,7 @@ func TestListenSaysWhatIsInTheWay(t *testing.T) {
 func TestConnectionsDuringTheEnd(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
-	f := &funnel{addr: &net.UnixAddr{Name: "x"}, conns: make(chan net.Conn), done: done}
+	f := &connQueue{addr: &net.UnixAddr{Name: "x"}, conns: make(chan net.Conn), done: done}
 	a, b := net.Pipe()
 	defer b.Close()
 	f.give(a)
@@ -405,7 +405,7 @@ func oneGateway(t *testing.T, path, name string) (seen func() []string, stop fun
 	}
 	var mu sync.Mutex
 	var all []string
-	s := New(Options{HTTP: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler), Open: func(context.Context, Wish) (func(context.Context, io.Reader, io.Writer) error, error) {
+	s := New(Options{HTTP: http.NotFoundHandler(), Log: slog.New(slog.DiscardHandler), Open: func(context.Context, StreamRequest) (func(context.Context, io.Reader, io.Writer) error, error) {
 		return func(ctx context.Context, r io.Reader, w io.Writer) error {
 			stop := context.AfterFunc(ctx, func() { w.(io.Closer).Close() })
 			defer stop()
@@ -438,14 +438,14 @@ func oneGateway(t *testing.T, path, name string) (seen func() []string, stop fun
 func TestRelayOutlivesTheGateway(t *testing.T) {
 	path := filepath.Join(folder(t), "s.sock")
 	seen1, stop1 := oneGateway(t, path, "first")
-	conn, err := Open(ctxFor(t), path, Wish{})
+	conn, err := Open(ctxFor(t), path, StreamRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	restarted := make(chan struct{})
 	relay := &Relay{Reconnect: func(ctx context.Context) (io.ReadWriteCloser, error) {
 		<-restarted
-		return Open(ctx, path, Wish{})
+		return Open(ctx, path, StreamRequest{})
 	}}
 	inR, in := io.Pipe()
 	outR, outW := io.Pipe()

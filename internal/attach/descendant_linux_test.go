@@ -25,7 +25,7 @@ func TestProgramOfTheGateway(t *testing.T) {
 	if path == "" {
 		t.Skip("it is run by TestDescendantsAreRefused")
 	}
-	_, err := attach.Open(t.Context(), path, attach.Wish{})
+	_, err := attach.Open(t.Context(), path, attach.StreamRequest{})
 	refused, ok := errors.AsType[*attach.Refused](err)
 	fmt.Printf("stream refused=%v %v\n", ok, refused)
 	res, err := attach.Client(path).Post("http://junctor/api/keys", "application/json", strings.NewReader(`{"name":"evil","admin":true}`))

@@ -55,7 +55,7 @@ func (r *Relay) Run(ctx context.Context, conn io.ReadWriteCloser, in io.Reader, 
 		if err != nil {
 			return err
 		}
-		if err := r.abandon(); err != nil {
+		if err := r.failPending(); err != nil {
 			return err
 		}
 		if conn, err = r.Reconnect(present); err != nil {
@@ -111,7 +111,7 @@ func (r *Relay) serve(ctx context.Context, conn io.ReadWriteCloser, lines <-chan
 		return false, nil
 	}
 	down := make(chan error, 1)
-	go func() { down <- r.answers(conn) }()
+	go func() { down <- r.forwardResponses(conn) }()
 	for {
 		select {
 		case err := <-down:
@@ -125,7 +125,7 @@ func (r *Relay) serve(ctx context.Context, conn io.ReadWriteCloser, lines <-chan
 				}
 				return true, <-down
 			}
-			r.note(line)
+			r.trackRequest(line)
 			if _, err := conn.Write(line); err != nil {
 				_ = conn.Close()
 				<-down
@@ -135,9 +135,9 @@ func (r *Relay) serve(ctx context.Context, conn io.ReadWriteCloser, lines <-chan
 	}
 }
 
-// note remembers what must be known of a client's message when the gateway
+// trackRequest remembers what must be known of a client's message when the gateway
 // ends.
-func (r *Relay) note(line []byte) {
+func (r *Relay) trackRequest(line []byte) {
 	m, err := mcp.Decode(line, mcp.Limits{})
 	if err != nil {
 		return
@@ -174,14 +174,14 @@ func (r *Relay) reopen(conn io.Writer) bool {
 	return true
 }
 
-// answers passes what the gateway says on to the client, until the gateway
+// forwardResponses passes what the gateway says on to the client, until the gateway
 // ends (nil) or the client takes no more.
-func (r *Relay) answers(conn io.Reader) error {
+func (r *Relay) forwardResponses(conn io.Reader) error {
 	br := bufio.NewReaderSize(conn, 64<<10)
 	for {
 		line, err := readPiece(br)
 		if len(line) > 0 && line[len(line)-1] == '\n' { // half a line is no message
-			if err := r.pass(line); err != nil {
+			if err := r.writeLine(line); err != nil {
 				return fmt.Errorf("write to the client: %w", err)
 			}
 		}
@@ -191,7 +191,7 @@ func (r *Relay) answers(conn io.Reader) error {
 	}
 }
 
-func (r *Relay) pass(line []byte) error {
+func (r *Relay) writeLine(line []byte) error {
 	m, err := mcp.Decode(line, mcp.Limits{})
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,8 +222,8 @@ func (r *Relay) write(line []byte, end bool) error {
 	return r.out.Flush()
 }
 
-// abandon answers the requests that the gateway left behind.
-func (r *Relay) abandon() error {
+// failPending answers pending requests with an error when the gateway is gone.
+func (r *Relay) failPending() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	lost := mcp.ToolError(&tool.Error{Kind: tool.Unavailable, Msg: "the gateway ended while this request was under way; it may have been carried out"})

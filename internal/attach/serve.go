@@ -18,7 +18,7 @@ import (
 
 // Opener makes what a stream wishes for. An error says why it cannot be, in
 // words for the person at the other end.
-type Opener func(ctx context.Context, w Wish) (serve func(ctx context.Context, r io.Reader, w io.Writer) error, err error)
+type Opener func(ctx context.Context, w StreamRequest) (serve func(ctx context.Context, r io.Reader, w io.Writer) error, err error)
 
 // Options are what a Server is made of.
 type Options struct {
@@ -50,7 +50,7 @@ const drainFor = 10 * time.Second
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	requests := &funnel{addr: ln.Addr(), conns: make(chan net.Conn), done: ctx.Done()}
+	requests := &connQueue{addr: ln.Addr(), conns: make(chan net.Conn), done: ctx.Done()}
 	hs := &http.Server{Handler: s.opts.HTTP, ReadHeaderTimeout: greetFor, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	var wg sync.WaitGroup
@@ -90,7 +90,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 }
 
 // serve finds out what a connection is.
-func (s *Server) serve(ctx context.Context, c net.Conn, requests *funnel) {
+func (s *Server) serve(ctx context.Context, c net.Conn, requests *connQueue) {
 	_ = c.SetReadDeadline(time.Now().Add(greetFor))
 	r := bufio.NewReader(c)
 	first, err := r.Peek(len("JUNCTOR/"))
@@ -108,7 +108,7 @@ func (s *Server) serve(ctx context.Context, c net.Conn, requests *funnel) {
 		return
 	}
 	defer c.Close()
-	w, err := readWish(r)
+	w, err := readStreamRequest(r)
 	if err == nil {
 		_ = c.SetReadDeadline(time.Time{})
 		var serve func(context.Context, io.Reader, io.Writer) error
@@ -149,14 +149,14 @@ func (s *Server) answer(c net.Conn, r reply) error {
 	return json.NewEncoder(c).Encode(r) // one line
 }
 
-// funnel hands connections to an HTTP server as if it had accepted them.
-type funnel struct {
+// connQueue is a net.Listener that hands out connections accepted elsewhere.
+type connQueue struct {
 	addr  net.Addr
 	conns chan net.Conn
 	done  <-chan struct{}
 }
 
-func (f *funnel) give(c net.Conn) {
+func (f *connQueue) give(c net.Conn) {
 	select {
 	case f.conns <- c:
 	case <-f.done:
@@ -165,7 +165,7 @@ func (f *funnel) give(c net.Conn) {
 }
 
 // Accept implements net.Listener.
-func (f *funnel) Accept() (net.Conn, error) {
+func (f *connQueue) Accept() (net.Conn, error) {
 	select {
 	case c := <-f.conns:
 		return c, nil
@@ -175,7 +175,7 @@ func (f *funnel) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener; the server that owns the connections ends it.
-func (f *funnel) Close() error { return nil }
+func (f *connQueue) Close() error { return nil }
 
 // Addr implements net.Listener.
-func (f *funnel) Addr() net.Addr { return f.addr }
+func (f *connQueue) Addr() net.Addr { return f.addr }

@@ -100,7 +100,7 @@ func Listen(path string) (net.Listener, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the socket: %w", err)
 	}
-	if err := private(folder); err != nil {
+	if err := checkFolder(folder); err != nil {
 		return nil, err
 	}
 	// The lock, not the socket, says who is running: it goes with its process.
@@ -209,7 +209,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	if err != nil || info.Mode()&fs.ModeSocket == 0 && !socketLike(info) {
 		return nil, ErrNone
 	}
-	if err := private(filepath.Dir(path)); err != nil {
+	if err := checkFolder(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialFor)

@@ -22,8 +22,8 @@ const maxLine = 4096
 // greetFor is how long either side may take to greet.
 const greetFor = 10 * time.Second
 
-// Wish is what a stream should be: a view of the MCP face.
-type Wish struct {
+// StreamRequest selects the MCP view of a stream.
+type StreamRequest struct {
 	Mode   string `json:"mode,omitempty"`
 	Server string `json:"server,omitempty"`
 }
@@ -43,7 +43,7 @@ func (e *Refused) Error() string { return e.Message }
 
 // Open asks the gateway that listens at path for a stream. The error is ErrNone
 // when no gateway runs and *Refused when it declines.
-func Open(ctx context.Context, path string, w Wish) (*Conn, error) {
+func Open(ctx context.Context, path string, w StreamRequest) (*Conn, error) {
 	c, err := Dial(ctx, path)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func Open(ctx context.Context, path string, w Wish) (*Conn, error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	r := bufio.NewReader(c)
-	if err := wish(c, r, w); err != nil {
+	if err := requestStream(c, r, w); err != nil {
 		_ = c.Close()
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func (c *Conn) CloseWrite() error {
 	return c.Close()
 }
 
-// wish asks for the stream.
-func wish(c net.Conn, r *bufio.Reader, w Wish) error {
+// requestStream asks for the stream.
+func requestStream(c net.Conn, r *bufio.Reader, w StreamRequest) error {
 	line, err := json.Marshal(w)
 	if err != nil {
 		return err
@@ -118,19 +118,19 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// readWish reads the rest of a greeting.
-func readWish(r *bufio.Reader) (Wish, error) {
+// readStreamRequest reads the rest of a greeting.
+func readStreamRequest(r *bufio.Reader) (StreamRequest, error) {
 	line, err := readLine(r)
 	if err != nil {
-		return Wish{}, err
+		return StreamRequest{}, err
 	}
 	text, ok := strings.CutPrefix(string(line), greeting)
 	if !ok {
-		return Wish{}, errors.New("this gateway speaks " + strings.TrimSpace(greeting))
+		return StreamRequest{}, errors.New("this gateway speaks " + strings.TrimSpace(greeting))
 	}
-	var w Wish
+	var w StreamRequest
 	if err := json.Unmarshal([]byte(text), &w); err != nil {
-		return Wish{}, fmt.Errorf("read the greeting: %w", err)
+		return StreamRequest{}, fmt.Errorf("read the greeting: %w", err)
 	}
 	return w, nil
 }

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// private reports, as an error, when others than this user could put
+// checkFolder reports, as an error, when others than this user could put
 // something into the folder.
-func private(folder string) error {
+func checkFolder(folder string) error {
 	info, err := os.Stat(folder)
 	if err != nil {
 		return fmt.Errorf("look at the folder of the socket: %w", err)

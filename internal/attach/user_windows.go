@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// private trusts the folder, which lies in the user's profile: nobody else
+// checkFolder trusts the folder, which lies in the user's profile: nobody else
 // can reach it.
-func private(folder string) error {
+func checkFolder(folder string) error {
 	if _, err := os.Stat(folder); err != nil {
 		return fmt.Errorf("look at the folder of the socket: %w", err)
 	}

@@ -95,7 +95,7 @@ func (g *Gate) SetConfig(cfg Config, origins []string) {
 			r.jwt = old.jwt // it has the issuer's keys already
 		}
 	}
-	g.keys.fix(cfg, g.opts.AdminKey)
+	g.keys.setFixed(cfg, g.opts.AdminKey)
 	g.rules.Store(r)
 	select {
 	case g.changed <- struct{}{}:

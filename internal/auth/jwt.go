@@ -32,7 +32,7 @@ type issuer struct {
 const rediscover = 5 * time.Second
 
 func newIssuer(cfg JWTConfig) *issuer {
-	return &issuer{cfg: cfg, client: &http.Client{Timeout: 10 * time.Second, Transport: &sparing{next: http.DefaultTransport, kept: map[string]keptAnswer{}}}}
+	return &issuer{cfg: cfg, client: &http.Client{Timeout: 10 * time.Second, Transport: &issuerCache{next: http.DefaultTransport, kept: map[string]keptAnswer{}}}}
 }
 
 // algorithms are the signatures that are accepted: asymmetric ones alone, or

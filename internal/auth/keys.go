@@ -71,9 +71,9 @@ func newKeyring(keys KeyStore) *keyring {
 	return &keyring{keys: keys, known: map[string]knownKey{}, used: map[string]time.Time{}}
 }
 
-// fix sets the keys that are not in the store. The id of each holds a part of
+// setFixed sets the keys that are not in the store. The id of each holds a part of
 // its hash, so that another key of the same name is another key.
-func (r *keyring) fix(cfg Config, admin telemetry.Secret) {
+func (r *keyring) setFixed(cfg Config, admin telemetry.Secret) {
 	fixed := map[string]store.Key{}
 	for _, k := range fixedKeys(cfg, admin) {
 		fixed[string(k.Hash)] = k

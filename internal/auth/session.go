@@ -106,7 +106,7 @@ func (s *sessions) trim(ctx context.Context, p pageSession) error {
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(l listed) bool { return !l.sameCredential(p) })
+	all = slices.DeleteFunc(all, func(l sessionEntry) bool { return !l.sameCredential(p) })
 	for len(all) >= maxSessions {
 		if err := s.end(ctx, all[0].name); err != nil {
 			return err
@@ -179,26 +179,26 @@ func (s *sessions) end(ctx context.Context, name string) error {
 	return nil
 }
 
-type listed struct {
+type sessionEntry struct {
 	pageSession
 	name    string
 	expires time.Time
 }
 
 // list returns the sessions in force, oldest first.
-func (s *sessions) list(ctx context.Context) ([]listed, error) {
+func (s *sessions) list(ctx context.Context) ([]sessionEntry, error) {
 	values, err := s.store.Values(ctx, SpaceSessions)
 	if err != nil {
 		return nil, fmt.Errorf("read the sessions: %w", err)
 	}
-	var out []listed
+	var out []sessionEntry
 	for _, v := range values {
-		l := listed{name: v.Name, expires: v.Expires}
+		l := sessionEntry{name: v.Name, expires: v.Expires}
 		if json.Unmarshal(v.Data, &l.pageSession) == nil {
 			out = append(out, l)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b listed) int { return a.Created.Compare(b.Created) })
+	slices.SortStableFunc(out, func(a, b sessionEntry) int { return a.Created.Compare(b.Created) })
 	return out, nil
 }
 

@@ -28,7 +28,7 @@ const TicketParameter = "ticket"
 // Routes mounts the page's sign-in. All of it must be behind [Gate.Wrap].
 func (g *Gate) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/session", func(w http.ResponseWriter, r *http.Request) {
-		g.who(w, identityFrom(r.Context()), "")
+		g.writeCaller(w, identityFrom(r.Context()), "")
 	})
 	mux.HandleFunc("POST /api/session", g.signIn)
 	mux.HandleFunc("DELETE /api/session", g.signOut)
@@ -86,7 +86,7 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 		http.SetCookie(w, cookie(secret, int(time.Until(expires).Seconds())))
 		secret = ""
 	}
-	g.who(w, id, secret)
+	g.writeCaller(w, id, secret)
 }
 
 func cookie(value string, age int) *http.Cookie {
@@ -159,7 +159,7 @@ type SessionInfo struct {
 // visible returns the sessions that the sender of the request may see and end:
 // all for an administrator, else those of the same caller. Callers without a
 // credential are many in one, and see none.
-func (g *Gate) visible(r *http.Request) ([]listed, error) {
+func (g *Gate) visible(r *http.Request) ([]sessionEntry, error) {
 	id := identityFrom(r.Context())
 	if id.credential == "" {
 		return nil, &tool.Error{Kind: tool.Denied, Msg: "sign in to see sessions"}
@@ -168,7 +168,7 @@ func (g *Gate) visible(r *http.Request) ([]listed, error) {
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	var out []listed
+	var out []sessionEntry
 	for _, l := range all {
 		if id.caller.Admin || l.Owner == id.caller.ID {
 			out = append(out, l)
@@ -213,9 +213,9 @@ func (g *Gate) endSession(w http.ResponseWriter, r *http.Request) {
 	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "no such session"})
 }
 
-// who writes the caller as the page wants to know it, with the secret of its
+// writeCaller writes the caller as the page wants to know it, with the secret of its
 // session when it is new and the page has to keep it.
-func (g *Gate) who(w http.ResponseWriter, id identity, session string) {
+func (g *Gate) writeCaller(w http.ResponseWriter, id identity, session string) {
 	out := map[string]any{
 		"caller":        id.caller.Name,
 		"admin":         id.caller.Admin,

@@ -24,7 +24,7 @@ func Nearest(want string, names []string, n int) []string {
 		name  string
 		score float64
 	}
-	want = fold(want)
+	want = foldCase(want)
 	_, wantTool, qualified := strings.Cut(want, ":")
 	if !qualified {
 		wantTool = want
@@ -32,7 +32,7 @@ func Nearest(want string, names []string, n int) []string {
 	var found []scored
 	var m measure
 	for _, name := range names {
-		folded := fold(name)
+		folded := foldCase(name)
 		_, t, _ := strings.Cut(folded, ":")
 		score := m.similarity(want, folded)
 		if t != "" {
@@ -60,8 +60,8 @@ func Nearest(want string, names []string, n int) []string {
 	return out
 }
 
-// fold makes names comparable that differ in case and in separators alone.
-func fold(s string) string {
+// foldCase makes names comparable that differ in case and in separators alone.
+func foldCase(s string) string {
 	s = strings.ToLower(s)
 	if len(s) > maxCompared {
 		s = s[:maxCompared]

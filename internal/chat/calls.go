@@ -21,7 +21,7 @@ func failure(c *llm.ToolCall, err error) *llm.ToolResult {
 // runCalls carries out the calls of one step, up to the limit at once, and
 // returns their results in the order of the calls. It always returns one for
 // each.
-func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, o offer) []*llm.ToolResult {
+func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, o toolOffer) []*llm.ToolResult {
 	results := make([]*llm.ToolResult, len(calls))
 	slots := make(chan struct{}, s.host.config().ParallelCalls)
 	var wg sync.WaitGroup
@@ -39,7 +39,7 @@ func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, 
 	return results
 }
 
-func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o offer) *llm.ToolResult {
+func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o toolOffer) *llm.ToolResult {
 	start := time.Now()
 	shown := c.Name
 	if c.Tool != (tool.Name{}) {
@@ -84,7 +84,7 @@ func cancelled(c *llm.ToolCall) *llm.ToolResult {
 
 // malformed tells the model what was wrong with a call that could not be
 // read, and what would have been right.
-func (s *Session) malformed(c *llm.ToolCall, o offer) *llm.ToolResult {
+func (s *Session) malformed(c *llm.ToolCall, o toolOffer) *llm.ToolResult {
 	text := fmt.Sprintf("INVALID_ARGUMENTS: the call could not be read: %s. What came: %s", c.Problem, c.Malformed)
 	for _, d := range o.tools.Definitions() {
 		if d.Name == c.Tool {
@@ -95,7 +95,7 @@ func (s *Session) malformed(c *llm.ToolCall, o offer) *llm.ToolResult {
 }
 
 // unknown tells the model that it has made a tool up.
-func (s *Session) unknown(t *turn, c *llm.ToolCall, o offer) *llm.ToolResult {
+func (s *Session) unknown(t *turn, c *llm.ToolCall, o toolOffer) *llm.ToolResult {
 	text := fmt.Sprintf("TOOL_NOT_FOUND: there is no tool %q.", c.Name)
 	near := s.host.Catalog.Snapshot().Nearest(&t.caller, strings.Replace(c.Name, "__", ":", 1), 5)
 	switch {
@@ -124,7 +124,7 @@ func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall)
 		return s.approve(ctx, t, c, n, args)
 	}
 	res, err := s.dispatch(ctx, t, c, target, approve)
-	if first := addressesFirst(err, questionOf(c, target)); first != nil && s.visit(ctx, t, first) {
+	if first := addressesFirst(err, questionOf(c, target)); first != nil && s.openURLs(ctx, t, first) {
 		// It got as far as the server: the person has approved it already.
 		res, err = s.dispatch(ctx, t, c, target, func(context.Context, tool.Name, json.RawMessage) (bool, error) { return true, nil })
 	}

@@ -47,10 +47,10 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 	repeats := map[string]int{}
 	last, again := "", 0 // last: why the model gets no more tools
 	for step := 1; ; step++ {
-		o := s.host.offer(&t.caller, cfg.MetaToolsAbove)
+		o := s.host.toolsFor(&t.caller, cfg.MetaToolsAbove)
 		reply, err := s.ask(ctx, t, model, o, last)
 		if err != nil {
-			return s.broken(ctx, t, model, reply, err)
+			return s.endWithModelError(ctx, t, model, reply, err)
 		}
 		calls := reply.Message.Calls()
 		if last != "" {
@@ -63,13 +63,13 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 			}
 			switch last { // it goes on asking for tools that it no longer gets
 			case stopRepetition:
-				return s.standIn(ctx, t, last, "I stopped: the model made the same call again and again, and gave no answer without it. Ask in other words.")
+				return s.sendFallback(ctx, t, last, "I stopped: the model made the same call again and again, and gave no answer without it. Ask in other words.")
 			case stopSteps:
-				return s.standIn(ctx, t, last, "I stopped: the model used all the steps of this reply (chat.maxSteps), and gave no answer without more. Say what to do next, or ask for less.")
+				return s.sendFallback(ctx, t, last, "I stopped: the model used all the steps of this reply (chat.maxSteps), and gave no answer without more. Say what to do next, or ask for less.")
 			}
 			return s.fallback(ctx, t, CodeModel, "The model gave no answer. Ask again, or in other words.")
 		}
-		if err := s.append(context.WithoutCancel(ctx), reply.Message, about{Model: model.Info().ID, Usage: &reply.Usage}); err != nil {
+		if err := s.append(context.WithoutCancel(ctx), reply.Message, messageMeta{Model: model.Info().ID, Usage: &reply.Usage}); err != nil {
 			return s.unsaved(ctx, t, err)
 		}
 		if len(calls) == 0 {
@@ -82,7 +82,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 			case llm.StopLength:
 				return stopLength
 			case llm.StopFilter:
-				s.emit(TypeError, ErrorPayload{Code: CodeModel, Message: "the model's provider withheld the reply (" + first(reply.Detail, "no reason given") + "); ask in other words"})
+				s.emit(TypeError, ErrorPayload{Code: CodeModel, Message: "the model's provider withheld the reply (" + firstNonEmpty(reply.Detail, "no reason given") + "); ask in other words"})
 				return stopFilter
 			}
 			return stopEnd
@@ -91,7 +91,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 		for _, r := range s.runCalls(ctx, t, calls, o) {
 			results.Parts = append(results.Parts, llm.Part{Result: r})
 		}
-		if err := s.append(context.WithoutCancel(ctx), results, about{}); err != nil {
+		if err := s.append(context.WithoutCancel(ctx), results, messageMeta{}); err != nil {
 			return s.unsaved(ctx, t, err)
 		}
 		if ctx.Err() != nil {
@@ -110,7 +110,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 }
 
 // ask sends one request and passes the reply on as it comes.
-func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o offer, last string) (llm.Turn, error) {
+func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o toolOffer, last string) (llm.Turn, error) {
 	for attempt := 0; ; attempt++ {
 		req, estimate, history := s.request(ctx, t, model, o)
 		switch last {
@@ -154,15 +154,15 @@ func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o offer, la
 	}
 }
 
-// broken ends a turn whose model failed, with what it had said.
-func (s *Session) broken(ctx context.Context, t *turn, model llm.Model, reply llm.Turn, err error) string {
+// endWithModelError ends a turn whose model failed, with what it had said.
+func (s *Session) endWithModelError(ctx context.Context, t *turn, model llm.Model, reply llm.Turn, err error) string {
 	said := withoutCalls(reply.Message)
 	notice := noticeBroken
 	if ctx.Err() != nil {
 		notice = noticeAborted
 	}
 	if strings.TrimSpace(said.Text()) != "" {
-		if err := s.append(context.WithoutCancel(ctx), said, about{Model: model.Info().ID, Notice: notice}); err != nil {
+		if err := s.append(context.WithoutCancel(ctx), said, messageMeta{Model: model.Info().ID, Notice: notice}); err != nil {
 			return s.unsaved(ctx, t, err)
 		}
 	}
@@ -187,19 +187,19 @@ func (s *Session) fallback(ctx context.Context, t *turn, code, text string) stri
 	if ctx.Err() != nil {
 		return s.aborted(ctx)
 	}
-	stop := s.standIn(ctx, t, stopError, text)
+	stop := s.sendFallback(ctx, t, stopError, text)
 	s.emit(TypeError, ErrorPayload{Code: code, Message: text})
 	return stop
 }
 
-// standIn is what the gateway says when the model says nothing, and why the
-// reply ended.
-func (s *Session) standIn(ctx context.Context, t *turn, stop, text string) string {
+// sendFallback sends a message in place of the model's reply, with the stop
+// reason.
+func (s *Session) sendFallback(ctx context.Context, t *turn, stop, text string) string {
 	if ctx.Err() != nil {
 		return s.aborted(ctx)
 	}
 	s.emit(TypeText, ContentPayload{text})
-	if err := s.append(context.WithoutCancel(ctx), llm.Text(llm.Assistant, text), about{Notice: noticeFallback}); err != nil {
+	if err := s.append(context.WithoutCancel(ctx), llm.Text(llm.Assistant, text), messageMeta{Notice: noticeFallback}); err != nil {
 		return s.unsaved(ctx, t, err)
 	}
 	return stop

@@ -14,7 +14,7 @@ import (
 // Markdown writes a conversation for people to read and keep.
 func Markdown(info SessionInfo, h HistoryPayload) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n", first(info.Title, "Conversation"))
+	fmt.Fprintf(&b, "# %s\n\n", firstNonEmpty(info.Title, "Conversation"))
 	fmt.Fprintf(&b, "%s", info.Created.Format("2 January 2006, 15:04 MST"))
 	if info.Model != "" {
 		fmt.Fprintf(&b, " · %s", info.Model)

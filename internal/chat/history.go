@@ -37,9 +37,9 @@ func (s *Session) history(before int64) HistoryPayload {
 // bytes; what it is about can be read at any length.
 const maxHistory = 8 << 20
 
-// lighten leaves the oldest results out of a history that is too large for
-// one message: pictures above all. The export has everything.
-func lighten(h HistoryPayload, budget int) HistoryPayload {
+// trimHistory omits the oldest results of a history that is too large for one
+// message. The export has everything.
+func trimHistory(h HistoryPayload, budget int) HistoryPayload {
 	for i := len(h.Messages) - 1; i >= 0; i-- {
 		m := &h.Messages[i]
 		cloned := false

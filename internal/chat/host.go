@@ -133,7 +133,7 @@ func (h *Host) Run(ctx context.Context) error {
 		case <-tick.C:
 			h.sweep(time.Now())
 		case <-commands:
-			h.obey(ctx)
+			h.runCommands(ctx)
 		}
 	}
 }

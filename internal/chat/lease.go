@@ -37,8 +37,8 @@ func (s *Session) renew(ctx context.Context, t *turn) {
 	}
 }
 
-// rescue ends a reply that another process was giving when it died.
-func (s *Session) rescue(ctx context.Context) error {
+// endOrphanedReply ends a reply whose process died.
+func (s *Session) endOrphanedReply(ctx context.Context) error {
 	s.mending.Lock()
 	defer s.mending.Unlock()
 	s.mu.Lock()
@@ -75,7 +75,7 @@ func (h *Host) endDeadTurns(ctx context.Context) {
 			}
 			s, err := h.Open(ctx, tool.Caller{ID: rec.Owner}, rec.ID)
 			if err == nil {
-				err = s.rescue(ctx)
+				err = s.endOrphanedReply(ctx)
 			}
 			if err != nil && ctx.Err() == nil {
 				h.Log.WarnContext(ctx, "reply of an earlier process not ended", telemetry.KeySession, rec.ID, "err", err)
@@ -101,10 +101,9 @@ const watchTime = 10 * time.Second
 
 func watchName(session string) string { return "chat-watch/" + session }
 
-// beSeen lets the process that gives the reply know that somebody watches it
-// here: it would stop when nobody does. It reports whether there is such a
-// reply.
-func (s *Session) beSeen(ctx context.Context) (bool, error) {
+// renewWatchLease tells the process that runs the reply that a client follows it
+// here; without followers it stops. It reports whether there is such a reply.
+func (s *Session) renewWatchLease(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	due := s.turn == nil && s.foreign && s.meta.Turn.Active && len(s.watchers) > 0
 	s.mu.Unlock()
@@ -115,8 +114,8 @@ func (s *Session) beSeen(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// leaveSight takes that back.
-func (s *Session) leaveSight(ctx context.Context) {
+// releaseWatchLease ends that lease.
+func (s *Session) releaseWatchLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := s.host.Store.Release(ctx, watchName(s.id), s.host.Node); err != nil {
@@ -137,7 +136,7 @@ func (s *Session) watchedElsewhere() bool {
 		return true
 	}
 	if free {
-		s.leaveSight(ctx)
+		s.releaseWatchLease(ctx)
 	}
 	return !free
 }
@@ -177,9 +176,9 @@ func (h *Host) command(ctx context.Context, session string, c command) bool {
 	return true
 }
 
-// obey carries out the words that others left for the replies of this
-// process.
-func (h *Host) obey(ctx context.Context) {
+// runCommands executes the commands that other processes left for the replies of
+// this process.
+func (h *Host) runCommands(ctx context.Context) {
 	values, err := h.Store.Values(ctx, commandSpace)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -220,8 +219,8 @@ func (h *Host) obey(ctx context.Context) {
 	}
 }
 
-// makeRoom deletes the oldest sessions of a caller who has too many.
-func (h *Host) makeRoom(ctx context.Context, owner string) {
+// deleteOldest deletes the oldest sessions of a caller that has too many.
+func (h *Host) deleteOldest(ctx context.Context, owner string) {
 	limit := h.config().MaxSessions
 	if limit <= 0 {
 		return

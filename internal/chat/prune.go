@@ -23,11 +23,11 @@ const leastBudget = 512
 // request builds what the model is asked, within its window: the newest
 // messages whole, a summary in place of the oldest. It returns the estimate
 // of its size, and of the history's part of it.
-func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o offer) (req llm.Request, estimate, history int) {
+func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o toolOffer) (req llm.Request, estimate, history int) {
 	info := model.Info()
 	req = llm.Request{
 		// The day alone: a prompt that changes with the minute is never cached.
-		System:   first(info.SystemPrompt, basePrompt) + "\n\nToday is " + time.Now().Format("Monday, 2 January 2006") + ".",
+		System:   firstNonEmpty(info.SystemPrompt, basePrompt) + "\n\nToday is " + time.Now().Format("Monday, 2 January 2006") + ".",
 		Guidance: o.guidance, Tools: o.tools, CacheKey: s.id,
 	}
 	overhead := llm.EstimateTokens(len(req.System)+len(req.Guidance)) + o.tools.Tokens()
@@ -87,7 +87,7 @@ func (s *Session) budget(info llm.Info, overhead int) int {
 // unit is what must not be parted: a message of the person, or a turn of the
 // model with the results of its calls.
 type unit struct {
-	entries []entry
+	entries []historyEntry
 	tokens  int
 	user    bool
 }
@@ -96,7 +96,7 @@ type unit struct {
 // model's place is not for the model. The latest message of the person is
 // always among them, even when a summary covers it: it is what the model is
 // to answer.
-func unitsOf(entries []entry, after int64) []unit {
+func unitsOf(entries []historyEntry, after int64) []unit {
 	latest := -1
 	for i, e := range entries {
 		if e.message.Role == llm.User {
@@ -114,7 +114,7 @@ func unitsOf(entries []entry, after int64) []unit {
 			u.entries, u.tokens = append(u.entries, e), u.tokens+n
 			continue
 		}
-		units = append(units, unit{entries: []entry{e}, tokens: n, user: e.message.Role == llm.User})
+		units = append(units, unit{entries: []historyEntry{e}, tokens: n, user: e.message.Role == llm.User})
 	}
 	return units
 }

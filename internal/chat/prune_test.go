@@ -109,17 +109,17 @@ func TestPromptMode(t *testing.T) {
 	}, func(_ *Options, cfgs *[]llm.Config) { (*cfgs)[0].ToolMode = llm.PromptTools })
 }
 
-func message_(role llm.Role, seq int64, size int, parts ...llm.Part) entry {
+func message_(role llm.Role, seq int64, size int, parts ...llm.Part) historyEntry {
 	if parts == nil {
 		parts = []llm.Part{{Text: strings.Repeat("x", size)}}
 	}
-	return entry{seq: seq, message: llm.Message{Role: role, Parts: parts}}
+	return historyEntry{seq: seq, message: llm.Message{Role: role, Parts: parts}}
 }
 
 func TestUnitsKeepPairsAndTheQuestion(t *testing.T) {
 	call := llm.Part{Call: &llm.ToolCall{ID: "1", Name: "t", Arguments: json.RawMessage("{}")}}
 	result := llm.Part{Result: llm.TextResult(&llm.ToolCall{ID: "1", Name: "t"}, strings.Repeat("r", 7000), false)}
-	entries := []entry{
+	entries := []historyEntry{
 		message_(llm.User, 1, 10), message_(llm.Assistant, 2, 10),
 		message_(llm.User, 3, 100), message_(llm.Assistant, 4, 0, call), message_(llm.Tool, 5, 0, result),
 		message_(llm.Assistant, 6, 0, call), message_(llm.Tool, 7, 0, result),
@@ -182,7 +182,7 @@ func TestLargeHistoriesAreLightened(t *testing.T) {
 	}
 	parts := []llm.Part{big(1000), {Text: "and"}, big(10)}
 	h := HistoryPayload{Messages: []HistoryMessage{{Parts: parts}, {Parts: []llm.Part{{Text: strings.Repeat("t", 5000)}}}, {Parts: []llm.Part{big(600)}}}}
-	got := lighten(h, 1000)
+	got := trimHistory(h, 1000)
 	if c := string(got.Messages[0].Parts[0].Result.Content); !strings.Contains(c, "1002 bytes left out") || !json.Valid([]byte(c)) {
 		t.Errorf("the oldest: %.100s", c)
 	}

@@ -94,7 +94,7 @@ func (s *Session) elicit(ctx context.Context, t *turn, about QuestionPayload, pa
 	if err != nil {
 		return nil, err
 	}
-	a, err := s.putQuestion(ctx, t, q)
+	a, err := s.askUser(ctx, t, q)
 	if err != nil {
 		return nil, err
 	}
@@ -183,9 +183,9 @@ func fitsForm(form *schema.Schema, a Answer) error {
 	return &tool.Error{Kind: tool.InvalidArguments, Msg: "the answer does not fit: " + schema.Summary(wrong)}
 }
 
-// putQuestion shows a question to everyone who watches and waits for the
+// askUser shows a question to everyone who watches and waits for the
 // first answer. Whatever happens, they are told what became of it.
-func (s *Session) putQuestion(ctx context.Context, t *turn, q *question) (Answer, error) {
+func (s *Session) askUser(ctx context.Context, t *turn, q *question) (Answer, error) {
 	wait := s.host.config().ApprovalTimeoutMs.Duration()
 	q.QuestionID, q.Expires = newID("ask"), time.Now().Add(wait).UTC()
 	q.answer = make(chan Answer, 1)
@@ -281,11 +281,11 @@ func addressesFirst(err error, about QuestionPayload) []*question {
 	return out
 }
 
-// visit asks the person to open the addresses, one after the other, and
+// openURLs asks the person to open the addresses, one after the other, and
 // reports whether they did.
-func (s *Session) visit(ctx context.Context, t *turn, questions []*question) bool {
+func (s *Session) openURLs(ctx context.Context, t *turn, questions []*question) bool {
 	for _, q := range questions {
-		if a, err := s.putQuestion(ctx, t, q); err != nil || a.Action != Accept {
+		if a, err := s.askUser(ctx, t, q); err != nil || a.Action != Accept {
 			return false
 		}
 	}

@@ -376,7 +376,7 @@ func crash(t *testing.T, r *rig, messages []store.Message, events ...Outgoing) s
 }
 
 func stored(role llm.Role, parts ...llm.Part) store.Message {
-	content, _ := json.Marshal(about{ID: newID("m"), Parts: parts})
+	content, _ := json.Marshal(messageMeta{ID: newID("m"), Parts: parts})
 	return store.Message{Role: string(role), Content: content}
 }
 

@@ -71,12 +71,12 @@ func (s *Session) sample(ctx context.Context, t *turn, about QuestionPayload, pa
 	} else if err := s.allowSampling(ctx, t, q); err != nil {
 		return nil, err
 	}
-	return s.speakFor(ctx, t, q, model, req)
+	return s.sampleModel(ctx, t, q, model, req)
 }
 
 // allowSampling asks the person.
 func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error {
-	a, err := s.putQuestion(ctx, t, q)
+	a, err := s.askUser(ctx, t, q)
 	if err != nil {
 		return err
 	}
@@ -91,9 +91,9 @@ func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error
 	return nil
 }
 
-// speakFor asks the model in a server's name, and lets the person see what
+// sampleModel asks the model in a server's name, and lets the person see what
 // it said.
-func (s *Session) speakFor(ctx context.Context, t *turn, q *question, model llm.Model, req llm.Request) (json.RawMessage, error) {
+func (s *Session) sampleModel(ctx context.Context, t *turn, q *question, model llm.Model, req llm.Request) (json.RawMessage, error) {
 	s.emit(TypeStatus, StatusPayload{State: "processing", Tool: q.Tool, Message: q.Server + " asks the model", Data: &StatusData{CallID: q.CallID}})
 	reply, err := llm.Ask(ctx, s.host.Executor, &t.caller, model, req, nil)
 	s.mu.Lock()

@@ -42,11 +42,11 @@ func npmServer(t testing.TB, name, pkg string, args ...string) upstream.Config {
 // offers puts what real servers offer into the rig's catalogue.
 type offers struct{ catalog *catalog.Catalog }
 
-func (o offers) Offered(of upstream.Offer) {
+func (o offers) ToolsChanged(of upstream.ToolSet) {
 	o.catalog.Put(catalog.Server{Name: of.Config.Name, Guidance: of.Guidance}, of.Tools)
 }
 func (o offers) Removed(server string)                            { o.catalog.Remove(server) }
-func (o offers) Changed(upstream.Status)                          {}
+func (o offers) StatusChanged(upstream.Status)                    {}
 func (o offers) Notified(string, string, string, json.RawMessage) {}
 
 func TestRealServers(t *testing.T) {

@@ -25,7 +25,7 @@ type Session struct {
 	stored   bool // there is a record in the store
 	title    string
 	model    string // as the person chose it; empty: the default
-	entries  []entry
+	entries  []historyEntry
 	meta     metadata
 	turn     *turn // the reply under way, or nil
 	active   time.Time
@@ -39,16 +39,16 @@ type Session struct {
 	follow   context.CancelFunc // ends the following of another process
 }
 
-// entry is one message of the history with what is known about it.
-type entry struct {
+// historyEntry is one message of the history with what is known about it.
+type historyEntry struct {
 	seq     int64
 	time    time.Time
 	message llm.Message
-	about
+	messageMeta
 }
 
-// about is what the store keeps of a message beside its parts.
-type about struct {
+// messageMeta is what the store keeps of a message beside its parts.
+type messageMeta struct {
 	ID     string     `json:"id"`
 	Parts  []llm.Part `json:"parts"`
 	Model  string     `json:"model,omitempty"`
@@ -204,9 +204,9 @@ func (s *Session) catchUp(ctx context.Context) error {
 		s.outbox.sent = e.Seq
 		switch { // what another process began and ended
 		case s.turn != nil:
-		case ends(e.Data):
+		case isTurnEnd(e.Data):
 			s.meta.Turn.Active = false
-		case begins(e.Data):
+		case isTurnStart(e.Data):
 			s.meta.Turn.Active, s.foreign = true, true
 		}
 	}
@@ -214,16 +214,16 @@ func (s *Session) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// begins reports whether an event is the message that a reply answers.
-func begins(data []byte) bool {
+// isTurnStart reports whether an event is the message that a reply answers.
+func isTurnStart(data []byte) bool {
 	var out struct {
 		Type string `json:"type"`
 	}
 	return json.Unmarshal(data, &out) == nil && out.Type == TypeMessage
 }
 
-// ends reports whether an event is the end of a reply.
-func ends(data []byte) bool {
+// isTurnEnd reports whether an event is the end of a reply.
+func isTurnEnd(data []byte) bool {
 	var out struct {
 		Type    string        `json:"type"`
 		Payload StatusPayload `json:"payload"`
@@ -251,14 +251,14 @@ func (s *Session) recover(ctx context.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	said := spoken(events)
+	said := sentText(events)
 	if n := len(entries); n > 0 && entries[n-1].message.Role == llm.Assistant {
 		if calls := entries[n-1].message.Calls(); len(calls) > 0 {
 			results := llm.Message{Role: llm.Tool}
 			for _, c := range calls {
 				results.Parts = append(results.Parts, llm.Part{Result: llm.TextResult(c, "no result: the gateway was stopped before the call was finished", true)})
 			}
-			if err := s.append(ctx, results, about{Notice: noticeInterrupted}); err != nil {
+			if err := s.append(ctx, results, messageMeta{Notice: noticeInterrupted}); err != nil {
 				return unavailable(err)
 			}
 		}
@@ -268,7 +268,7 @@ func (s *Session) recover(ctx context.Context) error {
 	if said != "" {
 		text = said + "\n\n" + note
 	}
-	if err := s.append(ctx, llm.Text(llm.Assistant, text), about{Notice: noticeInterrupted}); err != nil {
+	if err := s.append(ctx, llm.Text(llm.Assistant, text), messageMeta{Notice: noticeInterrupted}); err != nil {
 		return unavailable(err)
 	}
 	s.emit(TypeError, ErrorPayload{Code: CodeInterrupted, Message: "the gateway was stopped before the reply was finished; ask again"})
@@ -277,8 +277,8 @@ func (s *Session) recover(ctx context.Context) error {
 	return s.save(ctx, func(m *metadata) { m.Turn.Active = false })
 }
 
-// spoken returns the text that went out after the last call of a turn.
-func spoken(events []store.Event) string {
+// sentText returns the text that went out after the last call of a turn.
+func sentText(events []store.Event) string {
 	var b strings.Builder
 	for _, e := range events {
 		var out struct {
@@ -301,10 +301,10 @@ func spoken(events []store.Event) string {
 	return b.String()
 }
 
-func decode(m store.Message) entry {
-	e := entry{seq: m.Seq, time: m.Time}
-	if json.Unmarshal(m.Content, &e.about) != nil {
-		e.about = about{Parts: []llm.Part{{Text: "(this message cannot be read)"}}}
+func decode(m store.Message) historyEntry {
+	e := historyEntry{seq: m.Seq, time: m.Time}
+	if json.Unmarshal(m.Content, &e.messageMeta) != nil {
+		e.messageMeta = messageMeta{Parts: []llm.Part{{Text: "(this message cannot be read)"}}}
 	}
 	e.message = llm.Message{Role: llm.Role(m.Role), Parts: e.Parts}
 	if len(m.Native) > 0 {
@@ -317,7 +317,7 @@ func decode(m store.Message) entry {
 }
 
 // append adds a message to the history, in the store first.
-func (s *Session) append(ctx context.Context, m llm.Message, a about) error {
+func (s *Session) append(ctx context.Context, m llm.Message, a messageMeta) error {
 	s.mu.Lock()
 	seq := int64(1)
 	if n := len(s.entries); n > 0 {
@@ -343,7 +343,7 @@ func (s *Session) append(ctx context.Context, m llm.Message, a about) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entries = append(s.entries, entry{seq: seq, time: rec.Time, message: m, about: a})
+	s.entries = append(s.entries, historyEntry{seq: seq, time: rec.Time, message: m, messageMeta: a})
 	return nil
 }
 

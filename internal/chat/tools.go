@@ -41,22 +41,22 @@ func metaDefinitions() []tool.Definition {
 	return out
 }
 
-// offer is what one request gives the model.
-type offer struct {
+// toolOffer is what one request gives the model.
+type toolOffer struct {
 	tools    *llm.Toolset
 	guidance string
 	meta     bool
 }
 
-// offer returns the tools that the caller may use, or the meta-tools when
+// toolsFor returns the tools that the caller may use, or the meta-tools when
 // there are too many.
-func (h *Host) offer(caller *tool.Caller, above int) offer {
+func (h *Host) toolsFor(caller *tool.Caller, above int) toolOffer {
 	snap := h.Catalog.Snapshot()
 	var names []tool.Name
 	for e := range snap.Visible(caller) {
 		names = append(names, e.Name)
 	}
-	o := offer{}
+	o := toolOffer{}
 	if above > 0 && len(names) > above && h.Search != nil {
 		o.meta, o.tools = true, h.meta
 	} else {
@@ -83,7 +83,7 @@ func guidance(snap *catalog.Snapshot, caller *tool.Caller, meta bool, down []Ser
 		text := strings.TrimSpace(s.GuidanceFor(caller))
 		if meta {
 			// With thousands of tools only what each server is for can be told.
-			text = tool.Shorten(tool.OneLine(first(s.Description, s.Title, text)), 200)
+			text = tool.Shorten(tool.OneLine(firstNonEmpty(s.Description, s.Title, text)), 200)
 		}
 		if text == "" {
 			continue
@@ -106,7 +106,7 @@ func guidance(snap *catalog.Snapshot, caller *tool.Caller, meta bool, down []Ser
 	return strings.TrimSpace(b.String())
 }
 
-func first(choices ...string) string {
+func firstNonEmpty(choices ...string) string {
 	i := slices.IndexFunc(choices, func(s string) bool { return strings.TrimSpace(s) != "" })
 	if i < 0 {
 		return ""

@@ -139,7 +139,7 @@ func (s *Session) begin(ctx context.Context, t *turn, text, model string) error 
 	s.mu.Unlock()
 	id := newID("msg")
 	now := time.Now()
-	err := s.append(ctx, llm.Text(llm.User, text), about{ID: id})
+	err := s.append(ctx, llm.Text(llm.User, text), messageMeta{ID: id})
 	if err == nil {
 		err = s.save(ctx, func(m *metadata) { m.Turn = mark })
 	}
@@ -179,7 +179,7 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 	rec := store.Session{ID: s.id, Owner: s.owner, Title: s.title, Model: s.model, Created: s.created}
 	s.mu.Unlock()
 	if !stored {
-		h.makeRoom(ctx, s.owner)
+		h.deleteOldest(ctx, s.owner)
 		if err := h.Store.CreateSession(ctx, rec); err != nil && !errors.Is(err, store.ErrConflict) {
 			return unavailable(err)
 		}

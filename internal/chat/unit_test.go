@@ -204,14 +204,14 @@ func TestUnknownToolsGetAHint(t *testing.T) {
 	s := &Session{host: h}
 	turn := &turn{caller: tool.Local}
 	call := &llm.ToolCall{ID: "1", Name: "calc__ad"}
-	if res := s.unknown(turn, call, offer{}); !strings.Contains(string(res.Content), "Use only the tools that you were given") {
+	if res := s.unknown(turn, call, toolOffer{}); !strings.Contains(string(res.Content), "Use only the tools that you were given") {
 		t.Errorf("%s", res.Content)
 	}
-	if res := s.unknown(turn, call, offer{meta: true, tools: h.meta}); !strings.Contains(string(res.Content), "tools__search") {
+	if res := s.unknown(turn, call, toolOffer{meta: true, tools: h.meta}); !strings.Contains(string(res.Content), "tools__search") {
 		t.Errorf("%s", res.Content)
 	}
 	c.Put(catalog.Server{Name: "calc"}, []tool.Definition{definition(t, "calc", "add", `{"type":"object"}`)})
-	if res := s.unknown(turn, call, h.offer(&tool.Local, 100)); !strings.Contains(string(res.Content), "Did you mean calc__add?") {
+	if res := s.unknown(turn, call, h.toolsFor(&tool.Local, 100)); !strings.Contains(string(res.Content), "Did you mean calc__add?") {
 		t.Errorf("%s", res.Content)
 	}
 }

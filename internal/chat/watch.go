@@ -81,11 +81,12 @@ func (w *Watcher) Close() {
 	defer s.mu.Unlock()
 	delete(s.watchers, w)
 	s.active = time.Now()
-	s.left()
+	s.startGrace()
 }
 
-// left starts the grace when the last watcher has gone; s.mu is held.
-func (s *Session) left() {
+// startGrace starts the grace period when the last watcher has left. s.mu is
+// held.
+func (s *Session) startGrace() {
 	if len(s.watchers) > 0 {
 		return
 	}
@@ -107,7 +108,7 @@ func (s *Session) left() {
 		}
 		if s.watchedElsewhere() {
 			s.mu.Lock()
-			s.left()
+			s.startGrace()
 			s.mu.Unlock()
 			return
 		}
@@ -167,7 +168,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 		}
 		history := s.history(before)
 		s.mu.Unlock()
-		w.greet(TypeHistory, from, lighten(history, maxHistory))
+		w.greet(TypeHistory, from, trimHistory(history, maxHistory))
 	}
 	events, err := s.host.Store.Events(ctx, s.id, from, 0)
 	if err != nil {
@@ -208,10 +209,10 @@ func (s *Session) follows(ctx context.Context) {
 	defer tick.Stop()
 	seen := time.NewTicker(watchTime / 4)
 	defer seen.Stop()
-	marked, err := s.beSeen(ctx)
+	marked, err := s.renewWatchLease(ctx)
 	defer func() {
 		if marked {
-			s.leaveSight(ctx)
+			s.releaseWatchLease(ctx)
 		}
 	}()
 	for {
@@ -223,10 +224,10 @@ func (s *Session) follows(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			err = s.rescue(ctx)
+			err = s.endOrphanedReply(ctx)
 		case <-seen.C:
 			var again bool
-			again, err = s.beSeen(ctx)
+			again, err = s.renewWatchLease(ctx)
 			marked = marked || again
 		case <-changed:
 			s.mu.Lock()

@@ -289,6 +289,6 @@ func (c *connection) handle(ctx context.Context, data []byte) {
 			c.fail(err)
 			return
 		}
-		c.watcher.Tell(TypeHistory, lighten(c.session.History(), maxHistory))
+		c.watcher.Tell(TypeHistory, trimHistory(c.session.History(), maxHistory))
 	}
 }

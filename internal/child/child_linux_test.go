@@ -133,21 +133,21 @@ func selfSpec(role string, env ...string) Spec {
 
 // The ways under test by name; the group is not among them, for it makes no
 // such promise.
-func waysNamed(name string) []way {
+func waysNamed(name string) []method {
 	const process, mounts, user = syscall.CLONE_NEWPID, syscall.CLONE_NEWNS, syscall.CLONE_NEWUSER
 	switch name {
 	case "root mounts":
-		return []way{{Namespace, keeperMounts, process | mounts}}
+		return []method{{Namespace, keeperMounts, process | mounts}}
 	case "root":
-		return []way{{Namespace, keeperNamespace, process}}
+		return []method{{Namespace, keeperNamespace, process}}
 	case "user mounts":
-		return []way{{Namespace, keeperMounts, process | mounts | user}}
+		return []method{{Namespace, keeperMounts, process | mounts | user}}
 	case "user":
-		return []way{{Namespace, keeperNamespace, process | user}}
+		return []method{{Namespace, keeperNamespace, process | user}}
 	case "subreaper":
-		return []way{{Subreaper, keeperSubreaper, 0}}
+		return []method{{Subreaper, keeperSubreaper, 0}}
 	case "group":
-		return []way{{Group, "", 0}}
+		return []method{{Group, "", 0}}
 	}
 	return nil
 }
@@ -436,7 +436,7 @@ func TestKeeperIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Kill()
-	k, ok := p.held.(*kept)
+	k, ok := p.held.(*subreaped)
 	if !ok {
 		t.Skip("no keeper here")
 	}

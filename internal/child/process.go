@@ -12,8 +12,8 @@ import (
 // forker starts a command on the thread that programs are bound to.
 type forker func(*exec.Cmd) error
 
-// held is one program in the grip of the system.
-type held interface {
+// processGroup is one program in the grip of the system.
+type processGroup interface {
 	pid() int             // of the program itself, as others see it
 	isolation() Isolation // how it is held
 	terminate()           // ask the program to end
@@ -28,7 +28,7 @@ type Process struct {
 	stdout *os.File
 	stderr *tail
 	cmd    *exec.Cmd
-	held   held
+	held   processGroup
 	pid    int
 	grace  time.Duration
 

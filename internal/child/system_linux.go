@@ -19,26 +19,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// way is one way to hold a program.
-type way struct {
+// method is one way to hold a program.
+type method struct {
 	is    Isolation
 	mode  string  // of the keeper; empty for none
 	flags uintptr // of clone
 }
 
-// ways lists what can be tried, best first. A user namespace is what an
+// methods lists what can be tried, best first. A user namespace is what an
 // ordinary user needs to make the others; root has no use for it, unless a
 // container took its rights.
-func ways(uid int) []way {
+func methods(uid int) []method {
 	const process, mounts, user = syscall.CLONE_NEWPID, syscall.CLONE_NEWNS, syscall.CLONE_NEWUSER
-	list := []way{
+	list := []method{
 		{Namespace, keeperMounts, process | mounts | user},
 		{Namespace, keeperNamespace, process | user},
 		{Subreaper, keeperSubreaper, 0},
 		{Group, "", 0},
 	}
 	if uid == 0 {
-		list = append([]way{{Namespace, keeperMounts, process | mounts}, {Namespace, keeperNamespace, process}}, list...)
+		list = append([]method{{Namespace, keeperMounts, process | mounts}, {Namespace, keeperNamespace, process}}, list...)
 	}
 	return list
 }
@@ -46,7 +46,7 @@ func ways(uid int) []way {
 // system starts programs in the best way that works here.
 type system struct {
 	probe sync.Once
-	ways  []way    // those to try, best first; nil means all
+	ways  []method // those to try, best first; nil means all
 	file  *os.File // the keeper
 }
 
@@ -63,7 +63,7 @@ func (s *system) isolation(fork forker) Isolation {
 // are forgotten.
 func (s *system) choose(fork forker) {
 	if s.ways == nil {
-		s.ways = ways(os.Geteuid())
+		s.ways = methods(os.Geteuid())
 	}
 	var err error
 	if s.file, err = keeperFile(); err != nil {
@@ -82,7 +82,7 @@ func (s *system) choose(fork forker) {
 	}
 }
 
-func (s *system) start(command func() *exec.Cmd, name string, fork forker) (*exec.Cmd, held, error) {
+func (s *system) start(command func() *exec.Cmd, name string, fork forker) (*exec.Cmd, processGroup, error) {
 	s.probe.Do(func() { s.choose(fork) })
 	for _, w := range s.ways {
 		if w.mode == "" {
@@ -99,7 +99,7 @@ func (s *system) start(command func() *exec.Cmd, name string, fork forker) (*exe
 			_ = cmd.Wait()
 			return nil, nil, execErr
 		}
-		return cmd, &kept{way: w, keeper: cmd.Process}, nil
+		return cmd, &subreaped{way: w, keeper: cmd.Process}, nil
 	}
 	cmd := command()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
@@ -111,7 +111,7 @@ func (s *system) start(command func() *exec.Cmd, name string, fork forker) (*exe
 
 // exec starts the keeper, which starts cmd. The first result is why the
 // keeper could not do that, the second why the keeper itself did not start.
-func (w way) exec(cmd *exec.Cmd, keeper *os.File, name string, fork forker) (syscall.Errno, error) {
+func (w method) exec(cmd *exec.Cmd, keeper *os.File, name string, fork forker) (syscall.Errno, error) {
 	r, report, err := os.Pipe()
 	if err != nil {
 		return 0, err
@@ -152,17 +152,17 @@ func (w way) exec(cmd *exec.Cmd, keeper *os.File, name string, fork forker) (sys
 	return syscall.Errno(binary.LittleEndian.Uint32(errno[:])), nil
 }
 
-// kept is a program under a keeper.
-type kept struct {
-	way    way
+// subreaped is a program under a keeper.
+type subreaped struct {
+	way    method
 	keeper *os.Process
 }
 
-func (k *kept) isolation() Isolation { return k.way.is }
-func (k *kept) terminate()           { _ = k.keeper.Signal(syscall.SIGTERM) }
-func (k *kept) ended()               {}
+func (k *subreaped) isolation() Isolation { return k.way.is }
+func (k *subreaped) terminate()           { _ = k.keeper.Signal(syscall.SIGTERM) }
+func (k *subreaped) ended()               {}
 
-func (k *kept) kill() {
+func (k *subreaped) kill() {
 	if k.way.is == Namespace {
 		_ = k.keeper.Kill()
 		return
@@ -174,7 +174,7 @@ func (k *kept) kill() {
 }
 
 // pid finds the program behind its keepers.
-func (k *kept) pid() int {
+func (k *subreaped) pid() int {
 	pid := k.keeper.Pid
 	levels := 1
 	if k.way.is == Namespace {

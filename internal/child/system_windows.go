@@ -23,7 +23,7 @@ func (*system) isolation(forker) Isolation { return Job }
 
 // start creates the program asleep, so that nothing can escape before it is
 // in its job.
-func (*system) start(command func() *exec.Cmd, _ string, fork forker) (*exec.Cmd, held, error) {
+func (*system) start(command func() *exec.Cmd, _ string, fork forker) (*exec.Cmd, processGroup, error) {
 	cmd := command()
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW,

@@ -139,7 +139,7 @@ func (o Options) loader(place Place, src *source) *loader {
 		env: &environment{real: o.LookupEnv, inFile: map[string]string{}}}
 	l.x = &expansion{env: l.env, home: o.Home}
 	if place.Path != "" {
-		l.saw(place.Path, src, nil)
+		l.addFile(place.Path, src, nil)
 		dir := filepath.Dir(place.Path)
 		if base := filepath.Base(dir); base == ".vscode" || base == ".cursor" {
 			dir = filepath.Dir(dir)
@@ -156,7 +156,7 @@ func (l *loader) readDotenv(path string) {
 	src, err := l.open(path)
 	if err != nil {
 		if _, serr := os.Stat(path); serr == nil {
-			l.take(err)
+			l.addErrors(err)
 		}
 		return
 	}
@@ -168,11 +168,11 @@ func (l *loader) readDotenv(path string) {
 // open reads a file and remembers what was there.
 func (l *loader) open(path string) (*source, error) {
 	src, err := readSource(path)
-	l.saw(path, src, err)
+	l.addFile(path, src, err)
 	return src, err
 }
 
-func (l *loader) saw(path string, src *source, err error) {
+func (l *loader) addFile(path string, src *source, err error) {
 	l.files = append(l.files, path)
 	l.parts = append(l.parts, part(path, src, err)...)
 }
@@ -188,8 +188,8 @@ func part(path string, src *source, err error) [][]byte {
 	return [][]byte{[]byte(path), src.data}
 }
 
-// take adds the problems of err.
-func (l *loader) take(err error) {
+// addErrors adds the problems of err.
+func (l *loader) addErrors(err error) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		l.problems = append(l.problems, e.Problems...)
 		return

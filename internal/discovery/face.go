@@ -95,9 +95,9 @@ type Face struct {
 	view   *directView
 
 	mu      sync.Mutex
-	single  map[string]*single // transparent views by server
+	single  map[string]*transparentView // transparent views by server
 	closed  bool
-	follows follows
+	follows subscriptions
 }
 
 // Sessions counts the open MCP sessions over HTTP.
@@ -113,7 +113,7 @@ func (f *Face) Sessions() int {
 
 // New returns a Face; it starts nothing.
 func New(o Options) *Face {
-	f := &Face{opts: o, log: o.Log.With("component", "discovery"), single: map[string]*single{}}
+	f := &Face{opts: o, log: o.Log.With("component", "discovery"), single: map[string]*transparentView{}}
 	f.config.Store(&o.Config)
 	f.info = marshal(map[string]string{"name": "junctor", "title": "Junctor", "version": o.Version})
 	f.meta = f.server(&metaView{face: f}, f.info)
@@ -132,7 +132,7 @@ func (f *Face) server(h mcp.Handler, info json.RawMessage) *mcp.Server {
 		o.View = "meta"
 	case *directView:
 		o.View = "direct"
-	case *single:
+	case *transparentView:
 		o.View = "server/" + h.name
 	}
 	return mcp.NewServer(o, h)
@@ -186,7 +186,7 @@ func (f *Face) Close() {
 	f.mu.Lock()
 	f.closed = true
 	singles := f.single
-	f.single = map[string]*single{}
+	f.single = map[string]*transparentView{}
 	f.mu.Unlock()
 	f.meta.Close()
 	f.direct.Close()
@@ -209,7 +209,7 @@ func (f *Face) announce(last, next *catalog.Snapshot) {
 	for _, s := range next.Servers() {
 		if !sameTools(last.Server(s.Name), s) {
 			differ = true
-			f.notifySingle(s.Name, "", toolsChanged, nil)
+			f.notifyTransparent(s.Name, "", toolsChanged, nil)
 		}
 	}
 	for _, s := range last.Servers() {
@@ -241,7 +241,7 @@ func sameTools(a, b *catalog.Server) bool {
 // for one caller, or with "" for all that want to hear it.
 func (f *Face) Notified(server, caller, method string, params json.RawMessage) {
 	if method != toolsChanged { // that one follows when the tools have been read
-		f.notifySingle(server, caller, method, params)
+		f.notifyTransparent(server, caller, method, params)
 	}
 	switch method {
 	case promptsChanged, resourcesChanged:
@@ -281,7 +281,7 @@ func (f *Face) Open(ctx context.Context, mode, server string) (func(context.Cont
 // pick returns the MCP server of a view.
 func (f *Face) pick(ctx context.Context, v View) (*mcp.Server, error) {
 	if v.Server != "" {
-		return f.singleFor(ctx, v.Server)
+		return f.transparentFor(ctx, v.Server)
 	}
 	mode := v.Mode
 	if mode == "" {

@@ -331,7 +331,7 @@ func TestLimitedCallers(t *testing.T) {
 	req := func(method, params string) *mcp.Request {
 		return &mcp.Request{Method: method, Params: json.RawMessage(params), Protocol: mcp.Version20251125, Caller: caller}
 	}
-	for name, h := range map[string]mcp.Handler{"direct": r.view, "transparent": &single{face: r.Face, name: "open"}} {
+	for name, h := range map[string]mcp.Handler{"direct": r.view, "transparent": &transparentView{face: r.Face, name: "open"}} {
 		got, err := h.Serve(ctx, req("tools/list", `{}`))
 		if err != nil || strings.Contains(string(got), "hidden") || strings.Contains(string(got), "closed") || !strings.Contains(string(got), "fine") {
 			t.Errorf("%s: tools/list = %s, %v", name, got, err)
@@ -438,7 +438,7 @@ func TestHeadersOfToolParameters(t *testing.T) {
 	const marked = `{"name":"marked","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`
 	r := newRig(t, map[string]*desk{"desk": newDesk(marked)})
 	until(t, "the tool is known", func() bool { return r.catalog.Snapshot().Len() == 1 })
-	for name, h := range map[string]mcp.Handler{"desk__marked": r.view, "marked": &single{face: r.Face, name: "desk"}} {
+	for name, h := range map[string]mcp.Handler{"desk__marked": r.view, "marked": &transparentView{face: r.Face, name: "desk"}} {
 		for region, ok := range map[string]bool{"eu": true, "us": false} {
 			_, err := h.Serve(ctxFor(t), &mcp.Request{
 				Method: "tools/call", Protocol: mcp.Version20260728, Caller: tool.Local, Header: http.Header{"Mcp-Param-Region": {region}},

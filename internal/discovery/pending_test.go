@@ -113,7 +113,7 @@ func TestServersInEveryState(t *testing.T) {
 	}
 	// The transparent view of a server that is not there says why.
 	for server, kind := range map[string]tool.Kind{"locked": tool.UpstreamAuthRequired, "gone": tool.Unavailable, "never": tool.ServerNotFound} {
-		s := &single{face: f, name: server}
+		s := &transparentView{face: f, name: server}
 		if _, err := s.Describe(t.Context(), &mcp.Request{}); tool.KindOf(err) != kind {
 			t.Errorf("Describe(%s) = %v", server, err)
 		}

@@ -180,7 +180,7 @@ type rig struct {
 	calls []store.Call
 }
 
-func (r *rig) Offered(o upstream.Offer) {
+func (r *rig) ToolsChanged(o upstream.ToolSet) {
 	r.catalog.Put(catalog.Server{
 		Name: o.Config.Name, Title: o.Info.Title, Description: o.Config.Description, Guidance: o.Guidance,
 		Tags: o.Config.Tags, Allows: o.Config.ToolConfiguration.Allows,
@@ -195,7 +195,7 @@ func (r *rig) Removed(server string) {
 	r.catalog.Remove(server)
 	r.index.Remove(server)
 }
-func (r *rig) Changed(upstream.Status) {}
+func (r *rig) StatusChanged(upstream.Status) {}
 func (r *rig) Notified(server, caller, method string, params json.RawMessage) {
 	if r.Face != nil {
 		r.Face.Notified(server, caller, method, params)

@@ -22,7 +22,7 @@ var (
 
 // dispatch sends the request to the upstream and waits for its answer: so long
 // in all, and so long without a sign of life.
-func (x *Executor) dispatch(ctx context.Context, f *flight, req tool.Request) (json.RawMessage, error) {
+func (x *Executor) dispatch(ctx context.Context, f *callRun, req tool.Request) (json.RawMessage, error) {
 	server := f.name.Server
 	silent, total := x.Upstreams.Timeouts(server)
 	whose := "the server's timeoutMs"
@@ -114,8 +114,8 @@ func transient(err error) bool {
 	return !answered
 }
 
-// pause waits, and reports whether the caller is still there.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits, and reports whether the caller is still there.
+func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false

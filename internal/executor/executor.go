@@ -125,8 +125,8 @@ func (x *Executor) Stats(n tool.Name) Stats {
 	return Stats{Circuit: Closed}
 }
 
-// tellCircuit counts the circuit of a tool that was opened or closed.
-func (x *Executor) tellCircuit(n tool.Name) {
+// countCircuitChange counts the circuit of a tool that was opened or closed.
+func (x *Executor) countCircuitChange(n tool.Name) {
 	state := telemetry.CircuitClosed
 	if x.Stats(n).Circuit != Closed {
 		state = telemetry.CircuitOpen
@@ -167,7 +167,7 @@ func (x *Executor) Forward(ctx context.Context, call tool.Call) (json.RawMessage
 }
 
 // execute takes a tool call through every step but the record.
-func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) {
+func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error) {
 	if err := x.recordable(ctx, f); err != nil {
 		return tool.Result{}, err
 	}
@@ -222,14 +222,14 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 	dispatched := time.Now()
 	defer func() {
 		if circuit.done(f.cfg.Circuit, admitted, how, time.Now(), time.Since(dispatched)) {
-			x.tellCircuit(entry.Name)
+			x.countCircuitChange(entry.Name)
 		}
 	}()
 	request := tool.Request{
 		Method: "tools/call", Params: f.traced(params(entry.Name.Tool, f.call)), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
 	}
 	raw, err := x.dispatch(ctx, f, request)
-	if transient(err) && entry.Annotations.Repeatable() && pause(ctx, retryDelay) {
+	if transient(err) && entry.Annotations.Repeatable() && sleep(ctx, retryDelay) {
 		f.stage("retry")
 		raw, err = x.dispatch(ctx, f, request)
 	}
@@ -245,7 +245,7 @@ func (x *Executor) execute(ctx context.Context, f *flight) (tool.Result, error) 
 	return result, nil
 }
 
-func (x *Executor) forward(ctx context.Context, f *flight) (json.RawMessage, error) {
+func (x *Executor) forward(ctx context.Context, f *callRun) (json.RawMessage, error) {
 	if err := x.recordable(ctx, f); err != nil {
 		return nil, err
 	}
@@ -293,7 +293,7 @@ func mayForward(c *tool.Caller, server, method string) bool {
 
 // resolve finds the tool. When it is not there and an upstream that may have
 // it is still starting, it waits for that one and looks again.
-func (x *Executor) resolve(ctx context.Context, f *flight) (*catalog.Entry, error) {
+func (x *Executor) resolve(ctx context.Context, f *callRun) (*catalog.Entry, error) {
 	c := f.call
 	entry, err := x.Catalog.Snapshot().Resolve(&c.Caller, c.Server, c.Tool)
 	if err == nil {
@@ -334,7 +334,7 @@ func (x *Executor) resolve(ctx context.Context, f *flight) (*catalog.Entry, erro
 // down says why the server that a call names offers nothing: one that was
 // never connected is not in the catalogue, and yet is not unknown. It may wait
 // for a person to sign in.
-func (x *Executor) down(ctx context.Context, f *flight) error {
+func (x *Executor) down(ctx context.Context, f *callRun) error {
 	server := f.call.Server
 	if server == "" {
 		n, err := tool.ParseName(f.call.Tool)

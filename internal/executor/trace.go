@@ -31,7 +31,7 @@ func callersTrace(call *tool.Call) (telemetry.Traceparent, bool) {
 // traced returns the params of a request with the trace context in _meta,
 // from where it also goes into the headers of a request over HTTP. Params of
 // a call that nobody traces stay the bytes that came.
-func (f *flight) traced(params json.RawMessage) json.RawMessage {
+func (f *callRun) traced(params json.RawMessage) json.RawMessage {
 	if !f.trace.Valid() {
 		return params
 	}

@@ -24,7 +24,7 @@ type Transport interface {
 type wire interface {
 	// do sends a request and returns its answer. What arrives for the call
 	// before that has been handed on when it returns.
-	do(ctx context.Context, cl *flight, m *Message) (Message, error)
+	do(ctx context.Context, cl *pendingRequest, m *Message) (Message, error)
 	// send sends a notification or a response.
 	send(ctx context.Context, m *Message) error
 	// respond sends a response from the goroutine that reads, so it must not
@@ -127,8 +127,8 @@ type Client struct {
 	lastHeard atomic.Int64 // unix nanoseconds of the last incoming message
 
 	mu        sync.Mutex
-	calls     map[int64]*flight
-	asks      map[ID]*ask
+	calls     map[int64]*pendingRequest
+	asks      map[ID]*serverRequest
 	listening listener
 
 	ctx     context.Context // ends with the client; for work that no call owns
@@ -149,7 +149,7 @@ func Connect(ctx context.Context, t Transport, o ClientOptions) (*Client, error)
 		o.DiscoverTimeout = 3 * time.Second
 	}
 	o.Limits = o.Limits.filled()
-	c := &Client{opts: o, log: o.Log, self: o.clientInfo(), calls: map[int64]*flight{}, asks: map[ID]*ask{}, done: make(chan struct{})}
+	c := &Client{opts: o, log: o.Log, self: o.clientInfo(), calls: map[int64]*pendingRequest{}, asks: map[ID]*serverRequest{}, done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.info.Store(&ServerInfo{})
 	if err := t.open(ctx, c); err != nil {

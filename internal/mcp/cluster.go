@@ -28,20 +28,20 @@ type Cluster interface {
 	PutSession(ctx context.Context, id string, record []byte, life time.Duration, fresh bool) error
 	DropSession(ctx context.Context, id string) error
 
-	// Tell says something to a process, or to all others when to is empty;
-	// Hear hears it. Nil hears nothing any more.
-	Tell(to, kind string, data []byte)
-	Hear(kind string, f func(from string, data []byte))
+	// Publish sends a message to a process, or to all others when to is
+	// empty; Subscribe receives messages of a kind, nil ends that.
+	Publish(to, kind string, data []byte)
+	Subscribe(kind string, f func(from string, data []byte))
 
 	// Dial begins a conversation with a process; Handle carries it on. Nil
 	// refuses them.
-	Dial(ctx context.Context, to, kind string, first []byte) (Line, error)
-	Handle(kind string, h func(ctx context.Context, first []byte, l Line))
+	Dial(ctx context.Context, to, kind string, first []byte) (NodeConn, error)
+	Handle(kind string, h func(ctx context.Context, first []byte, l NodeConn))
 }
 
-// Line is a conversation of two processes. What is sent arrives in order and
-// once. Receive fails when the line is over.
-type Line interface {
+// NodeConn is a message connection between two processes. Messages arrive once
+// and in order. Receive fails when the connection is closed.
+type NodeConn interface {
 	Send(data []byte) error
 	Receive(ctx context.Context) ([]byte, error)
 	Close()
@@ -72,8 +72,8 @@ type sessionRecord struct {
 	Reader       string          `json:"reader,omitempty"` // the process at which its own stream is read
 }
 
-// clusterWord is what processes tell each other of a session.
-type clusterWord struct {
+// clusterMessage is a message between processes about a session.
+type clusterMessage struct {
 	Session string          `json:"s"`
 	What    string          `json:"w"`
 	Method  string          `json:"m,omitempty"`
@@ -91,39 +91,39 @@ const (
 	wordCancel = "cancel" // the caller cancels a call
 )
 
-func (s *Server) wordKind() string   { return "mcp/" + s.opts.View }
-func (s *Server) streamKind() string { return "mcp/" + s.opts.View + "/stream" }
-func (s *Server) parkedKind() string { return "mcp/" + s.opts.View + "/parked" }
+func (s *Server) messageKind() string { return "mcp/" + s.opts.View }
+func (s *Server) streamKind() string  { return "mcp/" + s.opts.View + "/stream" }
+func (s *Server) parkedKind() string  { return "mcp/" + s.opts.View + "/parked" }
 
-// join begins to hear the other processes; part ends it.
-func (s *Server) join() {
+// joinCluster begins to hear the other processes; part ends it.
+func (s *Server) joinCluster() {
 	if c := s.opts.Cluster; c != nil {
-		c.Hear(s.wordKind(), s.heard)
-		c.Handle(s.streamKind(), s.lendStream)
+		c.Subscribe(s.messageKind(), s.onClusterMessage)
+		c.Handle(s.streamKind(), s.sendStream)
 		c.Handle(s.parkedKind(), s.resumeFor)
 	}
 }
 
-func (s *Server) part() {
+func (s *Server) leaveCluster() {
 	if c := s.opts.Cluster; c != nil {
-		c.Hear(s.wordKind(), nil)
+		c.Subscribe(s.messageKind(), nil)
 		c.Handle(s.streamKind(), nil)
 		c.Handle(s.parkedKind(), nil)
 	}
 }
 
-// tell says something about a session to one process, or to all others.
-func (s *Server) tell(to string, w clusterWord) {
+// publish sends a message about a session to one process, or to all others.
+func (s *Server) publish(to string, w clusterMessage) {
 	data, err := encodePlain(w)
 	if err == nil {
-		s.opts.Cluster.Tell(to, s.wordKind(), data)
+		s.opts.Cluster.Publish(to, s.messageKind(), data)
 	}
 }
 
-// heard takes the word of another process. It concerns only sessions that
-// were used here.
-func (s *Server) heard(from string, data []byte) {
-	var w clusterWord
+// onClusterMessage handles a message of another process. Only sessions that
+// were used here are concerned.
+func (s *Server) onClusterMessage(from string, data []byte) {
+	var w clusterMessage
 	if json.Unmarshal(data, &w) != nil {
 		return
 	}
@@ -230,8 +230,7 @@ func (s *Session) follow(r sessionRecord) {
 	}
 }
 
-// touch makes sure, now and then and without making the caller wait, that a
-// session is still there for all, and prolongs its life.
+// touch refreshes the session's record in the background when it is due.
 func (s *Server) touch(session *Session) {
 	if s.opts.Cluster == nil {
 		return
@@ -244,13 +243,13 @@ func (s *Server) touch(session *Session) {
 	}
 	session.mu.Unlock()
 	if due {
-		go s.keep(session, now)
+		go s.refreshRecord(session, now)
 	}
 }
 
-// keep writes the session down again when it is time, and ends it when it was
-// ended elsewhere.
-func (s *Server) keep(session *Session, now time.Time) {
+// refreshRecord writes the session record when it is due, and ends the session
+// when it was ended elsewhere.
+func (s *Server) refreshRecord(session *Session, now time.Time) {
 	ctx, cancel := context.WithTimeout(session.ctx, clusterTimeout)
 	defer cancel()
 	session.keeping.Lock()
@@ -285,8 +284,8 @@ func (s *Server) keep(session *Session, now time.Time) {
 	}
 }
 
-// learnt lets the other processes know what a request changed.
-func (s *Server) learnt(session *Session, method string, params json.RawMessage) {
+// publishChange publishes what a request changed to the other processes.
+func (s *Server) publishChange(session *Session, method string, params json.RawMessage) {
 	switch method {
 	case methodSetLevel, methodSubscribe, methodUnsubscribe:
 	default:
@@ -295,7 +294,7 @@ func (s *Server) learnt(session *Session, method string, params json.RawMessage)
 	if s.opts.Cluster == nil || session.id == "" {
 		return
 	}
-	s.tell("", clusterWord{Session: session.id, What: wordLearn, Method: method, Params: params})
+	s.publish("", clusterMessage{Session: session.id, What: wordLearn, Method: method, Params: params})
 	s.rewrite(session)
 }
 
@@ -304,7 +303,7 @@ func (s *Server) rewrite(session *Session) {
 	session.mu.Lock()
 	session.dirty = true
 	session.mu.Unlock()
-	go s.keep(session, time.Now())
+	go s.refreshRecord(session, time.Now())
 }
 
 // readHere says that the session's own stream is read in this process now.
@@ -318,7 +317,7 @@ func (s *Server) readHere(session *Session) {
 	session.reader = me
 	session.mu.Unlock()
 	if was != me {
-		s.tell("", clusterWord{Session: session.id, What: wordReader})
+		s.publish("", clusterMessage{Session: session.id, What: wordReader})
 		s.rewrite(session)
 	}
 }
@@ -339,7 +338,7 @@ func (s *Server) ownElsewhere(session *Session, m *Message) bool {
 		return false
 	}
 	if !strings.HasSuffix(m.Method, "/list_changed") {
-		s.tell(reader, clusterWord{Session: session.id, What: wordOwn, Method: m.Method, Params: m.Params})
+		s.publish(reader, clusterMessage{Session: session.id, What: wordOwn, Method: m.Method, Params: m.Params})
 	}
 	return true
 }
@@ -364,7 +363,7 @@ func (s *Server) answerElsewhere(session *Session, m *Message) {
 	if len(parts) != 3 || parts[0] != "junctor" || parts[1] == c.ID() {
 		return
 	}
-	s.tell(parts[1], clusterWord{Session: session.id, What: wordAnswer, Message: AppendMessage(nil, m)})
+	s.publish(parts[1], clusterMessage{Session: session.id, What: wordAnswer, Message: AppendMessage(nil, m)})
 }
 
 // endEverywhere ends a session at its caller's wish.
@@ -373,7 +372,7 @@ func (s *Server) endEverywhere(ctx context.Context, session *Session) error {
 		if err := s.opts.Cluster.DropSession(ctx, session.id); err != nil {
 			return err
 		}
-		s.tell("", clusterWord{Session: session.id, What: wordEnd})
+		s.publish("", clusterMessage{Session: session.id, What: wordEnd})
 	}
 	s.end(session)
 	return nil

@@ -18,9 +18,9 @@ func (s *Server) streamID(name string) string {
 	return name
 }
 
-// lender returns the process that has a stream; "" when it is this one, or
-// nobody's.
-func (s *Server) lender(ctx context.Context, stream string) string {
+// streamOwner returns the process that has a stream; "" when it is this one or
+// none.
+func (s *Server) streamOwner(ctx context.Context, stream string) string {
 	c := s.opts.Cluster
 	if c == nil {
 		return ""
@@ -32,18 +32,18 @@ func (s *Server) lender(ctx context.Context, stream string) string {
 	return node
 }
 
-// streamWish asks another process for the events of a stream.
-type streamWish struct {
+// streamRequest asks another process for the events of a stream.
+type streamRequest struct {
 	Session string `json:"session"`
 	Caller  string `json:"caller"`
 	Stream  string `json:"stream"`
 	Number  int    `json:"number"`
 }
 
-// borrowStream serves a GET with the stream of another process. It reports
-// false, with nothing written, when that one does not give it.
-func (s *Server) borrowStream(w http.ResponseWriter, r *http.Request, session *Session, node, stream string, number int) bool {
-	wish, err := json.Marshal(streamWish{session.id, session.caller.ID, stream, number})
+// serveRemoteStream serves a GET with the stream of another process. It reports
+// false, with nothing written, when that process refuses.
+func (s *Server) serveRemoteStream(w http.ResponseWriter, r *http.Request, session *Session, node, stream string, number int) bool {
+	wish, err := json.Marshal(streamRequest{session.id, session.caller.ID, stream, number})
 	if err != nil {
 		return false
 	}
@@ -69,9 +69,9 @@ func (s *Server) borrowStream(w http.ResponseWriter, r *http.Request, session *S
 	}
 }
 
-// lendStream lets another process write out a stream that is kept here.
-func (s *Server) lendStream(ctx context.Context, first []byte, l Line) {
-	var wish streamWish
+// sendStream sends a stream of this process to another one.
+func (s *Server) sendStream(ctx context.Context, first []byte, l NodeConn) {
+	var wish streamRequest
 	if json.Unmarshal(first, &wish) != nil {
 		return
 	}
@@ -90,27 +90,27 @@ func (s *Server) lendStream(ctx context.Context, first []byte, l Line) {
 	session.enter()
 	defer session.leave()
 	r := (&http.Request{}).WithContext(ctx)
-	s.pump(&response{w: &lineWriter{line: l, header: http.Header{}}, r: r, session: session, st: st, reader: reader, events: true})
+	s.writeStream(&response{w: &nodeWriter{line: l, header: http.Header{}}, r: r, session: session, st: st, reader: reader, events: true})
 }
 
-// lineWriter writes a response to another process.
-type lineWriter struct {
-	line   Line
+// nodeWriter writes a response to another process.
+type nodeWriter struct {
+	line   NodeConn
 	header http.Header
 }
 
-func (w *lineWriter) Header() http.Header { return w.header }
-func (w *lineWriter) WriteHeader(int)     {}
-func (w *lineWriter) Flush()              {}
-func (w *lineWriter) Write(data []byte) (int, error) {
+func (w *nodeWriter) Header() http.Header { return w.header }
+func (w *nodeWriter) WriteHeader(int)     {}
+func (w *nodeWriter) Flush()              {}
+func (w *nodeWriter) Write(data []byte) (int, error) {
 	if err := w.line.Send(data); err != nil {
 		return 0, err
 	}
 	return len(data), nil
 }
 
-// retry is a request that continues a call parked in another process.
-type retry struct {
+// parkedRetry is a request that continues a call parked in another process.
+type parkedRetry struct {
 	ID       string          `json:"id"`
 	Method   string          `json:"method"`
 	Params   json.RawMessage `json:"params"`
@@ -145,7 +145,7 @@ var lostCall = &Error{Code: CodeInvalidParams, Message: "the call that requestSt
 // on what that one answers.
 func (s *Server) resumeAt(life context.Context, node string, req *Request, state string, out outlet) {
 	fail := func() { out.answer(&Message{ID: req.ID, Error: lostCall}) }
-	first, err := json.Marshal(retry{string(req.ID), req.Method, req.Params, req.Protocol, req.Client, req.Caller, state})
+	first, err := json.Marshal(parkedRetry{string(req.ID), req.Method, req.Params, req.Protocol, req.Client, req.Caller, state})
 	if err != nil {
 		fail()
 		return
@@ -177,13 +177,13 @@ func (s *Server) resumeAt(life context.Context, node string, req *Request, state
 
 // resumeFor takes up a call that is parked here for a retry that came to
 // another process.
-func (s *Server) resumeFor(ctx context.Context, first []byte, l Line) {
-	var r retry
+func (s *Server) resumeFor(ctx context.Context, first []byte, l NodeConn) {
+	var r parkedRetry
 	if json.Unmarshal(first, &r) != nil {
 		return
 	}
 	req := &Request{ID: ID(r.ID), Method: r.Method, Params: r.Params, Protocol: r.Protocol, Client: r.Client, Caller: r.Caller}
-	out := &lineOutlet{line: l, done: make(chan struct{})}
+	out := &nodeOutlet{line: l, done: make(chan struct{})}
 	s.resume(ctx, req, r.State, out)
 	select {
 	case <-out.done:
@@ -191,15 +191,15 @@ func (s *Server) resumeFor(ctx context.Context, first []byte, l Line) {
 	}
 }
 
-// lineOutlet sends what a call says to another process.
-type lineOutlet struct {
-	line Line
+// nodeOutlet sends the output of a call to another process.
+type nodeOutlet struct {
+	line NodeConn
 	done chan struct{}
 }
 
-func (o *lineOutlet) put(m *Message) { _ = o.line.Send(AppendMessage(nil, m)) }
+func (o *nodeOutlet) put(m *Message) { _ = o.line.Send(AppendMessage(nil, m)) }
 
-func (o *lineOutlet) answer(m *Message) {
+func (o *nodeOutlet) answer(m *Message) {
 	o.put(m)
 	close(o.done)
 }

@@ -40,7 +40,7 @@ type Reader struct {
 	framing Framing
 	max     int
 	onDrop  func(Drop)
-	flood   *flood // nil takes whatever comes
+	flood   *garbageCounter // nil takes whatever comes
 }
 
 // readBuffer is small because every upstream has one; longer lines are

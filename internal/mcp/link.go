@@ -66,7 +66,7 @@ func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
 	s.r = NewReader(r, o.Framing, o.Limits, o.OnDrop)
 	s.direct, _ = w.(tryWriter)
 	if o.EndFloods {
-		s.r.flood = &flood{limit: floodLimit}
+		s.r.flood = &garbageCounter{limit: floodLimit}
 	}
 	s.close = sync.OnceValue(func() error {
 		if o.Close != nil {
@@ -101,15 +101,15 @@ func (s *Stream) Receive() (Message, error) {
 		}
 		if len(data) == 0 || data[0] != '[' {
 			m, err := Decode(data, s.limits)
-			return m, s.judge(err, data)
+			return m, s.countGarbage(err, data)
 		}
-		DecodeEach(data, s.limits, func(m Message, err error) { s.queue = append(s.queue, received{m, s.judge(err, data)}) })
+		DecodeEach(data, s.limits, func(m Message, err error) { s.queue = append(s.queue, received{m, s.countGarbage(err, data)}) })
 	}
 }
 
-// judge notes on the error of a message what stood in its place. Too much of
-// that is the end.
-func (s *Stream) judge(err error, data []byte) error {
+// countGarbage counts invalid input and adds an excerpt of it to the error. Too
+// much of it closes the stream.
+func (s *Stream) countGarbage(err error, data []byte) error {
 	e, broken := errors.AsType[*DecodeError](err)
 	if !broken {
 		s.r.flood.message()

@@ -65,7 +65,7 @@ func (w *linkWire) read() {
 				if s, ok := w.link.(*Stream); ok && !broken.TooLarge {
 					s.onDrop(broken.drop) // a stray line that began like a message
 				}
-				w.c.broken(broken)
+				w.c.handleDecodeError(broken)
 				continue
 			}
 			w.c.end(linkEnded(err))
@@ -147,7 +147,7 @@ func (w *linkWire) sendAll(messages []*Message) error {
 	return nil
 }
 
-func (w *linkWire) do(ctx context.Context, cl *flight, m *Message) (Message, error) {
+func (w *linkWire) do(ctx context.Context, cl *pendingRequest, m *Message) (Message, error) {
 	if err := w.send(ctx, m); err != nil {
 		return Message{}, err
 	}
@@ -171,7 +171,7 @@ func (w *linkWire) do(ctx context.Context, cl *flight, m *Message) (Message, err
 }
 
 // last takes an answer that arrived just before the end.
-func (w *linkWire) last(cl *flight, err error) (Message, error) {
+func (w *linkWire) last(cl *pendingRequest, err error) (Message, error) {
 	if answer, failed, ok := cl.drain(); ok {
 		return answer, failed
 	}
@@ -180,13 +180,13 @@ func (w *linkWire) last(cl *flight, err error) (Message, error) {
 
 // cancel tells the server to stop working on a call. An initialize must not
 // be cancelled.
-func (w *linkWire) cancel(ctx context.Context, cl *flight) {
+func (w *linkWire) cancel(ctx context.Context, cl *pendingRequest) {
 	if cl.method != "initialize" {
 		w.respond(cancelMessage(ctx, cl))
 	}
 }
 
-func cancelMessage(ctx context.Context, cl *flight) *Message {
+func cancelMessage(ctx context.Context, cl *pendingRequest) *Message {
 	reason := "the caller cancelled the request"
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		reason = "the request timed out"

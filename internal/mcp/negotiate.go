@@ -51,13 +51,13 @@ type discovery struct {
 
 func (c *Client) accept(d discovery) error {
 	if d.err == nil {
-		c.settle(d.info)
+		c.setServerInfo(d.info)
 	}
 	return d.err
 }
 
-// settle makes what was negotiated hold.
-func (c *Client) settle(info ServerInfo) {
+// setServerInfo applies the negotiated protocol and capabilities.
+func (c *Client) setServerInfo(info ServerInfo) {
 	c.info.Store(&info)
 	c.stateless.Store(info.Stateless())
 }
@@ -256,7 +256,7 @@ func (c *Client) initialize(ctx context.Context) error {
 		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server wants protocol version %q; this client speaks %s",
 			printable(info.Protocol), strings.Join(handshakeVersions[1:], ", "))}
 	}
-	c.settle(info)
+	c.setServerInfo(info)
 	if err := c.wire.send(ctx, &Message{Method: "notifications/initialized"}); err != nil {
 		return c.failure(ctx, err)
 	}

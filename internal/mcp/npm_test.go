@@ -167,7 +167,7 @@ func connectWhenUp(t *testing.T, transport Transport, o ClientOptions) *Client {
 		if err == nil {
 			return c
 		}
-		if !strings.Contains(err.Error(), "refused") || pause(ctx, 50*time.Millisecond) != nil {
+		if !strings.Contains(err.Error(), "refused") || sleep(ctx, 50*time.Millisecond) != nil {
 			t.Fatalf("Connect: %v", err)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // handle takes one message from the server. origin is the call on whose own
 // stream it came, nil on a connection that calls share. It is called by one
 // goroutine per stream and does not block for long.
-func (c *Client) handle(m *Message, origin *flight) {
-	c.heard()
+func (c *Client) handle(m *Message, origin *pendingRequest) {
+	c.noteReceived()
 	if !m.IsResponse() { // an answer is logged by the call that waits for it
 		c.logMessage("received", m)
 	}
@@ -40,15 +40,15 @@ func (c *Client) handle(m *Message, origin *flight) {
 	}
 }
 
-// heard notes that the server is alive, for who probes silent connections.
-func (c *Client) heard() {
+// noteReceived records the time of the last message, for the keep-alive check.
+func (c *Client) noteReceived() {
 	if c.opts.KeepAlive > 0 {
 		c.lastHeard.Store(time.Now().UnixNano())
 	}
 }
 
-// broken takes the place of a message that could not be read.
-func (c *Client) broken(err *DecodeError) {
+// handleDecodeError handles a message that could not be decoded.
+func (c *Client) handleDecodeError(err *DecodeError) {
 	c.log.Warn("message of the server dropped", "err", err.Msg, "id", string(err.ID))
 	if id := err.lost(); id != "" {
 		if cl := c.waiting(&Message{ID: id}); cl != nil {
@@ -60,7 +60,7 @@ func (c *Client) broken(err *DecodeError) {
 // waiting returns the call that a response answers. Ids that came back as
 // strings count, and an error without an id goes to the only call there is:
 // servers answer like that when they could not read the request.
-func (c *Client) waiting(m *Message) *flight {
+func (c *Client) waiting(m *Message) *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m.ID == "" {
@@ -78,7 +78,7 @@ func (c *Client) waiting(m *Message) *flight {
 	return c.calls[id]
 }
 
-func (c *Client) handleNotification(m *Message, origin *flight) {
+func (c *Client) handleNotification(m *Message, origin *pendingRequest) {
 	switch m.Method {
 	case "notifications/progress":
 		token := Field(m.Params, "progressToken")
@@ -106,14 +106,14 @@ func (c *Client) handleNotification(m *Message, origin *flight) {
 			origin.notify(m.Method, m.Params)
 			return
 		}
-		c.unowned(m)
+		c.handleUnsolicited(m)
 	case "notifications/subscriptions/acknowledged":
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
 		"notifications/resources/updated", "notifications/roots/list_changed", "notifications/tasks/status":
 		if m.Method == "notifications/tools/list_changed" {
 			c.learned.Clear()
 		}
-		c.unowned(m)
+		c.handleUnsolicited(m)
 	case "notifications/elicitation/complete":
 		if origin == nil {
 			origin = c.onlyCall()
@@ -121,23 +121,23 @@ func (c *Client) handleNotification(m *Message, origin *flight) {
 		if origin != nil {
 			origin.notify(m.Method, m.Params)
 		}
-		c.unowned(m) // the call that it concerns may be over
+		c.handleUnsolicited(m) // the call that it concerns may be over
 	default:
 		if origin != nil {
 			origin.notify(m.Method, m.Params)
 			return
 		}
-		c.unowned(m)
+		c.handleUnsolicited(m)
 	}
 }
 
-func (c *Client) unowned(m *Message) {
+func (c *Client) handleUnsolicited(m *Message) {
 	if c.opts.OnNotification != nil {
 		c.opts.OnNotification(m.Method, m.Params)
 	}
 }
 
-func (c *Client) waitingID(raw json.RawMessage) *flight {
+func (c *Client) waitingID(raw json.RawMessage) *pendingRequest {
 	if len(raw) == 0 {
 		return nil
 	}
@@ -146,10 +146,10 @@ func (c *Client) waitingID(raw json.RawMessage) *flight {
 
 // onlyCall returns the call in flight when there is just one that could have
 // caused a message of the server. Requests that only read lists do not count.
-func (c *Client) onlyCall() *flight {
+func (c *Client) onlyCall() *pendingRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var only *flight
+	var only *pendingRequest
 	for _, cl := range c.calls {
 		switch cl.method {
 		case "ping", "initialize", "server/discover", "subscriptions/listen", "logging/setLevel", "completion/complete",
@@ -164,9 +164,9 @@ func (c *Client) onlyCall() *flight {
 	return only
 }
 
-// ask is a request of the server that is being answered.
-type ask struct {
-	call   *flight // nil when it belongs to none
+// serverRequest is a request of the server in progress.
+type serverRequest struct {
+	call   *pendingRequest // nil when it belongs to none
 	cancel context.CancelFunc
 }
 
@@ -178,7 +178,7 @@ const maxAsks = 64
 const declined = "several calls share this session, so it is not known whom to ask; " +
 	"set sessionMode to perCaller for this server"
 
-func (c *Client) handleRequest(m *Message, origin *flight) {
+func (c *Client) handleRequest(m *Message, origin *pendingRequest) {
 	if m.Method == "ping" {
 		c.respond(m.ID, json.RawMessage(`{}`), nil)
 		return
@@ -208,7 +208,7 @@ func (c *Client) handleRequest(m *Message, origin *flight) {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	if !c.startAsk(m.ID, &ask{call: cl, cancel: cancel}) {
+	if !c.startAsk(m.ID, &serverRequest{call: cl, cancel: cancel}) {
 		cancel()
 		c.respond(m.ID, nil, &Error{Code: CodeInternalError, Message: "too many requests are waiting for an answer"})
 		return
@@ -239,7 +239,7 @@ func (c *Client) countCalls() int {
 	return len(c.calls)
 }
 
-func (c *Client) startAsk(id ID, a *ask) bool {
+func (c *Client) startAsk(id ID, a *serverRequest) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, twice := c.asks[id]; twice || len(c.asks) >= maxAsks {

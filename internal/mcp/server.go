@@ -123,11 +123,11 @@ type Server struct {
 	log     *slog.Logger
 
 	sessions sessionTable
-	parked   parkingLot
+	parked   parkedCalls
 	conns    connTable
 	subs     subscriptionTable
 	sse      sseTable
-	crew     crew
+	crew     workerPool
 	replay   atomic.Int64 // bytes of finished streams that are kept for a replay
 
 	closeOnce sync.Once
@@ -138,12 +138,12 @@ type Server struct {
 func NewServer(o ServerOptions, h Handler) *Server {
 	o = o.filled()
 	s := &Server{opts: o, handler: h, log: o.Log.With("component", "mcp"), closed: make(chan struct{})}
-	s.crew = newCrew(s.closed)
+	s.crew = newWorkerPool(s.closed)
 	s.sessions.init(o.MaxSessions)
 	s.parked.init(o.MaxParked, o.ParkFor)
 	if o.Cluster != nil {
 		s.parked.prefix = statePrefix + o.Cluster.ID() + "."
-		s.join()
+		s.joinCluster()
 	}
 	return s
 }
@@ -157,7 +157,7 @@ func (s *Server) SetMaxSessions(n int) { s.sessions.setMax(n) }
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		close(s.closed)
-		s.part()
+		s.leaveCluster()
 		s.subs.closeAll()
 		for _, session := range s.sessions.all() {
 			s.end(session)

@@ -41,7 +41,7 @@ type call struct {
 	id     ID              // of the request that waits for the answer
 	token  json.RawMessage // progress token of that request
 	unlink func() bool     // parts the call from the transport's request
-	park   park
+	park   parkedState
 }
 
 // newCall prepares a call that lives as long as life and the caller's
@@ -106,7 +106,7 @@ func (c *call) finish(result json.RawMessage, err error) {
 	c.unlink()
 	c.cancel(nil)
 	m.ID = c.id
-	if _, ok := c.out.(*stream); !ok {
+	if _, ok := c.out.(*eventStream); !ok {
 		m.merge() // others hand the message on as it is
 	}
 	c.out.answer(m)
@@ -251,7 +251,7 @@ func (s *Server) serve(ctx context.Context, c *call) (json.RawMessage, error) {
 	result, err := s.handler.Serve(ctx, r)
 	if err == nil && r.Session != nil {
 		r.Session.learn(r.Method, r.Params)
-		s.learnt(r.Session, r.Method, r.Params)
+		s.publishChange(r.Session, r.Method, r.Params)
 	}
 	return result, err
 }

@@ -258,7 +258,7 @@ func (s *Server) notified(ctx context.Context, session *Session, m *Message) {
 	switch m.Method {
 	case methodCancelled:
 		if !session.cancelCall(m.Params) && s.opts.Cluster != nil {
-			s.tell("", clusterWord{Session: session.id, What: wordCancel, Params: m.Params})
+			s.publish("", clusterMessage{Session: session.id, What: wordCancel, Params: m.Params})
 		}
 	default:
 		s.handler.Notified(ctx, session, m.Method, m.Params)
@@ -355,8 +355,8 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		replay = true
-		if node := s.lender(r.Context(), id); node != "" {
-			if s.borrowStream(w, r, session, node, id, number) {
+		if node := s.streamOwner(r.Context(), id); node != "" {
+			if s.serveRemoteStream(w, r, session, node, id, number) {
 				return
 			}
 			if strings.HasSuffix(id, "."+ownStream) { // what it held is lost; what comes is not
@@ -381,7 +381,7 @@ func (s *Server) serveGet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	res := &response{w: w, r: r, session: session, st: st, reader: reader, events: true}
-	if !st.standing || !s.takeOver(res) {
-		s.pump(res)
+	if !st.standing || !s.hijackStream(res) {
+		s.writeStream(res)
 	}
 }

@@ -63,7 +63,7 @@ func (s *Server) postModern(p *post, m *Message) {
 		return
 	}
 	req.Header, req.Caller = p.r.Header, p.caller
-	st := newStream("", false, 1)
+	st := newEventStream("", false, 1)
 	st.plain = !p.events
 	st.status = func(m *Message) int {
 		if m.Error == nil {
@@ -75,7 +75,7 @@ func (s *Server) postModern(p *post, m *Message) {
 	life, st.stop = context.WithCancelCause(p.r.Context())
 	s.startModern(p.r.Context(), life, req, st)
 	reader, _ := st.attach(0)
-	s.pump(&response{w: p.w, r: p.r, st: st, reader: reader, events: !p.json, plain: !p.events})
+	s.writeStream(&response{w: p.w, r: p.r, st: st, reader: reader, events: !p.json, plain: !p.events})
 }
 
 // startModern begins a request of the stateless era, or resumes the parked

@@ -17,7 +17,7 @@ import (
 // left in order.
 func (s *Server) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error {
 	c := s.newConn(ctx)
-	c.link = NewStream(r, w, StreamOptions{Limits: s.opts.Limits, OnDrop: c.stray})
+	c.link = NewStream(r, w, StreamOptions{Limits: s.opts.Limits, OnDrop: c.handleInvalidLine})
 	return s.serveConn(c)
 }
 
@@ -117,9 +117,9 @@ func (c *conn) read() error {
 	}
 }
 
-// stray answers a line that is no message at all. One that is too large comes
+// handleInvalidLine responds to a line that is not a message. One that is too large comes
 // out of Receive.
-func (c *conn) stray(d Drop) {
+func (c *conn) handleInvalidLine(d Drop) {
 	if !d.TooLarge {
 		c.out.answer(&Message{Error: &Error{Code: CodeParseError, Message: "parse error: a line must hold one JSON-RPC message"}})
 	}
@@ -256,7 +256,7 @@ func (c *conn) initialize(m *Message) {
 // launch starts a call in its own goroutine and keeps it under its id, so that
 // it can be cancelled.
 func (c *conn) launch(begin func(outlet) *call, id ID) {
-	lane := &lane{conn: c, id: id}
+	lane := &connOutlet{conn: c, id: id}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
@@ -295,20 +295,20 @@ func (c *conn) cancelCall(params json.RawMessage) {
 	}
 }
 
-// lane is the outlet of one call on a shared stream. It falls silent when the
-// call is over.
-type lane struct {
+// connOutlet is the outlet of one call on a shared stream. It drops everything
+// after the call has ended.
+type connOutlet struct {
 	conn *conn
 	id   ID
 }
 
-func (l *lane) put(m *Message) {
+func (l *connOutlet) put(m *Message) {
 	if l.conn.inFlight(l.id) {
 		l.conn.out.put(m)
 	}
 }
 
-func (l *lane) answer(m *Message) {
+func (l *connOutlet) answer(m *Message) {
 	l.conn.mu.Lock()
 	_, ok := l.conn.flights[l.id]
 	delete(l.conn.flights, l.id)

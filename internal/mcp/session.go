@@ -31,8 +31,8 @@ type Session struct {
 	asks    int64
 	level   string
 	uris    map[string]struct{}
-	streams []*stream // that can be taken up again, oldest first
-	readers int       // open GET streams and requests
+	streams []*eventStream // that can be taken up again, oldest first
+	readers int            // open GET streams and requests
 	used    time.Time
 	timer   *time.Timer
 	place   *list.Element
@@ -285,7 +285,7 @@ func (s *Server) openAs(session *Session, id string) *Session {
 	session.id = id
 	session.ctx, session.cancel = context.WithCancelCause(context.Background())
 	session.used = time.Now()
-	session.own = &stream{id: s.streamID(ownStream), keep: true, standing: true, wake: make(chan struct{}, 1), limit: ownLimit}
+	session.own = &eventStream{id: s.streamID(ownStream), keep: true, standing: true, wake: make(chan struct{}, 1), limit: ownLimit}
 	if s.opts.Cluster != nil {
 		session.elsewhere = func(m *Message) bool { return s.ownElsewhere(session, m) }
 	}
@@ -366,7 +366,7 @@ func (s *Server) end(session *Session) {
 		st.end()
 		st.forget()
 	}
-	if own, ok := session.own.(*stream); ok {
+	if own, ok := session.own.(*eventStream); ok {
 		own.end()
 	}
 }

@@ -416,7 +416,7 @@ func TestSessionsAreCheap(t *testing.T) {
 }
 
 func TestSlowReaderLosesNotificationsNotAnswers(t *testing.T) {
-	st := newStream("s", false, 1)
+	st := newEventStream("s", false, 1)
 	st.attach(0)
 	big := json.RawMessage(`"` + strings.Repeat("x", 10<<10) + `"`)
 	for range 5000 {

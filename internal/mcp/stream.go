@@ -21,7 +21,7 @@ const (
 // readStream reads the events of an answer. A stream of the old era that
 // breaks before the answer, and whose events have ids, is taken up where it
 // broke.
-func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.CancelFunc, stop func() bool, cl *flight, resp *http.Response) (Message, error) {
+func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.CancelFunc, stop func() bool, cl *pendingRequest, resp *http.Response) (Message, error) {
 	events := newEventReader(resp.Body, w.limits)
 	defer events.release()
 	for failures := 0; ; {
@@ -62,7 +62,7 @@ func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.Cancel
 // resume opens a GET stream behind the last event seen.
 func (w *httpWire) resume(ctx, reqCtx context.Context, events *eventReader, failures *int) (*http.Response, error) {
 	for {
-		if err := pause(ctx, resumeDelay(events.retry, *failures)); err != nil {
+		if err := sleep(ctx, resumeDelay(events.retry, *failures)); err != nil {
 			return nil, err
 		}
 		*failures++
@@ -88,7 +88,7 @@ func resumeDelay(asked time.Duration, failures int) time.Duration {
 	return min(asked<<min(failures, 8), max(resumeMost, asked))
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -101,7 +101,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // readAnswer reads events until the answer of the call. news says that
 // something came.
-func (w *httpWire) readAnswer(events *eventReader, cl *flight) (answer Message, news bool, err error) {
+func (w *httpWire) readAnswer(events *eventReader, cl *pendingRequest) (answer Message, news bool, err error) {
 	for {
 		_, data, err := events.next()
 		if err != nil {
@@ -119,7 +119,7 @@ func (w *httpWire) readAnswer(events *eventReader, cl *flight) (answer Message, 
 			case broken && d.lost() == cl.idText:
 				lost = d
 			case broken:
-				w.c.broken(d)
+				w.c.handleDecodeError(d)
 			case m.IsResponse() && answers(&m, cl):
 				answer, found = m, true
 			default:
@@ -127,7 +127,7 @@ func (w *httpWire) readAnswer(events *eventReader, cl *flight) (answer Message, 
 			}
 		})
 		if found {
-			w.c.heard()
+			w.c.noteReceived()
 			return answer, true, nil
 		}
 		if lost != nil {
@@ -137,7 +137,7 @@ func (w *httpWire) readAnswer(events *eventReader, cl *flight) (answer Message, 
 }
 
 // answers reports whether a response on the call's own stream is its answer.
-func answers(m *Message, cl *flight) bool {
+func answers(m *Message, cl *pendingRequest) bool {
 	return m.ID == cl.idText || m.ID == "" || strings.Trim(string(m.ID), `"`) == string(cl.idText)
 }
 
@@ -196,7 +196,7 @@ func (w *httpWire) standalone(ctx context.Context, session *string, answered fun
 				return
 			}
 		}
-		if pause(ctx, resumeDelay(max(retry, resumeFirst), failures)) != nil {
+		if sleep(ctx, resumeDelay(max(retry, resumeFirst), failures)) != nil {
 			return
 		}
 		failures++
@@ -210,7 +210,7 @@ func (w *httpWire) deliver(events *eventReader) (any bool) {
 		_, data, err := events.next()
 		if err != nil {
 			if d, ok := errors.AsType[*DecodeError](err); ok {
-				w.c.broken(d)
+				w.c.handleDecodeError(d)
 				continue
 			}
 			if !errors.Is(err, io.EOF) {
@@ -221,7 +221,7 @@ func (w *httpWire) deliver(events *eventReader) (any bool) {
 		any = true
 		DecodeEach(data, w.limits, func(m Message, err error) {
 			if d, ok := errors.AsType[*DecodeError](err); ok {
-				w.c.broken(d)
+				w.c.handleDecodeError(d)
 				return
 			}
 			w.c.handle(&m, nil)

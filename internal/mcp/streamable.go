@@ -49,13 +49,13 @@ type httpWire struct {
 // errSessionLost says that the server does not know the session any more.
 var errSessionLost = errors.New("the server has lost the session")
 
-// errDoubtful is a refusal that may mean a lost session, or only what it says.
-type errDoubtful struct {
+// errAmbiguousSession is a refusal that may mean a lost session, or only what it says.
+type errAmbiguousSession struct {
 	answer Message
 	err    error
 }
 
-func (e *errDoubtful) Error() string {
+func (e *errAmbiguousSession) Error() string {
 	return "the server refused the request, and may have lost the session"
 }
 
@@ -71,14 +71,14 @@ func (w *httpWire) refusesSession(ctx context.Context, session *string) bool {
 	return resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound
 }
 
-func (w *httpWire) do(ctx context.Context, cl *flight, m *Message) (Message, error) {
+func (w *httpWire) do(ctx context.Context, cl *pendingRequest, m *Message) (Message, error) {
 	for first := true; ; first = false {
 		session := w.session.Load()
 		if m.Method == "initialize" {
 			session = nil
 		}
 		answer, err := w.exchange(ctx, cl, m, session)
-		if doubt, ok := errors.AsType[*errDoubtful](err); ok {
+		if doubt, ok := errors.AsType[*errAmbiguousSession](err); ok {
 			if !first || !w.refusesSession(ctx, session) {
 				return doubt.answer, doubt.err
 			}
@@ -146,7 +146,7 @@ func (w *httpWire) header(m *Message, session *string) http.Header {
 }
 
 // exchange posts a request and reads until its answer.
-func (w *httpWire) exchange(ctx context.Context, cl *flight, m *Message, session *string) (Message, error) {
+func (w *httpWire) exchange(ctx context.Context, cl *pendingRequest, m *Message, session *string) (Message, error) {
 	// The request outlives the call by the moment that draining takes.
 	reqCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -179,7 +179,7 @@ func (w *httpWire) post(ctx context.Context, m *Message, session *string, body [
 
 // interrupted tells the server that a call which ended early is of no more
 // interest. In the new era closing the stream has said so already.
-func (w *httpWire) interrupted(ctx context.Context, cl *flight, err error) error {
+func (w *httpWire) interrupted(ctx context.Context, cl *pendingRequest, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (w *httpWire) interrupted(ctx context.Context, cl *flight, err error) error
 }
 
 // readPlain reads an answer that is no stream.
-func (w *httpWire) readPlain(ctx context.Context, cl *flight, resp *http.Response, session *string) (Message, error) {
+func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http.Response, session *string) (Message, error) {
 	if resp.StatusCode == http.StatusAccepted && w.streamOpened.Load() {
 		readSome(resp)
 		return w.await(ctx, cl) // some servers answer on the GET stream
@@ -224,7 +224,7 @@ func (w *httpWire) readPlain(ctx context.Context, cl *flight, resp *http.Respons
 		err = &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer holds no response"}
 	}
 	if found {
-		w.c.heard()
+		w.c.noteReceived()
 		return answer, nil
 	}
 	return Message{}, err
@@ -232,20 +232,20 @@ func (w *httpWire) readPlain(ctx context.Context, cl *flight, resp *http.Respons
 
 // refusal reads an answer whose status is not 200: an error in JSON-RPC, a
 // lost session, or an error of HTTP.
-func (w *httpWire) refusal(cl *flight, resp *http.Response, session *string) (Message, error) {
+func (w *httpWire) refusal(cl *pendingRequest, resp *http.Response, session *string) (Message, error) {
 	body := readSome(resp)
 	if session != nil && resp.StatusCode == http.StatusNotFound {
 		return Message{}, errSessionLost
 	}
 	answer, err := w.refused(cl, resp, body)
 	if session != nil && resp.StatusCode == http.StatusBadRequest {
-		return Message{}, &errDoubtful{answer, err} // many servers copied this answer from an example
+		return Message{}, &errAmbiguousSession{answer, err} // many servers copied this answer from an example
 	}
 	return answer, err
 }
 
 // refused is what a refusal says by itself.
-func (w *httpWire) refused(cl *flight, resp *http.Response, body []byte) (Message, error) {
+func (w *httpWire) refused(cl *pendingRequest, resp *http.Response, body []byte) (Message, error) {
 	if !(resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
 		if m, err := Decode(body, w.limits); err == nil && m.Error != nil && (m.ID == "" || m.ID == cl.idText) {
 			m.ID = cl.idText
@@ -256,7 +256,7 @@ func (w *httpWire) refused(cl *flight, resp *http.Response, body []byte) (Messag
 }
 
 // await waits for an answer that comes on another stream.
-func (w *httpWire) await(ctx context.Context, cl *flight) (Message, error) {
+func (w *httpWire) await(ctx context.Context, cl *pendingRequest) (Message, error) {
 	for {
 		select {
 		case <-cl.wake:

@@ -50,7 +50,7 @@ func (c cluster) DropSession(ctx context.Context, id string) error {
 	return c.opts.Store.DeleteValue(ctx, sessionSpace, id, store.AnyVersion)
 }
 
-func (c cluster) Dial(ctx context.Context, to, kind string, first []byte) (mcp.Line, error) {
+func (c cluster) Dial(ctx context.Context, to, kind string, first []byte) (mcp.NodeConn, error) {
 	l, err := c.Node.Dial(ctx, to, kind, first)
 	if err != nil {
 		return nil, err
@@ -58,10 +58,10 @@ func (c cluster) Dial(ctx context.Context, to, kind string, first []byte) (mcp.L
 	return l, nil
 }
 
-func (c cluster) Handle(kind string, h func(ctx context.Context, first []byte, l mcp.Line)) {
+func (c cluster) Handle(kind string, h func(ctx context.Context, first []byte, l mcp.NodeConn)) {
 	if h == nil {
 		c.Node.Handle(kind, nil)
 		return
 	}
-	c.Node.Handle(kind, func(ctx context.Context, first []byte, l *Line) { h(ctx, first, l) })
+	c.Node.Handle(kind, func(ctx context.Context, first []byte, l *Conn) { h(ctx, first, l) })
 }

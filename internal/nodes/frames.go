@@ -20,7 +20,7 @@ const (
 	hangUp = "end"
 )
 
-// frame is one letter: a header as a line of JSON, then the data as it is.
+// frame is one message: a header as a line of JSON, then the data.
 type frame struct {
 	Type string `json:"t"`
 	From string `json:"f"`
@@ -110,9 +110,9 @@ func (n *Node) flush(to string, o *outbox) {
 		n.mu.Unlock()
 		if err := n.deliver(to, batch); err != nil {
 			n.log.Warn("another node cannot be told something", "node", to, "err", err)
-			n.breakAll(func(l *Line) bool { return l.to == to }, fmt.Errorf("the store did not take what was said: %w", ErrGone))
+			n.closeConns(func(l *Conn) bool { return l.to == to }, fmt.Errorf("the store did not take what was said: %w", ErrGone))
 		}
-		n.nudge()
+		n.readSoon()
 	}
 }
 
@@ -127,7 +127,7 @@ func (n *Node) deliver(to string, batch [][]byte) (err error) {
 		defer context.AfterFunc(life, func() { time.AfterFunc(lastWords, cancel) })()
 	}
 	for {
-		if err = n.opts.Store.SendMail(ctx, to, batch...); err == nil {
+		if err = n.opts.Store.SendMessages(ctx, to, batch...); err == nil {
 			return nil
 		}
 		select {
@@ -138,9 +138,9 @@ func (n *Node) deliver(to string, batch [][]byte) (err error) {
 	}
 }
 
-// nudge makes the reader look into the box soon: what was sent may be
+// readSoon makes the reader look into the box soon: what was sent may be
 // answered at once.
-func (n *Node) nudge() {
+func (n *Node) readSoon() {
 	select {
 	case n.look <- struct{}{}:
 	default:
@@ -149,11 +149,11 @@ func (n *Node) nudge() {
 
 // read takes what comes into the box.
 func (n *Node) read(ctx context.Context) {
-	news := n.opts.Store.Watch(ctx, store.TopicMail(n.id))
+	news := n.opts.Store.Watch(ctx, store.TopicNodeMessages(n.id))
 	var done []int64 // to be taken out
 	wait := slow * 2
 	for {
-		letters, err := n.opts.Store.TakeMail(ctx, n.id, done)
+		letters, err := n.opts.Store.TakeMessages(ctx, n.id, done)
 		if err != nil && ctx.Err() == nil {
 			n.log.DebugContext(ctx, "the box cannot be read", "err", err)
 		}
@@ -165,7 +165,7 @@ func (n *Node) read(ctx context.Context) {
 			if err != nil {
 				n.log.WarnContext(ctx, "a letter cannot be read", "err", err)
 			} else {
-				n.take(ctx, f)
+				n.dispatch(ctx, f)
 			}
 			done = append(done, l.Seq)
 		}
@@ -174,7 +174,7 @@ func (n *Node) read(ctx context.Context) {
 			continue // they are taken out, and more may be there
 		}
 		var soon <-chan time.Time
-		if wait < slow && n.talking() {
+		if wait < slow && n.hasConns() {
 			soon = time.After(wait)
 			wait *= 2
 		}
@@ -189,15 +189,15 @@ func (n *Node) read(ctx context.Context) {
 	}
 }
 
-// talking reports whether a line is open.
-func (n *Node) talking() bool {
+// hasConns reports whether a connection is open.
+func (n *Node) hasConns() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.lines) > 0
 }
 
-// take hands a frame to whom it concerns.
-func (n *Node) take(ctx context.Context, f frame) {
+// dispatch passes a frame to its receiver.
+func (n *Node) dispatch(ctx context.Context, f frame) {
 	n.mu.Lock()
 	n.seen[f.From] = time.Now()
 	l, hear, handle := n.lines[f.Line], n.words[f.Kind], n.handlers[f.Kind]
@@ -207,7 +207,7 @@ func (n *Node) take(ctx context.Context, f frame) {
 			return
 		}
 		n.opened[f.Line] = time.Now()
-		l = newLine(n, f.From, f.Line)
+		l = newConn(n, f.From, f.Line)
 		l.got = f.N
 		if handle != nil {
 			n.lines[l.id] = l
@@ -235,7 +235,7 @@ func (n *Node) take(ctx context.Context, f frame) {
 const lastFrame = -1
 
 // serve runs a handler; the line is over when it returns.
-func (n *Node) serve(ctx context.Context, h Handler, first []byte, l *Line) {
+func (n *Node) serve(ctx context.Context, h Handler, first []byte, l *Conn) {
 	defer l.Close()
 	defer func() {
 		if p := recover(); p != nil {

@@ -17,7 +17,7 @@ import (
 
 // Store is what nodes need of the store.
 type Store interface {
-	store.Mail
+	store.NodeMessages
 	store.Leases
 	store.Values
 	store.Changes
@@ -51,7 +51,7 @@ var ErrGone = errors.New("the other node is gone")
 
 // Handler carries on a conversation that another node began. ctx ends with
 // the line.
-type Handler func(ctx context.Context, first []byte, l *Line)
+type Handler func(ctx context.Context, first []byte, l *Conn)
 
 // Node is this process among those on the same store. It is safe for
 // concurrent use.
@@ -65,7 +65,7 @@ type Node struct {
 	ctx      context.Context // of Run; nil before
 	handlers map[string]Handler
 	words    map[string]func(from string, data []byte)
-	lines    map[string]*Line
+	lines    map[string]*Conn
 	out      map[string]*outbox
 	others   map[string]bool // by id; true for those that are there
 	casts    []frame         // words for all, in order
@@ -80,7 +80,7 @@ type Node struct {
 func New(o Options) *Node {
 	return &Node{
 		opts: o, id: rand.Text()[:12], log: o.Log.With("component", "nodes"), look: make(chan struct{}, 1),
-		handlers: map[string]Handler{}, words: map[string]func(string, []byte){}, lines: map[string]*Line{},
+		handlers: map[string]Handler{}, words: map[string]func(string, []byte){}, lines: map[string]*Conn{},
 		out: map[string]*outbox{}, others: map[string]bool{}, seen: map[string]time.Time{}, opened: map[string]time.Time{},
 	}
 }
@@ -99,8 +99,9 @@ func (n *Node) Handle(kind string, h Handler) {
 	n.handlers[kind] = h
 }
 
-// Hear lets f hear words of a kind; nil hears none. f must not block.
-func (n *Node) Hear(kind string, f func(from string, data []byte)) {
+// Subscribe calls f with every message of a kind; nil ends that. f must not
+// block.
+func (n *Node) Subscribe(kind string, f func(from string, data []byte)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if f == nil {
@@ -131,12 +132,12 @@ func (n *Node) Run(ctx context.Context) error {
 	n.closed = true
 	n.mu.Unlock()
 	n.sending.Wait()
-	n.leave(context.WithoutCancel(ctx))
+	n.deregister(context.WithoutCancel(ctx))
 	return nil
 }
 
-// entry is what the list of nodes says of one.
-type entry struct {
+// member is one node in the list of nodes.
+type member struct {
 	Name string `json:"name"`
 	Left bool   `json:"left,omitempty"`
 }
@@ -159,11 +160,11 @@ func (n *Node) watch(ctx context.Context) {
 	var listed time.Time
 	every(ctx, pulse, func() {
 		if time.Since(listed) > listAgain {
-			if err := n.enter(ctx, entry{Name: n.opts.Name}); err == nil {
+			if err := n.register(ctx, member{Name: n.opts.Name}); err == nil {
 				listed = time.Now()
 			}
 		}
-		for _, other := range n.partners() {
+		for _, other := range n.peers() {
 			n.alive(ctx, other)
 		}
 		n.forget(time.Now())
@@ -194,7 +195,7 @@ func (n *Node) forget(now time.Time) {
 
 func lease(id string) string { return "node/" + id }
 
-func (n *Node) enter(ctx context.Context, e entry) error {
+func (n *Node) register(ctx context.Context, e member) error {
 	data, err := json.Marshal(e)
 	if err == nil {
 		_, err = n.opts.Store.PutValue(ctx, store.Value{Space: space, Name: n.id, Data: data, Expires: time.Now().Add(keptFor)}, store.AnyVersion)
@@ -202,17 +203,17 @@ func (n *Node) enter(ctx context.Context, e entry) error {
 	return err
 }
 
-// leave says goodbye.
-func (n *Node) leave(ctx context.Context) {
+// deregister removes this node from the list.
+func (n *Node) deregister(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if err := errors.Join(n.enter(ctx, entry{Name: n.opts.Name, Left: true}), n.opts.Store.Release(ctx, lease(n.id), n.id)); err != nil {
+	if err := errors.Join(n.register(ctx, member{Name: n.opts.Name, Left: true}), n.opts.Store.Release(ctx, lease(n.id), n.id)); err != nil {
 		n.log.DebugContext(ctx, "left without a word", "err", err)
 	}
 }
 
-// partners are the nodes at the other ends of lines.
-func (n *Node) partners() []string {
+// peers are the nodes at the other ends of connections.
+func (n *Node) peers() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	set := map[string]bool{}
@@ -248,7 +249,7 @@ func (n *Node) alive(ctx context.Context, id string) bool {
 	}
 	n.mu.Unlock()
 	if mine {
-		n.breakAll(func(l *Line) bool { return l.to == id }, ErrGone)
+		n.closeConns(func(l *Conn) bool { return l.to == id }, ErrGone)
 	}
 	return !mine
 }
@@ -286,7 +287,7 @@ func (n *Node) readList(ctx context.Context) (map[string]bool, error) {
 	}
 	others := make(map[string]bool, len(values))
 	for _, v := range values {
-		var e entry
+		var e member
 		if v.Name != n.id && json.Unmarshal(v.Data, &e) == nil {
 			others[v.Name] = !e.Left
 		}
@@ -323,9 +324,9 @@ func (n *Node) Known(ctx context.Context, id string) bool {
 	return err == nil
 }
 
-// Tell says something to one node, or to all others when to is empty. It does
-// not wait; nobody answers.
-func (n *Node) Tell(to, kind string, data []byte) {
+// Publish sends a message to one node, or to all others when to is empty. It
+// does not wait, and there is no response.
+func (n *Node) Publish(to, kind string, data []byte) {
 	f := frame{Type: word, From: n.id, Kind: kind, data: data}
 	if to != "" {
 		n.send(to, f)
@@ -339,16 +340,16 @@ func (n *Node) Tell(to, kind string, data []byte) {
 	n.casts = append(n.casts, f)
 	if !n.casting {
 		n.casting = true
-		n.sending.Go(n.cast)
+		n.sending.Go(n.broadcast)
 	}
 }
 
 // maxCasts bounds the words that wait to be told to all.
 const maxCasts = 10_000
 
-// cast tells all others what waits for them, those too that came a moment
-// ago.
-func (n *Node) cast() {
+// broadcast sends the queued messages to all other nodes, including those that
+// have just registered.
+func (n *Node) broadcast() {
 	for {
 		n.mu.Lock()
 		if len(n.casts) == 0 {
@@ -375,11 +376,11 @@ func (n *Node) cast() {
 }
 
 // Dial begins a conversation of a kind with another node.
-func (n *Node) Dial(ctx context.Context, to, kind string, first []byte) (*Line, error) {
+func (n *Node) Dial(ctx context.Context, to, kind string, first []byte) (*Conn, error) {
 	if !n.alive(ctx, to) {
 		return nil, ErrGone
 	}
-	l := newLine(n, to, rand.Text())
+	l := newConn(n, to, rand.Text())
 	n.mu.Lock()
 	if n.ctx == nil || n.ctx.Err() != nil {
 		n.mu.Unlock()
@@ -391,10 +392,10 @@ func (n *Node) Dial(ctx context.Context, to, kind string, first []byte) (*Line, 
 	return l, nil
 }
 
-// breakAll ends the lines that match.
-func (n *Node) breakAll(match func(*Line) bool, why error) {
+// closeConns closes the connections that match.
+func (n *Node) closeConns(match func(*Conn) bool, why error) {
 	n.mu.Lock()
-	var broken []*Line
+	var broken []*Conn
 	for _, l := range n.lines {
 		if match(l) {
 			broken = append(broken, l)

@@ -58,7 +58,7 @@ func (w *town) node() (n *Node, s *switched, stop func()) {
 }
 
 // echo says everything again, louder.
-func echo(ctx context.Context, first []byte, l *Line) {
+func echo(ctx context.Context, first []byte, l *Conn) {
 	for data := first; ; {
 		if l.Send([]byte(strings.ToUpper(string(data)))) != nil {
 			return
@@ -85,11 +85,11 @@ func wait(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func dial(t *testing.T, from, to *Node, kind, first string) *Line {
+func dial(t *testing.T, from, to *Node, kind, first string) *Conn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	var l *Line
+	var l *Conn
 	wait(t, "a line", func() bool {
 		var err error
 		if l, err = from.Dial(ctx, to.ID(), kind, []byte(first)); err != nil && !errors.Is(err, ErrGone) {
@@ -100,7 +100,7 @@ func dial(t *testing.T, from, to *Node, kind, first string) *Line {
 	return l
 }
 
-func receive(t *testing.T, l *Line) (string, error) {
+func receive(t *testing.T, l *Conn) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	data, err := l.Receive(ctx)
@@ -138,10 +138,10 @@ func TestLine(t *testing.T) {
 	if _, err := receive(t, l); !errors.Is(err, io.EOF) {
 		t.Errorf("a closed line: %v", err)
 	}
-	wait(t, "the other end of a closed line", func() bool { return !b.talking() })
+	wait(t, "the other end of a closed line", func() bool { return !b.hasConns() })
 
 	once := make(chan struct{})
-	b.Handle("once", func(_ context.Context, first []byte, l *Line) {
+	b.Handle("once", func(_ context.Context, first []byte, l *Conn) {
 		_ = l.Send(first)
 		<-once
 		panic("must not end the node")
@@ -186,16 +186,16 @@ func TestWords(t *testing.T) {
 			}
 		}
 	}
-	a.Hear("greet", hear(&atA))
-	b.Hear("greet", hear(&atB))
-	c.Hear("greet", hear(&atC))
+	a.Subscribe("greet", hear(&atA))
+	b.Subscribe("greet", hear(&atB))
+	c.Subscribe("greet", hear(&atC))
 	ctx := context.Background()
 	for _, n := range []*Node{b, c} {
 		wait(t, "known", func() bool { return a.Known(ctx, n.ID()) })
 	}
 	wait(t, "all heard", func() bool {
-		a.Tell("", "greet", []byte("hi"))
-		a.Tell(b.ID(), "silence", nil)
+		a.Publish("", "greet", []byte("hi"))
+		a.Publish(b.ID(), "silence", nil)
 		return atB.Load() > 0 && atC.Load() > 0
 	})
 	if atA.Load() > 0 {
@@ -219,7 +219,7 @@ func TestWords(t *testing.T) {
 	if !a.Known(ctx, c.ID()) {
 		t.Error("who left is forgotten")
 	}
-	b.Hear("greet", nil)
+	b.Subscribe("greet", nil)
 }
 
 // TestTwice: a letter that comes twice is heard once, and one that is missing
@@ -229,7 +229,7 @@ func TestTwice(t *testing.T) {
 	a, s, _ := w.node()
 	var calls atomic.Int32
 	got := make(chan string, 10)
-	a.Handle("count", func(ctx context.Context, first []byte, l *Line) {
+	a.Handle("count", func(ctx context.Context, first []byte, l *Conn) {
 		calls.Add(1)
 		got <- string(first)
 		for {
@@ -270,11 +270,11 @@ func TestTwice(t *testing.T) {
 	expect("one")
 	expect("two")
 	expect(errSlow.Error())
-	wait(t, "the end", func() bool { return !a.talking() })
+	wait(t, "the end", func() bool { return !a.hasConns() })
 	post(frame{Type: open, N: 1, Kind: "count", data: []byte("one")}) // late
 	post(frame{Type: say, N: 5})
 	wait(t, "the answer to who does not know yet", func() bool {
-		letters, err := s.TakeMail(ctx, "stranger", nil)
+		letters, err := s.TakeMessages(ctx, "stranger", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +354,7 @@ func (s *switched) SendMail(ctx context.Context, box string, letters ...[]byte) 
 	if s.noMail.Load() {
 		return store.ErrUnavailable
 	}
-	return s.Store.SendMail(ctx, box, letters...)
+	return s.Store.SendMessages(ctx, box, letters...)
 }
 
 func (s *switched) Value(ctx context.Context, space, name string) (store.Value, error) {

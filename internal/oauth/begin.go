@@ -30,8 +30,8 @@ const (
 	beginTimeout = 30 * time.Second
 )
 
-// wish is what a login is to bring.
-type wish struct {
+// loginRequest describes the login that is wanted.
+type loginRequest struct {
 	challenge challenge
 	asked     []string // scopes of the login before
 	owner     tool.Caller
@@ -39,26 +39,26 @@ type wish struct {
 
 // attemptKey tells the attempts of callers apart. One that was begun with an
 // administrator's rights is another than one without.
-func (w wish) attemptKey() string {
+func (w loginRequest) attemptKey() string {
 	if w.owner.Admin {
 		return "admin " + w.owner.ID
 	}
 	return w.owner.ID
 }
 
-// offer is a login that waits for a person.
-type offer struct {
+// signInOffer is a login that waits for a person to open its URL.
+type signInOffer struct {
 	url     string
 	server  string // address of the upstream
 	scopes  []string
 	expires time.Time
 }
 
-// begun is the preparation of a login. offer, rec and err are set when done
+// preparedLogin is a login in preparation. offer, rec and err are set when done
 // is closed.
-type begun struct {
+type preparedLogin struct {
 	done  chan struct{}
-	offer *offer
+	offer *signInOffer
 	rec   *record // the login itself, where no person is needed
 	err   error
 }
@@ -67,14 +67,14 @@ type begun struct {
 // made a short while ago for the same caller. It does not wait. An attempt
 // belongs to who began it and is never offered to others: whoever has its
 // address can complete it with an account of their own.
-func (s *Service) begin(cfg upstream.Config, st *state, w wish) *begun {
+func (s *Service) begin(cfg upstream.Config, st *state, w loginRequest) *preparedLogin {
 	key := w.attemptKey()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if b := st.beginning[key]; b != nil {
 		return b
 	}
-	b := &begun{done: make(chan struct{})}
+	b := &preparedLogin{done: make(chan struct{})}
 	if o := st.pending[key]; o.usable(cfg) && covers(o.scopes, w.challenge.scopes) {
 		b.offer = o
 		close(b.done)
@@ -88,7 +88,7 @@ func (s *Service) begin(cfg upstream.Config, st *state, w wish) *begun {
 		delete(st.beginning, key)
 		if b.err == nil {
 			if st.pending == nil || len(st.pending) >= maxOffers {
-				st.pending = map[string]*offer{}
+				st.pending = map[string]*signInOffer{}
 			}
 			st.pending[key] = b.offer
 		}
@@ -100,7 +100,7 @@ func (s *Service) begin(cfg upstream.Config, st *state, w wish) *begun {
 		return b
 	}
 	if st.beginning == nil {
-		st.beginning = map[string]*begun{}
+		st.beginning = map[string]*preparedLogin{}
 	}
 	st.beginning[key] = b
 	return b
@@ -108,12 +108,12 @@ func (s *Service) begin(cfg upstream.Config, st *state, w wish) *begun {
 
 // prepare finds the authorization server, introduces this client to it, and
 // makes the address that a person has to open.
-func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w wish) (*offer, *record, error) {
+func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w loginRequest) (*signInOffer, *record, error) {
 	before, err := s.known(ctx, cfg, st, false)
 	if err != nil && tool.KindOf(err) != tool.UpstreamFailed { // a login that cannot be opened is replaced
 		return nil, nil, err
 	}
-	f, err := s.discover(ctx, cfg, s.reachOf(cfg, st), w.challenge, issuerOf(before))
+	f, err := s.discover(ctx, cfg, s.addressPolicyOf(cfg, st), w.challenge, issuerOf(before))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,11 +138,11 @@ func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := s.introduce(ctx, cfg, f, redirect)
+	c, err := s.clientFor(ctx, cfg, f, redirect)
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := s.offer(ctx, cfg, f, flow{Client: c, Redirect: redirect, Scopes: scopes, Owner: w.owner.ID, Admin: w.owner.Admin, Replaces: sinceOf(before)})
+	o, err := s.newSignInOffer(ctx, cfg, f, flow{Client: c, Redirect: redirect, Scopes: scopes, Owner: w.owner.ID, Admin: w.owner.Admin, Replaces: sinceOf(before)})
 	return o, nil, err
 }
 
@@ -164,7 +164,7 @@ func sinceOf(rec *record) time.Time {
 // chooseScopes says what to ask for: what the configuration says, else what
 // the refused request needs, else what the server offers, and what the login
 // before had. A refresh token is asked for where that is done by a scope.
-func chooseScopes(configured []string, w wish, f found) []string {
+func chooseScopes(configured []string, w loginRequest, f discovered) []string {
 	scopes := configured
 	if len(scopes) == 0 {
 		if scopes = w.challenge.scopes; len(scopes) == 0 {
@@ -181,13 +181,13 @@ func chooseScopes(configured []string, w wish, f found) []string {
 	return scopes
 }
 
-// offer makes the address to open and keeps what its answer is checked with.
+// newSignInOffer makes the address to open and keeps what its answer is checked with.
 // The address is for who began the login alone: logs show it without its
 // state.
-func (s *Service) offer(ctx context.Context, cfg upstream.Config, f found, fl flow) (*offer, error) {
+func (s *Service) newSignInOffer(ctx context.Context, cfg upstream.Config, f discovered, fl flow) (*signInOffer, error) {
 	u, err := url.Parse(f.meta.Authorization)
 	if err != nil {
-		return nil, unreached("its authorization endpoint", &errForbidden{"it is no web address"})
+		return nil, unreachable("its authorization endpoint", &errForbidden{"it is no web address"})
 	}
 	state := rand.Text() + rand.Text()
 	verifier := random()
@@ -214,7 +214,7 @@ func (s *Service) offer(ctx context.Context, cfg upstream.Config, f found, fl fl
 	if err := s.keepFlow(ctx, state, fl); err != nil {
 		return nil, err
 	}
-	return &offer{url: u.String(), server: cfg.URL, scopes: fl.Scopes, expires: fl.Expires}, nil
+	return &signInOffer{url: u.String(), server: cfg.URL, scopes: fl.Scopes, expires: fl.Expires}, nil
 }
 
 // random returns 256 random bits in letters and digits that need no escaping.
@@ -230,7 +230,7 @@ func random() string {
 func (s *Service) Complete(ctx context.Context, q url.Values) (server string, err error) {
 	server, err = s.complete(ctx, q)
 	if server != "" {
-		s.tell(server, err)
+		s.notifyWaiting(server, err)
 	}
 	return server, err
 }
@@ -298,12 +298,13 @@ func completing(err error) error {
 	if refused, ok := errors.AsType[*errRefused](err); ok {
 		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the authorization server gave no token (%s); begin again", errorCode(refused.code)), Err: err}
 	}
-	return unreached("the authorization server's token endpoint", err)
+	return unreachable("the authorization server's token endpoint", err)
 }
 
-// adopt makes rec the login of an upstream, if what there is has the version.
-func (s *Service) adopt(ctx context.Context, server string, st *state, rec *record, version int64) error {
-	s.hide(rec)
+// replaceLogin stores rec as the login of an upstream if the stored one has the
+// version.
+func (s *Service) replaceLogin(ctx context.Context, server string, st *state, rec *record, version int64) error {
+	s.redactTokens(rec)
 	version, err := s.save(ctx, server, rec, version)
 	if err != nil {
 		return fmt.Errorf("keep the login of %s: %w", server, err)

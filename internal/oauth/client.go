@@ -15,10 +15,10 @@ import (
 	"junctor/internal/upstream"
 )
 
-// introduce returns who this program is to the authorization server: the
+// clientFor returns who this program is to the authorization server: the
 // client that was configured, else a client id metadata document where there
 // is one and the server reads it, else a registration, made once per issuer.
-func (s *Service) introduce(ctx context.Context, cfg upstream.Config, f found, redirect string) (client, error) {
+func (s *Service) clientFor(ctx context.Context, cfg upstream.Config, f discovered, redirect string) (client, error) {
 	own := oauthOf(cfg)
 	if own.ClientID != "" {
 		return configured(own, f.meta), nil
@@ -42,7 +42,7 @@ func (s *Service) introduce(ctx context.Context, cfg upstream.Config, f found, r
 	if err != nil {
 		return client{}, err
 	}
-	s.hide(&record{Client: c})
+	s.redactTokens(&record{Client: c})
 	return c, s.keepRegistration(ctx, issuer, c)
 }
 
@@ -65,7 +65,7 @@ func methodFor(secret string, meta serverMeta) string {
 }
 
 // register registers this program (RFC 7591).
-func (s *Service) register(ctx context.Context, f found, redirect string) (client, error) {
+func (s *Service) register(ctx context.Context, f discovered, redirect string) (client, error) {
 	method := methodBasic
 	for _, m := range []string{methodNone, methodBasic, methodPost} {
 		if slices.Contains(f.meta.Methods, m) {
@@ -90,7 +90,7 @@ func (s *Service) register(ctx context.Context, f found, redirect string) (clien
 	})
 	a, err := s.out.ask(ctx, f.reach, http.MethodPost, f.meta.Registration, http.Header{"Content-Type": {"application/json"}}, body)
 	if err != nil {
-		return client{}, unreached("its registration endpoint", err)
+		return client{}, unreachable("its registration endpoint", err)
 	}
 	if f.unstated && (a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed) {
 		// Nothing says that there is an authorization server at all.

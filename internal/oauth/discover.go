@@ -40,26 +40,26 @@ type serverMeta struct {
 // issuer; the endpoint stands for it.
 func (m serverMeta) name() string { return cmp.Or(m.Issuer, m.Token) }
 
-// found is where and how to log in to an upstream.
-type found struct {
+// discovered is where and how to log in to an upstream.
+type discovered struct {
 	resource string // as requests name it
 	scopes   []string
 	meta     serverMeta
-	reach    reach
+	reach    addressPolicy
 	unstated bool // the endpoints are configured or guessed, not published
 }
 
 // discover finds the authorization server of an upstream. before is the
 // issuer of the last login, which is kept where the server still names it.
-func (s *Service) discover(ctx context.Context, cfg upstream.Config, r reach, ch challenge, before string) (found, error) {
+func (s *Service) discover(ctx context.Context, cfg upstream.Config, r addressPolicy, ch challenge, before string) (discovered, error) {
 	own := oauthOf(cfg)
-	f := found{resource: canonical(cfg.URL), reach: r}
+	f := discovered{resource: canonical(cfg.URL), reach: r}
 	prm, err := s.resourceMeta(ctx, cfg.URL, r, ch.metadata)
 	switch {
 	case err == nil:
 		f.resource, f.scopes = prm.Resource, cleanScopes(prm.Scopes)
 	case !errors.Is(err, errAbsent):
-		return found{}, err
+		return discovered{}, err
 	}
 	if own.AuthorizationURL != "" && own.TokenURL != "" {
 		f.meta = serverMeta{Issuer: own.Issuer, Authorization: own.AuthorizationURL, Token: own.TokenURL}
@@ -68,7 +68,7 @@ func (s *Service) discover(ctx context.Context, cfg upstream.Config, r reach, ch
 	}
 	issuer, err := chooseIssuer(prm.Servers, own.Issuer, before)
 	if err != nil {
-		return found{}, err
+		return discovered{}, err
 	}
 	legacy := issuer == ""
 	if legacy { // the server of 2025-03-26, which is its own authorization server
@@ -84,10 +84,10 @@ func (s *Service) discover(ctx context.Context, cfg upstream.Config, r reach, ch
 		f.unstated = true
 	}
 	if errors.Is(err, errAbsent) {
-		return found{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("its authorization server %s publishes no metadata", hostOf(issuer))}
+		return discovered{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("its authorization server %s publishes no metadata", hostOf(issuer))}
 	}
 	if err != nil {
-		return found{}, err
+		return discovered{}, err
 	}
 	return f, s.checkEndpoints(f.meta, r)
 }
@@ -113,7 +113,7 @@ func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings
 
 // resourceMeta reads the metadata of a protected resource: where it says they
 // are, else at the well-known places for its path and for its host.
-func (s *Service) resourceMeta(ctx context.Context, server string, r reach, named string) (resourceMeta, error) {
+func (s *Service) resourceMeta(ctx context.Context, server string, r addressPolicy, named string) (resourceMeta, error) {
 	var places []string
 	if named != "" {
 		places = append(places, named)
@@ -134,7 +134,7 @@ func (s *Service) resourceMeta(ctx context.Context, server string, r reach, name
 			continue
 		}
 		if err != nil {
-			return resourceMeta{}, unreached("its protected resource metadata", err)
+			return resourceMeta{}, unreachable("its protected resource metadata", err)
 		}
 		if !isFor(meta.Resource, server) {
 			// Tokens for another resource are what a hostile server would
@@ -162,7 +162,7 @@ func isFor(resource, server string) bool {
 
 // serverMeta reads an authorization server's metadata, at each place where
 // MCP says that they may be.
-func (s *Service) serverMeta(ctx context.Context, r reach, issuer string) (serverMeta, error) {
+func (s *Service) serverMeta(ctx context.Context, r addressPolicy, issuer string) (serverMeta, error) {
 	u, err := url.Parse(issuer)
 	if err != nil {
 		return serverMeta{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: "its authorization server is no address", Err: err}
@@ -179,7 +179,7 @@ func (s *Service) serverMeta(ctx context.Context, r reach, issuer string) (serve
 		case errors.Is(err, errAbsent):
 			continue
 		case err != nil:
-			return serverMeta{}, unreached("its authorization server's metadata", err)
+			return serverMeta{}, unreachable("its authorization server's metadata", err)
 		case !sameIssuer(meta.Issuer, issuer):
 			return serverMeta{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
 				"the metadata of its authorization server %s are those of another issuer", hostOf(issuer))}
@@ -191,7 +191,7 @@ func (s *Service) serverMeta(ctx context.Context, r reach, issuer string) (serve
 
 // checkEndpoints refuses endpoints out of reach before anything is sent, or a
 // person's browser is.
-func (s *Service) checkEndpoints(m serverMeta, r reach) error {
+func (s *Service) checkEndpoints(m serverMeta, r addressPolicy) error {
 	for name, endpoint := range map[string]string{
 		"authorization": m.Authorization, "token": m.Token, "registration": m.Registration, "revocation": m.Revocation,
 	} {
@@ -203,15 +203,15 @@ func (s *Service) checkEndpoints(m serverMeta, r reach) error {
 			err = r.checkURL(u)
 		}
 		if err != nil {
-			return unreached("its "+name+" endpoint", err)
+			return unreachable("its "+name+" endpoint", err)
 		}
 	}
 	return nil
 }
 
-// unreached is the error of a request to an address that a server named. The
+// unreachable is the error of a request to an address that a server named. The
 // login is not lost by it.
-func unreached(what string, err error) error {
+func unreachable(what string, err error) error {
 	if e, ok := errors.AsType[*tool.Error](err); ok {
 		return e
 	}

@@ -58,7 +58,7 @@ func (s *Service) Begin(ctx context.Context, server string) (string, error) {
 		return "", err
 	}
 	rec, _ := s.known(ctx, cfg, st, true) // what cannot be read is replaced
-	w := wish{challenge: ch, owner: tool.CallerFrom(ctx)}
+	w := loginRequest{challenge: ch, owner: tool.CallerFrom(ctx)}
 	if rec != nil {
 		w.asked = rec.Asked
 	}
@@ -127,7 +127,7 @@ func (s *Service) probe(ctx context.Context, cfg upstream.Config, st *state) (ch
 // through Complete. show is not called where no person is needed.
 func (s *Service) Login(ctx context.Context, server string, show func(address string)) error {
 	done := s.wait(server)
-	defer s.unwait(server, done)
+	defer s.removeWaiting(server, done)
 	address, err := s.Begin(ctx, server)
 	if err != nil || address == "" {
 		return err
@@ -149,14 +149,14 @@ func (s *Service) wait(server string) chan error {
 	return done
 }
 
-func (s *Service) unwait(server string, done chan error) {
+func (s *Service) removeWaiting(server string, done chan error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting[server] = slices.DeleteFunc(s.waiting[server], func(c chan error) bool { return c == done })
 }
 
-// tell says to all who wait how a login ended.
-func (s *Service) tell(server string, err error) {
+// notifyWaiting tells all waiting commands how a login ended.
+func (s *Service) notifyWaiting(server string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, done := range s.waiting[server] {

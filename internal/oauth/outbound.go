@@ -27,15 +27,16 @@ const (
 	maxHops        = 3
 )
 
-// reach says which addresses may be asked on behalf of an upstream.
-type reach struct {
+// addressPolicy defines which addresses may be requested on behalf of an
+// upstream.
+type addressPolicy struct {
 	private, loopback, linkLocal bool
 	plain                        bool // without TLS
 }
 
 // allow adds a class of addresses. Who runs a server on the machine itself may
 // run its authorization server in the same network.
-func (r *reach) allow(c address.Class) {
+func (r *addressPolicy) allow(c address.Class) {
 	switch c {
 	case address.Private:
 		r.private = true
@@ -46,7 +47,7 @@ func (r *reach) allow(c address.Class) {
 	}
 }
 
-func (r reach) allows(c address.Class) bool {
+func (r addressPolicy) allows(c address.Class) bool {
 	switch c {
 	case address.Public:
 		return true
@@ -67,7 +68,7 @@ type errForbidden struct {
 
 func (e *errForbidden) Error() string { return e.what }
 
-func (r reach) check(a netip.Addr) error {
+func (r addressPolicy) check(a netip.Addr) error {
 	if c := address.Of(a); !r.allows(c) {
 		return &errForbidden{fmt.Sprintf("%s is a %s address, and the server is not", a, c)}
 	}
@@ -76,7 +77,7 @@ func (r reach) check(a netip.Addr) error {
 
 // checkURL refuses an address that is no web address, that would send secrets
 // in the clear, or that can be seen to be out of reach.
-func (r reach) checkURL(u *url.URL) error {
+func (r addressPolicy) checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil:
 		return &errForbidden{fmt.Sprintf("%q is no web address", tool.Shorten(u.Redacted(), 200))}
@@ -110,7 +111,7 @@ func newOutbound(proxy func(*http.Request) (*url.URL, error), version string) *o
 // client returns a client that reaches no further than r. The address is
 // checked when it is dialled, so that a name cannot point elsewhere after the
 // check. Its connections are not kept: these requests are rare.
-func (o *outbound) client(r reach) *http.Client {
+func (o *outbound) client(r addressPolicy) *http.Client {
 	dialer := &net.Dialer{Timeout: requestTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
 		if err != nil {
@@ -141,7 +142,7 @@ func (o *outbound) client(r reach) *http.Client {
 // guarded checks every hop of a request.
 type guarded struct {
 	o      *outbound
-	reach  reach
+	reach  addressPolicy
 	direct *http.Transport
 }
 
@@ -182,7 +183,7 @@ type answer struct {
 }
 
 // ask sends a request and reads the answer, which is bounded.
-func (o *outbound) ask(ctx context.Context, r reach, method, target string, header http.Header, body []byte) (answer, error) {
+func (o *outbound) ask(ctx context.Context, r addressPolicy, method, target string, header http.Header, body []byte) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
 		return answer{}, &errForbidden{"it is no web address"}
@@ -213,7 +214,7 @@ func (o *outbound) ask(ctx context.Context, r reach, method, target string, head
 var errAbsent = errors.New("no such document")
 
 // get reads a JSON document.
-func (o *outbound) get(ctx context.Context, r reach, target string, into any) error {
+func (o *outbound) get(ctx context.Context, r addressPolicy, target string, into any) error {
 	a, err := o.ask(ctx, r, http.MethodGet, target, nil, nil)
 	switch {
 	case err != nil:

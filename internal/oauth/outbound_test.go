@@ -35,19 +35,19 @@ func TestNoServerSendsUsInside(t *testing.T) {
 		"file:///etc/passwd", "gopher://127.0.0.1:1/", "http:///x", "http://user:pw@127.0.0.1:" + port,
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
-		if _, err := o.ask(ctx, reach{plain: true}, "GET", target+"/a", nil, nil); err == nil {
+		if _, err := o.ask(ctx, addressPolicy{plain: true}, "GET", target+"/a", nil, nil); err == nil {
 			t.Errorf("%s was asked", target)
 		}
 		cancel()
 	}
 	// A server on the machine itself may send us there, and a private one not.
-	if _, err := o.ask(t.Context(), reach{plain: true, loopback: true}, "GET", inside.URL+"/allowed", nil, nil); err != nil {
+	if _, err := o.ask(t.Context(), addressPolicy{plain: true, loopback: true}, "GET", inside.URL+"/allowed", nil, nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := o.ask(t.Context(), reach{plain: true, private: true}, "GET", inside.URL+"/b", nil, nil); err == nil {
+	if _, err := o.ask(t.Context(), addressPolicy{plain: true, private: true}, "GET", inside.URL+"/b", nil, nil); err == nil {
 		t.Error("a private server sends us to loopback")
 	}
-	if _, err := o.ask(t.Context(), reach{loopback: true}, "GET", inside.URL+"/c", nil, nil); err == nil {
+	if _, err := o.ask(t.Context(), addressPolicy{loopback: true}, "GET", inside.URL+"/c", nil, nil); err == nil {
 		t.Error("secrets would go in the clear")
 	}
 	if got := <-asked; got != "/allowed" || len(asked) != 0 {
@@ -62,7 +62,7 @@ func TestNamesAreCheckedWhenDialled(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { hit = true }))
 	defer inside.Close()
 	o := newOutbound(nil, "test")
-	c := o.client(reach{plain: true})
+	c := o.client(addressPolicy{plain: true})
 	// The dialler is the one that names resolve with: an address is checked
 	// after resolution, whatever the name.
 	direct := c.Transport.(guarded).direct
@@ -92,7 +92,7 @@ func TestRedirects(t *testing.T) {
 		}
 		return nil, fmt.Errorf("dialled %s", addr)
 	}
-	r := reach{plain: true}
+	r := addressPolicy{plain: true}
 	for _, to = range []string{inside.URL, "http://169.254.169.254/", "http://[64:ff9b::a9fe:a9fe]/", "http://localhost/"} {
 		var meta serverMeta
 		err := o.get(t.Context(), r, "http://outside.example/m", &meta)
@@ -129,7 +129,7 @@ func TestThroughAProxy(t *testing.T) {
 		}
 		return nil, fmt.Errorf("no such host")
 	}
-	r := reach{plain: true}
+	r := addressPolicy{plain: true}
 	for target, ok := range map[string]bool{
 		"http://inside.example/": false, "http://10.0.0.1/": false, "http://public.example/": true, "http://only-the-proxy-knows.example/": true,
 	} {
@@ -155,15 +155,15 @@ func TestReachFollowsTheServer(t *testing.T) {
 		reached string
 		proxied bool
 		oauth   *upstream.OAuth
-		want    reach
+		want    addressPolicy
 	}{
-		"public":               {url: "https://mcp.example/", reached: "93.184.216.34", want: reach{}},
-		"private":              {url: "https://mcp.corp.example/", reached: "10.1.2.3", want: reach{private: true}},
-		"private, by proxy":    {url: "https://mcp.corp.example/", reached: "10.1.2.3", proxied: true, want: reach{}},
-		"loopback by name":     {url: "http://mcp.test/", reached: "127.0.0.1", want: reach{private: true, loopback: true, plain: true}},
-		"loopback by address":  {url: "http://127.0.0.1:1/", want: reach{private: true, loopback: true, plain: true}},
-		"link-local":           {url: "http://[fe80::1]:1/", want: reach{linkLocal: true, plain: true}},
-		"the user's own words": {url: "https://mcp.example/", oauth: &upstream.OAuth{Issuer: "https://10.0.0.1/"}, want: reach{private: true}},
+		"public":               {url: "https://mcp.example/", reached: "93.184.216.34", want: addressPolicy{}},
+		"private":              {url: "https://mcp.corp.example/", reached: "10.1.2.3", want: addressPolicy{private: true}},
+		"private, by proxy":    {url: "https://mcp.corp.example/", reached: "10.1.2.3", proxied: true, want: addressPolicy{}},
+		"loopback by name":     {url: "http://mcp.test/", reached: "127.0.0.1", want: addressPolicy{private: true, loopback: true, plain: true}},
+		"loopback by address":  {url: "http://127.0.0.1:1/", want: addressPolicy{private: true, loopback: true, plain: true}},
+		"link-local":           {url: "http://[fe80::1]:1/", want: addressPolicy{linkLocal: true, plain: true}},
+		"the user's own words": {url: "https://mcp.example/", oauth: &upstream.OAuth{Issuer: "https://10.0.0.1/"}, want: addressPolicy{private: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := &state{}
@@ -174,7 +174,7 @@ func TestReachFollowsTheServer(t *testing.T) {
 			if tt.proxied {
 				r.opts.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse("http://10.9.9.9:3128") }
 			}
-			if got := r.reachOf(upstream.Config{URL: tt.url, OAuth: tt.oauth}, st); got != tt.want {
+			if got := r.addressPolicyOf(upstream.Config{URL: tt.url, OAuth: tt.oauth}, st); got != tt.want {
 				t.Errorf("reach = %+v, want %+v", got, tt.want)
 			}
 		})
@@ -200,16 +200,16 @@ func TestMetadataOfAPublicServer(t *testing.T) {
 	w.url = cfg.URL
 	for _, inside := range []string{w.as.URL, "http://169.254.169.254", "http://[2002:7f00:1::]", "http://localhost:99", "http://[64:ff9b::10.0.0.1]"} {
 		w.do(func() { w.prm = map[string]any{"resource": cfg.URL, "authorization_servers": []string{inside}} })
-		_, err := r.discover(t.Context(), cfg, reach{plain: true}, challenge{}, "")
+		_, err := r.discover(t.Context(), cfg, addressPolicy{plain: true}, challenge{}, "")
 		if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "must not be asked") {
 			t.Errorf("authorization server %s: %v", inside, err)
 		}
-		_, err = r.discover(t.Context(), cfg, reach{plain: true}, challenge{metadata: inside + "/prm"}, "")
+		_, err = r.discover(t.Context(), cfg, addressPolicy{plain: true}, challenge{metadata: inside + "/prm"}, "")
 		if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "must not be asked") {
 			t.Errorf("metadata at %s: %v", inside, err)
 		}
 		meta := serverMeta{Token: "http://mcp.example/t", Registration: inside + "/r"}
-		if err := r.checkEndpoints(meta, reach{plain: true}); err == nil {
+		if err := r.checkEndpoints(meta, addressPolicy{plain: true}); err == nil {
 			t.Errorf("registration at %s is allowed", inside)
 		}
 	}
@@ -294,11 +294,11 @@ func TestFormsOfInnerAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", host, err)
 		}
-		if err := (reach{}).checkURL(u); err == nil {
+		if err := (addressPolicy{}).checkURL(u); err == nil {
 			t.Errorf("%s may be asked", host)
 		}
 	}
-	if err := (reach{}).checkURL(&url.URL{Scheme: "https", Host: "login.example.com"}); err != nil {
+	if err := (addressPolicy{}).checkURL(&url.URL{Scheme: "https", Host: "login.example.com"}); err != nil {
 		t.Error(err)
 	}
 }

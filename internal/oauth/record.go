@@ -29,14 +29,14 @@ const (
 // the upstream's address: a name that comes to mean another server has no
 // login there.
 type record struct {
-	URL        string    `json:"url"`
-	Resource   string    `json:"resource"`
-	Issuer     string    `json:"issuer,omitempty"`
-	Token      string    `json:"tokenEndpoint"`
-	Revocation string    `json:"revocationEndpoint,omitempty"`
-	Reach      reachJSON `json:"reach"`
-	Client     client    `json:"client"`
-	Own        bool      `json:"clientCredentials,omitempty"` // got with the client's own credentials
+	URL        string            `json:"url"`
+	Resource   string            `json:"resource"`
+	Issuer     string            `json:"issuer,omitempty"`
+	Token      string            `json:"tokenEndpoint"`
+	Revocation string            `json:"revocationEndpoint,omitempty"`
+	Reach      addressPolicyJSON `json:"reach"`
+	Client     client            `json:"client"`
+	Own        bool              `json:"clientCredentials,omitempty"` // got with the client's own credentials
 
 	Access   string    `json:"access"`
 	Refresh  string    `json:"refresh,omitempty"`
@@ -47,17 +47,21 @@ type record struct {
 	Since    time.Time `json:"since"`            // of the login
 }
 
-// reachJSON keeps what may be asked with the login, so that a renewal reaches
+// addressPolicyJSON keeps what may be asked with the login, so that a renewal reaches
 // no further than the login did.
-type reachJSON struct {
+type addressPolicyJSON struct {
 	Private   bool `json:"private,omitempty"`
 	Loopback  bool `json:"loopback,omitempty"`
 	LinkLocal bool `json:"linkLocal,omitempty"`
 	Plain     bool `json:"plain,omitempty"`
 }
 
-func (r reach) json() reachJSON  { return reachJSON{r.private, r.loopback, r.linkLocal, r.plain} }
-func (j reachJSON) reach() reach { return reach{j.Private, j.Loopback, j.LinkLocal, j.Plain} }
+func (r addressPolicy) json() addressPolicyJSON {
+	return addressPolicyJSON{r.private, r.loopback, r.linkLocal, r.plain}
+}
+func (j addressPolicyJSON) reach() addressPolicy {
+	return addressPolicy{j.Private, j.Loopback, j.LinkLocal, j.Plain}
+}
 
 // String, GoString and LogValue keep a record out of logs and messages.
 func (r *record) String() string       { return telemetry.Redacted }
@@ -97,16 +101,16 @@ func (r *record) secrets() []telemetry.Secret {
 // flow is a login that waits for a person, as it is sealed in the store. It
 // is kept there and not in memory, because another node may get the answer.
 type flow struct {
-	Server   string     `json:"server"`
-	URL      string     `json:"url"`
-	Resource string     `json:"resource"`
-	Meta     serverMeta `json:"meta"`
-	Reach    reachJSON  `json:"reach"`
-	Client   client     `json:"client"`
-	Redirect string     `json:"redirect"`
-	Verifier string     `json:"verifier"`
-	Scopes   []string   `json:"scopes,omitempty"`
-	Expires  time.Time  `json:"expires"`
+	Server   string            `json:"server"`
+	URL      string            `json:"url"`
+	Resource string            `json:"resource"`
+	Meta     serverMeta        `json:"meta"`
+	Reach    addressPolicyJSON `json:"reach"`
+	Client   client            `json:"client"`
+	Redirect string            `json:"redirect"`
+	Verifier string            `json:"verifier"`
+	Scopes   []string          `json:"scopes,omitempty"`
+	Expires  time.Time         `json:"expires"`
 
 	Owner    string    `json:"owner"`             // who began it
 	Admin    bool      `json:"admin,omitempty"`   // with an administrator's rights

@@ -16,8 +16,8 @@ import (
 // only by an administrator, when the attempt begins and when it completes, and
 // a login that was made meanwhile ends the attempts from before it.
 
-// works reports whether callers can still use the login.
-func (r *record) works(now time.Time) bool { return r != nil && (!r.expired(now) || r.renewable()) }
+// usable reports whether callers can still use the login.
+func (r *record) usable(now time.Time) bool { return r != nil && (!r.expired(now) || r.renewable()) }
 
 // mayBegin refuses a caller that must not replace the login that there is.
 func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) error {
@@ -25,7 +25,7 @@ func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, 
 		return nil
 	}
 	rec, _ := s.known(ctx, cfg, st, true) // what cannot be read is replaced
-	if rec.works(time.Now()) {
+	if rec.usable(time.Now()) {
 		return &tool.Error{Kind: tool.Denied, Msg: cfg.Name + " is signed in to already; an administrator may sign in anew"}
 	}
 	return nil
@@ -44,7 +44,7 @@ func (s *Service) replaceable(ctx context.Context, cfg upstream.Config, f flow) 
 	if !rec.Since.Equal(f.Replaces) {
 		return 0, &tool.Error{Kind: tool.Denied, Msg: "somebody else signed in to " + f.Server + " meanwhile; nothing has changed. Begin again if another account is meant"}
 	}
-	if !rec.works(time.Now()) {
+	if !rec.usable(time.Now()) {
 		return version, nil
 	}
 	if !f.Admin || s.opts.IsAdmin != nil && !s.opts.IsAdmin(ctx, f.Owner) {
@@ -59,7 +59,7 @@ func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state,
 	for {
 		version, err := s.replaceable(ctx, cfg, f)
 		if err == nil {
-			err = s.adopt(ctx, f.Server, st, rec, version)
+			err = s.replaceLogin(ctx, f.Server, st, rec, version)
 		}
 		if err == nil {
 			return nil
@@ -91,7 +91,7 @@ func (s *Service) SignIn(ctx context.Context, server string) error {
 	}
 	var address string
 	if err == nil {
-		address, err = s.offerTo(ctx, cfg, st, caller)
+		address, err = s.signInOfferFor(ctx, cfg, st, caller)
 	}
 	if err != nil {
 		s.log.DebugContext(ctx, "no sign-in offered", "server", server, "caller", caller.ID, "err", err)
@@ -99,9 +99,9 @@ func (s *Service) SignIn(ctx context.Context, server string) error {
 	return consentRequired(server, address)
 }
 
-// offerTo returns the address of an attempt of the caller's that brings what
+// signInOfferFor returns the address of an attempt of the caller's that brings what
 // the last refused request needs.
-func (s *Service) offerTo(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) (string, error) {
+func (s *Service) signInOfferFor(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) (string, error) {
 	st.mu.Lock()
 	wanted := st.wanted
 	st.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Service) offerTo(ctx context.Context, cfg upstream.Config, st *state, c
 }
 
 // usable reports whether an attempt can be offered again.
-func (o *offer) usable(cfg upstream.Config) bool {
+func (o *signInOffer) usable(cfg upstream.Config) bool {
 	return o != nil && o.server == cfg.URL && time.Until(o.expires) > offerLeft
 }
 

@@ -105,7 +105,7 @@ func (s *Service) Run(ctx context.Context) error {
 			s.Close()
 			return nil
 		case <-ticker.C:
-			s.renewDue(ctx)
+			s.refreshDue(ctx)
 		}
 	}
 }
@@ -163,9 +163,9 @@ func (s *Service) Authorize(ctx context.Context, server string, r *http.Request,
 	case refused == nil:
 		rec, err = s.current(ctx, cfg, st)
 	case refused.Status == http.StatusForbidden:
-		rec, err = s.more(ctx, cfg, st, refused)
+		rec, err = s.afterForbidden(ctx, cfg, st, refused)
 	default:
-		rec, err = s.again(ctx, cfg, st, refused)
+		rec, err = s.afterUnauthorized(ctx, cfg, st, refused)
 	}
 	if err != nil {
 		return err
@@ -189,10 +189,10 @@ func (st *state) watch(r *http.Request) {
 	}))
 }
 
-// reachOf returns which addresses the upstream may send us to: public ones,
+// addressPolicyOf returns which addresses the upstream may send us to: public ones,
 // those of its own kind, and what the configuration itself names.
-func (s *Service) reachOf(cfg upstream.Config, st *state) reach {
-	var r reach
+func (s *Service) addressPolicyOf(cfg upstream.Config, st *state) addressPolicy {
+	var r addressPolicy
 	st.mu.Lock()
 	reached := st.reached
 	st.mu.Unlock()
@@ -280,22 +280,22 @@ func (s *Service) current(ctx context.Context, cfg upstream.Config, st *state) (
 		return rec, nil
 	case !rec.expired(now):
 		if rec.renewable() {
-			s.renewing(cfg, st, rec.Access) // in the background: this one still holds
+			s.startRefresh(cfg, st, rec.Access) // in the background: this one still holds
 		}
 		return rec, nil
 	case !rec.renewable():
 		return nil, nil
 	}
-	renewed, err := s.renew(ctx, cfg, st, rec.Access)
+	renewed, err := s.refresh(ctx, cfg, st, rec.Access)
 	if errors.Is(err, errLost) {
 		return nil, nil
 	}
 	return renewed, err
 }
 
-// again answers a 401: with the token that someone else got meanwhile, with a
+// afterUnauthorized handles a 401: with the token that someone else got meanwhile, with a
 // renewed one, or with the way to a new login.
-func (s *Service) again(ctx context.Context, cfg upstream.Config, st *state, refused *mcp.HTTPError) (*record, error) {
+func (s *Service) afterUnauthorized(ctx context.Context, cfg upstream.Config, st *state, refused *mcp.HTTPError) (*record, error) {
 	used := strings.TrimPrefix(refused.Credential.Reveal(), "Bearer ")
 	rec, err := s.known(ctx, cfg, st, true)
 	if err != nil {
@@ -305,7 +305,7 @@ func (s *Service) again(ctx context.Context, cfg upstream.Config, st *state, ref
 		return rec, nil
 	}
 	if rec != nil && rec.renewable() && !st.wasForced(used) {
-		renewed, err := s.renew(ctx, cfg, st, rec.Access)
+		renewed, err := s.refresh(ctx, cfg, st, rec.Access)
 		if err == nil {
 			st.force(renewed.Access)
 			return renewed, nil
@@ -319,7 +319,7 @@ func (s *Service) again(ctx context.Context, cfg upstream.Config, st *state, ref
 	if rec != nil {
 		asked = rec.Asked
 	}
-	return s.anew(ctx, cfg, st, ch, asked)
+	return s.newLogin(ctx, cfg, st, ch, asked)
 }
 
 // wasForced reports whether the token was itself got because of a refusal:
@@ -336,9 +336,9 @@ func (st *state) force(token string) {
 	st.forced = token
 }
 
-// more answers a 403: with the way to a login that has the scopes that are
+// afterForbidden handles a 403: with the way to a login that has the scopes that are
 // missing as well as those that there are.
-func (s *Service) more(ctx context.Context, cfg upstream.Config, st *state, refused *mcp.HTTPError) (*record, error) {
+func (s *Service) afterForbidden(ctx context.Context, cfg upstream.Config, st *state, refused *mcp.HTTPError) (*record, error) {
 	ch := parseChallenge(refused.WWWAuthenticate)
 	denied := &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server refuses access (HTTP 403), and a new login would not change that"}
 	if ch.err != "insufficient_scope" && len(ch.scopes) == 0 {
@@ -359,22 +359,22 @@ func (s *Service) more(ctx context.Context, cfg upstream.Config, st *state, refu
 		}
 		asked = union(rec.Asked, rec.Scope)
 	}
-	return s.anew(ctx, cfg, st, ch, asked)
+	return s.newLogin(ctx, cfg, st, ch, asked)
 }
 
-// anew gets a login from nothing: with the client's own credentials at once,
+// newLogin gets a login from nothing: with the client's own credentials at once,
 // otherwise with an error that says where a person has to go. The address is
 // for the caller of the request; work that no caller asked for gets none, nor
 // does who must not replace the login that there is.
-func (s *Service) anew(ctx context.Context, cfg upstream.Config, st *state, ch challenge, asked []string) (*record, error) {
+func (s *Service) newLogin(ctx context.Context, cfg upstream.Config, st *state, ch challenge, asked []string) (*record, error) {
 	caller := tool.CallerFrom(ctx)
 	st.mu.Lock()
-	st.wanted = &wish{challenge: ch, asked: asked}
+	st.wanted = &loginRequest{challenge: ch, asked: asked}
 	st.mu.Unlock()
 	if !ownCredentials(cfg) && (caller.ID == "" || s.mayBegin(ctx, cfg, st, caller) != nil) {
 		return nil, consentRequired(cfg.Name, "")
 	}
-	b := s.begin(cfg, st, wish{challenge: ch, asked: asked, owner: caller})
+	b := s.begin(cfg, st, loginRequest{challenge: ch, asked: asked, owner: caller})
 	select {
 	case <-b.done:
 	case <-ctx.Done():

@@ -77,7 +77,7 @@ func errorCode(code string) string {
 }
 
 // exchange asks the token endpoint.
-func (s *Service) exchange(ctx context.Context, r reach, endpoint string, c client, form url.Values) (tokens, error) {
+func (s *Service) exchange(ctx context.Context, r addressPolicy, endpoint string, c client, form url.Values) (tokens, error) {
 	a, err := s.post(ctx, r, endpoint, c, form)
 	if err != nil {
 		return tokens{}, err
@@ -133,7 +133,7 @@ func validToken(s string) bool {
 }
 
 // post sends a form with the client's credentials.
-func (s *Service) post(ctx context.Context, r reach, endpoint string, c client, form url.Values) (answer, error) {
+func (s *Service) post(ctx context.Context, r addressPolicy, endpoint string, c client, form url.Values) (answer, error) {
 	header := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 	switch c.Method {
 	case methodBasic:
@@ -149,7 +149,7 @@ func (s *Service) post(ctx context.Context, r reach, endpoint string, c client, 
 }
 
 // ownLogin gets a token with the client's own credentials.
-func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, f found, scopes []string) (*record, error) {
+func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, f discovered, scopes []string) (*record, error) {
 	now := time.Now()
 	rec := &record{
 		URL: cfg.URL, Resource: f.resource, Issuer: f.meta.Issuer, Token: f.meta.Token, Revocation: f.meta.Revocation,
@@ -161,10 +161,10 @@ func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, 
 			return nil, &tool.Error{Kind: tool.UpstreamAuthRequired, Err: err, Msg: fmt.Sprintf(
 				"its authorization server refuses the configured client (%s); check oauth.clientId and oauth.clientSecret", errorCode(refused.code))}
 		}
-		return nil, unreached("its token endpoint", err)
+		return nil, unreachable("its token endpoint", err)
 	}
 	t.into(rec, now)
-	return rec, s.adopt(ctx, cfg.Name, st, rec, anyVersion)
+	return rec, s.replaceLogin(ctx, cfg.Name, st, rec, anyVersion)
 }
 
 // grant is the form that renews a login.

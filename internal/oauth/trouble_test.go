@@ -48,7 +48,7 @@ func TestStoreTroubles(t *testing.T) {
 		t.Errorf("again: %d, %v, %d refreshes", status, err, w.refreshes)
 	}
 	broken.set(nil, nil, nil)
-	s.renewDue(t.Context())
+	s.refreshDue(t.Context())
 	if r.kept().Access != st.rec.Access || st.unsaved {
 		t.Error("the renewed token was not written")
 	}
@@ -212,7 +212,7 @@ func TestLifeOfTokens(t *testing.T) {
 			return true
 		}
 		r := newRig(t, w)
-		got, err := r.exchange(t.Context(), reach{loopback: true, plain: true}, w.as.URL+"/token", client{ID: "x", Method: methodNone}, url.Values{})
+		got, err := r.exchange(t.Context(), addressPolicy{loopback: true, plain: true}, w.as.URL+"/token", client{ID: "x", Method: methodNone}, url.Values{})
 		if err != nil || got.life != want {
 			t.Errorf("expires_in %s: %s, %v", life, got.life, err)
 		}

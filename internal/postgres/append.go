@@ -18,8 +18,8 @@ const (
 	maxBacklog = 10_000 // records kept in memory when calls go on without the database
 )
 
-// entry is one record on its way to the log, and what became of it.
-type entry struct {
+// pendingRecord is one record on its way to the log, and what became of it.
+type pendingRecord struct {
 	call store.Call
 	err  error
 }
@@ -34,7 +34,7 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 	if s.calls.Waiting() >= maxWaiting {
 		return fmt.Errorf("record the call: %d others wait for the database: %w", maxWaiting, store.ErrUnavailable)
 	}
-	e := entry{call: c}
+	e := pendingRecord{call: c}
 	if err := s.calls.Do(ctx, &e); err != nil {
 		return explain("record the call", err)
 	}
@@ -55,7 +55,7 @@ func (s *Store) Available(context.Context) error {
 func (s *Store) Lost() int64 { return s.backlog.lost.Load() }
 
 // commit writes a batch and tells each of its fate.
-func (s *Store) commit(batch []*entry) {
+func (s *Store) commit(batch []*pendingRecord) {
 	var err error
 	for {
 		if err = s.away.reason(); err == nil {
@@ -74,14 +74,14 @@ func (s *Store) commit(batch []*entry) {
 	}
 	for _, e := range batch {
 		if e.err = err; err != nil && !down(err) && len(batch) > 1 {
-			e.err = s.insert(s.ctx, []*entry{e}) // one bad record must not cost the others theirs
+			e.err = s.insert(s.ctx, []*pendingRecord{e}) // one bad record must not cost the others theirs
 		}
 	}
 }
 
 // postpone keeps the records of a batch for when the database is back. It
 // reports false when it is back already.
-func (s *Store) postpone(batch []*entry) bool {
+func (s *Store) postpone(batch []*pendingRecord) bool {
 	s.backlog.mu.Lock()
 	defer s.backlog.mu.Unlock()
 	if s.away.reason() == nil {
@@ -100,7 +100,7 @@ func down(err error) bool {
 	return undone(err) || lost(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnavailable) || sqlstate(err) == "53300"
 }
 
-func (s *Store) insert(ctx context.Context, batch []*entry) error {
+func (s *Store) insert(ctx context.Context, batch []*pendingRecord) error {
 	calls := make([]*store.Call, len(batch))
 	for i, e := range batch {
 		calls[i] = &e.call

@@ -8,9 +8,9 @@ import (
 	"junctor/internal/store"
 )
 
-// away remembers whether the database answers, so that not every call has to
+// outage remembers whether the database answers, so that not every call has to
 // find out by waiting.
-type away struct {
+type outage struct {
 	mu    sync.Mutex
 	since time.Time     // zero: it answers
 	err   error         // why it does not
@@ -19,7 +19,7 @@ type away struct {
 
 // begin notes that a query that began then failed because the database is
 // away. It reports whether that is news.
-func (a *away) begin(err error, then time.Time) bool {
+func (a *outage) begin(err error, then time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.err = err
@@ -31,7 +31,7 @@ func (a *away) begin(err error, then time.Time) bool {
 }
 
 // end notes that the database is back.
-func (a *away) end() {
+func (a *outage) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.since.IsZero() {
@@ -41,7 +41,7 @@ func (a *away) end() {
 }
 
 // reason returns why the database is away; nil when it answers.
-func (a *away) reason() error {
+func (a *outage) reason() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.since.IsZero() {
@@ -55,7 +55,7 @@ func (a *away) reason() error {
 
 // wait waits until the database is back, or has been away for d. It reports
 // whether it is back.
-func (a *away) wait(ctx context.Context, d time.Duration) bool {
+func (a *outage) wait(ctx context.Context, d time.Duration) bool {
 	a.mu.Lock()
 	since, back := a.since, a.back
 	a.mu.Unlock()

@@ -259,7 +259,7 @@ func TestTidyAlone(t *testing.T) {
 func TestNews(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
-	n := news{send: func(p string) {
+	n := notifier{send: func(p string) {
 		mu.Lock()
 		defer mu.Unlock()
 		sent = append(sent, p)
@@ -286,7 +286,7 @@ func TestNews(t *testing.T) {
 		t.Errorf("%d announcements for 1001 changes", len(sent))
 	}
 
-	big := news{send: func(p string) { sent = []string{p} }, topics: map[string]struct{}{}}
+	big := notifier{send: func(p string) { sent = []string{p} }, topics: map[string]struct{}{}}
 	for i := range 1000 {
 		big.topics[strings.Repeat("x", 50)+fmt.Sprint(i)] = struct{}{}
 	}
@@ -315,13 +315,13 @@ func TestHear(t *testing.T) {
 			}
 		}
 	}
-	s.hear("me\na\nb")
+	s.handleNotification("me\na\nb")
 	expect("our own word", false, false)
-	s.hear("other\na")
+	s.handleNotification("other\na")
 	expect("word of a", true, false)
-	s.hear("other\n*")
+	s.handleNotification("other\n*")
 	expect("word of everything", true, true)
-	s.hear("")
+	s.handleNotification("")
 	expect("nothing", false, false)
 }
 

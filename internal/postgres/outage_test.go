@@ -274,7 +274,7 @@ func TestBadRecord(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	bad := storetest.Call(2)
 	bad.Time = time.Date(400_000, 1, 1, 0, 0, 0, 0, time.UTC) // later than PostgreSQL counts
-	batch := []*entry{{call: storetest.Call(1)}, {call: bad}, {call: storetest.Call(3)}}
+	batch := []*pendingRecord{{call: storetest.Call(1)}, {call: bad}, {call: storetest.Call(3)}}
 	s.commit(batch)
 	if batch[0].err != nil || batch[1].err == nil || batch[2].err != nil {
 		t.Errorf("errors: %v, %v, %v; want the second alone", batch[0].err, batch[1].err, batch[2].err)

@@ -70,7 +70,7 @@ func (s *Store) makeDays(ctx context.Context, days []time.Time) error {
 		if err != nil { // of a year that has no four digits
 			continue
 		}
-		err = s.patiently(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s PARTITION OF calls FOR VALUES FROM ('%s') TO ('%s')",
+		err = s.retrying(ctx, fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s PARTITION OF calls FOR VALUES FROM ('%s') TO ('%s')",
 			name, day.Format(time.DateOnly), day.AddDate(0, 0, 1).Format(time.DateOnly)))
 		switch sqlstate(err) {
 		case "23514", "42P07", "23505", "42P17": // records of that day are in the rest, or another node made it
@@ -83,8 +83,8 @@ func (s *Store) makeDays(ctx context.Context, days []time.Time) error {
 	return nil
 }
 
-// patiently runs a change of the tables that gives way to the calls.
-func (s *Store) patiently(ctx context.Context, statement string) error {
+// retrying runs a change of the tables that gives way to the calls.
+func (s *Store) retrying(ctx context.Context, statement string) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '"+lockWait+"'"); err != nil {
 			return err
@@ -144,7 +144,7 @@ func (s *Store) forgetOld(ctx context.Context) error {
 		if p.day.Add(24*time.Hour + age).After(now) {
 			break
 		}
-		if err := s.patiently(ctx, "DROP TABLE IF EXISTS "+p.name); err != nil {
+		if err := s.retrying(ctx, "DROP TABLE IF EXISTS "+p.name); err != nil {
 			return err
 		}
 	}
@@ -175,7 +175,7 @@ func (s *Store) forgetMuch(ctx context.Context) error {
 		if total <= limit || p.day.Add(24*time.Hour).After(now) {
 			break
 		}
-		if err := s.patiently(ctx, "DROP TABLE IF EXISTS "+p.name); err != nil {
+		if err := s.retrying(ctx, "DROP TABLE IF EXISTS "+p.name); err != nil {
 			return err
 		}
 		total -= p.size

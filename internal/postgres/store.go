@@ -39,10 +39,10 @@ type Store struct {
 	node string // tells our own announcements from those of others
 
 	timeout time.Duration // of a query that a call may wait for
-	calls   *store.Group[entry]
-	away    away
+	calls   *store.Group[pendingRecord]
+	away    outage
 	backlog backlog
-	news    news
+	news    notifier
 
 	ctx     context.Context // ends when the store is closed
 	cancel  context.CancelFunc

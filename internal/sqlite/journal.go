@@ -33,7 +33,7 @@ type journal struct {
 	base  string // the database's file
 	fsync bool
 	flush func() error // moves records into blocks
-	group *store.Group[entry]
+	group *store.Group[journalEntry]
 	due   chan time.Duration // when to flush
 
 	mu     sync.Mutex
@@ -53,8 +53,8 @@ type journalFile struct {
 
 func (f *journalFile) name() string { return filepath.Base(f.Name()) }
 
-// entry is one encoded record on its way into the file.
-type entry struct {
+// journalEntry is one encoded record on its way into the file.
+type journalEntry struct {
 	record []byte
 	err    error
 }
@@ -67,7 +67,7 @@ func newJournal(base string, fsync bool, flush func() error) *journal {
 
 // append returns when the record is in the journal.
 func (j *journal) append(ctx context.Context, record []byte) error {
-	e := entry{record: record}
+	e := journalEntry{record: record}
 	if err := j.group.Do(ctx, &e); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (j *journal) append(ctx context.Context, record []byte) error {
 }
 
 // write puts the records of all who came together into the file.
-func (j *journal) write(entries []*entry) {
+func (j *journal) write(entries []*journalEntry) {
 	records := entries[0].record
 	if len(entries) > 1 {
 		j.batch = j.batch[:0]

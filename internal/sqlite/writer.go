@@ -43,7 +43,7 @@ func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 		return nil, err
 	}
 	w := &writer{db: db, conn: conn, stmts: map[string]*sql.Stmt{}}
-	w.group = store.NewGroup(maxBatch, w.carryOut)
+	w.group = store.NewGroup(maxBatch, w.execute)
 	return w, nil
 }
 
@@ -57,8 +57,8 @@ func (w *writer) submit(ctx context.Context, m mode, run func(*writer) error) er
 	return j.err
 }
 
-// carryOut runs a batch: what needs a transaction in one, the rest after it.
-func (w *writer) carryOut(batch []*job) {
+// execute runs a batch: what needs a transaction in one, the rest after it.
+func (w *writer) execute(batch []*job) {
 	var inside int
 	for _, j := range batch {
 		if j.mode != outside {

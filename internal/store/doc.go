@@ -43,7 +43,7 @@ type Store interface {
 	Sessions
 	Leases
 	Budgets
-	Mail
+	NodeMessages
 	Changes
 	Importer
 

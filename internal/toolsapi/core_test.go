@@ -77,7 +77,7 @@ type core struct {
 	search  *search.Index
 }
 
-func (c *core) Offered(o upstream.Offer) {
+func (c *core) ToolsChanged(o upstream.ToolSet) {
 	c.catalog.Put(catalog.Server{Name: o.Config.Name, Guidance: o.Guidance, Tags: o.Config.Tags}, o.Tools)
 	var docs []search.Doc
 	for _, e := range c.catalog.Snapshot().Server(o.Config.Name).Tools {
@@ -86,7 +86,7 @@ func (c *core) Offered(o upstream.Offer) {
 	c.search.Put(o.Config.Name, docs)
 }
 func (c *core) Removed(server string)                          { c.catalog.Remove(server); c.search.Remove(server) }
-func (*core) Changed(upstream.Status)                          {}
+func (*core) StatusChanged(upstream.Status)                    {}
 func (*core) Notified(string, string, string, json.RawMessage) {}
 
 func definition(name, description, schema string) string {

@@ -66,7 +66,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 		if !c.shared && concernsAll(err) {
 			signal(c.suspect)
 		}
-		return nil, u.withSignIn(ctx, cfg, u.during(c, err))
+		return nil, u.withSignIn(ctx, cfg, u.callError(c, err))
 	}
 	return result, nil
 }
@@ -181,7 +181,7 @@ func waited(ctx context.Context, msg string) error {
 
 // ready returns a connection for the request, entered.
 func (u *upstream) ready(ctx context.Context, r tool.Request) (*conn, error) {
-	c, err := u.up(ctx)
+	c, err := u.connection(ctx)
 	if err != nil || u.config().SessionMode != PerCaller || r.Caller == "" {
 		return c, err
 	}
@@ -189,9 +189,9 @@ func (u *upstream) ready(ctx context.Context, r tool.Request) (*conn, error) {
 	return u.session(ctx, r)
 }
 
-// up returns the connection of all, entered. It waits while the first one is
-// being made, and for a moment while a lost one is being brought back.
-func (u *upstream) up(ctx context.Context) (*conn, error) {
+// connection returns the shared connection, entered. It waits for the first
+// connection, and briefly for a reconnect.
+func (u *upstream) connection(ctx context.Context) (*conn, error) {
 	var giveUp <-chan time.Time
 	begun := false // for the first connection
 	asked := -1    // falls when another attempt was asked for
@@ -216,20 +216,20 @@ func (u *upstream) up(ctx context.Context) (*conn, error) {
 			begun = true
 		case why == nil: // lost this instant: what is known comes with the change
 			if giveUp == nil {
-				giveUp = time.After(patience)
+				giveUp = time.After(retryWait)
 			}
 		case begun:
 			return nil, unavailable(u.name, since, next, why)
 		case why.kind() == tool.UpstreamAuthRequired:
-			u.poke() // somebody may have consented
+			u.retryNow() // somebody may have consented
 			return nil, unavailable(u.name, since, next, why)
 		case asked < 0:
 			asked = falls
-			if !trying.IsZero() && now.Sub(trying) > patience {
+			if !trying.IsZero() && now.Sub(trying) > retryWait {
 				return nil, unavailable(u.name, since, next, why)
 			}
-			u.poke()
-			giveUp = time.After(patience)
+			u.retryNow()
+			giveUp = time.After(retryWait)
 		case falls > asked: // the attempt that was asked for failed
 			return nil, unavailable(u.name, since, next, why)
 		}

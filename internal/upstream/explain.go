@@ -173,9 +173,9 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%d h", int(d.Hours()))
 }
 
-// during names the server in the error of a call that reached it. What the
-// server itself answered stays as it is.
-func (u *upstream) during(c *conn, err error) error {
+// callError adds the server's name to the error of a call that reached it. The
+// server's own errors stay unchanged.
+func (u *upstream) callError(c *conn, err error) error {
 	if _, answered := errors.AsType[*mcp.Error](err); answered {
 		return err
 	}

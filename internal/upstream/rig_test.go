@@ -27,7 +27,7 @@ type rig struct {
 	t *testing.T
 
 	mu       sync.Mutex
-	offers   map[string][]upstream.Offer
+	offers   map[string][]upstream.ToolSet
 	removed  []string
 	statuses map[string][]upstream.Status
 	notes    []string
@@ -43,11 +43,11 @@ func (r *rig) hear(f func()) {
 	r.changed = make(chan struct{})
 }
 
-func (r *rig) Offered(o upstream.Offer) {
+func (r *rig) ToolsChanged(o upstream.ToolSet) {
 	r.hear(func() { r.offers[o.Config.Name] = append(r.offers[o.Config.Name], o) })
 }
 func (r *rig) Removed(server string) { r.hear(func() { r.removed = append(r.removed, server) }) }
-func (r *rig) Changed(s upstream.Status) {
+func (r *rig) StatusChanged(s upstream.Status) {
 	r.hear(func() { r.statuses[s.Name] = append(r.statuses[s.Name], s) })
 }
 func (r *rig) Notified(server, caller, method string, params json.RawMessage) {
@@ -60,7 +60,7 @@ func (r *rig) Notified(server, caller, method string, params json.RawMessage) {
 // newRig prepares a Supervisor; see run.
 func newRig(t *testing.T, o upstream.Options, configs ...upstream.Config) *rig {
 	t.Helper()
-	r := &rig{t: t, offers: map[string][]upstream.Offer{}, statuses: map[string][]upstream.Status{}, changed: make(chan struct{})}
+	r := &rig{t: t, offers: map[string][]upstream.ToolSet{}, statuses: map[string][]upstream.Status{}, changed: make(chan struct{})}
 	o.Sink = r
 	if o.Environ == nil {
 		o.Environ = os.Environ()
@@ -123,9 +123,9 @@ func (r *rig) state(server string, want upstream.State) upstream.Status {
 }
 
 // offer waits for the nth offer of a server.
-func (r *rig) offer(server string, n int) upstream.Offer {
+func (r *rig) offer(server string, n int) upstream.ToolSet {
 	r.t.Helper()
-	var got upstream.Offer
+	var got upstream.ToolSet
 	r.until(fmt.Sprintf("offer %d of %s", n, server), func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()

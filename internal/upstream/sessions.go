@@ -23,7 +23,7 @@ type session struct {
 // there is none. Callers that can be asked different things have different
 // ones, because that is agreed on at the start.
 func (u *upstream) session(ctx context.Context, r tool.Request) (*conn, error) {
-	capabilities := abilities(u.s.opts.Capabilities, r.Exchange)
+	capabilities := commonCapabilities(u.s.opts.Capabilities, r.Exchange)
 	key := string(capabilities.JSON()) + r.Caller
 	for {
 		s, err := u.sessionOf(key, r.Caller, capabilities)
@@ -64,7 +64,7 @@ func (u *upstream) sessionOf(key, caller string, capabilities mcp.Capabilities) 
 		s.used = time.Now()
 		return s, nil
 	}
-	if err := u.room(); err != nil {
+	if err := u.evictSession(); err != nil {
 		return nil, err
 	}
 	s := &session{made: make(chan struct{}), used: time.Now()}
@@ -98,8 +98,8 @@ func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg 
 	}
 }
 
-// room makes place for one more session. u.mu is held.
-func (u *upstream) room() error {
+// evictSession makes room for one more session. u.mu is held.
+func (u *upstream) evictSession() error {
 	if len(u.sessions) < u.s.opts.MaxSessions {
 		return nil
 	}
@@ -154,9 +154,9 @@ func (u *upstream) closeSessions() {
 	}
 }
 
-// abilities returns what both this program can pass on and the caller can
-// answer.
-func abilities(ours mcp.Capabilities, ex tool.Exchange) mcp.Capabilities {
+// commonCapabilities returns the capabilities that both this program and the
+// caller support.
+func commonCapabilities(ours mcp.Capabilities, ex tool.Exchange) mcp.Capabilities {
 	if ex.Ask == nil {
 		return mcp.Capabilities{}
 	}

@@ -33,9 +33,9 @@ const (
 	claimGrace = 5 * time.Second
 )
 
-// claimed runs what keeps an upstream while the right to do so is this
-// process's, again and again, until ctx is done.
-func (u *upstream) claimed(ctx context.Context, keep func(context.Context)) {
+// runWithLease runs the connect loop whenever this process holds the lease of a
+// singleton, until ctx is done.
+func (u *upstream) runWithLease(ctx context.Context, keep func(context.Context)) {
 	own := u.s.opts.Singletons
 	for ctx.Err() == nil {
 		since := time.Now()
@@ -43,27 +43,27 @@ func (u *upstream) claimed(ctx context.Context, keep func(context.Context)) {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			u.s.log.DebugContext(ctx, "singleton not claimed", "server", u.name, "err", err)
-			u.belongs("", true)
+			u.setOwner("", true)
 		case !mine:
-			u.belongs(owner, false)
+			u.setOwner(owner, false)
 		default:
 			u.s.log.InfoContext(ctx, "singleton runs on this node", "server", u.name)
-			u.belongs("", false)
-			u.holdTurn(ctx, since, keep)
+			u.setOwner("", false)
+			u.runWhileLeased(ctx, since, keep)
 			u.closeSessions()
 			u.work.Wait()
 			u.children.Wait()
-			u.giveBack(ctx)
+			u.releaseLease(ctx)
 			if ctx.Err() == nil {
-				u.fell(ctx, &failure{Kind: tool.UpstreamFailed, Msg: "the right to run it was lost; another node, or this one, takes it up"}, true, claimEvery)
+				u.setDown(ctx, &failure{Kind: tool.UpstreamFailed, Msg: "the right to run it was lost; another node, or this one, takes it up"}, true, claimEvery)
 			}
 		}
-		pause(ctx, claimEvery)
+		sleep(ctx, claimEvery)
 	}
 }
 
-// holdTurn runs keep for as long as the right can be prolonged.
-func (u *upstream) holdTurn(ctx context.Context, since time.Time, keep func(context.Context)) {
+// runWhileLeased runs keep for as long as the lease can be renewed.
+func (u *upstream) runWhileLeased(ctx context.Context, since time.Time, keep func(context.Context)) {
 	turn, lose := context.WithCancel(ctx)
 	defer lose()
 	done := make(chan struct{})
@@ -94,8 +94,8 @@ func (u *upstream) holdTurn(ctx context.Context, since time.Time, keep func(cont
 	}
 }
 
-// giveBack lets others run the server at once.
-func (u *upstream) giveBack(ctx context.Context) {
+// releaseLease releases the lease, so that another process can run the server.
+func (u *upstream) releaseLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimEvery)
 	defer cancel()
 	if err := u.s.opts.Singletons.Release(ctx, u.name); err != nil {
@@ -103,9 +103,9 @@ func (u *upstream) giveBack(ctx context.Context) {
 	}
 }
 
-// belongs notes which other process runs the server, "" for none. With lost
-// nobody knows who does.
-func (u *upstream) belongs(owner string, lost bool) {
+// setOwner records which other process runs the server, "" for none. With lost
+// set the owner is unknown.
+func (u *upstream) setOwner(owner string, lost bool) {
 	u.mu.Lock()
 	if lost && u.owner != "" { // it may still be where it was
 		u.mu.Unlock()
@@ -129,7 +129,7 @@ func (u *upstream) belongs(owner string, lost bool) {
 	u.broadcast()
 	u.mu.Unlock()
 	if news {
-		u.tell()
+		u.publishStatus()
 	}
 }
 
@@ -149,7 +149,7 @@ func (s *Supervisor) Lend(server string, info mcp.ServerInfo, tools int) {
 	u.state, u.first, u.tools = Connected, false, tools
 	u.broadcast()
 	u.mu.Unlock()
-	u.tell()
+	u.publishStatus()
 }
 
 // Elsewhere returns the process that runs the upstream; "" when it is this
@@ -180,7 +180,7 @@ func (s *Supervisor) DoHere(ctx context.Context, server string, r tool.Request) 
 	return u.doHere(ctx, r)
 }
 
-// moved is the answer of a process that no longer runs a server.
+// moved is the error of a process that no longer runs a server.
 func moved(server string) error {
 	return &tool.Error{
 		Kind: tool.UpstreamFailed, RetryAfter: claimEvery, Err: tool.ErrDown,

@@ -9,28 +9,28 @@ import (
 	"junctor/internal/tool"
 )
 
-// Sink receives what upstreams offer and how they are. Calls about one
+// Sink receives the tools and states of upstreams. Calls about one
 // upstream come one after the other; they must not block for long and must
 // not call the Supervisor, except for its Status.
 type Sink interface {
 	// Offered replaces what an upstream offers: when it has connected, when
 	// its tools or its guidance changed, and when its settings did.
-	Offered(Offer)
+	ToolsChanged(ToolSet)
 
 	// Removed says that an upstream was removed or disabled.
 	Removed(server string)
 
 	// Changed says that an upstream's state, or what is known about it,
 	// changed.
-	Changed(Status)
+	StatusChanged(Status)
 
 	// Notified hands on a notification that belongs to no call. It is for the
 	// sessions of one caller, or with caller "" for all that want to hear it.
 	Notified(server, caller, method string, params json.RawMessage)
 }
 
-// Offer is what an upstream offers.
-type Offer struct {
+// ToolSet is the list of tools of an upstream with its guidance.
+type ToolSet struct {
 	Config   Config
 	Info     mcp.ServerInfo
 	Tools    []tool.Definition
@@ -69,10 +69,10 @@ type Authorizer interface {
 // Dialer makes a connection to a server inside the process.
 type Dialer func(ctx context.Context) (mcp.Transport, error)
 
-// silent is the Sink of a Supervisor that was given none.
-type silent struct{}
+// noSink is the Sink of a Supervisor without one.
+type noSink struct{}
 
-func (silent) Offered(Offer)                                    {}
-func (silent) Removed(string)                                   {}
-func (silent) Changed(Status)                                   {}
-func (silent) Notified(string, string, string, json.RawMessage) {}
+func (noSink) ToolsChanged(ToolSet)                             {}
+func (noSink) Removed(string)                                   {}
+func (noSink) StatusChanged(Status)                             {}
+func (noSink) Notified(string, string, string, json.RawMessage) {}

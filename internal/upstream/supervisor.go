@@ -90,7 +90,7 @@ type Supervisor struct {
 // until Run.
 func NewSupervisor(configs []Config, o Options) *Supervisor {
 	if o.Sink == nil {
-		o.Sink = silent{}
+		o.Sink = noSink{}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -212,7 +212,7 @@ func (s *Supervisor) replace(old *upstream, cfg Config) {
 	}
 	u := newUpstream(s, cfg, after)
 	if old != nil && old.config().Fingerprint() == cfg.Fingerprint() {
-		u.protocol = old.spoke()
+		u.protocol = old.lastProtocol()
 	}
 	s.upstreams[cfg.Name] = u
 	if s.ctx != nil && s.ctx.Err() == nil {

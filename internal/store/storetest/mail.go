@@ -14,8 +14,8 @@ import (
 func mail(t *testing.T, open Opener) {
 	ctx := deadline(t)
 	a, b := running(t, open), running(t, open)
-	heard := b.Watch(ctx, store.TopicMail("b"))
-	if err := a.SendMail(ctx, "b"); err != nil {
+	heard := b.Watch(ctx, store.TopicNodeMessages("b"))
+	if err := a.SendMessages(ctx, "b"); err != nil {
 		t.Errorf("no letters: %v", err)
 	}
 	odd := string([]byte{0, 1, 255, '\''})
@@ -24,11 +24,11 @@ func mail(t *testing.T, open Opener) {
 		for _, l := range letters {
 			data = append(data, []byte(l))
 		}
-		if err := a.SendMail(ctx, "b", data...); err != nil {
+		if err := a.SendMessages(ctx, "b", data...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.SendMail(ctx, "c", []byte("not for b")); err != nil {
+	if err := b.SendMessages(ctx, "c", []byte("not for b")); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -37,26 +37,26 @@ func mail(t *testing.T, open Opener) {
 		t.Fatal("nothing was heard of the letters")
 	}
 	want := []string{"one", "two", "", odd}
-	first := must[[]store.Letter](t)(b.TakeMail(ctx, "b", nil))
+	first := must[[]store.NodeMessage](t)(b.TakeMessages(ctx, "b", nil))
 	if got := texts(first); !slices.Equal(got, want) {
 		t.Fatalf("letters %q, want %q", got, want)
 	}
-	again := must[[]store.Letter](t)(b.TakeMail(ctx, "b", []int64{first[0].Seq, first[2].Seq}))
+	again := must[[]store.NodeMessage](t)(b.TakeMessages(ctx, "b", []int64{first[0].Seq, first[2].Seq}))
 	if got := texts(again); !slices.Equal(got, []string{"two", odd}) {
 		t.Errorf("after two were done: %q", got)
 	}
 	// Numbers of another box are not this box's to take out.
-	other := must[[]store.Letter](t)(b.TakeMail(ctx, "c", []int64{again[0].Seq}))
+	other := must[[]store.NodeMessage](t)(b.TakeMessages(ctx, "c", []int64{again[0].Seq}))
 	if got := texts(other); !slices.Equal(got, []string{"not for b"}) {
 		t.Errorf("the other box: %q", got)
 	}
-	last := must[[]store.Letter](t)(b.TakeMail(ctx, "b", []int64{again[0].Seq, again[1].Seq}))
+	last := must[[]store.NodeMessage](t)(b.TakeMessages(ctx, "b", []int64{again[0].Seq, again[1].Seq}))
 	if len(last) != 0 {
 		t.Errorf("letters that were done are still there: %q", texts(last))
 	}
 }
 
-func texts(letters []store.Letter) []string {
+func texts(letters []store.NodeMessage) []string {
 	out := make([]string, len(letters))
 	for i, l := range letters {
 		out[i] = string(l.Data)
@@ -74,7 +74,7 @@ func mailOrder(t *testing.T, open Opener) {
 		h := open(t)
 		wg.Go(func() {
 			for i := 0; i < each; i += 2 {
-				if err := h.SendMail(ctx, "box", []byte(fmt.Sprintf("%d %d", s, i)), []byte(fmt.Sprintf("%d %d", s, i+1))); err != nil {
+				if err := h.SendMessages(ctx, "box", []byte(fmt.Sprintf("%d %d", s, i)), []byte(fmt.Sprintf("%d %d", s, i+1))); err != nil {
 					t.Error(err)
 					return
 				}
@@ -86,7 +86,7 @@ func mailOrder(t *testing.T, open Opener) {
 	next := make([]int, senders)
 	var done []int64
 	for total := 0; total < senders*each; {
-		letters, err := h.TakeMail(ctx, "box", done)
+		letters, err := h.TakeMessages(ctx, "box", done)
 		if err != nil || len(letters) == 0 || len(letters) > store.MaxLetters {
 			t.Fatalf("%d letters after %d, %v", len(letters), total, err)
 		}

@@ -222,9 +222,9 @@ func closed(t *testing.T, open Opener) {
 			return err
 		},
 		"AppendEvents": func() error { return s.AppendEvents(ctx, "x", store.Event{Seq: 1}) },
-		"SendMail":     func() error { return s.SendMail(ctx, "b", []byte("x")) },
-		"TakeMail":     func() error { _, err := s.TakeMail(ctx, "b", nil); return err },
-		"TakeMail+":    func() error { _, err := s.TakeMail(ctx, "b", []int64{1}); return err },
+		"SendMail":     func() error { return s.SendMessages(ctx, "b", []byte("x")) },
+		"TakeMail":     func() error { _, err := s.TakeMessages(ctx, "b", nil); return err },
+		"TakeMail+":    func() error { _, err := s.TakeMessages(ctx, "b", []int64{1}); return err },
 		"Acquire":      func() error { _, _, err := s.Acquire(ctx, "l", "o", patience); return err },
 	} {
 		if err := act(); !errors.Is(err, store.ErrClosed) {

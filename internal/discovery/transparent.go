@@ -12,17 +12,17 @@ import (
 	"junctor/internal/upstream"
 )
 
-// single is the transparent view of one upstream: every method passes, and
+// transparentView is the transparent view of one upstream: every method passes, and
 // calls of tools take the executor's whole path.
-type single struct {
+type transparentView struct {
 	face   *Face
 	name   string
 	server *mcp.Server
 }
 
-// singleFor returns the view of a server that exists and that the caller may
+// transparentFor returns the view of a server that exists and that the caller may
 // see.
-func (f *Face) singleFor(ctx context.Context, name string) (*mcp.Server, error) {
+func (f *Face) transparentFor(ctx context.Context, name string) (*mcp.Server, error) {
 	caller := tool.CallerFrom(ctx)
 	if !caller.MaySee(name) || !f.opts.Upstreams.Has(name) {
 		return nil, f.noServer(&caller, name)
@@ -34,16 +34,16 @@ func (f *Face) singleFor(ctx context.Context, name string) (*mcp.Server, error) 
 	}
 	s := f.single[name]
 	if s == nil {
-		s = &single{face: f, name: name}
+		s = &transparentView{face: f, name: name}
 		s.server = f.server(s, nil)
 		f.single[name] = s
 	}
 	return s.server, nil
 }
 
-// notifySingle passes a notification of an upstream to those who see it alone:
+// notifyTransparent passes a notification of an upstream to those who see it alone:
 // to one caller, or with "" to all.
-func (f *Face) notifySingle(server, caller, method string, params json.RawMessage) {
+func (f *Face) notifyTransparent(server, caller, method string, params json.RawMessage) {
 	f.mu.Lock()
 	s := f.single[server]
 	f.mu.Unlock()
@@ -54,7 +54,7 @@ func (f *Face) notifySingle(server, caller, method string, params json.RawMessag
 
 // prune ends the views of servers that are gone.
 func (f *Face) prune() {
-	var gone []*single
+	var gone []*transparentView
 	f.mu.Lock()
 	for name, s := range f.single {
 		if !f.opts.Upstreams.Has(name) {
@@ -69,7 +69,7 @@ func (f *Face) prune() {
 }
 
 // Describe implements mcp.Handler: it says what the upstream said.
-func (s *single) Describe(ctx context.Context, r *mcp.Request) (mcp.Description, error) {
+func (s *transparentView) Describe(ctx context.Context, r *mcp.Request) (mcp.Description, error) {
 	s.face.opts.Upstreams.Await(ctx, s.name)
 	info, ok := s.face.opts.Upstreams.Info(s.name)
 	if !ok {
@@ -86,7 +86,7 @@ func (s *single) Describe(ctx context.Context, r *mcp.Request) (mcp.Description,
 }
 
 // down says why the upstream cannot be seen.
-func (s *single) down() error {
+func (s *transparentView) down() error {
 	st, ok := s.face.opts.Upstreams.StatusOf(s.name)
 	if !ok {
 		return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("server %q is gone", s.name)}
@@ -102,7 +102,7 @@ func (s *single) down() error {
 }
 
 // Serve implements mcp.Handler.
-func (s *single) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (s *transparentView) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/call":
 		return s.call(ctx, r)
@@ -112,7 +112,7 @@ func (s *single) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, er
 	return s.face.forward(ctx, r, s.name, r.Method, r.Params)
 }
 
-func (s *single) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (s *transparentView) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
 	name := tool.Name{Server: s.name, Tool: r.Name()}
 	arguments := r.Arguments()
 	if e := s.face.opts.Catalog.Snapshot().Lookup(name); e != nil && r.Modern() {
@@ -134,7 +134,7 @@ func (s *single) call(ctx context.Context, r *mcp.Request) (json.RawMessage, err
 // Notified implements mcp.Handler: the upstream hears what the client says and
 // may say, but for what concerns this connection alone. Ids of requests and
 // progress tokens are such: upstream they could be another caller's.
-func (s *single) Notified(ctx context.Context, _ *mcp.Session, method string, params json.RawMessage) {
+func (s *transparentView) Notified(ctx context.Context, _ *mcp.Session, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/initialized", "notifications/cancelled", "notifications/progress":
 		return

@@ -5,20 +5,19 @@ import "time"
 // crewRest is how long a goroutine waits for its next call.
 const crewRest = 5 * time.Second
 
-// crew is where calls are carried out: on goroutines that wait a while for
-// the next one. A call's stack grows deep, and growing it anew for each is a
-// good part of what a call costs.
-type crew struct {
+// workerPool runs calls on goroutines that wait a while for the next one. The
+// stack of a call grows deep; reusing grown stacks saves a good part of the cost.
+type workerPool struct {
 	next   chan func()
 	closed <-chan struct{}
 }
 
-func newCrew(closed <-chan struct{}) crew {
-	return crew{next: make(chan func()), closed: closed}
+func newWorkerPool(closed <-chan struct{}) workerPool {
+	return workerPool{next: make(chan func()), closed: closed}
 }
 
 // do carries out f, at once, and does not wait for it.
-func (c crew) do(f func()) {
+func (c workerPool) do(f func()) {
 	select {
 	case c.next <- f: // someone is free
 	default:
@@ -26,7 +25,7 @@ func (c crew) do(f func()) {
 	}
 }
 
-func (c crew) work(f func()) {
+func (c workerPool) work(f func()) {
 	rest := time.NewTimer(crewRest)
 	defer rest.Stop()
 	for {

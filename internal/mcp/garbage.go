@@ -15,8 +15,9 @@ const (
 	strayCost  = 1 << 10
 )
 
-// flood counts what came since the last message. A nil flood counts nothing.
-type flood struct {
+// garbageCounter counts input that is not a message since the last message. A
+// nil garbageCounter counts nothing.
+type garbageCounter struct {
 	limit int
 	spent int
 	since time.Time
@@ -24,7 +25,7 @@ type flood struct {
 
 // add counts something that was no message, and is an error when that was too
 // much.
-func (f *flood) add(n int) error {
+func (f *garbageCounter) add(n int) error {
 	if f == nil {
 		return nil
 	}
@@ -42,7 +43,7 @@ func (f *flood) add(n int) error {
 }
 
 // message says that one came.
-func (f *flood) message() {
+func (f *garbageCounter) message() {
 	if f != nil {
 		f.spent = 0
 	}

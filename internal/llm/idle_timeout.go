@@ -10,11 +10,11 @@ import (
 
 var errSilent = errors.New("the provider has gone silent")
 
-// silence is a transport that gives up on a provider which sends nothing for
+// idleTimeout is a transport that gives up on a provider which sends nothing for
 // too long, whether before the first byte or between two. It measures bytes
 // on the wire, so the comments and pings that keep a thinking model's stream
 // alive count, although no event comes of them.
-type silence struct {
+type idleTimeout struct {
 	next  http.RoundTripper
 	limit time.Duration
 }
@@ -27,7 +27,7 @@ func (c Config) HTTPClient(base http.RoundTripper) *http.Client {
 		base = http.DefaultTransport
 	}
 	if limit := c.TimeoutMs.Duration(); limit > 0 {
-		base = silence{next: base, limit: limit}
+		base = idleTimeout{next: base, limit: limit}
 	}
 	return &http.Client{
 		Transport: base,
@@ -36,7 +36,7 @@ func (c Config) HTTPClient(base http.RoundTripper) *http.Client {
 	}
 }
 
-func (t silence) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t idleTimeout) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	timer := time.AfterFunc(t.limit, func() { cancel(errSilent) })
 	res, err := t.next.RoundTrip(r.WithContext(ctx))
@@ -48,11 +48,11 @@ func (t silence) RoundTrip(r *http.Request) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	res.Body = &listened{body: res.Body, timer: timer, limit: t.limit, ctx: ctx, cancel: cancel}
+	res.Body = &idleReader{body: res.Body, timer: timer, limit: t.limit, ctx: ctx, cancel: cancel}
 	return res, nil
 }
 
-type listened struct {
+type idleReader struct {
 	body   io.ReadCloser
 	timer  *time.Timer
 	limit  time.Duration
@@ -60,7 +60,7 @@ type listened struct {
 	cancel context.CancelCauseFunc
 }
 
-func (l *listened) Read(p []byte) (int, error) {
+func (l *idleReader) Read(p []byte) (int, error) {
 	n, err := l.body.Read(p)
 	if n > 0 {
 		l.timer.Reset(l.limit)
@@ -74,7 +74,7 @@ func (l *listened) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (l *listened) Close() error {
+func (l *idleReader) Close() error {
 	l.timer.Stop()
 	err := l.body.Close()
 	l.cancel(nil)

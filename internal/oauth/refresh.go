@@ -31,17 +31,18 @@ var errLost = errors.New("the login has ended")
 
 func asRefused(err error) (*errRefused, bool) { return errors.AsType[*errRefused](err) }
 
-// flight is a renewal under way. rec and err are set when done is closed.
-type flight struct {
+// refreshCall is a token refresh in progress. rec and err are set when done is
+// closed.
+type refreshCall struct {
 	done chan struct{}
 	rec  *record
 	err  error
 }
 
-// renew renews the token old and waits for the outcome. Who goes away leaves
-// the renewal running: what it redeemed must be kept.
-func (s *Service) renew(ctx context.Context, cfg upstream.Config, st *state, old string) (*record, error) {
-	f := s.renewing(cfg, st, old)
+// refresh refreshes the token old and waits for the outcome. A caller that goes
+// away leaves the refresh running: the new token must be stored.
+func (s *Service) refresh(ctx context.Context, cfg upstream.Config, st *state, old string) (*record, error) {
+	f := s.startRefresh(cfg, st, old)
 	select {
 	case <-f.done:
 		return f.rec, f.err
@@ -50,14 +51,15 @@ func (s *Service) renew(ctx context.Context, cfg upstream.Config, st *state, old
 	}
 }
 
-// renewing starts the renewal of the token old, or joins the one under way.
-func (s *Service) renewing(cfg upstream.Config, st *state, old string) *flight {
+// startRefresh starts the refresh of the token old, or joins the one in
+// progress.
+func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refreshCall {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.flight != nil {
 		return st.flight
 	}
-	f := &flight{done: make(chan struct{})}
+	f := &refreshCall{done: make(chan struct{})}
 	switch {
 	case st.rec != nil && st.rec.Access != old && !st.rec.expired(time.Now()): // renewed a moment ago
 		f.rec = st.rec
@@ -69,7 +71,7 @@ func (s *Service) renewing(cfg upstream.Config, st *state, old string) *flight {
 		return f
 	}
 	if !s.spawn(func() {
-		f.rec, f.err = s.fly(cfg, st, old)
+		f.rec, f.err = s.refreshLocked(cfg, st, old)
 		st.mu.Lock()
 		st.flight = nil
 		if f.err != nil && !errors.Is(f.err, errLost) {
@@ -102,8 +104,8 @@ func (s *Service) renewing(cfg upstream.Config, st *state, old string) *flight {
 	return f
 }
 
-// fly renews a token while no one else does.
-func (s *Service) fly(cfg upstream.Config, st *state, old string) (*record, error) {
+// refreshLocked refreshes a token while holding its lease.
+func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*record, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), renewTimeout)
 	defer cancel()
 	lease := "oauth/" + cfg.Name
@@ -143,12 +145,12 @@ func (s *Service) fly(cfg upstream.Config, st *state, old string) (*record, erro
 	}
 	t, err := s.exchange(ctx, rec.Reach.reach(), rec.Token, rec.Client, rec.grant())
 	if err != nil {
-		return s.notRenewed(cfg, st, rec, version, err)
+		return s.refreshFailed(cfg, st, rec, version, err)
 	}
 	next := *rec
 	t.into(&next, time.Now())
-	s.hide(&next)
-	return s.keep(cfg.Name, st, &next, version)
+	s.redactTokens(&next)
+	return s.storeRefreshed(cfg.Name, st, &next, version)
 }
 
 // latest returns the login as the store has it, or as this process has it
@@ -168,10 +170,10 @@ func (s *Service) latest(ctx context.Context, cfg upstream.Config, st *state) (*
 	return rec, version, nil
 }
 
-// keep writes a renewed login. It must not get lost: its predecessor is worth
-// nothing any more. What the store does not take stays in memory and is
-// written later.
-func (s *Service) keep(server string, st *state, rec *record, version int64) (*record, error) {
+// storeRefreshed stores a refreshed login. It must not be lost, because the
+// previous token is invalid. What the store does not accept stays in memory and
+// is written later.
+func (s *Service) storeRefreshed(server string, st *state, rec *record, version int64) (*record, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
 	written, err := s.save(ctx, server, rec, version)
@@ -199,11 +201,11 @@ func (s *Service) keep(server string, st *state, rec *record, version int64) (*r
 	return rec, nil
 }
 
-// notRenewed tells a login that is lost from a network that is down.
-func (s *Service) notRenewed(cfg upstream.Config, st *state, rec *record, version int64, err error) (*record, error) {
+// refreshFailed distinguishes an invalid login from a network failure.
+func (s *Service) refreshFailed(cfg upstream.Config, st *state, rec *record, version int64, err error) (*record, error) {
 	refused, definite := asRefused(err)
 	if !definite {
-		return nil, unreached("its token endpoint", err)
+		return nil, unreachable("its token endpoint", err)
 	}
 	if rec.Own {
 		return nil, fmt.Errorf("%w: %w", errLost, err)
@@ -215,15 +217,15 @@ func (s *Service) notRenewed(cfg upstream.Config, st *state, rec *record, versio
 	}
 	spent := *rec
 	spent.Refresh = "" // never to be redeemed again; the access token may still hold
-	if _, kept := s.keep(cfg.Name, st, &spent, version); kept != nil {
+	if _, kept := s.storeRefreshed(cfg.Name, st, &spent, version); kept != nil {
 		return nil, kept
 	}
 	return nil, fmt.Errorf("%w: %w", errLost, err)
 }
 
-// renewDue renews what is due, so that tokens of upstreams that nobody calls
-// do not end, and writes what the store did not take.
-func (s *Service) renewDue(ctx context.Context) {
+// refreshDue refreshes the tokens that are due, so that those of idle upstreams
+// do not expire, and writes what the store did not accept.
+func (s *Service) refreshDue(ctx context.Context) {
 	s.mu.Lock()
 	states := make(map[string]*state, len(s.states))
 	for name, st := range s.states {
@@ -239,14 +241,14 @@ func (s *Service) renewDue(ctx context.Context) {
 		rec, version, unsaved := st.rec, st.version, st.unsaved
 		st.mu.Unlock()
 		if unsaved {
-			_, _ = s.keep(name, st, rec, version) // it logs what fails
+			_, _ = s.storeRefreshed(name, st, rec, version) // it logs what fails
 			continue
 		}
 		if rec == nil || !rec.renewable() || !rec.due(time.Now()) {
 			continue
 		}
 		if rec, err := s.known(ctx, cfg, st, true); err == nil && rec != nil && rec.renewable() && rec.due(time.Now()) {
-			s.renewing(cfg, st, rec.Access)
+			s.startRefresh(cfg, st, rec.Access)
 		}
 	}
 }

@@ -12,9 +12,9 @@ const maxWaiting = 64 << 20
 
 var errSlow = errors.New("too much was said on a line that nobody listens to")
 
-// Line is a conversation of two nodes. What is sent arrives in order and
-// once.
-type Line struct {
+// Conn is a message connection between two nodes. Messages arrive once and in
+// order.
+type Conn struct {
 	node   *Node
 	to     string
 	id     string
@@ -30,20 +30,20 @@ type Line struct {
 	arrived chan struct{}
 }
 
-func newLine(n *Node, to, id string) *Line {
-	l := &Line{node: n, to: to, id: id, arrived: make(chan struct{}, 1)}
+func newConn(n *Node, to, id string) *Conn {
+	l := &Conn{node: n, to: to, id: id, arrived: make(chan struct{}, 1)}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	return l
 }
 
 // Peer is the node at the other end.
-func (l *Line) Peer() string { return l.to }
+func (l *Conn) Peer() string { return l.to }
 
 // Done is closed when the line is over.
-func (l *Line) Done() <-chan struct{} { return l.ctx.Done() }
+func (l *Conn) Done() <-chan struct{} { return l.ctx.Done() }
 
 // Send says something. It does not wait for the other side.
-func (l *Line) Send(data []byte) error {
+func (l *Conn) Send(data []byte) error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
 	}
@@ -52,7 +52,7 @@ func (l *Line) Send(data []byte) error {
 }
 
 // post numbers a frame and sends it; numbering and sending are one step.
-func (l *Line) post(f frame) {
+func (l *Conn) post(f frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent++
@@ -62,7 +62,7 @@ func (l *Line) post(f frame) {
 
 // Receive returns what the other side said next: io.EOF when it has closed
 // the line, ErrGone when it has died.
-func (l *Line) Receive(ctx context.Context) ([]byte, error) {
+func (l *Conn) Receive(ctx context.Context) ([]byte, error) {
 	for {
 		l.mu.Lock()
 		if len(l.queue) > 0 {
@@ -87,14 +87,14 @@ func (l *Line) Receive(ctx context.Context) ([]byte, error) {
 }
 
 // Close ends the line; the other side hears what was sent before.
-func (l *Line) Close() {
+func (l *Conn) Close() {
 	if l.end(io.EOF) {
 		l.post(frame{Type: hangUp})
 	}
 }
 
 // end says why the line is over, and reports whether it was open.
-func (l *Line) end(why error) bool {
+func (l *Conn) end(why error) bool {
 	l.mu.Lock()
 	was := l.over == nil
 	if was {
@@ -110,7 +110,7 @@ func (l *Line) end(why error) bool {
 
 // take queues what the other side said. A frame that came before is dropped;
 // one that is missing ends the line.
-func (l *Line) take(f frame) {
+func (l *Conn) take(f frame) {
 	l.mu.Lock()
 	if f.N == lastFrame { // the other side has forgotten the line
 		l.mu.Unlock()

@@ -17,10 +17,10 @@ const (
 	relistenWait = time.Second
 )
 
-// news gathers what changed and sends it on in one announcement, at once if
+// notifier gathers what changed and sends it on in one announcement, at once if
 // the last is a while ago. NOTIFY takes a lock over the whole server at
 // commit, so it must be rare and must not be part of other work.
-type news struct {
+type notifier struct {
 	send func(payload string)
 
 	mu      sync.Mutex
@@ -31,7 +31,7 @@ type news struct {
 	busy    sync.WaitGroup
 }
 
-func (n *news) add(topic string) {
+func (n *notifier) add(topic string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.stopped {
@@ -46,7 +46,7 @@ func (n *news) add(topic string) {
 	}
 }
 
-func (n *news) flush() {
+func (n *notifier) flush() {
 	n.mu.Lock()
 	payload := n.take()
 	n.last = time.Now()
@@ -69,7 +69,7 @@ func (n *news) flush() {
 }
 
 // take returns what is to be said, and forgets it.
-func (n *news) take() string {
+func (n *notifier) take() string {
 	var b strings.Builder
 	for topic := range n.topics {
 		if b.Len()+len(topic) > maxPayload || strings.Contains(topic, "\n") {
@@ -85,7 +85,7 @@ func (n *news) take() string {
 
 // flushLast says what is left to be said, at the end of the program: the word
 // of a command that revoked a key must not wait for others to look.
-func (n *news) flushLast() {
+func (n *notifier) flushLast() {
 	n.mu.Lock()
 	n.stopped = true
 	if n.timer != nil {
@@ -163,12 +163,12 @@ func (s *Store) listenOnce(ctx context.Context) (heard bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		s.hear(n.Payload)
+		s.handleNotification(n.Payload)
 	}
 }
 
-// hear wakes the watchers of what another node announced.
-func (s *Store) hear(payload string) {
+// handleNotification wakes the watchers of what another node announced.
+func (s *Store) handleNotification(payload string) {
 	from, topics, _ := strings.Cut(payload, "\n")
 	if from == s.node {
 		return

@@ -6,8 +6,8 @@ import (
 	"junctor/internal/store"
 )
 
-// SendMail implements store.Mail.
-func (s *Store) SendMail(ctx context.Context, box string, letters ...[]byte) error {
+// SendMessages implements store.Mail.
+func (s *Store) SendMessages(ctx context.Context, box string, letters ...[]byte) error {
 	if len(letters) == 0 {
 		return nil
 	}
@@ -19,11 +19,11 @@ func (s *Store) SendMail(ctx context.Context, box string, letters ...[]byte) err
 		}
 		return nil
 	})
-	return s.announced(store.TopicMail(box), s.explain("send mail", err))
+	return s.announced(store.TopicNodeMessages(box), s.explain("send mail", err))
 }
 
-// TakeMail implements store.Mail.
-func (s *Store) TakeMail(ctx context.Context, box string, done []int64) ([]store.Letter, error) {
+// TakeMessages implements store.Mail.
+func (s *Store) TakeMessages(ctx context.Context, box string, done []int64) ([]store.NodeMessage, error) {
 	if len(done) > 0 {
 		err := s.write.submit(ctx, several, func(w *writer) error {
 			for _, seq := range done {
@@ -37,7 +37,7 @@ func (s *Store) TakeMail(ctx context.Context, box string, done []int64) ([]store
 			return nil, s.explain("take mail", err)
 		}
 	}
-	out, err := collect(ctx, s.read, func(r row) (l store.Letter, err error) {
+	out, err := collect(ctx, s.read, func(r row) (l store.NodeMessage, err error) {
 		err = r.Scan(&l.Seq, &l.Data)
 		return l, err
 	}, "SELECT seq, data FROM mail WHERE box = ? ORDER BY seq LIMIT ?", box, store.MaxLetters)

@@ -55,13 +55,13 @@ func TestFloodsEnd(t *testing.T) {
 
 // A server that is merely talkative, or says something in between, is borne.
 func TestTalkativeIsNoFlood(t *testing.T) {
-	for name, meanwhile := range map[string]func(*flood){
-		"time passes":     func(*flood) { time.Sleep(floodTime / 100) },
-		"a message comes": (*flood).message,
+	for name, meanwhile := range map[string]func(*garbageCounter){
+		"time passes":     func(*garbageCounter) { time.Sleep(floodTime / 100) },
+		"a message comes": (*garbageCounter).message,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &flood{limit: 1000 * strayCost}
+				f := &garbageCounter{limit: 1000 * strayCost}
 				for i := range 10_000 {
 					if err := f.add(strayCost); err != nil {
 						t.Fatal(err)

@@ -9,22 +9,22 @@ import (
 	"junctor/internal/mcp"
 )
 
-// follows counts the subscriptions of each caller, because the sessions of one
+// subscriptions counts the subscriptions of each caller, because the sessions of one
 // caller share what the upstream knows of it: the upstream hears of a caller's
 // first subscription to a resource and of the end of its last one. Callers
 // that share a connection are kept apart by package upstream.
-type follows struct {
+type subscriptions struct {
 	mu       sync.Mutex
-	counts   map[followed]int
-	sessions map[*mcp.Session]map[followed]struct{}
+	counts   map[subscription]int
+	sessions map[*mcp.Session]map[subscription]struct{}
 }
 
-// followed is a resource that a caller subscribed to.
-type followed struct{ caller, server, uri string }
+// subscription is a resource that a caller subscribed to.
+type subscription struct{ caller, server, uri string }
 
 // change carries out resources/subscribe and resources/unsubscribe.
-func (f *follows) change(ctx context.Context, face *Face, r *mcp.Request, server, uri string) (json.RawMessage, error) {
-	key := followed{r.Caller.ID, server, uri}
+func (f *subscriptions) change(ctx context.Context, face *Face, r *mcp.Request, server, uri string) (json.RawMessage, error) {
+	key := subscription{r.Caller.ID, server, uri}
 	params := mcp.SetField(r.Params, marshal(uri), "uri")
 	if r.Method == "resources/unsubscribe" {
 		if !f.remove(r.Session, key) {
@@ -43,15 +43,15 @@ func (f *follows) change(ctx context.Context, face *Face, r *mcp.Request, server
 }
 
 // add reports whether the upstream must be told.
-func (f *follows) add(face *Face, r *mcp.Request, key followed) bool {
+func (f *subscriptions) add(face *Face, r *mcp.Request, key subscription) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.counts == nil {
-		f.counts, f.sessions = map[followed]int{}, map[*mcp.Session]map[followed]struct{}{}
+		f.counts, f.sessions = map[subscription]int{}, map[*mcp.Session]map[subscription]struct{}{}
 	}
 	if s := r.Session; s != nil {
 		if f.sessions[s] == nil {
-			f.sessions[s] = map[followed]struct{}{}
+			f.sessions[s] = map[subscription]struct{}{}
 			own := *r
 			s.OnEnd(func() { f.end(face, &own, s) }) // at once, for a session that has ended
 		}
@@ -65,7 +65,7 @@ func (f *follows) add(face *Face, r *mcp.Request, key followed) bool {
 }
 
 // remove reports whether the caller does not follow the resource any more.
-func (f *follows) remove(s *mcp.Session, key followed) bool {
+func (f *subscriptions) remove(s *mcp.Session, key subscription) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s != nil {
@@ -79,7 +79,7 @@ func (f *follows) remove(s *mcp.Session, key followed) bool {
 
 // release takes one subscription back and reports whether it was the caller's
 // last one. f.mu is held.
-func (f *follows) release(key followed) bool {
+func (f *subscriptions) release(key subscription) bool {
 	if f.counts[key]--; f.counts[key] > 0 {
 		return false
 	}
@@ -90,8 +90,8 @@ func (f *follows) release(key followed) bool {
 // end takes back every subscription of a session. A request that is still
 // under way may add one afterwards; it registers the session anew and comes
 // here again.
-func (f *follows) end(face *Face, r *mcp.Request, s *mcp.Session) {
-	var last []followed
+func (f *subscriptions) end(face *Face, r *mcp.Request, s *mcp.Session) {
+	var last []subscription
 	f.mu.Lock()
 	for key := range f.sessions[s] {
 		if f.release(key) {

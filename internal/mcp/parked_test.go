@@ -128,7 +128,7 @@ func TestRequestStateIsGuarded(t *testing.T) {
 	t.Run("other caller", func(t *testing.T) {
 		req := &Request{Method: "tools/call", Params: json.RawMessage(same)}
 		req.Caller.ID = "somebody else"
-		if _, err := s.parked.leave(state, req); err == nil {
+		if _, err := s.parked.take(state, req); err == nil {
 			t.Error("taken by another caller")
 		}
 	})

@@ -27,7 +27,7 @@ func (a *App) pageOnly(mux *http.ServeMux) http.Handler {
 			}
 		}
 		if len(methods) == 0 {
-			nothing(w, r)
+			notFound(w, r)
 			return
 		}
 		w.Header().Set("Allow", strings.Join(methods, ", "))
@@ -36,6 +36,6 @@ func (a *App) pageOnly(mux *http.ServeMux) http.Handler {
 	})
 }
 
-func nothing(w http.ResponseWriter, r *http.Request) {
+func notFound(w http.ResponseWriter, r *http.Request) {
 	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "there is nothing at this path; GET /openapi.json lists what there is"})
 }

@@ -33,8 +33,8 @@ const statePrefix = "junctor."
 // maxQuestions bounds the questions that one call may have open.
 const maxQuestions = 32
 
-// park is what a call keeps while it waits for its caller.
-type park struct {
+// parkedState is the state of a call that waits for its caller's answer.
+type parkedState struct {
 	ticket    ticket
 	expires   time.Time
 	timer     *time.Timer
@@ -90,7 +90,7 @@ func (c *call) ask(q *question) error {
 	if c.out == nil {
 		return nil // parked already: the retry will be asked this too
 	}
-	if err := c.srv.parked.enter(c); err != nil {
+	if err := c.srv.parked.add(c); err != nil {
 		c.park.questions = c.park.questions[:len(c.park.questions)-1]
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *Server) resume(life context.Context, req *Request, state string, out ou
 			return
 		}
 	}
-	c, err := s.parked.leave(state, req)
+	c, err := s.parked.take(state, req)
 	if err != nil {
 		refuse(err)
 		return
@@ -157,7 +157,7 @@ func (s *Server) resume(life context.Context, req *Request, state string, out ou
 	}
 	if len(c.park.questions) > 0 && c.park.done == nil {
 		// Some of it is still missing: the call stays where it is.
-		if err := s.parked.enter(c); err != nil {
+		if err := s.parked.add(c); err != nil {
 			c.cancel(errServerClosed)
 			refuse(ToolError(tool.AsError(err)))
 			return
@@ -180,8 +180,8 @@ func (s *Server) resume(life context.Context, req *Request, state string, out ou
 	c.unlink = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
 }
 
-// parkingLot holds the parked calls of a server.
-type parkingLot struct {
+// parkedCalls are the calls of a server that wait for their caller.
+type parkedCalls struct {
 	max    int
 	ttl    time.Duration
 	key    [32]byte
@@ -192,14 +192,14 @@ type parkingLot struct {
 	closed bool
 }
 
-func (l *parkingLot) init(max int, ttl time.Duration) {
+func (l *parkedCalls) init(max int, ttl time.Duration) {
 	l.max, l.ttl, l.calls = max, ttl, map[ticket]*call{}
 	_, _ = rand.Read(l.key[:]) // never fails
 	l.prefix = statePrefix + rand.Text()[:8] + "."
 }
 
-// enter gives a call a new ticket. The call's lock is held.
-func (l *parkingLot) enter(c *call) error {
+// add gives a call a new ticket. The call's lock is held.
+func (l *parkedCalls) add(c *call) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	mine := 0
@@ -219,7 +219,7 @@ func (l *parkingLot) enter(c *call) error {
 	return nil
 }
 
-func (l *parkingLot) expire(t ticket) {
+func (l *parkedCalls) expire(t ticket) {
 	l.mu.Lock()
 	c := l.calls[t]
 	delete(l.calls, t)
@@ -229,7 +229,7 @@ func (l *parkingLot) expire(t ticket) {
 	}
 }
 
-func (l *parkingLot) closeAll() {
+func (l *parkedCalls) closeAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
@@ -240,7 +240,7 @@ func (l *parkingLot) closeAll() {
 	}
 }
 
-func (l *parkingLot) len() int {
+func (l *parkedCalls) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.calls)
@@ -248,10 +248,10 @@ func (l *parkingLot) len() int {
 
 // owns tells our states from those of upstreams that pass through, which may
 // be gateways like this one.
-func (l *parkingLot) owns(state string) bool { return strings.HasPrefix(state, l.prefix) }
+func (l *parkedCalls) owns(state string) bool { return strings.HasPrefix(state, l.prefix) }
 
 // state writes the signed requestState of a call that has a ticket.
-func (l *parkingLot) state(c *call) string {
+func (l *parkedCalls) state(c *call) string {
 	var b [24]byte
 	copy(b[:], c.park.ticket[:])
 	binary.BigEndian.PutUint64(b[16:], uint64(c.park.expires.Unix()))
@@ -259,10 +259,10 @@ func (l *parkingLot) state(c *call) string {
 }
 
 // sign binds a state to the caller and to the request that it continues.
-func (l *parkingLot) sign(payload []byte, r *Request) []byte {
+func (l *parkedCalls) sign(payload []byte, r *Request) []byte {
 	mac := hmac.New(sha256.New, l.key[:])
 	mac.Write(payload)
-	for _, part := range []string{r.Caller.ID, r.Method, salient(r.Params)} {
+	for _, part := range []string{r.Caller.ID, r.Method, requestFingerprint(r.Params)} {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		mac.Write(n[:])
@@ -271,9 +271,9 @@ func (l *parkingLot) sign(payload []byte, r *Request) []byte {
 	return mac.Sum(nil)
 }
 
-// salient is what must not differ between a request and its retry, whatever
+// requestFingerprint is what must not differ between a request and its retry, whatever
 // the order in which a client writes it.
-func salient(params json.RawMessage) string {
+func requestFingerprint(params json.RawMessage) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(params, &members) != nil {
 		return ""
@@ -293,9 +293,9 @@ func salient(params json.RawMessage) string {
 	return string(b)
 }
 
-// leave checks a state and takes its call out. A state is good once, for its
+// take checks a state and takes its call out. A state is good once, for its
 // own caller, for the same request, and for a while.
-func (l *parkingLot) leave(state string, r *Request) (*call, *Error) {
+func (l *parkedCalls) take(state string, r *Request) (*call, *Error) {
 	invalid := &Error{Code: CodeInvalidParams, Message: "requestState is not valid for this request; make the request again without it"}
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(state, l.prefix))
 	if err != nil || len(raw) != 24+sha256.Size {

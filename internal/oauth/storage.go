@@ -54,7 +54,7 @@ func (s *Service) load(ctx context.Context, server string) (*record, int64, erro
 	if err := json.Unmarshal(plain, &rec); err != nil {
 		return nil, version, fmt.Errorf("read the login of %s: %w", server, err)
 	}
-	s.hide(&rec)
+	s.redactTokens(&rec)
 	return &rec, version, nil
 }
 
@@ -67,9 +67,9 @@ func (s *Service) save(ctx context.Context, server string, rec *record, version 
 	return v.Put(ctx, tokenPrefix+server, encode(rec), version)
 }
 
-// hide keeps a login out of the log. Those that were replaced are forgotten
-// after a while, so that a program that runs for months does not collect them.
-func (s *Service) hide(rec *record) {
+// redactTokens registers the tokens of a login with the redactor. Replaced ones
+// are removed after a while.
+func (s *Service) redactTokens(rec *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, secret := range rec.secrets() {
@@ -126,7 +126,7 @@ func (s *Service) registration(ctx context.Context, issuer, redirect string) (cl
 	if json.Unmarshal(plain, &c) != nil || !c.Ends.IsZero() && time.Until(c.Ends) < time.Hour {
 		return client{}, false, nil
 	}
-	s.hide(&record{Client: c})
+	s.redactTokens(&record{Client: c})
 	return c, true, nil
 }
 
@@ -215,16 +215,16 @@ type state struct {
 	read    time.Time // when the store was last asked; zero: never
 	unsaved bool      // rec is newer than what the store has
 
-	flight   *flight // the renewal under way
+	flight   *refreshCall // the renewal under way
 	retryAt  time.Time
 	failures int
 	lastErr  error
 	forced   string // the token that a refusal brought about
 
-	beginning map[string]*begun // logins that are being prepared, by the address that was named for the answer
-	pending   map[string]*offer // logins that wait for a person, likewise
+	beginning map[string]*preparedLogin // logins that are being prepared, by the address that was named for the answer
+	pending   map[string]*signInOffer   // logins that wait for a person, likewise
 
-	wanted *wish // what the last refused request needs; nil when nothing was refused since the login
+	wanted *loginRequest // what the last refused request needs; nil when nothing was refused since the login
 
 	reached netip.Addr // where the upstream was last reached
 }

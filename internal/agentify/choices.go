@@ -33,8 +33,8 @@ func isOwn(n tool.Name) bool {
 
 const declineDefinition = `{"name":"decline","description":"Call no backend: when the query is ambiguous, when nothing offered can do it, or when something essential is in neither the query nor the context.","inputSchema":{"type":"object","properties":{"reason":{"type":"string","description":"One sentence for the user: why, and what is missing"}},"required":["reason"]}}`
 
-// offer is what the model may choose from.
-type offer struct {
+// choices is what the model may choose from.
+type choices struct {
 	candidates []Candidate
 	further    []Candidate
 	extras     []extra
@@ -49,10 +49,10 @@ const (
 	maxGuidanceTotal = 24 << 10
 )
 
-// newOffer declares what may be chosen. room is what the model has for tools;
+// newChoices declares what may be chosen. room is what the model has for tools;
 // mayLook lets it ask for others.
-func newOffer(caller *tool.Caller, snap *catalog.Snapshot, offered, further []Candidate, more []extra, room int, mayLook bool) *offer {
-	o := &offer{candidates: offered, further: further, extras: more}
+func newChoices(caller *tool.Caller, snap *catalog.Snapshot, offered, further []Candidate, more []extra, room int, mayLook bool) *choices {
+	o := &choices{candidates: offered, further: further, extras: more}
 	defs := make([]tool.Definition, 0, len(offered)+4)
 	for _, c := range offered {
 		defs = append(defs, c.entry.Definition)
@@ -90,7 +90,7 @@ func definition(name, description, properties string, required ...string) string
 	}))
 }
 
-func (o *offer) lines(which func(extra) bool) string {
+func (o *choices) lines(which func(extra) bool) string {
 	var lines []string
 	for _, e := range o.extras {
 		if which(e) {
@@ -101,7 +101,7 @@ func (o *offer) lines(which func(extra) bool) string {
 }
 
 // names lists the tools that were not offered, in one line each.
-func (o *offer) names() string {
+func (o *choices) names() string {
 	if len(o.further) == 0 {
 		return ""
 	}
@@ -142,20 +142,20 @@ func guidance(caller *tool.Caller, snap *catalog.Snapshot, offered []Candidate, 
 type choice struct {
 	plan     *Plan
 	declined string
-	look     *look
+	look     *searchRequest
 }
 
-// look is the wish to see other tools.
-type look struct {
+// searchRequest is the wish to see other tools.
+type searchRequest struct {
 	Tools []string `json:"tools"`
 	Words string   `json:"words"`
 }
 
 // read turns a reply into a choice, or says what is wrong with it in words
 // that the model can act on.
-func (o *offer) read(turn llm.Turn, c Context) (choice, []string) {
+func (o *choices) read(turn llm.Turn, c Context) (choice, []string) {
 	calls := turn.Message.Calls()
-	if len(calls) > 1 && same(calls) {
+	if len(calls) > 1 && sameCalls(calls) {
 		calls = calls[:1]
 	}
 	switch {
@@ -176,7 +176,7 @@ func (o *offer) read(turn llm.Turn, c Context) (choice, []string) {
 	case declineTool:
 		return choice{declined: tool.Shorten(mcp.FieldString(call.Arguments, "reason"), 500)}, nil
 	case furtherTool:
-		l := &look{}
+		l := &searchRequest{}
 		if err := json.Unmarshal(call.Arguments, l); err != nil || len(l.Tools) == 0 && strings.TrimSpace(l.Words) == "" {
 			return choice{}, []string{"name tools or give search words"}
 		}
@@ -190,7 +190,7 @@ func (o *offer) read(turn llm.Turn, c Context) (choice, []string) {
 }
 
 // silence is a reply without a call.
-func (o *offer) silence(turn llm.Turn) (choice, []string) {
+func (o *choices) silence(turn llm.Turn) (choice, []string) {
 	switch turn.Stop {
 	case llm.StopLength:
 		return choice{}, []string{"your answer was cut off because of its length; call one tool with shorter arguments"}
@@ -205,15 +205,15 @@ func (o *offer) silence(turn llm.Turn) (choice, []string) {
 	return choice{declined: "the model chose nothing"}, nil
 }
 
-// same reports whether all calls are one call said several times, which some
+// sameCalls reports whether all calls are one call said several times, which some
 // models do.
-func same(calls []*llm.ToolCall) bool {
+func sameCalls(calls []*llm.ToolCall) bool {
 	return !slices.ContainsFunc(calls, func(c *llm.ToolCall) bool {
 		return c.Name != calls[0].Name || string(c.Arguments) != string(calls[0].Arguments) || c.Malformed != calls[0].Malformed
 	})
 }
 
-func (o *offer) callTool(call *llm.ToolCall, c Context) (choice, []string) {
+func (o *choices) callTool(call *llm.ToolCall, c Context) (choice, []string) {
 	i := slices.IndexFunc(o.candidates, func(c Candidate) bool { return c.Name == call.Tool })
 	e := o.candidates[i].entry
 	arguments := c.complete(call.Arguments, &e.Definition, o.local(e.Name.Server))
@@ -234,7 +234,7 @@ func (o *offer) callTool(call *llm.ToolCall, c Context) (choice, []string) {
 	return choice{plan: p}, nil
 }
 
-func (o *offer) readResource(call *llm.ToolCall, c Context) (choice, []string) {
+func (o *choices) readResource(call *llm.ToolCall, c Context) (choice, []string) {
 	hold := c.holders()
 	backend, uri := mcp.FieldString(call.Arguments, "backend"), hold.Replace(mcp.FieldString(call.Arguments, "uri"))
 	for _, e := range o.extras {
@@ -245,7 +245,7 @@ func (o *offer) readResource(call *llm.ToolCall, c Context) (choice, []string) {
 	return choice{}, []string{fmt.Sprintf("backend %q has no resource %q; choose one of the list", tool.Shorten(backend, 64), tool.Shorten(uri, 200))}
 }
 
-func (o *offer) getPrompt(call *llm.ToolCall, c Context) (choice, []string) {
+func (o *choices) getPrompt(call *llm.ToolCall, c Context) (choice, []string) {
 	var in struct {
 		Backend, Name string
 		Arguments     map[string]string

@@ -105,7 +105,7 @@ func TestDueTokensAreRenewedInTheBackground(t *testing.T) {
 	if _, err := r.known(t.Context(), *r.cfg, st, true); err != nil {
 		t.Fatal(err)
 	}
-	r.renewDue(t.Context())
+	r.refreshDue(t.Context())
 	r.work.Wait()
 	if w.refreshes != 2 {
 		t.Errorf("%d refreshes", w.refreshes)

@@ -11,13 +11,13 @@ import (
 	"junctor/internal/tool"
 )
 
-// ownLine writes a session's own stream to a connection that was taken over from
-// net/http. Most sessions have one open and hear nothing on it for hours:
-// without net/http's two goroutines and its buffers that costs about a fifth.
-type ownLine struct {
+// hijackedStream writes a session's own stream to a connection hijacked from
+// net/http. Most sessions keep one open and idle for hours; without net/http's
+// two goroutines and buffers it costs about a fifth.
+type hijackedStream struct {
 	srv     *Server
 	session *Session
-	st      *stream
+	st      *eventStream
 	reader  int
 	conn    net.Conn
 
@@ -27,9 +27,9 @@ type ownLine struct {
 	unbind func() // stops waiting for the end of the credential
 }
 
-// takeOver continues a response as an ownLine, or reports that its connection
-// cannot be taken over, as with HTTP/2.
-func (s *Server) takeOver(res *response) bool {
+// hijackStream continues a response as a hijackedStream. It reports false when
+// the connection cannot be hijacked, as with HTTP/2.
+func (s *Server) hijackStream(res *response) bool {
 	if res.r.ProtoMajor != 1 {
 		return false
 	}
@@ -39,7 +39,7 @@ func (s *Server) takeOver(res *response) bool {
 	if err != nil {
 		return false
 	}
-	l := &ownLine{srv: s, session: res.session, st: res.st, reader: res.reader, conn: conn}
+	l := &hijackedStream{srv: s, session: res.session, st: res.st, reader: res.reader, conn: conn}
 	l.unbind = tool.OnCredentialEnd(res.r.Context(), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *Server) takeOver(res *response) bool {
 		l.close()
 		return true
 	}
-	l.timer = time.AfterFunc(s.opts.KeepAlive, l.alive)
+	l.timer = time.AfterFunc(s.opts.KeepAlive, l.keepAlive)
 	res.st.listen(res.reader, func() { go l.flush() })
 	go l.watch()
 	return true
@@ -64,7 +64,7 @@ func (s *Server) takeOver(res *response) bool {
 
 // watch waits for the caller to leave. It has nothing to say on this
 // connection.
-func (l *ownLine) watch() {
+func (l *hijackedStream) watch() {
 	var b [1]byte
 	_, _ = l.conn.Read(b[:])
 	l.mu.Lock()
@@ -72,8 +72,8 @@ func (l *ownLine) watch() {
 	l.close()
 }
 
-// alive gives a sign of life when nothing was written for a while.
-func (l *ownLine) alive() {
+// keepAlive writes a comment event when nothing was written for a while.
+func (l *hijackedStream) keepAlive() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -87,7 +87,7 @@ func (l *ownLine) alive() {
 }
 
 // flush writes what has come.
-func (l *ownLine) flush() {
+func (l *hijackedStream) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -115,14 +115,14 @@ func appendChunk(dst, data []byte) []byte {
 }
 
 // write writes within the time that a reader has to take something.
-func (l *ownLine) write(data []byte) bool {
+func (l *hijackedStream) write(data []byte) bool {
 	_ = l.conn.SetWriteDeadline(time.Now().Add(l.srv.opts.WriteFor))
 	_, err := l.conn.Write(data)
 	return err == nil
 }
 
 // close ends the line; its lock is held.
-func (l *ownLine) close() {
+func (l *hijackedStream) close() {
 	if l.closed {
 		return
 	}
@@ -137,7 +137,7 @@ func (l *ownLine) close() {
 
 // listen calls f, which must not block, whenever the stream has something for
 // the reader, until another reader takes over.
-func (s *stream) listen(reader int, f func()) {
+func (s *eventStream) listen(reader int, f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if reader != s.reader {

@@ -20,8 +20,8 @@ import (
 // recordTimeout bounds how long a call waits for its record to be committed.
 const recordTimeout = 10 * time.Second
 
-// flight is one call on its way: what is known of it so far, and how it ended.
-type flight struct {
+// callRun is the state of one call in progress, and how it ended.
+type callRun struct {
 	x      *Executor
 	ctx    context.Context
 	call   *tool.Call
@@ -41,14 +41,14 @@ type flight struct {
 // carried out.
 type callKey struct{}
 
-func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context.Context) {
+func (x *Executor) begin(ctx context.Context, call *tool.Call) (*callRun, context.Context) {
 	call.ID = NewID()
 	call.RequestID = cmp.Or(call.RequestID, telemetry.RequestID(ctx))
 	outer, _ := ctx.Value(callKey{}).(string)
 	call.Parent = cmp.Or(call.Parent, outer)
 	ctx = context.WithValue(ctx, callKey{}, call.ID)
 	now := time.Now()
-	f := &flight{
+	f := &callRun{
 		x: x, call: call, cfg: x.cfg.Load(), begun: now, last: now,
 		stages: make(store.Stages, 0, 6), landed: x.Meter.Begin(),
 	}
@@ -75,7 +75,7 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*flight, context
 }
 
 // stage notes that a step of the path has ended.
-func (f *flight) stage(name string) {
+func (f *callRun) stage(name string) {
 	now := time.Now()
 	took := now.Sub(f.last)
 	f.stages = append(f.stages, store.Stage{Name: name, Took: took})
@@ -89,7 +89,7 @@ func (f *flight) stage(name string) {
 // was a panic becomes an internal error: one broken answer must not take the
 // other calls of the process down. The record is committed before the caller
 // sees the result.
-func (f *flight) end(result *tool.Result, err *error) {
+func (f *callRun) end(result *tool.Result, err *error) {
 	if p := recover(); p != nil {
 		*result = tool.Result{}
 		*err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
@@ -111,7 +111,7 @@ const awayRetry = 2 * time.Second
 
 // recordable refuses calls while it is known that their records cannot be
 // kept, before anything is done.
-func (x *Executor) recordable(ctx context.Context, f *flight) error {
+func (x *Executor) recordable(ctx context.Context, f *callRun) error {
 	if !x.Closed {
 		return nil
 	}
@@ -131,7 +131,7 @@ func (x *Executor) recordable(ctx context.Context, f *flight) error {
 
 // record commits the call's record and writes its line in the log. The error
 // means that there is no record.
-func (f *flight) record(result tool.Result, err error) (lost error) {
+func (f *callRun) record(result tool.Result, err error) (lost error) {
 	took := time.Since(f.begun)
 	rec := store.Call{
 		ID: f.call.ID, RequestID: f.call.RequestID, Parent: f.call.Parent, Time: f.begun, Duration: took, Face: f.call.Face,
@@ -178,7 +178,7 @@ func (f *flight) record(result tool.Result, err error) (lost error) {
 	return lost
 }
 
-func (f *flight) endSpan(rec store.Call) {
+func (f *callRun) endSpan(rec store.Call) {
 	if f.span.Recording() {
 		f.span.Set("mcp.method.name", rec.Method)
 		f.span.Set("mcp.server", rec.Server)

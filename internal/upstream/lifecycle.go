@@ -31,19 +31,19 @@ const (
 	authGap   = 2 * time.Second
 
 	// patience is how long such a call waits for the outcome.
-	patience = 750 * time.Millisecond
+	retryWait = 750 * time.Millisecond
 
 	// How long the end of a program is waited for, to say how it ended: by
 	// who looks after it, and by a call that it left alone.
 	exitWait     = 5 * time.Second
 	exitWaitCall = time.Second
 
-	settle       = 100 * time.Millisecond // more changes may follow a list_changed
-	settleMost   = 10 * time.Second       // when they follow without end
-	childCheck   = time.Minute            // between probes of a silent connection
-	remoteCheck  = 5 * time.Minute
-	checkTimeout = 10 * time.Second
-	listTimeout  = 30 * time.Second // for listing the tools again
+	listChangedDelay    = 100 * time.Millisecond // more changes may follow a list_changed
+	maxListChangedDelay = 10 * time.Second       // when they follow without end
+	childCheck          = time.Minute            // between probes of a silent connection
+	remoteCheck         = 5 * time.Minute
+	checkTimeout        = 10 * time.Second
+	listTimeout         = 30 * time.Second // for listing the tools again
 
 	// guidanceTimeout is short because the tools wait for it, and there are
 	// other sources.
@@ -84,7 +84,7 @@ type upstream struct {
 	conn     *conn // nil unless connected
 	last     *conn // the one before, for its stderr
 	protocol string
-	offer    *Offer // what was delivered last
+	toolSet  *ToolSet // what was delivered last
 	tools    int
 	problems []string
 	latency  time.Duration
@@ -155,8 +155,8 @@ func (u *upstream) remove() bool {
 	return u.stop()
 }
 
-// spoke returns the protocol version that was agreed on last.
-func (u *upstream) spoke() string {
+// lastProtocol returns the protocol version negotiated last.
+func (u *upstream) lastProtocol() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.protocol
@@ -176,17 +176,17 @@ func (u *upstream) reconfigure(cfg Config) func() {
 		u.slots = newSlots(cfg.MaxConcurrent)
 	}
 	u.cfg = cfg
-	offer := u.offer
+	offer := u.toolSet
 	if offer != nil {
 		again := *offer
 		again.Config = cfg
 		offer = &again
-		u.offer = offer
+		u.toolSet = offer
 	}
 	u.mu.Unlock()
 	return func() {
 		if offer != nil {
-			u.s.opts.Sink.Offered(*offer)
+			u.s.opts.Sink.ToolsChanged(*offer)
 		}
 	}
 }
@@ -197,8 +197,8 @@ func (u *upstream) wasRemoved() bool {
 	return u.removed
 }
 
-// poke makes an upstream that is down be tried at once.
-func (u *upstream) poke() {
+// retryNow makes the connect loop try again at once.
+func (u *upstream) retryNow() {
 	select {
 	case u.wake <- struct{}{}:
 	default:
@@ -217,7 +217,7 @@ func (u *upstream) signedIn() {
 		u.broadcast()
 	}
 	u.mu.Unlock()
-	u.poke()
+	u.retryNow()
 }
 
 // run is the life of the upstream, until ctx is done.
@@ -233,7 +233,7 @@ func (u *upstream) run(ctx context.Context) {
 	}()
 	if !u.config().Enabled {
 		u.s.opts.Sink.Removed(u.name)
-		u.tell()
+		u.publishStatus()
 		return
 	}
 	defer u.work.Wait()
@@ -242,16 +242,17 @@ func (u *upstream) run(ctx context.Context) {
 	u.mu.Lock()
 	u.life = ctx
 	u.mu.Unlock()
-	u.tell()
+	u.publishStatus()
 	if u.config().Singleton && u.s.opts.Singletons != nil {
-		u.claimed(ctx, u.keep)
+		u.runWithLease(ctx, u.connectLoop)
 		return
 	}
-	u.keep(ctx)
+	u.connectLoop(ctx)
 }
 
-// keep connects, holds the connection, and connects again, until ctx is done.
-func (u *upstream) keep(ctx context.Context) {
+// connectLoop connects, monitors the connection and reconnects with backoff
+// until ctx is done.
+func (u *upstream) connectLoop(ctx context.Context) {
 	retry := &backoff.ExponentialBackOff{InitialInterval: firstRetry, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: lastRetry}
 	retry.Reset()
 	longer := setting.Millis(0) // than startTimeoutMs, for a program that needs it
@@ -263,7 +264,7 @@ func (u *upstream) keep(ctx context.Context) {
 		if err == nil {
 			longer = 0
 			began = time.Now()
-			err = u.hold(ctx, c)
+			err = u.monitor(ctx, c)
 			u.retire(ctx, c)
 		}
 		if ctx.Err() != nil {
@@ -277,13 +278,13 @@ func (u *upstream) keep(ctx context.Context) {
 			longer = max(cfg.StartTimeoutMs, min(2*cfg.StartTimeoutMs, setting.Millis(longestStart/time.Millisecond)))
 		}
 		wait := max(retry.NextBackOff(), why.RetryAfter)
-		u.fell(ctx, why, c != nil, wait)
-		u.rest(ctx, wait)
+		u.setDown(ctx, why, c != nil, wait)
+		u.waitForRetry(ctx, wait)
 	}
 }
 
-// fell notes that the upstream is down, and why.
-func (u *upstream) fell(ctx context.Context, why *failure, lost bool, wait time.Duration) {
+// setDown records that the upstream is down, and why.
+func (u *upstream) setDown(ctx context.Context, why *failure, lost bool, wait time.Duration) {
 	now := time.Now()
 	u.mu.Lock()
 	news := u.down == nil || u.down.message() != why.message()
@@ -304,7 +305,7 @@ func (u *upstream) fell(ctx context.Context, why *failure, lost bool, wait time.
 	attempts := u.attempts
 	u.broadcast()
 	u.mu.Unlock()
-	u.tell()
+	u.publishStatus()
 	log := u.s.log.DebugContext
 	if news {
 		log = u.s.log.WarnContext
@@ -312,8 +313,8 @@ func (u *upstream) fell(ctx context.Context, why *failure, lost bool, wait time.
 	log(ctx, "upstream down", "server", u.name, "reason", why.message(), "err", why.Err, "attempts", attempts, "next", wait)
 }
 
-// rest waits before the next attempt, less when somebody asks for it.
-func (u *upstream) rest(ctx context.Context, wait time.Duration) {
+// waitForRetry waits before the next attempt. retryNow shortens the wait.
+func (u *upstream) waitForRetry(ctx context.Context, wait time.Duration) {
 	u.mu.Lock()
 	gap := childGap
 	switch {
@@ -360,7 +361,7 @@ func (u *upstream) pauseUnless(ctx context.Context, d time.Duration) {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -390,7 +391,7 @@ func (u *upstream) attempt(ctx context.Context, cfg Config) (*conn, error) {
 		u.close(c)
 		return nil, err
 	}
-	u.deliver(offer)
+	u.publishTools(offer)
 	u.connected(ctx, c)
 	return c, nil
 }
@@ -407,7 +408,7 @@ func (u *upstream) connected(ctx context.Context, c *conn) {
 	tools := u.tools
 	u.broadcast()
 	u.mu.Unlock()
-	u.tell()
+	u.publishStatus()
 	u.s.log.InfoContext(ctx, "upstream connected", "server", u.name, "tools", tools, "protocol", info.Protocol,
 		"name", info.Name, "version", info.Version)
 }
@@ -418,8 +419,8 @@ func (u *upstream) broadcast() {
 	u.changed = make(chan struct{})
 }
 
-// tell hands the status to the sink.
-func (u *upstream) tell() { u.s.opts.Sink.Changed(u.status()) }
+// publishStatus passes the status to the sink.
+func (u *upstream) publishStatus() { u.s.opts.Sink.StatusChanged(u.status()) }
 
 // retire takes the connection out of use. Calls that are still on it may
 // finish, where it is one that single calls do not share.

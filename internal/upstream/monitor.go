@@ -10,8 +10,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// hold looks after a connection until it ends, and says why it did.
-func (u *upstream) hold(ctx context.Context, c *conn) error {
+// monitor watches a connection until it ends and returns the reason.
+func (u *upstream) monitor(ctx context.Context, c *conn) error {
 	every := childCheck
 	if u.config().remote() {
 		every = remoteCheck
@@ -22,7 +22,7 @@ func (u *upstream) hold(ctx context.Context, c *conn) error {
 	defer sweep.Stop()
 	var (
 		due    <-chan time.Time // the lists will be read again; nil when nobody asked
-		wait   = settle
+		wait   = listChangedDelay
 		listed time.Time
 	)
 	for {
@@ -40,11 +40,11 @@ func (u *upstream) hold(ctx context.Context, c *conn) error {
 			}
 			// Some servers say that their lists changed whenever they are
 			// asked for them.
-			if time.Since(listed) > settleMost {
-				wait = settle
+			if time.Since(listed) > maxListChangedDelay {
+				wait = listChangedDelay
 			}
 			due = time.After(wait)
-			wait = min(2*wait, settleMost)
+			wait = min(2*wait, maxListChangedDelay)
 		case <-due:
 			due = nil
 			u.relist(ctx, c)
@@ -75,7 +75,7 @@ func (u *upstream) check(ctx context.Context, c *conn) error {
 	began := time.Now()
 	_, err := c.client.Do(ctx, tool.Request{Method: method})
 	if _, answered := errors.AsType[*mcp.Error](err); answered || err == nil {
-		u.took(time.Since(began))
+		u.setLatency(time.Since(began))
 		return nil
 	}
 	if c.shared && c.busy.Load() > 0 && c.client.Err() == nil {
@@ -95,8 +95,8 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 		}
 		return
 	}
-	u.deliver(offer)
-	u.tell()
+	u.publishTools(offer)
+	u.publishStatus()
 	u.s.log.InfoContext(ctx, "tools listed again", "server", u.name, "tools", len(offer.Tools))
 }
 

@@ -2,29 +2,29 @@ package store
 
 import "context"
 
-// Letter is one message from one process to another on the same database.
-type Letter struct {
+// NodeMessage is one message from one process to another on the same database.
+type NodeMessage struct {
 	Seq  int64 // given by the store; names the letter
 	Data []byte
 }
 
-// TopicMail is the topic of one box.
-func TopicMail(box string) string { return "mail/" + box }
+// TopicNodeMessages is the topic of one box.
+func TopicNodeMessages(box string) string { return "mail/" + box }
 
-// Mail carries messages between the processes on one database. Letters that
+// NodeMessages carries messages between the processes on one database. Letters that
 // nobody takes are forgotten after some minutes: mail is for those who are
 // there. New letters are announced under [TopicMail] of the box.
-type Mail interface {
+type NodeMessages interface {
 	// SendMail puts letters into a box, all or none. Those of one sender who
 	// waits for each sending to end keep their order. A letter may arrive
 	// twice when the connection broke while it was sent; senders number what
 	// they send where that matters.
-	SendMail(ctx context.Context, box string, letters ...[]byte) error
+	SendMessages(ctx context.Context, box string, letters ...[]byte) error
 
 	// TakeMail takes the letters that are done out of the box, by number, and
 	// returns those that are left, oldest first, MaxLetters at most. A box
 	// has one reader at a time.
-	TakeMail(ctx context.Context, box string, done []int64) ([]Letter, error)
+	TakeMessages(ctx context.Context, box string, done []int64) ([]NodeMessage, error)
 }
 
 // MaxLetters is how many letters are taken at once.

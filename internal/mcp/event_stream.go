@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// stream is the way of messages to one HTTP response: a bounded log that the
+// eventStream is the way of messages to one HTTP response: a bounded log that the
 // response's goroutine writes out. What the log keeps lets a caller that lost
 // its connection take the stream up again where it broke.
-type stream struct {
+type eventStream struct {
 	id       string
 	keep     bool                    // events stay for a replay, and carry ids
 	standing bool                    // belongs to the session rather than to a request
@@ -65,16 +65,16 @@ const (
 	firstNumber = 1
 )
 
-// newStream makes the stream of a POST with that many requests.
-func newStream(id string, keep bool, open int) *stream {
-	return &stream{id: id, keep: keep, open: open, limit: callLimit, wake: make(chan struct{}, 1), first: firstNumber, next: firstNumber}
+// newEventStream makes the stream of a POST with that many requests.
+func newEventStream(id string, keep bool, open int) *eventStream {
+	return &eventStream{id: id, keep: keep, open: open, limit: callLimit, wake: make(chan struct{}, 1), first: firstNumber, next: firstNumber}
 }
 
 // put implements outlet.
-func (s *stream) put(m *Message) { s.add(m, false) }
+func (s *eventStream) put(m *Message) { s.add(m, false) }
 
 // answer implements outlet.
-func (s *stream) answer(m *Message) {
+func (s *eventStream) answer(m *Message) {
 	if onEnd := s.add(m, true); onEnd != nil {
 		onEnd()
 	}
@@ -85,7 +85,7 @@ func (s *stream) answer(m *Message) {
 
 // add appends a message and returns what is to be called when it was the last
 // one and nobody reads the stream; nil as a rule.
-func (s *stream) add(m *Message, reply bool) (onEnd func()) {
+func (s *eventStream) add(m *Message, reply bool) (onEnd func()) {
 	data := encode(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +137,7 @@ func contains(events []event, data encoded) bool {
 }
 
 // trim forgets written events that need not or cannot be kept.
-func (s *stream) trim() {
+func (s *eventStream) trim() {
 	for len(s.events) > 0 && s.first < s.next &&
 		(!s.keep || len(s.events) > s.limit.events || s.bytes > s.limit.bytes) {
 		s.bytes -= s.events[0].data.size()
@@ -150,7 +150,7 @@ func (s *stream) trim() {
 	}
 }
 
-func (s *stream) signal() {
+func (s *eventStream) signal() {
 	if s.heard != nil {
 		s.heard()
 		return
@@ -162,7 +162,7 @@ func (s *stream) signal() {
 }
 
 // end closes the stream, whatever is still open.
-func (s *stream) end() {
+func (s *eventStream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
@@ -175,7 +175,7 @@ func (s *stream) end() {
 // attach makes the caller the one reader of the stream, from the event after
 // number on. The reader before it, if any, is told by its lost number. ok is
 // false when events after number are gone.
-func (s *stream) attach(number int) (reader int, ok bool) {
+func (s *eventStream) attach(number int) (reader int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.first == 0 {
@@ -202,7 +202,7 @@ func (s *stream) attach(number int) (reader int, ok bool) {
 }
 
 // unread returns the number of the last event that was written.
-func (s *stream) unread() int {
+func (s *eventStream) unread() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return max(0, s.next-1)
@@ -220,7 +220,7 @@ type batch struct {
 // take returns what reader has not written yet. Events count as written when
 // they have been taken; a write that fails loses the connection anyway, and
 // the caller names the last event that it saw.
-func (s *stream) take(reader int) batch {
+func (s *eventStream) take(reader int) batch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if reader != s.reader {
@@ -236,7 +236,7 @@ func (s *stream) take(reader int) batch {
 // detach says that the reader is gone. It calls f after the grace unless
 // another reader comes first, and onEnd when the stream ends before that; at
 // once, when it has.
-func (s *stream) detach(reader int, grace time.Duration, f, onEnd func()) {
+func (s *eventStream) detach(reader int, grace time.Duration, f, onEnd func()) {
 	s.mu.Lock()
 	ended := s.ended
 	if reader == s.reader && !ended {
@@ -267,7 +267,7 @@ func parseEventID(id string) (stream string, number int, ok bool) {
 
 // remember keeps a stream so that it can be taken up again; the oldest
 // finished ones give way.
-func (s *Session) remember(st *stream) {
+func (s *Session) remember(st *eventStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := 0; len(s.streams) >= maxReplay && i < len(s.streams); {
@@ -281,7 +281,7 @@ func (s *Session) remember(st *stream) {
 	s.streams = append(s.streams, st)
 }
 
-func (s *stream) finished() bool {
+func (s *eventStream) finished() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended
@@ -290,7 +290,7 @@ func (s *stream) finished() bool {
 // keepFor keeps a finished stream for a replay and calls expire after d. It
 // returns false when the stream has been dropped already. onForget is called
 // when the stream is dropped, by expire or before.
-func (s *stream) keepFor(d time.Duration, expire, onForget func()) bool {
+func (s *eventStream) keepFor(d time.Duration, expire, onForget func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.forgotten {
@@ -303,7 +303,7 @@ func (s *stream) keepFor(d time.Duration, expire, onForget func()) bool {
 }
 
 // forget stops the timer that would hold the stream in memory until it fires.
-func (s *stream) forget() {
+func (s *eventStream) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgotten = true
@@ -311,7 +311,7 @@ func (s *stream) forget() {
 }
 
 // drop ends what keepFor began. s.mu is held.
-func (s *stream) drop() {
+func (s *eventStream) drop() {
 	if s.grace != nil {
 		s.grace.Stop()
 	}
@@ -322,14 +322,14 @@ func (s *stream) drop() {
 }
 
 // size returns the bytes of the events that the stream holds.
-func (s *stream) size() int {
+func (s *eventStream) size() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bytes
 }
 
 // forgetStream drops a stream that needs no replay any more.
-func (s *Session) forgetStream(st *stream) {
+func (s *Session) forgetStream(st *eventStream) {
 	st.forget()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -345,8 +345,8 @@ func (s *Session) forgetStream(st *stream) {
 }
 
 // find returns the session's stream of that id, or nil.
-func (s *Session) findStream(id string) *stream {
-	if own, ok := s.own.(*stream); ok && own.id == id {
+func (s *Session) findStream(id string) *eventStream {
+	if own, ok := s.own.(*eventStream); ok && own.id == id {
 		return own
 	}
 	s.mu.Lock()

@@ -12,7 +12,7 @@ import (
 )
 
 // offerOf connects to a server with this script and returns what it offers.
-func offerOf(t *testing.T, script upstreamtest.Script) (upstream.Offer, upstream.Status) {
+func offerOf(t *testing.T, script upstreamtest.Script) (upstream.ToolSet, upstream.Status) {
 	t.Helper()
 	r, _ := newInside(t, script, func(c *upstream.Config, _ *upstream.Options) { c.Description = "for tests" })
 	r.run()

@@ -12,11 +12,11 @@ import (
 // maxIssuerAnswer bounds what is read from an issuer.
 const maxIssuerAnswer = 1 << 20
 
-// sparing asks an issuer for the same thing once in a while only. Every token
+// issuerCache limits how often the same document is requested from an issuer. Every token
 // with an unknown key has the keys fetched again, and anyone can make such
 // tokens: without it, whoever reaches the gateway could have it flood the
 // issuer.
-type sparing struct {
+type issuerCache struct {
 	next http.RoundTripper
 
 	mu   sync.Mutex
@@ -30,7 +30,7 @@ type keptAnswer struct {
 }
 
 // RoundTrip implements http.RoundTripper for requests without a body.
-func (s *sparing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *issuerCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	address := r.URL.String()

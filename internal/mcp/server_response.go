@@ -15,7 +15,7 @@ type response struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	session *Session // nil in the stateless era
-	st      *stream
+	st      *eventStream
 	reader  int
 	batch   bool // plain answers come as an array
 	events  bool // it must be an event stream
@@ -27,7 +27,7 @@ type response struct {
 // postCalls starts the requests of a POST of the handshake era and writes out
 // what becomes of them.
 func (s *Server) postCalls(p *post, session *Session, requests []*Message) {
-	st := newStream(s.streamID(rand.Text()), true, len(requests)+len(p.broken))
+	st := newEventStream(s.streamID(rand.Text()), true, len(requests)+len(p.broken))
 	st.plain = !p.events
 	st.answered = session.release
 	var life context.Context
@@ -51,15 +51,15 @@ func (s *Server) postCalls(p *post, session *Session, requests []*Message) {
 		s.crew.do(c.run)
 	}
 	reader, _ := st.attach(0)
-	s.pump(&response{w: p.w, r: p.r, session: session, st: st, reader: reader, batch: p.batch, events: !p.json, plain: !p.events})
+	s.writeStream(&response{w: p.w, r: p.r, session: session, st: st, reader: reader, batch: p.batch, events: !p.json, plain: !p.events})
 }
 
-// pump writes a stream to a response until the stream is over, the caller has
+// writeStream writes a stream to a response until the stream is over, the caller has
 // gone, or another response has taken the stream up; and then decides what
 // becomes of the stream.
-func (s *Server) pump(res *response) {
+func (s *Server) writeStream(res *response) {
 	if lost := s.write(res); !lost {
-		s.settle(res)
+		s.finishResponse(res)
 	}
 }
 
@@ -103,7 +103,7 @@ func (s *Server) write(res *response) (lost bool) {
 		case <-res.r.Context().Done():
 			return false
 		case <-timer.C:
-			if !s.alive(res) {
+			if !s.keepAlive(res) {
 				return false
 			}
 			timer.Reset(s.opts.KeepAlive)
@@ -120,10 +120,10 @@ func onlyReplies(events []event) bool {
 	return true
 }
 
-// alive keeps a silent response alive: an event stream gets a comment, and an
+// keepAlive keeps a silent response alive: an event stream gets a comment, and an
 // answer that takes long becomes an event stream. Its first event tells the
 // caller's newer versions where to take it up again.
-func (s *Server) alive(res *response) bool {
+func (s *Server) keepAlive(res *response) bool {
 	if res.begun {
 		return s.flush(res, []byte(": \n\n"))
 	}
@@ -227,11 +227,11 @@ func (s *Server) writePlain(res *response, events []event) {
 	writeJSON(res.w, status, body.head, body.body, body.tail)
 }
 
-// settle decides what becomes of a stream whose response is over. A finished
+// finishResponse decides what becomes of a stream whose response is over. A finished
 // one is kept for a while if its reader may have missed the end; a broken one
 // waits for its caller as long, and then its calls are given up. What cannot
 // be taken up again is given up at once.
-func (s *Server) settle(res *response) {
+func (s *Server) finishResponse(res *response) {
 	st, session := res.st, res.session
 	if st.standing {
 		return
@@ -262,7 +262,7 @@ func (s *Server) settle(res *response) {
 // keepFinished keeps a finished stream in case its reader missed the end. Over
 // the server's limit of bytes it is dropped instead, so that answers which
 // nobody will read again cannot fill the memory.
-func (s *Server) keepFinished(session *Session, st *stream) {
+func (s *Server) keepFinished(session *Session, st *eventStream) {
 	size := int64(st.size())
 	release := func() { s.replay.Add(-size) }
 	expire := func() { session.forgetStream(st) }

@@ -15,8 +15,8 @@ import (
 // The oldest go first: one caller must not hold up a shared connection.
 const maxQueued = 1024
 
-// flight is one request on its way.
-type flight struct {
+// pendingRequest is one request without a response yet.
+type pendingRequest struct {
 	id     int64
 	idText ID
 	method string
@@ -42,7 +42,7 @@ type notification struct {
 }
 
 // signal wakes the goroutine that waits for the call.
-func (cl *flight) signal() {
+func (cl *pendingRequest) signal() {
 	select {
 	case cl.wake <- struct{}{}:
 	default:
@@ -52,7 +52,7 @@ func (cl *flight) signal() {
 // notify hands a notification to the caller: at once when the reader of the
 // stream is the call itself, else through the queue that the call drains. It
 // never arrives after the answer.
-func (cl *flight) notify(method string, params json.RawMessage) {
+func (cl *pendingRequest) notify(method string, params json.RawMessage) {
 	if cl.ex.Notify == nil {
 		return
 	}
@@ -75,7 +75,7 @@ func (cl *flight) notify(method string, params json.RawMessage) {
 }
 
 // resolve delivers the answer.
-func (cl *flight) resolve(m Message) {
+func (cl *pendingRequest) resolve(m Message) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if cl.got || cl.over {
@@ -86,7 +86,7 @@ func (cl *flight) resolve(m Message) {
 }
 
 // fail delivers that there will be no answer.
-func (cl *flight) fail(err error) {
+func (cl *pendingRequest) fail(err error) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if cl.got || cl.over {
@@ -97,7 +97,7 @@ func (cl *flight) fail(err error) {
 }
 
 // drain hands on what is queued and reports whether the answer is there.
-func (cl *flight) drain() (Message, error, bool) {
+func (cl *pendingRequest) drain() (Message, error, bool) {
 	for {
 		cl.mu.Lock()
 		queue := cl.queue
@@ -114,7 +114,7 @@ func (cl *flight) drain() (Message, error, bool) {
 }
 
 // finish closes the call for everything that may still arrive.
-func (cl *flight) finish() {
+func (cl *pendingRequest) finish() {
 	cl.mu.Lock()
 	cl.over = true
 	cl.queue = nil
@@ -175,7 +175,7 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 	if err := ctx.Err(); err != nil {
 		return nil, c.failure(ctx, err)
 	}
-	cl := &flight{id: c.nextID.Add(1), method: r.Method, ctx: ctx, ex: r.Exchange, inline: c.inline, wake: make(chan struct{}, 1)}
+	cl := &pendingRequest{id: c.nextID.Add(1), method: r.Method, ctx: ctx, ex: r.Exchange, inline: c.inline, wake: make(chan struct{}, 1)}
 	cl.idText = NumberID(cl.id)
 	params, cl.token = mapToken(params, cl.id, r.Exchange.Notify != nil && mayTakeLong(r.Method))
 	c.register(cl)
@@ -207,13 +207,13 @@ func (c *Client) repaired(method string) {
 	c.log.Warn("message of the server is not valid UTF-8; the invalid bytes were replaced by U+FFFD", "method", method)
 }
 
-func (c *Client) register(cl *flight) {
+func (c *Client) register(cl *pendingRequest) {
 	c.mu.Lock()
 	c.calls[cl.id] = cl
 	c.mu.Unlock()
 }
 
-func (c *Client) unregister(cl *flight) {
+func (c *Client) unregister(cl *pendingRequest) {
 	cl.finish()
 	c.mu.Lock()
 	defer c.mu.Unlock()

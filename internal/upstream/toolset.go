@@ -29,13 +29,13 @@ const (
 
 // list asks what the upstream offers. An upstream that refuses to say is
 // connected all the same; an error means that the connection failed.
-func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (Offer, error) {
+func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (ToolSet, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(listTimeout, cfg.StartTimeoutMs.Duration()))
 	defer cancel()
-	offer := Offer{Config: cfg, Info: c.client.Info()}
+	offer := ToolSet{Config: cfg, Info: c.client.Info()}
 	raws, problem, err := u.pages(ctx, c)
 	if err != nil {
-		return Offer{}, err
+		return ToolSet{}, err
 	}
 	problems := &problems{}
 	if problem != "" {
@@ -77,7 +77,7 @@ func (u *upstream) pages(ctx context.Context, c *conn) (raws []json.RawMessage, 
 			}
 			return nil, "", err
 		}
-		u.took(time.Since(began))
+		u.setLatency(time.Since(began))
 		for raw := range mcp.Elements(mcp.Field(page, "tools")) {
 			size += len(raw)
 			if len(raws) == maxTools || size > maxListBytes {
@@ -160,7 +160,7 @@ func (p *problems) list() []string {
 
 // guidance finds out how the tools are meant to be used: from the prompt
 // tool-descriptions, else the instructions, else the definitions.
-func (u *upstream) guidance(ctx context.Context, c *conn, offer *Offer) (string, Source) {
+func (u *upstream) guidance(ctx context.Context, c *conn, offer *ToolSet) (string, Source) {
 	if mcp.Field(offer.Info.Capabilities, "prompts") != nil {
 		ctx, cancel := context.WithTimeout(ctx, guidanceTimeout)
 		defer cancel()
@@ -172,7 +172,7 @@ func (u *upstream) guidance(ctx context.Context, c *conn, offer *Offer) (string,
 	if text := strings.TrimSpace(offer.Info.Instructions); text != "" {
 		return bound(text), FromInstructions
 	}
-	return generated(offer), Generated
+	return generatedGuidance(offer), Generated
 }
 
 // promptText returns the text of a prompt that is guidance: one message, of
@@ -198,8 +198,8 @@ func bound(text string) string {
 	return strings.ToValidUTF8(text[:maxGuidance-len(cut)], "") + cut
 }
 
-// generated describes the tools of a server that does not do so itself.
-func generated(offer *Offer) string {
+// generatedGuidance returns guidance for a server that provides none.
+func generatedGuidance(offer *ToolSet) string {
 	if len(offer.Tools) == 0 {
 		return ""
 	}
@@ -223,18 +223,18 @@ func generated(offer *Offer) string {
 	return strings.TrimSpace(b.String())
 }
 
-// deliver hands an offer on.
-func (u *upstream) deliver(offer Offer) {
+// publishTools passes a tool set to the sink.
+func (u *upstream) publishTools(offer ToolSet) {
 	u.mu.Lock()
 	offer.Config = u.cfg // it may have changed while the tools were listed
-	u.offer = &offer
+	u.toolSet = &offer
 	u.tools, u.problems = len(offer.Tools), offer.Problems
 	u.mu.Unlock()
-	u.s.opts.Sink.Offered(offer)
+	u.s.opts.Sink.ToolsChanged(offer)
 }
 
-// took notes the latency of a simple request.
-func (u *upstream) took(d time.Duration) {
+// setLatency records the latency of a simple request.
+func (u *upstream) setLatency(d time.Duration) {
 	u.mu.Lock()
 	u.latency = d
 	u.mu.Unlock()
