@@ -31,10 +31,10 @@ func TestRejectedRequestsAreSeen(t *testing.T) {
 		header             []string
 		reason             string
 	}{
-		"wrong key":                 {"GET", "/tools/mcp", "", []string{"X-API-Key", "guess-guess-guess-guess"}, "key"},
-		"no key":                    {"GET", "/tools/mcp", "", nil, "no_credentials"},
-		"foreign origin":            {"GET", "/tools/mcp", "", []string{"X-API-Key", key, "Origin", "https://evil.example"}, "origin"},
-		"origin null":               {"GET", "/tools/mcp", "", []string{"X-API-Key", key, "Origin", "null"}, "origin"},
+		"wrong key":                 {"GET", "/tools/openai", "", []string{"X-API-Key", "guess-guess-guess-guess"}, "key"},
+		"no key":                    {"GET", "/tools/openai", "", nil, "no_credentials"},
+		"foreign origin":            {"GET", "/tools/openai", "", []string{"X-API-Key", key, "Origin", "https://evil.example"}, "origin"},
+		"origin null":               {"GET", "/tools/openai", "", []string{"X-API-Key", key, "Origin", "null"}, "origin"},
 		"proxy disabled":            {"POST", "/api/mcp/files/proxy", `{"method":"tools/list"}`, mcpHeader, "proxy_disabled"},
 		"unknown server":            {"POST", "/api/mcp/nothing/proxy", `{"method":"tools/list"}`, mcpHeader, "server_not_found"},
 		"malformed body":            {"POST", "/execute", `{"call"`, mcpHeader, "parse_error"},

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// nginx starts an nginx with servers at sockets in the house, given as the
+// directives of their only location, and returns a client for each.
+func (h *house) nginx(servers map[string]string) map[string]*http.Client {
+	h.t.Helper()
+	program, err := exec.LookPath("nginx")
+	if err != nil {
+		program, err = exec.LookPath("/usr/sbin/nginx")
+	}
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			h.t.Fatal("nginx is missing; run make setup")
+		}
+		h.t.Skip("nginx is missing; run make setup")
+	}
+	text := "daemon off; master_process off; pid nginx.pid; error_log stderr; events {}\nhttp { access_log off;"
+	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		text += fmt.Sprintf(" %s_temp_path %s;", kind, filepath.Join(h.dir, "nginx-"+kind))
+	}
+	clients := map[string]*http.Client{}
+	for name, directives := range servers {
+		socket := filepath.Join(h.dir, name+".sock")
+		text += fmt.Sprintf("\nserver { listen unix:%s; location / { %s } }", socket, directives)
+		transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}}
+		h.t.Cleanup(transport.CloseIdleConnections)
+		clients[name] = &http.Client{Transport: transport}
+	}
+	h.write("nginx.conf", text+"\n}\n")
+	log := &lines{}
+	cmd := exec.Command(program, "-p", h.dir, "-e", "stderr", "-c", filepath.Join(h.dir, "nginx.conf"))
+	cmd.Env, cmd.Stdout, cmd.Stderr = h.env(), writerFunc(log.add), writerFunc(log.add)
+	if err := cmd.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	h.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	for name := range servers {
+		until(h.t, "nginx listens", func() bool {
+			select {
+			case err := <-ended:
+				ended <- err
+				h.t.Fatalf("nginx ended: %v\n%s", err, log)
+			default:
+			}
+			conn, err := net.Dial("unix", filepath.Join(h.dir, name+".sock"))
+			if err == nil {
+				_ = conn.Close()
+			}
+			return err == nil
+		})
+	}
+	return clients
+}
+
+// writerFunc is a writer of text.
+type writerFunc func(string)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(string(p))
+	return len(p), nil
+}
+
+// A gateway on open loopback cannot know a proxy that adds no header. Nobody
+// becomes an administrator through it, whatever they send. A proxy that adds
+// one is refused, with what to set.
+func TestBehindNginx(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, `{"mcpServers":{}}`)
+	gw := h.serve()
+	here := strings.TrimPrefix(gw.url, "http://")
+	proxies := h.nginx(map[string]string{
+		"bare":      fmt.Sprintf("proxy_pass %s;", gw.url),
+		"forwarded": fmt.Sprintf("proxy_pass %s; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;", gw.url),
+		"host":      fmt.Sprintf("proxy_pass %s; proxy_set_header Host $http_host;", gw.url),
+	})
+	send := func(proxy, method, path, body string, header ...string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(ctxFor(t), method, "http://gateway.example"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; i+1 < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		if host := req.Header.Get("Host"); host != "" {
+			req.Host = host
+		}
+		resp, err := proxies[proxy].Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(text)
+	}
+
+	ran := filepath.Join(h.dir, "ran")
+	attacks := [][]string{
+		nil,
+		{"Sec-Fetch-Site", "same-origin"},
+		{"Sec-Fetch-Site", "none"},
+		{"Origin", gw.url},
+		{"Origin", gw.url, "Sec-Fetch-Site", "same-origin", "Host", here},
+		{"Origin", gw.url, "Referer", gw.url + "/", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors", "X-Requested-With", "XMLHttpRequest"},
+		{"Origin", "http://gateway.example", "Sec-Fetch-Site", "same-origin"},
+		{"Host", here},
+		{"Host", "localhost"},
+		{"X-Forwarded-For", "127.0.0.1"},
+		{"X-Forwarded-Host", here, "X-Forwarded-Proto", "https"},
+		{"X-Real-Ip", "127.0.0.1"},
+		{"Forwarded", "for=127.0.0.1;host=localhost"},
+		{"Authorization", "Bearer local"},
+		{"X-Api-Key", "local"},
+		{"X-Junctor-Session", "local"},
+		{"Cookie", "junctor_session=local; __Host-junctor_session=local"},
+	}
+	for _, proxy := range []string{"bare", "host"} {
+		for _, header := range attacks {
+			for _, request := range [][3]string{
+				{"POST", "/api/servers", fmt.Sprintf(`{"name":"evil","command":"touch","args":[%q]}`, ran)},
+				{"POST", "/api/keys", `{"name":"evil","admin":true}`},
+				{"GET", "/api/config", ""},
+			} {
+				status, body := send(proxy, request[0], request[1], request[2], append([]string{"Content-Type", "application/json"}, header...)...)
+				if status != http.StatusUnauthorized && status != http.StatusForbidden {
+					t.Errorf("%s: %s %s with %q: %d %s", proxy, request[0], request[1], header, status, body)
+				}
+			}
+		}
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("a command was run")
+	}
+	for _, path := range []string{"/", "/tools/openai", "/api/status", "/health"} {
+		status, body := send("forwarded", "GET", path, "")
+		if status != http.StatusForbidden || !strings.Contains(body, "auth.loopback") || !strings.Contains(body, "auth.trustedProxies") {
+			t.Errorf("forwarded: GET %s: %d %s", path, status, body)
+		}
+	}
+	// The proxies work: what any local program may see comes through.
+	if status, body := send("bare", "GET", "/tools/openai", ""); status != http.StatusOK {
+		t.Errorf("bare: %d %s", status, body)
+	}
+	// And so do an administrator's rights, with what they take.
+	if status, body := send("bare", "GET", "/api/config", "", gw.asAdmin()...); status != http.StatusOK {
+		t.Errorf("an administrator: %d %s", status, body)
+	}
+}
