@@ -2,7 +2,9 @@
 // where SETUP is JSON with the program, its options and the two folders. It
 // goes through the whole protocol and prints what it found as JSON.
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 
 const rpc = createRequire(import.meta.url)('vscode-jsonrpc/node');
 const setup = JSON.parse(process.argv[2]);
@@ -62,8 +64,12 @@ out.parallel = (await Promise.all([1, 2, 3, 4].map(() => orchestrate({ query: 'r
 
 if (setup.options.DEBUG_PORT) {
 	const base = `http://127.0.0.1:${setup.options.DEBUG_PORT}`;
+	// The administrator's rights come from the token in the data folder.
+	const token = readFileSync(join(process.env.HOME, '.local', 'share', 'junctor', 'page.token'), 'utf8').trim();
+	const signIn = await fetch(base + '/api/session', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ token }) });
+	const { session } = await signIn.json();
 	const get = async (path) => {
-		const res = await fetch(base + path, { headers: { Origin: base } });
+		const res = await fetch(base + path, { headers: { Origin: base, 'X-Junctor-Session': session } });
 		return `${res.status} ${await res.text()}`;
 	};
 	out.debug = {};
