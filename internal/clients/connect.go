@@ -111,7 +111,7 @@ func (ch Change) Apply() error {
 			_, err = b.Write(ch.Before)
 			err = errors.Join(err, b.Close())
 		} else if errors.Is(err, fs.ErrExist) {
-			err = nil
+			err = checkBackup(ch.Backup)
 		}
 		if err != nil {
 			return fmt.Errorf("keep %s: %w", path, err)
@@ -133,6 +133,16 @@ func (ch Change) Apply() error {
 		}
 	}
 	return nil
+}
+
+// checkBackup refuses a copy that Apply did not make: through a link that came
+// with the folder, another file's content would be put back as the user's own.
+func checkBackup(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file, so Junctor did not make it; remove it and try again", path)
+	}
+	return err
 }
 
 // target is the file to write.

@@ -140,11 +140,7 @@ func keep(o config.Options, vars map[string]telemetry.Secret) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	// A file that is there keeps its permissions when it is written.
-	if err := os.Chmod(path, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("close %s to others: %w", path, err)
-	}
-	if err := config.WriteFile(path, text); err != nil {
+	if err := config.WriteSecrets(path, text); err != nil {
 		return fmt.Errorf("write the secrets: %w", err)
 	}
 	return nil

@@ -44,7 +44,10 @@ func (c Client) Undo(m Machine, scope Scope, name string) (Change, error) {
 			return Change{}, fmt.Errorf("disconnect %s: %w", c.Name, err)
 		}
 	}
-	old, err := readFile(f.Path + backupSuffix)
+	var old []byte
+	if err = checkBackup(f.Path + backupSuffix); err == nil {
+		old, err = readFile(f.Path + backupSuffix)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		old = nil

@@ -11,7 +11,7 @@ import (
 // writeFile replaces a file as a whole: readers see the old content or the
 // new one, also after a crash. An existing file keeps its permissions, and a
 // symbolic link keeps pointing where it did; mode is for a new file.
-func writeFile(path string, data []byte, mode fs.FileMode) (err error) {
+func writeFile(path string, data []byte, mode fs.FileMode) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	}
@@ -20,6 +20,30 @@ func writeFile(path string, data []byte, mode fs.FileMode) (err error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	return replace(path, data, mode)
+}
+
+// WriteSecrets replaces a file as WriteFile does, for this user alone whatever
+// its permissions were. A symbolic link that leads out of the file's folder is
+// refused: it may have come with the folder, from a repository or another user,
+// to have secrets written elsewhere.
+func WriteSecrets(path string, data []byte) error {
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(folder, filepath.Base(path))
+	if target, err := filepath.EvalSymlinks(file); err == nil && target != file {
+		if inside, err := filepath.Rel(folder, target); err != nil || !filepath.IsLocal(inside) {
+			return fmt.Errorf("%s is a symbolic link to %s, outside of its folder; replace it with a file, or set the variables there yourself", path, target)
+		}
+		file = target
+	}
+	return replace(file, data, 0o600)
+}
+
+// replace puts a new file in the place of what is there, a link included.
+func replace(path string, data []byte, mode fs.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".junctor-*")
 	if err != nil {
 		return err
