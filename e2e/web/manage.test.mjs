@@ -180,7 +180,9 @@ test('settings: theme, keys, configuration', on('/#/settings', async (page) => {
   await page.getByRole('button', { name: 'New key' }).click();
   await page.getByLabel('Name').fill('laptop');
   await page.getByLabel('Servers').fill('memory');
+  await page.getByLabel('Chat and other use of models').selectOption('yes');
   await page.getByRole('button', { name: 'Make' }).click();
+  await page.getByRole('row', { name: /laptop chat/ }).waitFor();
   const key = await page.locator('.keyline code').innerText();
   assert.match(key, /^jct_/);
   const seen = await page.request.get(`${g.url}/api/tools`, { headers: { Authorization: `Bearer ${key}` } });

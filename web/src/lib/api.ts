@@ -330,6 +330,8 @@ export interface Key {
   admin: boolean;
   servers?: string[];
   tools?: string[];
+  chat?: boolean; // may use models; not set: unless it is limited
+  tokensPerDay?: number;
   created: string;
   expires?: string;
   revoked?: string;

@@ -64,7 +64,7 @@ export function Keys() {
                 return (
                   <tr key={k.id} className={ended ? 'off' : ''}>
                     <th scope="row">
-                      {k.name} {k.admin && <Badge tone="accent">admin</Badge>} {ended && <Badge>{ended}</Badge>}
+                      {k.name} {k.admin && <Badge tone="accent">admin</Badge>} {k.chat !== undefined && <Badge>{k.chat ? 'chat' : 'no chat'}</Badge>} {ended && <Badge>{ended}</Badge>}
                     </th>
                     <td className="mono">{k.hint}…</td>
                     <td>{[...(k.servers ?? []), ...(k.tools ?? [])].join(', ') || 'everything'}</td>
@@ -128,6 +128,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
   const [admin, setAdmin] = useState(false);
   const [servers, setServers] = useState('');
   const [tools, setTools] = useState('');
+  const [chat, setChat] = useState('');
   const [days, setDays] = useState('0');
   const [busy, act] = useAction();
   const list = (s: string) => {
@@ -136,7 +137,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
   };
   const submit = () =>
     void act('make', async () =>
-      onMade(await send('POST', '/api/keys', { name: name.trim(), admin, servers: list(servers), tools: list(tools), expiresInSeconds: Number(days) * 86_400 })),
+      onMade(await send('POST', '/api/keys', { name: name.trim(), admin, servers: list(servers), tools: list(tools), chat: chat ? chat === 'yes' : undefined, expiresInSeconds: Number(days) * 86_400 })),
     );
   return (
     <Dialog title="New API key" open onClose={onClose}>
@@ -154,6 +155,15 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
         </Field>
         <Field label="Tools" hint="Empty: all of these servers">
           {(id) => <input id={id} className="mono" value={tools} autoComplete="off" placeholder="files:read_*" onChange={(e) => setTools(e.target.value)} />}
+        </Field>
+        <Field label="Chat and other use of models">
+          {(id) => (
+            <select id={id} value={chat} onChange={(e) => setChat(e.target.value)}>
+              <option value="">unless limited to servers or tools</option>
+              <option value="yes">yes</option>
+              <option value="no">no</option>
+            </select>
+          )}
         </Field>
         <Field label="Ends">
           {(id) => (
