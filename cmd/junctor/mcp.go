@@ -37,7 +37,7 @@ with --mode direct it sees all tools; with --server one server as it is.`,
 		},
 	}
 	cmd.Flags().StringVar(&mode, "mode", "", "meta (five tools that find all others) or direct (all tools)")
-	cmd.Flags().StringVar(&server, "server", "", "offer this one `server` as it is")
+	cmd.Flags().StringVar(&server, "server", "", "serve only this `server`, unchanged")
 	flagValues(cmd, "mode", oneOf(discovery.Mode("").Words()...))
 	flagValues(cmd, "server", c.completeServers)
 	cmd.Flags().BoolVar(&standalone, "standalone", false, "start the servers in this process even when junctor serve is running")

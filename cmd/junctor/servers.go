@@ -174,7 +174,7 @@ func (c *cli) serversAdd() *cobra.Command {
 	f.StringArrayVarP(&headers, "header", "H", nil, "an HTTP header for the server, `NAME=VALUE`")
 	f.StringVar(&description, "description", "", "one line about the server")
 	f.StringVar(&cwd, "cwd", "", "the `folder` in which the program starts")
-	f.BoolVar(&proxy, "proxy", false, "offer it at /api/mcp/NAME/proxy")
+	f.BoolVar(&proxy, "proxy", false, "make it available at /api/mcp/NAME/proxy")
 	f.BoolVar(&replace, "replace", false, "replace an existing server of that name")
 	return cmd
 }

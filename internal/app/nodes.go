@@ -186,7 +186,7 @@ func (s singletons) Do(ctx context.Context, owner, server string, r tool.Request
 // nodeUnavailable is the error of a call whose server's node is unavailable.
 // With cause ErrDown the call was certainly not executed.
 func nodeUnavailable(server string, cause error) error {
-	msg := fmt.Sprintf("the node that ran %s is gone; another takes over within seconds: try again", server)
+	msg := fmt.Sprintf("the node that ran %s is unavailable; another takes over within seconds: try again", server)
 	if cause == nil {
 		msg = fmt.Sprintf("the node that runs %s was lost during the call, which may have been carried out", server)
 	}

@@ -72,7 +72,7 @@ func (a *App) shareEdits(edits []config.Edit) error {
 }
 
 func notShared(err error) error {
-	return fmt.Errorf("the change holds on this node alone; make it again when the database is back: %w", err)
+	return fmt.Errorf("the change was applied on this node only; repeat it when the database is available: %w", err)
 }
 
 // followEdits makes the changes here that are made on other nodes. Of those

@@ -42,7 +42,7 @@ func (s *sink) ToolsChanged(o upstream.ToolSet) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	if err := s.app.guard.Observe(ctx, o.Config.Name, o.Tools); err != nil {
-		s.app.log.WarnContext(ctx, "changed tools cannot be told", "server", o.Config.Name, "err", err)
+		s.app.log.WarnContext(ctx, "cannot check the tools for changes", "server", o.Config.Name, "err", err)
 	}
 	s.publish(o)
 	s.wg.Go(func() { s.storeTools(o) })
@@ -75,7 +75,7 @@ func (s *sink) storeTools(o upstream.ToolSet) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	if err := s.app.store.PutCatalogue(ctx, c); err != nil {
-		s.app.log.WarnContext(ctx, "tools not kept for the next start", "server", o.Config.Name, "err", err)
+		s.app.log.WarnContext(ctx, "cannot store the tool list", "server", o.Config.Name, "err", err)
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 type ToolRule struct {
 	// Globs matched against server:tool; one that matches is enough. * stands for any characters, ? for one.
 	Pattern []string `json:"pattern"`
-	// Whether the tools are offered. Without it, earlier rules hold.
+	// Whether the tools are enabled. Without it, earlier rules apply.
 	Enabled *bool `json:"enabled,omitempty"`
-	// Tags of the tools, beside those of their server. Without it, earlier rules hold; an empty list takes them away.
+	// Tags of the tools, beside those of their server. Without it, earlier rules apply; an empty list removes them.
 	Tags []string `json:"tags,omitempty"`
-	// Whether a person is asked before each call of the tools. Without it, earlier rules hold.
+	// Whether a person must approve each call of the tools. Without it, earlier rules apply.
 	Approval Approval `json:"approval,omitempty"`
 }
 

@@ -33,7 +33,7 @@ type Decision struct {
 // approvalSpace is where the approvals for always are kept, by caller.
 const approvalSpace = "chat-approvals"
 
-var errNoAnswer = errors.New("nobody answered in time")
+var errNoAnswer = errors.New("approval timed out")
 
 // approve asks the person whether a call may be made, unless it is known.
 func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.Name, args json.RawMessage) (bool, error) {
@@ -62,7 +62,7 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 	}
 	if d.Approve {
 		if err := s.remember(ctx, t, subject, d.Scope); err != nil {
-			s.host.Log.WarnContext(ctx, "approval not kept; the person will be asked again", "tool", name, "err", err)
+			s.host.Log.WarnContext(ctx, "cannot store the approval; the person will be asked again", "tool", name, "err", err)
 		}
 	}
 	s.mu.Lock()

@@ -21,7 +21,7 @@ type Config struct {
 	MaxIdenticalCalls int `json:"maxIdenticalCalls"`
 	// How many tool calls of one turn run at once.
 	ParallelCalls int `json:"parallelCalls"`
-	// The number of tools above which the model gets search and execute tools in place of all definitions.
+	// The number of tools above which the model gets search and execute tools instead of all definitions.
 	MetaToolsAbove int `json:"metaToolsAbove"`
 	// The size of a tool's result in bytes from which it is cut before the model sees it.
 	MaxResultBytes int `json:"maxResultBytes"`
@@ -36,9 +36,9 @@ type Config struct {
 	MaxSessions int `json:"maxSessions"`
 	// How long an unused session stays in memory; it stays in the store.
 	SessionIdleMs setting.Millis `json:"sessionIdleMs"`
-	// How often a connection is asked whether it is still there.
+	// The interval of keep-alive pings.
 	PingMs setting.Millis `json:"pingMs"`
-	// How long a reply goes on when nobody is connected to its session any more.
+	// How long a reply continues when no client is connected to its session.
 	DisconnectGraceMs setting.Millis `json:"disconnectGraceMs"`
 	// How long a person may take to approve or deny a call.
 	ApprovalTimeoutMs setting.Millis `json:"approvalTimeoutMs"`

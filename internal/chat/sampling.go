@@ -85,7 +85,7 @@ func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error
 	}
 	if a.Scope == ForSession {
 		if err := s.save(ctx, func(m *metadata) { m.Sampling = append(m.Sampling, q.Server) }); err != nil {
-			s.host.Log.WarnContext(ctx, "permission not kept; the person will be asked again", "server", q.Server, "err", err)
+			s.host.Log.WarnContext(ctx, "cannot store the permission; the person will be asked again", "server", q.Server, "err", err)
 		}
 	}
 	return nil

@@ -28,23 +28,23 @@ import (
 type Config struct {
 	// The MCP servers, by name.
 	Servers []upstream.Config `json:"mcpServers,omitempty" apply:"live"`
-	// What holds for which tools. For each field the last matching rule that sets it wins.
+	// Rules for tools, by pattern. For each field the last matching rule that sets it wins.
 	ToolRules []catalog.ToolRule `json:"toolRules,omitempty" apply:"live"`
-	// The MCP face.
+	// The MCP API for agents.
 	Discovery discovery.Config `json:"discovery" apply:"live"`
 	// The models of the chat host and of agentify: one, or a list of which the first is the usual one. Default: what the keys in the environment allow, else a local Ollama.
 	LLM []llm.Config `json:"llm,omitempty" apply:"live"`
 	// The chat host.
 	Chat chat.Config `json:"chat" apply:"live"`
-	// The address of the HTTP faces, host:port. Any host but loopback needs auth.
+	// The address of the HTTP APIs, host:port. Any host but loopback needs auth.
 	Listen string `json:"listen" apply:"restart"`
-	// Which web pages may call the HTTP faces.
+	// Which web pages may call the HTTP APIs.
 	CORS CORS `json:"cors" apply:"live"`
 	// Bounds on calls, results and requests.
 	Limits Limits `json:"limits" apply:"live"`
-	// Who may call the HTTP faces.
+	// Who may call the HTTP APIs.
 	Auth auth.Config `json:"auth" apply:"live"`
-	// When the circuit of a tool opens and closes.
+	// The circuit breaker of each tool.
 	Circuit executor.CircuitConfig `json:"circuit" apply:"live"`
 	// Where calls, sessions, tokens and keys are kept.
 	Store store.Config `json:"store" apply:"restart"`

@@ -81,6 +81,6 @@ func (e *UntrustedError) Error() string {
 	if e.Asked {
 		return fmt.Sprintf("%s is not used, because it is not trusted", e.Request.Path)
 	}
-	return fmt.Sprintf("%s was found in this folder but nobody has said yet that it may start programs. "+
-		"Look at it, then run junctor once in a terminal here and answer yes, or name it: --config %s", e.Request.Path, file)
+	return fmt.Sprintf("%s was found in the current folder but is not trusted yet: it can start programs. "+
+		"Check it, then run junctor once in a terminal here and confirm, or name it with --config %s", e.Request.Path, file)
 }

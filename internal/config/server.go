@@ -26,21 +26,21 @@ var serverAliases = map[string]alias{
 	"environment":    {"env", "Another word for env."},
 	"envs":           {"env", "Another word for env."},
 	"http_headers":   {"headers", "Codex's headers."},
-	"includeTools":   {"tool_configuration.allowed_tools", "Gemini CLI's list of the tools that are offered."},
-	"enabledTools":   {"tool_configuration.allowed_tools", "A list of the tools that are offered."},
-	"enabled_tools":  {"tool_configuration.allowed_tools", "Codex's list of the tools that are offered."},
-	"allowedTools":   {"tool_configuration.allowed_tools", "A list of the tools that are offered."},
-	"tools":          {"tool_configuration.allowed_tools", "Copilot's list of the tools that are offered."},
-	"excludeTools":   {"tool_configuration.excluded_tools", "Gemini CLI's list of the tools that are not offered."},
-	"disabledTools":  {"tool_configuration.excluded_tools", "Windsurf's list of the tools that are not offered."},
-	"disabled_tools": {"tool_configuration.excluded_tools", "Codex's list of the tools that are not offered."},
+	"includeTools":   {"tool_configuration.allowed_tools", "Gemini CLI's list of enabled tools."},
+	"enabledTools":   {"tool_configuration.allowed_tools", "A list of enabled tools."},
+	"enabled_tools":  {"tool_configuration.allowed_tools", "Codex's list of enabled tools."},
+	"allowedTools":   {"tool_configuration.allowed_tools", "A list of enabled tools."},
+	"tools":          {"tool_configuration.allowed_tools", "Copilot's list of enabled tools."},
+	"excludeTools":   {"tool_configuration.excluded_tools", "Gemini CLI's list of disabled tools."},
+	"disabledTools":  {"tool_configuration.excluded_tools", "Windsurf's list of disabled tools."},
+	"disabled_tools": {"tool_configuration.excluded_tools", "Codex's list of disabled tools."},
 	"displayName":    {"description", "The name of a backend for people."},
 	"title":          {"description", "The name of a server for people."},
 	"workingDir":     {"cwd", "Another word for cwd."},
 	"cwdPath":        {"cwd", "Another word for cwd."},
 }
 
-const noAsking = "Junctor asks before a call only where a toolRule says approval: ask, so this is not needed"
+const noAsking = "Junctor asks before a call only if a rule in toolRules has approval: ask, so this is not needed"
 
 // foreignServer are the keys of other programs that have no meaning here,
 // with what to tell the user.

@@ -177,7 +177,7 @@ func TestWatchFoundFileGone(t *testing.T) {
 	await(t, updates, "the file gone", failed("what runs stays"))
 	// Its content changes: nobody can be asked, so the old one stays.
 	write(t, file, `{"mcpServers":{"evil":{"command":"x"}}}`, 0o600)
-	u := await(t, updates, "a refusal", failed("nobody has said"))
+	u := await(t, updates, "a refusal", failed("is not trusted yet"))
 	var untrusted *UntrustedError
 	if !errors.As(u.Err, &untrusted) {
 		t.Errorf("err = %T", u.Err)

@@ -9,27 +9,27 @@ import (
 
 // Config is how the MCP face shows itself.
 type Config struct {
-	// Whether the MCP face is offered.
+	// Whether the MCP API is enabled.
 	Enabled bool `json:"enabled"`
 	// What a client sees: the five meta-tools, or all enabled tools directly.
 	Mode Mode `json:"mode"`
-	// The tools last seen at each server, kept so that listing and searching work at once after a start.
+	// Cache of each server's tool list, so that listing and searching work immediately after a start.
 	Cache CacheConfig `json:"cache" apply:"restart"`
-	// How many results a search gives when it does not say.
+	// The default number of results of a search.
 	SearchLimit int `json:"searchLimit"`
-	// The most results that a search may ask for.
+	// The maximum number of results of a search.
 	MaxSearchLimit int `json:"maxSearchLimit"`
 	// How many tools one answer of list_tools has; the next page follows.
 	ListLimit int `json:"listLimit"`
-	// The largest answer of a meta-tool that describes tools, in bytes; what does not fit is left out, and said.
+	// The largest response of a meta-tool that describes tools, in bytes; the response says when tools are left out.
 	MaxAnswerBytes int `json:"maxAnswerBytes"`
 }
 
 // CacheConfig is the kept catalogue.
 type CacheConfig struct {
-	// Whether tools are kept at all.
+	// Whether tool lists are cached.
 	Enabled bool `json:"enabled"`
-	// For how many seconds kept tools are good.
+	// For how many seconds a cached tool list is valid.
 	TTL int `json:"ttl"`
 }
 

@@ -81,7 +81,7 @@ func ParseView(mode, server string) (View, error) {
 	case mode == "" || mode == string(MetaMode) || mode == string(DirectMode):
 		return View{Mode: Mode(mode)}, nil
 	}
-	return View{}, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("%q is no mode; use meta or direct", mode)}
+	return View{}, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("invalid mode %q; use meta or direct", mode)}
 }
 
 // Face serves MCP clients. It is safe for concurrent use.
@@ -303,7 +303,7 @@ func (f *Face) Routes(mux *http.ServeMux) {
 // ServeHTTP serves every view, told by the path and by ?mode=.
 func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !f.config.Load().Enabled {
-		refuse(w, &tool.Error{Kind: tool.MethodNotFound, Msg: "the MCP face is switched off (discovery.enabled)"})
+		refuse(w, &tool.Error{Kind: tool.MethodNotFound, Msg: "the MCP API is disabled (discovery.enabled)"})
 		return
 	}
 	server := r.PathValue("server")

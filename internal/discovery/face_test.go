@@ -377,7 +377,7 @@ func TestHTTPViews(t *testing.T) {
 		"/mcp":                  {200, "search_tools"},
 		"/mcp?mode=meta":        {200, "search_tools"},
 		"/mcp?mode=direct":      {200, "server__name"},
-		"/mcp?mode=odd":         {400, "no mode"},
+		"/mcp?mode=odd":         {400, "invalid mode"},
 		"/mcp/desk":             {200, `"name":"desk"`},
 		"/mcp/desk?mode=direct": {400, "no mode"},
 		"/mcp/dsk":              {404, "did you mean desk"},
@@ -401,7 +401,7 @@ func TestHTTPViews(t *testing.T) {
 	}
 	cfg.Enabled = false
 	r.SetConfig(cfg)
-	if status, body := post("/mcp", initialize); status != 404 || !strings.Contains(body, "switched off") {
+	if status, body := post("/mcp", initialize); status != 404 || !strings.Contains(body, "is disabled") {
 		t.Errorf("switched off: %d %s", status, body)
 	}
 }

@@ -89,7 +89,7 @@ func (s *transparentView) Describe(ctx context.Context, r *mcp.Request) (mcp.Des
 func (s *transparentView) down() error {
 	st, ok := s.face.opts.Upstreams.StatusOf(s.name)
 	if !ok {
-		return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("server %q is gone", s.name)}
+		return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("server %q was removed", s.name)}
 	}
 	e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s", s.name, st.State)}
 	if st.Reason != "" {

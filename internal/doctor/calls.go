@@ -160,9 +160,9 @@ func (r *TestReport) cancel(ctx context.Context, o TestOptions, c *connection, t
 		})
 		return
 	}
-	what := "a call was taken back, and the server goes on"
+	what := "a call was cancelled, and the server continues"
 	if err == nil || refused {
-		what = "the calls are done before they can be taken back; the server goes on"
+		what = "the calls finish before they can be cancelled; the server continues"
 	}
 	r.add(Finding{Severity: OK, Area: area, Subject: "cancellation", What: what})
 }

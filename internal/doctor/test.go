@@ -133,7 +133,7 @@ func (r *TestReport) session(ctx context.Context, o TestOptions) {
 	r.begin("connect")
 	c, err := r.connect(ctx, o, "")
 	if err != nil {
-		r.add(Finding{Severity: Problem, Area: "handshake", What: "connecting without a wish for a version fails: " + err.Error()})
+		r.add(Finding{Severity: Problem, Area: "handshake", What: "connecting without a requested version fails: " + err.Error()})
 		return
 	}
 	info := c.client.Info()

@@ -146,7 +146,7 @@ func refused(tools *provider.Tools, name string, which []tool.Name) Finding {
 		f.Severity, f.What, f.Details = Warning, count(len(lost), "tool")+" cannot be declared at all", lost
 		f.Do = "its author should mend the schema; agents, which use the meta-tools, can call it all the same"
 	case len(lowered) > 0:
-		f.Severity, f.What, f.Details = Info, "part of "+count(len(lowered), "schema")+" would be refused; Junctor says it another way", lowered
+		f.Severity, f.What, f.Details = Info, "part of "+count(len(lowered), "schema")+" would be refused; Junctor translates it", lowered
 	}
 	return f
 }

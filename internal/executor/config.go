@@ -16,9 +16,9 @@ type Config struct {
 type CircuitConfig struct {
 	// How many failures inside the window open the circuit of a tool.
 	Threshold int `json:"threshold"`
-	// How long a failure counts.
+	// The window in which failures are counted.
 	WindowMs setting.Millis `json:"windowMs"`
-	// How long an open circuit refuses calls before it lets one try.
+	// How long an open circuit refuses calls before it allows a trial call.
 	CoolDownMs setting.Millis `json:"coolDownMs"`
 }
 

@@ -16,7 +16,7 @@ import (
 const retryDelay = 500 * time.Millisecond
 
 var (
-	errSilent  = errors.New("no sign of life")
+	errSilent  = errors.New("no response or progress")
 	errTooLong = errors.New("not done")
 )
 

@@ -28,8 +28,10 @@ func (t InProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	select {
 	case <-w.begun:
 	case <-r.Context().Done():
-		_ = body.CloseWithError(r.Context().Err())
-		return nil, r.Context().Err()
+	}
+	if err := r.Context().Err(); err != nil { // a handler may have ended for it
+		_ = body.CloseWithError(err)
+		return nil, err
 	}
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)), StatusCode: w.status,

@@ -23,19 +23,19 @@ type Config struct {
 	BaseURL string `json:"baseUrl,omitempty"`
 	// The key for the provider. Default: the variable that the provider's own tools read, such as OPENAI_API_KEY.
 	APIKey telemetry.Secret `json:"apiKey,omitempty"`
-	// How freely the model chooses its words, from 0 to 2. Default: the provider's.
+	// Sampling temperature, from 0 to 2. Default: the provider's.
 	Temperature *float64 `json:"temperature,omitempty"`
 	// What the model is told before every conversation.
 	SystemPrompt string `json:"systemPrompt,omitempty"`
 	// How the model gets its tools: native tool calling, or fenced blocks in the prompt for models that have none.
 	ToolMode ToolMode `json:"toolMode,omitempty"`
-	// The most tokens that one reply may have. Default: the provider's, or what suits the model where the provider wants a number.
+	// The maximum number of tokens of a reply. Default: the provider's, or what suits the model where the provider wants a number.
 	MaxTokens int `json:"maxTokens,omitempty"`
 	// How many tokens the model can see at once. Default: what is known of the model, else 128000.
 	ContextWindow int `json:"contextWindow,omitempty"`
 	// How often a request is tried again, before the first byte of a reply, when the provider is busy or fails.
 	MaxRetries int `json:"maxRetries"`
-	// How long the provider may stay silent.
+	// Idle timeout of a model request.
 	TimeoutMs setting.Millis `json:"timeoutMs"`
 
 	// What the environment adds, see [Choose]: headers of the request, and

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var errSilent = errors.New("the provider has gone silent")
+var errSilent = errors.New("the provider stopped responding")
 
 // idleTimeout is a transport that gives up on a provider which sends nothing for
 // too long, whether before the first byte or between two. It measures bytes

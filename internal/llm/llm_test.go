@@ -381,7 +381,7 @@ func TestPromptedHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The first block cannot be read, and only one call is wanted.
-	if calls := turn.Message.Calls(); len(calls) != 1 || calls[0].Malformed != "{bad" || !strings.Contains(calls[0].Problem, "does not hold") || turn.Stop != StopCalls {
+	if calls := turn.Message.Calls(); len(calls) != 1 || calls[0].Malformed != "{bad" || !strings.Contains(calls[0].Problem, "is not a tool call") || turn.Stop != StopCalls {
 		t.Errorf("calls %+v", turn.Message.Calls())
 	}
 	asked := f.asked[0]

@@ -102,7 +102,7 @@ func (r *promptReader) read(pieces []piece) []Event {
 func (r *promptReader) block(p piece) []*ToolCall {
 	written, err := parseBlock(p.block)
 	if err != nil {
-		problem := "the block does not hold a call: " + err.Error()
+		problem := "the block is not a tool call: " + err.Error()
 		if !p.closed {
 			problem = "the block is not finished"
 		}

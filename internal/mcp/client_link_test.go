@@ -350,14 +350,14 @@ func TestNobodyToAsk(t *testing.T) {
 		answer func(context.Context, string, json.RawMessage) (json.RawMessage, error)
 		want   string
 	}{
-		"nobody": {o.Capabilities, nil, "nobody to ask"},
+		"nobody": {o.Capabilities, nil, "no user to ask"},
 		"OnRequest": {o.Capabilities, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 			return nil, &tool.Error{Kind: tool.Denied, Msg: "not today"}
 		}, "not today"},
 		"internal": {o.Capabilities, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 			return nil, errors.New("disk")
 		}, "internal error"},
-		"was not declared": {Capabilities{}, nil, "nobody to ask"},
+		"was not declared": {Capabilities{}, nil, "no user to ask"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			heard := make(chan Message, 1)

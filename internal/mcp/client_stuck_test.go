@@ -233,7 +233,7 @@ func TestHTTPDiscoverLogsIn(t *testing.T) {
 func TestHTTPDiscoverSlow(t *testing.T) {
 	s := &webServer{stateless: true, refuse: func(w http.ResponseWriter, _ Message) {
 		http.Error(w, "no handshake here", http.StatusBadRequest)
-	}}
+	}, handle: func(w http.ResponseWriter, _ *http.Request, _ Message) { http.NotFound(w, nil) }}
 	s.t = t
 	var asked atomic.Int32
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

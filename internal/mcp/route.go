@@ -31,7 +31,7 @@ func (c *Client) handle(m *Message, origin *pendingRequest) {
 		if cl := c.waiting(m); cl != nil {
 			cl.resolve(*m)
 		} else {
-			c.log.Debug("answer that nobody waits for", "id", string(m.ID))
+			c.log.Debug("response without a pending request", "id", string(m.ID))
 		}
 	case m.IsRequest():
 		c.handleRequest(m, origin)
@@ -204,7 +204,7 @@ func (c *Client) handleRequest(m *Message, origin *pendingRequest) {
 		c.respond(m.ID, nil, &Error{Code: CodeInvalidRequest, Message: "declined: " + declined})
 		return
 	default:
-		c.respond(m.ID, nil, &Error{Code: CodeInvalidRequest, Message: "declined: there is nobody to ask"})
+		c.respond(m.ID, nil, &Error{Code: CodeInvalidRequest, Message: "declined: no user to ask"})
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)

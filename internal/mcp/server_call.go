@@ -22,7 +22,7 @@ type outlet interface {
 
 var (
 	errCancelledByCaller = errors.New("cancelled by the caller")
-	errCallerLeft        = errors.New("the caller went away")
+	errCallerLeft        = errors.New("the caller disconnected")
 	errServerClosed      = errors.New("the server is shutting down")
 	errDrained           = errors.New("the stream has ended")
 )

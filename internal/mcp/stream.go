@@ -236,7 +236,7 @@ func (w *httpWire) renewLater(session *string) {
 		ctx, cancel := context.WithTimeout(w.c.ctx, respondTime)
 		defer cancel()
 		if err := w.renew(ctx, session); err != nil {
-			w.c.log.Debug("session not made anew", "err", err)
+			w.c.log.Debug("cannot renew the session", "err", err)
 		}
 	}()
 }

@@ -115,7 +115,7 @@ func (w *httpWire) renew(ctx context.Context, lost *string) error {
 	}
 	w.stop()
 	w.ready(w.c.protocol())
-	w.c.log.Info("session made anew")
+	w.c.log.Info("session renewed")
 	if w.c.opts.OnRenew != nil {
 		w.c.opts.OnRenew()
 	}
@@ -221,7 +221,7 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 		}
 	})
 	if !found && err == nil {
-		err = &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer holds no response"}
+		err = &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's message contains no response"}
 	}
 	if found {
 		w.c.noteReceived()

@@ -10,7 +10,7 @@ import (
 // maxWaiting bounds what waits to be received on one line.
 const maxWaiting = 64 << 20
 
-var errSlow = errors.New("too much was said on a line that nobody listens to")
+var errSlow = errors.New("the receive queue of a node connection is full")
 
 // Conn is a message connection between two nodes. Messages arrive once and in
 // order.

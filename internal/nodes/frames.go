@@ -109,8 +109,8 @@ func (n *Node) flush(to string, o *outbox) {
 		o.bytes -= size
 		n.mu.Unlock()
 		if err := n.deliver(to, batch); err != nil {
-			n.log.Warn("another node cannot be told something", "node", to, "err", err)
-			n.closeConns(func(l *Conn) bool { return l.to == to }, fmt.Errorf("the store did not take what was said: %w", ErrGone))
+			n.log.Warn("cannot send a message to another node", "node", to, "err", err)
+			n.closeConns(func(l *Conn) bool { return l.to == to }, fmt.Errorf("store the message: %w", ErrGone))
 		}
 		n.readSoon()
 	}

@@ -47,7 +47,7 @@ const (
 )
 
 // ErrGone means that the other node is not there, or no longer.
-var ErrGone = errors.New("the other node is gone")
+var ErrGone = errors.New("the other node is unavailable")
 
 // Handler carries on a conversation that another node began. ctx ends with
 // the line.

@@ -246,7 +246,7 @@ func TestTwice(t *testing.T) {
 		t.Helper()
 		f.From, f.Line = "stranger", "line"
 		letter := f.encode()
-		if err := s.SendMail(ctx, a.ID(), letter, letter); err != nil {
+		if err := s.SendMessages(ctx, a.ID(), letter, letter); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -261,7 +261,7 @@ func TestTwice(t *testing.T) {
 			t.Fatalf("never heard %q", want)
 		}
 	}
-	if err := s.SendMail(ctx, a.ID(), []byte("no header"), []byte("{\n")); err != nil {
+	if err := s.SendMessages(ctx, a.ID(), []byte("no header"), []byte("{\n")); err != nil {
 		t.Fatal(err)
 	}
 	post(frame{Type: open, N: 1, Kind: "count", data: []byte("one")})
@@ -350,7 +350,7 @@ type switched struct {
 	away, noMail atomic.Bool
 }
 
-func (s *switched) SendMail(ctx context.Context, box string, letters ...[]byte) error {
+func (s *switched) SendMessages(ctx context.Context, box string, letters ...[]byte) error {
 	if s.noMail.Load() {
 		return store.ErrUnavailable
 	}

@@ -258,7 +258,7 @@ func (s *Service) complete(ctx context.Context, q url.Values) (server string, er
 	}
 	code := q.Get("code")
 	if code == "" || len(code) > 8192 {
-		return f.Server, &tool.Error{Kind: tool.InvalidRequest, Msg: "the authorization server's answer holds no code; begin again"}
+		return f.Server, &tool.Error{Kind: tool.InvalidRequest, Msg: "the authorization server's response has no code; start the sign-in again"}
 	}
 	cfg, ok := s.opts.Servers(f.Server)
 	if !ok || cfg.URL != f.URL {

@@ -70,7 +70,7 @@ func (s *Service) Begin(ctx context.Context, server string) (string, error) {
 	}
 	switch {
 	case b.err != nil && !asked && tool.KindOf(b.err) == tool.UpstreamAuthRequired:
-		return "", &tool.Error{Kind: tool.InvalidRequest, Msg: server + " asks for no sign-in", Err: b.err}
+		return "", &tool.Error{Kind: tool.InvalidRequest, Msg: server + " does not require a sign-in", Err: b.err}
 	case b.err != nil:
 		return "", named(server, b.err)
 	case b.offer == nil:
@@ -137,7 +137,7 @@ func (s *Service) Login(ctx context.Context, server string, show func(address st
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return &tool.Error{Kind: tool.Timeout, Msg: "nobody signed in", Err: ctx.Err()}
+		return &tool.Error{Kind: tool.Timeout, Msg: "the sign-in timed out", Err: ctx.Err()}
 	}
 }
 
@@ -210,7 +210,7 @@ func (s *Service) revoke(ctx context.Context, rec *record) error {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the login is forgotten here, but its authorization server could not be told; the token ends by itself", Err: err}
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: "signed out here, but the token could not be revoked; it expires by itself", Err: err}
 	}
 	return nil
 }

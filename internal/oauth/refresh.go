@@ -112,7 +112,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	for {
 		l, held, err := s.opts.Store.Acquire(ctx, lease, s.owner, leaseLife)
 		if err != nil { // better late than twice
-			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "its token cannot be renewed while the store is away", Err: err}
+			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "its token cannot be refreshed while the store is unavailable", Err: err}
 		}
 		if held {
 			break
@@ -122,7 +122,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "its token is being renewed elsewhere, and that takes too long", Err: ctx.Err()}
+			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "another process is refreshing its token, and that takes too long", Err: ctx.Err()}
 		}
 	}
 	defer func() {
@@ -196,7 +196,7 @@ func (s *Service) storeRefreshed(server string, st *state, rec *record, version 
 	if err == nil {
 		st.version = written
 	} else {
-		s.log.Error("renewed token not kept; trying again", "server", server, "err", err)
+		s.log.Error("cannot store the refreshed token; retrying", "server", server, "err", err)
 	}
 	return rec, nil
 }

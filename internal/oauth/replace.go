@@ -26,7 +26,7 @@ func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, 
 	}
 	rec, _ := s.known(ctx, cfg, st, true) // what cannot be read is replaced
 	if rec.usable(time.Now()) {
-		return &tool.Error{Kind: tool.Denied, Msg: cfg.Name + " is signed in to already; an administrator may sign in anew"}
+		return &tool.Error{Kind: tool.Denied, Msg: cfg.Name + " is already signed in; only an administrator can replace the login"}
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (s *Service) replaceable(ctx context.Context, cfg upstream.Config, f flow) 
 		return version, nil
 	}
 	if !f.Admin || s.opts.IsAdmin != nil && !s.opts.IsAdmin(ctx, f.Owner) {
-		return 0, &tool.Error{Kind: tool.Denied, Msg: f.Server + " is signed in to already; nothing has changed. An administrator may sign in anew"}
+		return 0, &tool.Error{Kind: tool.Denied, Msg: f.Server + " is already signed in; nothing changed. Only an administrator can replace the login"}
 	}
 	return version, nil
 }

@@ -89,7 +89,7 @@ func (s *Store) postpone(batch []*pendingRecord) bool {
 	}
 	for _, e := range batch {
 		if s.backlog.keep(e.call) { // once for each absence
-			s.log.Error("the database is away for too long: records of calls are lost", "kept", maxBacklog)
+			s.log.Error("the database is unavailable for too long: call records are lost", "kept", maxBacklog)
 		}
 	}
 	return true

@@ -14,15 +14,15 @@ import (
 type Config struct {
 	// The file of the embedded store. Default: junctor/junctor.db in the user's data folder.
 	Path string `json:"path,omitempty"`
-	// The address of a PostgreSQL database, postgres://…, in place of the embedded store.
+	// The URL of a PostgreSQL database, postgres://…, instead of the embedded store.
 	URL telemetry.Secret `json:"url,omitempty"`
 	// For how long the call log is kept.
 	Retention Retention `json:"retention"`
 	// Wait for the disk before a call is answered, so that its record survives a loss of power and not only a crash.
 	Fsync bool `json:"fsync,omitempty"`
-	// What happens to calls while their records cannot be written, because the disk is full or the PostgreSQL database is away: closed refuses them; open serves them and counts the records that are lost. With PostgreSQL, open keeps records in memory to write them later, as far as memory allows.
+	// What happens to calls while their records cannot be written, because the disk is full or the PostgreSQL database is unavailable: closed refuses them; open serves them and counts the records that are lost. With PostgreSQL, open keeps records in memory to write them later, as far as memory allows.
 	WhenAway Away `json:"whenAway"`
-	// For how long a call waits for the PostgreSQL database, in milliseconds. A database that takes longer counts as away until it answers again.
+	// For how long a call waits for the PostgreSQL database, in milliseconds. A database that takes longer is treated as unavailable until it answers again.
 	TimeoutMs setting.Millis `json:"timeoutMs"`
 }
 
@@ -40,7 +40,7 @@ func (Away) Words() []string { return []string{"closed", "open"} }
 
 // Retention bounds the call log by age and by size, whichever is reached first.
 type Retention struct {
-	// Calls older than this many days are deleted; 0 keeps them for ever.
+	// Calls older than this many days are deleted; 0 keeps them forever.
 	AgeDays int `json:"ageDays"`
 	// When the call log is larger than this many megabytes the oldest calls are deleted; 0 lets it grow.
 	SizeMB int `json:"sizeMB"`

@@ -15,13 +15,13 @@ func TopicNodeMessages(box string) string { return "mail/" + box }
 // nobody takes are forgotten after some minutes: mail is for those who are
 // there. New letters are announced under [TopicMail] of the box.
 type NodeMessages interface {
-	// SendMail puts letters into a box, all or none. Those of one sender who
+	// SendMessages puts messages into a box, all or none. Those of one sender who
 	// waits for each sending to end keep their order. A letter may arrive
 	// twice when the connection broke while it was sent; senders number what
 	// they send where that matters.
 	SendMessages(ctx context.Context, box string, letters ...[]byte) error
 
-	// TakeMail takes the letters that are done out of the box, by number, and
+	// TakeMessages takes the messages that are done out of the box, by number, and
 	// returns those that are left, oldest first, MaxLetters at most. A box
 	// has one reader at a time.
 	TakeMessages(ctx context.Context, box string, done []int64) ([]NodeMessage, error)

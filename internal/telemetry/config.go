@@ -10,9 +10,9 @@ import (
 
 // LogConfig is how the program's own log looks.
 type LogConfig struct {
-	// The least level that is written.
+	// The minimum level that is logged.
 	Level Level `json:"level"`
-	// The form of the lines; auto means text on a terminal and json otherwise.
+	// The log format; auto means text on a terminal and json otherwise.
 	Format LogFormat `json:"format" apply:"restart"`
 }
 
@@ -64,7 +64,7 @@ type OTLPConfig struct {
 	Headers map[string]Secret `json:"headers,omitempty"`
 	// The name under which the traces appear.
 	ServiceName string `json:"serviceName,omitempty"`
-	// The part of all traces that is sent, from 0 to 1. Default: 1.
+	// The sampling ratio of traces, from 0 to 1. Default: 1.
 	SampleRatio *float64 `json:"sampleRatio,omitempty"`
 }
 

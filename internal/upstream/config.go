@@ -42,16 +42,16 @@ type Config struct {
 	// Tell the server the address of the caller (X-Forwarded-For).
 	ForwardClientIP bool `json:"forwardClientIp,omitempty"`
 
-	// How long a call may take without a sign of life; progress starts it anew.
+	// Idle timeout of a call: how long it may take without a response or progress.
 	TimeoutMs setting.Millis `json:"timeoutMs"`
-	// How long a call may take in all, progress or not.
+	// Total timeout of a call, with or without progress.
 	MaxTimeoutMs setting.Millis `json:"maxTimeoutMs"`
 	// How long starting, connecting and the handshake may take, and how long callers wait for a server that starts for the first time. A program that needed longer gets twice the time on each further attempt, up to two minutes. Package runners (npx, uvx, bunx, pnpm dlx, docker run) may take five minutes, because they download the server first.
 	StartTimeoutMs setting.Millis `json:"startTimeoutMs"`
 
 	// Whether the upstream is used at all.
 	Enabled bool `json:"enabled"`
-	// Offer the server at /api/mcp/{name}/proxy.
+	// Make the server available at /api/mcp/{name}/proxy.
 	Proxy bool `json:"proxy,omitempty"`
 	// One line about the server, for people and models.
 	Description string `json:"description,omitempty"`
@@ -59,7 +59,7 @@ type Config struct {
 	Tags []string `json:"tags,omitempty"`
 	// One session for all callers, or one for each caller; the latter where a server keeps state or asks its users.
 	SessionMode SessionMode `json:"sessionMode,omitempty"`
-	// Which tools of the server are offered.
+	// Which tools of the server are enabled.
 	ToolConfiguration ToolConfiguration `json:"tool_configuration"`
 	// How many calls may be in flight at once; 0 means no limit.
 	MaxConcurrent int `json:"maxConcurrent,omitempty"`
@@ -80,7 +80,7 @@ type OAuth struct {
 	ClientID string `json:"clientId,omitempty"`
 	// The client secret, for confidential clients.
 	ClientSecret telemetry.Secret `json:"clientSecret,omitempty"`
-	// How tokens are got: authorization_code asks a person, client_credentials uses the client's own secret.
+	// How tokens are obtained: authorization_code asks a person, client_credentials uses the client's own secret.
 	Grant Grant `json:"grant,omitempty"`
 	// The scopes to ask for. Default: what the server says it needs.
 	Scopes []string `json:"scopes,omitempty"`
@@ -100,11 +100,11 @@ type OAuth struct {
 
 // ToolConfiguration narrows the tools of an upstream.
 type ToolConfiguration struct {
-	// Whether the server's tools are offered at all.
+	// Whether the server's tools are enabled.
 	Enabled bool `json:"enabled"`
-	// Names or globs of the tools that are offered. Default: all.
+	// Names or globs of the enabled tools. Default: all.
 	AllowedTools []string `json:"allowed_tools,omitempty"`
-	// Names or globs of the tools that are not offered; they win over allowed_tools.
+	// Names or globs of disabled tools; they win over allowed_tools.
 	ExcludedTools []string `json:"excluded_tools,omitempty"`
 }
 

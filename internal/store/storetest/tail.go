@@ -221,11 +221,11 @@ func closed(t *testing.T, open Opener) {
 			_, err := s.UpdateSession(ctx, "x", func(*store.Session) error { return nil })
 			return err
 		},
-		"AppendEvents": func() error { return s.AppendEvents(ctx, "x", store.Event{Seq: 1}) },
-		"SendMail":     func() error { return s.SendMessages(ctx, "b", []byte("x")) },
-		"TakeMail":     func() error { _, err := s.TakeMessages(ctx, "b", nil); return err },
-		"TakeMail+":    func() error { _, err := s.TakeMessages(ctx, "b", []int64{1}); return err },
-		"Acquire":      func() error { _, _, err := s.Acquire(ctx, "l", "o", patience); return err },
+		"AppendEvents":  func() error { return s.AppendEvents(ctx, "x", store.Event{Seq: 1}) },
+		"SendMessages":  func() error { return s.SendMessages(ctx, "b", []byte("x")) },
+		"TakeMessages":  func() error { _, err := s.TakeMessages(ctx, "b", nil); return err },
+		"TakeMessages+": func() error { _, err := s.TakeMessages(ctx, "b", []int64{1}); return err },
+		"Acquire":       func() error { _, _, err := s.Acquire(ctx, "l", "o", patience); return err },
 	} {
 		if err := act(); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("%s of a closed store: error = %v, want ErrClosed", name, err)
