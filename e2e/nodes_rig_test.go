@@ -103,12 +103,13 @@ func startNodes(t *testing.T, n int, change func(node int, s settings)) *nodes {
 // there is time.
 func soak() bool { return os.Getenv("JUNCTOR_SOAK") != "" }
 
-// within judges how long something took where the machine has no other work,
-// in make test-soak, and notes it elsewhere.
+// within logs how long something took. In make test-soak, where the machine has
+// no other work, it fails at five times the limit: a busy machine must not fail a
+// test, and a hang must.
 func within(t *testing.T, what string, took, limit time.Duration) {
 	t.Helper()
-	if soak() && took > limit {
-		t.Errorf("%s: took %v, want at most %v", what, took, limit)
+	if soak() && took > 5*limit {
+		t.Errorf("%s: took %v, want about %v", what, took, limit)
 	}
 	t.Logf("%s: %v", what, took.Round(time.Millisecond))
 }

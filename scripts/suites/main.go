@@ -71,7 +71,7 @@ func suites(short bool) []suite {
 		{name: "python", dir: "clients/python", command: []string{"python3", "-m", "unittest", "discover", "-v", "-s", "tests"}, parser: newText(unittest)},
 		{name: "typescript", dir: "clients/typescript", command: []string{"npm", "test", "--silent"}, parser: newText(nodeTest)},
 		{name: "bench", dir: "bench", command: goTest(nil, []string{"./..."}), parser: newGoTest},
-		{name: "soak", command: goTest([]string{"-race", "-count=1", "-run", "^Test(Nodes|Killed|ManySessions)"}, []string{"./internal/sqlite", "./internal/postgres", "./internal/chat", "./e2e"}), env: []string{"JUNCTOR_SOAK=1"}, parser: newGoTest},
+		{name: "soak", command: goTest([]string{"-race", "-count=1", "-p=1", "-parallel=1", "-run", "^Test(Nodes|Killed|ManySessions|Soak)"}, []string{"./internal/sqlite", "./internal/postgres", "./internal/chat", "./e2e"}), env: []string{"JUNCTOR_SOAK=1"}, parser: newGoTest},
 	}
 }
 
