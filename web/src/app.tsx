@@ -12,7 +12,7 @@ import { SignIn } from './signin';
 import { setTheme, useTheme } from './theme';
 import { ToolsView } from './tools/view';
 import { Icon, Mark, type IconName } from './ui/icons';
-import { Button, Dot, Empty, Failure, Note, Toasts } from './ui/ui';
+import { Button, Dot, Empty, Failure, Note, Skeleton, Toasts } from './ui/ui';
 
 export const views: { id: string; label: string; icon: IconName }[] = [
   { id: 'chat', label: 'Chat', icon: 'chat' },
@@ -47,6 +47,9 @@ export function App({ refused = '' }: { refused?: string }) {
     () => ({ caller: session.data?.caller ?? '', admin: session.data?.admin ?? false, authenticated: session.data?.authenticated ?? false, signOut, signIn: () => setAsking(true) }),
     [session.data, signOut],
   );
+  // Whoever else signs in gets views of their own. Before the page knows who
+  // uses it there are none: what is typed into them would be lost.
+  const who = `${me.caller} ${me.authenticated}`;
   // Another tab has signed in or out, or the session was ended elsewhere.
   useEffect(() => onChange(() => location.reload()), []);
   useEffect(() => onSessionEnd(() => void reload()), [reload]);
@@ -84,7 +87,7 @@ export function App({ refused = '' }: { refused?: string }) {
   return (
     <Toasts>
       <MeContext.Provider value={me}>
-        <div className="shell" key={`${me.caller} ${me.authenticated}`}>
+        <div className="shell">
           <a className="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById('main')?.focus())}>
             Skip to the content
           </a>
@@ -100,11 +103,13 @@ export function App({ refused = '' }: { refused?: string }) {
                 <span role="alert">{warning}</span>
               </Note>
             )}
-            <Boundary key={view.id}>
+            <Boundary key={`${who} ${view.id}`}>
               {session.error && !session.data ? (
                 <Empty title="Waiting for the gateway" icon="power">
                   <Failure error={session.error} retry={() => void reload()} />
                 </Empty>
+              ) : !session.data ? (
+                <Skeleton rows={4} />
               ) : view.id === 'tools' ? (
                 <ToolsView status={status.data} />
               ) : view.id === 'servers' ? (
@@ -118,7 +123,7 @@ export function App({ refused = '' }: { refused?: string }) {
               )}
             </Boundary>
           </main>
-          <Palette />
+          {session.data && <Palette key={who} />}
         </div>
       </MeContext.Provider>
     </Toasts>
