@@ -138,7 +138,7 @@ test('activity: calls appear as they happen, are filtered, paused, looked at and
   const saving = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Export' }).click();
   const lines = readFileSync(await (await saving).path(), 'utf8').trim().split('\n').map((l) => JSON.parse(l));
-  assert.deepEqual(lines.map((l) => l.id), ['echo-two', 'echo-one']);
+  assert.deepEqual(lines.map((l) => l.requestId), ['echo-two', 'echo-one']);
 }));
 
 const asked = [];

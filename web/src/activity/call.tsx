@@ -48,6 +48,7 @@ export function OneCall({ id, back }: { id: string; back: string }) {
                 ['Method', c.method],
                 ['Result', c.resultBytes ? size(c.resultBytes) : ''],
                 ['Node', c.node],
+                ['Request', c.requestId !== c.id && c.requestId],
               ] as const
             ).map(([k, v]) =>
               v ? (
@@ -58,9 +59,9 @@ export function OneCall({ id, back }: { id: string; back: string }) {
               ) : null,
             )}
             <div>
-              <dt>Request</dt>
+              <dt>Record</dt>
               <dd className="mono small wrap row tight">
-                {c.id} <CopyButton text={c.id} label="Copy the request's id" />
+                {c.id} <CopyButton text={c.id} label="Copy the record's id" />
               </dd>
             </div>
             {c.traceId && (

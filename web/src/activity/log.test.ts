@@ -21,7 +21,7 @@ describe('the log', () => {
     expect(l[0]!.seq).toBe(maxHeld);
   });
   it('is filtered', () => {
-    const c = call(1, { server: 'fs', tool: 'Read', face: 'chat', status: 'failed', error: 'too slow' });
+    const c = call(1, { server: 'fs', tool: 'Read', face: 'chat', status: 'failed', error: 'too slow', requestId: 'mine-1' });
     const none = { server: '', face: '', status: '', text: '' };
     for (const [f, want] of [
       [{}, true],
@@ -32,6 +32,7 @@ describe('the log', () => {
       [{ status: 'ok' }, false],
       [{ text: 'READ' }, true],
       [{ text: 'slow' }, true],
+      [{ text: 'mine-' }, true],
       [{ text: 'nope' }, false],
     ] as const)
       expect(keep(c, { ...none, ...f }), JSON.stringify(f)).toBe(want);

@@ -36,7 +36,7 @@ export function keep(c: Call, f: Filter): boolean {
   if (f.status === 'bad' ? c.status === 'ok' : f.status && c.status !== f.status) return false;
   if (f.text) {
     const t = f.text.toLowerCase();
-    return [c.tool, c.server, c.method, c.error, c.id, c.caller, c.code].some((s) => s?.toLowerCase().includes(t));
+    return [c.tool, c.server, c.method, c.error, c.id, c.requestId, c.caller, c.code].some((s) => s?.toLowerCase().includes(t));
   }
   return true;
 }

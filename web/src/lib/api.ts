@@ -304,6 +304,8 @@ export interface ToolList {
 export interface Call {
   seq: number;
   id: string;
+  /** Given by the caller, and may come twice. */
+  requestId?: string;
   time: string;
   durationMs: number;
   face?: string;
