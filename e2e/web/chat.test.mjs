@@ -137,7 +137,7 @@ test('chat: conversations are renamed, exported and deleted', on('/#/chat', asyn
   await page.getByRole('heading', { name: 'Renamed <b>' }).waitFor();
   await page.getByRole('button', { name: 'Actions for Renamed' }).click();
   const saving = page.waitForEvent('download');
-  await page.getByRole('link', { name: 'Markdown' }).click();
+  await page.getByRole('button', { name: 'Markdown' }).click();
   assert.match(readFileSync(await (await saving).path(), 'utf8'), /^# Renamed <b>/);
   await page.getByRole('button', { name: 'Actions for Renamed' }).click();
   await page.getByRole('button', { name: 'Delete' }).click();
