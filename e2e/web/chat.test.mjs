@@ -23,6 +23,25 @@ test('chat: a reply with a tool call, in Markdown', on('/#/chat', async (page) =
   await page.getByRole('link', { name: /What is the sum/ }).waitFor();
 }));
 
+test('chat: nothing can be typed before the page knows who uses it, and nothing typed then is lost', async (t) => {
+  let release;
+  const released = new Promise((done) => (release = done));
+  const hold = (page) =>
+    page.route('**/api/session', async (route) => {
+      if (route.request().method() === 'GET') await released;
+      await route.continue();
+    });
+  await on('/#/chat', async (page) => {
+    await page.getByRole('navigation', { name: 'Views' }).waitFor();
+    await page.getByRole('status', { name: 'Loading' }).first().waitFor();
+    assert.equal(await page.getByRole('textbox', { name: 'Message' }).count(), 0);
+    release();
+    await say(page, 'at once');
+    await page.getByText('You said: at once').waitFor();
+    await settled(page);
+  }, { prepare: hold })(t);
+});
+
 test('chat: parallel calls are two cards', on('/#/chat', async (page) => {
   await say(page, 'do both');
   await page.getByText('Both are done.').waitFor();
