@@ -134,7 +134,7 @@ func TestTrustIsAskedFor(t *testing.T) {
 func TestDoctorAtATerminal(t *testing.T) {
 	p := newTypist(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"notes": {"command": "n"}}}`})
 	code, shown := p.types("", "doctor")
-	for _, want := range []string{"\x1b[32m✓\x1b[0m", "\r\x1b[Kstore …", "has 1 server of its own", "All is well"} {
+	for _, want := range []string{"\x1b[32m✓\x1b[0m", "\r\x1b[Kstore …", "has 1 server of its own", "No problems found"} {
 		if code != exitDone || !strings.Contains(shown, want) {
 			t.Errorf("exit code %d, %q is not shown:\n%s", code, want, shown)
 		}

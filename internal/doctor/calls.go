@@ -32,7 +32,7 @@ func (r *TestReport) calls(ctx context.Context, o TestOptions, c *connection, de
 	if len(list) == 0 {
 		if len(defs) > 0 {
 			r.add(Finding{
-				Severity: Info, Area: area, What: "no tool was called: none is both marked as read-only and without required parameters",
+				Severity: Info, Area: area, What: "no tool was called: none is marked read-only and has no required parameters",
 				Do: `name some: --call 'TOOL {"key": "value"}'`,
 			})
 		}
@@ -83,7 +83,7 @@ func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d t
 		return took, true
 	}
 	if string(mcp.Field(result, "isError")) == "true" {
-		f.Severity, f.What = Info, "answered with an error of its own: "+firstText(result)
+		f.Severity, f.What = Info, "returned an error: "+firstText(result)
 		r.add(f)
 		return took, true
 	}

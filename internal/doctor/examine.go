@@ -35,7 +35,7 @@ type Facts struct {
 	Begun   time.Time
 	Servers []control.Server
 	Tools   []tool.Definition
-	Changed []string // tools that are not what was agreed to
+	Changed []string // tools that are changed since approval
 
 	Store string // the file of the embedded store; empty with PostgreSQL
 	Model string // the model of the chat; empty when there is none
@@ -97,7 +97,7 @@ func (r *Report) configuration(f Facts) {
 	if f.Err != nil {
 		if broken, ok := errors.AsType[*config.Error](f.Err); ok {
 			for _, p := range broken.Problems {
-				r.add(Finding{Severity: Problem, Area: area, What: p.String(), Do: "mend the file; junctor config check tries it again"})
+				r.add(Finding{Severity: Problem, Area: area, What: p.String(), Do: "fix the file, then run junctor config check"})
 			}
 			return
 		}
@@ -106,7 +106,7 @@ func (r *Report) configuration(f Facts) {
 	}
 	switch {
 	case f.Place.Path == "":
-		r.add(Finding{Severity: Info, Area: area, What: "there is no configuration; the built-in server answers", Do: "junctor import takes over the servers of your other clients, junctor servers add adds one"})
+		r.add(Finding{Severity: Info, Area: area, What: "no configuration file; only the built-in server is available", Do: "import servers with junctor import, or add one with junctor servers add"})
 	default:
 		r.add(Finding{Severity: OK, Area: area, Subject: f.Place.Path, What: fmt.Sprintf("is valid, %s", count(len(f.Config.Servers), "server"))})
 	}
@@ -114,7 +114,7 @@ func (r *Report) configuration(f Facts) {
 		r.add(Finding{Severity: Warning, Area: area, What: n.String()})
 	}
 	if f.Model == "" {
-		r.add(Finding{Severity: Info, Area: area, What: "there is no model for the chat", Do: "set llm in the configuration, or a provider's key in the environment, if you want one"})
+		r.add(Finding{Severity: Info, Area: area, What: "no model for the chat", Do: "set llm in the configuration, or a provider's API key in the environment"})
 	} else {
 		r.add(Finding{Severity: OK, Area: area, What: "the chat uses " + f.Model})
 	}
@@ -146,18 +146,18 @@ func (r *Report) servers(f Facts) {
 				v.Do = "install the program instead of fetching it each time (npm install -g, uv tool install), or raise startTimeoutMs"
 			}
 		case upstream.AuthRequired:
-			v.Severity, v.What, v.Do = Warning, "wants you to sign in", "junctor servers login "+s.Name
+			v.Severity, v.What, v.Do = Warning, "requires a sign-in", "junctor servers login "+s.Name
 		case upstream.Disabled:
-			v.Severity, v.What = Info, "is turned off"
+			v.Severity, v.What = Info, "is disabled"
 		case upstream.Connecting:
-			v.Severity, v.What, v.Do = Problem, "has not connected in time", "raise startTimeoutMs, or start its command in a terminal and see what it waits for"
+			v.Severity, v.What, v.Do = Problem, "did not connect in time", "raise startTimeoutMs, or start its command in a terminal and see what it waits for"
 			v.Details = s.Stderr
 		case upstream.Disconnected:
 			if r.explained[s.Name] {
 				continue // the cause was told already
 			}
 			v.Severity, v.What, v.Details = Problem, s.Reason, s.Stderr
-			v.Do = "try it alone: junctor servers test " + s.Name
+			v.Do = "test it with: junctor servers test " + s.Name
 		}
 		r.add(v)
 		for _, p := range s.Problems {
@@ -165,7 +165,7 @@ func (r *Report) servers(f Facts) {
 		}
 		if s.Stray > 0 {
 			r.add(Finding{
-				Severity: Warning, Area: area, Subject: s.Name, What: count(int(s.Stray), "line") + " on its stdout beside the protocol", Details: []string{s.LastStray},
+				Severity: Warning, Area: area, Subject: s.Name, What: count(int(s.Stray), "line") + " on its stdout between protocol messages", Details: []string{s.LastStray},
 				Do: "its author should write to stderr; Junctor drops them, other clients may break",
 			})
 		}
@@ -177,8 +177,8 @@ func (r *Report) changed(names []string) {
 		return
 	}
 	r.add(Finding{
-		Severity: Warning, Area: "safety", What: count(len(names), "tool") + " not what was agreed to", Details: names,
-		Do: "look at them with junctor servers diff, then junctor servers approve NAME",
+		Severity: Warning, Area: "safety", What: count(len(names), "tool") + " changed since approval", Details: names,
+		Do: "see junctor servers diff, then approve with junctor servers approve NAME",
 	})
 }
 
@@ -238,16 +238,16 @@ func (r *Report) files(f Facts, p Probes) {
 		case mode&0o022 != 0:
 			bad++
 			r.add(Finding{
-				Severity: Problem, Area: area, Subject: file.path, What: fmt.Sprintf("others can change it (%v), and so make you run their programs", mode),
+				Severity: Problem, Area: area, Subject: file.path, What: fmt.Sprintf("writable by other users (%v), who could run programs as you", mode),
 				Do: "chmod go-w " + file.path,
 			})
 		case file.secret && mode&0o044 != 0:
 			bad++
-			r.add(Finding{Severity: Warning, Area: area, Subject: file.path, What: fmt.Sprintf("holds secrets and others can read it (%v)", mode), Do: "chmod 600 " + file.path})
+			r.add(Finding{Severity: Warning, Area: area, Subject: file.path, What: fmt.Sprintf("contains secrets and is readable by other users (%v)", mode), Do: "chmod 600 " + file.path})
 		}
 	}
 	if bad == 0 && len(list) > 0 {
-		r.add(Finding{Severity: OK, Area: area, What: "only you can read what is secret and change what is run"})
+		r.add(Finding{Severity: OK, Area: area, What: "secrets and configuration are accessible only to you"})
 	}
 }
 
@@ -287,7 +287,7 @@ func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
 		}
 		if off := before.Sub(theirs).Abs(); off > skew {
 			r.add(Finding{
-				Severity: Warning, Area: "clock", What: fmt.Sprintf("this machine's clock is %s away from that of %s", off.Round(time.Second), u.Host),
+				Severity: Warning, Area: "clock", What: fmt.Sprintf("this machine's clock differs by %s from that of %s", off.Round(time.Second), u.Host),
 				Do: "set it (timedatectl set-ntp true): tokens and certificates fail with a wrong clock",
 			})
 		} else {
@@ -311,14 +311,14 @@ func (r *Report) store(f Facts, p Probes) {
 		r.add(Finding{Severity: OK, Area: "store", What: "PostgreSQL answers"})
 		return
 	}
-	r.add(Finding{Severity: OK, Area: "store", Subject: f.Store, What: "can be written"})
+	r.add(Finding{Severity: OK, Area: "store", Subject: f.Store, What: "is writable"})
 	if p.Free == nil {
 		return
 	}
 	if free, err := p.Free(f.Store); err == nil && free < littleRoom {
 		r.add(Finding{
-			Severity: Warning, Area: "store", Subject: f.Store, What: fmt.Sprintf("only %d MB are left on its disk", free>>20),
-			Do: "make room, or lower store.retention",
+			Severity: Warning, Area: "store", Subject: f.Store, What: fmt.Sprintf("only %d MB free on its disk", free>>20),
+			Do: "free disk space, or lower store.retention",
 		})
 	}
 }

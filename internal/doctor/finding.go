@@ -111,9 +111,9 @@ func (r *Report) summary(paint func(Severity, string) string) string {
 	case r.Errors > 0:
 		return paint(Problem, fmt.Sprintf("%s, %s", count(r.Errors, "problem"), count(r.Warnings, "warning")))
 	case r.Warnings > 0:
-		return paint(Warning, fmt.Sprintf("No problem, %s", count(r.Warnings, "warning")))
+		return paint(Warning, fmt.Sprintf("No problems, %s", count(r.Warnings, "warning")))
 	}
-	return paint(OK, "All is well.")
+	return paint(OK, "No problems found.")
 }
 
 func count(n int, what string) string {

@@ -110,7 +110,7 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 		case s.Agreed == s.Asked:
 			f.Severity, f.What = OK, "agreed"
 		case s.Agreed != "":
-			f.Severity, f.What = OK, "the server would rather speak "+s.Agreed
+			f.Severity, f.What = OK, "the server prefers "+s.Agreed
 		case agreed:
 			f.Severity, f.What = Info, "not spoken: "+s.Error
 		default:
@@ -123,7 +123,7 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 		if o.Server.Command == "" {
 			do = "see that the server runs, that the address is that of its MCP endpoint (often /mcp), and that it needs no sign-in or the right header (-H)"
 		}
-		r.add(Finding{Severity: Problem, Area: "handshake", What: "no version of the protocol was agreed on", Do: do, Details: r.lastWords})
+		r.add(Finding{Severity: Problem, Area: "handshake", What: "no protocol version could be negotiated", Do: do, Details: r.lastWords})
 	}
 	return agreed
 }
@@ -139,7 +139,7 @@ func (r *TestReport) session(ctx context.Context, o TestOptions) {
 	info := c.client.Info()
 	r.Name, r.Version, r.Protocol = info.Name, info.Version, info.Protocol
 	if info.Name == "" || info.Version == "" {
-		r.add(Finding{Severity: Warning, Area: "handshake", What: "serverInfo lacks its name or version", Do: "say who you are: people see it, and bugs are reported by it"})
+		r.add(Finding{Severity: Warning, Area: "handshake", What: "serverInfo lacks its name or version", Do: "set them: people see them, and bug reports need them"})
 	}
 	for _, f := range guard.InspectText("instructions", info.Instructions) {
 		r.add(Finding{Severity: Warning, Area: "safety", Subject: "instructions", What: f.String()})
@@ -314,7 +314,7 @@ func (r *TestReport) output(o TestOptions, c *connection) {
 	}
 	if n, last := c.stray(); n > 0 {
 		r.add(Finding{
-			Severity: Warning, Area: "output", What: count(n, "line") + " on stdout beside the protocol", Details: []string{last},
+			Severity: Warning, Area: "output", What: count(n, "line") + " on stdout between protocol messages", Details: []string{last},
 			Do: "write logs to stderr: stdout carries the protocol and nothing else",
 		})
 	} else {

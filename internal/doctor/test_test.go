@@ -74,11 +74,11 @@ func TestPrograms(t *testing.T) {
 		},
 		"quits": {
 			script: upstreamtest.Script{Exit: 3, Stderr: []string{"no database"}},
-			want:   map[string]Severity{"no version of the protocol": Problem, "exited with code 3": Problem, "no database": Problem},
+			want:   map[string]Severity{"no protocol version": Problem, "exited with code 3": Problem, "no database": Problem},
 		},
 		"silent": {
 			script: upstreamtest.Script{Hang: true}, timeout: 300 * time.Millisecond,
-			want: map[string]Severity{"no version of the protocol": Problem},
+			want: map[string]Severity{"no protocol version": Problem},
 		},
 		"stray": {
 			script: upstreamtest.Script{Stray: []string{"listening on stdio", "ready"}}, ok: true,
@@ -112,8 +112,8 @@ func TestPrograms(t *testing.T) {
 			calls: []ToolCall{{"nothing", def(`{}`)}},
 			want: map[string]Severity{
 				`"a b" is not one that MCP allows`: Warning, "dup is listed twice": Problem, "without a name": Problem,
-				"s its inputSchema is no valid": Warning, `n its inputSchema has the type ""`: Warning, "o its outputSchema": Warning,
-				"p its definition has text": Warning, "tools without a description: 2": Warning, "over 1 KB: 1": Info,
+				"s its inputSchema is not valid": Warning, `n its inputSchema has the type ""`: Warning, "o its outputSchema": Warning,
+				"p possible prompt injection": Warning, "tools without a description: 2": Warning, "over 1 KB: 1": Info,
 				"parameters without a description: 1": Info, "tools without annotations: 7": Info,
 				"echo declares an outputSchema and answers without": Problem, "nothing there is no such tool": Problem,
 			},
@@ -217,17 +217,17 @@ func TestRemote(t *testing.T) {
 	var steps []string
 	r := Test(t.Context(), TestOptions{Server: cfg, Progress: func(s string) { steps = append(steps, s) }})
 	for words, severity := range map[string]Severity{
-		"serverInfo lacks":                               Warning,
-		"fits answered, and the result fits":             OK,
-		"breaks the result breaks its outputSchema":      Problem,
-		"shapeless the result has no array content":      Problem,
-		"untyped block 1 of the result has no type":      Problem,
-		"sad answered with an error of its own: no luck": Info,
-		"refuses refused with -32000: never":             Problem,
-		"unknown method is answered as if":               Problem,
-		"unknown tool is answered as if":                 Problem,
-		"prompts declared, but listing":                  Problem,
-		"resources the result has no array":              Problem,
+		"serverInfo lacks":                          Warning,
+		"fits answered, and the result fits":        OK,
+		"breaks the result breaks its outputSchema": Problem,
+		"shapeless the result has no array content": Problem,
+		"untyped block 1 of the result has no type": Problem,
+		"sad returned an error: no luck":            Info,
+		"refuses refused with -32000: never":        Problem,
+		"unknown method is answered as if":          Problem,
+		"unknown tool is answered as if":            Problem,
+		"prompts declared, but listing":             Problem,
+		"resources the result has no array":         Problem,
 	} {
 		if !r.says(severity, words) {
 			t.Errorf("no finding %s %q", severity, words)

@@ -66,8 +66,8 @@ func (r *Report) schemas(defs []tool.Definition) {
 		if _, err := schema.Compile(d.InputSchema); err != nil {
 			broken++
 			r.add(Finding{
-				Severity: Warning, Area: "tools", Subject: d.Name.String(), What: "its inputSchema is no valid JSON Schema: " + err.Error(),
-				Do: "arguments are passed on unchecked until its author mends it",
+				Severity: Warning, Area: "tools", Subject: d.Name.String(), What: "its inputSchema is not valid JSON Schema: " + err.Error(),
+				Do: "arguments are not validated until its author fixes it",
 			})
 		} else if t := mcp.FieldString(d.InputSchema, "type"); t != "object" {
 			broken++
@@ -79,7 +79,7 @@ func (r *Report) schemas(defs []tool.Definition) {
 		if len(d.OutputSchema) > 0 {
 			if _, err := schema.Compile(d.OutputSchema); err != nil {
 				broken++
-				r.add(Finding{Severity: Warning, Area: "tools", Subject: d.Name.String(), What: "its outputSchema is no valid JSON Schema: " + err.Error()})
+				r.add(Finding{Severity: Warning, Area: "tools", Subject: d.Name.String(), What: "its outputSchema is not valid JSON Schema: " + err.Error()})
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func (r *Report) providers(defs []tool.Definition) {
 
 // refused says what one provider does not take.
 func refused(tools *provider.Tools, name string, which []tool.Name) Finding {
-	f := Finding{Severity: OK, Area: "providers", Subject: name, What: "all definitions are taken as they are"}
+	f := Finding{Severity: OK, Area: "providers", Subject: name, What: "all definitions are accepted unchanged"}
 	listing, err := tools.Declare(name, which, provider.Options{Limit: len(which)})
 	if err != nil {
 		f.Severity, f.What = Warning, err.Error()
@@ -144,7 +144,7 @@ func refused(tools *provider.Tools, name string, which []tool.Name) Finding {
 		f.Do = "narrow the list with ?server=, ?tags= or ?query=, or use the meta-tools"
 	case len(lost) > 0:
 		f.Severity, f.What, f.Details = Warning, count(len(lost), "tool")+" cannot be declared at all", lost
-		f.Do = "its author should mend the schema; agents, which use the meta-tools, can call it all the same"
+		f.Do = "its author should fix the schema; agents can still call it through the meta-tools"
 	case len(lowered) > 0:
 		f.Severity, f.What, f.Details = Info, "part of "+count(len(lowered), "schema")+" would be refused; Junctor translates it", lowered
 	}
@@ -161,8 +161,8 @@ func (r *Report) safety(defs []tool.Definition) {
 		}
 		flagged++
 		f := Finding{
-			Severity: Warning, Area: "safety", Subject: d.Name.String(), What: "its definition has text in it that a model may take for an order",
-			Do: "read its definition; turn it off in toolRules if it is not to be trusted",
+			Severity: Warning, Area: "safety", Subject: d.Name.String(), What: "possible prompt injection in its definition",
+			Do: "read its definition; disable it in toolRules if you do not trust it",
 		}
 		for _, flag := range flags {
 			f.Details = append(f.Details, flag.String())
@@ -170,7 +170,7 @@ func (r *Report) safety(defs []tool.Definition) {
 		r.add(f)
 	}
 	if flagged == 0 && len(defs) > 0 {
-		r.add(Finding{Severity: OK, Area: "safety", What: "no definition has hidden characters or orders to the model in it"})
+		r.add(Finding{Severity: OK, Area: "safety", What: "no hidden characters or possible prompt injection in definitions"})
 	}
 }
 
@@ -198,7 +198,7 @@ func (r *Report) manners(defs []tool.Definition) {
 		list     []string
 		what, do string
 	}{
-		{Warning, silent, "tools without a description", "a model chooses by the description alone"},
+		{Warning, silent, "tools without a description", "models choose tools by their description"},
 		{Info, long, "tools with a description over 1 KB", "some providers cut or refuse it, and all charge for it"},
 		{Info, params, "parameters without a description", "say what they mean and what form they have"},
 		{Info, unmarked, "tools without annotations", "readOnlyHint and idempotentHint let clients call without asking, and try again"},

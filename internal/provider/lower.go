@@ -146,7 +146,7 @@ func (w *writing) hint(format string, args ...any) {
 // missing tells in words what the dialect cannot say.
 func (w *writing) missing(keyword, format string, args ...any) {
 	w.hint(format, args...)
-	w.lose(w.path, "%s cannot be declared; told in the description", keyword)
+	w.lose(w.path, "%s cannot be declared; moved to the description", keyword)
 }
 
 func (w *writing) write() {

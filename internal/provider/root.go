@@ -149,7 +149,7 @@ func (l *lowering) foldChoice(into *node, exclusive bool, branches []*node) []st
 	if exclusive {
 		how = "exactly one"
 	}
-	l.lose("", "a choice between parameter sets at the root cannot be declared; told in the description")
+	l.lose("", "a choice between parameter sets at the root cannot be declared; moved to the description")
 	return []string{fmt.Sprintf("Parameters must fit %s of: %s", how, strings.Join(slices.Compact(told), " | "))}
 }
 
