@@ -204,6 +204,7 @@ func (c *Client) handleRequest(m *Message, origin *pendingRequest) {
 		c.respond(m.ID, nil, &Error{Code: CodeInvalidRequest, Message: "declined: " + declined})
 		return
 	default:
+		// The page knows this message: web/src/tools/run.tsx.
 		c.respond(m.ID, nil, &Error{Code: CodeInvalidRequest, Message: "declined: no user to ask"})
 		return
 	}

@@ -169,8 +169,8 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   );
 }
 
-/** What a server hears from the gateway when it asks and there is nobody to ask. */
-const unasked = /there is nobody to ask|this caller cannot be asked/;
+/** What the gateway answers to a server that asks when there is no user to ask: internal/mcp, route.go and input.go. */
+const unasked = /declined: no user to ask|this caller cannot be asked/;
 
 function RunFailure({ error }: { error: ApiError }) {
   return (
