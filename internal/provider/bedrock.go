@@ -43,7 +43,7 @@ func (bedrock) result(c Call, content Content) *object {
 		return !content.IsError && (p.Kind == Image && imageTypes[p.MIMEType] && len(p.Data) <= maxImage || p.Kind == File && documentFormats[p.MIMEType] != "")
 	}
 	parts := content.ordered(takes)
-	text, _ := content.split(takes)
+	text, _ := content.split(takes, false)
 	blocks := []any{}
 	if v, ok := content.value(text).(json.RawMessage); ok { // which says what the text says
 		if v[0] == '{' && content.Structured != nil {

@@ -172,16 +172,23 @@ func sameJSON(text string, structured json.RawMessage) bool {
 	return errA == nil && errB == nil && equalJSON(a, b)
 }
 
-// split parts the text of a result from the media that the provider takes;
-// other media stay in the text as notes.
-func (c Content) split(takes func(Part) bool) (text string, media []Part) {
-	var texts []string
+// split separates the text of a result from the media that the provider takes
+// in a list of their own; other media stay in the text as notes. With mark set,
+// and where several texts or media alternate, a marker such as [image 2] in the
+// text shows where each one belongs.
+func (c Content) split(takes func(Part) bool, mark bool) (text string, media []Part) {
+	var texts, marked []string
 	for _, p := range c.Parts {
 		if p.Data != "" && p.isWhatItSays() && takes(p) {
 			media = append(media, p)
+			marked = append(marked, fmt.Sprintf("[%s %d]", p.Kind, len(media)))
 		} else {
 			texts = append(texts, p.Text)
+			marked = append(marked, p.Text)
 		}
+	}
+	if mark && len(media) > 0 && len(texts) > 0 && len(media)+len(texts) > 2 {
+		texts = marked
 	}
 	return strings.Join(texts, "\n"), media
 }

@@ -77,7 +77,7 @@ func (gemini) call(o *object) (Call, bool) {
 func (gemini) result(c Call, content Content) *object {
 	text, media := content.split(func(p Part) bool {
 		return p.Kind == Image && p.MIMEType != "image/gif" && imageTypes[p.MIMEType] || p.MIMEType == "application/pdf"
-	})
+	}, true)
 	response := newObject()
 	if content.IsError {
 		if text == "" {

@@ -34,7 +34,7 @@ func (ollama) call(o *object) (Call, bool) {
 }
 
 func (ollama) result(c Call, content Content) *object {
-	text, media := content.split(func(p Part) bool { return p.Kind == Image && imageTypes[p.MIMEType] })
+	text, media := content.split(func(p Part) bool { return p.Kind == Image && imageTypes[p.MIMEType] }, true)
 	if text == "" && len(media) == 0 || content.IsError {
 		text = content.ErrorText()
 	}

@@ -305,6 +305,16 @@ func TestContentKeepsItsOrder(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	// Those that take media in a list of their own get markers in the text.
+	for _, name := range []string{Gemini, Ollama} {
+		raw, err := FormatResult(name, Call{ID: "id1", Name: "s__t"}, content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(raw), `"before\n[image 1]\na\nb\n[image 2]\nafter"`) || strings.Count(string(raw), png) != 2 {
+			t.Errorf("%s: %s", name, raw)
+		}
+	}
 }
 
 // TestGeminiGetsNoTextTwice: servers write the same into content and

@@ -2,7 +2,7 @@ import Form from '@rjsf/core';
 import type { TemplatesType } from '@rjsf/utils';
 import { Component, useMemo, type ReactNode } from 'react';
 import { Note } from '../ui/ui';
-import { prepare, uiFor } from './schema';
+import { prepare, tooCostly, uiFor } from './schema';
 import { validator } from './validator';
 
 /** A form that cannot be made from a schema must not take the page with it. */
@@ -36,6 +36,8 @@ export function SchemaForm({
 }) {
   const prepared = useMemo(() => prepare(schema), [schema]);
   const uiSchema = useMemo(() => uiFor(prepared), [prepared]);
+  const costly = useMemo(() => tooCostly(schema), [schema]);
+  if (costly) return <Note tone="warn">{words.broken}</Note>;
   const none = Object.keys(prepared.properties ?? {}).length === 0 && !prepared.anyOf && !prepared.oneOf && !prepared.allOf && !prepared.$ref && !prepared.additionalProperties;
   return (
     <Boundary fallback={<Note tone="warn">{words.broken}</Note>}>

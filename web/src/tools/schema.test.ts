@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { prepare } from './schema';
+import { prepare, tooCostly } from './schema';
 
 describe('a schema as a form takes it', () => {
   it('has titles for choices that were named the old way', () => {
@@ -17,5 +17,20 @@ describe('a schema as a form takes it', () => {
   });
   it('survives what is no schema', () => {
     for (const odd of [{}, { properties: null }, { properties: { a: true, b: null, c: 7 } }, { required: 'x', properties: { a: {} } }]) expect(() => prepare(odd as Record<string, unknown>)).not.toThrow();
+  });
+});
+
+describe('the cost of a schema', () => {
+  it('is too much for thirty levels of two references, in either form', () => {
+    for (const keyword of ['anyOf', 'allOf']) {
+      const $defs: Record<string, unknown> = { l30: { type: 'string' } };
+      for (let i = 0; i < 30; i++) $defs[`l${i}`] = { [keyword]: [{ $ref: `#/$defs/l${i + 1}` }, { $ref: `#/$defs/l${i + 1}` }] };
+      expect(tooCostly({ type: 'object', properties: { a: { $ref: '#/$defs/l0' } }, $defs })).toBe(true);
+    }
+  });
+  it('is small for trees that contain themselves and for references elsewhere', () => {
+    const tree = { $ref: '#/$defs/node', $defs: { node: { type: 'object', properties: { left: { $ref: '#/$defs/node' }, right: { $ref: '#/$defs/node' } } } } };
+    expect(tooCostly(tree)).toBe(false);
+    expect(tooCostly({ properties: { a: { $ref: 'https://x.example/s.json' }, b: { $ref: '#/nowhere' } } })).toBe(false);
   });
 });

@@ -21,6 +21,46 @@ function choices(s: RJSFSchema | undefined): boolean {
   return n > 0 && n <= 20;
 }
 
+/** maxExpanded bounds the subschemas of a form, each reference followed. Real tools stay below a tenth of it. */
+const maxExpanded = 20_000;
+
+/**
+ * tooCostly reports whether a schema has more subschemas than a form can walk
+ * when its references are followed: thirty levels of two references each are
+ * a billion. A reference inside itself is followed once.
+ */
+export function tooCostly(schema: Record<string, unknown>): boolean {
+  let left = maxExpanded;
+  const open = new Set<string>();
+  const walk = (node: unknown): boolean => {
+    if (node === null || typeof node !== 'object') return true;
+    if (--left < 0) return false;
+    const ref = (node as { $ref?: unknown }).$ref;
+    if (typeof ref === 'string' && !open.has(ref)) {
+      open.add(ref);
+      const ok = walk(resolve(schema, ref));
+      open.delete(ref);
+      if (!ok) return false;
+    }
+    for (const [key, value] of Object.entries(node)) {
+      if (key !== '$defs' && key !== 'definitions' && !walk(value)) return false;
+    }
+    return true;
+  };
+  return !walk(schema);
+}
+
+/** resolve returns what a reference inside the schema points to. */
+function resolve(schema: unknown, ref: string): unknown {
+  if (!ref.startsWith('#')) return undefined;
+  let at: unknown = schema;
+  for (const part of ref.slice(1).split('/').slice(1)) {
+    if (at === null || typeof at !== 'object') return undefined;
+    at = (at as Record<string, unknown>)[decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')];
+  }
+  return at;
+}
+
 /** Drafts of JSON Schema that the form need not know, and a root that is an object in any case. */
 export function prepare(schema: Record<string, unknown>): RJSFSchema {
   const { $schema: _, $id: __, ...rest } = schema;
