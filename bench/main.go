@@ -3,7 +3,7 @@
 // this one may be busy.
 //
 // It starts every part as a process of its own (a server, a reverse proxy, the
-// real junctor binary), so that the CPU time of each can be told apart. All
+// real junctor binary), so that the CPU time of each can be distinguished. All
 // traffic stays on loopback and every loop is bounded.
 //
 // It is a module of its own, so that the product does not depend on what it is

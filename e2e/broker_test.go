@@ -84,7 +84,7 @@ func (g *gateway) inFlight(server string) int {
 }
 
 // TestRemoteServers puts the reference server behind the proxy, over both of
-// HTTP's transports, told apart by themselves.
+// HTTP's transports, distinguished by themselves.
 func TestRemoteServers(t *testing.T) {
 	t.Parallel()
 	for transport, kind := range map[string]string{"streamableHttp": "streamable", "sse": "sse"} {

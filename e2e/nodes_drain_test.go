@@ -18,7 +18,7 @@ import (
 // TestNodesRollingUpgrade: one node after the other is stopped as every
 // orchestrator does and started again, under load, behind a balancer that asks
 // for readiness. No call fails: not one that comes meanwhile, nor one that was
-// being carried out; a chat's reply is given to its end; streams end cleanly.
+// being executed; a chat's reply is given to its end; streams end cleanly.
 func TestNodesRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	slow := startSlow(t)
@@ -68,7 +68,7 @@ func (c *nodes) at(i int) *gateway {
 	return c.all[i]
 }
 
-// upgrade stops a node with everything that can be under way on it, and
+// upgrade stops a node with everything that can be in progress on it, and
 // starts it again.
 func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 	t.Helper()

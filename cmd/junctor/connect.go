@@ -111,7 +111,7 @@ func (c *cli) startedBy() (command string, args []string, err error) {
 }
 
 // throughNpx keeps a client from being bound to npx's cache, which is emptied
-// now and then and never updated.
+// periodically and never updated.
 func throughNpx(goos, command string, args []string) (string, []string) {
 	if !strings.Contains(filepath.ToSlash(command), "/_npx/") {
 		return command, args

@@ -28,7 +28,7 @@ type Searcher interface {
 	Search(q search.Query) ([]search.Hit, error)
 }
 
-// Calls carries out calls and forwards other requests.
+// Calls executes calls and forwards other requests.
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	Forward(ctx context.Context, c tool.Call) (json.RawMessage, error)

@@ -26,7 +26,7 @@ var (
 )
 
 // isOwn reports whether a name is one of ours. A backend may be called as we
-// are; only what cannot be told apart from ours is not offered.
+// are; only what cannot be distinguished from ours is not offered.
 func isOwn(n tool.Name) bool {
 	return n == declineTool || n == furtherTool || n == resourceTool || n == promptTool
 }

@@ -22,7 +22,7 @@ type Outcome struct {
 	Steps   []Step          `json:"steps,omitempty"` // when asked for
 }
 
-// Request is how a task is carried out: for whom, and what connects the call
+// Request is how a task is executed: for whom, and what connects the call
 // to its caller.
 type Request struct {
 	ID       string // correlation id; may be empty
@@ -85,7 +85,7 @@ func (f *Face) do(ctx context.Context, t Task, r Request) (Outcome, error) {
 // execute makes the planned call.
 func (j *job) execute(ctx context.Context, out *Outcome, r Request) error {
 	p := out.Plan
-	r.Exchange.PassInput = false // a caller that came back with input would start the planning anew
+	r.Exchange.PassInput = false // a caller that came back with input would start the planning again
 	call := tool.Call{
 		RequestID: r.ID, Face: "agentify", Caller: r.Caller, Session: r.Session, Server: p.BackendID, Meta: r.Meta, Exchange: r.Exchange,
 	}

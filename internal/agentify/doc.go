@@ -6,7 +6,7 @@
 // the user is looking at; the model gets them with their real schemas and
 // must choose exactly one, or decline. Its arguments are completed from the
 // context and checked against the schema, and a wrong choice may be repaired
-// once. What comes of it is a [Plan], which the executor carries out like
+// once. What comes of it is a [Plan], which the executor executes like
 // any other call.
 //
 // It promises that nothing is called unless the choice was one, was offered

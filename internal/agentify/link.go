@@ -21,7 +21,7 @@ var ErrNoShutdown = errors.New("the client said exit without shutdown")
 
 // ServeStream serves one client on a pair of byte streams until it says exit,
 // leaves, or ctx is done. Newline-delimited JSON and Content-Length headers
-// are told apart by the first bytes.
+// are distinguished by the first bytes.
 func (f *Face) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -47,7 +47,7 @@ type link struct {
 	mu       sync.Mutex
 	inFlight map[mcp.ID]int // requests without an answer; one id may come twice
 	state    linkState
-	initID   mcp.ID        // of the initialize under way
+	initID   mcp.ID        // of the initialize in progress
 	settled  chan struct{} // closed when it has been answered
 	down     bool          // shutdown came
 	exited   bool          // exit came

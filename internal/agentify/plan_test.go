@@ -299,7 +299,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 			if got := string(asToolResult(out)); !strings.Contains(got, tt.tool) || !json.Valid([]byte(got)) {
 				t.Errorf("as a tool's result: %s", got)
 			}
-			// What changed is listed anew.
+			// What changed is listed again.
 			r.Face.Notified("notes", "", "notifications/resources/list_changed", nil)
 			if len(r.lists) != 0 {
 				t.Error("the old lists are kept")

@@ -167,7 +167,7 @@ func (d *debugPort) open(port int) {
 	a.log.InfoContext(d.ctx, "debug interface", "url", "http://"+ln.Addr().String())
 }
 
-// close ends the server; whoever watches is let go with d.ctx.
+// close ends the server; whoever watches is released with d.ctx.
 func (d *debugPort) close() {
 	d.mu.Lock()
 	if d.server != nil {

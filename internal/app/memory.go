@@ -31,7 +31,7 @@ const (
 	// than this.
 	busyEvery = time.Second
 
-	// servingInRow collections with a call under way are service, which the
+	// servingInRow collections with a call in progress are service, which the
 	// setting of the start must not slow down.
 	servingInRow = 8
 
@@ -45,14 +45,14 @@ const (
 // otherwise. It looks after each collection, so it costs an idle gateway
 // nothing.
 type memory struct {
-	serving func() bool // a call is under way
+	serving func() bool // a call is in progress
 	release func()      // collects and gives memory back to the system
 
 	mu       sync.Mutex
 	calm     *time.Timer // runs while there is, or was just, load; nil before
 	percent  int         // as set last; 0 when somebody else has set it
 	starting bool
-	inRow    int       // collections during the start that saw a call under way
+	inRow    int       // collections during the start that saw a call in progress
 	last     time.Time // of the collection before
 	stopped  atomic.Bool
 }

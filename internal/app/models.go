@@ -37,7 +37,7 @@ func newModelSet(a *App) *modelSet {
 // set returns the models; none is no error.
 func (m *modelSet) set() *llm.Set { return m.current.Load() }
 
-// choose makes the models anew. Ollama is looked for only when asked to, as
+// choose makes the models again. Ollama is looked for only when asked to, as
 // that means a request.
 func (m *modelSet) choose(ctx context.Context, cfg *config.Config, probe bool) {
 	var ollama func(string) []string

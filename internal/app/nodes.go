@@ -55,7 +55,7 @@ func (a *App) budgets() executor.Budgets {
 }
 
 // callKind is the kind of the conversations in which one node has a request
-// carried out by another.
+// executed by another.
 const callKind = "upstream/call"
 
 type singletons struct{ app *App }

@@ -17,7 +17,7 @@ import (
 )
 
 // Serve runs the gateway with all its faces on ln until ctx is done. Then it
-// drains, and only then lets go of the upstreams.
+// drains, and only then releases the upstreams.
 func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	if ctx.Err() != nil { // stopped before it had begun
 		return ln.Close()

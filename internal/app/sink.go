@@ -21,7 +21,7 @@ const storeTimeout = 10 * time.Second
 // store for the next start.
 type sink struct {
 	app *App
-	wg  sync.WaitGroup // writes under way
+	wg  sync.WaitGroup // writes in progress
 
 	mu        sync.Mutex
 	listeners []func(server, caller, method string, params json.RawMessage)
@@ -103,7 +103,7 @@ func (s *sink) Notified(server, caller, method string, params json.RawMessage) {
 	}
 }
 
-// flush waits for the writes under way.
+// flush waits for the writes in progress.
 func (s *sink) flush() { s.wg.Wait() }
 
 // loadCatalogues publishes the stored tools of each configured upstream, so

@@ -29,7 +29,7 @@ func OpenStore(ctx context.Context, cfg store.Config, dataDir string, log *slog.
 	return sqlite.Open(ctx, cfg, log)
 }
 
-// HasKey reports whether the store holds an API key that is in force.
+// HasKey reports whether the store holds an API key that is in effect.
 func (a *App) HasKey(ctx context.Context) (bool, error) {
 	keys, err := a.store.Keys(ctx)
 	if err != nil {

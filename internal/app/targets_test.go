@@ -64,7 +64,7 @@ func TestCallbackAddress(t *testing.T) {
 	}
 }
 
-// TestKeysThatSeal replaces the key: what the old one sealed is sealed anew.
+// TestKeysThatSeal replaces the key: what the old one sealed is re-encrypted.
 func TestKeysThatSeal(t *testing.T) {
 	const one, two = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 	data := t.TempDir()

@@ -379,7 +379,7 @@ func TestListenSaysWhatIsInTheWay(t *testing.T) {
 	}
 }
 
-// What comes while the server stops is let go of.
+// What comes while the server stops is released of.
 func TestConnectionsDuringTheEnd(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
@@ -490,7 +490,7 @@ func TestRelayOutlivesTheGateway(t *testing.T) {
 	}
 }
 
-// A client that had no answer to its initialize begins anew.
+// A client that had no answer to its initialize starts again.
 func TestRelayBeforeTheHandshake(t *testing.T) {
 	near, far := net.Pipe()
 	near2, far2 := net.Pipe()

@@ -230,7 +230,7 @@ func (r *Relay) failPending() error {
 	for id := range r.flights {
 		delete(r.flights, id)
 		if id == r.openingID && r.opened == nil {
-			r.opening = nil // the client has its answer: it must begin anew
+			r.opening = nil // the client has its answer: it must start again
 		}
 		if err := r.write(mcp.AppendMessage(nil, &mcp.Message{ID: id, Error: lost}), true); err != nil {
 			return err

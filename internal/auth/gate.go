@@ -103,7 +103,7 @@ func (g *Gate) SetConfig(cfg Config, origins []string) {
 	}
 }
 
-// CurrentConfig returns the rules and the origins in force.
+// CurrentConfig returns the rules and the origins in effect.
 func (g *Gate) CurrentConfig() (Config, []string) {
 	r := g.rules.Load()
 	return r.config, r.origins
@@ -128,7 +128,7 @@ const (
 )
 
 // Run ends what was begun with credentials that are no longer valid, and
-// writes down now and then when keys were used, until ctx is done.
+// writes down periodically when keys were used, until ctx is done.
 func (g *Gate) Run(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()

@@ -49,7 +49,7 @@ const (
 	maxKnownKeys = 10_000
 )
 
-// errUnknownKey means that no such key is in force.
+// errUnknownKey means that no such key is in effect.
 var errUnknownKey = errors.New("unknown, expired or revoked key")
 
 // keyring finds the key that a caller presents.

@@ -42,7 +42,7 @@ const (
 var errNoSession = errors.New("unknown, expired or ended session")
 
 // pageSession is a sign-in of the web page. It has the rights of its
-// credential, read anew for each request, and ends with it.
+// credential, read again for each request, and ends with it.
 type pageSession struct {
 	Key     []byte    `json:"key,omitempty"`   // hash of an API key in the store
 	Fixed   string    `json:"fixed,omitempty"` // id of a key in the file or the environment
@@ -185,7 +185,7 @@ type sessionEntry struct {
 	expires time.Time
 }
 
-// list returns the sessions in force, oldest first.
+// list returns the sessions in effect, oldest first.
 func (s *sessions) list(ctx context.Context) ([]sessionEntry, error) {
 	values, err := s.store.Values(ctx, SpaceSessions)
 	if err != nil {

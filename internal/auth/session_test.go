@@ -356,7 +356,7 @@ func TestSessionsAndTicketsExpire(t *testing.T) {
 		time.Sleep(ticketLife)
 		(&page{t: t, gate: g, edit: set("Upgrade", "websocket")}).expect("GET", "/ws?ticket="+out.Ticket, 401, "")
 		me.expect("GET", "/tools", 200, "admin=true")
-		// While the store is away a session that was used lately goes on.
+		// While the store is unavailable a session that was used lately goes on.
 		vals.mu.Lock()
 		vals.err = context.DeadlineExceeded
 		vals.mu.Unlock()

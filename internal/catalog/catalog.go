@@ -161,7 +161,7 @@ func (c *Catalog) OnChange(prepare func(before, after *Snapshot)) { c.prepare = 
 // Snapshot returns the tools as they are now.
 func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
-// Put replaces what the server offers. The entries of s.Tools are made anew
+// Put replaces what the server offers. The entries of s.Tools are created again
 // from definitions; a second definition of one name is dropped, as the wire
 // could not tell the two apart.
 func (c *Catalog) Put(s Server, definitions []tool.Definition) {
@@ -203,7 +203,7 @@ func (c *Catalog) SetRules(rules []ToolRule) {
 	c.refresh()
 }
 
-// Rules returns the rules in force.
+// Rules returns the rules in effect.
 func (c *Catalog) Rules() []ToolRule {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -77,7 +77,7 @@ type measure struct{ before, prev, row [maxCompared + 1]int }
 
 // similarity is 1 for equal strings and 0 for strings without a letter in
 // common; a string that holds the other as words counts as near. What is less
-// than leastLike is not told apart.
+// than leastLike is not distinguished.
 func (m *measure) similarity(a, b string) float64 {
 	if a == b {
 		return 1

@@ -18,7 +18,7 @@ func failure(c *llm.ToolCall, err error) *llm.ToolResult {
 	return llm.TextResult(c, provider.ErrorContent(err).Text(), true)
 }
 
-// runCalls carries out the calls of one step, up to the limit at once, and
+// runCalls executes the calls of one step, up to the limit at once, and
 // returns their results in the order of the calls. It always returns one for
 // each.
 func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, o toolOffer) []*llm.ToolResult {
@@ -117,7 +117,7 @@ func (s *Session) unknown(t *turn, c *llm.ToolCall, o toolOffer) *llm.ToolResult
 	return llm.TextResult(c, text, true)
 }
 
-// execute carries out a call. A server may want the person to open an
+// execute executes a call. A server may want the person to open an
 // address first: then it is made once more.
 func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall) *llm.ToolResult {
 	approve := func(ctx context.Context, n tool.Name, args json.RawMessage) (bool, error) {

@@ -35,7 +35,7 @@ var endings = map[string]string{
 // unreadable reply.
 const maxAgain = 2
 
-// converse asks the model and carries out its calls until it has nothing
+// converse asks the model and executes its calls until it has nothing
 // more to do, and returns why it ended.
 func (s *Session) converse(ctx context.Context, t *turn) string {
 	cfg := s.host.config()

@@ -27,7 +27,7 @@ type Catalog interface {
 	Snapshot() *catalog.Snapshot
 }
 
-// Executor carries out calls.
+// Executor executes calls.
 type Executor interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	llm.Limiter
@@ -103,13 +103,13 @@ func New(o Options) *Host {
 // SetConfig changes the numbers for what begins from now on.
 func (h *Host) SetConfig(cfg Config) { h.cfg.Store(&cfg) }
 
-// CurrentConfig returns the settings in force.
+// CurrentConfig returns the settings in effect.
 func (h *Host) CurrentConfig() Config { return *h.cfg.Load() }
 
 func (h *Host) config() Config { return *h.cfg.Load() }
 
 // Run forgets sessions that nobody uses and hears other processes until ctx
-// is done; then it ends the replies that are under way, each with a valid
+// is done; then it ends the replies that are in progress, each with a valid
 // history.
 func (h *Host) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Minute)

@@ -243,7 +243,7 @@ func (h *Host) deleteOldest(ctx context.Context, owner string) {
 	}
 }
 
-// remove deletes a session, ending the reply under way in it.
+// remove deletes a session, ending the reply in progress in it.
 func (h *Host) remove(ctx context.Context, id string) error {
 	h.mu.Lock()
 	s := h.sessions[id]

@@ -262,7 +262,7 @@ func (s *Session) Answer(ctx context.Context, questionID string, a Answer) error
 }
 
 // addressesFirst returns the addresses that a server wants the person to
-// open before it carries out a call, as the 2025-11-25 protocol puts it: an
+// open before it executes a call, as the 2025-11-25 protocol puts it: an
 // error with which the call is over.
 func addressesFirst(err error, about QuestionPayload) []*question {
 	wire, ok := errors.AsType[*mcp.Error](err)

@@ -38,7 +38,7 @@ type SessionInfo struct {
 	Model   string    `json:"model,omitempty"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
-	Active  bool      `json:"active"` // a reply is under way
+	Active  bool      `json:"active"` // a reply is in progress
 }
 
 // ModelInfo is a model in a list.
@@ -230,7 +230,7 @@ func (h *Host) changeSession(w http.ResponseWriter, r *http.Request) {
 	reply(w, info)
 }
 
-// Delete removes a session and ends the reply under way in it.
+// Delete removes a session and ends the reply in progress in it.
 func (h *Host) Delete(ctx context.Context, caller tool.Caller, id string) error {
 	if _, err := h.own(ctx, caller, id); err != nil {
 		return err

@@ -27,7 +27,7 @@ type Session struct {
 	model    string // as the person chose it; empty: the default
 	entries  []historyEntry
 	meta     metadata
-	turn     *turn // the reply under way, or nil
+	turn     *turn // the reply in progress, or nil
 	active   time.Time
 	grace    *time.Timer
 	gauge    llm.Gauge
@@ -109,7 +109,7 @@ func (s *Session) Model() string {
 	return ""
 }
 
-// Active reports whether a reply is under way, here or in another process.
+// Active reports whether a reply is in progress, here or in another process.
 func (s *Session) Active() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +132,7 @@ func (s *Session) idleSince(now time.Time) time.Duration {
 	return now.Sub(s.active)
 }
 
-// load reads the session from the store. A turn that was under way when its
+// load reads the session from the store. A turn that was in progress when its
 // process died is ended, so that the history is valid and says so.
 func (s *Session) load(ctx context.Context) error {
 	rec, err := s.host.Store.Session(ctx, s.id)

@@ -116,7 +116,7 @@ func firstNonEmpty(choices ...string) string {
 
 // metaCall answers a call of search or details, and turns one of execute
 // into the call that it means. It reports false for a call that is to be
-// carried out.
+// executed.
 func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, c *llm.ToolCall) (result *llm.ToolResult, target *llm.ToolCall) {
 	var in struct {
 		Query     string          `json:"query"`

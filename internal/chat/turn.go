@@ -15,7 +15,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// turn is one reply under way: what the person said, and everything until
+// turn is one reply in progress: what the person said, and everything until
 // the model has nothing more to do.
 type turn struct {
 	id        string // the request id of everything that happens in it
@@ -121,7 +121,7 @@ func busy() error {
 	return &tool.Error{Kind: CodeBusy, Msg: "a reply is under way; wait for it, or abort it"}
 }
 
-// begin puts the message into the history and marks the turn as under way.
+// begin puts the message into the history and marks the turn as in progress.
 func (s *Session) begin(ctx context.Context, t *turn, text, model string) error {
 	h := s.host
 	if h.ctx.Err() != nil {
@@ -221,7 +221,7 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 	return nil
 }
 
-// Abort stops the reply under way, if there is one.
+// Abort stops the reply in progress, if there is one.
 func (s *Session) Abort(ctx context.Context) bool {
 	s.mu.Lock()
 	t := s.turn
@@ -234,7 +234,7 @@ func (s *Session) Abort(ctx context.Context) bool {
 	return elsewhere && s.host.command(ctx, s.id, command{Abort: true})
 }
 
-// Wait waits until no reply is under way and everything has been sent.
+// Wait waits until no reply is in progress and everything has been sent.
 func (s *Session) Wait(ctx context.Context) error {
 	s.mu.Lock()
 	t := s.turn

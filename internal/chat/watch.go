@@ -72,7 +72,7 @@ func (w *Watcher) Next(ctx context.Context) ([]byte, bool) {
 // Gone is closed when the watcher was dropped.
 func (w *Watcher) Gone() <-chan struct{} { return w.gone }
 
-// Close ends the watching. When nobody watches any more, a reply under way
+// Close ends the watching. When nobody watches any more, a reply in progress
 // is stopped after the configured grace.
 func (w *Watcher) Close() {
 	w.once.Do(func() { close(w.gone) }) // whoever leaves need not be told
@@ -118,7 +118,7 @@ func (s *Session) startGrace() {
 
 // Watch follows the session. With after >= 0 it begins with what was sent
 // after that number, or, when that is no longer known, with the history; with
-// -1 it begins with the history. A reply that is under way is given from its
+// -1 it begins with the history. A reply that is in progress is given from its
 // beginning.
 func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*Watcher, error) {
 	w := &Watcher{session: s, queue: make(chan envelope, queueLength), gone: make(chan struct{})}

@@ -42,7 +42,7 @@ type ConnectionPayload struct {
 	SessionID string `json:"sessionId"`
 	Title     string `json:"title,omitempty"`
 	Model     string `json:"model,omitempty"`
-	// Active says that a reply is under way.
+	// Active says that a reply is in progress.
 	Active bool `json:"active,omitempty"`
 	// Unavailable are the servers whose tools cannot be used now.
 	Unavailable []ServerState `json:"unavailable,omitempty"`

@@ -164,7 +164,7 @@ func (c *connection) send(ctx context.Context, data []byte) error {
 	return c.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// write sends what the session says, and asks now and then whether the
+// write sends what the session says, and asks periodically whether the
 // client is still there.
 func (c *connection) write(ctx context.Context) {
 	w := c.watcher
@@ -260,7 +260,7 @@ func (c *connection) failed(err error, about ErrorPayload) {
 	c.watcher.Tell(TypeError, about)
 }
 
-// handle carries out one message.
+// handle handles one message.
 func (c *connection) handle(ctx context.Context, data []byte) {
 	in, err := ParseIncoming(data)
 	if err != nil {

@@ -110,7 +110,7 @@ func keeperFile() (*os.File, error) {
 	if _, err := f.Write(elf(code)); err != nil {
 		return nil, fmt.Errorf("keeper: %w", err)
 	}
-	// Best effort: a seal keeps the code from being changed under way.
+	// Best effort: a seal keeps the code from being changed in progress.
 	_, _ = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE|unix.F_SEAL_SEAL)
 	// A file that is open for writing may not be executed.
 	return os.Open(fmt.Sprintf("/proc/self/fd/%d", fd))

@@ -169,7 +169,7 @@ func (k *subreaped) kill() {
 	}
 	_ = k.keeper.Signal(keeperOrder)
 	// A descendant that took another user's identity cannot be killed, and
-	// the keeper would wait for it for ever.
+	// the keeper would wait for it forever.
 	time.AfterFunc(5*time.Second, func() { _ = k.keeper.Kill() })
 }
 

@@ -170,7 +170,7 @@ func sameMeaning(f File, a, b []byte) bool {
 }
 
 // sameComments reports whether every line of text that may have a comment is
-// one of old: a program may have written the file anew, which is no loss, but
+// one of old: a program may have rewritten the file, which is no loss, but
 // what a person has noted since is.
 func sameComments(text, old []byte) bool {
 	for line := range bytes.Lines(text) {

@@ -29,7 +29,7 @@ type Searcher interface {
 	Search(q search.Query) ([]search.Hit, error)
 }
 
-// Calls carries out calls and forwards other requests.
+// Calls executes calls and forwards other requests.
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	Forward(ctx context.Context, c tool.Call) (json.RawMessage, error)
@@ -141,7 +141,7 @@ func (f *Face) server(h mcp.Handler, info json.RawMessage) *mcp.Server {
 // SetConfig changes the settings for requests that come from now on.
 func (f *Face) SetConfig(c Config) { f.config.Store(&c) }
 
-// CurrentConfig returns the settings in force.
+// CurrentConfig returns the settings in effect.
 func (f *Face) CurrentConfig() Config { return *f.config.Load() }
 
 // SetMaxSessions changes how many sessions each view may have.
@@ -202,7 +202,7 @@ const (
 	resourceUpdated  = "notifications/resources/updated"
 )
 
-// announce tells the views what differs between two snapshots, and lets go of
+// announce tells the views what differs between two snapshots, and releases
 // the views of servers that are no more.
 func (f *Face) announce(last, next *catalog.Snapshot) {
 	differ := false

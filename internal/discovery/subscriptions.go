@@ -22,7 +22,7 @@ type subscriptions struct {
 // subscription is a resource that a caller subscribed to.
 type subscription struct{ caller, server, uri string }
 
-// change carries out resources/subscribe and resources/unsubscribe.
+// change executes resources/subscribe and resources/unsubscribe.
 func (f *subscriptions) change(ctx context.Context, face *Face, r *mcp.Request, server, uri string) (json.RawMessage, error) {
 	key := subscription{r.Caller.ID, server, uri}
 	params := mcp.SetField(r.Params, marshal(uri), "uri")
@@ -88,7 +88,7 @@ func (f *subscriptions) release(key subscription) bool {
 }
 
 // end takes back every subscription of a session. A request that is still
-// under way may add one afterwards; it registers the session anew and comes
+// in progress may add one afterwards; it registers the session again and comes
 // here again.
 func (f *subscriptions) end(face *Face, r *mcp.Request, s *mcp.Session) {
 	var last []subscription

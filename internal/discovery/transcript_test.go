@@ -42,7 +42,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// play runs a transcript anew and returns it with the answers of now.
+// play runs a transcript again and returns it with the answers of now.
 func play(t *testing.T, script string) string {
 	github := newDesk(issueTool, listTool)
 	github.words = "Always name the repository as owner/name."

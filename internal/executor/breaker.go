@@ -15,7 +15,7 @@ type State string
 const (
 	Closed   State = "closed"    // calls go through
 	Open     State = "open"      // calls are refused until the cool-down ends
-	HalfOpen State = "half-open" // one trial is under way
+	HalfOpen State = "half-open" // one trial is in progress
 )
 
 // Stats is what the executor knows of a tool's past.
@@ -37,7 +37,7 @@ const smoothing = 0.2
 // A failure counts for as long as it is inside the window, and a success
 // takes the oldest one off. When the count reaches the threshold the circuit
 // opens; after the cool-down it lets one trial through, whose outcome closes
-// it or opens it anew. Each of these changes begins a generation, and a call
+// it or opens it again. Each of these changes begins a generation, and a call
 // decides only about the generation in which it was admitted: the late result
 // of an older call counts in the figures, and not for the circuit.
 type breaker struct {
@@ -45,7 +45,7 @@ type breaker struct {
 	stats    Stats
 	failures []time.Time // inside the window, oldest first
 	opened   time.Time   // zero when closed
-	trial    bool        // the one trial is under way
+	trial    bool        // the one trial is in progress
 
 	generation int
 }
@@ -57,7 +57,7 @@ type permit struct {
 }
 
 // refuses reports for how long a call would be refused now; 0 when it would be
-// admitted. While the trial is under way that is unknown and one second is as
+// admitted. While the trial is in progress that is unknown and one second is as
 // good a guess as any.
 func (b *breaker) refuses(cfg CircuitConfig, now time.Time) time.Duration {
 	b.mu.Lock()

@@ -38,7 +38,7 @@ type callRun struct {
 }
 
 // callKey is the key under which a context has the id of the call that is being
-// carried out.
+// executed.
 type callKey struct{}
 
 func (x *Executor) begin(ctx context.Context, call *tool.Call) (*callRun, context.Context) {
@@ -106,7 +106,7 @@ func (f *callRun) end(result *tool.Result, err *error) {
 	f.x.inFlight.Add(-1)
 }
 
-// awayRetry is when to try again while the store is away.
+// awayRetry is when to try again while the store is unavailable.
 const awayRetry = 2 * time.Second
 
 // recordable refuses calls while it is known that their records cannot be

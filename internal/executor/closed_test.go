@@ -17,7 +17,7 @@ type sure struct {
 
 func (s *sure) Available(context.Context) error { return s.away }
 
-// TestClosed: without its record no call is answered, and none is carried out
+// TestClosed: without its record no call is answered, and none is executed
 // when that is known before; open, all are served.
 func TestClosed(t *testing.T) {
 	call := tool.Call{Server: "fs", Tool: "write", Caller: tool.Local, Arguments: []byte(`{}`)}

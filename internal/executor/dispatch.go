@@ -12,7 +12,7 @@ import (
 )
 
 // retryDelay is the pause before the one retry: long enough for a connection
-// that was cut to be made anew, short enough not to be noticed much.
+// that was cut to be created again, short enough not to be noticed much.
 const retryDelay = 500 * time.Millisecond
 
 var (
@@ -21,7 +21,7 @@ var (
 )
 
 // dispatch sends the request to the upstream and waits for its answer: so long
-// in all, and so long without a sign of life.
+// in all, and so long without a response or progress.
 func (x *Executor) dispatch(ctx context.Context, f *callRun, req tool.Request) (json.RawMessage, error) {
 	server := f.name.Server
 	silent, total := x.Upstreams.Timeouts(server)

@@ -1,4 +1,4 @@
-// Package executor carries out calls.
+// Package executor executes calls.
 //
 // Every call takes the same steps whichever face it came from: resolve,
 // authorise, limit, consult the tool's circuit, validate, ask for approval,
@@ -60,7 +60,7 @@ type CallLog interface {
 
 // Meter counts calls.
 type Meter interface {
-	// Begin counts a call as under way until end is called.
+	// Begin counts a call as in progress until end is called.
 	Begin() (end func())
 	// Call counts a finished call. server and tool are empty when the call
 	// asked for what does not exist.
@@ -87,7 +87,7 @@ type Options struct {
 	Config       Config
 }
 
-// Executor carries out calls. It is safe for concurrent use.
+// Executor executes calls. It is safe for concurrent use.
 type Executor struct {
 	Options
 	cfg      atomic.Pointer[Config]
@@ -114,7 +114,7 @@ func New(o Options) *Executor {
 // SetConfig changes circuits and limits for calls that begin from now on.
 func (x *Executor) SetConfig(cfg Config) { x.cfg.Store(&cfg) }
 
-// CurrentConfig returns the settings in force.
+// CurrentConfig returns the settings in effect.
 func (x *Executor) CurrentConfig() Config { return *x.cfg.Load() }
 
 // Stats returns the reliability figures of a tool.
@@ -134,7 +134,7 @@ func (x *Executor) countCircuitChange(n tool.Name) {
 	x.Meter.Circuit(n.Server, n.Tool, state)
 }
 
-// InFlight counts the calls that are being carried out.
+// InFlight counts the calls that are being executed.
 func (x *Executor) InFlight() int { return int(x.inFlight.Load()) }
 
 // NewID returns a correlation id.

@@ -47,14 +47,14 @@ type limiter struct {
 
 // bucket counts the calls of one caller or tool.
 type bucket struct {
-	own *rate.Limiter // what holds when nothing is shared, or the store is away
+	own *rate.Limiter // what holds when nothing is shared, or the store is unavailable
 
 	mu      sync.Mutex    // never held over a query
 	share   int           // calls taken in advance
 	until   time.Time     // when what is left of them lapses
 	empty   time.Time     // until when there is none to be had
 	local   time.Time     // until when the store is not asked, because it did not answer
-	pending chan struct{} // closed when the query under way has ended; nil when there is none
+	pending chan struct{} // closed when the query in progress has ended; nil when there is none
 }
 
 // allow takes one token of the caller's and one of the tool's, or says when

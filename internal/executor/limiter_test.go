@@ -89,7 +89,7 @@ func TestSharedLimitGivesBack(t *testing.T) {
 	}
 }
 
-// TestSharedLimitWithoutStore: while the store is away each process keeps the
+// TestSharedLimitWithoutStore: while the store is unavailable each process keeps the
 // limit by itself.
 func TestSharedLimitWithoutStore(t *testing.T) {
 	l := &limiter{budgets: &budget{err: errors.New("away")}}

@@ -12,7 +12,7 @@ import (
 
 // timeouts bound one call to an upstream: how long it may be silent, and how
 // long it may take in all. Progress restarts the idle timeout, which stands
-// still while someone is being asked. Both begin anew when a call that had to
+// still while someone is being asked. Both start again when a call that had to
 // wait for its turn is sent: the upstream has not seen it before.
 type timeouts struct {
 	idle, total time.Duration // 0 means none
@@ -63,7 +63,7 @@ func (t *timeouts) watch(e *tool.Exchange) {
 	e.Queued = t.wait
 }
 
-// note takes a sign of life, by which so many more questions are open.
+// note takes a response or progress, by which so many more questions are open.
 func (t *timeouts) note(questions int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

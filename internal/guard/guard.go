@@ -69,7 +69,7 @@ func (g *Guard) SetConfig(cfg catalog.SecurityConfig) {
 	g.block = cfg.OnToolChange == catalog.BlockOnChange
 }
 
-// CurrentConfig returns the settings in force.
+// CurrentConfig returns the settings in effect.
 func (g *Guard) CurrentConfig() catalog.SecurityConfig {
 	g.mu.Lock()
 	defer g.mu.Unlock()

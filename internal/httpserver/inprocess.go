@@ -40,7 +40,7 @@ func (t InProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// pipeWriter is the answer under way.
+// pipeWriter is the answer in progress.
 type pipeWriter struct {
 	header, sent http.Header
 	status       int

@@ -8,7 +8,7 @@ import (
 // Builder assembles a turn while its events go out; the adapters share it.
 type Builder struct {
 	parts      []Part
-	open       strings.Builder // the text or reasoning under way
+	open       strings.Builder // the text or reasoning in progress
 	isThinking bool
 	calls      int
 	size       int

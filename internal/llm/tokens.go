@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// MaxReply bounds the bytes of one reply; a model that goes on for ever must
+// MaxReply bounds the bytes of one reply; a model that goes on forever must
 // not fill the memory.
 const MaxReply = 8 << 20
 

@@ -63,7 +63,7 @@ type ClientOptions struct {
 	// declines them.
 	OnRequest func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 
-	// OnRenew hears that an HTTP session was lost and made anew: what was
+	// OnRenew hears that an HTTP session was lost and created again: what was
 	// learned from the server may be out of date. It must not block.
 	OnRenew func()
 

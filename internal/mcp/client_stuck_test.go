@@ -136,7 +136,7 @@ func TestResumeDelay(t *testing.T) {
 	}
 }
 
-// A session that cannot be made anew: the call says why, and when the server
+// A session that cannot be created again: the call says why, and when the server
 // has become another one the connection ends.
 func TestHTTPRenewalFails(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -265,7 +265,7 @@ func parseEventID(id string) (stream string, number int, ok bool) {
 	return id[:i], number, true
 }
 
-// remember keeps a stream so that it can be taken up again; the oldest
+// remember keeps a stream so that it can be resumed; the oldest
 // finished ones give way.
 func (s *Session) remember(st *eventStream) {
 	s.mu.Lock()

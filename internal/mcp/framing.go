@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// Framing is how messages are told apart on a byte stream.
+// Framing is how messages are distinguished on a byte stream.
 type Framing int
 
 // The framings. FramingAuto reads the first bytes of the other side to find

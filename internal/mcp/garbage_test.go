@@ -11,7 +11,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// endless repeats a text for ever.
+// endless repeats a text forever.
 type endless struct {
 	text string
 	at   int

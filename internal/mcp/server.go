@@ -78,7 +78,7 @@ type ServerOptions struct {
 	MaxCalls    int           // in flight on one session or stream; 256
 	MaxParked   int           // calls that wait for a caller's input; 1,000
 	ParkFor     time.Duration // how long they wait; 10 min
-	ResumeFor   time.Duration // how long a broken stream can be taken up again; 60 s
+	ResumeFor   time.Duration // how long a broken stream can be resumed; 60 s
 	StreamAfter time.Duration // when a slow answer becomes a stream; 10 s
 	KeepAlive   time.Duration // between signs of life on a silent stream; 20 s
 	WriteFor    time.Duration // until a reader that takes nothing is given up; 30 s

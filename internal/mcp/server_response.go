@@ -230,7 +230,7 @@ func (s *Server) writePlain(res *response, events []event) {
 // finishResponse decides what becomes of a stream whose response is over. A finished
 // one is kept for a while if its reader may have missed the end; a broken one
 // waits for its caller as long, and then its calls are given up. What cannot
-// be taken up again is given up at once.
+// be resumed is given up at once.
 func (s *Server) finishResponse(res *response) {
 	st, session := res.st, res.session
 	if st.standing {

@@ -12,7 +12,7 @@ import (
 )
 
 // ServeStream serves one caller on a pair of byte streams, as MCP's stdio has
-// it, until the input ends or ctx is done. Both eras may come, told apart by
+// it, until the input ends or ctx is done. Both eras may come, distinguished by
 // each message. Who calls is taken from ctx. It returns nil when the caller
 // left in order.
 func (s *Server) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error {

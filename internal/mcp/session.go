@@ -31,7 +31,7 @@ type Session struct {
 	asks    int64
 	level   string
 	uris    map[string]struct{}
-	streams []*eventStream // that can be taken up again, oldest first
+	streams []*eventStream // that can be resumed, oldest first
 	readers int            // open GET streams and requests
 	used    time.Time
 	timer   *time.Timer
@@ -199,7 +199,7 @@ func (s *Session) release(id ID) {
 }
 
 // cancelCall stops the call that a notifications/cancelled names; one that is
-// unknown has been answered already, or is carried out elsewhere.
+// unknown has been answered already, or is executed elsewhere.
 func (s *Session) cancelCall(params json.RawMessage) (known bool) {
 	s.mu.Lock()
 	c := s.calls[requestID(params)]

@@ -11,7 +11,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// How a broken stream is taken up again.
+// How a broken stream is resumed.
 const (
 	resumeTries = 5 // in a row without anything new
 	resumeFirst = 500 * time.Millisecond
@@ -19,7 +19,7 @@ const (
 )
 
 // readStream reads the events of an answer. A stream of the old era that
-// breaks before the answer, and whose events have ids, is taken up where it
+// breaks before the answer, and whose events have ids, is resumed where it
 // broke.
 func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.CancelFunc, stop func() bool, cl *pendingRequest, resp *http.Response) (Message, error) {
 	events := newEventReader(resp.Body, w.limits)
@@ -229,7 +229,7 @@ func (w *httpWire) deliver(events *eventReader) (any bool) {
 	}
 }
 
-// renewLater makes a lost session anew without a call that asks for it, so
+// renewLater makes a lost session again without a call that asks for it, so
 // that changes are heard of again.
 func (w *httpWire) renewLater(session *string) {
 	go func() {

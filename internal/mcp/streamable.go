@@ -38,7 +38,7 @@ type httpWire struct {
 
 	version    atomic.Pointer[string] // negotiated; empty before
 	session    atomic.Pointer[string] // of the old era; nil for none
-	renewing   chan struct{}          // holds one while a session is made anew
+	renewing   chan struct{}          // holds one while a session is created again
 	responders chan struct{}          // one for each answer being posted
 
 	mu           sync.Mutex

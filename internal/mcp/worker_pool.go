@@ -16,7 +16,7 @@ func newWorkerPool(closed <-chan struct{}) workerPool {
 	return workerPool{next: make(chan func()), closed: closed}
 }
 
-// do carries out f, at once, and does not wait for it.
+// do executes f, at once, and does not wait for it.
 func (c workerPool) do(f func()) {
 	select {
 	case c.next <- f: // someone is free

@@ -358,7 +358,7 @@ func TestParkedElsewhere(t *testing.T) {
 	}
 }
 
-// TestWithoutStore: while the store is away a session is served where it was
+// TestWithoutStore: while the store is unavailable a session is served where it was
 // made, and shared later; elsewhere it is asked for again.
 func TestWithoutStore(t *testing.T) {
 	w := newTown(t)

@@ -40,7 +40,7 @@ const (
 	patience  = 10 * time.Second        // with a store that does not take what is sent
 	retry     = 250 * time.Millisecond
 
-	// A conversation is under way: look into the box sooner than its news
+	// A conversation is in progress: look into the box sooner than its news
 	// come, at first after quick, then less and less often.
 	quick = 4 * time.Millisecond
 	slow  = 130 * time.Millisecond
@@ -228,7 +228,7 @@ func (n *Node) peers() []string {
 }
 
 // alive finds out whether another node lives; lines to one that does not end.
-// While the store is away nobody can be told dead.
+// While the store is unavailable nobody can be told dead.
 func (n *Node) alive(ctx context.Context, id string) bool {
 	n.mu.Lock()
 	recent := time.Since(n.seen[id]) < pulse

@@ -63,7 +63,7 @@ type preparedLogin struct {
 	err   error
 }
 
-// begin prepares a login, or returns the preparation that is under way or was
+// begin prepares a login, or returns the preparation that is in progress or was
 // made a short while ago for the same caller. It does not wait. An attempt
 // belongs to who began it and is never offered to others: whoever has its
 // address can complete it with an account of their own.
@@ -275,7 +275,7 @@ func (s *Service) complete(ctx context.Context, q url.Values) (server string, er
 	})
 	if err != nil {
 		if refused, ok := errors.AsType[*errRefused](err); ok && refused.code == "invalid_client" {
-			_ = s.dropRegistration(ctx, f.Meta.name(), f.Redirect) // the next login registers anew
+			_ = s.dropRegistration(ctx, f.Meta.name(), f.Redirect) // the next login registers again
 		}
 		return f.Server, completing(err)
 	}

@@ -213,7 +213,7 @@ func (s *Service) refreshFailed(cfg upstream.Config, st *state, rec *record, ver
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
 	if refused.code == "invalid_client" {
-		_ = s.dropRegistration(ctx, cmp.Or(rec.Issuer, rec.Token), rec.Client.Redirect) // the next login registers anew
+		_ = s.dropRegistration(ctx, cmp.Or(rec.Issuer, rec.Token), rec.Client.Redirect) // the next login registers again
 	}
 	spent := *rec
 	spent.Refresh = "" // never to be redeemed again; the access token may still hold

@@ -94,7 +94,7 @@ func (s *Service) SetCallback(address string) {
 const tick = 5 * time.Second
 
 // Run renews tokens before they end, until ctx is done; then it waits for
-// what is under way. Logins work without it, but then a token is renewed when
+// what is in progress. Logins work without it, but then a token is renewed when
 // it is next used.
 func (s *Service) Run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
@@ -110,7 +110,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Close ends the listener on loopback and waits for renewals under way: a
+// Close ends the listener on loopback and waits for renewals in progress: a
 // refresh token that was redeemed must be replaced in the store.
 func (s *Service) Close() {
 	s.mu.Lock()
@@ -243,7 +243,7 @@ func (s *Service) known(ctx context.Context, cfg upstream.Config, st *state, aga
 		switch {
 		case err == nil:
 			rec = st.put(loaded, version)
-		case tool.KindOf(err) != tool.Internal || read.IsZero(): // a store that is away for a moment takes no login away
+		case tool.KindOf(err) != tool.Internal || read.IsZero(): // a store that is unavailable for a moment takes no login away
 			return nil, err
 		}
 	}

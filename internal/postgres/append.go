@@ -26,7 +26,7 @@ type pendingRecord struct {
 
 // Append implements store.CallLog.
 //
-// While the database is away, closed, it waits store.timeoutMs at most for it
+// While the database is unavailable, closed, it waits store.timeoutMs at most for it
 // to come back and then fails with store.ErrUnavailable, at once when it has
 // been away for that long. Open, it keeps the record in memory to be written
 // later, up to a bound beyond which records are lost and counted.
@@ -46,7 +46,7 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 }
 
 // Available implements store.CallLog. It asks nobody: a goroutine looks for a
-// database that is away, and Run now and then for one that was not needed.
+// database that is unavailable, and Run periodically for one that was not needed.
 func (s *Store) Available(context.Context) error {
 	return explain("record the call", s.away.reason())
 }
@@ -95,7 +95,7 @@ func (s *Store) postpone(batch []*pendingRecord) bool {
 	return true
 }
 
-// down reports whether an error means that the database is away.
+// down reports whether an error means that the database is unavailable.
 func down(err error) bool {
 	return undone(err) || lost(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrUnavailable) || sqlstate(err) == "53300"
 }

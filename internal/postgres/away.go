@@ -40,7 +40,7 @@ func (a *outage) end() {
 	a.since, a.err = time.Time{}, nil
 }
 
-// reason returns why the database is away; nil when it answers.
+// reason returns why the database is unavailable; nil when it answers.
 func (a *outage) reason() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

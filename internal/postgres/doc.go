@@ -7,7 +7,7 @@
 // transactions and ten times a second at most, with a look every two seconds
 // for whatever went unheard.
 //
-// While the database is away every method fails soon with
+// While the database is unavailable every method fails soon with
 // store.ErrUnavailable, except that Append may be told to go on: see
 // store.Config.WhenAway.
 package postgres

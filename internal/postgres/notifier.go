@@ -25,7 +25,7 @@ type notifier struct {
 
 	mu      sync.Mutex
 	topics  map[string]struct{}
-	timer   *time.Timer // set while a sending is due or under way
+	timer   *time.Timer // set while a sending is due or in progress
 	last    time.Time
 	stopped bool
 	busy    sync.WaitGroup

@@ -34,7 +34,7 @@ type Store struct {
 
 	pool *pgxpool.Pool
 	keep store.Retention
-	open bool // serve on without records while the database is away
+	open bool // serve on without records while the database is unavailable
 	log  *slog.Logger
 	node string // tells our own announcements from those of others
 
@@ -180,7 +180,7 @@ func (s *Store) attempt(ctx context.Context, timeout time.Duration, again bool, 
 			return err
 		}
 		// Each try takes one dead connection out of the pool. If they are all
-		// dead because the database is away, a new one is refused at once.
+		// dead because the database is unavailable, a new one is refused at once.
 		if refused(err) && attempt >= 2 {
 			return err
 		}

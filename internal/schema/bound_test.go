@@ -209,7 +209,7 @@ func TestAgreesWithTheLibrary(t *testing.T) {
 		found, err := s.Check(t.Context(), json.RawMessage(value))
 		if errors.Is(err, ErrTooCostly) {
 			loops++
-			continue // a schema that refers to itself for ever, for which the library has an answer of its own
+			continue // a schema that refers to itself forever, for which the library has an answer of its own
 		}
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

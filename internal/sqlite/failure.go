@@ -17,7 +17,7 @@ const (
 )
 
 // failure remembers that records could not be written, so that calls are
-// refused before they are carried out.
+// refused before they are executed.
 type failure struct {
 	probe func() error
 

@@ -69,7 +69,7 @@ func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int6
 	w.reset()
 	for j := range records(chunk) {
 		to += j.size
-		if j.err != nil { // the others are not to wait for it for ever
+		if j.err != nil { // the others are not to wait for it forever
 			s.log.Error("the record of a call is left out", "journal", name, "bytes", j.size, "err", j.err)
 			continue
 		}

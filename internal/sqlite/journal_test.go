@@ -19,7 +19,7 @@ import (
 )
 
 // die ends a store as the end of its process would: nothing is moved, and
-// the system lets go of the journal.
+// the system releases the journal.
 func die(t *testing.T, s *Store) {
 	t.Helper()
 	s.journal.group.Close()

@@ -47,7 +47,7 @@ func newWriter(ctx context.Context, db *sql.DB) (*writer, error) {
 	return w, nil
 }
 
-// submit carries out run within a transaction and returns when it is
+// submit executes run within a transaction and returns when it is
 // committed.
 func (w *writer) submit(ctx context.Context, m mode, run func(*writer) error) error {
 	j := job{run: run, mode: m}
@@ -130,7 +130,7 @@ func (w *writer) runJob(ctx context.Context, j *job) error {
 }
 
 // guard turns a panic into an error: a leader works for others, and its end
-// would leave them waiting for ever.
+// would leave them waiting forever.
 func guard(w *writer, run func(*writer) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

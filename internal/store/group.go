@@ -6,7 +6,7 @@ import (
 )
 
 // Group lets writers who come at the same time share one commit. Whoever
-// comes while nobody works becomes the leader: it carries out all that is
+// comes while nobody works becomes the leader: it executes all that is
 // waiting, its own included, in one go. Those who come meanwhile wait for the
 // next. So a lone writer waits for nothing and a crowd shares its commits,
 // without a goroutine of the group's own.

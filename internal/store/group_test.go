@@ -61,7 +61,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestGroupGivesUp: who waits may leave; what is under way is not left.
+// TestGroupGivesUp: who waits may leave; what is in progress is not left.
 func TestGroupGivesUp(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	var first sync.Once

@@ -10,7 +10,7 @@ import (
 // Key is an API key of the HTTP faces. The key itself is not kept, only its
 // hash: who reads the store cannot call.
 type Key struct {
-	ID       string    `json:"id"`   // unique for ever
+	ID       string    `json:"id"`   // unique forever
 	Name     string    `json:"name"` // unique among keys that are not revoked
 	Hash     []byte    `json:"-"`    // SHA-256 of the key
 	Hint     string    `json:"hint"` // its first characters, to know it again
@@ -22,7 +22,7 @@ type Key struct {
 	Tokens   int64     `json:"tokensPerDay,omitempty"` // of models; zero: no limit
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires,omitzero"`  // zero: never
-	Revoked  time.Time `json:"revoked,omitzero"`  // zero: in force
+	Revoked  time.Time `json:"revoked,omitzero"`  // zero: in effect
 	LastUsed time.Time `json:"lastUsed,omitzero"` // zero: not used yet
 }
 
@@ -52,7 +52,7 @@ type Keys interface {
 	// KeyByHash returns the key with the hash, valid or not, or ErrNotFound.
 	KeyByHash(ctx context.Context, hash []byte) (Key, error)
 
-	// RevokeKey ends the key in force with that name or id and returns it;
+	// RevokeKey ends the key in effect with that name or id and returns it;
 	// ErrNotFound when there is none.
 	RevokeKey(ctx context.Context, nameOrID string, at time.Time) (Key, error)
 

@@ -85,7 +85,7 @@ func (s *Sealer) Open(name string, sealed []byte) ([]byte, error) {
 }
 
 // Stale reports whether a sealed secret was sealed with an older key and
-// should be sealed anew.
+// should be re-encrypted.
 func (s *Sealer) Stale(sealed []byte) bool {
 	id := s.keys[0].id
 	return len(sealed) < 1+len(id) || [4]byte(sealed[1:1+len(id)]) != id

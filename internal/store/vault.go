@@ -64,7 +64,7 @@ func (v *Vault) List(ctx context.Context) ([]SecretInfo, error) {
 	return out, nil
 }
 
-// Reseal seals anew, with the first key, whatever was sealed with an older
+// Reseal re-encrypts, with the first key, whatever was sealed with an older
 // one, and returns how many secrets it changed. Secrets that cannot be opened
 // stay as they are and are reported.
 func (v *Vault) Reseal(ctx context.Context) (int, error) {
@@ -85,7 +85,7 @@ func (v *Vault) Reseal(ctx context.Context) (int, error) {
 		switch {
 		case err == nil:
 			n++
-		case !errors.Is(err, ErrConflict): // someone wrote it anew meanwhile: sealed already
+		case !errors.Is(err, ErrConflict): // someone wrote it again meanwhile: sealed already
 			errs = append(errs, fmt.Errorf("seal %s anew: %w", val.Name, err))
 		}
 	}

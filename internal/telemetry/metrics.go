@@ -80,7 +80,7 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, EnableOpenMetrics: true})
 }
 
-// Begin counts a call as being carried out until the function returned is
+// Begin counts a call as being executed until the function returned is
 // called.
 func (m *Metrics) Begin() (end func()) {
 	if m == nil {

@@ -60,7 +60,7 @@ func (t Traceparent) ID() string { return hex.EncodeToString(t.TraceID[:]) }
 
 // ParseTraceparent reads a traceparent header. Versions after 00 are read as
 // far as they agree with it, as the specification asks; what is wrong in any
-// way is not ok, and the trace begins anew.
+// way is not ok, and the trace starts again.
 func ParseTraceparent(s string) (t Traceparent, ok bool) {
 	if len(s) < 55 || len(s) > 512 || s[2] != '-' || s[35] != '-' || s[52] != '-' {
 		return t, false

@@ -158,7 +158,7 @@ func readCalls(name string, raw []json.RawMessage) ([]parallelCall, error) {
 }
 
 // idOf finds the id of a call that could not be read, so that its answer can
-// still be told apart.
+// still be distinguished.
 func idOf(raw json.RawMessage) string {
 	var ids struct {
 		CallID    string `json:"call_id"`

@@ -58,7 +58,7 @@ type Options struct {
 	Servers  Servers
 	Log      store.Log
 	Ready    func() bool // whether the gateway takes requests; nil means always
-	Open     bool        // calls are served while the store is away
+	Open     bool        // calls are served while the store is unavailable
 	Version  string
 }
 

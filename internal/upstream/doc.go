@@ -1,5 +1,5 @@
 // Package upstream holds the connections to MCP servers: it dials them all at
-// once, supervises them, brings lost ones back for ever, and carries requests.
+// once, supervises them, brings lost ones back forever, and carries requests.
 //
 // It promises that a slow, dead or broken server delays and breaks no other;
 // that a request to a server that is down is answered at once, with the

@@ -112,7 +112,7 @@ func newUpstream(s *Supervisor, cfg Config, after <-chan struct{}) *upstream {
 	}
 	u.slots = newSlots(cfg.MaxConcurrent)
 	u.since = time.Now()
-	u.startBy = u.since.Add(s.waitForStart(cfg)) // Run, when it comes, begins anew
+	u.startBy = u.since.Add(s.waitForStart(cfg)) // Run, when it comes, starts again
 	if !cfg.Enabled {
 		u.state, u.first = Disabled, false
 	}

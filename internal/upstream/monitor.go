@@ -53,7 +53,7 @@ func (u *upstream) monitor(ctx context.Context, c *conn) error {
 			err = u.check(ctx, c)
 		case <-check.C:
 			// A program that computes cannot answer; only a silent one is
-			// asked for a sign of life.
+			// asked for a response or progress.
 			if c.idle() >= every/2 {
 				err = u.check(ctx, c)
 			}

@@ -248,7 +248,7 @@ func TestSessionsOfSingleCallers(t *testing.T) {
 			t.Errorf("a third caller beside two busy ones: %v", err)
 		}
 		cancel()
-		// A session that broke is made anew.
+		// A session that broke is created again.
 		_, _ = r.callAs("ann", "x", "die", `{}`, tool.Exchange{})
 		if again := who("ann"); again == ann {
 			t.Error("ann is on a session that died")

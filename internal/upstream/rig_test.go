@@ -92,7 +92,7 @@ func (r *rig) run() *rig {
 }
 
 // until waits until cond holds; it is looked at whenever the sink hears
-// something, and now and then.
+// something, and periodically.
 func (r *rig) until(what string, cond func() bool) {
 	r.t.Helper()
 	deadline := time.After(time.Minute)

@@ -20,7 +20,7 @@ type Singletons interface {
 	// Release gives the right back.
 	Release(ctx context.Context, server string) error
 
-	// Do has a request carried out by the owner.
+	// Do has a request executed by the owner.
 	Do(ctx context.Context, owner, server string, r tool.Request) (json.RawMessage, error)
 }
 

@@ -305,7 +305,7 @@ func TestAServerThatNeverStartsIsNamedAsPending(t *testing.T) {
 }
 
 // A program that is downloaded when it starts must not be cut off at the same
-// place for ever; who waits for it waits no longer for that.
+// place forever; who waits for it waits no longer for that.
 func TestASlowStartGetsMoreTimeWithEachTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dialer{Server: upstreamtest.New(upstreamtest.Script{StartDelayMs: 7000})}

@@ -203,7 +203,7 @@ type reader struct {
 	broken  bool // a block could not be kept as it was
 	thought bool // there is something that the neutral form cannot hold
 
-	start     map[string]json.RawMessage // the block under way
+	start     map[string]json.RawMessage // the block in progress
 	kind      string
 	text, sig strings.Builder
 	citations []json.RawMessage

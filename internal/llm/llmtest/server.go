@@ -60,7 +60,7 @@ func Start(t testing.TB, script Script) *Server {
 	return s
 }
 
-// Close ends the stalls that are under way.
+// Close ends the stalls that are in progress.
 func (s *Server) Close() { s.once.Do(func() { close(s.closed) }) }
 
 // Requests returns what was asked so far, oldest first.
@@ -369,7 +369,7 @@ func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	return false
 }
 
-// events writes server-sent events and carries out the script's accidents.
+// events writes server-sent events and executes the script's accidents.
 type events struct {
 	s     *Server
 	w     http.ResponseWriter
