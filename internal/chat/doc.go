@@ -1,15 +1,43 @@
-// Package chat is the face for people: conversations with a model that uses
-// the tools, over WebSocket and, through the same [Session], in a terminal.
+// Package chat is the chat API: conversations with a model that uses the tools,
+// over WebSocket and, through the same [Session], in a terminal.
 //
-// It promises that a conversation is never broken: every call that the model
-// makes gets a result, whether the tool is unknown, refused, failing or
-// cancelled, and the history in the store is one that every model accepts,
-// after an abort and after a crash too. Every message that goes out has a
-// number within its session and is in the store before it is sent, so that a
-// connection that was lost, or another node, goes on where it stopped.
-// Clients that are too slow are dropped; the conversation is not.
+// It promises that a conversation stays valid: every call of the model gets a
+// result, whether the tool is unknown, refused, failing or cancelled, and the
+// history in the store is one that every model accepts, after an abort and
+// after a crash too. Every message to clients has a sequence number within its
+// session and is stored before it is sent, so that a client that reconnects, or
+// another node, continues where it stopped. If the store fails, the message is
+// sent all the same, with a warning in the log: it cannot be replayed. Slow
+// clients are dropped; the conversation is not.
 //
-// The package calls no tool and no provider itself: calls take the
-// executor's path, models are llm's. It declares the small interfaces it
-// needs; app supplies them. docs/chat.md has the protocol.
+// The package calls no tool and no provider itself: calls go through the
+// executor, models are llm's. docs/chat.md describes the protocol.
+//
+// # Design
+//
+// [Host] has the sessions of this process. A [Session] is idle, or has one turn
+// (a reply in progress):
+//
+//	idle ──Send──► turn: model request ──► tool calls ──► model request … ──► idle
+//	                 │ approvals and questions wait for a client's answer
+//	                 └ Abort, a revoked credential or a step limit end it early
+//
+// Send stores the message and starts the turn on a goroutine (Session.run,
+// then converse). converse alternates between ask (one streamed model request)
+// and runCalls (tool calls in parallel). What goes to clients passes through
+// the outbox, whose single writer stores events in order and hands them to the
+// watchers; each WebSocket connection has a reader and a writer goroutine and
+// one Watcher with a bounded queue.
+//
+// On a shared store the process with the turn holds a lease that it renews
+// every half second. Other processes follow the session's events from the
+// store and leave commands (abort, approve, answer) in it. A process that lost
+// the lease stops its turn. When a process dies, the next one that opens the
+// session, or Host.Run on an own store, finds the expired lease and ends the
+// turn with a valid history (endOrphanedReply).
+//
+// Locks: Session.mu guards the session and its turn; Host.mu guards the set of
+// sessions. Neither is held during a query or a write to a client.
+//
+// Start reading at Session.Send, converse and Session.emit.
 package chat

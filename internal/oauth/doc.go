@@ -1,19 +1,45 @@
-// Package oauth gets and keeps the tokens with which upstreams are reached.
+// Package oauth obtains and refreshes the tokens for upstreams.
 //
-// It does what MCP asks of an OAuth 2.1 client: it finds a server's
-// authorization server (RFC 9728, RFC 8414, OpenID), introduces itself there
-// (a configured client, a client id metadata document, or registration),
-// has a person consent (PKCE, resource indicators, a checked issuer), renews
-// tokens before they end, and asks for more scopes when a server wants them.
+// It is an OAuth 2.1 client as MCP requires: it discovers a server's
+// authorization server (RFC 9728, RFC 8414, OpenID), identifies itself (a
+// configured client, a client id metadata document, or registration), lets a
+// person consent (PKCE, resource indicators, a checked issuer), refreshes
+// tokens before they expire, and requests more scopes when a server needs them.
+// It implements [upstream.Authorizer].
 //
-// It promises that a call never waits for a person: when consent is needed
-// the call fails at once, with the address to open. A refresh token is
-// redeemed by one party at a time, in this process and among all that share
-// the store, and never again once it was replaced. A network that is down
-// loses no login. Tokens and client secrets are sealed in the store, and
-// never in a log, an error or an answer. Requests to addresses that a server
-// named go to public addresses alone, unless the server itself is on a
-// private one.
+// It promises that a call never waits for a person: when consent is needed the
+// call fails at once, with the URL to open. A refresh token is redeemed by one
+// process at a time and never again once it was replaced. A network failure
+// loses no login. Tokens and client secrets are encrypted in the store and
+// appear in no log, error or response. Requests to addresses that a server
+// named go to public addresses only, unless the server itself is on a private
+// one.
 //
-// The package knows no face. It implements [upstream.Authorizer].
+// # Design
+//
+// Each upstream has a state with its login (record) and, while one runs, its
+// refresh (refreshCall). A login goes through these steps:
+//
+//	begin ──► signInOffer (URL, flow stored by state) ──► Complete ──► record
+//	record ──► refresh at 80 % of its lifetime, or after a 401 ──► record
+//	record ──► lost (invalid_grant, signed out) ──► a new sign-in
+//
+// A flow belongs to the caller that began it, is valid once and for ten
+// minutes. A login that works is replaced only by an administrator, checked
+// when the flow begins and again when it completes; success ends older flows.
+//
+// Refreshing is single-flight twice: startRefresh joins callers of this process
+// on one refreshCall, and refreshLocked holds a lease in the store, reads the
+// record again under it, and redeems only the newest refresh token. The refresh
+// runs on its own goroutine: a caller that leaves does not interrupt it, and
+// Close waits for it, because a redeemed token must be stored. If the store does
+// not accept the new record it stays in memory and refreshDue retries.
+//
+// Locks: Service.mu guards the maps, state.mu the login of one upstream. Neither
+// is held during a query or a request.
+//
+// If the process dies between redeeming and storing, the login is lost and a
+// person signs in again; this window is one store write.
+//
+// Start reading at Service.Authorize, then afterUnauthorized and refreshLocked.
 package oauth
