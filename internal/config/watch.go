@@ -18,13 +18,13 @@ type Update struct {
 }
 
 const (
-	// settle is how long the files must be quiet: editors write in several
-	// steps, and half a file is no news.
-	settle = 100 * time.Millisecond
-	// patience is how long unrest may last before we look all the same: the
+	// quietPeriod is how long the files must not change: editors write in several
+	// steps.
+	quietPeriod = 100 * time.Millisecond
+	// maxDelay bounds how long changes may postpone a reload: the
 	// folder may be busy with other things.
-	patience = time.Second
-	// lookAnyway is how often the files are looked at without a word from
+	maxDelay = time.Second
+	// lookAnyway is how often the files are checked without an event from
 	// the system, which is silent about network drives.
 	lookAnyway = 15 * time.Second
 )
@@ -89,15 +89,15 @@ func (w *watcher) run(ctx context.Context, deliver func(Update)) error {
 			if since.IsZero() {
 				since = time.Now()
 			}
-			if time.Since(since) < patience {
-				quiet.Reset(settle)
+			if time.Since(since) < maxDelay {
+				quiet.Reset(quietPeriod)
 			}
 		case _, ok := <-errs:
 			if !ok {
 				errs = nil
 			}
 			// Events were lost, perhaps: look.
-			quiet.Reset(settle)
+			quiet.Reset(quietPeriod)
 		case <-tick.C:
 			w.look(deliver)
 		case <-quiet.C:

@@ -105,7 +105,7 @@ func outcomeOf(err error) outcome {
 }
 
 // transient reports whether trying again makes sense: the connection broke,
-// and not the upstream's own word or the caller's patience.
+// and not the upstream's own error or a timeout.
 func transient(err error) bool {
 	if tool.KindOf(err) != tool.UpstreamFailed || errors.Is(err, tool.ErrDown) {
 		return false

@@ -65,7 +65,7 @@ const (
 	batchBytes  = 4 << 20
 	boxBytes    = 256 << 20
 
-	lastWords = 2 * time.Second
+	shutdownTimeout = 2 * time.Second
 )
 
 // send queues a frame for another node.
@@ -118,13 +118,13 @@ func (n *Node) flush(to string, o *outbox) {
 
 // deliver puts letters into another node's box, and tries again for a while.
 func (n *Node) deliver(to string, batch [][]byte) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
 	defer cancel()
 	n.mu.Lock()
 	life := n.ctx
 	n.mu.Unlock()
 	if life != nil { // the last words of a node are not waited for as long
-		defer context.AfterFunc(life, func() { time.AfterFunc(lastWords, cancel) })()
+		defer context.AfterFunc(life, func() { time.AfterFunc(shutdownTimeout, cancel) })()
 	}
 	for {
 		if err = n.opts.Store.SendMessages(ctx, to, batch...); err == nil {
@@ -200,7 +200,7 @@ func (n *Node) hasConns() bool {
 func (n *Node) dispatch(ctx context.Context, f frame) {
 	n.mu.Lock()
 	n.seen[f.From] = time.Now()
-	l, hear, handle := n.lines[f.Line], n.words[f.Kind], n.handlers[f.Kind]
+	l, hear, handle := n.lines[f.Line], n.subscribers[f.Kind], n.handlers[f.Kind]
 	if f.Type == open && l == nil {
 		if _, twice := n.opened[f.Line]; twice { // and over already
 			n.mu.Unlock()

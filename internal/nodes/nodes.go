@@ -30,27 +30,27 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// How nodes keep in touch.
+// Intervals and timeouts.
 const (
-	space     = "nodes"
-	keptFor   = time.Hour               // how long a node is remembered after its last word
-	lifeTime  = 5 * time.Second         // of a node's lease: after that long without a sign it is dead
-	pulse     = 1500 * time.Millisecond // between signs of life
-	listAgain = 15 * time.Minute        // between entries into the list
-	patience  = 10 * time.Second        // with a store that does not take what is sent
-	retry     = 250 * time.Millisecond
+	space             = "nodes"
+	memberTTL         = time.Hour               // how long a node stays in the list after its lease expired
+	leaseDuration     = 5 * time.Second         // a node that does not renew it within this time is dead
+	heartbeatInterval = 1500 * time.Millisecond // between renewals of the lease
+	registerInterval  = 15 * time.Minute        // between updates of the list
+	sendTimeout       = 10 * time.Second        // for a store that does not accept messages
+	retry             = 250 * time.Millisecond
 
-	// A conversation is in progress: look into the box sooner than its news
-	// come, at first after quick, then less and less often.
+	// While a connection is open, the box is polled: first after quick, then
+	// with growing intervals up to slow.
 	quick = 4 * time.Millisecond
 	slow  = 130 * time.Millisecond
 )
 
-// ErrGone means that the other node is not there, or no longer.
+// ErrGone means that the other node is unavailable.
 var ErrGone = errors.New("the other node is unavailable")
 
-// Handler carries on a conversation that another node began. ctx ends with
-// the line.
+// Handler serves a connection that another node opened. ctx ends with the
+// connection.
 type Handler func(ctx context.Context, first []byte, l *Conn)
 
 // Node is this process among those on the same store. It is safe for
@@ -61,26 +61,26 @@ type Node struct {
 	log  *slog.Logger
 	look chan struct{} // into the box, soon
 
-	mu       sync.Mutex
-	ctx      context.Context // of Run; nil before
-	handlers map[string]Handler
-	words    map[string]func(from string, data []byte)
-	lines    map[string]*Conn
-	out      map[string]*outbox
-	others   map[string]bool // by id; true for those that are there
-	casts    []frame         // words for all, in order
-	casting  bool
-	seen     map[string]time.Time // when others last showed to be alive
-	opened   map[string]time.Time // lines that others opened, for letters that come twice
-	sending  sync.WaitGroup
-	closed   bool // nothing more is sent
+	mu           sync.Mutex
+	ctx          context.Context // of Run; nil before
+	handlers     map[string]Handler
+	subscribers  map[string]func(from string, data []byte)
+	lines        map[string]*Conn
+	out          map[string]*outbox
+	others       map[string]bool // by id; true for those that are there
+	broadcasts   []frame         // words for all, in order
+	broadcasting bool
+	seen         map[string]time.Time // when others last showed to be alive
+	opened       map[string]time.Time // lines that others opened, for letters that come twice
+	sending      sync.WaitGroup
+	closed       bool // nothing more is sent
 }
 
 // New returns a Node; it starts nothing.
 func New(o Options) *Node {
 	return &Node{
 		opts: o, id: rand.Text()[:12], log: o.Log.With("component", "nodes"), look: make(chan struct{}, 1),
-		handlers: map[string]Handler{}, words: map[string]func(string, []byte){}, lines: map[string]*Conn{},
+		handlers: map[string]Handler{}, subscribers: map[string]func(string, []byte){}, lines: map[string]*Conn{},
 		out: map[string]*outbox{}, others: map[string]bool{}, seen: map[string]time.Time{}, opened: map[string]time.Time{},
 	}
 }
@@ -88,7 +88,7 @@ func New(o Options) *Node {
 // ID names this process; no other ever had the same.
 func (n *Node) ID() string { return n.id }
 
-// Handle lets h carry on conversations of a kind; nil refuses them.
+// Handle sets the handler of connections of a kind; nil refuses them.
 func (n *Node) Handle(kind string, h Handler) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -105,13 +105,13 @@ func (n *Node) Subscribe(kind string, f func(from string, data []byte)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if f == nil {
-		delete(n.words, kind)
+		delete(n.subscribers, kind)
 		return
 	}
-	n.words[kind] = f
+	n.subscribers[kind] = f
 }
 
-// Run is this node's life among the others, until ctx is done.
+// Run takes part in the cluster until ctx is done.
 func (n *Node) Run(ctx context.Context) error {
 	n.mu.Lock()
 	n.ctx = ctx
@@ -145,10 +145,10 @@ type member struct {
 // heartbeat prolongs this node's lease. It does nothing else, so that no slow
 // query makes a living node look dead.
 func (n *Node) heartbeat(ctx context.Context) {
-	every(ctx, pulse, func() {
-		ctx, cancel := context.WithTimeout(ctx, lifeTime)
+	every(ctx, heartbeatInterval, func() {
+		ctx, cancel := context.WithTimeout(ctx, leaseDuration)
 		defer cancel()
-		if _, _, err := n.opts.Store.Acquire(ctx, lease(n.id), n.id, lifeTime); err != nil && ctx.Err() == nil {
+		if _, _, err := n.opts.Store.Acquire(ctx, lease(n.id), n.id, leaseDuration); err != nil && ctx.Err() == nil {
 			n.log.DebugContext(ctx, "heartbeat failed", "err", err)
 		}
 	})
@@ -158,8 +158,8 @@ func (n *Node) heartbeat(ctx context.Context) {
 // nodes that it speaks with.
 func (n *Node) watch(ctx context.Context) {
 	var listed time.Time
-	every(ctx, pulse, func() {
-		if time.Since(listed) > listAgain {
+	every(ctx, heartbeatInterval, func() {
+		if time.Since(listed) > registerInterval {
 			if err := n.register(ctx, member{Name: n.opts.Name}); err == nil {
 				listed = time.Now()
 			}
@@ -189,8 +189,8 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 func (n *Node) forget(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	maps.DeleteFunc(n.opened, func(id string, at time.Time) bool { return n.lines[id] == nil && now.Sub(at) > 10*patience })
-	maps.DeleteFunc(n.seen, func(_ string, at time.Time) bool { return now.Sub(at) > keptFor })
+	maps.DeleteFunc(n.opened, func(id string, at time.Time) bool { return n.lines[id] == nil && now.Sub(at) > 10*sendTimeout })
+	maps.DeleteFunc(n.seen, func(_ string, at time.Time) bool { return now.Sub(at) > memberTTL })
 }
 
 func lease(id string) string { return "node/" + id }
@@ -198,7 +198,7 @@ func lease(id string) string { return "node/" + id }
 func (n *Node) register(ctx context.Context, e member) error {
 	data, err := json.Marshal(e)
 	if err == nil {
-		_, err = n.opts.Store.PutValue(ctx, store.Value{Space: space, Name: n.id, Data: data, Expires: time.Now().Add(keptFor)}, store.AnyVersion)
+		_, err = n.opts.Store.PutValue(ctx, store.Value{Space: space, Name: n.id, Data: data, Expires: time.Now().Add(memberTTL)}, store.AnyVersion)
 	}
 	return err
 }
@@ -231,7 +231,7 @@ func (n *Node) peers() []string {
 // While the store is unavailable nobody can be told dead.
 func (n *Node) alive(ctx context.Context, id string) bool {
 	n.mu.Lock()
-	recent := time.Since(n.seen[id]) < pulse
+	recent := time.Since(n.seen[id]) < heartbeatInterval
 	n.mu.Unlock()
 	if recent {
 		return true
@@ -334,12 +334,12 @@ func (n *Node) Publish(to, kind string, data []byte) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed || n.ctx == nil || len(n.casts) >= maxCasts {
+	if n.closed || n.ctx == nil || len(n.broadcasts) >= maxCasts {
 		return
 	}
-	n.casts = append(n.casts, f)
-	if !n.casting {
-		n.casting = true
+	n.broadcasts = append(n.broadcasts, f)
+	if !n.broadcasting {
+		n.broadcasting = true
 		n.sending.Go(n.broadcast)
 	}
 }
@@ -352,13 +352,13 @@ const maxCasts = 10_000
 func (n *Node) broadcast() {
 	for {
 		n.mu.Lock()
-		if len(n.casts) == 0 {
-			n.casting = false
+		if len(n.broadcasts) == 0 {
+			n.broadcasting = false
 			n.mu.Unlock()
 			return
 		}
-		words := n.casts
-		n.casts = nil
+		words := n.broadcasts
+		n.broadcasts = nil
 		ctx := n.ctx
 		n.mu.Unlock()
 		others, err := n.readList(ctx)

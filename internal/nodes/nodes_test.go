@@ -324,7 +324,7 @@ func TestDeath(t *testing.T) {
 			t.Errorf("a node that never was: %v", err)
 		}
 		// One that lived a moment ago, and was killed.
-		if _, held, err := s.Acquire(ctx, lease("dead"), "dead", lifeTime); !held || err != nil {
+		if _, held, err := s.Acquire(ctx, lease("dead"), "dead", leaseDuration); !held || err != nil {
 			t.Fatal(held, err)
 		}
 		l, err := a.Dial(ctx, "dead", "echo", nil)
@@ -335,7 +335,7 @@ func TestDeath(t *testing.T) {
 		if _, err := l.Receive(ctx); !errors.Is(err, ErrGone) {
 			t.Errorf("the line to a dead node: %v", err)
 		}
-		if took := time.Since(began); took > lifeTime+2*pulse {
+		if took := time.Since(began); took > leaseDuration+2*heartbeatInterval {
 			t.Errorf("noticed after %v", took)
 		}
 		if _, err := a.Dial(ctx, "dead", "echo", nil); !errors.Is(err, ErrGone) {

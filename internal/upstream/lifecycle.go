@@ -30,7 +30,7 @@ const (
 	remoteGap = 200 * time.Millisecond
 	authGap   = 2 * time.Second
 
-	// patience is how long such a call waits for the outcome.
+	// retryWait is how long such a call waits for the outcome.
 	retryWait = 750 * time.Millisecond
 
 	// How long the end of a program is waited for, to say how it ended: by

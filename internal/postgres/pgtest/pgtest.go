@@ -24,8 +24,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// patience bounds the start and the end of a server on a busy machine.
-const patience = 2 * time.Minute
+// serverTimeout bounds the start and the end of a server on a busy machine.
+const serverTimeout = 2 * time.Minute
 
 // Server is one PostgreSQL server.
 type Server struct {
@@ -124,7 +124,7 @@ func (s *Server) Start() error {
 		s.cmd.Wait()
 		close(done)
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -149,7 +149,7 @@ func (s *Server) Stop() error {
 	select {
 	case <-s.done:
 		return nil
-	case <-time.After(patience):
+	case <-time.After(serverTimeout):
 		s.cmd.Process.Kill()
 		<-s.done
 		return errors.New("postgres had to be killed")
@@ -187,7 +187,7 @@ func (s *Server) Create(ctx context.Context) (string, error) {
 // Database returns the URL of a new database of the server.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
 	defer cancel()
 	name, err := s.Create(ctx)
 	if err != nil {

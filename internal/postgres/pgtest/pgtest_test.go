@@ -11,7 +11,7 @@ import (
 func TestServer(t *testing.T) {
 	s, err := Start()
 	Need(t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
 	defer cancel()
 	name, err := s.Create(ctx)
 	if err != nil {
