@@ -48,9 +48,9 @@ class Gateway(unittest.TestCase):
         # An object with a name and args, as google.generativeai has it.
         fc = types.SimpleNamespace(name="calculate", args={"expression": "6*7"})
         result = self.gateway.execute("gemini", fc, server="junctor")
-        self.assertEqual("42", result["output"])
+        self.assertEqual({"result": "42", "exact": True}, result["output"])
         part = {"function_response": {"name": fc.name, "response": result}}
-        self.assertEqual("42", part["function_response"]["response"]["output"])
+        self.assertEqual("42", part["function_response"]["response"]["output"]["result"])
         self.assertEqual("calculate", result.message["functionResponse"]["name"])
         self.assertFalse(result.is_error)
 

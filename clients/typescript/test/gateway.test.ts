@@ -81,7 +81,7 @@ describe("the gateway", () => {
       content: "2",
     });
     const gemini = await gateway.execute("gemini", { name: "calculate", args }, { server: "junctor" });
-    assert.equal(gemini.functionResponse.response.output, "2");
+    assert.deepEqual(gemini.functionResponse.response, { output: { result: "2", exact: true } });
     const anthropic = await gateway.execute("anthropic", [
       { type: "tool_use", id: "1", name: "junctor__calculate", input: args },
       { type: "tool_use", id: "2", name: "junctor__nothing", input: {} },
