@@ -77,7 +77,10 @@ func (h *Host) endDeadTurns(ctx context.Context) {
 			if err == nil {
 				err = s.endOrphanedReply(ctx)
 			}
-			if err != nil && ctx.Err() == nil {
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
 				h.Log.WarnContext(ctx, "reply of an earlier process not ended", telemetry.KeySession, rec.ID, "err", err)
 				continue
 			}

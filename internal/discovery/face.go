@@ -86,13 +86,14 @@ func ParseView(mode, server string) (View, error) {
 
 // Face serves MCP clients. It is safe for concurrent use.
 type Face struct {
-	opts   Options
-	config atomic.Pointer[Config]
-	log    *slog.Logger
-	info   json.RawMessage
-	meta   *mcp.Server
-	direct *mcp.Server
-	view   *directView
+	opts    Options
+	config  atomic.Pointer[Config]
+	log     *slog.Logger
+	info    json.RawMessage
+	initial *catalog.Snapshot // of when the face was made; Run announces what changed since
+	meta    *mcp.Server
+	direct  *mcp.Server
+	view    *directView
 
 	mu      sync.Mutex
 	single  map[string]*transparentView // transparent views by server
@@ -119,6 +120,7 @@ func New(o Options) *Face {
 	f.meta = f.server(&metaView{face: f}, f.info)
 	f.view = newDirectView(f)
 	f.direct = f.server(f.view, f.info)
+	f.initial = o.Catalog.Snapshot()
 	return f
 }
 
@@ -168,15 +170,15 @@ func (f *Face) MaxSessions() int {
 func (f *Face) Run(ctx context.Context) error {
 	defer f.Close()
 	changed := f.opts.Catalog.Watch(ctx)
-	last := f.opts.Catalog.Snapshot()
+	last := f.initial
 	for {
+		next := f.opts.Catalog.Snapshot()
+		f.announce(last, next)
+		last = next
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-			next := f.opts.Catalog.Snapshot()
-			f.announce(last, next)
-			last = next
 		}
 	}
 }

@@ -173,7 +173,6 @@ func (s *Supervisor) Apply(configs []Config) {
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.publish()
 	wanted := make(map[string]bool, len(configs))
 	for _, cfg := range configs {
 		wanted[cfg.Name] = true
@@ -188,11 +187,15 @@ func (s *Supervisor) Apply(configs []Config) {
 			after = append(after, old.reconfigure(cfg))
 		}
 	}
+	removed := map[string]*upstream{}
 	for name, u := range s.upstreams {
-		if wanted[name] {
-			continue
+		if !wanted[name] {
+			removed[name] = u
+			delete(s.upstreams, name)
 		}
-		delete(s.upstreams, name)
+	}
+	s.publish() // before an upstream tells the sink that it was removed
+	for name, u := range removed {
 		if u.remove() {
 			s.leaving[name] = u.gone // it tells the sink itself then
 		} else {
@@ -215,6 +218,7 @@ func (s *Supervisor) replace(old *upstream, cfg Config) {
 		u.protocol = old.lastProtocol()
 	}
 	s.upstreams[cfg.Name] = u
+	s.publish()
 	if s.ctx != nil && s.ctx.Err() == nil {
 		s.start(u)
 	}
@@ -230,7 +234,6 @@ func (s *Supervisor) Restart(server string) error {
 		return notFound(server)
 	}
 	s.replace(u, u.config())
-	s.publish()
 	return nil
 }
 
