@@ -24,6 +24,7 @@ import (
 	"junctor/internal/control"
 	"junctor/internal/doctor"
 	"junctor/internal/llm"
+	"junctor/internal/store"
 	"junctor/internal/tool"
 )
 
@@ -36,7 +37,7 @@ server, the tools and what model providers make of them, what definitions say to
 the model, ports, permissions, the clock, the store and your other clients.
 
 It exits with 1 when something does not work; with --strict, when something
-should be mended too.`,
+should be fixed too.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := c.examine(cmd.Context())
 			if err != nil {
@@ -95,6 +96,18 @@ func (c *cli) gatewayFacts(ctx context.Context, cfg *config.Config, f *doctor.Fa
 	f.HasKey = admin != ""
 	f.HasKey = f.HasKey || len(cfg.Auth.Keys) > 0
 	f.Running = c.running(ctx, cfg) != nil
+	if f.StoreErr = c.checkStore(ctx, cfg); f.StoreErr != nil && !f.Running {
+		dir, err := os.MkdirTemp("", "junctor-doctor-")
+		if err != nil {
+			f.Gateway = err
+			return
+		}
+		defer os.RemoveAll(dir)
+		empty := *cfg
+		empty.Store = store.DefaultConfig()
+		empty.Store.Path = filepath.Join(dir, "junctor.db")
+		cfg = &empty
+	}
 	g, err := c.openWith(ctx, cfg)
 	if err != nil {
 		f.Gateway = err
@@ -104,6 +117,27 @@ func (c *cli) gatewayFacts(ctx context.Context, cfg *config.Config, f *doctor.Fa
 	stop := g.waiting(ctx)
 	defer stop()
 	f.Gateway = g.facts(ctx, f)
+}
+
+// storeCheckTimeout bounds the check of a large store. What was not read by then
+// counts as healthy.
+const storeCheckTimeout = 10 * time.Second
+
+// checkStore reports why the configured store cannot be used.
+func (c *cli) checkStore(ctx context.Context, cfg *config.Config) error {
+	return c.withStoreOf(ctx, cfg, func(s store.Store) error {
+		checker, ok := s.(interface{ Check(context.Context) error })
+		if !ok {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, storeCheckTimeout)
+		defer cancel()
+		err := checker.Check(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	})
 }
 
 func (g *gateway) facts(ctx context.Context, f *doctor.Facts) error {

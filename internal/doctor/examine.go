@@ -37,8 +37,9 @@ type Facts struct {
 	Tools   []tool.Definition
 	Changed []string // tools that are changed since approval
 
-	Store string // the file of the embedded store; empty with PostgreSQL
-	Model string // the model of the chat; empty when there is none
+	Store    string // the file of the embedded store; empty with PostgreSQL
+	StoreErr error  // why the store cannot be used; the gateway then was started without it
+	Model    string // the model of the chat; empty when there is none
 }
 
 // Probes are the ways to look at the machine. A nil one is not looked through.
@@ -304,8 +305,15 @@ func (r *Report) clock(ctx context.Context, f Facts, p Probes) {
 const littleRoom = 200 << 20
 
 func (r *Report) store(f Facts, p Probes) {
+	if f.StoreErr != nil {
+		r.add(Finding{
+			Severity: Problem, Area: "store", What: f.StoreErr.Error(),
+			Do: "junctor does not start until this is fixed; the servers above were tested without the store, so they may ask for a sign-in again",
+		})
+		return
+	}
 	if f.Gateway != nil {
-		return // said already, and the store may be the reason
+		return // reported with the servers
 	}
 	if f.Store == "" {
 		r.add(Finding{Severity: OK, Area: "store", What: "PostgreSQL answers"})

@@ -232,6 +232,10 @@ func TestExamine(t *testing.T) {
 			config: `{}`, ok: true, facts: func(f *Facts) { f.Store = "/data/x.db" }, probes: func(p *Probes) { p.Free = func(string) (uint64, error) { return 5 << 20, nil } },
 			want: map[string]Severity{"only 5 MB free": Warning},
 		},
+		"damaged store": {
+			config: `{}`, facts: func(f *Facts) { f.Store, f.StoreErr = "/data/x.db", errors.New("/data/x.db is damaged") },
+			want: map[string]Severity{"/data/x.db is damaged": Problem}, not: "is writable",
+		},
 		"nothing to look through": {config: web, ok: true, probes: func(p *Probes) { *p = Probes{} }, facts: func(f *Facts) { f.Store = "x" }, want: map[string]Severity{"is writable": OK}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
@@ -80,4 +81,15 @@ func (s *Store) explain(act string, err error) error {
 		return fmt.Errorf("%s: the disk that holds %s is full; free some space, or lower store.retention: %w: %w", act, s.path, store.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s %s: %w", act, s.path, err)
+}
+
+// Check reads the whole file and reports the first damage that it finds.
+func (s *Store) Check(ctx context.Context) error {
+	var result string
+	err := s.read.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&result)
+	if err == nil && result != "ok" {
+		return fmt.Errorf("check the store: %s is damaged: %s; put a backup in its place, or move it away and Junctor starts an empty one",
+			s.path, strings.ReplaceAll(result, "\n", " "))
+	}
+	return s.explain("check the store", err)
 }

@@ -312,3 +312,38 @@ func execSQL(t *testing.T, path, query string) {
 
 // soon is long enough for any machine.
 const soon = time.Minute
+
+// Damage in a page that opening does not read is found by Check alone.
+func TestCheck(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "junctor.db")
+	check := func() error {
+		s, err := Open(t.Context(), store.Config{Path: path}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		return s.Check(t.Context())
+	}
+	if err := check(); err != nil {
+		t.Fatalf("a new store: %v", err)
+	}
+	var page, size int64
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.QueryRow("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'").Scan(&page), db.QueryRow("PRAGMA page_size").Scan(&size), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt([]byte(strings.Repeat("x", int(size))), (page-1)*size)
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("with a broken page: %v", err)
+	}
+}
