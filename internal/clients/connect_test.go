@@ -339,3 +339,29 @@ func TestConnectErrors(t *testing.T) {
 		}
 	}
 }
+
+// Taking a server out of a TOML file takes its own comments along and no
+// other's.
+func TestSplitTOML(t *testing.T) {
+	const server = "[mcp_servers.x]\ncommand = \"c\"\n"
+	for name, tt := range map[string]struct{ text, own, rest string }{
+		"comment of the next table": {
+			"a = 1\n\n# x\n" + server + "\n# colours\n[tui]\nb = 1\n",
+			"# x\n" + server + "\n", "a = 1\n\n# colours\n[tui]\nb = 1\n",
+		},
+		"no blank line":       {server + "# colours\n[tui]\n", server, "# colours\n[tui]\n"},
+		"comment of a part":   {server + "# colours\n\n# more\n\n[tui]\n", server + "# colours\n\n", "# more\n\n[tui]\n"},
+		"own tables between":  {server + "\n# env\n[mcp_servers.x.env]\nA = \"b\"\n\n# tui\n[tui]\n", server + "\n# env\n[mcp_servers.x.env]\nA = \"b\"\n\n", "# tui\n[tui]\n"},
+		"table of an array":   {server + "\n# first\n[[hooks]]\na = 1\n\n[[hooks]]\na = 2\n", server + "\n", "# first\n[[hooks]]\na = 1\n\n[[hooks]]\na = 2\n"},
+		"end of the file":     {server + "# last option\n\n# vim: ft=toml\n", server + "# last option\n\n", "# vim: ft=toml\n"},
+		"its last comment":    {server + "# args = []\n", server + "# args = []\n", ""},
+		"text like a comment": {server + "text = \"\"\"\n\n# not one\"\"\"\n[tui]\n", server + "text = \"\"\"\n\n# not one\"\"\"\n", "[tui]\n"},
+		"text above":          {"text = \"\"\"\n# not one\"\"\"\n" + server, server, "text = \"\"\"\n# not one\"\"\"\n"},
+		"not there":           {"# a\n[tui]\n", "", "# a\n[tui]\n"},
+	} {
+		own, rest := splitTOML(tt.text, "mcp_servers", "x")
+		if own != tt.own || rest != tt.rest {
+			t.Errorf("%s: own %q, rest %q\nwant %q and %q", name, own, rest, tt.own, tt.rest)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -142,24 +143,35 @@ func removeTOML(data []byte, key, name string) ([]byte, error) {
 	return []byte(rest), nil
 }
 
-// splitTOML parts the tables of a server, with the comments directly above
-// them, from everything else.
+// splitTOML separates the tables of a server, with the comments directly above
+// them, from everything else. Comments above the table that follows stay there.
 func splitTOML(text, key, name string) (own, rest string) {
 	var mine, others []string
 	inside := false
+	remarks := 0 // how many of the latest lines are blank or comments
 	var at tomlPlace
 	for line := range strings.Lines(text) {
 		top := at.top()
 		at = at.after(line)
 		if header, ok := tomlHeader(line); ok && top {
+			was := inside
 			inside = len(header) >= 2 && header[0] == key && header[1] == name
-			if inside {
+			switch {
+			case inside && !was:
 				n := len(others)
-				for n > 0 && strings.HasPrefix(strings.TrimSpace(others[n-1]), "#") {
+				for n > len(others)-remarks && strings.TrimSpace(others[n-1]) != "" {
 					n--
 				}
 				mine, others = append(mine, others[n:]...), others[:n]
+			case was && !inside:
+				n := len(mine) - nextRemarks(mine[len(mine)-remarks:], true)
+				mine, others = mine[:n], append(others, mine[n:]...)
 			}
+		}
+		if blank := strings.TrimSpace(line); top && (blank == "" || blank[0] == '#') {
+			remarks++
+		} else {
+			remarks = 0
 		}
 		if inside {
 			mine = append(mine, line)
@@ -167,7 +179,30 @@ func splitTOML(text, key, name string) (own, rest string) {
 			others = append(others, line)
 		}
 	}
+	if inside {
+		n := len(mine) - nextRemarks(mine[len(mine)-remarks:], false)
+		mine, others = mine[:n], append(others, mine[n:]...)
+	}
 	return strings.Join(mine, ""), strings.Join(others, "")
+}
+
+// nextRemarks counts the lines at the end of a table that belong to what
+// follows: the comments after the first blank line or, where a table follows
+// at once, all of them.
+func nextRemarks(lines []string, followed bool) int {
+	blank := func(line string) bool { return strings.TrimSpace(line) == "" }
+	first := slices.IndexFunc(lines, blank)
+	if first < 0 {
+		if followed {
+			return len(lines)
+		}
+		return 0
+	}
+	n := slices.IndexFunc(lines[first:], func(line string) bool { return !blank(line) })
+	if n < 0 {
+		return 0
+	}
+	return len(lines) - first - n
 }
 
 // tomlPlace is where a line of TOML begins: inside a string of several lines,
@@ -233,10 +268,10 @@ func appendTOML(text, tables string) string {
 	return text + tables
 }
 
-// tomlHeader reads a line such as [mcp_servers."my server".env].
+// tomlHeader reads a line such as [mcp_servers."my server".env] or [[hooks]].
 func tomlHeader(line string) ([]string, bool) {
 	line = strings.TrimSpace(line)
-	if !strings.HasPrefix(line, "[") || strings.HasPrefix(line, "[[") {
+	if !strings.HasPrefix(line, "[") {
 		return nil, false
 	}
 	var doc map[string]any
