@@ -105,8 +105,8 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// TestPackagesSayWhatTheyAreFor asks every package for a comment.
-func TestPackagesSayWhatTheyAreFor(t *testing.T) {
+// TestPackagesHaveComments asks every package for a comment.
+func TestPackagesHaveComments(t *testing.T) {
 	said := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -68,7 +68,7 @@ func (h *house) own(binary, name string) string {
 
 // Ten agents, one set of servers: every `junctor mcp` attaches to the gateway
 // that runs, in the view that it wants.
-func TestTenClientsOneSetOfServers(t *testing.T) {
+func TestTenClientsShareOneSetOfServers(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, "{}")
 	server := h.own(everything(t), "example-server")
@@ -199,7 +199,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 
 // Servers that are down, disabled, or die in the middle of a call: a clear
 // error each, and the next call goes through.
-func TestBrokenServers(t *testing.T) {
+func TestBrokenServersDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, "{}")
 	server := h.own(everything(t), "example-server")
@@ -239,7 +239,7 @@ func TestBrokenServers(t *testing.T) {
 }
 
 // A client that is killed takes its servers with it.
-func TestKilledClient(t *testing.T) {
+func TestKilledClientEndsItsServers(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, "{}")
 	server := h.own(everything(t), "example-server")
@@ -293,7 +293,7 @@ func TestMalformedInput(t *testing.T) {
 }
 
 // An agent's session goes on when the gateway is restarted.
-func TestRestartedGateway(t *testing.T) {
+func TestSessionSurvivesGatewayRestart(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, stdioConfig(t))
 	g := h.serve().ready("everything")

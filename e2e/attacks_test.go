@@ -37,9 +37,9 @@ func rawHTTP(t *testing.T, gw *gateway, text string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestRebinding keeps pages of other sites out: under a name of theirs that
+// TestDNSRebindingIsRefused keeps pages of other sites out: under a name of theirs that
 // points here, and from their own origin, on every route and on upgrades.
-func TestRebinding(t *testing.T) {
+func TestDNSRebindingIsRefused(t *testing.T) {
 	t.Parallel()
 	gw := newHouse(t, stdioConfig(t)).serve()
 	here := strings.TrimPrefix(gw.url, "http://")
@@ -73,9 +73,9 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestStrangeRequests are bytes that no client sends: each gets an answer, and
+// TestMalformedRequestsAreAnswered are bytes that no client sends: each gets an answer, and
 // the gateway lives.
-func TestStrangeRequests(t *testing.T) {
+func TestMalformedRequestsAreAnswered(t *testing.T) {
 	t.Parallel()
 	gw := newHouse(t, strings.Replace(stdioConfig(t), `"description"`, `"proxy":true,"description"`, 1)).serve().ready("everything")
 	host := "Host: " + strings.TrimPrefix(gw.url, "http://") + "\r\n"
@@ -128,8 +128,8 @@ func TestStrangeRequests(t *testing.T) {
 	}
 }
 
-// TestKeyAndTool uses a key on a tool that it may not see, through every face.
-func TestKeyAndTool(t *testing.T) {
+// TestKeyCannotReachHiddenToolsOnAnyAPI uses a key on a tool that it may not see, through every face.
+func TestKeyCannotReachHiddenToolsOnAnyAPI(t *testing.T) {
 	t.Parallel()
 	const admin, limited = "admin-key-of-the-test-0001", "limited-key-of-the-test-02"
 	server := fmt.Sprintf(`{"command":%q,"proxy":true}`, everything(t))
@@ -283,8 +283,8 @@ func TestKeyAndTool(t *testing.T) {
 	}
 }
 
-// TestManyStreams limits the streams of one caller.
-func TestManyStreams(t *testing.T) {
+// TestStreamsPerCallerAreLimited limits the streams of one caller.
+func TestStreamsPerCallerAreLimited(t *testing.T) {
 	t.Parallel()
 	address := remote(t, "streamableHttp")
 	gw := newHouse(t, fmt.Sprintf(`{"limits":{"maxStreamsPerCaller":2,"callerRate":{"calls":1000,"perMs":1000}},"mcpServers":{"far":{"url":%q,"proxy":true}}}`, address)).serve().ready("far")

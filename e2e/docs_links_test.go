@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestLinksInDocs follows the links from one document to another.
-func TestLinksInDocs(t *testing.T) {
+// TestLinksInDocsResolve follows the links from one document to another.
+func TestLinksInDocsResolve(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)

@@ -303,8 +303,8 @@ func TestRunnableDocs(t *testing.T) {
 	}
 }
 
-// TestDashboard looks whether the figures on the Grafana dashboard exist.
-func TestDashboard(t *testing.T) {
+// TestDashboardUsesExistingMetrics looks whether the figures on the Grafana dashboard exist.
+func TestDashboardUsesExistingMetrics(t *testing.T) {
 	t.Parallel()
 	raw := read(t, "../docs/grafana/junctor.json")
 	var board struct {

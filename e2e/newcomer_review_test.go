@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// TestAToolThatTurns lets a server change its tool behind a gateway that runs:
+// TestChangedToolIsReportedOrBlocked lets a server change its tool behind a gateway that runs:
 // with warn the call goes on, with block it waits until someone approves it on
 // the command line, and the gateway knows at once.
-func TestAToolThatTurns(t *testing.T) {
+func TestChangedToolIsReportedOrBlocked(t *testing.T) {
 	t.Parallel()
 	node, _ := suiteNode(t)
 	script, err := filepath.Abs("testdata/newcomer-changing.mjs")

@@ -9,10 +9,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestNewcomer types what a new user types, with nothing in the environment
+// TestFirstSteps types what a new user types, with nothing in the environment
 // but a home and a path. The packages of npx are those of this folder, so that
 // no registry is asked.
-func TestNewcomer(t *testing.T) {
+func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	npm(t, "mcp-server-filesystem")
 	node, _ := suiteNode(t)
@@ -40,8 +40,8 @@ func TestNewcomer(t *testing.T) {
 	})
 }
 
-// TestNewcomerTypesTheREADME holds the script to the README.
-func TestNewcomerTypesTheREADME(t *testing.T) {
+// TestFirstStepsMatchREADME holds the script to the README.
+func TestFirstStepsMatchREADME(t *testing.T) {
 	t.Parallel()
 	script := read(t, "testdata/newcomer.txt")
 	found := 0
@@ -65,9 +65,9 @@ func TestNewcomerTypesTheREADME(t *testing.T) {
 	}
 }
 
-// TestAddedToARunningGateway holds servers add to it that the gateway knows the
+// TestServerAddedToRunningGateway holds servers add to it that the gateway knows the
 // server when the command is done.
-func TestAddedToARunningGateway(t *testing.T) {
+func TestServerAddedToRunningGateway(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, `{"mcpServers": {}}`)
 	gw := h.serve()

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// TestNodesDatabaseAway: the database is unavailable for a minute. Nodes that are set
+// TestNodesDatabaseUnavailable: the database is unavailable for a minute. Nodes that are set
 // to closed refuse calls meanwhile, one that is set to open serves them; all
 // are themselves again within 5 s of its return, with no gap in the live log
 // and every record of an answered call written.
-func TestNodesDatabaseAway(t *testing.T) {
+func TestNodesDatabaseUnavailable(t *testing.T) {
 	t.Parallel()
 	away := 20 * time.Second // longer than every lease
 	if soak() {

@@ -10,9 +10,9 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestFromOneMachineToMany: what a gateway kept in its file is copied into a
+// TestCopyFromSQLiteToPostgres: what a gateway kept in its file is copied into a
 // database, from which another goes on: calls, a chat, a key.
-func TestFromOneMachineToMany(t *testing.T) {
+func TestCopyFromSQLiteToPostgres(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t).Database(t)
 	tools := upstreamtest.Listen(t, upstreamtest.Script{})

@@ -283,9 +283,9 @@ func TestLoginByPage(t *testing.T) {
 	}
 }
 
-// TestExpiry calls fifty times at once when the token has ended: one refresh,
+// TestExpiredTokenIsRefreshedOnce calls fifty times at once when the token has ended: one refresh,
 // and no call fails. Then the same for a token that is refused early.
-func TestExpiry(t *testing.T) {
+func TestExpiredTokenIsRefreshedOnce(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 8)
 	_, gw := signedIn(t, g)
@@ -321,8 +321,8 @@ func TestExpiry(t *testing.T) {
 	burst("refused")
 }
 
-// TestAuthorizationServerDown renews nothing, and loses nothing.
-func TestAuthorizationServerDown(t *testing.T) {
+// TestAuthorizationServerDownKeepsLogin renews nothing, and loses nothing.
+func TestAuthorizationServerDownKeepsLogin(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 15)
 	_, gw := signedIn(t, g)
@@ -348,8 +348,8 @@ func TestAuthorizationServerDown(t *testing.T) {
 	}
 }
 
-// TestStepUpAndRobots asks for more scopes, and for none by a person.
-func TestStepUpAndRobots(t *testing.T) {
+// TestStepUpAndClientCredentials asks for more scopes, and for none by a person.
+func TestStepUpAndClientCredentials(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 3600)
 	_, gw := signedIn(t, g)

@@ -150,8 +150,8 @@ func speak(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// TestManual writes the manual pages and completions as releases carry them.
-func TestManual(t *testing.T) {
+// TestManualPagesAndCompletions writes the manual pages and completions as releases carry them.
+func TestManualPagesAndCompletions(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
 		t.Skip("runs a shell script that builds the program")
 	}
@@ -260,9 +260,9 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
-// TestRelease looks for everything that a release is told to carry. What the
+// TestReleaseFilesExist looks for everything that a release is told to carry. What the
 // hooks make must not be in dist, which is emptied after them.
-func TestRelease(t *testing.T) {
+func TestReleaseFilesExist(t *testing.T) {
 	data, err := os.ReadFile("../.goreleaser.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -307,7 +307,7 @@ func TestRelease(t *testing.T) {
 	}
 	for _, path := range carried {
 		if strings.HasPrefix(path, made) {
-			continue // TestManual makes them
+			continue // TestManualPagesAndCompletions makes them
 		}
 		if _, err := os.Stat("../" + path); err != nil {
 			t.Error(err)

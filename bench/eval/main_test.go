@@ -27,7 +27,7 @@ func TestRunPrintsATableForEveryRanker(t *testing.T) {
 }
 
 // Junctor's ranking is there because it finds more than the baselines do.
-func TestJunctorIsAheadOfTheBaselines(t *testing.T) {
+func TestJunctorRanksAboveBaselines(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(&out, []string{"-set", ownSet, "-json"}); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestJunctorIsAheadOfTheBaselines(t *testing.T) {
 }
 
 // A gateway that runs finds what the index finds in process.
-func TestThroughTheGateway(t *testing.T) {
+func TestEvaluationThroughGatewayMatchesIndex(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "junctor")
 	if out, err := exec.Command("go", "-C", "../..", "build", "-o", program, "./cmd/junctor").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
@@ -67,7 +67,7 @@ func TestThroughTheGateway(t *testing.T) {
 	}
 }
 
-func TestThroughWhatIsNoGateway(t *testing.T) {
+func TestEvaluationNamesProgramThatIsNoGateway(t *testing.T) {
 	for _, program := range []string{"/nowhere/junctor", "/bin/true"} {
 		if err := run(&bytes.Buffer{}, []string{"-set", ownSet, "-through", program}); err == nil || !strings.Contains(err.Error(), program) {
 			t.Errorf("through %s: error = %v", program, err)
@@ -75,7 +75,7 @@ func TestThroughWhatIsNoGateway(t *testing.T) {
 	}
 }
 
-func TestRunSaysWhichSetIsMissing(t *testing.T) {
+func TestRunNamesMissingSet(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "nowhere")
 	err := run(&bytes.Buffer{}, []string{"-set", missing})
 	if err == nil || !strings.Contains(err.Error(), "nowhere") {

@@ -129,7 +129,7 @@ func TestChatApproval(t *testing.T) {
 	}
 }
 
-func TestChatPutsTheQuestionsOfServers(t *testing.T) {
+func TestChatShowsElicitationRequests(t *testing.T) {
 	p := talker(t)
 	if err := os.MkdirAll(filepath.Join(p.home, "config", "junctor"), 0o700); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestChatPutsTheQuestionsOfServers(t *testing.T) {
 	}
 }
 
-func TestPiecesOfAReplyKeepTheirSpaces(t *testing.T) {
+func TestStreamedReplyKeepsSpaces(t *testing.T) {
 	got := ""
 	for _, piece := range []string{"did ", "not", " ", "allow\r\n", "\ta\x1b[31m", " ", "\u202eb"} {
 		got += printable(piece)
@@ -165,7 +165,7 @@ func TestPiecesOfAReplyKeepTheirSpaces(t *testing.T) {
 	}
 }
 
-func TestFormsInATerminal(t *testing.T) {
+func TestTerminalForms(t *testing.T) {
 	const form = `{"type":"object","required":["n"],"properties":{
 		"n":{"type":"integer","title":"Number","description":"of them"},
 		"ok":{"type":"boolean"},
@@ -190,7 +190,7 @@ func TestFormsInATerminal(t *testing.T) {
 
 // A person may think for as long as they like: the connection is read
 // meanwhile, so that the gateway knows that they are still there.
-func TestChatLineIsAliveWhileNobodyReads(t *testing.T) {
+func TestChatAnswersPingsWhileWaitingForInput(t *testing.T) {
 	pinged := make(chan error, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, nil)
@@ -233,7 +233,7 @@ func TestChatLineIsAliveWhileNobodyReads(t *testing.T) {
 	}
 }
 
-func TestChatWithoutAModelSaysHowToGetOne(t *testing.T) {
+func TestChatWithoutModelExplainsSetup(t *testing.T) {
 	code, _, errs := newPerson(t, nil).types("", "chat", "hello")
 	if code != exitFailed || !strings.Contains(errs, "OPENAI_API_KEY") {
 		t.Errorf("%d %s", code, errs)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestThroughNpx(t *testing.T) {
+func TestGatewayCommandUnderNpx(t *testing.T) {
 	for name, tt := range map[string]struct {
 		goos, command string
 		want          []string

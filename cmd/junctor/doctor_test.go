@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestWords(t *testing.T) {
+func TestSplitCommandLine(t *testing.T) {
 	for in, want := range map[string][]string{
 		"":                       nil,
 		"node a.js":              {"node", "a.js"},
@@ -38,7 +38,7 @@ func TestParseCalls(t *testing.T) {
 	}
 }
 
-func TestReachable(t *testing.T) {
+func TestReachableAddress(t *testing.T) {
 	for in, want := range map[string]string{
 		"0.0.0.0:8787": "127.0.0.1:8787", ":8787": "127.0.0.1:8787", "[::]:1": "127.0.0.1:1",
 		"127.0.0.1:2": "127.0.0.1:2", "host:3": "host:3", "nonsense": "nonsense",
@@ -49,7 +49,7 @@ func TestReachable(t *testing.T) {
 	}
 }
 
-func TestRoff(t *testing.T) {
+func TestRoffEscapes(t *testing.T) {
 	if got, want := roff(".x -y\n'z \\…"), `\&.x \-y`+"\n"+`\&'z \e\[u2026]`; got != want {
 		t.Errorf("roff = %q, want %q", got, want)
 	}

@@ -95,7 +95,7 @@ func TestSocketFollowsTheVariablesOfTheConfiguration(t *testing.T) {
 
 // A process in whose environment a variable has no value, as agents start them,
 // uses the only gateway of the file; one with another value never does.
-func TestFindWithoutTheVariable(t *testing.T) {
+func TestFindGatewayWithUnsetVariable(t *testing.T) {
 	dir, err := os.MkdirTemp("", "j") // short enough for a socket
 	if err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ const cursorFile = `{"mcpServers": {
 	"have": {"command": "h"}, "first": {"command": "a"}, "second": {"command": "b"}, "junctor": {"command": "junctor", "args": ["mcp"]}
 }}`
 
-func TestPick(t *testing.T) {
+func TestImportPromptSelectsServers(t *testing.T) {
 	for answer, want := range map[string]struct {
 		code   int
 		names  string // that are in the file afterwards
@@ -92,7 +92,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-func TestConnectOffersToMove(t *testing.T) {
+func TestConnectPromptsToMoveServers(t *testing.T) {
 	for answer, moved := range map[string]bool{"y\n": true, "n\n": false, "\n": false} {
 		p := newTypist(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"notes": {"command": "n"}}}`})
 		code, shown := p.types(answer, "connect", "cursor")
@@ -112,7 +112,7 @@ func TestConnectOffersToMove(t *testing.T) {
 	}
 }
 
-func TestTrustIsAskedFor(t *testing.T) {
+func TestUntrustedConfigurationPrompts(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the folder's file names a program of Unix")
 	}
@@ -131,7 +131,7 @@ func TestTrustIsAskedFor(t *testing.T) {
 }
 
 // On a terminal the doctor paints and says what it looks at.
-func TestDoctorAtATerminal(t *testing.T) {
+func TestDoctorShowsColorAndProgressOnTerminal(t *testing.T) {
 	p := newTypist(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"notes": {"command": "n"}}}`})
 	code, shown := p.types("", "doctor")
 	for _, want := range []string{"\x1b[32m✓\x1b[0m", "\r\x1b[Kstore …", "has 1 server of its own", "No problems found"} {

@@ -12,7 +12,7 @@ import (
 	"junctor/internal/tool"
 )
 
-func TestProgramsDoNotInheritOwnKeys(t *testing.T) {
+func TestChildProcessesDoNotInheritGatewayKeys(t *testing.T) {
 	got := withoutOwnKeys([]string{"A=1", "JUNCTOR_SECRET_KEY=x", "JUNCTOR_ADMIN_KEY=y", "JUNCTOR_CONFIG=z", "odd"})
 	if !slices.Equal(got, []string{"A=1", "JUNCTOR_CONFIG=z", "odd"}) {
 		t.Errorf("programs may inherit %v", got)
@@ -36,7 +36,7 @@ func TestOpenBrowser(t *testing.T) {
 	}
 }
 
-func TestPlainly(t *testing.T) {
+func TestPlainlyRemovesControlCharacters(t *testing.T) {
 	if got := plainly(&tool.Error{Kind: tool.UpstreamFailed, Msg: "it\x1b[2J broke", Err: errors.New("because")}).Error(); got != "it[2J broke: because" {
 		t.Errorf("got %q", got)
 	}

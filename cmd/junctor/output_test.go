@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestTextFromServersDoesNotSteerATerminal(t *testing.T) {
+func TestServerTextCannotControlTerminal(t *testing.T) {
 	const hostile = "a\tb\r\x1b[2Jc\u202ed\u009b31m\u200b\nnext"
 	c, out := on(80)
 	if got, want := c.text(out, hostile), "a\tb [2Jcd31m\nnext"; got != want {

@@ -132,7 +132,7 @@ func TestParseTask(t *testing.T) {
 	}
 }
 
-func TestTemplates(t *testing.T) {
+func TestURITemplateMatches(t *testing.T) {
 	for _, tt := range []struct {
 		template, uri string
 		want          bool

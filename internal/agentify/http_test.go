@@ -55,7 +55,7 @@ func fetch(t *testing.T, method, url, accept, body string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-func TestOverHTTP(t *testing.T) {
+func TestOrchestrateOverHTTP(t *testing.T) {
 	r := newRig(t, both(), llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "read"}, Reply: calls(call("files:read_file", `{"path":"a"}`))},
 		{When: llmtest.When{User: "fail"}, Reply: calls(call("odd:fail", `{}`))},
@@ -97,7 +97,7 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
-func TestOverHTTPInPieces(t *testing.T) {
+func TestOrchestrateStreamsSteps(t *testing.T) {
 	r := newRig(t, both(), llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "read"}, Reply: calls(call("files:read_file", `{"path":"a"}`))},
 	}, Default: &llmtest.Reply{Text: "Which file?"}})
@@ -119,7 +119,7 @@ func TestOverHTTPInPieces(t *testing.T) {
 	}
 }
 
-func TestTheTraceIsWhatTheSeedShows(t *testing.T) {
+func TestTraceFormatAndRedaction(t *testing.T) {
 	r := newRig(t, both(), llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "read"}, Reply: calls(call("files:read_file", `{"path":"/a","token":"hunter2-and-more","apiKey":"s3cr3t-value"}`))},
 		{When: llmtest.When{User: "big"}, Reply: calls(call("files:write_file", `{"path":"/a","content":"${context.selectionText}"}`))},
@@ -196,7 +196,7 @@ func TestTheTraceIsWhatTheSeedShows(t *testing.T) {
 	}
 }
 
-func TestLogs(t *testing.T) {
+func TestLogsAreFiltered(t *testing.T) {
 	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
 	if _, err := r.do(Task{Query: "read"}); err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-func TestStreams(t *testing.T) {
+func TestLogAndTraceStreams(t *testing.T) {
 	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
 	if _, err := r.do(Task{Query: "the first task reads"}); err != nil {
 		t.Fatal(err)

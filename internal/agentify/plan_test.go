@@ -37,7 +37,7 @@ var cwd = Context{CurrentWorkingDirectory: "/home/ada/app"}
 
 func both() map[string]*backend { return map[string]*backend{"files": files(), "odd": odd()} }
 
-func TestEveryProviderMakesOneCall(t *testing.T) {
+func TestEveryProviderPlansOneCall(t *testing.T) {
 	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"README.md"}`))))
 	for name, v := range map[string]struct {
 		cfg  llm.Config
@@ -134,7 +134,7 @@ func TestAWrongChoiceIsRepairedOnce(t *testing.T) {
 	}
 }
 
-func TestTheSameCallTwiceIsOne(t *testing.T) {
+func TestDuplicateCallIsMadeOnce(t *testing.T) {
 	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`), call("files:read_file", `{"path":"/a"}`))))
 	if _, err := r.do(Task{Query: "read /a"}); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestNothingIsCalledWhenTheModelDeclines(t *testing.T) {
 	}
 }
 
-func TestModelFailuresSayWhatToDo(t *testing.T) {
+func TestModelErrorsExplainWhatToDo(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reply llmtest.Reply
 		want  string
@@ -204,7 +204,7 @@ func TestModelFailuresSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAProviderThatLetsNothingBeForced(t *testing.T) {
+func TestToolChoiceIsDroppedWhenUnsupported(t *testing.T) {
 	r := newRig(t, both(), llmtest.Script{})
 	good := calls(call("files:read_file", `{"path":"/a"}`))
 	r.llm.Replace(llmtest.Script{
@@ -219,7 +219,7 @@ func TestAProviderThatLetsNothingBeForced(t *testing.T) {
 	}
 }
 
-func TestNoModelSaysHowToGetOne(t *testing.T) {
+func TestWithoutModelErrorExplainsSetup(t *testing.T) {
 	r := newRig(t, both(), llmtest.Script{})
 	r.model = nil
 	_, err := r.do(Task{Query: "read /a"})
@@ -229,7 +229,7 @@ func TestNoModelSaysHowToGetOne(t *testing.T) {
 	}
 }
 
-func TestNoBackend(t *testing.T) {
+func TestNoBackendAvailable(t *testing.T) {
 	r := newRig(t, map[string]*backend{"gone": nil}, llmtest.Script{})
 	if got := r.refused(Task{Query: "read /a"}); !strings.Contains(got.Reason, "no backend") || len(got.Down) != 1 || len(r.llm.Requests()) != 0 {
 		t.Errorf("%+v", got)
@@ -317,7 +317,7 @@ func many(n int) *backend {
 	return newBackend("", tools...)
 }
 
-func TestLargeCataloguesAreNarrowedAndCanBeLookedInto(t *testing.T) {
+func TestLargeCatalogueIsRankedAndSearchable(t *testing.T) {
 	r := newRig(t, map[string]*backend{"files": files(), "shop": many(200)}, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "gadget", Tool: "agentify:look_further"}, Reply: calls(call("agentify:look_further", `{"tools":["shop:gadget_3","shop__gadget_199","nonsense"]}`))},
 		{When: llmtest.When{User: "gadget", Tool: "shop:gadget_199"}, Reply: calls(call("shop:gadget_199", `{"speed":3}`))},
@@ -350,7 +350,7 @@ func TestLargeCataloguesAreNarrowedAndCanBeLookedInto(t *testing.T) {
 	}
 }
 
-func TestSmallCataloguesAreHandedOverWhole(t *testing.T) {
+func TestSmallCatalogueIsSentWhole(t *testing.T) {
 	r := newRig(t, both(), always(calls(call("agentify:decline", `{"reason":"?"}`))))
 	r.refused(Task{Query: "まったく関係のない話"})
 	if n := len(r.llm.Last().Tools); n != 10+1 {
@@ -361,7 +361,7 @@ func TestSmallCataloguesAreHandedOverWhole(t *testing.T) {
 	}
 }
 
-func TestContextBringsItsOwnCandidates(t *testing.T) {
+func TestContextAddsCandidates(t *testing.T) {
 	r := newRig(t, map[string]*backend{"files": files(), "shop": many(100),
 		"data": newBackend("", def("run_query", "Run a SQL statement against the database", `{"sql":{"type":"string"}}`))},
 		always(calls(call("agentify:decline", `{"reason":"?"}`))))
@@ -394,7 +394,7 @@ func TestHugeDeclarationsAreBounded(t *testing.T) {
 	}
 }
 
-func TestFailuresOfBackends(t *testing.T) {
+func TestBackendErrorsReachClient(t *testing.T) {
 	for name, tt := range map[string]struct {
 		kind tool.Kind
 		want string
@@ -450,7 +450,7 @@ func TestTasksAreBoundedAndCanBeCancelled(t *testing.T) {
 	}
 }
 
-func TestManyResourcesAreRankedToo(t *testing.T) {
+func TestManyResourcesAreRanked(t *testing.T) {
 	b := both()
 	b["notes"] = newBackend("")
 	b["notes"].extras, b["notes"].notes = true, 600
@@ -482,7 +482,7 @@ func (m mute) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error
 	return m.backend.Serve(ctx, r)
 }
 
-func TestGeminisUnreadableCalls(t *testing.T) {
+func TestMalformedGeminiCallIsRetried(t *testing.T) {
 	r := newRig(t, both(), then(calls(llmtest.Call{Tool: "files:read_file", Raw: `{"path":`}), calls(call("files:read_file", `{"path":"/a"}`))))
 	r.model = r.modelOf(llm.Config{Provider: llm.Gemini, Model: "gemini-3-test"}, "")
 	if out, err := r.do(Task{Query: "read the file"}); err != nil || out.Plan.name.Tool != "read_file" {
@@ -490,7 +490,7 @@ func TestGeminisUnreadableCalls(t *testing.T) {
 	}
 }
 
-func TestViolationsAreToldInAFewWords(t *testing.T) {
+func TestSchemaViolationsAreSummarized(t *testing.T) {
 	var many []schema.Violation
 	for i := range 30 {
 		many = append(many, schema.Violation{Path: fmt.Sprint("/", i), Message: "is wrong"})
@@ -504,9 +504,9 @@ func TestViolationsAreToldInAFewWords(t *testing.T) {
 	}
 }
 
-// TestABackendNamedAsWeAre: its tools are reached, but for those that could
+// TestBackendNamedAgentify: its tools are reached, but for those that could
 // not be told from our own.
-func TestABackendNamedAsWeAre(t *testing.T) {
+func TestBackendNamedAgentify(t *testing.T) {
 	greet := `{"name":"greet","description":"Greet somebody","inputSchema":{"type":"object"}}`
 	decline := `{"name":"decline","description":"Decline an invitation","inputSchema":{"type":"object"}}`
 	r := newRig(t, map[string]*backend{"agentify": newBackend("", greet, decline)}, always(calls(call("agentify:greet", `{}`))))
@@ -519,9 +519,9 @@ func TestABackendNamedAsWeAre(t *testing.T) {
 	}
 }
 
-// TestTasksNeedTheRight: tasks use a model, which is a right of its own and
+// TestTasksRequireChatRight: tasks use a model, which is a right of its own and
 // counts against the caller's rate.
-func TestTasksNeedTheRight(t *testing.T) {
+func TestTasksRequireChatRight(t *testing.T) {
 	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
 	task := Task{Query: "read /a", DryRun: true}
 	if _, err := r.Do(ctxFor(t), task, Request{Caller: tool.Caller{ID: "key:no"}}); tool.KindOf(err) != tool.Denied {

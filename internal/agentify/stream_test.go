@@ -25,7 +25,7 @@ func task(id int, params string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"agentify/orchestrateTask","params":%s}`, id, params)
 }
 
-func TestTheProtocolInBothFramings(t *testing.T) {
+func TestProtocolInBothFramings(t *testing.T) {
 	for name, head := range map[string]bool{"lines": false, "headers": true} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"a"}`))))
@@ -61,7 +61,7 @@ func TestTheProtocolInBothFramings(t *testing.T) {
 	}
 }
 
-func TestOptionsOfTheClient(t *testing.T) {
+func TestInitializationOptions(t *testing.T) {
 	r := newRig(t, both(), noScript)
 	c := r.connect(true)
 	r.refuse = &tool.Error{Kind: tool.InvalidArguments, Msg: "bad", Details: map[string]any{"violations": []string{"one", "two"}}}
@@ -83,7 +83,7 @@ func TestOptionsOfTheClient(t *testing.T) {
 	d.expect(`"id":2`, `serverInfo`)
 }
 
-func TestNoActionOnTheWire(t *testing.T) {
+func TestDeclinedTaskIsProtocolError(t *testing.T) {
 	r := newRig(t, both(), always(calls(call("agentify:decline", `{"reason":"Which file?"}`))))
 	c := r.connect(false)
 	c.send(hello)
@@ -104,7 +104,7 @@ func TestNoActionOnTheWire(t *testing.T) {
 	}
 }
 
-func TestCancellationInBothTongues(t *testing.T) {
+func TestCancellationByLSPAndMCP(t *testing.T) {
 	b := both()
 	r := newRig(t, b, always(calls(call("odd:wait", `{}`))))
 	c := r.connect(true)
@@ -139,7 +139,7 @@ func TestCancellationInBothTongues(t *testing.T) {
 	}
 }
 
-func TestBrokenInput(t *testing.T) {
+func TestMalformedInput(t *testing.T) {
 	r := newRig(t, both(), noScript)
 	t.Run("lines go on", func(t *testing.T) {
 		r.t = t
@@ -259,7 +259,7 @@ func TestPlainMCPClients(t *testing.T) {
 	}
 }
 
-func TestEmptyAnswersAsToolResults(t *testing.T) {
+func TestEmptyResultAsToolResult(t *testing.T) {
 	got := asToolResult(Outcome{Plan: &Plan{Method: "resources/read"}, Result: json.RawMessage(`{}`)})
 	if !strings.Contains(string(got), "(empty)") {
 		t.Errorf("%s", got)

@@ -129,7 +129,7 @@ func onDemand(tool, args string) llmtest.Rule {
 	return llmtest.Rule{When: llmtest.When{User: tool, Tool: tool}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: tool, Args: json.RawMessage(args)}}}}
 }
 
-func TestAnEditorBringsItsOwnBackends(t *testing.T) {
+func TestBackendsFromInitializationOptions(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Script{Key: "sk-of-the-option-1234", Rules: []llmtest.Rule{
 		onDemand("slow:echo", `{"text":"hi"}`), onDemand("slow:die", `{}`), onDemand("file:echo", `{"n":1}`),
 	}})
@@ -197,7 +197,7 @@ func TestAnEditorBringsItsOwnBackends(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentsKeyWins(t *testing.T) {
+func TestEnvironmentKeyOverridesOptions(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Script{Key: "sk-of-the-environment", Rules: []llmtest.Rule{onDemand("junctor:calculate", `{"expression":"6*7"}`)}})
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -228,7 +228,7 @@ func TestDebugPortOfTheEnvironment(t *testing.T) {
 	})
 }
 
-func TestEveryViolationOfTheOptions(t *testing.T) {
+func TestInvalidOptionsAreAllReported(t *testing.T) {
 	e := edit(t, `{}`, nil)
 	e.expect(e.say(1, "initialize", map[string]any{"initializationOptions": map[string]any{
 		"logLevel": "loud", "DEBUG_PORT": "many", "listen": ":1",
@@ -241,7 +241,7 @@ func TestEveryViolationOfTheOptions(t *testing.T) {
 	e.expect(e.say(6, "agentify/orchestrateTask", map[string]any{"query": "x"}), `-32000`, `OPENAI_API_KEY`)
 }
 
-func TestOrchestrateUnderServe(t *testing.T) {
+func TestServeMountsOrchestrate(t *testing.T) {
 	model := llmtest.Start(t, llmtest.Script{Rules: []llmtest.Rule{onDemand("junctor:calculate", `{"expression":"6*7"}`)}})
 	r := start(t, fmt.Sprintf(`{"llm":{"provider":"openai","model":"x","apiKey":"sk-test-key","baseUrl":%q}}`, model.URL+"/v1"), t.TempDir())
 	code, body := r.ask("POST", "/api/orchestrate", `{"query":"use junctor:calculate"}`)

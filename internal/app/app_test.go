@@ -413,7 +413,7 @@ func TestServersAreManagedOverHTTP(t *testing.T) {
 	}
 }
 
-func TestSecretsNeverLeave(t *testing.T) {
+func TestSecretsAreNeverDisclosed(t *testing.T) {
 	const canary = "canary-5f3a9d-secret-value"
 	up := upstreamtest.Listen(t, upstreamtest.Script{})
 	up.Before = func(w http.ResponseWriter, r *http.Request) bool {
@@ -451,7 +451,7 @@ func TestSecretsNeverLeave(t *testing.T) {
 	}
 }
 
-func TestPanicsStayInTheirRequest(t *testing.T) {
+func TestPanicFailsOnlyItsRequest(t *testing.T) {
 	r := start(t, `{}`, t.TempDir())
 	h := httpserver.Wrap(r.App.log, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") }))
 	client := &http.Client{Transport: httpserver.InProcess{Handler: h}}

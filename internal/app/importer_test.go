@@ -12,9 +12,9 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-// TestServersOfOtherProgramsAreTakenOver imports from a home with two clients'
+// TestServersOfOtherClientsAreImported imports from a home with two clients'
 // files in it, and finds the servers running and the secret out of sight.
-func TestServersOfOtherProgramsAreTakenOver(t *testing.T) {
+func TestServersOfOtherClientsAreImported(t *testing.T) {
 	good := entry(t, upstreamtest.Stdio(t, "x", upstreamtest.Script{}))
 	withSecret := strings.Replace(good, `"env":{`, `"env":{"GITHUB_TOKEN":"ghp_0123456789abcdefghij0123456789abcdef",`, 1)
 	home := t.TempDir()

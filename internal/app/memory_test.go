@@ -81,7 +81,7 @@ func TestMemoryRespectsGOGC(t *testing.T) {
 
 // The garbage of a busy time goes back to the system soon after it, and not
 // while it lasts.
-func TestMemoryAfterLoad(t *testing.T) {
+func TestMemoryIsReleasedAfterLoad(t *testing.T) {
 	before := debug.SetGCPercent(usualGC)
 	defer debug.SetGCPercent(before)
 	synctest.Test(t, func(t *testing.T) {

@@ -84,9 +84,9 @@ func (f *follower) until(what string, ok func(file string) bool) {
 	}
 }
 
-// TestSharedEdits: a change is made on nodes that run, and on one that comes
+// TestConfigurationEditsReachOtherNodes: a change is made on nodes that run, and on one that comes
 // later; not over a file that is newer, nor by somebody without the key.
-func TestSharedEdits(t *testing.T) {
+func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 	db := pgtest.New(t).Database(t)
 	const file = `{"mcpServers":{"a":{"command":"x"}}}`
 	one, two, other := newFollower(t, db, 1, file), newFollower(t, db, 1, file), newFollower(t, db, 2, file)

@@ -148,9 +148,9 @@ func TestCallsAreForwarded(t *testing.T) {
 	}
 }
 
-// TestFaults: errors keep what callers can do about them on their way between
+// TestForwardedErrorsRoundTrip: errors keep what callers can do about them on their way between
 // nodes.
-func TestFaults(t *testing.T) {
+func TestForwardedErrorsRoundTrip(t *testing.T) {
 	in := &tool.Error{Kind: tool.UpstreamFailed, Msg: "down", Details: map[string]any{"a": "b"}, RetryAfter: 3 * time.Second, Err: tool.ErrDown}
 	raw, err := json.Marshal(forwardedErrorOf(in))
 	if err != nil {

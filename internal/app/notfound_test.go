@@ -8,9 +8,9 @@ import (
 	"junctor/internal/httperr"
 )
 
-// TestNoPageInPlaceOfAnAnswer: paths of the API that do not exist, or not with
+// TestUnknownAPIPathsAreNotAnsweredWithThePage: paths of the API that do not exist, or not with
 // this method, say so to programs.
-func TestNoPageInPlaceOfAnAnswer(t *testing.T) {
+func TestUnknownAPIPathsAreNotAnsweredWithThePage(t *testing.T) {
 	r := start(t, `{}`, t.TempDir())
 	for name, tt := range map[string]struct {
 		method, path string

@@ -12,7 +12,7 @@ import (
 
 // Every request that is rejected before it becomes a call leaves one line of
 // the log and one count under its reason, on every API.
-func TestRejectedRequestsAreSeen(t *testing.T) {
+func TestRejectedRequestsAreLoggedAndCounted(t *testing.T) {
 	server := entry(t, upstreamtest.Stdio(t, "files", upstreamtest.Script{}))
 	r := start(t, fmt.Sprintf(`{"mcpServers":{"files":%s},"auth":{"loopback":"key"},"limits":{"maxBodyBytes":2048}}`, server), t.TempDir())
 	const key = "admin-key-for-the-tests"

@@ -55,9 +55,9 @@ func (r *rig) as(method, path, body string, header ...string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-// TestAdministratorsRightsTakeTheToken tries everything that a program, or a
+// TestAdministratorRightsRequireToken tries everything that a program, or a
 // proxy without headers of its own, can send to an open listener.
-func TestAdministratorsRightsTakeTheToken(t *testing.T) {
+func TestAdministratorRightsRequireToken(t *testing.T) {
 	data := t.TempDir()
 	r := start(t, `{}`, data)
 	const server = `{"mcpServers":{"evil":{"command":"true"}}}`

@@ -13,7 +13,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-func TestTargetsShowNoSecretAndNoPath(t *testing.T) {
+func TestTargetsHideSecretsAndPaths(t *testing.T) {
 	cfg := config.Default()
 	for name, edit := range map[string]func(*upstream.Config){
 		"far": func(c *upstream.Config) { c.URL = "https://mcp.example/v1/sse?api_key=hidden" },
@@ -64,8 +64,8 @@ func TestCallbackAddress(t *testing.T) {
 	}
 }
 
-// TestKeysThatSeal replaces the key: what the old one sealed is re-encrypted.
-func TestKeysThatSeal(t *testing.T) {
+// TestReplacedSecretKeyReencryptsValues replaces the key: what the old one sealed is re-encrypted.
+func TestReplacedSecretKeyReencryptsValues(t *testing.T) {
 	const one, two = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 	data := t.TempDir()
 	open := func(keys telemetry.Secret) (*App, error) {

@@ -128,7 +128,7 @@ func TestListenIsExclusiveAndPrivate(t *testing.T) {
 	ln.Close()
 }
 
-func TestOpenFoldersAreRefused(t *testing.T) {
+func TestFoldersWritableByOthersAreRefused(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("folders of the profile are private there")
 	}
@@ -215,7 +215,7 @@ func Stream(ctx context.Context, path string, w StreamRequest, in io.Reader, out
 	return (&Relay{Reconnect: func(context.Context) (io.ReadWriteCloser, error) { return nil, errors.New("the gateway has ended") }}).Run(ctx, c, in, out)
 }
 
-func TestStream(t *testing.T) {
+func TestStreamServesManyClients(t *testing.T) {
 	path, _ := running(t, nil)
 	var wg sync.WaitGroup
 	for i := range 10 { // ten clients, one gateway
@@ -281,7 +281,7 @@ func TestStreamEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestHTTP(t *testing.T) {
+func TestHTTPOverSocket(t *testing.T) {
 	path, stop := running(t, nil)
 	c := Client(path)
 	for range 3 {
@@ -301,7 +301,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-func TestBadGreetings(t *testing.T) {
+func TestInvalidGreetingsAreRefused(t *testing.T) {
 	path, _ := running(t, nil)
 	for text, want := range map[string]string{
 		"JUNCTOR/9 {}\n":      "speaks JUNCTOR/1",
@@ -328,7 +328,7 @@ func TestBadGreetings(t *testing.T) {
 }
 
 // A gateway of a version that answers otherwise is refused, not spoken to.
-func TestForeignGateway(t *testing.T) {
+func TestGatewayOfOtherVersionIsRefused(t *testing.T) {
 	path := filepath.Join(folder(t), "s.sock")
 	ln, err := Listen(path)
 	if err != nil {
@@ -354,7 +354,7 @@ func TestForeignGateway(t *testing.T) {
 	}
 }
 
-func TestListenSaysWhatIsInTheWay(t *testing.T) {
+func TestListenErrorNamesPath(t *testing.T) {
 	dir := folder(t)
 	for name, in := range map[string]string{"lock": "s.sock.lock/x", "socket": "s.sock/x"} {
 		t.Run(name, func(t *testing.T) {
@@ -380,7 +380,7 @@ func TestListenSaysWhatIsInTheWay(t *testing.T) {
 }
 
 // What comes while the server stops is released of.
-func TestConnectionsDuringTheEnd(t *testing.T) {
+func TestConnectionsDuringShutdownAreClosed(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	f := &connQueue{addr: &net.UnixAddr{Name: "x"}, conns: make(chan net.Conn), done: done}
@@ -435,7 +435,7 @@ func oneGateway(t *testing.T, path, name string) (seen func() []string, stop fun
 }
 
 // A client goes on when its gateway is restarted.
-func TestRelayOutlivesTheGateway(t *testing.T) {
+func TestRelayReconnectsAfterGatewayRestart(t *testing.T) {
 	path := filepath.Join(folder(t), "s.sock")
 	seen1, stop1 := oneGateway(t, path, "first")
 	conn, err := Open(ctxFor(t), path, StreamRequest{})
@@ -491,7 +491,7 @@ func TestRelayOutlivesTheGateway(t *testing.T) {
 }
 
 // A client that had no answer to its initialize starts again.
-func TestRelayBeforeTheHandshake(t *testing.T) {
+func TestRelayReplaysUnansweredInitialize(t *testing.T) {
 	near, far := net.Pipe()
 	near2, far2 := net.Pipe()
 	relay := &Relay{Reconnect: func(context.Context) (io.ReadWriteCloser, error) { return near2, nil }}
@@ -515,7 +515,7 @@ func TestRelayBeforeTheHandshake(t *testing.T) {
 }
 
 // A client that leaves while no gateway is there is not waited for.
-func TestRelayOfAClientThatLeaves(t *testing.T) {
+func TestRelayEndsWhenClientCloses(t *testing.T) {
 	near, far := net.Pipe()
 	trying := make(chan struct{})
 	relay := &Relay{Reconnect: func(ctx context.Context) (io.ReadWriteCloser, error) {
@@ -535,7 +535,7 @@ func TestRelayOfAClientThatLeaves(t *testing.T) {
 }
 
 // A request that was taken back is not answered when the gateway ends.
-func TestRelayForgetsWhatWasCancelled(t *testing.T) {
+func TestRelayDropsCancelledRequests(t *testing.T) {
 	near, far := net.Pipe()
 	relay := &Relay{Reconnect: func(context.Context) (io.ReadWriteCloser, error) { return nil, errors.New("no more") }}
 	inR, in := io.Pipe()
@@ -563,7 +563,7 @@ func TestRelayForgetsWhatWasCancelled(t *testing.T) {
 }
 
 // A client that takes no more ends the relay.
-func TestRelayWithoutAReader(t *testing.T) {
+func TestRelayEndsWhenClientStopsReading(t *testing.T) {
 	near, far := net.Pipe()
 	outR, outW := io.Pipe()
 	outR.Close()
@@ -579,7 +579,7 @@ func TestRelayWithoutAReader(t *testing.T) {
 
 // Gateways of one file with other values have sockets of their own, which find
 // each other; what killed ones have left is removed.
-func TestSocketsOfOneFile(t *testing.T) {
+func TestSocketsPerEnvironmentOfOneFile(t *testing.T) {
 	dir := folder(t)
 	file := filepath.Join(dir, "junctor.json")
 	path := func(file, environment string) string {

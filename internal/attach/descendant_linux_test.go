@@ -19,8 +19,8 @@ import (
 
 const socketVariable = "JUNCTOR_TEST_SOCKET"
 
-// TestProgramOfTheGateway is what a server does that wants the gateway's rights.
-func TestProgramOfTheGateway(t *testing.T) {
+// TestDescendantProcess is what a server does that wants the gateway's rights.
+func TestDescendantProcess(t *testing.T) {
 	path := os.Getenv(socketVariable)
 	if path == "" {
 		t.Skip("it is run by TestDescendantsAreRefused")
@@ -67,9 +67,9 @@ func TestDescendantsAreRefused(t *testing.T) {
 		"short environment only": {Setpgid: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := exec.Command(os.Args[0], "-test.run=^TestProgramOfTheGateway$")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestDescendantProcess$")
 			if attr == nil {
-				cmd = exec.Command("sh", "-c", `"$0" -test.run=^TestProgramOfTheGateway$; :`, os.Args[0])
+				cmd = exec.Command("sh", "-c", `"$0" -test.run=^TestDescendantProcess$; :`, os.Args[0])
 			}
 			cmd.Env, cmd.SysProcAttr = []string{socketVariable + "=" + path}, attr
 			out, err := cmd.CombinedOutput()

@@ -245,7 +245,7 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-func TestKeysAreRememberedBriefly(t *testing.T) {
+func TestKeysAreCachedBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys := &memory{}
 		key := keys.add(t, "k", nil)
@@ -316,7 +316,7 @@ func TestRunWritesLastUse(t *testing.T) {
 	})
 }
 
-func TestReady(t *testing.T) {
+func TestReadyRequiresKeyOffLoopback(t *testing.T) {
 	for name, tt := range map[string]struct {
 		listen string
 		cfg    Config
@@ -414,7 +414,7 @@ func (a *authority) token(t testing.TB, claims map[string]any) string {
 	return raw
 }
 
-func TestTokens(t *testing.T) {
+func TestJWTValidation(t *testing.T) {
 	a := newAuthority(t)
 	g := gate(&memory{}, func(o *Options) {
 		o.Listen = "10.0.0.1:80"
@@ -490,7 +490,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-func TestIssuerThatCannotBeReached(t *testing.T) {
+func TestUnreachableIssuer(t *testing.T) {
 	a := newAuthority(t)
 	cfg := JWTConfig{Issuer: a.URL, Audience: "https://junctor.example/mcp", Rules: []JWTRule{{}}}
 	token := a.token(t, nil)

@@ -18,9 +18,9 @@ func who(c *tool.Caller) string {
 	return c.ID
 }
 
-// TestNamesAreNotIdentities makes keys of one name one after the other: each
+// TestKeysWithSameNameAreDifferentCallers makes keys of one name one after the other: each
 // is another caller.
-func TestNamesAreNotIdentities(t *testing.T) {
+func TestKeysWithSameNameAreDifferentCallers(t *testing.T) {
 	keys := &memory{}
 	first := keys.add(t, "bob", func(k *store.Key) {})
 	g := gate(keys, nil)

@@ -102,9 +102,9 @@ func (discard) Header() http.Header         { return http.Header{} }
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) WriteHeader(int)             {}
 
-// TestForgedHostOffLoopback has no name of the request count on a listener
+// TestForgedHostIsRefusedOffLoopback has no name of the request count on a listener
 // that others reach.
-func TestForgedHostOffLoopback(t *testing.T) {
+func TestForgedHostIsRefusedOffLoopback(t *testing.T) {
 	g := gate(&memory{}, func(o *Options) { o.Listen = "0.0.0.0:8787" })
 	for _, host := range []string{"localhost:8787", "127.0.0.1:8787", "[::1]:8787", "evil.example", ""} {
 		for _, edit := range []func(*http.Request){

@@ -8,8 +8,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestTokenHasWhatItsRulesGive adds up rules without mixing their globs.
-func TestTokenHasWhatItsRulesGive(t *testing.T) {
+// TestTokenRightsAreUnionOfRules adds up rules without mixing their globs.
+func TestTokenRightsAreUnionOfRules(t *testing.T) {
 	cfg := JWTConfig{AdminScope: "root", Rules: []JWTRule{
 		{Scopes: []string{"gh"}, Servers: []string{"github"}, Rate: &setting.Rate{Calls: 5}},
 		{Scopes: []string{"read"}, Servers: []string{"fs"}, Tools: []string{"fs:read_*"}, Rate: &setting.Rate{Calls: 50}},
@@ -55,7 +55,7 @@ func TestTokenHasWhatItsRulesGive(t *testing.T) {
 	}
 }
 
-func TestTokenWithoutARuleMayDoNothing(t *testing.T) {
+func TestTokenWithoutRuleHasNoRights(t *testing.T) {
 	a := newAuthority(t)
 	g := gate(&memory{}, func(o *Options) {
 		o.Listen = "10.0.0.1:80"
@@ -66,10 +66,10 @@ func TestTokenWithoutARuleMayDoNothing(t *testing.T) {
 	}
 }
 
-// TestWhoMayChat: keys and rules that are limited to servers or tools give no
+// TestChatRightDefaults: keys and rules that are limited to servers or tools give no
 // right to use models unless they say so; a rule that gives none does not
 // widen the budget of one that does.
-func TestWhoMayChat(t *testing.T) {
+func TestChatRightDefaults(t *testing.T) {
 	yes, no := true, false
 	cfg := Config{Keys: []KeyConfig{
 		{Name: "open", Key: "0123456789abcdef0"},

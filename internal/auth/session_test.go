@@ -126,7 +126,7 @@ func (p *page) expect(method, path string, status int, want string) {
 	}
 }
 
-func TestLocalTokenGivesTheRights(t *testing.T) {
+func TestLocalTokenGrantsAdministratorRights(t *testing.T) {
 	vals := &values{}
 	g := gate(&memory{}, func(o *Options) { o.Sessions = vals })
 	anon := &page{t: t, gate: g}
@@ -174,7 +174,7 @@ func TestLocalTokenGivesTheRights(t *testing.T) {
 	(&page{t: t, gate: closed}).signIn(`{"token":"`+localToken+`"}`).expect("GET", "/tools", 200, "admin=true")
 }
 
-func TestSessionEndsForGood(t *testing.T) {
+func TestEndedSessionStaysInvalid(t *testing.T) {
 	keys := &memory{}
 	key := keys.add(t, "me", func(k *store.Key) { k.Admin = true })
 	var ended []string

@@ -113,7 +113,7 @@ func TestResultsPassByteForByte(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestErrorStatusAndBody(t *testing.T) {
 	g := &gateway{do: func(context.Context, tool.Call) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
 	ts := newServer(t, g)
 	ok := `{"method":"tools/list"}`
@@ -158,7 +158,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestUpstreamsOwnErrorIsAnAnswer(t *testing.T) {
+func TestUpstreamErrorIsReturnedAsResponse(t *testing.T) {
 	g := &gateway{do: func(context.Context, tool.Call) (json.RawMessage, error) {
 		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "x", Err: &mcp.Error{Code: -32002, Message: "no such resource", Data: json.RawMessage(`{"uri":"a"}`)}}
 	}}
@@ -169,7 +169,7 @@ func TestUpstreamsOwnErrorIsAnAnswer(t *testing.T) {
 	}
 }
 
-func TestStream(t *testing.T) {
+func TestStreamSendsNotificationsBeforeResult(t *testing.T) {
 	first := make(chan struct{})
 	g := &gateway{do: func(_ context.Context, c tool.Call) (json.RawMessage, error) {
 		c.Exchange.Notify("notifications/progress", json.RawMessage(`{"progress":1}`))
@@ -208,7 +208,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-func TestStreamThatBreaks(t *testing.T) {
+func TestStreamEndsWithErrorEvent(t *testing.T) {
 	g := &gateway{do: func(_ context.Context, c tool.Call) (json.RawMessage, error) {
 		c.Exchange.Notify("notifications/progress", json.RawMessage(`{}`))
 		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the connection broke"}
@@ -220,7 +220,7 @@ func TestStreamThatBreaks(t *testing.T) {
 	}
 }
 
-func TestClientThatGoesAwayCancels(t *testing.T) {
+func TestDisconnectedClientCancelsCall(t *testing.T) {
 	started, cancelled := make(chan struct{}), make(chan struct{})
 	g := &gateway{do: func(ctx context.Context, c tool.Call) (json.RawMessage, error) {
 		close(started)

@@ -99,7 +99,7 @@ func FuzzCalculate(f *testing.F) {
 	})
 }
 
-func TestTime(t *testing.T) {
+func TestTimeTool(t *testing.T) {
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	for in, want := range map[string]string{
 		`{}`:                    "2026-11-15T12:00:00Z (Sunday, week 46, UTC, Unix 1794744000)",
@@ -119,7 +119,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-func TestText(t *testing.T) {
+func TestTextTool(t *testing.T) {
 	for _, tt := range []struct{ op, in, want string }{
 		{"count", "två ord\nrad 2\n", "14 characters, 4 words, 2 lines, 15 bytes"},
 		{"count", "", "0 characters, 0 words, 0 lines, 0 bytes"},
@@ -163,7 +163,7 @@ func arguments(t testing.TB, m map[string]string) json.RawMessage {
 	return b
 }
 
-func TestServer(t *testing.T) {
+func TestServerListsAndCallsTools(t *testing.T) {
 	s := New("1.2.3", func(context.Context) any { return map[string]any{"ok": true} })
 	d, err := s.Describe(t.Context(), nil)
 	if err != nil || !strings.Contains(string(d.Info), `"1.2.3"`) || d.Instructions == "" {

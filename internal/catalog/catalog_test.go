@@ -85,7 +85,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestDisabledTwinIsNotAmbiguous(t *testing.T) {
+func TestDisabledToolOfSameNameIsNotAmbiguous(t *testing.T) {
 	off := false
 	c := New([]ToolRule{{Pattern: []string{"github:search"}, Enabled: &off}}, nil)
 	c.Put(Server{Name: "github"}, definitions(t, "github", "search"))
@@ -96,7 +96,7 @@ func TestDisabledTwinIsNotAmbiguous(t *testing.T) {
 	}
 }
 
-func TestRules(t *testing.T) {
+func TestRulesApplyInOrder(t *testing.T) {
 	yes, no := true, false
 	c := New([]ToolRule{
 		{Pattern: []string{"*"}, Enabled: &no, Tags: []string{"all"}},
@@ -135,7 +135,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestReviewBlocks(t *testing.T) {
+func TestReviewDisablesTool(t *testing.T) {
 	approved := false
 	c := New(nil, func(d tool.Definition) Review { return Review{Changed: true, Blocked: !approved} })
 	c.Put(Server{Name: "fs"}, definitions(t, "fs", "read"))
@@ -150,7 +150,7 @@ func TestReviewBlocks(t *testing.T) {
 	}
 }
 
-func TestPutReplacesAndRemoveForgets(t *testing.T) {
+func TestPutReplacesAndRemoveDeletes(t *testing.T) {
 	c := filled(t)
 	c.Put(Server{Name: "fs", Title: "Files"}, append(definitions(t, "fs", "write"), definitions(t, "fs", "write")...))
 	s := c.Snapshot()
@@ -173,7 +173,7 @@ func TestPutReplacesAndRemoveForgets(t *testing.T) {
 	}
 }
 
-func TestVisible(t *testing.T) {
+func TestVisibleFollowsCallerRights(t *testing.T) {
 	off := false
 	c := filled(t)
 	c.SetRules([]ToolRule{{Pattern: []string{"fs:search"}, Enabled: &off}})
@@ -259,7 +259,7 @@ func BenchmarkResolve(b *testing.B) {
 	}
 }
 
-func TestOwnGuidance(t *testing.T) {
+func TestOwnGuidanceOmitsGeneratedText(t *testing.T) {
 	for guidance, want := range map[string]string{
 		"Ask before you delete.":       "Ask before you delete.",
 		"Tools of x:\n- a: does a":     "",
@@ -272,7 +272,7 @@ func TestOwnGuidance(t *testing.T) {
 	}
 }
 
-func TestGuidanceOfAPromptNeedsThePromptsRight(t *testing.T) {
+func TestPromptGuidanceRequiresRightToPrompt(t *testing.T) {
 	prompted := &Server{Name: "x", Guidance: "from a prompt", Instructions: "for everyone"}
 	told := &Server{Name: "x", Guidance: "for everyone", Instructions: " for everyone\n"}
 	limited, granted := tool.Caller{ID: "l", Tools: []string{"x:a"}}, tool.Caller{ID: "g", Tools: []string{"x:a", "x:prompts/*"}}

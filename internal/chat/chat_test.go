@@ -41,7 +41,7 @@ func each(t *testing.T, script llmtest.Script, f func(t *testing.T, r *rig), opt
 	}
 }
 
-func TestPlainChat(t *testing.T) {
+func TestReplyIsStreamedAndStored(t *testing.T) {
 	each(t, llmtest.Script{}, func(t *testing.T, r *rig) {
 		c := r.connect("")
 		for i, text := range []string{"grüß dich 😀", "und nochmal"} {
@@ -86,7 +86,7 @@ var toolScript = llmtest.Script{Rules: []llmtest.Rule{
 	{When: llmtest.When{User: "everything wrong", Results: llmtest.N(5)}, Reply: llmtest.Reply{Text: "{{results}}"}},
 }}
 
-func TestToolThatWorks(t *testing.T) {
+func TestToolCallInReply(t *testing.T) {
 	each(t, toolScript, func(t *testing.T, r *rig) {
 		c := r.connect("")
 		c.say("add 40 and 2")
@@ -108,7 +108,7 @@ func TestToolThatWorks(t *testing.T) {
 	})
 }
 
-func TestToolsThatFailAreToldToTheModel(t *testing.T) {
+func TestToolErrorsReachModel(t *testing.T) {
 	each(t, toolScript, func(t *testing.T, r *rig) {
 		c := r.connect("")
 		c.say("everything wrong")
@@ -131,7 +131,7 @@ func TestToolsThatFailAreToldToTheModel(t *testing.T) {
 	})
 }
 
-func TestOpenCircuitIsToldToTheModel(t *testing.T) {
+func TestOpenCircuitReachesModel(t *testing.T) {
 	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "go", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:down")}},
 		{When: llmtest.When{User: "go"}, Reply: llmtest.Reply{Text: "{{result}}"}},
@@ -172,7 +172,7 @@ func TestParallelCallsAreBounded(t *testing.T) {
 	}
 }
 
-func TestRunawayToolUseEnds(t *testing.T) {
+func TestToolCallLoopIsBounded(t *testing.T) {
 	script := llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{System: "Use no more tools"}, Reply: llmtest.Reply{Text: "I give up."}},
 		{When: llmtest.When{User: "same"}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc:add", Args: json.RawMessage(`{"a":1,"b":2}`)}}}},
@@ -207,7 +207,7 @@ func TestRunawayToolUseEnds(t *testing.T) {
 	})
 }
 
-func TestMalformedCalls(t *testing.T) {
+func TestMalformedCallsReachModelAsErrors(t *testing.T) {
 	each(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "broken", Results: llmtest.N(0)}, Times: 1, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc:add", Raw: `{"a": 1,`}}}},
 		{When: llmtest.When{User: "broken"}, Reply: llmtest.Reply{Text: "told: {{results}}"}},
@@ -282,7 +282,7 @@ func TestModelFailures(t *testing.T) {
 	}, func(_ *Options, cfgs *[]llm.Config) { (*cfgs)[0].MaxRetries = 1 })
 }
 
-func TestNoModel(t *testing.T) {
+func TestNoModelConfigured(t *testing.T) {
 	r := newRig(t, llmtest.Script{}, withModels())
 	c := r.dial("")
 	if m := c.next(); !strings.Contains(m.Payload.Message, "no model is set up") {
@@ -294,7 +294,7 @@ func TestNoModel(t *testing.T) {
 	}
 }
 
-func TestSessionChoosesItsModel(t *testing.T) {
+func TestModelIsChosenPerSession(t *testing.T) {
 	r := newRig(t, llmtest.Script{Default: &llmtest.Reply{Text: "I am {{model}}"}}, withModels(
 		llm.Config{Name: "a", Provider: llm.Anthropic, Model: "claude-a"}, llm.Config{Name: "b", Provider: llm.Gemini, Model: "gemini-3-b"}))
 	c := r.connect("")
@@ -316,7 +316,7 @@ func TestSessionChoosesItsModel(t *testing.T) {
 	}
 }
 
-func TestLongResultsAreCut(t *testing.T) {
+func TestLongResultsAreTruncated(t *testing.T) {
 	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:dump")}},
 		{When: llmtest.When{Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "ok"}},
@@ -358,7 +358,7 @@ func TestLargeCatalogueBecomesSearchAndExecute(t *testing.T) {
 	}, withConfig(func(c *Config) { c.MetaToolsAbove = 3 }))
 }
 
-func TestServersThatAreDown(t *testing.T) {
+func TestUnavailableServersAreListed(t *testing.T) {
 	r := newRig(t, llmtest.Script{}, func(o *Options, _ *[]llm.Config) {
 		o.Servers = func() []ServerState {
 			return []ServerState{{Server: "github", State: "disconnected", Reason: "refused"}}

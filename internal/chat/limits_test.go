@@ -20,7 +20,7 @@ import (
 	"junctor/internal/tool"
 )
 
-func TestBadInput(t *testing.T) {
+func TestInvalidMessagesAreRefused(t *testing.T) {
 	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxMessageBytes = 1000; c.MessagesPerMinute = 6000 }))
 	c := r.connect("")
 	for name, tt := range map[string]struct{ in, code string }{
@@ -65,7 +65,7 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-func TestFloods(t *testing.T) {
+func TestMessagesAreRateLimited(t *testing.T) {
 	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MessagesPerMinute = 20 }))
 	c := r.connect("")
 	for range 20 {
@@ -90,7 +90,7 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-func TestSessionsOfOthersDoNotExist(t *testing.T) {
+func TestSessionsOfOtherCallersAreNotFound(t *testing.T) {
 	r := newRig(t, llmtest.Script{})
 	mine := r.connect("as=me")
 	mine.say("hello")
@@ -248,7 +248,7 @@ func TestDeleteEndsTheReply(t *testing.T) {
 	}
 }
 
-func TestOldSessionsMakeRoom(t *testing.T) {
+func TestOldestSessionIsDeletedAtLimit(t *testing.T) {
 	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxSessions = 3 }))
 	for i := range 6 {
 		s, err := r.host.Open(t.Context(), tool.Local, "")
@@ -266,7 +266,7 @@ func TestOldSessionsMakeRoom(t *testing.T) {
 	}
 }
 
-func TestSessionsInWhichNothingWasSaidLeaveSoon(t *testing.T) {
+func TestEmptySessionsAreRemoved(t *testing.T) {
 	r := newRig(t, llmtest.Script{})
 	count := func() int {
 		r.host.mu.Lock()
@@ -294,7 +294,7 @@ func TestSessionsInWhichNothingWasSaidLeaveSoon(t *testing.T) {
 	}
 }
 
-func TestIdleSessionsLeaveTheMemory(t *testing.T) {
+func TestIdleSessionsAreUnloaded(t *testing.T) {
 	r := newRig(t, llmtest.Script{})
 	s, err := r.host.Open(t.Context(), tool.Local, "")
 	if err != nil {
@@ -364,7 +364,7 @@ func TestOneRequestIDFromTheSocketToTheRecord(t *testing.T) {
 	}
 }
 
-func TestStoppingEndsRepliesWell(t *testing.T) {
+func TestShutdownCompletesHistory(t *testing.T) {
 	r := newRig(t, slowScript)
 	c := r.connect("")
 	c.say("call")
@@ -439,7 +439,7 @@ func (s *brokenStore) Acquire(ctx context.Context, name, owner string, ttl time.
 	return s.Store.Acquire(ctx, name, owner, ttl)
 }
 
-func TestStoreTroubleIsToldAndNothingHangs(t *testing.T) {
+func TestStoreErrorsAreReported(t *testing.T) {
 	var broken *brokenStore
 	r := newRig(t, llmtest.Script{}, func(o *Options, _ *[]llm.Config) {
 		broken = &brokenStore{Store: o.Store}

@@ -15,7 +15,7 @@ import (
 // The scripted model refuses a prompt beyond its window, and a history in
 // which calls and results do not fit together: every request that it answers
 // was pruned well.
-func TestLongConversationsStayInTheWindow(t *testing.T) {
+func TestLongConversationFitsContextWindow(t *testing.T) {
 	script := llmtest.Script{ContextWindow: 3000, Rules: []llmtest.Rule{
 		{When: llmtest.When{System: "Summarise this part"}, Reply: llmtest.Reply{Text: "They spoke of numbers; the code word is zebra."}},
 		{When: llmtest.When{User: "code word"}, Reply: llmtest.Reply{Text: "seen: {{user}}"}},
@@ -54,7 +54,7 @@ func TestLongConversationsStayInTheWindow(t *testing.T) {
 	})
 }
 
-func TestHistoryIsPrunedWithoutASummaryToo(t *testing.T) {
+func TestHistoryIsPrunedWithoutSummary(t *testing.T) {
 	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{System: "Summarise this part"}, Reply: llmtest.Reply{Error: &llmtest.Failure{Status: 500}}},
 	}, Default: &llmtest.Reply{Text: strings.Repeat("blah ", 100)}}, withConfig(func(c *Config) { c.MaxTokenCount = 1000; c.RetainNewestMessages = 2 }))
@@ -72,7 +72,7 @@ func TestHistoryIsPrunedWithoutASummaryToo(t *testing.T) {
 }
 
 // A window that is smaller than we believe is found out and respected.
-func TestWindowSmallerThanBelieved(t *testing.T) {
+func TestSmallerContextWindowIsDetected(t *testing.T) {
 	r := newRig(t, llmtest.Script{ContextWindow: 4000, Default: &llmtest.Reply{Text: "ok"}})
 	c := r.connect("")
 	for i := range 6 {
@@ -116,7 +116,7 @@ func message_(role llm.Role, seq int64, size int, parts ...llm.Part) historyEntr
 	return historyEntry{seq: seq, message: llm.Message{Role: role, Parts: parts}}
 }
 
-func TestUnitsKeepPairsAndTheQuestion(t *testing.T) {
+func TestPruningKeepsCallResultPairs(t *testing.T) {
 	call := llm.Part{Call: &llm.ToolCall{ID: "1", Name: "t", Arguments: json.RawMessage("{}")}}
 	result := llm.Part{Result: llm.TextResult(&llm.ToolCall{ID: "1", Name: "t"}, strings.Repeat("r", 7000), false)}
 	entries := []historyEntry{
@@ -146,7 +146,7 @@ func TestUnitsKeepPairsAndTheQuestion(t *testing.T) {
 	}
 }
 
-func TestCutResult(t *testing.T) {
+func TestCutResultKeepsJSONValid(t *testing.T) {
 	long := strings.Repeat("ü", 1000)
 	text := func(s string) string { b, _ := json.Marshal(s); return string(b) }
 	for name, tt := range map[string]struct {
@@ -176,7 +176,7 @@ func TestCutResult(t *testing.T) {
 	}
 }
 
-func TestLargeHistoriesAreLightened(t *testing.T) {
+func TestHistoryPayloadIsTrimmed(t *testing.T) {
 	big := func(n int) llm.Part {
 		return llm.Part{Result: &llm.ToolResult{CallID: "c", Content: json.RawMessage(`"` + strings.Repeat("x", n) + `"`)}}
 	}
@@ -197,7 +197,7 @@ func TestLargeHistoriesAreLightened(t *testing.T) {
 	}
 }
 
-func TestTitles(t *testing.T) {
+func TestTitleOfFirstMessage(t *testing.T) {
 	for in, want := range map[string]string{
 		"hello":                        "hello",
 		"  two\tspaces \n second line": "two spaces",

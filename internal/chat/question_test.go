@@ -23,7 +23,7 @@ func asking(more ...llmtest.Rule) llmtest.Script {
 
 const nameForm = `ask {"method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","minLength":2}},"required":["name"]}}}`
 
-func TestServerAsksThePerson(t *testing.T) {
+func TestElicitationIsAnswered(t *testing.T) {
 	r := newRig(t, asking())
 	for name, tt := range map[string]struct {
 		answer map[string]any
@@ -58,7 +58,7 @@ func TestServerAsksThePerson(t *testing.T) {
 	}
 }
 
-func TestAnswerThatDoesNotFitLeavesTheQuestionOpen(t *testing.T) {
+func TestInvalidAnswerLeavesQuestionOpen(t *testing.T) {
 	r := newRig(t, asking())
 	c := r.connect("")
 	c.say(nameForm)
@@ -88,7 +88,7 @@ func TestAnswerThatDoesNotFitLeavesTheQuestionOpen(t *testing.T) {
 	}
 }
 
-func TestQuestionsThatNobodyAnswers(t *testing.T) {
+func TestUnansweredQuestionsEnd(t *testing.T) {
 	t.Run("time runs out", func(t *testing.T) {
 		r := newRig(t, asking(), withConfig(func(c *Config) { c.ApprovalTimeoutMs = 50 }))
 		c := r.connect("")
@@ -136,7 +136,7 @@ func TestQuestionsThatNobodyAnswers(t *testing.T) {
 	})
 }
 
-func TestQuestionsThatAreRefused(t *testing.T) {
+func TestInvalidQuestionsAreRefused(t *testing.T) {
 	r := newRig(t, asking(), withConfig(func(c *Config) { c.MessagesPerMinute = 10_000 }))
 	c := r.connect("")
 	form := func(params string) string { return `{"method":"elicitation/create","params":` + params + `}` }
@@ -175,7 +175,7 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestAddressesAreOpenedOnPurpose(t *testing.T) {
+func TestURLElicitation(t *testing.T) {
 	r := newRig(t, asking())
 	c := r.connect("")
 	c.say(`ask {"method":"elicitation/create","params":{"mode":"url","message":"sign in","elicitationId":"e1","url":"https://example.com/in?x=1"}}`)
@@ -189,7 +189,7 @@ func TestAddressesAreOpenedOnPurpose(t *testing.T) {
 	}
 }
 
-func TestCallIsMadeAgainAfterAnAddressWasOpened(t *testing.T) {
+func TestCallIsRetriedAfterURLWasOpened(t *testing.T) {
 	for action, tt := range map[string]struct {
 		want  string
 		calls int
@@ -214,7 +214,7 @@ func TestCallIsMadeAgainAfterAnAddressWasOpened(t *testing.T) {
 	}
 }
 
-func TestApprovalIsAskedOnceForACallThatIsMadeAgain(t *testing.T) {
+func TestRetriedCallIsApprovedOnce(t *testing.T) {
 	r := newRig(t, asking())
 	c := r.connect("")
 	c.say(`with approval {"elicitations":[{"url":"https://example.com/in","message":"sign in","elicitationId":"e1"}]}`)
@@ -234,7 +234,7 @@ func TestApprovalIsAskedOnceForACallThatIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestServerUsesTheModel(t *testing.T) {
+func TestSampling(t *testing.T) {
 	poem := llmtest.Rule{When: llmtest.When{System: "be brief"}, Reply: llmtest.Reply{Text: "Roses are red."}}
 	const ask = `ask {"method":"sampling/createMessage","params":{"systemPrompt":"be brief","maxTokens":50,"modelPreferences":{"hints":[{"name":""},{"name":"claude"}]},"messages":[{"role":"user","content":{"type":"text","text":"a poem"}}]}}`
 	both := withModels(llm.Config{Name: "m", Provider: llm.OpenAI, Model: "gpt-test"}, llm.Config{Name: "n", Provider: llm.Anthropic, Model: "claude-test"})
@@ -288,7 +288,7 @@ func TestServerUsesTheModel(t *testing.T) {
 	}
 }
 
-func TestServersUseTheModelWithinBounds(t *testing.T) {
+func TestSamplingIsBounded(t *testing.T) {
 	in := sampling{}
 	if err := json.Unmarshal([]byte(`{"messages":[{"role":"user","content":[{"type":"text","text":"`+strings.Repeat("é", maxShownLine)+`"},{"type":"image","mimeType":"image/png","data":"AAAA"}]}]}`), &in); err != nil {
 		t.Fatal(err)

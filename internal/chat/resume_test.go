@@ -50,7 +50,7 @@ func sequence(t *testing.T, clients ...*client) string {
 	return text
 }
 
-func TestReconnectInTheMiddle(t *testing.T) {
+func TestReconnectResumesReply(t *testing.T) {
 	each(t, slowScript, func(t *testing.T, r *rig) {
 		first := r.connect("")
 		first.say("count")
@@ -78,7 +78,7 @@ func TestReconnectInTheMiddle(t *testing.T) {
 	})
 }
 
-func TestLateWatcherSeesTheReplyFromItsBeginning(t *testing.T) {
+func TestLateWatcherReceivesWholeReply(t *testing.T) {
 	r := newRig(t, slowScript)
 	a := r.connect("")
 	a.say("hello")
@@ -112,7 +112,7 @@ func TestLateWatcherSeesTheReplyFromItsBeginning(t *testing.T) {
 	}
 }
 
-func TestNumbersThatAreNoLongerKnown(t *testing.T) {
+func TestUnknownSequenceNumberSendsHistory(t *testing.T) {
 	r := newRig(t, llmtest.Script{})
 	c := r.connect("")
 	for i := range 4 {
@@ -183,7 +183,7 @@ func TestAbort(t *testing.T) {
 	})
 }
 
-func TestReplyOutlivesAReloadButNotADeparture(t *testing.T) {
+func TestReplyEndsAfterDisconnectGrace(t *testing.T) {
 	r := newRig(t, slowScript, withConfig(func(c *Config) { c.DisconnectGraceMs = 200 }))
 	c := r.connect("")
 	c.say("stall")
@@ -214,7 +214,7 @@ func (s *spy) Acquire(ctx context.Context, name, owner string, ttl time.Duration
 	return l, held, err
 }
 
-func TestReplyGoesOnWhileItIsWatchedOnAnotherNode(t *testing.T) {
+func TestReplyContinuesWhileWatchedOnOtherNode(t *testing.T) {
 	spies := []*spy{{marks: make(chan bool, 1000)}, {marks: make(chan bool, 1000)}}
 	shared := func(i int) option {
 		return func(o *Options, _ *[]llm.Config) {
@@ -311,7 +311,7 @@ func TestApproval(t *testing.T) {
 	})
 }
 
-func TestApprovalRunsOut(t *testing.T) {
+func TestApprovalTimesOut(t *testing.T) {
 	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("ask:delete")}},
 		{When: llmtest.When{Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
@@ -380,7 +380,7 @@ func stored(role llm.Role, parts ...llm.Part) store.Message {
 	return store.Message{Role: string(role), Content: content}
 }
 
-func TestCrashLeavesAValidHistoryThatSaysSo(t *testing.T) {
+func TestHistoryAfterCrashIsValid(t *testing.T) {
 	each(t, llmtest.Script{}, func(t *testing.T, r *rig) {
 		user := stored(llm.User, llm.Part{Text: "do it"})
 		call := stored(llm.Assistant, llm.Part{Text: "Calling."}, llm.Part{Call: &llm.ToolCall{ID: "1", Name: "odd__slow", Arguments: json.RawMessage("{}")}})
@@ -422,10 +422,10 @@ func TestCrashLeavesAValidHistoryThatSaysSo(t *testing.T) {
 	})
 }
 
-// TestAReplyOfADeadProcessEnds starts a gateway while the lease of one that was
+// TestReplyOfDeadProcessEnds starts a gateway while the lease of one that was
 // killed is still running, on a store of its own. Nobody opens the second
 // conversation.
-func TestAReplyOfADeadProcessEnds(t *testing.T) {
+func TestReplyOfDeadProcessEnds(t *testing.T) {
 	r := newRig(t, llmtest.Script{})
 	r.end()
 	user := stored(llm.User, llm.Part{Text: "do it"})
@@ -454,7 +454,7 @@ func TestAReplyOfADeadProcessEnds(t *testing.T) {
 	}
 }
 
-func TestAnotherNodeGoesOn(t *testing.T) {
+func TestReplyIsForwardedBetweenNodes(t *testing.T) {
 	shared := func(o *Options, _ *[]llm.Config) { o.Shared = true }
 	a := newRig(t, slowScript, shared)
 	b := &rig{t: t, model: a.model, store: a.store, logs: a.logs}
@@ -504,7 +504,7 @@ func TestAnotherNodeGoesOn(t *testing.T) {
 	}
 }
 
-func TestSlowClientIsDroppedAndComesBack(t *testing.T) {
+func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:progress", "odd:progress", "odd:progress", "odd:progress")}},
 		{When: llmtest.When{Results: llmtest.N(4)}, Reply: llmtest.Reply{Text: "done"}},

@@ -30,9 +30,9 @@ func sendAs(t *testing.T, r *rig, caller tool.Caller, text string) (string, erro
 	return llm.Message{Parts: messages[len(messages)-1].Parts}.Text(), nil
 }
 
-// TestChatIsARight: without it nothing is sent to a model, however few tools
+// TestChatRequiresRight: without it nothing is sent to a model, however few tools
 // the caller may use.
-func TestChatIsARight(t *testing.T) {
+func TestChatRequiresRight(t *testing.T) {
 	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}})
 	if _, err := sendAs(t, r, tool.Caller{ID: "key:limited", Tools: []string{"calc:*"}}, "hi"); tool.KindOf(err) != tool.Denied {
 		t.Errorf("without the right: %v", err)
@@ -61,8 +61,8 @@ func TestModelRequestsCountAgainstTheRate(t *testing.T) {
 	}
 }
 
-// TestServersUseOfTheModelIsLimited: sampling counts as the caller's own use.
-func TestServersUseOfTheModelIsLimited(t *testing.T) {
+// TestSamplingCountsAgainstLimits: sampling counts as the caller's own use.
+func TestSamplingCountsAgainstLimits(t *testing.T) {
 	ask := `{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"a poem"}}]}}`
 	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "use the server"}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "odd:asks", Args: json.RawMessage(ask)}}}},

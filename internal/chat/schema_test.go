@@ -58,7 +58,7 @@ func fits(name string, data []byte) error {
 	return all[name].Validate(v)
 }
 
-func TestIncoming(t *testing.T) {
+func TestParseIncoming(t *testing.T) {
 	for name, tt := range map[string]struct {
 		in   string
 		want string // code; "" is accepted

@@ -91,7 +91,7 @@ func TestLosingTheLeaseEndsTheReply(t *testing.T) {
 	})
 }
 
-func TestOnlyWhoIsDroppedIsToldSo(t *testing.T) {
+func TestDropNotificationIsSentOnce(t *testing.T) {
 	r := newRig(t, llmtest.Script{})
 	s := r.open("")
 	told := 0
@@ -119,7 +119,7 @@ func TestOnlyWhoIsDroppedIsToldSo(t *testing.T) {
 	}
 }
 
-func TestAlwaysAllowed(t *testing.T) {
+func TestAllowAlwaysRetriesOnConflict(t *testing.T) {
 	l := &leases{conflict: 2}
 	h := quiet(l)
 	for _, name := range []string{"a:b", "c:d", "a:b"} {
@@ -150,7 +150,7 @@ func (noHits) Search(q search.Query) ([]search.Hit, error) {
 	return []search.Hit{{Name: tool.Name{Server: "gone", Tool: "x"}}}, nil
 }
 
-func TestMetaToolsTakeAnything(t *testing.T) {
+func TestMetaToolsTolerateInvalidArguments(t *testing.T) {
 	h := quiet(&leases{})
 	h.Catalog = catalog.New(nil, nil)
 	h.Search = failingSearch{}
@@ -197,7 +197,7 @@ func TestGuidanceIsBounded(t *testing.T) {
 	}
 }
 
-func TestUnknownToolsGetAHint(t *testing.T) {
+func TestUnknownToolErrorSuggestsName(t *testing.T) {
 	h := quiet(&leases{})
 	c := catalog.New(nil, nil)
 	h.Catalog = c
@@ -216,7 +216,7 @@ func TestUnknownToolsGetAHint(t *testing.T) {
 	}
 }
 
-func TestMarkdownOfOddities(t *testing.T) {
+func TestMarkdownOfImagesNoticesAndMalformedCalls(t *testing.T) {
 	md := Markdown(SessionInfo{Model: "m"}, HistoryPayload{Messages: []HistoryMessage{
 		{Role: llm.User, Parts: []llm.Part{{Image: &llm.Image{}}}},
 		{Role: llm.Assistant, Notice: noticeAborted, Parts: []llm.Part{{Text: "half"}, {Call: &llm.ToolCall{Name: "made_up", Arguments: json.RawMessage("nonsense")}}}},

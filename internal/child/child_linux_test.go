@@ -227,7 +227,7 @@ func (f *family) within(what string, do func()) {
 	}
 }
 
-func TestNoSurvivorOfKill9(t *testing.T) {
+func TestDescendantsEndWhenGatewayIsKilled(t *testing.T) {
 	for _, name := range allWays {
 		t.Run(name, func(t *testing.T) {
 			launcher(t, name)
@@ -289,7 +289,7 @@ func startJunctor(t *testing.T, way string, f *family, as *syscall.Credential) *
 	return cmd
 }
 
-func TestNoSurvivorOfTheProgram(t *testing.T) {
+func TestDescendantsEndWithProgram(t *testing.T) {
 	for _, name := range allWays {
 		t.Run(name, func(t *testing.T) {
 			l := launcher(t, name)
@@ -308,7 +308,7 @@ func TestNoSurvivorOfTheProgram(t *testing.T) {
 	}
 }
 
-func TestNoSurvivorOfStop(t *testing.T) {
+func TestDescendantsEndOnStop(t *testing.T) {
 	for _, name := range allWays {
 		t.Run(name, func(t *testing.T) {
 			l := launcher(t, name)
@@ -330,7 +330,7 @@ func TestNoSurvivorOfStop(t *testing.T) {
 	}
 }
 
-func TestNoSurvivorOfTheLauncher(t *testing.T) {
+func TestDescendantsEndOnLauncherClose(t *testing.T) {
 	for _, name := range allWays {
 		t.Run(name, func(t *testing.T) {
 			l := launcher(t, name)
@@ -350,7 +350,7 @@ func TestNoSurvivorOfTheLauncher(t *testing.T) {
 	}
 }
 
-func TestOrphansAreCollected(t *testing.T) {
+func TestOrphansAreReaped(t *testing.T) {
 	for _, name := range []string{"root mounts", "user mounts"} {
 		t.Run(name, func(t *testing.T) {
 			l := launcher(t, name)
@@ -370,7 +370,7 @@ func TestOrphansAreCollected(t *testing.T) {
 }
 
 // What a program may find out about its place must not confuse it.
-func TestProgramsSeeAnOrdinaryPlace(t *testing.T) {
+func TestProgramSeesOrdinaryProcessEnvironment(t *testing.T) {
 	for _, name := range append(allWays, "group") {
 		t.Run(name, func(t *testing.T) {
 			l := launcher(t, name)
@@ -400,7 +400,7 @@ func TestProgramsSeeAnOrdinaryPlace(t *testing.T) {
 	}
 }
 
-func TestTerminateReachesTheWholeGroup(t *testing.T) {
+func TestTerminateSignalsProcessGroup(t *testing.T) {
 	for _, name := range append(allWays, "group") {
 		t.Run(name, func(t *testing.T) {
 			l := launcher(t, name)
@@ -429,7 +429,7 @@ func TestTerminateReachesTheWholeGroup(t *testing.T) {
 	}
 }
 
-func TestKeeperIsSmall(t *testing.T) {
+func TestKeeperMemoryIsSmall(t *testing.T) {
 	l := launcher(t, "")
 	p, err := l.Start(Spec{Name: "cat", Command: "cat", Env: []string{"PATH=/usr/bin:/bin"}})
 	if err != nil {

@@ -39,7 +39,7 @@ func TestEnviron(t *testing.T) {
 	}
 }
 
-func TestStartErrorsSayWhatToDo(t *testing.T) {
+func TestStartErrorsExplainWhatToDo(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the files are those of Unix")
 	}
@@ -172,7 +172,7 @@ func TestKillEndsAtOnce(t *testing.T) {
 	}
 }
 
-func TestExitErrorWords(t *testing.T) {
+func TestExitErrorText(t *testing.T) {
 	for want, e := range map[string]ExitError{
 		"exited with code 2":                {Code: 2},
 		"exited with code 143 (terminated)": {Code: 143, Signal: "terminated"},
@@ -187,7 +187,7 @@ func TestExitErrorWords(t *testing.T) {
 	}
 }
 
-func TestTail(t *testing.T) {
+func TestTailKeepsLastLines(t *testing.T) {
 	for name, tt := range map[string]struct {
 		in   []string
 		want []string
@@ -214,7 +214,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-func TestBatchLine(t *testing.T) {
+func TestBatchFileCommandLine(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
 		want string
@@ -260,7 +260,7 @@ func TestWithExtensions(t *testing.T) {
 	}
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentStarts(t *testing.T) {
 	l := NewLauncher()
 	t.Cleanup(l.Close)
 	done := make(chan error)

@@ -30,8 +30,8 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-// TestFiles keeps the places of all clients' files on all three systems.
-func TestFiles(t *testing.T) {
+// TestClientFileLocations keeps the places of all clients' files on all three systems.
+func TestClientFileLocations(t *testing.T) {
 	env := map[string]string{}
 	for _, m := range []Machine{
 		{OS: "linux", Home: "/home/me", Project: "/home/me/work"},
@@ -172,7 +172,7 @@ func describe(found []Found) string {
 
 // Every server that is found must be one that the configuration takes, when
 // its variables are set.
-func TestFoundServersLoad(t *testing.T) {
+func TestDiscoveredServersAreValidConfiguration(t *testing.T) {
 	paths, _ := filepath.Glob("testdata/discover/*.txt")
 	for _, path := range paths {
 		names, files := sections(t, path)
@@ -314,7 +314,7 @@ func TestUseVariables(t *testing.T) {
 	}
 }
 
-func TestUseVariablesGone(t *testing.T) {
+func TestUseVariablesFailsForMissingSecret(t *testing.T) {
 	s := Server{Name: "a", JSON: json.RawMessage(`{}`), Secrets: []Secret{{Key: "env.A", Variable: "A", value: "x", path: []string{"env", "A"}}}}
 	if _, _, err := UseVariables([]Server{s}, nil); err == nil {
 		t.Error("no error for a secret that is gone")

@@ -26,7 +26,7 @@ func symlink(t *testing.T, target, link string) {
 
 // Secrets are not written through a link that leads out of the folder, which
 // may have come with a repository or from another user.
-func TestSecretsStayInTheirFolder(t *testing.T) {
+func TestSecretsAreNotWrittenThroughLinksOutside(t *testing.T) {
 	const secret = "0123456789abcdef0123456789abcdef"
 	for name, tt := range map[string]struct {
 		target  string // of .env, from its folder
@@ -86,7 +86,7 @@ func TestSecretsStayInTheirFolder(t *testing.T) {
 
 // A link in the place of the copy from before is neither written through nor
 // put back.
-func TestLinkInPlaceOfABackup(t *testing.T) {
+func TestSymlinkInPlaceOfBackupIsNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	m := machine(dir)
 	c, err := Lookup("cursor")

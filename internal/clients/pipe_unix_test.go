@@ -11,7 +11,7 @@ import (
 )
 
 // A pipe in the place of a file is not waited on.
-func TestPipeInPlaceOfAFile(t *testing.T) {
+func TestNamedPipeInPlaceOfFileIsNotRead(t *testing.T) {
 	m := machine(t.TempDir())
 	path := m.home(".cursor", "mcp.json")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

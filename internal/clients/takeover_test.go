@@ -12,9 +12,9 @@ import (
 	"junctor/internal/config"
 )
 
-// TestTakeOver takes all that two clients have, of which one server needs what
+// TestTakeOverImportsServersOfAllClients takes all that two clients have, of which one server needs what
 // nobody has said yet and one can never be.
-func TestTakeOver(t *testing.T) {
+func TestTakeOverImportsServersOfAllClients(t *testing.T) {
 	dir := t.TempDir()
 	m := machine(dir)
 	write(t, m.home(".cursor", "mcp.json"), `{"mcpServers": {
@@ -67,7 +67,7 @@ func TestTakeOver(t *testing.T) {
 }
 
 // Servers that Junctor has another one of the name of get a name of their own.
-func TestBeside(t *testing.T) {
+func TestImportedServersGetUniqueNames(t *testing.T) {
 	own, err := config.Entries("own", []byte(`{"mcpServers": {"a": {"command": "x"}, "a-cursor": {"command": "y"}, "b": {"command": "z"}}}`))
 	if err != nil {
 		t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// TestEverySettingSaysWhenItApplies asks every setting for its mark.
-func TestEverySettingSaysWhenItApplies(t *testing.T) {
+// TestEverySettingIsLiveOrRestart asks every setting for its mark.
+func TestEverySettingIsLiveOrRestart(t *testing.T) {
 	var check func(prefix string, fields []field)
 	check = func(prefix string, fields []field) {
 		for _, f := range fields {

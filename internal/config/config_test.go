@@ -74,14 +74,14 @@ func TestLookup(t *testing.T) {
 }
 
 // Every problem must have a place: the value that is wrong or what holds it.
-func TestProblemsHavePlaces(t *testing.T) {
+func TestProblemsHavePositions(t *testing.T) {
 	_, _, err := Parse("f.json", []byte("{\n  \"store\": {\n    \"retention\": {\"ageDays\": -1}\n  }\n}"), Options{})
 	if got, want := err.Error(), "f.json:3:30: store.retention.ageDays: must be between 0 and 36500"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
-func TestManyProblemsAreCut(t *testing.T) {
+func TestProblemListIsTruncated(t *testing.T) {
 	text := "{" + strings.Repeat(`"zzzz": 1, `, 300) + "}"
 	_, _, err := Parse("f.json", []byte(text), Options{})
 	e, ok := errors.AsType[*Error](err)
@@ -239,7 +239,7 @@ func TestServerWithoutVariable(t *testing.T) {
 	}
 }
 
-func TestServer(t *testing.T) {
+func TestServerLookup(t *testing.T) {
 	cfg := &Config{Servers: []upstream.Config{{Name: "a"}}}
 	if _, ok := cfg.Server("b"); ok {
 		t.Error("found b")

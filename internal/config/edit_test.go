@@ -87,8 +87,8 @@ func TestEditBytes(t *testing.T) {
 	}
 }
 
-// TestEditElsewhere: an edit that travelled does what it did at home.
-func TestEditElsewhere(t *testing.T) {
+// TestEncodedEditHasSameEffect: an edit that travelled does what it did at home.
+func TestEncodedEditHasSameEffect(t *testing.T) {
 	for name, e := range map[string]Edit{
 		"set":    Set("b", json.RawMessage(`{"url":"https://b.example"}`)),
 		"merge":  Merge("a", json.RawMessage(`{"enabled":false,"args":null}`)),

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestEntries takes the servers out of every example that loads, puts them
+// TestEntriesRoundTrip takes the servers out of every example that loads, puts them
 // into a new file beside it, and loads that: the servers must be the same.
-func TestEntries(t *testing.T) {
+func TestEntriesRoundTrip(t *testing.T) {
 	paths, _ := filepath.Glob("testdata/load/*.txt")
 	for _, path := range paths {
 		a := readArchive(t, path)
@@ -61,7 +61,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-func TestEntriesOdd(t *testing.T) {
+func TestEntriesOfUnusualFiles(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text    string
 		entries int
@@ -88,7 +88,7 @@ func TestEntriesOdd(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestLegalServerNames(t *testing.T) {
 	for in, want := range map[string]string{
 		"ok": "ok", "My Server": "My-Server", "a/b": "a-b", "github.com/x/servers/src/github": "github", "!": "", "é": "",
 		strings.Repeat("a", 70): strings.Repeat("a", 64), "a//": "a",

@@ -26,7 +26,7 @@ func env(vars map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
 }
 
-func TestOptionsOfAClientJoinTheFile(t *testing.T) {
+func TestClientOptionsMergeWithFile(t *testing.T) {
 	for name, tt := range map[string]struct {
 		vars map[string]string
 		file string
@@ -61,7 +61,7 @@ func TestOptionsOfAClientJoinTheFile(t *testing.T) {
 	}
 }
 
-func TestJoinReplacesAndKeeps(t *testing.T) {
+func TestJoinReplacesNamedEntries(t *testing.T) {
 	base, _, err := Parse("junctor.json", []byte(`{
 		"mcpServers": {"filesystem": {"command": "old"}, "git": {"command": "git-server"}},
 		"llm": [{"provider": "gemini"}, {"provider": "openai", "model": "a"}],
@@ -105,7 +105,7 @@ func TestJoinReplacesAndKeeps(t *testing.T) {
 	}
 }
 
-func TestEveryViolationOfOptionsAtOnce(t *testing.T) {
+func TestInvalidOptionsAreAllReported(t *testing.T) {
 	_, _, err := ParseOptions([]byte(`{"logLevel":"loud","OPENAI_API_KEY":"","DEBUG_PORT":70000,"listen":"0.0.0.0:1","frobnicate":1,
 		"backends":[{"id":"bad name","type":"stdio","command":"x"},{"id":"b","type":"stdio","command":7},{"type":"stdio","command":"y"}]}`), Options{})
 	e, ok := errors.AsType[*Error](err)

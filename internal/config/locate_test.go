@@ -53,7 +53,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-func TestTrust(t *testing.T) {
+func TestTrustIsRequiredForFoundFiles(t *testing.T) {
 	work, user := t.TempDir(), t.TempDir()
 	file := filepath.Join(work, "mcp.json")
 	write(t, file, `{"mcpServers":{"a":{"command":"npx","args":["x"]},"b":{"url":"https://b.example.com"},"c":{"command":"z","disabled":true}}}`, 0o600)
@@ -129,7 +129,7 @@ func TestTrustStoreIsBounded(t *testing.T) {
 	}
 }
 
-func TestUnreadable(t *testing.T) {
+func TestUnreadableFiles(t *testing.T) {
 	dir := t.TempDir()
 	big := filepath.Join(dir, "big.json")
 	f, err := os.Create(big)

@@ -9,9 +9,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// TestSecrets: an ordinary value of a server's environment is not masked in
+// TestSecretValuesToRedact: an ordinary value of a server's environment is not masked in
 // every record; what is marked, looks secret or comes from a secret variable is.
-func TestSecrets(t *testing.T) {
+func TestSecretValuesToRedact(t *testing.T) {
 	x := &expansion{env: &environment{real: func(name string) (string, bool) {
 		v, ok := map[string]string{"VENDOR_TOKEN": "from-a-variable", "REGION": "eu-central"}[name]
 		return v, ok

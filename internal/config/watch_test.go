@@ -130,7 +130,7 @@ func TestWatchKubernetes(t *testing.T) {
 	}
 }
 
-func TestWatchLinkElsewhere(t *testing.T) {
+func TestWatchFollowsSymlink(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	target := filepath.Join(elsewhere, "dotfiles.json")
 	write(t, target, `{}`, 0o600)
@@ -144,7 +144,7 @@ func TestWatchLinkElsewhere(t *testing.T) {
 	await(t, updates, "a", hasServer("a"))
 }
 
-func TestWatchAppearance(t *testing.T) {
+func TestWatchReportsNewFile(t *testing.T) {
 	user := filepath.Join(t.TempDir(), "not", "yet")
 	o := Options{UserDir: user}
 	updates := watch(t, o, loaded(t, o))
@@ -154,7 +154,7 @@ func TestWatchAppearance(t *testing.T) {
 	await(t, updates, "a in a new file", hasServer("a"))
 }
 
-func TestWatchMissedChange(t *testing.T) {
+func TestWatchReportsChangeBeforeStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "junctor.json")
 	write(t, file, `{}`, 0o600)
 	o := Options{File: file}
@@ -163,7 +163,7 @@ func TestWatchMissedChange(t *testing.T) {
 	await(t, watch(t, o, cfg), "what changed before Watch began", hasServer("a"))
 }
 
-func TestWatchFoundFileGone(t *testing.T) {
+func TestWatchReportsRemovedFile(t *testing.T) {
 	work, user := t.TempDir(), t.TempDir()
 	file := filepath.Join(work, "mcp.json")
 	write(t, file, `{}`, 0o600)
@@ -184,7 +184,7 @@ func TestWatchFoundFileGone(t *testing.T) {
 	}
 }
 
-func TestWatchEnvFile(t *testing.T) {
+func TestWatchReportsEnvFileChange(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "junctor.json")
 	write(t, file, `{"mcpServers":{"a":{"command":"x","envFile":"sub/a.env"}}}`, 0o600)

@@ -250,7 +250,7 @@ func (b brokenLog) Call(context.Context, string) (store.Call, error) {
 }
 func (b brokenLog) Watch(context.Context, string) <-chan struct{} { return nil }
 
-func TestLogThatIsAway(t *testing.T) {
+func TestCallLogUnavailable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		log    brokenLog
 		path   string

@@ -290,7 +290,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-func TestApprovalCountsForAdministratorsAlone(t *testing.T) {
+func TestOnlyAdministratorsApproveCalls(t *testing.T) {
 	c := newCore(t)
 	for caller, want := range map[*tool.Caller]bool{&admin: true, &limited: false} {
 		c.ask(*caller, "POST", "/api/call", "", `{"tool":"read","approved":true}`)
@@ -322,7 +322,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-func TestChangesAreForAdministrators(t *testing.T) {
+func TestChangesRequireAdministrator(t *testing.T) {
 	for _, q := range []struct{ method, path, body, edit string }{
 		{"POST", "/api/servers", `{"servers":{}}`, "add"},
 		{"PATCH", "/api/servers/fs", `{"enabled":false}`, "enable fsfalse"},
@@ -347,7 +347,7 @@ func TestChangesAreForAdministrators(t *testing.T) {
 	}
 }
 
-func TestEditsThatFail(t *testing.T) {
+func TestFailedEditsAreReported(t *testing.T) {
 	c := newCore(t)
 	c.editErr = errors.New("junctor.json:3: no such key")
 	for _, q := range [][3]string{

@@ -45,7 +45,7 @@ func askOf(h http.Handler, caller tool.Caller, method, path, body string) (int, 
 	return w.Code, w.Body.String()
 }
 
-func TestChanges(t *testing.T) {
+func TestChangedToolsAreListedAndApproved(t *testing.T) {
 	c := newCore(t)
 	var odd tool.Name
 	for _, s := range c.Snapshot().Servers() {

@@ -219,7 +219,7 @@ func TestTransparentNotifications(t *testing.T) {
 	}
 }
 
-func TestBoundedAnswers(t *testing.T) {
+func TestListsAndResultsAreBounded(t *testing.T) {
 	var many []string
 	for i := range 2000 {
 		many = append(many, fmt.Sprintf(`{"name":"tool_%04d","description":"Does thing number %d %s","inputSchema":{"type":"object","properties":{"a":{"type":"string"}}}}`, i, i, strings.Repeat("very ", 50)))
@@ -321,7 +321,7 @@ func TestInstructionsAreBounded(t *testing.T) {
 }
 
 // What a caller may not see does not exist for it, in any view.
-func TestLimitedCallers(t *testing.T) {
+func TestHiddenToolsDoNotExistForCaller(t *testing.T) {
 	r := newRig(t, map[string]*desk{"open": newDesk(anyTool("fine"), anyTool("hidden")), "closed": newDesk(anyTool("fine"))})
 	caller := tool.Caller{ID: "key:k", Servers: []string{"open"}, Tools: []string{"open:fine"}}
 	ctx := tool.WithCaller(context.Background(), caller)
@@ -356,7 +356,7 @@ func TestLimitedCallers(t *testing.T) {
 	}
 }
 
-func TestHTTPViews(t *testing.T) {
+func TestViewsByHTTPPath(t *testing.T) {
 	r := newRig(t, map[string]*desk{"desk": newDesk(anyTool("one")), "down": nil})
 	post := func(path, body string) (int, string) {
 		req, _ := http.NewRequest(http.MethodPost, r.url+path, strings.NewReader(body))
@@ -407,7 +407,7 @@ func TestHTTPViews(t *testing.T) {
 }
 
 // The views of a server that was removed end.
-func TestRemovedServer(t *testing.T) {
+func TestRemovedServerEndsItsViews(t *testing.T) {
 	r := newRig(t, map[string]*desk{"desk": newDesk(anyTool("one")), "other": newDesk(anyTool("two"))})
 	c := r.client(mcp.Version20250618, View{Server: "desk"})
 	heard := make(chan string, 10)
@@ -434,7 +434,7 @@ func TestRemovedServer(t *testing.T) {
 	}
 }
 
-func TestHeadersOfToolParameters(t *testing.T) {
+func TestParameterHeadersMustMatchArguments(t *testing.T) {
 	const marked = `{"name":"marked","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`
 	r := newRig(t, map[string]*desk{"desk": newDesk(marked)})
 	until(t, "the tool is known", func() bool { return r.catalog.Snapshot().Len() == 1 })

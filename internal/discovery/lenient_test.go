@@ -33,7 +33,7 @@ func (prompters) Forward(ctx context.Context, c tool.Call) (json.RawMessage, err
 
 func (prompters) Permit(*tool.Caller, string, string) error { return nil }
 
-func TestAMuteServerDoesNotHoldUpTheLists(t *testing.T) {
+func TestUnresponsiveServerDoesNotDelayLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := prompters{states{[]upstream.Status{
 			{Name: "mute1", State: upstream.Connected}, {Name: "mute2", State: upstream.Connected}, {Name: "well", State: upstream.Connected},
@@ -50,7 +50,7 @@ func TestAMuteServerDoesNotHoldUpTheLists(t *testing.T) {
 	})
 }
 
-func TestArgumentsInQuotes(t *testing.T) {
+func TestQuotedArgumentsAreAccepted(t *testing.T) {
 	r := newRig(t, map[string]*desk{"desk": newDesk(issueTool, listTool, pictureTool)})
 	c := r.client(mcp.Version20250618, View{})
 	if text, failed := callText(t, c, "search_tools", `{"query":"issue","limit":"1"}`); failed || strings.Count(text, `"tool"`) != 1 {
@@ -65,7 +65,7 @@ func TestArgumentsInQuotes(t *testing.T) {
 }
 
 // Every word of an answer costs: a reason that the message has is not repeated.
-func TestFailuresDoNotRepeatThemselves(t *testing.T) {
+func TestErrorOmitsRepeatedReason(t *testing.T) {
 	got := string(failure(&tool.Error{Kind: tool.UpstreamFailed, Msg: "x is down: it ended", Details: map[string]string{"reason": "it ended", "status": "disconnected"}}, tool.Name{Server: "x"}))
 	if strings.Contains(got, "reason") || !strings.Contains(got, "disconnected") {
 		t.Errorf("failure = %s", got)

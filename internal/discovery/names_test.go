@@ -62,7 +62,7 @@ func FuzzPublicName(f *testing.F) {
 	})
 }
 
-func TestToolTable(t *testing.T) {
+func TestToolTableResolvesPublicNames(t *testing.T) {
 	c := catalog.New(nil, nil)
 	put := func(server string, names ...string) {
 		var defs []tool.Definition
@@ -121,7 +121,7 @@ func TestTableKeepsCollidingNamesApart(t *testing.T) {
 	}
 }
 
-func TestFitsTemplate(t *testing.T) {
+func TestURITemplateMatches(t *testing.T) {
 	for _, tt := range []struct {
 		template, uri string
 		ok            bool

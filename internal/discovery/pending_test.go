@@ -48,7 +48,7 @@ func (s states) Notify(context.Context, string, string, string, json.RawMessage)
 	return nil
 }
 
-func TestServersInEveryState(t *testing.T) {
+func TestServerStatesAreExplained(t *testing.T) {
 	ups := states{[]upstream.Status{
 		{Name: "slow", State: upstream.Connecting},
 		{Name: "locked", State: upstream.AuthRequired, Reason: "sign in"},
@@ -124,7 +124,7 @@ func TestServersInEveryState(t *testing.T) {
 }
 
 // The overview says of each server what it is for, as well as that is known.
-func TestOverview(t *testing.T) {
+func TestOverviewDescribesServers(t *testing.T) {
 	cat := catalog.New(nil, nil)
 	var ups states
 	put := func(name, description string, tools ...string) {
@@ -199,7 +199,7 @@ func TestListServersIsBounded(t *testing.T) {
 
 // A log level that a client of the handshake era asked for goes with its
 // calls, so that the upstream sends what it wants to hear.
-func TestLogLevelGoesWithTheCall(t *testing.T) {
+func TestLogLevelIsSentWithCall(t *testing.T) {
 	d := newDesk(anyTool("progress"))
 	d.old = true
 	r := newRig(t, map[string]*desk{"desk": d})
@@ -235,7 +235,7 @@ func (u unlisted) Status() []upstream.Status {
 	return u.list
 }
 
-func TestRequestsDoNotListServers(t *testing.T) {
+func TestRequestsLookUpOneServer(t *testing.T) {
 	ups := unlisted{states{[]upstream.Status{{Name: "a", State: upstream.Connected}, {Name: "b", State: upstream.Connected}}}, t}
 	f := New(Options{Catalog: catalog.New(nil, nil), Search: search.New(), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
 	t.Cleanup(f.Close)

@@ -270,7 +270,7 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-func TestReportForPeople(t *testing.T) {
+func TestReportText(t *testing.T) {
 	var r Report
 	r.Add(Finding{Severity: Warning, Area: "tools", Subject: "a:x", What: "two\nlines \x1b[31mred", Do: "mend it", TookMs: 1.25, Details: strings.Split("1 2 3 4 5 6 7 8 9 10", " ")})
 	var b strings.Builder

@@ -46,8 +46,8 @@ func (r *Report) text() string {
 	return b.String()
 }
 
-// TestPrograms tests real child processes, good ones and bad ones.
-func TestPrograms(t *testing.T) {
+// TestStdioServers tests real child processes, good ones and bad ones.
+func TestStdioServers(t *testing.T) {
 	def := func(s string) json.RawMessage { return json.RawMessage(s) }
 	for name, tt := range map[string]struct {
 		script  upstreamtest.Script
@@ -150,7 +150,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-func TestProgramThatIsNotThere(t *testing.T) {
+func TestMissingProgram(t *testing.T) {
 	cfg := upstream.DefaultConfig()
 	cfg.Name, cfg.Command = "x", "no-such-program-anywhere"
 	r := Test(t.Context(), TestOptions{Server: cfg, Dial: dial(t)})
@@ -186,7 +186,7 @@ func (g rig) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, error) {
 
 func (g rig) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
 
-func TestRemote(t *testing.T) {
+func TestHTTPServers(t *testing.T) {
 	server := mcp.NewServer(mcp.ServerOptions{}, rig{
 		"tools/list": `{"tools":[
 			{"name":"fits","description":"d","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["n"]},"annotations":{"readOnlyHint":true}},
@@ -251,7 +251,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-func TestListsThatAreNone(t *testing.T) {
+func TestInvalidToolLists(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer any
 		want   string
@@ -272,7 +272,7 @@ func TestListsThatAreNone(t *testing.T) {
 	}
 }
 
-func TestCancelledTest(t *testing.T) {
+func TestCancelledContextEndsTest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := Test(ctx, TestOptions{Server: upstreamtest.Stdio(t, "s", upstreamtest.Script{}), Dial: dial(t)})
@@ -289,7 +289,7 @@ func TestDescribe(t *testing.T) {
 
 // Nobody is asked for five versions where nobody is, and what to do about it
 // is not what one does about a program.
-func TestNobodyThere(t *testing.T) {
+func TestUnreachableURLIsTriedOnce(t *testing.T) {
 	cfg := upstream.DefaultConfig()
 	cfg.Name, cfg.URL, cfg.Transport = "s", fmt.Sprintf("http://127.0.0.1:%d/mcp", upstreamtest.UnusedPort(t)), upstream.Auto
 	r := Test(t.Context(), TestOptions{Server: cfg, Dial: dial(t)})

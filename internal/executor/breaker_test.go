@@ -72,9 +72,9 @@ func TestCircuitOpensAndRecovers(t *testing.T) {
 	})
 }
 
-// TestUnansweredApprovalDoesNotHoldTheTrial: the circuit admits a call when it
+// TestPendingApprovalDoesNotBlockTrialCall: the circuit admits a call when it
 // has been approved.
-func TestUnansweredApprovalDoesNotHoldTheTrial(t *testing.T) {
+func TestPendingApprovalDoesNotBlockTrialCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.catalog.SetRules([]catalog.ToolRule{{Pattern: []string{"fs:write"}, Approval: catalog.AskApproval}})
@@ -112,7 +112,7 @@ func TestUnansweredApprovalDoesNotHoldTheTrial(t *testing.T) {
 	})
 }
 
-func TestLateResultsDecideNothing(t *testing.T) {
+func TestLateResultsDoNotChangeCircuit(t *testing.T) {
 	cfg := DefaultConfig().Circuit
 	start := time.Now()
 	later := start.Add(61 * time.Second)
@@ -207,7 +207,7 @@ func TestOneTrialAtATime(t *testing.T) {
 	})
 }
 
-func TestATrialThatNeverReachesTheUpstreamIsGivenBack(t *testing.T) {
+func TestUnsentTrialCallIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.do = fail
@@ -225,9 +225,9 @@ func TestATrialThatNeverReachesTheUpstreamIsGivenBack(t *testing.T) {
 	})
 }
 
-// TestAPersonIsWanted: a tool that wants a person to open an address first is
+// TestURLElicitationDoesNotOpenCircuit: a tool that wants a person to open an address first is
 // in order.
-func TestAPersonIsWanted(t *testing.T) {
+func TestURLElicitationDoesNotOpenCircuit(t *testing.T) {
 	r := newRig(t)
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
 		return nil, &mcp.Error{Code: mcp.CodeURLElicitation, Message: "sign in first"}
@@ -242,7 +242,7 @@ func TestAPersonIsWanted(t *testing.T) {
 	}
 }
 
-func TestSuccessTakesAFailureOff(t *testing.T) {
+func TestSuccessReducesFailureCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		for i := range 40 { // one good, one bad: never more than one counts
@@ -257,7 +257,7 @@ func TestSuccessTakesAFailureOff(t *testing.T) {
 	})
 }
 
-func TestFailuresLeaveTheWindow(t *testing.T) {
+func TestOldFailuresAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.do = fail
@@ -291,7 +291,7 @@ func TestMeanLatency(t *testing.T) {
 	})
 }
 
-func TestRates(t *testing.T) {
+func TestRateLimitsPerCallerAndTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(o *Options) {
 			o.Config.Limits.CallerRate = &setting.Rate{Calls: 2, PerMs: 1000}
@@ -338,7 +338,7 @@ func TestLimitersAreBounded(t *testing.T) {
 	}
 }
 
-func TestBound(t *testing.T) {
+func TestBoundKeepsJSONValid(t *testing.T) {
 	long := strings.Repeat("ä", 3000)
 	for name, tt := range map[string]struct {
 		raw   string

@@ -17,9 +17,9 @@ type sure struct {
 
 func (s *sure) Available(context.Context) error { return s.away }
 
-// TestClosed: without its record no call is answered, and none is executed
+// TestCallsFailWithoutRecordWhenClosed: without its record no call is answered, and none is executed
 // when that is known before; open, all are served.
-func TestClosed(t *testing.T) {
+func TestCallsFailWithoutRecordWhenClosed(t *testing.T) {
 	call := tool.Call{Server: "fs", Tool: "write", Caller: tool.Local, Arguments: []byte(`{}`)}
 	forward := tool.Call{Server: "fs", Method: "prompts/list", Caller: tool.Local}
 	var log *sure

@@ -8,7 +8,7 @@ import (
 	"junctor/internal/tool"
 )
 
-func TestAnUpstreamThatIsDownOpensNoCircuit(t *testing.T) {
+func TestUnavailableUpstreamDoesNotOpenCircuit(t *testing.T) {
 	r := newRig(t)
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
 		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "fs is down since noon", Err: tool.ErrDown}
@@ -27,9 +27,9 @@ func TestAnUpstreamThatIsDownOpensNoCircuit(t *testing.T) {
 	}
 }
 
-// TestNeverConnected is a server that is configured and was never there: the
+// TestNeverConnectedServerErrorExplainsWhy is a server that is configured and was never there: the
 // call is told why, whichever way it names the server.
-func TestNeverConnected(t *testing.T) {
+func TestNeverConnectedServerErrorExplainsWhy(t *testing.T) {
 	r := newRig(t)
 	r.do = func(_ context.Context, server string, _ tool.Request) (json.RawMessage, error) {
 		if server != "jira" {

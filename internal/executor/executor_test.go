@@ -117,9 +117,9 @@ func call(name, arguments string) tool.Call {
 	return tool.Call{Face: "test", Caller: tool.Local, Tool: name, Arguments: json.RawMessage(arguments)}
 }
 
-// TestHostileSchema: a schema of two references on each of 30 levels fails its
+// TestCostlySchemaFailsOnlyItsCalls: a schema of two references on each of 30 levels fails its
 // own calls, and no others.
-func TestHostileSchema(t *testing.T) {
+func TestCostlySchemaFailsOnlyItsCalls(t *testing.T) {
 	for _, keyword := range []string{"anyOf", "allOf"} {
 		t.Run(keyword, func(t *testing.T) {
 			var b strings.Builder
@@ -189,7 +189,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 	}
 }
 
-func TestRecordSaysThatTheAnswerWasRepaired(t *testing.T) {
+func TestRecordMarksRepairedResult(t *testing.T) {
 	r := newRig(t)
 	r.do = func(_ context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 		req.Exchange.Repaired()
@@ -237,7 +237,7 @@ func TestCallPassesThrough(t *testing.T) {
 	}
 }
 
-func TestParamsAsTheyCame(t *testing.T) {
+func TestParamsAreForwardedUnchanged(t *testing.T) {
 	r := newRig(t)
 	var sent string
 	r.do = func(_ context.Context, _ string, req tool.Request) (json.RawMessage, error) {
@@ -255,7 +255,7 @@ func TestParamsAsTheyCame(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusedCalls(t *testing.T) {
 	off := false
 	for name, tt := range map[string]struct {
 		call tool.Call
@@ -304,7 +304,7 @@ func TestInvalidArgumentsCarryTheSchema(t *testing.T) {
 	}
 }
 
-func TestASchemaThatCannotBeCompiledChecksNothing(t *testing.T) {
+func TestInvalidSchemaSkipsValidation(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.Call(t.Context(), call("odd", `{"any":1}`)); err != nil {
 		t.Errorf("Call = %v", err)
@@ -415,7 +415,7 @@ func TestPanicIsRecordedOnce(t *testing.T) {
 	r.only(t)
 }
 
-func TestRecordThatCannotBeWritten(t *testing.T) {
+func TestUnwrittenRecordIsLogged(t *testing.T) {
 	r := newRig(t)
 	r.broken = errors.New("disk full")
 	if _, err := r.Call(t.Context(), call("write", `{}`)); err != nil {
@@ -514,7 +514,7 @@ func TestForwardOfALimitedKey(t *testing.T) {
 	}
 }
 
-func TestTraceOfTheCaller(t *testing.T) {
+func TestCallerTraceIDIsUsed(t *testing.T) {
 	r := newRig(t)
 	var seen string
 	r.do = func(ctx context.Context, _ string, _ tool.Request) (json.RawMessage, error) {
@@ -548,7 +548,7 @@ func (m *meter) Call(face, server, name, status, kind string, _ time.Duration) {
 	m.seen = append(m.seen, fmt.Sprintf("%s %s %s %s %s", face, server, name, status, kind))
 }
 
-func TestMeter(t *testing.T) {
+func TestMeterCountsCalls(t *testing.T) {
 	m := &meter{}
 	r := newRig(t, func(o *Options) { o.Meter = m })
 	r.Call(t.Context(), call("write", `{}`))
@@ -558,7 +558,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-func TestRetryOnlyWhatMayBeRepeated(t *testing.T) {
+func TestOnlyIdempotentCallsAreRetried(t *testing.T) {
 	for name, tt := range map[string]struct {
 		tool, args string
 		err        error
@@ -791,8 +791,8 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestListsAreLimited holds a server's own list to the rights of the caller.
-func TestListsAreLimited(t *testing.T) {
+// TestListsAreFilteredByCallerRights holds a server's own list to the rights of the caller.
+func TestListsAreFilteredByCallerRights(t *testing.T) {
 	r := newRig(t)
 	const list = `{"tools":[{"name":"read" , "x":1},{"name":"write"},{"name":"new"}],"ttlMs" : 5}`
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
@@ -813,8 +813,8 @@ func TestListsAreLimited(t *testing.T) {
 	}
 }
 
-// TestOneNameAlone refuses parameters that two parsers read differently.
-func TestOneNameAlone(t *testing.T) {
+// TestDuplicateNamesInParamsAreRefused refuses parameters that two parsers read differently.
+func TestDuplicateNamesInParamsAreRefused(t *testing.T) {
 	r := newRig(t)
 	r.do = succeed
 	for params, ok := range map[string]bool{

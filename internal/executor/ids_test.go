@@ -9,10 +9,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestRecordIDsAreOurs: a request id that comes twice makes two records with
+// TestRecordIDsAreUnique: a request id that comes twice makes two records with
 // ids of their own. It is found in the context where a face gives none, and a
 // call within a call names its parent.
-func TestRecordIDsAreOurs(t *testing.T) {
+func TestRecordIDsAreUnique(t *testing.T) {
 	r := newRig(t)
 	r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 		if len(r.records) == 0 && string(req.Params) == `{"name":"write","arguments":{"outer":true}}` {

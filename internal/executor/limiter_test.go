@@ -67,9 +67,9 @@ func TestSharedLimit(t *testing.T) {
 	})
 }
 
-// TestSharedLimitGivesBack: a call that one limit refuses costs nothing of
+// TestRefusedCallReturnsOtherLimit: a call that one limit refuses costs nothing of
 // the other.
-func TestSharedLimitGivesBack(t *testing.T) {
+func TestRefusedCallReturnsOtherLimit(t *testing.T) {
 	caller := &tool.Caller{ID: "x", Rate: tool.Rate{Calls: 2, Per: time.Hour}}
 	tight := LimitConfig{ToolRate: &setting.Rate{Calls: 1, PerMs: 3_600_000}}
 	name := tool.Name{Server: "a", Tool: "b"}
@@ -114,10 +114,10 @@ func (b *hangingBudget) TakeBudget(ctx context.Context, _ string, _ tool.Rate, _
 	return 0, 0, ctx.Err()
 }
 
-// TestHangingBudget: calls of one key do not queue behind a store that hangs.
+// TestCallsDoNotQueueBehindHangingStore: calls of one key do not queue behind a store that hangs.
 // They wait for it once, together, and for a while not at all; the limit
 // applies in this process meanwhile.
-func TestHangingBudget(t *testing.T) {
+func TestCallsDoNotQueueBehindHangingStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &hangingBudget{}
 		l := &limiter{budgets: b, timeout: 2 * time.Second}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestHold: one handle at a time, until it is closed.
-func TestHold(t *testing.T) {
+// TestLockIsExclusive: one handle at a time, until it is closed.
+func TestLockIsExclusive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	open := func() *os.File {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

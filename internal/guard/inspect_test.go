@@ -56,9 +56,9 @@ func lines[T any](t testing.TB, path string) []T {
 	return out
 }
 
-// TestPatterns has for each pattern the published attack that it stands for,
+// TestPatternsFlagPublishedAttacks has for each pattern the published attack that it stands for,
 // and honest text with the same words.
-func TestPatterns(t *testing.T) {
+func TestPatternsFlagPublishedAttacks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		text string
 		want string // the kind of the flag; "" for none
@@ -94,9 +94,9 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestRealDefinitions measures how many of thousands of real tools are
+// TestFalsePositiveRate measures how many of thousands of real tools are
 // flagged.
-func TestRealDefinitions(t *testing.T) {
+func TestFalsePositiveRate(t *testing.T) {
 	for _, set := range []string{"tools.jsonl", "mcpproxy45/tools.jsonl"} {
 		path := filepath.Join("..", "..", "..", "shared", "search-eval", "dev", set)
 		if _, err := os.Stat(path); err != nil {

@@ -8,7 +8,7 @@ import (
 	"junctor/internal/tool"
 )
 
-func TestStreamsPerCaller(t *testing.T) {
+func TestStreamsPerCallerAreLimited(t *testing.T) {
 	started, hold := make(chan struct{}), make(chan struct{})
 	var s StreamLimit
 	most := 2

@@ -29,7 +29,7 @@ func dialRaw(t *testing.T, ts *httptest.Server, text string) net.Conn {
 	return conn
 }
 
-func TestBodiesThatTrickle(t *testing.T) {
+func TestSlowBodyTimesOut(t *testing.T) {
 	read := make(chan error, 1)
 	ts := httptest.NewServer(timeouts{body: 100 * time.Millisecond, write: time.Minute}.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
@@ -42,9 +42,9 @@ func TestBodiesThatTrickle(t *testing.T) {
 	}
 }
 
-// TestCallsOutliveTheirBody keeps the deadline of a body from ending the call
+// TestBodyDeadlineDoesNotEndCall keeps the deadline of a body from ending the call
 // that it began.
-func TestCallsOutliveTheirBody(t *testing.T) {
+func TestBodyDeadlineDoesNotEndCall(t *testing.T) {
 	const body = 100 * time.Millisecond
 	ts := httptest.NewServer(timeouts{body: body, write: time.Minute}.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
@@ -68,7 +68,7 @@ func TestCallsOutliveTheirBody(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNotRead(t *testing.T) {
+func TestUnreadResponseTimesOut(t *testing.T) {
 	failed := make(chan error, 1)
 	ts := httptest.NewServer(timeouts{body: time.Minute, write: 100 * time.Millisecond}.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		chunk := make([]byte, 1<<20)
@@ -84,8 +84,8 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 	<-failed
 }
 
-// TestLongStreams write seldom, and end without a write.
-func TestLongStreams(t *testing.T) {
+// TestIdleStreamIsNotTimedOut write seldom, and end without a write.
+func TestIdleStreamIsNotTimedOut(t *testing.T) {
 	const within = 100 * time.Millisecond
 	ts := httptest.NewServer(timeouts{body: time.Minute, write: within}.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for range 3 {
@@ -108,8 +108,8 @@ func TestLongStreams(t *testing.T) {
 	}
 }
 
-// TestUpgrades pass: the deadlines of HTTP do not hold for them.
-func TestUpgrades(t *testing.T) {
+// TestUpgradedConnectionsHaveNoDeadline pass: the deadlines of HTTP do not hold for them.
+func TestUpgradedConnectionsHaveNoDeadline(t *testing.T) {
 	const within = 50 * time.Millisecond
 	ts := httptest.NewServer(timeouts{body: within, write: within}.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(w, r, nil)
@@ -140,7 +140,7 @@ func TestUpgrades(t *testing.T) {
 	}
 }
 
-func TestHeadersThatTrickle(t *testing.T) {
+func TestSlowHeadersTimeOut(t *testing.T) {
 	server := New(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
 	if server.ReadHeaderTimeout <= 0 || server.ReadHeaderTimeout > time.Minute || server.MaxHeaderBytes > 1<<20 {
 		t.Errorf("headers may take %s and have %d bytes", server.ReadHeaderTimeout, server.MaxHeaderBytes)

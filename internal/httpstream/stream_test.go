@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestAccepted(t *testing.T) {
+func TestAcceptedFormat(t *testing.T) {
 	for accept, want := range map[string]Format{
 		"": None, "application/json": None, "*/*": None,
 		"text/event-stream, application/json": Events,
@@ -28,7 +28,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-func TestPiecesLeaveAsTheyAreSent(t *testing.T) {
+func TestEventsAreFlushedAtOnce(t *testing.T) {
 	goOn := make(chan struct{})
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s, _ := New(r.Context(), w, Accepted(r))
@@ -87,7 +87,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return len(b), s.fail
 }
 
-func TestSlowClientIsCutOff(t *testing.T) {
+func TestSlowClientIsDisconnected(t *testing.T) {
 	w := &stuck{release: make(chan struct{})}
 	s, ctx := New(t.Context(), w, Lines)
 	piece := []byte(strings.Repeat("x", 1<<20))
@@ -115,7 +115,7 @@ func TestSlowClientIsCutOff(t *testing.T) {
 	s.End()
 }
 
-func TestClientThatGoesAway(t *testing.T) {
+func TestDisconnectedClientCancelsContext(t *testing.T) {
 	w := &stuck{release: make(chan struct{}), fail: io.ErrClosedPipe}
 	close(w.release)
 	s, ctx := New(t.Context(), w, Lines)
@@ -127,7 +127,7 @@ func TestClientThatGoesAway(t *testing.T) {
 	s.End()
 }
 
-func TestEndWithoutASend(t *testing.T) {
+func TestEndWithoutSendWritesNothing(t *testing.T) {
 	w := httptest.NewRecorder()
 	s, ctx := New(t.Context(), w, Events)
 	s.End()
@@ -136,7 +136,7 @@ func TestEndWithoutASend(t *testing.T) {
 	}
 }
 
-func TestSilentStreamShowsLife(t *testing.T) {
+func TestIdleStreamSendsHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for format, want := range map[Format]int{Events: 2, Lines: 0} {
 			w := httptest.NewRecorder()
@@ -151,8 +151,8 @@ func TestSilentStreamShowsLife(t *testing.T) {
 	})
 }
 
-// TestBytesStayAsTheyAre: what is carried may be anything that a server sent.
-func TestBytesStayAsTheyAre(t *testing.T) {
+// TestDataIsSentUnchanged: what is carried may be anything that a server sent.
+func TestDataIsSentUnchanged(t *testing.T) {
 	in := "{\"a\":\r\n\"\xff\xc3\x28 \u2028 é\"}"
 	for format, want := range map[Format]string{
 		Events: "event: message\ndata: {\"a\":  \"\xff\xc3\x28 \u2028 é\"}\n\n",

@@ -33,7 +33,7 @@ func scanAll(text string, cuts []int) string {
 	return out.String()
 }
 
-func TestFence(t *testing.T) {
+func TestFenceSplitsTextAndBlocks(t *testing.T) {
 	for name, tt := range map[string]struct{ in, want string }{
 		"only text":             {"hello `code` there", `text "hello ` + "`code`" + ` there"`},
 		"one call":              {"```tool\n{\"tool\":\"a\"}\n```", `text ""; block "\n{\"tool\":\"a\"}\n" closed=true; text ""`},

@@ -25,9 +25,9 @@ func (*spent) PermitModel(context.Context, *tool.Caller) error { return nil }
 
 func (s *spent) UsedTokens(_ context.Context, _ *tool.Caller, n int) { s.tokens += n }
 
-// TestAskCountsWhatWasNotCounted: a reply without the provider's figures is
+// TestMissingTokenCountsAreEstimated: a reply without the provider's figures is
 // estimated, so that breaking it off is not free; a refused request is.
-func TestAskCountsWhatWasNotCounted(t *testing.T) {
+func TestMissingTokenCountsAreEstimated(t *testing.T) {
 	broken := errors.New("broken off")
 	for name, tt := range map[string]struct {
 		model    speaker

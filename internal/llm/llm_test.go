@@ -51,7 +51,7 @@ func failure(status int, after time.Duration) error {
 	return Config{Provider: OpenAI}.Fail(context.Background(), Failure{Status: status, RetryAfter: after, Err: errors.New("x")})
 }
 
-func TestRetryWaits(t *testing.T) {
+func TestRetryDelays(t *testing.T) {
 	said := Turn{Message: Text(Assistant, "hi")}
 	for name, tt := range map[string]struct {
 		answers   []any
@@ -156,7 +156,7 @@ func env(pairs ...string) func(string) string {
 	return func(k string) string { return m[k] }
 }
 
-func TestChoose(t *testing.T) {
+func TestChooseModelConfiguration(t *testing.T) {
 	describe := func(cfgs []Config) string {
 		var out []string
 		for _, c := range cfgs {

@@ -38,7 +38,7 @@ func wantBroken(t *testing.T, c *Client, lost bool) {
 	}
 }
 
-func TestBrokenAnswerOnAStream(t *testing.T) {
+func TestBrokenResponseOnStreamFailsItsCall(t *testing.T) {
 	for name, tt := range brokenAnswers {
 		t.Run(name, func(t *testing.T) {
 			toClient, fromServer := io.Pipe()
@@ -68,7 +68,7 @@ func TestBrokenAnswerOnAStream(t *testing.T) {
 	}
 }
 
-func TestBrokenAnswerInAnEvent(t *testing.T) {
+func TestBrokenResponseInEventFailsItsCall(t *testing.T) {
 	for name, tt := range brokenAnswers {
 		t.Run(name, func(t *testing.T) {
 			c := web(t, testOptions(), HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m Message) {

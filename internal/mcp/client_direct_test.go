@@ -134,7 +134,7 @@ func connectDirect(t *testing.T, room int) (c *Client, in *boundedPipe, serve fu
 
 // A server that stopped reading holds up no caller beyond its deadline, whether
 // its message went into the pipe, in part or not at all.
-func TestPipeThatIsNotRead(t *testing.T) {
+func TestUnreadPipeDoesNotBlockCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, in, serve := connectDirect(t, 300)
 		defer serve()
@@ -190,7 +190,7 @@ func TestManyCallersOnOnePipe(t *testing.T) {
 
 // A caller whose write fails gets the error of a connection that ended, and so
 // do the others.
-func TestPipeThatBreaks(t *testing.T) {
+func TestBrokenPipeFailsAllCalls(t *testing.T) {
 	c, in, serve := connectDirect(t, 4<<10)
 	serve()
 	_ = in.Close()

@@ -112,7 +112,7 @@ func noStream(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-func TestHTTPAnswers(t *testing.T) {
+func TestHTTPResponseHandling(t *testing.T) {
 	for name, tt := range map[string]struct {
 		handle http.HandlerFunc
 		kind   tool.Kind
@@ -205,7 +205,7 @@ func TestHTTPAnswers(t *testing.T) {
 	}
 }
 
-func TestHTTPStream(t *testing.T) {
+func TestHTTPStreamIsResumed(t *testing.T) {
 	var gets atomic.Int32
 	c := web(t, ClientOptions{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m Message) {
 		if r.Method == http.MethodGet {
@@ -342,7 +342,7 @@ func TestHTTPStandaloneStreamRenewsTheSession(t *testing.T) {
 }
 
 // Some servers take the request and answer on the GET stream.
-func TestHTTPAnswerOnTheOtherStream(t *testing.T) {
+func TestHTTPResponseOnOtherStream(t *testing.T) {
 	posted := make(chan Message, 1)
 	c := web(t, ClientOptions{}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m Message) {
 		if r.Method == http.MethodGet {
@@ -475,7 +475,7 @@ func TestHTTPUnreachable(t *testing.T) {
 	}
 }
 
-func TestHTTPNoServerAtAll(t *testing.T) {
+func TestHTTPNotFoundErrorExplainsURL(t *testing.T) {
 	ts := httptest.NewServer(http.NotFoundHandler())
 	defer ts.Close()
 	for name, transport := range map[string]Transport{"auto": NewHTTP(HTTPOptions{URL: ts.URL}), "streamable": NewHTTP(HTTPOptions{URL: ts.URL, StreamableOnly: true}), "sse": NewSSE(HTTPOptions{URL: ts.URL})} {
@@ -518,7 +518,7 @@ func TestLegacySSEPostRefused(t *testing.T) {
 
 // In the new era a server may want arguments as headers; a client that did not
 // know looks them up and tries again.
-func TestHTTPLearnsHeaders(t *testing.T) {
+func TestHTTPLooksUpParameterHeaders(t *testing.T) {
 	var lists atomic.Int32
 	c := web(t, ClientOptions{}, HTTPOptions{}, &webServer{stateless: true, handle: func(w http.ResponseWriter, r *http.Request, m Message) {
 		if r.Header.Get("Mcp-Protocol-Version") != Version20260728 || r.Header.Get("Mcp-Method") != m.Method || FieldString(m.Params, "_meta", MetaProtocolVersion) != Version20260728 {
@@ -557,7 +557,7 @@ func TestHTTPLearnsHeaders(t *testing.T) {
 }
 
 // A server may answer on the GET stream and end the stream of the request.
-func TestHTTPAnswerOnBothStreams(t *testing.T) {
+func TestHTTPResponseOnBothStreams(t *testing.T) {
 	posted, sent := make(chan Message, 1), make(chan struct{})
 	c := web(t, ClientOptions{OnNotification: func(method string, _ json.RawMessage) { close(sent) }}, HTTPOptions{}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m Message) {
 		if r.Method == http.MethodGet {
@@ -576,7 +576,7 @@ func TestHTTPAnswerOnBothStreams(t *testing.T) {
 	}
 }
 
-func TestHTTPUserInURL(t *testing.T) {
+func TestHTTPUserInURLIsSentAsBasicAuth(t *testing.T) {
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, ok := r.BasicAuth(); !ok || user != "me" || password != "pw" || r.URL.User != nil {
 			t.Errorf("got %q, %q", user, password)

@@ -183,7 +183,7 @@ func TestNegotiation(t *testing.T) {
 }
 
 // A server that does not answer server/discover is asked initialize beside it.
-func TestNegotiationWithSilence(t *testing.T) {
+func TestNegotiationWithUnresponsiveServer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		server func(*script)
 		want   string
@@ -225,7 +225,7 @@ func TestNegotiationWithSilence(t *testing.T) {
 	}
 }
 
-func TestRouting(t *testing.T) {
+func TestNotificationsReachTheirCall(t *testing.T) {
 	var unowned []string
 	o := testOptions()
 	o.OnNotification = func(method string, _ json.RawMessage) { unowned = append(unowned, method) }
@@ -306,7 +306,7 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-func TestAskIsTakenBack(t *testing.T) {
+func TestServerRequestIsCancelled(t *testing.T) {
 	asked := make(chan struct{})
 	c := mustPlay(t, testOptions(), func(s *script) {
 		s.oldEra()
@@ -343,7 +343,7 @@ func TestAskIsTakenBack(t *testing.T) {
 	}
 }
 
-func TestNobodyToAsk(t *testing.T) {
+func TestServerRequestWithoutHandlerIsRefused(t *testing.T) {
 	o := testOptions()
 	for name, tt := range map[string]struct {
 		caps   Capabilities
@@ -373,7 +373,7 @@ func TestNobodyToAsk(t *testing.T) {
 	}
 }
 
-func TestSlowCaller(t *testing.T) {
+func TestSlowCallerReceivesAllNotifications(t *testing.T) {
 	const sent = 3000
 	var seen []string
 	first := make(chan struct{})
@@ -505,7 +505,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-func TestStreamOfABadServer(t *testing.T) {
+func TestInvalidMessagesAreDropped(t *testing.T) {
 	toClient, fromServer := io.Pipe()
 	toServer, fromClient := io.Pipe()
 	var drops []Drop

@@ -127,7 +127,7 @@ func TestInputRequired(t *testing.T) {
 }
 
 // What the new era does without is bridged for callers of the old one.
-func TestBridges(t *testing.T) {
+func TestModernServerWithHandshakeCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		heard := make(chan string, 8)
 		listening := func(s *script, want string) Message {
@@ -188,7 +188,7 @@ func TestBridges(t *testing.T) {
 }
 
 // A caller of the new era in front of a server of the old one.
-func TestOldServerModernCaller(t *testing.T) {
+func TestHandshakeServerWithModernCaller(t *testing.T) {
 	c := mustPlay(t, ClientOptions{}, func(s *script) {
 		s.oldEra()
 		m := s.want("logging/setLevel")
@@ -304,7 +304,7 @@ func FuzzHeaderParams(f *testing.F) {
 	})
 }
 
-func TestFreshness(t *testing.T) {
+func TestFreshnessOfResult(t *testing.T) {
 	for in, want := range map[string]Freshness{
 		`{"ttlMs":1500,"cacheScope":"public"}`:   {1500 * time.Millisecond, true},
 		`{"ttlMs":0}`:                            {0, false},

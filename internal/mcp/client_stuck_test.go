@@ -67,7 +67,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	})
 }
 
-func TestTooManyAsks(t *testing.T) {
+func TestServerRequestsAreBounded(t *testing.T) {
 	release := make(chan struct{})
 	o := testOptions()
 	o.OnRequest = func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
@@ -207,7 +207,7 @@ func TestHTTPDiscoverHangs(t *testing.T) {
 }
 
 // A login that takes its time is not taken for the silence of the server.
-func TestHTTPDiscoverLogsIn(t *testing.T) {
+func TestHTTPDiscoverWaitsForLogin(t *testing.T) {
 	s := &webServer{stateless: true}
 	var logins atomic.Int32
 	c := web(t, ClientOptions{DiscoverTimeout: 500 * time.Millisecond}, HTTPOptions{
@@ -230,7 +230,7 @@ func TestHTTPDiscoverLogsIn(t *testing.T) {
 
 // A server of the new era that was slow to answer the first question is asked
 // again when it refuses the handshake.
-func TestHTTPDiscoverSlow(t *testing.T) {
+func TestHTTPDiscoverIsRetriedAfterRefusedHandshake(t *testing.T) {
 	s := &webServer{stateless: true, refuse: func(w http.ResponseWriter, _ Message) {
 		http.Error(w, "no handshake here", http.StatusBadRequest)
 	}, handle: func(w http.ResponseWriter, _ *http.Request, _ Message) { http.NotFound(w, nil) }}

@@ -80,10 +80,10 @@ func newKeyedSite(t testing.TB, h Handler, credential func() tool.Credential) *s
 	return &site{Server: s, t: t, url: hs.URL}
 }
 
-// TestEverythingEndsWithItsCredential ends the credential of a caller that has
+// TestStreamsEndWithTheirCredential ends the credential of a caller that has
 // a session with an open stream and a call, a call of the stateless era, and a
 // parked one.
-func TestEverythingEndsWithItsCredential(t *testing.T) {
+func TestStreamsEndWithTheirCredential(t *testing.T) {
 	c := newRevocable()
 	begun, ended := make(chan struct{}, 10), make(chan error, 10)
 	s := newKeyedSite(t, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {

@@ -25,7 +25,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestFloodsEnd(t *testing.T) {
+func TestGarbageFloodClosesConnection(t *testing.T) {
 	for name, text := range map[string]string{
 		"lines":      "y\n",
 		"one line":   strings.Repeat("a", 1000),
@@ -54,7 +54,7 @@ func TestFloodsEnd(t *testing.T) {
 }
 
 // A server that is merely talkative, or says something in between, is borne.
-func TestTalkativeIsNoFlood(t *testing.T) {
+func TestOccasionalGarbageIsTolerated(t *testing.T) {
 	for name, meanwhile := range map[string]func(*garbageCounter){
 		"time passes":     func(*garbageCounter) { time.Sleep(floodTime / 100) },
 		"a message comes": (*garbageCounter).message,

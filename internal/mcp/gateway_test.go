@@ -28,9 +28,9 @@ func (g gateway) Serve(ctx context.Context, r *Request) (json.RawMessage, error)
 
 func (g gateway) Notified(context.Context, *Session, string, json.RawMessage) {}
 
-// TestGateway bridges every pair of eras: progress in order and before the
+// TestGatewayBetweenAllVersions bridges every pair of eras: progress in order and before the
 // answer, questions to the caller, cancellation, errors.
-func TestGateway(t *testing.T) {
+func TestGatewayBetweenAllVersions(t *testing.T) {
 	for _, down := range []string{Version20250618, Version20251125, Version20260728} {
 		for _, up := range []string{Version20250618, Version20260728} {
 			t.Run(down+" to "+up, func(t *testing.T) {

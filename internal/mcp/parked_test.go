@@ -213,7 +213,7 @@ func TestParkedCallsExpire(t *testing.T) {
 	})
 }
 
-func TestParkedCallThatEndsByItself(t *testing.T) {
+func TestParkedCallEndsOnTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(ServerOptions{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -274,7 +274,7 @@ func TestParkingIsBounded(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeParked(t *testing.T) {
+func TestCallsThatCannotBeParked(t *testing.T) {
 	s := newSite(t, ServerOptions{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
 		if r.Exchange.Ask == nil {
 			return json.RawMessage(`{"ask":"nil"}`), nil
@@ -303,7 +303,7 @@ func TestWhatCannotBeParked(t *testing.T) {
 }
 
 // Leaving after the call was parked does not end it; leaving a retry does.
-func TestLeavingAParkedCall(t *testing.T) {
+func TestDisconnectDuringParkedCall(t *testing.T) {
 	ended := make(chan error, 1)
 	s := newSite(t, ServerOptions{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
 		if _, err := r.Exchange.Ask(ctx, "elicitation/create", nil); err != nil {

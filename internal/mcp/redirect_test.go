@@ -15,7 +15,7 @@ import (
 	"junctor/internal/tool"
 )
 
-func TestRedirectsInside(t *testing.T) {
+func TestRedirectToInternalAddressIsRefused(t *testing.T) {
 	e, err := newEndpoint(HTTPOptions{URL: "https://example.com/mcp"})
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func mustURL(t *testing.T, s string) *url.URL {
 
 // A 400 means a lost session only if the session is refused as such: the
 // server's own error is the caller's, and nothing is sent twice.
-func TestBadRequestIsNoLostSession(t *testing.T) {
+func TestBadRequestDoesNotEndSession(t *testing.T) {
 	var calls, pings atomic.Int32
 	s := &webServer{}
 	s.handle = func(w http.ResponseWriter, r *http.Request, m Message) {

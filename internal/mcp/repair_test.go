@@ -100,7 +100,7 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-func TestAnswerIsRepairedOnce(t *testing.T) {
+func TestResponseIsRepairedOnce(t *testing.T) {
 	var out lockedBuffer
 	c, _ := scriptedServer(t, slog.New(slog.NewTextHandler(&out, nil)),
 		"{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"a\":\"\xff\"}}",

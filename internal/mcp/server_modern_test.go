@@ -106,7 +106,7 @@ func TestCheckParamHeaders(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheOtherEra(t *testing.T) {
+func TestErrorCodesAreTranslatedBetweenVersions(t *testing.T) {
 	var fail error
 	s := newSite(t, ServerOptions{}, &scripted{serve: func(context.Context, *Request) (json.RawMessage, error) { return nil, fail }})
 	fail = &Error{Code: CodeResourceNotFound, Message: "gone"}
@@ -120,7 +120,7 @@ func TestErrorsOfTheOtherEra(t *testing.T) {
 	wantBody(t, s.modern(1, "tools/call", `{"name":"x"}`, `{}`), 400, `-32021`)
 }
 
-func TestComplete(t *testing.T) {
+func TestCompleteAddsResultFields(t *testing.T) {
 	for in, want := range map[string]string{
 		`{}`:                           `{"resultType":"complete","ttlMs":0,"cacheScope":"private"}`,
 		` { "a" : 1 }`:                 ` {"resultType":"complete","ttlMs":0,"cacheScope":"private", "a" : 1 }`,
@@ -137,7 +137,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-func TestListen(t *testing.T) {
+func TestSubscriptionsListen(t *testing.T) {
 	var served []string
 	h := &scripted{}
 	h.serve = func(_ context.Context, r *Request) (json.RawMessage, error) {

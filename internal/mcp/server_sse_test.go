@@ -49,7 +49,7 @@ func TestSSETransport(t *testing.T) {
 	}
 }
 
-func TestSSERefusals(t *testing.T) {
+func TestSSERefusesInvalidRequests(t *testing.T) {
 	s := newSite(t, ServerOptions{}, &scripted{})
 	url := s.url
 	s.url += "?sessionId=nobody"

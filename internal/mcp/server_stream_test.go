@@ -81,7 +81,7 @@ func (l *line) wantEnd() {
 
 const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"t"}}}`
 
-func TestBothErasOnOneStream(t *testing.T) {
+func TestBothVersionsOnOneStream(t *testing.T) {
 	heard := make(chan string, 10)
 	h := &scripted{notified: func(_ context.Context, s *Session, method string, _ json.RawMessage) {
 		heard <- method + " " + string(s.Client()) + " " + s.ID() + s.Protocol() + s.Caller().ID
@@ -130,7 +130,7 @@ func TestBothErasOnOneStream(t *testing.T) {
 	l.wantEnd()
 }
 
-func TestStreamRefusals(t *testing.T) {
+func TestStreamRefusesInvalidMessages(t *testing.T) {
 	s := NewServer(ServerOptions{Limits: Limits{MaxBytes: 2000}}, &scripted{})
 	l := newLine(t, s)
 	for text, code := range map[string]int{

@@ -271,7 +271,7 @@ func TestInitialize(t *testing.T) {
 	wantBody(t, only, 200, "data: {", "event: message")
 }
 
-func TestRefusals(t *testing.T) {
+func TestHTTPRefusesInvalidRequests(t *testing.T) {
 	s := newSite(t, ServerOptions{Limits: Limits{MaxBytes: 1000}}, &scripted{})
 	h := s.open(Version20250618, `{}`)
 	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
@@ -326,7 +326,7 @@ func TestBatches(t *testing.T) {
 	wantBody(t, s.post(`[{"jsonrpc":"2.0","method":"notifications/x"}]`, h...), 202)
 }
 
-func TestErrors(t *testing.T) {
+func TestErrorsOnTheWire(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err  error
 		want []string
@@ -349,7 +349,7 @@ func TestErrors(t *testing.T) {
 	wantBody(t, s.post(`{"jsonrpc":"2.0","id":1,"method":"x"}`, s.open(Version20251125, `{}`)...), 200, "-32603")
 }
 
-func TestNotificationsComeBeforeTheAnswer(t *testing.T) {
+func TestNotificationsPrecedeResponse(t *testing.T) {
 	const n = 200
 	s := newSite(t, ServerOptions{}, &scripted{serve: func(_ context.Context, r *Request) (json.RawMessage, error) {
 		for i := range n {
@@ -413,7 +413,7 @@ func (b *blocked) wantEnd(t testing.TB, want error) {
 	}
 }
 
-func TestLeavingCancels(t *testing.T) {
+func TestDisconnectCancelsCall(t *testing.T) {
 	for name, make := range map[string]func(s *site) (string, []string){
 		"handshake": func(s *site) (string, []string) {
 			return `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, s.open(Version20250618, `{}`)

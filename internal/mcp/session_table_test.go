@@ -7,7 +7,7 @@ import (
 	"junctor/internal/tool"
 )
 
-func TestNobodyPushesTheOthersOut(t *testing.T) {
+func TestSessionEvictionIsFairBetweenCallers(t *testing.T) {
 	var table sessionTable
 	table.init(8)
 	add := func(caller string, n int) (evicted *Session) {

@@ -61,7 +61,7 @@ func TestAskInTheHandshakeEra(t *testing.T) {
 	})
 }
 
-func TestMayAsk(t *testing.T) {
+func TestClientCapabilitiesLimitServerRequests(t *testing.T) {
 	for name, tt := range map[string]struct {
 		capabilities, method, params string
 		ok                           bool
@@ -83,7 +83,7 @@ func TestMayAsk(t *testing.T) {
 	}
 }
 
-func TestQuestionIsWithdrawn(t *testing.T) {
+func TestCancelledServerRequestIsWithdrawn(t *testing.T) {
 	s := newSite(t, ServerOptions{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
@@ -101,7 +101,7 @@ func TestQuestionIsWithdrawn(t *testing.T) {
 	}
 }
 
-func TestOwnStream(t *testing.T) {
+func TestStandaloneStream(t *testing.T) {
 	s := newSite(t, ServerOptions{}, &scripted{})
 	h := s.open(Version20250618, `{}`)
 	// Nobody listens yet: what comes is kept, the same news once.
@@ -203,7 +203,7 @@ func TestLogLevel(t *testing.T) {
 
 // A caller whose connection breaks in the middle of a call takes the stream up
 // again and misses nothing.
-func TestResume(t *testing.T) {
+func TestStreamIsResumedWithoutLoss(t *testing.T) {
 	step := make(chan struct{})
 	s := newSite(t, ServerOptions{}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
 		for i := range 6 {
@@ -246,7 +246,7 @@ func TestResume(t *testing.T) {
 	wantBody(t, s.do("GET", "", append(h, headerLastEvent, e.id[:strings.LastIndexByte(e.id, '_')]+"_99")...), 400, "no longer kept")
 }
 
-func TestBrokenStreamIsGivenUp(t *testing.T) {
+func TestBrokenStreamExpires(t *testing.T) {
 	b := newBlocked()
 	inner := b.serve
 	b.serve = func(ctx context.Context, r *Request) (json.RawMessage, error) {
@@ -263,7 +263,7 @@ func TestBrokenStreamIsGivenUp(t *testing.T) {
 	b.wantEnd(t, errCallerLeft)
 }
 
-func TestSlowAnswerBecomesAStream(t *testing.T) {
+func TestSlowResponseBecomesStream(t *testing.T) {
 	for version, prime := range map[string]bool{Version20250618: false, Version20251125: true} {
 		t.Run(version, func(t *testing.T) {
 			goOn := make(chan struct{})
@@ -415,7 +415,7 @@ func TestSessionsAreCheap(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-func TestSlowReaderLosesNotificationsNotAnswers(t *testing.T) {
+func TestSlowReaderLosesNotificationsNotResponses(t *testing.T) {
 	st := newEventStream("s", false, 1)
 	st.attach(0)
 	big := json.RawMessage(`"` + strings.Repeat("x", 10<<10) + `"`)
@@ -435,7 +435,7 @@ func TestSlowReaderLosesNotificationsNotAnswers(t *testing.T) {
 
 // A session's own stream on a connection of its own: signs of life, an end
 // when the caller leaves, and news for whoever comes back.
-func TestOwnLine(t *testing.T) {
+func TestStandaloneStreamOnHijackedConnection(t *testing.T) {
 	s := newSite(t, ServerOptions{KeepAlive: time.Millisecond}, &scripted{})
 	h := s.open(Version20251125, `{}`)
 	session := s.sessions.all()[0]
@@ -468,7 +468,7 @@ func TestOwnLine(t *testing.T) {
 }
 
 // Where the connection cannot be taken over the stream is served all the same.
-func TestOwnStreamWithoutALine(t *testing.T) {
+func TestStandaloneStreamWithoutHijacking(t *testing.T) {
 	srv := NewServer(ServerOptions{}, &scripted{})
 	s := newSite(t, ServerOptions{}, &scripted{})
 	s.Server = srv

@@ -301,9 +301,9 @@ func TestSessionOnAnyNode(t *testing.T) {
 	})
 }
 
-// TestParkedElsewhere: the retry of a parked call finds it at another node, or
+// TestParkedCallIsFoundOnOtherNode: the retry of a parked call finds it at another node, or
 // learns that it is lost.
-func TestParkedElsewhere(t *testing.T) {
+func TestParkedCallIsFoundOnOtherNode(t *testing.T) {
 	w := newTown(t)
 	h := &handler{ended: make(chan error, 10)}
 	a, b := w.place("meta", h), w.place("meta", h)
@@ -358,9 +358,9 @@ func TestParkedElsewhere(t *testing.T) {
 	}
 }
 
-// TestWithoutStore: while the store is unavailable a session is served where it was
+// TestSessionsWhileStoreIsUnavailable: while the store is unavailable a session is served where it was
 // made, and shared later; elsewhere it is asked for again.
-func TestWithoutStore(t *testing.T) {
+func TestSessionsWhileStoreIsUnavailable(t *testing.T) {
 	w := newTown(t)
 	h := &handler{ended: make(chan error, 10)}
 	a := w.place("meta", h)

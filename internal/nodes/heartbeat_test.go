@@ -34,9 +34,9 @@ func (s *slowStore) Acquire(ctx context.Context, name, owner string, ttl time.Du
 	return s.Store.Acquire(ctx, name, owner, ttl)
 }
 
-// TestHeartbeatIsAlone: while other queries hang, a node goes on to prolong its
+// TestHeartbeatIsIndependentOfHangingQueries: while other queries hang, a node goes on to prolong its
 // lease, so that nobody takes it for dead.
-func TestHeartbeatIsAlone(t *testing.T) {
+func TestHeartbeatIsIndependentOfHangingQueries(t *testing.T) {
 	st, err := sqlite.Open(context.Background(), store.Config{Path: newTown(t).path}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

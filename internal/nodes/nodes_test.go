@@ -107,9 +107,9 @@ func receive(t *testing.T, l *Conn) (string, error) {
 	return string(data), err
 }
 
-// TestLine: a conversation keeps its order in both directions and ends when
+// TestConnKeepsOrder: a conversation keeps its order in both directions and ends when
 // either side does.
-func TestLine(t *testing.T) {
+func TestConnKeepsOrder(t *testing.T) {
 	w := newTown(t)
 	a, _, _ := w.node()
 	b, _, _ := w.node()
@@ -172,8 +172,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestWords: words reach one node or all others, and those who listen.
-func TestWords(t *testing.T) {
+// TestPublishReachesSubscribers: words reach one node or all others, and those who listen.
+func TestPublishReachesSubscribers(t *testing.T) {
 	w := newTown(t)
 	a, _, _ := w.node()
 	b, _, _ := w.node()
@@ -222,9 +222,9 @@ func TestWords(t *testing.T) {
 	b.Subscribe("greet", nil)
 }
 
-// TestTwice: a letter that comes twice is heard once, and one that is missing
+// TestDuplicateMessagesAreDropped: a letter that comes twice is heard once, and one that is missing
 // ends the line.
-func TestTwice(t *testing.T) {
+func TestDuplicateMessagesAreDropped(t *testing.T) {
 	w := newTown(t)
 	a, s, _ := w.node()
 	var calls atomic.Int32
@@ -290,8 +290,8 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestForgottenLine: a line whose other end does not know of it ends.
-func TestForgottenLine(t *testing.T) {
+// TestUnknownConnIsClosed: a line whose other end does not know of it ends.
+func TestUnknownConnIsClosed(t *testing.T) {
 	w := newTown(t)
 	a, _, _ := w.node()
 	b, _, _ := w.node()
@@ -311,9 +311,9 @@ func TestForgottenLine(t *testing.T) {
 	}
 }
 
-// TestDeath: lines to a node that gives no sign of life end, and it cannot be
+// TestConnsToDeadNodeEnd: lines to a node that gives no sign of life end, and it cannot be
 // dialled.
-func TestDeath(t *testing.T) {
+func TestConnsToDeadNodeEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	synctest.Test(t, func(t *testing.T) {
 		w := &town{t: t, path: path}
@@ -378,8 +378,8 @@ func (s *switched) DeleteValue(ctx context.Context, space, name string, ifVersio
 	return s.Store.DeleteValue(ctx, space, name, ifVersion)
 }
 
-// TestNoStore: what cannot be sent ends its line.
-func TestNoStore(t *testing.T) {
+// TestFailedSendEndsConn: what cannot be sent ends its line.
+func TestFailedSendEndsConn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	synctest.Test(t, func(t *testing.T) {
 		w := &town{t: t, path: path}

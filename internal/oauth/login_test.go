@@ -15,7 +15,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-func TestLogin(t *testing.T) {
+func TestLoginWithConsent(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	_, err := r.call()
@@ -89,7 +89,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-func TestRegistrationIsKept(t *testing.T) {
+func TestClientRegistrationIsReused(t *testing.T) {
 	w := newWorld(t)
 	w.meta = map[string]any{"token_endpoint_auth_methods_supported": []string{"client_secret_post"}}
 	w.secret = "registered-secret"
@@ -175,7 +175,7 @@ func TestConfiguredClientStaysWithItsIssuer(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreRefused(t *testing.T) {
+func TestInvalidCallbacksAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		set  func(*world)
 		with func(url.Values)
@@ -219,7 +219,7 @@ func TestAnswersThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnUnadvertisedIssuerIsCompared(t *testing.T) {
+func TestUnadvertisedIssuerIsChecked(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	r.login() // the world sends iss and does not announce it
@@ -259,7 +259,7 @@ func TestLegacyServers(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeLoggedInTo(t *testing.T) {
+func TestLoginErrorsExplainCause(t *testing.T) {
 	for name, tt := range map[string]struct {
 		set  func(*world, *upstream.Config)
 		kind tool.Kind
@@ -346,9 +346,9 @@ func TestBeginAndFind(t *testing.T) {
 	}
 }
 
-// TestLoginHere is a process without a callback: it listens by itself, on the
+// TestLoginWithOwnListener is a process without a callback: it listens by itself, on the
 // port that the last login was registered with.
-func TestLoginHere(t *testing.T) {
+func TestLoginWithOwnListener(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	var redirects []string

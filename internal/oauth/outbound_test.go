@@ -16,9 +16,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// TestNoServerSendsUsInside asks on behalf of a public server for what it must
+// TestPublicServerCannotReachInternalAddresses asks on behalf of a public server for what it must
 // not reach.
-func TestNoServerSendsUsInside(t *testing.T) {
+func TestPublicServerCannotReachInternalAddresses(t *testing.T) {
 	asked := make(chan string, 100)
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.URL.Path
@@ -110,8 +110,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestThroughAProxy checks names that a proxy would resolve.
-func TestThroughAProxy(t *testing.T) {
+// TestNamesResolvedByProxyAreChecked checks names that a proxy would resolve.
+func TestNamesResolvedByProxyAreChecked(t *testing.T) {
 	var through []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		through = append(through, r.URL.Host)
@@ -146,8 +146,8 @@ func TestThroughAProxy(t *testing.T) {
 	}
 }
 
-// TestReachFollowsTheServer decides by where the server really is.
-func TestReachFollowsTheServer(t *testing.T) {
+// TestAllowedAddressesDependOnServer decides by where the server really is.
+func TestAllowedAddressesDependOnServer(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	for name, tt := range map[string]struct {
@@ -215,7 +215,7 @@ func TestMetadataOfAPublicServer(t *testing.T) {
 	}
 }
 
-func TestIsFor(t *testing.T) {
+func TestTokenResourceMatchesServer(t *testing.T) {
 	for _, tt := range []struct {
 		resource, server string
 		want             bool
@@ -283,7 +283,7 @@ func FuzzParseChallenge(f *testing.F) {
 }
 
 // No way of writing an inner address gets past a server that is public.
-func TestFormsOfInnerAddresses(t *testing.T) {
+func TestInternalAddressesInEveryNotation(t *testing.T) {
 	for _, host := range []string{
 		"127.0.0.1", "localhost", "a.localhost.", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[::127.0.0.1]",
 		"[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[fe80::1%25eth0]", "[fd00::1]", "[::]", "0.0.0.0", "0",

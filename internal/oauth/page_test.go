@@ -112,7 +112,7 @@ func TestSignInFromThePage(t *testing.T) {
 	}
 }
 
-func TestNamesInThePath(t *testing.T) {
+func TestServerNamesInPath(t *testing.T) {
 	r := newRig(t, newWorld(t))
 	caller := tool.Caller{ID: "key:k", Servers: []string{"other"}}
 	ts := r.face(&caller)
@@ -129,7 +129,7 @@ func TestNamesInThePath(t *testing.T) {
 	}
 }
 
-func TestCredentialsWithoutAPerson(t *testing.T) {
+func TestClientCredentialsNeedNoUser(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	r.cfg.OAuth = &upstream.OAuth{ClientID: "robot", ClientSecret: "secret of it", Grant: upstream.ClientCredentials}

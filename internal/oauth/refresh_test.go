@@ -12,9 +12,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// TestExpiry is the moment of expiry under load, in two processes that share
+// TestConcurrentExpiryRefreshesOnce is the moment of expiry under load, in two processes that share
 // a store: one refresh, and nobody notices.
-func TestExpiry(t *testing.T) {
+func TestConcurrentExpiryRefreshesOnce(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	r.login()
@@ -44,9 +44,9 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestRefusedAtOnce is the same for tokens that the server stops accepting
+// TestConcurrentRefusalRefreshesOnce is the same for tokens that the server stops accepting
 // before they end: everybody gets a 401 with the same token.
-func TestRefusedAtOnce(t *testing.T) {
+func TestConcurrentRefusalRefreshesOnce(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	r.login()
@@ -70,7 +70,7 @@ func TestRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestDueTokensAreRenewedInTheBackground(t *testing.T) {
+func TestTokensAreRefreshedInBackground(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	r.login()
@@ -112,7 +112,7 @@ func TestDueTokensAreRenewedInTheBackground(t *testing.T) {
 	}
 }
 
-func TestNetworkDownIsNoLostLogin(t *testing.T) {
+func TestNetworkFailureKeepsLogin(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	r.login()
@@ -177,7 +177,7 @@ func TestNetworkDownIsNoLostLogin(t *testing.T) {
 	}
 }
 
-func TestLostLogin(t *testing.T) {
+func TestInvalidRefreshTokenRequiresLogin(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	r.login()
@@ -222,7 +222,7 @@ func TestNoRefreshToken(t *testing.T) {
 	urlIn(t, err)
 }
 
-func TestServersThatDoNotRotate(t *testing.T) {
+func TestRefreshTokenWithoutRotation(t *testing.T) {
 	w := newWorld(t)
 	w.keepOld = true
 	r := newRig(t, w)
@@ -239,8 +239,8 @@ func TestServersThatDoNotRotate(t *testing.T) {
 	}
 }
 
-// TestRefusedForGood ends the circle of a server that refuses fresh tokens.
-func TestRefusedForGood(t *testing.T) {
+// TestRepeatedlyRefusedTokensStopRefreshing ends the circle of a server that refuses fresh tokens.
+func TestRepeatedlyRefusedTokensStopRefreshing(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	r.login()

@@ -33,7 +33,7 @@ func (r *rig) complete(address string) error {
 	return err
 }
 
-func TestASharedLoginIsNotTakenOver(t *testing.T) {
+func TestSharedLoginIsNotReplacedByOthers(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	early, earlyAdmin := r.begin(limited), r.begin(tool.Caller{ID: "key:second", Admin: true})

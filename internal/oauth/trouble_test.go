@@ -16,7 +16,7 @@ import (
 	"junctor/internal/tool"
 )
 
-func TestStoreTroubles(t *testing.T) {
+func TestStoreErrors(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	r.login()
@@ -78,8 +78,8 @@ func TestStoreTroubles(t *testing.T) {
 	}
 }
 
-// TestLogoutWhileRenewing does not bring a login back that was given up.
-func TestLogoutWhileRenewing(t *testing.T) {
+// TestLogoutDuringRefresh does not bring a login back that was given up.
+func TestLogoutDuringRefresh(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	r.login()
@@ -151,7 +151,7 @@ func (b *brokenStore) Acquire(ctx context.Context, name, owner string, ttl time.
 	return b.Store.Acquire(ctx, name, owner, ttl)
 }
 
-func TestAfterClose(t *testing.T) {
+func TestRefreshAfterClose(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
 	r.login()
@@ -201,7 +201,7 @@ func TestTokensThatCannotBeSent(t *testing.T) {
 	}
 }
 
-func TestLifeOfTokens(t *testing.T) {
+func TestTokenLifetime(t *testing.T) {
 	now := time.Now()
 	for life, want := range map[string]time.Duration{
 		`3600`: time.Hour, `"3600"`: time.Hour, `3600.5`: time.Hour + 500*time.Millisecond, `-1`: 0, `"soon"`: 0, `null`: 0, `1e300`: 10 * 365 * 24 * time.Hour,
@@ -227,8 +227,8 @@ func TestLifeOfTokens(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsTakenOnce has many browsers bring the same answer at once.
-func TestAnAnswerIsTakenOnce(t *testing.T) {
+// TestCallbackIsAcceptedOnce has many browsers bring the same answer at once.
+func TestCallbackIsAcceptedOnce(t *testing.T) {
 	r := newRig(t, newWorld(t))
 	services := []*Service{r.Service, r.another()}
 	for round := range 5 {

@@ -72,9 +72,9 @@ func (h *hanging) copy(to, from net.Conn) {
 	}
 }
 
-// TestHangingDatabase: a database that takes everything and answers nothing
+// TestHangingDatabaseTimesOutOnce: a database that takes everything and answers nothing
 // costs calls its timeout once, not each of them, and nobody queues for it.
-func TestHangingDatabase(t *testing.T) {
+func TestHangingDatabaseTimesOutOnce(t *testing.T) {
 	for _, away := range []store.Away{store.AwayClosed, store.AwayOpen} {
 		t.Run(string(away), func(t *testing.T) {
 			t.Parallel()

@@ -53,9 +53,9 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestOpenTogether: nodes that start at once on an empty database agree who
+// TestConcurrentOpen: nodes that start at once on an empty database agree who
 // makes the tables.
-func TestOpenTogether(t *testing.T) {
+func TestConcurrentOpen(t *testing.T) {
 	url := shared.Database(t)
 	var wg sync.WaitGroup
 	for range 6 {
@@ -76,8 +76,8 @@ func TestOpenTogether(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSearchPath: the tables can live elsewhere.
-func TestSearchPath(t *testing.T) {
+// TestSearchPathSelectsSchema: the tables can live elsewhere.
+func TestSearchPathSelectsSchema(t *testing.T) {
 	server := shared.Server(t)
 	ctx := context.Background()
 	name, err := server.Create(ctx)
@@ -97,8 +97,8 @@ func TestSearchPath(t *testing.T) {
 	}
 }
 
-// TestPartitions: a day's records go with their day.
-func TestPartitions(t *testing.T) {
+// TestOldPartitionsAreDropped: a day's records go with their day.
+func TestOldPartitionsAreDropped(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	ctx := context.Background()
 	names := func() (out []string) {
@@ -182,8 +182,8 @@ func seqs(calls []store.Call) (out []int64) {
 	return out
 }
 
-// TestRest: a day whose partition is missing keeps its records all the same.
-func TestRest(t *testing.T) {
+// TestDefaultPartition: a day whose partition is missing keeps its records all the same.
+func TestDefaultPartition(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	ctx := context.Background()
 	now, err := s.clock(ctx)
@@ -204,7 +204,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-func TestForgetExpired(t *testing.T) {
+func TestExpiredValuesAreDeleted(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	ctx := context.Background()
 	for i, until := range []time.Time{{}, time.Now().Add(-time.Minute), time.Now().Add(time.Hour)} {
@@ -228,8 +228,8 @@ func TestForgetExpired(t *testing.T) {
 	}
 }
 
-// TestTidyAlone: one node at a time tidies.
-func TestTidyAlone(t *testing.T) {
+// TestOneNodeTidiesAtATime: one node at a time tidies.
+func TestOneNodeTidiesAtATime(t *testing.T) {
 	url := shared.Database(t)
 	var log bytes.Buffer
 	a := openAt(t, config(url))
@@ -255,8 +255,8 @@ func TestTidyAlone(t *testing.T) {
 	}
 }
 
-// TestNews: many changes are few announcements, and none is forgotten.
-func TestNews(t *testing.T) {
+// TestNotifierBatchesChanges: many changes are few announcements, and none is forgotten.
+func TestNotifierBatchesChanges(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
 	n := notifier{send: func(p string) {
@@ -296,7 +296,7 @@ func TestNews(t *testing.T) {
 	}
 }
 
-func TestHear(t *testing.T) {
+func TestNotificationsWakeWatchers(t *testing.T) {
 	s := &Store{node: "me"}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -325,8 +325,8 @@ func TestHear(t *testing.T) {
 	expect("nothing", false, false)
 }
 
-// TestListen: a node hears of another's change by NOTIFY, without polling.
-func TestListen(t *testing.T) {
+// TestListenWakesOtherNode: a node hears of another's change by NOTIFY, without polling.
+func TestListenWakesOtherNode(t *testing.T) {
 	url := shared.Database(t)
 	a, b := openAt(t, config(url)), openAt(t, config(url))
 	a.poll, a.sweep = time.Hour, time.Hour

@@ -18,10 +18,10 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// TestFewAnnouncements: however many calls two nodes record, each announces
+// TestNotifyRateIsBounded: however many calls two nodes record, each announces
 // ten times a second at most, and never in a transaction that does anything
 // else. The database's own log of statements is the witness.
-func TestFewAnnouncements(t *testing.T) {
+func TestNotifyRateIsBounded(t *testing.T) {
 	pg := pgtest.New(t)
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
@@ -121,9 +121,9 @@ func TestFewAnnouncements(t *testing.T) {
 	}
 }
 
-// TestUnheard: what no announcement told of, because it was lost or the node
+// TestPollingFindsMissedNotifications: what no announcement told of, because it was lost or the node
 // could not listen, is found by looking.
-func TestUnheard(t *testing.T) {
+func TestPollingFindsMissedNotifications(t *testing.T) {
 	url := shared.Database(t)
 	a, b := openAt(t, config(url)), openAt(t, config(url))
 	if a.poll != 2*time.Second {

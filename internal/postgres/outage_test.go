@@ -51,9 +51,9 @@ func run(t *testing.T, s *Store) {
 	})
 }
 
-// TestAwayClosed: without the database calls are refused, soon and clearly;
+// TestOutageClosedRefusesCalls: without the database calls are refused, soon and clearly;
 // when it is back they are recorded again, and the tail has no gap.
-func TestAwayClosed(t *testing.T) {
+func TestOutageClosedRefusesCalls(t *testing.T) {
 	pg := pgtest.New(t)
 	s := openAt(t, config(pg.Database(t)))
 	run(t, s)
@@ -117,9 +117,9 @@ func follow(ctx context.Context, s *Store, last int64) error {
 	return ctx.Err()
 }
 
-// TestAwayOpen: calls go on without the database, and their records follow
+// TestOutageOpenBuffersRecords: calls go on without the database, and their records follow
 // when it is back.
-func TestAwayOpen(t *testing.T) {
+func TestOutageOpenBuffersRecords(t *testing.T) {
 	pg := pgtest.New(t)
 	cfg := config(pg.Database(t))
 	cfg.WhenAway = store.AwayOpen
@@ -177,8 +177,8 @@ func TestBacklogBounded(t *testing.T) {
 	}
 }
 
-// TestCloseAway: what could not be written is said at the end.
-func TestCloseAway(t *testing.T) {
+// TestCloseReportsUnwrittenRecords: what could not be written is said at the end.
+func TestCloseReportsUnwrittenRecords(t *testing.T) {
 	pg := pgtest.New(t)
 	cfg := config(pg.Database(t))
 	cfg.WhenAway = store.AwayOpen
@@ -201,9 +201,9 @@ func TestCloseAway(t *testing.T) {
 	}
 }
 
-// TestConnectionsCut: connections that break under load cost no call, and no
+// TestBrokenConnectionsLoseNoRecords: connections that break under load cost no call, and no
 // record is written twice.
-func TestConnectionsCut(t *testing.T) {
+func TestBrokenConnectionsLoseNoRecords(t *testing.T) {
 	server := shared.Server(t)
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
@@ -254,8 +254,8 @@ func TestConnectionsCut(t *testing.T) {
 	}
 }
 
-// TestWritten: whoever does not know whether a commit got through looks.
-func TestWritten(t *testing.T) {
+// TestUnknownCommitIsChecked: whoever does not know whether a commit got through looks.
+func TestUnknownCommitIsChecked(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	ctx := context.Background()
 	a, b := storetest.Call(1), storetest.Call(2)
@@ -269,8 +269,8 @@ func TestWritten(t *testing.T) {
 	}
 }
 
-// TestBadRecord: one record that cannot be kept does not take its batch along.
-func TestBadRecord(t *testing.T) {
+// TestInvalidRecordDoesNotFailBatch: one record that cannot be kept does not take its batch along.
+func TestInvalidRecordDoesNotFailBatch(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	bad := storetest.Call(2)
 	bad.Time = time.Date(400_000, 1, 1, 0, 0, 0, 0, time.UTC) // later than PostgreSQL counts
@@ -313,9 +313,9 @@ func load(url string) {
 	select {}
 }
 
-// TestKilled: nodes killed under load, two at a time on one database: every
+// TestKilledProcessLosesNoRecords: nodes killed under load, two at a time on one database: every
 // answered call has its record, and numbers have no gaps.
-func TestKilled(t *testing.T) {
+func TestKilledProcessLosesNoRecords(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many processes")
 	}

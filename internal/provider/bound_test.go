@@ -9,10 +9,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestHostileSchemasStaySmall: definitions that refer to each other twice on
+// TestRecursiveSchemasAreBounded: definitions that refer to each other twice on
 // each of 30 levels are not expanded without end, neither in a provider's
 // format nor in the signature.
-func TestHostileSchemasStaySmall(t *testing.T) {
+func TestRecursiveSchemasAreBounded(t *testing.T) {
 	const most = 1 << 20
 	for _, keyword := range []string{"anyOf", "allOf", "oneOf"} {
 		var b strings.Builder

@@ -63,7 +63,7 @@ func TestLegalNameIsStable(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestLegalNamesAreUnique(t *testing.T) {
 	tools := []tool.Name{
 		{Server: "a", Tool: "b__c"}, {Server: "a__b", Tool: "c"}, {Server: "a_", Tool: "_b"}, {Server: "a", Tool: "x.y"},
 		{Server: "a", Tool: "x/y"}, {Server: "a", Tool: "x_y"}, {Server: "a", Tool: "x_y"},
@@ -111,7 +111,7 @@ func FuzzLegalName(f *testing.F) {
 	})
 }
 
-func TestKeys(t *testing.T) {
+func TestLegalParameterNames(t *testing.T) {
 	for in, want := range map[string]string{"a.b-c_D9": "a.b-c_D9", "filter[x]": "filter_x__", "": "__", "$top": "_top_", strings.Repeat("k", 65): strings.Repeat("k", 55) + "_"} {
 		got := dottedKey(in)
 		if got != want && (len(got) != len(want)+8 || !strings.HasPrefix(got, want)) || !legalKeyRE.MatchString(got) {

@@ -271,7 +271,7 @@ func TestErrorContent(t *testing.T) {
 	}
 }
 
-func TestSizes(t *testing.T) {
+func TestSizeText(t *testing.T) {
 	for n, want := range map[int]string{5: "5 bytes", 2048: "2 kB", 3 << 20: "3.0 MB"} {
 		if got := size(n); got != want {
 			t.Errorf("size(%d) = %q, want %q", n, got, want)

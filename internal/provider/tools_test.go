@@ -27,7 +27,7 @@ func many(t testing.TB, n int) []tool.Definition {
 	return defs
 }
 
-func TestLimits(t *testing.T) {
+func TestDeclarationLimits(t *testing.T) {
 	tools := NewTools(many(t, 600), nil)
 	for name, tt := range map[string]struct {
 		provider string
@@ -60,7 +60,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestDeclareSome(t *testing.T) {
+func TestDeclareSelectedTools(t *testing.T) {
 	defs := many(t, 3)
 	tools := NewTools(defs, nil)
 	l, err := tools.Declare("claude", []tool.Name{defs[2].Name, {Server: "x", Tool: "gone"}, defs[0].Name}, Options{})
@@ -76,7 +76,7 @@ func TestDeclareSome(t *testing.T) {
 	}
 }
 
-func TestBodies(t *testing.T) {
+func TestDeclarationBodies(t *testing.T) {
 	tools := NewTools([]tool.Definition{def(t, "s", "t", `{"type":"object"}`)}, nil)
 	for provider, want := range map[string]string{
 		Gemini:          `{"function_declarations":[{"name":"s__t","description":"Does t.","parametersJsonSchema":{"type":"object","properties":{}}}]}`,
@@ -171,8 +171,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestTakeOver: a new version keeps what has not changed and only that.
-func TestTakeOver(t *testing.T) {
+// TestNewVersionReusesUnchangedTools: a new version keeps what has not changed and only that.
+func TestNewVersionReusesUnchangedTools(t *testing.T) {
 	defs := many(t, 4)
 	before := NewTools(defs, nil)
 	first, err := before.Declare(OpenAI, nil, Options{})

@@ -122,7 +122,7 @@ func TestHostileSchemasAreBounded(t *testing.T) {
 	}
 }
 
-func TestLaddersAreTooCostly(t *testing.T) {
+func TestExponentialSchemasAreTooCostly(t *testing.T) {
 	for keyword, leaf := range map[string]string{"anyOf": `{"required":["a"]}`, "allOf": `{"type":"object"}`, "oneOf": `{"required":["a"]}`} {
 		s, err := Compile(json.RawMessage(ladder(keyword, 30, leaf)))
 		if err != nil {
@@ -146,9 +146,9 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestLargeValuesFit: the bound grows with the value, so that large arguments
+// TestBoundGrowsWithValue: the bound grows with the value, so that large arguments
 // to an ordinary schema pass.
-func TestLargeValuesFit(t *testing.T) {
+func TestBoundGrowsWithValue(t *testing.T) {
 	s, err := Compile(json.RawMessage(`{"type":"object","properties":{"rows":{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer","minimum":0},"name":{"type":"string","maxLength":100,"pattern":"^[a-z]+$"},"tags":{"anyOf":[{"type":"null"},{"type":"array","items":{"enum":["a","b","c"]}}]}},"required":["id","name"],"additionalProperties":false}}}}`))
 	if err != nil {
 		t.Fatal(err)

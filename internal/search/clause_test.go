@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestClauses(t *testing.T) {
+func TestQueryIsSplitIntoClauses(t *testing.T) {
 	lx := New().lx
 	for text, want := range map[string][]string{
 		"read the file and delete it":                nil, // the second says nothing alone
@@ -36,7 +36,7 @@ func TestClauses(t *testing.T) {
 
 // Both things that are asked for are found near the top, even when many tools
 // fit one of them.
-func TestTwoNeedsAreBothMet(t *testing.T) {
+func TestBothClausesOfQueryAreFound(t *testing.T) {
 	ix := office()
 	ix.Put("video", docs("video", "get_transcript: Get the transcript of a video.", "transcript: Transcript of a video.",
 		"video_transcript: The transcript of any video.", "transcribe: Transcribe a video into text.",

@@ -67,7 +67,7 @@ func TestPutReplacesAndRemoveRemoves(t *testing.T) {
 	}
 }
 
-func TestDuplicatesCountOnce(t *testing.T) {
+func TestDuplicateToolsCountOnce(t *testing.T) {
 	ix := New()
 	ix.Put("s", docs("s", "a: one", "b: two", "a: three", "c: four", "c: five"))
 	if n := ix.Len(); n != 3 {
@@ -79,7 +79,7 @@ func TestDuplicatesCountOnce(t *testing.T) {
 }
 
 // The order in which upstreams come and go must not show.
-func TestOrderOfArrivalDoesNotMatter(t *testing.T) {
+func TestInsertionOrderDoesNotMatter(t *testing.T) {
 	sets := map[string][]Doc{}
 	for i := range 20 {
 		s := fmt.Sprintf("server%02d", i)
@@ -109,7 +109,7 @@ func TestOrderOfArrivalDoesNotMatter(t *testing.T) {
 
 // A query in flight keeps its state, and terms of tools long gone are
 // forgotten.
-func TestChurn(t *testing.T) {
+func TestRemovedTermsAreForgotten(t *testing.T) {
 	ix := New()
 	ix.Put("stay", docs("stay", "weather_forecast: Forecast for a city."))
 	before := ix.current()

@@ -43,7 +43,7 @@ func TestEnglishIsNotTranslated(t *testing.T) {
 }
 
 // A tool may be written in the language of the query: its own words count.
-func TestToolsInTheLanguageOfTheQuery(t *testing.T) {
+func TestToolsInLanguageOfQuery(t *testing.T) {
 	ix := office()
 	ix.Put("amt", docs("amt", "suche: Suche im Register der Stadt.", "wetter: Das Wetter von gestern."))
 	if got := find(t, ix, Query{Text: "wie war das Wetter im Register"}); len(got) < 2 || !slices.Contains(got[:2], "amt:wetter") {

@@ -19,7 +19,7 @@ import (
 
 // What the ranking reaches must not get lost. The bounds are a little below
 // the figures in docs/search.md; raise them with the figures.
-func TestQuality(t *testing.T) {
+func TestRankingQuality(t *testing.T) {
 	for _, tt := range []struct {
 		folder                string
 		recall1, recall5, mrr float64
@@ -47,7 +47,7 @@ func TestQuality(t *testing.T) {
 
 // Junctor's ranking is there because it finds more than the baseline does.
 // bench/eval compares it with an index of bleve as well.
-func TestAheadOfBM25(t *testing.T) {
+func TestRankingBeatsBM25(t *testing.T) {
 	set, ix := load(t, ownSet)
 	ours := searchtest.Measure(set, func(text string) []tool.Name { return names(t, ix, text, searchtest.Depth) })[searchtest.All]
 	bm25 := searchtest.NewBM25(set)
@@ -57,7 +57,7 @@ func TestAheadOfBM25(t *testing.T) {
 	}
 }
 
-func TestOwnSetIsLargeEnough(t *testing.T) {
+func TestEvaluationSetSize(t *testing.T) {
 	set, _ := load(t, ownSet)
 	kinds := map[string]int{}
 	for _, q := range set.Queries {
@@ -94,7 +94,7 @@ func TestExactNameIsFirst(t *testing.T) {
 }
 
 // A tool that has nothing to do with a query changes its answer little.
-func TestUnrelatedToolChangesLittle(t *testing.T) {
+func TestUnrelatedToolKeepsRanking(t *testing.T) {
 	set, ix := load(t, ownSet)
 	before := make([][]tool.Name, len(set.Queries))
 	for i, q := range set.Queries {
@@ -119,7 +119,7 @@ func TestUnrelatedToolChangesLittle(t *testing.T) {
 
 // The index of 5,000 tools keeps less than 10 MB alive, and gives back what
 // building it took.
-func TestHeap(t *testing.T) {
+func TestIndexMemoryIsBounded(t *testing.T) {
 	set := big(t, 5000)
 	heap := func() int64 {
 		var m runtime.MemStats

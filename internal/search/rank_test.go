@@ -110,7 +110,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-func TestSearchRefuses(t *testing.T) {
+func TestSearchRefusesInvalidQueries(t *testing.T) {
 	ix := office()
 	for name, q := range map[string]Query{
 		"no text":        {},
@@ -125,7 +125,7 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
-func TestAnyTextIsAnswered(t *testing.T) {
+func TestSearchAcceptsAnyText(t *testing.T) {
 	ix := office()
 	for name, text := range map[string]string{
 		"only stop words": "what is the of and to",
@@ -155,7 +155,7 @@ func TestAnyTextIsAnswered(t *testing.T) {
 	}
 }
 
-func TestRelevanceMeansSomething(t *testing.T) {
+func TestRelevanceReflectsMatch(t *testing.T) {
 	ix := office()
 	best := func(text string) float64 {
 		hits, err := ix.Search(Query{Text: text})
@@ -258,7 +258,7 @@ func TestSignals(t *testing.T) {
 
 // A query that only asks prefers tools that change nothing, by their hint or
 // by their name.
-func TestAskingIsNotChanging(t *testing.T) {
+func TestQuestionsPreferReadOnlyTools(t *testing.T) {
 	yes, no := true, false
 	ix := New()
 	list := docs("charts", "chart_update: Charts of the workspace.", "chart_list: Charts of the workspace.")

@@ -44,7 +44,7 @@ func TestStemJoinsForms(t *testing.T) {
 	}
 }
 
-func TestAmericanise(t *testing.T) {
+func TestSpellingVariants(t *testing.T) {
 	for in, want := range map[string]string{
 		"summarise": "summarize", "organisation": "organization", "colour": "color",
 		"favourite": "favorite", "behaviours": "behaviors", "hour": "hour", "rise": "rise", "file": "file",

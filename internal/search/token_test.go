@@ -61,7 +61,7 @@ func TestTokenizer(t *testing.T) {
 }
 
 // A word in mixed case that is known as a whole is not asked for in parts.
-func TestUnparted(t *testing.T) {
+func TestKnownMixedCaseWordsAreNotSplit(t *testing.T) {
 	known := func(w string) bool { return w == "pubchem" || w == "github" }
 	for text, want := range map[string]string{
 		"find PubChem compounds": "find pubchem compounds",
@@ -77,7 +77,7 @@ func TestUnparted(t *testing.T) {
 	}
 }
 
-func TestTokenizerReadsNoFurtherThanItsLimit(t *testing.T) {
+func TestTokenizerStopsAtLimit(t *testing.T) {
 	got := tokens(strings.Repeat("word ", maxTextBytes), false)
 	if len(got) > maxTextBytes/5+1 {
 		t.Errorf("got %d words of a text that is too long", len(got))

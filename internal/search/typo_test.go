@@ -79,7 +79,7 @@ func TestMisspeltWordsAreFound(t *testing.T) {
 	}
 }
 
-func TestWordsThatAreNotMisspeltStay(t *testing.T) {
+func TestCorrectWordsAreNotChanged(t *testing.T) {
 	ix := New()
 	ix.Put("s", []Doc{{Name: tool.Name{Server: "s", Tool: "planet_info"}, Description: "About planets."}})
 	s := ix.current()

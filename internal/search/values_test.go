@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWithoutValues(t *testing.T) {
+func TestValuesAreRemovedFromQuery(t *testing.T) {
 	for text, want := range map[string]string{
 		"read a file": "read a file",
 		"summarize https://www.example.com/blog/bake-bread?utm=x": "summarize example url",
@@ -22,7 +22,7 @@ func TestWithoutValues(t *testing.T) {
 	}
 }
 
-func TestArithmetic(t *testing.T) {
+func TestArithmeticOperatorsInQuery(t *testing.T) {
 	for text, want := range map[string]string{
 		"What is 19 + 23?":               "+",
 		"19+23":                          "+",
@@ -72,7 +72,7 @@ func TestNumbersAreValues(t *testing.T) {
 	}
 }
 
-func TestPhrases(t *testing.T) {
+func TestPhrasesFindTools(t *testing.T) {
 	ix := office()
 	ix.Put("system", docs("system", "get_disk_space: Report the usage of the disks.", "drive_car: Drive the car."))
 	ix.Put("geo", docs("geo", "get_location: Get the current location.", "distance: Distance between two points."))
@@ -93,7 +93,7 @@ func TestPhrases(t *testing.T) {
 }
 
 // What a phrase means must be a word with a meaning, or it finds nothing.
-func TestPhrasesAndLanguagesLeadSomewhere(t *testing.T) {
+func TestPhraseAndTranslationTargetsAreKnownWords(t *testing.T) {
 	ix := New()
 	for _, list := range ix.lx.phrases {
 		for _, p := range list {

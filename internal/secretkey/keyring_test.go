@@ -16,7 +16,7 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-func TestSealingKeyGoesIntoTheKeyring(t *testing.T) {
+func TestSealingKeyIsStoredInKeyring(t *testing.T) {
 	keyring.MockInit()
 	dir := t.TempDir()
 	key, err := sealingKey(dir, true)
@@ -42,7 +42,7 @@ func TestSealingKeyGoesIntoTheKeyring(t *testing.T) {
 	}
 }
 
-func TestSealingKeyWithoutAKeyringIsInAFile(t *testing.T) {
+func TestSealingKeyWithoutKeyringIsStoredInFile(t *testing.T) {
 	keyring.MockInitWithError(errors.New("no session"))
 	dir := t.TempDir()
 	key, err := sealingKey(dir, true)
@@ -55,7 +55,7 @@ func TestSealingKeyWithoutAKeyringIsInAFile(t *testing.T) {
 	}
 }
 
-func TestAKeyringMayNotHang(t *testing.T) {
+func TestHangingKeyringTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		unlocked := make(chan struct{})

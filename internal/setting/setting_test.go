@@ -10,7 +10,7 @@ type colour string
 
 func (colour) Words() []string { return []string{"red", "blue"} }
 
-func TestProblems(t *testing.T) {
+func TestProblemPaths(t *testing.T) {
 	err := errors.Join(
 		Wrong("a", "is %d", 5),
 		Under("b", errors.Join(Wrong("c", "x"), nil, UnderIndex("d", 2, errors.Join(Wrong("", "y"), Wrong("e", "z"))))),
@@ -58,7 +58,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-func TestSpans(t *testing.T) {
+func TestDurations(t *testing.T) {
 	if got := Millis(1500).Duration(); got != 1500*time.Millisecond {
 		t.Error(got)
 	}

@@ -15,10 +15,10 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// TestConvert: the call log of an older Junctor, its rows and what a process
+// TestConvertOldCallLog: the call log of an older Junctor, its rows and what a process
 // of it left in its journal, is there after the upgrade with the same numbers,
 // and what a process of it that still runs writes later, too.
-func TestConvert(t *testing.T) {
+func TestConvertOldCallLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	old := openOld(t, path)
 	const n = 1300

@@ -154,9 +154,9 @@ func lock(t *testing.T, s *Store) (unlock func()) {
 	return func() { set("PRAGMA query_only = 0") }
 }
 
-// TestReadOthersJournal: a record that one process has acknowledged is read
+// TestReadJournalOfOtherProcess: a record that one process has acknowledged is read
 // by every other at once, and moved once whoever reads it.
-func TestReadOthersJournal(t *testing.T) {
+func TestReadJournalOfOtherProcess(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	a, b := openAt(t, cfg), openAt(t, cfg)
 	for i := range 20 {
@@ -243,9 +243,9 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestForeignRecord: a record with other fields is left out; those around it
+// TestUnknownRecordIsSkipped: a record with other fields is left out; those around it
 // are kept.
-func TestForeignRecord(t *testing.T) {
+func TestUnknownRecordIsSkipped(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	appendCalls(t, s, 1)
 	if err := s.journal.append(context.Background(), frame("sof another version")); err != nil {
@@ -319,10 +319,10 @@ func TestJournalOfLockedDatabase(t *testing.T) {
 	}
 }
 
-// TestJournalTrouble: a record that cannot be written is an error and leaves
+// TestJournalErrors: a record that cannot be written is an error and leaves
 // the others whole; one that cannot be moved yet waits, and survives the end
 // of the process.
-func TestJournalTrouble(t *testing.T) {
+func TestJournalErrors(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s := openAt(t, cfg)
 	ctx := context.Background()

@@ -56,9 +56,9 @@ func load(path string) {
 	select {}
 }
 
-// TestKilled kills a process under load again and again: what it reported as
+// TestKilledProcessLosesNoRecords kills a process under load again and again: what it reported as
 // written is in the file, every time.
-func TestKilled(t *testing.T) {
+func TestKilledProcessLosesNoRecords(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many processes")
 	}

@@ -127,8 +127,8 @@ func TestFileMode(t *testing.T) {
 	}
 }
 
-// TestOddPaths: what users call their folders must not be read as options.
-func TestOddPaths(t *testing.T) {
+// TestOpenPathWithSpecialCharacters: what users call their folders must not be read as options.
+func TestOpenPathWithSpecialCharacters(t *testing.T) {
 	for _, name := range []string{"with space", "per%20cent", "question?mode=ro", "hash#tag", "a&b=c;d", "ümläut"} {
 		path := filepath.Join(t.TempDir(), name, "junctor.db")
 		if err := try(path); err != nil {
@@ -140,9 +140,9 @@ func TestOddPaths(t *testing.T) {
 	}
 }
 
-// TestOpenTogether: processes that start at once on a new file agree who
+// TestConcurrentOpen: processes that start at once on a new file agree who
 // makes the tables.
-func TestOpenTogether(t *testing.T) {
+func TestConcurrentOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	var wg sync.WaitGroup
 	for range 8 {
@@ -167,9 +167,9 @@ func TestFsync(t *testing.T) {
 	}
 }
 
-// TestLocked: another program that holds the file makes writes wait, and then
+// TestLockedFileFailsWrites: another program that holds the file makes writes wait, and then
 // fail with a word about it. Calls are recorded all the same.
-func TestLocked(t *testing.T) {
+func TestLockedFileFailsWrites(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	other := openAt(t, store.Config{Path: s.path})
 	ctx := context.Background()
@@ -260,8 +260,8 @@ func TestBatchIsolation(t *testing.T) {
 	}
 }
 
-// TestCloseFinishes: Close waits for what was accepted.
-func TestCloseFinishes(t *testing.T) {
+// TestCloseWaitsForAcceptedWrites: Close waits for what was accepted.
+func TestCloseWaitsForAcceptedWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	s, err := Open(context.Background(), store.Config{Path: path}, slog.New(slog.DiscardHandler))
 	if err != nil {

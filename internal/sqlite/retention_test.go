@@ -18,7 +18,7 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-func TestForgetOld(t *testing.T) {
+func TestRetentionByAge(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db"), Retention: store.Retention{AgeDays: 2}}
 	s := openAt(t, cfg)
 	ctx := context.Background()
@@ -51,7 +51,7 @@ func TestForgetOld(t *testing.T) {
 	}
 }
 
-func TestForgetMuch(t *testing.T) {
+func TestRetentionBySize(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db"), Retention: store.Retention{SizeMB: 2}}
 	s := openAt(t, cfg)
 	ctx := context.Background()
@@ -100,7 +100,7 @@ func TestForgetMuch(t *testing.T) {
 	}
 }
 
-func TestForgetExpired(t *testing.T) {
+func TestExpiredValuesAreDeleted(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	ctx := context.Background()
 	now := time.Now()
@@ -122,8 +122,8 @@ func TestForgetExpired(t *testing.T) {
 	}
 }
 
-// TestRun: tidying goes on by itself, and its troubles are logged.
-func TestRun(t *testing.T) {
+// TestRunTidiesAndLogsErrors: tidying goes on by itself, and its troubles are logged.
+func TestRunTidiesAndLogsErrors(t *testing.T) {
 	var log lockedBuffer
 	s, err := Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "junctor.db"), Retention: store.Retention{AgeDays: 1}},
 		slog.New(slog.NewTextHandler(&log, nil)))

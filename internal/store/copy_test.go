@@ -13,8 +13,8 @@ import (
 
 func TestCopy(t *testing.T) { storetest.Copy(t, openStore(t), openStore(t)) }
 
-// TestCopyTroubles: a copy says why it stopped, wherever that was.
-func TestCopyTroubles(t *testing.T) {
+// TestCopyReportsErrors: a copy says why it stopped, wherever that was.
+func TestCopyReportsErrors(t *testing.T) {
 	ctx := context.Background()
 	broken := errors.New("broken")
 	for n := range 11 { // as many as a copy of one of each reads
@@ -116,7 +116,7 @@ func (f *failing) Import(ctx context.Context, b store.Batch) error {
 	return f.Store.Import(ctx, b)
 }
 
-func TestTail(t *testing.T) {
+func TestTailReturnsNewCalls(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	s := openStore(t)
@@ -154,7 +154,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-func TestConfig(t *testing.T) {
+func TestDefaultConfigIsValid(t *testing.T) {
 	if err := store.DefaultConfig().Validate(); err != nil {
 		t.Errorf("the defaults are wrong: %v", err)
 	}

@@ -16,9 +16,9 @@ type item struct {
 	done bool
 }
 
-// TestGroup: everyone's work is done once, by one at a time, and those who
+// TestGroupBatchesConcurrentWork: everyone's work is done once, by one at a time, and those who
 // come together share it.
-func TestGroup(t *testing.T) {
+func TestGroupBatchesConcurrentWork(t *testing.T) {
 	var inside, batches, items atomic.Int32
 	g := store.NewGroup(8, func(batch []*item) {
 		if inside.Add(1) != 1 {
@@ -61,8 +61,8 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// TestGroupGivesUp: who waits may leave; what is in progress is not left.
-func TestGroupGivesUp(t *testing.T) {
+// TestGroupWaiterCanCancel: who waits may leave; what is in progress is not left.
+func TestGroupWaiterCanCancel(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	var first sync.Once
 	g := store.NewGroup(8, func(batch []*item) {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestDurations: percentiles from buckets are within one per cent of the
+// TestDurationPercentiles: percentiles from buckets are within one per cent of the
 // exact ones, whatever the spread, and merging loses nothing.
-func TestDurations(t *testing.T) {
+func TestDurationPercentiles(t *testing.T) {
 	var all Durations
 	var exact []int64
 	for part := range 5 {

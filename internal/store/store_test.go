@@ -112,7 +112,7 @@ func FuzzClip(f *testing.F) {
 	})
 }
 
-func TestRawLists(t *testing.T) {
+func TestRawListsRoundTrip(t *testing.T) {
 	in := []json.RawMessage{[]byte(`{ "a" : "<&>" }`), []byte(`1`), []byte(`null`)}
 	out, err := store.SplitRaw(store.JoinRaw(in))
 	if err != nil || len(out) != 3 || string(out[0]) != string(in[0]) || string(out[2]) != "null" {
@@ -128,7 +128,7 @@ func TestRawLists(t *testing.T) {
 	}
 }
 
-func TestLimits(t *testing.T) {
+func TestCallQueryLimits(t *testing.T) {
 	for limit, want := range map[int]int{-1: store.DefaultLimit, 0: store.DefaultLimit, 5: 5, store.MaxLimit + 1: store.MaxLimit} {
 		if got := (store.CallQuery{Limit: limit}).Rows(); got != want {
 			t.Errorf("limit %d: %d rows, want %d", limit, got, want)
@@ -270,7 +270,7 @@ func openStore(t *testing.T) store.Store {
 	return s
 }
 
-func TestVault(t *testing.T) {
+func TestVaultEncryptsAndRotatesKeys(t *testing.T) {
 	ctx, s := context.Background(), openStore(t)
 	sealer := func(keys ...byte) *store.Sealer {
 		var older [][]byte
@@ -335,7 +335,7 @@ func TestVault(t *testing.T) {
 	}
 }
 
-func TestHub(t *testing.T) {
+func TestHubWakesWatchers(t *testing.T) {
 	var h store.Hub
 	ctx, cancel := context.WithCancel(context.Background())
 	if h.Watched() {

@@ -32,8 +32,8 @@ type valuer struct{ text string }
 
 func (v valuer) LogValue() slog.Value { return slog.GroupValue(slog.String("inner", v.text)) }
 
-// TestCanary: whichever way a secret comes into the log, it does not come out.
-func TestCanary(t *testing.T) {
+// TestSecretsAreNotLogged: whichever way a secret comes into the log, it does not come out.
+func TestSecretsAreNotLogged(t *testing.T) {
 	for _, format := range []LogFormat{FormatText, FormatJSON} {
 		for name, known := range map[string]bool{"known": true, "shaped": false} {
 			t.Run(fmt.Sprint(format, " ", name), func(t *testing.T) {
@@ -81,8 +81,8 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// TestUntouched: what holds no secret is logged as slog logs it.
-func TestUntouched(t *testing.T) {
+// TestValuesWithoutSecretsAreLoggedUnchanged: what holds no secret is logged as slog logs it.
+func TestValuesWithoutSecretsAreLoggedUnchanged(t *testing.T) {
 	var out bytes.Buffer
 	log := NewLogger(LogOptions{Output: &out, Format: FormatJSON, Redactor: &Redactor{}})
 	log.Info("m", "n", 1, "d", time.Second, "b", true, "nil", nil, "list", []int{1, 2}, "kind", LogFormat("x"), "e", errors.New("e"), "t", map[string]int{"a": 1})
@@ -183,8 +183,8 @@ func (f fixedTime) WithAttrs(a []slog.Attr) slog.Handler {
 }
 func (f fixedTime) WithGroup(n string) slog.Handler { return fixedTime{f.Handler.WithGroup(n), f.at} }
 
-// TestHandlerRules runs the standard library's own examination.
-func TestHandlerRules(t *testing.T) {
+// TestHandlerPassesSlogtest runs the standard library's own examination.
+func TestHandlerPassesSlogtest(t *testing.T) {
 	var out bytes.Buffer
 	ring := NewRing[LogEntry](100)
 	h := (&Redactor{}).Handler(newLines(&out, ring, slog.LevelInfo))
@@ -204,7 +204,7 @@ func TestHandlerRules(t *testing.T) {
 	}
 }
 
-func TestContext(t *testing.T) {
+func TestContextIDsAreLogged(t *testing.T) {
 	var out bytes.Buffer
 	log := NewLogger(LogOptions{Output: &out, Format: FormatJSON})
 	ctx := context.Background()
@@ -270,7 +270,7 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
-func TestFanOutError(t *testing.T) {
+func TestWriteErrorIsReturned(t *testing.T) {
 	ring := NewRing[LogEntry](2)
 	log := NewLogger(LogOptions{Output: brokenWriter{}, Terminal: true, Recent: ring})
 	if err := log.Handler().Handle(context.Background(), slog.NewRecord(time.Now(), slog.LevelInfo, "m", 0)); err == nil {

@@ -189,8 +189,8 @@ func TestSecretName(t *testing.T) {
 	}
 }
 
-// TestRedactFree: text without secrets, as almost all is, costs no memory.
-func TestRedactFree(t *testing.T) {
+// TestRedactWithoutSecretsDoesNotAllocate: text without secrets, as almost all is, costs no memory.
+func TestRedactWithoutSecretsDoesNotAllocate(t *testing.T) {
 	r := &Redactor{}
 	r.Add("known-canary-1", "another-known-secret")
 	text := strings.Repeat(`{"name":"create_issue","arguments":{"title":"A bug: it breaks","body":"line\nline","labels":["a","b"],"n":12.5}} `, 20)
@@ -238,7 +238,7 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-func TestForget(t *testing.T) {
+func TestRedactorForget(t *testing.T) {
 	var r Redactor
 	r.Forget("nothing yet")
 	r.Add("first-token", "second/token")

@@ -55,7 +55,7 @@ func FuzzParseTraceparent(f *testing.F) {
 	})
 }
 
-func TestHeaders(t *testing.T) {
+func TestTraceHeaders(t *testing.T) {
 	in := http.Header{"Traceparent": {" " + parent}, "Tracestate": {"a=1", "b=2"}}
 	got, ok := Extract(in)
 	if !ok || got.String() != parent || got.State != "a=1,b=2" {

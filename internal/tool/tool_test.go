@@ -81,7 +81,7 @@ func TestCallerRights(t *testing.T) {
 	}
 }
 
-func TestKinds(t *testing.T) {
+func TestKindCodes(t *testing.T) {
 	for kind, want := range map[Kind][2]int{
 		InvalidArguments: {-32602, 400}, ToolNotFound: {-32601, 404}, ToolDisabled: {-32003, 403},
 		Unauthenticated: {-32004, 401}, CircuitOpen: {-32005, 503}, RateLimited: {-32006, 429},

@@ -22,7 +22,7 @@ func (someDown) Status() []upstream.Status {
 	}
 }
 
-func TestServersThatAreDownAreNamed(t *testing.T) {
+func TestUnavailableServersAreListed(t *testing.T) {
 	a := New(Options{Catalog: catalog.New(nil, nil), Servers: someDown{}})
 	get := func(path string, caller tool.Caller) (int, string) {
 		w := httptest.NewRecorder()

@@ -220,8 +220,8 @@ func thousand(tb testing.TB) *API {
 	return New(Options{Catalog: c, Servers: noServers{}})
 }
 
-// TestTranslationIsKept: one translator for each version of the catalogue.
-func TestTranslationIsKept(t *testing.T) {
+// TestTranslationIsCachedPerCatalogueVersion: one translator for each version of the catalogue.
+func TestTranslationIsCachedPerCatalogueVersion(t *testing.T) {
 	api := thousand(t)
 	_, first := api.translation()
 	if _, again := api.translation(); again != first {

@@ -65,7 +65,7 @@ func TestListTools(t *testing.T) {
 	get(t, ts.URL+"/tools?server=files").has(t, `"x-unknown":[12345678901234567890],"server":"files"}`)
 }
 
-func TestDeclare(t *testing.T) {
+func TestToolsInProviderFormats(t *testing.T) {
 	ts := standard(t)
 	read := provider.LegalName(tool.Name{Server: "files", Tool: "read.file"})
 	for name, start := range map[string]string{
@@ -98,7 +98,7 @@ func TestDeclare(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	ts := standard(t)
 	for name, tt := range map[string]struct {
 		method, path, body, caller string
@@ -388,7 +388,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestUnwell(t *testing.T) {
+func TestHealthReportsProblems(t *testing.T) {
 	ready := true
 	_, ts := gateway(t, nil, func(o *Options) {
 		o.Log = brokenLog{o.Log}
@@ -418,7 +418,7 @@ type failingSearch struct{}
 
 func (failingSearch) Search(search.Query) ([]search.Hit, error) { return nil, errors.New("no index") }
 
-func TestSearchFails(t *testing.T) {
+func TestSearchErrorsAreInternal(t *testing.T) {
 	_, ts := gateway(t, nil, func(o *Options) { o.Search = failingSearch{} })
 	for _, path := range []string{"/tools?query=x", "/tools/openai?query=x", "/tools/openai/context?query=x"} {
 		if res := get(t, ts.URL+path); res.status != 500 || res.code(t) != "INTERNAL" {
@@ -427,9 +427,9 @@ func TestSearchFails(t *testing.T) {
 	}
 }
 
-// TestStarting: a server that is still starting is waited for, and named when
+// TestStartingServerIsWaitedFor: a server that is still starting is waited for, and named when
 // it takes too long.
-func TestStarting(t *testing.T) {
+func TestStartingServerIsWaitedFor(t *testing.T) {
 	late := web
 	late.start = make(chan struct{})
 	_, ts := gateway(t, map[string]server{"web": late}, nil)
@@ -451,7 +451,7 @@ func TestStarting(t *testing.T) {
 	}
 }
 
-func TestPending(t *testing.T) {
+func TestPendingServersAreListed(t *testing.T) {
 	never := web
 	never.start = make(chan struct{})
 	_, ts := gateway(t, map[string]server{"web": never}, func(o *Options) { o.Servers = impatient{o.Servers} })

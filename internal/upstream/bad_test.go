@@ -15,7 +15,7 @@ import (
 
 // Every server here is broken in its own way from the start. Each must get a
 // reason that says what is wrong, and none may disturb the good one.
-func TestBrokenServers(t *testing.T) {
+func TestBrokenServerErrors(t *testing.T) {
 	web := upstreamtest.Listen(t, upstreamtest.Script{})
 	web.Before = func(w http.ResponseWriter, _ *http.Request) bool { upstreamtest.HTML(w); return true }
 	drops := upstreamtest.Listen(t, upstreamtest.Script{})

@@ -54,7 +54,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func TestAge(t *testing.T) {
+func TestAgeText(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "just now", 59 * time.Second: "59 s", 90 * time.Second: "1 min", 3 * time.Hour: "3 h",
 	} {
@@ -64,7 +64,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-func TestWhatConcernsAll(t *testing.T) {
+func TestConnectionErrorsAffectAllCalls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err  error
 		want bool
@@ -81,7 +81,7 @@ func TestWhatConcernsAll(t *testing.T) {
 }
 
 // A Supervisor needs no more than its upstreams.
-func TestNothingIsRequired(t *testing.T) {
+func TestSupervisorOptionsAreOptional(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Name, cfg.Transport = "x", InProcess
 	off := cfg

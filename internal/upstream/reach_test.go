@@ -19,7 +19,7 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-func TestChildrenSeeTheirEnvironmentAlone(t *testing.T) {
+func TestChildrenInheritOnlyListedVariables(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func (c *consent) Authorize(_ context.Context, server string, r *http.Request, r
 	return nil
 }
 
-func TestConsentIsAskedForAndTakenUp(t *testing.T) {
+func TestAuthorizationIsRequestedAndUsed(t *testing.T) {
 	h := upstreamtest.Listen(t, upstreamtest.Script{})
 	h.Before = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Authorization") == "Bearer good" {
@@ -128,7 +128,7 @@ func TestConsentIsAskedForAndTakenUp(t *testing.T) {
 	r.state("x", upstream.AuthRequired)
 }
 
-func TestARedirectIsFollowed(t *testing.T) {
+func TestRedirectIsFollowed(t *testing.T) {
 	h := upstreamtest.Listen(t, upstreamtest.Script{})
 	h.Before = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/old" {
@@ -143,7 +143,7 @@ func TestARedirectIsFollowed(t *testing.T) {
 	r.ok("x", "echo", `{}`)
 }
 
-func TestAServerThatLeavesAtDiscoverIsTriedInTheOldEra(t *testing.T) {
+func TestServerThatExitsOnDiscoverIsInitialized(t *testing.T) {
 	r := newRig(t, upstream.Options{}, upstreamtest.Stdio(t, "x", upstreamtest.Script{LeaveOn: "server/discover"})).run()
 	r.ok("x", "echo", `{}`)
 	st := r.state("x", upstream.Connected)
@@ -152,7 +152,7 @@ func TestAServerThatLeavesAtDiscoverIsTriedInTheOldEra(t *testing.T) {
 	}
 }
 
-func TestTransportsByName(t *testing.T) {
+func TestConfiguredTransports(t *testing.T) {
 	h := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true})
 	streamable := h.Config("http")
 	streamable.Transport = upstream.HTTP
@@ -197,7 +197,7 @@ func TestProgressAndQuestionsReachTheCaller(t *testing.T) {
 	}
 }
 
-func TestSessionsOfSingleCallers(t *testing.T) {
+func TestPerCallerSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{OldEra: true}, func(c *upstream.Config, o *upstream.Options) {
 			c.SessionMode = upstream.PerCaller
@@ -268,7 +268,7 @@ func TestSessionsOfSingleCallers(t *testing.T) {
 	})
 }
 
-func TestWhatACallerCanAnswerIsDeclared(t *testing.T) {
+func TestCallerCapabilitiesAreDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := newInside(t, upstreamtest.Script{OldEra: true}, func(c *upstream.Config, o *upstream.Options) {
 			c.SessionMode = upstream.PerCaller

@@ -64,9 +64,9 @@ func (r *right) set(f func()) {
 	f()
 }
 
-// TestSingleton: one process runs the server, the other has it do the work,
+// TestSingletonRunsOnOneNode: one process runs the server, the other has it do the work,
 // and takes over when the right moves.
-func TestSingleton(t *testing.T) {
+func TestSingletonRunsOnOneNode(t *testing.T) {
 	server := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true})
 	cfg := server.Config("one")
 	cfg.Singleton = true
@@ -136,8 +136,8 @@ func TestSingleton(t *testing.T) {
 	a.until("it again", runs)
 }
 
-// TestSingletonAlone: without others the mark means nothing.
-func TestSingletonAlone(t *testing.T) {
+// TestSingletonWithoutOtherNodes: without others the mark means nothing.
+func TestSingletonWithoutOtherNodes(t *testing.T) {
 	server := upstreamtest.Listen(t, upstreamtest.Script{})
 	cfg := server.Config("one")
 	cfg.Singleton = true

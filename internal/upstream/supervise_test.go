@@ -22,7 +22,7 @@ import (
 	"junctor/internal/upstream/upstreamtest"
 )
 
-func TestARemoteServerThatComesBackServesTheNextCall(t *testing.T) {
+func TestRemoteServerRecoversForNextCall(t *testing.T) {
 	for name, script := range map[string]upstreamtest.Script{"old era": {OldEra: true}, "new era": {}} {
 		t.Run(name, func(t *testing.T) {
 			h := upstreamtest.Listen(t, script)
@@ -50,7 +50,7 @@ func TestARemoteServerThatComesBackServesTheNextCall(t *testing.T) {
 	}
 }
 
-func TestAChildThatIsKilledServesTheNextCall(t *testing.T) {
+func TestKilledChildIsRestartedForNextCall(t *testing.T) {
 	cfg := upstreamtest.Stdio(t, "x", upstreamtest.Script{})
 	r := newRig(t, upstream.Options{}, cfg).run()
 	for i := range 3 {
@@ -122,7 +122,7 @@ func newInside(t *testing.T, script upstreamtest.Script, change func(*upstream.C
 	return newRig(t, o, cfg), d
 }
 
-func TestRetriesGrowAndNeverEnd(t *testing.T) {
+func TestBackoffGrowsWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{}, nil)
 		d.away.Store(true)
@@ -159,7 +159,7 @@ func TestRetriesGrowAndNeverEnd(t *testing.T) {
 	})
 }
 
-func TestCallsDoNotStormAServerThatIsDown(t *testing.T) {
+func TestCallsDoNotReconnectBeforeBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{}, nil)
 		d.away.Store(true)
@@ -180,7 +180,7 @@ func TestCallsDoNotStormAServerThatIsDown(t *testing.T) {
 	})
 }
 
-func TestEndlessChangesAreNotFollowedOneByOne(t *testing.T) {
+func TestListChangesAreCoalesced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{}, nil)
 		r.run()
@@ -213,7 +213,7 @@ func TestEndlessChangesAreNotFollowedOneByOne(t *testing.T) {
 	})
 }
 
-func TestGuidanceThatNeverComesHoldsNothingUp(t *testing.T) {
+func TestMissingGuidanceDoesNotDelayServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := newInside(t, upstreamtest.Script{Guidance: "never said", Instructions: "read me", Mute: "prompts/get"}, nil)
 		began := time.Now()
@@ -230,7 +230,7 @@ func TestGuidanceThatNeverComesHoldsNothingUp(t *testing.T) {
 	})
 }
 
-func TestAStableConnectionStartsTheBackoffAnew(t *testing.T) {
+func TestStableConnectionResetsBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{}, nil)
 		d.away.Store(true)
@@ -249,7 +249,7 @@ func TestAStableConnectionStartsTheBackoffAnew(t *testing.T) {
 	})
 }
 
-func TestTheFirstConnectionIsWaitedFor(t *testing.T) {
+func TestCallsWaitForFirstConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{}, nil)
 		d.slow.Store(3000)
@@ -269,7 +269,7 @@ func TestTheFirstConnectionIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAServerThatNeverStartsIsNamedAsPending(t *testing.T) {
+func TestServerThatNeverStartsIsPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dialer{Server: upstreamtest.New(upstreamtest.Script{Hang: true})}
 		cfg := inside("x")
@@ -306,7 +306,7 @@ func TestAServerThatNeverStartsIsNamedAsPending(t *testing.T) {
 
 // A program that is downloaded when it starts must not be cut off at the same
 // place forever; who waits for it waits no longer for that.
-func TestASlowStartGetsMoreTimeWithEachTry(t *testing.T) {
+func TestStartTimeoutGrowsWithEachTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dialer{Server: upstreamtest.New(upstreamtest.Script{StartDelayMs: 7000})}
 		cfg := inside("x")
@@ -324,7 +324,7 @@ func TestASlowStartGetsMoreTimeWithEachTry(t *testing.T) {
 	})
 }
 
-func TestListChangedIsFollowed(t *testing.T) {
+func TestListChangedReloadsTools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{OldEra: true}, nil)
 		r.run()

@@ -36,7 +36,7 @@ func numbered(n int) []json.RawMessage {
 	return list
 }
 
-func TestBrokenEntriesTakeNoOthersDown(t *testing.T) {
+func TestInvalidDefinitionsDoNotAffectOthers(t *testing.T) {
 	object := `"inputSchema":{"type":"object"}`
 	offer, st := offerOf(t, upstreamtest.Script{Tools: raws(
 		`{"name":"good","x-unknown":12345678901234567890,`+object+`}`,
@@ -79,7 +79,7 @@ func TestManyProblemsAreCounted(t *testing.T) {
 	}
 }
 
-func TestPages(t *testing.T) {
+func TestListsArePaged(t *testing.T) {
 	for name, tt := range map[string]struct {
 		script  upstreamtest.Script
 		tools   int
@@ -139,7 +139,7 @@ func TestGuidance(t *testing.T) {
 	}
 }
 
-func TestToolsThatCannotBeMirroredAreLeftOutOverHTTP(t *testing.T) {
+func TestToolsWithInvalidHeadersAreOmittedOverHTTP(t *testing.T) {
 	web := upstreamtest.Listen(t, upstreamtest.Script{Tools: []json.RawMessage{
 		json.RawMessage(`{"name":"good","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`),
 		json.RawMessage(`{"name":"bad","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"Not A Token"}}}}`),

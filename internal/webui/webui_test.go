@@ -26,7 +26,7 @@ func get(h *Handler, method, path, encoding string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestPaths(t *testing.T) {
+func TestFilesAndCacheHeaders(t *testing.T) {
 	h := page()
 	for path, want := range map[string]struct {
 		status      int
@@ -83,7 +83,7 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-func TestBinaryWithoutThePageSaysHow(t *testing.T) {
+func TestBinaryWithoutPageExplainsBuild(t *testing.T) {
 	h := newHandler(fstest.MapFS{".gitkeep": {}})
 	w := get(h, "GET", "/", "")
 	if h.Built() || w.Code != 200 || !strings.Contains(w.Body.String(), "make build") {

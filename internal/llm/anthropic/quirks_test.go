@@ -52,7 +52,7 @@ func collect(m *Model, messages ...llm.Message) (llm.Turn, error) {
 	return llm.Collect(m.Stream(context.Background(), llm.Request{System: "s", Messages: messages}), nil)
 }
 
-func TestBlocksComeBackAsTheyWere(t *testing.T) {
+func TestBlocksRoundTrip(t *testing.T) {
 	url, body, header := serve(t, reply("tool_use",
 		block(0, `{"type":"thinking","thinking":"","signature":""}`, `{"type":"thinking_delta","thinking":"hm"}`, `{"type":"signature_delta","signature":"sig"}`),
 		block(1, `{"type":"redacted_thinking","data":"opaque","new_field":1}`),
@@ -119,7 +119,7 @@ func TestStopReasons(t *testing.T) {
 	}
 }
 
-func TestNoEnd(t *testing.T) {
+func TestStreamWithoutEndIsCutOff(t *testing.T) {
 	events := reply("end_turn", block(0, `{"type":"text","text":""}`, `{"type":"text_delta","text":"half"}`))
 	url, _, _ := serve(t, events[:3]...)
 	turn, err := collect(New(llm.Config{Provider: llm.Anthropic, Model: "c", BaseURL: url, APIKey: "k"}, nil), llm.Text(llm.User, "a"))

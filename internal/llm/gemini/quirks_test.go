@@ -42,7 +42,7 @@ func collect(m *Model, messages ...llm.Message) (llm.Turn, error) {
 	return llm.Collect(m.Stream(context.Background(), llm.Request{Messages: messages}), nil)
 }
 
-func TestPartsComeBackAsTheyWere(t *testing.T) {
+func TestPartsRoundTrip(t *testing.T) {
 	url, body := serve(t,
 		parts(`{"text":"thin","thought":true}`), parts(`{"text":"king","thought":true}`),
 		parts(`{"text":"He"}`), parts(`{"text":"llo"}`), parts(`{"text":"!","thoughtSignature":"c2ln"}`), parts(`{"text":""}`),
@@ -114,7 +114,7 @@ func TestFinishReasons(t *testing.T) {
 	}
 }
 
-func TestBrokenStreams(t *testing.T) {
+func TestBrokenStreamsAreCutOff(t *testing.T) {
 	for name, chunks := range map[string][]string{
 		"no end":   {parts(`{"text":"half"}`)},
 		"half":     {parts(`{"text":"half"}`), `{"candidates":[{"content":`},

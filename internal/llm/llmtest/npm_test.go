@@ -34,7 +34,7 @@ func node(t *testing.T) (program, packages string) {
 	return program, packages
 }
 
-func TestJavaScriptSDKsReadIt(t *testing.T) {
+func TestJavaScriptSDKsUnderstandResponses(t *testing.T) {
 	program, packages := node(t)
 	s := llmtest.Start(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Match: `add (\d+) and (\d+)`, Results: llmtest.N(0)}, Reply: llmtest.Reply{

@@ -348,7 +348,7 @@ func drivers() []driver {
 	return []driver{chatDriver(), responsesDriver(), anthropicDriver(), geminiDriver()}
 }
 
-func TestOfficialSDKsReadIt(t *testing.T) {
+func TestGoSDKsUnderstandResponses(t *testing.T) {
 	script := llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Match: `add (\d+) and (\d+)`, Results: llmtest.N(0)}, Reply: llmtest.Reply{
 			Reasoning: "I should add those numbers.",
@@ -397,7 +397,7 @@ func TestOfficialSDKsReadIt(t *testing.T) {
 	}
 }
 
-func TestAccidentsReachTheSDKs(t *testing.T) {
+func TestScriptedFailuresReachSDKs(t *testing.T) {
 	for _, d := range drivers() {
 		t.Run(d.name, func(t *testing.T) {
 			s := llmtest.Start(t, llmtest.Script{Key: "sk-test", Rules: []llmtest.Rule{

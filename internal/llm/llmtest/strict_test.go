@@ -27,7 +27,7 @@ func post(t *testing.T, url, body string) (int, string) {
 
 // What the services refuse, the script must refuse: a test that passes
 // against a lenient model proves nothing.
-func TestRefusesWhatTheServicesRefuse(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	const (
 		chat      = "/v1/chat/completions"
 		responses = "/v1/responses"
@@ -136,7 +136,7 @@ func TestRefusesWhatTheServicesRefuse(t *testing.T) {
 	})
 }
 
-func TestLookupFindsWhatClientsMakeOfNames(t *testing.T) {
+func TestLookupAcceptsClientSpecificNames(t *testing.T) {
 	r := llmtest.Request{Tools: []llmtest.Tool{{Name: "mcp__junctor__search_tools"}, {Namespace: "mcp__junctor", Name: "execute_tool"}, {Name: "fs__read_file_1a2b3c4d"}}}
 	for name, want := range map[string]string{
 		"search_tools": "mcp__junctor__search_tools", "junctor:search_tools": "mcp__junctor__search_tools",
@@ -148,7 +148,7 @@ func TestLookupFindsWhatClientsMakeOfNames(t *testing.T) {
 	}
 }
 
-func TestScripts(t *testing.T) {
+func TestParseScript(t *testing.T) {
 	for name, tt := range map[string]struct{ in, says string }{
 		"good":          {`{"rules":[{"when":{"user":"a"},"reply":{"text":"b"}}],"default":{"text":"c"}}`, ""},
 		"unknown field": {`{"rulez":[]}`, "rulez"},
@@ -163,7 +163,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-func TestListingsAndCounts(t *testing.T) {
+func TestModelListings(t *testing.T) {
 	s := llmtest.Start(t, llmtest.Script{})
 	for path, want := range map[string]string{"/api/tags": `"name":"scripted"`, "/v1beta/models": `"models/scripted"`, "/v1/models": `"id":"scripted"`, "/nothing": "not found"} {
 		res, err := http.Get(s.URL + path)
@@ -183,7 +183,7 @@ func TestListingsAndCounts(t *testing.T) {
 	}
 }
 
-func TestWhenLooksAtEverything(t *testing.T) {
+func TestWhenMatchesEveryField(t *testing.T) {
 	s := llmtest.Start(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{System: "pirate"}, Reply: llmtest.Reply{Text: "Arr, {{model}}"}},
 		{When: llmtest.When{Tool: "x", Result: "42"}, Reply: llmtest.Reply{Text: "{{results}} of {{tools}}"}},

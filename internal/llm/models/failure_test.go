@@ -18,7 +18,7 @@ func user(text string) llm.Request {
 
 func noRetries(c *llm.Config) { c.MaxRetries = 0 }
 
-func TestFailuresSayWhatToDo(t *testing.T) {
+func TestErrorsExplainWhatToDo(t *testing.T) {
 	fail := func(f llmtest.Failure) llmtest.Script {
 		return llmtest.Script{Default: &llmtest.Reply{Error: &f}}
 	}
@@ -100,7 +100,7 @@ func TestRetriesBeforeTheFirstEventOnly(t *testing.T) {
 	})
 }
 
-func TestSilenceEnds(t *testing.T) {
+func TestSilentModelTimesOut(t *testing.T) {
 	script := llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "from the start"}, Reply: llmtest.Reply{Text: "x", StallAfter: -1}},
 		{When: llmtest.When{User: "in the middle"}, Reply: llmtest.Reply{Text: strings.Repeat("word ", 100), StallAfter: 6}},
@@ -124,7 +124,7 @@ func TestSilenceEnds(t *testing.T) {
 	})
 }
 
-func TestAbort(t *testing.T) {
+func TestCancellationKeepsPartialReply(t *testing.T) {
 	script := llmtest.Script{Default: &llmtest.Reply{Text: strings.Repeat("word ", 100), StallAfter: 6}}
 	each(t, script, func(t *testing.T, v variant, s *llmtest.Server) {
 		m := v.model(t, s)
@@ -144,7 +144,7 @@ func TestAbort(t *testing.T) {
 	})
 }
 
-func TestOverlongReplyIsCut(t *testing.T) {
+func TestOverlongReplyIsTruncated(t *testing.T) {
 	script := llmtest.Script{Chunk: 1 << 16, Default: &llmtest.Reply{Text: strings.Repeat("x", 1<<16), Repeat: 2 * llm.MaxReply >> 16}}
 	each(t, script, func(t *testing.T, v variant, s *llmtest.Server) {
 		if v.cfg.Provider != llm.OpenAI && v.api == llmtest.Chat || v.cfg.Model == "gemini-2.5-test" {
@@ -157,7 +157,7 @@ func TestOverlongReplyIsCut(t *testing.T) {
 	})
 }
 
-func TestServerLearnsNothingOptional(t *testing.T) {
+func TestUnsupportedParametersAreDropped(t *testing.T) {
 	temperature := 0.5
 	for _, v := range variants() {
 		if v.api != llmtest.Chat && v.api != llmtest.Responses {

@@ -112,7 +112,7 @@ func reload(t testing.TB, m llm.Message) llm.Message {
 	return out
 }
 
-func TestText(t *testing.T) {
+func TestTextIsStreamed(t *testing.T) {
 	each(t, llmtest.Script{}, func(t *testing.T, v variant, s *llmtest.Server) {
 		var pieces []string
 		turn, err := llm.Collect(v.model(t, s).Stream(context.Background(), llm.Request{
@@ -253,7 +253,7 @@ func TestToolChoice(t *testing.T) {
 	})
 }
 
-func TestStops(t *testing.T) {
+func TestStopReasons(t *testing.T) {
 	script := llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "long"}, Reply: llmtest.Reply{Text: "and so on", Stop: "length"}},
 		{When: llmtest.When{User: "bad"}, Reply: llmtest.Reply{Text: "no", Stop: "filter"}},

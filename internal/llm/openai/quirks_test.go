@@ -46,7 +46,7 @@ func collect(t *testing.T, m *Model, messages ...llm.Message) llm.Turn {
 	return turn
 }
 
-func TestServersThatDiffer(t *testing.T) {
+func TestToleratesServerDifferences(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lines []string
 		want  string // calls
@@ -135,7 +135,7 @@ func TestExtraFieldsComeBack(t *testing.T) {
 	}
 }
 
-func TestPicturesOfTheUser(t *testing.T) {
+func TestUserImages(t *testing.T) {
 	msg := llm.Message{Role: llm.User, Parts: []llm.Part{{Text: "look"}, {Image: &llm.Image{MIME: "image/png", Data: []byte("p")}}}}
 	url, body, _ := serve(t, delta(`{"content":"a"}`), finish, "[DONE]")
 	collect(t, New(llm.Config{Provider: llm.OpenAI, Model: "m", BaseURL: url}, nil), msg)
@@ -149,7 +149,7 @@ func TestPicturesOfTheUser(t *testing.T) {
 	}
 }
 
-func TestResponsesOddities(t *testing.T) {
+func TestResponsesEdgeCases(t *testing.T) {
 	end := func(status, reason string) string {
 		return `{"type":"response.` + status + `","response":{"status":"` + status + `","output":[],"incomplete_details":{"reason":"` + reason + `"}}}`
 	}
@@ -190,7 +190,7 @@ func TestResponsesOddities(t *testing.T) {
 	}
 }
 
-func TestChatWithoutEnd(t *testing.T) {
+func TestStreamWithoutEndIsCutOff(t *testing.T) {
 	url, _, _ := serve(t, delta(`{"content":"half"}`))
 	m := New(llm.Config{Provider: llm.OpenAI, Model: "m", BaseURL: url}, nil)
 	turn, err := llm.Collect(m.Stream(context.Background(), llm.Request{Messages: []llm.Message{llm.Text(llm.User, "hi")}}), nil)
@@ -199,7 +199,7 @@ func TestChatWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestComplains(t *testing.T) {
+func TestComplainsAboutParameter(t *testing.T) {
 	for _, tt := range []struct {
 		text, name string
 		want       bool
@@ -218,7 +218,7 @@ func TestComplains(t *testing.T) {
 	}
 }
 
-func TestOwnServerGetsMore(t *testing.T) {
+func TestOpenAIServerGetsExtraParameters(t *testing.T) {
 	temperature := 0.3
 	m := New(llm.Config{Provider: llm.OpenAI, Model: "gpt-5", MaxTokens: 9, Temperature: &temperature}, nil)
 	body, err := m.chatBody(llm.Request{CacheKey: "k", MaxTokens: 5})

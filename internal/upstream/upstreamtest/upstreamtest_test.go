@@ -52,7 +52,7 @@ func stdio(t *testing.T, script Script) mcp.Transport {
 }
 
 // Every tool does what Tools says, on every transport and in both eras.
-func TestTools(t *testing.T) {
+func TestScriptedTools(t *testing.T) {
 	for _, era := range []Script{{}, {OldEra: true}} {
 		pipe, err := New(era).Transport(t.Context())
 		if err != nil {

@@ -49,7 +49,7 @@ func TestServesAScriptUntilItsInputEnds(t *testing.T) {
 	}
 }
 
-func TestWrongUse(t *testing.T) {
+func TestInvalidArgumentsAreErrors(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.json")
 	os.WriteFile(bad, []byte(`{`), 0o600)
 	for _, args := range [][]string{{"-nonsense"}, {"-script", "/does/not/exist"}, {"-script", bad}, {"-addr", "256.0.0.1:x"}} {
