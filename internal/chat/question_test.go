@@ -104,6 +104,8 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 		r := newRig(t, asking())
 		c := r.connect("")
 		c.say(strings.Replace(nameForm, `{"method"`, `{"takeBack":true,"method"`, 1))
+		c.kind(TypeQuestion)
+		r.ups.release <- struct{}{}
 		if a := c.kind(TypeAnswered).Payload.Action; a != string(Withdrawn) {
 			t.Errorf("action %s", a)
 		}

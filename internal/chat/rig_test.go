@@ -126,8 +126,15 @@ func (u *upstreams) Do(ctx context.Context, server string, req tool.Request) (js
 		json.Unmarshal(p.Arguments, &in)
 		if in.TakeBack {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
+			ctx, cancel = context.WithCancel(ctx)
 			defer cancel()
+			go func() {
+				select {
+				case <-u.release:
+					cancel()
+				case <-ctx.Done():
+				}
+			}()
 		}
 		answer, err := req.Exchange.Ask(ctx, in.Method, in.Params)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"junctor/internal/pipenettest"
 	"junctor/internal/tool"
 )
 
@@ -194,63 +194,79 @@ func TestNotifyOverHTTP(t *testing.T) {
 
 // A server that never answers server/discover over HTTP is of the old era.
 func TestHTTPDiscoverHangs(t *testing.T) {
-	s := &webServer{hang: true}
-	s.handle = func(w http.ResponseWriter, r *http.Request, m Message) {
-		if !noStream(w, r) {
-			plain(w, m, `{}`)
+	synctest.Test(t, func(t *testing.T) {
+		s := &webServer{hang: true}
+		s.handle = func(w http.ResponseWriter, r *http.Request, m Message) {
+			if !noStream(w, r) {
+				plain(w, m, `{}`)
+			}
 		}
-	}
-	c := web(t, ClientOptions{DiscoverTimeout: 50 * time.Millisecond}, HTTPOptions{}, s)
-	if got := c.Info().Protocol; got != Version20250618 {
-		t.Errorf("Protocol = %q", got)
-	}
+		c := pipeWeb(t, ClientOptions{}, HTTPOptions{}, s)
+		if got := c.Info().Protocol; got != Version20250618 {
+			t.Errorf("Protocol = %q", got)
+		}
+	})
 }
 
-// A login that takes its time is not taken for the silence of the server.
+// The time of a login is not counted as silence of the server.
 func TestHTTPDiscoverWaitsForLogin(t *testing.T) {
-	s := &webServer{stateless: true}
-	var logins atomic.Int32
-	c := web(t, ClientOptions{DiscoverTimeout: 500 * time.Millisecond}, HTTPOptions{
-		Authorize: func(ctx context.Context, _ *http.Request, _ *HTTPError) error {
-			if logins.Add(1) > 1 {
-				return nil
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(1200 * time.Millisecond):
-				return nil
-			}
-		},
-	}, s)
-	if got := c.Info().Protocol; got != Version20260728 {
-		t.Errorf("Protocol = %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var logins atomic.Int32
+		c := pipeWeb(t, ClientOptions{}, HTTPOptions{
+			Authorize: func(ctx context.Context, _ *http.Request, _ *HTTPError) error {
+				if logins.Add(1) > 1 {
+					return nil
+				}
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(time.Minute):
+					return nil
+				}
+			},
+		}, &webServer{stateless: true})
+		if got := c.Info().Protocol; got != Version20260728 {
+			t.Errorf("Protocol = %q", got)
+		}
+	})
 }
 
 // A server of the new era that was slow to answer the first question is asked
 // again when it refuses the handshake.
 func TestHTTPDiscoverIsRetriedAfterRefusedHandshake(t *testing.T) {
-	s := &webServer{stateless: true, refuse: func(w http.ResponseWriter, _ Message) {
-		http.Error(w, "no handshake here", http.StatusBadRequest)
-	}, handle: func(w http.ResponseWriter, _ *http.Request, _ Message) { http.NotFound(w, nil) }}
-	s.t = t
-	var asked atomic.Int32
-	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1) == 1 {
-			_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the caller goes
-			<-r.Context().Done()
-			return
+	synctest.Test(t, func(t *testing.T) {
+		s := &webServer{stateless: true, refuse: func(w http.ResponseWriter, _ Message) {
+			http.Error(w, "no handshake here", http.StatusBadRequest)
+		}, handle: func(w http.ResponseWriter, _ *http.Request, _ Message) { http.NotFound(w, nil) }}
+		s.t = t
+		var asked atomic.Int32
+		c := pipeWeb(t, ClientOptions{}, HTTPOptions{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if asked.Add(1) == 1 {
+				_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the caller goes
+				<-r.Context().Done()
+				return
+			}
+			s.ServeHTTP(w, r)
+		}))
+		if got := c.Info().Protocol; got != Version20260728 {
+			t.Errorf("Protocol = %q", got)
 		}
-		s.ServeHTTP(w, r)
-	}))
-	defer ts.Close()
-	c, err := Connect(t.Context(), NewHTTP(HTTPOptions{URL: ts.URL}), ClientOptions{DiscoverTimeout: 50 * time.Millisecond})
+	})
+}
+
+// pipeWeb connects to a handler over an in-memory network, in a synctest
+// bubble.
+func pipeWeb(t *testing.T, o ClientOptions, h HTTPOptions, handler http.Handler) *Client {
+	t.Helper()
+	if s, ok := handler.(*webServer); ok {
+		s.t, s.deleted = t, make(chan string, 8)
+	}
+	server := pipenettest.Start(t, &http.Server{Handler: handler})
+	h.URL, h.RoundTripper = pipenettest.URL+"/mcp", server.Transport(t)
+	c, err := Connect(t.Context(), NewHTTP(h), o)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("Connect: %v", err)
 	}
-	defer c.Close()
-	if got := c.Info().Protocol; got != Version20260728 {
-		t.Errorf("Protocol = %q", got)
-	}
+	t.Cleanup(func() { c.Close() })
+	return c
 }

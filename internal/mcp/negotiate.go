@@ -70,9 +70,9 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 	defer stopProbe()
 	probed := make(chan discovery, 1)
 	go func() { probed <- c.discover(probe) }()
-	patience := time.NewTicker(c.opts.DiscoverTimeout)
-	defer patience.Stop()
-	for silent := false; !silent; {
+	timeout := time.NewTicker(c.opts.DiscoverTimeout)
+	defer timeout.Stop()
+	for silent, authorizing := false, false; !silent; {
 		select {
 		case d := <-probed:
 			switch {
@@ -82,8 +82,12 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 				return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server does not speak protocol version " + c.opts.Protocol}
 			}
 			return c.handshake(ctx)
-		case <-patience.C:
-			silent = !c.wire.authorizing() // a login takes its time, and is none of the server's silence
+		case <-timeout.C:
+			// The time of a login is not the server's: after it the server has
+			// a whole period to answer.
+			before := authorizing
+			authorizing = c.wire.authorizing()
+			silent = !before && !authorizing
 		}
 	}
 	if c.inline { // the handshake may change the transport: the probe must be over
