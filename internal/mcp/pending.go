@@ -228,14 +228,17 @@ func (c *Client) unregister(cl *pendingRequest) {
 	}
 }
 
-// mayTakeLong names the methods whose progress is asked for in any case. What
-// the protocol does not know is sent on as it came.
+// mayTakeLong reports whether the progress of a method is asked for in any
+// case. Only what servers answer from memory needs none; methods that the
+// protocol does not know may do anything.
 func mayTakeLong(method string) bool {
 	switch method {
-	case "tools/call", "prompts/get", "resources/read":
-		return true
+	case methodInitialize, methodDiscover, methodPing, methodListen, methodSetLevel, methodSubscribe, methodUnsubscribe,
+		"tools/list", "prompts/list", "resources/list", "resources/templates/list", "completion/complete",
+		"tasks/list", "tasks/get", "tasks/update", "tasks/cancel":
+		return false
 	}
-	return false
+	return true
 }
 
 // mapToken replaces the caller's progress token by one that is unique on the

@@ -171,18 +171,20 @@ func TestCheckJSON(t *testing.T) {
 // and carries a token only where the caller sent one.
 func TestProgressTokenIsAlwaysSent(t *testing.T) {
 	progress := `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}` + "\n" + `{"jsonrpc":"2.0","id":%s,"result":{}}`
-	c, _ := scriptedServer(t, nil, progress, progress, progress)
-	for params, want := range map[string]string{
-		``:                                ``,
-		`{"name":"x"}`:                    ``,
-		`{"_meta":{"progressToken":"t"}}`: `"t"`,
+	c, _ := scriptedServer(t, nil, progress, progress, progress, progress)
+	for _, tt := range []struct{ method, params, want string }{
+		{"tools/call", ``, ``},
+		{"tools/call", `{"name":"x"}`, ``},
+		{"tools/call", `{"_meta":{"progressToken":"t"}}`, `"t"`},
+		{"vendor/index", ``, ``}, // it may take long too
 	} {
+		method, params, want := tt.method, tt.params, tt.want
 		var got []string
-		_, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: []byte(params), Exchange: tool.Exchange{
+		_, err := c.Do(t.Context(), tool.Request{Method: method, Params: []byte(params), Exchange: tool.Exchange{
 			Notify: func(_ string, params json.RawMessage) { got = append(got, string(Field(params, "progressToken"))) },
 		}})
 		if err != nil || len(got) != 1 || got[0] != want {
-			t.Errorf("%s: progress with the tokens %q, %v, want one with %q", params, got, err, want)
+			t.Errorf("%s %s: progress with the tokens %q, %v, want one with %q", method, params, got, err, want)
 		}
 	}
 }
