@@ -190,6 +190,7 @@ func scanCall(r pgx.CollectableRow) (store.Call, error) {
 		return store.Call{}, err
 	}
 	c.Time, c.Duration = moment(at), time.Duration(took)*time.Microsecond
+	c.Arguments, c.Result = store.ValidUTF8(c.Arguments), store.ValidUTF8(c.Result)
 	c.Stages, err = store.ParseStages(stages)
 	return c, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -245,12 +246,12 @@ func (b *blockReader) call(i int, brief bool) (store.Call, error) {
 	return c, err
 }
 
-// rawJSON copies a text; nothing is nil.
-func rawJSON(s string) []byte {
+// rawJSON copies a text as valid UTF-8; nothing is nil.
+func rawJSON(s string) json.RawMessage {
 	if s == "" {
 		return nil
 	}
-	return []byte(s)
+	return store.ValidUTF8([]byte(s))
 }
 
 // matching returns which records of the block match, in order.

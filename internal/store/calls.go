@@ -110,7 +110,9 @@ type CallLog interface {
 	// were answered all the same ([AwayOpen]).
 	Lost() int64
 
-	// Calls returns the records that match, newest last.
+	// Calls returns the records that match, newest last. Arguments and results
+	// have the bytes that were appended, except that invalid UTF-8 is replaced
+	// by U+FFFD.
 	Calls(ctx context.Context, q CallQuery) ([]Call, error)
 
 	// Call returns the record with the ID, or else the newest with that

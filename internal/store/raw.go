@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
@@ -64,4 +65,14 @@ func Clip(v json.RawMessage, limit int) json.RawMessage {
 		return json.RawMessage(`{"truncated":true}`)
 	}
 	return b
+}
+
+// ValidUTF8 returns v with every invalid byte replaced by U+FFFD. Records of
+// earlier versions may hold such bytes, and strict clients refuse a whole page
+// because of one of them.
+func ValidUTF8(v json.RawMessage) json.RawMessage {
+	if utf8.Valid(v) {
+		return v
+	}
+	return bytes.ToValidUTF8(v, []byte("\uFFFD"))
 }
