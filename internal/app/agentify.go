@@ -59,13 +59,9 @@ func (a *App) ServeAgentify(ctx context.Context, in io.Reader, out io.Writer) er
 	port := &debugPort{app: a, ctx: ctx}
 	defer port.close()
 	defer stop()
-	face := a.newAgentify(func(ctx context.Context, options json.RawMessage) error {
-		if err := a.configure(ctx, options); err != nil {
-			return err
-		}
-		port.open(a.config.Load().DebugPort)
-		return nil
-	})
+	a.debugPort.Store(port) // apply opens it again when the setting changes
+	defer a.debugPort.Store(nil)
+	face := a.newAgentify(a.configure)
 	defer face.Close()
 	port.open(a.config.Load().DebugPort)
 	return face.ServeStream(ctx, in, out)
@@ -130,6 +126,7 @@ type debugPort struct {
 	mu     sync.Mutex
 	port   int
 	server *http.Server
+	closed bool
 	wg     sync.WaitGroup
 }
 
@@ -137,10 +134,16 @@ type debugPort struct {
 func (d *debugPort) open(port int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if port == 0 || port == d.port {
+	if d.closed || port == d.port {
 		return
 	}
 	a := d.app
+	if port == 0 {
+		_ = d.server.Close()
+		d.port, d.server = 0, nil
+		a.log.InfoContext(d.ctx, "debug interface closed")
+		return
+	}
 	ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		a.log.WarnContext(d.ctx, "no debug interface: the port cannot be opened; choose another with DEBUG_PORT", "port", port, "err", err)
@@ -170,6 +173,7 @@ func (d *debugPort) open(port int) {
 // close ends the server; whoever watches is released with d.ctx.
 func (d *debugPort) close() {
 	d.mu.Lock()
+	d.closed = true
 	if d.server != nil {
 		_ = d.server.Close()
 	}

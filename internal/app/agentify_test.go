@@ -189,6 +189,19 @@ func TestBackendsFromInitializationOptions(t *testing.T) {
 	if strings.Contains(e.log.String(), "sk-of-the-option-1234") {
 		t.Error("the log shows the key")
 	}
+	if log := e.log.String(); strings.Contains(log, "next start only") {
+		t.Errorf("a restart was asked for: %s", log)
+	}
+	without := *e.config.Load()
+	without.DebugPort = 0
+	e.apply(t.Context(), &without)
+	if _, err := http.Get(base + "/api/status"); err == nil {
+		t.Error("the debug interface stays when debugPort is 0")
+	}
+	with := without
+	with.DebugPort = port
+	e.apply(t.Context(), &with)
+	get("/api/status")
 	if err := e.end(); err != nil {
 		t.Errorf("end: %v", err)
 	}

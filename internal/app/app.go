@@ -103,6 +103,7 @@ type App struct {
 	chat           *chat.Host
 	trace          *mcptrace.Trace
 	agentify       *agentify.Face
+	debugPort      atomic.Pointer[debugPort] // while an editor is served on stdio
 	web            *webui.Handler
 	apis           []routes    // what is served over HTTP, on every listener
 	stopping       atomic.Bool // set when the gateway begins to stop

@@ -45,6 +45,9 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.catalog.SetRules(cfg.ToolRules)
 	a.upstreams.Apply(a.servers(cfg))
 	a.gates.apply(cfg)
+	if port := a.debugPort.Load(); port != nil {
+		port.open(cfg.DebugPort)
+	}
 	if keys := config.NeedRestart(old, cfg); len(keys) > 0 {
 		a.log.WarnContext(ctx, "some changed settings take effect with the next start only", "settings", keys)
 	}

@@ -50,6 +50,7 @@ func (a *App) inForce() *config.Config {
 	now := a.config.Load() // read at every request
 	c.Limits.MaxBodyBytes, c.Limits.MaxStreamsPerCaller = now.Limits.MaxBodyBytes, now.Limits.MaxStreamsPerCaller
 	c.Telemetry.Metrics = now.Telemetry.Metrics
+	c.DebugPort = now.DebugPort // TestAnEditorBringsItsOwnBackends opens and closes it
 	return c
 }
 

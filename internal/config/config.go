@@ -57,7 +57,7 @@ type Config struct {
 	// Whether the built-in server named junctor is there. Default: when no other server is.
 	Builtin *bool `json:"builtin,omitempty" apply:"live"`
 	// The port of agentify's debug interface on loopback; 0 means none.
-	DebugPort int `json:"debugPort,omitempty" apply:"restart"`
+	DebugPort int `json:"debugPort,omitempty" apply:"live"`
 
 	place Place
 	from  map[string]*node
