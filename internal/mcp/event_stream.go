@@ -73,13 +73,14 @@ func newEventStream(id string, keep bool, open int) *eventStream {
 // put implements outlet.
 func (s *eventStream) put(m *Message) { s.add(m, false) }
 
-// answer implements outlet.
+// answer implements outlet. The id is free before the answer can be read:
+// some clients use one id for all their requests.
 func (s *eventStream) answer(m *Message) {
-	if onEnd := s.add(m, true); onEnd != nil {
-		onEnd()
-	}
 	if s.answered != nil {
 		s.answered(m.ID)
+	}
+	if onEnd := s.add(m, true); onEnd != nil {
+		onEnd()
 	}
 }
 

@@ -559,3 +559,12 @@ func TestReplayMemoryIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// A client may use the id of a request again as soon as it has the answer.
+func TestRequestIDIsFreeOnceAnswered(t *testing.T) {
+	s := newSite(t, ServerOptions{}, &scripted{})
+	h := s.open(Version20250618, `{}`)
+	for range 300 {
+		wantBody(t, s.post(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, h...), 200, `"id":1,"result":{}`)
+	}
+}
