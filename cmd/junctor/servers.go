@@ -2,14 +2,12 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -108,9 +106,10 @@ func (c *cli) serversAdd() *cobra.Command {
 		cwd          string
 		proxy        bool
 		replace      bool
+		noWait       bool
 	)
 	cmd := &cobra.Command{
-		Use: "add NAME (URL | -- COMMAND [ARGS…])", Short: "Add a server to the configuration", Args: minArgs(2),
+		Use: "add NAME (URL | -- COMMAND [ARGS…])", Short: "Add a server to the configuration and connect to it", Args: minArgs(2),
 		Example: `  junctor servers add fs -- npx -y @modelcontextprotocol/server-filesystem ~/notes
   junctor servers add github https://api.githubcopilot.com/mcp/ --header 'Authorization=Bearer ${GITHUB_TOKEN}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -151,22 +150,18 @@ func (c *cli) serversAdd() *cobra.Command {
 				return err
 			}
 			o := c.options(hereToo)
-			running := false
-			if cfg, _, err := config.Load(o); err == nil {
-				running = c.running(cmd.Context(), cfg) != nil
-				if _, taken := cfg.Server(name); taken && !replace {
-					return fmt.Errorf("a server named %q already exists; use --replace to replace it", name)
-				}
+			before, _, err := config.Load(o)
+			if err != nil {
+				before = nil // Apply says what is wrong, where it matters
+			} else if _, taken := before.Server(name); taken && !replace {
+				return fmt.Errorf("a server named %q already exists; use --replace to replace it", name)
 			}
 			path, err := config.Apply(o, config.Set(name, raw))
 			if err != nil {
 				return err
 			}
-			c.note("Added %q to %s. Try it: junctor servers test %s", name, path, name)
-			if running {
-				c.awaitTaken(cmd.Context(), name)
-			}
-			return nil
+			c.note("Added %q to %s.", name, path)
+			return c.firstConnection(cmd.Context(), before, name, !noWait)
 		},
 	}
 	f := cmd.Flags()
@@ -176,35 +171,8 @@ func (c *cli) serversAdd() *cobra.Command {
 	f.StringVar(&cwd, "cwd", "", "the `folder` in which the program starts")
 	f.BoolVar(&proxy, "proxy", false, "make it available at /api/mcp/NAME/proxy")
 	f.BoolVar(&replace, "replace", false, "replace an existing server of that name")
+	f.BoolVar(&noWait, "no-wait", false, "do not connect to the server")
 	return cmd
-}
-
-// awaitTaken gives a gateway that is running the moment it needs to see the
-// changed file, so that the next command finds the server there, and the
-// gateway where the variables of the changed file say.
-func (c *cli) awaitTaken(ctx context.Context, name string) {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	cfg, err := c.load(c.quietly())
-	if err != nil {
-		return
-	}
-	for {
-		if running := c.running(ctx, cfg); running != nil {
-			var server json.RawMessage
-			g := &gateway{cli: c, http: running}
-			if g.get(ctx, "/api/servers/"+url.PathEscape(name), nil, &server) == nil {
-				return
-			}
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }
 
 func parsePairs(what string, pairs []string) (map[string]string, error) {

@@ -38,7 +38,7 @@ func (c *cli) toolsList() *cobra.Command {
 			}
 			c.printTable(t)
 			c.pendingNote(list)
-			if len(list.Tools) == 0 {
+			if len(list.Tools) == 0 && len(list.Pending) == 0 {
 				c.note("No tools. Add a server: junctor servers add NAME -- COMMAND, or junctor import")
 			}
 			return nil
@@ -130,7 +130,11 @@ func (c *cli) toolsSearch() *cobra.Command {
 				c.explain(list.Tools)
 			}
 			c.pendingNote(list)
-			if len(list.Tools) == 0 {
+			switch {
+			case len(list.Tools) > 0:
+			case len(list.Pending) > 0:
+				c.note("No matching tools yet; try again when they have started.")
+			default:
 				c.note("No matching tools. Try other words, or list all: junctor tools list")
 			}
 			return nil

@@ -187,9 +187,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 // built-in one.
 func (a *App) servers(cfg *config.Config) []upstream.Config {
 	list := slices.Clone(cfg.Servers)
-	enabled := slices.ContainsFunc(list, func(s upstream.Config) bool { return s.Enabled })
-	taken := slices.ContainsFunc(list, func(s upstream.Config) bool { return s.Name == builtin.Name })
-	if !taken && (cfg.Builtin == nil && !enabled || cfg.Builtin != nil && *cfg.Builtin) {
+	if HasBuiltin(cfg) {
 		own := upstream.DefaultConfig()
 		own.Name, own.Transport = builtin.Name, upstream.InProcess
 		own.Description = "Time, arithmetic, text and the gateway's own status"
@@ -199,6 +197,18 @@ func (a *App) servers(cfg *config.Config) []upstream.Config {
 		list = slices.DeleteFunc(list, func(s upstream.Config) bool { return !slices.Contains(a.opts.Only, s.Name) })
 	}
 	return list
+}
+
+// HasBuiltin reports whether the built-in server belongs to a configuration:
+// where it is asked for, or where no other server is enabled.
+func HasBuiltin(cfg *config.Config) bool {
+	if _, taken := cfg.Server(builtin.Name); taken {
+		return false
+	}
+	if cfg.Builtin != nil {
+		return *cfg.Builtin
+	}
+	return !slices.ContainsFunc(cfg.Servers, func(s upstream.Config) bool { return s.Enabled })
 }
 
 // dialBuiltin connects the supervisor to the built-in server like to any
