@@ -331,6 +331,22 @@ func TestAddDotenv(t *testing.T) {
 	}
 }
 
+func TestStarts(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"command":"npx","args":["-y","@scope/server","/my notes",""]}`:                                                                         `npx -y @scope/server "/my notes" ""`,
+		`{"command":"x","args":["--api-key","sekret-value-1234567890","--token=sekret-value-1234567890","postgres://me:hunter2@db/x"]}`:          `x --api-key [redacted] --token=[redacted] [redacted]`,
+		`{"command":"npx","args":["mcp-remote","https://h/sse","--header","Authorization: Bearer sekret-value-1234567890"],"env":{"A":"b"}}`:     `npx mcp-remote https://h/sse --header "Authorization: [redacted]"`,
+		`{"url":"https://mcp.example.com/mcp?api_key=sekret-value-1234567890&x=1","headers":{"Authorization":"Bearer sekret-value-1234567890"}}`: `https://mcp.example.com/mcp?api_key=[redacted]`,
+		`{"url":"https://me:hunter2@mcp.example.com/mcp"}`:                                                                                       `https://me:[redacted]@mcp.example.com/mcp`,
+		`{}`: ``,
+	} {
+		s := Server{Name: "s", JSON: json.RawMessage(in), Secrets: findSecrets("s", json.RawMessage(in))}
+		if got := s.Starts(); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", in, got, want)
+		}
+	}
+}
+
 func FuzzTOML(f *testing.F) {
 	f.Add("a = 1\n[mcp_servers.x]\ncommand = \"y\"\n# c\n[mcp_servers.x.env]\nA = 'b'\n[z]\n", "x")
 	f.Add("[mcp_servers.\"a b\"]\r\nurl = \"u\"\r\n", "a b")

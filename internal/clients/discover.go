@@ -26,12 +26,13 @@ type Found struct {
 
 // Server is one server in a client's file, as Junctor would have it.
 type Server struct {
-	Name     string          `json:"name"`              // legal here
-	Original string          `json:"original"`          // as the client has it
-	JSON     json.RawMessage `json:"-"`                 // an entry of mcpServers; may hold secrets
-	File     File            `json:"file"`              // where it is from
-	Notes    []string        `json:"notes,omitempty"`   // what was changed or left behind
-	Secrets  []Secret        `json:"secrets,omitempty"` // those in plain text
+	Name     string          `json:"name"`               // legal here
+	Original string          `json:"original"`           // as the client has it
+	JSON     json.RawMessage `json:"-"`                  // an entry of mcpServers; may hold secrets
+	File     File            `json:"file"`               // where it is from
+	Disabled bool            `json:"disabled,omitempty"` // by the client; it stays disabled here
+	Notes    []string        `json:"notes,omitempty"`    // what was changed or left behind
+	Secrets  []Secret        `json:"secrets,omitempty"`  // those in plain text
 }
 
 // String names the server and its file, and shows nothing of what may be
@@ -139,6 +140,7 @@ func read(m Machine, c Client, f File) (Found, bool) {
 	if err != nil {
 		found.Err = fmt.Errorf("%s: %w", f.Path, withoutLines(err))
 	}
+	beside := settingsIn(c, f, data)
 	for _, e := range entries {
 		if e.Server == nil {
 			found.Skipped = append(found.Skipped, e.Name+": is not an object")
@@ -160,7 +162,12 @@ func read(m Machine, c Client, f File) (Found, bool) {
 		for _, p := range e.Problems {
 			s.Notes = append(s.Notes, p.Key[strings.LastIndexByte(p.Key, '.')+1:]+": "+p.Msg)
 		}
-		s.JSON = tidy(c.translate(m, f, e.Server, &s.Notes))
+		entry, err := beside.disable(c.translate(m, f, e.Server, beside.inputs, &s.Notes), &s)
+		if err != nil {
+			found.Skipped = append(found.Skipped, fmt.Sprintf("%s: %v", e.Name, err))
+			continue
+		}
+		s.JSON = tidy(entry)
 		s.Secrets = findSecrets(s.Name, s.JSON)
 		found.Servers = append(found.Servers, s)
 	}

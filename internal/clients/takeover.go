@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"junctor/internal/config"
@@ -146,14 +147,32 @@ func keep(o config.Options, vars map[string]telemetry.Secret) error {
 	return nil
 }
 
-// Starts says in a few words what the server runs or reaches. Arguments are
-// left out: they may hold secrets.
+// Starts is what the server runs, with its arguments, or the address that it
+// is reached at. Secrets are masked.
 func (s Server) Starts() string {
-	var e struct{ Command, URL string }
-	_ = json.Unmarshal(s.JSON, &e) // an entry without either shows nothing
-	if e.URL != "" {
-		host, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(e.URL, "https://"), "http://"), "/")
-		return host
+	var e struct {
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+		URL     string   `json:"url"`
 	}
-	return filepath.Base(e.Command)
+	if json.Unmarshal(s.JSON, &e) != nil || e.Command == "" && e.URL == "" {
+		return ""
+	}
+	words := append([]string{e.Command}, e.Args...)
+	if e.URL != "" {
+		words = []string{e.URL}
+	}
+	for i, word := range words {
+		for _, secret := range s.Secrets {
+			word = strings.ReplaceAll(word, secret.value.Reveal(), telemetry.Redacted)
+		}
+		words[i] = word
+	}
+	words = config.MaskArgs(words)
+	for i, word := range words {
+		if word == "" || strings.ContainsAny(word, " \t\n\"'") {
+			words[i] = strconv.Quote(word)
+		}
+	}
+	return strings.Join(words, " ")
 }

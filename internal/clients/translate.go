@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"junctor/internal/config"
 )
 
 var (
@@ -23,7 +21,7 @@ var (
 
 // translate turns a client's way of writing variables and paths into ours, so
 // that the server means the same in a file elsewhere.
-func (c Client) translate(m Machine, f File, server json.RawMessage, notes *[]string) json.RawMessage {
+func (c Client) translate(m Machine, f File, server json.RawMessage, inputs map[string]input, notes *[]string) json.RawMessage {
 	note := func(format string, args ...any) {
 		msg := fmt.Sprintf(format, args...)
 		for _, have := range *notes {
@@ -38,7 +36,7 @@ func (c Client) translate(m Machine, f File, server json.RawMessage, notes *[]st
 		folder = m.Project
 	}
 	out := mapStrings(server, "", func(key, s string) string {
-		s = c.style.translate(m, folder, s, note)
+		s = c.style.translate(m, folder, s, inputs, note)
 		if folder != "" && relativePath.MatchString(s) && (key == "command" || key == "cwd" || key == "envFile") {
 			s = m.join(folder, strings.TrimPrefix(strings.TrimPrefix(s, "./"), `.\`))
 		}
@@ -58,7 +56,7 @@ func (c Client) translate(m Machine, f File, server json.RawMessage, notes *[]st
 	return out
 }
 
-func (v variables) translate(m Machine, folder, s string, note func(string, ...any)) string {
+func (v variables) translate(m Machine, folder, s string, inputs map[string]input, note func(string, ...any)) string {
 	switch v {
 	case dollar:
 		return dollarName.ReplaceAllString(s, "$${$1}")
@@ -71,9 +69,7 @@ func (v variables) translate(m Machine, folder, s string, note func(string, ...a
 			case "env":
 				return "${" + parts[2] + "}"
 			case "input":
-				name := config.VariableName(parts[2])
-				note("asks for %q when it starts; set the variable %s instead", parts[2], name)
-				return "${" + name + "}"
+				return inputs[parts[2]].translate(parts[2], note)
 			}
 			note("%s has no meaning outside the client", match)
 			return match

@@ -153,7 +153,7 @@ func TestLooksSecret(t *testing.T) {
 func TestMaskArgs(t *testing.T) {
 	in := []string{"-e", "GITHUB_TOKEN=ghp_0123456789", "--api-key", "abcdefgh", "--token=secret99", "--header", "Authorization: Bearer abcdefghi",
 		"https://x.example.com/mcp?apiKey=abcdefgh&n=1", "--url=https://u:pw123456@h.example.com/", "--port", "8080", "--path=/tmp", "plain"}
-	got := strings.Join(maskArgs(in), "\n")
+	got := strings.Join(MaskArgs(in), "\n")
 	want := strings.Join([]string{"-e", "GITHUB_TOKEN=[redacted]", "--api-key", "[redacted]", "--token=[redacted]", "--header", "Authorization: [redacted]",
 		"https://x.example.com/mcp?apiKey=[redacted]&n=1", "--url=https://u:[redacted]@h.example.com/", "--port", "8080", "--path=/tmp", "plain"}, "\n")
 	if got != want {

@@ -168,7 +168,7 @@ func (c *Config) show(v reflect.Value, key string, n *node) any {
 			}
 		}
 		if inServer {
-			return maskArgs(list)
+			return MaskArgs(list)
 		}
 		return list
 	}

@@ -116,9 +116,9 @@ func isHarmless(value string) bool {
 		strings.HasPrefix(value, "http://") || strings.HasPrefix(value, "https://")
 }
 
-// maskArgs masks what looks secret among the arguments of a program: by
+// MaskArgs masks what looks secret among the arguments of a program: by
 // itself, after a flag such as --api-key, or behind NAME=.
-func maskArgs(args []string) []string {
+func MaskArgs(args []string) []string {
 	var r telemetry.Redactor
 	out := make([]string, len(args))
 	flag := ""

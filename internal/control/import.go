@@ -25,7 +25,7 @@ type Candidate struct {
 	State   string   `json:"state"`  // new, same, differs, self
 	Client  string   `json:"client"` // the program
 	Path    string   `json:"path"`   // its file
-	Starts  string   `json:"starts"` // the program or the host, without arguments
+	Starts  string   `json:"starts"` // the command with its arguments, or the address, secrets masked
 	Notes   []string `json:"notes,omitempty"`
 	Secrets []string `json:"secrets,omitempty"` // where there are some in plain text
 }
