@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,12 +27,12 @@ type linkWire struct {
 	out    chan Message
 	idle   chan struct{} // closed when the writer is done
 
-	writing sync.Mutex   // held while something is written
-	queued  atomic.Int64 // messages that wait for the writer or that it is writing
+	writing chan struct{} // full while something is written; a channel, as a write may take any time
+	queued  atomic.Int64  // messages that wait for the writer or that it is writing
 }
 
 func openLink(c *Client, link Link) error {
-	w := &linkWire{c: c, link: link, out: make(chan Message, sendQueue), idle: make(chan struct{})}
+	w := &linkWire{c: c, link: link, out: make(chan Message, sendQueue), idle: make(chan struct{}), writing: make(chan struct{}, 1)}
 	if s, ok := link.(*Stream); ok && s.direct != nil {
 		w.stream = s
 	}
@@ -133,8 +132,8 @@ func (w *linkWire) waiting(messages []*Message) []*Message {
 }
 
 func (w *linkWire) sendAll(messages []*Message) error {
-	w.writing.Lock()
-	defer w.writing.Unlock()
+	w.writing <- struct{}{}
+	defer func() { <-w.writing }()
 	defer w.queued.Add(-int64(len(messages)))
 	if s, ok := w.link.(*Stream); ok {
 		return s.SendAll(messages...)
@@ -215,24 +214,29 @@ func (w *linkWire) send(ctx context.Context, m *Message) error {
 // trySend writes a message in the caller's goroutine, unless others come first
 // or the server does not read. It never blocks.
 func (w *linkWire) trySend(m *Message) (sent bool, err error) {
-	if w.stream == nil || w.queued.Load() > 0 || !w.writing.TryLock() {
+	if w.stream == nil || w.queued.Load() > 0 {
+		return false, nil
+	}
+	select {
+	case w.writing <- struct{}{}:
+	default:
 		return false, nil
 	}
 	if w.queued.Load() > 0 || w.c.Err() != nil {
-		w.writing.Unlock()
+		<-w.writing
 		return false, nil
 	}
 	begun, rest, err := w.stream.w.try(w.stream.direct, m)
 	if rest != nil { // the pipe is full: the rest must follow before anything else
 		go func() {
-			defer w.writing.Unlock()
+			defer func() { <-w.writing }()
 			if err := w.stream.w.finish(rest); err != nil {
 				w.c.end(sendFailed(err))
 			}
 		}()
 		return true, nil
 	}
-	w.writing.Unlock()
+	<-w.writing
 	if err != nil {
 		w.c.end(sendFailed(err))
 		return false, w.c.Err()
