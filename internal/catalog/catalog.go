@@ -25,7 +25,7 @@ type Server struct {
 	Version      string
 	Description  string // from the configuration, else the server's own words
 	Instructions string
-	Guidance     string // how to use its tools, for a model
+	Guidance     tool.Guidance
 	Tags         []string
 
 	// Allows says which of its tools the server's own configuration offers;
@@ -40,23 +40,26 @@ type Server struct {
 // the definitions names every tool, and is for those alone who may use all.
 // What a prompt says is for those who may get prompts.
 func (s *Server) GuidanceFor(caller *tool.Caller) string {
-	switch {
-	case s.generated():
+	switch s.Guidance.Source {
+	case tool.Generated:
 		for _, e := range s.Tools {
 			if !caller.MayUse(e.Name) {
 				return ""
 			}
 		}
-	case s.prompted() && !caller.MayUse(tool.Name{Server: s.Name, Tool: "prompts/get"}):
-		return ""
+	case tool.FromInstructions: // what the server says of itself to everyone
+	default:
+		if !caller.MayUse(tool.Name{Server: s.Name, Tool: "prompts/get"}) {
+			return ""
+		}
 	}
-	return s.Guidance
+	return s.Guidance.Text
 }
 
 // OwnGuidance returns the guidance in the server's own words, without what was
 // made from the definitions: beside those it says nothing.
 func (s *Server) OwnGuidance(caller *tool.Caller) string {
-	if s.generated() {
+	if s.Guidance.Source == tool.Generated {
 		return ""
 	}
 	return s.GuidanceFor(caller)
@@ -75,14 +78,6 @@ func (s *Server) ToolsFor(caller *tool.Caller) (all, enabled int) {
 	}
 	return all, enabled
 }
-
-// prompted reports whether the guidance is a prompt's: it is neither generated
-// nor what the server says of itself to everyone.
-func (s *Server) prompted() bool {
-	return s.Guidance != "" && !s.generated() && s.Guidance != strings.TrimSpace(s.Instructions)
-}
-
-func (s *Server) generated() bool { return strings.HasPrefix(s.Guidance, "Tools of "+s.Name) }
 
 // EnabledTools counts the tools that can be called.
 func (s *Server) EnabledTools() int {

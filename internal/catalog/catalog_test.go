@@ -260,11 +260,11 @@ func BenchmarkResolve(b *testing.B) {
 }
 
 func TestOwnGuidanceOmitsGeneratedText(t *testing.T) {
-	for guidance, want := range map[string]string{
-		"Ask before you delete.":       "Ask before you delete.",
-		"Tools of x:\n- a: does a":     "",
-		"Tools of another trade, too.": "Tools of another trade, too.",
-		"":                             "",
+	for guidance, want := range map[tool.Guidance]string{
+		{Text: "Ask before you delete.", Source: tool.FromPrompt}: "Ask before you delete.",
+		{Text: "Tools of x: ask.", Source: tool.FromInstructions}: "Tools of x: ask.",
+		{Text: "Tools of x:\n- a", Source: tool.Generated}:        "",
+		{}: "",
 	} {
 		if got := (&Server{Name: "x", Guidance: guidance}).OwnGuidance(&tool.Local); got != want {
 			t.Errorf("of %q: %q, want %q", guidance, got, want)
@@ -273,8 +273,8 @@ func TestOwnGuidanceOmitsGeneratedText(t *testing.T) {
 }
 
 func TestPromptGuidanceRequiresRightToPrompt(t *testing.T) {
-	prompted := &Server{Name: "x", Guidance: "from a prompt", Instructions: "for everyone"}
-	told := &Server{Name: "x", Guidance: "for everyone", Instructions: " for everyone\n"}
+	prompted := &Server{Name: "x", Guidance: tool.Guidance{Text: "from a prompt", Source: tool.FromPrompt}}
+	told := &Server{Name: "x", Guidance: tool.Guidance{Text: "for everyone", Source: tool.FromInstructions}}
 	limited, granted := tool.Caller{ID: "l", Tools: []string{"x:a"}}, tool.Caller{ID: "g", Tools: []string{"x:a", "x:prompts/*"}}
 	for _, tt := range []struct {
 		server *Server

@@ -211,7 +211,7 @@ func (r *rig) start(opts ...option) {
 	r.catalog = catalog.New([]catalog.ToolRule{{Pattern: []string{"ask:*"}, Approval: catalog.AskApproval}}, nil)
 	numbers := `{"type":"object","properties":{"a":{"type":"number"},"b":{"type":"number"}},"required":["a","b"]}`
 	any := `{"type":"object"}`
-	r.catalog.Put(catalog.Server{Name: "calc", Guidance: "Use calc for arithmetic."}, []tool.Definition{definition(t, "calc", "add", numbers)})
+	r.catalog.Put(catalog.Server{Name: "calc", Guidance: tool.Guidance{Text: "Use calc for arithmetic."}}, []tool.Definition{definition(t, "calc", "add", numbers)})
 	r.catalog.Put(catalog.Server{Name: "odd"}, []tool.Definition{definition(t, "odd", "boom", any), definition(t, "odd", "down", any),
 		definition(t, "odd", "slow", any), definition(t, "odd", "dump", any), definition(t, "odd", "progress", any),
 		definition(t, "odd", "asks", any), definition(t, "odd", "visit", any)})

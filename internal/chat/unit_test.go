@@ -180,9 +180,9 @@ func TestGuidanceIsBounded(t *testing.T) {
 	c := catalog.New(nil, nil)
 	for i := range 40 {
 		name := fmt.Sprintf("s%02d", i)
-		c.Put(catalog.Server{Name: name, Guidance: strings.Repeat("ü", 10_000), Description: "A server.\nOf many words."}, []tool.Definition{definition(t, name, "x", `{"type":"object"}`)})
+		c.Put(catalog.Server{Name: name, Guidance: tool.Guidance{Text: strings.Repeat("ü", 10_000)}, Description: "A server.\nOf many words."}, []tool.Definition{definition(t, name, "x", `{"type":"object"}`)})
 	}
-	c.Put(catalog.Server{Name: "empty", Guidance: "never shown"}, nil)
+	c.Put(catalog.Server{Name: "empty", Guidance: tool.Guidance{Text: "never shown"}}, nil)
 	long := guidance(c.Snapshot(), &tool.Local, false, nil)
 	if len(long) > maxGuidanceTotal+maxGuidance || !strings.Contains(long, "left out") || strings.Contains(long, "never shown") {
 		t.Errorf("%d bytes", len(long))

@@ -124,7 +124,7 @@ func newCore(t *testing.T) *core {
 			defs = append(defs, d)
 			docs = append(docs, search.Doc{Name: d.Name, Description: d.Description})
 		}
-		c.catalog.Put(catalog.Server{Name: server, Guidance: "use with care", Description: "about " + server}, defs)
+		c.catalog.Put(catalog.Server{Name: server, Guidance: tool.Guidance{Text: "use with care"}, Description: "about " + server}, defs)
 		c.index.Put(server, docs)
 	}
 	return c

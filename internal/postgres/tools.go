@@ -9,21 +9,21 @@ import (
 	"junctor/internal/store"
 )
 
-const catalogueColumns = `server, config, info, guidance, tools, seen`
+const catalogueColumns = `server, config, info, guidance, guidance_source, tools, seen`
 
 // The last three columns are of before; older nodes want them.
 const insertCatalogue = "INSERT INTO catalogues (" + catalogueColumns + `, prompts, resources, resource_templates)
-VALUES ($1, $2, $3, $4, $5, $6, '[]', '[]', '[]')`
+VALUES ($1, $2, $3, $4, $5, $6, $7, '[]', '[]', '[]')`
 
 func catalogueArgs(c store.Catalogue) []any {
-	return []any{c.Server, c.Config, raw(c.Info), clean(c.Guidance), store.JoinRaw(c.Tools), stamp(c.Seen)}
+	return []any{c.Server, c.Config, raw(c.Info), clean(c.Guidance.Text), string(c.Guidance.Source), store.JoinRaw(c.Tools), stamp(c.Seen)}
 }
 
 // PutCatalogue implements store.Catalogues.
 func (s *Store) PutCatalogue(ctx context.Context, c store.Catalogue) error {
 	err := s.read(ctx, "keep the tools of "+c.Server, func(ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, insertCatalogue+` ON CONFLICT (server) DO UPDATE SET config = excluded.config,
-info = excluded.info, guidance = excluded.guidance, tools = excluded.tools, seen = excluded.seen`,
+info = excluded.info, guidance = excluded.guidance, guidance_source = excluded.guidance_source, tools = excluded.tools, seen = excluded.seen`,
 			catalogueArgs(c)...)
 		return err
 	})
@@ -43,7 +43,7 @@ func scanCatalogue(r pgx.CollectableRow) (store.Catalogue, error) {
 	var c store.Catalogue
 	var seen pgtype.Timestamptz
 	var tools []byte
-	err := r.Scan(&c.Server, &c.Config, (*[]byte)(&c.Info), &c.Guidance, &tools, &seen)
+	err := r.Scan(&c.Server, &c.Config, (*[]byte)(&c.Info), &c.Guidance.Text, &c.Guidance.Source, &tools, &seen)
 	if err == nil {
 		c.Seen = moment(seen)
 		c.Tools, err = store.SplitRaw(tools)

@@ -16,6 +16,7 @@ import (
 
 	"junctor/internal/store"
 	"junctor/internal/store/storetest"
+	"junctor/internal/tool"
 )
 
 func TestRetentionByAge(t *testing.T) {
@@ -73,7 +74,7 @@ func TestRetentionBySize(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	big := store.Catalogue{Server: "a", Guidance: strings.Repeat("g", 1<<20)}
+	big := store.Catalogue{Server: "a", Guidance: tool.Guidance{Text: strings.Repeat("g", 1<<20)}}
 	if err := s.PutCatalogue(ctx, big); err != nil {
 		t.Fatal(err)
 	}

@@ -9,21 +9,21 @@ import (
 )
 
 // The last three columns are of before; the tables of older versions want them.
-const catalogueValues = ` INTO catalogues (server, config, info, guidance, tools, seen, prompts, resources, resource_templates)
-VALUES (?, ?, ?, ?, ?, ?, '[]', '[]', '[]')`
+const catalogueValues = ` INTO catalogues (server, config, info, guidance, guidance_source, tools, seen, prompts, resources, resource_templates)
+VALUES (?, ?, ?, ?, ?, ?, ?, '[]', '[]', '[]')`
 
 // PutCatalogue implements store.Catalogues.
 func (s *Store) PutCatalogue(ctx context.Context, c store.Catalogue) error {
 	args := catalogueArgs(c)
 	err := s.write.submit(ctx, single, func(w *writer) error {
 		return w.exec(context.Background(), "INSERT"+catalogueValues+` ON CONFLICT (server) DO UPDATE SET config = excluded.config,
-info = excluded.info, guidance = excluded.guidance, tools = excluded.tools, seen = excluded.seen`, args...)
+info = excluded.info, guidance = excluded.guidance, guidance_source = excluded.guidance_source, tools = excluded.tools, seen = excluded.seen`, args...)
 	})
 	return s.announced(store.TopicCatalogues, s.explain("keep the tools of "+c.Server, err))
 }
 
 func catalogueArgs(c store.Catalogue) []any {
-	return []any{c.Server, c.Config, text(c.Info), c.Guidance, string(store.JoinRaw(c.Tools)), micros(c.Seen)}
+	return []any{c.Server, c.Config, text(c.Info), c.Guidance.Text, string(c.Guidance.Source), string(store.JoinRaw(c.Tools)), micros(c.Seen)}
 }
 
 // Catalogues implements store.Catalogues.
@@ -32,13 +32,13 @@ func (s *Store) Catalogues(ctx context.Context) ([]store.Catalogue, error) {
 		var c store.Catalogue
 		var seen int64
 		var tools []byte
-		err := r.Scan(&c.Server, &c.Config, (*[]byte)(&c.Info), &c.Guidance, &tools, &seen)
+		err := r.Scan(&c.Server, &c.Config, (*[]byte)(&c.Info), &c.Guidance.Text, &c.Guidance.Source, &tools, &seen)
 		if err == nil {
 			c.Seen = moment(seen)
 			c.Tools, err = store.SplitRaw(tools)
 		}
 		return c, err
-	}, `SELECT server, config, info, guidance, tools, seen FROM catalogues ORDER BY server`)
+	}, `SELECT server, config, info, guidance, guidance_source, tools, seen FROM catalogues ORDER BY server`)
 	return out, s.explain("read the tools last seen", err)
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"junctor/internal/tool"
 )
 
 // Catalogue is what one upstream offered when it was last seen, byte for
@@ -16,7 +18,7 @@ type Catalogue struct {
 	Config string
 
 	Info     json.RawMessage // the server's name, version, protocol, capabilities, instructions
-	Guidance string          // how its tools are meant to be used
+	Guidance tool.Guidance
 	Tools    []json.RawMessage
 	Seen     time.Time
 }

@@ -34,20 +34,9 @@ type ToolSet struct {
 	Config   Config
 	Info     mcp.ServerInfo
 	Tools    []tool.Definition
-	Guidance string // how the tools are meant to be used, for a model
-	Source   Source // where the guidance came from
+	Guidance tool.Guidance
 	Problems []string
 }
-
-// Source is where guidance came from.
-type Source string
-
-// The sources, best first.
-const (
-	FromPrompt       Source = "prompt"       // the server's prompt tool-descriptions
-	FromInstructions Source = "instructions" // the server's instructions
-	Generated        Source = "generated"    // from the definitions
-)
 
 // Authorizer supplies credentials for remote upstreams that have no static
 // ones.

@@ -224,8 +224,8 @@ func TestMissingGuidanceDoesNotDelayServer(t *testing.T) {
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("the first call had to wait %s for the guidance", took)
 		}
-		if offer := r.offer("x", 1); offer.Source != upstream.FromInstructions {
-			t.Errorf("guidance from %s", offer.Source)
+		if offer := r.offer("x", 1); offer.Guidance.Source != tool.FromInstructions {
+			t.Errorf("guidance from %s", offer.Guidance.Source)
 		}
 	})
 }

@@ -51,7 +51,7 @@ func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (ToolSet, erro
 		schemas[d.Name.Tool] = d.InputSchema
 	}
 	c.schemas.Store(&schemas)
-	offer.Guidance, offer.Source = u.guidance(ctx, c, &offer)
+	offer.Guidance = u.guidance(ctx, c, &offer)
 	return offer, nil
 }
 
@@ -160,19 +160,19 @@ func (p *problems) list() []string {
 
 // guidance finds out how the tools are meant to be used: from the prompt
 // tool-descriptions, else the instructions, else the definitions.
-func (u *upstream) guidance(ctx context.Context, c *conn, offer *ToolSet) (string, Source) {
+func (u *upstream) guidance(ctx context.Context, c *conn, offer *ToolSet) tool.Guidance {
 	if mcp.Field(offer.Info.Capabilities, "prompts") != nil {
 		ctx, cancel := context.WithTimeout(ctx, guidanceTimeout)
 		defer cancel()
 		result, err := c.client.Do(ctx, tool.Request{Method: "prompts/get", Params: json.RawMessage(`{"name":"tool-descriptions"}`)})
 		if text := promptText(result); err == nil && text != "" {
-			return bound(text), FromPrompt
+			return tool.Guidance{Text: bound(text), Source: tool.FromPrompt}
 		}
 	}
 	if text := strings.TrimSpace(offer.Info.Instructions); text != "" {
-		return bound(text), FromInstructions
+		return tool.Guidance{Text: bound(text), Source: tool.FromInstructions}
 	}
-	return generatedGuidance(offer), Generated
+	return tool.Guidance{Text: generatedGuidance(offer), Source: tool.Generated}
 }
 
 // promptText returns the text of a prompt that is guidance: one message, of

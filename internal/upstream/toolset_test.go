@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"junctor/internal/tool"
 	"junctor/internal/upstream"
 	"junctor/internal/upstream/upstreamtest"
 )
@@ -110,30 +111,30 @@ func TestGuidance(t *testing.T) {
 	text := `{"type":"text","text":"from the prompt"}`
 	for name, tt := range map[string]struct {
 		script upstreamtest.Script
-		source upstream.Source
+		source tool.GuidanceSource
 		want   string
 	}{
-		"prompt":               {upstreamtest.Script{Guidance: " from the prompt\n", Instructions: "read me"}, upstream.FromPrompt, "from the prompt"},
-		"two messages":         {upstreamtest.Script{GuidanceRaw: json.RawMessage(`{"messages":[{"role":"user","content":` + text + `},{"role":"user","content":` + text + `}]}`), Instructions: "read me"}, upstream.FromInstructions, "read me"},
-		"of the assistant":     {upstreamtest.Script{GuidanceRaw: message("assistant", text), Instructions: "read me"}, upstream.FromInstructions, "read me"},
-		"an image":             {upstreamtest.Script{GuidanceRaw: message("user", `{"type":"image","data":"","mimeType":"image/png"}`), Instructions: "read me"}, upstream.FromInstructions, "read me"},
-		"no messages":          {upstreamtest.Script{GuidanceRaw: json.RawMessage(`{}`), Instructions: "read me"}, upstream.FromInstructions, "read me"},
-		"instructions":         {upstreamtest.Script{Instructions: "read me"}, upstream.FromInstructions, "read me"},
-		"generated":            {upstreamtest.Script{Tools: numbered(2)}, upstream.Generated, "Tools of x (for tests):\n- tool-0: does something\n- tool-1: does something"},
-		"nothing to say":       {upstreamtest.Script{NoTools: true}, upstream.Generated, ""},
-		"a book is shortened":  {upstreamtest.Script{Instructions: strings.Repeat("word ", 20_000)}, upstream.FromInstructions, ""},
-		"a hundred tools more": {upstreamtest.Script{Tools: numbered(150)}, upstream.Generated, ""},
+		"prompt":               {upstreamtest.Script{Guidance: " from the prompt\n", Instructions: "read me"}, tool.FromPrompt, "from the prompt"},
+		"two messages":         {upstreamtest.Script{GuidanceRaw: json.RawMessage(`{"messages":[{"role":"user","content":` + text + `},{"role":"user","content":` + text + `}]}`), Instructions: "read me"}, tool.FromInstructions, "read me"},
+		"of the assistant":     {upstreamtest.Script{GuidanceRaw: message("assistant", text), Instructions: "read me"}, tool.FromInstructions, "read me"},
+		"an image":             {upstreamtest.Script{GuidanceRaw: message("user", `{"type":"image","data":"","mimeType":"image/png"}`), Instructions: "read me"}, tool.FromInstructions, "read me"},
+		"no messages":          {upstreamtest.Script{GuidanceRaw: json.RawMessage(`{}`), Instructions: "read me"}, tool.FromInstructions, "read me"},
+		"instructions":         {upstreamtest.Script{Instructions: "read me"}, tool.FromInstructions, "read me"},
+		"generated":            {upstreamtest.Script{Tools: numbered(2)}, tool.Generated, "Tools of x (for tests):\n- tool-0: does something\n- tool-1: does something"},
+		"nothing to say":       {upstreamtest.Script{NoTools: true}, tool.Generated, ""},
+		"a book is shortened":  {upstreamtest.Script{Instructions: strings.Repeat("word ", 20_000)}, tool.FromInstructions, ""},
+		"a hundred tools more": {upstreamtest.Script{Tools: numbered(150)}, tool.Generated, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			offer, _ := offerOf(t, tt.script)
-			if offer.Source != tt.source || tt.want != "" && offer.Guidance != tt.want {
-				t.Errorf("guidance %q from %s, want %q from %s", offer.Guidance, offer.Source, tt.want, tt.source)
+			if offer.Guidance.Source != tt.source || tt.want != "" && offer.Guidance.Text != tt.want {
+				t.Errorf("guidance %q from %s, want %q from %s", offer.Guidance.Text, offer.Guidance.Source, tt.want, tt.source)
 			}
-			if len(offer.Guidance) > 64<<10 {
-				t.Errorf("guidance of %d bytes", len(offer.Guidance))
+			if len(offer.Guidance.Text) > 64<<10 {
+				t.Errorf("guidance of %d bytes", len(offer.Guidance.Text))
 			}
 			if strings.HasPrefix(name, "a hundred") {
-				contains(t, "guidance", offer.Guidance, "- tool-99", "… and 50 more")
+				contains(t, "guidance", offer.Guidance.Text, "- tool-99", "… and 50 more")
 			}
 		})
 	}

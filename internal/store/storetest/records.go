@@ -17,7 +17,7 @@ import (
 func catalogues(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	full := store.Catalogue{
-		Server: "b", Config: "c1", Info: json.RawMessage(`{ "name":"srv" }`), Guidance: "use it well",
+		Server: "b", Config: "c1", Info: json.RawMessage(`{ "name":"srv" }`), Guidance: tool.Guidance{Text: "use it well", Source: tool.FromPrompt},
 		Tools: []json.RawMessage{[]byte(`{ "name":"x", "d":"<b>" }`), []byte(`{"name":"y"}`)}, Seen: at(1),
 	}
 	bare := store.Catalogue{Server: "a", Seen: at(2)}
