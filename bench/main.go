@@ -29,6 +29,7 @@ func main() {
 	calls := flag.Int("calls", 3000, "calls per measurement")
 	binary := flag.String("junctor", "", "the junctor binary; built when empty")
 	only := flag.String("only", "", "price, calls, memory, start or nodes; empty for all")
+	profile := flag.String("profile", "", "an existing folder for CPU profiles of the gateway, taken in rounds of their own (price alone)")
 	flag.Parse()
 	var err error
 	switch *role {
@@ -46,7 +47,7 @@ func main() {
 	case "proxy":
 		err = serveProxy(*target)
 	default:
-		err = measure(*binary, *calls, *only)
+		err = measure(*binary, *calls, *only, *profile)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -61,10 +62,11 @@ type bench struct {
 	junctor  string // the program under test
 	dir      string // scratch
 	calls    int
+	profile  string // where profiles go; empty for none
 	children []*process
 }
 
-func measure(binary string, calls int, only string) error {
+func measure(binary string, calls int, only, profile string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "junctor-bench")
@@ -77,9 +79,14 @@ func measure(binary string, calls int, only string) error {
 		return err
 	}
 	b := &bench{ctx: ctx, self: self, junctor: binary, dir: dir, calls: calls}
+	if profile != "" {
+		if b.profile, err = filepath.Abs(profile); err != nil {
+			return err
+		}
+	}
 	if b.junctor == "" {
 		b.junctor = filepath.Join(dir, "junctor")
-		build := exec.CommandContext(ctx, "go", "-C", "..", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.junctor, "./cmd/junctor")
+		build := exec.CommandContext(ctx, "go", "-C", "..", "build", "-trimpath", "-tags", b.tags(), "-ldflags", "-s -w", "-o", b.junctor, "./cmd/junctor")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		build.Stderr = os.Stderr
 		if err := build.Run(); err != nil {
@@ -100,6 +107,14 @@ func measure(binary string, calls int, only string) error {
 		b.stop()
 	}
 	return nil
+}
+
+// tags are those that the gateway is built with.
+func (b *bench) tags() string {
+	if b.profile != "" {
+		return "profile"
+	}
+	return ""
 }
 
 // table prints rows in columns, as docs/performance.md has them.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -120,7 +121,32 @@ func (b *bench) price(s scenario) error {
 			micros(got.p50), fmt.Sprintf("%.0f MB", p.via.memory("RssAnon")),
 		})
 	}
+	if b.profile != "" {
+		if err := b.profilePaths(client, s); err != nil {
+			return err
+		}
+	}
 	table(s.title, []string{"path", "CPU/call", "ratio", "calls/s", "ratio", "p50", "memory"}, rows)
+	return nil
+}
+
+// profilePaths takes a CPU profile of each path through the gateway, under more
+// calls than the measurement made, and prints which files they are.
+func (b *bench) profilePaths(client *http.Client, s scenario) error {
+	for _, p := range s.paths {
+		if p.via.cmd.Path != b.junctor {
+			continue
+		}
+		if err := p.via.beginProfile(); err != nil {
+			return err
+		}
+		_, err := b.loadN(path{via: p.via, call: modernCall(client, "http://"+p.via.addr+p.path, s.tool, s.text)}, s.callers, 8*s.calls)
+		file, ended := p.via.endProfile(b.profile)
+		if err := errors.Join(err, ended); err != nil {
+			return err
+		}
+		fmt.Printf("profile of %s, %s: %s\n", s.title, p.name, file)
+	}
 	return nil
 }
 

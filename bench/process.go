@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -15,6 +16,8 @@ import (
 type process struct {
 	cmd  *exec.Cmd
 	addr string // where it listens, if it does
+
+	profiles int // CPU profiles that were taken
 }
 
 // start runs a program and reads the address that it prints first.
@@ -66,8 +69,30 @@ func (b *bench) gateway(config string) (*process, error) {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
-	return b.start([]string{"XDG_DATA_HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_RUNTIME_DIR=" + home}, true,
+	return b.start([]string{"JUNCTOR_PROFILE=" + b.profile, "XDG_DATA_HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_RUNTIME_DIR=" + home}, true,
 		b.junctor, "--config", file, "serve", "--listen", "127.0.0.1:0", "--log-level", "info")
+}
+
+// usr1 begins and ends a CPU profile of a gateway that was built for it; see
+// cmd/junctor/profile.go.
+const usr1 = syscall.Signal(10)
+
+func (p *process) beginProfile() error { return p.cmd.Process.Signal(usr1) }
+
+// endProfile waits until the profile is written to the folder.
+func (p *process) endProfile(dir string) (file string, err error) {
+	if err := p.cmd.Process.Signal(usr1); err != nil {
+		return "", err
+	}
+	p.profiles++
+	file = filepath.Join(dir, fmt.Sprintf("%d-%d.pprof", p.cmd.Process.Pid, p.profiles))
+	for range 100 {
+		if _, err = os.Stat(file); err == nil {
+			return file, nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return "", err
 }
 
 // stop ends all processes.

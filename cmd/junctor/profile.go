@@ -1,0 +1,43 @@
+//go:build profile && linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/pprof"
+	"syscall"
+)
+
+// init lets a benchmark take CPU profiles: each SIGUSR1 begins one in the
+// folder JUNCTOR_PROFILE, or ends the one that is being taken, whose file has
+// its name when it is whole. Released binaries are built without it.
+func init() {
+	dir := os.Getenv("JUNCTOR_PROFILE")
+	if dir == "" {
+		return
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
+	go func() {
+		for n := 1; ; n++ {
+			<-signals
+			name := fmt.Sprintf("%s/%d-%d.pprof", dir, os.Getpid(), n)
+			f, err := os.Create(name + ".part")
+			if err == nil {
+				err = pprof.StartCPUProfile(f)
+			}
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "profile:", err)
+				return
+			}
+			<-signals
+			pprof.StopCPUProfile()
+			f.Close()
+			if err := os.Rename(f.Name(), name); err != nil {
+				fmt.Fprintln(os.Stderr, "profile:", err)
+			}
+		}
+	}()
+}
