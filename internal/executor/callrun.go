@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"strings"
 	"time"
 	"unicode/utf8"
 
+	"junctor/internal/mcp"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -203,15 +203,18 @@ func (x *Executor) excerpt(raw json.RawMessage, limit int) json.RawMessage {
 		// Cut first and then redact, or a secret of 10 MB costs 10 MB; the
 		// margin keeps a secret that straddles the cut from losing its shape.
 		cut := x.Redact(raw[:min(len(raw), limit+1024)])
-		text := strings.ToValidUTF8(string(cut[:min(len(cut), limit)]), "") + fmt.Sprintf("… (%d bytes in all)", len(raw))
-		b, _ := json.Marshal(text)
-		return b
+		cut = cut[:min(len(cut), limit)]
+		if !utf8.Valid(cut) { // the last character is half, as a rule
+			cut = bytes.ToValidUTF8(cut, nil)
+		}
+		cut = fmt.Appendf(cut[:len(cut):len(cut)], "… (%d bytes in all)", len(raw))
+		return mcp.AppendQuoted(make([]byte, 0, len(cut)+len(cut)/8), cut)
 	}
 	clean := x.Redact(raw)
 	if !utf8.Valid(clean) { // refused arguments; a record must be readable by strict clients
 		clean = bytes.ToValidUTF8(clean, []byte("\uFFFD"))
 	}
-	if !json.Valid(clean) { // a face handed on what was no JSON
+	if !mcp.ValidJSON(clean) { // a face handed on what was no JSON
 		b, _ := json.Marshal(string(clean))
 		return b
 	}

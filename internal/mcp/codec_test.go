@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestDecode(t *testing.T) {
@@ -169,6 +170,7 @@ func TestAppendMessageStaysOnOneLine(t *testing.T) {
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":[1,-2.5e+3,true,false,null,"x\u00e4\n\""],"b":{}}`, `[]`, `0`, `01`, `-`, `1.`, `1e`, `"\ud800"`, `"\x"`, `"` + "\x01" + `"`, `"` + "\xff" + `"`,
+		`"` + strings.Repeat("0123456789", 7) + "\x1f" + `"`, `"` + strings.Repeat("0123456789", 7) + `\\`, `"` + strings.Repeat("ä !#[]", 9) + `"`,
 		`nul`, `{"a"}`, `{"a":1,}`, `[1,]`, ` { } `, `"12345678\"12345678"`, "\"1234567\x1f\"", `{"a":1}}`, "\u2028",
 	} {
 		f.Add([]byte(seed))
@@ -183,6 +185,9 @@ func FuzzScan(f *testing.F) {
 		}
 		if want := json.Valid(data); got != want {
 			t.Fatalf("scanner says %v (%v), encoding/json says %v: %q", got, err, want, data)
+		}
+		if got := ValidJSON(data); got != json.Valid(data) {
+			t.Fatalf("ValidJSON says %v: %q", got, data)
 		}
 	})
 }
@@ -252,4 +257,24 @@ func FuzzDecode(f *testing.F) {
 
 func flat(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer("\n", " ", "\r", " ").Replace(string(raw)))
+}
+
+// FuzzQuote holds AppendQuoted to what encoding/json reads.
+func FuzzQuote(f *testing.F) {
+	for _, seed := range []string{"", "plain", `a"b\c`, "\x00\x1f\n\r\t", "ä\u2028<&>", "\xff", strings.Repeat("0123456789", 10) + `"`, strings.Repeat("x", 31) + "\x7f\x80"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		quoted := appendQuoted([]byte("-"), in)[1:]
+		var got string
+		if err := json.Unmarshal(quoted, &got); err != nil || !utf8.ValidString(got) {
+			t.Fatalf("%q became %s, read as %q (%v)", in, quoted, got, err)
+		}
+		if utf8.ValidString(in) && got != in {
+			t.Fatalf("%q became %s, read as %q", in, quoted, got)
+		}
+		if read, ok := text(quoted); !ok || read != got {
+			t.Fatalf("%s is read as %q, not as %q", quoted, read, got)
+		}
+	})
 }

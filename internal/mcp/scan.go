@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/bits"
 	"unicode/utf8"
+	"unsafe"
 
 	"junctor/internal/tool"
 )
@@ -62,6 +63,12 @@ func CheckJSON(data []byte, depth int) error {
 		return &tool.Error{Kind: tool.ParseFailed, Msg: fmt.Sprintf("%v, at byte %d", err, end)}
 	}
 	return nil
+}
+
+// ValidJSON reports whether data is one JSON value, as json.Valid does.
+func ValidJSON(data []byte) bool {
+	end, err := skipValue(data, skipSpace(data, 0), maxScanDepth)
+	return err == nil && skipSpace(data, end) == len(data)
 }
 
 // TooDeep reports whether a JSON value is nested deeper than depth levels.
@@ -220,29 +227,42 @@ const (
 	highBits  = 0x8080808080808080
 )
 
-// skipString returns the index after the string that opens at i. Most of a
-// large message is the inside of strings, so it goes eight bytes at a time:
-// each term below has the high bit set in the first byte that is a control
-// character, a quote or a backslash (later bytes may be wrong, and are not
-// looked at).
+// special has the high bit set in the first byte of x that is a control
+// character, a quote or a backslash. Later bytes may be wrong, and are not to
+// be looked at. A quote with its second bit flipped is below 0x21, as the
+// control characters are with theirs, and nothing else is.
+func special(x uint64) uint64 {
+	low := (x ^ everyByte*0x02) - everyByte*0x21
+	slash := x ^ everyByte*'\\'
+	return (low&^x | (slash-everyByte)&^slash) & highBits
+}
+
+// plainRun returns the index of the first byte at or after i that is a control
+// character, a quote or a backslash. Most of a large message is the inside of
+// strings, so it goes many bytes at a time.
+func plainRun(b []byte, i int) int {
+	for ; len(b)-i >= 32; i += 32 {
+		x := b[i : i+32]
+		if special(binary.LittleEndian.Uint64(x))|special(binary.LittleEndian.Uint64(x[8:]))|
+			special(binary.LittleEndian.Uint64(x[16:]))|special(binary.LittleEndian.Uint64(x[24:])) != 0 {
+			break
+		}
+	}
+	for ; len(b)-i >= 8; i += 8 {
+		if hit := special(binary.LittleEndian.Uint64(b[i:])); hit != 0 {
+			return i + bits.TrailingZeros64(hit)>>3
+		}
+	}
+	for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
+}
+
+// skipString returns the index after the string that opens at i.
 func skipString(b []byte, i int) (int, error) {
-	i++
-	for {
-		for len(b)-i >= 8 {
-			x := binary.LittleEndian.Uint64(b[i:])
-			quote := x ^ everyByte*'"'
-			slash := x ^ everyByte*'\\'
-			hit := ((x - everyByte*0x20) & ^x) | ((quote - everyByte) & ^quote) | ((slash - everyByte) & ^slash)
-			if hit &= highBits; hit != 0 {
-				i += bits.TrailingZeros64(hit) >> 3
-				break
-			}
-			i += 8
-		}
-		for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
-			i++
-		}
-		if i >= len(b) || b[i] < 0x20 {
+	for i++; ; {
+		if i = plainRun(b, i); i >= len(b) {
 			return i, errSyntax
 		}
 		switch b[i] {
@@ -254,6 +274,8 @@ func skipString(b []byte, i int) (int, error) {
 				return i, errSyntax
 			}
 			i += n
+		default:
+			return i, errSyntax
 		}
 	}
 }
@@ -320,16 +342,35 @@ func keyIs(quoted []byte, key string) bool {
 
 // appendQuoted appends s as a JSON string.
 func appendQuoted(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			q, err := json.Marshal(s)
-			if err != nil { // a string always marshals
-				return append(dst, `""`...)
-			}
-			return append(dst, q...)
-		}
+	return AppendQuoted(dst, unsafe.Slice(unsafe.StringData(s), len(s))) // which only reads it
+}
+
+// AppendQuoted appends text as a JSON string. What is not UTF-8 in it becomes
+// U+FFFD.
+func AppendQuoted(dst, text []byte) []byte {
+	if !utf8.Valid(text) {
+		text = bytes.ToValidUTF8(text, []byte(replacement))
 	}
 	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
+	for i := 0; ; i++ {
+		end := plainRun(text, i)
+		dst = append(dst, text[i:end]...)
+		if end == len(text) {
+			return append(dst, '"')
+		}
+		switch c := text[end]; c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, `\n`...)
+		case '\r':
+			dst = append(dst, `\r`...)
+		case '\t':
+			dst = append(dst, `\t`...)
+		default:
+			const hex = "0123456789abcdef"
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		i = end
+	}
 }

@@ -22,6 +22,18 @@ func ResultIsError(result json.RawMessage) bool {
 	return failed
 }
 
+// MayNameTask reports whether a result that was decoded has a member that can
+// name a task.
+func MayNameTask(result json.RawMessage) bool {
+	for m := range trustedMembers(result) {
+		switch string(memberName(result, m)) {
+		case "task", "taskId", "_meta":
+			return true
+		}
+	}
+	return false
+}
+
 // trustedMembers is members for bytes that Decode has accepted.
 func trustedMembers(b []byte) iter.Seq[member] {
 	return func(yield func(member) bool) {

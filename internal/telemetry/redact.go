@@ -155,7 +155,7 @@ func forms(s string) []string {
 type known struct {
 	all   []string
 	first [256]bool
-	bits  [1 << 16 / 64]uint64
+	begin pairs
 	heads map[[4]byte][]string // longest first
 }
 
@@ -169,8 +169,7 @@ func newKnown(all []string) *known {
 		seen[s] = true
 		k.all = append(k.all, s)
 		k.first[s[0]] = true
-		pair := uint(s[0])<<8 | uint(s[1])
-		k.bits[pair/64] |= 1 << (pair % 64)
+		k.begin.add(s[0], s[1])
 		head := [4]byte([]byte(s[:4]))
 		list := append(k.heads[head], s)
 		for i := len(list) - 1; i > 0 && len(list[i]) > len(list[i-1]); i-- {
@@ -186,8 +185,7 @@ func (k *known) at(s string, i int) int {
 	if i+minKnown > len(s) {
 		return 0
 	}
-	pair := uint(s[i])<<8 | uint(s[i+1])
-	if k.bits[pair/64]&(1<<(pair%64)) == 0 {
+	if !k.begin.has(s[i], s[i+1]) {
 		return 0
 	}
 	for _, secret := range k.heads[[4]byte{s[i], s[i+1], s[i+2], s[i+3]}] {
@@ -267,6 +265,7 @@ func (r *Redactor) scan(s string) []byte {
 	var out []byte
 	k := r.known.Load()
 	last := 0
+	escape := -maxEscape - 1 // where the last escape began
 	for i := 0; i < len(s); {
 		c := s[i]
 		start, end, mask := 0, 0, Redacted
@@ -275,8 +274,18 @@ func (r *Redactor) scan(s string) []byte {
 				start, end = i, i+n
 			}
 		}
-		if t := trigger[c]; end == 0 && t != 0 && (t != beginsWord || i == 0 || class[s[i-1]]&word == 0 || escapeBefore(s, i)) {
-			start, end, mask = shapeAt(s, i)
+		if t := trigger[c]; end == 0 && t != 0 {
+			switch t {
+			case escapes:
+				escape = i
+			case beginsWord:
+				if i+1 < len(s) && beginsToken.has(c, s[i+1]) &&
+					(i == 0 || class[s[i-1]]&word == 0 || i-escape <= maxEscape && escapeBefore(s, i)) {
+					start, end, mask = shapeAt(s, i)
+				}
+			default:
+				start, end, mask = shapeAt(s, i)
+			}
 		}
 		if end == 0 {
 			i++
@@ -287,7 +296,7 @@ func (r *Redactor) scan(s string) []byte {
 		}
 		out = append(out, s[last:start]...)
 		out = append(out, mask...)
-		last, i = end, end
+		last, i, escape = end, end, end // what was masked may have ended with an escape
 	}
 	if out == nil {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -248,4 +249,49 @@ func TestRedactorForget(t *testing.T) {
 	}
 	var none *Redactor
 	none.Forget("x")
+}
+
+// scanEvery is scan without its shortcuts: it looks for a shape at every place
+// where one may begin.
+func scanEvery(r *Redactor, s string) string {
+	var out []byte
+	k := r.known.Load()
+	last := 0
+	for i := 0; i < len(s); {
+		start, end, mask := 0, 0, Redacted
+		if n := k.at(s, i); n > 0 {
+			start, end = i, i+n
+		}
+		if t := trigger[s[i]]; end == 0 && t != 0 && t != escapes &&
+			(t != beginsWord || i == 0 || !isWord(s[i-1]) || escapeBefore(s, i)) {
+			start, end, mask = shapeAt(s, i)
+		}
+		if end == 0 {
+			i++
+			continue
+		}
+		out = append(append(out, s[last:start]...), mask...)
+		last, i = end, end
+	}
+	return string(append(out, s[last:]...))
+}
+
+// TestRedactShortcuts: what scan passes over holds no secret.
+func TestRedactShortcuts(t *testing.T) {
+	r := &Redactor{}
+	r.Add("known-canary-1", "\"quoted\"\\", "ends\n")
+	pieces := []string{
+		ghToken, jwtToken, "Bearer abc123456xyz", "bAsIc dXNlcjpwYXNzd29yZA==", "sk-abcdefgh12345678", "SG.", "eyJ", "known-canary-1", `ends\n`, `\"quoted\"\\`,
+		`\n`, `\u003d`, `\u003D`, "%3D", "%3d", `\`, `\\`, `%`, "be", "word", " ", `"`, ":", "=", "--token", "-", "x", "é", "token=", `"password":"`, "postgres://a:b@c", pemKey,
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 50_000 {
+		var b strings.Builder
+		for range 1 + rng.IntN(8) {
+			b.WriteString(pieces[rng.IntN(len(pieces))])
+		}
+		if got, want := r.String(b.String()), scanEvery(r, b.String()); got != want {
+			t.Fatalf("%q\nis masked as %q\nnot as %q", b.String(), got, want)
+		}
+	}
 }

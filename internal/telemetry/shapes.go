@@ -7,6 +7,7 @@ const (
 	beginsWord = 1 + iota // a token with a telling prefix
 	beginsDash            // a private key, or a flag
 	separates             // a name from its value
+	escapes               // the letter behind it, which is then no part of a word
 )
 
 // trigger tells what may begin at each byte.
@@ -17,8 +18,37 @@ var trigger = func() (t [256]uint8) {
 	t['B'], t['b'] = beginsWord, beginsWord // Bearer, Basic
 	t['-'] = beginsDash
 	t[':'], t['='] = separates, separates
+	t['\\'], t['%'] = escapes, escapes
 	return t
 }()
+
+// maxEscape is the length of the longest escape, \u003d.
+const maxEscape = 6
+
+// beginsToken marks the pairs of bytes that a token with a telling prefix, or
+// the name of a scheme, begins with: most words begin with none of them.
+var beginsToken = func() (t pairs) {
+	for _, p := range prefixes {
+		t.add(p.text[0], p.text[1])
+	}
+	for _, scheme := range []string{"be", "bE", "Be", "BE", "ba", "bA", "Ba", "BA"} { // Bearer, Basic
+		t.add(scheme[0], scheme[1])
+	}
+	return t
+}()
+
+// pairs is a set of pairs of bytes.
+type pairs [1 << 16 / 64]uint64
+
+func (t *pairs) add(a, b byte) {
+	pair := uint(a)<<8 | uint(b)
+	t[pair/64] |= 1 << (pair % 64)
+}
+
+func (t *pairs) has(a, b byte) bool {
+	pair := uint(a)<<8 | uint(b)
+	return t[pair/64]&(1<<(pair%64)) != 0
+}
 
 // prefixes are how the tokens of well-known services begin, and the least
 // number of characters that follow.

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,7 +58,7 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 		c.sharing.applyLevel(c.client.Info().Stateless(), &r)
 	}
 	result, err := c.client.Do(ctx, r)
-	if err == nil && bytes.Contains(result, []byte(`"taskId"`)) {
+	if err == nil && mcp.MayNameTask(result) {
 		u.claimTask(ctx, r.Caller, result)
 	}
 	return result, err
