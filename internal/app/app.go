@@ -23,6 +23,7 @@ import (
 	"junctor/internal/discovery"
 	"junctor/internal/executor"
 	"junctor/internal/guard"
+	"junctor/internal/http1"
 	"junctor/internal/httpserver"
 	"junctor/internal/mcp"
 	"junctor/internal/mcptrace"
@@ -144,7 +145,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.trace = mcptrace.New(o.Redactor.JSON)
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
 		Sink: a.sink, Log: o.Log, Environ: o.Environ, AwaitInstall: o.AwaitInstall, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
-		RoundTripper: rt, Trace: a.trace, Authorizer: a.oauth, Singletons: a.singletons(), Tasks: taskOwners{a.store},
+		RoundTripper: http1.New(rt), Trace: a.trace, Authorizer: a.oauth, Singletons: a.singletons(), Tasks: taskOwners{a.store},
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		Capabilities: mcp.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
 	})

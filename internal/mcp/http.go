@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"junctor/internal/http1"
 	"junctor/internal/tool"
 )
 
@@ -21,7 +22,7 @@ type HTTPOptions struct {
 	Header http.Header // sent with every request to the server's own origin
 
 	// RoundTripper carries the requests; see [NewRoundTripper]. Nil means a
-	// fresh one without a proxy.
+	// fresh one without a proxy, with plain HTTP on the caller's goroutine.
 	RoundTripper http.RoundTripper
 
 	// Authorize puts credentials on a request. refused is nil at first; after
@@ -80,7 +81,7 @@ func newEndpoint(o HTTPOptions) (*httpEndpoint, error) {
 	e := &httpEndpoint{o: o, url: u, rt: o.RoundTripper, limits: o.Limits.filled()}
 	e.limits.Repair = true
 	if e.rt == nil {
-		e.rt = NewRoundTripper(nil)
+		e.rt = http1.New(NewRoundTripper(nil))
 	}
 	return e, nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"junctor/internal/address"
+	"junctor/internal/http1"
 	"junctor/internal/tool"
 )
 
@@ -34,15 +35,11 @@ type redirectGuards struct {
 func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, header http.Header, body []byte, refused *HTTPError) (*http.Response, error) {
 	rt := e.rt
 	for range maxRedirects {
-		var reached netip.Addr
-		traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-			GotConn: func(info httptrace.GotConnInfo) { reached = address.Remote(info.Conn.RemoteAddr()) },
-		})
-		req, err := e.request(traced, method, to, header, body, refused)
+		req, err := e.request(ctx, method, to, header, body, refused)
 		if err != nil {
 			return nil, err
 		}
-		resp, err := rt.RoundTrip(req)
+		resp, reached, err := roundTrip(rt, req)
 		if err != nil {
 			return nil, unreachable(err)
 		}
@@ -67,6 +64,32 @@ func (e *httpEndpoint) follow(ctx context.Context, method string, to *url.URL, h
 	return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server redirects in a circle; check its url"}
 }
 
+// roundTrip sends one request, and returns the address that it went to beside
+// the response.
+func roundTrip(rt http.RoundTripper, req *http.Request) (resp *http.Response, reached netip.Addr, err error) {
+	if own, ok := rt.(*http1.Transport); ok && own.Takes(req) {
+		resp, remote, err := own.Do(req)
+		if err != nil {
+			return nil, netip.Addr{}, err
+		}
+		return resp, address.Remote(remote), nil
+	}
+	traced := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) { reached = address.Remote(info.Conn.RemoteAddr()) },
+	})
+	resp, err = rt.RoundTrip(req.WithContext(traced))
+	return resp, reached, err
+}
+
+// standard returns the standard transport behind a round tripper.
+func standard(rt http.RoundTripper) (*http.Transport, bool) {
+	if own, ok := rt.(*http1.Transport); ok {
+		return own.Base(), true
+	}
+	t, ok := rt.(*http.Transport)
+	return t, ok
+}
+
 // classOf says where a server is that was asked: at the address of its
 // connection, unless that is a proxy's.
 func (e *httpEndpoint) classOf(ctx context.Context, u *url.URL, reached netip.Addr) address.Class {
@@ -78,7 +101,7 @@ func (e *httpEndpoint) classOf(ctx context.Context, u *url.URL, reached netip.Ad
 
 // proxied reports whether a proxy dials in place of this program.
 func (e *httpEndpoint) proxied(u *url.URL) bool {
-	t, ok := e.rt.(*http.Transport)
+	t, ok := standard(e.rt)
 	if !ok {
 		return true // unknown: nothing can be said of what it dials
 	}
@@ -106,7 +129,8 @@ func (e *httpEndpoint) guarded(ctx context.Context, from address.Class, to *url.
 	if proxied {
 		return e.rt, nil
 	}
-	return e.guards.transport(from, e.rt.(*http.Transport)), nil
+	base, _ := standard(e.rt) // there is one, or it counts as proxied
+	return e.guards.transport(from, base), nil
 }
 
 // transport returns a transport whose connections lead only to where a server

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"junctor/internal/child"
+	"junctor/internal/http1"
 	"junctor/internal/mcp"
 	"junctor/internal/tool"
 )
@@ -96,7 +97,7 @@ func NewSupervisor(configs []Config, o Options) *Supervisor {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.RoundTripper == nil {
-		o.RoundTripper = mcp.NewRoundTripper(nil)
+		o.RoundTripper = http1.New(mcp.NewRoundTripper(nil))
 	}
 	if o.MaxSessions <= 0 {
 		o.MaxSessions = 64

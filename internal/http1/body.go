@@ -1,0 +1,103 @@
+package http1
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"sync/atomic"
+)
+
+// body is the body of a response. The connection belongs to it until it was
+// read to its end or closed.
+type body struct {
+	t      *Transport
+	c      *conn
+	resp   *http.Response
+	stop   func() bool // the watch over the context
+	chunks io.Reader   // nil unless chunked
+	left   int64       // without chunks
+
+	ended atomic.Pointer[error] // what further reads return
+}
+
+// newChunks reads a chunked body up to its last chunk, and leaves the trailer.
+func newChunks(r *bufio.Reader) io.Reader { return httputil.NewChunkedReader(r) }
+
+func (b *body) Read(p []byte) (int, error) {
+	if err := b.ended.Load(); err != nil {
+		return 0, *err
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if b.chunks != nil {
+		n, err := b.chunks.Read(p)
+		if errors.Is(err, io.EOF) {
+			err = b.readTrailer()
+		}
+		return n, b.check(err, err == io.EOF)
+	}
+	if int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.c.r.Read(p)
+	b.left -= int64(n)
+	switch {
+	case b.left == 0:
+		return n, b.check(io.EOF, true)
+	case errors.Is(err, io.EOF) && b.resp.ContentLength >= 0:
+		err = io.ErrUnexpectedEOF
+	}
+	return n, b.check(err, false)
+}
+
+// readTrailer reads what stands behind the last chunk and returns io.EOF.
+func (b *body) readTrailer() error {
+	b.c.limit = b.t.maxHeader()
+	trailer, err := b.c.text.ReadMIMEHeader()
+	if err != nil {
+		return b.c.headError(err)
+	}
+	if len(trailer) > 0 {
+		b.resp.Trailer = http.Header(trailer)
+	}
+	return io.EOF
+}
+
+// check ends the body with the error of a read. whole says that the response
+// was read to its end.
+func (b *body) check(err error, whole bool) error {
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, io.EOF) {
+		if ended := b.resp.Request.Context().Err(); ended != nil {
+			err = ended
+		}
+	}
+	b.finish(whole, err)
+	return err
+}
+
+var errClosed = errors.New("the body of the response is closed")
+
+// Close gives up what was not read, and the connection with it.
+func (b *body) Close() error {
+	b.finish(false, errClosed)
+	return nil
+}
+
+// finish parts the body from its connection, once. It may be called while
+// another goroutine reads.
+func (b *body) finish(whole bool, err error) {
+	if !b.ended.CompareAndSwap(nil, &err) {
+		return
+	}
+	if watching := b.stop(); watching && whole && !b.resp.Close && b.c.r.Buffered() == 0 {
+		b.t.put(b.c)
+		return
+	}
+	b.c.close()
+}

@@ -1,0 +1,170 @@
+package http1
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// conn is a connection to a server. One request uses it at a time.
+type conn struct {
+	nc     net.Conn
+	raw    syscall.RawConn // nil when the socket cannot be looked at
+	remote net.Addr
+	key    string
+	r      *bufio.Reader
+	text   textproto.Reader
+	out    []byte // the request as it is written
+	limit  int64  // how much may still be read
+	reused bool
+	since  time.Time // when it became idle
+
+	look   func(fd uintptr) bool // c.peek
+	silent bool                  // what peek found
+}
+
+func (c *conn) close() { c.nc.Close() } // a connection that is given up has nothing to report
+
+var errHeadTooLarge = errors.New("the head of the response is too large")
+
+// limited reads from the connection no more than its limit allows.
+type limited conn
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.limit <= 0 {
+		return 0, errHeadTooLarge
+	}
+	if int64(len(p)) > l.limit {
+		p = p[:l.limit]
+	}
+	n, err := l.nc.Read(p)
+	l.limit -= int64(n)
+	return n, err
+}
+
+// quiet reports whether the idle connection is open and nothing came on it: a
+// response to no request may be meant for the next one.
+func (c *conn) quiet() bool {
+	c.silent = false
+	return c.r.Buffered() == 0 && c.raw != nil && c.raw.Read(c.look) == nil && c.silent
+}
+
+// peek is called with the socket of the connection.
+func (c *conn) peek(fd uintptr) bool {
+	c.silent = silentSocket(fd)
+	return true
+}
+
+// keepOut is the largest buffer of requests that a connection keeps.
+const keepOut = 8 << 10
+
+// roundTrip writes a request and reads the head of its response.
+func (c *conn) roundTrip(r *http.Request, body io.Reader, maxHeader int64) (*http.Response, error) {
+	out, err := appendRequest(c.out[:0], r, body)
+	if err != nil {
+		return nil, err
+	}
+	if cap(out) <= keepOut {
+		c.out = out
+	}
+	if n, err := c.nc.Write(out); err != nil {
+		return nil, &staleError{err: err, written: n > 0}
+	}
+	c.limit = maxHeader
+	if _, err := c.r.Peek(1); err != nil {
+		return nil, &staleError{err: err, written: true}
+	}
+	resp, err := c.readHead(r)
+	c.limit = math.MaxInt64
+	return resp, err
+}
+
+// appendRequest appends the request as it is sent, with the body in place of
+// its own.
+func appendRequest(dst []byte, r *http.Request, body io.Reader) ([]byte, error) {
+	uri := r.URL.RequestURI()
+	for i := range len(uri) {
+		if uri[i] <= ' ' || uri[i] == 0x7f {
+			return nil, fmt.Errorf("the path %q of the request holds a space or a control character", uri)
+		}
+	}
+	method := r.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	if !isToken(method) {
+		return nil, fmt.Errorf("invalid method %q", method)
+	}
+	dst = append(append(append(dst, method...), ' '), uri...)
+	dst = append(append(append(dst, " HTTP/1.1\r\nHost: "...), r.URL.Host...), "\r\n"...)
+	for name, values := range r.Header {
+		switch name {
+		case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
+			continue
+		}
+		if !isToken(name) {
+			return nil, fmt.Errorf("invalid header field name %q", name)
+		}
+		for _, value := range values {
+			if !validValue(value) {
+				return nil, fmt.Errorf("invalid header field value for %q", name) // which may be a secret
+			}
+			dst = append(append(dst, name...), ": "...)
+			dst = append(append(dst, strings.Trim(value, " \t")...), "\r\n"...)
+		}
+	}
+	hasBody := r.Body != nil && r.Body != http.NoBody
+	if hasBody || method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch {
+		dst = append(dst, "Content-Length: "...)
+		dst = append(strconv.AppendInt(dst, r.ContentLength, 10), "\r\n"...)
+	}
+	dst = append(dst, "\r\n"...)
+	if !hasBody {
+		return dst, nil
+	}
+	return appendBody(dst, body, int(r.ContentLength))
+}
+
+// appendBody appends exactly n bytes.
+func appendBody(dst []byte, body io.Reader, n int) ([]byte, error) {
+	start := len(dst)
+	if need := start + n; cap(dst) < need {
+		dst = append(make([]byte, 0, need), dst...)
+	}
+	if _, err := io.ReadFull(body, dst[start:start+n]); err != nil {
+		return nil, fmt.Errorf("read the body of the request: %w", err)
+	}
+	var more [1]byte
+	if extra, _ := body.Read(more[:]); extra > 0 {
+		return nil, fmt.Errorf("the body of the request is longer than its Content-Length of %d bytes", n)
+	}
+	return dst[:start+n], nil
+}
+
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func validValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,129 @@
+package http1
+
+import (
+	"bufio"
+	"context"
+	"math"
+	"net"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// sweepEvery is how often idle connections are looked at.
+const sweepEvery = 5 * time.Second
+
+// get returns a connection to the address: the one that was used last and is
+// still open, or a new one.
+func (t *Transport) get(ctx context.Context, key string) (*conn, error) {
+	for {
+		t.mu.Lock()
+		list := t.idle[key]
+		if len(list) == 0 {
+			t.mu.Unlock()
+			return t.dial(ctx, key)
+		}
+		c := list[len(list)-1]
+		list[len(list)-1] = nil
+		t.idle[key] = list[:len(list)-1]
+		t.count--
+		t.mu.Unlock()
+		if c.quiet() && time.Since(c.since) < t.idleTimeout() {
+			c.reused = true
+			return c, nil
+		}
+		c.close()
+	}
+}
+
+func (t *Transport) dial(ctx context.Context, key string) (*conn, error) {
+	dial := t.base.DialContext
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	nc, err := dial(ctx, "tcp", key)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{nc: nc, key: key, remote: nc.RemoteAddr()}
+	c.r = bufio.NewReader((*limited)(c))
+	c.text.R = c.r
+	c.look = c.peek
+	if sc, ok := nc.(syscall.Conn); ok {
+		c.raw, _ = sc.SyscallConn() // nil: the connection is not used twice
+	}
+	return c, nil
+}
+
+// put keeps a connection for the next request, or closes it.
+func (t *Transport) put(c *conn) {
+	c.since = time.Now()
+	t.mu.Lock()
+	list := t.idle[c.key]
+	if c.raw == nil || len(list) >= t.maxIdlePerHost() || t.base.MaxIdleConns > 0 && t.count >= t.base.MaxIdleConns {
+		t.mu.Unlock()
+		c.close()
+		return
+	}
+	t.idle[c.key] = append(list, c)
+	t.count++
+	if t.sweep == nil {
+		t.sweep = time.AfterFunc(sweepEvery, t.sweepIdle)
+	}
+	t.mu.Unlock()
+}
+
+func (t *Transport) maxIdlePerHost() int {
+	if n := t.base.MaxIdleConnsPerHost; n > 0 {
+		return n
+	}
+	return http.DefaultMaxIdleConnsPerHost
+}
+
+func (t *Transport) idleTimeout() time.Duration {
+	if d := t.base.IdleConnTimeout; d > 0 {
+		return d
+	}
+	return math.MaxInt64
+}
+
+// sweepIdle closes idle connections that have been so for too long, or that
+// their server has closed.
+func (t *Transport) sweepIdle() {
+	now := time.Now()
+	t.closeIdle(func(c *conn) bool { return now.Sub(c.since) >= t.idleTimeout() || !c.quiet() })
+}
+
+// CloseIdleConnections closes the connections that no request uses, those of
+// the standard transport too.
+func (t *Transport) CloseIdleConnections() {
+	t.closeIdle(func(*conn) bool { return true })
+	t.base.CloseIdleConnections()
+}
+
+func (t *Transport) closeIdle(ended func(*conn) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, list := range t.idle {
+		kept := list[:0]
+		for _, c := range list {
+			if ended(c) {
+				c.close()
+			} else {
+				kept = append(kept, c)
+			}
+		}
+		t.count -= len(list) - len(kept)
+		clear(list[len(kept):])
+		if t.idle[key] = kept; len(kept) == 0 {
+			delete(t.idle, key)
+		}
+	}
+	if t.sweep != nil {
+		t.sweep.Stop()
+		t.sweep = nil
+	}
+	if t.count > 0 {
+		t.sweep = time.AfterFunc(sweepEvery, t.sweepIdle)
+	}
+}

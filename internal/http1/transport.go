@@ -1,0 +1,200 @@
+// Package http1 sends plain HTTP/1.1 requests on the goroutine of the caller.
+//
+// The standard http.Transport has two goroutines for each connection, and
+// every request changes goroutines four times. A [Transport] writes the request
+// and reads the response where it was asked to, which is cheaper for many short
+// calls to one server. It takes only requests for which that is safe: http
+// without a proxy, small bodies in memory, nothing that changes the protocol.
+// Everything else goes to the standard transport that it was made of, whose
+// dialer and limits it shares.
+//
+// It promises what the standard one does: a request is sent once, unless the
+// server cannot have seen it or it may be repeated; the end of the context
+// ends the request and the reading of its body; a connection is used again
+// only when the response was read to its end and nothing came behind it.
+package http1
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// maxBody is the largest body of a request that is sent from here. The buffers
+// of two sockets take as much without a reader, so that writing it does not
+// wait for a server that answers before it has read all.
+const maxBody = 32 << 10
+
+// Transport is an http.RoundTripper. It is safe for concurrent use.
+type Transport struct {
+	base *http.Transport
+
+	mu    sync.Mutex
+	idle  map[string][]*conn // by address, the one that was used last at the end
+	count int                // of all idle connections
+	sweep *time.Timer        // runs while there are any
+}
+
+// New returns a Transport that hands to base what it does not take itself.
+func New(base *http.Transport) *Transport {
+	return &Transport{base: base, idle: map[string][]*conn{}}
+}
+
+// Base returns the standard transport.
+func (t *Transport) Base() *http.Transport { return t.base }
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !t.Takes(r) {
+		return t.base.RoundTrip(r)
+	}
+	resp, _, err := t.Do(r)
+	return resp, err
+}
+
+// Takes reports whether the request is one for Do.
+func (t *Transport) Takes(r *http.Request) bool {
+	b := t.base
+	if !canPeek || r.URL.Scheme != "http" || r.URL.Opaque != "" || !plainHost(r.URL.Host) || r.Host != "" && r.Host != r.URL.Host ||
+		r.ContentLength > maxBody || r.Body != nil && r.Body != http.NoBody && (r.ContentLength <= 0 || r.GetBody == nil) ||
+		len(r.TransferEncoding) > 0 || len(r.Trailer) > 0 || r.Close || r.Method == http.MethodConnect ||
+		b.DisableKeepAlives || b.MaxConnsPerHost > 0 || b.ResponseHeaderTimeout > 0 {
+		return false
+	}
+	for _, name := range [...]string{"Connection", "Upgrade", "Expect", "Te", "Keep-Alive", "Proxy-Connection"} {
+		if _, ok := r.Header[name]; ok {
+			return false
+		}
+	}
+	if b.Proxy == nil {
+		return true
+	}
+	through, err := b.Proxy(r)
+	return through == nil && err == nil
+}
+
+// Do sends a request that Takes accepts, and returns the address that it went
+// to beside the response.
+func (t *Transport) Do(r *http.Request) (*http.Response, net.Addr, error) {
+	if r.Body != nil {
+		defer r.Body.Close()
+	}
+	ctx := r.Context()
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	key := addressOf(r)
+	c, err := t.get(ctx, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	resp, err := t.exchange(c, r, r.Body)
+	if stale, ok := errors.AsType[*staleError](err); ok && ctx.Err() == nil && c.reused && (!stale.written || replayable(r)) {
+		// The server closed the connection while it was idle.
+		again := r.Body
+		if again != nil && again != http.NoBody {
+			if again, err = r.GetBody(); err != nil {
+				return nil, nil, err
+			}
+			defer again.Close()
+		}
+		if c, err = t.dial(ctx, key); err != nil {
+			return nil, nil, err
+		}
+		resp, err = t.exchange(c, r, again)
+	}
+	if err != nil {
+		if ended := ctx.Err(); ended != nil {
+			return nil, nil, ended
+		}
+		return nil, nil, err
+	}
+	return resp, c.remote, nil
+}
+
+// staleError says that a connection ended before anything of the response
+// came.
+type staleError struct {
+	err     error
+	written bool // something of the request was
+}
+
+func (e *staleError) Error() string {
+	return fmt.Sprintf("the connection ended before a response: %v", e.err)
+}
+func (e *staleError) Unwrap() error { return e.err }
+
+// replayable reports whether a request may be sent again after the server may
+// have seen it, as the standard transport decides.
+func replayable(r *http.Request) bool {
+	switch r.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	_, key := r.Header["Idempotency-Key"]
+	_, xkey := r.Header["X-Idempotency-Key"]
+	return key || xkey
+}
+
+// exchange writes the request and reads the head of its response. With an
+// error the connection is closed.
+func (t *Transport) exchange(c *conn, r *http.Request, send io.Reader) (*http.Response, error) {
+	stop := context.AfterFunc(r.Context(), c.close)
+	resp, err := c.roundTrip(r, send, t.maxHeader())
+	if err != nil {
+		stop()
+		c.close()
+		return nil, err
+	}
+	b := &body{t: t, c: c, stop: stop, resp: resp, left: resp.ContentLength}
+	switch {
+	case len(resp.TransferEncoding) > 0:
+		b.chunks = newChunks(c.r)
+		resp.Body = b
+	case resp.ContentLength == 0:
+		b.finish(true, io.EOF)
+		resp.Body = http.NoBody
+	default:
+		if resp.ContentLength < 0 { // to the end of the connection
+			b.left, resp.Close = math.MaxInt64, true
+		}
+		resp.Body = b
+	}
+	return resp, nil
+}
+
+// maxHeader bounds the head of a response.
+func (t *Transport) maxHeader() int64 {
+	if most := t.base.MaxResponseHeaderBytes; most > 0 {
+		return most
+	}
+	return 1 << 20
+}
+
+// addressOf returns the host and port that a request goes to.
+func addressOf(r *http.Request) string {
+	if r.URL.Port() != "" {
+		return r.URL.Host
+	}
+	return net.JoinHostPort(r.URL.Hostname(), "80")
+}
+
+// plainHost reports whether a host goes into the request as it is.
+func plainHost(host string) bool {
+	for i := range len(host) {
+		switch c := host[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case strings.IndexByte(".-_:[]", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return host != "" && host[0] != ':'
+}
