@@ -18,27 +18,27 @@ import (
 	"junctor/internal/tool"
 )
 
-// Server is one upstream as its tools' readers see it.
+// Server is an upstream with its tools.
 type Server struct {
 	Name         string
 	Title        string
 	Version      string
-	Description  string // from the configuration, else the server's own words
+	Description  string // from the configuration, otherwise from the server
 	Instructions string
 	Guidance     tool.Guidance
 	Tags         []string
 
-	// Allows says which of its tools the server's own configuration offers;
-	// nil means all.
+	// Allows reports which tools the server's configuration enables; nil means
+	// all.
 	Allows func(tool string) bool
 
-	// Tools are in the order in which the upstream lists them.
+	// Tools are in the order of the upstream's list.
 	Tools []*Entry
 }
 
-// GuidanceFor returns the guidance that the caller may see. What was made from
-// the definitions names every tool, and is for those alone who may use all.
-// What a prompt says is for those who may get prompts.
+// GuidanceFor returns the guidance that the caller may see. Generated guidance
+// names every tool, so only callers that may use all tools see it. Guidance
+// from a prompt is for callers that may get prompts.
 func (s *Server) GuidanceFor(caller *tool.Caller) string {
 	switch s.Guidance.Source {
 	case tool.Generated:
@@ -56,8 +56,8 @@ func (s *Server) GuidanceFor(caller *tool.Caller) string {
 	return s.Guidance.Text
 }
 
-// OwnGuidance returns the guidance in the server's own words, without what was
-// made from the definitions: beside those it says nothing.
+// OwnGuidance returns the guidance without text that was generated from the
+// definitions, which adds nothing to them.
 func (s *Server) OwnGuidance(caller *tool.Caller) string {
 	if s.Guidance.Source == tool.Generated {
 		return ""
@@ -65,8 +65,8 @@ func (s *Server) OwnGuidance(caller *tool.Caller) string {
 	return s.GuidanceFor(caller)
 }
 
-// ToolsFor counts the tools that the caller may use, and those of them that
-// are enabled.
+// ToolsFor returns the number of tools that the caller may use, and how many of
+// them are enabled.
 func (s *Server) ToolsFor(caller *tool.Caller) (all, enabled int) {
 	for _, e := range s.Tools {
 		if caller.MayUse(e.Name) {
@@ -100,18 +100,18 @@ type Entry struct {
 	Review   Review
 
 	compile func() (*schema.Schema, error)
-	problem *atomic.Pointer[string] // with its schema, once that is known
+	problem *atomic.Pointer[string] // of its schema; nil until one is found
 }
 
-// Schema returns the compiled input schema. It is compiled when first asked
-// for: most tools of a large catalogue are never called.
+// Schema returns the compiled input schema. It is compiled on first use,
+// because most tools of a large catalogue are never called.
 func (e *Entry) Schema() (*schema.Schema, error) { return e.compile() }
 
-// MarkSchema notes why arguments cannot be checked against the schema.
+// MarkSchema records why arguments cannot be validated against the schema.
 func (e *Entry) MarkSchema(problem string) { e.problem.Store(&problem) }
 
-// Warnings returns what is doubtful about the tool: the flags of its review,
-// and what was found out about its schema.
+// Warnings returns the flags of the tool's review and the problem of its
+// schema.
 func (e *Entry) Warnings() []string {
 	if problem := e.problem.Load(); problem != nil {
 		return append(slices.Clip(e.Review.Flags), *problem)
@@ -119,21 +119,22 @@ func (e *Entry) Warnings() []string {
 	return e.Review.Flags
 }
 
-// Review is what the safety checks found in a definition.
+// Review is the result of the safety checks of a definition.
 type Review struct {
 	Changed bool     // differs from the definition that was first seen or last approved
-	Blocked bool     // must not be called until someone approves it
-	Flags   []string // hidden characters, instruction-like text
+	Blocked bool     // must not be called until it is approved
+	Flags   []string // hidden characters and suspicious patterns
 }
 
-// Reviewer looks at a definition before it is offered. Nil finds nothing.
+// Reviewer checks a definition before it is listed. A nil Reviewer finds
+// nothing.
 type Reviewer func(tool.Definition) Review
 
 // Catalog holds the tools of all upstreams.
 type Catalog struct {
 	review Reviewer
 
-	mu       sync.Mutex // guards writers
+	mu       sync.Mutex // serializes writers
 	rules    []ToolRule
 	watchers map[chan struct{}]struct{}
 	prepare  func(before, after *Snapshot)
@@ -141,7 +142,7 @@ type Catalog struct {
 	current atomic.Pointer[Snapshot]
 }
 
-// New returns an empty catalogue in which the rules hold.
+// New returns an empty catalogue with the rules.
 func New(rules []ToolRule, review Reviewer) *Catalog {
 	c := &Catalog{rules: rules, review: review, watchers: map[chan struct{}]struct{}{}}
 	c.current.Store(&Snapshot{})
@@ -149,16 +150,16 @@ func New(rules []ToolRule, review Reviewer) *Catalog {
 }
 
 // OnChange sets the function that is called with every new snapshot before it
-// becomes visible, so that what is derived from the tools, such as the search
-// index, is never behind them. It must be set before the catalogue is used.
+// becomes visible, so that derived state such as the search index is never
+// older than the catalogue. It must be called before the catalogue is used.
 func (c *Catalog) OnChange(prepare func(before, after *Snapshot)) { c.prepare = prepare }
 
-// Snapshot returns the tools as they are now.
+// Snapshot returns the current snapshot.
 func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
-// Put replaces what the server offers. The entries of s.Tools are created again
-// from definitions; a second definition of one name is dropped, as the wire
-// could not tell the two apart.
+// Put replaces the tools of a server. s.Tools is created from definitions. If a
+// name occurs twice, the second definition is dropped, because callers could
+// not distinguish the two.
 func (c *Catalog) Put(s Server, definitions []tool.Definition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +180,7 @@ func (c *Catalog) Put(s Server, definitions []tool.Definition) {
 	c.publish(append(servers, &s))
 }
 
-// Remove forgets the server.
+// Remove removes a server and its tools.
 func (c *Catalog) Remove(server string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +191,7 @@ func (c *Catalog) Remove(server string) {
 	}
 }
 
-// SetRules applies other rules to every tool.
+// SetRules replaces the rules and applies them to every tool.
 func (c *Catalog) SetRules(rules []ToolRule) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,7 +206,7 @@ func (c *Catalog) Rules() []ToolRule {
 	return c.rules
 }
 
-// Refresh reviews every definition again, after an approval for example.
+// Refresh reviews every definition again, for example after an approval.
 func (c *Catalog) Refresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,7 +239,7 @@ func (c *Catalog) publish(servers []*Server) {
 	for w := range c.watchers {
 		select {
 		case w <- struct{}{}:
-		default: // it has not looked since the last change, and will see both
+		default: // a notification is pending already
 		}
 	}
 }
@@ -280,8 +281,8 @@ func (c *Catalog) entry(s *Server, d tool.Definition) *Entry {
 	return e
 }
 
-// apply lets the last matching rule that sets a field decide it. A rule
-// cannot enable what the server's own configuration turned off.
+// apply sets each field from the last matching rule that has it. A rule cannot
+// enable a tool that the server's configuration disables.
 func (e *Entry) apply(rules []ToolRule) {
 	name := e.Name.String()
 	off := !e.Enabled

@@ -6,19 +6,18 @@ import (
 )
 
 const (
-	// maxCompared bounds the names that are compared letter by letter; a
-	// longer one is cut.
+	// maxCompared is the number of characters of a name that are compared.
 	maxCompared = 100
 
-	// A name that is less like the wanted one than this is no help, nor is
-	// one that is so much less like it than the best.
+	// A name with a lower similarity is not suggested, nor is one that is less
+	// similar than the best by more than the margin.
 	leastLike = 0.6
 	behind    = 0.3
 )
 
-// Nearest returns up to n of the names that look like want, the nearest
-// first. A qualified name is compared whole and by its tool alone, because
-// people misremember either part.
+// Nearest returns up to n of the names that are most similar to want, best
+// first. A qualified name is compared as a whole and by its tool part, because
+// either part may be wrong.
 func Nearest(want string, names []string, n int) []string {
 	type scored struct {
 		name  string
@@ -60,7 +59,7 @@ func Nearest(want string, names []string, n int) []string {
 	return out
 }
 
-// foldCase makes names comparable that differ in case and in separators alone.
+// foldCase makes names equal that differ only in case and separators.
 func foldCase(s string) string {
 	s = strings.ToLower(s)
 	if len(s) > maxCompared {
@@ -71,13 +70,13 @@ func foldCase(s string) string {
 
 var separators = strings.NewReplacer("-", "_", ".", "_", "/", "_", " ", "_")
 
-// measure compares strings. It is used for one wanted name and thousands of
-// others, so it keeps its rows.
+// measure compares strings. It is reused for thousands of names, so it keeps
+// its buffers.
 type measure struct{ before, prev, row [maxCompared + 1]int }
 
-// similarity is 1 for equal strings and 0 for strings without a letter in
-// common; a string that holds the other as words counts as near. What is less
-// than leastLike is not distinguished.
+// similarity returns 1 for equal strings and 0 for strings without a common
+// letter. A string that contains the other as whole words counts as similar.
+// Values below leastLike are not exact.
 func (m *measure) similarity(a, b string) float64 {
 	if a == b {
 		return 1
@@ -87,7 +86,7 @@ func (m *measure) similarity(a, b string) float64 {
 		return 0
 	}
 	s := 0.0
-	if 1-float64(lettersApart(a, b))/float64(longer) >= leastLike { // most are not, and need no closer look
+	if 1-float64(lettersApart(a, b))/float64(longer) >= leastLike { // a cheap lower bound excludes most names
 		s = 1 - float64(m.distance(a, b))/float64(longer)
 	}
 	if shorter >= 3 && (holdsWords(a, b) || holdsWords(b, a)) {
@@ -96,14 +95,14 @@ func (m *measure) similarity(a, b string) float64 {
 	return s
 }
 
-// holdsWords reports whether part stands in s as whole words.
+// holdsWords reports whether s contains part as whole words.
 func holdsWords(s, part string) bool {
 	return strings.Contains(s, part) &&
 		strings.Contains("_"+strings.ReplaceAll(s, ":", "_")+"_", "_"+strings.ReplaceAll(part, ":", "_")+"_")
 }
 
-// lettersApart is how many letters one of the strings has that the other has
-// not, in whatever order: their distance is at least that.
+// lettersApart returns the number of letters that only one of the strings has,
+// in any order. It is a lower bound of their distance.
 func lettersApart(a, b string) int {
 	var count [256]int8 // names are no longer than maxCompared
 	for i := range len(a) {
@@ -118,8 +117,8 @@ func lettersApart(a, b string) int {
 	return max(missing, missing+len(a)-len(b))
 }
 
-// distance is the edit distance of a and b in which a swap of neighbours
-// counts as one.
+// distance returns the edit distance of a and b, in which a transposition
+// counts as one edit.
 func (m *measure) distance(a, b string) int {
 	before, prev, row := m.before[:len(b)+1], m.prev[:len(b)+1], m.row[:len(b)+1]
 	for j := range prev {

@@ -8,14 +8,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// Snapshot is the catalogue at one moment. It never changes; callers must not
-// change what they read from it.
+// Snapshot is the immutable state of the catalogue at one time. Callers must
+// not modify it.
 type Snapshot struct {
-	Version uint64 // grows with every change
+	Version uint64 // increases with every change
 
 	servers []*Server // by name
 	byName  map[tool.Name]*Entry
-	byTool  map[string][]*Entry // by bare name, in order of server
+	byTool  map[string][]*Entry // by unqualified name, ordered by server
 }
 
 func newSnapshot(version uint64, servers []*Server) *Snapshot {
@@ -38,7 +38,7 @@ func newSnapshot(version uint64, servers []*Server) *Snapshot {
 	return snap
 }
 
-// Servers returns the servers in order of name.
+// Servers returns the servers ordered by name.
 func (s *Snapshot) Servers() []*Server { return s.servers }
 
 // Server returns the named server, or nil.
@@ -50,14 +50,14 @@ func (s *Snapshot) Server(name string) *Server {
 	return s.servers[i]
 }
 
-// Lookup returns the tool of that qualified name, or nil.
+// Lookup returns the tool with the qualified name, or nil.
 func (s *Snapshot) Lookup(n tool.Name) *Entry { return s.byName[n] }
 
-// Len counts the tools.
+// Len returns the number of tools.
 func (s *Snapshot) Len() int { return len(s.byName) }
 
-// Visible calls yield for each enabled tool that the caller may use, in order
-// of server and then as the server lists them.
+// Visible calls yield for each enabled tool that the caller may use, ordered by
+// server and then as in the server's list.
 func (s *Snapshot) Visible(caller *tool.Caller) func(yield func(*Entry) bool) {
 	return func(yield func(*Entry) bool) {
 		for _, server := range s.servers {
@@ -70,10 +70,10 @@ func (s *Snapshot) Visible(caller *tool.Caller) func(yield func(*Entry) bool) {
 	}
 }
 
-// Resolve finds the tool that a caller means: by server and tool, by a
-// qualified name alone, or by a bare name that only one server has. What the
-// caller may not see does not exist for it: it is neither found, nor listed
-// as ambiguous, nor suggested. A disabled tool is found.
+// Resolve returns the tool that a caller names: by server and tool, by a
+// qualified name, or by an unqualified name that only one server has. Tools
+// that the caller may not see are neither found, nor listed as ambiguous, nor
+// suggested. A disabled tool is found.
 func (s *Snapshot) Resolve(caller *tool.Caller, server, name string) (*Entry, error) {
 	if server != "" {
 		return s.resolveIn(caller, server, strings.TrimPrefix(name, server+":"))
@@ -88,7 +88,7 @@ func (s *Snapshot) Resolve(caller *tool.Caller, server, name string) (*Entry, er
 	}
 	found := slices.DeleteFunc(slices.Clone(s.byTool[name]), func(e *Entry) bool { return !caller.MayUse(e.Name) })
 	if enabled := slices.DeleteFunc(slices.Clone(found), func(e *Entry) bool { return !e.Enabled }); len(enabled) > 0 {
-		found = enabled // a disabled twin makes nothing ambiguous
+		found = enabled // a disabled tool of the same name does not make the name ambiguous
 	}
 	switch len(found) {
 	case 1:
@@ -136,8 +136,8 @@ func (s *Snapshot) resolveIn(caller *tool.Caller, server, name string) (*Entry, 
 	}
 }
 
-// NoServer is the error for a server that does not exist or that the caller
-// may not see, with the nearest names that it may.
+// NoServer returns the error for a server that does not exist or that the
+// caller may not see, with the most similar names that it may see.
 func (s *Snapshot) NoServer(caller *tool.Caller, server string) error {
 	var names []string
 	for _, other := range s.servers {
@@ -146,8 +146,8 @@ func (s *Snapshot) NoServer(caller *tool.Caller, server string) error {
 	return NoServer(caller, server, names)
 }
 
-// NoServer is [Snapshot.NoServer] where more servers are configured than the
-// catalogue knows tools of.
+// NoServer is like [Snapshot.NoServer] for callers that know of servers that
+// are not in the catalogue.
 func NoServer(caller *tool.Caller, server string, all []string) error {
 	names := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !caller.MaySee(name) })
 	near, hint := Nearest(server, names, 5), ""
@@ -162,7 +162,7 @@ func NoServer(caller *tool.Caller, server string, all []string) error {
 }
 
 // Nearest returns up to n qualified names of tools that the caller may use and
-// that look most like name, the nearest first.
+// that are most similar to name, best first.
 func (s *Snapshot) Nearest(caller *tool.Caller, name string, n int) []string {
 	var names []string
 	for e := range s.Visible(caller) {
@@ -178,7 +178,7 @@ func didYouMean(near []string) string {
 	return "; did you mean " + strings.Join(near, ", ") + "?"
 }
 
-// allOf names everything there is, where that is not much.
+// allOf lists all names if there are few.
 func allOf(names []string) string {
 	const few = 8
 	if len(names) == 0 || len(names) > few {

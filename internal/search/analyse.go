@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The fields in which a term was found.
+// The fields of a tool in which a term was found, as bits.
 const (
 	inName = 1 << iota
 	inTitle
@@ -16,45 +16,45 @@ const (
 	inServerText
 )
 
-// fieldNames are what an explanation calls the fields, in the order of their
-// bits.
+// fieldNames are the names of the fields in an explanation, in the order of
+// their bits.
 var fieldNames = [...]string{"name", "title", "server", "description", "parameter", "tag", "server description"}
 
 // entry is one term of one tool.
 type entry struct {
 	term   uint32
-	impact uint8 // what the term counts in this tool; 255 is the most
+	impact uint8 // the weight of the term in this tool; at most 255
 	fields uint8
 }
 
-// analyser turns tools into terms and vectors. It keeps what it learns about
-// words from one tool to the next, and is used by one goroutine at a time.
+// analyser turns tools into terms and vectors. It caches words from one tool to
+// the next. It is not safe for concurrent use.
 type analyser struct {
 	w     weights
 	lx    *lexicon
 	table *wordTable
 
 	tok   tokenizer
-	known map[string]int32 // a word to its number in words
+	known map[string]int32 // word to its index in words
 	words []word
-	terms *dictionary // numbers of this analyser, not of the index
+	terms *dictionary // term numbers of this analyser, not of the index
 
-	// Of the tool at hand.
+	// The state of the current tool.
 	counts  []count // by term
 	seen    []uint32
-	meaning []float32 // by word: what it adds to the vector
+	meaning []float32 // by word: its weight in the vector
 	used    []int32
 	sum     []float32
 	entries []entry
 }
 
-// word is what the analyser knows about a word as it was written.
+// word is a cached word in its written form.
 type word struct {
 	stop  bool
-	noise bool // says nothing in the name of a server
+	noise bool // carries no information in the name of a server
 	term  uint32
 	row   int32   // in the table, or -1
-	parts []int32 // the words that it was run together from
+	parts []int32 // the words that it is a compound of
 }
 
 type count struct {
@@ -62,7 +62,7 @@ type count struct {
 	fields uint8
 }
 
-// maxKnownWords bounds what an analyser remembers.
+// maxKnownWords bounds the words that an analyser caches.
 const maxKnownWords = 1 << 16
 
 func newAnalyser(w weights, lx *lexicon, table *wordTable) *analyser {
@@ -74,7 +74,7 @@ func newAnalyser(w weights, lx *lexicon, table *wordTable) *analyser {
 	}
 }
 
-// word returns the number of a word.
+// word returns the index of a word in a.words and adds it if it is new.
 func (a *analyser) word(text string) int32 {
 	if i, ok := a.known[text]; ok {
 		return i
@@ -103,9 +103,9 @@ func (a *analyser) word(text string) int32 {
 	return i
 }
 
-// field adds the words of one text: weight is what each counts, meaning what
-// it adds to the vector, usual the length that the field usually has, or 0 if
-// length is no matter.
+// field adds the words of one text. Each word counts weight, and adds meaning
+// to the vector. usual is the typical length of the field, or 0 if length does
+// not matter.
 func (a *analyser) field(text string, in uint8, weight, meaning, usual float32) {
 	if text == "" {
 		return
@@ -133,8 +133,8 @@ func (a *analyser) field(text string, in uint8, weight, meaning, usual float32) 
 			a.mean(i, meaning)
 			continue
 		}
-		// The parts make up the name; the whole can be found, but does not
-		// lengthen it.
+		// The parts make up the name. The whole word can be found, but does not
+		// add to the length of the name.
 		a.count(w.term, in&^inName, weight)
 		for _, p := range w.parts {
 			if part := a.words[p]; !part.stop && !(part.noise && in == inServer) {
@@ -165,8 +165,8 @@ func (a *analyser) mean(word int32, by float32) {
 	a.meaning[word] += by * a.table.weight(int(row))
 }
 
-// tool analyses one tool. Its entries hold the analyser's own term numbers,
-// and they and the vector are valid until the next call.
+// tool analyses one tool. The entries contain term numbers of the analyser. The
+// entries and the vector are valid until the next call.
 func (a *analyser) tool(d *Doc) ([]entry, []float32) {
 	w := &a.w
 	a.field(d.Name.Tool, inName, w.name, w.vectorName, 0)
@@ -188,7 +188,7 @@ func (a *analyser) tool(d *Doc) ([]entry, []float32) {
 	a.entries = a.entries[:0]
 	for _, term := range a.seen {
 		c := &a.counts[term]
-		const least = 0.02 // what counts less is not worth the memory
+		const least = 0.02 // smaller weights are not worth the memory
 		if share := c.tf / (c.tf + w.saturation); share >= least {
 			a.entries = append(a.entries, entry{term: term, impact: uint8(math.Round(float64(share * 255))), fields: c.fields})
 		}
@@ -205,8 +205,8 @@ func (a *analyser) tool(d *Doc) ([]entry, []float32) {
 	return a.entries, a.sum
 }
 
-// changes reports whether a tool changes something, by its hint or by the
-// words of its name.
+// changes reports whether a tool changes something, according to its hint or
+// the words of its name.
 func (a *analyser) changes(d *Doc) bool {
 	if d.ReadOnly != nil {
 		return !*d.ReadOnly
@@ -221,11 +221,10 @@ func (a *analyser) changes(d *Doc) bool {
 	return false
 }
 
-// full reports that the analyser remembers more than it should keep.
+// full reports whether the cache exceeds maxKnownWords.
 func (a *analyser) full() bool { return len(a.words) > maxKnownWords }
 
-// firstSentence returns the start of a text up to the end of its first
-// sentence or paragraph.
+// firstSentence returns the first sentence or paragraph of a text.
 func firstSentence(s string) string {
 	const shortest, longest = 8, 300
 	s = strings.TrimLeft(s, " \t\r\n#*-")

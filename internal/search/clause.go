@@ -6,30 +6,30 @@ import (
 	"junctor/internal/tool"
 )
 
-// Bounds and weights of a query with several needs.
+// Limits and weights of queries with several clauses.
 const (
 	maxClauses       = 3
-	leastClauseWords = 2           // with fewer a clause says nothing without the rest
-	clauseShare      = float32(.9) // what a hit of a clause counts beside one of the whole
-	needMet          = float32(.7) // what the next hit of the same clause counts
+	leastClauseWords = 2           // a clause with fewer words carries no information by itself
+	clauseShare      = float32(.9) // weight of a hit of a clause relative to one of the whole query
+	needMet          = float32(.7) // factor for each further hit of the same clause
 )
 
-// clauses cuts a query that asks for several things into those things: at a
-// semicolon, at words such as "then", and at an "and" before a verb. It
-// returns nil for the usual query, which asks for one.
+// clauses splits a query that asks for several things into its clauses: at a
+// semicolon, at words such as "then", and at an "and" before a verb. It returns
+// nil for a query that asks for one thing.
 func (lx *lexicon) clauses(text string) []string {
 	if len(text) > maxQueryBytes {
 		return nil
 	}
 	var list []string
-	start, words := 0, 0 // of the clause at hand: its first byte, and its words that count
+	start, words := 0, 0 // of the current clause: its first byte, and its number of significant words
 	cut := func(end, next int) {
 		if words >= leastClauseWords {
 			list = append(list, text[start:end])
 			start, words = next, 0
 		}
 	}
-	joint := -1 // where an "and" began, when it was the last word
+	joint := -1 // position of an "and" if it was the last word
 	for at := 0; at < len(text); {
 		from := at
 		for at < len(text) && isLetter(text[at]) {
@@ -68,24 +68,23 @@ func (lx *lexicon) clauses(text string) []string {
 	return append(list, text[start:])
 }
 
-// isLetter takes the bytes of other scripts for letters, so that no word is
-// cut in its middle.
+// isLetter treats bytes of other scripts as letters, so that no word is split.
 func isLetter(c byte) bool { return c >= 0x80 || isAlnum(c) && !isDigit(c) }
 
 func (lx *lexicon) startsRequest(word string) bool {
 	return lx.verbs[word] || lx.asks[word] || lx.changes[stemOf(word)]
 }
 
-// interleave joins the hits of a whole query and of its clauses, each in the
-// order of its list. The more hits a list has given, the less its next one
-// counts: so the second need is met near the top, however well many tools fit
-// the first.
+// interleave merges the hits of a whole query and of its clauses, each in the
+// order of its list. Each hit taken from a list lowers the weight of that
+// list's next one, so that hits for the second clause appear near the top even
+// if many tools match the first.
 func interleave(lists [][]Hit, limit int) []Hit {
 	share := make([]float32, len(lists))
 	for i := range share {
 		share[i] = clauseShare
 	}
-	share[0] = 1 // the whole
+	share[0] = 1 // the whole query
 	seen := make(map[tool.Name]bool)
 	var hits []Hit
 	for len(hits) < limit {

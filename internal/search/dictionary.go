@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// dictionary numbers terms. It is an open hash without the terms themselves,
-// so that a copy for readers costs four bytes a slot; the terms are a slice
-// that only ever grows at its end, which all copies share.
+// dictionary numbers terms. It is an open-addressing hash table without the
+// terms themselves, so that a copy for readers costs four bytes per slot. The
+// terms are in an append-only slice that all copies share.
 type dictionary struct {
 	seed  maphash.Seed
 	slots []uint32 // 1 + the term's number; the length is a power of two
@@ -19,7 +19,7 @@ func newDictionary() *dictionary {
 	return &dictionary{seed: maphash.MakeSeed(), slots: make([]uint32, 1024)}
 }
 
-// find returns the number of a term.
+// find returns the number of a term and whether it is known.
 func (d *dictionary) find(term string) (uint32, bool) {
 	mask := uint64(len(d.slots) - 1)
 	for h := maphash.String(d.seed, term); ; h++ {
@@ -33,11 +33,11 @@ func (d *dictionary) find(term string) (uint32, bool) {
 	}
 }
 
-// add returns the number of a term, new or known; form is a word with that
-// stem.
+// add returns the number of a term, and adds it if it is new. form is a word
+// with that stem.
 func (d *dictionary) add(term, form string) uint32 {
 	if id, ok := d.find(term); ok {
-		// The order of arrival must not matter.
+		// The result must not depend on the order of insertion.
 		if f := &d.forms[id]; len(form) < len(*f) || len(form) == len(*f) && form < *f {
 			*f = form
 		}
@@ -65,7 +65,7 @@ func (d *dictionary) place(term string, id uint32) {
 	d.slots[h&mask] = id + 1
 }
 
-// frozen returns a copy that later calls of add leave alone.
+// frozen returns a copy that later calls of add do not change.
 func (d *dictionary) frozen() *dictionary {
 	n := len(d.terms)
 	return &dictionary{seed: d.seed, slots: slices.Clone(d.slots), terms: d.terms[:n:n], forms: slices.Clone(d.forms)}

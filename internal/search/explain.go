@@ -1,7 +1,7 @@
 package search
 
-// Explanation says why a tool was found: what its score is made of. The
-// score orders the hits; Relevance is made from it.
+// Explanation lists the parts of a tool's score. The score orders the hits;
+// Relevance is derived from it.
 type Explanation struct {
 	// Score is Words + NameMatch + Server + Meaning + Action + Signals.
 	Score float64 `json:"score"`
@@ -16,15 +16,15 @@ type Explanation struct {
 	Signals   float64 `json:"signals,omitempty"` // usage and state
 	Signal    *Signal `json:"signal,omitempty"`  // what Signals is made from; nil when they are off
 
-	// Clause is the part of the query that the tool was found by, when that is
-	// one of several things that are asked for.
+	// Clause is the part of the query that found the tool, if the query has
+	// several clauses.
 	Clause string `json:"clause,omitempty"`
 
 	Matches   []Match  `json:"matches"`             // in the order of the query's words
 	Unmatched []string `json:"unmatched,omitempty"` // words of the query that the tool does not have
 }
 
-// Match is a word of the query that the tool has.
+// Match is a word of the query that occurs in the tool.
 type Match struct {
 	Word   string   `json:"word"`   // as the query has it
 	Term   string   `json:"term"`   // the stem that was found
@@ -33,7 +33,7 @@ type Match struct {
 	Score  float64  `json:"score"`  // its part of Words
 }
 
-// explain works a score out again, in words.
+// explain computes the parts of a score again.
 func (ix *Index) explain(s *snapshot, p *plan, q *Query, c candidate) *Explanation {
 	e := &Explanation{Score: float64(c.score), Named: c.tier != notItsName}
 	var sum accumulator

@@ -8,17 +8,17 @@ import (
 	"junctor/internal/tool"
 )
 
-// How a text names a tool.
+// The ways in which a text can name a tool.
 const (
 	notItsName  = iota
-	likeItsName // but for case, spaces and punctuation
-	itsName     // letter by letter, alone or behind the server's name
+	likeItsName // equal except for case, spaces and punctuation
+	itsName     // equal, alone or after the server's name
 )
 
-// naming tells which tools a query names.
+// naming finds the tools that a query names.
 type naming struct {
 	text   string
-	hashes [3]uint32 // of the text, and of what is behind a colon or two underscores
+	hashes [3]uint32 // of the text, and of the part after a colon or two underscores
 }
 
 func newNaming(text string) naming {
@@ -35,7 +35,7 @@ func newNaming(text string) naming {
 	return n
 }
 
-// of returns how the text names tool t of names, whose hash is given.
+// of returns how the text names tool t of names. hash is the hash of its name.
 func (n *naming) of(names []tool.Name, t int, hash uint32) uint8 {
 	if hash != n.hashes[0] && hash != n.hashes[1] && hash != n.hashes[2] {
 		return notItsName
@@ -43,8 +43,8 @@ func (n *naming) of(names []tool.Name, t int, hash uint32) uint8 {
 	return n.exactly(names[t])
 }
 
-// exactly compares letter by letter: the whole text, and what is behind the
-// server's name.
+// exactly compares the whole text, and the part after the server's name, with
+// name.
 func (n *naming) exactly(name tool.Name) uint8 {
 	how := uint8(notItsName)
 	for _, prefix := range [...]string{"", name.Server + ":", name.Server + "__"} {
@@ -60,16 +60,16 @@ func (n *naming) exactly(name tool.Name) uint8 {
 	return how
 }
 
-// nameHash is a hash of the folded text.
+// nameHash returns the hash of the folded text.
 func nameHash(text string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(folded(text)))
 	return h.Sum32()
 }
 
-// folded returns the letters and digits of a text in lower case: what makes
-// createIssue, create_issue and "Create issue" the same name. A text without
-// any stays as it is.
+// folded returns the letters and digits of a text in lower case, so that
+// createIssue, create_issue and "Create issue" are equal. It returns a text
+// without any unchanged.
 func folded(text string) string {
 	f := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {

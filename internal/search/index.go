@@ -9,22 +9,22 @@ import (
 	"junctor/internal/tool"
 )
 
-// Doc is a tool as the ranking reads it.
+// Doc is the searchable part of a tool.
 type Doc struct {
 	Name        tool.Name
 	Title       string
 	Description string
 	InputSchema json.RawMessage
 	Tags        []string
-	ReadOnly    *bool // the upstream's hint that the tool changes nothing; nil when not given
+	ReadOnly    *bool // the upstream's readOnlyHint; nil if not given
 
-	// What the upstream says about itself; may be empty.
+	// The upstream's description of itself; may be empty.
 	ServerTitle       string
 	ServerDescription string
 }
 
-// Index holds the tools of all upstreams. Its methods may be called from any
-// goroutine.
+// Index holds the tools of all upstreams. Its methods are safe for concurrent
+// use.
 type Index struct {
 	w         weights
 	lx        *lexicon
@@ -34,24 +34,24 @@ type Index struct {
 	analysers sync.Pool
 	scratches sync.Pool
 
-	mu       sync.Mutex // guards what follows; never held while a query runs
+	mu       sync.Mutex // guards the fields below; never held while a query runs
 	terms    *dictionary
 	segments map[string]*segment
-	live     atomic.Pointer[snapshot] // nil after a change, until somebody asks
+	live     atomic.Pointer[snapshot] // nil after a change, until the next query
 }
 
 // segment holds the analysed tools of one upstream.
 type segment struct {
 	tools   []segmentTool
-	entries []entry  // of all tools, one after the other
-	vectors []uint64 // as many words for each tool
+	entries []entry  // of all tools, concatenated
+	vectors []uint64 // the same number of words for each tool
 }
 
 type segmentTool struct {
 	name    tool.Name
 	tags    []string
 	changes bool
-	entries int // how many
+	entries int // number of entries
 	vector  packed
 }
 
@@ -61,7 +61,7 @@ func New() *Index { return newIndex(defaultWeights()) }
 func newIndex(w weights) *Index {
 	table, err := loadTable(tableFile)
 	if err != nil {
-		panic(err) // the file is part of the binary, and a test loads it
+		panic(err) // cannot happen: the file is embedded, and a test loads it
 	}
 	ix := &Index{
 		w:        w,
@@ -77,8 +77,8 @@ func newIndex(w weights) *Index {
 	return ix
 }
 
-// Put replaces the tools of one upstream. The docs are not kept. Of docs with
-// the same name the first counts.
+// Put replaces the tools of one upstream. It does not retain docs. If several
+// docs have the same name, the first is used.
 func (ix *Index) Put(server string, docs []Doc) {
 	docs = unique(docs)
 	a := ix.analysers.Get().(*analyser)
@@ -102,7 +102,7 @@ func (ix *Index) Put(server string, docs []Doc) {
 
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	numbers := make([]uint32, len(a.terms.terms)) // 1 + the index's number
+	numbers := make([]uint32, len(a.terms.terms)) // 1 + the term number in the index
 	for i := range seg.entries {
 		n := &numbers[seg.entries[i].term]
 		if *n == 0 {
@@ -118,7 +118,7 @@ func (ix *Index) Put(server string, docs []Doc) {
 	}
 }
 
-// unique returns docs without those whose name came before.
+// unique returns docs without later duplicates of a name.
 func unique(docs []Doc) []Doc {
 	seen := make(map[tool.Name]bool, len(docs))
 	for i := range docs {
@@ -137,7 +137,7 @@ func unique(docs []Doc) []Doc {
 	return docs
 }
 
-// Remove takes the tools of one upstream out.
+// Remove removes the tools of one upstream.
 func (ix *Index) Remove(server string) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -150,9 +150,8 @@ func (ix *Index) Remove(server string) {
 // Len returns the number of tools.
 func (ix *Index) Len() int { return len(ix.current().names) }
 
-// current returns the state after the last change. The first to ask after a
-// change puts the state together; upstreams that come one after the other
-// cost nothing until then.
+// current returns the snapshot after the last change. It is assembled by the
+// first query after a change, so that several updates in a row cost little.
 func (ix *Index) current() *snapshot {
 	if s := ix.live.Load(); s != nil {
 		return s
@@ -168,7 +167,7 @@ func (ix *Index) current() *snapshot {
 	return s
 }
 
-// forget renumbers the terms when most of them belong to tools that are gone.
+// forget renumbers the terms when most of them belong to removed tools.
 func (ix *Index) forget() {
 	const few = 1 << 12
 	total := len(ix.terms.terms)

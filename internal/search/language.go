@@ -10,21 +10,21 @@ import (
 //go:embed languages.txt
 var languageFile string
 
-// languages turn what is asked in another language into the words of tools,
-// which are nearly all written in English. They are a dictionary of what
-// tools do, no translator.
+// languages translate words of queries in other languages into the words of
+// tools, which are nearly always in English. They are dictionaries of what
+// tools do, not general translators.
 type languages struct {
-	spaced   []language // that part words with spaces, in the order of their names
+	spaced   []language // languages with spaces between words, ordered by name
 	unspaced []foreign
 }
 
-// language is one that parts words with spaces.
+// language is a language with spaces between words.
 type language struct {
-	little map[string]bool     // the words by which it is known, and that say nothing
-	words  map[string][]string // a word to the English ones
+	little map[string]bool     // function words that identify the language and carry no other information
+	words  map[string][]string // word to its English translations
 }
 
-// foreign is a word of a language that does not part them.
+// foreign is a word of a language without spaces between words.
 type foreign struct{ word, english string }
 
 func loadLanguages(file string) *languages {
@@ -61,10 +61,9 @@ func loadLanguages(file string) *languages {
 	return all
 }
 
-// of returns the language of a query, or nil when it is English or not known.
-// A language shows in its little words, of which English has none as often,
-// or in two words for which English has no use. Known tells the words that
-// tools use.
+// of returns the language of a query, or nil if it is English or unknown. A
+// language is recognized by its function words, or by two words that do not
+// occur in English. known reports whether tools use a word.
 func (all *languages) of(tokens []string, english map[string]bool, known func(string) bool) *language {
 	ours := 0
 	for _, t := range tokens {
@@ -96,9 +95,9 @@ func (all *languages) of(tokens []string, english map[string]bool, known func(st
 	return best
 }
 
-// translate puts the English words in the place of those that the language
-// has, and leaves its little words out. What tools use themselves stays, for
-// they may be written in that language.
+// translate replaces the words of the language by English ones and drops its
+// function words. Words that tools use are kept, because the tools may be
+// written in that language.
 func (l *language) translate(to, tokens []string, known func(string) bool) []string {
 	for _, t := range tokens {
 		english := l.words[t]
@@ -110,7 +109,8 @@ func (l *language) translate(to, tokens []string, known func(string) bool) []str
 	return to
 }
 
-// within adds the English words for those that a text without spaces has.
+// within appends the English translations of the words in a text without
+// spaces.
 func (all *languages) within(text string, to []string) []string {
 	for _, f := range all.unspaced {
 		if strings.Contains(text, f.word) && !slices.Contains(to, f.english) {

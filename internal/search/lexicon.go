@@ -18,26 +18,26 @@ var verbFile string
 //go:embed phrases.txt
 var phraseFile string
 
-// lexicon is what the ranking knows of English before it sees a tool.
+// lexicon is the built-in knowledge of English words.
 type lexicon struct {
-	stop     map[string]bool     // words that say nothing, as they are written
-	synonyms map[string][]string // stem to the stems that may stand for it
-	asks     map[string]bool     // words at the start of a query that asks, as they are written
+	stop     map[string]bool     // stop words in their written form
+	synonyms map[string][]string // stem to the stems of its synonyms
+	asks     map[string]bool     // words that begin a question, in their written form
 	changes  map[string]bool     // stems of verbs that change something
-	verbs    map[string]bool     // other words that may start a request, as they are written
-	sequels  map[string]bool     // words between two requests, as they are written
-	phrases  map[string][]phrase // by the first word, the longest first
+	verbs    map[string]bool     // other words that may begin a request, in their written form
+	sequels  map[string]bool     // words between two requests, in their written form
+	phrases  map[string][]phrase // by first word, longest first
 }
 
-// phrase is a turn of phrase, and the words by which tools say the same.
+// phrase is an idiom and the words that tools use for it.
 type phrase struct {
-	words, means []string // as they are written
+	words, means []string // in their written form
 }
 
-// loadLexicon reads the lists. A line "a b c" of the thesaurus says that
-// each may stand for the others; "a > b c" that b and c may stand for a, and
-// not the other way round. A line "a b > c d" of the phrases says that c or d
-// is meant where a and b stand side by side.
+// loadLexicon parses the word lists. A line "a b c" of the thesaurus makes each
+// a synonym of the others; "a > b c" makes b and c synonyms of a, but not the
+// reverse. A line "a b > c d" of the phrases means that c or d is searched for
+// where a and b are adjacent.
 func loadLexicon(thesaurus, stop, verbs, phrases string) *lexicon {
 	lx := &lexicon{
 		stop:     make(map[string]bool),
@@ -97,7 +97,7 @@ func add(set map[string]bool, words []string) {
 	}
 }
 
-// phraseAt returns the longest turn of phrase with which the tokens begin.
+// phraseAt returns the longest phrase that is a prefix of tokens.
 func (lx *lexicon) phraseAt(tokens []string) (phrase, bool) {
 	for _, p := range lx.phrases[tokens[0]] {
 		if len(p.words) <= len(tokens) && slices.Equal(p.words, tokens[:len(p.words)]) {
@@ -107,9 +107,9 @@ func (lx *lexicon) phraseAt(tokens []string) (phrase, bool) {
 	return phrase{}, false
 }
 
-// onlyAsks reports whether a query asks for something and names nothing that
-// could change it. First is its first word, terms are the stems of all that
-// count. In doubt it does not only ask.
+// onlyAsks reports whether a query is a question and contains no verb that
+// changes something. first is its first word, terms are the stems of its
+// significant words. If in doubt it returns false.
 func (lx *lexicon) onlyAsks(first string, terms []string) bool {
 	if !lx.asks[first] {
 		return false

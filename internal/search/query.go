@@ -10,28 +10,28 @@ import (
 	"junctor/internal/tool"
 )
 
-// Query asks for tools.
+// Query is a search request.
 type Query struct {
-	// Text says what is wanted, in any words; or names a tool.
+	// Text describes the wanted tool in free text, or is its name.
 	Text string
 
-	// Servers and Tags limit the answer to tools of one of these upstreams,
-	// and to tools with one of these tags. Empty means no limit.
+	// Servers and Tags restrict the hits to tools of one of these upstreams,
+	// and to tools with one of these tags. Empty means no restriction.
 	Servers []string
 	Tags    []string
 
-	// Limit is the most hits to return; 0 means 10, and 100 is the most.
+	// Limit is the maximum number of hits; 0 means 10, and the maximum is 100.
 	Limit int
 
-	// Keep says whether the caller may see a tool; nil lets everything
-	// through. It is asked only for tools that would be among the hits.
+	// Keep reports whether the caller may see a tool; nil allows all. It is
+	// called only for tools that would be among the hits.
 	Keep func(tool.Name) bool
 
-	// Signals tells what is known about a tool beyond its text; nil turns
-	// them off. It is asked only for the best tools.
+	// Signals returns usage and health of a tool; nil disables signals. It is
+	// called only for the best tools.
 	Signals Signals
 
-	// Explain asks for the reasons of every hit.
+	// Explain requests an Explanation for each hit.
 	Explain bool
 }
 
@@ -39,28 +39,28 @@ type Query struct {
 type Hit struct {
 	Name tool.Name
 
-	// Relevance is about the probability that this is a tool that was
-	// meant, between 0 and 1: a weak best match looks weak.
+	// Relevance is the approximate probability that the tool was meant, between
+	// 0 and 1. It is also low for the best hit if that is a weak match.
 	Relevance float64
 
-	// Explanation is nil unless the query asked for it.
+	// Explanation is nil unless Query.Explain is set.
 	Explanation *Explanation
 
 	score float32
 	named bool // the query is the tool's name
 }
 
-// Bounds of a query.
+// Limits of a query.
 const (
 	DefaultLimit = 10
 	MaxLimit     = 100
 
-	maxQueryBytes  = 1 << 13 // of the text that is read
+	maxQueryBytes  = 1 << 13 // of the text that are read
 	maxQueryTokens = 256
-	maxQueryTerms  = 32 // the ones that say most
+	maxQueryTerms  = 32 // the most significant ones
 )
 
-// reason says how a term came into a query.
+// reason is how a term became part of a query.
 type reason uint8
 
 const (
@@ -73,46 +73,46 @@ const (
 
 var reasonNames = [...]string{"exact", "synonym", "spelling", "compound", "phrase"}
 
-// named reports whether the query has the term itself, in whatever spelling.
+// named reports whether the query contains the term itself, in any spelling.
 func (r reason) named() bool { return r != asSynonym && r != asPhrase }
 
-// alternative is a term that satisfies a word of the query.
+// alternative is a term that matches a word of the query.
 type alternative struct {
 	term   uint32
 	weight float32
 	why    reason
 }
 
-// queryWord is one word of the query with all the terms that satisfy it.
+// queryWord is one word of the query with all terms that match it.
 type queryWord struct {
 	text         string
-	mass         float32 // the most that it can count
-	importance   float32 // by the table
-	cap          float32 // the word's own rarity: a rare synonym of a common word counts no more
+	mass         float32 // its maximum contribution
+	importance   float32 // weight in the word table
+	cap          float32 // the word's own rarity: the limit for rarer synonyms
 	alternatives []alternative
 }
 
-// plan is a query made ready for one snapshot.
+// plan is a query prepared for one snapshot.
 type plan struct {
 	words    []queryWord
-	perIdeal float32 // one divided by all the masses together
-	onlyAsks bool    // and so wants no tool that changes something
+	perIdeal float32 // 1 / the sum of all masses
+	onlyAsks bool    // tools that change something are ranked lower
 	packed   packed
 	vector   []uint64
 }
 
-// planner makes plans. Its memory is used again.
+// planner prepares plans and reuses its buffers.
 type planner struct {
 	tok     tokenizer
-	tokens  []string // all words of the query, in our language
-	texts   []string // the words that count, in order
+	tokens  []string // all words of the query, translated to English
+	texts   []string // the significant words, in order
 	terms   []string // their stems
 	phrases []phrase
 	sum     []float32
 	plan    plan
 }
 
-// prepare reads the text of a query. The plan is valid until the next call.
+// prepare parses the text of a query. The plan is valid until the next call.
 func (p *planner) prepare(ix *Index, s *snapshot, text string) *plan {
 	p.read(ix, s, text)
 	p.plan.onlyAsks = len(p.tokens) > 0 && ix.lx.onlyAsks(p.tokens[0], p.terms)
@@ -148,8 +148,8 @@ func (p *planner) prepare(ix *Index, s *snapshot, text string) *plan {
 	return &p.plan
 }
 
-// read finds the words that count and the turns of phrase, whose own words
-// then do not.
+// read finds the significant words and the phrases of a query. The words of a
+// phrase are then not counted themselves.
 func (p *planner) read(ix *Index, s *snapshot, text string) {
 	if len(text) > maxQueryBytes {
 		text = text[:maxQueryBytes]
@@ -191,7 +191,7 @@ func (p *planner) read(ix *Index, s *snapshot, text string) {
 	}
 }
 
-// next returns the place for one more word.
+// next returns a zero queryWord at the end of the plan.
 func (p *planner) next(text string) *queryWord {
 	n := len(p.plan.words)
 	if n < cap(p.plan.words) {

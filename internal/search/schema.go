@@ -22,15 +22,15 @@ const (
 	maxEnumValues  = 30
 )
 
-// parameters returns the names of a tool's parameters, and what is written
-// about them: their descriptions and the values to choose from.
+// parameters returns the names of a tool's parameters, and their descriptions
+// and enumerated values as text.
 func parameters(raw json.RawMessage) (names, texts string) {
 	if len(raw) > maxSchemaBytes || !bytes.Contains(raw, []byte(`"properties"`)) {
 		return "", ""
 	}
 	var s schema
-	// Fields of another type than expected are left out and the rest is
-	// read, so the error says nothing that matters here.
+	// Fields of an unexpected type are skipped and the rest is read, so the
+	// error can be ignored.
 	_ = json.Unmarshal(raw, &s)
 	var n, t strings.Builder
 	s.walk(&n, &t, 0)

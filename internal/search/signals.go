@@ -6,11 +6,11 @@ import (
 	"junctor/internal/tool"
 )
 
-// Signals tells what is known about a tool beyond its text. It is called for
-// the best tools of a query, from the goroutine that searches.
+// Signals returns usage and health of a tool. It is called for the best tools
+// of a query, on the goroutine that searches.
 type Signals func(tool.Name) Signal
 
-// Signal is what is known about one tool.
+// Signal is the usage and health of one tool.
 type Signal struct {
 	Calls           int64 `json:"calls"` // by everybody
 	Successes       int64 `json:"successes"`
@@ -20,9 +20,9 @@ type Signal struct {
 	Down            bool  `json:"down,omitempty"`        // its upstream cannot be reached
 }
 
-// What signals can do, on the scale on which a perfect match has 2.4:
-// enough to part tools that fit alike, never enough to raise one that does
-// not fit.
+// The maximum effect of signals, on a scale on which a perfect match has 2.4:
+// enough to order tools that match equally, never enough to raise one that does
+// not match.
 const (
 	mostOverall    = 0.03
 	mostCaller     = 0.05
@@ -30,7 +30,7 @@ const (
 	downPenalty    = 0.15
 )
 
-// shift returns what a signal adds to a score.
+// shift returns the amount that a signal adds to a score.
 func (g Signal) shift() float32 {
 	v := mostOverall*usage(g.Calls, g.Successes) + mostCaller*usage(g.CallerCalls, g.CallerSuccesses)
 	switch {
@@ -42,8 +42,8 @@ func (g Signal) shift() float32 {
 	return float32(v)
 }
 
-// usage is between -1 and 1: it grows with the calls, slower and slower, up to
-// a hundred, and turns negative when more than half of them fail.
+// usage returns a value between -1 and 1. It grows logarithmically with the
+// calls, up to a hundred, and is negative if more than half of them fail.
 func usage(calls, successes int64) float64 {
 	if calls <= 0 {
 		return 0

@@ -8,32 +8,32 @@ import (
 	"junctor/internal/tool"
 )
 
-// snapshot is the state of the index between two changes. Nobody writes to it.
+// snapshot is the immutable state of the index between two changes.
 type snapshot struct {
 	terms *dictionary
-	idf   []float32 // by term; 0 for a term that no tool has
-	start []uint32  // by term: where its postings begin; one more at the end
+	idf   []float32 // by term; 0 for a term without tools
+	start []uint32  // by term: the offset of its postings, and one entry for the end
 
 	postings []posting
-	letters  []uint32  // by term: which letters it has, for corrections
-	product  []float32 // by term: how much it is the name of a server and nothing else, 0 to 1
+	letters  []uint32  // by term: the set of its letters, for corrections
+	product  []float32 // by term: how specific it is to the names of servers, 0 to 1
 
 	// By tool.
 	names    []tool.Name
 	tags     [][]string
 	nameHash []uint32
 	changes  []bool
-	covers   []float32 // the share of its name that one unit of weight covers
+	covers   []float32 // the share of its name covered by one unit of weight
 	vector   []packed
 	vectors  []uint64
 	entries  []entry
-	first    []uint32 // where its entries begin; one more at the end
+	first    []uint32 // the offset of its entries, and one entry for the end
 
-	rarest float32 // the weight of a word that no tool has
+	rarest float32 // the weight of a word that no tool contains
 }
 
 // posting is one tool in the list of a term: the tool's number, whether the
-// term is a word of its name and of its server's name, and the impact.
+// term occurs in its name and in its server's name, and the impact.
 type posting uint32
 
 const (
@@ -48,9 +48,9 @@ func (p posting) impact() uint8  { return uint8(p) }
 func (p posting) inName() bool   { return p&postingName != 0 }
 func (p posting) inServer() bool { return p&postingServer != 0 }
 
-// assemble builds the snapshot of the segments. Tools are in the order of
-// their upstreams' names, so that the same tools give the same state however
-// they came.
+// assemble builds a snapshot from the segments. Tools are ordered by the names
+// of their upstreams, so that the result does not depend on the order of
+// insertion.
 func (ix *Index) assemble() *snapshot {
 	tools, entries := 0, 0
 	servers := slices.Sorted(maps.Keys(ix.segments))
@@ -89,7 +89,8 @@ func (ix *Index) assemble() *snapshot {
 			s.first = append(s.first, uint32(at))
 			at += t.entries
 		}
-		// From now on the segment lives in the snapshot's memory: one copy.
+		// The segment now refers to the snapshot's memory, so that there is one
+		// copy.
 		s.entries = append(s.entries, seg.entries...)
 		s.vectors = append(s.vectors, seg.vectors...)
 		seg.entries = s.entries[len(s.entries)-len(seg.entries):]
@@ -100,7 +101,7 @@ func (ix *Index) assemble() *snapshot {
 	return s
 }
 
-// invert makes the postings from the entries.
+// invert computes the postings from the entries.
 func (s *snapshot) invert(namePrior float32) {
 	terms := len(s.terms.terms)
 	s.start = make([]uint32, terms+1)
@@ -141,14 +142,14 @@ func (s *snapshot) invert(namePrior float32) {
 	}
 }
 
-// idf is the weight of a term that n of all tools have.
+// idf returns the weight of a term that n of all tools contain.
 func idf(all, n int) float32 {
 	return float32(math.Log(1 + (float64(all-n)+0.5)/(float64(n)+0.5)))
 }
 
-// product tells the name of a product from a word that happens to be in the
-// name of a server, given the share of the tools with the word that are on
-// such servers: nearly all that speak of Figma, few of those that search.
+// product distinguishes the name of a product from a common word in the name of
+// a server. share is the share of the tools with the word that are on such
+// servers: nearly all for "figma", few for "search".
 func product(share float32) float32 {
 	const least = 0.8
 	return max(0, (share-least)/(1-least))

@@ -2,10 +2,10 @@ package search
 
 import "strings"
 
-// stem reduces an English word in lower-case ASCII to its stem after Porter's
-// algorithm of 1980, with British endings read as American ones. Words with
-// other bytes, with digits, or shorter than three letters come back as they
-// are. It works in place, and may use eight bytes behind the word.
+// stem reduces an English word in lower-case ASCII to its stem with Porter's
+// algorithm of 1980, and treats British endings as American ones. Words with
+// other bytes, with digits, or shorter than three letters are returned
+// unchanged. It works in place, and may write up to eight bytes after the word.
 func stem(w []byte) []byte {
 	if len(w) < 3 {
 		return w
@@ -51,7 +51,7 @@ func hasSuffix(w []byte, s string) bool {
 	return len(w) >= len(s) && string(w[len(w)-len(s):]) == s
 }
 
-// consonant follows Porter: y is one after a vowel or at the start.
+// consonant follows Porter: y is a consonant after a vowel or at the start.
 func consonant(w []byte, i int) bool {
 	switch w[i] {
 	case 'a', 'e', 'i', 'o', 'u':
@@ -71,7 +71,7 @@ func hasVowel(w []byte) bool {
 	return false
 }
 
-// measure counts the changes from vowel to consonant.
+// measure counts the transitions from vowel to consonant.
 func measure(w []byte) int {
 	n, vowel := 0, false
 	for i := range w {
@@ -137,8 +137,8 @@ func stemPast(w []byte) []byte {
 	return w
 }
 
-// replaceFirst applies the first rule whose suffix w has, if what is left
-// measures more than min.
+// replaceFirst applies the first rule whose suffix w has, if the measure of the
+// rest is greater than min.
 func replaceFirst(w []byte, rules []suffixRule, min int) []byte {
 	for _, r := range rules {
 		if hasSuffix(w, r.from) {
@@ -178,7 +178,8 @@ func stemEnd(w []byte) []byte {
 	return w
 }
 
-// americanise gives summarise, colour and their forms as summarize and color.
+// americanise converts British spellings such as summarise and colour to
+// American ones.
 func americanise(w string) string {
 	if len(w) < 5 {
 		return w
@@ -193,8 +194,9 @@ func americanise(w string) string {
 	return w
 }
 
-// americaniseBytes turns the s of -ise, -ised, -ises, -ising, -isation into a
-// z. Words where that is wrong become the same wrong word on both sides.
+// americaniseBytes replaces the s of -ise, -ised, -ises, -ising and -isation by
+// a z. A wrong replacement does no harm, because it is applied to queries and
+// tools alike.
 func americaniseBytes(w []byte) bool {
 	for _, end := range [...]string{"ise", "ised", "ises", "ising", "isation", "isations"} {
 		if n := len(w) - len(end); n > 2 && hasSuffix(w, end) {

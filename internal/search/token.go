@@ -5,28 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of one piece of text. What lies beyond them is not read: a name or a
-// query that long says nothing more.
+// Limits of one text. The rest is ignored, because a longer name or query adds
+// no information.
 const (
-	maxTokenBytes = 64      // longer runs are keys, hashes and encoded data
+	maxTokenBytes = 64      // longer runs are keys, hashes or encoded data
 	maxTextBytes  = 1 << 14 // of one field of one tool
 )
 
-// tokenizer cuts text into words: at everything that is no letter and no
+// tokenizer splits text into words: at every character that is not a letter or
 // digit, at a change of case inside a word, and between letters and digits
-// unless the word is as short as s3, k8s or utf8. A word in mixed case gives
-// itself as well as its parts, because GitHub is one word and createIssue two.
-// Runs of Chinese, Japanese and Korean give overlapping pairs.
+// unless the word is as short as s3, k8s or utf8. A word in mixed case yields
+// itself and its parts, because GitHub is one word and createIssue two. Runs of
+// Chinese, Japanese and Korean yield overlapping pairs.
 type tokenizer struct {
 	tokens []string // in lower case, not stemmed
-	parts  []uint8  // by token: how many of those behind it are its parts
+	parts  []uint8  // by token: how many of the following tokens are its parts
 	buf    []byte
 }
 
 func (t *tokenizer) reset() { t.tokens, t.parts = t.tokens[:0], t.parts[:0] }
 
-// add appends the words of s. Identifiers (names of tools and parameters) give
-// the parts of a mixed-case word only.
+// add appends the words of s. Identifiers (names of tools and parameters) yield
+// only the parts of a mixed-case word.
 func (t *tokenizer) add(s string, identifier bool) {
 	if len(s) > maxTextBytes {
 		s = s[:maxTextBytes]
@@ -46,7 +46,7 @@ func (t *tokenizer) add(s string, identifier bool) {
 				t.ascii(s[i:j], s[j:], identifier)
 				i = j
 				if i+1 < len(s) && s[i] == '\'' && (s[i+1]|0x20) == 's' && (i+2 == len(s) || !isAlnum(s[i+2])) {
-					i += 2 // the possessive says nothing
+					i += 2 // skip the possessive
 				}
 				continue
 			}
@@ -82,7 +82,7 @@ func (t *tokenizer) emit(s string) {
 	t.parts = append(t.parts, 0)
 }
 
-// ascii takes one run of ASCII letters and digits; rest is what follows it.
+// ascii handles one run of ASCII letters and digits; rest is the text after it.
 func (t *tokenizer) ascii(run, rest string, identifier bool) {
 	if len(run) == 1 && len(rest) > 0 {
 		switch {
@@ -132,8 +132,8 @@ func (t *tokenizer) ascii(run, rest string, identifier bool) {
 	}
 }
 
-// encoded reports whether a run changes so often between letters and digits
-// that it is a hash or an encoded number, and has no words in it.
+// encoded reports whether a run alternates so often between letters and digits
+// that it is a hash or an encoded number without words.
 func encoded(run string) bool {
 	const usual = 3
 	changes := 0
@@ -146,7 +146,8 @@ func encoded(run string) bool {
 }
 
 // unparted returns the tokens without the parts of words that are known as a
-// whole: who asks for PubChem does not ask for a pub. It uses the tokens up.
+// whole, so that a query for PubChem does not match "pub". It modifies the
+// tokens.
 func (t *tokenizer) unparted(known func(string) bool) []string {
 	kept := t.tokens[:0]
 	for i := 0; i < len(t.tokens); i++ {
@@ -158,12 +159,13 @@ func (t *tokenizer) unparted(known func(string) bool) []string {
 	return kept
 }
 
-// plural reports whether rest is the s of a plural such as URLs.
+// plural reports whether rest begins with the plural s of an abbreviation such
+// as URLs.
 func plural(rest string) bool {
 	return rest[0] == 's' && (len(rest) == 1 || isUpper(rest[1]))
 }
 
-// unicode takes one word that is not plain ASCII and returns its length.
+// unicode handles one word that is not plain ASCII and returns its length.
 func (t *tokenizer) unicode(s string) int {
 	var (
 		word  []byte
@@ -195,7 +197,7 @@ func (t *tokenizer) unicode(s string) int {
 			return i
 		}
 		if unicode.Is(unicode.Mn, r) {
-			i += size // an accent of its own
+			i += size // a combining mark
 			continue
 		}
 		if r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
@@ -215,20 +217,20 @@ func (t *tokenizer) unicode(s string) int {
 	return i
 }
 
-// cjk reports whether r is a letter of a script that is written without
-// spaces. The mark that lengthens a vowel belongs to no script of its own.
+// cjk reports whether r is a letter of a script without spaces, including the
+// prolonged sound mark, which belongs to no script.
 func cjk(r rune) bool {
 	return r >= 0x1100 && unicode.IsLetter(r) &&
 		(r == 'ー' || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul))
 }
 
-// The letters from ß and from Ā on without their accents.
+// The letters from ß and from Ā without their accents.
 const (
 	latin1   = "saaaaaaaceeeeiiiidnooooo/ouuuuyty"
 	latinExt = "aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiiiiijjkkkllllllllllnnnnnnnnnoooooooorrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs"
 )
 
-// fold takes the accent off a lower-case Latin letter.
+// fold removes the accent of a lower-case Latin letter.
 func fold(r rune) rune {
 	switch {
 	case r >= 0xdf && r <= 0xff && r != '÷':

@@ -13,11 +13,11 @@ func letters(term string) uint32 {
 	return set
 }
 
-// correct returns the term that a misspelt word was likely meant to be: the
+// correct returns the term that a misspelt word was probably meant to be: the
 // nearest within one edit, or two for long words, preferring the same first
-// letter and then the term that more tools have. Words are compared as they
-// are written, and by their stems, because a misspelt word may have another
-// stem than the right one, or the right one be known in another form only.
+// letter and then the term with more tools. Words are compared in their written
+// form and by their stems, because a misspelt word may have a different stem
+// than the correct one.
 func (s *snapshot) correct(word, stem string) (uint32, bool) {
 	const shortest = 4
 	if len(word) < shortest || len(word) > maxTokenBytes {
@@ -33,8 +33,9 @@ func (s *snapshot) correct(word, stem string) (uint32, bool) {
 		if set == 0 {
 			continue
 		}
-		// An edit changes the set by two letters at most, a suffix by more:
-		// the forms are looked at when the stem's letters are nearly there.
+		// An edit changes the set by at most two letters, a suffix by more. The
+		// written forms are compared only if the letters of the stem nearly
+		// match.
 		d := limit + 1
 		if bits.OnesCount32(stemSet^set) <= 2*limit {
 			d = edits(stem, s.terms.terms[id], limit)
@@ -57,8 +58,8 @@ func (s *snapshot) correct(word, stem string) (uint32, bool) {
 	return best, bestTools > 0
 }
 
-// edits counts the insertions, deletions, changes and swaps of neighbours that
-// turn a into b. Above the limit it stops counting.
+// edits returns the number of insertions, deletions, substitutions and
+// transpositions that turn a into b. It stops counting above the limit.
 func edits(a, b string, limit int) int {
 	if len(a) > len(b)+limit || len(b) > len(a)+limit {
 		return limit + 1
@@ -79,7 +80,7 @@ func edits(a, b string, limit int) int {
 	}
 	far := uint8(limit + 1)
 	for i := 1; i <= len(a); i++ {
-		// Only cells near the diagonal can stay within the limit.
+		// Only cells near the diagonal can be within the limit.
 		from, to := max(1, i-limit), min(len(b), i+limit)
 		row[from-1] = far
 		if from == 1 {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// withoutValues takes what is a value and no word out of a query: of an
-// address on the web the name of the site stays, of a mail address that it is
-// one. What stands in them says what a tool shall work on, not what it does.
+// withoutValues replaces values in a query: a URL by the name of its site, an
+// e-mail address by a placeholder word. Values are what a tool works on, not
+// what it does.
 func withoutValues(text string) string {
 	if !strings.Contains(text, "://") && !strings.Contains(text, "@") {
 		return text
@@ -24,21 +24,21 @@ func withoutValues(text string) string {
 	return strings.Join(fields, " ")
 }
 
-// site is what people call a host: github of api.github.com:443.
+// site returns the common name of a host: github for api.github.com:443.
 func site(host string) string {
 	host, _, _ = strings.Cut(strings.TrimRight(host, `.,;:!?)"'`), ":")
 	labels := strings.Split(host, ".")
 	return labels[max(0, len(labels)-2)]
 }
 
-// sum is arithmetic that is written out, and what tools call it.
+// sum is a form of written arithmetic and the words that tools use for it.
 type sum struct {
 	written *regexp.Regexp
 	phrase  phrase
 }
 
-// arithmetic lists the ways to write sums. A minus, a slash and an x need
-// spaces around them, or every date and size would be one.
+// arithmetic lists the forms of written sums. A minus, a slash and an x must
+// have spaces around them, so that dates and sizes do not match.
 func arithmetic() []sum {
 	var list []sum
 	for _, s := range [...]struct{ sign, written, operation string }{
@@ -57,7 +57,7 @@ func arithmetic() []sum {
 	return list
 }
 
-// isNumber reports whether a token has digits only.
+// isNumber reports whether a token consists of digits.
 func isNumber(token string) bool { return strings.Trim(token, digits) == "" }
 
 const digits = "0123456789"

@@ -14,17 +14,19 @@ const (
 	top    = 63
 )
 
-// packed is a vector's place in the scan.
+// packed describes one packed vector.
 type packed struct {
 	scale float32 // the length of one unit
-	sum   int32   // of the numbers, without the offset
+	sum   int32   // sum of the numbers, without the offset
 }
 
-// packedWords returns how many uint64 a vector of dims takes.
+// packedWords returns the number of uint64 values for a vector of dims
+// dimensions.
 func packedWords(dims int) int { return (dims + lanes - 1) / lanes }
 
-// pack writes v, scaled to length one, to out. A query is packed in reverse.
-// The zero vector has scale 0, and so has no likeness to anything.
+// pack writes v, normalized to length one, to out. A query is packed in
+// reverse. The zero vector has scale 0 and therefore similarity 0 to
+// everything.
 func pack(out []uint64, v []float32, reverse bool) packed {
 	var square, most float64
 	for _, x := range v {
@@ -66,8 +68,8 @@ func dot(query, doc []uint64) int32 {
 	return int32(a + b)
 }
 
-// cosine turns the dot product of two packed vectors of n words into the
-// cosine of the angle between them.
+// cosine converts the dot product of two packed vectors of n words into their
+// cosine.
 func cosine(dot int32, a, b packed, n int) float32 {
 	return float32(dot-offset*(a.sum+b.sum)-int32(n)*lanes*offset*offset) * a.scale * b.scale
 }

@@ -1,30 +1,30 @@
 package search
 
-// weights are the knobs of the ranking. There are few, and the figures in
-// docs/search.md move little when one of them is halved or doubled: the
-// ranking is meant for tools that nobody tuned it on.
+// weights are the parameters of the ranking. There are few, and the figures in
+// docs/search.md change little when one is halved or doubled, because the
+// ranking must work for tools that it was not tuned on.
 type weights struct {
-	// How much a word counts by where it stands. The first sentence of a
-	// description counts again as part of the whole.
+	// The weight of a word by field. The first sentence of a description is
+	// counted again as part of the whole.
 	name, title, server, tags    float32
 	sentence, description        float32
 	parameterName, parameterText float32
 	serverText                   float32
 
-	saturation float32 // the k1 of BM25: the count that is worth one half
-	length     float32 // the b of BM25: how much long texts are held back
+	saturation float32 // the k1 of BM25: the count at which half of the weight is reached
+	length     float32 // the b of BM25: the penalty of long texts
 
-	synonym, typo, joined float32 // what a match counts that is not the word itself
-	unknown               float32 // the share of a word that is English but in no tool
-	number                float32 // the share of a number, which is a value rather than a subject
+	synonym, typo, joined float32 // factors for matches other than the word itself
+	unknown               float32 // factor for an English word that occurs in no tool
+	number                float32 // factor for a number, which is a value rather than a subject
 
-	importance float32 // the power of a word's weight in the table, which was learnt from other texts
+	importance float32 // exponent of a word's weight in the table, which was trained on other texts
 
-	nameMatch float32 // for a tool's name that the query covers
+	nameMatch float32 // for the part of a tool's name that the query covers
 	namePrior float32 // added to a name's mass, so that short names gain less
-	meaning   float32 // for the cosine of query and tool
-	product   float32 // for a server whose name is in the query, when it is a name and no common word
-	action    float32 // against a tool that changes something when the query only asks
+	meaning   float32 // for the cosine similarity of query and tool
+	product   float32 // for a server whose name is in the query and is not a common word
+	action    float32 // penalty of a tool that changes something when the query is a question
 
 	vectorName, vectorServer, vectorDescription, vectorParameter float32
 }
@@ -55,8 +55,8 @@ func defaultWeights() weights {
 	}
 }
 
-// The lengths, in words, that texts of a field usually have. They are fixed
-// so that a tool's score does not hang on its neighbours.
+// The typical lengths of fields, in words. They are constants, so that a tool's
+// score does not depend on other tools.
 const (
 	usualSentence       = 12
 	usualDescription    = 40

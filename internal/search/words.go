@@ -16,15 +16,15 @@ import (
 //go:embed tool-words-100.svt
 var tableFile string
 
-// wordTable gives words their vectors. It reads the file where it lies and
-// adds only a hash of where each word is.
+// wordTable returns the vectors of words. It reads the embedded file in place
+// and adds only a hash table of the words.
 type wordTable struct {
 	dims    int
 	factors string   // per word: float32 scale, float32 weight
 	rows    string   // per word: dims int8
 	words   string   // separated by newlines
-	offsets []uint32 // where a word starts in words, and the end
-	slots   []uint16 // open hash: 1 + the word's number
+	offsets []uint32 // by word: its offset in words, and one entry for the end
+	slots   []uint16 // open-addressing hash table: 1 + the word's number
 	seed    maphash.Seed
 }
 
@@ -85,10 +85,10 @@ func (t *wordTable) float(at int) float32 {
 	return math.Float32frombits(uint32(f[at]) | uint32(f[at+1])<<8 | uint32(f[at+2])<<16 | uint32(f[at+3])<<24)
 }
 
-// weight says how much word i counts in a text.
+// weight returns the weight of word i in a text.
 func (t *wordTable) weight(i int) float32 { return t.float(8*i + 4) }
 
-// addTo adds the vector of word i, by factor, to sum.
+// addTo adds the vector of word i, multiplied by factor, to sum.
 func (t *wordTable) addTo(sum []float32, i int, factor float32) {
 	factor *= t.float(8 * i)
 	row := t.rows[i*t.dims : (i+1)*t.dims]
@@ -98,8 +98,8 @@ func (t *wordTable) addTo(sum []float32, i int, factor float32) {
 	}
 }
 
-// lookup returns the number of a word or of another way to write it: British
-// endings, and a plural that the table lacks.
+// lookup returns the number of a word or of a spelling variant: British
+// endings, or a plural that the table does not contain.
 func (t *wordTable) lookup(word string) (int, bool) {
 	if i, ok := t.find(word); ok {
 		return i, true
@@ -115,9 +115,9 @@ func (t *wordTable) lookup(word string) (int, bool) {
 	return 0, false
 }
 
-// split cuts a word that the table does not know into two to four that it
-// does: keyvault into key and vault. Names run words together as prose does
-// not. It returns nil when the word cannot be cut.
+// split divides an unknown word into two to four known ones: keyvault into key
+// and vault. It returns nil if the word cannot be divided. Identifiers join
+// words in this way.
 func (t *wordTable) split(word string) []string {
 	const shortest, most, longest = 3, 4, 40
 	n := len(word)
@@ -132,8 +132,7 @@ func (t *wordTable) split(word string) []string {
 	if _, known := t.lookup(word); known {
 		return nil
 	}
-	// count[i] is the least number of words that make word[:i]; fewer words
-	// are likelier to be the right ones.
+	// count[i] is the minimum number of words that make up word[:i].
 	var count, from [longest + 1]int
 	for end := shortest; end <= n; end++ {
 		for start := 0; start <= end-shortest; start++ {
