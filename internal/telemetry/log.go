@@ -67,6 +67,7 @@ type LogOptions struct {
 
 // NewLogger makes the program's logger. Every line carries what its context
 // knows (request, session, trace, see [With]), and has passed the redactor.
+// Durations are written in milliseconds, under a key that ends in Ms.
 func NewLogger(o LogOptions) *slog.Logger {
 	var level slog.Leveler = slog.LevelInfo
 	if o.Level != nil {
@@ -131,7 +132,9 @@ func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 		return h
 	}
 	c := *h
-	clean, _ := h.clean(attrs)
+	clean := slices.Clone(attrs)
+	inMillis(clean)
+	clean, _ = h.clean(clean)
 	c.next = h.next.WithAttrs(clean)
 	if !h.grouped {
 		for _, a := range attrs {
@@ -159,9 +162,10 @@ func (h *handler) Handle(ctx context.Context, rec slog.Record) error {
 		attrs = append(attrs, a)
 		return true
 	})
+	renamed := inMillis(attrs)
 	clean, changed := h.clean(attrs)
 	msg := h.redactor.String(rec.Message)
-	if !changed && msg == rec.Message && known == nil {
+	if !renamed && !changed && msg == rec.Message && known == nil {
 		return h.next.Handle(ctx, rec)
 	}
 	out := slog.NewRecord(rec.Time, rec.Level, msg, rec.PC)
@@ -175,6 +179,26 @@ func (h *handler) Handle(ctx context.Context, rec slog.Record) error {
 		})
 	}
 	return h.next.Handle(ctx, out)
+}
+
+// inMillis gives durations a unit: took becomes tookMs, in milliseconds. slog
+// would write them as nanoseconds in JSON. It changes the list and reports
+// whether there were any.
+func inMillis(attrs []slog.Attr) (changed bool) {
+	for i, a := range attrs {
+		switch a.Value.Kind() {
+		case slog.KindDuration:
+			attrs[i] = slog.Float64(a.Key+"Ms", float64(a.Value.Duration().Microseconds())/1000)
+			changed = true
+		case slog.KindGroup:
+			inner := slices.Clone(a.Value.Group())
+			if inMillis(inner) {
+				attrs[i].Value = slog.GroupValue(inner...)
+				changed = true
+			}
+		}
+	}
+	return changed
 }
 
 // clean returns the attributes without secrets, and whether any had one. The

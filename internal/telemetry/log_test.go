@@ -92,7 +92,7 @@ func TestValuesWithoutSecretsAreLoggedUnchanged(t *testing.T) {
 	}
 	delete(got, "time")
 	b, _ := json.Marshal(got)
-	want := `{"b":true,"d":1000000000,"e":"e","kind":"x","level":"INFO","list":[1,2],"msg":"m","n":1,"nil":null,"t":{"a":1}}`
+	want := `{"b":true,"dMs":1000,"e":"e","kind":"x","level":"INFO","list":[1,2],"msg":"m","n":1,"nil":null,"t":{"a":1}}`
 	if string(b) != want {
 		t.Errorf("line:\n got %s\nwant %s", b, want)
 	}
@@ -294,5 +294,22 @@ func TestSecret(t *testing.T) {
 	}
 	if s.Reveal() != canary {
 		t.Error("Reveal does not")
+	}
+}
+
+func TestDurationsHaveAUnit(t *testing.T) {
+	for _, format := range []LogFormat{FormatJSON, FormatText} {
+		var out bytes.Buffer
+		log := NewLogger(LogOptions{Output: &out, Format: format})
+		log.With("wait", 2*time.Second).Info("done", "took", 1234567*time.Nanosecond, slog.Group("step", "took", time.Millisecond), "n", 3)
+		want := []string{`"waitMs":2000,`, `"tookMs":1.234,`, `"step":{"tookMs":1},`, `"n":3}`}
+		if format == FormatText {
+			want = []string{" waitMs=2000 ", " tookMs=1.234 ", " step.tookMs=1 ", " n=3"}
+		}
+		for _, w := range want {
+			if !strings.Contains(out.String(), w) {
+				t.Errorf("%s: no %s in %s", format, w, out.String())
+			}
+		}
 	}
 }
