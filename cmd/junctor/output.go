@@ -51,12 +51,13 @@ func (c *cli) paint(w io.Writer, col colour, s string) string {
 	return "\x1b[" + string(col) + "m" + s + "\x1b[0m"
 }
 
-// table is rows for people: columns as wide as they need, cut to fit into the
-// terminal. In a pipe nothing is cut.
+// table is rows for people: columns as wide as they need, wrapped to fit into
+// the terminal. In a pipe each row is one line.
 type table struct {
 	head []string
 	rows [][]cell
-	name int // the column that is typed again, and so cut last
+	name int  // the column that is typed again, and so shrunk last
+	cuts bool // one line for each row also on a terminal: what does not fit is cut
 }
 
 type cell struct {
@@ -140,18 +141,35 @@ func (c *cli) printTable(t *table) {
 		shrink(widths, width, t.name)
 	}
 	line := func(cells []cell) {
-		var b strings.Builder
+		lines := make([][]string, len(cells))
+		height := 1
 		for i, cell := range cells {
-			text := cell.text
-			if isTerminal {
-				text = clip(text, widths[i])
+			switch {
+			case !isTerminal:
+				lines[i] = []string{cell.text}
+			case t.cuts:
+				lines[i] = []string{clip(cell.text, widths[i])}
+			default:
+				lines[i] = wrap(cell.text, widths[i])
 			}
-			b.WriteString(c.paint(c.out, cell.colour, text))
-			if i < len(cells)-1 {
-				b.WriteString(strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(text), 0)+2))
-			}
+			height = max(height, len(lines[i]))
 		}
-		fmt.Fprintln(c.out, strings.TrimRight(b.String(), " "))
+		for n := range height {
+			var b strings.Builder
+			gap := 0
+			for i, cell := range cells {
+				text := ""
+				if n < len(lines[i]) {
+					text = lines[i][n]
+				}
+				if text != "" {
+					b.WriteString(strings.Repeat(" ", gap) + c.paint(c.out, cell.colour, text))
+					gap = 0
+				}
+				gap += max(widths[i]-utf8.RuneCountInString(text), 0) + 2
+			}
+			fmt.Fprintln(c.out, b.String())
+		}
 	}
 	heads := make([]cell, len(t.head))
 	for i, h := range t.head {
@@ -186,6 +204,33 @@ func shrink(widths []int, room, name int) {
 		}
 		widths[widest]--
 	}
+}
+
+// wrap breaks a text into lines of at most width characters: between words, or
+// inside a word that is longer than a line.
+func wrap(s string, width int) []string {
+	lines := []string{""}
+	room := width
+	for _, word := range strings.Fields(s) {
+		runes := []rune(word)
+		last := len(lines) - 1
+		if len(runes) < room && lines[last] != "" {
+			lines[last] += " " + word
+			room -= len(runes) + 1
+			continue
+		}
+		if lines[last] != "" {
+			lines = append(lines, "")
+		}
+		for len(runes) > width {
+			lines[len(lines)-1] = string(runes[:width])
+			runes = runes[width:]
+			lines = append(lines, "")
+		}
+		lines[len(lines)-1] = string(runes)
+		room = width - len(runes)
+	}
+	return lines
 }
 
 func clip(s string, width int) string {

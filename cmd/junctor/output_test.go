@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,12 +34,39 @@ func TestTable(t *testing.T) {
 		t.Run(label, func(t *testing.T) {
 			c, out := on(tt.width, tt.env...)
 			tb := newTable("TOOL", "PARAMETERS", "DESCRIPTION")
+			tb.cuts = true
 			tb.row(cell{name, cyan}, "paths*: string[]", does)
 			c.printTable(tb)
 			if line := strings.Split(out.String(), "\n")[1]; line != tt.want {
 				t.Errorf("got  %q\nwant %q", line, tt.want)
 			}
 		})
+	}
+}
+
+func TestTableWraps(t *testing.T) {
+	c, out := on(80, "NO_COLOR")
+	tb := newTable("SERVER", "STATE", "TOOLS", "TRANSPORT", "ABOUT")
+	tb.row("files", cell{"disconnected", red}, 0, "stdio", "its program no-such-program-anywhere cannot be started: the command was not found in /usr/local/bin:/usr/bin")
+	tb.row("ok", "connected", 12, "http", "")
+	c.printTable(tb)
+	const want = `SERVER  STATE         TOOLS  TRANSPORT  ABOUT
+files   disconnected  0      stdio      its program no-such-program-anywhere
+                                        cannot be started: the command was not
+                                        found in /usr/local/bin:/usr/bin
+ok      connected     12     http
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+	for width, want := range map[int][]string{
+		5:  {"ab cd", "efghi", "jklmn", "o p"},
+		40: {"ab cd efghijklmno p"},
+		1:  {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"},
+	} {
+		if got := wrap("ab  cd efghijklmno p", width); !slices.Equal(got, want) {
+			t.Errorf("wrap at %d = %q, want %q", width, got, want)
+		}
 	}
 }
 

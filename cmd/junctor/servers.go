@@ -47,7 +47,7 @@ func (c *cli) serversList() *cobra.Command {
 			}
 			t := newTable("SERVER", "STATE", "TOOLS", "TRANSPORT", "PROTOCOL", "ABOUT")
 			for _, s := range list.Servers {
-				about := cmp.Or(s.Reason, tool.OneLine(s.Description), s.Title, s.Server)
+				about := cmp.Or(s.Reason, tool.Shorten(tool.OneLine(s.Description), 120), s.Title, s.Server)
 				t.row(s.Name, cell{string(s.State), stateColour(s.State)}, s.EnabledTools, s.Transport, s.Protocol, about)
 			}
 			c.printTable(t)

@@ -33,6 +33,7 @@ func (c *cli) toolsList() *cobra.Command {
 				return c.printJSON(list)
 			}
 			t := newTable("TOOL", "PARAMETERS", "DESCRIPTION")
+			t.cuts = true
 			for _, tool := range list.Tools {
 				t.row(cell{tool.Name, nameColour(tool)}, cell{tool.Signature, dim}, tool.Summary)
 			}
@@ -119,7 +120,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 				return c.printJSON(list)
 			}
 			t := newTable("FIT", "TOOL", "PARAMETERS", "DESCRIPTION")
-			t.name = 1
+			t.name, t.cuts = 1, true
 			for _, tool := range list.Tools {
 				t.row(fmt.Sprintf("%.2f", tool.Relevance), cell{tool.Name, cyan}, cell{tool.Signature, dim}, tool.Summary)
 			}
