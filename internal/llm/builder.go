@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Builder assembles a turn while its events go out; the adapters share it.
+// Builder assembles a turn while its events are sent. All adapters use it.
 type Builder struct {
 	parts      []Part
 	open       strings.Builder // the text or reasoning in progress
@@ -15,10 +15,10 @@ type Builder struct {
 	unfaithful bool
 }
 
-// Text adds to the text and returns the event.
+// Text appends to the text and returns the event.
 func (b *Builder) Text(s string) Event { b.add(s, false); return Event{Text: s} }
 
-// Reasoning adds to the thinking and returns the event.
+// Reasoning appends to the reasoning and returns the event.
 func (b *Builder) Reasoning(s string) Event { b.add(s, true); return Event{Reasoning: s} }
 
 func (b *Builder) add(s string, thinking bool) {
@@ -39,7 +39,7 @@ func (b *Builder) Call(c *ToolCall, faithful bool) Event {
 	return Event{Call: c}
 }
 
-// Grow counts bytes that are not yet part of anything, such as arguments.
+// Grow counts bytes that are not part of the message yet, such as arguments.
 func (b *Builder) Grow(n int) { b.size += n }
 
 // Full reports whether the reply has grown beyond [MaxReply].
@@ -60,21 +60,21 @@ func (b *Builder) close() {
 	b.open.Reset()
 }
 
-// Message returns what has been said so far, without a native form.
+// Message returns the message so far, without a native form.
 func (b *Builder) Message() Message {
 	b.close()
 	return Message{Role: Assistant, Parts: b.parts}
 }
 
-// Turn returns the last event. The native form is kept only when the neutral
-// one says the same.
+// Turn returns the last event. The native form is kept only if it is equivalent
+// to the neutral one.
 func (b *Builder) Turn(stop Stop, detail string, usage Usage, by string, native json.RawMessage) Event {
 	m := b.Message()
 	if len(native) > 0 && !b.unfaithful {
 		m.Native = &Native{By: by, Data: native}
 	}
 	if b.calls > 0 && (stop == StopEnd || stop == StopOther) {
-		stop = StopCalls // some servers say "stop" all the same
+		stop = StopCalls // some servers report "stop" nevertheless
 	}
 	return Event{Turn: &Turn{Message: m, Stop: stop, Detail: detail, Usage: usage}}
 }

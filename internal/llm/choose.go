@@ -14,15 +14,15 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Default addresses of the providers that have no SDK of their own.
+// Default base URLs of the providers without an SDK.
 const (
 	xaiURL    = "https://api.x.ai/v1"
 	ollamaURL = "http://127.0.0.1:11434/v1"
 )
 
-// defaultModels are asked for when only a key is known: names that the
-// providers keep alive, able to call tools, neither the dearest nor the
-// weakest.
+// defaultModels are used if only a key is configured. The providers keep these
+// names available; the models can call tools and are neither the most expensive
+// nor the weakest.
 var defaultModels = map[Provider]string{
 	Gemini:    "gemini-flash-latest",
 	OpenAI:    "gpt-5.5",
@@ -61,7 +61,7 @@ func urlVariable(p Provider) string {
 	return ""
 }
 
-// NoModel is what a person is told when there is no model to talk to.
+// NoModel is the message to the user if no model is configured.
 const NoModel = "no model is set up; set GEMINI_API_KEY, OPENAI_API_KEY, ANTHROPIC_API_KEY or XAI_API_KEY, or add \"llm\" to the configuration, or start Ollama (ollama serve), then try again"
 
 // Choose returns the models to use, the default first, each complete: what
@@ -159,8 +159,8 @@ func (c *Config) header(name, value string) {
 	c.Headers[name] = value
 }
 
-// ollamaHost reads OLLAMA_HOST as Ollama's own programs do: a host, a port, or
-// an address, with or without a scheme.
+// ollamaHost parses OLLAMA_HOST as Ollama's own programs do: a host, a port or
+// a URL, with or without a scheme.
 func ollamaHost(v string) string {
 	if v == "" {
 		return ollamaURL
@@ -185,8 +185,8 @@ func ollamaHost(v string) string {
 	return u.Scheme + "://" + net.JoinHostPort(host, port) + "/v1"
 }
 
-// ProbeOllama asks the Ollama server behind baseURL for its models. An error
-// means that there is none.
+// ProbeOllama returns the models of the Ollama server at baseURL. An error
+// means that there is no server.
 func ProbeOllama(ctx context.Context, client *http.Client, baseURL string) ([]string, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil {
@@ -218,7 +218,7 @@ func ProbeOllama(ctx context.Context, client *http.Client, baseURL string) ([]st
 	}
 	var names []string
 	for _, m := range list.Models {
-		// Embedding models cannot talk.
+		// Embedding models cannot chat.
 		if m.Name != "" && !strings.Contains(m.Details.Family, "bert") && !strings.Contains(m.Name, "embed") {
 			names = append(names, m.Name)
 		}
@@ -226,7 +226,7 @@ func ProbeOllama(ctx context.Context, client *http.Client, baseURL string) ([]st
 	return names, nil
 }
 
-// Set is the models that a session can choose from.
+// Set is the set of models that a session can choose from.
 type Set struct{ models []Model }
 
 // NewSet returns a set whose default is the first model.
@@ -235,8 +235,8 @@ func NewSet(models ...Model) *Set { return &Set{models: models} }
 // All returns the models, the default first.
 func (s *Set) All() []Model { return slices.Clone(s.models) }
 
-// Get returns the model with that id; the default for the empty id. It
-// returns nil when there is none.
+// Get returns the model with the id, or the default for an empty id. It returns
+// nil if there is none.
 func (s *Set) Get(id string) Model {
 	for _, m := range s.models {
 		if id == "" || m.Info().ID == id {

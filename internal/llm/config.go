@@ -86,7 +86,7 @@ const (
 // Words lists the ways a model gets its tools.
 func (ToolMode) Words() []string { return []string{string(NativeTools), string(PromptTools)} }
 
-// DefaultConfig returns what holds for a model where its entry is silent.
+// DefaultConfig returns the default values of a model's configuration.
 func DefaultConfig() Config {
 	return Config{
 		API:        ChatAPI,
@@ -109,7 +109,7 @@ func (c Config) Info() Info {
 	return Info{ID: c.ID(), Provider: c.Provider, Model: c.Model, ContextWindow: c.ContextWindow, MaxTokens: c.MaxTokens, SystemPrompt: c.SystemPrompt}
 }
 
-// ReplyTokens returns the most tokens that the reply to req may have; 0 when
+// ReplyTokens returns the maximum number of tokens of the reply to req, or 0 if
 // the provider decides.
 func (c Config) ReplyTokens(req Request) int {
 	if req.MaxTokens > 0 && (c.MaxTokens == 0 || req.MaxTokens < c.MaxTokens) {

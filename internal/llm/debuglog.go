@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// WithDebugLog returns a model that logs every request and how it ended at the
-// level debug, without what was said.
+// WithDebugLog returns a model that logs every request and its outcome at debug
+// level, without the content.
 func WithDebugLog(m Model, log *slog.Logger) Model { return &logged{m, log} }
 
 type logged struct {

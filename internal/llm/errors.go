@@ -15,7 +15,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Reason is why a model could not answer, in terms of what can be done.
+// Reason is why a request to a model failed. It determines what can be done
+// about it.
 type Reason string
 
 // The reasons.
@@ -34,28 +35,28 @@ const (
 	Stopped       Reason = "stopped" // ended by us
 )
 
-// Error is a model's failure. It unwraps to a [tool.Error], so that faces
-// treat it as any other failure.
+// Error is a failed request to a model. It unwraps to a [tool.Error], so that
+// all APIs handle it like other errors.
 type Error struct {
 	Reason   Reason
 	Provider Provider
 	Model    string
-	Status   int // of HTTP; 0 when there was no answer
+	Status   int // HTTP status; 0 if there was no response
 	shown    *tool.Error
 }
 
 func (e *Error) Error() string { return e.shown.Error() }
 
-// Unwrap returns what a caller may see of it.
+// Unwrap returns the error that may be shown to callers.
 func (e *Error) Unwrap() error { return e.shown }
 
-// Message returns the sentence for the person, without the cause.
+// Message returns the message for the user, without the cause.
 func (e *Error) Message() string { return e.shown.Msg }
 
-// RetryAfter returns how long the provider wants to be left alone, if it said.
+// RetryAfter returns the delay that the provider requested, or 0.
 func (e *Error) RetryAfter() time.Duration { return e.shown.RetryAfter }
 
-// Retryable reports whether asking again soon may help.
+// Retryable reports whether a retry may succeed.
 func (e *Error) Retryable() bool {
 	switch e.Reason {
 	case Busy, Broken, Unreachable, Silent, CutOff:
@@ -72,19 +73,19 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// Failure is what an adapter knows of a failed request.
+// Failure describes a failed request of an adapter.
 type Failure struct {
 	Status     int
 	Code       string // the provider's own code or type
 	Text       string // the provider's message
 	RetryAfter time.Duration
-	Err        error // what the SDK returned
+	Err        error // the SDK's error
 	Begun      bool  // a part of the reply had arrived
-	TooLong    bool  // the reply was broken off because of its length
+	TooLong    bool  // the reply was stopped because of its length
 }
 
-// Fail turns a failure into an [Error]. Secrets of c are taken out of what
-// the provider said; what it says about keys is not repeated at all, because
+// Fail converts a failure into an [Error]. Secrets of c are removed from the
+// provider's message. Messages about keys are not included at all, because
 // providers quote parts of them.
 func (c Config) Fail(ctx context.Context, f Failure) error {
 	e := &Error{Provider: c.Provider, Model: c.Model, Status: f.Status}
@@ -221,10 +222,11 @@ func status(code int) string {
 	return " (HTTP " + strconv.Itoa(code) + ")"
 }
 
-// maxQuote bounds what is repeated of a provider's message.
+// maxQuote bounds the part of a provider's message that is included in an
+// error.
 const maxQuote = 500
 
-// quote repeats a provider's message as far as it is safe.
+// quote returns the part of a provider's message that is safe to show.
 func (c Config) quote(text string) string {
 	text = c.clean(strings.TrimSpace(text))
 	if text == "" {
@@ -243,7 +245,7 @@ func (c Config) clean(text string) string {
 	return text
 }
 
-// cause is what the log gets to see. The SDKs' own errors may hold the
+// cause returns the error for the log. The errors of the SDKs may contain the
 // request, so only their text is kept.
 func (c Config) cause(r Reason, f Failure) error {
 	if r == BadKey {
@@ -262,7 +264,7 @@ func (c Config) cause(r Reason, f Failure) error {
 	return errors.New(c.clean(text))
 }
 
-// ErrorBody finds code and message in an error body of any of the providers.
+// ErrorBody returns the code and the message in an error body of any provider.
 func ErrorBody(raw string) (code, text string) {
 	var body struct {
 		Error   json.RawMessage `json:"error"`
@@ -301,8 +303,8 @@ func ErrorBody(raw string) (code, text string) {
 	return "", strings.TrimSpace(raw)
 }
 
-// RetryAfterHeader reads Retry-After, in seconds or as a date, and the
-// millisecond form that some SDKs' services add.
+// RetryAfterHeader parses Retry-After, in seconds or as a date, and the
+// retry-after-ms header of some services.
 func RetryAfterHeader(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
 		return time.Duration(ms * float64(time.Millisecond))

@@ -18,16 +18,16 @@ const (
 	fenceTag = "```tool"
 )
 
-// maxGap bounds the blanks that may follow the tag on its line.
+// maxGap bounds the spaces after the tag on its line.
 const maxGap = 64
 
-// piece is a part of a model's text: either text for the person, or the
-// inside of a tool block.
+// piece is a part of a model's output: either text for the user or the content
+// of a tool block.
 type piece struct {
 	text   string
 	block  string
-	tool   bool // block is set, possibly to nothing
-	closed bool // the block had its end
+	tool   bool // block is set, possibly to ""
+	closed bool // the block was terminated
 }
 
 // fenceScanner parts a streamed text into text and tool blocks. What it
@@ -45,10 +45,10 @@ type fenceScanner struct {
 	inside  bool
 
 	inString, escaped bool
-	line              int // where the current line begins in block
+	line              int // offset of the current line in block
 }
 
-// write takes the next chunk.
+// write processes the next chunk.
 func (f *fenceScanner) write(chunk string) []piece {
 	var out []piece
 	for len(chunk) > 0 {
@@ -77,7 +77,7 @@ func (f *fenceScanner) write(chunk string) []piece {
 	return out
 }
 
-// end takes the end of the text.
+// end processes the end of the text.
 func (f *fenceScanner) end() []piece {
 	if f.inside {
 		return []piece{f.closeBlock(false)}
@@ -87,15 +87,15 @@ func (f *fenceScanner) end() []piece {
 	if rest == "" {
 		return nil
 	}
-	if strings.HasPrefix(rest, fenceTag) { // opened, and nothing came after it
+	if strings.HasPrefix(rest, fenceTag) { // an opened block without content
 		return []piece{{tool: true}}
 	}
 	return []piece{{text: rest}}
 }
 
-// scanText finds the beginning of a block in s. It returns the text before
-// it and what follows it; when there is none, the text that is certainly
-// text, and the rest that may still become a beginning.
+// scanText finds the beginning of a block in s. It returns the text before and
+// after it. If there is none, it returns the part that is certainly text, and
+// the rest that may still become the beginning of a block.
 func (f *fenceScanner) scanText(s string) (text, rest string, opened bool) {
 	for at := 0; ; {
 		i := strings.IndexByte(s[at:], '`')

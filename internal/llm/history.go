@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// Prompt returns the whole system prompt of a model with tools of its own:
-// the base and the servers' guidance.
+// Prompt returns the complete system prompt of a model with native tools: the
+// base and the servers' guidance.
 func (r Request) Prompt() string {
 	system, guidance := strings.TrimSpace(r.System), strings.TrimSpace(r.Guidance)
 	if system == "" || guidance == "" {
@@ -15,12 +15,12 @@ func (r Request) Prompt() string {
 }
 
 // History returns the messages in an order that every provider accepts. Each
-// call is answered in the message right after it, in the order of the calls;
-// one that has no answer, after a crash for example, is answered with a note.
-// Results without a call and messages without content are left out.
+// call is followed by its result in the next message, in the order of the
+// calls; a call without a result, for example after a crash, gets a note as its
+// result. Results without a call and messages without content are omitted.
 func (r Request) History() []Message {
 	var out []Message
-	var open []*ToolCall // calls of the last message that wait for results
+	var open []*ToolCall // calls of the last message without a result
 	answered := map[string]*ToolResult{}
 	flush := func() {
 		if len(open) == 0 {
@@ -62,9 +62,8 @@ func (r Request) History() []Message {
 	return out
 }
 
-// empty reports whether nothing of the message can be sent in neutral form.
-// Reasoning is not sent: it is the model's own affair, in native form or not
-// at all.
+// empty reports whether the message has no content in its neutral form.
+// Reasoning does not count, because it is only sent in native form.
 func (m Message) empty() bool {
 	for _, p := range m.Parts {
 		if p.Text != "" || p.Image != nil || p.Call != nil {
@@ -74,7 +73,7 @@ func (m Message) empty() bool {
 	return true
 }
 
-// NativeFor returns the native form of a turn that by itself spoke, or nil.
+// NativeFor returns the native form of a turn created by by, or nil.
 func (m Message) NativeFor(by string) []byte {
 	if m.Native == nil || m.Native.By != by || len(m.Native.Data) == 0 {
 		return nil

@@ -10,18 +10,17 @@ import (
 
 var errSilent = errors.New("the provider stopped responding")
 
-// idleTimeout is a transport that gives up on a provider which sends nothing for
-// too long, whether before the first byte or between two. It measures bytes
-// on the wire, so the comments and pings that keep a thinking model's stream
-// alive count, although no event comes of them.
+// idleTimeout is a transport that cancels a request if the provider sends
+// nothing for too long, before the first byte or between two. It counts bytes
+// on the wire, so comments and pings that keep the stream of a reasoning model
+// alive also count.
 type idleTimeout struct {
 	next  http.RoundTripper
 	limit time.Duration
 }
 
-// HTTPClient returns a client for a provider's SDK: base's transport (nil: a
-// default one), no redirects, and an end to silence longer than the model's
-// timeout.
+// HTTPClient returns a client for a provider's SDK with base's transport (nil:
+// a default one), without redirects, and with the model's idle timeout.
 func (c Config) HTTPClient(base http.RoundTripper) *http.Client {
 	if base == nil {
 		base = http.DefaultTransport
@@ -31,7 +30,7 @@ func (c Config) HTTPClient(base http.RoundTripper) *http.Client {
 	}
 	return &http.Client{
 		Transport: base,
-		// A key must not follow a redirect to another host.
+		// A key must not be sent to the target of a redirect.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

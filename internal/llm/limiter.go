@@ -6,20 +6,20 @@ import (
 	"junctor/internal/tool"
 )
 
-// Limiter admits requests to models and counts what they cost. The executor
+// Limiter admits requests to models and counts their cost. The executor
 // implements it.
 type Limiter interface {
-	// PermitModel reports, as an error that says why, when the caller may not
-	// use a model now. It counts the request against the caller's rate.
+	// PermitModel returns an error if the caller may not use a model now. It
+	// counts the request against the caller's rate limit.
 	PermitModel(ctx context.Context, caller *tool.Caller) error
 
-	// UsedTokens counts tokens against the caller's budget of the day.
+	// UsedTokens counts tokens against the caller's daily budget.
 	UsedTokens(ctx context.Context, caller *tool.Caller, tokens int)
 }
 
-// Ask sends a request for a caller and collects the reply, as [Collect] does.
-// The request is refused when the caller may not use models, and counted when
-// it may.
+// Ask sends a request for a caller and collects the reply like [Collect]. It
+// returns an error if the caller may not use models, and counts the request
+// otherwise.
 func Ask(ctx context.Context, l Limiter, caller *tool.Caller, m Model, req Request, on func(Event)) (Turn, error) {
 	if err := l.PermitModel(ctx, caller); err != nil {
 		return Turn{}, err
@@ -29,9 +29,10 @@ func Ask(ctx context.Context, l Limiter, caller *tool.Caller, m Model, req Reque
 	return turn, err
 }
 
-// cost is what the provider counted. Where it did not, because the reply was
-// broken off or because it never does, it is an estimate: otherwise aborting
-// every reply would cost nothing. A request that the provider refused is free.
+// cost returns the tokens that the provider reported. If it reported none,
+// because the reply was aborted or because it never does, cost returns an
+// estimate; otherwise aborted replies would be free. A request that the
+// provider refused costs nothing.
 func cost(ctx context.Context, req Request, turn Turn, err error) int {
 	if n := turn.Usage.Input + turn.Usage.Output; n > 0 {
 		return n

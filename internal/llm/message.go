@@ -7,7 +7,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Role is who speaks in a message.
+// Role is the author of a message.
 type Role string
 
 // The roles. The system prompt is not a message: see [Request.System].
@@ -17,20 +17,19 @@ const (
 	Tool      Role = "tool" // results of the calls in the message before
 )
 
-// Message is one entry of a conversation, in a form that every provider can
-// be given.
+// Message is one message of a conversation, in a provider-independent form.
 type Message struct {
 	Role  Role   `json:"role"`
 	Parts []Part `json:"parts"`
 
-	// Native is the assistant's turn as its provider sent it. It is used when
-	// the same model goes on, and passed over otherwise.
+	// Native is the assistant's turn as sent by its provider. It is used if the
+	// same model continues, and ignored otherwise.
 	Native *Native `json:"-"`
 }
 
-// Native is an assistant's turn in its provider's own form.
+// Native is an assistant's turn in the format of its provider.
 type Native struct {
-	// By names the interface and the model that spoke, see [NativeBy].
+	// By identifies the API and the model that created it, see [NativeBy].
 	By   string          `json:"by"`
 	Data json.RawMessage `json:"data"`
 }
@@ -44,30 +43,30 @@ type Part struct {
 	Result    *ToolResult `json:"result,omitempty"`
 }
 
-// Image is a picture that a person gave.
+// Image is an image provided by the user.
 type Image struct {
 	MIME string `json:"mime"`
 	Data []byte `json:"data"`
 }
 
-// ToolCall is a call that the model asks for.
+// ToolCall is a call requested by the model.
 type ToolCall struct {
 	ID string `json:"id"`
-	// Name is the declared name, which a model may also have invented.
+	// Name is the declared name; a model may also invent one.
 	Name string `json:"name"`
-	// Tool is the tool that the name leads to; zero when there is none.
+	// Tool is the tool that the name refers to; zero if there is none.
 	Tool tool.Name `json:"tool,omitzero"`
-	// Arguments are a JSON object, mended where the declaration had to differ
+	// Arguments are a JSON object. They are repaired if the declaration differs
 	// from the tool's own schema.
 	Arguments json.RawMessage `json:"arguments"`
-	// Malformed is what came when it was not a JSON object. Arguments are
-	// then empty, so that the history stays one that every provider accepts.
+	// Malformed is the received text if it was not a JSON object. Arguments are
+	// then empty, so that every provider accepts the history.
 	Malformed string `json:"malformed,omitempty"`
-	// Problem says what is wrong with Malformed.
+	// Problem describes what is wrong with Malformed.
 	Problem string `json:"problem,omitempty"`
 }
 
-// ToolResult answers a call.
+// ToolResult is the result of a call.
 type ToolResult struct {
 	CallID string `json:"callId"`
 	Name   string `json:"name"` // the declared name, as in the call
@@ -76,12 +75,12 @@ type ToolResult struct {
 	IsError bool            `json:"isError,omitempty"`
 }
 
-// Text returns a message of one text.
+// Text returns a message with one text part.
 func Text(role Role, text string) Message {
 	return Message{Role: role, Parts: []Part{{Text: text}}}
 }
 
-// Text returns what the message says, without reasoning and calls.
+// Text returns the text of the message, without reasoning and calls.
 func (m Message) Text() string {
 	var b strings.Builder
 	for _, p := range m.Parts {
@@ -112,20 +111,20 @@ func (m Message) Results() []*ToolResult {
 	return results
 }
 
-// TextResult returns a result of one text, for what is said to a model in
-// place of a tool's own answer.
+// TextResult returns a result with one text, for messages to a model in place
+// of a tool's result.
 func TextResult(call *ToolCall, text string, isError bool) *ToolResult {
 	content, err := json.Marshal(map[string]any{
 		"content": []any{map[string]string{"type": "text", "text": text}},
 		"isError": isError,
 	})
-	if err != nil { // a map of strings always marshals
+	if err != nil { // cannot happen: a map of strings can be marshalled
 		content = json.RawMessage(`{"content":[]}`)
 	}
 	return &ToolResult{CallID: call.ID, Name: call.Name, Content: content, IsError: isError}
 }
 
-// NativeBy returns the name under which an interface and a model keep their
-// native turns. The model is part of it because signatures of one model are
-// no use to another.
+// NativeBy returns the identifier of the native turns of an API and a model.
+// The model is included because signatures of one model are invalid for
+// another.
 func NativeBy(api, model string) string { return api + ":" + model }

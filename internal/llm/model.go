@@ -8,42 +8,42 @@ import (
 
 // Model is one language model.
 type Model interface {
-	// Info says which model this is and what it takes.
+	// Info returns the model's name and limits.
 	Info() Info
 
-	// Stream asks for the next turn. Events arrive as the model speaks; the
-	// last one has Turn set. An error ends the stream; what was said before
-	// it stands. Breaking off the loop or ending ctx aborts the request.
+	// Stream requests the next turn. Events are delivered as they arrive; the
+	// last one has Turn set. An error ends the stream; events before it are
+	// valid. Leaving the loop or cancelling ctx aborts the request.
 	Stream(ctx context.Context, req Request) iter.Seq2[Event, error]
 }
 
 // Info describes a model.
 type Info struct {
-	ID            string // by which a session chooses it
+	ID            string // the name by which sessions choose it
 	Provider      Provider
 	Model         string
 	ContextWindow int  // tokens
-	MaxTokens     int  // tokens of one reply; 0 when the provider decides
-	PromptTools   bool // tools go into the prompt
+	MaxTokens     int  // maximum tokens of one reply; 0 if the provider decides
+	PromptTools   bool // tools are described in the prompt
 	SystemPrompt  string
 }
 
-// Request is what a model is asked.
+// Request is a request to a model.
 type Request struct {
 	System   string
-	Guidance string // how to use the tools, in the words of their servers
+	Guidance string // the servers' instructions for their tools
 	Messages []Message
-	Tools    *Toolset // nil: none
+	Tools    *Toolset // nil means none
 
 	Choice Choice // whether a tool must be called
-	Only   string // with Required: the declared name of the tool to call; empty: any
-	Single bool   // no parallel calls, where the provider can be told so
+	Only   string // with Required: the declared name of the tool to call; empty means any
+	Single bool   // no parallel calls, if the provider supports that
 
-	MaxTokens int    // 0: the model's own
-	CacheKey  string // something stable per conversation, for the provider's cache
+	MaxTokens int    // 0 means the model's own limit
+	CacheKey  string // stable per conversation, for the provider's prompt cache
 }
 
-// Choice says whether the model may call tools.
+// Choice controls whether the model may or must call tools.
 type Choice string
 
 // The choices. The zero Choice is Auto.
@@ -55,18 +55,18 @@ const (
 
 // Event is one step of a reply; exactly one field is set.
 type Event struct {
-	Text      string    // more of the text
-	Reasoning string    // more of the thinking that the model shows
-	Start     *ToolCall // a call has begun: ID and Name are known, the arguments still come
+	Text      string    // a piece of text
+	Reasoning string    // a piece of visible reasoning
+	Start     *ToolCall // a call has started: ID and Name are known, the arguments follow
 	Call      *ToolCall // a call is complete
-	Turn      *Turn     // the end
+	Turn      *Turn     // the end of the reply
 }
 
-// Turn is a whole reply.
+// Turn is a complete reply.
 type Turn struct {
 	Message Message
 	Stop    Stop
-	Detail  string // the provider's own word for an unusual end
+	Detail  string // the provider's reason for an unusual end
 	Usage   Usage
 }
 
@@ -84,7 +84,7 @@ const (
 	StopOther     Stop = "other"
 )
 
-// Usage counts tokens, as the provider did.
+// Usage counts tokens as reported by the provider.
 type Usage struct {
 	Input     int `json:"input"`               // the prompt, cached parts included
 	Cached    int `json:"cached,omitempty"`    // of the prompt, what came from the provider's cache
@@ -97,10 +97,9 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Cached + v.Cached, u.Output + v.Output, u.Reasoning + v.Reasoning}
 }
 
-// Collect reads a stream to its end and returns the turn. Each event but the
-// last goes to on, which may be nil. After an error the turn holds what had
-// been said; calls that were not complete are not in it, and it has no
-// native form, because half a turn has none.
+// Collect reads a stream to its end and returns the turn. It passes each event
+// but the last to on, which may be nil. After an error the turn contains the
+// events so far, without incomplete calls and without a native form.
 func Collect(stream iter.Seq2[Event, error], on func(Event)) (Turn, error) {
 	var said Builder
 	for ev, err := range stream {

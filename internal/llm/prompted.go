@@ -10,15 +10,15 @@ import (
 	"junctor/internal/tool"
 )
 
-// prompted gives tools to a model that has no tool calling of its own: they
-// stand in the system prompt, and the model calls one by writing a fenced
+// prompted provides tools to a model without native tool calling: they are
+// described in the system prompt, and the model calls one by writing a fenced
 // block.
 type prompted struct{ Model }
 
-// WithPromptTools returns m with tools by prompt, see [fenceScanner].
+// WithPromptTools returns m with tools in the prompt, see [fenceScanner].
 func WithPromptTools(m Model) Model { return prompted{m} }
 
-// Info says that tools go into the prompt.
+// Info reports PromptTools.
 func (p prompted) Info() Info {
 	info := p.Model.Info()
 	info.PromptTools = true
@@ -63,7 +63,7 @@ func (p prompted) Stream(ctx context.Context, req Request) iter.Seq2[Event, erro
 	}
 }
 
-// promptReader turns the pieces of a text into events and a message.
+// promptReader converts the pieces of a text into events and a message.
 type promptReader struct {
 	tools  *Toolset
 	single bool
@@ -72,7 +72,7 @@ type promptReader struct {
 	blocks int
 }
 
-// unreadable stands for the name in a block that could not be read.
+// unreadable is the name of a call whose block could not be parsed.
 const unreadable = "unreadable_block"
 
 func (r *promptReader) read(pieces []piece) []Event {
@@ -80,8 +80,8 @@ func (r *promptReader) read(pieces []piece) []Event {
 	for _, p := range pieces {
 		switch {
 		case !p.tool && r.blocks > 0:
-			// After a call only its result can follow; what a model writes
-			// here, it has made up.
+			// Only a result can follow a call, so any text here is
+			// hallucinated.
 		case !p.tool:
 			out = append(out, r.said.Text(p.text))
 		default:
@@ -97,8 +97,8 @@ func (r *promptReader) read(pieces []piece) []Event {
 	return out
 }
 
-// block reads the calls of a block. A block that cannot be read is a call
-// too, a malformed one, so that the model is told what was wrong with it.
+// block parses the calls of a block. A block that cannot be parsed becomes a
+// malformed call, so that the model gets an error for it.
 func (r *promptReader) block(p piece) []*ToolCall {
 	written, err := parseBlock(p.block)
 	if err != nil {
@@ -117,8 +117,8 @@ func (r *promptReader) block(p piece) []*ToolCall {
 	return calls
 }
 
-// turn ends the reply. The native form has no calls in it, so it cannot
-// stand for the message.
+// turn ends the reply. The native form does not contain the calls, so it is
+// dropped.
 func (r *promptReader) turn(t Turn) Event {
 	return r.said.Turn(t.Stop, t.Detail, t.Usage, "", nil)
 }
@@ -131,9 +131,9 @@ const promptRule = "You can use tools. To use one, respond ONLY with the call, a
 	"If a tool fails, read the error, then mend the call, try another way, or say what is missing. " +
 	"When you need no tool, answer in plain text without such a block."
 
-// CompilePrompt assembles the system prompt of a model that gets its tools by
-// prompt: the base, the rule of the format, the tools, and the servers'
-// guidance, in this order.
+// CompilePrompt returns the system prompt of a model with tools in the prompt:
+// the base, the format of calls, the tools and the servers' guidance, in this
+// order.
 func CompilePrompt(req Request) string {
 	var b strings.Builder
 	add := func(s string) {
@@ -173,7 +173,7 @@ func promptTool(d tool.Definition) string {
 	}
 	schema := d.InputSchema
 	var v any
-	if json.Unmarshal(schema, &v) == nil { // without white space that costs tokens
+	if json.Unmarshal(schema, &v) == nil { // remove white space, which costs tokens
 		if compact, err := json.Marshal(v); err == nil {
 			schema = compact
 		}
@@ -181,9 +181,9 @@ func promptTool(d tool.Definition) string {
 	return text + "\n  arguments: " + string(schema)
 }
 
-// promptHistory writes calls as the blocks that they were and results as
-// messages of the user, and joins messages of one speaker: models of this
-// kind often insist on turns.
+// promptHistory writes calls as fenced blocks and results as messages of the
+// user, and joins consecutive messages of one role, because such models often
+// require alternating roles.
 func promptHistory(messages []Message) []Message {
 	var out []Message
 	for _, m := range messages {

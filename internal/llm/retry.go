@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// The waits between attempts: the first, doubled each time, and the longest.
-// A provider that asks for more than maxWait is not waited for: a person who
-// sits before the screen should hear of it instead.
+// The delays between attempts: the first one, doubled each time, and the
+// maximum. If a provider asks for more than maxWait, the error is returned
+// instead, because a user is waiting.
 const (
 	firstWait = time.Second
 	maxWait   = 30 * time.Second
 )
 
-// retrying asks again when a request fails before its first event.
+// retrying retries requests that fail before their first event.
 type retrying struct {
 	Model
 	retries int
 	log     *slog.Logger
 }
 
-// WithRetries returns m with up to retries further attempts, as long as
-// nothing of the reply has arrived. Once a word has been said, an error is
-// the caller's to handle: asking again would say it twice.
+// WithRetries returns m with up to retries further attempts if nothing of the
+// reply has arrived. After the first event errors are returned, because a retry
+// would repeat text that was already delivered.
 func WithRetries(m Model, retries int, log *slog.Logger) Model {
 	if retries <= 0 {
 		return m

@@ -4,23 +4,23 @@ import (
 	"strings"
 )
 
-// MaxReply bounds the bytes of one reply; a model that goes on forever must
-// not fill the memory.
+// MaxReply bounds the bytes of one reply, so that an endless reply cannot
+// exhaust memory.
 const MaxReply = 8 << 20
 
-// UnknownWindow is the context window of a model that we know nothing about.
+// UnknownWindow is the assumed context window of an unknown model.
 const UnknownWindow = 128_000
 
-// imageTokens is about what a picture costs at every provider.
+// imageTokens is the approximate cost of an image with every provider.
 const imageTokens = 1500
 
-// EstimateTokens guesses the tokens of n bytes of text: 3.5 bytes each, which
-// errs on the safe side for English and JSON. The provider's own figures
-// arrive with each reply and correct it, see [Gauge].
+// EstimateTokens estimates the tokens of n bytes of text: 3.5 bytes each, which
+// is a safe estimate for English and JSON. The figures that providers report
+// with each reply correct it, see [Gauge].
 func EstimateTokens(n int) int { return (n*2 + 6) / 7 }
 
-// Tokens guesses what the message costs. The native form is what is sent
-// where there is one, so the larger of the two counts.
+// Tokens estimates the tokens of the message. If there is a native form, the
+// larger of the two counts.
 func (m Message) Tokens() int {
 	n, pictures := 0, 0
 	for _, p := range m.Parts {
@@ -43,14 +43,15 @@ func (m Message) Tokens() int {
 	return EstimateTokens(n) + pictures*imageTokens + 4
 }
 
-// Gauge corrects estimates with what the provider counted, so that a history
-// in Chinese or in base64 is not taken for a third of its size.
+// Gauge corrects estimates by the provider's counts, because text in Chinese or
+// base64 has up to three times as many tokens as estimated.
 type Gauge struct{ factor float64 }
 
-// Observe notes that what was estimated cost so many tokens.
+// Observe records that a request estimated at estimated tokens was counted as
+// counted.
 func (g *Gauge) Observe(estimated, counted int) {
 	if estimated < 200 || counted <= 0 {
-		return // too little to tell
+		return // too few to be representative
 	}
 	seen := min(max(float64(counted)/float64(estimated), 0.25), 4)
 	if g.factor == 0 {
@@ -60,7 +61,7 @@ func (g *Gauge) Observe(estimated, counted int) {
 	g.factor += (seen - g.factor) / 2
 }
 
-// Correct returns an estimate in the provider's own tokens.
+// Correct returns an estimate scaled by the observed factor.
 func (g *Gauge) Correct(estimated int) int {
 	if g.factor == 0 {
 		return estimated
@@ -68,9 +69,9 @@ func (g *Gauge) Correct(estimated int) int {
 	return int(float64(estimated) * g.factor)
 }
 
-// window and output limits of models whose name begins so; the first that
-// fits counts. Only what is safe to assume is here: a model that is not
-// listed gets the defaults, and the file can say otherwise.
+// known are context windows and output limits by prefix of the model's name;
+// the first match is used. Models that are not listed get the defaults, which
+// the configuration can override.
 var known = []struct {
 	prefix         string
 	window, output int
@@ -98,15 +99,15 @@ var known = []struct {
 	{"grok-", 256_000, 0},
 }
 
-// Limits returns the context window of a model and, where the provider wants
-// to be told, the tokens that one reply may have.
+// Limits returns the context window of a model and, if the provider requires a
+// limit, the maximum tokens of one reply.
 func Limits(p Provider, model string) (window, output int) {
 	if p == Ollama {
-		// Ollama serves what its settings say, whatever the model could do,
-		// and silently forgets the beginning of what is longer.
+		// Ollama uses the window of its own settings, whatever the model
+		// supports, and silently truncates longer requests at the beginning.
 		return 32_768, 0
 	}
-	if i := strings.LastIndexByte(model, '/'); i >= 0 { // "openai/gpt-4o", as OpenRouter writes it
+	if i := strings.LastIndexByte(model, '/'); i >= 0 { // "openai/gpt-4o", as OpenRouter names it
 		model = model[i+1:]
 	}
 	for _, k := range known {

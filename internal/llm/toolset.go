@@ -11,16 +11,16 @@ import (
 	"junctor/internal/tool"
 )
 
-// Toolset is the tools that a model is offered. The translation behind it
-// keeps what it has translated, so a Toolset costs little; it may be used by
-// many requests at once. A nil Toolset has no tools.
+// Toolset is the set of tools of a request. The translation behind it is
+// cached, so a Toolset is cheap. It is safe for concurrent use. A nil Toolset
+// has no tools.
 type Toolset struct {
 	tools *provider.Tools
 	defs  []tool.Definition
 	names []tool.Name
 }
 
-// NewToolset offers those tools of a translation that which names, in that
+// NewToolset returns the tools of a translation that which names, in that
 // order.
 func NewToolset(tools *provider.Tools, which []tool.Name) *Toolset {
 	t := &Toolset{tools: tools}
@@ -33,7 +33,7 @@ func NewToolset(tools *provider.Tools, which []tool.Name) *Toolset {
 	return t
 }
 
-// ToolsetOf offers exactly these tools.
+// ToolsetOf returns a Toolset of exactly these tools.
 func ToolsetOf(defs ...tool.Definition) *Toolset {
 	names := make([]tool.Name, len(defs))
 	for i, d := range defs {
@@ -50,8 +50,8 @@ func (t *Toolset) Definitions() []tool.Definition {
 	return t.defs
 }
 
-// Declare returns the declarations in a provider's form, see package
-// provider for its names; nothing when there are no tools.
+// Declare returns the declarations in a provider's format (package provider
+// lists the names), or nil if there are no tools.
 func (t *Toolset) Declare(format string) ([]json.RawMessage, error) {
 	if len(t.Definitions()) == 0 {
 		return nil, nil
@@ -67,7 +67,7 @@ func (t *Toolset) Declare(format string) ([]json.RawMessage, error) {
 	return out, nil
 }
 
-// Tokens guesses what the declarations cost.
+// Tokens estimates the tokens of the declarations.
 func (t *Toolset) Tokens() int {
 	n := 0
 	for _, d := range t.Definitions() {
@@ -76,7 +76,7 @@ func (t *Toolset) Tokens() int {
 	return EstimateTokens(n)
 }
 
-// Declared returns the name under which a tool is declared.
+// Declared returns the declared name of a tool.
 func (t *Toolset) Declared(n tool.Name) string {
 	if t != nil {
 		if name, ok := t.tools.Names().Legal(n); ok {
@@ -95,10 +95,10 @@ func (t *Toolset) qualified(declared string) string {
 	return declared
 }
 
-// Call reads a call that a model wrote: its name is led back to the tool and
-// its arguments are mended. It reports false when what is returned is not
-// what the model wrote (a name that providers refuse, arguments that are not
-// an object), so that the turn's native form must not be sent again.
+// Call parses a call of a model: it resolves the name to a tool and repairs the
+// arguments. It reports false if the result differs from what the model wrote
+// (an invalid name, arguments that are not an object), so that the turn's
+// native form must not be sent again.
 func (t *Toolset) Call(id, name string, arguments []byte) (*ToolCall, bool) {
 	c := &ToolCall{ID: id, Name: legalise(name)}
 	faithful := c.Name == name
@@ -125,7 +125,7 @@ func (t *Toolset) Call(id, name string, arguments []byte) (*ToolCall, bool) {
 	return c, faithful
 }
 
-// maxMalformed bounds what is kept of arguments that could not be read.
+// maxMalformed bounds the part of malformed arguments that is kept.
 const maxMalformed = 4 << 10
 
 func bound(s string) string {
@@ -138,7 +138,7 @@ func bound(s string) string {
 	return s
 }
 
-// legalise makes an invented name one that every provider accepts in a
+// legalise converts an invented name into one that every provider accepts in a
 // history.
 func legalise(name string) string {
 	clean := strings.Map(func(r rune) rune {
@@ -156,11 +156,11 @@ func legalise(name string) string {
 	return clean
 }
 
-// NewCallID returns an id for a call whose provider gave it none.
+// NewCallID returns an id for a call without one.
 func NewCallID() string { return "call_" + strings.ToLower(rand.Text()[:20]) }
 
-// Arguments reads the arguments of a call: a JSON object, or nothing, or an
-// object inside a string, which some models write. It reports false for
+// Arguments parses the arguments of a call: a JSON object, nothing, or an
+// object encoded in a string, which some models send. It reports false for
 // anything else.
 func Arguments(raw []byte) (json.RawMessage, bool) {
 	raw = bytes.TrimSpace(raw)
@@ -180,8 +180,8 @@ func Arguments(raw []byte) (json.RawMessage, bool) {
 	return bytes.Clone(raw), true
 }
 
-// FormatResult returns a result in a provider's form. With pictures false
-// the provider takes none: notes stand for them.
+// FormatResult returns a result in a provider's format. If pictures is false,
+// images are replaced by notes.
 func FormatResult(format string, r *ToolResult, pictures bool) (json.RawMessage, error) {
 	content := provider.ReadResult(tool.Result{Raw: r.Content, IsError: r.IsError})
 	if !pictures {
@@ -192,7 +192,7 @@ func FormatResult(format string, r *ToolResult, pictures bool) (json.RawMessage,
 	return provider.FormatResult(format, provider.Call{ID: r.CallID, Name: r.Name}, content)
 }
 
-// imageOf returns a part's picture, if it is one.
+// imageOf returns the image of a part, or nil.
 func imageOf(p provider.Part) *Image {
 	if p.Kind != provider.Image || p.Data == "" {
 		return nil
@@ -204,7 +204,8 @@ func imageOf(p provider.Part) *Image {
 	return &Image{MIME: p.MIMEType, Data: data}
 }
 
-// resultSize returns how much text and how many pictures a result has.
+// resultSize returns the length of the text and the number of images in a
+// result.
 func resultSize(content json.RawMessage) (text, images int) {
 	c := provider.ReadResult(tool.Result{Raw: content})
 	for _, p := range c.Parts {

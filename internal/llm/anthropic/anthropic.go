@@ -22,8 +22,7 @@ import (
 	"junctor/internal/provider"
 )
 
-// defaultReply is the length of a reply when nothing says otherwise: the
-// interface demands a number.
+// defaultReply is the default limit of a reply; the API requires one.
 const defaultReply = 8192
 
 // Model is one model.
@@ -32,14 +31,14 @@ type Model struct {
 	client sdk.Client
 }
 
-// New returns the model that cfg describes; transport may be nil. Nothing is
-// sent until it is asked.
+// New returns the model that cfg describes; transport may be nil. It sends
+// nothing.
 func New(cfg llm.Config, transport http.RoundTripper) *Model {
 	opts := []option.RequestOption{
 		option.WithoutEnvironmentDefaults(),
-		option.WithoutOpenTelemetry(), // the spans are ours
+		option.WithoutOpenTelemetry(), // llm creates the spans
 		option.WithHTTPClient(cfg.HTTPClient(transport)),
-		option.WithMaxRetries(0), // retries are llm's, before the first event only
+		option.WithMaxRetries(0), // llm retries, before the first event only
 	}
 	if cfg.BaseURL != "" {
 		opts = append(opts, option.WithBaseURL(cfg.BaseURL))
@@ -60,7 +59,7 @@ func (m *Model) Info() llm.Info { return m.cfg.Info() }
 
 func (m *Model) by() string { return llm.NativeBy("anthropic", m.cfg.Model) }
 
-// Stream asks for the next turn.
+// Stream requests the next turn.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
 		body, err := m.body(req)
@@ -166,7 +165,7 @@ func (m *Model) body(req llm.Request) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// cached marks a block as the end of what the provider should remember.
+// cached marks a block as the end of the part that the provider should cache.
 func cached(block any) any {
 	m, ok := block.(map[string]any)
 	if !ok {
@@ -200,8 +199,8 @@ type reader struct {
 	tools   *llm.Toolset
 	said    llm.Builder
 	native  []json.RawMessage
-	broken  bool // a block could not be kept as it was
-	thought bool // there is something that the neutral form cannot hold
+	broken  bool // a block could not be preserved
+	thought bool // there is content that the neutral form cannot represent
 
 	start     map[string]json.RawMessage // the block in progress
 	kind      string
@@ -273,7 +272,7 @@ func (r *reader) open(e sdk.MessageStreamEventUnion) (llm.Event, bool) {
 	return llm.Event{}, false
 }
 
-// close keeps the block that has ended and reports a call that is complete.
+// close finishes the current block and returns the event of a complete call.
 func (r *reader) close() (llm.Event, bool) {
 	if r.start == nil {
 		return llm.Event{}, false
@@ -315,7 +314,7 @@ func (r *reader) close() (llm.Event, bool) {
 		}
 		ev, ok = r.said.Call(c, faithful), true
 	default:
-		r.thought = true // redacted thinking, and what is not invented yet
+		r.thought = true // redacted thinking, and future block types
 	}
 	if b, err := json.Marshal(r.start); err == nil {
 		r.native = append(r.native, b)

@@ -26,12 +26,12 @@ import (
 	"junctor/internal/provider"
 )
 
-// skipSignature stands for the signature of a call that another model made,
-// as Google documents for conversations that move to Gemini.
+// skipSignature replaces the signature of a call made by another model, as
+// Google documents for conversations that move to Gemini.
 const skipSignature = "skip_thought_signature_validator"
 
-// unsigned are the models that neither give nor want signatures, and take no
-// pictures in the answer to a call.
+// unsigned are the models that neither send nor require signatures, and accept
+// no images in the result of a call.
 var unsigned = regexp.MustCompile(`^(models/)?(gemini-(1|2)[.-]|gemma|learnlm)`)
 
 // Model is one model.
@@ -40,14 +40,14 @@ type Model struct {
 	client func() (*genai.Client, error)
 }
 
-// New returns the model that cfg describes; transport may be nil. Nothing is
-// sent until it is asked.
+// New returns the model that cfg describes; transport may be nil. It sends
+// nothing.
 func New(cfg llm.Config, transport http.RoundTripper) *Model {
 	m := &Model{cfg: cfg}
 	m.client = sync.OnceValues(func() (*genai.Client, error) {
 		client := cfg.HTTPClient(transport)
 		client.Transport = tee{client.Transport}
-		// Both are set, so the SDK has nothing to look for in the environment.
+		// Both are set, so that the SDK does not read the environment.
 		base := cfg.BaseURL
 		if base == "" {
 			base = "https://generativelanguage.googleapis.com/"
@@ -68,7 +68,7 @@ func (m *Model) Info() llm.Info { return m.cfg.Info() }
 
 func (m *Model) by() string { return llm.NativeBy("gemini", m.cfg.Model) }
 
-// Stream asks for the next turn.
+// Stream requests the next turn.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
 		client, err := m.client()
@@ -84,14 +84,14 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 		raw := &lines{}
 		ctx := context.WithValue(ctx, linesKey{}, raw)
 		config := &genai.GenerateContentConfig{HTTPOptions: &genai.HTTPOptions{
-			// The SDK's own types would be another translation of the tools.
+			// The body replaces the SDK's own encoding of the tools.
 			ExtrasRequestProvider: func(map[string]any) map[string]any { return body },
 		}}
 		r := reader{tools: req.Tools}
 		for res, err := range client.Models.GenerateContentStream(ctx, m.cfg.Model, genai.Text("-"), config) {
 			if err != nil {
 				if raw.err != nil {
-					err = raw.err // the broken line is only what comes of it
+					err = raw.err // the broken line is only a consequence of it
 				}
 				yield(llm.Event{}, m.fail(ctx, err, r.begun))
 				return
@@ -153,7 +153,7 @@ func (m *Model) body(req llm.Request) (map[string]any, error) {
 		body["toolConfig"] = map[string]any{"functionCallingConfig": calling}
 	}
 	contents := []any{}
-	nameless := map[string]bool{} // calls to which the model gave no id
+	nameless := map[string]bool{} // calls without an id from the model
 	for _, msg := range req.History() {
 		role, parts := "user", []any{}
 		switch msg.Role {
@@ -188,8 +188,8 @@ func (m *Model) body(req llm.Request) (map[string]any, error) {
 	return body, nil
 }
 
-// markNameless notes which calls of a native turn have no id: their answers
-// must have none either.
+// markNameless records which calls of a native turn have no id: their results
+// must not have one either.
 func markNameless(nameless map[string]bool, msg llm.Message, native []byte) {
 	var parts []struct {
 		FunctionCall *struct {
@@ -233,7 +233,7 @@ type reader struct {
 	tools   *llm.Toolset
 	said    llm.Builder
 	native  []map[string]json.RawMessage
-	joined  strings.Builder // the text of the last native part when it came in pieces
+	joined  strings.Builder // the text of the last native part if it arrived in pieces
 	signed  bool
 	usage   llm.Usage
 	finish  genai.FinishReason
@@ -298,8 +298,8 @@ func (r *reader) part(raw json.RawMessage) (llm.Event, bool) {
 	return r.said.Text(p.Text), true
 }
 
-// keep adds a part to the native turn. Text that came in pieces is put
-// together again, but a signature stays on the part on which it came.
+// keep adds a part to the native turn. Text that arrived in pieces is joined,
+// but a signature stays on its part.
 func (r *reader) keep(fields map[string]json.RawMessage, text string) {
 	if fields["thoughtSignature"] != nil {
 		r.signed = true
@@ -317,9 +317,8 @@ func (r *reader) keep(fields map[string]json.RawMessage, text string) {
 	r.native = append(r.native, fields)
 }
 
-// flush writes the joined text to the part that it belongs to. It is encoded
-// once: encoding it with every piece would take time with the square of the
-// reply's length.
+// flush writes the joined text to its part. It is encoded once, because
+// encoding it for every piece would take quadratic time.
 func (r *reader) flush() {
 	if r.joined.Len() == 0 {
 		return

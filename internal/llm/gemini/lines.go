@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// tee keeps the bytes of a stream for whoever asked through the context.
+// tee copies the bytes of a stream to the receiver in the context.
 type tee struct{ next http.RoundTripper }
 
 type linesKey struct{}
@@ -24,8 +24,8 @@ func (t tee) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// lines is the body of a stream. It notes the parts of each data event as
-// the SDK reads past it; the SDK then yields one response for each.
+// lines is the body of a stream. It records the parts of each data event while
+// the SDK reads it; the SDK yields one response for each.
 type lines struct {
 	body interface {
 		Read([]byte) (int, error)
@@ -52,7 +52,7 @@ func (l *lines) Read(p []byte) (int, error) {
 		l.rest = nil
 	}
 	if err != nil && err != io.EOF {
-		// The SDK would print it on standard error.
+		// The SDK would print it to standard error.
 		l.err, err = err, io.EOF
 	}
 	return n, err

@@ -13,13 +13,14 @@ type geminiWire struct{}
 
 var geminiName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.:-]{0,63}$`)
 
-// signs reports whether a model hands out thought signatures and insists on
-// getting them back.
+// signs reports whether a model sends thought signatures and requires them
+// back.
 func signs(model string) bool {
 	return regexp.MustCompile(`^gemini-([3-9]|\d\d)`).MatchString(model)
 }
 
-// skipSignature is what Google documents for calls that another model made.
+// skipSignature is the value that Google documents for calls made by another
+// model.
 const skipSignature = "skip_thought_signature_validator"
 
 type geminiPart struct {
@@ -208,7 +209,7 @@ func geminiStop(a answer) string {
 	return "STOP"
 }
 
-// geminiParts returns the answer part by part; calls come whole.
+// geminiParts returns the reply in parts; calls are not split.
 func geminiParts(s *Server, req *Request, a answer, text []string) []map[string]any {
 	var parts []map[string]any
 	for _, p := range pieces(a.reasoning, 40) {
@@ -284,7 +285,7 @@ func geminiError(f Failure) map[string]any {
 }
 
 func (geminiWire) fail(w http.ResponseWriter, f Failure) {
-	// Google says when to come back in the body, not in a header.
+	// Google sends the retry delay in the body, not in a header.
 	writeJSON(w, f.Status, map[string]any{"error": geminiError(f)})
 }
 

@@ -15,7 +15,7 @@ const (
 	Gemini    = "gemini"
 )
 
-// Request is one request as the server understood it, for assertions.
+// Request is a parsed request, for assertions.
 type Request struct {
 	API      string
 	Path     string
@@ -26,7 +26,7 @@ type Request struct {
 	System   string
 	Messages []Message
 	Tools    []Tool
-	Choice   string // auto, none, required, or the name that is forced
+	Choice   string // auto, none, required, or the name of the required tool
 	// Parallel is false when the request forbids parallel calls.
 	Parallel bool
 }
@@ -52,8 +52,8 @@ type Result struct {
 	Images         int
 }
 
-// Tool is an offered tool. Namespace is set where the responses API groups
-// tools in one.
+// Tool is a declared tool. Namespace is set if the responses API groups tools
+// in one.
 type Tool struct {
 	Namespace, Name, Description string
 	Schema                       json.RawMessage
@@ -81,7 +81,7 @@ func (r *Request) Results() []Result {
 	return out
 }
 
-// Lookup finds an offered tool by any of its names, see [Call].
+// Lookup returns the declared tool with any of its names, see [Call].
 func (r *Request) Lookup(name string) (Tool, bool) {
 	for _, t := range r.Tools {
 		if t.Name == name {
@@ -102,7 +102,7 @@ func (r *Request) Lookup(name string) (Tool, bool) {
 	return Tool{}, false
 }
 
-// plain reduces a name to what survives every client's renaming: lower case
+// plain reduces a name to what is common to every client's renaming: lower-case
 // letters and digits, everything else one underscore.
 func plain(s string) string {
 	var b strings.Builder
@@ -153,7 +153,7 @@ func (r *Request) everything() string {
 	return b.String()
 }
 
-// expand puts parts of the request in the place of their names.
+// expand replaces placeholders by parts of the request.
 func (w *When) expand(s string, r *Request) string {
 	if !strings.ContainsAny(s, "${") {
 		return s
@@ -185,8 +185,8 @@ func (w *When) expand(s string, r *Request) string {
 }
 
 // expandArgs does the same in every string of a JSON value. A string that
-// starts with "=" becomes the JSON value that it then spells, so that "=$1"
-// can be a number.
+// starts with "=" is replaced by the JSON value after it, so that "=$1" can be
+// a number.
 func (w *When) expandArgs(v any, r *Request) any {
 	switch v := v.(type) {
 	case string:

@@ -8,12 +8,13 @@ import (
 	"regexp"
 )
 
-// Script says how the model behaves. The zero Script answers every request
-// with the default reply.
+// Script defines the behaviour of the model. The zero Script sends the default
+// reply to every request.
 type Script struct {
-	// Rules are tried in order; the first that fits answers.
+	// Rules are tried in order; the first match is used.
 	Rules []Rule `json:"rules"`
-	// Default answers when no rule fits. An empty one says what was asked.
+	// Default is the reply if no rule matches. An empty one echoes the user's
+	// message.
 	Default *Reply `json:"default,omitempty"`
 
 	// Key, when set, is the only API key that is accepted.
@@ -30,18 +31,18 @@ type Script struct {
 	Reject []string `json:"reject,omitempty"`
 }
 
-// Rule is one condition and the answer to it.
+// Rule is a condition and its reply.
 type Rule struct {
 	When  When  `json:"when"`
 	Reply Reply `json:"reply"`
-	// Times limits how often the rule answers; 0 means always. It counts over
-	// all conversations, so leave it alone where several run at once.
+	// Times limits how often the rule is used; 0 means no limit. It counts over
+	// all conversations, so do not set it if several run concurrently.
 	Times int `json:"times,omitempty"`
 }
 
-// When is a condition on a request. Every field that is set must hold.
+// When is a condition on a request. Every field that is set must match.
 type When struct {
-	// User is text that the last user message contains, in any case.
+	// User is text that the last user message contains, ignoring case.
 	User string `json:"user,omitempty"`
 	// Match is a regular expression on the last user message. Its groups
 	// stand as $1, $2 … in the reply.
@@ -54,7 +55,7 @@ type When struct {
 	Result string `json:"result,omitempty"`
 	// History is text that any message contains.
 	History string `json:"history,omitempty"`
-	// Tool is a tool that must be offered, see [Call].
+	// Tool is a tool that must be declared, see [Call].
 	Tool string `json:"tool,omitempty"`
 	// Model and API must be equal when set; API is chat, responses,
 	// anthropic or gemini.
@@ -64,58 +65,60 @@ type When struct {
 	match *regexp.Regexp
 }
 
-// Reply is what the model answers. In Text and in the strings of Args these
-// stand for parts of the request: $1 (a group of Match), {{user}} (the last
-// user message), {{result}} (the latest tool result), {{results}} (all since
-// the last user message), {{tools}} (the names offered), {{model}}.
+// Reply is the reply of the model. In Text and in the strings of Args these
+// placeholders are expanded: $1 (a group of Match), {{user}} (the last user
+// message), {{result}} (the latest tool result), {{results}} (all since the
+// last user message), {{tools}} (the declared names), {{model}}.
 type Reply struct {
 	Reasoning string `json:"reasoning,omitempty"`
 	Text      string `json:"text,omitempty"`
-	// Repeat sends Text that many times: a reply of any length.
+	// Repeat sends Text that many times.
 	Repeat int `json:"repeat,omitempty"`
-	// Calls are tool calls of one turn, in parallel.
+	// Calls are the parallel tool calls of one turn.
 	Calls []Call `json:"calls,omitempty"`
-	// Error answers with a failure before any byte of a reply.
+	// Error is sent as an HTTP error instead of a reply.
 	Error *Failure `json:"error,omitempty"`
-	// Delay waits so many milliseconds before the first byte.
+	// Delay is the delay before the first byte, in milliseconds.
 	DelayMS int `json:"delayMs,omitempty"`
-	// GapMS waits so many milliseconds before each further event, so that a
-	// reply can be caught in the middle.
+	// GapMS is the delay before each further event, in milliseconds, so that a
+	// test can act during a reply.
 	GapMS int `json:"gapMs,omitempty"`
-	// CutAfter drops the connection after so many events.
+	// CutAfter closes the connection after so many events.
 	CutAfter int `json:"cutAfter,omitempty"`
-	// StallAfter goes silent after so many events, until the client leaves;
-	// -1 is silent from the start.
+	// StallAfter sends nothing after so many events, until the client
+	// disconnects; -1 sends nothing at all.
 	StallAfter int `json:"stallAfter,omitempty"`
-	// BreakAfter sends an error event of the provider's own form after so many events.
+	// BreakAfter sends an error event in the provider's format after so many
+	// events.
 	BreakAfter int `json:"breakAfter,omitempty"`
-	// Stop replaces the reason for the end: "length" or "filter".
+	// Stop replaces the stop reason: "length" or "filter".
 	Stop string `json:"stop,omitempty"`
 }
 
-// Call is one tool call. Tool is the name as offered, or server:tool, or the
-// tool's own name: whatever the program under test made of it (server__tool,
-// mcp__junctor__tool …) is found. A tool that is not offered is called all
-// the same: a hallucination.
+// Call is one tool call. Tool is the declared name, or server:tool, or the
+// tool's own name; names that the program under test derives from it
+// (server__tool, mcp__junctor__tool …) are found. A tool that is not declared
+// is called nevertheless, like a hallucination.
 type Call struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args,omitempty"`
-	// Raw, when set, is sent as the arguments as it is: broken JSON, say.
-	// Gemini carries arguments as an object, so there it becomes
-	// a MALFORMED_FUNCTION_CALL.
+	// Raw, if set, is sent as the arguments unchanged, for example broken JSON.
+	// Gemini sends arguments as an object, so there it becomes a
+	// MALFORMED_FUNCTION_CALL.
 	Raw string `json:"raw,omitempty"`
 }
 
 // Failure is an HTTP error.
 type Failure struct {
 	Status int `json:"status"`
-	// Code is the provider's code or type; a fitting one when empty.
+	// Code is the provider's code or type; if empty, one that matches the
+	// status.
 	Code       string `json:"code,omitempty"`
 	Message    string `json:"message,omitempty"`
 	RetryAfter string `json:"retryAfter,omitempty"` // the header, as it is
 }
 
-// ParseScript reads a script from JSON and reports everything wrong with it.
+// ParseScript parses a script and reports everything that is wrong with it.
 func ParseScript(data []byte) (Script, error) {
 	var s Script
 	dec := json.NewDecoder(bytes.NewReader(data))

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxBody bounds what a request may be; real services stop at about as much.
+// maxBody bounds the size of a request, about as real services do.
 const maxBody = 64 << 20
 
 // Server is a scripted model. It is an [http.Handler]; every wire format has
@@ -27,17 +27,16 @@ type Server struct {
 
 	mu       sync.Mutex
 	script   Script
-	used     map[int]int // answers per rule
+	used     map[int]int // replies per rule
 	requests []*Request
 	ids      int
-	issued   map[string]bool // signatures and encrypted reasoning handed out
+	issued   map[string]bool // issued signatures and encrypted reasoning
 	closed   chan struct{}
 	once     sync.Once
 }
 
-// New returns a server that follows script. It panics on a script that does
-// not compile, as regexp.MustCompile does; use [ParseScript] for one from
-// outside.
+// New returns a server that follows script. It panics if the script is invalid,
+// as regexp.MustCompile does; use [ParseScript] for scripts from outside.
 func New(script Script) *Server {
 	script.Rules = slices.Clone(script.Rules)
 	if err := script.compile(); err != nil {
@@ -60,10 +59,10 @@ func Start(t testing.TB, script Script) *Server {
 	return s
 }
 
-// Close ends the stalls that are in progress.
+// Close ends stalled replies.
 func (s *Server) Close() { s.once.Do(func() { close(s.closed) }) }
 
-// Requests returns what was asked so far, oldest first.
+// Requests returns the requests so far, oldest first.
 func (s *Server) Requests() []*Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +78,7 @@ func (s *Server) Last() *Request {
 	return all[len(all)-1]
 }
 
-// Replace follows another script from now on.
+// Replace replaces the script.
 func (s *Server) Replace(script Script) {
 	script.Rules = slices.Clone(script.Rules)
 	if err := script.compile(); err != nil {
@@ -92,7 +91,7 @@ func (s *Server) Replace(script Script) {
 
 // wire is one provider's format.
 type wire interface {
-	// parse reads a request and checks it as the provider does.
+	// parse parses and validates a request as the provider does.
 	parse(s *Server, r *http.Request, body []byte) (*Request, *Failure)
 	// stream and whole write an answer.
 	stream(s *Server, out *events, req *Request, a answer)
@@ -132,7 +131,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// list answers the model listings, Ollama's included.
+// list serves the model listings, including Ollama's.
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	models := slices.Clone(s.script.Models)
@@ -164,7 +163,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer is a reply with its places filled.
+// answer is a reply with its placeholders expanded.
 type answer struct {
 	reasoning string
 	text      []string // in pieces
@@ -230,8 +229,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, f wire, body []b
 	f.stream(s, out, req, a)
 }
 
-// check refuses what every service refuses: a wrong key, a model that does
-// not exist, unknown fields, a prompt that is too long.
+// check refuses requests that every service refuses: a wrong key, an unknown
+// model, unknown fields, a prompt that is too long.
 func (s *Server) check(f wire, req *Request, r *http.Request, body []byte) *Failure {
 	s.mu.Lock()
 	script := s.script
@@ -277,7 +276,7 @@ func key(r *http.Request) string {
 
 func tokens(b []byte) int { return (len(b) + 3) / 4 }
 
-// choose finds the rule that answers and fills in its places.
+// choose finds the matching rule and expands its placeholders.
 func (s *Server) choose(req *Request, size int) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -327,12 +326,12 @@ func (s *Server) choose(req *Request, size int) answer {
 	return a
 }
 
-// issue hands out an opaque token that the client must give back as it is.
+// issue returns an opaque token that the client must send back unchanged.
 func (s *Server) issue(kind string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ids++
-	// Base64 without padding, as the services' own look like.
+	// Base64 without padding, like the services' tokens.
 	token := fmt.Sprintf("%sSig%08dAAAA", kind, s.ids)
 	token = token[:len(token)/4*4]
 	s.issued[token] = true
@@ -369,7 +368,7 @@ func (s *Server) wait(r *http.Request, d time.Duration) bool {
 	return false
 }
 
-// events writes server-sent events and executes the script's accidents.
+// events writes server-sent events and executes the scripted faults.
 type events struct {
 	s     *Server
 	w     http.ResponseWriter

@@ -14,8 +14,7 @@ import (
 )
 
 // New returns the model that cfg, completed by [llm.Choose], describes, with
-// its retries and its way of getting tools. transport may be nil; nothing is
-// sent until the model is asked.
+// retries and its tool mode. transport may be nil. It sends nothing.
 func New(cfg llm.Config, transport http.RoundTripper, log *slog.Logger) (llm.Model, error) {
 	var m llm.Model
 	switch cfg.Provider {

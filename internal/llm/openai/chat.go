@@ -16,7 +16,7 @@ import (
 	"junctor/internal/provider"
 )
 
-// by is the name of this model's native turns.
+// by returns the identifier of this model's native turns.
 func (m *Model) by() string {
 	return llm.NativeBy(string(m.cfg.Provider)+"-"+string(m.api()), m.cfg.Model)
 }
@@ -168,12 +168,12 @@ type chatReader struct {
 	tools  *llm.Toolset
 	said   llm.Builder
 	calls  []*chatCall
-	extra  map[string]any // fields of the message beyond OpenAI's own
+	extra  map[string]any // fields of the message that OpenAI's API does not have
 	finish string
 	usage  llm.Usage
 }
 
-// chatCall is a call whose pieces still come.
+// chatCall is a call whose pieces are still arriving.
 type chatCall struct {
 	index    int64
 	id, name string
@@ -221,8 +221,8 @@ func (r *chatReader) chunk(c sdk.ChatCompletionChunk) []llm.Event {
 	return out
 }
 
-// call adds a piece of a call. Servers differ: some leave the index out, some
-// give every call the same one and tell them apart by id.
+// call adds a piece of a call. Some servers omit the index, and some use the
+// same index for all calls and distinguish them by id.
 func (r *chatReader) call(tc sdk.ChatCompletionChunkChoiceDeltaToolCall) (llm.Event, bool) {
 	var c *chatCall
 	for _, have := range r.calls {
@@ -259,8 +259,8 @@ func (r *chatReader) call(tc sdk.ChatCompletionChunkChoiceDeltaToolCall) (llm.Ev
 	return llm.Event{Start: &llm.ToolCall{ID: c.id, Name: c.name}}, started && c.name != "" && c.id != ""
 }
 
-// arguments returns a piece of the arguments; a server that sends an object
-// instead of a string sends it whole.
+// arguments returns a piece of the arguments. A server that sends an object
+// instead of a string sends it in one piece.
 func arguments(tc sdk.ChatCompletionChunkChoiceDeltaToolCall) string {
 	if raw := tc.Function.JSON.Arguments.Raw(); strings.HasPrefix(strings.TrimSpace(raw), "{") {
 		return raw
@@ -283,12 +283,13 @@ func (r *chatReader) end(by string) []llm.Event {
 	}
 	var message json.RawMessage
 	if len(r.extra) > 0 || slices.ContainsFunc(r.calls, func(c *chatCall) bool { return len(c.extra) > 0 }) {
-		// Only what the neutral form cannot hold needs a native one.
+		// A native form is needed only for content that the neutral form cannot
+		// represent.
 		m := map[string]any{}
 		maps.Copy(m, r.extra)
 		if len(native) == 0 {
-			// Thinking belongs to the turn in which it was thought; servers
-			// want it back only while tools are being called.
+			// Reasoning belongs to its turn; servers require it only while
+			// tools are being called.
 			delete(m, "reasoning_content")
 			delete(m, "reasoning")
 		}
@@ -320,8 +321,9 @@ func chatStop(finish string) (llm.Stop, string) {
 	return llm.StopOther, finish
 }
 
-// merge adds a piece of a streamed field to what has come of it: text grows,
-// lists grow or are matched by index, the rest is replaced.
+// merge adds a piece of a streamed field to its previous value: strings are
+// concatenated, lists are appended or matched by index, other values are
+// replaced.
 func merge(dst map[string]any, name string, v any) map[string]any {
 	if dst == nil {
 		dst = map[string]any{}
@@ -354,7 +356,7 @@ func merge(dst map[string]any, name string, v any) map[string]any {
 	return dst
 }
 
-// grows names the fields that come in pieces.
+// grows names the fields that arrive in pieces.
 var grows = map[string]bool{"reasoning_content": true, "reasoning": true, "text": true, "summary": true, "thinking": true, "data": true}
 
 func mergeItem(list []any, item any) []any {

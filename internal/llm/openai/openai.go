@@ -31,22 +31,22 @@ type Model struct {
 	responses responses.ResponseService
 
 	mu      sync.Mutex
-	refused map[string]bool // optional parameters that the server does not take
+	refused map[string]bool // optional parameters that the server does not support
 }
 
-// New returns the model that cfg describes; transport may be nil. Nothing is
-// sent until it is asked.
+// New returns the model that cfg describes; transport may be nil. It sends
+// nothing.
 func New(cfg llm.Config, transport http.RoundTripper) *Model {
 	opts := []option.RequestOption{
 		option.WithHTTPClient(cfg.HTTPClient(transport)),
-		option.WithMaxRetries(0), // retries are llm's, before the first event only
+		option.WithMaxRetries(0), // llm retries, before the first event only
 	}
 	if cfg.BaseURL != "" {
 		opts = append(opts, option.WithBaseURL(cfg.BaseURL))
 	} else {
 		opts = append(opts, option.WithEnvironmentProduction())
 	}
-	// A server without keys gets a stand-in: the SDK sends nothing without one.
+	// A server without keys gets a placeholder, because the SDK requires one.
 	key := cfg.APIKey.Reveal()
 	if key == "" {
 		key = "none"
@@ -66,7 +66,7 @@ func New(cfg llm.Config, transport http.RoundTripper) *Model {
 // Info describes the model.
 func (m *Model) Info() llm.Info { return m.cfg.Info() }
 
-// Stream asks for the next turn.
+// Stream requests the next turn.
 func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event, error] {
 	ask := m.streamChat
 	if m.cfg.API == llm.ResponsesAPI {
@@ -91,21 +91,21 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 	}
 }
 
-// errBroken means that the caller has left the loop.
+// errBroken means that the consumer has left the loop.
 var errBroken = errors.New("the caller has left")
 
-// errUnfinished means that the stream ended without its end.
+// errUnfinished means that the stream ended before the reply was complete.
 var errUnfinished = errors.New("the stream ended before the reply did")
 
-// errTooLong means that the reply is longer than we take.
+// errTooLong means that the reply exceeds [llm.MaxReply].
 var errTooLong = errors.New("the reply is too long")
 
-// optional are the parameters that a model can do without.
+// optional are the parameters that can be omitted.
 var optional = []string{"stream_options", "parallel_tool_calls", "temperature", "max_completion_tokens", "max_tokens",
 	"prompt_cache_key", "tool_choice", "store", "include"}
 
-// learn notes which of the parameters that were sent the server refuses, and
-// reports whether asking again without it makes sense.
+// learn records which of the sent parameters the server does not support, and
+// reports whether a retry without it makes sense.
 func (m *Model) learn(sent map[string]any, err error) bool {
 	e, ok := errors.AsType[*sdk.Error](err)
 	if !ok || e.StatusCode != http.StatusBadRequest && e.StatusCode != http.StatusUnprocessableEntity {
@@ -123,8 +123,8 @@ func (m *Model) learn(sent map[string]any, err error) bool {
 	return false
 }
 
-// complains reports whether a server's message is about a parameter. The
-// ones whose names are everyday words must stand in quotes.
+// complains reports whether a server's error message is about a parameter.
+// Parameters whose names are common words must be in quotes.
 func complains(text, name string) bool {
 	text = strings.ToLower(text)
 	if name == "include" && strings.Contains(text, "encrypted content") {
@@ -154,11 +154,11 @@ func (m *Model) takes(name string) bool {
 	return !m.refused[name]
 }
 
-// own reports whether the server is OpenAI's, which takes parameters that
+// own reports whether the server is OpenAI's, which accepts parameters that
 // others may not.
 func (m *Model) own() bool { return m.cfg.Provider == llm.OpenAI && m.cfg.BaseURL == "" }
 
-// format is the name of the declarations' form.
+// format returns the name of the declaration format.
 func (m *Model) format() string {
 	switch m.cfg.Provider {
 	case llm.XAI:
@@ -176,7 +176,7 @@ func (m *Model) requestOptions(req llm.Request) []option.RequestOption {
 	return nil
 }
 
-// settings adds to a request body what both interfaces share.
+// settings adds the parameters that both APIs share to a request body.
 func (m *Model) settings(body map[string]any, req llm.Request, maxName string) {
 	if m.cfg.Temperature != nil && m.takes("temperature") {
 		body["temperature"] = *m.cfg.Temperature
@@ -194,7 +194,7 @@ func (m *Model) settings(body map[string]any, req llm.Request, maxName string) {
 	}
 }
 
-// fail says what went wrong.
+// fail converts err into an [llm.Error].
 func (m *Model) fail(ctx context.Context, err error, begun bool) error {
 	f := llm.Failure{Err: err, Begun: begun}
 	if errors.Is(err, errTooLong) {
@@ -223,7 +223,7 @@ func (m *Model) fail(ctx context.Context, err error, begun bool) error {
 	return m.cfg.Fail(ctx, f)
 }
 
-// failedError is a failure that the responses interface reports as an event.
+// failedError is an error that the responses API reports as an event.
 type failedError struct{ code, text string }
 
 func (e *failedError) Error() string { return e.code + ": " + e.text }

@@ -12,8 +12,8 @@ import (
 	"junctor/internal/provider"
 )
 
-// plain are the models that do not think, and refuse to be asked for what
-// they thought.
+// plain are the models without reasoning, which refuse requests for encrypted
+// reasoning.
 var plain = regexp.MustCompile(`^(gpt-3|gpt-4|chatgpt-4)`)
 
 func (m *Model) streamResponses(ctx context.Context, req llm.Request, yield func(llm.Event) bool) (map[string]any, error) {
@@ -136,7 +136,7 @@ func responsesContent(m llm.Message) any {
 type responsesReader struct {
 	tools *llm.Toolset
 	said  llm.Builder
-	items []json.RawMessage // the output, as it was
+	items []json.RawMessage // the output items, unchanged
 	last  *responses.Response
 	deny  bool
 }
@@ -195,9 +195,9 @@ func (r *responsesReader) end(by string) llm.Event {
 	return r.said.Turn(stop, detail, usage, by, r.native())
 }
 
-// native returns the output as it may be sent again. Reasoning that is not
-// encrypted was never kept by the server, so it is left out, and with it the
-// ids by which the server would look for it.
+// native returns the output in a form that can be sent again. Reasoning that is
+// not encrypted was not stored by the server, so it is omitted together with
+// the ids that refer to it.
 func (r *responsesReader) native() json.RawMessage {
 	thought, lost := false, false
 	var keep []map[string]json.RawMessage
@@ -216,7 +216,7 @@ func (r *responsesReader) native() json.RawMessage {
 		keep = append(keep, it)
 	}
 	if !thought {
-		return nil // the neutral form says as much
+		return nil // the neutral form is equivalent
 	}
 	for _, it := range keep {
 		delete(it, "status")
