@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"junctor/internal/attach"
 	"junctor/internal/chat"
-	"junctor/internal/config"
 	"junctor/internal/telemetry"
 )
 
@@ -26,11 +26,7 @@ func (c *cli) chatCommand() *cobra.Command {
 answers it and exits. Type /help for the commands.`,
 		Example: "  junctor chat\n  junctor chat 'what changed in this folder today?'\n  junctor chat --session ID",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := c.load(c.options(hereToo))
-			if err != nil {
-				return err
-			}
-			client, stop, err := c.chatGateway(cmd.Context(), cfg)
+			client, stop, err := c.chatGateway(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -46,7 +42,14 @@ answers it and exits. Type /help for the commands.`,
 
 // chatGateway returns the way to a gateway: the one that serves with this
 // configuration, or one that this command starts and shares while it lasts.
-func (c *cli) chatGateway(ctx context.Context, cfg *config.Config) (*http.Client, func(), error) {
+func (c *cli) chatGateway(ctx context.Context) (*http.Client, func(), error) {
+	cfg, err := c.load(c.options(hereToo))
+	if err != nil {
+		if path := c.findDespite(ctx, c.options(hereToo), err); path != "" {
+			return attach.Client(path), func() {}, nil
+		}
+		return nil, nil, err
+	}
 	if running := c.running(ctx, cfg); running != nil {
 		return running, func() {}, nil
 	}

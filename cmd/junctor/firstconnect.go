@@ -59,6 +59,9 @@ func (c *cli) firstConnection(ctx context.Context, before *config.Config, name s
 	began := time.Now()
 	g.run()
 	s, err := g.awaitConnection(ctx, name)
+	if err == nil && s.State != upstream.Connected {
+		g.rememberFailure(ctx, name, s.Reason, time.Since(began))
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		c.note("%q is still starting; its state: junctor servers list", name)
 		return nil
@@ -132,7 +135,7 @@ func (c *cli) awaitTaken(ctx context.Context, cfg *config.Config, name string) *
 	for {
 		if running := c.running(ctx, cfg); running != nil {
 			var server json.RawMessage
-			g := &gateway{cli: c, http: running, run: func() {}, close: func() {}}
+			g := c.attached(running)
 			if g.get(ctx, "/api/servers/"+url.PathEscape(name), nil, &server) == nil {
 				return g
 			}

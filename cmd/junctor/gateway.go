@@ -21,6 +21,7 @@ import (
 	"junctor/internal/config"
 	"junctor/internal/httperr"
 	"junctor/internal/telemetry"
+	"junctor/internal/upstream"
 )
 
 // gateway is what commands talk to: the gateway that serves with the same
@@ -28,8 +29,14 @@ import (
 type gateway struct {
 	cli   *cli
 	http  *http.Client
-	run   func() // starts the servers of one of their own; until then it knows what was last seen
+	own   *app.App                // nil for one that was running already
+	run   func(servers ...string) // starts the servers of one of their own, or these of them; until then it knows what was last seen
 	close func()
+}
+
+// attached returns the gateway that is reached through client.
+func (c *cli) attached(client *http.Client) *gateway {
+	return &gateway{cli: c, http: client, run: func(...string) {}, close: func() {}}
 }
 
 // open returns a gateway with the named upstreams, or with all, running.
@@ -54,6 +61,9 @@ func (c *cli) openWith(ctx context.Context, cfg *config.Config, only ...string) 
 func (c *cli) prepare(ctx context.Context, only ...string) (*gateway, error) {
 	cfg, err := c.load(c.options(hereToo))
 	if err != nil {
+		if path := c.findDespite(ctx, c.options(hereToo), err); path != "" {
+			return c.attached(attach.Client(path)), nil
+		}
 		return nil, err
 	}
 	return c.prepareWith(ctx, cfg, only...)
@@ -64,7 +74,7 @@ func (c *cli) prepareWith(ctx context.Context, cfg *config.Config, only ...strin
 		only = nil
 	}
 	if running := c.running(ctx, cfg); running != nil {
-		return &gateway{cli: c, http: running, run: func() {}, close: func() {}}, nil
+		return c.attached(running), nil
 	}
 	for _, name := range only {
 		if _, ok := cfg.Server(name); !ok && name != "junctor" {
@@ -72,7 +82,11 @@ func (c *cli) prepareWith(ctx context.Context, cfg *config.Config, only ...strin
 			break
 		}
 	}
-	a, err := c.build(ctx, cfg, c.options(hereToo), telemetry.LevelError, func(o *app.Options) { o.Only, o.AwaitInstall = only, true })
+	var started []string // empty for all
+	a, err := c.build(ctx, cfg, c.options(hereToo), telemetry.LevelError, func(o *app.Options) {
+		o.Only, o.AwaitInstall = only, true
+		o.Starts = func(server string) bool { return len(started) == 0 || slices.Contains(started, server) }
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +97,15 @@ func (c *cli) prepareWith(ctx context.Context, cfg *config.Config, only ...strin
 			fmt.Fprintln(c.err, "junctor: "+err.Error())
 		}
 	}
+	var once sync.Once
 	return &gateway{
-		cli: c, http: a.LocalClient(),
-		run: sync.OnceFunc(func() { running.Go(func() { complain(a.Run(ctx)) }) }),
+		cli: c, http: a.LocalClient(), own: a,
+		run: func(servers ...string) {
+			once.Do(func() {
+				started = servers
+				running.Go(func() { complain(a.Run(ctx)) })
+			})
+		},
 		close: func() {
 			cancel()
 			running.Wait()
@@ -95,15 +115,18 @@ func (c *cli) prepareWith(ctx context.Context, cfg *config.Config, only ...strin
 }
 
 // socket is where a gateway of this process's configuration, with the values
-// that its variables have here, is found by this user's other programs. The data folder comes first: agents hand HOME on to the programs
-// that they start, but not XDG_RUNTIME_DIR.
-func (c *cli) socket(cfg *config.Config) string {
+// that its variables have here, is found by this user's other programs.
+func (c *cli) socket(cfg *config.Config) string { return c.socketAt(cfg.Place(), cfg.Environment()) }
+
+// socketAt is the socket of the gateway of a file. The data folder comes first:
+// agents hand HOME on to the programs that they start, but not XDG_RUNTIME_DIR.
+func (c *cli) socketAt(place config.Place, environment string) string {
 	runtimeDir, _ := c.lookup("XDG_RUNTIME_DIR")
-	file := cfg.Place().Path
+	file := place.Path
 	if file == "" { // a gateway without a file will be found after the first one is written
-		file = cfg.Place().New
+		file = place.New
 	}
-	path, err := attach.Path(file, cfg.Environment(), c.dataDir, runtimeDir)
+	path, err := attach.Path(file, environment, c.dataDir, runtimeDir)
 	if err != nil { // no folder will do; everything works without
 		return ""
 	}
@@ -127,6 +150,29 @@ func (c *cli) find(ctx context.Context, cfg *config.Config) string {
 		return ""
 	}
 	return others[0]
+}
+
+// findDespite returns the socket of the only gateway of a file that has become
+// invalid since it was read, and tells the user what is wrong: the gateway goes
+// on with the configuration that it has. It is empty when err is about something
+// else.
+func (c *cli) findDespite(ctx context.Context, o config.Options, err error) string {
+	if _, usage := errors.AsType[usageError](err); usage {
+		return ""
+	}
+	if _, broken := errors.AsType[*config.Error](err); !broken {
+		return ""
+	}
+	own := c.socketAt(config.Locate(o), "")
+	if own == "" {
+		return ""
+	}
+	found := slices.DeleteFunc(append(attach.Others(own), own), func(path string) bool { return !listens(ctx, path) })
+	if len(found) != 1 {
+		return ""
+	}
+	c.note("%v\nThe running gateway answers, with the configuration from before.", err)
+	return found[0]
 }
 
 // listens reports whether a gateway listens at path, or something that it must
@@ -254,9 +300,9 @@ func readError(res *http.Response) error {
 	return &apiError{Body: body.Body, Schema: body.Details.Schema}
 }
 
-// waiting shows on a terminal which servers are still starting, until the
-// function that it returns is called.
-func (g *gateway) waiting(ctx context.Context) (stop func()) {
+// waiting shows on a terminal which servers, or which of those named, are still
+// starting, until the function that it returns is called.
+func (g *gateway) waiting(ctx context.Context, only ...string) (stop func()) {
 	c := g.cli
 	if _, ok := c.terminal(c.err); !ok || c.flags.quiet {
 		return func() {}
@@ -281,7 +327,7 @@ func (g *gateway) waiting(ctx context.Context) (stop func()) {
 			}
 			var pending []string
 			for _, s := range status.Servers {
-				if s.Status == "connecting" {
+				if s.Status == upstream.Connecting && (len(only) == 0 || slices.Contains(only, s.Name)) {
 					pending = append(pending, strings.TrimSpace(s.Name+" "+s.Reason))
 				}
 			}

@@ -154,3 +154,53 @@ func TestFindGatewayWithUnsetVariable(t *testing.T) {
 	write(`{"mcpServers":{"gh":{"command":"gh","env":{"T":"${TOKEN}","U":"${USER_ID}"}}}}`)
 	expect("", "USER_ID=me")
 }
+
+// A file that has become invalid does not keep commands from the gateway that
+// runs with what it was before.
+func TestFindGatewayOfInvalidFile(t *testing.T) {
+	dir, err := os.MkdirTemp("", "j") // short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	file := filepath.Join(dir, "junctor.json")
+	var stderr strings.Builder
+	c := &cli{world: &world{err: &stderr,
+		lookup:  func(name string) (string, bool) { return "secret", name == "TOKEN" },
+		workDir: dir, home: dir, userDir: dir, dataDir: dir,
+	}}
+	c.flags.config = file
+	write := func(text string) (*config.Config, error) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return c.load(c.options(hereToo))
+	}
+	cfg, err := write(`{"mcpServers":{"gh":{"command":"gh","env":{"T":"${TOKEN}"}}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := c.socket(cfg)
+	ln, err := attach.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = write(`{"mcpServers":`)
+	if got := c.findDespite(t.Context(), c.options(hereToo), err); err == nil || got != path {
+		t.Errorf("%v: found %q, want %q", err, got, path)
+	}
+	if note := stderr.String(); !strings.Contains(note, "junctor.json") || !strings.Contains(note, "running gateway") {
+		t.Errorf("the note is %q", note)
+	}
+	c.flags.logLevel = "nonsense" // is no fault of the file
+	_, err = write(`{}`)
+	if got := c.findDespite(t.Context(), c.options(hereToo), err); err == nil || got != "" {
+		t.Errorf("%v: found %q", err, got)
+	}
+	c.flags.logLevel = ""
+	ln.Close()
+	_, err = write(`{`)
+	if got := c.findDespite(t.Context(), c.options(hereToo), err); err == nil || got != "" {
+		t.Errorf("nobody listens: found %q", got)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"junctor/internal/app"
+	"junctor/internal/attach"
 	"junctor/internal/store"
 )
 
@@ -28,14 +29,16 @@ has it may change the configuration, so treat it as a password. Without a
 browser the address is printed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.load(c.options(hereToo))
-			if err != nil {
+			path := ""
+			if err == nil {
+				path = c.find(cmd.Context(), cfg)
+			} else if path = c.findDespite(cmd.Context(), c.options(hereToo), err); path == "" {
 				return err
 			}
-			client := c.running(cmd.Context(), cfg)
-			if client == nil {
+			if path == "" {
 				return errors.New("no gateway is running with this configuration; start one with junctor serve")
 			}
-			g := &gateway{cli: c, http: client}
+			g := c.attached(attach.Client(path))
 			var page struct{ URL string }
 			if err := g.get(cmd.Context(), app.PagePath, nil, &page); err != nil {
 				return err

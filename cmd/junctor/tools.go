@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -74,20 +76,39 @@ func (c *cli) listTools(cmd *cobra.Command, servers []string, fresh bool, q url.
 		return list, err
 	}
 	defer g.close()
-	if !fresh { // what was last seen is enough, when it is there
-		if err := g.get(cmd.Context(), "/api/tools", q, &list); err != nil || len(list.Pending) == 0 {
-			return list, err
-		}
-	}
-	q.Set("wait", "")
+	ctx := cmd.Context()
+	var missing []string // servers of which no tools are known
 	if fresh {
 		q.Set("wait", "fresh")
+	} else { // what was last seen is enough, when it is there
+		if err := g.get(ctx, "/api/tools", q, &list); err != nil {
+			return list, err
+		}
+		if missing = g.skipFailed(ctx, &list); len(missing) == 0 {
+			return list, nil
+		}
+		q.Set("wait", "")
+		q["waitFor"] = missing
 	}
-	g.run()
-	stop := g.waiting(cmd.Context())
-	defer stop()
+	began := time.Now()
+	g.run(missing...)
+	stop := g.waiting(ctx, missing...)
 	list = control.ToolList{}
-	return list, g.get(cmd.Context(), "/api/tools", q, &list)
+	err = g.get(ctx, "/api/tools", q, &list)
+	stop()
+	if err != nil {
+		return list, err
+	}
+	g.skipFailed(ctx, &list)
+	for _, name := range list.Pending {
+		g.rememberFailure(ctx, name, "it did not answer in time", time.Since(began))
+	}
+	for _, d := range list.Down {
+		if slices.Contains(missing, d.Name) {
+			g.rememberFailure(ctx, d.Name, d.Reason, time.Since(began))
+		}
+	}
+	return list, nil
 }
 
 // pendingNote tells whose tools are not in the list.

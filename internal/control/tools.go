@@ -129,7 +129,7 @@ func (f filter) concerns(server string) bool {
 // listTools lists or searches. With wait it first gives upstreams that are
 // still starting, and of which no tools are known from before, their time,
 // which the command line wants and a page does not; with wait=fresh all that
-// are still starting.
+// are still starting. waitFor limits the wait to the servers that it names.
 func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 	f, err := readFilter(r)
 	if err != nil {
@@ -141,7 +141,11 @@ func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 	if q := r.URL.Query(); q.Get("wait") == "fresh" {
 		c.await(r.Context(), &caller, f.servers)
 	} else if q.Has("wait") {
-		if unknown := c.unknown(f); len(unknown) > 0 {
+		unknown := c.unknown(f)
+		if names := q["waitFor"]; len(names) > 0 {
+			unknown = slices.DeleteFunc(unknown, func(name string) bool { return !slices.Contains(names, name) })
+		}
+		if len(unknown) > 0 {
 			c.await(r.Context(), &caller, unknown)
 		}
 	}

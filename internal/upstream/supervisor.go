@@ -61,6 +61,10 @@ type Options struct {
 	// process would interrupt the install.
 	AwaitInstall bool
 
+	// Starts reports whether Run starts an upstream of the first
+	// configuration; nil starts all. The others stay as they are.
+	Starts func(server string) bool
+
 	MaxSessions int           // of single callers, per upstream; 64
 	SessionIdle time.Duration // until one of them is closed; 10 min
 }
@@ -136,7 +140,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.ctx = ctx
 	for _, u := range s.upstreams {
-		s.start(u)
+		if s.opts.Starts == nil || s.opts.Starts(u.name) {
+			s.start(u)
+		}
 	}
 	s.mu.Unlock()
 	<-ctx.Done()

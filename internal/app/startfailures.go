@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"junctor/internal/store"
+)
+
+// Commands that end with their process start a server again and again. One
+// that took long to fail is remembered for a while, so that it delays one
+// command and not all of them.
+const (
+	startFailureSpace = "start-failures"
+	startFailureLife  = 10 * time.Minute
+)
+
+type startFailure struct {
+	Config string `json:"config"` // the fingerprint of the server's settings
+	Reason string `json:"reason"`
+}
+
+// RememberStartFailure records that a server did not connect, and why.
+func (a *App) RememberStartFailure(ctx context.Context, server, reason string) error {
+	cfg, ok := a.upstreams.Config(server)
+	if !ok {
+		return nil
+	}
+	data, err := json.Marshal(startFailure{Config: cfg.Fingerprint(), Reason: reason})
+	if err != nil {
+		return err
+	}
+	v := store.Value{Space: startFailureSpace, Name: server, Data: data, Expires: time.Now().Add(startFailureLife)}
+	_, err = a.store.PutValue(ctx, v, store.AnyVersion)
+	return err
+}
+
+// StartFailure returns why a server did not connect a short while ago; false
+// when it was not tried, or its settings have changed since.
+func (a *App) StartFailure(ctx context.Context, server string) (reason string, at time.Time, known bool) {
+	v, err := a.store.Value(ctx, startFailureSpace, server)
+	if err != nil {
+		if !errors.Is(err, store.ErrNotFound) {
+			a.log.WarnContext(ctx, "start failures not read", "server", server, "err", err)
+		}
+		return "", time.Time{}, false
+	}
+	cfg, ok := a.upstreams.Config(server)
+	var f startFailure
+	if !ok || json.Unmarshal(v.Data, &f) != nil || f.Config != cfg.Fingerprint() {
+		return "", time.Time{}, false
+	}
+	return f.Reason, v.Updated, true
+}
