@@ -85,6 +85,7 @@ does not work; with --strict, when something should be mended too.`,
 
 func (c *cli) test(ctx context.Context, o doctor.TestOptions, asJSON, strict bool) error {
 	o.Dial.Launcher = child.NewLauncher()
+	o.Dial.Launcher.Hide = c.dataDir
 	defer o.Dial.Launcher.Close()
 	step, done := c.progress()
 	o.Progress = step

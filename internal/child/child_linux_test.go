@@ -25,6 +25,9 @@ const (
 	wayVar  = "CHILD_TEST_WAY"
 	fifoVar = "CHILD_TEST_FIFO"
 	selfVar = "CHILD_TEST_SELF" // the binary, where others may read it
+
+	// The race detector would have each of them wait a second before it ends.
+	noWait = "GORACE=atexit_sleep_ms=0"
 )
 
 func TestMain(m *testing.M) {
@@ -41,6 +44,10 @@ func TestMain(m *testing.M) {
 		playLeaf(os.NewFile(3, "fifo"))
 	case "gone":
 		// nothing
+	case "intruder":
+		playIntruder()
+	case "hider":
+		playHider()
 	case "orphans":
 		playOrphans()
 	}
@@ -110,7 +117,7 @@ func playOrphans() {
 
 func spawn(role string, fifo *os.File, session bool) *exec.Cmd {
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{roleVar + "=" + role}
+	cmd.Env = []string{roleVar + "=" + role, noWait}
 	cmd.ExtraFiles = []*os.File{fifo}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: session}
 	if err := cmd.Start(); err != nil {
@@ -128,7 +135,7 @@ func selfSpec(role string, env ...string) Spec {
 			panic(err)
 		}
 	}
-	return Spec{Name: role, Command: self, Env: append([]string{roleVar + "=" + role}, env...)}
+	return Spec{Name: role, Command: self, Env: append([]string{roleVar + "=" + role, noWait}, env...)}
 }
 
 // The ways under test by name; the group is not among them, for it makes no
@@ -270,7 +277,7 @@ func TestDescendantsEndWhenGatewayIsKilled(t *testing.T) {
 func startJunctor(t *testing.T, way string, f *family, as *syscall.Credential) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{roleVar + "=junctor", wayVar + "=" + way, fifoVar + "=" + f.path, selfVar + "=" + os.Getenv(selfVar)}
+	cmd.Env = []string{noWait, roleVar + "=junctor", wayVar + "=" + way, fifoVar + "=" + f.path, selfVar + "=" + os.Getenv(selfVar)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

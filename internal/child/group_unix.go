@@ -19,6 +19,7 @@ type group struct{ process *os.Process }
 
 func (g *group) pid() int             { return g.process.Pid }
 func (g *group) isolation() Isolation { return Group }
+func (g *group) hides() bool          { return false }
 func (g *group) terminate()           { _ = syscall.Kill(-g.process.Pid, syscall.SIGTERM) }
 func (g *group) kill()                { _ = syscall.Kill(-g.process.Pid, syscall.SIGKILL) }
 

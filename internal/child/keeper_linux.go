@@ -28,7 +28,7 @@ import (
 
 // The modes of the keeper.
 const (
-	keeperMounts    = "m" // init of a namespace that has its own mounts
+	keeperMounts    = "m" // init of a namespace that has its own mounts; a folder to hide may follow
 	keeperNamespace = "n" // init of a namespace
 	keeperSubreaper = "s"
 )

@@ -5,9 +5,11 @@
 // own. So it is position-independent, uses no Go symbol and never returns.
 //
 // On entry the stack holds argc, argv and envp as the kernel lays them out:
-//   argv[0] a name for ps, argv[1] the mode ('m', 'n' or 's'),
-//   argv[2] the path to execute, argv[3…] the argv of that program.
-// File 3 is a pipe that takes the errno when the program cannot be started.
+//   argv[0] a name for ps, argv[1] the mode ('m', 'n' or 's'; after 'm' may
+//   follow the path of a folder to hide), argv[2] the path to execute,
+//   argv[3…] the argv of that program.
+// File 3 is a pipe that takes the errno when the program cannot be started,
+// with bit 16 set when the folder cannot be hidden.
 //
 // R12 entry stack, R13 mode, R14 child, BX levels of keepers from here down
 // (2 for the init of a namespace, 1 for the direct parent of the program),
@@ -73,7 +75,7 @@ mounts:
 	XORL	R8, R8
 	SYS(165)
 	TESTQ	AX, AX
-	JNE	mounted
+	JNE	shared
 	// mount("proc", "/proc", "proc", NOSUID|NODEV|NOEXEC, nil); where it is
 	// refused the host's /proc stays, which most programs never notice.
 	MOVQ	$0x636f72702f, AX
@@ -84,6 +86,24 @@ mounts:
 	MOVL	$14, R10
 	XORL	R8, R8
 	SYS(165)
+	// An empty folder over the one to hide:
+	// mount("tmpfs", argv[1]+1, "tmpfs", RDONLY|NOSUID|NODEV|NOEXEC, "mode=700")
+	MOVQ	16(R12), SI
+	INCQ	SI
+	CMPB	(SI), $0
+	JEQ	mounted
+	MOVQ	$0x7366706d74, AX
+	MOVQ	AX, 64(R15)
+	MOVQ	$0x3030373d65646f6d, AX
+	MOVQ	AX, 72(R15)
+	MOVQ	$0, 80(R15)
+	LEAQ	64(R15), DI
+	LEAQ	64(R15), DX
+	MOVL	$15, R10
+	LEAQ	72(R15), R8
+	SYS(165)
+	TESTQ	AX, AX
+	JNE	visible
 mounted:
 	// The right to mount is not for the program:
 	// prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
@@ -269,8 +289,9 @@ child:
 	LEAQ	16(R12)(AX*8), DX
 	SYS(59)
 failed:
-	// write(3, &errno, 4); exit_group(127)
 	NEGQ	AX
+report:
+	// write(3, &errno, 4); exit_group(127)
 	MOVL	AX, 0(R15)
 	MOVL	$3, DI
 	MOVQ	R15, SI
@@ -278,6 +299,16 @@ failed:
 	SYS(1)
 	MOVL	$127, DI
 	SYS(231)
+
+shared:
+	// Mounts would travel to the host, so there are none.
+	MOVQ	16(R12), SI
+	CMPB	1(SI), $0
+	JEQ	mounted
+visible:
+	NEGQ	AX
+	ORL	$0x10000, AX
+	JMP	report
 
 	// keeperEnd
 	BYTE $'j'; BYTE $'u'; BYTE $'n'; BYTE $'c'; BYTE $'t'; BYTE $'o'; BYTE $'r'; BYTE $0

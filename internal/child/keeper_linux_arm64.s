@@ -62,7 +62,7 @@ mounts:
 	MOVD	$0x84000, R3
 	MOVD	$0, R4
 	SYS(40)
-	CBNZ	R0, mounted
+	CBNZ	R0, shared
 	// mount("proc", "/proc", "proc", NOSUID|NODEV|NOEXEC, nil)
 	MOVD	$0x636f72702f, R0
 	MOVD	R0, 0(R23)
@@ -72,6 +72,23 @@ mounts:
 	MOVD	$14, R3
 	MOVD	$0, R4
 	SYS(40)
+	// mount("tmpfs", argv[1]+1, "tmpfs", RDONLY|NOSUID|NODEV|NOEXEC, "mode=700")
+	MOVD	16(R19), R1
+	ADD	$1, R1, R1
+	MOVBU	(R1), R0
+	CBZ	R0, mounted
+	MOVD	$0x7366706d74, R0
+	MOVD	R0, 64(R23)
+	MOVD	$0x3030373d65646f6d, R0
+	MOVD	R0, 72(R23)
+	MOVD	$0, R0
+	MOVD	R0, 80(R23)
+	ADD	$64, R23, R0
+	ADD	$64, R23, R2
+	MOVD	$15, R3
+	ADD	$72, R23, R4
+	SYS(40)
+	CBNZ	R0, visible
 mounted:
 	// prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	MOVD	$47, R0
@@ -249,8 +266,9 @@ child:
 	ADD	$32, R19, R1
 	SYS(221)
 failed:
-	// write(3, &errno, 4); exit_group(127)
 	NEG	R0, R0
+report:
+	// write(3, &errno, 4); exit_group(127)
 	MOVW	R0, 0(R23)
 	MOVD	$3, R0
 	MOVD	R23, R1
@@ -258,6 +276,15 @@ failed:
 	SYS(64)
 	MOVD	$127, R0
 	SYS(94)
+
+shared:
+	MOVD	16(R19), R1
+	MOVBU	1(R1), R2
+	CBZ	R2, mounted
+visible:
+	NEG	R0, R0
+	ORR	$0x10000, R0, R0
+	B	report
 
 	// keeperEnd
 	WORD	$0x636e756a

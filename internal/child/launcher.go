@@ -23,6 +23,11 @@ type Spec struct {
 
 // Launcher starts programs. The zero value is not usable; see [NewLauncher].
 type Launcher struct {
+	// Hide is a folder that programs find empty where the system allows it,
+	// unless they have files of their own in it; see [Process.Visible]. It is
+	// set before the first Start.
+	Hide string
+
 	mu     sync.Mutex
 	starts chan func() // run on the thread to whose life the programs are bound
 	closed bool
@@ -101,7 +106,8 @@ func (l *Launcher) start(spec Spec, path string) (*Process, error) {
 			Stderr: pipes.childErr,
 		}
 	}
-	cmd, held, err := l.system.start(command, spec.Name, l.fork)
+	hide, reason := l.hidden(path, spec)
+	cmd, held, err := l.system.start(command, spec.Name, hide, l.fork)
 	pipes.closeChild()
 	if err != nil {
 		pipes.closeOurs()
@@ -119,6 +125,9 @@ func (l *Launcher) start(spec Spec, path string) (*Process, error) {
 		pid:    held.pid(),
 		done:   make(chan struct{}),
 		grace:  2 * time.Second,
+	}
+	if p.visible = reason; hide != "" && !held.hides() {
+		p.visible = "the system allows it no mounts of its own (isolation: " + string(held.isolation()) + ")"
 	}
 	go p.run(pipes.err)
 	return p, nil

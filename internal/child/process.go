@@ -16,6 +16,7 @@ type forker func(*exec.Cmd) error
 type processGroup interface {
 	pid() int             // of the program itself, as others see it
 	isolation() Isolation // how it is held
+	hides() bool          // the folder to hide is hidden from it
 	terminate()           // ask the program to end
 	kill()                // end it and everything it started
 	ended()               // called once, when the program is gone
@@ -31,6 +32,8 @@ type Process struct {
 	held   processGroup
 	pid    int
 	grace  time.Duration
+
+	visible string // why the folder to hide is visible
 
 	closeIn sync.Once
 	done    chan struct{}
@@ -48,6 +51,10 @@ func (p *Process) PID() int { return p.pid }
 
 // Isolation says how the program's descendants are held together.
 func (p *Process) Isolation() Isolation { return p.held.isolation() }
+
+// Visible returns why the program sees the folder that its Launcher hides. It
+// is empty when the program does not see it.
+func (p *Process) Visible() string { return p.visible }
 
 // Stderr returns the last lines that the program wrote to stderr.
 func (p *Process) Stderr() []string { return p.stderr.lines() }

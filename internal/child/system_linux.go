@@ -72,7 +72,7 @@ func (s *system) choose(fork forker) {
 	}
 	for len(s.ways) > 0 && s.ways[0].mode != "" {
 		cmd := &exec.Cmd{Path: "/", Args: []string{"/"}, Env: []string{}}
-		if execErr, startErr := s.ways[0].exec(cmd, s.file, "probe", fork); startErr == nil {
+		if execErr, startErr := s.ways[0].exec(cmd, s.file, "probe", "", fork); startErr == nil {
 			_ = cmd.Wait()
 			if execErr == syscall.EACCES {
 				return
@@ -82,14 +82,24 @@ func (s *system) choose(fork forker) {
 	}
 }
 
-func (s *system) start(command func() *exec.Cmd, name string, fork forker) (*exec.Cmd, processGroup, error) {
+func (s *system) start(command func() *exec.Cmd, name, hide string, fork forker) (*exec.Cmd, processGroup, error) {
 	s.probe.Do(func() { s.choose(fork) })
 	for _, w := range s.ways {
 		if w.mode == "" {
 			break
 		}
+		hidden := hide
+		if w.mode != keeperMounts {
+			hidden = ""
+		}
 		cmd := command()
-		execErr, err := w.exec(cmd, s.file, name, fork)
+		execErr, err := w.exec(cmd, s.file, name, hidden, fork)
+		if execErr&notHidden != 0 {
+			_ = cmd.Wait()
+			hidden = ""
+			cmd = command()
+			execErr, err = w.exec(cmd, s.file, name, hidden, fork)
+		}
 		switch {
 		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EUSERS), errors.Is(err, syscall.EPERM):
 			continue // there are no more namespaces for us
@@ -99,7 +109,7 @@ func (s *system) start(command func() *exec.Cmd, name string, fork forker) (*exe
 			_ = cmd.Wait()
 			return nil, nil, execErr
 		}
-		return cmd, &subreaped{way: w, keeper: cmd.Process}, nil
+		return cmd, &subreaped{way: w, keeper: cmd.Process, hidden: hidden != ""}, nil
 	}
 	cmd := command()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
@@ -109,16 +119,21 @@ func (s *system) start(command func() *exec.Cmd, name string, fork forker) (*exe
 	return cmd, &group{process: cmd.Process}, nil
 }
 
-// exec starts the keeper, which starts cmd. The first result is why the
-// keeper could not do that, the second why the keeper itself did not start.
-func (w method) exec(cmd *exec.Cmd, keeper *os.File, name string, fork forker) (syscall.Errno, error) {
+// notHidden marks the number of the error for which the keeper could not hide
+// a folder.
+const notHidden syscall.Errno = 1 << 16
+
+// exec starts the keeper, which hides a folder, if not empty, and starts cmd.
+// The first result is why the keeper could not do that, the second why the
+// keeper itself did not start.
+func (w method) exec(cmd *exec.Cmd, keeper *os.File, name, hide string, fork forker) (syscall.Errno, error) {
 	r, report, err := os.Pipe()
 	if err != nil {
 		return 0, err
 	}
 	defer r.Close()
 	cmd.ExtraFiles = []*os.File{report}
-	cmd.Args = append([]string{"junctor-keep " + name, w.mode, cmd.Path}, cmd.Args...)
+	cmd.Args = append([]string{"junctor-keep " + name, w.mode + hide, cmd.Path}, cmd.Args...)
 	cmd.Path = fmt.Sprintf("/proc/self/fd/%d", keeper.Fd())
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: w.flags,
@@ -156,9 +171,11 @@ func (w method) exec(cmd *exec.Cmd, keeper *os.File, name string, fork forker) (
 type subreaped struct {
 	way    method
 	keeper *os.Process
+	hidden bool
 }
 
 func (k *subreaped) isolation() Isolation { return k.way.is }
+func (k *subreaped) hides() bool          { return k.hidden }
 func (k *subreaped) terminate()           { _ = k.keeper.Signal(syscall.SIGTERM) }
 func (k *subreaped) ended()               {}
 

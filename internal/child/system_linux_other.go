@@ -13,7 +13,7 @@ type system struct{}
 
 func (*system) isolation(forker) Isolation { return Group }
 
-func (*system) start(command func() *exec.Cmd, _ string, fork forker) (*exec.Cmd, processGroup, error) {
+func (*system) start(command func() *exec.Cmd, _, _ string, fork forker) (*exec.Cmd, processGroup, error) {
 	cmd := command()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if err := fork(cmd); err != nil {

@@ -12,7 +12,7 @@ type system struct{}
 
 func (*system) isolation(forker) Isolation { return Group }
 
-func (*system) start(command func() *exec.Cmd, _ string, fork forker) (*exec.Cmd, processGroup, error) {
+func (*system) start(command func() *exec.Cmd, _, _ string, fork forker) (*exec.Cmd, processGroup, error) {
 	cmd := command()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := fork(cmd); err != nil {

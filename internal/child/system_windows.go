@@ -23,7 +23,7 @@ func (*system) isolation(forker) Isolation { return Job }
 
 // start creates the program asleep, so that nothing can escape before it is
 // in its job.
-func (*system) start(command func() *exec.Cmd, _ string, fork forker) (*exec.Cmd, processGroup, error) {
+func (*system) start(command func() *exec.Cmd, _, _ string, fork forker) (*exec.Cmd, processGroup, error) {
 	cmd := command()
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP | windows.CREATE_NO_WINDOW,
@@ -98,6 +98,7 @@ type jobbed struct {
 
 func (j *jobbed) pid() int             { return j.process.Pid }
 func (j *jobbed) isolation() Isolation { return Job }
+func (j *jobbed) hides() bool          { return false }
 
 // terminate has nothing gentle to offer to a process without a console; its
 // closed stdin was the request to end.

@@ -82,6 +82,9 @@ func Examine(ctx context.Context, f Facts, p Probes) *Report {
 	r.begin("safety")
 	r.safety(f.Tools)
 	r.changed(f.Changed)
+	if p.OS == "linux" {
+		r.dataFolder(f.Servers)
+	}
 	r.begin("network")
 	r.network(f, p)
 	r.begin("files")
@@ -180,6 +183,23 @@ func (r *Report) changed(names []string) {
 	r.add(Finding{
 		Severity: Warning, Area: "safety", What: count(len(names), "tool") + " changed since approval", Details: names,
 		Do: "see junctor servers diff, then approve with junctor servers approve NAME",
+	})
+}
+
+// dataFolder lists the servers whose programs can read the gateway's own files.
+func (r *Report) dataFolder(servers []control.Server) {
+	var details []string
+	for _, s := range servers {
+		if s.SeesData != "" {
+			details = append(details, s.Name+": "+s.SeesData)
+		}
+	}
+	if len(details) == 0 {
+		return
+	}
+	r.add(Finding{
+		Severity: Info, Area: "safety", What: "the data folder, with the store and its key, is visible to " + count(len(details), "server"), Details: details,
+		Do: "keep the files of servers outside the data folder; run servers that you do not trust as another user or in a container",
 	})
 }
 

@@ -98,6 +98,13 @@ func TestExamine(t *testing.T) {
 			},
 			not: "gone",
 		},
+		"data folder visible": {
+			config: node, ok: true,
+			facts: func(f *Facts) {
+				f.Servers = []control.Server{status("a", func(s *control.Server) { s.SeesData = "its command is inside" })}
+			},
+			want: map[string]Severity{"is visible to 1 server": Info},
+		},
 		"broken file": {
 			config: `{}`, facts: func(f *Facts) {
 				_, _, f.Err = config.Parse("junctor.json", []byte(`{"listen": 7, "x": 1}`), config.Options{})

@@ -174,6 +174,9 @@ func (u *upstream) startChild(cfg Config, c *conn) (mcp.Transport, error) {
 		return nil, err
 	}
 	c.process = p
+	if reason := p.Visible(); reason != "" {
+		u.s.log.Debug("the data folder is visible to the server's program", "server", u.name, "reason", reason)
+	}
 	return mcp.NewStream(p, p, mcp.StreamOptions{
 		OnDrop:    c.dropped,
 		EndFloods: true,
@@ -280,6 +283,6 @@ func (c *conn) leave() {
 func (c *conn) describe(st *Status) {
 	st.Stray, st.Oversized = c.stray.Load(), c.oversized.Load()
 	if c.process != nil && c.process.Err() == nil {
-		st.PID, st.Isolation = c.process.PID(), c.process.Isolation()
+		st.PID, st.Isolation, st.SeesData = c.process.PID(), c.process.Isolation(), c.process.Visible()
 	}
 }

@@ -51,6 +51,7 @@ type Status struct {
 	// Of a child process.
 	PID       int             `json:"pid,omitempty"`
 	Isolation child.Isolation `json:"isolation,omitempty"`
+	SeesData  string          `json:"seesData,omitempty"`   // why it sees the data folder; empty when it does not
 	Stderr    []string        `json:"stderr,omitempty"`     // its last lines; from Diagnose alone
 	Stray     int64           `json:"strayLines,omitempty"` // on stdout that were no messages
 	LastStray string          `json:"lastStray,omitempty"`  // from Diagnose alone

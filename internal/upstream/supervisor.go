@@ -56,6 +56,10 @@ type Options struct {
 	// needs to know.
 	Tasks TaskOwners
 
+	// DataDir is hidden from the programs of servers where that is possible;
+	// see [child.Launcher].
+	DataDir string
+
 	// AwaitInstall lets callers wait for a package that is being installed
 	// instead of giving up after startTimeoutMs: commands that end with the
 	// process would interrupt the install.
@@ -113,6 +117,7 @@ func NewSupervisor(configs []Config, o Options) *Supervisor {
 		opts: o, log: o.Log.With("component", "upstream"), launcher: child.NewLauncher(),
 		upstreams: make(map[string]*upstream, len(configs)), leaving: map[string]<-chan struct{}{},
 	}
+	s.launcher.Hide = o.DataDir
 	for _, cfg := range configs {
 		s.upstreams[cfg.Name] = newUpstream(s, cfg, nil)
 	}

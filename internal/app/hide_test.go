@@ -1,0 +1,37 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestServersDoNotSeeTheDataFolder lets a server's program list the folder
+// that holds the store and its key.
+func TestServersDoNotSeeTheDataFolder(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("folders are hidden on Linux only")
+	}
+	home := t.TempDir()
+	data := filepath.Join(home, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// The name of the folder is nowhere in the configuration.
+	r := start(t, fmt.Sprintf(`{"log":{"level":"debug"},"mcpServers":{"spy":{"command":"/bin/sh","env":{"HOME":%q},
+		"args":["-c","ls -A \"$HOME\"/dat? >&2; echo that is all >&2; exec cat >/dev/null"]}}}`, home), data)
+	eventually(t, "the program's list", func() bool { return strings.Contains(r.log.String(), "that is all") })
+	log := r.log.String()
+	if strings.Contains(log, "the data folder is visible") {
+		if !strings.Contains(log, "the system allows") {
+			t.Errorf("the folder is visible for another reason than the system:\n%s", log)
+		}
+		t.Skip("this system lets no program have mounts of its own")
+	}
+	if strings.Contains(log, `"junctor.db"`) || strings.Contains(log, "line=junctor.db") {
+		t.Errorf("the program sees the store:\n%s", log)
+	}
+}

@@ -1,0 +1,84 @@
+package child
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// hidden returns the folder to hide from a program, or why it stays visible.
+func (l *Launcher) hidden(path string, spec Spec) (folder, reason string) {
+	if l.Hide == "" {
+		return "", ""
+	}
+	hide, err := filepath.Abs(l.Hide)
+	if err != nil {
+		return "", err.Error()
+	}
+	folder, err = filepath.EvalSymlinks(hide)
+	if err != nil || folder == string(filepath.Separator) {
+		return "", "there is no such folder"
+	}
+	for _, name := range []string{hide, folder} {
+		if reason := visible(name, path, spec); reason != "" {
+			return "", reason
+		}
+	}
+	return folder, ""
+}
+
+// visible returns why the folder that the Launcher hides must stay visible to
+// a program: it would not find its own files. It is empty when the folder can
+// be hidden.
+func visible(folder, path string, spec Spec) string {
+	dir := spec.Dir
+	if dir == "" {
+		dir, _ = os.Getwd() // unknown is not inside
+	}
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
+	}
+	command := path
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		command = resolved
+	}
+	switch {
+	case mentions(dir, folder):
+		return "its working directory is inside"
+	case mentions(command, folder), mentions(path, folder):
+		return "its command is inside"
+	}
+	for _, arg := range spec.Args {
+		if mentions(arg, folder) {
+			return "its arguments name it"
+		}
+	}
+	for _, v := range spec.Env {
+		if name, value, _ := strings.Cut(v, "="); mentions(value, folder) {
+			return fmt.Sprintf("its environment variable %s names it", name)
+		}
+	}
+	return ""
+}
+
+// mentions reports whether text contains the path of folder or of something
+// inside it.
+func mentions(text, folder string) bool {
+	for {
+		_, after, found := strings.Cut(text, folder)
+		if !found {
+			return false
+		}
+		if after == "" || !isNameByte(after[0]) {
+			return true
+		}
+		text = after
+	}
+}
+
+// isNameByte reports whether b continues a file name.
+func isNameByte(b byte) bool {
+	return b >= 0x80 || b == '-' || b == '_' || b == '.' ||
+		'0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
+}
