@@ -51,6 +51,10 @@ func TestSignInFromThePage(t *testing.T) {
 	r := newRig(t, w)
 	caller := tool.Caller{ID: "key:k", Servers: []string{"jira"}}
 	ts := r.face(&caller)
+	if status, body, _ := send(t, "POST", ts.URL+"/api/mcp/jira/authorize", nil); status != 403 || strings.Contains(body, "state=") {
+		t.Errorf("the first login by a limited key: %d %s", status, body)
+	}
+	caller.Servers = nil
 	r.SetCallback("http://127.0.0.1:8787" + CallbackPath)
 	begin := func(header http.Header) string {
 		t.Helper()

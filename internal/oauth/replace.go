@@ -19,10 +19,14 @@ import (
 // usable reports whether callers can still use the login.
 func (r *record) usable(now time.Time) bool { return r != nil && (!r.expired(now) || r.renewable()) }
 
-// mayBegin refuses a caller that must not replace the login that there is.
+// mayBegin refuses a caller that must not replace the login that there is, and
+// one with limits where there is none: all callers would use its account.
 func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) error {
 	if caller.Admin {
 		return nil
+	}
+	if caller.Limited() {
+		return &tool.Error{Kind: tool.Denied, Msg: "a key or token that is limited to servers or tools cannot sign in to " + cfg.Name + "; ask an administrator to do it"}
 	}
 	rec, _ := s.known(ctx, cfg, st, true) // what cannot be read is replaced
 	if rec.usable(time.Now()) {

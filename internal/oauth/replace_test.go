@@ -15,6 +15,7 @@ func as(t *testing.T, caller tool.Caller) context.Context {
 
 var (
 	limited = tool.Caller{ID: "key:limited", Servers: []string{"jira"}}
+	whole   = tool.Caller{ID: "key:whole"}
 	admin   = tool.Caller{ID: "key:admin", Admin: true}
 )
 
@@ -77,7 +78,7 @@ func TestSharedLoginIsNotReplacedByOthers(t *testing.T) {
 
 func TestSignInAddressesAreNotLogged(t *testing.T) {
 	r := newRig(t, newWorld(t))
-	err := r.SignIn(as(t, limited), "jira")
+	err := r.SignIn(as(t, whole), "jira")
 	u, parseErr := url.Parse(urlIn(t, err))
 	if parseErr != nil {
 		t.Fatal(parseErr)
@@ -86,8 +87,15 @@ func TestSignInAddressesAreNotLogged(t *testing.T) {
 	if got := r.opts.Redactor.String(err.Error()); state == "" || strings.Contains(got, state) {
 		t.Errorf("a log would show %s", got)
 	}
-	if err := r.SignIn(as(t, limited), "jira"); !strings.Contains(err.Error(), state) {
+	if err := r.SignIn(as(t, whole), "jira"); !strings.Contains(err.Error(), state) {
 		t.Error("the same caller is offered another attempt")
+	}
+	// The account of the first login is everybody's: a limited caller does not
+	// choose it.
+	for name, err := range map[string]error{"SignIn": r.SignIn(as(t, limited), "jira"), "a call": func() error { _, err := call(as(t, limited), r.Service, *r.cfg); return err }()} {
+		if tool.KindOf(err) != tool.UpstreamAuthRequired || strings.Contains(err.Error(), "state=") {
+			t.Errorf("%s of a limited caller: %v", name, err)
+		}
 	}
 	// What nobody asked for begins nothing.
 	_, err = call(as(t, tool.Caller{}), r.Service, *r.cfg)

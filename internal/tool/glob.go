@@ -1,6 +1,9 @@
 package tool
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Glob reports whether name matches pattern, in which * stands for any run of
 // characters and ? for one. Nothing else is special: the names that it is
@@ -57,7 +60,16 @@ func (c *Caller) MaySee(server string) bool {
 func (c *Caller) Limited() bool { return c.Servers != nil || c.Tools != nil || len(c.Grants) > 0 }
 
 func (g Grant) covers(n Name) bool {
-	return (g.Servers == nil || MatchAny(g.Servers, n.Server)) && (g.Tools == nil || MatchAny(g.Tools, n.String()))
+	return (g.Servers == nil || MatchAny(g.Servers, n.Server)) && (g.Tools == nil || slices.ContainsFunc(g.Tools, func(p string) bool { return matchTool(p, n) }))
+}
+
+// matchTool reports whether the pattern covers the tool. What stands before a
+// colon is the server's: *-test:read is no tool "x-test:read" of another.
+func matchTool(pattern string, n Name) bool {
+	if server, name, ok := strings.Cut(pattern, ":"); ok {
+		return Glob(server, n.Server) && Glob(name, n.Tool)
+	}
+	return Glob(pattern, n.String())
 }
 
 func (g Grant) shows(server string) bool {
@@ -68,7 +80,8 @@ func (g Grant) shows(server string) bool {
 // server.
 func coversServer(patterns []string, server string) bool {
 	for _, p := range patterns {
-		if couldMatch(p, server+":") {
+		own, name, ok := strings.Cut(p, ":")
+		if ok && name != "" && Glob(own, server) || !ok && couldMatch(p, server+":") {
 			return true
 		}
 	}

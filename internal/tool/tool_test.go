@@ -62,10 +62,13 @@ func TestGlob(t *testing.T) {
 }
 
 func TestCallerRights(t *testing.T) {
-	c := Caller{Servers: []string{"git*"}, Tools: []string{"*:read_*"}}
+	c := Caller{Servers: []string{"git*"}, Tools: []string{"*:read_*", "*-test:write"}}
 	for n, want := range map[Name]bool{
 		{"github", "read_file"}: true,
 		{"github", "write"}:     false,
+		{"git-test", "write"}:   true,
+		{"git", "x-test:write"}: false, // a star before the colon stays in the server's name
+		{"git", "x:read_file"}:  false,
 		{"fs", "read_file"}:     false,
 	} {
 		if got := c.MayUse(n); got != want {
@@ -161,7 +164,8 @@ func TestMaySee(t *testing.T) {
 		"servers":           {Caller{Servers: []string{"git*"}}, "github git"},
 		"tools":             {Caller{Tools: []string{"github:create_*"}}, "github"},
 		"any server's":      {Caller{Tools: []string{"*:read"}}, "github hidden-hr git"},
-		"a part of a name":  {Caller{Tools: []string{"git?ub:x"}}, "github git"},
+		"a part of a name":  {Caller{Tools: []string{"git?ub:x"}}, "github"},
+		"the end of a name": {Caller{Tools: []string{"*ub:x"}}, "github"},
 		"a pattern":         {Caller{Tools: []string{"git*"}}, "github git"},
 		"no tool":           {Caller{Tools: []string{"github:", "git"}}, ""},
 		"nothing":           {Caller{Tools: []string{}}, ""},
