@@ -177,6 +177,10 @@ func TestFailuresDuringACall(t *testing.T) {
 				t.Fatal("the call succeeded")
 			}
 			contains(t, "error", err.Error(), tt.want...)
+			if tt.server == "child" && tt.tool == "die" {
+				// The call fails before the supervisor has seen the end.
+				r.until("the loss of the child", func() bool { st, _ := r.StatusOf("child"); return st.Lost > 0 })
+			}
 		})
 	}
 	if st, _ := r.StatusOf("child"); st.Lost != 1 {
