@@ -80,6 +80,7 @@ type upstream struct {
 	nextTry  time.Time
 	trying   time.Time // when the running attempt began; zero for none
 	falls    int       // how often down was set
+	signIn   bool      // a sign-in has finished since the last attempt began
 
 	conn     *conn // nil unless connected
 	last     *conn // the one before, for its stderr
@@ -209,15 +210,38 @@ func (u *upstream) retryNow() {
 // wait for the outcome instead of asking for consent again.
 func (u *upstream) signedIn() {
 	u.mu.Lock()
+	u.signIn = true
 	if u.state == AuthRequired {
-		now := time.Now()
-		u.state, u.since, u.first, u.down = Connecting, now, true, nil
-		u.startBy = now.Add(u.cfg.StartTimeoutMs.Duration())
-		u.lastFailure, u.failedAt, u.nextTry = "", time.Time{}, time.Time{}
-		u.broadcast()
+		u.awaitConnection()
 	}
 	u.mu.Unlock()
 	u.retryNow()
+}
+
+// awaitConnection lets calls wait for the next attempt, as for the first. u.mu
+// is held.
+func (u *upstream) awaitConnection() {
+	now := time.Now()
+	u.state, u.since, u.first, u.down = Connecting, now, true, nil
+	u.startBy = now.Add(u.cfg.StartTimeoutMs.Duration())
+	u.lastFailure, u.failedAt, u.nextTry = "", time.Time{}, time.Time{}
+	u.broadcast()
+}
+
+// signedInMeanwhile reports whether a sign-in finished during an attempt that
+// failed for want of it, so that another one is due at once.
+func (u *upstream) signedInMeanwhile(why *failure) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.signIn || why.kind() != tool.UpstreamAuthRequired {
+		return false
+	}
+	u.awaitConnection()
+	select { // which asked for this attempt
+	case <-u.wake:
+	default:
+	}
+	return true
 }
 
 // run is the life of the upstream, until ctx is done.
@@ -274,6 +298,9 @@ func (u *upstream) connectLoop(ctx context.Context) {
 			retry.Reset()
 		}
 		why := explain(cfg, err)
+		if u.signedInMeanwhile(why) {
+			continue
+		}
 		if why.kind() == tool.Timeout && !cfg.remote() {
 			longer = max(cfg.StartTimeoutMs, min(2*cfg.StartTimeoutMs, setting.Millis(longestStart/time.Millisecond)))
 		}
@@ -374,7 +401,7 @@ func sleep(ctx context.Context, d time.Duration) {
 func (u *upstream) attempt(ctx context.Context, cfg Config) (*conn, error) {
 	u.mu.Lock()
 	u.attempts++
-	u.trying, u.nextTry = time.Now(), time.Time{}
+	u.trying, u.nextTry, u.signIn = time.Now(), time.Time{}, false
 	u.mu.Unlock()
 	// A child must be gone before its successor starts.
 	u.children.Wait()

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,6 +128,58 @@ func TestAuthorizationIsRequestedAndUsed(t *testing.T) {
 		t.Errorf("call with a bad token: %v", err)
 	}
 	r.state("x", upstream.AuthRequired)
+}
+
+// tokens is an Authorizer whose token may come at any time; a refused request
+// is not sent again.
+type tokens struct {
+	consent
+	token atomic.Pointer[string]
+}
+
+func (c *tokens) Authorize(_ context.Context, server string, r *http.Request, refused *mcp.HTTPError) error {
+	if refused != nil {
+		return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "consent is needed for " + server}
+	}
+	if token := c.token.Load(); token != nil {
+		r.Header.Set("Authorization", "Bearer "+*token)
+	}
+	return nil
+}
+
+// TestSignInDuringAttempt: a sign-in that finishes while an attempt without it
+// runs makes the next one follow at once, and a call waits for that.
+func TestSignInDuringAttempt(t *testing.T) {
+	h := upstreamtest.Listen(t, upstreamtest.Script{})
+	asked, refuse := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(asked) })
+	h.Before = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Authorization") == "Bearer good" {
+			return false
+		}
+		first()
+		<-refuse
+		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="https://x/"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	auth := &tokens{}
+	r := newRig(t, upstream.Options{Authorizer: auth}, h.Config("x")).run()
+	<-asked
+	good := "good"
+	auth.token.Store(&good)
+	if err := r.Retry("x"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { _, err := r.call("x", "echo", `{}`); done <- err }()
+	close(refuse)
+	if err := <-done; err != nil {
+		t.Errorf("a call after the sign-in: %v", err)
+	}
+	if st := r.state("x", upstream.Connected); st.LastFailure != "" {
+		t.Errorf("the sign-in stays as the last failure: %s", st.LastFailure)
+	}
 }
 
 func TestRedirectIsFollowed(t *testing.T) {
