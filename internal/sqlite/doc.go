@@ -45,6 +45,13 @@
 // group (one transaction at a time), journal.mu (the list of files; held over
 // the write to the journal, never over a query).
 //
+// # Leases
+//
+// A process that takes a lease has a file of its own beside the database, with
+// the owner's name in it and locked for as long as the process lives
+// (leases.go). Whoever finds a lease taken looks for files without their lock:
+// their owners died, and their leases end at once, not by their time.
+//
 // convert.go moves the calls of an older version, one row each, into blocks.
 //
 // The package knows nothing of what the records mean, and reads no

@@ -155,7 +155,7 @@ func (j *journal) current() (*journalFile, error) {
 	if n := len(j.files); n > 0 && !j.files[n-1].sealed {
 		return j.files[n-1], nil
 	}
-	f, err := createJournal(j.base)
+	f, err := createLocked(j.base + journalMark)
 	if err != nil {
 		return nil, fmt.Errorf("begin a journal: %w", err)
 	}
@@ -245,11 +245,12 @@ func (f *journalFile) remove() error {
 	return errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))
 }
 
-// createJournal makes a file that is marked as in use.
-func createJournal(base string) (*os.File, error) {
+// createLocked makes a file whose name begins with prefix, and which is locked
+// for as long as this process lives.
+func createLocked(prefix string) (*os.File, error) {
 	for {
 		// By name they are in the order in which they were made.
-		name := fmt.Sprintf("%s%s%016x-%s", base, journalMark, time.Now().UnixNano(), rand.Text()[:10])
+		name := fmt.Sprintf("%s%016x-%s", prefix, time.Now().UnixNano(), rand.Text()[:10])
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if err != nil {
 			return nil, err
@@ -285,10 +286,14 @@ func ignoreAbsent(err error) error {
 }
 
 // journals returns the names of all journals beside a database.
-func journals(base string) (names []string, err error) {
+func journals(base string) ([]string, error) { return filesOf(base, journalMark) }
+
+// filesOf returns the names of the files beside a database that have mark
+// after its name.
+func filesOf(base, mark string) (names []string, err error) {
 	files, err := os.ReadDir(filepath.Dir(base))
 	for _, f := range files {
-		if strings.HasPrefix(f.Name(), filepath.Base(base)+journalMark) {
+		if strings.HasPrefix(f.Name(), filepath.Base(base)+mark) {
 			names = append(names, f.Name())
 		}
 	}

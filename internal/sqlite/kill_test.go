@@ -22,9 +22,16 @@ import (
 // and prints the id of each as soon as it is committed.
 const loadEnv = "JUNCTOR_TEST_SQLITE_LOAD"
 
+// leaseEnv makes it a program that takes a lease for an hour and waits.
+const leaseEnv = "JUNCTOR_TEST_SQLITE_LEASE"
+
 func TestMain(m *testing.M) {
 	if path := os.Getenv(loadEnv); path != "" {
 		load(path)
+		return
+	}
+	if path := os.Getenv(leaseEnv); path != "" {
+		lease(path)
 		return
 	}
 	os.Exit(m.Run())
@@ -54,6 +61,67 @@ func load(path string) {
 		}()
 	}
 	select {}
+}
+
+func lease(path string) {
+	s, err := Open(context.Background(), store.Config{Path: path}, slog.New(slog.DiscardHandler))
+	if err == nil {
+		_, _, err = s.Acquire(context.Background(), "chat/1", "process", time.Hour)
+	}
+	fmt.Println("taken", err)
+	select {}
+}
+
+// TestLeaseEndsWithItsProcess kills a process that holds a lease: whoever asks
+// for it, in a store that was open all the while or in one opened later, gets
+// it at once, and not before.
+func TestLeaseEndsWithItsProcess(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		path := filepath.Join(t.TempDir(), "junctor.db")
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), leaseEnv+"="+path)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != "taken <nil>\n" {
+			t.Fatalf("the other process: %q, %v", line, err)
+		}
+		acquire := func(s *Store) (string, bool) {
+			l, held, err := s.Acquire(t.Context(), "chat/1", "me", time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l.Owner, held
+		}
+		var s *Store
+		if early {
+			s = openAt(t, store.Config{Path: path})
+			if owner, held := acquire(s); held || owner != "process" {
+				t.Errorf("the lease of a living process: %s, %v", owner, held)
+			}
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+		if !early {
+			s = openAt(t, store.Config{Path: path})
+		}
+		if owner, held := acquire(s); !held {
+			t.Errorf("the lease of a dead process is %s's", owner)
+		}
+		if names, err := filesOf(path, ownerMark); err != nil || len(names) != 1 {
+			t.Errorf("files of owners: %q, %v; want this process's alone", names, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if names, err := filesOf(path, ownerMark); err != nil || len(names) != 0 {
+			t.Errorf("files of owners after the end: %q, %v", names, err)
+		}
+	}
 }
 
 // TestKilledProcessLosesNoRecords kills a process under load again and again: what it reported as

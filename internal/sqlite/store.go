@@ -51,6 +51,7 @@ type Store struct {
 	failure failure      // of writing to it
 	serveOn bool         // calls are answered without a record when it cannot be written
 	lost    atomic.Int64 // the records that then were not written
+	owners  leaseOwners
 
 	flushing sync.Mutex       // held while records are moved into blocks
 	blocks   blockWriter      // of whoever holds flushing
@@ -108,6 +109,10 @@ func (s *Store) open(ctx context.Context, fsync bool) error {
 	}
 	if s.write, err = newWriter(ctx, wdb); err != nil {
 		return errors.Join(err, s.read.Close(), wdb.Close())
+	}
+	s.owners.files = map[string]*os.File{}
+	if _, err := s.endDeadLeases(ctx); err != nil { // they end by their time
+		s.log.DebugContext(ctx, "leases of an earlier process not ended", "err", err)
 	}
 	s.failure.probe = func() error { return probe(s.path) }
 	s.journal = newJournal(s.path, fsync, s.flushOwn)
@@ -180,7 +185,7 @@ func connect(path string, n int, pragmas ...string) (*sql.DB, error) {
 
 // Close waits for the writes in flight and closes the file.
 func (s *Store) Close() error {
-	return errors.Join(s.journal.close(), s.write.close(), s.read.Close())
+	return errors.Join(s.journal.close(), s.owners.close(), s.write.close(), s.read.Close())
 }
 
 // Announce wakes the watchers of this process. Other processes need no word:

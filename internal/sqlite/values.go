@@ -98,37 +98,6 @@ func (s *Store) DeleteValue(ctx context.Context, space, name string, ifVersion i
 	return s.announced(store.TopicValues(space), s.explain("forget "+space+"/"+name, err))
 }
 
-// Acquire implements store.Leases. All processes on the file share this
-// machine's clock. Tokens grow over a swept lease as versions do.
-func (s *Store) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (l store.Lease, held bool, err error) {
-	err = s.write.submit(ctx, single, func(w *writer) error {
-		bg := context.Background()
-		now := micros(s.now())
-		var until int64
-		err := w.one(bg, `INSERT INTO leases (name, owner, until, token) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until,
-	token = CASE WHEN owner = excluded.owner THEN token ELSE max(token + 1, excluded.token) END
-WHERE owner = excluded.owner OR until <= ?4 RETURNING owner, until, token`,
-			[]any{name, owner, now + ttl.Microseconds(), now}, &l.Owner, &until, &l.Token)
-		if held = err == nil; errors.Is(err, sql.ErrNoRows) {
-			err = w.one(bg, "SELECT owner, until, token FROM leases WHERE name = ?", []any{name}, &l.Owner, &until, &l.Token)
-		}
-		l.Name, l.Left = name, max(0, time.Duration(until-now)*time.Microsecond)
-		return err
-	})
-	if err != nil {
-		return store.Lease{}, false, s.explain("take lease "+name, err)
-	}
-	return l, held, nil
-}
-
-// Release implements store.Leases. The row stays a while for its token.
-func (s *Store) Release(ctx context.Context, name, owner string) error {
-	return s.explain("give back lease "+name, s.write.submit(ctx, single, func(w *writer) error {
-		return w.exec(context.Background(), "UPDATE leases SET owner = '', until = ? WHERE name = ? AND owner = ?", micros(s.now()), name, owner)
-	}))
-}
-
 // TakeBudget implements store.Budgets.
 func (s *Store) TakeBudget(ctx context.Context, name string, rate tool.Rate, want int) (got int, wait time.Duration, err error) {
 	if rate.Calls <= 0 || rate.Per <= 0 || want <= 0 {
