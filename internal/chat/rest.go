@@ -142,14 +142,19 @@ func (h *Host) own(ctx context.Context, caller tool.Caller, id string) (store.Se
 	return rec, nil
 }
 
-func (h *Host) showSession(w http.ResponseWriter, r *http.Request) {
+// openOwn returns the session that a request names and its record.
+func (h *Host) openOwn(r *http.Request) (store.Session, *Session, error) {
 	caller := tool.CallerFrom(r.Context())
 	rec, err := h.own(r.Context(), caller, r.PathValue("id"))
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return store.Session{}, nil, err
 	}
 	s, err := h.Open(r.Context(), caller, rec.ID)
+	return rec, s, err
+}
+
+func (h *Host) showSession(w http.ResponseWriter, r *http.Request) {
+	rec, s, err := h.openOwn(r)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
@@ -250,13 +255,7 @@ func (h *Host) deleteSession(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Host) exportSession(w http.ResponseWriter, r *http.Request) {
-	caller := tool.CallerFrom(r.Context())
-	rec, err := h.own(r.Context(), caller, r.PathValue("id"))
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	s, err := h.Open(r.Context(), caller, rec.ID)
+	rec, s, err := h.openOwn(r)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return

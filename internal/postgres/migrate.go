@@ -5,12 +5,12 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"strconv"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+
+	"junctor/internal/store"
 )
 
 //go:embed migrations/*.sql
@@ -22,7 +22,7 @@ const migrationLock = 0x6a756e63746f72 // "junctor"
 // migrate brings the tables up to date. Nodes that start together take turns:
 // the first does the work, the others find it done.
 func migrate(ctx context.Context, pool *pgxpool.Pool, own bool) error {
-	want, err := newest()
+	want, err := store.NewestMigration(migrations)
 	if err != nil {
 		return err
 	}
@@ -74,18 +74,4 @@ func version(ctx context.Context, pool *pgxpool.Pool) (v int64, err error) {
 	}
 	err = pool.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+goose.DefaultTablename+" WHERE is_applied").Scan(&v)
 	return v, err
-}
-
-// newest returns the highest version among the migrations.
-func newest() (n int64, err error) {
-	files, err := migrations.ReadDir("migrations")
-	for _, f := range files {
-		number, _, _ := strings.Cut(f.Name(), "_")
-		v, perr := strconv.ParseInt(number, 10, 64)
-		if perr != nil {
-			return 0, fmt.Errorf("migration %s: %w", f.Name(), perr)
-		}
-		n = max(n, v)
-	}
-	return n, err
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -97,24 +98,16 @@ ON CONFLICT (server, tool) DO UPDATE SET current = excluded.current, current_see
 	return out, err
 }
 
-// known returns the fingerprints of the tools seen, in their order, and
-// whether they are all as they were.
+// known returns the fingerprints of the tools seen, and whether they are all
+// as they were.
 func (s *Store) known(ctx context.Context, server string, seen []store.Observation) ([]store.Fingerprint, bool, error) {
 	all, err := s.Fingerprints(ctx, server)
-	if err != nil {
-		return nil, false, err
+	stored := slices.Clone(seen)
+	for i := range stored {
+		stored[i].Tool = clean(stored[i].Tool)
 	}
-	byTool := make(map[string]store.Fingerprint, len(all))
-	for _, f := range all {
-		byTool[f.Tool] = f
-	}
-	out := make([]store.Fingerprint, len(seen))
-	same := true
-	for i, o := range seen {
-		out[i] = byTool[clean(o.Tool)]
-		same = same && out[i].Tool != "" && out[i].Current == o.Fingerprint
-	}
-	return out, same, nil
+	out, same := store.MatchFingerprints(all, stored)
+	return out, same, err
 }
 
 // Approve implements store.Fingerprints.

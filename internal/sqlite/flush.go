@@ -155,7 +155,11 @@ func (s *Store) flushAll(ctx context.Context) {
 }
 
 // flushOthers moves what other processes wrote to their journals.
-func (s *Store) flushOthers(ctx context.Context) error {
+func (s *Store) flushOthers(ctx context.Context) error { return s.eachOtherJournal(ctx, s.flushOther) }
+
+// eachOtherJournal calls f with the name of every journal that is not this
+// process's, until one fails.
+func (s *Store) eachOtherJournal(ctx context.Context, f func(context.Context, string) error) error {
 	names, err := journals(s.path)
 	if err != nil {
 		return err
@@ -164,7 +168,7 @@ func (s *Store) flushOthers(ctx context.Context) error {
 		if s.journal.owns(name) {
 			continue
 		}
-		if err := s.flushOther(ctx, name); err != nil {
+		if err := f(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -225,17 +229,8 @@ func (s *Store) notedBytes(name string) (done int64, err error) {
 // recoverJournals moves what dead processes left into blocks and removes their
 // journals. Those that are in use belong to living ones.
 func (s *Store) recoverJournals(ctx context.Context) error {
-	names, err := journals(s.path)
-	if err != nil {
+	if err := s.eachOtherJournal(ctx, s.recoverJournal); err != nil {
 		return err
-	}
-	for _, name := range names {
-		if s.journal.owns(name) {
-			continue
-		}
-		if err := s.recoverJournal(ctx, name); err != nil {
-			return err
-		}
 	}
 	return s.forgetJournals(ctx)
 }

@@ -6,11 +6,11 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/pressly/goose/v3"
+
+	"junctor/internal/store"
 )
 
 //go:embed migrations/*.sql
@@ -20,7 +20,7 @@ var migrations embed.FS
 // together one does the work: each step is one transaction, so the others
 // fail on it, look again and find it done.
 func migrate(ctx context.Context, db *sql.DB) error {
-	want, err := newest()
+	want, err := store.NewestMigration(migrations)
 	if err != nil {
 		return err
 	}
@@ -71,18 +71,4 @@ func version(ctx context.Context, db *sql.DB) (v int64, err error) {
 	}
 	err = db.QueryRowContext(ctx, "SELECT coalesce(max(version_id), 0) FROM "+goose.DefaultTablename+" WHERE is_applied").Scan(&v)
 	return v, err
-}
-
-// newest returns the highest version among the migrations.
-func newest() (n int64, err error) {
-	files, err := migrations.ReadDir("migrations")
-	for _, f := range files {
-		number, _, _ := strings.Cut(f.Name(), "_")
-		v, perr := strconv.ParseInt(number, 10, 64)
-		if perr != nil {
-			return 0, fmt.Errorf("migration %s: %w", f.Name(), perr)
-		}
-		n = max(n, v)
-	}
-	return n, err
 }

@@ -86,24 +86,12 @@ ON CONFLICT (server, tool) DO UPDATE SET current = excluded.current, current_see
 	return out, err
 }
 
-// known returns the fingerprints of the tools seen, in their order, and
-// whether they are all as they were.
+// known returns the fingerprints of the tools seen, and whether they are all
+// as they were.
 func (s *Store) known(ctx context.Context, server string, seen []store.Observation) ([]store.Fingerprint, bool, error) {
 	all, err := s.Fingerprints(ctx, server)
-	if err != nil {
-		return nil, false, err
-	}
-	byTool := make(map[string]store.Fingerprint, len(all))
-	for _, f := range all {
-		byTool[f.Tool] = f
-	}
-	out := make([]store.Fingerprint, len(seen))
-	same := true
-	for i, o := range seen {
-		out[i] = byTool[o.Tool]
-		same = same && out[i].Tool == o.Tool && out[i].Current == o.Fingerprint
-	}
-	return out, same, nil
+	out, same := store.MatchFingerprints(all, seen)
+	return out, same, err
 }
 
 // Approve implements store.Fingerprints.

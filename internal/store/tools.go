@@ -79,3 +79,19 @@ type Fingerprints interface {
 	// empty, by server and tool.
 	Fingerprints(ctx context.Context, server string) ([]Fingerprint, error)
 }
+
+// MatchFingerprints returns the fingerprints of the tools seen, in their order,
+// and whether all of them are stored with the definition that was seen.
+func MatchFingerprints(all []Fingerprint, seen []Observation) (out []Fingerprint, same bool) {
+	byTool := make(map[string]Fingerprint, len(all))
+	for _, f := range all {
+		byTool[f.Tool] = f
+	}
+	out, same = make([]Fingerprint, len(seen)), true
+	for i, o := range seen {
+		f, ok := byTool[o.Tool]
+		out[i] = f
+		same = same && ok && f.Current == o.Fingerprint
+	}
+	return out, same
+}
