@@ -50,7 +50,7 @@ func TestServersOfOtherClientsAreImported(t *testing.T) {
 		if c.As == "one" && (len(c.Secrets) != 1 || c.Client != "cursor" || c.Starts == "") {
 			t.Errorf("one = %+v", c)
 		}
-		if c.As == "have" && (c.Starts != "other.example" || !strings.Contains(strings.Join(c.Notes, " "), "differs")) {
+		if c.As == "have" && (c.Starts != "https://other.example/mcp" || !strings.Contains(strings.Join(c.Notes, " "), "differs")) {
 			t.Errorf("have = %+v", c)
 		}
 	}
