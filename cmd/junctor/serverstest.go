@@ -35,7 +35,7 @@ their schema, errors, cancellation, stray output, latency.
 The server is one of the configuration, or the one that --command, --url or the
 words after -- describe. Tools are called only when they are marked as read-only
 and need no argument, or when --call names them. It exits with 1 when something
-does not work; with --strict, when something should be mended too.`,
+does not work; with --strict, also when there are warnings.`,
 		Example: `  junctor servers test github
   junctor servers test -- node dist/server.js
   junctor servers test --url http://127.0.0.1:3000/mcp --call 'add {"a": 1, "b": 2}'

@@ -27,8 +27,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// patience is how long a test waits for what must come.
-const patience = time.Minute
+// testTimeout bounds the wait for expected events.
+const testTimeout = time.Minute
 
 // backend is an MCP server in the process, on the real wire. Its tools answer
 // with their name and arguments.
@@ -257,7 +257,7 @@ func (r *rig) modelOf(cfg llm.Config, path string) llm.Model {
 }
 
 func ctxFor(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -343,7 +343,7 @@ func (c *client) next() string {
 	select {
 	case m := <-got:
 		return m
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		c.t.Fatal("no answer")
 		return ""
 	}
@@ -366,7 +366,7 @@ func (c *client) over() error {
 	select {
 	case err := <-c.done:
 		return err
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		c.t.Fatal("it never ends")
 		return nil
 	}

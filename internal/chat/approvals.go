@@ -14,14 +14,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// ApprovalInfo is an approval for always.
+// ApprovalInfo is a permanent approval of a tool.
 type ApprovalInfo struct {
 	Tool        string `json:"tool"`
 	Fingerprint string `json:"fingerprint"` // of the definition that was approved
 	Current     bool   `json:"current"`     // the tool is still defined so
 }
 
-// Approvals lists what the caller has approved for always.
+// Approvals returns the permanent approvals of the caller.
 func (h *Host) Approvals(ctx context.Context, caller tool.Caller) ([]ApprovalInfo, error) {
 	subjects, _, err := h.allowed(ctx, caller.ID)
 	if err != nil {
@@ -39,9 +39,9 @@ func (h *Host) Approvals(ctx context.Context, caller tool.Caller) ([]ApprovalInf
 	return out, nil
 }
 
-// RevokeApproval withdraws what the caller has approved of a tool for always.
+// RevokeApproval removes the caller's permanent approvals of a tool.
 func (h *Host) RevokeApproval(ctx context.Context, caller tool.Caller, name string) error {
-	for range 5 { // against others who write at the same time
+	for range 5 { // retry on conflicts with concurrent writers
 		subjects, version, err := h.allowed(ctx, caller.ID)
 		if err != nil {
 			return unavailable(err)

@@ -13,7 +13,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Scope is how far an approval goes.
+// Scope is how long an approval applies.
 type Scope string
 
 // The scopes.
@@ -23,19 +23,20 @@ const (
 	Always     Scope = "always"
 )
 
-// Decision is a person's answer to an approval.
+// Decision is a user's answer to an approval request.
 type Decision struct {
 	Approve bool   `json:"approve"`
 	Scope   Scope  `json:"scope,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-// approvalSpace is where the approvals for always are kept, by caller.
+// approvalSpace is the store's space of permanent approvals, by caller.
 const approvalSpace = "chat-approvals"
 
 var errNoAnswer = errors.New("approval timed out")
 
-// approve asks the person whether a call may be made, unless it is known.
+// approve asks the user whether a call may be made, unless an earlier approval
+// applies.
 func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.Name, args json.RawMessage) (bool, error) {
 	name, subject := n.String(), s.host.approvalOf(n)
 	s.mu.Lock()
@@ -71,8 +72,9 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 	return d.Approve, nil
 }
 
-// approvalOf names what a person approves: a tool as it is defined now. When its
-// definition changes they are asked again.
+// approvalOf returns the key of an approval: the tool's name and the
+// fingerprint of its current definition. A changed definition needs a new
+// approval.
 func (h *Host) approvalOf(n tool.Name) string {
 	if e := h.Catalog.Snapshot().Lookup(n); e != nil {
 		return n.String() + " " + e.Fingerprint()
@@ -90,8 +92,8 @@ func (s *Session) remember(ctx context.Context, t *turn, name string, scope Scop
 	return nil
 }
 
-// Decide answers an approval. It reports false when there is no such one:
-// it was answered already, or its time has run out.
+// Decide answers an approval request. It reports false if there is no such
+// request: it was answered already, or has timed out.
 func (s *Session) Decide(ctx context.Context, callID string, d Decision) bool {
 	s.mu.Lock()
 	var answer chan Decision
@@ -129,7 +131,7 @@ func (h *Host) alwaysAllowed(ctx context.Context, caller, name string) bool {
 }
 
 func (h *Host) allowAlways(ctx context.Context, caller, name string) error {
-	for range 5 { // against others who write at the same time
+	for range 5 { // retry on conflicts with concurrent writers
 		names, version, err := h.allowed(ctx, caller)
 		if err != nil || slices.Contains(names, name) {
 			return err

@@ -13,14 +13,13 @@ import (
 	"junctor/internal/tool"
 )
 
-// failure is an error as a result that the model can act on.
+// failure returns err as a tool result for the model.
 func failure(c *llm.ToolCall, err error) *llm.ToolResult {
 	return llm.TextResult(c, provider.ErrorContent(err).Text(), true)
 }
 
-// runCalls executes the calls of one step, up to the limit at once, and
-// returns their results in the order of the calls. It always returns one for
-// each.
+// runCalls executes the calls of one step concurrently, up to the limit, and
+// returns exactly one result for each, in the order of the calls.
 func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, o toolOffer) []*llm.ToolResult {
 	results := make([]*llm.ToolResult, len(calls))
 	slots := make(chan struct{}, s.host.config().ParallelCalls)
@@ -82,8 +81,8 @@ func cancelled(c *llm.ToolCall) *llm.ToolResult {
 	return llm.TextResult(c, "cancelled: the person stopped the reply before this call was finished", true)
 }
 
-// malformed tells the model what was wrong with a call that could not be
-// read, and what would have been right.
+// malformed returns an error result that tells the model what is wrong with a
+// call that could not be parsed, and the correct form.
 func (s *Session) malformed(c *llm.ToolCall, o toolOffer) *llm.ToolResult {
 	text := fmt.Sprintf("INVALID_ARGUMENTS: the call could not be read: %s. What came: %s", c.Problem, c.Malformed)
 	for _, d := range o.tools.Definitions() {
@@ -94,7 +93,7 @@ func (s *Session) malformed(c *llm.ToolCall, o toolOffer) *llm.ToolResult {
 	return llm.TextResult(c, text, true)
 }
 
-// unknown tells the model that it has made a tool up.
+// unknown returns an error result for a tool that does not exist.
 func (s *Session) unknown(t *turn, c *llm.ToolCall, o toolOffer) *llm.ToolResult {
 	text := fmt.Sprintf("TOOL_NOT_FOUND: there is no tool %q.", c.Name)
 	near := s.host.Catalog.Snapshot().Nearest(&t.caller, strings.Replace(c.Name, "__", ":", 1), 5)
@@ -117,15 +116,16 @@ func (s *Session) unknown(t *turn, c *llm.ToolCall, o toolOffer) *llm.ToolResult
 	return llm.TextResult(c, text, true)
 }
 
-// execute executes a call. A server may want the person to open an
-// address first: then it is made once more.
+// execute executes a call. If the server first requires the user to open a URL,
+// the call is made again afterwards.
 func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall) *llm.ToolResult {
 	approve := func(ctx context.Context, n tool.Name, args json.RawMessage) (bool, error) {
 		return s.approve(ctx, t, c, n, args)
 	}
 	res, err := s.dispatch(ctx, t, c, target, approve)
 	if first := addressesFirst(err, questionOf(c, target)); first != nil && s.openURLs(ctx, t, first) {
-		// It got as far as the server: the person has approved it already.
+		// The first attempt reached the server, so the call is approved
+		// already.
 		res, err = s.dispatch(ctx, t, c, target, func(context.Context, tool.Name, json.RawMessage) (bool, error) { return true, nil })
 	}
 	switch {
@@ -141,11 +141,11 @@ func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall)
 	return &llm.ToolResult{CallID: c.ID, Name: c.Name, Content: res.Raw, IsError: res.IsError}
 }
 
-// dispatch sends a call down the one path of calls.
+// dispatch passes a call to the executor.
 func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall, approve func(context.Context, tool.Name, json.RawMessage) (bool, error)) (tool.Result, error) {
 	id := t.callID()
 	token, err := json.Marshal(id)
-	if err != nil { // a string always marshals
+	if err != nil { // cannot happen: a string can be marshalled
 		token = []byte(`"progress"`)
 	}
 	return s.host.Executor.Call(ctx, tool.Call{
@@ -167,7 +167,7 @@ func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall
 	})
 }
 
-// reason returns why the person denied a call, if they said.
+// reason returns the user's reason for denying a call, or "".
 func (s *Session) reason(t *turn, c *llm.ToolCall) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *Session) progress(c, target *llm.ToolCall, params json.RawMessage) {
 	var p struct {
 		Message string `json:"message"`
 	}
-	_ = json.Unmarshal(params, &p) // a progress that cannot be read still is one
+	_ = json.Unmarshal(params, &p) // a notification that cannot be parsed still counts as progress
 	if p.Message == "" {
 		p.Message = "Running " + target.Tool.String()
 	}
@@ -186,11 +186,11 @@ func (s *Session) progress(c, target *llm.ToolCall, params json.RawMessage) {
 		Data: &StatusData{CallID: c.ID, Progress: params}})
 }
 
-// maxPictures bounds the base64 of the pictures in one result.
+// maxPictures bounds the base64 data of the images in one result.
 const maxPictures = 4 << 20
 
-// cutResult shortens a result to about max bytes of text, with a note that
-// says so and how to get the rest. It returns a CallToolResult in any case.
+// cutResult truncates a result to about max bytes of text, with a note that
+// says so and how to get the rest. It always returns a CallToolResult.
 func cutResult(raw json.RawMessage, max int) json.RawMessage {
 	var r map[string]json.RawMessage
 	var blocks []json.RawMessage
@@ -261,7 +261,7 @@ func cutString(s string, keep, size int) string {
 
 func textBlock(text string) json.RawMessage {
 	b, err := json.Marshal(map[string]string{"type": "text", "text": text})
-	if err != nil { // a map of strings always marshals
+	if err != nil { // cannot happen: a map of strings can be marshalled
 		return json.RawMessage(`{"type":"text","text":""}`)
 	}
 	return b

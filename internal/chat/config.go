@@ -44,8 +44,8 @@ type Config struct {
 	ApprovalTimeoutMs setting.Millis `json:"approvalTimeoutMs"`
 }
 
-// DefaultConfig returns the numbers of the specification, and for the rest
-// what suits one machine.
+// DefaultConfig returns the defaults of the specification, and defaults for a
+// single machine otherwise.
 func DefaultConfig() Config {
 	return Config{
 		RetainNewestMessages: 10,

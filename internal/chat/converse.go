@@ -10,7 +10,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// The ends of a reply.
+// The stop reasons of a reply.
 const (
 	stopEnd        = "end"
 	stopLength     = "length"
@@ -31,12 +31,11 @@ var endings = map[string]string{
 	stopRepetition: "Stopped: the same call again and again",
 }
 
-// maxAgain bounds how often a model is asked again after an empty or
-// unreadable reply.
+// maxAgain bounds the retries after an empty or malformed reply.
 const maxAgain = 2
 
-// converse asks the model and executes its calls until it has nothing
-// more to do, and returns why it ended.
+// converse sends requests to the model and executes its calls until the reply
+// is complete. It returns the stop reason.
 func (s *Session) converse(ctx context.Context, t *turn) string {
 	cfg := s.host.config()
 	model := s.host.model(s.chosen())
@@ -54,14 +53,14 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 		}
 		calls := reply.Message.Calls()
 		if last != "" {
-			calls = nil // it was told that there are no more
+			calls = nil // the model was told that there are no more tools
 			reply.Message = withoutCalls(reply.Message)
 		}
 		if len(calls) == 0 && strings.TrimSpace(reply.Message.Text()) == "" && reply.Stop != llm.StopFilter && reply.Stop != llm.StopLength {
 			if again++; again <= maxAgain && ctx.Err() == nil {
-				continue // an empty or unreadable reply: nothing was said yet
+				continue // an empty or malformed reply: nothing was sent yet
 			}
-			switch last { // it goes on asking for tools that it no longer gets
+			switch last { // it keeps calling tools that are no longer available
 			case stopRepetition:
 				return s.sendFallback(ctx, t, last, "I stopped: the model made the same call again and again, and gave no answer without it. Ask in other words.")
 			case stopSteps:
@@ -109,7 +108,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 	}
 }
 
-// ask sends one request and passes the reply on as it comes.
+// ask sends one request and forwards the reply as it arrives.
 func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o toolOffer, last string) (llm.Turn, error) {
 	for attempt := 0; ; attempt++ {
 		req, estimate, history := s.request(ctx, t, model, o)
@@ -143,7 +142,8 @@ func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o toolOffer
 		}
 		s.mu.Unlock()
 		if llm.ReasonOf(err) == llm.ContextLength && attempt < 8 && history > leastBudget {
-			// The window is smaller than we believe, or our count is wrong.
+			// The context window is smaller than assumed, or the estimate is
+			// wrong.
 			s.mu.Lock()
 			s.learned = max(history/2, leastBudget)
 			s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o toolOffer
 	}
 }
 
-// endWithModelError ends a turn whose model failed, with what it had said.
+// endWithModelError ends a turn whose model failed and keeps the partial reply.
 func (s *Session) endWithModelError(ctx context.Context, t *turn, model llm.Model, reply llm.Turn, err error) string {
 	said := withoutCalls(reply.Message)
 	notice := noticeBroken
@@ -181,8 +181,8 @@ func (s *Session) endWithModelError(ctx context.Context, t *turn, model llm.Mode
 	return s.fallback(ctx, t, CodeModel, "I could not get an answer: "+e.Msg+".")
 }
 
-// fallback says something in the model's place, so that the person is never
-// left without an answer.
+// fallback sends a message in place of the model's reply, so that the user
+// always gets an answer.
 func (s *Session) fallback(ctx context.Context, t *turn, code, text string) string {
 	if ctx.Err() != nil {
 		return s.aborted(ctx)
@@ -210,8 +210,8 @@ func (s *Session) aborted(ctx context.Context) string {
 	return stopAborted
 }
 
-// unsaved ends a turn that can no longer be kept: going on would make the
-// model's history and the store's differ.
+// unsaved ends a turn that cannot be stored. Otherwise the model's history and
+// the stored one would differ.
 func (s *Session) unsaved(ctx context.Context, t *turn, err error) string {
 	s.host.Log.ErrorContext(ctx, "conversation not stored", "err", err)
 	s.emit(TypeError, ErrorPayload{Code: string(tool.Unavailable), Message: "the conversation cannot be stored now, so it stops here; try again in a moment"})
@@ -238,7 +238,7 @@ func withoutCalls(m llm.Message) llm.Message {
 	return out
 }
 
-// canonical makes arguments that mean the same look the same.
+// canonical returns arguments in a form in which equal values have equal text.
 func canonical(args json.RawMessage) string {
 	dec := json.NewDecoder(bytes.NewReader(args))
 	dec.UseNumber()

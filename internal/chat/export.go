@@ -11,7 +11,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Markdown writes a conversation for people to read and keep.
+// Markdown returns a conversation as a Markdown document.
 func Markdown(info SessionInfo, h HistoryPayload) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", firstNonEmpty(info.Title, "Conversation"))
@@ -63,7 +63,8 @@ func pretty(raw json.RawMessage) string {
 	return b.String()
 }
 
-// fenced puts text into a code block whose fence is longer than any inside.
+// fenced returns text as a code block whose fence is longer than any fence
+// inside.
 func fenced(text, language string) string {
 	fence := "```"
 	for strings.Contains(text, fence) {

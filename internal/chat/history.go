@@ -16,7 +16,7 @@ func (s *Session) History() HistoryPayload {
 	return s.history(0)
 }
 
-// history returns the messages before a number (0: all); s.mu is held.
+// history returns the messages before a sequence number (0: all). s.mu is held.
 func (s *Session) history(before int64) HistoryPayload {
 	h := HistoryPayload{Title: s.title, Model: s.model, Messages: []HistoryMessage{}}
 	for _, e := range s.entries {
@@ -33,12 +33,12 @@ func (s *Session) history(before int64) HistoryPayload {
 	return h
 }
 
-// maxHistory bounds the results in a history that goes to a client, in
-// bytes; what it is about can be read at any length.
+// maxHistory bounds the total size of the results in a history sent to a
+// client, in bytes. Text is not limited.
 const maxHistory = 8 << 20
 
 // trimHistory omits the oldest results of a history that is too large for one
-// message. The export has everything.
+// message. The export is complete.
 func trimHistory(h HistoryPayload, budget int) HistoryPayload {
 	for i := len(h.Messages) - 1; i >= 0; i-- {
 		m := &h.Messages[i]
@@ -50,7 +50,7 @@ func trimHistory(h HistoryPayload, budget int) HistoryPayload {
 			if budget -= len(p.Result.Content); budget >= 0 {
 				continue
 			}
-			if !cloned { // the parts are the session's own
+			if !cloned { // the parts belong to the session
 				m.Parts, cloned = slices.Clone(m.Parts), true
 			}
 			short := *p.Result

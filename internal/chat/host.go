@@ -22,23 +22,23 @@ import (
 	"junctor/internal/tool"
 )
 
-// Catalog is where the tools are.
+// Catalog provides the tools.
 type Catalog interface {
 	Snapshot() *catalog.Snapshot
 }
 
-// Executor executes calls.
+// Executor executes calls and limits requests to models.
 type Executor interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	llm.Limiter
 }
 
-// Searcher finds tools by words.
+// Searcher finds tools by text.
 type Searcher interface {
 	Search(q search.Query) ([]search.Hit, error)
 }
 
-// Store is where conversations are kept.
+// Store stores conversations.
 type Store interface {
 	store.Sessions
 	store.Values
@@ -46,44 +46,44 @@ type Store interface {
 	store.Changes
 }
 
-// Meter counts.
+// Meter counts messages, connections and tokens.
 type Meter interface {
 	Dropped(what string)
 	Tokens(model string, read, written int)
 }
 
-// Options are what a Host is made of.
+// Options are the dependencies of a Host.
 type Options struct {
 	Config   Config
-	Models   func() *llm.Set // the models of the moment; none is no error
+	Models   func() *llm.Set // the current models; may be empty
 	Catalog  Catalog
 	Executor Executor
 	Search   Searcher
-	Signals  func(text string) search.Signals // of the search; may be nil
+	Signals  func(text string) search.Signals // signals of the search; may be nil
 	Store    Store
-	Servers  func() []ServerState // what cannot be used now; may be nil
+	Servers  func() []ServerState // the servers that are unavailable; may be nil
 	Meter    Meter                // may be nil
 	Tracer   *telemetry.Tracer    // may be nil
 	Log      *slog.Logger
-	Node     string // names this process among those on the same store
+	Node     string // identifies this process among those on the same store
 
-	// Shared says that other processes serve the same sessions, so that
-	// their words must be listened for.
+	// Shared means that other processes serve the same sessions, so that their
+	// messages must be followed.
 	Shared bool
 }
 
-// Host holds the conversations of this process.
+// Host holds the loaded conversations of this process.
 type Host struct {
 	Options
 	cfg   atomic.Pointer[Config]
 	tools toolCache
 	meta  *llm.Toolset
 
-	ctx    context.Context // of all turns
+	ctx    context.Context // parent context of all turns
 	cancel context.CancelFunc
 	turns  sync.WaitGroup
 
-	loads singleflight.Group // of sessions out of the store, by id
+	loads singleflight.Group // loads of sessions in progress, by id
 
 	mu          sync.Mutex
 	sessions    map[string]*Session
@@ -91,7 +91,7 @@ type Host struct {
 	closed      bool
 }
 
-// New returns a Host; it starts nothing and reads nothing.
+// New returns a Host. It starts nothing and reads nothing.
 func New(o Options) *Host {
 	o.Log = o.Log.With(telemetry.KeyComponent, "chat")
 	h := &Host{Options: o, sessions: map[string]*Session{}, meta: llm.ToolsetOf(metaDefinitions()...)}
@@ -100,7 +100,7 @@ func New(o Options) *Host {
 	return h
 }
 
-// SetConfig changes the numbers for what begins from now on.
+// SetConfig replaces the settings for new connections and turns.
 func (h *Host) SetConfig(cfg Config) { h.cfg.Store(&cfg) }
 
 // CurrentConfig returns the settings in effect.
@@ -108,9 +108,8 @@ func (h *Host) CurrentConfig() Config { return *h.cfg.Load() }
 
 func (h *Host) config() Config { return *h.cfg.Load() }
 
-// Run forgets sessions that nobody uses and hears other processes until ctx
-// is done; then it ends the replies that are in progress, each with a valid
-// history.
+// Run unloads idle sessions and follows other processes until ctx is done. It
+// then ends the replies in progress, each with a valid history.
 func (h *Host) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -138,7 +137,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 }
 
-// Busy reports whether a reply is being given.
+// Busy reports whether any reply is in progress.
 func (h *Host) Busy() bool {
 	h.mu.Lock()
 	sessions := slices.Collect(maps.Values(h.sessions))
@@ -150,19 +149,18 @@ func (h *Host) Busy() bool {
 	})
 }
 
-// Connections counts the clients that are connected.
+// Connections returns the number of connected clients.
 func (h *Host) Connections() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.connections
 }
 
-// unsaidIdle is how long a session in which nothing was said waits for a
-// client that comes back: whoever connects gets one, and there is nothing in
-// it to lose.
+// unsaidIdle is how long a session without messages is kept for a client that
+// reconnects. Every connection creates one, and nothing is lost with it.
 const unsaidIdle = 2 * time.Minute
 
-// sweep forgets the sessions that have been idle for long; they stay in the
+// sweep unloads the sessions that have been idle for too long; they stay in the
 // store.
 func (h *Host) sweep(now time.Time) {
 	idle := h.config().SessionIdleMs.Duration()
@@ -179,8 +177,8 @@ func (h *Host) sweep(now time.Time) {
 	}
 }
 
-// OpenSessions counts the conversations that have a client or a reply under
-// way.
+// OpenSessions returns the number of sessions with a client or a reply in
+// progress.
 func (h *Host) OpenSessions() int {
 	now, n := time.Now(), 0
 	h.mu.Lock()
@@ -197,8 +195,8 @@ func noSession() *tool.Error {
 	return &tool.Error{Kind: tool.InvalidRequest, Msg: "there is no such session; start a new one without sessionId"}
 }
 
-// Open returns a session: a new one for the empty id, else the caller's own
-// of that id. One that belongs to someone else does not exist for it.
+// Open returns a session: a new one for an empty id, otherwise the caller's
+// session with that id. Sessions of other callers are not found.
 func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Session, error) {
 	h.mu.Lock()
 	if h.closed {
@@ -229,7 +227,7 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	// One loads it for all that open it now: loading ends the reply of a dead
+	// Concurrent opens share one load, because loading ends the reply of a dead
 	// process, which must happen once.
 	v, err, _ := h.loads.Do(id, func() (any, error) {
 		h.mu.Lock()
@@ -255,14 +253,14 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 	return v.(*Session), nil
 }
 
-// loadTimeout bounds the reading of a session.
+// loadTimeout bounds the time to load a session.
 const loadTimeout = 30 * time.Second
 
 func unavailable(err error) error {
 	return &tool.Error{Kind: tool.Unavailable, Msg: "the conversation cannot be read or written now; try again in a moment", Err: err}
 }
 
-// model returns the model that a session asks for, or the default.
+// model returns the model that a session has chosen, or the default.
 func (h *Host) model(id string) llm.Model {
 	if h.Models == nil {
 		return nil
@@ -277,7 +275,7 @@ func (h *Host) model(id string) llm.Model {
 	return set.Get("") // the one it asks for is gone
 }
 
-// unavailableServers returns what the caller cannot use now.
+// unavailableServers returns the servers that the caller cannot use now.
 func (h *Host) unavailableServers(caller *tool.Caller) []ServerState {
 	if h.Servers == nil {
 		return nil
@@ -291,8 +289,8 @@ func (h *Host) unavailableServers(caller *tool.Caller) []ServerState {
 	return out
 }
 
-// toolCache keeps the translation of the latest catalogue: translating a
-// thousand tools for each turn would cost more than the turn.
+// toolCache holds the translation of the latest catalogue, because translating
+// a thousand tools for each turn would be expensive.
 type toolCache struct {
 	mu      sync.Mutex
 	version uint64

@@ -10,9 +10,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// The messages that come in.
+// The messages from clients.
 type (
-	// SendMessage says something to the model.
+	// SendMessage sends a message to the model.
 	SendMessage struct {
 		Text  string `json:"text"`
 		Model string `json:"model"` // from now on; empty: as before
@@ -24,17 +24,17 @@ type (
 		CallID   string
 		Decision Decision
 	}
-	// AnswerMessage answers a question.
+	// AnswerMessage answers a server's question.
 	AnswerMessage struct {
 		QuestionID string
 		Answer     Answer
 	}
-	// HistoryMessageRequest asks for the history.
+	// HistoryMessageRequest requests the history.
 	HistoryMessageRequest struct{}
 )
 
-// ParseIncoming reads one message of a client: one of the types above. The
-// error says what is wrong with it.
+// ParseIncoming parses a message of a client and returns one of the types
+// above. The error says what is wrong with it.
 func ParseIncoming(data []byte) (any, error) {
 	if !utf8.Valid(data) {
 		return nil, &tool.Error{Kind: tool.ParseFailed, Msg: "the message is not valid UTF-8"}

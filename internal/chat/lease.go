@@ -11,14 +11,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// leaseTime is how long a process that died still counts as the one that
-// writes a session: whoever talks with it must not wait for long.
+// leaseTime is how long the lease of a dead process lasts. It is short, because
+// users wait for it.
 const leaseTime = 1500 * time.Millisecond
 
 func leaseName(session string) string { return "chat/" + session }
 
-// renew holds the lease for as long as the turn runs. A process that has
-// lost it must stop: another one may be writing.
+// renew renews the lease while the turn runs. A process that has lost the lease
+// must stop, because another one may be writing.
 func (s *Session) renew(ctx context.Context, t *turn) {
 	tick := time.NewTicker(leaseTime / 3)
 	defer tick.Stop()
@@ -39,8 +39,8 @@ func (s *Session) renew(ctx context.Context, t *turn) {
 
 // endOrphanedReply ends a reply whose process died.
 func (s *Session) endOrphanedReply(ctx context.Context) error {
-	s.mending.Lock()
-	defer s.mending.Unlock()
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
 	s.mu.Lock()
 	due := s.turn == nil && s.foreign && s.meta.Turn.Active && !s.outbox.busy
 	s.mu.Unlock()
@@ -55,9 +55,9 @@ func (s *Session) endOrphanedReply(ctx context.Context) error {
 	return s.load(ctx)
 }
 
-// endDeadTurns ends the replies that an earlier process on this store was
-// giving when it died. A lease that is not over yet may be that of a process
-// which lives: it is looked at again when it is over.
+// endDeadTurns ends the replies that were in progress when an earlier process
+// on this store died. A lease that has not expired may belong to a live
+// process, so it is checked again when it expires.
 func (h *Host) endDeadTurns(ctx context.Context) {
 	for range 3 {
 		list, err := h.Store.Sessions(ctx, store.SessionQuery{Limit: store.MaxLimit})
@@ -99,13 +99,14 @@ func (h *Host) endDeadTurns(ctx context.Context) {
 	}
 }
 
-// watchTime is how long a process counts as one where somebody watches.
+// watchTime is the lease time of a process with watchers.
 const watchTime = 10 * time.Second
 
 func watchName(session string) string { return "chat-watch/" + session }
 
-// renewWatchLease tells the process that runs the reply that a client follows it
-// here; without followers it stops. It reports whether there is such a reply.
+// renewWatchLease tells the process that runs the reply that a client follows
+// it here; without followers the reply is stopped. It reports whether there is
+// such a reply.
 func (s *Session) renewWatchLease(ctx context.Context) (bool, error) {
 	s.mu.Lock()
 	due := s.turn == nil && s.foreign && s.meta.Turn.Active && len(s.watchers) > 0
@@ -117,7 +118,7 @@ func (s *Session) renewWatchLease(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// releaseWatchLease ends that lease.
+// releaseWatchLease releases that lease.
 func (s *Session) releaseWatchLease(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -126,8 +127,9 @@ func (s *Session) releaseWatchLease(ctx context.Context) {
 	}
 }
 
-// watchedElsewhere reports whether somebody watches the session through
-// another process. When that cannot be known, the reply is not to be stopped.
+// watchedElsewhere reports whether the session has watchers in another process.
+// It returns true if that cannot be determined, so that the reply is not
+// stopped.
 func (s *Session) watchedElsewhere() bool {
 	if !s.host.Shared {
 		return false
@@ -150,11 +152,11 @@ func (s *Session) release(ctx context.Context) {
 	}
 }
 
-// commandSpace is where a process leaves a word for the one that is
-// carrying on the reply: the person may be connected to another node.
+// commandSpace is the store's space of commands to the process that runs a
+// reply. They are needed because the user may be connected to another node.
 const commandSpace = "chat-commands"
 
-// commandLife bounds how long a word waits for its reader.
+// commandLife bounds how long a command waits for that process.
 const commandLife = time.Minute
 
 type command struct {
@@ -165,7 +167,7 @@ type command struct {
 	Answer     *Answer   `json:"answer,omitempty"`
 }
 
-// command leaves a word for the process that carries on a session's reply.
+// command stores a command for the process that runs a session's reply.
 func (h *Host) command(ctx context.Context, session string, c command) bool {
 	data, err := json.Marshal(c)
 	if err != nil {
@@ -179,8 +181,8 @@ func (h *Host) command(ctx context.Context, session string, c command) bool {
 	return true
 }
 
-// runCommands executes the commands that other processes left for the replies of
-// this process.
+// runCommands executes the commands that other processes stored for the replies
+// of this process.
 func (h *Host) runCommands(ctx context.Context) {
 	values, err := h.Store.Values(ctx, commandSpace)
 	if err != nil {
@@ -205,7 +207,7 @@ func (h *Host) runCommands(ctx context.Context) {
 			continue
 		}
 		if err := h.Store.DeleteValue(ctx, commandSpace, v.Name, v.Version); err != nil {
-			continue // someone else has read it
+			continue // another process has taken it
 		}
 		if c.Abort {
 			s.Abort(ctx)
@@ -214,7 +216,7 @@ func (h *Host) runCommands(ctx context.Context) {
 			s.Decide(ctx, c.CallID, *c.Decision)
 		}
 		if c.Answer != nil {
-			if err := s.Answer(ctx, c.QuestionID, *c.Answer); err != nil { // whoever gave it watches too
+			if err := s.Answer(ctx, c.QuestionID, *c.Answer); err != nil { // the sender is a watcher and sees the outcome
 				e := tool.AsError(err)
 				s.emit(TypeError, ErrorPayload{Code: string(e.Kind), Message: e.Msg, QuestionID: c.QuestionID})
 			}
@@ -246,7 +248,7 @@ func (h *Host) deleteOldest(ctx context.Context, owner string) {
 	}
 }
 
-// remove deletes a session, ending the reply in progress in it.
+// remove deletes a session and ends its reply in progress.
 func (h *Host) remove(ctx context.Context, id string) error {
 	h.mu.Lock()
 	s := h.sessions[id]

@@ -137,7 +137,7 @@ func TestTooManyConnections(t *testing.T) {
 		t.Errorf("a third: %v", err)
 	}
 	c.conn.Close(websocket.StatusNormalClosure, "")
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for { // the place becomes free once the server has noticed
 		conn, _, err := websocket.Dial(t.Context(), strings.Replace(r.server.URL, "http", "ws", 1)+"/ws", nil)
 		if err == nil {

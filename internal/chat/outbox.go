@@ -9,19 +9,19 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// outbox is what a session is about to say. Messages wait in it while those
-// before them are being stored; text that waits is joined, so that a busy
-// store means larger pieces, not a longer queue.
+// outbox is the queue of a session's outgoing messages. Messages wait in it
+// while earlier ones are being stored. Waiting text messages are joined, so
+// that a slow store leads to larger pieces, not to a longer queue.
 type outbox struct {
 	waiting []Outgoing
-	sent    int64 // the last number that was stored and sent
+	sent    int64 // the last sequence number that was stored and sent
 	busy    bool
-	idle    chan struct{} // closed when nothing waits any more; nil when idle
+	idle    chan struct{} // closed when the queue is empty; nil when idle
 }
 
 func (o *outbox) start(seq int64) { o.sent = max(o.sent, seq) }
 
-// last returns the number of the last message, sent or waiting.
+// last returns the sequence number of the last message, sent or waiting.
 func (o *outbox) last() int64 { return o.sent + int64(len(o.waiting)) }
 
 // envelope is one stored and encoded message.
@@ -30,7 +30,7 @@ type envelope struct {
 	data []byte
 }
 
-// emit says something to everyone who watches the session.
+// emit sends a message to all watchers of the session.
 func (s *Session) emit(kind string, payload any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *Session) emit(kind string, payload any) {
 	}
 }
 
-// flush waits until everything has been sent.
+// flush waits until all messages have been sent.
 func (s *Session) flush() {
 	s.mu.Lock()
 	idle := s.outbox.idle
@@ -59,7 +59,7 @@ func (s *Session) flush() {
 	}
 }
 
-// deliver stores and sends what waits, until nothing does.
+// deliver stores and sends messages until the queue is empty.
 func (s *Session) deliver() {
 	o := &s.outbox
 	for {
@@ -82,13 +82,13 @@ func (s *Session) deliver() {
 		for i, m := range batch {
 			m.Seq = first + int64(i)
 			data, err := json.Marshal(m)
-			if err != nil { // payloads are our own; raw JSON of a tool is checked before it gets here
+			if err != nil { // cannot happen: raw JSON from tools is validated earlier
 				data, _ = json.Marshal(Outgoing{Type: TypeError, Seq: m.Seq, Payload: ErrorPayload{Code: "INTERNAL", Message: "a message could not be written"}})
 			}
 			out[i] = envelope{m.Seq, data}
 			events[i] = store.Event{Session: s.id, Seq: m.Seq, Time: now, Data: data}
 		}
-		// What a client has seen must be there when it comes back; but a
+		// A client that reconnects must find the messages it has seen. But a
 		// store that is down must not stop the conversation.
 		ctx, cancel := context.WithTimeout(telemetry.WithSession(context.Background(), s.id), 10*time.Second)
 		if err := s.host.Store.AppendEvents(ctx, s.id, events...); err != nil {
@@ -102,7 +102,7 @@ func (s *Session) deliver() {
 	}
 }
 
-// broadcast hands messages to the watchers; one that is too slow is dropped.
+// broadcast passes messages to the watchers and drops those that are too slow.
 // s.mu is held.
 func (s *Session) broadcast(out []envelope) {
 	for w := range s.watchers {

@@ -12,21 +12,23 @@ import (
 	"junctor/internal/tool"
 )
 
-// basePrompt is what a model is told when its configuration says nothing.
+// basePrompt is the system prompt if none is configured.
 const basePrompt = "You are a helpful assistant. You can use the tools that you are given to find things out and to get things done; " +
 	"use them when they help, and answer from what they return. When a tool fails, say so plainly, and try another way where there is one. " +
 	"Never invent a tool's result."
 
-// leastBudget is what a history gets however small the window is.
+// leastBudget is the minimum number of tokens for the history, however small
+// the context window is.
 const leastBudget = 512
 
-// request builds what the model is asked, within its window: the newest
-// messages whole, a summary in place of the oldest. It returns the estimate
-// of its size, and of the history's part of it.
+// request builds a request that fits the model's context window: the newest
+// messages unchanged, and a summary in place of the oldest. It returns its
+// estimated size, and that of the history.
 func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o toolOffer) (req llm.Request, estimate, history int) {
 	info := model.Info()
 	req = llm.Request{
-		// The day alone: a prompt that changes with the minute is never cached.
+		// Only the date: a prompt that changes every minute would not be
+		// cached.
 		System:   firstNonEmpty(info.SystemPrompt, basePrompt) + "\n\nToday is " + time.Now().Format("Monday, 2 January 2006") + ".",
 		Guidance: o.guidance, Tools: o.tools, CacheKey: s.id,
 	}
@@ -59,7 +61,7 @@ func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o toolO
 	return req, overhead + history, gauge.Correct(history)
 }
 
-// budget returns the tokens that the history may have.
+// budget returns the maximum number of tokens of the history.
 func (s *Session) budget(info llm.Info, overhead int) int {
 	window := info.ContextWindow
 	if window <= 0 {
@@ -84,18 +86,17 @@ func (s *Session) budget(info llm.Info, overhead int) int {
 	return max(b, leastBudget)
 }
 
-// unit is what must not be parted: a message of the person, or a turn of the
-// model with the results of its calls.
+// unit is a group of messages that must not be separated: a message of the
+// user, or a turn of the model with the results of its calls.
 type unit struct {
 	entries []historyEntry
 	tokens  int
 	user    bool
 }
 
-// unitsOf groups the messages after a number. What the gateway said in the
-// model's place is not for the model. The latest message of the person is
-// always among them, even when a summary covers it: it is what the model is
-// to answer.
+// unitsOf groups the messages after a sequence number. Fallback messages of the
+// gateway are omitted. The latest message of the user is always included, even
+// if a summary covers it, because the model has to answer it.
 func unitsOf(entries []historyEntry, after int64) []unit {
 	latest := -1
 	for i, e := range entries {
@@ -119,7 +120,7 @@ func unitsOf(entries []historyEntry, after int64) []unit {
 	return units
 }
 
-// compact puts a summary in the place of the oldest units.
+// compact replaces the oldest units by a summary.
 func (s *Session) compact(ctx context.Context, t *turn, model llm.Model, old summary, units []unit, gauge llm.Gauge, budget int) (summary, []unit) {
 	keep := len(units)
 	size, messages := 0, 0
@@ -130,7 +131,7 @@ func (s *Session) compact(ctx context.Context, t *turn, model llm.Model, old sum
 		}
 		keep, size, messages = i, next, messages+len(units[i].entries)
 	}
-	// A conversation is best cut where the person begins to speak.
+	// Prefer to cut before a message of the user.
 	for i := keep; i < len(units); i++ {
 		if units[i].user && i < len(units)-1 {
 			if i-keep <= 2 {
@@ -173,14 +174,14 @@ func latestUser(units []unit) int {
 const summaryPrompt = "Summarise this part of a conversation between a person and an assistant with tools, so that the assistant can go on without it. " +
 	"Keep names, numbers, paths, decisions, what was done and found with which tool, and what is still open. Write plain prose, at most 300 words, no preface."
 
-// summarise asks the model for a summary; without one it says what is known
-// without the model.
+// summarise asks the model for a summary. If that fails, it writes one without
+// the model.
 func (s *Session) summarise(ctx context.Context, t *turn, model llm.Model, old summary, gone []unit, budget int) string {
 	var b strings.Builder
 	if old.Text != "" {
 		fmt.Fprintf(&b, "Earlier summary: %s\n\n", old.Text)
 	}
-	limit := budget * 3 // bytes: with the prompt well inside the window
+	limit := budget * 3 // in bytes, so that it fits the window together with the prompt
 	for _, u := range gone {
 		for _, e := range u.entries {
 			writePlain(&b, e.message, 2000)
@@ -202,8 +203,7 @@ func (s *Session) summarise(ctx context.Context, t *turn, model llm.Model, old s
 	return strings.TrimSpace(old.Text + " Some earlier messages are left out here.")
 }
 
-// writePlain writes a message as a person would read it, each piece at most
-// max bytes long.
+// writePlain writes a message as plain text, each part truncated to max bytes.
 func writePlain(b *strings.Builder, m llm.Message, max int) {
 	for _, p := range m.Parts {
 		switch {
@@ -218,8 +218,8 @@ func writePlain(b *strings.Builder, m llm.Message, max int) {
 	}
 }
 
-// fit makes the units fit the budget whatever it takes: first the oldest go,
-// never the last nor the person's latest message; then long texts are cut.
+// fit makes the units fit the budget: first it drops the oldest, but never the
+// last unit or the user's latest message; then it truncates long texts.
 func fit(units []unit, gauge llm.Gauge, budget int) []llm.Message {
 	size := func() int {
 		n := 0
@@ -259,7 +259,7 @@ func fit(units []unit, gauge llm.Gauge, budget int) []llm.Message {
 	return out
 }
 
-// shorten cuts the long texts of a message to about limit bytes each.
+// shorten truncates the long texts of a message to about limit bytes each.
 func shorten(m llm.Message, limit int) llm.Message {
 	out := llm.Message{Role: m.Role, Native: m.Native}
 	for _, p := range m.Parts {

@@ -21,10 +21,10 @@ const (
 	QuestionModel = "model" // let the server use the model
 )
 
-// Action is what became of a question.
+// Action is the outcome of a question.
 type Action string
 
-// The actions. A person's answer is one of the first three.
+// The actions. The answer of a user is one of the first three.
 const (
 	Accept    Action = "accept"
 	Decline   Action = "decline"
@@ -33,42 +33,43 @@ const (
 	Withdrawn Action = "withdrawn" // the server, or the call, ended first
 )
 
-// Answer is a person's answer to a question.
+// Answer is a user's answer to a question.
 type Answer struct {
 	Action  Action          `json:"action"`
 	Content json.RawMessage `json:"content,omitempty"` // of a form
 	Scope   Scope           `json:"scope,omitempty"`   // of the use of the model
 }
 
-// Bounds of what a server may ask.
+// Limits of the questions of servers.
 const (
 	maxQuestion      = 64 << 10 // bytes of one question
 	maxQuestionText  = 8 << 10  // bytes of its message
-	maxOpenQuestions = 16       // of one reply at once
-	maxFields        = 100      // of one form
+	maxOpenQuestions = 16       // per reply at a time
+	maxFields        = 100      // per form
 )
 
-// clientCapabilities are what the person behind a chat can be asked.
+// clientCapabilities are the MCP capabilities of a chat client.
 var clientCapabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}},"sampling":{}}`)
 
-// question is one that waits for its answer.
+// question is an open question.
 type question struct {
 	QuestionPayload
 	fits   func(Answer) error
 	answer chan Answer
 }
 
-// refused is how an upstream learns that its question was not put to anyone.
+// refused returns the error for a question that is not shown to the user.
 func refused(format string, args ...any) error {
 	return &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
 }
 
-// questionOf begins a question that comes up in a call.
+// questionOf returns the payload of a question during a call.
 func questionOf(c, target *llm.ToolCall) QuestionPayload {
 	return QuestionPayload{CallID: c.ID, Tool: target.Tool.String(), Server: target.Tool.Server}
 }
 
-// serverAsks puts what a server asks in the middle of a call to the person.
+// serverAsks handles an elicitation or sampling request of a server during a
+// call.
 func (s *Session) serverAsks(ctx context.Context, t *turn, about QuestionPayload, method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case "elicitation/create":
@@ -79,7 +80,7 @@ func (s *Session) serverAsks(ctx context.Context, t *turn, about QuestionPayload
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "the chat does not answer " + tool.Shorten(method, 80)}
 }
 
-// elicitation are the parameters of elicitation/create that matter here.
+// elicitation are the used parameters of elicitation/create.
 type elicitation struct {
 	Mode            string          `json:"mode"`
 	Message         string          `json:"message"`
@@ -87,8 +88,8 @@ type elicitation struct {
 	URL             string          `json:"url"`
 }
 
-// elicit asks the person to fill in a form or to open an address, and
-// returns the result that MCP wants.
+// elicit asks the user to fill in a form or to open a URL, and returns the MCP
+// result.
 func (s *Session) elicit(ctx context.Context, t *turn, about QuestionPayload, params json.RawMessage) (json.RawMessage, error) {
 	q, err := newElicitation(about, params)
 	if err != nil {
@@ -108,8 +109,8 @@ func (s *Session) elicit(ctx context.Context, t *turn, about QuestionPayload, pa
 	return json.Marshal(result)
 }
 
-// newElicitation reads an elicitation. What cannot be shown to a person
-// safely is refused.
+// newElicitation parses an elicitation. It refuses requests that cannot be
+// shown safely.
 func newElicitation(about QuestionPayload, params json.RawMessage) (*question, error) {
 	var in elicitation
 	if len(params) > maxQuestion {
@@ -146,8 +147,9 @@ func newElicitation(about QuestionPayload, params json.RawMessage) (*question, e
 	return q, nil
 }
 
-// flat refuses a form that is more than a list of plain fields, as the
-// protocol has it: what nests or refers to itself could be drawn without end.
+// flat returns an error for a form that is not a list of plain fields, as the
+// protocol requires: nested or recursive forms could not be rendered in bounded
+// time.
 func flat(form json.RawMessage) error {
 	n := 0
 	for name, field := range mcp.Members(mcp.Field(form, "properties")) {
@@ -170,21 +172,21 @@ func flat(form json.RawMessage) error {
 	return nil
 }
 
-// fitsForm checks what a person filled in, so that they hear of a mistake
-// and not the server.
+// fitsForm validates the user's input, so that mistakes are reported to the
+// user instead of the server.
 func fitsForm(form *schema.Schema, a Answer) error {
 	if a.Action != Accept {
 		return nil
 	}
 	wrong, err := form.Check(context.Background(), a.Content)
-	if err != nil || len(wrong) == 0 { // a form that cannot be checked is left to the server that made it
+	if err != nil || len(wrong) == 0 { // a form that cannot be validated is left to the server
 		return nil
 	}
 	return &tool.Error{Kind: tool.InvalidArguments, Msg: "the answer does not fit: " + schema.Summary(wrong)}
 }
 
-// askUser shows a question to everyone who watches and waits for the
-// first answer. Whatever happens, they are told what became of it.
+// askUser shows a question to all watchers and waits for the first answer. The
+// watchers always get the outcome.
 func (s *Session) askUser(ctx context.Context, t *turn, q *question) (Answer, error) {
 	wait := s.host.config().ApprovalTimeoutMs.Duration()
 	q.QuestionID, q.Expires = newID("ask"), time.Now().Add(wait).UTC()
@@ -213,14 +215,14 @@ func (s *Session) askUser(ctx context.Context, t *turn, q *question) (Answer, er
 	return a, err
 }
 
-// await waits for a person's word.
-func await[T any](ctx context.Context, word <-chan T, patience time.Duration) (T, error) {
-	timer := time.NewTimer(patience)
+// await waits for a value from the user.
+func await[T any](ctx context.Context, answer <-chan T, timeout time.Duration) (T, error) {
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	var none T
 	select {
-	case w := <-word:
-		return w, nil
+	case a := <-answer:
+		return a, nil
 	case <-timer.C:
 		return none, errNoAnswer
 	case <-ctx.Done():
@@ -228,7 +230,7 @@ func await[T any](ctx context.Context, word <-chan T, patience time.Duration) (T
 	}
 }
 
-// Answer answers a question. An answer that does not fit leaves it open.
+// Answer answers a question. An invalid answer leaves it open.
 func (s *Session) Answer(ctx context.Context, questionID string, a Answer) error {
 	s.mu.Lock()
 	t := s.turn
@@ -251,7 +253,7 @@ func (s *Session) Answer(ctx context.Context, questionID string, a Answer) error
 		}
 	}
 	s.mu.Lock()
-	_, open := t.questions[questionID] // someone else may have been faster
+	_, open := t.questions[questionID] // another answer may have arrived first
 	delete(t.questions, questionID)
 	s.mu.Unlock()
 	if !open {
@@ -261,9 +263,9 @@ func (s *Session) Answer(ctx context.Context, questionID string, a Answer) error
 	return nil
 }
 
-// addressesFirst returns the addresses that a server wants the person to
-// open before it executes a call, as the 2025-11-25 protocol puts it: an
-// error with which the call is over.
+// addressesFirst returns the URLs that the user has to open before the server
+// executes a call. In the 2025-11-25 protocol this is an error that ends the
+// call.
 func addressesFirst(err error, about QuestionPayload) []*question {
 	wire, ok := errors.AsType[*mcp.Error](err)
 	if !ok || wire.Code != mcp.CodeURLElicitation {
@@ -273,7 +275,7 @@ func addressesFirst(err error, about QuestionPayload) []*question {
 	for e := range mcp.Elements(mcp.Field(wire.Data, "elicitations")) {
 		q, err := newElicitation(about, mcp.SetField(e, json.RawMessage(`"url"`), "mode"))
 		if err != nil || len(out) == maxOpenQuestions {
-			return nil // one that cannot be opened: the call cannot go on either
+			return nil // a URL that cannot be opened: the call cannot continue
 		}
 		q.Retry = true
 		out = append(out, q)
@@ -281,8 +283,8 @@ func addressesFirst(err error, about QuestionPayload) []*question {
 	return out
 }
 
-// openURLs asks the person to open the addresses, one after the other, and
-// reports whether they did.
+// openURLs asks the user to open the URLs, one after the other, and reports
+// whether all were opened.
 func (s *Session) openURLs(ctx context.Context, t *turn, questions []*question) bool {
 	for _, q := range questions {
 		if a, err := s.askUser(ctx, t, q); err != nil || a.Action != Accept {

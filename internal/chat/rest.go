@@ -18,7 +18,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Routes adds the face to a multiplexer.
+// Routes registers the chat's routes.
 func (h *Host) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /ws", h.ServeWS)
 	mux.HandleFunc("GET /api/models", h.listModels)
@@ -52,13 +52,13 @@ type ModelInfo struct {
 
 func reply(w http.ResponseWriter, v any) {
 	data, err := json.Marshal(v)
-	if err != nil { // our own types always marshal
+	if err != nil { // cannot happen: these types can be marshalled
 		http.Error(w, "internal error", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(data, '\n')) // a client that has gone away reads no error either
+	_, _ = w.Write(append(data, '\n')) // a write error means that the client has disconnected
 }
 
 func (h *Host) listModels(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +78,7 @@ func (h *Host) listModels(w http.ResponseWriter, r *http.Request) {
 	reply(w, out)
 }
 
-// List returns the caller's sessions, newest change first.
+// List returns the caller's sessions, most recently changed first.
 func (h *Host) List(ctx context.Context, caller tool.Caller, before time.Time, limit int) ([]SessionInfo, error) {
 	list, err := h.Store.Sessions(ctx, store.SessionQuery{Owner: caller.ID, Before: before, Limit: limit})
 	if err != nil {
@@ -168,8 +168,7 @@ func (h *Host) showSession(w http.ResponseWriter, r *http.Request) {
 // maxTitle bounds a title, in bytes.
 const maxTitle = 200
 
-// Rename gives a session another title, or another model; nil leaves it as
-// it is.
+// Rename changes the title or the model of a session; nil leaves it unchanged.
 func (h *Host) Rename(ctx context.Context, caller tool.Caller, id string, title, model *string) (SessionInfo, error) {
 	if _, err := h.own(ctx, caller, id); err != nil {
 		return SessionInfo{}, err
@@ -235,7 +234,7 @@ func (h *Host) changeSession(w http.ResponseWriter, r *http.Request) {
 	reply(w, info)
 }
 
-// Delete removes a session and ends the reply in progress in it.
+// Delete deletes a session and ends its reply in progress.
 func (h *Host) Delete(ctx context.Context, caller tool.Caller, id string) error {
 	if _, err := h.own(ctx, caller, id); err != nil {
 		return err

@@ -523,7 +523,7 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 		defer cancel()
 		for {
 			data, ok := fast.Next(ctx)
@@ -597,7 +597,7 @@ func TestHeartbeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dead.CloseNow()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	for {
 		if _, _, err := dead.Read(ctx); err != nil {

@@ -30,9 +30,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// patience is how long a test waits for what must come: long, because the
-// machine may be busy; it is never waited for in full when all is well.
-const patience = 60 * time.Second
+// testTimeout bounds the wait for expected events. It is long, because the
+// machine may be busy; a passing test never waits for it.
+const testTimeout = 60 * time.Second
 
 // rig is a chat host with everything behind it: the real store, executor,
 // catalogue, search and SDKs, over a scripted model.
@@ -157,7 +157,7 @@ func (u *upstreams) Await(context.Context, ...string) []string { return nil }
 
 func (u *upstreams) Connecting() []string { return nil }
 
-func (u *upstreams) Timeouts(string) (time.Duration, time.Duration) { return patience, patience }
+func (u *upstreams) Timeouts(string) (time.Duration, time.Duration) { return testTimeout, testTimeout }
 
 func (u *upstreams) count(name string) int {
 	u.mu.Lock()
@@ -321,7 +321,7 @@ type message struct {
 
 func (r *rig) dial(query string) *client {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	conn, _, err := websocket.Dial(ctx, strings.Replace(r.server.URL, "http", "ws", 1)+"/ws?"+query, nil)
 	if err != nil {
@@ -359,7 +359,7 @@ func (c *client) send(kind string, payload any) {
 
 func (c *client) raw(data string) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	if err := c.conn.Write(ctx, websocket.MessageText, []byte(data)); err != nil {
 		c.t.Fatalf("write: %v", err)
@@ -369,7 +369,7 @@ func (c *client) raw(data string) {
 func (c *client) say(text string) { c.t.Helper(); c.send("message", map[string]any{"text": text}) }
 
 func (c *client) read() (message, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	_, data, err := c.conn.Read(ctx)
 	if err != nil {
@@ -451,7 +451,7 @@ func (r *rig) open(id string) *Session {
 func (r *rig) settled(id string) *Session {
 	r.t.Helper()
 	s := r.open(id)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	if err := s.Wait(ctx); err != nil {
 		r.t.Fatal(err)

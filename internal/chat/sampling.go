@@ -13,16 +13,16 @@ import (
 	"junctor/internal/tool"
 )
 
-// Bounds of what servers may have a model do in one reply.
+// Limits of the sampling requests of servers in one reply.
 const (
 	maxSampling  = 1 << 20 // bytes of one request
 	maxSamples   = 20
-	maxShownLine = 16 << 10 // bytes of one message that the person is shown
+	maxShownLine = 16 << 10 // bytes of one message that is shown to the user
 	// codeRejected is what the protocol says for a person's no.
 	codeRejected = -1
 )
 
-// sampling are the parameters of sampling/createMessage that matter here.
+// sampling are the used parameters of sampling/createMessage.
 type sampling struct {
 	Messages []struct {
 		Role    llm.Role        `json:"role"`
@@ -37,9 +37,8 @@ type sampling struct {
 	} `json:"modelPreferences"`
 }
 
-// sample lets a server use the model, if the person allows that, and returns
-// the result that MCP wants. The server gets nothing of the conversation but
-// what it brings itself.
+// sample sends a server's request to the model if the user allows it, and
+// returns the MCP result. The server sees nothing of the conversation.
 func (s *Session) sample(ctx context.Context, t *turn, about QuestionPayload, params json.RawMessage) (json.RawMessage, error) {
 	var in sampling
 	if len(params) > maxSampling {
@@ -74,7 +73,7 @@ func (s *Session) sample(ctx context.Context, t *turn, about QuestionPayload, pa
 	return s.sampleModel(ctx, t, q, model, req)
 }
 
-// allowSampling asks the person.
+// allowSampling asks the user.
 func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error {
 	a, err := s.askUser(ctx, t, q)
 	if err != nil {
@@ -91,8 +90,8 @@ func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error
 	return nil
 }
 
-// sampleModel asks the model in a server's name, and lets the person see what
-// it said.
+// sampleModel sends a server's request to the model and shows the reply to the
+// user.
 func (s *Session) sampleModel(ctx context.Context, t *turn, q *question, model llm.Model, req llm.Request) (json.RawMessage, error) {
 	s.emit(TypeStatus, StatusPayload{State: "processing", Tool: q.Tool, Message: q.Server + " asks the model", Data: &StatusData{CallID: q.CallID}})
 	reply, err := llm.Ask(ctx, s.host.Executor, &t.caller, model, req, nil)
@@ -114,8 +113,8 @@ func (s *Session) sampleModel(ctx context.Context, t *turn, q *question, model l
 	})
 }
 
-// samplingModel is the first of the models that the server would like, else
-// the one of the conversation.
+// samplingModel returns the first available model that the server prefers,
+// otherwise the one of the conversation.
 func (s *Session) samplingModel(in sampling) llm.Model {
 	if s.host.Models != nil {
 		if set := s.host.Models(); set != nil {
@@ -131,8 +130,8 @@ func (s *Session) samplingModel(in sampling) llm.Model {
 	return s.host.model(s.chosen())
 }
 
-// request turns the messages into what a model takes and what a person can
-// read.
+// request converts the messages into a model request and into lines that are
+// shown to the user.
 func (in sampling) request() (llm.Request, []PromptLine, error) {
 	req := llm.Request{System: in.SystemPrompt, MaxTokens: max(in.MaxTokens, 0)}
 	var prompt []PromptLine
@@ -167,7 +166,7 @@ func (in sampling) request() (llm.Request, []PromptLine, error) {
 	return req, prompt, nil
 }
 
-// samplingPart reads one piece of a message; text is how a person sees it.
+// samplingPart parses one part of a message; text is its form for the user.
 func samplingPart(raw json.RawMessage) (part llm.Part, text string, err error) {
 	var b struct {
 		Type     string `json:"type"`
@@ -191,7 +190,7 @@ func samplingPart(raw json.RawMessage) (part llm.Part, text string, err error) {
 	return part, "", refused("the model is given text and pictures, not %q", tool.Shorten(b.Type, 40))
 }
 
-// cutLine bounds what the person is shown of one message.
+// cutLine truncates one message that is shown to the user.
 func cutLine(s string) string {
 	if len(s) <= maxShownLine {
 		return s

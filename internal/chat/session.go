@@ -12,34 +12,34 @@ import (
 	"junctor/internal/store"
 )
 
-// Session is one conversation. It is safe for concurrent use; several
-// watchers may follow it.
+// Session is one conversation. It is safe for concurrent use and may have
+// several watchers.
 type Session struct {
-	host    *Host
-	id      string
-	mending sync.Mutex // held by who may end the turn of a dead process: one does
-	owner   string
-	created time.Time
+	host       *Host
+	id         string
+	recovering sync.Mutex // held while ending the turn of a dead process
+	owner      string
+	created    time.Time
 
 	mu       sync.Mutex
 	stored   bool // there is a record in the store
 	title    string
-	model    string // as the person chose it; empty: the default
+	model    string // chosen by the user; empty means the default
 	entries  []historyEntry
 	meta     metadata
 	turn     *turn // the reply in progress, or nil
 	active   time.Time
 	grace    *time.Timer
 	gauge    llm.Gauge
-	learned  int  // the most history that the model has turned out to take; 0: not known
+	learned  int  // the largest history that the model accepted; 0 if unknown
 	foreign  bool // another process writes this session
 	deleted  bool
 	outbox   outbox
 	watchers map[*Watcher]struct{}
-	follow   context.CancelFunc // ends the following of another process
+	follow   context.CancelFunc // stops following another process
 }
 
-// historyEntry is one message of the history with what is known about it.
+// historyEntry is one message of the history with its metadata.
 type historyEntry struct {
 	seq     int64
 	time    time.Time
@@ -47,7 +47,7 @@ type historyEntry struct {
 	messageMeta
 }
 
-// messageMeta is what the store keeps of a message beside its parts.
+// messageMeta is the metadata of a stored message.
 type messageMeta struct {
 	ID     string     `json:"id"`
 	Parts  []llm.Part `json:"parts"`
@@ -64,7 +64,7 @@ const (
 	noticeFallback    = "fallback"    // said by the gateway, not by the model
 )
 
-// metadata is what the store keeps of a session for the chat alone.
+// metadata is the part of a stored session that only chat uses.
 type metadata struct {
 	Seq      int64     `json:"seq"` // of the last event when this was written
 	Turn     turnMark  `json:"turn"`
@@ -74,7 +74,7 @@ type metadata struct {
 	Usage    llm.Usage `json:"usage,omitzero"`
 }
 
-// turnMark says where the latest turn began.
+// turnMark is the beginning of the latest turn.
 type turnMark struct {
 	Active  bool  `json:"active,omitempty"`
 	Event   int64 `json:"event,omitempty"`   // its first event
@@ -82,7 +82,7 @@ type turnMark struct {
 	Message int64 `json:"message,omitempty"` // its first message
 }
 
-// summary stands for the messages up to a number.
+// summary replaces the messages up to a sequence number.
 type summary struct {
 	UpTo int64  `json:"upTo"`
 	Text string `json:"text"`
@@ -98,7 +98,7 @@ func (s *Session) Title() string {
 	return s.title
 }
 
-// Model returns the id of the model that answers, or "" when there is none.
+// Model returns the id of the model of the session, or "" if there is none.
 func (s *Session) Model() string {
 	s.mu.Lock()
 	id := s.model
@@ -116,7 +116,7 @@ func (s *Session) Active() bool {
 	return s.turn != nil || s.foreign && s.meta.Turn.Active
 }
 
-// isStored reports whether anything was said in the session.
+// isStored reports whether the session has messages.
 func (s *Session) isStored() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,8 +132,8 @@ func (s *Session) idleSince(now time.Time) time.Duration {
 	return now.Sub(s.active)
 }
 
-// load reads the session from the store. A turn that was in progress when its
-// process died is ended, so that the history is valid and says so.
+// load reads the session from the store. If its process died during a turn, the
+// turn is ended, so that the history is valid and marked as interrupted.
 func (s *Session) load(ctx context.Context) error {
 	rec, err := s.host.Store.Session(ctx, s.id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -158,7 +158,7 @@ func (s *Session) load(ctx context.Context) error {
 	for _, m := range messages {
 		s.entries = append(s.entries, decode(m))
 	}
-	if len(s.watchers) == 0 { // nobody waits for what came before
+	if len(s.watchers) == 0 { // earlier messages have no receivers
 		s.outbox.start(meta.Seq)
 	}
 	s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *Session) load(ctx context.Context) error {
 	return s.recover(ctx)
 }
 
-// refresh reads the session again when another process may have written it.
+// refresh reads the session again if another process may have written it.
 func (s *Session) refresh(ctx context.Context) error {
 	s.mu.Lock()
 	stale := s.host.Shared && s.stored && s.turn == nil && !s.outbox.busy
@@ -179,12 +179,12 @@ func (s *Session) refresh(ctx context.Context) error {
 	if !stale {
 		return nil
 	}
-	s.mending.Lock()
-	defer s.mending.Unlock()
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
 	return s.load(ctx)
 }
 
-// catchUp hands on what another process has said in this session.
+// catchUp forwards the messages that another process has sent in this session.
 func (s *Session) catchUp(ctx context.Context) error {
 	s.mu.Lock()
 	sent := s.outbox.sent
@@ -196,13 +196,13 @@ func (s *Session) catchUp(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.outbox.busy || s.outbox.sent != sent {
-		return nil // someone else was faster
+		return nil // another goroutine has done it
 	}
 	out := make([]envelope, len(events))
 	for i, e := range events {
 		out[i] = envelope{e.Seq, e.Data}
 		s.outbox.sent = e.Seq
-		switch { // what another process began and ended
+		switch { // a turn that another process began and ended
 		case s.turn != nil:
 		case isTurnEnd(e.Data):
 			s.meta.Turn.Active = false
@@ -214,7 +214,8 @@ func (s *Session) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// isTurnStart reports whether an event is the message that a reply answers.
+// isTurnStart reports whether an event is the user's message that begins a
+// turn.
 func isTurnStart(data []byte) bool {
 	var out struct {
 		Type string `json:"type"`
@@ -231,7 +232,7 @@ func isTurnEnd(data []byte) bool {
 	return json.Unmarshal(data, &out) == nil && out.Type == TypeStatus && out.Payload.Tool == "" && out.Payload.State == "complete"
 }
 
-// recover ends a turn that nobody ends any more.
+// recover ends a turn whose process died.
 func (s *Session) recover(ctx context.Context) error {
 	_, held, err := s.host.Store.Acquire(ctx, leaseName(s.id), s.host.Node, leaseTime)
 	if err != nil {
@@ -241,7 +242,7 @@ func (s *Session) recover(ctx context.Context) error {
 	s.foreign = !held
 	s.mu.Unlock()
 	if !held {
-		return nil // it is alive in another process
+		return nil // it still runs in another process
 	}
 	defer s.release(ctx)
 	s.mu.Lock()
@@ -277,7 +278,7 @@ func (s *Session) recover(ctx context.Context) error {
 	return s.save(ctx, func(m *metadata) { m.Turn.Active = false })
 }
 
-// sentText returns the text that went out after the last call of a turn.
+// sentText returns the text that was sent after the last call of a turn.
 func sentText(events []store.Event) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -295,7 +296,7 @@ func sentText(events []store.Event) string {
 		case out.Type == TypeText:
 			b.WriteString(out.Payload.Content)
 		case out.Type == TypeStatus && out.Payload.Tool != "":
-			b.Reset() // the message with that call is in the history
+			b.Reset() // the history contains the message with that call
 		}
 	}
 	return b.String()
@@ -316,7 +317,7 @@ func decode(m store.Message) historyEntry {
 	return e
 }
 
-// append adds a message to the history, in the store first.
+// append adds a message to the store and then to the history.
 func (s *Session) append(ctx context.Context, m llm.Message, a messageMeta) error {
 	s.mu.Lock()
 	seq := int64(1)

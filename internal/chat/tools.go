@@ -14,9 +14,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// The meta-tools, offered in place of a catalogue that is too large for a
-// prompt. They belong to no upstream; one of that name does no harm, because
-// its tools are never offered beside them.
+// The meta-tools, declared in place of a catalogue that is too large for a
+// prompt. They belong to no upstream. An upstream of the same name does not
+// conflict, because its tools are never declared together with them.
 const metaServer = "tools"
 
 var (
@@ -34,21 +34,21 @@ func metaDefinitions() []tool.Definition {
 	} {
 		d, err := tool.ParseDefinition(metaServer, json.RawMessage(raw))
 		if err != nil {
-			panic(err) // a constant
+			panic(err) // cannot happen: the definitions are constants
 		}
 		out = append(out, d)
 	}
 	return out
 }
 
-// toolOffer is what one request gives the model.
+// toolOffer is the tools and the guidance of one request.
 type toolOffer struct {
 	tools    *llm.Toolset
 	guidance string
 	meta     bool
 }
 
-// toolsFor returns the tools that the caller may use, or the meta-tools when
+// toolsFor returns the tools that the caller may use, or the meta-tools if
 // there are too many.
 func (h *Host) toolsFor(caller *tool.Caller, above int) toolOffer {
 	snap := h.Catalog.Snapshot()
@@ -66,14 +66,14 @@ func (h *Host) toolsFor(caller *tool.Caller, above int) toolOffer {
 	return o
 }
 
-// Bounds of what servers may add to the system prompt.
+// Limits of the guidance of servers in the system prompt.
 const (
 	maxGuidance      = 4 << 10 // of one server
 	maxGuidanceTotal = 32 << 10
 )
 
-// guidance is what the servers say about their tools, and which of them
-// cannot be used now.
+// guidance returns the servers' guidance for their tools, and which servers are
+// unavailable.
 func guidance(snap *catalog.Snapshot, caller *tool.Caller, meta bool, down []ServerState) string {
 	var b strings.Builder
 	for _, s := range snap.Servers() {
@@ -82,7 +82,7 @@ func guidance(snap *catalog.Snapshot, caller *tool.Caller, meta bool, down []Ser
 		}
 		text := strings.TrimSpace(s.GuidanceFor(caller))
 		if meta {
-			// With thousands of tools only what each server is for can be told.
+			// With thousands of tools, only a summary of each server fits.
 			text = tool.Shorten(tool.OneLine(firstNonEmpty(s.Description, s.Title, text)), 200)
 		}
 		if text == "" {
@@ -114,8 +114,8 @@ func firstNonEmpty(choices ...string) string {
 	return choices[i]
 }
 
-// metaCall answers a call of search or details, and turns one of execute
-// into the call that it means. It reports false for a call that is to be
+// metaCall executes a call of search or details, and converts one of execute
+// into the call of the tool. It reports false for a call that is to be
 // executed.
 func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, c *llm.ToolCall) (result *llm.ToolResult, target *llm.ToolCall) {
 	var in struct {

@@ -15,29 +15,30 @@ import (
 	"junctor/internal/tool"
 )
 
-// turn is one reply in progress: what the person said, and everything until
-// the model has nothing more to do.
+// turn is one reply in progress: from the user's message until the model has
+// finished.
 type turn struct {
-	id        string // the request id of everything that happens in it
+	id        string // the request id of all calls in the turn
 	caller    tool.Caller
 	cancel    context.CancelCauseFunc
 	done      chan struct{}
 	approvals map[string]chan Decision // by call; guarded by the session
-	reasons   map[string]string        // of denials, by call; guarded by the session
+	reasons   map[string]string        // the reasons of denials, by call; guarded by the session
 	questions map[string]*question     // by id; guarded by the session
 	calls     int                      // guarded by the session
-	samples   int                      // uses of the model by servers; guarded by the session
+	samples   int                      // sampling requests; guarded by the session
 	usage     llm.Usage                // guarded by the session
 	context   int                      // tokens of the last request
 	session   *Session
-	// ending is set when the person is told that the reply is complete: what
-	// they say from then on need only wait a moment. Guarded by the session.
+	// ending is set when the clients are told that the reply is complete, so
+	// that a message sent right after it only waits briefly. Guarded by the
+	// session.
 	ending bool
 }
 
 var errAborted = errors.New("stopped by the person")
 
-// whyStopped says to the person why a reply was stopped.
+// whyStopped returns the message to the user about why a reply was stopped.
 func whyStopped(cause error) string {
 	if errors.Is(cause, tool.ErrCredentialEnded) {
 		return "the reply was stopped: " + cause.Error()
@@ -54,8 +55,8 @@ func (t *turn) callID() string {
 	return fmt.Sprintf("%s-%d", t.id, t.calls)
 }
 
-// Send says something to the model; the reply comes to the watchers. It
-// returns once the message is in the history.
+// Send adds a message of the user; the reply is sent to the watchers. It
+// returns when the message is in the history.
 func (s *Session) Send(ctx context.Context, caller tool.Caller, text, model string) error {
 	h := s.host
 	cfg := h.config()
@@ -121,7 +122,7 @@ func busy() error {
 	return &tool.Error{Kind: CodeBusy, Msg: "a reply is under way; wait for it, or abort it"}
 }
 
-// begin puts the message into the history and marks the turn as in progress.
+// begin adds the message to the history and marks the turn as in progress.
 func (s *Session) begin(ctx context.Context, t *turn, text, model string) error {
 	h := s.host
 	if h.ctx.Err() != nil {
@@ -147,7 +148,7 @@ func (s *Session) begin(ctx context.Context, t *turn, text, model string) error 
 		s.release(ctx)
 		return unavailable(err)
 	}
-	if before > 1 { // of what was said, the last two turns are enough to come back to
+	if before > 1 { // events of the last two turns are enough to resume
 		if err := h.Store.TrimEvents(ctx, s.id, before-1); err != nil {
 			h.Log.WarnContext(ctx, "old messages not forgotten", telemetry.KeySession, s.id, "err", err)
 		}
@@ -162,12 +163,12 @@ func (s *Session) begin(ctx context.Context, t *turn, text, model string) error 
 	return nil
 }
 
-// claim makes this process the one that writes the session, and the session
-// one that is in the store.
+// claim acquires the lease of the session for this process, and creates the
+// session in the store if needed.
 func (s *Session) claim(ctx context.Context, text, model string) error {
 	h := s.host
-	s.mending.Lock()
-	defer s.mending.Unlock()
+	s.recovering.Lock()
+	defer s.recovering.Unlock()
 	s.mu.Lock()
 	stored := s.stored
 	if model != "" {
@@ -205,7 +206,7 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 		s.mu.Lock()
 		s.foreign = false
 		s.mu.Unlock()
-		// Loading gives the lease back when it had to mend a turn.
+		// load releases the lease if it had to end a turn.
 		if _, held, err = h.Store.Acquire(ctx, leaseName(s.id), h.Node, leaseTime); err != nil {
 			return unavailable(err)
 		} else if !held {
@@ -221,7 +222,7 @@ func (s *Session) claim(ctx context.Context, text, model string) error {
 	return nil
 }
 
-// Abort stops the reply in progress, if there is one.
+// Abort stops the reply in progress and reports whether there was one.
 func (s *Session) Abort(ctx context.Context) bool {
 	s.mu.Lock()
 	t := s.turn
@@ -249,7 +250,7 @@ func (s *Session) Wait(ctx context.Context) error {
 	return nil
 }
 
-// run carries a turn to its end, whatever happens.
+// run runs a turn to its end.
 func (s *Session) run(ctx context.Context, t *turn) {
 	ctx, span := s.host.Tracer.Start(ctx, "chat.turn")
 	span.Set("session", s.id)

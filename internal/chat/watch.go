@@ -12,17 +12,17 @@ import (
 	"junctor/internal/tool"
 )
 
-// queueLength bounds what waits for one client.
+// queueLength bounds the messages that wait for one client.
 const queueLength = 256
 
-// Watcher follows one session.
+// Watcher receives the messages of one session.
 type Watcher struct {
 	session *Session
 	queue   chan envelope
 	gone    chan struct{} // closed when the watcher was too slow
 	once    sync.Once
 
-	first  []envelope // what is sent before the queue
+	first  []envelope // sent before the queue
 	onDrop func()     // may be nil; must not block
 }
 
@@ -35,8 +35,7 @@ func (w *Watcher) push(e envelope) bool {
 	}
 }
 
-// drop ends the watching of a client that is too slow, or whose session was
-// deleted.
+// drop ends a watcher that is too slow, or whose session was deleted.
 func (w *Watcher) drop() {
 	w.once.Do(func() {
 		close(w.gone)
@@ -46,8 +45,8 @@ func (w *Watcher) drop() {
 	})
 }
 
-// Next returns the next message, or false when the watcher was dropped
-// because it was too slow, or ctx is done.
+// Next returns the next message. It returns false if the watcher was dropped or
+// ctx is done.
 func (w *Watcher) Next(ctx context.Context) ([]byte, bool) {
 	if len(w.first) > 0 {
 		data := w.first[0].data
@@ -72,10 +71,10 @@ func (w *Watcher) Next(ctx context.Context) ([]byte, bool) {
 // Gone is closed when the watcher was dropped.
 func (w *Watcher) Gone() <-chan struct{} { return w.gone }
 
-// Close ends the watching. When nobody watches any more, a reply in progress
-// is stopped after the configured grace.
+// Close ends the watcher. Without watchers, a reply in progress is stopped
+// after the configured grace period.
 func (w *Watcher) Close() {
-	w.once.Do(func() { close(w.gone) }) // whoever leaves need not be told
+	w.once.Do(func() { close(w.gone) }) // a client that leaves is not notified
 	s := w.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,10 +115,10 @@ func (s *Session) startGrace() {
 	})
 }
 
-// Watch follows the session. With after >= 0 it begins with what was sent
-// after that number, or, when that is no longer known, with the history; with
-// -1 it begins with the history. A reply that is in progress is given from its
-// beginning.
+// Watch subscribes to the session. With after >= 0 it starts with the messages
+// after that sequence number, or with the history if they are no longer
+// available; with -1 it starts with the history. A reply in progress is sent
+// from its beginning.
 func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*Watcher, error) {
 	w := &Watcher{session: s, queue: make(chan envelope, queueLength), gone: make(chan struct{})}
 	s.mu.Lock()
@@ -155,7 +154,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 		return w, nil
 	}
 	from := after
-	oldest := mark.Before // events before it have been forgotten
+	oldest := mark.Before // events before it have been deleted
 	if oldest == 0 {
 		oldest = mark.Event
 	}
@@ -176,14 +175,14 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 		return nil, unavailable(err)
 	}
 	for _, e := range events {
-		if e.Seq <= sent { // the rest comes, or has come, through the queue
+		if e.Seq <= sent { // later events are delivered through the queue
 			w.first = append(w.first, envelope{e.Seq, e.Data})
 		}
 	}
 	return w, nil
 }
 
-// Tell sends a message to this watcher alone.
+// Tell sends a message to this watcher only.
 func (w *Watcher) Tell(kind string, payload any) {
 	s := w.session
 	s.mu.Lock()
@@ -202,10 +201,10 @@ func (w *Watcher) greet(kind string, seq int64, payload any) {
 	}
 }
 
-// follows hands on what another process says in this session.
+// follows forwards the messages that another process sends in this session.
 func (s *Session) follows(ctx context.Context) {
 	changed := s.host.Store.Watch(ctx, store.TopicSession(s.id))
-	tick := time.NewTicker(leaseTime / 6) // a dead process is noticed within 2 s
+	tick := time.NewTicker(leaseTime / 6) // detects a dead process within 2 s
 	defer tick.Stop()
 	seen := time.NewTicker(watchTime / 4)
 	defer seen.Stop()

@@ -8,7 +8,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// The messages that go out. docs/chat.md has a schema for each.
+// The message types to clients. docs/chat.md has a schema for each.
 const (
 	TypeConnection = "connection"
 	TypeHistory    = "history"
@@ -27,41 +27,41 @@ const (
 // Outgoing is one message to a client.
 type Outgoing struct {
 	Type string `json:"type"`
-	// Seq numbers the messages of a session. One that is for a single
-	// connection (connection, history, some errors) repeats the number of
-	// the last that was for all, so that a client may always come back with
-	// the latest number it saw.
+	// Seq numbers the messages of a session. A message to a single connection
+	// (connection, history, some errors) repeats the number of the last
+	// broadcast message, so that a client can always resume with the latest
+	// number it saw.
 	Seq     int64 `json:"seq"`
 	Payload any   `json:"payload"`
 }
 
-// ConnectionPayload tells a client where it is.
+// ConnectionPayload describes the session to a new connection.
 type ConnectionPayload struct {
 	State     string `json:"state"` // connected, reconnecting (it was here before), error
 	Message   string `json:"message"`
 	SessionID string `json:"sessionId"`
 	Title     string `json:"title,omitempty"`
 	Model     string `json:"model,omitempty"`
-	// Active says that a reply is in progress.
+	// Active means that a reply is in progress.
 	Active bool `json:"active,omitempty"`
-	// Unavailable are the servers whose tools cannot be used now.
+	// Unavailable lists the servers that cannot be used now.
 	Unavailable []ServerState `json:"unavailable,omitempty"`
 }
 
-// MessagePayload is what a person said.
+// MessagePayload is a message of the user.
 type MessagePayload struct {
 	ID   string    `json:"id"`
 	Text string    `json:"text"`
 	Time time.Time `json:"time"`
 }
 
-// ContentPayload is more of a text.
+// ContentPayload is a piece of text.
 type ContentPayload struct {
 	Content string `json:"content"`
 }
 
-// StatusPayload is how far a reply, or one call of it, has come. Without a
-// tool it is about the reply as a whole.
+// StatusPayload is the progress of a call, or of the whole reply if it has no
+// tool.
 type StatusPayload struct {
 	State   string      `json:"state"` // processing, complete
 	Tool    string      `json:"tool,omitempty"`
@@ -69,7 +69,7 @@ type StatusPayload struct {
 	Data    *StatusData `json:"data,omitempty"`
 }
 
-// StatusData are the facts of a status.
+// StatusData is the data of a status.
 type StatusData struct {
 	CallID    string          `json:"callId,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitempty"`
@@ -83,7 +83,7 @@ type StatusData struct {
 	Unavailable []ServerState `json:"unavailable,omitempty"`
 }
 
-// ApprovalPayload asks the person whether a call may be made.
+// ApprovalPayload asks the user to approve a call.
 type ApprovalPayload struct {
 	CallID    string          `json:"callId"`
 	Tool      string          `json:"tool"`
@@ -92,7 +92,7 @@ type ApprovalPayload struct {
 	Expires   time.Time       `json:"expires"`
 }
 
-// QuestionPayload is what a server asks the person in the middle of a call.
+// QuestionPayload is a server's question to the user during a call.
 type QuestionPayload struct {
 	QuestionID string    `json:"questionId"`
 	CallID     string    `json:"callId"`
@@ -104,20 +104,20 @@ type QuestionPayload struct {
 
 	Schema json.RawMessage `json:"schema,omitempty"` // of a form
 	URL    string          `json:"url,omitempty"`    // to open on purpose
-	// Retry says that the call is made again once the person has been at URL.
+	// Retry means that the call is made again after the user has opened URL.
 	Retry  bool         `json:"retry,omitempty"`
 	Prompt []PromptLine `json:"prompt,omitempty"` // what the model would be asked
 	Model  string       `json:"model,omitempty"`  // which model that is
 }
 
-// PromptLine is one message of what a server wants to ask the model.
+// PromptLine is one message of a server's sampling request.
 type PromptLine struct {
 	Role string `json:"role"` // system, user, assistant
 	Text string `json:"text"`
 }
 
-// AnsweredPayload says what became of a question. One to which the model
-// spoke is told of twice: when it was allowed, and with what the model said.
+// AnsweredPayload is the outcome of a question. A sampling request has two:
+// when it was allowed, and with the model's reply.
 type AnsweredPayload struct {
 	QuestionID string `json:"questionId"`
 	CallID     string `json:"callId"`
@@ -125,17 +125,17 @@ type AnsweredPayload struct {
 	Text       string `json:"text,omitempty"`
 }
 
-// UsagePayload counts tokens after a reply.
+// UsagePayload counts the tokens of a reply.
 type UsagePayload struct {
 	Model   string    `json:"model"`
 	Turn    llm.Usage `json:"turn"`
 	Session llm.Usage `json:"session"`
-	// Context is how full the model's window was with the last request.
+	// Context is the number of tokens of the last request.
 	Context       int `json:"context"`
 	ContextWindow int `json:"contextWindow"`
 }
 
-// ErrorPayload says what went wrong and what to do.
+// ErrorPayload describes an error and what to do about it.
 type ErrorPayload struct {
 	Code       string `json:"code"`
 	Message    string `json:"message"`
@@ -145,7 +145,7 @@ type ErrorPayload struct {
 	QuestionID string `json:"questionId,omitempty"`
 }
 
-// SessionPayload tells of a change to the session itself.
+// SessionPayload is a change of the session's title or model.
 type SessionPayload struct {
 	Title string `json:"title"`
 	Model string `json:"model,omitempty"`
@@ -170,7 +170,7 @@ type HistoryMessage struct {
 	Notice string     `json:"notice,omitempty"` // interrupted, aborted, fallback
 }
 
-// ServerState is a server whose tools cannot be used now.
+// ServerState is a server that cannot be used now.
 type ServerState struct {
 	Server string `json:"server"`
 	State  string `json:"state"`

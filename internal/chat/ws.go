@@ -16,7 +16,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Close codes beyond the protocol's own; docs/chat.md explains them.
+// WebSocket close codes of the chat; docs/chat.md explains them.
 const (
 	closeNoCredential = websocket.StatusCode(4401)
 	closeNoSession    = websocket.StatusCode(4404)
@@ -29,22 +29,23 @@ const (
 // the connection is closed.
 const maxIgnored = 100
 
-// writeTimeout is how long one message may take to be written. A client that
-// reads nothing for so long is gone.
+// writeTimeout bounds the time to write one message. A client that reads
+// nothing for that long is disconnected.
 const writeTimeout = 30 * time.Second
 
-// leastPongTime is what a client gets to answer a ping, however often it is
-// asked.
+// leastPongTime is the minimum time that a client has to answer a ping.
 const leastPongTime = 5 * time.Second
 
-// closeGrace is how long a client gets to hear why it is dropped.
+// closeGrace is the time for sending the reason before a slow client is
+// disconnected.
 const closeGrace = 5 * time.Second
 
-// endGrace is how long a client gets to hear that its credential has ended.
+// endGrace is the time for sending a close frame when the caller's credential
+// has ended.
 const endGrace = time.Second
 
-// ServeWS is /ws. Who may connect, and from which origin, has been decided
-// by the gate before it.
+// ServeWS serves /ws. The auth gate has already checked the caller and the
+// origin.
 func (h *Host) ServeWS(w http.ResponseWriter, r *http.Request) {
 	cfg := h.config()
 	h.mu.Lock()
@@ -65,17 +66,18 @@ func (h *Host) ServeWS(w http.ResponseWriter, r *http.Request) {
 	}()
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		return // Accept has answered
+		return // Accept has sent the response
 	}
 	defer conn.CloseNow()
-	// A character may take six bytes in JSON. What is longer than that is cut
-	// off by the connection, what is shorter gets an answer.
+	// A character may take six bytes in JSON. The connection rejects longer
+	// messages; shorter ones that exceed the limit get an error.
 	conn.SetReadLimit(int64(cfg.MaxMessageBytes)*6 + 4096)
 
 	c := &connection{host: h, conn: conn, caller: tool.CallerFrom(r.Context()),
 		limit: rate.NewLimiter(rate.Limit(float64(cfg.MessagesPerMinute)/60), max(cfg.MessagesPerMinute/4, 5))}
 	// The request's context ends with the gateway or with the caller's
-	// credential: the client is told so rather than cut off.
+	// credential. The client then gets a close frame instead of a broken
+	// connection.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
 	defer context.AfterFunc(r.Context(), func() {
@@ -99,7 +101,7 @@ type connection struct {
 	watcher *Watcher
 	limit   *rate.Limiter
 	ignored int
-	ended   atomic.Bool // the caller's credential has ended: nothing is done for it any more
+	ended   atomic.Bool // the caller's credential has ended: messages are ignored
 }
 
 func (c *connection) serve(ctx context.Context, r *http.Request) {
@@ -120,8 +122,7 @@ func (c *connection) serve(ctx context.Context, r *http.Request) {
 		return
 	}
 	defer c.watcher.Close()
-	// A client that does not even take the news that it is too slow must not
-	// hold its connection.
+	// A client that does not read the close frame must not keep its connection.
 	c.watcher.onDrop = func() { time.AfterFunc(closeGrace, func() { c.conn.CloseNow() }) }
 	ctx = telemetry.WithSession(ctx, session.ID())
 	c.host.Log.DebugContext(ctx, "connected", telemetry.KeyAction, "connect", "caller", c.caller.Name, "agent", tool.Shorten(r.UserAgent(), 120))
@@ -139,7 +140,7 @@ func (c *connection) serve(ctx context.Context, r *http.Request) {
 	<-written
 }
 
-// refuse says why there is no session and closes.
+// refuse sends the reason why there is no session and closes the connection.
 func (c *connection) refuse(ctx context.Context, id string, err error) {
 	e := tool.AsError(err)
 	for _, m := range []Outgoing{
@@ -164,8 +165,7 @@ func (c *connection) send(ctx context.Context, data []byte) error {
 	return c.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// write sends what the session says, and asks periodically whether the
-// client is still there.
+// write sends the session's messages and pings the client periodically.
 func (c *connection) write(ctx context.Context) {
 	w := c.watcher
 	for _, e := range w.first {
@@ -253,7 +253,7 @@ func (c *connection) read(ctx context.Context) {
 
 func (c *connection) fail(err error) { c.failed(err, ErrorPayload{}) }
 
-// failed answers with an error; about says what it is about.
+// failed sends an error; about identifies what it is about.
 func (c *connection) failed(err error, about ErrorPayload) {
 	e := tool.AsError(err)
 	about.Code, about.Message, about.RetryAfter = string(e.Kind), e.Msg, e.RetryAfter.Milliseconds()

@@ -97,7 +97,7 @@ func TestTrustIsRequiredForFoundFiles(t *testing.T) {
 	if _, _, err := Load(o); err != nil || len(asked) != 4 {
 		t.Errorf("another folder was not asked about: %v, %d", err, len(asked))
 	}
-	// A damaged store asks again and mends itself.
+	// A damaged store asks again and is replaced.
 	o.WorkDir = work
 	store := filepath.Join(user, "junctor", "trusted.json")
 	write(t, store, "{", 0o600)

@@ -139,7 +139,7 @@ func (v *directView) callTool(ctx context.Context, r *mcp.Request) (json.RawMess
 	if _, theirs := errors.AsType[*mcp.Error](err); err == nil || theirs || ctx.Err() != nil {
 		return result, err
 	}
-	return failure(err, e.Name), nil // for the model, which can mend its call
+	return failure(err, e.Name), nil // for the model, which can correct its call
 }
 
 // callWhole calls a tool with the params of the request as they came, but for

@@ -20,7 +20,7 @@ type Severity string
 const (
 	OK      Severity = "ok"
 	Info    Severity = "info"    // worth knowing
-	Warning Severity = "warning" // works, but should be mended
+	Warning Severity = "warning" // works, but should be fixed
 	Problem Severity = "error"   // does not work
 )
 
@@ -65,7 +65,7 @@ func (r *Report) begin(area string) {
 func (r *Report) Add(f Finding) { r.add(f) }
 
 // OK reports whether nothing is broken; with strict, whether nothing should be
-// mended either.
+// fixed either.
 func (r *Report) OK(strict bool) bool { return r.Errors == 0 && (!strict || r.Warnings == 0) }
 
 // maxDetails bounds the details that are shown to people.

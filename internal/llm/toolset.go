@@ -117,8 +117,8 @@ func (t *Toolset) Call(id, name string, arguments []byte) (*ToolCall, bool) {
 		faithful = faithful && declared == name
 		c.Name = declared
 		if c.Malformed == "" {
-			if _, mended, err := t.tools.Restore(name, args); err == nil {
-				c.Arguments = mended
+			if _, repaired, err := t.tools.Restore(name, args); err == nil {
+				c.Arguments = repaired
 			}
 		}
 	}

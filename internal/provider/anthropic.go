@@ -5,7 +5,7 @@ import "slices"
 // anthropic is the messages API.
 type anthropic struct{}
 
-// anthropicSchema: the API reads JSON Schema 2020-12 whole, but no
+// anthropicSchema is the subset of the API: JSON Schema 2020-12, but no
 // combinations at the root and no unusual property keys.
 var anthropicSchema = func() *dialect {
 	d := *everything
@@ -31,8 +31,8 @@ func (anthropic) call(o *object) (Call, bool) {
 	return named(o, "id", "input")
 }
 
-// result keeps to text where the tool failed: with is_error the API takes
-// nothing else.
+// result sends only text if the tool failed, because the API accepts nothing
+// else with is_error.
 func (anthropic) result(c Call, content Content) *object {
 	parts := content.ordered(func(p Part) bool {
 		return !content.IsError && (p.Kind == Image && imageTypes[p.MIMEType] && len(p.Data) <= maxImage || p.Kind == File && p.MIMEType == "application/pdf")

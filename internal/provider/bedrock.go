@@ -29,7 +29,7 @@ func (bedrock) call(o *object) (Call, bool) {
 	return named(inner, "toolUseId", "input")
 }
 
-// documentFormats are the files that a result may carry, by MIME type.
+// documentFormats are the supported document formats of a result, by MIME type.
 var documentFormats = map[string]string{
 	"application/pdf": "pdf", "text/csv": "csv", "application/msword": "doc", "text/html": "html",
 	"application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
@@ -37,7 +37,7 @@ var documentFormats = map[string]string{
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
 }
 
-// result keeps to text where the tool failed, as Anthropic's own API demands.
+// result sends only text if the tool failed, as Anthropic's API requires.
 func (bedrock) result(c Call, content Content) *object {
 	takes := func(p Part) bool {
 		return !content.IsError && (p.Kind == Image && imageTypes[p.MIMEType] && len(p.Data) <= maxImage || p.Kind == File && documentFormats[p.MIMEType] != "")
@@ -45,7 +45,7 @@ func (bedrock) result(c Call, content Content) *object {
 	parts := content.ordered(takes)
 	text, _ := content.split(takes, false)
 	blocks := []any{}
-	if v, ok := content.value(text).(json.RawMessage); ok { // which says what the text says
+	if v, ok := content.value(text).(json.RawMessage); ok { // equivalent to the text
 		if v[0] == '{' && content.Structured != nil {
 			blocks = append(blocks, obj("json", v))
 		} else {
@@ -75,7 +75,7 @@ func (bedrock) result(c Call, content Content) *object {
 	return obj("toolResult", obj("toolUseId", c.ID, "content", blocks, "status", status))
 }
 
-// documentName keeps the characters that the API admits.
+// documentName replaces characters that the API does not allow.
 func documentName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if letter(r) || '0' <= r && r <= '9' || strings.ContainsRune(" -()[]", r) {

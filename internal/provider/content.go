@@ -10,7 +10,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// PartKind says what a part of a result is.
+// PartKind is the kind of a part of a result.
 type PartKind string
 
 // The kinds of parts.
@@ -22,25 +22,25 @@ const (
 	Link  PartKind = "link" // a resource that is named, not included
 )
 
-// Part is one block of a tool's result, whatever the provider.
+// Part is one provider-independent part of a tool's result.
 type Part struct {
 	Kind     PartKind
-	Text     string // of Text; of others, the note that stands for them where only text goes
+	Text     string // of Text; otherwise the note that replaces the part where only text is possible
 	Data     string // base64, of Image, Audio and File
 	MIMEType string
 	URI      string
 	Name     string
 }
 
-// Content is a tool's result, read.
+// Content is a parsed tool result.
 type Content struct {
 	Parts      []Part
 	Structured json.RawMessage // structuredContent, or nil
 	IsError    bool
 }
 
-// ReadResult reads a CallToolResult. It never fails: a block that is not
-// known becomes its JSON as text.
+// ReadResult parses a CallToolResult. It never fails: an unknown block becomes
+// a text part with its JSON.
 func ReadResult(r tool.Result) Content {
 	c := Content{IsError: r.IsError}
 	var raw struct {
@@ -122,8 +122,8 @@ func readPart(block json.RawMessage) Part {
 	return unknown
 }
 
-// Text returns the result as text alone: what a provider gets that takes
-// nothing else. Media are named, not lost silently.
+// Text returns the result as text, for providers that accept nothing else.
+// Media are replaced by notes.
 func (c Content) Text() string {
 	texts := make([]string, 0, len(c.Parts))
 	for _, p := range c.Parts {
@@ -136,7 +136,7 @@ func (c Content) Text() string {
 	return text
 }
 
-// ErrorText is Text for providers that have no mark for a failed tool.
+// ErrorText is like Text, for providers that cannot mark a result as an error.
 func (c Content) ErrorText() string {
 	text := c.Text()
 	if !c.IsError {
@@ -151,9 +151,8 @@ func (c Content) ErrorText() string {
 	return "Error: " + text
 }
 
-// value returns the result as a JSON value, for providers that take one:
-// structured content where the text says nothing else, JSON where the text is
-// JSON, else the text.
+// value returns the result as a JSON value: structured content if the text adds
+// nothing to it, JSON if the text is JSON, otherwise the text.
 func (c Content) value(text string) any {
 	if c.Structured != nil && (text == "" || sameJSON(text, c.Structured)) {
 		return c.Structured
@@ -172,10 +171,10 @@ func sameJSON(text string, structured json.RawMessage) bool {
 	return errA == nil && errB == nil && equalJSON(a, b)
 }
 
-// split separates the text of a result from the media that the provider takes
-// in a list of their own; other media stay in the text as notes. With mark set,
-// and where several texts or media alternate, a marker such as [image 2] in the
-// text shows where each one belongs.
+// split separates the text of a result from the media that the provider accepts
+// in a separate list; other media stay in the text as notes. If mark is set and
+// several texts or media alternate, a marker such as [image 2] in the text
+// shows the position of each.
 func (c Content) split(takes func(Part) bool, mark bool) (text string, media []Part) {
 	var texts, marked []string
 	for _, p := range c.Parts {
@@ -195,9 +194,9 @@ func (c Content) split(takes func(Part) bool, mark bool) (text string, media []P
 
 func isText(p Part) bool { return p.Data == "" }
 
-// ordered returns the result in its order, for providers that take a list:
-// parts that the provider takes as they are, and the text between them joined
-// to one part. Text that is empty is left out.
+// ordered returns the parts in their order, for providers that accept a list:
+// parts that the provider accepts unchanged, and the text between them joined
+// into one part. Empty text is omitted.
 func (c Content) ordered(takes func(Part) bool) []Part {
 	var out []Part
 	var texts []string
@@ -219,10 +218,10 @@ func (c Content) ordered(takes func(Part) bool) []Part {
 	return out
 }
 
-// repeats reports whether the structured content says all that the text says:
-// each text is a string in it, or the JSON of a value in it.
+// repeats reports whether the structured content contains the whole text: each
+// text is a string in it, or the JSON of a value in it.
 func (c Content) repeats() bool {
-	const most = 64 // parts, each of which is looked for in the whole
+	const most = 64 // parts that are compared
 	if c.Structured == nil || len(c.Parts) == 0 || len(c.Parts) > most {
 		return false
 	}
@@ -242,7 +241,7 @@ func (c Content) repeats() bool {
 	return true
 }
 
-// holds reports whether is holds for a value, or for one inside it.
+// holds reports whether is returns true for v or for a value inside it.
 func holds(v any, is func(any) bool) bool {
 	if is(v) {
 		return true
@@ -257,7 +256,7 @@ func holds(v any, is func(any) bool) bool {
 	return false
 }
 
-// ErrorContent is a failure of the gateway as a result that a model can act on.
+// ErrorContent returns an error of the gateway as a result for a model.
 func ErrorContent(err error) Content {
 	e := tool.AsError(err)
 	text := fmt.Sprintf("%s: %s", e.Kind, e.Msg)

@@ -11,11 +11,11 @@ import (
 // ContextGroup is one server's part of a prompt.
 type ContextGroup struct {
 	Server   string
-	Guidance string // how the server wants its tools used; may be empty
+	Guidance string // the server's instructions; may be empty
 	Tools    []ContextTool
 }
 
-// ContextTool is one tool of a group. Tools with the same first tag stand
+// ContextTool is one tool of a group. Tools with the same first tag are listed
 // together.
 type ContextTool struct {
 	Name tool.Name
@@ -26,14 +26,14 @@ type ContextTool struct {
 type Prompt struct {
 	Text   string
 	Tools  int
-	Tokens int // an estimate; no tokenizer is the same at two providers
+	Tokens int // an estimate; tokenizers differ between providers
 }
 
-// estimateTokens is a rough count of what a text costs: 3.5 bytes a token.
+// estimateTokens estimates the tokens of a text: 3.5 bytes per token.
 func estimateTokens(bytes int) int { return (bytes*2 + 6) / 7 }
 
-// Context describes tools in words, under the names by which a provider's
-// model would call them: one line for each when concise, else with all
+// Context describes tools as text, with the names under which a provider's
+// model would call them: one line for each if concise, otherwise with all
 // parameters.
 func (t *Tools) Context(name string, groups []ContextGroup, concise bool) (Prompt, error) {
 	if _, err := find(name); err != nil {
@@ -81,8 +81,8 @@ func firstTag(t ContextTool) string {
 
 func heading(tag string) string { return first(tag, "other") }
 
-// byTag puts tools of one tag together, those without one last, and leaves
-// the order otherwise.
+// byTag groups tools with the same tag, those without one last, and otherwise
+// keeps the order.
 func byTag(tools []ContextTool) []ContextTool {
 	tools = slices.Clone(tools)
 	slices.SortStableFunc(tools, func(a, b ContextTool) int {
@@ -131,7 +131,8 @@ func (t *Tools) describe(b *strings.Builder, def tool.Definition, concise bool) 
 	}
 }
 
-// readRoot returns the root of a tool's parameters with its choices folded in.
+// readRoot returns the root of a tool's parameters with its alternatives
+// merged.
 func readRoot(def tool.Definition) (*document, *node) {
 	v, err := parseJSON(def.InputSchema)
 	raw, ok := v.(*object)
@@ -146,7 +147,7 @@ func readRoot(def tool.Definition) (*document, *node) {
 	return l.doc, root
 }
 
-// typeText names a type in a few characters, to a depth.
+// typeText returns a short name of a type, up to a depth.
 func typeText(d *document, n *node, depth int) string {
 	f := d.flatten(n)
 	if f.hasEnum && len(f.enum) > 0 {

@@ -2,7 +2,7 @@ package provider
 
 import "strings"
 
-// words is a set of words, for tables that are read rather than computed.
+// words is a set of words.
 type words map[string]bool
 
 func wordSet(list string) words {
@@ -13,54 +13,57 @@ func wordSet(list string) words {
 	return set
 }
 
-// dialect says what of JSON Schema a provider takes. The zero dialect takes
-// next to nothing; [lowering] says the rest in other ways.
+// dialect describes the JSON Schema subset of a provider. The zero dialect
+// supports almost nothing; [lowering] expresses the rest in other ways.
 type dialect struct {
-	// keywords that may be written as they are. What is not here and matters
-	// is rewritten, or told in the description.
+	// keywords that are supported. Other keywords are rewritten or explained in
+	// the description.
 	keywords words
 
-	// formats of strings that are taken; nil means all.
+	// formats of strings that are supported; nil means all.
 	formats words
 
-	// oneType: a schema has one type, and null is nullable: true.
+	// oneType: a schema has exactly one type, and null is expressed as
+	// nullable: true.
 	oneType bool
-	// upper: types in capitals.
+	// upper: type names are in upper case.
 	upper bool
-	// lonelyAnyOf: beside anyOf nothing else may stand.
+	// lonelyAnyOf: a schema with anyOf must not have other keywords.
 	lonelyAnyOf bool
-	// stringEnums: only strings can be enumerated, and none of them empty.
+	// stringEnums: only non-empty strings can be enumerated.
 	stringEnums bool
-	// textMaps: objects without declared properties are refused; they travel
-	// as JSON in a string, and are read out of it when the call comes back.
+	// textMaps: objects without declared properties are refused; they are sent
+	// as JSON in a string, which is parsed when the call comes back.
 	textMaps bool
-	// strict: every property is required and no other allowed; what was
-	// optional may be null.
+	// strict: every property is required and no other is allowed; optional
+	// properties may be null.
 	strict bool
-	// dropNull: null is not offered where leaving out says the same.
+	// dropNull: null is omitted where leaving a property out has the same
+	// meaning.
 	dropNull bool
-	// rootConditions: not, if and the like may stand at the root.
+	// rootConditions: not, if and similar keywords are allowed at the root.
 	rootConditions bool
-	// tellRequired: required of nested objects does not reach the model.
+	// tellRequired: required in nested objects does not reach the model, so the
+	// description repeats it.
 	tellRequired bool
-	// ordering: the order of properties is said in propertyOrdering.
+	// ordering: propertyOrdering gives the order of properties.
 	ordering bool
 
-	// key makes a property's key legal; nil where every key is.
+	// key converts a property key into a legal one; nil if every key is legal.
 	key func(string) string
 
-	// maxBound moves larger bounds on lengths and counts into the
-	// description; 0 means no limit.
+	// maxBound is the largest bound on lengths and counts; larger ones are
+	// moved into the description. 0 means no limit.
 	maxBound float64
-	// depth of nesting that is written out.
+	// depth is the maximum nesting.
 	depth int
 }
 
-// Property keys as the providers admit them. Both functions return a legal
-// key unchanged and are pure, so that a call leads back by trying the keys of
-// the tool's own schema.
+// Rules for property keys of the providers. Both functions return a legal key
+// unchanged and are pure, so that the original key of a call can be found by
+// applying them to the keys of the tool's own schema.
 
-// dottedKey admits [A-Za-z0-9_.-]{1,64}.
+// dottedKey returns a key that matches [A-Za-z0-9_.-]{1,64}.
 func dottedKey(key string) string {
 	legal := len(key) > 0 && len(key) <= maxKey
 	for i := 0; legal && i < len(key); i++ {
@@ -73,7 +76,7 @@ func dottedKey(key string) string {
 	return withHash(identifier(key, true), key, maxKey, 4)
 }
 
-// plainKey admits [A-Za-z_][A-Za-z0-9_]{0,63}.
+// plainKey returns a key that matches [A-Za-z_][A-Za-z0-9_]{0,63}.
 func plainKey(key string) string {
 	if len(key) <= maxKey && identifier(key, false) == key {
 		return key

@@ -6,7 +6,7 @@
 // request: what a provider cannot take is said another way, written into the
 // description, or left out, and every loss is a [Warning]. A name leads back
 // to its tool by a table, and is the same after a restart. And arguments that
-// fit the declaration fit the tool's own schema once mended ([Tools.Restore]),
+// fit the declaration fit the tool's own schema once repaired ([Tools.Restore]),
 // wherever no warning says otherwise.
 //
 // The package calls no provider and no tool. One file per provider holds all

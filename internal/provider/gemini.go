@@ -51,7 +51,7 @@ func (gemini) declare(d Declaration, low lowered, o Options) *object {
 	switch {
 	case o.Schema != OpenAPISchema:
 		out.set("parametersJsonSchema", d.Schema)
-	case !low.empty: // an object without properties is refused
+	case !low.empty: // the API refuses objects without properties
 		out.set("parameters", d.Schema)
 	}
 	return out
@@ -72,8 +72,8 @@ func (gemini) call(o *object) (Call, bool) {
 	return c, ok
 }
 
-// result puts text and structured content into response, under the keys that
-// the API's documentation gives for success and failure, and media beside it.
+// result puts text and structured content into response, under the documented
+// keys for success and failure, and media next to it.
 func (gemini) result(c Call, content Content) *object {
 	text, media := content.split(func(p Part) bool {
 		return p.Kind == Image && p.MIMEType != "image/gif" && imageTypes[p.MIMEType] || p.MIMEType == "application/pdf"
@@ -89,7 +89,7 @@ func (gemini) result(c Call, content Content) *object {
 		response.set("output", v)
 		switch s, isText := v.(string); {
 		case !isText || s == "" || content.Structured == nil:
-		case content.repeats(): // what servers write for clients that read one of the two
+		case content.repeats(): // the usual duplicate for older clients
 			response.set("output", content.Structured)
 		default:
 			response.set("structuredContent", content.Structured)

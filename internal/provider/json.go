@@ -11,13 +11,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxJSONDepth bounds the nesting of what is read. Real schemas stay far
-// below; a hostile one must not exhaust the stack.
+// maxJSONDepth bounds the nesting of parsed JSON, so that hostile schemas
+// cannot exhaust the stack. Real schemas are far below it.
 const maxJSONDepth = 256
 
-// object is a JSON object that remembers the order of its keys: models fill
-// parameters in the order in which they read them, and output must not
-// change from run to run.
+// object is a JSON object that keeps the order of its keys, because models fill
+// parameters in the order in which they read them, and because output must be
+// deterministic.
 type object struct {
 	keys []string
 	vals map[string]any
@@ -52,7 +52,7 @@ func (o *object) text(key string) string {
 	return s
 }
 
-// parseJSON reads one JSON value: *object, []any, string, json.Number, bool
+// parseJSON parses a JSON value into *object, []any, string, json.Number, bool
 // or nil. Numbers keep their digits.
 func parseJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -109,7 +109,7 @@ func readValue(dec *json.Decoder, depth int) (any, error) {
 	return t, nil
 }
 
-// appendJSON writes v, which is made of the types that parseJSON returns, of
+// appendJSON appends v, which consists of the types that parseJSON returns, of
 // ints, and of json.RawMessage.
 func appendJSON(dst []byte, v any) []byte {
 	switch v := v.(type) {
@@ -163,8 +163,8 @@ func appendJSON(dst []byte, v any) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString quotes s without the HTML escapes of encoding/json, which
-// cost a model tokens and say nothing.
+// appendString quotes s without the HTML escapes of encoding/json, which cost
+// tokens.
 func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	for _, r := range s {
@@ -189,8 +189,8 @@ func appendString(dst []byte, s string) []byte {
 // encode returns v as JSON.
 func encode(v any) json.RawMessage { return appendJSON(nil, v) }
 
-// equalJSON compares two JSON values by meaning: the order of keys and the
-// spelling of numbers do not count.
+// equalJSON compares two JSON values; the order of keys and the notation of
+// numbers do not matter.
 func equalJSON(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -207,7 +207,7 @@ func equalJSON(a, b any) bool {
 			}
 		}
 		return true
-	case []string: // in what is written, not in what is read
+	case []string: // only in generated values
 		b, ok := b.([]string)
 		return ok && slices.Equal(a, b)
 	case *object:

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// maxWritten bounds the schemas that are written out for one tool. It is far
-// above what a model can make use of.
+// maxWritten bounds the number of subschemas in one declaration. It is far
+// above what a model can use.
 const maxWritten = 2_000
 
-// maxRepeats is how often a schema may stand inside itself before it is cut:
-// once shows the model the form of the recursion.
+// maxRepeats is how often a schema may contain itself before it is cut: once
+// shows the recursion.
 const maxRepeats = 2
 
-// lowering writes one tool's schema in one dialect. It remembers what it
-// could not say.
+// lowering converts one tool's schema into one dialect and records what is
+// lost.
 type lowering struct {
 	doc     *document
 	d       *dialect
@@ -28,10 +28,10 @@ type lowering struct {
 	seen    map[loss]bool
 }
 
-// loss is something of a schema that its declaration does not say.
+// loss is a part of a schema that its declaration does not express.
 type loss struct{ path, message string }
 
-// lose notes that something of the schema is not in the output.
+// lose records a loss.
 func (l *lowering) lose(path, format string, args ...any) {
 	lost := loss{path, fmt.Sprintf(format, args...)}
 	if !l.seen[lost] {
@@ -42,7 +42,7 @@ func (l *lowering) lose(path, format string, args ...any) {
 
 func (l *lowering) takes(keyword string) bool { return l.d.keywords[keyword] }
 
-// schema writes n. It returns nil for a schema that nothing satisfies.
+// schema converts n. It returns nil for a schema that no value satisfies.
 func (l *lowering) schema(n *node, path string, depth int) *object {
 	if l.doc.flatten(n).never {
 		return nil
@@ -66,8 +66,8 @@ func (l *lowering) schema(n *node, path string, depth int) *object {
 	return w.out
 }
 
-// enter counts the schemas that references lead to, on the way down and back:
-// every recursion goes through one of them.
+// enter counts the referenced schemas on the path from the root; every
+// recursion passes through one of them.
 func (l *lowering) enter(n *node, by int) {
 	l.stack[n] += by
 	for _, p := range n.parts {
@@ -79,7 +79,7 @@ func (l *lowering) repeats(n *node) bool {
 	return l.stack[n] >= maxRepeats && (n.label != "" || n == l.doc.root)
 }
 
-// cut ends a recursion with the plain type, and says so.
+// cut ends a recursion with a schema that only has the type.
 func (l *lowering) cut(n *node, path string) *object {
 	f := l.doc.flatten(n)
 	name := first(f.label, first(f.title, "the level above"))
@@ -98,7 +98,7 @@ func (l *lowering) cut(n *node, path string) *object {
 	return w.out
 }
 
-// implied guesses the type of a schema that does not say it from what it says.
+// implied derives the type of a schema without one from its keywords.
 func (n *node) implied() types {
 	if n.hasEnum {
 		var t types
@@ -123,13 +123,13 @@ func (n *node) implied() types {
 	if n.min != "" || n.max != "" || n.exMin != "" || n.exMax != "" || len(n.multiples) > 0 {
 		t |= tNumber
 	}
-	if t&(t-1) != 0 { // keywords of several types: no guess
+	if t&(t-1) != 0 { // keywords of several types: ambiguous
 		return 0
 	}
 	return t
 }
 
-// writing is one schema on its way out.
+// writing is the conversion of one schema.
 type writing struct {
 	*lowering
 	n     *node
@@ -143,7 +143,7 @@ func (w *writing) hint(format string, args ...any) {
 	w.hints = append(w.hints, fmt.Sprintf(format, args...))
 }
 
-// missing tells in words what the dialect cannot say.
+// missing adds a note about a keyword that the dialect does not support.
 func (w *writing) missing(keyword, format string, args ...any) {
 	w.hint(format, args...)
 	w.lose(w.path, "%s cannot be declared; moved to the description", keyword)

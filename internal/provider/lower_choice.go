@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// splitTypes writes a schema of several types as a choice between them.
+// splitTypes writes a schema with several types as anyOf.
 func (w *writing) splitTypes(t types) {
 	choice := alternative{}
 	for _, name := range typeNames {
@@ -23,11 +23,11 @@ func (w *writing) splitTypes(t types) {
 	w.distribute()
 }
 
-// maxBranches bounds a choice that is multiplied out.
+// maxBranches bounds the branches of an expanded anyOf.
 const maxBranches = 16
 
-// distribute writes a choice as anyOf and nothing beside it: what stands
-// beside the choice is said in each of its branches.
+// distribute writes a choice as anyOf without other keywords: they are repeated
+// in each branch.
 func (w *writing) distribute() {
 	base := *w.n
 	base.alts, base.flat, base.parts = nil, nil, nil
@@ -71,7 +71,7 @@ func (w *writing) distribute() {
 		}
 	}
 	switch {
-	case len(out) == 0: // only null, or nothing at all
+	case len(out) == 0: // only null, or no value at all
 		w.n = &node{types: tString, description: w.n.description}
 		w.out = newObject()
 		w.lose(w.path, "no value that can be declared satisfies the schema")
@@ -92,7 +92,7 @@ func (w *writing) distribute() {
 	}
 }
 
-// setNullable marks a schema, or the first branch of a choice.
+// setNullable marks a schema, or the first branch of a choice, as nullable.
 func setNullable(o *object) {
 	if list, ok := o.vals["anyOf"].([]any); ok {
 		o = list[0].(*object)
@@ -106,7 +106,7 @@ func nullSchema() *object {
 	return o
 }
 
-// allowNull adds null to what w.out allows.
+// allowNull adds null to the types of w.out.
 func (w *writing) allowNull(yes bool) {
 	switch {
 	case !yes || w.d.dropNull:
@@ -154,7 +154,7 @@ func orNull(o *object) *object {
 	return o
 }
 
-// combinations writes choices and conditions beside the plain keywords.
+// combinations writes choices and conditions next to the plain keywords.
 func (w *writing) combinations() {
 	n := w.n
 	var extra []any

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// mapAsText writes an object of free keys as JSON in a string.
+// mapAsText writes an object with arbitrary keys as JSON in a string.
 func (w *writing) mapAsText(t types) types {
 	w.hint("a JSON object written as text")
 	free := *w.n
@@ -16,14 +16,14 @@ func (w *writing) mapAsText(t types) types {
 	return t&^tObject | tString
 }
 
-// hasProps reports whether there is a property to declare.
+// hasProps reports whether there are properties to declare.
 func (w *writing) hasProps() bool {
 	possible := func(n *node) bool { return n == nil || !w.doc.flatten(n).never }
 	return slices.ContainsFunc(w.n.props, func(p property) bool { return possible(p.node) }) ||
 		slices.ContainsFunc(w.n.required, func(k string) bool { return w.n.prop(k) == nil && possible(w.n.unnamed(k)) })
 }
 
-// object writes what concerns objects.
+// object writes the keywords of objects.
 func (w *writing) object() {
 	n := w.n
 	props := newObject()
@@ -59,7 +59,7 @@ func (w *writing) object() {
 		}
 		put(p.key, schema)
 	}
-	for _, key := range n.required { // providers refuse to require what is not declared
+	for _, key := range n.required { // providers refuse required properties that are not declared
 		if w.testing && n.prop(key) == nil {
 			required = append(required, w.legalKey(key))
 		} else if n.prop(key) == nil {
@@ -95,8 +95,8 @@ func (w *writing) object() {
 	}
 }
 
-// remark adds a note to a schema's description, or to its first branch's
-// where nothing may stand beside a choice.
+// remark adds a note to a schema's description, or to that of its first branch
+// if anyOf must be alone.
 func (w *writing) remark(schema *object, note string) {
 	if list, ok := schema.vals["anyOf"].([]any); ok && w.d.lonelyAnyOf {
 		schema = list[0].(*object)
@@ -111,7 +111,7 @@ func (w *writing) legalKey(key string) string {
 	return w.d.key(key)
 }
 
-// additional writes what is allowed beside the declared properties.
+// additional writes the schema of additional properties.
 func (w *writing) additional(props *object) {
 	n := w.n
 	if w.d.strict {
@@ -163,7 +163,7 @@ func (w *writing) additional(props *object) {
 	}
 }
 
-// describe names a schema in a few words.
+// describe returns a short description of a schema.
 func describe(d *document, n *node) string {
 	if names := d.flatten(n).types.names(); len(names) > 0 {
 		return strings.Join(names, " or ")

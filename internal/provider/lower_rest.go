@@ -8,7 +8,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// sub writes a schema under a keyword, or tells of it.
+// sub writes a schema under a keyword, or adds a note about it.
 func (w *writing) sub(keyword string, n *node, what string) {
 	if w.takes(keyword) && (w.path != "" || w.d.rootConditions || keyword == "propertyNames") {
 		if schema := w.condition(n); schema != nil {
@@ -19,8 +19,8 @@ func (w *writing) sub(keyword string, n *node, what string) {
 	w.missing(keyword, "%s", what+" "+w.told(n))
 }
 
-// condition writes a schema that tests rather than declares: without the
-// additions that declarations need.
+// condition converts a schema that tests values, without the additions that
+// declarations need.
 func (w *writing) condition(n *node) *object {
 	inner := *w.lowering
 	bare := *w.d
@@ -31,7 +31,7 @@ func (w *writing) condition(n *node) *object {
 	return schema
 }
 
-// told puts a small schema into words: its JSON, cut short.
+// told returns a small schema as text: its JSON, truncated.
 func (w *writing) told(n *node) string {
 	all := *w.lowering
 	all.d, all.testing = everything, true
@@ -44,7 +44,7 @@ func (w *writing) told(n *node) string {
 	return tool.Shorten(string(encode(schema)), 160)
 }
 
-// array writes what concerns arrays. Every array says what its items are.
+// array writes the keywords of arrays. Every array gets items.
 func (w *writing) array() {
 	n := w.n
 	items := n.items
@@ -70,7 +70,7 @@ func (w *writing) array() {
 			}
 			closed := n.maxItems == "" && items == nil
 			if closed {
-				items = nil // anything may follow, so anything is declared
+				items = nil // any further items are allowed
 			} else {
 				items = &node{alts: []alternative{choice}}
 				if len(choice.nodes) == 1 {
@@ -89,7 +89,7 @@ func (w *writing) array() {
 		w.out.set("items", schema)
 	} else if s := w.schema(items, w.path+"[]", w.depth+1); s != nil {
 		w.out.set("items", s)
-	} else { // no item is possible: an empty array
+	} else { // no item is possible: the array is empty
 		w.out.set("items", schema)
 		n = &node{maxItems: "0"}
 		if w.d.oneType {
@@ -156,8 +156,8 @@ func (w *writing) remarks() {
 	}
 }
 
-// defaultFits drops defaults that contradict the type that was written, as
-// null for what is no longer nullable.
+// defaultFits reports whether a default matches the written type; null does not
+// if the type is no longer nullable.
 func defaultFits(out *object, v any) bool {
 	t, _ := out.get("type")
 	if nullable, _ := out.get("nullable"); v == nil && nullable == true {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// enumAsIs writes the enum where the dialect takes its values.
+// enumAsIs writes the enum if the dialect supports its values.
 func (w *writing) enumAsIs() bool {
 	if w.d.stringEnums {
 		return false
@@ -22,8 +22,8 @@ func (w *writing) enumAsIs() bool {
 	return true
 }
 
-// enumAsText writes the values of an enum as strings; the call's values are
-// turned back by comparing them with the tool's own enum.
+// enumAsText writes the values of an enum as strings. The values of a call are
+// converted back by comparing them with the tool's own enum.
 func (w *writing) enumAsText() types {
 	var texts []string
 	for _, v := range w.n.enum {
@@ -51,7 +51,7 @@ func (w *writing) enumAsText() types {
 	return tString
 }
 
-// enumText is the string that stands for a value of an enum.
+// enumText returns the string for a value of an enum.
 func enumText(v any) string {
 	if s, ok := v.(string); ok {
 		return s
@@ -104,7 +104,7 @@ func (w *writing) numbers(t types) {
 	n := w.n
 	low, high := n.min, n.max
 	exLow, exHigh := n.exMin, n.exMax
-	if t == tInteger { // beyond a whole number is the next whole number
+	if t == tInteger { // the next integer beyond the bound
 		if v, ok := shifted(exLow, math.Floor, 1); ok && !w.takes("exclusiveMinimum") {
 			low, exLow = most(low, v), ""
 		}
@@ -140,7 +140,7 @@ func (w *writing) numbers(t types) {
 	}
 }
 
-// shifted returns the whole number after a bound.
+// shifted returns the next integer after a bound.
 func shifted(v json.Number, round func(float64) float64, by float64) (json.Number, bool) {
 	f, err := v.Float64()
 	if err != nil || math.Abs(f) > 1<<52 {

@@ -3,7 +3,7 @@ package provider
 // openai is OpenAI's chat completions, which others speak too.
 type openai struct{}
 
-// everything is JSON Schema as it is.
+// everything is JSON Schema without restrictions.
 var everything = &dialect{
 	keywords: wordSet(`title format pattern minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum
 		multipleOf minItems maxItems uniqueItems contains prefixItems additionalProperties patternProperties
@@ -13,8 +13,8 @@ var everything = &dialect{
 	depth:          32,
 }
 
-// openaiSchema: what the API takes without strict. It checks that arrays have
-// items and objects properties, knows no tuples, and wants a plain root.
+// openaiSchema is the subset without strict mode: arrays must have items and
+// objects properties, tuples are not supported, and the root must be plain.
 var openaiSchema = &dialect{
 	keywords: wordSet(`title format pattern minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum
 		multipleOf minItems maxItems uniqueItems additionalProperties patternProperties

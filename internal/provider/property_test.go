@@ -240,7 +240,7 @@ func plain(v any) any {
 }
 
 // TestRoundTrip: values that fit the declaration fit the tool's own schema
-// once mended, wherever no warning says that something was lost.
+// once repaired, wherever no warning says that something was lost.
 func TestRoundTrip(t *testing.T) {
 	checked := 0
 	for name, d := range corpus(t) {
@@ -285,13 +285,13 @@ func roundTrip(t *testing.T, name string, tools *Tools, d Declaration, own *json
 			continue
 		}
 		n++
-		called, mended, err := tools.Restore(d.Name, args)
+		called, repaired, err := tools.Restore(d.Name, args)
 		if err != nil || called != d.Tool {
 			t.Errorf("%s: Restore(%s) = %v, %v", name, args, called, err)
 			return n
 		}
-		if err := validates(own, mended); err != nil {
-			t.Errorf("%s: %s fits the declaration, but %s does not fit the tool: %v\n%s", name, args, mended, err, d.Schema)
+		if err := validates(own, repaired); err != nil {
+			t.Errorf("%s: %s fits the declaration, but %s does not fit the tool: %v\n%s", name, args, repaired, err, d.Schema)
 			return n
 		}
 	}
@@ -323,8 +323,8 @@ func TestRoundTripReal(t *testing.T) {
 	t.Logf("%d of %d tools checked", checked, len(defs))
 }
 
-// TestMendKeepsValidArguments: what is valid already is not touched.
-func TestMendKeepsValidArguments(t *testing.T) {
+// TestRepairKeepsValidArguments: what is valid already is not touched.
+func TestRepairKeepsValidArguments(t *testing.T) {
 	checked := 0
 	for name, d := range corpus(t) {
 		own := original(d.InputSchema)
@@ -346,9 +346,9 @@ func TestMendKeepsValidArguments(t *testing.T) {
 				continue
 			}
 			checked++
-			mended, err := Mend(d, args)
-			if err != nil || !bytes.Equal(args, mended) {
-				t.Errorf("%s: Mend(%s) = %s, %v", name, args, mended, err)
+			repaired, err := Repair(d, args)
+			if err != nil || !bytes.Equal(args, repaired) {
+				t.Errorf("%s: Repair(%s) = %s, %v", name, args, repaired, err)
 				break
 			}
 		}

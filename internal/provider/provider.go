@@ -20,28 +20,27 @@ const (
 	Bedrock         = "bedrock"
 )
 
-// format is all that is particular to one provider. Adding a provider is
-// adding a file with one of these, and a line in [formats].
+// format is the implementation of one provider. To add a provider, add a file
+// with a format and a line in [formats].
 type format interface {
 	name() string
-	// limit is the number of tools that one request may carry; 0 means that
-	// none is known.
+	// limit returns the maximum number of tools of one request; 0 if unknown.
 	limit() int
-	// dialect of the provider's schemas under the options.
+	// dialect returns the schema subset for the options.
 	dialect(Options) *dialect
 	// declare returns one declaration.
 	declare(d Declaration, low lowered, o Options) *object
-	// envelope is what stands before and after the declarations.
+	// envelope returns the text before and after the declarations.
 	envelope() (before, after string)
-	// call reads a call in the provider's form. It reports false for what is
-	// not in it, and reads leniently what is: strict only where a looser
-	// reading would take another provider's call for its own.
+	// call parses a call in the provider's format. It reports false for other
+	// formats. It is lenient, unless a looser reading would accept another
+	// provider's calls.
 	call(o *object) (Call, bool)
-	// result returns what the provider wants back.
+	// result returns a result in the provider's format.
 	result(c Call, content Content) *object
 }
 
-// formats lists every provider, in the order in which people look for them.
+// formats lists all providers, in the order of documentation.
 func formats() []format {
 	return []format{gemini{}, openai{}, responses{}, xai{}, anthropic{}, ollama{}, bedrock{}}
 }
@@ -55,8 +54,7 @@ func Providers() []string {
 	return names
 }
 
-// find returns the format of a provider, also under the names by which people
-// know it.
+// find returns the format of a provider by its name or an alias.
 func find(name string) (format, error) {
 	known := map[string]string{
 		"google": Gemini, "openai-chat": OpenAI, "openai_responses": OpenAIResponses, "responses": OpenAIResponses,
@@ -78,7 +76,7 @@ func find(name string) (format, error) {
 	}
 }
 
-// Lookup returns a provider's own name for any of its names.
+// Lookup returns the canonical name of a provider.
 func Lookup(name string) (string, error) {
 	f, err := find(name)
 	if err != nil {
@@ -87,8 +85,8 @@ func Lookup(name string) (string, error) {
 	return f.name(), nil
 }
 
-// Limit returns how many tools one request to a provider may carry; 0 when no
-// limit is known or the provider is not.
+// Limit returns the maximum number of tools of one request to a provider; 0 if
+// it or the provider is unknown.
 func Limit(name string) int {
 	f, err := find(name)
 	if err != nil {
@@ -97,15 +95,15 @@ func Limit(name string) int {
 	return f.limit()
 }
 
-// Call is a model's call, whatever the provider.
+// Call is a provider-independent call of a model.
 type Call struct {
 	ID        string // the provider's id of the call; may be empty
-	Name      string // as the model wrote it: a declared name
+	Name      string // the declared name, as written by the model
 	Arguments json.RawMessage
 }
 
-// ReadCall reads a call object in a provider's form. With no provider named
-// it recognises the form; it returns the provider's name.
+// ReadCall parses a call in a provider's format. Without a name it detects the
+// format. It returns the provider's name.
 func ReadCall(name string, raw json.RawMessage) (string, Call, error) {
 	v, err := parseJSON(raw)
 	if err != nil {
@@ -140,7 +138,7 @@ func ReadCall(name string, raw json.RawMessage) (string, Call, error) {
 	return f.name(), c, nil
 }
 
-// recognise tells whose call o is by marks that no other provider's has.
+// recognise returns the format of a call by keys that are unique to it.
 func recognise(o *object) (format, error) {
 	has := func(o *object, keys ...string) bool {
 		return slices.ContainsFunc(keys, func(k string) bool { _, ok := o.get(k); return ok })
@@ -177,8 +175,7 @@ func recognise(o *object) (format, error) {
 	return f, nil
 }
 
-// FormatResult returns a tool's result in the form that a provider wants back
-// for a call.
+// FormatResult returns a tool's result in a provider's format.
 func FormatResult(name string, c Call, content Content) (json.RawMessage, error) {
 	f, err := find(name)
 	if err != nil {
@@ -187,7 +184,7 @@ func FormatResult(name string, c Call, content Content) (json.RawMessage, error)
 	return encode(f.result(c, content)), nil
 }
 
-// named reads what nearly every form has: a name, and arguments under a key.
+// named parses the common form of calls: a name, and arguments under a key.
 func named(o *object, idKey, argumentsKey string) (Call, bool) {
 	c := Call{ID: o.text(idKey), Name: o.text("name")}
 	if v, ok := o.get(argumentsKey); ok && v != nil {
@@ -196,7 +193,7 @@ func named(o *object, idKey, argumentsKey string) (Call, bool) {
 	return c, c.Name != ""
 }
 
-// within returns the object under the first of keys that has one, else o.
+// within returns the object under the first of keys that has one, otherwise o.
 func within(o *object, keys ...string) *object {
 	for _, k := range keys {
 		if v, ok := o.get(k); ok {
@@ -208,7 +205,7 @@ func within(o *object, keys ...string) *object {
 	return o
 }
 
-// obj builds an object from keys and values in turn.
+// obj returns an object of alternating keys and values.
 func obj(pairs ...any) *object {
 	o := newObject()
 	for i := 0; i+1 < len(pairs); i += 2 {

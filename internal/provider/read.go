@@ -8,10 +8,9 @@ import (
 	"strings"
 )
 
-// read fills n from the schema o. Every keyword that says something about
-// values has its place here; the rest are remarks and are passed over, as
-// the validation of the call passes over them. OpenAPI's nullable is one of
-// them: a null in place of something optional is taken as left out anyway.
+// read parses the schema o into n. Keywords that do not constrain values are
+// ignored, as in the validation of calls. OpenAPI's nullable is ignored too,
+// because a null in place of an optional value is treated as absent anyway.
 func (d *document) read(n *node, o *object) {
 	for _, key := range o.keys {
 		v := o.vals[key]
@@ -135,7 +134,7 @@ func (d *document) read(n *node, o *object) {
 	n.settleEnum()
 }
 
-// restrict leaves only the values of list.
+// restrict restricts the allowed values to list.
 func (n *node) restrict(list []any) {
 	if !n.hasEnum {
 		n.enum, n.hasEnum = list, true
@@ -144,8 +143,8 @@ func (n *node) restrict(list []any) {
 	n.enum = slices.DeleteFunc(slices.Clone(n.enum), func(v any) bool { return !containsValue(list, v) })
 }
 
-// settleEnum drops the values that the type forbids anyway and repeated ones.
-// When none is left, nothing satisfies the schema.
+// settleEnum removes duplicates and values that the type forbids. If none is
+// left, no value satisfies the schema.
 func (n *node) settleEnum() {
 	if !n.hasEnum {
 		return
@@ -164,7 +163,7 @@ func containsValue(list []any, v any) bool {
 	return slices.ContainsFunc(list, func(e any) bool { return equalJSON(e, v) })
 }
 
-// readItems reads the three spellings of a tuple.
+// readItems parses the three notations of a tuple.
 func (d *document) readItems(n *node, o *object) {
 	items, _ := o.get("items")
 	rest, hasRest := items, isSchema(items)
@@ -185,8 +184,8 @@ func (d *document) readItems(n *node, o *object) {
 	n.items = d.node(rest)
 }
 
-// readExclusive reads bounds as numbers, and as draft 4 had them: as a mark
-// on minimum and maximum.
+// readExclusive parses exclusive bounds as numbers, and as in draft 4 as flags
+// of minimum and maximum.
 func readExclusive(n *node, o *object) {
 	for _, b := range []struct {
 		key       string
@@ -201,8 +200,8 @@ func readExclusive(n *node, o *object) {
 	}
 }
 
-// readRequiredMarks reads required: true on a property, as draft 3 had it and
-// as people still write it.
+// readRequiredMarks parses required: true on a property, as in draft 3 and as
+// still common.
 func (d *document) readRequiredMarks(n *node, o *object) {
 	props, _ := o.get("properties")
 	po, _ := props.(*object)
@@ -217,8 +216,8 @@ func (d *document) readRequiredMarks(n *node, o *object) {
 	}
 }
 
-// dependencies reads both of what depends on a key being there: other keys,
-// and a schema.
+// dependencies parses both kinds of dependencies on a key: other keys, and a
+// schema.
 func (d *document) dependencies(v any) []property {
 	o, _ := v.(*object)
 	if o == nil {
@@ -235,7 +234,7 @@ func (d *document) dependencies(v any) []property {
 	return deps
 }
 
-// reference adds what ref leads to, inside this document, to n.
+// reference adds the target of ref, inside this document, to n.
 func (d *document) reference(n *node, ref string) {
 	target, ok := d.find(ref)
 	if !ok || !isSchema(target) {
@@ -294,7 +293,7 @@ func unescapePointer(token string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 }
 
-// anchored finds a schema by its $id or, with a leading #, by its anchor.
+// anchored returns the schema with an $id or, with a leading #, an anchor.
 func (d *document) anchored(name string) *object {
 	if d.anchors == nil {
 		d.anchors = map[string]*object{}

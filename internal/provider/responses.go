@@ -20,8 +20,8 @@ func (responses) dialect(o Options) *dialect {
 
 func (responses) envelope() (string, string) { return `{"tools":[`, `]` }
 
-// declare says strict either way: left out, the API tries strict, which
-// refuses schemas that are fine without.
+// declare always sets strict, because without it the API tries strict mode,
+// which refuses some valid schemas.
 func (responses) declare(d Declaration, _ lowered, o Options) *object {
 	return obj("type", "function", "name", d.Name, "description", d.Description, "parameters", d.Schema, "strict", o.Strict)
 }

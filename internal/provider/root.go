@@ -10,9 +10,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// maxDescription bounds what a tool says about itself, maxRemark what a
-// parameter does. Both are far above what is useful and below what a request
-// can carry.
+// maxDescription bounds the description of a tool, maxRemark that of a
+// parameter. Both are far above what is useful and below what a request can
+// contain.
 const (
 	maxDescription = 8 << 10
 	maxRemark      = 2 << 10
@@ -28,8 +28,9 @@ type lowered struct {
 
 var errNoObject = errors.New("its input schema does not describe an object")
 
-// lower writes the input schema of a tool in a dialect. The root is always an
-// object with properties and without combinations: no provider takes others.
+// lower converts the input schema of a tool into a dialect. The root is always
+// an object with properties and without combinations, because no provider
+// accepts others.
 func lower(schema json.RawMessage, d *dialect, concise bool) (lowered, error) {
 	v, err := parseJSON(schema)
 	if err != nil {
@@ -59,7 +60,7 @@ func lower(schema json.RawMessage, d *dialect, concise bool) (lowered, error) {
 	return lowered{schema: encode(out), empty: len(props.(*object).keys) == 0, notes: notes, losses: l.losses}, nil
 }
 
-// foldRoot turns the root into a plain object: its choices become optional
+// foldRoot converts the root into a plain object: its choices become optional
 // properties and a note.
 func (l *lowering) foldRoot() (*node, []string, error) {
 	flat := l.doc.flatten(l.doc.root)
@@ -81,10 +82,10 @@ func (l *lowering) foldRoot() (*node, []string, error) {
 	return root, notes, nil
 }
 
-// maxFold bounds choices inside choices.
+// maxFold bounds nested choices.
 const maxFold = 4
 
-// fold returns n with its choices dissolved into its properties.
+// fold returns n with its choices merged into its properties.
 func (l *lowering) fold(n *node, depth int) (*node, []string) {
 	folded := *n
 	folded.alts, folded.flat = nil, nil
@@ -153,9 +154,9 @@ func (l *lowering) foldChoice(into *node, exclusive bool, branches []*node) []st
 	return []string{fmt.Sprintf("Parameters must fit %s of: %s", how, strings.Join(slices.Compact(told), " | "))}
 }
 
-// unnamedSchema is unnamed, but free to differ from false: a root that closes
-// itself and names its properties in its branches is a common mistake, and a
-// tool without parameters helps nobody.
+// unnamedSchema is like unnamed, but ignores false: a root that forbids
+// additional properties and declares its properties only in branches is a
+// common mistake.
 func (n *node) unnamedSchema(key string) *node {
 	if s := n.unnamed(key); s != nil && !s.never {
 		return s
@@ -163,7 +164,7 @@ func (n *node) unnamedSchema(key string) *node {
 	return nil
 }
 
-// tellBranch puts one parameter set into words.
+// tellBranch describes one parameter set.
 func tellBranch(d *document, b *node) string {
 	var parts []string
 	for _, p := range b.props {
@@ -185,7 +186,8 @@ func tellBranch(d *document, b *node) string {
 	return tool.Shorten(strings.Join(parts, ", "), 200)
 }
 
-// joinVariants is a property that several branches declare, each its own way.
+// joinVariants merges the schemas of a property that several branches declare
+// differently.
 func (l *lowering) joinVariants(variants []*node) *node {
 	var distinct []*node
 	var shapes []any
@@ -214,14 +216,14 @@ func (l *lowering) joinVariants(variants []*node) *node {
 		return distinct[0]
 	case len(distinct) == 0:
 		return &node{never: true}
-	case joined.hasEnum: // the tag of a tagged union
+	case joined.hasEnum: // the discriminator of a tagged union
 		joined.settleEnum()
 		return joined
 	}
 	return &node{alts: []alternative{{nodes: distinct}}}
 }
 
-// shapeOf writes a schema out to compare it with others.
+// shapeOf returns a schema in a form that can be compared.
 func shapeOf(d *document, n *node) any {
 	l := &lowering{doc: d, d: everything, testing: true, stack: map[*node]int{}, seen: map[loss]bool{}}
 	if o := l.schema(n, "?", 0); o != nil {
@@ -230,7 +232,8 @@ func shapeOf(d *document, n *node) any {
 	return nil
 }
 
-// summary is what a concise listing shows of a parameter's description.
+// summary returns the part of a parameter's description that a concise listing
+// shows.
 func summary(description string) string {
 	return tool.Definition{Description: description}.Summary(300)
 }

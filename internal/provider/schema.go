@@ -19,8 +19,8 @@ const (
 	tObject
 )
 
-// typeNames in the order in which they are written out: what a model should
-// think of first comes first.
+// typeNames are in output order: the types that a model should prefer come
+// first.
 var typeNames = []struct {
 	t    types
 	name string
@@ -29,9 +29,8 @@ var typeNames = []struct {
 	{tObject, "object"}, {tArray, "array"}, {tNull, "null"},
 }
 
-// typeWords are the words that schemas in the wild use for types: JSON
-// Schema's own, OpenAPI's in capitals, and those of the languages in which
-// servers are written.
+// typeWords are the names of types that schemas use in practice: those of JSON
+// Schema, OpenAPI's in upper case, and those of programming languages.
 var typeWords = map[string]types{
 	"null": tNull, "none": tNull, "boolean": tBoolean, "bool": tBoolean,
 	"integer": tInteger, "int": tInteger, "int32": tInteger, "int64": tInteger, "long": tInteger,
@@ -42,7 +41,8 @@ var typeWords = map[string]types{
 
 func (t types) has(o types) bool { return t&o != 0 }
 
-// and intersects two sets, where none means any and every integer is a number.
+// and returns the intersection of two sets, where the empty set means any and
+// every integer is a number.
 func (t types) and(o types) (both types, possible bool) {
 	switch {
 	case t == 0:
@@ -70,8 +70,7 @@ func (t types) names() []string {
 	return names
 }
 
-// typesOf returns the type of a value, counting 3.0 as an integer as JSON
-// Schema does.
+// typesOf returns the type of a value; 3.0 is an integer, as in JSON Schema.
 func typesOf(v any) types {
 	switch v := v.(type) {
 	case nil:
@@ -95,14 +94,14 @@ func typesOf(v any) types {
 	return tNumber
 }
 
-// accepts reports whether a value of the types of v may stand here.
+// accepts reports whether a value of the types of v is allowed.
 func (t types) accepts(v any) bool {
 	o := typesOf(v)
 	return t == 0 || t&o != 0 || o == tInteger && t.has(tNumber)
 }
 
-// node is a JSON Schema of any draft from 4 to 2020-12, read into one form.
-// What it says is a conjunction: every field that is set must hold.
+// node is a parsed JSON Schema of any draft from 4 to 2020-12. It is a
+// conjunction: every field that is set must be satisfied.
 type node struct {
 	never bool // the schema false
 	types types
@@ -147,9 +146,9 @@ type node struct {
 	conds []condition
 
 	parts   []*node // $ref and allOf, not yet merged into this node
-	missing string  // a $ref that leads nowhere
-	label   string  // how a reference names this schema
-	cut     bool    // not read further: the schema is too large
+	missing string  // a $ref without a target
+	label   string  // the name of this schema in references
+	cut     bool    // not parsed further: the schema is too large
 
 	flat     *node // the result of flatten
 	flatting bool
@@ -186,10 +185,10 @@ func (n *node) requires(key string) bool {
 	return false
 }
 
-// maxNodes bounds the work on one schema, whatever it refers to.
+// maxNodes bounds the work on one schema, including its references.
 const maxNodes = 20_000
 
-// document is one schema with everything that its references can reach.
+// document is a schema with all schemas that it references.
 type document struct {
 	root    *node
 	raw     *object
@@ -199,15 +198,15 @@ type document struct {
 	work    int // done in merging
 }
 
-// compile reads a schema. Nothing in it is an error: what cannot be
-// understood says nothing, as JSON Schema has it.
+// compile parses a schema. It never fails: keywords that cannot be parsed are
+// ignored, as in JSON Schema.
 func compile(raw *object) *document {
 	d := &document{raw: raw, nodes: map[*object]*node{}}
 	d.root = d.node(raw)
 	return d
 }
 
-// node returns the node of a subschema, reading it on first sight.
+// node returns the node of a subschema, which is parsed on first use.
 func (d *document) node(v any) *node {
 	o, ok := v.(*object)
 	if !ok {
@@ -278,9 +277,8 @@ func number(v any) json.Number {
 	return n
 }
 
-// count reads a bound on a number of things; what is not a sensible one is
-// none. Bounds are written out again as plain integers, because one provider
-// reads them into 64 bits.
+// count parses a bound on a number of things; invalid ones are ignored. Bounds
+// are written as plain integers, because one provider parses them into 64 bits.
 func count(v any) json.Number {
 	f, err := number(v).Float64()
 	if err != nil || f < 0 || f > 1<<53 || f != math.Trunc(f) {
@@ -298,7 +296,7 @@ func typeOf(v any) types {
 		for _, e := range v {
 			w := typeOf(e)
 			if w == 0 {
-				return 0 // a word for any type, or an unknown one
+				return 0 // an alias of any, or an unknown type
 			}
 			t |= w
 		}

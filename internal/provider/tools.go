@@ -18,7 +18,7 @@ const (
 	OverLeft = "limit"    // tools beyond the limit were left out
 )
 
-// Warning says what a listing could not keep.
+// Warning describes a loss in a listing.
 type Warning struct {
 	Code    string   `json:"code"`
 	Tool    string   `json:"tool,omitempty"` // server:tool
@@ -27,25 +27,25 @@ type Warning struct {
 	Tools   []string `json:"tools,omitempty"` // all that were left out
 }
 
-// Options say how tools are declared. The zero value is the default.
+// Options control how tools are declared. The zero value is the default.
 type Options struct {
-	Schema  string // of Gemini: JSONSchema or OpenAPISchema
-	Strict  bool   // of OpenAI's: schemas for strict mode
-	Concise bool   // first sentences instead of whole descriptions
-	Limit   int    // at most so many tools; 0 means the provider's own limit
+	Schema  string // for Gemini: JSONSchema or OpenAPISchema
+	Strict  bool   // for OpenAI: schemas for strict mode
+	Concise bool   // first sentences instead of complete descriptions
+	Limit   int    // maximum number of tools; 0 means the provider's own limit
 }
 
 func (o Options) variant(name string) variant {
 	return variant{name, o.Schema == OpenAPISchema && name == Gemini, o.Strict, o.Concise}
 }
 
-// Declaration is one tool as a provider wants it.
+// Declaration is one tool in a provider's format.
 type Declaration struct {
 	Tool        tool.Name
-	Name        string          // under which the model calls it
-	Description string          // with notes on what the schema could not say
+	Name        string          // the declared name
+	Description string          // with notes about what the schema cannot express
 	Schema      json.RawMessage // the parameters, in the provider's dialect
-	JSON        json.RawMessage // the whole declaration
+	JSON        json.RawMessage // the complete declaration
 	Warnings    []Warning
 }
 
@@ -58,8 +58,8 @@ type Listing struct {
 	before, after string
 }
 
-// Body returns the listing as one JSON object in the provider's form, with
-// its warnings when there are any.
+// Body returns the listing as one JSON object in the provider's format, with
+// its warnings if there are any.
 func (l Listing) Body() []byte {
 	size := 256
 	for _, d := range l.Declarations {
@@ -80,13 +80,12 @@ func (l Listing) Body() []byte {
 	return append(b, '}')
 }
 
-// Tools translates one set of tools, between all providers. It keeps what it
-// has translated: make one for each version of a catalogue. It is safe for
-// concurrent use.
+// Tools translates one set of tools into all formats and caches the results.
+// Create one for each version of a catalogue. It is safe for concurrent use.
 type Tools struct {
 	defs  []tool.Definition
 	index map[tool.Name]int
-	bare  map[string]int // tools by bare name; -1 when several have it
+	bare  map[string]int // tools by unqualified name; -1 if several have it
 	names *Names
 
 	mu       sync.Mutex
@@ -101,8 +100,8 @@ type variant struct {
 	concise  bool
 }
 
-// translations are the declarations of one variant, by the definition's
-// index; each is made when first asked for.
+// translations are the declarations of one variant, by the definition's index;
+// each is created on first use.
 type translations []atomic.Pointer[translation]
 
 type translation struct {
@@ -110,13 +109,12 @@ type translation struct {
 	err  error
 }
 
-// maxVariants bounds what is kept for callers who ask for everything in every
-// form.
+// maxVariants bounds the cached variants.
 const maxVariants = 12
 
-// NewTools prepares the translation of defs; nothing is translated until it
-// is asked for. What before, the set of the version before, has already
-// translated and has not changed is taken over; it may be nil.
+// NewTools prepares the translation of defs; nothing is translated before its
+// first use. Translations of unchanged tools are taken from before, the Tools
+// of the previous version, which may be nil.
 func NewTools(defs []tool.Definition, before *Tools) *Tools {
 	t := &Tools{
 		defs:     defs,
@@ -161,7 +159,7 @@ func (t *Tools) takeOver(before *Tools) {
 	}
 }
 
-// Names is the table of declared names.
+// Names returns the table of declared names.
 func (t *Tools) Names() *Names { return t.names }
 
 // Definition returns a tool's definition.
@@ -173,8 +171,8 @@ func (t *Tools) Definition(n tool.Name) (tool.Definition, bool) {
 	return t.defs[i], true
 }
 
-// Declare translates tools for a provider: those of which, in that order, or
-// all of them when it is nil.
+// Declare returns the declarations of the tools in which, in that order, or of
+// all tools if it is nil.
 func (t *Tools) Declare(name string, which []tool.Name, o Options) (Listing, error) {
 	f, err := find(name)
 	if err != nil {
@@ -274,13 +272,13 @@ func (t *Tools) translate(f format, def tool.Definition, o Options) *translation
 	}
 	d.Description = describeTool(def, low.notes, o.Concise)
 	d.JSON = encode(f.declare(d, low, o))
-	if i := bytes.Index(d.JSON, d.Schema); i >= 0 { // one copy is enough
+	if i := bytes.Index(d.JSON, d.Schema); i >= 0 { // share the memory
 		d.Schema = d.JSON[i : i+len(d.Schema) : i+len(d.Schema)]
 	}
 	return &translation{decl: d}
 }
 
-// warn adds a loss, together with those of the same kind.
+// warn adds a loss to the warning of its kind.
 func (d *Declaration) warn(l loss) {
 	for i := range d.Warnings {
 		if w := &d.Warnings[i]; w.Message == l.message {
@@ -295,8 +293,8 @@ func (d *Declaration) warn(l loss) {
 	d.Warnings = append(d.Warnings, w)
 }
 
-// describeTool never returns nothing: one provider demands a description, and
-// all models need one.
+// describeTool returns a tool's description. It is never empty, because one
+// provider requires a description and all models need one.
 func describeTool(def tool.Definition, notes []string, concise bool) string {
 	text := strings.TrimSpace(strings.ToValidUTF8(def.Description, "�"))
 	if concise {
@@ -315,8 +313,8 @@ func describeTool(def tool.Definition, notes []string, concise bool) string {
 	return tool.Shorten(text, maxDescription-len(extra)) + extra
 }
 
-// Resolve finds the tool that a model called: by the declared name; as
-// server:tool; or by its bare name, in server where one is given, else where
+// Resolve returns the tool that a model called: by the declared name, as
+// server:tool, or by its unqualified name, in server if given, otherwise if
 // only one server has it.
 func (t *Tools) Resolve(server, called string) (tool.Name, bool) {
 	if server != "" {
@@ -341,10 +339,10 @@ func (t *Tools) has(n tool.Name) bool {
 	return ok
 }
 
-// Restore turns a model's call back into the tool's own terms: its name by
-// the table, its arguments mended against its schema. Arguments that are
-// valid already come back unchanged; what cannot be mended is left for the
-// validation to report.
+// Restore converts a model's call back: the declared name into the tool's, and
+// the arguments by repairing them against its schema. Valid arguments are
+// returned unchanged. Errors that cannot be repaired are left to the
+// validation.
 func (t *Tools) Restore(called string, arguments json.RawMessage) (tool.Name, json.RawMessage, error) {
 	n, ok := t.Resolve("", called)
 	if !ok {
@@ -353,6 +351,6 @@ func (t *Tools) Restore(called string, arguments json.RawMessage) (tool.Name, js
 			Msg:  fmt.Sprintf("there is no tool %q; call one of the declared tools by its exact name", tool.Shorten(called, 128)),
 		}
 	}
-	mended, err := Mend(t.defs[t.index[n]], arguments)
-	return n, mended, err
+	repaired, err := Repair(t.defs[t.index[n]], arguments)
+	return n, repaired, err
 }

@@ -318,12 +318,12 @@ func BenchmarkWarm(b *testing.B) {
 	}
 }
 
-func BenchmarkMend(b *testing.B) {
+func BenchmarkRepair(b *testing.B) {
 	d := many(b, 1)[0]
 	args := json.RawMessage(`{"query":"x","limit":"10","filters":"[{\"field\":\"a\",\"op\":\"=\",\"value\":1}]"}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Mend(d, args); err != nil {
+		if _, err := Repair(d, args); err != nil {
 			b.Fatal(err)
 		}
 	}

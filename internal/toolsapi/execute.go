@@ -195,7 +195,7 @@ func (a *API) run(ctx context.Context, server string, call provider.Call, id str
 		def, _ = tools.Definition(name)
 	}
 	var err error
-	if c.Arguments, err = provider.Mend(def, call.Arguments); err != nil {
+	if c.Arguments, err = provider.Repair(def, call.Arguments); err != nil {
 		return tool.Result{}, err
 	}
 	return a.Executor.Call(ctx, c)
@@ -221,7 +221,7 @@ func (a *API) callTool(w http.ResponseWriter, r *http.Request) {
 	}
 	if args := bytes.TrimSpace(body.Arguments); len(args) == 0 || args[0] != '{' { // nothing, or an object in a string
 		var err error
-		if body.Arguments, err = provider.Mend(tool.Definition{}, args); err != nil {
+		if body.Arguments, err = provider.Repair(tool.Definition{}, args); err != nil {
 			httperr.Write(w, r, err)
 			return
 		}

@@ -22,7 +22,7 @@ func def(t testing.TB, server, name, schema string) tool.Definition {
 	return d
 }
 
-func TestMend(t *testing.T) {
+func TestRepair(t *testing.T) {
 	for name, tt := range map[string]struct {
 		schema, in, want string
 		kind             tool.Kind
@@ -79,7 +79,7 @@ func TestMend(t *testing.T) {
 		"unknown key stays":         {`{"properties":{"a":{"type":"string"}}}`, `{"z":"1"}`, `{"z":"1"}`, ""},
 
 		"choice it fits":              {`{"properties":{"v":{"anyOf":[{"type":"integer"},{"type":"string"}]}}}`, `{"v":"5"}`, `{"v":"5"}`, ""},
-		"choice after mending":        {`{"properties":{"v":{"oneOf":[{"type":"integer"},{"type":"null"}]}}}`, `{"v":"5"}`, `{"v":5}`, ""},
+		"choice after repairer":       {`{"properties":{"v":{"oneOf":[{"type":"integer"},{"type":"null"}]}}}`, `{"v":"5"}`, `{"v":5}`, ""},
 		"choice of objects":           {`{"properties":{"v":{"anyOf":[{"type":"object","properties":{"k":{"const":"a"},"n":{"type":"string"}},"required":["k"]},{"type":"object","properties":{"k":{"const":"b"},"n":{"type":"integer"}},"required":["k"]}]}}}`, `{"v":{"k":"b","n":"1"}}`, `{"v":{"k":"b","n":1}}`, ""},
 		"choice of objects in text":   {`{"properties":{"v":{"anyOf":[{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]},{"type":"null"}]}}}`, `{"v":"{\"n\":\"1\"}"}`, `{"v":{"n":1}}`, ""},
 		"choice at the root":          {`{"anyOf":[{"properties":{"id":{"type":"integer"}},"required":["id"]},{"properties":{"name":{"type":"string"}},"required":["name"]}]}`, `{"id":"7"}`, `{"id":7}`, ""},
@@ -95,39 +95,39 @@ func TestMend(t *testing.T) {
 		"nothing to read from a list": {`{"properties":{"a":{"type":"array"}}}`, `{"a":"x,y"}`, `{"a":"x,y"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Mend(def(t, "s", "t", tt.schema), json.RawMessage(tt.in))
+			got, err := Repair(def(t, "s", "t", tt.schema), json.RawMessage(tt.in))
 			if tool.KindOf(err) != tt.kind {
-				t.Fatalf("Mend(%s) error = %v, want kind %q", tt.in, err, tt.kind)
+				t.Fatalf("Repair(%s) error = %v, want kind %q", tt.in, err, tt.kind)
 			}
 			if string(got) != tt.want {
-				t.Errorf("Mend(%s) = %s, want %s", tt.in, got, tt.want)
+				t.Errorf("Repair(%s) = %s, want %s", tt.in, got, tt.want)
 			}
 		})
 	}
 }
 
-// TestMendIsBounded: values and schemas made to be expensive are not.
-func TestMendIsBounded(t *testing.T) {
+// TestRepairIsBounded: values and schemas made to be expensive are not.
+func TestRepairIsBounded(t *testing.T) {
 	deep := strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200)
 	d := def(t, "s", "t", `{"properties":{"a":{"$ref":"#"}},"anyOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}},"required":["b"]}]}`)
-	got, err := Mend(d, json.RawMessage(deep))
+	got, err := Repair(d, json.RawMessage(deep))
 	if err != nil || string(got) != deep {
-		t.Errorf("Mend = %.60s…, %v", got, err)
+		t.Errorf("Repair = %.60s…, %v", got, err)
 	}
 	tooDeep := strings.Repeat("[", 1000) + strings.Repeat("]", 1000)
-	if _, err := Mend(d, json.RawMessage(`{"a":`+tooDeep+`}`)); tool.KindOf(err) != tool.InvalidArguments {
-		t.Errorf("Mend of 1000 levels: %v", err)
+	if _, err := Repair(d, json.RawMessage(`{"a":`+tooDeep+`}`)); tool.KindOf(err) != tool.InvalidArguments {
+		t.Errorf("Repair of 1000 levels: %v", err)
 	}
 }
 
-func FuzzMend(f *testing.F) {
+func FuzzRepair(f *testing.F) {
 	for _, d := range corpus(f) {
 		f.Add([]byte(d.InputSchema), []byte(`{"a":"1","n":"2","x":{"y":[1,"2",null]}}`))
 	}
 	f.Fuzz(func(t *testing.T, schema, args []byte) {
-		got, err := Mend(tool.Definition{InputSchema: schema}, args)
+		got, err := Repair(tool.Definition{InputSchema: schema}, args)
 		if err == nil && !json.Valid(got) {
-			t.Errorf("Mend(%q) = %q", args, got)
+			t.Errorf("Repair(%q) = %q", args, got)
 		}
 	})
 }

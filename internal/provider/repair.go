@@ -11,19 +11,20 @@ import (
 	"junctor/internal/tool"
 )
 
-// maxMendDepth bounds how deep values are mended; deeper ones stay as they are.
-const maxMendDepth = 48
+// maxRepairDepth bounds the depth of values that are repaired; deeper ones are
+// unchanged.
+const maxRepairDepth = 48
 
-// maxMendSteps bounds the branches that are tried.
-const maxMendSteps = 50_000
+// maxRepairSteps bounds the branches that are tried.
+const maxRepairSteps = 50_000
 
-// Mend turns the arguments of a model's call into what the tool's schema asks
+// Repair turns the arguments of a model's call into what the tool's schema asks
 // for, where there is no doubt: JSON inside a string, numbers and booleans
 // written as strings and the other way round, values of an enum that travelled
 // as text, property keys that were made legal, nulls in place of what is
 // optional. Arguments that fit already come back byte for byte. It does not
 // validate; it fails only for arguments that are no object at all.
-func Mend(def tool.Definition, arguments json.RawMessage) (json.RawMessage, error) {
+func Repair(def tool.Definition, arguments json.RawMessage) (json.RawMessage, error) {
 	o, same, err := readArguments(arguments)
 	if err != nil {
 		return nil, err
@@ -32,9 +33,9 @@ func Mend(def tool.Definition, arguments json.RawMessage) (json.RawMessage, erro
 	raw, ok := schema.(*object)
 	if err == nil && ok {
 		doc := compile(raw)
-		m := &mending{doc: doc}
-		mended := m.value(o, doc.root, 0)
-		if changed, ok := mended.(*object); ok && m.changed {
+		m := &repairer{doc: doc}
+		repaired := m.value(o, doc.root, 0)
+		if changed, ok := repaired.(*object); ok && m.changed {
 			o, same = changed, false
 		}
 	}
@@ -44,8 +45,8 @@ func Mend(def tool.Definition, arguments json.RawMessage) (json.RawMessage, erro
 	return encode(o), nil
 }
 
-// readArguments accepts an object, an object inside a string (inside a
-// string), and nothing at all.
+// readArguments accepts an object, an object encoded in a string (also twice),
+// and nothing.
 func readArguments(arguments json.RawMessage) (o *object, same bool, err error) {
 	data := bytes.TrimSpace(arguments)
 	same = true
@@ -69,16 +70,16 @@ func readArguments(arguments json.RawMessage) (o *object, same bool, err error) 
 	return nil, false, &tool.Error{Kind: tool.InvalidArguments, Msg: "the arguments are not a JSON object; send an object with the tool's parameters"}
 }
 
-type mending struct {
+type repairer struct {
 	doc     *document
 	steps   int
 	changed bool
-	renamed map[*node]map[string]string // keys made legal, by object
+	renamed map[*node]map[string]string // legal keys, by object
 }
 
-// value returns v as n asks for it, or v itself.
-func (m *mending) value(v any, n *node, depth int) any {
-	if m.steps++; depth > maxMendDepth || m.steps > maxMendSteps {
+// value returns v converted to the type of n, or v itself.
+func (m *repairer) value(v any, n *node, depth int) any {
+	if m.steps++; depth > maxRepairDepth || m.steps > maxRepairSteps {
 		return v
 	}
 	f := m.doc.flatten(n)
@@ -86,7 +87,7 @@ func (m *mending) value(v any, n *node, depth int) any {
 	case *object:
 		if f.types == 0 || f.types.has(tObject) {
 			v = m.object(c, f, depth)
-		} else if f.types == tString { // structured where text was asked for
+		} else if f.types == tString { // structured data where text is expected
 			return m.change(string(encode(c)))
 		}
 	case []any:
@@ -106,12 +107,12 @@ func (m *mending) value(v any, n *node, depth int) any {
 	return v
 }
 
-func (m *mending) change(v any) any {
+func (m *repairer) change(v any) any {
 	m.changed = true
 	return v
 }
 
-func (m *mending) object(o *object, f *node, depth int) any {
+func (m *repairer) object(o *object, f *node, depth int) any {
 	out := newObject()
 	changed := false
 	for _, key := range o.keys {
@@ -127,7 +128,7 @@ func (m *mending) object(o *object, f *node, depth int) any {
 			continue
 		}
 		if v == nil && declared && !f.requires(name) && !m.fits(nil, child, depth+1) {
-			changed = true // null says "left out"
+			changed = true // null means absent
 			continue
 		}
 		w := m.value(v, child, depth+1)
@@ -140,8 +141,8 @@ func (m *mending) object(o *object, f *node, depth int) any {
 	return out
 }
 
-// ownKey returns the tool's own key for one that was made legal.
-func (m *mending) ownKey(key string, o *object, f *node) string {
+// ownKey returns the original key of a legal one.
+func (m *repairer) ownKey(key string, o *object, f *node) string {
 	if f.prop(key) != nil {
 		return key
 	}
@@ -160,7 +161,7 @@ func (m *mending) ownKey(key string, o *object, f *node) string {
 	return own
 }
 
-// renamedKeys maps what any provider's rule makes of n's keys back to them.
+// renamedKeys maps the legal keys of all providers to the keys of n.
 func renamedKeys(n *node) map[string]string {
 	table := map[string]string{}
 	add := func(own string) {
@@ -179,7 +180,7 @@ func renamedKeys(n *node) map[string]string {
 	return table
 }
 
-func (m *mending) array(list []any, f *node, depth int) any {
+func (m *repairer) array(list []any, f *node, depth int) any {
 	out := make([]any, len(list))
 	for i, v := range list {
 		out[i] = v
@@ -190,8 +191,8 @@ func (m *mending) array(list []any, f *node, depth int) any {
 	return out
 }
 
-// scalar mends a string, number, boolean or null that does not fit.
-func (m *mending) scalar(v any, f *node, depth int) (any, bool) {
+// scalar repairs a string, number, boolean or null of the wrong type.
+func (m *repairer) scalar(v any, f *node, depth int) (any, bool) {
 	if f.hasEnum {
 		if containsValue(f.enum, v) {
 			return v, true
@@ -230,8 +231,8 @@ func (m *mending) scalar(v any, f *node, depth int) (any, bool) {
 	return v, false
 }
 
-// fromText reads out of a string what the schema asks for in place of one.
-func (m *mending) fromText(s string, f *node, depth int) (any, bool) {
+// fromText parses a value of the expected type from a string.
+func (m *repairer) fromText(s string, f *node, depth int) (any, bool) {
 	text := strings.TrimSpace(s)
 	if f.types.has(tBoolean) {
 		switch strings.ToLower(text) {
@@ -243,7 +244,7 @@ func (m *mending) fromText(s string, f *node, depth int) (any, bool) {
 	}
 	if v, err := parseJSON([]byte(text)); err == nil && f.types.accepts(v) {
 		switch v.(type) {
-		case bool, string: // read above; never asked for
+		case bool, string: // handled above
 		default:
 			m.changed = true
 			return m.value(v, f, depth+1), true
@@ -255,16 +256,16 @@ func (m *mending) fromText(s string, f *node, depth int) (any, bool) {
 	return s, false
 }
 
-// choose mends v by the branch of a choice that it belongs to: the first that
-// it fits as it is, else the first that it fits once mended.
-func (m *mending) choose(v any, alt alternative, depth int) any {
+// choose repairs v with the branch of a choice that it belongs to: the first
+// that it matches unchanged, otherwise the first that it matches after repair.
+func (m *repairer) choose(v any, alt alternative, depth int) any {
 	for _, b := range alt.nodes {
 		if m.fits(v, b, depth+1) {
 			return m.value(v, b, depth+1)
 		}
 	}
 	for _, b := range alt.nodes {
-		try := &mending{doc: m.doc, steps: m.steps, renamed: m.renamed}
+		try := &repairer{doc: m.doc, steps: m.steps, renamed: m.renamed}
 		w := try.value(v, b, depth+1)
 		m.steps = try.steps
 		if try.changed && m.fits(w, b, depth+1) {
@@ -275,10 +276,10 @@ func (m *mending) choose(v any, alt alternative, depth int) any {
 	return v
 }
 
-// fits reports whether v satisfies n as far as types, enums, keys and simple
-// bounds go: enough to tell the branches of a choice apart.
-func (m *mending) fits(v any, n *node, depth int) bool {
-	if m.steps++; depth > maxMendDepth || m.steps > maxMendSteps {
+// fits reports whether v matches n by types, enums, keys and simple bounds,
+// which is enough to distinguish the branches of a choice.
+func (m *repairer) fits(v any, n *node, depth int) bool {
+	if m.steps++; depth > maxRepairDepth || m.steps > maxRepairSteps {
 		return true
 	}
 	f := m.doc.flatten(n)
