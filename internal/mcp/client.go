@@ -30,15 +30,15 @@ type wire interface {
 	// respond sends a response from the goroutine that reads, so it must not
 	// block; a server that takes no answers loses them.
 	respond(m *Message)
-	// ready tells the wire what was negotiated.
+	// ready sets the negotiated protocol version.
 	ready(protocol string)
 	// authorizing reports whether a request waits for its credentials.
 	authorizing() bool
 	close() error
 }
 
-// ClientOptions are what the client side needs to know. The zero value is a
-// client that declares no capability and hears nothing.
+// ClientOptions configure a Client. The zero value is a client that declares no
+// capabilities and has no callbacks.
 type ClientOptions struct {
 	// Name, Title and Version tell the server who connects.
 	Name, Title, Version string
@@ -63,8 +63,8 @@ type ClientOptions struct {
 	// declines them.
 	OnRequest func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 
-	// OnRenew hears that an HTTP session was lost and created again: what was
-	// learned from the server may be out of date. It must not block.
+	// OnRenew is called when an HTTP session was lost and created again: what is
+	// known about the server may be out of date. It must not block.
 	OnRenew func()
 
 	// InputSchema returns the input schema of a tool of this server, nil when

@@ -188,7 +188,7 @@ func (s *Server) share(ctx context.Context, session *Session) *Error {
 }
 
 // adopt takes up a session that another process opened; nil when there is
-// none of that id for the caller. The error means that nobody knows.
+// none of that id for the caller. An error means that this is not known.
 func (s *Server) adopt(ctx context.Context, id string, caller tool.Caller) (*Session, error) {
 	if s.opts.Cluster == nil || len(id) > 64 {
 		return nil, nil
@@ -329,7 +329,8 @@ func (s *Session) readAt(node string) {
 }
 
 // ownElsewhere sends a message for the session's own stream to the process
-// where that is read. That lists have changed every process sees by itself.
+// where that is read. Changes of lists are not sent: every process detects
+// them itself.
 func (s *Server) ownElsewhere(session *Session, m *Message) bool {
 	session.mu.Lock()
 	reader := session.reader

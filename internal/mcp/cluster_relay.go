@@ -138,7 +138,7 @@ func (s *Server) parkedAt(ctx context.Context, state string) string {
 	return node
 }
 
-// lostCall answers a retry whose call is no more.
+// lostCall is the error for a retry whose call no longer exists.
 var lostCall = &Error{Code: CodeInvalidParams, Message: "the call that requestState continues ended with the process that held it; make the request again without it"}
 
 // resumeAt sends a retry to the process where its call is parked, and passes

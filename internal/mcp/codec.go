@@ -54,8 +54,8 @@ type DecodeError struct {
 	drop    Drop // what a Stream read in its place
 }
 
-// lost returns the call that waits in vain for the broken message; "" when it
-// is nobody's answer.
+// lost returns the id of the call that the broken message would have answered;
+// "" when it is not a response.
 func (e *DecodeError) lost() ID {
 	if e.TooLarge {
 		return e.ID

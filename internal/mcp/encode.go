@@ -117,8 +117,8 @@ func appendRaw(dst []byte, raw json.RawMessage) []byte {
 	return dst
 }
 
-// NumberID returns the id of a request that is told by a number.
+// NumberID returns a numeric request id.
 func NumberID(n int64) ID { return ID(strconv.FormatInt(n, 10)) }
 
-// StringID returns the id of a request that is told by a string.
+// StringID returns a request id that is a string.
 func StringID(s string) ID { return ID(appendQuoted(nil, s)) }

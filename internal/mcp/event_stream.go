@@ -39,7 +39,8 @@ type eventStream struct {
 
 	forgotten bool
 	onForget  func() // called once, when the stream is dropped from its session; may be nil
-	// onDetachedEnd is called when the last answer comes while nobody reads.
+	// onDetachedEnd is called when the last response is added while the stream
+	// has no reader.
 	onDetachedEnd func()
 }
 
@@ -84,8 +85,8 @@ func (s *eventStream) answer(m *Message) {
 	}
 }
 
-// add appends a message and returns what is to be called when it was the last
-// one and nobody reads the stream; nil as a rule.
+// add appends a message. It returns a function to call when the message was the
+// last one and the stream has no reader, and otherwise nil.
 func (s *eventStream) add(m *Message, reply bool) (onEnd func()) {
 	data := encode(m)
 	s.mu.Lock()
@@ -174,8 +175,8 @@ func (s *eventStream) end() {
 }
 
 // attach makes the caller the one reader of the stream, from the event after
-// number on. The reader before it, if any, is told by its lost number. ok is
-// false when events after number are gone.
+// number on. A previous reader finds its number replaced. ok is false when
+// events after number are no longer kept.
 func (s *eventStream) attach(number int) (reader int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 type Framing int
 
 // The framings. FramingAuto reads the first bytes of the other side to find
-// out; a Writer made with it writes lines until it is told.
+// out; a Writer made with it writes lines until the framing is set.
 const (
 	FramingLines   Framing = iota // one message a line, as MCP's stdio has it
 	FramingHeaders                // Content-Length headers, as vscode-jsonrpc has it
@@ -33,8 +33,8 @@ type Drop struct {
 
 const dropPreview = 200
 
-// Reader cuts a byte stream into messages. It holds no more of one than the
-// size limit, whatever the other side sends. It is for one goroutine.
+// Reader splits a byte stream into messages. It buffers at most the size limit
+// of each. It is not safe for concurrent use.
 type Reader struct {
 	r       *bufio.Reader
 	framing Framing

@@ -10,9 +10,9 @@ import (
 // for one goroutine, Send for another; Close may come from anywhere and ends
 // both.
 type Link interface {
-	// Receive returns the next message. A *DecodeError concerns one message
-	// alone, and the link goes on; any other error is the end, io.EOF when
-	// the other side left in order.
+	// Receive returns the next message. After a *DecodeError, which concerns
+	// one message alone, the link can still be used; any other error ends it,
+	// io.EOF when the other side closed it.
 	Receive() (Message, error)
 	Send(*Message) error
 	Close() error
@@ -27,8 +27,8 @@ type StreamOptions struct {
 	Framing Framing
 	Limits  Limits
 
-	// OnDrop hears of stray output and of messages that were too large. It
-	// must not block.
+	// OnDrop is called for output that is not a message and for messages that
+	// are too large. It must not block.
 	OnDrop func(Drop)
 
 	// EndFloods ends the connection when the other side writes without end

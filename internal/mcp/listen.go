@@ -10,8 +10,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// listener is the subscription that a client of the new era holds open in
-// place of what the old era pushed by itself. It is guarded by Client.mu.
+// listener is the subscription that a client of the stateless era holds open;
+// in the handshake era servers send such notifications without one. It is
+// guarded by Client.mu.
 type listener struct {
 	lists     json.RawMessage // the list_changed part of the filter, nil for none
 	resources []string

@@ -21,8 +21,8 @@ import (
 // A caller of the stateless era cannot be asked while its request runs. When
 // an upstream of the other era asks for input in the middle of a call, the
 // call is parked: the caller's request is answered with the questions and a
-// signed requestState, while the call goes on waiting; and the caller's retry,
-// which brings the answers and the state, resumes it.
+// signed requestState, while the call keeps waiting; and the caller's retry,
+// which has the answers and the state, resumes it.
 
 // maxHeld bounds the notifications that a parked call keeps for its caller.
 const maxHeld = 64
@@ -246,8 +246,8 @@ func (l *parkedCalls) len() int {
 	return len(l.calls)
 }
 
-// owns tells our states from those of upstreams that pass through, which may
-// be gateways like this one.
+// owns reports whether a state was issued here. Others are of upstreams, which
+// may be gateways like this one, and pass through.
 func (l *parkedCalls) owns(state string) bool { return strings.HasPrefix(state, l.prefix) }
 
 // state writes the signed requestState of a call that has a ticket.

@@ -89,8 +89,8 @@ func (c *Client) handleNotification(m *Message, origin *pendingRequest) {
 			}
 			cl = origin
 		}
-		// A caller without a token did not ask for progress, but whoever
-		// watches the call's timeouts did.
+		// A caller without a token did not ask for progress; the call's
+		// timeouts need it all the same.
 		params := DeleteField(m.Params, "progressToken")
 		if cl.token != nil {
 			params = SetField(m.Params, cl.token, "progressToken")
@@ -173,8 +173,8 @@ type serverRequest struct {
 // maxAsks bounds the requests of one server that are being answered.
 const maxAsks = 64
 
-// declined is the hint that a server, and whoever reads its log, gets when a
-// request cannot be attributed.
+// declined is the error that a server receives when its request cannot be
+// attributed to a call.
 const declined = "several calls share this session, so it is not known whom to ask; " +
 	"set sessionMode to perCaller for this server"
 

@@ -23,8 +23,8 @@ type Handler interface {
 	// logged and hidden. The context ends when the caller cancels or leaves.
 	Serve(ctx context.Context, r *Request) (json.RawMessage, error)
 
-	// Notified hears of a notification that the server itself has no use
-	// for. It must not block for long.
+	// Notified is called for notifications that the server does not handle
+	// itself. It must not block for long.
 	Notified(ctx context.Context, s *Session, method string, params json.RawMessage)
 }
 
@@ -60,8 +60,8 @@ type ServerOptions struct {
 	Log    *slog.Logger
 	Limits Limits
 
-	// Rejected is told of HTTP requests that were answered with an error before
-	// they became a request of the protocol; nil tells nobody.
+	// Rejected, unless nil, is called for HTTP requests that were answered with
+	// an error before they became a request of the protocol.
 	Rejected func(r *http.Request, status int, e *Error)
 
 	// Info is the serverInfo with which results of the stateless era are
@@ -176,10 +176,10 @@ func (s *Server) closing() bool {
 	}
 }
 
-// Notify tells every caller that wants to hear it of something that belongs
-// to no request: callers of the handshake era on their own stream, those of
-// the stateless era on the subscriptions that asked for it. A
-// resources/updated goes to those alone that subscribed to its resource.
+// Notify sends a notification that belongs to no request to every subscribed
+// caller: in the handshake era on the session's own stream, in the stateless
+// era on the subscriptions that asked for it. A resources/updated is sent only
+// to those that subscribed to its resource.
 func (s *Server) Notify(method string, params json.RawMessage) { s.NotifyCaller("", method, params) }
 
 // NotifyCaller is Notify for the sessions and subscriptions of one caller; ""

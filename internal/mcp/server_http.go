@@ -65,8 +65,8 @@ func refuse(w http.ResponseWriter, status int, id ID, e *Error) {
 	writeJSON(w, status, AppendMessage(nil, &Message{ID: id, Error: e}))
 }
 
-// reject is refuse for a request that is malformed or names no session, of
-// which the program hears.
+// reject is refuse for a request that is malformed or names no session. It
+// reports the request to ServerOptions.Rejected.
 func (s *Server) reject(w http.ResponseWriter, r *http.Request, status int, id ID, e *Error) {
 	s.rejected(r, status, e)
 	refuse(w, status, id, e)
@@ -139,7 +139,8 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 	s.postLegacy(p)
 }
 
-// readPost reads the messages of a POST, and answers one that is no such.
+// readPost reads the messages of a POST, and responds with an error when the
+// body holds none.
 func (s *Server) readPost(w http.ResponseWriter, r *http.Request) (*post, bool) {
 	if !isJSONBody(r.Header.Get("Content-Type")) {
 		s.reject(w, r, http.StatusUnsupportedMediaType, "", &Error{Code: CodeInvalidRequest, Message: "Content-Type must be application/json"})

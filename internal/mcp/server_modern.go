@@ -252,9 +252,9 @@ func missing(result json.RawMessage, cached bool, info json.RawMessage) []byte {
 	return add
 }
 
-// moderniseError turns errors that the stateless era has no more into what it
-// has instead: a missing resource is invalid params, and a URL to visit first
-// is a request for input.
+// moderniseError converts errors that the stateless era does not have: a missing
+// resource becomes invalid params, and a URL to visit first becomes a request
+// for input.
 func (c *call) moderniseError(m *Message) {
 	switch m.Error.Code {
 	case CodeResourceNotFound:

@@ -120,9 +120,9 @@ func onlyReplies(events []event) bool {
 	return true
 }
 
-// keepAlive keeps a silent response alive: an event stream gets a comment, and an
-// answer that takes long becomes an event stream. Its first event tells the
-// caller's newer versions where to take it up again.
+// keepAlive keeps a silent response alive: an event stream gets a comment, and a
+// plain response that takes long becomes an event stream. For newer protocol
+// versions its first event has the id from which to resume.
 func (s *Server) keepAlive(res *response) bool {
 	if res.begun {
 		return s.flush(res, []byte(": \n\n"))
@@ -260,8 +260,8 @@ func (s *Server) finishResponse(res *response) {
 }
 
 // keepFinished keeps a finished stream in case its reader missed the end. Over
-// the server's limit of bytes it is dropped instead, so that answers which
-// nobody will read again cannot fill the memory.
+// the server's limit of bytes it is dropped instead, so that responses which
+// are never read again cannot fill the memory.
 func (s *Server) keepFinished(session *Session, st *eventStream) {
 	size := int64(st.size())
 	release := func() { s.replay.Add(-size) }

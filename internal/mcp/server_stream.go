@@ -61,7 +61,7 @@ func (s *Server) serveConn(c *conn) error {
 	hangUp := sync.OnceFunc(func() { _ = c.link.Close() })
 	defer hangUp()
 	// Receive may be stuck in a read that closing does not end, as on a
-	// terminal; whoever ends the program does not wait for it.
+	// terminal; the end of the program must not wait for it.
 	read, sent := make(chan error, 1), make(chan error, 1)
 	go func() { read <- c.read() }()
 	go func() { sent <- c.out.run() }()

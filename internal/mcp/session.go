@@ -157,8 +157,8 @@ func (s *Session) LogLevel() string {
 // ValidLogLevel reports whether level is one of MCP's.
 func ValidLogLevel(level string) bool { return logLevels[level] > 0 }
 
-// logLevel is what calls of the session let through. A caller that never set
-// a level hears everything.
+// logLevel returns the least severe level of log messages that calls of the
+// session pass on. Without a level set by the caller all messages pass.
 func (s *Session) logLevel() string {
 	if level := s.LogLevel(); level != "" {
 		return level
@@ -242,8 +242,9 @@ func (s *Session) forget(id ID) {
 	}
 }
 
-// answered hands a response to whoever asked. One that nobody waits for is
-// late, and dropped, or the answer to another process.
+// answered passes a response to the request that waits for it. A response that
+// no request of this process waits for is late, and dropped, or belongs to
+// another process.
 func (s *Session) answered(m *Message) (expected bool) {
 	s.mu.Lock()
 	answer := s.asked[m.ID]
@@ -255,7 +256,7 @@ func (s *Session) answered(m *Message) (expected bool) {
 	return answer != nil
 }
 
-// idle reports whether nobody reads from the session or waits for it.
+// idle reports whether the session has no readers and no calls in progress.
 func (s *Session) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

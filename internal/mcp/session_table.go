@@ -41,10 +41,10 @@ func (t *sessionTable) all() []*Session {
 }
 
 // add registers a session. When the table is full the session that has been
-// idle longest is returned, to be ended; ok is false when all are at work. A
-// caller that has more than its share makes room by one of its own, so that
-// nobody can push the others out. A session of the same id that is there
-// already is returned as twin instead.
+// idle longest is returned, to be ended; ok is false when all are in use. A
+// caller with more than its share evicts one of its own sessions, so that no
+// caller can evict the others'. An existing session of the same id is returned
+// as twin instead.
 func (t *sessionTable) add(s *Session) (evicted, twin *Session, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *sessionTable) get(id, caller string) *Session {
 	return s
 }
 
-// find returns the session of that id, whoever's it is.
+// find returns the session of that id, of any caller.
 func (t *sessionTable) find(id string) *Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()

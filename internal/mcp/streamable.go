@@ -177,8 +177,8 @@ func (w *httpWire) post(ctx context.Context, m *Message, session *string, body [
 	return w.httpEndpoint.send(ctx, http.MethodPost, w.url, w.header(m, session), body)
 }
 
-// interrupted tells the server that a call which ended early is of no more
-// interest. In the new era closing the stream has said so already.
+// interrupted cancels a call that ended early at the server. In the stateless
+// era closing the stream has done so already.
 func (w *httpWire) interrupted(ctx context.Context, cl *pendingRequest, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
@@ -190,7 +190,7 @@ func (w *httpWire) interrupted(ctx context.Context, cl *pendingRequest, err erro
 	return ctx.Err()
 }
 
-// readPlain reads an answer that is no stream.
+// readPlain reads a response that is not an event stream.
 func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http.Response, session *string) (Message, error) {
 	if resp.StatusCode == http.StatusAccepted && w.streamOpened.Load() {
 		readSome(resp)
@@ -244,7 +244,7 @@ func (w *httpWire) refusal(cl *pendingRequest, resp *http.Response, session *str
 	return answer, err
 }
 
-// refused is what a refusal says by itself.
+// refused returns the error that the body of a refusal holds.
 func (w *httpWire) refused(cl *pendingRequest, resp *http.Response, body []byte) (Message, error) {
 	if !(resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
 		if m, err := Decode(body, w.limits); err == nil && m.Error != nil && (m.ID == "" || m.ID == cl.idText) {
