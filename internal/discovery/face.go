@@ -312,7 +312,11 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if server == "" { // not behind Routes
 		_, server, _ = strings.Cut(strings.Trim(r.URL.Path, "/"), "mcp/")
 	}
-	v, err := ParseView(r.URL.Query().Get("mode"), server)
+	mode := ""
+	if r.URL.RawQuery != "" {
+		mode = r.URL.Query().Get("mode")
+	}
+	v, err := ParseView(mode, server)
 	if err == nil {
 		var s *mcp.Server
 		if s, err = f.pick(r.Context(), v); err == nil {

@@ -158,11 +158,10 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 	rec.Result = f.x.excerpt(result.Raw, f.cfg.Limits.MaxRecordBytes)
 	rec.ArgBytes, rec.ResultBytes = len(arguments), len(result.Raw)
 
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), recordTimeout)
-	defer cancel()
+	ctx := context.WithoutCancel(f.ctx)
 	if f.refused {
 		lost = err
-	} else if lost = f.x.Calls.Append(ctx, rec); lost != nil {
+	} else if lost = f.append(ctx, rec); lost != nil {
 		f.x.Log.ErrorContext(ctx, "call not recorded", "err", lost)
 	}
 	f.landed()
@@ -173,9 +172,17 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 			"server", rec.Server, "tool", rec.Tool, "took", took, "kind", rec.Kind, "err", rec.Error)
 		return lost
 	}
-	f.x.Log.InfoContext(ctx, "call done", telemetry.KeyAction, rec.Method, "face", rec.Face, "caller", rec.Caller,
-		"server", rec.Server, "tool", rec.Tool, "took", took, "status", rec.Status)
+	f.x.Log.LogAttrs(ctx, slog.LevelInfo, "call done", slog.String(telemetry.KeyAction, rec.Method), slog.String("face", rec.Face),
+		slog.String("caller", rec.Caller), slog.String("server", rec.Server), slog.String("tool", rec.Tool),
+		slog.Duration("took", took), slog.String("status", string(rec.Status)))
 	return lost
+}
+
+// append commits the record within its time.
+func (f *callRun) append(ctx context.Context, rec store.Call) error {
+	within := &lateContext{Context: ctx, deadline: time.Now().Add(recordTimeout)}
+	defer within.stop()
+	return f.x.Calls.Append(within, rec)
 }
 
 func (f *callRun) endSpan(rec store.Call) {

@@ -13,7 +13,6 @@ package executor
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -138,7 +137,7 @@ func (x *Executor) countCircuitChange(n tool.Name) {
 func (x *Executor) InFlight() int { return int(x.inFlight.Load()) }
 
 // NewID returns a correlation id.
-func NewID() string { return rand.Text() }
+func NewID() string { return telemetry.NewID() }
 
 // Call executes a tool and returns its result. An error is a *tool.Error; a
 // tool's own error is a result.

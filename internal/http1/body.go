@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// body is the body of a response. The connection belongs to it until it was
-// read to its end or closed.
-type body struct {
+// Body is the body of a response. The connection belongs to it until it was
+// read to its end or closed. Close may be called while another goroutine reads.
+type Body struct {
 	t      *Transport
 	c      *conn
 	resp   *http.Response
@@ -19,13 +19,25 @@ type body struct {
 	chunks io.Reader   // nil unless chunked
 	left   int64       // without chunks
 
+	detached bool
+
 	ended atomic.Pointer[error] // what further reads return
 }
 
 // newChunks reads a chunked body up to its last chunk, and leaves the trailer.
 func newChunks(r *bufio.Reader) io.Reader { return httputil.NewChunkedReader(r) }
 
-func (b *body) Read(p []byte) (int, error) {
+// Detach parts the body from the context of its request: what is left can be
+// read after the context has ended. It must not be called while the body is
+// read or closed.
+func (b *Body) Detach() {
+	watched := b.stop()
+	b.stop = func() bool { return watched }
+	b.detached = true
+}
+
+// Read implements io.Reader.
+func (b *Body) Read(p []byte) (int, error) {
 	if err := b.ended.Load(); err != nil {
 		return 0, *err
 	}
@@ -54,7 +66,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // readTrailer reads what stands behind the last chunk and returns io.EOF.
-func (b *body) readTrailer() error {
+func (b *Body) readTrailer() error {
 	b.c.limit = b.t.maxHeader()
 	trailer, err := b.c.text.ReadMIMEHeader()
 	if err != nil {
@@ -68,11 +80,11 @@ func (b *body) readTrailer() error {
 
 // check ends the body with the error of a read. whole says that the response
 // was read to its end.
-func (b *body) check(err error, whole bool) error {
+func (b *Body) check(err error, whole bool) error {
 	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, io.EOF) {
+	if !errors.Is(err, io.EOF) && !b.detached {
 		if ended := b.resp.Request.Context().Err(); ended != nil {
 			err = ended
 		}
@@ -84,14 +96,14 @@ func (b *body) check(err error, whole bool) error {
 var errClosed = errors.New("the body of the response is closed")
 
 // Close gives up what was not read, and the connection with it.
-func (b *body) Close() error {
+func (b *Body) Close() error {
 	b.finish(false, errClosed)
 	return nil
 }
 
 // finish parts the body from its connection, once. It may be called while
 // another goroutine reads.
-func (b *body) finish(whole bool, err error) {
+func (b *Body) finish(whole bool, err error) {
 	if !b.ended.CompareAndSwap(nil, &err) {
 		return
 	}

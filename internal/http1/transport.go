@@ -153,7 +153,7 @@ func (t *Transport) exchange(c *conn, r *http.Request, send io.Reader) (*http.Re
 		c.close()
 		return nil, err
 	}
-	b := &body{t: t, c: c, stop: stop, resp: resp, left: resp.ContentLength}
+	b := &Body{t: t, c: c, stop: stop, resp: resp, left: resp.ContentLength}
 	switch {
 	case len(resp.TransferEncoding) > 0:
 		b.chunks = newChunks(c.r)

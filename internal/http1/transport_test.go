@@ -652,3 +652,50 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%d idle connections after all were closed", n)
 	}
 }
+
+// A body that was parted from its context is read to its end after that has
+// ended, and its connection is used again.
+func TestDetach(t *testing.T) {
+	goOn := make(chan struct{}, 1)
+	s := serve(t, func(c net.Conn, r *bufio.Reader, _ int) {
+		for readRequest(r) != nil {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+			<-goOn
+			_, _ = io.WriteString(c, "1\r\nb\r\n0\r\n\r\n")
+		}
+	})
+	tr := transport(t)
+	for range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		resp, err := tr.RoundTrip(s.request("POST", "{}").WithContext(ctx))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := make([]byte, 1)
+		if _, err := io.ReadFull(resp.Body, first); err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.(*Body).Detach()
+		cancel()
+		goOn <- struct{}{}
+		if rest, err := io.ReadAll(resp.Body); err != nil || string(rest) != "b" {
+			t.Fatalf("the rest = %q, %v", rest, err)
+		}
+	}
+	if n := s.conns.Load(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := tr.RoundTrip(s.request("POST", "{}").WithContext(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	resp.Body.(*Body).Detach() // too late, perhaps
+	goOn <- struct{}{}
+	if got, err := io.ReadAll(resp.Body); err == nil && string(got) != "ab" {
+		t.Errorf("= %q, %v", got, err)
+	}
+	resp.Body.Close()
+}

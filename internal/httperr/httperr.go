@@ -10,7 +10,6 @@ package httperr
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -125,7 +124,7 @@ func WithRequestID(next http.Handler) http.Handler {
 			id = r.Header.Get(Header)
 		}
 		if !validRequestID(id) {
-			id = rand.Text()
+			id = telemetry.NewID()
 		}
 		w.Header().Set(Header, id)
 		next.ServeHTTP(w, r.WithContext(telemetry.WithRequest(r.Context(), id)))

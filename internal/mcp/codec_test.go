@@ -259,6 +259,19 @@ func flat(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer("\n", " ", "\r", " ").Replace(string(raw)))
 }
 
+// FuzzInvalidUTF8 holds invalidUTF8 to unicode/utf8.
+func FuzzInvalidUTF8(f *testing.F) {
+	for _, seed := range []string{"", "plain", strings.Repeat("x", 200) + "ä", strings.Repeat("x", 63) + "ä" + strings.Repeat("x", 64) + "\xff", strings.Repeat("ä", 100) + "\xc3"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		at := invalidUTF8(b)
+		if (at < 0) != utf8.Valid(b) || at >= 0 && (!utf8.Valid(b[:at]) || utf8.FullRune(b[at:]) && utf8.Valid(b[at:at+1])) {
+			t.Fatalf("%q: the first byte that is not UTF-8 is at %d", b, at)
+		}
+	})
+}
+
 // FuzzQuote holds AppendQuoted to what encoding/json reads.
 func FuzzQuote(f *testing.F) {
 	for _, seed := range []string{"", "plain", `a"b\c`, "\x00\x1f\n\r\t", "ä\u2028<&>", "\xff", strings.Repeat("0123456789", 10) + `"`, strings.Repeat("x", 31) + "\x7f\x80"} {

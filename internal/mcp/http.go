@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -78,6 +79,9 @@ func newEndpoint(o HTTPOptions) (*httpEndpoint, error) {
 		setAll(header, o.Header)
 		o.Header, u.User = header, nil
 	}
+	canonical := make(http.Header, len(o.Header))
+	setAll(canonical, o.Header)
+	o.Header = canonical
 	e := &httpEndpoint{o: o, url: u, rt: o.RoundTripper, limits: o.Limits.filled()}
 	e.limits.Repair = true
 	if e.rt == nil {
@@ -123,15 +127,15 @@ func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, hea
 }
 
 func (e *httpEndpoint) request(ctx context.Context, method string, to *url.URL, header http.Header, body []byte, refused *HTTPError) (*http.Request, error) {
-	own := sameOrigin(e.url, to)
+	own := to == e.url || sameOrigin(e.url, to)
 	h := make(http.Header, len(header)+len(e.o.Header)+2)
 	if own {
 		if extra, ok := ctx.Value(headerKey{}).(http.Header); ok {
 			setAll(h, extra)
 		}
-		setAll(h, e.o.Header)
+		maps.Copy(h, e.o.Header)
 	}
-	setAll(h, header)
+	maps.Copy(h, header)
 	if !own {
 		h.Del("Mcp-Session-Id")
 	}
@@ -230,6 +234,13 @@ func bodyTooLarge(most int64) error {
 // drain reads the rest of a stream that has given its answer, so that the
 // connection can be used again, and closes it.
 func drain(body io.ReadCloser, cancel context.CancelFunc) {
+	if own, ok := body.(*http1.Body); ok {
+		end := cancel
+		cancel = func() {
+			own.Close()
+			end()
+		}
+	}
 	timer := time.AfterFunc(drainTime, cancel)
 	_, _ = io.CopyN(io.Discard, body, drainBytes) // the answer is there already
 	body.Close()

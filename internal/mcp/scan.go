@@ -33,16 +33,31 @@ const replacement = "\uFFFD"
 
 // invalidUTF8 returns the index of the first byte that is not UTF-8, or -1.
 func invalidUTF8(b []byte) int {
-	if utf8.Valid(b) {
+	ascii := asciiRun(b)
+	if utf8.Valid(b[ascii:]) {
 		return -1
 	}
-	for i := 0; ; {
+	for i := ascii; ; {
 		r, n := utf8.DecodeRune(b[i:])
 		if r == utf8.RuneError && n <= 1 {
 			return i
 		}
 		i += n
 	}
+}
+
+// asciiRun returns the length of the beginning of b that is ASCII, or a little
+// less. Large messages are ASCII throughout as a rule.
+func asciiRun(b []byte) int {
+	i := 0
+	for ; len(b)-i >= 64; i += 64 {
+		x := b[i : i+64]
+		if (binary.LittleEndian.Uint64(x)|binary.LittleEndian.Uint64(x[8:])|binary.LittleEndian.Uint64(x[16:])|binary.LittleEndian.Uint64(x[24:])|
+			binary.LittleEndian.Uint64(x[32:])|binary.LittleEndian.Uint64(x[40:])|binary.LittleEndian.Uint64(x[48:])|binary.LittleEndian.Uint64(x[56:]))&highBits != 0 {
+			break
+		}
+	}
+	return i
 }
 
 // CheckJSON reports why data, which came in no message, is not to be sent on

@@ -49,8 +49,13 @@ type call struct {
 // takes the values alone. A parked call has no life but its credential.
 func (s *Server) newCall(ctx, life context.Context, req *Request, out outlet) *call {
 	c := &call{srv: s, req: req, id: req.ID, out: out}
-	c.ctx, c.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	context.AfterFunc(c.ctx, tool.OnCredentialEnd(ctx, func() { c.cancel(tool.ErrCredentialEnded) }))
+	var cancel context.CancelCauseFunc
+	c.ctx, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	forget := tool.OnCredentialEnd(ctx, func() { cancel(tool.ErrCredentialEnded) })
+	c.cancel = func(cause error) { // nothing else but the credential ends the context
+		cancel(cause)
+		forget()
+	}
 	c.unlink = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
 	c.token = req.paramFields().progress
 	return c

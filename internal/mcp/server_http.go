@@ -78,11 +78,12 @@ func (s *Server) rejected(r *http.Request, status int, e *Error) {
 	}
 }
 
+// Values of headers that every JSON answer has. They are never changed.
+var noStore, noSniff = []string{"no-store"}, []string{"nosniff"}
+
 func writeJSON(w http.ResponseWriter, status int, body ...[]byte) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
+	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = contentJSON, noStore, noSniff
 	w.WriteHeader(status)
 	for _, part := range body {
 		if len(part) > 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"junctor/internal/http1"
 	"junctor/internal/tool"
 )
 
@@ -28,6 +29,9 @@ func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.Cancel
 		answer, news, err := w.readAnswer(events, cl)
 		if err == nil {
 			stop()
+			if own, ok := resp.Body.(*http1.Body); ok {
+				own.Detach()
+			}
 			go drain(resp.Body, cancel)
 			return answer, nil
 		}

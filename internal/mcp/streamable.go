@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"junctor/internal/http1"
 	"junctor/internal/tool"
 )
 
@@ -122,11 +123,16 @@ func (w *httpWire) renew(ctx context.Context, lost *string) error {
 	return nil
 }
 
+// Values of headers that every POST has. They are never changed.
+var (
+	acceptBoth  = []string{"application/json, text/event-stream"}
+	contentJSON = []string{"application/json"}
+)
+
 // header returns the headers of a POST.
 func (w *httpWire) header(m *Message, session *string) http.Header {
 	h := make(http.Header, 8)
-	h["Accept"] = []string{"application/json, text/event-stream"}
-	h["Content-Type"] = []string{"application/json"}
+	h["Accept"], h["Content-Type"] = acceptBoth, contentJSON
 	if stateless := w.c.stateless.Load(); stateless || m.Method == "server/discover" {
 		version := FieldString(m.Params, "_meta", MetaProtocolVersion)
 		if version == "" {
@@ -147,10 +153,14 @@ func (w *httpWire) header(m *Message, session *string) http.Header {
 
 // exchange posts a request and reads until its answer.
 func (w *httpWire) exchange(ctx context.Context, cl *pendingRequest, m *Message, session *string) (Message, error) {
-	// The request outlives the call by the moment that draining takes.
-	reqCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, cancel)
-	defer stop()
+	reqCtx, cancel, stop := ctx, func() {}, func() bool { return true }
+	if _, own := w.rt.(*http1.Transport); !own || w.url.Scheme != "http" {
+		// The request outlives the call by the moment that draining takes. The
+		// body of an http1.Transport can be parted from the context instead.
+		reqCtx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+		stop = context.AfterFunc(ctx, cancel)
+		defer stop()
+	}
 	body := AppendMessage(make([]byte, 0, len(m.Params)+len(m.Method)+64), m)
 	resp, err := w.post(reqCtx, m, session, body)
 	if err != nil {

@@ -12,11 +12,10 @@
 package schema
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -60,17 +59,14 @@ func (noLoader) Load(url string) (any, error) {
 // Check returns the ways in which value breaks the schema, none when it fits.
 // An error means that the check was given up: ErrTooCostly, or that of ctx.
 func (s *Schema) Check(ctx context.Context, value json.RawMessage) ([]Violation, error) {
-	dec := json.NewDecoder(bytes.NewReader(value))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
+	v, err := decode(value)
+	if err != nil {
 		return []Violation{{Message: "not valid JSON: " + err.Error()}}, nil
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return []Violation{{Message: "not valid JSON: more than one value"}}, nil
 	}
 	return check(ctx, s.compiled, v, len(value))
 }
+
+var errMoreValues = errors.New("more than one value")
 
 var english = message.NewPrinter(language.English)
 

@@ -1,6 +1,9 @@
 package telemetry
 
-import "context"
+import (
+	"context"
+	"math/rand/v2"
+)
 
 // The keys under which a context's knowledge appears in the log.
 const (
@@ -43,8 +46,26 @@ func with(ctx context.Context, set func(*fields)) context.Context {
 	return context.WithValue(ctx, fieldsKey{}, &f)
 }
 
+// NewID returns an id for requests, calls and their kin: 130 random bits in the
+// alphabet of base32. It tells things apart and is no secret.
+func NewID() string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	var id [26]byte
+	for i := 0; i < len(id); {
+		for bits, left := rand.Uint64(), 12; left > 0 && i < len(id); left-- {
+			id[i] = alphabet[bits%32]
+			bits /= 32
+			i++
+		}
+	}
+	return string(id[:])
+}
+
 // WithRequest makes every log line under ctx carry the request's id.
 func WithRequest(ctx context.Context, id string) context.Context {
+	if RequestID(ctx) == id {
+		return ctx
+	}
 	return with(ctx, func(f *fields) { f.request = id })
 }
 

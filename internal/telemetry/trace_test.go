@@ -199,3 +199,21 @@ func TestTracesURL(t *testing.T) {
 		}
 	}
 }
+
+func TestNewID(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		id := NewID()
+		if len(id) != 26 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" || seen[id] {
+			t.Fatalf("id %q", id)
+		}
+		seen[id] = true
+	}
+	last := map[byte]bool{}
+	for id := range seen {
+		last[id[25]] = true
+	}
+	if len(last) < 16 {
+		t.Errorf("the last letter is one of %d", len(last))
+	}
+}

@@ -58,7 +58,9 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 	u.inFlight.Add(1)
 	defer u.inFlight.Add(-1)
 	if cfg.remote() {
-		ctx = mcp.WithHeader(ctx, forwarded(ctx, cfg, r.Params))
+		if h := forwarded(ctx, cfg, r.Params); h != nil {
+			ctx = mcp.WithHeader(ctx, h)
+		}
 	}
 	u.used(r.Caller)
 	result, err := u.exchange(ctx, c, r)
@@ -72,17 +74,26 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 }
 
 // forwarded are the headers that tell a remote server of the caller: its
-// address where that is allowed, and the trace that the call belongs to.
+// address where that is allowed, and the trace that the call belongs to. Nil
+// means none.
 func forwarded(ctx context.Context, cfg Config, params json.RawMessage) http.Header {
-	h := http.Header{}
-	if ip, ok := ctx.Value(clientIPKey{}).(string); ok && ip != "" && cfg.ForwardClientIP {
-		h.Set("X-Forwarded-For", ip)
+	var h http.Header
+	set := func(name, value string) {
+		if h == nil {
+			h = http.Header{}
+		}
+		h.Set(name, value)
+	}
+	if cfg.ForwardClientIP {
+		if ip, ok := ctx.Value(clientIPKey{}).(string); ok && ip != "" {
+			set("X-Forwarded-For", ip)
+		}
 	}
 	if bytes.Contains(params, []byte(`"`+telemetry.TraceparentHeader+`"`)) {
 		meta := mcp.Field(params, "_meta")
 		for _, name := range []string{telemetry.TraceparentHeader, telemetry.TracestateHeader} {
 			if value := mcp.FieldString(meta, name); value != "" && len(value) <= maxTraceHeader && !strings.ContainsFunc(value, unprintable) {
-				h.Set(name, value)
+				set(name, value)
 			}
 		}
 	}
