@@ -7,7 +7,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// answer makes a tool result of compact JSON.
+// answer returns a tool result with v as compact JSON.
 func answer(v any) json.RawMessage { return textResult(marshal(v), false) }
 
 func textResult(text json.RawMessage, isError bool) json.RawMessage {
@@ -18,9 +18,8 @@ func textResult(text json.RawMessage, isError bool) json.RawMessage {
 	return append(block, `}]}`...)
 }
 
-// failure makes a tool result of an error, in the shape that an agent can act
-// on: what failed, why, and what the error's details know (the schema that the
-// arguments broke, the nearest names …).
+// failure returns an error as a tool result for an agent: the tool, the reason,
+// and the error's details, such as the violated schema or similar names.
 func failure(err error, name tool.Name) json.RawMessage {
 	e := tool.AsError(err)
 	body := map[string]any{}
@@ -28,7 +27,7 @@ func failure(err error, name tool.Name) json.RawMessage {
 	if e.Details != nil && json.Unmarshal(marshal(e.Details), &details) == nil {
 		for key, value := range details {
 			if key == "reason" && strings.Contains(e.Msg, text(value)) {
-				continue // every word of an answer costs
+				continue // repeated text costs tokens
 			}
 			body[key] = value
 		}

@@ -15,13 +15,13 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Bounds of single parts of an answer, in characters.
+// Limits of parts of an answer, in characters.
 const (
 	summaryLength  = 120
 	guidanceLength = 4000
 )
 
-// fit keeps as many items as go into limit bytes, and counts the rest.
+// fit returns the items that fit into limit bytes and the number of the rest.
 func fit[T any](items []T, limit int) (kept []T, more int) {
 	size := 0
 	for i, item := range items {
@@ -84,7 +84,7 @@ func (v *metaView) searchTools(ctx context.Context, r *mcp.Request, args map[str
 	lines := make([]toolLine, 0, len(hits))
 	for _, h := range hits {
 		e := snap.Lookup(h.Name)
-		if e == nil { // the index is younger than the snapshot
+		if e == nil { // the index is newer than the snapshot
 			continue
 		}
 		l := lineOf(e)
@@ -108,8 +108,7 @@ func (v *metaView) searchTools(ctx context.Context, r *mcp.Request, args map[str
 	return answer(out), nil
 }
 
-// known reports, as an error that says why, when tools of the server cannot be
-// shown.
+// known returns an error if the tools of the server cannot be shown.
 func (f *Face) known(snap *catalog.Snapshot, caller *tool.Caller, server string) error {
 	if !caller.MaySee(server) {
 		return f.noServer(caller, server)
@@ -136,7 +135,7 @@ func (f *Face) known(snap *catalog.Snapshot, caller *tool.Caller, server string)
 	return e
 }
 
-// noServer is the error for a server that is not configured.
+// noServer returns the error for a server that is not configured.
 func (f *Face) noServer(caller *tool.Caller, server string) error {
 	var names []string
 	for _, st := range f.opts.Upstreams.Status() {
@@ -145,7 +144,7 @@ func (f *Face) noServer(caller *tool.Caller, server string) error {
 	return catalog.NoServer(caller, server, names)
 }
 
-// explain says why a server is not there, where more is known than that.
+// explain adds the state of a server to the error, if it is known.
 func (f *Face) explain(err error, caller *tool.Caller, server string) error {
 	if tool.KindOf(err) == tool.ServerNotFound {
 		if why := f.known(f.opts.Catalog.Snapshot(), caller, server); why != nil {
@@ -207,7 +206,7 @@ type parameter struct {
 	Required bool   `json:"required,omitempty"`
 }
 
-// details is all that an agent may want to know of a tool.
+// details is the complete description of a tool for an agent.
 type details struct {
 	Server      string          `json:"server"`
 	Tool        string          `json:"tool"`
@@ -250,7 +249,7 @@ func (v *metaView) toolDetails(ctx context.Context, r *mcp.Request, args map[str
 	if e.Review.Changed {
 		d.Warnings = append(slices.Clip(d.Warnings), "the definition changed since it was first seen")
 	}
-	// What a model can do without goes first when the answer is too large.
+	// If the answer is too large, optional parts are dropped first.
 	for _, drop := range []func(){
 		func() { d.Guidance = "" },
 		func() { d.Output = nil },
@@ -282,12 +281,12 @@ func parameters(schema json.RawMessage) []parameter {
 
 func (v *metaView) executeTool(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	call := callOf(r, text(args["server"]), text(args["tool"]))
-	// Models leave the arguments out where a tool takes none. Where it takes
-	// some, the check of the tool says which, with its schema.
+	// Models omit the arguments if a tool takes none. If it requires some,
+	// validation reports them with the schema.
 	if call.Arguments = args["arguments"]; call.Arguments == nil {
 		call.Arguments = json.RawMessage(`{}`)
 	}
-	// A retry that brings what the tool's server asked for takes it along.
+	// A retry forwards the responses to the server's questions.
 	if responses, state := mcp.Field(r.Params, "inputResponses"), mcp.Field(r.Params, "requestState"); responses != nil || state != nil {
 		name := call.Tool
 		if e, err := v.face.opts.Catalog.Snapshot().Resolve(&r.Caller, call.Server, call.Tool); err == nil {

@@ -25,7 +25,7 @@ type Config struct {
 	MaxAnswerBytes int `json:"maxAnswerBytes"`
 }
 
-// CacheConfig is the kept catalogue.
+// CacheConfig configures the cached catalogue.
 type CacheConfig struct {
 	// Whether tool lists are cached.
 	Enabled bool `json:"enabled"`
@@ -33,7 +33,7 @@ type CacheConfig struct {
 	TTL int `json:"ttl"`
 }
 
-// Duration returns how long kept tools are good; 0 when none are kept.
+// Duration returns how long cached tools are valid; 0 if caching is disabled.
 func (c CacheConfig) Duration() time.Duration {
 	if !c.Enabled {
 		return 0
@@ -53,7 +53,7 @@ const (
 // Words lists the modes.
 func (Mode) Words() []string { return []string{string(MetaMode), string(DirectMode)} }
 
-// maxTTL is a year; longer is a slip of the keyboard.
+// maxTTL is a year; a larger value is probably a mistake.
 const maxTTL = 366 * 24 * 3600
 
 // DefaultConfig returns the five meta-tools with a cache of an hour.

@@ -16,21 +16,21 @@ import (
 	"junctor/internal/tool"
 )
 
-// A page of a list has so many items at most, and about so many bytes. Few
-// clients ask for a second page, so both are large.
+// Limits of a page of a list, in items and bytes. Few clients request a second
+// page, so both are large.
 const (
 	directPage  = 1000
 	directBytes = 4 << 20
 )
 
-// directView offers every enabled tool as server__tool, and the resources,
+// directView lists every enabled tool as server__tool, and the resources,
 // templates, prompts and completions of all upstreams.
 type directView struct {
 	face  *Face
 	tools atomic.Pointer[toolsAt]
 
 	mu    sync.Mutex
-	lists map[string]*callerLists // what each caller was shown last
+	lists map[string]*callerLists // the lists last sent to each caller
 }
 
 // toolsAt is the table of one snapshot.
@@ -53,7 +53,7 @@ func (v *directView) Describe(_ context.Context, r *mcp.Request) (mcp.Descriptio
 	}, nil
 }
 
-// Notified implements mcp.Handler; the view needs nothing of its clients.
+// Notified implements mcp.Handler. Notifications of clients are ignored.
 func (v *directView) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
 
 // Serve implements mcp.Handler.
@@ -79,7 +79,7 @@ func (v *directView) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage
 	return nil, noMethod(r.Method)
 }
 
-// current returns the names of the tools as they are now.
+// current returns the table of the current tools.
 func (v *directView) current() *toolsAt {
 	snap := v.face.opts.Catalog.Snapshot()
 	t := v.tools.Load()
@@ -142,7 +142,7 @@ func (v *directView) callTool(ctx context.Context, r *mcp.Request) (json.RawMess
 	return failure(err, e.Name), nil // for the model, which can correct its call
 }
 
-// callWhole calls a tool with the params of the request as they came, but for
+// callWhole calls a tool with the params of the request unchanged, except for
 // the name.
 func (f *Face) callWhole(ctx context.Context, r *mcp.Request, name tool.Name, arguments json.RawMessage) (json.RawMessage, error) {
 	call := callOf(r, name.Server, name.Tool)
@@ -161,7 +161,7 @@ func (f *Face) callWhole(ctx context.Context, r *mcp.Request, name tool.Name, ar
 	return result.Raw, nil
 }
 
-// noTool is the protocol's error for a tool that does not exist.
+// noTool returns the protocol error for a tool that does not exist.
 func (v *directView) noTool(r *mcp.Request, name string) error {
 	t := v.current()
 	var visible []string
@@ -187,7 +187,7 @@ func (v *directView) getPrompt(ctx context.Context, r *mcp.Request) (json.RawMes
 	return v.face.forward(ctx, r, p.Server, r.Method, mcp.SetField(r.Params, marshal(p.Tool), "name"))
 }
 
-// prompt finds what a public name of a prompt stands for.
+// prompt resolves the public name of a prompt.
 func (v *directView) prompt(ctx context.Context, r *mcp.Request, name string) (tool.Name, error) {
 	for _, fresh := range []bool{false, true} {
 		l, err := v.fetch(ctx, r, prompts, fresh)
@@ -252,8 +252,9 @@ func (v *directView) subscribe(ctx context.Context, r *mcp.Request) (json.RawMes
 	})
 }
 
-// firstOf asks the servers one after the other until one knows the resource.
-// A failure of one that may well have it is worth more than "not found".
+// firstOf calls ask for one server after the other until one knows the
+// resource. The error of a server that may have it takes precedence over "not
+// found".
 func (v *directView) firstOf(servers []string, uri string, ask func(server string) (json.RawMessage, error)) (json.RawMessage, error) {
 	var worst error
 	for _, server := range servers {
@@ -271,7 +272,8 @@ func (v *directView) firstOf(servers []string, uri string, ask func(server strin
 	return nil, worst
 }
 
-// unknownThere reports whether an upstream said that it has no such thing.
+// unknownThere reports whether an upstream's error means that the item does not
+// exist.
 func unknownThere(err error) bool {
 	theirs, ok := errors.AsType[*mcp.Error](err)
 	return ok && (theirs.Code == mcp.CodeResourceNotFound || theirs.Code == mcp.CodeInvalidParams || theirs.Code == mcp.CodeMethodNotFound)

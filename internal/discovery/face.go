@@ -18,13 +18,13 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Catalog is where tools are looked up.
+// Catalog provides the tools.
 type Catalog interface {
 	Snapshot() *catalog.Snapshot
 	Watch(ctx context.Context) <-chan struct{}
 }
 
-// Searcher finds tools by words.
+// Searcher finds tools by text.
 type Searcher interface {
 	Search(q search.Query) ([]search.Hit, error)
 }
@@ -36,7 +36,7 @@ type Calls interface {
 	Permit(caller *tool.Caller, server, method string) error
 }
 
-// Upstreams is what is known of the connected servers.
+// Upstreams provides the state of the servers.
 type Upstreams interface {
 	Status() []upstream.Status
 	StatusOf(server string) (upstream.Status, bool)
@@ -47,11 +47,11 @@ type Upstreams interface {
 	Notify(ctx context.Context, server, caller, method string, params json.RawMessage) error
 }
 
-// Options are what a Face is made of.
+// Options are the dependencies of a Face.
 type Options struct {
 	Catalog   Catalog
 	Search    Searcher
-	Signals   func(caller string) search.Signals // nil turns them off
+	Signals   func(caller string) search.Signals // nil disables signals
 	Calls     Calls
 	Upstreams Upstreams
 	Config    Config
@@ -59,18 +59,18 @@ type Options struct {
 	Limits    mcp.Limits
 	Log       *slog.Logger
 
-	// Server shapes the MCP servers of the views; Info, Limits and Log are
-	// set here.
+	// Server has the options of the views' MCP servers; Info, Limits and Log
+	// are set by New.
 	Server mcp.ServerOptions
 }
 
-// View is what a client sees. A view of one server has no mode.
+// View selects what a client sees. The view of one server has no mode.
 type View struct {
 	Mode   Mode
 	Server string
 }
 
-// ParseView reads a view: a mode, or "" for the configured one, and the name
+// ParseView parses a view: a mode, or "" for the configured one, and the name
 // of a server for its transparent view.
 func ParseView(mode, server string) (View, error) {
 	switch {
@@ -90,7 +90,7 @@ type Face struct {
 	config  atomic.Pointer[Config]
 	log     *slog.Logger
 	info    json.RawMessage
-	initial *catalog.Snapshot // of when the face was made; Run announces what changed since
+	initial *catalog.Snapshot // at creation; Run announces later changes
 	meta    *mcp.Server
 	direct  *mcp.Server
 	view    *directView
@@ -101,7 +101,7 @@ type Face struct {
 	follows subscriptions
 }
 
-// Sessions counts the open MCP sessions over HTTP.
+// Sessions returns the number of open MCP sessions over HTTP.
 func (f *Face) Sessions() int {
 	n := f.meta.Sessions() + f.direct.Sessions()
 	f.mu.Lock()
@@ -112,7 +112,7 @@ func (f *Face) Sessions() int {
 	return n
 }
 
-// New returns a Face; it starts nothing.
+// New returns a Face. It starts nothing.
 func New(o Options) *Face {
 	f := &Face{opts: o, log: o.Log.With("component", "discovery"), single: map[string]*transparentView{}}
 	f.config.Store(&o.Config)
@@ -124,8 +124,8 @@ func New(o Options) *Face {
 	return f
 }
 
-// server makes the MCP server of a view. The results of a transparent view
-// are the upstream's own and not marked with info.
+// server returns the MCP server of a view. Results of a transparent view are
+// the upstream's own, without info.
 func (f *Face) server(h mcp.Handler, info json.RawMessage) *mcp.Server {
 	o := f.opts.Server
 	o.Log, o.Limits, o.Info = f.opts.Log, f.opts.Limits, info
@@ -140,13 +140,13 @@ func (f *Face) server(h mcp.Handler, info json.RawMessage) *mcp.Server {
 	return mcp.NewServer(o, h)
 }
 
-// SetConfig changes the settings for requests that come from now on.
+// SetConfig replaces the settings for new requests.
 func (f *Face) SetConfig(c Config) { f.config.Store(&c) }
 
 // CurrentConfig returns the settings in effect.
 func (f *Face) CurrentConfig() Config { return *f.config.Load() }
 
-// SetMaxSessions changes how many sessions each view may have.
+// SetMaxSessions sets the maximum number of sessions of each view.
 func (f *Face) SetMaxSessions(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,15 +158,15 @@ func (f *Face) SetMaxSessions(n int) {
 	}
 }
 
-// MaxSessions returns how many sessions each view may have.
+// MaxSessions returns the maximum number of sessions of each view.
 func (f *Face) MaxSessions() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.opts.Server.MaxSessions
 }
 
-// Run tells clients what changes in the catalogue, until ctx is done; then it
-// ends every session.
+// Run notifies clients of changes of the catalogue until ctx is done, and then
+// ends all sessions.
 func (f *Face) Run(ctx context.Context) error {
 	defer f.Close()
 	changed := f.opts.Catalog.Watch(ctx)
@@ -204,8 +204,8 @@ const (
 	resourceUpdated  = "notifications/resources/updated"
 )
 
-// announce tells the views what differs between two snapshots, and releases
-// the views of servers that are no more.
+// announce notifies the views of the differences between two snapshots, and
+// ends the views of removed servers.
 func (f *Face) announce(last, next *catalog.Snapshot) {
 	differ := false
 	for _, s := range next.Servers() {
@@ -239,10 +239,10 @@ func sameTools(a, b *catalog.Server) bool {
 	return true
 }
 
-// Notified takes a notification of an upstream that belongs to no call. It is
-// for one caller, or with "" for all that want to hear it.
+// Notified handles a notification of an upstream that belongs to no call. It is
+// for one caller, or for all subscribers if caller is "".
 func (f *Face) Notified(server, caller, method string, params json.RawMessage) {
-	if method != toolsChanged { // that one follows when the tools have been read
+	if method != toolsChanged { // sent when the tools have been read
 		f.notifyTransparent(server, caller, method, params)
 	}
 	switch method {
@@ -267,7 +267,7 @@ func (f *Face) ServeStream(ctx context.Context, v View, r io.Reader, w io.Writer
 	return s.ServeStream(ctx, r, w)
 }
 
-// Open returns how a view is served on byte streams, or why it cannot be.
+// Open returns the function that serves a view on byte streams, or an error.
 func (f *Face) Open(ctx context.Context, mode, server string) (func(context.Context, io.Reader, io.Writer) error, error) {
 	v, err := ParseView(mode, server)
 	if err != nil {
@@ -295,14 +295,13 @@ func (f *Face) pick(ctx context.Context, v View) (*mcp.Server, error) {
 	return f.meta, nil
 }
 
-// Routes puts the face onto a multiplexer: /mcp, and /mcp/{server} for one
-// upstream as it is.
+// Routes registers /mcp, and /mcp/{server} for the transparent views.
 func (f *Face) Routes(mux *http.ServeMux) {
 	mux.Handle("/mcp", f)
 	mux.Handle("/mcp/{server}", f)
 }
 
-// ServeHTTP serves every view, told by the path and by ?mode=.
+// ServeHTTP serves the view given by the path and by ?mode=.
 func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !f.config.Load().Enabled {
 		refuse(w, &tool.Error{Kind: tool.MethodNotFound, Msg: "the MCP API is disabled (discovery.enabled)"})
@@ -327,7 +326,7 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refuse(w, tool.AsError(err))
 }
 
-// refuse answers a request that reaches no view.
+// refuse responds with an error to a request that has no view.
 func refuse(w http.ResponseWriter, e *tool.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -335,8 +334,8 @@ func refuse(w http.ResponseWriter, e *tool.Error) {
 	_, _ = w.Write(mcp.AppendMessage(nil, &mcp.Message{Error: mcp.ToolError(e)}))
 }
 
-// marshal is json.Marshal for values that cannot fail, without the escapes for
-// HTML, which cost tokens.
+// marshal is json.Marshal for values that cannot fail, without HTML escapes,
+// which cost tokens.
 func marshal(v any) json.RawMessage {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -347,7 +346,7 @@ func marshal(v any) json.RawMessage {
 	return json.RawMessage(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// call begins the call of a request.
+// callOf returns the tool call of a request.
 func callOf(r *mcp.Request, server, name string) tool.Call {
 	c := tool.Call{
 		Face: "discovery", Caller: r.Caller, Server: server, Tool: name,
@@ -362,16 +361,16 @@ func callOf(r *mcp.Request, server, name string) tool.Call {
 	return c
 }
 
-// forward sends a request on to an upstream as it came.
+// forward forwards a request to an upstream unchanged.
 func (f *Face) forward(ctx context.Context, r *mcp.Request, server, method string, params json.RawMessage) (json.RawMessage, error) {
 	c := callOf(r, server, "")
 	c.Method, c.Params = method, params
 	return f.opts.Calls.Forward(ctx, c)
 }
 
-// awaitTools waits for servers that are making their first connection and of
-// which no tool is known yet, all that the caller may see or one of them, and
-// returns those that were still not there in the end.
+// awaitTools waits for servers that are making their first connection and have
+// no known tools: one server, or all that the caller may see. It returns those
+// that are still pending.
 func (f *Face) awaitTools(ctx context.Context, caller *tool.Caller, server string) []string {
 	var wait []string
 	for _, name := range f.opts.Upstreams.Connecting() {

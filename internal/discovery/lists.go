@@ -21,7 +21,8 @@ const (
 	templates
 )
 
-// kinds says how each list is asked for and what tells its items apart.
+// kinds has the method, the capability, the result member and the identifying
+// key of each list.
 var kinds = [...]struct{ method, capability, member, key string }{
 	prompts:   {"prompts/list", "prompts", "prompts", "name"},
 	resources: {"resources/list", "resources", "resources", "uri"},
@@ -37,36 +38,36 @@ func kindOf(method string) kind {
 	return prompts
 }
 
-// Bounds of a merged list.
+// Limits of a merged list.
 const (
-	maxPages     = 20 // of one upstream
+	maxPages     = 20 // per upstream
 	maxItems     = 5000
-	listsAtOnce  = 32              // upstreams asked at the same time
-	listPatience = 5 * time.Second // for all of them: clients list before they do anything else
+	listsAtOnce  = 32              // concurrent requests to upstreams
+	listTimeout  = 5 * time.Second // for all upstreams: clients list before they do anything else
 	listLife     = time.Minute
-	maxListeners = 256 // callers whose lists are kept
+	maxListeners = 256 // callers whose lists are cached
 )
 
-// list is one merged list: the items as clients see them, and whose they are.
+// list is a merged list: the items as clients see them, and their owners.
 type list struct {
 	at     time.Time
 	items  []json.RawMessage
-	names  *table[tool.Name]   // of prompts
-	owners map[string][]string // servers by URI or template, the first is the plain one's
+	names  *table[tool.Name]   // only for prompts
+	owners map[string][]string // servers by URI or template; the first owns the plain URI
 }
 
-// callerLists are what one caller was shown. Lists are never shared between
-// callers: an upstream may show each something else.
+// callerLists are the lists of one caller. They are not shared between callers,
+// because an upstream may return different lists.
 type callerLists struct{ of [len(kinds)]*list }
 
-// forget drops what was kept, because the lists of a server have changed.
+// forget drops the cached lists after a server's lists have changed.
 func (v *directView) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	clear(v.lists)
 }
 
-// list answers a list request, page by page.
+// list serves a list request, page by page.
 func (v *directView) list(ctx context.Context, r *mcp.Request, k kind) (json.RawMessage, error) {
 	from, fresh := 0, true
 	if cursor := mcp.FieldString(r.Params, "cursor"); cursor != "" {
@@ -96,7 +97,7 @@ func (v *directView) list(ctx context.Context, r *mcp.Request, k kind) (json.Raw
 	return append(out, `,"ttlMs":60000,"cacheScope":"private"}`...), nil
 }
 
-// fetch returns a merged list, the kept one unless it must be fresh.
+// fetch returns a merged list, from the cache unless fresh is set.
 func (v *directView) fetch(ctx context.Context, r *mcp.Request, k kind, fresh bool) (*list, error) {
 	v.mu.Lock()
 	kept := v.lists[r.Caller.ID]
@@ -107,7 +108,7 @@ func (v *directView) fetch(ctx context.Context, r *mcp.Request, k kind, fresh bo
 	v.face.awaitTools(ctx, &r.Caller, "")
 	servers := v.offering(&r.Caller, k)
 	found := make([][]json.RawMessage, len(servers))
-	asking, cancel := context.WithTimeout(ctx, listPatience)
+	asking, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	gate := make(chan struct{}, listsAtOnce)
@@ -131,14 +132,14 @@ func (v *directView) fetch(ctx context.Context, r *mcp.Request, k kind, fresh bo
 	if v.lists[r.Caller.ID] == nil {
 		v.lists[r.Caller.ID] = &callerLists{}
 	}
-	// A copy, because readers of the old one hold no lock.
+	// Copy, because readers of the old value hold no lock.
 	next := *v.lists[r.Caller.ID]
 	next.of[k] = l
 	v.lists[r.Caller.ID] = &next
 	return l, nil
 }
 
-// offering returns the connected servers that have lists of the kind.
+// offering returns the connected servers that support the list.
 func (v *directView) offering(caller *tool.Caller, k kind) []string {
 	var servers []string
 	for _, st := range v.face.opts.Upstreams.Status() {
@@ -152,8 +153,8 @@ func (v *directView) offering(caller *tool.Caller, k kind) []string {
 	return servers
 }
 
-// pages reads the whole list of one server. A server that fails, or takes too
-// long, offers what came for now.
+// pages reads the complete list of one server. If the server fails or is too
+// slow, it returns the pages so far.
 func (v *directView) pages(ctx context.Context, r *mcp.Request, server string, k kind) []json.RawMessage {
 	var items []json.RawMessage
 	params := json.RawMessage(`{}`)
@@ -177,8 +178,8 @@ func (v *directView) pages(ctx context.Context, r *mcp.Request, server string, k
 	return items
 }
 
-// merge makes one list of many. Prompts get public names. A URI that more
-// than one server has is the first one's; the others' get an alias.
+// merge merges the lists of servers. Prompts get public names. If several
+// servers have the same URI, the first keeps it and the others get an alias.
 func merge(k kind, servers []string, found [][]json.RawMessage) *list {
 	l := &list{at: time.Now(), names: newTable[tool.Name](0), owners: map[string][]string{}}
 	key := kinds[k].key
@@ -208,12 +209,12 @@ func merge(k kind, servers []string, found [][]json.RawMessage) *list {
 	return l
 }
 
-// aliasScheme begins the URI of a resource whose own URI another server has
-// too.
+// aliasScheme is the prefix of the alias of a resource whose URI another server
+// has too.
 const aliasScheme = "junctor:"
 
-// uiAlias begins the alias of a user interface, which clients know by its
-// scheme.
+// uiAlias is the prefix of the alias of a user interface, which clients
+// recognize by its scheme.
 const uiAlias = "ui://junctor/"
 
 func alias(server, uri string) string {
@@ -223,7 +224,7 @@ func alias(server, uri string) string {
 	return aliasScheme + server + ":" + uri
 }
 
-// unalias returns what an alias stands for.
+// unalias resolves an alias.
 func unalias(uri string) (server, own string, ok bool) {
 	if rest, is := strings.CutPrefix(uri, uiAlias); is {
 		server, own, ok = strings.Cut(rest, "/")
@@ -235,8 +236,8 @@ func unalias(uri string) (server, own string, ok bool) {
 	return "", "", false
 }
 
-// interfaceOf makes a tool's definition name the user interface of its own
-// server, where another server's has the same URI.
+// interfaceOf replaces the user interface in a tool's definition by its alias
+// if another server has the same URI.
 func (v *directView) interfaceOf(ctx context.Context, r *mcp.Request, server string, definition json.RawMessage) json.RawMessage {
 	for _, path := range [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}} {
 		uri := mcp.FieldString(definition, path...)
@@ -251,8 +252,8 @@ func (v *directView) interfaceOf(ctx context.Context, r *mcp.Request, server str
 	return definition
 }
 
-// owners returns the servers that may have the resource or template, the
-// likeliest first, and the URI as they know it.
+// owners returns the servers that may have the resource or template, most
+// likely first, and the URI as they know it.
 func (v *directView) owners(ctx context.Context, r *mcp.Request, uri string) (servers []string, own string, err error) {
 	if server, own, ok := unalias(uri); ok && r.Caller.MaySee(server) {
 		if _, connected := v.face.opts.Upstreams.Info(server); connected {
@@ -277,12 +278,12 @@ func (v *directView) owners(ctx context.Context, r *mcp.Request, uri string) (se
 			servers = append(servers, owners...)
 		}
 	}
-	servers = append(servers, v.offering(&r.Caller, resources)...) // a link in a result need not be listed
+	servers = append(servers, v.offering(&r.Caller, resources)...) // a resource link need not be listed
 	return unique(servers), uri, nil
 }
 
-// fitsTemplate reports whether a URI may come from a template: its text
-// outside of the braces occurs in order.
+// fitsTemplate reports whether a URI may match a template: the text outside of
+// the braces occurs in order.
 func fitsTemplate(template, uri string) bool {
 	first := true
 	for template != "" {
@@ -312,8 +313,8 @@ func unique(names []string) []string {
 	return out
 }
 
-// owner returns the server whose resource a plain URI is, as far as any caller
-// was shown it; "" when it is nobody's in particular.
+// owner returns the server that owns a plain URI according to the lists of any
+// caller; "" if it is unknown.
 func (v *directView) owner(uri string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()

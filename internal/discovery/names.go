@@ -8,14 +8,13 @@ import (
 	"junctor/internal/tool"
 )
 
-// publicName is the name under which a tool or prompt of a server is offered
-// directly. It is the one under which providers know the tool too, so that a
-// conversation can move from one face to another.
+// publicName returns the name of a tool or prompt in the direct view. It is the
+// name that providers use too, so that a conversation can move between APIs.
 func publicName(server, name string) string {
 	return provider.LegalName(tool.Name{Server: server, Tool: name})
 }
 
-// table maps public names back to what they stand for.
+// table maps public names to items.
 type table[T any] struct {
 	byName map[string]T
 	names  []string // sorted
@@ -25,9 +24,8 @@ func newTable[T any](size int) *table[T] {
 	return &table[T]{byName: make(map[string]T, size), names: make([]string, 0, size)}
 }
 
-// add registers an item under its public name, or under a longer one where
-// that is taken, which needs a collision of hashes. The same server and name
-// twice is dropped.
+// add registers an item under its public name, or under a longer one in the
+// rare case that hashes collide. Duplicates of a server and name are dropped.
 func (t *table[T]) add(server, name string, item T) {
 	public := publicName(server, name)
 	if _, taken := t.byName[public]; taken {
@@ -42,7 +40,7 @@ func (t *table[T]) add(server, name string, item T) {
 
 func (t *table[T]) sort() { slices.Sort(t.names) }
 
-// after returns the names behind the cursor.
+// after returns the names after the cursor.
 func (t *table[T]) after(cursor string) []string {
 	i, found := slices.BinarySearch(t.names, cursor)
 	if found {
@@ -51,13 +49,13 @@ func (t *table[T]) after(cursor string) []string {
 	return t.names[i:]
 }
 
-// nearest returns up to n names that look most like name.
+// nearest returns up to n names that are most similar to name.
 func (t *table[T]) nearest(name string, n int) []string {
 	return catalog.Nearest(name, t.names, n)
 }
 
-// toolTable makes the public names of all tools of a snapshot, disabled ones
-// too: a name does not change when another tool is switched off.
+// toolTable returns the public names of all tools of a snapshot, including
+// disabled ones, so that a name does not change when another tool is disabled.
 func toolTable(s *catalog.Snapshot) *table[*catalog.Entry] {
 	t := newTable[*catalog.Entry](s.Len())
 	for _, server := range s.Servers() {

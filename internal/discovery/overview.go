@@ -11,7 +11,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Bounds of what is said of servers, in characters.
+// Limits of descriptions of servers, in characters.
 const (
 	descriptionLength = 160
 	overviewLength    = 1600
@@ -33,10 +33,10 @@ type serverLine struct {
 	Status      upstream.State `json:"status"`
 	Reason      string         `json:"reason,omitempty"`
 
-	first []string // of its tools, to tell by what it is for
+	first []string // its first tools, in place of a description
 }
 
-// servers describes every server that the caller may see.
+// servers returns all servers that the caller may see.
 func (f *Face) servers(caller *tool.Caller) []serverLine {
 	snap := f.opts.Catalog.Snapshot()
 	var lines []serverLine
@@ -70,8 +70,8 @@ func (f *Face) servers(caller *tool.Caller) []serverLine {
 	return lines
 }
 
-// instructions tell an agent how to use the meta-tools and what is behind
-// them. The overview of the servers is bounded.
+// instructions explain the meta-tools to an agent and list the servers, up to a
+// limit.
 func (f *Face) instructions(caller *tool.Caller) string {
 	var b strings.Builder
 	b.WriteString("Junctor gives you the tools of many MCP servers. Find one with search_tools (describe the task), then run it with execute_tool. get_tool_details has a tool's full schema.")
@@ -108,8 +108,7 @@ func (f *Face) instructions(caller *tool.Caller) string {
 	return b.String()
 }
 
-// allInstructions are what the servers say themselves of how their tools are
-// meant to be used, as far as there is room.
+// allInstructions returns the instructions of the servers, up to a limit.
 func (f *Face) allInstructions(caller *tool.Caller) string {
 	var b strings.Builder
 	b.WriteString("Junctor joins many MCP servers. Tools and prompts are named server__name.")

@@ -9,10 +9,10 @@ import (
 	"junctor/internal/mcp"
 )
 
-// subscriptions counts the subscriptions of each caller, because the sessions of one
-// caller share what the upstream knows of it: the upstream hears of a caller's
-// first subscription to a resource and of the end of its last one. Callers
-// that share a connection are kept apart by package upstream.
+// subscriptions counts the subscriptions of each caller, because all sessions
+// of a caller share one subscription at the upstream: it is subscribed with a
+// caller's first subscription to a resource and unsubscribed with its last.
+// Callers that share a connection are separated by package upstream.
 type subscriptions struct {
 	mu       sync.Mutex
 	counts   map[subscription]int
@@ -42,7 +42,7 @@ func (f *subscriptions) change(ctx context.Context, face *Face, r *mcp.Request, 
 	return result, err
 }
 
-// add reports whether the upstream must be told.
+// add reports whether the upstream must be subscribed.
 func (f *subscriptions) add(face *Face, r *mcp.Request, key subscription) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,7 +53,7 @@ func (f *subscriptions) add(face *Face, r *mcp.Request, key subscription) bool {
 		if f.sessions[s] == nil {
 			f.sessions[s] = map[subscription]struct{}{}
 			own := *r
-			s.OnEnd(func() { f.end(face, &own, s) }) // at once, for a session that has ended
+			s.OnEnd(func() { f.end(face, &own, s) }) // called at once if the session has ended
 		}
 		if _, again := f.sessions[s][key]; again {
 			return false
@@ -64,7 +64,7 @@ func (f *subscriptions) add(face *Face, r *mcp.Request, key subscription) bool {
 	return f.counts[key] == 1
 }
 
-// remove reports whether the caller does not follow the resource any more.
+// remove reports whether it was the caller's last subscription to the resource.
 func (f *subscriptions) remove(s *mcp.Session, key subscription) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,8 +77,8 @@ func (f *subscriptions) remove(s *mcp.Session, key subscription) bool {
 	return f.release(key)
 }
 
-// release takes one subscription back and reports whether it was the caller's
-// last one. f.mu is held.
+// release removes one subscription and reports whether it was the caller's last
+// one. f.mu is held.
 func (f *subscriptions) release(key subscription) bool {
 	if f.counts[key]--; f.counts[key] > 0 {
 		return false
@@ -87,9 +87,8 @@ func (f *subscriptions) release(key subscription) bool {
 	return true
 }
 
-// end takes back every subscription of a session. A request that is still
-// in progress may add one afterwards; it registers the session again and comes
-// here again.
+// end removes all subscriptions of a session. A request in progress may add one
+// afterwards; it then registers the session again, and end is called again.
 func (f *subscriptions) end(face *Face, r *mcp.Request, s *mcp.Session) {
 	var last []subscription
 	f.mu.Lock()

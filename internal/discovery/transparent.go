@@ -12,16 +12,16 @@ import (
 	"junctor/internal/upstream"
 )
 
-// transparentView is the transparent view of one upstream: every method passes, and
-// calls of tools take the executor's whole path.
+// transparentView is the view of one upstream: every method is forwarded, and
+// tool calls go through the executor.
 type transparentView struct {
 	face   *Face
 	name   string
 	server *mcp.Server
 }
 
-// transparentFor returns the view of a server that exists and that the caller may
-// see.
+// transparentFor returns the view of a server that exists and that the caller
+// may see.
 func (f *Face) transparentFor(ctx context.Context, name string) (*mcp.Server, error) {
 	caller := tool.CallerFrom(ctx)
 	if !caller.MaySee(name) || !f.opts.Upstreams.Has(name) {
@@ -41,8 +41,8 @@ func (f *Face) transparentFor(ctx context.Context, name string) (*mcp.Server, er
 	return s.server, nil
 }
 
-// notifyTransparent passes a notification of an upstream to those who see it alone:
-// to one caller, or with "" to all.
+// notifyTransparent sends a notification of an upstream to its transparent
+// view: to one caller, or to all if caller is "".
 func (f *Face) notifyTransparent(server, caller, method string, params json.RawMessage) {
 	f.mu.Lock()
 	s := f.single[server]
@@ -52,7 +52,7 @@ func (f *Face) notifyTransparent(server, caller, method string, params json.RawM
 	}
 }
 
-// prune ends the views of servers that are gone.
+// prune ends the views of removed servers.
 func (f *Face) prune() {
 	var gone []*transparentView
 	f.mu.Lock()
@@ -68,7 +68,7 @@ func (f *Face) prune() {
 	}
 }
 
-// Describe implements mcp.Handler: it says what the upstream said.
+// Describe implements mcp.Handler: it returns the upstream's own description.
 func (s *transparentView) Describe(ctx context.Context, r *mcp.Request) (mcp.Description, error) {
 	s.face.opts.Upstreams.Await(ctx, s.name)
 	info, ok := s.face.opts.Upstreams.Info(s.name)
@@ -85,7 +85,7 @@ func (s *transparentView) Describe(ctx context.Context, r *mcp.Request) (mcp.Des
 	return mcp.Description{Info: own, Capabilities: info.Capabilities, Instructions: info.Instructions, TTL: time.Minute}, nil
 }
 
-// down says why the upstream cannot be seen.
+// down returns why the upstream is unavailable.
 func (s *transparentView) down() error {
 	st, ok := s.face.opts.Upstreams.StatusOf(s.name)
 	if !ok {
@@ -124,16 +124,17 @@ func (s *transparentView) call(ctx context.Context, r *mcp.Request) (json.RawMes
 	if e, ok := errors.AsType[*tool.Error](err); ok && (e.Kind == tool.ToolNotFound || e.Kind == tool.InvalidArguments) {
 		if _, theirs := errors.AsType[*mcp.Error](err); !theirs {
 			own := mcp.ToolError(e)
-			own.Code = mcp.CodeInvalidParams // as MCP has it for tools/call
+			own.Code = mcp.CodeInvalidParams // as MCP defines for tools/call
 			return nil, own
 		}
 	}
 	return result, err
 }
 
-// Notified implements mcp.Handler: the upstream hears what the client says and
-// may say, but for what concerns this connection alone. Ids of requests and
-// progress tokens are such: upstream they could be another caller's.
+// Notified implements mcp.Handler: it forwards the client's notifications that
+// it may send to the upstream. Notifications about this connection, with
+// request ids or progress tokens, are not forwarded, because upstream they
+// could refer to another caller's request.
 func (s *transparentView) Notified(ctx context.Context, _ *mcp.Session, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/initialized", "notifications/cancelled", "notifications/progress":

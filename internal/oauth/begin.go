@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// flowLife is how long a person has to consent.
+	// flowLife is the time that a user has to consent.
 	flowLife = 10 * time.Minute
-	// offerLeft is how long an offered login must still last to be offered
+	// offerLeft is the minimum remaining lifetime of a login that is offered
 	// again.
 	offerLeft = 3 * time.Minute
-	// maxOffers bounds the logins of one upstream that are remembered. One
-	// that is forgotten can still be answered.
+	// maxOffers bounds the pending logins of one upstream that are kept in
+	// memory. Others can still be completed.
 	maxOffers = 8
 	// beginTimeout bounds the preparation of a login.
 	beginTimeout = 30 * time.Second
@@ -33,12 +33,12 @@ const (
 // loginRequest describes the login that is wanted.
 type loginRequest struct {
 	challenge challenge
-	asked     []string // scopes of the login before
+	asked     []string // scopes of the previous login
 	owner     tool.Caller
 }
 
-// attemptKey tells the attempts of callers apart. One that was begun with an
-// administrator's rights is another than one without.
+// attemptKey distinguishes the attempts of callers, and attempts with and
+// without administrator rights.
 func (w loginRequest) attemptKey() string {
 	if w.owner.Admin {
 		return "admin " + w.owner.ID
@@ -46,7 +46,7 @@ func (w loginRequest) attemptKey() string {
 	return w.owner.ID
 }
 
-// signInOffer is a login that waits for a person to open its URL.
+// signInOffer is a login that waits for the user to open its URL.
 type signInOffer struct {
 	url     string
 	server  string // address of the upstream
@@ -59,14 +59,14 @@ type signInOffer struct {
 type preparedLogin struct {
 	done  chan struct{}
 	offer *signInOffer
-	rec   *record // the login itself, where no person is needed
+	rec   *record // the login itself, if no user is needed
 	err   error
 }
 
-// begin prepares a login, or returns the preparation that is in progress or was
-// made a short while ago for the same caller. It does not wait. An attempt
-// belongs to who began it and is never offered to others: whoever has its
-// address can complete it with an account of their own.
+// begin prepares a login, or returns the recent or current preparation of the
+// same caller. It does not wait. An attempt belongs to the caller that began it
+// and is never offered to others, because anyone with its URL can complete it
+// with their own account.
 func (s *Service) begin(cfg upstream.Config, st *state, w loginRequest) *preparedLogin {
 	key := w.attemptKey()
 	st.mu.Lock()
@@ -106,11 +106,11 @@ func (s *Service) begin(cfg upstream.Config, st *state, w loginRequest) *prepare
 	return b
 }
 
-// prepare finds the authorization server, introduces this client to it, and
-// makes the address that a person has to open.
+// prepare discovers the authorization server, registers this client if needed,
+// and creates the URL that the user has to open.
 func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w loginRequest) (*signInOffer, *record, error) {
 	before, err := s.known(ctx, cfg, st, false)
-	if err != nil && tool.KindOf(err) != tool.UpstreamFailed { // a login that cannot be opened is replaced
+	if err != nil && tool.KindOf(err) != tool.UpstreamFailed { // a login that cannot be decrypted is replaced
 		return nil, nil, err
 	}
 	f, err := s.discover(ctx, cfg, s.addressPolicyOf(cfg, st), w.challenge, issuerOf(before))
@@ -153,7 +153,8 @@ func issuerOf(rec *record) string {
 	return rec.Issuer
 }
 
-// sinceOf tells one login of an upstream from the next; zero for none.
+// sinceOf identifies the login of an upstream by its time; zero if there is
+// none.
 func sinceOf(rec *record) time.Time {
 	if rec == nil {
 		return time.Time{}
@@ -161,9 +162,10 @@ func sinceOf(rec *record) time.Time {
 	return rec.Since
 }
 
-// chooseScopes says what to ask for: what the configuration says, else what
-// the refused request needs, else what the server offers, and what the login
-// before had. A refresh token is asked for where that is done by a scope.
+// chooseScopes returns the scopes to request: those of the configuration,
+// otherwise those that the refused request needs, otherwise those that the
+// server supports, and those of the previous login. offline_access is added if
+// the server supports it.
 func chooseScopes(configured []string, w loginRequest, f discovered) []string {
 	scopes := configured
 	if len(scopes) == 0 {
@@ -181,9 +183,9 @@ func chooseScopes(configured []string, w loginRequest, f discovered) []string {
 	return scopes
 }
 
-// newSignInOffer makes the address to open and keeps what its answer is checked with.
-// The address is for who began the login alone: logs show it without its
-// state.
+// newSignInOffer creates the URL and stores the state for checking the
+// callback. The URL is only for the caller that began the login; logs show it
+// without its state.
 func (s *Service) newSignInOffer(ctx context.Context, cfg upstream.Config, f discovered, fl flow) (*signInOffer, error) {
 	u, err := url.Parse(f.meta.Authorization)
 	if err != nil {
@@ -224,9 +226,8 @@ func random() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Complete takes the answer of an authorization server that a browser brought,
-// and turns it into a login. It returns the upstream's name as soon as that is
-// known, with or without an error.
+// Complete handles the callback of an authorization server and turns it into a
+// login. It returns the upstream's name if it is known, also with an error.
 func (s *Service) Complete(ctx context.Context, q url.Values) (server string, err error) {
 	server, err = s.complete(ctx, q)
 	if server != "" {
@@ -244,8 +245,8 @@ func (s *Service) complete(ctx context.Context, q url.Values) (server string, er
 	st.mu.Lock()
 	st.pending = nil // it can be used once
 	st.mu.Unlock()
-	// An answer of another server than the one that was asked is not even
-	// looked at: not for its code, and not for its error.
+	// A callback from another issuer is rejected before its code or error is
+	// read.
 	iss := q.Get("iss")
 	if f.Meta.NamesIssuer && iss == "" || iss != "" && f.Meta.Issuer != "" && iss != f.Meta.Issuer {
 		return f.Server, &tool.Error{Kind: tool.InvalidRequest, Msg: "the answer does not come from the authorization server that was asked; nothing was accepted. Begin again, and tell the server's operator if it happens again"}
@@ -293,7 +294,7 @@ func (s *Service) complete(ctx context.Context, q url.Values) (server string, er
 	return f.Server, nil
 }
 
-// completing says why a code could not be turned into a token.
+// completing explains why a code could not be exchanged for a token.
 func completing(err error) error {
 	if refused, ok := errors.AsType[*errRefused](err); ok {
 		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the authorization server gave no token (%s); begin again", errorCode(refused.code)), Err: err}
@@ -301,8 +302,8 @@ func completing(err error) error {
 	return unreachable("the authorization server's token endpoint", err)
 }
 
-// replaceLogin stores rec as the login of an upstream if the stored one has the
-// version.
+// replaceLogin stores rec as the login of an upstream if the stored one still
+// has the version.
 func (s *Service) replaceLogin(ctx context.Context, server string, st *state, rec *record, version int64) error {
 	s.redactTokens(rec)
 	version, err := s.save(ctx, server, rec, version)

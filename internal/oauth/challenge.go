@@ -5,20 +5,18 @@ import (
 	"strings"
 )
 
-// challenge is what a server says in WWW-Authenticate about the token that it
-// wants.
+// challenge is the Bearer challenge in a WWW-Authenticate header.
 type challenge struct {
-	metadata string   // where its protected resource metadata are
-	scopes   []string // that the request needs
+	metadata string   // URL of the protected resource metadata
+	scopes   []string // scopes that the request needs
 	err      string   // why the token was refused
 }
 
-// maxScopes bounds the scopes that are taken from outside.
+// maxScopes bounds the scopes that are accepted from servers.
 const maxScopes = 100
 
-// parseChallenge reads the first Bearer challenge among WWW-Authenticate
-// headers. What does not parse is left out: a server that speaks badly can
-// still be logged in to.
+// parseChallenge parses the first Bearer challenge of WWW-Authenticate headers.
+// Invalid parts are ignored, because the login may still work.
 func parseChallenge(headers []string) challenge {
 	for _, h := range headers {
 		for rest := h; rest != ""; {
@@ -33,8 +31,8 @@ func parseChallenge(headers []string) challenge {
 	return challenge{}
 }
 
-// nextChallenge cuts one challenge off a header: a scheme and its parameters.
-// A parameter is told from the next scheme by its equals sign.
+// nextChallenge splits one challenge off a header: a scheme and its parameters.
+// A parameter is distinguished from the next scheme by its equals sign.
 func nextChallenge(s string) (scheme string, params map[string]string, rest string) {
 	params = map[string]string{}
 	s = strings.TrimLeft(s, " \t,")
@@ -91,8 +89,7 @@ func cutValue(s string) (value, rest string) {
 	return b.String(), ""
 }
 
-// scopesOf splits a scope parameter. Scopes that could not stand in one are
-// dropped.
+// scopesOf splits a scope parameter and drops invalid scopes.
 func scopesOf(s string) []string { return cleanScopes(strings.Fields(s)) }
 
 func cleanScopes(list []string) []string {
@@ -114,7 +111,7 @@ func validScope(s string) bool {
 	return s != "" && len(s) <= 256
 }
 
-// union returns a with what b has beyond it.
+// union returns a and the elements of b that a does not contain.
 func union(a, b []string) []string {
 	out := a[:len(a):len(a)]
 	for _, s := range b {
@@ -125,7 +122,7 @@ func union(a, b []string) []string {
 	return out
 }
 
-// covers reports whether list has all that is wanted.
+// covers reports whether list contains all of wanted.
 func covers(list, wanted []string) bool {
 	for _, s := range wanted {
 		if !slices.Contains(list, s) {

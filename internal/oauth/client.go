@@ -15,9 +15,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// clientFor returns who this program is to the authorization server: the
-// client that was configured, else a client id metadata document where there
-// is one and the server reads it, else a registration, made once per issuer.
+// clientFor returns the OAuth client to use with an authorization server: the
+// configured one, otherwise a client id metadata document if the server
+// supports it, otherwise a dynamic registration, made once per issuer.
 func (s *Service) clientFor(ctx context.Context, cfg upstream.Config, f discovered, redirect string) (client, error) {
 	own := oauthOf(cfg)
 	if own.ClientID != "" {
@@ -52,8 +52,8 @@ func configured(own upstream.OAuth, meta serverMeta) client {
 	return c
 }
 
-// methodFor picks how a client authenticates itself. RFC 8414 says that a
-// server which names no method takes the Basic one.
+// methodFor returns the authentication method of a client. According to RFC
+// 8414, a server that lists no methods supports Basic.
 func methodFor(secret string, meta serverMeta) string {
 	switch {
 	case secret == "":
@@ -93,7 +93,7 @@ func (s *Service) register(ctx context.Context, f discovered, redirect string) (
 		return client{}, unreachable("its registration endpoint", err)
 	}
 	if f.unstated && (a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed) {
-		// Nothing says that there is an authorization server at all.
+		// There is no sign of an authorization server.
 		return client{}, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "it wants credentials and offers no OAuth login; set authorization_token or headers for it"}
 	}
 	if a.status/100 != 2 {

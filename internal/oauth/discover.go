@@ -13,15 +13,15 @@ import (
 	"junctor/internal/upstream"
 )
 
-// resourceMeta is what a server publishes about itself (RFC 9728).
+// resourceMeta is the protected resource metadata of a server (RFC 9728).
 type resourceMeta struct {
 	Resource string   `json:"resource"`
 	Servers  []string `json:"authorization_servers"`
 	Scopes   []string `json:"scopes_supported"`
 }
 
-// serverMeta is what an authorization server publishes about itself (RFC
-// 8414, OpenID discovery).
+// serverMeta is the metadata of an authorization server (RFC 8414, OpenID
+// discovery).
 type serverMeta struct {
 	Issuer        string   `json:"issuer"`
 	Authorization string   `json:"authorization_endpoint"`
@@ -36,11 +36,11 @@ type serverMeta struct {
 	NamesIssuer   bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// name is what registrations are kept under. Without metadata there is no
-// issuer; the endpoint stands for it.
+// name returns the key of registrations: the issuer, or the token endpoint if
+// there is no metadata.
 func (m serverMeta) name() string { return cmp.Or(m.Issuer, m.Token) }
 
-// discovered is where and how to log in to an upstream.
+// discovered is the result of discovery for an upstream.
 type discovered struct {
 	resource string // as requests name it
 	scopes   []string
@@ -49,8 +49,8 @@ type discovered struct {
 	unstated bool // the endpoints are configured or guessed, not published
 }
 
-// discover finds the authorization server of an upstream. before is the
-// issuer of the last login, which is kept where the server still names it.
+// discover finds the authorization server of an upstream. before is the issuer
+// of the last login, which is kept if the server still lists it.
 func (s *Service) discover(ctx context.Context, cfg upstream.Config, r addressPolicy, ch challenge, before string) (discovered, error) {
 	own := oauthOf(cfg)
 	f := discovered{resource: canonical(cfg.URL), reach: r}
@@ -71,13 +71,13 @@ func (s *Service) discover(ctx context.Context, cfg upstream.Config, r addressPo
 		return discovered{}, err
 	}
 	legacy := issuer == ""
-	if legacy { // the server of 2025-03-26, which is its own authorization server
+	if legacy { // a 2025-03-26 server, which is its own authorization server
 		issuer = originOf(cfg.URL)
 	}
 	f.meta, err = s.serverMeta(ctx, r, issuer)
 	if legacy && errors.Is(err, errAbsent) {
-		// With no metadata at all the endpoints are where that version of MCP
-		// put them. Registration tells whether they are there.
+		// Without metadata, the endpoints have the default paths of that MCP
+		// version. Registration shows whether they exist.
 		f.meta, err = serverMeta{
 			Authorization: issuer + "/authorize", Token: issuer + "/token", Registration: issuer + "/register", Methods: []string{"none"},
 		}, nil
@@ -92,7 +92,7 @@ func (s *Service) discover(ctx context.Context, cfg upstream.Config, r addressPo
 	return f, s.checkEndpoints(f.meta, r)
 }
 
-// chooseIssuer picks one of the authorization servers that a resource names.
+// chooseIssuer selects one of the authorization servers of a resource.
 func chooseIssuer(named []string, configured, before string) (string, error) {
 	switch {
 	case configured != "" && len(named) > 0 && !slices.ContainsFunc(named, func(n string) bool { return sameIssuer(n, configured) }):
@@ -108,11 +108,11 @@ func chooseIssuer(named []string, configured, before string) (string, error) {
 	return "", nil
 }
 
-// sameIssuer forgives the slash that people and programs add at the end.
+// sameIssuer compares issuers and ignores a trailing slash.
 func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
-// resourceMeta reads the metadata of a protected resource: where it says they
-// are, else at the well-known places for its path and for its host.
+// resourceMeta reads the metadata of a protected resource: from the URL in the
+// challenge, otherwise from the well-known locations for its path and host.
 func (s *Service) resourceMeta(ctx context.Context, server string, r addressPolicy, named string) (resourceMeta, error) {
 	var places []string
 	if named != "" {
@@ -137,8 +137,7 @@ func (s *Service) resourceMeta(ctx context.Context, server string, r addressPoli
 			return resourceMeta{}, unreachable("its protected resource metadata", err)
 		}
 		if !isFor(meta.Resource, server) {
-			// Tokens for another resource are what a hostile server would
-			// want to be given.
+			// A hostile server could ask for tokens of another resource.
 			return resourceMeta{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
 				"its protected resource metadata are those of another server (%s); tell its operator, or correct url", tool.Shorten(meta.Resource, 100))}
 		}
@@ -147,8 +146,8 @@ func (s *Service) resourceMeta(ctx context.Context, server string, r addressPoli
 	return resourceMeta{}, errAbsent
 }
 
-// isFor reports whether a resource identifier stands for the server: the same
-// address, or one above it on the same host.
+// isFor reports whether a resource identifier matches the server: the same URL,
+// or a parent of it on the same host.
 func isFor(resource, server string) bool {
 	a, err := url.Parse(resource)
 	b, errB := url.Parse(server)
@@ -160,8 +159,8 @@ func isFor(resource, server string) bool {
 	return path == above || strings.HasPrefix(path, above+"/")
 }
 
-// serverMeta reads an authorization server's metadata, at each place where
-// MCP says that they may be.
+// serverMeta reads an authorization server's metadata, from each location that
+// MCP defines.
 func (s *Service) serverMeta(ctx context.Context, r addressPolicy, issuer string) (serverMeta, error) {
 	u, err := url.Parse(issuer)
 	if err != nil {
@@ -189,8 +188,8 @@ func (s *Service) serverMeta(ctx context.Context, r addressPolicy, issuer string
 	return serverMeta{}, errAbsent
 }
 
-// checkEndpoints refuses endpoints out of reach before anything is sent, or a
-// person's browser is.
+// checkEndpoints refuses forbidden endpoints before a request is sent or a
+// browser is opened.
 func (s *Service) checkEndpoints(m serverMeta, r addressPolicy) error {
 	for name, endpoint := range map[string]string{
 		"authorization": m.Authorization, "token": m.Token, "registration": m.Registration, "revocation": m.Revocation,
@@ -209,8 +208,8 @@ func (s *Service) checkEndpoints(m serverMeta, r addressPolicy) error {
 	return nil
 }
 
-// unreachable is the error of a request to an address that a server named. The
-// login is not lost by it.
+// unreachable is the error of a request to a URL that a server named. It does
+// not invalidate the login.
 func unreachable(what string, err error) error {
 	if e, ok := errors.AsType[*tool.Error](err); ok {
 		return e
@@ -221,7 +220,7 @@ func unreachable(what string, err error) error {
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: what + " cannot be read now; nothing is lost, try again", Err: err}
 }
 
-// canonical is the identifier of a server that publishes none: its address
+// canonical returns the identifier of a server that publishes none: its URL
 // without query and fragment.
 func canonical(server string) string {
 	u, err := url.Parse(server)
@@ -235,8 +234,7 @@ func canonical(server string) string {
 	return originOf(server) + path
 }
 
-// originOf returns scheme://host[:port], in lower case and without a port
-// that the scheme implies.
+// originOf returns scheme://host[:port] in lower case, without a default port.
 func originOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -249,7 +247,7 @@ func originOf(raw string) string {
 	return scheme + "://" + host
 }
 
-// hostOf names a server in a message.
+// hostOf returns the name of a server for messages.
 func hostOf(raw string) string {
 	if u, err := url.Parse(raw); err == nil && u.Host != "" {
 		return tool.Shorten(u.Host, 100)
@@ -257,7 +255,7 @@ func hostOf(raw string) string {
 	return "of an unreadable address"
 }
 
-// oauthOf returns the upstream's OAuth settings, empty ones where it has none.
+// oauthOf returns the upstream's OAuth settings, or empty ones.
 func oauthOf(cfg upstream.Config) upstream.OAuth {
 	if cfg.OAuth == nil {
 		return upstream.OAuth{}

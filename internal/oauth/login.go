@@ -18,10 +18,10 @@ import (
 	"junctor/internal/upstream"
 )
 
-// CallbackPath is where browsers come back to.
+// CallbackPath is the path of the redirect URI.
 const CallbackPath = "/oauth/callback"
 
-// find returns an upstream that can be logged in to.
+// find returns an upstream that supports logins.
 func (s *Service) find(server string) (upstream.Config, error) {
 	cfg, ok := s.opts.Servers(server)
 	switch {
@@ -44,9 +44,9 @@ func hasAuthorization(cfg upstream.Config) bool {
 	return false
 }
 
-// Begin prepares a login and returns the address that a person has to open;
-// none when the upstream is reached with the client's own credentials and has
-// a login now. The attempt is the context's caller's.
+// Begin prepares a login for the context's caller and returns the URL that the
+// user has to open. The URL is empty if the upstream uses client credentials
+// and has a login now.
 func (s *Service) Begin(ctx context.Context, server string) (string, error) {
 	cfg, err := s.find(server)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Service) Begin(ctx context.Context, server string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	rec, _ := s.known(ctx, cfg, st, true) // what cannot be read is replaced
+	rec, _ := s.known(ctx, cfg, st, true) // a login that cannot be decrypted is replaced
 	w := loginRequest{challenge: ch, owner: tool.CallerFrom(ctx)}
 	if rec != nil {
 		w.asked = rec.Asked
@@ -79,7 +79,7 @@ func (s *Service) Begin(ctx context.Context, server string) (string, error) {
 	return b.offer.url, nil
 }
 
-// named puts the upstream's name before a message that begins with "its".
+// named adds the upstream's name to a message that begins with "its".
 func named(server string, err error) error {
 	e := *tool.AsError(err)
 	if e.Kind == tool.Internal {
@@ -89,7 +89,7 @@ func named(server string, err error) error {
 	return &e
 }
 
-// probe asks the upstream what it wants, without credentials.
+// probe sends a request without credentials and returns the challenge.
 func (s *Service) probe(ctx context.Context, cfg upstream.Config, st *state) (ch challenge, asked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -122,9 +122,9 @@ func (s *Service) probe(ctx context.Context, cfg upstream.Config, st *state) (ch
 	return challenge{}, false, nil
 }
 
-// Login has a person sign in to an upstream: show gets the address to open,
-// and Login waits until the answer has come, to this process's listener or
-// through Complete. show is not called where no person is needed.
+// Login lets a user sign in to an upstream: it passes the URL to show and waits
+// until the callback has arrived, at this process's listener or through
+// Complete. It does not call show if no user is needed.
 func (s *Service) Login(ctx context.Context, server string, show func(address string)) error {
 	done := s.wait(server)
 	defer s.removeWaiting(server, done)
@@ -155,21 +155,21 @@ func (s *Service) removeWaiting(server string, done chan error) {
 	s.waiting[server] = slices.DeleteFunc(s.waiting[server], func(c chan error) bool { return c == done })
 }
 
-// notifyWaiting tells all waiting commands how a login ended.
+// notifyWaiting reports the outcome of a login to all waiting commands.
 func (s *Service) notifyWaiting(server string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, done := range s.waiting[server] {
 		select {
 		case done <- err:
-		default: // it heard already
+		default: // it was notified already
 		}
 	}
 }
 
-// Logout forgets an upstream's login and has its tokens revoked where the
-// authorization server offers that. It reports whether there was a login; an
-// error of the revocation alone comes with true.
+// Logout deletes an upstream's login and revokes its tokens if the
+// authorization server supports that. It reports whether there was a login; it
+// returns true with an error if only the revocation failed.
 func (s *Service) Logout(ctx context.Context, server string) (bool, error) {
 	st := s.state(server)
 	rec, _, err := s.load(ctx, server)
@@ -192,8 +192,8 @@ func (s *Service) Logout(ctx context.Context, server string) (bool, error) {
 	return true, s.revoke(ctx, rec)
 }
 
-// revoke tells the authorization server that the tokens are not needed (RFC
-// 7009). The refresh token comes first: with it goes the whole grant.
+// revoke revokes the tokens (RFC 7009). The refresh token comes first, because
+// it revokes the whole grant.
 func (s *Service) revoke(ctx context.Context, rec *record) error {
 	if rec.Revocation == "" {
 		return nil
@@ -215,11 +215,11 @@ func (s *Service) revoke(ctx context.Context, rec *record) error {
 	return nil
 }
 
-// Info is what may be said of a login.
+// Info is the public information about a login.
 type Info struct {
 	HasToken bool
-	Since    time.Time // of the consent
-	Expires  time.Time // of the token; zero: not known
+	Since    time.Time // time of the consent
+	Expires  time.Time // expiry of the token; zero if unknown
 }
 
 // Info describes the login of an upstream.
@@ -235,7 +235,7 @@ func (s *Service) Info(ctx context.Context, server string) Info {
 	return Info{HasToken: true, Since: rec.Since, Expires: rec.Expires}
 }
 
-// redirect returns where this process expects the answer to a login.
+// redirect returns the redirect URI of this process.
 func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer string) (string, error) {
 	own := oauthOf(cfg)
 	s.mu.Lock()
@@ -249,7 +249,7 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 	case back != nil && own.RedirectURI == "" && own.CallbackPort == 0:
 		return back.url, nil
 	}
-	// The port of the last login, if it is free, spares a registration.
+	// Reusing the port of the last login avoids a registration.
 	host, port, path := "127.0.0.1", strconv.Itoa(own.CallbackPort), CallbackPath
 	if own.RedirectURI != "" {
 		u, err := url.Parse(own.RedirectURI)
@@ -257,7 +257,7 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 			return "", &tool.Error{Kind: tool.InvalidRequest, Msg: "oauth.redirectUri is no address"}
 		}
 		if c, ok := address.OfHost(u.Hostname()); !ok || c != address.Loopback {
-			return own.RedirectURI, nil // somebody else brings the answer
+			return own.RedirectURI, nil // another process receives the callback
 		}
 		host, path = u.Hostname(), u.Path
 		if u.Port() != "" {
@@ -284,8 +284,8 @@ func (s *Service) redirect(ctx context.Context, cfg upstream.Config, issuer stri
 	return l.url, nil
 }
 
-// listener gets the answers of authorization servers on loopback, for
-// processes that serve nothing else.
+// listener receives callbacks on loopback, for processes without an HTTP
+// server.
 type listener struct {
 	url    string
 	server *http.Server
@@ -310,7 +310,7 @@ func (s *Service) listen(host, port, path string) (*listener, error) {
 			Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
 		},
 	}
-	if !s.spawn(func() { _ = l.server.Serve(ln) }) { // it ends when it is closed
+	if !s.spawn(func() { _ = l.server.Serve(ln) }) { // returns when it is closed
 		_ = ln.Close()
 		return nil, errStopping
 	}

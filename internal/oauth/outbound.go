@@ -20,7 +20,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Bounds of requests to authorization servers.
+// Limits of requests to authorization servers.
 const (
 	requestTimeout = 10 * time.Second
 	maxAnswer      = 1 << 20
@@ -34,8 +34,8 @@ type addressPolicy struct {
 	plain                        bool // without TLS
 }
 
-// allow adds a class of addresses. Who runs a server on the machine itself may
-// run its authorization server in the same network.
+// allow adds a class of addresses. A server on this machine may have its
+// authorization server in the local network.
 func (r *addressPolicy) allow(c address.Class) {
 	switch c {
 	case address.Private:
@@ -61,7 +61,8 @@ func (r addressPolicy) allows(c address.Class) bool {
 	return false
 }
 
-// errForbidden is an address that an upstream must not send us to.
+// errForbidden is the error for an address that the policy of an upstream
+// forbids.
 type errForbidden struct {
 	what string
 }
@@ -75,8 +76,8 @@ func (r addressPolicy) check(a netip.Addr) error {
 	return nil
 }
 
-// checkURL refuses an address that is no web address, that would send secrets
-// in the clear, or that can be seen to be out of reach.
+// checkURL returns an error for a URL that is not http or https, that would
+// send secrets without TLS, or whose address is forbidden.
 func (r addressPolicy) checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil:
@@ -90,7 +91,7 @@ func (r addressPolicy) checkURL(u *url.URL) error {
 	return nil
 }
 
-// outbound sends requests to addresses that upstreams named.
+// outbound sends requests to addresses named by upstreams.
 type outbound struct {
 	proxy func(*http.Request) (*url.URL, error)
 	agent string
@@ -108,9 +109,9 @@ func newOutbound(proxy func(*http.Request) (*url.URL, error), version string) *o
 	}
 }
 
-// client returns a client that reaches no further than r. The address is
-// checked when it is dialled, so that a name cannot point elsewhere after the
-// check. Its connections are not kept: these requests are rare.
+// client returns a client that enforces r. Addresses are checked when they are
+// dialled, so that a name cannot resolve to another address after the check.
+// Connections are not kept, because these requests are rare.
 func (o *outbound) client(r addressPolicy) *http.Client {
 	dialer := &net.Dialer{Timeout: requestTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		ap, err := netip.ParseAddrPort(address)
@@ -130,7 +131,7 @@ func (o *outbound) client(r addressPolicy) *http.Client {
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			switch {
 			case via[0].Method != http.MethodGet:
-				return http.ErrUseLastResponse // a form with secrets in it goes nowhere else
+				return http.ErrUseLastResponse // a form with secrets must not follow redirects
 			case len(via) > maxHops:
 				return errors.New("too many redirects")
 			}
@@ -139,7 +140,7 @@ func (o *outbound) client(r addressPolicy) *http.Client {
 	}
 }
 
-// guarded checks every hop of a request.
+// guarded checks every hop of a request, including redirects.
 type guarded struct {
 	o      *outbound
 	reach  addressPolicy
@@ -161,8 +162,8 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	if through == nil {
 		return g.direct.RoundTrip(req)
 	}
-	// The proxy dials. What this machine knows of the name is checked; a name
-	// that the proxy alone knows is for the proxy to judge.
+	// The proxy dials. If this machine can resolve the name, its addresses are
+	// checked; otherwise the proxy decides.
 	if addrs, err := g.o.resolve(req.Context(), req.URL.Hostname()); err == nil {
 		for _, a := range addrs {
 			if err := g.reach.check(a); err != nil {
@@ -175,14 +176,14 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.RoundTrip(req)
 }
 
-// answer is what an authorization server said.
+// answer is the response of an authorization server.
 type answer struct {
 	status int
 	kind   string // media type
 	body   []byte
 }
 
-// ask sends a request and reads the answer, which is bounded.
+// ask sends a request and reads the response up to a limit.
 func (o *outbound) ask(ctx context.Context, r addressPolicy, method, target string, header http.Header, body []byte) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
@@ -209,8 +210,7 @@ func (o *outbound) ask(ctx context.Context, r addressPolicy, method, target stri
 	return answer{status: resp.StatusCode, kind: kind, body: data}, nil
 }
 
-// errAbsent means that a document is not there, and another place may be
-// tried.
+// errAbsent means that a document does not exist at a location.
 var errAbsent = errors.New("no such document")
 
 // get reads a JSON document.

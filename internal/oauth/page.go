@@ -11,14 +11,14 @@ import (
 	"junctor/internal/tool"
 )
 
-// Routes mounts what the web page needs to sign in to upstreams.
+// Routes registers the routes for signing in to upstreams.
 func (s *Service) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /api/mcp/{name}/authorize", s.authorizeRequest)
 	mux.HandleFunc("DELETE /api/mcp/{name}/authorize", s.logoutRequest)
 	mux.HandleFunc("GET "+CallbackPath, s.callbackPage)
 }
 
-// visible answers for an upstream that the caller may not know of.
+// visible responds with an error if the caller may not see the upstream.
 func visible(w http.ResponseWriter, r *http.Request) (name string, caller tool.Caller, ok bool) {
 	name, caller = r.PathValue("name"), tool.CallerFrom(r.Context())
 	if !tool.ValidServer(name) || !caller.MaySee(name) {
@@ -39,9 +39,8 @@ func quoted(name string) string {
 	return string(b)
 }
 
-// authorizeRequest begins a login and answers with the address to open. Who
-// replaces a login that works decides for all callers, so that takes an
-// administrator.
+// authorizeRequest begins a login and returns the URL to open. Replacing a
+// working login affects all callers, so it requires an administrator.
 func (s *Service) authorizeRequest(w http.ResponseWriter, r *http.Request) {
 	name, caller, ok := visible(w, r)
 	if !ok {
@@ -64,7 +63,7 @@ func (s *Service) authorizeRequest(w http.ResponseWriter, r *http.Request) {
 	}{address, address == ""}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(answer) // strings always marshal
+	_ = json.NewEncoder(w).Encode(answer) // cannot fail: strings can be marshalled
 }
 
 func (s *Service) logoutRequest(w http.ResponseWriter, r *http.Request) {
@@ -87,12 +86,11 @@ func (s *Service) logoutRequest(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// callbackPage takes the answer of an authorization server from the browser
-// that it sent. The code is taken out of the address by the page that
-// answers: it is in no history entry that outlives the tab, and the page
-// loads nothing to which it could be handed on.
+// callbackPage handles the callback of an authorization server. The page
+// removes the code from the URL, so that it does not stay in the history, and
+// loads no resources to which it could leak.
 func (s *Service) callbackPage(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 30*time.Second) // a closed tab is no reason to lose a login
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 30*time.Second) // closing the tab must not cancel the login
 	defer cancel()
 	server, err := s.Complete(ctx, r.URL.Query())
 	h := w.Header()
@@ -111,7 +109,7 @@ func (s *Service) callbackPage(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(httperr.Status(e.Kind))
 	}
-	_ = callbackTemplate.Execute(w, p) // a browser that is gone reads no page
+	_ = callbackTemplate.Execute(w, p) // a write error means that the browser has disconnected
 }
 
 type page struct {

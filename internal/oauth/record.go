@@ -9,7 +9,7 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// client is who Junctor is to an authorization server.
+// client is the OAuth client registration at an authorization server.
 type client struct {
 	ID       string    `json:"id"`
 	Secret   string    `json:"secret,omitempty"`
@@ -18,16 +18,16 @@ type client struct {
 	Ends     time.Time `json:"ends,omitzero"`      // when the secret does
 }
 
-// The ways in which a client authenticates itself.
+// The client authentication methods.
 const (
 	methodNone  = "none"
 	methodBasic = "client_secret_basic"
 	methodPost  = "client_secret_post"
 )
 
-// record is one upstream's login, as it is sealed in the store. It is bound to
-// the upstream's address: a name that comes to mean another server has no
-// login there.
+// record is an upstream's login, as stored encrypted. It is bound to the
+// upstream's URL: if the name later refers to another server, there is no login
+// for it.
 type record struct {
 	URL        string            `json:"url"`
 	Resource   string            `json:"resource"`
@@ -47,8 +47,8 @@ type record struct {
 	Since    time.Time `json:"since"`            // of the login
 }
 
-// addressPolicyJSON keeps what may be asked with the login, so that a renewal reaches
-// no further than the login did.
+// addressPolicyJSON stores the address policy of the login, so that a refresh
+// uses the same policy.
 type addressPolicyJSON struct {
 	Private   bool `json:"private,omitempty"`
 	Loopback  bool `json:"loopback,omitempty"`
@@ -68,7 +68,7 @@ func (r *record) String() string       { return telemetry.Redacted }
 func (r *record) GoString() string     { return telemetry.Redacted }
 func (r *record) LogValue() slog.Value { return slog.StringValue(telemetry.Redacted) }
 
-// life is how long the token lasts from when it was got; 0 when not known.
+// life returns the lifetime of the token since it was issued; 0 if unknown.
 func (r *record) life() time.Duration {
 	if r.Expires.IsZero() {
 		return 0
@@ -76,30 +76,31 @@ func (r *record) life() time.Duration {
 	return r.Expires.Sub(r.Obtained)
 }
 
-// due reports whether the token should be renewed: 80 % of its life are over.
+// due reports whether the token should be refreshed: 80 % of its lifetime are
+// over.
 func (r *record) due(now time.Time) bool {
 	life := r.life()
 	return !r.Expires.IsZero() && !now.Before(r.Obtained.Add(life*8/10))
 }
 
-// expired reports whether the token is of no use, or will be before a request
-// has arrived.
+// expired reports whether the token has expired, or will expire before a
+// request arrives.
 func (r *record) expired(now time.Time) bool {
 	return r.Access == "" || !r.Expires.IsZero() && !now.Before(r.Expires.Add(-min(2*time.Second, r.life()/20)))
 }
 
-// renewable reports whether a new token can be got without a person.
+// renewable reports whether a new token can be obtained without a user.
 func (r *record) renewable() bool { return r.Refresh != "" || r.Own }
 
-// secrets are what no log may show.
+// secrets returns the values that logs must not contain.
 func (r *record) secrets() []telemetry.Secret {
 	return slices.DeleteFunc([]telemetry.Secret{
 		telemetry.Secret(r.Access), telemetry.Secret(r.Refresh), telemetry.Secret(r.Client.Secret),
 	}, func(s telemetry.Secret) bool { return s == "" })
 }
 
-// flow is a login that waits for a person, as it is sealed in the store. It
-// is kept there and not in memory, because another node may get the answer.
+// flow is a pending login, as stored encrypted. It is in the store because
+// another node may receive the callback.
 type flow struct {
 	Server   string            `json:"server"`
 	URL      string            `json:"url"`
@@ -122,7 +123,7 @@ func (f *flow) GoString() string { return telemetry.Redacted }
 
 func encode(v any) []byte {
 	b, err := json.Marshal(v)
-	if err != nil { // strings, times and lists of them always marshal
+	if err != nil { // cannot happen: strings, times and lists of them can be marshalled
 		panic("oauth: " + err.Error())
 	}
 	return b

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// renewTimeout bounds one renewal, saveTimeout the keeping of what it
-	// brought; the lease outlives both.
+	// renewTimeout bounds one refresh, saveTimeout the storing of its result.
+	// The lease is longer than both.
 	renewTimeout = 30 * time.Second
 	saveTimeout  = 20 * time.Second
 	leaseLife    = 90 * time.Second
 
-	// leasePoll is how often one looks whether another has finished.
+	// leasePoll is the interval of checks whether another process has finished.
 	leasePoll = 100 * time.Millisecond
 
 	firstBackoff = time.Second
 	lastBackoff  = time.Minute
 )
 
-// errLost means that a login cannot be renewed: a person is needed.
+// errLost means that a login cannot be refreshed and a user has to sign in.
 var errLost = errors.New("the login has ended")
 
 func asRefused(err error) (*errRefused, bool) { return errors.AsType[*errRefused](err) }
@@ -61,7 +61,7 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 	}
 	f := &refreshCall{done: make(chan struct{})}
 	switch {
-	case st.rec != nil && st.rec.Access != old && !st.rec.expired(time.Now()): // renewed a moment ago
+	case st.rec != nil && st.rec.Access != old && !st.rec.expired(time.Now()): // refreshed a moment ago
 		f.rec = st.rec
 		close(f.done)
 		return f
@@ -111,7 +111,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	lease := "oauth/" + cfg.Name
 	for {
 		l, held, err := s.opts.Store.Acquire(ctx, lease, s.owner, leaseLife)
-		if err != nil { // better late than twice
+		if err != nil { // rather late than twice
 			return nil, &tool.Error{Kind: tool.Unavailable, Msg: "its token cannot be refreshed while the store is unavailable", Err: err}
 		}
 		if held {
@@ -128,10 +128,10 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = s.opts.Store.Release(ctx, lease, s.owner) // it ends by itself
+		_ = s.opts.Store.Release(ctx, lease, s.owner) // the lease also expires by itself
 	}()
-	// Only now is it certain what the token to renew is: another process may
-	// have been faster, and its predecessor must not be redeemed again.
+	// Only now is the current token certain: another process may have refreshed
+	// it, and the old refresh token must not be used again.
 	rec, version, err := s.latest(ctx, cfg, st)
 	switch {
 	case err != nil:
@@ -153,8 +153,8 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	return s.storeRefreshed(cfg.Name, st, &next, version)
 }
 
-// latest returns the login as the store has it, or as this process has it
-// where the store could not be written.
+// latest returns the login from the store, or from this process if it could not
+// be stored.
 func (s *Service) latest(ctx context.Context, cfg upstream.Config, st *state) (*record, int64, error) {
 	st.mu.Lock()
 	rec, version, unsaved := st.rec, st.version, st.unsaved
@@ -177,7 +177,7 @@ func (s *Service) storeRefreshed(server string, st *state, rec *record, version 
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
 	written, err := s.save(ctx, server, rec, version)
-	if errors.Is(err, store.ErrConflict) { // a new login, or a logout, in the meantime
+	if errors.Is(err, store.ErrConflict) { // a new login or a logout happened meanwhile
 		newer, version, err := s.load(ctx, server)
 		if err != nil {
 			return nil, err
@@ -241,7 +241,7 @@ func (s *Service) refreshDue(ctx context.Context) {
 		rec, version, unsaved := st.rec, st.version, st.unsaved
 		st.mu.Unlock()
 		if unsaved {
-			_, _ = s.storeRefreshed(name, st, rec, version) // it logs what fails
+			_, _ = s.storeRefreshed(name, st, rec, version) // it logs its errors
 			continue
 		}
 		if rec == nil || !rec.renewable() || !rec.due(time.Now()) {

@@ -11,16 +11,17 @@ import (
 	"junctor/internal/upstream"
 )
 
-// The login to an upstream is shared: who replaces it decides with whose
-// account every caller's requests are made. So a login that works is replaced
-// only by an administrator, when the attempt begins and when it completes, and
-// a login that was made meanwhile ends the attempts from before it.
+// The login to an upstream is shared: it determines the account for every
+// caller's requests. Therefore only an administrator may replace a working
+// login, checked when the attempt begins and when it completes, and a new login
+// invalidates the attempts that began before it.
 
 // usable reports whether callers can still use the login.
 func (r *record) usable(now time.Time) bool { return r != nil && (!r.expired(now) || r.renewable()) }
 
-// mayBegin refuses a caller that must not replace the login that there is, and
-// one with limits where there is none: all callers would use its account.
+// mayBegin returns an error for a caller that must not replace the current
+// login, and for a restricted caller if there is none, because all callers
+// would use its account.
 func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) error {
 	if caller.Admin {
 		return nil
@@ -28,22 +29,22 @@ func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, 
 	if caller.Limited() {
 		return &tool.Error{Kind: tool.Denied, Msg: "a key or token that is limited to servers or tools cannot sign in to " + cfg.Name + "; ask an administrator to do it"}
 	}
-	rec, _ := s.known(ctx, cfg, st, true) // what cannot be read is replaced
+	rec, _ := s.known(ctx, cfg, st, true) // a login that cannot be decrypted is replaced
 	if rec.usable(time.Now()) {
 		return &tool.Error{Kind: tool.Denied, Msg: cfg.Name + " is already signed in; only an administrator can replace the login"}
 	}
 	return nil
 }
 
-// replaceable reports whether an attempt may still become the login of its
-// upstream, and the version of what it replaces.
+// replaceable returns the version of the login that an attempt may replace, or
+// an error if it may not.
 func (s *Service) replaceable(ctx context.Context, cfg upstream.Config, f flow) (version int64, err error) {
 	rec, version, err := s.load(ctx, f.Server)
 	if err != nil && tool.KindOf(err) == tool.Internal {
 		return 0, err
 	}
 	if err != nil || rec == nil || rec.URL != cfg.URL || rec.Own {
-		return version, nil // what cannot be used is replaced
+		return version, nil // a login that cannot be used is replaced
 	}
 	if !rec.Since.Equal(f.Replaces) {
 		return 0, &tool.Error{Kind: tool.Denied, Msg: "somebody else signed in to " + f.Server + " meanwhile; nothing has changed. Begin again if another account is meant"}
@@ -57,8 +58,8 @@ func (s *Service) replaceable(ctx context.Context, cfg upstream.Config, f flow) 
 	return version, nil
 }
 
-// adoptFlow makes rec the login of the upstream, if the attempt may still do
-// so; else the tokens that it got are given back.
+// adoptFlow stores rec as the login of the upstream if the attempt may still do
+// so; otherwise it revokes the tokens.
 func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state, f flow, rec *record) error {
 	for {
 		version, err := s.replaceable(ctx, cfg, f)
@@ -69,7 +70,7 @@ func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state,
 			return nil
 		}
 		if errors.Is(err, store.ErrConflict) && ctx.Err() == nil {
-			continue // renewed, or replaced, in between
+			continue // refreshed or replaced meanwhile
 		}
 		if lost := s.revoke(ctx, rec); lost != nil {
 			s.log.WarnContext(ctx, "tokens of a refused sign-in not revoked", "server", f.Server, "err", lost)
@@ -78,9 +79,9 @@ func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state,
 	}
 }
 
-// SignIn returns why a call needs a person first, with the address that the
-// context's caller has to open. It waits a moment for the address: without it
-// the error says what to do instead.
+// SignIn returns the error of a call that requires a sign-in, with the URL that
+// the context's caller has to open. It waits briefly for the URL; without it
+// the error explains what to do instead.
 func (s *Service) SignIn(ctx context.Context, server string) error {
 	caller := tool.CallerFrom(ctx)
 	if caller.ID == "" {
@@ -103,8 +104,8 @@ func (s *Service) SignIn(ctx context.Context, server string) error {
 	return consentRequired(server, address)
 }
 
-// signInOfferFor returns the address of an attempt of the caller's that brings what
-// the last refused request needs.
+// signInOfferFor returns the URL of an attempt of the caller with the scopes
+// that the last refused request needs.
 func (s *Service) signInOfferFor(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) (string, error) {
 	st.mu.Lock()
 	wanted := st.wanted
@@ -131,11 +132,11 @@ func (o *signInOffer) usable(cfg upstream.Config) bool {
 	return o != nil && o.server == cfg.URL && time.Until(o.expires) > offerLeft
 }
 
-// signInWait bounds how long a failed call waits for the address to open.
+// signInWait bounds how long a failed call waits for the URL.
 const signInWait = 10 * time.Second
 
-// consentRequired is the error of a call that needs a person first; address is
-// "" where the caller gets none.
+// consentRequired returns the error of a call that requires a sign-in; address
+// is "" if the caller gets no URL.
 func consentRequired(server, address string) error {
 	e := &tool.Error{Kind: tool.UpstreamAuthRequired}
 	if address == "" {

@@ -20,33 +20,33 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Store is where logins are kept.
+// Store stores logins.
 type Store interface {
 	store.Values
 	store.Leases
 }
 
-// Options are what a Service is made of.
+// Options are the dependencies of a Service.
 type Options struct {
 	// Servers returns the settings of an upstream.
 	Servers func(name string) (upstream.Config, bool)
 	Store   Store
-	// Sealer returns what logins are sealed with. It is asked when the first
-	// login is read or kept: the key may have to be made.
+	// Sealer returns the encryption of logins. It is called when the first
+	// login is read or written, because the key may have to be created.
 	Sealer func() (*store.Sealer, error)
 
 	RoundTripper http.RoundTripper                     // to upstreams
 	Proxy        func(*http.Request) (*url.URL, error) // to authorization servers; nil for none
 	Redactor     *telemetry.Redactor
 	Log          *slog.Logger
-	Node         string // names this process in leases
+	Node         string // identifies this process in leases
 	Version      string
 
-	// IsAdmin reports whether a caller that was an administrator still is; nil
-	// means always.
+	// IsAdmin reports whether a caller is still an administrator; nil means
+	// always.
 	IsAdmin func(ctx context.Context, caller string) bool
 
-	// LoggedIn is told of every login that a person gave.
+	// LoggedIn is called after every login of a user.
 	LoggedIn func(server string)
 }
 
@@ -60,14 +60,14 @@ type Service struct {
 
 	mu       sync.Mutex
 	states   map[string]*state
-	hidden   map[telemetry.Secret]time.Time // what the redactor knows, and since when
-	callback string                         // where browsers come back to; "" until known
-	back     *listener                      // in place of a callback; nil until needed
-	waiting  map[string][]chan error        // who waits for a login, by upstream
+	hidden   map[telemetry.Secret]time.Time // the values known to the redactor, and since when
+	callback string                         // the redirect URI; "" until known
+	back     *listener                      // receives callbacks if there is no redirect URI; nil until needed
+	waiting  map[string][]chan error        // channels of waiting logins, by upstream
 	closed   bool
 }
 
-// New returns a Service; it asks and starts nothing.
+// New returns a Service. It sends and starts nothing.
 func New(o Options) *Service {
 	if o.LoggedIn == nil {
 		o.LoggedIn = func(string) {}
@@ -81,21 +81,19 @@ func New(o Options) *Service {
 
 var _ upstream.Authorizer = (*Service)(nil)
 
-// SetCallback says under which address this process gets the answers of
-// authorization servers. Without one, a listener on loopback is opened when it
-// is needed.
+// SetCallback sets the redirect URI of this process. Without one, a listener on
+// loopback is opened when needed.
 func (s *Service) SetCallback(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.callback = address
 }
 
-// tick is how often Run looks for tokens that are due.
+// tick is the interval at which Run looks for tokens that are due.
 const tick = 5 * time.Second
 
-// Run renews tokens before they end, until ctx is done; then it waits for
-// what is in progress. Logins work without it, but then a token is renewed when
-// it is next used.
+// Run refreshes tokens before they expire until ctx is done, and then waits for
+// refreshes in progress. Without Run, a token is refreshed on its next use.
 func (s *Service) Run(ctx context.Context) error {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -110,8 +108,8 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// Close ends the listener on loopback and waits for renewals in progress: a
-// refresh token that was redeemed must be replaced in the store.
+// Close closes the loopback listener and waits for refreshes in progress,
+// because a used refresh token must be replaced in the store.
 func (s *Service) Close() {
 	s.mu.Lock()
 	back := s.back
@@ -123,10 +121,10 @@ func (s *Service) Close() {
 	s.work.Wait()
 }
 
-// errStopping is the error of what comes after Close.
+// errStopping is the error after Close.
 var errStopping = &tool.Error{Kind: tool.Unavailable, Msg: "the gateway is being stopped"}
 
-// spawn runs f on its own; false when the Service is closed.
+// spawn runs f on a goroutine. It returns false if the Service is closed.
 func (s *Service) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +146,7 @@ func (s *Service) state(server string) *state {
 	return st
 }
 
-// Authorize puts the upstream's token on a request, as [upstream.Authorizer]
-// asks.
+// Authorize sets the upstream's token on a request, see [upstream.Authorizer].
 func (s *Service) Authorize(ctx context.Context, server string, r *http.Request, refused *mcp.HTTPError) error {
 	cfg, ok := s.opts.Servers(server)
 	if !ok || cfg.URL == "" {
@@ -176,9 +173,8 @@ func (s *Service) Authorize(ctx context.Context, server string, r *http.Request,
 	return nil
 }
 
-// watch notes the address at which the upstream is reached: it decides which
-// addresses the upstream may send us to. A name could be made to point
-// elsewhere between the request and the question.
+// watch records the address of the upstream's connection, which determines the
+// address policy. Resolving the name again could give another address.
 func (st *state) watch(r *http.Request) {
 	*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
@@ -189,8 +185,8 @@ func (st *state) watch(r *http.Request) {
 	}))
 }
 
-// addressPolicyOf returns which addresses the upstream may send us to: public ones,
-// those of its own kind, and what the configuration itself names.
+// addressPolicyOf returns the address policy of the upstream: public addresses,
+// addresses of its own class, and those in the configuration.
 func (s *Service) addressPolicyOf(cfg upstream.Config, st *state) addressPolicy {
 	var r addressPolicy
 	st.mu.Lock()
@@ -213,8 +209,8 @@ func (s *Service) addressPolicyOf(cfg upstream.Config, st *state) addressPolicy 
 	return r
 }
 
-// proxied reports whether the upstream is reached through a proxy, whose
-// address says nothing of the upstream's.
+// proxied reports whether the upstream is reached through a proxy, in which
+// case the peer address is not the upstream's.
 func (s *Service) proxied(address string) bool {
 	if s.opts.Proxy == nil {
 		return false
@@ -227,12 +223,12 @@ func (s *Service) proxied(address string) bool {
 	return err != nil || through != nil
 }
 
-// fresh is how long what was read from the store is taken as still so: the
-// time within which a login or logout in another process holds here.
+// fresh is how long a login read from the store is considered current: a login
+// or logout in another process takes effect within this time.
 const fresh = 2 * time.Second
 
-// known returns the upstream's login, as far as it is one for its address.
-// again asks the store whatever is known.
+// known returns the upstream's login for its URL. With again set it always
+// reads the store.
 func (s *Service) known(ctx context.Context, cfg upstream.Config, st *state, again bool) (*record, error) {
 	st.mu.Lock()
 	recent := !again && !st.read.IsZero() && time.Since(st.read) < fresh || st.unsaved
@@ -243,7 +239,7 @@ func (s *Service) known(ctx context.Context, cfg upstream.Config, st *state, aga
 		switch {
 		case err == nil:
 			rec = st.put(loaded, version)
-		case tool.KindOf(err) != tool.Internal || read.IsZero(): // a store that is unavailable for a moment takes no login away
+		case tool.KindOf(err) != tool.Internal || read.IsZero(): // a temporarily unavailable store does not remove a login
 			return nil, err
 		}
 	}
@@ -253,7 +249,7 @@ func (s *Service) known(ctx context.Context, cfg upstream.Config, st *state, aga
 	return rec, nil
 }
 
-// put takes over what the store has, unless this process has something newer.
+// put adopts the stored login, unless this process has a newer one.
 func (st *state) put(rec *record, version int64) *record {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -267,8 +263,8 @@ func ownCredentials(cfg upstream.Config) bool {
 	return cfg.OAuth != nil && cfg.OAuth.Grant == upstream.ClientCredentials
 }
 
-// current returns the token for a request that was not refused yet; nil sends
-// it without one, and the server's answer tells what it wants.
+// current returns the token for the first attempt of a request. If it is nil,
+// the request is sent without one and the server's challenge is used.
 func (s *Service) current(ctx context.Context, cfg upstream.Config, st *state) (*record, error) {
 	rec, err := s.known(ctx, cfg, st, false)
 	if rec == nil || err != nil {
@@ -280,7 +276,7 @@ func (s *Service) current(ctx context.Context, cfg upstream.Config, st *state) (
 		return rec, nil
 	case !rec.expired(now):
 		if rec.renewable() {
-			s.startRefresh(cfg, st, rec.Access) // in the background: this one still holds
+			s.startRefresh(cfg, st, rec.Access) // in the background: the current token is still valid
 		}
 		return rec, nil
 	case !rec.renewable():
@@ -293,8 +289,9 @@ func (s *Service) current(ctx context.Context, cfg upstream.Config, st *state) (
 	return renewed, err
 }
 
-// afterUnauthorized handles a 401: with the token that someone else got meanwhile, with a
-// renewed one, or with the way to a new login.
+// afterUnauthorized handles a 401: it retries with a token that was obtained
+// meanwhile or with a refreshed one, or returns the error that requires a
+// sign-in.
 func (s *Service) afterUnauthorized(ctx context.Context, cfg upstream.Config, st *state, refused *mcp.HTTPError) (*record, error) {
 	used := strings.TrimPrefix(refused.Credential.Reveal(), "Bearer ")
 	rec, err := s.known(ctx, cfg, st, true)
@@ -322,8 +319,8 @@ func (s *Service) afterUnauthorized(ctx context.Context, cfg upstream.Config, st
 	return s.newLogin(ctx, cfg, st, ch, asked)
 }
 
-// wasForced reports whether the token was itself got because of a refusal:
-// another would be refused as well.
+// wasForced reports whether the token was itself obtained after a 401: another
+// one would be refused too.
 func (st *state) wasForced(token string) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -336,8 +333,8 @@ func (st *state) force(token string) {
 	st.forced = token
 }
 
-// afterForbidden handles a 403: with the way to a login that has the scopes that are
-// missing as well as those that there are.
+// afterForbidden handles a 403: it returns the error that requires a sign-in
+// with the missing scopes and the current ones.
 func (s *Service) afterForbidden(ctx context.Context, cfg upstream.Config, st *state, refused *mcp.HTTPError) (*record, error) {
 	ch := parseChallenge(refused.WWWAuthenticate)
 	denied := &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server refuses access (HTTP 403), and a new login would not change that"}

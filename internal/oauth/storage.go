@@ -18,15 +18,15 @@ import (
 	"junctor/internal/tool"
 )
 
-// Where things are in the store. Names are what a secret is bound to.
+// The spaces and names in the store. A secret is bound to its name.
 const (
 	spaceFlows  = "oauth-flows"
 	tokenPrefix = "oauth/token/"  // and the upstream's name
 	clientName  = "oauth/client/" // and a hash of issuer and redirect address
 )
 
-// vault returns the sealed part of the store; the key is asked for when it is
-// first needed.
+// vault returns the encrypted part of the store; the key is requested on first
+// use.
 func (s *Service) vault() (*store.Vault, *store.Sealer, error) {
 	sealer, err := s.opts.Sealer()
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Service) vault() (*store.Vault, *store.Sealer, error) {
 	return store.NewVault(s.opts.Store, sealer), sealer, nil
 }
 
-// load reads an upstream's login; nil when there is none.
+// load reads an upstream's login; nil if there is none.
 func (s *Service) load(ctx context.Context, server string) (*record, int64, error) {
 	v, _, err := s.vault()
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Service) load(ctx context.Context, server string) (*record, int64, erro
 	return &rec, version, nil
 }
 
-// save writes an upstream's login if it is still of the version.
+// save writes an upstream's login if the stored one still has the version.
 func (s *Service) save(ctx context.Context, server string, rec *record, version int64) (int64, error) {
 	v, _, err := s.vault()
 	if err != nil {
@@ -94,8 +94,9 @@ const (
 	hideFor   = 24 * time.Hour
 )
 
-// registrationName is where the registration with an issuer is kept. The port
-// of a loopback address is not part of it: it may differ from login to login.
+// registrationName returns the name of the stored registration with an issuer.
+// It does not include the port of a loopback address, which may change between
+// logins.
 func registrationName(issuer, redirect string) string {
 	u, err := url.Parse(redirect)
 	if err == nil {
@@ -108,8 +109,7 @@ func registrationName(issuer, redirect string) string {
 	return clientName + hex.EncodeToString(sum[:16])
 }
 
-// registration reads a kept registration; false when there is none that can
-// be used.
+// registration reads a stored registration; false if there is no usable one.
 func (s *Service) registration(ctx context.Context, issuer, redirect string) (client, bool, error) {
 	v, _, err := s.vault()
 	if err != nil {
@@ -149,7 +149,8 @@ func (s *Service) dropRegistration(ctx context.Context, issuer, redirect string)
 	return v.Delete(ctx, registrationName(issuer, redirect))
 }
 
-// flowName hides the state itself from who can read the store.
+// flowName returns a hash of the state, so that readers of the store cannot use
+// it.
 func flowName(state string) string {
 	sum := sha256.Sum256([]byte(state))
 	return hex.EncodeToString(sum[:])
@@ -170,7 +171,7 @@ func (s *Service) keepFlow(ctx context.Context, state string, f flow) error {
 	return nil
 }
 
-// takeFlow returns the login that was begun under a state, once.
+// takeFlow returns the pending login of a state and deletes it.
 func (s *Service) takeFlow(ctx context.Context, state string) (flow, error) {
 	gone := &tool.Error{Kind: tool.InvalidRequest, Msg: "this login is not known here: it was used already, or it took longer than 10 minutes; begin again"}
 	if len(state) == 0 || len(state) > 128 || strings.ContainsFunc(state, func(r rune) bool { return r <= ' ' || r > '~' }) {

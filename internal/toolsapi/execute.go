@@ -13,10 +13,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// face is the name of this face in records of calls.
+// face is the name of this API in call records.
 const face = "tools"
 
-// Bounds of one request with parallel calls.
+// Limits of one request with parallel calls.
 const (
 	maxCalls    = 128
 	maxParallel = 16
@@ -28,8 +28,7 @@ type executeBody struct {
 	Server   string          `json:"server"`
 }
 
-// execute runs what a model called and answers in the form that its provider
-// wants back.
+// execute executes a model's calls and responds in the provider's format.
 func (a *API) execute(w http.ResponseWriter, r *http.Request) {
 	var body executeBody
 	if err := a.read(w, r, &body); err != nil {
@@ -47,7 +46,7 @@ func (a *API) execute(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// executeOne answers a single call; its failure is the request's.
+// executeOne executes a single call; its error is the error of the request.
 func (a *API) executeOne(w http.ResponseWriter, r *http.Request, body executeBody) {
 	name, call, err := provider.ReadCall(body.Provider, body.Call)
 	if err != nil {
@@ -67,8 +66,8 @@ func (a *API) executeOne(w http.ResponseWriter, r *http.Request, body executeBod
 	writeBody(w, http.StatusOK, append(out, '\n'))
 }
 
-// executeAll runs parallel calls. Each has its own answer, a failure in the
-// provider's form too: a conversation needs one for every call.
+// executeAll executes parallel calls. Each has its own result, errors included,
+// because a conversation needs one for every call.
 func (a *API) executeAll(w http.ResponseWriter, r *http.Request, body executeBody) {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(body.Call, &raw); err != nil {
@@ -125,8 +124,9 @@ type parallelCall struct {
 	err      error
 }
 
-// readCalls reads all calls of an array. One that cannot be read is answered
-// in the form of its neighbours; when none can be, the request is wrong.
+// readCalls parses the calls of an array. A call that cannot be parsed gets an
+// error in the format of the others; if none can be parsed, the request is
+// invalid.
 func readCalls(name string, raw []json.RawMessage) ([]parallelCall, error) {
 	if name != "" {
 		var err error
@@ -157,15 +157,15 @@ func readCalls(name string, raw []json.RawMessage) ([]parallelCall, error) {
 	return calls, nil
 }
 
-// idOf finds the id of a call that could not be read, so that its answer can
-// still be distinguished.
+// idOf returns the id of a call that could not be parsed, so that its error can
+// be matched to it.
 func idOf(raw json.RawMessage) string {
 	var ids struct {
 		CallID    string `json:"call_id"`
 		ToolUseID string `json:"toolUseId"`
 		ID        string `json:"id"`
 	}
-	_ = json.Unmarshal(raw, &ids) // what has no id has none
+	_ = json.Unmarshal(raw, &ids) // an error means that there is no id
 	switch {
 	case ids.CallID != "":
 		return ids.CallID
@@ -175,7 +175,7 @@ func idOf(raw json.RawMessage) string {
 	return ids.ID
 }
 
-// run executes one call in the tool's own terms.
+// run executes one call.
 func (a *API) run(ctx context.Context, server string, call provider.Call, id string) (tool.Result, error) {
 	c := tool.Call{RequestID: id, Face: face, Caller: tool.CallerFrom(ctx), Server: server, Tool: call.Name}
 	_, tools := a.translation()
@@ -190,7 +190,7 @@ func (a *API) run(ctx context.Context, server string, call provider.Call, id str
 		name, ok = tools.Resolve(server, call.Name)
 	}
 	def := tool.Definition{InputSchema: json.RawMessage("{}")}
-	if ok { // else the executor says what is wrong with the name
+	if ok { // otherwise the executor reports the unknown name
 		c.Server, c.Tool = name.Server, name.Tool
 		def, _ = tools.Definition(name)
 	}
@@ -207,8 +207,8 @@ type callToolBody struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// callTool runs a tool by its own name; its arguments and its result pass as
-// they are.
+// callTool executes a tool by its own name; arguments and result are passed
+// unchanged.
 func (a *API) callTool(w http.ResponseWriter, r *http.Request) {
 	var body callToolBody
 	if err := a.read(w, r, &body); err != nil {
@@ -219,7 +219,7 @@ func (a *API) callTool(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `tool is missing; send {"server": …, "tool": …, "arguments": {…}}`})
 		return
 	}
-	if args := bytes.TrimSpace(body.Arguments); len(args) == 0 || args[0] != '{' { // nothing, or an object in a string
+	if args := bytes.TrimSpace(body.Arguments); len(args) == 0 || args[0] != '{' { // nothing, or an object encoded in a string
 		var err error
 		if body.Arguments, err = provider.Repair(tool.Definition{}, args); err != nil {
 			httperr.Write(w, r, err)

@@ -24,8 +24,9 @@ type serverHealth struct {
 	Reason string         `json:"reason,omitempty"`
 }
 
-// health says how the gateway and its upstreams are. It is always 200: an
-// upstream that is down does not make the gateway unwell.
+// health reports the state of the gateway and its upstreams. The status is
+// always 200, because a disconnected upstream does not affect the gateway's
+// health.
 func (a *API) health(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	body := healthBody{OK: a.well(r.Context()), Version: a.Version, Servers: []serverHealth{}}
@@ -46,8 +47,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, body)
 }
 
-// well reports whether the gateway can do its own part: without the store no
-// call can be recorded.
+// well reports whether calls can be recorded.
 func (a *API) well(ctx context.Context) bool { return a.Log.Available(ctx) == nil }
 
 type probeBody struct {
@@ -55,14 +55,14 @@ type probeBody struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// live says that the process answers.
+// live reports that the process responds.
 func (a *API) live(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, probeBody{OK: true})
 }
 
-// ready says whether requests should come here. While records cannot be
-// written it says so, though only the reason why is left to the log: it names
-// files and hosts.
+// ready reports whether the gateway accepts requests. It is not ready while
+// records cannot be written; the reason is only logged, because it contains
+// paths and hosts.
 func (a *API) ready(w http.ResponseWriter, r *http.Request) {
 	body := probeBody{OK: a.Ready()}
 	if !body.OK {

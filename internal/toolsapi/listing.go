@@ -19,7 +19,7 @@ import (
 	"junctor/internal/upstream"
 )
 
-// filter is what a listing is limited to.
+// filter restricts a listing.
 type filter struct {
 	servers, tags []string
 	tools         []string // by their own names
@@ -30,7 +30,7 @@ type filter struct {
 	strict        bool
 }
 
-// parameters of a listing, by the names that are documented.
+// parameters are the documented query parameters of a listing.
 var parameters = []string{"server", "tags", "tag", "tool", "query", "limit", "detail", "schema", "strict"}
 
 func readFilter(q url.Values) (filter, error) {
@@ -66,7 +66,8 @@ func readLimit(q url.Values) (int, error) {
 	return n, nil
 }
 
-// list reads a parameter that may be given several times, or once with commas.
+// list returns the values of a parameter that may be repeated or
+// comma-separated.
 func list(q url.Values, names ...string) []string {
 	var all []string
 	for _, name := range names {
@@ -90,7 +91,7 @@ func invalid(format string, args ...any) error {
 	return &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf(format, args...)}
 }
 
-// selection is the answer to a filter.
+// selection is the result of a filter.
 type selection struct {
 	snap    *catalog.Snapshot
 	tools   *provider.Tools
@@ -99,7 +100,7 @@ type selection struct {
 	down    []string // servers that are not connected, each with the reason
 }
 
-// selected reads a request for tools and picks them.
+// selected parses a request for tools and returns the selected ones.
 func (a *API) selected(r *http.Request) (filter, selection, error) {
 	f, err := readFilter(r.URL.Query())
 	if err != nil {
@@ -109,8 +110,8 @@ func (a *API) selected(r *http.Request) (filter, selection, error) {
 	return f, s, err
 }
 
-// selectedFor does the same for a path with a provider in it. One that is not
-// known is there a path that does not exist.
+// selectedFor does the same for a path with a provider. An unknown provider is
+// a path that does not exist.
 func (a *API) selectedFor(r *http.Request) (name string, f filter, s selection, err error) {
 	if name, err = provider.Lookup(r.PathValue("provider")); err != nil {
 		e := *tool.AsError(err)
@@ -121,8 +122,8 @@ func (a *API) selectedFor(r *http.Request) (name string, f filter, s selection, 
 	return name, f, s, err
 }
 
-// pick finds the tools that the caller may use and asks for, in the order of
-// the catalogue or, with a query, of relevance.
+// pick returns the tools that the caller may use and that match, in the order
+// of the catalogue or, with a query, of relevance.
 func (a *API) pick(ctx context.Context, f filter) (selection, error) {
 	caller := tool.CallerFrom(ctx)
 	s := selection{pending: a.await(ctx, &caller, f.servers)}
@@ -147,8 +148,8 @@ func (a *API) pick(ctx context.Context, f filter) (selection, error) {
 	return s, nil
 }
 
-// down names the servers that are not connected, of those asked for or of all.
-// One that was asked for and whose tools are not known is an error.
+// down lists the requested servers, or all servers, that are not connected. A
+// requested server without known tools is an error.
 func (a *API) down(snap *catalog.Snapshot, caller *tool.Caller, servers []string) (list []string, err error) {
 	for _, u := range a.Servers.Status() {
 		asked := slices.Contains(servers, u.Name)
@@ -200,8 +201,8 @@ func (a *API) find(s *selection, caller *tool.Caller, f filter) error {
 	return nil
 }
 
-// await gives servers that are making their first connection, and whose tools
-// are not known from before, the time that they are given to start.
+// await waits for servers that are making their first connection and have no
+// known tools, up to their start timeout.
 func (a *API) await(ctx context.Context, caller *tool.Caller, servers []string) (pending []string) {
 	snap := a.Catalog.Snapshot()
 	var wait []string
@@ -216,7 +217,7 @@ func (a *API) await(ctx context.Context, caller *tool.Caller, servers []string) 
 	return a.Servers.Await(ctx, wait...)
 }
 
-// listTools answers with the definitions as the upstreams gave them, each
+// listTools responds with the definitions as received from the upstreams, each
 // with its server.
 func (a *API) listTools(w http.ResponseWriter, r *http.Request) {
 	f, s, err := a.selected(r)
@@ -246,8 +247,8 @@ func (a *API) listTools(w http.ResponseWriter, r *http.Request) {
 	writeBody(w, http.StatusOK, append(body, '}'))
 }
 
-// appendWithServer adds the server at the end of a definition, and leaves the
-// rest byte for byte: unknown keys and large numbers survive.
+// appendWithServer appends the server to a definition and leaves the rest
+// unchanged, including unknown keys and large numbers.
 func appendWithServer(body []byte, e *catalog.Entry) []byte {
 	raw := strings.TrimSpace(string(e.Raw))
 	body = append(body, raw[:len(raw)-1]...)
@@ -255,7 +256,7 @@ func appendWithServer(body []byte, e *catalog.Entry) []byte {
 	return append(append(append(body, `,"server":`...), server...), '}')
 }
 
-// declare answers with the tools in a provider's own format.
+// declare responds with the tools in a provider's format.
 func (a *API) declare(w http.ResponseWriter, r *http.Request) {
 	name, f, s, err := a.selectedFor(r)
 	if err != nil {
@@ -283,7 +284,7 @@ const (
 	noTools        = "none"    // nothing fits
 )
 
-// warnings say why a listing may not be what was meant.
+// warnings explain why a listing may not be what was intended.
 func (f filter) warnings(q url.Values, s selection, found int) []provider.Warning {
 	var list []provider.Warning
 	warn := func(code, format string, args ...any) {
@@ -309,7 +310,7 @@ func (f filter) warnings(q url.Values, s selection, found int) []provider.Warnin
 	return list
 }
 
-// context answers with the tools as text for a prompt.
+// context responds with the tools as text for a prompt.
 func (a *API) context(w http.ResponseWriter, r *http.Request) {
 	name, f, s, err := a.selectedFor(r)
 	if err != nil {
@@ -346,8 +347,8 @@ type contextBody struct {
 	Pending  []string `json:"pending,omitempty"`
 }
 
-// groups puts tools under their servers, in the order in which the servers
-// first appear: with a query, the one with the best match first.
+// groups groups tools by server, in the order in which the servers first
+// appear: with a query, the server of the best match first.
 func groups(caller *tool.Caller, s selection) []provider.ContextGroup {
 	var groups []provider.ContextGroup
 	at := map[string]int{}

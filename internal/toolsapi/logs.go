@@ -13,7 +13,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// logEntry is a record of the call log as this face shows it.
+// logEntry is a record of the call log in this API.
 type logEntry struct {
 	Seq        int64           `json:"seq"`
 	ID         string          `json:"id"`
@@ -41,15 +41,15 @@ func entryOf(c store.Call) logEntry {
 	}
 }
 
-// logs answers with the call log, newest last, or follows it.
+// logs responds with the call log, newest last, or follows it.
 func (a *API) logs(w http.ResponseWriter, r *http.Request) {
 	q, err := readLogQuery(r.URL.Query())
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
 	}
-	// Records hold arguments and results: of others' calls they are for
-	// whoever runs the gateway.
+	// Records contain arguments and results, so those of other callers are only
+	// for the administrator.
 	if caller := tool.CallerFrom(r.Context()); !caller.Admin && caller.ID != tool.Local.ID {
 		q.Caller = caller.ID
 	}
@@ -96,7 +96,7 @@ func readLogQuery(v url.Values) (store.CallQuery, error) {
 	return q, err
 }
 
-// readTime takes ISO 8601 with and without a time of day.
+// readTime parses ISO 8601 with or without a time of day.
 func readTime(text string) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -106,8 +106,8 @@ func readTime(text string) (time.Time, error) {
 	return time.Time{}, invalid("since %q is not a time like 2026-01-31T12:00:00Z", text)
 }
 
-// follow streams records as they are committed. What since, after or limit
-// ask for comes first; without them only what happens from now on.
+// follow streams records as they are committed. It starts with those selected
+// by since, after or limit; without them, with new records.
 func (a *API) follow(w http.ResponseWriter, r *http.Request, q store.CallQuery, format httpstream.Format) {
 	last, err := a.Log.LastSeq(r.Context())
 	if err != nil {

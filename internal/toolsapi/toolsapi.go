@@ -26,12 +26,12 @@ import (
 	"junctor/internal/upstream"
 )
 
-// Catalog is where tools are looked up.
+// Catalog provides the tools.
 type Catalog interface {
 	Snapshot() *catalog.Snapshot
 }
 
-// Searcher finds tools by words.
+// Searcher finds tools by text.
 type Searcher interface {
 	Search(q search.Query) ([]search.Hit, error)
 }
@@ -41,7 +41,7 @@ type Executor interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 }
 
-// Servers tells of the upstreams.
+// Servers provides the state of the upstreams.
 type Servers interface {
 	Status() []upstream.Status
 	Has(server string) bool
@@ -49,20 +49,20 @@ type Servers interface {
 	Await(ctx context.Context, servers ...string) (pending []string)
 }
 
-// Options are what an API is made of.
+// Options are the dependencies of an API.
 type Options struct {
 	Catalog  Catalog
 	Search   Searcher
-	Signals  func(caller string) search.Signals // nil turns them off
+	Signals  func(caller string) search.Signals // nil disables signals
 	Executor Executor
 	Servers  Servers
 	Log      store.Log
-	Ready    func() bool // whether the gateway takes requests; nil means always
+	Ready    func() bool // whether the gateway accepts requests; nil means always
 	Open     bool        // calls are served while the store is unavailable
 	Version  string
 }
 
-// API serves the face.
+// API serves the REST API for tools.
 type API struct {
 	Options
 
@@ -79,8 +79,8 @@ func New(o Options) *API {
 	return &API{Options: o}
 }
 
-// route is one endpoint. The description at /openapi.json and its test read
-// the same table as the multiplexer.
+// route is one endpoint. The multiplexer, /openapi.json and its test use the
+// same table.
 type route struct {
 	method, path string
 	handle       http.HandlerFunc
@@ -101,7 +101,7 @@ func (a *API) routes() []route {
 	}
 }
 
-// Routes mounts the endpoints.
+// Routes registers the endpoints.
 func (a *API) Routes(mux *http.ServeMux) {
 	for _, r := range a.routes() {
 		mux.HandleFunc(r.method+" "+r.path, r.handle)
@@ -112,7 +112,7 @@ func (a *API) Routes(mux *http.ServeMux) {
 	}
 }
 
-// Handler serves the face alone, for programs that embed it and for tests.
+// Handler returns a handler of this API alone, for embedding and for tests.
 func (a *API) Handler() http.Handler {
 	mux := http.NewServeMux()
 	a.Routes(mux)
@@ -132,8 +132,8 @@ func unknownPath(w http.ResponseWriter, r *http.Request) {
 	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "there is nothing at this path; GET /openapi.json lists what there is"})
 }
 
-// translation returns the translator of the current catalogue. It is made
-// once for each version, and takes over what has not changed.
+// translation returns the translation of the current catalogue. It is created
+// once for each version and reuses unchanged tools.
 func (a *API) translation() (*catalog.Snapshot, *provider.Tools) {
 	snap := a.Catalog.Snapshot()
 	a.mu.Lock()
@@ -141,15 +141,16 @@ func (a *API) translation() (*catalog.Snapshot, *provider.Tools) {
 	if a.snap == snap && a.tools != nil {
 		return snap, a.tools
 	}
-	if a.snap != nil && a.snap.Version > snap.Version { // another request was faster
+	if a.snap != nil && a.snap.Version > snap.Version { // another request has created a newer one
 		return snap, provider.NewTools(definitions(snap), nil)
 	}
 	a.snap, a.tools = snap, provider.NewTools(definitions(snap), a.tools)
 	return snap, a.tools
 }
 
-// definitions are those of all tools, disabled ones too: a model may still
-// call one out of an old conversation, and is owed the true answer.
+// definitions returns the definitions of all tools, including disabled ones: a
+// model may still call one in an old conversation, and should get the actual
+// error.
 func definitions(snap *catalog.Snapshot) []tool.Definition {
 	defs := make([]tool.Definition, 0, snap.Len())
 	for _, s := range snap.Servers() {
@@ -160,8 +161,8 @@ func definitions(snap *catalog.Snapshot) []tool.Definition {
 	return defs
 }
 
-// read decodes a request's body. Unknown keys are passed over: the objects
-// inside are the providers', and they add to them.
+// read decodes a request's body. Unknown keys are ignored, because providers
+// add keys to their objects.
 func (a *API) read(w http.ResponseWriter, r *http.Request, v any) error {
 	data, err := httperr.ReadBody(r)
 	if err != nil {
@@ -180,7 +181,7 @@ func (a *API) read(w http.ResponseWriter, r *http.Request, v any) error {
 	return nil
 }
 
-// misfit says in the words of JSON what does not fit.
+// misfit describes a type mismatch in terms of JSON.
 func misfit(err *json.UnmarshalTypeError) string {
 	if err.Field == "" {
 		return fmt.Sprintf("the body must be a JSON object; it is JSON of the type %s", err.Value)
@@ -188,7 +189,7 @@ func misfit(err *json.UnmarshalTypeError) string {
 	return fmt.Sprintf("%s must be a string; it is JSON of the type %s", err.Field, err.Value)
 }
 
-// plain drops the package name that encoding/json puts before its messages.
+// plain removes the package name from the messages of encoding/json.
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "json: ") }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
@@ -205,5 +206,5 @@ func writeBody(w http.ResponseWriter, status int, body []byte) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone reads nothing
+	_, _ = w.Write(body) // a write error means that the client has disconnected
 }
