@@ -252,6 +252,10 @@ func TestConfigurations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		// Docker kills after ten seconds; calls in flight get thirty.
+		if !strings.Contains(string(data), "stop_grace_period: 45s") {
+			t.Errorf("%s has no stop_grace_period", f)
+		}
 		for _, m := range regexp.MustCompile(`\./(packaging/\S+?):/`).FindAllStringSubmatch(string(data), -1) {
 			if _, err := os.Stat("../" + m[1]); err != nil {
 				t.Errorf("%s mounts what is not there: %v", f, err)

@@ -3,7 +3,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { gateway, question } from "./gateway.mjs";
 
 const anthropic = new Anthropic(); // ANTHROPIC_API_KEY
-const model = process.env.MODEL ?? "claude-sonnet-4-5";
+const model = process.env.MODEL ?? "claude-sonnet-5-5";
 
 const { response } = await gateway.run(
   "anthropic",

@@ -3,7 +3,7 @@ import { BedrockRuntimeClient, ConverseCommand } from "@aws-sdk/client-bedrock-r
 import { gateway, question } from "./gateway.mjs";
 
 const bedrock = new BedrockRuntimeClient({}); // region and credentials as always with AWS
-const modelId = process.env.MODEL ?? "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
+const modelId = process.env.MODEL ?? "us.anthropic.claude-sonnet-5-5";
 
 const { response } = await gateway.run(
   "bedrock",

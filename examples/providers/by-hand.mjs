@@ -4,7 +4,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { gateway, question } from "./gateway.mjs";
 
 const anthropic = new Anthropic(); // ANTHROPIC_API_KEY
-const model = process.env.MODEL ?? "claude-sonnet-4-5";
+const model = process.env.MODEL ?? "claude-sonnet-5-5";
 
 // 1. The tools in the provider's format. With many, narrow them down:
 //    { server: "files" }, { tags: "read" }, { query: "arithmetic", limit: 10 }.

@@ -4,7 +4,7 @@ import { GoogleGenAI } from "@google/genai";
 import { gateway, question } from "./gateway.mjs";
 
 const genai = new GoogleGenAI({ apiKey: process.env.GEMINI_API_KEY });
-const model = process.env.MODEL ?? "gemini-2.5-flash";
+const model = process.env.MODEL ?? "gemini-flash-latest";
 
 const { response } = await gateway.run(
   "gemini",

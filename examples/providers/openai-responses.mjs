@@ -4,7 +4,7 @@ import OpenAI from "openai";
 import { gateway, question } from "./gateway.mjs";
 
 const openai = new OpenAI(); // OPENAI_API_KEY
-const model = process.env.MODEL ?? "gpt-5-mini";
+const model = process.env.MODEL ?? "gpt-5.6-terra";
 
 const { response } = await gateway.run(
   "openai-responses",

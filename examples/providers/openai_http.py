@@ -13,7 +13,7 @@ from junctor import GatewayClient  # noqa: E402
 
 gateway = GatewayClient(os.environ.get("JUNCTOR_URL", "http://127.0.0.1:8787"), api_key=os.environ.get("JUNCTOR_KEY"))
 base = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
-model = os.environ.get("MODEL", "gpt-5-mini")
+model = os.environ.get("MODEL", "gpt-5.6-terra")
 
 
 def ask(messages, tools):

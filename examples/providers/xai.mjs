@@ -3,7 +3,7 @@ import OpenAI from "openai";
 import { gateway, question } from "./gateway.mjs";
 
 const xai = new OpenAI({ apiKey: process.env.XAI_API_KEY, baseURL: process.env.XAI_BASE_URL ?? "https://api.x.ai/v1" });
-const model = process.env.MODEL ?? "grok-4";
+const model = process.env.MODEL ?? "grok-4.6";
 
 const { response } = await gateway.run(
   "xai",
