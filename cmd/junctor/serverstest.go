@@ -85,7 +85,7 @@ does not work; with --strict, also when there are warnings.`,
 
 func (c *cli) test(ctx context.Context, o doctor.TestOptions, asJSON, strict bool) error {
 	o.Dial.Launcher = child.NewLauncher()
-	o.Dial.Launcher.Hide = c.dataDir
+	o.Dial.Launcher.HideFolder(c.dataDir)
 	defer o.Dial.Launcher.Close()
 	step, done := c.progress()
 	o.Progress = step

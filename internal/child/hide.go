@@ -7,18 +7,30 @@ import (
 	"strings"
 )
 
+// HideFolder lets programs find the folder empty where the system allows it,
+// unless they have files of their own in it; see [Process.Visible]. This
+// program, started again, sees it: it keeps its own files there. HideFolder
+// comes before the first Start.
+func (l *Launcher) HideFolder(dir string) {
+	l.hide = dir
+	l.self, _ = os.Executable() // unknown is no other program
+}
+
 // hidden returns the folder to hide from a program, or why it stays visible.
 func (l *Launcher) hidden(path string, spec Spec) (folder, reason string) {
-	if l.Hide == "" {
+	if l.hide == "" {
 		return "", ""
 	}
-	hide, err := filepath.Abs(l.Hide)
+	hide, err := filepath.Abs(l.hide)
 	if err != nil {
 		return "", err.Error()
 	}
 	folder, err = filepath.EvalSymlinks(hide)
 	if err != nil || folder == string(filepath.Separator) {
 		return "", "there is no such folder"
+	}
+	if sameFile(path, l.self) {
+		return "", "it is this program, which keeps its files there"
 	}
 	for _, name := range []string{hide, folder} {
 		if reason := visible(name, path, spec); reason != "" {
@@ -60,6 +72,15 @@ func visible(folder, path string, spec Spec) string {
 		}
 	}
 	return ""
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 // mentions reports whether text contains the path of folder or of something

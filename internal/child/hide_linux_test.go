@@ -68,7 +68,7 @@ func intrude(folder string) {
 // would.
 func playHider() {
 	l := NewLauncher()
-	l.Hide = os.Getenv(hideVar)
+	l.hide = os.Getenv(hideVar)
 	p, err := l.Start(selfSpec("intruder"))
 	if err != nil {
 		fmt.Println(err)
@@ -78,7 +78,7 @@ func playHider() {
 		fmt.Println("visible:", p.Visible())
 		return
 	}
-	fmt.Fprintln(p, l.Hide)
+	fmt.Fprintln(p, l.hide)
 	_, _ = io.Copy(os.Stdout, p)
 }
 
@@ -112,8 +112,8 @@ func TestFolderIsHidden(t *testing.T) {
 			l := launcher(t, name)
 			folder := dataFolder(t)
 			// A link to it must not make a difference.
-			l.Hide = filepath.Join(filepath.Dir(folder), "link")
-			if err := os.Symlink(folder, l.Hide); err != nil {
+			l.hide = filepath.Join(filepath.Dir(folder), "link")
+			if err := os.Symlink(folder, l.hide); err != nil {
 				t.Fatal(err)
 			}
 			p, err := l.Start(selfSpec("intruder"))
@@ -182,6 +182,10 @@ func TestFolderStaysVisible(t *testing.T) {
 	if err := os.Symlink(script, link); err != nil {
 		t.Fatal(err)
 	}
+	self := filepath.Join(filepath.Dir(folder), "self")
+	if err := os.WriteFile(self, []byte("#!/bin/sh\necho here\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		spec    Spec
 		visible string // a part of the reason; empty when hidden
@@ -191,12 +195,13 @@ func TestFolderStaysVisible(t *testing.T) {
 		"argument":          {Spec{Command: "/bin/sh", Args: []string{script}}, "arguments"},
 		"working directory": {Spec{Command: "/bin/sh", Args: []string{"server.sh"}, Dir: folder}, "working directory"},
 		"variable":          {Spec{Command: "/bin/sh", Args: []string{"-c", `. "$DIR/server.sh"`}, Env: []string{"DIR=" + folder}}, "DIR"},
+		"this program":      {Spec{Command: self}, "this program"},
 		"its parent":        {Spec{Command: "/bin/sh", Args: []string{"-c", "echo here"}, Dir: filepath.Dir(folder)}, ""},
 		"a longer name":     {Spec{Command: "/bin/sh", Args: []string{"-c", "echo here", folder + "-2"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := launcher(t, "")
-			l.Hide = folder
+			l.hide, l.self = folder, self
 			p, err := l.Start(tt.spec)
 			if err != nil {
 				t.Fatal(err)
@@ -211,7 +216,7 @@ func TestFolderStaysVisible(t *testing.T) {
 	}
 	t.Run("no folder", func(t *testing.T) {
 		l := launcher(t, "")
-		l.Hide = filepath.Join(folder, "none")
+		l.hide = filepath.Join(folder, "none")
 		p, err := l.Start(Spec{Command: "/bin/sh", Args: []string{"-c", "echo here"}})
 		if err != nil {
 			t.Fatal(err)

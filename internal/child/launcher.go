@@ -23,15 +23,12 @@ type Spec struct {
 
 // Launcher starts programs. The zero value is not usable; see [NewLauncher].
 type Launcher struct {
-	// Hide is a folder that programs find empty where the system allows it,
-	// unless they have files of their own in it; see [Process.Visible]. It is
-	// set before the first Start.
-	Hide string
-
 	mu     sync.Mutex
 	starts chan func() // run on the thread to whose life the programs are bound
 	closed bool
 	system system
+	hide   string // the folder that programs find empty
+	self   string // the program that sees it all the same
 }
 
 // NewLauncher returns a Launcher. It touches nothing until the first Start.

@@ -117,7 +117,7 @@ func NewSupervisor(configs []Config, o Options) *Supervisor {
 		opts: o, log: o.Log.With("component", "upstream"), launcher: child.NewLauncher(),
 		upstreams: make(map[string]*upstream, len(configs)), leaving: map[string]<-chan struct{}{},
 	}
-	s.launcher.Hide = o.DataDir
+	s.launcher.HideFolder(o.DataDir)
 	for _, cfg := range configs {
 		s.upstreams[cfg.Name] = newUpstream(s, cfg, nil)
 	}
