@@ -64,6 +64,7 @@ type Options struct {
 	Meter   interface{ Tokens(string, int, int) } // nil counts nothing
 	Version string
 	Log     *slog.Logger
+	Redact  func(string) string // stands before clients' messages in the log; nil for none
 }
 
 // Face turns tasks into calls. It is safe for concurrent use.
@@ -93,7 +94,7 @@ func New(o Options) *Face {
 		slots: make(chan struct{}, maxTasks), lists: map[string]*extras{},
 		check: sync.OnceValues(func() (*schema.Schema, error) { return schema.Compile(json.RawMessage(taskSchema)) }),
 	}
-	f.server = mcp.NewServer(mcp.ServerOptions{Log: o.Log, Info: f.info(), MaxCalls: maxTasks, DrainFor: drainFor}, &handler{f})
+	f.server = mcp.NewServer(mcp.ServerOptions{Log: o.Log, Redact: o.Redact, Info: f.info(), MaxCalls: maxTasks, DrainFor: drainFor}, &handler{f})
 	return f
 }
 

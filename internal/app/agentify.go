@@ -25,7 +25,7 @@ func (a *App) newAgentify(configure func(context.Context, json.RawMessage) error
 	return agentify.New(agentify.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Upstreams: a.upstreams,
 		Model: a.planner, Configure: configure, Trace: a.trace, Meter: a.metrics,
-		Version: a.opts.Version, Log: a.log,
+		Version: a.opts.Version, Log: a.log, Redact: a.opts.Redactor.String,
 	})
 }
 

@@ -162,7 +162,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.discovery = discovery.New(discovery.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Upstreams: a.upstreams,
 		Config: cfg.Discovery, Version: o.Version, Log: o.Log,
-		Server: mcp.ServerOptions{MaxSessions: maxSessions(cfg), Cluster: a.cluster(), Rejected: rejectedMCP},
+		Server: mcp.ServerOptions{MaxSessions: maxSessions(cfg), Cluster: a.cluster(), Rejected: rejectedMCP, Redact: o.Redactor.String},
 	})
 	a.sink.onNotification(a.discovery.Notified)
 	a.models = newModelSet(a)

@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 
 	"junctor/internal/telemetry"
@@ -14,24 +16,43 @@ const (
 	logMargin = 1 << 10
 )
 
-// logMessage writes a message to the log at the level trace: redacted, and cut
-// where it is long. It costs one comparison when the level is off.
-func (c *Client) logMessage(direction string, m *Message) {
-	if !c.log.Enabled(c.ctx, telemetry.SlogTrace) {
+// messageLog writes messages to the log at the level trace: redacted, and cut
+// where they are long. It costs one comparison when the level is off.
+type messageLog struct {
+	log    *slog.Logger
+	redact func(string) string // nil for none
+}
+
+func (l messageLog) write(ctx context.Context, event string, m *Message) {
+	if !l.log.Enabled(ctx, telemetry.SlogTrace) {
 		return
 	}
 	payload := m.Params
 	switch {
 	case m.Error != nil:
-		payload, _ = json.Marshal(m.Error) // it came as JSON
+		payload, _ = json.Marshal(m.Error) // its data came as JSON
 	case m.Result != nil:
 		payload = m.Result
 	}
 	text := string(payload[:min(len(payload), maxLogged+logMargin)])
-	if c.opts.Redact != nil {
-		text = c.opts.Redact(text)
+	if l.redact != nil {
+		text = l.redact(text)
 	}
 	text = strings.ToValidUTF8(text[:min(len(text), maxLogged)], "")
-	c.log.Log(c.ctx, telemetry.SlogTrace, "message "+direction,
+	l.log.Log(ctx, telemetry.SlogTrace, event,
 		"id", string(m.ID[:min(len(m.ID), 64)]), "method", m.Method[:min(len(m.Method), 128)], "bytes", len(payload), "payload", text)
+}
+
+// logMessage writes a message to or from the upstream.
+func (c *Client) logMessage(direction string, m *Message) {
+	messageLog{c.log, c.opts.Redact}.write(c.ctx, "message "+direction, m)
+}
+
+// logReceived and logSent write a message from and to a client.
+func (s *Server) logReceived(ctx context.Context, m *Message) {
+	messageLog{s.log, s.opts.Redact}.write(ctx, "client message received", m)
+}
+
+func (s *Server) logSent(ctx context.Context, m *Message) {
+	messageLog{s.log, s.opts.Redact}.write(ctx, "client message sent", m)
 }

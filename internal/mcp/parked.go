@@ -97,7 +97,7 @@ func (c *call) ask(q *question) error {
 	c.unlink()
 	out, id := c.out, c.id
 	c.out = nil
-	out.answer(&Message{ID: id, Result: c.inputRequired()})
+	c.answerInputRequired(out, id)
 	return nil
 }
 
@@ -105,6 +105,13 @@ func (c *call) withdraw(q *question) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.park.questions = slices.DeleteFunc(c.park.questions, func(other *question) bool { return other == q })
+}
+
+// answerInputRequired asks the caller for what the questions are about.
+func (c *call) answerInputRequired(out outlet, id ID) {
+	m := &Message{ID: id, Result: c.inputRequired()}
+	c.srv.logSent(c.ctx, m)
+	out.answer(m)
 }
 
 // inputRequired is the result that puts the open questions to the caller.
@@ -162,7 +169,7 @@ func (s *Server) resume(life context.Context, req *Request, state string, out ou
 			refuse(ToolError(tool.AsError(err)))
 			return
 		}
-		out.answer(&Message{ID: req.ID, Result: c.inputRequired()})
+		c.answerInputRequired(out, req.ID)
 		return
 	}
 	c.id, c.out = req.ID, out

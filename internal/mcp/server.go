@@ -60,6 +60,9 @@ type ServerOptions struct {
 	Log    *slog.Logger
 	Limits Limits
 
+	// Redact, unless nil, redacts the clients' messages in the log.
+	Redact func(string) string
+
 	// Rejected, unless nil, is called for HTTP requests that were answered with
 	// an error before they became a request of the protocol.
 	Rejected func(r *http.Request, status int, e *Error)
@@ -192,6 +195,7 @@ func (s *Server) NotifyCaller(caller, method string, params json.RawMessage) {
 	m := &Message{Method: method, Params: params}
 	for _, session := range append(s.sessions.all(), s.conns.sessions()...) {
 		if (caller == "" || session.caller.ID == caller) && (uri == "" || session.subscribed(uri)) {
+			s.logSent(context.Background(), m)
 			session.send(m)
 		}
 	}

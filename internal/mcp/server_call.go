@@ -111,6 +111,7 @@ func (c *call) finish(result json.RawMessage, err error) {
 	c.unlink()
 	c.cancel(nil)
 	m.ID = c.id
+	c.srv.logSent(c.ctx, m)
 	if _, ok := c.out.(*eventStream); !ok {
 		m.merge() // others hand the message on as it is
 	}
@@ -134,7 +135,9 @@ func (c *call) notify(method string, params json.RawMessage) {
 		}
 		return
 	}
-	c.out.put(c.retoken(m))
+	m = c.retoken(m)
+	c.srv.logSent(c.ctx, m)
+	c.out.put(m)
 }
 
 // retoken gives a progress notification the token of the request that waits
@@ -179,8 +182,10 @@ func (c *call) askSession(ctx context.Context, method string, params json.RawMes
 	}
 	id, answer := c.req.Session.expect(c.srv.questionID)
 	defer c.req.Session.forget(id)
+	question := &Message{ID: id, Method: method, Params: params}
+	c.srv.logSent(c.ctx, question)
 	c.mu.Lock()
-	c.out.put(&Message{ID: id, Method: method, Params: params})
+	c.out.put(question)
 	c.mu.Unlock()
 	select {
 	case m := <-answer:

@@ -115,6 +115,9 @@ func (s *Server) servePost(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	for i := range p.messages {
+		s.logReceived(r.Context(), &p.messages[i])
+	}
 	if !p.batch && len(p.broken) > 0 {
 		status := http.StatusBadRequest
 		if p.broken[0].TooLarge {

@@ -100,6 +100,7 @@ func (c *conn) read() error {
 			}
 			return err
 		}
+		c.srv.logReceived(c.ctx, &m)
 		switch {
 		case m.IsRequest():
 			c.request(&m)

@@ -33,7 +33,12 @@ func (s *Session) request(m *Message, h http.Header, caller tool.Caller) *Reques
 }
 
 // initialize answers the first request of a session.
-func (s *Server) initialize(ctx context.Context, r *Request) (json.RawMessage, error) {
+func (s *Server) initialize(ctx context.Context, r *Request) (result json.RawMessage, err error) {
+	defer func() {
+		if err == nil { // errors are logged where they are explained
+			s.logSent(ctx, &Message{ID: r.ID, Result: result})
+		}
+	}()
 	if FieldString(r.Params, "protocolVersion") == "" {
 		return nil, &Error{Code: CodeInvalidParams, Message: "initialize must name protocolVersion as a string"}
 	}
