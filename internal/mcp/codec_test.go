@@ -171,6 +171,7 @@ func FuzzScan(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":[1,-2.5e+3,true,false,null,"x\u00e4\n\""],"b":{}}`, `[]`, `0`, `01`, `-`, `1.`, `1e`, `"\ud800"`, `"\x"`, `"` + "\x01" + `"`, `"` + "\xff" + `"`,
 		`"` + strings.Repeat("0123456789", 7) + "\x1f" + `"`, `"` + strings.Repeat("0123456789", 7) + `\\`, `"` + strings.Repeat("ä !#[]", 9) + `"`,
+		`"` + strings.Repeat("0123456789ä", 300) + "\x1f" + strings.Repeat("0123456789", 300) + `"`, `"` + strings.Repeat("0123456789", 400) + `\n` + strings.Repeat("z", 3000) + `"`,
 		`nul`, `{"a"}`, `{"a":1,}`, `[1,]`, ` { } `, `"12345678\"12345678"`, "\"1234567\x1f\"", `{"a":1}}`, "\u2028",
 	} {
 		f.Add([]byte(seed))

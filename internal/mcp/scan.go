@@ -256,11 +256,14 @@ func special(x uint64) uint64 {
 // character, a quote or a backslash. Most of a large message is the inside of
 // strings, so it goes many bytes at a time.
 func plainRun(b []byte, i int) int {
-	for ; len(b)-i >= 32; i += 32 {
+	for n := 0; len(b)-i >= 32; i += 32 {
 		x := b[i : i+32]
 		if special(binary.LittleEndian.Uint64(x))|special(binary.LittleEndian.Uint64(x[8:]))|
 			special(binary.LittleEndian.Uint64(x[16:]))|special(binary.LittleEndian.Uint64(x[24:])) != 0 {
 			break
+		}
+		if n++; n == 8 { // the string is a long one
+			i = plainWindows(b, i)
 		}
 	}
 	for ; len(b)-i >= 8; i += 8 {
@@ -270,6 +273,31 @@ func plainRun(b []byte, i int) int {
 	}
 	for i < len(b) && b[i] >= 0x20 && b[i] != '"' && b[i] != '\\' {
 		i++
+	}
+	return i
+}
+
+// window is how much of a long string is looked at at once.
+const window = 1 << 10
+
+// plainWindows returns the end of the last window at or after i that is plain
+// as a whole. The search for one byte is faster than that for three, and none
+// is rarer than a control character.
+func plainWindows(b []byte, i int) int {
+	for ; len(b)-i >= window; i += window {
+		w := b[i : i+window]
+		if bytes.IndexByte(w, '"') >= 0 || bytes.IndexByte(w, '\\') >= 0 {
+			return i
+		}
+		var control uint64
+		for ; len(w) >= 32; w = w[32:] {
+			x0, x1 := binary.LittleEndian.Uint64(w), binary.LittleEndian.Uint64(w[8:])
+			x2, x3 := binary.LittleEndian.Uint64(w[16:]), binary.LittleEndian.Uint64(w[24:])
+			control |= (x0-everyByte*0x20)&^x0 | (x1-everyByte*0x20)&^x1 | (x2-everyByte*0x20)&^x2 | (x3-everyByte*0x20)&^x3
+		}
+		if control&highBits != 0 {
+			return i
+		}
 	}
 	return i
 }

@@ -154,13 +154,13 @@ func forms(s string) []string {
 // a bit set, so that most places are passed over with one look.
 type known struct {
 	all   []string
-	first [256]bool
+	marks [256]uint8 // those of all, and where known ones begin
 	begin pairs
 	heads map[[4]byte][]string // longest first
 }
 
 func newKnown(all []string) *known {
-	k := &known{heads: map[[4]byte][]string{}}
+	k := &known{heads: map[[4]byte][]string{}, marks: marks}
 	seen := map[string]bool{}
 	for _, s := range all {
 		if seen[s] {
@@ -168,7 +168,7 @@ func newKnown(all []string) *known {
 		}
 		seen[s] = true
 		k.all = append(k.all, s)
-		k.first[s[0]] = true
+		k.marks[s[0]] |= beginsKnown
 		k.begin.add(s[0], s[1])
 		head := [4]byte([]byte(s[:4]))
 		list := append(k.heads[head], s)
@@ -264,12 +264,24 @@ func (e redactedError) Unwrap() error { return e.err }
 func (r *Redactor) scan(s string) []byte {
 	var out []byte
 	k := r.known.Load()
+	look := &marks
+	if k != nil {
+		look = &k.marks
+	}
 	last := 0
 	escape := -maxEscape - 1 // where the last escape began
+	inside := false          // a letter of a word comes before
 	for i := 0; i < len(s); {
 		c := s[i]
+		m := look[c]
+		if m&(triggers|beginsKnown) == 0 || m == inWord|triggers && inside && i-escape > maxEscape {
+			inside = m&inWord != 0
+			i++
+			continue
+		}
+		inside = m&inWord != 0
 		start, end, mask := 0, 0, Redacted
-		if k != nil && k.first[c] {
+		if m&beginsKnown != 0 {
 			if n := k.at(s, i); n > 0 {
 				start, end = i, i+n
 			}
@@ -297,6 +309,7 @@ func (r *Redactor) scan(s string) []byte {
 		out = append(out, s[last:start]...)
 		out = append(out, mask...)
 		last, i, escape = end, end, end // what was masked may have ended with an escape
+		inside = isWord(s[i-1])
 	}
 	if out == nil {
 		return nil

@@ -22,6 +22,25 @@ var trigger = func() (t [256]uint8) {
 	return t
 }()
 
+// What scan must know of a byte at once.
+const (
+	inWord      = 1 << iota // it is part of words
+	triggers                // something may begin at it
+	beginsKnown             // a known secret begins with it
+)
+
+var marks = func() (t [256]uint8) {
+	for c := range t {
+		if class[c]&word != 0 {
+			t[c] |= inWord
+		}
+		if trigger[c] != 0 {
+			t[c] |= triggers
+		}
+	}
+	return t
+}()
+
 // maxEscape is the length of the longest escape, \u003d.
 const maxEscape = 6
 
