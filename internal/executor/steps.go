@@ -80,12 +80,12 @@ func validate(ctx context.Context, e *catalog.Entry, arguments json.RawMessage) 
 // which the caller may not use.
 func unambiguous(params json.RawMessage) error {
 	var seen [2]bool
-	for key := range mcp.Members(params) {
+	for key := range mcp.MemberNames(params) {
 		for i, meant := range [2]string{"name", "arguments"} {
-			if !strings.EqualFold(key, meant) {
+			if !bytes.EqualFold(key, []byte(meant)) {
 				continue
 			}
-			if key != meant || seen[i] {
+			if string(key) != meant || seen[i] {
 				return &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("params must hold %q once, and nothing that only looks like it", meant)}
 			}
 			seen[i] = true

@@ -126,7 +126,7 @@ func WithRequestID(next http.Handler) http.Handler {
 		if !validRequestID(id) {
 			id = telemetry.NewID()
 		}
-		w.Header().Set(Header, id)
+		w.Header()[Header] = []string{id}
 		next.ServeHTTP(w, r.WithContext(telemetry.WithRequest(r.Context(), id)))
 	})
 }

@@ -56,6 +56,18 @@ func Members(object json.RawMessage) iter.Seq2[string, json.RawMessage] {
 	}
 }
 
+// MemberNames iterates over the names of the members of a JSON object, in
+// order. It allocates only for names written with escapes.
+func MemberNames(object json.RawMessage) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for m := range members(object) {
+			if !yield(memberName(object, m)) {
+				return
+			}
+		}
+	}
+}
+
 // Elements iterates over the elements of a JSON array, in order.
 func Elements(array json.RawMessage) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {

@@ -26,9 +26,9 @@ func (c *Client) mirror(h http.Header, m *Message) {
 	var name string
 	switch m.Method {
 	case "tools/call", "prompts/get":
-		name = FieldString(m.Params, "name")
+		name = textOf(trustedField(m.Params, "name"))
 	case "resources/read":
-		name = FieldString(m.Params, "uri")
+		name = textOf(trustedField(m.Params, "uri"))
 	default:
 		return
 	}

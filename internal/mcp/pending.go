@@ -245,13 +245,33 @@ func mayTakeLong(method string) bool {
 // connection, the number of the request. A request without one gets one where
 // someone listens: progress is how a server says that it is still working.
 func mapToken(params json.RawMessage, id int64, listens bool) (mapped, token json.RawMessage) {
-	if token = Field(params, "_meta", "progressToken"); token == nil && !listens {
+	m, ok := find(params, "_meta")
+	meta := params[m.start:m.end]
+	if ok && objectIn(meta) { // as a rule: one walk through each, and one copy
+		open := m.start + 1
+		t, has := find(meta, "progressToken")
+		switch {
+		case has:
+			token = meta[t.start:t.end:t.end]
+			out := append(make([]byte, 0, len(params)+20), params[:m.start+t.start]...)
+			return append(strconv.AppendInt(out, id, 10), params[m.start+t.end:]...), token
+		case !listens:
+			return params, nil
+		}
+		out := append(make([]byte, 0, len(params)+40), params[:open]...)
+		out = strconv.AppendInt(append(out, `"progressToken":`...), id, 10)
+		if next := skipSpace(params, open); params[next] != '}' {
+			out = append(out, ',')
+		}
+		return append(out, params[open:]...), nil
+	}
+	if !listens {
 		return params, nil
 	}
 	if i := skipSpace(params, 0); i < len(params) && params[i] != '{' { // by position, which has no room for it
 		return params, nil
 	}
-	return SetField(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken"), token
+	return SetField(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken"), nil
 }
 
 // failure turns what went wrong on the way into the error that callers see.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -134,9 +135,9 @@ func (w *httpWire) header(m *Message, session *string) http.Header {
 	h := make(http.Header, 8)
 	h["Accept"], h["Content-Type"] = acceptBoth, contentJSON
 	if stateless := w.c.stateless.Load(); stateless || m.Method == "server/discover" {
-		version := FieldString(m.Params, "_meta", MetaProtocolVersion)
-		if version == "" {
-			version = w.c.protocol()
+		version := w.c.protocol() // what addMeta writes
+		if m.Method == "server/discover" {
+			version = cmp.Or(FieldString(m.Params, "_meta", MetaProtocolVersion), version)
 		}
 		h["Mcp-Protocol-Version"] = []string{version}
 		w.c.mirror(h, m)

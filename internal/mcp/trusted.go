@@ -34,6 +34,17 @@ func MayNameTask(result json.RawMessage) bool {
 	return false
 }
 
+// trustedField returns the value of a member of an object that was decoded, nil
+// when there is none. The last of a repeated one counts.
+func trustedField(object json.RawMessage, key string) (value json.RawMessage) {
+	for m := range trustedMembers(object) {
+		if keyIs(object[m.keyStart:m.keyEnd], key) {
+			value = object[m.start:m.end:m.end]
+		}
+	}
+	return value
+}
+
 // trustedMembers is members for bytes that Decode has accepted.
 func trustedMembers(b []byte) iter.Seq[member] {
 	return func(yield func(member) bool) {
