@@ -114,11 +114,11 @@ func (e extra) name() tool.Name {
 func (f *Face) list(ctx context.Context, caller *tool.Caller) *extras {
 	ctx, cancel := context.WithTimeout(ctx, listFor)
 	defer cancel()
-	type wish struct {
+	type listRequest struct {
 		server string
 		kind   extraKind
 	}
-	var wishes []wish
+	var requests []listRequest
 	for _, st := range f.opts.Upstreams.Status() {
 		info, ok := f.opts.Upstreams.Info(st.Name)
 		if !ok || !caller.MaySee(st.Name) {
@@ -126,14 +126,14 @@ func (f *Face) list(ctx context.Context, caller *tool.Caller) *extras {
 		}
 		for k, d := range extraLists {
 			if mcp.Field(info.Capabilities, d.capability) != nil {
-				wishes = append(wishes, wish{st.Name, extraKind(k)})
+				requests = append(requests, listRequest{st.Name, extraKind(k)})
 			}
 		}
 	}
-	found := make([][]extra, len(wishes))
+	found := make([][]extra, len(requests))
 	gate := make(chan struct{}, listsAtOnce)
 	var wg sync.WaitGroup
-	for i, w := range wishes {
+	for i, w := range requests {
 		wg.Go(func() {
 			gate <- struct{}{}
 			defer func() { <-gate }()

@@ -48,7 +48,7 @@ type link struct {
 	inFlight map[mcp.ID]int // requests without an answer; one id may come twice
 	state    linkState
 	initID   mcp.ID        // of the initialize in progress
-	settled  chan struct{} // closed when it has been answered
+	answered chan struct{} // closed when it has been answered
 	down     bool          // shutdown came
 	exited   bool          // exit came
 
@@ -115,10 +115,10 @@ func (l *link) Receive() (mcp.Message, error) {
 func (l *link) admit(m *mcp.Message) *mcp.Error {
 	l.mu.Lock()
 	if l.state == initializing && m.Method != "initialize" {
-		settled := l.settled
+		answered := l.answered
 		l.mu.Unlock()
 		select { // initialize is answered at once
-		case <-settled:
+		case <-answered:
 		case <-l.closed:
 		}
 		l.mu.Lock()
@@ -132,7 +132,7 @@ func (l *link) admit(m *mcp.Message) *mcp.Error {
 		return nil
 	case m.Method == "initialize":
 		if l.state == fresh {
-			l.state, l.initID, l.settled = initializing, m.ID, make(chan struct{})
+			l.state, l.initID, l.answered = initializing, m.ID, make(chan struct{})
 		}
 		if p := bytes.TrimSpace(m.Params); len(p) == 0 || string(p) == "null" {
 			m.Params = json.RawMessage(`{}`)
@@ -176,7 +176,7 @@ func (l *link) Send(m *mcp.Message) error {
 			if m.Error == nil {
 				l.state = initialized
 			}
-			close(l.settled)
+			close(l.answered)
 		}
 		l.mu.Unlock()
 		if !awaited { // cancelled, and answered already

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// settled is how long after the last server's first connection the start
+	// startPhase is how long after the last server's first connection the start
 	// counts as over, and again until what it left to do later is done.
-	settled = 1500 * time.Millisecond
+	startPhase = 1500 * time.Millisecond
 
 	// startGC is how much garbage the start may make, in percent of what
 	// lives. It makes much for the little that stays: collected late, that
@@ -179,7 +179,7 @@ func (a *App) manageMemory(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(settled):
+		case <-time.After(startPhase):
 		}
 		m.started()
 		if a.executor.InFlight() == 0 {

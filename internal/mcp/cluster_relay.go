@@ -43,12 +43,12 @@ type streamRequest struct {
 // serveRemoteStream serves a GET with the stream of another process. It reports
 // false, with nothing written, when that process refuses.
 func (s *Server) serveRemoteStream(w http.ResponseWriter, r *http.Request, session *Session, node, stream string, number int) bool {
-	wish, err := json.Marshal(streamRequest{session.id, session.caller.ID, stream, number})
+	wanted, err := json.Marshal(streamRequest{session.id, session.caller.ID, stream, number})
 	if err != nil {
 		return false
 	}
 	ctx := r.Context()
-	l, err := s.opts.Cluster.Dial(ctx, node, s.streamKind(), wish)
+	l, err := s.opts.Cluster.Dial(ctx, node, s.streamKind(), wanted)
 	if err != nil {
 		return false
 	}
@@ -71,19 +71,19 @@ func (s *Server) serveRemoteStream(w http.ResponseWriter, r *http.Request, sessi
 
 // sendStream sends a stream of this process to another one.
 func (s *Server) sendStream(ctx context.Context, first []byte, l NodeConn) {
-	var wish streamRequest
-	if json.Unmarshal(first, &wish) != nil {
+	var wanted streamRequest
+	if json.Unmarshal(first, &wanted) != nil {
 		return
 	}
-	session := s.sessions.get(wish.Session, wish.Caller)
+	session := s.sessions.get(wanted.Session, wanted.Caller)
 	if session == nil {
 		return
 	}
-	st := session.findStream(wish.Stream)
+	st := session.findStream(wanted.Stream)
 	if st == nil {
 		return
 	}
-	reader, ok := st.attach(wish.Number)
+	reader, ok := st.attach(wanted.Number)
 	if !ok {
 		return
 	}

@@ -130,7 +130,7 @@ type Server struct {
 	conns    connTable
 	subs     subscriptionTable
 	sse      sseTable
-	crew     workerPool
+	workers  workerPool
 	replay   atomic.Int64 // bytes of finished streams that are kept for a replay
 
 	closeOnce sync.Once
@@ -141,7 +141,7 @@ type Server struct {
 func NewServer(o ServerOptions, h Handler) *Server {
 	o = o.filled()
 	s := &Server{opts: o, handler: h, log: o.Log.With("component", "mcp"), closed: make(chan struct{})}
-	s.crew = newWorkerPool(s.closed)
+	s.workers = newWorkerPool(s.closed)
 	s.sessions.init(o.MaxSessions)
 	s.parked.init(o.MaxParked, o.ParkFor)
 	if o.Cluster != nil {

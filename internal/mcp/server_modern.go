@@ -93,7 +93,7 @@ func (s *Server) startModern(ctx, life context.Context, req *Request, out outlet
 		go s.resumeAt(life, node, req, state, out)
 		return
 	}
-	s.crew.do(s.modernCall(ctx, life, req, out).run)
+	s.workers.do(s.modernCall(ctx, life, req, out).run)
 }
 
 func (s *Server) modernCall(ctx, life context.Context, req *Request, out outlet) *call {

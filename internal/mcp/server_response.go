@@ -48,7 +48,7 @@ func (s *Server) postCalls(p *post, session *Session, requests []*Message) {
 			st.add(&Message{ID: m.ID, Error: refused}, true)
 			continue
 		}
-		s.crew.do(c.run)
+		s.workers.do(c.run)
 	}
 	reader, _ := st.attach(0)
 	s.writeStream(&response{w: p.w, r: p.r, session: session, st: st, reader: reader, batch: p.batch, events: !p.json, plain: !p.events})

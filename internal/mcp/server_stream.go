@@ -39,7 +39,7 @@ type conn struct {
 	calls  sync.WaitGroup
 
 	mu      sync.Mutex
-	flights map[ID]*call
+	active  map[ID]*call
 	session *Session      // set by initialize
 	ready   chan struct{} // closed when initialize has been answered; nil before it came
 	closing bool          // no more calls are begun
@@ -131,7 +131,7 @@ func (c *conn) handleInvalidLine(d Drop) {
 func (c *conn) drain(grace time.Duration) {
 	c.mu.Lock()
 	c.closing = true
-	for _, call := range c.flights {
+	for _, call := range c.active {
 		if call.req.Method == methodListen { // it would never end by itself
 			call.stop(errCallerLeft)
 		}
@@ -257,25 +257,25 @@ func (c *conn) initialize(m *Message) {
 // launch starts a call in its own goroutine and keeps it under its id, so that
 // it can be cancelled.
 func (c *conn) launch(begin func(outlet) *call, id ID) {
-	lane := &connOutlet{conn: c, id: id}
+	out := &connOutlet{conn: c, id: id}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
 		return
 	}
 	placeholder := &call{srv: c.srv, req: &Request{ID: id}, cancel: func(error) {}}
-	if refused := admit(&c.flights, placeholder, c.srv.opts.MaxCalls); refused != nil {
+	if refused := admit(&c.active, placeholder, c.srv.opts.MaxCalls); refused != nil {
 		c.calls.Go(func() { c.out.answer(&Message{ID: id, Error: refused}) })
 		return
 	}
 	c.calls.Go(func() {
-		call := begin(lane)
+		call := begin(out)
 		if call == nil {
 			return
 		}
 		c.mu.Lock()
-		if _, ok := c.flights[id]; ok {
-			c.flights[id] = call
+		if _, ok := c.active[id]; ok {
+			c.active[id] = call
 		} else { // cancelled before it began
 			call.stop(errCancelledByCaller)
 		}
@@ -288,8 +288,8 @@ func (c *conn) launch(begin func(outlet) *call, id ID) {
 func (c *conn) cancelCall(params json.RawMessage) {
 	id := requestID(params)
 	c.mu.Lock()
-	call := c.flights[id]
-	delete(c.flights, id)
+	call := c.active[id]
+	delete(c.active, id)
 	c.mu.Unlock()
 	if call != nil {
 		call.stop(errCancelledByCaller)
@@ -311,8 +311,8 @@ func (l *connOutlet) put(m *Message) {
 
 func (l *connOutlet) answer(m *Message) {
 	l.conn.mu.Lock()
-	_, ok := l.conn.flights[l.id]
-	delete(l.conn.flights, l.id)
+	_, ok := l.conn.active[l.id]
+	delete(l.conn.active, l.id)
 	l.conn.mu.Unlock()
 	if ok {
 		l.conn.out.answer(m)
@@ -322,7 +322,7 @@ func (l *connOutlet) answer(m *Message) {
 func (c *conn) inFlight(id ID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, ok := c.flights[id]
+	_, ok := c.active[id]
 	return ok
 }
 

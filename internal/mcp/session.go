@@ -290,10 +290,10 @@ func (s *Server) openAs(session *Session, id string) *Session {
 	if s.opts.Cluster != nil {
 		session.elsewhere = func(m *Message) bool { return s.ownElsewhere(session, m) }
 	}
-	evicted, twin, ok := s.sessions.add(session)
-	if twin != nil || !ok {
+	evicted, existing, ok := s.sessions.add(session)
+	if existing != nil || !ok {
 		session.cancel(errServerClosed)
-		return twin
+		return existing
 	}
 	if evicted != nil {
 		s.end(evicted)

@@ -44,12 +44,12 @@ func (t *sessionTable) all() []*Session {
 // idle longest is returned, to be ended; ok is false when all are in use. A
 // caller with more than its share evicts one of its own sessions, so that no
 // caller can evict the others'. An existing session of the same id is returned
-// as twin instead.
-func (t *sessionTable) add(s *Session) (evicted, twin *Session, ok bool) {
+// as existing instead.
+func (t *sessionTable) add(s *Session) (evicted, existing *Session, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if twin := t.byID[s.id]; twin != nil {
-		return nil, twin, true
+	if existing := t.byID[s.id]; existing != nil {
+		return nil, existing, true
 	}
 	if len(t.byID) >= t.max {
 		greedy := t.of[s.caller.ID] > t.max/4

@@ -2,8 +2,8 @@ package mcp
 
 import "time"
 
-// crewRest is how long a goroutine waits for its next call.
-const crewRest = 5 * time.Second
+// workerIdle is how long a goroutine waits for its next call.
+const workerIdle = 5 * time.Second
 
 // workerPool runs calls on goroutines that wait a while for the next one. The
 // stack of a call grows deep; reusing grown stacks saves a good part of the cost.
@@ -26,14 +26,14 @@ func (c workerPool) do(f func()) {
 }
 
 func (c workerPool) work(f func()) {
-	rest := time.NewTimer(crewRest)
-	defer rest.Stop()
+	idle := time.NewTimer(workerIdle)
+	defer idle.Stop()
 	for {
 		f()
-		rest.Reset(crewRest)
+		idle.Reset(workerIdle)
 		select {
 		case f = <-c.next:
-		case <-rest.C:
+		case <-idle.C:
 			return
 		case <-c.closed:
 			return

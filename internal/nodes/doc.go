@@ -14,15 +14,15 @@
 // heartbeat. Another node that finds the lease expired by the database's clock
 // treats it as dead and closes the connections to it.
 //
-// A frame is a row in the receiver's box (store.NodeMessages). Senders queue
+// A frame is a row in the receiver's queue (store.NodeMessages). Senders queue
 // frames per receiver; one goroutine at a time writes a batch. The receiver
-// reads its box when the store announces a change, and polls every 4 to 130 ms
+// reads its queue when the store announces a change, and polls every 4 to 130 ms
 // while a connection is open. Frames of a connection are numbered: a duplicate
 // is dropped, a gap ends the connection.
 //
 // Goroutines of Run: heartbeat (renews the lease and does nothing else, so that
 // no slow query makes a living node look dead), watch (checks peers), read
-// (reads the box), list (the list of nodes). Handlers run on goroutines of their
+// (reads the queue), list (the list of nodes). Handlers run on goroutines of their
 // own, with a context that ends with the connection.
 //
 // Locks: Node.mu guards all maps and is never held during a query. Conn has a

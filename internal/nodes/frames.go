@@ -38,11 +38,11 @@ func (f frame) encode() []byte {
 	return append(append(head, '\n'), f.data...)
 }
 
-func decode(letter []byte) (frame, error) {
-	head, data, ok := bytes.Cut(letter, []byte{'\n'})
+func decode(message []byte) (frame, error) {
+	head, data, ok := bytes.Cut(message, []byte{'\n'})
 	var f frame
 	if !ok {
-		return f, errors.New("a letter without a header")
+		return f, errors.New("a message without a header")
 	}
 	if err := json.Unmarshal(head, &f); err != nil {
 		return f, err
@@ -63,26 +63,26 @@ type outbox struct {
 const (
 	batchFrames = 128
 	batchBytes  = 4 << 20
-	boxBytes    = 256 << 20
+	queueBytes    = 256 << 20
 
 	shutdownTimeout = 2 * time.Second
 )
 
 // send queues a frame for another node.
 func (n *Node) send(to string, f frame) {
-	letter := f.encode()
+	message := f.encode()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	o := n.out[to]
 	if o == nil {
 		o = &outbox{}
 	}
-	if n.closed || o.bytes+len(letter) > boxBytes {
+	if n.closed || o.bytes+len(message) > queueBytes {
 		return // its line will miss it, and end
 	}
 	n.out[to] = o
-	o.frames = append(o.frames, letter)
-	o.bytes += len(letter)
+	o.frames = append(o.frames, message)
+	o.bytes += len(message)
 	if !o.sending {
 		o.sending = true
 		n.sending.Go(func() { n.flush(to, o) })
@@ -116,7 +116,7 @@ func (n *Node) flush(to string, o *outbox) {
 	}
 }
 
-// deliver puts letters into another node's box, and tries again for a while.
+// deliver sends messages to another node, and retries for a while.
 func (n *Node) deliver(to string, batch [][]byte) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
 	defer cancel()
@@ -138,7 +138,7 @@ func (n *Node) deliver(to string, batch [][]byte) (err error) {
 	}
 }
 
-// readSoon makes the reader look into the box soon: what was sent may be
+// readSoon makes the reader look into the queue soon: what was sent may be
 // answered at once.
 func (n *Node) readSoon() {
 	select {
@@ -147,29 +147,29 @@ func (n *Node) readSoon() {
 	}
 }
 
-// read takes what comes into the box.
+// read receives the messages of the queue until ctx is done.
 func (n *Node) read(ctx context.Context) {
-	news := n.opts.Store.Watch(ctx, store.TopicNodeMessages(n.id))
+	announced := n.opts.Store.Watch(ctx, store.TopicNodeMessages(n.id))
 	var done []int64 // to be taken out
 	wait := slow * 2
 	for {
-		letters, err := n.opts.Store.TakeMessages(ctx, n.id, done)
+		messages, err := n.opts.Store.TakeMessages(ctx, n.id, done)
 		if err != nil && ctx.Err() == nil {
-			n.log.DebugContext(ctx, "the box cannot be read", "err", err)
+			n.log.DebugContext(ctx, "cannot read the message queue", "err", err)
 		}
 		if err == nil {
 			done = done[:0]
 		}
-		for _, l := range letters {
+		for _, l := range messages {
 			f, err := decode(l.Data)
 			if err != nil {
-				n.log.WarnContext(ctx, "a letter cannot be read", "err", err)
+				n.log.WarnContext(ctx, "cannot decode a message", "err", err)
 			} else {
 				n.dispatch(ctx, f)
 			}
 			done = append(done, l.Seq)
 		}
-		if len(letters) > 0 {
+		if len(messages) > 0 {
 			wait = quick
 			continue // they are taken out, and more may be there
 		}
@@ -181,7 +181,7 @@ func (n *Node) read(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-news:
+		case <-announced:
 		case <-n.look:
 			wait = quick
 		case <-soon:

@@ -40,7 +40,7 @@ const (
 	sendTimeout       = 10 * time.Second        // for a store that does not accept messages
 	retry             = 250 * time.Millisecond
 
-	// While a connection is open, the box is polled: first after quick, then
+	// While a connection is open, the queue is polled: first after quick, then
 	// with growing intervals up to slow.
 	quick = 4 * time.Millisecond
 	slow  = 130 * time.Millisecond
@@ -59,7 +59,7 @@ type Node struct {
 	opts Options
 	id   string
 	log  *slog.Logger
-	look chan struct{} // into the box, soon
+	look chan struct{} // into the queue, soon
 
 	mu           sync.Mutex
 	ctx          context.Context // of Run; nil before
@@ -71,7 +71,7 @@ type Node struct {
 	broadcasts   []frame         // words for all, in order
 	broadcasting bool
 	seen         map[string]time.Time // when others last showed to be alive
-	opened       map[string]time.Time // lines that others opened, for letters that come twice
+	opened       map[string]time.Time // lines that others opened, for messages that come twice
 	sending      sync.WaitGroup
 	closed       bool // nothing more is sent
 }

@@ -222,7 +222,7 @@ func TestPublishReachesSubscribers(t *testing.T) {
 	b.Subscribe("greet", nil)
 }
 
-// TestDuplicateMessagesAreDropped: a letter that comes twice is heard once, and one that is missing
+// TestDuplicateMessagesAreDropped: a message that comes twice is heard once, and one that is missing
 // ends the line.
 func TestDuplicateMessagesAreDropped(t *testing.T) {
 	w := newTown(t)
@@ -245,8 +245,8 @@ func TestDuplicateMessagesAreDropped(t *testing.T) {
 	post := func(f frame) {
 		t.Helper()
 		f.From, f.Line = "stranger", "line"
-		letter := f.encode()
-		if err := s.SendMessages(ctx, a.ID(), letter, letter); err != nil {
+		message := f.encode()
+		if err := s.SendMessages(ctx, a.ID(), message, message); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -274,11 +274,11 @@ func TestDuplicateMessagesAreDropped(t *testing.T) {
 	post(frame{Type: open, N: 1, Kind: "count", data: []byte("one")}) // late
 	post(frame{Type: say, N: 5})
 	wait(t, "the answer to who does not know yet", func() bool {
-		letters, err := s.TakeMessages(ctx, "stranger", nil)
+		messages, err := s.TakeMessages(ctx, "stranger", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range letters {
+		for _, l := range messages {
 			if f, err := decode(l.Data); err == nil && f.N == lastFrame {
 				return true
 			}
@@ -350,11 +350,11 @@ type switched struct {
 	away, noMail atomic.Bool
 }
 
-func (s *switched) SendMessages(ctx context.Context, box string, letters ...[]byte) error {
+func (s *switched) SendMessages(ctx context.Context, queue string, messages ...[]byte) error {
 	if s.noMail.Load() {
 		return store.ErrUnavailable
 	}
-	return s.Store.SendMessages(ctx, box, letters...)
+	return s.Store.SendMessages(ctx, queue, messages...)
 }
 
 func (s *switched) Value(ctx context.Context, space, name string) (store.Value, error) {
@@ -405,8 +405,8 @@ func TestFailedSendEndsConn(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add(frame{Type: open, N: 1, Kind: "k", data: []byte("x\ny")}.encode())
 	f.Add([]byte("{}"))
-	f.Fuzz(func(t *testing.T, letter []byte) {
-		got, err := decode(letter)
+	f.Fuzz(func(t *testing.T, message []byte) {
+		got, err := decode(message)
 		if err != nil {
 			return
 		}

@@ -56,8 +56,8 @@ func (s *Service) refresh(ctx context.Context, cfg upstream.Config, st *state, o
 func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refreshCall {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.flight != nil {
-		return st.flight
+	if st.refreshing != nil {
+		return st.refreshing
 	}
 	f := &refreshCall{done: make(chan struct{})}
 	switch {
@@ -73,7 +73,7 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 	if !s.spawn(func() {
 		f.rec, f.err = s.refreshLocked(cfg, st, old)
 		st.mu.Lock()
-		st.flight = nil
+		st.refreshing = nil
 		if f.err != nil && !errors.Is(f.err, errLost) {
 			st.failures++
 			wait := min(firstBackoff<<min(st.failures-1, 10), lastBackoff)
@@ -100,7 +100,7 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 		close(f.done)
 		return f
 	}
-	st.flight = f
+	st.refreshing = f
 	return f
 }
 

@@ -75,7 +75,7 @@ func TestTokensAreRefreshedInBackground(t *testing.T) {
 	r := newRig(t, w)
 	r.login()
 	r.age(47 * time.Minute) // of 60: not due yet
-	if status, err := r.call(); status != 200 || err != nil || r.state("jira").flight != nil {
+	if status, err := r.call(); status != 200 || err != nil || r.state("jira").refreshing != nil {
 		t.Fatalf("at 78 %%: %d, %v", status, err)
 	}
 	r.age(2 * time.Minute)
@@ -89,7 +89,7 @@ func TestTokensAreRefreshedInBackground(t *testing.T) {
 	}
 	st := r.state("jira")
 	st.mu.Lock()
-	f := st.flight
+	f := st.refreshing
 	st.mu.Unlock()
 	if f == nil {
 		t.Fatal("no renewal under way at 82 %")

@@ -216,7 +216,7 @@ type state struct {
 	read    time.Time // when the store was last asked; zero: never
 	unsaved bool      // rec is newer than what the store has
 
-	flight   *refreshCall // the renewal in progress
+	refreshing   *refreshCall // the renewal in progress
 	retryAt  time.Time
 	failures int
 	lastErr  error

@@ -69,6 +69,6 @@ func (s *Store) Import(ctx context.Context, b store.Batch) error {
 		return err
 	}
 	s.WakeAll()
-	s.news.add(everything)
+	s.notifier.add(everything)
 	return nil
 }

@@ -102,7 +102,7 @@ func (n *notifier) flushLast() {
 // Announce implements store.Changes.
 func (s *Store) Announce(topic string) {
 	s.Wake(topic)
-	s.news.add(topic)
+	s.notifier.add(topic)
 }
 
 // announced tells of a change when it was made.

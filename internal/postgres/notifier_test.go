@@ -132,7 +132,7 @@ func TestPollingFindsMissedNotifications(t *testing.T) {
 		t.Errorf("a node looks every %v", a.poll)
 	}
 	a.poll = 10 * time.Millisecond
-	b.news.send = func(string) {} // lost
+	b.notifier.send = func(string) {} // lost
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	if err := b.Append(ctx, storetest.Call(1)); err != nil {

@@ -38,11 +38,11 @@ type Store struct {
 	log  *slog.Logger
 	node string // tells our own announcements from those of others
 
-	timeout time.Duration // of a query that a call may wait for
-	calls   *store.Group[pendingRecord]
-	away    outage
-	backlog backlog
-	news    notifier
+	timeout  time.Duration // of a query that a call may wait for
+	calls    *store.Group[pendingRecord]
+	away     outage
+	backlog  backlog
+	notifier notifier
 
 	ctx     context.Context // ends when the store is closed
 	cancel  context.CancelFunc
@@ -96,7 +96,7 @@ func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, erro
 		return nil, explain("open the store", err)
 	}
 	s.calls = store.NewGroup(maxBatch, s.commit)
-	s.news.send = s.notify
+	s.notifier.send = s.notify
 	return s, nil
 }
 
@@ -111,7 +111,7 @@ func (s *Store) Close() error {
 	s.cancel()
 	s.probing.Wait()
 	err := s.drainLast()
-	s.news.flushLast()
+	s.notifier.flushLast()
 	s.pool.Close()
 	return err
 }

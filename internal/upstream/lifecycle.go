@@ -314,7 +314,7 @@ func (u *upstream) connectLoop(ctx context.Context) {
 func (u *upstream) setDown(ctx context.Context, why *failure, lost bool, wait time.Duration) {
 	now := time.Now()
 	u.mu.Lock()
-	news := u.down == nil || u.down.message() != why.message()
+	changed := u.down == nil || u.down.message() != why.message()
 	state := Disconnected
 	if why.kind() == tool.UpstreamAuthRequired {
 		state = AuthRequired
@@ -334,7 +334,7 @@ func (u *upstream) setDown(ctx context.Context, why *failure, lost bool, wait ti
 	u.mu.Unlock()
 	u.publishStatus()
 	log := u.s.log.DebugContext
-	if news {
+	if changed {
 		log = u.s.log.WarnContext
 	}
 	log(ctx, "upstream down", "server", u.name, "reason", why.message(), "err", why.Err, "attempts", attempts, "next", wait)

@@ -111,10 +111,10 @@ func (u *upstream) setOwner(owner string, lost bool) {
 		u.mu.Unlock()
 		return
 	}
-	news := u.owner != owner
+	changed := u.owner != owner
 	u.owner, u.ended = owner, false
 	switch {
-	case owner != "" && news:
+	case owner != "" && changed:
 		u.down, u.since = nil, time.Now()
 		if u.lent != nil {
 			u.state, u.first = Connected, false
@@ -122,13 +122,13 @@ func (u *upstream) setOwner(owner string, lost bool) {
 			u.state = Connecting
 		}
 		u.startBy = u.since.Add(u.s.waitForStart(u.cfg))
-	case owner == "" && news:
+	case owner == "" && changed:
 		u.state, u.first, u.since = Connecting, true, time.Now()
 		u.startBy = u.since.Add(u.s.waitForStart(u.cfg))
 	}
 	u.broadcast()
 	u.mu.Unlock()
-	if news {
+	if changed {
 		u.publishStatus()
 	}
 }

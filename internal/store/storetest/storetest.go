@@ -75,12 +75,12 @@ func Run(t *testing.T, fresh func(t testing.TB) Opener) {
 	})
 }
 
-// patience bounds every wait. It is never a measure: only a broken engine
+// timeout bounds every wait. It is never a measure: only a broken engine
 // reaches it.
-const patience = 60 * time.Second
+const timeout = 60 * time.Second
 
 func deadline(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -110,7 +110,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %v", what, patience)
+			t.Fatalf("%s: not within %v", what, timeout)
 		}
 	}
 }

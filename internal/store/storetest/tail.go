@@ -225,7 +225,7 @@ func closed(t *testing.T, open Opener) {
 		"SendMessages":  func() error { return s.SendMessages(ctx, "b", []byte("x")) },
 		"TakeMessages":  func() error { _, err := s.TakeMessages(ctx, "b", nil); return err },
 		"TakeMessages+": func() error { _, err := s.TakeMessages(ctx, "b", []int64{1}); return err },
-		"Acquire":       func() error { _, _, err := s.Acquire(ctx, "l", "o", patience); return err },
+		"Acquire":       func() error { _, _, err := s.Acquire(ctx, "l", "o", timeout); return err },
 	} {
 		if err := act(); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("%s of a closed store: error = %v, want ErrClosed", name, err)
