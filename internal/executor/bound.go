@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// bound cuts a result that is larger than limit. Texts are cut at their end
-// and blocks that cannot be cut are left out, each with a note that says so
-// and how to get the rest; structured content goes, because half of it would
-// be a lie. A result within the limit is returned as it came.
+// bound truncates a result that is larger than limit. Texts are cut at their
+// end and blocks that cannot be cut are omitted, each with a note that says so
+// and how to get the rest. Structured content is omitted, because a part of it
+// would be wrong. A result within the limit is returned unchanged.
 func bound(raw json.RawMessage, limit int) json.RawMessage {
 	if limit <= 0 || len(raw) <= limit {
 		return raw

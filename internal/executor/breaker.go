@@ -18,7 +18,7 @@ const (
 	HalfOpen State = "half-open" // one trial is in progress
 )
 
-// Stats is what the executor knows of a tool's past.
+// Stats are the call statistics of a tool.
 type Stats struct {
 	Calls       int           `json:"calls"`
 	Successes   int           `json:"successes"`

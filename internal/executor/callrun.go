@@ -31,7 +31,7 @@ type callRun struct {
 	last   time.Time
 	stages store.Stages
 	span   telemetry.Span
-	trace  telemetry.Traceparent // what the upstream is told; zero when nobody traces the call
+	trace  telemetry.Traceparent // the trace context sent to the upstream; zero if the call is not traced
 	landed func()
 
 	refused bool // because calls cannot be recorded; so this one is not
@@ -54,7 +54,7 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*callRun, contex
 	}
 	x.inFlight.Add(1)
 	if c := tool.CallerFrom(ctx); c.ID != call.Caller.ID || c.Admin != call.Caller.Admin {
-		ctx = tool.WithCaller(ctx, call.Caller) // a face may call on a context of its own
+		ctx = tool.WithCaller(ctx, call.Caller) // the caller's context may not contain it
 	}
 	ctx = telemetry.WithRequest(ctx, cmp.Or(call.RequestID, call.ID))
 	if call.Session != "" {
@@ -74,7 +74,7 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*callRun, contex
 	return f, ctx
 }
 
-// stage notes that a step of the path has ended.
+// stage records the end of a stage.
 func (f *callRun) stage(name string) {
 	now := time.Now()
 	took := now.Sub(f.last)
@@ -85,10 +85,9 @@ func (f *callRun) stage(name string) {
 	}
 }
 
-// end runs deferred, so that every call is recorded however it ended. What
-// was a panic becomes an internal error: one broken answer must not take the
-// other calls of the process down. The record is committed before the caller
-// sees the result.
+// end runs deferred, so that every call is recorded however it ended. A panic
+// becomes an internal error, so that it does not affect other calls. The record
+// is committed before the caller gets the result.
 func (f *callRun) end(result *tool.Result, err *error) {
 	if p := recover(); p != nil {
 		*result = tool.Result{}
@@ -129,8 +128,8 @@ func (x *Executor) recordable(ctx context.Context, f *callRun) error {
 	return nil
 }
 
-// record commits the call's record and writes its line in the log. The error
-// means that there is no record.
+// record commits the call's record and writes its log line. An error means that
+// there is no record.
 func (f *callRun) record(result tool.Result, err error) (lost error) {
 	took := time.Since(f.begun)
 	rec := store.Call{
@@ -224,7 +223,7 @@ func (x *Executor) excerpt(raw json.RawMessage, limit int) json.RawMessage {
 	if !utf8.Valid(clean) { // refused arguments; a record must be readable by strict clients
 		clean = bytes.ToValidUTF8(clean, []byte("\uFFFD"))
 	}
-	if !mcp.ValidJSON(clean) { // a face handed on what was no JSON
+	if !mcp.ValidJSON(clean) { // the API passed invalid JSON
 		b, _ := json.Marshal(string(clean))
 		return b
 	}

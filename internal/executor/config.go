@@ -6,7 +6,7 @@ import (
 	"junctor/internal/setting"
 )
 
-// Config is what the executor can be told.
+// Config configures the executor.
 type Config struct {
 	Circuit CircuitConfig `json:"circuit"`
 	Limits  LimitConfig   `json:"limits"`

@@ -65,7 +65,7 @@ func explain(caller, waiting context.Context, n tool.Name, err error) error {
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the connection to %s failed during the call", n.Server), Err: err}
 }
 
-// kindOfWire tells the errors that blame the request from those that do not.
+// kindOfWire distinguishes errors caused by the request from others.
 func kindOfWire(e *mcp.Error) tool.Kind {
 	switch e.Code {
 	case mcp.CodeInvalidParams:
@@ -84,10 +84,10 @@ func wireDetails(e *mcp.Error) any {
 	return details
 }
 
-// outcomeOf says what a dispatch means for the circuit. An upstream that
-// blames the request is well. One that is known to be down answers at once by
-// itself, and must serve the first call after its return: an open circuit
-// would stand in the way.
+// outcomeOf returns the effect of a dispatch on the circuit. An upstream that
+// rejects a request is healthy. Calls to one that is known to be down fail at
+// once anyway, and the first call after its return must reach it, so they do
+// not open the circuit.
 func outcomeOf(err error) outcome {
 	if errors.Is(err, tool.ErrDown) {
 		return neither

@@ -64,7 +64,7 @@ type Meter interface {
 	// Call counts a finished call. server and tool are empty when the call
 	// asked for what does not exist.
 	Call(face, server, tool, status, kind string, took time.Duration)
-	// Circuit notes the state of a tool's circuit.
+	// Circuit records the state of a tool's circuit.
 	Circuit(server, tool string, state int)
 }
 
@@ -74,7 +74,7 @@ type Options struct {
 	Upstreams Upstreams
 	Calls     CallLog
 	Meter     Meter
-	Redact    func(json.RawMessage) json.RawMessage // stands before the call log; nil changes nothing
+	Redact    func(json.RawMessage) json.RawMessage // applied before the call log; nil changes nothing
 	Tracer    *telemetry.Tracer                     // nil traces nothing
 	Log       *slog.Logger
 	Node      string     // names this process in records
@@ -182,7 +182,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	if err := wellFormed(f.call); err != nil {
 		return tool.Result{}, err
 	}
-	if len(entry.Warnings()) > 0 { // the record says that the tool was known to be doubtful
+	if len(entry.Warnings()) > 0 { // the record contains the tool's warnings
 		f.stage("flagged")
 	}
 	if entry.Review.Changed {
@@ -264,9 +264,9 @@ func (x *Executor) forward(ctx context.Context, f *callRun) (json.RawMessage, er
 	return raw, err
 }
 
-// Permit reports, as an error that says why, when the caller may not send the
-// server a message of this method, and counts the message against the caller's
-// rate. Forward checks requests with it; faces check notifications.
+// Permit returns an error if the caller may not send the server a message of
+// this method, and counts the message against the caller's rate limit. Forward
+// checks requests with it; APIs check notifications.
 func (x *Executor) Permit(caller *tool.Caller, server, method string) error {
 	if !caller.MaySee(server) {
 		return x.Catalog.Snapshot().NoServer(caller, server)
@@ -278,10 +278,10 @@ func (x *Executor) Permit(caller *tool.Caller, server, method string) error {
 	return x.limits.allow(caller, tool.Name{}, x.cfg.Load().Limits)
 }
 
-// mayForward reports whether the caller may send a request that is no call of
-// a tool. Who is limited to some tools is not thereby given all resources,
-// prompts and methods of their server: the globs must cover the method's name.
-// The list of tools is cut to those, and what carries nothing is let through.
+// mayForward reports whether the caller may send a request other than a tool
+// call. A caller that is restricted to some tools does not get all resources,
+// prompts and methods of their server: its globs must match the method's name.
+// Lists of tools are filtered, and methods without content are allowed.
 func mayForward(c *tool.Caller, server, method string) bool {
 	switch method {
 	case "tools/list", "ping", "logging/setLevel":
@@ -290,8 +290,8 @@ func mayForward(c *tool.Caller, server, method string) bool {
 	return c.MayUse(tool.Name{Server: server, Tool: method})
 }
 
-// resolve finds the tool. When it is not there and an upstream that may have
-// it is still starting, it waits for that one and looks again.
+// resolve returns the tool. If it is unknown and an upstream that may have it
+// is still starting, resolve waits for that upstream and tries again.
 func (x *Executor) resolve(ctx context.Context, f *callRun) (*catalog.Entry, error) {
 	c := f.call
 	entry, err := x.Catalog.Snapshot().Resolve(&c.Caller, c.Server, c.Tool)
@@ -330,9 +330,8 @@ func (x *Executor) resolve(ctx context.Context, f *callRun) (*catalog.Entry, err
 	return nil, &e
 }
 
-// down says why the server that a call names offers nothing: one that was
-// never connected is not in the catalogue, and yet is not unknown. It may wait
-// for a person to sign in.
+// down returns why the server of a call has no tools: a server that was never
+// connected is not in the catalogue, but is known. It may wait for a sign-in.
 func (x *Executor) down(ctx context.Context, f *callRun) error {
 	server := f.call.Server
 	if server == "" {

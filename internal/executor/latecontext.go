@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// lateContext is a context with a deadline whose timer is made when someone
-// waits for it. Most records are committed by who brings them, without waiting,
-// and a timer for each would cost more than the look at the clock. Its parent
-// must not end by itself.
+// lateContext is a context with a deadline whose timer is created when Done is
+// first called. Most records are committed without waiting, and a timer for
+// each would be more expensive than reading the clock. Its parent must never be
+// cancelled.
 type lateContext struct {
 	context.Context
 	deadline time.Time

@@ -12,22 +12,22 @@ import (
 	"junctor/internal/tool"
 )
 
-// maxLimiters bounds how many callers and tools are counted at once. When
-// there are more, those that have been idle long enough to be full again are
-// forgotten, which changes nothing for them.
+// maxLimiters bounds the number of callers and tools that are counted. If there
+// are more, those that have been idle long enough to have their full budget are
+// removed, which makes no difference to them.
 const maxLimiters = 10_000
 
 // Budgets keeps rate limits that several processes share: each takes a number
 // of calls in advance and spends them without asking.
 type Budgets interface {
-	// TakeBudget takes up to want calls from the budget of that name; when
-	// there are none it says how long to wait.
+	// TakeBudget takes up to want calls from the budget of that name; if there
+	// are none, it returns how long to wait.
 	TakeBudget(ctx context.Context, name string, rate tool.Rate, want int) (got int, wait time.Duration, err error)
 }
 
 const (
-	// A share is what a process takes in advance: this part of the limit, so
-	// that a few processes together cannot hold back much of it.
+	// A share is the part of the limit that a process takes in advance. It is
+	// small, so that a few processes cannot hold back much of the limit.
 	sharePart = 20
 	maxShare  = 100
 	// budgetRest is for how long a store that did not answer is not asked
@@ -51,14 +51,14 @@ type bucket struct {
 
 	mu      sync.Mutex    // never held over a query
 	share   int           // calls taken in advance
-	until   time.Time     // when what is left of them lapses
+	until   time.Time     // when the remaining ones expire
 	empty   time.Time     // until when there is none to be had
 	local   time.Time     // until when the store is not asked, because it did not answer
 	pending chan struct{} // closed when the query in progress has ended; nil when there is none
 }
 
-// allow takes one token of the caller's and one of the tool's, or says when
-// the next one comes. A forwarded request has no tool.
+// allow takes one token of the caller and one of the tool, or returns when the
+// next one is available. A forwarded request has no tool.
 func (l *limiter) allow(caller *tool.Caller, n tool.Name, cfg LimitConfig) error {
 	now := time.Now()
 	var taken []func()
@@ -144,7 +144,7 @@ func (b *bucket) spend(l *limiter, key string, r tool.Rate, now time.Time) (wait
 	}
 }
 
-// refill asks the store for a new share and notes what came of it.
+// refill requests a new share from the store and records the result.
 func (b *bucket) refill(l *limiter, key string, r tool.Rate, now time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(l.timeout, budgetRest))
 	defer cancel()

@@ -29,9 +29,9 @@ type dayTokens struct {
 	Tokens int64  `json:"tokens"`
 }
 
-// PermitModel reports, as an error that says why, when the caller may not use
-// a model now: it lacks the right, is over its rate, or has used its tokens of
-// the day. It counts the request against the caller's rate.
+// PermitModel returns an error if the caller may not use a model now: it lacks
+// the right, exceeds its rate limit, or has used its daily tokens. It counts
+// the request against the caller's rate limit.
 func (x *Executor) PermitModel(ctx context.Context, caller *tool.Caller) error {
 	if err := caller.PermitChat(); err != nil {
 		return err
@@ -90,8 +90,8 @@ func (x *Executor) countTokens(ctx context.Context, caller *tool.Caller, tokens 
 	return store.ErrConflict
 }
 
-// tokensOf returns what the caller has used on the day, and the version of the
-// value that says so.
+// tokensOf returns the tokens that the caller has used on the day, and the
+// version of the stored value.
 func (x *Executor) tokensOf(ctx context.Context, caller *tool.Caller, now time.Time) (dayTokens, int64, error) {
 	today := dayTokens{Day: now.UTC().Format(time.DateOnly)}
 	v, err := x.Tokens.Value(ctx, tokenSpace, caller.ID)

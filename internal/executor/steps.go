@@ -31,8 +31,8 @@ type InvalidArguments struct {
 	Schema     json.RawMessage    `json:"schema"`
 }
 
-// maxArgumentDepth is what the message around the arguments leaves of its
-// depth limit: the message and its params.
+// maxArgumentDepth is the depth limit of a message minus the two levels around
+// the arguments: the message and its params.
 const maxArgumentDepth = mcp.DefaultMaxDepth - 2
 
 // wellFormed checks arguments that reached the gateway in no MCP message: in

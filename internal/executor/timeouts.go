@@ -10,10 +10,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// timeouts bound one call to an upstream: how long it may be silent, and how
-// long it may take in all. Progress restarts the idle timeout, which stands
-// still while someone is being asked. Both start again when a call that had to
-// wait for its turn is sent: the upstream has not seen it before.
+// timeouts are the idle timeout and the total timeout of one call to an
+// upstream. Progress restarts the idle timeout, and it is paused while the user
+// is asked. Both start again when a queued call is sent.
 type timeouts struct {
 	idle, total time.Duration // 0 means none
 
@@ -38,8 +37,8 @@ func newTimeouts(idle time.Duration, silent func(), total time.Duration, tooLong
 	return t
 }
 
-// watch hears the progress, the questions and the waiting of an exchange. A
-// progress without a token is one that the caller did not ask for.
+// watch wraps the callbacks of an exchange to observe progress, questions and
+// queueing. Progress without a token was not requested by the caller.
 func (t *timeouts) watch(e *tool.Exchange) {
 	notify, ask := e.Notify, e.Ask
 	e.Notify = func(method string, params json.RawMessage) {

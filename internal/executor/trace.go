@@ -28,9 +28,9 @@ func callersTrace(call *tool.Call) (telemetry.Traceparent, bool) {
 	return t, ok
 }
 
-// traced returns the params of a request with the trace context in _meta,
-// from where it also goes into the headers of a request over HTTP. Params of
-// a call that nobody traces stay the bytes that came.
+// traced returns the params of a request with the trace context in _meta, from
+// where it is also copied to HTTP headers. Params of a call without a trace are
+// returned unchanged.
 func (f *callRun) traced(params json.RawMessage) json.RawMessage {
 	if !f.trace.Valid() {
 		return params

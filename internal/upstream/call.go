@@ -20,8 +20,8 @@ const maxWaiting = 1024
 
 type clientIPKey struct{}
 
-// WithClientIP returns a context whose calls tell remote upstreams the
-// address of the caller, where forwardClientIp allows it.
+// WithClientIP returns a context whose calls send the caller's address to
+// remote upstreams, if forwardClientIp allows it.
 func WithClientIP(ctx context.Context, ip string) context.Context {
 	return context.WithValue(ctx, clientIPKey{}, ip)
 }
@@ -42,7 +42,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 	if !cfg.Enabled {
 		return nil, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("the server %s is disabled; set enabled to true in its configuration", u.name)}
 	}
-	if tool.CallerFrom(ctx).ID != r.Caller { // asked for by who gave no more than an id
+	if tool.CallerFrom(ctx).ID != r.Caller { // the context has only the caller's id
 		ctx = tool.WithCaller(ctx, tool.Caller{ID: r.Caller})
 	}
 	release, err := u.slot(ctx, r.Exchange.Queued)
@@ -73,9 +73,8 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 	return result, nil
 }
 
-// forwarded are the headers that tell a remote server of the caller: its
-// address where that is allowed, and the trace that the call belongs to. Nil
-// means none.
+// forwarded returns the headers about the caller for a remote server: its
+// address if allowed, and the trace context of the call. Nil means none.
 func forwarded(ctx context.Context, cfg Config, params json.RawMessage) http.Header {
 	var h http.Header
 	set := func(name, value string) {
@@ -133,8 +132,8 @@ func concernsAll(err error) bool {
 	return false
 }
 
-// slot waits for a place under maxConcurrent, and tells queued, which may be
-// nil, when that takes time.
+// slot waits for a free slot under maxConcurrent. It calls queued, which may be
+// nil, if it has to wait.
 func (u *upstream) slot(ctx context.Context, queued func(bool)) (release func(), err error) {
 	u.mu.Lock()
 	slots, limit := u.slots, u.cfg.QueueTimeoutMs.Duration()
@@ -225,14 +224,14 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 			}
 			giveUp = time.After(startBy.Sub(now))
 			begun = true
-		case why == nil: // lost this instant: what is known comes with the change
+		case why == nil: // lost just now: the reason follows with the change
 			if giveUp == nil {
 				giveUp = time.After(retryWait)
 			}
 		case begun:
 			return nil, unavailable(u.name, since, next, why)
 		case why.kind() == tool.UpstreamAuthRequired:
-			u.retryNow() // somebody may have consented
+			u.retryNow() // the user may have signed in
 			return nil, unavailable(u.name, since, next, why)
 		case asked < 0:
 			asked = falls

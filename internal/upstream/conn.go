@@ -58,7 +58,7 @@ func (u *upstream) dial(ctx context.Context, cfg Config, caller string, capabili
 	protocol := u.protocol
 	u.mu.Unlock()
 	if caller == "" {
-		capabilities.Roots = false // nobody could be asked when the server asks, at its start
+		capabilities.Roots = false // no caller could answer a request at the server's start
 	}
 	c, err := u.connect(ctx, cfg, caller, protocol, capabilities)
 	if errors.Is(err, mcp.ErrOldEra) && protocol == "" && ctx.Err() == nil {
@@ -92,7 +92,7 @@ func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol str
 		if c.process != nil {
 			failed.conn = c
 			u.mu.Lock()
-			u.last = c // its stderr may say why
+			u.last = c // its stderr may contain the reason
 			u.mu.Unlock()
 		}
 		log.DebugContext(ctx, "connection failed", "took", time.Since(begun), "err", err)
@@ -181,7 +181,7 @@ func (u *upstream) startChild(cfg Config, c *conn) (mcp.Transport, error) {
 		OnDrop:    c.dropped,
 		EndFloods: true,
 		Close: func() error {
-			go p.Stop(context.Background()) // whoever must know waits for the process
+			go p.Stop(context.Background()) // callers that need it wait for the process
 			return nil
 		},
 	}), nil
@@ -192,7 +192,7 @@ func (u *upstream) logStderr(line string) {
 	u.s.log.Debug("stderr", "server", u.name, "line", line)
 }
 
-// dropped counts what the program wrote to stdout that was no message.
+// dropped counts output on stdout that is not a message.
 func (c *conn) dropped(d mcp.Drop) {
 	if d.TooLarge {
 		c.oversized.Add(1)
@@ -203,7 +203,7 @@ func (c *conn) dropped(d mcp.Drop) {
 	c.lastStray.Store(&preview)
 }
 
-// strayHint says that a program printed things that no MCP server prints.
+// strayHint returns a note about output on stdout that is not a message.
 func (c *conn) strayHint() string {
 	n := c.stray.Load()
 	if n == 0 {
@@ -212,8 +212,9 @@ func (c *conn) strayHint() string {
 	return fmt.Sprintf(". It printed to stdout what is no MCP message (lines: %d): check that the command starts an MCP server that speaks stdio", n)
 }
 
-// exited says how the program ended; nil when it runs, or there is none. A
-// program closes its pipes some time before it is gone, so this waits.
+// exited returns how the program ended; nil if it runs, or if there is none. It
+// waits up to wait, because a program closes its pipes some time before it
+// exits.
 func (c *conn) exited(wait time.Duration) error {
 	if c.process == nil {
 		return nil
@@ -228,17 +229,17 @@ func (c *conn) exited(wait time.Duration) error {
 	}
 }
 
-// close ends the connection and waits until its program is gone.
+// close closes the connection and waits until its program has exited.
 func (c *conn) close() {
 	if c.client != nil {
-		_ = c.client.Close() // nobody is left who could use the error
+		_ = c.client.Close() // no caller is left to handle the error
 	}
 	if c.process != nil {
 		<-c.process.Done()
 	}
 }
 
-// ended says why a connection ended by itself.
+// ended returns why a connection ended by itself.
 func (c *conn) ended() error {
 	err := c.client.Err()
 	if c.process != nil && hungUp(err) {
@@ -279,7 +280,7 @@ func (c *conn) leave() {
 	c.calls.Done()
 }
 
-// describe adds what the connection knows to a status.
+// describe adds the connection's details to a status.
 func (c *conn) describe(st *Status) {
 	st.Stray, st.Oversized = c.stray.Load(), c.oversized.Load()
 	if c.process != nil && c.process.Err() == nil {

@@ -19,7 +19,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// failure is why an upstream is not connected, in words that may be shown.
+// failure is why an upstream is not connected, in a form that may be shown.
 type failure tool.Error
 
 func (f *failure) message() string {
@@ -36,8 +36,7 @@ func (f *failure) kind() tool.Kind {
 	return f.Kind
 }
 
-// handshakeError is what went wrong while connecting, with what the
-// connection itself knows about it.
+// handshakeError is an error during connecting, with the connection's details.
 type handshakeError struct {
 	err  error
 	conn *conn // of a child process; nil for others
@@ -46,7 +45,7 @@ type handshakeError struct {
 func (e *handshakeError) Error() string { return e.err.Error() }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// explain says in plain words why an upstream is down and what to do.
+// explain returns why an upstream is down and what to do about it.
 func explain(cfg Config, err error) *failure {
 	f := &failure{Kind: tool.UpstreamFailed, Err: err}
 	if start, ok := errors.AsType[*child.StartError](err); ok {
@@ -109,8 +108,8 @@ func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, mcp.ErrClosed)
 }
 
-// unreachable says why there was no HTTP answer at all; "" when that was not
-// it.
+// unreachable returns why there was no HTTP response; "" if there was another
+// cause.
 func unreachable(cfg Config, err error) string {
 	host := cfg.URL
 	if u, parseErr := url.Parse(cfg.URL); parseErr == nil {

@@ -9,9 +9,9 @@ import (
 )
 
 // Fingerprint identifies the connection that the configuration describes:
-// upstreams with the same one are the same server, reached in the same way.
-// Settings that concern calls, or what is shown, are not part of it. It gives
-// nothing of the secrets away.
+// upstreams with equal fingerprints are the same server, reached in the same
+// way. It does not include settings of calls or of presentation, and reveals no
+// secrets.
 func (c Config) Fingerprint() string {
 	reveal := func(secrets map[string]telemetry.Secret) map[string]string {
 		plain := make(map[string]string, len(secrets))

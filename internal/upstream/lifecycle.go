@@ -24,8 +24,8 @@ const (
 	// time; it gets more with each attempt.
 	longestStart = 2 * time.Minute
 
-	// A call that finds its upstream down makes it be tried at once, but not
-	// sooner after the last try than this.
+	// A call to an upstream that is down triggers an attempt to connect, but
+	// not sooner after the last attempt than this.
 	childGap  = 500 * time.Millisecond
 	remoteGap = 200 * time.Millisecond
 	authGap   = 2 * time.Second
@@ -33,8 +33,8 @@ const (
 	// retryWait is how long such a call waits for the outcome.
 	retryWait = 750 * time.Millisecond
 
-	// How long the end of a program is waited for, to say how it ended: by
-	// who looks after it, and by a call that it left alone.
+	// How long to wait for the exit status of a program: in the monitor, and in
+	// a call that it did not answer.
 	exitWait     = 5 * time.Second
 	exitWaitCall = time.Second
 
@@ -62,7 +62,7 @@ type upstream struct {
 	inFlight atomic.Int64
 
 	tasks       tasks
-	firstCaller atomic.Pointer[string] // who called it first,
+	firstCaller atomic.Pointer[string] // the first caller,
 	manyCallers atomic.Bool            // and whether others did
 
 	mu       sync.Mutex
@@ -85,7 +85,7 @@ type upstream struct {
 	conn     *conn // nil unless connected
 	last     *conn // the one before, for its stderr
 	protocol string
-	toolSet  *ToolSet // what was delivered last
+	toolSet  *ToolSet // the last published tool set
 	tools    int
 	problems []string
 	latency  time.Duration
@@ -95,11 +95,11 @@ type upstream struct {
 	failedAt    time.Time
 
 	owner string          // the process that runs it, when it is another
-	lent  *mcp.ServerInfo // what that one said about it
+	lent  *mcp.ServerInfo // the owner's information about it
 
 	sessions map[string]*session // of single callers
 	life     context.Context     // of run; nil before
-	ended    bool                // no more sessions are made
+	ended    bool                // no new sessions are created
 	removed  bool                // from the configuration
 	children sync.WaitGroup      // child processes that are ending
 	work     sync.WaitGroup      // remote connections whose last calls are ending
@@ -169,8 +169,8 @@ func (u *upstream) config() Config {
 	return u.cfg
 }
 
-// reconfigure takes over settings that do not concern the connection. It
-// returns what tells the sink.
+// reconfigure applies settings that do not concern the connection. It returns
+// the notification of the sink.
 func (u *upstream) reconfigure(cfg Config) func() {
 	u.mu.Lock()
 	if cfg.MaxConcurrent != u.cfg.MaxConcurrent {
@@ -206,8 +206,8 @@ func (u *upstream) retryNow() {
 	}
 }
 
-// signedIn makes an upstream that waited for consent be tried at once. Calls
-// wait for the outcome instead of asking for consent again.
+// signedIn makes an upstream that waited for a sign-in reconnect at once. Calls
+// wait for the outcome instead of requesting another sign-in.
 func (u *upstream) signedIn() {
 	u.mu.Lock()
 	u.signIn = true
@@ -229,7 +229,7 @@ func (u *upstream) awaitConnection() {
 }
 
 // signedInMeanwhile reports whether a sign-in finished during an attempt that
-// failed for want of it, so that another one is due at once.
+// failed for lack of it, so that another attempt is due at once.
 func (u *upstream) signedInMeanwhile(why *failure) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -246,7 +246,7 @@ func (u *upstream) signedInMeanwhile(why *failure) bool {
 
 // run is the life of the upstream, until ctx is done.
 func (u *upstream) run(ctx context.Context) {
-	ctx = tool.WithCaller(ctx, tool.Caller{}) // no caller asks for what is done here
+	ctx = tool.WithCaller(ctx, tool.Caller{}) // background work has no caller
 	if u.after != nil {
 		<-u.after
 	}
@@ -360,14 +360,14 @@ func (u *upstream) waitForRetry(ctx context.Context, wait time.Duration) {
 	case <-u.wake:
 		u.pauseUnless(ctx, min(gap, wait))
 	}
-	select { // who asked meanwhile is served by the same attempt
+	select { // requests made meanwhile are covered by this attempt
 	case <-u.wake:
 	default:
 	}
 }
 
-// pauseUnless waits before an attempt that was asked for; somebody who has
-// consented meanwhile is not made to wait.
+// pauseUnless waits before a requested attempt, unless the user has signed in
+// meanwhile.
 func (u *upstream) pauseUnless(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -440,7 +440,7 @@ func (u *upstream) connected(ctx context.Context, c *conn) {
 		"name", info.Name, "version", info.Version)
 }
 
-// broadcast wakes all who wait for a change. u.mu is held.
+// broadcast wakes all goroutines that wait for a change. u.mu is held.
 func (u *upstream) broadcast() {
 	close(u.changed)
 	u.changed = make(chan struct{})
@@ -471,5 +471,5 @@ func (u *upstream) retire(ctx context.Context, c *conn) {
 	u.close(c)
 }
 
-// close ends a connection; the next one waits until it is gone.
+// close closes a connection; the next one waits until it is closed.
 func (u *upstream) close(c *conn) { u.children.Go(c.close) }

@@ -21,7 +21,7 @@ func (u *upstream) monitor(ctx context.Context, c *conn) error {
 	sweep := time.NewTicker(max(u.s.opts.SessionIdle/4, time.Second))
 	defer sweep.Stop()
 	var (
-		due    <-chan time.Time // the lists will be read again; nil when nobody asked
+		due    <-chan time.Time // fires when the lists are to be read again; nil if not requested
 		wait   = listChangedDelay
 		listed time.Time
 	)
@@ -38,8 +38,7 @@ func (u *upstream) monitor(ctx context.Context, c *conn) error {
 			if due != nil {
 				break // more of the same is covered
 			}
-			// Some servers say that their lists changed whenever they are
-			// asked for them.
+			// Some servers send list_changed whenever their lists are read.
 			if time.Since(listed) > maxListChangedDelay {
 				wait = listChangedDelay
 			}
@@ -84,8 +83,8 @@ func (u *upstream) check(ctx context.Context, c *conn) error {
 	return err
 }
 
-// relist asks again what the upstream offers. When that fails what was
-// offered before stands; a lost connection shows elsewhere.
+// relist reads the upstream's lists again. If that fails, the previous lists
+// stay valid; a lost connection is detected elsewhere.
 func (u *upstream) relist(ctx context.Context, c *conn) {
 	offer, err := u.list(ctx, c, u.config())
 	if err != nil {

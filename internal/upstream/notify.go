@@ -8,8 +8,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Info returns what the upstream said about itself when it connected; false
-// while it is not connected.
+// Info returns the server information of the upstream; false if it is not
+// connected.
 func (s *Supervisor) Info(server string) (mcp.ServerInfo, bool) {
 	u := s.find(server)
 	if u == nil {
@@ -34,7 +34,7 @@ func (s *Supervisor) Notify(ctx context.Context, server, caller, method string, 
 		return notFound(server)
 	}
 	if u.elsewhere() != "" {
-		return moved(server) // what is no answer to anyone is not passed on
+		return moved(server) // the result belongs to no caller
 	}
 	c, err := u.ready(ctx, tool.Request{Method: method, Caller: caller})
 	if err != nil {

@@ -74,8 +74,8 @@ func (u *upstream) sessionOf(key, caller string, capabilities mcp.Capabilities) 
 	return s, nil
 }
 
-// makeSession connects for one caller. A failure is for those who wait for
-// this session; the next call tries again.
+// makeSession connects for one caller. An error is returned to the calls that
+// wait for this session; the next call tries again.
 func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg Config, caller string, capabilities mcp.Capabilities) {
 	c, err := u.dial(ctx, cfg.withStartLimit(), caller, capabilities)
 	u.mu.Lock()
@@ -137,7 +137,7 @@ func (u *upstream) sweep() {
 	}
 }
 
-// closeSessions ends all sessions; no more are made.
+// closeSessions ends all sessions and prevents new ones.
 func (u *upstream) closeSessions() {
 	u.mu.Lock()
 	u.ended = true

@@ -11,15 +11,15 @@ import (
 	"junctor/internal/tool"
 )
 
-// Bounds of what is remembered of the callers of one connection.
+// Limits of the state of callers per connection.
 const (
 	maxSubscribed = 10_000 // resources
 	maxLevels     = 10_000 // callers with a log level of their own
 )
 
-// sharing keeps the callers of one connection apart: what one of them asks of
-// the server's session must not change what the others get. A session of a
-// single caller needs none of it.
+// sharing separates the callers of one connection: requests of one caller that
+// change the session must not affect the others. A session of a single caller
+// does not need it.
 type sharing struct {
 	mu          sync.Mutex
 	subscribers map[string]map[string]struct{} // callers by URI
@@ -36,9 +36,9 @@ func newSharing() *sharing {
 
 var emptyResult = json.RawMessage(`{}`)
 
-// exchange sends a request of a caller on the connection. What the server
+// exchange sends a request of a caller on the connection. State that the server
 // keeps per session (subscriptions, the log level) is kept per caller on a
-// connection that callers share; tasks belong to who made them on every one.
+// shared connection. Tasks always belong to the caller that created them.
 func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.RawMessage, error) {
 	if r.Caller == "" {
 		return c.client.Do(ctx, r)
@@ -98,7 +98,8 @@ func (s *sharing) leave(uri, caller string) (others bool) {
 	return false
 }
 
-// unsubscribe tells the server when nobody follows the resource any more.
+// unsubscribe unsubscribes from the server when the last caller has
+// unsubscribed.
 func (s *sharing) unsubscribe(ctx context.Context, client *mcp.Client, r tool.Request) (json.RawMessage, error) {
 	if s.leave(mcp.FieldString(r.Params, "uri"), r.Caller) {
 		return emptyResult, nil
@@ -106,12 +107,12 @@ func (s *sharing) unsubscribe(ctx context.Context, client *mcp.Client, r tool.Re
 	return client.Do(ctx, r)
 }
 
-// setLevel gives the server the most verbose level that any caller asked for.
-// Each caller gets what its own level lets through.
+// setLevel sets the most verbose level that any caller has requested. Each
+// caller gets messages according to its own level.
 func (s *sharing) setLevel(ctx context.Context, client *mcp.Client, r tool.Request) (json.RawMessage, error) {
 	level := mcp.FieldString(r.Params, "level")
 	if !mcp.ValidLogLevel(level) {
-		return client.Do(ctx, r) // the server's error says what it takes
+		return client.Do(ctx, r) // the server's error explains the accepted values
 	}
 	select {
 	case s.setting <- struct{}{}:
@@ -151,7 +152,7 @@ func (s *sharing) setLevel(ctx context.Context, client *mcp.Client, r tool.Reque
 	return result, err
 }
 
-// applyLevel lets through to the caller what its own level allows.
+// applyLevel filters log messages by the caller's level.
 func (s *sharing) applyLevel(stateless bool, r *tool.Request) {
 	s.mu.Lock()
 	level := s.levels[r.Caller]

@@ -24,9 +24,9 @@ type Singletons interface {
 	Do(ctx context.Context, owner, server string, r tool.Request) (json.RawMessage, error)
 }
 
-// How the right to run an upstream is held. Whoever could not prolong it for
-// claimGrace stops the server, and has the rest of claimLife to see it gone
-// before another starts it.
+// The lease of a singleton. A process that could not renew it for claimGrace
+// stops the server, and has the rest of claimLife to end it before another
+// process starts it.
 const (
 	claimLife  = 10 * time.Second
 	claimEvery = 2 * time.Second
@@ -133,8 +133,8 @@ func (u *upstream) setOwner(owner string, lost bool) {
 	}
 }
 
-// Lend says what an upstream offers that another process runs. It is of no
-// effect for one that runs here.
+// Lend publishes the server information and the number of tools of an upstream
+// that another process runs. It has no effect for one that runs here.
 func (s *Supervisor) Lend(server string, info mcp.ServerInfo, tools int) {
 	u := s.find(server)
 	if u == nil {

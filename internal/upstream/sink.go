@@ -17,15 +17,14 @@ type Sink interface {
 	// its tools or its guidance changed, and when its settings did.
 	ToolsChanged(ToolSet)
 
-	// Removed says that an upstream was removed or disabled.
+	// Removed is called when an upstream was removed or disabled.
 	Removed(server string)
 
-	// Changed says that an upstream's state, or what is known about it,
-	// changed.
+	// StatusChanged is called when an upstream's state or details changed.
 	StatusChanged(Status)
 
-	// Notified hands on a notification that belongs to no call. It is for the
-	// sessions of one caller, or with caller "" for all that want to hear it.
+	// Notified is called for a notification that belongs to no call. It is for
+	// the sessions of one caller, or for all subscribers if caller is "".
 	Notified(server, caller, method string, params json.RawMessage)
 }
 

@@ -19,15 +19,15 @@ const (
 	Disabled     State = "disabled"
 )
 
-// Status is all that can be said about an upstream.
+// Status is the state of an upstream.
 type Status struct {
 	Name  string    `json:"name"`
 	State State     `json:"status"`
 	Phase string    `json:"phase,omitempty"` // "installing" while a package runner downloads the server
 	Since time.Time `json:"since,omitzero"`  // of the state
 
-	// Reason says why the upstream is not connected. It has no secret and no
-	// path in it.
+	// Reason is why the upstream is not connected. It contains no secrets and
+	// no paths.
 	Reason   string    `json:"reason,omitempty"`
 	Attempts int       `json:"attempts,omitempty"` // to connect, since it was last connected
 	NextTry  time.Time `json:"nextTry,omitzero"`
@@ -74,14 +74,14 @@ func era(protocol string) string {
 	return "handshake"
 }
 
-// status describes the upstream as it is now, without what its program wrote.
+// status returns the current status without the output of the program.
 func (u *upstream) status() Status {
 	st, _ := u.statusAndConn()
 	u.s.redact(&st.Reason, &st.LastFailure)
 	return st
 }
 
-// diagnose describes the upstream with what its program wrote.
+// diagnose returns the current status with the output of the program.
 func (u *upstream) diagnose() Status {
 	st, c := u.statusAndConn()
 	if c != nil {
@@ -115,7 +115,7 @@ func (u *upstream) statusAndConn() (Status, *conn) {
 	}
 	c := u.conn
 	if c == nil {
-		c = u.last // its stderr says why it is gone
+		c = u.last // its stderr contains the reason
 	} else {
 		info := c.client.Info()
 		st.Protocol, st.Era = info.Protocol, era(info.Protocol)

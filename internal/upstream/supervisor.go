@@ -22,15 +22,15 @@ import (
 
 // Options are what a Supervisor is made of.
 type Options struct {
-	Sink Sink         // nil hears nothing
+	Sink Sink         // may be nil
 	Log  *slog.Logger // nil logs nothing
 
-	// Redact stands before what servers print and say of their failures, in
-	// Status; nil changes nothing.
+	// Redact masks secrets in output and error messages of servers in Status;
+	// nil changes nothing.
 	Redact func(string) string
 
-	// Environ is the environment (KEY=value) out of which child processes
-	// inherit what their configuration allows.
+	// Environ is the environment (KEY=value). Child processes inherit the
+	// variables that their configuration allows.
 	Environ []string
 
 	// RoundTripper carries the requests to remote servers; nil means one of
@@ -73,8 +73,8 @@ type Options struct {
 	SessionIdle time.Duration // until one of them is closed; 10 min
 }
 
-// Tracer hears of every request that callers make to servers. It may replace
-// the callbacks of the request, and is told its answer.
+// Tracer is called for every request of callers to servers. It may replace the
+// callbacks of the request, and gets its result.
 type Tracer interface {
 	Request(server string, r *tool.Request) (done func(json.RawMessage, error))
 }
@@ -95,8 +95,8 @@ type Supervisor struct {
 	wg        sync.WaitGroup
 }
 
-// NewSupervisor prepares a Supervisor for these upstreams; nothing is dialled
-// until Run.
+// NewSupervisor returns a Supervisor for these upstreams. It dials nothing
+// before Run.
 func NewSupervisor(configs []Config, o Options) *Supervisor {
 	if o.Sink == nil {
 		o.Sink = noSink{}
@@ -138,8 +138,8 @@ func (s *Supervisor) publish() {
 	s.routes.Store(r)
 }
 
-// Run connects to all upstreams and holds the connections until ctx is done;
-// then it closes them and waits until every child process is gone. A
+// Run connects to all upstreams and keeps them connected until ctx is done. It
+// then closes the connections and waits until every child process has exited. A
 // Supervisor runs once.
 func (s *Supervisor) Run(ctx context.Context) error {
 	s.mu.Lock()
@@ -177,7 +177,7 @@ func (s *Supervisor) start(u *upstream) {
 // changed: an upstream whose connection is not concerned keeps it. It does
 // not wait for connections to be closed or made.
 func (s *Supervisor) Apply(configs []Config) {
-	var after []func() // what the sink is told when the lock is free
+	var after []func() // notifications of the sink, sent without the lock
 	defer func() {
 		for _, f := range after {
 			f()
@@ -206,19 +206,19 @@ func (s *Supervisor) Apply(configs []Config) {
 			delete(s.upstreams, name)
 		}
 	}
-	s.publish() // before an upstream tells the sink that it was removed
+	s.publish() // before the upstream notifies the sink of its removal
 	for name, u := range removed {
 		if u.remove() {
-			s.leaving[name] = u.gone // it tells the sink itself then
+			s.leaving[name] = u.gone // it then notifies the sink itself
 		} else {
 			after = append(after, func() { s.opts.Sink.Removed(name) })
 		}
 	}
 }
 
-// replace puts a new upstream in the place of old, which may be nil. It
-// starts when old is gone: two children of one server may get in each other's
-// way. s.mu is held.
+// replace replaces old, which may be nil, by a new upstream. The new one starts
+// after old has ended, because two processes of one server could interfere.
+// s.mu is held.
 func (s *Supervisor) replace(old *upstream, cfg Config) {
 	after := s.leaving[cfg.Name]
 	delete(s.leaving, cfg.Name)
@@ -249,8 +249,8 @@ func (s *Supervisor) Restart(server string) error {
 	return nil
 }
 
-// Retry tries at once to connect to an upstream that is down; after consent
-// was given, for example.
+// Retry connects to an upstream that is down at once, for example after a
+// sign-in.
 func (s *Supervisor) Retry(server string) error {
 	u := s.find(server)
 	if u == nil {
@@ -325,7 +325,8 @@ func (s *Supervisor) Connecting() []string {
 	return names
 }
 
-// Status describes all upstreams, by name, without what their programs wrote.
+// Status returns the status of all upstreams, ordered by name, without the
+// output of their programs.
 func (s *Supervisor) Status() []Status {
 	all := s.all()
 	list := make([]Status, len(all))
@@ -335,7 +336,8 @@ func (s *Supervisor) Status() []Status {
 	return list
 }
 
-// StatusOf describes one upstream, without what its program wrote.
+// StatusOf returns the status of one upstream, without the output of its
+// program.
 func (s *Supervisor) StatusOf(server string) (Status, bool) {
 	u := s.find(server)
 	if u == nil {

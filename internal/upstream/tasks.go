@@ -17,9 +17,10 @@ const maxTasksOfCaller = 1000
 // TaskOwners remembers which caller a server's task belongs to, for all
 // processes that reach the server and across restarts.
 type TaskOwners interface {
-	// ClaimTask notes that the task is the caller's, unless it is another's.
+	// ClaimTask records the caller as the owner of the task, unless it has
+	// another owner.
 	ClaimTask(ctx context.Context, server, id, caller string) error
-	// TaskOwner returns whose task it is; "" when nobody's.
+	// TaskOwner returns the owner of the task; "" if there is none.
 	TaskOwner(ctx context.Context, server, id string) (string, error)
 }
 
@@ -73,7 +74,7 @@ func (u *upstream) claimTask(ctx context.Context, caller string, result json.Raw
 	}
 }
 
-// taskOwner returns whose task it is; "" when nobody's.
+// taskOwner returns the owner of the task; "" if there is none.
 func (u *upstream) taskOwner(ctx context.Context, id string) (string, error) {
 	owner := u.tasks.owner(id)
 	if owner != "" || id == "" || u.s.opts.Tasks == nil {
@@ -108,7 +109,7 @@ func (u *upstream) doTask(ctx context.Context, c *conn, r tool.Request) (json.Ra
 	return c.client.Do(ctx, r)
 }
 
-// ownTasks leaves out of a list what is not the caller's.
+// ownTasks removes the tasks of other callers from a list.
 func (u *upstream) ownTasks(ctx context.Context, caller string, result json.RawMessage) (json.RawMessage, error) {
 	list := []byte{'['}
 	for item := range mcp.Elements(mcp.Field(result, "tasks")) {
@@ -127,9 +128,9 @@ func (u *upstream) ownTasks(ctx context.Context, caller string, result json.RawM
 	return mcp.SetField(result, append(list, ']'), "tasks"), nil
 }
 
-// recipient says who a notification that belongs to no call is for: one
-// caller, all of them ("" and true), or nobody. What could be about one
-// caller's work is for that caller alone.
+// recipient returns the receiver of a notification that belongs to no call: one
+// caller, all of them ("" and true), or none. Notifications that may concern
+// one caller's work are for that caller only.
 func (u *upstream) recipient(c *conn, method string, params json.RawMessage) (caller string, ok bool) {
 	switch {
 	case strings.HasPrefix(method, "notifications/tasks/"):
@@ -150,7 +151,7 @@ func (u *upstream) recipient(c *conn, method string, params json.RawMessage) (ca
 	}
 }
 
-// used notes who calls the upstream.
+// used records the caller of the upstream.
 func (u *upstream) used(caller string) {
 	if caller == "" || u.manyCallers.Load() {
 		return

@@ -27,8 +27,8 @@ const (
 	guidanceTools = 100 // in generated guidance
 )
 
-// list asks what the upstream offers. An upstream that refuses to say is
-// connected all the same; an error means that the connection failed.
+// list reads the lists of the upstream. An upstream that refuses a list stays
+// connected; an error means that the connection failed.
 func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (ToolSet, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(listTimeout, cfg.StartTimeoutMs.Duration()))
 	defer cancel()
@@ -55,8 +55,8 @@ func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (ToolSet, erro
 	return offer, nil
 }
 
-// pages reads all pages of tools/list, as far as the bounds allow; the
-// problem says what is missing.
+// pages reads all pages of tools/list up to the limits; problem describes what
+// is missing.
 func (u *upstream) pages(ctx context.Context, c *conn) (raws []json.RawMessage, problem string, err error) {
 	cursor := json.RawMessage(nil)
 	seen := map[string]bool{}
