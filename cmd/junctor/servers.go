@@ -19,8 +19,8 @@ import (
 )
 
 func (c *cli) serversCommand() *cobra.Command {
-	return parent("servers", "List, add, remove, test and sign in to MCP servers",
-		c.serversList(), c.serversAdd(), c.serversRemove(), c.serversTest(), c.serversDiff(), c.serversApprove(), c.serversLogin(), c.serversLogout())
+	return parent("servers", "List, add, remove, enable, restart, test and sign in to MCP servers",
+		c.serversList(), c.serversAdd(), c.serversRemove(), c.serversEnable(), c.serversDisable(), c.serversRestart(), c.serversLogs(), c.serversTest(), c.serversDiff(), c.serversApprove(), c.serversLogin(), c.serversLogout())
 }
 
 func (c *cli) serversList() *cobra.Command {

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/config"
+	"junctor/internal/control"
+	"junctor/internal/upstream"
+)
+
+func (c *cli) serversEnable() *cobra.Command {
+	return &cobra.Command{
+		Use: "enable NAME", Short: "Enable a server", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.setEnabled(cmd.Context(), args[0], true) },
+	}
+}
+
+func (c *cli) serversDisable() *cobra.Command {
+	return &cobra.Command{
+		Use: "disable NAME", Short: "Disable a server; it stays in the configuration", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
+		RunE: func(cmd *cobra.Command, args []string) error { return c.setEnabled(cmd.Context(), args[0], false) },
+	}
+}
+
+// setEnabled changes the configuration file, through the gateway that runs with
+// it if there is one, so that the change is in effect when the command ends.
+func (c *cli) setEnabled(ctx context.Context, name string, enabled bool) error {
+	o := c.options(hereToo)
+	cfg, err := c.load(o)
+	if err != nil {
+		return err
+	}
+	if _, ok := cfg.Server(name); !ok {
+		return noSuchServer(cfg, name)
+	}
+	path := cfg.Place().Path
+	if running := c.running(ctx, cfg); running != nil {
+		g := &gateway{cli: c, http: running}
+		err = g.patch(ctx, "/api/servers/"+url.PathEscape(name), map[string]bool{"enabled": enabled})
+	} else {
+		var patch []byte
+		if patch, err = json.Marshal(map[string]any{"enabled": enabled, "disabled": nil}); err == nil {
+			path, err = config.Apply(o, config.Merge(name, patch))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	c.note("%s %q in %s.", map[bool]string{true: "Enabled", false: "Disabled"}[enabled], name, path)
+	return nil
+}
+
+// patch sends JSON and ignores the answer.
+func (g *gateway) patch(ctx context.Context, path string, body any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, "http://junctor"+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return g.do(req, func(io.Reader) error { return nil })
+}
+
+func (c *cli) serversRestart() *cobra.Command {
+	return &cobra.Command{
+		Use: "restart NAME", Short: "Restart a server of the running gateway", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
+		Long: `Close the connection to a server and make a new one; a program is stopped and
+started again. Calls under way get an error. A gateway must be running (junctor
+serve): other commands start the servers that they need by themselves.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := c.load(c.options(hereToo))
+			if err != nil {
+				return err
+			}
+			running := c.running(cmd.Context(), cfg)
+			if running == nil {
+				if _, ok := cfg.Server(args[0]); !ok && args[0] != "junctor" {
+					return noSuchServer(cfg, args[0])
+				}
+				return errors.New("no gateway is running with this configuration, so there is nothing to restart; start one with junctor serve")
+			}
+			g := &gateway{cli: c, http: running}
+			err = g.post(cmd.Context(), "/api/servers/"+url.PathEscape(args[0])+"/restart", "application/json", nil, func(io.Reader) error { return nil })
+			if err != nil {
+				return err
+			}
+			c.note("Restarting %q. Its state: junctor servers list", args[0])
+			return nil
+		},
+	}
+}
+
+func (c *cli) serversLogs() *cobra.Command {
+	var (
+		asJSON bool
+		limit  int
+	)
+	cmd := &cobra.Command{
+		Use: "logs NAME", Short: "Show what a server's program wrote to stderr", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
+		Long: `Show the latest lines that a server's program wrote to its standard error, as the
+running gateway has them. Without a gateway the server is started for it. The
+calls to a server are in another log: junctor logs --server NAME.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if limit < 1 {
+				return usageError{fmt.Errorf("invalid --limit %d; use 1 or more", limit)}
+			}
+			s, err := c.diagnose(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			lines := s.Stderr[max(0, len(s.Stderr)-limit):]
+			if asJSON {
+				return c.printJSON(struct {
+					Server string         `json:"server"`
+					State  upstream.State `json:"status"`
+					Reason string         `json:"reason,omitempty"`
+					Lines  []string       `json:"lines"`
+				}{s.Name, s.State, s.Reason, append([]string{}, lines...)})
+			}
+			for _, line := range lines {
+				fmt.Fprintln(c.out, oneLine(line))
+			}
+			switch {
+			case s.State == upstream.Disconnected:
+				c.note("%q is not connected: %s", s.Name, oneLine(s.Reason))
+			case len(lines) > 0:
+			case s.Transport == upstream.Stdio:
+				c.note("%q has written nothing to stderr.", s.Name)
+			default:
+				c.note("%q is not a program that junctor starts, so it has no log here.", s.Name)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many lines")
+	return cmd
+}
+
+// diagnose returns the state of a server, once its first connection was made or
+// has failed.
+func (c *cli) diagnose(ctx context.Context, name string) (control.Server, error) {
+	var s control.Server
+	cfg, err := c.load(c.options(hereToo))
+	if err != nil {
+		return s, err
+	}
+	if _, ok := cfg.Server(name); !ok && name != "junctor" {
+		return s, noSuchServer(cfg, name)
+	}
+	g, err := c.openWith(ctx, cfg, name)
+	if err != nil {
+		return s, err
+	}
+	defer g.close()
+	if err := g.get(ctx, "/api/servers/"+url.PathEscape(name), nil, &s); err != nil || s.State != upstream.Connecting {
+		return s, err
+	}
+	return g.awaitConnection(ctx, name)
+}
