@@ -14,12 +14,13 @@ import (
 
 	"junctor/internal/app"
 	"junctor/internal/attach"
+	"junctor/internal/config"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 )
 
 func (c *cli) storeCommand() *cobra.Command {
-	return parent("store", "Manage the store of calls, chats, keys and tokens", c.storeCopy())
+	return parent("store", "Back up, restore and copy the store of calls, chats, keys and tokens", c.storeBackup(), c.storeRestore(), c.storeCopy())
 }
 
 func (c *cli) storeCopy() *cobra.Command {
@@ -46,8 +47,7 @@ JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,
 			if target.URL != "" && target.URL == cfg.Store.URL {
 				return usageError{errors.New("--to is the store that is already in use")}
 			}
-			socket := c.socket(cfg)
-			if slices.ContainsFunc(append(attach.Others(socket), socket), func(path string) bool { return listens(cmd.Context(), path) }) {
+			if c.inUse(cmd.Context(), cfg) {
 				return errors.New("junctor is running on this store; stop it first so that no data is missed")
 			}
 			return c.withStore(cmd.Context(), func(from store.Store) error {
@@ -56,7 +56,7 @@ JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,
 					return fmt.Errorf("open the target: %w", err)
 				}
 				defer dest.Close()
-				if err := c.copyStore(cmd, from, dest); err != nil {
+				if err := c.copyStore(cmd.Context(), "Copied", from, dest); err != nil {
 					return err
 				}
 				return c.afterCopy(cmd.Context(), from, target)
@@ -82,18 +82,24 @@ func targetStore(to string) (store.Config, error) {
 	return cfg, nil
 }
 
-// copyStore copies with progress on a terminal, and says in the end what was
-// copied.
-func (c *cli) copyStore(cmd *cobra.Command, from, to store.Store) error {
-	last, err := from.LastSeq(cmd.Context())
+// inUse reports whether a gateway runs with this configuration, whatever the
+// values of its variables.
+func (c *cli) inUse(ctx context.Context, cfg *config.Config) bool {
+	socket := c.socket(cfg)
+	return slices.ContainsFunc(append(attach.Others(socket), socket), func(path string) bool { return path != "" && listens(ctx, path) })
+}
+
+// copyStore copies with progress on a terminal, and prints what was copied.
+func (c *cli) copyStore(ctx context.Context, done string, from, to store.Store) error {
+	last, err := from.LastSeq(ctx)
 	if err != nil {
 		return err
 	}
 	_, isTerminal := c.terminal(c.err)
-	done := map[string]int{}
+	n := map[string]int{}
 	var shown time.Time
-	err = store.Copy(cmd.Context(), from, to, func(p store.CopyProgress) {
-		done[p.What] = p.Done
+	err = store.Copy(ctx, from, to, func(p store.CopyProgress) {
+		n[p.What] = p.Done
 		if !isTerminal || c.flags.quiet || time.Since(shown) < 100*time.Millisecond {
 			return
 		}
@@ -110,8 +116,8 @@ func (c *cli) copyStore(cmd *cobra.Command, from, to store.Store) error {
 	if err != nil {
 		return fmt.Errorf("copy: %w", err)
 	}
-	_, err = fmt.Fprintf(c.out, "Copied %d calls, %d chats, %d keys, %d catalogues, %d fingerprints and %d other values.\n",
-		done["calls"], done["sessions"], done["keys"], done["catalogues"], done["fingerprints"], done["values"])
+	_, err = fmt.Fprintf(c.out, "%s %d calls, %d chats, %d keys, %d catalogues, %d fingerprints and %d other values.\n",
+		done, n["calls"], n["sessions"], n["keys"], n["catalogues"], n["fingerprints"], n["values"])
 	return err
 }
 

@@ -32,14 +32,36 @@ type CopyProgress struct {
 	Done int
 }
 
+// clockSkew is how much the clocks of nodes may differ.
+const clockSkew = time.Minute
+
 // copyPage is how many records travel together.
 const copyPage = 500
 
-// Copy takes everything from one store to another, which should be new: its
-// call log must be empty, or be the beginning of this one. Leases stay behind.
-// Sealed secrets are copied as they are and need the same key. Nobody should
-// write to the first store meanwhile. report, which may be nil, hears of every
-// step.
+// Empty reports whether a store has no records. Leases, budgets and messages
+// between nodes do not count: they are not worth keeping.
+func Empty(ctx context.Context, s Store) (bool, error) {
+	for _, count := range []func() (int, error){
+		func() (int, error) { list, err := s.Calls(ctx, CallQuery{Limit: 1}); return len(list), err },
+		func() (int, error) { list, err := s.Sessions(ctx, SessionQuery{Limit: 1}); return len(list), err },
+		func() (int, error) { list, err := s.Keys(ctx); return len(list), err },
+		func() (int, error) { list, err := s.Values(ctx, ""); return len(list), err },
+		func() (int, error) { list, err := s.Catalogues(ctx); return len(list), err },
+		func() (int, error) { list, err := s.Fingerprints(ctx, ""); return len(list), err },
+	} {
+		if n, err := count(); err != nil || n > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Copy copies everything from one store to another, which should be new: its
+// call log must be empty, or be the beginning of this one. Leases are not
+// copied. Sealed secrets are copied as they are and need the same key. The first
+// store may be written to meanwhile: the copy has every record that was
+// committed before it began, and possibly newer ones. report, which may be nil,
+// is called after every step.
 func Copy(ctx context.Context, from, to Store, report func(CopyProgress)) error {
 	if report == nil {
 		report = func(CopyProgress) {}
@@ -47,8 +69,11 @@ func Copy(ctx context.Context, from, to Store, report func(CopyProgress)) error 
 	if err := sameLog(ctx, from, to); err != nil {
 		return err
 	}
+	last, err := from.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
 	var b Batch
-	var err error
 	if b.Catalogues, err = from.Catalogues(ctx); err != nil {
 		return err
 	}
@@ -71,7 +96,7 @@ func Copy(ctx context.Context, from, to Store, report func(CopyProgress)) error 
 	if err := copySessions(ctx, from, to, report); err != nil {
 		return err
 	}
-	return copyCalls(ctx, from, to, report)
+	return copyCalls(ctx, from, to, last, report)
 }
 
 // sameLog makes sure that numbers given in one log do not hide records of the
@@ -91,9 +116,28 @@ func sameLog(ctx context.Context, from, to Store) error {
 	return nil
 }
 
+// copySessions copies all sessions. They are listed by their last change, the
+// newest first. One that changes while it is not copied yet moves to the front,
+// behind the reader, so what changed meanwhile is listed again.
 func copySessions(ctx context.Context, from, to Store, report func(CopyProgress)) error {
-	var done int
 	seen := map[string]bool{}
+	since := time.Time{}
+	for {
+		newest, err := from.Sessions(ctx, SessionQuery{Limit: 1})
+		if err != nil || len(newest) == 0 {
+			return err
+		}
+		before := len(seen)
+		if err := copySessionsSince(ctx, from, to, since, seen, report); err != nil || !since.IsZero() && len(seen) == before {
+			return err
+		}
+		since = newest[0].Updated.Add(-clockSkew)
+	}
+}
+
+// copySessionsSince copies the sessions that were changed at a time or later and
+// are not in seen, and adds them to it.
+func copySessionsSince(ctx context.Context, from, to Store, since time.Time, seen map[string]bool, report func(CopyProgress)) error {
 	q := SessionQuery{Limit: copyPage}
 	for {
 		page, err := from.Sessions(ctx, q)
@@ -102,6 +146,9 @@ func copySessions(ctx context.Context, from, to Store, report func(CopyProgress)
 		}
 		var fresh int
 		for _, s := range page {
+			if s.Updated.Before(since) {
+				return nil
+			}
 			if seen[s.ID] {
 				continue
 			}
@@ -110,19 +157,22 @@ func copySessions(ctx context.Context, from, to Store, report func(CopyProgress)
 			if err := copySession(ctx, from, to, s); err != nil {
 				return err
 			}
-			done++
-			report(CopyProgress{"sessions", done})
+			report(CopyProgress{"sessions", len(seen)})
 		}
-		if len(page) < copyPage {
+		if len(page) < q.Rows() {
 			return nil
 		}
-		if fresh == 0 { // a page of one moment: more at once
+		last := page[len(page)-1].Updated
+		switch oneMoment := fresh == 0 && page[0].Updated.Equal(last); {
+		case oneMoment && q.Limit < MaxLimit: // more at once
 			q.Limit *= 2
-			continue
+		case oneMoment:
+			q.Before = last
+		default:
+			// Sessions of the same moment may be on either side of the
+			// page's end: look at that moment again.
+			q.Before = last.Add(time.Microsecond)
 		}
-		// Sessions of the same moment may be on either side of the page's
-		// end: look at that moment again.
-		q.Before = page[len(page)-1].Updated.Add(time.Microsecond)
 	}
 }
 
@@ -155,9 +205,11 @@ func copySession(ctx context.Context, from, to Store, s Session) error {
 	}
 }
 
-func copyCalls(ctx context.Context, from, to Store, report func(CopyProgress)) error {
+// copyCalls copies the records up to a number: new ones may come as fast as
+// they are copied.
+func copyCalls(ctx context.Context, from, to Store, last int64, report func(CopyProgress)) error {
 	var done int
-	q := CallQuery{Forward: true, Limit: copyPage}
+	q := CallQuery{Forward: true, Limit: copyPage, BeforeSeq: last + 1}
 	for {
 		page, err := from.Calls(ctx, q)
 		if err != nil || len(page) == 0 {

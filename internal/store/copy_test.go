@@ -13,6 +13,8 @@ import (
 
 func TestCopy(t *testing.T) { storetest.Copy(t, openStore(t), openStore(t)) }
 
+func TestCopyOnline(t *testing.T) { storetest.CopyOnline(t, openStore(t), openStore(t)) }
+
 // TestCopyReportsErrors: a copy says why it stopped, wherever that was.
 func TestCopyReportsErrors(t *testing.T) {
 	ctx := context.Background()

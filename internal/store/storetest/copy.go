@@ -127,6 +127,43 @@ func Copy(t *testing.T, from, to store.Store) {
 	}
 }
 
+// CopyOnline checks that a copy of a store that is being written to ends and has
+// everything that was there when it began.
+func CopyOnline(t *testing.T, from, to store.Store) {
+	ctx := deadline(t)
+	fill(t, from)
+	touched, n := false, 0
+	err := store.Copy(ctx, from, to, func(p store.CopyProgress) {
+		switch p.What {
+		case "sessions":
+			if !touched { // the last in the list moves to its front
+				touched = true
+				must[store.Session](t)(from.UpdateSession(ctx, "s199", func(s *store.Session) error { s.Title = "new"; return nil }))
+			}
+		case "calls":
+			for range 600 { // more than a page for each page
+				n++
+				if err := from.Append(ctx, Call(10_000+n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := must[[]store.Session](t)(to.Sessions(ctx, store.SessionQuery{Limit: store.MaxLimit}))
+	if len(all) != 600 || all[0].ID != "s199" || all[0].Title != "new" {
+		t.Errorf("%d sessions, the first is %+v", len(all), all[0])
+	}
+	if last := must[int64](t)(to.LastSeq(ctx)); last != 1200 {
+		t.Errorf("the last call is %d, want 1200", last)
+	}
+	if empty := must[bool](t)(store.Empty(ctx, to)); empty {
+		t.Error("the copy counts as empty")
+	}
+}
+
 // fill puts something of everything into a store.
 func fill(t *testing.T, s store.Store) {
 	t.Helper()
