@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// maxWaiting bounds what waits to be received on one line.
+// maxWaiting bounds what waits to be received on one connection.
 const maxWaiting = 64 << 20
 
 var errSlow = errors.New("the receive queue of a node connection is full")
@@ -39,7 +39,7 @@ func newConn(n *Node, to, id string) *Conn {
 // Peer is the node at the other end.
 func (l *Conn) Peer() string { return l.to }
 
-// Done is closed when the line is over.
+// Done is closed when the connection is over.
 func (l *Conn) Done() <-chan struct{} { return l.ctx.Done() }
 
 // Send says something. It does not wait for the other side.
@@ -47,7 +47,7 @@ func (l *Conn) Send(data []byte) error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
 	}
-	l.post(frame{Type: say, data: data})
+	l.post(frame{Type: frameData, data: data})
 	return nil
 }
 
@@ -56,12 +56,12 @@ func (l *Conn) post(f frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent++
-	f.Line, f.N, f.From = l.id, l.sent, l.node.id
+	f.Conn, f.N, f.From = l.id, l.sent, l.node.id
 	l.node.send(l.to, f)
 }
 
-// Receive returns what the other side said next: io.EOF when it has closed
-// the line, ErrGone when it has died.
+// Receive returns the next data of the other side: io.EOF when it has closed
+// the connection, ErrGone when it has died.
 func (l *Conn) Receive(ctx context.Context) ([]byte, error) {
 	for {
 		l.mu.Lock()
@@ -86,14 +86,14 @@ func (l *Conn) Receive(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// Close ends the line; the other side hears what was sent before.
+// Close ends the connection; the other side still receives what was sent before.
 func (l *Conn) Close() {
 	if l.end(io.EOF) {
-		l.post(frame{Type: hangUp})
+		l.post(frame{Type: frameClose})
 	}
 }
 
-// end says why the line is over, and reports whether it was open.
+// end closes the connection with a reason, and reports whether it was open.
 func (l *Conn) end(why error) bool {
 	l.mu.Lock()
 	was := l.over == nil
@@ -103,16 +103,16 @@ func (l *Conn) end(why error) bool {
 	l.mu.Unlock()
 	l.cancel(why)
 	l.node.mu.Lock()
-	delete(l.node.lines, l.id)
+	delete(l.node.conns, l.id)
 	l.node.mu.Unlock()
 	return was
 }
 
-// take queues what the other side said. A frame that came before is dropped;
-// one that is missing ends the line.
+// take queues the data of a frame. A frame that came before is dropped;
+// one that is missing ends the connection.
 func (l *Conn) take(f frame) {
 	l.mu.Lock()
-	if f.N == lastFrame { // the other side has forgotten the line
+	if f.N == lastFrame { // the other side has forgotten the connection
 		l.mu.Unlock()
 		l.end(ErrGone)
 		return
@@ -124,12 +124,12 @@ func (l *Conn) take(f frame) {
 	if f.N != l.got+1 || l.bytes+len(f.data) > maxWaiting {
 		l.mu.Unlock()
 		if l.end(errSlow) {
-			l.post(frame{Type: hangUp})
+			l.post(frame{Type: frameClose})
 		}
 		return
 	}
 	l.got = f.N
-	if f.Type == say {
+	if f.Type == frameData {
 		l.queue = append(l.queue, f.data)
 		l.bytes += len(f.data)
 	}
@@ -138,7 +138,7 @@ func (l *Conn) take(f frame) {
 	case l.arrived <- struct{}{}:
 	default:
 	}
-	if f.Type == hangUp {
+	if f.Type == frameClose {
 		l.end(io.EOF)
 	}
 }

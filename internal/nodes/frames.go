@@ -14,17 +14,17 @@ import (
 
 // The types of frames.
 const (
-	word   = "word"
-	open   = "open"
-	say    = "say"
-	hangUp = "end"
+	frameMessage = "word" // to the subscribers of a kind; opens no connection
+	frameOpen    = "open"
+	frameData    = "say"
+	frameClose   = "end"
 )
 
 // frame is one message: a header as a line of JSON, then the data.
 type frame struct {
 	Type string `json:"t"`
 	From string `json:"f"`
-	Line string `json:"l,omitempty"`
+	Conn string `json:"l,omitempty"`
 	N    int64  `json:"n,omitempty"`
 	Kind string `json:"k,omitempty"`
 	data []byte
@@ -63,7 +63,7 @@ type outbox struct {
 const (
 	batchFrames = 128
 	batchBytes  = 4 << 20
-	queueBytes    = 256 << 20
+	queueBytes  = 256 << 20
 
 	shutdownTimeout = 2 * time.Second
 )
@@ -78,7 +78,7 @@ func (n *Node) send(to string, f frame) {
 		o = &outbox{}
 	}
 	if n.closed || o.bytes+len(message) > queueBytes {
-		return // its line will miss it, and end
+		return // its connection will miss it, and end
 	}
 	n.out[to] = o
 	o.frames = append(o.frames, message)
@@ -193,24 +193,24 @@ func (n *Node) read(ctx context.Context) {
 func (n *Node) hasConns() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return len(n.lines) > 0
+	return len(n.conns) > 0
 }
 
 // dispatch passes a frame to its receiver.
 func (n *Node) dispatch(ctx context.Context, f frame) {
 	n.mu.Lock()
 	n.seen[f.From] = time.Now()
-	l, hear, handle := n.lines[f.Line], n.subscribers[f.Kind], n.handlers[f.Kind]
-	if f.Type == open && l == nil {
-		if _, twice := n.opened[f.Line]; twice { // and over already
+	l, subscriber, handle := n.conns[f.Conn], n.subscribers[f.Kind], n.handlers[f.Kind]
+	if f.Type == frameOpen && l == nil {
+		if _, twice := n.opened[f.Conn]; twice { // and over already
 			n.mu.Unlock()
 			return
 		}
-		n.opened[f.Line] = time.Now()
-		l = newConn(n, f.From, f.Line)
+		n.opened[f.Conn] = time.Now()
+		l = newConn(n, f.From, f.Conn)
 		l.got = f.N
 		if handle != nil {
-			n.lines[l.id] = l
+			n.conns[l.id] = l
 			n.mu.Unlock()
 			go n.serve(ctx, handle, f.data, l)
 			return
@@ -218,23 +218,23 @@ func (n *Node) dispatch(ctx context.Context, f frame) {
 	}
 	n.mu.Unlock()
 	switch {
-	case f.Type == word:
-		if hear != nil {
-			hear(f.From, f.data)
+	case f.Type == frameMessage:
+		if subscriber != nil {
+			subscriber(f.From, f.data)
 		}
-	case f.Type == open && handle == nil: // nobody here speaks of that
-		l.post(frame{Type: hangUp})
+	case f.Type == frameOpen && handle == nil: // this node has no handler for it
+		l.post(frame{Type: frameClose})
 	case l != nil:
 		l.take(f)
-	case f.Type == say: // it does not know yet that the line is over
-		n.send(f.From, frame{Type: hangUp, From: n.id, Line: f.Line, N: lastFrame})
+	case f.Type == frameData: // it does not know yet that the connection is over
+		n.send(f.From, frame{Type: frameClose, From: n.id, Conn: f.Conn, N: lastFrame})
 	}
 }
 
-// lastFrame is the number of a hanging up whose line is forgotten.
+// lastFrame is the number of a close frame for a connection that is forgotten.
 const lastFrame = -1
 
-// serve runs a handler; the line is over when it returns.
+// serve runs a handler; the connection is over when it returns.
 func (n *Node) serve(ctx context.Context, h Handler, first []byte, l *Conn) {
 	defer l.Close()
 	defer func() {

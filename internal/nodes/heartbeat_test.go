@@ -45,7 +45,7 @@ func TestHeartbeatIsIndependentOfHangingQueries(t *testing.T) {
 	slow := &slowStore{Store: st, beats: make(chan struct{}, 1), stuck: make(chan struct{})}
 	n := New(Options{Store: slow, Name: "test", Log: slog.New(slog.DiscardHandler)})
 	slow.id = n.ID
-	n.lines["x"] = newConn(n, "other", "x") // so that it looks for the other
+	n.conns["x"] = newConn(n, "other", "x") // so that it looks for the other
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	done := make(chan error, 1)

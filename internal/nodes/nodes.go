@@ -65,13 +65,13 @@ type Node struct {
 	ctx          context.Context // of Run; nil before
 	handlers     map[string]Handler
 	subscribers  map[string]func(from string, data []byte)
-	lines        map[string]*Conn
+	conns        map[string]*Conn
 	out          map[string]*outbox
 	others       map[string]bool // by id; true for those that are there
 	broadcasts   []frame         // words for all, in order
 	broadcasting bool
 	seen         map[string]time.Time // when others last showed to be alive
-	opened       map[string]time.Time // lines that others opened, for messages that come twice
+	opened       map[string]time.Time // connections that others opened, for messages that come twice
 	sending      sync.WaitGroup
 	closed       bool // nothing more is sent
 }
@@ -80,7 +80,7 @@ type Node struct {
 func New(o Options) *Node {
 	return &Node{
 		opts: o, id: rand.Text()[:12], log: o.Log.With("component", "nodes"), look: make(chan struct{}, 1),
-		handlers: map[string]Handler{}, subscribers: map[string]func(string, []byte){}, lines: map[string]*Conn{},
+		handlers: map[string]Handler{}, subscribers: map[string]func(string, []byte){}, conns: map[string]*Conn{},
 		out: map[string]*outbox{}, others: map[string]bool{}, seen: map[string]time.Time{}, opened: map[string]time.Time{},
 	}
 }
@@ -123,7 +123,7 @@ func (n *Node) Run(ctx context.Context) error {
 	wg.Go(func() { n.list(ctx) })
 	wg.Wait()
 	n.mu.Lock()
-	open := slices.Collect(maps.Values(n.lines))
+	open := slices.Collect(maps.Values(n.conns))
 	n.mu.Unlock()
 	for _, l := range open {
 		l.Close()
@@ -185,11 +185,11 @@ func every(ctx context.Context, interval time.Duration, f func()) {
 	}
 }
 
-// forget drops what is remembered of lines that are long over.
+// forget drops what is remembered of connections that are long over.
 func (n *Node) forget(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	maps.DeleteFunc(n.opened, func(id string, at time.Time) bool { return n.lines[id] == nil && now.Sub(at) > 10*sendTimeout })
+	maps.DeleteFunc(n.opened, func(id string, at time.Time) bool { return n.conns[id] == nil && now.Sub(at) > 10*sendTimeout })
 	maps.DeleteFunc(n.seen, func(_ string, at time.Time) bool { return now.Sub(at) > memberTTL })
 }
 
@@ -208,7 +208,7 @@ func (n *Node) deregister(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := errors.Join(n.register(ctx, member{Name: n.opts.Name, Left: true}), n.opts.Store.Release(ctx, lease(n.id), n.id)); err != nil {
-		n.log.DebugContext(ctx, "left without a word", "err", err)
+		n.log.DebugContext(ctx, "cannot announce the end of this node", "err", err)
 	}
 }
 
@@ -217,7 +217,7 @@ func (n *Node) peers() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	set := map[string]bool{}
-	for _, l := range n.lines {
+	for _, l := range n.conns {
 		set[l.to] = true
 	}
 	out := make([]string, 0, len(set))
@@ -227,8 +227,8 @@ func (n *Node) peers() []string {
 	return out
 }
 
-// alive finds out whether another node lives; lines to one that does not end.
-// While the store is unavailable nobody can be told dead.
+// alive finds out whether another node lives; connections to one that does not end.
+// While the store is unavailable no node is taken for dead.
 func (n *Node) alive(ctx context.Context, id string) bool {
 	n.mu.Lock()
 	recent := time.Since(n.seen[id]) < heartbeatInterval
@@ -327,7 +327,7 @@ func (n *Node) Known(ctx context.Context, id string) bool {
 // Publish sends a message to one node, or to all others when to is empty. It
 // does not wait, and there is no response.
 func (n *Node) Publish(to, kind string, data []byte) {
-	f := frame{Type: word, From: n.id, Kind: kind, data: data}
+	f := frame{Type: frameMessage, From: n.id, Kind: kind, data: data}
 	if to != "" {
 		n.send(to, f)
 		return
@@ -344,7 +344,7 @@ func (n *Node) Publish(to, kind string, data []byte) {
 	}
 }
 
-// maxCasts bounds the words that wait to be told to all.
+// maxCasts bounds the messages that wait to be sent to all nodes.
 const maxCasts = 10_000
 
 // broadcast sends the queued messages to all other nodes, including those that
@@ -386,9 +386,9 @@ func (n *Node) Dial(ctx context.Context, to, kind string, first []byte) (*Conn, 
 		n.mu.Unlock()
 		return nil, fmt.Errorf("this node is not running: %w", ErrGone)
 	}
-	n.lines[l.id] = l
+	n.conns[l.id] = l
 	n.mu.Unlock()
-	l.post(frame{Type: open, Kind: kind, data: first})
+	l.post(frame{Type: frameOpen, Kind: kind, data: first})
 	return l, nil
 }
 
@@ -396,7 +396,7 @@ func (n *Node) Dial(ctx context.Context, to, kind string, first []byte) (*Conn, 
 func (n *Node) closeConns(match func(*Conn) bool, why error) {
 	n.mu.Lock()
 	var broken []*Conn
-	for _, l := range n.lines {
+	for _, l := range n.conns {
 		if match(l) {
 			broken = append(broken, l)
 		}

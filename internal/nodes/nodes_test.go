@@ -223,7 +223,7 @@ func TestPublishReachesSubscribers(t *testing.T) {
 }
 
 // TestDuplicateMessagesAreDropped: a message that comes twice is heard once, and one that is missing
-// ends the line.
+// ends the connection.
 func TestDuplicateMessagesAreDropped(t *testing.T) {
 	w := newTown(t)
 	a, s, _ := w.node()
@@ -244,7 +244,7 @@ func TestDuplicateMessagesAreDropped(t *testing.T) {
 	ctx := context.Background()
 	post := func(f frame) {
 		t.Helper()
-		f.From, f.Line = "stranger", "line"
+		f.From, f.Conn = "stranger", "line"
 		message := f.encode()
 		if err := s.SendMessages(ctx, a.ID(), message, message); err != nil {
 			t.Fatal(err)
@@ -264,15 +264,15 @@ func TestDuplicateMessagesAreDropped(t *testing.T) {
 	if err := s.SendMessages(ctx, a.ID(), []byte("no header"), []byte("{\n")); err != nil {
 		t.Fatal(err)
 	}
-	post(frame{Type: open, N: 1, Kind: "count", data: []byte("one")})
-	post(frame{Type: say, N: 2, data: []byte("two")})
-	post(frame{Type: say, N: 4, data: []byte("four")})
+	post(frame{Type: frameOpen, N: 1, Kind: "count", data: []byte("one")})
+	post(frame{Type: frameData, N: 2, data: []byte("two")})
+	post(frame{Type: frameData, N: 4, data: []byte("four")})
 	expect("one")
 	expect("two")
 	expect(errSlow.Error())
 	wait(t, "the end", func() bool { return !a.hasConns() })
-	post(frame{Type: open, N: 1, Kind: "count", data: []byte("one")}) // late
-	post(frame{Type: say, N: 5})
+	post(frame{Type: frameOpen, N: 1, Kind: "count", data: []byte("one")}) // late
+	post(frame{Type: frameData, N: 5})
 	wait(t, "the answer to who does not know yet", func() bool {
 		messages, err := s.TakeMessages(ctx, "stranger", nil)
 		if err != nil {
@@ -290,7 +290,7 @@ func TestDuplicateMessagesAreDropped(t *testing.T) {
 	}
 }
 
-// TestUnknownConnIsClosed: a line whose other end does not know of it ends.
+// TestUnknownConnIsClosed: a connection whose other end does not know of it ends.
 func TestUnknownConnIsClosed(t *testing.T) {
 	w := newTown(t)
 	a, _, _ := w.node()
@@ -301,7 +301,7 @@ func TestUnknownConnIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.mu.Lock()
-	clear(b.lines)
+	clear(b.conns)
 	b.mu.Unlock()
 	if err := l.Send([]byte("still there?")); err != nil {
 		t.Fatal(err)
@@ -311,7 +311,7 @@ func TestUnknownConnIsClosed(t *testing.T) {
 	}
 }
 
-// TestConnsToDeadNodeEnd: lines to a node that gives no sign of life end, and it cannot be
+// TestConnsToDeadNodeEnd: connections to a node that gives no sign of life end, and it cannot be
 // dialled.
 func TestConnsToDeadNodeEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
@@ -378,7 +378,7 @@ func (s *switched) DeleteValue(ctx context.Context, space, name string, ifVersio
 	return s.Store.DeleteValue(ctx, space, name, ifVersion)
 }
 
-// TestFailedSendEndsConn: what cannot be sent ends its line.
+// TestFailedSendEndsConn: what cannot be sent ends its connection.
 func TestFailedSendEndsConn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -403,7 +403,7 @@ func TestFailedSendEndsConn(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add(frame{Type: open, N: 1, Kind: "k", data: []byte("x\ny")}.encode())
+	f.Add(frame{Type: frameOpen, N: 1, Kind: "k", data: []byte("x\ny")}.encode())
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, message []byte) {
 		got, err := decode(message)
