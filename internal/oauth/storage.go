@@ -216,11 +216,11 @@ type state struct {
 	read    time.Time // when the store was last asked; zero: never
 	unsaved bool      // rec is newer than what the store has
 
-	refreshing   *refreshCall // the renewal in progress
-	retryAt  time.Time
-	failures int
-	lastErr  error
-	forced   string // the token that a refusal brought about
+	refreshing *refreshCall // the renewal in progress
+	retryAt    time.Time
+	failures   int
+	lastErr    error
+	forced     string // the token that a refusal brought about
 
 	beginning map[string]*preparedLogin // logins that are being prepared, by the address that was named for the answer
 	pending   map[string]*signInOffer   // logins that wait for a person, likewise
