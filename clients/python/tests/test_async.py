@@ -21,7 +21,7 @@ class Async(unittest.IsolatedAsyncioTestCase):
     def setUp(self) -> None:
         self.gateway = AsyncGatewayClient(self.url)
 
-    async def test_everything_that_the_other_client_does(self) -> None:
+    async def test_same_operations_as_the_synchronous_client(self) -> None:
         gateway = self.gateway
         self.assertEqual(self.url, gateway.url)
         for name in (n for n in vars(GatewayClient) if not n.startswith("_")):
@@ -39,7 +39,7 @@ class Async(unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(NotFoundError):
             await gateway.execute("gemini", {"name": "nothing", "args": {}})
 
-    async def test_calls_run_side_by_side(self) -> None:
+    async def test_calls_run_concurrently(self) -> None:
         call = {"type": "tool_use", "id": "1", "name": "junctor__calculate", "input": {"expression": "1+1"}}
         results = await asyncio.gather(*(self.gateway.execute("anthropic", call) for _ in range(40)))
         self.assertEqual({"2"}, {r["content"][0]["text"] for r in results})
@@ -74,14 +74,14 @@ class Async(unittest.IsolatedAsyncioTestCase):
         await self.gateway.call_tool("junctor", "text", {"operation": "upper", "text": "a"})
         self.assertEqual("upper", (await asyncio.wait_for(first(), 60))["input"]["operation"])
 
-    async def test_cancelling_ends_the_waiting(self) -> None:
+    async def test_cancelling_ends_the_wait(self) -> None:
         with Stub(("hang", {}, b"")) as stub:
             started = time.monotonic()
             with self.assertRaises(asyncio.TimeoutError):
                 await asyncio.wait_for(AsyncGatewayClient(stub.url, retries=0).health(), 0.2)
             self.assertLess(time.monotonic() - started, 25)
 
-    async def test_a_follower_can_be_cancelled(self) -> None:
+    async def test_following_can_be_cancelled(self) -> None:
         async def follow() -> None:
             async for _ in self.gateway.follow_logs(tool="none"):
                 pass

@@ -17,7 +17,7 @@ class Gateway(unittest.TestCase):
     def setUpClass(cls) -> None:
         cls.gateway = GatewayClient(programs.start_gateway())
 
-    def test_tools_go_straight_to_each_provider(self) -> None:
+    def test_tools_are_accepted_by_each_provider(self) -> None:
         for provider in ("openai", "xai", "ollama"):
             tools = self.gateway.get_tools(provider)
             self.assertIsInstance(tools, list)
@@ -44,7 +44,7 @@ class Gateway(unittest.TestCase):
         self.assertIn("junctor__calculate(expression*)", self.gateway.context("gemini"))
         self.assertGreater(len(self.gateway.context("gemini", detail="full")), len(self.gateway.context("gemini")))
 
-    def test_execute_as_in_the_first_example(self) -> None:
+    def test_execute_first_example(self) -> None:
         # An object with a name and args, as google.generativeai has it.
         fc = types.SimpleNamespace(name="calculate", args={"expression": "6*7"})
         result = self.gateway.execute("gemini", fc, server="junctor")
@@ -54,7 +54,7 @@ class Gateway(unittest.TestCase):
         self.assertEqual("calculate", result.message["functionResponse"]["name"])
         self.assertFalse(result.is_error)
 
-    def test_execute_in_every_form(self) -> None:
+    def test_execute_in_every_provider_format(self) -> None:
         args = '{"expression": "1+1"}'
         for provider, call, want in (
             ("openai", {"id": "c", "type": "function", "function": {"name": "junctor__calculate", "arguments": args}}, {"role": "tool", "tool_call_id": "c", "content": "2"}),
@@ -78,7 +78,7 @@ class Gateway(unittest.TestCase):
         self.assertEqual([False, True], [r.is_error for r in results])
         self.assertIsInstance(results[1], Result)
 
-    def test_failures_are_clear(self) -> None:
+    def test_failures_are_reported(self) -> None:
         with self.assertRaises(NotFoundError) as caught:
             self.gateway.execute("gemini", {"name": "junctor__calculatr", "args": {}})
         self.assertEqual("TOOL_NOT_FOUND", caught.exception.code)
@@ -118,7 +118,7 @@ class Gateway(unittest.TestCase):
         with self.gateway.follow_logs(limit=1) as stream:
             self.assertIn("seq", next(stream))
 
-    def test_a_followed_log_can_be_closed_from_elsewhere(self) -> None:
+    def test_followed_log_can_be_closed_from_another_thread(self) -> None:
         stream = self.gateway.follow_logs(tool="none")
         reader = threading.Thread(target=list, args=(stream,), daemon=True)
         reader.start()

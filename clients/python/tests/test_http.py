@@ -89,14 +89,14 @@ class Http(unittest.TestCase):
             self.assertEqual((status, code, "what to do", "r1", {"a": 1}, 7.0), (e.status, e.code, e.message, e.request_id, e.details, e.retry_after))
             self.assertEqual(f"{code}: what to do", str(e))
 
-    def test_errors_that_are_no_json(self) -> None:
+    def test_errors_that_are_not_json(self) -> None:
         with Stub((500, {"Retry-After": "soon"}, b"<html>")) as stub, self.assertRaises(GatewayError) as caught:
             GatewayClient(stub.url, retries=0).health()
         self.assertEqual("the gateway answered with status 500", str(caught.exception))
         with Stub((200, {}, b"<html>")) as stub, self.assertRaisesRegex(GatewayError, "is it a Junctor gateway"):
             GatewayClient(stub.url).health()
 
-    def test_reading_is_tried_again(self) -> None:
+    def test_reads_are_retried(self) -> None:
         with Stub(error(503, "UNAVAILABLE"), ("drop", {}, None), OK) as stub:
             self.assertTrue(GatewayClient(stub.url, retries=2).health()["ok"])
             self.assertEqual(3, len(stub.requests))
@@ -104,7 +104,7 @@ class Http(unittest.TestCase):
             GatewayClient(stub.url, retries=2).health()
         self.assertEqual(3, len(stub.requests))
 
-    def test_calls_are_tried_again_only_when_they_have_not_run(self) -> None:
+    def test_calls_are_retried_only_if_they_have_not_run(self) -> None:
         done = (200, {}, {"result": {"content": []}})
         for answer, tries in ((error(429, "RATE_LIMITED", {"Retry-After": "3"}), 2), (error(503, "CIRCUIT_OPEN", {"Retry-After": "2"}), 2)):
             with Stub(answer, done) as stub:
@@ -120,7 +120,7 @@ class Http(unittest.TestCase):
         with Stub(("hang", {}, None)) as stub, self.assertRaises(GatewayTimeout):
             GatewayClient(stub.url, timeout=0.2, retries=0).call_tool("s", "t")
 
-    def test_nobody_there(self) -> None:
+    def test_unreachable_gateway(self) -> None:
         with Stub(OK) as stub:
             url = stub.url
         with self.assertRaisesRegex(GatewayConnectionError, "is junctor serve running"):
@@ -129,7 +129,7 @@ class Http(unittest.TestCase):
         with self.assertRaises(ValueError):
             GatewayClient("127.0.0.1:8787")
 
-    def test_headers_and_queries(self) -> None:
+    def test_headers_and_queries_are_sent(self) -> None:
         with Stub((200, {}, {"tools": []})) as stub:
             client = GatewayClient(stub.url + "/", api_key="secret", headers={"X-Request-Id": "mine"})
             client.get_tools("openai", ["a", "b"], tags="t", strict=True, limit=3)
@@ -137,7 +137,7 @@ class Http(unittest.TestCase):
         self.assertEqual(("GET", "/tools/openai?server=a%2Cb&tags=t&limit=3&strict=true"), (method, path))
         self.assertEqual(("Bearer secret", "mine"), (headers["Authorization"], headers["X-Request-Id"]))
 
-    def test_a_followed_log_connects_again(self) -> None:
+    def test_followed_log_reconnects(self) -> None:
         def stream(*events):
             return 200, {"Content-Type": "text/event-stream"}, "".join(f"event: {n}\ndata: {json.dumps(d)}\n\n" for n, d in events).encode()
 
@@ -153,7 +153,7 @@ class Http(unittest.TestCase):
             self.assertEqual([], list(log))
             self.assertEqual(["/logs", "/logs?after=5", "/logs?after=6"], [r[1] for r in stub.requests])
 
-    def test_a_followed_log_outlasts_an_absence(self) -> None:
+    def test_followed_log_continues_after_outage(self) -> None:
         def stream(*events):
             return 200, {"Content-Type": "text/event-stream"}, "".join(f"event: {n}\ndata: {json.dumps(d)}\n\n" for n, d in events).encode()
 

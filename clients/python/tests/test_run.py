@@ -69,11 +69,11 @@ class Loop(unittest.TestCase):
             done = self.gateway.run("gemini", self.gemini, [{"role": "user", "parts": [{"text": "add please"}]}], tools=tools)
             self.assertIn("42", str(done.response["candidates"][0]["content"]))
 
-    def test_a_failed_call_goes_back_to_the_model(self) -> None:
+    def test_failed_call_is_returned_to_the_model(self) -> None:
         done = self.gateway.run("anthropic", self.anthropic, [{"role": "user", "content": "wrong"}])
         self.assertIn("INVALID_ARGUMENTS", str(done.response["content"]))
 
-    def test_runaway_loops_end(self) -> None:
+    def test_endless_loops_are_stopped(self) -> None:
         with self.assertRaises(RunLimitError) as caught:
             self.gateway.run("openai", self.chat, [{"role": "user", "content": "loop"}], max_steps=2)
         self.assertEqual(6, len(caught.exception.messages))

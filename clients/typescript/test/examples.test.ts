@@ -76,7 +76,7 @@ describe("the examples", { skip: missing.length > 0 && !process.env["CI"] ? `${m
       assert.equal(stdout.trim(), `The sum is ${result}.`);
     });
   }
-  it("there is one for each provider", () => {
+  it("exist for each provider", () => {
     for (const provider of ["gemini", "openai", "openai-responses", "xai", "anthropic", "ollama", "bedrock"]) {
       assert.ok(examples.includes(`${provider}.mjs`), provider);
     }

@@ -48,7 +48,7 @@ describe("the gateway", () => {
     gemini: (contents: any[], tools: object) => post("/v1beta/models/gemini-3:generateContent", { contents, tools: [tools] }, { "x-goog-api-key": "k" }),
   };
 
-  it("gives tools as each provider's library takes them", async () => {
+  it("returns tools in the format of each provider's library", async () => {
     for (const provider of ["openai", "xai", "ollama"] as const) {
       assert.ok((await gateway.getTools(provider)).some((t) => t.function.name === "junctor__calculate"));
     }
@@ -63,7 +63,7 @@ describe("the gateway", () => {
     assert.deepEqual(warningsOf([]), []);
   });
 
-  it("filters", async () => {
+  it("filters tools", async () => {
     const [tool] = await gateway.getTools("openai", { query: "arithmetic", limit: 1, detail: "concise", strict: true });
     assert.equal(tool?.function.name, "junctor__calculate");
     assert.equal(tool?.function.strict, true);
@@ -73,7 +73,7 @@ describe("the gateway", () => {
     assert.match(await gateway.context("gemini"), /junctor__calculate\(expression\*\)/);
   });
 
-  it("executes in every form", async () => {
+  it("executes calls in every provider format", async () => {
     const args = { expression: "1+1" };
     assert.deepEqual(await gateway.execute("openai", { id: "c", type: "function", function: { name: "junctor__calculate", arguments: JSON.stringify(args) } }), {
       role: "tool",
@@ -94,7 +94,7 @@ describe("the gateway", () => {
     assert.equal(bedrock.toolResult.status, "success");
   });
 
-  it("fails clearly", async () => {
+  it("reports failed calls", async () => {
     await assert.rejects(gateway.execute("gemini", { name: "junctor__calculatr", args: {} }), (e: unknown) => {
       assert.ok(e instanceof NotFoundError);
       assert.equal(e.code, "TOOL_NOT_FOUND");
@@ -113,7 +113,7 @@ describe("the gateway", () => {
     assert.equal((await gateway.callTool(undefined, "calculate", { expression: "1/" })).isError, true);
   });
 
-  it("shows the log, and follows it", async () => {
+  it("reads and follows the log", async () => {
     const since = new Date(Date.now() - 5000);
     await gateway.callTool("junctor", "calculate", { expression: "40+2" });
     const entries = await gateway.logs({ tool: "calculate", since, limit: 1 });
@@ -133,7 +133,7 @@ describe("the gateway", () => {
     await following;
   });
 
-  it("says how it is", async () => {
+  it("reports health", async () => {
     const health = await gateway.health();
     assert.equal(health.ok, true);
     assert.deepEqual(health.servers.map((s) => [s.name, s.status]), [["junctor", "connected"]]);
@@ -141,7 +141,7 @@ describe("the gateway", () => {
   });
 
   for (const provider of ["openai", "openai-responses", "anthropic"] as const) {
-    it(`drives the loop of ${provider}`, async () => {
+    it(`runs the tool loop with ${provider}`, async () => {
       const { response, messages, steps } = await gateway.run(provider, asks[provider], [{ role: "user", content: "add please" }]);
       assert.match(JSON.stringify(response), /42/);
       assert.match(JSON.stringify(response), /SUM/);
@@ -150,7 +150,7 @@ describe("the gateway", () => {
     });
   }
 
-  it("drives the loop of gemini", async () => {
+  it("runs the tool loop with gemini", async () => {
     for (const schema of ["json", "openapi"] as const) {
       const tools = await gateway.getTools("gemini", { schema });
       const { response } = await gateway.run("gemini", asks.gemini, [{ role: "user", parts: [{ text: "add please" }] }], { tools });
@@ -158,7 +158,7 @@ describe("the gateway", () => {
     }
   });
 
-  it("drives the loops of ollama and bedrock", async () => {
+  it("runs the tool loop with ollama and bedrock", async () => {
     const ollama = await gateway.run(
       "ollama",
       (messages) =>
@@ -179,12 +179,12 @@ describe("the gateway", () => {
     assert.match(bedrock.response.output.message.content[0].text, /42/);
   });
 
-  it("gives a failed call back to the model", async () => {
+  it("returns a failed call to the model", async () => {
     const { response } = await gateway.run("anthropic", asks.anthropic, [{ role: "user", content: "wrong" }]);
     assert.match(JSON.stringify(response), /INVALID_ARGUMENTS/);
   });
 
-  it("ends runaway loops", async () => {
+  it("stops endless tool loops", async () => {
     await assert.rejects(gateway.run("openai", asks.openai, [{ role: "user", content: "loop" }], { maxSteps: 2, server: "junctor" }), (e: unknown) => {
       assert.ok(e instanceof RunLimitError);
       assert.equal(e.messages.length, 6);

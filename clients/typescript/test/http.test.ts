@@ -67,13 +67,13 @@ it("has an error for each kind", async () => {
   }
 });
 
-it("says when the answer is not the gateway's", async () => {
+it("reports a response that is not from a gateway", async () => {
   await stub([{ status: 500, headers: { "retry-after": "soon" }, body: "<html>" }], (client) =>
     assert.rejects(client({ retries: 0 }).health(), /the gateway answered with status 500/));
   await stub([{ body: "<html>" }], (client) => assert.rejects(client().health(), /is it a Junctor gateway/));
 });
 
-it("tries reading again", async () => {
+it("retries reads", async () => {
   await stub([failure(503, "UNAVAILABLE"), "drop", ok], async (client, requests) => {
     assert.equal((await client().health()).ok, true);
     assert.equal(requests.length, 3);
@@ -84,7 +84,7 @@ it("tries reading again", async () => {
   });
 });
 
-it("tries calls again only when they have not run", async () => {
+it("retries calls only if they have not run", async () => {
   for (const [code, status, after] of [["RATE_LIMITED", 429, "3"], ["CIRCUIT_OPEN", 503, "2"]] as const) {
     await stub([failure(status, code, after), ok], async (client, requests, waits) => {
       await client().callTool("s", "t");
@@ -100,7 +100,7 @@ it("tries calls again only when they have not run", async () => {
   }
 });
 
-it("times out, and stops when told to", async () => {
+it("times out, and can be aborted", async () => {
   await stub(["hang"], (client) => assert.rejects(client({ timeoutMs: 100, retries: 0 }).callTool("s", "t"), GatewayTimeout));
   await stub(["hang"], async (client) => {
     const stop = new AbortController();
@@ -110,7 +110,7 @@ it("times out, and stops when told to", async () => {
   });
 });
 
-it("says when nobody is there", async () => {
+it("reports an unreachable gateway", async () => {
   let gone: GatewayClient | undefined;
   await stub([ok], async (client) => {
     gone = client({ retries: 1 });
@@ -129,7 +129,7 @@ it("sends headers and queries", async () => {
   });
 });
 
-it("connects a followed log again", async () => {
+it("reconnects when following the log", async () => {
   const stream = (...events: [string, object][]): Answer => ({
     headers: { "content-type": "text/event-stream" },
     body: events.map(([name, data]) => `event: ${name}\r\ndata: ${JSON.stringify(data)}\r\n\r\n`).join(""),
@@ -151,7 +151,7 @@ it("connects a followed log again", async () => {
   );
 });
 
-it("outlasts an absence while it follows the log", async () => {
+it("keeps following the log during an outage", async () => {
   const stream = (...events: [string, object][]): Answer => ({
     headers: { "content-type": "text/event-stream" },
     body: events.map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join(""),
@@ -174,7 +174,7 @@ it("outlasts an absence while it follows the log", async () => {
   );
 });
 
-it("stops waiting for another try when it is aborted", async () => {
+it("stops waiting for a retry when it is aborted", async () => {
   await stub([{ status: 503, headers: { "retry-after": "30" }, body: {} }], async (client, requests) => {
     const stop = new AbortController();
     const sleep = () => new Promise<void>(() => setImmediate(() => stop.abort(new Error("enough")))); // never ends by itself
@@ -184,7 +184,7 @@ it("stops waiting for another try when it is aborted", async () => {
   });
 });
 
-it("gives bedrock bytes", async () => {
+it("converts blobs to bytes for bedrock", async () => {
   const image = { image: { format: "png", source: { bytes: "AAE=" } } };
   await stub([{ body: { toolResult: { toolUseId: "t", status: "success", content: [image] } } }], async (client) => {
     const result = await client().execute("bedrock", { toolUseId: "t", name: "n", input: {} });
@@ -192,7 +192,7 @@ it("gives bedrock bytes", async () => {
   });
 });
 
-it("blames an argument that JSON cannot hold, not the gateway", async () => {
+it("reports an argument that cannot be encoded as JSON", async () => {
   await stub([ok], async (client, requests) => {
     await assert.rejects(client().callTool("s", "t", { n: 1n }), (e: unknown) => e instanceof TypeError && /BigInt/.test(e.message) && !/reach/.test(e.message));
     assert.equal(requests.length, 0);
