@@ -23,7 +23,7 @@ test('chat: a reply with a tool call, in Markdown', on('/#/chat', async (page) =
   await page.getByRole('link', { name: /What is the sum/ }).waitFor();
 }));
 
-test('chat: nothing can be typed before the page knows who uses it, and nothing typed then is lost', async (t) => {
+test('chat: the message box appears with the session, and no input is lost', async (t) => {
   let release;
   const released = new Promise((done) => (release = done));
   const hold = (page) =>
@@ -42,13 +42,13 @@ test('chat: nothing can be typed before the page knows who uses it, and nothing 
   }, { prepare: hold })(t);
 });
 
-test('chat: parallel calls are two cards', on('/#/chat', async (page) => {
+test('chat: parallel calls are shown separately', on('/#/chat', async (page) => {
   await say(page, 'do both');
   await page.getByText('Both are done.').waitFor();
   await counts(page.locator('.call.done'), 2);
 }));
 
-test('chat: a call waits for approval, is denied, and is allowed', on('/#/chat', async (page) => {
+test('chat: a call waits for approval and can be denied or allowed', on('/#/chat', async (page) => {
   await say(page, 'please write a note');
   await page.getByRole('button', { name: 'Deny' }).click();
   await page.getByText('Then I will leave it.').waitFor();
@@ -60,7 +60,7 @@ test('chat: a call waits for approval, is denied, and is allowed', on('/#/chat',
   assert.equal(readFileSync(note, 'utf8'), 'hello');
 }));
 
-test('chat: a tool that is always allowed is listed in the settings, and asked about again when revoked', on('/#/chat', async (page) => {
+test('chat: an always allowed tool is listed in the settings and needs approval again when revoked', on('/#/chat', async (page) => {
   await say(page, 'please write a note');
   await page.getByRole('button', { name: 'Always', exact: true }).click();
   await page.getByText('It is written.').waitFor();
@@ -72,14 +72,14 @@ test('chat: a tool that is always allowed is listed in the settings, and asked a
   const list = page.getByRole('group', { name: 'Always allowed tools' });
   await list.getByText('files:write_file').waitFor();
   await list.getByRole('button', { name: 'Revoke files:write_file' }).click();
-  await page.getByText('None. A chat asks').waitFor();
+  await page.getByText('None. The chat asks').waitFor();
   await page.goto(`${rig.g.url}/#/chat`);
   await say(page, 'please write a note');
   await page.getByRole('button', { name: 'Deny' }).click();
   await settled(page);
 }));
 
-test('chat: stop leaves what was said', on('/#/chat', async (page) => {
+test('chat: stopping keeps the partial reply', on('/#/chat', async (page) => {
   await say(page, 'a story without end');
   await page.getByText('Once upon a time').waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
@@ -91,11 +91,11 @@ test('chat: stop leaves what was said', on('/#/chat', async (page) => {
 
 const essay = 'Once upon a time there was a gateway. '.repeat(60).trim();
 const said = async (page) => (await page.locator('.turn.assistant .prose').allInnerTexts()).join('').replace(/\s+/g, ' ').trim();
-/** whole waits until the reply is there to its last word. */
+/** whole waits until the complete reply is shown. */
 const whole = (page) =>
   page.waitForFunction((length) => [...document.querySelectorAll('.turn.assistant .prose')].map((e) => e.innerText).join('').replace(/\s+/g, ' ').trim().length >= length, essay.length);
 
-test('chat: a reload in mid-reply loses nothing', on('/#/chat', async (page) => {
+test('chat: reloading during a reply loses nothing', on('/#/chat', async (page) => {
   await say(page, 'write an essay');
   await page.getByText('Once upon a time').waitFor();
   await page.waitForURL(/#\/chat\/.+/);
@@ -106,10 +106,10 @@ test('chat: a reload in mid-reply loses nothing', on('/#/chat', async (page) => 
   await counts(page.locator('.turn.user'), 1);
 }));
 
-test('chat: a line that drops in mid-reply, twice, loses nothing and says nothing twice', async (t) => {
+test('chat: a connection lost twice during a reply loses and repeats nothing', async (t) => {
   let lines = 0;
-  // The line passes some messages on and is then cut, without a word to either
-  // side. The second one is cut early: the reply may be near its end by then.
+  // Each connection is closed after some messages. The second one is closed
+  // early, because the reply may be almost complete by then.
   const cut = (page) =>
     page.routeWebSocket(/\/ws(\?|$)/, (near) => {
       const far = near.connectToServer();
@@ -130,14 +130,14 @@ test('chat: a line that drops in mid-reply, twice, loses nothing and says nothin
   }, { prepare: cut })(t);
 });
 
-test('chat: a restart of the gateway is survived, and what was typed meanwhile arrives once', alone({ restarts: true, script, config: { mcpServers: { everything: servers.everything } } }, '/', async (page, own) => {
+test('chat: reconnects after a gateway restart and sends a waiting message once', alone({ restarts: true, script, config: { mcpServers: { everything: servers.everything } } }, '/', async (page, own) => {
   await say(page, 'hello there');
   await page.getByText('You said: hello there').waitFor();
   await settled(page);
   await own.restart(async () => {
     await page.getByText('Reconnecting').waitFor();
     await say(page, 'are you back?');
-    await page.getByText('Will be sent when the gateway is back').waitFor();
+    await page.getByText('Will be sent when the connection is restored').waitFor();
   });
   await page.getByText('You said: are you back?').waitFor();
   await settled(page);
@@ -145,7 +145,7 @@ test('chat: a restart of the gateway is survived, and what was typed meanwhile a
   await counts(page.getByText('You said: hello there'), 1);
 }));
 
-test('chat: conversations are renamed, exported and deleted', on('/#/chat', async (page) => {
+test('chat: rename, export and delete conversations', on('/#/chat', async (page) => {
   await say(page, 'to be renamed');
   await page.getByText('You said: to be renamed').waitFor();
   await settled(page);
@@ -165,7 +165,7 @@ test('chat: conversations are renamed, exported and deleted', on('/#/chat', asyn
   await page.getByRole('heading', { name: 'New chat' }).waitFor();
 }));
 
-test('chat: another model answers when it is chosen; a failing one is explained', on('/#/chat', async (page) => {
+test('chat: the chosen model answers, and its errors are shown', on('/#/chat', async (page) => {
   await page.getByLabel('Model').selectOption('anthropic/claude-test');
   await say(page, 'hello claude');
   await page.getByText('You said: hello claude').waitFor();
@@ -173,7 +173,7 @@ test('chat: another model answers when it is chosen; a failing one is explained'
   await page.locator('.turn-foot', { hasText: 'anthropic/claude-test' }).waitFor();
   await say(page, 'fail now');
   await page.getByText('the model does not like this').waitFor(); // once
-  await page.getByRole('button', { name: 'Ask again' }).click();
+  await page.getByRole('button', { name: 'Retry' }).click();
   await page.waitForFunction(() => document.querySelectorAll('.turn.fallback').length === 2);
   await settled(page);
   assert.equal(await page.getByLabel('Model').inputValue(), 'anthropic/claude-test');
@@ -182,7 +182,7 @@ test('chat: another model answers when it is chosen; a failing one is explained'
   await page.waitForFunction(() => document.querySelector('select[aria-label=Model]').value === 'openai/gpt-test');
 }));
 
-test('chat: more conversations than fit are shown when asked for', alone({ script }, '/', async (page) => {
+test('chat: older conversations are loaded on request', alone({ script }, '/', async (page) => {
   // A hundred and some conversations, begun as any program begins them.
   await page.evaluate(async (n) => {
     const begin = (i) =>
@@ -205,13 +205,13 @@ test('chat: more conversations than fit are shown when asked for', alone({ scrip
   await page.getByRole('button', { name: 'Show older' }).waitFor({ state: 'detached' });
 }));
 
-test('chat: what the gateway refuses comes back to be mended', on('/#/chat', async (page) => {
+test('chat: a refused message is restored for editing', on('/#/chat', async (page) => {
   await say(page, 'x'.repeat(300_000));
   await page.getByText(/has 300000 bytes/).waitFor();
   assert.equal((await page.getByRole('textbox', { name: 'Message' }).inputValue()).length, 300_000);
 }));
 
-test('380 px: a whole chat on a phone', on('/#/chat', async (page) => {
+test('chat: works at 380 px', on('/#/chat', async (page) => {
   await page.getByRole('button', { name: 'Conversations' }).click();
   await page.getByRole('button', { name: 'New chat' }).click();
   await say(page, 'What is the sum of 19 and 23?');

@@ -10,19 +10,19 @@ import { counts, guarded, say, servers, settled, shot, until, violations } from 
 const rig = shared();
 const { on, alone, home } = rig;
 
-/** toast does something and waits for the note on it, which is soon gone. */
+/** toast runs f and waits for a toast with the text, which disappears soon. */
 const toast = (page, text, f) => Promise.all([page.getByText(text).waitFor(), f()]);
 
-/** theme waits until the page is light or dark. */
+/** theme waits until the page has the color scheme. */
 const theme = (page, want) => page.waitForFunction((want) => getComputedStyle(document.body).colorScheme === want, want);
 
-test('servers: state and reason, restart, off and on', on('/#/servers', async (page) => {
+test('servers: show state and reason, restart, disable and enable', on('/#/servers', async (page) => {
   await page.getByRole('link', { name: /broken/ }).click();
   await page.getByText('correct the path in command').first().waitFor();
   await page.getByRole('link', { name: /everything/ }).first().click();
   await page.getByText('handshake').waitFor();
-  await page.getByText('What it last wrote to stderr').waitFor();
-  await toast(page, 'everything restarts', () => page.getByRole('button', { name: 'Restart' }).click());
+  await page.getByText('Latest output on stderr').waitFor();
+  await toast(page, 'everything is restarting', () => page.getByRole('button', { name: 'Restart' }).click());
   const power = page.getByRole('switch', { name: 'everything is on' });
   await power.click();
   await page.locator('.detail').getByText('off', { exact: true }).waitFor();
@@ -31,7 +31,7 @@ test('servers: state and reason, restart, off and on', on('/#/servers', async (p
   await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
 }));
 
-test('servers: added by form and by paste, used, and removed; the file keeps its comments', async (t) => {
+test('servers: add by form and by paste, use and remove; comments in the file are kept', async (t) => {
   const { g } = rig;
   writeFileSync(g.file, readFileSync(g.file, 'utf8').replace('{', '{\n  // a comment of mine'));
   await on('/#/servers', async (page) => {
@@ -41,7 +41,7 @@ test('servers: added by form and by paste, used, and removed; the file keeps its
     await dialog.getByLabel('Command').fill(servers.memory.command);
     await dialog.getByLabel('Arguments').fill(`"${servers.memory.args[0]}"`);
     await dialog.getByLabel('Environment').fill(`MEMORY_FILE_PATH=${join(home, 'graph.json')}`);
-    await toast(page, 'added is added', () => dialog.getByRole('button', { name: 'Add', exact: true }).click());
+    await toast(page, 'added added', () => dialog.getByRole('button', { name: 'Add', exact: true }).click());
     await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
     await page.getByRole('link', { name: '9 tools', exact: true }).click();
     await page.locator('.tool-row').filter({ hasText: 'read_graph' }).click();
@@ -51,9 +51,9 @@ test('servers: added by form and by paste, used, and removed; the file keeps its
     await page.goto(`${g.url}/#/servers?add=paste`);
     await dialog.getByLabel('Configuration').fill('not json');
     await dialog.getByRole('button', { name: 'Add', exact: true }).click();
-    await dialog.getByText('That is not JSON').waitFor();
+    await dialog.getByText('Invalid JSON').waitFor();
     await dialog.getByLabel('Configuration').fill(`{ // VS Code\n "servers": { "pasted": ${JSON.stringify(servers.memory)}, } }`);
-    await toast(page, 'pasted is added', () => dialog.getByRole('button', { name: 'Add', exact: true }).click());
+    await toast(page, 'pasted added', () => dialog.getByRole('button', { name: 'Add', exact: true }).click());
     await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
     assert.match(readFileSync(g.file, 'utf8'), /\/\/ a comment of mine[\s\S]*"pasted"/);
 
@@ -68,7 +68,7 @@ test('servers: added by form and by paste, used, and removed; the file keeps its
   })(t);
 });
 
-test('servers: imported from another client, its secret out of the file', async (t) => {
+test('servers: import from another client moves secrets out of the file', async (t) => {
   mkdirSync(join(home, '.cursor'), { recursive: true });
   writeFileSync(join(home, '.cursor', 'mcp.json'), JSON.stringify({ mcpServers: { 'my graph': { ...servers.memory, env: { SERVICE_TOKEN: 'ghp_0123456789abcdefghij0123456789abcdef' } } } }));
   await on('/#/servers?add=import', async (page) => {
@@ -85,11 +85,11 @@ test('servers: imported from another client, its secret out of the file', async 
   })(t);
 });
 
-test('servers: sign-in in a new tab, and back', async (t) => {
+test('servers: sign in in a new tab', async (t) => {
   const locked = await guarded();
   try {
     await alone({ script: null, config: { mcpServers: { locked: { url: locked.resource } } } }, '/#/servers/locked', async (page, own, context) => {
-      await page.getByText('sign-in needed').first().waitFor();
+      await page.getByText('sign-in required').first().waitFor();
       const opening = context.waitForEvent('page');
       await page.getByRole('button', { name: 'Sign in' }).click();
       const tab = await opening;
@@ -114,7 +114,7 @@ test('servers: sign-in in a new tab, and back', async (t) => {
   }
 });
 
-test('activity: calls appear as they happen, are filtered, paused, looked at and exported', on('/#/activity', async (page, context) => {
+test('activity: calls appear live and can be filtered, paused, opened and exported', on('/#/activity', async (page, context) => {
   const { g } = rig;
   await page.getByText('live', { exact: true }).waitFor();
   const rows = page.locator('.call-row');
@@ -129,7 +129,7 @@ test('activity: calls appear as they happen, are filtered, paused, looked at and
   await call('two');
   await page.getByText(/paused, 1 new/).waitFor();
   await counts(rows, 1);
-  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByRole('button', { name: 'Resume' }).click();
   await counts(rows, 2);
   await rows.first().click();
   await page.getByText('Timeline').waitFor();
@@ -142,7 +142,7 @@ test('activity: calls appear as they happen, are filtered, paused, looked at and
 }));
 
 const asked = [];
-test('activity: the MCP trace is live, is filtered and paused, and comes back', alone({ restarts: true, script: null, config: { mcpServers: { everything: servers.everything } }, tools: ['everything:trigger-elicitation-request'] }, '/#/activity?tab=trace', async (page, own, context) => {
+test('activity: the MCP trace is live, can be filtered and paused, and reconnects', alone({ restarts: true, script: null, config: { mcpServers: { everything: servers.everything } }, tools: ['everything:trigger-elicitation-request'] }, '/#/activity?tab=trace', async (page, own, context) => {
   const call = (message) => context.request.post(`${own.url}/call_tool`, { data: { server: 'everything', tool: 'echo', arguments: { message } } });
   const rows = page.locator('.trace summary');
   await page.getByText('live', { exact: true }).waitFor();
@@ -157,7 +157,7 @@ test('activity: the MCP trace is live, is filtered and paused, and comes back', 
   await call('second again');
   await page.getByText(/paused, ([2-9]|\d\d+) new/).waitFor(); // the server may say more, of its own accord
   await counts(rows, 2);
-  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByRole('button', { name: 'Resume' }).click();
   await counts(rows, 4);
   assert.deepEqual(await violations(page), []);
   await own.restart(async () => page.getByText('reconnecting', { exact: true }).waitFor());
@@ -167,21 +167,21 @@ test('activity: the MCP trace is live, is filtered and paused, and comes back', 
   assert.equal(asked.filter((path) => path === '/api/mcptrace').length <= 2, true); // looked for, not polled
 }, { prepare: (page) => page.on('request', (r) => asked.push(new URL(r.url()).pathname)) }));
 
-test('settings: theme, keys, configuration', on('/#/settings', async (page) => {
+test('settings: change the theme, create and revoke a key, search the configuration', on('/#/settings', async (page) => {
   const { g } = rig;
   await page.getByRole('button', { name: 'Dark', exact: true }).click();
   await theme(page, 'dark');
   await page.reload();
   await theme(page, 'dark');
-  await page.getByRole('button', { name: 'As the system' }).click();
+  await page.getByRole('button', { name: 'System', exact: true }).click();
   await theme(page, 'light');
 
   await page.getByRole('tab', { name: 'API keys' }).click();
   await page.getByRole('button', { name: 'New key' }).click();
   await page.getByLabel('Name').fill('laptop');
   await page.getByLabel('Servers').fill('memory');
-  await page.getByLabel('Chat and other use of models').selectOption('yes');
-  await page.getByRole('button', { name: 'Make' }).click();
+  await page.getByLabel('Chat and other uses of models').selectOption('yes');
+  await page.getByRole('button', { name: 'Create key' }).click();
   await page.getByRole('row', { name: /laptop chat/ }).waitFor();
   const key = await page.locator('.keyline code').innerText();
   assert.match(key, /^jct_/);
@@ -201,7 +201,7 @@ test('settings: theme, keys, configuration', on('/#/settings', async (page) => {
   await page.getByText(/junctor\.json:\d+/).first().waitFor();
 }));
 
-test('sign-in: with a key, and out again', alone({ script: null, config: { auth: { loopback: 'key' } }, env: { JUNCTOR_ADMIN_KEY: 'the-first-administrator' } }, '/', async (page, own) => {
+test('sign-in: sign in with a key and sign out', alone({ script: null, config: { auth: { loopback: 'key' } }, env: { JUNCTOR_ADMIN_KEY: 'the-first-administrator' } }, '/', async (page, own) => {
   await page.getByLabel('API key').fill('wrong');
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByRole('alert').waitFor();
@@ -215,9 +215,9 @@ test('sign-in: with a key, and out again', alone({ script: null, config: { auth:
   await page.getByLabel('API key').waitFor();
 }, { token: false }));
 
-test('nothing configured: the first screen leads on', alone({ script: null }, '/', async (page, own) => {
+test('start screen without configuration: explains models and runs a built-in tool', alone({ script: null }, '/', async (page, own) => {
   await page.getByText('Welcome to Junctor').waitFor();
-  await page.getByRole('heading', { name: 'No model is set up' }).waitFor();
+  await page.getByRole('heading', { name: 'No model configured' }).waitFor();
   assert.deepEqual(await violations(page), []);
   await shot(page, 'first');
   await say(page, 'hello?');

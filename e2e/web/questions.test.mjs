@@ -1,5 +1,5 @@
-// What servers ask in the middle of a call, and what they answer that is not
-// text, in the chat: a real server, a real browser.
+// Elicitation, sampling and media results in the chat, with a real server and a
+// real browser.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -26,9 +26,9 @@ after(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 const on = holding(() => ({ chrome, g }));
-const asks = (page) => page.getByRole('region', { name: 'everything asks' });
+const asks = (page) => page.getByRole('region', { name: 'Request from everything' });
 
-test('a form: filled in, checked, sent', on('/#/chat', async (page) => {
+test('a form is validated and sent', on('/#/chat', async (page) => {
   await say(page, 'ask me');
   const form = asks(page);
   await form.getByLabel(/^String\*?$/).first().waitFor();
@@ -48,11 +48,11 @@ test('a form: filled in, checked, sent', on('/#/chat', async (page) => {
   assert.match(said, /7/);
   assert.match(said, /fish-1[\s\S]*fish-2/);
   await page.getByRole('region', { name: /trigger-elicitation-request, done/ }).getByRole('button').first().click();
-  await page.getByText('everything asked. You answered.').waitFor();
+  await page.getByText('Request from everything. You answered.').waitFor();
 }));
 
 for (const [button, word] of [['Decline', 'declined'], ['Cancel', 'cancel']]) {
-  test(`a form: ${button}`, on('/#/chat', async (page) => {
+  test(`a form can be dismissed with ${button}`, on('/#/chat', async (page) => {
     await say(page, 'ask me');
     await asks(page).getByRole('button', { name: button }).click();
     await page.getByText(new RegExp(`It got.*${word}`, 'i')).waitFor();
@@ -60,7 +60,7 @@ for (const [button, word] of [['Decline', 'declined'], ['Cancel', 'cancel']]) {
   }));
 }
 
-test('a question is there again after a reload and in a second tab, and is answered once', on('/#/chat', async (page, context) => {
+test('a question survives a reload, is shown in a second tab, and is answered once', on('/#/chat', async (page, context) => {
   await say(page, 'ask me');
   await asks(page).waitFor();
   await page.waitForURL(/#\/chat\/.+/);
@@ -82,7 +82,7 @@ test('stopping the reply ends the question', on('/#/chat', async (page) => {
   await counts(asks(page), 0);
 }));
 
-test('an address is shown in full and opened on purpose', on('/#/chat', async (page, context) => {
+test('a URL is shown in full and opened only on click', on('/#/chat', async (page, context) => {
   await say(page, 'send me');
   await asks(page).getByText(address).waitFor();
   await shot(page, 'light-1280-question-address');
@@ -96,16 +96,16 @@ test('an address is shown in full and opened on purpose', on('/#/chat', async (p
   await page.getByText(/It got/).waitFor();
 }));
 
-test('an address that must be visited first: the call is made again', on('/#/chat', async (page) => {
+test('a call is retried after its URL was visited', on('/#/chat', async (page) => {
   await say(page, 'first there');
   await asks(page).getByText('https://modelcontextprotocol.io').first().waitFor();
-  await asks(page).getByRole('button', { name: 'Done there, go on' }).click();
+  await asks(page).getByRole('button', { name: 'Done, continue' }).click();
   await asks(page).getByText(address).waitFor(); // the second call asks in the usual way
   await asks(page).getByRole('button', { name: 'Decline' }).click();
   await page.getByText(/It got/).waitFor();
 }));
 
-test('a server uses the model: denied, allowed, allowed for this chat', on('/#/chat', async (page) => {
+test('a sampling request is denied, allowed, and allowed for this chat', on('/#/chat', async (page) => {
   await say(page, 'use the model');
   await asks(page).getByText(/context: a line/).waitFor();
   await shot(page, 'light-1280-question-model');
@@ -121,7 +121,7 @@ test('a server uses the model: denied, allowed, allowed for this chat', on('/#/c
   await page.waitForFunction(() => document.body.innerText.match(/It got[^]*?A line from the model/g)?.length === 2);
 }));
 
-test('on a phone, in the dark', on('/#/chat', async (page) => {
+test('questions fit at 380 px in the dark theme', on('/#/chat', async (page) => {
   for (const [text, name] of [['ask me', 'form'], ['send me', 'address'], ['use the model', 'model']]) {
     await page.goto(g.url + '/#/chat');
     await page.reload();
@@ -136,12 +136,12 @@ test('on a phone, in the dark', on('/#/chat', async (page) => {
   }
 }, { colorScheme: 'dark', viewport: { width: 380, height: 760 } }));
 
-test('a tool that asks, run from its form: the page says where it can be answered', on('/#/tools/everything/trigger-elicitation-request', async (page) => {
+test('a tool that asks for input, run from its form, refers to the chat', on('/#/tools/everything/trigger-elicitation-request', async (page) => {
   await page.getByRole('button', { name: 'Run', exact: true }).click();
-  await page.locator('.answer').getByText('In the chat you can answer.').waitFor();
+  await page.locator('.answer').getByText('Run it in the chat to answer.').waitFor();
 }));
 
-test('pictures and sounds are seen and heard without opening the call, after a reload too', on('/#/chat', async (page) => {
+test('images and audio are shown without opening the call, also after a reload', on('/#/chat', async (page) => {
   await say(page, 'a picture');
   await page.getByText('Look and listen.').waitFor();
   const look = async () => {

@@ -1,5 +1,4 @@
-// How the page gets its rights: the token of the printed address, sessions, and
-// several tabs that sign in and out.
+// Signing in to the page: the token of the printed URL, sessions and several tabs.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { alone, browser, shot, violations } from './rig.mjs';
@@ -13,14 +12,14 @@ const rig = () => ({ chrome });
 
 const admin = (page) => page.getByText('administrator', { exact: true });
 
-test('the token: exchanged for a session and gone from the address', alone(rig, { script: null }, '/#/settings', async (page, own) => {
+test('the token is exchanged for a session and removed from the URL', alone(rig, { script: null }, '/#/settings', async (page, own) => {
   await admin(page).waitFor();
   assert.ok(!page.url().includes('token'), page.url());
   assert.equal(await page.evaluate(() => document.cookie), ''); // other ports of this host would get it
   const session = await page.evaluate(() => localStorage.getItem('junctor.session'));
   assert.ok(session && session !== own.token);
-  await page.getByText('Signed in', { exact: true }).waitFor();
-  await page.getByText('this one').waitFor();
+  await page.getByText('Signed-in browsers', { exact: true }).waitFor();
+  await page.getByText('this browser', { exact: true }).waitFor();
   assert.deepEqual(await violations(page), []);
   await shot(page, 'settings-signed-in');
   // A reload needs no token.
@@ -28,24 +27,24 @@ test('the token: exchanged for a session and gone from the address', alone(rig, 
   await admin(page).waitFor();
 }));
 
-test('without the token: any local caller, who is told how to get the rights', alone(rig, { script: null }, '/#/settings', async (page, own) => {
-  await page.getByText('You are').waitFor();
+test('without the token the page has no administrator rights and explains how to get them', alone(rig, { script: null }, '/#/settings', async (page, own) => {
+  await page.getByText('Signed in as').waitFor();
   await page.getByText('junctor open').first().waitFor();
   assert.equal(await admin(page).count(), 0);
   assert.deepEqual(await violations(page), []);
   await shot(page, 'settings-without-rights');
   await page.goto(`${own.url}/#/servers`);
-  await page.getByText('Only administrators change servers').waitFor();
+  await page.getByText('Only administrators can change servers').waitFor();
   assert.equal(await page.getByRole('button', { name: 'Add' }).count(), 0);
   await page.goto(`${own.url}/#/settings/keys`);
-  await page.getByText('For administrators').waitFor();
+  await page.getByText('Administrators only').waitFor();
   // A page of a token that is not valid says so, and works.
   await page.goto(`${own.url}/?token=AAAAAAAAAAAAAAAAAAAAAAAAAA`);
-  await page.getByText('The token in the address is not valid here').waitFor();
+  await page.getByText('The token in the URL is not valid').waitFor();
   assert.ok(!page.url().includes('token'), page.url());
 }, { token: false }));
 
-test('several tabs: signing out of one signs out of all, and in again', alone(rig, { script: null }, '/#/settings', async (page, own, context) => {
+test('signing out in one tab signs out all tabs', alone(rig, { script: null }, '/#/settings', async (page, own, context) => {
   await admin(page).waitFor();
   const other = await context.newPage();
   await other.goto(`${own.url}/#/settings`);

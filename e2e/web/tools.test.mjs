@@ -9,7 +9,7 @@ import { counts, say, servers, until, violations } from './rig.mjs';
 const rig = shared();
 const { on, alone, folder } = rig;
 
-test('tools: found as one types, and run from a form', on('/#/tools', async (page) => {
+test('tools: search while typing, and run from a form', on('/#/tools', async (page) => {
   const box = page.getByRole('searchbox', { name: 'Search tools' });
   await page.locator('.tool-row').first().waitFor();
   await page.keyboard.press('/');
@@ -36,7 +36,7 @@ test('tools: found as one types, and run from a form', on('/#/tools', async (pag
   await page.getByRole('alert').getByText(/b/).first().waitFor();
 }));
 
-test('tools: filters', on('/#/tools', async (page) => {
+test('tools: filter by server, tag and state', on('/#/tools', async (page) => {
   await page.locator('.tool-row').first().waitFor();
   await page.getByLabel('State').selectOption('disabled');
   await page.locator('.tool-row').filter({ hasText: 'delete_entities' }).waitFor();
@@ -50,7 +50,7 @@ test('tools: filters', on('/#/tools', async (page) => {
   await page.locator('.tool-row').filter({ hasText: 'get-sum' }).waitFor();
 }));
 
-test('tools: pictures, resources and progress are shown as what they are', on('/#/tools/everything/get-tiny-image', async (page, context) => {
+test('tools: images, resources and progress are rendered', on('/#/tools/everything/get-tiny-image', async (page, context) => {
   const { g } = rig;
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   const picture = page.locator('.answer img');
@@ -69,15 +69,15 @@ test('tools: pictures, resources and progress are shown as what they are', on('/
   await page.getByText('counted').waitFor();
 }));
 
-test('tools: a call is stopped', on('/#/tools/hostile/slow', async (page) => {
+test('tools: stop a call', on('/#/tools/hostile/slow', async (page) => {
   await page.getByLabel(/^ms/).fill('20000');
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.getByText(/Stopped/).waitFor();
 }));
 
-test('tools: as each provider sees them', on('/#/tools/memory/create_entities', async (page) => {
-  await page.getByRole('tab', { name: 'As providers see it' }).click();
+test('tools: show the definition in each provider format', on('/#/tools/memory/create_entities', async (page) => {
+  await page.getByRole('tab', { name: 'Provider formats' }).click();
   for (const [id, text] of [['openai', /"name": "memory__create_entities"/], ['anthropic', /"input_schema"/], ['gemini', /"function_declarations"/], ['bedrock', /"toolSpec"/]]) {
     await page.getByLabel('Provider').selectOption(id);
     const code = page.locator('.code pre').first();
@@ -86,17 +86,17 @@ test('tools: as each provider sees them', on('/#/tools/memory/create_entities', 
     assert.doesNotMatch(await code.innerText(), /read_graph/); // of this tool alone
   }
   await page.getByRole('tab', { name: 'Definition' }).click();
-  await page.getByText('Definition as the server gave it').waitFor();
+  await page.getByText('Definition as received from the server').waitFor();
 }));
 
-test('tools: what wants approval says so, and runs when it is given', on(`/#/tools/files/write_file?args=${encodeURIComponent(JSON.stringify({ path: join(folder, 'page.txt'), content: 'from the page' }))}`, async (page) => {
-  await page.getByText('asks first').waitFor();
+test('tools: a tool that requires approval runs when approved', on(`/#/tools/files/write_file?args=${encodeURIComponent(JSON.stringify({ path: join(folder, 'page.txt'), content: 'from the page' }))}`, async (page) => {
+  await page.getByText('approval required').waitFor();
   await page.getByRole('button', { name: 'Allow and run' }).click();
   await page.locator('.answer').waitFor();
   assert.equal(readFileSync(join(folder, 'page.txt'), 'utf8'), 'from the page');
 }));
 
-test('hostile content stays text', on('/#/chat', async (page) => {
+test('hostile content is shown as text', on('/#/chat', async (page) => {
   const { g } = rig;
   const owned = () => page.evaluate(() => window.owned);
   await say(page, 'something hostile');
@@ -111,7 +111,7 @@ test('hostile content stays text', on('/#/chat', async (page) => {
   await page.getByRole('tab', { name: 'Definition' }).click();
   await page.goto(`${g.url}/#/tools?q=${encodeURIComponent('<img src=x onerror=window.owned=1>')}`);
   await page.goto(`${g.url}/#/servers/${encodeURIComponent('<img src=x onerror=window.owned=1>')}`);
-  await page.getByText('There is no server').waitFor();
+  await page.getByText('No such server').waitFor();
   await page.goto(`${g.url}/#/activity/${encodeURIComponent('<script>window.owned=1</script>')}`);
   await page.getByRole('alert').waitFor();
   assert.equal(await owned(), undefined);
@@ -119,7 +119,7 @@ test('hostile content stays text', on('/#/chat', async (page) => {
 
 test('a result of 5 MB does not freeze the page', on('/#/tools/hostile/huge', async (page) => {
   const { g } = rig;
-  // The longest that the page was deaf to the keyboard is what freezing means.
+  // Measure the longest time for which the event loop was blocked.
   await page.evaluate(() => {
     window.deaf = 0;
     let last = performance.now();
@@ -142,7 +142,7 @@ test('a result of 5 MB does not freeze the page', on('/#/tools/hostile/huge', as
   console.log(`the page was deaf for ${Math.round(deaf)} ms at most`);
 }));
 
-test('5,000 tools scroll, and are searched', alone({ script: null, config: { mcpServers: { many: servers.many(5000) } } }, '/#/tools', async (page) => {
+test('5,000 tools can be scrolled and searched', alone({ script: null, config: { mcpServers: { many: servers.many(5000) } } }, '/#/tools', async (page) => {
   await page.getByText('5,000', { exact: true }).waitFor();
   assert.ok((await page.locator('.tool-row').count()) < 60);
   const list = page.locator('.vlist');
@@ -163,7 +163,7 @@ test('5,000 tools scroll, and are searched', alone({ script: null, config: { mcp
   assert.deepEqual(await violations(page), []);
 }));
 
-test('keyboard alone: find a tool and run it', on('/#/chat', async (page) => {
+test('a tool can be found and run with the keyboard only', on('/#/chat', async (page) => {
   await page.getByRole('textbox', { name: 'Message' }).waitFor();
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: /Find/ }).waitFor();

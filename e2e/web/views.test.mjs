@@ -12,7 +12,7 @@ const rig = shared(async (g) => {
 const { on } = rig;
 
 const views = [
-  ['chat', '/#/chat', (p) => p.getByRole('heading', { name: 'What shall we do?' })],
+  ['chat', '/#/chat', (p) => p.getByRole('heading', { name: 'What can I help with?' })],
   ['tools', '/#/tools', (p) => p.locator('.tool-row').first()],
   ['tool', `/#/tools/everything/get-sum?args=${encodeURIComponent('{"a":2,"b":3}')}`, (p) => p.getByRole('button', { name: 'Run', exact: true })],
   ['servers', '/#/servers', (p) => p.locator('.server-row').first()],
@@ -26,7 +26,7 @@ const views = [
 
 for (const theme of ['light', 'dark']) {
   for (const width of [1280, 380]) {
-    test(`every view, ${theme}, ${width} px: no serious violation, nothing sticks out`, on('/', async (page) => {
+    test(`every view, ${theme}, ${width} px: no accessibility violation, no overflow`, on('/', async (page) => {
       for (const [name, path, ready] of views) {
         await page.goto(rig.g.url + path);
         await ready(page).waitFor();

@@ -22,7 +22,7 @@ export const views: { id: string; label: string; icon: IconName }[] = [
   { id: 'settings', label: 'Settings', icon: 'settings' },
 ];
 
-/** refused: what is wrong with the token in the address, if anything. */
+/** refused is the reason why the token in the URL was not accepted, or ''. */
 export function App({ refused = '' }: { refused?: string }) {
   const [online, setOnline] = useState(true);
   const [signIn, setSignIn] = useState(false);
@@ -47,14 +47,14 @@ export function App({ refused = '' }: { refused?: string }) {
     () => ({ caller: session.data?.caller ?? '', admin: session.data?.admin ?? false, authenticated: session.data?.authenticated ?? false, signOut, signIn: () => setAsking(true) }),
     [session.data, signOut],
   );
-  // Whoever else signs in gets views of their own. Before the page knows who
-  // uses it there are none: what is typed into them would be lost.
+  // A change of user remounts the views. None is mounted before the session is
+  // known, because input typed into it would be lost.
   const who = `${me.caller} ${me.authenticated}`;
   // Another tab has signed in or out, or the session was ended elsewhere.
   useEffect(() => onChange(() => location.reload()), []);
   useEffect(() => onSessionEnd(() => void reload()), [reload]);
 
-  // While the gateway is away, knock until it answers.
+  // While the gateway is unreachable, poll its health endpoint.
   useEffect(() => {
     if (online) return;
     const t = setInterval(() => void get('/health/live').catch(() => {}), 2000);
@@ -89,13 +89,13 @@ export function App({ refused = '' }: { refused?: string }) {
       <MeContext.Provider value={me}>
         <div className="shell">
           <a className="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById('main')?.focus())}>
-            Skip to the content
+            Skip to main content
           </a>
           <Nav current={view.id} status={status.data} online={online} />
           <main id="main" tabIndex={-1}>
             {!online && (
               <div className="offline" role="alert">
-                <span className="spinner" /> The gateway cannot be reached. This page comes back by itself.
+                <span className="spinner" /> Cannot reach the gateway. Reconnecting…
               </div>
             )}
             {warning && (
@@ -166,14 +166,14 @@ function Nav({ current, status, online }: { current: string; status?: Status; on
           <span className="nav-status small" title={status ? `Version ${status.version}` : undefined}>
             <Dot tone={online ? 'ok' : 'bad'} /> <span>{online ? (status ? `${status.version}` : '…') : 'offline'}</span>
           </span>
-          <Button kind="quiet" small icon={dark ? 'sun' : 'moon'} aria-label={dark ? 'Use the light theme' : 'Use the dark theme'} onClick={() => setTheme(dark ? 'light' : 'dark')} />
+          <Button kind="quiet" small icon={dark ? 'sun' : 'moon'} aria-label={dark ? 'Switch to the light theme' : 'Switch to the dark theme'} onClick={() => setTheme(dark ? 'light' : 'dark')} />
         </div>
       </div>
     </nav>
   );
 }
 
-/** A view that breaks leaves the others usable. */
+/** Boundary shows an error in place of a view that throws; the other views stay usable. */
 class Boundary extends Component<{ children: ReactNode }, { error: Error | null }> {
   override state: { error: Error | null } = { error: null };
   static getDerivedStateFromError(error: Error) {
@@ -185,7 +185,7 @@ class Boundary extends Component<{ children: ReactNode }, { error: Error | null 
   override render() {
     if (!this.state.error) return this.props.children;
     return (
-      <Empty icon="alert" title="This view broke" actions={<Button kind="primary" onClick={() => this.setState({ error: null })}>Try again</Button>}>
+      <Empty icon="alert" title="This view failed to load" actions={<Button kind="primary" onClick={() => this.setState({ error: null })}>Try again</Button>}>
         <p className="wrap mono small">{this.state.error.message}</p>
       </Empty>
     );

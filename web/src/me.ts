@@ -1,12 +1,12 @@
 import { createContext, useContext } from 'react';
 
-/** Who the page acts for, as the gateway says. */
+/** Me is the caller that the page acts as, as reported by the gateway. */
 export interface Me {
   caller: string;
   admin: boolean;
   authenticated: boolean;
   signOut: () => void;
-  /** Shows the form for a key. */
+  /** Shows the sign-in form. */
   signIn: () => void;
 }
 

@@ -11,7 +11,7 @@ interface Hit {
   to: string;
 }
 
-/** Palette jumps anywhere by a few letters: Ctrl K or ⌘K. */
+/** Palette opens the quick search for views, servers and tools: Ctrl K or ⌘K. */
 export function Palette() {
   const [open, set] = useState(false);
   useEffect(() => {
@@ -72,15 +72,15 @@ function Finder({ onClose }: { onClose: () => void }) {
           aria-expanded="true"
           aria-controls="finder"
           aria-activedescendant={hits[current] ? `finder-${current}` : undefined}
-          aria-label="Find a tool, a server or a view"
-          placeholder="Find a tool, a server, a view"
+          aria-label="Find a tool, server or view"
+          placeholder="Find a tool, server or view"
           autoFocus
           value={text}
           onChange={(e) => (setText(e.target.value), setAt(0))}
           onKeyDown={keys}
         />
       </div>
-      <ul id="finder" role="listbox" aria-label="Found">
+      <ul id="finder" role="listbox" aria-label="Search results">
         {hits.map((h, i) => (
           <li key={h.to} id={`finder-${i}`} role="option" aria-selected={i === current} onMouseEnter={() => setAt(i)} onClick={() => pick(h)}>
             <Icon name={h.icon} size={16} />
@@ -90,7 +90,7 @@ function Finder({ onClose }: { onClose: () => void }) {
         ))}
         {hits.length === 0 && (
           <li role="option" aria-selected="false" aria-disabled="true" className="muted">
-            Nothing found
+            No matches
           </li>
         )}
       </ul>

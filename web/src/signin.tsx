@@ -33,8 +33,8 @@ export function SignIn({ onDone, onCancel }: { onDone: () => void; onCancel?: ()
           <Mark size={36} />
           <h1>Junctor</h1>
         </div>
-        <p className="muted">{onCancel ? 'A key has rights of its own.' : 'This gateway wants to know who you are.'}</p>
-        <Field label="API key" hint={<>An administrator makes one with <code>junctor keys add NAME</code></>}>
+        <p className="muted">{onCancel ? 'Sign in with an API key to use its permissions.' : 'This gateway requires an API key.'}</p>
+        <Field label="API key" hint={<>An administrator can create one with <code>junctor keys add NAME</code></>}>
           {(id) => <input id={id} type="password" className="mono" autoComplete="current-password" autoFocus required value={key} onChange={(e) => set(e.target.value)} />}
         </Field>
         {error && <Failure error={error} />}

@@ -16,7 +16,7 @@ export function setTheme(t: Theme) {
     if (t === 'system') localStorage.removeItem(key);
     else localStorage.setItem(key, t);
   } catch {
-    // Without storage the choice holds until the page is closed.
+    // Without storage the choice lasts until the page is closed.
   }
   for (const f of listeners) f();
 }

@@ -7,9 +7,9 @@ import { ResultView } from '../ui/result';
 import { Badge, CopyButton, Failure, Skeleton, type Tone } from '../ui/ui';
 
 export const statusTone: Record<Call['status'], Tone> = { ok: 'ok', error: 'warn', failed: 'bad' };
-export const statusWord: Record<Call['status'], string> = { ok: 'ok', error: 'tool failed', failed: 'failed' };
+export const statusWord: Record<Call['status'], string> = { ok: 'ok', error: 'tool error', failed: 'failed' };
 
-/** OneCall shows a record in full. */
+/** OneCall shows a complete call record. */
 export function OneCall({ id, back }: { id: string; back: string }) {
   const path = `/api/calls/${encodeURIComponent(id)}`;
   const call = useResource<Call>(path, (s) => get(path, s));
@@ -42,7 +42,7 @@ export function OneCall({ id, back }: { id: string; back: string }) {
           <dl className="facts-grid">
             {(
               [
-                ['From', c.face],
+                ['API', c.face],
                 ['Caller', c.caller],
                 ['Session', c.sessionId],
                 ['Method', c.method],
@@ -61,7 +61,7 @@ export function OneCall({ id, back }: { id: string; back: string }) {
             <div>
               <dt>Record</dt>
               <dd className="mono small wrap row tight">
-                {c.id} <CopyButton text={c.id} label="Copy the record's id" />
+                {c.id} <CopyButton text={c.id} label="Copy record ID" />
               </dd>
             </div>
             {c.traceId && (
@@ -94,7 +94,7 @@ export function OneCall({ id, back }: { id: string; back: string }) {
   );
 }
 
-/** Timeline shows where the time of a call went. */
+/** Timeline shows how long each stage of a call took. */
 function Timeline({ call: c }: { call: Call }) {
   const stages = c.stages ?? [];
   if (stages.length === 0) return null;

@@ -5,7 +5,7 @@ import { buckets, perServer } from './log';
 const W = 480;
 const H = 84;
 
-/** Charts show rate, failures and latency of what the page holds, and figures for each server. */
+/** Charts shows rate, failures and latency of the loaded calls, and figures per server. */
 export function Charts({ calls, now, span, onSpan }: { calls: Call[]; now: number; span: number; onSpan: (span: number) => void }) {
   const inside = calls.filter((c) => Date.parse(c.time) >= now - span);
   const n = 48;
@@ -41,7 +41,7 @@ export function Charts({ calls, now, span, onSpan }: { calls: Call[]; now: numbe
           </select>
           {bad > 0 && <span className="bad-text"> · {bad} failed</span>}
         </figcaption>
-        <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" role="img" aria-label={`${inside.length} calls in ${spanWord(span)}, ${bad} failed, at most ${most} in ${duration(span / n)}`}>
+        <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" role="img" aria-label={`${inside.length} calls in ${spanWord(span)}, ${bad} failed, at most ${most} per ${duration(span / n)}`}>
           {list.map((b, i) => {
             const all = ((b.ok + b.bad) / most) * (H - 10);
             const red = (b.bad / most) * (H - 10);
@@ -57,7 +57,7 @@ export function Charts({ calls, now, span, onSpan }: { calls: Call[]; now: numbe
       </figure>
       <figure>
         <figcaption>
-          <strong>Latency</strong> <span className="muted">median and 95 % · up to {duration(slowest)}</span>
+          <strong>Latency</strong> <span className="muted">median and 95th percentile · up to {duration(slowest)}</span>
         </figcaption>
         <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" role="img" aria-label={`Latency over ${spanWord(span)}; slowest 95th percentile ${duration(slowest)}`}>
           <path className="line-95" d={line((b) => b.p95)} />
@@ -67,7 +67,7 @@ export function Charts({ calls, now, span, onSpan }: { calls: Call[]; now: numbe
         </svg>
       </figure>
       {servers.length > 0 && (
-        <div className="table-scroll figures-table" tabIndex={0} role="group" aria-label="Figures for each server">
+        <div className="table-scroll figures-table" tabIndex={0} role="group" aria-label="Figures per server">
           <table>
             <thead>
               <tr>
@@ -75,7 +75,7 @@ export function Charts({ calls, now, span, onSpan }: { calls: Call[]; now: numbe
                 <th scope="col">Calls</th>
                 <th scope="col">Failed</th>
                 <th scope="col">Median</th>
-                <th scope="col">95 %</th>
+                <th scope="col">95th percentile</th>
               </tr>
             </thead>
             <tbody>

@@ -6,7 +6,7 @@ const call = (seq: number, more: Partial<Call> = {}): Call => ({ seq, id: 'c' + 
 const seqs = (l: Call[]) => l.map((c) => c.seq);
 
 describe('the log', () => {
-  it('is newest first, each record once, whatever the order of arrival', () => {
+  it('is sorted newest first without duplicates, in any order of arrival', () => {
     let l = merge([], [call(1), call(2), call(3)]);
     expect(seqs(l)).toEqual([3, 2, 1]);
     l = merge(l, [call(5), call(4), call(4)]);
@@ -20,7 +20,7 @@ describe('the log', () => {
     expect(l).toHaveLength(maxHeld);
     expect(l[0]!.seq).toBe(maxHeld);
   });
-  it('is filtered', () => {
+  it('can be filtered by each field', () => {
     const c = call(1, { server: 'fs', tool: 'Read', face: 'chat', status: 'failed', error: 'too slow', requestId: 'mine-1' });
     const none = { server: '', face: '', status: '', text: '' };
     for (const [f, want] of [
@@ -41,13 +41,13 @@ describe('the log', () => {
 });
 
 describe('figures', () => {
-  it('finds percentiles', () => {
+  it('computes percentiles', () => {
     expect(percentile([], 50)).toBeNaN();
     expect(percentile([7], 95)).toBe(7);
     expect(percentile([1, 2, 3, 4], 50)).toBe(2);
     expect(percentile(Array.from({ length: 100 }, (_, i) => i + 1), 95)).toBe(95);
   });
-  it('counts in parts of time', () => {
+  it('counts per interval', () => {
     const now = 100_000;
     const b = buckets([call(99), call(95, { status: 'error' }), call(50), call(1)], now, 50_000, 5);
     expect(b.map((x) => [x.ok, x.bad])).toEqual([[1, 0], [0, 0], [0, 0], [0, 0], [1, 1]]);

@@ -1,10 +1,10 @@
-// The call log as the page holds it, and what its charts are made of.
+// The loaded part of the call log, and the figures of its charts.
 import type { Call } from '../lib/api';
 
-/** How many records the page holds; older ones are read again when asked for. */
+/** maxHeld is the number of records kept in the page; older ones are loaded on request. */
 export const maxHeld = 5000;
 
-/** merge puts records into a list that is newest first, each once. */
+/** merge adds records to a list sorted newest first, without duplicates. */
 export function merge(held: Call[], more: Call[]): Call[] {
   if (more.length === 0) return held;
   const newest = held[0]?.seq ?? -1;
@@ -54,7 +54,7 @@ export interface Bucket {
   p95: number;
 }
 
-/** buckets cuts the last `span` milliseconds into `n` parts. */
+/** buckets divides the last `span` milliseconds into `n` intervals. */
 export function buckets(calls: Call[], now: number, span: number, n: number): Bucket[] {
   const width = span / n;
   const start = now - span;

@@ -19,7 +19,7 @@ function rig() {
 }
 
 describe('the trace', () => {
-  it('is newest first, and bounded', () => {
+  it('is sorted newest first and bounded', () => {
     const r = rig();
     r.line().onopen();
     expect(r.state).toEqual({ link: 'live', entries: [] });
@@ -32,7 +32,7 @@ describe('the trace', () => {
     expect(new Set(r.state.entries!.map((e) => e.key)).size).toBe(maxTrace);
   });
 
-  it('comes back with what the gateway has then, ever more slowly, until it is stopped', () => {
+  it('reconnects with backoff, replaces its messages, and stops on request', () => {
     const r = rig();
     r.line().onopen();
     r.send('a');

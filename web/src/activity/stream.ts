@@ -1,10 +1,10 @@
-// The MCP trace as it comes from the gateway.
+// The live MCP trace of the gateway.
 
 import { webSocket } from '../lib/api';
 
 /** One message between the gateway and a server. */
 export interface TraceEntry {
-  /** Grows with every message; the page's own. */
+  /** Increases with every message; assigned by the page. */
   key: number;
   timestamp: number;
   direction: string;
@@ -21,18 +21,18 @@ export interface TraceState {
   entries: TraceEntry[] | null;
 }
 
-/** How many messages the page holds. */
+/** maxTrace is the number of messages kept in the page. */
 export const maxTrace = 1000;
 
-/** What is needed of a WebSocket; a test hands in its own. */
+/** Line is the part of a WebSocket that follow uses; tests pass their own. */
 export type Line = Pick<ReturnType<typeof webSocket>, 'onopen' | 'onmessage' | 'onclose' | 'close'>;
 
 const dialTrace = (): Line => webSocket('/ws/mcptrace?limit=500');
 
 /**
- * follow tells of the trace whenever it has changed, until the function that
- * it returns is called. It comes back by itself: then the gateway sends its
- * latest messages again, and they stand in place of the old ones.
+ * follow calls on whenever the trace has changed, until the returned function is
+ * called. It reconnects automatically; the gateway then sends its latest
+ * messages again, which replace the old ones.
  */
 export function follow(on: (state: TraceState) => void, dial = dialTrace, later: (f: () => void, ms: number) => unknown = setTimeout): () => void {
   let state: TraceState = { link: 'connecting', entries: null };
@@ -40,25 +40,25 @@ export function follow(on: (state: TraceState) => void, dial = dialTrace, later:
   let key = 0;
   let attempts = 0;
   let stopped = false;
-  const tell = (change: Partial<TraceState>) => on((state = { ...state, ...change }));
+  const publish = (change: Partial<TraceState>) => on((state = { ...state, ...change }));
   const open = () => {
     if (stopped) return;
     line = dial();
     line.onopen = () => {
       attempts = 0;
-      tell({ link: 'live', entries: [] });
+      publish({ link: 'live', entries: [] });
     };
     line.onmessage = (e) => {
       try {
         const entry = { ...(JSON.parse(String(e.data)) as TraceEntry), key: ++key };
-        tell({ entries: [entry, ...(state.entries ?? [])].slice(0, maxTrace) });
+        publish({ entries: [entry, ...(state.entries ?? [])].slice(0, maxTrace) });
       } catch {
-        // not one of ours
+        // not a trace message
       }
     };
     line.onclose = () => {
       if (stopped) return;
-      tell({ link: 'broken' });
+      publish({ link: 'broken' });
       later(open, Math.min(10_000, 500 * 2 ** attempts++));
     };
   };

@@ -5,7 +5,7 @@ import { JsonView } from '../ui/json';
 import { Button, Empty, Note, Skeleton } from '../ui/ui';
 import { follow, type TraceEntry, type TraceState } from './stream';
 
-/** useTrace tells whether this gateway has a trace of MCP messages. */
+/** useTrace reports whether this gateway provides a trace of MCP messages. */
 export function useTrace(): { available: boolean } {
   const [available, set] = useState(false);
   useEffect(() => {
@@ -19,7 +19,7 @@ export function useTrace(): { available: boolean } {
   return { available };
 }
 
-/** TraceView shows the messages on the MCP connections as they pass, newest first. */
+/** TraceView shows the messages on the MCP connections as they are sent, newest first. */
 export function TraceView() {
   const [trace, setTrace] = useState<TraceState>({ link: 'connecting', entries: null });
   const [paused, setPaused] = useState<TraceEntry[] | null>(null);
@@ -27,7 +27,7 @@ export function TraceView() {
   const [server, setServer] = useState('');
   const frame = useRef(0);
   useEffect(() => {
-    // Messages come faster than they can be drawn.
+    // Messages arrive faster than they can be drawn.
     const stop = follow((state) => {
       cancelAnimationFrame(frame.current);
       frame.current = requestAnimationFrame(() => setTrace(state));
@@ -47,7 +47,7 @@ export function TraceView() {
   return (
     <>
       <div className="filters row wrap-row">
-        <input type="search" className="grow" aria-label="Filter messages" placeholder="Method, server, anything in it" value={text} onChange={(e) => setText(e.target.value)} />
+        <input type="search" className="grow" aria-label="Filter messages" placeholder="Filter by method, server or content" value={text} onChange={(e) => setText(e.target.value)} />
         <select aria-label="Server" value={server} onChange={(e) => setServer(e.target.value)}>
           <option value="">All servers</option>
           {[...new Set([...servers, ...(server ? [server] : [])])].map((s) => (
@@ -59,17 +59,17 @@ export function TraceView() {
           {paused ? `paused${missed ? `, ${count(missed)} new` : ''}` : trace.link === 'broken' ? 'reconnecting' : trace.link}
         </span>
         <Button small icon={paused ? 'play' : 'pause'} aria-pressed={paused !== null} onClick={() => setPaused(paused ? null : (trace.entries ?? []))}>
-          {paused ? 'Go on' : 'Pause'}
+          {paused ? 'Resume' : 'Pause'}
         </Button>
         <Button small icon="download" disabled={shown.length === 0} onClick={() => download('mcptrace.json', JSON.stringify(shown.map(({ key: _, ...e }) => e), null, 2), 'application/json')}>
           Export
         </Button>
       </div>
       {trace.entries === null ? (
-        trace.link === 'broken' ? <Note tone="warn">The trace cannot be read now. It comes back by itself.</Note> : <Skeleton rows={8} height={32} />
+        trace.link === 'broken' ? <Note tone="warn">The trace is unavailable. Reconnecting…</Note> : <Skeleton rows={8} height={32} />
       ) : shown.length === 0 ? (
         <Empty icon="activity" title={all.length === 0 ? 'No messages yet' : 'No matches'}>
-          {all.length === 0 ? 'Messages between the gateway and its servers show up here as they pass. Run a tool to see some.' : 'No message has that in it.'}
+          {all.length === 0 ? 'Messages between the gateway and its servers are listed here as they are sent. Run a tool to see some.' : 'No message matches the filter.'}
         </Empty>
       ) : (
         <ul className="trace">
@@ -84,7 +84,7 @@ export function TraceView() {
 
 function TraceRow({ entry: e }: { entry: TraceEntry }) {
   const [open, set] = useState(false);
-  if (e.method === 'agentify/missed') return <li className="muted small">{count(Number(e.paramsOrResult) || 0)} messages went by too fast to be shown</li>;
+  if (e.method === 'agentify/missed') return <li className="muted small">{count(Number(e.paramsOrResult) || 0)} messages omitted because they arrived too fast</li>;
   const out = e.direction.startsWith('OUT');
   const { key: _, ...message } = e;
   return (

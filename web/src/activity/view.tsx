@@ -16,7 +16,7 @@ const firstPage = 1000;
 
 type Follow = { state: 'connecting' | 'live' | 'broken'; error?: ApiError };
 
-/** useLog holds the newest records and follows the log, from where it stopped when the line drops. */
+/** useLog holds the newest records and follows the log; it resumes where it stopped when the connection is lost. */
 function useLog(): { calls: Call[]; loaded: boolean; follow: Follow; older: () => Promise<number> } {
   const [calls, set] = useState<Call[]>([]);
   const [loaded, setLoaded] = useState(false);
@@ -120,9 +120,9 @@ export function ActivityView() {
             {paused ? `paused${missed ? `, ${count(missed)} new` : ''}` : log.follow.state === 'live' ? 'live' : log.follow.state === 'broken' ? 'reconnecting' : 'connecting'}
           </span>
           <Button small icon={paused ? 'play' : 'pause'} aria-pressed={paused !== null} onClick={() => setPaused(paused ? null : log.calls)}>
-            {paused ? 'Go on' : 'Pause'}
+            {paused ? 'Resume' : 'Pause'}
           </Button>
-          <Button small icon="download" disabled={shown.length === 0} title="Save what is shown as JSON lines" onClick={() => download('calls.jsonl', shown.map((c) => JSON.stringify(c)).join('\n') + '\n', 'application/x-ndjson')}>
+          <Button small icon="download" disabled={shown.length === 0} title="Save the listed calls as JSON lines" onClick={() => download('calls.jsonl', shown.map((c) => JSON.stringify(c)).join('\n') + '\n', 'application/x-ndjson')}>
             Export
           </Button>
           </>
@@ -131,7 +131,7 @@ export function ActivityView() {
         {trace.available && (
           <div className="pad-x">
             <Tabs
-              label="Kind of log"
+              label="Log"
               value={tab}
               onChange={(t) => set({ tab: t === 'trace' ? 'trace' : '' })}
               tabs={[
@@ -149,7 +149,7 @@ export function ActivityView() {
               <div className="row tight wrap-row">
                 <div className="searchbox">
                   <Icon name="search" size={16} />
-                  <input type="search" aria-label="Filter calls" placeholder="Tool, caller, error, id" value={filter.text} onChange={(e) => set({ q: e.target.value })} />
+                  <input type="search" aria-label="Filter calls" placeholder="Filter by tool, caller, error or ID" value={filter.text} onChange={(e) => set({ q: e.target.value })} />
                 </div>
                 <select aria-label="Server" value={filter.server} onChange={(e) => set({ server: e.target.value })}>
                   <option value="">All servers</option>
@@ -157,8 +157,8 @@ export function ActivityView() {
                     <option key={s}>{s}</option>
                   ))}
                 </select>
-                <select aria-label="Face" value={filter.face} onChange={(e) => set({ face: e.target.value })}>
-                  <option value="">All faces</option>
+                <select aria-label="API" value={filter.face} onChange={(e) => set({ face: e.target.value })}>
+                  <option value="">All APIs</option>
                   {[...new Set([...faces, ...(filter.face ? [filter.face] : [])])].map((s) => (
                     <option key={s}>{s}</option>
                   ))}
@@ -166,9 +166,9 @@ export function ActivityView() {
                 <select aria-label="Outcome" value={filter.status} onChange={(e) => set({ status: e.target.value })}>
                   <option value="">Any outcome</option>
                   <option value="ok">ok</option>
-                  <option value="bad">not ok</option>
-                  <option value="error">tool failed</option>
-                  <option value="failed">did not get through</option>
+                  <option value="bad">any failure</option>
+                  <option value="error">tool error</option>
+                  <option value="failed">call failed</option>
                 </select>
               </div>
             </div>
@@ -178,7 +178,7 @@ export function ActivityView() {
               <Skeleton rows={8} height={38} />
             ) : log.calls.length === 0 ? (
               <Empty icon="activity" title="No calls yet" actions={<a className="button primary" href="#/tools">Run a tool</a>}>
-                Every call from every side shows up here as it happens: this page, agents, programs, the chat.
+                All calls are listed here as they happen: from this page, agents, programs and the chat.
               </Empty>
             ) : (
               <>
@@ -190,9 +190,9 @@ export function ActivityView() {
                     <div className="call-cols" aria-hidden="true">
                       <span>Time</span>
                       <span>Tool</span>
-                      <span>From</span>
+                      <span>API</span>
                       <span>Outcome</span>
-                      <span>Took</span>
+                      <span>Duration</span>
                     </div>
                     <VirtualList
                       items={shown}
@@ -249,7 +249,7 @@ export function ActivityView() {
         )}
       </section>
       {id && (
-        <section className="split-detail" aria-label="One call">
+        <section className="split-detail" aria-label="Call details">
           <OneCall key={id} id={id} back={href(['activity'], { server: filter.server, face: filter.face, status: filter.status, q: filter.text })} />
         </section>
       )}

@@ -8,7 +8,7 @@ const play = (c: Conversation, ...list: Outgoing[]) => list.reduce(apply, c);
 const call = (c: Conversation, i: number) => c.turns.at(-1)!.blocks[i] as CallBlock;
 
 describe('a conversation', () => {
-  it('grows out of pieces', () => {
+  it('joins pieces of text', () => {
     const c = play(
       empty,
       m('connection', { state: 'connected', sessionId: 's', model: 'gpt', unavailable: [{ server: 'x', state: 'disconnected' }] }),
@@ -30,7 +30,7 @@ describe('a conversation', () => {
     expect(done).toMatchObject({ active: false, stop: 'end', usage: { context: 10, window: 100 } });
   });
 
-  it('follows calls from their beginning over progress to their result', () => {
+  it('tracks calls from start over progress to result', () => {
     let c = play(
       empty,
       m('message', { id: 'u', text: 'go' }),
@@ -50,7 +50,7 @@ describe('a conversation', () => {
     expect(c.turns.at(-1)!.blocks).toHaveLength(3);
   });
 
-  it('tells calls with the same id apart', () => {
+  it('distinguishes calls with the same id', () => {
     const run = (n: number) => [
       m('status', { state: 'processing', tool: 'a:b', message: '', data: { callId: 'call_1', arguments: { n } } }),
       m('status', { state: 'complete', tool: 'a:b', message: '', data: { callId: 'call_1', result: { n } } }),
@@ -62,7 +62,7 @@ describe('a conversation', () => {
     ]);
   });
 
-  it('asks, and takes the answer', () => {
+  it('shows an approval request and its decision', () => {
     let c = play(
       empty,
       m('message', { id: 'u', text: 'x' }),
@@ -75,7 +75,7 @@ describe('a conversation', () => {
     expect(call(c, 0)).toMatchObject({ state: 'running', decided: 'approved' });
   });
 
-  it('leaves nothing open when a reply is stopped', () => {
+  it('ends open calls when a reply is stopped', () => {
     const c = play(
       empty,
       m('message', { id: 'u', text: 'x' }),
@@ -88,14 +88,14 @@ describe('a conversation', () => {
     expect(c.error).toBeUndefined();
   });
 
-  it('keeps errors until something new is said', () => {
+  it('keeps errors until the next message', () => {
     let c = play(empty, m('message', { id: 'u', text: 'x' }), m('error', { code: 'MODEL_ERROR', message: 'broke' }));
     expect(c.error).toEqual({ code: 'MODEL_ERROR', message: 'broke' });
     c = play(c, m('message', { id: 'u2', text: 'y' }));
     expect(c.error).toBeUndefined();
   });
 
-  it('does not show a message twice that it has from the history', () => {
+  it('ignores a message that is already in the history', () => {
     const c = play(
       empty,
       m('history', { title: 't', messages: [{ id: 'u1', seq: 1, role: 'user', time: '', parts: [{ text: 'hi' }] }] }),
@@ -105,7 +105,7 @@ describe('a conversation', () => {
     expect(c.turns.map((t) => t.role)).toEqual(['user', 'assistant']);
   });
 
-  it('is renamed, and survives what it does not know', () => {
+  it('is renamed, and ignores unknown message types', () => {
     const c = play(empty, m('session', { title: 'new', model: 'm' }), m('of a later version', {}), m('history', { messages: null }));
     expect(c).toMatchObject({ title: 'new', model: 'm', turns: [] });
     expect(play(c, m('connection', { state: 'error', message: 'no such session' })).error?.message).toBe('no such session');
@@ -113,7 +113,7 @@ describe('a conversation', () => {
 });
 
 describe('a history', () => {
-  it('joins what was said, called and answered into turns', () => {
+  it('joins messages, calls and results into turns', () => {
     const messages: HistoryMessage[] = [
       { id: '1', seq: 1, role: 'user', time: 't', parts: [{ text: 'go' }] },
       { id: '2', seq: 2, role: 'assistant', time: 't', model: 'gpt', parts: [{ reasoning: 'hm' }, { text: 'ok' }, { call: { id: 'c', name: 'fs__read', tool: 'fs:read', arguments: { a: 1 } } }] },
@@ -127,14 +127,14 @@ describe('a history', () => {
     expect(turns[1]!.blocks).toMatchObject([{ kind: 'reasoning' }, { text: 'ok' }, { kind: 'call', tool: 'fs:read', state: 'done' }, { text: 'so' }]);
   });
 
-  it('knows a reply that is the gateway’s word for a failure', () => {
+  it('recognizes a reply that is the gateway’s error message', () => {
     const c = play(empty, m('message', { id: 'u', text: 'x' }), m('text', { content: 'No answer.' }), m('error', { code: 'MODEL_ERROR', message: 'No answer.' }));
     expect(c.turns.at(-1)!.notice).toBe('fallback');
     const broken = play(empty, m('message', { id: 'u', text: 'x' }), m('text', { content: 'Half a' }), m('error', { code: 'MODEL_ERROR', message: 'it broke off' }));
     expect(broken.turns.at(-1)!.notice).toBeUndefined();
   });
 
-  it('shows what a server asks until it is answered, here or elsewhere', () => {
+  it('shows a server’s question until it is answered here or elsewhere', () => {
     const ask = (id: string) => m('question', { questionId: id, callId: 'c', tool: 'a:b', server: 'a', kind: 'form', message: 'who?', schema: { type: 'object' }, expires: '' });
     let c = play(empty, m('message', { id: 'u', text: 'x' }), m('status', { state: 'processing', tool: 'a:b', message: '', data: { callId: 'c', arguments: {} } }), ask('q1'), ask('q2'));
     expect(call(c, 0)).toMatchObject({ state: 'asking', questions: [{ id: 'q1', server: 'a', message: 'who?' }, { id: 'q2' }] });
@@ -156,7 +156,7 @@ describe('a history', () => {
     expect(call(c, 0)).toMatchObject({ state: 'running', questions: [{ action: 'accept' }, { action: 'decline' }] });
   });
 
-  it('tells what the model said to a server, asked about or not, and ends open questions with the reply', () => {
+  it('shows the model’s replies to a server, and ends open questions with the reply', () => {
     let c = play(empty, m('message', { id: 'u', text: 'x' }), m('question', { questionId: 'q', callId: 'c', tool: 'a:b', server: 'a', kind: 'model', prompt: [{ role: 'user', text: 'hi' }], model: 'gpt', expires: '' }));
     c = play(c, m('answered', { questionId: 'q', callId: 'c', action: 'accept' }), m('answered', { questionId: 'q', callId: 'c', action: 'accept', text: 'hello' }), m('answered', { questionId: 'r', callId: 'c', action: 'accept', text: 'again' }));
     expect(call(c, 0).questions).toMatchObject([{ id: 'q', kind: 'model', text: 'hello' }, { kind: 'model', text: 'again' }]);

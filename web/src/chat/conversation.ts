@@ -1,8 +1,8 @@
-// A conversation as the page shows it, made from the messages of the socket.
-// Everything here is pure, so that what comes twice or late can be tested.
+// The state of a conversation, computed from the messages of the socket. All
+// functions are pure, so that duplicate and late messages can be tested.
 import type { HistoryMessage, Outgoing, ServerDown, Usage } from './protocol';
 
-/** Question is what a server asks the person in the middle of a call. */
+/** Question is a server's request to the user during a call. */
 export interface Question {
   id: string;
   server: string;
@@ -14,13 +14,13 @@ export interface Question {
   retry?: boolean;
   prompt?: { role: string; text: string }[];
   model?: string;
-  /** What became of it; undefined while it is open. */
+  /** The outcome; undefined while the question is open. */
   action?: string;
-  /** What the model said to the server. */
+  /** The model's reply to the server. */
   text?: string;
-  /** The answer is on its way. */
+  /** The answer was sent and is not confirmed yet. */
   sent?: boolean;
-  /** Why the gateway did not take the answer. */
+  /** Why the gateway refused the answer. */
   problem?: string;
 }
 
@@ -71,7 +71,7 @@ function str(v: unknown): string {
   return typeof v === 'string' ? v : '';
 }
 
-/** fromHistory joins what the model said and what its tools answered into one turn. */
+/** fromHistory joins the messages of the model and the results of its tools into turns. */
 export function fromHistory(messages: HistoryMessage[]): Turn[] {
   const turns: Turn[] = [];
   for (const m of messages) {
@@ -113,7 +113,7 @@ export function fromHistory(messages: HistoryMessage[]): Turn[] {
   return turns;
 }
 
-/** reply is the turn that the model is speaking; a new one when there is none yet. */
+/** withReply changes the assistant's current turn, and adds one when there is none. */
 function withReply(c: Conversation, seq: number, change: (t: Turn) => Turn): Conversation {
   const last = c.turns.at(-1);
   if (last?.role === 'assistant') return { ...c, turns: [...c.turns.slice(0, -1), change(last)] };
@@ -127,7 +127,7 @@ function append(t: Turn, kind: 'text' | 'reasoning', text: string): Turn {
 }
 
 function withCall(t: Turn, id: string, tool: string, change: (b: CallBlock) => CallBlock): Turn {
-  // A model may use an id again in a later step; the open one is meant.
+  // A model may reuse an id in a later step; the call without a result is meant.
   let at = t.blocks.findLastIndex((b) => b.kind === 'call' && b.id === id && b.result === undefined);
   const blocks = [...t.blocks];
   if (at < 0) {
@@ -138,7 +138,7 @@ function withCall(t: Turn, id: string, tool: string, change: (b: CallBlock) => C
   return { ...t, blocks };
 }
 
-/** apply adds one message of the socket. Messages come once and in order: that is the socket's promise. */
+/** apply adds one message of the socket, which delivers every message once and in order. */
 export function apply(c: Conversation, m: Outgoing): Conversation {
   const p = m.payload;
   switch (m.type) {
@@ -146,7 +146,7 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
       if (p.state === 'error') return { ...c, error: { code: 'CONNECTION', message: str(p.message) }, loaded: true };
       return {
         ...c,
-        turns: unsent(c.turns), // an answer that was on its way may be lost
+        turns: unsent(c.turns), // an answer that was not confirmed may be lost
         sessionId: str(p.sessionId) || c.sessionId,
         title: str(p.title) || c.title,
         model: str(p.model),
@@ -191,10 +191,10 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
       if (str(p.questionId)) return withQuestion(c, str(p.questionId), (q) => ({ ...q, sent: false, problem: str(p.message) }));
       return { ...c, turns: fallback(c.turns, str(p.message)), error: { code: str(p.code), message: str(p.message) } };
   }
-  return c; // of a later version of the gateway
+  return c; // a type of a later gateway version
 }
 
-/** fallback marks a reply that is not the model's but the gateway's word for its failure. */
+/** fallback marks a reply that is the gateway's error message instead of the model's text. */
 function fallback(turns: Turn[], message: string): Turn[] {
   const last = turns.at(-1);
   const text = last?.blocks.at(-1);
@@ -209,7 +209,7 @@ function status(c: Conversation, m: Outgoing): Conversation {
   if (!tool) {
     if (p.state === 'complete') {
       const stop = str(data.stop);
-      const ended = c.turns.map((t, i) => (i === c.turns.length - 1 ? settle(t, stop) : t));
+      const ended = c.turns.map((t, i) => (i === c.turns.length - 1 ? finish(t, stop) : t));
       return { ...c, turns: ended, active: false, status: str(p.message), stop };
     }
     return { ...c, active: true, status: str(p.message), unavailable: (data.unavailable as ServerDown[] | undefined) ?? c.unavailable };
@@ -237,8 +237,8 @@ function status(c: Conversation, m: Outgoing): Conversation {
   };
 }
 
-/** settle ends what is still open in a turn that has ended. */
-function settle(t: Turn, stop: string): Turn {
+/** finish marks open calls and questions of a finished turn as ended. */
+function finish(t: Turn, stop: string): Turn {
   if (t.role !== 'assistant') return t;
   return {
     ...t,
@@ -251,7 +251,7 @@ function settle(t: Turn, stop: string): Turn {
   };
 }
 
-/** decided notes the person's answer before the gateway confirms it. */
+/** decided records the user's decision before the gateway confirms it. */
 export function decided(c: Conversation, callId: string, how: 'approved' | 'denied'): Conversation {
   return withReply(c, 0, (t) => withCall(t, callId, '', (b) => ({ ...b, state: 'running', decided: how })));
 }
@@ -280,7 +280,7 @@ function answered(b: CallBlock, p: Record<string, unknown>): CallBlock {
   const id = str(p.questionId);
   const change = (q: Question): Question => ({ ...q, action: str(p.action), text: str(p.text) || q.text, sent: false, problem: undefined });
   const known = b.questions?.some((q) => q.id === id);
-  // A server that was allowed to use the model for this chat is not asked about again, but what it did is told.
+  // A server that may use the model in this chat sends no question, but its requests are still shown.
   const questions = known ? b.questions?.map((q) => (q.id === id ? change(q) : q)) : [...(b.questions ?? []), change({ ...question(p), kind: 'model' })];
   return { ...b, questions, state: b.state === 'asking' && !waiting(questions) ? 'running' : b.state };
 }
@@ -301,7 +301,7 @@ function unsent(turns: Turn[]): Turn[] {
   return [...turns.slice(0, -1), { ...last, blocks }];
 }
 
-/** answering notes that an answer is on its way. */
+/** answering records that an answer was sent. */
 export function answering(c: Conversation, questionId: string): Conversation {
   return withQuestion(c, questionId, (q) => ({ ...q, sent: true, problem: undefined }));
 }

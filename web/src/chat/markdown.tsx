@@ -13,10 +13,9 @@ function textOf(node: ReactNode): string {
 }
 
 /**
- * Prose renders Markdown. HTML in it stays text, links leave in a new tab and
- * tell nobody where they come from, and pictures of other hosts become links:
- * the page asks no other host for anything, and a picture's address could
- * carry away what the model has read.
+ * Prose renders Markdown. HTML stays text. Links open in a new tab without a
+ * referrer. Images of other hosts become links: the page sends no request to
+ * other hosts, because the URL of an image could leak what the model has read.
  */
 export const Prose = memo(function Prose({ text }: { text: string }) {
   return (
@@ -36,7 +35,7 @@ export const Prose = memo(function Prose({ text }: { text: string }) {
           img: ({ src, alt }) =>
             typeof src === 'string' && src ? (
               <a href={src} target="_blank" rel="noopener noreferrer nofollow">
-                Picture{alt ? `: ${alt}` : ''}
+                Image{alt ? `: ${alt}` : ''}
               </a>
             ) : (
               <span>{alt}</span>
@@ -59,12 +58,12 @@ export const Prose = memo(function Prose({ text }: { text: string }) {
   );
 });
 
-/** Beyond this a reply is shown as plain text: parsing it on every piece would be slow. */
+/** maxMarkdown is the length above which a reply is shown as plain text, because parsing it for every piece would be slow. */
 const maxMarkdown = 200_000;
 
 /**
- * Streaming renders a text that grows. What stands before the last blank line
- * outside a code block no longer changes, so it is parsed once.
+ * Streaming renders a growing text. The part before the last blank line outside
+ * a code block no longer changes, so it is parsed once.
  */
 export function Streaming({ text }: { text: string }) {
   if (text.length > maxMarkdown) return <pre className="prose plain">{text}</pre>;
@@ -88,8 +87,8 @@ export function stableEnd(text: string): number {
       if (!fence) fence = mark;
       else if (mark[0] === fence[0] && mark.length >= fence.length) fence = '';
     }
-    // A line that begins at the margin after a blank one begins a block of its own,
-    // unless it goes on with a list or a table.
+    // An unindented line after a blank one starts a new block, unless it
+    // continues a list or a table.
     if (blank && !fence && /^[^\s>|*+\-\d]/.test(line)) stable = at;
     blank = line.trim() === '';
     at += line.length + 1;

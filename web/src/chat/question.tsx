@@ -4,18 +4,18 @@ import { Button, Note, Skeleton } from '../ui/ui';
 import type { Question } from './conversation';
 import type { Ways } from './turn';
 
-// Forms are large and rare: they come when a server asks.
+// The form code is large and rarely needed, so it is loaded on demand.
 const SchemaForm = lazy(() => import('../tools/form').then((m) => ({ default: m.SchemaForm })));
 
 const outcomes: Record<string, string> = {
   accept: 'You answered.',
   decline: 'You declined.',
-  cancel: 'You left it unanswered.',
-  expired: 'Nobody answered in time.',
-  withdrawn: 'Taken back before it was answered.',
+  cancel: 'You dismissed the question.',
+  expired: 'The question timed out.',
+  withdrawn: 'Withdrawn before it was answered.',
 };
 
-/** Questions are what a server asked in the middle of a call: those that are open, and what became of the others. */
+/** Questions shows the elicitation and sampling requests of a call: open ones with their forms, answered ones with their outcome. */
 export function Questions({ of, ways }: { of: Question[]; ways: Ways }) {
   return of.map((q) => (q.action ? <Answered key={q.id} question={q} /> : <Open key={q.id} question={q} ways={ways} />));
 }
@@ -24,7 +24,7 @@ function Answered({ question: q }: { question: Question }) {
   return (
     <div className="answered small">
       <p className="muted">
-        {q.kind === 'model' && q.action === 'accept' ? `The model answered ${q.server || 'the server'}` : `${q.server} asked. ${outcomes[q.action ?? ''] ?? ''}`}
+        {q.kind === 'model' && q.action === 'accept' ? `The model answered ${q.server || 'the server'}` : `Request from ${q.server}. ${outcomes[q.action ?? ''] ?? ''}`}
       </p>
       {q.text && <div className="wrap quoted">{q.text}</div>}
     </div>
@@ -38,22 +38,22 @@ function Open({ question: q, ways }: { question: Question; ways: Ways }) {
     setOffline(!sent);
     return sent;
   };
-  // A long form is read from its beginning.
+  // Show a long form from its top.
   const box = useRef<HTMLElement>(null);
   useEffect(() => {
     box.current?.scrollIntoView({ block: 'start' });
   }, []);
   return (
-    <section className="approval question" aria-label={`${q.server} asks`} ref={box}>
+    <section className="approval question" aria-label={`Request from ${q.server}`} ref={box}>
       <p>
-        <strong>{q.server} asks</strong> <TimeLeft until={q.expires} />
+        <strong>Request from {q.server}</strong> <TimeLeft until={q.expires} />
       </p>
       {q.kind === 'form' && <FormQuestion question={q} answer={answer} />}
       {q.kind === 'url' && <AddressQuestion question={q} answer={answer} />}
       {q.kind === 'model' && <ModelQuestion question={q} answer={answer} />}
       {(q.problem || offline) && (
         <div role="alert">
-          <Note tone="bad">{offline ? 'Not connected. Answer again when the connection is back.' : q.problem}</Note>
+          <Note tone="bad">{offline ? 'Not connected. Answer again when the connection is restored.' : q.problem}</Note>
         </div>
       )}
     </section>
@@ -80,11 +80,11 @@ function FormQuestion({ question: q, answer }: Kind) {
             value={value}
             onChange={set}
             onSubmit={(content) => answer(q.id, 'accept', { content: content ?? {} })}
-            words={{ none: '', broken: 'No form can be made from what this server asks for. You can decline.' }}
+            words={{ none: '', broken: 'This request cannot be shown as a form. You can decline it.' }}
           />
         </Suspense>
       </div>
-      <p className="muted small">What you fill in goes to {q.server}. Give it no password.</p>
+      <p className="muted small">Your answers are sent to {q.server}. Do not enter passwords.</p>
       <div className="row">
         <Button kind="primary" icon="check" type="submit" form={id} busy={q.sent}>
           Send to {q.server}
@@ -105,7 +105,7 @@ function AddressQuestion({ question: q, answer }: Kind) {
         {q.url}
       </p>
       <p className="muted small">
-        Opens <strong>{host}</strong> in a new tab. Go there only if you know it and expected this.
+        Opens <strong>{host}</strong> in a new tab. Continue only if you trust this site and expected this request.
       </p>
       <div className="row">
         {host && (
@@ -124,7 +124,7 @@ function AddressQuestion({ question: q, answer }: Kind) {
         )}
         {q.retry && (
           <Button kind={opened ? 'primary' : undefined} icon="check" busy={q.sent} onClick={() => answer(q.id, 'accept')}>
-            Done there, go on
+            Done, continue
           </Button>
         )}
         <No question={q} answer={answer} />
@@ -137,9 +137,9 @@ function ModelQuestion({ question: q, answer }: Kind) {
   return (
     <>
       <p>
-        It wants to ask <strong>{q.model}</strong> this, and gets the reply. It sees nothing of this conversation.
+        The server wants to send this prompt to <strong>{q.model}</strong> and receive the reply. It does not see this conversation.
       </p>
-      <dl className="prompt" tabIndex={0} aria-label="What the model would be asked">
+      <dl className="prompt" tabIndex={0} aria-label="Prompt for the model">
         {q.prompt?.map((line, i) => (
           <div key={i}>
             <dt>{line.role}</dt>
@@ -162,21 +162,21 @@ function ModelQuestion({ question: q, answer }: Kind) {
   );
 }
 
-/** The two ways not to answer: no, and neither yes nor no. */
+/** No has the two ways not to answer: decline and cancel. */
 function No({ question: q, answer }: Kind) {
   return (
     <>
       <Button kind="danger" icon="close" disabled={q.sent} onClick={() => answer(q.id, 'decline')}>
         Decline
       </Button>
-      <Button kind="quiet" disabled={q.sent} title="Leave it unanswered; the server decides what that means" onClick={() => answer(q.id, 'cancel')}>
+      <Button kind="quiet" disabled={q.sent} title="Dismiss without an answer; the server decides how to continue" onClick={() => answer(q.id, 'cancel')}>
         Cancel
       </Button>
     </>
   );
 }
 
-/** hostOf is what an address leads to, as the browser reads it; '' when a browser must not open it. */
+/** hostOf returns the host of a web address as the browser parses it, or '' when the address must not be opened. */
 export function hostOf(url: string): string {
   try {
     const u = new URL(url);

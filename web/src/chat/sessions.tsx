@@ -25,7 +25,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
       setOlder((o) => [...o, ...next]);
       if (next.length < pageOfSessions) setEnd(true);
     });
-  // A link could not say who asks.
+  // A plain link could not send the session header.
   const save = (s: ChatSession, format: 'md' | 'json') =>
     act('save', async () => {
       const res = await request(`/api/sessions/${encodeURIComponent(s.id)}/export?format=${format}`);
@@ -44,7 +44,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
       ) : !list.data ? (
         <Skeleton rows={5} height={38} />
       ) : sessions.length === 0 ? (
-        <p className="muted small pad">Conversations that you begin are kept here.</p>
+        <p className="muted small pad">Your conversations appear here.</p>
       ) : (
         <ul>
           {sessions.map((s) => (
@@ -133,9 +133,9 @@ function Remove({ session, onClose, onDone }: { session: ChatSession; onClose: (
   const [busy, act] = useAction();
   return (
     <Dialog title="Delete conversation?" open onClose={onClose}>
-      <p className="wrap">“{session.title || 'Conversation'}” and everything in it is deleted for good.</p>
+      <p className="wrap">“{session.title || 'Conversation'}” and all its messages are permanently deleted.</p>
       <div className="row end">
-        <Button onClick={onClose}>Keep</Button>
+        <Button onClick={onClose}>Cancel</Button>
         <Button
           kind="danger"
           icon="trash"

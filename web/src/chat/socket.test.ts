@@ -76,7 +76,7 @@ function rig(sessionId = '') {
 }
 
 describe('ChatSocket', () => {
-  it('hands on messages in order, each once', () => {
+  it('delivers each message once, in order', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -85,7 +85,7 @@ describe('ChatSocket', () => {
     expect(r.urls).toEqual([{ session: '', after: -1 }]);
   });
 
-  it('comes back with the session and the last number, and takes up where it was', () => {
+  it('reconnects with the session and the last sequence number and resumes', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -107,7 +107,7 @@ describe('ChatSocket', () => {
     expect(r.states.at(-1)).toBe('open');
   });
 
-  it('waits longer with every attempt, and not at all when the network is back', () => {
+  it('backs off with every attempt, and reconnects at once when the network is back', () => {
     const r = rig();
     r.socket.open();
     for (let i = 0; i < 8; i++) {
@@ -124,7 +124,7 @@ describe('ChatSocket', () => {
     expect(r.wires.length).toBe(before + 1);
   });
 
-  it('begins again with the whole conversation when something is missing', () => {
+  it('reloads the conversation when a message is missing', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -139,7 +139,7 @@ describe('ChatSocket', () => {
     expect(r.texts()).toEqual(['a', 'd']);
   });
 
-  it('replays a reply under way after a history that stands before it', () => {
+  it('replays the current reply after the history', () => {
     const r = rig('s1');
     r.socket.open();
     r.greet(9, { active: true });
@@ -148,7 +148,7 @@ describe('ChatSocket', () => {
     expect(r.texts()).toEqual(['6', '7', '8', '9', '10']);
   });
 
-  it('passes on an error for this connection alone, and not the same one twice', () => {
+  it('delivers an error for this connection only once', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -161,7 +161,7 @@ describe('ChatSocket', () => {
     expect(r.types().filter((t) => t === 'error')).toHaveLength(2);
   });
 
-  it('ignores what it cannot read', () => {
+  it('ignores malformed messages', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -169,7 +169,7 @@ describe('ChatSocket', () => {
     expect(r.types()).toEqual(['connection']);
   });
 
-  it('does not listen to a connection that it has given up', () => {
+  it('ignores messages of an abandoned connection', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -180,7 +180,7 @@ describe('ChatSocket', () => {
     expect(r.texts()).toEqual([]);
   });
 
-  it('says when the session is gone, and stops', () => {
+  it('reports a deleted session and stops', () => {
     for (const code of [4404, 4410]) {
       const r = rig('s1');
       r.socket.open();
@@ -190,7 +190,7 @@ describe('ChatSocket', () => {
     }
   });
 
-  it('takes another session when the one in which nothing was said is gone, and says there what was to be said', () => {
+  it('creates another session when an empty one is gone, and sends the pending message there', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -209,7 +209,7 @@ describe('ChatSocket', () => {
     expect(r.types()).not.toContain('error');
   });
 
-  it('stays closed when it was closed', () => {
+  it('stays closed after close', () => {
     const r = rig();
     r.socket.open();
     r.socket.close();
@@ -219,7 +219,7 @@ describe('ChatSocket', () => {
   });
 });
 
-describe('what the person says', () => {
+describe('a message of the user', () => {
   const messages = (r: ReturnType<typeof rig>) => r.wires.flatMap((w) => w.sent.filter((m) => m.type === 'message'));
 
   it('waits for the connection', () => {
@@ -235,7 +235,7 @@ describe('what the person says', () => {
     expect(r.socket.say('again')).toBe(true);
   });
 
-  it('is sent again when the line dropped before it arrived', () => {
+  it('is sent again when the connection was lost before it arrived', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -248,7 +248,7 @@ describe('what the person says', () => {
     expect(r.pending.at(-1)).toBe(null);
   });
 
-  it('is not sent twice when it did arrive', () => {
+  it('is not sent again when it has arrived', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -263,7 +263,7 @@ describe('what the person says', () => {
     expect(r.pending.at(-1)).toBe(null);
   });
 
-  it('is not sent twice when the reply is about to be told', () => {
+  it('is not sent again when its reply is being replayed', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -276,7 +276,7 @@ describe('what the person says', () => {
     expect(r.pending.at(-1)).toBe(null);
   });
 
-  it('is found in a history that comes in place of what was missed', () => {
+  it('is found in a history that replaces missed messages', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -290,7 +290,7 @@ describe('what the person says', () => {
     expect(r.pending.at(-1)).toBe(null);
   });
 
-  it('is sent after a replay that does not have it', () => {
+  it('is sent after a replay that does not contain it', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -303,7 +303,7 @@ describe('what the person says', () => {
     expect(messages(r)).toHaveLength(2);
   });
 
-  it('is the person’s again when the gateway refuses it', () => {
+  it('is returned for editing when the gateway refuses it', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
@@ -314,7 +314,7 @@ describe('what the person says', () => {
     expect(r.types()).toContain('error');
   });
 
-  it('approves, denies, answers and stops', () => {
+  it('can approve, deny, answer and stop', () => {
     const r = rig();
     r.socket.open();
     r.socket.abort(); // no connection: nothing to stop

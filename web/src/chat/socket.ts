@@ -1,6 +1,6 @@
 import type { Answer, Outgoing, Scope } from './protocol';
 
-/** What the socket needs of a WebSocket; a test hands in its own. */
+/** Wire is the part of a WebSocket that ChatSocket uses; tests pass their own. */
 export interface Wire {
   onopen: (() => void) | null;
   onmessage: ((e: { data: unknown }) => void) | null;
@@ -17,9 +17,9 @@ export interface SocketOptions {
   /** Every message once, in order. */
   onMessage: (m: Outgoing) => void;
   onState: (s: LinkState) => void;
-  /** A message of the person that has not reached the gateway yet, or null when it has. */
+  /** The user's message that has not reached the gateway yet, or null. */
   onPending: (text: string | null) => void;
-  /** A message that the gateway refused: it is the person's again. */
+  /** A message that the gateway refused, to be edited and sent again. */
   onRefused?: (text: string) => void;
   /** The session is gone (4404: unknown, 4410: deleted). */
   onGone: (code: number) => void;
@@ -28,19 +28,19 @@ export interface SocketOptions {
   random?: () => number;
 }
 
-/** Messages that go to one connection alone and repeat the number of the last that was for all. */
+/** Messages for a single connection, which repeat the sequence number of the last broadcast message. */
 const alone = new Set(['connection', 'history']);
 
 /**
- * ChatSocket holds one session open. It comes back by itself, asks for what it
- * missed, hands on every message once and in order, and sends what the person
- * said exactly once.
+ * ChatSocket keeps the connection to one session. It reconnects automatically,
+ * requests the messages it missed, delivers every message once and in order,
+ * and sends each message of the user exactly once.
  */
 export class ChatSocket {
   private wire: Wire | null = null;
   private sessionId: string;
-  private readonly own: boolean; // the session was made for this page
-  private deaf = false; // what comes says only why there is no such session
+  private readonly own: boolean; // the session was created by this page
+  private deaf = false; // ignore messages: they only explain that the session does not exist
   private last = -1;
   private lastError = '';
   private attempts = 0;
@@ -48,7 +48,7 @@ export class ChatSocket {
   private stopped = false;
   private pending: { text: string; model?: string; sent: boolean } | null = null;
   private replayTo = -1;
-  private active = false; // a reply is under way, as far as we know
+  private active = false; // a reply is in progress, as far as known
   private state: LinkState = 'closed';
   private readonly setTimer: (f: () => void, ms: number) => unknown;
   private readonly clearTimer: (t: unknown) => void;
@@ -65,7 +65,7 @@ export class ChatSocket {
     this.random = options.random ?? Math.random;
   }
 
-  /** unsaid: nothing was said yet in the session that was made for this page. */
+  /** unsaid reports whether the session was created by this page and has no message yet. */
   private get unsaid(): boolean {
     return this.own && this.last <= 0;
   }
@@ -86,7 +86,7 @@ export class ChatSocket {
     this.set('closed');
   }
 
-  /** wake tries again at once, when the browser says that the network is back. */
+  /** wake reconnects at once, when the browser reports that the network is back. */
   wake() {
     if (this.stopped || this.wire) return;
     this.clearTimer(this.timer);
@@ -107,12 +107,12 @@ export class ChatSocket {
     this.transmit({ type: 'abort', payload: {} });
   }
 
-  /** decide answers an approval; false means that there is no line to answer on, and the question stands. */
+  /** decide answers an approval. It returns false when there is no connection; the approval then stays open. */
   decide(callId: string, approve: boolean, scope: Scope = 'once', reason = ''): boolean {
     return this.transmit({ type: approve ? 'approve' : 'deny', payload: approve ? { callId, scope } : { callId, reason } });
   }
 
-  /** answer answers a server's question; false as with decide. */
+  /** answer answers a server's question. It returns false when there is no connection. */
   answer(questionId: string, action: Answer, more: { content?: unknown; scope?: Scope } = {}): boolean {
     return this.transmit({ type: 'answer', payload: { questionId, action, ...more } });
   }
@@ -129,7 +129,7 @@ export class ChatSocket {
 
   private flush() {
     const p = this.pending;
-    if (!p || p.sent || this.replayTo >= 0) return; // what is missing comes first: the message may be in it
+    if (!p || p.sent || this.replayTo >= 0) return; // wait for the replay first: it may contain the message
     p.sent = this.transmit({ type: 'message', payload: { text: p.text, ...(p.model ? { model: p.model } : {}) } });
   }
 
@@ -162,7 +162,7 @@ export class ChatSocket {
       this.replayTo = -1;
       if (this.stopped) return;
       if (e.code === 4404 && this.unsaid) {
-        // Nothing is lost: another one will do.
+        // The session had no messages; create another one.
         this.sessionId = '';
         this.last = -1;
         this.again();
@@ -193,7 +193,7 @@ export class ChatSocket {
     try {
       m = JSON.parse(data) as Outgoing;
     } catch {
-      return; // not one of ours
+      return; // not a protocol message
     }
     if (this.deaf || typeof m?.type !== 'string' || typeof m.seq !== 'number') return;
     if (!m.payload) m.payload = {};
@@ -207,7 +207,7 @@ export class ChatSocket {
       if (typeof m.payload.sessionId === 'string') this.sessionId = m.payload.sessionId;
       this.attempts = 0;
       this.set('open');
-      // Until the number in the greeting has come, something is missing.
+      // Messages are missing until the sequence number of the greeting has arrived.
       const behind = this.last < 0 ? false : m.seq > this.last;
       this.replayTo = behind ? m.seq : -1;
       if (this.last < 0) this.last = m.seq;
@@ -218,7 +218,7 @@ export class ChatSocket {
       return;
     }
     if (m.type === 'history') {
-      // Everything up to this number is in it; what follows comes again.
+      // The history includes everything up to this number; later messages are sent again.
       this.last = m.seq;
       this.lastError = '';
       if (this.pending?.sent && lastSaid(m) === this.pending.text) this.delivered();
@@ -228,10 +228,10 @@ export class ChatSocket {
     }
     const error = m.type === 'error' ? JSON.stringify(m.payload) : '';
     if (m.seq <= this.last) {
-      // Seen already, unless it is an error for this connection alone.
+      // A duplicate, unless it is an error for this connection only.
       if (!error || m.seq < this.last || error === this.lastError) return;
     } else if (m.seq > this.last + 1 && !alone.has(m.type)) {
-      // Something is missing: begin again with the whole conversation.
+      // A message is missing: reload the whole conversation.
       this.last = -1;
       this.dial();
       return;
@@ -239,7 +239,7 @@ export class ChatSocket {
     this.lastError = error;
     if (m.type === 'message' && this.pending && m.payload.text === this.pending.text) this.delivered();
     if (error && this.pending?.sent && m.payload.callId === undefined && m.payload.questionId === undefined && !turnErrors.has(String(m.payload.code))) {
-      // The error says why.
+      // The error explains why.
       this.options.onRefused?.(this.pending.text);
       this.delivered();
     }
@@ -261,13 +261,13 @@ export class ChatSocket {
     }
   }
 
-  /** resend: all is here, and the message is not, so it did not get there; unless a reply to it is about to be told. */
+  /** resend marks the pending message as unsent when the replay is complete and does not contain it, unless a reply to it may still arrive. */
   private resend() {
     if (this.pending?.sent && !this.active) this.pending.sent = false;
   }
 }
 
-/** Errors of a reply under way, which say nothing about a message that waits. */
+/** Errors of the current reply, which do not concern a pending message. */
 const turnErrors = new Set(['ABORTED', 'INTERRUPTED', 'MODEL_ERROR', 'NO_MODEL', 'NO_SUCH_APPROVAL', 'NO_SUCH_QUESTION']);
 
 function lastSaid(m: Outgoing): string | undefined {

@@ -10,27 +10,27 @@ import { Streaming } from './markdown';
 import { Questions, TimeLeft } from './question';
 import type { Chat } from './useChat';
 
-/** What a person can say in the middle of a reply. */
+/** Ways are the actions of the user during a reply. */
 export type Ways = Pick<Chat, 'decide' | 'answer'>;
 
 const notices: Record<string, string> = {
   aborted: 'Stopped.',
-  interrupted: 'Interrupted: the gateway stopped before the reply was finished.',
-  broken: 'The model broke off here.',
+  interrupted: 'Interrupted: the gateway stopped before the reply was complete.',
+  broken: 'The model stopped before the reply was complete.',
 };
 
 export const TurnView = memo(function TurnView({ turn, live, ways }: { turn: Turn; live: boolean; ways: Ways }) {
   const text = turn.blocks.filter((b) => b.kind === 'text').map((b) => b.text).join('\n\n');
   if (turn.role === 'user') {
     return (
-      <article className="turn user" aria-label="You said">
+      <article className="turn user" aria-label="Your message">
         {turn.blocks.map((b, i) =>
           b.kind === 'text' ? (
             <div key={i} className="said">
               {b.text}
             </div>
           ) : b.kind === 'image' ? (
-            <img key={i} src={`data:${b.mime};base64,${b.data}`} alt="Your picture" />
+            <img key={i} src={`data:${b.mime};base64,${b.data}`} alt="Your image" />
           ) : null,
         )}
       </article>
@@ -44,7 +44,7 @@ export const TurnView = memo(function TurnView({ turn, live, ways }: { turn: Tur
       {turn.notice && notices[turn.notice] && <p className="muted small">{notices[turn.notice]}</p>}
       {!live && text && (
         <div className="turn-foot">
-          <CopyButton text={text} label="Copy the reply" />
+          <CopyButton text={text} label="Copy reply" />
           {turn.model && <span className="muted small">{turn.model}</span>}
         </div>
       )}
@@ -59,7 +59,7 @@ function BlockView({ block, live, ways }: { block: Block; live: boolean; ways: W
     case 'reasoning':
       return (
         <details className="reasoning" open={live || undefined}>
-          <summary>{live ? 'Thinking…' : 'Thoughts'}</summary>
+          <summary>{live ? 'Thinking…' : 'Reasoning'}</summary>
           <div className="wrap">{block.text}</div>
         </details>
       );
@@ -76,7 +76,7 @@ export function splitName(name: string): [server: string, tool: string] {
 }
 
 const marks = { running: '', asking: 'shield', done: 'check', failed: 'alert' } as const;
-const words = { running: 'running', asking: 'waits for your answer', done: 'done', failed: 'failed' } as const;
+const words = { running: 'running', asking: 'waiting for your answer', done: 'done', failed: 'failed' } as const;
 
 function CallCard({ call, ways }: { call: CallBlock; ways: Ways }) {
   const [open, set] = useState<boolean | null>(null);
@@ -94,7 +94,7 @@ function CallCard({ call, ways }: { call: CallBlock; ways: Ways }) {
         </span>
         <span className="call-args mono">{!bare && oneLine(call.args, 120)}</span>
         <span className="call-time">
-          {call.state === 'asking' ? <Badge tone="warn">your answer</Badge> : call.tookMs !== undefined ? duration(call.tookMs) : call.decided === 'denied' ? 'denied' : ''}
+          {call.state === 'asking' ? <Badge tone="warn">needs your answer</Badge> : call.tookMs !== undefined ? duration(call.tookMs) : call.decided === 'denied' ? 'denied' : ''}
         </span>
         <span className={`chevron ${shown ? 'open' : ''}`}>
           <Icon name="right" size={15} />
@@ -119,13 +119,13 @@ function CallCard({ call, ways }: { call: CallBlock; ways: Ways }) {
           {call.state === 'asking' && !waiting(call.questions) && <Approval call={call} ways={ways} />}
           {call.result !== undefined && call.result !== null && (
             <>
-              <h4>{call.state === 'failed' ? 'Failure' : 'Result'}</h4>
+              <h4>{call.state === 'failed' ? 'Error' : 'Result'}</h4>
               <ResultView result={call.result} />
             </>
           )}
           {server && (
             <a className="small" href={href(['tools', server, tool], { args: json(call.args ?? {}, 0).slice(0, 2000) })}>
-              Open this tool
+              Open tool
             </a>
           )}
         </div>

@@ -34,19 +34,19 @@ export interface Chat {
   link: LinkState;
   pending: string | null;
   gone: number;
-  /** What the gateway refused to take, to be mended and sent again. */
+  /** The message that the gateway refused, so that the user can edit and resend it. */
   refused: { text: string };
   say: (text: string, model?: string) => boolean;
   abort: () => void;
   decide: (callId: string, approve: boolean, scope?: Scope, reason?: string) => void;
-  /** false: there is no connection, and the question stands. */
+  /** Returns false when there is no connection; the question then stays open. */
   answer: (questionId: string, action: Answer, more?: { content?: unknown; scope?: Scope }) => boolean;
   dismiss: () => void;
 }
 
 /**
- * useChat follows the session in the address. A new session gets its address
- * when it has one, without a new connection.
+ * useChat connects to the session in the URL. When a new session gets its URL,
+ * the connection is kept.
  */
 export function useChat(sessionId: string, generation: number): Chat {
   const [conversation, dispatch] = useReducer(reduce, empty);
@@ -58,7 +58,7 @@ export function useChat(sessionId: string, generation: number): Chat {
   const made = useRef(-1);
 
   useEffect(() => {
-    // The session that this page has just made is the one in the address now.
+    // The URL now has the session that this page has just created.
     if (socket.current && made.current === generation && sessionId !== '' && socket.current.session === sessionId) return;
     socket.current?.close();
     made.current = generation;
@@ -66,7 +66,7 @@ export function useChat(sessionId: string, generation: number): Chat {
     setPending(null);
     setGone(0);
     setRefused({ text: '' });
-    // Pieces of a reply come faster than they can be drawn; they are applied once a frame.
+    // Pieces of a reply arrive faster than they can be drawn, so they are applied once per frame.
     let waiting: Outgoing[] = [];
     let scheduled = false;
     const flush = () => {
@@ -82,7 +82,7 @@ export function useChat(sessionId: string, generation: number): Chat {
         waiting.push(message);
         if (!scheduled) {
           scheduled = true;
-          // A hidden page draws no frames.
+          // A hidden page has no animation frames.
           if (document.hidden) setTimeout(flush, 50);
           else requestAnimationFrame(flush);
         }

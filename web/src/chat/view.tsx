@@ -19,7 +19,7 @@ export function ChatView({ status }: { status?: Status }) {
   const { decide, answer } = chat;
   const ways = useMemo(() => ({ decide, answer }), [decide, answer]);
   const c = chat.conversation;
-  // A choice is for the conversation in which it was made.
+  // A chosen model applies to the current conversation only.
   const chosenIn = useRef('');
   useEffect(() => {
     if (chosenIn.current && chosenIn.current !== c.sessionId) setModel('');
@@ -29,15 +29,15 @@ export function ChatView({ status }: { status?: Status }) {
   const models = useResource<{ models: ModelInfo[]; message?: string }>('models', (s) => get('/api/models', s), 30_000);
   const noModel = models.data !== undefined && models.data.models.length === 0;
 
-  // A conversation gets its address with its first message.
+  // A conversation gets its URL with its first message.
   const begun = c.turns.length > 0;
-  const addressed = useRef(''); // the conversation that had an address last: leaving it must not lead back
+  const addressed = useRef(''); // the conversation that was in the URL last: leaving it must not navigate back
   useEffect(() => {
     if (id) addressed.current = id;
     else if (begun && c.sessionId && c.sessionId !== addressed.current) go(href(['chat', c.sessionId]), true);
   }, [id, begun, c.sessionId]);
 
-  // The list shows a reply that begins or ends here without delay.
+  // Reload the list when a reply begins or ends.
   const { reload } = sessions;
   useEffect(() => {
     if (begun) void reload();
@@ -50,7 +50,7 @@ export function ChatView({ status }: { status?: Status }) {
     document.getElementById('say')?.focus();
   }, []);
 
-  // An address without a conversation behind it, or one that was deleted elsewhere.
+  // The URL names no conversation, or one that was deleted elsewhere.
   const lost = chat.gone !== 0 && (id !== '' || begun);
   useEffect(() => {
     if (chat.gone !== 0 && !id && !begun) next((n) => n + 1);
@@ -66,7 +66,7 @@ export function ChatView({ status }: { status?: Status }) {
   return (
     <div className={`chat ${drawer ? 'drawer' : ''}`}>
       <Sessions list={sessions} current={id || c.sessionId} onNew={fresh} onPick={() => setDrawer(false)} />
-      {drawer && <button type="button" className="scrim" aria-label="Close the list of conversations" onClick={() => setDrawer(false)} />}
+      {drawer && <button type="button" className="scrim" aria-label="Close conversation list" onClick={() => setDrawer(false)} />}
       <section className="chat-main" aria-label="Conversation">
         <header className="view-head">
           <Button className="only-narrow" kind="quiet" icon="menu" aria-label="Conversations" aria-expanded={drawer} onClick={() => setDrawer(!drawer)} />
@@ -80,8 +80,8 @@ export function ChatView({ status }: { status?: Status }) {
           )}
         </header>
         {lost ? (
-          <Empty icon="chat" title="This conversation is gone" actions={<Button kind="primary" icon="plus" onClick={fresh}>New chat</Button>}>
-            It was deleted, or it belongs to somebody else.
+          <Empty icon="chat" title="Conversation not found" actions={<Button kind="primary" icon="plus" onClick={fresh}>New chat</Button>}>
+            It was deleted, or it belongs to another user.
           </Empty>
         ) : (
           <>
@@ -99,21 +99,21 @@ export function ChatView({ status }: { status?: Status }) {
                     <TurnView key={t.key} turn={t} live={c.active && i === c.turns.length - 1} ways={ways} />
                   ))}
                   {chat.pending !== null && (
-                    <article className="turn user pending" aria-label="You said, not sent yet">
+                    <article className="turn user pending" aria-label="Your message, not sent yet">
                       <div className="said">{chat.pending}</div>
-                      <span className="muted small">{chat.link === 'open' ? 'Sending…' : 'Will be sent when the gateway is back'}</span>
+                      <span className="muted small">{chat.link === 'open' ? 'Sending…' : 'Will be sent when the connection is restored'}</span>
                     </article>
                   )}
                   {c.active && !asking(c.turns.at(-1)) && (
                     <p className="thinking">
-                      <span className="spinner" /> {c.status || 'Thinking'}
+                      <span className="spinner" /> {c.status || 'Thinking…'}
                     </p>
                   )}
                   {trouble}
                   {c.stop === 'error' && !c.active && c.error?.code !== 'NO_MODEL' && (
                     <div className="row">
                       <Button small icon="refresh" onClick={() => chat.say(lastSaid(c.turns), model || undefined)}>
-                        Ask again
+                        Retry
                       </Button>
                     </div>
                   )}
@@ -123,8 +123,8 @@ export function ChatView({ status }: { status?: Status }) {
             </Scroll>
             {c.unavailable.length > 0 && c.turns.length > 0 && (
               <p className="chat-down small" title={c.unavailable.map((d) => `${d.server}: ${d.state.replace('_', ' ')}`).join('\n')}>
-                Cannot be used now: {c.unavailable.slice(0, 2).map((d) => oneLine(d.server, 24)).join(', ')}
-                {c.unavailable.length > 2 && ` and ${c.unavailable.length - 2} more`}. <a href="#/servers">See servers</a>
+                Unavailable: {c.unavailable.slice(0, 2).map((d) => oneLine(d.server, 24)).join(', ')}
+                {c.unavailable.length > 2 && ` and ${c.unavailable.length - 2} more`}. <a href="#/servers">View servers</a>
               </p>
             )}
             <Composer
@@ -141,7 +141,7 @@ export function ChatView({ status }: { status?: Status }) {
           </>
         )}
         <div className="sr-only" role="status">
-          {asking(c.turns.at(-1)) ? 'A call waits for your answer' : c.active ? 'Reply under way' : c.stop ? `Reply ended: ${c.status}` : ''}
+          {asking(c.turns.at(-1)) ? 'A call is waiting for your answer' : c.active ? 'Reply in progress' : c.stop ? `Reply ended: ${c.status}` : ''}
         </div>
       </section>
     </div>
@@ -156,7 +156,7 @@ function asking(t: Turn | undefined): boolean {
   return t?.blocks.some((b) => b.kind === 'call' && b.state === 'asking') ?? false;
 }
 
-/** questioned reports whether a server's question is open: it may be long, and is being read. */
+/** questioned reports whether a server's question is open. The view then does not scroll, because the question may be long. */
 function questioned(t: Turn | undefined): boolean {
   return t?.blocks.some((b) => b.kind === 'call' && waiting(b.questions)) ?? false;
 }
@@ -166,7 +166,7 @@ function lastSaid(turns: Turn[]): string {
   return block?.kind === 'text' ? block.text : '';
 }
 
-/** Scroll follows the end of the conversation until the person scrolls away from it; hold keeps it where it is. */
+/** Scroll keeps the end of the conversation in view until the user scrolls away; hold stops it from scrolling. */
 function Scroll({ children, count, tail, busy, hold }: { children: React.ReactNode; count: number; tail: unknown; busy: boolean; hold: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   const follow = useRef(true);
@@ -209,7 +209,7 @@ function Scroll({ children, count, tail, busy, hold }: { children: React.ReactNo
             end();
           }}
         >
-          Newest
+          Jump to latest
         </Button>
       )}
     </div>
@@ -248,7 +248,7 @@ function Composer({
   useEffect(() => {
     if (matchMedia('(hover: hover)').matches) area.current?.focus();
   }, [focus]);
-  // What was refused comes back, unless something else has been written meanwhile.
+  // Restore a refused message, unless the user has typed something else.
   useEffect(() => {
     if (refused.text) set((now) => now || refused.text);
   }, [refused]);
@@ -274,7 +274,7 @@ function Composer({
       <label className="sr-only" htmlFor="say">
         Message
       </label>
-      <textarea id="say" ref={area} rows={1} value={text} placeholder={offline ? 'Not connected; what you send will wait' : 'Ask, or tell it what to do'} onChange={(e) => set(e.target.value)} onKeyDown={keys} />
+      <textarea id="say" ref={area} rows={1} value={text} placeholder={offline ? 'Not connected. Messages are sent when the connection is restored.' : 'Ask a question or describe a task'} onChange={(e) => set(e.target.value)} onKeyDown={keys} />
       <div className="composer-bar">
         {models.length > 0 && (
           <select aria-label="Model" className="quiet" value={models.some((m) => m.id === model) ? model : (models[0]?.id ?? '')} onChange={(e) => setModel(e.target.value)}>
@@ -286,7 +286,7 @@ function Composer({
           </select>
         )}
         <span className="grow" />
-        <span className="muted small hide-narrow">Enter sends · Shift+Enter breaks the line</span>
+        <span className="muted small hide-narrow">Enter to send · Shift+Enter for a new line</span>
         {active ? (
           <Button kind="danger" icon="stop" onClick={onStop}>
             Stop

@@ -4,23 +4,23 @@ import { href } from '../lib/use';
 import { Icon, type IconName } from '../ui/icons';
 import { Code, Note } from '../ui/ui';
 
-/** Welcome is the first screen: what can be done now, and what comes next. */
+/** Welcome is the start screen: first steps for a new gateway, suggestions otherwise. */
 export function Welcome({ status, noModel, chatMissing, onAsk }: { status?: Status; noModel: boolean; chatMissing: boolean; onAsk: (text: string) => void }) {
   const own = status?.servers.filter((s) => s.name !== 'junctor') ?? [];
   const first = status !== undefined && own.length === 0;
   const builtin = status?.servers.some((s) => s.name === 'junctor');
   return (
     <div className={`welcome ${first ? 'first' : ''}`}>
-      <h2>{first ? 'Welcome to Junctor' : 'What shall we do?'}</h2>
+      <h2>{first ? 'Welcome to Junctor' : 'What can I help with?'}</h2>
       <p className="lead">
         {first
-          ? 'One place between your models and your tools. Three steps, in any order:'
+          ? 'One gateway between your models and your tools. Three steps, in any order:'
           : status && reach(status)}
       </p>
       {first && (
         <ol className="steps">
           {builtin && (
-            <Step icon="play" title="Try a tool now" text="The built-in tools need no set-up: the time anywhere, exact arithmetic, text.">
+            <Step icon="play" title="Try a tool now" text="The built-in tools need no setup: time zones, exact arithmetic and text.">
               <a className="button primary" href={href(['tools', 'junctor', 'calculate'])}>
                 Calculate something
               </a>
@@ -29,7 +29,7 @@ export function Welcome({ status, noModel, chatMissing, onAsk }: { status?: Stat
               </a>
             </Step>
           )}
-          <Step icon="servers" title="Add your servers" text="Take over what Claude, Cursor, VS Code and others on this machine have, or paste any client's JSON.">
+          <Step icon="servers" title="Add your servers" text="Import the servers of Claude, Cursor, VS Code and other programs on this machine, or paste a client's JSON configuration.">
             <a className="button primary" href={href(['servers'], { add: 'import' })}>
               Import
             </a>
@@ -37,10 +37,10 @@ export function Welcome({ status, noModel, chatMissing, onAsk }: { status?: Stat
               Add a server
             </a>
           </Step>
-          <Step icon="spark" title={noModel ? 'Get a model' : 'Ask'} text={noModel ? 'The chat needs one; everything else works without.' : 'A model is set up. Type below.'}>
+          <Step icon="spark" title={noModel ? 'Set up a model' : 'Ask a question'} text={noModel ? 'The chat requires a model; everything else works without one.' : 'A model is configured. Type a message below.'}>
             {noModel && (
               <a className="button" href="#get-a-model" onClick={(e) => (e.preventDefault(), document.getElementById('get-a-model')?.scrollIntoView({ behavior: 'smooth' }))}>
-                How
+                Show how
               </a>
             )}
           </Step>
@@ -61,12 +61,12 @@ export function Welcome({ status, noModel, chatMissing, onAsk }: { status?: Stat
   );
 }
 
-/** reach says what can be used now: servers that are away do not count. */
+/** reach returns how many tools and servers can be used now; servers that are not connected do not count. */
 export function reach(status: Status): string {
   const there = status.servers.filter((s) => s.status === 'connected');
   const tools = there.reduce((n, s) => n + s.tools, 0);
-  if (there.length === 0) return 'No server is connected now.';
-  return `${plural(tools, 'tool')} of ${plural(there.length, 'server')} can be used in this chat.`;
+  if (there.length === 0) return 'No server is connected.';
+  return `${plural(tools, 'tool')} from ${plural(there.length, 'server')} available in this chat.`;
 }
 
 function Step({ icon, title, text, children }: { icon: IconName; title: string; text: string; children?: React.ReactNode }) {
@@ -84,20 +84,20 @@ function Step({ icon, title, text, children }: { icon: IconName; title: string; 
   );
 }
 
-/** NoModel says how to get a model; the rest of the page does not need one. */
+/** NoModel explains how to set up a model. */
 export function NoModel() {
   return (
     <section className="nomodel" id="get-a-model">
-      <h3>No model is set up</h3>
+      <h3>No model configured</h3>
       <p>
-        Give the gateway a key in its environment and start it again. Any of <code>GEMINI_API_KEY</code>, <code>OPENAI_API_KEY</code>, <code>ANTHROPIC_API_KEY</code> and{' '}
-        <code>XAI_API_KEY</code> will do:
+        Set one of these API keys in the gateway's environment and restart it: <code>GEMINI_API_KEY</code>, <code>OPENAI_API_KEY</code>, <code>ANTHROPIC_API_KEY</code> or{' '}
+        <code>XAI_API_KEY</code>.
       </p>
       <Code lang="shell" text={'export GEMINI_API_KEY=…\njunctor serve'} />
-      <p>Or use a model on this machine with Ollama, which is found by itself:</p>
+      <p>Or run a local model with Ollama, which is detected automatically:</p>
       <Code lang="shell" text={'ollama serve\nollama pull qwen3'} />
       <p>
-        Or name one in the configuration, also any OpenAI-compatible server:
+        Or configure a model, such as one of any OpenAI-compatible server:
       </p>
       <Code lang="json" text={'"llm": { "provider": "openai", "model": "gpt-5", "baseUrl": "https://…/v1", "apiKey": "${MY_KEY}" }'} />
     </section>

@@ -1,5 +1,5 @@
-// The gateway's API as the page uses it: one place for errors, streams and
-// types. Every failure is an ApiError that says what to do.
+// The client of the gateway's API: errors, streams and types. Every failure is an
+// ApiError whose message says what to do.
 
 import { connect, headers, keep, stored, takeToken } from './session';
 
@@ -19,7 +19,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Told of every request's outcome: whether the gateway answered, and whether it wants a sign-in. */
+/** Listener is called after every request: whether the gateway answered, and whether it requires a sign-in. */
 type Listener = (state: { online: boolean; signIn: boolean }) => void;
 const listeners = new Set<Listener>();
 export function onReach(f: Listener): () => void {
@@ -31,7 +31,7 @@ function tell(online: boolean, signIn: boolean) {
 }
 
 const ends = new Set<() => void>();
-/** onSessionEnd tells when the gateway no longer knows the page's session. */
+/** onSessionEnd calls f when the gateway no longer accepts the page's session. */
 export function onSessionEnd(f: () => void): () => void {
   ends.add(f);
   return () => ends.delete(f);
@@ -50,7 +50,7 @@ export async function signOut(): Promise<void> {
   await send('DELETE', '/api/session').finally(() => keep(''));
 }
 
-/** exchangeToken signs in with the token in the address; it returns what is wrong with it, or ''. */
+/** exchangeToken signs in with the token in the URL. It returns an error message, or ''. */
 export async function exchangeToken(): Promise<string> {
   const token = takeToken();
   if (!token) return '';
@@ -58,11 +58,11 @@ export async function exchangeToken(): Promise<string> {
     await signIn({ token });
     return '';
   } catch (e) {
-    return e instanceof ApiError && e.status === 401 ? 'The token in the address is not valid here. Run junctor open to get the page with one that is.' : e instanceof Error ? e.message : String(e);
+    return e instanceof ApiError && e.status === 401 ? 'The token in the URL is not valid. Run junctor open to open this page with a valid one.' : e instanceof Error ? e.message : String(e);
   }
 }
 
-/** webSocket opens a WebSocket of the gateway as whoever the page is signed in as. */
+/** webSocket opens a WebSocket to the gateway with the page's session. */
 export function webSocket(path: string) {
   const url = `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${path}`;
   return connect(url, async () => (await send<{ ticket: string }>('POST', '/api/session/ticket')).ticket);
@@ -74,7 +74,7 @@ async function failure(res: Response): Promise<ApiError> {
     const body = JSON.parse(text) as { message?: string; code?: string; requestId?: string; details?: unknown };
     return new ApiError(res.status, body.code ?? '', body.message || res.statusText, body.requestId, body.details);
   } catch {
-    return new ApiError(res.status, '', text.slice(0, 200) || res.statusText || `the gateway answered ${res.status}`);
+    return new ApiError(res.status, '', text.slice(0, 200) || res.statusText || `the gateway responded with status ${res.status}`);
   }
 }
 
@@ -84,7 +84,7 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
   try {
     res = await fetch(path, { credentials: 'same-origin', ...init, headers: { ...init.headers, ...headers(session) } });
     if (res.status === 401 && session) {
-      // The session has ended. Somebody without one may still be let in.
+      // The session has ended. The request may still be allowed without one.
       if (stored() === session) keep('');
       res = await fetch(path, { credentials: 'same-origin', ...init });
       sessionEnded();
@@ -92,7 +92,7 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
   } catch (e) {
     if (e instanceof DOMException && e.name === 'AbortError') throw e;
     tell(false, false);
-    throw new ApiError(0, 'OFFLINE', 'The gateway cannot be reached. It may be stopped or restarting.');
+    throw new ApiError(0, 'OFFLINE', 'Cannot reach the gateway. It may be stopped or restarting.');
   }
   tell(true, res.status === 401);
   if (!res.ok) throw await failure(res);
@@ -115,7 +115,7 @@ export async function send<T = unknown>(method: string, path: string, body?: unk
   return (await res.json()) as T;
 }
 
-/** Lines splits a body into lines without ever copying a long line twice. */
+/** lines splits a body into lines; a long line is copied only once. */
 export async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -151,7 +151,7 @@ export interface CallAnswer {
   durationMs?: number;
 }
 
-/** callTool runs a tool and reports notifications as they come. */
+/** callTool calls a tool and reports notifications as they arrive. */
 export async function callTool(
   body: { server: string; tool: string; arguments: unknown; approved?: boolean },
   onNotification: (a: CallAnswer) => void,
@@ -163,7 +163,7 @@ export async function callTool(
     headers: { 'Content-Type': 'application/json', Accept: 'application/x-ndjson' },
     body: JSON.stringify(body),
   });
-  if (!res.body) throw new ApiError(res.status, '', 'the answer has no body');
+  if (!res.body) throw new ApiError(res.status, '', 'The response has no body.');
   let last: CallAnswer | undefined;
   for await (const line of lines(res.body)) {
     if (!line.trim()) continue;
@@ -173,11 +173,11 @@ export async function callTool(
   if (last?.type === 'error' && last.error) {
     throw new ApiError(res.status, last.error.code, last.error.message, last.requestId, last.error.details);
   }
-  if (last?.type !== 'result') throw new ApiError(0, 'BROKEN', 'The answer broke off. The call log has what happened.');
+  if (last?.type !== 'result') throw new ApiError(0, 'BROKEN', 'The response ended early. See the call log for the outcome.');
   return last;
 }
 
-/** Server-sent events over fetch, which tells why a stream was refused. */
+/** events reads server-sent events with fetch, which unlike EventSource reports why a stream was refused. */
 export async function* events(path: string, signal: AbortSignal): AsyncGenerator<{ event: string; data: string }> {
   const res = await request(path, { signal, headers: { Accept: 'text/event-stream' } });
   if (!res.body) return;
@@ -194,7 +194,7 @@ export async function* events(path: string, signal: AbortSignal): AsyncGenerator
   }
 }
 
-// What the endpoints answer.
+// The types of the responses.
 
 export interface Session {
   caller: string;
@@ -211,7 +211,7 @@ export interface Status {
   started: string;
   uptimeSeconds: number;
   tools: number;
-  /** Changes whenever a tool does. */
+  /** The catalogue's version: it changes when a tool changes. */
   catalog: number;
   servers: { name: string; status: ServerState; tools: number; reason?: string }[];
 }
@@ -300,11 +300,11 @@ export interface ToolList {
   version: number;
 }
 
-/** One record of the call log; arguments and result only in the record itself. */
+/** Call is a record of the call log. Lists omit arguments and result. */
 export interface Call {
   seq: number;
   id: string;
-  /** Given by the caller, and may come twice. */
+  /** Chosen by the caller; not necessarily unique. */
   requestId?: string;
   time: string;
   durationMs: number;
@@ -332,7 +332,7 @@ export interface Key {
   admin: boolean;
   servers?: string[];
   tools?: string[];
-  chat?: boolean; // may use models; not set: unless it is limited
+  chat?: boolean; // may use models; if not set, only keys without restrictions may
   tokensPerDay?: number;
   created: string;
   expires?: string;

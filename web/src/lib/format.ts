@@ -1,4 +1,4 @@
-/** Numbers, times and sizes as people read them. */
+/** Formatting of numbers, times and sizes. */
 
 export function duration(ms: number): string {
   if (!Number.isFinite(ms)) return '–';
@@ -53,7 +53,7 @@ export function dateTime(time: string | undefined): string {
   return time ? new Date(time).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' }) : '';
 }
 
-/** json writes a value for people; what cannot be written is said so. */
+/** json returns value as indented JSON, or as a string when it cannot be encoded. */
 export function json(value: unknown, indent = 2): string {
   try {
     return JSON.stringify(value, null, indent) ?? 'undefined';

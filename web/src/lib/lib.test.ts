@@ -8,8 +8,8 @@ import { lines } from './api';
 import { ago, duration, oneLine, size } from './format';
 import { href, parseRoute } from './use';
 
-describe('addresses', () => {
-  it('carry any name there and back', () => {
+describe('routes', () => {
+  it('round-trip any name', () => {
     for (const name of ['a', 'a/b', 'a b', 'ä?#&=%', '<img>']) {
       const r = parseRoute(href(['tools', 's', name], { q: name, empty: '' }));
       expect(r.parts).toEqual(['tools', 's', name]);
@@ -21,7 +21,7 @@ describe('addresses', () => {
 });
 
 describe('lines', () => {
-  it('come out whole, however the bytes were cut', async () => {
+  it('are complete, however the bytes are split', async () => {
     const bytes = new TextEncoder().encode('ä€😀\nsecond\n\nlast');
     for (const step of [1, 2, 3, 7, 100]) {
       const body = new ReadableStream<Uint8Array>({
@@ -39,22 +39,22 @@ describe('lines', () => {
 
 describe('snippets', () => {
   const call = { origin: 'http://h', server: 's', tool: "t'x", args: { a: "it's", n: null, l: [true], o: {} } };
-  it('quote for a shell', () => {
+  it('quote arguments for a shell', () => {
     expect(quote("it's")).toBe(`'it'\\''s'`);
     for (const s of snippets) expect(s.make(call)).toContain('t');
     expect(snippets[0]!.make(call)).toContain(`it'\\''s`);
   });
-  it('write Python', () => {
+  it('write Python literals', () => {
     expect(python(call.args)).toBe('{\n    "a": "it\'s",\n    "n": None,\n    "l": [\n        True,\n    ],\n    "o": {},\n}');
   });
 });
 
-describe('a server’s form', () => {
+describe('the server form', () => {
   it('splits arguments as a shell does', () => {
     expect(splitArgs(`-y "a b" 'c d' e\\ f "" "x\\"y"`)).toEqual(['-y', 'a b', 'c d', 'e f', '', 'x"y']);
     expect(splitArgs('  ')).toEqual([]);
   });
-  it('makes an entry', () => {
+  it('creates an mcpServers entry', () => {
     const f = { name: 'n', kind: 'program' as const, command: ' npx ', args: '-y x', env: 'A=1\n\nB=x=y', url: '', headers: '' };
     expect(entryOf(f)).toEqual({ command: 'npx', args: ['-y', 'x'], env: { A: '1', B: 'x=y' } });
     expect(entryOf({ ...f, kind: 'url', url: 'http://x', headers: 'Authorization: Bearer a:b' })).toEqual({ url: 'http://x', headers: { Authorization: 'Bearer a:b' } });
@@ -65,8 +65,8 @@ describe('a server’s form', () => {
   });
 });
 
-describe('markdown that grows', () => {
-  it('is cut where nothing before can change', () => {
+describe('streamed Markdown', () => {
+  it('is split where the part before can no longer change', () => {
     expect(stableEnd('one\n\ntwo')).toBe(5);
     expect(stableEnd('one\n\n```\na\n\nb')).toBe(0);
     expect(stableEnd('one\n\n- a\n\n- b')).toBe(0);
@@ -76,18 +76,18 @@ describe('markdown that grows', () => {
 
 describe('the forms’ validator', () => {
   const schema = { type: 'object' as const, required: ['a'], properties: { a: { type: 'integer' as const, minimum: 2 }, b: { type: 'object' as const, properties: { c: { type: 'string' as const } } } } };
-  it('finds what is missing and what does not fit', () => {
+  it('reports missing and invalid values', () => {
     const errors = (data: unknown) => validator.validateFormData(data, schema).errors.map((e) => e.property);
     expect(errors({ a: 3 })).toEqual([]);
     expect(errors({})).toEqual(['.a']);
     expect(errors({ a: 1, b: { c: 5 } }).sort()).toEqual(['.a', '.b.c']);
   });
-  it('follows references into the whole', () => {
+  it('resolves references to the root schema', () => {
     const root = { $defs: { x: { type: 'string' as const } } };
     expect(validator.isValid({ $ref: '#/$defs/x' }, 'a', root)).toBe(true);
     expect(validator.isValid({ properties: { p: { $ref: '#/$defs/x' } } }, { p: 1 }, root)).toBe(false);
   });
-  it('makes no code', () => {
+  it('does not generate code', () => {
     // The page's policy forbids it; here it would not be noticed otherwise.
     const real = globalThis.Function;
     globalThis.Function = (() => {
@@ -102,7 +102,7 @@ describe('the forms’ validator', () => {
 });
 
 describe('formats', () => {
-  it('are for people', () => {
+  it('are readable', () => {
     expect([0, 0.4, 12, 1500, 65_000, 3_700_000, 90_000_000].map(duration)).toEqual(['0 ms', '<1 ms', '12 ms', '1.5 s', '1 min 5 s', '1 h 1 min', '1 d 1 h']);
     expect([5, 2048, 5_000_000].map(size)).toEqual(['5 B', '2.0 KB', '4.8 MB']);
     expect(ago(new Date(1000).toISOString(), 62_000)).toBe('1 min ago');

@@ -13,7 +13,7 @@ const socket = () => ({ onopen: null, onmessage: null, onclose: null, sent: [] a
 describe('the session', () => {
   beforeEach(() => memory.clear());
 
-  it('is a header, and none without it', () => {
+  it('is sent as a header only when there is one', () => {
     expect(headers()).toEqual({});
     keep('secret');
     expect(headers()).toEqual({ 'X-Junctor-Session': 'secret' });
@@ -21,14 +21,14 @@ describe('the session', () => {
     expect(stored()).toBe('');
   });
 
-  it('opens sockets at once without it', () => {
+  it('opens sockets directly when there is none', () => {
     const asked: string[] = [];
     const s = socket();
     expect(connect('ws://h/ws', () => Promise.reject(new Error('no')), (u) => (asked.push(u), s))).toBe(s);
     expect(asked).toEqual(['ws://h/ws']);
   });
 
-  it('opens sockets with a ticket, never with itself', async () => {
+  it('opens sockets with a ticket, never with the session itself', async () => {
     keep('secret');
     const asked: string[] = [];
     const s = socket();
@@ -49,7 +49,7 @@ describe('the session', () => {
     expect(s.sent).toEqual(['y']);
   });
 
-  it('opens nothing after it was closed, and says when there is no ticket', async () => {
+  it('opens no socket after close, and reports a failed ticket request', async () => {
     keep('secret');
     const asked: string[] = [];
     connect('ws://h/ws', () => Promise.resolve('t'), (u) => (asked.push(u), socket())).close();

@@ -1,15 +1,15 @@
-// The page's session where it is not a cookie: kept in storage that is bound
-// to this origin, port included, and sent as a header. Cookies would go to
-// every other service of the host.
+// The page's session, when it is not a cookie. It is kept in storage that is
+// bound to this origin, including the port, and sent as a header, because cookies
+// are sent to every service of the host.
 
 const key = 'junctor.session';
 
-/** stored is the session of this browser, or ''. */
+/** stored returns the session of this browser, or ''. */
 export function stored(): string {
   try {
     return localStorage.getItem(key) ?? '';
   } catch {
-    return ''; // storage may be turned off
+    return ''; // storage may be disabled
   }
 }
 
@@ -18,11 +18,11 @@ export function keep(session: string) {
     if (session) localStorage.setItem(key, session);
     else localStorage.removeItem(key);
   } catch {
-    // without storage the page is signed in by cookie, or not at all
+    // without storage the page uses a cookie, or is not signed in
   }
 }
 
-/** onChange tells when another tab has signed in or out. */
+/** onChange calls f when another tab has signed in or out. */
 export function onChange(f: () => void): () => void {
   const heard = (e: StorageEvent) => {
     if (e.key === key || e.key === null) f();
@@ -31,12 +31,12 @@ export function onChange(f: () => void): () => void {
   return () => window.removeEventListener('storage', heard);
 }
 
-/** headers are those that say who asks. */
+/** headers returns the headers that identify the caller. */
 export function headers(session = stored()): Record<string, string> {
   return session ? { 'X-Junctor-Session': session } : {};
 }
 
-/** takeToken takes the token of junctor serve out of the address, so that nobody reads it there. */
+/** takeToken returns the token of junctor serve and removes it from the URL, so that it is not visible there. */
 export function takeToken(): string {
   const url = new URL(location.href);
   const token = url.searchParams.get('token') ?? '';
@@ -57,7 +57,7 @@ interface Socket {
 
 /**
  * connect opens a WebSocket. Pages cannot set its headers, so a session is
- * presented as a ticket that is good for one connection.
+ * presented as a ticket that is valid for one connection.
  */
 export function connect(url: string, ticket: () => Promise<string>, dial: (url: string) => Socket = (u) => new WebSocket(u) as unknown as Socket): Socket {
   if (!stored()) return dial(url);

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { ApiError } from './api';
 
-/** Resource is something that is read from the gateway. */
+/** Resource is data read from the gateway. */
 export interface Resource<T> {
   data?: T;
   error?: ApiError;
@@ -14,9 +14,9 @@ function asApiError(e: unknown): ApiError {
 }
 
 /**
- * useResource reads something, again when key changes, and every `every`
- * milliseconds while the page is visible. What was read last stays until the
- * next answer, so that nothing jumps; an answer that comes too late is dropped.
+ * useResource calls read, again when key changes, and every `every` milliseconds
+ * while the page is visible. The last data stays until the next response, so that
+ * the layout does not jump; a response that arrives too late is dropped.
  */
 export function useResource<T>(key: string | null, read: (signal: AbortSignal) => Promise<T>, every = 0): Resource<T> {
   const [state, set] = useState<{ key: string | null; data?: T; error?: ApiError; loading: boolean }>({ key: null, loading: key !== null });
@@ -61,7 +61,7 @@ export function useResource<T>(key: string | null, read: (signal: AbortSignal) =
   return { data: state.data, error: state.error, loading: state.loading, reload: load };
 }
 
-/** useDebounced follows a value once it has been still for a moment. */
+/** useDebounced returns value once it has not changed for ms milliseconds. */
 export function useDebounced<T>(value: T, ms: number): T {
   const [held, set] = useState(value);
   useEffect(() => {
@@ -71,7 +71,7 @@ export function useDebounced<T>(value: T, ms: number): T {
   return held;
 }
 
-/** useStored keeps a choice of this browser. */
+/** useStored keeps a value in this browser's storage. */
 export function useStored(key: string, initial: string): [string, (v: string) => void] {
   const [value, set] = useState(() => {
     try {
@@ -86,7 +86,7 @@ export function useStored(key: string, initial: string): [string, (v: string) =>
       try {
         localStorage.setItem(key, v);
       } catch {
-        // Without storage the choice holds until the page is closed.
+        // Without storage the choice lasts until the page is closed.
       }
     },
     [key],
@@ -94,7 +94,7 @@ export function useStored(key: string, initial: string): [string, (v: string) =>
   return [value, store];
 }
 
-// The address: #/view/part/part?name=value
+// The URL fragment: #/view/part/part?name=value
 
 export interface Route {
   parts: string[];

@@ -14,7 +14,7 @@ export function AddServer({ tab: first, taken, onClose, onDone }: { tab: string;
   return (
     <Dialog title="Add servers" open wide onClose={onClose}>
       <Tabs
-        label="How to add"
+        label="How to add servers"
         value={tab}
         onChange={setTab}
         tabs={[
@@ -30,7 +30,7 @@ export function AddServer({ tab: first, taken, onClose, onDone }: { tab: string;
   );
 }
 
-/** useAdding sends servers and keeps what went wrong. */
+/** useAdding sends servers to the gateway and holds the error of the last attempt. */
 function useAdding(onDone: (names: string[]) => void) {
   const toast = useToast();
   const [busy, setBusy] = useState(false);
@@ -40,7 +40,7 @@ function useAdding(onDone: (names: string[]) => void) {
     setError(null);
     try {
       const { added } = await send<{ added: string[] }>('POST', path, body);
-      toast(added.length === 1 ? `${added[0]} is added` : `${added.length} servers are added`, 'ok');
+      toast(added.length === 1 ? `${added[0]} added` : `${added.length} servers added`, 'ok');
       onDone(added);
     } catch (e) {
       setError(e instanceof ApiError ? e : new ApiError(0, '', String(e)));
@@ -72,36 +72,36 @@ function OneServer({ taken, onClose, onDone }: { taken: string[]; onClose: () =>
     >
       <div className="segmented" role="group" aria-label="Kind of server">
         <button type="button" aria-pressed={f.kind === 'program'} onClick={() => change({ kind: 'program' })}>
-          A program on this machine
+          Local program
         </button>
         <button type="button" aria-pressed={f.kind === 'url'} onClick={() => change({ kind: 'url' })}>
-          An address
+          URL
         </button>
       </div>
-      <Field label="Name" hint={clash ? <span className="bad-text">There is a server with this name already.</span> : 'Letters, digits, - and _'}>
+      <Field label="Name" hint={clash ? <span className="bad-text">A server with this name already exists.</span> : 'Letters, digits, hyphens and underscores'}>
         {(id) => <input id={id} value={f.name} required pattern="[A-Za-z0-9_\-]{1,64}" autoFocus autoComplete="off" placeholder="files" onChange={(e) => change({ name: e.target.value })} />}
       </Field>
       {f.kind === 'program' ? (
         <>
           <Field label="Command">{(id) => <input id={id} className="mono" value={f.command} required autoComplete="off" placeholder="npx" onChange={(e) => change({ command: e.target.value })} />}</Field>
-          <Field label="Arguments" hint={splitArgs(f.args).length > 0 ? `As: ${JSON.stringify(splitArgs(f.args))}` : 'As in a shell; quotes keep words together'}>
+          <Field label="Arguments" hint={splitArgs(f.args).length > 0 ? `Parsed as: ${JSON.stringify(splitArgs(f.args))}` : 'As in a shell: quote arguments that contain spaces'}>
             {(id) => <input id={id} className="mono" value={f.args} autoComplete="off" placeholder="-y @modelcontextprotocol/server-filesystem /home/me" onChange={(e) => change({ args: e.target.value })} />}
           </Field>
-          <Field label="Environment" hint="One NAME=value a line. ${NAME} takes a value from the gateway's own environment, so that no secret stands in the file.">
+          <Field label="Environment" hint="One NAME=value per line. ${NAME} is replaced by the value in the gateway's environment, so that the file contains no secret.">
             {(id) => <textarea id={id} className="mono" rows={2} value={f.env} spellCheck={false} placeholder="GITHUB_TOKEN=${GITHUB_TOKEN}" onChange={(e) => change({ env: e.target.value })} />}
           </Field>
         </>
       ) : (
         <>
-          <Field label="Address" hint="Streamable HTTP or SSE; the gateway finds out which">
+          <Field label="URL" hint="Streamable HTTP or SSE, detected automatically">
             {(id) => <input id={id} className="mono" type="url" value={f.url} required autoComplete="off" placeholder="https://example.com/mcp" onChange={(e) => change({ url: e.target.value })} />}
           </Field>
-          <Field label="Headers" hint="One Name: value a line. Leave it empty when you sign in with the browser.">
+          <Field label="Headers" hint="One Name: value per line. Leave empty if you sign in with the browser.">
             {(id) => <textarea id={id} className="mono" rows={2} value={f.headers} spellCheck={false} placeholder="Authorization: Bearer ${TOKEN}" onChange={(e) => change({ headers: e.target.value })} />}
           </Field>
         </>
       )}
-      {f.kind === 'program' && <Note tone="warn">The program runs on the gateway's machine with your rights. Add only what you trust.</Note>}
+      {f.kind === 'program' && <Note tone="warn">The program runs on the gateway's machine with your user's permissions. Add only programs that you trust.</Note>}
       {error && <Failure error={error} />}
       <div className="row end">
         <Button onClick={onClose}>Cancel</Button>
@@ -122,11 +122,11 @@ function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: strin
     try {
       servers = JSON.parse(text);
     } catch {
-      // Comments and trailing commas are the gateway's to understand, but they have to travel as JSON.
+      // The gateway accepts comments and trailing commas, but the request body has to be JSON.
       try {
         servers = JSON.parse(strip(text));
       } catch (e) {
-        setError(new ApiError(400, '', `That is not JSON: ${e instanceof Error ? e.message : e}`));
+        setError(new ApiError(400, '', `Invalid JSON: ${e instanceof Error ? e.message : e}`));
         return;
       }
     }
@@ -139,7 +139,7 @@ function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: strin
         submit();
       }}
     >
-      <Field label="Configuration" hint="A whole file of any client, its mcpServers, or one server with a name">
+      <Field label="Configuration" hint="A client's complete configuration file, its mcpServers object, or one named server">
         {(id) => (
           <textarea
             id={id}
@@ -154,7 +154,7 @@ function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: strin
         )}
       </Field>
       <label className="check">
-        <input type="checkbox" checked={replace} onChange={(e) => setReplace(e.target.checked)} /> Replace servers that have the same name
+        <input type="checkbox" checked={replace} onChange={(e) => setReplace(e.target.checked)} /> Replace servers with the same name
       </label>
       {error && <Failure error={error} />}
       <div className="row end">
@@ -167,7 +167,7 @@ function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: strin
   );
 }
 
-/** strip takes comments and trailing commas out of JSON, and leaves strings alone. */
+/** strip removes comments and trailing commas from JSON; strings are left unchanged. */
 export function strip(text: string): string {
   return text
     .replace(/("(?:\\.|[^"\\])*")|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, (_, s: string | undefined) => s ?? '')
@@ -175,7 +175,7 @@ export function strip(text: string): string {
 }
 
 const stateTone = { new: 'ok', same: 'neutral', differs: 'warn', self: 'neutral' } as const;
-const stateWord = { new: 'new', same: 'already here', differs: 'differs from yours', self: 'Junctor itself' } as const;
+const stateWord = { new: 'new', same: 'already added', differs: 'differs from the added server', self: 'Junctor itself' } as const;
 
 function Import({ onClose, onDone }: { onClose: () => void; onDone: (names: string[]) => void }) {
   const found = useResource<{ candidates: Candidate[]; problems?: string[] }>('import', (s) => get('/api/import', s));
@@ -189,13 +189,13 @@ function Import({ onClose, onDone }: { onClose: () => void; onDone: (names: stri
   if (list.length === 0) {
     return (
       <Empty icon="search" title="No servers found on this machine">
-        Looked at the files of Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Gemini CLI, Codex, Zed, Cline, Continue, Roo Code, LM Studio and Kiro.
+        Searched the configuration files of Claude Desktop, Claude Code, Cursor, VS Code, Windsurf, Gemini CLI, Codex, Zed, Cline, Continue, Roo Code, LM Studio and Kiro.
       </Empty>
     );
   }
   return (
     <div>
-      <p className="muted">Nothing is run before you pick it. The other programs' files stay as they are.</p>
+      <p className="muted">Servers are not started until you import them. The configuration files of the other programs are not changed.</p>
       <ul className="candidates">
         {list.map((c, i) => (
           <li key={`${c.client} ${c.as} ${i}`}>
@@ -218,7 +218,7 @@ function Import({ onClose, onDone }: { onClose: () => void; onDone: (names: stri
                   <span className="muted small">{c.client}</span>
                 </span>
                 <span className="block mono small ellipsis muted">{c.starts}</span>
-                {c.secrets && c.secrets.length > 0 && <span className="block small warn-text">Has a secret in plain text ({c.secrets.join(', ')}); it goes into the .env file beside the configuration.</span>}
+                {c.secrets && c.secrets.length > 0 && <span className="block small warn-text">Contains a secret in plain text ({c.secrets.join(', ')}). It will be stored in the .env file next to the configuration.</span>}
                 {c.notes?.map((n, j) => (
                   <span key={j} className="block small muted wrap">
                     {n}

@@ -1,4 +1,4 @@
-// The form for one server, and the entry of mcpServers that it makes.
+// The form for one server, and the mcpServers entry created from it.
 
 export interface ServerForm {
   name: string;
@@ -10,7 +10,7 @@ export interface ServerForm {
   headers: string;
 }
 
-/** splitArgs reads arguments as a shell would: spaces part, quotes and backslashes keep together. */
+/** splitArgs splits arguments as a shell does, with quotes and backslash escapes. */
 export function splitArgs(text: string): string[] {
   const out: string[] = [];
   let word = '';
@@ -46,7 +46,7 @@ function pairs(text: string, separator: string, what: string): Record<string, st
   for (const line of text.split('\n')) {
     if (!line.trim()) continue;
     const at = line.indexOf(separator);
-    if (at < 1) throw new Error(`${what}: “${line.trim()}” is not a name, “${separator}” and a value`);
+    if (at < 1) throw new Error(`${what}: “${line.trim()}” is not of the form name${separator}value`);
     out[line.slice(0, at).trim()] = line.slice(at + 1).trim();
   }
   return Object.keys(out).length > 0 ? out : undefined;

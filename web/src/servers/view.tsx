@@ -8,7 +8,7 @@ import { Badge, Button, CopyButton, Dialog, Dot, Empty, Failure, Note, Skeleton,
 import { AddServer } from './add';
 
 export const stateTone: Record<ServerState, Tone> = { connected: 'ok', connecting: 'accent', disconnected: 'bad', auth_required: 'warn', disabled: 'neutral' };
-const stateWord: Record<ServerState, string> = { connected: 'connected', connecting: 'connecting', disconnected: 'disconnected', auth_required: 'sign-in needed', disabled: 'off' };
+const stateWord: Record<ServerState, string> = { connected: 'connected', connecting: 'connecting', disconnected: 'disconnected', auth_required: 'sign-in required', disabled: 'off' };
 
 export function ServersView() {
   const { parts, query } = useRoute();
@@ -32,7 +32,7 @@ export function ServersView() {
         </header>
         {!me.admin && me.caller && (
           <p className="muted small pad">
-            Only administrators change servers: run <code>junctor open</code>, or sign in with an administrator's key under <a href="#/settings">Settings</a>.
+            Only administrators can change servers. Run <code>junctor open</code>, or sign in with an administrator key in <a href="#/settings">Settings</a>.
           </p>
         )}
         {list.error && <Failure error={list.error} retry={() => void list.reload()} />}
@@ -62,7 +62,7 @@ export function ServersView() {
             {own.length === 0 && list.data && (
               <Empty
                 icon="servers"
-                title="No server of your own yet"
+                title="No servers yet"
                 actions={
                   me.admin && (
                     <>
@@ -76,7 +76,7 @@ export function ServersView() {
                   )
                 }
               >
-                Servers bring the tools. Take over those that Claude, Cursor, VS Code and other programs on this machine use, or add one.
+                MCP servers provide the tools. Import the servers of Claude, Cursor, VS Code and other programs on this machine, or add one.
               </Empty>
             )}
           </div>
@@ -86,10 +86,10 @@ export function ServersView() {
         {current ? (
           <ServerPage server={current} reload={list.reload} />
         ) : name && list.data ? (
-          <Empty icon="servers" title={`There is no server “${name}”`} actions={<a className="button" href="#/servers">All servers</a>} />
+          <Empty icon="servers" title={`No such server: “${name}”`} actions={<a className="button" href="#/servers">All servers</a>} />
         ) : (
-          <Empty icon="servers" title="Pick a server">
-            See how it is, what it offers, and what it last said.
+          <Empty icon="servers" title="Select a server">
+            See its status, its tools and its latest output.
           </Empty>
         )}
       </section>
@@ -127,14 +127,14 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
     const tab = window.open('about:blank', '_blank');
     void act('signin', async () => {
       const { url } = await send<{ url: string }>('POST', `/api/mcp/${encodeURIComponent(s.name)}/authorize`, {});
-      if (!/^https?:\/\//i.test(url)) throw new Error('the server gave an address that is no web page');
+      if (!/^https?:\/\//i.test(url)) throw new Error('the server returned a sign-in URL that is not a web address');
       if (tab) {
         tab.opener = null;
         tab.location.href = url;
       } else location.href = url;
     }).then((ok) => {
       if (!ok) tab?.close();
-      else toast('Sign in in the new tab; the server connects by itself afterwards.');
+      else toast('Sign in in the new tab. The server then connects automatically.');
     });
   };
 
@@ -164,7 +164,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
       <div className="detail-scroll">
         {s.status === 'auth_required' && (
           <Note tone="warn" actions={<Button kind="primary" small icon="out" busy={busy === 'signin'} onClick={signIn}>Sign in</Button>}>
-            This server wants to know who you are. {s.reason}
+            This server requires you to sign in. {s.reason}
           </Note>
         )}
         {s.status === 'disconnected' && (
@@ -179,7 +179,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
             }
           >
             {s.reason || 'Not connected.'}
-            {s.nextTry && <div className="small muted">Next try {ago(s.nextTry)} · {plural(s.attempts ?? 0, 'attempt')} so far</div>}
+            {s.nextTry && <div className="small muted">Next attempt {ago(s.nextTry)} · {plural(s.attempts ?? 0, 'attempt')} so far</div>}
           </Note>
         )}
         {s.status === 'connecting' && <Note>Connecting{s.reason ? `: ${s.reason}` : '…'}</Note>}
@@ -191,7 +191,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
             <Icon name="activity" size={17} /> Activity
           </a>
           {me.admin && (s.status === 'connected' || s.status === 'connecting') && (
-            <Button icon="refresh" busy={busy === 'restart'} onClick={() => void act('restart', () => send('POST', path + '/restart'), `${s.name} restarts`).then(reload)}>
+            <Button icon="refresh" busy={busy === 'restart'} onClick={() => void act('restart', () => send('POST', path + '/restart'), `${s.name} is restarting`).then(reload)}>
               Restart
             </Button>
           )}
@@ -215,15 +215,15 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
           <Fact name="Protocol">{s.protocol && `${s.protocol}${s.era ? ` (${s.era})` : ''}`}</Fact>
           <Fact name="Latency">{s.latencyMs ? duration(s.latencyMs) : ''}</Fact>
           <Fact name="Tools">{`${count(s.enabledTools)} of ${count(s.tools)} enabled`}</Fact>
-          <Fact name="Calls under way">{s.inFlight ? String(s.inFlight) : ''}</Fact>
+          <Fact name="Calls in progress">{s.inFlight ? String(s.inFlight) : ''}</Fact>
           <Fact name="Process">{s.pid ? `${s.pid}${s.isolation ? `, ${String(s.isolation)}` : ''}` : ''}</Fact>
-          <Fact name="Lost connections">{s.lost ? String(s.lost) : ''}</Fact>
-          <Fact name="Stray lines">{s.strayLines ? `${s.strayLines}, last: ${s.lastStray ?? ''}` : ''}</Fact>
+          <Fact name="Connections lost">{s.lost ? String(s.lost) : ''}</Fact>
+          <Fact name="Invalid output lines">{s.strayLines ? `${s.strayLines}, last: ${s.lastStray ?? ''}` : ''}</Fact>
           <Fact name="Last failure">{s.lastFailure && s.lastFailure !== s.reason ? `${s.lastFailure} (${dateTime(s.failedAt)})` : ''}</Fact>
         </dl>
         {s.problems && s.problems.length > 0 && (
           <section>
-            <h3>Problems with what it offers</h3>
+            <h3>Problems with its definitions</h3>
             <ul className="plain-list">
               {s.problems.map((p, i) => (
                 <li key={i} className="wrap">
@@ -235,14 +235,14 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
         )}
         {s.instructions && (
           <details className="fold">
-            <summary>Instructions of the server</summary>
+            <summary>Server instructions</summary>
             <div className="wrap">{s.instructions}</div>
           </details>
         )}
         {s.stderr && s.stderr.length > 0 && (
           <section>
             <div className="row">
-              <h3 className="grow">What it last wrote to stderr</h3>
+              <h3 className="grow">Latest output on stderr</h3>
               <CopyButton text={s.stderr.join('\n')} label="Copy stderr" />
             </div>
             <pre className="stderr" tabIndex={0} aria-label="stderr">{s.stderr.join('\n')}</pre>
@@ -251,15 +251,15 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
       </div>
       {removing && (
         <Dialog title={`Remove ${s.name}?`} open onClose={() => setRemoving(false)}>
-          <p>It is taken out of the configuration file; the rest of the file stays as it is. Calls that it is working on are given up.</p>
+          <p>The server is removed from the configuration file; the rest of the file is not changed. Calls in progress are cancelled.</p>
           <div className="row end">
-            <Button onClick={() => setRemoving(false)}>Keep</Button>
+            <Button onClick={() => setRemoving(false)}>Cancel</Button>
             <Button
               kind="danger"
               icon="trash"
               busy={busy === 'remove'}
               onClick={() =>
-                void act('remove', () => send('DELETE', path), `${s.name} is removed`).then((ok) => {
+                void act('remove', () => send('DELETE', path), `${s.name} removed`).then((ok) => {
                   if (!ok) return;
                   setRemoving(false);
                   go('#/servers');

@@ -21,7 +21,7 @@ export function Approvals() {
       ) : !list.data ? (
         <Skeleton rows={2} />
       ) : list.data.approvals.length === 0 ? (
-        <p className="muted">None. A chat asks before it runs a tool that needs approval; what you allow with “Always” is listed here.</p>
+        <p className="muted">None. The chat asks before it runs a tool that requires approval. Tools that you allow with “Always” are listed here.</p>
       ) : (
         <div className="table-scroll" tabIndex={0} role="group" aria-label="Always allowed tools">
           <table>
@@ -37,10 +37,10 @@ export function Approvals() {
               {list.data.approvals.map((a) => (
                 <tr key={a.tool + a.fingerprint} className={a.current ? '' : 'off'}>
                   <th scope="row" className="mono" title={a.fingerprint}>
-                    {a.tool} {!a.current && <Badge>changed: asked again</Badge>}
+                    {a.tool} {!a.current && <Badge>changed, needs approval again</Badge>}
                   </th>
                   <td>
-                    <Button small kind="quiet" busy={busy === a.tool} aria-label={`Revoke ${a.tool}`} onClick={() => void act(a.tool, () => revoke(a.tool), `${a.tool} is asked about again`).then(() => list.reload())}>
+                    <Button small kind="quiet" busy={busy === a.tool} aria-label={`Revoke ${a.tool}`} onClick={() => void act(a.tool, () => revoke(a.tool), `${a.tool} needs approval again`).then(() => list.reload())}>
                       Revoke
                     </Button>
                   </td>

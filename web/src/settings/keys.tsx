@@ -5,7 +5,7 @@ import { useResource } from '../lib/use';
 import { useMe } from '../me';
 import { Badge, Button, CopyButton, Dialog, Empty, Failure, Field, Note, Skeleton, useAction } from '../ui/ui';
 
-/** Keys lists, makes and revokes API keys. */
+/** Keys lists, creates and revokes API keys. */
 export function Keys() {
   const me = useMe();
   const keys = useResource<{ keys: Key[] }>(me.admin ? 'keys' : null, (s) => get('/api/keys', s));
@@ -21,17 +21,17 @@ export function Keys() {
   return (
     <div className="stack">
       <div className="row">
-        <p className="grow muted">A key lets a program or a person call this gateway, from other machines too.</p>
+        <p className="grow muted">API keys let programs and people use this gateway, also from other machines.</p>
         <Button kind="primary" icon="plus" onClick={() => setMaking(true)}>
           New key
         </Button>
       </div>
       {made && (
         <Note tone="ok" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={() => setMade(null)} />}>
-          <strong>{made.record.name}</strong> is made. This is the only time it can be seen:
+          <strong>{made.record.name}</strong> created. Copy the key now; it is not shown again:
           <div className="row keyline">
             <code className="wrap grow">{made.key}</code>
-            <CopyButton text={made.key} label="Copy the key" small={false} />
+            <CopyButton text={made.key} label="Copy key" small={false} />
           </div>
         </Note>
       )}
@@ -41,7 +41,7 @@ export function Keys() {
         <Skeleton rows={3} />
       ) : shown.length === 0 ? (
         <Empty icon="key" title="No keys">
-          On this machine none is needed. Make one for programs elsewhere, or to limit what a program may use.
+          None is needed on this machine. Create one for programs on other machines, or to restrict what a program can use.
         </Empty>
       ) : (
         <div className="table-scroll" tabIndex={0} role="group" aria-label="API keys">
@@ -50,8 +50,8 @@ export function Keys() {
               <tr>
                 <th scope="col">Name</th>
                 <th scope="col">Key</th>
-                <th scope="col">May use</th>
-                <th scope="col">Made</th>
+                <th scope="col">Access</th>
+                <th scope="col">Created</th>
                 <th scope="col">Last used</th>
                 <th scope="col">
                   <span className="sr-only">Actions</span>
@@ -86,7 +86,7 @@ export function Keys() {
       )}
       {all.length > inForce.length && (
         <label className="check">
-          <input type="checkbox" checked={old} onChange={(e) => setOld(e.target.checked)} /> Show {all.length - inForce.length} that are no longer in force
+          <input type="checkbox" checked={old} onChange={(e) => setOld(e.target.checked)} /> Show {all.length - inForce.length} revoked or expired
         </label>
       )}
       {making && (
@@ -101,14 +101,14 @@ export function Keys() {
       )}
       {revoking && (
         <Dialog title={`Revoke ${revoking.name}?`} open onClose={() => setRevoking(null)}>
-          <p>Whoever uses it is locked out within seconds. It cannot be undone.</p>
+          <p>Programs that use this key lose access within seconds. This cannot be undone.</p>
           <div className="row end">
-            <Button onClick={() => setRevoking(null)}>Keep</Button>
+            <Button onClick={() => setRevoking(null)}>Cancel</Button>
             <Button
               kind="danger"
               busy={busy === 'revoke'}
               onClick={() =>
-                void act('revoke', () => send('DELETE', `/api/keys/${encodeURIComponent(revoking.name)}`), `${revoking.name} is revoked`).then((ok) => {
+                void act('revoke', () => send('DELETE', `/api/keys/${encodeURIComponent(revoking.name)}`), `${revoking.name} revoked`).then((ok) => {
                   if (ok) setRevoking(null);
                   void keys.reload();
                 })
@@ -147,25 +147,25 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
           submit();
         }}
       >
-        <Field label="Name" hint="Who or what uses it">
+        <Field label="Name" hint="The program or person that will use the key">
           {(id) => <input id={id} value={name} required autoFocus pattern="[A-Za-z0-9_\-]{1,64}" placeholder="laptop" autoComplete="off" onChange={(e) => setName(e.target.value)} />}
         </Field>
-        <Field label="Servers" hint="Empty: all. Patterns such as git* are understood.">
+        <Field label="Servers" hint="Leave empty for all. Patterns such as git* are supported.">
           {(id) => <input id={id} className="mono" value={servers} autoComplete="off" placeholder="files, git*" onChange={(e) => setServers(e.target.value)} />}
         </Field>
-        <Field label="Tools" hint="Empty: all of these servers">
+        <Field label="Tools" hint="Leave empty for all tools of these servers">
           {(id) => <input id={id} className="mono" value={tools} autoComplete="off" placeholder="files:read_*" onChange={(e) => setTools(e.target.value)} />}
         </Field>
-        <Field label="Chat and other use of models">
+        <Field label="Chat and other uses of models">
           {(id) => (
             <select id={id} value={chat} onChange={(e) => setChat(e.target.value)}>
-              <option value="">unless limited to servers or tools</option>
-              <option value="yes">yes</option>
-              <option value="no">no</option>
+              <option value="">allowed unless restricted to servers or tools</option>
+              <option value="yes">allowed</option>
+              <option value="no">not allowed</option>
             </select>
           )}
         </Field>
-        <Field label="Ends">
+        <Field label="Expires">
           {(id) => (
             <select id={id} value={days} onChange={(e) => setDays(e.target.value)}>
               <option value="0">never</option>
@@ -176,12 +176,12 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
           )}
         </Field>
         <label className="check">
-          <input type="checkbox" checked={admin} onChange={(e) => setAdmin(e.target.checked)} /> Administrator: may change the configuration and run programs
+          <input type="checkbox" checked={admin} onChange={(e) => setAdmin(e.target.checked)} /> Administrator: can change the configuration and run programs
         </label>
         <div className="row end">
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit" busy={busy === 'make'} disabled={!name.trim()}>
-            Make
+            Create key
           </Button>
         </div>
       </form>
@@ -189,14 +189,14 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
   );
 }
 
-/** NotAdmin stands where something is for administrators. */
+/** NotAdmin is shown in place of content that requires administrator rights. */
 export function NotAdmin({ what }: { what: string }) {
   const me = useMe();
   return (
-    <Empty icon="shield" title="For administrators" actions={!me.authenticated && <Button onClick={me.signIn}>Sign in with a key</Button>}>
-      <p>{what} can be seen and changed by administrators.</p>
+    <Empty icon="shield" title="Administrators only" actions={!me.authenticated && <Button onClick={me.signIn}>Sign in with a key</Button>}>
+      <p>{what} can only be viewed and changed by administrators.</p>
       <p>
-        On the gateway's own machine run <code>junctor open</code>: it opens this page with the rights. Elsewhere sign in with a key made by <code>junctor keys add NAME --admin</code>.
+        On the gateway's machine, run <code>junctor open</code>: it opens this page with administrator rights. On other machines, sign in with a key created by <code>junctor keys add NAME --admin</code>.
       </p>
     </Empty>
   );

@@ -19,20 +19,20 @@ export function SignIns() {
   const [busy, act] = useAction();
   return (
     <section className="card">
-      <h2>Signed in</h2>
+      <h2>Signed-in browsers</h2>
       {list.error ? (
         <Failure error={list.error} retry={() => void list.reload()} />
       ) : !list.data ? (
         <Skeleton rows={2} />
       ) : (
-        <div className="table-scroll" tabIndex={0} role="group" aria-label="Browsers that are signed in">
+        <div className="table-scroll" tabIndex={0} role="group" aria-label="Signed-in browsers">
           <table>
             <thead>
               <tr>
-                <th scope="col">Who</th>
+                <th scope="col">Caller</th>
                 <th scope="col">Browser</th>
-                <th scope="col">Since</th>
-                <th scope="col">Until</th>
+                <th scope="col">Signed in</th>
+                <th scope="col">Expires</th>
                 <th scope="col">
                   <span className="sr-only">Actions</span>
                 </th>
@@ -42,15 +42,15 @@ export function SignIns() {
               {list.data.sessions.map((s) => (
                 <tr key={s.id}>
                   <th scope="row">
-                    {s.caller} {s.current && <Badge tone="accent">this one</Badge>}
+                    {s.caller} {s.current && <Badge tone="accent">this browser</Badge>}
                   </th>
                   <td title={s.agent}>{[browserName(s.agent), s.from].filter(Boolean).join(', ')}</td>
                   <td title={dateTime(s.created)}>{ago(s.created)}</td>
                   <td title={dateTime(s.expires)}>{ago(s.expires)}</td>
                   <td>
                     {!s.current && (
-                      <Button small kind="quiet" busy={busy === s.id} onClick={() => void act(s.id, () => send('DELETE', `/api/page-sessions/${s.id}`), 'The session has ended').then(() => list.reload())}>
-                        End
+                      <Button small kind="quiet" busy={busy === s.id} onClick={() => void act(s.id, () => send('DELETE', `/api/page-sessions/${s.id}`), 'Browser signed out').then(() => list.reload())}>
+                        Sign out
                       </Button>
                     )}
                   </td>
@@ -64,7 +64,7 @@ export function SignIns() {
   );
 }
 
-/** browserName finds the product that a person knows in what a browser calls itself. */
+/** browserName returns the product name in a User-Agent header. */
 function browserName(agent = ''): string {
   return /(Firefox|Edg|OPR|Chrome|Safari)\//.exec(agent)?.[1]?.replace('Edg', 'Edge').replace('OPR', 'Opera') ?? agent.slice(0, 40);
 }

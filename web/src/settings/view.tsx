@@ -42,7 +42,7 @@ export function SettingsView({ status }: { status?: Status }) {
 }
 
 const themes: [Theme, string, IconName][] = [
-  ['system', 'As the system', 'system'],
+  ['system', 'System', 'system'],
   ['light', 'Light', 'sun'],
   ['dark', 'Dark', 'moon'],
 ];
@@ -71,7 +71,7 @@ function General({ status }: { status?: Status }) {
               <dd className="mono">{status.version}</dd>
             </div>
             <div>
-              <dt>Running for</dt>
+              <dt>Uptime</dt>
               <dd>{duration(Date.now() - Date.parse(status.started))}</dd>
             </div>
             <div>
@@ -79,7 +79,7 @@ function General({ status }: { status?: Status }) {
               <dd className="mono">{status.node}</dd>
             </div>
             <div>
-              <dt>You are</dt>
+              <dt>Signed in as</dt>
               <dd>
                 {me.caller} {me.admin && <Badge tone="accent">administrator</Badge>}
               </dd>
@@ -90,7 +90,7 @@ function General({ status }: { status?: Status }) {
         )}
         {!me.admin && (
           <p className="muted">
-            To change servers, keys and settings, run <code>junctor open</code> on the gateway's machine, or sign in with an administrator's key.
+            To change servers, keys and settings, run <code>junctor open</code> on the gateway's machine, or sign in with an administrator key.
           </p>
         )}
         <div className="row">
@@ -109,9 +109,9 @@ function General({ status }: { status?: Status }) {
       <Approvals />
       <section className="card">
         <h2>Connect an agent</h2>
-        <p>Claude, Cursor, VS Code and other clients reach every tool here through one server:</p>
+        <p>Claude, Cursor, VS Code and other clients can use all of these tools through one MCP server:</p>
         <Code lang="shell" text="junctor connect" />
-        <p>Or give them the address:</p>
+        <p>Or enter this URL in the client:</p>
         <Code lang="url" text={`${location.origin}/mcp`} />
       </section>
     </div>
@@ -155,14 +155,14 @@ function Config() {
           </>
         ) : (
           <>
-            There is no configuration file; everything is at its default. The first change makes <code>{place.new}</code>.
+            There is no configuration file; all settings have their default values. The first change creates <code>{place.new}</code>.
           </>
         )}
       </p>
       <div className="row wrap-row">
         <input type="search" className="grow" aria-label="Search settings" placeholder="Search settings" value={text} onChange={(e) => setText(e.target.value)} />
         <label className="check">
-          <input type="checkbox" checked={changed} onChange={(e) => setChanged(e.target.checked)} /> Only what is not default
+          <input type="checkbox" checked={changed} onChange={(e) => setChanged(e.target.checked)} /> Only changed settings
         </label>
       </div>
       {groups.length === 0 && <Empty icon="search" title="No matches" />}

@@ -5,7 +5,7 @@ import { Note } from '../ui/ui';
 import { prepare, tooCostly, uiFor } from './schema';
 import { validator } from './validator';
 
-/** A form that cannot be made from a schema must not take the page with it. */
+/** Boundary shows fallback when rendering a form throws. */
 class Boundary extends Component<{ children: ReactNode; fallback: ReactNode }, { failed: boolean }> {
   override state = { failed: false };
   static getDerivedStateFromError() {
@@ -23,14 +23,14 @@ export function SchemaForm({
   onSubmit,
   formId,
   defaults = false,
-  words = { none: 'This tool takes no arguments.', broken: 'No form can be made from this schema. Write the arguments as JSON instead.' },
+  words = { none: 'This tool takes no arguments.', broken: 'This schema cannot be shown as a form. Enter the arguments as JSON instead.' },
 }: {
   schema: Record<string, unknown>;
   value: unknown;
   onChange: (v: unknown) => void;
   onSubmit: (v: unknown) => void;
   formId: string;
-  /** Begin with the schema's defaults filled in, instead of leaving them to whoever gets the answer. */
+  /** Fill in the schema's defaults instead of leaving them to the receiver. */
   defaults?: boolean;
   words?: { none: string; broken: string };
 }) {
@@ -57,7 +57,7 @@ export function SchemaForm({
         templates={templates}
         onChange={(e) => onChange(e.formData)}
         onSubmit={(e) => onSubmit(e.formData)}
-        onError={() => {}} // it is shown beside the fields
+        onError={() => {}} // errors are shown next to the fields
       >
         <></>
       </Form>

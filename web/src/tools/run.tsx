@@ -17,7 +17,7 @@ interface RunState {
   error?: ApiError;
 }
 
-/** Run calls a tool with what its form holds, and shows what comes of it. */
+/** Run calls a tool with the arguments in its form and shows progress, messages and the result. */
 export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void }) {
   const route = useRoute();
   const me = useMe();
@@ -55,7 +55,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
       );
       setRun((r) => ({ ...r, busy: false, answer }));
     } catch (e) {
-      if (controller.signal.aborted) setRun((r) => ({ ...r, busy: false, error: new ApiError(499, 'CANCELLED', 'Stopped. The server was told to give the call up.') }));
+      if (controller.signal.aborted) setRun((r) => ({ ...r, busy: false, error: new ApiError(499, 'CANCELLED', 'Stopped. A cancellation was sent to the server.') }));
       else setRun((r) => ({ ...r, busy: false, error: e instanceof ApiError ? e : new ApiError(0, '', String(e)) }));
     }
     onDone();
@@ -80,10 +80,10 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
 
   return (
     <div className="run">
-      {!t.enabled && !t.changed && <Note tone="warn">This tool is disabled{t.reason ? `: ${t.reason}` : ''}. The gateway will refuse the call.</Note>}
+      {!t.enabled && !t.changed && <Note tone="warn">This tool is disabled{t.reason ? `: ${t.reason}` : ''}. The gateway refuses calls to it.</Note>}
       <div className="row">
         <h3 className="grow">Arguments</h3>
-        <div className="segmented" role="group" aria-label="How to give the arguments">
+        <div className="segmented" role="group" aria-label="Argument input">
           <button type="button" aria-pressed={mode === 'form'} onClick={() => switchMode('form')}>
             Form
           </button>
@@ -118,8 +118,8 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
             Stop
           </Button>
         )}
-        {t.annotations.destructiveHint && <span className="muted small">It may destroy something.</span>}
-        {ask && !me.admin && <span className="muted small">A rule asks for an administrator's consent.</span>}
+        {t.annotations.destructiveHint && <span className="muted small">May delete or overwrite data.</span>}
+        {ask && !me.admin && <span className="muted small">A rule requires approval by an administrator.</span>}
       </div>
       <div aria-live="polite">
         {run.progress && run.busy && (
@@ -132,26 +132,26 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
         )}
         {run.log.length > 0 && (
           <details className="runlog" open={run.busy || undefined}>
-            <summary>{plural(run.log.length, 'message')} of the server</summary>
-            <pre tabIndex={0} aria-label="Messages of the server">{run.log.slice(-200).map((l) => `${l.level ? `[${l.level}] ` : ''}${l.text}`).join('\n')}</pre>
+            <summary>{plural(run.log.length, 'message')} from the server</summary>
+            <pre tabIndex={0} aria-label="Messages from the server">{run.log.slice(-200).map((l) => `${l.level ? `[${l.level}] ` : ''}${l.text}`).join('\n')}</pre>
           </details>
         )}
         {run.error && <RunFailure error={run.error} />}
         {run.answer && (
-          <section className={`answer ${run.answer.isError ? 'failed' : ''}`} aria-label="Answer">
+          <section className={`answer ${run.answer.isError ? 'failed' : ''}`} aria-label="Result">
             <div className="row answer-head">
               {run.answer.isError ? <Badge tone="bad">the tool failed</Badge> : <Badge tone="ok">done</Badge>}
               <span className="muted small">{duration(run.answer.durationMs ?? 0)}</span>
               <span className="grow" />
               {run.answer.requestId && (
                 <a className="small" href={href(['activity', run.answer.requestId])}>
-                  In the log
+                  View in call log
                 </a>
               )}
             </div>
             {run.answer.isError && unasked.test(json(run.answer.result, 0).slice(0, 10_000)) && (
               <Note>
-                This tool asks a person something while it runs. In the <a href="#/chat">chat</a> you can answer.
+                This tool asks the user for input while it runs. Run it in the <a href="#/chat">chat</a> to answer.
               </Note>
             )}
             <ResultView result={run.answer.result} />
@@ -160,7 +160,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
       </div>
       <section className="stack">
         <div className="row">
-          <h3 className="grow">The same call elsewhere</h3>
+          <h3 className="grow">The same call in code</h3>
         </div>
         <Tabs label="Language" value={snippet} onChange={setSnippet} tabs={snippets.map((s) => ({ id: s.id, label: s.label }))} />
         <Code lang={code.lang} text={code.text.length > 20_000 ? code.text.slice(0, 20_000) + ` … (${size(code.text.length)})` : code.text} max={320} />
@@ -169,14 +169,14 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   );
 }
 
-/** What the gateway answers to a server that asks when there is no user to ask: internal/mcp, route.go and input.go. */
+/** unasked matches the gateway's error for a server request that no user can answer: internal/mcp, route.go and input.go. */
 const unasked = /declined: no user to ask|this caller cannot be asked/;
 
 function RunFailure({ error }: { error: ApiError }) {
   return (
     <>
       <Failure error={error} />
-      {error.details !== undefined && error.details !== null && <JsonView value={error.details} open={2} label="Details of the failure" />}
+      {error.details !== undefined && error.details !== null && <JsonView value={error.details} open={2} label="Error details" />}
     </>
   );
 }

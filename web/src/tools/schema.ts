@@ -1,7 +1,7 @@
-// What is done to a schema before a form is made of it.
+// Preparation of JSON schemas for forms.
 import type { RJSFSchema, UiSchema } from '@rjsf/utils';
 
-/** Long texts get room: what a schema says about a string's use. */
+/** uiFor chooses widgets: a text area for strings that are usually long, and checkboxes for short lists of choices. */
 export function uiFor(schema: RJSFSchema): UiSchema {
   const out: UiSchema = { 'ui:submitButtonOptions': { norender: true } };
   for (const [name, raw] of Object.entries(schema.properties ?? {})) {
@@ -61,7 +61,7 @@ function resolve(schema: unknown, ref: string): unknown {
   return at;
 }
 
-/** Drafts of JSON Schema that the form need not know, and a root that is an object in any case. */
+/** prepare removes the schema's draft and id, and makes the root an object. */
 export function prepare(schema: Record<string, unknown>): RJSFSchema {
   const { $schema: _, $id: __, ...rest } = schema;
   const out = { type: 'object', ...rest } as RJSFSchema;
@@ -75,14 +75,14 @@ export function prepare(schema: Record<string, unknown>): RJSFSchema {
 function prepareProperty(p: RJSFSchema, required: boolean): RJSFSchema {
   if (!p || typeof p !== 'object') return p;
   const names = (p as { enumNames?: unknown }).enumNames;
-  // Titles of choices as they were written before there was a way in the schema itself.
+  // enumNames is the older way to give choices titles.
   if (Array.isArray(p.enum) && Array.isArray(names)) {
     const { enum: values, enumNames: _, ...rest } = p as RJSFSchema & { enum: unknown[] };
     return { ...rest, oneOf: values.map((v, i) => ({ const: v, title: String(names[i] ?? v) })) } as RJSFSchema;
   }
-  // Choosing the same twice means nothing; without this it would be a list to add to.
+  // Without uniqueItems the form would show a list to add to instead of checkboxes.
   if (p.type === 'array' && p.uniqueItems === undefined && choices(p.items as RJSFSchema)) return { ...p, uniqueItems: true };
-  // A box that is not ticked is a no, not a gap.
+  // An unchecked required box means false, not a missing value.
   if (p.type === 'boolean' && required && p.default === undefined) return { ...p, default: false };
   return p;
 }

@@ -1,4 +1,4 @@
-// The same call for other places: a shell, Python, TypeScript, the command line.
+// Code for the same call: curl, Python, TypeScript and the command line.
 
 export interface SnippetCall {
   origin: string;
@@ -7,12 +7,12 @@ export interface SnippetCall {
   args: unknown;
 }
 
-/** quote makes one word of a POSIX shell out of any text. */
+/** quote returns text as one word of a POSIX shell. */
 export function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** python writes a JSON value as Python. */
+/** python returns a JSON value as a Python literal. */
 export function python(value: unknown, indent = ''): string {
   if (value === null || value === undefined) return 'None';
   if (value === true) return 'True';

@@ -29,7 +29,7 @@ export function ToolPage({ server, tool, back }: { server: string; tool: string;
             {t?.title && t.title !== tool && ` · ${t.title}`}
           </div>
         </div>
-        <CopyButton text={`${server}:${tool}`} label="Copy the tool's name" small={false} />
+        <CopyButton text={`${server}:${tool}`} label="Copy tool name" small={false} />
       </header>
       {details.error && !t ? (
         <Failure error={details.error} retry={() => void details.reload()} />
@@ -42,7 +42,7 @@ export function ToolPage({ server, tool, back }: { server: string; tool: string;
           {t.description ? (
             <Description text={t.description} />
           ) : (
-            <p className="muted">The server gives no description.</p>
+            <p className="muted">The server provides no description.</p>
           )}
           <Tabs
             label="About this tool"
@@ -51,7 +51,7 @@ export function ToolPage({ server, tool, back }: { server: string; tool: string;
             tabs={[
               { id: 'run', label: 'Run' },
               { id: 'about', label: 'Definition' },
-              { id: 'providers', label: 'As providers see it' },
+              { id: 'providers', label: 'Provider formats' },
             ]}
           />
           {tab === 'run' && <Run tool={t} onDone={() => void details.reload()} />}
@@ -71,7 +71,7 @@ function Description({ text }: { text: string }) {
       <Prose text={long && !all ? text.slice(0, 500) + '…' : text.slice(0, 50_000)} />
       {long && (
         <Button kind="quiet" small onClick={() => set(!all)} aria-expanded={all}>
-          {all ? 'Less' : 'All of it'}
+          {all ? 'Show less' : 'Show all'}
         </Button>
       )}
     </div>
@@ -81,16 +81,16 @@ function Description({ text }: { text: string }) {
 function Facts({ tool: t }: { tool: ToolDetails }) {
   const a = t.annotations;
   const hints: [string, Tone, string][] = [];
-  if (a.readOnlyHint) hints.push(['reads only', 'ok', 'The server says that it changes nothing']);
-  if (a.destructiveHint) hints.push(['destructive', 'bad', 'The server says that it may destroy something']);
-  if (a.idempotentHint) hints.push(['repeatable', 'neutral', 'Calling it twice does no more than once']);
-  if (a.openWorldHint) hints.push(['reaches outside', 'neutral', 'It talks to the outside world']);
+  if (a.readOnlyHint) hints.push(['read-only', 'ok', 'According to the server, this tool changes nothing']);
+  if (a.destructiveHint) hints.push(['destructive', 'bad', 'According to the server, this tool may delete or overwrite data']);
+  if (a.idempotentHint) hints.push(['idempotent', 'neutral', 'Repeating a call has no additional effect']);
+  if (a.openWorldHint) hints.push(['open world', 'neutral', 'The tool interacts with external systems']);
   const s = t.stats;
   return (
     <div className="facts">
       <div className="row tight wrap-row">
         {t.enabled ? <Badge tone="ok">enabled</Badge> : <Badge tone="warn" title={t.reason}>{t.changed ? 'blocked' : 'disabled'}</Badge>}
-        {t.approval === 'ask' && <Badge tone="warn" title="A rule requires approval of every call">asks first</Badge>}
+        {t.approval === 'ask' && <Badge tone="warn" title="A rule requires approval of every call">approval required</Badge>}
         {t.approval === 'deny' && <Badge tone="bad">denied by a rule</Badge>}
         {hints.map(([label, tone, title]) => (
           <Badge key={label} tone={tone} title={title}>
@@ -114,11 +114,11 @@ function Facts({ tool: t }: { tool: ToolDetails }) {
           <dd>{s.calls}</dd>
         </div>
         <div>
-          <dt>Success</dt>
+          <dt>Success rate</dt>
           <dd>{s.calls ? `${Math.round((100 * s.successes) / s.calls)} %` : '–'}</dd>
         </div>
         <div>
-          <dt>Mean time</dt>
+          <dt>Mean latency</dt>
           <dd>{s.calls ? duration(s.meanLatencyNs / 1e6) : '–'}</dd>
         </div>
         <div>
@@ -127,7 +127,7 @@ function Facts({ tool: t }: { tool: ToolDetails }) {
         </div>
         <div>
           <dt>Circuit</dt>
-          <dd className={s.circuit === 'open' ? 'bad-text' : ''}>{s.circuit === 'half-open' ? 'trying' : s.circuit}</dd>
+          <dd className={s.circuit === 'open' ? 'bad-text' : ''}>{s.circuit}</dd>
         </div>
       </dl>
     </div>
@@ -142,7 +142,7 @@ interface Change {
   differences?: { where: string; before?: unknown; after?: unknown }[];
 }
 
-const shown = (v: unknown) => (v === undefined ? '(nothing)' : typeof v === 'string' ? v : json(v));
+const shown = (v: unknown) => (v === undefined ? '(not set)' : typeof v === 'string' ? v : json(v));
 
 /** Changed warns of a tool that is not the approved one, and shows the differences. */
 function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise<void> }) {
@@ -157,7 +157,7 @@ function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise
       <Icon name="alert" />
       <div className="grow min0 stack">
         <p>
-          <strong>The definition changed.</strong> It is not the one that was approved{t.enabled ? '' : '; the tool is blocked until somebody approves the new one'}.
+          <strong>The definition changed.</strong> It differs from the approved definition{t.enabled ? '' : '; the tool is blocked until an administrator approves the new one'}.
         </p>
         {change?.differences?.map((d) => (
           <div key={d.where}>
@@ -175,7 +175,7 @@ function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise
           </div>
         ))}
         {changes.error && <Failure error={changes.error} retry={() => void changes.reload()} />}
-        {!me.admin && <p>An administrator can see the differences and approve them.</p>}
+        {!me.admin && <p>An administrator can review and approve the differences.</p>}
         {change && (
           <div className="row">
             <Button
@@ -183,7 +183,7 @@ function Changed({ tool: t, reload }: { tool: ToolDetails; reload: () => Promise
               busy={busy === 'approve'}
               onClick={() => void act('approve', () => send('POST', `/api/servers/${encodeURIComponent(t.server)}/approve`, { tools: { [t.tool]: change.fingerprint } }), `${t.name} approved`).then(reload)}
             >
-              Approve the current definition
+              Approve current definition
             </Button>
           </div>
         )}
@@ -197,23 +197,23 @@ function About({ tool: t }: { tool: ToolDetails }) {
     <div className="stack">
       <Code lang="signature" text={`${t.tool}(${t.signature})`} />
       <section>
-        <h3>Takes</h3>
+        <h3>Input schema</h3>
         <JsonView value={t.inputSchema} open={3} label="Input schema" />
       </section>
       {t.outputSchema && (
         <section>
-          <h3>Answers with</h3>
+          <h3>Output schema</h3>
           <JsonView value={t.outputSchema} open={3} label="Output schema" />
         </section>
       )}
       {t.guidance && (
         <section>
-          <h3>Guidance of the server</h3>
+          <h3>Server guidance</h3>
           <Prose text={t.guidance} />
         </section>
       )}
       <section>
-        <h3>Definition as the server gave it</h3>
+        <h3>Definition as received from the server</h3>
         <JsonView value={t.definition} open={1} label="Definition" />
       </section>
     </div>
@@ -256,12 +256,12 @@ function Providers({ tool: t }: { tool: ToolDetails }) {
         </select>
         {canStrict && (
           <label className="check">
-            <input type="checkbox" checked={strict} onChange={(e) => setStrict(e.target.checked)} /> strict mode
+            <input type="checkbox" checked={strict} onChange={(e) => setStrict(e.target.checked)} /> Strict mode
           </label>
         )}
       </div>
       {!t.enabled ? (
-        <Note>A disabled tool is shown to no model.</Note>
+        <Note>Disabled tools are not shown to models.</Note>
       ) : declared.error ? (
         <Failure error={declared.error} retry={() => void declared.reload()} />
       ) : !declared.data ? (
@@ -276,7 +276,7 @@ function Providers({ tool: t }: { tool: ToolDetails }) {
           ))}
           {(warnings?.length ?? 0) === 0 && (
             <p className="muted small row">
-              <Icon name="check" size={15} /> Nothing is lost in translation.
+              <Icon name="check" size={15} /> The definition was converted without loss.
             </p>
           )}
           <Code lang="json" text={json(body)} max={560} />

@@ -37,8 +37,9 @@ export function ToolsView({ status }: { status?: Status }) {
   if (state) params.set('state', state);
   const path = '/api/tools?' + params.toString();
   const list = useResource<ToolList>(path, (s) => get(path, s), 60_000);
-  // A list of thousands is read again when something has changed, and seldom
-  // otherwise. The first status counts as a change: the list may be older.
+  // The list may have thousands of entries, so it is reloaded when the status
+  // changes and seldom otherwise. The first status counts as a change, because
+  // the list may have been read before it.
   const world = status && [status.catalog, ...status.servers.map((s) => `${s.name} ${s.status}`)].join('\n');
   const seen = useRef(world);
   const { reload } = list;
@@ -85,7 +86,7 @@ export function ToolsView({ status }: { status?: Status }) {
               ref={box}
               type="search"
               aria-label="Search tools"
-              placeholder="What should it do?"
+              placeholder="Search by name or task"
               value={text}
               onChange={(e) => set({ q: e.target.value })}
               onKeyDown={(e) => {
@@ -136,11 +137,11 @@ export function ToolsView({ status }: { status?: Status }) {
         ) : tools.length === 0 ? (
           filtered ? (
             <Empty icon="search" title="No matching tools" actions={<a className="button" href="#/tools">Clear search and filters</a>}>
-              Try other words, or fewer filters.
+              Try different words or remove filters.
             </Empty>
           ) : (
             <Empty icon="tools" title="No tools yet" actions={<a className="button primary" href={href(['servers'], { add: 'form' })}>Add a server</a>}>
-              Tools come from MCP servers. Add one, or import those that other programs on this machine use.
+              Tools are provided by MCP servers. Add one, or import the servers of other programs on this machine.
             </Empty>
           )
         ) : (
@@ -160,8 +161,8 @@ export function ToolsView({ status }: { status?: Status }) {
             <ToolPage key={`${server}:${tool}`} server={server} tool={tool} back={href(['tools'], { q: text, server: filterServer, tag, state })} />
           </Suspense>
         ) : (
-          <Empty icon="tools" title="Pick a tool">
-            See what it takes, run it, and see how each provider's models see it.
+          <Empty icon="tools" title="Select a tool">
+            See its arguments, run it, and view its definition in the format of each model provider.
           </Empty>
         )}
       </section>
@@ -178,7 +179,7 @@ function Row({ tool, to, current }: { tool: Tool; to: string; current: boolean }
         {(tool.flags?.length ?? 0) > 0 && <Badge tone="bad">flagged</Badge>}
         {!tool.enabled && <Badge>off</Badge>}
         {tool.approval === 'ask' && <Icon name="shield" size={14} />}
-        {tool.stats.circuit === 'open' && <Badge tone="bad">resting</Badge>}
+        {tool.stats.circuit === 'open' && <Badge tone="bad">circuit open</Badge>}
         <span className="tool-row-server ellipsis">{tool.server}</span>
       </span>
       <span className="tool-row-text ellipsis">{tool.summary || 'No description'}</span>

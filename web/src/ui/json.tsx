@@ -2,12 +2,12 @@ import { memo, useState } from 'react';
 import { json, size } from '../lib/format';
 import { Button, CopyButton } from './ui';
 
-/** How many members of a list or an object are shown before one asks for more. */
+/** page is the number of members of a list or object that are shown at first. */
 const page = 100;
-/** How much of a text is shown before one asks for more. */
+/** textPage is the number of characters of a text that are shown at first. */
 const textPage = 32 * 1024;
 
-/** Tree shows any JSON value. Only what is open is rendered, in pages, so that size does not matter. */
+/** Tree shows any JSON value. Only expanded nodes are rendered, in pages, so that large values stay fast. */
 export const Tree = memo(function Tree({ value, name, depth = 0, open = 2 }: { value: unknown; name?: string; depth?: number; open?: number }) {
   const isObject = typeof value === 'object' && value !== null;
   const [unfolded, fold] = useState(depth < open);
@@ -65,7 +65,7 @@ function Leaf({ value }: { value: unknown }) {
   return <span className={value === null ? 'tree-null' : typeof value === 'boolean' ? 'tree-bool' : 'tree-number'}>{String(value)}</span>;
 }
 
-/** LongText shows a text of any size, in pages. */
+/** LongText shows a text of any length, in pages. */
 export function LongText({ text, mono = true }: { text: string; mono?: boolean }) {
   const [shown, show] = useState(textPage);
   return (
@@ -87,7 +87,7 @@ export function LongText({ text, mono = true }: { text: string; mono?: boolean }
   );
 }
 
-/** JsonView is a tree with its text to copy. */
+/** JsonView is a Tree with a button that copies the JSON. */
 export function JsonView({ value, open = 2, label = 'JSON' }: { value: unknown; open?: number; label?: string }) {
   return (
     <div className="jsonview">

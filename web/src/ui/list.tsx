@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent, type ReactNode } from 'react';
 
 /**
- * VirtualList renders the rows that can be seen. Rows have one height, so that
- * any number of them scrolls alike. Arrow keys move between the rows.
+ * VirtualList renders only the visible rows, which all have the same height. Arrow
+ * keys move between rows.
  */
 export function VirtualList<T>({
   items,
@@ -18,7 +18,7 @@ export function VirtualList<T>({
   row: (item: T, index: number) => ReactNode;
   keyOf: (item: T) => string;
   label: string;
-  /** Stay at the top when rows are put before the first, unless one has scrolled. */
+  /** Keep the scroll position when rows are inserted before the first. */
   stick?: boolean;
   /** Scrolls to the top when it changes. */
   resetKey?: string;

@@ -21,12 +21,12 @@ export interface ToolResult {
   isError?: boolean;
 }
 
-/** What an element may show of itself: nothing that runs. */
+/** Media types that are shown inline; none can run scripts. */
 const pictures = /^image\/(png|jpeg|gif|webp|avif|bmp|x-icon|svg\+xml)$/i;
 const sounds = /^audio\/[\w.+-]+$/i;
 const base64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
 
-/** A text this long is not tried as JSON. */
+/** maxParse is the length above which a text is not parsed as JSON. */
 const maxParse = 20 * 1024 * 1024;
 
 function asJson(text: string): unknown {
@@ -39,13 +39,13 @@ function asJson(text: string): unknown {
   }
 }
 
-/** ResultView shows what a tool answered: text, trees, pictures, sound, resources. */
+/** ResultView shows a tool's result: text, JSON, images, audio and resources. */
 export function ResultView({ result }: { result: unknown }) {
   const [raw, setRaw] = useState(false);
   const r = (typeof result === 'object' && result !== null ? result : {}) as ToolResult;
   const blocks = Array.isArray(r.content) ? r.content : [];
   const plain = typeof result !== 'object' || result === null || (!Array.isArray(r.content) && r.structuredContent === undefined);
-  // Servers repeat structured content as text for clients that know no better.
+  // Servers repeat structured content as text for older clients.
   const repeated = useMemo(() => {
     if (r.structuredContent === undefined || blocks.length !== 1 || typeof blocks[0]?.text !== 'string' || blocks[0].text.length > 200_000) return false;
     const parsed = asJson(blocks[0].text);
@@ -57,32 +57,32 @@ export function ResultView({ result }: { result: unknown }) {
     <div className="result">
       <div className="result-bar">
         <Tabs
-          label="Form of the result"
+          label="Result format"
           value={raw ? 'raw' : 'shown'}
           onChange={(v) => setRaw(v === 'raw')}
           tabs={[
             { id: 'shown', label: 'Result' },
-            { id: 'raw', label: 'As it came' },
+            { id: 'raw', label: 'Raw' },
           ]}
         />
         <span className="grow" />
-        <CopyButton text={() => json(result)} label="Copy the result as JSON" />
-        <Button kind="quiet" small icon="download" aria-label="Save the result as a file" title="Save" onClick={() => download('result.json', json(result), 'application/json')} />
+        <CopyButton text={() => json(result)} label="Copy result as JSON" />
+        <Button kind="quiet" small icon="download" aria-label="Save result to a file" title="Save" onClick={() => download('result.json', json(result), 'application/json')} />
       </div>
       {raw ? (
-        <JsonView value={result} open={3} label="Result as it came" />
+        <JsonView value={result} open={3} label="Raw result" />
       ) : (
         <>
           {r.structuredContent !== undefined && <JsonView value={r.structuredContent} open={2} label="Structured result" />}
           {!repeated && blocks.map((b, i) => <ContentView key={i} block={b} />)}
-          {blocks.length === 0 && r.structuredContent === undefined && <p className="muted">The tool answered without content.</p>}
+          {blocks.length === 0 && r.structuredContent === undefined && <p className="muted">The tool returned no content.</p>}
         </>
       )}
     </div>
   );
 }
 
-/** MediaOf shows the pictures and sounds of a result, and nothing else of it. */
+/** MediaOf shows only the images and audio of a result. */
 export function MediaOf({ result }: { result: unknown }) {
   const content = (result as ToolResult | null | undefined)?.content;
   if (!Array.isArray(content)) return null;
@@ -165,7 +165,7 @@ function Media({ data, mime, name = 'file' }: { data: string; mime: string; name
   if (!valid) return <Note tone="warn">This {mime || 'content'} cannot be shown: it is not valid base64, or the browser cannot read it.</Note>;
   return (
     <figure className="media">
-      {pictures.test(mime) && <img src={`data:${mime};base64,${data}`} alt="Answer of the tool" onError={() => fail(true)} />}
+      {pictures.test(mime) && <img src={`data:${mime};base64,${data}`} alt="Tool result" onError={() => fail(true)} />}
       {sounds.test(mime) && <audio controls src={`data:${mime};base64,${data}`} onError={() => fail(true)} />}
       <figcaption className="row">
         <span className="muted small">

@@ -128,7 +128,7 @@ export function Failure({ error, retry }: { error: ApiError; retry?: () => void 
     <div className="note bad" role="alert">
       <Icon name="alert" />
       <div className="grow">
-        <strong>{error.offline ? 'Not connected' : 'That did not work'}</strong>
+        <strong>{error.offline ? 'Not connected' : 'Request failed'}</strong>
         <div className="wrap">{error.message}</div>
         {error.requestId && <div className="muted small">Request {error.requestId}</div>}
       </div>
@@ -169,7 +169,7 @@ export function Dialog({ title, open, onClose, children, wide }: { title: string
     if (!d) return;
     if (open && !d.open) {
       d.showModal();
-      // One comes to fill something in; on a phone that would bring up the keyboard.
+      // Focus the first input, except on phones, where that opens the keyboard.
       if (matchMedia('(hover: hover)').matches) d.querySelector<HTMLElement>('input:not([type=checkbox], [type=radio]), textarea')?.focus();
     }
     if (!open && d.open) d.close();
@@ -232,7 +232,7 @@ export function Code({ text, lang, max }: { text: string; lang?: string; max?: n
   );
 }
 
-// Toasts: what has happened elsewhere than where one looks.
+// Toasts: short notifications.
 
 interface Toast {
   id: number;
@@ -264,7 +264,7 @@ export function Toasts({ children }: { children: ReactNode }) {
   );
 }
 
-/** useAction runs something once at a time and says when it failed. */
+/** useAction runs one action at a time and shows its error as a toast. */
 export function useAction(): [string | null, (name: string, run: () => Promise<unknown>, done?: string) => Promise<boolean>] {
   const toast = useToast();
   const [busy, set] = useState<string | null>(null);
