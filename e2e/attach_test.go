@@ -310,3 +310,81 @@ func TestSessionSurvivesGatewayRestart(t *testing.T) {
 		t.Errorf("after the restart: %s", got)
 	}
 }
+
+// Agents share one set of servers without a gateway that serves: the first is
+// the gateway for the others, one of them takes over when it is killed, and
+// junctor serve takes over when it starts.
+func TestFirstAgentIsTheGateway(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "{}")
+	server := h.own(everything(t), "example-server")
+	h.write("junctor.json", fmt.Sprintf(`{"mcpServers":{"everything":{"command":%q}}}`, server))
+	start := func() *rawClient {
+		c := h.raw()
+		c.ask(initialize)
+		c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		return c
+	}
+	works := func(c *rawClient) {
+		t.Helper()
+		if got := c.execute("everything", "test_simple_text", `{}`); !strings.Contains(got, "simple text response") {
+			t.Error(got)
+		}
+	}
+	one := func(when string) {
+		t.Helper()
+		until(t, "one server "+when, func() bool { return processes(t, server) == 1 })
+	}
+	first := start()
+	works(first)
+	second, third := start(), start()
+	works(second)
+	works(third)
+	if n := processes(t, server); n != 1 {
+		t.Errorf("%d servers for three agents", n)
+	}
+	second.send(`{"jsonrpc":"2.0","id":"killed","method":"tools/call","params":{"_meta":{"progressToken":1},"name":"execute_tool","arguments":{"server":"everything","tool":"test_tool_with_progress","arguments":{}}}}`)
+	second.next(`"notifications/progress"`)
+	_ = first.cmd.Process.Kill()
+	if got := second.next(`"id":"killed"`); !strings.Contains(got, "under way") {
+		t.Errorf("a call under way: %s", got)
+	}
+	works(second)
+	works(third)
+	one("after the first agent was killed")
+
+	h.serve().ready("everything")
+	works(second)
+	works(third)
+	one("when junctor serve has taken over")
+	h.mustRun(nil, junctor(t), "open", "--print", "--config", h.config)
+	second.in.Close()
+	if err := second.cmd.Wait(); err != nil {
+		t.Errorf("junctor mcp: %v", err)
+	}
+	works(third)
+}
+
+// Agents that start at the same moment agree on one gateway.
+func TestAgentsThatStartTogetherShareServers(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, "{}")
+	server := h.own(everything(t), "example-server")
+	h.write("junctor.json", fmt.Sprintf(`{"mcpServers":{"everything":{"command":%q}}}`, server))
+	agents := make([]*rawClient, 4)
+	for i := range agents {
+		agents[i] = h.raw()
+	}
+	for _, c := range agents {
+		c.send(initialize)
+	}
+	for _, c := range agents {
+		c.next(`"id":1,`)
+		if got := c.execute("everything", "test_simple_text", `{}`); !strings.Contains(got, "simple text response") {
+			t.Error(got)
+		}
+	}
+	if n := processes(t, server); n != 1 {
+		t.Errorf("%d servers for %d agents", n, len(agents))
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"junctor/internal/app"
 	"junctor/internal/attach"
 	"junctor/internal/chat"
 	"junctor/internal/telemetry"
@@ -53,7 +54,7 @@ func (c *cli) chatGateway(ctx context.Context) (*http.Client, func(), error) {
 	if running := c.running(ctx, cfg); running != nil {
 		return running, func() {}, nil
 	}
-	a, err := c.build(ctx, cfg, c.options(hereToo), telemetry.LevelError, nil)
+	a, err := c.build(ctx, cfg, c.options(hereToo), telemetry.LevelError, func(o *app.Options) { o.Temporary = true })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,11 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,83 +35,33 @@ with --mode direct it sees all tools; with --server one server as it is.`,
 	cmd.Flags().StringVar(&server, "server", "", "serve only this `server`, unchanged")
 	flagValues(cmd, "mode", oneOf(discovery.Mode("").Words()...))
 	flagValues(cmd, "server", c.completeServers)
-	cmd.Flags().BoolVar(&standalone, "standalone", false, "start the servers in this process even when junctor serve is running")
+	cmd.Flags().BoolVar(&standalone, "standalone", false, "start the servers for this client alone, even when another gateway is running")
 	return cmd
 }
 
 // serveMCP serves one client on stdin and stdout, which carry nothing else:
-// through the gateway that serves with the same configuration, or by itself.
+// through the gateway of the same configuration, which this process becomes when
+// there is none, or by itself.
 func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool) error {
 	o := c.options(notHere)
 	o.Trust = nil // stdin is the client's
 	cfg, err := c.loadAndTell(o)
-	if err != nil {
-		return err
-	}
-	if path := c.find(ctx, cfg); path != "" && !standalone {
-		wish := attach.StreamRequest{Mode: string(view.Mode), Server: view.Server}
-		conn, err := attach.Open(ctx, path, wish)
-		if err == nil {
-			return c.relayMCP(ctx, conn, cfg, o, wish, view)
-		}
-		if !errors.Is(err, attach.ErrNone) {
+	if standalone {
+		if err != nil {
 			return err
 		}
+		return c.serveAlone(ctx, cfg, o, view)
 	}
-	return c.serveAlone(ctx, cfg, o, view, c.in, c.out)
+	s := &mcpSession{cli: c, cfg: cfg, o: o, view: view, request: attach.StreamRequest{Mode: string(view.Mode), Server: view.Server}}
+	return s.run(ctx, err)
 }
 
-// serveAlone serves a client with a gateway of its own.
-func (c *cli) serveAlone(ctx context.Context, cfg *config.Config, o config.Options, view discovery.View, in io.Reader, out io.Writer) error {
+// serveAlone serves a client with a gateway that nobody else uses.
+func (c *cli) serveAlone(ctx context.Context, cfg *config.Config, o config.Options, view discovery.View) error {
 	a, err := c.build(ctx, cfg, o, telemetry.LevelWarn, nil)
 	if err != nil {
 		return err
 	}
-	core, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan error, 1)
-	go func() { done <- a.Run(core) }()
-	err = a.ServeMCP(ctx, view, in, out)
-	stop()
-	return errors.Join(err, <-done, a.Close())
-}
-
-// patience is how long a client waits for a gateway that is being restarted
-// before it is given one of its own.
-const patience = 20 * time.Second
-
-// relayMCP serves a client through the gateway that runs, and goes on when
-// that is restarted, or ends.
-func (c *cli) relayMCP(ctx context.Context, conn *attach.Conn, cfg *config.Config, o config.Options, wish attach.StreamRequest, view discovery.View) error {
-	ctx, stop := context.WithCancel(ctx)
-	var own sync.WaitGroup
-	defer own.Wait()
-	defer stop()
-	relay := attach.Relay{Reconnect: func(attempt context.Context) (io.ReadWriteCloser, error) {
-		for end := time.Now().Add(patience); time.Now().Before(end); {
-			// The file may have changed, and the gateway moved with it.
-			if changed, _, err := config.Load(o); err == nil {
-				cfg = changed
-			}
-			if path := c.find(attempt, cfg); path != "" {
-				next, err := attach.Open(attempt, path, wish)
-				if !errors.Is(err, attach.ErrNone) {
-					return next, err
-				}
-			}
-			select {
-			case <-attempt.Done():
-				return nil, attempt.Err()
-			case <-time.After(100 * time.Millisecond):
-			}
-		}
-		near, far := net.Pipe()
-		own.Go(func() {
-			defer far.Close()
-			if err := c.serveAlone(ctx, cfg, o, view, far, far); err != nil {
-				fmt.Fprintln(c.err, "junctor: "+err.Error())
-			}
-		})
-		return near, nil
-	}}
-	return relay.Run(ctx, conn, c.in, c.out)
+	err = a.Host(ctx, view, c.in, c.out, "", nil)
+	return errors.Join(err, a.Close())
 }

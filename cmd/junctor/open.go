@@ -16,6 +16,7 @@ import (
 	"junctor/internal/app"
 	"junctor/internal/attach"
 	"junctor/internal/store"
+	"junctor/internal/tool"
 )
 
 // openCommand brings the user to the page with the administrator's rights.
@@ -40,7 +41,11 @@ browser the address is printed.`,
 			}
 			g := c.attached(attach.Client(path))
 			var page struct{ URL string }
-			if err := g.get(cmd.Context(), app.PagePath, nil, &page); err != nil {
+			err = g.get(cmd.Context(), app.PagePath, nil, &page)
+			if failure, ok := errors.AsType[*apiError](err); ok && failure.Body.Code == tool.MethodNotFound {
+				return errors.New("the gateway that is running serves an agent and has no page; start one with junctor serve")
+			}
+			if err != nil {
 				return err
 			}
 			if !printOnly && c.openPage(cmd.Context(), page.URL) {

@@ -2,9 +2,7 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -61,6 +59,12 @@ type Options struct {
 	// Socket returns where this user's other programs find the gateway while it
 	// serves with a configuration; nil, or an empty path, for nowhere.
 	Socket func(*config.Config) string
+
+	// Temporary marks the gateway of one client's process, which others use
+	// meanwhile. Yield, which may be nil, ends it when a gateway that serves
+	// asks for the socket.
+	Temporary bool
+	Yield     func()
 
 	// Only limits the gateway to these upstreams; nil means all. The command
 	// line starts no more servers than it needs.
@@ -236,18 +240,6 @@ func (a *App) Run(ctx context.Context) error {
 	g.Go(func() error { return a.models.run(ctx) })
 	g.Go(func() error { return a.chat.Run(ctx) })
 	return g.Wait()
-}
-
-// ServeMCP serves one MCP client on a pair of byte streams until it leaves or
-// ctx is done, and follows changes of the configuration meanwhile. Run must be
-// running.
-func (a *App) ServeMCP(ctx context.Context, view discovery.View, in io.Reader, out io.Writer) error {
-	watching, stop := context.WithCancel(ctx)
-	var watch errgroup.Group
-	watch.Go(func() error { return a.watch(watching) })
-	err := a.discovery.ServeStream(ctx, view, in, out)
-	stop()
-	return errors.Join(err, watch.Wait())
 }
 
 // Close ends what Open began. Run and Serve must have returned.

@@ -290,12 +290,11 @@ func TestReloadReachesAClientOnStdio(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	wg.Go(func() { _ = a.Run(ctx) })
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	wg.Go(func() {
-		if err := a.ServeMCP(ctx, discovery.View{Mode: discovery.DirectMode}, in, out); err != nil && ctx.Err() == nil {
-			t.Errorf("ServeMCP: %v", err)
+		if err := a.Host(ctx, discovery.View{Mode: discovery.DirectMode}, in, out, "", nil); err != nil && ctx.Err() == nil {
+			t.Errorf("Host: %v", err)
 		}
 	})
 	c, err := mcp.Connect(t.Context(), mcp.NewStream(fromServer, toServer, mcp.StreamOptions{}), mcp.ClientOptions{Name: "test", DiscoverTimeout: time.Minute})

@@ -2,12 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"junctor/internal/attach"
+	"junctor/internal/discovery"
 	"junctor/internal/tool"
 )
 
@@ -18,28 +21,51 @@ import (
 // configuration has another name, the gateway moves there and ends the streams
 // at the old one: programs whose variables have other values than the gateway's
 // must not use its accounts. The others find it again under the new name.
+//
+// While another gateway has the socket, this one goes on trying, and asks a
+// temporary one to yield.
 func (a *App) Share(ctx context.Context) error {
 	if a.opts.Socket == nil {
 		return nil
 	}
+	return a.share(ctx, "", nil)
+}
+
+// share is Share with a socket that is open already, at current; ln is nil for
+// none.
+func (a *App) share(ctx context.Context, current string, ln net.Listener) error {
 	g, ctx := errgroup.WithContext(ctx)
-	current, leave := "", func() {}
+	leave := func() {}
+	serve := func(ln net.Listener) {
+		serving, stop := context.WithCancel(ctx)
+		leave = func() { stop(); _ = ln.Close() }
+		g.Go(func() error { return a.attached().Serve(serving, ln) })
+	}
+	if ln != nil {
+		serve(ln)
+	}
+	wanted, logged := false, "" // the socket is another's; the path for which that was logged
 	for ctx.Err() == nil {
-		if path := a.opts.Socket(a.config.Load()); path != current {
+		if path := a.opts.Socket(a.config.Load()); path != current || wanted {
 			current = path
-			next, err := a.listen(path)
+			next, err := a.listen(ctx, path)
 			leave() // after the next one listens, so that there is always one to be found
 			leave = func() {}
-			if err != nil { // it serves all the same
-				a.log.WarnContext(ctx, "junctor mcp and the command line will start servers of their own", "err", err)
+			wanted = errors.Is(err, attach.ErrRunning)
+			if err != nil && logged != path { // it serves all the same
+				logged = path
+				a.log.WarnContext(ctx, "junctor mcp and the command line do not use this gateway yet", "err", err)
 			} else if next != nil {
-				serving, stop := context.WithCancel(ctx)
-				leave = func() { stop(); _ = next.Close() }
-				g.Go(func() error { return a.attached().Serve(serving, next) })
+				serve(next)
 			}
+		}
+		var retry <-chan time.Time
+		if wanted {
+			retry = time.After(socketRetry)
 		}
 		select {
 		case <-a.reloaded:
+		case <-retry:
 		case <-ctx.Done():
 		}
 	}
@@ -47,18 +73,68 @@ func (a *App) Share(ctx context.Context) error {
 	return g.Wait()
 }
 
-// listen opens a socket; an empty path is none.
-func (a *App) listen(path string) (net.Listener, error) {
+const (
+	// socketRetry is how often a gateway tries to get a socket that another has.
+	socketRetry = 2 * time.Second
+	// yieldWait is how long a temporary gateway gets to leave its socket.
+	yieldWait = 5 * time.Second
+	// yieldPoll is how often that is looked at: more often than the programs
+	// that used the temporary gateway try to take its place.
+	yieldPoll = 20 * time.Millisecond
+)
+
+// listen opens a socket; an empty path is none. A temporary gateway that has it
+// is asked to yield.
+func (a *App) listen(ctx context.Context, path string) (net.Listener, error) {
 	if path == "" {
 		return nil, nil
 	}
-	return attach.Listen(path)
+	ln, err := attach.Listen(path)
+	if !errors.Is(err, attach.ErrRunning) || a.opts.Temporary || attach.Yield(ctx, path) != nil {
+		return ln, err
+	}
+	for end := time.Now().Add(yieldWait); errors.Is(err, attach.ErrRunning) && time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(yieldPoll):
+		}
+		ln, err = attach.Listen(path)
+	}
+	return ln, err
+}
+
+// Host serves one MCP client on a pair of byte streams, and this user's other
+// programs on ln, which listens at path, until the client leaves or ctx is done.
+// Without ln it serves the client alone. It closes ln.
+func (a *App) Host(ctx context.Context, view discovery.View, in io.Reader, out io.Writer, path string, ln net.Listener) error {
+	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopCore()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var upstreams, others errgroup.Group
+	upstreams.Go(func() error { return a.Run(core) })
+	others.Go(func() error { return a.watch(ctx) })
+	if ln != nil {
+		others.Go(func() error { return a.share(ctx, path, ln) })
+	}
+	err := a.discovery.ServeStream(ctx, view, in, out)
+	stop()
+	err = errors.Join(err, others.Wait())
+	stopCore()
+	return errors.Join(err, upstreams.Wait())
+}
+
+// CheckView reports why a view cannot be served.
+func (a *App) CheckView(ctx context.Context, view discovery.View) error {
+	_, err := a.discovery.Open(tool.WithCaller(ctx, tool.Local), string(view.Mode), view.Server)
+	return err
 }
 
 // attached serves the programs that use the gateway through its socket.
 func (a *App) attached() *attach.Server {
 	return attach.New(attach.Options{
-		HTTP: a.LocalHandler(), Version: a.opts.Version, Log: a.log,
+		HTTP: a.LocalHandler(), Version: a.opts.Version, Log: a.log, Temporary: a.opts.Temporary, Yield: a.opts.Yield,
 		Open: func(ctx context.Context, w attach.StreamRequest) (func(context.Context, io.Reader, io.Writer) error, error) {
 			return a.discovery.Open(tool.WithCaller(ctx, tool.Local), w.Mode, w.Server)
 		},

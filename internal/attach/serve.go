@@ -26,6 +26,12 @@ type Options struct {
 	Open    Opener       // for streams
 	Version string
 	Log     *slog.Logger
+
+	// Temporary says that the gateway belongs to one client's process and ends
+	// with it. Yield, which may be nil, is called when another gateway asks for
+	// the socket: the temporary one then has to end.
+	Temporary bool
+	Yield     func()
 }
 
 // Server answers at the socket.
@@ -109,11 +115,15 @@ func (s *Server) serve(ctx context.Context, c net.Conn, requests *connQueue) {
 	}
 	defer c.Close()
 	w, err := readStreamRequest(r)
+	if err == nil && w.Yield {
+		s.yield(c)
+		return
+	}
 	if err == nil {
 		_ = c.SetReadDeadline(time.Time{})
 		var serve func(context.Context, io.Reader, io.Writer) error
 		if serve, err = s.opts.Open(ctx, w); err == nil {
-			if s.answer(c, reply{OK: true, Version: s.opts.Version}) != nil {
+			if s.answer(c, reply{OK: true, Version: s.opts.Version, Temporary: s.opts.Temporary}) != nil {
 				return
 			}
 			if err := serve(ctx, r, c); err != nil && ctx.Err() == nil {
@@ -127,6 +137,17 @@ func (s *Server) serve(ctx context.Context, c net.Conn, requests *connQueue) {
 		message = e.Msg
 	}
 	_ = s.answer(c, reply{Message: message})
+}
+
+// yield leaves the socket to the gateway that asks for it, where this one is
+// temporary.
+func (s *Server) yield(c net.Conn) {
+	if s.opts.Yield == nil {
+		_ = s.answer(c, reply{Message: "the running gateway keeps its socket"})
+		return
+	}
+	_ = s.answer(c, reply{OK: true, Version: s.opts.Version}) // it yields, whether that is read or not
+	s.opts.Yield()
 }
 
 // refuse answers a program that the gateway started, or that is in another PID

@@ -26,13 +26,16 @@ const greetFor = 10 * time.Second
 type StreamRequest struct {
 	Mode   string `json:"mode,omitempty"`
 	Server string `json:"server,omitempty"`
+	// Yield asks the gateway to leave the socket to the one that asks.
+	Yield bool `json:"yield,omitempty"`
 }
 
-// reply is the answer to a Wish.
+// reply is the answer to a StreamRequest.
 type reply struct {
-	OK      bool   `json:"ok"`
-	Version string `json:"version,omitempty"`
-	Message string `json:"message,omitempty"`
+	OK        bool   `json:"ok"`
+	Version   string `json:"version,omitempty"`
+	Temporary bool   `json:"temporary,omitempty"`
+	Message   string `json:"message,omitempty"`
 }
 
 // Refused is the error of a gateway that is running but has not what was
@@ -51,17 +54,29 @@ func Open(ctx context.Context, path string, w StreamRequest) (*Conn, error) {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	r := bufio.NewReader(c)
-	if err := requestStream(c, r, w); err != nil {
+	answer, err := requestStream(c, r, w)
+	if err != nil {
 		_ = c.Close()
 		return nil, err
 	}
-	return &Conn{Conn: c, r: r}, nil
+	return &Conn{Conn: c, Temporary: answer.Temporary, r: r}, nil
+}
+
+// Yield asks the gateway that listens at path to leave the socket to the caller.
+// Only a temporary one does; the others answer with *Refused.
+func Yield(ctx context.Context, path string) error {
+	c, err := Open(ctx, path, StreamRequest{Yield: true})
+	if err != nil {
+		return err
+	}
+	return c.Close()
 }
 
 // Conn is a stream to or from a gateway.
 type Conn struct {
 	net.Conn
-	r *bufio.Reader // has looked at the first bytes
+	Temporary bool          // the gateway at the other end is one of Options.Temporary
+	r         *bufio.Reader // has looked at the first bytes
 }
 
 // Read implements io.Reader.
@@ -77,28 +92,27 @@ func (c *Conn) CloseWrite() error {
 }
 
 // requestStream asks for the stream.
-func requestStream(c net.Conn, r *bufio.Reader, w StreamRequest) error {
+func requestStream(c net.Conn, r *bufio.Reader, w StreamRequest) (answer reply, err error) {
 	line, err := json.Marshal(w)
 	if err != nil {
-		return err
+		return answer, err
 	}
 	_ = c.SetDeadline(time.Now().Add(greetFor))
 	if _, err := io.WriteString(c, greeting+string(line)+"\n"); err != nil {
-		return ErrNone
+		return answer, ErrNone
 	}
 	text, err := readLine(r)
 	if err != nil {
-		return ErrNone
+		return answer, ErrNone
 	}
 	_ = c.SetDeadline(time.Time{})
-	var answer reply
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return &Refused{"the running gateway is of another version"}
+		return answer, &Refused{"the running gateway is of another version"}
 	}
 	if !answer.OK {
-		return &Refused{answer.Message}
+		return answer, &Refused{answer.Message}
 	}
-	return nil
+	return answer, nil
 }
 
 // readLine reads one line of bounded length.

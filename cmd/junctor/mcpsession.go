@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"junctor/internal/app"
+	"junctor/internal/attach"
+	"junctor/internal/config"
+	"junctor/internal/discovery"
+	"junctor/internal/telemetry"
+)
+
+const (
+	// restartWait is how long a client waits for a gateway that serves to be
+	// restarted before it takes its place.
+	restartWait = 20 * time.Second
+	// takeoverWait is the same for a temporary gateway. It leaves one that
+	// serves the time to get the socket.
+	takeoverWait = 300 * time.Millisecond
+	// lockWait is how long another process may hold the lock of the socket
+	// without answering.
+	lockWait = 30 * time.Second
+
+	reconnectPoll = 50 * time.Millisecond
+)
+
+// mcpSession is one client of `junctor mcp`. It uses the gateway of its
+// configuration, and becomes that gateway, for itself and for others, when there
+// is none.
+type mcpSession struct {
+	*cli
+	cfg     *config.Config // nil when the file is invalid
+	o       config.Options
+	view    discovery.View
+	request attach.StreamRequest
+
+	ctx     context.Context // of the session
+	hosting sync.WaitGroup
+
+	mu     sync.Mutex
+	failed error // of a gateway of our own
+}
+
+// run serves the client until it leaves. invalid says what is wrong with the
+// configuration; then only a gateway that is running can help.
+func (s *mcpSession) run(ctx context.Context, invalid error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s.ctx = ctx
+	wait := time.Duration(0)
+	connect := func(attempt context.Context) (io.ReadWriteCloser, error) {
+		conn, temporary, err := s.connect(attempt, wait, invalid)
+		wait = restartWait
+		if temporary {
+			wait = takeoverWait
+		}
+		return conn, err
+	}
+	conn, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	relay := attach.Relay{Reconnect: connect}
+	err = relay.Run(ctx, conn, s.in, s.out)
+	stop()
+	s.hosting.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		err = s.failed
+	}
+	return err
+}
+
+// connect returns a stream to a gateway. When none is found for as long as wait,
+// it is one of our own. temporary says that the gateway ends with its client.
+func (s *mcpSession) connect(ctx context.Context, wait time.Duration, invalid error) (conn io.ReadWriteCloser, temporary bool, err error) {
+	began := time.Now()
+	for {
+		s.mu.Lock()
+		failed := s.failed
+		s.mu.Unlock()
+		if failed != nil {
+			return nil, false, failed
+		}
+		if path := s.findGateway(ctx, invalid); path != "" {
+			found, err := attach.Open(ctx, path, s.request)
+			if err == nil {
+				return found, found.Temporary, nil
+			}
+			if !errors.Is(err, attach.ErrNone) {
+				return nil, false, err
+			}
+		}
+		if s.cfg == nil {
+			return nil, false, invalid
+		}
+		if waited := time.Since(began); waited >= wait {
+			conn, err := s.host(waited < wait+lockWait)
+			if !errors.Is(err, attach.ErrRunning) {
+				return conn, true, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		case <-time.After(reconnectPoll):
+		}
+		// The file may have changed, and the gateway moved with it.
+		if changed, _, err := config.Load(s.o); err == nil {
+			s.cfg = changed
+		}
+	}
+}
+
+// findGateway returns the socket of the gateway to use; "" for none.
+func (s *mcpSession) findGateway(ctx context.Context, invalid error) string {
+	if s.cfg == nil {
+		return s.findDespite(ctx, s.o, invalid)
+	}
+	return s.find(ctx, s.cfg)
+}
+
+// host starts a gateway of our own and returns a stream to it. With share others
+// can use it too; ErrRunning says that one of them was faster.
+func (s *mcpSession) host(share bool) (io.ReadWriteCloser, error) {
+	var ln net.Listener
+	path := s.socket(s.cfg)
+	if share && path != "" {
+		var err error
+		if ln, err = attach.Listen(path); errors.Is(err, attach.ErrRunning) {
+			return nil, err
+		} else if err != nil { // a folder that cannot be written to, perhaps
+			s.note("other clients cannot use this gateway: %v", err)
+			ln = nil
+		}
+	}
+	ctx, stop := context.WithCancel(s.ctx)
+	a, err := s.build(ctx, s.cfg, s.o, telemetry.LevelWarn, func(o *app.Options) { o.Temporary, o.Yield = true, stop })
+	if err == nil {
+		if err = a.CheckView(ctx, s.view); err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}
+	if err != nil {
+		stop()
+		if ln != nil {
+			_ = ln.Close()
+		}
+		return nil, err
+	}
+	near, far := attach.Pipe()
+	context.AfterFunc(ctx, func() { _ = far.Close() }) // the relay goes on elsewhere, or ends
+	s.hosting.Go(func() {
+		defer stop()
+		err := a.Host(ctx, s.view, far, far, path, ln)
+		if err = errors.Join(err, a.Close()); err != nil && ctx.Err() == nil {
+			s.mu.Lock()
+			s.failed = fmt.Errorf("the gateway of this process: %w", err)
+			s.mu.Unlock()
+		}
+	})
+	return near, nil
+}
