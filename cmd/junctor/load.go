@@ -71,6 +71,10 @@ func (c *cli) tell(notes []config.Note) {
 
 // askTrust asks the person at the terminal.
 func (c *cli) askTrust(r config.TrustRequest) (bool, error) {
+	if len(r.Variables) > 0 {
+		fmt.Fprintf(c.err, "%s, found in the current folder, sets %s.\n", r.Path, strings.Join(r.Variables, ", "))
+		return c.confirm("Use these variables? [y/N] ")
+	}
 	fmt.Fprintf(c.err, "%s would start or connect to:\n", r.Path)
 	for _, line := range r.Starts {
 		fmt.Fprintln(c.err, "  "+oneLine(line))

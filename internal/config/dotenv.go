@@ -108,22 +108,28 @@ func isVariable(s string) bool {
 }
 
 // environment is what the caller lets us see, the .env file beside the
-// configuration, and keys that the configuration itself brings, in that order.
+// configuration, that of the working folder, and keys that the configuration
+// itself brings, in that order.
 type environment struct {
 	real    func(string) (string, bool)
 	dotenv  map[string]string
+	folder  map[string]string
 	inFile  map[string]string
 	secrets []telemetry.Secret // values of variables that were used and are secret
 
 	own       map[string]string // variables that were used with a value of the real environment alone
 	unset     bool              // a variable was used that has no value
 	defaulted bool              // a variable was used by its default
+
+	// ofFolder are the variables of the working folder that were looked up
+	// while the configuration was loaded; nil afterwards.
+	ofFolder map[string]bool
 }
 
 // use records that the configuration took a variable's value from there. A
 // value that .env has too is the same for everyone who reads the file.
 func (e *environment) use(name, value, from string) {
-	if shared, ok := e.dotenv[name]; from != fromEnvironment || ok && shared == value {
+	if shared, ok := e.dotenv[name]; from != fromEnvironment && from != fromFolder || ok && shared == value {
 		return
 	}
 	if e.own == nil {
@@ -136,6 +142,7 @@ func (e *environment) use(name, value, from string) {
 const (
 	fromEnvironment = "environment"
 	fromDotenv      = ".env"
+	fromFolder      = ".env of the working folder"
 	fromFile        = "file"
 )
 
@@ -148,6 +155,12 @@ func (e *environment) lookup(name string) (value, from string, ok bool) {
 	}
 	if v, ok := e.dotenv[name]; ok {
 		return v, fromDotenv, true
+	}
+	if v, ok := e.folder[name]; ok {
+		if e.ofFolder != nil {
+			e.ofFolder[name] = true
+		}
+		return v, fromFolder, true
 	}
 	if v, ok := e.inFile[name]; ok {
 		return v, fromFile, true

@@ -112,7 +112,7 @@ func (c *Config) origin(s *Setting, n *node) {
 	case n == nil:
 	case n.source != "":
 		s.From, s.Source = n.source, n.source
-		for _, from := range []string{fromEnvironment, fromDotenv, fromFile} {
+		for _, from := range []string{fromEnvironment, fromDotenv, fromFolder, fromFile} {
 			if strings.HasSuffix(n.source, "("+from+")") {
 				s.Source = from
 			}

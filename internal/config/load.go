@@ -51,23 +51,28 @@ type Override struct {
 // configuration is then [Default] with the environment over it.
 func Load(o Options) (*Config, []Note, error) {
 	place := Locate(o)
-	if place.Path == "" {
-		return o.loader(place, nil).run()
+	var src *source
+	if place.Path != "" {
+		var err error
+		if src, err = readSource(place.Path); err != nil {
+			return nil, nil, err
+		}
 	}
-	src, err := readSource(place.Path)
-	if err != nil {
-		return nil, nil, err
-	}
-	l := o.loader(place, src)
-	l.readDotenv(filepath.Join(filepath.Dir(place.Path), ".env"))
-	cfg, notes, err := l.run()
-	if err != nil || place.Named {
-		return cfg, notes, err
-	}
-	if err := o.confirm(cfg, l); err != nil {
-		return nil, notes, err
-	}
-	return cfg, notes, nil
+	return o.loadWithFolder(place, func(prepare func(*loader)) (*Config, []Note, error) {
+		l := o.loader(place, src)
+		if place.Path != "" {
+			l.readDotenv(filepath.Join(filepath.Dir(place.Path), ".env"))
+		}
+		prepare(l)
+		cfg, notes, err := l.run()
+		if err != nil || place.Named {
+			return cfg, notes, err
+		}
+		if err := o.confirm(cfg, l); err != nil {
+			return nil, notes, err
+		}
+		return cfg, notes, nil
+	})
 }
 
 // Parse checks a configuration that is not in a file, such as the options
@@ -161,6 +166,9 @@ func (l *loader) readDotenv(path string) {
 		return
 	}
 	vars, problems := parseDotenv(src)
+	if !l.place.Named { // of whatever project is in this folder
+		maps.DeleteFunc(vars, func(name, _ string) bool { return !fromAnyFolder(name) })
+	}
 	l.env.dotenv = vars
 	l.problems = append(l.problems, problems...)
 }

@@ -68,12 +68,10 @@ func (o Options) namedInDotenv() string {
 		return ""
 	}
 	vars, _ := parseDotenv(src)
-	for _, name := range []string{"JUNCTOR_CONFIG", "MCP_JSON_PATH"} {
-		if v := vars[name]; v != "" {
-			path := o.abs(v)
-			if _, err := os.Lstat(path); err == nil {
-				return path
-			}
+	if v := vars["MCP_JSON_PATH"]; v != "" {
+		path := o.abs(v)
+		if _, err := os.Lstat(path); err == nil {
+			return path
 		}
 	}
 	return ""

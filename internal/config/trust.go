@@ -17,6 +17,10 @@ type TrustRequest struct {
 	Path   string   // the file
 	Digest string   // of the file and of everything that it reads: .env, env files
 	Starts []string // what it would start or connect to, one line each
+
+	// Variables are those of a .env in the working folder that would be used;
+	// nothing is started then that was not started before.
+	Variables []string
 }
 
 // TrustStore remembers which files, with which content, a person trusted. It

@@ -146,6 +146,9 @@ func (w *watcher) candidates() []string {
 			files = append(files, filepath.Join(w.o.WorkDir, name))
 		}
 	}
+	if path := w.o.folderDotenv(place, w.o.WorkDir); path != "" {
+		files = append(files, path)
+	}
 	return files
 }
 

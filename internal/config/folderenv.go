@@ -1,0 +1,118 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"junctor/internal/llm"
+)
+
+// The .env of the working folder belongs to whatever project is there. It may
+// set what the configuration looks up, once a person has agreed; it never starts
+// a program, never changes what Junctor trusts, and never sends keys elsewhere.
+
+// fromAnyFolder reports whether a variable may be taken from the .env of the
+// working folder.
+func fromAnyFolder(name string) bool {
+	return name != "MCP_SERVER_DIST" && !strings.HasPrefix(name, "JUNCTOR_") && !strings.HasSuffix(name, "_BASE_URL")
+}
+
+// folderDotenv is the .env of the working folder; "" when the configuration is
+// there too, and it is the one beside the file.
+func (o Options) folderDotenv(place Place, folder string) string {
+	if folder == "" || place.Path != "" && filepath.Dir(place.Path) == filepath.Clean(folder) {
+		return ""
+	}
+	return filepath.Join(folder, ".env")
+}
+
+// loadWithFolder loads a configuration with the variables of the working folder
+// where they are trusted, and without them where they are not.
+func (o Options) loadWithFolder(place Place, load func(prepare func(*loader)) (*Config, []Note, error)) (*Config, []Note, error) {
+	path := o.folderDotenv(place, o.WorkDir)
+	vars, part := readFolderDotenv(path)
+	if len(vars) == 0 {
+		cfg, notes, err := load(func(*loader) {})
+		return cfg, append(notes, o.ignoredDotenv(place)...), err
+	}
+	cfg, notes, err := load(func(l *loader) {
+		l.files, l.parts = append(l.files, path), append(l.parts, part...)
+		l.env.folder, l.env.ofFolder = vars, map[string]bool{}
+	})
+	if err != nil { // perhaps because of what the folder says
+		if without, notes, err := load(func(*loader) {}); err == nil {
+			return without, append(notes, Note{File: path, Msg: "is not used: with it the configuration is invalid"}), nil
+		}
+		return cfg, notes, err
+	}
+	llm.Choose(cfg.LLM, func(name string) string { v, _ := cfg.Lookup(name); return v }, nil) // looks up the keys of models
+	used := slices.Sorted(maps.Keys(cfg.env.ofFolder))
+	cfg.env.ofFolder = nil
+	if len(used) == 0 {
+		return cfg, notes, nil
+	}
+	yes, err := o.trustVariables(TrustRequest{Path: path, Digest: digest(part...), Variables: used})
+	if err != nil || yes {
+		return cfg, notes, err
+	}
+	cfg, notes, err = load(func(*loader) {})
+	note := Note{File: path, Msg: fmt.Sprintf("sets %s, which is not used: the file was found in the current folder and not agreed to; run junctor in a terminal to be asked, or export the variables", strings.Join(used, ", "))}
+	return cfg, append(notes, note), err
+}
+
+// trustVariables asks once per content whether variables may be used.
+func (o Options) trustVariables(r TrustRequest) (bool, error) {
+	store := NewTrustStore(o.UserDir)
+	known, err := store.Trusted(r)
+	if err != nil || known {
+		return known, err
+	}
+	refused := r
+	refused.Digest = "no " + r.Digest
+	if known, err = store.Trusted(refused); err != nil || known || o.Trust == nil {
+		return false, err
+	}
+	yes, err := o.Trust(r)
+	if err != nil {
+		return false, err
+	}
+	if !yes {
+		r = refused
+	}
+	return yes, store.Add(r)
+}
+
+// readFolderDotenv returns the variables of a .env that may be used, and what it
+// adds to a state. Lines that are none are left out: the file is not ours.
+func readFolderDotenv(path string) (map[string]string, [][]byte) {
+	if path == "" {
+		return nil, nil
+	}
+	src, err := readSource(path)
+	if err != nil {
+		return nil, nil
+	}
+	vars, _ := parseDotenv(src)
+	maps.DeleteFunc(vars, func(name, _ string) bool { return !fromAnyFolder(name) })
+	return vars, part(path, src, nil)
+}
+
+// ignoredDotenv names the .env of the folder that a program was started in by a
+// client, which is not read.
+func (o Options) ignoredDotenv(place Place) []Note {
+	if o.WorkDir != "" {
+		return nil
+	}
+	path := o.folderDotenv(place, o.BaseDir)
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	return []Note{{File: path, Msg: "is not read: clients start this program in whatever folder is open; put variables into .env beside the configuration file"}}
+}
