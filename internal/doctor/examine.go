@@ -163,6 +163,9 @@ func (r *Report) servers(f Facts) {
 			v.Severity, v.What, v.Details = Problem, s.Reason, s.Stderr
 			v.Do = "test it with: junctor servers test " + s.Name
 		}
+		if do, broken := brokenNpxCache(s.Stderr); broken && v.Severity == Problem {
+			v.What, v.Do = "the npx cache is broken, as after an install that was interrupted: "+v.What, do
+		}
 		r.add(v)
 		for _, p := range s.Problems {
 			r.add(Finding{Severity: Warning, Area: area, Subject: s.Name, What: p, Do: "tell its author; junctor servers test " + s.Name + " shows everything"})
