@@ -16,26 +16,43 @@ func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	npm(t, "mcp-server-filesystem")
 	node, _ := suiteNode(t)
-	program := junctor(t)
 	modules, err := filepath.Abs("node_modules")
 	if err != nil {
 		t.Fatal(err)
 	}
+	typeOnEmptyHome(t, "testdata/newcomer.txt", filepath.Dir(node), map[string]string{"node_modules": modules})
+}
+
+// TestFirstStepsWithTrouble goes the ways on which new users had trouble: an
+// install that takes longer than a start, variables without a value, wrong URLs,
+// servers that differ in a token alone. Two agents at once are in cmd/junctor.
+func TestFirstStepsWithTrouble(t *testing.T) {
+	t.Parallel()
+	typeOnEmptyHome(t, "testdata/newcomer-trouble.txt", "", map[string]string{"bin/example-server": everything(t)})
+}
+
+// typeOnEmptyHome runs a script with an empty home, and path in PATH. links are
+// made in its folder.
+func typeOnEmptyHome(t *testing.T, script, path string, links map[string]string) {
+	t.Helper()
+	links["bin/junctor"] = junctor(t)
 	testscript.Run(t, testscript.Params{
-		Files: []string{"testdata/newcomer.txt"},
+		Files: []string{script},
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
-			e.Vars = []string{"HOME=" + home, "PATH=" + filepath.Join(e.WorkDir, "bin") + ":" + filepath.Dir(node) + ":/usr/local/bin:/usr/bin:/bin", "WORK=" + e.WorkDir, "PWD=" + e.WorkDir, "/=/"}
+			e.Vars = []string{"HOME=" + home, "PATH=" + filepath.Join(e.WorkDir, "bin") + ":" + path + ":/usr/local/bin:/usr/bin:/bin", "WORK=" + e.WorkDir, "PWD=" + e.WorkDir, "/=/"}
 			if dir := os.Getenv("JUNCTOR_COVERDIR"); dir != "" {
 				e.Vars = append(e.Vars, "GOCOVERDIR="+dir)
 			}
 			if err := os.MkdirAll(filepath.Join(e.WorkDir, "bin"), 0o700); err != nil {
 				return err
 			}
-			if err := os.Symlink(modules, filepath.Join(e.WorkDir, "node_modules")); err != nil {
-				return err
+			for name, target := range links {
+				if err := os.Symlink(target, filepath.Join(e.WorkDir, filepath.FromSlash(name))); err != nil {
+					return err
+				}
 			}
-			return os.Symlink(program, filepath.Join(e.WorkDir, "bin", "junctor"))
+			return nil
 		},
 	})
 }

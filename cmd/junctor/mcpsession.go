@@ -156,10 +156,11 @@ func (s *mcpSession) host(share bool) (io.ReadWriteCloser, error) {
 		return nil, err
 	}
 	near, far := attach.Pipe()
-	context.AfterFunc(ctx, func() { _ = far.Close() }) // the relay goes on elsewhere, or ends
 	s.hosting.Go(func() {
 		defer stop()
-		err := a.Host(ctx, s.view, far, far, path, ln)
+		// The relay goes on elsewhere, or ends, when this gateway is not to be
+		// found any more.
+		err := a.Host(ctx, s.view, far, far, path, ln, func() { _ = far.Close() })
 		if err = errors.Join(err, a.Close()); err != nil && ctx.Err() == nil {
 			s.mu.Lock()
 			s.failed = fmt.Errorf("the gateway of this process: %w", err)

@@ -117,6 +117,10 @@ func (c *cli) pendingNote(list control.ToolList) {
 		c.note("Still starting, not in this list: %s", strings.Join(list.Pending, ", "))
 	}
 	for _, d := range list.Down {
+		if slices.Contains(list.Pending, d.Name) { // an install
+			c.note("%s is %s", d.Name, oneLine(d.Reason))
+			continue
+		}
 		c.note("No tools of %s: %s", d.Name, oneLine(d.Reason))
 	}
 }

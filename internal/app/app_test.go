@@ -293,7 +293,7 @@ func TestReloadReachesAClientOnStdio(t *testing.T) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	wg.Go(func() {
-		if err := a.Host(ctx, discovery.View{Mode: discovery.DirectMode}, in, out, "", nil); err != nil && ctx.Err() == nil {
+		if err := a.Host(ctx, discovery.View{Mode: discovery.DirectMode}, in, out, "", nil, func() {}); err != nil && ctx.Err() == nil {
 			t.Errorf("Host: %v", err)
 		}
 	})

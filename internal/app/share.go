@@ -106,8 +106,9 @@ func (a *App) listen(ctx context.Context, path string) (net.Listener, error) {
 
 // Host serves one MCP client on a pair of byte streams, and this user's other
 // programs on ln, which listens at path, until the client leaves or ctx is done.
-// Without ln it serves the client alone. It closes ln.
-func (a *App) Host(ctx context.Context, view discovery.View, in io.Reader, out io.Writer, path string, ln net.Listener) error {
+// Without ln it serves the client alone. It closes ln, and calls left when nobody
+// is served any more, before the servers are stopped.
+func (a *App) Host(ctx context.Context, view discovery.View, in io.Reader, out io.Writer, path string, ln net.Listener, left func()) error {
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()
 	ctx, stop := context.WithCancel(ctx)
@@ -121,6 +122,7 @@ func (a *App) Host(ctx context.Context, view discovery.View, in io.Reader, out i
 	err := a.discovery.ServeStream(ctx, view, in, out)
 	stop()
 	err = errors.Join(err, others.Wait())
+	left()
 	stopCore()
 	return errors.Join(err, upstreams.Wait())
 }

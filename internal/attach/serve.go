@@ -123,6 +123,9 @@ func (s *Server) serve(ctx context.Context, c net.Conn, requests *connQueue) {
 		_ = c.SetReadDeadline(time.Time{})
 		var serve func(context.Context, io.Reader, io.Writer) error
 		if serve, err = s.opts.Open(ctx, w); err == nil {
+			if ctx.Err() != nil { // the program looks for the next gateway
+				return
+			}
 			if s.answer(c, reply{OK: true, Version: s.opts.Version, Temporary: s.opts.Temporary}) != nil {
 				return
 			}
