@@ -64,7 +64,7 @@ type Options struct {
 	Meter   interface{ Tokens(string, int, int) } // nil counts nothing
 	Version string
 	Log     *slog.Logger
-	Redact  func(string) string // stands before clients' messages in the log; nil for none
+	Redact  func(string) string // applied to clients' messages in the log; may be nil
 }
 
 // Face turns tasks into calls. It is safe for concurrent use.
@@ -79,8 +79,7 @@ type Face struct {
 	lists map[string]*extras // what callers were shown beside tools
 }
 
-// maxTasks is how many tasks are worked on at once: each is a request to a
-// model that somebody pays for.
+// maxTasks is the number of concurrent tasks. Each task costs model requests.
 const maxTasks = 32
 
 // drainFor is how long a task may go on when the client has closed its end

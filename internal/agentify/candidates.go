@@ -89,8 +89,8 @@ func (f *Face) candidates(snap *catalog.Snapshot, caller *tool.Caller, t Task, r
 			offered = take(offered, c)
 		}
 	}
-	// A small catalogue is handed over whole: words that no tool shares, in
-	// another language perhaps, may still be clear to the model.
+	// A small catalogue is sent completely: the model may understand words that
+	// no tool contains, for example in another language.
 	if visible(snap, caller) <= MaxCandidates {
 		for e := range snap.Visible(caller) {
 			if !full() {
@@ -135,8 +135,8 @@ func (f *Face) find(snap *catalog.Snapshot, caller *tool.Caller, text string, li
 	return list, nil
 }
 
-// words are what the context adds to a search: the open document's name and
-// kind, and the beginning of the selection.
+// words returns the text that the context adds to a search: the open document's
+// name and type, and the beginning of the selection.
 func (c Context) words() string {
 	var parts []string
 	if u, err := url.Parse(c.ActiveDocumentURI); err == nil && u.Scheme != "" {

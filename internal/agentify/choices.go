@@ -113,7 +113,7 @@ func (o *choices) names() string {
 	return b.String()
 }
 
-// guidance is what the backends of the candidates say about their tools.
+// guidance returns the backends' guidance for the candidates.
 func guidance(caller *tool.Caller, snap *catalog.Snapshot, offered []Candidate, room int) string {
 	var b strings.Builder
 	var done []string
@@ -151,8 +151,8 @@ type searchRequest struct {
 	Words string   `json:"words"`
 }
 
-// read turns a reply into a choice, or says what is wrong with it in words
-// that the model can act on.
+// read parses a reply into a choice, or returns the errors to report to the
+// model.
 func (o *choices) read(turn llm.Turn, c Context) (choice, []string) {
 	calls := turn.Message.Calls()
 	if len(calls) > 1 && sameCalls(calls) {
@@ -205,8 +205,7 @@ func (o *choices) silence(turn llm.Turn) (choice, []string) {
 	return choice{declined: "the model chose nothing"}, nil
 }
 
-// sameCalls reports whether all calls are one call said several times, which some
-// models do.
+// sameCalls reports whether all calls are equal; some models repeat a call.
 func sameCalls(calls []*llm.ToolCall) bool {
 	return !slices.ContainsFunc(calls, func(c *llm.ToolCall) bool {
 		return c.Name != calls[0].Name || string(c.Arguments) != string(calls[0].Arguments) || c.Malformed != calls[0].Malformed

@@ -62,7 +62,7 @@ func (t Task) prompt() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// filePath is the path that a file URI stands for, "" for any other URI.
+// filePath returns the path of a file URI, or "" for any other URI.
 func filePath(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" {
@@ -152,8 +152,8 @@ func (w *contextWriter) value(key string, v any, s json.RawMessage) any {
 	return v
 }
 
-// absolute resolves a path against the working folder, and turns a file URI
-// into the path that it stands for where the schema wants no URI.
+// absolute resolves a path against the working folder, and converts a file URI
+// into its path if the schema does not require a URI.
 func (w *contextWriter) absolute(p string, s json.RawMessage) string {
 	if strings.HasPrefix(p, "file:") {
 		if plain := filePath(p); plain != "" && mcp.FieldString(s, "format") != "uri" {

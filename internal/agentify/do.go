@@ -30,7 +30,7 @@ type Request struct {
 	Session  string
 	Meta     json.RawMessage // the _meta object to hand on; may be nil
 	Exchange tool.Exchange
-	OnStep   func(Step) // hears of every step; may be nil
+	OnStep   func(Step) // called for every step; may be nil
 }
 
 // Do plans the task and, unless it is a dry run, makes the call. An error is

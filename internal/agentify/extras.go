@@ -38,7 +38,7 @@ const (
 	aPrompt
 )
 
-// extraLists says how each kind is listed.
+// extraLists has the list method of each kind.
 var extraLists = [...]struct{ method, capability, member, key string }{
 	aResource: {"resources/list", "resources", "resources", "uri"},
 	aTemplate: {"resources/templates/list", "resources", "resourceTemplates", "uriTemplate"},

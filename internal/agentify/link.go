@@ -15,13 +15,13 @@ import (
 // codeNotInitialized is the code of a task that comes before initialize.
 const codeNotInitialized = -32001
 
-// ErrNoShutdown is the end of a client that said exit without shutdown. As
-// editors have it, the process of a server that ends so has failed.
+// ErrNoShutdown is the error of a client that sent exit without shutdown. As in
+// LSP, the process then exits with an error.
 var ErrNoShutdown = errors.New("the client said exit without shutdown")
 
-// ServeStream serves one client on a pair of byte streams until it says exit,
-// leaves, or ctx is done. Newline-delimited JSON and Content-Length headers
-// are distinguished by the first bytes.
+// ServeStream serves one client on a pair of byte streams until it sends exit,
+// disconnects, or ctx is done. Newline-delimited JSON and Content-Length
+// headers are distinguished by the first bytes.
 func (f *Face) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -36,10 +36,10 @@ func (f *Face) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error 
 	return err
 }
 
-// link lets an editor's client and an MCP client be served by one MCP server:
-// it translates what the first says otherwise. That is little: initialize
-// needs no protocol version, cancellation is $/cancelRequest and wants an
-// answer, and the end is said with shutdown and exit.
+// link lets LSP-style clients and MCP clients be served by one MCP server. It
+// translates the differences: initialize needs no protocol version,
+// cancellation is $/cancelRequest and gets a response, and the session ends
+// with shutdown and exit.
 type link struct {
 	stream *mcp.Stream
 	exit   func()
@@ -71,9 +71,9 @@ func (l *link) Receive() (mcp.Message, error) {
 		if err != nil {
 			if broken, ok := errors.AsType[*mcp.DecodeError](err); ok {
 				l.mu.Lock()
-				l.inFlight[broken.ID]++ // it gets an answer all the same
+				l.inFlight[broken.ID]++ // it gets a response nevertheless
 				l.mu.Unlock()
-			} else if !errors.Is(err, io.EOF) { // the framing is lost: say so before the end
+			} else if !errors.Is(err, io.EOF) { // the framing is lost: send an error before closing
 				l.send(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "the stream cannot be read any further: " + err.Error()}})
 			}
 			return m, err
@@ -111,7 +111,7 @@ func (l *link) Receive() (mcp.Message, error) {
 	}
 }
 
-// admit lets a request in, completed where it must be, or says why not.
+// admit checks and completes a request, or returns why it is refused.
 func (l *link) admit(m *mcp.Message) *mcp.Error {
 	l.mu.Lock()
 	if l.state == initializing && m.Method != "initialize" {
@@ -192,8 +192,8 @@ func (l *link) Close() error {
 	return l.stream.Close()
 }
 
-// send sends what this side says by itself. A client that does not read is
-// noticed by whoever serves it.
+// send sends a message of the gateway. An error is ignored, because the server
+// of the stream detects it.
 func (l *link) send(m *mcp.Message) { _ = l.stream.Send(m) }
 
 // stray answers a line that is no message at all. What is too large comes out
@@ -204,8 +204,8 @@ func (l *link) stray(d mcp.Drop) {
 	}
 }
 
-// idOf reads an id that stands in params as the envelope of a message is
-// read, so that both compare.
+// idOf parses an id in params like the id of a message, so that both can be
+// compared.
 func idOf(raw json.RawMessage) mcp.ID {
 	if len(raw) == 0 {
 		return ""

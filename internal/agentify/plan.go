@@ -28,7 +28,7 @@ const systemPrompt = `You are the switchboard between an editor and its backends
 // errNoModel is in the chain of the error when there is no model.
 var errNoModel = errors.New("no model")
 
-// Step is one step on the way from words to a call.
+// Step is one step from the task to the call.
 type Step struct {
 	Name   string  `json:"step"` // candidates, modelRequest, modelAnswer, plan, call
 	AtMs   float64 `json:"atMs"` // since the task began
@@ -46,7 +46,7 @@ type job struct {
 	auto   bool       // the model's provider does not let a call be forced
 }
 
-// step notes what happened, for the trace and for whoever asked to see it.
+// step records a step for the trace and for OnStep.
 func (j *job) step(dir mcptrace.Direction, name string, detail any) {
 	s := Step{Name: name, AtMs: float64(time.Since(j.begun).Microseconds()) / 1000, Detail: detail}
 	j.steps = append(j.steps, s)
@@ -117,7 +117,7 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 			o = newChoices(&j.caller, snap, offered, further, f.extras(ctx, &j.caller, again), room, false)
 			o.local = f.isLocal
 			j.step(mcptrace.Incoming, "candidates", o.shown())
-			messages = messages[:1] // a fresh look, with nothing said yet
+			messages = messages[:1] // start again without history
 		case chosen.plan == nil:
 			refusal.Reason = chosen.declined
 			if refusal.Reason == "" {
@@ -166,7 +166,7 @@ func refusesForce(err error) bool {
 	return strings.Contains(text, "tool_choice") || strings.Contains(text, "tool choice") || strings.Contains(text, "toolchoice")
 }
 
-// correct tells the model what was wrong with its answer.
+// correct appends a message with the errors of the model's answer.
 func correct(messages []llm.Message, answer llm.Message, wrong []string) []llm.Message {
 	problem := "This cannot be used: " + strings.Join(wrong, "; ") + ". Answer again with exactly one call that can."
 	calls := answer.Calls()
@@ -181,8 +181,8 @@ func correct(messages []llm.Message, answer llm.Message, wrong []string) []llm.M
 	return append(slices.Clone(messages), answer, results)
 }
 
-// reason says why the call was chosen: in the model's words where it gave
-// some, else by what is known.
+// reason returns why the call was chosen: the model's text if there is any,
+// otherwise a generated one.
 func (o *choices) reason(p *Plan, said llm.Message, model string) string {
 	if text := strings.TrimSpace(said.Text()); text != "" {
 		return tool.Shorten(tool.OneLine(text), 500)

@@ -116,8 +116,8 @@ type Suggestion struct {
 	Relevance float64 `json:"relevance"`
 }
 
-// Refusal is what is known when no call could be determined; it stands in
-// the details of an error of the kind NoAction.
+// Refusal describes why no call could be determined; it is in the details of a
+// NoAction error.
 type Refusal struct {
 	Query       string       `json:"query"`
 	Reason      string       `json:"reason"`

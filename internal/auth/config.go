@@ -83,7 +83,7 @@ type JWTRule struct {
 	Admin bool `json:"admin,omitempty"`
 }
 
-// Loopback says who may call from this machine.
+// Loopback is the access rule for callers on this machine.
 type Loopback string
 
 // Who may call from this machine.

@@ -146,8 +146,8 @@ func sameRights(a, b tool.Caller) bool {
 	}) && a.Rate == b.Rate && a.Chat == b.Chat && a.TokensPerDay == b.TokensPerDay
 }
 
-// sameGlobs tells a list of nothing, which allows nothing, from none, which
-// allows all.
+// sameGlobs compares two lists. An empty list, which allows nothing, differs
+// from nil, which allows all.
 func sameGlobs(a, b []string) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 
 // bind gives the request a context that ends with its credential.

@@ -31,19 +31,19 @@ type Options struct {
 	// LocalToken is what the page on this machine gets the administrator's
 	// rights with; see [LocalToken]. It counts on loopback listeners alone.
 	LocalToken telemetry.Secret
-	// Changes tells of keys and sessions that other processes change; nil has
-	// the gate look every second.
+	// Changes notifies of keys and sessions that other processes change; if
+	// nil, the gate checks every second.
 	Changes store.Changes
 	Log     *slog.Logger
 
-	// Public says which requests need no caller: the page itself, health.
+	// Public reports which requests need no caller: the page itself, health.
 	Public func(*http.Request) bool
-	// Ended hears of credentials that end before their time, by the name that
-	// [CredentialFrom] gives them. It may be nil.
+	// Ended is called for credentials that end before their expiry, with the
+	// name that [CredentialFrom] returns. It may be nil.
 	Ended func(credential string)
 }
 
-// Gate stands before the HTTP faces.
+// Gate authenticates the requests to all HTTP APIs.
 type Gate struct {
 	opts       Options
 	loopback   bool
@@ -109,8 +109,8 @@ func (g *Gate) CurrentConfig() (Config, []string) {
 	return r.config, r.origins
 }
 
-// Ready reports why the gateway must not listen: an address that others can
-// reach, and nothing that tells them apart.
+// Ready returns an error if the gateway must not listen: the address is
+// reachable from other machines and no authentication is configured.
 func Ready(listen string, cfg Config, hasKey bool) error {
 	if IsLoopback(listen) || hasKey || len(cfg.Keys) > 0 || cfg.JWT != nil {
 		return nil
@@ -119,8 +119,8 @@ func Ready(listen string, cfg Config, hasKey bool) error {
 		"Make a key (junctor keys add NAME --admin), or set JUNCTOR_ADMIN_KEY, or auth.keys or auth.jwt in the configuration, or listen on 127.0.0.1", listen)
 }
 
-// How often the credentials in use are checked when nobody tells of changes,
-// and when somebody does but may be wrong; and how long that may take.
+// The interval of checks of credentials in use without change notifications,
+// the interval with them, and the timeout of a check.
 const (
 	recheckEvery   = time.Second
 	recheckAnyway  = 5 * time.Second
@@ -247,7 +247,8 @@ func (g *Gate) ended(credential string) {
 
 func (g *Gate) public(r *http.Request) bool { return g.opts.Public != nil && g.opts.Public(r) }
 
-// identify says who sent the request. On failure it says which check failed.
+// identify returns the sender of the request. On failure it returns which check
+// failed.
 func (g *Gate) identify(r *http.Request, from origin, forwarded bool) (id identity, reason string, err error) {
 	anyone := identity{caller: nobody}
 	open := g.rules.Load().open && !forwarded // what a proxy forwards is not of this machine

@@ -60,7 +60,8 @@ func (g *Gate) knownHost(host string) bool {
 	})
 }
 
-// origin says where a request comes from, by the headers that browsers set.
+// origin is where a request comes from, according to the headers that browsers
+// set.
 type origin int
 
 const (
@@ -74,8 +75,8 @@ const (
 func (g *Gate) originOf(r *http.Request) origin {
 	value := r.Header.Get("Origin")
 	if value == "" {
-		// Browsers send no Origin when a page reads from its own host, but
-		// they say so here, and let no page say it for another.
+		// Browsers send no Origin for same-origin GET requests, but they set
+		// this header, and pages cannot forge it.
 		if r.Header.Get("Sec-Fetch-Site") == "same-origin" {
 			return ownOrigin
 		}

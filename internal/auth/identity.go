@@ -7,7 +7,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// identity is who sent a request, and the credential that says so.
+// identity is the sender of a request and its credential.
 type identity struct {
 	caller tool.Caller
 
@@ -15,14 +15,14 @@ type identity struct {
 	// "session:<id>", "token:<hash>". It is never reused for another
 	// credential. Empty for a caller that presented none.
 	credential string
-	// expires is when the credential ends by itself; zero means never.
+	// expires is the expiry of the credential; zero means never.
 	expires time.Time
 	// renew checks the credential again. Nil for a caller that presented none
 	// and may do nothing.
 	renew func(context.Context) (identity, error)
 }
 
-// nobody is a caller that was not asked who it is, and may do nothing.
+// nobody is the unauthenticated caller, which has no rights.
 var nobody = tool.Caller{ID: "nobody", Name: "nobody", Servers: []string{}, Tools: []string{}}
 
 type identityKey struct{}

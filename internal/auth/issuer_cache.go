@@ -12,10 +12,10 @@ import (
 // maxIssuerAnswer bounds what is read from an issuer.
 const maxIssuerAnswer = 1 << 20
 
-// issuerCache limits how often the same document is requested from an issuer. Every token
-// with an unknown key has the keys fetched again, and anyone can make such
-// tokens: without it, whoever reaches the gateway could have it flood the
-// issuer.
+// issuerCache limits how often the same document is requested from an issuer.
+// Every token with an unknown key causes a request for the keys, and anyone can
+// create such tokens: without the cache, callers could make the gateway flood
+// the issuer.
 type issuerCache struct {
 	next http.RoundTripper
 

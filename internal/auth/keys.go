@@ -19,8 +19,8 @@ import (
 // they see it.
 const KeyPrefix = "jct_"
 
-// NewKey makes an API key and the record that stands for it. The key itself
-// is shown to its owner once and not kept.
+// NewKey creates an API key and its record. The key itself is shown to its
+// owner once and is not stored.
 func NewKey(name string) (telemetry.Secret, store.Key) {
 	key := KeyPrefix + rand.Text()
 	return telemetry.Secret(key), store.Key{
@@ -202,8 +202,8 @@ func (r *keyring) flush(ctx context.Context) error {
 	return r.keys.TouchKeys(ctx, used)
 }
 
-// callerOf returns the caller that a key stands for: known by the key's id,
-// which is never used again, and not by its name.
+// callerOf returns the caller of a key. It is identified by the key's id, which
+// is never reused, and not by its name.
 func callerOf(k store.Key) tool.Caller {
 	return tool.Caller{
 		ID: "key:" + k.ID, Name: k.Name, Admin: k.Admin,

@@ -73,7 +73,7 @@ func PageURL(listen, dataDir string) (string, error) {
 	return page.String(), nil
 }
 
-// fingerprint tells one local token from another without naming it.
+// fingerprint identifies a local token without revealing it.
 func fingerprint(token telemetry.Secret) string {
 	return hex.EncodeToString(hash("junctor local token\x00" + token.Reveal()))
 }

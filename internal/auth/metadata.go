@@ -14,8 +14,8 @@ import (
 // for the gateway as a whole and, with a path behind it, for each endpoint.
 const MetadataPath = "/.well-known/oauth-protected-resource"
 
-// Metadata tells a client which authorization server to go to, as MCP asks of
-// a resource server. Without an issuer there is nothing to tell.
+// Metadata serves the protected resource metadata (RFC 9728), which names the
+// authorization server. Without an issuer there is none.
 func (g *Gate) Metadata(w http.ResponseWriter, r *http.Request) {
 	jwt := g.rules.Load().jwt
 	if jwt == nil {
@@ -37,9 +37,9 @@ func (g *Gate) Metadata(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(meta)
 }
 
-// challenge says in WWW-Authenticate where those metadata are, and what was
-// wrong with the credentials that came, so that a client knows whether to get
-// others or more.
+// challenge sets WWW-Authenticate with the URL of the metadata and the error of
+// the credentials, so that a client knows whether it needs other credentials or
+// more scopes.
 func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, why error) {
 	var params []string
 	switch kind := tool.KindOf(why); {

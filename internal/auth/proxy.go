@@ -28,8 +28,8 @@ func parseProxies(list []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// forwardingHeader returns the name of a header that says that the request was
-// forwarded by a proxy, or "".
+// forwardingHeader returns the name of a header that shows that a proxy
+// forwarded the request, or "".
 func forwardingHeader(h http.Header) string {
 	for name := range h {
 		switch name {

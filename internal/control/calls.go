@@ -73,8 +73,8 @@ func (c *Control) callStats(w http.ResponseWriter, r *http.Request) {
 	answer(w, stats)
 }
 
-// runsIt reports whether the caller is one who runs the gateway: records hold
-// arguments and results, and those of others are for nobody else.
+// runsIt reports whether the caller operates the gateway. Records contain
+// arguments and results, so only operators may see those of other callers.
 func runsIt(caller tool.Caller) bool { return caller.Admin || caller.ID == tool.Local.ID }
 
 func readCallQuery(v url.Values) (store.CallQuery, error) {
@@ -168,8 +168,8 @@ func (c *Control) showCall(w http.ResponseWriter, r *http.Request) {
 	answer(w, call)
 }
 
-// ownCall finds the caller's newest record with a request id that somebody
-// else has used after it.
+// ownCall returns the caller's newest record with a request id that another
+// caller has used after it.
 func (c *Control) ownCall(ctx context.Context, caller, requestID string) (store.Call, error) {
 	calls, err := c.Log.Calls(ctx, store.CallQuery{Caller: caller, Limit: store.MaxLimit, Brief: true})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // Reviews knows which definitions are approved.
 type Reviews interface {
 	Changes(ctx context.Context, server string) ([]guard.Change, error)
-	// Approve agrees to a definition; the catalogue follows by itself.
+	// Approve approves a definition; the catalogue is updated automatically.
 	Approve(ctx context.Context, d tool.Definition, by string) error
 }
 

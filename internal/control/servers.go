@@ -15,15 +15,15 @@ import (
 type Servers interface {
 	Status() []upstream.Status
 	Diagnose(server string) (upstream.Status, bool)
-	// Await waits for the first connection of the named upstreams, or of
-	// all, and returns those that did not make it.
+	// Await waits for the first connection of the named upstreams, or of all,
+	// and returns those that are still pending.
 	Await(ctx context.Context, servers ...string) (pending []string)
 	StatusOf(server string) (upstream.Status, bool)
 	Restart(server string) error
 }
 
-// Settings owns the configuration file. A change of the file takes effect by
-// itself; these methods return when it is written.
+// Settings owns the configuration file. The methods return when the file is
+// written; the change then takes effect automatically.
 type Settings interface {
 	// Show returns what holds and where it is from, secrets masked.
 	Show() any

@@ -260,8 +260,8 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 	answer(w, d)
 }
 
-// down says why the server of a tool that is not there is not there itself;
-// nil when that is not the reason.
+// down returns why the server of an unknown tool is unavailable; nil if that is
+// not the reason.
 func (c *Control) down(caller *tool.Caller, server, name string) error {
 	if n, err := tool.ParseName(name); err == nil && server == "" {
 		server = n.Server

@@ -45,8 +45,8 @@ func (s *Store) Append(ctx context.Context, c store.Call) error {
 	return nil
 }
 
-// Available implements store.CallLog. It asks nobody: a goroutine looks for a
-// database that is unavailable, and Run periodically for one that was not needed.
+// Available implements store.CallLog. It sends no query: a goroutine checks an
+// unavailable database, and Run periodically checks one that was not used.
 func (s *Store) Available(context.Context) error {
 	return explain("record the call", s.away.reason())
 }
@@ -54,7 +54,7 @@ func (s *Store) Available(context.Context) error {
 // Lost returns how many records were given up while the database was away.
 func (s *Store) Lost() int64 { return s.backlog.lost.Load() }
 
-// commit writes a batch and tells each of its fate.
+// commit writes a batch and sets the outcome of each record.
 func (s *Store) commit(batch []*pendingRecord) {
 	var err error
 	for {
@@ -131,7 +131,8 @@ func (s *Store) insertCalls(ctx context.Context, calls []*store.Call) error {
 	}
 }
 
-// written reports whether a record is in the log. One stands for its batch.
+// written reports whether a record is in the log. One record represents its
+// batch.
 func (s *Store) written(ctx context.Context, c *store.Call) (there bool, err error) {
 	for range maxConns + 2 { // each dead connection is met once
 		err = s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM calls WHERE id = $1 AND time IS NOT DISTINCT FROM $2 AND node = $3 AND duration = $4)",

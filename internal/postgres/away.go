@@ -17,8 +17,8 @@ type outage struct {
 	back  chan struct{} // closed when it is back
 }
 
-// begin notes that a query that began then failed because the database is
-// away. It reports whether that is news.
+// begin records that a query started at then failed because the database is
+// unavailable. It reports whether that was not known before.
 func (a *outage) begin(err error, then time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -216,7 +216,7 @@ FROM calls WHERE ` + where + ` GROUP BY GROUPING SETS ((server, tool), (server),
 			for i, p := range []*time.Duration{&c.P50, &c.P95, &c.P99} {
 				*p = time.Duration(took[i]) * time.Microsecond
 			}
-			switch level { // a bit for each column that does not tell
+			switch level { // a bit for each column that is not a group key
 			case 0:
 				out.Tools = append(out.Tools, c)
 			case 1:

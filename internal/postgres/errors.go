@@ -26,8 +26,8 @@ func sqlstate(err error) string {
 func taken(err error) bool  { return sqlstate(err) == "23505" }
 func orphan(err error) bool { return sqlstate(err) == "23503" }
 
-// undone reports whether an error says that nothing was done because the
-// connection, or the server, was on its way out: trying again is safe.
+// undone reports whether an error means that nothing was executed because the
+// connection or the server was shutting down, so that a retry is safe.
 func undone(err error) bool {
 	if pgconn.SafeToRetry(err) || refused(err) {
 		return true
@@ -46,8 +46,7 @@ func refused(err error) bool {
 	return is
 }
 
-// lost reports whether the connection broke, and nobody knows how far the
-// work had come.
+// lost reports whether the connection broke, so that the outcome is unknown.
 func lost(err error) bool {
 	_, network := errors.AsType[net.Error](err)
 	return network || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
@@ -55,8 +54,8 @@ func lost(err error) bool {
 		strings.Contains(err.Error(), "conn closed") || strings.HasPrefix(sqlstate(err), "08")
 }
 
-// explain says what was being done and what a person can do about it. The
-// errors that callers tell apart pass as they are.
+// explain adds the operation and what to do about it to an error. Errors that
+// callers distinguish are kept.
 func explain(act string, err error) error {
 	switch {
 	case err == nil:

@@ -68,7 +68,7 @@ func (n *notifier) flush() {
 	}
 }
 
-// take returns what is to be said, and forgets it.
+// take returns the pending announcements and clears them.
 func (n *notifier) take() string {
 	var b strings.Builder
 	for topic := range n.topics {
@@ -83,8 +83,8 @@ func (n *notifier) take() string {
 	return b.String()
 }
 
-// flushLast says what is left to be said, at the end of the program: the word
-// of a command that revoked a key must not wait for others to look.
+// flushLast sends the pending announcements at shutdown: the announcement of a
+// command that revoked a key must not wait for polling.
 func (n *notifier) flushLast() {
 	n.mu.Lock()
 	n.stopped = true
@@ -105,7 +105,7 @@ func (s *Store) Announce(topic string) {
 	s.notifier.add(topic)
 }
 
-// announced tells of a change when it was made.
+// announced announces a change if err is nil.
 func (s *Store) announced(topic string, err error) error {
 	if err == nil {
 		s.Announce(topic)
@@ -145,8 +145,8 @@ func (s *Store) listen(ctx context.Context) {
 	}
 }
 
-// listenOnce listens on a connection of its own until that breaks, and
-// reports whether it ever worked.
+// listenOnce listens on a separate connection until it breaks, and reports
+// whether it worked at all.
 func (s *Store) listenOnce(ctx context.Context) (heard bool, err error) {
 	cfg := s.pool.Config().ConnConfig
 	conn, err := pgx.ConnectConfig(ctx, cfg)
@@ -157,7 +157,7 @@ func (s *Store) listenOnce(ctx context.Context) (heard bool, err error) {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return false, err
 	}
-	s.WakeAll() // for what was said while nobody listened
+	s.WakeAll() // notifications may have been missed meanwhile
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {

@@ -18,9 +18,8 @@ const (
 	rest      = 24 * time.Hour // how long a free lease and an unused budget are remembered
 )
 
-// tidy makes partitions for the days to come and forgets what is too old or
-// too much. One node at a time does it. It logs its troubles: nobody waits for
-// its answer.
+// tidy creates partitions for the next days and deletes records over the
+// retention limits. Only one node at a time does this. It logs its errors.
 func (s *Store) tidy(ctx context.Context) {
 	_, held, err := s.Acquire(ctx, "store/tidy", s.node, 10*s.sweep)
 	if err == nil && !held {

@@ -14,7 +14,7 @@ import (
 
 const sessionColumns = `id, owner, title, model, created, updated, metadata, version`
 
-// versioned is a session with the number that tells whether it changed.
+// versioned is a session with its version number.
 type versioned struct {
 	store.Session
 	version int64
@@ -80,8 +80,8 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (out []store
 	return out, err
 }
 
-// UpdateSession implements store.Sessions. The change is written only if
-// nobody wrote meanwhile.
+// UpdateSession implements store.Sessions. The change is written only if no
+// other writer has changed the session meanwhile.
 func (s *Store) UpdateSession(ctx context.Context, id string, change func(*store.Session) error) (store.Session, error) {
 	for {
 		v, err := s.session(ctx, id)
@@ -247,7 +247,7 @@ func (s *Store) TrimEvents(ctx context.Context, session string, upTo int64) erro
 	})
 }
 
-// rowLimit turns 0, all, into PostgreSQL's word for it.
+// rowLimit returns PostgreSQL's value for n, where 0 means all.
 func rowLimit(n int) *int {
 	if n <= 0 {
 		return nil

@@ -36,7 +36,7 @@ type Store struct {
 	keep store.Retention
 	open bool // serve on without records while the database is unavailable
 	log  *slog.Logger
-	node string // tells our own announcements from those of others
+	node string // distinguishes own announcements from those of other nodes
 
 	timeout  time.Duration // of a query that a call may wait for
 	calls    *store.Group[pendingRecord]
@@ -100,9 +100,9 @@ func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, erro
 	return s, nil
 }
 
-// Close waits for what is being written, sends the last announcements and
-// closes the connections. Records that could not be written while the
-// database was away are tried once more; the error says how many were lost.
+// Close waits for writes in progress, sends the last announcements and closes
+// the connections. It tries once more to write the records that could not be
+// written during an outage; the error has the number of lost ones.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -116,9 +116,9 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Run listens for the changes of other nodes and forgets what is too old or
-// too much, until ctx is done. It goes on, trying again, when the database is
-// away.
+// Run listens for changes of other nodes and deletes records over the retention
+// limits until ctx is done. It continues with retries while the database is
+// unavailable.
 func (s *Store) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.listen(ctx) })
@@ -150,9 +150,8 @@ func every(ctx context.Context, interval time.Duration, do func(context.Context)
 	}
 }
 
-// try runs f with a deadline, unless the database is known to be away. That
-// it is away is remembered; that a slow query took too long says nothing about
-// the database.
+// try runs f with a deadline, unless the database is known to be unavailable.
+// It records an outage; the timeout of a slow query does not count as one.
 func (s *Store) try(ctx context.Context, act string, timeout time.Duration, again bool, f func(context.Context) error) error {
 	if s.closed.Load() {
 		return fmt.Errorf("%s: %w", act, store.ErrClosed)
@@ -226,7 +225,7 @@ func one[T any](ctx context.Context, s *Store, scan func(pgx.CollectableRow) (T,
 	return v, err
 }
 
-// stamp keeps a time; NULL stands for none.
+// stamp converts a time; the zero time becomes NULL.
 func stamp(t time.Time) pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: t, Valid: !t.IsZero()}
 }

@@ -13,8 +13,8 @@ import (
 
 const oldColumns = `seq, id, time, duration, status, server, tool, method, face, caller, session, kind, trace_id, node, result_bytes, stages, error, arguments, result`
 
-// convertCalls moves records that an older Junctor kept as rows into blocks,
-// a number of them with each commit. Where it broke off it goes on next time.
+// convertCalls moves records that an older Junctor stored as rows into blocks,
+// in several commits. If it is interrupted, it continues on the next start.
 func (s *Store) convertCalls(ctx context.Context) error {
 	var first, last int64
 	switch err := s.read.QueryRowContext(ctx, "SELECT min(seq), max(seq) FROM calls HAVING count(*) > 0").Scan(&first, &last); {

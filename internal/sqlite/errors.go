@@ -54,8 +54,8 @@ func orphan(err error) bool {
 	return extended == codes.SQLITE_CONSTRAINT_FOREIGNKEY
 }
 
-// explain says what was being done and what a person can do about it. The
-// errors that callers tell apart pass as they are.
+// explain adds the operation and what to do about it to an error. Errors that
+// callers distinguish are kept.
 func (s *Store) explain(act string, err error) error {
 	switch {
 	case err == nil:

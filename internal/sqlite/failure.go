@@ -26,8 +26,8 @@ type failure struct {
 	tried time.Time
 }
 
-// note remembers how writing a record went. That a caller gave up, or that
-// the store was closed, says nothing about the disk.
+// note records the outcome of writing a record. A cancelled caller or a closed
+// store does not count.
 func (f *failure) note(err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, store.ErrClosed) {
 		return

@@ -35,8 +35,8 @@ func (s *Store) joinBlocks(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// joinable returns the next blocks that fit into one. When there are none it
-// says whether there is more to look at.
+// joinable returns the next blocks that fit into one. If there are none, it
+// reports whether there are more to examine.
 func (s *Store) joinable(ctx context.Context) (run []extent, more bool, err error) {
 	const page = 2 * blockRecords
 	rows, err := s.read.QueryContext(ctx, "SELECT seq, n, bytes, since, until FROM call_blocks WHERE seq >= ? ORDER BY seq LIMIT ?", s.joined, page)

@@ -129,9 +129,9 @@ func (j *journal) put(records []byte) error {
 	return nil
 }
 
-// makeRoom lets callers help when records come faster than they are moved, and
-// refuses them when too many wait. While the database is known to be locked
-// or full nobody waits for it.
+// makeRoom makes callers flush records if these arrive faster than they are
+// moved, and refuses them if too many are waiting. While the database is known
+// to be locked or full, callers do not wait for it.
 func (j *journal) makeRoom(size int64) error {
 	j.mu.Lock()
 	behind, failed := j.behind, j.failed
@@ -163,8 +163,7 @@ func (j *journal) current() (*journalFile, error) {
 	return j.files[len(j.files)-1], nil
 }
 
-// wake says when to flush. Whoever was told before and has not listened yet
-// will come anyway.
+// wake schedules a flush. If one is already scheduled, it does nothing.
 func (j *journal) wake(wait time.Duration) {
 	select {
 	case j.due <- wait:

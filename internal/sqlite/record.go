@@ -89,8 +89,8 @@ func recordSize(head []byte) int64 {
 	return recordHead + int64(binary.LittleEndian.Uint32(head))
 }
 
-// journaled is one record of a journal: its size there and what it holds, or
-// why that cannot be told.
+// journaled is one record of a journal: its size and its content, or the error
+// of decoding it.
 type journaled struct {
 	size int64
 	record

@@ -8,12 +8,12 @@ import (
 const (
 	sweepChunk = 32               // blocks deleted in one commit: others must not wait for it
 	leaseRest  = 24 * time.Hour   // how long a free lease and an unused budget are remembered
-	mailRest   = 10 * time.Minute // and a letter that nobody takes
+	mailRest   = 10 * time.Minute // and for a message that is not received
 )
 
-// tidy recovers what dead processes left, joins small blocks, and forgets what
-// is too old or too much, and expired values and leases. It logs its troubles:
-// nobody waits for its answer.
+// tidy recovers journals of dead processes, joins small blocks, and deletes
+// records over the retention limits and expired values and leases. It logs its
+// errors.
 func (s *Store) tidy(ctx context.Context) {
 	for _, step := range []func(context.Context) error{s.recoverJournals, s.flushStep, s.convertCalls, s.joinBlocks, s.forgetOld, s.forgetMuch, s.forgetExpired, s.shrink} {
 		if err := step(ctx); err != nil && ctx.Err() == nil {

@@ -31,7 +31,7 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 				var err error
 				plain, err = s2.Decode(plain[:cap(plain)], *next.packed)
 				buffers.Put(next.packed)
-				// A damaged block is reported by whoever reads it.
+				// A damaged block is reported when it is read.
 				found[next.i] = err != nil || text.in(plain)
 			}
 		})
@@ -66,7 +66,7 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 	return out, err
 }
 
-// needle is a text to look for, whatever the case of its ASCII letters.
+// needle is a search text; the case of ASCII letters is ignored.
 type needle struct {
 	text string // in lower case
 	rare int    // where its rarest byte is

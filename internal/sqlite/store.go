@@ -54,7 +54,7 @@ type Store struct {
 	owners  leaseOwners
 
 	flushing sync.Mutex       // held while records are moved into blocks
-	blocks   blockWriter      // of whoever holds flushing
+	blocks   blockWriter      // guarded by flushing
 	chunk    []byte           // likewise
 	others   map[string]int64 // how much of other processes' journals is in blocks
 	joined   int64            // up to this number blocks are not small, for tidy
@@ -62,9 +62,9 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the file at cfg.Path, making it (mode 0600) and its folder when
-// they are not there, and brings its tables up to date. The errors say what
-// to do about a file that is locked, damaged, read-only or of a newer Junctor.
+// Open opens the file at cfg.Path and migrates its tables. It creates the file
+// (mode 0600) and its folder if they do not exist. The errors explain what to
+// do about a file that is locked, damaged, read-only or of a newer Junctor.
 func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, error) {
 	s := &Store{
 		path: cfg.Path, keep: cfg.Retention, log: log.With("component", "store"),

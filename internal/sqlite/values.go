@@ -40,8 +40,8 @@ func (s *Store) Values(ctx context.Context, space string) ([]store.Value, error)
 	return out, s.explain("read "+space, err)
 }
 
-// Versions begin at the time of the first write, so that they also grow over
-// a deletion: a version that someone remembers never comes back.
+// Versions start at the time of the first write, so that they also increase
+// after a deletion: a version is never reused.
 const (
 	putAny = `INSERT INTO vals (space, name, data, version, updated, expires) VALUES (?1, ?2, ?3, ?4, ?4, ?5)
 ON CONFLICT (space, name) DO UPDATE SET data = excluded.data, version = max(version + 1, excluded.version), updated = excluded.updated, expires = excluded.expires`

@@ -18,7 +18,7 @@ type writer struct {
 	db    *sql.DB
 	conn  *sql.Conn
 	group *store.Group[job]
-	stmts map[string]*sql.Stmt // used by whoever leads the group
+	stmts map[string]*sql.Stmt // used by the leader of the group
 }
 
 // job is one write. It may fail without harm to the others in its batch.
@@ -28,7 +28,7 @@ type job struct {
 	err  error
 }
 
-// mode says how much of a transaction a job needs.
+// mode is the kind of transaction that a job needs.
 type mode uint8
 
 const (

@@ -106,8 +106,8 @@ type CallLog interface {
 	// known. It does not wait for a store that is known to fail.
 	Available(ctx context.Context) error
 
-	// Lost returns how many records this process gave up on, of calls that
-	// were answered all the same ([AwayOpen]).
+	// Lost returns the number of records that this process could not write
+	// although their calls were answered ([AwayOpen]).
 	Lost() int64
 
 	// Calls returns the records that match, newest last. Arguments and results

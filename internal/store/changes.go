@@ -20,16 +20,16 @@ func TopicValues(space string) string { return "values/" + space }
 // TopicSession is the topic of one chat session.
 func TopicSession(id string) string { return "session/" + id }
 
-// Changes tells this process and its neighbours on the same database that
-// something changed; never what. Who is told reads again.
+// Changes notifies this and other processes on the same database that something
+// changed, but not what: receivers read it again.
 type Changes interface {
-	// Announce says that something changed under the topic. It does not
-	// block; announcements close in time become one.
+	// Announce publishes a change under the topic. It does not block;
+	// announcements close in time are merged.
 	Announce(topic string)
 
-	// Watch returns a channel that receives after changes under the topic
-	// until ctx is done. It may receive without cause, and receives at least
-	// every few seconds when the engine cannot be sure of having heard all.
+	// Watch returns a channel that receives after changes under the topic until
+	// ctx is done. It may receive without a change, and receives at least every
+	// few seconds if the engine may have missed notifications.
 	Watch(ctx context.Context, topic string) <-chan struct{}
 }
 
@@ -42,10 +42,10 @@ type Log interface {
 // tailPause is how long new records are gathered before they are read.
 const tailPause = 20 * time.Millisecond
 
-// Tail yields the records after q.AfterSeq that match, in order, and goes on
-// with new ones as they are committed by any process, until ctx is done or
-// the consumer stops. No record is left out: it reads by sequence number and
-// takes announcements as a hint alone. An error ends it.
+// Tail yields the records after q.AfterSeq that match, in order, and continues
+// with new ones as any process commits them, until ctx is done or the consumer
+// stops. It skips no record: it reads by sequence number and uses announcements
+// only as hints. An error ends it.
 func Tail(ctx context.Context, s Log, q CallQuery) iter.Seq2[Call, error] {
 	return func(yield func(Call, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

@@ -26,7 +26,7 @@ type Importer interface {
 	Import(ctx context.Context, b Batch) error
 }
 
-// CopyProgress says how far a copy has come.
+// CopyProgress is the progress of a copy.
 type CopyProgress struct {
 	What string // catalogues, keys, values, sessions, calls …
 	Done int
@@ -99,7 +99,7 @@ func Copy(ctx context.Context, from, to Store, report func(CopyProgress)) error 
 	return copyCalls(ctx, from, to, last, report)
 }
 
-// sameLog makes sure that numbers given in one log do not hide records of the
+// sameLog ensures that sequence numbers of one log do not hide records of the
 // other.
 func sameLog(ctx context.Context, from, to Store) error {
 	there, err := to.Calls(ctx, CallQuery{Limit: 1})

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// Group lets writers who come at the same time share one commit. Whoever
-// comes while nobody works becomes the leader: it executes all that is
-// waiting, its own included, in one go. Those who come meanwhile wait for the
-// next. So a lone writer waits for nothing and a crowd shares its commits,
-// without a goroutine of the group's own.
+// Group lets concurrent writers share one commit. A writer that arrives while
+// no commit is running becomes the leader: it commits all waiting items,
+// including its own, at once. Writers that arrive meanwhile wait for the next
+// commit. A single writer therefore waits for nothing, and many share their
+// commits, without a background goroutine.
 type Group[T any] struct {
 	work func(batch []*T)
 	size int
@@ -20,7 +20,7 @@ type Group[T any] struct {
 	items  []*T         // the leader's
 	led    bool         // someone is leading
 	closed bool
-	idle   *sync.Cond // signalled when nobody leads
+	idle   *sync.Cond // signalled when there is no leader
 	pool   sync.Pool
 }
 
@@ -97,7 +97,7 @@ func (g *Group[T]) Close() bool {
 	return was
 }
 
-// withdraw takes out an item that nobody has begun.
+// withdraw removes an item that is not being processed.
 func (g *Group[T]) withdraw(m *member[T]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,8 +113,8 @@ func (g *Group[T]) withdraw(m *member[T]) bool {
 	return true
 }
 
-// lead works off one batch, then hands the lead to the next who waits: nobody
-// works for others for longer than one commit.
+// lead processes one batch and then passes the lead to the next waiting writer,
+// so that no writer works for others for longer than one commit.
 func (g *Group[T]) lead() {
 	g.mu.Lock()
 	n := min(len(g.queue), g.size)

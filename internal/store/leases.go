@@ -12,16 +12,16 @@ type Lease struct {
 	Owner string        // who holds it
 	Left  time.Duration // how long it still lasts
 
-	// Token grows with every change of owner. Work done under a lease can
-	// carry it, so that a late word of a former owner is known for one.
+	// Token increases with every change of owner. Work done under a lease can
+	// include it, so that late writes of a former owner are detected.
 	Token int64
 }
 
 // Leases gives rights that end by themselves when their owner dies.
 type Leases interface {
-	// Acquire takes the lease, or prolongs it when owner has it already. When
-	// someone else holds it, held is false and the lease tells who, and for
-	// how long.
+	// Acquire acquires the lease, or renews it if owner has it already. If
+	// another owner holds it, held is false and the lease has the owner and the
+	// expiry.
 	Acquire(ctx context.Context, name, owner string, ttl time.Duration) (l Lease, held bool, err error)
 
 	// Release gives the lease back if owner still has it.

@@ -46,9 +46,9 @@ type SessionQuery struct {
 // Rows returns the limit that holds.
 func (q SessionQuery) Rows() int { return CallQuery{Limit: q.Limit}.Rows() }
 
-// Sessions keeps conversations. A session has one writer at a time, which
-// numbers what it writes; a second writer is told ErrConflict, because its
-// numbers are taken. Changes are announced under [TopicSession].
+// Sessions stores conversations. A session has one writer at a time, which
+// numbers its records; a second writer gets ErrConflict, because its numbers
+// are taken. Changes are announced under [TopicSession].
 type Sessions interface {
 	// CreateSession adds a session; ErrConflict when the id is taken.
 	CreateSession(ctx context.Context, s Session) error

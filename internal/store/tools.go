@@ -13,8 +13,8 @@ import (
 type Catalogue struct {
 	Server string
 
-	// Config identifies the configuration that the upstream had. A catalogue
-	// of another configuration says nothing about this one.
+	// Config identifies the configuration of the upstream. A catalogue of
+	// another configuration is not valid for this one.
 	Config string
 
 	Info     json.RawMessage // the server's name, version, protocol, capabilities, instructions

@@ -45,7 +45,7 @@ func (v *Vault) Delete(ctx context.Context, name string) error {
 	return v.values.DeleteValue(ctx, SpaceSecrets, name, AnyVersion)
 }
 
-// SecretInfo is what may be said about a secret.
+// SecretInfo is the public information about a secret.
 type SecretInfo struct {
 	Name    string
 	Updated time.Time
