@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,7 +15,8 @@ import (
 // database, from which another goes on: calls, a chat, a key.
 func TestCopyFromSQLiteToPostgres(t *testing.T) {
 	t.Parallel()
-	db := pgtest.New(t).Database(t)
+	databases := pgtest.New(t)
+	db := databases.Database(t)
 	tools := upstreamtest.Listen(t, upstreamtest.Script{})
 	model := llmtest.Start(t, llmtest.Script{Rules: []llmtest.Rule{{When: llmtest.When{User: "hello"}, Reply: llmtest.Reply{Text: "Hello from the model."}}}})
 	config := func(kept string) string {
@@ -64,6 +66,20 @@ func TestCopyFromSQLiteToPostgres(t *testing.T) {
 	d.until("the history", func(m spoken) bool { return m.Type == "history" && len(m.Payload.Messages) == 2 })
 	d.say("hello again")
 	d.until("a reply", complete)
+
+	// A backup of the database while it serves goes into another database.
+	kept := filepath.Join(t.TempDir(), "kept.backup")
+	if out := many.house.mustRun(nil, junctor(t), "store", "backup", kept, "--config", many.house.config); !strings.Contains(out, "Backed up 6 calls, 1 chats, 1 keys") {
+		t.Errorf("the backup says %s", out)
+	}
+	restoring := []string{"store", "restore", kept, "--config"}
+	if _, errs, err := h.run(nil, nil, junctor(t), append(restoring, many.house.config)...); err == nil || !strings.Contains(errs, "not empty") && !strings.Contains(errs, "stop it") {
+		t.Errorf("a restore into a store in use: %v %s", err, errs)
+	}
+	other := newHouse(t, config(fmt.Sprintf(`"store": {"url": %q}, `, databases.Database(t))))
+	if out := other.mustRun(nil, junctor(t), append(restoring, other.config)...); !strings.Contains(out, "Restored 6 calls, 1 chats, 1 keys") {
+		t.Errorf("the restore says %s", out)
+	}
 
 	// From here on they are two, and their numbers mean different calls.
 	if _, errs, err := h.run(nil, nil, junctor(t), copying...); err == nil || !strings.Contains(errs, "records of its own") {

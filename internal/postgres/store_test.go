@@ -51,6 +51,16 @@ func TestContract(t *testing.T) {
 	})
 }
 
+// TestBackup copies a database that is in use, as store backup does.
+func TestBackup(t *testing.T) {
+	to, err := sqlite.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "backup.db")}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	storetest.CopyOnline(t, openAt(t, config(shared.Database(t))), to)
+}
+
 // TestCopyFromSQLite is the way from one machine to many.
 func TestCopyFromSQLite(t *testing.T) {
 	from, err := sqlite.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}, slog.New(slog.DiscardHandler))
