@@ -99,7 +99,7 @@ export function NoModel() {
       <p>
         Or configure a model, such as one of any OpenAI-compatible server:
       </p>
-      <Code lang="json" text={'"llm": { "provider": "openai", "model": "gpt-5", "baseUrl": "https://…/v1", "apiKey": "${MY_KEY}" }'} />
+      <Code lang="json" text={'"llm": { "provider": "openai", "model": "gpt-5.5", "baseUrl": "https://…/v1", "apiKey": "${MY_KEY}" }'} />
     </section>
   );
 }
