@@ -98,10 +98,11 @@ func (s *mcpSession) connect(ctx context.Context, wait time.Duration, invalid er
 				return nil, false, err
 			}
 		}
-		if s.cfg == nil {
+		waited := time.Since(began)
+		if s.cfg == nil && waited >= wait {
 			return nil, false, invalid
 		}
-		if waited := time.Since(began); waited >= wait {
+		if s.cfg != nil && waited >= wait {
 			conn, err := s.host(waited < wait+lockWait)
 			if !errors.Is(err, attach.ErrRunning) {
 				return conn, true, err
