@@ -19,8 +19,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// newAgentify makes the face that turns plain words into calls. configure
-// takes the options of a client that started the gateway for itself.
+// newAgentify creates the API that turns tasks in plain language into calls.
+// configure handles the options of a client that started the gateway for
+// itself.
 func (a *App) newAgentify(configure func(context.Context, json.RawMessage) error) *agentify.Face {
 	return agentify.New(agentify.Options{
 		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Upstreams: a.upstreams,
@@ -181,7 +182,7 @@ func (d *debugPort) close() {
 	d.wg.Wait()
 }
 
-// newGate stands before the HTTP faces on addr.
+// newGate returns the authentication gate of the HTTP APIs on addr.
 func (a *App) newGate(ctx context.Context, addr string) (*auth.Gate, error) {
 	if err := a.adoptFileKeys(ctx); err != nil {
 		return nil, err

@@ -258,7 +258,7 @@ func (a *App) Close() error {
 // Executor is the one path of a call.
 func (a *App) Executor() *executor.Executor { return a.executor }
 
-// nodeName tells this process from others on the same store.
+// nodeName identifies this process among others on the same store.
 func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -267,7 +267,7 @@ func nodeName() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// signals tell search what is known of tools beyond their texts.
+// signals returns usage and health of tools for the search.
 func (a *App) signals(string) search.Signals {
 	down := map[string]bool{}
 	for _, s := range a.upstreams.Status() {

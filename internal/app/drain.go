@@ -8,14 +8,13 @@ import (
 
 // How a gateway stops.
 const (
-	// noticeFor is how long one of several nodes goes on taking requests when
-	// it is no longer ready: a balancer must have time to see that, or calls
-	// would come to a closed door.
+	// noticeFor is how long a node keeps accepting requests after it is no
+	// longer ready, so that a load balancer can notice before requests are
+	// refused.
 	noticeFor = 5 * time.Second
 	// drainFor is how long calls in flight get to finish.
 	drainFor = 30 * time.Second
-	// goodbyeFor is how long clients get to take the word that their
-	// connection ends.
+	// goodbyeFor is the time for sending close notifications to clients.
 	goodbyeFor = 2 * time.Second
 )
 

@@ -7,8 +7,8 @@ import (
 	"junctor/internal/config"
 )
 
-// gates are those that stand before the listeners of this process; a change of
-// the configuration concerns them all.
+// gates are the authentication gates of all listeners of this process; a change
+// of the configuration is applied to all of them.
 type gates struct {
 	mu  sync.Mutex
 	all []*auth.Gate

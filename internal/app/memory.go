@@ -27,8 +27,8 @@ const (
 	// collections. Above that much live heap the default applies.
 	headroom = 64 << 20
 
-	// busyEvery tells load from idling: collections follow each other faster
-	// than this.
+	// busyEvery distinguishes load from idling: under load, collections follow
+	// each other faster than this.
 	busyEvery = time.Second
 
 	// servingInRow collections with a call in progress are service, which the
@@ -50,14 +50,14 @@ type memory struct {
 
 	mu       sync.Mutex
 	calm     *time.Timer // runs while there is, or was just, load; nil before
-	percent  int         // as set last; 0 when somebody else has set it
+	percent  int         // as last set; 0 if it was set elsewhere
 	starting bool
 	inRow    int       // collections during the start that saw a call in progress
 	last     time.Time // of the collection before
 	stopped  atomic.Bool
 }
 
-// newMemory takes the setting over, unless GOGC says otherwise.
+// newMemory manages GOGC, unless the environment sets it.
 func newMemory(serving func() bool) *memory {
 	m := &memory{serving: serving, release: debug.FreeOSMemory, starting: true, percent: startGC, last: time.Now()}
 	if usual := debug.SetGCPercent(startGC); usual != usualGC { // someone knows better

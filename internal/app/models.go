@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// probeFor is how long a local Ollama may take to say which models it has.
+	// probeFor is the timeout for listing the models of a local Ollama.
 	probeFor = 500 * time.Millisecond
 	// probeEvery is how often it is looked for while there is no model at all.
 	probeEvery = 15 * time.Second
@@ -92,8 +92,7 @@ func (a catalogAfterStart) Snapshot() *catalog.Snapshot {
 	return a.app.catalog.Snapshot()
 }
 
-// unavailable are the servers whose tools cannot be used now, for the chat to
-// tell the person.
+// unavailable returns the servers that cannot be used now, for the chat.
 func (a *App) unavailable() []chat.ServerState {
 	var out []chat.ServerState
 	for _, s := range a.upstreams.Status() {

@@ -21,7 +21,8 @@ import (
 // one up.
 const editPrefix = "config-edit/"
 
-// editWithin bounds how long an administrator waits for a change to be told.
+// editWithin bounds how long an administrator waits until a change is
+// published.
 const editWithin = 10 * time.Second
 
 // sharedEdit is a change that an administrator made on some node.
@@ -110,7 +111,7 @@ type editFollower struct {
 	seen  map[string]seenEdit
 }
 
-// seenEdit tells a change from one that was only written again, sealed with
+// seenEdit distinguishes a change from one that was only re-encrypted with
 // another key.
 type seenEdit struct{ written, made time.Time }
 

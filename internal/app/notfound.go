@@ -9,9 +9,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// pageOnly serves the page where it may be, and says of every other path that
-// there is nothing, or that it takes another method. A program that asks for
-// what does not exist must not get a page and 200 for an answer.
+// pageOnly serves the page on its paths, and responds to every other path with
+// 404 or 405. A program that requests an unknown path must not get the page
+// with status 200.
 func (a *App) pageOnly(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a.isPage(r) {

@@ -88,7 +88,7 @@ func callbackAddress(cfg *config.Config, listen string) string {
 	return "http://" + net.JoinHostPort(host, port) + oauth.CallbackPath
 }
 
-// login says what is known of an upstream's login.
+// login returns the information about an upstream's login.
 func (a *App) login(server string) oauth.Info {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -59,8 +59,8 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	return g.Wait()
 }
 
-// public are the requests that need no caller: the page itself, what tells
-// whether the gateway lives, and what one needs to sign in.
+// public reports which requests need no caller: the page itself, liveness, and
+// the requests for signing in.
 func (a *App) public(r *http.Request) bool {
 	switch r.URL.Path {
 	case "/health", "/health/live", "/health/ready", "/api/session", "/oauth/callback":

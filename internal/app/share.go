@@ -52,7 +52,7 @@ func (a *App) share(ctx context.Context, current string, ln net.Listener) error 
 			leave() // after the next one listens, so that there is always one to be found
 			leave = func() {}
 			wanted = errors.Is(err, attach.ErrRunning)
-			if err != nil && logged != path { // it serves all the same
+			if err != nil && logged != path { // it serves nevertheless
 				logged = path
 				a.log.WarnContext(ctx, "junctor mcp and the command line do not use this gateway yet", "err", err)
 			} else if next != nil {

@@ -29,8 +29,8 @@ type sink struct {
 
 func newSink(a *App) *sink { return &sink{app: a} }
 
-// onNotification lets a face hear notifications that belong to no call. All
-// must be added before anything runs.
+// onNotification adds a receiver of notifications that belong to no call. All
+// must be added before Run.
 func (s *sink) onNotification(f func(server, caller, method string, params json.RawMessage)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

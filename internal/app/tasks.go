@@ -17,8 +17,8 @@ const spaceTasks = "task-owners"
 // taskLife is how long the owner of a task is known. Servers drop tasks sooner.
 const taskLife = 7 * 24 * time.Hour
 
-// taskOwners keeps whose the tasks of servers are in the store, for every
-// process on it and for the next start.
+// taskOwners stores the owners of servers' tasks, for all processes on the
+// store and for the next start.
 type taskOwners struct{ values store.Values }
 
 func taskName(server, id string) string {

@@ -75,7 +75,7 @@ func descends(pid int32, ancestor int) bool {
 		if err != nil {
 			return true
 		}
-		// The name stands in parentheses and may hold anything.
+		// The name is in parentheses and may contain any characters.
 		rest := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(rest) < 2 {
 			return true

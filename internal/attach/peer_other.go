@@ -8,5 +8,5 @@ import "net"
 // connect.
 func sameUser(net.Conn) bool { return true }
 
-// outsider cannot tell programs of one user apart here.
+// outsider cannot distinguish programs of one user on this system.
 func outsider(net.Conn) bool { return true }

@@ -30,7 +30,7 @@ type Relay struct {
 	openingID  mcp.ID
 	opened     []byte // its notifications/initialized
 	swallow    bool   // the answer to the repeated initialize is not the client's
-	sinceAgain bool   // the client has not been told of the change yet
+	sinceAgain bool   // the client has not been notified of the change yet
 }
 
 // Run relays over conn, and over those that follow it, until the client's input
@@ -67,7 +67,7 @@ func (r *Relay) Run(ctx context.Context, conn io.ReadWriteCloser, in io.Reader, 
 	}
 }
 
-// read cuts the client's input into lines. The channel is closed at its end.
+// read splits the client's input into lines and closes the channel at its end.
 func (r *Relay) read(ctx context.Context, in io.Reader, lines chan<- []byte) {
 	defer close(lines)
 	br := bufio.NewReaderSize(in, 64<<10)
@@ -86,8 +86,8 @@ func (r *Relay) read(ctx context.Context, in io.Reader, lines chan<- []byte) {
 	}
 }
 
-// readPiece returns a line with its end, or a piece of one that is longer than
-// any message may be: the gateway then says so.
+// readPiece returns a line with its terminator, or a part of one that is longer
+// than any message may be; the gateway then reports the error.
 func readPiece(br *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {

@@ -16,8 +16,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// Opener makes what a stream wishes for. An error says why it cannot be, in
-// words for the person at the other end.
+// Opener returns the function that serves a requested stream. An error is shown
+// to the user at the other end.
 type Opener func(ctx context.Context, w StreamRequest) (serve func(ctx context.Context, r io.Reader, w io.Writer) error, err error)
 
 // Options are what a Server is made of.

@@ -18,10 +18,10 @@ import (
 	"junctor/internal/filelock"
 )
 
-// ErrRunning says that a gateway with the same configuration is running.
+// ErrRunning means that a gateway with the same configuration is running.
 var ErrRunning = errors.New("a gateway with this configuration is running already")
 
-// ErrNone says that no gateway with this configuration is running.
+// ErrNone means that no gateway with this configuration is running.
 var ErrNone = errors.New("no gateway with this configuration is running")
 
 // maxPath is the longest path that a socket may have everywhere.
@@ -103,7 +103,8 @@ func Listen(path string) (net.Listener, error) {
 	if err := checkFolder(folder); err != nil {
 		return nil, err
 	}
-	// The lock, not the socket, says who is running: it goes with its process.
+	// The lock, not the socket, shows whether a gateway runs: it is released
+	// with its process.
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// checkFolder trusts the folder, which lies in the user's profile: nobody else
-// can reach it.
+// checkFolder trusts the folder, which is in the user's profile and not
+// accessible to other users.
 func checkFolder(folder string) error {
 	if _, err := os.Stat(folder); err != nil {
 		return fmt.Errorf("look at the folder of the socket: %w", err)

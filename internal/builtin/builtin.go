@@ -20,7 +20,7 @@ import (
 // Name is the name of the upstream.
 const Name = "junctor"
 
-// instructions tell an agent what the server is good for.
+// instructions describe the server to agents.
 const instructions = "Small utilities that are always there: the time in any zone, exact arithmetic, text transformations and hashes, and the status of this gateway and its servers."
 
 // Status returns what the status tool shows: any value that marshals to JSON.
@@ -69,7 +69,7 @@ func New(version string, status Status) *Server {
 	return s
 }
 
-// Describe says what the server is.
+// Describe implements mcp.Handler.
 func (s *Server) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
 	info, err := json.Marshal(map[string]string{"name": Name, "title": "Junctor", "version": s.version})
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, er
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + r.Method}
 }
 
-// Notified has no use for notifications.
+// Notified implements mcp.Handler. Notifications are ignored.
 func (s *Server) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
 
 func (s *Server) call(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {

@@ -51,7 +51,7 @@ func calculate(arguments json.RawMessage) (answer, error) {
 	return answer{text, c}, nil
 }
 
-// show writes the number in decimals, and says whether all of them are there.
+// show returns the number in decimal notation, and reports whether it is exact.
 func show(v *big.Rat) (string, bool) {
 	if v.IsInt() {
 		return v.Num().String(), true

@@ -99,7 +99,8 @@ func reverse(s string) string {
 	return string(runes)
 }
 
-// lines are the lines of a text; a line break at its end opens no other one.
+// lines returns the lines of a text; a trailing line break does not add an
+// empty one.
 func lines(s string) []string {
 	if s == "" {
 		return nil

@@ -23,8 +23,8 @@ func (g *group) hides() bool          { return false }
 func (g *group) terminate()           { _ = syscall.Kill(-g.process.Pid, syscall.SIGTERM) }
 func (g *group) kill()                { _ = syscall.Kill(-g.process.Pid, syscall.SIGKILL) }
 
-// ended kills what the program left in its group. The group keeps its number
-// from being given away as long as somebody is in it.
+// ended kills the remaining processes of the program's group. The group id is
+// not reused while the group has members.
 func (g *group) ended() { g.kill() }
 
 // signalOf names the signal that ended a process. Keepers and shells report

@@ -33,7 +33,7 @@ const (
 	keeperSubreaper = "s"
 )
 
-// keeperOrder is the signal that tells a subreaper to end everything.
+// keeperOrder is the signal that makes a subreaper end all processes.
 const keeperOrder = unix.SIGUSR2
 
 // keeperPC is where the code of the keeper begins and keeperEnd what follows it.

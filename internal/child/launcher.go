@@ -16,8 +16,8 @@ type Spec struct {
 	Env     []string // the whole environment, as KEY=value; see [Environ]
 	Dir     string   // the working directory; empty means this process's
 
-	// OnStderr hears every line that the program writes to stderr, cut and
-	// cleaned; nil for nobody. It must not block for long.
+	// OnStderr is called for every line that the program writes to stderr,
+	// truncated and sanitized; it may be nil. It must not block for long.
 	OnStderr func(line string)
 }
 
@@ -37,8 +37,8 @@ func NewLauncher() *Launcher { return &Launcher{} }
 // ErrClosed is what Start returns after Close.
 var ErrClosed = errors.New("the launcher is closed")
 
-// Start starts a program and returns when it runs. The error says what the
-// user can do about it.
+// Start starts a program and returns when it runs. The error explains what the
+// user can do.
 func (l *Launcher) Start(spec Spec) (*Process, error) {
 	path, err := lookPath(spec.Command, spec.Dir, spec.Env)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// StartError says why a program could not be started, and what to do.
+// StartError is why a program could not be started, and what to do.
 type StartError struct {
 	Command string
 	Reason  string // continues "the program …": "is not installed"
@@ -19,8 +19,8 @@ type StartError struct {
 	Err     error
 }
 
-// Error says it without the folders of this machine, so that it may be shown
-// to anyone.
+// Error returns the message without paths of this machine, so that it may be
+// shown to anyone.
 func (e *StartError) Error() string {
 	if e.Command == "" {
 		return e.Reason + "; " + e.Hint
@@ -34,7 +34,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 // NotFound reports whether the program does not exist.
 func (e *StartError) NotFound() bool { return errors.Is(e.Err, fs.ErrNotExist) }
 
-// packages says where the programs that start most MCP servers come from.
+// packages names the packages of the programs that start most MCP servers.
 var packages = map[string]string{
 	"npx":     "install Node.js (https://nodejs.org)",
 	"node":    "install Node.js (https://nodejs.org)",
@@ -109,8 +109,8 @@ func lookPath(command, dir string, env []string) (string, error) {
 	}
 }
 
-// executable returns path, with the first of the extensions that makes it a
-// file that may be executed.
+// executable returns path with the first of the extensions for which an
+// executable file exists.
 func executable(path string, exts []string) (string, error) {
 	err := error(fs.ErrNotExist)
 	for _, ext := range exts {

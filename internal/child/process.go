@@ -49,7 +49,7 @@ func (p *Process) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 // PID returns the process id of the program.
 func (p *Process) PID() int { return p.pid }
 
-// Isolation says how the program's descendants are held together.
+// Isolation returns how the program's descendants are contained.
 func (p *Process) Isolation() Isolation { return p.held.isolation() }
 
 // Visible returns why the program sees the folder that its Launcher hides. It
@@ -62,8 +62,8 @@ func (p *Process) Stderr() []string { return p.stderr.lines() }
 // Done is closed when the program and all that it started are gone.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the program ended; nil while it runs. Even an exit with code 0
-// is an error here: a server that ends has left its caller alone.
+// Err returns how the program ended; nil while it runs. An exit with code 0 is
+// also an error, because a server must not exit by itself.
 func (p *Process) Err() error {
 	select {
 	case <-p.done:
@@ -134,11 +134,11 @@ func (p *Process) run(stderr *os.File) {
 	p.closeIn.Do(func() { p.stdin.Close() })
 	p.err = exitError(p.cmd.ProcessState, waitErr)
 	close(p.done)
-	// The last words are still in the pipe: its reader has a while for them.
+	// The last output may still be in the pipe, so its reader gets some time.
 	time.AfterFunc(10*time.Second, func() { p.stdout.Close() })
 }
 
-// ExitError says how a program ended.
+// ExitError is how a program ended.
 type ExitError struct {
 	Code   int    // -1 when a signal ended it and the code is not known
 	Signal string // the signal that seems to have ended it, or empty

@@ -28,7 +28,7 @@ type tail struct {
 // nil.
 func newTail(onLine func(string)) *tail { return &tail{onLine: onLine} }
 
-// readFrom takes in r until it ends.
+// readFrom reads r until it ends.
 func (t *tail) readFrom(r io.Reader) {
 	buf := make([]byte, 4<<10)
 	for {

@@ -10,7 +10,7 @@ import (
 type Client struct {
 	ID      string   // claude-desktop
 	Name    string   // Claude Desktop
-	Aliases []string // other words for it on the command line
+	Aliases []string // other names on the command line
 
 	files func(Machine) []File
 	stdio func(command string, args []string) entry // how it wants a program

@@ -172,9 +172,9 @@ func differing(a, b map[string]any) []string {
 	return keys
 }
 
-// Self reports whether the server is Junctor: importing it would make a
-// circle. Whatever has its name is taken for it, because connect may have
-// written any address.
+// Self reports whether the server is Junctor itself: importing it would create
+// a loop. Every server of that name counts, because connect may have written
+// any URL.
 func (s Server) Self() bool {
 	var e struct {
 		Command string   `json:"command"`

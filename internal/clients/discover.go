@@ -69,7 +69,7 @@ func Discover(m Machine, clients ...Client) []Found {
 	return all
 }
 
-// expandFiles lists the files that a path with a star stands for.
+// expandFiles returns the files that match a path with a wildcard.
 func expandFiles(f File) []string {
 	if !strings.HasSuffix(f.Path, "*") {
 		return []string{f.Path}

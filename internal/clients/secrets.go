@@ -14,7 +14,7 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// Secret is a secret in plain text, and the variable that could stand for it.
+// Secret is a secret in plain text, and the variable that can replace it.
 type Secret struct {
 	Key      string `json:"key"`      // where it is: env.GITHUB_TOKEN, args[3]
 	Variable string `json:"variable"` // offered in its place
@@ -23,8 +23,9 @@ type Secret struct {
 	path  []string // of the string that holds it
 }
 
-// String says where the secret is and not what it is. Without it fmt would
-// print the value, because it does not ask fields that are not exported.
+// String returns the location of the secret and not its value. Without it fmt
+// would print the value, because fmt does not call methods of unexported
+// fields.
 func (s Secret) String() string { return s.Key + " as ${" + s.Variable + "}" }
 
 // GoString is String for %#v.
@@ -122,8 +123,8 @@ func headerVariable(server, name string) string {
 	return variable(server, strings.TrimPrefix(strings.TrimPrefix(name, "X-"), "x-"))
 }
 
-// variable names the variable for something of a server, whose name it does
-// not repeat.
+// variable returns the name of the variable for a setting of a server, without
+// repeating the server's name.
 func variable(server, word string) string {
 	name, prefix := config.VariableName(word), config.VariableName(server)
 	if name == prefix || strings.HasPrefix(name, prefix+"_") {

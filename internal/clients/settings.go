@@ -9,7 +9,8 @@ import (
 	"junctor/internal/jsonedit"
 )
 
-// settings are what a client's file says of its servers beside their entries.
+// settings are the settings of servers in a client's file outside of their
+// entries.
 type settings struct {
 	inputs   map[string]input // VS Code's prompts, by id
 	allowed  []string         // the only servers that Gemini CLI uses; nil for all

@@ -155,7 +155,7 @@ func putBack(f File, text, old []byte, except []string) ([]byte, error) {
 	return text, nil
 }
 
-// sameMeaning reports whether two texts say the same.
+// sameMeaning reports whether two files have the same content.
 func sameMeaning(f File, a, b []byte) bool {
 	if f.Format == TOML {
 		var x, y map[string]any

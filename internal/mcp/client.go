@@ -40,7 +40,7 @@ type wire interface {
 // ClientOptions configure a Client. The zero value is a client that declares no
 // capabilities and has no callbacks.
 type ClientOptions struct {
-	// Name, Title and Version tell the server who connects.
+	// Name, Title and Version identify the client to the server.
 	Name, Title, Version string
 
 	// Protocol is the version that the server spoke last time; it saves the
@@ -72,8 +72,8 @@ type ClientOptions struct {
 	// headers too.
 	InputSchema func(tool string) json.RawMessage
 
-	// DiscoverTimeout is how long a server may leave server/discover
-	// unanswered before it is taken for one of the old era; 3 s when zero.
+	// DiscoverTimeout is how long to wait for a response to server/discover
+	// before the server is assumed to be of the handshake era; 3 s if zero.
 	DiscoverTimeout time.Duration
 
 	// RequestTimeout bounds requests whose context has no deadline; none
@@ -92,7 +92,7 @@ type ClientOptions struct {
 	Redact func(string) string
 }
 
-// ServerInfo is what a server said about itself.
+// ServerInfo is the description that a server sent of itself.
 type ServerInfo struct {
 	Name         string
 	Title        string
@@ -116,7 +116,7 @@ type Client struct {
 	log  *slog.Logger
 	self json.RawMessage // clientInfo
 	wire wire
-	// inline says that the goroutine of a call reads its own stream.
+	// inline means that the goroutine of a call reads its own stream.
 	inline bool
 
 	info      atomic.Pointer[ServerInfo]
@@ -169,7 +169,7 @@ func Connect(ctx context.Context, t Transport, o ClientOptions) (*Client, error)
 	return c, nil
 }
 
-// Info returns what the server said about itself.
+// Info returns the server's description of itself.
 func (c *Client) Info() ServerInfo { return *c.info.Load() }
 
 // Done is closed when the connection has ended.

@@ -53,8 +53,8 @@ var ErrNoSession = errors.New("no such session")
 const (
 	// maxRecord bounds what is kept of a session.
 	maxRecord = 64 << 10
-	// recheck is how long a session that was found is taken as still there:
-	// the word that it ended may have been lost.
+	// recheck is how long a session that was found is assumed to exist: the
+	// message that it ended may have been lost.
 	recheck = 5 * time.Second
 	// clusterTimeout bounds what a caller does not wait for.
 	clusterTimeout = 10 * time.Second
@@ -81,7 +81,7 @@ type clusterMessage struct {
 	Message json.RawMessage `json:"msg,omitempty"`
 }
 
-// What words are about.
+// The kinds of cluster messages.
 const (
 	wordEnd    = "end"    // the session is over
 	wordLearn  = "learn"  // a request changed what is known of it
@@ -95,7 +95,8 @@ func (s *Server) messageKind() string { return "mcp/" + s.opts.View }
 func (s *Server) streamKind() string  { return "mcp/" + s.opts.View + "/stream" }
 func (s *Server) parkedKind() string  { return "mcp/" + s.opts.View + "/parked" }
 
-// joinCluster begins to hear the other processes; part ends it.
+// joinCluster subscribes to the messages of other processes; leaveCluster ends
+// that.
 func (s *Server) joinCluster() {
 	if c := s.opts.Cluster; c != nil {
 		c.Subscribe(s.messageKind(), s.onClusterMessage)
@@ -306,7 +307,8 @@ func (s *Server) rewrite(session *Session) {
 	go s.refreshRecord(session, time.Now())
 }
 
-// readHere says that the session's own stream is read in this process now.
+// readHere records that the session's standalone stream is now read in this
+// process.
 func (s *Server) readHere(session *Session) {
 	if s.opts.Cluster == nil || session.id == "" {
 		return

@@ -43,7 +43,7 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// DecodeError says why bytes are no message.
+// DecodeError is why bytes are not a message.
 type DecodeError struct {
 	Code     int    // CodeParseError or CodeInvalidRequest
 	ID       ID     // of the broken message, where it could be read

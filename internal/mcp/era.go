@@ -30,7 +30,7 @@ type Capabilities struct {
 	Roots           bool
 }
 
-// allow reports whether a server was told that it may send the request.
+// allow reports whether the declared capabilities allow the request.
 func (k Capabilities) allow(method string) bool {
 	switch method {
 	case "sampling/createMessage":
@@ -77,7 +77,7 @@ func (k Capabilities) common(caller json.RawMessage) json.RawMessage {
 		out = SetField(out, v, "sampling")
 	}
 	if v := Field(caller, "elicitation"); objectIn(v) {
-		// An empty object is how older clients say "form".
+		// In older clients an empty object means "form".
 		form := Field(v, "form") != nil || Field(v, "url") == nil
 		both := Capabilities{ElicitationForm: k.ElicitationForm && form, ElicitationURL: k.ElicitationURL && Field(v, "url") != nil}
 		if e := Field(both.JSON(), "elicitation"); e != nil {
@@ -210,7 +210,7 @@ func (c *Client) raiseLogLevel(ctx context.Context, level string) {
 // Freshness is how long, and for whom, a result of the new era may be kept.
 type Freshness struct {
 	TTL    time.Duration
-	Public bool // the same for every authorization
+	Public bool // independent of the authorization
 }
 
 // FreshnessOf reads the caching hints of a result; ok is false when it has

@@ -20,7 +20,7 @@ type eventStream struct {
 	standing bool                    // belongs to the session rather than to a request
 	plain    bool                    // the caller takes no event stream: answers alone
 	limit    streamLimit             // of what waits to be read and of what is kept
-	answered func(ID)                // hears of every answer; may be nil
+	answered func(ID)                // called for every response; may be nil
 	status   func(*Message) int      // the HTTP status of a plain answer; nil means 200
 	stop     context.CancelCauseFunc // ends the calls of the stream; nil when standing
 	drops    atomic.Int64            // notifications that the reader was too slow for
@@ -34,7 +34,7 @@ type eventStream struct {
 	ended  bool
 	reader int // which reader the stream belongs to; a newer one takes over
 	wake   chan struct{}
-	heard  func()      // is told too, when a line reads the stream
+	heard  func()      // called too, when a hijacked connection reads the stream
 	grace  *time.Timer // runs while the stream is kept for a caller that may take it up again
 
 	forgotten bool
@@ -235,9 +235,9 @@ func (s *eventStream) take(reader int) batch {
 	return b
 }
 
-// detach says that the reader is gone. It calls f after the grace unless
-// another reader comes first, and onEnd when the stream ends before that; at
-// once, when it has.
+// detach removes the reader. It calls f after the grace period unless another
+// reader attaches first, and onEnd when the stream ends before that, or at once
+// if it has ended.
 func (s *eventStream) detach(reader int, grace time.Duration, f, onEnd func()) {
 	s.mu.Lock()
 	ended := s.ended

@@ -149,7 +149,7 @@ func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(line, []byte("\r"))
 }
 
-// isEventStream and isJSON tell content types, whatever their parameters.
+// isEventStream and isJSON test content types and ignore their parameters.
 func isEventStream(contentType string) bool { return mediaType(contentType) == "text/event-stream" }
 
 func isJSON(contentType string) bool {

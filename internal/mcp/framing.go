@@ -110,7 +110,7 @@ func (r *Reader) nextLine() ([]byte, error) {
 		}
 		start := skipSpace(line, 0)
 		if start == len(line) {
-			continue // blank lines are no news
+			continue // blank lines are ignored
 		}
 		if line[start] == '{' || line[start] == '[' {
 			return line[start:], nil
@@ -196,9 +196,8 @@ func preview(b []byte) string {
 // maxHeaders bounds the header lines of one message.
 const maxHeaders = 32
 
-// maxSkipped is the longest message that is waited for in order to skip it: a
-// number beyond is a mistake, and who made it would wait for an answer for
-// ever.
+// maxSkipped is the longest message that is skipped. A larger length is
+// invalid, and its sender would wait for a response without end.
 const maxSkipped = 1 << 30
 
 func (r *Reader) nextBody() ([]byte, error) {
@@ -325,9 +324,9 @@ type tryWriter interface {
 	TryWrite([]byte) (int, error)
 }
 
-// try writes a message as far as the stream takes it without blocking. begun
-// says that some of it was taken; the rest, which belongs to the caller, must
-// then be written with finish before anything else is.
+// try writes a message as far as possible without blocking. begun reports that
+// a part was written; the rest, which belongs to the caller, must then be
+// written with finish before anything else.
 func (w *Writer) try(to tryWriter, m *Message) (begun bool, rest []byte, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -42,7 +42,7 @@ func (f *garbageCounter) add(n int) error {
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "it prints without end what is no MCP message; check that the command starts an MCP server that speaks stdio"}
 }
 
-// message says that one came.
+// message records that a message arrived.
 func (f *garbageCounter) message() {
 	if f != nil {
 		f.spent = 0

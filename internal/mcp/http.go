@@ -186,7 +186,7 @@ func portOf(u *url.URL) string {
 	return "80"
 }
 
-// unreachable says in plain words that there was no HTTP answer.
+// unreachable returns the error for a request without an HTTP response.
 func unreachable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -206,7 +206,7 @@ const (
 // readSome reads the beginning of a body and closes it.
 func readSome(resp *http.Response) []byte {
 	defer resp.Body.Close()
-	b, _ := io.ReadAll(io.LimitReader(resp.Body, errorBody)) // what came is all that there is to say
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, errorBody)) // a partial body is enough for the error
 	return b
 }
 

@@ -19,7 +19,7 @@ type HTTPError struct {
 	ContentType     string           // of the body
 	Body            string           // its beginning, for logs: never for callers
 	WWWAuthenticate []string         // of a 401 or 403
-	Credential      telemetry.Secret // the Authorization header that was refused, to tell an old token from a new one
+	Credential      telemetry.Secret // the refused Authorization header, to distinguish an old token from a new one
 	RetryAfter      time.Duration
 	Location        string // of a redirect that was not followed
 }
@@ -37,7 +37,7 @@ func (e *HTTPError) Unauthorized() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && len(e.WWWAuthenticate) > 0
 }
 
-// toolError says what the answer means to a caller.
+// toolError converts the response into the caller's error.
 func (e *HTTPError) toolError() *tool.Error {
 	t := &tool.Error{Kind: tool.UpstreamFailed, RetryAfter: e.RetryAfter, Err: e}
 	switch {

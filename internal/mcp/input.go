@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxRounds bounds how often one call may come back for more input.
+	// maxRounds bounds how often one call may require more input.
 	maxRounds = 10
 	// maxInputs bounds the questions of one round.
 	maxInputs = 32

@@ -122,9 +122,9 @@ func (l *sseLink) Close() error {
 	return nil
 }
 
-// fallBack tries the legacy transport where streamable HTTP was refused in the
-// way that such servers do. It reports false when refusal says nothing of the
-// kind or there is no such stream either.
+// fallBack tries the legacy transport if streamable HTTP was refused in the way
+// that legacy servers do. It reports false if the refusal was different or
+// there is no such stream.
 func (c *Client) fallBack(ctx context.Context, refusal error) bool {
 	w, ok := c.wire.(*httpWire)
 	h, refused := errors.AsType[*HTTPError](refusal)

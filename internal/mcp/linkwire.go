@@ -177,8 +177,8 @@ func (w *linkWire) last(cl *pendingRequest, err error) (Message, error) {
 	return Message{}, err
 }
 
-// cancel tells the server to stop working on a call. An initialize must not
-// be cancelled.
+// cancel sends a cancellation of a call to the server. An initialize request
+// must not be cancelled.
 func (w *linkWire) cancel(ctx context.Context, cl *pendingRequest) {
 	if cl.method != "initialize" {
 		w.respond(cancelMessage(ctx, cl))

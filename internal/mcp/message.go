@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ID is the id of a request, as the JSON that came: a number or a string in
-// its quotes. The zero ID stands for a notification.
+// ID is the id of a request as raw JSON: a number or a quoted string. The zero
+// ID is that of a notification.
 type ID string
 
 // Message is one JSON-RPC message. Its envelope has been read; Params, Result

@@ -66,8 +66,8 @@ func (c *Client) schema(name string) json.RawMessage {
 // maxPages bounds the pages of a list that are read to find one tool.
 const maxPages = 64
 
-// learn reads the schema of a tool from the server. It reports whether that
-// brought news.
+// learn reads the schema of a tool from the server. It reports whether the
+// schema is new.
 func (c *Client) learn(ctx context.Context, name string) bool {
 	params := json.RawMessage(nil)
 	for range maxPages {
@@ -144,7 +144,7 @@ func headerParams(found []HeaderParam, schema json.RawMessage, path []string, se
 	return found, nil
 }
 
-// tokenRune reports whether r may stand in the name of an HTTP header.
+// tokenRune reports whether r is allowed in the name of an HTTP header.
 func tokenRune(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }

@@ -13,8 +13,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// ErrOldEra says that a server ended the connection when it was asked
-// server/discover, as some servers of the old era do: connecting again with
+// ErrOldEra means that a server closed the connection on server/discover, as
+// some servers of the handshake era do. Connecting again with
 // ClientOptions.Protocol set to [Version20251125] may succeed.
 var ErrOldEra = errors.New("the server left when asked server/discover")
 
@@ -40,9 +40,9 @@ func (c *Client) negotiate(ctx context.Context) error {
 	return err // the hint may be wrong, but the server does not speak the new era either
 }
 
-// discovery is what came of server/discover. modern says that the server is
-// of the new era; if it is, err says whether agreement was reached. Any other
-// err is the end of the attempt.
+// discovery is the outcome of server/discover. modern means that the server is
+// of the stateless era; err is then the outcome of the negotiation. Any other
+// err ends the attempt.
 type discovery struct {
 	modern bool
 	info   ServerInfo
@@ -120,7 +120,7 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 		return err
 	case d := <-probed:
 		if !d.modern || d.err != nil {
-			return <-shaken // initialize will tell
+			return <-shaken // initialize decides
 		}
 		stopShake()
 		<-shaken // nothing else may settle the matter afterwards
@@ -137,8 +137,8 @@ func (c *Client) handshake(ctx context.Context) error {
 	return err
 }
 
-// retryEra reports whether a failed handshake says anything about the era:
-// a refusal does, an unreachable server or missing rights do not.
+// retryEra reports whether a failed handshake indicates another era: a refusal
+// does, an unreachable server or missing rights do not.
 func retryEra(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return false
@@ -174,7 +174,7 @@ func (c *Client) discover(ctx context.Context) discovery {
 			return discovery{err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server ended the connection during the handshake", Err: fmt.Errorf("%w: %w", ErrOldEra, cause)}}
 		}
 		if h, ok := errors.AsType[*HTTPError](err); ok && !h.Unauthorized() {
-			return discovery{} // whatever else it is, initialize will tell
+			return discovery{} // otherwise initialize decides
 		}
 		if d, ok := errors.AsType[*DecodeError](err); ok && !d.TooLarge {
 			return discovery{} // no MCP at all, or a poor answer to what it does not know
@@ -184,8 +184,8 @@ func (c *Client) discover(ctx context.Context) discovery {
 	return discovery{}
 }
 
-// supported reads the versions out of an error of the new era; modern says
-// that it is one.
+// supported parses the versions in an error of the stateless era; modern
+// reports whether it is one.
 func supported(e *Error) (best string, modern bool) {
 	switch e.Code {
 	case CodeUnsupportedProtocol:

@@ -242,8 +242,9 @@ func mayTakeLong(method string) bool {
 }
 
 // mapToken replaces the caller's progress token by one that is unique on the
-// connection, the number of the request. A request without one gets one where
-// someone listens: progress is how a server says that it is still working.
+// connection, the number of the request. A request without one gets one if
+// progress is observed, because progress shows that the server is still
+// working.
 func mapToken(params json.RawMessage, id int64, listens bool) (mapped, token json.RawMessage) {
 	m, ok := find(params, "_meta")
 	meta := params[m.start:m.end]

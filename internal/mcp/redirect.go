@@ -90,8 +90,8 @@ func standard(rt http.RoundTripper) (*http.Transport, bool) {
 	return t, ok
 }
 
-// classOf says where a server is that was asked: at the address of its
-// connection, unless that is a proxy's.
+// classOf returns the address class of a server: that of its connection, unless
+// it is a proxy's.
 func (e *httpEndpoint) classOf(ctx context.Context, u *url.URL, reached netip.Addr) address.Class {
 	if reached.IsValid() && !e.proxied(u) {
 		return address.Of(reached)
@@ -103,7 +103,7 @@ func (e *httpEndpoint) classOf(ctx context.Context, u *url.URL, reached netip.Ad
 func (e *httpEndpoint) proxied(u *url.URL) bool {
 	t, ok := standard(e.rt)
 	if !ok {
-		return true // unknown: nothing can be said of what it dials
+		return true // unknown: its dialled addresses cannot be checked
 	}
 	if t.Proxy == nil {
 		return false
@@ -112,9 +112,9 @@ func (e *httpEndpoint) proxied(u *url.URL) bool {
 	return err != nil || through != nil
 }
 
-// guarded returns what carries a request to where a server of the class from
-// redirects it. A proxy dials by itself: there, what this machine knows of the
-// name is checked, and the rest is for the proxy to judge.
+// guarded returns the transport for a redirect of a server of the class from. A
+// proxy dials by itself: there, the addresses that this machine resolves are
+// checked, and the rest is left to the proxy.
 func (e *httpEndpoint) guarded(ctx context.Context, from address.Class, to *url.URL) (http.RoundTripper, error) {
 	proxied := e.proxied(to)
 	if class, ok := address.OfHost(to.Hostname()); ok {

@@ -89,8 +89,8 @@ func (c *Client) handleNotification(m *Message, origin *pendingRequest) {
 			}
 			cl = origin
 		}
-		// A caller without a token did not ask for progress; the call's
-		// timeouts need it all the same.
+		// A caller without a token did not request progress, but the call's
+		// timeouts need it.
 		params := DeleteField(m.Params, "progressToken")
 		if cl.token != nil {
 			params = SetField(m.Params, cl.token, "progressToken")
@@ -102,7 +102,7 @@ func (c *Client) handleNotification(m *Message, origin *pendingRequest) {
 		if origin == nil {
 			origin = c.onlyCall()
 		}
-		if origin != nil { // also a caller that hears nothing: it is not for others
+		if origin != nil { // also if the caller ignores it: it is not for others
 			origin.notify(m.Method, m.Params)
 			return
 		}
@@ -204,7 +204,7 @@ func (c *Client) handleRequest(m *Message, origin *pendingRequest) {
 		c.respond(m.ID, nil, &Error{Code: CodeInvalidRequest, Message: "declined: " + declined})
 		return
 	default:
-		// The page knows this message: web/src/tools/run.tsx.
+		// The page matches this message: web/src/tools/run.tsx.
 		c.respond(m.ID, nil, &Error{Code: CodeInvalidRequest, Message: "declined: no user to ask"})
 		return
 	}

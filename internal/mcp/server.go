@@ -15,7 +15,7 @@ import (
 // Handler answers what callers ask. Its methods are called from many
 // goroutines at once.
 type Handler interface {
-	// Describe says what is served, for initialize and server/discover.
+	// Describe returns the description for initialize and server/discover.
 	Describe(ctx context.Context, r *Request) (Description, error)
 
 	// Serve answers one request with the bytes of its result. A *Error goes
@@ -28,7 +28,7 @@ type Handler interface {
 	Notified(ctx context.Context, s *Session, method string, params json.RawMessage)
 }
 
-// Description is what a server says of itself.
+// Description is a server's description of itself.
 type Description struct {
 	Info         json.RawMessage // serverInfo: name, version …
 	Capabilities json.RawMessage
@@ -186,7 +186,7 @@ func (s *Server) closing() bool {
 func (s *Server) Notify(method string, params json.RawMessage) { s.NotifyCaller("", method, params) }
 
 // NotifyCaller is Notify for the sessions and subscriptions of one caller; ""
-// stands for all.
+// means all.
 func (s *Server) NotifyCaller(caller, method string, params json.RawMessage) {
 	uri := ""
 	if method == methodResourceUpdated {

@@ -140,8 +140,8 @@ func (c *call) notify(method string, params json.RawMessage) {
 	c.out.put(m)
 }
 
-// retoken gives a progress notification the token of the request that waits
-// now: the retry of a parked call may have brought another than the first.
+// retoken sets the progress token of the current request in a notification: the
+// retry of a parked call may have another token than the first request.
 func (c *call) retoken(m *Message) *Message {
 	if m.Method != methodProgressed || c.id == c.req.ID || len(c.token) == 0 {
 		return m
@@ -152,7 +152,8 @@ func (c *call) retoken(m *Message) *Message {
 // logLevels orders the levels of log messages.
 var logLevels = map[string]int{"debug": 1, "info": 2, "notice": 3, "warning": 4, "error": 5, "critical": 6, "alert": 7, "emergency": 8}
 
-// CompareLogLevels orders two levels of MCP; what is none stands above all.
+// CompareLogLevels orders two MCP log levels; an unknown level is above all
+// others.
 func CompareLogLevels(a, b string) int {
 	rank := func(level string) int {
 		if n := logLevels[level]; n > 0 {

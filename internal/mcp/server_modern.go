@@ -169,7 +169,7 @@ func CheckParamHeaders(h http.Header, inputSchema, arguments json.RawMessage) er
 	}
 	params, err := HeaderParams(inputSchema)
 	if err != nil {
-		return nil // marks that break the rules bind nobody
+		return nil // invalid annotations are ignored
 	}
 	for _, p := range params {
 		if e := checkParam(h, "Mcp-Param-"+p.Header, Field(arguments, p.Path...)); e != nil {
@@ -209,7 +209,7 @@ func checkParam(h http.Header, header string, value json.RawMessage) *Error {
 	return mismatched("%s differs from the argument", header)
 }
 
-// cacheable are the methods whose results say how long they may be kept.
+// cacheable are the methods whose results include a cache lifetime.
 var cacheable = []string{methodDiscover, "tools/list", "prompts/list", "resources/list", "resources/templates/list", methodResourcesRead}
 
 // modernise gives an answer what the stateless era requires of it and an

@@ -71,7 +71,7 @@ func (s *Server) serveConn(c *conn) error {
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
-	case err = <-sent: // nobody reads: nothing is worth going on for
+	case err = <-sent: // the client does not read: stop
 		sent <- nil
 		c.cancel(errCallerLeft)
 	case <-c.ctx.Done():
@@ -132,7 +132,7 @@ func (c *conn) drain(grace time.Duration) {
 	c.mu.Lock()
 	c.closing = true
 	for _, call := range c.active {
-		if call.req.Method == methodListen { // it would never end by itself
+		if call.req.Method == methodListen { // it does not end by itself
 			call.stop(errCallerLeft)
 		}
 	}

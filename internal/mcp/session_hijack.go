@@ -62,7 +62,7 @@ func (s *Server) hijackStream(res *response) bool {
 	return true
 }
 
-// watch waits for the caller to leave. It has nothing to say on this
+// watch waits until the caller disconnects. Callers send nothing on this
 // connection.
 func (l *hijackedStream) watch() {
 	var b [1]byte

@@ -103,8 +103,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// readAnswer reads events until the answer of the call. news says that
-// something came.
+// readAnswer reads events until the response of the call. news reports whether
+// anything was received.
 func (w *httpWire) readAnswer(events *eventReader, cl *pendingRequest) (answer Message, news bool, err error) {
 	for {
 		_, data, err := events.next()
@@ -233,8 +233,8 @@ func (w *httpWire) deliver(events *eventReader) (any bool) {
 	}
 }
 
-// renewLater makes a lost session again without a call that asks for it, so
-// that changes are heard of again.
+// renewLater creates a new session in the background after one was lost, so
+// that notifications are received again.
 func (w *httpWire) renewLater(session *string) {
 	go func() {
 		ctx, cancel := context.WithTimeout(w.c.ctx, respondTime)

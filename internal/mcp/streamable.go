@@ -13,9 +13,9 @@ import (
 	"junctor/internal/tool"
 )
 
-// NewHTTP reaches a server over streamable HTTP, in either era. A server that
-// turns out to speak the legacy SSE transport is spoken to in that, unless the
-// options say otherwise.
+// NewHTTP returns a transport over streamable HTTP, in either era. It falls
+// back to the legacy SSE transport if the server uses that, unless the options
+// forbid it.
 func NewHTTP(o HTTPOptions) Transport { return httpTransport{o} }
 
 type httpTransport struct{ o HTTPOptions }
@@ -48,7 +48,7 @@ type httpWire struct {
 	streamOpened atomic.Bool
 }
 
-// errSessionLost says that the server does not know the session any more.
+// errSessionLost means that the server no longer knows the session.
 var errSessionLost = errors.New("the server has lost the session")
 
 // errAmbiguousSession is a refusal that may mean a lost session, or only what it says.

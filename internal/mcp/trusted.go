@@ -10,8 +10,7 @@ import (
 // check nothing again: the inside of a string is skipped as fast as a byte can
 // be searched for. On other bytes they find what they find, and never panic.
 
-// ResultIsError reports whether a result that was decoded says that its tool
-// failed.
+// ResultIsError reports whether a decoded result has isError set.
 func ResultIsError(result json.RawMessage) bool {
 	failed := false
 	for m := range trustedMembers(result) {

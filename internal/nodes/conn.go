@@ -42,7 +42,7 @@ func (l *Conn) Peer() string { return l.to }
 // Done is closed when the connection is over.
 func (l *Conn) Done() <-chan struct{} { return l.ctx.Done() }
 
-// Send says something. It does not wait for the other side.
+// Send sends a message. It does not wait for the other side.
 func (l *Conn) Send(data []byte) error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)

@@ -123,7 +123,7 @@ func (n *Node) deliver(to string, batch [][]byte) (err error) {
 	n.mu.Lock()
 	life := n.ctx
 	n.mu.Unlock()
-	if life != nil { // the last words of a node are not waited for as long
+	if life != nil { // the last messages of a node have a shorter timeout
 		defer context.AfterFunc(life, func() { time.AfterFunc(shutdownTimeout, cancel) })()
 	}
 	for {

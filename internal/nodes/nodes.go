@@ -68,7 +68,7 @@ type Node struct {
 	conns        map[string]*Conn
 	out          map[string]*outbox
 	others       map[string]bool // by id; true for those that are there
-	broadcasts   []frame         // words for all, in order
+	broadcasts   []frame         // broadcast messages, in order
 	broadcasting bool
 	seen         map[string]time.Time // when others last showed to be alive
 	opened       map[string]time.Time // connections that others opened, for messages that come twice
@@ -227,8 +227,8 @@ func (n *Node) peers() []string {
 	return out
 }
 
-// alive finds out whether another node lives; connections to one that does not end.
-// While the store is unavailable no node is taken for dead.
+// alive reports whether another node is alive; connections to a dead one are
+// closed. While the store is unavailable no node is considered dead.
 func (n *Node) alive(ctx context.Context, id string) bool {
 	n.mu.Lock()
 	recent := time.Since(n.seen[id]) < heartbeatInterval

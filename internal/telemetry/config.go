@@ -48,7 +48,7 @@ const (
 // Words lists the forms of log lines.
 func (LogFormat) Words() []string { return []string{"auto", "text", "json"} }
 
-// Config is what the program tells about itself besides its log.
+// Config configures metrics and traces.
 type Config struct {
 	// Serve Prometheus metrics at /metrics.
 	Metrics bool `json:"metrics"`
@@ -68,7 +68,7 @@ type OTLPConfig struct {
 	SampleRatio *float64 `json:"sampleRatio,omitempty"`
 }
 
-// RedactConfig adds to what the redactor knows by itself.
+// RedactConfig extends the built-in rules of the redactor.
 type RedactConfig struct {
 	// Regular expressions (RE2); what they match is masked in logs, traces and the call log, beside what Junctor masks by itself.
 	Redact []string `json:"redact,omitempty"`

@@ -16,8 +16,8 @@ const (
 
 type fieldsKey struct{}
 
-// fields is what a context says about the work done under it. It is never
-// changed once it is in a context.
+// fields are the log fields of a context. They are immutable once they are in a
+// context.
 type fields struct {
 	request, session, trace, component, action string
 }
@@ -46,8 +46,8 @@ func with(ctx context.Context, set func(*fields)) context.Context {
 	return context.WithValue(ctx, fieldsKey{}, &f)
 }
 
-// NewID returns an id for requests, calls and their kin: 130 random bits in the
-// alphabet of base32. It tells things apart and is no secret.
+// NewID returns an id for requests and calls: 130 random bits in base32. It is
+// unique, but not a secret.
 func NewID() string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	var id [26]byte

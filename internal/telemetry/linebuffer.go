@@ -48,7 +48,7 @@ func (b *LineBuffer) Write(lines []byte) (int, error) {
 	}
 	b.waiting = true
 	if b.timer == nil {
-		b.timer = time.AfterFunc(flushAfter-since, func() { _ = b.Flush() }) // a log that cannot be written has nowhere to say so
+		b.timer = time.AfterFunc(flushAfter-since, func() { _ = b.Flush() }) // a write error of the log cannot be logged
 	} else {
 		b.timer.Reset(flushAfter - since)
 	}

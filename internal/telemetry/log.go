@@ -36,7 +36,7 @@ func (l Level) Slog() slog.Level {
 	return slog.LevelInfo
 }
 
-// levelName returns the word for a level: TRACE, DEBUG, INFO, WARN, ERROR,
+// levelName returns the name of a level: TRACE, DEBUG, INFO, WARN, ERROR,
 // FATAL.
 func levelName(l slog.Level) string {
 	switch {
@@ -54,14 +54,14 @@ func levelName(l slog.Level) string {
 	return "FATAL"
 }
 
-// LogOptions say where the log goes. All but Output may be left out.
+// LogOptions configure the logger. All but Output are optional.
 type LogOptions struct {
 	Output   io.Writer       // stderr, as a rule
 	Terminal bool            // Output is read by a person
 	Colour   bool            // and can show colours
 	Format   LogFormat       // auto: text for a person, JSON otherwise
 	Level    *slog.LevelVar  // may be turned while the program runs; nil means info
-	Redactor *Redactor       // stands before everything
+	Redactor *Redactor       // applied to everything
 	Recent   *Ring[LogEntry] // keeps the latest lines for the page
 }
 

@@ -36,7 +36,7 @@ type Metrics struct {
 // maxTools is how many tools have series of their own.
 const maxTools = 2000
 
-// otherTool stands for all tools beyond the limit.
+// otherTool is the label of all tools beyond the limit.
 const otherTool = "other"
 
 // NewMetrics makes the figures, all zero, with those of the Go runtime and of

@@ -17,7 +17,7 @@ func SecretName(name string) bool {
 	}
 	var buf [longestName]byte
 	n := len(buf)
-	// Read from the end: the last word of a name says what it is.
+	// Read from the end, because the last word of a name is the most specific.
 	for i := last; i >= 0 && n > 0; i-- {
 		c := name[i]
 		if 'A' <= c && c <= 'Z' {
@@ -39,8 +39,8 @@ var lastLetter = func() (t [256]bool) {
 	return t
 }()
 
-// secretWord judges a name in lower case without punctuation. It must not
-// allocate: it is asked for every colon.
+// secretWord reports whether a name in lower case without punctuation is that
+// of a secret. It must not allocate, because it is called for every colon.
 func secretWord(w []byte) bool {
 	if len(w) < 3 {
 		return false

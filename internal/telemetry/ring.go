@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Ring keeps the latest of many things in memory and hands new ones to those
-// who follow. Adding never blocks: who follows too slowly loses some, and is
-// told how many.
+// Ring keeps the latest items in memory and passes new ones to followers.
+// Adding never blocks: a slow follower loses items, and is told how many.
 type Ring[T any] struct {
 	mu        sync.Mutex
 	items     []T

@@ -10,7 +10,7 @@ const (
 	escapes               // the letter behind it, which is then no part of a word
 )
 
-// trigger tells what may begin at each byte.
+// trigger has the kinds of secrets that may begin with each byte.
 var trigger = func() (t [256]uint8) {
 	for _, p := range prefixes {
 		t[p.text[0]] = beginsWord
@@ -98,8 +98,8 @@ var prefixesAt = func() (t [256][]prefix) {
 }()
 
 // shapeAt looks for a secret at s[i], which triggered and, if a word begins
-// there, is not inside another. It returns what is to
-// be masked, somewhere after i, and with what; end 0 means nothing.
+// there, is not inside another. It returns the range to mask, somewhere after
+// i, and the mask; end 0 means none.
 func shapeAt(s string, i int) (start, end int, mask string) {
 	mask = Redacted
 	switch trigger[s[i]] {
@@ -144,7 +144,7 @@ func tokenAt(s string, i int) (start, end int) {
 		}
 		if p.text == "AKIA" || p.text == "ASIA" {
 			if !isUpperAlnum(body[:p.min]) || len(body) > p.min && isAlnum(body[p.min]) {
-				continue // ordinary words begin so too
+				continue // ordinary words have this prefix too
 			}
 			return i, i + len(p.text) + p.min
 		}

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// MaskURL returns a server's address without what may be a secret in it: the
-// query, and random-looking parts of the path, with which some services tell
-// their customers apart.
+// MaskURL returns a server's URL without possible secrets: the query, and
+// random-looking parts of the path, which some services use to identify
+// customers.
 func MaskURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -22,8 +22,8 @@ func MaskURL(address string) string {
 	return u.Scheme + "://" + u.Host + strings.Join(parts, "/")
 }
 
-// looksRandom reports whether a part of a path looks like no word that a person
-// chose: it is long, and letters and digits are mixed in it.
+// looksRandom reports whether a part of a path looks generated: it is long and
+// mixes letters and digits.
 func looksRandom(part string) bool {
 	letters, digits := 0, 0
 	for i := range len(part) {
