@@ -37,8 +37,9 @@ func rawHTTP(t *testing.T, gw *gateway, text string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestDNSRebindingIsRefused keeps pages of other sites out: under a name of theirs that
-// points here, and from their own origin, on every route and on upgrades.
+// TestDNSRebindingIsRefused: requests of pages of other sites are refused,
+// under a host name of theirs that resolves to the gateway and from their own
+// origin, on every route and on upgrades.
 func TestDNSRebindingIsRefused(t *testing.T) {
 	t.Parallel()
 	gw := newHouse(t, stdioConfig(t)).serve()
@@ -73,8 +74,8 @@ func TestDNSRebindingIsRefused(t *testing.T) {
 	}
 }
 
-// TestMalformedRequestsAreAnswered are bytes that no client sends: each gets an answer, and
-// the gateway lives.
+// TestMalformedRequestsAreAnswered sends malformed requests: each gets a
+// response, and the gateway keeps running.
 func TestMalformedRequestsAreAnswered(t *testing.T) {
 	t.Parallel()
 	gw := newHouse(t, strings.Replace(stdioConfig(t), `"description"`, `"proxy":true,"description"`, 1)).serve().ready("everything")
@@ -283,7 +284,8 @@ func TestKeyCannotReachHiddenToolsOnAnyAPI(t *testing.T) {
 	}
 }
 
-// TestStreamsPerCallerAreLimited limits the streams of one caller.
+// TestStreamsPerCallerAreLimited: further streams of a caller at its limit are
+// refused.
 func TestStreamsPerCallerAreLimited(t *testing.T) {
 	t.Parallel()
 	address := remote(t, "streamableHttp")

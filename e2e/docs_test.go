@@ -303,7 +303,8 @@ func TestRunnableDocs(t *testing.T) {
 	}
 }
 
-// TestDashboardUsesExistingMetrics looks whether the figures on the Grafana dashboard exist.
+// TestDashboardUsesExistingMetrics checks that the metrics on the Grafana
+// dashboard exist.
 func TestDashboardUsesExistingMetrics(t *testing.T) {
 	t.Parallel()
 	raw := read(t, "../docs/grafana/junctor.json")

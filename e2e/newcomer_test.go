@@ -57,7 +57,8 @@ func typeOnEmptyHome(t *testing.T, script, path string, links map[string]string)
 	})
 }
 
-// TestFirstStepsMatchREADME holds the script to the README.
+// TestFirstStepsMatchREADME: the script of TestFirstSteps contains the commands
+// of the README.
 func TestFirstStepsMatchREADME(t *testing.T) {
 	t.Parallel()
 	script := read(t, "testdata/newcomer.txt")

@@ -283,8 +283,9 @@ func TestLoginByPage(t *testing.T) {
 	}
 }
 
-// TestExpiredTokenIsRefreshedOnce calls fifty times at once when the token has ended: one refresh,
-// and no call fails. Then the same for a token that is refused early.
+// TestExpiredTokenIsRefreshedOnce makes fifty concurrent calls when the token
+// has expired: it is refreshed once, and no call fails. Then the same for a
+// token that is refused early.
 func TestExpiredTokenIsRefreshedOnce(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 8)
@@ -321,7 +322,8 @@ func TestExpiredTokenIsRefreshedOnce(t *testing.T) {
 	burst("refused")
 }
 
-// TestAuthorizationServerDownKeepsLogin renews nothing, and loses nothing.
+// TestAuthorizationServerDownKeepsLogin: a failed refresh does not delete the
+// login.
 func TestAuthorizationServerDownKeepsLogin(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 15)
@@ -348,7 +350,8 @@ func TestAuthorizationServerDownKeepsLogin(t *testing.T) {
 	}
 }
 
-// TestStepUpAndClientCredentials asks for more scopes, and for none by a person.
+// TestStepUpAndClientCredentials requests more scopes, and uses client
+// credentials without a user.
 func TestStepUpAndClientCredentials(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 3600)

@@ -84,8 +84,9 @@ func (f *follower) until(what string, ok func(file string) bool) {
 	}
 }
 
-// TestConfigurationEditsReachOtherNodes: a change is made on nodes that run, and on one that comes
-// later; not over a file that is newer, nor by somebody without the key.
+// TestConfigurationEditsReachOtherNodes: an edit is applied on running nodes
+// and on one that starts later, but not over a newer file, and not without the
+// key.
 func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 	db := pgtest.New(t).Database(t)
 	const file = `{"mcpServers":{"a":{"command":"x"}}}`

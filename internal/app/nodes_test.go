@@ -148,7 +148,7 @@ func TestCallsAreForwarded(t *testing.T) {
 	}
 }
 
-// TestForwardedErrorsRoundTrip: errors keep what callers can do about them on their way between
+// TestForwardedErrorsRoundTrip: errors keep their kind and details between
 // nodes.
 func TestForwardedErrorsRoundTrip(t *testing.T) {
 	in := &tool.Error{Kind: tool.UpstreamFailed, Msg: "down", Details: map[string]any{"a": "b"}, RetryAfter: 3 * time.Second, Err: tool.ErrDown}

@@ -64,7 +64,8 @@ func TestCallbackAddress(t *testing.T) {
 	}
 }
 
-// TestReplacedSecretKeyReencryptsValues replaces the key: what the old one sealed is re-encrypted.
+// TestReplacedSecretKeyReencryptsValues replaces the key: values encrypted with
+// the old one are re-encrypted.
 func TestReplacedSecretKeyReencryptsValues(t *testing.T) {
 	const one, two = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 	data := t.TempDir()

@@ -18,8 +18,8 @@ func who(c *tool.Caller) string {
 	return c.ID
 }
 
-// TestKeysWithSameNameAreDifferentCallers makes keys of one name one after the other: each
-// is another caller.
+// TestKeysWithSameNameAreDifferentCallers creates two keys with the same name,
+// one after the other.
 func TestKeysWithSameNameAreDifferentCallers(t *testing.T) {
 	keys := &memory{}
 	first := keys.add(t, "bob", func(k *store.Key) {})

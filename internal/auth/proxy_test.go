@@ -102,8 +102,8 @@ func (discard) Header() http.Header         { return http.Header{} }
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
 func (discard) WriteHeader(int)             {}
 
-// TestForgedHostIsRefusedOffLoopback has no name of the request count on a listener
-// that others reach.
+// TestForgedHostIsRefusedOffLoopback: on a listener that other machines can
+// reach, no Host header grants access.
 func TestForgedHostIsRefusedOffLoopback(t *testing.T) {
 	g := gate(&memory{}, func(o *Options) { o.Listen = "0.0.0.0:8787" })
 	for _, host := range []string{"localhost:8787", "127.0.0.1:8787", "[::1]:8787", "evil.example", ""} {

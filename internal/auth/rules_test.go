@@ -8,7 +8,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// TestTokenRightsAreUnionOfRules adds up rules without mixing their globs.
+// TestTokenRightsAreUnionOfRules: the rights of several rules are added without
+// mixing their globs.
 func TestTokenRightsAreUnionOfRules(t *testing.T) {
 	cfg := JWTConfig{AdminScope: "root", Rules: []JWTRule{
 		{Scopes: []string{"gh"}, Servers: []string{"github"}, Rate: &setting.Rate{Calls: 5}},

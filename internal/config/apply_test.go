@@ -8,7 +8,7 @@ import (
 	"junctor/internal/telemetry"
 )
 
-// TestEverySettingIsLiveOrRestart asks every setting for its mark.
+// TestEverySettingIsLiveOrRestart: every setting is marked live or restart.
 func TestEverySettingIsLiveOrRestart(t *testing.T) {
 	var check func(prefix string, fields []field)
 	check = func(prefix string, fields []field) {

@@ -87,7 +87,8 @@ func TestEditBytes(t *testing.T) {
 	}
 }
 
-// TestEncodedEditHasSameEffect: an edit that travelled does what it did at home.
+// TestEncodedEditHasSameEffect: an edit that was marshalled and unmarshalled
+// has the same effect.
 func TestEncodedEditHasSameEffect(t *testing.T) {
 	for name, e := range map[string]Edit{
 		"set":    Set("b", json.RawMessage(`{"url":"https://b.example"}`)),

@@ -287,8 +287,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// Nobody is asked for five versions where nobody is, and what to do about it
-// is not what one does about a program.
+// TestUnreachableURLIsTriedOnce: other protocol versions are not tried if the
+// URL is unreachable, and the advice is not that for a program.
 func TestUnreachableURLIsTriedOnce(t *testing.T) {
 	cfg := upstream.DefaultConfig()
 	cfg.Name, cfg.URL, cfg.Transport = "s", fmt.Sprintf("http://127.0.0.1:%d/mcp", upstreamtest.UnusedPort(t)), upstream.Auto

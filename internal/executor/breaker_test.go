@@ -225,8 +225,8 @@ func TestUnsentTrialCallIsReleased(t *testing.T) {
 	})
 }
 
-// TestURLElicitationDoesNotOpenCircuit: a tool that wants a person to open an address first is
-// in order.
+// TestURLElicitationDoesNotOpenCircuit: a tool that requires the user to open a
+// URL first is not failing.
 func TestURLElicitationDoesNotOpenCircuit(t *testing.T) {
 	r := newRig(t)
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {

@@ -27,8 +27,8 @@ func TestUnavailableUpstreamDoesNotOpenCircuit(t *testing.T) {
 	}
 }
 
-// TestNeverConnectedServerErrorExplainsWhy is a server that is configured and was never there: the
-// call is told why, whichever way it names the server.
+// TestNeverConnectedServerErrorExplainsWhy: a call to a configured server that
+// was never connected gets the reason, however it names the server.
 func TestNeverConnectedServerErrorExplainsWhy(t *testing.T) {
 	r := newRig(t)
 	r.do = func(_ context.Context, server string, _ tool.Request) (json.RawMessage, error) {

@@ -791,7 +791,8 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// TestListsAreFilteredByCallerRights holds a server's own list to the rights of the caller.
+// TestListsAreFilteredByCallerRights: a server's own list is filtered by the
+// rights of the caller.
 func TestListsAreFilteredByCallerRights(t *testing.T) {
 	r := newRig(t)
 	const list = `{"tools":[{"name":"read" , "x":1},{"name":"write"},{"name":"new"}],"ttlMs" : 5}`

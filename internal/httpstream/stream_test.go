@@ -151,7 +151,8 @@ func TestIdleStreamSendsHeartbeats(t *testing.T) {
 	})
 }
 
-// TestDataIsSentUnchanged: what is carried may be anything that a server sent.
+// TestDataIsSentUnchanged: any bytes from a server are passed on, except for
+// line breaks.
 func TestDataIsSentUnchanged(t *testing.T) {
 	in := "{\"a\":\r\n\"\xff\xc3\x28 \u2028 é\"}"
 	for format, want := range map[Format]string{

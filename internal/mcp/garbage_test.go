@@ -53,7 +53,8 @@ func TestGarbageFloodClosesConnection(t *testing.T) {
 	}
 }
 
-// A server that is merely talkative, or says something in between, is borne.
+// Occasional invalid output, or messages in between, do not close the
+// connection.
 func TestOccasionalGarbageIsTolerated(t *testing.T) {
 	for name, meanwhile := range map[string]func(*garbageCounter){
 		"time passes":     func(*garbageCounter) { time.Sleep(floodTime / 100) },

@@ -34,8 +34,8 @@ func (s *slowStore) Acquire(ctx context.Context, name, owner string, ttl time.Du
 	return s.Store.Acquire(ctx, name, owner, ttl)
 }
 
-// TestHeartbeatIsIndependentOfHangingQueries: while other queries hang, a node goes on to prolong its
-// lease, so that nobody takes it for dead.
+// TestHeartbeatIsIndependentOfHangingQueries: a node keeps renewing its lease
+// while other queries hang, so that it is not considered dead.
 func TestHeartbeatIsIndependentOfHangingQueries(t *testing.T) {
 	st, err := sqlite.Open(context.Background(), store.Config{Path: newTown(t).path}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -107,8 +107,8 @@ func receive(t *testing.T, l *Conn) (string, error) {
 	return string(data), err
 }
 
-// TestConnKeepsOrder: a conversation keeps its order in both directions and ends when
-// either side does.
+// TestConnKeepsOrder: messages keep their order in both directions, and the
+// connection ends when either side closes it.
 func TestConnKeepsOrder(t *testing.T) {
 	w := newTown(t)
 	a, _, _ := w.node()
@@ -172,7 +172,8 @@ func TestConnKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestPublishReachesSubscribers: words reach one node or all others, and those who listen.
+// TestPublishReachesSubscribers: messages reach one node or all others, and
+// their subscribers.
 func TestPublishReachesSubscribers(t *testing.T) {
 	w := newTown(t)
 	a, _, _ := w.node()
@@ -378,7 +379,7 @@ func (s *switched) DeleteValue(ctx context.Context, space, name string, ifVersio
 	return s.Store.DeleteValue(ctx, space, name, ifVersion)
 }
 
-// TestFailedSendEndsConn: what cannot be sent ends its connection.
+// TestFailedSendEndsConn: a message that cannot be sent ends its connection.
 func TestFailedSendEndsConn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	synctest.Test(t, func(t *testing.T) {

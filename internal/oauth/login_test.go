@@ -346,8 +346,8 @@ func TestBeginAndFind(t *testing.T) {
 	}
 }
 
-// TestLoginWithOwnListener is a process without a callback: it listens by itself, on the
-// port that the last login was registered with.
+// TestLoginWithOwnListener: a process without a redirect URI listens itself, on
+// the port of the last registration.
 func TestLoginWithOwnListener(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)

@@ -16,8 +16,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// TestPublicServerCannotReachInternalAddresses asks on behalf of a public server for what it must
-// not reach.
+// TestPublicServerCannotReachInternalAddresses sends requests for a public
+// server to internal addresses.
 func TestPublicServerCannotReachInternalAddresses(t *testing.T) {
 	asked := make(chan string, 100)
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -146,7 +146,8 @@ func TestNamesResolvedByProxyAreChecked(t *testing.T) {
 	}
 }
 
-// TestAllowedAddressesDependOnServer decides by where the server really is.
+// TestAllowedAddressesDependOnServer: the address policy depends on the address
+// of the server's connection.
 func TestAllowedAddressesDependOnServer(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)

@@ -12,8 +12,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// TestConcurrentExpiryRefreshesOnce is the moment of expiry under load, in two processes that share
-// a store: one refresh, and nobody notices.
+// TestConcurrentExpiryRefreshesOnce: when a token expires under load, in two
+// processes with one store, it is refreshed once and no call fails.
 func TestConcurrentExpiryRefreshesOnce(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
@@ -44,8 +44,8 @@ func TestConcurrentExpiryRefreshesOnce(t *testing.T) {
 	}
 }
 
-// TestConcurrentRefusalRefreshesOnce is the same for tokens that the server stops accepting
-// before they end: everybody gets a 401 with the same token.
+// TestConcurrentRefusalRefreshesOnce: the same for a token that the server
+// refuses before it expires: all calls get a 401 with the same token.
 func TestConcurrentRefusalRefreshesOnce(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
@@ -239,7 +239,8 @@ func TestRefreshTokenWithoutRotation(t *testing.T) {
 	}
 }
 
-// TestRepeatedlyRefusedTokensStopRefreshing ends the circle of a server that refuses fresh tokens.
+// TestRepeatedlyRefusedTokensStopRefreshing: a server that refuses fresh tokens
+// does not cause endless refreshes.
 func TestRepeatedlyRefusedTokensStopRefreshing(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)

@@ -78,7 +78,8 @@ func TestStoreErrors(t *testing.T) {
 	}
 }
 
-// TestLogoutDuringRefresh does not bring a login back that was given up.
+// TestLogoutDuringRefresh: a refresh in progress does not restore a deleted
+// login.
 func TestLogoutDuringRefresh(t *testing.T) {
 	w := newWorld(t)
 	r := newRig(t, w)
@@ -227,7 +228,8 @@ func TestTokenLifetime(t *testing.T) {
 	}
 }
 
-// TestCallbackIsAcceptedOnce has many browsers bring the same answer at once.
+// TestCallbackIsAcceptedOnce sends the same callback from many browsers at
+// once.
 func TestCallbackIsAcceptedOnce(t *testing.T) {
 	r := newRig(t, newWorld(t))
 	services := []*Service{r.Service, r.another()}

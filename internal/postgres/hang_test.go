@@ -72,8 +72,8 @@ func (h *hanging) copy(to, from net.Conn) {
 	}
 }
 
-// TestHangingDatabaseTimesOutOnce: a database that takes everything and answers nothing
-// costs calls its timeout once, not each of them, and nobody queues for it.
+// TestHangingDatabaseTimesOutOnce: a database that accepts queries and does not
+// answer costs one timeout, not one per call, and calls do not queue for it.
 func TestHangingDatabaseTimesOutOnce(t *testing.T) {
 	for _, away := range []store.Away{store.AwayClosed, store.AwayOpen} {
 		t.Run(string(away), func(t *testing.T) {

@@ -53,8 +53,8 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestConcurrentOpen: nodes that start at once on an empty database agree who
-// makes the tables.
+// TestConcurrentOpen: of nodes that start at once on an empty database, one
+// creates the tables.
 func TestConcurrentOpen(t *testing.T) {
 	url := shared.Database(t)
 	var wg sync.WaitGroup
@@ -76,7 +76,8 @@ func TestConcurrentOpen(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSearchPathSelectsSchema: the tables can live elsewhere.
+// TestSearchPathSelectsSchema: the tables are created in the schema of the
+// search path.
 func TestSearchPathSelectsSchema(t *testing.T) {
 	server := shared.Server(t)
 	ctx := context.Background()
@@ -97,7 +98,8 @@ func TestSearchPathSelectsSchema(t *testing.T) {
 	}
 }
 
-// TestOldPartitionsAreDropped: a day's records go with their day.
+// TestOldPartitionsAreDropped: the records of a day are deleted with its
+// partition.
 func TestOldPartitionsAreDropped(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	ctx := context.Background()
@@ -182,7 +184,8 @@ func seqs(calls []store.Call) (out []int64) {
 	return out
 }
 
-// TestDefaultPartition: a day whose partition is missing keeps its records all the same.
+// TestDefaultPartition: records of a day without a partition are stored in the
+// default partition.
 func TestDefaultPartition(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	ctx := context.Background()
@@ -228,7 +231,7 @@ func TestExpiredValuesAreDeleted(t *testing.T) {
 	}
 }
 
-// TestOneNodeTidiesAtATime: one node at a time tidies.
+// TestOneNodeTidiesAtATime: concurrent nodes do not tidy at the same time.
 func TestOneNodeTidiesAtATime(t *testing.T) {
 	url := shared.Database(t)
 	var log bytes.Buffer
@@ -255,7 +258,8 @@ func TestOneNodeTidiesAtATime(t *testing.T) {
 	}
 }
 
-// TestNotifierBatchesChanges: many changes are few announcements, and none is forgotten.
+// TestNotifierBatchesChanges: many changes become few announcements, and none
+// is lost.
 func TestNotifierBatchesChanges(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
@@ -325,7 +329,8 @@ func TestNotificationsWakeWatchers(t *testing.T) {
 	expect("nothing", false, false)
 }
 
-// TestListenWakesOtherNode: a node hears of another's change by NOTIFY, without polling.
+// TestListenWakesOtherNode: a node is notified of another's change by NOTIFY,
+// without polling.
 func TestListenWakesOtherNode(t *testing.T) {
 	url := shared.Database(t)
 	a, b := openAt(t, config(url)), openAt(t, config(url))

@@ -123,8 +123,8 @@ func TestNotifyRateIsBounded(t *testing.T) {
 	}
 }
 
-// TestPollingFindsMissedNotifications: what no announcement told of, because it was lost or the node
-// could not listen, is found by looking.
+// TestPollingFindsMissedNotifications: a change whose announcement was lost is
+// found by polling.
 func TestPollingFindsMissedNotifications(t *testing.T) {
 	url := shared.Database(t)
 	a, b := openAt(t, config(url)), openAt(t, config(url))

@@ -51,8 +51,9 @@ func run(t *testing.T, s *Store) {
 	})
 }
 
-// TestOutageClosedRefusesCalls: without the database calls are refused, soon and clearly;
-// when it is back they are recorded again, and the tail has no gap.
+// TestOutageClosedRefusesCalls: without the database calls are refused quickly
+// and with a clear error; afterwards they are recorded again, and the tail has
+// no gap.
 func TestOutageClosedRefusesCalls(t *testing.T) {
 	pg := pgtest.New(t)
 	s := openAt(t, config(pg.Database(t)))
@@ -117,8 +118,8 @@ func follow(ctx context.Context, s *Store, last int64) error {
 	return ctx.Err()
 }
 
-// TestOutageOpenBuffersRecords: calls go on without the database, and their records follow
-// when it is back.
+// TestOutageOpenBuffersRecords: calls are served without the database, and
+// their records are written when it is back.
 func TestOutageOpenBuffersRecords(t *testing.T) {
 	pg := pgtest.New(t)
 	cfg := config(pg.Database(t))
@@ -177,7 +178,8 @@ func TestBacklogBounded(t *testing.T) {
 	}
 }
 
-// TestCloseReportsUnwrittenRecords: what could not be written is said at the end.
+// TestCloseReportsUnwrittenRecords: Close reports records that could not be
+// written.
 func TestCloseReportsUnwrittenRecords(t *testing.T) {
 	pg := pgtest.New(t)
 	cfg := config(pg.Database(t))
@@ -201,8 +203,8 @@ func TestCloseReportsUnwrittenRecords(t *testing.T) {
 	}
 }
 
-// TestBrokenConnectionsLoseNoRecords: connections that break under load cost no call, and no
-// record is written twice.
+// TestBrokenConnectionsLoseNoRecords: connections that break under load fail no
+// call, and no record is written twice.
 func TestBrokenConnectionsLoseNoRecords(t *testing.T) {
 	server := shared.Server(t)
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -254,7 +256,8 @@ func TestBrokenConnectionsLoseNoRecords(t *testing.T) {
 	}
 }
 
-// TestUnknownCommitIsChecked: whoever does not know whether a commit got through looks.
+// TestUnknownCommitIsChecked: after a commit with an unknown outcome the log is
+// checked.
 func TestUnknownCommitIsChecked(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	ctx := context.Background()
@@ -269,7 +272,8 @@ func TestUnknownCommitIsChecked(t *testing.T) {
 	}
 }
 
-// TestInvalidRecordDoesNotFailBatch: one record that cannot be kept does not take its batch along.
+// TestInvalidRecordDoesNotFailBatch: a record that cannot be stored does not
+// fail the others of its batch.
 func TestInvalidRecordDoesNotFailBatch(t *testing.T) {
 	s := openAt(t, config(shared.Database(t)))
 	bad := storetest.Call(2)

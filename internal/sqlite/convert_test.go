@@ -15,9 +15,9 @@ import (
 	"junctor/internal/store/storetest"
 )
 
-// TestConvertOldCallLog: the call log of an older Junctor, its rows and what a process
-// of it left in its journal, is there after the upgrade with the same numbers,
-// and what a process of it that still runs writes later, too.
+// TestConvertOldCallLog: the rows and the journal of an older Junctor are
+// converted with the same sequence numbers, and so are records that a process
+// of the older version writes later.
 func TestConvertOldCallLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	old := openOld(t, path)

@@ -154,8 +154,8 @@ func lock(t *testing.T, s *Store) (unlock func()) {
 	return func() { set("PRAGMA query_only = 0") }
 }
 
-// TestReadJournalOfOtherProcess: a record that one process has acknowledged is read
-// by every other at once, and moved once whoever reads it.
+// TestReadJournalOfOtherProcess: a record acknowledged by one process is
+// visible to every other at once, and is moved once.
 func TestReadJournalOfOtherProcess(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	a, b := openAt(t, cfg), openAt(t, cfg)
@@ -243,8 +243,8 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestUnknownRecordIsSkipped: a record with other fields is left out; those around it
-// are kept.
+// TestUnknownRecordIsSkipped: a record of an unknown format is skipped; those
+// around it are kept.
 func TestUnknownRecordIsSkipped(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	appendCalls(t, s, 1)
@@ -319,9 +319,9 @@ func TestJournalOfLockedDatabase(t *testing.T) {
 	}
 }
 
-// TestJournalErrors: a record that cannot be written is an error and leaves
-// the others whole; one that cannot be moved yet waits, and survives the end
-// of the process.
+// TestJournalErrors: a record that cannot be written returns an error and
+// leaves the others intact; one that cannot be moved yet waits, and survives
+// the end of the process.
 func TestJournalErrors(t *testing.T) {
 	cfg := store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}
 	s := openAt(t, cfg)

@@ -124,8 +124,8 @@ func TestLeaseEndsWithItsProcess(t *testing.T) {
 	}
 }
 
-// TestKilledProcessLosesNoRecords kills a process under load again and again: what it reported as
-// written is in the file, every time.
+// TestKilledProcessLosesNoRecords kills a process under load repeatedly and
+// checks that every acknowledged record is in the file.
 func TestKilledProcessLosesNoRecords(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many processes")

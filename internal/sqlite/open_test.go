@@ -127,7 +127,8 @@ func TestFileMode(t *testing.T) {
 	}
 }
 
-// TestOpenPathWithSpecialCharacters: what users call their folders must not be read as options.
+// TestOpenPathWithSpecialCharacters: special characters in a path are not
+// parsed as options.
 func TestOpenPathWithSpecialCharacters(t *testing.T) {
 	for _, name := range []string{"with space", "per%20cent", "question?mode=ro", "hash#tag", "a&b=c;d", "ümläut"} {
 		path := filepath.Join(t.TempDir(), name, "junctor.db")
@@ -140,8 +141,8 @@ func TestOpenPathWithSpecialCharacters(t *testing.T) {
 	}
 }
 
-// TestConcurrentOpen: processes that start at once on a new file agree who
-// makes the tables.
+// TestConcurrentOpen: of processes that start at once on a new file, one
+// creates the tables.
 func TestConcurrentOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	var wg sync.WaitGroup
@@ -167,8 +168,8 @@ func TestFsync(t *testing.T) {
 	}
 }
 
-// TestLockedFileFailsWrites: another program that holds the file makes writes wait, and then
-// fail with a word about it. Calls are recorded all the same.
+// TestLockedFileFailsWrites: a lock of another program makes writes wait and
+// then fail with an explanation. Calls are still recorded.
 func TestLockedFileFailsWrites(t *testing.T) {
 	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
 	other := openAt(t, store.Config{Path: s.path})
@@ -260,7 +261,7 @@ func TestBatchIsolation(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForAcceptedWrites: Close waits for what was accepted.
+// TestCloseWaitsForAcceptedWrites: Close waits for accepted writes.
 func TestCloseWaitsForAcceptedWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	s, err := Open(context.Background(), store.Config{Path: path}, slog.New(slog.DiscardHandler))

@@ -123,7 +123,7 @@ func TestExpiredValuesAreDeleted(t *testing.T) {
 	}
 }
 
-// TestRunTidiesAndLogsErrors: tidying goes on by itself, and its troubles are logged.
+// TestRunTidiesAndLogsErrors: Run tidies periodically and logs errors.
 func TestRunTidiesAndLogsErrors(t *testing.T) {
 	var log lockedBuffer
 	s, err := Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "junctor.db"), Retention: store.Retention{AgeDays: 1}},

@@ -15,7 +15,7 @@ func TestCopy(t *testing.T) { storetest.Copy(t, openStore(t), openStore(t)) }
 
 func TestCopyOnline(t *testing.T) { storetest.CopyOnline(t, openStore(t), openStore(t)) }
 
-// TestCopyReportsErrors: a copy says why it stopped, wherever that was.
+// TestCopyReportsErrors: a copy returns the error of any step.
 func TestCopyReportsErrors(t *testing.T) {
 	ctx := context.Background()
 	broken := errors.New("broken")

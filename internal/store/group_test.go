@@ -16,8 +16,8 @@ type item struct {
 	done bool
 }
 
-// TestGroupBatchesConcurrentWork: everyone's work is done once, by one at a time, and those who
-// come together share it.
+// TestGroupBatchesConcurrentWork: every item is processed once, by one leader
+// at a time, and concurrent items share a batch.
 func TestGroupBatchesConcurrentWork(t *testing.T) {
 	var inside, batches, items atomic.Int32
 	g := store.NewGroup(8, func(batch []*item) {
@@ -61,7 +61,8 @@ func TestGroupBatchesConcurrentWork(t *testing.T) {
 	}
 }
 
-// TestGroupWaiterCanCancel: who waits may leave; what is in progress is not left.
+// TestGroupWaiterCanCancel: a waiting item can be cancelled, one in progress
+// cannot.
 func TestGroupWaiterCanCancel(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	var first sync.Once

@@ -32,7 +32,7 @@ type valuer struct{ text string }
 
 func (v valuer) LogValue() slog.Value { return slog.GroupValue(slog.String("inner", v.text)) }
 
-// TestSecretsAreNotLogged: whichever way a secret comes into the log, it does not come out.
+// TestSecretsAreNotLogged: a secret is masked in every way it can be logged.
 func TestSecretsAreNotLogged(t *testing.T) {
 	for _, format := range []LogFormat{FormatText, FormatJSON} {
 		for name, known := range map[string]bool{"known": true, "shaped": false} {
@@ -81,7 +81,8 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	}
 }
 
-// TestValuesWithoutSecretsAreLoggedUnchanged: what holds no secret is logged as slog logs it.
+// TestValuesWithoutSecretsAreLoggedUnchanged: values without secrets are logged
+// as slog logs them.
 func TestValuesWithoutSecretsAreLoggedUnchanged(t *testing.T) {
 	var out bytes.Buffer
 	log := NewLogger(LogOptions{Output: &out, Format: FormatJSON, Redactor: &Redactor{}})
@@ -183,7 +184,7 @@ func (f fixedTime) WithAttrs(a []slog.Attr) slog.Handler {
 }
 func (f fixedTime) WithGroup(n string) slog.Handler { return fixedTime{f.Handler.WithGroup(n), f.at} }
 
-// TestHandlerPassesSlogtest runs the standard library's own examination.
+// TestHandlerPassesSlogtest runs the handler tests of the standard library.
 func TestHandlerPassesSlogtest(t *testing.T) {
 	var out bytes.Buffer
 	ring := NewRing[LogEntry](100)

@@ -190,7 +190,8 @@ func TestSecretName(t *testing.T) {
 	}
 }
 
-// TestRedactWithoutSecretsDoesNotAllocate: text without secrets, as almost all is, costs no memory.
+// TestRedactWithoutSecretsDoesNotAllocate: text without secrets, the common
+// case, is not copied.
 func TestRedactWithoutSecretsDoesNotAllocate(t *testing.T) {
 	r := &Redactor{}
 	r.Add("known-canary-1", "another-known-secret")

@@ -64,8 +64,8 @@ func (r *right) set(f func()) {
 	f()
 }
 
-// TestSingletonRunsOnOneNode: one process runs the server, the other has it do the work,
-// and takes over when the right moves.
+// TestSingletonRunsOnOneNode: one process runs the server, the other forwards
+// its calls to it and takes over when the lease moves.
 func TestSingletonRunsOnOneNode(t *testing.T) {
 	server := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true})
 	cfg := server.Config("one")
@@ -136,7 +136,8 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 	a.until("it again", runs)
 }
 
-// TestSingletonWithoutOtherNodes: without others the mark means nothing.
+// TestSingletonWithoutOtherNodes: without other nodes the setting has no
+// effect.
 func TestSingletonWithoutOtherNodes(t *testing.T) {
 	server := upstreamtest.Listen(t, upstreamtest.Script{})
 	cfg := server.Config("one")
