@@ -1,5 +1,5 @@
 import react from '@vitejs/plugin-react';
-import { defineConfig } from 'vite';
+import { defineConfig } from 'vitest/config';
 
 // The page goes into the folder that the binary embeds. public/.gitkeep is
 // copied there, so that the folder is never empty.
@@ -8,6 +8,8 @@ export default defineConfig({
   // A helper for tests inside @rjsf/core names a validator that compiles code;
   // it is shaken off, and must not be resolved to one.
   resolve: { alias: { '@rjsf/validator-ajv8': new URL('src/tools/validator.ts', import.meta.url).pathname } },
+  // In tests too.
+  test: { server: { deps: { inline: ['@rjsf/core'] } } },
   build: {
     outDir: '../internal/webui/dist',
     emptyOutDir: true,

@@ -67,7 +67,7 @@ interface Kind {
 
 function FormQuestion({ question: q, answer }: Kind) {
   const id = useId();
-  const [value, set] = useState<unknown>({});
+  const [value, set] = useState<unknown>();
   return (
     <>
       {q.message && <p className="wrap">{q.message}</p>}
@@ -75,7 +75,6 @@ function FormQuestion({ question: q, answer }: Kind) {
         <Suspense fallback={<Skeleton rows={2} height={40} />}>
           <SchemaForm
             formId={id}
-            defaults
             schema={q.schema ?? {}}
             value={value}
             onChange={set}

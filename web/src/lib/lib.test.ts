@@ -3,7 +3,7 @@ import { stableEnd } from '../chat/markdown';
 import { strip } from '../servers/add';
 import { entryOf, splitArgs } from '../servers/entry';
 import { python, quote, snippets } from '../tools/snippets';
-import { validator } from '../tools/validator';
+import validator from '../tools/validator';
 import { lines } from './api';
 import { ago, duration, oneLine, size } from './format';
 import { href, parseRoute } from './use';

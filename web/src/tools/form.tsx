@@ -1,9 +1,11 @@
 import Form from '@rjsf/core';
-import type { TemplatesType } from '@rjsf/utils';
-import { Component, useMemo, type ReactNode } from 'react';
+import { Component, useEffect, useMemo, type ReactNode } from 'react';
 import { Note } from '../ui/ui';
-import { prepare, tooCostly, uiFor } from './schema';
-import { validator } from './validator';
+import { fields, templates, widgets } from './fields';
+import { prepare } from './prepare';
+import { tooCostly, uiFor } from './schema';
+import { validatorFor } from './validator';
+import { complete, initialValue, withNewItems } from './values';
 
 /** Boundary shows fallback when rendering a form throws. */
 class Boundary extends Component<{ children: ReactNode; fallback: ReactNode }, { failed: boolean }> {
@@ -22,21 +24,25 @@ export function SchemaForm({
   onChange,
   onSubmit,
   formId,
-  defaults = false,
   words = { none: 'This tool takes no arguments.', broken: 'This schema cannot be shown as a form. Enter the arguments as JSON instead.' },
 }: {
   schema: Record<string, unknown>;
+  /** undefined: nothing was filled in yet, and the form begins with the schema's defaults. */
   value: unknown;
   onChange: (v: unknown) => void;
   onSubmit: (v: unknown) => void;
   formId: string;
-  /** Fill in the schema's defaults instead of leaving them to the receiver. */
-  defaults?: boolean;
   words?: { none: string; broken: string };
 }) {
-  const prepared = useMemo(() => prepare(schema), [schema]);
-  const uiSchema = useMemo(() => uiFor(prepared), [prepared]);
   const costly = useMemo(() => tooCostly(schema), [schema]);
+  const prepared = useMemo(() => (costly ? {} : prepare(schema)), [costly, schema]);
+  const uiSchema = useMemo(() => uiFor(prepared), [prepared]);
+  const validator = useMemo(() => validatorFor(schema), [schema]);
+  const initial = useMemo(() => initialValue(prepared), [prepared]);
+  const untouched = value === undefined && !costly;
+  useEffect(() => {
+    if (untouched) onChange(initial);
+  }, [untouched, initial]);
   if (costly) return <Note tone="warn">{words.broken}</Note>;
   const none = Object.keys(prepared.properties ?? {}).length === 0 && !prepared.anyOf && !prepared.oneOf && !prepared.allOf && !prepared.$ref && !prepared.additionalProperties;
   return (
@@ -48,15 +54,17 @@ export function SchemaForm({
         schema={prepared}
         uiSchema={uiSchema}
         validator={validator}
-        formData={value}
+        formData={value ?? initial}
+        fields={fields}
+        widgets={widgets}
         omitExtraData={false}
         showErrorList={false}
         focusOnFirstError
         noHtml5Validate
-        experimental_defaultFormStateBehavior={defaults ? filled : sparse}
+        experimental_defaultFormStateBehavior={noDefaults}
         templates={templates}
-        onChange={(e) => onChange(e.formData)}
-        onSubmit={(e) => onSubmit(e.formData)}
+        onChange={(e) => onChange(complete(prepared, withNewItems(prepared, value ?? initial, e.formData)))}
+        onSubmit={(e) => onSubmit(complete(prepared, e.formData))}
         onError={() => {}} // errors are shown next to the fields
       >
         <></>
@@ -65,20 +73,5 @@ export function SchemaForm({
   );
 }
 
-const filled = { emptyObjectFields: 'populateAllDefaults' } as const;
-const sparse = { emptyObjectFields: 'skipDefaults' } as const;
-
-const templates: Partial<TemplatesType> = {
-  // The root's title and description stand above the form already.
-  TitleFieldTemplate: ({ id, title }) => (id === 'root__title' ? null : <h4 id={id}>{title}</h4>),
-  DescriptionFieldTemplate: ({ id, description }) => (id === 'root__description' || !description ? null : <p id={id} className="hint">{description}</p>),
-  ButtonTemplates: {
-    SubmitButton: () => null,
-    AddButton: (p) => <button type="button" className="button small" onClick={p.onClick} disabled={p.disabled}>+ Add</button>,
-    CopyButton: () => null,
-    ClearButton: () => null,
-    MoveDownButton: (p) => <button type="button" className="button small square quiet" aria-label="Move down" onClick={p.onClick} disabled={p.disabled}>↓</button>,
-    MoveUpButton: (p) => <button type="button" className="button small square quiet" aria-label="Move up" onClick={p.onClick} disabled={p.disabled}>↑</button>,
-    RemoveButton: (p) => <button type="button" className="button small square quiet" aria-label="Remove" onClick={p.onClick} disabled={p.disabled}>×</button>,
-  },
-};
+// The page fills in the defaults itself, once: see initialValue.
+const noDefaults = { emptyObjectFields: 'skipDefaults' } as const;

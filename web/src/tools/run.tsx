@@ -23,10 +23,10 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   const me = useMe();
   const [value, setValue] = useState<unknown>(() => {
     try {
-      const given: unknown = JSON.parse(route.query.get('args') ?? '{}');
-      return given && typeof given === 'object' ? given : {};
+      const given: unknown = JSON.parse(route.query.get('args') ?? 'null');
+      return given && typeof given === 'object' ? given : undefined;
     } catch {
-      return {};
+      return undefined;
     }
   });
   const [mode, setMode] = useState<'form' | 'json'>('form');

@@ -15,7 +15,7 @@ export function uiFor(schema: RJSFSchema): UiSchema {
 }
 
 /** choices reports whether a schema is a choice among a few values. */
-function choices(s: RJSFSchema | undefined): boolean {
+export function choices(s: RJSFSchema | undefined): boolean {
   const of = s?.oneOf ?? s?.anyOf;
   const n = s?.enum?.length ?? (Array.isArray(of) && of.every((o) => typeof o === 'object' && 'const' in o) ? of.length : 0);
   return n > 0 && n <= 20;
@@ -23,6 +23,8 @@ function choices(s: RJSFSchema | undefined): boolean {
 
 /** maxExpanded bounds the subschemas of a form, each reference followed. Real tools stay below a tenth of it. */
 const maxExpanded = 20_000;
+/** maxDepth bounds how deep subschemas and references go into one another, so that no walk overflows the stack. */
+const maxDepth = 400;
 
 /**
  * tooCostly reports whether a schema has more subschemas than a form can walk
@@ -32,18 +34,18 @@ const maxExpanded = 20_000;
 export function tooCostly(schema: Record<string, unknown>): boolean {
   let left = maxExpanded;
   const open = new Set<string>();
-  const walk = (node: unknown): boolean => {
+  const walk = (node: unknown, depth = 0): boolean => {
     if (node === null || typeof node !== 'object') return true;
-    if (--left < 0) return false;
+    if (--left < 0 || depth > maxDepth) return false;
     const ref = (node as { $ref?: unknown }).$ref;
     if (typeof ref === 'string' && !open.has(ref)) {
       open.add(ref);
-      const ok = walk(resolve(schema, ref));
+      const ok = walk(resolve(schema, ref), depth + 1);
       open.delete(ref);
       if (!ok) return false;
     }
     for (const [key, value] of Object.entries(node)) {
-      if (key !== '$defs' && key !== 'definitions' && !walk(value)) return false;
+      if (key !== '$defs' && key !== 'definitions' && !walk(value, depth + 1)) return false;
     }
     return true;
   };
@@ -51,38 +53,21 @@ export function tooCostly(schema: Record<string, unknown>): boolean {
 }
 
 /** resolve returns what a reference inside the schema points to. */
-function resolve(schema: unknown, ref: string): unknown {
-  if (!ref.startsWith('#')) return undefined;
+export function resolve(schema: unknown, ref: string): unknown {
+  if (ref !== '#' && !ref.startsWith('#/')) return undefined;
   let at: unknown = schema;
   for (const part of ref.slice(1).split('/').slice(1)) {
     if (at === null || typeof at !== 'object') return undefined;
-    at = (at as Record<string, unknown>)[decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')];
+    at = (at as Record<string, unknown>)[decodePart(part)];
   }
   return at;
 }
 
-/** prepare removes the schema's draft and id, and makes the root an object. */
-export function prepare(schema: Record<string, unknown>): RJSFSchema {
-  const { $schema: _, $id: __, ...rest } = schema;
-  const out = { type: 'object', ...rest } as RJSFSchema;
-  if (out.properties && typeof out.properties === 'object') {
-    const required = Array.isArray(out.required) ? out.required : [];
-    out.properties = Object.fromEntries(Object.entries(out.properties).map(([name, p]) => [name, prepareProperty(p as RJSFSchema, required.includes(name))]));
+function decodePart(part: string): string {
+  try {
+    part = decodeURIComponent(part);
+  } catch {
+    // A percent sign that encodes nothing stands for itself.
   }
-  return out;
-}
-
-function prepareProperty(p: RJSFSchema, required: boolean): RJSFSchema {
-  if (!p || typeof p !== 'object') return p;
-  const names = (p as { enumNames?: unknown }).enumNames;
-  // enumNames is the older way to give choices titles.
-  if (Array.isArray(p.enum) && Array.isArray(names)) {
-    const { enum: values, enumNames: _, ...rest } = p as RJSFSchema & { enum: unknown[] };
-    return { ...rest, oneOf: values.map((v, i) => ({ const: v, title: String(names[i] ?? v) })) } as RJSFSchema;
-  }
-  // Without uniqueItems the form would show a list to add to instead of checkboxes.
-  if (p.type === 'array' && p.uniqueItems === undefined && choices(p.items as RJSFSchema)) return { ...p, uniqueItems: true };
-  // An unchecked required box means false, not a missing value.
-  if (p.type === 'boolean' && required && p.default === undefined) return { ...p, default: false };
-  return p;
+  return part.replaceAll('~1', '/').replaceAll('~0', '~');
 }

@@ -1,4 +1,4 @@
-import { Validator } from '@cfworker/json-schema';
+import { Validator, type OutputUnit } from '@cfworker/json-schema';
 import type { RJSFSchema, RJSFValidationError, UiSchema, ValidationData, ValidatorType, ErrorSchema, FormContextType, CustomValidator, ErrorTransformer } from '@rjsf/utils';
 import { toErrorList, toErrorSchema, validationDataMerge } from '@rjsf/utils';
 
@@ -8,8 +8,11 @@ import { toErrorList, toErrorSchema, validationDataMerge } from '@rjsf/utils';
  * arguments again with its own validator, so this one only has to help.
  */
 class WalkingValidator implements ValidatorType {
+  /** With a schema, values are checked against it instead of the one that the form was made of. */
+  constructor(private readonly own?: object) {}
+
   validateFormData(data: unknown, schema: RJSFSchema, _custom?: CustomValidator, transform?: ErrorTransformer, ui?: UiSchema): ValidationData<unknown> {
-    let errors = check(schema, data);
+    let errors = check(this.own ?? schema, data);
     if (transform) errors = transform(errors, ui);
     const errorSchema = toErrorSchema(errors) as ErrorSchema;
     return validationDataMerge({ errors, errorSchema }, undefined);
@@ -37,28 +40,60 @@ class WalkingValidator implements ValidatorType {
   reset() {}
 }
 
-function check(schema: RJSFSchema, data: unknown): RJSFValidationError[] {
+/** Keywords that only repeat that something inside them is wrong. */
+const wrappers = new Set(['properties', 'items', 'prefixItems', 'allOf', 'anyOf', 'oneOf', '$ref', 'if', 'then', 'else', 'additionalProperties', 'dependentSchemas']);
+
+/** check lists what is wrong with a value, one message for each place in it. */
+export function check(schema: object, data: unknown): RJSFValidationError[] {
   let found;
   try {
-    found = new Validator(schema as object, '2020-12', false).validate(data).errors;
+    // As it is sent: without what is undefined.
+    found = new Validator(schema, '2020-12', false).validate(JSON.parse(JSON.stringify(data ?? {}))).errors;
   } catch {
     return []; // a schema that cannot be walked; the gateway decides
   }
-  return found
-    .filter((e) => !['properties', 'items', 'allOf', 'anyOf', 'oneOf', '$ref', 'if', 'then', 'else', 'additionalProperties'].includes(e.keyword) || found.length === 1)
-    .map((e) => {
-      const path = e.instanceLocation.replace(/^#/, '').split('/').slice(1).map((p) => p.replaceAll('~1', '/').replaceAll('~0', '~'));
-      let message = e.error;
-      if (e.keyword === 'required') {
-        const missing = /property "(.+)"/.exec(e.error)?.[1];
-        if (missing) path.push(missing);
-        message = 'is required';
-      }
-      const property = path.map((p) => '.' + p).join('');
-      return { name: e.keyword, property, message, stack: `${path.join('.')} ${message}`.trim(), params: {} };
-    });
+  const places = new Map<string, RJSFValidationError>();
+  const inner = ofChosen(found).filter((e) => !wrappers.has(e.keyword));
+  for (const e of inner.length > 0 ? inner : found.slice(0, 1)) {
+    const path = e.instanceLocation.replace(/^#/, '').split('/').slice(1).map((p) => decode(p).replaceAll('~1', '/').replaceAll('~0', '~'));
+    let message = e.error.replace(/^Instance /, '');
+    if (e.keyword === 'required') {
+      const missing = /property "(.+)"/.exec(e.error)?.[1];
+      if (missing) path.push(missing);
+      message = 'is required';
+    }
+    const property = path.map((p) => (/^[\w-]+$/.test(p) ? '.' + p : `[${JSON.stringify(p)}]`)).join('');
+    if (!places.has(property)) places.set(property, { name: e.keyword, property, message, stack: `${path.join('.')} ${message}`.trim(), params: { path } });
+  }
+  return [...places.values()];
 }
 
-export const validator = new WalkingValidator() as ValidatorType<unknown, RJSFSchema, FormContextType>;
+/** ofChosen leaves out what is wrong by schemas of a union for which a value was not meant, if it can be meant for another. */
+function ofChosen(found: OutputUnit[]): OutputUnit[] {
+  for (const u of found.filter((e) => e.keyword === 'anyOf' || e.keyword === 'oneOf')) {
+    const branch = (e: OutputUnit) => (e.instanceLocation.startsWith(u.instanceLocation) && e.keywordLocation.startsWith(u.keywordLocation + '/') ? e.keywordLocation.slice(u.keywordLocation.length + 1).split('/')[0]! : '');
+    // A value of another type, or with another constant in one of its fields, is meant for another schema.
+    const tells = (e: OutputUnit) => (e.keyword === 'type' && e.instanceLocation === u.instanceLocation) || (e.keyword === 'const' && e.instanceLocation.slice(u.instanceLocation.length).split('/').length <= 2);
+    const all = new Set(found.map(branch));
+    const wrong = new Set(found.filter(tells).map(branch));
+    all.delete('');
+    wrong.delete('');
+    if (wrong.size > 0 && wrong.size < all.size) found = found.filter((e) => !wrong.has(branch(e)));
+  }
+  return found;
+}
 
-export default validator;
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** validatorFor checks the values of a form against the schema that it was made from. */
+export function validatorFor(schema: object): ValidatorType<unknown, RJSFSchema, FormContextType> {
+  return new WalkingValidator(schema) as ValidatorType<unknown, RJSFSchema, FormContextType>;
+}
+
+export default new WalkingValidator() as ValidatorType<unknown, RJSFSchema, FormContextType>;
