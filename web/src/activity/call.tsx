@@ -1,6 +1,7 @@
 import { get, type Call } from '../lib/api';
 import { dateTime, duration, size } from '../lib/format';
-import { href, useResource } from '../lib/use';
+import { ToolLink } from '../tools/link';
+import { useResource } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
@@ -75,9 +76,9 @@ export function OneCall({ id, back }: { id: string; back: string }) {
             <div className="row">
               <h3 className="grow">Arguments</h3>
               {c.tool && c.server && (
-                <a className="small" href={href(['tools', c.server, c.tool], { args: JSON.stringify(c.arguments ?? {}).slice(0, 2000) })}>
+                <ToolLink server={c.server} tool={c.tool} args={c.arguments}>
                   Run again
-                </a>
+                </ToolLink>
               )}
             </div>
             <JsonView value={c.arguments ?? {}} open={3} label="Arguments" />

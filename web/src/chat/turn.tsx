@@ -1,6 +1,6 @@
 import { memo, useState } from 'react';
 import { duration, json, oneLine } from '../lib/format';
-import { href } from '../lib/use';
+import { ToolLink } from '../tools/link';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { MediaOf, ResultView } from '../ui/result';
@@ -124,9 +124,9 @@ function CallCard({ call, ways }: { call: CallBlock; ways: Ways }) {
             </>
           )}
           {server && (
-            <a className="small" href={href(['tools', server, tool], { args: json(call.args ?? {}, 0).slice(0, 2000) })}>
+            <ToolLink server={server} tool={tool} args={call.args}>
               Open tool
-            </a>
+            </ToolLink>
           )}
         </div>
       )}

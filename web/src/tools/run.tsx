@@ -1,4 +1,4 @@
-import { useMemo, useRef, useState } from 'react';
+import { useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { ApiError, callTool, type CallAnswer, type ToolDetails } from '../lib/api';
 import { duration, json, plural, size } from '../lib/format';
 import { href, useRoute, useStored } from '../lib/use';
@@ -6,7 +6,8 @@ import { useMe } from '../me';
 import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
 import { Badge, Button, Code, Failure, Note, Tabs } from '../ui/ui';
-import { SchemaForm } from './form';
+import { argumentsOf, parseArguments } from './arguments';
+import { focusFirst, SchemaForm, type Problem } from './form';
 import { snippets } from './snippets';
 
 interface RunState {
@@ -21,24 +22,38 @@ interface RunState {
 export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void }) {
   const route = useRoute();
   const me = useMe();
-  const [value, setValue] = useState<unknown>(() => {
-    try {
-      const given: unknown = JSON.parse(route.query.get('args') ?? 'null');
-      return given && typeof given === 'object' ? given : undefined;
-    } catch {
-      return undefined;
-    }
-  });
+  const [value, setValue] = useState<unknown>(() => argumentsOf(route.query));
   const [mode, setMode] = useState<'form' | 'json'>('form');
   const [text, setText] = useState('');
   const [textError, setTextError] = useState('');
+  const [problems, setProblems] = useState<Problem[]>([]);
   const [run, setRun] = useState<RunState>({ busy: false, log: [] });
   const [snippet, setSnippet] = useStored('junctor.snippet', 'curl');
   const abort = useRef<AbortController | null>(null);
   const ask = t.approval === 'ask';
 
+  const change = (v: unknown) => {
+    setValue(v);
+    setProblems([]);
+  };
+  /** What is written as JSON is the value as soon as it can be read. */
+  const write = (t: string) => {
+    setText(t);
+    const read = parseArguments(t);
+    setTextError('');
+    if (read.value) change(read.value);
+  };
   const switchMode = (m: 'form' | 'json') => {
-    if (m === 'json') setText(json(value ?? {}));
+    if (m === mode) return;
+    if (m === 'json') {
+      setText(json(value ?? {}));
+      setTextError('');
+    } else {
+      const read = parseArguments(text);
+      setTextError(read.error ?? '');
+      if (!read.value) return; // what was written stays until it can be shown as a form
+    }
+    setProblems([]);
     setMode(m);
   };
 
@@ -46,6 +61,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
     abort.current?.abort();
     const controller = new AbortController();
     abort.current = controller;
+    setProblems([]);
     setRun({ busy: true, log: [] });
     try {
       const answer = await callTool(
@@ -62,15 +78,19 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   };
 
   const submitText = () => {
-    try {
-      const parsed: unknown = JSON.parse(text || '{}');
-      if (parsed === null || typeof parsed !== 'object' || Array.isArray(parsed)) throw new Error('The arguments must be a JSON object.');
-      setTextError('');
-      setValue(parsed);
-      void start(parsed);
-    } catch (e) {
-      setTextError(e instanceof Error ? e.message : String(e));
-    }
+    const read = parseArguments(text);
+    setTextError(read.error ?? '');
+    if (!read.value) return document.getElementById('run-json')?.focus();
+    setValue(read.value);
+    void start(read.value);
+  };
+
+  const allowed = !ask || me.admin;
+  const keys = (e: KeyboardEvent) => {
+    if (e.key !== 'Enter' || !(e.ctrlKey || e.metaKey) || run.busy || !allowed) return;
+    e.preventDefault();
+    if (mode === 'json') submitText();
+    else document.querySelector<HTMLFormElement>('form#run-form')?.requestSubmit();
   };
 
   const code = useMemo(() => {
@@ -79,7 +99,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   }, [snippet, value, t.server, t.tool]);
 
   return (
-    <div className="run">
+    <div className="run" onKeyDown={keys}>
       {!t.enabled && !t.changed && <Note tone="warn">This tool is disabled{t.reason ? `: ${t.reason}` : ''}. The gateway refuses calls to it.</Note>}
       <div className="row">
         <h3 className="grow">Arguments</h3>
@@ -93,23 +113,27 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
         </div>
       </div>
       {mode === 'form' ? (
-        <SchemaForm formId="run-form" schema={t.inputSchema} value={value} onChange={setValue} onSubmit={(v) => void start(v)} />
+        <SchemaForm formId="run-form" schema={t.inputSchema} value={value} onChange={change} onSubmit={(v) => void start(v)} onInvalid={setProblems} />
       ) : (
         <div className="field">
           <label htmlFor="run-json" className="sr-only">
             Arguments as JSON
           </label>
-          <textarea id="run-json" className="mono" rows={10} spellCheck={false} value={text} onChange={(e) => setText(e.target.value)} aria-invalid={textError !== ''} />
-          {textError && <div className="field-error">{textError}</div>}
+          <textarea id="run-json" className="mono" rows={10} spellCheck={false} value={text} onChange={(e) => write(e.target.value)} aria-invalid={textError !== ''} />
+          {textError && (
+            <div className="field-error" role="alert">
+              {textError}
+            </div>
+          )}
         </div>
       )}
       <div className="row run-bar">
         {mode === 'form' ? (
-          <Button kind="primary" icon="play" type="submit" form="run-form" busy={run.busy} disabled={ask && !me.admin}>
+          <Button kind="primary" icon="play" type="submit" form="run-form" busy={run.busy} disabled={!allowed} title="Ctrl+Enter">
             {ask ? 'Allow and run' : 'Run'}
           </Button>
         ) : (
-          <Button kind="primary" icon="play" busy={run.busy} disabled={ask && !me.admin} onClick={submitText}>
+          <Button kind="primary" icon="play" busy={run.busy} disabled={!allowed} title="Ctrl+Enter" onClick={submitText}>
             {ask ? 'Allow and run' : 'Run'}
           </Button>
         )}
@@ -121,6 +145,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
         {t.annotations.destructiveHint && <span className="muted small">May delete or overwrite data.</span>}
         {ask && !me.admin && <span className="muted small">A rule requires approval by an administrator.</span>}
       </div>
+      <Problems of={problems} />
       <div aria-live="polite">
         {run.progress && run.busy && (
           <div className="call-progress">
@@ -165,6 +190,26 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
         <Tabs label="Language" value={snippet} onChange={setSnippet} tabs={snippets.map((s) => ({ id: s.id, label: s.label }))} />
         <Code lang={code.lang} text={code.text.length > 20_000 ? code.text.slice(0, 20_000) + ` … (${size(code.text.length)})` : code.text} max={320} />
       </section>
+    </div>
+  );
+}
+
+/** Problems lists beside the button why a form was not sent; each leads to its field. */
+export function Problems({ of }: { of: Problem[] }) {
+  if (of.length === 0) return null;
+  return (
+    <div className="problems" role="alert">
+      <strong>Not run: {plural(of.length, 'problem')}</strong>
+      <ul>
+        {of.slice(0, 8).map((p) => (
+          <li key={p.id}>
+            <button type="button" className="linkish" onClick={() => focusFirst('run-form', [p])}>
+              {p.text}
+            </button>
+          </li>
+        ))}
+      </ul>
+      {of.length > 8 && <span className="muted small">and {of.length - 8} more</span>}
     </div>
   );
 }
