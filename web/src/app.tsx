@@ -1,5 +1,6 @@
 import { Component, useCallback, useEffect, useMemo, useState, type ErrorInfo, type ReactNode } from 'react';
 import { ActivityView } from './activity/view';
+import { forgetTyped } from './chat/drafts';
 import { ChatView } from './chat/view';
 import { get, onReach, onSessionEnd, signOut as endSession, type Session, type Status } from './lib/api';
 import { onChange } from './lib/session';
@@ -41,6 +42,7 @@ export function App({ refused = '' }: { refused?: string }) {
   const status = useResource<Status>(session.data && !needs ? 'status' : null, (s) => get('/api/status', s), 5000);
   const { reload } = session;
   const signOut = useCallback(() => {
+    forgetTyped();
     void endSession().finally(() => void reload());
   }, [reload]);
   const me = useMemo<Me>(
@@ -130,7 +132,7 @@ export function App({ refused = '' }: { refused?: string }) {
   );
 }
 
-function Nav({ current, status, online }: { current: string; status?: Status; online: boolean }) {
+export function Nav({ current, status, online }: { current: string; status?: Status; online: boolean }) {
   const theme = useTheme();
   const dark = theme === 'dark' || (theme === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
   const down = status?.servers.filter((s) => s.status === 'disconnected' || s.status === 'auth_required').length ?? 0;
@@ -143,13 +145,12 @@ function Nav({ current, status, online }: { current: string; status?: Status; on
       <ul>
         {views.map((v) => (
           <li key={v.id}>
-            <a href={`#/${v.id}`} aria-current={v.id === current ? 'page' : undefined}>
+            <a href={`#/${v.id}`} aria-label={v.id === 'servers' && down > 0 ? `${v.label}, ${down} not connected` : v.label} title={v.label} aria-current={v.id === current ? 'page' : undefined}>
               <Icon name={v.icon} size={20} />
               <span>{v.label}</span>
               {v.id === 'servers' && down > 0 && (
                 <span className="nav-badge" title={`${down} not connected`}>
                   {down}
-                  <span className="sr-only"> not connected</span>
                 </span>
               )}
             </a>
@@ -157,7 +158,7 @@ function Nav({ current, status, online }: { current: string; status?: Status; on
         ))}
       </ul>
       <div className="nav-foot">
-        <button type="button" className="nav-find" onClick={() => window.dispatchEvent(new CustomEvent('junctor:find'))}>
+        <button type="button" className="nav-find" aria-label="Find" title="Find" onClick={() => window.dispatchEvent(new CustomEvent('junctor:find'))}>
           <Icon name="search" size={16} />
           <span>Find</span>
           <kbd>{/Mac/.test(navigator.platform) ? '⌘K' : 'Ctrl K'}</kbd>

@@ -24,8 +24,8 @@ export const Prose = memo(function Prose({ text }: { text: string }) {
         remarkPlugins={plugins}
         urlTransform={(url) => (/^(https?:|mailto:)/i.test(url) ? defaultUrlTransform(url) : '')}
         components={{
-          a: ({ href, children }) =>
-            href ? (
+          a: ({ href, children, ...rest }) =>
+            'data-footnote-backref' in rest ? null : href ? (
               <a href={href} target="_blank" rel="noopener noreferrer nofollow">
                 {children}
               </a>
@@ -62,18 +62,40 @@ export const Prose = memo(function Prose({ text }: { text: string }) {
 const maxMarkdown = 200_000;
 
 /**
- * Streaming renders a growing text. The part before the last blank line outside
- * a code block no longer changes, so it is parsed once.
+ * Streaming renders a text that grows while it is live. The part before the last
+ * blank line outside a code block no longer changes, so it is parsed once. Each
+ * part gets the definitions of links and footnotes of the other.
  */
-export function Streaming({ text }: { text: string }) {
+export function Streaming({ text, live }: { text: string; live: boolean }) {
   if (text.length > maxMarkdown) return <pre className="prose plain">{text}</pre>;
-  const at = stableEnd(text);
+  const at = live ? stableEnd(text) : 0;
+  if (at === 0) return <Prose text={text} />;
+  const [before, after] = [text.slice(0, at), text.slice(at)];
   return (
     <>
-      {at > 0 && <Prose text={text.slice(0, at)} />}
-      <Prose text={text.slice(at)} />
+      <Prose text={definitions(after) + before} />
+      <Prose text={definitions(before) + after} />
     </>
   );
+}
+
+/** definitions returns the lines of a text that define links and footnotes, with a blank line after them. */
+export function definitions(text: string): string {
+  if (!text.includes(']:')) return '';
+  const out: string[] = [];
+  let fence = '';
+  let note = false; // in a footnote, which goes on in indented lines
+  for (const line of text.split('\n')) {
+    const mark = /^ {0,3}(`{3,}|~{3,})/.exec(line)?.[1];
+    if (mark && (!fence || (mark[0] === fence[0] && mark.length >= fence.length))) fence = fence ? '' : mark;
+    if (fence || mark) continue;
+    if (/^ {0,3}\[[^\]]+\]:[ \t]*\S/.test(line)) {
+      note = /^ {0,3}\[\^/.test(line);
+      out.push(line);
+    } else if (note && /^( {4}|\t)\S/.test(line)) out.push(line);
+    else note = false;
+  }
+  return out.length > 0 ? out.join('\n') + '\n\n' : '';
 }
 
 export function stableEnd(text: string): number {

@@ -55,7 +55,7 @@ export const TurnView = memo(function TurnView({ turn, live, ways }: { turn: Tur
 function BlockView({ block, live, ways }: { block: Block; live: boolean; ways: Ways }) {
   switch (block.kind) {
     case 'text':
-      return <Streaming text={block.text} />;
+      return <Streaming text={block.text} live={live} />;
     case 'reasoning':
       return (
         <details className="reasoning" open={live || undefined}>

@@ -4,6 +4,7 @@ import { oneLine, tokens } from '../lib/format';
 import { go, href, useResource, useRoute } from '../lib/use';
 import { Button, Empty, Note, Skeleton } from '../ui/ui';
 import { waiting, type Turn } from './conversation';
+import { nextDraft, readDraft, writeDraft } from './drafts';
 import { pageOfSessions, Sessions } from './sessions';
 import { TurnView } from './turn';
 import { useChat } from './useChat';
@@ -85,7 +86,7 @@ export function ChatView({ status }: { status?: Status }) {
           </Empty>
         ) : (
           <>
-            <Scroll busy={c.active} count={c.turns.length} tail={tailOf(c.turns.at(-1))} hold={questioned(c.turns.at(-1))}>
+            <Scroll busy={c.active} loading={!c.loaded} count={c.turns.length} tail={tailOf(c.turns.at(-1))} hold={questioned(c.turns.at(-1))}>
               {!c.loaded && chat.link !== 'waiting' ? (
                 <Skeleton rows={4} height={64} />
               ) : c.turns.length === 0 && !chat.pending ? (
@@ -137,6 +138,8 @@ export function ChatView({ status }: { status?: Status }) {
               onStop={chat.abort}
               refused={chat.refused}
               focus={generation + id}
+              id={id}
+              session={c.sessionId}
             />
           </>
         )}
@@ -167,7 +170,7 @@ function lastSaid(turns: Turn[]): string {
 }
 
 /** Scroll keeps the end of the conversation in view until the user scrolls away; hold stops it from scrolling. */
-function Scroll({ children, count, tail, busy, hold }: { children: React.ReactNode; count: number; tail: unknown; busy: boolean; hold: boolean }) {
+export function Scroll({ children, count, tail, busy, loading, hold }: { children: React.ReactNode; count: number; tail: unknown; busy: boolean; loading: boolean; hold: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   const follow = useRef(true);
   const [away, setAway] = useState(false);
@@ -189,7 +192,9 @@ function Scroll({ children, count, tail, busy, hold }: { children: React.ReactNo
         ref={box}
         tabIndex={0}
         role="log"
-        aria-live="off"
+        // Nothing is announced while it grows; the whole reply is when it is finished.
+        aria-live="polite"
+        aria-busy={busy || loading}
         aria-label="Messages"
         onScroll={(e) => {
           const b = e.currentTarget;
@@ -226,6 +231,8 @@ function Composer({
   onStop,
   refused,
   focus,
+  id,
+  session,
 }: {
   active: boolean;
   offline: boolean;
@@ -236,8 +243,20 @@ function Composer({
   onStop: () => void;
   refused: { text: string };
   focus: string;
+  /** The conversation in the address, and the one that is open. */
+  id: string;
+  session: string;
 }) {
-  const [text, set] = useState('');
+  const [text, show] = useState(() => readDraft(id));
+  const at = useRef(id);
+  const set = useCallback((t: string) => {
+    show(t);
+    writeDraft(at.current, t);
+  }, []);
+  useEffect(() => {
+    if (at.current !== id) show(nextDraft(at.current, id, session, text));
+    at.current = id;
+  }, [id, session, text]);
   const area = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => {
     const a = area.current;
@@ -250,8 +269,8 @@ function Composer({
   }, [focus]);
   // Restore a refused message, unless the user has typed something else.
   useEffect(() => {
-    if (refused.text) set((now) => now || refused.text);
-  }, [refused]);
+    if (refused.text && !text) set(refused.text);
+  }, [refused, set]);
   const submit = () => {
     if (active || !text.trim()) return;
     if (onSay(text)) set('');

@@ -50,7 +50,7 @@ function JsonField({ fieldPathId, formData, schema, name, onChange, disabled, re
 }
 
 /** SelectWidget always has a choice that stands for no value, so that it never shows one that is not sent. */
-function SelectWidget({ id, options, value, required, disabled, readonly, multiple = false, onChange, onBlur, onFocus, label, htmlName, schema }: WidgetProps) {
+function SelectWidget({ id, options, value, required, disabled, readonly, multiple = false, onChange, onBlur, onFocus, label, hideLabel, htmlName, schema }: WidgetProps) {
   const { enumOptions = [], emptyValue } = options;
   const chooser = /__(any|one)of_select$/.test(id);
   const selected = enumOptionSelectedValue(value, enumOptions, multiple, 'indexed', multiple ? [] : '');
@@ -60,7 +60,7 @@ function SelectWidget({ id, options, value, required, disabled, readonly, multip
       id={id}
       name={htmlName || id}
       className="form-control"
-      aria-label={chooser ? `${label || 'Value'}: kind` : undefined}
+      aria-label={chooser ? `${label || 'Value'}: kind` : hideLabel ? label || 'Choice' : undefined}
       multiple={multiple}
       value={selected}
       required={required}
