@@ -75,13 +75,13 @@ export function OneCall({ id, back }: { id: string; back: string }) {
           <section>
             <div className="row">
               <h3 className="grow">Arguments</h3>
-              {c.tool && c.server && (
+              {c.tool && c.server && typeof c.arguments !== 'string' && (
                 <ToolLink server={c.server} tool={c.tool} args={c.arguments}>
                   Run again
                 </ToolLink>
               )}
             </div>
-            <JsonView value={c.arguments ?? {}} open={3} label="Arguments" />
+            {typeof c.arguments === 'string' ? <ResultView result={c.arguments} /> : <JsonView value={c.arguments ?? {}} open={3} label="Arguments" />}
           </section>
           {c.result !== undefined && c.result !== null && (
             <section>

@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'react';
 import { download, json, size } from '../lib/format';
+import { uncut } from './cut';
 import { JsonView, LongText } from './json';
 import { Badge, Button, CopyButton, Note, Tabs } from './ui';
 
@@ -41,6 +42,24 @@ function asJson(text: string): unknown {
 
 /** ResultView shows a tool's result: text, JSON, images, audio and resources. */
 export function ResultView({ result }: { result: unknown }) {
+  return typeof result === 'string' ? <StringResult text={result} /> : <WholeResult result={result} />;
+}
+
+/** StringResult shows what the call log keeps of a result as a string: a part of its JSON, or what was no JSON. */
+function StringResult({ text }: { text: string }) {
+  const part = useMemo(() => uncut(text), [text]);
+  if (!part) return <LongText text={text} />;
+  return (
+    <>
+      <Note>
+        The call log keeps the first {size(text.length)} of {size(part.bytes)}.
+      </Note>
+      <WholeResult result={part.value} />
+    </>
+  );
+}
+
+function WholeResult({ result }: { result: unknown }) {
   const [raw, setRaw] = useState(false);
   const r = (typeof result === 'object' && result !== null ? result : {}) as ToolResult;
   const blocks = Array.isArray(r.content) ? r.content : [];
