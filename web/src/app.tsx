@@ -145,12 +145,13 @@ export function Nav({ current, status, online }: { current: string; status?: Sta
       <ul>
         {views.map((v) => (
           <li key={v.id}>
-            <a href={`#/${v.id}`} aria-label={v.id === 'servers' && down > 0 ? `${v.label}, ${down} not connected` : v.label} title={v.label} aria-current={v.id === current ? 'page' : undefined}>
+            <a href={`#/${v.id}`} title={v.label} aria-current={v.id === current ? 'page' : undefined}>
               <Icon name={v.icon} size={20} />
               <span>{v.label}</span>
               {v.id === 'servers' && down > 0 && (
                 <span className="nav-badge" title={`${down} not connected`}>
                   {down}
+                  <span className="sr-only"> not connected</span>
                 </span>
               )}
             </a>
@@ -158,7 +159,7 @@ export function Nav({ current, status, online }: { current: string; status?: Sta
         ))}
       </ul>
       <div className="nav-foot">
-        <button type="button" className="nav-find" aria-label="Find" title="Find" onClick={() => window.dispatchEvent(new CustomEvent('junctor:find'))}>
+        <button type="button" className="nav-find" title="Find" onClick={() => window.dispatchEvent(new CustomEvent('junctor:find'))}>
           <Icon name="search" size={16} />
           <span>Find</span>
           <kbd>{/Mac/.test(navigator.platform) ? '⌘K' : 'Ctrl K'}</kbd>
