@@ -9,7 +9,7 @@ export default defineConfig({
   // it is shaken off, and must not be resolved to one.
   resolve: { alias: { '@rjsf/validator-ajv8': new URL('src/tools/validator.ts', import.meta.url).pathname } },
   // In tests too.
-  test: { css: true, server: { deps: { inline: ['@rjsf/core'] } } },
+  test: { css: true, testTimeout: 60_000, server: { deps: { inline: ['@rjsf/core'] } } },
   build: {
     outDir: '../internal/webui/dist',
     emptyOutDir: true,
