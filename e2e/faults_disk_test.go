@@ -19,6 +19,7 @@ func TestFaultsDiskFull(t *testing.T) {
 	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"good":%s}}`, faultServer(t, "")))
 	g := &faultRig{gateway: h.serve()}
 	g.until(t, "good")
+	before := g.usage(t)
 	limit := func(bytes uint64) {
 		if err := unix.Prlimit(g.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: bytes, Max: unix.RLIM_INFINITY}, nil); err != nil {
 			t.Fatal(err)
@@ -46,4 +47,5 @@ func TestFaultsDiskFull(t *testing.T) {
 	if lost := g.missing(t); len(lost) > 0 {
 		t.Errorf("%d of %d acknowledged calls have no record, such as %s", len(lost), len(g.acked), lost[0])
 	}
+	g.settled(t, before)
 }

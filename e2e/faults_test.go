@@ -20,12 +20,13 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	marker := fmt.Sprintf("%d.75", 7000+os.Getpid()%1000) // how long grandchildren would sleep
 	servers := func(more string) string {
-		return fmt.Sprintf(`{"mcpServers":{"good":%[1]s,"dies":%[1]s,"hangs":%[2]s,"garbles":%[1]s,"floods":%[1]s,"forks":%[1]s,"gone":%[1]s,"broken":{"command":"/nonexistent/server"}%[3]s}}`,
-			faultServer(t, ""), faultServer(t, `,"timeoutMs":500`), more)
+		return fmt.Sprintf(`{"mcpServers":{"good":%[1]s,"dies":%[1]s,"hangs":%[2]s,"garbles":%[1]s,"floods":%[1]s,"forks":%[1]s,"gone":%[1]s,"broken":{"command":"/nonexistent/server"}%[3]s},
+			"toolRules":[{"pattern":"circuit:guarded","approval":"ask"}],"circuit":{"coolDownMs":300}}`,
+			faultServer(t, ""), faultServer(t, `,"timeoutMs":500`), hostileServers(t)+more)
 	}
 	h := newHouse(t, servers(""))
 	g := &faultRig{gateway: h.serve()}
-	g.ready("good", "dies", "hangs", "garbles", "floods", "forks", "gone")
+	g.ready("good", "dies", "hangs", "garbles", "floods", "forks", "gone", "hostile", "circuit", "reports", "queued")
 	g.until(t, "good")
 	before := g.usage(t)
 	stop := g.bystander()
@@ -133,6 +134,7 @@ func TestFaults(t *testing.T) {
 				_ = c.Close()
 			}
 		})
+		g.hostileRows(row)
 		row("configuration edits", func(t *testing.T) {
 			edit := func(text string) {
 				if err := os.WriteFile(h.config, []byte(text), 0o600); err != nil {
@@ -189,9 +191,13 @@ func TestFaultsGatewayKilled(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"good":%s}}`, faultServer(t, "")))
 	g := &faultRig{}
+	var before usage
 	for range 3 {
 		g.gateway = h.serve()
 		g.until(t, "good")
+		if before == (usage{}) {
+			before = g.usage(t)
+		}
 		var wg sync.WaitGroup
 		end := make(chan struct{})
 		acked := make(chan struct{}, 1<<16)
@@ -223,6 +229,8 @@ func TestFaultsGatewayKilled(t *testing.T) {
 	if lost := g.missing(t); len(lost) > 0 {
 		t.Errorf("%d of %d acknowledged calls have no record after the kills, such as %s", len(lost), len(g.acked), lost[0])
 	}
+	g.until(t, "good")
+	g.settled(t, before) // what was recovered is not held on to
 }
 
 // TestSoakFaults goes on for a minute: calls of a healthy server by eight

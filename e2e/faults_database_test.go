@@ -1,0 +1,146 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"junctor/internal/postgres/pgtest"
+	"junctor/internal/store"
+)
+
+// relay passes connections on to an address. While it is a black hole nothing
+// passes, and nothing is closed: both ends wait, as when a network drops
+// packets or the peer is stopped.
+type relay struct {
+	listener net.Listener
+
+	mu   sync.Mutex
+	open chan struct{} // closed while bytes pass
+}
+
+func newRelay(t *testing.T, network, to string) *relay {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{listener: ln, open: make(chan struct{})}
+	close(r.open)
+	t.Cleanup(func() { r.pass(true); _ = ln.Close() })
+	go func() {
+		for {
+			from, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				target, err := net.Dial(network, to)
+				if err != nil {
+					_ = from.Close()
+					return
+				}
+				go r.copy(target, from)
+				r.copy(from, target)
+			}()
+		}
+	}()
+	return r
+}
+
+// pass begins or ends the black hole.
+func (r *relay) pass(yes bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.open:
+		if !yes {
+			r.open = make(chan struct{})
+		}
+	default:
+		if yes {
+			close(r.open)
+		}
+	}
+}
+
+func (r *relay) copy(to, from net.Conn) {
+	defer to.Close()
+	defer from.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		r.mu.Lock()
+		open := r.open
+		r.mu.Unlock()
+		<-open
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// TestFaultsDatabaseHangs lets PostgreSQL hang without closing a connection:
+// calls are refused, health says so, both end when it answers again, and every
+// acknowledged call has its record.
+func TestFaultsDatabaseHangs(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	name, err := db.Create(ctxFor(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := url.Parse(db.URL(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets, err := filepath.Glob(filepath.Join(address.Query().Get("host"), ".s.PGSQL.*[0-9]"))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("the sockets of the database: %q, %v", sockets, err)
+	}
+	line := newRelay(t, "unix", sockets[0])
+	address.Host, address.RawQuery = line.listener.Addr().String(), "sslmode=disable"
+	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"good":%s},"store":{"url":%q,"timeoutMs":1000}}`, faultServer(t, ""), address))
+	h.write(".env", "JUNCTOR_SECRET_KEY="+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, store.KeySize))+"\n")
+	g := &faultRig{gateway: h.serve()}
+	g.until(t, "good")
+	before := g.usage(t)
+
+	line.pass(false)
+	var wg sync.WaitGroup
+	for range 8 { // they do not wait for one another
+		wg.Go(func() {
+			g.eventually(t, "a refused call", func() bool {
+				o := g.call("good", "echo", "", 0)
+				return o.status == http.StatusServiceUnavailable && strings.Contains(o.body, "no call is carried out")
+			})
+		})
+	}
+	wg.Wait()
+	if o := g.get("/health/ready"); o.status != http.StatusServiceUnavailable {
+		t.Errorf("ready while the database hangs: %s", o)
+	}
+	if o := g.get("/health/live"); !o.ok() {
+		t.Errorf("live while the database hangs: %s", o)
+	}
+
+	line.pass(true)
+	g.until(t, "good")
+	g.eventually(t, "health", func() bool { return g.get("/health/ready").ok() })
+	if lost := g.missing(t); len(lost) > 0 {
+		t.Errorf("%d of %d acknowledged calls have no record, such as %s", len(lost), len(g.acked), lost[0])
+	}
+	g.settled(t, before)
+}
