@@ -29,10 +29,10 @@ func (c *cli) toolsCall() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "call TOOL [KEY=VALUE…]", Short: "Call a tool", Args: minArgs(1), ValidArgsFunction: c.completeTool,
 		Long: `Call a tool. Arguments are given as key=value, where the tool's schema says what
-the value is; as key:=JSON; all at once with --args '{…}'; or as JSON on stdin
-with --args -. Texts are printed, images and other files are saved.`,
+the value is; as key:=JSON; as one JSON object, in their place or with --args;
+or as JSON on stdin with --args -. Texts are printed, images and other files are saved.`,
 		Example: `  junctor tools call junctor:calculate expression='2^64'
-  junctor tools call fs:read_file --args '{"path": "README.md"}'
+  junctor tools call fs:read_file '{"path": "README.md"}'
   echo '{"path": "README.md"}' | junctor tools call fs:read_file --args -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g, d, err := c.openAt(cmd, args[0])
@@ -82,6 +82,9 @@ func (c *cli) approve(name string, arguments json.RawMessage) (bool, error) {
 
 // gather makes one JSON object of all the ways to give arguments.
 func (c *cli) gather(schema json.RawMessage, whole string, pairs []string) (json.RawMessage, error) {
+	if whole == "" && len(pairs) > 0 && strings.HasPrefix(strings.TrimSpace(pairs[0]), "{") {
+		whole, pairs = pairs[0], pairs[1:]
+	}
 	raw := json.RawMessage(whole)
 	if whole == "-" {
 		data, err := io.ReadAll(io.LimitReader(c.in, 16<<20))
@@ -110,7 +113,7 @@ func (c *cli) gather(schema json.RawMessage, whole string, pairs []string) (json
 func parsePair(schema json.RawMessage, pair string) (string, json.RawMessage, error) {
 	key, value, ok := strings.Cut(pair, "=")
 	if !ok || key == "" {
-		return "", nil, fmt.Errorf("%q is not key=value", pair)
+		return "", nil, fmt.Errorf("%q is not key=value; give all arguments as one JSON object with --args", pair)
 	}
 	if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
 		if !json.Valid([]byte(value)) {
