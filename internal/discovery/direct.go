@@ -236,9 +236,13 @@ func (v *directView) readResource(ctx context.Context, r *mcp.Request) (json.Raw
 	if err != nil {
 		return nil, err
 	}
-	return v.firstOf(owners, uri, func(server string) (json.RawMessage, error) {
+	result, err := v.firstOf(owners, uri, func(server string) (json.RawMessage, error) {
 		return v.face.forward(ctx, r, server, r.Method, mcp.SetField(r.Params, marshal(own), "uri"))
 	})
+	if err != nil || own == uri {
+		return result, err
+	}
+	return renamed(result, own, uri), nil
 }
 
 func (v *directView) subscribe(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {

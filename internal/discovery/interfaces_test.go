@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"junctor/internal/mcp"
-	"junctor/internal/tool"
 )
 
 func TestToolsNameTheInterfaceOfTheirOwnServer(t *testing.T) {
@@ -20,9 +19,14 @@ func TestToolsNameTheInterfaceOfTheirOwnServer(t *testing.T) {
 	if uris["a__show"] != "ui://x" || uris["b__show"] != "ui://junctor/b/x" {
 		t.Fatalf("interfaces = %v", uris)
 	}
-	// The desk has no such resource to read; it is asked for its own name.
-	_, _ = c.Do(ctxFor(t), tool.Request{Method: "resources/read", Params: []byte(`{"uri":"` + uris["b__show"] + `"}`)})
-	if !b.has("resources/read ui://x") || a.has("resources/read ui://x") {
+	for own, uri := range uris {
+		got := do(t, c, "resources/read", `{"uri":"`+uri+`"}`)
+		want := `[{"uri":"` + uri + `","text":"page"},{"uri":"ui://y","text":"part"}]`
+		if string(mcp.Field(got, "contents")) != want || string(mcp.Field(got, "odd")) != "1" {
+			t.Errorf("%s reads %s, want %s", own, got, want)
+		}
+	}
+	if !a.has("resources/read ui://x") || !b.has("resources/read ui://x") {
 		t.Error("the wrong server was asked for its interface")
 	}
 }

@@ -1,8 +1,10 @@
 package discovery
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -234,6 +236,22 @@ func unalias(uri string) (server, own string, ok bool) {
 		return strings.Cut(rest, ":")
 	}
 	return "", "", false
+}
+
+// renamed returns the result of resources/read with the URI of a server
+// replaced by its alias, which the client asked for.
+func renamed(result json.RawMessage, own, alias string) json.RawMessage {
+	var contents [][]byte
+	for c := range mcp.Elements(mcp.Field(result, "contents")) {
+		if mcp.FieldString(c, "uri") == own {
+			c = mcp.SetField(c, marshal(alias), "uri")
+		}
+		contents = append(contents, c)
+	}
+	if contents == nil {
+		return result
+	}
+	return mcp.SetField(result, slices.Concat([]byte("["), bytes.Join(contents, []byte(",")), []byte("]")), "contents")
 }
 
 // interfaceOf replaces the user interface in a tool's definition by its alias

@@ -100,8 +100,11 @@ func (d *desk) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, erro
 	case "resources/templates/list":
 		return json.RawMessage(`{"resourceTemplates":[{"uriTemplate":"made:{id}/x","name":"t"}]}`), nil
 	case "resources/read":
-		if !strings.HasPrefix(name, "note:") && !strings.HasPrefix(name, "made:") {
+		if !strings.HasPrefix(name, "note:") && !strings.HasPrefix(name, "made:") && name != "ui://x" {
 			return nil, &mcp.Error{Code: mcp.CodeResourceNotFound, Message: "no " + name}
+		}
+		if name == "ui://x" {
+			return json.RawMessage(`{"contents":[{"uri":"ui://x","text":"page"},{"uri":"ui://y","text":"part"}],"odd":1}`), nil
 		}
 		return json.RawMessage(`{"contents":[{"uri":"` + name + `","text":"of the desk"}]}`), nil
 	case "completion/complete":
