@@ -250,9 +250,13 @@ func TestLoginByPage(t *testing.T) {
 	if !strings.Contains(out, "signed in to guarded") || !strings.Contains(out, gw.url+"/oauth/callback") {
 		t.Errorf("the browser ends with %s", out)
 	}
-	gw.ready("guarded")
+	// The sign-in is in effect at once, and nothing shows its address, which
+	// is used up.
 	if status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami); status != 200 || !strings.Contains(body, "account ada") {
 		t.Errorf("whoami: %d %s", status, body)
+	}
+	if _, body := gw.send("GET", "/api/servers/guarded", ""); strings.Contains(body, g.Issuer+"/auth?") {
+		t.Errorf("the server's state has the address of the sign-in: %s", body)
 	}
 	if _, body := gw.send("GET", "/api/mcp/guarded/proxy/status", ""); !strings.Contains(body, `"hasToken":true`) || !strings.Contains(body, `"isAuthorized":true`) {
 		t.Errorf("status after: %s", body)
