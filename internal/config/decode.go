@@ -56,7 +56,7 @@ func (d *decoder) decode(n *node, v reflect.Value, key string) {
 		default:
 			d.wrongType(n, "true or false", "")
 		}
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		d.decodeInt(n, v)
 	case reflect.Float64:
 		f, err := strconv.ParseFloat(n.scalar(number), 64)
@@ -95,7 +95,7 @@ func (d *decoder) wrongType(n *node, want, hint string) {
 
 func (d *decoder) decodeInt(n *node, v reflect.Value) {
 	text := n.scalar(number)
-	i, err := strconv.ParseInt(text, 10, 0)
+	i, err := strconv.ParseInt(text, 10, v.Type().Bits())
 	if err != nil {
 		// 1e3 and 5.0 are whole numbers too.
 		f, ferr := strconv.ParseFloat(text, 64)

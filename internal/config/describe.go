@@ -104,7 +104,7 @@ func (f *field) describeType(v reflect.Value) {
 		if v.IsValid() && v.String() != "" {
 			f.def = v.String()
 		}
-	case reflect.Bool, reflect.Int:
+	case reflect.Bool, reflect.Int, reflect.Int64:
 		if v.IsValid() {
 			f.def = v.Interface()
 		}
@@ -152,7 +152,7 @@ func (f field) typeName() string {
 		return "object"
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Int:
+	case reflect.Int, reflect.Int64:
 		if f.typ == reflect.TypeFor[setting.Millis]() {
 			return "milliseconds"
 		}

@@ -243,3 +243,25 @@ func TestReference(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryFieldHasFileForm decodes a value for every setting: none may be of
+// a type that the file has no form for.
+func TestEveryFieldHasFileForm(t *testing.T) {
+	var walk func(fields []field)
+	walk = func(fields []field) {
+		for _, f := range fields {
+			d := &decoder{report: func(*node, string) {}, from: map[string]*node{}}
+			d.decode(&node{kind: number, text: "7"}, reflect.New(f.typ).Elem(), f.key) // panics if there is none
+			if f.typ.Kind() == reflect.Int64 && f.typeName() != "whole number" {
+				t.Errorf("the reference says that %s is a %s", f.key, f.typeName())
+			}
+			walk(f.fields)
+		}
+	}
+	walk(describeConfig())
+	c, _, err := Parse("x", []byte(`{"auth":{"keys":[{"name":"a","key":"0123456789abcdef","tokensPerDay":5000000000}],
+		"jwt":{"issuer":"https://login.example.com","audience":"https://a.example.com","rules":[{"tokensPerDay":7}]}}}`), Options{})
+	if err != nil || c.Auth.Keys[0].TokensPerDay != 5_000_000_000 || c.Auth.JWT.Rules[0].TokensPerDay != 7 {
+		t.Errorf("auth is %+v, %v", c.Auth, err)
+	}
+}

@@ -215,7 +215,7 @@ func (f field) schema() ordered {
 		s = append(s, words(f.words)...)
 	case f.typ.Kind() == reflect.Bool:
 		s = append(s, pair{"type", []string{"boolean", "string"}}, pair{"pattern", aVariable})
-	case f.typ.Kind() == reflect.Int:
+	case f.typ.Kind() == reflect.Int, f.typ.Kind() == reflect.Int64:
 		s = append(s, pair{"type", []string{"integer", "string"}}, pair{"minimum", 0}, pair{"pattern", aVariable})
 	case f.typ.Kind() == reflect.Float64:
 		s = append(s, pair{"type", []string{"number", "string"}}, pair{"minimum", 0}, pair{"pattern", aVariable})
