@@ -126,10 +126,12 @@ type Client struct {
 	nextID    atomic.Int64
 	lastHeard atomic.Int64 // unix nanoseconds of the last incoming message
 
-	mu        sync.Mutex
-	calls     map[int64]*pendingRequest
-	asks      map[ID]*serverRequest
-	listening listener
+	mu             sync.Mutex
+	calls          map[int64]*pendingRequest
+	caller         string // of the last call that could cause messages
+	severalCallers bool   // there were calls of others before
+	asks           map[ID]*serverRequest
+	listening      listener
 
 	ctx     context.Context // ends with the client; for work that no call owns
 	cancel  context.CancelFunc

@@ -20,6 +20,7 @@ type pendingRequest struct {
 	id     int64
 	idText ID
 	method string
+	caller string          // its id; "" for the gateway itself
 	ctx    context.Context // the caller's; asks made for the call live in it
 	ex     tool.Exchange
 	token  json.RawMessage // the caller's own progress token, nil for none
@@ -175,7 +176,7 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 	if err := ctx.Err(); err != nil {
 		return nil, c.failure(ctx, err)
 	}
-	cl := &pendingRequest{id: c.nextID.Add(1), method: r.Method, ctx: ctx, ex: r.Exchange, inline: c.inline, wake: make(chan struct{}, 1)}
+	cl := &pendingRequest{id: c.nextID.Add(1), method: r.Method, caller: r.Caller, ctx: ctx, ex: r.Exchange, inline: c.inline, wake: make(chan struct{}, 1)}
 	cl.idText = NumberID(cl.id)
 	params, cl.token = mapToken(params, cl.id, r.Exchange.Notify != nil && mayTakeLong(r.Method))
 	c.register(cl)
@@ -210,6 +211,10 @@ func (c *Client) repaired(method string) {
 func (c *Client) register(cl *pendingRequest) {
 	c.mu.Lock()
 	c.calls[cl.id] = cl
+	if cl.caller != "" && cl.caller != c.caller && causesMessages(cl.method) {
+		c.severalCallers = c.severalCallers || c.caller != ""
+		c.caller = cl.caller
+	}
 	c.mu.Unlock()
 }
 

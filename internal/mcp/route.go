@@ -99,7 +99,7 @@ func (c *Client) handleNotification(m *Message, origin *pendingRequest) {
 	case "notifications/cancelled":
 		c.cancelled(m.Params)
 	case "notifications/message":
-		if origin == nil {
+		if origin == nil && !c.hadSeveralCallers() { // else it may be of a call that is over
 			origin = c.onlyCall()
 		}
 		if origin != nil { // also if the caller ignores it: it is not for others
@@ -151,9 +151,7 @@ func (c *Client) onlyCall() *pendingRequest {
 	defer c.mu.Unlock()
 	var only *pendingRequest
 	for _, cl := range c.calls {
-		switch cl.method {
-		case "ping", "initialize", "server/discover", "subscriptions/listen", "logging/setLevel", "completion/complete",
-			"tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/subscribe", "resources/unsubscribe":
+		if !causesMessages(cl.method) {
 			continue
 		}
 		if only != nil {
@@ -162,6 +160,25 @@ func (c *Client) onlyCall() *pendingRequest {
 		only = cl
 	}
 	return only
+}
+
+// causesMessages reports whether a request does more than read lists and state.
+func causesMessages(method string) bool {
+	switch method {
+	case "ping", "initialize", "server/discover", "subscriptions/listen", "logging/setLevel", "completion/complete",
+		"tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/subscribe", "resources/unsubscribe":
+		return false
+	}
+	return true
+}
+
+// hadSeveralCallers reports whether calls of several callers were made on the
+// connection. What a server logs may then be about a call that is over, and the
+// only call in flight another caller's.
+func (c *Client) hadSeveralCallers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.severalCallers
 }
 
 // serverRequest is a request of the server in progress.

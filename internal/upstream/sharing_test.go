@@ -294,3 +294,26 @@ func TestLogMessagesReachNoOtherCaller(t *testing.T) {
 		})
 	}
 }
+
+// What the server logs while the call of b is the only one in flight may be
+// about a call of a that is over.
+func TestLateLogMessagesReachNoOtherCaller(t *testing.T) {
+	r, l := runLedger(t, upstream.Shared)
+	r.mustAs("a", "tools/call", `{"name":"hold","arguments":{},"task":{"ttl":60000}}`)
+	var got []string
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.callAs("b", "ledger", "hold", `{}`, tool.Exchange{Notify: func(_ string, params json.RawMessage) {
+			got = append(got, mcp.FieldString(params, "data"))
+		}})
+		done <- err
+	}()
+	<-l.holding
+	l.server.Notify("notifications/message", json.RawMessage(`{"level":"info","data":"private"}`))
+	l.server.Notify("notifications/tools/list_changed", nil) // comes last
+	r.until("the last one", func() bool { return r.heard("tools/list_changed") })
+	close(l.release)
+	if err := <-done; err != nil || len(got) > 0 || r.heard("private") {
+		t.Errorf("b got %q, %v", got, err)
+	}
+}
