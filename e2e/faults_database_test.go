@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"junctor/internal/postgres/pgtest"
 	"junctor/internal/store"
@@ -93,11 +95,23 @@ func (r *relay) copy(to, from net.Conn) {
 }
 
 // TestFaultsDatabaseHangs lets PostgreSQL hang without closing a connection:
-// calls are refused, health says so, both end when it answers again, and every
+// calls are refused and health says so, or they are served without waiting for
+// it again and again, as configured. Both end when it answers again, and every
 // acknowledged call has its record.
 func TestFaultsDatabaseHangs(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
+	t.Run("modes", func(t *testing.T) {
+		for _, away := range []store.Away{store.AwayClosed, store.AwayOpen} {
+			t.Run(string(away), func(t *testing.T) {
+				t.Parallel()
+				databaseHangs(t, db, away)
+			})
+		}
+	})
+}
+
+func databaseHangs(t *testing.T, db *pgtest.Server, away store.Away) {
 	name, err := db.Create(ctxFor(t))
 	if err != nil {
 		t.Fatal(err)
@@ -112,13 +126,33 @@ func TestFaultsDatabaseHangs(t *testing.T) {
 	}
 	line := newRelay(t, "unix", sockets[0])
 	address.Host, address.RawQuery = line.listener.Addr().String(), "sslmode=disable"
-	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"good":%s},"store":{"url":%q,"timeoutMs":1000}}`, faultServer(t, ""), address))
+	const timeout = time.Second
+	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"good":%s},"store":{"url":%q,"timeoutMs":%d,"whenAway":%q},"limits":{"callerRate":{"calls":100000}}}`,
+		faultServer(t, ""), address, timeout.Milliseconds(), away))
 	h.write(".env", "JUNCTOR_SECRET_KEY="+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, store.KeySize))+"\n")
 	g := &faultRig{gateway: h.serve()}
 	g.until(t, "good")
 	before := g.usage(t)
 
 	line.pass(false)
+	hung := g.refusedWhile
+	if away == store.AwayOpen {
+		hung = g.servedWhile
+	}
+	hung(t, timeout)
+	if o := g.get("/health/live"); !o.ok() {
+		t.Errorf("live while the database hangs: %s", o)
+	}
+
+	line.pass(true)
+	g.until(t, "good")
+	g.eventually(t, "health", func() bool { return g.get("/health/ready").ok() })
+	g.eventually(t, "the records of all acknowledged calls", func() bool { return len(g.missing(t)) == 0 })
+	g.settled(t, before)
+}
+
+// refusedWhile calls while the database hangs, where calls are refused then.
+func (g *faultRig) refusedWhile(t *testing.T, _ time.Duration) {
 	var wg sync.WaitGroup
 	for range 8 { // they do not wait for one another
 		wg.Go(func() {
@@ -132,15 +166,34 @@ func TestFaultsDatabaseHangs(t *testing.T) {
 	if o := g.get("/health/ready"); o.status != http.StatusServiceUnavailable {
 		t.Errorf("ready while the database hangs: %s", o)
 	}
-	if o := g.get("/health/live"); !o.ok() {
-		t.Errorf("live while the database hangs: %s", o)
-	}
+}
 
-	line.pass(true)
-	g.until(t, "good")
-	g.eventually(t, "health", func() bool { return g.get("/health/ready").ok() })
-	if lost := g.missing(t); len(lost) > 0 {
-		t.Errorf("%d of %d acknowledged calls have no record, such as %s", len(lost), len(g.acked), lost[0])
+// servedWhile calls while the database hangs, where calls are served all the
+// same. They do not wait for it each on its own account.
+func (g *faultRig) servedWhile(t *testing.T, timeout time.Duration) {
+	const callers, calls = 8, 60
+	begun := time.Now()
+	var wg sync.WaitGroup
+	var longest atomic.Int64
+	for range callers {
+		wg.Go(func() {
+			for range calls {
+				from := time.Now()
+				if o := g.call("good", "echo", "", 0); !o.ok() {
+					t.Errorf("a call while the database hangs: %s", o)
+				}
+				for took := int64(time.Since(from)); ; {
+					if now := longest.Load(); took <= now || longest.CompareAndSwap(now, took) {
+						break
+					}
+				}
+			}
+		})
 	}
-	g.settled(t, before)
+	wg.Wait()
+	took := time.Since(begun)
+	t.Logf("%d callers made %d calls each in %v; the longest took %v", callers, calls, took, time.Duration(longest.Load()))
+	if took > calls*timeout/2 {
+		t.Errorf("%d calls in sequence took %v where a call may wait for %v and only the first has to", calls, took, timeout)
+	}
 }

@@ -185,6 +185,7 @@ func (g *faultRig) hostileRows(row func(string, func(*testing.T))) {
 		wg.Wait()
 	})
 	row("circuit", g.circuit)
+	row("streams that are never resumed", g.unresumed)
 }
 
 // session20250618 opens a session and returns the headers of its requests.

@@ -113,18 +113,17 @@ func (g *faultRig) missing(t *testing.T) []string {
 	t.Helper()
 	recorded := map[string]bool{}
 	for after := int64(0); ; {
-		res, err := faultClient.Get(fmt.Sprintf("%s/logs?after=%d&limit=1000", g.url, after))
-		if err != nil {
-			t.Fatal(err)
-		}
+		var o outcome
+		g.eventually(t, "the call log", func() bool { // which a database that was away may not have at once
+			o = g.get(fmt.Sprintf("/logs?after=%d&limit=1000", after))
+			return o.ok()
+		})
 		var page []struct {
 			Seq   int64           `json:"seq"`
 			Input json.RawMessage `json:"input"`
 		}
-		err = json.NewDecoder(res.Body).Decode(&page)
-		res.Body.Close()
-		if err != nil {
-			t.Fatal(err)
+		if err := json.Unmarshal([]byte(o.body), &page); err != nil {
+			t.Fatalf("the call log: %s: %v", o, err)
 		}
 		if len(page) == 0 {
 			break

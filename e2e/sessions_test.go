@@ -90,6 +90,36 @@ func TestThousandIdleSessions(t *testing.T) {
 	t.Logf("%d sessions with open streams add %.1f MB", n, float64(grown)/(1<<20))
 }
 
+// TestMaxSessions: a session over the limit ends the one that has been idle
+// longest, also after the limit has changed.
+func TestMaxSessions(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, `{"limits":{"maxSessions":1}}`)
+	g := &faultRig{gateway: h.serve().ready("junctor")}
+	var opened []string
+	state := func() (s string) {
+		for _, id := range opened {
+			o := g.post("/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", id)
+			s += fmt.Sprint(o.status, " ")
+		}
+		return s
+	}
+	opened = append(opened, g.open(), g.open())
+	if got := state(); got != "404 200 " {
+		t.Errorf("two sessions where one may be: %s", got)
+	}
+	h.write("junctor.json", `{"limits":{"maxSessions":2}}`)
+	g.eventually(t, "the new limit", func() bool { return strings.Contains(g.log.String(), "configuration applied") })
+	opened = append(opened, g.open())
+	if got := state(); got != "404 200 200 " {
+		t.Errorf("two sessions where two may be: %s", got)
+	}
+	opened = append(opened, g.open())
+	if got := state(); got != "404 404 200 200 " {
+		t.Errorf("three sessions where two may be: %s", got)
+	}
+}
+
 // A change of the configuration reaches clients that are connected: tools of a
 // new server appear, those of a removed one go, and the session lives on.
 func TestReloadReachesClients(t *testing.T) {

@@ -103,6 +103,7 @@ func call(m message) {
 			result = err.Error()
 		}
 	case "huge":
+		report(m)
 		result = strings.Repeat("x", args.Count)
 	case "stderr":
 		for i := range args.Count {
@@ -118,9 +119,7 @@ func call(m message) {
 			}
 		}
 		for end := time.Now().Add(time.Duration(args.Count) * time.Millisecond); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-			if m.Params.Meta.ProgressToken != nil {
-				write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.Params.Meta.ProgressToken))
-			}
+			report(m)
 		}
 	case "fail", "guarded": // when count is 1; not before the file named by text exists
 		if strings.HasPrefix(args.Text, "/") {
@@ -139,6 +138,13 @@ func call(m message) {
 	}
 	text, _ := json.Marshal(result)
 	answer(m.ID, fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, text))
+}
+
+// report sends a progress notification if the caller asked for them.
+func report(m message) {
+	if m.Params.Meta.ProgressToken != nil {
+		write(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.Params.Meta.ProgressToken))
+	}
 }
 
 func answer(id json.RawMessage, result string) {
