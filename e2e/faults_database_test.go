@@ -144,8 +144,14 @@ func databaseHangs(t *testing.T, db *pgtest.Server, away store.Away) {
 		t.Errorf("live while the database hangs: %s", o)
 	}
 
+	if o := g.get("/logs"); o.status != http.StatusServiceUnavailable {
+		t.Errorf("the call log while the database hangs: %s", o)
+	}
+	g.eventually(t, "a line in the gateway's log", func() bool { return strings.Contains(g.log.String(), "the database is unavailable") })
+
 	line.pass(true)
 	g.until(t, "good")
+	g.eventually(t, "the end of it in the gateway's log", func() bool { return strings.Contains(g.log.String(), "the database is available again") })
 	g.eventually(t, "health", func() bool { return g.get("/health/ready").ok() })
 	g.eventually(t, "the records of all acknowledged calls", func() bool { return len(g.missing(t)) == 0 })
 	g.settled(t, before)

@@ -116,7 +116,7 @@ func (g *faultRig) missing(t *testing.T) []string {
 		var o outcome
 		g.eventually(t, "the call log", func() bool { // which a database that was away may not have at once
 			o = g.get(fmt.Sprintf("/logs?after=%d&limit=1000", after))
-			return o.ok()
+			return o.status != http.StatusServiceUnavailable
 		})
 		var page []struct {
 			Seq   int64           `json:"seq"`

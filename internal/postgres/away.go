@@ -77,6 +77,7 @@ func (a *outage) wait(ctx context.Context, d time.Duration) bool {
 // away, and lets a goroutine look for it until it is back.
 func (s *Store) lose(err error, then time.Time) {
 	if s.ctx.Err() == nil && s.away.begin(err, then) {
+		s.log.Warn("the database is unavailable", "err", explain("query", err))
 		s.probing.Go(s.probe)
 	}
 }
@@ -96,8 +97,8 @@ func (s *Store) probe() {
 			err = s.drain(s.ctx, s.away.end)
 		}
 		if err == nil {
+			s.log.Info("the database is available again", "recordsWritten", kept, "recordsLost", s.Lost())
 			if kept > 0 {
-				s.log.Info("the records of the time without the database are written", "records", kept, "lost", s.Lost())
 				s.Announce(store.TopicCalls)
 			}
 			return
