@@ -11,6 +11,7 @@ package httperr
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -36,11 +37,21 @@ type Body struct {
 	RequestID string    `json:"requestId,omitempty"`
 }
 
+// asError returns err as a [tool.Error]. An unavailable store is a passing
+// condition and not an internal error.
+func asError(err error) *tool.Error {
+	e := tool.AsError(err)
+	if e.Kind == tool.Internal && errors.Is(err, tool.ErrStoreUnavailable) {
+		return &tool.Error{Kind: tool.Unavailable, Msg: "the store is unavailable; try again shortly", RetryAfter: 2 * time.Second, Err: err}
+	}
+	return e
+}
+
 // New returns the body for err and the status that goes with it. Bodies that
 // are not a response of their own (the last event of a stream, one element of
 // an array) are made with it; responses with [Write].
 func New(ctx context.Context, err error) (Body, int) {
-	e := tool.AsError(err)
+	e := asError(err)
 	status := Status(e.Kind)
 	return Body{
 		Error:     reason(status),
@@ -71,7 +82,7 @@ func reason(status int) string {
 
 // Write answers r with err. It must be the first thing written to w.
 func Write(w http.ResponseWriter, r *http.Request, err error) {
-	WriteStatus(w, r, Status(tool.AsError(err).Kind), err)
+	WriteStatus(w, r, Status(asError(err).Kind), err)
 }
 
 // WriteStatus is Write with another status than the error's kind has, for what
@@ -83,7 +94,7 @@ func WriteStatus(w http.ResponseWriter, r *http.Request, status int, err error) 
 // Reject is Write with a reason for those who observe rejected requests, finer
 // than the error's kind.
 func Reject(w http.ResponseWriter, r *http.Request, reason string, err error) {
-	write(w, r, Status(tool.AsError(err).Kind), reason, err)
+	write(w, r, Status(asError(err).Kind), reason, err)
 }
 
 func write(w http.ResponseWriter, r *http.Request, status int, why string, err error) {
@@ -94,7 +105,7 @@ func write(w http.ResponseWriter, r *http.Request, status int, why string, err e
 	if body.RequestID != "" {
 		h.Set(Header, body.RequestID)
 	}
-	if after := tool.AsError(err).RetryAfter; after > 0 {
+	if after := asError(err).RetryAfter; after > 0 {
 		h.Set("Retry-After", strconv.FormatInt(int64((after+time.Second-1)/time.Second), 10))
 	}
 	if status == http.StatusUnauthorized && body.Code == tool.Unauthenticated && h.Get("WWW-Authenticate") == "" {

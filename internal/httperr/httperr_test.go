@@ -3,6 +3,7 @@ package httperr
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -45,6 +46,10 @@ func TestWrite(t *testing.T) {
 		"details that are no JSON are dropped": {
 			err:    &tool.Error{Kind: tool.InvalidRequest, Msg: "bad", Details: func() {}},
 			status: 400, reason: "Bad Request", code: tool.InvalidRequest,
+		},
+		"an unavailable store can be tried again": {
+			err:    fmt.Errorf("read the keys: %w", tool.ErrStoreUnavailable),
+			status: 503, reason: "Service Unavailable", code: tool.Unavailable, retryAfter: "2",
 		},
 		"anything else hides its cause": {
 			err:    errors.New("open /home/secret: no such file"),

@@ -1,6 +1,6 @@
 // Package store says what Junctor keeps, as records and small interfaces: the
 // call log, the tools last seen, fingerprints, API keys, sealed secrets, chat
-// sessions, leases and mail between processes.
+// sessions, leases and messages between processes.
 //
 // It promises that every engine behind these interfaces behaves alike; the
 // suite in storetest is that promise in code. What a method has returned
@@ -13,6 +13,8 @@ package store
 import (
 	"context"
 	"errors"
+
+	"junctor/internal/tool"
 )
 
 // The failures that callers tell apart with errors.Is. Anything else is a
@@ -30,7 +32,7 @@ var (
 
 	// ErrUnavailable means that the database cannot be reached now and that
 	// trying again later makes sense.
-	ErrUnavailable = errors.New("the store cannot be reached")
+	ErrUnavailable = tool.ErrStoreUnavailable
 )
 
 // Store is everything an engine offers.

@@ -78,6 +78,10 @@ func (k Kind) known() Kind {
 // counts it, and trying again at once is of no use.
 var ErrDown = errors.New("upstream is down")
 
+// ErrStoreUnavailable is in the chain of every error that says that the store
+// cannot be reached now and that trying again later makes sense.
+var ErrStoreUnavailable = errors.New("the store cannot be reached")
+
 // Error is the only error whose message reaches a caller.
 type Error struct {
 	Kind       Kind

@@ -2,7 +2,6 @@ package toolsapi
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -59,9 +58,6 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	calls, err := a.Log.Calls(r.Context(), q)
-	if errors.Is(err, store.ErrUnavailable) {
-		err = &tool.Error{Kind: tool.Unavailable, Msg: "the store is unavailable, so the call log cannot be read; try again shortly", RetryAfter: 2 * time.Second, Err: err}
-	}
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
