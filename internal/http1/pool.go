@@ -6,6 +6,8 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -28,7 +30,7 @@ func (t *Transport) get(ctx context.Context, key string) (*conn, error) {
 		t.idle[key] = list[:len(list)-1]
 		t.count--
 		t.mu.Unlock()
-		if c.quiet() && time.Since(c.since) < t.idleTimeout() {
+		if time.Since(c.since) < t.keepFor(c) && c.quiet() {
 			c.reused = true
 			return c, nil
 		}
@@ -87,11 +89,36 @@ func (t *Transport) idleTimeout() time.Duration {
 	return math.MaxInt64
 }
 
+// keepAliveMargin is how long before a server closes an idle connection the
+// connection is no longer used: a request could cross the close on its way.
+const keepAliveMargin = time.Second
+
+// keepFor returns how long c may be idle. A server may announce its own limit
+// in the header Keep-Alive.
+func (t *Transport) keepFor(c *conn) time.Duration {
+	if c.hint > 0 {
+		return min(t.idleTimeout(), c.hint-keepAliveMargin)
+	}
+	return t.idleTimeout()
+}
+
+// keepAliveHint returns the timeout of a Keep-Alive header ("timeout=5, max=9"),
+// 0 when it has none.
+func keepAliveHint(header string) time.Duration {
+	for part := range strings.SplitSeq(header, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		if n, err := strconv.ParseUint(value, 10, 31); err == nil && strings.EqualFold(name, "timeout") {
+			return max(time.Duration(n)*time.Second, 1)
+		}
+	}
+	return 0
+}
+
 // sweepIdle closes idle connections that have been so for too long, or that
 // their server has closed.
 func (t *Transport) sweepIdle() {
 	now := time.Now()
-	t.closeIdle(func(c *conn) bool { return now.Sub(c.since) >= t.idleTimeout() || !c.quiet() })
+	t.closeIdle(func(c *conn) bool { return now.Sub(c.since) >= t.keepFor(c) || !c.quiet() })
 }
 
 // CloseIdleConnections closes the connections that no request uses, those of

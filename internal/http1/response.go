@@ -62,6 +62,9 @@ func (c *conn) readOneHead(r *http.Request) (*http.Response, error) {
 		}
 	}
 	resp.Header = http.Header(header)
+	if resp.StatusCode >= 200 {
+		c.hint = keepAliveHint(resp.Header.Get("Keep-Alive"))
+	}
 	return resp, frame(resp)
 }
 
