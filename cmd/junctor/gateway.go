@@ -251,11 +251,20 @@ func (g *gateway) get(ctx context.Context, path string, query url.Values, into a
 
 // post sends JSON and hands the answer to read.
 func (g *gateway) post(ctx context.Context, path, accept string, body any, read func(io.Reader) error) error {
+	return g.send(ctx, http.MethodPost, path, accept, body, read)
+}
+
+// patch sends JSON and ignores the answer.
+func (g *gateway) patch(ctx context.Context, path string, body any) error {
+	return g.send(ctx, http.MethodPatch, path, "application/json", body, func(io.Reader) error { return nil })
+}
+
+func (g *gateway) send(ctx context.Context, method, path, accept string, body any, read func(io.Reader) error) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://junctor"+path, bytes.NewReader(data))
+	req, err := http.NewRequestWithContext(ctx, method, "http://junctor"+path, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -57,20 +55,6 @@ func (c *cli) setEnabled(ctx context.Context, name string, enabled bool) error {
 	}
 	c.note("%s %q in %s.", map[bool]string{true: "Enabled", false: "Disabled"}[enabled], name, path)
 	return nil
-}
-
-// patch sends JSON and ignores the answer.
-func (g *gateway) patch(ctx context.Context, path string, body any) error {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPatch, "http://junctor"+path, bytes.NewReader(data))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	return g.do(req, func(io.Reader) error { return nil })
 }
 
 func (c *cli) serversRestart() *cobra.Command {
