@@ -17,6 +17,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"junctor/docs"
 	"junctor/internal/config"
 )
 
@@ -146,7 +147,7 @@ func isConfiguration(top map[string]any) bool {
 	var schema struct {
 		Properties map[string]any `json:"properties"`
 	}
-	if json.Unmarshal(config.Schema(), &schema) != nil {
+	if json.Unmarshal(docs.ConfigSchema, &schema) != nil {
 		return false
 	}
 	for key := range schema.Properties {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"junctor/docs"
 	"junctor/internal/config"
 )
 
@@ -121,7 +122,7 @@ func (c *cli) configSchema() *cobra.Command {
 	return &cobra.Command{
 		Use: "schema", Short: "Print the JSON Schema of the configuration file", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := c.out.Write(config.Schema())
+			_, err := c.out.Write(docs.ConfigSchema)
 			return err
 		},
 	}

@@ -50,9 +50,9 @@ const (
 	aComment = `^(_|//|#|comment$)`
 )
 
-// Schema returns the JSON Schema (2020-12) of the file, indented. It is made
-// from the structs that the loader fills, so it cannot disagree with them.
-func Schema() []byte {
+// generateSchema returns the JSON Schema (2020-12) of the file, indented. It is
+// made from the structs that the loader fills, so it cannot disagree with them.
+func generateSchema() []byte {
 	var props ordered
 	var server []field
 	for _, f := range describeConfig() {

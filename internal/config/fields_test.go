@@ -57,7 +57,7 @@ func describeStruct(t reflect.Type, v reflect.Value) []field {
 		if key == "" {
 			continue
 		}
-		f := field{key: key, doc: fieldDocs[docKey(t, sf)], typ: sf.Type, oneOrAll: slices.Contains(oneOrMany, key), apply: sf.Tag.Get("apply")}
+		f := field{key: key, doc: fieldDocs()[docKey(t, sf)], typ: sf.Type, oneOrAll: slices.Contains(oneOrMany, key), apply: sf.Tag.Get("apply")}
 		value := v.Field(i)
 		for f.typ.Kind() == reflect.Pointer {
 			f.typ = f.typ.Elem()

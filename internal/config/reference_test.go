@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Reference returns the settings as Markdown tables, made from the same
+// generateReference returns the settings as Markdown tables, made from the same
 // structs as the schema.
-func Reference() string {
+func generateReference() string {
 	var b strings.Builder
 	fields := describeConfig()
 	b.WriteString("A change of the file takes effect in the running gateway within a second. Settings marked \"Needs a restart\" take effect with the next start, and the log names those of them that changed.\n\n")
