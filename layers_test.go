@@ -18,6 +18,7 @@ var layer = map[string]int{
 	"address":   0,
 	"filelock":  0,
 	"jsonedit":  0,
+	"rawjson":   0,
 	"setting":   0,
 	"tool":      0,
 	"http1":     1,

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"junctor/internal/control"
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 )
 
 func (c *cli) toolsCall() *cobra.Command {
@@ -104,7 +104,7 @@ func (c *cli) gather(schema json.RawMessage, whole string, pairs []string) (json
 		if err != nil {
 			return nil, err
 		}
-		raw = mcp.SetField(raw, value, key)
+		raw = rawjson.SetField(raw, value, key)
 	}
 	return raw, nil
 }
@@ -121,7 +121,7 @@ func parsePair(schema json.RawMessage, pair string) (string, json.RawMessage, er
 		}
 		return name, json.RawMessage(value), nil
 	}
-	if takesText(mcp.Field(schema, "properties", key)) || !json.Valid([]byte(value)) {
+	if takesText(rawjson.Field(schema, "properties", key)) || !json.Valid([]byte(value)) {
 		quoted, err := json.Marshal(value)
 		return key, quoted, err
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"junctor/internal/chat"
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 )
 
 // answer puts what a server asks to the person at the terminal.
@@ -84,10 +84,10 @@ type choice struct {
 // fill asks for every field of a form; false is a no to the whole.
 func (t *terminalChat) fill(schema json.RawMessage) (map[string]any, bool) {
 	var required []string
-	_ = json.Unmarshal(mcp.Field(schema, "required"), &required) // without any, none is
+	_ = json.Unmarshal(rawjson.Field(schema, "required"), &required) // without any, none is
 	fmt.Fprintln(t.err, "Press Enter to skip a field or keep its default; type /no to decline.")
 	out := map[string]any{}
-	for name, raw := range mcp.Members(mcp.Field(schema, "properties")) {
+	for name, raw := range rawjson.Members(rawjson.Field(schema, "properties")) {
 		var f field
 		if json.Unmarshal(raw, &f) != nil {
 			continue // the gateway says what is missing

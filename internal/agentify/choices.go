@@ -9,7 +9,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/llm"
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
 )
@@ -174,7 +174,7 @@ func (o *choices) read(turn llm.Turn, c Context) (choice, []string) {
 	}
 	switch call.Tool {
 	case declineTool:
-		return choice{declined: tool.Shorten(mcp.FieldString(call.Arguments, "reason"), 500)}, nil
+		return choice{declined: tool.Shorten(rawjson.FieldString(call.Arguments, "reason"), 500)}, nil
 	case furtherTool:
 		l := &searchRequest{}
 		if err := json.Unmarshal(call.Arguments, l); err != nil || len(l.Tools) == 0 && strings.TrimSpace(l.Words) == "" {
@@ -235,7 +235,7 @@ func (o *choices) callTool(call *llm.ToolCall, c Context) (choice, []string) {
 
 func (o *choices) readResource(call *llm.ToolCall, c Context) (choice, []string) {
 	hold := c.holders()
-	backend, uri := mcp.FieldString(call.Arguments, "backend"), hold.Replace(mcp.FieldString(call.Arguments, "uri"))
+	backend, uri := rawjson.FieldString(call.Arguments, "backend"), hold.Replace(rawjson.FieldString(call.Arguments, "uri"))
 	for _, e := range o.extras {
 		if e.server == backend && e.kind != aPrompt && e.matches(uri) {
 			return choice{plan: &Plan{BackendID: backend, Method: "resources/read", Params: marshal(map[string]string{"uri": uri})}}, nil

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -94,7 +94,7 @@ func (c Context) complete(arguments json.RawMessage, d *tool.Definition, local b
 		paths:   local && !takesRemotePaths(d.InputSchema),
 		files:   aboutFiles.MatchString(d.Name.Tool + " " + d.Description),
 	}
-	w.object(v, mcp.Field(d.InputSchema, "properties"))
+	w.object(v, rawjson.Field(d.InputSchema, "properties"))
 	if !w.changed {
 		return arguments
 	}
@@ -125,7 +125,7 @@ type contextWriter struct {
 
 func (w *contextWriter) object(v map[string]any, properties json.RawMessage) {
 	for key, value := range v {
-		v[key] = w.value(key, value, mcp.Field(properties, key))
+		v[key] = w.value(key, value, rawjson.Field(properties, key))
 	}
 }
 
@@ -136,18 +136,18 @@ func (w *contextWriter) value(key string, v any, s json.RawMessage) any {
 		if strings.Contains(out, "${context.") {
 			out = w.hold.Replace(out)
 		}
-		if w.paths && isPathName(key, w.files) && !strings.Contains(strings.ToLower(mcp.FieldString(s, "description")), "relative to") {
+		if w.paths && isPathName(key, w.files) && !strings.Contains(strings.ToLower(rawjson.FieldString(s, "description")), "relative to") {
 			out = w.absolute(out, s)
 		}
 		w.changed = w.changed || out != v
 		return out
 	case []any:
-		items := mcp.Field(s, "items")
+		items := rawjson.Field(s, "items")
 		for i := range v {
 			v[i] = w.value(key, v[i], items)
 		}
 	case map[string]any:
-		w.object(v, mcp.Field(s, "properties"))
+		w.object(v, rawjson.Field(s, "properties"))
 	}
 	return v
 }
@@ -156,7 +156,7 @@ func (w *contextWriter) value(key string, v any, s json.RawMessage) any {
 // into its path if the schema does not require a URI.
 func (w *contextWriter) absolute(p string, s json.RawMessage) string {
 	if strings.HasPrefix(p, "file:") {
-		if plain := filePath(p); plain != "" && mcp.FieldString(s, "format") != "uri" {
+		if plain := filePath(p); plain != "" && rawjson.FieldString(s, "format") != "uri" {
 			return plain
 		}
 		return p
@@ -213,7 +213,7 @@ func splitCase(s string) string {
 // takesRemotePaths reports whether a tool's paths are inside something that
 // it names beside them: a repository, a bucket, a site.
 func takesRemotePaths(s json.RawMessage) bool {
-	for key := range mcp.Members(mcp.Field(s, "properties")) {
+	for key := range rawjson.Members(rawjson.Field(s, "properties")) {
 		if isPathName(key, false) {
 			continue // repo_path is a path here
 		}

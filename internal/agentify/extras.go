@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/tool"
 )
@@ -125,7 +125,7 @@ func (f *Face) list(ctx context.Context, caller *tool.Caller) *extras {
 			continue
 		}
 		for k, d := range extraLists {
-			if mcp.Field(info.Capabilities, d.capability) != nil {
+			if rawjson.Field(info.Capabilities, d.capability) != nil {
 				requests = append(requests, listRequest{st.Name, extraKind(k)})
 			}
 		}
@@ -167,17 +167,17 @@ func (f *Face) pages(ctx context.Context, caller *tool.Caller, server string, k 
 			f.log.DebugContext(ctx, "list left out", "server", server, "method", d.method, "err", err)
 			break
 		}
-		for item := range mcp.Elements(mcp.Field(result, d.member)) {
-			e := extra{server: server, kind: k, key: mcp.FieldString(item, d.key), text: tool.OneLine(mcp.FieldString(item, "description"))}
-			e.title = cmp.Or(mcp.FieldString(item, "title"), mcp.FieldString(item, "name"))
+		for item := range rawjson.Elements(rawjson.Field(result, d.member)) {
+			e := extra{server: server, kind: k, key: rawjson.FieldString(item, d.key), text: tool.OneLine(rawjson.FieldString(item, "description"))}
+			e.title = cmp.Or(rawjson.FieldString(item, "title"), rawjson.FieldString(item, "name"))
 			if k == aPrompt {
-				_ = json.Unmarshal(mcp.Field(item, "arguments"), &e.args) // one that cannot be read has none
+				_ = json.Unmarshal(rawjson.Field(item, "arguments"), &e.args) // one that cannot be read has none
 			}
 			if e.key != "" && len(e.key) <= 2048 && len(items) < maxListed && !(k == aPrompt && e.key == "tool-descriptions") {
 				items = append(items, e)
 			}
 		}
-		cursor := mcp.FieldString(result, "nextCursor")
+		cursor := rawjson.FieldString(result, "nextCursor")
 		if cursor == "" || len(items) >= maxListed {
 			break
 		}

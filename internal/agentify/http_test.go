@@ -15,8 +15,8 @@ import (
 	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
 	"junctor/internal/llm/llmtest"
-	"junctor/internal/mcp"
 	"junctor/internal/mcptrace"
+	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -105,7 +105,7 @@ func TestOrchestrateStreamsSteps(t *testing.T) {
 	_, body := fetch(t, "POST", url, "application/x-ndjson", `{"query":"read a"}`)
 	var types []string
 	for s := bufio.NewScanner(strings.NewReader(body)); s.Scan(); {
-		types = append(types, mcp.FieldString(json.RawMessage(s.Text()), "type")+" "+mcp.FieldString(json.RawMessage(s.Text()), "step", "step"))
+		types = append(types, rawjson.FieldString(json.RawMessage(s.Text()), "type")+" "+rawjson.FieldString(json.RawMessage(s.Text()), "step", "step"))
 	}
 	if got := strings.Join(types, ","); got != "step candidates,step modelRequest,step modelAnswer,step plan,step call,result " {
 		t.Errorf("pieces %s\n%s", got, body)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -89,7 +90,7 @@ func (l *link) Receive() (mcp.Message, error) {
 				continue
 			}
 		case m.Method == "$/cancelRequest":
-			id := idOf(mcp.Field(m.Params, "id"))
+			id := idOf(rawjson.Field(m.Params, "id"))
 			if !l.cancelled(id) {
 				continue
 			}
@@ -97,7 +98,7 @@ func (l *link) Receive() (mcp.Message, error) {
 			l.send(&mcp.Message{ID: id, Error: &mcp.Error{Code: tool.Canceled.JSONRPC(), Message: "the request was cancelled"}})
 			return mcp.Message{Method: "notifications/cancelled", Params: marshal(map[string]any{"requestId": json.RawMessage(id)})}, nil
 		case m.Method == "notifications/cancelled":
-			l.cancelled(idOf(mcp.Field(m.Params, "requestId")))
+			l.cancelled(idOf(rawjson.Field(m.Params, "requestId")))
 		case m.Method == "initialized":
 			m.Method = "notifications/initialized"
 		case m.Method == "exit":
@@ -137,10 +138,10 @@ func (l *link) admit(m *mcp.Message) *mcp.Error {
 		if p := bytes.TrimSpace(m.Params); len(p) == 0 || string(p) == "null" {
 			m.Params = json.RawMessage(`{}`)
 		}
-		if mcp.FieldString(m.Params, "protocolVersion") == "" {
-			m.Params = mcp.SetField(m.Params, marshal(mcp.Version20251125), "protocolVersion")
+		if rawjson.FieldString(m.Params, "protocolVersion") == "" {
+			m.Params = rawjson.SetField(m.Params, marshal(mcp.Version20251125), "protocolVersion")
 		}
-	case l.state == fresh && m.Method == methodOrchestrate && mcp.FieldString(m.Params, "_meta", mcp.MetaProtocolVersion) == "":
+	case l.state == fresh && m.Method == methodOrchestrate && rawjson.FieldString(m.Params, "_meta", mcp.MetaProtocolVersion) == "":
 		return &mcp.Error{Code: codeNotInitialized, Message: "the gateway is not initialized; send initialize first"}
 	}
 	l.inFlight[m.ID]++

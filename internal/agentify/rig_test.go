@@ -20,6 +20,7 @@ import (
 	"junctor/internal/llm/models"
 	"junctor/internal/mcp"
 	"junctor/internal/mcptrace"
+	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -70,7 +71,7 @@ func (b *backend) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, e
 	case "tools/list":
 		return json.RawMessage(`{"tools":[` + strings.Join(b.tools, ",") + `]}`), nil
 	case "resources/list":
-		if mcp.FieldString(r.Params, "cursor") == "" {
+		if rawjson.FieldString(r.Params, "cursor") == "" {
 			return json.RawMessage(`{"resources":[{"uri":"note:shopping","name":"shopping","description":"The shopping list"}],"nextCursor":"2"}`), nil
 		}
 		list := []any{map[string]string{"uri": "note:diary", "name": "diary", "title": "Diary"}, map[string]string{"uri": ""}}
@@ -88,7 +89,7 @@ func (b *backend) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, e
 	b.mu.Unlock()
 	switch r.Method {
 	case "resources/read":
-		return json.RawMessage(`{"contents":[{"uri":` + string(mcp.Field(r.Params, "uri")) + `,"text":"milk"}]}`), nil
+		return json.RawMessage(`{"contents":[{"uri":` + string(rawjson.Field(r.Params, "uri")) + `,"text":"milk"}]}`), nil
 	case "prompts/get":
 		return json.RawMessage(`{"messages":[{"role":"user","content":{"type":"text","text":"please review"}},{"role":"user","content":{"type":"image","data":"AA==","mimeType":"image/png"}}]}`), nil
 	case "tools/call":
@@ -98,7 +99,7 @@ func (b *backend) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, e
 }
 
 func (b *backend) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	name := mcp.FieldString(r.Params, "name")
+	name := rawjson.FieldString(r.Params, "name")
 	switch name {
 	case "wait":
 		<-ctx.Done()
@@ -115,7 +116,7 @@ func (b *backend) call(ctx context.Context, r *mcp.Request) (json.RawMessage, er
 		}
 		return textResult(answer), nil
 	}
-	return marshal(map[string]any{"content": []any{textBlock(name + " " + string(mcp.Field(r.Params, "arguments")))}, "odd": 12345678901234567}), nil
+	return marshal(map[string]any{"content": []any{textBlock(name + " " + string(rawjson.Field(r.Params, "arguments")))}, "odd": 12345678901234567}), nil
 }
 
 func (b *backend) dial(context.Context) (mcp.Transport, error) {

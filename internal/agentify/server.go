@@ -10,6 +10,7 @@ import (
 
 	"junctor/internal/llm"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -30,7 +31,7 @@ type handler struct{ face *Face }
 
 // Describe implements mcp.Handler. An initialize may configure the gateway.
 func (h *handler) Describe(ctx context.Context, r *mcp.Request) (mcp.Description, error) {
-	options := mcp.Field(r.Params, "initializationOptions")
+	options := rawjson.Field(r.Params, "initializationOptions")
 	if r.Method == "initialize" && len(options) > 0 && string(options) != "null" {
 		if h.face.opts.Configure == nil {
 			return mcp.Description{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "initializationOptions cannot be given to a gateway that serves others, too"}
@@ -78,16 +79,16 @@ func (h *handler) orchestrate(ctx context.Context, r *mcp.Request) (json.RawMess
 }
 
 func requestOf(r *mcp.Request) Request {
-	return Request{Caller: r.Caller, Meta: mcp.Field(r.Params, "_meta"), Exchange: r.Exchange}
+	return Request{Caller: r.Caller, Meta: rawjson.Field(r.Params, "_meta"), Exchange: r.Exchange}
 }
 
 // call answers tools/call. What an agent can act on is a result that is an
 // error, as MCP wants it of tools.
 func (h *handler) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	if name := mcp.FieldString(r.Params, "name"); name != toolName {
+	if name := rawjson.FieldString(r.Params, "name"); name != toolName {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; there is one, %s", tool.Shorten(name, 100), toolName)}
 	}
-	t, err := h.face.ParseTask(mcp.Field(r.Params, "arguments"))
+	t, err := h.face.ParseTask(rawjson.Field(r.Params, "arguments"))
 	if err != nil {
 		return failed(err), nil
 	}
@@ -129,14 +130,14 @@ func asToolResult(out Outcome) json.RawMessage {
 	var content []any
 	switch out.Plan.Method {
 	case "resources/read":
-		for item := range mcp.Elements(mcp.Field(out.Result, "contents")) {
+		for item := range rawjson.Elements(rawjson.Field(out.Result, "contents")) {
 			content = append(content, map[string]any{"type": "resource", "resource": item})
 		}
 	case "prompts/get":
-		for m := range mcp.Elements(mcp.Field(out.Result, "messages")) {
-			block := mcp.Field(m, "content")
-			if mcp.FieldString(block, "type") == "text" {
-				content = append(content, textBlock(mcp.FieldString(m, "role")+": "+mcp.FieldString(block, "text")))
+		for m := range rawjson.Elements(rawjson.Field(out.Result, "messages")) {
+			block := rawjson.Field(m, "content")
+			if rawjson.FieldString(block, "type") == "text" {
+				content = append(content, textBlock(rawjson.FieldString(m, "role")+": "+rawjson.FieldString(block, "text")))
 			} else {
 				content = append(content, block)
 			}
@@ -162,7 +163,7 @@ func rpcError(err error) error {
 	wire := mcp.ToolError(e)
 	switch {
 	case e.Kind == tool.NoAction:
-		wire.Data = mcp.SetField(marshal(e.Details), marshal(e.Kind), "code")
+		wire.Data = rawjson.SetField(marshal(e.Details), marshal(e.Kind), "code")
 	case modelFailed || errors.Is(err, errNoModel):
 		wire.Code = codeNoAction
 		wire.Message = "no action could be determined: " + strings.TrimSuffix(wire.Message, ".")

@@ -7,7 +7,7 @@ import (
 	"net/url"
 	"strings"
 
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
 )
@@ -53,8 +53,8 @@ func (f *Face) ParseTask(raw json.RawMessage) (Task, error) {
 		raw = json.RawMessage(`{}`)
 	}
 	for _, path := range [][]string{{"context", "activeDocumentURI"}, {"context", "currentWorkingDirectory"}, {"context", "selectionText"}, {"context"}, {"dryRun"}, {"explain"}} {
-		if string(mcp.Field(raw, path...)) == "null" { // says nothing, as in the seed's own schema
-			raw = mcp.DeleteField(raw, path...)
+		if string(rawjson.Field(raw, path...)) == "null" { // says nothing, as in the seed's own schema
+			raw = rawjson.DeleteField(raw, path...)
 		}
 	}
 	compiled, err := f.check()
@@ -71,7 +71,7 @@ func (f *Face) ParseTask(raw json.RawMessage) (Task, error) {
 			violations = append(violations, schema.Violation{Message: err.Error()})
 		}
 	}
-	if uri := mcp.FieldString(raw, "context", "activeDocumentURI"); uri != "" {
+	if uri := rawjson.FieldString(raw, "context", "activeDocumentURI"); uri != "" {
 		if u, err := url.Parse(uri); err != nil || u.Scheme == "" {
 			violations = append(violations, schema.Violation{Path: "/context/activeDocumentURI", Message: "must be a URI, such as file:///home/me/app/main.go"})
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"junctor/internal/llm/llmtest"
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/upstream/upstreamtest"
 )
 
@@ -37,7 +37,7 @@ func watch(t *testing.T, script upstreamtest.Script) *watched {
 		r.Body = io.NopCloser(strings.NewReader(string(b)))
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.got = append(w.got, strings.TrimSpace(mcp.FieldString(b, "method")+" "+mcp.FieldString(mcp.Field(b, "params"), "name")))
+		w.got = append(w.got, strings.TrimSpace(rawjson.FieldString(b, "method")+" "+rawjson.FieldString(rawjson.Field(b, "params"), "name")))
 		return false
 	}
 	return w
@@ -116,7 +116,7 @@ func TestLimitedKeyOverEveryAPI(t *testing.T) {
 		t.Fatalf("the boss's call: %d %s", code, body)
 	}
 	_, _, calls := send(boss, "GET", "/api/calls", "")
-	call := mcp.FieldString(firstOf(mcp.Field([]byte(calls), "calls")), "id")
+	call := rawjson.FieldString(firstOf(rawjson.Field([]byte(calls), "calls")), "id")
 	if call == "" {
 		t.Fatalf("the boss's calls: %s", calls)
 	}
@@ -269,7 +269,7 @@ func TestLimitedKeyOverEveryAPI(t *testing.T) {
 }
 
 func firstOf(list json.RawMessage) json.RawMessage {
-	for v := range mcp.Elements(list) {
+	for v := range rawjson.Elements(list) {
 		return v
 	}
 	return nil
@@ -319,15 +319,15 @@ func talk(t *testing.T, url, key, text string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		payload := mcp.Field(b, "payload")
-		switch mcp.FieldString(b, "type") {
+		payload := rawjson.Field(b, "payload")
+		switch rawjson.FieldString(b, "type") {
 		case "connection":
-			id = mcp.FieldString(payload, "sessionId")
+			id = rawjson.FieldString(payload, "sessionId")
 			if err := c.Write(t.Context(), websocket.MessageText, body); err != nil {
 				t.Fatal(err)
 			}
 		case "status":
-			if mcp.FieldString(payload, "tool") == "" && mcp.FieldString(payload, "state") == "complete" {
+			if rawjson.FieldString(payload, "tool") == "" && rawjson.FieldString(payload, "state") == "complete" {
 				return id
 			}
 		case "error", "approval":

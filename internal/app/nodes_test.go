@@ -12,6 +12,7 @@ import (
 
 	"junctor/internal/mcp"
 	"junctor/internal/postgres/pgtest"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 	"junctor/internal/upstream/upstreamtest"
@@ -67,7 +68,7 @@ func TestCallsAreForwarded(t *testing.T) {
 	_, err = call(ctx, "progress", `{"n":20}`, tool.Exchange{Notify: func(method string, params json.RawMessage) {
 		mu.Lock()
 		defer mu.Unlock()
-		heard = append(heard, string(mcp.Field(params, "progress")))
+		heard = append(heard, string(rawjson.Field(params, "progress")))
 	}})
 	if err != nil || len(heard) != 20 || heard[0] != "1" || heard[19] != "20" {
 		t.Errorf("progress: %v, %v", heard, err)

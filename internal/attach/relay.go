@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -153,7 +154,7 @@ func (r *Relay) trackRequest(line []byte) {
 	case m.Method == "notifications/initialized":
 		r.opened = line
 	case m.Method == "notifications/cancelled": // it may never be answered
-		delete(r.flights, mcp.ID(mcp.Field(m.Params, "requestId")))
+		delete(r.flights, mcp.ID(rawjson.Field(m.Params, "requestId")))
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"junctor/internal/httperr"
 	"junctor/internal/httpstream"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -139,8 +140,8 @@ func (b *Broker) answerStream(w http.ResponseWriter, r *http.Request, format htt
 		stream.Send("message", mcp.AppendMessage(nil, &mcp.Message{Method: method, Params: params}))
 	}
 	// Servers send progress to those alone who ask for it with a token.
-	if mcp.Field(call.Params, "_meta", "progressToken") == nil {
-		call.Params = mcp.SetField(object(call.Params), json.RawMessage(req.id), "_meta", "progressToken")
+	if rawjson.Field(call.Params, "_meta", "progressToken") == nil {
+		call.Params = rawjson.SetField(object(call.Params), json.RawMessage(req.id), "_meta", "progressToken")
 	}
 	answer, err := b.carry(ctx, req, call)
 	switch {
@@ -194,8 +195,12 @@ func (b *Broker) read(w http.ResponseWriter, r *http.Request) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
-	if err := mcp.CheckJSON(data, mcp.DefaultMaxDepth); err != nil {
-		return request{}, err
+	if err := rawjson.Check(data, mcp.DefaultMaxDepth); err != nil {
+		kind := tool.ParseFailed
+		if errors.Is(err, rawjson.ErrDepth) {
+			kind = tool.InvalidRequest
+		}
+		return request{}, &tool.Error{Kind: kind, Msg: err.Error()}
 	}
 	var in struct {
 		ID     json.RawMessage `json:"id"`
@@ -213,7 +218,7 @@ func (b *Broker) read(w http.ResponseWriter, r *http.Request) (request, error) {
 		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"method" is missing; send {"method": "tools/list", "params": {}}`}
 	case len(in.Params) > 0 && in.Params[0] != '{' && string(in.Params) != "null":
 		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"params" must be an object`}
-	case in.Method == "tools/call" && mcp.FieldString(in.Params, "name") == "":
+	case in.Method == "tools/call" && rawjson.FieldString(in.Params, "name") == "":
 		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: `"params.name", the name of the tool, is missing or no string; send {"method": "tools/call", "params": {"name": "…", "arguments": {}}}`}
 	case strings.HasPrefix(in.Method, "notifications/"):
 		return request{}, &tool.Error{Kind: tool.InvalidRequest, Msg: "the broker carries requests; to cancel one, close its connection"}
@@ -240,8 +245,8 @@ func (q request) call(server string, r *http.Request) tool.Call {
 		Server: server, Method: q.method, Params: q.params,
 	}
 	if q.method == "tools/call" {
-		c.Tool = mcp.FieldString(q.params, "name")
-		c.Arguments = mcp.Field(q.params, "arguments")
+		c.Tool = rawjson.FieldString(q.params, "name")
+		c.Arguments = rawjson.Field(q.params, "arguments")
 		c.Params = object(q.params)
 	}
 	return c

@@ -15,6 +15,7 @@ import (
 	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -196,14 +197,14 @@ func TestStreamSendsNotificationsBeforeResult(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: %q", accept, got)
 		}
-		if token := mcp.Field(g.last.Params, "_meta", "progressToken"); string(token) != "9" {
+		if token := rawjson.Field(g.last.Params, "_meta", "progressToken"); string(token) != "9" {
 			t.Errorf("progress was not asked for: %s", g.last.Params)
 		}
 	}
 	own := `{"method":"x","params":{"_meta":{"progressToken":"mine"}}}`
 	g.do = func(context.Context, tool.Call) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
 	post(t, ts.URL+"/api/mcp/jira/proxy", "text/event-stream", own)
-	if token := mcp.Field(g.last.Params, "_meta", "progressToken"); string(token) != `"mine"` {
+	if token := rawjson.Field(g.last.Params, "_meta", "progressToken"); string(token) != `"mine"` {
 		t.Errorf("the client's own token was replaced: %s", g.last.Params)
 	}
 }

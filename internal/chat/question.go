@@ -10,6 +10,7 @@ import (
 
 	"junctor/internal/llm"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
 )
@@ -124,7 +125,7 @@ func newElicitation(about QuestionPayload, params json.RawMessage) (*question, e
 	switch in.Mode {
 	case "", "form":
 		q.Kind, q.Schema = QuestionForm, in.RequestedSchema
-		if mcp.FieldString(in.RequestedSchema, "type") != "object" {
+		if rawjson.FieldString(in.RequestedSchema, "type") != "object" {
 			return nil, refused(`"requestedSchema" must be a schema of type object`)
 		}
 		if err := flat(in.RequestedSchema); err != nil {
@@ -152,14 +153,14 @@ func newElicitation(about QuestionPayload, params json.RawMessage) (*question, e
 // time.
 func flat(form json.RawMessage) error {
 	n := 0
-	for name, field := range mcp.Members(mcp.Field(form, "properties")) {
+	for name, field := range rawjson.Members(rawjson.Field(form, "properties")) {
 		if n++; n > maxFields {
 			return refused("the form has more than %d fields", maxFields)
 		}
-		kind := mcp.FieldString(field, "type")
+		kind := rawjson.FieldString(field, "type")
 		if kind == "array" {
-			items := mcp.Field(field, "items")
-			if kind = mcp.FieldString(items, "type"); kind == "" && (mcp.Field(items, "anyOf") != nil || mcp.Field(items, "enum") != nil) {
+			items := rawjson.Field(field, "items")
+			if kind = rawjson.FieldString(items, "type"); kind == "" && (rawjson.Field(items, "anyOf") != nil || rawjson.Field(items, "enum") != nil) {
 				kind = "string" // a choice
 			}
 		}
@@ -272,8 +273,8 @@ func addressesFirst(err error, about QuestionPayload) []*question {
 		return nil
 	}
 	var out []*question
-	for e := range mcp.Elements(mcp.Field(wire.Data, "elicitations")) {
-		q, err := newElicitation(about, mcp.SetField(e, json.RawMessage(`"url"`), "mode"))
+	for e := range rawjson.Elements(rawjson.Field(wire.Data, "elicitations")) {
+		q, err := newElicitation(about, rawjson.SetField(e, json.RawMessage(`"url"`), "mode"))
 		if err != nil || len(out) == maxOpenQuestions {
 			return nil // a URL that cannot be opened: the call cannot continue
 		}

@@ -10,6 +10,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -237,7 +238,7 @@ func (v *metaView) toolDetails(ctx context.Context, r *mcp.Request, args map[str
 	d := details{
 		Server: e.Name.Server, Tool: e.Name.Tool, Title: e.Title, Description: e.Description,
 		Parameters: parameters(e.InputSchema), Input: e.InputSchema, Output: e.OutputSchema,
-		Annotations: mcp.Field(e.Raw, "annotations"), Tags: e.Tags, Approval: string(e.Approval),
+		Annotations: rawjson.Field(e.Raw, "annotations"), Tags: e.Tags, Approval: string(e.Approval),
 		Warnings: e.Warnings(), Guidance: tool.Shorten(snap.Server(server).OwnGuidance(&r.Caller), guidanceLength),
 	}
 	if d.Title == d.Tool {
@@ -269,11 +270,11 @@ func (v *metaView) toolDetails(ctx context.Context, r *mcp.Request, args map[str
 
 func parameters(schema json.RawMessage) []parameter {
 	required := map[string]bool{}
-	for name := range mcp.Elements(mcp.Field(schema, "required")) {
+	for name := range rawjson.Elements(rawjson.Field(schema, "required")) {
 		required[text(name)] = true
 	}
 	list := []parameter{}
-	for name, property := range mcp.Members(mcp.Field(schema, "properties")) {
+	for name, property := range rawjson.Members(rawjson.Field(schema, "properties")) {
 		list = append(list, parameter{name, tool.TypeName(property, schema), required[name]})
 	}
 	return list
@@ -287,15 +288,15 @@ func (v *metaView) executeTool(ctx context.Context, r *mcp.Request, args map[str
 		call.Arguments = json.RawMessage(`{}`)
 	}
 	// A retry forwards the responses to the server's questions.
-	if responses, state := mcp.Field(r.Params, "inputResponses"), mcp.Field(r.Params, "requestState"); responses != nil || state != nil {
+	if responses, state := rawjson.Field(r.Params, "inputResponses"), rawjson.Field(r.Params, "requestState"); responses != nil || state != nil {
 		name := call.Tool
 		if e, err := v.face.opts.Catalog.Snapshot().Resolve(&r.Caller, call.Server, call.Tool); err == nil {
 			name = e.Name.Tool
 		}
-		params := mcp.SetField(mcp.SetField(nil, call.Arguments, "arguments"), marshal(name), "name")
+		params := rawjson.SetField(rawjson.SetField(nil, call.Arguments, "arguments"), marshal(name), "name")
 		for key, value := range map[string]json.RawMessage{"_meta": call.Meta, "inputResponses": responses, "requestState": state} {
 			if value != nil {
-				params = mcp.SetField(params, value, key)
+				params = rawjson.SetField(params, value, key)
 			}
 		}
 		call.Tool, call.Params = name, params

@@ -13,6 +13,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -94,7 +95,7 @@ func (v *directView) listTools(ctx context.Context, r *mcp.Request) (json.RawMes
 	v.face.awaitTools(ctx, &r.Caller, "")
 	t := v.current()
 	out := []byte(`{"tools":[`)
-	names := t.after(mcp.FieldString(r.Params, "cursor"))
+	names := t.after(rawjson.FieldString(r.Params, "cursor"))
 	cursor, n := "", 0
 	for i, name := range names {
 		e := t.byName[name]
@@ -108,7 +109,7 @@ func (v *directView) listTools(ctx context.Context, r *mcp.Request) (json.RawMes
 		if n > 0 {
 			out = append(out, ',')
 		}
-		definition := mcp.SetField(e.Raw, marshal(name), "name")
+		definition := rawjson.SetField(e.Raw, marshal(name), "name")
 		if bytes.Contains(definition, []byte("resourceUri")) {
 			definition = v.interfaceOf(ctx, r, e.Name.Server, definition)
 		}
@@ -123,7 +124,7 @@ func (v *directView) listTools(ctx context.Context, r *mcp.Request) (json.RawMes
 }
 
 func (v *directView) callTool(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	name := mcp.FieldString(r.Params, "name")
+	name := rawjson.FieldString(r.Params, "name")
 	e := v.current().byName[name]
 	if e == nil || !r.Caller.MayUse(e.Name) {
 		v.face.awaitTools(ctx, &r.Caller, "")
@@ -131,7 +132,7 @@ func (v *directView) callTool(ctx context.Context, r *mcp.Request) (json.RawMess
 			return nil, v.noTool(r, name)
 		}
 	}
-	arguments := mcp.Field(r.Params, "arguments")
+	arguments := rawjson.Field(r.Params, "arguments")
 	if err := mcp.CheckParamHeaders(r.Header, e.InputSchema, arguments); err != nil && r.Modern() {
 		return nil, err
 	}
@@ -149,10 +150,10 @@ func (f *Face) callWhole(ctx context.Context, r *mcp.Request, name tool.Name, ar
 	call.Arguments = arguments
 	call.Params = r.Params
 	if r.Name() != name.Tool {
-		call.Params = mcp.SetField(call.Params, marshal(name.Tool), "name")
+		call.Params = rawjson.SetField(call.Params, marshal(name.Tool), "name")
 	}
 	if r.Session != nil && r.Session.LogLevel() != "" {
-		call.Params = mcp.SetField(call.Params, call.Meta, "_meta")
+		call.Params = rawjson.SetField(call.Params, call.Meta, "_meta")
 	}
 	result, err := f.opts.Calls.Call(ctx, call)
 	if err != nil {
@@ -179,12 +180,12 @@ func (v *directView) noTool(r *mcp.Request, name string) error {
 }
 
 func (v *directView) getPrompt(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	name := mcp.FieldString(r.Params, "name")
+	name := rawjson.FieldString(r.Params, "name")
 	p, err := v.prompt(ctx, r, name)
 	if err != nil {
 		return nil, err
 	}
-	return v.face.forward(ctx, r, p.Server, r.Method, mcp.SetField(r.Params, marshal(p.Tool), "name"))
+	return v.face.forward(ctx, r, p.Server, r.Method, rawjson.SetField(r.Params, marshal(p.Tool), "name"))
 }
 
 // prompt resolves the public name of a prompt.
@@ -209,21 +210,21 @@ func (v *directView) prompt(ctx context.Context, r *mcp.Request, name string) (t
 }
 
 func (v *directView) complete(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	switch kind := mcp.FieldString(r.Params, "ref", "type"); kind {
+	switch kind := rawjson.FieldString(r.Params, "ref", "type"); kind {
 	case "ref/prompt":
-		p, err := v.prompt(ctx, r, mcp.FieldString(r.Params, "ref", "name"))
+		p, err := v.prompt(ctx, r, rawjson.FieldString(r.Params, "ref", "name"))
 		if err != nil {
 			return nil, err
 		}
-		return v.face.forward(ctx, r, p.Server, r.Method, mcp.SetField(r.Params, marshal(p.Tool), "ref", "name"))
+		return v.face.forward(ctx, r, p.Server, r.Method, rawjson.SetField(r.Params, marshal(p.Tool), "ref", "name"))
 	case "ref/resource":
-		uri := mcp.FieldString(r.Params, "ref", "uri")
+		uri := rawjson.FieldString(r.Params, "ref", "uri")
 		owners, own, err := v.owners(ctx, r, uri)
 		if err != nil {
 			return nil, err
 		}
 		return v.firstOf(owners, uri, func(server string) (json.RawMessage, error) {
-			return v.face.forward(ctx, r, server, r.Method, mcp.SetField(r.Params, marshal(own), "ref", "uri"))
+			return v.face.forward(ctx, r, server, r.Method, rawjson.SetField(r.Params, marshal(own), "ref", "uri"))
 		})
 	default:
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "ref.type must be ref/prompt or ref/resource"}
@@ -231,13 +232,13 @@ func (v *directView) complete(ctx context.Context, r *mcp.Request) (json.RawMess
 }
 
 func (v *directView) readResource(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	uri := mcp.FieldString(r.Params, "uri")
+	uri := rawjson.FieldString(r.Params, "uri")
 	owners, own, err := v.owners(ctx, r, uri)
 	if err != nil {
 		return nil, err
 	}
 	result, err := v.firstOf(owners, uri, func(server string) (json.RawMessage, error) {
-		return v.face.forward(ctx, r, server, r.Method, mcp.SetField(r.Params, marshal(own), "uri"))
+		return v.face.forward(ctx, r, server, r.Method, rawjson.SetField(r.Params, marshal(own), "uri"))
 	})
 	if err != nil || own == uri {
 		return result, err
@@ -246,7 +247,7 @@ func (v *directView) readResource(ctx context.Context, r *mcp.Request) (json.Raw
 }
 
 func (v *directView) subscribe(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	uri := mcp.FieldString(r.Params, "uri")
+	uri := rawjson.FieldString(r.Params, "uri")
 	owners, own, err := v.owners(ctx, r, uri)
 	if err != nil {
 		return nil, err

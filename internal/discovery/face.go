@@ -13,6 +13,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -250,8 +251,8 @@ func (f *Face) Notified(server, caller, method string, params json.RawMessage) {
 		f.view.forget()
 		f.direct.NotifyCaller(caller, method, nil)
 	case resourceUpdated:
-		uri := mcp.FieldString(params, "uri")
-		f.direct.NotifyCaller(caller, method, mcp.SetField(params, marshal(alias(server, uri)), "uri"))
+		uri := rawjson.FieldString(params, "uri")
+		f.direct.NotifyCaller(caller, method, rawjson.SetField(params, marshal(alias(server, uri)), "uri"))
 		if owner := f.view.owner(uri); owner == "" || owner == server {
 			f.direct.NotifyCaller(caller, method, params)
 		}
@@ -355,7 +356,7 @@ func callOf(r *mcp.Request, server, name string) tool.Call {
 	if r.Session != nil {
 		c.Session = r.Session.ID()
 		if level := r.Session.LogLevel(); level != "" {
-			c.Meta = mcp.SetField(c.Meta, marshal(level), mcp.MetaLogLevel)
+			c.Meta = rawjson.SetField(c.Meta, marshal(level), mcp.MetaLogLevel)
 		}
 	}
 	return c

@@ -13,6 +13,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -31,7 +32,7 @@ func answering(notes *[]string) tool.Exchange {
 			mu.Lock()
 			defer mu.Unlock()
 			if notes != nil {
-				*notes = append(*notes, method+" "+string(mcp.Field(params, "progress")))
+				*notes = append(*notes, method+" "+string(rawjson.Field(params, "progress")))
 			}
 		},
 	}
@@ -117,7 +118,7 @@ func TestChangesReachClients(t *testing.T) {
 			t.Run(version+" "+name, func(t *testing.T) {
 				heard := make(chan string, 100)
 				c := r.client(version, view, func(o *mcp.ClientOptions) {
-					o.OnNotification = func(method string, params json.RawMessage) { heard <- method + mcp.FieldString(params, "uri") }
+					o.OnNotification = func(method string, params json.RawMessage) { heard <- method + rawjson.FieldString(params, "uri") }
 				})
 				do(t, c, "resources/subscribe", `{"uri":"note:one"}`)
 				// In the stateless era the subscription is opened beside the call.
@@ -283,10 +284,10 @@ func TestListsAndResultsAreBounded(t *testing.T) {
 		if len(result) > directBytes+1000 {
 			t.Errorf("a page of %d bytes", len(result))
 		}
-		for range mcp.Elements(mcp.Field(result, "tools")) {
+		for range rawjson.Elements(rawjson.Field(result, "tools")) {
 			n++
 		}
-		cursor := mcp.FieldString(result, "nextCursor")
+		cursor := rawjson.FieldString(result, "nextCursor")
 		if cursor == "" {
 			break
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 )
 
 func TestToolsNameTheInterfaceOfTheirOwnServer(t *testing.T) {
@@ -13,8 +14,8 @@ func TestToolsNameTheInterfaceOfTheirOwnServer(t *testing.T) {
 	r := newRig(t, map[string]*desk{"a": a, "b": b})
 	c := r.client(mcp.Version20251125, View{Mode: DirectMode})
 	uris := map[string]string{}
-	for item := range mcp.Elements(mcp.Field(do(t, c, "tools/list", `{}`), "tools")) {
-		uris[mcp.FieldString(item, "name")] = mcp.FieldString(item, "_meta", "ui", "resourceUri")
+	for item := range rawjson.Elements(rawjson.Field(do(t, c, "tools/list", `{}`), "tools")) {
+		uris[rawjson.FieldString(item, "name")] = rawjson.FieldString(item, "_meta", "ui", "resourceUri")
 	}
 	if uris["a__show"] != "ui://x" || uris["b__show"] != "ui://junctor/b/x" {
 		t.Fatalf("interfaces = %v", uris)
@@ -22,7 +23,7 @@ func TestToolsNameTheInterfaceOfTheirOwnServer(t *testing.T) {
 	for own, uri := range uris {
 		got := do(t, c, "resources/read", `{"uri":"`+uri+`"}`)
 		want := `[{"uri":"` + uri + `","text":"page"},{"uri":"ui://y","text":"part"}]`
-		if string(mcp.Field(got, "contents")) != want || string(mcp.Field(got, "odd")) != "1" {
+		if string(rawjson.Field(got, "contents")) != want || string(rawjson.Field(got, "odd")) != "1" {
 			t.Errorf("%s reads %s, want %s", own, got, want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -72,7 +73,7 @@ func (v *directView) forget() {
 // list serves a list request, page by page.
 func (v *directView) list(ctx context.Context, r *mcp.Request, k kind) (json.RawMessage, error) {
 	from, fresh := 0, true
-	if cursor := mcp.FieldString(r.Params, "cursor"); cursor != "" {
+	if cursor := rawjson.FieldString(r.Params, "cursor"); cursor != "" {
 		n, err := strconv.Atoi(cursor)
 		if err != nil || n < 0 {
 			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the cursor is not one of ours; start again without it"}
@@ -148,7 +149,7 @@ func (v *directView) offering(caller *tool.Caller, k kind) []string {
 		if !caller.MaySee(st.Name) {
 			continue
 		}
-		if info, ok := v.face.opts.Upstreams.Info(st.Name); ok && mcp.Field(info.Capabilities, kinds[k].capability) != nil {
+		if info, ok := v.face.opts.Upstreams.Info(st.Name); ok && rawjson.Field(info.Capabilities, kinds[k].capability) != nil {
 			servers = append(servers, st.Name)
 		}
 	}
@@ -168,14 +169,14 @@ func (v *directView) pages(ctx context.Context, r *mcp.Request, server string, k
 			v.face.log.DebugContext(ctx, "list left out", "server", server, "method", kinds[k].method, "err", err)
 			break
 		}
-		for item := range mcp.Elements(mcp.Field(result, kinds[k].member)) {
+		for item := range rawjson.Elements(rawjson.Field(result, kinds[k].member)) {
 			items = append(items, item)
 		}
-		cursor := mcp.FieldString(result, "nextCursor")
+		cursor := rawjson.FieldString(result, "nextCursor")
 		if cursor == "" || len(items) >= maxItems {
 			break
 		}
-		params = mcp.SetField(nil, marshal(cursor), "cursor")
+		params = rawjson.SetField(nil, marshal(cursor), "cursor")
 	}
 	return items
 }
@@ -187,7 +188,7 @@ func merge(k kind, servers []string, found [][]json.RawMessage) *list {
 	key := kinds[k].key
 	for i, server := range servers {
 		for _, item := range found[i] {
-			own := mcp.FieldString(item, key)
+			own := rawjson.FieldString(item, key)
 			if own == "" || len(l.items) == maxItems {
 				continue
 			}
@@ -195,13 +196,13 @@ func merge(k kind, servers []string, found [][]json.RawMessage) *list {
 				before := len(l.names.names)
 				l.names.add(server, own, tool.Name{Server: server, Tool: own})
 				if len(l.names.names) > before {
-					l.items = append(l.items, mcp.SetField(item, marshal(l.names.names[before]), key))
+					l.items = append(l.items, rawjson.SetField(item, marshal(l.names.names[before]), key))
 				}
 				continue
 			}
 			owners := l.owners[own]
 			if len(owners) > 0 {
-				item = mcp.SetField(item, marshal(alias(server, own)), key)
+				item = rawjson.SetField(item, marshal(alias(server, own)), key)
 			}
 			l.owners[own] = append(owners, server)
 			l.items = append(l.items, item)
@@ -242,29 +243,29 @@ func unalias(uri string) (server, own string, ok bool) {
 // replaced by its alias, which the client asked for.
 func renamed(result json.RawMessage, own, alias string) json.RawMessage {
 	var contents [][]byte
-	for c := range mcp.Elements(mcp.Field(result, "contents")) {
-		if mcp.FieldString(c, "uri") == own {
-			c = mcp.SetField(c, marshal(alias), "uri")
+	for c := range rawjson.Elements(rawjson.Field(result, "contents")) {
+		if rawjson.FieldString(c, "uri") == own {
+			c = rawjson.SetField(c, marshal(alias), "uri")
 		}
 		contents = append(contents, c)
 	}
 	if contents == nil {
 		return result
 	}
-	return mcp.SetField(result, slices.Concat([]byte("["), bytes.Join(contents, []byte(",")), []byte("]")), "contents")
+	return rawjson.SetField(result, slices.Concat([]byte("["), bytes.Join(contents, []byte(",")), []byte("]")), "contents")
 }
 
 // interfaceOf replaces the user interface in a tool's definition by its alias
 // if another server has the same URI.
 func (v *directView) interfaceOf(ctx context.Context, r *mcp.Request, server string, definition json.RawMessage) json.RawMessage {
 	for _, path := range [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}} {
-		uri := mcp.FieldString(definition, path...)
+		uri := rawjson.FieldString(definition, path...)
 		if uri == "" {
 			continue
 		}
 		l, err := v.fetch(ctx, r, resources, false)
 		if err != nil || len(l.owners[uri]) == 0 || l.owners[uri][0] != server {
-			definition = mcp.SetField(definition, marshal(alias(server, uri)), path...)
+			definition = rawjson.SetField(definition, marshal(alias(server, uri)), path...)
 		}
 	}
 	return definition

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -83,7 +84,7 @@ func noMethod(method string) error {
 
 // setLevel agrees to a log level, which the session keeps and applies.
 func setLevel(r *mcp.Request) (json.RawMessage, error) {
-	if !mcp.ValidLogLevel(mcp.FieldString(r.Params, "level")) {
+	if !mcp.ValidLogLevel(rawjson.FieldString(r.Params, "level")) {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "level must be one of debug, info, notice, warning, error, critical, alert, emergency"}
 	}
 	return json.RawMessage(`{}`), nil
@@ -92,12 +93,12 @@ func setLevel(r *mcp.Request) (json.RawMessage, error) {
 // call runs a meta-tool. What goes wrong with it is a result that a model can
 // read; only a meta-tool that does not exist is an error of the protocol.
 func (v *metaView) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	name := mcp.FieldString(r.Params, "name")
+	name := rawjson.FieldString(r.Params, "name")
 	t, ok := tools[name]
 	if !ok {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; the tools are %s. To run a tool of a server, call execute_tool", name, strings.Join(metaNames(), ", "))}
 	}
-	args, err := readArguments(name, t.arguments, mcp.Field(r.Params, "arguments"))
+	args, err := readArguments(name, t.arguments, rawjson.Field(r.Params, "arguments"))
 	if err != nil {
 		return failure(err, tool.Name{Tool: name}), nil
 	}
@@ -127,7 +128,7 @@ func readArguments(name string, want []argument, raw json.RawMessage) (map[strin
 		if raw[0] != '{' {
 			return nil, invalid(name, want, []string{"the arguments must be an object"})
 		}
-		for key, value := range mcp.Members(raw) {
+		for key, value := range rawjson.Members(raw) {
 			if string(value) != "null" {
 				got[key] = value
 			}

@@ -17,6 +17,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/executor"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/tool"
@@ -74,7 +75,7 @@ func (d *desk) has(what string) bool {
 }
 
 func (d *desk) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	name := mcp.FieldString(r.Params, "name") + mcp.FieldString(r.Params, "uri")
+	name := rawjson.FieldString(r.Params, "name") + rawjson.FieldString(r.Params, "uri")
 	d.saw(r.Method + " " + name)
 	switch r.Method {
 	case "tools/list":
@@ -91,7 +92,7 @@ func (d *desk) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, erro
 	case "resources/list":
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		n, _ := strconv.Atoi(mcp.FieldString(r.Params, "cursor"))
+		n, _ := strconv.Atoi(rawjson.FieldString(r.Params, "cursor"))
 		out := `{"resources":[{"uri":"` + d.resources[n] + `","name":"r"}]`
 		if n+1 < len(d.resources) {
 			out += `,"nextCursor":"` + strconv.Itoa(n+1) + `"`
@@ -108,7 +109,7 @@ func (d *desk) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, erro
 		}
 		return json.RawMessage(`{"contents":[{"uri":"` + name + `","text":"of the desk"}]}`), nil
 	case "completion/complete":
-		return json.RawMessage(`{"completion":{"values":[` + string(marshal(mcp.FieldString(r.Params, "ref", "name")+mcp.FieldString(r.Params, "ref", "uri"))) + `]}}`), nil
+		return json.RawMessage(`{"completion":{"values":[` + string(marshal(rawjson.FieldString(r.Params, "ref", "name")+rawjson.FieldString(r.Params, "ref", "uri"))) + `]}}`), nil
 	case "resources/subscribe", "resources/unsubscribe", "logging/setLevel":
 		return json.RawMessage(`{}`), nil
 	case "vendor/method":
@@ -118,7 +119,7 @@ func (d *desk) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, erro
 }
 
 func (d *desk) call(ctx context.Context, r *mcp.Request, name string) (json.RawMessage, error) {
-	arguments := mcp.Field(r.Params, "arguments")
+	arguments := rawjson.Field(r.Params, "arguments")
 	switch name {
 	case "picture":
 		return json.RawMessage(`{"content":[{"type":"image","data":"AAAA","mimeType":"image/png"},{"type":"hologram","n":12345678901234567890}],"structuredContent":{"a": 1.50},"extra":[ 1 ]}`), nil
@@ -131,7 +132,7 @@ func (d *desk) call(ctx context.Context, r *mcp.Request, name string) (json.RawM
 	case "refuse":
 		return nil, &mcp.Error{Code: -32099, Message: "refused", Data: json.RawMessage(`{"x":1}`)}
 	case "progress":
-		token := mcp.Field(r.Params, "_meta", "progressToken")
+		token := rawjson.Field(r.Params, "_meta", "progressToken")
 		r.Exchange.Notify("notifications/message", json.RawMessage(`{"level":"info","data":"on it"}`))
 		for i := range 3 {
 			r.Exchange.Notify("notifications/progress", fmt.Appendf(nil, `{"progressToken":%s,"progress":%d}`, token, i))
@@ -328,10 +329,10 @@ func callText(t testing.TB, c *mcp.Client, name, arguments string) (string, bool
 	t.Helper()
 	result := do(t, c, "tools/call", `{"name":"`+name+`","arguments":`+arguments+`}`)
 	var text strings.Builder
-	for block := range mcp.Elements(mcp.Field(result, "content")) {
-		text.WriteString(mcp.FieldString(block, "text"))
+	for block := range rawjson.Elements(rawjson.Field(result, "content")) {
+		text.WriteString(rawjson.FieldString(block, "text"))
 	}
-	return text.String(), string(mcp.Field(result, "isError")) == "true"
+	return text.String(), string(rawjson.Field(result, "isError")) == "true"
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 )
 
 // subscriptions counts the subscriptions of each caller, because all sessions
@@ -25,7 +26,7 @@ type subscription struct{ caller, server, uri string }
 // change executes resources/subscribe and resources/unsubscribe.
 func (f *subscriptions) change(ctx context.Context, face *Face, r *mcp.Request, server, uri string) (json.RawMessage, error) {
 	key := subscription{r.Caller.ID, server, uri}
-	params := mcp.SetField(r.Params, marshal(uri), "uri")
+	params := rawjson.SetField(r.Params, marshal(uri), "uri")
 	if r.Method == "resources/unsubscribe" {
 		if !f.remove(r.Session, key) {
 			return json.RawMessage(`{}`), nil
@@ -103,7 +104,7 @@ func (f *subscriptions) end(face *Face, r *mcp.Request, s *mcp.Session) {
 	defer cancel()
 	r.Params = nil
 	for _, key := range last {
-		if _, err := face.forward(ctx, r, key.server, "resources/unsubscribe", mcp.SetField(nil, marshal(key.uri), "uri")); err != nil {
+		if _, err := face.forward(ctx, r, key.server, "resources/unsubscribe", rawjson.SetField(nil, marshal(key.uri), "uri")); err != nil {
 			face.log.DebugContext(ctx, "unsubscribe", "server", key.server, "err", err)
 		}
 	}

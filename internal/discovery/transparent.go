@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -75,9 +76,9 @@ func (s *transparentView) Describe(ctx context.Context, r *mcp.Request) (mcp.Des
 	if !ok {
 		return mcp.Description{}, s.down()
 	}
-	own := mcp.Field(info.Raw, "serverInfo")
+	own := rawjson.Field(info.Raw, "serverInfo")
 	if own == nil {
-		own = mcp.Field(info.Raw, "_meta", mcp.MetaServerInfo)
+		own = rawjson.Field(info.Raw, "_meta", mcp.MetaServerInfo)
 	}
 	if own == nil {
 		own = marshal(map[string]string{"name": info.Name, "version": info.Version})
@@ -107,7 +108,7 @@ func (s *transparentView) Serve(ctx context.Context, r *mcp.Request) (json.RawMe
 	case "tools/call":
 		return s.call(ctx, r)
 	case "resources/subscribe", "resources/unsubscribe":
-		return s.face.follows.change(ctx, s.face, r, s.name, mcp.FieldString(r.Params, "uri"))
+		return s.face.follows.change(ctx, s.face, r, s.name, rawjson.FieldString(r.Params, "uri"))
 	}
 	return s.face.forward(ctx, r, s.name, r.Method, r.Params)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
 )
@@ -60,7 +61,7 @@ func harmless(d tool.Definition) bool {
 	if d.Annotations.ReadOnlyHint == nil || !*d.Annotations.ReadOnlyHint {
 		return false
 	}
-	for range mcp.Elements(mcp.Field(d.InputSchema, "required")) {
+	for range rawjson.Elements(rawjson.Field(d.InputSchema, "required")) {
 		return false
 	}
 	return true
@@ -82,12 +83,12 @@ func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d t
 		r.add(f)
 		return took, true
 	}
-	if string(mcp.Field(result, "isError")) == "true" {
+	if string(rawjson.Field(result, "isError")) == "true" {
 		f.Severity, f.What = Info, "returned an error: "+firstText(result)
 		r.add(f)
 		return took, true
 	}
-	structured := mcp.Field(result, "structuredContent")
+	structured := rawjson.Field(result, "structuredContent")
 	switch {
 	case len(d.OutputSchema) == 0:
 		f.Severity, f.What = OK, "answered"
@@ -118,13 +119,13 @@ func (r *TestReport) call(ctx context.Context, o TestOptions, c *connection, d t
 
 // shape says what is wrong with the form of a result.
 func shape(result json.RawMessage) string {
-	content := mcp.Field(result, "content")
+	content := rawjson.Field(result, "content")
 	if len(content) == 0 || content[0] != '[' {
 		return "the result has no array content"
 	}
 	i := 0
-	for block := range mcp.Elements(content) {
-		if mcp.FieldString(block, "type") == "" {
+	for block := range rawjson.Elements(content) {
+		if rawjson.FieldString(block, "type") == "" {
 			return fmt.Sprintf("block %d of the result has no type", i+1)
 		}
 		i++
@@ -133,8 +134,8 @@ func shape(result json.RawMessage) string {
 }
 
 func firstText(result json.RawMessage) string {
-	for block := range mcp.Elements(mcp.Field(result, "content")) {
-		if text := mcp.FieldString(block, "text"); text != "" {
+	for block := range rawjson.Elements(rawjson.Field(result, "content")) {
+		if text := rawjson.FieldString(block, "text"); text != "" {
 			return tool.Shorten(text, 200)
 		}
 	}

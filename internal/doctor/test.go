@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/guard"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -184,7 +185,7 @@ const maxPages = 100
 
 // list reads tools/list, page by page.
 func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, info mcp.ServerInfo) []tool.Definition {
-	if mcp.Field(info.Capabilities, "tools") == nil {
+	if rawjson.Field(info.Capabilities, "tools") == nil {
 		r.add(Finding{Severity: Info, Area: "tools", What: "the server declares no tools", Do: `declare "tools": {} among the capabilities if it has any`})
 		return nil
 	}
@@ -202,15 +203,15 @@ func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, inf
 			r.add(Finding{Severity: Problem, Area: "tools", What: "tools/list fails: " + err.Error()})
 			return nil
 		}
-		list := mcp.Field(result, "tools")
+		list := rawjson.Field(result, "tools")
 		if len(list) == 0 || list[0] != '[' {
 			r.add(Finding{Severity: Problem, Area: "tools", What: "the result of tools/list has no array tools"})
 			return nil
 		}
-		for e := range mcp.Elements(list) {
+		for e := range rawjson.Elements(list) {
 			entries = append(entries, e)
 		}
-		next := mcp.FieldString(result, "nextCursor")
+		next := rawjson.FieldString(result, "nextCursor")
 		if next == "" {
 			break
 		}
@@ -228,18 +229,18 @@ func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, inf
 // otherLists reads what the server says that it has beside tools.
 func (r *TestReport) otherLists(ctx context.Context, o TestOptions, c *connection, info mcp.ServerInfo) {
 	for _, kind := range []string{"prompts", "resources"} {
-		if mcp.Field(info.Capabilities, kind) == nil {
+		if rawjson.Field(info.Capabilities, kind) == nil {
 			continue
 		}
 		result, took, err := c.do(ctx, o, kind+"/list", map[string]any{})
 		switch {
 		case err != nil:
 			r.add(Finding{Severity: Problem, Area: "lists", Subject: kind, What: "declared, but listing them fails: " + err.Error()})
-		case len(mcp.Field(result, kind)) == 0:
+		case len(rawjson.Field(result, kind)) == 0:
 			r.add(Finding{Severity: Problem, Area: "lists", Subject: kind, What: "the result has no array " + kind})
 		default:
 			n := 0
-			for range mcp.Elements(mcp.Field(result, kind)) {
+			for range rawjson.Elements(rawjson.Field(result, kind)) {
 				n++
 			}
 			r.add(Finding{Severity: OK, Area: "lists", Subject: kind, What: fmt.Sprintf("%d on the first page", n), TookMs: millis(took)})
@@ -261,7 +262,7 @@ func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, i
 	default:
 		r.add(Finding{Severity: Problem, Area: "errors", What: "an unknown method is not answered: " + err.Error(), Do: "answer every request that has an id"})
 	}
-	if mcp.Field(info.Capabilities, "tools") == nil {
+	if rawjson.Field(info.Capabilities, "tools") == nil {
 		return
 	}
 	result, _, err := c.do(ctx, o, "tools/call", map[string]any{"name": "junctor-no-such-tool", "arguments": map[string]any{}})
@@ -269,7 +270,7 @@ func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, i
 	switch {
 	case isRefusal:
 		r.add(Finding{Severity: OK, Area: "errors", What: "an unknown tool is refused"})
-	case err == nil && string(mcp.Field(result, "isError")) == "true":
+	case err == nil && string(rawjson.Field(result, "isError")) == "true":
 		r.add(Finding{Severity: OK, Area: "errors", What: "an unknown tool is a result with isError"})
 	case err == nil:
 		r.add(Finding{Severity: Problem, Area: "errors", What: "an unknown tool is answered as if it existed"})
@@ -283,7 +284,7 @@ func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, 
 	method := "ping"
 	if mcp.Stateless(info.Protocol) {
 		method = "tools/list" // there is no ping any more
-		if mcp.Field(info.Capabilities, "tools") == nil {
+		if rawjson.Field(info.Capabilities, "tools") == nil {
 			method = "server/discover"
 		}
 	}

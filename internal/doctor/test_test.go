@@ -15,6 +15,7 @@ import (
 
 	"junctor/internal/child"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/setting"
 	"junctor/internal/telemetry"
 	"junctor/internal/upstream"
@@ -170,7 +171,7 @@ func (g rig) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
 func (g rig) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, error) {
 	key := r.Method
 	if r.Method == "tools/call" {
-		key = mcp.FieldString(r.Params, "name")
+		key = rawjson.FieldString(r.Params, "name")
 	}
 	switch v := g[key].(type) {
 	case string:

@@ -10,6 +10,7 @@ import (
 	"junctor/internal/guard"
 	"junctor/internal/mcp"
 	"junctor/internal/provider"
+	"junctor/internal/rawjson"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
 )
@@ -69,7 +70,7 @@ func (r *Report) schemas(defs []tool.Definition) {
 				Severity: Warning, Area: "tools", Subject: d.Name.String(), What: "its inputSchema is not valid JSON Schema: " + err.Error(),
 				Do: "arguments are not validated until its author fixes it",
 			})
-		} else if t := mcp.FieldString(d.InputSchema, "type"); t != "object" {
+		} else if t := rawjson.FieldString(d.InputSchema, "type"); t != "object" {
 			broken++
 			r.add(Finding{
 				Severity: Warning, Area: "tools", Subject: d.Name.String(), What: fmt.Sprintf(`its inputSchema has the type %q`, t),
@@ -184,8 +185,8 @@ func (r *Report) manners(defs []tool.Definition) {
 		if len(d.Description) > longDescription {
 			long = append(long, fmt.Sprintf("%s: %d bytes", d.Name.Tool, len(d.Description)))
 		}
-		for name, p := range mcp.Members(mcp.Field(d.InputSchema, "properties")) {
-			if mcp.FieldString(p, "description") == "" {
+		for name, p := range rawjson.Members(rawjson.Field(d.InputSchema, "properties")) {
+			if rawjson.FieldString(p, "description") == "" {
 				params = append(params, d.Name.Tool+"."+name)
 			}
 		}
@@ -214,8 +215,8 @@ func (r *Report) parse(server string, entries []json.RawMessage) []tool.Definiti
 	var defs []tool.Definition
 	seen := map[string]bool{}
 	for i, raw := range entries {
-		if depth := mcp.DefaultMaxDepth - 3; mcp.TooDeep(raw, depth) {
-			r.add(Finding{Severity: Problem, Area: "tools", Subject: tool.Shorten(mcp.FieldString(raw, "name"), 100),
+		if depth := mcp.DefaultMaxDepth - 3; rawjson.TooDeep(raw, depth) {
+			r.add(Finding{Severity: Problem, Area: "tools", Subject: tool.Shorten(rawjson.FieldString(raw, "name"), 100),
 				What: fmt.Sprintf("is nested deeper than %d levels; the gateway leaves it out", depth)})
 			continue
 		}

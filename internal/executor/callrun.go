@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -217,13 +217,13 @@ func (x *Executor) excerpt(raw json.RawMessage, limit int) json.RawMessage {
 			cut = bytes.ToValidUTF8(cut, nil)
 		}
 		cut = fmt.Appendf(cut[:len(cut):len(cut)], "… (%d bytes in all)", len(raw))
-		return mcp.AppendQuoted(make([]byte, 0, len(cut)+len(cut)/8), cut)
+		return rawjson.AppendQuotedBytes(make([]byte, 0, len(cut)+len(cut)/8), cut)
 	}
 	clean := x.Redact(raw)
 	if !utf8.Valid(clean) { // refused arguments; a record must be readable by strict clients
 		clean = bytes.ToValidUTF8(clean, []byte("\uFFFD"))
 	}
-	if !mcp.ValidJSON(clean) { // the API passed invalid JSON
+	if !rawjson.Valid(clean) { // the API passed invalid JSON
 		b, _ := json.Marshal(string(clean))
 		return b
 	}

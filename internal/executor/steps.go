@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
 )
@@ -41,8 +42,8 @@ func wellFormed(call *tool.Call) error {
 	if call.Params != nil || len(call.Arguments) == 0 {
 		return nil
 	}
-	if err := mcp.CheckJSON(call.Arguments, maxArgumentDepth); err != nil {
-		return &tool.Error{Kind: tool.InvalidArguments, Msg: "the arguments cannot be sent on: " + tool.AsError(err).Msg}
+	if err := rawjson.Check(call.Arguments, maxArgumentDepth); err != nil {
+		return &tool.Error{Kind: tool.InvalidArguments, Msg: "the arguments cannot be sent on: " + err.Error()}
 	}
 	return nil
 }
@@ -80,7 +81,7 @@ func validate(ctx context.Context, e *catalog.Entry, arguments json.RawMessage) 
 // which the caller may not use.
 func unambiguous(params json.RawMessage) error {
 	var seen [2]bool
-	for key := range mcp.MemberNames(params) {
+	for key := range rawjson.MemberNames(params) {
 		for i, meant := range [2]string{"name", "arguments"} {
 			if !bytes.EqualFold(key, []byte(meant)) {
 				continue
@@ -210,9 +211,9 @@ func join(names []string, n int) string {
 // that came.
 func permitted(snap *catalog.Snapshot, caller *tool.Caller, server string, result json.RawMessage) json.RawMessage {
 	list, dropped := []byte{'['}, false
-	for item := range mcp.Elements(mcp.Field(result, "tools")) {
-		name := tool.Name{Server: server, Tool: mcp.FieldString(item, "name")}
-		if e := snap.Lookup(name); e != nil && !e.Enabled || !caller.MayUse(name) || mcp.TooDeep(item, mcp.DefaultMaxDepth-3) {
+	for item := range rawjson.Elements(rawjson.Field(result, "tools")) {
+		name := tool.Name{Server: server, Tool: rawjson.FieldString(item, "name")}
+		if e := snap.Lookup(name); e != nil && !e.Enabled || !caller.MayUse(name) || rawjson.TooDeep(item, mcp.DefaultMaxDepth-3) {
 			dropped = true
 			continue
 		}
@@ -224,5 +225,5 @@ func permitted(snap *catalog.Snapshot, caller *tool.Caller, server string, resul
 	if !dropped {
 		return result
 	}
-	return mcp.SetField(result, append(list, ']'), "tools")
+	return rawjson.SetField(result, append(list, ']'), "tools")
 }

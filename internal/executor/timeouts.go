@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -44,7 +44,7 @@ func (t *timeouts) watch(e *tool.Exchange) {
 	e.Notify = func(method string, params json.RawMessage) {
 		if method == "notifications/progress" {
 			t.note(0)
-			if mcp.Field(params, "progressToken") == nil {
+			if rawjson.Field(params, "progressToken") == nil {
 				return
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -16,14 +16,14 @@ func callersTrace(call *tool.Call) (telemetry.Traceparent, bool) {
 		if !bytes.Contains(call.Params, []byte(telemetry.TraceparentHeader)) {
 			return telemetry.Traceparent{}, false
 		}
-		meta = mcp.Field(call.Params, "_meta")
+		meta = rawjson.Field(call.Params, "_meta")
 	}
 	if len(meta) == 0 {
 		return telemetry.Traceparent{}, false
 	}
-	t, ok := telemetry.ParseTraceparent(mcp.FieldString(meta, telemetry.TraceparentHeader))
+	t, ok := telemetry.ParseTraceparent(rawjson.FieldString(meta, telemetry.TraceparentHeader))
 	if ok {
-		t.State = mcp.FieldString(meta, telemetry.TracestateHeader)
+		t.State = rawjson.FieldString(meta, telemetry.TracestateHeader)
 	}
 	return t, ok
 }
@@ -36,9 +36,9 @@ func (f *callRun) traced(params json.RawMessage) json.RawMessage {
 		return params
 	}
 	set := func(key, value string) {
-		if value != "" && mcp.FieldString(params, "_meta", key) != value {
+		if value != "" && rawjson.FieldString(params, "_meta", key) != value {
 			quoted, _ := json.Marshal(value) // a string always marshals
-			params = mcp.SetField(params, quoted, "_meta", key)
+			params = rawjson.SetField(params, quoted, "_meta", key)
 		}
 	}
 	set(telemetry.TraceparentHeader, f.trace.String())

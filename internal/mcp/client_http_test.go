@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -441,7 +442,7 @@ func TestHTTPRedirects(t *testing.T) {
 			return nil
 		}}, &webServer{handle: func(w http.ResponseWriter, r *http.Request, m Message) {
 		switch {
-		case FieldString(m.Params, "name") == "far":
+		case rawjson.FieldString(m.Params, "name") == "far":
 			http.Redirect(w, r, foreign.URL, http.StatusTemporaryRedirect)
 		case r.URL.Path == "/mcp":
 			http.Redirect(w, r, "/mcp/", http.StatusMovedPermanently)
@@ -521,7 +522,7 @@ func TestLegacySSEPostRefused(t *testing.T) {
 func TestHTTPLooksUpParameterHeaders(t *testing.T) {
 	var lists atomic.Int32
 	c := web(t, ClientOptions{}, HTTPOptions{}, &webServer{stateless: true, handle: func(w http.ResponseWriter, r *http.Request, m Message) {
-		if r.Header.Get("Mcp-Protocol-Version") != Version20260728 || r.Header.Get("Mcp-Method") != m.Method || FieldString(m.Params, "_meta", MetaProtocolVersion) != Version20260728 {
+		if r.Header.Get("Mcp-Protocol-Version") != Version20260728 || r.Header.Get("Mcp-Method") != m.Method || rawjson.FieldString(m.Params, "_meta", MetaProtocolVersion) != Version20260728 {
 			t.Errorf("headers %v of %s", r.Header, m.Params)
 		}
 		switch m.Method {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -129,7 +130,7 @@ func TestNegotiation(t *testing.T) {
 			s.refuse(s.want("server/discover"), CodeUnsupportedProtocol, "no", unsupported(`"2031-01-01"`))
 		}, want: "no protocol version"},
 		"hint saves the probe": {o: hinted(Version20250326), server: func(s *script) {
-			if m := s.want("initialize"); FieldString(m.Params, "protocolVersion") != Version20251125 {
+			if m := s.want("initialize"); rawjson.FieldString(m.Params, "protocolVersion") != Version20251125 {
 				s.t.Errorf("proposed %s", m.Params)
 			}
 			s.result(Message{ID: "1"}, initResult)
@@ -235,7 +236,7 @@ func TestNotificationsReachTheirCall(t *testing.T) {
 		a := s.want("tools/call")
 		s.notify("notifications/message", `{"level":"info","data":"for the only call"}`)
 		s.send(Message{ID: `"ask-1"`, Method: "elicitation/create", Params: json.RawMessage(`{"message":"?"}`)})
-		if m := s.next(); m.ID != `"ask-1"` || FieldString(m.Result, "action") != "accept" {
+		if m := s.next(); m.ID != `"ask-1"` || rawjson.FieldString(m.Result, "action") != "accept" {
 			s.t.Errorf("the only call was not asked: %+v", m)
 		}
 		close(both)
@@ -258,8 +259,8 @@ func TestNotificationsReachTheirCall(t *testing.T) {
 			s.t.Errorf("unknown method: %+v", m)
 		}
 		for i := range 3 {
-			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, Field(a.Params, "_meta", "progressToken"), i))
-			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, Field(b.Params, "_meta", "progressToken"), 10+i))
+			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, rawjson.Field(a.Params, "_meta", "progressToken"), i))
+			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, rawjson.Field(b.Params, "_meta", "progressToken"), 10+i))
 		}
 		s.notify("notifications/progress", `{"progressToken":"never seen","progress":1}`)
 		s.notify("notifications/tools/list_changed", `{}`)
@@ -272,7 +273,7 @@ func TestNotificationsReachTheirCall(t *testing.T) {
 	call := func(name string, seen *[]string, ask func(context.Context, string, json.RawMessage) (json.RawMessage, error)) string {
 		result, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"x","_meta":{"progressToken":"` + name + `"}}`),
 			Exchange: tool.Exchange{Ask: ask, Notify: func(method string, params json.RawMessage) {
-				*seen = append(*seen, FieldString(params, "data")+FieldString(params, "progressToken")+string(Field(params, "progress")))
+				*seen = append(*seen, rawjson.FieldString(params, "data")+rawjson.FieldString(params, "progressToken")+string(rawjson.Field(params, "progress")))
 			}}})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -397,7 +398,7 @@ func TestSlowCallerReceivesAllNotifications(t *testing.T) {
 				close(first)
 				<-all
 			}
-			seen = append(seen, string(Field(params, "progress")))
+			seen = append(seen, string(rawjson.Field(params, "progress")))
 		}}})
 	if err != nil || string(result) != `{"done":true}` {
 		t.Fatalf("%s, %v", result, err)
@@ -469,7 +470,7 @@ func TestTimeouts(t *testing.T) {
 			c := mustPlay(t, ClientOptions{RequestTimeout: time.Hour}, func(s *script) {
 				s.oldEra()
 				m := s.want("tools/call")
-				if n := s.want("notifications/cancelled"); string(Field(n.Params, "requestId")) != string(m.ID) {
+				if n := s.want("notifications/cancelled"); string(rawjson.Field(n.Params, "requestId")) != string(m.ID) {
 					s.t.Errorf("cancelled %s, want %s", n.Params, m.ID)
 				}
 			})

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -44,18 +45,18 @@ func TestModernRequests(t *testing.T) {
 				sent <- m
 				s.result(m, `{"resultType":"complete"}`)
 			})
-			if _, err := c.Do(t.Context(), tool.Request{Method: tt.method, Params: raw(tt.params), Exchange: tt.ex}); err != nil {
+			if _, err := c.Do(t.Context(), tool.Request{Method: tt.method, Params: json.RawMessage(tt.params), Exchange: tt.ex}); err != nil {
 				t.Fatal(err)
 			}
-			meta := Field((<-sent).Params, "_meta")
-			if FieldString(meta, MetaProtocolVersion) != Version20260728 || string(Field(meta, MetaClientInfo)) != `{"name":"me","version":"9"}` {
+			meta := rawjson.Field((<-sent).Params, "_meta")
+			if rawjson.FieldString(meta, MetaProtocolVersion) != Version20260728 || string(rawjson.Field(meta, MetaClientInfo)) != `{"name":"me","version":"9"}` {
 				t.Errorf("_meta = %s", meta)
 			}
-			if got := string(Field(meta, MetaClientCapabilities)); got != tt.want {
+			if got := string(rawjson.Field(meta, MetaClientCapabilities)); got != tt.want {
 				t.Errorf("capabilities %s, want %s", got, tt.want)
 			}
 			for _, key := range []string{MetaProtocolVersion, MetaClientInfo, MetaClientCapabilities} {
-				meta = DeleteField(meta, key)
+				meta = rawjson.DeleteField(meta, key)
 			}
 			if string(meta) != tt.rest {
 				t.Errorf("the rest is %s, want %s", meta, tt.rest)
@@ -68,12 +69,12 @@ func TestInputRequired(t *testing.T) {
 	const question = `{"resultType":"input_required","inputRequests":{"q\"1":{"method":"elicitation/create","params":{"message":"?"}},"q2":{"method":"roots/list"}},"requestState":"s\u00e4"}`
 	answer := func(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 		if method == "roots/list" {
-			return raw(`{"roots":[]}`), nil
+			return json.RawMessage(`{"roots":[]}`), nil
 		}
-		if FieldString(params, "message") == "fail" {
+		if rawjson.FieldString(params, "message") == "fail" {
 			return nil, errors.New("no")
 		}
-		return raw(`{"action":"accept"}`), nil
+		return json.RawMessage(`{"action":"accept"}`), nil
 	}
 	for name, tt := range map[string]struct {
 		ex      tool.Exchange
@@ -101,7 +102,7 @@ func TestInputRequired(t *testing.T) {
 						s.t.Errorf("id %s used twice", m.ID)
 					}
 					seen[m.ID] = true
-					state, responses := string(Field(m.Params, "requestState")), string(Field(m.Params, "inputResponses"))
+					state, responses := string(rawjson.Field(m.Params, "requestState")), string(rawjson.Field(m.Params, "inputResponses"))
 					if i == 0 && (state != "" || responses != "") {
 						s.t.Errorf("first try with %s", m.Params)
 					}
@@ -118,7 +119,7 @@ func TestInputRequired(t *testing.T) {
 					}
 				}
 			})
-			result, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: raw(`{"name":"x","_meta":{"progressToken":5}}`), Exchange: tt.ex})
+			result, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"x","_meta":{"progressToken":5}}`), Exchange: tt.ex})
 			if got := string(result); err == nil && got != tt.want || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s, %v, want %s", got, err, tt.want)
 			}
@@ -132,13 +133,13 @@ func TestModernServerWithHandshakeCaller(t *testing.T) {
 		heard := make(chan string, 8)
 		listening := func(s *script, want string) Message {
 			m := s.want("subscriptions/listen")
-			if got := string(Field(m.Params, "notifications")); got != want {
+			if got := string(rawjson.Field(m.Params, "notifications")); got != want {
 				s.t.Errorf("listens to %s, want %s", got, want)
 			}
 			s.notify("notifications/subscriptions/acknowledged", `{"notifications":{}}`)
 			return m
 		}
-		c := mustPlay(t, ClientOptions{OnNotification: func(method string, params json.RawMessage) { heard <- method + FieldString(params, "uri") }}, func(s *script) {
+		c := mustPlay(t, ClientOptions{OnNotification: func(method string, params json.RawMessage) { heard <- method + rawjson.FieldString(params, "uri") }}, func(s *script) {
 			s.result(s.want("server/discover"), discoverResult)
 			const lists = `{"toolsListChanged":true}`
 			first := listening(s, lists)
@@ -147,7 +148,7 @@ func TestModernServerWithHandshakeCaller(t *testing.T) {
 			second := listening(s, `{"resourceSubscriptions":["file:///a"],"toolsListChanged":true}`)
 			s.notify("notifications/resources/updated", `{"uri":"file:///a"}`)
 			m := s.want("tools/call")
-			if level := FieldString(m.Params, "_meta", MetaLogLevel); level != "debug" {
+			if level := rawjson.FieldString(m.Params, "_meta", MetaLogLevel); level != "debug" {
 				s.t.Errorf("log level %q", level)
 			}
 			s.result(m, `{}`)
@@ -165,7 +166,7 @@ func TestModernServerWithHandshakeCaller(t *testing.T) {
 		}
 		wants("notifications/tools/list_changed")
 		do := func(method, params string) {
-			if result, err := c.Do(t.Context(), tool.Request{Method: method, Params: raw(params)}); err != nil || string(result) != "{}" {
+			if result, err := c.Do(t.Context(), tool.Request{Method: method, Params: json.RawMessage(params)}); err != nil || string(result) != "{}" {
 				t.Errorf("%s: %s, %v", method, result, err)
 			}
 		}
@@ -192,7 +193,7 @@ func TestHandshakeServerWithModernCaller(t *testing.T) {
 	c := mustPlay(t, ClientOptions{}, func(s *script) {
 		s.oldEra()
 		m := s.want("logging/setLevel")
-		if FieldString(m.Params, "level") != "info" {
+		if rawjson.FieldString(m.Params, "level") != "info" {
 			s.t.Errorf("set %s", m.Params)
 		}
 		s.refuse(m, 1, "no", "")
@@ -209,7 +210,7 @@ func TestHandshakeServerWithModernCaller(t *testing.T) {
 		`{"name":"x","_meta":{"io.modelcontextprotocol/logLevel":"error","keep":1}}`,
 		`{"_meta":{"traceparent":"00"}}`,
 	} {
-		if _, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: raw(params)}); err != nil {
+		if _, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(params)}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -230,7 +231,7 @@ func TestHeaderParams(t *testing.T) {
 		"very deep":   {strings.Repeat(`{"properties":{"a":`, 200) + `{}` + strings.Repeat(`}}`, 200), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := HeaderParams(raw(tt.schema))
+			found, err := HeaderParams(json.RawMessage(tt.schema))
 			var got []string
 			for _, p := range found {
 				got = append(got, strings.Join(p.Path, ".")+"="+p.Header)
@@ -259,7 +260,7 @@ func TestHeaderValue(t *testing.T) {
 		t.Error("broken base64 was accepted")
 	}
 	for in, want := range map[string]string{`"x"`: "x", `true`: "true", `42`: "42", `-7.0`: "-7", `1.5`: "!", `9007199254740992`: "!", `1e400`: "!", `null`: "!", `{}`: "!", ``: "!"} {
-		got, ok := headerText(raw(in))
+		got, ok := headerText(json.RawMessage(in))
 		if !ok {
 			got = "!"
 		}
@@ -310,12 +311,12 @@ func TestFreshnessOfResult(t *testing.T) {
 		`{"ttlMs":0}`:                            {0, false},
 		`{"ttlMs":1e300,"cacheScope":"private"}`: {24 * time.Hour, false},
 	} {
-		if got, ok := FreshnessOf(raw(in)); !ok || got != want {
+		if got, ok := FreshnessOf(json.RawMessage(in)); !ok || got != want {
 			t.Errorf("FreshnessOf(%s) = %v, %v, want %v", in, got, ok, want)
 		}
 	}
 	for _, in := range []string{`{}`, `{"ttlMs":-1}`, `{"ttlMs":"5"}`, `{"ttlMs":null}`} {
-		if got, ok := FreshnessOf(raw(in)); ok {
+		if got, ok := FreshnessOf(json.RawMessage(in)); ok {
 			t.Errorf("FreshnessOf(%s) = %v", in, got)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -133,7 +134,7 @@ func TestClientWithSDK(t *testing.T) {
 
 func exercise(t *testing.T, c *Client, version string, hangs, stopped chan struct{}) {
 	info := c.Info()
-	if info.Protocol != version || info.Name != "sdk" || info.Title != "SDK" || info.Instructions != "be kind" || Field(info.Capabilities, "tools") == nil {
+	if info.Protocol != version || info.Name != "sdk" || info.Title != "SDK" || info.Instructions != "be kind" || rawjson.Field(info.Capabilities, "tools") == nil {
 		t.Fatalf("Info = %+v, want version %s", info, version)
 	}
 	list, err := c.Do(t.Context(), tool.Request{Method: "tools/list"})
@@ -144,7 +145,7 @@ func exercise(t *testing.T, c *Client, version string, hangs, stopped chan struc
 	var progress []string
 	got, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"count","arguments":{},"_meta":{"progressToken":"mine"}}`),
 		Exchange: tool.Exchange{Notify: func(method string, params json.RawMessage) {
-			progress = append(progress, string(Field(params, "progressToken"))+string(Field(params, "progress")))
+			progress = append(progress, string(rawjson.Field(params, "progressToken"))+string(rawjson.Field(params, "progress")))
 		}}})
 	if err != nil || !strings.Contains(string(got), "done") {
 		t.Errorf("count = %s, %v", got, err)
@@ -158,7 +159,7 @@ func exercise(t *testing.T, c *Client, version string, hangs, stopped chan struc
 	}
 
 	ask := func(_ context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
-		if method != "elicitation/create" || FieldString(params, "message") != "who?" {
+		if method != "elicitation/create" || rawjson.FieldString(params, "message") != "who?" {
 			t.Errorf("asked %s %s", method, params)
 		}
 		return json.RawMessage(`{"action":"accept","content":{"name":"Ada"}}`), nil
@@ -222,7 +223,7 @@ func TestProgressUnderLoad(t *testing.T) {
 								if over.Load() {
 									t.Error("a notification came after the answer")
 								}
-								if string(Field(params, "progress")) != fmt.Sprint(seen) || string(Field(params, "progressToken")) != "1" {
+								if string(rawjson.Field(params, "progress")) != fmt.Sprint(seen) || string(rawjson.Field(params, "progressToken")) != "1" {
 									t.Errorf("got %s, want progress %d", params, seen)
 								}
 								seen++

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"junctor/internal/pipenettest"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -181,7 +182,7 @@ func TestNotifyOverHTTP(t *testing.T) {
 	if err := c.Notify(t.Context(), "x/y", json.RawMessage(`{"a":1}`)); err != nil {
 		t.Error(err)
 	}
-	if m := <-got; string(Field(m.Params, "a")) != "1" || FieldString(m.Params, "_meta", MetaProtocolVersion) != Version20260728 {
+	if m := <-got; string(rawjson.Field(m.Params, "a")) != "1" || rawjson.FieldString(m.Params, "_meta", MetaProtocolVersion) != Version20260728 {
 		t.Errorf("sent %s", m.Params)
 	}
 	if err := c.Notify(t.Context(), "bad", nil); tool.KindOf(err) != tool.UpstreamFailed {

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"fmt"
+	"junctor/internal/rawjson"
 	"strconv"
 )
 
@@ -77,15 +78,15 @@ func Decode(data []byte, limits Limits) (Message, error) {
 	if err := checkSize(data, limits); err != nil {
 		return Message{}, err
 	}
-	if at := invalidUTF8(data); at >= 0 {
+	if at := rawjson.InvalidUTF8(data); at >= 0 {
 		return decodeRepaired(data, at, limits)
 	}
-	start := skipSpace(data, 0)
+	start := rawjson.SkipSpace(data, 0)
 	m, end, err := decodeObject(data, start, limits)
 	if err != nil {
 		return Message{}, err
 	}
-	if end = skipSpace(data, end); end != len(data) {
+	if end = rawjson.SkipSpace(data, end); end != len(data) {
 		return Message{}, &DecodeError{Code: CodeParseError, ID: m.ID, Msg: fmt.Sprintf("parse error: more data after the message, at byte %d", end)}
 	}
 	return m, nil
@@ -94,7 +95,7 @@ func Decode(data []byte, limits Limits) (Message, error) {
 // decodeRepaired decodes a message whose byte at the given index is not UTF-8.
 // The message is marked as repaired, or refused with the id it carries.
 func decodeRepaired(data []byte, at int, limits Limits) (Message, error) {
-	clean := bytes.ToValidUTF8(data, []byte(replacement))
+	clean := rawjson.RepairUTF8(data)
 	limits.MaxBytes = len(clean)
 	m, err := Decode(clean, limits)
 	if err != nil {
@@ -112,28 +113,28 @@ func decodeRepaired(data []byte, at int, limits Limits) (Message, error) {
 // was a batch.
 func DecodeEach(data []byte, limits Limits, f func(Message, error)) (batch bool) {
 	limits = limits.filled()
-	i := skipSpace(data, 0)
+	i := rawjson.SkipSpace(data, 0)
 	if i >= len(data) || data[i] != '[' || len(data) > limits.MaxBytes {
 		f(Decode(data, limits))
 		return false
 	}
 	repaired := false
-	if at := invalidUTF8(data); at >= 0 {
+	if at := rawjson.InvalidUTF8(data); at >= 0 {
 		if !limits.Repair {
-			f(Message{}, parseError(at, errUTF8))
+			f(Message{}, parseError(at, rawjson.ErrUTF8))
 			return true
 		}
-		repaired, data = true, bytes.ToValidUTF8(data, []byte(replacement))
+		repaired, data = true, rawjson.RepairUTF8(data)
 	}
-	end, err := skipValue(data, i, maxScanDepth)
-	if err == nil && skipSpace(data, end) != len(data) {
-		err = errSyntax
+	end, err := rawjson.SkipValue(data, i, rawjson.MaxDepth)
+	if err == nil && rawjson.SkipSpace(data, end) != len(data) {
+		err = rawjson.ErrSyntax
 	}
 	if err != nil {
 		f(Message{}, parseError(end, err))
 		return true
 	}
-	i = skipSpace(data, i+1)
+	i = rawjson.SkipSpace(data, i+1)
 	if data[i] == ']' {
 		f(Message{}, &DecodeError{Code: CodeInvalidRequest, Msg: "invalid request: an empty batch"})
 		return true
@@ -143,15 +144,15 @@ func DecodeEach(data []byte, limits Limits, f func(Message, error)) (batch bool)
 			f(Message{}, &DecodeError{Code: CodeInvalidRequest, Msg: fmt.Sprintf("invalid request: more than %d messages in a batch", limits.MaxBatch)})
 			return true
 		}
-		next, _ := skipValue(data, i, maxScanDepth) // checked above
+		next, _ := rawjson.SkipValue(data, i, rawjson.MaxDepth) // checked above
 		m, _, err := decodeObject(data[:next], i, limits)
 		m.Repaired = repaired && err == nil
 		f(m, err)
-		i = skipSpace(data, next)
+		i = rawjson.SkipSpace(data, next)
 		if data[i] == ']' {
 			return true
 		}
-		i = skipSpace(data, i+1)
+		i = rawjson.SkipSpace(data, i+1)
 	}
 }
 
@@ -178,22 +179,22 @@ func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
 		return Message{}, i, &DecodeError{Code: CodeParseError, Msg: "parse error: empty message"}
 	}
 	if b[i] != '{' {
-		if end, err := skipValue(b, i, maxScanDepth); err != nil {
+		if end, err := rawjson.SkipValue(b, i, rawjson.MaxDepth); err != nil {
 			return Message{}, end, parseError(end, err)
 		}
 		return Message{}, i, &DecodeError{Code: CodeInvalidRequest, Msg: "invalid request: a message is a JSON object"}
 	}
 	var e envelope
-	end, err := walkObject(b, i, limits.MaxDepth, e.take)
-	deep := err == errDepth
+	end, err := rawjson.WalkObject(b, i, limits.MaxDepth, e.take)
+	deep := err == rawjson.ErrDepth
 	if deep {
 		e = envelope{}
-		end, err = walkObject(b, i, maxScanDepth, e.take)
+		end, err = rawjson.WalkObject(b, i, rawjson.MaxDepth, e.take)
 	}
 	if err != nil {
 		broken := parseError(end, err)
 		broken.answers = peekAnswer(b[i:])
-		if err == errDepth { // JSON as far as it was read, so its id counts
+		if err == rawjson.ErrDepth { // JSON as far as it was read, so its id counts
 			broken.ID = peekID(b[i:min(len(b), i+peekBytes)])
 		}
 		return Message{}, end, broken
@@ -222,8 +223,8 @@ func (e *envelope) take(key, value []byte) {
 
 func (e *envelope) field(key []byte) *[]byte {
 	if bytes.IndexByte(key, '\\') >= 0 {
-		name, _ := text(key)
-		key = appendQuoted(nil, name)
+		name, _ := rawjson.Unquote(key)
+		key = rawjson.AppendQuoted(nil, name)
 	}
 	switch string(key[1 : len(key)-1]) {
 	case "jsonrpc":
@@ -242,8 +243,6 @@ func (e *envelope) field(key []byte) *[]byte {
 	return nil
 }
 
-func isNull(raw []byte) bool { return len(raw) == 4 && raw[0] == 'n' }
-
 func (e *envelope) message(limits Limits) (Message, error) {
 	var m Message
 	invalid := func(format string, args ...any) (Message, error) {
@@ -253,7 +252,7 @@ func (e *envelope) message(limits Limits) (Message, error) {
 		}
 		return Message{}, broken
 	}
-	if e.id != nil && !isNull(e.id) {
+	if e.id != nil && !rawjson.IsNull(e.id) {
 		id, ok := canonicalID(e.id)
 		if !ok {
 			return invalid("id must be a string or a number")
@@ -276,7 +275,7 @@ func (e *envelope) message(limits Limits) (Message, error) {
 		case e.result != nil || e.err != nil:
 			return invalid("a message has either a method or a result")
 		}
-		if e.params != nil && !isNull(e.params) {
+		if e.params != nil && !rawjson.IsNull(e.params) {
 			if c := e.params[0]; c != '{' && c != '[' {
 				return invalid("params must be an object")
 			}
@@ -285,10 +284,10 @@ func (e *envelope) message(limits Limits) (Message, error) {
 		m.Method = method
 		return m, nil
 	}
-	if isNull(e.err) {
+	if rawjson.IsNull(e.err) {
 		e.err = nil // some servers write both members, one of them null
 	}
-	if e.err != nil && isNull(e.result) {
+	if e.err != nil && rawjson.IsNull(e.result) {
 		e.result = nil
 	}
 	switch {
@@ -318,7 +317,7 @@ func methodText(quoted []byte) (string, bool) {
 	case `"notifications/message"`:
 		return "notifications/message", true
 	}
-	return text(quoted)
+	return rawjson.Unquote(quoted)
 }
 
 // decodeRPCError reads an error object, forgiving what servers get wrong in
@@ -326,14 +325,14 @@ func methodText(quoted []byte) (string, bool) {
 func decodeRPCError(raw []byte) *Error {
 	e := &Error{Code: CodeInternalError}
 	if raw[0] != '{' {
-		if s, ok := text(raw); ok {
+		if s, ok := rawjson.Unquote(raw); ok {
 			e.Message = s
 		} else {
 			e.Message = string(raw)
 		}
 		return e
 	}
-	for key, value := range Members(raw) {
+	for key, value := range rawjson.Members(raw) {
 		switch key {
 		case "code":
 			if n, err := strconv.Atoi(string(value)); err == nil {
@@ -342,7 +341,7 @@ func decodeRPCError(raw []byte) *Error {
 				e.Code = int(f)
 			}
 		case "message":
-			if s, ok := text(value); ok {
+			if s, ok := rawjson.Unquote(value); ok {
 				e.Message = s
 			} else {
 				e.Message = string(value)
@@ -362,11 +361,11 @@ func canonicalID(raw []byte) (ID, bool) {
 		if bytes.IndexByte(raw, '\\') < 0 {
 			return ID(raw), true
 		}
-		s, ok := text(raw)
+		s, ok := rawjson.Unquote(raw)
 		if !ok {
 			return "", false
 		}
-		return ID(appendQuoted(nil, s)), true
+		return ID(rawjson.AppendQuoted(nil, s)), true
 	case c == '-' || '0' <= c && c <= '9':
 		return ID(raw), true
 	}

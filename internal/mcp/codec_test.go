@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"junctor/internal/rawjson"
 	"reflect"
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 func TestDecode(t *testing.T) {
@@ -155,7 +155,7 @@ func TestAppendMessageStaysOnOneLine(t *testing.T) {
 		t.Fatalf("line break in %q", line)
 	}
 	back, err := Decode(line, Limits{})
-	if err != nil || back.Method != m.Method || back.ID != "-5" || FieldString(back.Params, "x") != "1\n2" {
+	if err != nil || back.Method != m.Method || back.ID != "-5" || rawjson.FieldString(back.Params, "x") != "1\n2" {
 		t.Errorf("came back as %+v, %v", back, err)
 	}
 	if bytes.ContainsAny(m.Params, "\n") == false {
@@ -164,33 +164,6 @@ func TestAppendMessageStaysOnOneLine(t *testing.T) {
 	if got := string(AppendMessage(nil, &Message{ID: StringID(`a"b`)})); got != `{"jsonrpc":"2.0","id":"a\"b","result":{}}` {
 		t.Errorf("empty result = %s", got)
 	}
-}
-
-// FuzzScan holds the scanner to encoding/json: the same inputs are valid.
-func FuzzScan(f *testing.F) {
-	for _, seed := range []string{
-		`{"a":[1,-2.5e+3,true,false,null,"x\u00e4\n\""],"b":{}}`, `[]`, `0`, `01`, `-`, `1.`, `1e`, `"\ud800"`, `"\x"`, `"` + "\x01" + `"`, `"` + "\xff" + `"`,
-		`"` + strings.Repeat("0123456789", 7) + "\x1f" + `"`, `"` + strings.Repeat("0123456789", 7) + `\\`, `"` + strings.Repeat("ä !#[]", 9) + `"`,
-		`"` + strings.Repeat("0123456789ä", 300) + "\x1f" + strings.Repeat("0123456789", 300) + `"`, `"` + strings.Repeat("0123456789", 400) + `\n` + strings.Repeat("z", 3000) + `"`,
-		`nul`, `{"a"}`, `{"a":1,}`, `[1,]`, ` { } `, `"12345678\"12345678"`, "\"1234567\x1f\"", `{"a":1}}`, "\u2028",
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		const depth = 200
-		i := skipSpace(data, 0)
-		end, err := skipValue(data, i, depth)
-		got := err == nil && skipSpace(data, end) == len(data)
-		if errors.Is(err, errDepth) {
-			return
-		}
-		if want := json.Valid(data); got != want {
-			t.Fatalf("scanner says %v (%v), encoding/json says %v: %q", got, err, want, data)
-		}
-		if got := ValidJSON(data); got != json.Valid(data) {
-			t.Fatalf("ValidJSON says %v: %q", got, data)
-		}
-	})
 }
 
 // realTraffic are messages as real clients and servers wrote them.
@@ -258,37 +231,4 @@ func FuzzDecode(f *testing.F) {
 
 func flat(raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(strings.NewReplacer("\n", " ", "\r", " ").Replace(string(raw)))
-}
-
-// FuzzInvalidUTF8 holds invalidUTF8 to unicode/utf8.
-func FuzzInvalidUTF8(f *testing.F) {
-	for _, seed := range []string{"", "plain", strings.Repeat("x", 200) + "ä", strings.Repeat("x", 63) + "ä" + strings.Repeat("x", 64) + "\xff", strings.Repeat("ä", 100) + "\xc3"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		at := invalidUTF8(b)
-		if (at < 0) != utf8.Valid(b) || at >= 0 && (!utf8.Valid(b[:at]) || utf8.FullRune(b[at:]) && utf8.Valid(b[at:at+1])) {
-			t.Fatalf("%q: the first byte that is not UTF-8 is at %d", b, at)
-		}
-	})
-}
-
-// FuzzQuote holds AppendQuoted to what encoding/json reads.
-func FuzzQuote(f *testing.F) {
-	for _, seed := range []string{"", "plain", `a"b\c`, "\x00\x1f\n\r\t", "ä\u2028<&>", "\xff", strings.Repeat("0123456789", 10) + `"`, strings.Repeat("x", 31) + "\x7f\x80"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, in string) {
-		quoted := appendQuoted([]byte("-"), in)[1:]
-		var got string
-		if err := json.Unmarshal(quoted, &got); err != nil || !utf8.ValidString(got) {
-			t.Fatalf("%q became %s, read as %q (%v)", in, quoted, got, err)
-		}
-		if utf8.ValidString(in) && got != in {
-			t.Fatalf("%q became %s, read as %q", in, quoted, got)
-		}
-		if read, ok := text(quoted); !ok || read != got {
-			t.Fatalf("%s is read as %q, not as %q", quoted, read, got)
-		}
-	})
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -87,7 +88,7 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	c := newRevocable()
 	begun, ended := make(chan struct{}, 10), make(chan error, 10)
 	s := newKeyedSite(t, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
-		if FieldString(r.Params, "name") == "ask" {
+		if rawjson.FieldString(r.Params, "name") == "ask" {
 			_, err := r.Exchange.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"q"}`))
 			ended <- err
 			return nil, err

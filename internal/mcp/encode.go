@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"junctor/internal/rawjson"
 	"strconv"
 )
 
@@ -17,7 +18,7 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	}
 	if m.Method != "" {
 		dst = append(dst, `,"method":`...)
-		dst = appendQuoted(dst, m.Method)
+		dst = rawjson.AppendQuoted(dst, m.Method)
 		if len(m.Params) > 0 {
 			dst = append(dst, `,"params":`...)
 			dst = appendRaw(dst, m.Params)
@@ -31,7 +32,7 @@ func AppendMessage(dst []byte, m *Message) []byte {
 		dst = append(dst, `,"error":{"code":`...)
 		dst = strconv.AppendInt(dst, int64(m.Error.Code), 10)
 		dst = append(dst, `,"message":`...)
-		dst = appendQuoted(dst, m.Error.Message)
+		dst = rawjson.AppendQuoted(dst, m.Error.Message)
 		if len(m.Error.Data) > 0 {
 			dst = append(dst, `,"data":`...)
 			dst = appendRaw(dst, m.Error.Data)
@@ -52,10 +53,10 @@ func (m *Message) resultParts() (lead, rest []byte) {
 	if len(m.lead) == 0 {
 		return nil, m.Result
 	}
-	open := skipSpace(m.Result, 0) + 1
+	open := rawjson.SkipSpace(m.Result, 0) + 1
 	lead = append(append(make([]byte, 0, open+len(m.lead)), m.Result[:open]...), m.lead...)
 	rest = m.Result[open:]
-	if next := skipSpace(rest, 0); next < len(rest) && rest[next] == '}' { // nothing follows the last comma
+	if next := rawjson.SkipSpace(rest, 0); next < len(rest) && rest[next] == '}' { // nothing follows the last comma
 		lead = lead[:len(lead)-1]
 	}
 	return lead, rest
@@ -121,4 +122,4 @@ func appendRaw(dst []byte, raw json.RawMessage) []byte {
 func NumberID(n int64) ID { return ID(strconv.FormatInt(n, 10)) }
 
 // StringID returns a request id that is a string.
-func StringID(s string) ID { return ID(appendQuoted(nil, s)) }
+func StringID(s string) ID { return ID(rawjson.AppendQuoted(nil, s)) }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -47,20 +48,20 @@ func (k Capabilities) allow(method string) bool {
 func (k Capabilities) JSON() json.RawMessage {
 	out := json.RawMessage(`{}`)
 	if k.Roots {
-		out = SetField(out, json.RawMessage(`{}`), "roots")
+		out = rawjson.SetField(out, json.RawMessage(`{}`), "roots")
 	}
 	if k.ElicitationForm {
-		out = SetField(out, json.RawMessage(`{}`), "elicitation", "form")
+		out = rawjson.SetField(out, json.RawMessage(`{}`), "elicitation", "form")
 	}
 	if k.ElicitationURL {
-		out = SetField(out, json.RawMessage(`{}`), "elicitation", "url")
+		out = rawjson.SetField(out, json.RawMessage(`{}`), "elicitation", "url")
 	}
 	if k.Sampling {
 		sampling := json.RawMessage(`{}`)
 		if k.SamplingTools {
 			sampling = json.RawMessage(`{"tools":{}}`)
 		}
-		out = SetField(out, sampling, "sampling")
+		out = rawjson.SetField(out, sampling, "sampling")
 	}
 	return out
 }
@@ -70,29 +71,24 @@ func (k Capabilities) JSON() json.RawMessage {
 // can answer.
 func (k Capabilities) common(caller json.RawMessage) json.RawMessage {
 	out := json.RawMessage(`{}`)
-	if v := Field(caller, "sampling"); k.Sampling && objectIn(v) {
+	if v := rawjson.Field(caller, "sampling"); k.Sampling && rawjson.IsObject(v) {
 		if !k.SamplingTools {
-			v = DeleteField(v, "tools")
+			v = rawjson.DeleteField(v, "tools")
 		}
-		out = SetField(out, v, "sampling")
+		out = rawjson.SetField(out, v, "sampling")
 	}
-	if v := Field(caller, "elicitation"); objectIn(v) {
+	if v := rawjson.Field(caller, "elicitation"); rawjson.IsObject(v) {
 		// In older clients an empty object means "form".
-		form := Field(v, "form") != nil || Field(v, "url") == nil
-		both := Capabilities{ElicitationForm: k.ElicitationForm && form, ElicitationURL: k.ElicitationURL && Field(v, "url") != nil}
-		if e := Field(both.JSON(), "elicitation"); e != nil {
-			out = SetField(out, e, "elicitation")
+		form := rawjson.Field(v, "form") != nil || rawjson.Field(v, "url") == nil
+		both := Capabilities{ElicitationForm: k.ElicitationForm && form, ElicitationURL: k.ElicitationURL && rawjson.Field(v, "url") != nil}
+		if e := rawjson.Field(both.JSON(), "elicitation"); e != nil {
+			out = rawjson.SetField(out, e, "elicitation")
 		}
 	}
-	if v := Field(caller, "roots"); k.Roots && objectIn(v) {
-		out = SetField(out, v, "roots")
+	if v := rawjson.Field(caller, "roots"); k.Roots && rawjson.IsObject(v) {
+		out = rawjson.SetField(out, v, "roots")
 	}
 	return out
-}
-
-func objectIn(raw json.RawMessage) bool {
-	i := skipSpace(raw, 0)
-	return i < len(raw) && raw[i] == '{'
 }
 
 // clientInfo is how the client introduces itself.
@@ -116,29 +112,29 @@ func (o *ClientOptions) clientInfo() json.RawMessage {
 // under the same keys spoke of the caller's own connection and goes. ex is nil
 // for requests that no caller made.
 func (c *Client) addMeta(params json.RawMessage, version, method string, ex *tool.Exchange) json.RawMessage {
-	meta := Field(params, "_meta")
+	meta := rawjson.Field(params, "_meta")
 	out := make([]byte, 0, len(meta)+len(c.self)+256)
 	out = append(out, `{"`+MetaProtocolVersion+`":`...)
-	out = appendQuoted(out, version)
+	out = rawjson.AppendQuoted(out, version)
 	out = append(out, `,"`+MetaClientInfo+`":`...)
 	out = append(out, c.self...)
 	out = append(out, `,"`+MetaClientCapabilities+`":`...)
 	out = append(out, c.declare(method, ex)...)
 	leveled := false
-	for m := range members(meta) {
-		switch string(memberName(meta, m)) {
+	for m := range rawjson.Positions(meta) {
+		switch string(m.Name(meta)) {
 		case MetaProtocolVersion, MetaClientInfo, MetaClientCapabilities, MetaSubscriptionID:
 			continue
 		case MetaLogLevel:
 			leveled = true
 		}
-		out = append(append(out, ','), meta[m.keyStart:m.end]...)
+		out = append(append(out, ','), meta[m.KeyStart:m.End]...)
 	}
 	if level := c.logLevel.Load(); level != nil && method == "tools/call" && !leveled {
 		out = append(out, `,"`+MetaLogLevel+`":`...)
-		out = appendQuoted(out, *level)
+		out = rawjson.AppendQuoted(out, *level)
 	}
-	return SetField(params, append(out, '}'), "_meta")
+	return rawjson.SetField(params, append(out, '}'), "_meta")
 }
 
 // declare returns the capabilities that go with a request.
@@ -147,7 +143,7 @@ func (c *Client) declare(method string, ex *tool.Exchange) json.RawMessage {
 		return c.opts.Capabilities.JSON()
 	}
 	switch {
-	case ex.PassInput && objectIn(ex.Capabilities):
+	case ex.PassInput && rawjson.IsObject(ex.Capabilities):
 		return ex.Capabilities
 	case ex.Ask == nil:
 		return json.RawMessage(`{}`)
@@ -164,24 +160,24 @@ func mayNeedInput(method string) bool {
 // withoutMeta takes out of a request to a server of the old era what a caller
 // of the new one put into it. The log level becomes what the old era has.
 func (c *Client) withoutMeta(ctx context.Context, params json.RawMessage) json.RawMessage {
-	meta := Field(params, "_meta")
+	meta := rawjson.Field(params, "_meta")
 	if meta == nil || !bytes.Contains(meta, []byte("io.modelcontextprotocol/")) {
 		return params
 	}
-	if level := FieldString(meta, MetaLogLevel); level != "" {
+	if level := rawjson.FieldString(meta, MetaLogLevel); level != "" {
 		c.raiseLogLevel(ctx, level)
 	}
 	stripped := meta
 	for _, key := range []string{MetaProtocolVersion, MetaClientInfo, MetaClientCapabilities, MetaLogLevel, MetaSubscriptionID} {
-		stripped = DeleteField(stripped, key)
+		stripped = rawjson.DeleteField(stripped, key)
 	}
 	if len(stripped) == len(meta) {
 		return params
 	}
-	if i := skipSpace(stripped, skipSpace(stripped, 0)+1); i < len(stripped) && stripped[i] == '}' {
-		return DeleteField(params, "_meta")
+	if i := rawjson.SkipSpace(stripped, rawjson.SkipSpace(stripped, 0)+1); i < len(stripped) && stripped[i] == '}' {
+		return rawjson.DeleteField(params, "_meta")
 	}
-	return SetField(params, stripped, "_meta")
+	return rawjson.SetField(params, stripped, "_meta")
 }
 
 var severities = []string{"emergency", "alert", "critical", "error", "warning", "notice", "info", "debug"}
@@ -189,7 +185,7 @@ var severities = []string{"emergency", "alert", "critical", "error", "warning", 
 // raiseLogLevel asks a server of the old era for more log messages, once per
 // level. The session is shared, so it is never asked for fewer.
 func (c *Client) raiseLogLevel(ctx context.Context, level string) {
-	if Field(c.info.Load().Capabilities, "logging") == nil {
+	if rawjson.Field(c.info.Load().Capabilities, "logging") == nil {
 		return
 	}
 	wanted := slices.Index(severities, level)
@@ -202,7 +198,7 @@ func (c *Client) raiseLogLevel(ctx context.Context, level string) {
 			break
 		}
 	}
-	if _, err := c.round(ctx, tool.Request{Method: "logging/setLevel"}, SetField(nil, appendQuoted(nil, level), "level")); err != nil {
+	if _, err := c.round(ctx, tool.Request{Method: "logging/setLevel"}, rawjson.SetField(nil, rawjson.AppendQuoted(nil, level), "level")); err != nil {
 		c.log.Debug("log level not set", "err", err)
 	}
 }
@@ -216,13 +212,13 @@ type Freshness struct {
 // FreshnessOf reads the caching hints of a result; ok is false when it has
 // none, as in the old era.
 func FreshnessOf(result json.RawMessage) (f Freshness, ok bool) {
-	ms, err := strconv.ParseFloat(string(Field(result, "ttlMs")), 64)
+	ms, err := strconv.ParseFloat(string(rawjson.Field(result, "ttlMs")), 64)
 	if err != nil || !(ms >= 0) {
 		return Freshness{}, false
 	}
 	const most = 24 * time.Hour
 	return Freshness{
 		TTL:    time.Duration(min(ms, float64(most/time.Millisecond))) * time.Millisecond,
-		Public: FieldString(result, "cacheScope") == "public",
+		Public: rawjson.FieldString(result, "cacheScope") == "public",
 	}, true
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"junctor/internal/rawjson"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ func (r *Reader) detect() error {
 		if err != nil {
 			return err
 		}
-		if !isSpace(first[0]) {
+		if rawjson.SkipSpace(first, 0) == 0 {
 			break
 		}
 		if _, err := r.r.Discard(1); err != nil {
@@ -108,7 +109,7 @@ func (r *Reader) nextLine() ([]byte, error) {
 		if _, skipped := errors.AsType[*DecodeError](err); skipped || len(line) == 0 && err != nil {
 			return nil, err
 		}
-		start := skipSpace(line, 0)
+		start := rawjson.SkipSpace(line, 0)
 		if start == len(line) {
 			continue // blank lines are ignored
 		}

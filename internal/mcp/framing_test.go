@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"junctor/internal/rawjson"
 	"runtime"
 	"strings"
 	"testing"
@@ -243,7 +244,7 @@ func FuzzReader(f *testing.F) {
 func FuzzWriteRead(f *testing.F) {
 	f.Add("tools/call", []byte(`{"a":1}`), true)
 	f.Fuzz(func(t *testing.T, method string, params []byte, headers bool) {
-		if end, err := skipValue(params, 0, 10); err != nil || end != len(params) || params[0] != '{' || method == "" {
+		if end, err := rawjson.SkipValue(params, 0, 10); err != nil || end != len(params) || params[0] != '{' || method == "" {
 			return
 		}
 		framing := FramingLines

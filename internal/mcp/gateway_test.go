@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -15,9 +16,9 @@ type gateway struct{ up *Client }
 
 func (g gateway) Describe(context.Context, *Request) (Description, error) {
 	info := g.up.Info()
-	server := Field(info.Raw, "serverInfo")
+	server := rawjson.Field(info.Raw, "serverInfo")
 	if server == nil {
-		server = Field(info.Raw, "_meta", MetaServerInfo)
+		server = rawjson.Field(info.Raw, "_meta", MetaServerInfo)
 	}
 	return Description{Info: server, Capabilities: info.Capabilities, Instructions: info.Instructions}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -21,19 +22,19 @@ const (
 // caller and asks again, until the call is complete.
 func (c *Client) resolveInput(ctx context.Context, r tool.Request, result json.RawMessage) (json.RawMessage, error) {
 	for range maxRounds {
-		if FieldString(result, "resultType") != "input_required" || !mayNeedInput(r.Method) {
+		if rawjson.FieldString(result, "resultType") != "input_required" || !mayNeedInput(r.Method) {
 			return result, nil
 		}
-		responses, err := c.answerInputs(ctx, r, Field(result, "inputRequests"))
+		responses, err := c.answerInputs(ctx, r, rawjson.Field(result, "inputRequests"))
 		if err != nil {
 			return nil, err
 		}
-		params := DeleteField(DeleteField(r.Params, "inputResponses"), "requestState")
+		params := rawjson.DeleteField(rawjson.DeleteField(r.Params, "inputResponses"), "requestState")
 		if responses != nil {
-			params = SetField(params, responses, "inputResponses")
+			params = rawjson.SetField(params, responses, "inputResponses")
 		}
-		if state := Field(result, "requestState"); state != nil {
-			params = SetField(params, state, "requestState")
+		if state := rawjson.Field(result, "requestState"); state != nil {
+			params = rawjson.SetField(params, state, "requestState")
 		}
 		if result, err = c.round(ctx, r, params); err != nil {
 			return nil, err
@@ -53,11 +54,11 @@ func (c *Client) answerInputs(ctx context.Context, r tool.Request, requests json
 		err    error
 	}
 	var inputs []*input
-	for key, request := range Members(requests) {
+	for key, request := range rawjson.Members(requests) {
 		if len(inputs) == maxInputs {
 			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server asks more than %d questions at once", maxInputs)}
 		}
-		inputs = append(inputs, &input{key: key, method: FieldString(request, "method"), params: Field(request, "params")})
+		inputs = append(inputs, &input{key: key, method: rawjson.FieldString(request, "method"), params: rawjson.Field(request, "params")})
 	}
 	if len(inputs) == 0 {
 		return nil, nil
@@ -79,7 +80,7 @@ func (c *Client) answerInputs(ctx context.Context, r tool.Request, requests json
 		if i > 0 {
 			responses = append(responses, ',')
 		}
-		responses = append(appendQuoted(responses, in.key), ':')
+		responses = append(rawjson.AppendQuoted(responses, in.key), ':')
 		responses = append(responses, in.result...)
 	}
 	return append(responses, '}'), nil

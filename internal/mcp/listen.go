@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -31,8 +32,8 @@ func (c *Client) listen() {
 	caps := c.info.Load().Capabilities
 	var filter json.RawMessage
 	for _, k := range [][2]string{{"tools", "toolsListChanged"}, {"prompts", "promptsListChanged"}, {"resources", "resourcesListChanged"}} {
-		if string(Field(caps, k[0], "listChanged")) == "true" {
-			filter = SetField(filter, json.RawMessage(`true`), k[1])
+		if string(rawjson.Field(caps, k[0], "listChanged")) == "true" {
+			filter = rawjson.SetField(filter, json.RawMessage(`true`), k[1])
 		}
 	}
 	c.relisten(func(l *listener) { l.lists = filter })
@@ -62,9 +63,9 @@ func (l *listener) filter() json.RawMessage {
 			if i > 0 {
 				uris = append(uris, ',')
 			}
-			uris = appendQuoted(uris, uri)
+			uris = rawjson.AppendQuoted(uris, uri)
 		}
-		filter = SetField(filter, append(uris, ']'), "resourceSubscriptions")
+		filter = rawjson.SetField(filter, append(uris, ']'), "resourceSubscriptions")
 	}
 	return filter
 }
@@ -86,7 +87,7 @@ func (c *Client) keepListening() {
 		c.mu.Unlock()
 
 		opened := time.Now()
-		_, err := c.round(ctx, tool.Request{Method: "subscriptions/listen"}, SetField(nil, filter, "notifications"))
+		_, err := c.round(ctx, tool.Request{Method: "subscriptions/listen"}, rawjson.SetField(nil, filter, "notifications"))
 		restarted := ctx.Err() != nil
 		cancel()
 		if restarted {
@@ -117,10 +118,10 @@ func (c *Client) bridged(r tool.Request) (result json.RawMessage, err error, ok 
 	empty := json.RawMessage(`{}`)
 	switch r.Method {
 	case "logging/setLevel":
-		c.logLevel.Store(new(FieldString(r.Params, "level")))
+		c.logLevel.Store(new(rawjson.FieldString(r.Params, "level")))
 		return empty, nil, true
 	case "resources/subscribe", "resources/unsubscribe":
-		uri := FieldString(r.Params, "uri")
+		uri := rawjson.FieldString(r.Params, "uri")
 		if uri == "" {
 			return nil, &Error{Code: CodeInvalidParams, Message: "uri is missing"}, true
 		}

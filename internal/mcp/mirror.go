@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -26,9 +27,9 @@ func (c *Client) mirror(h http.Header, m *Message) {
 	var name string
 	switch m.Method {
 	case "tools/call", "prompts/get":
-		name = textOf(trustedField(m.Params, "name"))
+		name = rawjson.FieldString(rawjson.TrustedField(m.Params, "name"))
 	case "resources/read":
-		name = textOf(trustedField(m.Params, "uri"))
+		name = rawjson.FieldString(rawjson.TrustedField(m.Params, "uri"))
 	default:
 		return
 	}
@@ -44,9 +45,9 @@ func (c *Client) mirror(h http.Header, m *Message) {
 	if err != nil {
 		return // such a tool should not have been offered
 	}
-	arguments := Field(m.Params, "arguments")
+	arguments := rawjson.Field(m.Params, "arguments")
 	for _, p := range params {
-		if v, ok := headerText(Field(arguments, p.Path...)); ok {
+		if v, ok := headerText(rawjson.Field(arguments, p.Path...)); ok {
 			h[http.CanonicalHeaderKey("Mcp-Param-"+p.Header)] = []string{HeaderValue(v)}
 		}
 	}
@@ -75,22 +76,22 @@ func (c *Client) learn(ctx context.Context, name string) bool {
 		if err != nil {
 			return false
 		}
-		for definition := range Elements(Field(list, "tools")) {
-			if FieldString(definition, "name") != name {
+		for definition := range rawjson.Elements(rawjson.Field(list, "tools")) {
+			if rawjson.FieldString(definition, "name") != name {
 				continue
 			}
-			schema := Field(definition, "inputSchema")
+			schema := rawjson.Field(definition, "inputSchema")
 			if bytes.Equal(schema, c.schema(name)) {
 				return false
 			}
 			c.learned.Store(name, schema)
 			return true
 		}
-		next := Field(list, "nextCursor")
-		if len(next) == 0 || isNull(next) {
+		next := rawjson.Field(list, "nextCursor")
+		if len(next) == 0 || rawjson.IsNull(next) {
 			return false
 		}
-		params = SetField(nil, next, "cursor")
+		params = rawjson.SetField(nil, next, "cursor")
 	}
 	return false
 }
@@ -115,10 +116,10 @@ func headerParams(found []HeaderParam, schema json.RawMessage, path []string, se
 	if len(path) > maxSchemaDepth {
 		return found, nil
 	}
-	for name, property := range Members(Field(schema, "properties")) {
+	for name, property := range rawjson.Members(rawjson.Field(schema, "properties")) {
 		at := append(path[:len(path):len(path)], name)
-		if mark := Field(property, "x-mcp-header"); mark != nil {
-			header, ok := text(mark)
+		if mark := rawjson.Field(property, "x-mcp-header"); mark != nil {
+			header, ok := rawjson.Unquote(mark)
 			where := strings.Join(at, ".")
 			switch {
 			case !ok || header == "":
@@ -128,7 +129,7 @@ func headerParams(found []HeaderParam, schema json.RawMessage, path []string, se
 			case seen[strings.ToLower(header)]:
 				return nil, fmt.Errorf("property %q: x-mcp-header %q is used twice", where, header)
 			}
-			switch kind := FieldString(property, "type"); kind {
+			switch kind := rawjson.FieldString(property, "type"); kind {
 			case "string", "integer", "boolean":
 			default:
 				return nil, fmt.Errorf("property %q: x-mcp-header needs the type string, integer or boolean, not %q", where, kind)
@@ -157,7 +158,7 @@ func headerText(raw json.RawMessage) (s string, ok bool) {
 	}
 	switch raw[0] {
 	case '"':
-		return text(raw)
+		return rawjson.Unquote(raw)
 	case 't', 'f':
 		return string(raw), true
 	case 'n', '{', '[':

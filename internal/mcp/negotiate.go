@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -195,8 +196,8 @@ func supported(e *Error) (best string, modern bool) {
 		return "", false
 	}
 	var versions []string
-	for v := range Elements(Field(e.Data, "supported")) {
-		s, _ := text(v)
+	for v := range rawjson.Elements(rawjson.Field(e.Data, "supported")) {
+		s, _ := rawjson.Unquote(v)
 		versions = append(versions, s)
 	}
 	if slices.Contains(versions, Version20260728) {
@@ -213,26 +214,26 @@ func supported(e *Error) (best string, modern bool) {
 // discovered reads the result of server/discover; ok is false when it is none
 // or names no version of the new era.
 func discovered(result json.RawMessage, version string) (info ServerInfo, ok bool) {
-	for v := range Elements(Field(result, "supportedVersions")) {
-		if s, _ := text(v); s == version {
+	for v := range rawjson.Elements(rawjson.Field(result, "supportedVersions")) {
+		if s, _ := rawjson.Unquote(v); s == version {
 			ok = true
 		}
 	}
 	if !ok {
 		return ServerInfo{}, false
 	}
-	info = readInfo(result, Field(result, "_meta", MetaServerInfo))
+	info = readInfo(result, rawjson.Field(result, "_meta", MetaServerInfo))
 	info.Protocol = version
 	return info, true
 }
 
 func readInfo(result, server json.RawMessage) ServerInfo {
 	return ServerInfo{
-		Name:         FieldString(server, "name"),
-		Title:        FieldString(server, "title"),
-		Version:      FieldString(server, "version"),
-		Instructions: FieldString(result, "instructions"),
-		Capabilities: Field(result, "capabilities"),
+		Name:         rawjson.FieldString(server, "name"),
+		Title:        rawjson.FieldString(server, "title"),
+		Version:      rawjson.FieldString(server, "version"),
+		Instructions: rawjson.FieldString(result, "instructions"),
+		Capabilities: rawjson.Field(result, "capabilities"),
 		Raw:          result,
 	}
 }
@@ -244,17 +245,17 @@ func (c *Client) initialize(ctx context.Context) error {
 		version = c.opts.Protocol
 	}
 	var params json.RawMessage
-	params = SetField(params, c.self, "clientInfo")
-	params = SetField(params, c.opts.Capabilities.JSON(), "capabilities")
-	params = SetField(params, appendQuoted(nil, version), "protocolVersion")
+	params = rawjson.SetField(params, c.self, "clientInfo")
+	params = rawjson.SetField(params, c.opts.Capabilities.JSON(), "capabilities")
+	params = rawjson.SetField(params, rawjson.AppendQuoted(nil, version), "protocolVersion")
 	result, err := c.request(ctx, tool.Request{Method: "initialize"}, params)
 	if err != nil {
 		return err
 	}
-	info := readInfo(result, Field(result, "serverInfo"))
-	info.Protocol = FieldString(result, "protocolVersion")
+	info := readInfo(result, rawjson.Field(result, "serverInfo"))
+	info.Protocol = rawjson.FieldString(result, "protocolVersion")
 	if !slices.Contains(handshakeVersions, info.Protocol) {
-		if !objectIn(result) || info.Protocol == "" {
+		if !rawjson.IsObject(result) || info.Protocol == "" {
 			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer to initialize is none: is it an MCP server?"}
 		}
 		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server wants protocol version %q; this client speaks %s",

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -79,7 +80,7 @@ func callTool(t *testing.T, c *Client, name, arguments string, ex tool.Exchange)
 // everything exercises the server that has everything, on any transport.
 func everything(t *testing.T, c *Client) {
 	t.Helper()
-	if info := c.Info(); info.Name == "" || info.Protocol != Version20251125 || Field(info.Capabilities, "tools") == nil {
+	if info := c.Info(); info.Name == "" || info.Protocol != Version20251125 || rawjson.Field(info.Capabilities, "tools") == nil {
 		t.Errorf("Info = %+v", info)
 	}
 	if got := callTool(t, c, "echo", `{"message":"hällo"}`, tool.Exchange{}); !strings.Contains(got, "hällo") {
@@ -88,7 +89,7 @@ func everything(t *testing.T, c *Client) {
 	var progress []string
 	got := callTool(t, c, "trigger-long-running-operation", `{"duration":0.05,"steps":5}`, tool.Exchange{Notify: func(method string, params json.RawMessage) {
 		if method == "notifications/progress" { // the server may log something meanwhile
-			progress = append(progress, FieldString(params, "progressToken")+string(Field(params, "progress")))
+			progress = append(progress, rawjson.FieldString(params, "progressToken")+string(rawjson.Field(params, "progress")))
 		}
 	}})
 	if want := "tok1 tok2 tok3 tok4 tok5"; strings.Join(progress, " ") != want || !strings.Contains(got, "completed") {
@@ -103,11 +104,11 @@ func everything(t *testing.T, c *Client) {
 		t.Errorf("sampling asked %q and gave %s", asked, got)
 	}
 	result, err := c.Do(t.Context(), tool.Request{Method: "resources/list"})
-	if err != nil || Field(result, "resources") == nil {
+	if err != nil || rawjson.Field(result, "resources") == nil {
 		t.Errorf("resources/list = %.200s, %v", result, err)
 	}
 	result, err = c.Do(t.Context(), tool.Request{Method: "prompts/list"})
-	if err != nil || Field(result, "prompts") == nil {
+	if err != nil || rawjson.Field(result, "prompts") == nil {
 		t.Errorf("prompts/list = %.200s, %v", result, err)
 	}
 }

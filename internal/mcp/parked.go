@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -121,27 +122,27 @@ func (c *call) inputRequired() json.RawMessage {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendQuoted(b, q.key), `:{"method":`...)
-		b = appendQuoted(b, q.method)
+		b = append(rawjson.AppendQuoted(b, q.key), `:{"method":`...)
+		b = rawjson.AppendQuoted(b, q.method)
 		if len(q.params) > 0 {
 			b = append(append(b, `,"params":`...), q.params...)
 		}
 		b = append(b, '}')
 	}
 	b = append(b, `},"requestState":`...)
-	return append(appendQuoted(b, c.srv.parked.state(c)), '}')
+	return append(rawjson.AppendQuoted(b, c.srv.parked.state(c)), '}')
 }
 
 // resume takes a parked call up again for the retry that brings its state.
 func (s *Server) resume(life context.Context, req *Request, state string, out outlet) {
 	refuse := func(e *Error) { out.answer(&Message{ID: req.ID, Error: e}) }
-	responses := Field(req.Params, "inputResponses")
-	if responses != nil && !objectIn(responses) {
+	responses := rawjson.Field(req.Params, "inputResponses")
+	if responses != nil && !rawjson.IsObject(responses) {
 		refuse(&Error{Code: CodeInvalidParams, Message: "inputResponses must be an object"})
 		return
 	}
-	for key, response := range Members(responses) {
-		if !objectIn(response) {
+	for key, response := range rawjson.Members(responses) {
+		if !rawjson.IsObject(response) {
 			refuse(&Error{Code: CodeInvalidParams, Message: fmt.Sprintf("inputResponses: %q must be an object", key)})
 			return
 		}
@@ -153,7 +154,7 @@ func (s *Server) resume(life context.Context, req *Request, state string, out ou
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key, response := range Members(responses) {
+	for key, response := range rawjson.Members(responses) {
 		c.park.questions = slices.DeleteFunc(c.park.questions, func(q *question) bool {
 			if q.key != key {
 				return false
@@ -173,7 +174,7 @@ func (s *Server) resume(life context.Context, req *Request, state string, out ou
 		return
 	}
 	c.id, c.out = req.ID, out
-	c.token = Field(req.Params, "_meta", "progressToken")
+	c.token = rawjson.Field(req.Params, "_meta", "progressToken")
 	for _, m := range c.park.held {
 		out.put(c.retoken(m))
 	}

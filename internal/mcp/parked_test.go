@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"junctor/internal/rawjson"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +25,7 @@ func asking(n int, ended chan<- error) *scripted {
 				}
 				return nil, err
 			}
-			answers[i] = FieldString(got, "content", "x")
+			answers[i] = rawjson.FieldString(got, "content", "x")
 		}
 		r.Exchange.Notify("notifications/progress", json.RawMessage(`{"progressToken":"first","progress":2}`))
 		return json.Marshal(map[string]any{"answers": answers})
@@ -36,16 +37,16 @@ const elicits = `{"elicitation":{"form":{}}}`
 // inputs reads an input_required answer.
 func inputs(t testing.TB, result json.RawMessage) (keys []string, state string) {
 	t.Helper()
-	if FieldString(result, "resultType") != "input_required" {
+	if rawjson.FieldString(result, "resultType") != "input_required" {
 		t.Fatalf("result = %s", result)
 	}
-	for key, q := range Members(Field(result, "inputRequests")) {
-		if FieldString(q, "method") != "elicitation/create" {
+	for key, q := range rawjson.Members(rawjson.Field(result, "inputRequests")) {
+		if rawjson.FieldString(q, "method") != "elicitation/create" {
 			t.Errorf("question %s", q)
 		}
 		keys = append(keys, key)
 	}
-	return keys, FieldString(result, "requestState")
+	return keys, rawjson.FieldString(result, "requestState")
 }
 
 func (s *site) last(body string, h []string) Message {
@@ -73,8 +74,8 @@ func TestParkedCallIsResumed(t *testing.T) {
 		}
 		// The retry writes its members in another order, brings a token of its
 		// own and answers that nobody asked for.
-		retry := SetField(json.RawMessage(`{"arguments":{"a":[2,3], "b":1},"name":"x","_meta":{"progressToken":"second"}}`), appendQuoted(nil, state), "requestState")
-		retry = SetField(retry, json.RawMessage(fmt.Sprintf(`{"%s":{"action":"accept","content":{"x":"r%d"}},"other":{}}`, keys[0], round)), "inputResponses")
+		retry := rawjson.SetField(json.RawMessage(`{"arguments":{"a":[2,3], "b":1},"name":"x","_meta":{"progressToken":"second"}}`), rawjson.AppendQuoted(nil, state), "requestState")
+		retry = rawjson.SetField(retry, json.RawMessage(fmt.Sprintf(`{"%s":{"action":"accept","content":{"x":"r%d"}},"other":{}}`, keys[0], round)), "inputResponses")
 		body, h = modern(round+2, "tools/call", string(retry), elicits)
 		if round == 0 {
 			r := s.post(body, h...) // nothing but the next question: plain
@@ -83,7 +84,7 @@ func TestParkedCallIsResumed(t *testing.T) {
 			continue
 		}
 		e := readEvents(t, s.send(ctxFor(t), "POST", body, h...))
-		if n := e.want(); FieldString(n.Params, "progressToken") != "second" || string(Field(n.Params, "progress")) != "2" {
+		if n := e.want(); rawjson.FieldString(n.Params, "progressToken") != "second" || string(rawjson.Field(n.Params, "progress")) != "2" {
 			t.Errorf("progress = %s", n.Params)
 		}
 		m = e.want()
@@ -106,9 +107,9 @@ func TestRequestStateIsGuarded(t *testing.T) {
 	key, state := park()
 	answer := `{"` + key + `":{"action":"accept"}}`
 	retry := func(params, state, responses string) reply {
-		p := SetField(json.RawMessage(params), appendQuoted(nil, state), "requestState")
+		p := rawjson.SetField(json.RawMessage(params), rawjson.AppendQuoted(nil, state), "requestState")
 		if responses != "" {
-			p = SetField(p, json.RawMessage(responses), "inputResponses")
+			p = rawjson.SetField(p, json.RawMessage(responses), "inputResponses")
 		}
 		return s.modern(2, "tools/call", string(p), elicits)
 	}
@@ -146,7 +147,7 @@ func TestRequestStateIsGuarded(t *testing.T) {
 	wantLast(t, s, same, state, answer)
 	t.Run("used", func(t *testing.T) { wantBody(t, retry(same, state, answer), 400, "used already") })
 	t.Run("not ours", func(t *testing.T) { // an upstream's own state passes
-		p := SetField(json.RawMessage(same), json.RawMessage(`"theirs"`), "requestState")
+		p := rawjson.SetField(json.RawMessage(same), json.RawMessage(`"theirs"`), "requestState")
 		body, h := modern(3, "tools/call", string(p), elicits)
 		inputs(t, s.last(body, h).Result)
 	})
@@ -154,7 +155,7 @@ func TestRequestStateIsGuarded(t *testing.T) {
 
 func wantLast(t *testing.T, s *site, params, state, answer string) {
 	t.Helper()
-	p := SetField(SetField(json.RawMessage(params), appendQuoted(nil, state), "requestState"), json.RawMessage(answer), "inputResponses")
+	p := rawjson.SetField(rawjson.SetField(json.RawMessage(params), rawjson.AppendQuoted(nil, state), "requestState"), json.RawMessage(answer), "inputResponses")
 	body, h := modern(4, "tools/call", string(p), elicits)
 	if m := s.last(body, h); !strings.Contains(string(m.Result), "answers") {
 		t.Errorf("answer = %+v", m)

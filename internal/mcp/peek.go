@@ -1,6 +1,9 @@
 package mcp
 
-import "bytes"
+import (
+	"bytes"
+	"junctor/internal/rawjson"
+)
 
 // peekBytes is how much of the beginning and of the end of a message that is
 // too large to hold is kept, to find out whom it concerned.
@@ -9,9 +12,9 @@ const peekBytes = 512
 // peekID reads the id from the beginning of a message that is cut off. It
 // looks no further than the first member that is not whole.
 func peekID(head []byte) ID {
-	for m := range members(head) {
-		if keyIs(head[m.keyStart:m.keyEnd], "id") && m.end < len(head) {
-			id, _ := canonicalID(head[m.start:m.end])
+	for m := range rawjson.Positions(head) {
+		if m.Is(head, "id") && m.End < len(head) {
+			id, _ := canonicalID(m.Value(head))
 			return id
 		}
 	}
@@ -28,12 +31,12 @@ func peekTailID(tail []byte) ID {
 	if i < 0 {
 		return ""
 	}
-	i = skipSpace(tail, i+len(`"id"`))
+	i = rawjson.SkipSpace(tail, i+len(`"id"`))
 	if i >= len(tail) || tail[i] != ':' {
 		return ""
 	}
-	i = skipSpace(tail, i+1)
-	end, err := skipValue(tail, i, 1)
+	i = rawjson.SkipSpace(tail, i+1)
+	end, err := rawjson.SkipValue(tail, i, 1)
 	if err != nil {
 		return ""
 	}
@@ -52,11 +55,11 @@ func peekTailID(tail []byte) ID {
 func peekAnswer(data []byte) ID {
 	head, tail := data[:min(len(data), peekBytes)], data[max(0, len(data)-peekBytes):]
 	named := bytes.Contains(tail, []byte(`"jsonrpc"`))
-	for m := range members(head) {
-		switch key := head[m.keyStart:m.keyEnd]; {
-		case keyIs(key, "method"):
+	for m := range rawjson.Positions(head) {
+		switch {
+		case m.Is(head, "method"):
 			return ""
-		case keyIs(key, "jsonrpc"):
+		case m.Is(head, "jsonrpc"):
 			named = true
 		}
 	}

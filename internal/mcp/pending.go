@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -134,7 +135,7 @@ func (c *Client) Do(ctx context.Context, r tool.Request) (json.RawMessage, error
 			defer cancel()
 		}
 	}
-	if r.Params != nil && (len(r.Params) == 0 || skipSpace(r.Params, 0) == len(r.Params)) {
+	if r.Params != nil && (len(r.Params) == 0 || rawjson.SkipSpace(r.Params, 0) == len(r.Params)) {
 		r.Params = nil
 	}
 	if c.stateless.Load() {
@@ -161,7 +162,7 @@ func (c *Client) round(ctx context.Context, r tool.Request, params json.RawMessa
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeHeaderMismatch && r.Method == "tools/call" && c.inline {
 		// The tool wants arguments as headers, and its schema was not known
 		// or is out of date.
-		if c.learn(ctx, FieldString(params, "name")) {
+		if c.learn(ctx, rawjson.FieldString(params, "name")) {
 			return c.request(ctx, r, params)
 		}
 	}
@@ -251,22 +252,22 @@ func mayTakeLong(method string) bool {
 // progress is observed, because progress shows that the server is still
 // working.
 func mapToken(params json.RawMessage, id int64, listens bool) (mapped, token json.RawMessage) {
-	m, ok := find(params, "_meta")
-	meta := params[m.start:m.end]
-	if ok && objectIn(meta) { // as a rule: one walk through each, and one copy
-		open := m.start + 1
-		t, has := find(meta, "progressToken")
+	m, ok := rawjson.Find(params, "_meta")
+	meta := params[m.Start:m.End]
+	if ok && rawjson.IsObject(meta) { // as a rule: one walk through each, and one copy
+		open := m.Start + 1
+		t, has := rawjson.Find(meta, "progressToken")
 		switch {
 		case has:
-			token = meta[t.start:t.end:t.end]
-			out := append(make([]byte, 0, len(params)+20), params[:m.start+t.start]...)
-			return append(strconv.AppendInt(out, id, 10), params[m.start+t.end:]...), token
+			token = meta[t.Start:t.End:t.End]
+			out := append(make([]byte, 0, len(params)+20), params[:m.Start+t.Start]...)
+			return append(strconv.AppendInt(out, id, 10), params[m.Start+t.End:]...), token
 		case !listens:
 			return params, nil
 		}
 		out := append(make([]byte, 0, len(params)+40), params[:open]...)
 		out = strconv.AppendInt(append(out, `"progressToken":`...), id, 10)
-		if next := skipSpace(params, open); params[next] != '}' {
+		if next := rawjson.SkipSpace(params, open); params[next] != '}' {
 			out = append(out, ',')
 		}
 		return append(out, params[open:]...), nil
@@ -274,10 +275,10 @@ func mapToken(params json.RawMessage, id int64, listens bool) (mapped, token jso
 	if !listens {
 		return params, nil
 	}
-	if i := skipSpace(params, 0); i < len(params) && params[i] != '{' { // by position, which has no room for it
+	if i := rawjson.SkipSpace(params, 0); i < len(params) && params[i] != '{' { // by position, which has no room for it
 		return params, nil
 	}
-	return SetField(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken"), nil
+	return rawjson.SetField(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken"), nil
 }
 
 // failure turns what went wrong on the way into the error that callers see.

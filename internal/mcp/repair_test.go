@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -131,8 +132,8 @@ func TestDeepMessagesOfAServer(t *testing.T) {
 		t.Fatalf("tools/list: %v", err)
 	}
 	var items []bool
-	for item := range Elements(Field(list, "tools")) {
-		items = append(items, TooDeep(item, DefaultMaxDepth))
+	for item := range rawjson.Elements(rawjson.Field(list, "tools")) {
+		items = append(items, rawjson.TooDeep(item, DefaultMaxDepth))
 	}
 	if fmt.Sprint(items) != "[true false]" {
 		t.Errorf("too deep: %v, want the first of two", items)
@@ -145,25 +146,6 @@ func TestDeepMessagesOfAServer(t *testing.T) {
 	}
 	if c.Err() != nil {
 		t.Errorf("the connection ended: %v", c.Err())
-	}
-}
-
-func TestCheckJSON(t *testing.T) {
-	for name, tt := range map[string]struct {
-		in   string
-		kind tool.Kind
-	}{
-		"fine":        {` {"a":[1]} `, ""},
-		"not UTF-8":   {"{\"a\":\"\xff\"}", tool.ParseFailed},
-		"no JSON":     {`{"a"}`, tool.ParseFailed},
-		"two values":  {`{} {}`, tool.ParseFailed},
-		"empty":       {``, tool.ParseFailed},
-		"too deep":    {`[[[[1]]]]`, tool.InvalidRequest},
-		"just enough": {`[[[1]]]`, ""},
-	} {
-		if err := CheckJSON([]byte(tt.in), 3); tool.KindOf(err) != tt.kind {
-			t.Errorf("%s: %v, want kind %q", name, err, tt.kind)
-		}
 	}
 }
 
@@ -181,7 +163,9 @@ func TestProgressTokenIsAlwaysSent(t *testing.T) {
 		method, params, want := tt.method, tt.params, tt.want
 		var got []string
 		_, err := c.Do(t.Context(), tool.Request{Method: method, Params: []byte(params), Exchange: tool.Exchange{
-			Notify: func(_ string, params json.RawMessage) { got = append(got, string(Field(params, "progressToken"))) },
+			Notify: func(_ string, params json.RawMessage) {
+				got = append(got, string(rawjson.Field(params, "progressToken")))
+			},
 		}})
 		if err != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("%s %s: progress with the tokens %q, %v, want one with %q", method, params, got, err, want)

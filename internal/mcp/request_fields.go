@@ -1,8 +1,8 @@
 package mcp
 
 import (
-	"bytes"
 	"encoding/json"
+	"junctor/internal/rawjson"
 )
 
 // requestFields are the members of a request's params and of their _meta that
@@ -17,28 +17,17 @@ type requestFields struct {
 // readFields reads params. The last of a repeated member counts, as everywhere.
 func readFields(params json.RawMessage) *requestFields {
 	f := &requestFields{of: params}
-	for m := range members(params) {
-		if field := f.param(memberName(params, m)); field != nil {
-			*field = params[m.start:m.end:m.end]
+	for m := range rawjson.Positions(params) {
+		if field := f.param(m.Name(params)); field != nil {
+			*field = m.Value(params)
 		}
 	}
-	for m := range members(f.meta) {
-		if field := f.inMeta(memberName(f.meta, m)); field != nil {
-			*field = f.meta[m.start:m.end:m.end]
+	for m := range rawjson.Positions(f.meta) {
+		if field := f.inMeta(m.Name(f.meta)); field != nil {
+			*field = m.Value(f.meta)
 		}
 	}
 	return f
-}
-
-// memberName returns the name of a member as it is meant. It allocates only
-// for names written with escapes.
-func memberName(object []byte, m member) []byte {
-	quoted := object[m.keyStart:m.keyEnd]
-	if bytes.IndexByte(quoted, '\\') >= 0 {
-		name, _ := text(quoted)
-		return []byte(name)
-	}
-	return quoted[1 : len(quoted)-1]
 }
 
 func (f *requestFields) param(name []byte) *json.RawMessage {
@@ -73,12 +62,6 @@ func (f *requestFields) inMeta(name []byte) *json.RawMessage {
 	return nil
 }
 
-// textOf returns the string of a field, "" when it is none.
-func textOf(field json.RawMessage) string {
-	s, _ := text(field)
-	return s
-}
-
 // read reports whether f is of these very params.
 func (f *requestFields) read(params json.RawMessage) bool {
 	return f != nil && len(f.of) == len(params) && (len(params) == 0 || &f.of[0] == &params[0])
@@ -100,7 +83,7 @@ func (r *Request) paramFields() *requestFields {
 }
 
 // Name returns the name in the params: of a tool or a prompt.
-func (r *Request) Name() string { return textOf(r.paramFields().name) }
+func (r *Request) Name() string { return rawjson.FieldString(r.paramFields().name) }
 
 // Arguments returns the arguments in the params, nil when there are none.
 func (r *Request) Arguments() json.RawMessage { return r.paramFields().arguments }

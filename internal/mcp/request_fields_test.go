@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"junctor/internal/rawjson"
 	"testing"
 )
 
@@ -27,7 +28,7 @@ func FuzzRequestFields(f *testing.F) {
 			{got.capabilities, []string{"_meta", MetaClientCapabilities}}, {got.logLevel, []string{"_meta", MetaLogLevel}},
 			{got.progress, []string{"_meta", "progressToken"}},
 		} {
-			if want := Field(params, tt.path...); string(want) != string(tt.field) || (want == nil) != (tt.field == nil) {
+			if want := rawjson.Field(params, tt.path...); string(want) != string(tt.field) || (want == nil) != (tt.field == nil) {
 				t.Errorf("%v of %q: %q, want %q", tt.path, data, tt.field, want)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -81,7 +82,7 @@ func (c *Client) waiting(m *Message) *pendingRequest {
 func (c *Client) handleNotification(m *Message, origin *pendingRequest) {
 	switch m.Method {
 	case "notifications/progress":
-		token := Field(m.Params, "progressToken")
+		token := rawjson.Field(m.Params, "progressToken")
 		cl := c.waitingID(token)
 		if cl == nil {
 			if origin == nil {
@@ -91,9 +92,9 @@ func (c *Client) handleNotification(m *Message, origin *pendingRequest) {
 		}
 		// A caller without a token did not request progress, but the call's
 		// timeouts need it.
-		params := DeleteField(m.Params, "progressToken")
+		params := rawjson.DeleteField(m.Params, "progressToken")
 		if cl.token != nil {
-			params = SetField(m.Params, cl.token, "progressToken")
+			params = rawjson.SetField(m.Params, cl.token, "progressToken")
 		}
 		cl.notify(m.Method, params)
 	case "notifications/cancelled":
@@ -202,7 +203,7 @@ func (c *Client) handleRequest(m *Message, origin *pendingRequest) {
 	}
 	cl := origin
 	if cl == nil {
-		cl = c.waitingID(Field(m.Params, "_meta", "progressToken"))
+		cl = c.waitingID(rawjson.Field(m.Params, "_meta", "progressToken"))
 	}
 	if cl == nil {
 		cl = c.onlyCall()
@@ -279,7 +280,7 @@ func (c *Client) endAsk(id ID) bool {
 // cancelled is the server taking back a request of its own, or ending a
 // subscription.
 func (c *Client) cancelled(params json.RawMessage) {
-	raw := Field(params, "requestId")
+	raw := rawjson.Field(params, "requestId")
 	if len(raw) == 0 {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -190,7 +191,7 @@ func (s *Server) Notify(method string, params json.RawMessage) { s.NotifyCaller(
 func (s *Server) NotifyCaller(caller, method string, params json.RawMessage) {
 	uri := ""
 	if method == methodResourceUpdated {
-		uri = FieldString(params, "uri")
+		uri = rawjson.FieldString(params, "uri")
 	}
 	m := &Message{Method: method, Params: params}
 	for _, session := range append(s.sessions.all(), s.conns.sessions()...) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -146,7 +147,7 @@ func (c *call) retoken(m *Message) *Message {
 	if m.Method != methodProgressed || c.id == c.req.ID || len(c.token) == 0 {
 		return m
 	}
-	return &Message{Method: m.Method, Params: SetField(m.Params, c.token, "progressToken")}
+	return &Message{Method: m.Method, Params: rawjson.SetField(m.Params, c.token, "progressToken")}
 }
 
 // logLevels orders the levels of log messages.
@@ -169,7 +170,7 @@ func (c *call) wantsLog(params json.RawMessage) bool {
 	if least == "" || least == anyLevel {
 		return least == anyLevel
 	}
-	have, known := logLevels[FieldString(params, "level")]
+	have, known := logLevels[rawjson.FieldString(params, "level")]
 	return !known || have >= logLevels[least]
 }
 
@@ -207,7 +208,7 @@ func (c *call) askSession(ctx context.Context, method string, params json.RawMes
 // asksAnything reports whether a caller with these capabilities can be asked
 // for something at all.
 func asksAnything(capabilities json.RawMessage) bool {
-	for key := range Members(capabilities) {
+	for key := range rawjson.Members(capabilities) {
 		if key == "elicitation" || key == "sampling" || key == "roots" {
 			return true
 		}
@@ -229,11 +230,11 @@ func mayAsk(capabilities json.RawMessage, method string, params json.RawMessage)
 	default:
 		return &Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("the client cannot be asked %s", method)}
 	}
-	declared := Field(capabilities, need)
+	declared := rawjson.Field(capabilities, need)
 	if declared == nil {
 		return &Error{Code: CodeMethodNotFound, Message: fmt.Sprintf("the client does not support %s", need)}
 	}
-	if need == "elicitation" && FieldString(params, "mode") == "url" && Field(declared, "url") == nil {
+	if need == "elicitation" && rawjson.FieldString(params, "mode") == "url" && rawjson.Field(declared, "url") == nil {
 		return &Error{Code: CodeInvalidParams, Message: "the client does not support elicitation by URL"}
 	}
 	return nil

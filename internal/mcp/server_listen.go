@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"junctor/internal/rawjson"
 	"slices"
 	"sync"
 )
@@ -25,8 +26,8 @@ var listLabels = []struct{ member, capability, method string }{
 // listen serves subscriptions/listen: it acknowledges what it can deliver and
 // then delivers, until the caller leaves or the server closes.
 func (s *Server) listen(ctx context.Context, c *call) (json.RawMessage, error) {
-	filter := Field(c.req.Params, "notifications")
-	if !objectIn(filter) {
+	filter := rawjson.Field(c.req.Params, "notifications")
+	if !rawjson.IsObject(filter) {
 		return nil, &Error{Code: CodeInvalidParams, Message: "notifications must say, as an object, what to listen for"}
 	}
 	d, err := s.handler.Describe(ctx, c.req)
@@ -36,7 +37,7 @@ func (s *Server) listen(ctx context.Context, c *call) (json.RawMessage, error) {
 	sub := &subscription{call: c, lists: map[string]bool{}, uris: map[string]struct{}{}, done: make(chan struct{})}
 	agreed := map[string]any{}
 	for _, l := range listLabels {
-		if string(Field(filter, l.member)) == "true" && string(Field(d.Capabilities, l.capability, "listChanged")) == "true" {
+		if string(rawjson.Field(filter, l.member)) == "true" && string(rawjson.Field(d.Capabilities, l.capability, "listChanged")) == "true" {
 			sub.lists[l.method] = true
 			agreed[l.member] = true
 		}
@@ -72,12 +73,12 @@ func (s *Server) listen(ctx context.Context, c *call) (json.RawMessage, error) {
 
 // follow subscribes to the resources of a filter, as a session would.
 func (s *Server) follow(ctx context.Context, r *Request, filter, capabilities json.RawMessage) ([]string, error) {
-	if string(Field(capabilities, "resources", "subscribe")) != "true" {
+	if string(rawjson.Field(capabilities, "resources", "subscribe")) != "true" {
 		return nil, nil
 	}
 	var uris []string
-	for raw := range Elements(Field(filter, "resourceSubscriptions")) {
-		uri, ok := text(raw)
+	for raw := range rawjson.Elements(rawjson.Field(filter, "resourceSubscriptions")) {
+		uri, ok := rawjson.Unquote(raw)
 		if !ok || len(uris) == maxURIs {
 			s.unfollow(ctx, r, uris)
 			return nil, &Error{Code: CodeInvalidParams, Message: "resourceSubscriptions must be a list of at most 1000 URIs"}
@@ -105,7 +106,7 @@ func (s *Server) unfollow(ctx context.Context, r *Request, uris []string) {
 
 func subscribeRequest(r *Request, method, uri string) *Request {
 	own := *r
-	own.Method, own.Params = method, SetField(nil, appendQuoted(nil, uri), "uri")
+	own.Method, own.Params = method, rawjson.SetField(nil, rawjson.AppendQuoted(nil, uri), "uri")
 	return &own
 }
 
@@ -158,7 +159,7 @@ func (t *subscriptionTable) publish(caller, method, uri string, params json.RawM
 			continue
 		}
 		if uri == "" && s.lists[method] || uri != "" && follows(s.uris, uri) {
-			s.call.notify(method, SetField(params, json.RawMessage(s.call.req.ID), "_meta", MetaSubscriptionID))
+			s.call.notify(method, rawjson.SetField(params, json.RawMessage(s.call.req.ID), "_meta", MetaSubscriptionID))
 		}
 	}
 }

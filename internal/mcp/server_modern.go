@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"junctor/internal/rawjson"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,7 +23,7 @@ func metaVersion(m *Message) string {
 	if string(version) == `"`+Version20260728+`"` { // which costs no allocation
 		return Version20260728
 	}
-	return textOf(version)
+	return rawjson.FieldString(version)
 }
 
 // modernRequest checks the _meta of a request of the stateless era.
@@ -35,11 +36,11 @@ func (s *Server) modernRequest(m *Message) (*Request, *Error) {
 		return nil, unsupported(version)
 	}
 	fields := m.paramFields()
-	if !objectIn(fields.capabilities) {
+	if !rawjson.IsObject(fields.capabilities) {
 		return nil, &Error{Code: CodeInvalidParams, Message: fmt.Sprintf("_meta must name %q as an object", MetaClientCapabilities)}
 	}
 	client := fields.client
-	if client != nil && !objectIn(client) {
+	if client != nil && !rawjson.IsObject(client) {
 		return nil, &Error{Code: CodeInvalidParams, Message: fmt.Sprintf("%q in _meta must be an object", MetaClientInfo)}
 	}
 	return &Request{ID: m.ID, Method: m.Method, Params: m.Params, Protocol: version, Client: client, fields: fields}, nil
@@ -86,7 +87,7 @@ func (s *Server) postModern(p *post, m *Message) {
 // startModern begins a request of the stateless era, or resumes the parked
 // call that it is the retry of.
 func (s *Server) startModern(ctx, life context.Context, req *Request, out outlet) {
-	if state := textOf(req.paramFields().state); s.parked.owns(state) {
+	if state := rawjson.FieldString(req.paramFields().state); s.parked.owns(state) {
 		s.resume(life, req, state, out)
 		return
 	} else if node := s.parkedAt(ctx, state); node != "" {
@@ -98,7 +99,7 @@ func (s *Server) startModern(ctx, life context.Context, req *Request, out outlet
 
 func (s *Server) modernCall(ctx, life context.Context, req *Request, out outlet) *call {
 	c := s.newCall(ctx, life, req, out)
-	level := textOf(req.paramFields().logLevel)
+	level := rawjson.FieldString(req.paramFields().logLevel)
 	if logLevels[level] == 0 {
 		level = "" // without a level the caller wants to hear nothing
 	}
@@ -149,7 +150,7 @@ func checkHeaders(h http.Header, m *Message) *Error {
 	if ok && name != "" && len(field) == len(name)+2 && field[0] == '"' && string(field[1:len(field)-1]) == name && strings.IndexByte(name, '\\') < 0 {
 		return nil // as a rule, and without a copy
 	}
-	switch body := textOf(field); {
+	switch body := rawjson.FieldString(field); {
 	case !ok:
 		return mismatched("%s is not valid base64", headerName)
 	case name == "":
@@ -172,7 +173,7 @@ func CheckParamHeaders(h http.Header, inputSchema, arguments json.RawMessage) er
 		return nil // invalid annotations are ignored
 	}
 	for _, p := range params {
-		if e := checkParam(h, "Mcp-Param-"+p.Header, Field(arguments, p.Path...)); e != nil {
+		if e := checkParam(h, "Mcp-Param-"+p.Header, rawjson.Field(arguments, p.Path...)); e != nil {
 			return e
 		}
 	}
@@ -181,7 +182,7 @@ func CheckParamHeaders(h http.Header, inputSchema, arguments json.RawMessage) er
 
 func checkParam(h http.Header, header string, value json.RawMessage) *Error {
 	got := h.Values(header)
-	if value == nil || isNull(value) {
+	if value == nil || rawjson.IsNull(value) {
 		if len(got) > 0 {
 			return mismatched("%s is set, but the argument is not", header)
 		}
@@ -228,12 +229,12 @@ func (c *call) modernise(m *Message) {
 // missing returns the members that a result lacks, each with a comma behind
 // it.
 func missing(result json.RawMessage, cached bool, info json.RawMessage) []byte {
-	if result[skipSpace(result, 0)] != '{' {
+	if result[rawjson.SkipSpace(result, 0)] != '{' {
 		return nil
 	}
 	var has struct{ kind, ttl, scope, meta bool }
-	for m := range trustedMembers(result) {
-		switch string(result[m.keyStart:m.keyEnd]) {
+	for m := range rawjson.TrustedPositions(result) {
+		switch string(result[m.KeyStart:m.KeyEnd]) {
 		case `"resultType"`:
 			has.kind = true
 		case `"ttlMs"`:
@@ -270,18 +271,18 @@ func (c *call) moderniseError(m *Message) {
 		e.Code = CodeInvalidParams
 		m.Error = &e
 	case CodeURLElicitation:
-		if Field(c.req.Exchange.Capabilities, "elicitation", "url") == nil || !mayNeedInput(c.req.Method) {
+		if rawjson.Field(c.req.Exchange.Capabilities, "elicitation", "url") == nil || !mayNeedInput(c.req.Method) {
 			return
 		}
 		var asks []byte
 		n := 0
-		for e := range Elements(Field(m.Error.Data, "elicitations")) {
+		for e := range rawjson.Elements(rawjson.Field(m.Error.Data, "elicitations")) {
 			if n > 0 {
 				asks = append(asks, ',')
 			}
 			n++
 			asks = append(asks, `"url-`+strconv.Itoa(n)+`":{"method":"elicitation/create","params":`...)
-			asks = append(append(asks, SetField(e, json.RawMessage(`"url"`), "mode")...), '}')
+			asks = append(append(asks, rawjson.SetField(e, json.RawMessage(`"url"`), "mode")...), '}')
 		}
 		if n > 0 {
 			m.Error = nil

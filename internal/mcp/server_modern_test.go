@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"junctor/internal/rawjson"
 	"net/http"
 	"strings"
 	"testing"
@@ -35,12 +36,12 @@ func TestStatelessChecks(t *testing.T) {
 	call, h := modern(1, "tools/call", `{"name":"ë"}`, `{}`)
 	without := func(path ...string) string {
 		m, _ := Decode([]byte(call), Limits{})
-		m.Params = DeleteField(m.Params, path...)
+		m.Params = rawjson.DeleteField(m.Params, path...)
 		return string(AppendMessage(nil, &m))
 	}
 	with := func(value string, path ...string) string {
 		m, _ := Decode([]byte(call), Limits{})
-		m.Params = SetField(m.Params, json.RawMessage(value), path...)
+		m.Params = rawjson.SetField(m.Params, json.RawMessage(value), path...)
 		return string(AppendMessage(nil, &m))
 	}
 	for name, tt := range map[string]struct {
@@ -141,8 +142,8 @@ func TestSubscriptionsListen(t *testing.T) {
 	var served []string
 	h := &scripted{}
 	h.serve = func(_ context.Context, r *Request) (json.RawMessage, error) {
-		served = append(served, r.Method+" "+FieldString(r.Params, "uri"))
-		if FieldString(r.Params, "uri") == "bad" {
+		served = append(served, r.Method+" "+rawjson.FieldString(r.Params, "uri"))
+		if rawjson.FieldString(r.Params, "uri") == "bad" {
 			return nil, &Error{Code: CodeInvalidParams, Message: "bad"}
 		}
 		return json.RawMessage(`{}`), nil
@@ -154,8 +155,8 @@ func TestSubscriptionsListen(t *testing.T) {
 	}
 	e := readEvents(t, listen(`{"toolsListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["a:b","a:b"]}`))
 	ack := e.want()
-	if ack.Method != "notifications/subscriptions/acknowledged" || string(Field(ack.Params, "_meta", MetaSubscriptionID)) != "9" ||
-		string(Field(ack.Params, "notifications")) != `{"resourceSubscriptions":["a:b"],"toolsListChanged":true}` {
+	if ack.Method != "notifications/subscriptions/acknowledged" || string(rawjson.Field(ack.Params, "_meta", MetaSubscriptionID)) != "9" ||
+		string(rawjson.Field(ack.Params, "notifications")) != `{"resourceSubscriptions":["a:b"],"toolsListChanged":true}` {
 		t.Fatalf("acknowledged %s", ack.Params)
 	}
 	for s.subs.len() == 0 { // the acknowledgement comes first
@@ -169,7 +170,7 @@ func TestSubscriptionsListen(t *testing.T) {
 	if m := e.want(); m.Method != "notifications/resources/updated" || string(m.Params) != `{"_meta":{"io.modelcontextprotocol/subscriptionId":9},"uri":"a:b"}` {
 		t.Errorf("got %s %s", m.Method, m.Params)
 	}
-	if m := e.want(); m.Method != "notifications/tools/list_changed" || string(Field(m.Params, "_meta", MetaSubscriptionID)) != "9" {
+	if m := e.want(); m.Method != "notifications/tools/list_changed" || string(rawjson.Field(m.Params, "_meta", MetaSubscriptionID)) != "9" {
 		t.Errorf("got %s %s", m.Method, m.Params)
 	}
 	// Nothing to listen to, nothing to wait for.
@@ -189,7 +190,7 @@ func TestSubscriptionsListen(t *testing.T) {
 	}
 	// The end of the server is the end of the subscription, in order.
 	s.Close()
-	if m := e.want(); m.ID != "9" || string(Field(m.Result, "_meta", MetaSubscriptionID)) != "9" {
+	if m := e.want(); m.ID != "9" || string(rawjson.Field(m.Result, "_meta", MetaSubscriptionID)) != "9" {
 		t.Errorf("the last message is %+v", m)
 	}
 	e.wantEnd()

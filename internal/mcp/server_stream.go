@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -173,7 +174,7 @@ func (c *conn) request(m *Message) {
 		}
 		req.Caller = c.caller
 		c.launch(func(out outlet) *call {
-			if state := FieldString(req.Params, "requestState"); c.srv.parked.owns(state) {
+			if state := rawjson.FieldString(req.Params, "requestState"); c.srv.parked.owns(state) {
 				c.srv.resume(c.ctx, req, state, out)
 				return nil
 			}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"junctor/internal/rawjson"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -96,10 +97,10 @@ func TestBothVersionsOnOneStream(t *testing.T) {
 	}
 	l.send(`{"jsonrpc":"2.0","method":"notifications/early"}`)
 	body, _ := modern(2, "tools/list", ``, `{}`)
-	if m := l.ask(body); FieldString(m.Result, "resultType") != "complete" {
+	if m := l.ask(body); rawjson.FieldString(m.Result, "resultType") != "complete" {
 		t.Errorf("stateless: %+v", m)
 	}
-	if m := l.ask(initialize); FieldString(m.Result, "protocolVersion") != Version20250618 {
+	if m := l.ask(initialize); rawjson.FieldString(m.Result, "protocolVersion") != Version20250618 {
 		t.Errorf("initialize: %+v", m)
 	}
 	if m := l.ask(initialize); m.Error == nil {
@@ -207,7 +208,7 @@ func TestAskOnAStream(t *testing.T) {
 		body, _ = modern(3, "tools/call", `{"name":"x","requestState":"`+state+`","inputResponses":{"`+keys[0]+`":{"content":{"x":"yes"}}}}`, elicits)
 		l.send(body)
 		l.want()
-		if m := l.want(); m.ID != "3" || FieldString(m.Result, "resultType") != "complete" {
+		if m := l.want(); m.ID != "3" || rawjson.FieldString(m.Result, "resultType") != "complete" {
 			t.Errorf("answer = %+v", m)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -43,7 +44,7 @@ func (h *scripted) Serve(ctx context.Context, r *Request) (json.RawMessage, erro
 	case "tools/list":
 		return json.RawMessage(`{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}`), nil
 	case "tools/call":
-		return Field(r.Params, "arguments"), nil
+		return rawjson.Field(r.Params, "arguments"), nil
 	case "resources/subscribe", "resources/unsubscribe", "logging/setLevel":
 		return json.RawMessage(`{}`), nil
 	}
@@ -199,11 +200,11 @@ func modern(id int, method, params, capabilities string) (string, []string) {
 	if len(p) == 0 {
 		p = json.RawMessage(`{}`)
 	}
-	p = SetField(p, json.RawMessage(capabilities), "_meta", MetaClientCapabilities)
-	p = SetField(p, json.RawMessage(`"`+Version20260728+`"`), "_meta", MetaProtocolVersion)
+	p = rawjson.SetField(p, json.RawMessage(capabilities), "_meta", MetaClientCapabilities)
+	p = rawjson.SetField(p, json.RawMessage(`"`+Version20260728+`"`), "_meta", MetaProtocolVersion)
 	h := []string{headerProtocol, Version20260728, headerMethod, method}
 	for _, field := range []string{"name", "uri"} {
-		if v := FieldString(p, field); v != "" {
+		if v := rawjson.FieldString(p, field); v != "" {
 			h = append(h, headerName, HeaderValue(v))
 		}
 	}
@@ -362,7 +363,7 @@ func TestNotificationsPrecedeResponse(t *testing.T) {
 		e := readEvents(t, resp)
 		for i := range n {
 			m := e.want()
-			if got := string(Field(m.Params, "progress")); got != fmt.Sprint(i) || m.Method != "notifications/progress" {
+			if got := string(rawjson.Field(m.Params, "progress")); got != fmt.Sprint(i) || m.Method != "notifications/progress" {
 				t.Fatalf("notification %d is %+v", i, m)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -79,7 +80,7 @@ func (s *Session) send(m *Message) {
 		s.mu.Lock()
 		level := s.level
 		s.mu.Unlock()
-		if have, known := logLevels[FieldString(m.Params, "level")]; known && level != "" && have < logLevels[level] {
+		if have, known := logLevels[rawjson.FieldString(m.Params, "level")]; known && level != "" && have < logLevels[level] {
 			return
 		}
 	}
@@ -100,7 +101,7 @@ func (s *Session) learn(method string, params json.RawMessage) {
 	defer s.mu.Unlock()
 	switch method {
 	case methodSetLevel:
-		if level := FieldString(params, "level"); logLevels[level] > 0 {
+		if level := rawjson.FieldString(params, "level"); logLevels[level] > 0 {
 			s.level = level
 		}
 	case methodSubscribe:
@@ -108,10 +109,10 @@ func (s *Session) learn(method string, params json.RawMessage) {
 			s.uris = map[string]struct{}{}
 		}
 		if len(s.uris) < maxURIs {
-			s.uris[FieldString(params, "uri")] = struct{}{}
+			s.uris[rawjson.FieldString(params, "uri")] = struct{}{}
 		}
 	case methodUnsubscribe:
-		delete(s.uris, FieldString(params, "uri"))
+		delete(s.uris, rawjson.FieldString(params, "uri"))
 	}
 }
 
@@ -211,7 +212,7 @@ func (s *Session) cancelCall(params json.RawMessage) (known bool) {
 }
 
 func requestID(params json.RawMessage) ID {
-	raw := Field(params, "requestId")
+	raw := rawjson.Field(params, "requestId")
 	if len(raw) == 0 {
 		return ""
 	}

@@ -7,19 +7,20 @@ import (
 	"net/http"
 	"slices"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
 // newSession reads the params of initialize. A version that is not spoken
 // here is answered with the newest that is.
 func newSession(caller tool.Caller, params json.RawMessage) *Session {
-	s := &Session{caller: caller, protocol: FieldString(params, "protocolVersion")}
+	s := &Session{caller: caller, protocol: rawjson.FieldString(params, "protocolVersion")}
 	if !slices.Contains(legacyVersions, s.protocol) {
 		s.protocol = Version20251125
 	}
 	// Clones, because the session must not hold on to a whole request body.
-	s.capabilities = slices.Clone(Field(params, "capabilities"))
-	s.client = slices.Clone(Field(params, "clientInfo"))
+	s.capabilities = slices.Clone(rawjson.Field(params, "capabilities"))
+	s.client = slices.Clone(rawjson.Field(params, "clientInfo"))
 	return s
 }
 
@@ -39,7 +40,7 @@ func (s *Server) initialize(ctx context.Context, r *Request) (result json.RawMes
 			s.logSent(ctx, &Message{ID: r.ID, Result: result})
 		}
 	}()
-	if FieldString(r.Params, "protocolVersion") == "" {
+	if rawjson.FieldString(r.Params, "protocolVersion") == "" {
 		return nil, &Error{Code: CodeInvalidParams, Message: "initialize must name protocolVersion as a string"}
 	}
 	d, err := s.handler.Describe(ctx, r)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -93,7 +94,7 @@ func TestCancelledServerRequestIsWithdrawn(t *testing.T) {
 	h := s.open(Version20250618, `{"roots":{}}`)
 	e := readEvents(t, s.send(ctxFor(t), "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, h...))
 	q, c := e.want(), e.want()
-	if c.Method != "notifications/cancelled" || string(Field(c.Params, "requestId")) != string(q.ID) {
+	if c.Method != "notifications/cancelled" || string(rawjson.Field(c.Params, "requestId")) != string(q.ID) {
 		t.Errorf("after the question %+v came %+v", q, c)
 	}
 	if m := e.want(); string(m.Result) != `{"gave":"up"}` {
@@ -138,12 +139,12 @@ func TestSubscribedResources(t *testing.T) {
 	other := s.open(Version20250618, `{}`)
 	wantBody(t, s.post(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"file:///a"}}`, h...), 200)
 	for _, uri := range []string{"file:///b", "file:///a/b", "file:///ab", "file:///a"} {
-		s.Notify("notifications/resources/updated", SetField(nil, json.RawMessage(`"`+uri+`"`), "uri"))
+		s.Notify("notifications/resources/updated", rawjson.SetField(nil, json.RawMessage(`"`+uri+`"`), "uri"))
 	}
 	e := readEvents(t, s.send(ctxFor(t), "GET", "", h...))
 	for _, want := range []string{"file:///a/b", "file:///a"} {
-		if m := e.want(); FieldString(m.Params, "uri") != want {
-			t.Errorf("update of %s, want %s", FieldString(m.Params, "uri"), want)
+		if m := e.want(); rawjson.FieldString(m.Params, "uri") != want {
+			t.Errorf("update of %s, want %s", rawjson.FieldString(m.Params, "uri"), want)
 		}
 	}
 	wantBody(t, s.post(`{"jsonrpc":"2.0","id":1,"method":"resources/unsubscribe","params":{"uri":"file:///a"}}`, h...), 200)
@@ -176,7 +177,7 @@ func TestLogLevel(t *testing.T) {
 			if m.IsResponse() {
 				return strings.Join(got, " ")
 			}
-			got = append(got, FieldString(m.Params, "level"))
+			got = append(got, rawjson.FieldString(m.Params, "level"))
 		}
 	}
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`
@@ -191,7 +192,7 @@ func TestLogLevel(t *testing.T) {
 	s.Notify("notifications/message", json.RawMessage(`{"level":"debug"}`))
 	s.Notify("notifications/message", json.RawMessage(`{"level":"error"}`))
 	e := readEvents(t, s.send(ctxFor(t), "GET", "", h...))
-	if m := e.want(); FieldString(m.Params, "level") != "error" {
+	if m := e.want(); rawjson.FieldString(m.Params, "level") != "error" {
 		t.Errorf("own stream: %+v", m)
 	}
 	body, mh := modern(1, "tools/call", `{"name":"x","_meta":{"`+MetaLogLevel+`":"warning"}}`, `{}`)
@@ -222,7 +223,7 @@ func TestStreamIsResumedWithoutLoss(t *testing.T) {
 	ctx, cancel := context.WithCancel(ctxFor(t))
 	e := readEvents(t, s.send(ctx, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, h...))
 	e.want()
-	if m := e.want(); string(Field(m.Params, "progress")) != "1" {
+	if m := e.want(); string(rawjson.Field(m.Params, "progress")) != "1" {
 		t.Fatalf("got %+v", m)
 	}
 	cancel()
@@ -234,7 +235,7 @@ func TestStreamIsResumedWithoutLoss(t *testing.T) {
 			from = 0
 		}
 		for i := from; i < 6; i++ {
-			if m := again.want(); string(Field(m.Params, "progress")) != fmt.Sprint(i) {
+			if m := again.want(); string(rawjson.Field(m.Params, "progress")) != fmt.Sprint(i) {
 				t.Fatalf("after %s, event %d is %+v", last, i, m)
 			}
 		}
@@ -482,7 +483,7 @@ func TestStandaloneStreamWithoutHijacking(t *testing.T) {
 	for _, as := range []string{"1", "2"} {
 		e := readEvents(t, s.send(ctxFor(t), "GET", "", append(h, "X-As", as)...))
 		srv.Notify("notifications/one", json.RawMessage(`{"as":`+as+`}`))
-		if m := e.want(); string(Field(m.Params, "as")) != as {
+		if m := e.want(); string(rawjson.Field(m.Params, "as")) != as {
 			t.Fatalf("got %+v", m)
 		}
 	}
@@ -506,7 +507,7 @@ func TestReplayMemoryIsBounded(t *testing.T) {
 	goOn := make(chan struct{})
 	s := newSite(t, ServerOptions{ResumeFor: time.Hour}, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
 		r.Exchange.Notify("notifications/progress", nil)
-		if string(Field(r.Params, "wait")) == "true" {
+		if string(rawjson.Field(r.Params, "wait")) == "true" {
 			<-goOn
 		}
 		return large, nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"junctor/internal/http1"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -137,7 +138,7 @@ func (w *httpWire) header(m *Message, session *string) http.Header {
 	if stateless := w.c.stateless.Load(); stateless || m.Method == "server/discover" {
 		version := w.c.protocol() // what addMeta writes
 		if m.Method == "server/discover" {
-			version = cmp.Or(FieldString(m.Params, "_meta", MetaProtocolVersion), version)
+			version = cmp.Or(rawjson.FieldString(m.Params, "_meta", MetaProtocolVersion), version)
 		}
 		h["Mcp-Protocol-Version"] = []string{version}
 		w.c.mirror(h, m)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -316,7 +317,7 @@ func TestParkedCallIsFoundOnOtherNode(t *testing.T) {
 		e := events(t, p.send(limit(t), "POST", body, header...))
 		e.next()
 		m := e.next()
-		return mcp.FieldString(m.Result, "requestState")
+		return rawjson.FieldString(m.Result, "requestState")
 	}
 	state := ask(a)
 	if !strings.Contains(state, a.node.ID()) {
@@ -353,7 +354,7 @@ func TestParkedCallIsFoundOnOtherNode(t *testing.T) {
 	resp = b.send(limit(t), "POST", body, header...)
 	e := events(t, resp)
 	e.next()
-	if m := e.next(); mcp.FieldString(m.Result, "resultType") != "input_required" {
+	if m := e.next(); rawjson.FieldString(m.Result, "resultType") != "input_required" {
 		t.Errorf("a state of another gateway: %s %v", m.Result, m.Error)
 	}
 }

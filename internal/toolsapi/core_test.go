@@ -18,6 +18,7 @@ import (
 	"junctor/internal/executor"
 	"junctor/internal/httpserver"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/sqlite"
 	"junctor/internal/store"
@@ -43,7 +44,7 @@ func (s server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, err
 	case "tools/list":
 		return json.RawMessage(`{"tools":[` + strings.Join(s.tools, ",") + `]}`), nil
 	case "tools/call":
-		switch mcp.FieldString(r.Params, "name") {
+		switch rawjson.FieldString(r.Params, "name") {
 		case "fail":
 			return json.RawMessage(`{"content":[{"type":"text","text":"it failed"}],"isError":true}`), nil
 		case "refuse":
@@ -51,7 +52,7 @@ func (s server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, err
 		case "picture":
 			return json.RawMessage(`{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}],"big":12345678901234567890}`), nil
 		}
-		text, _ := json.Marshal(string(mcp.Field(r.Params, "arguments")))
+		text, _ := json.Marshal(string(rawjson.Field(r.Params, "arguments")))
 		return json.RawMessage(`{"content":[{"type":"text","text":` + string(text) + `}]}`), nil
 	}
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found"}

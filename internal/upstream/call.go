@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -89,9 +90,9 @@ func forwarded(ctx context.Context, cfg Config, params json.RawMessage) http.Hea
 		}
 	}
 	if bytes.Contains(params, []byte(`"`+telemetry.TraceparentHeader+`"`)) {
-		meta := mcp.Field(params, "_meta")
+		meta := rawjson.Field(params, "_meta")
 		for _, name := range []string{telemetry.TraceparentHeader, telemetry.TracestateHeader} {
-			if value := mcp.FieldString(meta, name); value != "" && len(value) <= maxTraceHeader && !strings.ContainsFunc(value, unprintable) {
+			if value := rawjson.FieldString(meta, name); value != "" && len(value) <= maxTraceHeader && !strings.ContainsFunc(value, unprintable) {
 				set(name, value)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -229,7 +230,7 @@ func TestProgressAndQuestionsReachTheCaller(t *testing.T) {
 			var got []string
 			ex := tool.Exchange{
 				Notify: func(method string, params json.RawMessage) {
-					got = append(got, mcp.FieldString(params, "progressToken")+string(mcp.Field(params, "progress")))
+					got = append(got, rawjson.FieldString(params, "progressToken")+string(rawjson.Field(params, "progress")))
 				},
 				Ask: func(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
 					return json.RawMessage(`{"action":"accept","content":{"name":"Ada"},"asked":"` + method + `"}`), nil

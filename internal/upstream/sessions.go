@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -161,10 +162,10 @@ func commonCapabilities(ours mcp.Capabilities, ex tool.Exchange) mcp.Capabilitie
 		return mcp.Capabilities{}
 	}
 	has := func(path ...string) bool {
-		raw := mcp.Field(ex.Capabilities, path...)
+		raw := rawjson.Field(ex.Capabilities, path...)
 		return len(raw) > 0 && raw[0] == '{'
 	}
-	elicitation := mcp.Field(ex.Capabilities, "elicitation")
+	elicitation := rawjson.Field(ex.Capabilities, "elicitation")
 	form := has("elicitation", "form") || has("elicitation") && !hasField(elicitation, "url")
 	return mcp.Capabilities{
 		Sampling:        ours.Sampling && has("sampling"),
@@ -175,4 +176,4 @@ func commonCapabilities(ours mcp.Capabilities, ex tool.Exchange) mcp.Capabilitie
 	}
 }
 
-func hasField(object json.RawMessage, key string) bool { return mcp.Field(object, key) != nil }
+func hasField(object json.RawMessage, key string) bool { return rawjson.Field(object, key) != nil }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -67,7 +68,7 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 // subscribe passes every subscription on: the server may have lost the one of
 // another caller.
 func (s *sharing) subscribe(ctx context.Context, client *mcp.Client, r tool.Request) (json.RawMessage, error) {
-	uri := mcp.FieldString(r.Params, "uri")
+	uri := rawjson.FieldString(r.Params, "uri")
 	s.mu.Lock()
 	if s.subscribers[uri] == nil {
 		if len(s.subscribers) >= maxSubscribed {
@@ -101,7 +102,7 @@ func (s *sharing) leave(uri, caller string) (others bool) {
 // unsubscribe unsubscribes from the server when the last caller has
 // unsubscribed.
 func (s *sharing) unsubscribe(ctx context.Context, client *mcp.Client, r tool.Request) (json.RawMessage, error) {
-	if s.leave(mcp.FieldString(r.Params, "uri"), r.Caller) {
+	if s.leave(rawjson.FieldString(r.Params, "uri"), r.Caller) {
 		return emptyResult, nil
 	}
 	return client.Do(ctx, r)
@@ -110,7 +111,7 @@ func (s *sharing) unsubscribe(ctx context.Context, client *mcp.Client, r tool.Re
 // setLevel sets the most verbose level that any caller has requested. Each
 // caller gets messages according to its own level.
 func (s *sharing) setLevel(ctx context.Context, client *mcp.Client, r tool.Request) (json.RawMessage, error) {
-	level := mcp.FieldString(r.Params, "level")
+	level := rawjson.FieldString(r.Params, "level")
 	if !mcp.ValidLogLevel(level) {
 		return client.Do(ctx, r) // the server's error explains the accepted values
 	}
@@ -137,7 +138,7 @@ func (s *sharing) setLevel(ctx context.Context, client *mcp.Client, r tool.Reque
 	if same || client.Info().Stateless() { // where each request carries its level
 		return emptyResult, nil
 	}
-	r.Params = mcp.SetField(r.Params, json.RawMessage(`"`+least+`"`), "level")
+	r.Params = rawjson.SetField(r.Params, json.RawMessage(`"`+least+`"`), "level")
 	result, err := client.Do(ctx, r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,12 +161,12 @@ func (s *sharing) applyLevel(stateless bool, r *tool.Request) {
 	if level == "" {
 		return
 	}
-	if stateless && r.Method == "tools/call" && mcp.Field(r.Params, "_meta", mcp.MetaLogLevel) == nil {
-		r.Params = mcp.SetField(r.Params, json.RawMessage(`"`+level+`"`), "_meta", mcp.MetaLogLevel)
+	if stateless && r.Method == "tools/call" && rawjson.Field(r.Params, "_meta", mcp.MetaLogLevel) == nil {
+		r.Params = rawjson.SetField(r.Params, json.RawMessage(`"`+level+`"`), "_meta", mcp.MetaLogLevel)
 	}
 	if notify := r.Exchange.Notify; notify != nil {
 		r.Exchange.Notify = func(method string, params json.RawMessage) {
-			if method == "notifications/message" && mcp.CompareLogLevels(mcp.FieldString(params, "level"), level) < 0 {
+			if method == "notifications/message" && mcp.CompareLogLevels(rawjson.FieldString(params, "level"), level) < 0 {
 				return
 			}
 			notify(method, params)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -53,7 +54,7 @@ func (l *ledger) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, erro
 	case "tools/list":
 		return json.RawMessage(`{"tools":[{"name":"hold","inputSchema":{"type":"object"}}]}`), nil
 	case "tools/call":
-		if mcp.Field(r.Params, "task") != nil {
+		if rawjson.Field(r.Params, "task") != nil {
 			id := fmt.Sprintf("task-%d", len(l.tasks)+1)
 			l.tasks = append(l.tasks, id)
 			return json.RawMessage(`{"task":{"taskId":"` + id + `","status":"working"}}`), nil
@@ -70,13 +71,13 @@ func (l *ledger) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, erro
 		}
 		return json.RawMessage(`{"tasks":[` + strings.Join(list, ",") + `],"nextCursor":"x"}`), nil
 	case "tasks/get", "tasks/result", "tasks/cancel":
-		l.seen = append(l.seen, r.Method+" "+mcp.FieldString(r.Params, "taskId"))
-		return json.RawMessage(`{"report":"of ` + mcp.FieldString(r.Params, "taskId") + `"}`), nil
+		l.seen = append(l.seen, r.Method+" "+rawjson.FieldString(r.Params, "taskId"))
+		return json.RawMessage(`{"report":"of ` + rawjson.FieldString(r.Params, "taskId") + `"}`), nil
 	case "resources/subscribe", "resources/unsubscribe":
-		l.seen = append(l.seen, r.Method+" "+mcp.FieldString(r.Params, "uri"))
+		l.seen = append(l.seen, r.Method+" "+rawjson.FieldString(r.Params, "uri"))
 		return json.RawMessage(`{}`), nil
 	case "logging/setLevel":
-		l.seen = append(l.seen, r.Method+" "+mcp.FieldString(r.Params, "level"))
+		l.seen = append(l.seen, r.Method+" "+rawjson.FieldString(r.Params, "level"))
 		return json.RawMessage(`{}`), nil
 	}
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: r.Method}
@@ -251,7 +252,7 @@ func TestLogLevelsOfCallersAreKeptApart(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		_, err := r.callAs("b", "ledger", "hold", `{}`, tool.Exchange{Notify: func(_ string, params json.RawMessage) {
-			got = append(got, mcp.FieldString(params, "data"))
+			got = append(got, rawjson.FieldString(params, "data"))
 		}})
 		done <- err
 	}()
@@ -304,7 +305,7 @@ func TestLateLogMessagesReachNoOtherCaller(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		_, err := r.callAs("b", "ledger", "hold", `{}`, tool.Exchange{Notify: func(_ string, params json.RawMessage) {
-			got = append(got, mcp.FieldString(params, "data"))
+			got = append(got, rawjson.FieldString(params, "data"))
 		}})
 		done <- err
 	}()

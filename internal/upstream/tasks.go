@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -64,7 +65,7 @@ const relatedTask = "io.modelcontextprotocol/related-task"
 // claimTask gives the task that a result announces to the caller.
 func (u *upstream) claimTask(ctx context.Context, caller string, result json.RawMessage) {
 	for _, path := range [][]string{{"task", "taskId"}, {"taskId"}, {"_meta", relatedTask, "taskId"}} {
-		id := mcp.FieldString(result, path...)
+		id := rawjson.FieldString(result, path...)
 		if id == "" || !u.tasks.add(id, caller) || u.s.opts.Tasks == nil {
 			continue
 		}
@@ -99,7 +100,7 @@ func (u *upstream) doTask(ctx context.Context, c *conn, r tool.Request) (json.Ra
 		}
 		return u.ownTasks(ctx, r.Caller, result)
 	}
-	owner, err := u.taskOwner(ctx, mcp.FieldString(r.Params, "taskId"))
+	owner, err := u.taskOwner(ctx, rawjson.FieldString(r.Params, "taskId"))
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +113,8 @@ func (u *upstream) doTask(ctx context.Context, c *conn, r tool.Request) (json.Ra
 // ownTasks removes the tasks of other callers from a list.
 func (u *upstream) ownTasks(ctx context.Context, caller string, result json.RawMessage) (json.RawMessage, error) {
 	list := []byte{'['}
-	for item := range mcp.Elements(mcp.Field(result, "tasks")) {
-		owner, err := u.taskOwner(ctx, mcp.FieldString(item, "taskId"))
+	for item := range rawjson.Elements(rawjson.Field(result, "tasks")) {
+		owner, err := u.taskOwner(ctx, rawjson.FieldString(item, "taskId"))
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +126,7 @@ func (u *upstream) ownTasks(ctx context.Context, caller string, result json.RawM
 		}
 		list = append(list, item...)
 	}
-	return mcp.SetField(result, append(list, ']'), "tasks"), nil
+	return rawjson.SetField(result, append(list, ']'), "tasks"), nil
 }
 
 // recipient returns the receiver of a notification that belongs to no call: one
@@ -134,7 +135,7 @@ func (u *upstream) ownTasks(ctx context.Context, caller string, result json.RawM
 func (u *upstream) recipient(c *conn, method string, params json.RawMessage) (caller string, ok bool) {
 	switch {
 	case strings.HasPrefix(method, "notifications/tasks/"):
-		caller = u.tasks.owner(mcp.FieldString(params, "taskId"))
+		caller = u.tasks.owner(rawjson.FieldString(params, "taskId"))
 		return caller, caller != ""
 	case c.caller != "":
 		return c.caller, true

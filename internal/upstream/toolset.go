@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -64,13 +65,13 @@ func (u *upstream) pages(ctx context.Context, c *conn) (raws []json.RawMessage, 
 	for range maxPages {
 		var params json.RawMessage
 		if cursor != nil {
-			params = mcp.SetField(nil, cursor, "cursor")
+			params = rawjson.SetField(nil, cursor, "cursor")
 		}
 		began := time.Now()
 		page, err := c.client.Do(ctx, tool.Request{Method: "tools/list", Params: params})
 		if err != nil {
 			if refused, ok := errors.AsType[*mcp.Error](err); ok {
-				if mcp.Field(c.client.Info().Capabilities, "tools") == nil && cursor == nil {
+				if rawjson.Field(c.client.Info().Capabilities, "tools") == nil && cursor == nil {
 					return nil, "", nil // it never said that it has any
 				}
 				return raws, fmt.Sprintf("tools/list: %s", tool.Shorten(refused.Message, 200)), nil
@@ -78,14 +79,14 @@ func (u *upstream) pages(ctx context.Context, c *conn) (raws []json.RawMessage, 
 			return nil, "", err
 		}
 		u.setLatency(time.Since(began))
-		for raw := range mcp.Elements(mcp.Field(page, "tools")) {
+		for raw := range rawjson.Elements(rawjson.Field(page, "tools")) {
 			size += len(raw)
 			if len(raws) == maxTools || size > maxListBytes {
 				return raws, fmt.Sprintf("it lists more than fits; only the first %d tools are taken", len(raws)), nil
 			}
 			raws = append(raws, bytes.Clone(raw))
 		}
-		cursor = bytes.Clone(mcp.Field(page, "nextCursor"))
+		cursor = bytes.Clone(rawjson.Field(page, "nextCursor"))
 		if len(cursor) == 0 || cursor[0] != '"' || string(cursor) == `""` {
 			return raws, "", nil
 		}
@@ -103,8 +104,8 @@ func definitions(server string, raws []json.RawMessage, problems *problems) []to
 	defs := make([]tool.Definition, 0, len(raws))
 	names := make(map[string]bool, len(raws))
 	for i, raw := range raws {
-		if mcp.TooDeep(raw, maxToolDepth) {
-			problems.add(fmt.Sprintf("tool %q is left out: its definition is nested deeper than %d levels", tool.Shorten(mcp.FieldString(raw, "name"), 100), maxToolDepth))
+		if rawjson.TooDeep(raw, maxToolDepth) {
+			problems.add(fmt.Sprintf("tool %q is left out: its definition is nested deeper than %d levels", tool.Shorten(rawjson.FieldString(raw, "name"), 100), maxToolDepth))
 			continue
 		}
 		d, err := tool.ParseDefinition(server, raw)
@@ -161,7 +162,7 @@ func (p *problems) list() []string {
 // guidance finds out how the tools are meant to be used: from the prompt
 // tool-descriptions, else the instructions, else the definitions.
 func (u *upstream) guidance(ctx context.Context, c *conn, offer *ToolSet) tool.Guidance {
-	if mcp.Field(offer.Info.Capabilities, "prompts") != nil {
+	if rawjson.Field(offer.Info.Capabilities, "prompts") != nil {
 		ctx, cancel := context.WithTimeout(ctx, guidanceTimeout)
 		defer cancel()
 		result, err := c.client.Do(ctx, tool.Request{Method: "prompts/get", Params: json.RawMessage(`{"name":"tool-descriptions"}`)})
@@ -180,14 +181,14 @@ func (u *upstream) guidance(ctx context.Context, c *conn, offer *ToolSet) tool.G
 func promptText(result json.RawMessage) string {
 	var message json.RawMessage
 	n := 0
-	for m := range mcp.Elements(mcp.Field(result, "messages")) {
+	for m := range rawjson.Elements(rawjson.Field(result, "messages")) {
 		message = m
 		n++
 	}
-	if n != 1 || mcp.FieldString(message, "role") != "user" || mcp.FieldString(message, "content", "type") != "text" {
+	if n != 1 || rawjson.FieldString(message, "role") != "user" || rawjson.FieldString(message, "content", "type") != "text" {
 		return ""
 	}
-	return strings.TrimSpace(mcp.FieldString(message, "content", "text"))
+	return strings.TrimSpace(rawjson.FieldString(message, "content", "text"))
 }
 
 func bound(text string) string {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -90,7 +91,7 @@ func (s *session) connect(ctx context.Context) error {
 		InputSchema: func(name string) json.RawMessage {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return mcp.Field(s.tools[name], "inputSchema")
+			return rawjson.Field(s.tools[name], "inputSchema")
 		},
 	})
 	return err
@@ -114,14 +115,14 @@ func answer(_ context.Context, method string, params json.RawMessage) (json.RawM
 	switch method {
 	case "elicitation/create":
 		content := json.RawMessage(`{}`)
-		for name, property := range mcp.Members(mcp.Field(params, "requestedSchema", "properties")) {
-			if value := mcp.Field(property, "default"); value != nil {
-				content = mcp.SetField(content, value, name)
-			} else if mcp.FieldString(property, "type") == "boolean" {
-				content = mcp.SetField(content, json.RawMessage(`true`), name)
+		for name, property := range rawjson.Members(rawjson.Field(params, "requestedSchema", "properties")) {
+			if value := rawjson.Field(property, "default"); value != nil {
+				content = rawjson.SetField(content, value, name)
+			} else if rawjson.FieldString(property, "type") == "boolean" {
+				content = rawjson.SetField(content, json.RawMessage(`true`), name)
 			}
 		}
-		return mcp.SetField(json.RawMessage(`{"action":"accept"}`), content, "content"), nil
+		return rawjson.SetField(json.RawMessage(`{"action":"accept"}`), content, "content"), nil
 	case "sampling/createMessage":
 		return json.RawMessage(`{"role":"assistant","content":{"type":"text","text":"Paris"},"model":"none","stopReason":"endTurn"}`), nil
 	case "roots/list":
@@ -140,11 +141,11 @@ func (s *session) listTools(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tools = map[string]json.RawMessage{}
-	for definition := range mcp.Elements(mcp.Field(result, "tools")) {
-		if _, err := mcp.HeaderParams(mcp.Field(definition, "inputSchema")); err != nil {
+	for definition := range rawjson.Elements(rawjson.Field(result, "tools")) {
+		if _, err := mcp.HeaderParams(rawjson.Field(definition, "inputSchema")); err != nil {
 			continue
 		}
-		name := mcp.FieldString(definition, "name")
+		name := rawjson.FieldString(definition, "name")
 		s.tools[name] = definition
 		s.order = append(s.order, name)
 	}
@@ -160,7 +161,7 @@ func (s *session) call(ctx context.Context, name string, arguments json.RawMessa
 	if err != nil {
 		return err
 	}
-	params := mcp.SetField(mcp.SetField(nil, arguments, "arguments"), quoted, "name")
+	params := rawjson.SetField(rawjson.SetField(nil, arguments, "arguments"), quoted, "name")
 	_, err = s.do(ctx, "tools/call", params)
 	return err
 }
@@ -193,11 +194,11 @@ func (s *session) preserve(ctx context.Context) error {
 	if err := s.listTools(ctx); err != nil {
 		return err
 	}
-	schema := mcp.Field(s.tools["json_schema_2020_12_tool"], "inputSchema")
+	schema := rawjson.Field(s.tools["json_schema_2020_12_tool"], "inputSchema")
 	if schema == nil {
 		return errors.New("tool json_schema_2020_12_tool is not offered")
 	}
-	return s.call(ctx, "json_schema_echo", mcp.SetField(nil, schema, "schema"))
+	return s.call(ctx, "json_schema_echo", rawjson.SetField(nil, schema, "schema"))
 }
 
 // rounds makes calls that come back for input. Some of them must fail.
@@ -225,8 +226,8 @@ func (s *session) standardHeaders(ctx context.Context) error {
 	} {
 		result, err := s.do(ctx, kind.list, nil)
 		errs = append(errs, err)
-		for item := range mcp.Elements(mcp.Field(result, kind.items)) {
-			_, err := s.do(ctx, kind.get, mcp.SetField(nil, mcp.Field(item, kind.key), kind.key))
+		for item := range rawjson.Elements(rawjson.Field(result, kind.items)) {
+			_, err := s.do(ctx, kind.get, rawjson.SetField(nil, rawjson.Field(item, kind.key), kind.key))
 			errs = append(errs, err)
 			break
 		}
@@ -240,8 +241,8 @@ func (s *session) customHeaders(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	for wanted := range mcp.Elements(mcp.Field(s.o.Context, "toolCalls")) {
-		errs = append(errs, s.call(ctx, mcp.FieldString(wanted, "name"), mcp.Field(wanted, "arguments")))
+	for wanted := range rawjson.Elements(rawjson.Field(s.o.Context, "toolCalls")) {
+		errs = append(errs, s.call(ctx, rawjson.FieldString(wanted, "name"), rawjson.Field(wanted, "arguments")))
 	}
 	return errors.Join(errs...)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 )
 
 // suite plays the server of the conformance suite, in the new era, and notes
@@ -40,8 +41,8 @@ func (s *suite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	note := m.Method + " " + mcp.FieldString(m.Params, "name") + mcp.FieldString(m.Params, "uri") + string(mcp.Field(m.Params, "arguments")) +
-		string(mcp.Field(m.Params, "inputResponses")) + r.Header.Get("Mcp-Param-Region")
+	note := m.Method + " " + rawjson.FieldString(m.Params, "name") + rawjson.FieldString(m.Params, "uri") + string(rawjson.Field(m.Params, "arguments")) +
+		string(rawjson.Field(m.Params, "inputResponses")) + r.Header.Get("Mcp-Param-Region")
 	s.mu.Lock()
 	s.asked = append(s.asked, strings.TrimSpace(note))
 	s.mu.Unlock()
@@ -59,7 +60,7 @@ func (s *suite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		result = `{"resources":[{"uri":"test://1"},{"uri":"test://2"}]}`
 	case m.Method == "prompts/list":
 		result = `{"prompts":[{"name":"p1"}]}`
-	case mcp.FieldString(m.Params, "name") == "test_client_elicitation_defaults" && mcp.Field(m.Params, "inputResponses") == nil:
+	case rawjson.FieldString(m.Params, "name") == "test_client_elicitation_defaults" && rawjson.Field(m.Params, "inputResponses") == nil:
 		result = `{"resultType":"input_required","inputRequests":{"f":{"method":"elicitation/create","params":{"requestedSchema":{"properties":{"n":{"type":"integer","default":7},"ok":{"type":"boolean"},"s":{"type":"string"}}}}},"s":{"method":"sampling/createMessage"},"r":{"method":"roots/list"}}}`
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/upstream"
 )
 
@@ -92,12 +92,12 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case h.script.Hang:
 			<-r.Context().Done()
 			return
-		case h.script.OldEra && mcp.FieldString(body, "method") == "server/discover":
+		case h.script.OldEra && rawjson.FieldString(body, "method") == "server/discover":
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"method not found"}}`))
 			return
-		case mcp.FieldString(body, "params", "name") == "die":
+		case rawjson.FieldString(body, "params", "name") == "die":
 			Drop(w)
 			return
 		}

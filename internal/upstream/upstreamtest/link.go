@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/upstream"
 )
@@ -68,7 +69,7 @@ func (l *link) Receive() (mcp.Message, error) {
 			continue
 		case m.Method == "tools/call":
 			l.mu.Lock()
-			l.methods[m.ID] = mcp.FieldString(m.Params, "name")
+			l.methods[m.ID] = rawjson.FieldString(m.Params, "name")
 			l.mu.Unlock()
 		}
 		return m, nil

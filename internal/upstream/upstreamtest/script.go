@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 )
 
 // Script says how a server behaves. It can be written as JSON, because child
@@ -105,8 +105,8 @@ func Text(s string) json.RawMessage {
 
 // TextOf returns the text of the first block of a result.
 func TextOf(result json.RawMessage) string {
-	for block := range mcp.Elements(mcp.Field(result, "content")) {
-		return mcp.FieldString(block, "text")
+	for block := range rawjson.Elements(rawjson.Field(result, "content")) {
+		return rawjson.FieldString(block, "text")
 	}
 	return ""
 }

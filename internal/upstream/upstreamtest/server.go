@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 )
 
 // Server is a scripted MCP server.
@@ -118,7 +119,7 @@ func (s *Server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, er
 			return json.RawMessage(`{"prompts":[{"name":"tool-descriptions"}]}`), nil
 		}
 	case "prompts/get":
-		if g := s.guidance(); g != nil && mcp.FieldString(r.Params, "name") == "tool-descriptions" {
+		if g := s.guidance(); g != nil && rawjson.FieldString(r.Params, "name") == "tool-descriptions" {
 			return g, nil
 		}
 	}
@@ -149,7 +150,7 @@ func (s *Server) list(r *mcp.Request) (json.RawMessage, error) {
 		tools = append(tools, Tool("extra"+strconv.Itoa(i+1), "added later"))
 	}
 	s.mu.Unlock()
-	from, _ := strconv.Atoi(mcp.FieldString(r.Params, "cursor"))
+	from, _ := strconv.Atoi(rawjson.FieldString(r.Params, "cursor"))
 	page := map[string]any{}
 	if size := s.script.PageSize; size > 0 && from+size < len(tools) {
 		page["nextCursor"] = strconv.Itoa(from + size)
@@ -169,8 +170,8 @@ func (s *Server) list(r *mcp.Request) (json.RawMessage, error) {
 var errDie = errors.New("upstreamtest: die")
 
 func (s *Server) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	arguments := mcp.Field(r.Params, "arguments")
-	switch name := mcp.FieldString(r.Params, "name"); name {
+	arguments := rawjson.Field(r.Params, "arguments")
+	switch name := rawjson.FieldString(r.Params, "name"); name {
 	case "echo":
 		return Text(string(arguments)), nil
 	case "whoami":
@@ -180,8 +181,8 @@ func (s *Server) call(ctx context.Context, r *mcp.Request) (json.RawMessage, err
 	case "refuse":
 		return nil, &mcp.Error{Code: -32000, Message: "refused", Data: json.RawMessage(`{"why":"because"}`)}
 	case "progress":
-		n, _ := strconv.Atoi(string(mcp.Field(arguments, "n")))
-		token := mcp.Field(r.Params, "_meta", "progressToken")
+		n, _ := strconv.Atoi(string(rawjson.Field(arguments, "n")))
+		token := rawjson.Field(r.Params, "_meta", "progressToken")
 		for i := range n {
 			if token != nil && r.Exchange.Notify != nil {
 				r.Exchange.Notify("notifications/progress", fmt.Appendf(nil, `{"progressToken":%s,"progress":%d,"total":%d}`, token, i+1, n))
@@ -198,7 +199,7 @@ func (s *Server) call(ctx context.Context, r *mcp.Request) (json.RawMessage, err
 	case "die":
 		return nil, s.die()
 	case "huge":
-		n, _ := strconv.Atoi(string(mcp.Field(arguments, "bytes")))
+		n, _ := strconv.Atoi(string(rawjson.Field(arguments, "bytes")))
 		return Text(strings.Repeat("x", n)), nil
 	case "stray":
 		fmt.Println("this line is not a message")

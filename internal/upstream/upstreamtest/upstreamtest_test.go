@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -114,10 +115,10 @@ func TestListsAndGuidance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for d := range mcp.Elements(mcp.Field(raw, "tools")) {
-			names = append(names, mcp.FieldString(d, "name"))
+		for d := range rawjson.Elements(rawjson.Field(raw, "tools")) {
+			names = append(names, rawjson.FieldString(d, "name"))
 		}
-		if cursor = mcp.FieldString(raw, "nextCursor"); cursor == "" {
+		if cursor = rawjson.FieldString(raw, "nextCursor"); cursor == "" {
 			break
 		}
 	}

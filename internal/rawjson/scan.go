@@ -1,4 +1,4 @@
-package mcp
+package rawjson
 
 import (
 	"bytes"
@@ -9,30 +9,24 @@ import (
 	"math/bits"
 	"unicode/utf8"
 	"unsafe"
-
-	"junctor/internal/tool"
 )
 
-// The scanner reads JSON where it lies: it finds the end of a value and checks
-// it on the way, builds nothing and copies nothing. It accepts exactly what
-// encoding/json accepts (a fuzz test holds it to that), down to a depth that
-// the caller sets.
-
+// Why bytes are not to be used as JSON.
 var (
-	errSyntax = errors.New("not valid JSON")
-	errDepth  = errors.New("JSON nested too deeply")
-	errUTF8   = errors.New("not valid UTF-8")
+	ErrSyntax = errors.New("not valid JSON")
+	ErrDepth  = errors.New("JSON nested too deeply")
+	ErrUTF8   = errors.New("not valid UTF-8")
 )
 
-// maxScanDepth bounds the scanner's recursion, as encoding/json bounds its
-// own. [Limits.MaxDepth] is what a message may have.
-const maxScanDepth = 10_000
+// MaxDepth bounds the scanner's recursion, as encoding/json bounds its
+// own.
+const MaxDepth = 10_000
 
-// replacement is U+FFFD, which takes the place of bytes that are not UTF-8.
-const replacement = "\uFFFD"
+// RepairUTF8 returns b with U+FFFD in place of bytes that are not UTF-8.
+func RepairUTF8(b []byte) []byte { return bytes.ToValidUTF8(b, []byte("\uFFFD")) }
 
-// invalidUTF8 returns the index of the first byte that is not UTF-8, or -1.
-func invalidUTF8(b []byte) int {
+// InvalidUTF8 returns the index of the first byte that is not UTF-8, or -1.
+func InvalidUTF8(b []byte) int {
 	ascii := asciiRun(b)
 	if utf8.Valid(b[ascii:]) {
 		return -1
@@ -60,58 +54,57 @@ func asciiRun(b []byte) int {
 	return i
 }
 
-// CheckJSON reports why data, which came in no message, is not to be sent on
-// inside one: it is not one JSON value, not UTF-8, or nested deeper than depth
-// levels. The error is a [tool.Error].
-func CheckJSON(data []byte, depth int) error {
-	if at := invalidUTF8(data); at >= 0 {
-		return &tool.Error{Kind: tool.ParseFailed, Msg: fmt.Sprintf("the JSON is not valid UTF-8, at byte %d", at)}
+// Check returns nil if data is one JSON value, valid UTF-8 and nested at most
+// depth levels. An error that is [ErrDepth] is about the depth alone.
+func Check(data []byte, depth int) error {
+	if at := InvalidUTF8(data); at >= 0 {
+		return fmt.Errorf("the JSON is %w, at byte %d", ErrUTF8, at)
 	}
-	end, err := skipValue(data, skipSpace(data, 0), min(depth, maxScanDepth))
-	if err == errDepth {
-		return &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("the JSON is nested deeper than %d levels", depth)}
+	end, err := SkipValue(data, SkipSpace(data, 0), min(depth, MaxDepth))
+	if err == ErrDepth {
+		return fmt.Errorf("%w: deeper than %d levels", ErrDepth, depth)
 	}
-	if err == nil && skipSpace(data, end) != len(data) {
-		err = errSyntax
+	if err == nil && SkipSpace(data, end) != len(data) {
+		err = ErrSyntax
 	}
 	if err != nil {
-		return &tool.Error{Kind: tool.ParseFailed, Msg: fmt.Sprintf("%v, at byte %d", err, end)}
+		return fmt.Errorf("%w, at byte %d", err, end)
 	}
 	return nil
 }
 
-// ValidJSON reports whether data is one JSON value, as json.Valid does.
-func ValidJSON(data []byte) bool {
-	end, err := skipValue(data, skipSpace(data, 0), maxScanDepth)
-	return err == nil && skipSpace(data, end) == len(data)
+// Valid reports whether data is one JSON value, as json.Valid does.
+func Valid(data []byte) bool {
+	end, err := SkipValue(data, SkipSpace(data, 0), MaxDepth)
+	return err == nil && SkipSpace(data, end) == len(data)
 }
 
 // TooDeep reports whether a JSON value is nested deeper than depth levels.
 func TooDeep(value []byte, depth int) bool {
-	_, err := skipValue(value, skipSpace(value, 0), depth)
-	return err == errDepth
+	_, err := SkipValue(value, SkipSpace(value, 0), depth)
+	return err == ErrDepth
 }
 
-// skipSpace returns the index of the first byte at or after i that is no JSON
+// SkipSpace returns the index of the first byte at or after i that is no JSON
 // white space.
-func skipSpace(b []byte, i int) int {
+func SkipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
 		i++
 	}
 	return i
 }
 
-// skipValue returns the index after the value that begins at i, where white
+// SkipValue returns the index after the value that begins at i, where white
 // space has been skipped already. depth is how many levels may still open.
-func skipValue(b []byte, i, depth int) (int, error) {
+func SkipValue(b []byte, i, depth int) (int, error) {
 	if i >= len(b) {
-		return i, errSyntax
+		return i, ErrSyntax
 	}
 	switch c := b[i]; c {
 	case '"':
 		return skipString(b, i)
 	case '{':
-		return walkObject(b, i, depth, nil)
+		return WalkObject(b, i, depth, nil)
 	case '[':
 		return skipArray(b, i, depth)
 	case 't':
@@ -125,80 +118,80 @@ func skipValue(b []byte, i, depth int) (int, error) {
 	}
 }
 
-// walkObject returns where the object at i ends, and on the way hands each
+// WalkObject returns where the object at i ends, and on the way hands each
 // member to found, which may be nil.
-func walkObject(b []byte, i, depth int, found func(key, value []byte)) (int, error) {
+func WalkObject(b []byte, i, depth int, found func(key, value []byte)) (int, error) {
 	if depth <= 0 {
-		return i, errDepth
+		return i, ErrDepth
 	}
-	i = skipSpace(b, i+1)
+	i = SkipSpace(b, i+1)
 	if i < len(b) && b[i] == '}' {
 		return i + 1, nil
 	}
 	for {
 		if i >= len(b) || b[i] != '"' {
-			return i, errSyntax
+			return i, ErrSyntax
 		}
 		key := i
 		keyEnd, err := skipString(b, i)
 		if err != nil {
 			return keyEnd, err
 		}
-		if i = skipSpace(b, keyEnd); i >= len(b) || b[i] != ':' {
-			return i, errSyntax
+		if i = SkipSpace(b, keyEnd); i >= len(b) || b[i] != ':' {
+			return i, ErrSyntax
 		}
-		i = skipSpace(b, i+1)
-		end, err := skipValue(b, i, depth-1)
+		i = SkipSpace(b, i+1)
+		end, err := SkipValue(b, i, depth-1)
 		if err != nil {
 			return end, err
 		}
 		if found != nil {
 			found(b[key:keyEnd], b[i:end:end])
 		}
-		if i = skipSpace(b, end); i >= len(b) {
-			return i, errSyntax
+		if i = SkipSpace(b, end); i >= len(b) {
+			return i, ErrSyntax
 		}
 		switch b[i] {
 		case '}':
 			return i + 1, nil
 		case ',':
-			i = skipSpace(b, i+1)
+			i = SkipSpace(b, i+1)
 		default:
-			return i, errSyntax
+			return i, ErrSyntax
 		}
 	}
 }
 
 func skipArray(b []byte, i, depth int) (int, error) {
 	if depth <= 0 {
-		return i, errDepth
+		return i, ErrDepth
 	}
-	i = skipSpace(b, i+1)
+	i = SkipSpace(b, i+1)
 	if i < len(b) && b[i] == ']' {
 		return i + 1, nil
 	}
 	for {
 		var err error
-		if i, err = skipValue(b, i, depth-1); err != nil {
+		if i, err = SkipValue(b, i, depth-1); err != nil {
 			return i, err
 		}
-		if i = skipSpace(b, i); i >= len(b) {
-			return i, errSyntax
+		if i = SkipSpace(b, i); i >= len(b) {
+			return i, ErrSyntax
 		}
 		switch b[i] {
 		case ']':
 			return i + 1, nil
 		case ',':
-			i = skipSpace(b, i+1)
+			i = SkipSpace(b, i+1)
 		default:
-			return i, errSyntax
+			return i, ErrSyntax
 		}
 	}
 }
 
 func skipLiteral(b []byte, i int, word string) (int, error) {
 	if len(b)-i < len(word) || string(b[i:i+len(word)]) != word {
-		return i, errSyntax
+		return i, ErrSyntax
 	}
 	return i + len(word), nil
 }
@@ -217,12 +210,12 @@ func skipNumber(b []byte, i int) (int, error) {
 	if i < len(b) && b[i] == '0' {
 		i++
 	} else if !digits() {
-		return i, errSyntax
+		return i, ErrSyntax
 	}
 	if i < len(b) && b[i] == '.' {
 		i++
 		if !digits() {
-			return i, errSyntax
+			return i, ErrSyntax
 		}
 	}
 	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
@@ -231,7 +224,7 @@ func skipNumber(b []byte, i int) (int, error) {
 			i++
 		}
 		if !digits() {
-			return i, errSyntax
+			return i, ErrSyntax
 		}
 	}
 	return i, nil
@@ -306,7 +299,7 @@ func plainWindows(b []byte, i int) int {
 func skipString(b []byte, i int) (int, error) {
 	for i++; ; {
 		if i = plainRun(b, i); i >= len(b) {
-			return i, errSyntax
+			return i, ErrSyntax
 		}
 		switch b[i] {
 		case '"':
@@ -314,11 +307,11 @@ func skipString(b []byte, i int) (int, error) {
 		case '\\':
 			n := escapeLen(b[i:])
 			if n == 0 {
-				return i, errSyntax
+				return i, ErrSyntax
 			}
 			i += n
 		default:
-			return i, errSyntax
+			return i, ErrSyntax
 		}
 	}
 }
@@ -346,8 +339,8 @@ func escapeLen(b []byte) int {
 	return 0
 }
 
-// text returns the Go string of a JSON string in its quotes.
-func text(quoted []byte) (string, bool) {
+// Unquote returns the Go string of a JSON string in its quotes.
+func Unquote(quoted []byte) (string, bool) {
 	if len(quoted) < 2 || quoted[0] != '"' {
 		return "", false
 	}
@@ -379,20 +372,20 @@ func keyIs(quoted []byte, key string) bool {
 	if bytes.IndexByte(inner, '\\') < 0 {
 		return false
 	}
-	s, ok := text(quoted)
+	s, ok := Unquote(quoted)
 	return ok && s == key
 }
 
-// appendQuoted appends s as a JSON string.
-func appendQuoted(dst []byte, s string) []byte {
-	return AppendQuoted(dst, unsafe.Slice(unsafe.StringData(s), len(s))) // which only reads it
+// AppendQuoted appends s as a JSON string. What is not UTF-8 in it becomes
+// U+FFFD.
+func AppendQuoted(dst []byte, s string) []byte {
+	return AppendQuotedBytes(dst, unsafe.Slice(unsafe.StringData(s), len(s))) // which only reads it
 }
 
-// AppendQuoted appends text as a JSON string. What is not UTF-8 in it becomes
-// U+FFFD.
-func AppendQuoted(dst, text []byte) []byte {
+// AppendQuotedBytes is AppendQuoted for bytes.
+func AppendQuotedBytes(dst, text []byte) []byte {
 	if !utf8.Valid(text) {
-		text = bytes.ToValidUTF8(text, []byte(replacement))
+		text = RepairUTF8(text)
 	}
 	dst = append(dst, '"')
 	for i := 0; ; i++ {

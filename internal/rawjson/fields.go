@@ -1,43 +1,57 @@
-package mcp
+package rawjson
 
 import (
+	"bytes"
 	"encoding/json"
 	"iter"
 )
 
-// The functions of this file read and change single members of a JSON object
-// and leave every other byte alone. They take what Decode accepted; bytes
-// that are no JSON object have no members, and never cause a panic.
-
-// member is where one member of an object lies: key and value without the
+// Member is where one member of an object lies: key and value without the
 // white space around them.
-type member struct{ keyStart, keyEnd, start, end int }
+type Member struct{ KeyStart, KeyEnd, Start, End int }
 
-// members walks the object in b. It stops at the first byte that breaks the
+// Name returns the name of a member of object as it is meant. It allocates
+// only for names written with escapes.
+func (m Member) Name(object []byte) []byte {
+	quoted := object[m.KeyStart:m.KeyEnd]
+	if bytes.IndexByte(quoted, '\\') >= 0 {
+		name, _ := Unquote(quoted)
+		return []byte(name)
+	}
+	return quoted[1 : len(quoted)-1]
+}
+
+// Is reports whether m is the member of object called key.
+func (m Member) Is(object []byte, key string) bool { return keyIs(object[m.KeyStart:m.KeyEnd], key) }
+
+// Value returns the value of a member of object.
+func (m Member) Value(object []byte) json.RawMessage { return object[m.Start:m.End:m.End] }
+
+// Positions walks the object in b. It stops at the first byte that breaks the
 // syntax.
-func members(b []byte) iter.Seq[member] {
-	return func(yield func(member) bool) {
-		i := skipSpace(b, 0)
+func Positions(b []byte) iter.Seq[Member] {
+	return func(yield func(Member) bool) {
+		i := SkipSpace(b, 0)
 		if i >= len(b) || b[i] != '{' {
 			return
 		}
-		for i = skipSpace(b, i+1); i < len(b) && b[i] == '"'; i = skipSpace(b, i+1) {
-			m := member{keyStart: i}
+		for i = SkipSpace(b, i+1); i < len(b) && b[i] == '"'; i = SkipSpace(b, i+1) {
+			m := Member{KeyStart: i}
 			var err error
-			if m.keyEnd, err = skipString(b, i); err != nil {
+			if m.KeyEnd, err = skipString(b, i); err != nil {
 				return
 			}
-			if i = skipSpace(b, m.keyEnd); i >= len(b) || b[i] != ':' {
+			if i = SkipSpace(b, m.KeyEnd); i >= len(b) || b[i] != ':' {
 				return
 			}
-			m.start = skipSpace(b, i+1)
-			if m.end, err = skipValue(b, m.start, maxScanDepth); err != nil {
+			m.Start = SkipSpace(b, i+1)
+			if m.End, err = SkipValue(b, m.Start, MaxDepth); err != nil {
 				return
 			}
 			if !yield(m) {
 				return
 			}
-			if i = skipSpace(b, m.end); i >= len(b) || b[i] != ',' {
+			if i = SkipSpace(b, m.End); i >= len(b) || b[i] != ',' {
 				return
 			}
 		}
@@ -47,9 +61,9 @@ func members(b []byte) iter.Seq[member] {
 // Members iterates over the members of a JSON object, in order.
 func Members(object json.RawMessage) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
-		for m := range members(object) {
-			key, ok := text(object[m.keyStart:m.keyEnd])
-			if ok && !yield(key, object[m.start:m.end:m.end]) {
+		for m := range Positions(object) {
+			key, ok := Unquote(object[m.KeyStart:m.KeyEnd])
+			if ok && !yield(key, object[m.Start:m.End:m.End]) {
 				return
 			}
 		}
@@ -60,8 +74,8 @@ func Members(object json.RawMessage) iter.Seq2[string, json.RawMessage] {
 // order. It allocates only for names written with escapes.
 func MemberNames(object json.RawMessage) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		for m := range members(object) {
-			if !yield(memberName(object, m)) {
+		for m := range Positions(object) {
+			if !yield(m.Name(object)) {
 				return
 			}
 		}
@@ -71,26 +85,26 @@ func MemberNames(object json.RawMessage) iter.Seq[[]byte] {
 // Elements iterates over the elements of a JSON array, in order.
 func Elements(array json.RawMessage) iter.Seq[json.RawMessage] {
 	return func(yield func(json.RawMessage) bool) {
-		i := skipSpace(array, 0)
+		i := SkipSpace(array, 0)
 		if i >= len(array) || array[i] != '[' {
 			return
 		}
-		for i = skipSpace(array, i+1); i < len(array) && array[i] != ']'; i = skipSpace(array, i+1) {
-			end, err := skipValue(array, i, maxScanDepth)
+		for i = SkipSpace(array, i+1); i < len(array) && array[i] != ']'; i = SkipSpace(array, i+1) {
+			end, err := SkipValue(array, i, MaxDepth)
 			if err != nil || !yield(array[i:end:end]) {
 				return
 			}
-			if i = skipSpace(array, end); i >= len(array) || array[i] != ',' {
+			if i = SkipSpace(array, end); i >= len(array) || array[i] != ',' {
 				return
 			}
 		}
 	}
 }
 
-// find returns the last member called key, as encoding/json would.
-func find(object []byte, key string) (found member, ok bool) {
-	for m := range members(object) {
-		if keyIs(object[m.keyStart:m.keyEnd], key) {
+// Find returns the last member called key, as encoding/json would.
+func Find(object []byte, key string) (found Member, ok bool) {
+	for m := range Positions(object) {
+		if m.Is(object, key) {
 			found, ok = m, true
 		}
 	}
@@ -101,18 +115,18 @@ func find(object []byte, key string) (found member, ok bool) {
 // ASCII.
 func Field(object json.RawMessage, path ...string) json.RawMessage {
 	for _, key := range path {
-		m, ok := find(object, key)
+		m, ok := Find(object, key)
 		if !ok {
 			return nil
 		}
-		object = object[m.start:m.end:m.end]
+		object = object[m.Start:m.End:m.End]
 	}
 	return object
 }
 
 // FieldString returns the string at the path, "" when there is none.
 func FieldString(object json.RawMessage, path ...string) string {
-	s, _ := text(Field(object, path...))
+	s, _ := Unquote(Field(object, path...))
 	return s
 }
 
@@ -123,29 +137,29 @@ func SetField(object, value json.RawMessage, path ...string) json.RawMessage {
 	if len(path) == 0 {
 		return value
 	}
-	if m, ok := find(object, path[0]); ok {
-		inner := SetField(object[m.start:m.end], value, path[1:]...)
-		out := make([]byte, 0, len(object)-(m.end-m.start)+len(inner))
-		out = append(out, object[:m.start]...)
+	if m, ok := Find(object, path[0]); ok {
+		inner := SetField(object[m.Start:m.End], value, path[1:]...)
+		out := make([]byte, 0, len(object)-(m.End-m.Start)+len(inner))
+		out = append(out, object[:m.Start]...)
 		out = append(out, inner...)
-		return append(out, object[m.end:]...)
+		return append(out, object[m.End:]...)
 	}
 	inner := SetField(nil, value, path[1:]...)
-	open := skipSpace(object, 0)
+	open := SkipSpace(object, 0)
 	if open >= len(object) || object[open] != '{' {
 		out := make([]byte, 0, len(path[0])+len(inner)+5)
 		out = append(out, '{')
-		out = appendQuoted(out, path[0])
+		out = AppendQuoted(out, path[0])
 		out = append(out, ':')
 		out = append(out, inner...)
 		return append(out, '}')
 	}
 	out := make([]byte, 0, len(object)+len(path[0])+len(inner)+4)
 	out = append(out, object[:open+1]...)
-	out = appendQuoted(out, path[0])
+	out = AppendQuoted(out, path[0])
 	out = append(out, ':')
 	out = append(out, inner...)
-	if next := skipSpace(object, open+1); next < len(object) && object[next] != '}' {
+	if next := SkipSpace(object, open+1); next < len(object) && object[next] != '}' {
 		out = append(out, ',')
 	}
 	return append(out, object[open+1:]...)
@@ -158,42 +172,42 @@ func DeleteField(object json.RawMessage, path ...string) json.RawMessage {
 		return object
 	}
 	if len(path) > 1 {
-		m, ok := find(object, path[0])
+		m, ok := Find(object, path[0])
 		if !ok {
 			return object
 		}
-		inner := object[m.start:m.end]
+		inner := object[m.Start:m.End]
 		changed := DeleteField(inner, path[1:]...)
 		if len(changed) == len(inner) {
 			return object
 		}
 		out := make([]byte, 0, len(object))
-		out = append(out, object[:m.start]...)
+		out = append(out, object[:m.Start]...)
 		out = append(out, changed...)
-		return append(out, object[m.end:]...)
+		return append(out, object[m.End:]...)
 	}
 	// Keep the other members, each with the bytes from its key to its value:
 	// a repeated key goes as a whole.
 	var out []byte
 	at := 0
-	for m := range members(object) {
-		if !keyIs(object[m.keyStart:m.keyEnd], path[0]) {
+	for m := range Positions(object) {
+		if !m.Is(object, path[0]) {
 			continue
 		}
 		if out == nil {
 			out = make([]byte, 0, len(object))
 		}
-		after := skipSpace(object, m.end)
+		after := SkipSpace(object, m.End)
 		if after < len(object) && object[after] == ',' { // take the comma behind it
-			out = append(out, object[at:m.keyStart]...)
-			at = skipSpace(object, after+1)
+			out = append(out, object[at:m.KeyStart]...)
+			at = SkipSpace(object, after+1)
 			continue
 		}
-		out = append(out, object[at:m.keyStart]...) // the last: take the comma before it
+		out = append(out, object[at:m.KeyStart]...) // the last: take the comma before it
 		for len(out) > 0 && (out[len(out)-1] == ',' || isSpace(out[len(out)-1])) {
 			out = out[:len(out)-1]
 		}
-		at = m.end
+		at = m.End
 	}
 	if out == nil {
 		return object
@@ -202,3 +216,12 @@ func DeleteField(object json.RawMessage, path ...string) json.RawMessage {
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+
+// IsObject reports whether raw begins like a JSON object.
+func IsObject(raw json.RawMessage) bool {
+	i := SkipSpace(raw, 0)
+	return i < len(raw) && raw[i] == '{'
+}
+
+// IsNull reports whether a JSON value without white space around it is null.
+func IsNull(raw []byte) bool { return len(raw) == 4 && raw[0] == 'n' }

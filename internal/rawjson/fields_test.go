@@ -1,4 +1,4 @@
-package mcp
+package rawjson
 
 import (
 	"encoding/json"
@@ -113,9 +113,7 @@ func TestIterators(t *testing.T) {
 // FuzzFields compares with maps: setting, reading and deleting a member does
 // that and nothing else.
 func FuzzFields(f *testing.F) {
-	for _, seed := range realTraffic {
-		f.Add([]byte(seed), "params", "_meta")
-	}
+	f.Add([]byte(`{"jsonrpc":"2.0","id":"9f0c","method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}},"name":"echo","arguments":{"n":12345678901234567890}}}`), "params", "_meta")
 	f.Add([]byte(`{"a":1,"a":{"b":2},"c":3}`), "a", "b")
 	f.Fuzz(func(t *testing.T, data []byte, key, inner string) {
 		for _, k := range []string{key, inner} {
@@ -132,7 +130,7 @@ func FuzzFields(f *testing.F) {
 		if json.Unmarshal(data, &object) != nil || object == nil {
 			return
 		}
-		if end, err := skipValue(data, skipSpace(data, 0), DefaultMaxDepth); err != nil || end == 0 {
+		if end, err := SkipValue(data, SkipSpace(data, 0), 200); err != nil || end == 0 {
 			return // too deep
 		}
 		if got := Field(data, key); string(got) != string(object[key]) {
@@ -151,33 +149,5 @@ func FuzzFields(f *testing.F) {
 		check("setting", SetField(data, raw(`[9]`), key))
 		delete(object, key)
 		check("deleting", DeleteField(data, key))
-	})
-}
-
-// FuzzMapToken holds mapToken to what Field and SetField do.
-func FuzzMapToken(f *testing.F) {
-	for _, seed := range []string{
-		``, `{}`, `[]`, ` { } `, `{"_meta":{}}`, `{"_meta": { } }`, `{"_meta":{"progressToken":"a"},"x":1}`, `{"_meta":{"progressToken": 1 , "progressToken" : [2]} }`,
-		`{"_meta":null}`, `{"_meta":"x"}`, `{"_meta":{"a":{"progressToken":1}}}`, `{"_meta":{"\u0070rogressToken":7}}`, `{"_meta":{"b":1},"_meta":{"progressToken":2}}`, `{"_meta":{"b":1`,
-	} {
-		f.Add(seed, true)
-		f.Add(seed, false)
-	}
-	f.Fuzz(func(t *testing.T, params string, listens bool) {
-		if params != "" && !ValidJSON([]byte(params)) {
-			return
-		}
-		raw := json.RawMessage(params)
-		token := Field(raw, "_meta", "progressToken")
-		want := raw
-		if i := skipSpace(raw, 0); (token != nil || listens) && (i >= len(raw) || raw[i] == '{') {
-			want = SetField(raw, json.RawMessage("42"), "_meta", "progressToken")
-		} else {
-			token = nil
-		}
-		mapped, got := mapToken(raw, 42, listens)
-		if string(mapped) != string(want) || string(got) != string(token) || (got == nil) != (token == nil) || string(raw) != params {
-			t.Fatalf("%s (%v)\nbecame %s, %s\nnot    %s, %s", params, listens, mapped, got, want, token)
-		}
 	})
 }
