@@ -256,7 +256,7 @@ func plainRun(b []byte, i int) int {
 			break
 		}
 		if n++; n == 8 { // the string is a long one
-			i = plainWindows(b, i)
+			i = plainWindows(b, i+32) - 32 // the loop adds 32 again
 		}
 	}
 	for ; len(b)-i >= 8; i += 8 {

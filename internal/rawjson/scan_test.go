@@ -86,3 +86,26 @@ func FuzzQuote(f *testing.F) {
 		}
 	})
 }
+
+// TestStringsOfEveryLength covers each way in which the scanner goes through a
+// string: many bytes at once, a window at once, byte by byte.
+func TestStringsOfEveryLength(t *testing.T) {
+	for n := range 3 * window {
+		plain := strings.Repeat("x", n)
+		for _, c := range []struct {
+			text  string
+			valid bool
+		}{
+			{`["` + plain + `",1]`, true},
+			{`["` + plain + `\"",1]`, true},
+			{`["` + plain + "\n" + `",1]`, false},
+			{`["` + plain + `"x,1]`, false},
+			{`["` + plain + `\x",1]`, false},
+			{`["` + plain, false},
+		} {
+			if got := Valid([]byte(c.text)); got != c.valid {
+				t.Fatalf("with a string of %d characters, Valid(…%q) = %v", n, c.text[max(0, len(c.text)-8):], got)
+			}
+		}
+	}
+}
