@@ -26,7 +26,7 @@ func (c *cli) approvalsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: `List the tools that you allowed with "always"`, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g, err := c.prepare(cmd.Context())
+			g, err := c.open(cmd.Context()) // whether an approval applies depends on the current definition
 			if err != nil {
 				return err
 			}

@@ -43,7 +43,7 @@ func newAgents(t *testing.T) *agents {
 
 func (a *agents) command(args ...string) *exec.Cmd {
 	cmd := exec.Command("junctor", args...)
-	cmd.Env = []string{"HOME=" + a.home, "XDG_CONFIG_HOME=" + a.home + "/config", "XDG_DATA_HOME=" + a.home + "/data", "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"HOME=" + a.home, "XDG_CONFIG_HOME=" + a.home + "/config", "XDG_DATA_HOME=" + a.home + "/data", "PATH=" + os.Getenv("PATH"), "GORACE=" + exitDelay}
 	cmd.Dir, cmd.Stderr = a.home, a.t.Output()
 	return cmd
 }

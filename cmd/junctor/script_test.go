@@ -22,6 +22,10 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"junctor": main, "test-server": upstreamtest.Main})
 }
 
+// exitDelay is how long the race detector waits at the end of a command, instead
+// of a second.
+const exitDelay = "atexit_sleep_ms=10"
+
 // TestScripts types commands as a user would and looks at what comes back.
 func TestScripts(t *testing.T) {
 	counters := os.Getenv("JUNCTOR_COVERDIR")
@@ -40,6 +44,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_CONFIG_HOME", home+"/.config")
 			e.Setenv("XDG_DATA_HOME", home+"/.local/share")
 			e.Setenv("XDG_RUNTIME_DIR", home)
+			e.Setenv("GORACE", exitDelay)
 			if covered != "" {
 				e.Setenv("PATH", covered+string(os.PathListSeparator)+e.Getenv("PATH"))
 				e.Setenv("GOCOVERDIR", counters)

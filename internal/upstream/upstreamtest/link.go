@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -116,8 +117,9 @@ func Main() {
 	for _, line := range script.Stray {
 		fmt.Println(line)
 	}
+	// Not os.Exit, in which the race detector waits a second.
 	if script.Exit != 0 {
-		os.Exit(script.Exit)
+		syscall.Exit(script.Exit)
 	}
 	time.Sleep(time.Duration(script.StartDelayMs) * time.Millisecond)
 	s := New(script)
@@ -125,7 +127,7 @@ func Main() {
 	for script.Deaf {
 		time.Sleep(time.Hour)
 	}
-	os.Exit(0)
+	syscall.Exit(0)
 }
 
 // Stdio returns the configuration of an upstream that is this test binary,
