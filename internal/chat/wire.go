@@ -29,8 +29,8 @@ type Outgoing struct {
 	Type string `json:"type"`
 	// Seq numbers the messages of a session. A message to a single connection
 	// (connection, history, some errors) repeats the number of the last
-	// broadcast message, so that a client can always resume with the latest
-	// number it saw.
+	// broadcast message. That of connection is where the replay after it ends,
+	// so a client resumes with the latest number of the other messages.
 	Seq     int64 `json:"seq"`
 	Payload any   `json:"payload"`
 }
