@@ -45,7 +45,7 @@ func (b *bench) measureCalls() error {
 	if err != nil {
 		return err
 	}
-	gate, err := b.gateway(fmt.Sprintf(`{"mcpServers":{"http":{"url":"http://%s","proxy":true},"stdio":{"command":%q,"args":["-role","stdio"],"proxy":true}}}`, server.addr, b.self))
+	gate, err := b.gateway(b.junctor, fmt.Sprintf(`{"mcpServers":{"http":{"url":"http://%s","proxy":true},"stdio":{"command":%q,"args":["-role","stdio"],"proxy":true}}}`, server.addr, b.self))
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (b *bench) warm(gate *process, servers ...string) error {
 }
 
 func micros(d time.Duration) string {
-	return fmt.Sprintf("%.0f µs", float64(d.Nanoseconds())/1000)
+	return fmt.Sprintf("%.1f µs", float64(d.Nanoseconds())/1000)
 }
 
 func ratio(a, b time.Duration) string {

@@ -33,7 +33,7 @@ func (b *bench) measureMemory() error {
 		if err != nil {
 			return err
 		}
-		gate, err := b.gateway(string(config))
+		gate, err := b.gateway(b.junctor, string(config))
 		if err != nil {
 			return err
 		}

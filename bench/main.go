@@ -28,6 +28,8 @@ func main() {
 	tools := flag.Int("tools", 10, "how many tools the server offers")
 	calls := flag.Int("calls", 3000, "calls per measurement")
 	binary := flag.String("junctor", "", "the junctor binary; built when empty")
+	before := flag.String("before", "", "another junctor binary that takes part in price, to compare with")
+	match := flag.String("scenario", "", "a part of the title of the price scenarios to run; empty for all")
 	only := flag.String("only", "", "price, calls, memory, start or nodes; empty for all")
 	profile := flag.String("profile", "", "an existing folder for CPU profiles of the gateway, taken in rounds of their own (price alone)")
 	flag.Parse()
@@ -47,7 +49,7 @@ func main() {
 	case "proxy":
 		err = serveProxy(*target)
 	default:
-		err = measure(*binary, *calls, *only, *profile)
+		err = measure(&bench{junctor: *binary, before: *before, match: *match, calls: *calls, profile: *profile}, *only)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -60,13 +62,15 @@ type bench struct {
 	ctx      context.Context
 	self     string // this program
 	junctor  string // the program under test
+	before   string // another version of it; empty for none
+	match    string // part of the titles of the price scenarios to run
 	dir      string // scratch
 	calls    int
 	profile  string // where profiles go; empty for none
 	children []*process
 }
 
-func measure(binary string, calls int, only, profile string) error {
+func measure(b *bench, only string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "junctor-bench")
@@ -78,9 +82,12 @@ func measure(binary string, calls int, only, profile string) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{ctx: ctx, self: self, junctor: binary, dir: dir, calls: calls}
-	if profile != "" {
-		if b.profile, err = filepath.Abs(profile); err != nil {
+	b.ctx, b.self, b.dir = ctx, self, dir
+	for _, path := range []*string{&b.profile, &b.junctor, &b.before} { // processes start in another folder
+		if *path == "" {
+			continue
+		}
+		if *path, err = filepath.Abs(*path); err != nil {
 			return err
 		}
 	}

@@ -141,7 +141,7 @@ func (b *bench) nodesWay(name string, n int, pg bool, db *pgtest.Server, server 
 	w := &nodesWay{name: name}
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: 30 * time.Second}
 	for range n {
-		gate, err := b.gateway(fmt.Sprintf(`{"mcpServers":{"http":{"url":"http://%s"}}%s}`, server.addr, kept))
+		gate, err := b.gateway(b.junctor, fmt.Sprintf(`{"mcpServers":{"http":{"url":"http://%s"}}%s}`, server.addr, kept))
 		if err != nil {
 			return nil, err
 		}

@@ -48,8 +48,30 @@ func (b *bench) measurePrice() error {
 		return err
 	}
 	servers := fmt.Sprintf(`"http":{"url":"http://%s"},"stdio":{"command":%q,"args":["-role","stdio"]}`, server.addr, b.self)
-	gate, err := b.gateway(`{"mcpServers":{` + servers + `}}`)
+	gate, err := b.gateway(b.junctor, `{"mcpServers":{`+servers+`}}`)
 	if err != nil {
+		return err
+	}
+	if err := b.warm(gate, "http", "stdio"); err != nil {
+		return err
+	}
+	paths := []priced{{"reverse proxy", proxy, "/"}, {"HTTP server", gate, "/mcp/http"}, {"stdio server", gate, "/mcp/stdio"}}
+	if b.before != "" {
+		earlier, err := b.gateway(b.before, `{"mcpServers":{`+servers+`}}`)
+		if err != nil {
+			return err
+		}
+		if err := b.warm(earlier, "http", "stdio"); err != nil {
+			return err
+		}
+		paths = append(paths, priced{"HTTP server, before", earlier, "/mcp/http"}, priced{"stdio server, before", earlier, "/mcp/stdio"})
+	}
+	if err := b.priceAll(
+		scenario{"One caller", 1, b.calls / 3, "echo", payload, paths},
+		scenario{"16 callers", 16, b.calls, "echo", payload, paths},
+		scenario{"64 callers", 64, b.calls, "echo", payload, paths},
+		scenario{"Results of 256 KB, 4 callers", 4, b.calls / 8, "large", "", paths},
+	); err != nil || !b.wanted(besideTitle) {
 		return err
 	}
 	beside := func(role string) (*process, error) {
@@ -57,7 +79,11 @@ func (b *bench) measurePrice() error {
 		for i := range chattyCount {
 			all += fmt.Sprintf(`,"beside%d":{"command":%q,"args":["-role",%q]}`, i, b.self, role)
 		}
-		return b.gateway(`{"mcpServers":{` + all + `}}`)
+		gate, err := b.gateway(b.junctor, `{"mcpServers":{`+all+`}}`)
+		if err != nil {
+			return nil, err
+		}
+		return gate, b.warm(gate, "http", "stdio")
 	}
 	silent, err := beside("stdio")
 	if err != nil {
@@ -67,24 +93,24 @@ func (b *bench) measurePrice() error {
 	if err != nil {
 		return err
 	}
-	for _, g := range []*process{gate, silent, chatty} {
-		if err := b.warm(g, "http", "stdio"); err != nil {
-			return err
-		}
-	}
-	bare := priced{"reverse proxy", proxy, "/"}
-	http := priced{"HTTP server", gate, "/mcp/http"}
-	stdio := priced{"stdio server", gate, "/mcp/stdio"}
-	for _, s := range []scenario{
-		{"One caller", 1, b.calls / 3, "echo", payload, []priced{bare, http, stdio}},
-		{"16 callers", 16, b.calls, "echo", payload, []priced{bare, http, stdio}},
-		{"64 callers", 64, b.calls, "echo", payload, []priced{bare, http, stdio}},
-		{"Results of 256 KB, 4 callers", 4, b.calls / 8, "large", "", []priced{bare, http, stdio}},
-		{"Beside 20 servers with 500 lines on stderr each, a call, 16 callers", 16, b.calls / 2, "echo", payload,
+	return b.priceAll(
+		scenario{besideTitle + ", a call, 16 callers", 16, b.calls / 2, "echo", payload,
 			[]priced{{"20 silent servers", silent, "/mcp/http"}, {"20 chatty servers", chatty, "/mcp/http"}}},
-		{"Beside 20 servers with 500 lines on stderr each, search_tools, 16 callers", 16, b.calls / 8, "search_tools", "update record",
+		scenario{besideTitle + ", search_tools, 16 callers", 16, b.calls / 8, "search_tools", "update record",
 			[]priced{{"20 silent servers", silent, "/mcp"}, {"20 chatty servers", chatty, "/mcp"}}},
-	} {
+	)
+}
+
+const besideTitle = "Beside 20 servers with 500 lines on stderr each"
+
+// wanted reports whether the flag -scenario selects a title.
+func (b *bench) wanted(title string) bool { return strings.Contains(title, b.match) }
+
+func (b *bench) priceAll(scenarios ...scenario) error {
+	for _, s := range scenarios {
+		if !b.wanted(s.title) {
+			continue
+		}
 		if err := b.price(s); err != nil {
 			return fmt.Errorf("%s: %w", s.title, err)
 		}

@@ -29,7 +29,7 @@ func (b *bench) start(env []string, announces bool, name string, args ...string)
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasSuffix(name, "junctor") {
+	if name == b.junctor || name == b.before {
 		if out, err = cmd.StderrPipe(); err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ func (b *bench) role(role string, args ...string) (*process, error) {
 }
 
 // gateway starts junctor with a configuration.
-func (b *bench) gateway(config string) (*process, error) {
+func (b *bench) gateway(binary, config string) (*process, error) {
 	home, err := os.MkdirTemp(b.dir, "home")
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (b *bench) gateway(config string) (*process, error) {
 		return nil, err
 	}
 	return b.start([]string{"JUNCTOR_PROFILE=" + b.profile, "XDG_DATA_HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_RUNTIME_DIR=" + home}, true,
-		b.junctor, "--config", file, "serve", "--listen", "127.0.0.1:0", "--log-level", "info")
+		binary, "--config", file, "serve", "--listen", "127.0.0.1:0", "--log-level", "info")
 }
 
 // usr1 begins and ends a CPU profile of a gateway that was built for it; see

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 )
 
 // server is the MCP server at the far end. It does as little as a server can.
@@ -37,10 +38,10 @@ func (s *server) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, erro
 	case "tools/list":
 		return s.list, nil
 	case "tools/call":
-		if mcp.FieldString(r.Params, "name") == "large" {
+		if rawjson.FieldString(r.Params, "name") == "large" {
 			return large, nil
 		}
-		text := mcp.Field(r.Params, "arguments", "text")
+		text := rawjson.Field(r.Params, "arguments", "text")
 		return json.RawMessage(`{"content":[{"type":"text","text":` + string(text) + `}]}`), nil
 	}
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found"}
