@@ -38,8 +38,8 @@ type Options struct {
 
 	// Public reports which requests need no caller: the page itself, health.
 	Public func(*http.Request) bool
-	// Ended is called for credentials that end before their expiry, with the
-	// name that [CredentialFrom] returns. It may be nil.
+	// Ended is called with the name of each credential that ends before its
+	// expiry. It may be nil.
 	Ended func(credential string)
 }
 

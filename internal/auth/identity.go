@@ -39,14 +39,6 @@ func identityFrom(ctx context.Context) identity {
 	return id
 }
 
-// CredentialFrom returns the name of the credential that a request was
-// admitted with, and when it expires (zero: never). The name is empty for
-// callers without a credential.
-func CredentialFrom(ctx context.Context) (name string, expires time.Time) {
-	id := identityFrom(ctx)
-	return id.credential, id.expires
-}
-
 // openLoopback names what the callers of an open loopback listener share in
 // place of a credential.
 const openLoopback = "open"

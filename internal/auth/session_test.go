@@ -92,9 +92,8 @@ func (p *page) send(method, path, body string) *httptest.ResponseRecorder {
 	mux := http.NewServeMux()
 	p.gate.Routes(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		name, _ := CredentialFrom(r.Context())
 		id := identityFrom(r.Context())
-		fmt.Fprintf(w, "%s admin=%v %s", id.caller.ID, id.caller.Admin, name)
+		fmt.Fprintf(w, "%s admin=%v %s", id.caller.ID, id.caller.Admin, id.credential)
 	})
 	r := httptest.NewRequest(method, "http://127.0.0.1:8787"+path, strings.NewReader(body))
 	if p.session != "" {

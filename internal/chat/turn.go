@@ -97,7 +97,7 @@ func (s *Session) Send(ctx context.Context, caller tool.Caller, text, model stri
 		return noSession()
 	}
 	base := telemetry.WithSession(telemetry.WithRequest(h.ctx, t.id), s.id)
-	if parent, ok := telemetry.TraceOf(ctx); ok {
+	if parent := telemetry.TraceOf(ctx); parent.IsValid() {
 		base = telemetry.WithTrace(base, parent)
 	}
 	base, t.cancel = context.WithCancelCause(base)

@@ -102,10 +102,6 @@ func (c Client) Files(m Machine) []File {
 	return files
 }
 
-// TakesURL reports whether the client can be given the address of a running
-// Junctor, and not only a program to start.
-func (c Client) TakesURL() bool { return c.http != nil }
-
 func plainStdio(command string, args []string) entry {
 	return entry{{"command", command}, {"args", args}}
 }

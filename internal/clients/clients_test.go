@@ -70,7 +70,7 @@ func TestLookup(t *testing.T) {
 	if _, err := Lookup("emacs"); err == nil || !strings.Contains(err.Error(), "claude-code") {
 		t.Error(err)
 	}
-	if c, _ := Lookup("claude"); c.TakesURL() {
+	if c, _ := Lookup("claude"); c.http != nil {
 		t.Error("Claude Desktop takes no URL in its file")
 	}
 }

@@ -41,7 +41,7 @@ func TestConnect(t *testing.T) {
 						write(t, f.Path, before)
 					}
 					change, err := c.Connect(m, want)
-					if url != "" && !c.TakesURL() {
+					if url != "" && c.http == nil {
 						if err == nil || !strings.Contains(err.Error(), "takes no address") {
 							t.Errorf("%s took a URL: %v", c.ID, err)
 						}

@@ -15,6 +15,8 @@ import (
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // recordTimeout bounds how long a call waits for its record to be committed.
@@ -31,7 +33,7 @@ type callRun struct {
 	last   time.Time
 	stages store.Stages
 	span   telemetry.Span
-	trace  telemetry.Traceparent // the trace context sent to the upstream; zero if the call is not traced
+	trace  trace.SpanContext // the trace context sent to the upstream; zero if the call is not traced
 	landed func()
 
 	refused bool // because calls cannot be recorded; so this one is not
@@ -60,15 +62,15 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*callRun, contex
 	if call.Session != "" {
 		ctx = telemetry.WithSession(ctx, call.Session)
 	}
-	if _, ok := telemetry.TraceOf(ctx); !ok {
-		if parent, ok := callersTrace(call); ok {
+	if !telemetry.TraceOf(ctx).IsValid() {
+		if parent := callersTrace(call); parent.IsValid() {
 			ctx = telemetry.WithTrace(ctx, parent)
 		}
 	}
-	f.trace, _ = telemetry.TraceOf(ctx)
+	f.trace = telemetry.TraceOf(ctx)
 	ctx, f.span = x.Tracer.Start(ctx, call.Method)
 	if x.Tracer != nil {
-		f.trace, _ = telemetry.TraceOf(ctx)
+		f.trace = telemetry.TraceOf(ctx)
 	}
 	f.ctx = ctx
 	return f, ctx
@@ -188,7 +190,7 @@ func (f *callRun) append(ctx context.Context, rec store.Call) error {
 }
 
 func (f *callRun) endSpan(rec store.Call) {
-	if f.span.Recording() {
+	if f.span.IsRecording() {
 		f.span.Set("mcp.method.name", rec.Method)
 		f.span.Set("mcp.server", rec.Server)
 		f.span.Set("gen_ai.tool.name", rec.Tool)

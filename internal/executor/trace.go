@@ -7,32 +7,30 @@ import (
 	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // callersTrace returns the trace context that the caller put into _meta.
-func callersTrace(call *tool.Call) (telemetry.Traceparent, bool) {
+func callersTrace(call *tool.Call) trace.SpanContext {
 	meta := call.Meta
 	if call.Params != nil {
 		if !bytes.Contains(call.Params, []byte(telemetry.TraceparentHeader)) {
-			return telemetry.Traceparent{}, false
+			return trace.SpanContext{}
 		}
 		meta = rawjson.Field(call.Params, "_meta")
 	}
 	if len(meta) == 0 {
-		return telemetry.Traceparent{}, false
+		return trace.SpanContext{}
 	}
-	t, ok := telemetry.ParseTraceparent(rawjson.FieldString(meta, telemetry.TraceparentHeader))
-	if ok {
-		t.State = rawjson.FieldString(meta, telemetry.TracestateHeader)
-	}
-	return t, ok
+	return telemetry.ParseTrace(rawjson.FieldString(meta, telemetry.TraceparentHeader), rawjson.FieldString(meta, telemetry.TracestateHeader))
 }
 
 // traced returns the params of a request with the trace context in _meta, from
 // where it is also copied to HTTP headers. Params of a call without a trace are
 // returned unchanged.
 func (f *callRun) traced(params json.RawMessage) json.RawMessage {
-	if !f.trace.Valid() {
+	if !f.trace.IsValid() {
 		return params
 	}
 	set := func(key, value string) {
@@ -41,7 +39,8 @@ func (f *callRun) traced(params json.RawMessage) json.RawMessage {
 			params = rawjson.SetField(params, quoted, "_meta", key)
 		}
 	}
-	set(telemetry.TraceparentHeader, f.trace.String())
-	set(telemetry.TracestateHeader, f.trace.State)
+	parent, state := telemetry.FormatTrace(f.trace)
+	set(telemetry.TraceparentHeader, parent)
+	set(telemetry.TracestateHeader, state)
 	return params
 }

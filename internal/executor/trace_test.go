@@ -20,8 +20,7 @@ func TestTraceReachesTheUpstream(t *testing.T) {
 		got = string(req.Params)
 		return json.RawMessage(`{"content":[]}`), nil
 	}
-	parent, _ := telemetry.ParseTraceparent(trace)
-	parent.State = "a=b"
+	parent := telemetry.ParseTrace(trace, "a=b")
 	header := telemetry.WithTrace(t.Context(), parent)
 	const meta = `"_meta":{"tracestate":"a=b","traceparent":"` + trace + `"}`
 	const plain = `{"name":"write" , "arguments":{}}`
@@ -47,8 +46,8 @@ func TestTraceReachesTheUpstream(t *testing.T) {
 			if got != tt.want {
 				t.Errorf("params = %s, want %s", got, tt.want)
 			}
-			if rec := r.records[len(r.records)-1]; name == "meta" && rec.TraceID != parent.ID() {
-				t.Errorf("trace of the record = %s, want %s", rec.TraceID, parent.ID())
+			if rec := r.records[len(r.records)-1]; name == "meta" && rec.TraceID != parent.TraceID().String() {
+				t.Errorf("trace of the record = %s, want %s", rec.TraceID, parent.TraceID().String())
 			}
 			if _, err := r.Forward(tt.ctx, tool.Call{Face: "broker", Caller: tool.Local, Server: "fs", Method: "resources/list", Params: json.RawMessage(tt.params)}); err != nil {
 				t.Fatal(err)

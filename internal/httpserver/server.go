@@ -47,11 +47,7 @@ func Wrap(log *slog.Logger, next http.Handler) http.Handler {
 				httperr.Write(w, r, &tool.Error{Kind: tool.Internal, Msg: "internal error; the gateway's log has the cause under this request's id"})
 			}
 		}()
-		ctx := r.Context()
-		if parent, ok := telemetry.Extract(r.Header); ok {
-			ctx = telemetry.WithTrace(ctx, parent)
-		}
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, r.WithContext(telemetry.WithTraceOf(r.Context(), r.Header)))
 	}))
 }
 

@@ -39,34 +39,6 @@ func SplitRaw(array []byte) ([]json.RawMessage, error) {
 	return out, nil
 }
 
-// Clip returns v when it has at most limit bytes; otherwise an object that
-// tells the size and holds the beginning as text, so that what is kept stays
-// JSON: {"truncated":true,"bytes":123456,"head":"…"}. With limit 0 only the
-// size remains.
-func Clip(v json.RawMessage, limit int) json.RawMessage {
-	if len(v) <= limit {
-		return v
-	}
-	head := v[:max(limit, 0)]
-	for i := 0; i < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head[max(0, len(head)-utf8.UTFMax):]); i++ {
-		// The cut may have split a character, and the window may begin
-		// inside one: step back until the end is whole.
-		if r, _ := utf8.DecodeLastRune(head); r != utf8.RuneError {
-			break
-		}
-		head = head[:len(head)-1]
-	}
-	b, err := json.Marshal(struct {
-		Truncated bool   `json:"truncated"`
-		Bytes     int    `json:"bytes"`
-		Head      string `json:"head,omitempty"`
-	}{true, len(v), string(head)})
-	if err != nil { // a struct of plain fields always marshals
-		return json.RawMessage(`{"truncated":true}`)
-	}
-	return b
-}
-
 // ValidUTF8 returns v with every invalid byte replaced by U+FFFD. Records of
 // earlier versions may hold such bytes, and strict clients refuse a whole page
 // because of one of them.

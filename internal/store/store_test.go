@@ -13,7 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"junctor/internal/sqlite"
 	"junctor/internal/store"
@@ -72,44 +71,6 @@ func TestCallJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"seq":"x"}`), &back); err == nil {
 		t.Error("a sequence that is no number was read")
 	}
-}
-
-func TestClip(t *testing.T) {
-	for name, tt := range map[string]struct {
-		in    string
-		limit int
-		want  string
-	}{
-		"short":      {`{"a":1}`, 10, `{"a":1}`},
-		"exact":      {`"ab"`, 4, `"ab"`},
-		"long":       {`"abcdef"`, 4, `{"truncated":true,"bytes":8,"head":"\"abc"}`},
-		"rune split": {`"aé"`, 3, `{"truncated":true,"bytes":5,"head":"\"a"}`},
-		"rune whole": {`"aéz"`, 4, `{"truncated":true,"bytes":6,"head":"\"aé"}`},
-		"emoji":      {`"😀😀"`, 8, `{"truncated":true,"bytes":10,"head":"\"😀"}`},
-		"zero":       {`"abc"`, 0, `{"truncated":true,"bytes":5}`},
-		"negative":   {`"abc"`, -1, `{"truncated":true,"bytes":5}`},
-		"nothing":    {``, 0, ``},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := store.Clip(json.RawMessage(tt.in), tt.limit); string(got) != tt.want {
-				t.Errorf("Clip(%s, %d) = %s, want %s", tt.in, tt.limit, got, tt.want)
-			}
-		})
-	}
-}
-
-func FuzzClip(f *testing.F) {
-	f.Add([]byte(`"aé😀"`), 4)
-	f.Fuzz(func(t *testing.T, in []byte, limit int) {
-		got := store.Clip(in, limit)
-		if len(in) > limit && !json.Valid(got) {
-			t.Errorf("Clip(%q, %d) = %q is no JSON", in, limit, got)
-		}
-		var cut struct{ Head string }
-		if len(in) > limit && utf8.Valid(in) && json.Unmarshal(got, &cut) == nil && !bytes.HasPrefix(in, []byte(cut.Head)) {
-			t.Errorf("Clip(%q, %d) = %q does not show the beginning", in, limit, got)
-		}
-	})
 }
 
 func TestRawListsRoundTrip(t *testing.T) {

@@ -19,7 +19,7 @@ type fieldsKey struct{}
 // fields are the log fields of a context. They are immutable once they are in a
 // context.
 type fields struct {
-	request, session, trace, component, action string
+	request, session, trace string
 }
 
 func fieldsOf(ctx context.Context) *fields {
@@ -29,7 +29,7 @@ func fieldsOf(ctx context.Context) *fields {
 
 func (f *fields) each(do func(key, value string)) {
 	for _, kv := range [...][2]string{
-		{KeyComponent, f.component}, {KeyAction, f.action}, {KeyRequest, f.request}, {KeySession, f.session}, {KeyTrace, f.trace},
+		{KeyRequest, f.request}, {KeySession, f.session}, {KeyTrace, f.trace},
 	} {
 		if kv[1] != "" {
 			do(kv[0], kv[1])
@@ -74,24 +74,10 @@ func WithSession(ctx context.Context, id string) context.Context {
 	return with(ctx, func(f *fields) { f.session = id })
 }
 
-// WithWork makes every log line under ctx name the part of the program and
-// what it is doing; a logger's own component wins.
-func WithWork(ctx context.Context, component, action string) context.Context {
-	return with(ctx, func(f *fields) { f.component, f.action = component, action })
-}
-
 // RequestID returns the id of the request that ctx belongs to, or "".
 func RequestID(ctx context.Context) string {
 	if f := fieldsOf(ctx); f != nil {
 		return f.request
-	}
-	return ""
-}
-
-// SessionID returns the id of the session that ctx belongs to, or "".
-func SessionID(ctx context.Context) string {
-	if f := fieldsOf(ctx); f != nil {
-		return f.session
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -12,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // Tracer makes OpenTelemetry spans. A nil Tracer makes none and costs
@@ -60,87 +62,37 @@ func newTracer(cfg *OTLPConfig, version string, r *Redactor, exporter sdktrace.S
 // tracesURL adds the path that OTLP over HTTP has for traces when the address
 // has none.
 func tracesURL(endpoint string) string {
-	for i := len(endpoint) - 1; i > 0 && endpoint[i] == '/'; i-- {
-		endpoint = endpoint[:i]
-	}
-	scheme := 0
-	for i := 0; i+3 <= len(endpoint); i++ {
-		if endpoint[i:i+3] == "://" {
-			scheme = i + 3
-			break
-		}
-	}
-	for i := scheme; i < len(endpoint); i++ {
-		if endpoint[i] == '/' {
-			return endpoint
-		}
+	endpoint = strings.TrimRight(endpoint, "/")
+	if _, rest, ok := strings.Cut(endpoint, "://"); ok && strings.Contains(rest, "/") || !ok && strings.Contains(endpoint, "/") {
+		return endpoint
 	}
 	return endpoint + "/v1/traces"
 }
 
-// Span is one piece of work within a trace. The zero Span records nothing.
-type Span struct{ span trace.Span }
+// Span is one piece of work within a trace.
+type Span struct{ trace.Span }
 
-// Start begins a span under that of ctx. The context returned carries the
-// span's trace context, whether it is recorded or not, so that it reaches
-// upstreams and log lines.
+// Start begins a span under that of ctx. The context returned carries a trace
+// context, whether it is recorded or not, so that it reaches log lines.
 func (t *Tracer) Start(ctx context.Context, name string) (context.Context, Span) {
-	parent, ok := TraceOf(ctx)
 	if t == nil {
-		if ok {
-			return WithTrace(ctx, parent.Child()), Span{}
+		if !TraceOf(ctx).IsValid() {
+			ctx = WithTrace(ctx, newTrace())
 		}
-		return WithTrace(ctx, NewTraceparent()), Span{}
-	}
-	if ok && !trace.SpanContextFromContext(ctx).IsValid() {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, remote(parent))
+		return ctx, Span{noop.Span{}}
 	}
 	ctx, span := t.tracer.Start(ctx, name)
-	sc := span.SpanContext()
-	return WithTrace(ctx, Traceparent{TraceID: sc.TraceID(), SpanID: sc.SpanID(), Flags: byte(sc.TraceFlags()) & 1, State: sc.TraceState().String()}), Span{span}
-}
-
-func remote(t Traceparent) trace.SpanContext {
-	state, err := trace.ParseTraceState(t.State)
-	if err != nil {
-		state = trace.TraceState{} // the specification: drop what cannot be read
-	}
-	return trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: t.TraceID, SpanID: t.SpanID, TraceFlags: trace.TraceFlags(t.Flags), TraceState: state, Remote: true,
-	})
+	return withTraceField(ctx, span.SpanContext()), Span{span}
 }
 
 // Set notes a fact about the work.
-func (s Span) Set(key, value string) {
-	if s.span != nil {
-		s.span.SetAttributes(attribute.String(key, value))
-	}
-}
+func (s Span) Set(key, value string) { s.SetAttributes(attribute.String(key, value)) }
 
 // SetInt notes a number.
-func (s Span) SetInt(key string, value int) {
-	if s.span != nil {
-		s.span.SetAttributes(attribute.Int(key, value))
-	}
-}
+func (s Span) SetInt(key string, value int) { s.SetAttributes(attribute.Int(key, value)) }
 
 // Fail marks the work as failed.
-func (s Span) Fail(why string) {
-	if s.span != nil {
-		s.span.SetStatus(codes.Error, why)
-	}
-}
-
-// End ends the span.
-func (s Span) End() {
-	if s.span != nil {
-		s.span.End()
-	}
-}
-
-// Recording reports whether facts about the work are kept, so that they need
-// not be gathered otherwise.
-func (s Span) Recording() bool { return s.span != nil && s.span.IsRecording() }
+func (s Span) Fail(why string) { s.SetStatus(codes.Error, why) }
 
 // Shutdown sends what is left, for as long as ctx allows.
 func (t *Tracer) Shutdown(ctx context.Context) error {
