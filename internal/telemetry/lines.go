@@ -5,7 +5,9 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
+	"time"
 )
 
 // lines is the handler of the JSON log. It encodes a record once, with slog's
@@ -16,6 +18,11 @@ type lines struct {
 	// plain writes the levels that slog has a name for. Naming the others
 	// takes a function that slog calls for every attribute.
 	plain, named slog.Handler
+
+	// bound are the attributes of WithAttrs as they are written into a line
+	// that appendLine encodes; direct reports that there can be such lines.
+	bound  []byte
+	direct bool
 }
 
 // lineTarget is where the lines of a logger and of those derived from it go.
@@ -33,6 +40,8 @@ func newLines(out io.Writer, recent *Ring[LogEntry], level slog.Leveler) slog.Ha
 		to:    to,
 		plain: slog.NewJSONHandler(&to.line, &slog.HandlerOptions{Level: level}),
 		named: slog.NewJSONHandler(&to.line, &slog.HandlerOptions{Level: level, ReplaceAttr: nameLevel}),
+
+		direct: true,
 	}
 }
 
@@ -50,12 +59,13 @@ func (h lines) Enabled(ctx context.Context, l slog.Level) bool { return h.plain.
 
 // WithAttrs implements slog.Handler.
 func (h lines) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return lines{h.to, h.plain.WithAttrs(attrs), h.named.WithAttrs(attrs)}
+	bound, direct := appendAttrs(slices.Clip(h.bound), attrs)
+	return lines{h.to, h.plain.WithAttrs(attrs), h.named.WithAttrs(attrs), bound, h.direct && direct}
 }
 
 // WithGroup implements slog.Handler.
 func (h lines) WithGroup(name string) slog.Handler {
-	return lines{h.to, h.plain.WithGroup(name), h.named.WithGroup(name)}
+	return lines{to: h.to, plain: h.plain.WithGroup(name), named: h.named.WithGroup(name)}
 }
 
 // Handle implements slog.Handler.
@@ -67,22 +77,47 @@ func (h lines) Handle(ctx context.Context, rec slog.Record) error {
 	}
 	h.to.mu.Lock()
 	defer h.to.mu.Unlock()
-	if h.to.line.Reset(); h.to.line.Cap() > 2*flushBytes {
-		h.to.line = bytes.Buffer{} // one line was very long
-	}
+	h.to.reset()
 	if err := encode.Handle(ctx, rec); err != nil {
 		return err
 	}
-	line := h.to.line.Bytes()
-	if h.to.recent != nil {
-		h.to.recent.Add(LogEntry{
-			Timestamp: rec.Time.UnixMilli(), Level: levelName(rec.Level), Message: rec.Message, Details: detailsOf(line),
-		})
+	return h.to.write(rec.Time, rec.Level, rec.Message)
+}
+
+// handleAttrs is Handle for a record whose attributes are in a list. done is
+// false, and nothing was written, when the line is not one for appendLine.
+func (h lines) handleAttrs(at time.Time, level slog.Level, msg string, attrs []slog.Attr) (done bool, err error) {
+	if !h.direct {
+		return false, nil
 	}
-	if h.to.out == nil {
+	h.to.mu.Lock()
+	defer h.to.mu.Unlock()
+	h.to.reset()
+	line, ok := appendLine(h.to.line.AvailableBuffer(), at, level, msg, h.bound, attrs)
+	if !ok {
+		return false, nil
+	}
+	h.to.line.Write(line)
+	return true, h.to.write(at, level, msg)
+}
+
+// reset empties the line. t.mu is held.
+func (t *lineTarget) reset() {
+	if t.line.Reset(); t.line.Cap() > 2*flushBytes {
+		t.line = bytes.Buffer{} // one line was very long
+	}
+}
+
+// write hands the line on. t.mu is held.
+func (t *lineTarget) write(at time.Time, level slog.Level, msg string) error {
+	line := t.line.Bytes()
+	if t.recent != nil {
+		t.recent.Add(LogEntry{Timestamp: at.UnixMilli(), Level: levelName(level), Message: msg, Details: detailsOf(line)})
+	}
+	if t.out == nil {
 		return nil
 	}
-	_, err := h.to.out.Write(line)
+	_, err := t.out.Write(line)
 	return err
 }
 

@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"sync"
+	"time"
 )
 
 // The levels that slog has no name for.
@@ -102,6 +104,16 @@ func (f flushing) Handle(ctx context.Context, rec slog.Record) error {
 	return err
 }
 
+func (f flushing) handleAttrs(at time.Time, level slog.Level, msg string, attrs []slog.Attr) (done bool, err error) {
+	if next, ok := f.Handler.(attrHandler); ok {
+		done, err = next.handleAttrs(at, level, msg, attrs)
+	}
+	if done && level >= slog.LevelWarn {
+		err = errors.Join(err, f.buffer.Flush())
+	}
+	return done, err
+}
+
 func (f flushing) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return flushing{f.Handler.WithAttrs(attrs), f.buffer}
 }
@@ -154,30 +166,46 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &c
 }
 
+// attrLists are lists for the attributes of one record each.
+var attrLists = sync.Pool{New: func() any { return new([]slog.Attr) }}
+
 // Handle implements slog.Handler.
 func (h *handler) Handle(ctx context.Context, rec slog.Record) error {
-	known := fieldsOf(ctx)
-	attrs := make([]slog.Attr, 0, 16) // on the stack as a rule
+	list := attrLists.Get().(*[]slog.Attr)
+	attrs := (*list)[:0]
 	rec.Attrs(func(a slog.Attr) bool {
 		attrs = append(attrs, a)
 		return true
 	})
-	renamed := inMillis(attrs)
-	clean, changed := h.clean(attrs)
-	msg := h.redactor.String(rec.Message)
-	if !renamed && !changed && msg == rec.Message && known == nil {
-		return h.next.Handle(ctx, rec)
-	}
-	out := slog.NewRecord(rec.Time, rec.Level, msg, rec.PC)
-	out.AddAttrs(clean...)
-	if known != nil {
+	inMillis(attrs)
+	attrs, _ = h.clean(attrs)
+	if known := fieldsOf(ctx); known != nil {
+		own := len(attrs)
 		known.each(func(key, value string) {
-			if slices.Contains(h.bound, key) || slices.ContainsFunc(clean, func(a slog.Attr) bool { return a.Key == key }) {
+			if slices.Contains(h.bound, key) || slices.ContainsFunc(attrs[:own], func(a slog.Attr) bool { return a.Key == key }) {
 				return
 			}
-			out.AddAttrs(slog.String(key, h.redactor.String(value)))
+			attrs = append(attrs, slog.String(key, h.redactor.String(value)))
 		})
 	}
+	err := h.pass(ctx, &rec, h.redactor.String(rec.Message), attrs)
+	clear(attrs)
+	*list = attrs
+	if cap(attrs) <= 64 {
+		attrLists.Put(list)
+	}
+	return err
+}
+
+// pass hands the cleaned record on.
+func (h *handler) pass(ctx context.Context, rec *slog.Record, msg string, attrs []slog.Attr) error {
+	if next, ok := h.next.(attrHandler); ok { // which writes no source lines
+		if done, err := next.handleAttrs(rec.Time, rec.Level, msg, attrs); done {
+			return err
+		}
+	}
+	out := slog.NewRecord(rec.Time, rec.Level, msg, rec.PC)
+	out.AddAttrs(attrs...)
 	return h.next.Handle(ctx, out)
 }
 
