@@ -170,11 +170,11 @@ func TestManualPagesAndCompletions(t *testing.T) {
 	groff, err := exec.LookPath("groff")
 	for _, page := range pages {
 		data, readErr := os.ReadFile(page)
-		if readErr != nil || !bytes.HasPrefix(data, []byte(".TH ")) || !bytes.Contains(data, []byte(".SH NAME\n")) {
+		if readErr != nil || !bytes.Contains(data, []byte("\n.TH \"JUNCTOR")) || !bytes.Contains(data, []byte(".SH NAME\n")) {
 			t.Errorf("%s is no manual page: %v", page, readErr)
 		}
 		if err == nil {
-			if said := run(t, ".", nil, groff, "-man", "-Tutf8", "-ww", "-z", page); said != "" {
+			if said := run(t, ".", nil, groff, "-Kutf8", "-man", "-Tutf8", "-ww", "-z", page); said != "" {
 				t.Errorf("%s: %s", page, said)
 			}
 		}

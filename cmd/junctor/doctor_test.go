@@ -49,12 +49,6 @@ func TestReachableAddress(t *testing.T) {
 	}
 }
 
-func TestRoffEscapes(t *testing.T) {
-	if got, want := roff(".x -y\n'z \\…"), `\&.x \-y`+"\n"+`\&'z \e\[u2026]`; got != want {
-		t.Errorf("roff = %q, want %q", got, want)
-	}
-}
-
 func TestHealth(t *testing.T) {
 	status := http.StatusOK
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -85,13 +79,6 @@ func TestHealth(t *testing.T) {
 	}
 	if code, _ := ask("health", "--url", "::"); code != exitUsage {
 		t.Errorf("an address that is none: %d", code)
-	}
-	if code, said := ask("man", filepath.Join(dir, "man")); code != exitDone {
-		t.Errorf("man: %d, %s", code, said)
-	}
-	pages, err := filepath.Glob(filepath.Join(dir, "man", "*.1"))
-	if err != nil || len(pages) < 20 {
-		t.Errorf("%d pages, %v", len(pages), err)
 	}
 }
 
