@@ -59,7 +59,7 @@ func TestDirectLinesAreThoseOfSlog(t *testing.T) {
 // BenchmarkCallLine is the line of a call as the executor writes it.
 func BenchmarkCallLine(b *testing.B) {
 	log := NewLogger(LogOptions{Output: NewLineBuffer(io.Discard), Format: FormatJSON, Redactor: &Redactor{}, Recent: NewRing[LogEntry](100)}).With(KeyComponent, "executor")
-	ctx := WithTrace(WithRequest(context.Background(), NewID()), NewTraceparent())
+	ctx := WithTrace(WithRequest(context.Background(), NewID()), newTrace())
 	b.ReportAllocs()
 	for b.Loop() {
 		line := slog.NewRecord(time.Now(), slog.LevelInfo, "call done", 0)
