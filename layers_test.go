@@ -46,6 +46,7 @@ var layer = map[string]int{
 	"guard":      4,
 	"httpserver": 4,
 	"oauth":      4,
+	"openapi":    4,
 
 	"agentify":  5,
 	"attach":    5,

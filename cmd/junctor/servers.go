@@ -107,18 +107,29 @@ func (c *cli) serversAdd() *cobra.Command {
 		proxy        bool
 		replace      bool
 		noWait       bool
+		rest         openAPIFlags
 	)
 	cmd := &cobra.Command{
-		Use: "add NAME (URL | -- COMMAND [ARGS…])", Short: "Add a server to the configuration and connect to it", Args: minArgs(2),
+		Use: "add NAME (URL | --openapi DOCUMENT | -- COMMAND [ARGS…])", Short: "Add a server to the configuration and connect to it", Args: minArgs(1),
 		Example: `  junctor servers add fs -- npx -y @modelcontextprotocol/server-filesystem ~/notes
-  junctor servers add github https://api.githubcopilot.com/mcp/ --header 'Authorization=Bearer ${GITHUB_TOKEN}'`,
+  junctor servers add github https://api.githubcopilot.com/mcp/ --header 'Authorization=Bearer ${GITHUB_TOKEN}'
+  junctor servers add shop --openapi https://shop.example/openapi.json --include 'GET /**' --credential 'apiKey=${SHOP_KEY}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			if !tool.ValidServer(name) {
 				return usageError{fmt.Errorf("invalid server name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", name, tool.MaxServerName)}
 			}
 			entry := map[string]any{}
-			if u, err := url.Parse(args[1]); err == nil && len(args) == 2 && (u.Scheme == "http" || u.Scheme == "https") {
+			if rest.document != "" {
+				if len(args) > 1 {
+					return usageError{fmt.Errorf("--openapi describes the server; remove %q", args[1])}
+				}
+				if err := rest.fill(entry); err != nil {
+					return usageError{err}
+				}
+			} else if len(args) < 2 {
+				return usageError{errors.New("give a URL, --openapi DOCUMENT or -- COMMAND (see junctor servers add --help)")}
+			} else if u, err := url.Parse(args[1]); err == nil && len(args) == 2 && (u.Scheme == "http" || u.Scheme == "https") {
 				entry["url"] = args[1]
 			} else if strings.Contains(args[1], "://") {
 				return usageError{fmt.Errorf("invalid server URL %q; it must start with http:// or https://", args[1])}
@@ -172,6 +183,7 @@ func (c *cli) serversAdd() *cobra.Command {
 	f.BoolVar(&proxy, "proxy", false, "make it available at /api/mcp/NAME/proxy")
 	f.BoolVar(&replace, "replace", false, "replace an existing server of that name")
 	f.BoolVar(&noWait, "no-wait", false, "do not connect to the server")
+	rest.add(f)
 	return cmd
 }
 

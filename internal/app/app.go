@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ import (
 	"junctor/internal/mcptrace"
 	"junctor/internal/nodes"
 	"junctor/internal/oauth"
+	"junctor/internal/openapi"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -155,6 +157,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Sink: a.sink, Log: o.Log, Environ: o.Environ, DataDir: o.DataDir, AwaitInstall: o.AwaitInstall, Starts: o.Starts, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
 		RoundTripper: http1.New(rt), Trace: a.trace, Authorizer: a.oauth, Singletons: a.singletons(), Tasks: taskOwners{a.store},
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
+		OpenAPI:      a.openAPI().Dial,
 		Capabilities: mcp.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
 	})
 	a.executor = executor.New(executor.Options{
@@ -226,6 +229,15 @@ func (a *App) dialBuiltin(context.Context) (mcp.Transport, error) {
 	near, far := mcp.Pipe()
 	go func() { _ = a.builtin.ServeLink(context.Background(), far) }()
 	return near, nil
+}
+
+// openAPI connects to the HTTP services of the configuration.
+func (a *App) openAPI() openapi.Dialer {
+	d := openapi.Dialer{UserAgent: "junctor/" + a.opts.Version, Proxy: http.ProxyFromEnvironment, Log: a.log}
+	if a.opts.DataDir != "" {
+		d.CacheDir = filepath.Join(a.opts.DataDir, "openapi")
+	}
+	return d
 }
 
 // Run holds the core up until ctx is done. Serve does so too, with the faces.

@@ -47,6 +47,8 @@ func (t targets) target(st upstream.Status) broker.Target {
 	switch {
 	case cfg.Command != "":
 		out.URL = "stdio:" + filepath.Base(cfg.Command) // no path of this machine
+	case cfg.OpenAPI != "":
+		out.URL = "openapi:" + cfg.Name
 	case cfg.URL == "":
 		out.URL = "builtin:" + cfg.Name
 	}

@@ -16,7 +16,7 @@ import (
 // server decodes one upstream over the defaults.
 func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) {
 	if e.node.kind != object {
-		l.report(e.node, fmt.Sprintf("is %s, must be an object with command or url", e.node.kind))
+		l.report(e.node, fmt.Sprintf("is %s, must be an object with command, url or openapi", e.node.kind))
 		return
 	}
 	normalise(e, l.report, l.note)
@@ -46,14 +46,17 @@ func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) 
 		if c.Command != "" && c.URL == "" {
 			c.Transport = upstream.Stdio
 		}
+		if c.OpenAPI != "" {
+			c.Transport = upstream.OpenAPI
+		}
 	}
 	l.paths(&c)
 	if envFile != nil {
 		l.readEnvFile(&c, envFile, d, key)
 	}
-	if len(l.problems) > before && c.Command == "" && c.URL == "" {
+	if len(l.problems) > before && c.Command == "" && c.URL == "" && c.OpenAPI == "" {
 		// What is missing was there, but with a wrong type.
-		if e.node.has("command", "url") {
+		if e.node.has("command", "url", "openapi") {
 			return
 		}
 	}
@@ -73,6 +76,9 @@ func (l *loader) dir() string {
 func (l *loader) paths(c *upstream.Config) {
 	dir := l.dir()
 	c.Cwd = l.path(c.Cwd, dir)
+	if !strings.Contains(c.OpenAPI, "://") {
+		c.OpenAPI = l.path(c.OpenAPI, dir)
+	}
 	if strings.HasPrefix(c.Command, "~/") || strings.HasPrefix(c.Command, "./") || strings.HasPrefix(c.Command, "../") ||
 		strings.HasPrefix(c.Command, `.\`) || strings.HasPrefix(c.Command, `..\`) {
 		if c.Cwd != "" {

@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/child"
 	"junctor/internal/mcp"
+	"junctor/internal/openapi"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -89,6 +90,12 @@ func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connect
 			go p.Stop(context.Background()) // close waits for the end
 			return nil
 		}})
+	} else if cfg.OpenAPI != "" {
+		t, err := openapi.Dialer{UserAgent: "junctor/" + o.Version, Proxy: http.ProxyFromEnvironment}.Dial(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		transport = t
 	} else {
 		h := mcp.HTTPOptions{URL: cfg.URL, Header: http.Header{}, RoundTripper: d.RoundTripper, StreamableOnly: cfg.Transport == upstream.HTTP}
 		if cfg.AuthorizationToken != "" {

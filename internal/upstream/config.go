@@ -11,7 +11,8 @@ import (
 )
 
 // Config describes one upstream: Command for a child process, URL for a
-// remote server, or neither and Transport InProcess for the built-in one. It
+// remote server, OpenAPI for an HTTP service, or none of them and Transport
+// InProcess for the built-in one. It
 // holds what is in the file after the loader has filled in defaults, settled
 // the words that other programs use, and expanded variables.
 type Config struct {
@@ -41,6 +42,15 @@ type Config struct {
 	OAuth *OAuth `json:"oauth,omitempty"`
 	// Tell the server the address of the caller (X-Forwarded-For).
 	ForwardClientIP bool `json:"forwardClientIp,omitempty"`
+
+	// The OpenAPI document of an HTTP service whose operations become tools: an address, or a file (relative to the configuration file's folder). JSON or YAML; OpenAPI 3.0 to 3.2 or Swagger 2.0.
+	OpenAPI string `json:"openapi,omitempty"`
+	// The address of the service that the OpenAPI document describes. Default: what the document says.
+	BaseURL string `json:"baseUrl,omitempty"`
+	// Which operations of the OpenAPI document become tools. Default: all.
+	Operations Operations `json:"operations,omitzero"`
+	// Credentials by the name of the security scheme in the OpenAPI document: an API key, a bearer token, "user:password" for HTTP basic, or "clientId:clientSecret" for OAuth 2 client credentials. They are sent to the service alone.
+	Credentials map[string]telemetry.Secret `json:"credentials,omitempty"`
 
 	// Idle timeout of a call: how long it may take without a response or progress.
 	TimeoutMs setting.Millis `json:"timeoutMs"`
@@ -98,6 +108,14 @@ type OAuth struct {
 	ClientMetadataURL string `json:"clientMetadataUrl,omitempty"`
 }
 
+// Operations selects operations of an OpenAPI document by glob.
+type Operations struct {
+	// Globs of operation ids ("issues/*") or of methods and paths ("GET /repos/**"); * matches within a part between slashes, ** across them.
+	Include []string `json:"include,omitempty"`
+	// Globs of operations that do not become tools; they win over include.
+	Exclude []string `json:"exclude,omitempty"`
+}
+
 // ToolConfiguration narrows the tools of an upstream.
 type ToolConfiguration struct {
 	// Whether the server's tools are enabled.
@@ -119,14 +137,15 @@ func (t ToolConfiguration) Allows(name string) bool {
 // Transport is the way to an upstream.
 type Transport string
 
-// The transports. InProcess is not written in files: it is the built-in
-// upstream's.
+// The transports. InProcess and OpenAPI are not written in files: the first is
+// the built-in upstream's, the second follows from openapi.
 const (
 	Auto      Transport = "auto"
 	Stdio     Transport = "stdio"
 	HTTP      Transport = "http"
 	SSE       Transport = "sse"
 	InProcess Transport = "inprocess"
+	OpenAPI   Transport = "openapi"
 )
 
 // Words lists the transports that a file may name.
@@ -206,7 +225,10 @@ func (c Config) Validate() error {
 	if !tool.ValidServer(c.Name) {
 		wrong("name", "invalid server name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", c.Name, tool.MaxServerName)
 	}
-	if c.Transport != InProcess {
+	switch {
+	case c.OpenAPI != "":
+		errs = append(errs, c.validateOpenAPI())
+	case c.Transport != InProcess:
 		errs = append(errs, setting.OneOf("transport", c.Transport), c.validateReach())
 	}
 	if c.MaxTimeoutMs > 0 && c.TimeoutMs > c.MaxTimeoutMs {
@@ -244,7 +266,7 @@ func (c Config) validateReach() error {
 	case c.Command != "" && c.URL != "":
 		errs = append(errs, setting.Wrong("url", "command and url contradict each other; keep one: command starts a program, url connects to a running server"))
 	case c.Command == "" && c.URL == "":
-		errs = append(errs, setting.Wrong("", "has neither command nor url; command starts a program, url connects to a running server"))
+		errs = append(errs, setting.Wrong("", "has neither command nor url nor openapi; command starts a program, url connects to a running server, openapi makes tools of an HTTP service"))
 	case c.Command != "" && (c.Transport == HTTP || c.Transport == SSE):
 		errs = append(errs, setting.Wrong("transport", "%s needs a url, but there is a command; remove the transport or write url", c.Transport))
 	case c.URL != "" && c.Transport == Stdio:
@@ -271,6 +293,34 @@ func (c Config) validateReach() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// validateOpenAPI checks an entry that describes an HTTP service.
+func (c Config) validateOpenAPI() error {
+	var errs []error
+	for key, set := range map[string]bool{
+		"command": c.Command != "", "url": c.URL != "", "args": len(c.Args) > 0, "cwd": c.Cwd != "", "env": len(c.Env) > 0,
+		"oauth": c.OAuth != nil, "proxy": c.Proxy,
+	} {
+		if set {
+			errs = append(errs, setting.Wrong(key, "cannot be used with openapi"))
+		}
+	}
+	if c.Transport != OpenAPI && c.Transport != Auto && c.Transport != "" {
+		errs = append(errs, setting.Wrong("transport", "cannot be used with openapi"))
+	}
+	if strings.Contains(c.OpenAPI, "://") {
+		errs = append(errs, httpURL("openapi", c.OpenAPI))
+	}
+	if c.BaseURL != "" {
+		errs = append(errs, httpURL("baseUrl", c.BaseURL))
+	}
+	for name, value := range c.Credentials {
+		if strings.ContainsAny(value.Reveal(), "\r\n\x00") {
+			errs = append(errs, setting.Wrong("credentials", "the value of %q has a line break in it", name))
+		}
+	}
+	return errors.Join(append(errs, globs("operations.include", c.Operations.Include), globs("operations.exclude", c.Operations.Exclude))...)
 }
 
 // Validate reports everything that is wrong with the OAuth settings.

@@ -118,6 +118,12 @@ func (u *upstream) transport(ctx context.Context, cfg Config, c *conn) (mcp.Tran
 			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "there is no server of this name inside the program"}
 		}
 		return dial(ctx)
+	case OpenAPI:
+		c.shared = true
+		if u.s.opts.OpenAPI == nil {
+			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "OpenAPI documents are not supported here"}
+		}
+		return u.s.opts.OpenAPI(ctx, cfg)
 	default:
 		o := mcp.HTTPOptions{
 			URL: cfg.URL, Header: u.header(cfg), RoundTripper: u.s.opts.RoundTripper, StreamableOnly: t == HTTP,

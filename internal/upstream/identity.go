@@ -24,6 +24,9 @@ func (c Config) Fingerprint() string {
 		c.Name, c.transport(), c.Command, c.Args, reveal(c.Env), c.Cwd, c.InheritEnv,
 		c.URL, reveal(c.Headers), c.AuthorizationToken.Reveal(), c.SessionMode,
 	}
+	if c.OpenAPI != "" {
+		parts = append(parts, c.OpenAPI, c.BaseURL, c.Operations, reveal(c.Credentials))
+	}
 	if c.OAuth != nil {
 		plain := *c.OAuth
 		plain.ClientSecret = ""
@@ -40,6 +43,8 @@ func (c Config) Fingerprint() string {
 // transport returns the way to the upstream, where the file leaves it open.
 func (c Config) transport() Transport {
 	switch {
+	case c.OpenAPI != "":
+		return OpenAPI
 	case c.Transport != "" && (c.Transport != Auto || c.URL != ""):
 		return c.Transport
 	case c.Command != "":

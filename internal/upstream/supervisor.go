@@ -41,6 +41,10 @@ type Options struct {
 	Authorizer Authorizer        // nil when there is none
 	InProcess  map[string]Dialer // the servers inside the process, by upstream name
 
+	// OpenAPI connects to a server in the process that makes tools of an HTTP
+	// service; nil when there is no such server.
+	OpenAPI func(context.Context, Config) (mcp.Transport, error)
+
 	// Name and Version introduce this program to servers.
 	Name, Version string
 

@@ -1,0 +1,124 @@
+package openapi
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"junctor/internal/rawjson"
+)
+
+// scheme is one way in which the service recognizes its callers.
+type scheme struct {
+	kind  string // apiKey, basic, bearer or oauth2
+	in    string // of an apiKey: header, query or cookie
+	name  string
+	token string // the token endpoint of an oauth2 scheme with client credentials
+}
+
+// readSchemes reads the security schemes of a document. Unknown kinds are left
+// out.
+func readSchemes(d *document) map[string]scheme {
+	group := rawjson.Field(d.raw, "components", "securitySchemes")
+	if d.dialect == swagger2 {
+		group = rawjson.Field(d.raw, "securityDefinitions")
+	}
+	out := map[string]scheme{}
+	for name, raw := range rawjson.Members(group) {
+		raw, _, err := d.resolve(raw)
+		if err != nil {
+			continue
+		}
+		if s, ok := readScheme(raw); ok {
+			out[name] = s
+		}
+	}
+	return out
+}
+
+func readScheme(raw json.RawMessage) (scheme, bool) {
+	switch kind := strings.ToLower(rawjson.FieldString(raw, "type")); kind {
+	case "apikey":
+		s := scheme{kind: "apiKey", in: rawjson.FieldString(raw, "in"), name: rawjson.FieldString(raw, "name")}
+		return s, s.name != "" && slices.Contains([]string{"header", "query", "cookie"}, s.in)
+	case "basic": // Swagger 2.0
+		return scheme{kind: "basic"}, true
+	case "http":
+		s := scheme{kind: strings.ToLower(rawjson.FieldString(raw, "scheme"))}
+		return s, s.kind == "basic" || s.kind == "bearer"
+	case "oauth2", "openidconnect":
+		token := rawjson.FieldString(raw, "flows", "clientCredentials", "tokenUrl")
+		if rawjson.FieldString(raw, "flow") == "application" { // Swagger 2.0
+			token = rawjson.FieldString(raw, "tokenUrl")
+		}
+		return scheme{kind: "oauth2", token: token}, true
+	}
+	return scheme{}, false
+}
+
+// authorize adds the credentials of the first alternative that has all of
+// them. An operation without a requirement gets none; one whose requirements
+// cannot be met is sent without, since the configured headers may be enough.
+func (s *Service) authorize(r *http.Request, o *operation, credentials map[string]string, token func(scheme, string) (string, error)) error {
+	alternatives := o.security
+	if alternatives == nil {
+		alternatives = s.security
+	}
+	for _, requirement := range alternatives {
+		if !s.met(requirement, credentials) {
+			continue
+		}
+		for name := range requirement {
+			if err := s.schemes[name].apply(r, credentials[name], token); err != nil {
+				return fmt.Errorf("credentials.%s: %w", name, err)
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+func (s *Service) met(requirement map[string][]string, credentials map[string]string) bool {
+	for name := range requirement {
+		if _, known := s.schemes[name]; !known || credentials[name] == "" {
+			return false
+		}
+	}
+	return len(requirement) > 0
+}
+
+func (s scheme) apply(r *http.Request, credential string, token func(scheme, string) (string, error)) error {
+	switch s.kind {
+	case "apiKey":
+		switch s.in {
+		case "header":
+			r.Header.Set(s.name, credential)
+		case "query":
+			if r.URL.RawQuery != "" {
+				r.URL.RawQuery += "&"
+			}
+			r.URL.RawQuery += escapeValue(s.name) + "=" + escapeValue(credential)
+		case "cookie":
+			cookie := s.name + "=" + url.QueryEscape(credential)
+			if before := r.Header.Get("Cookie"); before != "" {
+				cookie = before + "; " + cookie
+			}
+			r.Header.Set("Cookie", cookie)
+		}
+	case "basic":
+		r.Header.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(credential)))
+	case "bearer":
+		r.Header.Set("Authorization", "Bearer "+credential)
+	case "oauth2":
+		access, err := token(s, credential)
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Authorization", "Bearer "+access)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package openapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+
+	"junctor/internal/mcp"
+	"junctor/internal/telemetry"
+	"junctor/internal/upstream"
+)
+
+// Dialer connects upstreams to servers made from their OpenAPI documents.
+type Dialer struct {
+	CacheDir  string // for copies of fetched documents; empty keeps none
+	UserAgent string
+	Proxy     func(*http.Request) (*url.URL, error)
+	Log       *slog.Logger
+}
+
+// Dial reads the document of an upstream and returns a connection to a server
+// in this process. The server ends with the connection. The context bounds the
+// reading alone.
+func (d Dialer) Dial(ctx context.Context, cfg upstream.Config) (mcp.Transport, error) {
+	log := d.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	log = log.With("server", cfg.Name)
+	handler, err := NewServer(ctx, Options{
+		Document: cfg.OpenAPI, BaseURL: cfg.BaseURL, Header: header(cfg),
+		Filter:      Filter{Include: cfg.Operations.Include, Exclude: cfg.Operations.Exclude},
+		Credentials: reveal(cfg.Credentials),
+		CacheDir:    d.CacheDir, UserAgent: d.UserAgent, Proxy: d.Proxy, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	server := mcp.NewServer(mcp.ServerOptions{Log: log}, handler)
+	near, far := mcp.Pipe()
+	life, end := context.WithCancel(context.Background())
+	go handler.Watch(life, func() { server.Notify("notifications/tools/list_changed", nil) })
+	go func() {
+		defer end()
+		defer server.Close()
+		_ = server.ServeLink(life, far) // the end of the connection is no error
+	}()
+	return near, nil
+}
+
+func header(cfg upstream.Config) http.Header {
+	h := http.Header{}
+	if cfg.AuthorizationToken != "" {
+		h.Set("Authorization", "Bearer "+cfg.AuthorizationToken.Reveal())
+	}
+	for name, value := range cfg.Headers {
+		h.Set(name, value.Reveal())
+	}
+	return h
+}
+
+func reveal(secrets map[string]telemetry.Secret) map[string]string {
+	plain := make(map[string]string, len(secrets))
+	for name, value := range secrets {
+		plain[name] = value.Reveal()
+	}
+	return plain
+}

@@ -1,0 +1,171 @@
+package openapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// How often a document is looked at for changes.
+const (
+	checkFile = 5 * time.Second
+	checkURL  = 15 * time.Minute
+)
+
+// loader reads the document of one server: from a file, or from an address
+// with a copy for the times when that cannot be reached.
+type loader struct {
+	address string // a path or a URL
+	header  http.Header
+	client  *http.Client
+	cache   string // the folder of the copies; empty keeps none
+	log     *slog.Logger
+
+	etag, modified string // of the last document
+}
+
+func (l *loader) isURL() bool {
+	return strings.HasPrefix(l.address, "http://") || strings.HasPrefix(l.address, "https://")
+}
+
+func (l *loader) source() Source {
+	if l.isURL() {
+		return Source{URL: l.address}
+	}
+	return Source{Folder: filepath.Dir(l.address)}
+}
+
+func (l *loader) interval() time.Duration {
+	if l.isURL() {
+		return checkURL
+	}
+	return checkFile
+}
+
+// load returns the document, or nil if it has not changed since the last
+// time.
+func (l *loader) load(ctx context.Context) ([]byte, error) {
+	if !l.isURL() {
+		return l.readFile()
+	}
+	data, err := l.fetch(ctx)
+	if err != nil && l.etag == "" && l.modified == "" {
+		if kept, readErr := l.kept(); readErr == nil {
+			l.log.WarnContext(ctx, "OpenAPI document not reachable; the copy of the last start is used", "url", redactedURL(l.address), "err", err)
+			return kept, nil
+		}
+	}
+	return data, err
+}
+
+func (l *loader) readFile() ([]byte, error) {
+	info, err := os.Stat(l.address)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > MaxDocumentBytes {
+		return nil, fmt.Errorf("%s is larger than %d MB", l.address, MaxDocumentBytes>>20)
+	}
+	state := fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+	if state == l.modified {
+		return nil, nil
+	}
+	data, err := os.ReadFile(l.address)
+	if err == nil {
+		l.modified = state
+	}
+	return data, err
+}
+
+func (l *loader) fetch(ctx context.Context) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, l.address, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header = l.header.Clone()
+	r.Header.Set("Accept", "application/json, application/yaml, */*;q=0.5")
+	if l.etag != "" {
+		r.Header.Set("If-None-Match", l.etag)
+	} else if l.modified != "" {
+		r.Header.Set("If-Modified-Since", l.modified)
+	}
+	resp, err := l.client.Do(r)
+	if err != nil {
+		return nil, withoutQuery(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch {
+	case resp.StatusCode == http.StatusNotModified:
+		return nil, nil
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("GET %s: %s", redactedURL(l.address), status(resp.StatusCode))
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, MaxDocumentBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxDocumentBytes {
+		return nil, fmt.Errorf("the document at %s is larger than %d MB", redactedURL(l.address), MaxDocumentBytes>>20)
+	}
+	l.etag, l.modified = resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
+	return data, nil
+}
+
+// keep writes the copy. The next start needs it only if the address cannot be
+// reached, so an error is logged and no more.
+func (l *loader) keep(ctx context.Context, data []byte) {
+	if !l.isURL() || l.cache == "" {
+		return
+	}
+	err := os.MkdirAll(l.cache, 0o700)
+	if err == nil {
+		temporary := l.copyPath() + ".new"
+		if err = os.WriteFile(temporary, data, 0o600); err == nil {
+			err = os.Rename(temporary, l.copyPath())
+		}
+	}
+	if err != nil {
+		l.log.WarnContext(ctx, "OpenAPI document not kept for the next start", "err", err)
+	}
+}
+
+func (l *loader) kept() ([]byte, error) {
+	if l.cache == "" {
+		return nil, os.ErrNotExist
+	}
+	return os.ReadFile(l.copyPath())
+}
+
+func (l *loader) copyPath() string {
+	sum := sha256.Sum256([]byte(l.address))
+	return filepath.Join(l.cache, hex.EncodeToString(sum[:12])+".openapi")
+}
+
+// redactedURL is an address without what may be secret in it.
+func redactedURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "(invalid URL)"
+	}
+	u.RawQuery, u.User, u.Fragment = "", nil, ""
+	return u.String()
+}
+
+// withoutQuery takes the query out of an error of the HTTP client: an API key
+// may be in it.
+func withoutQuery(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return fmt.Errorf("%s %s: %w", strings.ToUpper(e.Op), redactedURL(e.URL), e.Err)
+	}
+	return err
+}

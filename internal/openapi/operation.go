@@ -1,0 +1,314 @@
+package openapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"junctor/internal/rawjson"
+)
+
+// maxDescription bounds the description of a tool, in bytes.
+const maxDescription = 4000
+
+// operation is one operation of the service: the definition of its tool and
+// what its requests need.
+type operation struct {
+	name       string
+	definition json.RawMessage // an entry of tools/list
+	method     string
+	path       string // the template
+	server     string // replaces the service's base URL; empty mostly
+	parameters []parameter
+	body       *body
+	accept     string
+	structured bool                  // there is an output schema
+	wrapped    bool                  // structured results are under "result"
+	security   []map[string][]string // alternatives: scheme → scopes; nil means the document's
+	deprecated bool
+}
+
+// idempotent reports whether a request may be repeated.
+func (o *operation) idempotent() bool {
+	return o.method != http.MethodPost && o.method != http.MethodPatch
+}
+
+// parameter is a value of the request outside its body.
+type parameter struct {
+	argument string // the name in the tool's arguments
+	name     string
+	in       string // path, query, header or cookie
+	style    string
+	explode  bool
+	reserved bool // allowReserved
+	json     bool // serialized as JSON (a parameter with content)
+	required bool
+}
+
+// body is the body of a request.
+type body struct {
+	mediaType string
+	required  bool
+	argument  string  // the argument that is the whole body; empty if there are fields
+	fields    []field // the arguments that are members of the body
+}
+
+type field struct {
+	argument, name string
+	mediaType      string // of a part of a multipart body
+	binary         bool   // a base64 argument
+	style          parameter
+}
+
+var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace", "query"}
+
+// reader makes operations from a document.
+type reader struct {
+	doc   *document
+	names map[string]bool
+}
+
+// operations returns those that the filter selects, and what was left out
+// with the reason.
+func operations(d *document, keep func(id, method, path string) bool) ([]*operation, []string, error) {
+	r := reader{doc: d, names: map[string]bool{}}
+	var list []*operation
+	var skipped []string
+	for path, raw := range rawjson.Members(rawjson.Field(d.raw, "paths")) {
+		if !strings.HasPrefix(path, "/") {
+			continue // an extension
+		}
+		item, doc, err := d.resolve(raw)
+		if err != nil {
+			skipped = append(skipped, path+": "+err.Error())
+			continue
+		}
+		for _, method := range methods {
+			op := rawjson.Field(item, method)
+			if len(op) == 0 || op[0] != '{' {
+				continue
+			}
+			hint := hints(op)
+			if hint.excluded || !keep(rawjson.FieldString(op, "operationId"), strings.ToUpper(method), path) {
+				continue
+			}
+			if len(list) == maxOperations {
+				return nil, nil, fmt.Errorf("the document has more than %d operations; choose some with operations.include", maxOperations)
+			}
+			o, err := r.operation(source{doc, item, op, path, method, hint})
+			if err != nil {
+				skipped = append(skipped, fmt.Sprintf("%s %s: %s", strings.ToUpper(method), path, err))
+				continue
+			}
+			list = append(list, o)
+		}
+	}
+	return list, skipped, nil
+}
+
+// source is where an operation is in its document.
+type source struct {
+	doc          *document
+	item, op     json.RawMessage // the path item and the operation
+	path, method string
+	hint         hint
+}
+
+// hint is what a document says for tools alone: x-mcp, and the extension of
+// Speakeasy with the same meaning.
+type hint struct {
+	name, description string
+	excluded          bool
+}
+
+func hints(op json.RawMessage) hint {
+	for _, key := range []string{"x-mcp", "x-speakeasy-mcp"} {
+		switch raw := rawjson.Field(op, key); {
+		case string(raw) == "false":
+			return hint{excluded: true}
+		case len(raw) > 0 && raw[0] == '{':
+			return hint{
+				name: rawjson.FieldString(raw, "name"), description: rawjson.FieldString(raw, "description"),
+				excluded: isTrue(rawjson.Field(raw, "disabled")) || isTrue(rawjson.Field(raw, "exclude")),
+			}
+		}
+	}
+	return hint{}
+}
+
+func (r reader) operation(s source) (*operation, error) {
+	o := &operation{
+		method: strings.ToUpper(s.method), path: s.path, deprecated: isTrue(rawjson.Field(s.op, "deprecated")),
+		security: requirements(rawjson.Field(s.op, "security")),
+	}
+	o.server = serverURL(rawjson.Field(s.op, "servers"))
+	if o.server == "" {
+		o.server = serverURL(rawjson.Field(s.item, "servers"))
+	}
+	in, err := r.inputs(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.matchPath(s.path); err != nil {
+		return nil, err
+	}
+	o.parameters, o.body = in.parameters, in.body
+	input, err := within(maxInputSchema, false, in.schema)
+	if err != nil {
+		return nil, err
+	}
+	answer := r.response(s)
+	o.accept, o.structured, o.wrapped = answer.accept, len(answer.schema) > 0, answer.wrapped
+	o.name = r.uniqueName(s)
+	o.definition = define(o, s, input, answer)
+	return o, nil
+}
+
+// uniqueName names the tool: by the hint, the operationId, or method and path.
+func (r reader) uniqueName(s source) string {
+	name := s.hint.name
+	if name == "" {
+		name = rawjson.FieldString(s.op, "operationId")
+	}
+	if name == "" {
+		name = s.method + strings.NewReplacer("{", "", "}", "").Replace(s.path)
+	}
+	base := sanitize(name, 64)
+	unique := base
+	for n := 2; r.names[unique]; n++ {
+		suffix := fmt.Sprintf("_%d", n)
+		unique = base[:min(len(base), 64-len(suffix))] + suffix
+	}
+	r.names[unique] = true
+	return unique
+}
+
+// sanitize replaces what model providers refuse in names, and bounds them.
+func sanitize(name string, limit int) string {
+	var b strings.Builder
+	gap := false
+	for _, c := range name {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+			if gap && b.Len() > 0 {
+				b.WriteByte('_')
+			}
+			gap = false
+			b.WriteRune(c)
+		default:
+			gap = true
+		}
+	}
+	out := b.String()
+	if out == "" {
+		return "unnamed"
+	}
+	return out[:min(len(out), limit)]
+}
+
+// define writes the tool's definition.
+func define(o *operation, s source, input json.RawMessage, answer response) json.RawMessage {
+	dst := []byte(`{"name":`)
+	dst = rawjson.AppendQuoted(dst, o.name)
+	if title := firstLine(rawjson.FieldString(s.op, "summary")); title != "" {
+		dst = rawjson.AppendQuoted(append(dst, `,"title":`...), title)
+	}
+	dst = rawjson.AppendQuoted(append(dst, `,"description":`...), describe(o, s, answer))
+	dst = append(append(dst, `,"inputSchema":`...), input...)
+	if len(answer.schema) > 0 {
+		dst = append(append(dst, `,"outputSchema":`...), answer.schema...)
+	}
+	dst = append(dst, `,"annotations":`...)
+	dst = append(dst, annotations(o.method)...)
+	dst = append(dst, '}')
+	var compact bytes.Buffer
+	if json.Compact(&compact, dst) != nil {
+		return dst
+	}
+	return bytes.Clone(compact.Bytes())
+}
+
+// annotations are what the method promises.
+func annotations(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, "QUERY":
+		return `{"readOnlyHint":true,"openWorldHint":true}`
+	case http.MethodPut:
+		return `{"readOnlyHint":false,"idempotentHint":true,"openWorldHint":true}`
+	case http.MethodDelete:
+		return `{"readOnlyHint":false,"destructiveHint":true,"idempotentHint":true,"openWorldHint":true}`
+	}
+	return `{"readOnlyHint":false,"openWorldHint":true}`
+}
+
+func describe(o *operation, s source, answer response) string {
+	summary := strings.TrimSpace(rawjson.FieldString(s.op, "summary"))
+	long := strings.TrimSpace(rawjson.FieldString(s.op, "description"))
+	if s.hint.description != "" {
+		summary, long = "", s.hint.description
+	}
+	var parts []string
+	if o.deprecated {
+		parts = append(parts, "Deprecated.")
+	}
+	if summary != "" && !strings.HasPrefix(long, summary) {
+		parts = append(parts, sentence(summary))
+	}
+	if long != "" {
+		parts = append(parts, long)
+	}
+	if len(parts) == 0 {
+		parts = append(parts, o.method+" "+o.path)
+	}
+	out := cut(strings.Join(parts, "\n\n"), maxDescription)
+	if answer.description != "" {
+		out += "\n\nReturns: " + sentence(answer.description)
+	}
+	return out
+}
+
+func sentence(s string) string {
+	if strings.HasSuffix(s, ".") || strings.HasSuffix(s, "!") || strings.HasSuffix(s, "?") {
+		return s
+	}
+	return s + "."
+}
+
+// firstLine is the first line of a text that comes from a document, as valid
+// UTF-8.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return cut(strings.TrimSpace(line), 200)
+}
+
+// cut bounds a text at a character.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "…"
+}
+
+// requirements reads a list of security requirements; nil if there is none.
+func requirements(raw json.RawMessage) []map[string][]string {
+	var list []map[string][]string
+	if len(raw) == 0 || json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// serverURL is the first server of a list, with its variables replaced by
+// their defaults.
+func serverURL(servers json.RawMessage) string {
+	for s := range rawjson.Elements(servers) {
+		u := rawjson.FieldString(s, "url")
+		for name, v := range rawjson.Members(rawjson.Field(s, "variables")) {
+			u = strings.ReplaceAll(u, "{"+name+"}", rawjson.FieldString(v, "default"))
+		}
+		return u
+	}
+	return ""
+}
