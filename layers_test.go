@@ -45,6 +45,7 @@ var layer = map[string]int{
 	"executor":   4,
 	"guard":      4,
 	"httpserver": 4,
+	"listing":    4,
 	"oauth":      4,
 	"openapi":    4,
 

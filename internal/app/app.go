@@ -24,6 +24,7 @@ import (
 	"junctor/internal/guard"
 	"junctor/internal/http1"
 	"junctor/internal/httpserver"
+	"junctor/internal/listing"
 	"junctor/internal/mcp"
 	"junctor/internal/mcptrace"
 	"junctor/internal/nodes"
@@ -100,6 +101,7 @@ type App struct {
 	guard          *guard.Guard
 	catalog        *catalog.Catalog
 	search         *search.Index
+	tools          *listing.Service
 	oauth          *oauth.Service
 	gates          gates
 	page           atomic.Pointer[string] // where Serve listens
@@ -166,8 +168,9 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Closed: cfg.Store.WhenAway != store.AwayOpen, StoreTimeout: cfg.Store.Timeout(),
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},
 	})
+	a.tools = listing.New(listing.Options{Catalog: a.catalog, Search: a.search, Upstreams: a.upstreams, Usage: a.usage})
 	a.discovery = discovery.New(discovery.Options{
-		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Upstreams: a.upstreams,
+		Tools: a.tools, Calls: a.executor, Upstreams: a.upstreams,
 		Config: cfg.Discovery, Version: o.Version, Log: o.Log,
 		Server: mcp.ServerOptions{MaxSessions: maxSessions(cfg), Cluster: a.cluster(), Rejected: rejectedMCP, Redact: o.Redactor.String},
 	})
@@ -294,4 +297,10 @@ func (a *App) signals(string) search.Signals {
 			CircuitOpen: s.Circuit == executor.Open, Down: down[n.Server],
 		}
 	}
+}
+
+// usage returns how a tool fared so far, for the ranking of the search.
+func (a *App) usage(n tool.Name) search.Signal {
+	s := a.executor.Stats(n)
+	return search.Signal{Calls: int64(s.Calls), Successes: int64(s.Successes), CircuitOpen: s.Circuit == executor.Open}
 }

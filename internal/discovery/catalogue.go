@@ -9,11 +9,11 @@ import (
 	"strconv"
 
 	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/tool"
-	"junctor/internal/upstream"
 )
 
 // Limits of parts of an answer, in characters.
@@ -54,8 +54,7 @@ func lineOf(e *catalog.Entry) toolLine {
 
 func (v *metaView) searchTools(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	cfg := v.face.config.Load()
-	q := search.Query{Text: text(args["query"]), Limit: cfg.SearchLimit}
-	server := text(args["server"])
+	q, server := search.Query{Text: text(args["query"]), Limit: cfg.SearchLimit}, text(args["server"])
 	if raw, ok := args["limit"]; ok {
 		n, err := strconv.ParseFloat(string(raw), 64)
 		if err != nil || n < 1 || n != math.Trunc(n) {
@@ -63,33 +62,26 @@ func (v *metaView) searchTools(ctx context.Context, r *mcp.Request, args map[str
 		}
 		q.Limit = int(min(n, float64(cfg.MaxSearchLimit)))
 	}
-	pending := v.face.awaitTools(ctx, &r.Caller, server)
-	snap := v.face.opts.Catalog.Snapshot()
+	var only listing.Filter
 	if server != "" {
-		if err := v.face.known(snap, &r.Caller, server); err != nil {
+		only.Servers = []string{server}
+	}
+	tools := v.face.opts.Tools
+	pending := tools.Await(ctx, &r.Caller, only.Servers...)
+	snap := tools.Snapshot()
+	if server != "" {
+		if err := tools.CheckServer(snap, &r.Caller, server); err != nil {
 			return nil, err
 		}
-		q.Servers = []string{server}
 	}
-	q.Keep = func(n tool.Name) bool {
-		e := snap.Lookup(n)
-		return e != nil && e.Enabled && r.Caller.MayUse(n)
-	}
-	if v.face.opts.Signals != nil {
-		q.Signals = v.face.opts.Signals(r.Caller.ID)
-	}
-	hits, err := v.face.opts.Search.Search(q)
+	found, err := tools.Search(snap, &r.Caller, only, q)
 	if err != nil {
 		return nil, err
 	}
-	lines := make([]toolLine, 0, len(hits))
-	for _, h := range hits {
-		e := snap.Lookup(h.Name)
-		if e == nil { // the index is newer than the snapshot
-			continue
-		}
-		l := lineOf(e)
-		l.Server, l.Relevance = h.Name.Server, math.Round(h.Relevance*100)/100
+	lines := make([]toolLine, 0, len(found))
+	for _, m := range found {
+		l := lineOf(m.Entry)
+		l.Server, l.Relevance = m.Name.Server, math.Round(m.Relevance*100)/100
 		lines = append(lines, l)
 	}
 	out := struct {
@@ -109,46 +101,10 @@ func (v *metaView) searchTools(ctx context.Context, r *mcp.Request, args map[str
 	return answer(out), nil
 }
 
-// known returns an error if the tools of the server cannot be shown.
-func (f *Face) known(snap *catalog.Snapshot, caller *tool.Caller, server string) error {
-	if !caller.MaySee(server) {
-		return f.noServer(caller, server)
-	}
-	if snap.Server(server) != nil {
-		return nil
-	}
-	st, ok := f.opts.Upstreams.StatusOf(server)
-	if !ok {
-		return f.noServer(caller, server)
-	}
-	e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s and its tools are not known", server, st.State)}
-	switch st.State {
-	case upstream.AuthRequired:
-		e.Kind = tool.UpstreamAuthRequired
-	case upstream.Disabled:
-		e.Kind = tool.ToolDisabled
-	case upstream.Connecting:
-		e.Msg += "; try again shortly"
-	}
-	if st.Reason != "" {
-		e.Msg += ": " + st.Reason
-	}
-	return e
-}
-
-// noServer returns the error for a server that is not configured.
-func (f *Face) noServer(caller *tool.Caller, server string) error {
-	var names []string
-	for _, st := range f.opts.Upstreams.Status() {
-		names = append(names, st.Name)
-	}
-	return catalog.NoServer(caller, server, names)
-}
-
 // explain adds the state of a server to the error, if it is known.
 func (f *Face) explain(err error, caller *tool.Caller, server string) error {
 	if tool.KindOf(err) == tool.ServerNotFound {
-		if why := f.known(f.opts.Catalog.Snapshot(), caller, server); why != nil {
+		if why := f.opts.Tools.CheckServer(f.opts.Tools.Snapshot(), caller, server); why != nil {
 			return why
 		}
 	}
@@ -157,9 +113,9 @@ func (f *Face) explain(err error, caller *tool.Caller, server string) error {
 
 func (v *metaView) listTools(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	cfg, server := v.face.config.Load(), text(args["server"])
-	v.face.awaitTools(ctx, &r.Caller, server)
-	snap := v.face.opts.Catalog.Snapshot()
-	if err := v.face.known(snap, &r.Caller, server); err != nil {
+	v.face.opts.Tools.Await(ctx, &r.Caller, server)
+	snap := v.face.opts.Tools.Snapshot()
+	if err := v.face.opts.Tools.CheckServer(snap, &r.Caller, server); err != nil {
 		return nil, err
 	}
 	from := 0
@@ -171,10 +127,9 @@ func (v *metaView) listTools(ctx context.Context, r *mcp.Request, args map[strin
 		from = n
 	}
 	var all []*catalog.Entry
-	for _, e := range snap.Server(server).Tools {
-		if r.Caller.MayUse(e.Name) && (e.Enabled || string(args["includeDisabled"]) == "true") {
-			all = append(all, e)
-		}
+	only := listing.Filter{Servers: []string{server}, Disabled: string(args["includeDisabled"]) == "true"}
+	for e := range v.face.opts.Tools.List(snap, &r.Caller, only) {
+		all = append(all, e)
 	}
 	page := all[min(from, len(all)):]
 	page = page[:min(len(page), cfg.ListLimit)]
@@ -226,9 +181,9 @@ type details struct {
 
 func (v *metaView) toolDetails(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	cfg, server := v.face.config.Load(), text(args["server"])
-	v.face.awaitTools(ctx, &r.Caller, server)
-	snap := v.face.opts.Catalog.Snapshot()
-	if err := v.face.known(snap, &r.Caller, server); err != nil {
+	v.face.opts.Tools.Await(ctx, &r.Caller, server)
+	snap := v.face.opts.Tools.Snapshot()
+	if err := v.face.opts.Tools.CheckServer(snap, &r.Caller, server); err != nil {
 		return nil, err
 	}
 	e, err := snap.Resolve(&r.Caller, server, text(args["tool"]))
@@ -290,7 +245,7 @@ func (v *metaView) executeTool(ctx context.Context, r *mcp.Request, args map[str
 	// A retry forwards the responses to the server's questions.
 	if responses, state := rawjson.Field(r.Params, "inputResponses"), rawjson.Field(r.Params, "requestState"); responses != nil || state != nil {
 		name := call.Tool
-		if e, err := v.face.opts.Catalog.Snapshot().Resolve(&r.Caller, call.Server, call.Tool); err == nil {
+		if e, err := v.face.opts.Tools.Snapshot().Resolve(&r.Caller, call.Server, call.Tool); err == nil {
 			name = e.Name.Tool
 		}
 		params := rawjson.SetField(rawjson.SetField(nil, call.Arguments, "arguments"), marshal(name), "name")

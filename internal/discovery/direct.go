@@ -82,7 +82,7 @@ func (v *directView) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage
 
 // current returns the table of the current tools.
 func (v *directView) current() *toolsAt {
-	snap := v.face.opts.Catalog.Snapshot()
+	snap := v.face.opts.Tools.Snapshot()
 	t := v.tools.Load()
 	if t == nil || t.snapshot != snap {
 		t = &toolsAt{snap, toolTable(snap)}
@@ -92,7 +92,7 @@ func (v *directView) current() *toolsAt {
 }
 
 func (v *directView) listTools(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
-	v.face.awaitTools(ctx, &r.Caller, "")
+	v.face.opts.Tools.Await(ctx, &r.Caller)
 	t := v.current()
 	out := []byte(`{"tools":[`)
 	names := t.after(rawjson.FieldString(r.Params, "cursor"))
@@ -127,7 +127,7 @@ func (v *directView) callTool(ctx context.Context, r *mcp.Request) (json.RawMess
 	name := rawjson.FieldString(r.Params, "name")
 	e := v.current().byName[name]
 	if e == nil || !r.Caller.MayUse(e.Name) {
-		v.face.awaitTools(ctx, &r.Caller, "")
+		v.face.opts.Tools.Await(ctx, &r.Caller)
 		if e = v.current().byName[name]; e == nil || !r.Caller.MayUse(e.Name) {
 			return nil, v.noTool(r, name)
 		}

@@ -12,23 +12,12 @@ import (
 	"sync/atomic"
 
 	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
-	"junctor/internal/search"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
-
-// Catalog provides the tools.
-type Catalog interface {
-	Snapshot() *catalog.Snapshot
-	Watch(ctx context.Context) <-chan struct{}
-}
-
-// Searcher finds tools by text.
-type Searcher interface {
-	Search(q search.Query) ([]search.Hit, error)
-}
 
 // Calls executes calls and forwards other requests.
 type Calls interface {
@@ -42,7 +31,6 @@ type Upstreams interface {
 	Status() []upstream.Status
 	StatusOf(server string) (upstream.Status, bool)
 	Has(server string) bool
-	Connecting() []string
 	Await(ctx context.Context, servers ...string) (pending []string)
 	Info(server string) (mcp.ServerInfo, bool)
 	Notify(ctx context.Context, server, caller, method string, params json.RawMessage) error
@@ -50,9 +38,7 @@ type Upstreams interface {
 
 // Options are the dependencies of a Face.
 type Options struct {
-	Catalog   Catalog
-	Search    Searcher
-	Signals   func(caller string) search.Signals // nil disables signals
+	Tools     *listing.Service
 	Calls     Calls
 	Upstreams Upstreams
 	Config    Config
@@ -121,7 +107,7 @@ func New(o Options) *Face {
 	f.meta = f.server(&metaView{face: f}, f.info)
 	f.view = newDirectView(f)
 	f.direct = f.server(f.view, f.info)
-	f.initial = o.Catalog.Snapshot()
+	f.initial = o.Tools.Snapshot()
 	return f
 }
 
@@ -170,10 +156,10 @@ func (f *Face) MaxSessions() int {
 // ends all sessions.
 func (f *Face) Run(ctx context.Context) error {
 	defer f.Close()
-	changed := f.opts.Catalog.Watch(ctx)
+	changed := f.opts.Tools.Watch(ctx)
 	last := f.initial
 	for {
-		next := f.opts.Catalog.Snapshot()
+		next := f.opts.Tools.Snapshot()
 		f.announce(last, next)
 		last = next
 		select {
@@ -367,20 +353,4 @@ func (f *Face) forward(ctx context.Context, r *mcp.Request, server, method strin
 	c := callOf(r, server, "")
 	c.Method, c.Params = method, params
 	return f.opts.Calls.Forward(ctx, c)
-}
-
-// awaitTools waits for servers that are making their first connection and have
-// no known tools: one server, or all that the caller may see. It returns those
-// that are still pending.
-func (f *Face) awaitTools(ctx context.Context, caller *tool.Caller, server string) []string {
-	var wait []string
-	for _, name := range f.opts.Upstreams.Connecting() {
-		if (server == "" || server == name) && caller.MaySee(name) && f.opts.Catalog.Snapshot().Server(name) == nil {
-			wait = append(wait, name)
-		}
-	}
-	if len(wait) == 0 {
-		return nil
-	}
-	return f.opts.Upstreams.Await(ctx, wait...)
 }

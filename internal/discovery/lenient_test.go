@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/mcp"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -38,7 +39,7 @@ func TestUnresponsiveServerDoesNotDelayLists(t *testing.T) {
 		p := prompters{states{[]upstream.Status{
 			{Name: "mute1", State: upstream.Connected}, {Name: "mute2", State: upstream.Connected}, {Name: "well", State: upstream.Connected},
 		}}}
-		f := New(Options{Catalog: catalog.New(nil, nil), Calls: p, Upstreams: p, Config: DefaultConfig(), Log: nolog})
+		f := New(Options{Tools: listing.New(listing.Options{Catalog: catalog.New(nil, nil), Upstreams: p}), Calls: p, Upstreams: p, Config: DefaultConfig(), Log: nolog})
 		began := time.Now()
 		got, err := f.view.Serve(t.Context(), &mcp.Request{Method: "prompts/list", Caller: tool.Local})
 		if err != nil || !strings.Contains(string(got), `"well__greet"`) {

@@ -108,7 +108,7 @@ func (v *directView) fetch(ctx context.Context, r *mcp.Request, k kind, fresh bo
 	if kept != nil && !fresh && kept.of[k] != nil && time.Since(kept.of[k].at) < listLife {
 		return kept.of[k], nil
 	}
-	v.face.awaitTools(ctx, &r.Caller, "")
+	v.face.opts.Tools.Await(ctx, &r.Caller)
 	servers := v.offering(&r.Caller, k)
 	found := make([][]json.RawMessage, len(servers))
 	asking, cancel := context.WithTimeout(ctx, listTimeout)

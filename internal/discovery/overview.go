@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -38,30 +39,18 @@ type serverLine struct {
 
 // servers returns all servers that the caller may see.
 func (f *Face) servers(caller *tool.Caller) []serverLine {
-	snap := f.opts.Catalog.Snapshot()
 	var lines []serverLine
-	for _, st := range f.opts.Upstreams.Status() {
-		if !caller.MaySee(st.Name) {
-			continue
+	for _, s := range f.opts.Tools.Servers(caller) {
+		line := serverLine{Name: s.Name, Status: s.State}
+		if s.State != upstream.Connected {
+			line.Reason = tool.Shorten(s.Reason, 200)
 		}
-		line := serverLine{Name: st.Name, Status: st.State}
-		if st.State != upstream.Connected {
-			line.Reason = tool.Shorten(st.Reason, 200)
-		}
-		if s := snap.Server(st.Name); s != nil {
-			line.Description = tool.Shorten(tool.OneLine(s.Description), descriptionLength)
-			if line.Description == "" {
-				line.Description = tool.Shorten(s.Title, descriptionLength)
-			}
-			for _, e := range s.Tools {
-				if caller.MayUse(e.Name) {
-					line.ToolCount++
-					if e.Enabled {
-						line.Enabled++
-						if len(line.first) < overviewTools {
-							line.first = append(line.first, e.Name.Tool)
-						}
-					}
+		if s.Known != nil {
+			line.ToolCount, line.Enabled = s.Tools, s.Enabled
+			line.Description = tool.Shorten(cmp.Or(tool.OneLine(s.Known.Description), s.Known.Title), descriptionLength)
+			for _, e := range s.Known.Tools {
+				if e.Enabled && caller.MayUse(e.Name) && len(line.first) < overviewTools {
+					line.first = append(line.first, e.Name.Tool)
 				}
 			}
 		}
@@ -112,7 +101,7 @@ func (f *Face) instructions(caller *tool.Caller) string {
 func (f *Face) allInstructions(caller *tool.Caller) string {
 	var b strings.Builder
 	b.WriteString("Junctor joins many MCP servers. Tools and prompts are named server__name.")
-	for _, s := range f.opts.Catalog.Snapshot().Servers() {
+	for _, s := range f.opts.Tools.Snapshot().Servers() {
 		text := tool.Shorten(strings.TrimSpace(s.Instructions), instructionsOfOne)
 		if text != "" && caller.MaySee(s.Name) && b.Len()+len(text) <= instructionsLength {
 			fmt.Fprintf(&b, "\n\n%s:\n%s", s.Name, text)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/mcp"
 	"junctor/internal/search"
 	"junctor/internal/tool"
@@ -55,7 +56,7 @@ func TestServerStatesAreExplained(t *testing.T) {
 		{Name: "off", State: upstream.Disabled},
 		{Name: "gone", State: upstream.Disconnected, Reason: "it ended"},
 	}}
-	f := New(Options{Catalog: catalog.New(nil, nil), Search: search.New(), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
+	f := New(Options{Tools: listing.New(listing.Options{Catalog: catalog.New(nil, nil), Search: search.New(), Upstreams: ups}), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
 	v := &metaView{face: f}
 	ask := func(name, arguments string) string {
 		t.Helper()
@@ -139,7 +140,7 @@ func TestOverviewDescribesServers(t *testing.T) {
 	put("untold", "", "one", "two", "three", "four", "five")
 	put("lone", "", "only")
 	overview := func() string {
-		f := New(Options{Catalog: cat, Search: search.New(), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
+		f := New(Options{Tools: listing.New(listing.Options{Catalog: cat, Search: search.New(), Upstreams: ups}), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
 		_, list, _ := strings.Cut(f.instructions(&tool.Local), "Servers:\n")
 		return list
 	}
@@ -163,7 +164,7 @@ func TestInstructionsOfAllServers(t *testing.T) {
 	for i := range 20 {
 		cat.Put(catalog.Server{Name: fmt.Sprintf("d%02d", i), Instructions: strings.Repeat("more ", 200)}, nil)
 	}
-	f := New(Options{Catalog: cat, Search: search.New(), Upstreams: states{}, Config: DefaultConfig(), Log: nolog})
+	f := New(Options{Tools: listing.New(listing.Options{Catalog: cat, Search: search.New(), Upstreams: states{}}), Upstreams: states{}, Config: DefaultConfig(), Log: nolog})
 	got := f.allInstructions(&tool.Caller{ID: "x", Servers: []string{"a", "b", "c", "d*"}})
 	if !strings.Contains(got, "\n\na:\nCall a first.\n\nc:\nlong ") || strings.Contains(got, "b:") || strings.Contains(got, "secret") {
 		t.Errorf("instructions: %.300s", got)
@@ -179,7 +180,7 @@ func TestListServersIsBounded(t *testing.T) {
 	for range 3000 {
 		ups.list = append(ups.list, upstream.Status{Name: "server-" + strings.Repeat("x", 40), State: upstream.Connected})
 	}
-	f := New(Options{Catalog: catalog.New(nil, nil), Search: search.New(), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
+	f := New(Options{Tools: listing.New(listing.Options{Catalog: catalog.New(nil, nil), Search: search.New(), Upstreams: ups}), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
 	v := &metaView{face: f}
 	list := func() string {
 		got, err := v.Serve(t.Context(), &mcp.Request{Method: "tools/call", Caller: tool.Local, Params: json.RawMessage(`{"name":"list_mcp_servers"}`)})
@@ -191,7 +192,7 @@ func TestListServersIsBounded(t *testing.T) {
 	if got := list(); len(got) > 2*DefaultConfig().MaxAnswerBytes || !strings.Contains(got, `\"more\":`) {
 		t.Errorf("%d bytes, ends %s", len(got), got[max(0, len(got)-200):])
 	}
-	f.opts.Upstreams = states{}
+	f.opts.Tools = listing.New(listing.Options{Catalog: catalog.New(nil, nil), Upstreams: states{}})
 	if got := list(); !strings.Contains(got, `\"servers\":[]`) || !strings.Contains(got, "junctor servers add") {
 		t.Errorf("no server: %s", got)
 	}
@@ -237,7 +238,7 @@ func (u unlisted) Status() []upstream.Status {
 
 func TestRequestsLookUpOneServer(t *testing.T) {
 	ups := unlisted{states{[]upstream.Status{{Name: "a", State: upstream.Connected}, {Name: "b", State: upstream.Connected}}}, t}
-	f := New(Options{Catalog: catalog.New(nil, nil), Search: search.New(), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
+	f := New(Options{Tools: listing.New(listing.Options{Catalog: catalog.New(nil, nil), Search: search.New(), Upstreams: ups}), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
 	t.Cleanup(f.Close)
 	mux := http.NewServeMux()
 	f.Routes(mux)

@@ -16,6 +16,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/executor"
+	"junctor/internal/listing"
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
 	"junctor/internal/search"
@@ -245,7 +246,8 @@ func newRig(t testing.TB, desks map[string]*desk, edit ...func(*rig, *[]upstream
 	})
 	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Config: executor.DefaultConfig()})
 	r.Face = New(Options{
-		Catalog: r.catalog, Search: r.index, Calls: exec, Upstreams: r.sup, Config: DefaultConfig(), Version: "0.0.0", Log: log,
+		Tools: listing.New(listing.Options{Catalog: r.catalog, Search: r.index, Upstreams: r.sup}),
+		Calls: exec, Upstreams: r.sup, Config: DefaultConfig(), Version: "0.0.0", Log: log,
 	})
 	hs := httptest.NewServer(r.Face)
 	r.url = hs.URL

@@ -26,7 +26,7 @@ type transparentView struct {
 func (f *Face) transparentFor(ctx context.Context, name string) (*mcp.Server, error) {
 	caller := tool.CallerFrom(ctx)
 	if !caller.MaySee(name) || !f.opts.Upstreams.Has(name) {
-		return nil, f.noServer(&caller, name)
+		return nil, f.opts.Tools.NoServer(&caller, name)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *transparentView) Serve(ctx context.Context, r *mcp.Request) (json.RawMe
 func (s *transparentView) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
 	name := tool.Name{Server: s.name, Tool: r.Name()}
 	arguments := r.Arguments()
-	if e := s.face.opts.Catalog.Snapshot().Lookup(name); e != nil && r.Modern() {
+	if e := s.face.opts.Tools.Snapshot().Lookup(name); e != nil && r.Modern() {
 		if err := mcp.CheckParamHeaders(r.Header, e.InputSchema, arguments); err != nil {
 			return nil, err
 		}

@@ -1,0 +1,79 @@
+package listing
+
+import (
+	"fmt"
+
+	"junctor/internal/catalog"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Server is an upstream as a caller sees it.
+type Server struct {
+	upstream.Status                 // Tools counts those that the caller may use
+	Enabled         int             // how many of them are enabled
+	Known           *catalog.Server // nil while its tools are not known
+}
+
+// Available reports whether the server is not known to be unreachable.
+func (s Server) Available() bool {
+	return s.State != upstream.Disconnected && s.State != upstream.AuthRequired
+}
+
+// Servers returns the servers that the caller may see, by name.
+func (s *Service) Servers(caller *tool.Caller) []Server {
+	snap := s.Snapshot()
+	var list []Server
+	for _, st := range s.opts.Upstreams.Status() {
+		if caller.MaySee(st.Name) {
+			list = append(list, Describe(snap, caller, st))
+		}
+	}
+	return list
+}
+
+// Describe adds to the status of a server what the catalogue has of it.
+func Describe(snap *catalog.Snapshot, caller *tool.Caller, st upstream.Status) Server {
+	server := Server{Status: st, Known: snap.Server(st.Name)}
+	if server.Known != nil {
+		server.Tools, server.Enabled = server.Known.ToolsFor(caller)
+	}
+	return server
+}
+
+// CheckServer returns an error if the tools of the server cannot be shown.
+func (s *Service) CheckServer(snap *catalog.Snapshot, caller *tool.Caller, server string) error {
+	if !caller.MaySee(server) {
+		return s.NoServer(caller, server)
+	}
+	if snap.Server(server) != nil {
+		return nil
+	}
+	st, ok := s.opts.Upstreams.StatusOf(server)
+	if !ok {
+		return s.NoServer(caller, server)
+	}
+	e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s and its tools are not known", server, st.State)}
+	switch st.State {
+	case upstream.AuthRequired:
+		e.Kind = tool.UpstreamAuthRequired
+	case upstream.Disabled:
+		e.Kind = tool.ToolDisabled
+	case upstream.Connecting:
+		e.Msg += "; try again shortly"
+	}
+	if st.Reason != "" {
+		e.Msg += ": " + st.Reason
+	}
+	return e
+}
+
+// NoServer returns the error for a server that is not configured or that the
+// caller may not see, with the most similar names that it may see.
+func (s *Service) NoServer(caller *tool.Caller, server string) error {
+	var names []string
+	for _, st := range s.opts.Upstreams.Status() {
+		names = append(names, st.Name)
+	}
+	return catalog.NoServer(caller, server, names)
+}
