@@ -28,8 +28,7 @@ func (a *App) newAPIs() []routes {
 	return []routes{
 		a.discovery, a.chat, a.agentify, a.debug(), a.control(), a.oauth,
 		toolsapi.New(toolsapi.Options{
-			Catalog: a.catalog, Search: a.search, Signals: a.signals, Executor: a.executor, Servers: a.upstreams,
-			Log: a.store, Ready: a.ready, Open: a.config.Load().Store.WhenAway == store.AwayOpen, Version: a.opts.Version,
+			Tools: a.tools, Executor: a.executor, Log: a.store, Ready: a.ready, Open: a.config.Load().Store.WhenAway == store.AwayOpen, Version: a.opts.Version,
 		}),
 		broker.New(broker.Options{Calls: a.executor, Targets: targets{a}}),
 	}

@@ -17,6 +17,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/executor"
 	"junctor/internal/httpserver"
+	"junctor/internal/listing"
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
 	"junctor/internal/search"
@@ -113,7 +114,7 @@ var (
 )
 
 // gateway runs a core with these servers, and the face over it.
-func gateway(t *testing.T, servers map[string]server, change func(*Options)) (*API, *httptest.Server) {
+func gateway(t *testing.T, servers map[string]server, change func(*Options, *listing.Options)) (*API, *httptest.Server) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	cfg := store.DefaultConfig()
@@ -141,11 +142,11 @@ func gateway(t *testing.T, servers map[string]server, change func(*Options)) (*A
 	done := make(chan struct{}, 2)
 	go func() { _ = ups.Run(ctx); done <- struct{}{} }()
 	go func() { _ = db.Run(ctx); done <- struct{}{} }()
-	o := Options{Catalog: c.catalog, Search: c.search, Executor: x, Servers: ups, Log: db, Version: "1.2.3",
-		Signals: func(string) search.Signals { return nil }}
+	o, l := Options{Executor: x, Log: db, Version: "1.2.3"}, listing.Options{Catalog: c.catalog, Search: c.search, Upstreams: ups}
 	if change != nil {
-		change(&o)
+		change(&o, &l)
 	}
+	o.Tools = listing.New(l)
 	api := New(o)
 	handler := api.Handler()
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -175,7 +176,7 @@ func gateway(t *testing.T, servers map[string]server, change func(*Options)) (*A
 func standard(t *testing.T) *httptest.Server {
 	t.Helper()
 	api, ts := gateway(t, map[string]server{"files": files, "web": web}, nil)
-	if pending := api.Servers.Await(t.Context()); len(pending) > 0 {
+	if pending := api.Tools.Await(t.Context(), &tool.Local); len(pending) > 0 {
 		t.Fatalf("still starting: %v", pending)
 	}
 	return ts

@@ -3,10 +3,12 @@ package toolsapi
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -14,7 +16,10 @@ import (
 // someDown is a gateway of which two servers are not connected.
 type someDown struct{ noServers }
 
-func (someDown) Has(name string) bool { return name == "broken" || name == "locked" }
+func (s someDown) StatusOf(name string) (upstream.Status, bool) {
+	i := slices.IndexFunc(s.Status(), func(st upstream.Status) bool { return st.Name == name })
+	return s.Status()[max(i, 0)], i >= 0
+}
 func (someDown) Status() []upstream.Status {
 	return []upstream.Status{
 		{Name: "broken", State: upstream.Disconnected, Reason: "its program exited with code 1"},
@@ -23,7 +28,7 @@ func (someDown) Status() []upstream.Status {
 }
 
 func TestUnavailableServersAreListed(t *testing.T) {
-	a := New(Options{Catalog: catalog.New(nil, nil), Servers: someDown{}})
+	a := New(Options{Tools: listing.New(listing.Options{Catalog: catalog.New(nil, nil), Upstreams: someDown{}})})
 	get := func(path string, caller tool.Caller) (int, string) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, path, nil)

@@ -178,15 +178,15 @@ func idOf(raw json.RawMessage) string {
 // run executes one call.
 func (a *API) run(ctx context.Context, server string, call provider.Call, id string) (tool.Result, error) {
 	c := tool.Call{RequestID: id, Face: face, Caller: tool.CallerFrom(ctx), Server: server, Tool: call.Name}
-	_, tools := a.translation()
+	_, tools := a.Tools.Translation()
 	name, ok := tools.Resolve(server, call.Name)
 	if !ok {
 		var which []string
 		if server != "" {
 			which = []string{server}
 		}
-		a.await(ctx, &c.Caller, which)
-		_, tools = a.translation()
+		a.Tools.Await(ctx, &c.Caller, which...)
+		_, tools = a.Tools.Translation()
 		name, ok = tools.Resolve(server, call.Name)
 	}
 	def := tool.Definition{InputSchema: json.RawMessage("{}")}

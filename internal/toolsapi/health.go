@@ -30,14 +30,10 @@ type serverHealth struct {
 func (a *API) health(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	body := healthBody{OK: a.well(r.Context()), Version: a.Version, Servers: []serverHealth{}}
-	snap := a.Catalog.Snapshot()
-	for _, u := range a.Servers.Status() {
-		if !caller.MaySee(u.Name) {
-			continue
-		}
+	for _, u := range a.Tools.Servers(&caller) {
 		s := serverHealth{Name: u.Name, Status: u.State, Phase: u.Phase, Tools: u.Tools, Reason: u.Reason}
-		if known := snap.Server(u.Name); known != nil {
-			_, s.Tools = known.ToolsFor(&caller)
+		if u.Known != nil {
+			s.Tools = u.Enabled
 		}
 		if !u.Since.IsZero() {
 			s.Since = &u.Since

@@ -13,28 +13,28 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/httperr"
+	"junctor/internal/listing"
 	"junctor/internal/provider"
 	"junctor/internal/search"
 	"junctor/internal/tool"
-	"junctor/internal/upstream"
 )
 
 // filter restricts a listing.
 type filter struct {
-	servers, tags []string
-	tools         []string // by their own names
-	query         string
-	limit         int
-	concise       bool
-	schema        string
-	strict        bool
+	listing.Filter
+	query   string
+	limit   int
+	concise bool
+	schema  string
+	strict  bool
 }
 
 // parameters are the documented query parameters of a listing.
 var parameters = []string{"server", "tags", "tag", "tool", "query", "limit", "detail", "schema", "strict"}
 
 func readFilter(q url.Values) (filter, error) {
-	f := filter{servers: list(q, "server"), tags: list(q, "tags", "tag"), tools: q["tool"], query: strings.TrimSpace(q.Get("query")), schema: q.Get("schema")}
+	f := filter{query: strings.TrimSpace(q.Get("query")), schema: q.Get("schema")}
+	f.Servers, f.Tags, f.Tools = list(q, "server"), list(q, "tags", "tag"), q["tool"]
 	switch detail := q.Get("detail"); detail {
 	case "", "full", "detailed":
 	case "concise":
@@ -126,95 +126,33 @@ func (a *API) selectedFor(r *http.Request) (name string, f filter, s selection, 
 // of the catalogue or, with a query, of relevance.
 func (a *API) pick(ctx context.Context, f filter) (selection, error) {
 	caller := tool.CallerFrom(ctx)
-	s := selection{pending: a.await(ctx, &caller, f.servers)}
-	s.snap, s.tools = a.translation()
-	for _, name := range f.servers {
-		if s.snap.Server(name) == nil && !a.Servers.Has(name) || !caller.MaySee(name) {
-			return s, s.snap.NoServer(&caller, name)
+	s := selection{pending: a.Tools.Await(ctx, &caller, f.Servers...)}
+	s.snap, s.tools = a.Tools.Translation()
+	for _, name := range f.Servers {
+		err := a.Tools.CheckServer(s.snap, &caller, name)
+		if err != nil && tool.KindOf(err) != tool.ToolDisabled && !slices.Contains(s.pending, name) {
+			return s, err // a disabled server has no tools, and one that is starting is named in the answer
 		}
 	}
-	var err error
-	if s.down, err = a.down(s.snap, &caller, f.servers); err != nil {
-		return s, err
-	}
-	if f.query != "" {
-		return s, a.find(&s, &caller, f)
-	}
-	for e := range s.snap.Visible(&caller) {
-		if f.keeps(e) {
-			s.entries = append(s.entries, e)
-		}
-	}
-	return s, nil
-}
-
-// down lists the requested servers, or all servers, that are not connected. A
-// requested server without known tools is an error.
-func (a *API) down(snap *catalog.Snapshot, caller *tool.Caller, servers []string) (list []string, err error) {
-	for _, u := range a.Servers.Status() {
-		asked := slices.Contains(servers, u.Name)
-		if u.State != upstream.Disconnected && u.State != upstream.AuthRequired || !caller.MaySee(u.Name) || len(servers) > 0 && !asked {
+	for _, server := range a.Tools.Servers(&caller) {
+		if server.Available() || len(f.Servers) > 0 && !slices.Contains(f.Servers, server.Name) {
 			continue
 		}
-		text := fmt.Sprintf("%s is %s", u.Name, u.State)
-		if u.Reason != "" {
-			text += ": " + tool.Shorten(u.Reason, 200)
+		text := fmt.Sprintf("%s is %s", server.Name, server.State)
+		if server.Reason != "" {
+			text += ": " + tool.Shorten(server.Reason, 200)
 		}
-		if asked && snap.Server(u.Name) == nil {
-			kind := tool.Unavailable
-			if u.State == upstream.AuthRequired {
-				kind = tool.UpstreamAuthRequired
-			}
-			return nil, &tool.Error{Kind: kind, Msg: "server " + text + "; its tools are not known"}
-		}
-		list = append(list, text)
+		s.down = append(s.down, text)
 	}
-	return list, nil
-}
-
-func (f filter) keeps(e *catalog.Entry) bool {
-	return (len(f.servers) == 0 || slices.Contains(f.servers, e.Name.Server)) &&
-		(len(f.tools) == 0 || slices.Contains(f.tools, e.Name.Tool)) &&
-		(len(f.tags) == 0 || slices.ContainsFunc(f.tags, func(t string) bool { return slices.Contains(e.Tags, t) }))
-}
-
-func (a *API) find(s *selection, caller *tool.Caller, f filter) error {
-	q := search.Query{
-		Text: f.query, Servers: f.servers, Tags: f.tags, Limit: min(f.limit, search.MaxLimit),
-		Keep: func(n tool.Name) bool {
-			e := s.snap.Lookup(n)
-			return e != nil && e.Enabled && caller.MayUse(n) && f.keeps(e)
-		},
+	if f.query == "" {
+		s.entries = slices.Collect(a.Tools.List(s.snap, &caller, f.Filter))
+		return s, nil
 	}
-	if a.Signals != nil {
-		q.Signals = a.Signals(caller.ID)
+	found, err := a.Tools.Search(s.snap, &caller, f.Filter, search.Query{Text: f.query, Limit: min(f.limit, search.MaxLimit)})
+	for _, m := range found {
+		s.entries = append(s.entries, m.Entry)
 	}
-	hits, err := a.Search.Search(q)
-	if err != nil {
-		return err
-	}
-	for _, h := range hits {
-		if e := s.snap.Lookup(h.Name); e != nil {
-			s.entries = append(s.entries, e)
-		}
-	}
-	return nil
-}
-
-// await waits for servers that are making their first connection and have no
-// known tools, up to their start timeout.
-func (a *API) await(ctx context.Context, caller *tool.Caller, servers []string) (pending []string) {
-	snap := a.Catalog.Snapshot()
-	var wait []string
-	for _, name := range a.Servers.Connecting() {
-		if caller.MaySee(name) && snap.Server(name) == nil && (len(servers) == 0 || slices.Contains(servers, name)) {
-			wait = append(wait, name)
-		}
-	}
-	if len(wait) == 0 {
-		return nil
-	}
-	return a.Servers.Await(ctx, wait...)
+	return s, err
 }
 
 // listTools responds with the definitions as received from the upstreams, each

@@ -14,6 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/provider"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -198,7 +199,7 @@ func responseChecker(t *testing.T, raw []byte) func(method, path string, status 
 type noServers struct{}
 
 func (noServers) Status() []upstream.Status                 { return nil }
-func (noServers) Has(string) bool                           { return false }
+func (noServers) StatusOf(string) (upstream.Status, bool)   { return upstream.Status{}, false }
 func (noServers) Connecting() []string                      { return nil }
 func (noServers) Await(context.Context, ...string) []string { return nil }
 
@@ -217,29 +218,7 @@ func thousand(tb testing.TB) *API {
 		}
 		c.Put(catalog.Server{Name: name}, defs)
 	}
-	return New(Options{Catalog: c, Servers: noServers{}})
-}
-
-// TestTranslationIsCachedPerCatalogueVersion: one translator for each version of the catalogue.
-func TestTranslationIsCachedPerCatalogueVersion(t *testing.T) {
-	api := thousand(t)
-	_, first := api.translation()
-	if _, again := api.translation(); again != first {
-		t.Error("the same version was translated twice")
-	}
-	old := api.snap
-	d, err := tool.ParseDefinition("new", json.RawMessage(definition("t", "d", `{}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	api.Catalog.(*catalog.Catalog).Put(catalog.Server{Name: "new"}, []tool.Definition{d})
-	snap, tools := api.translation()
-	if tools == first || snap == old {
-		t.Error("a new version was not translated")
-	}
-	if _, ok := tools.Definition(tool.Name{Server: "new", Tool: "t"}); !ok {
-		t.Error("the new tool is missing")
-	}
+	return New(Options{Tools: listing.New(listing.Options{Catalog: c, Upstreams: noServers{}})})
 }
 
 // BenchmarkListing measures GET /tools/openai and /tools/anthropic for 1,000

@@ -15,47 +15,22 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 
-	"junctor/internal/catalog"
 	"junctor/internal/httperr"
-	"junctor/internal/provider"
-	"junctor/internal/search"
+	"junctor/internal/listing"
 	"junctor/internal/store"
 	"junctor/internal/tool"
-	"junctor/internal/upstream"
 )
-
-// Catalog provides the tools.
-type Catalog interface {
-	Snapshot() *catalog.Snapshot
-}
-
-// Searcher finds tools by text.
-type Searcher interface {
-	Search(q search.Query) ([]search.Hit, error)
-}
 
 // Executor runs tools.
 type Executor interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
 }
 
-// Servers provides the state of the upstreams.
-type Servers interface {
-	Status() []upstream.Status
-	Has(server string) bool
-	Connecting() []string
-	Await(ctx context.Context, servers ...string) (pending []string)
-}
-
 // Options are the dependencies of an API.
 type Options struct {
-	Catalog  Catalog
-	Search   Searcher
-	Signals  func(caller string) search.Signals // nil disables signals
+	Tools    *listing.Service
 	Executor Executor
-	Servers  Servers
 	Log      store.Log
 	Ready    func() bool // whether the gateway accepts requests; nil means always
 	Open     bool        // calls are served while the store is unavailable
@@ -63,20 +38,14 @@ type Options struct {
 }
 
 // API serves the REST API for tools.
-type API struct {
-	Options
-
-	mu    sync.Mutex
-	snap  *catalog.Snapshot // that tools was made from
-	tools *provider.Tools
-}
+type API struct{ Options }
 
 // New returns an API.
 func New(o Options) *API {
 	if o.Ready == nil {
 		o.Ready = func() bool { return true }
 	}
-	return &API{Options: o}
+	return &API{o}
 }
 
 // route is one endpoint. The multiplexer, /openapi.json and its test use the
@@ -130,35 +99,6 @@ func wrongMethod(method string) http.HandlerFunc {
 
 func unknownPath(w http.ResponseWriter, r *http.Request) {
 	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "there is nothing at this path; GET /openapi.json lists what there is"})
-}
-
-// translation returns the translation of the current catalogue. It is created
-// once for each version and reuses unchanged tools.
-func (a *API) translation() (*catalog.Snapshot, *provider.Tools) {
-	snap := a.Catalog.Snapshot()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.snap == snap && a.tools != nil {
-		return snap, a.tools
-	}
-	if a.snap != nil && a.snap.Version > snap.Version { // another request has created a newer one
-		return snap, provider.NewTools(definitions(snap), nil)
-	}
-	a.snap, a.tools = snap, provider.NewTools(definitions(snap), a.tools)
-	return snap, a.tools
-}
-
-// definitions returns the definitions of all tools, including disabled ones: a
-// model may still call one in an old conversation, and should get the actual
-// error.
-func definitions(snap *catalog.Snapshot) []tool.Definition {
-	defs := make([]tool.Definition, 0, snap.Len())
-	for _, s := range snap.Servers() {
-		for _, e := range s.Tools {
-			defs = append(defs, e.Definition)
-		}
-	}
-	return defs
 }
 
 // read decodes a request's body. Unknown keys are ignored, because providers

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/listing"
 	"junctor/internal/provider"
 	"junctor/internal/search"
 	"junctor/internal/tool"
@@ -390,7 +391,7 @@ func TestHealth(t *testing.T) {
 
 func TestHealthReportsProblems(t *testing.T) {
 	ready := true
-	_, ts := gateway(t, nil, func(o *Options) {
+	_, ts := gateway(t, nil, func(o *Options, _ *listing.Options) {
 		o.Log = brokenLog{o.Log}
 		o.Ready = func() bool { return ready }
 	})
@@ -419,7 +420,7 @@ type failingSearch struct{}
 func (failingSearch) Search(search.Query) ([]search.Hit, error) { return nil, errors.New("no index") }
 
 func TestSearchErrorsAreInternal(t *testing.T) {
-	_, ts := gateway(t, nil, func(o *Options) { o.Search = failingSearch{} })
+	_, ts := gateway(t, nil, func(_ *Options, l *listing.Options) { l.Search = failingSearch{} })
 	for _, path := range []string{"/tools?query=x", "/tools/openai?query=x", "/tools/openai/context?query=x"} {
 		if res := get(t, ts.URL+path); res.status != 500 || res.code(t) != "INTERNAL" {
 			t.Errorf("%s: %d %s", path, res.status, res.body)
@@ -454,7 +455,7 @@ func TestStartingServerIsWaitedFor(t *testing.T) {
 func TestPendingServersAreListed(t *testing.T) {
 	never := web
 	never.start = make(chan struct{})
-	_, ts := gateway(t, map[string]server{"web": never}, func(o *Options) { o.Servers = impatient{o.Servers} })
+	_, ts := gateway(t, map[string]server{"web": never}, func(_ *Options, l *listing.Options) { l.Upstreams = impatient{l.Upstreams} })
 	get(t, ts.URL+"/tools").has(t, `"tools":[]`, `"pending":["web"]`)
 	get(t, ts.URL+"/tools/openai?server=web").has(t, `"code":"pending"`)
 	get(t, ts.URL+"/tools/openai/context", "Accept", "application/json").has(t, `"pending":["web"]`)
@@ -462,6 +463,6 @@ func TestPendingServersAreListed(t *testing.T) {
 }
 
 // impatient does not wait.
-type impatient struct{ Servers }
+type impatient struct{ listing.Upstreams }
 
 func (i impatient) Await(_ context.Context, servers ...string) []string { return servers }
