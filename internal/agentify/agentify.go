@@ -7,26 +7,15 @@ import (
 	"sync"
 	"time"
 
-	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/mcp"
 	"junctor/internal/mcptrace"
 	"junctor/internal/schema"
-	"junctor/internal/search"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
-
-// Catalog is where tools are looked up.
-type Catalog interface {
-	Snapshot() *catalog.Snapshot
-}
-
-// Searcher finds tools by words.
-type Searcher interface {
-	Search(q search.Query) ([]search.Hit, error)
-}
 
 // Calls executes calls and forwards other requests.
 type Calls interface {
@@ -37,18 +26,13 @@ type Calls interface {
 
 // Upstreams is what is known of the backends.
 type Upstreams interface {
-	Status() []upstream.Status
 	StatusOf(server string) (upstream.Status, bool)
-	Connecting() []string
-	Await(ctx context.Context, servers ...string) (pending []string)
 	Info(server string) (mcp.ServerInfo, bool)
 }
 
 // Options are what a Face is made of.
 type Options struct {
-	Catalog   Catalog
-	Search    Searcher
-	Signals   func(caller string) search.Signals // nil turns them off
+	Tools     *listing.Service
 	Calls     Calls
 	Upstreams Upstreams
 

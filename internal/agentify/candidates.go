@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/search"
 	"junctor/internal/tool"
@@ -117,20 +118,13 @@ func visible(snap *catalog.Snapshot, caller *tool.Caller) int {
 
 // find ranks the tools that the caller may use for a text.
 func (f *Face) find(snap *catalog.Snapshot, caller *tool.Caller, text string, limit int) ([]Candidate, error) {
-	q := search.Query{Text: text, Limit: limit, Keep: func(n tool.Name) bool {
-		e := snap.Lookup(n)
-		return e != nil && e.Enabled && caller.MayUse(n)
-	}}
-	if f.opts.Signals != nil {
-		q.Signals = f.opts.Signals(caller.ID)
-	}
-	hits, err := f.opts.Search.Search(q)
+	found, err := f.opts.Tools.Search(snap, caller, listing.Filter{}, search.Query{Text: text, Limit: limit})
 	if err != nil {
 		return nil, err
 	}
-	list := make([]Candidate, 0, len(hits))
-	for _, h := range hits {
-		list = append(list, Candidate{Name: h.Name, Relevance: h.Relevance, entry: snap.Lookup(h.Name)})
+	list := make([]Candidate, 0, len(found))
+	for _, m := range found {
+		list = append(list, Candidate{Name: m.Name, Relevance: m.Relevance, entry: m.Entry})
 	}
 	return list, nil
 }

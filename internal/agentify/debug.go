@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"junctor/internal/httperr"
+	"junctor/internal/listing"
 	"junctor/internal/mcptrace"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -25,9 +26,9 @@ import (
 // before it; of others' traffic it shows callers nothing, unless they run the
 // gateway.
 type Debug struct {
-	Trace     *mcptrace.Trace
-	Logs      *telemetry.Ring[telemetry.LogEntry] // nil shows no log
-	Upstreams interface{ Status() []upstream.Status }
+	Trace *mcptrace.Trace
+	Logs  *telemetry.Ring[telemetry.LogEntry] // nil shows no log
+	Tools *listing.Service
 
 	watchers atomic.Int32
 }
@@ -70,10 +71,7 @@ type Backend struct {
 func (d *Debug) backends(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	list := []Backend{}
-	for _, st := range d.Upstreams.Status() {
-		if !caller.MaySee(st.Name) {
-			continue
-		}
+	for _, st := range d.Tools.Servers(&caller) {
 		b := Backend{
 			ID: st.Name, DisplayName: st.Title, IsReady: st.State == upstream.Connected, Status: st.State, Reason: st.Reason,
 			Transport: string(st.Transport), Tools: st.Tools, InFlight: st.InFlight, PID: st.PID, Since: st.Since,

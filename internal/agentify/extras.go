@@ -119,9 +119,9 @@ func (f *Face) list(ctx context.Context, caller *tool.Caller) *extras {
 		kind   extraKind
 	}
 	var requests []listRequest
-	for _, st := range f.opts.Upstreams.Status() {
+	for _, st := range f.opts.Tools.Servers(caller) {
 		info, ok := f.opts.Upstreams.Info(st.Name)
-		if !ok || !caller.MaySee(st.Name) {
+		if !ok {
 			continue
 		}
 		for k, d := range extraLists {

@@ -24,7 +24,7 @@ import (
 func muxOf(r *rig) *http.ServeMux {
 	mux := http.NewServeMux()
 	r.Routes(mux)
-	(&Debug{Trace: r.trace, Logs: r.log, Upstreams: r.sup}).Routes(mux)
+	(&Debug{Trace: r.trace, Logs: r.log, Tools: r.opts.Tools}).Routes(mux)
 	return mux
 }
 
@@ -207,7 +207,7 @@ func TestLogsAreFiltered(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &lines); err != nil || !strings.Contains(body, `"task planned"`) || strings.Contains(body, `"DEBUG"`) {
 		t.Errorf("%s, %v", body, err)
 	}
-	empty := &Debug{Trace: r.trace, Upstreams: r.sup}
+	empty := &Debug{Trace: r.trace, Tools: r.opts.Tools}
 	mux := http.NewServeMux()
 	empty.Routes(mux)
 	site = serveHandler(t, withCaller(tool.Local, mux))
@@ -258,7 +258,7 @@ func TestLogAndTraceStreams(t *testing.T) {
 	read("/ws/mcptrace?limit=1&backend=files", `"method":"tools/call"`, `"direction":"OUTGOING_FROM_GATEWAY"`)
 
 	// A connection that is too slow hears how much it missed.
-	debug := &Debug{Trace: r.trace, Logs: telemetry.NewRing[telemetry.LogEntry](10), Upstreams: r.sup}
+	debug := &Debug{Trace: r.trace, Logs: telemetry.NewRing[telemetry.LogEntry](10), Tools: r.opts.Tools}
 	mux := http.NewServeMux()
 	debug.Routes(mux)
 	url := serveHandler(t, withCaller(tool.Local, mux))

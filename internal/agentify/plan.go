@@ -63,10 +63,14 @@ func (j *job) plan(ctx context.Context) (*Plan, error) {
 	if model == nil {
 		return nil, &tool.Error{Kind: tool.Unavailable, Msg: llm.NoModel, Err: errNoModel}
 	}
-	refusal := Refusal{Query: j.task.Query, Pending: f.await(ctx, &j.caller)}
-	refusal.Down = f.down(&j.caller)
+	refusal := Refusal{Query: j.task.Query, Pending: f.opts.Tools.Await(ctx, &j.caller)}
+	for _, s := range f.opts.Tools.Servers(&j.caller) {
+		if !s.Available() {
+			refusal.Down = append(refusal.Down, s.Name)
+		}
+	}
 
-	snap := f.opts.Catalog.Snapshot()
+	snap := f.opts.Tools.Snapshot()
 	room := budget(model.Info())
 	offered, further, err := f.candidates(snap, &j.caller, j.task, room)
 	if err != nil {
@@ -192,33 +196,6 @@ func (o *choices) reason(p *Plan, said llm.Message, model string) string {
 	}
 	i := slices.IndexFunc(o.candidates, func(c Candidate) bool { return c.Name == p.name })
 	return fmt.Sprintf("%s chose it among %d candidates, of which search ranks it number %d (relevance %.2f)", model, len(o.candidates), i+1, o.candidates[i].Relevance)
-}
-
-// await waits for backends that are making their first connection and of
-// which the caller might see a tool that is not known yet; it returns those
-// that were still not there in the end.
-func (f *Face) await(ctx context.Context, caller *tool.Caller) []string {
-	var wait []string
-	for _, name := range f.opts.Upstreams.Connecting() {
-		if caller.MaySee(name) && f.opts.Catalog.Snapshot().Server(name) == nil {
-			wait = append(wait, name)
-		}
-	}
-	if len(wait) == 0 {
-		return nil
-	}
-	return f.opts.Upstreams.Await(ctx, wait...)
-}
-
-// down lists the backends that the caller may see and that cannot be reached.
-func (f *Face) down(caller *tool.Caller) []string {
-	var names []string
-	for _, st := range f.opts.Upstreams.Status() {
-		if (st.State == upstream.Disconnected || st.State == upstream.AuthRequired) && caller.MaySee(st.Name) {
-			names = append(names, st.Name)
-		}
-	}
-	return names
 }
 
 // isLocal reports whether a backend runs on this machine, so that its paths

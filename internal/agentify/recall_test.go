@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/search"
 	"junctor/internal/search/searchtest"
@@ -41,7 +42,7 @@ func TestCandidatesHoldTheRightTool(t *testing.T) {
 			for server, defs := range byServer {
 				r.catalog.Put(catalog.Server{Name: server}, defs)
 			}
-			f := &Face{opts: Options{Catalog: r.catalog, Search: r.index}}
+			f := &Face{opts: Options{Tools: listing.New(listing.Options{Catalog: r.catalog, Search: r.index})}}
 			var whole, named float64
 			for _, q := range s.Queries {
 				offered, further, err := f.candidates(r.catalog.Snapshot(), &tool.Local, Task{Query: q.Text}, maxDeclared)

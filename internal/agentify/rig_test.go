@@ -15,6 +15,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/executor"
+	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/llm/models"
@@ -223,9 +224,8 @@ func newRig(t testing.TB, backends map[string]*backend, script llmtest.Script, r
 		Capabilities: mcp.Capabilities{ElicitationForm: true}})
 	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Config: executor.DefaultConfig()})
 	r.Face = New(Options{
-		Catalog: r.catalog, Search: r.index, Calls: exec, Upstreams: r.sup, Trace: r.trace, Meter: r, Version: "0.0.0", Log: log,
-		Signals: func(string) search.Signals { return nil },
-		Model:   func() llm.Model { return r.model },
+		Tools: listing.New(listing.Options{Catalog: r.catalog, Search: r.index, Upstreams: r.sup}), Calls: exec, Upstreams: r.sup, Trace: r.trace, Meter: r, Version: "0.0.0", Log: log,
+		Model: func() llm.Model { return r.model },
 		Configure: func(_ context.Context, options json.RawMessage) error {
 			r.options = append(r.options, options)
 			return r.refuse

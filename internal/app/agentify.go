@@ -24,14 +24,14 @@ import (
 // itself.
 func (a *App) newAgentify(configure func(context.Context, json.RawMessage) error) *agentify.Face {
 	return agentify.New(agentify.Options{
-		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Upstreams: a.upstreams,
+		Tools: a.tools, Calls: a.executor, Upstreams: a.upstreams,
 		Model: a.planner, Configure: configure, Trace: a.trace, Meter: a.metrics,
 		Version: a.opts.Version, Log: a.log, Redact: a.opts.Redactor.String,
 	})
 }
 
 func (a *App) debug() *agentify.Debug {
-	return &agentify.Debug{Trace: a.trace, Logs: a.opts.Recent, Upstreams: a.upstreams}
+	return &agentify.Debug{Trace: a.trace, Logs: a.opts.Recent, Tools: a.tools}
 }
 
 // planner is the model that plans tasks: the first one configured, else

@@ -28,7 +28,6 @@ type Calls interface {
 
 // Upstreams provides the state of the servers.
 type Upstreams interface {
-	Status() []upstream.Status
 	StatusOf(server string) (upstream.Status, bool)
 	Has(server string) bool
 	Await(ctx context.Context, servers ...string) (pending []string)

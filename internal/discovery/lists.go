@@ -109,7 +109,7 @@ func (v *directView) fetch(ctx context.Context, r *mcp.Request, k kind, fresh bo
 		return kept.of[k], nil
 	}
 	v.face.opts.Tools.Await(ctx, &r.Caller)
-	servers := v.offering(&r.Caller, k)
+	servers := v.serversWith(&r.Caller, k)
 	found := make([][]json.RawMessage, len(servers))
 	asking, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -142,13 +142,10 @@ func (v *directView) fetch(ctx context.Context, r *mcp.Request, k kind, fresh bo
 	return l, nil
 }
 
-// offering returns the connected servers that support the list.
-func (v *directView) offering(caller *tool.Caller, k kind) []string {
+// serversWith returns the connected servers that support the list.
+func (v *directView) serversWith(caller *tool.Caller, k kind) []string {
 	var servers []string
-	for _, st := range v.face.opts.Upstreams.Status() {
-		if !caller.MaySee(st.Name) {
-			continue
-		}
+	for _, st := range v.face.opts.Tools.Servers(caller) {
 		if info, ok := v.face.opts.Upstreams.Info(st.Name); ok && rawjson.Field(info.Capabilities, kinds[k].capability) != nil {
 			servers = append(servers, st.Name)
 		}
@@ -297,7 +294,7 @@ func (v *directView) owners(ctx context.Context, r *mcp.Request, uri string) (se
 			servers = append(servers, owners...)
 		}
 	}
-	servers = append(servers, v.offering(&r.Caller, resources)...) // a resource link need not be listed
+	servers = append(servers, v.serversWith(&r.Caller, resources)...) // a resource link need not be listed
 	return unique(servers), uri, nil
 }
 
