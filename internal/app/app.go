@@ -178,8 +178,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.models = newModelSet(a)
 	a.models.choose(ctx, cfg, false)
 	a.chat = chat.New(chat.Options{
-		Config: cfg.Chat, Models: a.models.set, Catalog: catalogAfterStart{a}, Executor: a.executor, Search: a.search, Signals: a.signals,
-		Store: a.store, Servers: a.unavailable, Meter: a.metrics, Tracer: a.tracer, Log: o.Log, Node: a.node,
+		Config: cfg.Chat, Models: a.models.set, Tools: a.tools, Executor: a.executor, Store: a.store, Meter: a.metrics, Tracer: a.tracer, Log: o.Log, Node: a.node,
 		Shared: cfg.Store.URL != "",
 	})
 	a.metrics.Sessions("mcp", a.discovery.Sessions)

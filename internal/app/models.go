@@ -6,12 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"junctor/internal/catalog"
-	"junctor/internal/chat"
 	"junctor/internal/config"
 	"junctor/internal/llm"
 	"junctor/internal/llm/models"
-	"junctor/internal/upstream"
 )
 
 const (
@@ -79,26 +76,4 @@ func (m *modelSet) run(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
-}
-
-// catalogAfterStart is the catalogue for those who need all tools at once, such as a
-// model: while servers make their first connection it waits for them, each for
-// as long as it is given to start.
-type catalogAfterStart struct{ app *App }
-
-// Snapshot returns the tools as they are now.
-func (a catalogAfterStart) Snapshot() *catalog.Snapshot {
-	a.app.upstreams.Await(context.Background())
-	return a.app.catalog.Snapshot()
-}
-
-// unavailable returns the servers that cannot be used now, for the chat.
-func (a *App) unavailable() []chat.ServerState {
-	var out []chat.ServerState
-	for _, s := range a.upstreams.Status() {
-		if s.State == upstream.Disconnected || s.State == upstream.AuthRequired {
-			out = append(out, chat.ServerState{Server: s.Name, State: string(s.State), Reason: s.Reason})
-		}
-	}
-	return out
 }

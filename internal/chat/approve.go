@@ -76,7 +76,7 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 // fingerprint of its current definition. A changed definition needs a new
 // approval.
 func (h *Host) approvalOf(n tool.Name) string {
-	if e := h.Catalog.Snapshot().Lookup(n); e != nil {
+	if e := h.Tools.Snapshot().Lookup(n); e != nil {
 		return n.String() + " " + e.Fingerprint()
 	}
 	return n.String()

@@ -20,7 +20,7 @@ func failure(c *llm.ToolCall, err error) *llm.ToolResult {
 
 // runCalls executes the calls of one step concurrently, up to the limit, and
 // returns exactly one result for each, in the order of the calls.
-func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, o toolOffer) []*llm.ToolResult {
+func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, o requestTools) []*llm.ToolResult {
 	results := make([]*llm.ToolResult, len(calls))
 	slots := make(chan struct{}, s.host.config().ParallelCalls)
 	var wg sync.WaitGroup
@@ -38,7 +38,7 @@ func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, 
 	return results
 }
 
-func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o toolOffer) *llm.ToolResult {
+func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o requestTools) *llm.ToolResult {
 	start := time.Now()
 	shown := c.Name
 	if c.Tool != (tool.Name{}) {
@@ -83,7 +83,7 @@ func cancelled(c *llm.ToolCall) *llm.ToolResult {
 
 // malformed returns an error result that tells the model what is wrong with a
 // call that could not be parsed, and the correct form.
-func (s *Session) malformed(c *llm.ToolCall, o toolOffer) *llm.ToolResult {
+func (s *Session) malformed(c *llm.ToolCall, o requestTools) *llm.ToolResult {
 	text := fmt.Sprintf("INVALID_ARGUMENTS: the call could not be read: %s. What came: %s", c.Problem, c.Malformed)
 	for _, d := range o.tools.Definitions() {
 		if d.Name == c.Tool {
@@ -94,9 +94,9 @@ func (s *Session) malformed(c *llm.ToolCall, o toolOffer) *llm.ToolResult {
 }
 
 // unknown returns an error result for a tool that does not exist.
-func (s *Session) unknown(t *turn, c *llm.ToolCall, o toolOffer) *llm.ToolResult {
+func (s *Session) unknown(t *turn, c *llm.ToolCall, o requestTools) *llm.ToolResult {
 	text := fmt.Sprintf("TOOL_NOT_FOUND: there is no tool %q.", c.Name)
-	near := s.host.Catalog.Snapshot().Nearest(&t.caller, strings.Replace(c.Name, "__", ":", 1), 5)
+	near := s.host.Tools.Snapshot().Nearest(&t.caller, strings.Replace(c.Name, "__", ":", 1), 5)
 	switch {
 	case o.meta && len(near) > 0:
 		text += fmt.Sprintf(" Tools are run with %s, for example with \"tool\": %q.", o.tools.Declared(metaExecute), near[0])

@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/tool"
+	"junctor/internal/upstream"
 )
 
 func errCode(err error) string { return string(tool.AsError(err).Kind) }
@@ -360,9 +363,7 @@ func TestLargeCatalogueBecomesSearchAndExecute(t *testing.T) {
 
 func TestUnavailableServersAreListed(t *testing.T) {
 	r := newRig(t, llmtest.Script{}, func(o *Options, _ *[]llm.Config) {
-		o.Servers = func() []ServerState {
-			return []ServerState{{Server: "github", State: "disconnected", Reason: "refused"}}
-		}
+		o.Tools = listing.New(listing.Options{Catalog: catalog.New(nil, nil), Upstreams: states{{Name: "github", State: upstream.Disconnected, Reason: "refused"}}})
 	})
 	c := r.dial("")
 	if m := c.next(); len(m.Payload.Unavailable) != 1 || m.Payload.Unavailable[0].Server != "github" {

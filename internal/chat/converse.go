@@ -46,7 +46,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 	repeats := map[string]int{}
 	last, again := "", 0 // last: why the model gets no more tools
 	for step := 1; ; step++ {
-		o := s.host.toolsFor(&t.caller, cfg.MetaToolsAbove)
+		o := s.host.toolsFor(ctx, &t.caller, cfg.MetaToolsAbove)
 		reply, err := s.ask(ctx, t, model, o, last)
 		if err != nil {
 			return s.endWithModelError(ctx, t, model, reply, err)
@@ -109,7 +109,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 }
 
 // ask sends one request and forwards the reply as it arrives.
-func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o toolOffer, last string) (llm.Turn, error) {
+func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o requestTools, last string) (llm.Turn, error) {
 	for attempt := 0; ; attempt++ {
 		req, estimate, history := s.request(ctx, t, model, o)
 		switch last {

@@ -13,29 +13,17 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/llm"
-	"junctor/internal/provider"
-	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
 
-// Catalog provides the tools.
-type Catalog interface {
-	Snapshot() *catalog.Snapshot
-}
-
 // Executor executes calls and limits requests to models.
 type Executor interface {
 	Call(ctx context.Context, call tool.Call) (tool.Result, error)
 	llm.Limiter
-}
-
-// Searcher finds tools by text.
-type Searcher interface {
-	Search(q search.Query) ([]search.Hit, error)
 }
 
 // Store stores conversations.
@@ -56,14 +44,11 @@ type Meter interface {
 type Options struct {
 	Config   Config
 	Models   func() *llm.Set // the current models; may be empty
-	Catalog  Catalog
+	Tools    *listing.Service
 	Executor Executor
-	Search   Searcher
-	Signals  func(text string) search.Signals // signals of the search; may be nil
 	Store    Store
-	Servers  func() []ServerState // the servers that are unavailable; may be nil
-	Meter    Meter                // may be nil
-	Tracer   *telemetry.Tracer    // may be nil
+	Meter    Meter             // may be nil
+	Tracer   *telemetry.Tracer // may be nil
 	Log      *slog.Logger
 	Node     string // identifies this process among those on the same store
 
@@ -75,9 +60,8 @@ type Options struct {
 // Host holds the loaded conversations of this process.
 type Host struct {
 	Options
-	cfg   atomic.Pointer[Config]
-	tools toolCache
-	meta  *llm.Toolset
+	cfg  atomic.Pointer[Config]
+	meta *llm.Toolset
 
 	ctx    context.Context // parent context of all turns
 	cancel context.CancelFunc
@@ -156,9 +140,9 @@ func (h *Host) Connections() int {
 	return h.connections
 }
 
-// unsaidIdle is how long a session without messages is kept for a client that
+// unusedSessionIdle is how long a session without messages is kept for a client that
 // reconnects. Every connection creates one, and nothing is lost with it.
-const unsaidIdle = 2 * time.Minute
+const unusedSessionIdle = 2 * time.Minute
 
 // sweep unloads the sessions that have been idle for too long; they stay in the
 // store.
@@ -169,7 +153,7 @@ func (h *Host) sweep(now time.Time) {
 	for id, s := range h.sessions {
 		limit := idle
 		if !s.isStored() {
-			limit = min(idle, unsaidIdle)
+			limit = min(idle, unusedSessionIdle)
 		}
 		if s.idleSince(now) > limit {
 			delete(h.sessions, id)
@@ -277,39 +261,11 @@ func (h *Host) model(id string) llm.Model {
 
 // unavailableServers returns the servers that the caller cannot use now.
 func (h *Host) unavailableServers(caller *tool.Caller) []ServerState {
-	if h.Servers == nil {
-		return nil
-	}
 	var out []ServerState
-	for _, s := range h.Servers() {
-		if caller.MaySee(s.Server) {
-			out = append(out, s)
+	for _, s := range h.Tools.Servers(caller) {
+		if !s.Available() {
+			out = append(out, ServerState{Server: s.Name, State: string(s.State), Reason: s.Reason})
 		}
 	}
 	return out
-}
-
-// toolCache holds the translation of the latest catalogue, because translating
-// a thousand tools for each turn would be expensive.
-type toolCache struct {
-	mu      sync.Mutex
-	version uint64
-	tools   *provider.Tools
-}
-
-func (c *toolCache) get(snap *catalog.Snapshot) *provider.Tools {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.tools == nil || c.version != snap.Version {
-		var defs []tool.Definition
-		for _, s := range snap.Servers() {
-			for _, e := range s.Tools {
-				if e.Enabled {
-					defs = append(defs, e.Definition)
-				}
-			}
-		}
-		c.tools, c.version = provider.NewTools(defs, c.tools), snap.Version
-	}
-	return c.tools
 }

@@ -284,11 +284,11 @@ func TestEmptySessionsAreRemoved(t *testing.T) {
 		}
 		w.Close()
 	}
-	r.host.sweep(time.Now().Add(unsaidIdle / 2)) // one may come back after a short absence
+	r.host.sweep(time.Now().Add(unusedSessionIdle / 2)) // one may come back after a short absence
 	if n := count(); n != 100 {
 		t.Errorf("%d sessions in memory, want 100", n)
 	}
-	r.host.sweep(time.Now().Add(2 * unsaidIdle))
+	r.host.sweep(time.Now().Add(2 * unusedSessionIdle))
 	if n := count(); n != 0 {
 		t.Errorf("%d sessions in memory", n)
 	}

@@ -24,7 +24,7 @@ const leastBudget = 512
 // request builds a request that fits the model's context window: the newest
 // messages unchanged, and a summary in place of the oldest. It returns its
 // estimated size, and that of the history.
-func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o toolOffer) (req llm.Request, estimate, history int) {
+func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o requestTools) (req llm.Request, estimate, history int) {
 	info := model.Info()
 	req = llm.Request{
 		// Only the date: a prompt that changes every minute would not be

@@ -19,6 +19,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/executor"
+	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/llm/models"
@@ -28,6 +29,7 @@ import (
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
+	"junctor/internal/upstream"
 )
 
 // testTimeout bounds the wait for expected events. It is long, because the
@@ -230,7 +232,7 @@ func (r *rig) start(opts ...option) {
 		t.Fatal(err)
 	}
 	log := slog.New(redactor.Handler(slog.NewJSONHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	o := Options{Config: DefaultConfig(), Catalog: r.catalog, Search: index, Store: r.store, Log: log, Node: "node-" + rand16()}
+	o := Options{Config: DefaultConfig(), Tools: listing.New(listing.Options{Catalog: r.catalog, Search: index, Upstreams: states{}}), Store: r.store, Log: log, Node: "node-" + rand16()}
 	cfgs := []llm.Config{{Name: "m", Provider: llm.OpenAI, Model: "gpt-test", BaseURL: r.model.URL + "/v1"}}
 	for _, f := range opts {
 		f(&o, &cfgs)
@@ -460,3 +462,11 @@ func (r *rig) settled(id string) *Session {
 	}
 	return s
 }
+
+// states are upstreams in fixed states.
+type states []upstream.Status
+
+func (s states) Status() []upstream.Status                        { return s }
+func (s states) StatusOf(string) (upstream.Status, bool)          { return upstream.Status{}, false }
+func (s states) Connecting() []string                             { return nil }
+func (s states) Await(context.Context, ...string) (none []string) { return nil }

@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/executor"
+	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/upstream"
@@ -39,15 +40,15 @@ func npmServer(t testing.TB, name, pkg string, args ...string) upstream.Config {
 	return cfg
 }
 
-// offers puts what real servers offer into the rig's catalogue.
-type offers struct{ catalog *catalog.Catalog }
+// toolSink puts the tools of real servers into the rig's catalogue.
+type toolSink struct{ catalog *catalog.Catalog }
 
-func (o offers) ToolsChanged(of upstream.ToolSet) {
+func (o toolSink) ToolsChanged(of upstream.ToolSet) {
 	o.catalog.Put(catalog.Server{Name: of.Config.Name, Guidance: of.Guidance}, of.Tools)
 }
-func (o offers) Removed(server string)                            { o.catalog.Remove(server) }
-func (o offers) StatusChanged(upstream.Status)                    {}
-func (o offers) Notified(string, string, string, json.RawMessage) {}
+func (o toolSink) Removed(server string)                            { o.catalog.Remove(server) }
+func (o toolSink) StatusChanged(upstream.Status)                    {}
+func (o toolSink) Notified(string, string, string, json.RawMessage) {}
 
 func TestRealServers(t *testing.T) {
 	folder := t.TempDir()
@@ -80,7 +81,7 @@ func TestRealServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, script, withModels(cfg), func(o *Options, _ *[]llm.Config) {
 				c := catalog.New(nil, nil)
-				ups := upstream.NewSupervisor(configs, upstream.Options{Sink: offers{c}, Log: slog.New(slog.DiscardHandler), Environ: os.Environ(), Name: "junctor", Version: "test"})
+				ups := upstream.NewSupervisor(configs, upstream.Options{Sink: toolSink{c}, Log: slog.New(slog.DiscardHandler), Environ: os.Environ(), Name: "junctor", Version: "test"})
 				ctx, cancel := context.WithCancel(context.Background())
 				done := make(chan struct{})
 				go func() { defer close(done); _ = ups.Run(ctx) }()
@@ -88,7 +89,7 @@ func TestRealServers(t *testing.T) {
 				if pending := ups.Await(ctx); len(pending) > 0 {
 					t.Fatalf("not started: %v", pending)
 				}
-				o.Catalog = c
+				o.Tools = listing.New(listing.Options{Catalog: c, Upstreams: ups})
 				o.Executor = executor.New(executor.Options{Catalog: c, Upstreams: ups, Calls: o.Store.(executor.CallLog), Log: o.Log, Config: executor.DefaultConfig()})
 			})
 			c := r.connect("")

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/search"
 	"junctor/internal/tool"
@@ -41,26 +42,26 @@ func metaDefinitions() []tool.Definition {
 	return out
 }
 
-// toolOffer is the tools and the guidance of one request.
-type toolOffer struct {
+// requestTools is the tools and the guidance of one request.
+type requestTools struct {
 	tools    *llm.Toolset
 	guidance string
 	meta     bool
 }
 
 // toolsFor returns the tools that the caller may use, or the meta-tools if
-// there are too many.
-func (h *Host) toolsFor(caller *tool.Caller, above int) toolOffer {
-	snap := h.Catalog.Snapshot()
+// there are too many. It waits for servers that are still starting: a model
+// needs all tools at once.
+func (h *Host) toolsFor(ctx context.Context, caller *tool.Caller, above int) requestTools {
+	h.Tools.Await(ctx, caller)
+	snap, translated := h.Tools.Translation()
 	var names []tool.Name
 	for e := range snap.Visible(caller) {
 		names = append(names, e.Name)
 	}
-	o := toolOffer{}
-	if above > 0 && len(names) > above && h.Search != nil {
-		o.meta, o.tools = true, h.meta
-	} else {
-		o.tools = llm.NewToolset(h.tools.get(snap), names)
+	o := requestTools{meta: above > 0 && len(names) > above, tools: h.meta}
+	if !o.meta {
+		o.tools = llm.NewToolset(translated, names)
 	}
 	o.guidance = guidance(snap, caller, o.meta, h.unavailableServers(caller))
 	return o
@@ -128,7 +129,7 @@ func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, c *llm.ToolCal
 	if err := json.Unmarshal(c.Arguments, &in); err != nil {
 		return llm.TextResult(c, "INVALID_ARGUMENTS: "+err.Error(), true), nil
 	}
-	snap := h.Catalog.Snapshot()
+	snap := h.Tools.Snapshot()
 	switch c.Tool {
 	case metaSearch:
 		return h.metaSearch(caller, c, in.Query, in.Server, in.Limit), nil
@@ -153,25 +154,17 @@ func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, c *llm.ToolCal
 }
 
 func (h *Host) metaSearch(caller *tool.Caller, c *llm.ToolCall, query, server string, limit int) *llm.ToolResult {
-	q := search.Query{Text: query, Limit: min(max(limit, 0), 30), Keep: caller.MayUse}
+	var only listing.Filter
 	if server != "" {
-		q.Servers = []string{server}
+		only.Servers = []string{server}
 	}
-	if h.Signals != nil {
-		q.Signals = h.Signals(query)
-	}
-	hits, err := h.Search.Search(q)
+	found, err := h.Tools.Search(h.Tools.Snapshot(), caller, only, search.Query{Text: query, Limit: min(max(limit, 0), 30)})
 	if err != nil {
 		return failure(c, err)
 	}
-	snap := h.Catalog.Snapshot()
 	var b bytes.Buffer
-	for _, hit := range hits {
-		e := snap.Lookup(hit.Name)
-		if e == nil || !e.Enabled {
-			continue
-		}
-		fmt.Fprintf(&b, "%s(%s): %s\n", e.Name, e.Signature(), e.Summary(160))
+	for _, m := range found {
+		fmt.Fprintf(&b, "%s(%s): %s\n", m.Name, m.Signature(), m.Summary(160))
 	}
 	if b.Len() == 0 {
 		return llm.TextResult(c, "nothing found; try other words, or say that no tool can do it", false)

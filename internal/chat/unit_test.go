@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"junctor/internal/catalog"
+	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/search"
@@ -152,8 +153,8 @@ func (noHits) Search(q search.Query) ([]search.Hit, error) {
 
 func TestMetaToolsTolerateInvalidArguments(t *testing.T) {
 	h := quiet(&leases{})
-	h.Catalog = catalog.New(nil, nil)
-	h.Search = failingSearch{}
+	o := listing.Options{Catalog: catalog.New(nil, nil), Search: failingSearch{}, Upstreams: states{}}
+	h.Tools = listing.New(o)
 	for name, tt := range map[string]struct {
 		call tool.Name
 		args string
@@ -169,8 +170,8 @@ func TestMetaToolsTolerateInvalidArguments(t *testing.T) {
 			t.Errorf("%s: %s", name, res.Content)
 		}
 	}
-	h.Search = noHits{}
-	h.Signals = func(string) search.Signals { return nil }
+	o.Search = noHits{}
+	h.Tools = listing.New(o)
 	if res, _ := h.metaCall(t.Context(), &tool.Local, &llm.ToolCall{ID: "1", Tool: metaSearch, Arguments: json.RawMessage(`{"query":"x"}`)}); res.IsError || !strings.Contains(string(res.Content), "nothing found") {
 		t.Errorf("nothing found: %s", res.Content)
 	}
@@ -200,18 +201,18 @@ func TestGuidanceIsBounded(t *testing.T) {
 func TestUnknownToolErrorSuggestsName(t *testing.T) {
 	h := quiet(&leases{})
 	c := catalog.New(nil, nil)
-	h.Catalog = c
+	h.Tools = listing.New(listing.Options{Catalog: c, Upstreams: states{}})
 	s := &Session{host: h}
 	turn := &turn{caller: tool.Local}
 	call := &llm.ToolCall{ID: "1", Name: "calc__ad"}
-	if res := s.unknown(turn, call, toolOffer{}); !strings.Contains(string(res.Content), "Use only the tools that you were given") {
+	if res := s.unknown(turn, call, requestTools{}); !strings.Contains(string(res.Content), "Use only the tools that you were given") {
 		t.Errorf("%s", res.Content)
 	}
-	if res := s.unknown(turn, call, toolOffer{meta: true, tools: h.meta}); !strings.Contains(string(res.Content), "tools__search") {
+	if res := s.unknown(turn, call, requestTools{meta: true, tools: h.meta}); !strings.Contains(string(res.Content), "tools__search") {
 		t.Errorf("%s", res.Content)
 	}
 	c.Put(catalog.Server{Name: "calc"}, []tool.Definition{definition(t, "calc", "add", `{"type":"object"}`)})
-	if res := s.unknown(turn, call, h.toolsFor(&tool.Local, 100)); !strings.Contains(string(res.Content), "Did you mean calc__add?") {
+	if res := s.unknown(turn, call, h.toolsFor(t.Context(), &tool.Local, 100)); !strings.Contains(string(res.Content), "Did you mean calc__add?") {
 		t.Errorf("%s", res.Content)
 	}
 }
