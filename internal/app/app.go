@@ -148,8 +148,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.guard = guard.New(a.store, cfg.Security.SecurityConfig, o.Log)
 	a.web = webui.New()
 	a.catalog = catalog.New(cfg.ToolRules, a.guard.Review)
-	a.search = search.New()
-	a.catalog.OnChange(a.indexTools)
+	a.search = listing.NewIndex(a.catalog)
 	a.sink = newSink(a)
 	a.builtin = mcp.NewServer(mcp.ServerOptions{Log: o.Log}, builtin.New(o.Version, a.status))
 	rt := mcp.NewRoundTripper(http.ProxyFromEnvironment)
@@ -279,23 +278,6 @@ func nodeName() string {
 		host = "node"
 	}
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
-}
-
-// signals returns usage and health of tools for the search.
-func (a *App) signals(string) search.Signals {
-	down := map[string]bool{}
-	for _, s := range a.upstreams.Status() {
-		if s.State != upstream.Connected && s.State != upstream.Connecting {
-			down[s.Name] = true
-		}
-	}
-	return func(n tool.Name) search.Signal {
-		s := a.executor.Stats(n)
-		return search.Signal{
-			Calls: int64(s.Calls), Successes: int64(s.Successes),
-			CircuitOpen: s.Circuit == executor.Open, Down: down[n.Server],
-		}
-	}
 }
 
 // usage returns how a tool fared so far, for the ranking of the search.

@@ -1,15 +1,11 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"math"
-	"slices"
 
-	"junctor/internal/catalog"
 	"junctor/internal/config"
 	"junctor/internal/executor"
-	"junctor/internal/search"
 )
 
 // apply puts another configuration into force without a restart, and names the
@@ -73,42 +69,5 @@ func (a *App) watch(ctx context.Context) error {
 			return
 		}
 		a.apply(ctx, u.Config)
-	})
-}
-
-// indexTools brings the search index up to date with a new snapshot of the
-// catalogue. Only what differs is indexed again.
-func (a *App) indexTools(before, after *catalog.Snapshot) {
-	for _, s := range after.Servers() {
-		if old := before.Server(s.Name); old == nil || !sameDocuments(old, s) {
-			a.search.Put(s.Name, documents(s))
-		}
-	}
-	for _, s := range before.Servers() {
-		if after.Server(s.Name) == nil {
-			a.search.Remove(s.Name)
-		}
-	}
-}
-
-// documents are a server's tools as search reads them.
-func documents(s *catalog.Server) []search.Doc {
-	docs := make([]search.Doc, 0, len(s.Tools))
-	for _, e := range s.Tools {
-		docs = append(docs, search.Doc{
-			Name: e.Name, Title: e.Title, Description: e.Description, InputSchema: e.InputSchema, Tags: e.Tags,
-			ReadOnly: e.Annotations.ReadOnlyHint, ServerTitle: s.Title, ServerDescription: s.Description,
-		})
-	}
-	return docs
-}
-
-// sameDocuments reports whether search would read the same of both.
-func sameDocuments(a, b *catalog.Server) bool {
-	if a == b {
-		return true
-	}
-	return a.Title == b.Title && a.Description == b.Description && slices.EqualFunc(a.Tools, b.Tools, func(x, y *catalog.Entry) bool {
-		return bytes.Equal(x.Raw, y.Raw) && slices.Equal(x.Tags, y.Tags)
 	})
 }

@@ -78,7 +78,7 @@ func unlimited(next http.Handler) http.Handler {
 
 func (a *App) control() *control.Control {
 	return control.New(control.Options{
-		Catalog: a.catalog, Search: a.search, Signals: a.signals, Calls: a.executor, Servers: a.upstreams,
+		Tools: a.tools, Calls: a.executor, Servers: a.upstreams,
 		Settings: settings{a}, Keys: a.store, Reviews: reviews{a}, Log: a.store, Importer: importer{a}, Status: a.status,
 	})
 }

@@ -32,21 +32,13 @@ type ServerStatus struct {
 
 func (a *App) status(ctx context.Context) any {
 	caller := tool.CallerFrom(ctx)
-	snap := a.catalog.Snapshot()
 	s := Status{
 		Version: a.opts.Version, Node: a.node, PID: os.Getpid(), Started: a.begun,
-		Uptime: int64(time.Since(a.begun).Seconds()), Catalog: snap.Version, Servers: []ServerStatus{},
+		Uptime: int64(time.Since(a.begun).Seconds()), Catalog: a.catalog.Snapshot().Version, Servers: []ServerStatus{},
 	}
-	for _, u := range a.upstreams.Status() {
-		if !caller.MaySee(u.Name) {
-			continue
-		}
-		tools := u.Tools
-		if known := snap.Server(u.Name); known != nil {
-			tools, _ = known.ToolsFor(&caller)
-		}
-		s.Tools += tools
-		s.Servers = append(s.Servers, ServerStatus{u.Name, u.State, tools, u.Reason})
+	for _, u := range a.tools.Servers(&caller) {
+		s.Tools += u.Tools
+		s.Servers = append(s.Servers, ServerStatus{u.Name, u.State, u.Tools, u.Reason})
 	}
 	return s
 }

@@ -15,23 +15,12 @@ import (
 	"net/http"
 	"time"
 
-	"junctor/internal/catalog"
 	"junctor/internal/executor"
 	"junctor/internal/httperr"
-	"junctor/internal/search"
+	"junctor/internal/listing"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 )
-
-// Catalog is where tools are looked up.
-type Catalog interface {
-	Snapshot() *catalog.Snapshot
-}
-
-// Searcher finds tools by words.
-type Searcher interface {
-	Search(q search.Query) ([]search.Hit, error)
-}
 
 // Calls runs tools and knows their past.
 type Calls interface {
@@ -48,9 +37,7 @@ type Keys interface {
 
 // Options are what a Control is made of.
 type Options struct {
-	Catalog  Catalog
-	Search   Searcher
-	Signals  func(caller string) search.Signals // nil turns them off
+	Tools    *listing.Service
 	Calls    Calls
 	Servers  Servers
 	Settings Settings

@@ -17,6 +17,7 @@ import (
 	"junctor/internal/executor"
 	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
+	"junctor/internal/listing"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/tool"
@@ -37,8 +38,14 @@ type core struct {
 	status  []upstream.Status
 }
 
-func (c *core) Snapshot() *catalog.Snapshot                 { return c.catalog.Snapshot() }
-func (c *core) Search(q search.Query) ([]search.Hit, error) { return c.index.Search(q) }
+func (c *core) Connecting() (names []string) {
+	for _, s := range c.status {
+		if s.State == upstream.Connecting {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
 func (c *core) Stats(tool.Name) executor.Stats {
 	return executor.Stats{Calls: 3, Circuit: executor.Closed}
 }
@@ -133,9 +140,8 @@ func newCore(t *testing.T) *core {
 func (c *core) handler() http.Handler {
 	mux := http.NewServeMux()
 	New(Options{
-		Catalog: c, Search: c, Calls: c, Servers: c, Settings: c, Keys: c,
-		Signals: func(string) search.Signals { return nil },
-		Status:  func(context.Context) any { return map[string]bool{"ok": true} },
+		Tools: listing.New(listing.Options{Catalog: c.catalog, Search: c.index, Upstreams: c}), Calls: c, Servers: c, Settings: c, Keys: c,
+		Status: func(context.Context) any { return map[string]bool{"ok": true} },
 	}).Routes(mux)
 	return httperr.WithRequestID(httpserver.LimitBody(func() int64 { return 2000 }, mux))
 }

@@ -49,7 +49,7 @@ func (c *Control) listChanges(w http.ResponseWriter, r *http.Request) {
 	}
 	caller := tool.CallerFrom(r.Context())
 	if _, ok := c.Servers.StatusOf(server); server != "" && !ok {
-		httperr.Write(w, r, c.Catalog.Snapshot().NoServer(&caller, server))
+		httperr.Write(w, r, c.Tools.NoServer(&caller, server))
 		return
 	}
 	changes, err := c.Reviews.Changes(r.Context(), server)
@@ -66,7 +66,7 @@ func (c *Control) listChanges(w http.ResponseWriter, r *http.Request) {
 			Name: ch.Name.String(), Server: ch.Name.Server, Tool: ch.Name.Tool, Fingerprint: ch.Print.Current,
 			Since: ch.Print.CurrentSeen, ApprovedAt: ch.Print.ApprovedAt, ApprovedBy: ch.Print.ApprovedBy,
 		}
-		if e := c.Catalog.Snapshot().Lookup(ch.Name); e != nil {
+		if e := c.Tools.Snapshot().Lookup(ch.Name); e != nil {
 			v.Offered, v.Blocked, v.Flags = true, e.Review.Blocked, e.Warnings()
 		}
 		if ch.After != nil {
@@ -89,13 +89,13 @@ func (c *Control) approve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name, caller := r.PathValue("name"), tool.CallerFrom(r.Context())
-	server := c.Catalog.Snapshot().Server(name)
+	server := c.Tools.Snapshot().Server(name)
 	if server == nil {
-		httperr.Write(w, r, c.Catalog.Snapshot().NoServer(&caller, name))
+		httperr.Write(w, r, c.Tools.NoServer(&caller, name))
 		return
 	}
 	for wanted := range in.Tools {
-		if _, err := c.Catalog.Snapshot().Resolve(&caller, name, wanted); err != nil {
+		if _, err := c.Tools.Snapshot().Resolve(&caller, name, wanted); err != nil {
 			httperr.Write(w, r, err)
 			return
 		}

@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/guard"
 	"junctor/internal/httperr"
+	"junctor/internal/listing"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 )
@@ -33,7 +34,7 @@ func (r *reviews) Approve(_ context.Context, d tool.Definition, by string) error
 
 func (c *core) reviewed(r *reviews) http.Handler {
 	mux := http.NewServeMux()
-	New(Options{Catalog: c, Search: c, Calls: c, Servers: c, Settings: c, Keys: c, Reviews: r,
+	New(Options{Tools: listing.New(listing.Options{Catalog: c.catalog, Search: c.index, Upstreams: c}), Calls: c, Servers: c, Settings: c, Keys: c, Reviews: r,
 		Status: func(context.Context) any { return nil }}).Routes(mux)
 	return httperr.WithRequestID(mux)
 }
@@ -48,14 +49,14 @@ func askOf(h http.Handler, caller tool.Caller, method, path, body string) (int, 
 func TestChangedToolsAreListedAndApproved(t *testing.T) {
 	c := newCore(t)
 	var odd tool.Name
-	for _, s := range c.Snapshot().Servers() {
+	for _, s := range c.catalog.Snapshot().Servers() {
 		for _, e := range s.Tools {
 			if e.Review.Changed {
 				odd = e.Name
 			}
 		}
 	}
-	entry := c.Snapshot().Lookup(odd)
+	entry := c.catalog.Snapshot().Lookup(odd)
 	print := entry.Fingerprint()
 	r := &reviews{changes: []guard.Change{
 		{Name: odd, Print: store.Fingerprint{Current: print, ApprovedBy: "ann"}, Before: json.RawMessage(`{"a":1}`), After: json.RawMessage(`{"a":2}`)},

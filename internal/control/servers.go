@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"junctor/internal/httperr"
+	"junctor/internal/listing"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -43,11 +44,11 @@ type Server struct {
 	EnabledTools int      `json:"enabledTools"`
 }
 
-func (c *Control) server(caller *tool.Caller, s upstream.Status) Server {
-	v := Server{Status: s}
-	if known := c.Catalog.Snapshot().Server(s.Name); known != nil {
-		v.Description, v.Tags, v.Instructions = known.Description, known.Tags, known.Instructions
-		v.Tools, v.EnabledTools = known.ToolsFor(caller)
+func (c *Control) server(caller *tool.Caller, st upstream.Status) Server {
+	s := listing.Describe(c.Tools.Snapshot(), caller, st)
+	v := Server{Status: s.Status, EnabledTools: s.Enabled}
+	if s.Known != nil {
+		v.Description, v.Tags, v.Instructions = s.Known.Description, s.Known.Tags, s.Known.Instructions
 	}
 	return v
 }
@@ -90,7 +91,7 @@ func (c *Control) showServer(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	s, ok := c.Servers.Diagnose(name)
 	if !ok || !caller.MaySee(name) {
-		httperr.Write(w, r, c.Catalog.Snapshot().NoServer(&caller, name))
+		httperr.Write(w, r, c.Tools.NoServer(&caller, name))
 		return
 	}
 	hideProcess(&caller, &s)
@@ -151,7 +152,7 @@ func (c *Control) edit(w http.ResponseWriter, r *http.Request, do func(name stri
 	name := r.PathValue("name")
 	caller := tool.CallerFrom(r.Context())
 	if _, ok := c.Servers.StatusOf(name); !ok {
-		httperr.Write(w, r, c.Catalog.Snapshot().NoServer(&caller, name))
+		httperr.Write(w, r, c.Tools.NoServer(&caller, name))
 		return
 	}
 	if err := do(name); err != nil {

@@ -10,6 +10,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/executor"
 	"junctor/internal/httperr"
+	"junctor/internal/listing"
 	"junctor/internal/search"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -77,16 +78,25 @@ func (c *Control) view(e *catalog.Entry) Tool {
 
 // filter is what a listing is limited to.
 type filter struct {
-	servers, tags []string
-	state         string // enabled, disabled, changed, flagged; "" for all
+	listing.Filter
 	limit, offset int
+}
+
+// toolStates are what a listing can be limited to.
+var toolStates = map[string]func(*catalog.Entry) bool{
+	"":         nil,
+	"enabled":  func(e *catalog.Entry) bool { return e.Enabled },
+	"disabled": func(e *catalog.Entry) bool { return !e.Enabled },
+	"changed":  func(e *catalog.Entry) bool { return e.Review.Changed },
+	"flagged":  func(e *catalog.Entry) bool { return len(e.Warnings()) > 0 },
 }
 
 func readFilter(r *http.Request) (filter, error) {
 	q := r.URL.Query()
-	f := filter{servers: q["server"], tags: q["tag"], state: q.Get("state"), limit: maxListed}
-	if f.state != "" && !slices.Contains([]string{"enabled", "disabled", "changed", "flagged"}, f.state) {
-		return f, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("state %q is none of enabled, disabled, changed, flagged", f.state)}
+	f := filter{Filter: listing.Filter{Servers: q["server"], Tags: q["tag"], Disabled: true}, limit: maxListed}
+	var known bool
+	if f.Keep, known = toolStates[q.Get("state")]; !known {
+		return f, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("state %q is none of enabled, disabled, changed, flagged", q.Get("state"))}
 	}
 	for name, into := range map[string]*int{"limit": &f.limit, "offset": &f.offset} {
 		if text := q.Get(name); text != "" {
@@ -99,31 +109,6 @@ func readFilter(r *http.Request) (filter, error) {
 	}
 	f.limit = min(f.limit, maxListed)
 	return f, nil
-}
-
-func (f filter) keeps(e *catalog.Entry) bool {
-	if len(f.servers) > 0 && !slices.Contains(f.servers, e.Name.Server) {
-		return false
-	}
-	if len(f.tags) > 0 && !slices.ContainsFunc(f.tags, func(t string) bool { return slices.Contains(e.Tags, t) }) {
-		return false
-	}
-	switch f.state {
-	case "enabled":
-		return e.Enabled
-	case "disabled":
-		return !e.Enabled
-	case "changed":
-		return e.Review.Changed
-	case "flagged":
-		return len(e.Warnings()) > 0
-	}
-	return true
-}
-
-// concerns reports whether a server is one of those that are asked about.
-func (f filter) concerns(server string) bool {
-	return len(f.servers) == 0 || slices.Contains(f.servers, server)
 }
 
 // listTools lists or searches. With wait it first gives upstreams that are
@@ -139,27 +124,27 @@ func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 	var list ToolList
 	caller := tool.CallerFrom(r.Context())
 	if q := r.URL.Query(); q.Get("wait") == "fresh" {
-		c.await(r.Context(), &caller, f.servers)
+		c.await(r.Context(), &caller, f.Servers)
 	} else if q.Has("wait") {
-		unknown := c.unknown(f)
+		unknown := c.Tools.Starting(&caller, f.Servers...)
 		if names := q["waitFor"]; len(names) > 0 {
 			unknown = slices.DeleteFunc(unknown, func(name string) bool { return !slices.Contains(names, name) })
 		}
 		if len(unknown) > 0 {
-			c.await(r.Context(), &caller, unknown)
+			c.Servers.Await(r.Context(), unknown...)
 		}
 	}
-	snap := c.Catalog.Snapshot()
+	snap := c.Tools.Snapshot()
 	list.Version = snap.Version
-	list.Pending = slices.DeleteFunc(c.unknown(f), func(name string) bool { return !caller.MaySee(name) })
-	for _, s := range c.Servers.Status() {
-		if s.Reason != "" && snap.Server(s.Name) == nil && f.concerns(s.Name) && caller.MaySee(s.Name) {
+	list.Pending = c.Tools.Starting(&caller, f.Servers...)
+	for _, s := range c.Tools.Servers(&caller) {
+		if s.Reason != "" && s.Known == nil && (len(f.Servers) == 0 || slices.Contains(f.Servers, s.Name)) {
 			list.Down = append(list.Down, Down{Name: s.Name, Reason: s.Reason})
 		}
 	}
-	for _, name := range f.servers {
+	for _, name := range f.Servers {
 		if _, ok := c.Servers.StatusOf(name); !ok || !caller.MaySee(name) {
-			httperr.Write(w, r, snap.NoServer(&caller, name))
+			httperr.Write(w, r, c.Tools.NoServer(&caller, name))
 			return
 		}
 	}
@@ -176,56 +161,26 @@ func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 	answer(w, list)
 }
 
-// unknown returns the upstreams of the filter that are still starting and of
-// which no tools are known.
-func (c *Control) unknown(f filter) (names []string) {
-	snap := c.Catalog.Snapshot()
-	for _, s := range c.Servers.Status() {
-		if s.State == upstream.Connecting && snap.Server(s.Name) == nil && f.concerns(s.Name) {
-			names = append(names, s.Name)
-		}
-	}
-	return names
-}
-
 func (c *Control) listed(snap *catalog.Snapshot, caller *tool.Caller, f filter) (tools []Tool, total int) {
 	tools = []Tool{}
-	for _, server := range snap.Servers() {
-		for _, e := range server.Tools {
-			if !caller.MayUse(e.Name) || !f.keeps(e) {
-				continue
-			}
-			if total >= f.offset && len(tools) < f.limit {
-				tools = append(tools, c.view(e))
-			}
-			total++
+	for e := range c.Tools.List(snap, caller, f.Filter) {
+		if total >= f.offset && len(tools) < f.limit {
+			tools = append(tools, c.view(e))
 		}
+		total++
 	}
 	return tools, total
 }
 
 func (c *Control) found(snap *catalog.Snapshot, caller *tool.Caller, f filter, query string, explain bool) ([]Tool, error) {
-	q := search.Query{
-		Text: query, Servers: f.servers, Tags: f.tags, Limit: min(f.limit, search.MaxLimit), Explain: explain,
-		Keep: func(n tool.Name) bool {
-			e := snap.Lookup(n)
-			return e != nil && caller.MayUse(n) && f.keeps(e)
-		},
-	}
-	if c.Signals != nil {
-		q.Signals = c.Signals(caller.ID)
-	}
-	hits, err := c.Search.Search(q)
-	if err != nil {
-		return nil, err
-	}
-	tools := make([]Tool, 0, len(hits))
-	for _, h := range hits {
-		v := c.view(snap.Lookup(h.Name))
-		v.Relevance, v.Explanation = h.Relevance, h.Explanation
+	found, err := c.Tools.Search(snap, caller, f.Filter, search.Query{Text: query, Limit: min(f.limit, search.MaxLimit), Explain: explain})
+	tools := make([]Tool, 0, len(found))
+	for _, m := range found {
+		v := c.view(m.Entry)
+		v.Relevance, v.Explanation = m.Relevance, m.Explanation
 		tools = append(tools, v)
 	}
-	return tools, nil
+	return tools, err
 }
 
 func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
@@ -234,14 +189,14 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 		server = ""
 	}
 	caller := tool.CallerFrom(r.Context())
-	e, err := c.Catalog.Snapshot().Resolve(&caller, server, name)
+	e, err := c.Tools.Snapshot().Resolve(&caller, server, name)
 	if err != nil && r.URL.Query().Has("wait") {
 		var wait []string
 		if server != "" {
 			wait = []string{server}
 		}
 		c.await(r.Context(), &caller, wait)
-		e, err = c.Catalog.Snapshot().Resolve(&caller, server, name)
+		e, err = c.Tools.Snapshot().Resolve(&caller, server, name)
 	}
 	if err != nil {
 		if why := c.down(&caller, server, name); why != nil {
@@ -254,7 +209,7 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 		Tool: c.view(e), Description: e.Description, InputSchema: e.InputSchema, OutputSchema: e.OutputSchema,
 		Annotations: e.Annotations, Definition: e.Raw,
 	}
-	if s := c.Catalog.Snapshot().Server(e.Name.Server); s != nil {
+	if s := c.Tools.Snapshot().Server(e.Name.Server); s != nil {
 		d.Guidance = s.GuidanceFor(&caller)
 	}
 	answer(w, d)
@@ -267,7 +222,7 @@ func (c *Control) down(caller *tool.Caller, server, name string) error {
 		server = n.Server
 	}
 	st, ok := c.Servers.StatusOf(server)
-	if !ok || !caller.MaySee(server) || st.State == upstream.Connected || st.Reason == "" || c.Catalog.Snapshot().Server(server) != nil {
+	if !ok || !caller.MaySee(server) || st.State == upstream.Connected || st.Reason == "" || c.Tools.Snapshot().Server(server) != nil {
 		return nil
 	}
 	e := &tool.Error{Kind: tool.UpstreamFailed, Msg: server + ": " + st.Reason}

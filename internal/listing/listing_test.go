@@ -64,16 +64,9 @@ func newService(t *testing.T) (*Service, *catalog.Catalog, *states) {
 		{Pattern: []string{"fs:erase"}, Enabled: &off},
 		{Pattern: []string{"*:read", "*:commit"}, Tags: []string{"common"}},
 	}, nil)
-	x := search.New()
-	for server, names := range map[string][]string{"fs": {"read", "write", "erase"}, "git": {"commit"}} {
-		defs := definitions(t, server, names...)
-		c.Put(catalog.Server{Name: server}, defs)
-		var docs []search.Doc
-		for _, e := range c.Snapshot().Server(server).Tools {
-			docs = append(docs, search.Doc{Name: e.Name, Description: e.Description, Tags: e.Tags})
-		}
-		x.Put(server, docs)
-	}
+	x := NewIndex(c)
+	c.Put(catalog.Server{Name: "fs"}, definitions(t, "fs", "read", "write", "erase"))
+	c.Put(catalog.Server{Name: "git"}, definitions(t, "git", "commit"))
 	ups := &states{list: []upstream.Status{
 		{Name: "down", State: upstream.Disconnected, Reason: "it exited"}, {Name: "fs", State: upstream.Connected},
 		{Name: "git", State: upstream.Connecting}, {Name: "slow", State: upstream.Connecting},
@@ -170,7 +163,6 @@ func TestTranslationIsCachedPerCatalogueVersion(t *testing.T) {
 func TestSearchPrefersToolsOfConnectedServers(t *testing.T) {
 	s, c, ups := newService(t)
 	c.Put(catalog.Server{Name: "down"}, definitions(t, "down", "read"))
-	s.opts.Search.(*search.Index).Put("down", []search.Doc{{Name: tool.Name{Server: "down", Tool: "read"}, Description: "To read things"}})
 	s.opts.Usage = func(tool.Name) search.Signal { return search.Signal{} }
 	best := func() string {
 		found, err := s.Search(s.Snapshot(), &tool.Local, Filter{Tools: []string{"read"}}, search.Query{Text: "read things"})
