@@ -20,6 +20,7 @@ var layer = map[string]int{
 	"jsonedit":  0,
 	"rawjson":   0,
 	"setting":   0,
+	"terminal":  0,
 	"tool":      0,
 	"http1":     1,
 	"telemetry": 1,

@@ -41,7 +41,7 @@ func (c *cli) agentify(ctx context.Context) error {
 	core, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	go func() { done <- a.Run(core) }()
-	err = a.ServeAgentify(ctx, c.in, c.out)
+	err = a.ServeAgentify(ctx, c.In, c.Out)
 	stop()
 	return errors.Join(err, <-done, a.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"junctor/internal/chat"
+	"junctor/internal/terminal"
 )
 
 func (c *cli) approvalsCommand() *cobra.Command {
@@ -38,21 +39,21 @@ func (c *cli) approvalsList() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return c.printJSON(list.Approvals)
+				return c.PrintJSON(list.Approvals)
 			}
 			if len(list.Approvals) == 0 {
-				c.note("No approvals.")
+				c.Note("No approvals.")
 				return nil
 			}
-			t := newTable("TOOL", "DEFINITION", "STATE")
+			t := terminal.NewTable("TOOL", "DEFINITION", "STATE")
 			for _, a := range list.Approvals {
-				state := cell{"asked again: the definition changed or the tool is gone", yellow}
+				state := terminal.Cell{Text: "asked again: the definition changed or the tool is gone", Colour: terminal.Yellow}
 				if a.Current {
-					state = cell{"allowed", green}
+					state = terminal.Cell{Text: "allowed", Colour: terminal.Green}
 				}
-				t.row(a.Tool, clip(a.Fingerprint, 12), state)
+				t.Row(a.Tool, terminal.Clip(a.Fingerprint, 12), state)
 			}
-			c.printTable(t)
+			c.PrintTable(t)
 			return nil
 		},
 	}
@@ -77,7 +78,7 @@ func (c *cli) approvalsRevoke() *cobra.Command {
 			if err := g.do(req, func(io.Reader) error { return nil }); err != nil {
 				return err
 			}
-			c.note("Revoked the approval of %s.", args[0])
+			c.Note("Revoked the approval of %s.", args[0])
 			return nil
 		},
 	}

@@ -191,7 +191,7 @@ func copyFile(from, to string) error {
 func (c *cli) noteKey(ctx context.Context, s store.Store, what string) error {
 	sealed, err := s.Values(ctx, store.SpaceSecrets)
 	if err == nil && len(sealed) > 0 {
-		c.note("Logins to servers are sealed. %s: JUNCTOR_SECRET_KEY, or %s.", what, filepath.Join(c.dataDir, "secret.key"))
+		c.Note("Logins to servers are sealed. %s: JUNCTOR_SECRET_KEY, or %s.", what, filepath.Join(c.dataDir, "secret.key"))
 	}
 	return err
 }

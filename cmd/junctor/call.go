@@ -17,6 +17,7 @@ import (
 
 	"junctor/internal/control"
 	"junctor/internal/rawjson"
+	"junctor/internal/terminal"
 )
 
 func (c *cli) toolsCall() *cobra.Command {
@@ -74,10 +75,10 @@ or as JSON on stdin with --args -. Texts are printed, images and other files are
 
 // approve asks the person at the terminal, as the tool's rule wants.
 func (c *cli) approve(name string, arguments json.RawMessage) (bool, error) {
-	if !c.isInput {
+	if !c.IsInput {
 		return false, nil // the gateway says how to allow it
 	}
-	return c.confirm(fmt.Sprintf("Run %s with %s? [y/N] ", name, oneLine(string(arguments))))
+	return c.Confirm(fmt.Sprintf("Run %s with %s? [y/N] ", name, terminal.OneLine(string(arguments))))
 }
 
 // gather makes one JSON object of all the ways to give arguments.
@@ -87,7 +88,7 @@ func (c *cli) gather(schema json.RawMessage, whole string, pairs []string) (json
 	}
 	raw := json.RawMessage(whole)
 	if whole == "-" {
-		data, err := io.ReadAll(io.LimitReader(c.in, 16<<20))
+		data, err := io.ReadAll(io.LimitReader(c.In, 16<<20))
 		if err != nil {
 			return nil, fmt.Errorf("read the arguments from stdin: %w", err)
 		}
@@ -161,7 +162,7 @@ func takesText(property json.RawMessage) bool {
 // follow shows progress on a terminal and returns the last piece.
 func (c *cli) follow(body io.Reader) (control.CallAnswer, error) {
 	var last control.CallAnswer
-	_, isTerminal := c.terminal(c.err)
+	_, isTerminal := c.Width(c.Err)
 	lines := bufio.NewReader(body)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -170,7 +171,7 @@ func (c *cli) follow(body io.Reader) (control.CallAnswer, error) {
 			if err := json.Unmarshal(line, &last); err != nil {
 				return last, fmt.Errorf("read the gateway's response: %w", err)
 			}
-			if last.Type == "notification" && isTerminal && !c.flags.quiet {
+			if last.Type == "notification" && isTerminal && !c.Quiet {
 				c.showProgress(last)
 			}
 		}
@@ -180,8 +181,8 @@ func (c *cli) follow(body io.Reader) (control.CallAnswer, error) {
 			return last, err
 		}
 	}
-	if isTerminal && !c.flags.quiet {
-		fmt.Fprint(c.err, "\r\x1b[K")
+	if isTerminal && !c.Quiet {
+		fmt.Fprint(c.Err, "\r\x1b[K")
 	}
 	switch last.Type {
 	case "error":
@@ -204,12 +205,12 @@ func (c *cli) showProgress(n control.CallAnswer) {
 	}
 	switch {
 	case n.Method == "notifications/message":
-		fmt.Fprintf(c.err, "\r\x1b[K%s\n", c.paint(c.err, dim, oneLine(fmt.Sprint(p.Data))))
+		fmt.Fprintf(c.Err, "\r\x1b[K%s\n", c.Paint(c.Err, terminal.Dim, terminal.OneLine(fmt.Sprint(p.Data))))
 	case p.Total > 0:
 		filled := int(20 * min(p.Progress/p.Total, 1))
-		fmt.Fprintf(c.err, "\r\x1b[K%s%s %.0f/%.0f %s", strings.Repeat("━", filled), strings.Repeat("╌", 20-filled), p.Progress, p.Total, oneLine(p.Message))
+		fmt.Fprintf(c.Err, "\r\x1b[K%s%s %.0f/%.0f %s", strings.Repeat("━", filled), strings.Repeat("╌", 20-filled), p.Progress, p.Total, terminal.OneLine(p.Message))
 	default:
-		fmt.Fprintf(c.err, "\r\x1b[K%.0f %s", p.Progress, oneLine(p.Message))
+		fmt.Fprintf(c.Err, "\r\x1b[K%.0f %s", p.Progress, terminal.OneLine(p.Message))
 	}
 }
 
@@ -237,7 +238,7 @@ func (c *cli) printResult(tool string, a control.CallAnswer, folder string, asJS
 		return nil
 	}
 	if asJSON {
-		if err := c.printJSON(a.Result); err != nil {
+		if err := c.PrintJSON(a.Result); err != nil {
 			return err
 		}
 		return failed()
@@ -249,9 +250,9 @@ func (c *cli) printResult(tool string, a control.CallAnswer, folder string, asJS
 	if json.Unmarshal(a.Result, &result) != nil {
 		return errors.New("the tool's result is not a valid MCP result; use --json to see it")
 	}
-	out := c.out
+	out := c.Out
 	if a.IsError {
-		out = c.err
+		out = c.Err
 	}
 	files := 0
 	for _, raw := range result.Content {
@@ -265,9 +266,9 @@ func (c *cli) printResult(tool string, a control.CallAnswer, folder string, asJS
 		}
 		switch {
 		case b.Type == "text":
-			fmt.Fprintln(out, c.text(out, b.Text))
+			fmt.Fprintln(out, c.Text(out, b.Text))
 		case b.Type == "resource" && b.Resource.Blob == "":
-			fmt.Fprintln(out, c.text(out, b.Resource.Text))
+			fmt.Fprintln(out, c.Text(out, b.Resource.Text))
 		case data != "":
 			files++
 			path, err := saveFile(folder, tool, files, kind, data)
@@ -276,13 +277,13 @@ func (c *cli) printResult(tool string, a control.CallAnswer, folder string, asJS
 			}
 			fmt.Fprintf(out, "%s saved as %s\n", b.Type, path)
 		case b.Type == "resource_link":
-			fmt.Fprintf(out, "%s %s\n", oneLine(b.Name), oneLine(b.URI))
+			fmt.Fprintf(out, "%s %s\n", terminal.OneLine(b.Name), terminal.OneLine(b.URI))
 		default:
-			fmt.Fprintln(out, c.text(out, string(raw)))
+			fmt.Fprintln(out, c.Text(out, string(raw)))
 		}
 	}
 	if len(result.Content) == 0 && len(result.Structured) > 0 {
-		if err := c.printJSON(result.Structured); err != nil {
+		if err := c.PrintJSON(result.Structured); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"junctor/internal/control"
+	"junctor/internal/terminal"
 )
 
 // What a tool answers is printed by its kind; files are saved under names that
@@ -22,7 +23,7 @@ func TestPrintResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	c := &cli{world: &world{out: &out, err: &errs, terminal: func(io.Writer) (int, bool) { return 0, false }}}
+	c := &cli{world: &world{Terminal: terminal.Terminal{Out: &out, Err: &errs, Width: func(io.Writer) (int, bool) { return 0, false }}}}
 	show := func(failed bool, result string) error {
 		out.Reset()
 		errs.Reset()
@@ -68,7 +69,7 @@ func TestPrintResult(t *testing.T) {
 
 func TestShowProgress(t *testing.T) {
 	var errs bytes.Buffer
-	c := &cli{world: &world{err: &errs, terminal: func(io.Writer) (int, bool) { return 0, false }}}
+	c := &cli{world: &world{Terminal: terminal.Terminal{Err: &errs, Width: func(io.Writer) (int, bool) { return 0, false }}}}
 	for params, want := range map[string]string{
 		`{"progress":5,"total":10,"message":"half"}`: strings.Repeat("━", 10) + strings.Repeat("╌", 10) + " 5/10 half",
 		`{"progress":50,"total":10}`:                 strings.Repeat("━", 20) + " 50/10 ",
@@ -94,7 +95,7 @@ func TestAgo(t *testing.T) {
 		"never": {}, "now": now.Add(time.Second), "5s ago": now.Add(-5 * time.Second), "3m ago": now.Add(-3*time.Minute - time.Second),
 		"47h ago": now.Add(-47 * time.Hour), "2d ago": now.Add(-50 * time.Hour),
 	} {
-		if got := ago(at, now); got != want {
+		if got := terminal.Ago(at, now); got != want {
 			t.Errorf("ago(%s) = %q, want %q", at, got, want)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"junctor/internal/attach"
 	"junctor/internal/chat"
 	"junctor/internal/telemetry"
+	"junctor/internal/terminal"
 )
 
 func (c *cli) chatCommand() *cobra.Command {
@@ -65,7 +66,7 @@ func (c *cli) chatGateway(ctx context.Context) (*http.Client, func(), error) {
 	stop := func() {
 		cancel()
 		if err := errors.Join(<-done, <-done, a.Close()); err != nil {
-			fmt.Fprintln(c.err, "junctor: "+err.Error())
+			fmt.Fprintln(c.Err, "junctor: "+err.Error())
 		}
 	}
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -91,7 +92,7 @@ type terminalChat struct {
 }
 
 func (t *terminalChat) run(ctx context.Context, client *http.Client, session, first string) error {
-	t.line, t.input = &chatLine{client: client, session: session, seq: -1}, bufio.NewReader(t.in)
+	t.line, t.input = &chatLine{client: client, session: session, seq: -1}, bufio.NewReader(t.In)
 	defer t.line.close()
 	if err := t.line.dial(ctx); err != nil {
 		return err
@@ -145,17 +146,17 @@ func (t *terminalChat) greet(ctx context.Context) error {
 		if model == "" {
 			model = "no model yet"
 		}
-		t.note("%s. Type /help for help, /quit to exit.", oneLine(model))
+		t.Note("%s. Type /help for help, /quit to exit.", terminal.OneLine(model))
 	}
 	for _, s := range hello.Unavailable {
-		t.note("%s", t.paint(t.err, yellow, fmt.Sprintf("%s cannot be used now: %s", s.Server, oneLine(s.Reason))))
+		t.Note("%s", t.Paint(t.Err, terminal.Yellow, fmt.Sprintf("%s cannot be used now: %s", s.Server, terminal.OneLine(s.Reason))))
 	}
 	return nil
 }
 
 func (t *terminalChat) prompt() (string, error) {
-	if t.isInput {
-		fmt.Fprint(t.out, t.paint(t.out, bold, "> "))
+	if t.IsInput {
+		fmt.Fprint(t.Out, t.Paint(t.Out, terminal.Bold, "> "))
 	}
 	line, err := t.input.ReadString('\n')
 	if line != "" {
@@ -168,13 +169,13 @@ func (t *terminalChat) command(ctx context.Context, client *http.Client, line st
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
 	case "/help":
-		fmt.Fprintln(t.out, `/model [ID]   list the models, or switch to another one
+		fmt.Fprintln(t.Out, `/model [ID]   list the models, or switch to another one
 /tools        the number of tools
 /session      this session's id, to resume it with --session
 /quit         exit
 While the model answers, Ctrl-C stops it.`)
 	case "/session":
-		fmt.Fprintln(t.out, t.line.session)
+		fmt.Fprintln(t.Out, t.line.session)
 	case "/model":
 		if rest = strings.TrimSpace(rest); rest != "" {
 			t.model = rest
@@ -185,24 +186,24 @@ While the model answers, Ctrl-C stops it.`)
 			Message string           `json:"message"`
 		}
 		if err := (&gateway{http: client}).get(ctx, "/api/models", nil, &list); err != nil {
-			t.note("%s", err)
+			t.Note("%s", err)
 			return
 		}
 		for _, m := range list.Models {
-			fmt.Fprintf(t.out, "%s (%s, %d tokens)\n", m.ID, m.Provider, m.ContextWindow)
+			fmt.Fprintf(t.Out, "%s (%s, %d tokens)\n", m.ID, m.Provider, m.ContextWindow)
 		}
 		if list.Message != "" {
-			fmt.Fprintln(t.out, list.Message)
+			fmt.Fprintln(t.Out, list.Message)
 		}
 	case "/tools":
 		var list struct{ Total int }
 		if err := (&gateway{http: client}).get(ctx, "/api/tools", url.Values{"limit": {"1"}, "state": {"enabled"}}, &list); err != nil {
-			t.note("%s", err)
+			t.Note("%s", err)
 			return
 		}
-		fmt.Fprintf(t.out, "%d tools; junctor tools list shows them\n", list.Total)
+		fmt.Fprintf(t.Out, "%d tools; junctor tools list shows them\n", list.Total)
 	default:
-		t.note("unknown command %s; /help lists the commands", word)
+		t.Note("unknown command %s; /help lists the commands", word)
 	}
 }
 
@@ -242,7 +243,7 @@ func (t *terminalChat) show(ctx context.Context, m message) (done bool, err erro
 		if err := json.Unmarshal(m.Payload, &p); err != nil {
 			return false, err
 		}
-		fmt.Fprint(t.out, printable(p.Content))
+		fmt.Fprint(t.Out, terminal.Printable(p.Content))
 		t.open = !strings.HasSuffix(p.Content, "\n")
 	case chat.TypeStatus:
 		var p chat.StatusPayload
@@ -268,7 +269,7 @@ func (t *terminalChat) show(ctx context.Context, m message) (done bool, err erro
 			return false, err
 		}
 		t.endLine()
-		fmt.Fprintln(t.err, t.paint(t.err, red, oneLine(p.Message)))
+		fmt.Fprintln(t.Err, t.Paint(t.Err, terminal.Red, terminal.OneLine(p.Message)))
 		if t.question != nil && p.QuestionID == t.question.QuestionID && p.Code != chat.CodeNoQuestion {
 			return false, t.answer(ctx, *t.question)
 		}
@@ -293,11 +294,11 @@ func (t *terminalChat) showStatus(p chat.StatusPayload) (done bool) {
 	t.endLine()
 	switch {
 	case p.State == "processing":
-		t.note("%s", t.paint(t.err, dim, fmt.Sprintf("… %s %s", oneLine(p.Tool), clip(oneLine(string(p.Data.Arguments)), 120))))
+		t.Note("%s", t.Paint(t.Err, terminal.Dim, fmt.Sprintf("… %s %s", terminal.OneLine(p.Tool), terminal.Clip(terminal.OneLine(string(p.Data.Arguments)), 120))))
 	case p.Data.IsError:
-		t.note("%s", t.paint(t.err, yellow, fmt.Sprintf("✗ %s %s", oneLine(p.Tool), oneLine(p.Message))))
+		t.Note("%s", t.Paint(t.Err, terminal.Yellow, fmt.Sprintf("✗ %s %s", terminal.OneLine(p.Tool), terminal.OneLine(p.Message))))
 	default:
-		t.note("%s", t.paint(t.err, dim, fmt.Sprintf("✓ %s (%d ms)", oneLine(p.Tool), p.Data.TookMs)))
+		t.Note("%s", t.Paint(t.Err, terminal.Dim, fmt.Sprintf("✓ %s (%d ms)", terminal.OneLine(p.Tool), p.Data.TookMs)))
 	}
 	return false
 }
@@ -306,10 +307,10 @@ func (t *terminalChat) showStatus(p chat.StatusPayload) (done bool) {
 func (t *terminalChat) decide(ctx context.Context, p chat.ApprovalPayload) error {
 	t.endLine()
 	if !t.canAsk() {
-		t.note("%s needs approval, but this is not a terminal; the call is denied.", p.Tool)
+		t.Note("%s needs approval, but this is not a terminal; the call is denied.", p.Tool)
 		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID, "reason": "not a terminal"})
 	}
-	fmt.Fprintf(t.err, "Run %s with %s?\n[y]es, for this [s]ession, [a]lways, [N]o: ", oneLine(p.Tool), oneLine(string(p.Arguments)))
+	fmt.Fprintf(t.Err, "Run %s with %s?\n[y]es, for this [s]ession, [a]lways, [N]o: ", terminal.OneLine(p.Tool), terminal.OneLine(string(p.Arguments)))
 	scope := map[string]chat.Scope{"y": chat.Once, "yes": chat.Once, "s": chat.ForSession, "a": chat.Always}[strings.ToLower(t.typed())]
 	if scope == "" {
 		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID})
@@ -318,7 +319,7 @@ func (t *terminalChat) decide(ctx context.Context, p chat.ApprovalPayload) error
 }
 
 // canAsk reports whether somebody is there to answer.
-func (t *terminalChat) canAsk() bool { return t.isInput || t.ask }
+func (t *terminalChat) canAsk() bool { return t.IsInput || t.ask }
 
 // typed returns the next line that the person types, "" at the end.
 func (t *terminalChat) typed() string {
@@ -328,7 +329,7 @@ func (t *terminalChat) typed() string {
 
 func (t *terminalChat) endLine() {
 	if t.open {
-		fmt.Fprintln(t.out)
+		fmt.Fprintln(t.Out)
 		t.open = false
 	}
 }

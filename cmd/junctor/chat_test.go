@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"junctor/internal/llm/llmtest"
+	"junctor/internal/terminal"
 	"junctor/internal/upstream/upstreamtest"
 )
 
@@ -44,10 +45,13 @@ func (p *person) types(typed string, args ...string) (code int, out, err string)
 	p.t.Helper()
 	var stdout, stderr bytes.Buffer
 	code = run(args, &world{
-		in: strings.NewReader(typed), out: &stdout, err: &stderr,
-		environ: os.Environ(), lookup: func(name string) (string, bool) { v, ok := p.env[name]; return v, ok },
-		workDir: p.home, userDir: filepath.Join(p.home, "config"), dataDir: filepath.Join(p.home, "data"), home: p.home,
-		terminal: func(io.Writer) (int, bool) { return 0, false }, isInput: typed != "",
+		Terminal: terminal.Terminal{In: strings.NewReader(typed), Out: &stdout, Err: &stderr, Width: func(io.Writer) (int, bool) { return 0, false }, IsInput: typed != ""},
+		environ:  os.Environ(),
+		lookup:   func(name string) (string, bool) { v, ok := p.env[name]; return v, ok },
+		workDir:  p.home,
+		userDir:  filepath.Join(p.home, "config"),
+		dataDir:  filepath.Join(p.home, "data"),
+		home:     p.home,
 	})
 	return code, stdout.String(), stderr.String()
 }
@@ -158,7 +162,7 @@ func TestChatShowsElicitationRequests(t *testing.T) {
 func TestStreamedReplyKeepsSpaces(t *testing.T) {
 	got := ""
 	for _, piece := range []string{"did ", "not", " ", "allow\r\n", "\ta\x1b[31m", " ", "\u202eb"} {
-		got += printable(piece)
+		got += terminal.Printable(piece)
 	}
 	if want := "did not allow\n\ta[31m b"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -175,7 +179,7 @@ func TestTerminalForms(t *testing.T) {
 		"left":{"type":"string"},
 		"odd":7}}`
 	var errs bytes.Buffer
-	t1 := &terminalChat{cli: &cli{world: &world{err: &errs}}, input: bufio.NewReader(strings.NewReader("many\n0x10\n7\ny\nbear\nbee\nx, z\n\n\n"))}
+	t1 := &terminalChat{cli: &cli{world: &world{Terminal: terminal.Terminal{Err: &errs}}}, input: bufio.NewReader(strings.NewReader("many\n0x10\n7\ny\nbear\nbee\nx, z\n\n\n"))}
 	got, ok := t1.fill(json.RawMessage(form))
 	out, err := json.Marshal(got)
 	if !ok || err != nil || string(out) != `{"kinds":["x","z"],"n":7,"ok":true,"pet":"b","word":"so"}` {

@@ -9,6 +9,7 @@ import (
 
 	"junctor/docs"
 	"junctor/internal/config"
+	"junctor/internal/terminal"
 )
 
 func (c *cli) configCommand() *cobra.Command {
@@ -39,10 +40,10 @@ func (c *cli) configCheck() *cobra.Command {
 				return err
 			}
 			if cfg.Place().Path == "" {
-				fmt.Fprintf(c.out, "no configuration file; using the defaults. Create one with junctor servers add or junctor import\n")
+				fmt.Fprintf(c.Out, "no configuration file; using the defaults. Create one with junctor servers add or junctor import\n")
 				return nil
 			}
-			fmt.Fprintf(c.out, "%s is valid: %s, %s\n", cfg.Place().Path, count(len(cfg.Servers), "server"), count(len(cfg.ToolRules), "rule"))
+			fmt.Fprintf(c.Out, "%s is valid: %s, %s\n", cfg.Place().Path, terminal.Count(len(cfg.Servers), "server"), terminal.Count(len(cfg.ToolRules), "rule"))
 			return nil
 		},
 	}
@@ -66,7 +67,7 @@ func (c *cli) checkJSON(cfg *config.Config, notes []config.Note, err error) erro
 	} else if err != nil {
 		report.Problems = append(report.Problems, config.Problem{Msg: err.Error()})
 	}
-	if e := c.printJSON(report); e != nil {
+	if e := c.PrintJSON(report); e != nil {
 		return e
 	}
 	if err != nil {
@@ -91,24 +92,24 @@ func (c *cli) configShow() *cobra.Command {
 				}
 			}
 			if asJSON {
-				return c.printJSON(map[string]any{"place": cfg.Place(), "settings": shown})
+				return c.PrintJSON(map[string]any{"place": cfg.Place(), "settings": shown})
 			}
 			if cfg.Place().Path == "" {
-				c.note("No configuration file; a new one would be %s.", cfg.Place().New)
+				c.Note("No configuration file; a new one would be %s.", cfg.Place().New)
 			} else {
-				c.note("%s (%s)", cfg.Place().Path, cfg.Place().How)
+				c.Note("%s (%s)", cfg.Place().Path, cfg.Place().How)
 			}
-			t := newTable("SETTING", "VALUE", "FROM")
+			t := terminal.NewTable("SETTING", "VALUE", "FROM")
 			for _, s := range shown {
 				value, err := json.Marshal(s.Value)
 				if err != nil {
 					return err
 				}
-				t.row(s.Key, string(value), cell{s.From, dim})
+				t.Row(s.Key, string(value), terminal.Cell{Text: s.From, Colour: terminal.Dim})
 			}
-			c.printTable(t)
+			c.PrintTable(t)
 			if !all {
-				c.note("Defaults are not shown; use --all to see them.")
+				c.Note("Defaults are not shown; use --all to see them.")
 			}
 			return nil
 		},
@@ -122,7 +123,7 @@ func (c *cli) configSchema() *cobra.Command {
 	return &cobra.Command{
 		Use: "schema", Short: "Print the JSON Schema of the configuration file", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := c.out.Write(docs.ConfigSchema)
+			_, err := c.Out.Write(docs.ConfigSchema)
 			return err
 		},
 	}

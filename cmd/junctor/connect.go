@@ -14,6 +14,7 @@ import (
 
 	"junctor/internal/clients"
 	"junctor/internal/config"
+	"junctor/internal/terminal"
 )
 
 func (c *cli) connectCommand() *cobra.Command {
@@ -78,18 +79,18 @@ func (c *cli) chooseClient() (string, error) {
 		}
 	}
 	if len(ids) == 0 {
-		c.note("No MCP client with servers found on this machine. Name one: junctor connect CLIENT, with CLIENT one of %s", knownClients())
+		c.Note("No MCP client with servers found on this machine. Name one: junctor connect CLIENT, with CLIENT one of %s", knownClients())
 		return "", nil
 	}
 	for _, id := range ids {
-		fmt.Fprintln(c.out, id)
+		fmt.Fprintln(c.Out, id)
 	}
-	if !c.isInput {
-		c.note("Connect one of them with: junctor connect CLIENT")
+	if !c.IsInput {
+		c.Note("Connect one of them with: junctor connect CLIENT")
 		return "", nil
 	}
-	fmt.Fprint(c.err, "Connect which client? ")
-	line, err := bufio.NewReader(c.in).ReadString('\n')
+	fmt.Fprint(c.Err, "Connect which client? ")
+	line, err := bufio.NewReader(c.In).ReadString('\n')
 	if err != nil && line == "" {
 		return "", errors.New("no answer")
 	}
@@ -151,14 +152,14 @@ func (c *cli) offerMove(client clients.Client, want clients.Connection, change c
 	}
 	var names []string
 	for _, s := range moving.Moved {
-		names = append(names, oneLine(s.Original))
+		names = append(names, terminal.OneLine(s.Original))
 	}
 	has := fmt.Sprintf("%s also has its own servers: %s.", client.Name, strings.Join(names, ", "))
-	if !c.isInput || dryRun {
-		c.note("%s Use --move to move them into junctor.", has)
+	if !c.IsInput || dryRun {
+		c.Note("%s Use --move to move them into junctor.", has)
 		return change, nil
 	}
-	yes, err := c.confirm(has + " Move them into junctor? [y/N] ")
+	yes, err := c.Confirm(has + " Move them into junctor? [y/N] ")
 	if err != nil || !yes {
 		return change, err
 	}
@@ -183,7 +184,7 @@ func (c *cli) move(moved []clients.Server) error {
 
 func (c *cli) change(client clients.Client, change clients.Change, dryRun bool, done string) error {
 	if !change.Changes() {
-		c.note("%s: nothing to change.", change.File.Path)
+		c.Note("%s: nothing to change.", change.File.Path)
 		return nil
 	}
 	if dryRun {
@@ -193,11 +194,11 @@ func (c *cli) change(client clients.Client, change clients.Change, dryRun bool, 
 	if err := change.Apply(); err != nil {
 		return err
 	}
-	c.note("junctor was %s %s.", done, change.File.Path)
+	c.Note("junctor was %s %s.", done, change.File.Path)
 	if change.Backup != "" {
-		c.note("The previous file is saved as %s.", change.Backup)
+		c.Note("The previous file is saved as %s.", change.Backup)
 	}
-	c.note("Restart %s to see it.", client.Name)
+	c.Note("Restart %s to see it.", client.Name)
 	return nil
 }
 
@@ -205,11 +206,11 @@ func (c *cli) change(client clients.Client, change clients.Change, dryRun bool, 
 func (c *cli) showChange(change clients.Change) {
 	switch {
 	case change.Before == nil:
-		fmt.Fprintf(c.out, "%s would be created:\n", change.File.Path)
+		fmt.Fprintf(c.Out, "%s would be created:\n", change.File.Path)
 	case change.After == nil:
-		fmt.Fprintf(c.out, "%s would be removed:\n", change.File.Path)
+		fmt.Fprintf(c.Out, "%s would be removed:\n", change.File.Path)
 	default:
-		fmt.Fprintf(c.out, "%s would change:\n", change.File.Path)
+		fmt.Fprintf(c.Out, "%s would change:\n", change.File.Path)
 	}
 	const around = 3
 	lines := func(text []byte) []string {
@@ -224,13 +225,13 @@ func (c *cli) showChange(change clients.Change) {
 	for tail < min(len(before), len(after))-head && before[len(before)-1-tail] == after[len(after)-1-tail] {
 		tail++
 	}
-	show := func(col colour, mark string, lines []string) {
+	show := func(col terminal.Colour, mark string, lines []string) {
 		for _, l := range lines {
-			fmt.Fprintln(c.out, c.paint(c.out, col, mark+printable(strings.TrimRight(l, "\r\n"))))
+			fmt.Fprintln(c.Out, c.Paint(c.Out, col, mark+terminal.Printable(strings.TrimRight(l, "\r\n"))))
 		}
 	}
-	show(dim, "  ", before[max(head-around, 0):head])
-	show(red, "- ", before[head:len(before)-tail])
-	show(green, "+ ", after[head:len(after)-tail])
-	show(dim, "  ", before[len(before)-tail:min(len(before)-tail+around, len(before))])
+	show(terminal.Dim, "  ", before[max(head-around, 0):head])
+	show(terminal.Red, "- ", before[head:len(before)-tail])
+	show(terminal.Green, "+ ", after[head:len(after)-tail])
+	show(terminal.Dim, "  ", before[len(before)-tail:min(len(before)-tail+around, len(before))])
 }

@@ -13,6 +13,7 @@ import (
 
 	"junctor/internal/control"
 	"junctor/internal/guard"
+	"junctor/internal/terminal"
 )
 
 func (c *cli) serversDiff() *cobra.Command {
@@ -29,15 +30,15 @@ attack; security.onToolChange sets what happens then.`,
 			}
 			defer g.close()
 			if asJSON {
-				return c.printJSON(changes)
+				return c.PrintJSON(changes)
 			}
 			for _, ch := range changes {
 				c.printChange(ch)
 			}
 			if len(changes) == 0 {
-				c.note("No tool definition has changed.")
+				c.Note("No tool definition has changed.")
 			} else {
-				c.note("\nApprove with: junctor servers approve %s", changes[0].Server)
+				c.Note("\nApprove with: junctor servers approve %s", changes[0].Server)
 			}
 			return nil
 		},
@@ -70,7 +71,7 @@ func (c *cli) serversApprove() *cobra.Command {
 						return err
 					}
 				}
-				c.note("Nothing to approve: %s has not changed.", args[0])
+				c.Note("Nothing to approve: %s has not changed.", args[0])
 				return nil
 			}
 			var done struct {
@@ -81,7 +82,7 @@ func (c *cli) serversApprove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c.note("Approved: %s", strings.Join(done.Approved, ", "))
+			c.Note("Approved: %s", strings.Join(done.Approved, ", "))
 			return nil
 		},
 	}
@@ -112,24 +113,24 @@ func (c *cli) changes(ctx context.Context, servers []string) (*gateway, []contro
 
 func (c *cli) printChange(ch control.Change) {
 	now := time.Now()
-	state := "changed " + ago(ch.Since, now) + ", approved " + ago(ch.ApprovedAt, now)
+	state := "changed " + terminal.Ago(ch.Since, now) + ", approved " + terminal.Ago(ch.ApprovedAt, now)
 	switch {
 	case ch.Blocked:
 		state += ", blocked"
 	case !ch.Offered:
 		state += ", not listed by the server now"
 	}
-	fmt.Fprintf(c.out, "%s  %s\n", c.paint(c.out, bold, oneLine(ch.Name)), c.paint(c.out, dim, state))
+	fmt.Fprintf(c.Out, "%s  %s\n", c.Paint(c.Out, terminal.Bold, terminal.OneLine(ch.Name)), c.Paint(c.Out, terminal.Dim, state))
 	for _, d := range ch.Differences {
-		fmt.Fprintf(c.out, "  %s\n", oneLine(d.Where))
+		fmt.Fprintf(c.Out, "  %s\n", terminal.OneLine(d.Where))
 		if d.Before != nil {
-			fmt.Fprintf(c.out, "    %s\n", c.paint(c.out, red, "- "+oneLine(guard.Visible(string(d.Before)))))
+			fmt.Fprintf(c.Out, "    %s\n", c.Paint(c.Out, terminal.Red, "- "+terminal.OneLine(guard.Visible(string(d.Before)))))
 		}
 		if d.After != nil {
-			fmt.Fprintf(c.out, "    %s\n", c.paint(c.out, green, "+ "+oneLine(guard.Visible(string(d.After)))))
+			fmt.Fprintf(c.Out, "    %s\n", c.Paint(c.Out, terminal.Green, "+ "+terminal.OneLine(guard.Visible(string(d.After)))))
 		}
 	}
 	for _, f := range ch.Flags {
-		fmt.Fprintf(c.out, "  %s %s\n", c.paint(c.out, yellow, "unsafe?"), oneLine(f))
+		fmt.Fprintf(c.Out, "  %s %s\n", c.Paint(c.Out, terminal.Yellow, "unsafe?"), terminal.OneLine(f))
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"junctor/internal/doctor"
 	"junctor/internal/llm"
 	"junctor/internal/store"
+	"junctor/internal/terminal"
 	"junctor/internal/tool"
 )
 
@@ -44,9 +45,9 @@ should be fixed too.`,
 				return err
 			}
 			if asJSON {
-				err = c.printJSON(report)
+				err = c.PrintJSON(report)
 			} else {
-				report.Write(c.out, c.severity)
+				report.Write(c.Out, c.severity)
 			}
 			if err == nil && !report.OK(strict) {
 				err = silentError{errors.New("not well")}
@@ -61,8 +62,8 @@ should be fixed too.`,
 
 // severity paints a text of a report.
 func (c *cli) severity(s doctor.Severity, text string) string {
-	col := map[doctor.Severity]colour{doctor.OK: green, doctor.Info: dim, doctor.Warning: yellow, doctor.Problem: red}[s]
-	return c.paint(c.out, col, text)
+	col := map[doctor.Severity]terminal.Colour{doctor.OK: terminal.Green, doctor.Info: terminal.Dim, doctor.Warning: terminal.Yellow, doctor.Problem: terminal.Red}[s]
+	return c.Paint(c.Out, col, text)
 }
 
 // examine gathers the facts and lets the doctor judge them.
@@ -70,7 +71,7 @@ func (c *cli) examine(ctx context.Context) (*doctor.Report, error) {
 	o := c.options(hereToo)
 	cfg, notes, err := config.Load(o)
 	f := doctor.Facts{Config: cfg, Err: err, Notes: notes, Place: config.Locate(o), Environ: c.environ, Begun: time.Now()}
-	step, done := c.progress()
+	step, done := c.Progress()
 	defer done()
 	if err == nil {
 		f.Place = cfg.Place()
@@ -245,20 +246,11 @@ func (c *cli) clientFindings(r *doctor.Report) {
 		case found.Err != nil:
 			f.Severity, f.What = doctor.Warning, "cannot be read: "+strings.TrimPrefix(found.Err.Error(), found.File.Path+": ")
 		case !through && len(found.Servers) > 0:
-			f.Severity, f.What = doctor.Info, "has "+count(len(found.Servers), "server")+" of its own"
+			f.Severity, f.What = doctor.Info, "has "+terminal.Count(len(found.Servers), "server")+" of its own"
 			f.Do = "junctor connect " + found.File.Client + " --move moves them into junctor"
 		case !through:
 			continue
 		}
 		r.Add(f)
 	}
-}
-
-// progress shows on a terminal what is being done; done takes it away.
-func (c *cli) progress() (step func(string), done func()) {
-	if _, ok := c.terminal(c.err); !ok || c.flags.quiet {
-		return func(string) {}, func() {}
-	}
-	step = func(what string) { fmt.Fprintf(c.err, "\r\x1b[K%s …", clip(oneLine(what), 60)) }
-	return step, func() { fmt.Fprint(c.err, "\r\x1b[K") }
 }

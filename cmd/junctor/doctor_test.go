@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"junctor/internal/terminal"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -62,8 +63,12 @@ func TestHealth(t *testing.T) {
 	ask := func(args ...string) (int, string) {
 		var out, errs bytes.Buffer
 		w := &world{
-			in: strings.NewReader(""), out: &out, err: &errs, lookup: func(string) (string, bool) { return "", false },
-			terminal: terminalWidth, workDir: dir, userDir: dir, dataDir: dir, home: dir,
+			Terminal: terminal.Terminal{In: strings.NewReader(""), Out: &out, Err: &errs, Width: terminal.Width},
+			lookup:   func(string) (string, bool) { return "", false },
+			workDir:  dir,
+			userDir:  dir,
+			dataDir:  dir,
+			home:     dir,
 		}
 		return run(args, w), out.String() + errs.String()
 	}

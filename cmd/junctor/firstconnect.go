@@ -12,6 +12,7 @@ import (
 	"junctor/internal/app"
 	"junctor/internal/config"
 	"junctor/internal/control"
+	"junctor/internal/terminal"
 	"junctor/internal/upstream"
 )
 
@@ -30,18 +31,18 @@ const (
 func (c *cli) firstConnection(ctx context.Context, before *config.Config, name string, wait bool) error {
 	cfg, err := c.load(c.quietly())
 	if err != nil { // the server is in the file; what else is wrong there is no fault of it
-		c.note("%q was not tried: %v", name, err)
+		c.Note("%q was not tried: %v", name, err)
 		return nil
 	}
 	if before != nil && app.HasBuiltin(before) && !app.HasBuiltin(cfg) {
-		c.note(`The built-in server "junctor" is off now that there is another one; to keep it, set "builtin": true in %s.`, cfg.Place().Path)
+		c.Note(`The built-in server "junctor" is off now that there is another one; to keep it, set "builtin": true in %s.`, cfg.Place().Path)
 	}
 	var g *gateway
 	if before != nil && c.running(ctx, before) != nil {
 		g = c.awaitTaken(ctx, cfg, name)
 	}
 	if !wait {
-		c.note("Try it: junctor servers test %s", name)
+		c.Note("Try it: junctor servers test %s", name)
 		return nil
 	}
 	if g == nil {
@@ -63,7 +64,7 @@ func (c *cli) firstConnection(ctx context.Context, before *config.Config, name s
 		g.rememberFailure(ctx, name, s.Reason, time.Since(began))
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		c.note("%q is still starting; its state: junctor servers list", name)
+		c.Note("%q is still starting; its state: junctor servers list", name)
 		return nil
 	}
 	if err != nil {
@@ -75,8 +76,8 @@ func (c *cli) firstConnection(ctx context.Context, before *config.Config, name s
 // awaitConnection waits until the first connection of a server is made or has
 // failed.
 func (g *gateway) awaitConnection(ctx context.Context, name string) (s control.Server, err error) {
-	if _, ok := g.cli.terminal(g.cli.err); !ok {
-		g.cli.note("Connecting to %q …", name)
+	if _, ok := g.cli.Width(g.cli.Err); !ok {
+		g.cli.Note("Connecting to %q …", name)
 	}
 	defer g.waiting(ctx)()
 	for {
@@ -98,12 +99,12 @@ func (c *cli) showFirst(ctx context.Context, g *gateway, s control.Server, took 
 	switch s.State {
 	case upstream.Connected:
 	case upstream.AuthRequired:
-		c.note("%q needs a sign-in: junctor servers login %s", s.Name, s.Name)
+		c.Note("%q needs a sign-in: junctor servers login %s", s.Name, s.Name)
 		return nil
 	default:
-		c.note("%q does not connect: %s", s.Name, oneLine(s.Reason))
+		c.Note("%q does not connect: %s", s.Name, terminal.OneLine(s.Reason))
 		c.trouble(s)
-		c.note("It stays in the configuration. Examine it: junctor servers test %s. Remove it: junctor servers remove %s", s.Name, s.Name)
+		c.Note("It stays in the configuration. Examine it: junctor servers test %s. Remove it: junctor servers remove %s", s.Name, s.Name)
 		return nil
 	}
 	var list control.ToolList
@@ -112,16 +113,16 @@ func (c *cli) showFirst(ctx context.Context, g *gateway, s control.Server, took 
 	}
 	var names []string
 	for _, t := range list.Tools[:min(len(list.Tools), maxNames)] {
-		names = append(names, oneLine(t.Tool))
+		names = append(names, terminal.OneLine(t.Tool))
 	}
 	if more := len(list.Tools) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	fmt.Fprintf(c.out, "%s connected in %.1f s, %s", s.Name, took.Seconds(), count(len(list.Tools), "tool"))
+	fmt.Fprintf(c.Out, "%s connected in %.1f s, %s", s.Name, took.Seconds(), terminal.Count(len(list.Tools), "tool"))
 	if len(names) > 0 {
-		fmt.Fprint(c.out, ": "+strings.Join(names, ", "))
+		fmt.Fprint(c.Out, ": "+strings.Join(names, ", "))
 	}
-	fmt.Fprintln(c.out)
+	fmt.Fprintln(c.Out)
 	c.trouble(s)
 	return nil
 }

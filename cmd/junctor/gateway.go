@@ -21,6 +21,7 @@ import (
 	"junctor/internal/config"
 	"junctor/internal/httperr"
 	"junctor/internal/telemetry"
+	"junctor/internal/terminal"
 	"junctor/internal/upstream"
 )
 
@@ -94,7 +95,7 @@ func (c *cli) prepareWith(ctx context.Context, cfg *config.Config, only ...strin
 	var running sync.WaitGroup
 	complain := func(err error) {
 		if err != nil {
-			fmt.Fprintln(c.err, "junctor: "+err.Error())
+			fmt.Fprintln(c.Err, "junctor: "+err.Error())
 		}
 	}
 	var once sync.Once
@@ -171,7 +172,7 @@ func (c *cli) findDespite(ctx context.Context, o config.Options, err error) stri
 	if len(found) != 1 {
 		return ""
 	}
-	c.note("%v\nThe running gateway answers, with the configuration from before.", err)
+	c.Note("%v\nThe running gateway answers, with the configuration from before.", err)
 	return found[0]
 }
 
@@ -208,14 +209,13 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Optio
 	var leveler slog.LevelVar
 	leveler.Set(level.Slog())
 	recent := telemetry.NewRing[telemetry.LogEntry](1000)
-	_, isTerminal := c.terminal(c.err)
-	output := c.err
+	_, isTerminal := c.Width(c.Err)
+	output := c.Err
 	if !isTerminal {
-		buffer := telemetry.NewLineBuffer(c.err)
+		buffer := telemetry.NewLineBuffer(c.Err)
 		c.log.Store(buffer)
 		output = buffer
 	}
-	noColour, _ := c.lookup("NO_COLOR")
 	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
 	if err := auth.CheckKey(telemetry.Secret(admin)); admin != "" && err != nil {
 		return nil, fmt.Errorf("JUNCTOR_ADMIN_KEY %w; make one with: openssl rand -hex 24", err)
@@ -225,7 +225,7 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Optio
 		Config: cfg, Reload: reload, Version: buildVersion(), DataDir: c.dataDir, Environ: withoutOwnKeys(c.environ),
 		AdminKey: telemetry.Secret(admin), SecretKey: telemetry.Secret(key), Socket: c.socket,
 		Log: telemetry.NewLogger(telemetry.LogOptions{
-			Output: output, Terminal: isTerminal, Colour: isTerminal && noColour == "", Format: cfg.Log.Format,
+			Output: output, Terminal: isTerminal, Colour: isTerminal && !c.NoColour, Format: cfg.Log.Format,
 			Level: &leveler, Redactor: redactor, Recent: recent,
 		}),
 		Level: &leveler, Recent: recent, Redactor: redactor,
@@ -313,7 +313,7 @@ func readError(res *http.Response) error {
 // starting, until the function that it returns is called.
 func (g *gateway) waiting(ctx context.Context, only ...string) (stop func()) {
 	c := g.cli
-	if _, ok := c.terminal(c.err); !ok || c.flags.quiet {
+	if _, ok := c.Width(c.Err); !ok || c.Quiet {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -325,7 +325,7 @@ func (g *gateway) waiting(ctx context.Context, only ...string) (stop func()) {
 			select {
 			case <-ctx.Done():
 				if shown {
-					fmt.Fprint(c.err, "\r\x1b[K")
+					fmt.Fprint(c.Err, "\r\x1b[K")
 				}
 				return
 			case <-time.After(150 * time.Millisecond):
@@ -343,7 +343,7 @@ func (g *gateway) waiting(ctx context.Context, only ...string) (stop func()) {
 			if len(pending) > 0 {
 				shown = true
 				bar := strings.Repeat("━", 20*(len(status.Servers)-len(pending))/len(status.Servers))
-				fmt.Fprintf(c.err, "\r\x1b[K%c %s%s connecting: %s", `|/-\`[frame%4], bar, strings.Repeat("╌", 20-len([]rune(bar))), clip(strings.Join(pending, ", "), 40))
+				fmt.Fprintf(c.Err, "\r\x1b[K%c %s%s connecting: %s", `|/-\`[frame%4], bar, strings.Repeat("╌", 20-len([]rune(bar))), terminal.Clip(strings.Join(pending, ", "), 40))
 			}
 		}
 	}()

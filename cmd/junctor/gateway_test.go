@@ -9,6 +9,7 @@ import (
 
 	"junctor/internal/attach"
 	"junctor/internal/config"
+	"junctor/internal/terminal"
 )
 
 // A gateway that was started without a configuration is the one that commands
@@ -17,7 +18,10 @@ func TestSocketStaysWhenTheFirstFileIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	c := &cli{world: &world{
 		lookup:  func(string) (string, bool) { return "", false },
-		workDir: dir, home: dir, userDir: filepath.Join(dir, "config"), dataDir: filepath.Join(dir, "data"),
+		workDir: dir,
+		home:    dir,
+		userDir: filepath.Join(dir, "config"),
+		dataDir: filepath.Join(dir, "data"),
 	}}
 	socket := func() string {
 		cfg, err := c.load(c.options(hereToo))
@@ -75,9 +79,13 @@ func TestSocketFollowsTheVariablesOfTheConfiguration(t *testing.T) {
 				}
 			}
 			socket := func(e env) string {
-				c := &cli{world: &world{err: io.Discard,
-					lookup:  func(name string) (string, bool) { v, ok := e[name]; return v, ok },
-					workDir: dir, home: dir, userDir: filepath.Join(dir, "config"), dataDir: "/data",
+				c := &cli{world: &world{
+					Terminal: terminal.Terminal{Err: io.Discard},
+					lookup:   func(name string) (string, bool) { v, ok := e[name]; return v, ok },
+					workDir:  dir,
+					home:     dir,
+					userDir:  filepath.Join(dir, "config"),
+					dataDir:  "/data",
 				}}
 				cfg, err := c.load(c.options(hereToo))
 				if err != nil {
@@ -108,7 +116,8 @@ func TestFindGatewayWithUnsetVariable(t *testing.T) {
 		}
 	}
 	process := func(env ...string) (*cli, *config.Config) {
-		c := &cli{world: &world{err: io.Discard,
+		c := &cli{world: &world{
+			Terminal: terminal.Terminal{Err: io.Discard},
 			lookup: func(name string) (string, bool) {
 				for _, pair := range env {
 					if n, v, _ := strings.Cut(pair, "="); n == name {
@@ -117,7 +126,10 @@ func TestFindGatewayWithUnsetVariable(t *testing.T) {
 				}
 				return "", false
 			},
-			workDir: dir, home: dir, userDir: dir, dataDir: dir,
+			workDir: dir,
+			home:    dir,
+			userDir: dir,
+			dataDir: dir,
 		}}
 		c.flags.config = file
 		cfg, err := c.load(c.options(hereToo))
@@ -165,9 +177,13 @@ func TestFindGatewayOfInvalidFile(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	file := filepath.Join(dir, "junctor.json")
 	var stderr strings.Builder
-	c := &cli{world: &world{err: &stderr,
-		lookup:  func(name string) (string, bool) { return "secret", name == "TOKEN" },
-		workDir: dir, home: dir, userDir: dir, dataDir: dir,
+	c := &cli{world: &world{
+		Terminal: terminal.Terminal{Err: &stderr},
+		lookup:   func(name string) (string, bool) { return "secret", name == "TOKEN" },
+		workDir:  dir,
+		home:     dir,
+		userDir:  dir,
+		dataDir:  dir,
 	}}
 	c.flags.config = file
 	write := func(text string) (*config.Config, error) {

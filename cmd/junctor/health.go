@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"junctor/internal/terminal"
 	"net"
 	"net/http"
 	"strings"
@@ -44,9 +45,9 @@ func (c *cli) healthCommand() *cobra.Command {
 			defer res.Body.Close()
 			body, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // the status says enough
 			if res.StatusCode != http.StatusOK {
-				return fmt.Errorf("not ready: %s %s", res.Status, oneLine(string(body)))
+				return fmt.Errorf("not ready: %s %s", res.Status, terminal.OneLine(string(body)))
 			}
-			c.note("ready")
+			c.Note("ready")
 			return nil
 		},
 	}

@@ -14,6 +14,7 @@ import (
 
 	"junctor/internal/clients"
 	"junctor/internal/config"
+	"junctor/internal/terminal"
 )
 
 // machine is what decides where other programs keep their configurations.
@@ -50,13 +51,13 @@ Known clients: ` + knownClients(),
 			}
 			candidates := clients.Compare(found, own, clients.Variables(c.options(hereToo)))
 			if asJSON {
-				return c.printJSON(map[string]any{"found": found, "candidates": candidates})
+				return c.PrintJSON(map[string]any{"found": found, "candidates": candidates})
 			}
 			c.showFound(found, candidates)
 			take := choosable(candidates, includeDiffers)
 			if len(take) == 0 || dryRun {
 				if len(take) == 0 {
-					c.note("Nothing new to import.")
+					c.Note("Nothing new to import.")
 				}
 				return nil
 			}
@@ -103,17 +104,17 @@ func lookupClients(names []string) ([]clients.Client, error) {
 func (c *cli) showFound(found []clients.Found, candidates []clients.Candidate) {
 	for _, f := range found {
 		if f.Err != nil {
-			c.note("%s: %s", f.File.Path, strings.TrimPrefix(f.Err.Error(), f.File.Path+": "))
+			c.Note("%s: %s", f.File.Path, strings.TrimPrefix(f.Err.Error(), f.File.Path+": "))
 		}
 		for _, s := range f.Skipped {
-			c.note("%s: %s", f.File.Path, oneLine(s))
+			c.Note("%s: %s", f.File.Path, terminal.OneLine(s))
 		}
 	}
 	if len(candidates) == 0 {
-		c.note("No servers found. Searched the files of: %s", knownClients())
+		c.Note("No servers found. Searched the files of: %s", knownClients())
 		return
 	}
-	t := newTable("#", "SERVER", "STATE", "FROM", "STARTS", "NOTES")
+	t := terminal.NewTable("#", "SERVER", "STATE", "FROM", "STARTS", "NOTES")
 	for i, k := range candidates {
 		notes := slices.Clone(k.Notes)
 		for _, s := range k.Secrets {
@@ -122,19 +123,19 @@ func (c *cli) showFound(found []clients.Found, candidates []clients.Candidate) {
 		if k.State == clients.Differs {
 			notes = append(notes, "differs in "+strings.Join(k.Keys, ", "))
 		}
-		t.row(i+1, k.As, cell{string(k.State), candidateColour(k.State)}, k.File.Client, k.Starts(), strings.Join(notes, "; "))
+		t.Row(i+1, k.As, terminal.Cell{Text: string(k.State), Colour: candidateColour(k.State)}, k.File.Client, k.Starts(), strings.Join(notes, "; "))
 	}
-	c.printTable(t)
+	c.PrintTable(t)
 }
 
-func candidateColour(s clients.State) colour {
+func candidateColour(s clients.State) terminal.Colour {
 	switch s {
 	case clients.New:
-		return green
+		return terminal.Green
 	case clients.Differs:
-		return yellow
+		return terminal.Yellow
 	}
-	return dim
+	return terminal.Dim
 }
 
 func choosable(all []clients.Candidate, differing bool) []clients.Candidate {
@@ -146,15 +147,15 @@ func choosable(all []clients.Candidate, differing bool) []clients.Candidate {
 // pick lets the person choose some of from, by name or by the number that it
 // has among all that were shown.
 func (c *cli) pick(shown, from []clients.Candidate) ([]clients.Candidate, error) {
-	if !c.isInput {
+	if !c.IsInput {
 		return nil, errors.New("not a terminal; use --all, or --dry-run to see what would be imported")
 	}
 	var names []string
 	for _, k := range from {
 		names = append(names, k.As)
 	}
-	fmt.Fprintf(c.err, "Import which? (all, none, names or numbers: %s) ", strings.Join(names, " "))
-	line, err := bufio.NewReader(c.in).ReadString('\n')
+	fmt.Fprintf(c.Err, "Import which? (all, none, names or numbers: %s) ", strings.Join(names, " "))
+	line, err := bufio.NewReader(c.In).ReadString('\n')
 	if err != nil && line == "" {
 		return nil, errors.New("no answer")
 	}
@@ -185,13 +186,13 @@ func (c *cli) takeOver(o config.Options, take []clients.Candidate, asTheyAre boo
 		return err
 	}
 	if done.Secrets > 0 {
-		c.note("%s moved to .env next to the configuration file (readable only by you).", count(done.Secrets, "secret"))
+		c.Note("%s moved to .env next to the configuration file (readable only by you).", terminal.Count(done.Secrets, "secret"))
 	}
 	if len(done.Unset) > 0 {
-		c.note("Fill in these values in .env next to the configuration file: %s", strings.Join(done.Unset, ", "))
+		c.Note("Fill in these values in .env next to the configuration file: %s", strings.Join(done.Unset, ", "))
 	}
 	if len(done.Names) > 0 {
-		c.note("Imported %s into %s. See them with: junctor servers list", strings.Join(done.Names, ", "), done.Path)
+		c.Note("Imported %s into %s. See them with: junctor servers list", strings.Join(done.Names, ", "), done.Path)
 	}
 	if len(done.Refused) > 0 {
 		return fmt.Errorf("import failed: %w", errors.Join(done.Refused...))

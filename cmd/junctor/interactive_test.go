@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"junctor/internal/terminal"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -37,10 +38,12 @@ func (p typist) types(answer string, args ...string) (code int, shown string) {
 	p.t.Helper()
 	var out bytes.Buffer
 	w := &world{
-		in: strings.NewReader(answer), out: &out, err: &out, isInput: true,
+		Terminal: terminal.Terminal{In: strings.NewReader(answer), Out: &out, Err: &out, IsInput: true, Width: func(io.Writer) (int, bool) { return 80, true }},
 		lookup:   func(name string) (string, bool) { return "0", name == "PORT" },
-		terminal: func(io.Writer) (int, bool) { return 80, true },
-		workDir:  filepath.Join(p.dir, "work"), home: p.dir, userDir: filepath.Join(p.dir, "config"), dataDir: filepath.Join(p.dir, "data"),
+		workDir:  filepath.Join(p.dir, "work"),
+		home:     p.dir,
+		userDir:  filepath.Join(p.dir, "config"),
+		dataDir:  filepath.Join(p.dir, "data"),
 	}
 	return run(args, w), out.String()
 }

@@ -16,6 +16,7 @@ import (
 	"junctor/internal/auth"
 	"junctor/internal/config"
 	"junctor/internal/store"
+	"junctor/internal/terminal"
 	"junctor/internal/tool"
 )
 
@@ -83,15 +84,15 @@ func (c *cli) keysAdd() *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return c.printJSON(struct {
+					return c.PrintJSON(struct {
 						Name    string    `json:"name"`
 						Key     string    `json:"key"`
 						ID      string    `json:"id"`
 						Expires time.Time `json:"expires,omitzero"`
 					}{key.Name, secret.Reveal(), key.ID, key.Expires})
 				}
-				fmt.Fprintln(c.out, secret.Reveal())
-				c.note("Key %q created. It is not shown again; send it as Authorization: Bearer KEY.", key.Name)
+				fmt.Fprintln(c.Out, secret.Reveal())
+				c.Note("Key %q created. It is not shown again; send it as Authorization: Bearer KEY.", key.Name)
 				return nil
 			})
 		},
@@ -168,18 +169,18 @@ func (c *cli) keysList() *cobra.Command {
 					}
 				}
 				if asJSON {
-					return c.printJSON(shown)
+					return c.PrintJSON(shown)
 				}
 				if len(shown) == 0 {
-					c.note("No keys. Create one with: junctor keys add NAME")
+					c.Note("No keys. Create one with: junctor keys add NAME")
 					return nil
 				}
-				t := newTable("NAME", "KEY", "RIGHTS", "CREATED", "LAST USED", "STATE")
+				t := terminal.NewTable("NAME", "KEY", "RIGHTS", "CREATED", "LAST USED", "STATE")
 				now := time.Now()
 				for _, k := range shown {
-					t.row(k.Name, k.Hint+"…", rights(k), k.Created.Format(time.DateOnly), ago(k.LastUsed, now), keyState(k, now))
+					t.Row(k.Name, k.Hint+"…", rights(k), k.Created.Format(time.DateOnly), terminal.Ago(k.LastUsed, now), keyState(k, now))
 				}
-				c.printTable(t)
+				c.PrintTable(t)
 				return nil
 			})
 		},
@@ -215,16 +216,16 @@ func rights(k store.Key) string {
 	return strings.Join(out, "; ")
 }
 
-func keyState(k store.Key, now time.Time) cell {
+func keyState(k store.Key, now time.Time) terminal.Cell {
 	switch {
 	case !k.Revoked.IsZero():
-		return cell{"revoked", red}
+		return terminal.Cell{Text: "revoked", Colour: terminal.Red}
 	case !k.Valid(now):
-		return cell{"expired", yellow}
+		return terminal.Cell{Text: "expired", Colour: terminal.Yellow}
 	case !k.Expires.IsZero():
-		return cell{"until " + k.Expires.Format(time.DateOnly), green}
+		return terminal.Cell{Text: "until " + k.Expires.Format(time.DateOnly), Colour: terminal.Green}
 	}
-	return cell{"valid", green}
+	return terminal.Cell{Text: "valid", Colour: terminal.Green}
 }
 
 func (c *cli) keysRevoke() *cobra.Command {
@@ -238,7 +239,7 @@ func (c *cli) keysRevoke() *cobra.Command {
 				} else if err != nil {
 					return err
 				}
-				c.note("Revoked %q.", k.Name)
+				c.Note("Revoked %q.", k.Name)
 				return nil
 			})
 		},

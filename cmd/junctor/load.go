@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"junctor/internal/config"
+	"junctor/internal/terminal"
 )
 
 // where says whether a command may look for a configuration in the working
@@ -28,7 +28,7 @@ func (c *cli) options(look where) config.Options {
 	if look {
 		o.WorkDir = c.workDir
 	}
-	if c.isInput {
+	if c.IsInput {
 		o.Trust = c.askTrust
 	}
 	if c.flags.logLevel != "" {
@@ -65,30 +65,19 @@ func (c *cli) loadAndTell(o config.Options) (*config.Config, error) {
 
 func (c *cli) tell(notes []config.Note) {
 	for _, n := range notes {
-		c.note("note: %s", n)
+		c.Note("note: %s", n)
 	}
 }
 
 // askTrust asks the person at the terminal.
 func (c *cli) askTrust(r config.TrustRequest) (bool, error) {
 	if len(r.Variables) > 0 {
-		fmt.Fprintf(c.err, "%s, found in the current folder, sets %s.\n", r.Path, strings.Join(r.Variables, ", "))
-		return c.confirm("Use these variables? [y/N] ")
+		fmt.Fprintf(c.Err, "%s, found in the current folder, sets %s.\n", r.Path, strings.Join(r.Variables, ", "))
+		return c.Confirm("Use these variables? [y/N] ")
 	}
-	fmt.Fprintf(c.err, "%s would start or connect to:\n", r.Path)
+	fmt.Fprintf(c.Err, "%s would start or connect to:\n", r.Path)
 	for _, line := range r.Starts {
-		fmt.Fprintln(c.err, "  "+oneLine(line))
+		fmt.Fprintln(c.Err, "  "+terminal.OneLine(line))
 	}
-	return c.confirm(trustAsking)
-}
-
-// confirm asks a question that is answered with yes or no.
-func (c *cli) confirm(question string) (bool, error) {
-	fmt.Fprint(c.err, question)
-	answer, err := bufio.NewReader(c.in).ReadString('\n')
-	if err != nil && answer == "" {
-		return false, errors.New("no answer")
-	}
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes", nil
+	return c.Confirm(trustAsking)
 }

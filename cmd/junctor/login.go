@@ -15,6 +15,7 @@ import (
 
 	"junctor/internal/oauth"
 	"junctor/internal/telemetry"
+	"junctor/internal/terminal"
 	"junctor/internal/tool"
 )
 
@@ -58,7 +59,7 @@ encrypted and refreshed automatically. A running gateway uses them within second
 			if err != nil {
 				return plainly(err)
 			}
-			c.note("Signed in to %s.", name)
+			c.Note("Signed in to %s.", name)
 			return nil
 		},
 	}
@@ -75,9 +76,9 @@ func plainly(err error) error {
 		return err
 	}
 	if e.Err == nil || errors.Is(e.Err, context.DeadlineExceeded) {
-		return errors.New(oneLine(e.Msg))
+		return errors.New(terminal.OneLine(e.Msg))
 	}
-	return errors.New(oneLine(e.Error()))
+	return errors.New(terminal.OneLine(e.Error()))
 }
 
 // showLogin brings a person to the address: with the browser where there is
@@ -86,20 +87,20 @@ func plainly(err error) error {
 func (c *cli) showLogin(ctx context.Context, logins *oauth.Service, name, address string, noBrowser bool) {
 	opened := !noBrowser && c.openBrowser(ctx, address)
 	if opened {
-		c.note("Opening the sign-in page of %s in your browser. If nothing opens, use this URL:", name)
+		c.Note("Opening the sign-in page of %s in your browser. If nothing opens, use this URL:", name)
 	} else {
-		c.note("To sign in to %s, open this URL:", name)
+		c.Note("To sign in to %s, open this URL:", name)
 	}
-	fmt.Fprintf(c.err, "\n  %s\n\n", oneLine(address))
-	if !c.isInput {
+	fmt.Fprintf(c.Err, "\n  %s\n\n", terminal.OneLine(address))
+	if !c.IsInput {
 		return
 	}
-	c.note("Waiting. If the browser is on another machine, paste the final URL here.")
+	c.Note("Waiting. If the browser is on another machine, paste the final URL here.")
 	go func() {
-		for lines := bufio.NewScanner(c.in); lines.Scan() && ctx.Err() == nil; {
+		for lines := bufio.NewScanner(c.In); lines.Scan() && ctx.Err() == nil; {
 			u, err := url.Parse(strings.TrimSpace(lines.Text()))
 			if err != nil || u.Query().Get("state") == "" {
-				c.note("Not the expected URL: it begins with http and contains state=.")
+				c.Note("Not the expected URL: it begins with http and contains state=.")
 				continue
 			}
 			if _, err := logins.Complete(ctx, u.Query()); err == nil {
@@ -146,9 +147,9 @@ func (c *cli) serversLogout() *cobra.Command {
 				case !was:
 					return fmt.Errorf("not signed in to %q (see junctor servers list)", args[0])
 				case err != nil:
-					c.note("note: %s", plainly(err))
+					c.Note("note: %s", plainly(err))
 				}
-				c.note("Signed out of %s.", args[0])
+				c.Note("Signed out of %s.", args[0])
 				return nil
 			})
 		},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"junctor/internal/terminal"
 	"junctor/internal/tool"
 )
 
@@ -29,7 +30,7 @@ func TestOpenBrowser(t *testing.T) {
 		"without a display":  {nil, false},
 		"empty counts as no": {map[string]string{"BROWSER": "", "DISPLAY": ""}, false},
 	} {
-		c := &cli{world: &world{err: io.Discard, lookup: func(k string) (string, bool) { v, ok := tt.env[k]; return v, ok }}}
+		c := &cli{world: &world{Terminal: terminal.Terminal{Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := tt.env[k]; return v, ok }}}
 		if got := c.openBrowser(t.Context(), "http://127.0.0.1:1/"); got != tt.want && !strings.Contains("darwin windows", runtime.GOOS) {
 			t.Errorf("a browser %s: %v", name, got)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"junctor/internal/store"
+	"junctor/internal/terminal"
 )
 
 // statuses are how a call may have ended.
@@ -43,7 +44,7 @@ func (c *cli) logsCommand() *cobra.Command {
 				}
 				if !follow {
 					if len(calls) == 0 {
-						c.note("No calls yet.")
+						c.Note("No calls yet.")
 					}
 					return nil
 				}
@@ -101,7 +102,7 @@ func (c *cli) printCall(call store.Call, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c.out, "%s\n", b)
+		_, err = fmt.Fprintf(c.Out, "%s\n", b)
 		return err
 	}
 	what := call.Method
@@ -110,12 +111,12 @@ func (c *cli) printCall(call store.Call, asJSON bool) error {
 	} else if call.Server != "" {
 		what = call.Server + " " + call.Method
 	}
-	col := map[store.Status]colour{store.StatusOK: green, store.StatusError: yellow, store.StatusFailed: red}[call.Status]
-	line := fmt.Sprintf("%s  %s  %8s  %-9s  %s", call.Time.Local().Format("2006-01-02 15:04:05"), c.paint(c.out, col, fmt.Sprintf("%-6s", call.Status)),
-		call.Duration.Round(100*time.Microsecond), call.Face, oneLine(what))
+	col := map[store.Status]terminal.Colour{store.StatusOK: terminal.Green, store.StatusError: terminal.Yellow, store.StatusFailed: terminal.Red}[call.Status]
+	line := fmt.Sprintf("%s  %s  %8s  %-9s  %s", call.Time.Local().Format("2006-01-02 15:04:05"), c.Paint(c.Out, col, fmt.Sprintf("%-6s", call.Status)),
+		call.Duration.Round(100*time.Microsecond), call.Face, terminal.OneLine(what))
 	if call.Error != "" {
-		line += "  " + c.paint(c.out, dim, oneLine(call.Kind+": "+call.Error))
+		line += "  " + c.Paint(c.Out, terminal.Dim, terminal.OneLine(call.Kind+": "+call.Error))
 	}
-	_, err := fmt.Fprintln(c.out, line)
+	_, err := fmt.Fprintln(c.Out, line)
 	return err
 }

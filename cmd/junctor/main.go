@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"golang.org/x/term"
 
 	"junctor/internal/telemetry"
+	"junctor/internal/terminal"
 )
 
 // version is stamped at build time.
@@ -38,45 +38,29 @@ const (
 
 // world is everything outside the program that commands may touch.
 type world struct {
-	in       io.Reader
-	out      io.Writer
-	err      io.Writer
-	environ  []string
-	lookup   func(string) (string, bool)
-	workDir  string
-	userDir  string // of configuration
-	dataDir  string
-	home     string
-	terminal func(io.Writer) (width int, ok bool)
-	isInput  bool // stdin is a terminal: a person can be asked
+	terminal.Terminal
+	environ []string
+	lookup  func(string) (string, bool)
+	workDir string
+	userDir string // of configuration
+	dataDir string
+	home    string
 
 	log atomic.Pointer[telemetry.LineBuffer] // gathers lines of the log before err; nil for none
 }
 
 func osWorld() *world {
 	w := &world{
-		in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		Terminal: terminal.Terminal{
+			In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Width: terminal.Width, IsInput: term.IsTerminal(int(os.Stdin.Fd())),
+		},
 		environ: os.Environ(), lookup: os.LookupEnv,
-		terminal: terminalWidth,
-		isInput:  term.IsTerminal(int(os.Stdin.Fd())),
 	}
 	w.workDir, _ = os.Getwd()
 	w.userDir, _ = os.UserConfigDir()
 	w.home, _ = os.UserHomeDir()
 	w.dataDir = userDataDir(runtime.GOOS, w.lookup, w.home)
 	return w
-}
-
-func terminalWidth(w io.Writer) (int, bool) {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return 0, false
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil || width <= 0 {
-		width = 80
-	}
-	return width, true
 }
 
 // userDataDir is the folder for what a program keeps, by the custom of each
@@ -115,9 +99,9 @@ func run(args []string, w *world) int {
 	defer func() { _ = w.log.Load().Unbuffer() }() // panics included
 	root := rootCommand(w)
 	root.SetArgs(args)
-	root.SetIn(w.in)
-	root.SetOut(w.out)
-	root.SetErr(w.err)
+	root.SetIn(w.In)
+	root.SetOut(w.Out)
+	root.SetErr(w.Err)
 	err := root.ExecuteContext(ctx)
 	_ = w.log.Load().Unbuffer() // before what follows on the same stream
 	if err == nil {
@@ -127,10 +111,10 @@ func run(args []string, w *world) int {
 		return exitFailed
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		fmt.Fprintln(w.err, "junctor: stopped")
+		fmt.Fprintln(w.Err, "junctor: stopped")
 		return exitFailed
 	}
-	fmt.Fprintln(w.err, "junctor: "+printable(err.Error())) // servers have a say in it
+	fmt.Fprintln(w.Err, "junctor: "+terminal.Printable(err.Error())) // servers have a say in it
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
@@ -141,7 +125,6 @@ func run(args []string, w *world) int {
 type flags struct {
 	config   string
 	logLevel string
-	quiet    bool
 }
 
 // cli is what the commands share.
@@ -152,6 +135,8 @@ type cli struct {
 
 func rootCommand(w *world) *cobra.Command {
 	c := &cli{world: w}
+	noColour, _ := w.lookup("NO_COLOR")
+	w.NoColour = noColour != ""
 	root := &cobra.Command{
 		Use:   "junctor",
 		Short: "Join any AI to any MCP server",
@@ -175,7 +160,7 @@ Start it with "junctor serve" and open http://127.0.0.1:8787, or put
 	p := root.PersistentFlags()
 	p.StringVar(&c.flags.config, "config", "", "the configuration `file`")
 	p.StringVar(&c.flags.logLevel, "log-level", "", "trace, debug, info, warn, error, fatal or silent")
-	p.BoolVarP(&c.flags.quiet, "quiet", "q", false, "do not print progress and notes")
+	p.BoolVarP(&c.Quiet, "quiet", "q", false, "do not print progress and notes")
 	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(telemetry.Level("").Words(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddGroup(
 		&cobra.Group{ID: "faces", Title: "Run:"},

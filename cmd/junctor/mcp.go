@@ -62,6 +62,6 @@ func (c *cli) serveAlone(ctx context.Context, cfg *config.Config, o config.Optio
 	if err != nil {
 		return err
 	}
-	err = a.Host(ctx, view, c.in, c.out, "", nil, func() {})
+	err = a.Host(ctx, view, c.In, c.Out, "", nil, func() {})
 	return errors.Join(err, a.Close())
 }

@@ -67,7 +67,7 @@ func (s *mcpSession) run(ctx context.Context, invalid error) error {
 		return err
 	}
 	relay := attach.Relay{Reconnect: connect}
-	err = relay.Run(ctx, conn, s.in, s.out)
+	err = relay.Run(ctx, conn, s.In, s.Out)
 	stop()
 	s.hosting.Wait()
 	s.mu.Lock()
@@ -138,7 +138,7 @@ func (s *mcpSession) host(share bool) (io.ReadWriteCloser, error) {
 		if ln, err = attach.Listen(path); errors.Is(err, attach.ErrRunning) {
 			return nil, err
 		} else if err != nil { // a folder that cannot be written to, perhaps
-			s.note("other clients cannot use this gateway: %v", err)
+			s.Note("other clients cannot use this gateway: %v", err)
 			ln = nil
 		}
 	}

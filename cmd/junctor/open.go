@@ -49,10 +49,10 @@ browser the address is printed.`,
 				return err
 			}
 			if !printOnly && c.openPage(cmd.Context(), page.URL) {
-				c.note("Your browser opens the page. If it does not: junctor open --print")
+				c.Note("Your browser opens the page. If it does not: junctor open --print")
 				return nil
 			}
-			_, err = fmt.Fprintln(c.out, page.URL)
+			_, err = fmt.Fprintln(c.Out, page.URL)
 			return err
 		},
 	}

@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/chat"
 	"junctor/internal/rawjson"
+	"junctor/internal/terminal"
 )
 
 // answer puts what a server asks to the person at the terminal.
@@ -25,22 +26,22 @@ func (t *terminalChat) answer(ctx context.Context, q chat.QuestionPayload) error
 		return t.line.send(ctx, "answer", payload)
 	}
 	if !t.canAsk() {
-		t.note("%s asks a question, but this is not a terminal; it gets no answer.", oneLine(q.Server))
+		t.Note("%s asks a question, but this is not a terminal; it gets no answer.", terminal.OneLine(q.Server))
 		return reply(chat.Cancel, nil)
 	}
-	fmt.Fprintf(t.err, "%s asks: %s\n", t.paint(t.err, bold, oneLine(q.Server)), printable(q.Message))
+	fmt.Fprintf(t.Err, "%s asks: %s\n", t.Paint(t.Err, terminal.Bold, terminal.OneLine(q.Server)), terminal.Printable(q.Message))
 	switch q.Kind {
 	case chat.QuestionURL:
-		fmt.Fprintf(t.err, "Open this URL if you trust it and expected it:\n  %s\n", printable(q.URL))
+		fmt.Fprintf(t.Err, "Open this URL if you trust it and expected it:\n  %s\n", terminal.Printable(q.URL))
 		if yes(t.ask1("Have you opened it? [y/N]: ")) {
 			return reply(chat.Accept, nil)
 		}
 		return reply(chat.Decline, nil)
 	case chat.QuestionModel:
 		for _, line := range q.Prompt {
-			fmt.Fprintf(t.err, "  %s: %s\n", line.Role, strings.ReplaceAll(printable(line.Text), "\n", "\n    "))
+			fmt.Fprintf(t.Err, "  %s: %s\n", line.Role, strings.ReplaceAll(terminal.Printable(line.Text), "\n", "\n    "))
 		}
-		switch word := t.ask1(fmt.Sprintf("May %s ask %s this? [y]es, for this [s]ession, [N]o: ", oneLine(q.Server), oneLine(q.Model))); {
+		switch word := t.ask1(fmt.Sprintf("May %s ask %s this? [y]es, for this [s]ession, [N]o: ", terminal.OneLine(q.Server), terminal.OneLine(q.Model))); {
 		case yes(word):
 			return reply(chat.Accept, nil)
 		case strings.EqualFold(word, "s"):
@@ -56,7 +57,7 @@ func (t *terminalChat) answer(ctx context.Context, q chat.QuestionPayload) error
 }
 
 func (t *terminalChat) ask1(prompt string) string {
-	fmt.Fprint(t.err, prompt)
+	fmt.Fprint(t.Err, prompt)
 	return t.typed()
 }
 
@@ -85,7 +86,7 @@ type choice struct {
 func (t *terminalChat) fill(schema json.RawMessage) (map[string]any, bool) {
 	var required []string
 	_ = json.Unmarshal(rawjson.Field(schema, "required"), &required) // without any, none is
-	fmt.Fprintln(t.err, "Press Enter to skip a field or keep its default; type /no to decline.")
+	fmt.Fprintln(t.Err, "Press Enter to skip a field or keep its default; type /no to decline.")
 	out := map[string]any{}
 	for name, raw := range rawjson.Members(rawjson.Field(schema, "properties")) {
 		var f field
@@ -99,7 +100,7 @@ func (t *terminalChat) fill(schema json.RawMessage) (map[string]any, bool) {
 			}
 			value, err := f.value(word)
 			if err != nil {
-				t.note("%s", err)
+				t.Note("%s", err)
 				continue
 			}
 			if value != nil {
@@ -116,14 +117,14 @@ func (t *terminalChat) fill(schema json.RawMessage) (map[string]any, bool) {
 
 func (f field) prompt(name string, required bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  %s", oneLine(cmp.Or(f.Title, name)))
+	fmt.Fprintf(&b, "  %s", terminal.OneLine(cmp.Or(f.Title, name)))
 	if f.Description != "" {
-		fmt.Fprintf(&b, " (%s)", oneLine(f.Description))
+		fmt.Fprintf(&b, " (%s)", terminal.OneLine(f.Description))
 	}
 	if of, several := f.choices(); len(of) > 0 {
 		var names []string
 		for _, c := range of {
-			names = append(names, oneLine(cmp.Or(c.Title, c.Const)))
+			names = append(names, terminal.OneLine(cmp.Or(c.Title, c.Const)))
 		}
 		fmt.Fprintf(&b, " [%s]", strings.Join(names, ", "))
 		if several {
@@ -133,7 +134,7 @@ func (f field) prompt(name string, required bool) string {
 		b.WriteString(" [y/n]")
 	}
 	if len(f.Default) > 0 {
-		fmt.Fprintf(&b, ", default %s", oneLine(string(f.Default)))
+		fmt.Fprintf(&b, ", default %s", terminal.OneLine(string(f.Default)))
 	} else if required {
 		b.WriteString(" *")
 	}

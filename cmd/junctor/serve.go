@@ -80,7 +80,7 @@ func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App, printU
 		return err
 	}
 	if len(cfg.Servers) == 0 {
-		c.note(noServersYet)
+		c.Note(noServersYet)
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // libraries that log on their own do not reach the terminal
 	return a.Serve(ctx, ln)
@@ -93,16 +93,16 @@ func (c *cli) showPage(listen string, printURL bool) error {
 	page, err := auth.PageURL(listen, c.dataDir)
 	if printURL {
 		if err == nil {
-			_, err = fmt.Fprintln(c.out, page)
+			_, err = fmt.Fprintln(c.Out, page)
 		}
 		if err != nil {
 			return fmt.Errorf("--print-url: %w", err)
 		}
 	}
-	if _, terminal := c.terminal(c.err); terminal && err == nil {
-		c.note("Junctor %s is at %s", buildVersion(), page)
+	if _, terminal := c.Width(c.Err); terminal && err == nil {
+		c.Note("Junctor %s is at %s", buildVersion(), page)
 	} else {
-		c.note("Junctor %s is at http://%s", buildVersion(), listen)
+		c.Note("Junctor %s is at http://%s", buildVersion(), listen)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/config"
 	"junctor/internal/control"
+	"junctor/internal/terminal"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -43,19 +44,19 @@ func (c *cli) serversList() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return c.printJSON(list.Servers)
+				return c.PrintJSON(list.Servers)
 			}
-			t := newTable("SERVER", "STATE", "TOOLS", "TRANSPORT", "PROTOCOL", "ABOUT")
+			t := terminal.NewTable("SERVER", "STATE", "TOOLS", "TRANSPORT", "PROTOCOL", "ABOUT")
 			for _, s := range list.Servers {
 				about := cmp.Or(s.Reason, tool.Shorten(tool.OneLine(s.Description), 120), s.Title, s.Server)
-				t.row(s.Name, cell{string(s.State), stateColour(s.State)}, s.EnabledTools, s.Transport, s.Protocol, about)
+				t.Row(s.Name, terminal.Cell{Text: string(s.State), Colour: stateColour(s.State)}, s.EnabledTools, s.Transport, s.Protocol, about)
 			}
-			c.printTable(t)
+			c.PrintTable(t)
 			for _, s := range list.Servers {
 				c.trouble(s)
 			}
 			if len(list.Servers) == 1 && list.Servers[0].Transport == upstream.InProcess {
-				c.note("\n" + noServersYet)
+				c.Note("\n" + noServersYet)
 			}
 			return nil
 		},
@@ -74,29 +75,29 @@ const lastLines = 5
 // wrong with what it offers.
 func (c *cli) trouble(s control.Server) {
 	if s.State == upstream.Disconnected && len(s.Stderr) > 0 {
-		c.note("\n%s wrote to stderr:", s.Name)
+		c.Note("\n%s wrote to stderr:", s.Name)
 		for _, line := range s.Stderr[max(0, len(s.Stderr)-lastLines):] {
-			c.note("  %s", oneLine(line))
+			c.Note("  %s", terminal.OneLine(line))
 		}
 	}
 	if len(s.Problems) > 0 {
-		c.note("\n%s lists invalid tools:", s.Name)
+		c.Note("\n%s lists invalid tools:", s.Name)
 		for _, p := range s.Problems {
-			c.note("  %s", oneLine(p))
+			c.Note("  %s", terminal.OneLine(p))
 		}
 	}
 }
 
-func stateColour(s upstream.State) colour {
+func stateColour(s upstream.State) terminal.Colour {
 	switch s {
 	case upstream.Connected:
-		return green
+		return terminal.Green
 	case upstream.Disabled:
-		return dim
+		return terminal.Dim
 	case upstream.Disconnected:
-		return red
+		return terminal.Red
 	}
-	return yellow
+	return terminal.Yellow
 }
 
 func (c *cli) serversAdd() *cobra.Command {
@@ -171,7 +172,7 @@ func (c *cli) serversAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c.note("Added %q to %s.", name, path)
+			c.Note("Added %q to %s.", name, path)
 			return c.firstConnection(cmd.Context(), before, name, !noWait)
 		},
 	}
@@ -216,7 +217,7 @@ func (c *cli) serversRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c.note("Removed %q from %s.", args[0], path)
+			c.Note("Removed %q from %s.", args[0], path)
 			return nil
 		},
 	}

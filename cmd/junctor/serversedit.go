@@ -12,6 +12,7 @@ import (
 
 	"junctor/internal/config"
 	"junctor/internal/control"
+	"junctor/internal/terminal"
 	"junctor/internal/upstream"
 )
 
@@ -53,7 +54,7 @@ func (c *cli) setEnabled(ctx context.Context, name string, enabled bool) error {
 	if err != nil {
 		return err
 	}
-	c.note("%s %q in %s.", map[bool]string{true: "Enabled", false: "Disabled"}[enabled], name, path)
+	c.Note("%s %q in %s.", map[bool]string{true: "Enabled", false: "Disabled"}[enabled], name, path)
 	return nil
 }
 
@@ -80,7 +81,7 @@ serve): other commands start the servers that they need by themselves.`,
 			if err != nil {
 				return err
 			}
-			c.note("Restarting %q. Its state: junctor servers list", args[0])
+			c.Note("Restarting %q. Its state: junctor servers list", args[0])
 			return nil
 		},
 	}
@@ -106,7 +107,7 @@ calls to a server are in another log: junctor logs --server NAME.`,
 			}
 			lines := s.Stderr[max(0, len(s.Stderr)-limit):]
 			if asJSON {
-				return c.printJSON(struct {
+				return c.PrintJSON(struct {
 					Server string         `json:"server"`
 					State  upstream.State `json:"status"`
 					Reason string         `json:"reason,omitempty"`
@@ -114,16 +115,16 @@ calls to a server are in another log: junctor logs --server NAME.`,
 				}{s.Name, s.State, s.Reason, append([]string{}, lines...)})
 			}
 			for _, line := range lines {
-				fmt.Fprintln(c.out, oneLine(line))
+				fmt.Fprintln(c.Out, terminal.OneLine(line))
 			}
 			switch {
 			case s.State == upstream.Disconnected:
-				c.note("%q is not connected: %s", s.Name, oneLine(s.Reason))
+				c.Note("%q is not connected: %s", s.Name, terminal.OneLine(s.Reason))
 			case len(lines) > 0:
 			case s.Transport == upstream.Stdio:
-				c.note("%q has written nothing to stderr.", s.Name)
+				c.Note("%q has written nothing to stderr.", s.Name)
 			default:
-				c.note("%q is not a program that junctor starts, so it has no log here.", s.Name)
+				c.Note("%q is not a program that junctor starts, so it has no log here.", s.Name)
 			}
 			return nil
 		},

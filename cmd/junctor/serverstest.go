@@ -16,6 +16,7 @@ import (
 	"junctor/internal/mcp"
 	"junctor/internal/oauth"
 	"junctor/internal/telemetry"
+	"junctor/internal/terminal"
 	"junctor/internal/upstream"
 )
 
@@ -87,7 +88,7 @@ func (c *cli) test(ctx context.Context, o doctor.TestOptions, asJSON, strict boo
 	o.Dial.Launcher = child.NewLauncher()
 	o.Dial.Launcher.HideFolder(c.dataDir)
 	defer o.Dial.Launcher.Close()
-	step, done := c.progress()
+	step, done := c.Progress()
 	o.Progress = step
 	report := doctor.Test(ctx, o)
 	done()
@@ -95,16 +96,16 @@ func (c *cli) test(ctx context.Context, o doctor.TestOptions, asJSON, strict boo
 		return err
 	}
 	if asJSON {
-		if err := c.printJSON(report); err != nil {
+		if err := c.PrintJSON(report); err != nil {
 			return err
 		}
 	} else {
-		fmt.Fprintf(c.out, "%s", c.paint(c.out, bold, oneLine(report.Server)))
+		fmt.Fprintf(c.Out, "%s", c.Paint(c.Out, terminal.Bold, terminal.OneLine(report.Server)))
 		if report.Name != "" {
-			fmt.Fprintf(c.out, "  %s %s, protocol %s, %d tools", oneLine(report.Name), oneLine(report.Version), report.Protocol, report.Tools)
+			fmt.Fprintf(c.Out, "  %s %s, protocol %s, %d tools", terminal.OneLine(report.Name), terminal.OneLine(report.Version), report.Protocol, report.Tools)
 		}
-		fmt.Fprintln(c.out)
-		report.Write(c.out, c.severity)
+		fmt.Fprintln(c.Out)
+		report.Write(c.Out, c.severity)
 	}
 	if !report.OK(strict) {
 		return silentError{errors.New("the test failed")}

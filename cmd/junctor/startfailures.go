@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"junctor/internal/control"
+	"junctor/internal/terminal"
 )
 
 // slowFailure is how long a server must have delayed a command to be left out
@@ -19,7 +20,7 @@ func (g *gateway) rememberFailure(ctx context.Context, name, reason string, took
 		return
 	}
 	if err := g.own.RememberStartFailure(ctx, name, reason); err != nil {
-		g.cli.note("The failure of %s cannot be remembered: %v", name, err)
+		g.cli.Note("The failure of %s cannot be remembered: %v", name, err)
 	}
 }
 
@@ -36,7 +37,7 @@ func (g *gateway) skipFailed(ctx context.Context, list *control.ToolList) []stri
 			rest = append(rest, name)
 			continue
 		}
-		reason = fmt.Sprintf("%s (tried %s; junctor servers list tries again)", reason, ago(at, time.Now()))
+		reason = fmt.Sprintf("%s (tried %s; junctor servers list tries again)", reason, terminal.Ago(at, time.Now()))
 		list.Down = append(list.Down, control.Down{Name: name, Reason: reason})
 	}
 	list.Pending = rest

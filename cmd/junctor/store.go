@@ -95,12 +95,12 @@ func (c *cli) copyStore(ctx context.Context, done string, from, to store.Store) 
 	if err != nil {
 		return err
 	}
-	_, isTerminal := c.terminal(c.err)
+	_, isTerminal := c.Width(c.Err)
 	n := map[string]int{}
 	var shown time.Time
 	err = store.Copy(ctx, from, to, func(p store.CopyProgress) {
 		n[p.What] = p.Done
-		if !isTerminal || c.flags.quiet || time.Since(shown) < 100*time.Millisecond {
+		if !isTerminal || c.Quiet || time.Since(shown) < 100*time.Millisecond {
 			return
 		}
 		shown = time.Now()
@@ -108,15 +108,15 @@ func (c *cli) copyStore(ctx context.Context, done string, from, to store.Store) 
 		if p.What == "calls" && last > 0 {
 			of = fmt.Sprintf(" of about %d", last)
 		}
-		fmt.Fprintf(c.err, "\r\x1b[K%d%s %s copied", p.Done, of, p.What)
+		fmt.Fprintf(c.Err, "\r\x1b[K%d%s %s copied", p.Done, of, p.What)
 	})
-	if isTerminal && !c.flags.quiet {
-		fmt.Fprint(c.err, "\r\x1b[K")
+	if isTerminal && !c.Quiet {
+		fmt.Fprint(c.Err, "\r\x1b[K")
 	}
 	if err != nil {
 		return fmt.Errorf("copy: %w", err)
 	}
-	_, err = fmt.Fprintf(c.out, "%s %d calls, %d chats, %d keys, %d catalogues, %d fingerprints and %d other values.\n",
+	_, err = fmt.Fprintf(c.Out, "%s %d calls, %d chats, %d keys, %d catalogues, %d fingerprints and %d other values.\n",
 		done, n["calls"], n["sessions"], n["keys"], n["catalogues"], n["fingerprints"], n["values"])
 	return err
 }
@@ -131,10 +131,10 @@ func (c *cli) afterCopy(ctx context.Context, from store.Store, target store.Conf
 	if target.URL != "" {
 		setting = "store.url"
 	}
-	c.note("Set %s in the configuration to the new store.", setting)
+	c.Note("Set %s in the configuration to the new store.", setting)
 	if len(sealed) > 0 && target.URL != "" {
-		c.note("Logins to servers are sealed: set JUNCTOR_SECRET_KEY on every node to this machine's key,")
-		c.note("which is in that variable, in %s, or where that file says.", filepath.Join(c.dataDir, "secret.key"))
+		c.Note("Logins to servers are sealed: set JUNCTOR_SECRET_KEY on every node to this machine's key,")
+		c.Note("which is in that variable, in %s, or where that file says.", filepath.Join(c.dataDir, "secret.key"))
 	}
 	return nil
 }

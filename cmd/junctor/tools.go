@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"junctor/internal/control"
+	"junctor/internal/terminal"
 )
 
 func (c *cli) toolsCommand() *cobra.Command {
@@ -32,17 +33,17 @@ func (c *cli) toolsList() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return c.printJSON(list)
+				return c.PrintJSON(list)
 			}
-			t := newTable("TOOL", "PARAMETERS", "DESCRIPTION")
-			t.cuts = true
+			t := terminal.NewTable("TOOL", "PARAMETERS", "DESCRIPTION")
+			t.Cuts = true
 			for _, tool := range list.Tools {
-				t.row(cell{tool.Name, nameColour(tool)}, cell{tool.Signature, dim}, tool.Summary)
+				t.Row(terminal.Cell{Text: tool.Name, Colour: nameColour(tool)}, terminal.Cell{Text: tool.Signature, Colour: terminal.Dim}, tool.Summary)
 			}
-			c.printTable(t)
+			c.PrintTable(t)
 			c.pendingNote(list)
 			if len(list.Tools) == 0 && len(list.Pending) == 0 {
-				c.note("No tools. Add a server: junctor servers add NAME -- COMMAND, or junctor import")
+				c.Note("No tools. Add a server: junctor servers add NAME -- COMMAND, or junctor import")
 			}
 			return nil
 		},
@@ -57,11 +58,11 @@ func (c *cli) toolsList() *cobra.Command {
 	return cmd
 }
 
-func nameColour(t control.Tool) colour {
+func nameColour(t control.Tool) terminal.Colour {
 	if !t.Enabled {
-		return red
+		return terminal.Red
 	}
-	return cyan
+	return terminal.Cyan
 }
 
 func (c *cli) listTools(cmd *cobra.Command, servers []string, fresh bool, q url.Values) (control.ToolList, error) {
@@ -114,14 +115,14 @@ func (c *cli) listTools(cmd *cobra.Command, servers []string, fresh bool, q url.
 // pendingNote tells whose tools are not in the list.
 func (c *cli) pendingNote(list control.ToolList) {
 	if len(list.Pending) > 0 {
-		c.note("Still starting, not in this list: %s", strings.Join(list.Pending, ", "))
+		c.Note("Still starting, not in this list: %s", strings.Join(list.Pending, ", "))
 	}
 	for _, d := range list.Down {
 		if slices.Contains(list.Pending, d.Name) { // an install
-			c.note("%s is %s", d.Name, oneLine(d.Reason))
+			c.Note("%s is %s", d.Name, terminal.OneLine(d.Reason))
 			continue
 		}
-		c.note("No tools of %s: %s", d.Name, oneLine(d.Reason))
+		c.Note("No tools of %s: %s", d.Name, terminal.OneLine(d.Reason))
 	}
 }
 
@@ -142,15 +143,15 @@ func (c *cli) toolsSearch() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return c.printJSON(list)
+				return c.PrintJSON(list)
 			}
-			t := newTable("FIT", "TOOL", "PARAMETERS", "DESCRIPTION")
-			t.name, t.cuts = 1, true
+			t := terminal.NewTable("FIT", "TOOL", "PARAMETERS", "DESCRIPTION")
+			t.Name, t.Cuts = 1, true
 			for _, tool := range list.Tools {
-				t.row(fmt.Sprintf("%.2f", tool.Relevance), cell{tool.Name, cyan}, cell{tool.Signature, dim}, tool.Summary)
+				t.Row(fmt.Sprintf("%.2f", tool.Relevance), terminal.Cell{Text: tool.Name, Colour: terminal.Cyan}, terminal.Cell{Text: tool.Signature, Colour: terminal.Dim}, tool.Summary)
 			}
 			if len(list.Tools) > 0 {
-				c.printTable(t)
+				c.PrintTable(t)
 			}
 			if explain {
 				c.explain(list.Tools)
@@ -159,9 +160,9 @@ func (c *cli) toolsSearch() *cobra.Command {
 			switch {
 			case len(list.Tools) > 0:
 			case len(list.Pending) > 0:
-				c.note("No matching tools yet; try again when they have started.")
+				c.Note("No matching tools yet; try again when they have started.")
 			default:
-				c.note("No matching tools. Try other words, or list all: junctor tools list")
+				c.Note("No matching tools. Try other words, or list all: junctor tools list")
 			}
 			return nil
 		},
@@ -183,20 +184,20 @@ func (c *cli) explain(tools []control.Tool) {
 		if e == nil {
 			continue
 		}
-		fmt.Fprintf(c.out, "\n%s  score %.3f", c.paint(c.out, bold, t.Name), e.Score)
+		fmt.Fprintf(c.Out, "\n%s  score %.3f", c.Paint(c.Out, terminal.Bold, t.Name), e.Score)
 		if e.Named {
-			fmt.Fprint(c.out, "  (exact name match)")
+			fmt.Fprint(c.Out, "  (exact name match)")
 		}
 		if e.Clause != "" {
-			fmt.Fprintf(c.out, "  (found by %q)", e.Clause)
+			fmt.Fprintf(c.Out, "  (found by %q)", e.Clause)
 		}
-		fmt.Fprintf(c.out, "\n  words %.3f  name %.3f  server %+.3f  action %+.3f  meaning %.3f (cosine %.2f)  signals %+.3f\n",
+		fmt.Fprintf(c.Out, "\n  words %.3f  name %.3f  server %+.3f  action %+.3f  meaning %.3f (cosine %.2f)  signals %+.3f\n",
 			e.Words, e.NameMatch, e.Server, e.Action, e.Meaning, e.Cosine, e.Signals)
 		for _, m := range e.Matches {
-			fmt.Fprintf(c.out, "    %-16s %-9s %-16s %.3f in %s\n", m.Word, m.How, m.Term, m.Score, strings.Join(m.Fields, ", "))
+			fmt.Fprintf(c.Out, "    %-16s %-9s %-16s %.3f in %s\n", m.Word, m.How, m.Term, m.Score, strings.Join(m.Fields, ", "))
 		}
 		if len(e.Unmatched) > 0 {
-			fmt.Fprintf(c.out, "    not found: %s\n", strings.Join(e.Unmatched, ", "))
+			fmt.Fprintf(c.Out, "    not found: %s\n", strings.Join(e.Unmatched, ", "))
 		}
 	}
 }
@@ -214,7 +215,7 @@ func (c *cli) toolsShow() *cobra.Command {
 			}
 			defer g.close()
 			if asJSON {
-				return c.printJSON(d)
+				return c.PrintJSON(d)
 			}
 			c.printTool(d)
 			return nil
@@ -269,30 +270,30 @@ func (g *gateway) details(cmd *cobra.Command, name string, wait bool) (d control
 }
 
 func (c *cli) printTool(d control.ToolDetails) {
-	fmt.Fprintln(c.out, c.paint(c.out, bold, d.Name))
+	fmt.Fprintln(c.Out, c.Paint(c.Out, terminal.Bold, d.Name))
 	if d.Title != "" {
-		fmt.Fprintln(c.out, oneLine(d.Title))
+		fmt.Fprintln(c.Out, terminal.OneLine(d.Title))
 	}
 	if d.Description != "" {
-		fmt.Fprintf(c.out, "\n%s\n", printable(strings.TrimSpace(d.Description)))
+		fmt.Fprintf(c.Out, "\n%s\n", terminal.Printable(strings.TrimSpace(d.Description)))
 	}
 	if !d.Enabled {
-		fmt.Fprintf(c.out, "\n%s %s\n", c.paint(c.out, red, "disabled:"), d.Reason)
+		fmt.Fprintf(c.Out, "\n%s %s\n", c.Paint(c.Out, terminal.Red, "disabled:"), d.Reason)
 	}
 	if d.Approval != "" {
-		fmt.Fprintf(c.out, "\napproval: %s\n", d.Approval)
+		fmt.Fprintf(c.Out, "\napproval: %s\n", d.Approval)
 	}
-	fmt.Fprintf(c.out, "\n%s\n%s\n", c.paint(c.out, bold, "Parameters"), indentJSON(d.InputSchema))
+	fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "Parameters"), indentJSON(d.InputSchema))
 	if len(d.OutputSchema) > 0 {
-		fmt.Fprintf(c.out, "\n%s\n%s\n", c.paint(c.out, bold, "Result"), indentJSON(d.OutputSchema))
+		fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "Result"), indentJSON(d.OutputSchema))
 	}
 	if len(d.Tags) > 0 {
-		fmt.Fprintf(c.out, "\ntags: %s\n", oneLine(strings.Join(d.Tags, ", ")))
+		fmt.Fprintf(c.Out, "\ntags: %s\n", terminal.OneLine(strings.Join(d.Tags, ", ")))
 	}
 	if s := d.Stats; s.Calls > 0 {
-		fmt.Fprintf(c.out, "\n%d calls, %d failed, %s on average, circuit %s\n", s.Calls, s.Failures, s.MeanLatency, s.Circuit)
+		fmt.Fprintf(c.Out, "\n%d calls, %d failed, %s on average, circuit %s\n", s.Calls, s.Failures, s.MeanLatency, s.Circuit)
 	}
-	fmt.Fprintf(c.out, "\n%s\n  junctor tools call %s %s\n", c.paint(c.out, bold, "Call it"), d.Name, exampleArguments(d.InputSchema))
+	fmt.Fprintf(c.Out, "\n%s\n  junctor tools call %s %s\n", c.Paint(c.Out, terminal.Bold, "Call it"), d.Name, exampleArguments(d.InputSchema))
 }
 
 // exampleArguments shows how the required parameters are typed.
@@ -314,7 +315,7 @@ func exampleArguments(schema json.RawMessage) string {
 func indentJSON(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, "  ", "  ") != nil {
-		return printable(string(raw))
+		return terminal.Printable(string(raw))
 	}
-	return "  " + printable(b.String())
+	return "  " + terminal.Printable(b.String())
 }

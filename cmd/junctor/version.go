@@ -13,9 +13,9 @@ func (c *cli) versionCommand() *cobra.Command {
 		Use: "version", Short: "Show the version", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return c.printJSON(map[string]string{"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+				return c.PrintJSON(map[string]string{"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
-			fmt.Fprintf(c.out, "junctor %s (%s, %s/%s)\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(c.Out, "junctor %s (%s, %s/%s)\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}

@@ -1,4 +1,4 @@
-package main
+package terminal
 
 import (
 	"bytes"
@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// on is a command line on a terminal of this width; 0 means in a pipe.
-func on(width int, env ...string) (*cli, *bytes.Buffer) {
+// on is a terminal of this width; 0 means in a pipe.
+func on(width int, env ...string) (*Terminal, *bytes.Buffer) {
 	var out bytes.Buffer
-	return &cli{world: &world{
-		out: &out, err: &out,
-		lookup:   func(name string) (string, bool) { return "1", len(env) > 0 && env[0] == name },
-		terminal: func(io.Writer) (int, bool) { return width, width > 0 },
-	}}, &out
+	return &Terminal{
+		Out: &out, Err: &out,
+		NoColour: len(env) > 0,
+		Width:    func(io.Writer) (int, bool) { return width, width > 0 },
+	}, &out
 }
 
 func TestTable(t *testing.T) {
@@ -33,10 +33,10 @@ func TestTable(t *testing.T) {
 	} {
 		t.Run(label, func(t *testing.T) {
 			c, out := on(tt.width, tt.env...)
-			tb := newTable("TOOL", "PARAMETERS", "DESCRIPTION")
-			tb.cuts = true
-			tb.row(cell{name, cyan}, "paths*: string[]", does)
-			c.printTable(tb)
+			tb := NewTable("TOOL", "PARAMETERS", "DESCRIPTION")
+			tb.Cuts = true
+			tb.Row(Cell{name, Cyan}, "paths*: string[]", does)
+			c.PrintTable(tb)
 			if line := strings.Split(out.String(), "\n")[1]; line != tt.want {
 				t.Errorf("got  %q\nwant %q", line, tt.want)
 			}
@@ -46,10 +46,10 @@ func TestTable(t *testing.T) {
 
 func TestTableWraps(t *testing.T) {
 	c, out := on(80, "NO_COLOR")
-	tb := newTable("SERVER", "STATE", "TOOLS", "TRANSPORT", "ABOUT")
-	tb.row("files", cell{"disconnected", red}, 0, "stdio", "its program no-such-program-anywhere cannot be started: the command was not found in /usr/local/bin:/usr/bin")
-	tb.row("ok", "connected", 12, "http", "")
-	c.printTable(tb)
+	tb := NewTable("SERVER", "STATE", "TOOLS", "TRANSPORT", "ABOUT")
+	tb.Row("files", Cell{"disconnected", Red}, 0, "stdio", "its program no-such-program-anywhere cannot be started: the command was not found in /usr/local/bin:/usr/bin")
+	tb.Row("ok", "connected", 12, "http", "")
+	c.PrintTable(tb)
 	const want = `SERVER  STATE         TOOLS  TRANSPORT  ABOUT
 files   disconnected  0      stdio      its program no-such-program-anywhere
                                         cannot be started: the command was not
@@ -73,11 +73,11 @@ ok      connected     12     http
 func TestServerTextCannotControlTerminal(t *testing.T) {
 	const hostile = "a\tb\r\x1b[2Jc\u202ed\u009b31m\u200b\nnext"
 	c, out := on(80)
-	if got, want := c.text(out, hostile), "a\tb [2Jcd31m\nnext"; got != want {
+	if got, want := c.Text(out, hostile), "a\tb [2Jcd31m\nnext"; got != want {
 		t.Errorf("on a terminal %q, want %q", got, want)
 	}
 	c, out = on(0)
-	if got := c.text(out, hostile); got != hostile {
+	if got := c.Text(out, hostile); got != hostile {
 		t.Errorf("in a pipe %q", got)
 	}
 }
