@@ -118,6 +118,11 @@ func TestMaxSessions(t *testing.T) {
 	if got := state(); got != "404 404 200 200 " {
 		t.Errorf("three sessions where two may be: %s", got)
 	}
+	h.write("junctor.json", `{"limits":{"maxSessions":1}}`)
+	g.eventually(t, "one session", func() bool { return strings.Contains(g.get("/metrics").body, `junctor_sessions{kind="mcp"} 1`+"\n") })
+	if got := state(); got != "404 404 404 200 " {
+		t.Errorf("after the limit was lowered to one: %s", got)
+	}
 }
 
 // A change of the configuration reaches clients that are connected: tools of a

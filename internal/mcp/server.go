@@ -152,9 +152,9 @@ func NewServer(o ServerOptions, h Handler) *Server {
 	return s
 }
 
-// SetMaxSessions changes how many sessions there may be, for those that come
-// from now on.
-func (s *Server) SetMaxSessions(n int) { s.sessions.setMax(n) }
+// SetMaxSessions changes how many sessions there may be. Idle sessions over the
+// limit end, the longest unused first.
+func (s *Server) SetMaxSessions(n int) { s.endAll(s.sessions.setMax(n)) }
 
 // Close ends every session, stream, subscription and parked call. What is
 // asked afterwards is refused.
@@ -163,9 +163,7 @@ func (s *Server) Close() {
 		close(s.closed)
 		s.leaveCluster()
 		s.subs.closeAll()
-		for _, session := range s.sessions.all() {
-			s.end(session)
-		}
+		s.endAll(s.sessions.all())
 		s.parked.closeAll()
 		s.conns.closeAll()
 	})

@@ -292,12 +292,10 @@ func (s *Server) openAs(session *Session, id string) *Session {
 		session.elsewhere = func(m *Message) bool { return s.ownElsewhere(session, m) }
 	}
 	evicted, existing, ok := s.sessions.add(session)
+	s.endAll(evicted)
 	if existing != nil || !ok {
 		session.cancel(errServerClosed)
 		return existing
-	}
-	if evicted != nil {
-		s.end(evicted)
 	}
 	session.mu.Lock()
 	session.timer = time.AfterFunc(s.opts.SessionIdle, func() { s.expire(session) })
@@ -347,6 +345,12 @@ func (s *Server) bind(ctx context.Context, session *Session) {
 			s.end(session)
 		}
 	})
+}
+
+func (s *Server) endAll(sessions []*Session) {
+	for _, session := range sessions {
+		s.end(session)
+	}
 }
 
 // end closes a session and everything that belongs to it.

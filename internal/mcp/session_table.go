@@ -18,10 +18,27 @@ func (t *sessionTable) init(max int) {
 	t.max, t.byID, t.of, t.order = max, map[string]*Session{}, map[string]int{}, list.New()
 }
 
-func (t *sessionTable) setMax(max int) {
+// setMax changes the limit and returns the idle sessions over it, to be ended.
+// Sessions in use stay, and new ones are refused until there is room.
+func (t *sessionTable) setMax(max int) (evicted []*Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.max = max
+	return t.evict(max, nil)
+}
+
+// evict drops idle sessions, the longest unused first, until at most n are
+// left. Where caller is not nil only its sessions are dropped.
+func (t *sessionTable) evict(n int, caller *string) (evicted []*Session) {
+	for e := t.order.Front(); e != nil && len(t.byID) > n; {
+		s := e.Value.(*Session)
+		e = e.Next() // drop removes the element
+		if (caller == nil || s.caller.ID == *caller) && s.idle() {
+			t.drop(s)
+			evicted = append(evicted, s)
+		}
+	}
+	return evicted
 }
 
 func (t *sessionTable) len() int {
@@ -40,28 +57,23 @@ func (t *sessionTable) all() []*Session {
 	return all
 }
 
-// add registers a session. When the table is full the session that has been
-// idle longest is returned, to be ended; ok is false when all are in use. A
-// caller with more than its share evicts one of its own sessions, so that no
-// caller can evict the others'. An existing session of the same id is returned
-// as existing instead.
-func (t *sessionTable) add(s *Session) (evicted, existing *Session, ok bool) {
+// add registers a session. When the table is full, sessions that have been idle
+// longest are returned, to be ended; ok is false when too many are in use. A
+// caller with more than its share evicts its own sessions, so that no caller
+// can evict the others'. An existing session of the same id is returned as
+// existing instead.
+func (t *sessionTable) add(s *Session) (evicted []*Session, existing *Session, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if existing := t.byID[s.id]; existing != nil {
 		return nil, existing, true
 	}
-	if len(t.byID) >= t.max {
-		greedy := t.of[s.caller.ID] > t.max/4
-		for e := t.order.Front(); e != nil && evicted == nil; e = e.Next() {
-			if old := e.Value.(*Session); (!greedy || old.caller.ID == s.caller.ID) && old.idle() {
-				evicted = old
-			}
-		}
-		if evicted == nil {
-			return nil, nil, false
-		}
-		t.drop(evicted)
+	var only *string
+	if t.of[s.caller.ID] > t.max/4 {
+		only = &s.caller.ID
+	}
+	if evicted = t.evict(t.max-1, only); len(t.byID) >= t.max {
+		return evicted, nil, false
 	}
 	t.byID[s.id] = s
 	t.of[s.caller.ID]++

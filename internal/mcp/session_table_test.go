@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -16,7 +17,13 @@ func TestSessionEvictionIsFairBetweenCallers(t *testing.T) {
 		if twin != nil || !ok {
 			t.Fatalf("%s%d: twin %v, ok %v", caller, n, twin, ok)
 		}
-		return old
+		if len(old) > 1 {
+			t.Errorf("%s%d ended %d sessions", caller, n, len(old))
+		}
+		for _, s := range old {
+			evicted = s
+		}
+		return evicted
 	}
 	for i := range 4 {
 		add("quiet", i)
@@ -41,5 +48,44 @@ func TestSessionEvictionIsFairBetweenCallers(t *testing.T) {
 	}
 	if len(table.of) != 0 {
 		t.Errorf("still counted: %v", table.of)
+	}
+}
+
+func TestLowerSessionLimit(t *testing.T) {
+	var table sessionTable
+	table.init(100)
+	session := func(i int) *Session {
+		return &Session{id: strconv.Itoa(i), caller: tool.Caller{ID: strconv.Itoa(i % 2)}}
+	}
+	ids := func(sessions []*Session) (ids []string) {
+		for _, s := range sessions {
+			ids = append(ids, s.id)
+		}
+		return ids
+	}
+	for i := range 6 {
+		table.add(session(i))
+	}
+	busy := table.find("1")
+	busy.enter()
+	table.get("0", "0") // used last
+	if got, want := ids(table.setMax(3)), []string{"2", "3", "4"}; !slices.Equal(got, want) {
+		t.Errorf("a lower limit ends the sessions %q, want %q", got, want)
+	}
+	if got, want := ids(table.setMax(1)), []string{"5", "0"}; !slices.Equal(got, want) {
+		t.Errorf("a lower limit ends the sessions %q, want %q", got, want)
+	}
+	if evicted, _, ok := table.add(session(6)); ok || len(evicted) > 0 {
+		t.Errorf("a session beside one in use, where one may be: ok %v, ended %q", ok, ids(evicted))
+	}
+	table.setMax(2)
+	table.add(session(7))
+	table.setMax(1) // ends 7, and 1 stays
+	busy.leave()
+	if evicted, _, ok := table.add(session(8)); !ok || !slices.Equal(ids(evicted), []string{"1"}) {
+		t.Errorf("when it is no longer in use: ok %v, ended %q", ok, ids(evicted))
+	}
+	if table.len() != 1 {
+		t.Errorf("%d sessions", table.len())
 	}
 }
