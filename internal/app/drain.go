@@ -31,6 +31,10 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 		<-ctx.Done()
 	}
 	a.log.Info("stopping; calls in flight may finish", "within", drainFor)
+	// Nobody may ever answer a question, and a first connection may take minutes.
+	a.executor.StopWaiting()
+	a.chat.StopWaiting()
+	a.upstreams.StopWaiting()
 	a.forwardedCalls.stop()
 	end, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()

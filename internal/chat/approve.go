@@ -57,7 +57,7 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 	}()
 	s.emit(TypeApproval, ApprovalPayload{CallID: c.ID, Tool: name, Arguments: args,
 		Message: fmt.Sprintf("%s wants to run. Allow it?", name), Expires: time.Now().Add(wait).UTC()})
-	d, err := await(ctx, answer, wait)
+	d, err := await(ctx, t, answer, wait)
 	if err != nil {
 		return false, err
 	}

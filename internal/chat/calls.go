@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -48,7 +49,7 @@ func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o reque
 	var result *llm.ToolResult
 	switch {
 	case ctx.Err() != nil:
-		return cancelled(c)
+		return cancelled(ctx, c)
 	case c.Malformed != "":
 		result = s.malformed(c, o)
 	case c.Tool == (tool.Name{}):
@@ -77,8 +78,12 @@ func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o reque
 	return result
 }
 
-func cancelled(c *llm.ToolCall) *llm.ToolResult {
-	return llm.TextResult(c, "cancelled: the person stopped the reply before this call was finished", true)
+func cancelled(ctx context.Context, c *llm.ToolCall) *llm.ToolResult {
+	text := "cancelled: the person stopped the reply before this call was finished"
+	if errors.Is(context.Cause(ctx), tool.ErrStopping) {
+		text = "cancelled: the gateway was stopped before this call was finished"
+	}
+	return llm.TextResult(c, text, true)
 }
 
 // malformed returns an error result that tells the model what is wrong with a
@@ -130,7 +135,7 @@ func (s *Session) execute(ctx context.Context, t *turn, c, target *llm.ToolCall)
 	}
 	switch {
 	case ctx.Err() != nil:
-		return cancelled(c)
+		return cancelled(ctx, c)
 	case err != nil:
 		result := failure(c, err)
 		if said := s.reason(t, c); said != "" && tool.KindOf(err) == tool.Denied {

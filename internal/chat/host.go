@@ -67,6 +67,9 @@ type Host struct {
 	cancel context.CancelFunc
 	turns  sync.WaitGroup
 
+	stopping    context.Context // ends the waits for a person
+	stopWaiting context.CancelFunc
+
 	loads singleflight.Group // loads of sessions in progress, by id
 
 	mu          sync.Mutex
@@ -80,6 +83,7 @@ func New(o Options) *Host {
 	o.Log = o.Log.With(telemetry.KeyComponent, "chat")
 	h := &Host{Options: o, sessions: map[string]*Session{}, meta: llm.ToolsetOf(metaDefinitions()...)}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.stopping, h.stopWaiting = context.WithCancel(context.Background())
 	h.SetConfig(o.Config)
 	return h
 }
@@ -120,6 +124,10 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 	}
 }
+
+// StopWaiting ends the replies that wait for a person, now and from now on.
+// Other replies continue.
+func (h *Host) StopWaiting() { h.stopWaiting() }
 
 // Busy reports whether any reply is in progress.
 func (h *Host) Busy() bool {

@@ -202,7 +202,7 @@ func (s *Session) askUser(ctx context.Context, t *turn, q *question) (Answer, er
 		return Answer{}, &mcp.Error{Code: mcp.CodeInternalError, Message: "too many questions wait for the person's answer"}
 	}
 	s.emit(TypeQuestion, q.QuestionPayload)
-	a, err := await(ctx, q.answer, wait)
+	a, err := await(ctx, t, q.answer, wait)
 	switch {
 	case errors.Is(err, errNoAnswer):
 		a, err = Answer{Action: Expired}, nil
@@ -216,8 +216,9 @@ func (s *Session) askUser(ctx context.Context, t *turn, q *question) (Answer, er
 	return a, err
 }
 
-// await waits for a value from the user.
-func await[T any](ctx context.Context, answer <-chan T, timeout time.Duration) (T, error) {
+// await waits for a value from the user. If the gateway stops meanwhile, the
+// turn ends.
+func await[T any](ctx context.Context, t *turn, answer <-chan T, timeout time.Duration) (T, error) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	var none T
@@ -226,7 +227,13 @@ func await[T any](ctx context.Context, answer <-chan T, timeout time.Duration) (
 		return a, nil
 	case <-timer.C:
 		return none, errNoAnswer
+	case <-t.session.host.stopping.Done():
+		t.cancel(tool.ErrStopping)
+		return none, tool.ErrStopping
 	case <-ctx.Done():
+		if err := context.Cause(ctx); errors.Is(err, tool.ErrStopping) {
+			t.cancel(err)
+		}
 		return none, context.Cause(ctx)
 	}
 }

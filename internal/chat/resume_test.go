@@ -311,6 +311,34 @@ func TestApproval(t *testing.T) {
 	})
 }
 
+// TestStopWaiting: replies that wait for a person end when the gateway stops, and
+// the history says why.
+func TestStopWaiting(t *testing.T) {
+	for want, call := range map[string]llmtest.Call{
+		TypeApproval: {Tool: "ask:delete", Args: json.RawMessage(`{}`)},
+		TypeQuestion: {Tool: "odd:visit", Args: json.RawMessage(`{"elicitations":[{"url":"https://example.com/","message":"sign in"}]}`)},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Calls: []llmtest.Call{call}}}}})
+			c := r.connect("")
+			c.say("go")
+			c.kind(want)
+			r.host.StopWaiting()
+			if m := c.kind(TypeError); m.Payload.Code != CodeAborted || !strings.Contains(m.Payload.Message, "the gateway is stopping") {
+				t.Errorf("%s", m.Raw)
+			}
+			if _, stop := c.reply(); stop != stopAborted {
+				t.Errorf("stop = %q", stop)
+			}
+			again := r.connect("sessionId=" + c.id)
+			if m := again.kind(TypeHistory); !strings.Contains(string(m.Raw), "the gateway was stopped before") {
+				t.Errorf("%s", m.Raw)
+			}
+		})
+	}
+}
+
 func TestApprovalTimesOut(t *testing.T) {
 	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("ask:delete")}},

@@ -40,7 +40,7 @@ var errAborted = errors.New("stopped by the person")
 
 // whyStopped returns the message to the user about why a reply was stopped.
 func whyStopped(cause error) string {
-	if errors.Is(cause, tool.ErrCredentialEnded) {
+	if errors.Is(cause, tool.ErrCredentialEnded) || errors.Is(cause, tool.ErrStopping) {
 		return "the reply was stopped: " + cause.Error()
 	}
 	return "the reply was stopped"

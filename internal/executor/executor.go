@@ -93,6 +93,9 @@ type Executor struct {
 	breakers breakers
 	limits   limiter
 	inFlight atomic.Int64
+
+	stopping context.Context // ends the waits for a person
+	stop     context.CancelCauseFunc
 }
 
 // New returns an Executor; it starts nothing.
@@ -106,8 +109,24 @@ func New(o Options) *Executor {
 	o.Log = o.Log.With(telemetry.KeyComponent, "executor")
 	x := &Executor{Options: o}
 	x.limits.budgets, x.limits.timeout = o.Budgets, o.StoreTimeout
+	x.stopping, x.stop = context.WithCancelCause(context.Background())
 	x.SetConfig(o.Config)
 	return x
+}
+
+// StopWaiting withdraws every approval and every question of a server that
+// waits for a person, now and from now on: nobody may answer before the gateway
+// stops. Calls that wait for a server continue.
+func (x *Executor) StopWaiting() { x.stop(tool.ErrStopping) }
+
+// untilStopping returns ctx for a wait for a person, which StopWaiting ends.
+func (x *Executor) untilStopping(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(x.stopping, func() { cancel(tool.ErrStopping) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // SetConfig changes circuits and limits for calls that begin from now on.
@@ -206,7 +225,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 		return tool.Result{}, err
 	}
 	f.stage(checked)
-	if err := approve(ctx, entry, f.call); err != nil {
+	if err := x.approve(ctx, entry, f.call); err != nil {
 		return tool.Result{}, err
 	}
 	if entry.Approval == catalog.AskApproval {

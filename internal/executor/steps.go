@@ -104,7 +104,7 @@ func invalid(e *catalog.Entry, violations []schema.Violation) error {
 }
 
 // approve asks the person behind the caller where a rule wants that.
-func approve(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
+func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
 	if e.Approval != catalog.AskApproval {
 		return nil
 	}
@@ -121,7 +121,15 @@ func approve(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
 				e.Name),
 		}
 	}
+	ctx, cancel := x.untilStopping(ctx)
+	defer cancel()
 	yes, err := ask(ctx, e.Name, call.Arguments)
+	if err != nil && errors.Is(context.Cause(ctx), tool.ErrStopping) {
+		return &tool.Error{
+			Kind: tool.Unavailable, RetryAfter: awayRetry, Err: tool.ErrStopping,
+			Msg: fmt.Sprintf("the gateway is stopping, and nobody had approved the call of %s; it was not made. Call it again when the gateway is back", e.Name),
+		}
+	}
 	if err != nil {
 		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s asks a person for approval, and no answer came", e.Name), Err: err}
 	}

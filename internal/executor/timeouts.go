@@ -3,9 +3,11 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
+	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
@@ -38,8 +40,9 @@ func newTimeouts(idle time.Duration, silent func(), total time.Duration, tooLong
 }
 
 // watch wraps the callbacks of an exchange to observe progress, questions and
-// queueing. Progress without a token was not requested by the caller.
-func (t *timeouts) watch(e *tool.Exchange) {
+// queueing. Progress without a token was not requested by the caller. asking
+// bounds the context of a question.
+func (t *timeouts) watch(e *tool.Exchange, asking func(context.Context) (context.Context, context.CancelFunc)) {
 	notify, ask := e.Notify, e.Ask
 	e.Notify = func(method string, params json.RawMessage) {
 		if method == "notifications/progress" {
@@ -56,7 +59,13 @@ func (t *timeouts) watch(e *tool.Exchange) {
 		e.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 			t.note(+1)
 			defer t.note(-1)
-			return ask(ctx, method, params)
+			ctx, cancel := asking(ctx)
+			defer cancel()
+			answer, err := ask(ctx, method, params)
+			if err != nil && errors.Is(context.Cause(ctx), tool.ErrStopping) {
+				return nil, &mcp.Error{Code: tool.Unavailable.JSONRPC(), Message: "the gateway is stopping, and nobody had answered"}
+			}
+			return answer, err
 		}
 	}
 	e.Queued = t.wait

@@ -82,6 +82,10 @@ var ErrDown = errors.New("upstream is down")
 // cannot be reached now and that trying again later makes sense.
 var ErrStoreUnavailable = errors.New("the store cannot be reached")
 
+// ErrStopping is in the chain of every error that ends a wait because the
+// gateway stops.
+var ErrStopping = errors.New("the gateway is stopping")
+
 // Error is the only error whose message reaches a caller.
 type Error struct {
 	Kind       Kind

@@ -215,6 +215,7 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 			return c, nil
 		}
 		now := time.Now()
+		var stopping <-chan struct{}
 		changed, first, startBy := u.changed, u.first, u.startBy
 		trying, falls, since, next, why := u.trying, u.falls, u.since, u.nextTry, u.down
 		u.mu.Unlock()
@@ -224,7 +225,7 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 				return nil, u.starting(startBy)
 			}
 			giveUp = time.After(startBy.Sub(now))
-			begun = true
+			begun, stopping = true, u.s.stopping.Done()
 		case why == nil: // lost just now: the reason follows with the change
 			if giveUp == nil {
 				giveUp = time.After(retryWait)
@@ -254,6 +255,11 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 				why = &failure{Kind: tool.UpstreamFailed, Msg: "its connection was lost"}
 			}
 			return nil, unavailable(u.name, since, next, why)
+		case <-stopping:
+			return nil, &tool.Error{
+				Kind: tool.Unavailable, RetryAfter: time.Second, Err: errors.Join(tool.ErrDown, tool.ErrStopping),
+				Msg: fmt.Sprintf("the gateway is stopping, and %s had not started; the call was not sent. Call it again when the gateway is back", u.name),
+			}
 		case <-u.gone:
 			return nil, &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("%s is being stopped", u.name), Err: tool.ErrDown}
 		case <-ctx.Done():
@@ -282,7 +288,7 @@ func (u *upstream) starting(startBy time.Time) error {
 }
 
 // awaitFirst waits until the first connection was made or failed; false when
-// the time to start, or ctx, is over before.
+// the time to start, or ctx, is over before, or StopWaiting was called.
 func (u *upstream) awaitFirst(ctx context.Context) bool {
 	for {
 		u.mu.Lock()
@@ -302,6 +308,9 @@ func (u *upstream) awaitFirst(ctx context.Context) bool {
 		case <-u.gone:
 			timer.Stop()
 			return true
+		case <-u.s.stopping.Done():
+			timer.Stop()
+			return false
 		case <-ctx.Done():
 			timer.Stop()
 			return false

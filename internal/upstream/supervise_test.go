@@ -304,6 +304,31 @@ func TestServerThatNeverStartsIsPending(t *testing.T) {
 	})
 }
 
+func TestStopWaitingForFirstConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dialer{Server: upstreamtest.New(upstreamtest.Script{Hang: true})}
+		cfg := inside("x")
+		cfg.StartTimeoutMs = 300_000
+		r := newRig(t, upstream.Options{InProcess: map[string]upstream.Dialer{"x": d.dial}}, cfg).run()
+		began := time.Now()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if pending := r.Await(t.Context()); !slices.Equal(pending, []string{"x"}) {
+				t.Errorf("pending: %q", pending)
+			}
+		}()
+		time.AfterFunc(time.Second, r.StopWaiting)
+		if _, err := r.call("x", "echo", `{}`); tool.KindOf(err) != tool.Unavailable || !errors.Is(err, tool.ErrStopping) || !errors.Is(err, tool.ErrDown) {
+			t.Errorf("a call that waited: %v", err)
+		}
+		<-ended
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("the waits took %s", took)
+		}
+	})
+}
+
 // A program that is downloaded when it starts must not be cut off at the same
 // place forever; who waits for it waits no longer for that.
 func TestStartTimeoutGrowsWithEachTry(t *testing.T) {

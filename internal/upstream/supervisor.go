@@ -97,6 +97,9 @@ type Supervisor struct {
 	upstreams map[string]*upstream       // published as routes after each change
 	leaving   map[string]<-chan struct{} // removed ones that may not be gone yet
 	wg        sync.WaitGroup
+
+	stopping context.Context // ends the waits for first connections
+	stop     context.CancelFunc
 }
 
 // NewSupervisor returns a Supervisor for these upstreams. It dials nothing
@@ -121,6 +124,7 @@ func NewSupervisor(configs []Config, o Options) *Supervisor {
 		opts: o, log: o.Log.With("component", "upstream"), launcher: child.NewLauncher(),
 		upstreams: make(map[string]*upstream, len(configs)), leaving: map[string]<-chan struct{}{},
 	}
+	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.launcher.HideFolder(o.DataDir)
 	for _, cfg := range configs {
 		s.upstreams[cfg.Name] = newUpstream(s, cfg, nil)
@@ -305,6 +309,10 @@ func (s *Supervisor) Await(ctx context.Context, servers ...string) (pending []st
 	}
 	return pending
 }
+
+// StopWaiting ends every wait for a first connection, which may take minutes,
+// now and from now on. Calls in flight continue.
+func (s *Supervisor) StopWaiting() { s.stop() }
 
 // Timeouts returns how long a call to the upstream may be silent, and how
 // long it may take in all; zero for an upstream that does not exist.
