@@ -33,6 +33,7 @@ var layer = map[string]int{
 	"schema":     2,
 	"store":      2,
 
+	"apiclient": 3,
 	"auth":      3,
 	"builtin":   3,
 	"catalog":   3,
@@ -61,10 +62,11 @@ var layer = map[string]int{
 	"toolsapi":  5,
 	"webui":     5,
 
-	"config":  6,
-	"clients": 7,
-	"doctor":  7,
-	"app":     8,
+	"chatclient": 6,
+	"config":     6,
+	"clients":    7,
+	"doctor":     7,
+	"app":        8,
 }
 
 func TestImportsPointDown(t *testing.T) {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"io"
-	"net/http"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -35,7 +33,7 @@ func (c *cli) approvalsList() *cobra.Command {
 			var list struct {
 				Approvals []chat.ApprovalInfo `json:"approvals"`
 			}
-			if err := g.get(cmd.Context(), "/api/approvals", nil, &list); err != nil {
+			if err := g.Get(cmd.Context(), "/api/approvals", nil, &list); err != nil {
 				return err
 			}
 			if asJSON {
@@ -71,11 +69,7 @@ func (c *cli) approvalsRevoke() *cobra.Command {
 				return err
 			}
 			defer g.close()
-			req, err := http.NewRequestWithContext(cmd.Context(), http.MethodDelete, "http://junctor/api/approvals/"+url.PathEscape(args[0]), nil)
-			if err != nil {
-				return err
-			}
-			if err := g.do(req, func(io.Reader) error { return nil }); err != nil {
+			if err := g.Delete(cmd.Context(), "/api/approvals/"+url.PathEscape(args[0])); err != nil {
 				return err
 			}
 			c.Note("Revoked the approval of %s.", args[0])

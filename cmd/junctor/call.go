@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"junctor/internal/apiclient"
 	"junctor/internal/control"
 	"junctor/internal/rawjson"
 	"junctor/internal/terminal"
@@ -53,11 +54,11 @@ or as JSON on stdin with --args -. Texts are printed, images and other files are
 			}
 			g.run()
 			var last control.CallAnswer
-			err = g.post(cmd.Context(), "/api/call", "application/x-ndjson", in, func(body io.Reader) error {
+			err = g.Post(cmd.Context(), "/api/call", "application/x-ndjson", in, func(body io.Reader) error {
 				last, err = c.follow(body)
 				return err
 			})
-			if refused, ok := errors.AsType[*apiError](err); ok && len(refused.Schema) > 0 {
+			if refused, ok := errors.AsType[*apiclient.Error](err); ok && len(refused.Schema) > 0 {
 				return fmt.Errorf("%w\nthe tool takes:\n%s", err, indentJSON(refused.Schema))
 			}
 			if err != nil {

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -15,9 +12,8 @@ import (
 
 	"junctor/internal/app"
 	"junctor/internal/attach"
-	"junctor/internal/chat"
+	"junctor/internal/chatclient"
 	"junctor/internal/telemetry"
-	"junctor/internal/terminal"
 )
 
 func (c *cli) chatCommand() *cobra.Command {
@@ -33,8 +29,11 @@ answers it and exits. Type /help for the commands.`,
 				return err
 			}
 			defer stop()
-			t := &terminalChat{cli: c, model: model, ask: len(args) == 0}
-			return t.run(cmd.Context(), client, session, strings.Join(args, " "))
+			err = chatclient.Run(cmd.Context(), &c.Terminal, client, chatclient.Options{Session: session, Model: model, Message: strings.Join(args, " ")})
+			if errors.Is(err, chatclient.ErrNoReply) {
+				return silentError{err}
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&session, "session", "", "continue this session")
@@ -76,260 +75,4 @@ func (c *cli) chatGateway(ctx context.Context) (*http.Client, func(), error) {
 	}
 	stop()
 	return nil, nil, errors.New("the chat needs a socket in your runtime or data folder and could not open one")
-}
-
-// terminalChat is a conversation with the person at the terminal.
-type terminalChat struct {
-	*cli
-	model string
-	ask   bool // go on asking after the first reply
-
-	line     *chatLine
-	input    *bufio.Reader
-	open     bool                  // text is being written and its line is not ended
-	failed   bool                  // the last reply was an error
-	question *chat.QuestionPayload // the last one that was answered, in case the answer does not fit
-}
-
-func (t *terminalChat) run(ctx context.Context, client *http.Client, session, first string) error {
-	t.line, t.input = &chatLine{client: client, session: session, seq: -1}, bufio.NewReader(t.In)
-	defer t.line.close()
-	if err := t.line.dial(ctx); err != nil {
-		return err
-	}
-	if err := t.greet(ctx); err != nil {
-		return err
-	}
-	var err error
-	for message := first; ; message = "" {
-		if message == "" {
-			if message, err = t.prompt(); err != nil {
-				return nil // the end of the input is the end of the chat
-			}
-		}
-		switch message = strings.TrimSpace(message); {
-		case message == "":
-			continue
-		case message == "/quit" || message == "/exit":
-			return nil
-		case strings.HasPrefix(message, "/"):
-			t.command(ctx, client, message)
-			continue
-		}
-		if err := t.turn(ctx, message); err != nil {
-			return err
-		}
-		if !t.ask {
-			if t.failed {
-				return silentError{errors.New("no reply")}
-			}
-			return nil
-		}
-	}
-}
-
-// greet reads the first message and says where the person is.
-func (t *terminalChat) greet(ctx context.Context) error {
-	var hello chat.ConnectionPayload
-	m, err := t.line.next(ctx)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(m.Payload, &hello); err != nil {
-		return err
-	}
-	if hello.State == "error" {
-		return errors.New(hello.Message)
-	}
-	if t.ask {
-		model := hello.Model
-		if model == "" {
-			model = "no model yet"
-		}
-		t.Note("%s. Type /help for help, /quit to exit.", terminal.OneLine(model))
-	}
-	for _, s := range hello.Unavailable {
-		t.Note("%s", t.Paint(t.Err, terminal.Yellow, fmt.Sprintf("%s cannot be used now: %s", s.Server, terminal.OneLine(s.Reason))))
-	}
-	return nil
-}
-
-func (t *terminalChat) prompt() (string, error) {
-	if t.IsInput {
-		fmt.Fprint(t.Out, t.Paint(t.Out, terminal.Bold, "> "))
-	}
-	line, err := t.input.ReadString('\n')
-	if line != "" {
-		return line, nil
-	}
-	return "", err
-}
-
-func (t *terminalChat) command(ctx context.Context, client *http.Client, line string) {
-	word, rest, _ := strings.Cut(line, " ")
-	switch word {
-	case "/help":
-		fmt.Fprintln(t.Out, `/model [ID]   list the models, or switch to another one
-/tools        the number of tools
-/session      this session's id, to resume it with --session
-/quit         exit
-While the model answers, Ctrl-C stops it.`)
-	case "/session":
-		fmt.Fprintln(t.Out, t.line.session)
-	case "/model":
-		if rest = strings.TrimSpace(rest); rest != "" {
-			t.model = rest
-			return
-		}
-		var list struct {
-			Models  []chat.ModelInfo `json:"models"`
-			Message string           `json:"message"`
-		}
-		if err := (&gateway{http: client}).get(ctx, "/api/models", nil, &list); err != nil {
-			t.Note("%s", err)
-			return
-		}
-		for _, m := range list.Models {
-			fmt.Fprintf(t.Out, "%s (%s, %d tokens)\n", m.ID, m.Provider, m.ContextWindow)
-		}
-		if list.Message != "" {
-			fmt.Fprintln(t.Out, list.Message)
-		}
-	case "/tools":
-		var list struct{ Total int }
-		if err := (&gateway{http: client}).get(ctx, "/api/tools", url.Values{"limit": {"1"}, "state": {"enabled"}}, &list); err != nil {
-			t.Note("%s", err)
-			return
-		}
-		fmt.Fprintf(t.Out, "%d tools; junctor tools list shows them\n", list.Total)
-	default:
-		t.Note("unknown command %s; /help lists the commands", word)
-	}
-}
-
-// turn sends a message and shows the reply as it comes.
-func (t *terminalChat) turn(ctx context.Context, text string) error {
-	// A gateway that was started again meanwhile still knows the conversation.
-	if err := t.line.ready(ctx); err != nil {
-		return err
-	}
-	if err := t.line.send(ctx, "message", map[string]any{"text": text, "model": t.model}); err != nil {
-		return err
-	}
-	t.failed = false
-	for done := false; !done; {
-		m, err := t.line.next(ctx)
-		if ctx.Err() != nil { // Ctrl-C: stop the reply, not the conversation's history
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-			defer cancel()
-			_ = t.line.send(last, "abort", nil)
-			return silentError{ctx.Err()}
-		}
-		if err != nil {
-			return err
-		}
-		if done, err = t.show(ctx, m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// show prints one message, and reports whether the reply is over.
-func (t *terminalChat) show(ctx context.Context, m message) (done bool, err error) {
-	switch m.Type {
-	case chat.TypeText:
-		var p chat.ContentPayload
-		if err := json.Unmarshal(m.Payload, &p); err != nil {
-			return false, err
-		}
-		fmt.Fprint(t.Out, terminal.Printable(p.Content))
-		t.open = !strings.HasSuffix(p.Content, "\n")
-	case chat.TypeStatus:
-		var p chat.StatusPayload
-		if err := json.Unmarshal(m.Payload, &p); err != nil {
-			return false, err
-		}
-		return t.showStatus(p), nil
-	case chat.TypeApproval:
-		var p chat.ApprovalPayload
-		if err := json.Unmarshal(m.Payload, &p); err != nil {
-			return false, err
-		}
-		return false, t.decide(ctx, p)
-	case chat.TypeQuestion:
-		var p chat.QuestionPayload
-		if err := json.Unmarshal(m.Payload, &p); err != nil {
-			return false, err
-		}
-		return false, t.answer(ctx, p)
-	case chat.TypeError:
-		var p chat.ErrorPayload
-		if err := json.Unmarshal(m.Payload, &p); err != nil {
-			return false, err
-		}
-		t.endLine()
-		fmt.Fprintln(t.Err, t.Paint(t.Err, terminal.Red, terminal.OneLine(p.Message)))
-		if t.question != nil && p.QuestionID == t.question.QuestionID && p.Code != chat.CodeNoQuestion {
-			return false, t.answer(ctx, *t.question)
-		}
-		t.failed = true
-		// What was refused before a reply began has no end of its own.
-		return p.Code == chat.CodeNoModel || p.Code == chat.CodeBusy, nil
-	}
-	return false, nil
-}
-
-func (t *terminalChat) showStatus(p chat.StatusPayload) (done bool) {
-	if p.Tool == "" {
-		if p.State == "complete" {
-			t.endLine()
-			return true
-		}
-		return false
-	}
-	if p.Data == nil || len(p.Data.Progress) > 0 {
-		return false
-	}
-	t.endLine()
-	switch {
-	case p.State == "processing":
-		t.Note("%s", t.Paint(t.Err, terminal.Dim, fmt.Sprintf("… %s %s", terminal.OneLine(p.Tool), terminal.Clip(terminal.OneLine(string(p.Data.Arguments)), 120))))
-	case p.Data.IsError:
-		t.Note("%s", t.Paint(t.Err, terminal.Yellow, fmt.Sprintf("✗ %s %s", terminal.OneLine(p.Tool), terminal.OneLine(p.Message))))
-	default:
-		t.Note("%s", t.Paint(t.Err, terminal.Dim, fmt.Sprintf("✓ %s (%d ms)", terminal.OneLine(p.Tool), p.Data.TookMs)))
-	}
-	return false
-}
-
-// decide asks the person whether a call may be made.
-func (t *terminalChat) decide(ctx context.Context, p chat.ApprovalPayload) error {
-	t.endLine()
-	if !t.canAsk() {
-		t.Note("%s needs approval, but this is not a terminal; the call is denied.", p.Tool)
-		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID, "reason": "not a terminal"})
-	}
-	fmt.Fprintf(t.Err, "Run %s with %s?\n[y]es, for this [s]ession, [a]lways, [N]o: ", terminal.OneLine(p.Tool), terminal.OneLine(string(p.Arguments)))
-	scope := map[string]chat.Scope{"y": chat.Once, "yes": chat.Once, "s": chat.ForSession, "a": chat.Always}[strings.ToLower(t.typed())]
-	if scope == "" {
-		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID})
-	}
-	return t.line.send(ctx, "approve", map[string]any{"callId": p.CallID, "scope": scope})
-}
-
-// canAsk reports whether somebody is there to answer.
-func (t *terminalChat) canAsk() bool { return t.IsInput || t.ask }
-
-// typed returns the next line that the person types, "" at the end.
-func (t *terminalChat) typed() string {
-	line, _ := t.input.ReadString('\n')
-	return strings.TrimSpace(line)
-}
-
-func (t *terminalChat) endLine() {
-	if t.open {
-		fmt.Fprintln(t.Out)
-		t.open = false
-	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"junctor/internal/apiclient"
 	"junctor/internal/config"
 	"junctor/internal/control"
 	"junctor/internal/store"
@@ -66,7 +67,7 @@ func (c *cli) completeTool(cmd *cobra.Command, args []string, _ string) ([]strin
 	}
 	if running := c.running(ctx, cfg); running != nil {
 		var list control.ToolList
-		if (&gateway{cli: c, http: running}).get(ctx, "/api/tools", nil, &list) == nil {
+		if (apiclient.Client{HTTP: running}).Get(ctx, "/api/tools", nil, &list) == nil {
 			var names []string
 			for _, t := range list.Tools {
 				names = append(names, describe(t.Name, t.Summary))

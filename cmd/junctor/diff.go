@@ -77,7 +77,7 @@ func (c *cli) serversApprove() *cobra.Command {
 			var done struct {
 				Approved []string `json:"approved"`
 			}
-			err = g.post(cmd.Context(), "/api/servers/"+url.PathEscape(server)+"/approve", "application/json", map[string]any{"tools": seen},
+			err = g.Post(cmd.Context(), "/api/servers/"+url.PathEscape(server)+"/approve", "application/json", map[string]any{"tools": seen},
 				func(body io.Reader) error { return json.NewDecoder(body).Decode(&done) })
 			if err != nil {
 				return err
@@ -102,7 +102,7 @@ func (c *cli) changes(ctx context.Context, servers []string) (*gateway, []contro
 		Changes []control.Change `json:"changes"`
 	}
 	stop := g.waiting(ctx)
-	err = g.get(ctx, "/api/changes", q, &list)
+	err = g.Get(ctx, "/api/changes", q, &list)
 	stop()
 	if err != nil {
 		g.close()

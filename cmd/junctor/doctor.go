@@ -145,14 +145,14 @@ func (g *gateway) facts(ctx context.Context, f *doctor.Facts) error {
 	var servers struct {
 		Servers []control.Server `json:"servers"`
 	}
-	if err := g.get(ctx, "/api/servers", url.Values{"wait": {""}}, &servers); err != nil {
+	if err := g.Get(ctx, "/api/servers", url.Values{"wait": {""}}, &servers); err != nil {
 		return err
 	}
 	f.Servers = servers.Servers
 	var raw struct {
 		Tools []json.RawMessage `json:"tools"`
 	}
-	if err := g.get(ctx, "/tools", nil, &raw); err != nil {
+	if err := g.Get(ctx, "/tools", nil, &raw); err != nil {
 		return err
 	}
 	for _, r := range raw.Tools {
@@ -167,7 +167,7 @@ func (g *gateway) facts(ctx context.Context, f *doctor.Facts) error {
 		}
 	}
 	var changed control.ToolList
-	if err := g.get(ctx, "/api/tools", url.Values{"state": {"changed"}}, &changed); err != nil {
+	if err := g.Get(ctx, "/api/tools", url.Values{"state": {"changed"}}, &changed); err != nil {
 		return err
 	}
 	for _, t := range changed.Tools {
@@ -176,7 +176,7 @@ func (g *gateway) facts(ctx context.Context, f *doctor.Facts) error {
 	var keys struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
-	if err := g.get(ctx, "/api/keys", nil, &keys); err != nil {
+	if err := g.Get(ctx, "/api/keys", nil, &keys); err != nil {
 		return err
 	}
 	f.HasKey = f.HasKey || len(keys.Keys) > 0

@@ -82,7 +82,7 @@ func (g *gateway) awaitConnection(ctx context.Context, name string) (s control.S
 	defer g.waiting(ctx)()
 	for {
 		s = control.Server{}
-		err := g.get(ctx, "/api/servers/"+url.PathEscape(name), nil, &s)
+		err := g.Get(ctx, "/api/servers/"+url.PathEscape(name), nil, &s)
 		if err != nil || s.State != upstream.Connecting {
 			return s, err
 		}
@@ -108,7 +108,7 @@ func (c *cli) showFirst(ctx context.Context, g *gateway, s control.Server, took 
 		return nil
 	}
 	var list control.ToolList
-	if err := g.get(ctx, "/api/tools", url.Values{"server": {s.Name}}, &list); err != nil {
+	if err := g.Get(ctx, "/api/tools", url.Values{"server": {s.Name}}, &list); err != nil {
 		return err
 	}
 	var names []string
@@ -137,7 +137,7 @@ func (c *cli) awaitTaken(ctx context.Context, cfg *config.Config, name string) *
 		if running := c.running(ctx, cfg); running != nil {
 			var server json.RawMessage
 			g := c.attached(running)
-			if g.get(ctx, "/api/servers/"+url.PathEscape(name), nil, &server) == nil {
+			if g.Get(ctx, "/api/servers/"+url.PathEscape(name), nil, &server) == nil {
 				return g
 			}
 		}

@@ -1,25 +1,21 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"junctor/internal/apiclient"
 	"junctor/internal/app"
 	"junctor/internal/attach"
 	"junctor/internal/auth"
 	"junctor/internal/config"
-	"junctor/internal/httperr"
 	"junctor/internal/telemetry"
 	"junctor/internal/terminal"
 	"junctor/internal/upstream"
@@ -28,8 +24,8 @@ import (
 // gateway is what commands talk to: the gateway that serves with the same
 // configuration, or one of their own that lives as long as the command.
 type gateway struct {
+	apiclient.Client
 	cli   *cli
-	http  *http.Client
 	own   *app.App                // nil for one that was running already
 	run   func(servers ...string) // starts the servers of one of their own, or these of them; until then it knows what was last seen
 	close func()
@@ -37,7 +33,7 @@ type gateway struct {
 
 // attached returns the gateway that is reached through client.
 func (c *cli) attached(client *http.Client) *gateway {
-	return &gateway{cli: c, http: client, run: func(...string) {}, close: func() {}}
+	return &gateway{cli: c, Client: apiclient.Client{HTTP: client}, run: func(...string) {}, close: func() {}}
 }
 
 // open returns a gateway with the named upstreams, or with all, running.
@@ -100,7 +96,7 @@ func (c *cli) prepareWith(ctx context.Context, cfg *config.Config, only ...strin
 	}
 	var once sync.Once
 	return &gateway{
-		cli: c, http: a.LocalClient(), own: a,
+		cli: c, Client: apiclient.Client{HTTP: a.LocalClient()}, own: a,
 		run: func(servers ...string) {
 			once.Do(func() {
 				started = servers
@@ -236,79 +232,6 @@ func (c *cli) build(ctx context.Context, cfg *config.Config, reload config.Optio
 	return app.Open(ctx, o)
 }
 
-// get reads JSON from the gateway.
-func (g *gateway) get(ctx context.Context, path string, query url.Values, into any) error {
-	target := "http://junctor" + path
-	if len(query) > 0 {
-		target += "?" + query.Encode()
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-	if err != nil {
-		return err
-	}
-	return g.do(req, func(body io.Reader) error { return json.NewDecoder(body).Decode(into) })
-}
-
-// post sends JSON and hands the answer to read.
-func (g *gateway) post(ctx context.Context, path, accept string, body any, read func(io.Reader) error) error {
-	return g.send(ctx, http.MethodPost, path, accept, body, read)
-}
-
-// patch sends JSON and ignores the answer.
-func (g *gateway) patch(ctx context.Context, path string, body any) error {
-	return g.send(ctx, http.MethodPatch, path, "application/json", body, func(io.Reader) error { return nil })
-}
-
-func (g *gateway) send(ctx context.Context, method, path, accept string, body any, read func(io.Reader) error) error {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://junctor"+path, bytes.NewReader(data))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", accept)
-	return g.do(req, read)
-}
-
-func (g *gateway) do(req *http.Request, read func(io.Reader) error) error {
-	res, err := g.http.Do(req)
-	if whole, ok := errors.AsType[*url.Error](err); ok {
-		return fmt.Errorf("the gateway: %w", whole.Err) // its address means nothing to anyone
-	}
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode >= 400 {
-		return readError(res)
-	}
-	return read(res.Body)
-}
-
-// apiError is a failure that the gateway reported.
-type apiError struct {
-	Body   httperr.Body
-	Schema json.RawMessage
-}
-
-func (e *apiError) Error() string { return e.Body.Message }
-
-func readError(res *http.Response) error {
-	var body struct {
-		httperr.Body
-		Details struct {
-			Schema json.RawMessage `json:"schema"`
-		} `json:"details"`
-	}
-	if err := json.NewDecoder(res.Body).Decode(&body); err != nil || body.Message == "" {
-		return errors.New("the gateway answered " + res.Status)
-	}
-	return &apiError{Body: body.Body, Schema: body.Details.Schema}
-}
-
 // waiting shows on a terminal which servers, or which of those named, are still
 // starting, until the function that it returns is called.
 func (g *gateway) waiting(ctx context.Context, only ...string) (stop func()) {
@@ -331,7 +254,7 @@ func (g *gateway) waiting(ctx context.Context, only ...string) (stop func()) {
 			case <-time.After(150 * time.Millisecond):
 			}
 			var status app.Status
-			if g.get(ctx, "/api/status", nil, &status) != nil {
+			if g.Get(ctx, "/api/status", nil, &status) != nil {
 				continue
 			}
 			var pending []string

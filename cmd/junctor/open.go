@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"junctor/internal/apiclient"
 	"junctor/internal/app"
 	"junctor/internal/attach"
 	"junctor/internal/store"
@@ -41,8 +42,8 @@ browser the address is printed.`,
 			}
 			g := c.attached(attach.Client(path))
 			var page struct{ URL string }
-			err = g.get(cmd.Context(), app.PagePath, nil, &page)
-			if failure, ok := errors.AsType[*apiError](err); ok && failure.Body.Code == tool.MethodNotFound {
+			err = g.Get(cmd.Context(), app.PagePath, nil, &page)
+			if failure, ok := errors.AsType[*apiclient.Error](err); ok && failure.Body.Code == tool.MethodNotFound {
 				return errors.New("the gateway that is running serves an agent and has no page; start one with junctor serve")
 			}
 			if err != nil {

@@ -38,7 +38,7 @@ func (c *cli) serversList() *cobra.Command {
 				Servers []control.Server `json:"servers"`
 			}
 			stop := g.waiting(cmd.Context())
-			err = g.get(cmd.Context(), "/api/servers", url.Values{"wait": {""}}, &list)
+			err = g.Get(cmd.Context(), "/api/servers", url.Values{"wait": {""}}, &list)
 			stop()
 			if err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"junctor/internal/apiclient"
 	"junctor/internal/config"
 	"junctor/internal/control"
 	"junctor/internal/terminal"
@@ -43,8 +44,8 @@ func (c *cli) setEnabled(ctx context.Context, name string, enabled bool) error {
 	}
 	path := cfg.Place().Path
 	if running := c.running(ctx, cfg); running != nil {
-		g := &gateway{cli: c, http: running}
-		err = g.patch(ctx, "/api/servers/"+url.PathEscape(name), map[string]bool{"enabled": enabled})
+		g := apiclient.Client{HTTP: running}
+		err = g.Patch(ctx, "/api/servers/"+url.PathEscape(name), map[string]bool{"enabled": enabled})
 	} else {
 		var patch []byte
 		if patch, err = json.Marshal(map[string]any{"enabled": enabled, "disabled": nil}); err == nil {
@@ -76,8 +77,8 @@ serve): other commands start the servers that they need by themselves.`,
 				}
 				return errors.New("no gateway is running with this configuration, so there is nothing to restart; start one with junctor serve")
 			}
-			g := &gateway{cli: c, http: running}
-			err = g.post(cmd.Context(), "/api/servers/"+url.PathEscape(args[0])+"/restart", "application/json", nil, func(io.Reader) error { return nil })
+			g := apiclient.Client{HTTP: running}
+			err = g.Post(cmd.Context(), "/api/servers/"+url.PathEscape(args[0])+"/restart", "application/json", nil, func(io.Reader) error { return nil })
 			if err != nil {
 				return err
 			}
@@ -150,7 +151,7 @@ func (c *cli) diagnose(ctx context.Context, name string) (control.Server, error)
 		return s, err
 	}
 	defer g.close()
-	if err := g.get(ctx, "/api/servers/"+url.PathEscape(name), nil, &s); err != nil || s.State != upstream.Connecting {
+	if err := g.Get(ctx, "/api/servers/"+url.PathEscape(name), nil, &s); err != nil || s.State != upstream.Connecting {
 		return s, err
 	}
 	return g.awaitConnection(ctx, name)

@@ -82,7 +82,7 @@ func (c *cli) listTools(cmd *cobra.Command, servers []string, fresh bool, q url.
 	if fresh {
 		q.Set("wait", "fresh")
 	} else { // what was last seen is enough, when it is there
-		if err := g.get(ctx, "/api/tools", q, &list); err != nil {
+		if err := g.Get(ctx, "/api/tools", q, &list); err != nil {
 			return list, err
 		}
 		if missing = g.skipFailed(ctx, &list); len(missing) == 0 {
@@ -95,7 +95,7 @@ func (c *cli) listTools(cmd *cobra.Command, servers []string, fresh bool, q url.
 	g.run(missing...)
 	stop := g.waiting(ctx, missing...)
 	list = control.ToolList{}
-	err = g.get(ctx, "/api/tools", q, &list)
+	err = g.Get(ctx, "/api/tools", q, &list)
 	stop()
 	if err != nil {
 		return list, err
@@ -265,7 +265,7 @@ func (g *gateway) details(cmd *cobra.Command, name string, wait bool) (d control
 		q.Set("wait", "")
 		defer g.waiting(cmd.Context())()
 	}
-	err = g.get(cmd.Context(), "/api/tools/-/"+url.PathEscape(name), q, &d)
+	err = g.Get(cmd.Context(), "/api/tools/-/"+url.PathEscape(name), q, &d)
 	return d, err
 }
 

@@ -81,3 +81,13 @@ func TestServerTextCannotControlTerminal(t *testing.T) {
 		t.Errorf("in a pipe %q", got)
 	}
 }
+
+func TestStreamedReplyKeepsSpaces(t *testing.T) {
+	got := ""
+	for _, piece := range []string{"did ", "not", " ", "allow\r\n", "\ta\x1b[31m", " ", "\u202eb"} {
+		got += Printable(piece)
+	}
+	if want := "did not allow\n\ta[31m b"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
