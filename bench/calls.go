@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
 
@@ -223,7 +224,7 @@ func (b *bench) directStdio() (path, error) {
 	if err := cmd.Start(); err != nil {
 		return path{}, err
 	}
-	c, err := mcp.Connect(b.ctx, mcp.NewStream(out, in, mcp.StreamOptions{}), mcp.ClientOptions{})
+	c, err := mcpclient.Connect(b.ctx, mcpclient.OverLink(mcp.NewStream(out, in, mcp.StreamOptions{})), mcpclient.Options{})
 	if err != nil {
 		return path{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 )
 
@@ -19,21 +20,21 @@ import (
 type server struct{ list json.RawMessage }
 
 // newServer offers n tools with descriptions and schemas of the usual size.
-func newServer(n int) *mcp.Server {
+func newServer(n int) *mcpserver.Server {
 	var b strings.Builder
 	b.WriteString(`{"tools":[{"name":"echo","description":"Answers with what it was given.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`)
 	for i := 2; i < n; i++ { // echo and large are two
 		fmt.Fprintf(&b, `,{"name":"tool_%d","description":"Creates, updates or removes record %d of the accounts database and returns what it looks like afterwards.","inputSchema":{"type":"object","properties":{"id":{"type":"string","description":"The record's id"},"fields":{"type":"object","description":"What to change"},"dryRun":{"type":"boolean","description":"Only say what would happen"}},"required":["id"]}}`, i, i)
 	}
 	b.WriteString(`,{"name":"large","description":"Answers with 256 KB.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}]}`)
-	return mcp.NewServer(mcp.ServerOptions{}, &server{json.RawMessage(b.String())})
+	return mcpserver.New(mcpserver.Options{}, &server{json.RawMessage(b.String())})
 }
 
-func (s *server) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
-	return mcp.Description{Info: json.RawMessage(`{"name":"bench","version":"1"}`), Capabilities: json.RawMessage(`{"tools":{}}`)}, nil
+func (s *server) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
+	return mcpserver.Description{Info: json.RawMessage(`{"name":"bench","version":"1"}`), Capabilities: json.RawMessage(`{"tools":{}}`)}, nil
 }
 
-func (s *server) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (s *server) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/list":
 		return s.list, nil
@@ -47,7 +48,7 @@ func (s *server) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, erro
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found"}
 }
 
-func (s *server) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+func (s *server) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
 // listen serves h on a free port and says which.
 func listen(h http.Handler) error {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/search/searchtest"
 	"junctor/internal/tool"
 )
@@ -26,7 +28,7 @@ const startWithin = 3 * time.Minute
 // gateway asks search_tools of a running gateway, over MCP: what an agent
 // gets. The upstreams with the tools of the set are served by this program.
 type gateway struct {
-	client    *mcp.Client
+	client    *mcpclient.Client
 	program   *exec.Cmd
 	upstreams *http.Server
 	folder    string
@@ -72,7 +74,7 @@ func (g *gateway) start(ctx context.Context, program string, set *searchtest.Set
 			return fmt.Errorf("wait for %d upstreams: %w", len(servers), err)
 		}
 	}
-	g.client, err = mcp.Connect(ctx, mcp.NewHTTP(mcp.HTTPOptions{URL: url + "/mcp", NoStandalone: true}), mcp.ClientOptions{Name: "eval", Version: "1"})
+	g.client, err = mcpclient.Connect(ctx, mcpclient.NewHTTP(mcpclient.HTTPOptions{URL: url + "/mcp", NoStandalone: true}), mcpclient.Options{Name: "eval", Version: "1"})
 	return err
 }
 
@@ -98,7 +100,7 @@ func (g *gateway) serve(set *searchtest.Set) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		mux.Handle("/"+name, mcp.NewServer(mcp.ServerOptions{}, offer{name, result}))
+		mux.Handle("/"+name, mcpserver.New(mcpserver.Options{}, offer{name, result}))
 		servers[name] = map[string]string{"url": "http://" + ln.Addr().String() + "/" + name}
 	}
 	g.upstreams = &http.Server{Handler: mux, ReadHeaderTimeout: startWithin}
@@ -206,12 +208,12 @@ type offer struct {
 	tools json.RawMessage
 }
 
-func (o offer) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+func (o offer) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
 	info, err := json.Marshal(map[string]string{"name": o.name, "version": "1"})
-	return mcp.Description{Info: info, Capabilities: json.RawMessage(`{"tools":{}}`)}, err
+	return mcpserver.Description{Info: info, Capabilities: json.RawMessage(`{"tools":{}}`)}, err
 }
 
-func (o offer) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (o offer) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/list":
 		return o.tools, nil
@@ -221,4 +223,4 @@ func (o offer) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, error)
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "only tools are listed here"}
 }
 
-func (o offer) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+func (o offer) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}

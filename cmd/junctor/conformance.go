@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"junctor/internal/app"
-	"junctor/internal/mcp"
-	"junctor/internal/mcp/conformance"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpclient/conformance"
 	"junctor/internal/oauth"
 	"junctor/internal/secretkey"
 	"junctor/internal/store"
@@ -46,7 +46,7 @@ func (c *cli) conformanceClient() *cobra.Command {
 			}
 			defer s.Close()
 			server := examiner(args[0], about)
-			rt := mcp.NewRoundTripper(nil)
+			rt := mcpclient.NewRoundTripper(nil)
 			logins := oauth.New(oauth.Options{
 				Servers: func(string) (upstream.Config, bool) { return server, true },
 				Store:   s, Sealer: secretkey.Sealer("", dir, false), RoundTripper: rt, Redactor: &telemetry.Redactor{}, Log: log,
@@ -57,9 +57,9 @@ func (c *cli) conformanceClient() *cobra.Command {
 			var person sync.Mutex                                         // who does one thing at a time
 			return conformance.Run(cmd.Context(), conformance.Options{
 				Scenario: scenario, URL: args[0], Context: json.RawMessage(about),
-				HTTP: func(o *mcp.HTTPOptions) {
+				HTTP: func(o *mcpclient.HTTPOptions) {
 					o.RoundTripper = rt
-					o.Authorize = func(ctx context.Context, r *http.Request, refused *mcp.HTTPError) error {
+					o.Authorize = func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error {
 						person.Lock()
 						defer person.Unlock()
 						return consenting(ctx, logins, server.Name, r, refused)
@@ -91,7 +91,7 @@ func examiner(address, about string) upstream.Config {
 }
 
 // consenting plays the person who opens the address and consents to all.
-func consenting(ctx context.Context, logins *oauth.Service, server string, r *http.Request, refused *mcp.HTTPError) error {
+func consenting(ctx context.Context, logins *oauth.Service, server string, r *http.Request, refused *mcpclient.HTTPError) error {
 	err := logins.Authorize(ctx, server, r, refused)
 	e, ok := errors.AsType[*tool.Error](err)
 	if !ok || e.Kind != tool.UpstreamAuthRequired {

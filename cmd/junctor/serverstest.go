@@ -13,7 +13,7 @@ import (
 
 	"junctor/internal/child"
 	"junctor/internal/doctor"
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/oauth"
 	"junctor/internal/telemetry"
 	"junctor/internal/terminal"
@@ -49,7 +49,7 @@ does not work; with --strict, also when there are warnings.`,
 				return usageError{err}
 			}
 			ctx := cmd.Context()
-			o.Dial = doctor.Dial{Environ: c.environ, RoundTripper: mcp.NewRoundTripper(http.ProxyFromEnvironment)}
+			o.Dial = doctor.Dial{Environ: c.environ, RoundTripper: mcpclient.NewRoundTripper(http.ProxyFromEnvironment)}
 			switch {
 			case command != "" || url != "" || dash == 0:
 				if command != "" {
@@ -133,7 +133,7 @@ func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (do
 		return nil, err
 	}
 	var logins *oauth.Service = a.Logins()
-	o.Dial.Authorize = func(ctx context.Context, r *http.Request, refused *mcp.HTTPError) error {
+	o.Dial.Authorize = func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error {
 		return logins.Authorize(ctx, name, r, refused)
 	}
 	return func() {

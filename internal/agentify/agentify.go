@@ -9,7 +9,8 @@ import (
 
 	"junctor/internal/listing"
 	"junctor/internal/llm"
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/mcptrace"
 	"junctor/internal/schema"
 	"junctor/internal/telemetry"
@@ -27,7 +28,7 @@ type Calls interface {
 // Upstreams is what is known of the backends.
 type Upstreams interface {
 	StatusOf(server string) (upstream.Status, bool)
-	Info(server string) (mcp.ServerInfo, bool)
+	Info(server string) (mcpclient.ServerInfo, bool)
 }
 
 // Options are what a Face is made of.
@@ -55,7 +56,7 @@ type Options struct {
 type Face struct {
 	opts   Options
 	log    *slog.Logger
-	server *mcp.Server
+	server *mcpserver.Server
 	slots  chan struct{}
 	check  func() (*schema.Schema, error) // of tasks; compiled when first needed
 
@@ -77,7 +78,7 @@ func New(o Options) *Face {
 		slots: make(chan struct{}, maxTasks), lists: map[string]*extras{},
 		check: sync.OnceValues(func() (*schema.Schema, error) { return schema.Compile(json.RawMessage(taskSchema)) }),
 	}
-	f.server = mcp.NewServer(mcp.ServerOptions{Log: o.Log, Redact: o.Redact, Info: f.info(), MaxCalls: maxTasks, DrainFor: drainFor}, &handler{f})
+	f.server = mcpserver.New(mcpserver.Options{Log: o.Log, Redact: o.Redact, Info: f.info(), MaxCalls: maxTasks, DrainFor: drainFor}, &handler{f})
 	return f
 }
 

@@ -12,6 +12,7 @@ import (
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
 )
@@ -455,7 +456,7 @@ func TestManyResourcesAreRanked(t *testing.T) {
 	b["notes"] = newBackend("")
 	b["notes"].extras, b["notes"].notes = true, 600
 	b["mute"] = newBackend("") // declares lists and has none
-	b["mute"].extras, b["mute"].server = true, mcp.NewServer(mcp.ServerOptions{}, mute{b["mute"]})
+	b["mute"].extras, b["mute"].server = true, mcpserver.New(mcpserver.Options{}, mute{b["mute"]})
 	r := newRig(t, b, always(calls(call("agentify:read_resource", `{"backend":"notes","uri":"note:shopping"}`))))
 	for range 2 { // the second time from what is kept
 		out, err := r.do(Task{Query: "what is on the shopping list?"})
@@ -475,7 +476,7 @@ func TestManyResourcesAreRanked(t *testing.T) {
 // mute refuses every list but that of tools.
 type mute struct{ *backend }
 
-func (m mute) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (m mute) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	if strings.HasSuffix(r.Method, "/list") && r.Method != "tools/list" {
 		return nil, &mcp.Error{Code: mcp.CodeInternalError, Message: "no"}
 	}

@@ -20,6 +20,8 @@ import (
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/llm/models"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/mcptrace"
 	"junctor/internal/rawjson"
 	"junctor/internal/search"
@@ -35,7 +37,7 @@ const testTimeout = time.Minute
 // backend is an MCP server in the process, on the real wire. Its tools answer
 // with their name and arguments.
 type backend struct {
-	server *mcp.Server
+	server *mcpserver.Server
 	words  string // instructions
 	tools  []string
 	extras bool // has resources and prompts, too
@@ -47,19 +49,19 @@ type backend struct {
 
 func newBackend(words string, tools ...string) *backend {
 	b := &backend{words: words, tools: tools}
-	b.server = mcp.NewServer(mcp.ServerOptions{DrainFor: time.Millisecond}, b)
+	b.server = mcpserver.New(mcpserver.Options{DrainFor: time.Millisecond}, b)
 	return b
 }
 
-func (b *backend) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+func (b *backend) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
 	caps := `{"tools":{}}`
 	if b.extras {
 		caps = `{"tools":{},"resources":{"listChanged":true},"prompts":{"listChanged":true}}`
 	}
-	return mcp.Description{Info: json.RawMessage(`{"name":"test","version":"1"}`), Capabilities: json.RawMessage(caps), Instructions: b.words}, nil
+	return mcpserver.Description{Info: json.RawMessage(`{"name":"test","version":"1"}`), Capabilities: json.RawMessage(caps), Instructions: b.words}, nil
 }
 
-func (b *backend) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+func (b *backend) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
 func (b *backend) calls() []string {
 	b.mu.Lock()
@@ -67,7 +69,7 @@ func (b *backend) calls() []string {
 	return append([]string(nil), b.seen...)
 }
 
-func (b *backend) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (b *backend) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/list":
 		return json.RawMessage(`{"tools":[` + strings.Join(b.tools, ",") + `]}`), nil
@@ -99,7 +101,7 @@ func (b *backend) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, e
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "what?"}
 }
 
-func (b *backend) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (b *backend) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := rawjson.FieldString(r.Params, "name")
 	switch name {
 	case "wait":
@@ -120,10 +122,10 @@ func (b *backend) call(ctx context.Context, r *mcp.Request) (json.RawMessage, er
 	return marshal(map[string]any{"content": []any{textBlock(name + " " + string(rawjson.Field(r.Params, "arguments")))}, "odd": 12345678901234567}), nil
 }
 
-func (b *backend) dial(context.Context) (mcp.Transport, error) {
+func (b *backend) dial(context.Context) (mcpclient.Transport, error) {
 	near, far := mcp.Pipe()
 	go func() { _ = b.server.ServeLink(context.Background(), far) }()
-	return near, nil
+	return mcpclient.OverLink(near), nil
 }
 
 func def(name, description, properties string, required ...string) string {
@@ -211,7 +213,7 @@ func newRig(t testing.TB, backends map[string]*backend, script llmtest.Script, r
 		c := upstream.DefaultConfig()
 		c.Name, c.Transport = name, upstream.InProcess
 		configs = append(configs, c)
-		dialers[name] = func(context.Context) (mcp.Transport, error) { return nil, fmt.Errorf("out of order") }
+		dialers[name] = func(context.Context) (mcpclient.Transport, error) { return nil, fmt.Errorf("out of order") }
 		if b != nil {
 			dialers[name] = b.dial
 		}
@@ -221,7 +223,7 @@ func newRig(t testing.TB, backends map[string]*backend, script llmtest.Script, r
 	log := telemetry.NewLogger(telemetry.LogOptions{Output: io.Discard, Level: &level, Redactor: r.redact, Recent: r.log})
 	r.trace = mcptrace.New(r.redact.JSON)
 	r.sup = upstream.NewSupervisor(configs, upstream.Options{Sink: r, Log: log, Name: "junctor", InProcess: dialers, Trace: r.trace,
-		Capabilities: mcp.Capabilities{ElicitationForm: true}})
+		Capabilities: mcpclient.Capabilities{ElicitationForm: true}})
 	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Config: executor.DefaultConfig()})
 	r.Face = New(Options{
 		Tools: listing.New(listing.Options{Catalog: r.catalog, Search: r.index, Upstreams: r.sup}), Calls: exec, Upstreams: r.sup, Trace: r.trace, Meter: r, Version: "0.0.0", Log: log,

@@ -10,6 +10,7 @@ import (
 
 	"junctor/internal/llm"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
@@ -29,22 +30,22 @@ const toolList = `{"tools":[{"name":"` + toolName + `","title":"Orchestrate a ta
 // that speak MCP.
 type handler struct{ face *Face }
 
-// Describe implements mcp.Handler. An initialize may configure the gateway.
-func (h *handler) Describe(ctx context.Context, r *mcp.Request) (mcp.Description, error) {
+// Describe implements mcpserver.Handler. An initialize may configure the gateway.
+func (h *handler) Describe(ctx context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
 	options := rawjson.Field(r.Params, "initializationOptions")
 	if r.Method == "initialize" && len(options) > 0 && string(options) != "null" {
 		if h.face.opts.Configure == nil {
-			return mcp.Description{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "initializationOptions cannot be given to a gateway that serves others, too"}
+			return mcpserver.Description{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "initializationOptions cannot be given to a gateway that serves others, too"}
 		}
 		if err := h.face.opts.Configure(ctx, options); err != nil {
-			return mcp.Description{}, err
+			return mcpserver.Description{}, err
 		}
 	}
-	return mcp.Description{Info: h.face.info(), Capabilities: json.RawMessage(`{"tools":{}}`), Instructions: instructions, TTL: time.Hour}, nil
+	return mcpserver.Description{Info: h.face.info(), Capabilities: json.RawMessage(`{"tools":{}}`), Instructions: instructions, TTL: time.Hour}, nil
 }
 
-// Serve implements mcp.Handler.
-func (h *handler) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+// Serve implements mcpserver.Handler.
+func (h *handler) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case methodOrchestrate:
 		return h.orchestrate(ctx, r)
@@ -56,12 +57,12 @@ func (h *handler) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, e
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: fmt.Sprintf("there is no method %q; use %s, or tools/call with %s", tool.Shorten(r.Method, 100), methodOrchestrate, toolName)}
 }
 
-// Notified implements mcp.Handler.
-func (h *handler) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+// Notified implements mcpserver.Handler.
+func (h *handler) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
 // orchestrate answers with the backend's result as it came; with the plan in
 // a dry run; with everything when that was asked for.
-func (h *handler) orchestrate(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (h *handler) orchestrate(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	t, err := h.face.ParseTask(r.Params)
 	if err != nil {
 		return nil, err
@@ -78,13 +79,13 @@ func (h *handler) orchestrate(ctx context.Context, r *mcp.Request) (json.RawMess
 	return out.Result, nil
 }
 
-func requestOf(r *mcp.Request) Request {
+func requestOf(r *mcpserver.Request) Request {
 	return Request{Caller: r.Caller, Meta: rawjson.Field(r.Params, "_meta"), Exchange: r.Exchange}
 }
 
 // call answers tools/call. What an agent can act on is a result that is an
 // error, as MCP wants it of tools.
-func (h *handler) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (h *handler) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	if name := rawjson.FieldString(r.Params, "name"); name != toolName {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; there is one, %s", tool.Shorten(name, 100), toolName)}
 	}

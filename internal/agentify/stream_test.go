@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
 
@@ -208,8 +209,8 @@ func TestPlainMCPClients(t *testing.T) {
 			outR, outW := io.Pipe()
 			done := make(chan error, 1)
 			go func() { done <- r.ServeStream(ctxFor(t), inR, outW); outW.Close() }()
-			c, err := mcp.Connect(ctxFor(t), mcp.OverLink(mcp.NewStream(outR, inW, mcp.StreamOptions{})), mcp.ClientOptions{
-				Name: "test", Protocol: version, Pin: true, Capabilities: mcp.Capabilities{ElicitationForm: true},
+			c, err := mcpclient.Connect(ctxFor(t), mcpclient.OverLink(mcp.NewStream(outR, inW, mcp.StreamOptions{})), mcpclient.Options{
+				Name: "test", Protocol: version, Pin: true, Capabilities: mcpclient.Capabilities{ElicitationForm: true},
 			})
 			if err != nil {
 				t.Fatal(err)

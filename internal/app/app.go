@@ -26,6 +26,8 @@ import (
 	"junctor/internal/httpserver"
 	"junctor/internal/listing"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/mcptrace"
 	"junctor/internal/nodes"
 	"junctor/internal/oauth"
@@ -110,7 +112,7 @@ type App struct {
 	upstreams      *upstream.Supervisor
 	executor       *executor.Executor
 	sink           *sink
-	builtin        *mcp.Server
+	builtin        *mcpserver.Server
 	discovery      *discovery.Face
 	models         *modelSet
 	chat           *chat.Host
@@ -150,8 +152,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.catalog = catalog.New(cfg.ToolRules, a.guard.Review)
 	a.search = listing.NewIndex(a.catalog)
 	a.sink = newSink(a)
-	a.builtin = mcp.NewServer(mcp.ServerOptions{Log: o.Log}, builtin.New(o.Version, a.status))
-	rt := mcp.NewRoundTripper(http.ProxyFromEnvironment)
+	a.builtin = mcpserver.New(mcpserver.Options{Log: o.Log}, builtin.New(o.Version, a.status))
+	rt := mcpclient.NewRoundTripper(http.ProxyFromEnvironment)
 	a.oauth = a.newOAuth(rt)
 	a.trace = mcptrace.New(o.Redactor.JSON)
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
@@ -159,7 +161,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		RoundTripper: http1.New(rt), Trace: a.trace, Authorizer: a.oauth, Singletons: a.singletons(), Tasks: taskOwners{a.store},
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		OpenAPI:      a.openAPI().Dial,
-		Capabilities: mcp.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
+		Capabilities: mcpclient.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
 	})
 	a.executor = executor.New(executor.Options{
 		Catalog: a.catalog, Upstreams: a.upstreams, Calls: a.store, Meter: a.metrics,
@@ -171,7 +173,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.discovery = discovery.New(discovery.Options{
 		Tools: a.tools, Calls: a.executor, Upstreams: a.upstreams,
 		Config: cfg.Discovery, Version: o.Version, Log: o.Log,
-		Server: mcp.ServerOptions{MaxSessions: maxSessions(cfg), Cluster: a.cluster(), Rejected: rejectedMCP, Redact: o.Redactor.String},
+		Server: mcpserver.Options{MaxSessions: maxSessions(cfg), Cluster: a.cluster(), Rejected: rejectedMCP, Redact: o.Redactor.String},
 	})
 	a.sink.onNotification(a.discovery.Notified)
 	a.models = newModelSet(a)
@@ -226,10 +228,10 @@ func HasBuiltin(cfg *config.Config) bool {
 
 // dialBuiltin connects the supervisor to the built-in server like to any
 // other. The server's side ends when the supervisor closes its own.
-func (a *App) dialBuiltin(context.Context) (mcp.Transport, error) {
+func (a *App) dialBuiltin(context.Context) (mcpclient.Transport, error) {
 	near, far := mcp.Pipe()
 	go func() { _ = a.builtin.ServeLink(context.Background(), far) }()
-	return near, nil
+	return mcpclient.OverLink(near), nil
 }
 
 // openAPI connects to the HTTP services of the configuration.

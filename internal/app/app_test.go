@@ -21,6 +21,7 @@ import (
 	"junctor/internal/discovery"
 	"junctor/internal/httpserver"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -297,7 +298,7 @@ func TestReloadReachesAClientOnStdio(t *testing.T) {
 			t.Errorf("Host: %v", err)
 		}
 	})
-	c, err := mcp.Connect(t.Context(), mcp.NewStream(fromServer, toServer, mcp.StreamOptions{}), mcp.ClientOptions{Name: "test", DiscoverTimeout: time.Minute})
+	c, err := mcpclient.Connect(t.Context(), mcpclient.OverLink(mcp.NewStream(fromServer, toServer, mcp.StreamOptions{})), mcpclient.Options{Name: "test", DiscoverTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"junctor/internal/executor"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/nodes"
 	"junctor/internal/store"
 	"junctor/internal/tool"
@@ -29,7 +30,7 @@ func (a *App) joinNodes() {
 
 // cluster is what the MCP servers share with those of other nodes; nil for a
 // gateway that is alone.
-func (a *App) cluster() mcp.Cluster {
+func (a *App) cluster() mcpserver.Cluster {
 	if a.nodes == nil {
 		return nil
 	}

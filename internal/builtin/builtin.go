@@ -2,7 +2,7 @@
 // a few tools that are safe, need nothing and run in process, so that Junctor
 // works before anything is configured.
 //
-// It is an MCP server like any other ([Server] is an mcp.Handler) and is
+// It is an MCP server like any other ([Server] is an mcpserver.Handler) and is
 // reached over the same wire. It reads the clock and what it is told of the
 // gateway's status, and nothing else: no file, no network, no program.
 package builtin
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 )
 
 // Name is the name of the upstream.
@@ -69,13 +70,13 @@ func New(version string, status Status) *Server {
 	return s
 }
 
-// Describe implements mcp.Handler.
-func (s *Server) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+// Describe implements mcpserver.Handler.
+func (s *Server) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
 	info, err := json.Marshal(map[string]string{"name": Name, "title": "Junctor", "version": s.version})
 	if err != nil {
-		return mcp.Description{}, err
+		return mcpserver.Description{}, err
 	}
-	return mcp.Description{
+	return mcpserver.Description{
 		Info:         info,
 		Capabilities: json.RawMessage(`{"tools":{}}`),
 		Instructions: instructions,
@@ -85,7 +86,7 @@ func (s *Server) Describe(context.Context, *mcp.Request) (mcp.Description, error
 }
 
 // Serve answers tools/list and tools/call.
-func (s *Server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/list":
 		return s.list, nil
@@ -95,8 +96,8 @@ func (s *Server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, er
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + r.Method}
 }
 
-// Notified implements mcp.Handler. Notifications are ignored.
-func (s *Server) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+// Notified implements mcpserver.Handler. Notifications are ignored.
+func (s *Server) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
 func (s *Server) call(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	var p struct {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
 )
@@ -169,7 +170,7 @@ func TestServerListsAndCallsTools(t *testing.T) {
 	if err != nil || !strings.Contains(string(d.Info), `"1.2.3"`) || d.Instructions == "" {
 		t.Errorf("Describe = %s, %v", d.Info, err)
 	}
-	raw, err := s.Serve(t.Context(), &mcp.Request{Method: "tools/list"})
+	raw, err := s.Serve(t.Context(), &mcpserver.Request{Method: "tools/list"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +200,7 @@ func TestServerListsAndCallsTools(t *testing.T) {
 			if v, err := input.Check(t.Context(), json.RawMessage(example)); v != nil || err != nil {
 				t.Fatalf("the example breaks the input schema: %v", v)
 			}
-			raw, err := s.Serve(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(fmt.Sprintf(`{"name":%q,"arguments":%s}`, def.Name.Tool, example))})
+			raw, err := s.Serve(t.Context(), &mcpserver.Request{Method: "tools/call", Params: json.RawMessage(fmt.Sprintf(`{"name":%q,"arguments":%s}`, def.Name.Tool, example))})
 			var res struct {
 				Content           []textBlock
 				StructuredContent json.RawMessage
@@ -217,21 +218,21 @@ func TestServerListsAndCallsTools(t *testing.T) {
 		`{"name":"nope"}`: mcp.CodeInvalidParams,
 		`[]`:              mcp.CodeInvalidParams,
 	} {
-		_, err := s.Serve(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(params)})
+		_, err := s.Serve(t.Context(), &mcpserver.Request{Method: "tools/call", Params: json.RawMessage(params)})
 		if e, ok := errors.AsType[*mcp.Error](err); !ok || e.Code != code {
 			t.Errorf("tools/call %s: %v", params, err)
 		}
 	}
-	raw, err = s.Serve(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"calculate"}`)})
+	raw, err = s.Serve(t.Context(), &mcpserver.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"calculate"}`)})
 	if err != nil || !strings.Contains(string(raw), `"isError":true`) {
 		t.Errorf("a failed tool = %s, %v", raw, err)
 	}
-	if _, err := s.Serve(t.Context(), &mcp.Request{Method: "resources/list"}); err == nil {
+	if _, err := s.Serve(t.Context(), &mcpserver.Request{Method: "resources/list"}); err == nil {
 		t.Error("an unknown method was answered")
 	}
 	s.Notified(t.Context(), nil, "x", nil)
 	bad := New("1", func(context.Context) any { return func() {} })
-	raw, err = bad.Serve(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"status"}`)})
+	raw, err = bad.Serve(t.Context(), &mcpserver.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"status"}`)})
 	if err != nil || !strings.Contains(string(raw), `"isError":true`) {
 		t.Errorf("a status that cannot be shown = %s, %v", raw, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
 
@@ -14,10 +15,10 @@ func TestNotificationsOfAServerReachOneCaller(t *testing.T) {
 	d.old = true
 	r := newRig(t, map[string]*desk{"desk": d})
 	heard := map[string]chan string{}
-	clients := map[string]*mcp.Client{}
+	clients := map[string]*mcpclient.Client{}
 	for _, id := range []string{"a", "b"} {
 		heard[id] = make(chan string, 10)
-		clients[id] = r.clientAs(tool.Caller{ID: id}, mcp.Version20251125, View{Server: "desk"}, func(o *mcp.ClientOptions) {
+		clients[id] = r.clientAs(tool.Caller{ID: id}, mcp.Version20251125, View{Server: "desk"}, func(o *mcpclient.Options) {
 			o.OnNotification = func(method string, params json.RawMessage) { heard[id] <- method + string(params) }
 		})
 	}
@@ -48,7 +49,7 @@ func TestNotificationsOfClientsAreChecked(t *testing.T) {
 	r := newRig(t, map[string]*desk{"desk": d})
 	limited := r.clientAs(tool.Caller{ID: "limited", Tools: []string{"desk:one"}}, mcp.Version20251125, View{Server: "desk"})
 	granted := r.clientAs(tool.Caller{ID: "granted", Tools: []string{"desk:notifications/*"}}, mcp.Version20251125, View{Server: "desk"})
-	for _, c := range []*mcp.Client{limited, granted} {
+	for _, c := range []*mcpclient.Client{limited, granted} {
 		for _, method := range []string{"notifications/cancelled", "notifications/progress", "notifications/vendor"} {
 			if err := c.Notify(ctxFor(t), method, json.RawMessage(`{"requestId":1,"by":"`+map[bool]string{true: "limited", false: "granted"}[c == limited]+`"}`)); err != nil {
 				t.Fatal(err)

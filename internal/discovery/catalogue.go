@@ -10,7 +10,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/listing"
-	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/tool"
@@ -52,7 +52,7 @@ func lineOf(e *catalog.Entry) toolLine {
 	return l
 }
 
-func (v *metaView) searchTools(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
+func (v *metaView) searchTools(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	cfg := v.face.config.Load()
 	q, server := search.Query{Text: text(args["query"]), Limit: cfg.SearchLimit}, text(args["server"])
 	if raw, ok := args["limit"]; ok {
@@ -111,7 +111,7 @@ func (f *Face) explain(err error, caller *tool.Caller, server string) error {
 	return err
 }
 
-func (v *metaView) listTools(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
+func (v *metaView) listTools(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	cfg, server := v.face.config.Load(), text(args["server"])
 	v.face.opts.Tools.Await(ctx, &r.Caller, server)
 	snap := v.face.opts.Tools.Snapshot()
@@ -179,7 +179,7 @@ type details struct {
 	Guidance    string          `json:"guidance,omitempty"`
 }
 
-func (v *metaView) toolDetails(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
+func (v *metaView) toolDetails(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	cfg, server := v.face.config.Load(), text(args["server"])
 	v.face.opts.Tools.Await(ctx, &r.Caller, server)
 	snap := v.face.opts.Tools.Snapshot()
@@ -235,7 +235,7 @@ func parameters(schema json.RawMessage) []parameter {
 	return list
 }
 
-func (v *metaView) executeTool(ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
+func (v *metaView) executeTool(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
 	call := callOf(r, text(args["server"]), text(args["tool"]))
 	// Models omit the arguments if a tool takes none. If it requires some,
 	// validation reports them with the schema.

@@ -13,6 +13,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
@@ -44,9 +45,9 @@ func newDirectView(f *Face) *directView {
 	return &directView{face: f, lists: map[string]*callerLists{}}
 }
 
-// Describe implements mcp.Handler.
-func (v *directView) Describe(_ context.Context, r *mcp.Request) (mcp.Description, error) {
-	return mcp.Description{
+// Describe implements mcpserver.Handler.
+func (v *directView) Describe(_ context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
+	return mcpserver.Description{
 		Info:         v.face.info,
 		Capabilities: json.RawMessage(`{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`),
 		Instructions: v.face.allInstructions(&r.Caller),
@@ -54,11 +55,11 @@ func (v *directView) Describe(_ context.Context, r *mcp.Request) (mcp.Descriptio
 	}, nil
 }
 
-// Notified implements mcp.Handler. Notifications of clients are ignored.
-func (v *directView) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+// Notified implements mcpserver.Handler. Notifications of clients are ignored.
+func (v *directView) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
-// Serve implements mcp.Handler.
-func (v *directView) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+// Serve implements mcpserver.Handler.
+func (v *directView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/list":
 		return v.listTools(ctx, r)
@@ -91,7 +92,7 @@ func (v *directView) current() *toolsAt {
 	return t
 }
 
-func (v *directView) listTools(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (v *directView) listTools(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	v.face.opts.Tools.Await(ctx, &r.Caller)
 	t := v.current()
 	out := []byte(`{"tools":[`)
@@ -123,7 +124,7 @@ func (v *directView) listTools(ctx context.Context, r *mcp.Request) (json.RawMes
 	return append(out, `,"ttlMs":60000,"cacheScope":"private"}`...), nil
 }
 
-func (v *directView) callTool(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := rawjson.FieldString(r.Params, "name")
 	e := v.current().byName[name]
 	if e == nil || !r.Caller.MayUse(e.Name) {
@@ -133,7 +134,7 @@ func (v *directView) callTool(ctx context.Context, r *mcp.Request) (json.RawMess
 		}
 	}
 	arguments := rawjson.Field(r.Params, "arguments")
-	if err := mcp.CheckParamHeaders(r.Header, e.InputSchema, arguments); err != nil && r.Modern() {
+	if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, arguments); err != nil && r.Modern() {
 		return nil, err
 	}
 	result, err := v.face.callWhole(ctx, r, e.Name, arguments)
@@ -145,7 +146,7 @@ func (v *directView) callTool(ctx context.Context, r *mcp.Request) (json.RawMess
 
 // callWhole calls a tool with the params of the request unchanged, except for
 // the name.
-func (f *Face) callWhole(ctx context.Context, r *mcp.Request, name tool.Name, arguments json.RawMessage) (json.RawMessage, error) {
+func (f *Face) callWhole(ctx context.Context, r *mcpserver.Request, name tool.Name, arguments json.RawMessage) (json.RawMessage, error) {
 	call := callOf(r, name.Server, name.Tool)
 	call.Arguments = arguments
 	call.Params = r.Params
@@ -163,7 +164,7 @@ func (f *Face) callWhole(ctx context.Context, r *mcp.Request, name tool.Name, ar
 }
 
 // noTool returns the protocol error for a tool that does not exist.
-func (v *directView) noTool(r *mcp.Request, name string) error {
+func (v *directView) noTool(r *mcpserver.Request, name string) error {
 	t := v.current()
 	var visible []string
 	for _, n := range t.names {
@@ -179,7 +180,7 @@ func (v *directView) noTool(r *mcp.Request, name string) error {
 	return &mcp.Error{Code: mcp.CodeInvalidParams, Message: msg}
 }
 
-func (v *directView) getPrompt(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (v *directView) getPrompt(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := rawjson.FieldString(r.Params, "name")
 	p, err := v.prompt(ctx, r, name)
 	if err != nil {
@@ -189,7 +190,7 @@ func (v *directView) getPrompt(ctx context.Context, r *mcp.Request) (json.RawMes
 }
 
 // prompt resolves the public name of a prompt.
-func (v *directView) prompt(ctx context.Context, r *mcp.Request, name string) (tool.Name, error) {
+func (v *directView) prompt(ctx context.Context, r *mcpserver.Request, name string) (tool.Name, error) {
 	for _, fresh := range []bool{false, true} {
 		l, err := v.fetch(ctx, r, prompts, fresh)
 		if err != nil {
@@ -209,7 +210,7 @@ func (v *directView) prompt(ctx context.Context, r *mcp.Request, name string) (t
 	return tool.Name{}, nil
 }
 
-func (v *directView) complete(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (v *directView) complete(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch kind := rawjson.FieldString(r.Params, "ref", "type"); kind {
 	case "ref/prompt":
 		p, err := v.prompt(ctx, r, rawjson.FieldString(r.Params, "ref", "name"))
@@ -231,7 +232,7 @@ func (v *directView) complete(ctx context.Context, r *mcp.Request) (json.RawMess
 	}
 }
 
-func (v *directView) readResource(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (v *directView) readResource(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	uri := rawjson.FieldString(r.Params, "uri")
 	owners, own, err := v.owners(ctx, r, uri)
 	if err != nil {
@@ -246,7 +247,7 @@ func (v *directView) readResource(ctx context.Context, r *mcp.Request) (json.Raw
 	return renamed(result, own, uri), nil
 }
 
-func (v *directView) subscribe(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (v *directView) subscribe(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	uri := rawjson.FieldString(r.Params, "uri")
 	owners, own, err := v.owners(ctx, r, uri)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/listing"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -31,7 +33,7 @@ type Upstreams interface {
 	StatusOf(server string) (upstream.Status, bool)
 	Has(server string) bool
 	Await(ctx context.Context, servers ...string) (pending []string)
-	Info(server string) (mcp.ServerInfo, bool)
+	Info(server string) (mcpclient.ServerInfo, bool)
 	Notify(ctx context.Context, server, caller, method string, params json.RawMessage) error
 }
 
@@ -47,7 +49,7 @@ type Options struct {
 
 	// Server has the options of the views' MCP servers; Info, Limits and Log
 	// are set by New.
-	Server mcp.ServerOptions
+	Server mcpserver.Options
 }
 
 // View selects what a client sees. The view of one server has no mode.
@@ -77,8 +79,8 @@ type Face struct {
 	log     *slog.Logger
 	info    json.RawMessage
 	initial *catalog.Snapshot // at creation; Run announces later changes
-	meta    *mcp.Server
-	direct  *mcp.Server
+	meta    *mcpserver.Server
+	direct  *mcpserver.Server
 	view    *directView
 
 	mu      sync.Mutex
@@ -112,7 +114,7 @@ func New(o Options) *Face {
 
 // server returns the MCP server of a view. Results of a transparent view are
 // the upstream's own, without info.
-func (f *Face) server(h mcp.Handler, info json.RawMessage) *mcp.Server {
+func (f *Face) server(h mcpserver.Handler, info json.RawMessage) *mcpserver.Server {
 	o := f.opts.Server
 	o.Log, o.Limits, o.Info = f.opts.Log, f.opts.Limits, info
 	switch h := h.(type) {
@@ -123,7 +125,7 @@ func (f *Face) server(h mcp.Handler, info json.RawMessage) *mcp.Server {
 	case *transparentView:
 		o.View = "server/" + h.name
 	}
-	return mcp.NewServer(o, h)
+	return mcpserver.New(o, h)
 }
 
 // SetConfig replaces the settings for new requests.
@@ -267,7 +269,7 @@ func (f *Face) Open(ctx context.Context, mode, server string) (func(context.Cont
 }
 
 // pick returns the MCP server of a view.
-func (f *Face) pick(ctx context.Context, v View) (*mcp.Server, error) {
+func (f *Face) pick(ctx context.Context, v View) (*mcpserver.Server, error) {
 	if v.Server != "" {
 		return f.transparentFor(ctx, v.Server)
 	}
@@ -303,7 +305,7 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := ParseView(mode, server)
 	if err == nil {
-		var s *mcp.Server
+		var s *mcpserver.Server
 		if s, err = f.pick(r.Context(), v); err == nil {
 			s.ServeHTTP(w, r)
 			return
@@ -333,7 +335,7 @@ func marshal(v any) json.RawMessage {
 }
 
 // callOf returns the tool call of a request.
-func callOf(r *mcp.Request, server, name string) tool.Call {
+func callOf(r *mcpserver.Request, server, name string) tool.Call {
 	c := tool.Call{
 		Face: "discovery", Caller: r.Caller, Server: server, Tool: name,
 		Meta: r.Meta(), Exchange: r.Exchange,
@@ -348,7 +350,7 @@ func callOf(r *mcp.Request, server, name string) tool.Call {
 }
 
 // forward forwards a request to an upstream unchanged.
-func (f *Face) forward(ctx context.Context, r *mcp.Request, server, method string, params json.RawMessage) (json.RawMessage, error) {
+func (f *Face) forward(ctx context.Context, r *mcpserver.Request, server, method string, params json.RawMessage) (json.RawMessage, error) {
 	c := callOf(r, server, "")
 	c.Method, c.Params = method, params
 	return f.opts.Calls.Forward(ctx, c)

@@ -13,6 +13,8 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -52,8 +54,8 @@ func TestElicitationInAllEras(t *testing.T) {
 				{Server: "desk"}:   `{"name":"%s","arguments":{},"_meta":{"progressToken":"p"}}`,
 			} {
 				t.Run(fmt.Sprintf("old upstream %v, %s, %v", old, version, view), func(t *testing.T) {
-					c := r.client(version, view, func(o *mcp.ClientOptions) {
-						o.Capabilities = mcp.Capabilities{ElicitationForm: true, Sampling: true, Roots: true}
+					c := r.client(version, view, func(o *mcpclient.Options) {
+						o.Capabilities = mcpclient.Capabilities{ElicitationForm: true, Sampling: true, Roots: true}
 					})
 					result, err := c.Do(ctxFor(t), tool.Request{Method: "tools/call", Params: json.RawMessage(fmt.Sprintf(call, "ask")), Exchange: answering(nil)})
 					if err != nil || !strings.Contains(string(result), `\"asked\":\"elicitation/create\"`) {
@@ -117,7 +119,7 @@ func TestChangesReachClients(t *testing.T) {
 		for name, view := range map[string]View{"direct": {Mode: DirectMode}, "transparent": {Server: "desk"}} {
 			t.Run(version+" "+name, func(t *testing.T) {
 				heard := make(chan string, 100)
-				c := r.client(version, view, func(o *mcp.ClientOptions) {
+				c := r.client(version, view, func(o *mcpclient.Options) {
 					o.OnNotification = func(method string, params json.RawMessage) { heard <- method + rawjson.FieldString(params, "uri") }
 				})
 				do(t, c, "resources/subscribe", `{"uri":"note:one"}`)
@@ -182,7 +184,7 @@ func TestSubscriptionsAreShared(t *testing.T) {
 		}
 		return n
 	}
-	for _, c := range []*mcp.Client{a, b, b} {
+	for _, c := range []*mcpclient.Client{a, b, b} {
 		do(t, c, "resources/subscribe", `{"uri":"note:one"}`)
 	}
 	if n := count("resources/subscribe note:one"); n != 1 {
@@ -205,7 +207,7 @@ func TestTransparentNotifications(t *testing.T) {
 	d.old = true
 	r := newRig(t, map[string]*desk{"desk": d})
 	heard := make(chan string, 10)
-	c := r.client(mcp.Version20250618, View{Server: "desk"}, func(o *mcp.ClientOptions) {
+	c := r.client(mcp.Version20250618, View{Server: "desk"}, func(o *mcpclient.Options) {
 		o.OnNotification = func(method string, params json.RawMessage) { heard <- method + string(params) }
 	})
 	if err := c.Notify(ctxFor(t), "notifications/vendor", json.RawMessage(`{"a":1}`)); err != nil {
@@ -329,10 +331,10 @@ func TestHiddenToolsDoNotExistForCaller(t *testing.T) {
 	if _, err := r.pick(ctx, View{Server: "closed"}); tool.KindOf(err) != tool.ServerNotFound {
 		t.Errorf("the view of a hidden server: %v", err)
 	}
-	req := func(method, params string) *mcp.Request {
-		return &mcp.Request{Method: method, Params: json.RawMessage(params), Protocol: mcp.Version20251125, Caller: caller}
+	req := func(method, params string) *mcpserver.Request {
+		return &mcpserver.Request{Method: method, Params: json.RawMessage(params), Protocol: mcp.Version20251125, Caller: caller}
 	}
-	for name, h := range map[string]mcp.Handler{"direct": r.view, "transparent": &transparentView{face: r.Face, name: "open"}} {
+	for name, h := range map[string]mcpserver.Handler{"direct": r.view, "transparent": &transparentView{face: r.Face, name: "open"}} {
 		got, err := h.Serve(ctx, req("tools/list", `{}`))
 		if err != nil || strings.Contains(string(got), "hidden") || strings.Contains(string(got), "closed") || !strings.Contains(string(got), "fine") {
 			t.Errorf("%s: tools/list = %s, %v", name, got, err)
@@ -412,7 +414,7 @@ func TestRemovedServerEndsItsViews(t *testing.T) {
 	r := newRig(t, map[string]*desk{"desk": newDesk(anyTool("one")), "other": newDesk(anyTool("two"))})
 	c := r.client(mcp.Version20250618, View{Server: "desk"})
 	heard := make(chan string, 10)
-	r.client(mcp.Version20250618, View{Mode: DirectMode}, func(o *mcp.ClientOptions) {
+	r.client(mcp.Version20250618, View{Mode: DirectMode}, func(o *mcpclient.Options) {
 		o.OnNotification = func(method string, _ json.RawMessage) { heard <- method }
 	})
 	r.sup.Apply([]upstream.Config{inProcess("other")})
@@ -439,9 +441,9 @@ func TestParameterHeadersMustMatchArguments(t *testing.T) {
 	const marked = `{"name":"marked","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`
 	r := newRig(t, map[string]*desk{"desk": newDesk(marked)})
 	until(t, "the tool is known", func() bool { return r.catalog.Snapshot().Len() == 1 })
-	for name, h := range map[string]mcp.Handler{"desk__marked": r.view, "marked": &transparentView{face: r.Face, name: "desk"}} {
+	for name, h := range map[string]mcpserver.Handler{"desk__marked": r.view, "marked": &transparentView{face: r.Face, name: "desk"}} {
 		for region, ok := range map[string]bool{"eu": true, "us": false} {
-			_, err := h.Serve(ctxFor(t), &mcp.Request{
+			_, err := h.Serve(ctxFor(t), &mcpserver.Request{
 				Method: "tools/call", Protocol: mcp.Version20260728, Caller: tool.Local, Header: http.Header{"Mcp-Param-Region": {region}},
 				Params: json.RawMessage(`{"name":"` + name + `","arguments":{"region":"eu"}}`),
 			})

@@ -11,6 +11,8 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/listing"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -18,8 +20,8 @@ import (
 // prompters are servers that have prompts; those named mute never say which.
 type prompters struct{ states }
 
-func (prompters) Info(string) (mcp.ServerInfo, bool) {
-	return mcp.ServerInfo{Capabilities: json.RawMessage(`{"prompts":{}}`)}, true
+func (prompters) Info(string) (mcpclient.ServerInfo, bool) {
+	return mcpclient.ServerInfo{Capabilities: json.RawMessage(`{"prompts":{}}`)}, true
 }
 
 func (prompters) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
@@ -41,7 +43,7 @@ func TestUnresponsiveServerDoesNotDelayLists(t *testing.T) {
 		}}}
 		f := New(Options{Tools: listing.New(listing.Options{Catalog: catalog.New(nil, nil), Upstreams: p}), Calls: p, Upstreams: p, Config: DefaultConfig(), Log: nolog})
 		began := time.Now()
-		got, err := f.view.Serve(t.Context(), &mcp.Request{Method: "prompts/list", Caller: tool.Local})
+		got, err := f.view.Serve(t.Context(), &mcpserver.Request{Method: "prompts/list", Caller: tool.Local})
 		if err != nil || !strings.Contains(string(got), `"well__greet"`) {
 			t.Errorf("prompts = %s, %v", got, err)
 		}

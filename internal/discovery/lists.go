@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
@@ -71,7 +72,7 @@ func (v *directView) forget() {
 }
 
 // list serves a list request, page by page.
-func (v *directView) list(ctx context.Context, r *mcp.Request, k kind) (json.RawMessage, error) {
+func (v *directView) list(ctx context.Context, r *mcpserver.Request, k kind) (json.RawMessage, error) {
 	from, fresh := 0, true
 	if cursor := rawjson.FieldString(r.Params, "cursor"); cursor != "" {
 		n, err := strconv.Atoi(cursor)
@@ -101,7 +102,7 @@ func (v *directView) list(ctx context.Context, r *mcp.Request, k kind) (json.Raw
 }
 
 // fetch returns a merged list, from the cache unless fresh is set.
-func (v *directView) fetch(ctx context.Context, r *mcp.Request, k kind, fresh bool) (*list, error) {
+func (v *directView) fetch(ctx context.Context, r *mcpserver.Request, k kind, fresh bool) (*list, error) {
 	v.mu.Lock()
 	kept := v.lists[r.Caller.ID]
 	v.mu.Unlock()
@@ -155,7 +156,7 @@ func (v *directView) serversWith(caller *tool.Caller, k kind) []string {
 
 // pages reads the complete list of one server. If the server fails or is too
 // slow, it returns the pages so far.
-func (v *directView) pages(ctx context.Context, r *mcp.Request, server string, k kind) []json.RawMessage {
+func (v *directView) pages(ctx context.Context, r *mcpserver.Request, server string, k kind) []json.RawMessage {
 	var items []json.RawMessage
 	params := json.RawMessage(`{}`)
 	own := *r
@@ -254,7 +255,7 @@ func renamed(result json.RawMessage, own, alias string) json.RawMessage {
 
 // interfaceOf replaces the user interface in a tool's definition by its alias
 // if another server has the same URI.
-func (v *directView) interfaceOf(ctx context.Context, r *mcp.Request, server string, definition json.RawMessage) json.RawMessage {
+func (v *directView) interfaceOf(ctx context.Context, r *mcpserver.Request, server string, definition json.RawMessage) json.RawMessage {
 	for _, path := range [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}} {
 		uri := rawjson.FieldString(definition, path...)
 		if uri == "" {
@@ -270,7 +271,7 @@ func (v *directView) interfaceOf(ctx context.Context, r *mcp.Request, server str
 
 // owners returns the servers that may have the resource or template, most
 // likely first, and the URI as they know it.
-func (v *directView) owners(ctx context.Context, r *mcp.Request, uri string) (servers []string, own string, err error) {
+func (v *directView) owners(ctx context.Context, r *mcpserver.Request, uri string) (servers []string, own string, err error) {
 	if server, own, ok := unalias(uri); ok && r.Caller.MaySee(server) {
 		if _, connected := v.face.opts.Upstreams.Info(server); connected {
 			return []string{server}, own, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
@@ -36,7 +37,7 @@ type argument struct {
 
 type metaTool struct {
 	arguments []argument
-	run       func(v *metaView, ctx context.Context, r *mcp.Request, args map[string]json.RawMessage) (json.RawMessage, error)
+	run       func(v *metaView, ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error)
 }
 
 var (
@@ -52,9 +53,9 @@ var tools = map[string]metaTool{
 	"execute_tool":     {[]argument{argServer, argTool, {name: "arguments", kind: "object"}}, (*metaView).executeTool},
 }
 
-// Describe implements mcp.Handler.
-func (v *metaView) Describe(_ context.Context, r *mcp.Request) (mcp.Description, error) {
-	return mcp.Description{
+// Describe implements mcpserver.Handler.
+func (v *metaView) Describe(_ context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
+	return mcpserver.Description{
 		Info:         v.face.info,
 		Capabilities: json.RawMessage(`{"logging":{},"tools":{}}`),
 		Instructions: v.face.instructions(&r.Caller),
@@ -62,11 +63,11 @@ func (v *metaView) Describe(_ context.Context, r *mcp.Request) (mcp.Description,
 	}, nil
 }
 
-// Notified implements mcp.Handler; the view needs nothing of its clients.
-func (v *metaView) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+// Notified implements mcpserver.Handler; the view needs nothing of its clients.
+func (v *metaView) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
-// Serve implements mcp.Handler.
-func (v *metaView) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+// Serve implements mcpserver.Handler.
+func (v *metaView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/list":
 		return json.RawMessage(metaTools), nil
@@ -83,7 +84,7 @@ func noMethod(method string) error {
 }
 
 // setLevel agrees to a log level, which the session keeps and applies.
-func setLevel(r *mcp.Request) (json.RawMessage, error) {
+func setLevel(r *mcpserver.Request) (json.RawMessage, error) {
 	if !mcp.ValidLogLevel(rawjson.FieldString(r.Params, "level")) {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "level must be one of debug, info, notice, warning, error, critical, alert, emergency"}
 	}
@@ -92,7 +93,7 @@ func setLevel(r *mcp.Request) (json.RawMessage, error) {
 
 // call runs a meta-tool. What goes wrong with it is a result that a model can
 // read; only a meta-tool that does not exist is an error of the protocol.
-func (v *metaView) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (v *metaView) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := rawjson.FieldString(r.Params, "name")
 	t, ok := tools[name]
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -110,7 +110,7 @@ func (f *Face) allInstructions(caller *tool.Caller) string {
 	return b.String()
 }
 
-func (v *metaView) listServers(_ context.Context, r *mcp.Request, _ map[string]json.RawMessage) (json.RawMessage, error) {
+func (v *metaView) listServers(_ context.Context, r *mcpserver.Request, _ map[string]json.RawMessage) (json.RawMessage, error) {
 	out := struct {
 		Servers []serverLine `json:"servers"`
 		More    int          `json:"more,omitempty"`

@@ -12,6 +12,8 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/listing"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/search"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -44,7 +46,7 @@ func (s states) Connecting() (names []string) {
 func (s states) Await(context.Context, ...string) []string {
 	return []string{"slow"}
 }
-func (s states) Info(string) (mcp.ServerInfo, bool) { return mcp.ServerInfo{}, false }
+func (s states) Info(string) (mcpclient.ServerInfo, bool) { return mcpclient.ServerInfo{}, false }
 func (s states) Notify(context.Context, string, string, string, json.RawMessage) error {
 	return nil
 }
@@ -60,7 +62,7 @@ func TestServerStatesAreExplained(t *testing.T) {
 	v := &metaView{face: f}
 	ask := func(name, arguments string) string {
 		t.Helper()
-		got, err := v.Serve(t.Context(), &mcp.Request{Method: "tools/call", Caller: tool.Local, Params: json.RawMessage(`{"name":"` + name + `","arguments":` + arguments + `}`)})
+		got, err := v.Serve(t.Context(), &mcpserver.Request{Method: "tools/call", Caller: tool.Local, Params: json.RawMessage(`{"name":"` + name + `","arguments":` + arguments + `}`)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,11 +117,11 @@ func TestServerStatesAreExplained(t *testing.T) {
 	// The transparent view of a server that is not there says why.
 	for server, kind := range map[string]tool.Kind{"locked": tool.UpstreamAuthRequired, "gone": tool.Unavailable, "never": tool.ServerNotFound} {
 		s := &transparentView{face: f, name: server}
-		if _, err := s.Describe(t.Context(), &mcp.Request{}); tool.KindOf(err) != kind {
+		if _, err := s.Describe(t.Context(), &mcpserver.Request{}); tool.KindOf(err) != kind {
 			t.Errorf("Describe(%s) = %v", server, err)
 		}
 	}
-	if got, err := setLevel(&mcp.Request{Params: json.RawMessage(`{"level":"debug"}`)}); err != nil || string(got) != "{}" {
+	if got, err := setLevel(&mcpserver.Request{Params: json.RawMessage(`{"level":"debug"}`)}); err != nil || string(got) != "{}" {
 		t.Errorf("setLevel = %s, %v", got, err)
 	}
 }
@@ -183,7 +185,7 @@ func TestListServersIsBounded(t *testing.T) {
 	f := New(Options{Tools: listing.New(listing.Options{Catalog: catalog.New(nil, nil), Search: search.New(), Upstreams: ups}), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
 	v := &metaView{face: f}
 	list := func() string {
-		got, err := v.Serve(t.Context(), &mcp.Request{Method: "tools/call", Caller: tool.Local, Params: json.RawMessage(`{"name":"list_mcp_servers"}`)})
+		got, err := v.Serve(t.Context(), &mcpserver.Request{Method: "tools/call", Caller: tool.Local, Params: json.RawMessage(`{"name":"list_mcp_servers"}`)})
 		if err != nil {
 			t.Fatal(err)
 		}

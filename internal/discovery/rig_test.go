@@ -18,6 +18,8 @@ import (
 	"junctor/internal/executor"
 	"junctor/internal/listing"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/store"
@@ -28,7 +30,7 @@ import (
 // desk is an upstream in the process with everything that MCP has: a real
 // server on the real wire.
 type desk struct {
-	server *mcp.Server
+	server *mcpserver.Server
 	old    bool // speaks the handshake era alone
 	caps   string
 	tools  []string
@@ -43,18 +45,18 @@ const deskCapabilities = `{"completions":{},"logging":{},"prompts":{"listChanged
 
 func newDesk(tools ...string) *desk {
 	d := &desk{caps: deskCapabilities, tools: tools, resources: []string{"note:one", "note:two"}}
-	d.server = mcp.NewServer(mcp.ServerOptions{DrainFor: time.Millisecond}, d)
+	d.server = mcpserver.New(mcpserver.Options{DrainFor: time.Millisecond}, d)
 	return d
 }
 
-func (d *desk) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
-	return mcp.Description{
+func (d *desk) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
+	return mcpserver.Description{
 		Info:         json.RawMessage(`{"name":"desk","version":"1.2.3","icons":[{"src":"data:x"}]}`),
 		Capabilities: json.RawMessage(d.caps), Instructions: d.words,
 	}, nil
 }
 
-func (d *desk) Notified(_ context.Context, _ *mcp.Session, method string, params json.RawMessage) {
+func (d *desk) Notified(_ context.Context, _ *mcpserver.Session, method string, params json.RawMessage) {
 	d.saw(method + " " + string(params))
 }
 
@@ -75,7 +77,7 @@ func (d *desk) has(what string) bool {
 	return false
 }
 
-func (d *desk) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (d *desk) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := rawjson.FieldString(r.Params, "name") + rawjson.FieldString(r.Params, "uri")
 	d.saw(r.Method + " " + name)
 	switch r.Method {
@@ -119,7 +121,7 @@ func (d *desk) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, erro
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "no method " + r.Method}
 }
 
-func (d *desk) call(ctx context.Context, r *mcp.Request, name string) (json.RawMessage, error) {
+func (d *desk) call(ctx context.Context, r *mcpserver.Request, name string) (json.RawMessage, error) {
 	arguments := rawjson.Field(r.Params, "arguments")
 	switch name {
 	case "picture":
@@ -148,14 +150,14 @@ func (d *desk) call(ctx context.Context, r *mcp.Request, name string) (json.RawM
 
 // dial connects to the desk, through a gate that knows the old era alone
 // where the desk does.
-func (d *desk) dial(context.Context) (mcp.Transport, error) {
+func (d *desk) dial(context.Context) (mcpclient.Transport, error) {
 	near, far := mcp.Pipe()
 	var link mcp.Link = far
 	if d.old {
 		link = oldEra{far}
 	}
 	go func() { _ = d.server.ServeLink(context.Background(), link) }()
-	return near, nil
+	return mcpclient.OverLink(near), nil
 }
 
 type oldEra struct{ mcp.Link }
@@ -233,7 +235,7 @@ func newRig(t testing.TB, desks map[string]*desk, edit ...func(*rig, *[]upstream
 		if d != nil {
 			dialers[name] = d.dial
 		} else {
-			dialers[name] = func(context.Context) (mcp.Transport, error) { return nil, fmt.Errorf("out of order") }
+			dialers[name] = func(context.Context) (mcpclient.Transport, error) { return nil, fmt.Errorf("out of order") }
 		}
 	}
 	for _, e := range edit {
@@ -242,7 +244,7 @@ func newRig(t testing.TB, desks map[string]*desk, edit ...func(*rig, *[]upstream
 	log := slog.New(slog.DiscardHandler)
 	r.sup = upstream.NewSupervisor(configs, upstream.Options{
 		Sink: r, Log: log, Name: "junctor", InProcess: dialers,
-		Capabilities: mcp.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
+		Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
 	})
 	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Config: executor.DefaultConfig()})
 	r.Face = New(Options{
@@ -285,13 +287,13 @@ func until(t testing.TB, what string, ok func() bool) {
 }
 
 // client connects to a view over a byte stream, in the era of version.
-func (r *rig) client(version string, v View, edit ...func(*mcp.ClientOptions)) *mcp.Client {
+func (r *rig) client(version string, v View, edit ...func(*mcpclient.Options)) *mcpclient.Client {
 	r.t.Helper()
 	return r.clientAs(tool.Local, version, v, edit...)
 }
 
 // clientAs is client for a caller.
-func (r *rig) clientAs(caller tool.Caller, version string, v View, edit ...func(*mcp.ClientOptions)) *mcp.Client {
+func (r *rig) clientAs(caller tool.Caller, version string, v View, edit ...func(*mcpclient.Options)) *mcpclient.Client {
 	r.t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -304,11 +306,11 @@ func (r *rig) clientAs(caller tool.Caller, version string, v View, edit ...func(
 		outW.Close()
 		inR.Close()
 	}()
-	o := mcp.ClientOptions{Name: "test", Protocol: version, Pin: true}
+	o := mcpclient.Options{Name: "test", Protocol: version, Pin: true}
 	for _, e := range edit {
 		e(&o)
 	}
-	c, err := mcp.Connect(ctxFor(r.t), mcp.OverLink(mcp.NewStream(outR, inW, mcp.StreamOptions{})), o)
+	c, err := mcpclient.Connect(ctxFor(r.t), mcpclient.OverLink(mcp.NewStream(outR, inW, mcp.StreamOptions{})), o)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -317,7 +319,7 @@ func (r *rig) clientAs(caller tool.Caller, version string, v View, edit ...func(
 }
 
 // do sends a request and fails the test if it fails.
-func do(t testing.TB, c *mcp.Client, method, params string) json.RawMessage {
+func do(t testing.TB, c *mcpclient.Client, method, params string) json.RawMessage {
 	t.Helper()
 	result, err := c.Do(ctxFor(t), tool.Request{Method: method, Params: json.RawMessage(params)})
 	if err != nil {
@@ -327,7 +329,7 @@ func do(t testing.TB, c *mcp.Client, method, params string) json.RawMessage {
 }
 
 // meta calls a meta-tool and returns the text of its answer.
-func callText(t testing.TB, c *mcp.Client, name, arguments string) (string, bool) {
+func callText(t testing.TB, c *mcpclient.Client, name, arguments string) (string, bool) {
 	t.Helper()
 	result := do(t, c, "tools/call", `{"name":"`+name+`","arguments":`+arguments+`}`)
 	var text strings.Builder

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 )
 
@@ -17,14 +17,14 @@ import (
 type subscriptions struct {
 	mu       sync.Mutex
 	counts   map[subscription]int
-	sessions map[*mcp.Session]map[subscription]struct{}
+	sessions map[*mcpserver.Session]map[subscription]struct{}
 }
 
 // subscription is a resource that a caller subscribed to.
 type subscription struct{ caller, server, uri string }
 
 // change executes resources/subscribe and resources/unsubscribe.
-func (f *subscriptions) change(ctx context.Context, face *Face, r *mcp.Request, server, uri string) (json.RawMessage, error) {
+func (f *subscriptions) change(ctx context.Context, face *Face, r *mcpserver.Request, server, uri string) (json.RawMessage, error) {
 	key := subscription{r.Caller.ID, server, uri}
 	params := rawjson.SetField(r.Params, marshal(uri), "uri")
 	if r.Method == "resources/unsubscribe" {
@@ -44,11 +44,11 @@ func (f *subscriptions) change(ctx context.Context, face *Face, r *mcp.Request, 
 }
 
 // add reports whether the upstream must be subscribed.
-func (f *subscriptions) add(face *Face, r *mcp.Request, key subscription) bool {
+func (f *subscriptions) add(face *Face, r *mcpserver.Request, key subscription) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.counts == nil {
-		f.counts, f.sessions = map[subscription]int{}, map[*mcp.Session]map[subscription]struct{}{}
+		f.counts, f.sessions = map[subscription]int{}, map[*mcpserver.Session]map[subscription]struct{}{}
 	}
 	if s := r.Session; s != nil {
 		if f.sessions[s] == nil {
@@ -66,7 +66,7 @@ func (f *subscriptions) add(face *Face, r *mcp.Request, key subscription) bool {
 }
 
 // remove reports whether it was the caller's last subscription to the resource.
-func (f *subscriptions) remove(s *mcp.Session, key subscription) bool {
+func (f *subscriptions) remove(s *mcpserver.Session, key subscription) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s != nil {
@@ -90,7 +90,7 @@ func (f *subscriptions) release(key subscription) bool {
 
 // end removes all subscriptions of a session. A request in progress may add one
 // afterwards; it then registers the session again, and end is called again.
-func (f *subscriptions) end(face *Face, r *mcp.Request, s *mcp.Session) {
+func (f *subscriptions) end(face *Face, r *mcpserver.Request, s *mcpserver.Session) {
 	var last []subscription
 	f.mu.Lock()
 	for key := range f.sessions[s] {

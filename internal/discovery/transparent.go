@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -18,12 +19,12 @@ import (
 type transparentView struct {
 	face   *Face
 	name   string
-	server *mcp.Server
+	server *mcpserver.Server
 }
 
 // transparentFor returns the view of a server that exists and that the caller
 // may see.
-func (f *Face) transparentFor(ctx context.Context, name string) (*mcp.Server, error) {
+func (f *Face) transparentFor(ctx context.Context, name string) (*mcpserver.Server, error) {
 	caller := tool.CallerFrom(ctx)
 	if !caller.MaySee(name) || !f.opts.Upstreams.Has(name) {
 		return nil, f.opts.Tools.NoServer(&caller, name)
@@ -69,12 +70,12 @@ func (f *Face) prune() {
 	}
 }
 
-// Describe implements mcp.Handler: it returns the upstream's own description.
-func (s *transparentView) Describe(ctx context.Context, r *mcp.Request) (mcp.Description, error) {
+// Describe implements mcpserver.Handler: it returns the upstream's own description.
+func (s *transparentView) Describe(ctx context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
 	s.face.opts.Upstreams.Await(ctx, s.name)
 	info, ok := s.face.opts.Upstreams.Info(s.name)
 	if !ok {
-		return mcp.Description{}, s.down()
+		return mcpserver.Description{}, s.down()
 	}
 	own := rawjson.Field(info.Raw, "serverInfo")
 	if own == nil {
@@ -83,7 +84,7 @@ func (s *transparentView) Describe(ctx context.Context, r *mcp.Request) (mcp.Des
 	if own == nil {
 		own = marshal(map[string]string{"name": info.Name, "version": info.Version})
 	}
-	return mcp.Description{Info: own, Capabilities: info.Capabilities, Instructions: info.Instructions, TTL: time.Minute}, nil
+	return mcpserver.Description{Info: own, Capabilities: info.Capabilities, Instructions: info.Instructions, TTL: time.Minute}, nil
 }
 
 // down returns why the upstream is unavailable.
@@ -102,8 +103,8 @@ func (s *transparentView) down() error {
 	return e
 }
 
-// Serve implements mcp.Handler.
-func (s *transparentView) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+// Serve implements mcpserver.Handler.
+func (s *transparentView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/call":
 		return s.call(ctx, r)
@@ -113,11 +114,11 @@ func (s *transparentView) Serve(ctx context.Context, r *mcp.Request) (json.RawMe
 	return s.face.forward(ctx, r, s.name, r.Method, r.Params)
 }
 
-func (s *transparentView) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := tool.Name{Server: s.name, Tool: r.Name()}
 	arguments := r.Arguments()
 	if e := s.face.opts.Tools.Snapshot().Lookup(name); e != nil && r.Modern() {
-		if err := mcp.CheckParamHeaders(r.Header, e.InputSchema, arguments); err != nil {
+		if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, arguments); err != nil {
 			return nil, err
 		}
 	}
@@ -132,11 +133,11 @@ func (s *transparentView) call(ctx context.Context, r *mcp.Request) (json.RawMes
 	return result, err
 }
 
-// Notified implements mcp.Handler: it forwards the client's notifications that
+// Notified implements mcpserver.Handler: it forwards the client's notifications that
 // it may send to the upstream. Notifications about this connection, with
 // request ids or progress tokens, are not forwarded, because upstream they
 // could refer to another caller's request.
-func (s *transparentView) Notified(ctx context.Context, _ *mcp.Session, method string, params json.RawMessage) {
+func (s *transparentView) Notified(ctx context.Context, _ *mcpserver.Session, method string, params json.RawMessage) {
 	switch method {
 	case "notifications/initialized", "notifications/cancelled", "notifications/progress":
 		return

@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/child"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/openapi"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -23,7 +24,7 @@ type Dial struct {
 	RoundTripper http.RoundTripper
 
 	// Authorize puts credentials on requests to a remote server; may be nil.
-	Authorize func(ctx context.Context, r *http.Request, refused *mcp.HTTPError) error
+	Authorize func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error
 }
 
 // gentle is how long a program may take to end after its stdin was closed; then
@@ -32,7 +33,7 @@ const gentle = 2 * time.Second
 
 // connection is one connection to the server under test.
 type connection struct {
-	client  *mcp.Client
+	client  *mcpclient.Client
 	process *child.Process // nil for a remote server
 
 	mu    sync.Mutex
@@ -50,7 +51,7 @@ func (r *TestReport) connect(ctx context.Context, o TestOptions, version string)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c, err := o.Dial.open(ctx, o, version)
-	if errors.Is(err, mcp.ErrOldEra) && version == "" {
+	if errors.Is(err, mcpclient.ErrOldEra) && version == "" {
 		c, err = o.Dial.open(ctx, o, mcp.Version20251125)
 	}
 	if err != nil && c != nil && c.process != nil {
@@ -79,17 +80,17 @@ var errSilent = errors.New("no answer in time")
 
 func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connection, error) {
 	c := &connection{}
-	var transport mcp.Transport
+	var transport mcpclient.Transport
 	if cfg := o.Server; cfg.Command != "" {
 		p, err := d.Launcher.Start(child.Spec{Name: cfg.Name, Command: cfg.Command, Args: cfg.Args, Dir: cfg.Cwd, Env: environ(d.Environ, cfg)})
 		if err != nil {
 			return nil, err
 		}
 		c.process = p
-		transport = mcp.NewStream(p, p, mcp.StreamOptions{OnDrop: c.dropped, Close: func() error {
+		transport = mcpclient.OverLink(mcp.NewStream(p, p, mcp.StreamOptions{OnDrop: c.dropped, Close: func() error {
 			go p.Stop(context.Background()) // close waits for the end
 			return nil
-		}})
+		}}))
 	} else if cfg.OpenAPI != "" {
 		t, err := openapi.Dialer{UserAgent: "junctor/" + o.Version, Proxy: http.ProxyFromEnvironment}.Dial(ctx, cfg)
 		if err != nil {
@@ -97,7 +98,7 @@ func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connect
 		}
 		transport = t
 	} else {
-		h := mcp.HTTPOptions{URL: cfg.URL, Header: http.Header{}, RoundTripper: d.RoundTripper, StreamableOnly: cfg.Transport == upstream.HTTP}
+		h := mcpclient.HTTPOptions{URL: cfg.URL, Header: http.Header{}, RoundTripper: d.RoundTripper, StreamableOnly: cfg.Transport == upstream.HTTP}
 		if cfg.AuthorizationToken != "" {
 			h.Header.Set("Authorization", "Bearer "+cfg.AuthorizationToken.Reveal())
 		}
@@ -108,12 +109,12 @@ func (d Dial) open(ctx context.Context, o TestOptions, version string) (*connect
 			h.Authorize = d.Authorize
 		}
 		if cfg.Transport == upstream.SSE {
-			transport = mcp.NewSSE(h)
+			transport = mcpclient.NewSSE(h)
 		} else {
-			transport = mcp.NewHTTP(h)
+			transport = mcpclient.NewHTTP(h)
 		}
 	}
-	client, err := mcp.Connect(ctx, transport, mcp.ClientOptions{
+	client, err := mcpclient.Connect(ctx, transport, mcpclient.Options{
 		Name: "junctor-test", Version: o.Version, Protocol: version, Pin: version != "", RequestTimeout: o.Timeout,
 	})
 	c.client = client

@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/guard"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -184,7 +185,7 @@ func (c *connection) do(ctx context.Context, o TestOptions, method string, param
 const maxPages = 100
 
 // list reads tools/list, page by page.
-func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, info mcp.ServerInfo) []tool.Definition {
+func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, info mcpclient.ServerInfo) []tool.Definition {
 	if rawjson.Field(info.Capabilities, "tools") == nil {
 		r.add(Finding{Severity: Info, Area: "tools", What: "the server declares no tools", Do: `declare "tools": {} among the capabilities if it has any`})
 		return nil
@@ -227,7 +228,7 @@ func (r *TestReport) list(ctx context.Context, o TestOptions, c *connection, inf
 }
 
 // otherLists reads what the server says that it has beside tools.
-func (r *TestReport) otherLists(ctx context.Context, o TestOptions, c *connection, info mcp.ServerInfo) {
+func (r *TestReport) otherLists(ctx context.Context, o TestOptions, c *connection, info mcpclient.ServerInfo) {
 	for _, kind := range []string{"prompts", "resources"} {
 		if rawjson.Field(info.Capabilities, kind) == nil {
 			continue
@@ -249,7 +250,7 @@ func (r *TestReport) otherLists(ctx context.Context, o TestOptions, c *connectio
 }
 
 // errors asks for what does not exist.
-func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, info mcp.ServerInfo) {
+func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, info mcpclient.ServerInfo) {
 	_, _, err := c.do(ctx, o, "junctor/noSuchMethod", map[string]any{})
 	refused, isRefusal := errors.AsType[*mcp.Error](err)
 	switch {
@@ -280,7 +281,7 @@ func (r *TestReport) errors(ctx context.Context, o TestOptions, c *connection, i
 }
 
 // latency measures the simplest request.
-func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, info mcp.ServerInfo) {
+func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, info mcpclient.ServerInfo) {
 	method := "ping"
 	if mcp.Stateless(info.Protocol) {
 		method = "tools/list" // there is no ping any more

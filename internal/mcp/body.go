@@ -31,11 +31,11 @@ func (s *scratch) release() {
 	}
 }
 
-// readWhole reads r to its end and returns bytes that belong to the caller.
+// ReadAll reads r to its end and returns bytes that belong to the caller.
 // length is what was announced, negative when nothing was: with it the bytes
 // are read into the place where they stay, and without it they are gathered
 // in a pooled buffer and copied once. The caller limits r.
-func readWhole(r io.Reader, length int64) ([]byte, error) {
+func ReadAll(r io.Reader, length int64) ([]byte, error) {
 	if length >= 0 && length <= trustedLength {
 		return appendAll(make([]byte, 0, length+1), r) // one more, so that the end needs no growing
 	}

@@ -3,8 +3,9 @@ package mcp
 import (
 	"bytes"
 	"fmt"
-	"junctor/internal/rawjson"
 	"strconv"
+
+	"junctor/internal/rawjson"
 )
 
 // Limits bound what is accepted from outside. A zero field takes its default.
@@ -31,7 +32,8 @@ const (
 	DefaultMaxBatch = 256
 )
 
-func (l Limits) filled() Limits {
+// WithDefaults returns the limits with their defaults in place of zeros.
+func (l Limits) WithDefaults() Limits {
 	if l.MaxBytes <= 0 {
 		l.MaxBytes = DefaultMaxBytes
 	}
@@ -55,9 +57,9 @@ type DecodeError struct {
 	drop    Drop // what a Stream read in its place
 }
 
-// lost returns the id of the call that the broken message would have answered;
+// LostID returns the id of the call that the broken message would have answered;
 // "" when it is not a response.
-func (e *DecodeError) lost() ID {
+func (e *DecodeError) LostID() ID {
 	if e.TooLarge {
 		return e.ID
 	}
@@ -74,7 +76,7 @@ func (e *DecodeError) Response() *Message {
 // Decode reads one message. The message keeps referring to data, which must
 // not be changed afterwards. Every error is a *DecodeError.
 func Decode(data []byte, limits Limits) (Message, error) {
-	limits = limits.filled()
+	limits = limits.WithDefaults()
 	if err := checkSize(data, limits); err != nil {
 		return Message{}, err
 	}
@@ -112,7 +114,7 @@ func decodeRepaired(data []byte, at int, limits Limits) (Message, error) {
 // and hands each to f, broken ones with their error. It reports whether data
 // was a batch.
 func DecodeEach(data []byte, limits Limits, f func(Message, error)) (batch bool) {
-	limits = limits.filled()
+	limits = limits.WithDefaults()
 	i := rawjson.SkipSpace(data, 0)
 	if i >= len(data) || data[i] != '[' || len(data) > limits.MaxBytes {
 		f(Decode(data, limits))
@@ -202,14 +204,15 @@ func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
 	m, err := e.message(limits)
 	if deep && err == nil {
 		if !limits.Repair {
-			return Message{}, end, &DecodeError{Code: CodeInvalidRequest, ID: m.ID, Msg: tooDeep(limits.MaxDepth)}
+			return Message{}, end, &DecodeError{Code: CodeInvalidRequest, ID: m.ID, Msg: DepthMessage(limits.MaxDepth)}
 		}
 		m.Deep = true
 	}
 	return m, end, err
 }
 
-func tooDeep(limit int) string {
+// DepthMessage says that a message is nested deeper than the limit.
+func DepthMessage(limit int) string {
 	return fmt.Sprintf("invalid request: JSON nested deeper than %d levels", limit)
 }
 
@@ -253,7 +256,7 @@ func (e *envelope) message(limits Limits) (Message, error) {
 		return Message{}, broken
 	}
 	if e.id != nil && !rawjson.IsNull(e.id) {
-		id, ok := canonicalID(e.id)
+		id, ok := CanonicalID(e.id)
 		if !ok {
 			return invalid("id must be a string or a number")
 		}
@@ -353,9 +356,9 @@ func decodeRPCError(raw []byte) *Error {
 	return e
 }
 
-// canonicalID makes ids comparable: a string is written without needless
+// CanonicalID makes ids comparable: a string is written without needless
 // escapes, a number stays as it came.
-func canonicalID(raw []byte) (ID, bool) {
+func CanonicalID(raw []byte) (ID, bool) {
 	switch c := raw[0]; {
 	case c == '"':
 		if bytes.IndexByte(raw, '\\') < 0 {

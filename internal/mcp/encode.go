@@ -3,8 +3,9 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
-	"junctor/internal/rawjson"
 	"strconv"
+
+	"junctor/internal/rawjson"
 )
 
 // AppendMessage appends m as one line of JSON, without the newline. Params,
@@ -50,11 +51,11 @@ func AppendMessage(dst []byte, m *Message) []byte {
 // resultParts returns the result in two pieces, the second of which is its own
 // bytes.
 func (m *Message) resultParts() (lead, rest []byte) {
-	if len(m.lead) == 0 {
+	if len(m.ResultPrefix) == 0 {
 		return nil, m.Result
 	}
 	open := rawjson.SkipSpace(m.Result, 0) + 1
-	lead = append(append(make([]byte, 0, open+len(m.lead)), m.Result[:open]...), m.lead...)
+	lead = append(append(make([]byte, 0, open+len(m.ResultPrefix)), m.Result[:open]...), m.ResultPrefix...)
 	rest = m.Result[open:]
 	if next := rawjson.SkipSpace(rest, 0); next < len(rest) && rest[next] == '}' { // nothing follows the last comma
 		lead = lead[:len(lead)-1]
@@ -62,11 +63,11 @@ func (m *Message) resultParts() (lead, rest []byte) {
 	return lead, rest
 }
 
-// merge puts what goes in front of the result's members into the result.
-func (m *Message) merge() {
-	if len(m.lead) > 0 {
+// MergePrefix puts what goes in front of the result's members into the result.
+func (m *Message) MergePrefix() {
+	if len(m.ResultPrefix) > 0 {
 		lead, rest := m.resultParts()
-		m.Result, m.lead = append(append(make([]byte, 0, len(lead)+len(rest)), lead...), rest...), nil
+		m.Result, m.ResultPrefix = append(append(make([]byte, 0, len(lead)+len(rest)), lead...), rest...), nil
 	}
 }
 
@@ -74,15 +75,15 @@ func (m *Message) merge() {
 // Below it a copy costs less than another write.
 const largeResult = 16 << 10
 
-// encoded is a message as it is sent: head alone as a rule, and around the
-// bytes of a large result head and tail.
-type encoded struct{ head, body, tail []byte }
+// Encoded is a message as it is sent: Head alone as a rule, and around the
+// bytes of a large result Head and Tail.
+type Encoded struct{ Head, Body, Tail []byte }
 
-// encode encodes m without a copy of its result, where that is large and on
+// Encode encodes m without a copy of its result, where that is large and on
 // one line.
-func encode(m *Message) encoded {
+func Encode(m *Message) Encoded {
 	if m.Method != "" || m.Error != nil || len(m.Result) < largeResult || bytes.IndexByte(m.Result, '\n') >= 0 || bytes.IndexByte(m.Result, '\r') >= 0 {
-		return encoded{head: AppendMessage(make([]byte, 0, len(m.Params)+len(m.Result)+len(m.lead)+128), m)}
+		return Encoded{Head: AppendMessage(make([]byte, 0, len(m.Params)+len(m.Result)+len(m.ResultPrefix)+128), m)}
 	}
 	lead, rest := m.resultParts()
 	head := append(make([]byte, 0, len(m.ID)+len(lead)+64), `{"jsonrpc":"2.0"`...)
@@ -90,13 +91,15 @@ func encode(m *Message) encoded {
 		head = append(append(head, `,"id":`...), m.ID...)
 	}
 	head = append(append(head, `,"result":`...), lead...)
-	return encoded{head: head, body: rest, tail: []byte{'}'}}
+	return Encoded{Head: head, Body: rest, Tail: []byte{'}'}}
 }
 
-func (e encoded) size() int { return len(e.head) + len(e.body) + len(e.tail) }
+// Size returns the number of bytes of the message.
+func (e Encoded) Size() int { return len(e.Head) + len(e.Body) + len(e.Tail) }
 
-func (e encoded) appendTo(dst []byte) []byte {
-	return append(append(append(dst, e.head...), e.body...), e.tail...)
+// AppendTo appends the message to dst.
+func (e Encoded) AppendTo(dst []byte) []byte {
+	return append(append(append(dst, e.Head...), e.Body...), e.Tail...)
 }
 
 // appendRaw appends JSON on one line. A raw line break can only stand between

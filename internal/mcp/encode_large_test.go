@@ -11,13 +11,13 @@ func TestEncodeLargeResult(t *testing.T) {
 	text := strings.Repeat("x", largeResult)
 	for name, m := range map[string]*Message{
 		"small":            {ID: "1", Result: json.RawMessage(`{"a":1}`)},
-		"small with lead":  {ID: "1", Result: json.RawMessage(`{"a":1}`), lead: []byte(`"b":2,`)},
-		"empty with lead":  {ID: "1", Result: json.RawMessage(` { } `), lead: []byte(`"b":2,`)},
+		"small with lead":  {ID: "1", Result: json.RawMessage(`{"a":1}`), ResultPrefix: []byte(`"b":2,`)},
+		"empty with lead":  {ID: "1", Result: json.RawMessage(` { } `), ResultPrefix: []byte(`"b":2,`)},
 		"no result":        {ID: "1"},
 		"large":            {ID: `"x"`, Result: json.RawMessage(`{"a":"` + text + `"}`)},
-		"large with lead":  {ID: "1", Result: json.RawMessage(` { "a":"` + text + `"}`), lead: []byte(`"b":2,`)},
+		"large with lead":  {ID: "1", Result: json.RawMessage(` { "a":"` + text + `"}`), ResultPrefix: []byte(`"b":2,`)},
 		"large text":       {ID: "1", Result: json.RawMessage(`"` + text + `"`)},
-		"large with lines": {ID: "1", Result: json.RawMessage("{\r\n\"a\":\"" + text + "\"}\n"), lead: []byte(`"b":2,`)},
+		"large with lines": {ID: "1", Result: json.RawMessage("{\r\n\"a\":\"" + text + "\"}\n"), ResultPrefix: []byte(`"b":2,`)},
 		"error":            {ID: "1", Error: &Error{Code: 1, Message: "m"}},
 		"notification":     {Method: "m", Params: json.RawMessage(`{}`)},
 	} {
@@ -25,15 +25,15 @@ func TestEncodeLargeResult(t *testing.T) {
 		if !json.Valid([]byte(want)) || strings.ContainsAny(want, "\r\n") {
 			t.Errorf("%s: %.200q is no line of JSON", name, want)
 		}
-		e := encode(m)
-		if got := string(e.appendTo(nil)); got != want || e.size() != len(want) {
+		e := Encode(m)
+		if got := string(e.AppendTo(nil)); got != want || e.Size() != len(want) {
 			t.Errorf("%s: %.200q, want %.200q", name, got, want)
 		}
-		if strings.HasPrefix(name, "large") && name != "large with lines" && len(e.body) < largeResult {
+		if strings.HasPrefix(name, "large") && name != "large with lines" && len(e.Body) < largeResult {
 			t.Errorf("%s: the result was copied", name)
 		}
 		merged := *m
-		merged.merge()
+		merged.MergePrefix()
 		if got := string(AppendMessage(nil, &merged)); got != want {
 			t.Errorf("%s: merged %.200q, want %.200q", name, got, want)
 		}

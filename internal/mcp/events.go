@@ -7,33 +7,36 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
 
-// eventReader reads a stream of server-sent events. It holds no more of one
+// EventReader reads a stream of server-sent events. It holds no more of one
 // event than the size limit. Lines end with LF or CRLF; the lone CR that the
 // standard also allows is not used by any server.
-type eventReader struct {
+type EventReader struct {
 	r      *bufio.Reader
 	max    int
-	lastID string        // of the last event that had one
-	retry  time.Duration // what the server last asked for, 0 for nothing
+	LastID string        // of the last event that had one
+	Retry  time.Duration // what the server last asked for, 0 for nothing
 	began  bool
 	long   *scratch // of lines longer than r's buffer; nil before the first
 }
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBuffer) }}
 
-func newEventReader(r io.Reader, limits Limits) *eventReader {
+// NewEventReader reads events from r.
+func NewEventReader(r io.Reader, limits Limits) *EventReader {
 	br := readers.Get().(*bufio.Reader)
 	br.Reset(r)
-	return &eventReader{r: br, max: limits.filled().MaxBytes}
+	return &EventReader{r: br, max: limits.WithDefaults().MaxBytes}
 }
 
-// release gives the buffer back; the reader must not be used afterwards.
-func (e *eventReader) release() {
+// Reset continues with another stream of the same server.
+func (e *EventReader) Reset(r io.Reader) { e.r.Reset(r) }
+
+// Release gives the buffer back; the reader must not be used afterwards.
+func (e *EventReader) Release() {
 	e.r.Reset(nil)
 	readers.Put(e.r)
 	e.r = nil
@@ -48,9 +51,9 @@ const (
 	maxRetry      = time.Minute
 )
 
-// next returns the next event that has data. The data belongs to the caller.
+// Next returns the next event that has data. The data belongs to the caller.
 // A *DecodeError concerns one event alone.
-func (e *eventReader) next() (name string, data []byte, err error) {
+func (e *EventReader) Next() (name string, data []byte, err error) {
 	size := 0
 	var head []byte // of data that is too large to keep
 	for {
@@ -93,11 +96,11 @@ func (e *eventReader) next() (name string, data []byte, err error) {
 			name = string(value[:min(len(value), maxEventField)])
 		case "id":
 			if len(value) <= maxEventField && bytes.IndexByte(value, 0) < 0 {
-				e.lastID = string(value)
+				e.LastID = string(value)
 			}
 		case "retry":
 			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
-				e.retry = min(time.Duration(ms)*time.Millisecond, maxRetry)
+				e.Retry = min(time.Duration(ms)*time.Millisecond, maxRetry)
 			}
 		}
 	}
@@ -110,7 +113,7 @@ type eventLine struct {
 	cut   bool // too long: bytes is its beginning
 }
 
-func (e *eventReader) line(room int) (eventLine, error) {
+func (e *EventReader) line(room int) (eventLine, error) {
 	room += maxEventField
 	part, err := e.r.ReadSlice('\n')
 	if err == nil {
@@ -147,17 +150,4 @@ func (e *eventReader) line(room int) (eventLine, error) {
 func trimEnd(line []byte) []byte {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	return bytes.TrimSuffix(line, []byte("\r"))
-}
-
-// isEventStream and isJSON test content types and ignore their parameters.
-func isEventStream(contentType string) bool { return mediaType(contentType) == "text/event-stream" }
-
-func isJSON(contentType string) bool {
-	t := mediaType(contentType)
-	return t == "application/json" || strings.HasSuffix(t, "+json")
-}
-
-func mediaType(contentType string) string {
-	t, _, _ := strings.Cut(contentType, ";")
-	return strings.ToLower(strings.TrimSpace(t))
 }

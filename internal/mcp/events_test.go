@@ -39,10 +39,10 @@ func TestEventReader(t *testing.T) {
 				if wrap != nil {
 					src = wrap(src)
 				}
-				e := newEventReader(src, Limits{MaxBytes: 40_000})
+				e := NewEventReader(src, Limits{MaxBytes: 40_000})
 				var got []string
 				for {
-					name, data, err := e.next()
+					name, data, err := e.Next()
 					if d, ok := errors.AsType[*DecodeError](err); ok && d.TooLarge {
 						got = append(got, "!")
 						continue
@@ -52,21 +52,21 @@ func TestEventReader(t *testing.T) {
 					}
 					got = append(got, name+"|"+string(data))
 				}
-				if s := strings.Join(got, " "); s != tt.want || e.lastID != tt.id {
-					t.Errorf("got %.100q with id %q, want %.100q with %q", s, e.lastID, tt.want, tt.id)
+				if s := strings.Join(got, " "); s != tt.want || e.LastID != tt.id {
+					t.Errorf("got %.100q with id %q, want %.100q with %q", s, e.LastID, tt.want, tt.id)
 				}
-				if name == "retry" && e.retry != 1500*time.Millisecond {
-					t.Errorf("retry = %v", e.retry)
+				if name == "retry" && e.Retry != 1500*time.Millisecond {
+					t.Errorf("retry = %v", e.Retry)
 				}
-				e.release()
+				e.Release()
 			}
 		})
 	}
 }
 
 func TestTooLargeEventNamesItsCall(t *testing.T) {
-	e := newEventReader(strings.NewReader(`data: {"jsonrpc":"2.0","id":5,"result":"`+strings.Repeat("x", 50_000)+"\"}\n\n"), Limits{MaxBytes: 100})
-	_, _, err := e.next()
+	e := NewEventReader(strings.NewReader(`data: {"jsonrpc":"2.0","id":5,"result":"`+strings.Repeat("x", 50_000)+"\"}\n\n"), Limits{MaxBytes: 100})
+	_, _, err := e.Next()
 	if d, ok := errors.AsType[*DecodeError](err); !ok || d.ID != "5" {
 		t.Errorf("got %v", err)
 	}
@@ -81,10 +81,10 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte("retry: 100\nid: x\ndata:\n\n: ping\n\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		const max = 200
-		e := newEventReader(bytes.NewReader(data), Limits{MaxBytes: max})
+		e := NewEventReader(bytes.NewReader(data), Limits{MaxBytes: max})
 		ended := false
 		for range len(data) + 2 {
-			_, got, err := e.next()
+			_, got, err := e.Next()
 			if len(got) > max+maxEventField {
 				t.Fatalf("event of %d bytes", len(got))
 			}
@@ -99,20 +99,10 @@ func FuzzEvents(f *testing.F) {
 			t.Fatal("no end")
 		}
 		if len(data) < max && !bytes.ContainsAny(data, "\r\n") && len(bytes.TrimSpace(data)) > 0 {
-			_, got, err := newEventReader(strings.NewReader(fmt.Sprintf("data: %s\n\n", data)), Limits{}).next()
+			_, got, err := NewEventReader(strings.NewReader(fmt.Sprintf("data: %s\n\n", data)), Limits{}).Next()
 			if err != nil || !bytes.Equal(got, data) {
 				t.Fatalf("%q came back as %q, %v", data, got, err)
 			}
 		}
 	})
-}
-
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 11, 15, 3, 0, 0, 0, time.UTC)
-	for in, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "999999": time.Hour, "-1": 0, "soon": 0,
-		"Sun, 15 Nov 2026 03:00:30 GMT": 30 * time.Second, "Sun, 15 Nov 2026 02:00:30 GMT": 0} {
-		if got := retryAfter(in, now); got != want {
-			t.Errorf("retryAfter(%q) = %v, want %v", in, got, want)
-		}
-	}
 }

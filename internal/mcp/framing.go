@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"junctor/internal/rawjson"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"junctor/internal/rawjson"
 )
 
 // Framing is how messages are distinguished on a byte stream.
@@ -54,7 +55,7 @@ func NewReader(r io.Reader, framing Framing, limits Limits, onDrop func(Drop)) *
 	if onDrop == nil {
 		onDrop = func(Drop) {}
 	}
-	return &Reader{r: bufio.NewReaderSize(r, readBuffer), framing: framing, max: limits.filled().MaxBytes, onDrop: onDrop}
+	return &Reader{r: bufio.NewReaderSize(r, readBuffer), framing: framing, max: limits.WithDefaults().MaxBytes, onDrop: onDrop}
 }
 
 // Framing returns the framing, which FramingAuto gives way to when the first
@@ -119,10 +120,10 @@ func (r *Reader) nextLine() ([]byte, error) {
 		// Programs print prompts and progress without a newline: the message
 		// may stand behind one on the same line.
 		if i := bytes.Index(line, []byte(`{"jsonrpc"`)); i > 0 {
-			r.onDrop(Drop{Bytes: i, Preview: preview(line[:i])})
+			r.onDrop(Drop{Bytes: i, Preview: Preview(line[:i])})
 			return line[i:], nil
 		}
-		r.onDrop(Drop{Bytes: len(line), Preview: preview(line)})
+		r.onDrop(Drop{Bytes: len(line), Preview: Preview(line)})
 		if err := r.flood.add(len(line) + strayCost); err != nil {
 			return nil, err
 		}
@@ -172,7 +173,7 @@ func (r *Reader) skipLine(long, part []byte, err error) error {
 	if id == "" && err == nil {
 		id = peekTailID(tail)
 	}
-	return r.tooLarge(Drop{Bytes: n, Preview: preview(head), TooLarge: true, ID: id})
+	return r.tooLarge(Drop{Bytes: n, Preview: Preview(head), TooLarge: true, ID: id})
 }
 
 func (r *Reader) tooLarge(d Drop) error {
@@ -182,7 +183,7 @@ func (r *Reader) tooLarge(d Drop) error {
 
 func tooLarge(d Drop, limits Limits) *DecodeError {
 	return &DecodeError{Code: CodeInvalidRequest, ID: d.ID, TooLarge: true,
-		Msg: fmt.Sprintf("message of %d bytes is over the limit of %d", d.Bytes, limits.filled().MaxBytes)}
+		Msg: fmt.Sprintf("message of %d bytes is over the limit of %d", d.Bytes, limits.WithDefaults().MaxBytes)}
 }
 
 func appendTail(tail, part []byte) []byte {
@@ -190,7 +191,8 @@ func appendTail(tail, part []byte) []byte {
 	return tail[max(0, len(tail)-peekBytes):]
 }
 
-func preview(b []byte) string {
+// Preview returns the beginning of b as text for a log.
+func Preview(b []byte) string {
 	return strings.ToValidUTF8(strings.TrimSpace(string(b[:min(len(b), dropPreview)])), "")
 }
 
@@ -213,7 +215,7 @@ func (r *Reader) nextBody() ([]byte, error) {
 	if err != nil {
 		return nil, midMessage(err)
 	}
-	drop := Drop{Bytes: int(length), Preview: preview(head), TooLarge: true, ID: peekID(head)}
+	drop := Drop{Bytes: int(length), Preview: Preview(head), TooLarge: true, ID: peekID(head)}
 	if _, err := io.CopyN(io.Discard, r.r, length); err != nil {
 		return nil, midMessage(err)
 	}
@@ -267,12 +269,12 @@ func (r *Reader) headers() (int64, error) {
 		}
 		name, value, ok := strings.Cut(text, ":")
 		if !ok || strings.ContainsAny(name, "{[\"") { // a line of JSON has colons, too
-			return 0, fmt.Errorf("%q is no message header, and this stream began with headers", preview(line))
+			return 0, fmt.Errorf("%q is no message header, and this stream began with headers", Preview(line))
 		}
 		if strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
 			length, err = strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 			if err != nil || length < 0 {
-				return 0, fmt.Errorf("Content-Length %q is no length", preview([]byte(value)))
+				return 0, fmt.Errorf("Content-Length %q is no length", Preview([]byte(value)))
 			}
 			if length > maxSkipped {
 				return 0, fmt.Errorf("Content-Length %d cannot be meant", length)
@@ -320,15 +322,15 @@ func (w *Writer) Write(messages ...*Message) error {
 	return w.write(b)
 }
 
-// tryWriter is a stream that takes what it can without blocking.
-type tryWriter interface {
+// TryWriter is a stream that takes what it can without blocking.
+type TryWriter interface {
 	TryWrite([]byte) (int, error)
 }
 
 // try writes a message as far as possible without blocking. begun reports that
 // a part was written; the rest, which belongs to the caller, must then be
 // written with finish before anything else.
-func (w *Writer) try(to tryWriter, m *Message) (begun bool, rest []byte, err error) {
+func (w *Writer) try(to TryWriter, m *Message) (begun bool, rest []byte, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := w.buf[:0]

@@ -49,7 +49,7 @@ type Stream struct {
 	queue  []received // the rest of a batch
 	onDrop func(Drop)
 	close  func() error
-	direct tryWriter // nil when writes may block
+	direct TryWriter // nil when writes may block
 }
 
 type received struct {
@@ -62,9 +62,9 @@ func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
 	if o.OnDrop == nil {
 		o.OnDrop = func(Drop) {}
 	}
-	s := &Stream{limits: o.Limits.filled(), w: NewWriter(w, o.Framing), onDrop: o.OnDrop}
+	s := &Stream{limits: o.Limits.WithDefaults(), w: NewWriter(w, o.Framing), onDrop: o.OnDrop}
 	s.r = NewReader(r, o.Framing, o.Limits, o.OnDrop)
-	s.direct, _ = w.(tryWriter)
+	s.direct, _ = w.(TryWriter)
 	if o.EndFloods {
 		s.r.flood = &garbageCounter{limit: floodLimit}
 	}
@@ -118,12 +118,36 @@ func (s *Stream) countGarbage(err error, data []byte) error {
 	if end := s.r.flood.add(len(data) + strayCost); end != nil {
 		return end
 	}
-	e.drop = Drop{Bytes: len(data), Preview: preview(data), ID: e.ID}
+	e.drop = Drop{Bytes: len(data), Preview: Preview(data), ID: e.ID}
 	return err
+}
+
+// Repair makes the stream accept what [Limits].Repair describes.
+func (s *Stream) Repair() { s.limits.Repair = true }
+
+// ReportDropped calls OnDrop for a message that Receive could not decode.
+func (s *Stream) ReportDropped(e *DecodeError) {
+	if !e.TooLarge { // which was reported when it was skipped
+		s.onDrop(e.drop)
+	}
 }
 
 // Send implements [Link].
 func (s *Stream) Send(m *Message) error { return s.w.Write(m) }
+
+// TrySend sends a message as far as possible without blocking. When only a part
+// of it was sent, finish is not nil and must be called before anything else is
+// sent. A stream whose writes may block sends nothing.
+func (s *Stream) TrySend(m *Message) (sent bool, finish func() error, err error) {
+	if s.direct == nil {
+		return false, nil, nil
+	}
+	sent, rest, err := s.w.try(s.direct, m)
+	if rest != nil {
+		finish = func() error { return s.w.finish(rest) }
+	}
+	return sent, finish, err
+}
 
 // SendAll sends several messages with one write.
 func (s *Stream) SendAll(messages ...*Message) error { return s.w.Write(messages...) }

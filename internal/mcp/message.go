@@ -3,6 +3,9 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"time"
+
+	"junctor/internal/tool"
 )
 
 // ID is the id of a request as raw JSON: a number or a quoted string. The zero
@@ -19,9 +22,11 @@ type Message struct {
 	Result json.RawMessage
 	Error  *Error
 
-	fields *requestFields // what was read of Params; nil before
+	fields *ParamFields // what was read of Params; nil before
 
-	lead []byte // members that go in front of those of Result, each with a comma behind it
+	// ResultPrefix holds members that are sent in front of those of Result,
+	// each with a comma behind it.
+	ResultPrefix []byte
 
 	// Of a message decoded with Limits.Repair.
 	Repaired bool // invalid UTF-8 was replaced by U+FFFD
@@ -60,11 +65,17 @@ const (
 	CodeUnsupportedProtocol = -32022
 )
 
-// The protocol versions that Junctor speaks, oldest first.
-const (
-	Version20241105 = "2024-11-05"
-	Version20250326 = "2025-03-26"
-	Version20250618 = "2025-06-18"
-	Version20251125 = "2025-11-25"
-	Version20260728 = "2026-07-28"
-)
+// ToolError returns a failure as the JSON-RPC error of its kind. Its data
+// carries the kind's code and the details.
+func ToolError(e *tool.Error) *Error {
+	data := struct {
+		Code       tool.Kind `json:"code"`
+		Details    any       `json:"details,omitempty"`
+		RetryAfter float64   `json:"retryAfterSeconds,omitempty"`
+	}{e.Kind, e.Details, e.RetryAfter.Round(time.Millisecond).Seconds()}
+	raw, err := json.Marshal(data)
+	if err != nil { // details that cannot be written are not worth the answer
+		raw, _ = json.Marshal(map[string]tool.Kind{"code": e.Kind})
+	}
+	return &Error{Code: e.Kind.JSONRPC(), Message: e.Msg, Data: raw}
+}

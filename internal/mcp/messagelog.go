@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strings"
-
-	"junctor/internal/telemetry"
 )
 
 const (
@@ -16,15 +14,17 @@ const (
 	logMargin = 1 << 10
 )
 
-// messageLog writes messages to the log at the level trace: redacted, and cut
-// where they are long. It costs one comparison when the level is off.
-type messageLog struct {
-	log    *slog.Logger
-	redact func(string) string // nil for none
+// MessageLog writes messages to the log at a level: redacted, and cut where
+// they are long. It costs one comparison when the level is off.
+type MessageLog struct {
+	Log    *slog.Logger
+	Level  slog.Level
+	Redact func(string) string // nil for none
 }
 
-func (l messageLog) write(ctx context.Context, event string, m *Message) {
-	if !l.log.Enabled(ctx, telemetry.SlogTrace) {
+// Write writes m to the log, under the name of the event.
+func (l MessageLog) Write(ctx context.Context, event string, m *Message) {
+	if !l.Log.Enabled(ctx, l.Level) {
 		return
 	}
 	payload := m.Params
@@ -35,24 +35,10 @@ func (l messageLog) write(ctx context.Context, event string, m *Message) {
 		payload = m.Result
 	}
 	text := string(payload[:min(len(payload), maxLogged+logMargin)])
-	if l.redact != nil {
-		text = l.redact(text)
+	if l.Redact != nil {
+		text = l.Redact(text)
 	}
 	text = strings.ToValidUTF8(text[:min(len(text), maxLogged)], "")
-	l.log.Log(ctx, telemetry.SlogTrace, event,
+	l.Log.Log(ctx, l.Level, event,
 		"id", string(m.ID[:min(len(m.ID), 64)]), "method", m.Method[:min(len(m.Method), 128)], "bytes", len(payload), "payload", text)
-}
-
-// logMessage writes a message to or from the upstream.
-func (c *Client) logMessage(direction string, m *Message) {
-	messageLog{c.log, c.opts.Redact}.write(c.ctx, "message "+direction, m)
-}
-
-// logReceived and logSent write a message from and to a client.
-func (s *Server) logReceived(ctx context.Context, m *Message) {
-	messageLog{s.log, s.opts.Redact}.write(ctx, "client message received", m)
-}
-
-func (s *Server) logSent(ctx context.Context, m *Message) {
-	messageLog{s.log, s.opts.Redact}.write(ctx, "client message sent", m)
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+
 	"junctor/internal/rawjson"
 )
 
@@ -14,7 +15,7 @@ const peekBytes = 512
 func peekID(head []byte) ID {
 	for m := range rawjson.Positions(head) {
 		if m.Is(head, "id") && m.End < len(head) {
-			id, _ := canonicalID(m.Value(head))
+			id, _ := CanonicalID(m.Value(head))
 			return id
 		}
 	}
@@ -44,7 +45,7 @@ func peekTailID(tail []byte) ID {
 	if string(rest) != "}" && string(rest) != `,"jsonrpc":"2.0"}` {
 		return ""
 	}
-	id, _ := canonicalID(tail[i:end])
+	id, _ := CanonicalID(tail[i:end])
 	return id
 }
 

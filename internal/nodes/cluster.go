@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/store"
 )
 
@@ -13,7 +13,7 @@ import (
 const sessionSpace = "mcp-sessions"
 
 // Cluster joins the MCP servers of this process to those of the others.
-func (n *Node) Cluster() mcp.Cluster { return cluster{n} }
+func (n *Node) Cluster() mcpserver.Cluster { return cluster{n} }
 
 type cluster struct{ *Node }
 
@@ -31,7 +31,7 @@ func (c cluster) PutSession(ctx context.Context, id string, record []byte, life 
 		if !fresh {
 			v, err := c.opts.Store.Value(ctx, sessionSpace, id)
 			if errors.Is(err, store.ErrNotFound) {
-				return mcp.ErrNoSession
+				return mcpserver.ErrNoSession
 			}
 			if err != nil {
 				return err
@@ -50,7 +50,7 @@ func (c cluster) DropSession(ctx context.Context, id string) error {
 	return c.opts.Store.DeleteValue(ctx, sessionSpace, id, store.AnyVersion)
 }
 
-func (c cluster) Dial(ctx context.Context, to, kind string, first []byte) (mcp.NodeConn, error) {
+func (c cluster) Dial(ctx context.Context, to, kind string, first []byte) (mcpserver.NodeConn, error) {
 	l, err := c.Node.Dial(ctx, to, kind, first)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (c cluster) Dial(ctx context.Context, to, kind string, first []byte) (mcp.N
 	return l, nil
 }
 
-func (c cluster) Handle(kind string, h func(ctx context.Context, first []byte, l mcp.NodeConn)) {
+func (c cluster) Handle(kind string, h func(ctx context.Context, first []byte, l mcpserver.NodeConn)) {
 	if h == nil {
 		c.Node.Handle(kind, nil)
 		return

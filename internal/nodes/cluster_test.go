@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
@@ -22,7 +23,7 @@ import (
 type place struct {
 	t      *testing.T
 	node   *Node
-	server *mcp.Server
+	server *mcpserver.Server
 	url    string
 	store  *switched
 	stop   func()
@@ -31,13 +32,13 @@ type place struct {
 // handler answers as the method says.
 type handler struct{ ended chan error }
 
-func (h *handler) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
-	return mcp.Description{Info: json.RawMessage(`{"name":"t","version":"1"}`), Capabilities: json.RawMessage(`{"logging":{}}`)}, nil
+func (h *handler) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
+	return mcpserver.Description{Info: json.RawMessage(`{"name":"t","version":"1"}`), Capabilities: json.RawMessage(`{"logging":{}}`)}, nil
 }
 
-func (h *handler) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+func (h *handler) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
-func (h *handler) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (h *handler) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "ask":
 		fallthrough
@@ -58,10 +59,10 @@ func (h *handler) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, e
 	return json.RawMessage(`{}`), nil
 }
 
-func (w *town) place(view string, h mcp.Handler) *place {
+func (w *town) place(view string, h mcpserver.Handler) *place {
 	n, s, stop := w.node()
 	p := &place{t: w.t, node: n, store: s, stop: stop}
-	p.server = mcp.NewServer(mcp.ServerOptions{Cluster: n.Cluster(), View: view, Log: slog.New(slog.DiscardHandler)}, h)
+	p.server = mcpserver.New(mcpserver.Options{Cluster: n.Cluster(), View: view, Log: slog.New(slog.DiscardHandler)}, h)
 	hs := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		who := r.Header.Get("X-Caller")
 		p.server.ServeHTTP(rw, r.WithContext(tool.WithCaller(r.Context(), tool.Caller{ID: "key:" + who, Name: who})))

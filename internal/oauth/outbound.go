@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"junctor/internal/address"
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
 
@@ -120,7 +120,7 @@ func (o *outbound) client(r addressPolicy) *http.Client {
 		}
 		return r.check(ap.Addr())
 	}}
-	direct := mcp.NewRoundTripper(nil)
+	direct := mcpclient.NewRoundTripper(nil)
 	direct.DisableKeepAlives, direct.DialContext = true, dialer.DialContext
 	if o.dial != nil {
 		direct.DialContext = o.dial
@@ -171,7 +171,7 @@ func (g guarded) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 		}
 	}
-	t := mcp.NewRoundTripper(http.ProxyURL(through))
+	t := mcpclient.NewRoundTripper(http.ProxyURL(through))
 	t.DisableKeepAlives = true
 	return t.RoundTrip(req)
 }

@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/sqlite"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -317,7 +317,7 @@ func (r *rig) another() *Service {
 	r.t.Helper()
 	s := New(Options{
 		Servers: func(name string) (upstream.Config, bool) { return *r.cfg, name == r.cfg.Name },
-		Store:   r.store, Sealer: sealer(r.t), RoundTripper: mcp.NewRoundTripper(nil), Redactor: &telemetry.Redactor{},
+		Store:   r.store, Sealer: sealer(r.t), RoundTripper: mcpclient.NewRoundTripper(nil), Redactor: &telemetry.Redactor{},
 		Log: slog.New(slog.NewTextHandler(&lockedBuffer{}, nil)), Node: "test", Version: "1",
 		LoggedIn: func(name string) { r.in = append(r.in, name) },
 	})
@@ -329,7 +329,7 @@ func (r *rig) another() *Service {
 // call makes a request to the protected server as the wire does: with what
 // Authorize puts on it, and once more after a refusal of each kind.
 func call(ctx context.Context, s *Service, cfg upstream.Config) (int, error) {
-	var refused *mcp.HTTPError
+	var refused *mcpclient.HTTPError
 	var tried401, tried403 bool
 	for {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, cfg.URL, strings.NewReader(`{}`))
@@ -352,7 +352,7 @@ func call(ctx context.Context, s *Service, cfg upstream.Config) (int, error) {
 		default:
 			return resp.StatusCode, nil
 		}
-		refused = &mcp.HTTPError{
+		refused = &mcpclient.HTTPError{
 			Status: resp.StatusCode, WWWAuthenticate: resp.Header.Values("WWW-Authenticate"),
 			Credential: telemetry.Secret(req.Header.Get("Authorization")),
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"junctor/internal/address"
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -147,7 +147,7 @@ func (s *Service) state(server string) *state {
 }
 
 // Authorize sets the upstream's token on a request, see [upstream.Authorizer].
-func (s *Service) Authorize(ctx context.Context, server string, r *http.Request, refused *mcp.HTTPError) error {
+func (s *Service) Authorize(ctx context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error {
 	cfg, ok := s.opts.Servers(server)
 	if !ok || cfg.URL == "" {
 		return nil
@@ -292,7 +292,7 @@ func (s *Service) current(ctx context.Context, cfg upstream.Config, st *state) (
 // afterUnauthorized handles a 401: it retries with a token that was obtained
 // meanwhile or with a refreshed one, or returns the error that requires a
 // sign-in.
-func (s *Service) afterUnauthorized(ctx context.Context, cfg upstream.Config, st *state, refused *mcp.HTTPError) (*record, error) {
+func (s *Service) afterUnauthorized(ctx context.Context, cfg upstream.Config, st *state, refused *mcpclient.HTTPError) (*record, error) {
 	used := strings.TrimPrefix(refused.Credential.Reveal(), "Bearer ")
 	rec, err := s.known(ctx, cfg, st, true)
 	if err != nil {
@@ -335,7 +335,7 @@ func (st *state) force(token string) {
 
 // afterForbidden handles a 403: it returns the error that requires a sign-in
 // with the missing scopes and the current ones.
-func (s *Service) afterForbidden(ctx context.Context, cfg upstream.Config, st *state, refused *mcp.HTTPError) (*record, error) {
+func (s *Service) afterForbidden(ctx context.Context, cfg upstream.Config, st *state, refused *mcpclient.HTTPError) (*record, error) {
 	ch := parseChallenge(refused.WWWAuthenticate)
 	denied := &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server refuses access (HTTP 403), and a new login would not change that"}
 	if ch.err != "insufficient_scope" && len(ch.scopes) == 0 {

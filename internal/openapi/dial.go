@@ -7,6 +7,8 @@ import (
 	"net/url"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/telemetry"
 	"junctor/internal/upstream"
 )
@@ -22,7 +24,7 @@ type Dialer struct {
 // Dial reads the document of an upstream and returns a connection to a server
 // in this process. The server ends with the connection. The context bounds the
 // reading alone.
-func (d Dialer) Dial(ctx context.Context, cfg upstream.Config) (mcp.Transport, error) {
+func (d Dialer) Dial(ctx context.Context, cfg upstream.Config) (mcpclient.Transport, error) {
 	log := d.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -37,7 +39,7 @@ func (d Dialer) Dial(ctx context.Context, cfg upstream.Config) (mcp.Transport, e
 	if err != nil {
 		return nil, err
 	}
-	server := mcp.NewServer(mcp.ServerOptions{Log: log}, handler)
+	server := mcpserver.New(mcpserver.Options{Log: log}, handler)
 	near, far := mcp.Pipe()
 	life, end := context.WithCancel(context.Background())
 	go handler.Watch(life, func() { server.Notify("notifications/tools/list_changed", nil) })
@@ -46,7 +48,7 @@ func (d Dialer) Dial(ctx context.Context, cfg upstream.Config) (mcp.Transport, e
 		defer server.Close()
 		_ = server.ServeLink(life, far) // the end of the connection is no error
 	}()
-	return near, nil
+	return mcpclient.OverLink(near), nil
 }
 
 func header(cfg upstream.Config) http.Header {

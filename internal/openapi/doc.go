@@ -4,7 +4,7 @@
 //
 // It reads OpenAPI 3.0, 3.1 and 3.2 and Swagger 2.0, in JSON and YAML. [Parse]
 // reads a document and returns its operations as a [Service]; [NewServer] makes
-// an mcp.Handler that loads the document, keeps it up to date and sends the
+// an mcpserver.Handler that loads the document, keeps it up to date and sends the
 // requests.
 //
 // # Design

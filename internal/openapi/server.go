@@ -18,6 +18,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 )
 
@@ -43,7 +44,7 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Server is an mcp.Handler that offers the operations of a service as tools.
+// Server is an mcpserver.Handler that offers the operations of a service as tools.
 type Server struct {
 	opts    Options
 	loader  *loader
@@ -143,8 +144,8 @@ func (s *Server) Watch(ctx context.Context, changed func()) {
 	}
 }
 
-// Describe implements mcp.Handler.
-func (s *Server) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+// Describe implements mcpserver.Handler.
+func (s *Server) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
 	service := s.service.Load()
 	name := service.Title
 	if name == "" {
@@ -152,17 +153,17 @@ func (s *Server) Describe(context.Context, *mcp.Request) (mcp.Description, error
 	}
 	info, err := json.Marshal(map[string]string{"name": name, "version": service.Version})
 	if err != nil {
-		return mcp.Description{}, err
+		return mcpserver.Description{}, err
 	}
-	return mcp.Description{
+	return mcpserver.Description{
 		Info: info, Capabilities: json.RawMessage(`{"tools":{"listChanged":true}}`),
 		Instructions: cut(strings.TrimSpace(service.Description), maxDescription),
 		Public:       true,
 	}, nil
 }
 
-// Serve implements mcp.Handler: tools/list and tools/call.
-func (s *Server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+// Serve implements mcpserver.Handler: tools/list and tools/call.
+func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	service := s.service.Load()
 	switch r.Method {
 	case "tools/list":
@@ -191,8 +192,8 @@ func (s *Server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, er
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + r.Method}
 }
 
-// Notified implements mcp.Handler. Notifications are ignored.
-func (s *Server) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+// Notified implements mcpserver.Handler. Notifications are ignored.
+func (s *Server) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
 // call sends the request, again if the service asks for that and the
 // operation may be repeated.

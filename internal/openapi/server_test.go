@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -24,7 +26,7 @@ import (
 // call calls a tool of a server in the way of its clients.
 func call(t *testing.T, s *Server, name, arguments string) json.RawMessage {
 	t.Helper()
-	result, err := s.Serve(t.Context(), &mcp.Request{Method: "tools/call", Params: fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, name, arguments)})
+	result, err := s.Serve(t.Context(), &mcpserver.Request{Method: "tools/call", Params: fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, name, arguments)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +131,7 @@ func TestResults(t *testing.T) {
 			t.Errorf("%s: %.300s, want %s", what, got, want)
 		}
 	}
-	if _, err := s.Serve(t.Context(), &mcp.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"nonsense"}`)}); err == nil {
+	if _, err := s.Serve(t.Context(), &mcpserver.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"nonsense"}`)}); err == nil {
 		t.Error("an unknown tool is called")
 	}
 }
@@ -291,7 +293,7 @@ func testDial(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := make(chan struct{}, 1)
-	client, err := mcp.Connect(t.Context(), transport, mcp.ClientOptions{Name: "test", Version: "1", Protocol: mcp.Version20251125, OnNotification: func(method string, _ json.RawMessage) {
+	client, err := mcpclient.Connect(t.Context(), transport, mcpclient.Options{Name: "test", Version: "1", Protocol: mcp.Version20251125, OnNotification: func(method string, _ json.RawMessage) {
 		if method == "notifications/tools/list_changed" {
 			changed <- struct{}{}
 		}

@@ -19,6 +19,8 @@ import (
 	"junctor/internal/httpserver"
 	"junctor/internal/listing"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/sqlite"
@@ -34,13 +36,13 @@ type server struct {
 	start chan struct{}
 }
 
-func (s server) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
-	return mcp.Description{Info: json.RawMessage(`{"name":"t","version":"1"}`), Capabilities: json.RawMessage(`{"tools":{}}`), Instructions: "Be kind."}, nil
+func (s server) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
+	return mcpserver.Description{Info: json.RawMessage(`{"name":"t","version":"1"}`), Capabilities: json.RawMessage(`{"tools":{}}`), Instructions: "Be kind."}, nil
 }
 
-func (s server) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+func (s server) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
-func (s server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (s server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/list":
 		return json.RawMessage(`{"tools":[` + strings.Join(s.tools, ",") + `]}`), nil
@@ -59,7 +61,7 @@ func (s server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, err
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found"}
 }
 
-func (s server) dial(ctx context.Context) (mcp.Transport, error) {
+func (s server) dial(ctx context.Context) (mcpclient.Transport, error) {
 	if s.start != nil {
 		select {
 		case <-s.start:
@@ -68,9 +70,9 @@ func (s server) dial(ctx context.Context) (mcp.Transport, error) {
 		}
 	}
 	near, far := mcp.Pipe()
-	host := mcp.NewServer(mcp.ServerOptions{}, s)
+	host := mcpserver.New(mcpserver.Options{}, s)
 	go func() { _ = host.ServeLink(context.Background(), far) }()
-	return near, nil
+	return mcpclient.OverLink(near), nil
 }
 
 // core is everything below the face, as app wires it.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -60,7 +61,7 @@ func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage,
 	defer u.inFlight.Add(-1)
 	if cfg.remote() {
 		if h := forwarded(ctx, cfg, r.Params); h != nil {
-			ctx = mcp.WithHeader(ctx, h)
+			ctx = mcpclient.WithHeader(ctx, h)
 		}
 	}
 	u.used(r.Caller)

@@ -12,12 +12,13 @@ import (
 
 	"junctor/internal/child"
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
 
 // conn is one connection to an upstream.
 type conn struct {
-	client  *mcp.Client
+	client  *mcpclient.Client
 	caller  string         // whose session it is; "" for the one that callers share
 	sharing *sharing       // of callers
 	process *child.Process // nil unless the upstream is a program
@@ -51,7 +52,7 @@ func signal(ch chan struct{}) {
 
 // dial connects within the upstream's time to start. caller is the one whose
 // session it is to be, "" for the session of all.
-func (u *upstream) dial(ctx context.Context, cfg Config, caller string, capabilities mcp.Capabilities) (*conn, error) {
+func (u *upstream) dial(ctx context.Context, cfg Config, caller string, capabilities mcpclient.Capabilities) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeoutMs.Duration())
 	defer cancel()
 	u.mu.Lock()
@@ -61,13 +62,13 @@ func (u *upstream) dial(ctx context.Context, cfg Config, caller string, capabili
 		capabilities.Roots = false // no caller could answer a request at the server's start
 	}
 	c, err := u.connect(ctx, cfg, caller, protocol, capabilities)
-	if errors.Is(err, mcp.ErrOldEra) && protocol == "" && ctx.Err() == nil {
+	if errors.Is(err, mcpclient.ErrOldEra) && protocol == "" && ctx.Err() == nil {
 		c, err = u.connect(ctx, cfg, caller, mcp.Version20251125, capabilities)
 	}
 	return c, err
 }
 
-func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol string, capabilities mcp.Capabilities) (*conn, error) {
+func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol string, capabilities mcpclient.Capabilities) (*conn, error) {
 	c := newConn()
 	c.caller = caller
 	log, begun := u.s.log.With("server", u.name), time.Now()
@@ -76,7 +77,7 @@ func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol str
 	if err != nil {
 		return nil, err
 	}
-	c.client, err = mcp.Connect(ctx, transport, mcp.ClientOptions{
+	c.client, err = mcpclient.Connect(ctx, transport, mcpclient.Options{
 		Name: u.s.opts.Name, Title: u.s.opts.Name, Version: u.s.opts.Version,
 		Protocol: protocol, Capabilities: capabilities,
 		OnNotification: func(method string, params json.RawMessage) { u.notified(c, method, params) },
@@ -103,7 +104,7 @@ func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol str
 }
 
 // transport makes the way to the server.
-func (u *upstream) transport(ctx context.Context, cfg Config, c *conn) (mcp.Transport, error) {
+func (u *upstream) transport(ctx context.Context, cfg Config, c *conn) (mcpclient.Transport, error) {
 	if len(cfg.Unset) > 0 {
 		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: unsetVariables(cfg.Unset)}
 	}
@@ -125,19 +126,19 @@ func (u *upstream) transport(ctx context.Context, cfg Config, c *conn) (mcp.Tran
 		}
 		return u.s.opts.OpenAPI(ctx, cfg)
 	default:
-		o := mcp.HTTPOptions{
+		o := mcpclient.HTTPOptions{
 			URL: cfg.URL, Header: u.header(cfg), RoundTripper: u.s.opts.RoundTripper, StreamableOnly: t == HTTP,
 		}
 		if a := u.s.opts.Authorizer; a != nil && o.Header.Get("Authorization") == "" {
-			o.Authorize = func(ctx context.Context, r *http.Request, refused *mcp.HTTPError) error {
+			o.Authorize = func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error {
 				return a.Authorize(ctx, u.name, r, refused)
 			}
 		}
 		if t == SSE {
 			c.shared = true
-			return mcp.NewSSE(o), nil
+			return mcpclient.NewSSE(o), nil
 		}
-		return mcp.NewHTTP(o), nil
+		return mcpclient.NewHTTP(o), nil
 	}
 }
 
@@ -166,7 +167,7 @@ func userAgent(name, version string) string {
 }
 
 // startChild starts the upstream's program.
-func (u *upstream) startChild(cfg Config, c *conn) (mcp.Transport, error) {
+func (u *upstream) startChild(cfg Config, c *conn) (mcpclient.Transport, error) {
 	extra := make(map[string]string, len(cfg.Env))
 	for name, value := range cfg.Env {
 		extra[name] = value.Reveal()
@@ -183,14 +184,14 @@ func (u *upstream) startChild(cfg Config, c *conn) (mcp.Transport, error) {
 	if reason := p.Visible(); reason != "" {
 		u.s.log.Debug("the data folder is visible to the server's program", "server", u.name, "reason", reason)
 	}
-	return mcp.NewStream(p, p, mcp.StreamOptions{
+	return mcpclient.OverLink(mcp.NewStream(p, p, mcp.StreamOptions{
 		OnDrop:    c.dropped,
 		EndFloods: true,
 		Close: func() error {
 			go p.Stop(context.Background()) // callers that need it wait for the process
 			return nil
 		},
-	}), nil
+	})), nil
 }
 
 // logStderr writes a line of the program's stderr to the log.

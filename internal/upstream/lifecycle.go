@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
 
@@ -90,8 +90,8 @@ type upstream struct {
 	lastFailure string
 	failedAt    time.Time
 
-	owner string          // the process that runs it, when it is another
-	lent  *mcp.ServerInfo // the owner's information about it
+	owner string                // the process that runs it, when it is another
+	lent  *mcpclient.ServerInfo // the owner's information about it
 
 	sessions map[string]*session // of single callers
 	life     context.Context     // of run; nil before

@@ -4,16 +4,16 @@ import (
 	"context"
 	"encoding/json"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
 
 // Info returns the server information of the upstream; false if it is not
 // connected.
-func (s *Supervisor) Info(server string) (mcp.ServerInfo, bool) {
+func (s *Supervisor) Info(server string) (mcpclient.ServerInfo, bool) {
 	u := s.find(server)
 	if u == nil {
-		return mcp.ServerInfo{}, false
+		return mcpclient.ServerInfo{}, false
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -21,7 +21,7 @@ func (s *Supervisor) Info(server string) (mcp.ServerInfo, bool) {
 		return *u.lent, true
 	}
 	if u.conn == nil {
-		return mcp.ServerInfo{}, false
+		return mcpclient.ServerInfo{}, false
 	}
 	return u.conn.client.Info(), true
 }

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -79,7 +79,7 @@ func (c *consent) SignIn(ctx context.Context, server string) error {
 	return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "sign in", Details: map[string]string{"url": "https://login.example/" + server + "?for=" + tool.CallerFrom(ctx).ID}}
 }
 
-func (c *consent) Authorize(_ context.Context, server string, r *http.Request, refused *mcp.HTTPError) error {
+func (c *consent) Authorize(_ context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error {
 	select {
 	case c.have = <-c.token:
 	default:
@@ -138,7 +138,7 @@ type tokens struct {
 	token atomic.Pointer[string]
 }
 
-func (c *tokens) Authorize(_ context.Context, server string, r *http.Request, refused *mcp.HTTPError) error {
+func (c *tokens) Authorize(_ context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error {
 	if refused != nil {
 		return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "consent is needed for " + server}
 	}
@@ -225,7 +225,7 @@ func TestConfiguredTransports(t *testing.T) {
 func TestProgressAndQuestionsReachTheCaller(t *testing.T) {
 	for _, script := range []upstreamtest.Script{{OldEra: true}, {}} {
 		t.Run(fmt.Sprint("old era ", script.OldEra), func(t *testing.T) {
-			o := upstream.Options{Capabilities: mcp.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true}}
+			o := upstream.Options{Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true}}
 			r := newRig(t, o, upstreamtest.Stdio(t, "x", script)).run()
 			var got []string
 			ex := tool.Exchange{
@@ -257,7 +257,7 @@ func TestPerCallerSessions(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{OldEra: true}, func(c *upstream.Config, o *upstream.Options) {
 			c.SessionMode = upstream.PerCaller
 			o.MaxSessions, o.SessionIdle = 2, time.Minute
-			o.Capabilities = mcp.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true}
+			o.Capabilities = mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true}
 		})
 		r.run()
 		who := func(caller string) string {
@@ -327,7 +327,7 @@ func TestCallerCapabilitiesAreDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := newInside(t, upstreamtest.Script{OldEra: true}, func(c *upstream.Config, o *upstream.Options) {
 			c.SessionMode = upstream.PerCaller
-			o.Capabilities = mcp.Capabilities{ElicitationForm: true, ElicitationURL: true, Roots: true}
+			o.Capabilities = mcpclient.Capabilities{ElicitationForm: true, ElicitationURL: true, Roots: true}
 		})
 		r.run()
 		ask := func(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
@@ -55,7 +55,7 @@ func (u *upstream) session(ctx context.Context, r tool.Request) (*conn, error) {
 
 // sessionOf finds the session or begins to make it. That is not bound to the
 // call that needed it first: others may wait for it too.
-func (u *upstream) sessionOf(key, caller string, capabilities mcp.Capabilities) (*session, error) {
+func (u *upstream) sessionOf(key, caller string, capabilities mcpclient.Capabilities) (*session, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended || u.life == nil {
@@ -77,7 +77,7 @@ func (u *upstream) sessionOf(key, caller string, capabilities mcp.Capabilities) 
 
 // makeSession connects for one caller. An error is returned to the calls that
 // wait for this session; the next call tries again.
-func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg Config, caller string, capabilities mcp.Capabilities) {
+func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg Config, caller string, capabilities mcpclient.Capabilities) {
 	c, err := u.dial(ctx, cfg.withStartLimit(), caller, capabilities)
 	u.mu.Lock()
 	s.conn = c
@@ -157,9 +157,9 @@ func (u *upstream) closeSessions() {
 
 // commonCapabilities returns the capabilities that both this program and the
 // caller support.
-func commonCapabilities(ours mcp.Capabilities, ex tool.Exchange) mcp.Capabilities {
+func commonCapabilities(ours mcpclient.Capabilities, ex tool.Exchange) mcpclient.Capabilities {
 	if ex.Ask == nil {
-		return mcp.Capabilities{}
+		return mcpclient.Capabilities{}
 	}
 	has := func(path ...string) bool {
 		raw := rawjson.Field(ex.Capabilities, path...)
@@ -167,7 +167,7 @@ func commonCapabilities(ours mcp.Capabilities, ex tool.Exchange) mcp.Capabilitie
 	}
 	elicitation := rawjson.Field(ex.Capabilities, "elicitation")
 	form := has("elicitation", "form") || has("elicitation") && !hasField(elicitation, "url")
-	return mcp.Capabilities{
+	return mcpclient.Capabilities{
 		Sampling:        ours.Sampling && has("sampling"),
 		SamplingTools:   ours.SamplingTools && has("sampling", "tools"),
 		ElicitationForm: ours.ElicitationForm && form,

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
@@ -67,7 +68,7 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 
 // subscribe passes every subscription on: the server may have lost the one of
 // another caller.
-func (s *sharing) subscribe(ctx context.Context, client *mcp.Client, r tool.Request) (json.RawMessage, error) {
+func (s *sharing) subscribe(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
 	uri := rawjson.FieldString(r.Params, "uri")
 	s.mu.Lock()
 	if s.subscribers[uri] == nil {
@@ -101,7 +102,7 @@ func (s *sharing) leave(uri, caller string) (others bool) {
 
 // unsubscribe unsubscribes from the server when the last caller has
 // unsubscribed.
-func (s *sharing) unsubscribe(ctx context.Context, client *mcp.Client, r tool.Request) (json.RawMessage, error) {
+func (s *sharing) unsubscribe(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
 	if s.leave(rawjson.FieldString(r.Params, "uri"), r.Caller) {
 		return emptyResult, nil
 	}
@@ -110,7 +111,7 @@ func (s *sharing) unsubscribe(ctx context.Context, client *mcp.Client, r tool.Re
 
 // setLevel sets the most verbose level that any caller has requested. Each
 // caller gets messages according to its own level.
-func (s *sharing) setLevel(ctx context.Context, client *mcp.Client, r tool.Request) (json.RawMessage, error) {
+func (s *sharing) setLevel(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {
 	level := rawjson.FieldString(r.Params, "level")
 	if !mcp.ValidLogLevel(level) {
 		return client.Do(ctx, r) // the server's error explains the accepted values
@@ -129,7 +130,7 @@ func (s *sharing) setLevel(ctx context.Context, client *mcp.Client, r tool.Reque
 	s.levels[r.Caller] = level
 	least := level
 	for _, other := range s.levels {
-		if mcp.CompareLogLevels(other, least) < 0 {
+		if mcp.LessSevere(other, least) {
 			least = other
 		}
 	}
@@ -166,7 +167,7 @@ func (s *sharing) applyLevel(stateless bool, r *tool.Request) {
 	}
 	if notify := r.Exchange.Notify; notify != nil {
 		r.Exchange.Notify = func(method string, params json.RawMessage) {
-			if method == "notifications/message" && mcp.CompareLogLevels(rawjson.FieldString(params, "level"), level) < 0 {
+			if method == "notifications/message" && mcp.LessSevere(rawjson.FieldString(params, "level"), level) {
 				return
 			}
 			notify(method, params)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -19,7 +21,7 @@ import (
 // ledger is a server that keeps tasks, subscriptions and a log level for
 // whoever is connected, as most servers do.
 type ledger struct {
-	server *mcp.Server
+	server *mcpserver.Server
 
 	mu      sync.Mutex
 	seen    []string
@@ -30,24 +32,24 @@ type ledger struct {
 
 func newLedger() *ledger {
 	l := &ledger{release: make(chan struct{}), holding: make(chan struct{}, 10)}
-	l.server = mcp.NewServer(mcp.ServerOptions{DrainFor: time.Millisecond}, l)
+	l.server = mcpserver.New(mcpserver.Options{DrainFor: time.Millisecond}, l)
 	return l
 }
 
-func (l *ledger) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
-	return mcp.Description{
+func (l *ledger) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
+	return mcpserver.Description{
 		Info:         json.RawMessage(`{"name":"ledger","version":"1"}`),
 		Capabilities: json.RawMessage(`{"logging":{},"resources":{"subscribe":true},"tools":{},"tasks":{"list":{}}}`),
 	}, nil
 }
 
-func (l *ledger) Notified(_ context.Context, _ *mcp.Session, method string, _ json.RawMessage) {
+func (l *ledger) Notified(_ context.Context, _ *mcpserver.Session, method string, _ json.RawMessage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.seen = append(l.seen, method)
 }
 
-func (l *ledger) Serve(_ context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (l *ledger) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch r.Method {
@@ -114,10 +116,10 @@ func runLedger(t *testing.T, mode upstream.SessionMode, edit ...func(*upstream.O
 	l := newLedger()
 	cfg := upstream.DefaultConfig()
 	cfg.Name, cfg.Transport, cfg.SessionMode = "ledger", upstream.InProcess, mode
-	o := upstream.Options{InProcess: map[string]upstream.Dialer{"ledger": func(context.Context) (mcp.Transport, error) {
+	o := upstream.Options{InProcess: map[string]upstream.Dialer{"ledger": func(context.Context) (mcpclient.Transport, error) {
 		near, far := mcp.Pipe()
 		go func() { _ = l.server.ServeLink(context.Background(), handshakeOnly{far}) }()
-		return near, nil
+		return mcpclient.OverLink(near), nil
 	}}}
 	for _, e := range edit {
 		e(&o)

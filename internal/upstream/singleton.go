@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
 
@@ -135,7 +135,7 @@ func (u *upstream) setOwner(owner string, lost bool) {
 
 // Lend publishes the server information and the number of tools of an upstream
 // that another process runs. It has no effect for one that runs here.
-func (s *Supervisor) Lend(server string, info mcp.ServerInfo, tools int) {
+func (s *Supervisor) Lend(server string, info mcpclient.ServerInfo, tools int) {
 	u := s.find(server)
 	if u == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 	"junctor/internal/upstream/upstreamtest"
@@ -83,8 +83,8 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 	if st, _ := b.StatusOf("one"); st.Node != "a" || st.State != upstream.Connecting {
 		t.Errorf("before its tools are known: %+v", st)
 	}
-	b.Lend("one", mcp.ServerInfo{Name: "lent"}, 14)
-	b.Lend("none", mcp.ServerInfo{}, 1)
+	b.Lend("one", mcpclient.ServerInfo{Name: "lent"}, 14)
+	b.Lend("none", mcpclient.ServerInfo{}, 1)
 	if st := b.state("one", upstream.Connected); st.Tools != 14 {
 		t.Errorf("with its tools: %+v", st)
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
 
@@ -31,7 +31,7 @@ type Sink interface {
 // ToolSet is the list of tools of an upstream with its guidance.
 type ToolSet struct {
 	Config   Config
-	Info     mcp.ServerInfo
+	Info     mcpclient.ServerInfo
 	Tools    []tool.Definition
 	Guidance tool.Guidance
 	Problems []string
@@ -46,7 +46,7 @@ type Authorizer interface {
 	// is needed it returns a *tool.Error of the kind UpstreamAuthRequired.
 	// The context's caller is whose request it is; nobody ("") for what no
 	// caller asked for.
-	Authorize(ctx context.Context, server string, r *http.Request, refused *mcp.HTTPError) error
+	Authorize(ctx context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error
 
 	// SignIn returns the error of a call that needs consent first. Its
 	// Details, as JSON, have the address that the context's caller has to
@@ -55,7 +55,7 @@ type Authorizer interface {
 }
 
 // Dialer makes a connection to a server inside the process.
-type Dialer func(ctx context.Context) (mcp.Transport, error)
+type Dialer func(ctx context.Context) (mcpclient.Transport, error)
 
 // noSink is the Sink of a Supervisor without one.
 type noSink struct{}

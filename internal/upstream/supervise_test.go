@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/setting"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -86,7 +86,7 @@ type dialer struct {
 	times []time.Time
 }
 
-func (d *dialer) dial(ctx context.Context) (mcp.Transport, error) {
+func (d *dialer) dial(ctx context.Context) (mcpclient.Transport, error) {
 	d.tries.Add(1)
 	d.mu.Lock()
 	d.times = append(d.times, time.Now())

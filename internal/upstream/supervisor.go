@@ -16,7 +16,7 @@ import (
 
 	"junctor/internal/child"
 	"junctor/internal/http1"
-	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 )
 
@@ -43,14 +43,14 @@ type Options struct {
 
 	// OpenAPI connects to a server in the process that makes tools of an HTTP
 	// service; nil when there is no such server.
-	OpenAPI func(context.Context, Config) (mcp.Transport, error)
+	OpenAPI func(context.Context, Config) (mcpclient.Transport, error)
 
 	// Name and Version introduce this program to servers.
 	Name, Version string
 
 	// Capabilities are what callers can be asked. Roots are declared only on
 	// sessions of single callers.
-	Capabilities mcp.Capabilities
+	Capabilities mcpclient.Capabilities
 
 	// Singletons gives the right to run servers marked singleton; nil when
 	// this process is the only one.
@@ -112,7 +112,7 @@ func NewSupervisor(configs []Config, o Options) *Supervisor {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.RoundTripper == nil {
-		o.RoundTripper = http1.New(mcp.NewRoundTripper(nil))
+		o.RoundTripper = http1.New(mcpclient.NewRoundTripper(nil))
 	}
 	if o.MaxSessions <= 0 {
 		o.MaxSessions = 64

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/upstream"
@@ -21,13 +22,13 @@ import (
 
 // Transport connects to the server in the process. Each call is a connection
 // of its own.
-func (s *Server) Transport(context.Context) (mcp.Transport, error) {
+func (s *Server) Transport(context.Context) (mcpclient.Transport, error) {
 	client, server := mcp.Pipe()
 	go func() {
 		time.Sleep(time.Duration(s.script.StartDelayMs) * time.Millisecond)
 		_ = s.serve(context.Background(), server)
 	}()
-	return client, nil
+	return mcpclient.OverLink(client), nil
 }
 
 func (s *Server) serve(ctx context.Context, l mcp.Link) error {

@@ -14,19 +14,20 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 )
 
 // Server is a scripted MCP server.
 type Server struct {
 	script Script
-	server atomic.Pointer[mcp.Server]
+	server atomic.Pointer[mcpserver.Server]
 	conns  atomic.Int64
 	calls  atomic.Int64
 
 	mu      sync.Mutex
 	extra   int // tools added by the tool change
-	numbers map[*mcp.Session]int64
+	numbers map[*mcpserver.Session]int64
 	seen    []string // methods of all requests, in order
 }
 
@@ -41,14 +42,14 @@ func New(script Script) *Server {
 	if script.Tools == nil {
 		script.Tools = Tools()
 	}
-	s := &Server{script: script, numbers: map[*mcp.Session]int64{}}
+	s := &Server{script: script, numbers: map[*mcpserver.Session]int64{}}
 	s.renew()
 	return s
 }
 
 // renew forgets all sessions.
-func (s *Server) renew() *mcp.Server {
-	return s.server.Swap(mcp.NewServer(mcp.ServerOptions{Info: s.info(), DrainFor: time.Millisecond}, s))
+func (s *Server) renew() *mcpserver.Server {
+	return s.server.Swap(mcpserver.New(mcpserver.Options{Info: s.info(), DrainFor: time.Millisecond}, s))
 }
 
 // Connections counts the connections and HTTP sessions that were made.
@@ -82,8 +83,8 @@ func (s *Server) info() json.RawMessage {
 	return b
 }
 
-// Describe implements mcp.Handler.
-func (s *Server) Describe(context.Context, *mcp.Request) (mcp.Description, error) {
+// Describe implements mcpserver.Handler.
+func (s *Server) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
 	s.conns.Add(1)
 	capabilities := map[string]any{"logging": map[string]any{}}
 	if !s.script.NoTools {
@@ -93,14 +94,14 @@ func (s *Server) Describe(context.Context, *mcp.Request) (mcp.Description, error
 		capabilities["prompts"] = map[string]any{}
 	}
 	b, err := json.Marshal(capabilities)
-	return mcp.Description{Info: s.info(), Capabilities: b, Instructions: s.script.Instructions}, err
+	return mcpserver.Description{Info: s.info(), Capabilities: b, Instructions: s.script.Instructions}, err
 }
 
-// Notified implements mcp.Handler.
-func (s *Server) Notified(context.Context, *mcp.Session, string, json.RawMessage) {}
+// Notified implements mcpserver.Handler.
+func (s *Server) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
-// Serve implements mcp.Handler.
-func (s *Server) Serve(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+// Serve implements mcpserver.Handler.
+func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	s.mu.Lock()
 	s.seen = append(s.seen, r.Method)
 	s.mu.Unlock()
@@ -137,7 +138,7 @@ func (s *Server) guidance() json.RawMessage {
 	return b
 }
 
-func (s *Server) list(r *mcp.Request) (json.RawMessage, error) {
+func (s *Server) list(r *mcpserver.Request) (json.RawMessage, error) {
 	if s.script.NoTools {
 		return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: tools/list"}
 	}
@@ -169,7 +170,7 @@ func (s *Server) list(r *mcp.Request) (json.RawMessage, error) {
 // errDie is what the tool die answers with; the connection acts on it.
 var errDie = errors.New("upstreamtest: die")
 
-func (s *Server) call(ctx context.Context, r *mcp.Request) (json.RawMessage, error) {
+func (s *Server) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	arguments := rawjson.Field(r.Params, "arguments")
 	switch name := rawjson.FieldString(r.Params, "name"); name {
 	case "echo":
@@ -224,7 +225,7 @@ func (s *Server) call(ctx context.Context, r *mcp.Request) (json.RawMessage, err
 	}
 }
 
-func (s *Server) ask(ctx context.Context, r *mcp.Request, method, params string) (json.RawMessage, error) {
+func (s *Server) ask(ctx context.Context, r *mcpserver.Request, method, params string) (json.RawMessage, error) {
 	if r.Exchange.Ask == nil {
 		return Text("nobody to ask"), nil
 	}
@@ -236,7 +237,7 @@ func (s *Server) ask(ctx context.Context, r *mcp.Request, method, params string)
 }
 
 // number gives every session one of its own; without sessions all are 0.
-func (s *Server) number(r *mcp.Request) int64 {
+func (s *Server) number(r *mcpserver.Request) int64 {
 	if r.Session == nil {
 		return 0
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
@@ -20,9 +21,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func connect(t *testing.T, transport mcp.Transport) *mcp.Client {
+func connect(t *testing.T, transport mcpclient.Transport) *mcpclient.Client {
 	t.Helper()
-	c, err := mcp.Connect(t.Context(), transport, mcp.ClientOptions{Capabilities: mcp.Capabilities{Sampling: true, ElicitationForm: true}})
+	c, err := mcpclient.Connect(t.Context(), transport, mcpclient.Options{Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func connect(t *testing.T, transport mcp.Transport) *mcp.Client {
 	return c
 }
 
-func stdio(t *testing.T, script Script) mcp.Transport {
+func stdio(t *testing.T, script Script) mcpclient.Transport {
 	t.Helper()
 	cfg := Stdio(t, "x", script)
 	cmd := exec.Command(cfg.Command, cfg.Args...)
@@ -49,7 +50,7 @@ func stdio(t *testing.T, script Script) mcp.Transport {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	return mcp.NewStream(out, in, mcp.StreamOptions{})
+	return mcpclient.OverLink(mcp.NewStream(out, in, mcp.StreamOptions{}))
 }
 
 // Every tool does what Tools says, on every transport and in both eras.
@@ -59,8 +60,8 @@ func TestScriptedTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, transport := range map[string]mcp.Transport{
-			"pipe": pipe, "stdio": stdio(t, era), "http": mcp.NewHTTP(mcp.HTTPOptions{URL: Listen(t, era).URL}),
+		for name, transport := range map[string]mcpclient.Transport{
+			"pipe": pipe, "stdio": stdio(t, era), "http": mcpclient.NewHTTP(mcpclient.HTTPOptions{URL: Listen(t, era).URL}),
 		} {
 			t.Run(name, func(t *testing.T) {
 				c := connect(t, transport)
@@ -149,7 +150,7 @@ func TestFaultsOverHTTP(t *testing.T) {
 		return fault != nil
 	}
 	dial := func() error {
-		c, err := mcp.Connect(t.Context(), mcp.NewHTTP(mcp.HTTPOptions{URL: h.Config("x").URL}), mcp.ClientOptions{})
+		c, err := mcpclient.Connect(t.Context(), mcpclient.NewHTTP(mcpclient.HTTPOptions{URL: h.Config("x").URL}), mcpclient.Options{})
 		if err == nil {
 			c.Close()
 		}

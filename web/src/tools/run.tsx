@@ -214,7 +214,7 @@ export function Problems({ of }: { of: Problem[] }) {
   );
 }
 
-/** unasked matches the gateway's error for a server request that no user can answer: internal/mcp, route.go and input.go. */
+/** unasked matches the gateway's error for a server request that no user can answer: internal/mcpclient, route.go and input.go. */
 const unasked = /declined: no user to ask|this caller cannot be asked/;
 
 function RunFailure({ error }: { error: ApiError }) {

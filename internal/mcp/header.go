@@ -1,0 +1,127 @@
+package mcp
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"junctor/internal/rawjson"
+)
+
+// HeaderParam is an argument of a tool that HTTP requests repeat in the
+// header Mcp-Param-<Header>.
+type HeaderParam struct {
+	Path   []string
+	Header string
+}
+
+// maxSchemaDepth bounds how deep header marks are looked for.
+const maxSchemaDepth = 64
+
+// HeaderParams reads the x-mcp-header marks of an input schema. A mark that
+// breaks MCP's rules is an error, and the tool must not be offered over HTTP.
+func HeaderParams(schema json.RawMessage) ([]HeaderParam, error) {
+	return headerParams(nil, schema, nil, map[string]bool{})
+}
+
+func headerParams(found []HeaderParam, schema json.RawMessage, path []string, seen map[string]bool) ([]HeaderParam, error) {
+	if len(path) > maxSchemaDepth {
+		return found, nil
+	}
+	for name, property := range rawjson.Members(rawjson.Field(schema, "properties")) {
+		at := append(path[:len(path):len(path)], name)
+		if mark := rawjson.Field(property, "x-mcp-header"); mark != nil {
+			header, ok := rawjson.Unquote(mark)
+			where := strings.Join(at, ".")
+			switch {
+			case !ok || header == "":
+				return nil, fmt.Errorf("property %q: x-mcp-header must be a string that is not empty", where)
+			case strings.IndexFunc(header, func(r rune) bool { return !tokenRune(r) }) >= 0:
+				return nil, fmt.Errorf("property %q: x-mcp-header %q is no name for a header", where, header)
+			case seen[strings.ToLower(header)]:
+				return nil, fmt.Errorf("property %q: x-mcp-header %q is used twice", where, header)
+			}
+			switch kind := rawjson.FieldString(property, "type"); kind {
+			case "string", "integer", "boolean":
+			default:
+				return nil, fmt.Errorf("property %q: x-mcp-header needs the type string, integer or boolean, not %q", where, kind)
+			}
+			seen[strings.ToLower(header)] = true
+			found = append(found, HeaderParam{Path: at, Header: header})
+		}
+		var err error
+		if found, err = headerParams(found, property, at, seen); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// tokenRune reports whether r is allowed in the name of an HTTP header.
+func tokenRune(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
+
+// HeaderText returns an argument as text; ok is false when it is missing,
+// null, or of a type that has no place in a header.
+func HeaderText(raw json.RawMessage) (s string, ok bool) {
+	if len(raw) == 0 {
+		return "", false
+	}
+	switch raw[0] {
+	case '"':
+		return rawjson.Unquote(raw)
+	case 't', 'f':
+		return string(raw), true
+	case 'n', '{', '[':
+		return "", false
+	}
+	const safe = 1<<53 - 1 // what JavaScript counts exactly
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		f, err := strconv.ParseFloat(string(raw), 64)
+		if err != nil || f != float64(int64(f)) {
+			return "", false
+		}
+		n = int64(f)
+	}
+	if n > safe || n < -safe {
+		return "", false
+	}
+	return strconv.FormatInt(n, 10), true
+}
+
+const (
+	base64Open  = "=?base64?"
+	base64Close = "?="
+)
+
+// HeaderValue writes text so that it may stand in an HTTP header, as MCP
+// encodes what would not pass as it is.
+func HeaderValue(s string) string {
+	plain := !(strings.HasPrefix(s, base64Open) && strings.HasSuffix(s, base64Close))
+	for i := 0; plain && i < len(s); i++ {
+		c := s[i]
+		plain = ' ' < c && c < 0x7f || (c == ' ' || c == '\t') && i > 0 && i < len(s)-1
+	}
+	if plain {
+		return s
+	}
+	return base64Open + base64.StdEncoding.EncodeToString([]byte(s)) + base64Close
+}
+
+// ParseHeaderValue reads what HeaderValue wrote; ok is false when the
+// encoding is broken.
+func ParseHeaderValue(s string) (value string, ok bool) {
+	inner, found := strings.CutPrefix(s, base64Open)
+	if !found || !strings.HasSuffix(inner, base64Close) {
+		return s, true
+	}
+	b, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(inner, base64Close))
+	if err != nil {
+		return "", false
+	}
+	return string(b), true
+}

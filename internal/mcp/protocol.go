@@ -1,0 +1,49 @@
+package mcp
+
+// The protocol versions that Junctor speaks, oldest first.
+const (
+	Version20241105 = "2024-11-05"
+	Version20250326 = "2025-03-26"
+	Version20250618 = "2025-06-18"
+	Version20251125 = "2025-11-25"
+	Version20260728 = "2026-07-28"
+)
+
+// Stateless reports whether a protocol version belongs to the era without
+// handshake and sessions.
+func Stateless(version string) bool { return version >= Version20260728 }
+
+// The methods that the gateway itself answers or looks at.
+const (
+	MethodInitialize                = "initialize"
+	MethodDiscover                  = "server/discover"
+	MethodPing                      = "ping"
+	MethodListen                    = "subscriptions/listen"
+	MethodSetLevel                  = "logging/setLevel"
+	MethodSubscribe                 = "resources/subscribe"
+	MethodUnsubscribe               = "resources/unsubscribe"
+	MethodCancelled                 = "notifications/cancelled"
+	MethodLogMessage                = "notifications/message"
+	MethodProgress                  = "notifications/progress"
+	MethodResourceUpdated           = "notifications/resources/updated"
+	MethodSubscriptionsAcknowledged = "notifications/subscriptions/acknowledged"
+	MethodToolsCall                 = "tools/call"
+	MethodPromptsGet                = "prompts/get"
+	MethodResourcesRead             = "resources/read"
+)
+
+// MayNeedInput reports whether a request of the new era may be answered with
+// input_required.
+func MayNeedInput(method string) bool {
+	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
+}
+
+// The keys of the new era in a request's or a result's _meta.
+const (
+	MetaProtocolVersion    = "io.modelcontextprotocol/protocolVersion"
+	MetaClientInfo         = "io.modelcontextprotocol/clientInfo"
+	MetaClientCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	MetaServerInfo         = "io.modelcontextprotocol/serverInfo"
+	MetaLogLevel           = "io.modelcontextprotocol/logLevel"
+	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
+)

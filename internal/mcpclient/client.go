@@ -1,0 +1,256 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// Transport is a way to reach a server: what [OverLink], [NewHTTP] and [NewSSE]
+// return.
+type Transport interface {
+	// open starts the connection and sets c.wire before anything can arrive.
+	// Incoming messages go to c.handle.
+	open(ctx context.Context, c *Client) error
+}
+
+// wire is an open connection to a server, as the Client sees it.
+type wire interface {
+	// do sends a request and returns its answer. What arrives for the call
+	// before that has been handed on when it returns.
+	do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (mcp.Message, error)
+	// send sends a notification or a response.
+	send(ctx context.Context, m *mcp.Message) error
+	// respond sends a response from the goroutine that reads, so it must not
+	// block; a server that takes no answers loses them.
+	respond(m *mcp.Message)
+	// ready sets the negotiated protocol version.
+	ready(protocol string)
+	// authorizing reports whether a request waits for its credentials.
+	authorizing() bool
+	close() error
+}
+
+// Options configure a Client. The zero value is a client that declares no
+// capabilities and has no callbacks.
+type Options struct {
+	// Name, Title and Version identify the client to the server.
+	Name, Title, Version string
+
+	// Protocol is the version that the server spoke last time; it saves the
+	// probing round trip to a server of the old era. Empty when unknown.
+	Protocol string
+
+	// Pin makes Protocol an order instead of a hint: that version is
+	// proposed, and the other era is not tried.
+	Pin bool
+
+	// Capabilities are declared to the server: what Exchange.Ask can serve.
+	Capabilities Capabilities
+
+	// OnNotification receives the notifications that belong to no call
+	// (list_changed, resources/updated, logging outside of calls), in order.
+	// It must not block, and must not call the Client.
+	OnNotification func(method string, params json.RawMessage)
+
+	// OnRequest answers requests of the server that belong to no call. Nil
+	// declines them.
+	OnRequest func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+
+	// OnRenew is called when an HTTP session was lost and created again: what is
+	// known about the server may be out of date. It must not block.
+	OnRenew func()
+
+	// InputSchema returns the input schema of a tool of this server, nil when
+	// it is not known: HTTP servers of the new era may want arguments as
+	// headers too.
+	InputSchema func(tool string) json.RawMessage
+
+	// DiscoverTimeout is how long to wait for a response to server/discover
+	// before the server is assumed to be of the handshake era; 3 s if zero.
+	DiscoverTimeout time.Duration
+
+	// RequestTimeout bounds requests whose context has no deadline; none
+	// when zero.
+	RequestTimeout time.Duration
+
+	// KeepAlive is how often a connection without traffic is probed; one
+	// that leaves a probe unanswered for as long is closed. Never when zero.
+	KeepAlive time.Duration
+
+	Limits mcp.Limits
+	Log    *slog.Logger // nil logs nothing
+
+	// Redact masks secrets in the messages that the log shows at the level
+	// trace; nil changes nothing.
+	Redact func(string) string
+}
+
+// ServerInfo is the description that a server sent of itself.
+type ServerInfo struct {
+	Name         string
+	Title        string
+	Version      string
+	Protocol     string // the negotiated version
+	Instructions string
+	Capabilities json.RawMessage // as the server declared them
+	Raw          json.RawMessage // the whole result of initialize or server/discover
+}
+
+// Stateless reports whether the server speaks the new era.
+func (i ServerInfo) Stateless() bool { return mcp.Stateless(i.Protocol) }
+
+// Client is a connection to one MCP server.
+type Client struct {
+	opts Options
+	log  *slog.Logger
+	self json.RawMessage // clientInfo
+	wire wire
+	// inline means that the goroutine of a call reads its own stream.
+	inline bool
+
+	info      atomic.Pointer[ServerInfo]
+	stateless atomic.Bool
+	logLevel  atomic.Pointer[string] // what logging/setLevel asked for
+	learned   sync.Map               // schemas that a server wanted known, by tool
+	nextID    atomic.Int64
+	lastHeard atomic.Int64 // unix nanoseconds of the last incoming message
+
+	mu             sync.Mutex
+	calls          map[int64]*pendingRequest
+	caller         string // of the last call that could cause messages
+	severalCallers bool   // there were calls of others before
+	asks           map[mcp.ID]*serverRequest
+	listening      listener
+
+	ctx     context.Context // ends with the client; for work that no call owns
+	cancel  context.CancelFunc
+	done    chan struct{}
+	endOnce sync.Once
+	err     error // set before done is closed
+}
+
+// Connect opens the transport and agrees with the server on an era and a
+// version, as MCP asks: server/discover first, else initialize. The context
+// bounds the connecting alone. When it fails the transport is closed.
+func Connect(ctx context.Context, t Transport, o Options) (*Client, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.DiscoverTimeout <= 0 {
+		o.DiscoverTimeout = 3 * time.Second
+	}
+	o.Limits = o.Limits.WithDefaults()
+	c := &Client{opts: o, log: o.Log, self: o.clientInfo(), calls: map[int64]*pendingRequest{}, asks: map[mcp.ID]*serverRequest{}, done: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	c.info.Store(&ServerInfo{})
+	if err := t.open(ctx, c); err != nil {
+		c.end(err)
+		return nil, err
+	}
+	if err := c.negotiate(ctx); err != nil {
+		c.end(err)
+		c.wire.close()
+		return nil, err
+	}
+	c.wire.ready(c.info.Load().Protocol)
+	c.listen()
+	if o.KeepAlive > 0 {
+		go c.keepAlive()
+	}
+	return c, nil
+}
+
+// Info returns the server's description of itself.
+func (c *Client) Info() ServerInfo { return *c.info.Load() }
+
+// Done is closed when the connection has ended.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Err returns why the connection ended, nil while it has not.
+func (c *Client) Err() error {
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
+	}
+}
+
+// Close ends the connection. Calls in flight fail.
+func (c *Client) Close() error {
+	c.end(mcp.ErrClosed)
+	return c.wire.close()
+}
+
+// end marks the connection as over, once, and lets everyone waiting know.
+func (c *Client) end(err error) {
+	c.endOnce.Do(func() {
+		c.err = err
+		close(c.done)
+		c.cancel()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, cl := range c.calls {
+			cl.signal()
+		}
+	})
+}
+
+// Notify sends a notification to the server.
+func (c *Client) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	if err := c.Err(); err != nil {
+		return c.gone(err)
+	}
+	if c.stateless.Load() {
+		params = c.addMeta(params, c.protocol(), "", nil)
+	}
+	m := &mcp.Message{Method: method, Params: params}
+	c.logMessage("sent", m)
+	if err := c.wire.send(ctx, m); err != nil {
+		return c.failure(ctx, err)
+	}
+	return nil
+}
+
+// keepAlive probes a silent connection.
+func (c *Client) keepAlive() {
+	every := c.opts.KeepAlive
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.done:
+			return
+		case <-tick.C:
+		}
+		if time.Since(time.Unix(0, c.lastHeard.Load())) < every {
+			continue
+		}
+		method := "ping"
+		if c.stateless.Load() {
+			method = "server/discover" // ping is gone from the new era
+		}
+		ctx, cancel := context.WithTimeout(c.ctx, every)
+		_, err := c.Do(ctx, tool.Request{Method: method})
+		cancel()
+		if _, answered := errors.AsType[*mcp.Error](err); err != nil && !answered && c.Err() == nil {
+			c.end(&tool.Error{Kind: tool.UpstreamFailed, Msg: "the server stopped answering", Err: err})
+			c.wire.close()
+			return
+		}
+	}
+}
+
+// logMessage writes a message to or from the upstream.
+func (c *Client) logMessage(direction string, m *mcp.Message) {
+	mcp.MessageLog{Log: c.log, Level: telemetry.SlogTrace, Redact: c.opts.Redact}.Write(c.ctx, "message "+direction, m)
+}

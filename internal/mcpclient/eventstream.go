@@ -1,0 +1,247 @@
+package mcpclient
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"junctor/internal/http1"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// How a broken stream is resumed.
+const (
+	resumeTries = 5 // in a row without anything new
+	resumeFirst = 500 * time.Millisecond
+	resumeMost  = 30 * time.Second
+)
+
+// readStream reads the events of an answer. A stream of the old era that
+// breaks before the answer, and whose events have ids, is resumed where it
+// broke.
+func (w *httpWire) readStream(ctx, reqCtx context.Context, cancel context.CancelFunc, stop func() bool, cl *pendingRequest, resp *http.Response) (mcp.Message, error) {
+	events := mcp.NewEventReader(resp.Body, w.limits)
+	defer events.Release()
+	for failures := 0; ; {
+		answer, news, err := w.readAnswer(events, cl)
+		if err == nil {
+			stop()
+			if own, ok := resp.Body.(*http1.Body); ok {
+				own.Detach()
+			}
+			go drain(resp.Body, cancel)
+			return answer, nil
+		}
+		resp.Body.Close()
+		if ctx.Err() != nil {
+			cancel()
+			return mcp.Message{}, ctx.Err()
+		}
+		if _, ok := errors.AsType[*mcp.DecodeError](err); ok {
+			cancel()
+			return mcp.Message{}, err
+		}
+		if answer, failed, ok := cl.drain(); ok { // it came on the GET stream
+			cancel()
+			return answer, failed
+		}
+		if news {
+			failures = 0
+		}
+		if events.LastID == "" || w.c.stateless.Load() || failures == resumeTries {
+			cancel()
+			return mcp.Message{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server dropped the stream before it answered", Err: err}
+		}
+		if resp, err = w.resume(ctx, reqCtx, events, &failures); err != nil {
+			cancel()
+			return mcp.Message{}, err
+		}
+		events.Reset(resp.Body)
+	}
+}
+
+// resume opens a GET stream behind the last event seen.
+func (w *httpWire) resume(ctx, reqCtx context.Context, events *mcp.EventReader, failures *int) (*http.Response, error) {
+	for {
+		if err := sleep(ctx, resumeDelay(events.Retry, *failures)); err != nil {
+			return nil, err
+		}
+		*failures++
+		resp, err := w.get(reqCtx, w.session.Load(), events.LastID)
+		if err == nil {
+			return resp, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if h, ok := errors.AsType[*HTTPError](err); ok && h.Status/100 == 4 || *failures >= resumeTries {
+			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server dropped the stream before it answered, and does not resume it", Err: err}
+		}
+	}
+}
+
+// resumeDelay is how long to wait before trying again: what the server asked
+// for, else longer with each failure.
+func resumeDelay(asked time.Duration, failures int) time.Duration {
+	if asked == 0 {
+		asked = resumeFirst
+	}
+	return min(asked<<min(failures, 8), max(resumeMost, asked))
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// readAnswer reads events until the response of the call. news reports whether
+// anything was received.
+func (w *httpWire) readAnswer(events *mcp.EventReader, cl *pendingRequest) (answer mcp.Message, news bool, err error) {
+	for {
+		_, data, err := events.Next()
+		if err != nil {
+			if d, ok := errors.AsType[*mcp.DecodeError](err); ok && d.ID != "" && d.ID != cl.idText {
+				continue
+			}
+			return mcp.Message{}, news, err
+		}
+		news = true
+		found := false
+		var lost error
+		mcp.DecodeEach(data, w.limits, func(m mcp.Message, decodeErr error) {
+			d, broken := errors.AsType[*mcp.DecodeError](decodeErr)
+			switch {
+			case broken && d.LostID() == cl.idText:
+				lost = d
+			case broken:
+				w.c.handleDecodeError(d)
+			case m.IsResponse() && answers(&m, cl):
+				answer, found = m, true
+			default:
+				w.c.handle(&m, cl)
+			}
+		})
+		if found {
+			w.c.noteReceived()
+			return answer, true, nil
+		}
+		if lost != nil {
+			return mcp.Message{}, true, lost
+		}
+	}
+}
+
+// answers reports whether a response on the call's own stream is its answer.
+func answers(m *mcp.Message, cl *pendingRequest) bool {
+	return m.ID == cl.idText || m.ID == "" || strings.Trim(string(m.ID), `"`) == string(cl.idText)
+}
+
+// get opens an event stream.
+func (w *httpWire) get(ctx context.Context, session *string, lastID string) (*http.Response, error) {
+	h := http.Header{"Accept": {"text/event-stream"}}
+	if v := *w.version.Load(); v != "" {
+		h.Set("Mcp-Protocol-Version", v)
+	}
+	if session != nil {
+		h.Set("Mcp-Session-Id", *session)
+	}
+	if lastID != "" {
+		h.Set("Last-Event-ID", lastID)
+	}
+	resp, err := w.httpEndpoint.send(ctx, http.MethodGet, w.url, h, nil)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK || !isEventStream(resp.Header.Get("Content-Type")) {
+		return nil, newHTTPError(resp, readSome(resp))
+	}
+	return resp, nil
+}
+
+// standalone holds the GET stream open, on which a server of the old era sends
+// what belongs to no request. A server may do without. answered is
+// called when the stream is open or refused.
+func (w *httpWire) standalone(ctx context.Context, session *string, answered func()) {
+	defer answered()
+	lastID := ""
+	var retry time.Duration
+	opened := false
+	for failures := 0; ctx.Err() == nil; {
+		resp, err := w.get(ctx, session, lastID)
+		if err == nil {
+			opened = true
+			w.streamOpened.Store(true)
+			answered()
+			events := mcp.NewEventReader(resp.Body, w.limits)
+			events.LastID, events.Retry = lastID, retry
+			if w.deliver(events) {
+				failures = 0
+			}
+			lastID, retry = events.LastID, events.Retry
+			events.Release()
+			resp.Body.Close()
+			w.streamOpened.Store(false)
+		} else if h, ok := errors.AsType[*HTTPError](err); ok {
+			if h.Status == http.StatusNotFound && session != nil && opened {
+				w.renewLater(session)
+				return
+			}
+			if h.Status/100 == 4 && h.Status != http.StatusTooManyRequests || h.Status/100 == 2 {
+				w.c.log.Debug("the server has no stream of its own", "status", h.Status)
+				return
+			}
+		}
+		if sleep(ctx, resumeDelay(max(retry, resumeFirst), failures)) != nil {
+			return
+		}
+		failures++
+	}
+}
+
+// deliver hands on the events of the GET stream until it ends, and reports
+// whether there were any.
+func (w *httpWire) deliver(events *mcp.EventReader) (any bool) {
+	for {
+		_, data, err := events.Next()
+		if err != nil {
+			if d, ok := errors.AsType[*mcp.DecodeError](err); ok {
+				w.c.handleDecodeError(d)
+				continue
+			}
+			if !errors.Is(err, io.EOF) {
+				w.c.log.Debug("stream broke", "err", err)
+			}
+			return any
+		}
+		any = true
+		mcp.DecodeEach(data, w.limits, func(m mcp.Message, err error) {
+			if d, ok := errors.AsType[*mcp.DecodeError](err); ok {
+				w.c.handleDecodeError(d)
+				return
+			}
+			w.c.handle(&m, nil)
+		})
+	}
+}
+
+// renewLater creates a new session in the background after one was lost, so
+// that notifications are received again.
+func (w *httpWire) renewLater(session *string) {
+	go func() {
+		ctx, cancel := context.WithTimeout(w.c.ctx, respondTime)
+		defer cancel()
+		if err := w.renew(ctx, session); err != nil {
+			w.c.log.Debug("cannot renew the session", "err", err)
+		}
+	}()
+}

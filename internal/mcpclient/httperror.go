@@ -1,0 +1,115 @@
+package mcpclient
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// HTTPError is an HTTP answer that carries no JSON-RPC message.
+type HTTPError struct {
+	Status          int
+	Method          string
+	URL             string           // without query, for logs
+	ContentType     string           // of the body
+	Body            string           // its beginning, for logs: never for callers
+	WWWAuthenticate []string         // of a 401 or 403
+	Credential      telemetry.Secret // the refused Authorization header, to distinguish an old token from a new one
+	RetryAfter      time.Duration
+	Location        string // of a redirect that was not followed
+}
+
+func (e *HTTPError) Error() string {
+	s := fmt.Sprintf("%s %s: HTTP %d %s", e.Method, e.URL, e.Status, http.StatusText(e.Status))
+	if e.Body != "" {
+		s += ": " + e.Body
+	}
+	return s
+}
+
+// Unauthorized reports whether credentials are missing or not enough.
+func (e *HTTPError) Unauthorized() bool {
+	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && len(e.WWWAuthenticate) > 0
+}
+
+// toolError converts the response into the caller's error.
+func (e *HTTPError) toolError() *tool.Error {
+	t := &tool.Error{Kind: tool.UpstreamFailed, RetryAfter: e.RetryAfter, Err: e}
+	switch {
+	case e.Unauthorized():
+		t.Kind = tool.UpstreamAuthRequired
+		t.Msg = fmt.Sprintf("the server wants authorization (HTTP %d); sign in to it or check its token", e.Status)
+	case e.Status == http.StatusForbidden:
+		t.Msg = "the server refuses access (HTTP 403); check its token and its allowed origins"
+	case e.Status == http.StatusTooManyRequests:
+		t.Msg = "the server limits the rate of requests (HTTP 429); try again later"
+	case e.Location != "":
+		t.Msg = fmt.Sprintf("the server redirects to another address (HTTP %d); configure that address", e.Status)
+	case e.Status/100 == 2 && mediaType(e.ContentType) == "text/html":
+		t.Msg = "the address answers with a web page; it is no MCP endpoint"
+	case e.Status/100 == 2 && e.Status != http.StatusOK:
+		t.Msg = fmt.Sprintf("the server took the request but sent no answer (HTTP %d)", e.Status)
+	case e.Status/100 == 2:
+		t.Msg = fmt.Sprintf("the server answered with content of type %q, which is neither JSON nor an event stream", printable(e.ContentType))
+	case e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed:
+		t.Msg = fmt.Sprintf("there is no MCP endpoint at the address (HTTP %d %s); check the URL", e.Status, http.StatusText(e.Status))
+	default:
+		t.Msg = strings.TrimSpace(fmt.Sprintf("the server answered HTTP %d %s", e.Status, http.StatusText(e.Status)))
+	}
+	return t
+}
+
+// newHTTPError describes resp; body is what was read of its body.
+func newHTTPError(resp *http.Response, body []byte) *HTTPError {
+	e := &HTTPError{
+		Status:          resp.StatusCode,
+		ContentType:     resp.Header.Get("Content-Type"),
+		Body:            printable(mcp.Preview(body)),
+		WWWAuthenticate: resp.Header.Values("WWW-Authenticate"),
+		RetryAfter:      retryAfter(resp.Header.Get("Retry-After"), time.Now()),
+	}
+	if resp.Request != nil {
+		e.Method = resp.Request.Method
+		u := *resp.Request.URL
+		u.RawQuery, u.Fragment, u.User = "", "", nil
+		e.URL = u.String()
+		if e.Unauthorized() {
+			e.Credential = telemetry.Secret(resp.Request.Header.Get("Authorization"))
+		}
+	}
+	if resp.StatusCode/100 == 3 {
+		e.Location = resp.Header.Get("Location")
+	}
+	return e
+}
+
+// retryAfter reads the header of that name, in both of its forms.
+func retryAfter(value string, now time.Time) time.Duration {
+	const most = time.Hour
+	if n, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return min(time.Duration(n)*time.Second, most)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return min(max(at.Sub(now), 0), most)
+	}
+	return 0
+}
+
+// isEventStream and isJSON test content types and ignore their parameters.
+func isEventStream(contentType string) bool { return mediaType(contentType) == "text/event-stream" }
+
+func isJSON(contentType string) bool {
+	t := mediaType(contentType)
+	return t == "application/json" || strings.HasSuffix(t, "+json")
+}
+
+func mediaType(contentType string) string {
+	t, _, _ := strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}

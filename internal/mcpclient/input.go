@@ -1,0 +1,102 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+const (
+	// maxRounds bounds how often one call may require more input.
+	maxRounds = 10
+	// maxInputs bounds the questions of one round.
+	maxInputs = 32
+)
+
+// resolveInput answers the questions of an input_required result through the
+// caller and asks again, until the call is complete.
+func (c *Client) resolveInput(ctx context.Context, r tool.Request, result json.RawMessage) (json.RawMessage, error) {
+	for range maxRounds {
+		if rawjson.FieldString(result, "resultType") != "input_required" || !mcp.MayNeedInput(r.Method) {
+			return result, nil
+		}
+		responses, err := c.answerInputs(ctx, r, rawjson.Field(result, "inputRequests"))
+		if err != nil {
+			return nil, err
+		}
+		params := rawjson.DeleteField(rawjson.DeleteField(r.Params, "inputResponses"), "requestState")
+		if responses != nil {
+			params = rawjson.SetField(params, responses, "inputResponses")
+		}
+		if state := rawjson.Field(result, "requestState"); state != nil {
+			params = rawjson.SetField(params, state, "requestState")
+		}
+		if result, err = c.round(ctx, r, params); err != nil {
+			return nil, err
+		}
+	}
+	return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server asked for more input %d times and did not finish", maxRounds)}
+}
+
+// answerInputs puts the questions to the caller, all at once, and returns the
+// answers under their keys; nil when there was no question.
+func (c *Client) answerInputs(ctx context.Context, r tool.Request, requests json.RawMessage) (json.RawMessage, error) {
+	type input struct {
+		key    string
+		method string
+		params json.RawMessage
+		result json.RawMessage
+		err    error
+	}
+	var inputs []*input
+	for key, request := range rawjson.Members(requests) {
+		if len(inputs) == maxInputs {
+			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server asks more than %d questions at once", maxInputs)}
+		}
+		inputs = append(inputs, &input{key: key, method: rawjson.FieldString(request, "method"), params: rawjson.Field(request, "params")})
+	}
+	if len(inputs) == 0 {
+		return nil, nil
+	}
+	var wg sync.WaitGroup
+	for _, in := range inputs {
+		if r.Exchange.Ask == nil || !c.opts.Capabilities.allow(in.method) {
+			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf(
+				"the server needs input from the caller (%s), and this caller cannot be asked", printable(in.method))}
+		}
+		wg.Go(func() { in.result, in.err = r.Exchange.Ask(ctx, in.method, in.params) })
+	}
+	wg.Wait()
+	responses := []byte{'{'}
+	for i, in := range inputs {
+		if in.err != nil {
+			return nil, c.failure(ctx, fmt.Errorf("answer the server's %s: %w", in.method, in.err))
+		}
+		if i > 0 {
+			responses = append(responses, ',')
+		}
+		responses = append(rawjson.AppendQuoted(responses, in.key), ':')
+		responses = append(responses, in.result...)
+	}
+	return append(responses, '}'), nil
+}
+
+// printable makes text of the other side fit for a message.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+	if len(s) > 80 {
+		s = strings.ToValidUTF8(s[:80], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,558 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// script is the server's end of a connection, played by a test.
+type script struct {
+	t    *testing.T
+	link *mcp.PipeEnd
+}
+
+// next returns the next message of the client.
+func (s *script) next() mcp.Message {
+	m, err := s.link.Receive()
+	if err != nil {
+		s.t.Errorf("the client left: %v", err)
+	}
+	return m
+}
+
+// want returns the next message, which must have the method.
+func (s *script) want(method string) mcp.Message {
+	m := s.next()
+	if m.Method != method {
+		s.t.Errorf("got %s %s, want %s", m.Method, m.Params, method)
+	}
+	return m
+}
+
+func (s *script) send(m mcp.Message) {
+	if err := s.link.Send(&m); err != nil {
+		s.t.Errorf("send: %v", err)
+	}
+}
+
+func (s *script) result(m mcp.Message, result string) {
+	s.send(mcp.Message{ID: m.ID, Result: json.RawMessage(result)})
+}
+
+func (s *script) refuse(m mcp.Message, code int, text, data string) {
+	s.send(mcp.Message{ID: m.ID, Error: &mcp.Error{Code: code, Message: text, Data: json.RawMessage(data)}})
+}
+
+func (s *script) notify(method, params string) {
+	s.send(mcp.Message{Method: method, Params: json.RawMessage(params)})
+}
+
+const initResult = `{"protocolVersion":"2025-06-18","capabilities":{"logging":{}},"serverInfo":{"name":"old","version":"1"}}`
+const discoverResult = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"new","version":"1"}}}`
+
+// oldEra plays the handshake of a server that does not know server/discover.
+func (s *script) oldEra() {
+	s.refuse(s.want("server/discover"), mcp.CodeMethodNotFound, "no", "")
+	s.result(s.want("initialize"), initResult)
+	s.want("notifications/initialized")
+}
+
+// play connects a client to a server that the test plays.
+func play(t *testing.T, o Options, server func(*script)) (*Client, error) {
+	t.Helper()
+	if o.DiscoverTimeout == 0 {
+		o.DiscoverTimeout = time.Hour // a busy machine is no silent server
+	}
+	a, b := mcp.Pipe()
+	var wg sync.WaitGroup
+	wg.Go(func() { server(&script{t, b}) })
+	c, err := Connect(t.Context(), OverLink(a), o)
+	t.Cleanup(func() {
+		if c != nil {
+			c.Close()
+		}
+		wg.Wait()
+		b.Close()
+	})
+	return c, err
+}
+
+func mustPlay(t *testing.T, o Options, server func(*script)) *Client {
+	t.Helper()
+	c, err := play(t, o, server)
+	if err != nil {
+		t.Fatalf("Connect: %v", err)
+	}
+	return c
+}
+
+func TestNegotiation(t *testing.T) {
+	hinted := func(version string) Options { return Options{Protocol: version} }
+	unsupported := func(versions string) string { return `{"supported":[` + versions + `],"requested":"2026-07-28"}` }
+	for name, tt := range map[string]struct {
+		o      Options
+		server func(*script)
+		want   string // version, or what the error says
+	}{
+		"method not found": {server: (*script).oldEra, want: mcp.Version20250618},
+		"invalid params": {server: func(s *script) {
+			s.refuse(s.want("server/discover"), mcp.CodeInvalidParams, "not initialized", "")
+			s.result(s.want("initialize"), initResult)
+			s.want("notifications/initialized")
+		}, want: mcp.Version20250618},
+		"garbage for a result": {server: func(s *script) {
+			s.result(s.want("server/discover"), `[1,"x"]`)
+			s.result(s.want("initialize"), initResult)
+			s.want("notifications/initialized")
+		}, want: mcp.Version20250618},
+		"modern": {server: func(s *script) { s.result(s.want("server/discover"), discoverResult) }, want: mcp.Version20260728},
+		"modern at the second try": {server: func(s *script) {
+			s.refuse(s.want("server/discover"), mcp.CodeUnsupportedProtocol, "no", unsupported(`"2026-07-28"`))
+			s.result(s.want("server/discover"), discoverResult)
+		}, want: mcp.Version20260728},
+		"dual, old only today": {server: func(s *script) {
+			s.refuse(s.want("server/discover"), mcp.CodeUnsupportedProtocol, "no", unsupported(`"2025-11-25"`))
+			s.result(s.want("initialize"), initResult)
+			s.want("notifications/initialized")
+		}, want: mcp.Version20250618},
+		"nothing in common": {server: func(s *script) {
+			s.refuse(s.want("server/discover"), mcp.CodeUnsupportedProtocol, "no", unsupported(`"2031-01-01"`))
+		}, want: "no protocol version"},
+		"hint saves the probe": {o: hinted(mcp.Version20250326), server: func(s *script) {
+			if m := s.want("initialize"); rawjson.FieldString(m.Params, "protocolVersion") != mcp.Version20251125 {
+				s.t.Errorf("proposed %s", m.Params)
+			}
+			s.result(mcp.Message{ID: "1"}, initResult)
+			s.want("notifications/initialized")
+		}, want: mcp.Version20250618},
+		"hint is out of date": {o: hinted(mcp.Version20250326), server: func(s *script) {
+			s.refuse(s.want("initialize"), mcp.CodeMethodNotFound, "gone", "")
+			s.result(s.want("server/discover"), discoverResult)
+		}, want: mcp.Version20260728},
+		"refused in both": {o: hinted(mcp.Version20250326), server: func(s *script) {
+			s.refuse(s.want("initialize"), mcp.CodeInvalidRequest, "go away", "")
+			s.refuse(s.want("server/discover"), mcp.CodeMethodNotFound, "no", "")
+		}, want: "go away"},
+		"pinned new": {o: Options{Protocol: mcp.Version20260728, Pin: true}, server: func(s *script) {
+			s.refuse(s.want("server/discover"), mcp.CodeMethodNotFound, "no", "")
+		}, want: "does not speak"},
+		"pinned old": {o: Options{Protocol: mcp.Version20250326, Pin: true}, server: func(s *script) {
+			s.refuse(s.want("initialize"), mcp.CodeInvalidRequest, "go away", "")
+		}, want: "go away"},
+		"from before the first": {o: hinted(mcp.Version20241105), server: func(s *script) {
+			s.result(s.want("initialize"), `{"protocolVersion":"2024-10-07","capabilities":{},"serverInfo":{}}`)
+			s.want("notifications/initialized")
+		}, want: "2024-10-07"},
+		"from the future": {o: hinted(mcp.Version20241105), server: func(s *script) {
+			s.result(s.want("initialize"), `{"protocolVersion":"2031-01-01"}`)
+		}, want: "2031-01-01"},
+		"no answer to initialize": {o: hinted(mcp.Version20241105), server: func(s *script) {
+			s.result(s.want("initialize"), `{}`)
+		}, want: "is it an MCP server?"},
+		"leaves": {server: func(s *script) {
+			s.want("server/discover")
+			s.link.Close()
+		}, want: "during the handshake"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := play(t, tt.o, tt.server)
+			if err != nil {
+				if !strings.Contains(err.Error(), tt.want) || strings.HasPrefix(tt.want, "20") && tt.want != "2031-01-01" {
+					t.Errorf("Connect: %v, want %q", err, tt.want)
+				}
+				if (name == "leaves") != errors.Is(err, ErrOldEra) {
+					t.Errorf("%v: is ErrOldEra: %v", err, errors.Is(err, ErrOldEra))
+				}
+				return
+			}
+			if got := c.Info().Protocol; got != tt.want {
+				t.Errorf("Protocol = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// A server that does not answer server/discover is asked initialize beside it.
+func TestNegotiationWithUnresponsiveServer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		server func(*script)
+		want   string
+	}{
+		"old era, silent": {func(s *script) {
+			s.want("server/discover")
+			s.result(s.want("initialize"), initResult)
+			s.want("notifications/initialized")
+			s.want("notifications/cancelled")
+		}, mcp.Version20250618},
+		"modern, slow to start": {func(s *script) {
+			probe := s.want("server/discover")
+			hello := s.want("initialize")
+			time.Sleep(5 * time.Second) // of the bubble
+			s.result(probe, discoverResult)
+			s.refuse(hello, mcp.CodeMethodNotFound, "gone", "")
+		}, mcp.Version20260728},
+		"modern, refuses initialize first": {func(s *script) {
+			probe := s.want("server/discover")
+			s.refuse(s.want("initialize"), mcp.CodeMethodNotFound, "gone", "")
+			s.result(probe, discoverResult)
+		}, mcp.Version20260728},
+		"old, refuses late": {func(s *script) {
+			probe := s.want("server/discover")
+			hello := s.want("initialize")
+			s.refuse(probe, mcp.CodeMethodNotFound, "no", "")
+			s.result(hello, initResult)
+			s.want("notifications/initialized")
+		}, mcp.Version20250618},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := mustPlay(t, Options{DiscoverTimeout: 3 * time.Second}, tt.server)
+				if got := c.Info().Protocol; got != tt.want {
+					t.Errorf("Protocol = %q, want %q", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestNotificationsReachTheirCall(t *testing.T) {
+	var unowned []string
+	o := testOptions()
+	o.OnNotification = func(method string, _ json.RawMessage) { unowned = append(unowned, method) }
+	both := make(chan struct{})
+	c := mustPlay(t, o, func(s *script) {
+		s.oldEra()
+		a := s.want("tools/call")
+		s.notify("notifications/message", `{"level":"info","data":"for the only call"}`)
+		s.send(mcp.Message{ID: `"ask-1"`, Method: "elicitation/create", Params: json.RawMessage(`{"message":"?"}`)})
+		if m := s.next(); m.ID != `"ask-1"` || rawjson.FieldString(m.Result, "action") != "accept" {
+			s.t.Errorf("the only call was not asked: %+v", m)
+		}
+		close(both)
+		b := s.want("tools/call")
+		s.notify("notifications/message", `{"level":"info","data":"for nobody"}`)
+		s.send(mcp.Message{ID: "7", Method: "elicitation/create", Params: json.RawMessage(`{"message":"?"}`)})
+		if m := s.next(); m.Error == nil || !strings.Contains(m.Error.Message, "perCaller") {
+			s.t.Errorf("ambiguous request: %+v", m)
+		}
+		s.send(mcp.Message{ID: "8", Method: "roots/list", Params: json.RawMessage(fmt.Sprintf(`{"_meta":{"progressToken":%s}}`, b.ID))})
+		if m := s.next(); m.Error == nil || m.ID != "8" || m.Error.Message != "b has no roots" {
+			s.t.Errorf("request that says whom it concerns: %+v", m)
+		}
+		s.send(mcp.Message{ID: "9", Method: "ping"})
+		if m := s.next(); m.ID != "9" || string(m.Result) != "{}" {
+			s.t.Errorf("ping: %+v", m)
+		}
+		s.send(mcp.Message{ID: "10", Method: "no/such"})
+		if m := s.next(); m.Error == nil || m.Error.Code != mcp.CodeMethodNotFound {
+			s.t.Errorf("unknown method: %+v", m)
+		}
+		for i := range 3 {
+			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, rawjson.Field(a.Params, "_meta", "progressToken"), i))
+			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, rawjson.Field(b.Params, "_meta", "progressToken"), 10+i))
+		}
+		s.notify("notifications/progress", `{"progressToken":"never seen","progress":1}`)
+		s.notify("notifications/tools/list_changed", `{}`)
+		s.notify("notifications/elicitation/complete", `{"elicitationId":"e"}`)
+		s.notify("x/unknown", `{}`)
+		s.send(mcp.Message{ID: "99", Result: json.RawMessage(`{"for":"nobody"}`)})
+		s.result(mcp.Message{ID: mcp.StringID(string(b.ID))}, `{"b":1}`) // an id that came back as a string
+		s.result(a, `{"a":1}`)
+	})
+	call := func(name string, seen *[]string, ask func(context.Context, string, json.RawMessage) (json.RawMessage, error)) string {
+		result, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"x","_meta":{"progressToken":"` + name + `"}}`),
+			Exchange: tool.Exchange{Ask: ask, Notify: func(method string, params json.RawMessage) {
+				*seen = append(*seen, rawjson.FieldString(params, "data")+rawjson.FieldString(params, "progressToken")+string(rawjson.Field(params, "progress")))
+			}}})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		return string(result)
+	}
+	var seenA, seenB []string
+	var resultA string
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		resultA = call("a", &seenA, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(`{"action":"accept"}`), nil
+		})
+	})
+	<-both
+	resultB := call("b", &seenB, func(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
+		return nil, &mcp.Error{Code: 1, Message: "b has no roots"}
+	})
+	wg.Wait()
+	if resultA != `{"a":1}` || resultB != `{"b":1}` {
+		t.Errorf("results %s and %s", resultA, resultB)
+	}
+	if got, want := strings.Join(seenA, ","), "for the only call,a0,a1,a2"; got != want {
+		t.Errorf("a saw %q, want %q", got, want)
+	}
+	if got, want := strings.Join(seenB, ","), "b10,b11,b12"; got != want {
+		t.Errorf("b saw %q, want %q", got, want)
+	}
+	if got, want := strings.Join(unowned, " "), "notifications/message notifications/tools/list_changed notifications/elicitation/complete x/unknown"; got != want {
+		t.Errorf("unowned %q, want %q", got, want)
+	}
+}
+
+func TestServerRequestIsCancelled(t *testing.T) {
+	asked := make(chan struct{})
+	c := mustPlay(t, testOptions(), func(s *script) {
+		s.oldEra()
+		m := s.want("tools/call")
+		s.send(mcp.Message{ID: "5", Method: "sampling/createMessage"})
+		<-asked
+		s.notify("notifications/cancelled", `{"requestId":5}`)
+		s.notify("notifications/cancelled", `{"requestId":"never"}`)
+		s.notify("notifications/cancelled", `{"requestId":{}}`)
+		s.notify("notifications/cancelled", `{}`)
+		s.result(m, `{}`)
+		s.want("x/last") // and nothing before it
+	})
+	ended := make(chan error, 1)
+	_, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Exchange: tool.Exchange{Ask: func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+		close(asked)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return nil, ctx.Err()
+	}}})
+	if err != nil {
+		t.Errorf("call: %v", err)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the question ended with %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Do(ctx, tool.Request{Method: "ping"}); tool.KindOf(err) != tool.Canceled {
+		t.Errorf("cancelled before it began: %v", err)
+	}
+	if err := c.Notify(t.Context(), "x/last", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServerRequestWithoutHandlerIsRefused(t *testing.T) {
+	o := testOptions()
+	for name, tt := range map[string]struct {
+		caps   Capabilities
+		answer func(context.Context, string, json.RawMessage) (json.RawMessage, error)
+		want   string
+	}{
+		"nobody": {o.Capabilities, nil, "no user to ask"},
+		"OnRequest": {o.Capabilities, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+			return nil, &tool.Error{Kind: tool.Denied, Msg: "not today"}
+		}, "not today"},
+		"internal": {o.Capabilities, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+			return nil, errors.New("disk")
+		}, "internal error"},
+		"was not declared": {Capabilities{}, nil, "no user to ask"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			heard := make(chan mcp.Message, 1)
+			mustPlay(t, Options{Capabilities: tt.caps, OnRequest: tt.answer}, func(s *script) {
+				s.oldEra()
+				s.send(mcp.Message{ID: "1", Method: "elicitation/create"})
+				heard <- s.next()
+			})
+			if m := <-heard; m.Error == nil || !strings.Contains(m.Error.Message, tt.want) {
+				t.Errorf("answer %+v, want %q", m.Error, tt.want)
+			}
+		})
+	}
+}
+
+func TestSlowCallerReceivesAllNotifications(t *testing.T) {
+	const sent = 3000
+	var seen []string
+	first := make(chan struct{})
+	all := make(chan struct{})
+	c := mustPlay(t, Options{}, func(s *script) {
+		s.oldEra()
+		m := s.want("tools/call")
+		s.notify("notifications/progress", `{"progressToken":`+string(m.ID)+`,"progress":-1}`)
+		<-first
+		for i := range sent {
+			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, m.ID, i))
+		}
+		s.send(mcp.Message{ID: "1", Method: "ping"}) // answered when all before it was read
+		s.next()
+		close(all)
+		s.result(m, `{"done":true}`)
+	})
+	result, err := c.Do(t.Context(), tool.Request{Method: "tools/call", Params: json.RawMessage(`{"_meta":{"progressToken":1}}`), Exchange: tool.Exchange{
+		Notify: func(_ string, params json.RawMessage) {
+			if len(seen) == 0 {
+				close(first)
+				<-all
+			}
+			seen = append(seen, string(rawjson.Field(params, "progress")))
+		}}})
+	if err != nil || string(result) != `{"done":true}` {
+		t.Fatalf("%s, %v", result, err)
+	}
+	if len(seen) != 1+maxQueued || seen[len(seen)-1] != fmt.Sprint(sent-1) || seen[1] != fmt.Sprint(sent-maxQueued) {
+		t.Errorf("saw %d from %s to %s, want the newest %d", len(seen), seen[1], seen[len(seen)-1], maxQueued)
+	}
+}
+
+func TestErrorWithoutID(t *testing.T) {
+	c := mustPlay(t, Options{}, func(s *script) {
+		s.oldEra()
+		s.want("tools/call")
+		s.send(mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "cannot read that"}})
+	})
+	_, err := c.Do(t.Context(), tool.Request{Method: "tools/call"})
+	if e, ok := err.(*mcp.Error); !ok || e.Code != mcp.CodeParseError {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConnectionEnds(t *testing.T) {
+	t.Run("server leaves", func(t *testing.T) {
+		c := mustPlay(t, Options{}, func(s *script) {
+			s.oldEra()
+			s.want("tools/call")
+			s.link.Close()
+		})
+		_, err := c.Do(t.Context(), tool.Request{Method: "tools/call"})
+		if tool.KindOf(err) != tool.UpstreamFailed || !errors.Is(err, io.EOF) {
+			t.Errorf("call: %v", err)
+		}
+		<-c.Done()
+		if c.Err() == nil {
+			t.Error("no reason given")
+		}
+		if _, err := c.Do(t.Context(), tool.Request{Method: "tools/call"}); tool.KindOf(err) != tool.UpstreamFailed {
+			t.Errorf("next call: %v", err)
+		}
+		if err := c.Notify(t.Context(), "x", nil); tool.KindOf(err) != tool.UpstreamFailed {
+			t.Errorf("Notify: %v", err)
+		}
+	})
+	t.Run("client closes", func(t *testing.T) {
+		got := make(chan struct{})
+		c := mustPlay(t, Options{}, func(s *script) {
+			s.oldEra()
+			s.want("x/hello")
+			s.want("tools/call")
+			close(got)
+		})
+		if err := c.Notify(t.Context(), "x/hello", json.RawMessage(`{}`)); err != nil {
+			t.Errorf("Notify: %v", err)
+		}
+		go func() {
+			<-got
+			c.Close()
+		}()
+		_, err := c.Do(t.Context(), tool.Request{Method: "tools/call"})
+		if !errors.Is(err, mcp.ErrClosed) {
+			t.Errorf("call: %v", err)
+		}
+	})
+}
+
+func TestTimeouts(t *testing.T) {
+	t.Run("request", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			c := mustPlay(t, Options{RequestTimeout: time.Hour}, func(s *script) {
+				s.oldEra()
+				m := s.want("tools/call")
+				if n := s.want("notifications/cancelled"); string(rawjson.Field(n.Params, "requestId")) != string(m.ID) {
+					s.t.Errorf("cancelled %s, want %s", n.Params, m.ID)
+				}
+			})
+			_, err := c.Do(t.Context(), tool.Request{Method: "tools/call"})
+			if tool.KindOf(err) != tool.Timeout {
+				t.Errorf("got %v", err)
+			}
+		})
+	})
+	for _, era := range []string{"old", "new"} {
+		t.Run("keep alive, "+era, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := mustPlay(t, Options{KeepAlive: time.Minute}, func(s *script) {
+					probe := "ping"
+					if era == "old" {
+						s.oldEra()
+					} else {
+						probe = "server/discover"
+						s.result(s.want("server/discover"), discoverResult)
+					}
+					for range 3 {
+						s.result(s.want(probe), `{}`)
+					}
+					s.want(probe) // unanswered
+					s.want("notifications/cancelled")
+				})
+				<-c.Done()
+				if err := c.Err(); !strings.Contains(err.Error(), "stopped answering") {
+					t.Errorf("Err = %v", err)
+				}
+			})
+		})
+	}
+}
+
+func TestInvalidMessagesAreDropped(t *testing.T) {
+	toClient, fromServer := io.Pipe()
+	toServer, fromClient := io.Pipe()
+	var drops []mcp.Drop
+	limits := mcp.Limits{MaxBytes: 4096}
+	go func() {
+		s := mcp.NewStream(toServer, io.Discard, mcp.StreamOptions{})
+		defer fromServer.Close()
+		say := func(format string, args ...any) { fmt.Fprintf(fromServer, format+"\n", args...) }
+		say("Starting up...")
+		say("[info] listening")
+		m, _ := s.Receive()
+		say(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, m.ID)
+		m, _ = s.Receive()
+		say(`> {"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, initResult)
+		s.Receive()
+		m, _ = s.Receive()
+		say(`{"broken`)
+		say(`{"jsonrpc":"2.0","id":%s,"result":{"text":"%s"}}`, m.ID, strings.Repeat("x", 100_000))
+		m, _ = s.Receive()
+		say(`{"result":{"text":"%s"},"jsonrpc":"2.0","id":%s}`, strings.Repeat("x", 100_000), m.ID)
+		m, _ = s.Receive()
+		say(`{"jsonrpc":"2.0","id":%s,"result":{"fine":true}}`, m.ID)
+		s.Receive() // until the client leaves
+	}()
+	c, err := Connect(t.Context(), OverLink(mcp.NewStream(toClient, fromClient, mcp.StreamOptions{Limits: limits, OnDrop: func(d mcp.Drop) { drops = append(drops, d) }})), Options{Limits: limits, DiscoverTimeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, err := c.Do(t.Context(), tool.Request{Method: "tools/call"})
+		if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "too large") {
+			t.Errorf("large answer: %v", err)
+		}
+	}
+	result, err := c.Do(t.Context(), tool.Request{Method: "tools/call"})
+	if err != nil || string(result) != `{"fine":true}` {
+		t.Errorf("then: %s, %v", result, err)
+	}
+	c.Close()
+	var previews []string
+	for _, d := range drops {
+		previews = append(previews, fmt.Sprintf("%.15s %v", d.Preview, d.TooLarge))
+	}
+	want := `Starting up... false,[info] listenin false,> false,{"broken false,{"jsonrpc":"2.0 true,{"result":{"tex true`
+	if got := strings.Join(previews, ","); got != want {
+		t.Errorf("dropped %s, want %s", got, want)
+	}
+}

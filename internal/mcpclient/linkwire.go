@@ -1,0 +1,271 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// sendQueue is how many messages wait for a server that reads slowly.
+const sendQueue = 64
+
+// linkWire is a connection that all calls share: a child's pipes, a pipe in
+// the process, or the legacy SSE transport. One goroutine reads. A caller
+// writes its message itself where that cannot block and nothing waits to be
+// written before it; everything else is queued for a goroutine that writes, so
+// that no caller is stuck in a write that the server does not take.
+type linkWire struct {
+	c      *Client
+	link   mcp.Link
+	stream *mcp.Stream // link, where it is a Stream; else nil
+	out    chan mcp.Message
+	idle   chan struct{} // closed when the writer is done
+
+	writing chan struct{} // full while something is written; a channel, as a write may take any time
+	queued  atomic.Int64  // messages that wait for the writer or that it is writing
+}
+
+func openLink(c *Client, link mcp.Link) error {
+	w := &linkWire{c: c, link: link, out: make(chan mcp.Message, sendQueue), idle: make(chan struct{}), writing: make(chan struct{}, 1)}
+	w.stream, _ = link.(*mcp.Stream)
+	c.wire = w
+	go w.read()
+	go w.write()
+	return nil
+}
+
+// OverLink makes a Transport of a Link.
+func OverLink(l mcp.Link) Transport { return linkTransport{l} }
+
+type linkTransport struct{ link mcp.Link }
+
+func (t linkTransport) open(_ context.Context, c *Client) error {
+	if s, ok := t.link.(*mcp.Stream); ok {
+		s.Repair()
+	}
+	return openLink(c, t.link)
+}
+
+func (w *linkWire) read() {
+	for {
+		m, err := w.link.Receive()
+		if err != nil {
+			if broken, ok := errors.AsType[*mcp.DecodeError](err); ok {
+				if w.stream != nil {
+					w.stream.ReportDropped(broken) // a stray line that began like a message
+				}
+				w.c.handleDecodeError(broken)
+				continue
+			}
+			w.c.end(linkEnded(err))
+			return
+		}
+		w.c.handle(&m, nil)
+	}
+}
+
+func linkEnded(err error) error {
+	if _, ok := errors.AsType[*tool.Error](err); ok {
+		return err
+	}
+	msg := "the connection to the server broke"
+	if errors.Is(err, io.EOF) {
+		msg = "the server closed the connection"
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: msg, Err: err}
+}
+
+func sendFailed(err error) error {
+	if h, ok := errors.AsType[*HTTPError](err); ok {
+		return h.toolError()
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server takes no more messages", Err: err}
+}
+
+// maxTogether is how many waiting messages go out with one write.
+const maxTogether = 16
+
+func (w *linkWire) write() {
+	defer close(w.idle)
+	together := make([]*mcp.Message, 0, maxTogether)
+	for {
+		select {
+		case m := <-w.out:
+			together = w.waiting(append(together[:0], &m))
+			if err := w.sendAll(together); err != nil {
+				w.c.end(sendFailed(err))
+				return
+			}
+		case <-w.c.done:
+			// What was queued before the end, such as cancellations, still goes.
+			for together = w.waiting(together[:0]); len(together) > 0; together = w.waiting(together[:0]) {
+				if w.sendAll(together) != nil {
+					return
+				}
+			}
+			return
+		}
+	}
+}
+
+// waiting adds the messages that are queued already.
+func (w *linkWire) waiting(messages []*mcp.Message) []*mcp.Message {
+	for len(messages) < maxTogether {
+		select {
+		case m := <-w.out:
+			messages = append(messages, &m)
+		default:
+			return messages
+		}
+	}
+	return messages
+}
+
+func (w *linkWire) sendAll(messages []*mcp.Message) error {
+	w.writing <- struct{}{}
+	defer func() { <-w.writing }()
+	defer w.queued.Add(-int64(len(messages)))
+	if w.stream != nil {
+		return w.stream.SendAll(messages...)
+	}
+	for _, m := range messages {
+		if err := w.link.Send(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *linkWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (mcp.Message, error) {
+	if err := w.send(ctx, m); err != nil {
+		return mcp.Message{}, err
+	}
+	for {
+		select {
+		case <-cl.wake:
+			if answer, err, ok := cl.drain(); ok {
+				return answer, err
+			}
+			if err := w.c.Err(); err != nil {
+				return w.last(cl, err)
+			}
+		case <-ctx.Done():
+			cl.finish()
+			w.cancel(ctx, cl)
+			return mcp.Message{}, ctx.Err()
+		case <-w.c.done:
+			return w.last(cl, w.c.err)
+		}
+	}
+}
+
+// last takes an answer that arrived just before the end.
+func (w *linkWire) last(cl *pendingRequest, err error) (mcp.Message, error) {
+	if answer, failed, ok := cl.drain(); ok {
+		return answer, failed
+	}
+	return mcp.Message{}, err
+}
+
+// cancel sends a cancellation of a call to the server. An initialize request
+// must not be cancelled.
+func (w *linkWire) cancel(ctx context.Context, cl *pendingRequest) {
+	if cl.method != "initialize" {
+		w.respond(cancelMessage(ctx, cl))
+	}
+}
+
+func cancelMessage(ctx context.Context, cl *pendingRequest) *mcp.Message {
+	reason := "the caller cancelled the request"
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		reason = "the request timed out"
+	}
+	params := fmt.Appendf(nil, `{"requestId":%s,"reason":%q}`, cl.idText, reason)
+	return &mcp.Message{Method: "notifications/cancelled", Params: json.RawMessage(params)}
+}
+
+func (w *linkWire) send(ctx context.Context, m *mcp.Message) error {
+	if sent, err := w.trySend(m); sent || err != nil {
+		return err
+	}
+	w.queued.Add(1)
+	select {
+	case w.out <- *m:
+		return nil
+	case <-ctx.Done():
+		w.queued.Add(-1)
+		return ctx.Err()
+	case <-w.c.done:
+		w.queued.Add(-1)
+		return w.c.err
+	}
+}
+
+// trySend writes a message in the caller's goroutine, unless others come first
+// or the server does not read. It never blocks.
+func (w *linkWire) trySend(m *mcp.Message) (sent bool, err error) {
+	if w.stream == nil || w.queued.Load() > 0 {
+		return false, nil
+	}
+	select {
+	case w.writing <- struct{}{}:
+	default:
+		return false, nil
+	}
+	if w.queued.Load() > 0 || w.c.Err() != nil {
+		<-w.writing
+		return false, nil
+	}
+	sent, finish, err := w.stream.TrySend(m)
+	if finish != nil { // the pipe is full
+		go func() {
+			defer func() { <-w.writing }()
+			if err := finish(); err != nil {
+				w.c.end(sendFailed(err))
+			}
+		}()
+		return true, nil
+	}
+	<-w.writing
+	if err != nil {
+		w.c.end(sendFailed(err))
+		return false, w.c.Err()
+	}
+	return sent, nil
+}
+
+func (w *linkWire) respond(m *mcp.Message) {
+	w.queued.Add(1)
+	select {
+	case w.out <- *m:
+	default:
+		w.queued.Add(-1)
+		w.c.log.Warn("message to the server dropped: it does not read", "method", m.Method)
+	}
+}
+
+func (w *linkWire) ready(string) {}
+
+func (w *linkWire) authorizing() bool { return false }
+
+// close waits a moment for the writer, which may be stuck in a server that
+// does not read.
+func (w *linkWire) close() error {
+	t := time.NewTimer(flushTime)
+	defer t.Stop()
+	select {
+	case <-w.idle:
+	case <-t.C:
+	}
+	return w.link.Close()
+}
+
+// flushTime is how long a closing connection may take to send what is queued.
+const flushTime = time.Second

@@ -1,0 +1,146 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// listener is the subscription that a client of the stateless era holds open;
+// in the handshake era servers send such notifications without one. It is
+// guarded by Client.mu.
+type listener struct {
+	lists     json.RawMessage // the list_changed part of the filter, nil for none
+	resources []string
+	running   bool
+	restart   context.CancelFunc // ends the stream that is open, for a new one
+}
+
+// maxSubscriptions bounds the resources that one client follows.
+const maxSubscriptions = 1024
+
+// listen follows the changes that the server announces. It returns at once.
+func (c *Client) listen() {
+	if !c.stateless.Load() || c.opts.OnNotification == nil {
+		return
+	}
+	caps := c.info.Load().Capabilities
+	var filter json.RawMessage
+	for _, k := range [][2]string{{"tools", "toolsListChanged"}, {"prompts", "promptsListChanged"}, {"resources", "resourcesListChanged"}} {
+		if string(rawjson.Field(caps, k[0], "listChanged")) == "true" {
+			filter = rawjson.SetField(filter, json.RawMessage(`true`), k[1])
+		}
+	}
+	c.relisten(func(l *listener) { l.lists = filter })
+}
+
+// relisten changes what is listened to.
+func (c *Client) relisten(change func(*listener)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := &c.listening
+	change(l)
+	if l.restart != nil {
+		l.restart()
+	}
+	if !l.running && l.filter() != nil {
+		l.running = true
+		go c.keepListening()
+	}
+}
+
+// filter returns what to ask for, nil for nothing.
+func (l *listener) filter() json.RawMessage {
+	filter := l.lists
+	if len(l.resources) > 0 {
+		uris := []byte{'['}
+		for i, uri := range l.resources {
+			if i > 0 {
+				uris = append(uris, ',')
+			}
+			uris = rawjson.AppendQuoted(uris, uri)
+		}
+		filter = rawjson.SetField(filter, append(uris, ']'), "resourceSubscriptions")
+	}
+	return filter
+}
+
+// keepListening holds the stream open, and opens it again when it breaks.
+func (c *Client) keepListening() {
+	const least, most = time.Second, 30 * time.Second
+	wait := least
+	for {
+		c.mu.Lock()
+		filter := c.listening.filter()
+		if filter == nil || c.ctx.Err() != nil {
+			c.listening.running, c.listening.restart = false, nil
+			c.mu.Unlock()
+			return
+		}
+		ctx, cancel := context.WithCancel(c.ctx)
+		c.listening.restart = cancel
+		c.mu.Unlock()
+
+		opened := time.Now()
+		_, err := c.round(ctx, tool.Request{Method: "subscriptions/listen"}, rawjson.SetField(nil, filter, "notifications"))
+		restarted := ctx.Err() != nil
+		cancel()
+		if restarted {
+			wait = least
+			continue
+		}
+		if e, ok := errors.AsType[*mcp.Error](err); ok && (e.Code == mcp.CodeMethodNotFound || e.Code == mcp.CodeInvalidParams) {
+			c.log.Debug("the server has no subscriptions", "err", err)
+			c.mu.Lock()
+			c.listening.lists, c.listening.resources = nil, nil
+			c.mu.Unlock()
+			continue
+		}
+		if time.Since(opened) > most {
+			wait = least
+		}
+		select {
+		case <-time.After(wait):
+			wait = min(2*wait, most)
+		case <-c.ctx.Done():
+		}
+	}
+}
+
+// bridged answers requests of the old era that the new one does without, so
+// that a caller need not know what the server speaks.
+func (c *Client) bridged(r tool.Request) (result json.RawMessage, err error, ok bool) {
+	empty := json.RawMessage(`{}`)
+	switch r.Method {
+	case "logging/setLevel":
+		c.logLevel.Store(new(rawjson.FieldString(r.Params, "level")))
+		return empty, nil, true
+	case "resources/subscribe", "resources/unsubscribe":
+		uri := rawjson.FieldString(r.Params, "uri")
+		if uri == "" {
+			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "uri is missing"}, true
+		}
+		add := r.Method == "resources/subscribe"
+		c.relisten(func(l *listener) {
+			l.resources = slices.DeleteFunc(l.resources, func(u string) bool { return u == uri })
+			switch {
+			case !add:
+			case len(l.resources) == maxSubscriptions:
+				err = &mcp.Error{Code: mcp.CodeInternalError, Message: "too many resource subscriptions"}
+			default:
+				l.resources = append(l.resources, uri)
+			}
+		})
+		if err != nil {
+			return nil, err, true
+		}
+		return empty, nil, true
+	}
+	return nil, nil, false
+}

@@ -1,0 +1,183 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// Capabilities are what a client can be asked.
+type Capabilities struct {
+	Sampling        bool
+	SamplingTools   bool // sampling with tools, since 2025-11-25
+	ElicitationForm bool
+	ElicitationURL  bool // since 2025-11-25
+	Roots           bool
+}
+
+// allow reports whether the declared capabilities allow the request.
+func (k Capabilities) allow(method string) bool {
+	switch method {
+	case "sampling/createMessage":
+		return k.Sampling
+	case "elicitation/create":
+		return k.ElicitationForm || k.ElicitationURL
+	case "roots/list":
+		return k.Roots
+	}
+	return false
+}
+
+// JSON returns the capabilities as initialize declares them.
+func (k Capabilities) JSON() json.RawMessage {
+	out := json.RawMessage(`{}`)
+	if k.Roots {
+		out = rawjson.SetField(out, json.RawMessage(`{}`), "roots")
+	}
+	if k.ElicitationForm {
+		out = rawjson.SetField(out, json.RawMessage(`{}`), "elicitation", "form")
+	}
+	if k.ElicitationURL {
+		out = rawjson.SetField(out, json.RawMessage(`{}`), "elicitation", "url")
+	}
+	if k.Sampling {
+		sampling := json.RawMessage(`{}`)
+		if k.SamplingTools {
+			sampling = json.RawMessage(`{"tools":{}}`)
+		}
+		out = rawjson.SetField(out, sampling, "sampling")
+	}
+	return out
+}
+
+// common returns what both the options and the caller can do: in the new era
+// capabilities go with each request, so that a server asks only callers who
+// can answer.
+func (k Capabilities) common(caller json.RawMessage) json.RawMessage {
+	out := json.RawMessage(`{}`)
+	if v := rawjson.Field(caller, "sampling"); k.Sampling && rawjson.IsObject(v) {
+		if !k.SamplingTools {
+			v = rawjson.DeleteField(v, "tools")
+		}
+		out = rawjson.SetField(out, v, "sampling")
+	}
+	if v := rawjson.Field(caller, "elicitation"); rawjson.IsObject(v) {
+		// In older clients an empty object means "form".
+		form := rawjson.Field(v, "form") != nil || rawjson.Field(v, "url") == nil
+		both := Capabilities{ElicitationForm: k.ElicitationForm && form, ElicitationURL: k.ElicitationURL && rawjson.Field(v, "url") != nil}
+		if e := rawjson.Field(both.JSON(), "elicitation"); e != nil {
+			out = rawjson.SetField(out, e, "elicitation")
+		}
+	}
+	if v := rawjson.Field(caller, "roots"); k.Roots && rawjson.IsObject(v) {
+		out = rawjson.SetField(out, v, "roots")
+	}
+	return out
+}
+
+// clientInfo is how the client introduces itself.
+func (o *Options) clientInfo() json.RawMessage {
+	info := struct {
+		Name    string `json:"name"`
+		Title   string `json:"title,omitempty"`
+		Version string `json:"version"`
+	}{o.Name, o.Title, o.Version}
+	if info.Name == "" {
+		info.Name = "junctor"
+	}
+	b, err := json.Marshal(info)
+	if err != nil { // strings always marshal
+		return json.RawMessage(`{"name":"junctor","version":""}`)
+	}
+	return b
+}
+
+// addMeta adds what the new era wants in every request. What the caller put
+// under the same keys spoke of the caller's own connection and goes. ex is nil
+// for requests that no caller made.
+func (c *Client) addMeta(params json.RawMessage, version, method string, ex *tool.Exchange) json.RawMessage {
+	meta := rawjson.Field(params, "_meta")
+	out := make([]byte, 0, len(meta)+len(c.self)+256)
+	out = append(out, `{"`+mcp.MetaProtocolVersion+`":`...)
+	out = rawjson.AppendQuoted(out, version)
+	out = append(out, `,"`+mcp.MetaClientInfo+`":`...)
+	out = append(out, c.self...)
+	out = append(out, `,"`+mcp.MetaClientCapabilities+`":`...)
+	out = append(out, c.declare(method, ex)...)
+	leveled := false
+	for m := range rawjson.Positions(meta) {
+		switch string(m.Name(meta)) {
+		case mcp.MetaProtocolVersion, mcp.MetaClientInfo, mcp.MetaClientCapabilities, mcp.MetaSubscriptionID:
+			continue
+		case mcp.MetaLogLevel:
+			leveled = true
+		}
+		out = append(append(out, ','), meta[m.KeyStart:m.End]...)
+	}
+	if level := c.logLevel.Load(); level != nil && method == "tools/call" && !leveled {
+		out = append(out, `,"`+mcp.MetaLogLevel+`":`...)
+		out = rawjson.AppendQuoted(out, *level)
+	}
+	return rawjson.SetField(params, append(out, '}'), "_meta")
+}
+
+// declare returns the capabilities that go with a request.
+func (c *Client) declare(method string, ex *tool.Exchange) json.RawMessage {
+	if !mcp.MayNeedInput(method) || ex == nil {
+		return c.opts.Capabilities.JSON()
+	}
+	switch {
+	case ex.PassInput && rawjson.IsObject(ex.Capabilities):
+		return ex.Capabilities
+	case ex.Ask == nil:
+		return json.RawMessage(`{}`)
+	}
+	return c.opts.Capabilities.common(ex.Capabilities)
+}
+
+// withoutMeta takes out of a request to a server of the old era what a caller
+// of the new one put into it. The log level becomes what the old era has.
+func (c *Client) withoutMeta(ctx context.Context, params json.RawMessage) json.RawMessage {
+	meta := rawjson.Field(params, "_meta")
+	if meta == nil || !bytes.Contains(meta, []byte("io.modelcontextprotocol/")) {
+		return params
+	}
+	if level := rawjson.FieldString(meta, mcp.MetaLogLevel); level != "" {
+		c.raiseLogLevel(ctx, level)
+	}
+	stripped := meta
+	for _, key := range []string{mcp.MetaProtocolVersion, mcp.MetaClientInfo, mcp.MetaClientCapabilities, mcp.MetaLogLevel, mcp.MetaSubscriptionID} {
+		stripped = rawjson.DeleteField(stripped, key)
+	}
+	if len(stripped) == len(meta) {
+		return params
+	}
+	if i := rawjson.SkipSpace(stripped, rawjson.SkipSpace(stripped, 0)+1); i < len(stripped) && stripped[i] == '}' {
+		return rawjson.DeleteField(params, "_meta")
+	}
+	return rawjson.SetField(params, stripped, "_meta")
+}
+
+// raiseLogLevel asks a server of the old era for more log messages, once per
+// level. The session is shared, so it is never asked for fewer.
+func (c *Client) raiseLogLevel(ctx context.Context, level string) {
+	if rawjson.Field(c.info.Load().Capabilities, "logging") == nil {
+		return
+	}
+	for {
+		old := c.logLevel.Load()
+		if !mcp.ValidLogLevel(level) || old != nil && !mcp.LessSevere(level, *old) {
+			return
+		}
+		if c.logLevel.CompareAndSwap(old, &level) {
+			break
+		}
+	}
+	if _, err := c.round(ctx, tool.Request{Method: "logging/setLevel"}, rawjson.SetField(nil, rawjson.AppendQuoted(nil, level), "level")); err != nil {
+		c.log.Debug("log level not set", "err", err)
+	}
+}

@@ -1,0 +1,95 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// In the new era HTTP headers repeat parts of the body, so that what stands
+// between need not read it: the method, the name of what is called, and the
+// arguments that the tool's schema marks with x-mcp-header.
+
+// mirror adds those headers.
+func (c *Client) mirror(h http.Header, m *mcp.Message) {
+	if m.Method == "" {
+		return
+	}
+	h["Mcp-Method"] = []string{mcp.HeaderValue(m.Method)}
+	var name string
+	switch m.Method {
+	case "tools/call", "prompts/get":
+		name = rawjson.FieldString(rawjson.TrustedField(m.Params, "name"))
+	case "resources/read":
+		name = rawjson.FieldString(rawjson.TrustedField(m.Params, "uri"))
+	default:
+		return
+	}
+	h["Mcp-Name"] = []string{mcp.HeaderValue(name)}
+	if m.Method != "tools/call" {
+		return
+	}
+	schema := c.schema(name)
+	if schema == nil || !strings.Contains(string(schema), "x-mcp-header") {
+		return
+	}
+	params, err := mcp.HeaderParams(schema)
+	if err != nil {
+		return // such a tool should not have been offered
+	}
+	arguments := rawjson.Field(m.Params, "arguments")
+	for _, p := range params {
+		if v, ok := mcp.HeaderText(rawjson.Field(arguments, p.Path...)); ok {
+			h[http.CanonicalHeaderKey("Mcp-Param-"+p.Header)] = []string{mcp.HeaderValue(v)}
+		}
+	}
+}
+
+// schema returns the input schema of a tool, nil when it is not known.
+func (c *Client) schema(name string) json.RawMessage {
+	if learned, ok := c.learned.Load(name); ok {
+		return learned.(json.RawMessage)
+	}
+	if c.opts.InputSchema == nil {
+		return nil
+	}
+	return c.opts.InputSchema(name)
+}
+
+// maxPages bounds the pages of a list that are read to find one tool.
+const maxPages = 64
+
+// learn reads the schema of a tool from the server. It reports whether the
+// schema is new.
+func (c *Client) learn(ctx context.Context, name string) bool {
+	params := json.RawMessage(nil)
+	for range maxPages {
+		list, err := c.round(ctx, tool.Request{Method: "tools/list"}, params)
+		if err != nil {
+			return false
+		}
+		for definition := range rawjson.Elements(rawjson.Field(list, "tools")) {
+			if rawjson.FieldString(definition, "name") != name {
+				continue
+			}
+			schema := rawjson.Field(definition, "inputSchema")
+			if bytes.Equal(schema, c.schema(name)) {
+				return false
+			}
+			c.learned.Store(name, schema)
+			return true
+		}
+		next := rawjson.Field(list, "nextCursor")
+		if len(next) == 0 || rawjson.IsNull(next) {
+			return false
+		}
+		params = rawjson.SetField(nil, next, "cursor")
+	}
+	return false
+}

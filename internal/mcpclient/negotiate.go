@@ -1,0 +1,273 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// ErrOldEra means that a server closed the connection on server/discover, as
+// some servers of the handshake era do. Connecting again with
+// Options.Protocol set to [mcp.Version20251125] may succeed.
+var ErrOldEra = errors.New("the server left when asked server/discover")
+
+// oldest is a version from before the first public one; some servers still
+// answer with it, and its messages are the same.
+const oldest = "2024-10-07"
+
+var handshakeVersions = []string{oldest, mcp.Version20241105, mcp.Version20250326, mcp.Version20250618, mcp.Version20251125}
+
+// negotiate finds the server's era and version.
+func (c *Client) negotiate(ctx context.Context) error {
+	hint := c.opts.Protocol
+	if hint == "" || mcp.Stateless(hint) {
+		return c.discoverFirst(ctx)
+	}
+	err := c.handshake(ctx)
+	if err == nil || c.opts.Pin || !retryEra(ctx, err) || c.Err() != nil {
+		return err
+	}
+	if found := c.discover(ctx); found.modern {
+		return c.accept(found)
+	}
+	return err // the hint may be wrong, but the server does not speak the new era either
+}
+
+// discovery is the outcome of server/discover. modern means that the server is
+// of the stateless era; err is then the outcome of the negotiation. Any other
+// err ends the attempt.
+type discovery struct {
+	modern bool
+	info   ServerInfo
+	err    error
+}
+
+func (c *Client) accept(d discovery) error {
+	if d.err == nil {
+		c.setServerInfo(d.info)
+	}
+	return d.err
+}
+
+// setServerInfo applies the negotiated protocol and capabilities.
+func (c *Client) setServerInfo(info ServerInfo) {
+	c.info.Store(&info)
+	c.stateless.Store(info.Stateless())
+}
+
+// discoverFirst asks server/discover and falls back to initialize. A server
+// that leaves the question unanswered is asked initialize beside it: it may be
+// of the old era, or slow to start; whichever answer makes sense first decides.
+func (c *Client) discoverFirst(ctx context.Context) error {
+	probe, stopProbe := context.WithCancel(ctx)
+	defer stopProbe()
+	probed := make(chan discovery, 1)
+	go func() { probed <- c.discover(probe) }()
+	timeout := time.NewTicker(c.opts.DiscoverTimeout)
+	defer timeout.Stop()
+	for silent, authorizing := false, false; !silent; {
+		select {
+		case d := <-probed:
+			switch {
+			case d.modern || d.err != nil:
+				return c.accept(d)
+			case c.opts.Pin && c.opts.Protocol != "":
+				return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server does not speak protocol version " + c.opts.Protocol}
+			}
+			return c.handshake(ctx)
+		case <-timeout.C:
+			// The time of a login is not the server's: after it the server has
+			// a whole period to answer.
+			before := authorizing
+			authorizing = c.wire.authorizing()
+			silent = !before && !authorizing
+		}
+	}
+	if c.inline { // the handshake may change the transport: the probe must be over
+		stopProbe()
+		if d := <-probed; d.modern {
+			return c.accept(d)
+		}
+		err := c.handshake(ctx)
+		if err != nil && retryEra(ctx, err) {
+			if d := c.discover(ctx); d.modern { // it was slow
+				return c.accept(d)
+			}
+		}
+		return err
+	}
+	shake, stopShake := context.WithCancel(ctx)
+	defer stopShake()
+	shaken := make(chan error, 1)
+	go func() { shaken <- c.handshake(shake) }()
+	select {
+	case err := <-shaken:
+		if err == nil || !retryEra(ctx, err) {
+			stopProbe()
+			<-probed
+			return err
+		}
+		if d := <-probed; d.modern {
+			return c.accept(d)
+		}
+		return err
+	case d := <-probed:
+		if !d.modern || d.err != nil {
+			return <-shaken // initialize decides
+		}
+		stopShake()
+		<-shaken // nothing else may settle the matter afterwards
+		return c.accept(d)
+	}
+}
+
+// handshake is initialize, over the legacy transport if need be.
+func (c *Client) handshake(ctx context.Context) error {
+	err := c.initialize(ctx)
+	if err != nil && c.fallBack(ctx, err) {
+		return c.initialize(ctx)
+	}
+	return err
+}
+
+// retryEra reports whether a failed handshake indicates another era: a refusal
+// does, an unreachable server or missing rights do not.
+func retryEra(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	if _, ok := errors.AsType[*mcp.Error](err); ok {
+		return true
+	}
+	h, ok := errors.AsType[*HTTPError](err)
+	return ok && h.Status != http.StatusUnauthorized && h.Status != http.StatusForbidden
+}
+
+// discover asks server/discover.
+func (c *Client) discover(ctx context.Context) discovery {
+	version := mcp.Version20260728
+	for range 2 {
+		result, err := c.request(ctx, tool.Request{Method: "server/discover"}, c.addMeta(nil, version, "", nil))
+		if err == nil {
+			info, ok := discovered(result, version)
+			return discovery{modern: ok, info: info}
+		}
+		if refused, ok := errors.AsType[*mcp.Error](err); ok {
+			next, modern := supported(refused)
+			switch {
+			case !modern || next != "" && !mcp.Stateless(next):
+				return discovery{}
+			case next == "":
+				return discovery{modern: true, err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server speaks no protocol version that this client does", Err: err}}
+			}
+			version = next // the same one too: it is what the server asks for
+			continue
+		}
+		if cause := c.Err(); cause != nil {
+			return discovery{err: &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server ended the connection during the handshake", Err: fmt.Errorf("%w: %w", ErrOldEra, cause)}}
+		}
+		if h, ok := errors.AsType[*HTTPError](err); ok && !h.Unauthorized() {
+			return discovery{} // otherwise initialize decides
+		}
+		if d, ok := errors.AsType[*mcp.DecodeError](err); ok && !d.TooLarge {
+			return discovery{} // no MCP at all, or a poor answer to what it does not know
+		}
+		return discovery{err: err}
+	}
+	return discovery{}
+}
+
+// supported parses the versions in an error of the stateless era; modern
+// reports whether it is one.
+func supported(e *mcp.Error) (best string, modern bool) {
+	switch e.Code {
+	case mcp.CodeUnsupportedProtocol:
+	case mcp.CodeHeaderMismatch, mcp.CodeMissingCapability:
+		return "", true
+	default:
+		return "", false
+	}
+	var versions []string
+	for v := range rawjson.Elements(rawjson.Field(e.Data, "supported")) {
+		s, _ := rawjson.Unquote(v)
+		versions = append(versions, s)
+	}
+	if slices.Contains(versions, mcp.Version20260728) {
+		return mcp.Version20260728, true
+	}
+	for _, v := range slices.Backward(handshakeVersions) {
+		if slices.Contains(versions, v) {
+			return v, true
+		}
+	}
+	return "", true
+}
+
+// discovered reads the result of server/discover; ok is false when it is none
+// or names no version of the new era.
+func discovered(result json.RawMessage, version string) (info ServerInfo, ok bool) {
+	for v := range rawjson.Elements(rawjson.Field(result, "supportedVersions")) {
+		if s, _ := rawjson.Unquote(v); s == version {
+			ok = true
+		}
+	}
+	if !ok {
+		return ServerInfo{}, false
+	}
+	info = readInfo(result, rawjson.Field(result, "_meta", mcp.MetaServerInfo))
+	info.Protocol = version
+	return info, true
+}
+
+func readInfo(result, server json.RawMessage) ServerInfo {
+	return ServerInfo{
+		Name:         rawjson.FieldString(server, "name"),
+		Title:        rawjson.FieldString(server, "title"),
+		Version:      rawjson.FieldString(server, "version"),
+		Instructions: rawjson.FieldString(result, "instructions"),
+		Capabilities: rawjson.Field(result, "capabilities"),
+		Raw:          result,
+	}
+}
+
+// initialize makes the handshake of the old era.
+func (c *Client) initialize(ctx context.Context) error {
+	version := mcp.Version20251125
+	if slices.Contains(handshakeVersions[1:], c.opts.Protocol) && c.opts.Pin {
+		version = c.opts.Protocol
+	}
+	var params json.RawMessage
+	params = rawjson.SetField(params, c.self, "clientInfo")
+	params = rawjson.SetField(params, c.opts.Capabilities.JSON(), "capabilities")
+	params = rawjson.SetField(params, rawjson.AppendQuoted(nil, version), "protocolVersion")
+	result, err := c.request(ctx, tool.Request{Method: "initialize"}, params)
+	if err != nil {
+		return err
+	}
+	info := readInfo(result, rawjson.Field(result, "serverInfo"))
+	info.Protocol = rawjson.FieldString(result, "protocolVersion")
+	if !slices.Contains(handshakeVersions, info.Protocol) {
+		if !rawjson.IsObject(result) || info.Protocol == "" {
+			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer to initialize is none: is it an MCP server?"}
+		}
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: fmt.Sprintf("the server wants protocol version %q; this client speaks %s",
+			printable(info.Protocol), strings.Join(handshakeVersions[1:], ", "))}
+	}
+	c.setServerInfo(info)
+	if err := c.wire.send(ctx, &mcp.Message{Method: "notifications/initialized"}); err != nil {
+		return c.failure(ctx, err)
+	}
+	return nil
+}
+
+// protocol is the version that requests carry.
+func (c *Client) protocol() string { return c.info.Load().Protocol }

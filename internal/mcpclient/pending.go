@@ -1,0 +1,320 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// maxQueued is how many notifications of one call wait for a slow caller.
+// The oldest go first: one caller must not hold up a shared connection.
+const maxQueued = 1024
+
+// pendingRequest is one request without a response yet.
+type pendingRequest struct {
+	id     int64
+	idText mcp.ID
+	method string
+	caller string          // its id; "" for the gateway itself
+	ctx    context.Context // the caller's; asks made for the call live in it
+	ex     tool.Exchange
+	token  json.RawMessage // the caller's own progress token, nil for none
+	inline bool            // notifications are handed on by who reads them, not queued
+
+	mu      sync.Mutex
+	queue   []notification
+	answer  mcp.Message
+	failed  error // in place of an answer
+	got     bool  // answer or failed is set
+	over    bool  // nothing may reach the caller any more
+	dropped int
+
+	wake chan struct{} // has room for one: something is there to be taken
+}
+
+type notification struct {
+	method string
+	params json.RawMessage
+}
+
+// signal wakes the goroutine that waits for the call.
+func (cl *pendingRequest) signal() {
+	select {
+	case cl.wake <- struct{}{}:
+	default:
+	}
+}
+
+// notify hands a notification to the caller: at once when the reader of the
+// stream is the call itself, else through the queue that the call drains. It
+// never arrives after the answer.
+func (cl *pendingRequest) notify(method string, params json.RawMessage) {
+	if cl.ex.Notify == nil {
+		return
+	}
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.over || cl.got {
+		return
+	}
+	if cl.inline {
+		cl.ex.Notify(method, params)
+		return
+	}
+	if len(cl.queue) == maxQueued {
+		copy(cl.queue, cl.queue[1:])
+		cl.queue = cl.queue[:maxQueued-1]
+		cl.dropped++
+	}
+	cl.queue = append(cl.queue, notification{method, params})
+	cl.signal()
+}
+
+// resolve delivers the answer.
+func (cl *pendingRequest) resolve(m mcp.Message) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.got || cl.over {
+		return
+	}
+	cl.answer, cl.got = m, true
+	cl.signal()
+}
+
+// fail delivers that there will be no answer.
+func (cl *pendingRequest) fail(err error) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.got || cl.over {
+		return
+	}
+	cl.failed, cl.got = err, true
+	cl.signal()
+}
+
+// drain hands on what is queued and reports whether the answer is there.
+func (cl *pendingRequest) drain() (mcp.Message, error, bool) {
+	for {
+		cl.mu.Lock()
+		queue := cl.queue
+		cl.queue = nil
+		answer, failed, got := cl.answer, cl.failed, cl.got
+		cl.mu.Unlock()
+		if len(queue) == 0 {
+			return answer, failed, got
+		}
+		for _, n := range queue {
+			cl.ex.Notify(n.method, n.params)
+		}
+	}
+}
+
+// finish closes the call for everything that may still arrive.
+func (cl *pendingRequest) finish() {
+	cl.mu.Lock()
+	cl.over = true
+	cl.queue = nil
+	cl.mu.Unlock()
+}
+
+// Do sends a request and returns the bytes of its result. What the server
+// sends for the call goes to the request's Exchange, in order and before Do
+// returns. An error that the server answered is an *Error; every other is a
+// *tool.Error. When ctx ends, the server is told to stop.
+func (c *Client) Do(ctx context.Context, r tool.Request) (json.RawMessage, error) {
+	if c.opts.RequestTimeout > 0 {
+		if _, ok := ctx.Deadline(); !ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, c.opts.RequestTimeout)
+			defer cancel()
+		}
+	}
+	if r.Params != nil && (len(r.Params) == 0 || rawjson.SkipSpace(r.Params, 0) == len(r.Params)) {
+		r.Params = nil
+	}
+	if c.stateless.Load() {
+		if result, err, ok := c.bridged(r); ok {
+			return result, err
+		}
+	} else if r.Params != nil {
+		r.Params = c.withoutMeta(ctx, r.Params)
+	}
+	result, err := c.round(ctx, r, r.Params)
+	if err != nil || !c.stateless.Load() || r.Exchange.PassInput {
+		return result, err
+	}
+	return c.resolveInput(ctx, r, result)
+}
+
+// round is one request and its answer, with what the era wants in it.
+func (c *Client) round(ctx context.Context, r tool.Request, params json.RawMessage) (json.RawMessage, error) {
+	if !c.stateless.Load() {
+		return c.request(ctx, r, params)
+	}
+	params = c.addMeta(params, c.protocol(), r.Method, &r.Exchange)
+	result, err := c.request(ctx, r, params)
+	if e, ok := errors.AsType[*mcp.Error](err); ok && e.Code == mcp.CodeHeaderMismatch && r.Method == "tools/call" && c.inline {
+		// The tool wants arguments as headers, and its schema was not known
+		// or is out of date.
+		if c.learn(ctx, rawjson.FieldString(params, "name")) {
+			return c.request(ctx, r, params)
+		}
+	}
+	return result, err
+}
+
+// request is one request and its answer as they are.
+func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMessage) (json.RawMessage, error) {
+	if err := c.Err(); err != nil {
+		return nil, c.gone(err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, c.failure(ctx, err)
+	}
+	cl := &pendingRequest{id: c.nextID.Add(1), method: r.Method, caller: r.Caller, ctx: ctx, ex: r.Exchange, inline: c.inline, wake: make(chan struct{}, 1)}
+	cl.idText = mcp.NumberID(cl.id)
+	params, cl.token = mapToken(params, cl.id, r.Exchange.Notify != nil && mayTakeLong(r.Method))
+	c.register(cl)
+	defer c.unregister(cl)
+	sent := mcp.Message{ID: cl.idText, Method: r.Method, Params: params}
+	c.logMessage("sent", &sent)
+	m, err := c.wire.do(ctx, cl, &sent)
+	if err != nil {
+		return nil, c.failure(ctx, err)
+	}
+	c.logMessage("received", &m)
+	if m.Repaired {
+		c.repaired(r.Method)
+		if r.Exchange.Repaired != nil {
+			r.Exchange.Repaired()
+		}
+	}
+	if m.Deep && r.Method != "tools/list" { // whose reader leaves out the tools that are to blame
+		return nil, c.failure(ctx, &mcp.DecodeError{Code: mcp.CodeInvalidRequest, Msg: mcp.DepthMessage(c.opts.Limits.MaxDepth)})
+	}
+	if m.Error != nil {
+		return nil, m.Error
+	}
+	return m.Result, nil
+}
+
+// repaired logs that a message of the server was not UTF-8.
+func (c *Client) repaired(method string) {
+	c.log.Warn("message of the server is not valid UTF-8; the invalid bytes were replaced by U+FFFD", "method", method)
+}
+
+func (c *Client) register(cl *pendingRequest) {
+	c.mu.Lock()
+	c.calls[cl.id] = cl
+	if cl.caller != "" && cl.caller != c.caller && causesMessages(cl.method) {
+		c.severalCallers = c.severalCallers || c.caller != ""
+		c.caller = cl.caller
+	}
+	c.mu.Unlock()
+}
+
+func (c *Client) unregister(cl *pendingRequest) {
+	cl.finish()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, cl.id)
+	for _, a := range c.asks {
+		if a.call == cl {
+			a.cancel()
+		}
+	}
+	if cl.dropped > 0 {
+		c.log.Warn("notifications dropped: the caller is too slow", "method", cl.method, "dropped", cl.dropped)
+	}
+}
+
+// mayTakeLong reports whether the progress of a method is asked for in any
+// case. Only what servers answer from memory needs none; methods that the
+// protocol does not know may do anything.
+func mayTakeLong(method string) bool {
+	switch method {
+	case mcp.MethodInitialize, mcp.MethodDiscover, mcp.MethodPing, mcp.MethodListen, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe,
+		"tools/list", "prompts/list", "resources/list", "resources/templates/list", "completion/complete",
+		"tasks/list", "tasks/get", "tasks/update", "tasks/cancel":
+		return false
+	}
+	return true
+}
+
+// mapToken replaces the caller's progress token by one that is unique on the
+// connection, the number of the request. A request without one gets one if
+// progress is observed, because progress shows that the server is still
+// working.
+func mapToken(params json.RawMessage, id int64, listens bool) (mapped, token json.RawMessage) {
+	m, ok := rawjson.Find(params, "_meta")
+	meta := params[m.Start:m.End]
+	if ok && rawjson.IsObject(meta) { // as a rule: one walk through each, and one copy
+		open := m.Start + 1
+		t, has := rawjson.Find(meta, "progressToken")
+		switch {
+		case has:
+			token = meta[t.Start:t.End:t.End]
+			out := append(make([]byte, 0, len(params)+20), params[:m.Start+t.Start]...)
+			return append(strconv.AppendInt(out, id, 10), params[m.Start+t.End:]...), token
+		case !listens:
+			return params, nil
+		}
+		out := append(make([]byte, 0, len(params)+40), params[:open]...)
+		out = strconv.AppendInt(append(out, `"progressToken":`...), id, 10)
+		if next := rawjson.SkipSpace(params, open); params[next] != '}' {
+			out = append(out, ',')
+		}
+		return append(out, params[open:]...), nil
+	}
+	if !listens {
+		return params, nil
+	}
+	if i := rawjson.SkipSpace(params, 0); i < len(params) && params[i] != '{' { // by position, which has no room for it
+		return params, nil
+	}
+	return rawjson.SetField(params, strconv.AppendInt(nil, id, 10), "_meta", "progressToken"), nil
+}
+
+// failure turns what went wrong on the way into the error that callers see.
+func (c *Client) failure(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*tool.Error](err); ok {
+		return err
+	}
+	if _, ok := errors.AsType[*mcp.Error](err); ok {
+		return err
+	}
+	if cause := ctx.Err(); cause != nil {
+		if errors.Is(cause, context.DeadlineExceeded) {
+			return &tool.Error{Kind: tool.Timeout, Msg: "the server did not answer in time", Err: cause}
+		}
+		return &tool.Error{Kind: tool.Canceled, Msg: "the call was cancelled", Err: cause}
+	}
+	if h, ok := errors.AsType[*HTTPError](err); ok {
+		return h.toolError()
+	}
+	if d, ok := errors.AsType[*mcp.DecodeError](err); ok {
+		if d.TooLarge {
+			return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer is too large: " + d.Msg, Err: err}
+		}
+		return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's answer is no JSON-RPC message: " + d.Msg, Err: err}
+	}
+	if cause := c.Err(); cause != nil {
+		return c.gone(cause)
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the connection to the server failed", Err: err}
+}
+
+// gone is the error of calls on a connection that has ended.
+func (c *Client) gone(cause error) error {
+	if e, ok := errors.AsType[*tool.Error](cause); ok {
+		return e
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: "the connection to the server has ended", Err: fmt.Errorf("%w: %w", mcp.ErrClosed, cause)}
+}

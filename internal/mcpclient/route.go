@@ -1,0 +1,331 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// handle takes one message from the server. origin is the call on whose own
+// stream it came, nil on a connection that calls share. It is called by one
+// goroutine per stream and does not block for long.
+func (c *Client) handle(m *mcp.Message, origin *pendingRequest) {
+	c.noteReceived()
+	if !m.IsResponse() { // an answer is logged by the call that waits for it
+		c.logMessage("received", m)
+	}
+	if m.Repaired && !m.IsResponse() { // an answer is logged by the call that waits for it
+		c.repaired(m.Method)
+	}
+	switch {
+	case m.Deep && m.IsRequest():
+		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: mcp.DepthMessage(c.opts.Limits.MaxDepth)})
+	case m.Deep && m.IsNotification():
+		c.log.Warn("notification of the server dropped: "+mcp.DepthMessage(c.opts.Limits.MaxDepth), "method", m.Method)
+	case m.IsResponse():
+		if cl := c.waiting(m); cl != nil {
+			cl.resolve(*m)
+		} else {
+			c.log.Debug("response without a pending request", "id", string(m.ID))
+		}
+	case m.IsRequest():
+		c.handleRequest(m, origin)
+	default:
+		c.handleNotification(m, origin)
+	}
+}
+
+// noteReceived records the time of the last message, for the keep-alive check.
+func (c *Client) noteReceived() {
+	if c.opts.KeepAlive > 0 {
+		c.lastHeard.Store(time.Now().UnixNano())
+	}
+}
+
+// handleDecodeError handles a message that could not be decoded.
+func (c *Client) handleDecodeError(err *mcp.DecodeError) {
+	c.log.Warn("message of the server dropped", "err", err.Msg, "id", string(err.ID))
+	if id := err.LostID(); id != "" {
+		if cl := c.waiting(&mcp.Message{ID: id}); cl != nil {
+			cl.fail(err)
+		}
+	}
+}
+
+// waiting returns the call that a response answers. Ids that came back as
+// strings count, and an error without an id goes to the only call there is:
+// servers answer like that when they could not read the request.
+func (c *Client) waiting(m *mcp.Message) *pendingRequest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.ID == "" {
+		if len(c.calls) == 1 {
+			for _, cl := range c.calls {
+				return cl
+			}
+		}
+		return nil
+	}
+	id, err := strconv.ParseInt(strings.Trim(string(m.ID), `"`), 10, 64)
+	if err != nil {
+		return nil
+	}
+	return c.calls[id]
+}
+
+func (c *Client) handleNotification(m *mcp.Message, origin *pendingRequest) {
+	switch m.Method {
+	case "notifications/progress":
+		token := rawjson.Field(m.Params, "progressToken")
+		cl := c.waitingID(token)
+		if cl == nil {
+			if origin == nil {
+				return // of a call that is over
+			}
+			cl = origin
+		}
+		// A caller without a token did not request progress, but the call's
+		// timeouts need it.
+		params := rawjson.DeleteField(m.Params, "progressToken")
+		if cl.token != nil {
+			params = rawjson.SetField(m.Params, cl.token, "progressToken")
+		}
+		cl.notify(m.Method, params)
+	case "notifications/cancelled":
+		c.cancelled(m.Params)
+	case "notifications/message":
+		if origin == nil && !c.hadSeveralCallers() { // else it may be of a call that is over
+			origin = c.onlyCall()
+		}
+		if origin != nil { // also if the caller ignores it: it is not for others
+			origin.notify(m.Method, m.Params)
+			return
+		}
+		c.handleUnsolicited(m)
+	case "notifications/subscriptions/acknowledged":
+	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
+		"notifications/resources/updated", "notifications/roots/list_changed", "notifications/tasks/status":
+		if m.Method == "notifications/tools/list_changed" {
+			c.learned.Clear()
+		}
+		c.handleUnsolicited(m)
+	case "notifications/elicitation/complete":
+		if origin == nil {
+			origin = c.onlyCall()
+		}
+		if origin != nil {
+			origin.notify(m.Method, m.Params)
+		}
+		c.handleUnsolicited(m) // the call that it concerns may be over
+	default:
+		if origin != nil {
+			origin.notify(m.Method, m.Params)
+			return
+		}
+		c.handleUnsolicited(m)
+	}
+}
+
+func (c *Client) handleUnsolicited(m *mcp.Message) {
+	if c.opts.OnNotification != nil {
+		c.opts.OnNotification(m.Method, m.Params)
+	}
+}
+
+func (c *Client) waitingID(raw json.RawMessage) *pendingRequest {
+	if len(raw) == 0 {
+		return nil
+	}
+	return c.waiting(&mcp.Message{ID: mcp.ID(raw)})
+}
+
+// onlyCall returns the call in flight when there is just one that could have
+// caused a message of the server. Requests that only read lists do not count.
+func (c *Client) onlyCall() *pendingRequest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var only *pendingRequest
+	for _, cl := range c.calls {
+		if !causesMessages(cl.method) {
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = cl
+	}
+	return only
+}
+
+// causesMessages reports whether a request does more than read lists and state.
+func causesMessages(method string) bool {
+	switch method {
+	case "ping", "initialize", "server/discover", "subscriptions/listen", "logging/setLevel", "completion/complete",
+		"tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/subscribe", "resources/unsubscribe":
+		return false
+	}
+	return true
+}
+
+// hadSeveralCallers reports whether calls of several callers were made on the
+// connection. What a server logs may then be about a call that is over, and the
+// only call in flight another caller's.
+func (c *Client) hadSeveralCallers() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.severalCallers
+}
+
+// serverRequest is a request of the server in progress.
+type serverRequest struct {
+	call   *pendingRequest // nil when it belongs to none
+	cancel context.CancelFunc
+}
+
+// maxAsks bounds the requests of one server that are being answered.
+const maxAsks = 64
+
+// declined is the error that a server receives when its request cannot be
+// attributed to a call.
+const declined = "several calls share this session, so it is not known whom to ask; " +
+	"set sessionMode to perCaller for this server"
+
+func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
+	if m.Method == "ping" {
+		c.respond(m.ID, json.RawMessage(`{}`), nil)
+		return
+	}
+	cl := origin
+	if cl == nil {
+		cl = c.waitingID(rawjson.Field(m.Params, "_meta", "progressToken"))
+	}
+	if cl == nil {
+		cl = c.onlyCall()
+	}
+	var ctx context.Context
+	var serve func(context.Context, string, json.RawMessage) (json.RawMessage, error)
+	switch {
+	case cl != nil && cl.ex.Ask != nil && c.opts.Capabilities.allow(m.Method):
+		ctx, serve = cl.ctx, cl.ex.Ask
+	case c.opts.OnRequest != nil:
+		ctx, serve, cl = c.ctx, c.opts.OnRequest, nil
+	case !askable(m.Method):
+		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + m.Method})
+		return
+	case cl == nil && c.countCalls() > 1:
+		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "declined: " + declined})
+		return
+	default:
+		// The page matches this message: web/src/tools/run.tsx.
+		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "declined: no user to ask"})
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if !c.startAsk(m.ID, &serverRequest{call: cl, cancel: cancel}) {
+		cancel()
+		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInternalError, Message: "too many requests are waiting for an answer"})
+		return
+	}
+	id, method, params := m.ID, m.Method, m.Params
+	go func() {
+		defer cancel()
+		result, err := serve(ctx, method, params)
+		if !c.endAsk(id) || ctx.Err() != nil && err != nil {
+			return // the server took its question back, or the call is over
+		}
+		c.answer(id, result, err)
+	}()
+}
+
+// askable reports whether a server may put the method to a client at all.
+func askable(method string) bool {
+	switch method {
+	case "sampling/createMessage", "elicitation/create", "roots/list":
+		return true
+	}
+	return false
+}
+
+func (c *Client) countCalls() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.calls)
+}
+
+func (c *Client) startAsk(id mcp.ID, a *serverRequest) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, twice := c.asks[id]; twice || len(c.asks) >= maxAsks {
+		return false
+	}
+	c.asks[id] = a
+	return true
+}
+
+// endAsk reports whether the ask was still open.
+func (c *Client) endAsk(id mcp.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, open := c.asks[id]
+	delete(c.asks, id)
+	return open
+}
+
+// cancelled is the server taking back a request of its own, or ending a
+// subscription.
+func (c *Client) cancelled(params json.RawMessage) {
+	raw := rawjson.Field(params, "requestId")
+	if len(raw) == 0 {
+		return
+	}
+	id, ok := mcp.CanonicalID(raw)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	a := c.asks[id]
+	delete(c.asks, id)
+	c.mu.Unlock()
+	if a != nil {
+		a.cancel()
+		return
+	}
+	if cl := c.waitingID(raw); cl != nil && cl.method == "subscriptions/listen" {
+		cl.resolve(mcp.Message{ID: cl.idText, Result: json.RawMessage(`{}`)})
+	}
+}
+
+// respond answers a request of the server from the goroutine that reads.
+func (c *Client) respond(id mcp.ID, result json.RawMessage, err *mcp.Error) {
+	m := &mcp.Message{ID: id, Result: result, Error: err}
+	c.logMessage("sent", m)
+	c.wire.respond(m)
+}
+
+// answer answers a request of the server from a goroutine that may wait.
+func (c *Client) answer(id mcp.ID, result json.RawMessage, err error) {
+	m := mcp.Message{ID: id, Result: result}
+	if err != nil {
+		m.Result, m.Error = nil, asRPCError(err)
+	}
+	c.logMessage("sent", &m)
+	if err := c.wire.send(c.ctx, &m); err != nil && c.Err() == nil {
+		c.log.Warn("answer to the server lost", "err", err)
+	}
+}
+
+// asRPCError is how an error of this side looks to the other.
+func asRPCError(err error) *mcp.Error {
+	if e, ok := errors.AsType[*mcp.Error](err); ok {
+		return e
+	}
+	e := tool.AsError(err)
+	return &mcp.Error{Code: e.Kind.JSONRPC(), Message: e.Msg}
+}

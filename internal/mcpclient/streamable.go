@@ -1,0 +1,373 @@
+package mcpclient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/http1"
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// NewHTTP returns a transport over streamable HTTP, in either era. It falls
+// back to the legacy SSE transport if the server uses that, unless the options
+// forbid it.
+func NewHTTP(o HTTPOptions) Transport { return httpTransport{o} }
+
+type httpTransport struct{ o HTTPOptions }
+
+func (t httpTransport) open(_ context.Context, c *Client) error {
+	e, err := newEndpoint(t.o)
+	if err != nil {
+		return err
+	}
+	c.inline = true
+	w := &httpWire{httpEndpoint: e, c: c, responders: make(chan struct{}, maxAsks), renewing: make(chan struct{}, 1)}
+	w.version.Store(new(string))
+	c.wire = w
+	return nil
+}
+
+// httpWire is streamable HTTP: each request has an answer of its own, read by
+// the goroutine that made the call.
+type httpWire struct {
+	*httpEndpoint
+	c *Client
+
+	version    atomic.Pointer[string] // negotiated; empty before
+	session    atomic.Pointer[string] // of the old era; nil for none
+	renewing   chan struct{}          // holds one while a session is created again
+	responders chan struct{}          // one for each answer being posted
+
+	mu           sync.Mutex
+	stopStream   context.CancelFunc // of the GET stream
+	streamOpened atomic.Bool
+}
+
+// errSessionLost means that the server no longer knows the session.
+var errSessionLost = errors.New("the server has lost the session")
+
+// errAmbiguousSession is a refusal that may mean a lost session, or only what it says.
+type errAmbiguousSession struct {
+	answer mcp.Message
+	err    error
+}
+
+func (e *errAmbiguousSession) Error() string {
+	return "the server refused the request, and may have lost the session"
+}
+
+// refusesSession finds out by a ping whether the server refuses the session
+// itself.
+func (w *httpWire) refusesSession(ctx context.Context, session *string) bool {
+	ping := &mcp.Message{ID: mcp.NumberID(w.c.nextID.Add(1)), Method: "ping"}
+	resp, err := w.post(ctx, ping, session, mcp.AppendMessage(nil, ping))
+	if err != nil {
+		return false
+	}
+	readSome(resp)
+	return resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound
+}
+
+func (w *httpWire) do(ctx context.Context, cl *pendingRequest, m *mcp.Message) (mcp.Message, error) {
+	for first := true; ; first = false {
+		session := w.session.Load()
+		if m.Method == "initialize" {
+			session = nil
+		}
+		answer, err := w.exchange(ctx, cl, m, session)
+		if doubt, ok := errors.AsType[*errAmbiguousSession](err); ok {
+			if !first || !w.refusesSession(ctx, session) {
+				return doubt.answer, doubt.err
+			}
+			err = errSessionLost
+		}
+		if err == nil || !first || !errors.Is(err, errSessionLost) || m.Method == "initialize" {
+			return answer, err
+		}
+		if err := w.renew(ctx, session); err != nil {
+			return mcp.Message{}, err
+		}
+	}
+}
+
+// renew makes a new session in place of a lost one, once for all calls that
+// miss it.
+func (w *httpWire) renew(ctx context.Context, lost *string) error {
+	select {
+	case w.renewing <- struct{}{}:
+		defer func() { <-w.renewing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if w.session.Load() != lost {
+		return nil
+	}
+	// Until the new session is there, others go on with the lost one, and
+	// come here to wait for it.
+	if err := w.c.initialize(ctx); err != nil {
+		if retryEra(ctx, err) {
+			w.c.end(err) // another server than before: negotiate from the start
+		}
+		return err
+	}
+	w.stop()
+	w.ready(w.c.protocol())
+	w.c.log.Info("session renewed")
+	if w.c.opts.OnRenew != nil {
+		w.c.opts.OnRenew()
+	}
+	return nil
+}
+
+// Values of headers that every POST has. They are never changed.
+var (
+	acceptBoth  = []string{"application/json, text/event-stream"}
+	contentJSON = []string{"application/json"}
+)
+
+// header returns the headers of a POST.
+func (w *httpWire) header(m *mcp.Message, session *string) http.Header {
+	h := make(http.Header, 8)
+	h["Accept"], h["Content-Type"] = acceptBoth, contentJSON
+	if stateless := w.c.stateless.Load(); stateless || m.Method == "server/discover" {
+		version := w.c.protocol() // what addMeta writes
+		if m.Method == "server/discover" {
+			version = cmp.Or(rawjson.FieldString(m.Params, "_meta", mcp.MetaProtocolVersion), version)
+		}
+		h["Mcp-Protocol-Version"] = []string{version}
+		w.c.mirror(h, m)
+		return h
+	}
+	if v := *w.version.Load(); v != "" && m.Method != "initialize" {
+		h["Mcp-Protocol-Version"] = []string{v}
+	}
+	if session != nil {
+		h["Mcp-Session-Id"] = []string{*session}
+	}
+	return h
+}
+
+// exchange posts a request and reads until its answer.
+func (w *httpWire) exchange(ctx context.Context, cl *pendingRequest, m *mcp.Message, session *string) (mcp.Message, error) {
+	reqCtx, cancel, stop := ctx, func() {}, func() bool { return true }
+	if _, own := w.rt.(*http1.Transport); !own || w.url.Scheme != "http" {
+		// The request outlives the call by the moment that draining takes. The
+		// body of an http1.Transport can be parted from the context instead.
+		reqCtx, cancel = context.WithCancel(context.WithoutCancel(ctx))
+		stop = context.AfterFunc(ctx, cancel)
+		defer stop()
+	}
+	body := mcp.AppendMessage(make([]byte, 0, len(m.Params)+len(m.Method)+64), m)
+	resp, err := w.post(reqCtx, m, session, body)
+	if err != nil {
+		cancel()
+		return mcp.Message{}, w.interrupted(ctx, cl, err)
+	}
+	if m.Method == "initialize" && resp.StatusCode == http.StatusOK {
+		if id := resp.Header.Get("Mcp-Session-Id"); id != "" {
+			w.session.Store(&id)
+		} else {
+			w.session.Store(nil)
+		}
+	}
+	if resp.StatusCode == http.StatusOK && isEventStream(resp.Header.Get("Content-Type")) {
+		answer, err := w.readStream(ctx, reqCtx, cancel, stop, cl, resp)
+		return answer, w.interrupted(ctx, cl, err)
+	}
+	defer cancel()
+	answer, err := w.readPlain(ctx, cl, resp, session)
+	return answer, w.interrupted(ctx, cl, err)
+}
+
+func (w *httpWire) post(ctx context.Context, m *mcp.Message, session *string, body []byte) (*http.Response, error) {
+	return w.httpEndpoint.send(ctx, http.MethodPost, w.url, w.header(m, session), body)
+}
+
+// interrupted cancels a call that ended early at the server. In the stateless
+// era closing the stream has done so already.
+func (w *httpWire) interrupted(ctx context.Context, cl *pendingRequest, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	cl.finish()
+	if !w.c.stateless.Load() && cl.method != "initialize" {
+		w.respond(cancelMessage(ctx, cl))
+	}
+	return ctx.Err()
+}
+
+// readPlain reads a response that is not an event stream.
+func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http.Response, session *string) (mcp.Message, error) {
+	if resp.StatusCode == http.StatusAccepted && w.streamOpened.Load() {
+		readSome(resp)
+		return w.await(ctx, cl) // some servers answer on the GET stream
+	}
+	if resp.StatusCode != http.StatusOK {
+		return w.refusal(cl, resp, session)
+	}
+	if contentType := resp.Header.Get("Content-Type"); contentType != "" && !isJSON(contentType) {
+		return mcp.Message{}, newHTTPError(resp, readSome(resp))
+	}
+	body, err := w.readAll(resp)
+	if err != nil {
+		return mcp.Message{}, err
+	}
+	var answer mcp.Message
+	found := false
+	mcp.DecodeEach(body, w.limits, func(m mcp.Message, decodeErr error) {
+		switch {
+		case decodeErr != nil:
+			err = decodeErr
+		case m.IsResponse() && answers(&m, cl):
+			answer, found = m, true
+		case m.IsResponse():
+			err = &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server answered another request than the one sent (wrong id)"}
+		default:
+			w.c.handle(&m, cl)
+		}
+	})
+	if !found && err == nil {
+		err = &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's message contains no response"}
+	}
+	if found {
+		w.c.noteReceived()
+		return answer, nil
+	}
+	return mcp.Message{}, err
+}
+
+// refusal reads an answer whose status is not 200: an error in JSON-RPC, a
+// lost session, or an error of HTTP.
+func (w *httpWire) refusal(cl *pendingRequest, resp *http.Response, session *string) (mcp.Message, error) {
+	body := readSome(resp)
+	if session != nil && resp.StatusCode == http.StatusNotFound {
+		return mcp.Message{}, errSessionLost
+	}
+	answer, err := w.refused(cl, resp, body)
+	if session != nil && resp.StatusCode == http.StatusBadRequest {
+		return mcp.Message{}, &errAmbiguousSession{answer, err} // many servers copied this answer from an example
+	}
+	return answer, err
+}
+
+// refused returns the error that the body of a refusal holds.
+func (w *httpWire) refused(cl *pendingRequest, resp *http.Response, body []byte) (mcp.Message, error) {
+	if !(resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
+		if m, err := mcp.Decode(body, w.limits); err == nil && m.Error != nil && (m.ID == "" || m.ID == cl.idText) {
+			m.ID = cl.idText
+			return m, nil
+		}
+	}
+	return mcp.Message{}, newHTTPError(resp, body)
+}
+
+// await waits for an answer that comes on another stream.
+func (w *httpWire) await(ctx context.Context, cl *pendingRequest) (mcp.Message, error) {
+	for {
+		select {
+		case <-cl.wake:
+			if answer, err, ok := cl.drain(); ok {
+				return answer, err
+			}
+		case <-ctx.Done():
+			return mcp.Message{}, ctx.Err()
+		case <-w.c.done:
+			return mcp.Message{}, w.c.err
+		}
+	}
+}
+
+func (w *httpWire) send(ctx context.Context, m *mcp.Message) error {
+	resp, err := w.post(ctx, m, w.session.Load(), mcp.AppendMessage(nil, m))
+	if err != nil {
+		return err
+	}
+	body := readSome(resp)
+	if resp.StatusCode/100 != 2 {
+		return newHTTPError(resp, body)
+	}
+	return nil
+}
+
+// respondTime bounds the posting of what no caller waits for.
+const respondTime = 15 * time.Second
+
+func (w *httpWire) respond(m *mcp.Message) {
+	select {
+	case w.responders <- struct{}{}:
+	default:
+		w.c.log.Warn("message to the server dropped: it does not take them", "method", m.Method)
+		return
+	}
+	go func() {
+		defer func() { <-w.responders }()
+		ctx, cancel := context.WithTimeout(w.c.ctx, respondTime)
+		defer cancel()
+		if err := w.send(ctx, m); err != nil {
+			w.c.log.Debug("message to the server lost", "method", m.Method, "err", err)
+		}
+	}()
+}
+
+func (w *httpWire) ready(protocol string) {
+	w.version.Store(&protocol)
+	if mcp.Stateless(protocol) || w.o.NoStandalone {
+		return
+	}
+	ctx, cancel := context.WithCancel(w.c.ctx)
+	w.mu.Lock()
+	w.stopStream = cancel
+	w.mu.Unlock()
+	// What the server sends before the stream is open is lost, so calls wait
+	// for it; but not for long, since some servers send no headers before the
+	// first event.
+	answered := make(chan struct{})
+	go w.standalone(ctx, w.session.Load(), sync.OnceFunc(func() { close(answered) }))
+	select {
+	case <-answered:
+	case <-time.After(streamWait):
+	case <-ctx.Done():
+	}
+}
+
+// streamWait is how long a new session waits for its GET stream.
+const streamWait = 2 * time.Second
+
+func (w *httpWire) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopStream != nil {
+		w.stopStream()
+		w.stopStream = nil
+	}
+}
+
+// closeTime bounds the polite end of a session.
+const closeTime = 3 * time.Second
+
+func (w *httpWire) close() error {
+	w.stop()
+	session := w.session.Swap(nil)
+	if session == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	h := http.Header{"Mcp-Session-Id": {*session}}
+	if v := *w.version.Load(); v != "" {
+		h.Set("Mcp-Protocol-Version", v)
+	}
+	resp, err := w.httpEndpoint.send(ctx, http.MethodDelete, w.url, h, nil)
+	if err != nil {
+		return nil // a server that is gone has ended the session, too
+	}
+	readSome(resp)
+	return nil
+}

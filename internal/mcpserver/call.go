@@ -1,0 +1,269 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// outlet takes what a call sends to its caller: notifications and requests on
+// the way, one answer at the end. It keeps their order and never blocks for
+// long; notifications may be dropped when the caller does not read.
+type outlet interface {
+	put(m *mcp.Message)
+	answer(m *mcp.Message)
+}
+
+var (
+	errCancelledByCaller = errors.New("cancelled by the caller")
+	errCallerLeft        = errors.New("the caller disconnected")
+	errServerClosed      = errors.New("the server is shutting down")
+	errDrained           = errors.New("the stream has ended")
+)
+
+// call is one request that a Handler is working on. In the stateless era it
+// can outlive the request that began it: while it is parked it has no outlet.
+type call struct {
+	srv    *Server
+	req    *Request
+	level  func() string // the least log level that the caller wants; "" wants none, "*" all
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu     sync.Mutex
+	out    outlet
+	id     mcp.ID          // of the request that waits for the answer
+	token  json.RawMessage // progress token of that request
+	unlink func() bool     // parts the call from the transport's request
+	park   parkedState
+}
+
+// newCall prepares a call that lives as long as life and the caller's
+// credential, whatever becomes of the request's own context, from which it
+// takes the values alone. A parked call has no life but its credential.
+func (s *Server) newCall(ctx, life context.Context, req *Request, out outlet) *call {
+	c := &call{srv: s, req: req, id: req.ID, out: out}
+	var cancel context.CancelCauseFunc
+	c.ctx, cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	forget := tool.OnCredentialEnd(ctx, func() { cancel(tool.ErrCredentialEnded) })
+	c.cancel = func(cause error) { // nothing else but the credential ends the context
+		cancel(cause)
+		forget()
+	}
+	c.unlink = context.AfterFunc(life, func() { c.cancel(errCallerLeft) })
+	c.token = req.paramFields().ProgressToken
+	return c
+}
+
+// exchange gives the Handler the caller's end of the call.
+func (c *call) exchange(capabilities json.RawMessage) {
+	c.req.Exchange = tool.Exchange{
+		Notify:       c.notify,
+		Capabilities: capabilities,
+		PassInput:    c.req.Modern(),
+	}
+	if asksAnything(capabilities) {
+		c.req.Exchange.Ask = c.askSession
+		if c.req.Modern() {
+			c.req.Exchange.Ask = c.askParked
+		}
+	}
+}
+
+// run lets the Handler work and sends its answer. It is a goroutine's body.
+func (c *call) run() {
+	result, err := c.serve()
+	c.finish(result, err)
+}
+
+func (c *call) serve() (result json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return c.srv.serve(c.ctx, c)
+}
+
+// finish answers the request, or keeps the answer for the retry of a parked
+// call.
+func (c *call) finish(result json.RawMessage, err error) {
+	m := &mcp.Message{Result: result}
+	if err != nil {
+		m.Result, m.Error = nil, c.srv.errorFor(c.ctx, c.req, err)
+	}
+	if c.req.Modern() {
+		c.modernise(m)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.out == nil {
+		m.MergePrefix()
+		c.park.done = m
+		return
+	}
+	c.unlink()
+	c.cancel(nil)
+	m.ID = c.id
+	c.srv.logSent(c.ctx, m)
+	if _, ok := c.out.(*eventStream); !ok {
+		m.MergePrefix() // others hand the message on as it is
+	}
+	c.out.answer(m)
+}
+
+// stop ends the call at its caller's wish.
+func (c *call) stop(cause error) { c.cancel(cause) }
+
+// notify passes on a notification of the call.
+func (c *call) notify(method string, params json.RawMessage) {
+	if method == mcp.MethodLogMessage && !c.wantsLog(params) {
+		return
+	}
+	m := &mcp.Message{Method: method, Params: params}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.out == nil {
+		if len(c.park.held) < maxHeld {
+			c.park.held = append(c.park.held, m)
+		}
+		return
+	}
+	m = c.retoken(m)
+	c.srv.logSent(c.ctx, m)
+	c.out.put(m)
+}
+
+// retoken sets the progress token of the current request in a notification: the
+// retry of a parked call may have another token than the first request.
+func (c *call) retoken(m *mcp.Message) *mcp.Message {
+	if m.Method != mcp.MethodProgress || c.id == c.req.ID || len(c.token) == 0 {
+		return m
+	}
+	return &mcp.Message{Method: m.Method, Params: rawjson.SetField(m.Params, c.token, "progressToken")}
+}
+
+func (c *call) wantsLog(params json.RawMessage) bool {
+	least := c.level()
+	if least == "" || least == anyLevel {
+		return least == anyLevel
+	}
+	return !mcp.LessSevere(rawjson.FieldString(params, "level"), least)
+}
+
+const anyLevel = "*"
+
+// askSession puts a request to a caller of the handshake era, on the stream of
+// the call itself, and waits for its answer.
+func (c *call) askSession(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	if err := mayAsk(c.req.Exchange.Capabilities, method, params); err != nil {
+		return nil, err
+	}
+	id, answer := c.req.Session.expect(c.srv.questionID)
+	defer c.req.Session.forget(id)
+	question := &mcp.Message{ID: id, Method: method, Params: params}
+	c.srv.logSent(c.ctx, question)
+	c.mu.Lock()
+	c.out.put(question)
+	c.mu.Unlock()
+	select {
+	case m := <-answer:
+		if m.Error != nil {
+			return nil, m.Error
+		}
+		return m.Result, nil
+	case <-c.ctx.Done():
+		return nil, context.Cause(c.ctx)
+	case <-ctx.Done():
+		c.mu.Lock()
+		c.out.put(&mcp.Message{Method: mcp.MethodCancelled, Params: json.RawMessage(`{"requestId":` + string(id) + `}`)})
+		c.mu.Unlock()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// asksAnything reports whether a caller with these capabilities can be asked
+// for something at all.
+func asksAnything(capabilities json.RawMessage) bool {
+	for key := range rawjson.Members(capabilities) {
+		if key == "elicitation" || key == "sampling" || key == "roots" {
+			return true
+		}
+	}
+	return false
+}
+
+// mayAsk reports, as the error that the asking side gets, when the caller did
+// not declare that it can be asked for this.
+func mayAsk(capabilities json.RawMessage, method string, params json.RawMessage) error {
+	var need string
+	switch method {
+	case "elicitation/create":
+		need = "elicitation"
+	case "sampling/createMessage":
+		need = "sampling"
+	case "roots/list":
+		need = "roots"
+	default:
+		return &mcp.Error{Code: mcp.CodeMethodNotFound, Message: fmt.Sprintf("the client cannot be asked %s", method)}
+	}
+	declared := rawjson.Field(capabilities, need)
+	if declared == nil {
+		return &mcp.Error{Code: mcp.CodeMethodNotFound, Message: fmt.Sprintf("the client does not support %s", need)}
+	}
+	if need == "elicitation" && rawjson.FieldString(params, "mode") == "url" && rawjson.Field(declared, "url") == nil {
+		return &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the client does not support elicitation by URL"}
+	}
+	return nil
+}
+
+// serve answers what concerns the protocol itself and hands on the rest.
+func (s *Server) serve(ctx context.Context, c *call) (json.RawMessage, error) {
+	r := c.req
+	if r.Modern() {
+		switch r.Method {
+		case mcp.MethodDiscover:
+			return s.discover(ctx, r)
+		case mcp.MethodListen:
+			return s.listen(ctx, c)
+		case mcp.MethodInitialize, mcp.MethodPing, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
+			return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: fmt.Sprintf("%s is not part of protocol version %s", r.Method, r.Protocol)}
+		}
+		return s.handler.Serve(ctx, r)
+	}
+	switch r.Method {
+	case mcp.MethodPing:
+		return json.RawMessage(`{}`), nil
+	case mcp.MethodDiscover, mcp.MethodListen:
+		return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: fmt.Sprintf("%s needs protocol version %s", r.Method, mcp.Version20260728)}
+	}
+	result, err := s.handler.Serve(ctx, r)
+	if err == nil && r.Session != nil {
+		r.Session.learn(r.Method, r.Params)
+		s.publishChange(r.Session, r.Method, r.Params)
+	}
+	return result, err
+}
+
+// errorFor turns a Handler's error into what the caller may see.
+func (s *Server) errorFor(ctx context.Context, r *Request, err error) *mcp.Error {
+	var ours *mcp.Error
+	if errors.As(err, &ours) {
+		return ours
+	}
+	var known *tool.Error
+	if !errors.As(err, &known) {
+		if ctx.Err() != nil {
+			return &mcp.Error{Code: tool.Canceled.JSONRPC(), Message: "request cancelled"}
+		}
+		s.log.ErrorContext(ctx, "request failed", "method", r.Method, "err", err)
+	}
+	return mcp.ToolError(tool.AsError(err))
+}

@@ -1,0 +1,383 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// Cluster joins the Servers of several processes, so that a caller may speak
+// with any of them: it keeps their sessions where all can read them, and
+// carries words and conversations between the processes. A Server without one
+// is alone, and pays nothing for it.
+type Cluster interface {
+	// ID names this process, in letters and digits alone; Known reports
+	// whether it is the name of one that is, or was a while ago.
+	ID() string
+	Known(ctx context.Context, id string) bool
+
+	// Session reads what PutSession kept; nil when there is nothing. When
+	// fresh is not set, PutSession prolongs and changes what is there, and
+	// fails with ErrNoSession when nothing is.
+	Session(ctx context.Context, id string) ([]byte, error)
+	PutSession(ctx context.Context, id string, record []byte, life time.Duration, fresh bool) error
+	DropSession(ctx context.Context, id string) error
+
+	// Publish sends a message to a process, or to all others when to is
+	// empty; Subscribe receives messages of a kind, nil ends that.
+	Publish(to, kind string, data []byte)
+	Subscribe(kind string, f func(from string, data []byte))
+
+	// Dial begins a conversation with a process; Handle carries it on. Nil
+	// refuses them.
+	Dial(ctx context.Context, to, kind string, first []byte) (NodeConn, error)
+	Handle(kind string, h func(ctx context.Context, first []byte, l NodeConn))
+}
+
+// NodeConn is a message connection between two processes. Messages arrive once
+// and in order. Receive fails when the connection is closed.
+type NodeConn interface {
+	Send(data []byte) error
+	Receive(ctx context.Context) ([]byte, error)
+	Close()
+}
+
+// ErrNoSession means that a session is over.
+var ErrNoSession = errors.New("no such session")
+
+const (
+	// maxRecord bounds what is kept of a session.
+	maxRecord = 64 << 10
+	// recheck is how long a session that was found is assumed to exist: the
+	// message that it ended may have been lost.
+	recheck = 5 * time.Second
+	// clusterTimeout bounds what a caller does not wait for.
+	clusterTimeout = 10 * time.Second
+)
+
+// sessionRecord is what every process must know of a session.
+type sessionRecord struct {
+	View         string          `json:"view"`
+	Protocol     string          `json:"protocol"`
+	Caller       string          `json:"caller"`
+	Client       json.RawMessage `json:"client,omitempty"`
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
+	Level        string          `json:"level,omitempty"`
+	URIs         []string        `json:"uris,omitempty"`
+	Reader       string          `json:"reader,omitempty"` // the process at which its own stream is read
+}
+
+// clusterMessage is a message between processes about a session.
+type clusterMessage struct {
+	Session string          `json:"s"`
+	What    string          `json:"w"`
+	Method  string          `json:"m,omitempty"`
+	Params  json.RawMessage `json:"p,omitempty"`
+	Message json.RawMessage `json:"msg,omitempty"`
+}
+
+// The kinds of cluster messages.
+const (
+	wordEnd    = "end"    // the session is over
+	wordLearn  = "learn"  // a request changed what is known of it
+	wordReader = "reader" // the sender's process reads its own stream now
+	wordOwn    = "own"    // something for its own stream
+	wordAnswer = "answer" // an answer to a question that you asked
+	wordCancel = "cancel" // the caller cancels a call
+)
+
+func (s *Server) messageKind() string { return "mcp/" + s.opts.View }
+func (s *Server) streamKind() string  { return "mcp/" + s.opts.View + "/stream" }
+func (s *Server) parkedKind() string  { return "mcp/" + s.opts.View + "/parked" }
+
+// joinCluster subscribes to the messages of other processes; leaveCluster ends
+// that.
+func (s *Server) joinCluster() {
+	if c := s.opts.Cluster; c != nil {
+		c.Subscribe(s.messageKind(), s.onClusterMessage)
+		c.Handle(s.streamKind(), s.sendStream)
+		c.Handle(s.parkedKind(), s.resumeFor)
+	}
+}
+
+func (s *Server) leaveCluster() {
+	if c := s.opts.Cluster; c != nil {
+		c.Subscribe(s.messageKind(), nil)
+		c.Handle(s.streamKind(), nil)
+		c.Handle(s.parkedKind(), nil)
+	}
+}
+
+// publish sends a message about a session to one process, or to all others.
+func (s *Server) publish(to string, w clusterMessage) {
+	data, err := encodePlain(w)
+	if err == nil {
+		s.opts.Cluster.Publish(to, s.messageKind(), data)
+	}
+}
+
+// onClusterMessage handles a message of another process. Only sessions that
+// were used here are concerned.
+func (s *Server) onClusterMessage(from string, data []byte) {
+	var w clusterMessage
+	if json.Unmarshal(data, &w) != nil {
+		return
+	}
+	session := s.sessions.find(w.Session)
+	if session == nil {
+		return
+	}
+	switch w.What {
+	case wordEnd:
+		s.end(session)
+	case wordLearn:
+		session.learn(w.Method, w.Params)
+	case wordReader:
+		session.readAt(from)
+	case wordOwn:
+		session.own.put(&mcp.Message{Method: w.Method, Params: w.Params})
+	case wordAnswer:
+		if m, err := mcp.Decode(w.Message, s.opts.Limits); err == nil {
+			session.answered(&m)
+		}
+	case wordCancel:
+		session.cancelCall(w.Params)
+	}
+}
+
+// record is the session as other processes must know it.
+func (s *Server) record(session *Session) []byte {
+	session.mu.Lock()
+	r := sessionRecord{
+		View: s.opts.View, Protocol: session.protocol, Caller: session.caller.ID, Client: session.client,
+		Capabilities: session.capabilities, Level: session.level, Reader: session.reader,
+	}
+	for uri := range session.uris {
+		r.URIs = append(r.URIs, uri)
+	}
+	session.mu.Unlock()
+	data, err := json.Marshal(r)
+	if err != nil || len(data) > maxRecord {
+		return nil
+	}
+	return data
+}
+
+// share lets the other processes know of a new session. While that cannot be
+// done the session is served here alone, and shared later.
+func (s *Server) share(ctx context.Context, session *Session) *mcp.Error {
+	if s.opts.Cluster == nil {
+		return nil
+	}
+	data := s.record(session)
+	if data == nil {
+		return &mcp.Error{Code: mcp.CodeInvalidParams, Message: "clientInfo and capabilities are too large (" + strconv.Itoa(maxRecord) + " bytes)"}
+	}
+	err := s.opts.Cluster.PutSession(ctx, session.id, data, 2*s.opts.SessionIdle, true)
+	if err != nil {
+		s.log.WarnContext(ctx, "session served by this process alone", "err", err)
+	}
+	session.mu.Lock()
+	session.shared, session.kept, session.checked = err == nil, time.Now(), time.Now()
+	session.mu.Unlock()
+	return nil
+}
+
+// adopt takes up a session that another process opened; nil when there is
+// none of that id for the caller. An error means that this is not known.
+func (s *Server) adopt(ctx context.Context, id string, caller tool.Caller) (*Session, error) {
+	if s.opts.Cluster == nil || len(id) > 64 {
+		return nil, nil
+	}
+	data, err := s.opts.Cluster.Session(ctx, id)
+	if err != nil || data == nil {
+		return nil, err
+	}
+	var r sessionRecord
+	if json.Unmarshal(data, &r) != nil || r.View != s.opts.View || r.Caller != caller.ID {
+		return nil, nil
+	}
+	session := &Session{
+		caller: caller, protocol: r.Protocol, client: r.Client, capabilities: r.Capabilities,
+		shared: true, kept: time.Now(), checked: time.Now(),
+	}
+	session.follow(r)
+	if other := s.openAs(session, id); other != nil {
+		return other, nil
+	}
+	return nil, errBusy
+}
+
+var errBusy = errors.New("too many sessions")
+
+// follow takes over what other processes wrote down of the session.
+func (s *Session) follow(r sessionRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dirty {
+		return // what is known here is newer
+	}
+	s.level, s.reader, s.uris = r.Level, r.Reader, nil
+	for _, uri := range r.URIs[:min(len(r.URIs), maxURIs)] {
+		if s.uris == nil {
+			s.uris = make(map[string]struct{}, len(r.URIs))
+		}
+		s.uris[uri] = struct{}{}
+	}
+}
+
+// touch refreshes the session's record in the background when it is due.
+func (s *Server) touch(session *Session) {
+	if s.opts.Cluster == nil {
+		return
+	}
+	now := time.Now()
+	session.mu.Lock()
+	due := now.Sub(session.checked) > recheck
+	if due {
+		session.checked = now
+	}
+	session.mu.Unlock()
+	if due {
+		go s.refreshRecord(session, now)
+	}
+}
+
+// refreshRecord writes the session record when it is due, and ends the session
+// when it was ended elsewhere.
+func (s *Server) refreshRecord(session *Session, now time.Time) {
+	ctx, cancel := context.WithTimeout(session.ctx, clusterTimeout)
+	defer cancel()
+	session.keeping.Lock()
+	defer session.keeping.Unlock()
+	session.mu.Lock()
+	shared := session.shared
+	write := !shared || session.dirty || now.Sub(session.kept) > s.opts.SessionIdle/4
+	session.dirty = false
+	session.mu.Unlock()
+	var err error
+	if !write {
+		var data []byte
+		if data, err = s.opts.Cluster.Session(ctx, session.id); err == nil && data == nil {
+			err = ErrNoSession
+		}
+		var r sessionRecord
+		if err == nil && json.Unmarshal(data, &r) == nil {
+			session.follow(r)
+		}
+	} else if data := s.record(session); data != nil {
+		err = s.opts.Cluster.PutSession(ctx, session.id, data, 2*s.opts.SessionIdle, !shared)
+		session.mu.Lock()
+		if err == nil {
+			session.shared, session.kept = true, now
+		} else {
+			session.dirty = true
+		}
+		session.mu.Unlock()
+	}
+	if errors.Is(err, ErrNoSession) {
+		s.end(session)
+	}
+}
+
+// publishChange publishes what a request changed to the other processes.
+func (s *Server) publishChange(session *Session, method string, params json.RawMessage) {
+	switch method {
+	case mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
+	default:
+		return
+	}
+	if s.opts.Cluster == nil || session.id == "" {
+		return
+	}
+	s.publish("", clusterMessage{Session: session.id, What: wordLearn, Method: method, Params: params})
+	s.rewrite(session)
+}
+
+// rewrite writes the session down again, in the background.
+func (s *Server) rewrite(session *Session) {
+	session.mu.Lock()
+	session.dirty = true
+	session.mu.Unlock()
+	go s.refreshRecord(session, time.Now())
+}
+
+// readHere records that the session's standalone stream is now read in this
+// process.
+func (s *Server) readHere(session *Session) {
+	if s.opts.Cluster == nil || session.id == "" {
+		return
+	}
+	me := s.opts.Cluster.ID()
+	session.mu.Lock()
+	was := session.reader
+	session.reader = me
+	session.mu.Unlock()
+	if was != me {
+		s.publish("", clusterMessage{Session: session.id, What: wordReader})
+		s.rewrite(session)
+	}
+}
+
+func (s *Session) readAt(node string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reader = node
+}
+
+// ownElsewhere sends a message for the session's own stream to the process
+// where that is read. Changes of lists are not sent: every process detects
+// them itself.
+func (s *Server) ownElsewhere(session *Session, m *mcp.Message) bool {
+	session.mu.Lock()
+	reader := session.reader
+	session.mu.Unlock()
+	if reader == "" || reader == s.opts.Cluster.ID() {
+		return false
+	}
+	if !strings.HasSuffix(m.Method, "/list_changed") {
+		s.publish(reader, clusterMessage{Session: session.id, What: wordOwn, Method: m.Method, Params: m.Params})
+	}
+	return true
+}
+
+// questionID names a question to the caller, so that its answer finds back
+// from any process.
+func (s *Server) questionID(n int64) mcp.ID {
+	name := "junctor-"
+	if c := s.opts.Cluster; c != nil {
+		name += c.ID() + "-"
+	}
+	return mcp.ID(`"` + name + strconv.FormatInt(n, 10) + `"`)
+}
+
+// answerElsewhere sends a caller's answer to the process that asked.
+func (s *Server) answerElsewhere(session *Session, m *mcp.Message) {
+	c := s.opts.Cluster
+	if c == nil {
+		return
+	}
+	parts := strings.Split(strings.Trim(string(m.ID), `"`), "-")
+	if len(parts) != 3 || parts[0] != "junctor" || parts[1] == c.ID() {
+		return
+	}
+	s.publish(parts[1], clusterMessage{Session: session.id, What: wordAnswer, Message: mcp.AppendMessage(nil, m)})
+}
+
+// endEverywhere ends a session at its caller's wish.
+func (s *Server) endEverywhere(ctx context.Context, session *Session) error {
+	if s.opts.Cluster != nil {
+		if err := s.opts.Cluster.DropSession(ctx, session.id); err != nil {
+			return err
+		}
+		s.publish("", clusterMessage{Session: session.id, What: wordEnd})
+	}
+	s.end(session)
+	return nil
+}

@@ -1,0 +1,217 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// streamID names a stream so that the process that has it can be found.
+func (s *Server) streamID(name string) string {
+	if c := s.opts.Cluster; c != nil {
+		return c.ID() + "." + name
+	}
+	return name
+}
+
+// streamOwner returns the process that has a stream; "" when it is this one or
+// none.
+func (s *Server) streamOwner(ctx context.Context, stream string) string {
+	c := s.opts.Cluster
+	if c == nil {
+		return ""
+	}
+	node, _, ok := strings.Cut(stream, ".")
+	if !ok || node == c.ID() || !c.Known(ctx, node) {
+		return ""
+	}
+	return node
+}
+
+// streamRequest asks another process for the events of a stream.
+type streamRequest struct {
+	Session string `json:"session"`
+	Caller  string `json:"caller"`
+	Stream  string `json:"stream"`
+	Number  int    `json:"number"`
+}
+
+// serveRemoteStream serves a GET with the stream of another process. It reports
+// false, with nothing written, when that process refuses.
+func (s *Server) serveRemoteStream(w http.ResponseWriter, r *http.Request, session *Session, node, stream string, number int) bool {
+	wanted, err := json.Marshal(streamRequest{session.id, session.caller.ID, stream, number})
+	if err != nil {
+		return false
+	}
+	ctx := r.Context()
+	l, err := s.opts.Cluster.Dial(ctx, node, s.streamKind(), wanted)
+	if err != nil {
+		return false
+	}
+	defer l.Close()
+	res := &response{w: w, r: r, session: session}
+	for {
+		data, err := l.Receive(ctx)
+		if err != nil {
+			return res.begun
+		}
+		if !res.begun {
+			startEvents(w)
+			res.begun = true
+		}
+		if !s.flush(res, data) {
+			return true
+		}
+	}
+}
+
+// sendStream sends a stream of this process to another one.
+func (s *Server) sendStream(ctx context.Context, first []byte, l NodeConn) {
+	var wanted streamRequest
+	if json.Unmarshal(first, &wanted) != nil {
+		return
+	}
+	session := s.sessions.get(wanted.Session, wanted.Caller)
+	if session == nil {
+		return
+	}
+	st := session.findStream(wanted.Stream)
+	if st == nil {
+		return
+	}
+	reader, ok := st.attach(wanted.Number)
+	if !ok {
+		return
+	}
+	session.enter()
+	defer session.leave()
+	r := (&http.Request{}).WithContext(ctx)
+	s.writeStream(&response{w: &nodeWriter{line: l, header: http.Header{}}, r: r, session: session, st: st, reader: reader, events: true})
+}
+
+// nodeWriter writes a response to another process.
+type nodeWriter struct {
+	line   NodeConn
+	header http.Header
+}
+
+func (w *nodeWriter) Header() http.Header { return w.header }
+func (w *nodeWriter) WriteHeader(int)     {}
+func (w *nodeWriter) Flush()              {}
+func (w *nodeWriter) Write(data []byte) (int, error) {
+	if err := w.line.Send(data); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// parkedRetry is a request that continues a call parked in another process.
+type parkedRetry struct {
+	ID       string          `json:"id"`
+	Method   string          `json:"method"`
+	Params   json.RawMessage `json:"params"`
+	Protocol string          `json:"protocol"`
+	Client   json.RawMessage `json:"client,omitempty"`
+	Caller   tool.Caller     `json:"caller"`
+	State    string          `json:"state"`
+}
+
+// parkedAt returns the process where the call of a requestState is parked; ""
+// when the state is none of the cluster's.
+func (s *Server) parkedAt(ctx context.Context, state string) string {
+	c := s.opts.Cluster
+	if c == nil {
+		return ""
+	}
+	rest, ok := strings.CutPrefix(state, statePrefix)
+	if !ok {
+		return ""
+	}
+	node, _, ok := strings.Cut(rest, ".")
+	if !ok || !c.Known(ctx, node) {
+		return ""
+	}
+	return node
+}
+
+// lostCall is the error for a retry whose call no longer exists.
+var lostCall = &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the call that requestState continues ended with the process that held it; make the request again without it"}
+
+// resumeAt sends a retry to the process where its call is parked, and passes
+// on what that one answers.
+func (s *Server) resumeAt(life context.Context, node string, req *Request, state string, out outlet) {
+	fail := func() { out.answer(&mcp.Message{ID: req.ID, Error: lostCall}) }
+	first, err := json.Marshal(parkedRetry{string(req.ID), req.Method, req.Params, req.Protocol, req.Client, req.Caller, state})
+	if err != nil {
+		fail()
+		return
+	}
+	l, err := s.opts.Cluster.Dial(life, node, s.parkedKind(), first)
+	if err != nil {
+		fail()
+		return
+	}
+	defer l.Close()
+	for {
+		data, err := l.Receive(life)
+		if err != nil {
+			fail()
+			return
+		}
+		m, err := mcp.Decode(data, s.opts.Limits)
+		if err != nil {
+			fail()
+			return
+		}
+		if m.IsResponse() {
+			out.answer(&m)
+			return
+		}
+		out.put(&m)
+	}
+}
+
+// resumeFor takes up a call that is parked here for a retry that came to
+// another process.
+func (s *Server) resumeFor(ctx context.Context, first []byte, l NodeConn) {
+	var r parkedRetry
+	if json.Unmarshal(first, &r) != nil {
+		return
+	}
+	req := &Request{ID: mcp.ID(r.ID), Method: r.Method, Params: r.Params, Protocol: r.Protocol, Client: r.Client, Caller: r.Caller}
+	out := &nodeOutlet{line: l, done: make(chan struct{})}
+	s.resume(ctx, req, r.State, out)
+	select {
+	case <-out.done:
+	case <-ctx.Done():
+	}
+}
+
+// nodeOutlet sends the output of a call to another process.
+type nodeOutlet struct {
+	line NodeConn
+	done chan struct{}
+}
+
+func (o *nodeOutlet) put(m *mcp.Message) { _ = o.line.Send(mcp.AppendMessage(nil, m)) }
+
+func (o *nodeOutlet) answer(m *mcp.Message) {
+	o.put(m)
+	close(o.done)
+}
+
+// unshared is the answer of a process that cannot find out about a session.
+func unshared(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "2")
+	refuse(w, http.StatusServiceUnavailable, "", &mcp.Error{
+		Code: tool.Unavailable.JSONRPC(), Message: "the session cannot be looked up now; try again shortly",
+	})
+}
+
+// lookupTimeout bounds how long a caller waits for its session to be found.
+const lookupTimeout = 5 * time.Second

@@ -1,0 +1,376 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// ServeStream serves one caller on a pair of byte streams, as MCP's stdio has
+// it, until the input ends or ctx is done. Both eras may come, distinguished by
+// each message. Who calls is taken from ctx. It returns nil when the caller
+// left in order.
+func (s *Server) ServeStream(ctx context.Context, r io.Reader, w io.Writer) error {
+	c := s.newConn(ctx)
+	c.link = mcp.NewStream(r, w, mcp.StreamOptions{Limits: s.opts.Limits, OnDrop: c.handleInvalidLine})
+	return s.serveConn(c)
+}
+
+// ServeLink serves one caller on a connection that carries messages already.
+func (s *Server) ServeLink(ctx context.Context, link mcp.Link) error {
+	c := s.newConn(ctx)
+	c.link = link
+	return s.serveConn(c)
+}
+
+// conn is one caller on a byte stream. In the handshake era it is one session.
+type conn struct {
+	srv    *Server
+	link   mcp.Link
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	caller tool.Caller
+	out    *outbox
+	calls  sync.WaitGroup
+
+	mu      sync.Mutex
+	active  map[mcp.ID]*call
+	session *Session      // set by initialize
+	ready   chan struct{} // closed when initialize has been answered; nil before it came
+	closing bool          // no more calls are begun
+}
+
+func (s *Server) newConn(ctx context.Context) *conn {
+	c := &conn{srv: s, caller: tool.CallerFrom(ctx)}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	return c
+}
+
+func (s *Server) serveConn(c *conn) error {
+	defer c.cancel(errCallerLeft)
+	c.out = newOutbox(c.link, s.opts.Limits.MaxBytes)
+	if !s.conns.add(c) {
+		return errServerClosed
+	}
+	defer s.conns.remove(c)
+	hangUp := sync.OnceFunc(func() { _ = c.link.Close() })
+	defer hangUp()
+	// Receive may be stuck in a read that closing does not end, as on a
+	// terminal; the end of the program must not wait for it.
+	read, sent := make(chan error, 1), make(chan error, 1)
+	go func() { read <- c.read() }()
+	go func() { sent <- c.out.run() }()
+	var err error
+	select {
+	case err = <-read:
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+	case err = <-sent: // the client does not read: stop
+		sent <- nil
+		c.cancel(errCallerLeft)
+	case <-c.ctx.Done():
+	}
+	c.drain(s.opts.DrainFor)
+	c.out.close()
+	last := time.AfterFunc(s.opts.WriteFor, hangUp)
+	defer last.Stop()
+	if context.Cause(c.ctx) != errDrained {
+		hangUp()
+	}
+	if sendErr := <-sent; err == nil && context.Cause(c.ctx) == errDrained {
+		err = sendErr
+	}
+	return err
+}
+
+// read handles messages in the order in which they come, until the end.
+func (c *conn) read() error {
+	for {
+		m, err := c.link.Receive()
+		if err != nil {
+			if broken, ok := errors.AsType[*mcp.DecodeError](err); ok {
+				c.out.answer(broken.Response())
+				continue
+			}
+			return err
+		}
+		c.srv.logReceived(c.ctx, &m)
+		switch {
+		case m.IsRequest():
+			c.request(&m)
+		case m.IsResponse():
+			if session := c.currentSession(); session != nil {
+				session.answered(&m)
+			}
+		case m.Method == mcp.MethodCancelled:
+			c.cancelCall(m.Params)
+		default:
+			if session := c.currentSession(); session != nil {
+				c.srv.handler.Notified(c.ctx, session, m.Method, m.Params)
+			}
+		}
+	}
+}
+
+// handleInvalidLine responds to a line that is not a message. One that is too large comes
+// out of Receive.
+func (c *conn) handleInvalidLine(d mcp.Drop) {
+	if !d.TooLarge {
+		c.out.answer(&mcp.Message{Error: &mcp.Error{Code: mcp.CodeParseError, Message: "parse error: a line must hold one JSON-RPC message"}})
+	}
+}
+
+// drain lets calls in flight finish when the input has ended, because a
+// program may write its requests and close the pipe; then it ends them.
+func (c *conn) drain(grace time.Duration) {
+	c.mu.Lock()
+	c.closing = true
+	for _, call := range c.active {
+		if call.req.Method == mcp.MethodListen { // it does not end by itself
+			call.stop(errCallerLeft)
+		}
+	}
+	session := c.session
+	c.mu.Unlock()
+	done := make(chan struct{})
+	go func() { c.calls.Wait(); close(done) }()
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-c.ctx.Done():
+	}
+	c.cancel(errDrained)
+	if session != nil {
+		session.cancel(errCallerLeft)
+	}
+	timer.Reset(grace)
+	select {
+	case <-done:
+	case <-timer.C: // a handler that does not heed its context is left behind
+	}
+}
+
+func (c *conn) currentSession() *Session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session
+}
+
+func (c *conn) request(m *mcp.Message) {
+	if metaVersion(m) != "" {
+		req, refused := c.srv.modernRequest(m)
+		if refused != nil {
+			c.out.answer(&mcp.Message{ID: m.ID, Error: refused})
+			return
+		}
+		req.Caller = c.caller
+		c.launch(func(out outlet) *call {
+			if state := rawjson.FieldString(req.Params, "requestState"); c.srv.parked.owns(state) {
+				c.srv.resume(c.ctx, req, state, out)
+				return nil
+			}
+			return c.srv.modernCall(c.ctx, c.ctx, req, out)
+		}, m.ID)
+		return
+	}
+	if m.Method == mcp.MethodInitialize {
+		c.initialize(m)
+		return
+	}
+	c.mu.Lock()
+	ready := c.ready
+	c.mu.Unlock()
+	if ready == nil {
+		if m.Method == mcp.MethodPing {
+			c.out.answer(&mcp.Message{ID: m.ID, Result: json.RawMessage(`{}`)})
+			return
+		}
+		c.out.answer(&mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeInvalidRequest,
+			Message: "send initialize first, or name the protocol version in _meta (" + mcp.Version20260728 + ")"}})
+		return
+	}
+	c.launch(func(out outlet) *call {
+		session := c.awaitSession(ready)
+		if session == nil {
+			out.answer(&mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "initialize failed; send it again"}})
+			return nil
+		}
+		call := c.srv.newCall(c.ctx, c.ctx, session.request(m, nil, c.caller), out)
+		call.level = session.logLevel
+		call.exchange(session.capabilities)
+		return call
+	}, m.ID)
+}
+
+// awaitSession waits for an initialize that is being answered.
+func (c *conn) awaitSession(ready <-chan struct{}) *Session {
+	select {
+	case <-ready:
+	case <-c.ctx.Done():
+	}
+	return c.currentSession()
+}
+
+func (c *conn) initialize(m *mcp.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return
+	}
+	if c.ready != nil {
+		c.calls.Go(func() {
+			c.out.answer(&mcp.Message{ID: m.ID, Error: &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "initialize has been sent already"}})
+		})
+		return
+	}
+	ready := make(chan struct{})
+	c.ready = ready
+	c.calls.Go(func() {
+		session := newSession(c.caller, m.Params)
+		session.ctx, session.cancel = context.WithCancelCause(c.ctx)
+		session.own = c.out
+		req := session.request(m, nil, c.caller)
+		result, err := c.srv.initialize(c.ctx, req)
+		answer := &mcp.Message{ID: m.ID, Result: result}
+		c.mu.Lock()
+		if err != nil {
+			answer.Result, answer.Error = nil, c.srv.errorFor(c.ctx, req, err)
+			c.ready = nil // it may be tried again
+			session.cancel(nil)
+		} else {
+			c.session = session
+		}
+		c.mu.Unlock()
+		c.out.answer(answer)
+		close(ready)
+	})
+}
+
+// launch starts a call in its own goroutine and keeps it under its id, so that
+// it can be cancelled.
+func (c *conn) launch(begin func(outlet) *call, id mcp.ID) {
+	out := &connOutlet{conn: c, id: id}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return
+	}
+	placeholder := &call{srv: c.srv, req: &Request{ID: id}, cancel: func(error) {}}
+	if refused := admit(&c.active, placeholder, c.srv.opts.MaxCalls); refused != nil {
+		c.calls.Go(func() { c.out.answer(&mcp.Message{ID: id, Error: refused}) })
+		return
+	}
+	c.calls.Go(func() {
+		call := begin(out)
+		if call == nil {
+			return
+		}
+		c.mu.Lock()
+		if _, ok := c.active[id]; ok {
+			c.active[id] = call
+		} else { // cancelled before it began
+			call.stop(errCancelledByCaller)
+		}
+		c.mu.Unlock()
+		call.run()
+	})
+}
+
+// cancelCall stops a call; nothing more is sent for it.
+func (c *conn) cancelCall(params json.RawMessage) {
+	id := requestID(params)
+	c.mu.Lock()
+	call := c.active[id]
+	delete(c.active, id)
+	c.mu.Unlock()
+	if call != nil {
+		call.stop(errCancelledByCaller)
+	}
+}
+
+// connOutlet is the outlet of one call on a shared stream. It drops everything
+// after the call has ended.
+type connOutlet struct {
+	conn *conn
+	id   mcp.ID
+}
+
+func (l *connOutlet) put(m *mcp.Message) {
+	if l.conn.inFlight(l.id) {
+		l.conn.out.put(m)
+	}
+}
+
+func (l *connOutlet) answer(m *mcp.Message) {
+	l.conn.mu.Lock()
+	_, ok := l.conn.active[l.id]
+	delete(l.conn.active, l.id)
+	l.conn.mu.Unlock()
+	if ok {
+		l.conn.out.answer(m)
+	}
+}
+
+func (c *conn) inFlight(id mcp.ID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.active[id]
+	return ok
+}
+
+// connTable holds the open connections.
+type connTable struct {
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	closed bool
+}
+
+func (t *connTable) add(c *conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	if t.conns == nil {
+		t.conns = map[*conn]struct{}{}
+	}
+	t.conns[c] = struct{}{}
+	return true
+}
+
+func (t *connTable) remove(c *conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.conns, c)
+}
+
+func (t *connTable) sessions() []*Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []*Session
+	for c := range t.conns {
+		if s := c.currentSession(); s != nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (t *connTable) closeAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for c := range t.conns {
+		c.cancel(errServerClosed)
+	}
+}

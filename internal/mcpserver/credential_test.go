@@ -1,0 +1,155 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// revocable is a credential that a test ends.
+type revocable struct {
+	mu      sync.Mutex
+	ended   bool
+	users   map[*func()]struct{}
+	changed chan struct{} // receives after somebody has stopped waiting
+}
+
+func newRevocable() *revocable {
+	return &revocable{users: map[*func()]struct{}{}, changed: make(chan struct{}, 1000)}
+}
+
+func (c *revocable) OnEnd(f func()) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		go f()
+	}
+	c.users[&f] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.users, &f)
+		c.changed <- struct{}{}
+	}
+}
+
+func (c *revocable) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	for f := range c.users {
+		go (*f)()
+	}
+}
+
+// await waits until n wait for the end of the credential.
+func (c *revocable) await(n int) {
+	for {
+		c.mu.Lock()
+		have := len(c.users)
+		c.mu.Unlock()
+		if have == n {
+			return
+		}
+		<-c.changed
+	}
+}
+
+// newKeyedSite serves callers that are admitted with a credential.
+func newKeyedSite(t testing.TB, h Handler, credential func() tool.Credential) *site {
+	t.Helper()
+	s := New(Options{}, h)
+	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := credential()
+		ctx, cancel := context.WithCancelCause(tool.WithCredential(r.Context(), c))
+		defer c.OnEnd(func() { cancel(tool.ErrCredentialEnded) })()
+		s.ServeHTTP(w, r.WithContext(tool.WithCaller(ctx, tool.Caller{ID: "key:k"})))
+	}))
+	t.Cleanup(func() {
+		s.Close()
+		hs.CloseClientConnections()
+		hs.Close()
+	})
+	return &site{Server: s, t: t, url: hs.URL}
+}
+
+// TestStreamsEndWithTheirCredential ends the credential of a caller that has
+// a session with an open stream and a call, a call of the stateless era, and a
+// parked one.
+func TestStreamsEndWithTheirCredential(t *testing.T) {
+	c := newRevocable()
+	begun, ended := make(chan struct{}, 10), make(chan error, 10)
+	s := newKeyedSite(t, &scripted{serve: func(ctx context.Context, r *Request) (json.RawMessage, error) {
+		if rawjson.FieldString(r.Params, "name") == "ask" {
+			_, err := r.Exchange.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"q"}`))
+			ended <- err
+			return nil, err
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return nil, ctx.Err()
+	}}, func() tool.Credential { return c })
+	h := s.open(mcp.Version20251125, `{}`)
+	own := s.send(ctxFor(t), http.MethodGet, "", h...)
+	defer own.Body.Close()
+	over := make(chan string, 3)
+	read := func(r *http.Response, name string) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		over <- name
+	}
+	go read(own, "own stream")
+	go read(s.send(ctxFor(t), http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}`, append(h, "Accept", "text/event-stream")...), "call of a session")
+	body, mh := modern(2, "tools/call", `{"name":"wait"}`, elicits)
+	go read(s.send(ctxFor(t), http.MethodPost, body, append(mh, "Accept", "text/event-stream")...), "stateless call")
+	body, mh = modern(3, "tools/call", `{"name":"ask"}`, elicits)
+	parked, err := mcp.Decode([]byte(s.post(body, mh...).body), mcp.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs(t, parked.Result)
+	<-begun
+	<-begun
+
+	c.end()
+	for range 3 {
+		if err := <-ended; err == nil {
+			t.Error("a call went on")
+		}
+	}
+	for range 3 {
+		<-over
+	}
+	if s.sessions.get(h[1], "key:k") != nil {
+		t.Error("the session lives on")
+	}
+}
+
+// TestSessionFollowsItsNewestCredential uses a session with a second token
+// before the first one expires.
+func TestSessionFollowsItsNewestCredential(t *testing.T) {
+	first, second := newRevocable(), newRevocable()
+	var current atomic.Pointer[revocable]
+	current.Store(first)
+	s := newKeyedSite(t, &scripted{}, func() tool.Credential { return current.Load() })
+	h := s.open(mcp.Version20251125, `{}`)
+	first.await(1) // the session
+	current.Store(second)
+	wantBody(t, s.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, h...), 200)
+	first.await(0)
+	first.end()
+	wantBody(t, s.post(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, h...), 200)
+	done := make(chan struct{})
+	s.sessions.get(h[1], "key:k").OnEnd(func() { close(done) })
+	second.end()
+	<-done
+}

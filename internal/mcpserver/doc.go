@@ -1,0 +1,36 @@
+// Package mcpserver serves MCP clients, in both eras of the protocol, over
+// streamable HTTP, the legacy SSE transport, byte streams and in process.
+//
+// [Server] serves one [Handler]. In the handshake era a [Session] lives in the
+// sessionTable, bounded in number and idle time; in the stateless era there is
+// none. A call moves through
+//
+//	received ──► running ──► answered
+//	                │ a question to a stateless client
+//	                └──► parked (input_required) ──retry──► running
+//
+// # Goroutines
+//
+// A call runs on a goroutine of the workerPool. What it sends goes to an
+// outlet: an eventStream for HTTP, which the request's own goroutine writes
+// (writeStream) and which is kept for a while so that it can be resumed with
+// Last-Event-ID, or a connOutlet on a byte stream, whose outbox one goroutine
+// writes. The standalone stream of a session has no goroutine of the HTTP
+// server while it is idle (hijackedStream). Outlets never block a call: a slow
+// reader loses notifications, never responses.
+//
+// # Locks
+//
+// sessionTable, Session, eventStream and call have one each, none of which is
+// held during I/O; a call's is taken before that of parkedCalls.
+//
+// # When the other side dies
+//
+// When a client leaves, its calls are cancelled: at once in the stateless era
+// and on byte streams, after ResumeFor in the handshake era. When the process
+// dies, sessions on a shared store continue on another node; running and parked
+// calls do not. With a [Cluster], sessions, streams and parked calls are found
+// on other nodes (cluster.go, cluster_relay.go).
+//
+// Start reading at [Server.ServeHTTP] and call.run.
+package mcpserver

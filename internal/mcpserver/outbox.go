@@ -1,0 +1,118 @@
+package mcpserver
+
+import (
+	"bytes"
+	"sync"
+
+	"junctor/internal/mcp"
+)
+
+// outbox is the bounded queue of a connection, emptied by one goroutine.
+type outbox struct {
+	link mcp.Link
+	max  int // bytes
+
+	mu     sync.Mutex
+	room   *sync.Cond
+	queue  []*mcp.Message
+	bytes  int
+	closed bool
+	wake   chan struct{}
+}
+
+// outboxMessages bounds how many notifications wait for a slow reader.
+const outboxMessages = 1024
+
+func newOutbox(link mcp.Link, max int) *outbox {
+	o := &outbox{link: link, max: max, wake: make(chan struct{}, 1)}
+	o.room = sync.NewCond(&o.mu)
+	return o
+}
+
+func sizeOf(m *mcp.Message) int { return len(m.Params) + len(m.Result) + 64 }
+
+// put queues a notification, which is dropped when the reader is too slow for
+// it, or a question, which is not.
+func (o *outbox) put(m *mcp.Message) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed || m.ID == "" && (len(o.queue) >= outboxMessages || o.bytes+sizeOf(m) > o.max) {
+		return
+	}
+	if m.ID == "" && m.Params == nil && o.waiting(m) {
+		return // "the list has changed" is no news twice
+	}
+	o.add(m)
+}
+
+func (o *outbox) waiting(m *mcp.Message) bool {
+	for _, other := range o.queue {
+		if other.Method == m.Method && other.ID == "" && bytes.Equal(other.Params, m.Params) {
+			return true
+		}
+	}
+	return false
+}
+
+// answer queues an answer, and waits for room: only its own call stands still.
+func (o *outbox) answer(m *mcp.Message) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.closed && len(o.queue) > 0 && o.bytes+sizeOf(m) > o.max {
+		o.room.Wait()
+	}
+	if !o.closed {
+		o.add(m)
+	}
+}
+
+func (o *outbox) add(m *mcp.Message) {
+	o.queue = append(o.queue, m)
+	o.bytes += sizeOf(m)
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends what is queued until the box is closed and empty, or a send fails.
+func (o *outbox) run() error {
+	for {
+		o.mu.Lock()
+		if len(o.queue) == 0 {
+			closed := o.closed
+			o.queue = nil
+			o.mu.Unlock()
+			if closed {
+				return nil
+			}
+			<-o.wake
+			continue
+		}
+		m := o.queue[0]
+		o.queue[0] = nil
+		o.queue = o.queue[1:]
+		o.mu.Unlock()
+		err := o.link.Send(m)
+		o.mu.Lock()
+		o.bytes -= sizeOf(m)
+		o.room.Broadcast()
+		if err != nil {
+			o.closed, o.queue = true, nil
+			o.mu.Unlock()
+			return err
+		}
+		o.mu.Unlock()
+	}
+}
+
+func (o *outbox) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.room.Broadcast()
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}

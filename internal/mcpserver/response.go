@@ -1,0 +1,279 @@
+package mcpserver
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"strconv"
+	"time"
+
+	"junctor/internal/mcp"
+)
+
+// response is an HTTP response that a stream is written to. It is one plain
+// JSON answer when nothing but that comes soon enough, and an event stream
+// otherwise.
+type response struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	session *Session // nil in the stateless era
+	st      *eventStream
+	reader  int
+	batch   bool // plain answers come as an array
+	events  bool // it must be an event stream
+	plain   bool // it must not be one
+	begun   bool // it has become one
+	ready   []event
+}
+
+// postCalls starts the requests of a POST of the handshake era and writes out
+// what becomes of them.
+func (s *Server) postCalls(p *post, session *Session, requests []*mcp.Message) {
+	st := newEventStream(s.streamID(rand.Text()), true, len(requests)+len(p.broken))
+	st.plain = !p.events
+	st.answered = session.release
+	var life context.Context
+	life, st.stop = context.WithCancelCause(session.ctx)
+	for _, broken := range p.broken {
+		st.add(broken.Response(), true)
+	}
+	for _, m := range requests {
+		c := s.newCall(p.r.Context(), life, session.request(m, p.r.Header, p.caller), st)
+		c.level = session.logLevel
+		c.exchange(session.capabilities)
+		if !p.events {
+			c.req.Exchange.Ask = nil // there is no stream to put a question on
+		}
+		if refused := session.admit(c, s.opts.MaxCalls); refused != nil {
+			c.unlink()
+			c.cancel(nil)
+			st.add(&mcp.Message{ID: m.ID, Error: refused}, true)
+			continue
+		}
+		s.workers.do(c.run)
+	}
+	reader, _ := st.attach(0)
+	s.writeStream(&response{w: p.w, r: p.r, session: session, st: st, reader: reader, batch: p.batch, events: !p.json, plain: !p.events})
+}
+
+// writeStream writes a stream to a response until the stream is over, the caller has
+// gone, or another response has taken the stream up; and then decides what
+// becomes of the stream.
+func (s *Server) writeStream(res *response) {
+	if lost := s.write(res); !lost {
+		s.finishResponse(res)
+	}
+}
+
+func (s *Server) write(res *response) (lost bool) {
+	wait := s.opts.StreamAfter
+	if res.events {
+		wait = s.opts.KeepAlive
+		if !s.begin(res, "") {
+			return false
+		}
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		b := res.st.take(res.reader)
+		if b.lost {
+			return true
+		}
+		switch {
+		case res.begun:
+			if !s.writeEvents(res, b.events, b.number) {
+				return false
+			}
+		case b.ended && onlyReplies(b.events):
+			s.writePlain(res, append(res.ready, b.events...))
+			return false
+		default:
+			first := b.number - len(res.ready)
+			res.ready = append(res.ready, b.events...)
+			if !res.plain && !onlyReplies(b.events) {
+				if !s.begin(res, "") || !s.writeEvents(res, res.ready, first) {
+					return false
+				}
+			}
+		}
+		if b.ended {
+			return false
+		}
+		select {
+		case <-b.wake:
+		case <-res.r.Context().Done():
+			return false
+		case <-timer.C:
+			if !s.keepAlive(res) {
+				return false
+			}
+			timer.Reset(s.opts.KeepAlive)
+		}
+	}
+}
+
+func onlyReplies(events []event) bool {
+	for _, e := range events {
+		if !e.reply {
+			return false
+		}
+	}
+	return true
+}
+
+// keepAlive keeps a silent response alive: an event stream gets a comment, and a
+// plain response that takes long becomes an event stream. For newer protocol
+// versions its first event has the id from which to resume.
+func (s *Server) keepAlive(res *response) bool {
+	if res.begun {
+		return s.flush(res, []byte(": \n\n"))
+	}
+	if res.plain {
+		return true
+	}
+	prime := ""
+	if res.session != nil && res.session.protocol >= mcp.Version20251125 {
+		prime = eventID(res.st.id, 0)
+	}
+	return s.begin(res, prime) && s.writeEvents(res, res.ready, firstNumber)
+}
+
+// begin turns the response into an event stream.
+func (s *Server) begin(res *response, prime string) bool {
+	res.begun = true
+	if res.session != nil && !res.st.standing {
+		res.session.remember(res.st)
+	}
+	startEvents(res.w)
+	first := []byte(": \n\n") // a first byte makes proxies pass the headers on
+	if prime != "" {
+		first = appendEvent(nil, prime, mcp.Encoded{})
+	}
+	return s.flush(res, first)
+}
+
+func startEvents(w http.ResponseWriter) {
+	setEventHeaders(w.Header())
+	w.WriteHeader(http.StatusOK)
+}
+
+func setEventHeaders(h http.Header) {
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+func appendEvent(dst []byte, id string, data mcp.Encoded) []byte {
+	if data.Size() > 0 {
+		dst = append(dst, "event: message\n"...)
+	}
+	if id != "" {
+		dst = append(append(append(dst, "id: "...), id...), '\n')
+	}
+	return append(data.AppendTo(append(dst, "data: "...)), "\n\n"...)
+}
+
+func (s *Server) writeEvents(res *response, events []event, number int) bool {
+	if len(events) == 0 {
+		return true
+	}
+	size := 0
+	for _, e := range events {
+		size += e.data.Size() + 64
+	}
+	out := make([]byte, 0, size)
+	for i, e := range events {
+		id := ""
+		if res.st.keep {
+			id = eventID(res.st.id, number+i)
+		}
+		out = appendEvent(out, id, e.data)
+	}
+	return s.flush(res, out)
+}
+
+// flush writes within the time that a reader has to take something.
+func (s *Server) flush(res *response, data []byte) bool {
+	rc := http.NewResponseController(res.w)
+	_ = rc.SetWriteDeadline(time.Now().Add(s.opts.WriteFor)) // not every writer has deadlines
+	if _, err := res.w.Write(data); err != nil {
+		return false
+	}
+	if err := rc.Flush(); err != nil {
+		return false
+	}
+	_ = rc.SetWriteDeadline(time.Time{})
+	return true
+}
+
+// writePlain writes answers as one JSON body.
+func (s *Server) writePlain(res *response, events []event) {
+	if len(events) == 0 { // the stream was ended before there was an answer
+		refuse(res.w, http.StatusServiceUnavailable, "", &mcp.Error{Code: mcp.CodeInternalError, Message: "the session has ended"})
+		return
+	}
+	status, body := events[0].status, events[0].data
+	if res.batch {
+		all := []byte{'['}
+		for i, e := range events {
+			if i > 0 {
+				all = append(all, ',')
+			}
+			all = e.data.AppendTo(all)
+		}
+		status, body = http.StatusOK, mcp.Encoded{Head: append(all, ']')}
+	}
+	res.w.Header().Set("Content-Length", strconv.Itoa(body.Size()))
+	writeJSON(res.w, status, body.Head, body.Body, body.Tail)
+}
+
+// finishResponse decides what becomes of a stream whose response is over. A finished
+// one is kept for a while if its reader may have missed the end; a broken one
+// waits for its caller as long, and then its calls are given up. What cannot
+// be resumed is given up at once.
+func (s *Server) finishResponse(res *response) {
+	st, session := res.st, res.session
+	if st.standing {
+		return
+	}
+	if n := st.drops.Load(); n > 0 {
+		s.log.WarnContext(res.r.Context(), "dropped notifications for a slow reader", "count", n)
+	}
+	replayable := session != nil && res.begun && st.keep
+	switch {
+	case st.finished():
+		st.stop(nil)
+		if replayable {
+			s.keepFinished(session, st)
+		}
+	case replayable:
+		st.detach(res.reader, s.opts.ResumeFor, func() {
+			st.stop(errCallerLeft)
+			session.forgetStream(st)
+		}, func() {
+			st.stop(nil)
+			s.keepFinished(session, st)
+		})
+	default:
+		st.stop(errCallerLeft)
+	}
+}
+
+// keepFinished keeps a finished stream in case its reader missed the end. Over
+// the server's limit of bytes it is dropped instead, so that responses which
+// are never read again cannot fill the memory.
+func (s *Server) keepFinished(session *Session, st *eventStream) {
+	size := int64(st.size())
+	release := func() { s.replay.Add(-size) }
+	expire := func() { session.forgetStream(st) }
+	if s.replay.Add(size) > replayBytes {
+		release()
+		expire()
+		return
+	}
+	if !st.keepFor(s.opts.ResumeFor, expire, release) {
+		release()
+	}
+}

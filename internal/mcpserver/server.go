@@ -1,0 +1,236 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// Handler answers what callers ask. Its methods are called from many
+// goroutines at once.
+type Handler interface {
+	// Describe returns the description for initialize and server/discover.
+	Describe(ctx context.Context, r *Request) (Description, error)
+
+	// Serve answers one request with the bytes of its result. A *Error goes
+	// to the caller as it is, a *tool.Error by its kind; anything else is
+	// logged and hidden. The context ends when the caller cancels or leaves.
+	Serve(ctx context.Context, r *Request) (json.RawMessage, error)
+
+	// Notified is called for notifications that the server does not handle
+	// itself. It must not block for long.
+	Notified(ctx context.Context, s *Session, method string, params json.RawMessage)
+}
+
+// Description is a server's description of itself.
+type Description struct {
+	Info         json.RawMessage // serverInfo: name, version …
+	Capabilities json.RawMessage
+	Instructions string
+	TTL          time.Duration // how long the description may be kept
+	Public       bool          // it is the same for every caller
+}
+
+// Request is one request of a caller, in either era of the protocol.
+type Request struct {
+	ID       mcp.ID
+	Method   string
+	Params   json.RawMessage
+	Protocol string      // the version under which it was made
+	Caller   tool.Caller // who asks, from the context of the transport
+	Client   json.RawMessage
+	Session  *Session    // nil for the stateless era
+	Header   http.Header // nil on a stream
+	Exchange tool.Exchange
+
+	fields *mcp.ParamFields // what was read of Params; nil before
+}
+
+// Modern reports whether the request belongs to the stateless era.
+func (r *Request) Modern() bool { return r.Protocol >= mcp.Version20260728 }
+
+// Options shape a Server. A zero field takes its default.
+type Options struct {
+	Log    *slog.Logger
+	Limits mcp.Limits
+
+	// Redact, unless nil, redacts the clients' messages in the log.
+	Redact func(string) string
+
+	// Rejected, unless nil, is called for HTTP requests that were answered with
+	// an error before they became a request of the protocol.
+	Rejected func(r *http.Request, status int, e *mcp.Error)
+
+	// Info is the serverInfo with which results of the stateless era are
+	// marked; nil marks none.
+	Info json.RawMessage
+
+	// Cluster joins this server to those of other processes that serve the
+	// same View; nil for a server that is alone.
+	Cluster Cluster
+	View    string
+
+	MaxSessions int           // of the handshake era; 10,000, the longest idle one gives way
+	SessionIdle time.Duration // until a session without an open stream ends; 12 h
+	MaxCalls    int           // in flight on one session or stream; 256
+	MaxParked   int           // calls that wait for a caller's input; 1,000
+	ParkFor     time.Duration // how long they wait; 10 min
+	ResumeFor   time.Duration // how long a broken stream can be resumed; 60 s
+	StreamAfter time.Duration // when a slow answer becomes a stream; 10 s
+	KeepAlive   time.Duration // between signs of life on a silent stream; 20 s
+	WriteFor    time.Duration // until a reader that takes nothing is given up; 30 s
+	DrainFor    time.Duration // for calls in flight when a stream's input ends; 3 s
+}
+
+func (o Options) filled() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Limits = o.Limits.WithDefaults()
+	for _, d := range []struct {
+		value *time.Duration
+		def   time.Duration
+	}{
+		{&o.SessionIdle, 12 * time.Hour}, {&o.ParkFor, 10 * time.Minute}, {&o.ResumeFor, time.Minute},
+		{&o.StreamAfter, 10 * time.Second}, {&o.KeepAlive, 20 * time.Second}, {&o.WriteFor, 30 * time.Second},
+		{&o.DrainFor, 3 * time.Second},
+	} {
+		if *d.value <= 0 {
+			*d.value = d.def
+		}
+	}
+	for _, d := range []struct {
+		value *int
+		def   int
+	}{{&o.MaxSessions, 10_000}, {&o.MaxCalls, 256}, {&o.MaxParked, 1_000}} {
+		if *d.value <= 0 {
+			*d.value = d.def
+		}
+	}
+	return o
+}
+
+// Server faces callers: it speaks both eras of the protocol with them, over
+// streamable HTTP ([Server.ServeHTTP]) and over byte streams
+// ([Server.ServeStream]), keeps their sessions, and hands what they ask to a
+// Handler.
+type Server struct {
+	opts    Options
+	handler Handler
+	log     *slog.Logger
+
+	sessions sessionTable
+	parked   parkedCalls
+	conns    connTable
+	subs     subscriptionTable
+	sse      sseTable
+	workers  workerPool
+	replay   atomic.Int64 // bytes of finished streams that are kept for a replay
+
+	closeOnce sync.Once
+	closed    chan struct{}
+}
+
+// New returns a Server; it starts nothing. Close ends its sessions.
+func New(o Options, h Handler) *Server {
+	o = o.filled()
+	s := &Server{opts: o, handler: h, log: o.Log.With("component", "mcp"), closed: make(chan struct{})}
+	s.workers = newWorkerPool(s.closed)
+	s.sessions.init(o.MaxSessions)
+	s.parked.init(o.MaxParked, o.ParkFor)
+	if o.Cluster != nil {
+		s.parked.prefix = statePrefix + o.Cluster.ID() + "."
+		s.joinCluster()
+	}
+	return s
+}
+
+// SetMaxSessions changes how many sessions there may be. Idle sessions over the
+// limit end, the longest unused first.
+func (s *Server) SetMaxSessions(n int) { s.endAll(s.sessions.setMax(n)) }
+
+// Close ends every session, stream, subscription and parked call. What is
+// asked afterwards is refused.
+func (s *Server) Close() {
+	s.closeOnce.Do(func() {
+		close(s.closed)
+		s.leaveCluster()
+		s.subs.closeAll()
+		s.endAll(s.sessions.all())
+		s.parked.closeAll()
+		s.conns.closeAll()
+	})
+}
+
+func (s *Server) closing() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Notify sends a notification that belongs to no request to every subscribed
+// caller: in the handshake era on the session's own stream, in the stateless
+// era on the subscriptions that asked for it. A resources/updated is sent only
+// to those that subscribed to its resource.
+func (s *Server) Notify(method string, params json.RawMessage) { s.NotifyCaller("", method, params) }
+
+// NotifyCaller is Notify for the sessions and subscriptions of one caller; ""
+// means all.
+func (s *Server) NotifyCaller(caller, method string, params json.RawMessage) {
+	uri := ""
+	if method == mcp.MethodResourceUpdated {
+		uri = rawjson.FieldString(params, "uri")
+	}
+	m := &mcp.Message{Method: method, Params: params}
+	for _, session := range append(s.sessions.all(), s.conns.sessions()...) {
+		if (caller == "" || session.caller.ID == caller) && (uri == "" || session.subscribed(uri)) {
+			s.logSent(context.Background(), m)
+			session.send(m)
+		}
+	}
+	s.subs.publish(caller, method, uri, params)
+}
+
+// Sessions counts the sessions of the handshake era over HTTP.
+func (s *Server) Sessions() int { return s.sessions.len() }
+
+func (s *Server) messageLog() mcp.MessageLog {
+	return mcp.MessageLog{Log: s.log, Level: telemetry.SlogTrace, Redact: s.opts.Redact}
+}
+
+// logReceived and logSent write a message from and to a client.
+func (s *Server) logReceived(ctx context.Context, m *mcp.Message) {
+	s.messageLog().Write(ctx, "client message received", m)
+}
+
+func (s *Server) logSent(ctx context.Context, m *mcp.Message) {
+	s.messageLog().Write(ctx, "client message sent", m)
+}
+
+func (r *Request) paramFields() *mcp.ParamFields {
+	if !r.fields.IsOf(r.Params) {
+		r.fields = mcp.ReadFields(r.Params)
+	}
+	return r.fields
+}
+
+// Name returns the name in the params: of a tool or a prompt.
+func (r *Request) Name() string { return rawjson.FieldString(r.paramFields().Name) }
+
+// Arguments returns the arguments in the params, nil when there are none.
+func (r *Request) Arguments() json.RawMessage { return r.paramFields().Arguments }
+
+// Meta returns the _meta of the params, nil when there is none.
+func (r *Request) Meta() json.RawMessage { return r.paramFields().Meta }

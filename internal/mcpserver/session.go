@@ -1,0 +1,376 @@
+package mcpserver
+
+import (
+	"container/list"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// Session is one caller of the handshake era, from initialize to its end. It
+// lives on one byte stream, or over HTTP under its id.
+type Session struct {
+	id           string // "" on a byte stream
+	protocol     string
+	caller       tool.Caller
+	client       json.RawMessage
+	capabilities json.RawMessage
+	ctx          context.Context
+	cancel       context.CancelCauseFunc
+	own          outlet // for what belongs to no call
+
+	mu      sync.Mutex
+	calls   map[mcp.ID]*call
+	asked   map[mcp.ID]chan *mcp.Message
+	asks    int64
+	level   string
+	uris    map[string]struct{}
+	streams []*eventStream // that can be resumed, oldest first
+	readers int            // open GET streams and requests
+	used    time.Time
+	timer   *time.Timer
+	place   *list.Element
+
+	credential tool.Credential // with which the session was last used over HTTP; nil when it needs none
+	unbind     func()          // stops waiting for its end
+
+	// In a cluster.
+	elsewhere func(*mcp.Message) bool // takes what is for the own stream when that is read in another process
+	reader    string                  // the process where it is
+	shared    bool                    // the other processes know of the session
+	kept      time.Time               // when it was last written down
+	dirty     bool                    // it has changed since
+	checked   time.Time               // when it was last known to be there
+	keeping   sync.Mutex              // held while it is written down: the newest is written last
+}
+
+// ID returns the id of a session over HTTP, "" on a byte stream.
+func (s *Session) ID() string { return s.id }
+
+// Protocol returns the version that was agreed on.
+func (s *Session) Protocol() string { return s.protocol }
+
+// Caller returns who the session belongs to.
+func (s *Session) Caller() tool.Caller { return s.caller }
+
+// Client returns the caller's clientInfo as it came; may be nil.
+func (s *Session) Client() json.RawMessage { return s.client }
+
+// OnEnd calls f, in its own goroutine, when the session has ended.
+func (s *Session) OnEnd(f func()) { context.AfterFunc(s.ctx, f) }
+
+// Notify sends the caller a notification that belongs to no request.
+func (s *Session) Notify(method string, params json.RawMessage) {
+	s.send(&mcp.Message{Method: method, Params: params})
+}
+
+// maxURIs bounds the resources that one session or subscription follows.
+const maxURIs = 1000
+
+// send puts a message on the session's own stream.
+func (s *Session) send(m *mcp.Message) {
+	if m.Method == mcp.MethodLogMessage {
+		s.mu.Lock()
+		level := s.level
+		s.mu.Unlock()
+		if mcp.LessSevere(rawjson.FieldString(m.Params, "level"), level) {
+			return
+		}
+	}
+	if s.elsewhere != nil && s.elsewhere(m) {
+		return
+	}
+	s.own.put(m)
+}
+
+// learn remembers what a request that succeeded means for the session.
+func (s *Session) learn(method string, params json.RawMessage) {
+	switch method {
+	case mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe:
+	default:
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch method {
+	case mcp.MethodSetLevel:
+		if level := rawjson.FieldString(params, "level"); mcp.ValidLogLevel(level) {
+			s.level = level
+		}
+	case mcp.MethodSubscribe:
+		if s.uris == nil {
+			s.uris = map[string]struct{}{}
+		}
+		if len(s.uris) < maxURIs {
+			s.uris[rawjson.FieldString(params, "uri")] = struct{}{}
+		}
+	case mcp.MethodUnsubscribe:
+		delete(s.uris, rawjson.FieldString(params, "uri"))
+	}
+}
+
+func (s *Session) subscribed(uri string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return follows(s.uris, uri)
+}
+
+// follows reports whether the resource is one of those that are followed, or
+// part of one.
+func follows(uris map[string]struct{}, uri string) bool {
+	if _, ok := uris[uri]; ok {
+		return true
+	}
+	for whole := range uris {
+		if rest, ok := strings.CutPrefix(uri, whole); ok && (strings.HasSuffix(whole, "/") || strings.HasPrefix(rest, "/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// Subscriptions returns the resources that the session follows.
+func (s *Session) Subscriptions() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uris := make([]string, 0, len(s.uris))
+	for uri := range s.uris {
+		uris = append(uris, uri)
+	}
+	return uris
+}
+
+// LogLevel returns the least level of log messages that the caller asked for,
+// "" when it never did.
+func (s *Session) LogLevel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.level
+}
+
+// logLevel returns the least severe level of log messages that calls of the
+// session pass on. Without a level set by the caller all messages pass.
+func (s *Session) logLevel() string {
+	if level := s.LogLevel(); level != "" {
+		return level
+	}
+	return anyLevel
+}
+
+// admit registers a call under its id, so that it can be cancelled. The error
+// is what the caller gets instead.
+func (s *Session) admit(c *call, limit int) *mcp.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return admit(&s.calls, c, limit)
+}
+
+func admit(calls *map[mcp.ID]*call, c *call, limit int) *mcp.Error {
+	if *calls == nil {
+		*calls = map[mcp.ID]*call{}
+	}
+	if _, twice := (*calls)[c.req.ID]; twice {
+		return &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "a request with this id is still being answered; use another id"}
+	}
+	if len(*calls) >= limit {
+		return &mcp.Error{Code: tool.RateLimited.JSONRPC(), Message: "too many requests in flight (" + strconv.Itoa(limit) + "); wait for answers"}
+	}
+	(*calls)[c.req.ID] = c
+	return nil
+}
+
+// release forgets a call that has been answered.
+func (s *Session) release(id mcp.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, id)
+	if len(s.calls) == 0 {
+		s.calls = nil // an idle session is a cheap one
+	}
+}
+
+// cancelCall stops the call that a notifications/cancelled names; one that is
+// unknown has been answered already, or is executed elsewhere.
+func (s *Session) cancelCall(params json.RawMessage) (known bool) {
+	s.mu.Lock()
+	c := s.calls[requestID(params)]
+	s.mu.Unlock()
+	if c != nil {
+		c.stop(errCancelledByCaller)
+	}
+	return c != nil
+}
+
+func requestID(params json.RawMessage) mcp.ID {
+	raw := rawjson.Field(params, "requestId")
+	if len(raw) == 0 {
+		return ""
+	}
+	id, _ := mcp.CanonicalID(raw)
+	return id
+}
+
+// expect registers a question to the caller and returns its id and where the
+// answer will arrive.
+func (s *Session) expect(name func(int64) mcp.ID) (mcp.ID, <-chan *mcp.Message) {
+	answer := make(chan *mcp.Message, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asks++
+	id := name(s.asks)
+	if s.asked == nil {
+		s.asked = map[mcp.ID]chan *mcp.Message{}
+	}
+	s.asked[id] = answer
+	return id, answer
+}
+
+func (s *Session) forget(id mcp.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.asked, id); len(s.asked) == 0 {
+		s.asked = nil
+	}
+}
+
+// answered passes a response to the request that waits for it. A response that
+// no request of this process waits for is late, and dropped, or belongs to
+// another process.
+func (s *Session) answered(m *mcp.Message) (expected bool) {
+	s.mu.Lock()
+	answer := s.asked[m.ID]
+	delete(s.asked, m.ID)
+	s.mu.Unlock()
+	if answer != nil {
+		answer <- m
+	}
+	return answer != nil
+}
+
+// idle reports whether the session has no readers and no calls in progress.
+func (s *Session) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.readers == 0 && len(s.calls) == 0
+}
+
+// enter and leave count the HTTP requests that hold the session open.
+func (s *Session) enter() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readers++
+}
+
+func (s *Session) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readers--
+	s.used = time.Now()
+}
+
+// open makes a session over HTTP and registers it; nil when there is no room.
+func (s *Server) open(session *Session) *Session { return s.openAs(session, rand.Text()) }
+
+// openAs is open for a session that has an id. When it is there already that
+// one is returned.
+func (s *Server) openAs(session *Session, id string) *Session {
+	session.id = id
+	session.ctx, session.cancel = context.WithCancelCause(context.Background())
+	session.used = time.Now()
+	session.own = &eventStream{id: s.streamID(ownStream), keep: true, standing: true, wake: make(chan struct{}, 1), limit: ownLimit}
+	if s.opts.Cluster != nil {
+		session.elsewhere = func(m *mcp.Message) bool { return s.ownElsewhere(session, m) }
+	}
+	evicted, existing, ok := s.sessions.add(session)
+	s.endAll(evicted)
+	if existing != nil || !ok {
+		session.cancel(errServerClosed)
+		return existing
+	}
+	session.mu.Lock()
+	session.timer = time.AfterFunc(s.opts.SessionIdle, func() { s.expire(session) })
+	session.mu.Unlock()
+	if s.closing() { // Close may have looked before the session was there
+		s.end(session)
+		return nil
+	}
+	return session
+}
+
+// expire ends a session that has been idle for long enough, and looks again
+// later at one that has not.
+func (s *Server) expire(session *Session) {
+	session.mu.Lock()
+	wait := s.opts.SessionIdle - time.Since(session.used)
+	if session.readers > 0 || len(session.calls) > 0 {
+		wait = s.opts.SessionIdle
+	}
+	if wait > 0 {
+		session.timer.Reset(wait)
+		session.mu.Unlock()
+		return
+	}
+	session.mu.Unlock()
+	s.end(session)
+}
+
+// bind lets the session end with the credential of ctx, in place of the one
+// that it was last used with: a caller may have got a new one meanwhile.
+func (s *Server) bind(ctx context.Context, session *Session) {
+	c := tool.CredentialFrom(ctx)
+	session.mu.Lock()
+	defer session.mu.Unlock()
+	if session.credential == c || session.ctx.Err() != nil {
+		return
+	}
+	if session.unbind != nil {
+		session.unbind()
+	}
+	session.credential = c
+	session.unbind = tool.OnCredentialEnd(ctx, func() {
+		session.mu.Lock()
+		current := session.credential == c
+		session.mu.Unlock()
+		if current {
+			s.end(session)
+		}
+	})
+}
+
+func (s *Server) endAll(sessions []*Session) {
+	for _, session := range sessions {
+		s.end(session)
+	}
+}
+
+// end closes a session and everything that belongs to it.
+func (s *Server) end(session *Session) {
+	s.sessions.remove(session)
+	session.mu.Lock()
+	if session.unbind != nil {
+		session.unbind()
+		session.unbind = nil
+	}
+	if session.timer != nil {
+		session.timer.Stop()
+	}
+	streams := session.streams
+	session.streams = nil
+	session.mu.Unlock()
+	session.cancel(errServerClosed)
+	for _, st := range streams {
+		st.end()
+		st.forget()
+	}
+	if own, ok := session.own.(*eventStream); ok {
+		own.end()
+	}
+}

@@ -1,0 +1,69 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// newSession reads the params of initialize. A version that is not spoken
+// here is answered with the newest that is.
+func newSession(caller tool.Caller, params json.RawMessage) *Session {
+	s := &Session{caller: caller, protocol: rawjson.FieldString(params, "protocolVersion")}
+	if !slices.Contains(legacyVersions, s.protocol) {
+		s.protocol = mcp.Version20251125
+	}
+	// Clones, because the session must not hold on to a whole request body.
+	s.capabilities = slices.Clone(rawjson.Field(params, "capabilities"))
+	s.client = slices.Clone(rawjson.Field(params, "clientInfo"))
+	return s
+}
+
+// request makes the Request of a message of the session.
+func (s *Session) request(m *mcp.Message, h http.Header, caller tool.Caller) *Request {
+	return &Request{
+		ID: m.ID, Method: m.Method, Params: m.Params, Protocol: s.protocol,
+		Caller: caller, Client: s.client, Session: s, Header: h,
+		Exchange: tool.Exchange{Capabilities: s.capabilities}, fields: m.Fields(),
+	}
+}
+
+// initialize answers the first request of a session.
+func (s *Server) initialize(ctx context.Context, r *Request) (result json.RawMessage, err error) {
+	defer func() {
+		if err == nil { // errors are logged where they are explained
+			s.logSent(ctx, &mcp.Message{ID: r.ID, Result: result})
+		}
+	}()
+	if rawjson.FieldString(r.Params, "protocolVersion") == "" {
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "initialize must name protocolVersion as a string"}
+	}
+	d, err := s.handler.Describe(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return encodePlain(struct {
+		Protocol     string          `json:"protocolVersion"`
+		Capabilities json.RawMessage `json:"capabilities"`
+		Info         json.RawMessage `json:"serverInfo"`
+		Instructions string          `json:"instructions,omitempty"`
+	}{r.Protocol, orEmpty(d.Capabilities), orEmpty(d.Info), d.Instructions})
+}
+
+// encodePlain is json.Marshal without the escapes for HTML, which cost the
+// reader of instructions tokens.
+func encodePlain(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}

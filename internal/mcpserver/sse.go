@@ -1,0 +1,188 @@
+package mcpserver
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// The HTTP transport of 2024-11-05, which some clients still know alone: a GET
+// opens an event stream whose first event names the address for messages; what
+// is posted there is answered on the stream.
+
+// sseParam names the stream in the address for messages.
+const sseParam = "sessionId"
+
+// maxStreams bounds the streams of the old transport.
+const maxStreams = 1000
+
+// sseTable holds the open streams of the old transport.
+type sseTable struct {
+	mu    sync.Mutex
+	links map[string]*sseServerLink
+}
+
+// asksForSSE reports whether a GET can only be the old transport's: it names
+// no session, no version, and event streams in so many words.
+func asksForSSE(r *http.Request) bool {
+	if r.Header.Get(headerSession) != "" || r.Header.Get(headerProtocol) != "" || r.Header.Get(headerLastEvent) != "" {
+		return false
+	}
+	_, events := accepts(r.Header.Values("Accept"))
+	return events && len(r.Header.Values("Accept")) > 0
+}
+
+// serveSSE is the GET of the old transport.
+func (s *Server) serveSSE(w http.ResponseWriter, r *http.Request) {
+	link := &sseServerLink{srv: s, res: &response{w: w, r: r}, caller: tool.CallerFrom(r.Context()).ID,
+		in: make(chan incoming, 16), done: make(chan struct{})}
+	id := rand.Text()
+	s.sse.mu.Lock()
+	full := len(s.sse.links) >= maxStreams
+	if !full {
+		if s.sse.links == nil {
+			s.sse.links = map[string]*sseServerLink{}
+		}
+		s.sse.links[id] = link
+	}
+	s.sse.mu.Unlock()
+	if full {
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusServiceUnavailable, "", &mcp.Error{Code: tool.RateLimited.JSONRPC(), Message: "too many streams; try again shortly"})
+		return
+	}
+	defer func() {
+		s.sse.mu.Lock()
+		delete(s.sse.links, id)
+		s.sse.mu.Unlock()
+		_ = link.Close()
+	}()
+	query := r.URL.Query()
+	query.Set(sseParam, id)
+	address := (&url.URL{Path: r.URL.Path, RawQuery: query.Encode()}).String()
+	startEvents(w)
+	if !s.flush(link.res, []byte("event: endpoint\ndata: "+address+"\n\n")) {
+		return
+	}
+	stop := context.AfterFunc(r.Context(), func() { _ = link.Close() })
+	defer stop()
+	go link.keepAlive(s.opts.KeepAlive)
+	if err := s.ServeLink(r.Context(), link); err != nil && r.Context().Err() == nil {
+		s.log.DebugContext(r.Context(), "stream ended", "err", err)
+	}
+}
+
+// postSSE takes messages for a stream of the old transport.
+func (s *Server) postSSE(p *post, id string) {
+	s.sse.mu.Lock()
+	link := s.sse.links[id]
+	s.sse.mu.Unlock()
+	if link == nil || link.caller != p.caller.ID {
+		s.reject(p.w, p.r, http.StatusNotFound, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "no such stream; open one with GET"})
+		return
+	}
+	for i := range p.messages {
+		if !link.take(p.r.Context(), incoming{m: p.messages[i]}) {
+			refuse(p.w, http.StatusNotFound, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "the stream has ended; open one with GET"})
+			return
+		}
+	}
+	for _, broken := range p.broken {
+		link.take(p.r.Context(), incoming{err: broken})
+	}
+	p.w.WriteHeader(http.StatusAccepted)
+}
+
+// incoming is a message that was posted, or why it is none.
+type incoming struct {
+	m   mcp.Message
+	err error
+}
+
+// sseServerLink is a Link whose messages come by POST and go by one event
+// stream.
+type sseServerLink struct {
+	srv    *Server
+	caller string
+	in     chan incoming
+
+	mu   sync.Mutex // held while writing
+	res  *response
+	once sync.Once
+	done chan struct{}
+}
+
+func (l *sseServerLink) take(ctx context.Context, r incoming) bool {
+	select {
+	case l.in <- r:
+		return true
+	case <-l.done:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Receive implements [mcp.Link].
+func (l *sseServerLink) Receive() (mcp.Message, error) {
+	select {
+	case r := <-l.in:
+		return r.m, r.err
+	case <-l.done:
+		return mcp.Message{}, io.EOF
+	}
+}
+
+// Send implements [mcp.Link].
+func (l *sseServerLink) Send(m *mcp.Message) error {
+	return l.write(appendEvent(nil, "", mcp.Encode(m)))
+}
+
+var errStreamEnded = errors.New("the stream has ended")
+
+func (l *sseServerLink) write(data []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.done: // the response is not ours any more
+		return errStreamEnded
+	default:
+	}
+	if !l.srv.flush(l.res, data) {
+		return errStreamEnded
+	}
+	return nil
+}
+
+func (l *sseServerLink) keepAlive(every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.done:
+			return
+		case <-tick.C:
+			if l.write([]byte(": \n\n")) != nil {
+				_ = l.Close()
+				return
+			}
+		}
+	}
+}
+
+// Close implements [mcp.Link].
+func (l *sseServerLink) Close() error {
+	l.once.Do(func() {
+		l.mu.Lock() // not in the middle of a write
+		defer l.mu.Unlock()
+		close(l.done)
+	})
+	return nil
+}

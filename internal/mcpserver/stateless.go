@@ -1,0 +1,326 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+)
+
+// metaVersion returns the protocol version that a request names in its _meta;
+// a message that does belongs to the stateless era.
+func metaVersion(m *mcp.Message) string {
+	if !m.IsRequest() {
+		return ""
+	}
+	version := m.Fields().Version
+	if string(version) == `"`+mcp.Version20260728+`"` { // which costs no allocation
+		return mcp.Version20260728
+	}
+	return rawjson.FieldString(version)
+}
+
+// modernRequest checks the _meta of a request of the stateless era.
+func (s *Server) modernRequest(m *mcp.Message) (*Request, *mcp.Error) {
+	version := metaVersion(m)
+	if version == "" {
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("_meta must name %q as a string", mcp.MetaProtocolVersion)}
+	}
+	if version != mcp.Version20260728 {
+		return nil, unsupported(version)
+	}
+	fields := m.Fields()
+	if !rawjson.IsObject(fields.Capabilities) {
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("_meta must name %q as an object", mcp.MetaClientCapabilities)}
+	}
+	client := fields.Client
+	if client != nil && !rawjson.IsObject(client) {
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("%q in _meta must be an object", mcp.MetaClientInfo)}
+	}
+	return &Request{ID: m.ID, Method: m.Method, Params: m.Params, Protocol: version, Client: client, fields: fields}, nil
+}
+
+// postModern serves a POST of the stateless era.
+func (s *Server) postModern(p *post, m *mcp.Message) {
+	switch {
+	case m.IsResponse():
+		s.reject(p.w, p.r, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "protocol version " + mcp.Version20260728 + " takes requests and notifications alone"})
+		return
+	case m.IsNotification():
+		p.w.WriteHeader(http.StatusAccepted) // the era defines none over HTTP
+		return
+	}
+	req, refused := s.modernRequest(m)
+	if refused == nil || refused.Code == mcp.CodeUnsupportedProtocol {
+		if mismatch := checkHeaders(p.r.Header, m); mismatch != nil {
+			refused = mismatch
+		}
+	} else if p.r.Header.Get(headerProtocol) == "" {
+		refused = mismatched("the %s header is missing", headerProtocol)
+	}
+	if refused != nil {
+		refuse(p.w, statusOf(refused), m.ID, refused)
+		return
+	}
+	req.Header, req.Caller = p.r.Header, p.caller
+	st := newEventStream("", false, 1)
+	st.plain = !p.events
+	st.status = func(m *mcp.Message) int {
+		if m.Error == nil {
+			return http.StatusOK
+		}
+		return statusOf(m.Error)
+	}
+	var life context.Context
+	life, st.stop = context.WithCancelCause(p.r.Context())
+	s.startModern(p.r.Context(), life, req, st)
+	reader, _ := st.attach(0)
+	s.writeStream(&response{w: p.w, r: p.r, st: st, reader: reader, events: !p.json, plain: !p.events})
+}
+
+// startModern begins a request of the stateless era, or resumes the parked
+// call that it is the retry of.
+func (s *Server) startModern(ctx, life context.Context, req *Request, out outlet) {
+	if state := rawjson.FieldString(req.paramFields().State); s.parked.owns(state) {
+		s.resume(life, req, state, out)
+		return
+	} else if node := s.parkedAt(ctx, state); node != "" {
+		go s.resumeAt(life, node, req, state, out)
+		return
+	}
+	s.workers.do(s.modernCall(ctx, life, req, out).run)
+}
+
+func (s *Server) modernCall(ctx, life context.Context, req *Request, out outlet) *call {
+	c := s.newCall(ctx, life, req, out)
+	level := rawjson.FieldString(req.paramFields().LogLevel)
+	if !mcp.ValidLogLevel(level) {
+		level = "" // without a level the caller wants to hear nothing
+	}
+	c.level = func() string { return level }
+	c.exchange(req.paramFields().Capabilities)
+	return c
+}
+
+// statusOf maps errors of the stateless era to HTTP statuses.
+func statusOf(e *mcp.Error) int {
+	switch e.Code {
+	case mcp.CodeMethodNotFound:
+		return http.StatusNotFound
+	case mcp.CodeParseError, mcp.CodeInvalidRequest, mcp.CodeInvalidParams, mcp.CodeHeaderMismatch, mcp.CodeMissingCapability, mcp.CodeUnsupportedProtocol:
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
+}
+
+func mismatched(format string, args ...any) *mcp.Error {
+	return &mcp.Error{Code: mcp.CodeHeaderMismatch, Message: "header mismatch: " + fmt.Sprintf(format, args...)}
+}
+
+// checkHeaders compares the headers that mirror the body with the body.
+func checkHeaders(h http.Header, m *mcp.Message) *mcp.Error {
+	version := h.Get(headerProtocol)
+	switch body := metaVersion(m); {
+	case version == "":
+		return mismatched("the %s header is missing", headerProtocol)
+	case version != body:
+		return mismatched("%s is %q, but the body says %q", headerProtocol, version, body)
+	}
+	if method := h.Get(headerMethod); method == "" {
+		return mismatched("the %s header is missing", headerMethod)
+	} else if method != m.Method {
+		return mismatched("%s is %q, but the body says %q", headerMethod, method, m.Method)
+	}
+	var field json.RawMessage
+	switch m.Method {
+	case mcp.MethodToolsCall, mcp.MethodPromptsGet:
+		field = m.Fields().Name
+	case mcp.MethodResourcesRead:
+		field = m.Fields().URI
+	default:
+		return nil
+	}
+	name, ok := mcp.ParseHeaderValue(h.Get(headerName))
+	if ok && name != "" && len(field) == len(name)+2 && field[0] == '"' && string(field[1:len(field)-1]) == name && strings.IndexByte(name, '\\') < 0 {
+		return nil // as a rule, and without a copy
+	}
+	switch body := rawjson.FieldString(field); {
+	case !ok:
+		return mismatched("%s is not valid base64", headerName)
+	case name == "":
+		return mismatched("the %s header is missing", headerName)
+	case name != body:
+		return mismatched("%s is %q, but the body says %q", headerName, name, body)
+	}
+	return nil
+}
+
+// CheckParamHeaders compares the Mcp-Param-* headers of a tools/call with its
+// arguments, for the parameters that the tool's input schema marks with
+// x-mcp-header. Off HTTP, where h is nil, there is nothing to compare.
+func CheckParamHeaders(h http.Header, inputSchema, arguments json.RawMessage) error {
+	if h == nil || !bytes.Contains(inputSchema, []byte("x-mcp-header")) {
+		return nil
+	}
+	params, err := mcp.HeaderParams(inputSchema)
+	if err != nil {
+		return nil // invalid annotations are ignored
+	}
+	for _, p := range params {
+		if e := checkParam(h, "Mcp-Param-"+p.Header, rawjson.Field(arguments, p.Path...)); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+func checkParam(h http.Header, header string, value json.RawMessage) *mcp.Error {
+	got := h.Values(header)
+	if value == nil || rawjson.IsNull(value) {
+		if len(got) > 0 {
+			return mismatched("%s is set, but the argument is not", header)
+		}
+		return nil
+	}
+	if len(got) == 0 {
+		return mismatched("the %s header is missing", header)
+	}
+	decoded, ok := mcp.ParseHeaderValue(got[0])
+	if !ok {
+		return mismatched("%s is not valid base64", header)
+	}
+	want, ok := mcp.HeaderText(value)
+	if !ok {
+		return mismatched("%s is set, but the argument is no string, integer or boolean", header)
+	}
+	if decoded == want {
+		return nil
+	}
+	if value[0] != '"' { // 42 and 42.0 are one number
+		if got, ok := mcp.HeaderText(json.RawMessage(decoded)); ok && got == want && decoded[0] != '"' {
+			return nil
+		}
+	}
+	return mismatched("%s differs from the argument", header)
+}
+
+// cacheable are the methods whose results include a cache lifetime.
+var cacheable = []string{mcp.MethodDiscover, "tools/list", "prompts/list", "resources/list", "resources/templates/list", mcp.MethodResourcesRead}
+
+// modernise gives an answer what the stateless era requires of it and an
+// upstream of the other era did not write.
+func (c *call) modernise(m *mcp.Message) {
+	if m.Error != nil {
+		c.moderniseError(m)
+		return
+	}
+	if m.Result == nil {
+		m.Result = json.RawMessage(`{}`)
+	}
+	m.ResultPrefix = missing(m.Result, slices.Contains(cacheable, c.req.Method), c.srv.opts.Info)
+}
+
+// missing returns the members that a result lacks, each with a comma behind
+// it.
+func missing(result json.RawMessage, cached bool, info json.RawMessage) []byte {
+	if result[rawjson.SkipSpace(result, 0)] != '{' {
+		return nil
+	}
+	var has struct{ kind, ttl, scope, meta bool }
+	for m := range rawjson.TrustedPositions(result) {
+		switch string(result[m.KeyStart:m.KeyEnd]) {
+		case `"resultType"`:
+			has.kind = true
+		case `"ttlMs"`:
+			has.ttl = true
+		case `"cacheScope"`:
+			has.scope = true
+		case `"_meta"`:
+			has.meta = true
+		}
+	}
+	add := make([]byte, 0, 128+len(info))
+	if !has.kind {
+		add = append(add, `"resultType":"complete",`...)
+	}
+	if cached && !has.ttl {
+		add = append(add, `"ttlMs":0,`...)
+	}
+	if cached && !has.scope {
+		add = append(add, `"cacheScope":"private",`...)
+	}
+	if !has.meta && len(info) > 0 {
+		add = append(append(append(add, `"_meta":{"`+mcp.MetaServerInfo+`":`...), info...), "},"...)
+	}
+	return add
+}
+
+// moderniseError converts errors that the stateless era does not have: a missing
+// resource becomes invalid params, and a URL to visit first becomes a request
+// for input.
+func (c *call) moderniseError(m *mcp.Message) {
+	switch m.Error.Code {
+	case mcp.CodeResourceNotFound:
+		e := *m.Error
+		e.Code = mcp.CodeInvalidParams
+		m.Error = &e
+	case mcp.CodeURLElicitation:
+		if rawjson.Field(c.req.Exchange.Capabilities, "elicitation", "url") == nil || !mcp.MayNeedInput(c.req.Method) {
+			return
+		}
+		var asks []byte
+		n := 0
+		for e := range rawjson.Elements(rawjson.Field(m.Error.Data, "elicitations")) {
+			if n > 0 {
+				asks = append(asks, ',')
+			}
+			n++
+			asks = append(asks, `"url-`+strconv.Itoa(n)+`":{"method":"elicitation/create","params":`...)
+			asks = append(append(asks, rawjson.SetField(e, json.RawMessage(`"url"`), "mode")...), '}')
+		}
+		if n > 0 {
+			m.Error = nil
+			m.Result = json.RawMessage(`{"resultType":"input_required","inputRequests":{` + string(asks) + `}}`)
+		}
+	}
+}
+
+// discover answers server/discover.
+func (s *Server) discover(ctx context.Context, r *Request) (json.RawMessage, error) {
+	d, err := s.handler.Describe(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	scope := "private"
+	if d.Public {
+		scope = "public"
+	}
+	return encodePlain(struct {
+		ResultType   string                     `json:"resultType"`
+		Versions     []string                   `json:"supportedVersions"`
+		Capabilities json.RawMessage            `json:"capabilities"`
+		Info         json.RawMessage            `json:"serverInfo"`
+		Instructions string                     `json:"instructions,omitempty"`
+		TTL          int64                      `json:"ttlMs"`
+		Scope        string                     `json:"cacheScope"`
+		Meta         map[string]json.RawMessage `json:"_meta"`
+	}{
+		"complete", serverVersions, orEmpty(d.Capabilities), orEmpty(d.Info), d.Instructions,
+		int64(d.TTL / time.Millisecond), scope, map[string]json.RawMessage{mcp.MetaServerInfo: orEmpty(d.Info)},
+	})
+}
+
+func orEmpty(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	return raw
+}
