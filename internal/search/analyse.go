@@ -165,6 +165,11 @@ func (a *analyser) mean(word int32, by float32) {
 	a.meaning[word] += by * a.table.weight(int(row))
 }
 
+// meaningful is how much of a description says what the tool does, in bytes.
+// What follows (notes, formats, permissions) is about something else: its words
+// can be found, but they do not shift the meaning.
+const meaningful = 150
+
 // tool analyses one tool. The entries contain term numbers of the analyser. The
 // entries and the vector are valid until the next call.
 func (a *analyser) tool(d *Doc) ([]entry, []float32) {
@@ -177,7 +182,8 @@ func (a *analyser) tool(d *Doc) ([]entry, []float32) {
 	a.field(d.ServerTitle, inServerText, w.serverText, 0, usualServerText)
 	a.field(firstSentence(d.ServerDescription), inServerText, w.serverText, 0, usualServerText)
 	a.field(firstSentence(d.Description), inDescription, w.sentence, w.vectorDescription, usualSentence)
-	a.field(d.Description, inDescription, w.description, w.vectorDescription/2, usualDescription)
+	a.field(d.Description, inDescription, w.description, 0, usualDescription)
+	a.field(beginning(d.Description), 0, 0, w.vectorDescription/2, 0)
 	for _, t := range d.Tags {
 		a.field(t, inTag, w.tags, 0, 0)
 	}
@@ -203,6 +209,18 @@ func (a *analyser) tool(d *Doc) ([]entry, []float32) {
 	}
 	a.used = a.used[:0]
 	return a.entries, a.sum
+}
+
+// beginning returns the meaningful part of a description, in whole words.
+func beginning(s string) string {
+	if len(s) <= meaningful {
+		return s
+	}
+	s = s[:meaningful]
+	if i := strings.LastIndexByte(s, ' '); i > 0 {
+		return s[:i]
+	}
+	return strings.ToValidUTF8(s, "")
 }
 
 // changes reports whether a tool changes something, according to its hint or
