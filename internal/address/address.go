@@ -149,6 +149,9 @@ func octal(s string) string {
 
 // Remote returns the address of a connection's other end.
 func Remote(a net.Addr) netip.Addr {
+	if tcp, ok := a.(*net.TCPAddr); ok { // as a rule
+		return tcp.AddrPort().Addr().Unmap()
+	}
 	ap, err := netip.ParseAddrPort(a.String())
 	if err != nil {
 		return netip.Addr{}

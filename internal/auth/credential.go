@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/httperr"
 	"junctor/internal/tool"
 )
 
@@ -22,7 +23,14 @@ type credential struct {
 
 	mu    sync.Mutex
 	ended bool
-	users map[*func()]struct{}
+	users []*credentialUser
+}
+
+// credentialUser is something that ends with its credential.
+type credentialUser struct {
+	of *credential
+	f  func() // called in its own goroutine
+	at int    // index in of.users
 }
 
 // credentials are those in use, by name.
@@ -39,18 +47,32 @@ func (c *credential) OnEnd(f func()) (stop func()) {
 		go f()
 		return func() {}
 	}
-	c.users[&f] = struct{}{}
-	return func() { c.leave(&f) }
+	return c.add(f).leave
 }
 
-// leave forgets the credential with its last user.
-func (c *credential) leave(f *func()) {
+// add registers f. c.mu is held.
+func (c *credential) add(f func()) *credentialUser {
+	u := &credentialUser{of: c, f: f, at: len(c.users)}
+	c.users = append(c.users, u)
+	return u
+}
+
+// leave ends the use of the credential, which is forgotten with its last user.
+// Further calls do nothing.
+func (u *credentialUser) leave() {
+	c := u.of
 	c.all.mu.Lock()
 	defer c.all.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.users, f)
-	if len(c.users) == 0 {
+	if u.at >= len(c.users) || c.users[u.at] != u {
+		return
+	}
+	last := len(c.users) - 1
+	c.users[u.at] = c.users[last]
+	c.users[u.at].at = u.at
+	c.users[last] = nil
+	if c.users = c.users[:last]; last == 0 {
 		c.drop()
 	}
 }
@@ -72,8 +94,8 @@ func (c *credential) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	for f := range c.users {
-		go (*f)()
+	for _, u := range c.users {
+		go u.f()
 	}
 	c.users = nil
 	c.drop()
@@ -81,10 +103,10 @@ func (c *credential) end() {
 
 // use registers f as a user of the identity's credential, which is made when it
 // is the first. One that gave other rights ends first: the request is newer.
-func (a *credentials) use(id identity, f func()) (c *credential, stop func()) {
+func (a *credentials) use(id identity, f func()) (*credential, *credentialUser) {
 	name := cmp.Or(id.credential, openLoopback)
 	a.mu.Lock()
-	c = a.known[name]
+	c := a.known[name]
 	if c != nil && !sameRights(c.caller, id.caller) {
 		a.mu.Unlock()
 		c.end()
@@ -93,7 +115,7 @@ func (a *credentials) use(id identity, f func()) (c *credential, stop func()) {
 	}
 	defer a.mu.Unlock()
 	if c == nil {
-		c = &credential{all: a, name: name, caller: id.caller, renew: id.renew, users: map[*func()]struct{}{}}
+		c = &credential{all: a, name: name, caller: id.caller, renew: id.renew}
 		if !id.expires.IsZero() {
 			c.expires = time.AfterFunc(time.Until(id.expires), c.end)
 		}
@@ -104,8 +126,7 @@ func (a *credentials) use(id identity, f func()) (c *credential, stop func()) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.users[&f] = struct{}{}
-	return c, func() { c.leave(&f) }
+	return c, c.add(f)
 }
 
 // end ends the credential of that name, if it is in use.
@@ -152,13 +173,13 @@ func sameGlobs(a, b []string) bool { return (a == nil) == (b == nil) && slices.E
 
 // bind gives the request a context that ends with its credential.
 func (a *credentials) bind(r *http.Request, id identity) (bound *http.Request, release func()) {
-	ctx, cancel := context.WithCancelCause(withIdentity(r.Context(), id))
+	ctx, cancel := tool.SetCancel(withIdentity(r.Context(), id))
 	if id.renew == nil {
-		return r.WithContext(ctx), func() { cancel(nil) }
+		return httperr.WithContext(r, ctx), func() { cancel(nil) }
 	}
-	c, stop := a.use(id, func() { cancel(tool.ErrCredentialEnded) })
-	return r.WithContext(tool.WithCredential(ctx, c)), func() {
-		stop()
+	c, user := a.use(id, func() { cancel(tool.ErrCredentialEnded) })
+	return httperr.WithContext(r, tool.SetCredential(ctx, c)), func() {
+		user.leave()
 		cancel(nil)
 	}
 }

@@ -209,7 +209,7 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 			return
 		}
 		if forwarded {
-			r = r.WithContext(context.WithValue(r.Context(), forwardedKey{}, true))
+			r = httperr.WithContext(r, tool.SetValue(r.Context(), forwardedKey{}, true))
 		}
 		bound, release := g.inUse.bind(r, id)
 		defer release()

@@ -28,7 +28,7 @@ var nobody = tool.Caller{ID: "nobody", Name: "nobody", Servers: []string{}, Tool
 type identityKey struct{}
 
 func withIdentity(ctx context.Context, id identity) context.Context {
-	return context.WithValue(tool.WithCaller(ctx, id.caller), identityKey{}, id)
+	return tool.SetValue(tool.SetCaller(ctx, id.caller), identityKey{}, id)
 }
 
 func identityFrom(ctx context.Context) identity {

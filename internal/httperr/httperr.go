@@ -138,8 +138,17 @@ func WithRequestID(next http.Handler) http.Handler {
 			id = telemetry.NewID()
 		}
 		w.Header()[Header] = []string{id}
-		next.ServeHTTP(w, r.WithContext(telemetry.WithRequest(r.Context(), id)))
+		next.ServeHTTP(w, WithContext(r, telemetry.SetRequest(r.Context(), id)))
 	})
+}
+
+// WithContext returns the request with the context: r itself if it has it
+// already, as after [tool.SetValue].
+func WithContext(r *http.Request, ctx context.Context) *http.Request {
+	if r.Context() == ctx {
+		return r
+	}
+	return r.WithContext(ctx)
 }
 
 // RequestID returns the id that [WithRequestID] gave the request, or "".

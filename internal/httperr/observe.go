@@ -1,7 +1,6 @@
 package httperr
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
@@ -18,7 +17,7 @@ type observerKey struct{}
 // hands them to, rejects.
 func WithObserver(o Observer, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), observerKey{}, o)))
+		next.ServeHTTP(w, WithContext(r, tool.SetValue(r.Context(), observerKey{}, o)))
 	})
 }
 

@@ -40,15 +40,18 @@ func New(h http.Handler, log *slog.Logger) *http.Server {
 // Wrap gives every request an id and the trace that its caller names, and
 // answers a panic with an error.
 func Wrap(log *slog.Logger, next http.Handler) http.Handler {
-	return httperr.WithRequestID(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	identified := httperr.WithRequestID(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil && p != http.ErrAbortHandler {
 				log.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 				httperr.Write(w, r, &tool.Error{Kind: tool.Internal, Msg: "internal error; the gateway's log has the cause under this request's id"})
 			}
 		}()
-		next.ServeHTTP(w, r.WithContext(telemetry.WithTraceOf(r.Context(), r.Header)))
+		next.ServeHTTP(w, httperr.WithContext(r, telemetry.WithTraceOf(r.Context(), r.Header)))
 	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		identified.ServeHTTP(w, r.WithContext(tool.NewRequestContext(r.Context())))
+	})
 }
 
 // LimitBody bounds the body of every request to what most returns. Reading
@@ -68,7 +71,7 @@ func LimitBody(most func() int64, next http.Handler) http.Handler {
 func WithClientIP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-			r = r.WithContext(upstream.WithClientIP(r.Context(), host))
+			r = httperr.WithContext(r, upstream.SetClientIP(r.Context(), host))
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -70,7 +70,7 @@ func newKeyedSite(t testing.TB, h Handler, credential func() tool.Credential) *s
 	s := New(Options{}, h)
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := credential()
-		ctx, cancel := context.WithCancelCause(tool.WithCredential(r.Context(), c))
+		ctx, cancel := context.WithCancelCause(tool.SetCredential(r.Context(), c))
 		defer c.OnEnd(func() { cancel(tool.ErrCredentialEnded) })()
 		s.ServeHTTP(w, r.WithContext(tool.WithCaller(ctx, tool.Caller{ID: "key:k"})))
 	}))

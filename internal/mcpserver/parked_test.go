@@ -200,7 +200,7 @@ func TestParkedCallsExpire(t *testing.T) {
 		s := New(Options{ParkFor: time.Minute}, asking(1, ended))
 		defer s.Close()
 		out := &capture{}
-		s.startModern(t.Context(), t.Context(), modernRequestFor(t, s, 1, "tools/call", `{"name":"x"}`), out)
+		s.startModern(t.Context(), modernRequestFor(t, s, 1, "tools/call", `{"name":"x"}`), out)
 		synctest.Wait()
 		_, state := inputs(t, out.last().Result)
 		time.Sleep(2 * time.Minute)
@@ -209,7 +209,7 @@ func TestParkedCallsExpire(t *testing.T) {
 			t.Errorf("the call ended by %v, %d parked", err, s.parked.len())
 		}
 		again := &capture{}
-		s.startModern(t.Context(), t.Context(), modernRequestFor(t, s, 2, "tools/call", `{"name":"x","requestState":"`+state+`"}`), again)
+		s.startModern(t.Context(), modernRequestFor(t, s, 2, "tools/call", `{"name":"x","requestState":"`+state+`"}`), again)
 		if m := again.last(); m.Error == nil || !strings.Contains(m.Error.Message, "expired") {
 			t.Errorf("late retry: %+v", m)
 		}
@@ -232,13 +232,13 @@ func TestParkedCallEndsOnTimeout(t *testing.T) {
 		}})
 		defer s.Close()
 		out := &capture{}
-		s.startModern(t.Context(), t.Context(), modernRequestFor(t, s, 1, "tools/call", `{"name":"x"}`), out)
+		s.startModern(t.Context(), modernRequestFor(t, s, 1, "tools/call", `{"name":"x"}`), out)
 		synctest.Wait()
 		_, state := inputs(t, out.last().Result)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		again := &capture{}
-		s.startModern(t.Context(), t.Context(), modernRequestFor(t, s, 2, "tools/call", `{"name":"x","requestState":"`+state+`"}`), again)
+		s.startModern(t.Context(), modernRequestFor(t, s, 2, "tools/call", `{"name":"x","requestState":"`+state+`"}`), again)
 		if m := again.last(); m.ID != "2" || !strings.Contains(string(m.Result), `"gave up":true`) {
 			t.Errorf("retry: %+v", m)
 		}
@@ -254,7 +254,7 @@ func TestParkingIsBounded(t *testing.T) {
 		s := New(Options{MaxParked: 8}, asking(1, ended))
 		out := &capture{}
 		for i := range 10 {
-			s.startModern(t.Context(), t.Context(), modernRequestFor(t, s, i+1, "tools/call", `{"name":"x"}`), out)
+			s.startModern(t.Context(), modernRequestFor(t, s, i+1, "tools/call", `{"name":"x"}`), out)
 		}
 		synctest.Wait()
 		if n := s.parked.len(); n != 2 { // a quarter for one caller

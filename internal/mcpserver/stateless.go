@@ -79,24 +79,32 @@ func (s *Server) postModern(p *post, m *mcp.Message) {
 		}
 		return statusOf(m.Error)
 	}
-	var life context.Context
-	life, st.stop = context.WithCancelCause(p.r.Context())
-	s.startModern(p.r.Context(), life, req, st)
+	st.stop = s.startModern(p.r.Context(), req, st)
 	reader, _ := st.attach(0)
 	s.writeStream(&response{w: p.w, r: p.r, st: st, reader: reader, events: !p.json, plain: !p.events})
 }
 
 // startModern begins a request of the stateless era, or resumes the parked
-// call that it is the retry of.
-func (s *Server) startModern(ctx, life context.Context, req *Request, out outlet) {
+// call that it is the retry of. stop ends the call with a cause, unless it is
+// over or parked.
+func (s *Server) startModern(ctx context.Context, req *Request, out outlet) (stop context.CancelCauseFunc) {
 	if state := rawjson.FieldString(req.paramFields().State); s.parked.owns(state) {
+		life, stop := context.WithCancelCause(ctx)
 		s.resume(life, req, state, out)
-		return
+		return stop
 	} else if node := s.parkedAt(ctx, state); node != "" {
+		life, stop := context.WithCancelCause(ctx)
 		go s.resumeAt(life, node, req, state, out)
-		return
+		return stop
 	}
-	s.workers.do(s.modernCall(ctx, life, req, out).run)
+	c := s.modernCall(ctx, ctx, req, out)
+	unlink := c.unlink // a retry links the parked call to another request
+	s.workers.do(c.run)
+	return func(cause error) {
+		if cause != nil && unlink() {
+			c.cancel(cause)
+		}
+	}
 }
 
 func (s *Server) modernCall(ctx, life context.Context, req *Request, out outlet) *call {

@@ -3,6 +3,8 @@ package telemetry
 import (
 	"context"
 	"math/rand/v2"
+
+	"junctor/internal/tool"
 )
 
 // The keys under which a context's knowledge appears in the log.
@@ -38,12 +40,17 @@ func (f *fields) each(do func(key, value string)) {
 }
 
 func with(ctx context.Context, set func(*fields)) context.Context {
+	return context.WithValue(ctx, fieldsKey{}, newFields(ctx, set))
+}
+
+// newFields returns those of ctx with a change.
+func newFields(ctx context.Context, set func(*fields)) *fields {
 	var f fields
 	if have := fieldsOf(ctx); have != nil {
 		f = *have
 	}
 	set(&f)
-	return context.WithValue(ctx, fieldsKey{}, &f)
+	return &f
 }
 
 // NewID returns an id for requests and calls: 130 random bits in base32. It is
@@ -67,6 +74,14 @@ func WithRequest(ctx context.Context, id string) context.Context {
 		return ctx
 	}
 	return with(ctx, func(f *fields) { f.request = id })
+}
+
+// SetRequest is [WithRequest] under the rule of [tool.SetValue].
+func SetRequest(ctx context.Context, id string) context.Context {
+	if RequestID(ctx) == id {
+		return ctx
+	}
+	return tool.SetValue(ctx, fieldsKey{}, newFields(ctx, func(f *fields) { f.request = id }))
 }
 
 // WithSession makes every log line under ctx carry the session's id.

@@ -10,6 +10,9 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
+// SetCaller is [WithCaller] under the rule of [SetValue].
+func SetCaller(ctx context.Context, c Caller) context.Context { return SetValue(ctx, callerKey{}, c) }
+
 // CallerFrom returns the caller that [WithCaller] put into ctx. Without one it
 // is [Local]: what reaches a face unauthenticated came over stdio, from the
 // command line or over open loopback.

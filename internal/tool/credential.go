@@ -19,10 +19,10 @@ var ErrCredentialEnded = errors.New("the credential was revoked, has expired or 
 
 type credentialKey struct{}
 
-// WithCredential returns a context that says what its caller was admitted
-// with.
-func WithCredential(ctx context.Context, c Credential) context.Context {
-	return context.WithValue(ctx, credentialKey{}, c)
+// SetCredential returns a context that says what its caller was admitted
+// with. The rule of [SetValue] applies.
+func SetCredential(ctx context.Context, c Credential) context.Context {
+	return SetValue(ctx, credentialKey{}, c)
 }
 
 // CredentialFrom returns what the caller of ctx was admitted with; nil for one

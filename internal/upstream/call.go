@@ -22,10 +22,11 @@ const maxWaiting = 1024
 
 type clientIPKey struct{}
 
-// WithClientIP returns a context whose calls send the caller's address to
-// remote upstreams, if forwardClientIp allows it.
-func WithClientIP(ctx context.Context, ip string) context.Context {
-	return context.WithValue(ctx, clientIPKey{}, ip)
+// SetClientIP returns a context whose calls send the caller's address to
+// remote upstreams, if forwardClientIp allows it. The rule of [tool.SetValue]
+// applies.
+func SetClientIP(ctx context.Context, ip string) context.Context {
+	return tool.SetValue(ctx, clientIPKey{}, ip)
 }
 
 // do carries one request, to the process that runs the server where that is

@@ -48,7 +48,7 @@ func TestHeadersReachTheServer(t *testing.T) {
 	silent := cfg
 	silent.Name, silent.ForwardClientIP = "y", false
 	r := newRig(t, upstream.Options{}, cfg, silent).run()
-	ctx := upstream.WithClientIP(t.Context(), "203.0.113.7")
+	ctx := upstream.SetClientIP(t.Context(), "203.0.113.7")
 	headers := func(server string) string {
 		t.Helper()
 		raw, err := r.Do(ctx, server, tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"headers","_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"a=b\r\nX-Bad: 1"}}`)})

@@ -1,0 +1,54 @@
+package tool
+
+import "context"
+
+// requestContext is the context of one HTTP request. What the request passes on
+// its way to a handler adds values in place, where each would otherwise cost a
+// context and a copy of the request.
+type requestContext struct {
+	context.Context
+	values []contextValue
+	room   [8]contextValue // values, as a rule
+}
+
+type contextValue struct{ key, value any }
+
+// NewRequestContext returns a context for one HTTP request, to which [SetValue]
+// and [SetCancel] add in place.
+func NewRequestContext(parent context.Context) context.Context {
+	c := &requestContext{Context: parent}
+	c.values = c.room[:0]
+	return c
+}
+
+// Value implements context.Context. The value that was set last counts.
+func (c *requestContext) Value(key any) any {
+	for i := len(c.values) - 1; i >= 0; i-- {
+		if c.values[i].key == key {
+			return c.values[i].value
+		}
+	}
+	return c.Context.Value(key)
+}
+
+// SetValue returns a context with the value: ctx itself if it comes from
+// [NewRequestContext]. Only what stands before the handler of a request may
+// call it: nobody else knows the context yet, so nobody reads it meanwhile.
+func SetValue(ctx context.Context, key, value any) context.Context {
+	if c, ok := ctx.(*requestContext); ok {
+		c.values = append(c.values, contextValue{key, value})
+		return c
+	}
+	return context.WithValue(ctx, key, value)
+}
+
+// SetCancel is [context.WithCancelCause] under the rule of [SetValue].
+func SetCancel(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	c, ok := ctx.(*requestContext)
+	if !ok {
+		return context.WithCancelCause(ctx)
+	}
+	var cancel context.CancelCauseFunc
+	c.Context, cancel = context.WithCancelCause(c.Context)
+	return c, cancel
+}
