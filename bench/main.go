@@ -30,7 +30,7 @@ func main() {
 	binary := flag.String("junctor", "", "the junctor binary; built when empty")
 	before := flag.String("before", "", "another junctor binary that takes part in price, to compare with")
 	match := flag.String("scenario", "", "a part of the title of the price scenarios to run; empty for all")
-	only := flag.String("only", "", "price, calls, memory, start or nodes; empty for all")
+	only := flag.String("only", "", "price, calls, memory, start, nodes or forwarded; empty for all")
 	profile := flag.String("profile", "", "an existing folder for CPU profiles of the gateway, taken in rounds of their own (price alone)")
 	flag.Parse()
 	var err error
@@ -104,7 +104,7 @@ func measure(b *bench, only string) error {
 	for _, part := range []struct {
 		name string
 		run  func() error
-	}{{"price", b.measurePrice}, {"calls", b.measureCalls}, {"memory", b.measureMemory}, {"start", b.measureStart}, {"nodes", b.measureNodes}} {
+	}{{"price", b.measurePrice}, {"calls", b.measureCalls}, {"memory", b.measureMemory}, {"start", b.measureStart}, {"nodes", b.measureNodes}, {"forwarded", b.measureForwarded}} {
 		if only != "" && only != part.name {
 			continue
 		}

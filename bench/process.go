@@ -110,8 +110,11 @@ func (b *bench) stop() {
 
 // cpu is the CPU time that the threads of a process have used so far, to the
 // nanosecond; the process's own figure counts in hundredths of a second.
-func (p *process) cpu() time.Duration {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
+func (p *process) cpu() time.Duration { return cpuOf(fmt.Sprintf("/proc/%d", p.cmd.Process.Pid)) }
+
+// cpuOf is cpu for a process by its folder under /proc.
+func cpuOf(proc string) time.Duration {
+	files, _ := filepath.Glob(proc + "/task/*/schedstat")
 	var sum time.Duration
 	for _, file := range files {
 		raw, _ := os.ReadFile(file) // of a thread that has just ended
