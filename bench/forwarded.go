@@ -38,7 +38,7 @@ func (b *bench) measureForwarded() error {
 	config := fmt.Sprintf(`{"mcpServers":{"http":{"url":"http://%s","singleton":true}},"store":{"url":%q}}`, server.addr, db.URL(database))
 	var nodes []*process
 	for range 3 {
-		node, err := b.gateway(config)
+		node, err := b.gateway(b.junctor, config)
 		if err != nil {
 			return err
 		}

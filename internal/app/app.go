@@ -96,8 +96,8 @@ type App struct {
 	reloaded chan struct{} // receives after config has changed
 
 	store          store.Store
-	nodes          *nodes.Node // nil when the store is this process's own
-	forwardedCalls forwardedCalls
+	nodes          *nodes.Node       // nil when the store is this process's own
+	nodeSingletons *nodes.Singletons // nil when nodes is
 	metrics        *telemetry.Metrics
 	tracer         *telemetry.Tracer
 	guard          *guard.Guard
@@ -158,7 +158,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.trace = mcptrace.New(o.Redactor.JSON)
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
 		Sink: a.sink, Log: o.Log, Environ: o.Environ, DataDir: o.DataDir, AwaitInstall: o.AwaitInstall, Starts: o.Starts, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
-		RoundTripper: http1.New(rt), Trace: a.trace, Authorizer: a.oauth, Singletons: a.singletons(), Tasks: taskOwners{a.store},
+		RoundTripper: http1.New(rt), Trace: a.trace, Authorizer: a.oauth, Singletons: a.upstreamSingletons(), Tasks: taskOwners{a.store},
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		OpenAPI:      a.openAPI().Dial,
 		Capabilities: mcpclient.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},

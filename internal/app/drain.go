@@ -35,7 +35,9 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 	a.executor.StopWaiting()
 	a.chat.StopWaiting()
 	a.upstreams.StopWaiting()
-	a.forwardedCalls.stop()
+	if a.nodeSingletons != nil {
+		a.nodeSingletons.Stop()
+	}
 	end, cancel := context.WithTimeout(context.Background(), drainFor)
 	defer cancel()
 	quiet := make(chan struct{})
@@ -43,7 +45,9 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 		defer close(quiet)
 		// Streams that never end by themselves must not hold the end up.
 		defer stopStreams()
-		wait(end, func() bool { return a.executor.InFlight() == 0 && a.forwardedCalls.idle() && !a.chat.Busy() })
+		wait(end, func() bool {
+			return a.executor.InFlight() == 0 && (a.nodeSingletons == nil || a.nodeSingletons.Idle()) && !a.chat.Busy()
+		})
 	}()
 	if err := server.Shutdown(end); err != nil {
 		_ = server.Close()

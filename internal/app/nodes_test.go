@@ -115,10 +115,10 @@ func TestCallsAreForwarded(t *testing.T) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	if _, err := (singletons{other.App}).Do(ctx, "NOSUCHNODE", "one", tool.Request{Method: "x"}); !errors.Is(err, tool.ErrDown) {
+	if _, err := other.nodeSingletons.Do(ctx, "NOSUCHNODE", "one", tool.Request{Method: "x"}); !errors.Is(err, tool.ErrDown) {
 		t.Errorf("a node that is gone: %v", err)
 	}
-	if _, err := (singletons{other.App}).Do(ctx, owner.nodes.ID(), "two", tool.Request{Method: "x"}); tool.KindOf(err) != tool.ServerNotFound {
+	if _, err := other.nodeSingletons.Do(ctx, owner.nodes.ID(), "two", tool.Request{Method: "x"}); tool.KindOf(err) != tool.ServerNotFound {
 		t.Errorf("a server that the owner does not have: %v", err)
 	}
 
@@ -146,29 +146,5 @@ func TestCallsAreForwarded(t *testing.T) {
 	other.connected("one")
 	if _, err := call(ctx, "echo", `{}`, tool.Exchange{}); err != nil {
 		t.Errorf("after it took over: %v", err)
-	}
-}
-
-// TestForwardedErrorsRoundTrip: errors keep their kind and details between
-// nodes.
-func TestForwardedErrorsRoundTrip(t *testing.T) {
-	in := &tool.Error{Kind: tool.UpstreamFailed, Msg: "down", Details: map[string]any{"a": "b"}, RetryAfter: 3 * time.Second, Err: tool.ErrDown}
-	raw, err := json.Marshal(forwardedErrorOf(in))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var f forwardedError
-	if err := json.Unmarshal(raw, &f); err != nil {
-		t.Fatal(err)
-	}
-	out := tool.AsError(f.err())
-	if out.Kind != in.Kind || out.Msg != in.Msg || fmt.Sprint(out.Details) != fmt.Sprint(in.Details) || out.RetryAfter != in.RetryAfter || !errors.Is(out, tool.ErrDown) {
-		t.Errorf("%+v became %+v", in, out)
-	}
-	if _, err := parseForwarded([]byte("no header")); err == nil {
-		t.Error("a letter without a header was heard")
-	}
-	if e := tool.AsError(nodeUnavailable("x", nil)); !strings.Contains(e.Msg, "may have been carried out") || errors.Is(e, tool.ErrDown) {
-		t.Errorf("lost in the middle: %v", e)
 	}
 }

@@ -157,22 +157,27 @@ func (s *Server) resumeAt(life context.Context, node string, req *Request, state
 		return
 	}
 	defer l.Close()
+	m, err := ReceiveResponse(life, l, s.opts.Limits, out.put)
+	if err != nil {
+		fail()
+		return
+	}
+	out.answer(&m)
+}
+
+// ReceiveResponse receives messages until the response of a request; each gets
+// those before it.
+func ReceiveResponse(ctx context.Context, l NodeConn, limits mcp.Limits, each func(*mcp.Message)) (mcp.Message, error) {
 	for {
-		data, err := l.Receive(life)
+		data, err := l.Receive(ctx)
 		if err != nil {
-			fail()
-			return
+			return mcp.Message{}, err
 		}
-		m, err := mcp.Decode(data, s.opts.Limits)
-		if err != nil {
-			fail()
-			return
+		m, err := mcp.Decode(data, limits)
+		if err != nil || m.IsResponse() {
+			return m, err
 		}
-		if m.IsResponse() {
-			out.answer(&m)
-			return
-		}
-		out.put(&m)
+		each(&m)
 	}
 }
 
