@@ -32,12 +32,20 @@ func SetClientIP(ctx context.Context, ip string) context.Context {
 // do carries one request, to the process that runs the server where that is
 // another.
 func (u *upstream) do(ctx context.Context, r tool.Request) (json.RawMessage, error) {
-	if u.s.opts.Singletons != nil {
-		if owner := u.elsewhere(); owner != "" {
-			return u.s.opts.Singletons.Do(ctx, owner, u.name, r)
+	if u.s.opts.Singletons == nil {
+		return u.doHere(ctx, r)
+	}
+	owner := u.elsewhere()
+	if owner == "" {
+		result, err := u.doHere(ctx, r)
+		if !errors.Is(err, errElsewhere) {
+			return result, err
+		}
+		if owner = u.elsewhere(); owner == "" { // and back again
+			return nil, err
 		}
 	}
-	return u.doHere(ctx, r)
+	return u.s.opts.Singletons.Do(ctx, owner, u.name, r)
 }
 
 func (u *upstream) doHere(ctx context.Context, r tool.Request) (json.RawMessage, error) {
@@ -215,6 +223,10 @@ func (u *upstream) connection(ctx context.Context) (*conn, error) {
 			c.enter()
 			u.mu.Unlock()
 			return c, nil
+		}
+		if u.owner != "" { // known since the call began to wait
+			u.mu.Unlock()
+			return nil, moved(u.name)
 		}
 		now := time.Now()
 		var stopping <-chan struct{}

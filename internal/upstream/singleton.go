@@ -180,10 +180,14 @@ func (s *Supervisor) DoHere(ctx context.Context, server string, r tool.Request) 
 	return u.doHere(ctx, r)
 }
 
-// moved is the error of a process that no longer runs a server.
+// errElsewhere means that another process runs the server, which has not seen
+// the request.
+var errElsewhere = fmt.Errorf("another node runs the server: %w", tool.ErrDown)
+
+// moved is the error of a process that does not run a server, or no longer.
 func moved(server string) error {
 	return &tool.Error{
-		Kind: tool.UpstreamFailed, RetryAfter: claimEvery, Err: tool.ErrDown,
+		Kind: tool.UpstreamFailed, RetryAfter: claimEvery, Err: errElsewhere,
 		Msg: fmt.Sprintf("%s is moving to another node; try again shortly", server),
 	}
 }

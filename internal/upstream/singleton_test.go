@@ -136,6 +136,52 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 	a.until("it again", runs)
 }
 
+// lateHolder does not know who has the right until the gate is open.
+type lateHolder struct {
+	holder
+	gate chan struct{}
+}
+
+func (h lateHolder) Claim(ctx context.Context, server string, life time.Duration) (string, bool, error) {
+	select {
+	case <-h.gate:
+	case <-ctx.Done():
+	}
+	return h.holder.Claim(ctx, server, life)
+}
+
+// TestCallBeforeOwnerIsKnown: a call that comes before it is known that another
+// process runs the server is forwarded when that is known.
+func TestCallBeforeOwnerIsKnown(t *testing.T) {
+	server := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true})
+	cfg := server.Config("one")
+	cfg.Singleton, cfg.MaxConcurrent = true, 1
+	rt := &right{nodes: map[string]*rig{}}
+	a := newRig(t, upstream.Options{Singletons: holder{rt, "a"}}, cfg).run()
+	rt.set(func() { rt.nodes["a"] = a })
+	a.state("one", upstream.Connected)
+	late := lateHolder{holder{rt, "b"}, make(chan struct{})}
+	b := newRig(t, upstream.Options{Singletons: late}, cfg).run()
+	results := make(chan error, 2)
+	waiting := make(chan struct{}, 16)
+	for range 2 { // one of them is queued behind the other, which is then known to wait too
+		go func() {
+			_, err := b.Do(context.Background(), "one", tool.Request{
+				Method: "tools/call", Params: json.RawMessage(`{"name":"echo","arguments":{}}`),
+				Exchange: tool.Exchange{Queued: func(bool) { waiting <- struct{}{} }},
+			})
+			results <- err
+		}()
+	}
+	<-waiting
+	close(late.gate)
+	for range 2 {
+		if err := <-results; err != nil {
+			t.Errorf("a call before the owner was known: %v", err)
+		}
+	}
+}
+
 // TestSingletonWithoutOtherNodes: without other nodes the setting has no
 // effect.
 func TestSingletonWithoutOtherNodes(t *testing.T) {
