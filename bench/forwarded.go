@@ -89,7 +89,7 @@ func (b *bench) measureForwarded() error {
 
 // runsServer reports whether a node runs a singleton itself.
 func runsServer(client *http.Client, addr, server string) (bool, error) {
-	resp, err := client.Get("http://" + addr + "/api/status")
+	resp, err := client.Get("http://" + addr + "/api/servers")
 	if err != nil {
 		return false, err
 	}

@@ -153,7 +153,7 @@ func (c *nodes) owner(t *testing.T) int {
 		var status struct {
 			Servers []struct{ Name, Node string }
 		}
-		_, body, err := try(ctxFor(t), "GET", g.url+"/api/status", rootKey, "")
+		_, body, err := try(ctxFor(t), "GET", g.url+"/api/servers", rootKey, "")
 		if err != nil || json.Unmarshal([]byte(body), &status) != nil {
 			t.Fatalf("%s: %v", body, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/chat"
 	"junctor/internal/config"
+	"junctor/internal/configshare"
 	"junctor/internal/discovery"
 	"junctor/internal/executor"
 	"junctor/internal/guard"
@@ -98,6 +99,7 @@ type App struct {
 	store          store.Store
 	nodes          *nodes.Node       // nil when the store is this process's own
 	nodeSingletons *nodes.Singletons // nil when nodes is
+	edits          *configshare.Sharer
 	metrics        *telemetry.Metrics
 	tracer         *telemetry.Tracer
 	guard          *guard.Guard
@@ -144,7 +146,10 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		_ = a.store.Close()
 		return nil, err
 	}
-	a.joinNodes()
+	if err := a.joinNodes(); err != nil {
+		_ = a.store.Close()
+		return nil, err
+	}
 	a.metrics = telemetry.NewMetrics(o.Version)
 	a.rejections = httpserver.NewRejections(o.Log, a.metrics)
 	a.guard = guard.New(a.store, cfg.Security.SecurityConfig, o.Log)

@@ -7,24 +7,34 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/configshare"
 	"junctor/internal/executor"
-	"junctor/internal/mcp"
 	"junctor/internal/mcpserver"
 	"junctor/internal/nodes"
+	"junctor/internal/secretkey"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
 
 // joinNodes makes this process one of several when the store can be shared.
-func (a *App) joinNodes() {
+func (a *App) joinNodes() error {
 	if a.config.Load().Store.URL == "" {
-		return
+		return nil
 	}
 	a.nodes = nodes.New(nodes.Options{Store: a.store, Name: a.node, Log: a.log})
 	a.nodeSingletons = a.nodes.Singletons(func(ctx context.Context, server string, r tool.Request) (json.RawMessage, error) {
 		return a.upstreams.DoHere(ctx, server, r)
 	})
+	if a.opts.SecretKey == "" {
+		return nil // without a common key the nodes share no changes
+	}
+	sealer, err := secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, false)()
+	if err != nil {
+		return err
+	}
+	a.edits = configshare.New(configshare.Options{Store: a.store, Vault: store.NewVault(a.store, sealer), Config: a.opts.Reload, Log: a.log})
+	return nil
 }
 
 // cluster is what the MCP servers share with those of other nodes; nil for a
@@ -88,7 +98,7 @@ func (a *App) runNodes(ctx context.Context) error {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { a.followRemoteTools(ctx) })
-	wg.Go(func() { a.followEdits(ctx) })
+	wg.Go(func() { a.edits.Run(ctx, a.config.Load().Place().Path) })
 	wg.Go(func() { a.countDroppedRecords(ctx) })
 	defer wg.Wait()
 	return a.nodes.Run(ctx)

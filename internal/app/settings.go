@@ -105,7 +105,7 @@ func (s settings) edit(edits ...config.Edit) error {
 	if err := s.reload(); err != nil {
 		return err
 	}
-	return s.app.shareEdits(edits)
+	return s.app.edits.Publish(edits)
 }
 
 // reload puts the file into force at once, without waiting for its watcher.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
@@ -127,7 +128,7 @@ func (s *Singletons) Do(ctx context.Context, owner, server string, r tool.Reques
 	defer asked.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	answer, err := mcp.ReceiveResponse(ctx, l, messageLimits, func(m *mcp.Message) {
+	answer, err := mcpserver.ReceiveResponse(ctx, l, messageLimits, func(m *mcp.Message) {
 		switch {
 		case m.IsRequest() && ex.Ask != nil:
 			asked.Go(func() {
@@ -281,7 +282,7 @@ func (q *questions) ask(ctx context.Context, method string, params json.RawMessa
 func (q *questions) receive(ctx context.Context, cancel func()) {
 	defer cancel()
 	for {
-		m, err := mcp.ReceiveResponse(ctx, q.conn, messageLimits, func(*mcp.Message) {})
+		m, err := mcpserver.ReceiveResponse(ctx, q.conn, messageLimits, func(*mcp.Message) {})
 		if err != nil {
 			return
 		}

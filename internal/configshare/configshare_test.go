@@ -1,72 +1,74 @@
-package app
+package configshare
 
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"junctor/internal/config"
-	"junctor/internal/nodes"
-	"junctor/internal/postgres/pgtest"
+	"junctor/internal/sqlite"
 	"junctor/internal/store"
-	"junctor/internal/telemetry"
 )
 
-// follower is as much of a gateway as follows changes to the configuration.
-type follower struct {
-	*App
+// node is a node with its configuration file, on a store that all share.
+type node struct {
+	*Sharer
 	t    *testing.T
 	file string
-	said *lockedBuffer
+	log  *lockedBuffer
 }
 
-func newFollower(t *testing.T, db string, key byte, content string) *follower {
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newNode(t *testing.T, s store.Store, key byte, content string) *node {
 	t.Helper()
-	f := &follower{t: t, file: filepath.Join(t.TempDir(), "junctor.json"), said: &lockedBuffer{}}
-	if err := os.WriteFile(f.file, []byte(content), 0o600); err != nil {
+	n := &node{t: t, file: filepath.Join(t.TempDir(), "junctor.json"), log: &lockedBuffer{}}
+	if err := os.WriteFile(n.file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := config.Options{File: f.file}
-	loaded, _, err := config.Load(o)
+	sealer, err := store.NewSealer(bytes.Repeat([]byte{key}, store.KeySize))
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.NewTextHandler(f.said, nil))
-	secret := telemetry.Secret(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{key}, store.KeySize)))
-	f.App = &App{opts: Options{Reload: o, SecretKey: secret}, log: log}
-	f.config.Store(loaded)
-	cfg := store.DefaultConfig()
-	cfg.URL = telemetry.Secret(db)
-	if f.store, err = OpenStore(t.Context(), cfg, t.TempDir(), log); err != nil {
-		t.Fatal(err)
-	}
-	f.nodes = nodes.New(nodes.Options{Store: f.store, Log: log})
-	return f
+	n.Sharer = New(Options{
+		Store: s, Vault: store.NewVault(s, sealer), Config: config.Options{File: n.file},
+		Log: slog.New(slog.NewTextHandler(n.log, nil)),
+	})
+	return n
 }
 
-// follow does so until the test ends.
-func (f *follower) follow() {
+// run applies changes until the test ends.
+func (n *node) run() {
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{}, 2)
-	go func() { _ = f.store.Run(ctx); done <- struct{}{} }()
-	go func() { f.followEdits(ctx); done <- struct{}{} }()
-	f.t.Cleanup(func() {
-		cancel()
-		<-done
-		<-done
-		_ = f.store.Close()
-	})
+	done := make(chan struct{})
+	go func() { n.Run(ctx, n.file); close(done) }()
+	n.t.Cleanup(func() { cancel(); <-done })
 }
 
 // until waits for something in the file.
-func (f *follower) until(what string, ok func(file string) bool) {
+func (f *node) until(what string, ok func(file string) bool) {
 	f.t.Helper()
 	for end := time.After(time.Minute); ; {
 		b, err := os.ReadFile(f.file)
@@ -78,7 +80,7 @@ func (f *follower) until(what string, ok func(file string) bool) {
 		}
 		select {
 		case <-end:
-			f.t.Fatalf("never: %s; the file: %s\n%s", what, b, f.said)
+			f.t.Fatalf("never: %s; the file: %s\n%s", what, b, f.log)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -88,14 +90,18 @@ func (f *follower) until(what string, ok func(file string) bool) {
 // and on one that starts later, but not over a newer file, and not without the
 // key.
 func TestConfigurationEditsReachOtherNodes(t *testing.T) {
-	db := pgtest.New(t).Database(t)
+	db, err := sqlite.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
 	const file = `{"mcpServers":{"a":{"command":"x"}}}`
-	one, two, other := newFollower(t, db, 1, file), newFollower(t, db, 1, file), newFollower(t, db, 2, file)
-	two.follow()
-	other.follow()
+	one, two, other := newNode(t, db, 1, file), newNode(t, db, 1, file), newNode(t, db, 2, file)
+	two.run()
+	other.run()
 	share := func(edits ...config.Edit) {
 		t.Helper()
-		if err := one.shareEdits(edits); err != nil {
+		if err := one.Publish(edits); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,7 +112,7 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 
 	// At rest nothing can be read, and without the key nothing is believed.
 	ctx := context.Background()
-	kept, err := one.store.Values(ctx, store.SpaceSecrets)
+	kept, err := db.Values(ctx, store.SpaceSecrets)
 	if err != nil || len(kept) != 3 {
 		t.Fatalf("%d changes are kept, %v", len(kept), err)
 	}
@@ -116,18 +122,18 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 		}
 	}
 	forged := []byte(`{"at":"2100-01-01T00:00:00Z","edit":{"kind":0,"name":"evil","server":{"command":"evil"}}}`)
-	if _, err := one.store.PutValue(ctx, store.Value{Space: store.SpaceSecrets, Name: editPrefix + "evil", Data: forged}, store.AnyVersion); err != nil {
+	if _, err := db.PutValue(ctx, store.Value{Space: store.SpaceSecrets, Name: prefix + "evil", Data: forged}, store.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
 	share(config.Remove("a"))
 	two.until("a is gone, and nothing evil came", func(f string) bool {
-		return !strings.Contains(f, `"a"`) && !strings.Contains(f, "evil") && strings.Contains(two.said.String(), "cannot be made here")
+		return !strings.Contains(f, `"a"`) && !strings.Contains(f, "evil") && strings.Contains(two.log.String(), "cannot apply a configuration change")
 	})
 	other.until("another key opens nothing", func(f string) bool {
-		return f == file && strings.Count(other.said.String(), "cannot be made here") >= 4
+		return f == file && strings.Count(other.log.String(), "cannot apply a configuration change") >= 4
 	})
 
-	late, newer := newFollower(t, db, 1, file), newFollower(t, db, 1, file)
+	late, newer := newNode(t, db, 1, file), newNode(t, db, 1, file)
 	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	if err := os.Chtimes(late.file, past, past); err != nil {
 		t.Fatal(err)
@@ -135,8 +141,8 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 	if err := os.Chtimes(newer.file, future, future); err != nil {
 		t.Fatal(err)
 	}
-	late.follow()
-	newer.follow()
+	late.run()
+	newer.run()
 	late.until("all that it missed", func(f string) bool {
 		return strings.Contains(f, "b.example") && strings.Contains(f, `"enabled"`) && !strings.Contains(f, `"a"`)
 	})
@@ -145,12 +151,10 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 		return strings.Contains(f, "c.example") && strings.Contains(f, `"a"`) && !strings.Contains(f, "b.example")
 	})
 
-	// Alone, or without a key in common, nothing is shared.
-	one.opts.SecretKey = ""
-	share(config.Set("d", json.RawMessage(`{"url":"https://d.example"}`)))
-	if _, err := one.store.Value(ctx, store.SpaceSecrets, editPrefix+"d"); err == nil {
-		t.Error("shared without a key")
+	// A gateway that shares nothing.
+	var none *Sharer
+	none.Run(ctx, one.file) // returns at once
+	if err := none.Publish([]config.Edit{config.Remove("c")}); err != nil {
+		t.Error(err)
 	}
-	one.followEdits(ctx) // returns at once
-	_ = one.store.Close()
 }
