@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"junctor/internal/catalog"
 	"junctor/internal/config"
 	"junctor/internal/executor"
 )
@@ -32,13 +33,14 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	if a.opts.Level != nil && old.Log.Level != cfg.Log.Level {
 		a.opts.Level.Set(cfg.Log.Level.Slog())
 	}
-	a.guard.SetConfig(cfg.Security.SecurityConfig)
 	a.executor.SetConfig(executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig})
 	a.discovery.SetConfig(cfg.Discovery)
 	a.discovery.SetMaxSessions(maxSessions(cfg))
 	a.chat.SetConfig(cfg.Chat)
 	a.models.choose(ctx, cfg, false)
-	a.catalog.SetRules(cfg.ToolRules)
+	// The catalogue comes first: nothing is called by rules that do not apply
+	// any more, and a server that is removed is not found before it is stopped.
+	a.catalog.Configure(a.toolSettings(cfg), func() { a.guard.SetConfig(cfg.Security.SecurityConfig) })
 	a.upstreams.Apply(a.servers(cfg))
 	a.gates.apply(cfg)
 	if port := a.debugPort.Load(); port != nil {
@@ -48,6 +50,17 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 		a.log.WarnContext(ctx, "some changed settings take effect with the next start only", "settings", keys)
 	}
 	a.log.InfoContext(ctx, "configuration applied", "servers", len(cfg.Servers))
+}
+
+// toolSettings are the settings of the catalogue in a configuration.
+func (a *App) toolSettings(cfg *config.Config) catalog.Settings {
+	s := catalog.Settings{Rules: cfg.ToolRules, Servers: map[string]catalog.ServerSettings{}}
+	for _, server := range a.servers(cfg) {
+		if server.Enabled {
+			s.Servers[server.Name] = catalog.ServerSettings{Description: server.Description, Tags: server.Tags, Allows: server.ToolConfiguration.Allows}
+		}
+	}
+	return s
 }
 
 // maxSessions is the limit of MCP sessions; 0 means none.

@@ -1,19 +1,24 @@
 package app
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"junctor/internal/auth"
 	"junctor/internal/catalog"
 	"junctor/internal/config"
+	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/search"
 	"junctor/internal/setting"
 	"junctor/internal/telemetry"
+	"junctor/internal/tool"
 	"junctor/internal/upstream"
 	"junctor/internal/upstream/upstreamtest"
 )
@@ -206,4 +211,78 @@ func TestTagsOfAChangedRuleReachSearch(t *testing.T) {
 	if n := find("alpha"); n != 0 {
 		t.Errorf("the old tag still finds %d tools", n)
 	}
+}
+
+// TestApplyNeverMixesConfigurations applies two configurations in turn while
+// others read the catalogue, search and call. In each of them a rule disables
+// one of two tools and the server's settings leave out the other, so that both
+// are enabled only by the rules of one with the server's settings of the other.
+func TestApplyNeverMixesConfigurations(t *testing.T) {
+	tools := []json.RawMessage{}
+	for _, name := range []string{"one", "two", "echo"} {
+		tools = append(tools, json.RawMessage(fmt.Sprintf(`{"name":%q,"description":"the tool %s","inputSchema":{"type":"object"}}`, name, name)))
+	}
+	url := upstreamtest.Listen(t, upstreamtest.Script{Tools: tools}).Config("files").URL
+	with := func(generation, ruledOut, allowed string) string {
+		return fmt.Sprintf(`{"mcpServers":{"files":{"url":%q,"description":%[2]q,"tags":[%[2]q],"tool_configuration":{"allowed_tools":["echo",%[4]q]}}},
+			"toolRules":[{"pattern":"files:%[3]s","enabled":false},{"pattern":"files:*","tags":["rule %[2]s"]}],"builtin":false}`, url, generation, ruledOut, allowed)
+	}
+	r := start(t, with("a", "one", "one"), t.TempDir())
+	load := func(text string) *config.Config {
+		r.write(text)
+		cfg, _, err := config.Load(config.Options{File: r.file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	configs := []*config.Config{load(with("b", "two", "two")), load(with("a", "one", "one"))}
+	eventually(t, "the tools", func() bool { return r.catalog.Snapshot().Len() == 3 })
+
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	loop := func(check func()) {
+		readers.Go(func() {
+			for {
+				check()
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	loop(func() {
+		s := r.catalog.Snapshot().Server("files")
+		for _, e := range s.Tools {
+			if want := []string{s.Description, "rule " + s.Description}; !slices.Equal(e.Tags, want) || e.Enabled != (e.Name.Tool == "echo") {
+				t.Errorf("%s has the tags %q and enabled=%v in configuration %q", e.Name, e.Tags, e.Enabled, s.Description)
+			}
+		}
+	})
+	loop(func() {
+		snap := r.catalog.Snapshot()
+		for _, tag := range []string{"rule a", "rule b"} {
+			found, err := r.tools.Search(snap, &tool.Local, listing.Filter{Tags: []string{tag}}, search.Query{Text: "echo"})
+			if err != nil || len(found) > 0 && snap.Server("files").Description != strings.TrimPrefix(tag, "rule ") {
+				t.Errorf("found %v, %v", found, err)
+			}
+		}
+	})
+	loop(func() {
+		for name, want := range map[string]tool.Kind{"one": tool.ToolDisabled, "two": tool.ToolDisabled, "echo": ""} {
+			_, err := r.executor.Call(t.Context(), tool.Call{Caller: tool.Local, Server: "files", Tool: name, Arguments: json.RawMessage(`{}`)})
+			if err == nil && want != "" || err != nil && tool.KindOf(err) != want {
+				t.Errorf("call of %s: %v, want %q", name, err, want)
+			}
+		}
+	})
+	for range 100 {
+		for _, cfg := range configs {
+			r.apply(t.Context(), cfg)
+		}
+	}
+	close(done)
+	readers.Wait()
 }

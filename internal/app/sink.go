@@ -49,14 +49,9 @@ func (s *sink) ToolsChanged(o upstream.ToolSet) {
 }
 
 func (s *sink) publish(o upstream.ToolSet) {
-	server := catalog.Server{
-		Name: o.Config.Name, Title: o.Info.Title, Version: o.Info.Version, Description: o.Config.Description,
-		Instructions: o.Info.Instructions, Guidance: o.Guidance, Tags: o.Config.Tags, Allows: o.Config.ToolConfiguration.Allows,
-	}
-	if server.Description == "" {
-		server.Description = tool.Shorten(o.Info.Instructions, 200)
-	}
-	s.app.catalog.Put(server, o.Tools)
+	s.app.catalog.Put(catalog.Server{
+		Name: o.Config.Name, Title: o.Info.Title, Version: o.Info.Version, Instructions: o.Info.Instructions, Guidance: o.Guidance,
+	}, o.Tools)
 }
 
 // storeTools stores a server's tools for the next start.

@@ -3,8 +3,10 @@
 // the guidance of the servers that offer them.
 //
 // Readers take a [Snapshot], which never changes, so that nothing they do
-// waits for an update or sees half of one. Writers replace what one server
-// offers. The package calls nothing and stores nothing.
+// waits for an update or sees half of one. Upstreams replace the tools of one
+// server ([Catalog.Put]), and a configuration replaces all settings at once
+// ([Catalog.Configure]): no snapshot has settings of two configurations. The
+// package calls nothing and stores nothing.
 package catalog
 
 import (
@@ -135,7 +137,7 @@ type Catalog struct {
 	review Reviewer
 
 	mu       sync.Mutex // serializes writers
-	rules    []ToolRule
+	settings Settings
 	watchers map[chan struct{}]struct{}
 	prepare  func(before, after *Snapshot)
 
@@ -144,7 +146,7 @@ type Catalog struct {
 
 // New returns an empty catalogue with the rules.
 func New(rules []ToolRule, review Reviewer) *Catalog {
-	c := &Catalog{rules: rules, review: review, watchers: map[chan struct{}]struct{}{}}
+	c := &Catalog{settings: Settings{Rules: rules}, review: review, watchers: map[chan struct{}]struct{}{}}
 	c.current.Store(&Snapshot{})
 	return c
 }
@@ -159,10 +161,14 @@ func (c *Catalog) Snapshot() *Snapshot { return c.current.Load() }
 
 // Put replaces the tools of a server. s.Tools is created from definitions. If a
 // name occurs twice, the second definition is dropped, because callers could
-// not distinguish the two.
+// not distinguish the two. A server that is not in the settings is ignored: it
+// was removed while its tools were being read.
 func (c *Catalog) Put(s Server, definitions []tool.Definition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.settings.apply(&s) {
+		return
+	}
 	seen := make(map[string]bool, len(definitions))
 	s.Tools = make([]*Entry, 0, len(definitions))
 	for _, d := range definitions {
@@ -191,11 +197,17 @@ func (c *Catalog) Remove(server string) {
 	}
 }
 
-// SetRules replaces the rules and applies them to every tool.
-func (c *Catalog) SetRules(rules []ToolRule) {
+// Configure replaces the settings and applies them to every tool, in one new
+// snapshot. Servers that are not in the settings are removed. If also is not
+// nil, it is called while no other change is made, to replace what the Reviewer
+// depends on at the same time.
+func (c *Catalog) Configure(s Settings, also func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rules = rules
+	if also != nil {
+		also()
+	}
+	c.settings = s
 	c.refresh()
 }
 
@@ -203,7 +215,7 @@ func (c *Catalog) SetRules(rules []ToolRule) {
 func (c *Catalog) Rules() []ToolRule {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.rules
+	return c.settings.Rules
 }
 
 // Refresh reviews every definition again, for example after an approval.
@@ -215,15 +227,18 @@ func (c *Catalog) Refresh() {
 
 func (c *Catalog) refresh() {
 	old := c.Snapshot().servers
-	servers := make([]*Server, len(old))
-	for i, o := range old {
+	servers := make([]*Server, 0, len(old))
+	for _, o := range old {
 		s := *o
+		if !c.settings.apply(&s) {
+			continue
+		}
 		s.Tools = make([]*Entry, len(o.Tools))
 		for j, e := range o.Tools {
 			s.Tools[j] = c.entry(&s, e.Definition)
-			s.Tools[j].compile = e.compile // the schema is the same
+			s.Tools[j].compile, s.Tools[j].problem = e.compile, e.problem // the schema is the same
 		}
-		servers[i] = &s
+		servers = append(servers, &s)
 	}
 	c.publish(servers)
 }
@@ -271,7 +286,7 @@ func (c *Catalog) entry(s *Server, d tool.Definition) *Entry {
 	if s.Allows != nil && !s.Allows(d.Name.Tool) {
 		e.Enabled, e.Reason = false, "the server's tool_configuration leaves it out"
 	}
-	e.apply(c.rules)
+	e.apply(c.settings.Rules)
 	if c.review != nil {
 		e.Review = c.review(d)
 	}

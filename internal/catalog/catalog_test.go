@@ -126,7 +126,7 @@ func TestRulesApplyInOrder(t *testing.T) {
 	}
 
 	before := c.Snapshot()
-	c.SetRules(nil)
+	c.Configure(Settings{Rules: nil}, nil)
 	if got := c.Snapshot().Server("github").EnabledTools(); got != 2 {
 		t.Errorf("without rules github has %d enabled tools, want 2", got)
 	}
@@ -176,7 +176,7 @@ func TestPutReplacesAndRemoveDeletes(t *testing.T) {
 func TestVisibleFollowsCallerRights(t *testing.T) {
 	off := false
 	c := filled(t)
-	c.SetRules([]ToolRule{{Pattern: []string{"fs:search"}, Enabled: &off}})
+	c.Configure(Settings{Rules: []ToolRule{{Pattern: []string{"fs:search"}, Enabled: &off}}}, nil)
 	var got []string
 	for e := range c.Snapshot().Visible(&tool.Caller{Tools: []string{"*search", "fs:*"}}) {
 		got = append(got, e.Name.String())
@@ -215,7 +215,7 @@ func TestWatch(t *testing.T) {
 		}
 		cancel()
 		synctest.Wait()
-		c.SetRules(nil)
+		c.Configure(Settings{Rules: nil}, nil)
 		select {
 		case <-w:
 			t.Error("a watcher that is gone was told")
@@ -289,5 +289,51 @@ func TestPromptGuidanceRequiresRightToPrompt(t *testing.T) {
 		if got := tt.server.GuidanceFor(&tt.caller); got != tt.want {
 			t.Errorf("%s gets %q, want %q", tt.caller.ID, got, tt.want)
 		}
+	}
+}
+
+func TestConfigureReplacesAllSettingsInOneSnapshot(t *testing.T) {
+	off := false
+	c := New(nil, nil)
+	c.Put(Server{Name: "fs", Instructions: "Reads and writes."}, definitions(t, "fs", "read", "write"))
+	c.Put(Server{Name: "old"}, definitions(t, "old", "x"))
+	version := c.Snapshot().Version
+	reviewed := false
+	c.Configure(Settings{
+		Rules: []ToolRule{{Pattern: []string{"fs:read"}, Enabled: &off}, {Pattern: []string{"*"}, Tags: []string{"ruled"}}},
+		Servers: map[string]ServerSettings{"fs": {Tags: []string{"files"}, Allows: func(name string) bool { return name != "write" }},
+			"new": {Description: "What is new."}},
+	}, func() { reviewed = true })
+	snap := c.Snapshot()
+	if snap.Version != version+1 || !reviewed {
+		t.Errorf("version %d after %d, reviewed=%v", snap.Version, version, reviewed)
+	}
+	fs := snap.Server("fs")
+	if snap.Server("old") != nil || fs.EnabledTools() != 0 || fs.Description != "Reads and writes." || !slices.Equal(fs.Tools[0].Tags, []string{"files", "ruled"}) {
+		t.Errorf("fs %+v, old %v", fs, snap.Server("old"))
+	}
+	c.Put(Server{Name: "old"}, definitions(t, "old", "x")) // an upstream that does not know yet that it was removed
+	c.Put(Server{Name: "new", Description: "stale", Instructions: "Own words."}, definitions(t, "new", "y"))
+	snap = c.Snapshot()
+	if snap.Server("old") != nil || snap.Server("new").Description != "What is new." {
+		t.Errorf("old %v, new %+v", snap.Server("old"), snap.Server("new"))
+	}
+}
+
+func TestSchemaWarningSurvivesNewRules(t *testing.T) {
+	c := New(nil, nil)
+	d, err := tool.ParseDefinition("fs", json.RawMessage(`{"name":"read","inputSchema":{"type":"object","properties":{"a":{"pattern":"("}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Put(Server{Name: "fs"}, []tool.Definition{d})
+	if _, err := c.Snapshot().Lookup(d.Name).Schema(); err == nil {
+		t.Fatal("the schema compiles")
+	}
+	for range 2 {
+		if len(c.Snapshot().Lookup(d.Name).Warnings()) != 1 {
+			t.Error("no warning about the schema")
+		}
+		c.Configure(Settings{}, nil)
 	}
 }

@@ -1,9 +1,11 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 
 	"junctor/internal/setting"
+	"junctor/internal/tool"
 )
 
 // ToolRule says something about the tools that a pattern matches. Rules are
@@ -17,6 +19,34 @@ type ToolRule struct {
 	Tags []string `json:"tags,omitempty"`
 	// Whether a person must approve each call of the tools. Without it, earlier rules apply.
 	Approval Approval `json:"approval,omitempty"`
+}
+
+// Settings are what a configuration says about tools.
+type Settings struct {
+	Rules []ToolRule
+
+	// Servers are the servers whose tools are listed; nil lists those of all,
+	// with the settings that [Catalog.Put] gets.
+	Servers map[string]ServerSettings
+}
+
+// ServerSettings are the settings of one server.
+type ServerSettings struct {
+	Description string
+	Tags        []string
+	Allows      func(tool string) bool // nil allows all
+}
+
+// apply sets the fields of a server that are settings. It reports false for a
+// server that is not to be listed.
+func (s Settings) apply(server *Server) bool {
+	if s.Servers == nil {
+		return true
+	}
+	set, ok := s.Servers[server.Name]
+	server.Tags, server.Allows = set.Tags, set.Allows
+	server.Description = cmp.Or(set.Description, tool.Shorten(server.Instructions, 200))
+	return ok
 }
 
 // Approval says whether a person is asked before a call.

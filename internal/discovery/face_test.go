@@ -134,12 +134,12 @@ func TestChangesReachClients(t *testing.T) {
 					}
 				})
 				no := false
-				r.catalog.SetRules([]catalog.ToolRule{{Pattern: []string{"desk:one"}, Enabled: &no}})
+				r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"desk:one"}, Enabled: &no}}}, nil)
 				want(t, heard, "notifications/tools/list_changed")
 				if got := do(t, c, "tools/list", `{}`); strings.Contains(string(got), `"one"`) || strings.Contains(string(got), `desk__one"`) {
 					t.Errorf("tools/list = %s", got)
 				}
-				r.catalog.SetRules(nil)
+				r.catalog.Configure(catalog.Settings{Rules: nil}, nil)
 				want(t, heard, "notifications/tools/list_changed")
 				d.server.Notify("notifications/prompts/list_changed", nil)
 				want(t, heard, "notifications/prompts/list_changed")

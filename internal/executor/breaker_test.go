@@ -77,7 +77,7 @@ func TestCircuitOpensAndRecovers(t *testing.T) {
 func TestPendingApprovalDoesNotBlockTrialCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.catalog.SetRules([]catalog.ToolRule{{Pattern: []string{"fs:write"}, Approval: catalog.AskApproval}})
+		r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"fs:write"}, Approval: catalog.AskApproval}}}, nil)
 		approve := func(answer func(context.Context) bool) tool.Call {
 			c := call("fs:write", `{}`)
 			c.Exchange.Approve = func(ctx context.Context, _ tool.Name, _ json.RawMessage) (bool, error) { return answer(ctx), nil }

@@ -275,7 +275,7 @@ func TestRefusedCalls(t *testing.T) {
 			r := newRig(t)
 			r.offer(t, "a", `{"name":"twice","inputSchema":{}}`)
 			r.offer(t, "b", `{"name":"twice","inputSchema":{}}`)
-			r.catalog.SetRules([]catalog.ToolRule{{Pattern: []string{"fs:write"}, Enabled: &off}})
+			r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"fs:write"}, Enabled: &off}}}, nil)
 			_, err := r.Call(t.Context(), tt.call)
 			if tool.KindOf(err) != tt.kind || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error = %v of kind %s, want %s that says %q", err, tool.KindOf(err), tt.kind, tt.says)
@@ -774,7 +774,7 @@ func TestApproval(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			r.catalog.SetRules([]catalog.ToolRule{{Pattern: []string{"fs:write"}, Approval: catalog.AskApproval}})
+			r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"fs:write"}, Approval: catalog.AskApproval}}}, nil)
 			c := call("write", `{"text":"`+strings.Repeat("x", 5000)+`"}`)
 			c.Exchange = tt.exchange
 			_, err := r.Call(ctx, c)

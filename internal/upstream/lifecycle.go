@@ -81,7 +81,6 @@ type upstream struct {
 	conn     *conn // nil unless connected
 	last     *conn // the one before, for its stderr
 	protocol string
-	toolSet  *ToolSet // the last published tool set
 	tools    int
 	problems []string
 	latency  time.Duration
@@ -165,27 +164,14 @@ func (u *upstream) config() Config {
 	return u.cfg
 }
 
-// reconfigure applies settings that do not concern the connection. It returns
-// the notification of the sink.
-func (u *upstream) reconfigure(cfg Config) func() {
+// reconfigure applies settings that do not concern the connection.
+func (u *upstream) reconfigure(cfg Config) {
 	u.mu.Lock()
+	defer u.mu.Unlock()
 	if cfg.MaxConcurrent != u.cfg.MaxConcurrent {
 		u.slots = newSlots(cfg.MaxConcurrent)
 	}
 	u.cfg = cfg
-	offer := u.toolSet
-	if offer != nil {
-		again := *offer
-		again.Config = cfg
-		offer = &again
-		u.toolSet = offer
-	}
-	u.mu.Unlock()
-	return func() {
-		if offer != nil {
-			u.s.opts.Sink.ToolsChanged(*offer)
-		}
-	}
 }
 
 func (u *upstream) wasRemoved() bool {

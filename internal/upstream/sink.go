@@ -13,8 +13,8 @@ import (
 // upstream come one after the other; they must not block for long and must
 // not call the Supervisor, except for its Status.
 type Sink interface {
-	// Offered replaces what an upstream offers: when it has connected, when
-	// its tools or its guidance changed, and when its settings did.
+	// ToolsChanged replaces the tools of an upstream: when it has connected, and
+	// when its tools or its guidance changed.
 	ToolsChanged(ToolSet)
 
 	// Removed is called when an upstream was removed or disabled.

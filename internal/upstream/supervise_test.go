@@ -507,8 +507,8 @@ func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
 				t.Errorf("%s was dialled %d times, want %d", name, got, want)
 			}
 		}
-		if got := r.offer("a", 2).Config.Description; got != "new words" {
-			t.Errorf("the sink was told %q", got)
+		if got, _ := r.Config("a"); got.Description != "new words" {
+			t.Errorf("its description is %q", got.Description)
 		}
 		if silent, _ := r.Timeouts("a"); silent != time.Second {
 			t.Errorf("Timeouts = %s", silent)

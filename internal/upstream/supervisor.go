@@ -204,7 +204,7 @@ func (s *Supervisor) Apply(configs []Config) {
 		case old.config().Fingerprint() != cfg.Fingerprint() || old.config().Enabled != cfg.Enabled:
 			s.replace(old, cfg)
 		default:
-			after = append(after, old.reconfigure(cfg))
+			old.reconfigure(cfg)
 		}
 	}
 	removed := map[string]*upstream{}

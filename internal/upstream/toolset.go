@@ -228,7 +228,6 @@ func generatedGuidance(offer *ToolSet) string {
 func (u *upstream) publishTools(offer ToolSet) {
 	u.mu.Lock()
 	offer.Config = u.cfg // it may have changed while the tools were listed
-	u.toolSet = &offer
 	u.tools, u.problems = len(offer.Tools), offer.Problems
 	u.mu.Unlock()
 	u.s.opts.Sink.ToolsChanged(offer)
