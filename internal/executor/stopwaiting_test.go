@@ -23,7 +23,7 @@ func silentPerson(asked chan<- struct{}) func(context.Context, string, json.RawM
 
 func TestStopWaitingWithdrawsApproval(t *testing.T) {
 	r := newRig(t)
-	r.catalog.SetRules([]catalog.ToolRule{{Pattern: []string{"fs:write"}, Approval: catalog.AskApproval}})
+	r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"fs:write"}, Approval: catalog.AskApproval}}}, nil)
 	asked, ended := make(chan struct{}, 1), make(chan error)
 	run := func() {
 		c := call("write", `{}`)
