@@ -23,13 +23,16 @@ build: $(if $(shell command -v $(NPM)),page,no-page) bin ## the binary, with the
 no-page:
 	@echo 'make: npm is missing, so the web page is left out. Install Node.js 20 or later and make again.' >&2
 
+# -v names each package that is compiled: the first time that takes minutes.
 bin:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/junctor ./cmd/junctor
+	@echo 'Compiling Junctor. The first time this downloads and compiles what it uses, which takes a few minutes.' >&2
+	CGO_ENABLED=0 $(GO) build -v -trimpath -ldflags '$(LDFLAGS)' -o bin/junctor ./cmd/junctor
 
 # The page is built when its sources are newer than what was built from them.
 page: internal/webui/dist/index.html ## the web page
 WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*')
 internal/webui/dist/index.html: $(WEB_SOURCES)
+	@echo 'Building the web page.' >&2
 	./scripts/npm-install web && cd web && $(NPM) run build
 
 setup: ## install what the tests need (npm packages; Debian packages when root)
