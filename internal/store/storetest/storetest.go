@@ -77,7 +77,7 @@ func Run(t *testing.T, fresh func(t testing.TB) Opener) {
 
 // timeout bounds every wait. It is never a measure: only a broken engine
 // reaches it.
-const timeout = 60 * time.Second
+const timeout = 5 * time.Minute
 
 func deadline(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
