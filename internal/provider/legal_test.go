@@ -361,10 +361,3 @@ func realTools(t testing.TB) []tool.Definition {
 	}
 	return defs
 }
-
-// TestRealToolsAreLegal does the same for the tools of public servers.
-func TestRealToolsAreLegal(t *testing.T) {
-	defs := realTools(t)
-	t.Logf("%d tools", len(defs))
-	checkAll(t, defs, every(11))
-}

@@ -1,3 +1,9 @@
+//go:build !race
+
+// Thousands of schemas and values are checked here by one goroutine.
+// The race detector finds nothing in them and makes them ten times as slow:
+// make test runs them without it, in its suite quality.
+
 package provider
 
 import (
@@ -356,4 +362,11 @@ func TestRepairKeepsValidArguments(t *testing.T) {
 	if checked < 2000 {
 		t.Errorf("only %d values checked", checked)
 	}
+}
+
+// TestRealToolsAreLegal does for the tools of public servers what TestCorpusIsLegal does for ours.
+func TestRealToolsAreLegal(t *testing.T) {
+	defs := realTools(t)
+	t.Logf("%d tools", len(defs))
+	checkAll(t, defs, every(11))
 }

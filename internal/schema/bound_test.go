@@ -1,3 +1,9 @@
+//go:build !race
+
+// Large and costly schemas are checked here by one goroutine.
+// The race detector finds nothing in them and makes them ten times as slow:
+// make test runs them without it, in its suite quality.
+
 package schema
 
 import (

@@ -20,6 +20,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -53,19 +54,20 @@ type failure struct{ test, output string }
 type skip struct{ test, reason string }
 
 // suites are in the order in which they run. Tests often wait for processes,
-// so that more of them run at a time than there are cores. With short the Go tests run
-// without the race detector and without what needs other programs.
+// so that more of them, and more packages, run at a time than there are cores.
+// With short the Go tests run without the race detector and without what needs
+// other programs.
 func suites(short bool) []suite {
 	race := []string{"-race"}
 	if short {
 		race = []string{"-short"}
 	}
 	goTest := func(flags, packages []string) []string {
-		return slices.Concat([]string{"go", "test", "-json", "-vet=off", "-timeout", "20m", "-parallel", "4"}, flags, packages)
+		return slices.Concat([]string{"go", "test", "-json", "-vet=off", "-timeout", "20m", "-parallel", "4", "-p", fmt.Sprint(2 * runtime.NumCPU())}, flags, packages)
 	}
 	return []suite{
 		{name: "go", command: goTest(race, nil), parser: newGoTest}, // and the packages
-		{name: "quality", command: goTest(nil, []string{"./internal/search"}), parser: newGoTest},
+		{name: "quality", command: goTest(nil, []string{"./internal/search", "./internal/provider", "./internal/schema", "./internal/agentify"}), parser: newGoTest},
 		{name: "e2e", command: goTest(race, []string{"./e2e"}), parser: newGoTest},
 		{name: "web", dir: "web", command: []string{"npm", "test", "--silent"}, parser: newText(vitest)},
 		{name: "python", dir: "clients/python", command: []string{"python3", "-m", "unittest", "discover", "-v", "-s", "tests"}, parser: newText(unittest)},
@@ -141,9 +143,22 @@ func productPackages(ctx context.Context, short bool) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list packages: %w", err)
 	}
-	return slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool {
+	packages := slices.DeleteFunc(strings.Fields(string(out)), func(p string) bool {
 		return p == "junctor/e2e" || short && strings.HasPrefix(p, "junctor/internal/postgres")
-	}), nil
+	})
+	slices.SortStableFunc(packages, func(a, b string) int { return rank(a) - rank(b) })
+	return packages, nil
+}
+
+// slowest are the packages that start first, so that none of them is left to
+// run alone at the end.
+var slowest = []string{"cmd/junctor", "packaging", "internal/postgres", "internal/upstream", "internal/chat", "internal/app", "internal/sqlite", "internal/nodes", "internal/doctor"}
+
+func rank(pkg string) int {
+	if i := slices.Index(slowest, short(pkg)); i >= 0 {
+		return i
+	}
+	return len(slowest)
 }
 
 // noExitDelay shortens how long the race detector waits for reports at the end

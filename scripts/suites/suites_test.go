@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -176,5 +177,16 @@ func TestCommandThatFails(t *testing.T) {
 func TestUnknownSuite(t *testing.T) {
 	if code, err := run(t.Context(), io.Discard, false, []string{"nonsense"}); code != 2 || err == nil {
 		t.Errorf("run = %d, %v", code, err)
+	}
+}
+
+func TestSlowestPackagesExist(t *testing.T) {
+	for _, p := range slowest {
+		if _, err := os.Stat("../../" + p); err != nil {
+			t.Error(err)
+		}
+	}
+	if rank("junctor/cmd/junctor") >= rank("junctor/internal/address") {
+		t.Error("a slow package starts after a fast one")
 	}
 }
