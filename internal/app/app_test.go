@@ -23,6 +23,7 @@ import (
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/search"
+	"junctor/internal/sqlite/sqlitetest"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -88,6 +89,7 @@ func start(t *testing.T, cfg, data string, change ...func(*Options)) *rig {
 	for _, f := range change {
 		f(&options)
 	}
+	sqlitetest.Create(t, filepath.Join(options.DataDir, "junctor.db"))
 	r.App, err = Open(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)

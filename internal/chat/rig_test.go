@@ -26,6 +26,7 @@ import (
 	"junctor/internal/mcp"
 	"junctor/internal/search"
 	"junctor/internal/sqlite"
+	"junctor/internal/sqlite/sqlitetest"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -197,7 +198,7 @@ func newRig(t testing.TB, script llmtest.Script, opts ...option) *rig {
 	r := &rig{t: t, model: llmtest.Start(t, script), logs: &syncBuffer{}}
 	var err error
 	cfg := store.DefaultConfig()
-	cfg.Path = filepath.Join(t.TempDir(), "junctor.db")
+	cfg.Path = sqlitetest.Create(t, filepath.Join(t.TempDir(), "junctor.db"))
 	if r.store, err = sqlite.Open(t.Context(), cfg, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}

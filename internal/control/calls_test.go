@@ -16,6 +16,7 @@ import (
 
 	"junctor/internal/httperr"
 	"junctor/internal/sqlite"
+	"junctor/internal/sqlite/sqlitetest"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 )
@@ -24,7 +25,7 @@ import (
 func journal(t *testing.T) (store.Store, func(tool.Caller) http.Handler) {
 	t.Helper()
 	cfg := store.DefaultConfig()
-	cfg.Path = filepath.Join(t.TempDir(), "calls.db")
+	cfg.Path = sqlitetest.Create(t, filepath.Join(t.TempDir(), "calls.db"))
 	db, err := sqlite.Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/sqlite"
+	"junctor/internal/sqlite/sqlitetest"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 )
@@ -43,7 +44,7 @@ func many(t *testing.T, n int) []tool.Definition {
 
 func open(t *testing.T) store.Store {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), store.Config{Path: filepath.Join(t.TempDir(), "g.db")}, slog.New(slog.DiscardHandler))
+	s, err := sqlite.Open(t.Context(), store.Config{Path: sqlitetest.Create(t, filepath.Join(t.TempDir(), "g.db"))}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"junctor/internal/sqlite"
+	"junctor/internal/sqlite/sqlitetest"
 	"junctor/internal/store"
 )
 
@@ -24,7 +25,7 @@ type town struct {
 }
 
 func newTown(t *testing.T) *town {
-	return &town{t: t, path: filepath.Join(t.TempDir(), "junctor.db")}
+	return &town{t: t, path: sqlitetest.Create(t, filepath.Join(t.TempDir(), "junctor.db"))}
 }
 
 // node starts a node with a handle of its own on the store.

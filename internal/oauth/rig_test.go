@@ -23,6 +23,7 @@ import (
 
 	"junctor/internal/mcpclient"
 	"junctor/internal/sqlite"
+	"junctor/internal/sqlite/sqlitetest"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -267,7 +268,7 @@ type rig struct {
 func openStore(t *testing.T, dir string) store.Store {
 	t.Helper()
 	cfg := store.DefaultConfig()
-	cfg.Path = filepath.Join(dir, "junctor.db")
+	cfg.Path = sqlitetest.Create(t, filepath.Join(dir, "junctor.db"))
 	s, err := sqlite.Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -3,11 +3,9 @@ package sqlite
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"testing"
 
 	"junctor/internal/store"
-	"junctor/internal/store/storetest"
 )
 
 func openAt(t testing.TB, cfg store.Config) *Store {
@@ -22,12 +20,4 @@ func openAt(t testing.TB, cfg store.Config) *Store {
 		}
 	})
 	return s
-}
-
-func TestContract(t *testing.T) {
-	storetest.Run(t, func(t testing.TB) storetest.Opener {
-		cfg := store.DefaultConfig()
-		cfg.Path = filepath.Join(t.TempDir(), "data", "junctor.db")
-		return func(t testing.TB) store.Store { return openAt(t, cfg) }
-	})
 }

@@ -11,24 +11,23 @@ import (
 	"junctor/internal/telemetry"
 )
 
-func TestCopy(t *testing.T) { storetest.Copy(t, openStore(t), openStore(t)) }
-
 func TestCopyOnline(t *testing.T) { storetest.CopyOnline(t, openStore(t), openStore(t)) }
 
 // TestCopyReportsErrors: a copy returns the error of any step.
 func TestCopyReportsErrors(t *testing.T) {
 	ctx := context.Background()
 	broken := errors.New("broken")
+	from := openStore(t)
+	if err := from.CreateSession(ctx, store.Session{ID: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	err := errors.Join(from.AppendMessages(ctx, "x", store.Message{Seq: 1}), from.AppendEvents(ctx, "x", store.Event{Seq: 1}),
+		from.Append(ctx, storetest.Call(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for n := range 11 { // as many as a copy of one of each reads
-		from, to := openStore(t), openStore(t)
-		if err := from.CreateSession(ctx, store.Session{ID: "x"}); err != nil {
-			t.Fatal(err)
-		}
-		err := errors.Join(from.AppendMessages(ctx, "x", store.Message{Seq: 1}), from.AppendEvents(ctx, "x", store.Event{Seq: 1}),
-			from.Append(ctx, storetest.Call(1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := openStore(t)
 		if err := store.Copy(ctx, &failing{Store: from, after: n, err: broken}, to, nil); !errors.Is(err, broken) {
 			t.Errorf("a read that fails after %d others: Copy = %v", n, err)
 		}

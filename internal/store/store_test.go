@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"junctor/internal/sqlite"
+	"junctor/internal/sqlite/sqlitetest"
 	"junctor/internal/store"
 )
 
@@ -223,7 +224,7 @@ func TestKeyFile(t *testing.T) {
 
 func openStore(t *testing.T) store.Store {
 	t.Helper()
-	s, err := sqlite.Open(context.Background(), store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")}, slog.New(slog.DiscardHandler))
+	s, err := sqlite.Open(context.Background(), store.Config{Path: sqlitetest.Create(t, filepath.Join(t.TempDir(), "junctor.db"))}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"junctor/internal/rawjson"
 	"junctor/internal/search"
 	"junctor/internal/sqlite"
+	"junctor/internal/sqlite/sqlitetest"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -120,7 +121,7 @@ func gateway(t *testing.T, servers map[string]server, change func(*Options, *lis
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	cfg := store.DefaultConfig()
-	cfg.Path = filepath.Join(t.TempDir(), "junctor.db")
+	cfg.Path = sqlitetest.Create(t, filepath.Join(t.TempDir(), "junctor.db"))
 	db, err := sqlite.Open(t.Context(), cfg, log)
 	if err != nil {
 		t.Fatal(err)
