@@ -16,6 +16,7 @@ import (
 // Every server here is broken in its own way from the start. Each must get a
 // reason that says what is wrong, and none may disturb the good one.
 func TestBrokenServerErrors(t *testing.T) {
+	t.Parallel()
 	web := upstreamtest.Listen(t, upstreamtest.Script{})
 	web.Before = func(w http.ResponseWriter, _ *http.Request) bool { upstreamtest.HTML(w); return true }
 	drops := upstreamtest.Listen(t, upstreamtest.Script{})
@@ -147,6 +148,7 @@ func TestBrokenServerErrors(t *testing.T) {
 
 // What goes wrong in a call is told to the caller of that call.
 func TestFailuresDuringACall(t *testing.T) {
+	t.Parallel()
 	h := upstreamtest.Listen(t, upstreamtest.Script{})
 	r := newRig(t, upstream.Options{}, upstreamtest.Stdio(t, "child", upstreamtest.Script{}), h.Config("remote")).run()
 	for name, tt := range map[string]struct {

@@ -23,6 +23,7 @@ import (
 )
 
 func TestChildrenInheritOnlyListedVariables(t *testing.T) {
+	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -199,6 +200,7 @@ func TestRedirectIsFollowed(t *testing.T) {
 }
 
 func TestServerThatExitsOnDiscoverIsInitialized(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, upstream.Options{}, upstreamtest.Stdio(t, "x", upstreamtest.Script{LeaveOn: "server/discover"})).run()
 	r.ok("x", "echo", `{}`)
 	st := r.state("x", upstream.Connected)
@@ -223,6 +225,7 @@ func TestConfiguredTransports(t *testing.T) {
 }
 
 func TestProgressAndQuestionsReachTheCaller(t *testing.T) {
+	t.Parallel()
 	for _, script := range []upstreamtest.Script{{OldEra: true}, {}} {
 		t.Run(fmt.Sprint("old era ", script.OldEra), func(t *testing.T) {
 			o := upstream.Options{Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true}}

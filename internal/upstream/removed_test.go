@@ -27,6 +27,7 @@ func (s *removalSink) Removed(server string) {
 }
 
 func TestRemovedIsReportedAfterTheServerCannotBeFound(t *testing.T) {
+	t.Parallel()
 	const n = 100
 	dialers := map[string]upstream.Dialer{}
 	var configs []upstream.Config

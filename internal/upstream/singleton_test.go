@@ -67,6 +67,7 @@ func (r *right) set(f func()) {
 // TestSingletonRunsOnOneNode: one process runs the server, the other forwards
 // its calls to it and takes over when the lease moves.
 func TestSingletonRunsOnOneNode(t *testing.T) {
+	t.Parallel()
 	server := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true})
 	cfg := server.Config("one")
 	cfg.Singleton = true

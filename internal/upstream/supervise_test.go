@@ -23,6 +23,7 @@ import (
 )
 
 func TestRemoteServerRecoversForNextCall(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]upstreamtest.Script{"old era": {OldEra: true}, "new era": {}} {
 		t.Run(name, func(t *testing.T) {
 			h := upstreamtest.Listen(t, script)
@@ -51,6 +52,7 @@ func TestRemoteServerRecoversForNextCall(t *testing.T) {
 }
 
 func TestKilledChildIsRestartedForNextCall(t *testing.T) {
+	t.Parallel()
 	cfg := upstreamtest.Stdio(t, "x", upstreamtest.Script{})
 	r := newRig(t, upstream.Options{}, cfg).run()
 	for i := range 3 {
@@ -181,6 +183,7 @@ func TestCallsDoNotReconnectBeforeBackoff(t *testing.T) {
 }
 
 func TestListChangesAreCoalesced(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, d := newInside(t, upstreamtest.Script{}, nil)
 		r.run()
@@ -587,6 +590,7 @@ func TestRetryConnectsAtOnce(t *testing.T) {
 }
 
 func TestChildrenAreGoneWhenRunReturns(t *testing.T) {
+	t.Parallel()
 	cfg := upstreamtest.Stdio(t, "x", upstreamtest.Script{Deaf: true})
 	r := newRig(t, upstream.Options{}, cfg)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -38,6 +38,7 @@ func numbered(n int) []json.RawMessage {
 }
 
 func TestInvalidDefinitionsDoNotAffectOthers(t *testing.T) {
+	t.Parallel()
 	object := `"inputSchema":{"type":"object"}`
 	offer, st := offerOf(t, upstreamtest.Script{Tools: raws(
 		`{"name":"good","x-unknown":12345678901234567890,`+object+`}`,
@@ -81,6 +82,7 @@ func TestManyProblemsAreCounted(t *testing.T) {
 }
 
 func TestListsArePaged(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		script  upstreamtest.Script
 		tools   int
