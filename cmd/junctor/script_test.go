@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -29,9 +31,14 @@ const exitDelay = "atexit_sleep_ms=10"
 // TestScripts types commands as a user would and looks at what comes back.
 func TestScripts(t *testing.T) {
 	counters := os.Getenv("JUNCTOR_COVERDIR")
-	covered := ""
-	if counters != "" {
-		covered = buildCovered(t)
+	program := "" // the folder of a junctor to use instead of the test binary
+	switch {
+	case counters != "": // which statements are reached; a test binary that plays another program cannot say it
+		program = build(t, "-cover", "-coverpkg=junctor/internal/...,junctor/cmd/...")
+	case raceDetector():
+		// Hundreds of short processes, each of which starts four times as fast
+		// without it. The tests of sessions and chats start junctor with it.
+		program = build(t)
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -45,8 +52,10 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_DATA_HOME", home+"/.local/share")
 			e.Setenv("XDG_RUNTIME_DIR", home)
 			e.Setenv("GORACE", exitDelay)
-			if covered != "" {
-				e.Setenv("PATH", covered+string(os.PathListSeparator)+e.Getenv("PATH"))
+			if program != "" {
+				e.Setenv("PATH", program+string(os.PathListSeparator)+e.Getenv("PATH"))
+			}
+			if counters != "" {
 				e.Setenv("GOCOVERDIR", counters)
 			}
 			return nil
@@ -67,14 +76,18 @@ func allowAlways(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 }
 
-// buildCovered makes a junctor that leaves behind which statements it reached,
-// for scripts/cover: a test binary that plays another program cannot.
-func buildCovered(t *testing.T) string {
+// build builds junctor and returns its folder.
+func build(t *testing.T, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	out, err := exec.Command("go", "build", "-cover", "-coverpkg=junctor/internal/...,junctor/cmd/...", "-o", filepath.Join(dir, "junctor"), ".").CombinedOutput()
-	if err != nil {
+	args := slices.Concat([]string{"build", "-ldflags=-s -w"}, flags, []string{"-o", filepath.Join(dir, "junctor"), "."})
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return dir
+}
+
+func raceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
