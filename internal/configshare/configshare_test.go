@@ -146,7 +146,7 @@ func TestConfigurationEditsReachOtherNodes(t *testing.T) {
 	late.until("all that it missed", func(f string) bool {
 		return strings.Contains(f, "b.example") && strings.Contains(f, `"enabled"`) && !strings.Contains(f, `"a"`)
 	})
-	newer.until("its first look, which meets the forged one", func(string) bool { return strings.Contains(newer.said.String(), "cannot be made here") })
+	newer.until("its first look, which meets the forged one", func(string) bool { return strings.Contains(newer.log.String(), "cannot apply a configuration change") })
 	share(config.Set("c", json.RawMessage(`{"url":"https://c.example"}`)))
 	newer.until("what is made from now on, and nothing before", func(f string) bool {
 		return strings.Contains(f, "c.example") && strings.Contains(f, `"a"`) && !strings.Contains(f, "b.example")
