@@ -84,12 +84,12 @@ type clusterMessage struct {
 
 // The kinds of cluster messages.
 const (
-	wordEnd    = "end"    // the session is over
-	wordLearn  = "learn"  // a request changed what is known of it
-	wordReader = "reader" // the sender's process reads its own stream now
-	wordOwn    = "own"    // something for its own stream
-	wordAnswer = "answer" // an answer to a question that you asked
-	wordCancel = "cancel" // the caller cancels a call
+	clusterEnd    = "end"    // the session is over
+	clusterLearn  = "learn"  // a request changed what is known of it
+	clusterReader = "reader" // the sender's process reads its own stream now
+	clusterOwn    = "own"    // something for its own stream
+	clusterAnswer = "answer" // an answer to a question that you asked
+	clusterCancel = "cancel" // the caller cancels a call
 )
 
 func (s *Server) messageKind() string { return "mcp/" + s.opts.View }
@@ -134,19 +134,19 @@ func (s *Server) onClusterMessage(from string, data []byte) {
 		return
 	}
 	switch w.What {
-	case wordEnd:
+	case clusterEnd:
 		s.end(session)
-	case wordLearn:
+	case clusterLearn:
 		session.learn(w.Method, w.Params)
-	case wordReader:
+	case clusterReader:
 		session.readAt(from)
-	case wordOwn:
+	case clusterOwn:
 		session.own.put(&mcp.Message{Method: w.Method, Params: w.Params})
-	case wordAnswer:
+	case clusterAnswer:
 		if m, err := mcp.Decode(w.Message, s.opts.Limits); err == nil {
 			session.answered(&m)
 		}
-	case wordCancel:
+	case clusterCancel:
 		session.cancelCall(w.Params)
 	}
 }
@@ -296,7 +296,7 @@ func (s *Server) publishChange(session *Session, method string, params json.RawM
 	if s.opts.Cluster == nil || session.id == "" {
 		return
 	}
-	s.publish("", clusterMessage{Session: session.id, What: wordLearn, Method: method, Params: params})
+	s.publish("", clusterMessage{Session: session.id, What: clusterLearn, Method: method, Params: params})
 	s.rewrite(session)
 }
 
@@ -320,7 +320,7 @@ func (s *Server) readHere(session *Session) {
 	session.reader = me
 	session.mu.Unlock()
 	if was != me {
-		s.publish("", clusterMessage{Session: session.id, What: wordReader})
+		s.publish("", clusterMessage{Session: session.id, What: clusterReader})
 		s.rewrite(session)
 	}
 }
@@ -342,7 +342,7 @@ func (s *Server) ownElsewhere(session *Session, m *mcp.Message) bool {
 		return false
 	}
 	if !strings.HasSuffix(m.Method, "/list_changed") {
-		s.publish(reader, clusterMessage{Session: session.id, What: wordOwn, Method: m.Method, Params: m.Params})
+		s.publish(reader, clusterMessage{Session: session.id, What: clusterOwn, Method: m.Method, Params: m.Params})
 	}
 	return true
 }
@@ -367,7 +367,7 @@ func (s *Server) answerElsewhere(session *Session, m *mcp.Message) {
 	if len(parts) != 3 || parts[0] != "junctor" || parts[1] == c.ID() {
 		return
 	}
-	s.publish(parts[1], clusterMessage{Session: session.id, What: wordAnswer, Message: mcp.AppendMessage(nil, m)})
+	s.publish(parts[1], clusterMessage{Session: session.id, What: clusterAnswer, Message: mcp.AppendMessage(nil, m)})
 }
 
 // endEverywhere ends a session at its caller's wish.
@@ -376,7 +376,7 @@ func (s *Server) endEverywhere(ctx context.Context, session *Session) error {
 		if err := s.opts.Cluster.DropSession(ctx, session.id); err != nil {
 			return err
 		}
-		s.publish("", clusterMessage{Session: session.id, What: wordEnd})
+		s.publish("", clusterMessage{Session: session.id, What: clusterEnd})
 	}
 	s.end(session)
 	return nil

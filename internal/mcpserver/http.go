@@ -264,7 +264,7 @@ func (s *Server) notified(ctx context.Context, session *Session, m *mcp.Message)
 	switch m.Method {
 	case mcp.MethodCancelled:
 		if !session.cancelCall(m.Params) && s.opts.Cluster != nil {
-			s.publish("", clusterMessage{Session: session.id, What: wordCancel, Params: m.Params})
+			s.publish("", clusterMessage{Session: session.id, What: clusterCancel, Params: m.Params})
 		}
 	default:
 		s.handler.Notified(ctx, session, m.Method, m.Params)

@@ -8,7 +8,7 @@ import (
 	"junctor/internal/store"
 )
 
-// SendMessages implements store.Mail. It is repeated when the connection broke:
+// SendMessages implements store.NodeMessages. It is repeated when the connection broke:
 // messages may come twice.
 func (s *Store) SendMessages(ctx context.Context, queue string, messages ...[]byte) error {
 	if len(messages) == 0 {
@@ -21,7 +21,7 @@ func (s *Store) SendMessages(ctx context.Context, queue string, messages ...[]by
 	return s.announced(store.TopicNodeMessages(queue), err)
 }
 
-// TakeMessages implements store.Mail.
+// TakeMessages implements store.NodeMessages.
 func (s *Store) TakeMessages(ctx context.Context, queue string, done []int64) (out []store.NodeMessage, err error) {
 	err = s.read(ctx, "receive messages of other nodes", func(ctx context.Context) (err error) {
 		if len(done) > 0 {

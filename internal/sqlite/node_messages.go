@@ -6,7 +6,7 @@ import (
 	"junctor/internal/store"
 )
 
-// SendMessages implements store.Mail.
+// SendMessages implements store.NodeMessages.
 func (s *Store) SendMessages(ctx context.Context, queue string, messages ...[]byte) error {
 	if len(messages) == 0 {
 		return nil
@@ -22,7 +22,7 @@ func (s *Store) SendMessages(ctx context.Context, queue string, messages ...[]by
 	return s.announced(store.TopicNodeMessages(queue), s.explain("send messages to a node", err))
 }
 
-// TakeMessages implements store.Mail.
+// TakeMessages implements store.NodeMessages.
 func (s *Store) TakeMessages(ctx context.Context, queue string, done []int64) ([]store.NodeMessage, error) {
 	if len(done) > 0 {
 		err := s.write.submit(ctx, several, func(w *writer) error {

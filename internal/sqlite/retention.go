@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	sweepChunk = 32               // blocks deleted in one commit: others must not wait for it
-	leaseRest  = 24 * time.Hour   // how long a free lease and an unused budget are remembered
-	mailRest   = 10 * time.Minute // and for a message that is not received
+	sweepChunk     = 32               // blocks deleted in one commit: others must not wait for it
+	leaseRest      = 24 * time.Hour   // how long a free lease and an unused budget are remembered
+	nodeMessageTTL = 10 * time.Minute // and for a message that is not received
 )
 
 // tidy recovers journals of dead processes, joins small blocks, and deletes
@@ -76,7 +76,7 @@ func (s *Store) forgetExpired(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := s.forget(ctx, "DELETE FROM mail WHERE at < ?", now-mailRest.Microseconds())
+	_, err := s.forget(ctx, "DELETE FROM mail WHERE at < ?", now-nodeMessageTTL.Microseconds())
 	return err
 }
 

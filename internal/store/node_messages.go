@@ -9,7 +9,7 @@ type NodeMessage struct {
 }
 
 // TopicNodeMessages is the topic of one queue.
-func TopicNodeMessages(queue string) string { return "mail/" + queue }
+func TopicNodeMessages(queue string) string { return "node-messages/" + queue }
 
 // NodeMessages carries messages between the processes on one database. Each
 // process reads one queue. Messages that are not taken are deleted after some

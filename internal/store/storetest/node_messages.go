@@ -9,9 +9,9 @@ import (
 	"junctor/internal/store"
 )
 
-// mail: messages reach their queue alone, from any handle, and stay until they
+// nodeMessages: messages reach their queue alone, from any handle, and stay until they
 // are said to be done.
-func mail(t *testing.T, open Opener) {
+func nodeMessages(t *testing.T, open Opener) {
 	ctx := deadline(t)
 	a, b := running(t, open), running(t, open)
 	heard := b.Watch(ctx, store.TopicNodeMessages("b"))
@@ -64,9 +64,9 @@ func texts(messages []store.NodeMessage) []string {
 	return out
 }
 
-// mailOrder: the messages of each sender come in the order of sending, in
+// nodeMessageOrder: the messages of each sender come in the order of sending, in
 // bounded portions, each once.
-func mailOrder(t *testing.T, open Opener) {
+func nodeMessageOrder(t *testing.T, open Opener) {
 	ctx := deadline(t)
 	const senders, each = 4, 100 // more than fits into one portion
 	var wg sync.WaitGroup
@@ -74,7 +74,7 @@ func mailOrder(t *testing.T, open Opener) {
 		h := open(t)
 		wg.Go(func() {
 			for i := 0; i < each; i += 2 {
-				if err := h.SendMessages(ctx, "box", []byte(fmt.Sprintf("%d %d", s, i)), []byte(fmt.Sprintf("%d %d", s, i+1))); err != nil {
+				if err := h.SendMessages(ctx, "queue", []byte(fmt.Sprintf("%d %d", s, i)), []byte(fmt.Sprintf("%d %d", s, i+1))); err != nil {
 					t.Error(err)
 					return
 				}
@@ -86,7 +86,7 @@ func mailOrder(t *testing.T, open Opener) {
 	next := make([]int, senders)
 	var done []int64
 	for total := 0; total < senders*each; {
-		messages, err := h.TakeMessages(ctx, "box", done)
+		messages, err := h.TakeMessages(ctx, "queue", done)
 		if err != nil || len(messages) == 0 || len(messages) > store.MaxNodeMessages {
 			t.Fatalf("%d messages after %d, %v", len(messages), total, err)
 		}
