@@ -1,6 +1,7 @@
 // Package nodes connects the processes on one store: messages to one node or to
-// all ([Node.Publish], [Node.Subscribe]) and connections between two
-// ([Node.Dial], [Node.Handle]), both through the store, so that nodes need no
+// all ([Node.Publish], [Node.Subscribe]), connections between two ([Node.Dial],
+// [Node.Handle]), and requests to servers that only one node runs
+// ([Node.Singletons]). All of it goes through the store, so that nodes need no
 // network path to each other but their database.
 //
 // It promises that messages on a [Conn] arrive once and in order, or the
@@ -16,21 +17,39 @@
 //
 // A frame is a row in the receiver's queue (store.NodeMessages). Senders queue
 // frames per receiver; one goroutine at a time writes a batch. The receiver
-// reads its queue when the store announces a change, and polls every 4 to 130 ms
-// while a connection is open. Frames of a connection are numbered: a duplicate
-// is dropped, a gap ends the connection.
+// reads its queue when the store announces a change, and polls every 4 to 16 ms
+// for a second after it has sent or received something. Frames of a connection
+// are numbered: a duplicate is dropped, a gap ends the connection.
+//
+// A Conn is open from Dial or the opening frame until one side closes it, a
+// frame is missing, the other node is dead, or the store accepts nothing for ten
+// seconds. What was received before the end can still be read.
+//
+// What is sent on connections is MCP, with few exceptions: a forwarded request
+// (singletons.go) has a connection of its own, on which the request, its
+// notifications, the questions to the caller and the response are MCP messages.
+// Closing the connection cancels the request.
 //
 // Goroutines of Run: heartbeat (renews the lease and does nothing else, so that
 // no slow query makes a living node look dead), watch (checks peers), read
-// (reads the queue), list (the list of nodes). Handlers run on goroutines of their
-// own, with a context that ends with the connection.
+// (reads the queue), list (the list of nodes). Handlers run on goroutines of
+// their own, with a context that ends with the connection. A forwarded request
+// has one more on the node that executes it, which receives the answers to
+// questions.
 //
 // Locks: Node.mu guards all maps and is never held during a query. Conn has a
-// lock of its own; the two are never held together.
+// lock of its own, under which it queues frames (Conn.mu before Node.mu, never
+// the reverse). Singletons.mu and the lock of the questions are taken alone.
+//
+// When a node dies, the connections to it end within its lease of five seconds
+// and the time between two checks. A request that it was executing fails with an
+// error that says that it may have been executed; one that had not been sent
+// fails with tool.ErrDown and may be retried. The leases of its singletons
+// expire within ten seconds, and another node starts them.
 //
 // When the database is unavailable, sends are retried for ten seconds, then the
 // connections end with ErrGone. Decision 0005 explains why nodes communicate
 // through the store.
 //
-// Start reading at Node.Run, Node.send and Conn.Receive.
+// Start reading at Node.Run, Node.send, Conn.Receive and Singletons.Do.
 package nodes

@@ -14,10 +14,10 @@ import (
 
 // The types of frames.
 const (
-	frameMessage = "word" // to the subscribers of a kind; opens no connection
+	frameMessage = "message" // to the subscribers of a kind; opens no connection
 	frameOpen    = "open"
-	frameData    = "say"
-	frameClose   = "end"
+	frameData    = "data"
+	frameClose   = "close"
 )
 
 // frame is one message: a header as a line of JSON, then the data.
@@ -150,8 +150,9 @@ func (n *Node) readSoon() {
 // read receives the messages of the queue until ctx is done.
 func (n *Node) read(ctx context.Context) {
 	announced := n.opts.Store.Watch(ctx, store.TopicNodeMessages(n.id))
-	var done []int64 // to be taken out
-	wait := slow * 2
+	var done []int64     // to be taken out
+	var active time.Time // when a message was last sent or received
+	wait := pollMin
 	for {
 		messages, err := n.opts.Store.TakeMessages(ctx, n.id, done)
 		if err != nil && ctx.Err() == nil {
@@ -170,30 +171,23 @@ func (n *Node) read(ctx context.Context) {
 			done = append(done, l.Seq)
 		}
 		if len(messages) > 0 {
-			wait = quick
+			active, wait = time.Now(), pollMin
 			continue // they are taken out, and more may be there
 		}
 		var soon <-chan time.Time
-		if wait < slow && n.hasConns() {
+		if time.Since(active) < pollFor {
 			soon = time.After(wait)
-			wait *= 2
+			wait = min(2*wait, pollMax)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-announced:
 		case <-n.look:
-			wait = quick
+			active, wait = time.Now(), pollMin
 		case <-soon:
 		}
 	}
-}
-
-// hasConns reports whether a connection is open.
-func (n *Node) hasConns() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.conns) > 0
 }
 
 // dispatch passes a frame to its receiver.
@@ -239,7 +233,7 @@ func (n *Node) serve(ctx context.Context, h Handler, first []byte, l *Conn) {
 	defer l.Close()
 	defer func() {
 		if p := recover(); p != nil {
-			n.log.Error("a conversation panicked", "panic", p, "stack", string(debug.Stack()))
+			n.log.Error("the handler of a node connection panicked", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	ctx, cancel := context.WithCancel(ctx)

@@ -40,10 +40,12 @@ const (
 	sendTimeout       = 10 * time.Second        // for a store that does not accept messages
 	retry             = 250 * time.Millisecond
 
-	// While a connection is open, the queue is polled: first after quick, then
-	// with growing intervals up to slow.
-	quick = 4 * time.Millisecond
-	slow  = 130 * time.Millisecond
+	// For a while after a message was sent or received, the queue is polled: at
+	// first after pollMin, then with growing intervals up to pollMax. The store
+	// announces at most ten changes a second, too few for a conversation.
+	pollMin = 4 * time.Millisecond
+	pollMax = 16 * time.Millisecond
+	pollFor = time.Second
 )
 
 // ErrGone means that the other node is unavailable.
@@ -70,7 +72,7 @@ type Node struct {
 	others       map[string]bool // by id; true for those that are there
 	broadcasts   []frame         // broadcast messages, in order
 	broadcasting bool
-	seen         map[string]time.Time // when others last showed to be alive
+	seen         map[string]time.Time // when others were last known to be alive
 	opened       map[string]time.Time // connections that others opened, for messages that come twice
 	sending      sync.WaitGroup
 	closed       bool // nothing more is sent
@@ -142,7 +144,7 @@ type member struct {
 	Left bool   `json:"left,omitempty"`
 }
 
-// heartbeat prolongs this node's lease. It does nothing else, so that no slow
+// heartbeat renews this node's lease. It does nothing else, so that no slow
 // query makes a living node look dead.
 func (n *Node) heartbeat(ctx context.Context) {
 	every(ctx, heartbeatInterval, func() {
@@ -154,8 +156,8 @@ func (n *Node) heartbeat(ctx context.Context) {
 	})
 }
 
-// watch enters this node into the list, and looks for the heartbeats of the
-// nodes that it speaks with.
+// watch enters this node into the list, and checks the leases of the nodes that
+// it has connections to.
 func (n *Node) watch(ctx context.Context) {
 	var listed time.Time
 	every(ctx, heartbeatInterval, func() {
@@ -236,7 +238,7 @@ func (n *Node) alive(ctx context.Context, id string) bool {
 	if recent {
 		return true
 	}
-	// Its lease can be had only when it has not given a sign for long.
+	// Its lease can be acquired only when it has expired.
 	_, mine, err := n.opts.Store.Acquire(ctx, lease(id), "finder/"+n.id, time.Millisecond)
 	if err != nil {
 		return true
@@ -298,7 +300,7 @@ func (n *Node) readList(ctx context.Context) (map[string]bool, error) {
 	return others, nil
 }
 
-// Alone reports whether no other node is there, as far as is known.
+// Alone reports whether no other node is registered, as far as is known.
 func (n *Node) Alone(ctx context.Context) bool {
 	others, err := n.readList(ctx)
 	if err != nil {
@@ -334,7 +336,7 @@ func (n *Node) Publish(to, kind string, data []byte) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed || n.ctx == nil || len(n.broadcasts) >= maxCasts {
+	if n.closed || n.ctx == nil || len(n.broadcasts) >= maxBroadcasts {
 		return
 	}
 	n.broadcasts = append(n.broadcasts, f)
@@ -344,8 +346,8 @@ func (n *Node) Publish(to, kind string, data []byte) {
 	}
 }
 
-// maxCasts bounds the messages that wait to be sent to all nodes.
-const maxCasts = 10_000
+// maxBroadcasts bounds the messages that wait to be sent to all nodes.
+const maxBroadcasts = 10_000
 
 // broadcast sends the queued messages to all other nodes, including those that
 // have just registered.
@@ -357,7 +359,7 @@ func (n *Node) broadcast() {
 			n.mu.Unlock()
 			return
 		}
-		words := n.broadcasts
+		frames := n.broadcasts
 		n.broadcasts = nil
 		ctx := n.ctx
 		n.mu.Unlock()
@@ -365,7 +367,7 @@ func (n *Node) broadcast() {
 		if err != nil {
 			n.log.DebugContext(ctx, "nodes not listed", "err", err)
 		}
-		for _, f := range words {
+		for _, f := range frames {
 			for id, there := range others {
 				if there {
 					n.send(id, f)
@@ -375,7 +377,7 @@ func (n *Node) broadcast() {
 	}
 }
 
-// Dial begins a conversation of a kind with another node.
+// Dial opens a connection of a kind to another node.
 func (n *Node) Dial(ctx context.Context, to, kind string, first []byte) (*Conn, error) {
 	if !n.alive(ctx, to) {
 		return nil, ErrGone

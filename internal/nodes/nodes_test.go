@@ -58,6 +58,13 @@ func (w *town) node() (n *Node, s *switched, stop func()) {
 	return n, s, stop
 }
 
+// hasConns reports whether a connection is open.
+func (n *Node) hasConns() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.conns) > 0
+}
+
 // echo says everything again, louder.
 func echo(ctx context.Context, first []byte, l *Conn) {
 	for data := first; ; {
