@@ -21,7 +21,7 @@ import (
 // Calls executes calls and forwards other requests.
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
-	Forward(ctx context.Context, c tool.Call) (json.RawMessage, error)
+	Forward(ctx context.Context, r tool.Forward) (json.RawMessage, error)
 	llm.Limiter
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"junctor/internal/mcp"
 	"junctor/internal/mcptrace"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -86,18 +87,19 @@ func (f *Face) do(ctx context.Context, t Task, r Request) (Outcome, error) {
 func (j *job) execute(ctx context.Context, out *Outcome, r Request) error {
 	p := out.Plan
 	r.Exchange.PassInput = false // a caller that came back with input would start the planning again
-	call := tool.Call{
-		RequestID: r.ID, Face: "agentify", Caller: r.Caller, Session: r.Session, Server: p.BackendID, Meta: r.Meta, Exchange: r.Exchange,
-	}
 	var err error
-	if p.Method == "tools/call" {
-		call.Tool, call.Arguments = p.name.Tool, p.arguments
+	if p.Method == mcp.MethodToolsCall {
 		var result tool.Result
-		result, err = j.face.opts.Calls.Call(ctx, call)
+		result, err = j.face.opts.Calls.Call(ctx, tool.Call{
+			RequestID: r.ID, Face: "agentify", Caller: r.Caller, Session: r.Session, Server: p.BackendID, Tool: p.name.Tool,
+			Arguments: p.arguments, Meta: r.Meta, Exchange: r.Exchange,
+		})
 		out.Result, out.IsError = result.Raw, result.IsError
 	} else {
-		call.Method, call.Params = p.Method, p.Params
-		out.Result, err = j.face.opts.Calls.Forward(ctx, call)
+		out.Result, err = j.face.opts.Calls.Forward(ctx, tool.Forward{
+			RequestID: r.ID, Face: "agentify", Caller: r.Caller, Session: r.Session, Server: p.BackendID,
+			Method: p.Method, Params: p.Params, Exchange: r.Exchange,
+		})
 	}
 	switch {
 	case err != nil:

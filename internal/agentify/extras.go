@@ -162,7 +162,7 @@ func (f *Face) pages(ctx context.Context, caller *tool.Caller, server string, k 
 	var items []extra
 	params := json.RawMessage(`{}`)
 	for range maxPages {
-		result, err := f.opts.Calls.Forward(ctx, tool.Call{Face: "agentify", Caller: *caller, Server: server, Method: d.method, Params: params})
+		result, err := f.opts.Calls.Forward(ctx, tool.Forward{Face: "agentify", Caller: *caller, Server: server, Method: d.method, Params: params})
 		if err != nil {
 			f.log.DebugContext(ctx, "list left out", "server", server, "method", d.method, "err", err)
 			break

@@ -80,16 +80,16 @@ func (h *handler) orchestrate(ctx context.Context, r *mcpserver.Request) (json.R
 }
 
 func requestOf(r *mcpserver.Request) Request {
-	return Request{Caller: r.Caller, Meta: rawjson.Field(r.Params, "_meta"), Exchange: r.Exchange}
+	return Request{Caller: r.Caller, Meta: r.Meta(), Exchange: r.Exchange}
 }
 
 // call answers tools/call. What an agent can act on is a result that is an
 // error, as MCP wants it of tools.
 func (h *handler) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
-	if name := rawjson.FieldString(r.Params, "name"); name != toolName {
+	if name := r.Name(); name != toolName {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; there is one, %s", tool.Shorten(name, 100), toolName)}
 	}
-	t, err := h.face.ParseTask(rawjson.Field(r.Params, "arguments"))
+	t, err := h.face.ParseTask(r.Arguments())
 	if err != nil {
 		return failed(err), nil
 	}

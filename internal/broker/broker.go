@@ -28,7 +28,7 @@ import (
 // Calls carries requests out; the executor does.
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
-	Forward(ctx context.Context, c tool.Call) (json.RawMessage, error)
+	Forward(ctx context.Context, r tool.Forward) (json.RawMessage, error)
 }
 
 // Target is an upstream as the broker's clients see it.
@@ -111,18 +111,17 @@ func (b *Broker) proxy(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b.count(target.Name)
-	call := req.call(target.Name, r)
 	format := httpstream.Accepted(r)
 	if format == httpstream.None {
-		b.answerWhole(w, r, req, call)
+		b.answerWhole(w, r, target.Name, req)
 		return
 	}
-	b.answerStream(w, r, format, req, call)
+	b.answerStream(w, r, format, target.Name, req)
 }
 
 // answerWhole answers with one JSON-RPC object.
-func (b *Broker) answerWhole(w http.ResponseWriter, r *http.Request, req request, call tool.Call) {
-	answer, err := b.carry(r.Context(), req, call)
+func (b *Broker) answerWhole(w http.ResponseWriter, r *http.Request, server string, req request) {
+	answer, err := b.carry(r.Context(), server, req, tool.Exchange{})
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
@@ -133,17 +132,17 @@ func (b *Broker) answerWhole(w http.ResponseWriter, r *http.Request, req request
 
 // answerStream sends the call's notifications as they come, and the answer as
 // the last piece.
-func (b *Broker) answerStream(w http.ResponseWriter, r *http.Request, format httpstream.Format, req request, call tool.Call) {
+func (b *Broker) answerStream(w http.ResponseWriter, r *http.Request, format httpstream.Format, server string, req request) {
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
-	call.Exchange.Notify = func(method string, params json.RawMessage) {
+	notify := func(method string, params json.RawMessage) {
 		stream.Send("message", mcp.AppendMessage(nil, &mcp.Message{Method: method, Params: params}))
 	}
 	// Servers send progress to those alone who ask for it with a token.
-	if rawjson.Field(call.Params, "_meta", "progressToken") == nil {
-		call.Params = rawjson.SetField(object(call.Params), json.RawMessage(req.id), "_meta", "progressToken")
+	if rawjson.Field(req.params, "_meta", "progressToken") == nil {
+		req.params = rawjson.SetField(object(req.params), json.RawMessage(req.id), "_meta", "progressToken")
 	}
-	answer, err := b.carry(ctx, req, call)
+	answer, err := b.carry(ctx, server, req, tool.Exchange{Notify: notify})
 	switch {
 	case err == nil:
 		stream.Send("message", answer)
@@ -162,15 +161,22 @@ func (b *Broker) answerStream(w http.ResponseWriter, r *http.Request, format htt
 // carry sends the request on its way and returns the JSON-RPC answer. What
 // the upstream itself answered, be it an error, is an answer; an error is what
 // kept the request from being answered.
-func (b *Broker) carry(ctx context.Context, req request, call tool.Call) ([]byte, error) {
+func (b *Broker) carry(ctx context.Context, server string, req request, ex tool.Exchange) ([]byte, error) {
 	var result json.RawMessage
 	var err error
-	if req.method == "tools/call" {
+	id, caller := httperr.RequestID(ctx), tool.CallerFrom(ctx)
+	if req.method == mcp.MethodToolsCall {
+		in := mcp.ReadFields(req.params)
 		var r tool.Result
-		r, err = b.opts.Calls.Call(ctx, call)
+		r, err = b.opts.Calls.Call(ctx, tool.Call{
+			RequestID: id, Face: "broker", Caller: caller, Server: server, Tool: rawjson.FieldString(in.Name),
+			Arguments: in.Arguments, Meta: in.Meta, Params: object(req.params), Exchange: ex,
+		})
 		result = r.Raw
 	} else {
-		result, err = b.opts.Calls.Forward(ctx, call)
+		result, err = b.opts.Calls.Forward(ctx, tool.Forward{
+			RequestID: id, Face: "broker", Caller: caller, Server: server, Method: req.method, Params: req.params, Exchange: ex,
+		})
 	}
 	answer := mcp.Message{ID: req.id, Result: result}
 	if err != nil {
@@ -236,20 +242,6 @@ func (b *Broker) read(w http.ResponseWriter, r *http.Request) (request, error) {
 		params = nil
 	}
 	return request{id: id, method: in.Method, params: params}, nil
-}
-
-// call is the request as the executor takes it.
-func (q request) call(server string, r *http.Request) tool.Call {
-	c := tool.Call{
-		RequestID: httperr.RequestID(r.Context()), Face: "broker", Caller: tool.CallerFrom(r.Context()),
-		Server: server, Method: q.method, Params: q.params,
-	}
-	if q.method == "tools/call" {
-		c.Tool = rawjson.FieldString(q.params, "name")
-		c.Arguments = rawjson.Field(q.params, "arguments")
-		c.Params = object(q.params)
-	}
-	return c
 }
 
 // object returns params, or an empty object in place of none.

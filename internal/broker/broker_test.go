@@ -22,18 +22,19 @@ import (
 // gateway is a scripted core.
 type gateway struct {
 	last tool.Call
-	do   func(ctx context.Context, c tool.Call) (json.RawMessage, error)
+	sent json.RawMessage // the params of the last request
+	do   func(ctx context.Context, ex tool.Exchange) (json.RawMessage, error)
 }
 
 func (g *gateway) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	g.last = c
-	raw, err := g.do(ctx, c)
+	g.last, g.sent = c, c.Params
+	raw, err := g.do(ctx, c.Exchange)
 	return tool.Result{Raw: raw}, err
 }
 
-func (g *gateway) Forward(ctx context.Context, c tool.Call) (json.RawMessage, error) {
-	g.last = c
-	return g.do(ctx, c)
+func (g *gateway) Forward(ctx context.Context, r tool.Forward) (json.RawMessage, error) {
+	g.sent = r.Params
+	return g.do(ctx, r.Exchange)
 }
 
 func (g *gateway) Targets() []Target {
@@ -91,7 +92,7 @@ func text(t *testing.T, res *http.Response) string {
 }
 
 func TestResultsPassByteForByte(t *testing.T) {
-	g := &gateway{do: func(context.Context, tool.Call) (json.RawMessage, error) {
+	g := &gateway{do: func(context.Context, tool.Exchange) (json.RawMessage, error) {
 		return json.RawMessage(`{"x" : 12345678901234567890, "new":[ ]}`), nil
 	}}
 	ts := newServer(t, g)
@@ -115,7 +116,7 @@ func TestResultsPassByteForByte(t *testing.T) {
 }
 
 func TestErrorStatusAndBody(t *testing.T) {
-	g := &gateway{do: func(context.Context, tool.Call) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
+	g := &gateway{do: func(context.Context, tool.Exchange) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
 	ts := newServer(t, g)
 	ok := `{"method":"tools/list"}`
 	for name, tt := range map[string]struct {
@@ -147,7 +148,7 @@ func TestErrorStatusAndBody(t *testing.T) {
 		"a bug shows no more": {"jira", ok, errors.New("/secret/path"), 500, "INTERNAL"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g.do = func(context.Context, tool.Call) (json.RawMessage, error) { return json.RawMessage(`{}`), tt.err }
+			g.do = func(context.Context, tool.Exchange) (json.RawMessage, error) { return json.RawMessage(`{}`), tt.err }
 			for _, accept := range []string{"application/json", "text/event-stream"} {
 				res := post(t, ts.URL+"/api/mcp/"+tt.path+"/proxy", accept, tt.body)
 				body := text(t, res)
@@ -160,7 +161,7 @@ func TestErrorStatusAndBody(t *testing.T) {
 }
 
 func TestUpstreamErrorIsReturnedAsResponse(t *testing.T) {
-	g := &gateway{do: func(context.Context, tool.Call) (json.RawMessage, error) {
+	g := &gateway{do: func(context.Context, tool.Exchange) (json.RawMessage, error) {
 		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "x", Err: &mcp.Error{Code: -32002, Message: "no such resource", Data: json.RawMessage(`{"uri":"a"}`)}}
 	}}
 	ts := newServer(t, g)
@@ -172,10 +173,10 @@ func TestUpstreamErrorIsReturnedAsResponse(t *testing.T) {
 
 func TestStreamSendsNotificationsBeforeResult(t *testing.T) {
 	first := make(chan struct{})
-	g := &gateway{do: func(_ context.Context, c tool.Call) (json.RawMessage, error) {
-		c.Exchange.Notify("notifications/progress", json.RawMessage(`{"progress":1}`))
+	g := &gateway{do: func(_ context.Context, ex tool.Exchange) (json.RawMessage, error) {
+		ex.Notify("notifications/progress", json.RawMessage(`{"progress":1}`))
 		<-first // the client has the first event before the second is sent
-		c.Exchange.Notify("notifications/message", json.RawMessage(`{"data":"x"}`))
+		ex.Notify("notifications/message", json.RawMessage(`{"data":"x"}`))
 		return json.RawMessage(`{"done":true}`), nil
 	}}
 	ts := newServer(t, g)
@@ -197,21 +198,21 @@ func TestStreamSendsNotificationsBeforeResult(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: %q", accept, got)
 		}
-		if token := rawjson.Field(g.last.Params, "_meta", "progressToken"); string(token) != "9" {
-			t.Errorf("progress was not asked for: %s", g.last.Params)
+		if token := rawjson.Field(g.sent, "_meta", "progressToken"); string(token) != "9" {
+			t.Errorf("progress was not asked for: %s", g.sent)
 		}
 	}
 	own := `{"method":"x","params":{"_meta":{"progressToken":"mine"}}}`
-	g.do = func(context.Context, tool.Call) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
+	g.do = func(context.Context, tool.Exchange) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
 	post(t, ts.URL+"/api/mcp/jira/proxy", "text/event-stream", own)
-	if token := rawjson.Field(g.last.Params, "_meta", "progressToken"); string(token) != `"mine"` {
-		t.Errorf("the client's own token was replaced: %s", g.last.Params)
+	if token := rawjson.Field(g.sent, "_meta", "progressToken"); string(token) != `"mine"` {
+		t.Errorf("the client's own token was replaced: %s", g.sent)
 	}
 }
 
 func TestStreamEndsWithErrorEvent(t *testing.T) {
-	g := &gateway{do: func(_ context.Context, c tool.Call) (json.RawMessage, error) {
-		c.Exchange.Notify("notifications/progress", json.RawMessage(`{}`))
+	g := &gateway{do: func(_ context.Context, ex tool.Exchange) (json.RawMessage, error) {
+		ex.Notify("notifications/progress", json.RawMessage(`{}`))
 		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the connection broke"}
 	}}
 	ts := newServer(t, g)
@@ -223,7 +224,7 @@ func TestStreamEndsWithErrorEvent(t *testing.T) {
 
 func TestDisconnectedClientCancelsCall(t *testing.T) {
 	started, cancelled := make(chan struct{}), make(chan struct{})
-	g := &gateway{do: func(ctx context.Context, c tool.Call) (json.RawMessage, error) {
+	g := &gateway{do: func(ctx context.Context, ex tool.Exchange) (json.RawMessage, error) {
 		close(started)
 		<-ctx.Done()
 		close(cancelled)
@@ -239,7 +240,7 @@ func TestDisconnectedClientCancelsCall(t *testing.T) {
 }
 
 func TestStatusAndConnections(t *testing.T) {
-	g := &gateway{do: func(context.Context, tool.Call) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
+	g := &gateway{do: func(context.Context, tool.Exchange) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }}
 	ts := newServer(t, g)
 	get := func(path string) (int, map[string]any) {
 		res, err := http.Get(ts.URL + path)

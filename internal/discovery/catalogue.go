@@ -243,18 +243,10 @@ func (v *metaView) executeTool(ctx context.Context, r *mcpserver.Request, args m
 		call.Arguments = json.RawMessage(`{}`)
 	}
 	// A retry forwards the responses to the server's questions.
-	if responses, state := rawjson.Field(r.Params, "inputResponses"), rawjson.Field(r.Params, "requestState"); responses != nil || state != nil {
-		name := call.Tool
-		if e, err := v.face.opts.Tools.Snapshot().Resolve(&r.Caller, call.Server, call.Tool); err == nil {
-			name = e.Name.Tool
+	for _, key := range []string{"requestState", "inputResponses"} {
+		if value := rawjson.Field(r.Params, key); value != nil {
+			call.Params = rawjson.SetField(call.Params, value, key)
 		}
-		params := rawjson.SetField(rawjson.SetField(nil, call.Arguments, "arguments"), marshal(name), "name")
-		for key, value := range map[string]json.RawMessage{"_meta": call.Meta, "inputResponses": responses, "requestState": state} {
-			if value != nil {
-				params = rawjson.SetField(params, value, key)
-			}
-		}
-		call.Tool, call.Params = name, params
 	}
 	result, err := v.face.opts.Calls.Call(ctx, call)
 	if err != nil {

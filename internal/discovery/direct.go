@@ -125,7 +125,7 @@ func (v *directView) listTools(ctx context.Context, r *mcpserver.Request) (json.
 }
 
 func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
-	name := rawjson.FieldString(r.Params, "name")
+	name := r.Name()
 	e := v.current().byName[name]
 	if e == nil || !r.Caller.MayUse(e.Name) {
 		v.face.opts.Tools.Await(ctx, &r.Caller)
@@ -133,11 +133,10 @@ func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.R
 			return nil, v.noTool(r, name)
 		}
 	}
-	arguments := rawjson.Field(r.Params, "arguments")
-	if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, arguments); err != nil && r.Modern() {
+	if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, r.Arguments()); err != nil && r.Modern() {
 		return nil, err
 	}
-	result, err := v.face.callWhole(ctx, r, e.Name, arguments)
+	result, err := v.face.callWhole(ctx, r, e.Name)
 	if _, theirs := errors.AsType[*mcp.Error](err); err == nil || theirs || ctx.Err() != nil {
 		return result, err
 	}
@@ -146,16 +145,9 @@ func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.R
 
 // callWhole calls a tool with the params of the request unchanged, except for
 // the name.
-func (f *Face) callWhole(ctx context.Context, r *mcpserver.Request, name tool.Name, arguments json.RawMessage) (json.RawMessage, error) {
+func (f *Face) callWhole(ctx context.Context, r *mcpserver.Request, name tool.Name) (json.RawMessage, error) {
 	call := callOf(r, name.Server, name.Tool)
-	call.Arguments = arguments
-	call.Params = r.Params
-	if r.Name() != name.Tool {
-		call.Params = rawjson.SetField(call.Params, marshal(name.Tool), "name")
-	}
-	if r.Session != nil && r.Session.LogLevel() != "" {
-		call.Params = rawjson.SetField(call.Params, call.Meta, "_meta")
-	}
+	call.Arguments, call.Params = r.Arguments(), r.Params
 	result, err := f.opts.Calls.Call(ctx, call)
 	if err != nil {
 		return nil, f.explain(err, &r.Caller, name.Server)
@@ -181,8 +173,7 @@ func (v *directView) noTool(r *mcpserver.Request, name string) error {
 }
 
 func (v *directView) getPrompt(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
-	name := rawjson.FieldString(r.Params, "name")
-	p, err := v.prompt(ctx, r, name)
+	p, err := v.prompt(ctx, r, r.Name())
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 // Calls executes calls and forwards other requests.
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
-	Forward(ctx context.Context, c tool.Call) (json.RawMessage, error)
+	Forward(ctx context.Context, r tool.Forward) (json.RawMessage, error)
 	Permit(caller *tool.Caller, server, method string) error
 }
 
@@ -337,11 +337,10 @@ func marshal(v any) json.RawMessage {
 // callOf returns the tool call of a request.
 func callOf(r *mcpserver.Request, server, name string) tool.Call {
 	c := tool.Call{
-		Face: "discovery", Caller: r.Caller, Server: server, Tool: name,
+		Face: "discovery", Caller: r.Caller, Session: sessionID(r), Server: server, Tool: name,
 		Meta: r.Meta(), Exchange: r.Exchange,
 	}
 	if r.Session != nil {
-		c.Session = r.Session.ID()
 		if level := r.Session.LogLevel(); level != "" {
 			c.Meta = rawjson.SetField(c.Meta, marshal(level), mcp.MetaLogLevel)
 		}
@@ -349,9 +348,17 @@ func callOf(r *mcpserver.Request, server, name string) tool.Call {
 	return c
 }
 
+// sessionID returns the id of the request's session, "" when it has none.
+func sessionID(r *mcpserver.Request) string {
+	if r.Session == nil {
+		return ""
+	}
+	return r.Session.ID()
+}
+
 // forward forwards a request to an upstream unchanged.
 func (f *Face) forward(ctx context.Context, r *mcpserver.Request, server, method string, params json.RawMessage) (json.RawMessage, error) {
-	c := callOf(r, server, "")
-	c.Method, c.Params = method, params
-	return f.opts.Calls.Forward(ctx, c)
+	return f.opts.Calls.Forward(ctx, tool.Forward{
+		Face: "discovery", Caller: r.Caller, Session: sessionID(r), Server: server, Method: method, Params: params, Exchange: r.Exchange,
+	})
 }

@@ -26,8 +26,8 @@ func (prompters) Info(string) (mcpclient.ServerInfo, bool) {
 
 func (prompters) Call(context.Context, tool.Call) (tool.Result, error) { return tool.Result{}, nil }
 
-func (prompters) Forward(ctx context.Context, c tool.Call) (json.RawMessage, error) {
-	if strings.HasPrefix(c.Server, "mute") {
+func (prompters) Forward(ctx context.Context, r tool.Forward) (json.RawMessage, error) {
+	if strings.HasPrefix(r.Server, "mute") {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}

@@ -94,12 +94,12 @@ func setLevel(r *mcpserver.Request) (json.RawMessage, error) {
 // call runs a meta-tool. What goes wrong with it is a result that a model can
 // read; only a meta-tool that does not exist is an error of the protocol.
 func (v *metaView) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
-	name := rawjson.FieldString(r.Params, "name")
+	name := r.Name()
 	t, ok := tools[name]
 	if !ok {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; the tools are %s. To run a tool of a server, call execute_tool", name, strings.Join(metaNames(), ", "))}
 	}
-	args, err := readArguments(name, t.arguments, rawjson.Field(r.Params, "arguments"))
+	args, err := readArguments(name, t.arguments, r.Arguments())
 	if err != nil {
 		return failure(err, tool.Name{Tool: name}), nil
 	}

@@ -116,13 +116,12 @@ func (s *transparentView) Serve(ctx context.Context, r *mcpserver.Request) (json
 
 func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := tool.Name{Server: s.name, Tool: r.Name()}
-	arguments := r.Arguments()
 	if e := s.face.opts.Tools.Snapshot().Lookup(name); e != nil && r.Modern() {
-		if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, arguments); err != nil {
+		if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, r.Arguments()); err != nil {
 			return nil, err
 		}
 	}
-	result, err := s.face.callWhole(ctx, r, name, arguments)
+	result, err := s.face.callWhole(ctx, r, name)
 	if e, ok := errors.AsType[*tool.Error](err); ok && (e.Kind == tool.ToolNotFound || e.Kind == tool.InvalidArguments) {
 		if _, theirs := errors.AsType[*mcp.Error](err); !theirs {
 			own := mcp.ToolError(e)

@@ -11,12 +11,12 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"junctor/internal/rawjson"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
-
-	"go.opentelemetry.io/otel/trace"
 )
 
 // recordTimeout bounds how long a call waits for its record to be committed.
@@ -26,7 +26,9 @@ const recordTimeout = 10 * time.Second
 type callRun struct {
 	x      *Executor
 	ctx    context.Context
-	call   *tool.Call
+	call   *tool.Call      // of a forwarded request without tool and arguments
+	method string          // of MCP
+	input  json.RawMessage // what the record keeps: arguments, or params of a forwarded request
 	cfg    *Config
 	name   tool.Name // as resolved; empty until then
 	begun  time.Time
@@ -43,7 +45,8 @@ type callRun struct {
 // executed.
 type callKey struct{}
 
-func (x *Executor) begin(ctx context.Context, call *tool.Call) (*callRun, context.Context) {
+// begin starts a call. meta is the _meta that the caller sent with it.
+func (x *Executor) begin(ctx context.Context, method string, call *tool.Call, input, meta json.RawMessage) (*callRun, context.Context) {
 	call.ID = NewID()
 	call.RequestID = cmp.Or(call.RequestID, telemetry.RequestID(ctx))
 	outer, _ := ctx.Value(callKey{}).(string)
@@ -51,7 +54,7 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*callRun, contex
 	ctx = context.WithValue(ctx, callKey{}, call.ID)
 	now := time.Now()
 	f := &callRun{
-		x: x, call: call, cfg: x.cfg.Load(), begun: now, last: now,
+		x: x, call: call, method: method, input: input, cfg: x.cfg.Load(), begun: now, last: now,
 		stages: make(store.Stages, 0, 6), landed: x.Meter.Begin(),
 	}
 	x.inFlight.Add(1)
@@ -63,12 +66,12 @@ func (x *Executor) begin(ctx context.Context, call *tool.Call) (*callRun, contex
 		ctx = telemetry.WithSession(ctx, call.Session)
 	}
 	if !telemetry.TraceOf(ctx).IsValid() {
-		if parent := callersTrace(call); parent.IsValid() {
+		if parent := callersTrace(meta); parent.IsValid() {
 			ctx = telemetry.WithTrace(ctx, parent)
 		}
 	}
 	f.trace = telemetry.TraceOf(ctx)
-	ctx, f.span = x.Tracer.Start(ctx, call.Method)
+	ctx, f.span = x.Tracer.Start(ctx, method)
 	if x.Tracer != nil {
 		f.trace = telemetry.TraceOf(ctx)
 	}
@@ -137,7 +140,7 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 	rec := store.Call{
 		ID: f.call.ID, RequestID: f.call.RequestID, Parent: f.call.Parent, Time: f.begun, Duration: took, Face: f.call.Face,
 		Caller: f.call.Caller.ID, CallerName: f.call.Caller.Name, Session: f.call.Session,
-		Server: f.name.Server, Tool: f.name.Tool, Method: f.call.Method,
+		Server: f.name.Server, Tool: f.name.Tool, Method: f.method,
 		Status: store.StatusOK, Node: f.x.Node, Stages: f.stages, TraceID: telemetry.TraceID(f.ctx),
 	}
 	if rec.Server == "" { // not resolved: what the caller asked for
@@ -151,13 +154,9 @@ func (f *callRun) record(result tool.Result, err error) (lost error) {
 	case result.IsError:
 		rec.Status, rec.Kind = store.StatusError, string(tool.ExecutionFailed)
 	}
-	arguments := f.call.Arguments
-	if f.call.Method != "tools/call" {
-		arguments = f.call.Params
-	}
-	rec.Arguments = f.x.excerpt(arguments, f.cfg.Limits.MaxRecordBytes)
+	rec.Arguments = f.x.excerpt(f.input, f.cfg.Limits.MaxRecordBytes)
 	rec.Result = f.x.excerpt(result.Raw, f.cfg.Limits.MaxRecordBytes)
-	rec.ArgBytes, rec.ResultBytes = len(arguments), len(result.Raw)
+	rec.ArgBytes, rec.ResultBytes = len(f.input), len(result.Raw)
 
 	ctx := context.WithoutCancel(f.ctx)
 	if f.refused {

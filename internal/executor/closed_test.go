@@ -21,7 +21,7 @@ func (s *sure) Available(context.Context) error { return s.away }
 // when that is known before; open, all are served.
 func TestCallsFailWithoutRecordWhenClosed(t *testing.T) {
 	call := tool.Call{Server: "fs", Tool: "write", Caller: tool.Local, Arguments: []byte(`{}`)}
-	forward := tool.Call{Server: "fs", Method: "prompts/list", Caller: tool.Local}
+	forward := tool.Forward{Server: "fs", Method: "prompts/list", Caller: tool.Local}
 	var log *sure
 	r := newRig(t, func(o *Options) {
 		o.Closed = true

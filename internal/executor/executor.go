@@ -23,6 +23,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -161,8 +162,7 @@ func NewID() string { return telemetry.NewID() }
 // Call executes a tool and returns its result. An error is a *tool.Error; a
 // tool's own error is a result.
 func (x *Executor) Call(ctx context.Context, call tool.Call) (result tool.Result, err error) {
-	call.Method = "tools/call"
-	f, ctx := x.begin(ctx, &call)
+	f, ctx := x.begin(ctx, mcp.MethodToolsCall, &call, call.Arguments, call.Meta)
 	defer f.end(&result, &err)
 	result, err = x.execute(ctx, f)
 	if err == nil {
@@ -171,13 +171,14 @@ func (x *Executor) Call(ctx context.Context, call tool.Call) (result tool.Result
 	return result, err
 }
 
-// Forward sends any other MCP request to the call's server and returns its
-// result as it came. A tools/call must go to Call.
-func (x *Executor) Forward(ctx context.Context, call tool.Call) (json.RawMessage, error) {
+// Forward sends any other MCP request to its server and returns its result as
+// it came. It refuses a tools/call, which must pass the checks of Call.
+func (x *Executor) Forward(ctx context.Context, r tool.Forward) (json.RawMessage, error) {
 	var result tool.Result
 	var err error
 	func() {
-		f, ctx := x.begin(ctx, &call)
+		call := tool.Call{RequestID: r.RequestID, Face: r.Face, Caller: r.Caller, Session: r.Session, Server: r.Server, Exchange: r.Exchange}
+		f, ctx := x.begin(ctx, r.Method, &call, r.Params, rawjson.Field(r.Params, "_meta"))
 		defer f.end(&result, &err)
 		result.Raw, err = x.forward(ctx, f)
 	}()
@@ -244,7 +245,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 		}
 	}()
 	request := tool.Request{
-		Method: "tools/call", Params: f.traced(params(entry.Name.Tool, f.call)), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
+		Method: mcp.MethodToolsCall, Params: f.traced(params(entry.Name.Tool, f.call)), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
 	}
 	raw, err := x.dispatch(ctx, f, request)
 	if transient(err) && entry.Annotations.Repeatable() && sleep(ctx, retryDelay) {
@@ -268,16 +269,19 @@ func (x *Executor) forward(ctx context.Context, f *callRun) (json.RawMessage, er
 		return nil, err
 	}
 	server := f.call.Server
-	if err := x.Permit(&f.call.Caller, server, f.call.Method); err != nil {
+	if f.method == mcp.MethodToolsCall {
+		return nil, &tool.Error{Kind: tool.InvalidRequest, Msg: "a tools/call cannot be forwarded unchecked"}
+	}
+	if err := x.Permit(&f.call.Caller, server, f.method); err != nil {
 		return nil, err
 	}
 	f.name.Server = server
 	f.stage("policy")
 	raw, err := x.dispatch(ctx, f, tool.Request{
-		Method: f.call.Method, Params: f.traced(f.call.Params), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
+		Method: f.method, Params: f.traced(f.input), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
 	})
 	f.stage("dispatch")
-	if err == nil && f.call.Method == "tools/list" {
+	if err == nil && f.method == "tools/list" {
 		raw = permitted(x.Catalog.Snapshot(), &f.call.Caller, server, raw)
 	}
 	return raw, err

@@ -244,9 +244,20 @@ func TestParamsAreForwardedUnchanged(t *testing.T) {
 		sent = string(req.Params)
 		return json.RawMessage(`{}`), nil
 	}
-	c := call("write", `{}`)
+	c := call("write", "")
 	c.Params = json.RawMessage(`{ "name":"write", "task":{"ttl":1} }`)
 	if _, err := r.Call(t.Context(), c); err != nil || sent != string(c.Params) {
+		t.Errorf("sent %s, %v", sent, err)
+	}
+	// What the gateway checked is sent, whatever the params say.
+	c = call("fs:write", `{"a":1}`)
+	c.Meta = json.RawMessage(`{"progressToken":2}`)
+	c.Params = json.RawMessage(`{"name":"alias","arguments":{"a":2},"task":{},"_meta":{}}`)
+	if _, err := r.Call(t.Context(), c); err != nil || sent != `{"name":"write","arguments":{"a":1},"task":{},"_meta":{"progressToken":2}}` {
+		t.Errorf("sent %s, %v", sent, err)
+	}
+	c.Arguments, c.Meta = nil, nil
+	if _, err := r.Call(t.Context(), c); err != nil || sent != `{"name":"write","task":{}}` {
 		t.Errorf("sent %s, %v", sent, err)
 	}
 	c = call("write", "")
@@ -408,7 +419,7 @@ func TestPanicIsRecordedOnce(t *testing.T) {
 		t.Errorf("record = %+v", rec)
 	}
 	r.records = nil
-	f := tool.Call{Face: "test", Caller: tool.Local, Server: "fs", Method: "resources/list"}
+	f := tool.Forward{Face: "test", Caller: tool.Local, Server: "fs", Method: "resources/list"}
 	if _, err := r.Forward(t.Context(), f); tool.KindOf(err) != tool.Internal {
 		t.Errorf("Forward error = %v", err)
 	}
@@ -458,13 +469,16 @@ func TestForward(t *testing.T) {
 		sent = req
 		return json.RawMessage(`{"x-unknown": 1}`), nil
 	}
-	c := tool.Call{Face: "broker", Caller: tool.Local, Server: "fs", Method: "x/unknown", Params: json.RawMessage(`{"a" : 1}`)}
+	c := tool.Forward{Face: "broker", Caller: tool.Local, Server: "fs", Method: "x/unknown", Params: json.RawMessage(`{"a" : 1}`)}
 	raw, err := r.Forward(t.Context(), c)
 	if err != nil || string(raw) != `{"x-unknown": 1}` || string(sent.Params) != `{"a" : 1}` || sent.Method != "x/unknown" {
 		t.Errorf("Forward = %s, %v; sent %+v", raw, err, sent)
 	}
 	if rec := r.only(t); rec.Method != "x/unknown" || rec.Tool != "" || string(rec.Arguments) != `{"a" : 1}` {
 		t.Errorf("record = %+v", rec)
+	}
+	if _, err := r.Forward(t.Context(), tool.Forward{Caller: tool.Local, Server: "fs", Method: "tools/call"}); tool.KindOf(err) != tool.InvalidRequest {
+		t.Errorf("a tool call was forwarded: %v", err)
 	}
 	c.Caller = tool.Caller{ID: "k", Servers: []string{"none"}}
 	if _, err := r.Forward(t.Context(), c); tool.KindOf(err) != tool.ServerNotFound {
@@ -502,7 +516,7 @@ func TestForwardOfALimitedKey(t *testing.T) {
 		"a call in disguise": {[]string{"fs:read_*"}, "tools/call ", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := r.Forward(t.Context(), tool.Call{Face: "broker", Caller: tool.Caller{ID: "key:k", Tools: tt.tools}, Server: "fs", Method: tt.method})
+			_, err := r.Forward(t.Context(), tool.Forward{Face: "broker", Caller: tool.Caller{ID: "key:k", Tools: tt.tools}, Server: "fs", Method: tt.method})
 			kind := tool.KindOf(err)
 			if name == "all of another" && kind != tool.ServerNotFound {
 				t.Errorf("Forward to a hidden server: %v", err)
@@ -804,7 +818,7 @@ func TestListsAreFilteredByCallerRights(t *testing.T) {
 		"one":     {tool.Caller{ID: "key:k", Tools: []string{"fs:read"}}, `{"tools":[{"name":"read" , "x":1}],"ttlMs" : 5}`},
 		"nothing": {tool.Caller{ID: "key:k", Tools: []string{"fs:else"}}, `{"tools":[],"ttlMs" : 5}`},
 	} {
-		got, err := r.Forward(t.Context(), tool.Call{Caller: tt.caller, Server: "fs", Method: "tools/list"})
+		got, err := r.Forward(t.Context(), tool.Forward{Caller: tt.caller, Server: "fs", Method: "tools/list"})
 		if err != nil || string(got) != tt.want {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}

@@ -183,11 +183,11 @@ func elicitApproval(ctx context.Context, ask func(context.Context, string, json.
 	return answer.Action == "accept", nil
 }
 
-// params returns the params of the tools/call request: those that came, where
-// the face hands them on as they are, else made from the call's parts.
+// params returns the params of the tools/call request: those that it came with,
+// where they say the same as the call, else made from the call's parts.
 func params(name string, call *tool.Call) json.RawMessage {
 	if call.Params != nil {
-		return call.Params
+		return withParts(name, call)
 	}
 	quoted, _ := json.Marshal(name)
 	b := make([]byte, 0, len(quoted)+len(call.Arguments)+len(call.Meta)+40)
@@ -204,6 +204,39 @@ func params(name string, call *tool.Call) json.RawMessage {
 		b = append(b, call.Meta...)
 	}
 	return append(b, '}')
+}
+
+// withParts returns the call's params with its name, arguments and _meta in
+// place of those that differ.
+func withParts(name string, call *tool.Call) json.RawMessage {
+	out := call.Params
+	var named, arguments, meta json.RawMessage
+	for m := range rawjson.TrustedPositions(out) {
+		switch string(m.Name(out)) {
+		case "name":
+			named = m.Value(out)
+		case "arguments":
+			arguments = m.Value(out)
+		case "_meta":
+			meta = m.Value(out)
+		}
+	}
+	if rawjson.FieldString(named) != name || named == nil {
+		quoted, _ := json.Marshal(name)
+		out = rawjson.SetField(out, quoted, "name")
+	}
+	replace := func(key string, was, is json.RawMessage) {
+		switch {
+		case bytes.Equal(was, is):
+		case len(is) == 0:
+			out = rawjson.DeleteField(out, key)
+		default:
+			out = rawjson.SetField(out, is, key)
+		}
+	}
+	replace("arguments", arguments, call.Arguments)
+	replace("_meta", meta, call.Meta)
+	return out
 }
 
 // join lists up to n names.

@@ -4,23 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
-	"junctor/internal/tool"
-
-	"go.opentelemetry.io/otel/trace"
 )
 
 // callersTrace returns the trace context that the caller put into _meta.
-func callersTrace(call *tool.Call) trace.SpanContext {
-	meta := call.Meta
-	if call.Params != nil {
-		if !bytes.Contains(call.Params, []byte(telemetry.TraceparentHeader)) {
-			return trace.SpanContext{}
-		}
-		meta = rawjson.Field(call.Params, "_meta")
-	}
-	if len(meta) == 0 {
+func callersTrace(meta json.RawMessage) trace.SpanContext {
+	if !bytes.Contains(meta, []byte(telemetry.TraceparentHeader)) {
 		return trace.SpanContext{}
 	}
 	return telemetry.ParseTrace(rawjson.FieldString(meta, telemetry.TraceparentHeader), rawjson.FieldString(meta, telemetry.TracestateHeader))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"junctor/internal/mcp"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -38,7 +39,8 @@ func TestTraceReachesTheUpstream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := call("write", `{}`)
 			if tt.params != "" {
-				c.Params = json.RawMessage(tt.params)
+				in := mcp.ReadFields(json.RawMessage(tt.params))
+				c.Arguments, c.Meta, c.Params = in.Arguments, in.Meta, json.RawMessage(tt.params)
 			}
 			if _, err := r.Call(tt.ctx, c); err != nil {
 				t.Fatal(err)
@@ -49,7 +51,7 @@ func TestTraceReachesTheUpstream(t *testing.T) {
 			if rec := r.records[len(r.records)-1]; name == "meta" && rec.TraceID != parent.TraceID().String() {
 				t.Errorf("trace of the record = %s, want %s", rec.TraceID, parent.TraceID().String())
 			}
-			if _, err := r.Forward(tt.ctx, tool.Call{Face: "broker", Caller: tool.Local, Server: "fs", Method: "resources/list", Params: json.RawMessage(tt.params)}); err != nil {
+			if _, err := r.Forward(tt.ctx, tool.Forward{Face: "broker", Caller: tool.Local, Server: "fs", Method: "resources/list", Params: json.RawMessage(tt.params)}); err != nil {
 				t.Fatal(err)
 			}
 			if name == "header" && got != tt.want {

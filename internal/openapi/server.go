@@ -178,12 +178,12 @@ func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 		page, _ := service.list(offset)
 		return page, nil
 	case "tools/call":
-		name := rawjson.FieldString(r.Params, "name")
+		name := r.Name()
 		o, ok := service.byName[name]
 		if !ok {
 			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)}
 		}
-		result, err := s.call(ctx, service, o, rawjson.Field(r.Params, "arguments"))
+		result, err := s.call(ctx, service, o, r.Arguments())
 		if err != nil {
 			return json.Marshal(map[string]any{"content": []any{textBlock(err.Error())}, "isError": true})
 		}

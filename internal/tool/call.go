@@ -88,8 +88,7 @@ type Exchange struct {
 	Repaired func()
 }
 
-// Call is one execution of a tool, or one forwarded MCP request, as a face
-// asks for it.
+// Call is one execution of a tool, as a face asks for it.
 type Call struct {
 	ID        string // unique; made by the executor
 	RequestID string // given by the caller (X-Request-Id), and may come twice; empty means that of the context
@@ -102,15 +101,26 @@ type Call struct {
 	Arguments json.RawMessage
 	Meta      json.RawMessage // the _meta object to hand on; may be nil
 
-	// Method is the MCP method of a forwarded request; empty means
-	// tools/call. Params are its parameters as they came. A tools/call with
-	// Params sends those as they are, and Tool and Arguments must be what
-	// they say.
-	Method string
+	// Params are those of the MCP request that the call came in; nil for a
+	// call that came otherwise. Tool, Arguments and Meta take precedence over
+	// what they say of the same; every other member is sent on as it came.
 	Params json.RawMessage
 
 	Timeout  time.Duration // 0 means the upstream's own
 	Exchange Exchange
+}
+
+// Forward is one MCP request other than tools/call that a face sends on to a
+// server.
+type Forward struct {
+	RequestID string // as in Call
+	Face      string
+	Caller    Caller
+	Session   string
+	Server    string
+	Method    string
+	Params    json.RawMessage
+	Exchange  Exchange
 }
 
 // Request is one MCP request on its way to an upstream: what remains of a
