@@ -124,6 +124,8 @@ type Client struct {
 	nextID    atomic.Int64
 	lastHeard atomic.Int64 // unix nanoseconds of the last incoming message
 
+	warnings warnings
+
 	mu             sync.Mutex
 	calls          map[int64]*pendingRequest
 	caller         string // of the last call that could cause messages

@@ -247,7 +247,7 @@ func (w *linkWire) respond(m *mcp.Message) {
 	case w.out <- *m:
 	default:
 		w.queued.Add(-1)
-		w.c.log.Warn("message to the server dropped: it does not read", "method", m.Method)
+		w.c.warn("message to the server dropped: it does not read", "method", m.Method)
 	}
 }
 

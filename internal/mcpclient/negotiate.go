@@ -230,9 +230,9 @@ func discovered(result json.RawMessage, version string) (info ServerInfo, ok boo
 
 func readInfo(result, server json.RawMessage) ServerInfo {
 	return ServerInfo{
-		Name:         rawjson.FieldString(server, "name"),
-		Title:        rawjson.FieldString(server, "title"),
-		Version:      rawjson.FieldString(server, "version"),
+		Name:         tool.Shorten(rawjson.FieldString(server, "name"), maxLogged),
+		Title:        tool.Shorten(rawjson.FieldString(server, "title"), maxLogged),
+		Version:      tool.Shorten(rawjson.FieldString(server, "version"), maxLogged),
 		Instructions: rawjson.FieldString(result, "instructions"),
 		Capabilities: rawjson.Field(result, "capabilities"),
 		Raw:          result,

@@ -207,7 +207,7 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 
 // repaired logs that a message of the server was not UTF-8.
 func (c *Client) repaired(method string) {
-	c.log.Warn("message of the server is not valid UTF-8; the invalid bytes were replaced by U+FFFD", "method", method)
+	c.warn("message of the server is not valid UTF-8; the invalid bytes were replaced by U+FFFD", "method", method)
 }
 
 func (c *Client) register(cl *pendingRequest) {

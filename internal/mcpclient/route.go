@@ -28,7 +28,7 @@ func (c *Client) handle(m *mcp.Message, origin *pendingRequest) {
 	case m.Deep && m.IsRequest():
 		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: mcp.DepthMessage(c.opts.Limits.MaxDepth)})
 	case m.Deep && m.IsNotification():
-		c.log.Warn("notification of the server dropped: "+mcp.DepthMessage(c.opts.Limits.MaxDepth), "method", m.Method)
+		c.warn("notification of the server dropped: "+mcp.DepthMessage(c.opts.Limits.MaxDepth), "method", m.Method)
 	case m.IsResponse():
 		if cl := c.waiting(m); cl != nil {
 			cl.resolve(*m)
@@ -51,7 +51,7 @@ func (c *Client) noteReceived() {
 
 // handleDecodeError handles a message that could not be decoded.
 func (c *Client) handleDecodeError(err *mcp.DecodeError) {
-	c.log.Warn("message of the server dropped", "err", err.Msg, "id", string(err.ID))
+	c.warn("message of the server dropped", "err", err.Msg, "id", string(err.ID))
 	if id := err.LostID(); id != "" {
 		if cl := c.waiting(&mcp.Message{ID: id}); cl != nil {
 			cl.fail(err)
@@ -317,7 +317,7 @@ func (c *Client) answer(id mcp.ID, result json.RawMessage, err error) {
 	}
 	c.logMessage("sent", &m)
 	if err := c.wire.send(c.ctx, &m); err != nil && c.Err() == nil {
-		c.log.Warn("answer to the server lost", "err", err)
+		c.warn("answer to the server lost", "err", err)
 	}
 }
 

@@ -303,7 +303,7 @@ func (w *httpWire) respond(m *mcp.Message) {
 	select {
 	case w.responders <- struct{}{}:
 	default:
-		w.c.log.Warn("message to the server dropped: it does not take them", "method", m.Method)
+		w.c.warn("message to the server dropped: it does not take them", "method", m.Method)
 		return
 	}
 	go func() {
