@@ -37,6 +37,7 @@ var layer = map[string]int{
 
 	"apiclient": 3,
 	"auth":      3,
+	"backup":    3,
 	"builtin":   3,
 	"catalog":   3,
 	"llm":       3,
@@ -68,6 +69,12 @@ var layer = map[string]int{
 	"config":      6,
 	"clients":     7,
 	"configshare": 7,
+	"doctor":      7,
+	"app":         8,
+	"callio":      6,
+	"chatclient":  6,
+	"config":      6,
+	"clients":     7,
 	"doctor":      7,
 	"app":         8,
 }

@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"junctor/internal/app"
+	"junctor/internal/backup"
 	"junctor/internal/store"
 )
 
@@ -34,7 +32,10 @@ began. The file is readable by you alone, and it appears only when it is complet
 		Example: "  junctor store backup junctor-$(date +%F).backup",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withStore(cmd.Context(), func(from store.Store) error {
-				if err := c.writeBackup(cmd.Context(), from, args[0], force); err != nil {
+				err := backup.Write(cmd.Context(), args[0], force, openFile, func(to store.Store) error {
+					return c.copyStore(cmd.Context(), "Backed up", from, to)
+				})
+				if err != nil {
 					return err
 				}
 				return c.noteKey(cmd.Context(), from, "Keep the key that opens them apart from the backup")
@@ -45,57 +46,7 @@ began. The file is readable by you alone, and it appears only when it is complet
 	return cmd
 }
 
-// writeBackup copies the store into a new file in a private folder beside file,
-// and puts it in place when it is complete.
-func (c *cli) writeBackup(ctx context.Context, from store.Store, file string, force bool) (err error) {
-	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file; name another", file)
-	} else if err == nil && !force {
-		return fmt.Errorf("%s already exists; name another file, or use --force to replace it", file)
-	}
-	dir, err := os.MkdirTemp(filepath.Dir(file), ".junctor-backup-")
-	if err != nil {
-		return fmt.Errorf("write the backup: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	path := filepath.Join(dir, "store.db")
-	to, err := openFile(ctx, path)
-	if err != nil {
-		return fmt.Errorf("write the backup: %w", err)
-	}
-	if err := errors.Join(c.copyStore(ctx, "Backed up", from, to), to.Close()); err != nil {
-		return err
-	}
-	if err := syncFile(path); err != nil {
-		return fmt.Errorf("write the backup: %w", err)
-	}
-	if force {
-		err = os.Rename(path, file)
-	} else {
-		err = os.Link(path, file) // which replaces nothing
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			err = os.Rename(path, file) // a file system without links
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("write the backup: %w", err)
-	}
-	return syncFile(filepath.Dir(file))
-}
-
-// syncFile has the content of a file or folder written to the disk.
-func syncFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	err = f.Sync()
-	if info, statErr := f.Stat(); statErr == nil && info.IsDir() {
-		err = nil // not every system can do that for folders
-	}
-	return errors.Join(err, f.Close())
-}
-
+// openFile opens the store in a file.
 func openFile(ctx context.Context, path string) (store.Store, error) {
 	cfg := store.DefaultConfig()
 	cfg.Path = path
@@ -120,7 +71,7 @@ those servers ask for a sign-in again.`,
 			if c.inUse(cmd.Context(), cfg) {
 				return errors.New("junctor is running on this store; stop it before you restore a backup")
 			}
-			return c.withBackup(cmd.Context(), args[0], func(from store.Store) error {
+			return backup.Read(cmd.Context(), args[0], c.dataDir, openFile, func(from store.Store) error {
 				return c.withStoreOf(cmd.Context(), cfg, func(to store.Store) error {
 					if empty, err := store.Empty(cmd.Context(), to); err != nil {
 						return err
@@ -135,56 +86,6 @@ those servers ask for a sign-in again.`,
 			})
 		},
 	}
-}
-
-// withBackup opens a private copy of a backup, so that tables of an earlier
-// version can be brought up to date and the backup stays as it is.
-func (c *cli) withBackup(ctx context.Context, file string, f func(store.Store) error) (err error) {
-	if err := os.MkdirAll(c.dataDir, 0o700); err != nil {
-		return fmt.Errorf("read the backup: %w", err)
-	}
-	dir, err := os.MkdirTemp(c.dataDir, ".restore-")
-	if err != nil {
-		return fmt.Errorf("read the backup: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	path := filepath.Join(dir, "store.db")
-	if err := copyFile(file, path); err != nil {
-		return fmt.Errorf("read the backup: %w", err)
-	}
-	from, err := openFile(ctx, path)
-	if err != nil {
-		return fmt.Errorf("%s is not a backup that junctor store backup wrote, or is damaged: %w", file, err)
-	}
-	defer func() { err = errors.Join(err, from.Close()) }()
-	if empty, err := store.Empty(ctx, from); err != nil {
-		return fmt.Errorf("read the backup: %w", err)
-	} else if empty {
-		return fmt.Errorf("%s has no records of a store", file)
-	}
-	return f(from)
-}
-
-// copyFile copies a regular file into a new one, readable by this user alone.
-func copyFile(from, to string) error {
-	info, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", from)
-	}
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }
 
 // noteKey reminds of the key when the store has sealed tokens.

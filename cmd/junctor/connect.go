@@ -212,26 +212,5 @@ func (c *cli) showChange(change clients.Change) {
 	default:
 		fmt.Fprintf(c.Out, "%s would change:\n", change.File.Path)
 	}
-	const around = 3
-	lines := func(text []byte) []string {
-		return slices.Collect(strings.Lines(string(text)))
-	}
-	before, after := lines(change.File.Mask(change.Before)), lines(change.File.Mask(change.After))
-	head := 0
-	for head < min(len(before), len(after)) && before[head] == after[head] {
-		head++
-	}
-	tail := 0
-	for tail < min(len(before), len(after))-head && before[len(before)-1-tail] == after[len(after)-1-tail] {
-		tail++
-	}
-	show := func(col terminal.Colour, mark string, lines []string) {
-		for _, l := range lines {
-			fmt.Fprintln(c.Out, c.Paint(c.Out, col, mark+terminal.Printable(strings.TrimRight(l, "\r\n"))))
-		}
-	}
-	show(terminal.Dim, "  ", before[max(head-around, 0):head])
-	show(terminal.Red, "- ", before[head:len(before)-tail])
-	show(terminal.Green, "+ ", after[head:len(after)-tail])
-	show(terminal.Dim, "  ", before[len(before)-tail:min(len(before)-tail+around, len(before))])
+	c.PrintDiff(change.File.Mask(change.Before), change.File.Mask(change.After))
 }

@@ -4,21 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"junctor/internal/child"
 	"junctor/internal/clients"
 	"junctor/internal/config"
 	"junctor/internal/control"
@@ -77,7 +71,7 @@ func (c *cli) examine(ctx context.Context) (*doctor.Report, error) {
 		f.Place = cfg.Place()
 		c.gatewayFacts(ctx, cfg, &f)
 	}
-	report := doctor.Examine(ctx, f, c.probes(step))
+	report := doctor.Examine(ctx, f, doctor.MachineProbes(step))
 	c.clientFindings(report)
 	return report, ctx.Err()
 }
@@ -181,60 +175,6 @@ func (g *gateway) facts(ctx context.Context, f *doctor.Facts) error {
 	}
 	f.HasKey = f.HasKey || len(keys.Keys) > 0
 	return nil
-}
-
-// probes are the ways in which the doctor looks at this machine.
-func (c *cli) probes(step func(string)) doctor.Probes {
-	return doctor.Probes{
-		OS:       runtime.GOOS,
-		Look:     func(program string, environ []string) (string, error) { return child.Look(program, "", environ) },
-		Version:  programVersion,
-		Stat:     os.Stat,
-		Listen:   tryListen,
-		Date:     webDate,
-		Free:     freeSpace,
-		Now:      time.Now,
-		Progress: step,
-	}
-}
-
-// programVersion runs a program for its first line.
-func programVersion(ctx context.Context, program string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.Output()
-	text, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		said, _, _ := strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n")
-		return "", fmt.Errorf("%w: %s", err, said)
-	}
-	return text, err
-}
-
-func tryListen(address string) error {
-	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		return err
-	}
-	return ln.Close()
-}
-
-// webDate asks a web server for the time.
-func webDate(ctx context.Context, address string) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
-	if err != nil {
-		return time.Time{}, err
-	}
-	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		return time.Time{}, err
-	}
-	_ = res.Body.Close()
-	return http.ParseTime(res.Header.Get("Date"))
 }
 
 // clientFindings tells which clients on this machine go through junctor.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
@@ -71,10 +70,10 @@ func (c *cli) keysAdd() *cobra.Command {
 				return usageError{fmt.Errorf("invalid --tokens-per-day %d; use a positive number, or leave it out for no limit", tokens)}
 			}
 			var err error
-			if key.Expires, err = parseExpiry(expires, key.Created); err != nil {
+			if key.Expires, err = auth.ParseExpiry(expires, key.Created); err != nil {
 				return usageError{err}
 			}
-			if key.Rate, err = parseRate(rate); err != nil {
+			if key.Rate, err = auth.ParseRate(rate); err != nil {
 				return usageError{err}
 			}
 			return c.withStore(cmd.Context(), func(s store.Store) error {
@@ -109,47 +108,6 @@ func (c *cli) keysAdd() *cobra.Command {
 	f.StringVar(&expires, "expires", "", "when the key expires: `30d`, 12h, or 2027-01-31 (default: never)")
 	f.BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
-}
-
-// parseExpiry reads a duration (30d, 2w, 12h) after now, or a date.
-func parseExpiry(s string, now time.Time) (time.Time, error) {
-	if s == "" {
-		return time.Time{}, nil
-	}
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if at, err := time.Parse(layout, s); err == nil && at.After(now) {
-			return at, nil
-		}
-	}
-	for suffix, days := range map[string]int{"d": 1, "w": 7} {
-		if n, err := strconv.Atoi(strings.TrimSuffix(s, suffix)); err == nil && strings.HasSuffix(s, suffix) && n > 0 && n < 100_000 {
-			return now.AddDate(0, 0, n*days), nil
-		}
-	}
-	if d, err := time.ParseDuration(s); err == nil && d > 0 {
-		return now.Add(d), nil
-	}
-	return time.Time{}, fmt.Errorf("invalid --expires %q; use a duration (30d, 2w, 12h) or a future date (2027-01-31)", s)
-}
-
-// parseRate reads 60/1m.
-func parseRate(s string) (tool.Rate, error) {
-	if s == "" {
-		return tool.Rate{}, nil
-	}
-	calls, per, ok := strings.Cut(s, "/")
-	n, err := strconv.Atoi(calls)
-	if !ok || err != nil || n < 1 {
-		return tool.Rate{}, fmt.Errorf("--rate %q is not calls/time; write 60/1m", s)
-	}
-	if per != "" && per[0] >= 'a' { // 60/m
-		per = "1" + per
-	}
-	d, err := time.ParseDuration(per)
-	if err != nil || d <= 0 {
-		return tool.Rate{}, fmt.Errorf("--rate %q is not calls/time; write 60/1m", s)
-	}
-	return tool.Rate{Calls: n, Per: d}, nil
 }
 
 func (c *cli) keysList() *cobra.Command {

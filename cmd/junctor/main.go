@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"junctor/internal/config"
 	"junctor/internal/telemetry"
 	"junctor/internal/terminal"
 )
@@ -59,30 +59,8 @@ func osWorld() *world {
 	w.workDir, _ = os.Getwd()
 	w.userDir, _ = os.UserConfigDir()
 	w.home, _ = os.UserHomeDir()
-	w.dataDir = userDataDir(runtime.GOOS, w.lookup, w.home)
+	w.dataDir = config.DataDir(runtime.GOOS, w.lookup, w.home)
 	return w
-}
-
-// userDataDir is the folder for what a program keeps, by the custom of each
-// system.
-func userDataDir(goos string, lookup func(string) (string, bool), home string) string {
-	if dir, ok := lookup("XDG_DATA_HOME"); ok && filepath.IsAbs(dir) {
-		return filepath.Join(dir, "junctor")
-	}
-	switch goos {
-	case "windows":
-		if dir, ok := lookup("LOCALAPPDATA"); ok && dir != "" {
-			return filepath.Join(dir, "junctor")
-		}
-	case "darwin":
-		if home != "" {
-			return filepath.Join(home, "Library", "Application Support", "junctor")
-		}
-	}
-	if home == "" {
-		return filepath.Join(os.TempDir(), fmt.Sprintf("junctor-%d", os.Getuid()))
-	}
-	return filepath.Join(home, ".local", "share", "junctor")
 }
 
 // silentError is a failure that has been shown already.

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,7 +43,7 @@ does not work; with --strict, also when there are warnings.`,
 			dash := cmd.ArgsLenAtDash()
 			o := doctor.TestOptions{NoCalls: none, Timeout: timeout, Version: buildVersion()}
 			var err error
-			if o.Calls, err = parseCalls(calls); err != nil {
+			if o.Calls, err = doctor.ParseCalls(calls); err != nil {
 				return usageError{err}
 			}
 			ctx := cmd.Context()
@@ -53,9 +51,9 @@ does not work; with --strict, also when there are warnings.`,
 			switch {
 			case command != "" || url != "" || dash == 0:
 				if command != "" {
-					args = append(words(command), args...)
+					args = append(doctor.SplitCommand(command), args...)
 				}
-				o.Server, err = adHoc(args, url, env, headers)
+				o.Server, err = adHocServer(args, url, env, headers)
 				if err != nil {
 					return usageError{err}
 				}
@@ -142,8 +140,8 @@ func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (do
 	}, nil
 }
 
-// adHoc is a server that is in no configuration.
-func adHoc(args []string, url string, env, headers []string) (upstream.Config, error) {
+// adHocServer is a server that is in no configuration.
+func adHocServer(args []string, url string, env, headers []string) (upstream.Config, error) {
 	s := upstream.DefaultConfig()
 	s.Name, s.URL = "server", url
 	if url != "" {
@@ -169,50 +167,4 @@ func adHoc(args []string, url string, env, headers []string) (upstream.Config, e
 		}
 	}
 	return s, s.Validate()
-}
-
-// parseCalls reads TOOL or TOOL {…}.
-func parseCalls(list []string) ([]doctor.ToolCall, error) {
-	var out []doctor.ToolCall
-	for _, text := range list {
-		name, arguments, _ := strings.Cut(strings.TrimSpace(text), " ")
-		if arguments = strings.TrimSpace(arguments); arguments == "" {
-			arguments = "{}"
-		}
-		if name == "" || !json.Valid([]byte(arguments)) || arguments[0] != '{' {
-			return nil, fmt.Errorf(`--call %q is not a tool and a JSON object; write 'add {"a": 1}'`, text)
-		}
-		out = append(out, doctor.ToolCall{Tool: name, Arguments: json.RawMessage(arguments)})
-	}
-	return out, nil
-}
-
-// words cuts a command line as a shell would, without expanding anything.
-func words(s string) []string {
-	var out []string
-	var b strings.Builder
-	in, quote := false, rune(0)
-	for _, r := range s {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			b.WriteRune(r)
-		case r == '\'' || r == '"':
-			in, quote = true, r
-		case r == ' ' || r == '\t' || r == '\n':
-			if in {
-				out = append(out, b.String())
-				b.Reset()
-			}
-			in = false
-		default:
-			in = true
-			b.WriteRune(r)
-		}
-	}
-	if in {
-		out = append(out, b.String())
-	}
-	return out
 }

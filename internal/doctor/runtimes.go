@@ -16,8 +16,8 @@ import (
 	"junctor/internal/upstream"
 )
 
-// runtime is a program that starts servers.
-type runtime struct {
+// runtimeInfo is a program that starts servers.
+type runtimeInfo struct {
 	install string
 	version []string // the arguments that make it tell its version
 	least   int      // the oldest major version that today's servers work with
@@ -25,10 +25,10 @@ type runtime struct {
 }
 
 // runtimes are those that MCP servers are started with.
-func runtimes() map[string]runtime {
+func runtimes() map[string]runtimeInfo {
 	node := "install Node.js 20 or later: https://nodejs.org"
 	uv := "install uv: https://docs.astral.sh/uv/getting-started/installation"
-	return map[string]runtime{
+	return map[string]runtimeInfo{
 		"node":    {install: node, version: []string{"--version"}, least: 20},
 		"npx":     {install: node, version: []string{"--version"}, least: 10},
 		"npm":     {install: node, version: []string{"--version"}},
@@ -99,7 +99,7 @@ func environ(host []string, s upstream.Config) []string {
 	return child.Environ(host, s.InheritEnv, extra)
 }
 
-func installHint(name string, known map[string]runtime) string {
+func installHint(name string, known map[string]runtimeInfo) string {
 	if rt, ok := known[name]; ok {
 		return rt.install
 	}
@@ -108,7 +108,7 @@ func installHint(name string, known map[string]runtime) string {
 
 var major = regexp.MustCompile(`\d+`)
 
-func (r *Report) version(ctx context.Context, name, path string, rt runtime, p Probes) {
+func (r *Report) version(ctx context.Context, name, path string, rt runtimeInfo, p Probes) {
 	text, err := p.Version(ctx, path, rt.version...)
 	if err != nil {
 		do := rt.hint

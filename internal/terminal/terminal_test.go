@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // on is a terminal of this width; 0 means in a pipe.
@@ -89,5 +90,17 @@ func TestStreamedReplyKeepsSpaces(t *testing.T) {
 	}
 	if want := "did not allow\n\ta[31m b"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestAgo(t *testing.T) {
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	for want, at := range map[string]time.Time{
+		"never": {}, "now": now.Add(time.Second), "5s ago": now.Add(-5 * time.Second), "3m ago": now.Add(-3*time.Minute - time.Second),
+		"47h ago": now.Add(-47 * time.Hour), "2d ago": now.Add(-50 * time.Hour),
+	} {
+		if got := Ago(at, now); got != want {
+			t.Errorf("ago(%s) = %q, want %q", at, got, want)
+		}
 	}
 }

@@ -1,18 +1,15 @@
-package main
+package callio
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
+	"junctor/internal/control"
+	"junctor/internal/terminal"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"junctor/internal/control"
-	"junctor/internal/terminal"
 )
 
 // What a tool answers is printed by its kind; files are saved under names that
@@ -23,11 +20,11 @@ func TestPrintResult(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	c := &cli{world: &world{Terminal: terminal.Terminal{Out: &out, Err: &errs, Width: func(io.Writer) (int, bool) { return 0, false }}}}
+	c := &terminal.Terminal{Out: &out, Err: &errs, Width: func(io.Writer) (int, bool) { return 0, false }}
 	show := func(failed bool, result string) error {
 		out.Reset()
 		errs.Reset()
-		return c.printResult("fs:../x", control.CallAnswer{Result: json.RawMessage(result), IsError: failed}, dir, false)
+		return Print(c, "fs:../x", control.CallAnswer{Result: json.RawMessage(result), IsError: failed}, dir, false)
 	}
 	for name, tt := range map[string]struct{ result, want string }{
 		"text":       {`{"content":[{"type":"text","text":"a\nb"}]}`, "a\nb\n"},
@@ -51,7 +48,7 @@ func TestPrintResult(t *testing.T) {
 		t.Errorf("the image is %q, %v", text, err)
 	}
 	err := show(true, `{"content":[{"type":"text","text":"it broke"}]}`)
-	if _, silent := errors.AsType[silentError](err); !silent || out.Len() != 0 || errs.String() != "it broke\n" {
+	if err != nil || out.Len() != 0 || errs.String() != "it broke\n" {
 		t.Errorf("a tool that failed: %q, %q, %v", out.String(), errs.String(), err)
 	}
 	for name, result := range map[string]string{
@@ -69,7 +66,7 @@ func TestPrintResult(t *testing.T) {
 
 func TestShowProgress(t *testing.T) {
 	var errs bytes.Buffer
-	c := &cli{world: &world{Terminal: terminal.Terminal{Err: &errs, Width: func(io.Writer) (int, bool) { return 0, false }}}}
+	c := &terminal.Terminal{Err: &errs, Width: func(io.Writer) (int, bool) { return 0, false }}
 	for params, want := range map[string]string{
 		`{"progress":5,"total":10,"message":"half"}`: strings.Repeat("━", 10) + strings.Repeat("╌", 10) + " 5/10 half",
 		`{"progress":50,"total":10}`:                 strings.Repeat("━", 20) + " 50/10 ",
@@ -77,43 +74,14 @@ func TestShowProgress(t *testing.T) {
 		`7`: "",
 	} {
 		errs.Reset()
-		c.showProgress(control.CallAnswer{Method: "notifications/progress", Params: json.RawMessage(params)})
+		showProgress(c, control.CallAnswer{Method: "notifications/progress", Params: json.RawMessage(params)})
 		if got := strings.TrimPrefix(errs.String(), "\r\x1b[K"); got != want {
 			t.Errorf("%s: %q, want %q", params, got, want)
 		}
 	}
 	errs.Reset()
-	c.showProgress(control.CallAnswer{Method: "notifications/message", Params: json.RawMessage(`{"data":"said"}`)})
+	showProgress(c, control.CallAnswer{Method: "notifications/message", Params: json.RawMessage(`{"data":"said"}`)})
 	if !strings.Contains(errs.String(), "said\n") {
 		t.Errorf("%q", errs.String())
 	}
-}
-
-func TestAgo(t *testing.T) {
-	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	for want, at := range map[string]time.Time{
-		"never": {}, "now": now.Add(time.Second), "5s ago": now.Add(-5 * time.Second), "3m ago": now.Add(-3*time.Minute - time.Second),
-		"47h ago": now.Add(-47 * time.Hour), "2d ago": now.Add(-50 * time.Hour),
-	} {
-		if got := terminal.Ago(at, now); got != want {
-			t.Errorf("ago(%s) = %q, want %q", at, got, want)
-		}
-	}
-}
-
-func TestUserDataDir(t *testing.T) {
-	env := map[string]string{}
-	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-	check := func(goos, home, want string) {
-		t.Helper()
-		if got := userDataDir(goos, lookup, home); got != filepath.FromSlash(want) {
-			t.Errorf("on %s: %s, want %s", goos, got, want)
-		}
-	}
-	check("linux", "/home/me", "/home/me/.local/share/junctor")
-	check("darwin", "/Users/me", "/Users/me/Library/Application Support/junctor")
-	env["LOCALAPPDATA"] = "/local"
-	check("windows", "/home/me", "/local/junctor")
-	env["XDG_DATA_HOME"] = t.TempDir()
-	check("linux", "/home/me", env["XDG_DATA_HOME"]+"/junctor")
 }

@@ -1,0 +1,118 @@
+// Package backup keeps a store in a file: a backup appears when it is complete,
+// is readable by this user alone, and is not changed when it is read.
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"junctor/internal/store"
+	"os"
+	"path/filepath"
+)
+
+// Open opens the store in a file.
+type Open func(ctx context.Context, path string) (store.Store, error)
+
+// Write has fill copy a store into a new file in a private folder beside file,
+// and puts it in place when it is complete.
+func Write(ctx context.Context, file string, force bool, open Open, fill func(store.Store) error) (err error) {
+	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file; name another", file)
+	} else if err == nil && !force {
+		return fmt.Errorf("%s already exists; name another file, or use --force to replace it", file)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(file), ".junctor-backup-")
+	if err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "store.db")
+	to, err := open(ctx, path)
+	if err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	if err := errors.Join(fill(to), to.Close()); err != nil {
+		return err
+	}
+	if err := syncFile(path); err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	if force {
+		err = os.Rename(path, file)
+	} else {
+		err = os.Link(path, file) // which replaces nothing
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			err = os.Rename(path, file) // a file system without links
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write the backup: %w", err)
+	}
+	return syncFile(filepath.Dir(file))
+}
+
+// syncFile has the content of a file or folder written to the disk.
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	err = f.Sync()
+	if info, statErr := f.Stat(); statErr == nil && info.IsDir() {
+		err = nil // not every system can do that for folders
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Read opens a private copy of a backup in dataDir for f, so that tables of an
+// earlier version can be brought up to date and the backup stays as it is.
+func Read(ctx context.Context, file, dataDir string, open Open, f func(store.Store) error) (err error) {
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return fmt.Errorf("read the backup: %w", err)
+	}
+	dir, err := os.MkdirTemp(dataDir, ".restore-")
+	if err != nil {
+		return fmt.Errorf("read the backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	path := filepath.Join(dir, "store.db")
+	if err := copyFile(file, path); err != nil {
+		return fmt.Errorf("read the backup: %w", err)
+	}
+	from, err := open(ctx, path)
+	if err != nil {
+		return fmt.Errorf("%s is not a backup that junctor store backup wrote, or is damaged: %w", file, err)
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	if empty, err := store.Empty(ctx, from); err != nil {
+		return fmt.Errorf("read the backup: %w", err)
+	} else if empty {
+		return fmt.Errorf("%s has no records of a store", file)
+	}
+	return f(from)
+}
+
+// copyFile copies a regular file into a new one, readable by this user alone.
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", from)
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}

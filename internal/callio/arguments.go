@@ -1,0 +1,90 @@
+// Package callio reads the arguments of a tool call as people type them, and
+// shows its progress and its result in a terminal.
+package callio
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"junctor/internal/rawjson"
+	"strings"
+)
+
+// Arguments makes one JSON object of all the ways to give arguments.
+func Arguments(schema json.RawMessage, whole string, pairs []string, stdin io.Reader) (json.RawMessage, error) {
+	if whole == "" && len(pairs) > 0 && strings.HasPrefix(strings.TrimSpace(pairs[0]), "{") {
+		whole, pairs = pairs[0], pairs[1:]
+	}
+	raw := json.RawMessage(whole)
+	if whole == "-" {
+		data, err := io.ReadAll(io.LimitReader(stdin, 16<<20))
+		if err != nil {
+			return nil, fmt.Errorf("read the arguments from stdin: %w", err)
+		}
+		raw = data
+	}
+	if len(strings.TrimSpace(string(raw))) == 0 {
+		raw = json.RawMessage(`{}`)
+	}
+	if trimmed := strings.TrimSpace(string(raw)); !json.Valid(raw) || trimmed[0] != '{' {
+		return nil, errors.New("the arguments are not a JSON object")
+	}
+	for _, pair := range pairs {
+		key, value, err := parsePair(schema, pair)
+		if err != nil {
+			return nil, err
+		}
+		raw = rawjson.SetField(raw, value, key)
+	}
+	return raw, nil
+}
+
+// parsePair reads key=value by what the schema says of the key, or key:=JSON.
+func parsePair(schema json.RawMessage, pair string) (string, json.RawMessage, error) {
+	key, value, ok := strings.Cut(pair, "=")
+	if !ok || key == "" {
+		return "", nil, fmt.Errorf("%q is not key=value; give all arguments as one JSON object with --args", pair)
+	}
+	if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
+		if !json.Valid([]byte(value)) {
+			return "", nil, fmt.Errorf("the value of %s is not JSON", name)
+		}
+		return name, json.RawMessage(value), nil
+	}
+	if takesText(rawjson.Field(schema, "properties", key)) || !json.Valid([]byte(value)) {
+		quoted, err := json.Marshal(value)
+		return key, quoted, err
+	}
+	return key, json.RawMessage(value), nil
+}
+
+// takesText reports whether a parameter may be a string, so that 007 stays
+// what was typed. What the schema does not say is a string unless it looks
+// like something else.
+func takesText(property json.RawMessage) bool {
+	var p struct {
+		Type any   `json:"type"`
+		Enum []any `json:"enum"`
+	}
+	if json.Unmarshal(property, &p) != nil {
+		return false
+	}
+	switch t := p.Type.(type) {
+	case string:
+		return t == "string"
+	case []any:
+		for _, one := range t {
+			if one == "string" {
+				return true
+			}
+		}
+		return false
+	}
+	for _, e := range p.Enum {
+		if _, ok := e.(string); ok {
+			return true
+		}
+	}
+	return false
+}

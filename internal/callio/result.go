@@ -1,0 +1,177 @@
+package callio
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"junctor/internal/control"
+	"junctor/internal/terminal"
+	"mime"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Follow shows progress on a terminal and returns the last piece.
+func Follow(c *terminal.Terminal, body io.Reader) (control.CallAnswer, error) {
+	var last control.CallAnswer
+	_, isTerminal := c.Width(c.Err)
+	lines := bufio.NewReader(body)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			last = control.CallAnswer{}
+			if err := json.Unmarshal(line, &last); err != nil {
+				return last, fmt.Errorf("read the gateway's response: %w", err)
+			}
+			if last.Type == "notification" && isTerminal && !c.Quiet {
+				showProgress(c, last)
+			}
+		}
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			return last, err
+		}
+	}
+	if isTerminal && !c.Quiet {
+		fmt.Fprint(c.Err, "\r\x1b[K")
+	}
+	switch last.Type {
+	case "error":
+		return last, errors.New(last.Error.Message)
+	case "result":
+		return last, nil
+	}
+	return last, errors.New("the connection to the gateway was lost before the response was complete")
+}
+
+func showProgress(c *terminal.Terminal, n control.CallAnswer) {
+	var p struct {
+		Progress float64 `json:"progress"`
+		Total    float64 `json:"total"`
+		Message  string  `json:"message"`
+		Data     any     `json:"data"`
+	}
+	if json.Unmarshal(n.Params, &p) != nil {
+		return
+	}
+	switch {
+	case n.Method == "notifications/message":
+		fmt.Fprintf(c.Err, "\r\x1b[K%s\n", c.Paint(c.Err, terminal.Dim, terminal.OneLine(fmt.Sprint(p.Data))))
+	case p.Total > 0:
+		filled := int(20 * min(p.Progress/p.Total, 1))
+		fmt.Fprintf(c.Err, "\r\x1b[K%s%s %.0f/%.0f %s", strings.Repeat("━", filled), strings.Repeat("╌", 20-filled), p.Progress, p.Total, terminal.OneLine(p.Message))
+	default:
+		fmt.Fprintf(c.Err, "\r\x1b[K%.0f %s", p.Progress, terminal.OneLine(p.Message))
+	}
+}
+
+// block is one piece of a tool's result.
+type block struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Data     string `json:"data"`
+	MimeType string `json:"mimeType"`
+	URI      string `json:"uri"`
+	Name     string `json:"name"`
+	Resource struct {
+		URI      string `json:"uri"`
+		MimeType string `json:"mimeType"`
+		Text     string `json:"text"`
+		Blob     string `json:"blob"`
+	} `json:"resource"`
+}
+
+// Print writes the result of a tool: its texts to Out, or to Err if it is an
+// error. Images and other files are saved in folder.
+func Print(c *terminal.Terminal, tool string, a control.CallAnswer, folder string, asJSON bool) error {
+	if asJSON {
+		return c.PrintJSON(a.Result)
+	}
+	var result struct {
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+	}
+	if json.Unmarshal(a.Result, &result) != nil {
+		return errors.New("the tool's result is not a valid MCP result; use --json to see it")
+	}
+	out := c.Out
+	if a.IsError {
+		out = c.Err
+	}
+	files := 0
+	for _, raw := range result.Content {
+		var b block
+		if json.Unmarshal(raw, &b) != nil {
+			b = block{} // of a form that is not known: shown as it came
+		}
+		data, kind := b.Data, b.MimeType
+		if b.Type == "resource" {
+			data, kind = b.Resource.Blob, b.Resource.MimeType
+		}
+		switch {
+		case b.Type == "text":
+			fmt.Fprintln(out, c.Text(out, b.Text))
+		case b.Type == "resource" && b.Resource.Blob == "":
+			fmt.Fprintln(out, c.Text(out, b.Resource.Text))
+		case data != "":
+			files++
+			path, err := saveFile(folder, tool, files, kind, data)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "%s saved as %s\n", b.Type, path)
+		case b.Type == "resource_link":
+			fmt.Fprintf(out, "%s %s\n", terminal.OneLine(b.Name), terminal.OneLine(b.URI))
+		default:
+			fmt.Fprintln(out, c.Text(out, string(raw)))
+		}
+	}
+	if len(result.Content) == 0 && len(result.Structured) > 0 {
+		return c.PrintJSON(result.Structured)
+	}
+	return nil
+}
+
+// saveFile writes an image, a sound or any other bytes beside the caller,
+// under a name that is not taken.
+func saveFile(folder, tool string, n int, kind, data string) (string, error) {
+	content, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return "", fmt.Errorf("the tool's %s is not base64: %w", kind, err)
+	}
+	ext := ".bin"
+	if known, _ := mime.ExtensionsByType(kind); len(known) > 0 {
+		ext = known[len(known)-1]
+	}
+	switch kind { // the usual ones, whatever this machine's tables say
+	case "image/png":
+		ext = ".png"
+	case "image/jpeg":
+		ext = ".jpg"
+	case "audio/wav":
+		ext = ".wav"
+	}
+	safe := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, tool)
+	for ; ; n++ {
+		path := filepath.Join(folder, fmt.Sprintf("%s-%d%s", safe, n, ext))
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", fmt.Errorf("save the tool's file: %w", err)
+		}
+		_, err = f.Write(content)
+		return path, errors.Join(err, f.Close())
+	}
+}

@@ -1,0 +1,69 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"junctor/internal/child"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// MachineProbes look at this machine; step is told what is being done.
+func MachineProbes(step func(string)) Probes {
+	return Probes{
+		OS:       runtime.GOOS,
+		Look:     func(program string, environ []string) (string, error) { return child.Look(program, "", environ) },
+		Version:  programVersion,
+		Stat:     os.Stat,
+		Listen:   tryListen,
+		Date:     webDate,
+		Free:     freeSpace,
+		Now:      time.Now,
+		Progress: step,
+	}
+}
+
+// programVersion runs a program for its first line.
+func programVersion(ctx context.Context, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	text, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		said, _, _ := strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n")
+		return "", fmt.Errorf("%w: %s", err, said)
+	}
+	return text, err
+}
+
+func tryListen(address string) error {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	return ln.Close()
+}
+
+// webDate asks a web server for the time.
+func webDate(ctx context.Context, address string) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return time.Time{}, err
+	}
+	_ = res.Body.Close()
+	return http.ParseTime(res.Header.Get("Date"))
+}
