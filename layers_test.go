@@ -65,16 +65,11 @@ var layer = map[string]int{
 	"toolsapi":  5,
 	"webui":     5,
 
-	"chatclient":  6,
-	"config":      6,
-	"clients":     7,
-	"configshare": 7,
-	"doctor":      7,
-	"app":         8,
 	"callio":      6,
 	"chatclient":  6,
 	"config":      6,
 	"clients":     7,
+	"configshare": 7,
 	"doctor":      7,
 	"app":         8,
 }

@@ -113,8 +113,8 @@ type cli struct {
 
 func rootCommand(w *world) *cobra.Command {
 	c := &cli{world: w}
-	noColour, _ := w.lookup("NO_COLOR")
-	w.NoColour = noColour != ""
+	noColour, set := w.lookup("NO_COLOR")
+	w.NoColour = set && noColour != ""
 	root := &cobra.Command{
 		Use:   "junctor",
 		Short: "Join any AI to any MCP server",
