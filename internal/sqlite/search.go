@@ -23,7 +23,7 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 	}
 	buffers := sync.Pool{New: func() any { return new([]byte) }}
 	found := make([]bool, len(blocks))
-	bodies := make(chan body)
+	bodies := make(chan body, runtime.GOMAXPROCS(0)) // so that reading goes on while all decompress
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
