@@ -138,7 +138,49 @@ test('activity: calls appear live and can be filtered, paused, opened and export
   const saving = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Export' }).click();
   const lines = readFileSync(await (await saving).path(), 'utf8').trim().split('\n').map((l) => JSON.parse(l));
-  assert.deepEqual(lines.map((l) => l.requestId), ['echo-two', 'echo-one']);
+  assert.deepEqual(lines.map((l) => [l.requestId, l.arguments.message]), [['echo-one', 'one'], ['echo-two', 'two']]); // in full
+}));
+
+test('activity: figures, charts and search cover all calls of the range, not only those that are loaded', on('/#/activity?range=24h', async (page, context) => {
+  const { g } = rig;
+  const call = (tool, args) => context.request.post(`${g.url}/call_tool`, { data: { server: 'memory', tool, arguments: args } });
+  await call('open_nodes', { names: ['a needle in the arguments'] });
+  for (let i = 0; i < 5; i++) await call('search_nodes', { query: `hay ${i}` });
+  await call('search_nodes', { query: 7 }); // refused
+  const table = page.locator('.figures-table');
+  const cells = (name) => table.getByRole('row', { name }).locator('td').allInnerTexts();
+  await page.getByRole('tab', { name: 'By tool' }).click();
+  await until(async () => (await cells(/search_nodes/))[0] === '6', 'six calls of search_nodes');
+  assert.equal((await cells(/search_nodes/))[1], '1');
+  await page.getByRole('button', { name: 'search_nodes' }).click();
+  await counts(page.locator('.call-row'), 6);
+  await page.locator('figcaption').getByText('6 calls').waitFor();
+  await page.getByRole('button', { name: 'search_nodes' }).and(page.locator('.filters button')).click();
+
+  await page.getByRole('searchbox').fill('NEEDLE in the arg');
+  await counts(page.locator('.call-row'), 1);
+  await page.locator('figcaption').getByText('1 call', { exact: true }).waitFor();
+  await page.getByRole('searchbox').fill('');
+  await page.getByLabel('Caller').selectOption({ index: 1 });
+  await page.locator('.call-row').first().waitFor();
+
+  // The calls are at the right end: drag over it, and only they are left.
+  const chart = page.getByRole('group', { name: /^Calls over time/ });
+  const { x, y, width, height } = await chart.boundingBox();
+  await page.mouse.move(x + width - 12, y + height / 2);
+  await page.locator('.chart-tip:not([hidden])').getByText('ok', { exact: false }).waitFor();
+  await page.mouse.down();
+  await page.mouse.move(x + width - 60, y + height / 2, { steps: 4 });
+  await page.mouse.up();
+  await page.getByText('past', { exact: true }).waitFor();
+  assert.match(page.url(), /from=\d+&to=\d+/);
+  await page.locator('.call-row').filter({ hasText: 'search_nodes' }).first().waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole('button', { name: 'Zoom out' }).click();
+  await page.getByText('live', { exact: true }).waitFor();
+  await chart.focus();
+  await chart.press('ArrowLeft');
+  await page.locator('.chart-tip:not([hidden])').waitFor();
 }));
 
 const asked = [];

@@ -1,13 +1,13 @@
-// Every view of the page, light and dark, wide and narrow, in a real browser.
+// Every view of the page, light and dark, at four widths, in a real browser.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { shared } from './page.mjs';
 import { fits, shot, violations } from './rig.mjs';
 
 const rig = shared(async (g) => {
-  // A call, for the list of them.
-  const answer = await fetch(`${g.url}/call_tool`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ server: 'everything', tool: 'echo', arguments: { message: 'hello' } }) });
-  assert.equal(answer.status, 200);
+  // Calls, for the list of them.
+  for (const [tool, args] of [['echo', { message: 'hello' }], ['get-sum', { a: 1, b: 2 }], ['get-sum', { a: 'one' }]])
+    await fetch(`${g.url}/call_tool`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ server: 'everything', tool, arguments: args }) });
 });
 const { on } = rig;
 
@@ -15,6 +15,7 @@ const views = [
   ['chat', '/#/chat', (p) => p.getByRole('heading', { name: 'What can I help with?' })],
   ['tools', '/#/tools', (p) => p.locator('.tool-row').first()],
   ['tool', `/#/tools/everything/get-sum?args=${encodeURIComponent('{"a":2,"b":3}')}`, (p) => p.getByRole('button', { name: 'Run', exact: true })],
+  ['form', '/#/tools/memory/create_entities', (p) => p.getByRole('button', { name: 'Run', exact: true })],
   ['servers', '/#/servers', (p) => p.locator('.server-row').first()],
   ['server', '/#/servers/everything', (p) => p.getByText('handshake')],
   ['add', '/#/servers?add=form', (p) => p.getByRole('dialog')],
@@ -25,15 +26,16 @@ const views = [
 ];
 
 for (const theme of ['light', 'dark']) {
-  for (const width of [1280, 380]) {
-    test(`every view, ${theme}, ${width} px: no accessibility violation, no overflow`, on('/', async (page) => {
-      for (const [name, path, ready] of views) {
-        await page.goto(rig.g.url + path);
+  test(`every view, ${theme}, at 390, 768, 1,024 and 1,440 px: no accessibility violation, no overflow`, on('/', async (page) => {
+    for (const [name, path, ready] of views) {
+      await page.goto(rig.g.url + path);
+      for (const width of [1440, 1024, 768, 390]) {
+        await page.setViewportSize({ width, height: width < 500 ? 760 : 860 });
         await ready(page).waitFor();
         await shot(page, `${theme}-${width}-${name}`);
-        assert.deepEqual(await violations(page), [], name);
-        await fits(page, name);
+        assert.deepEqual(await violations(page), [], `${name} at ${width} px`);
+        await fits(page, `${name} at ${width} px`);
       }
-    }, { colorScheme: theme, viewport: { width, height: width < 500 ? 760 : 820 } }));
-  }
+    }
+  }, { colorScheme: theme }));
 }

@@ -22,13 +22,10 @@ import (
 // Arguments and results stay out: a list of thousands is for looking over, and
 // showCall has all of one.
 func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) {
-	q, err := readCallQuery(r.URL.Query())
+	q, err := ownCalls(r)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
-	}
-	if caller := tool.CallerFrom(r.Context()); !runsIt(caller) {
-		q.Caller = caller.ID
 	}
 	if format := httpstream.Accepted(r); format != httpstream.None {
 		c.followCalls(w, r, q, format)
@@ -51,19 +48,27 @@ func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]any{"calls": calls, "last": last})
 }
 
-// callStats answers with how many calls there were and how long they took, by
-// server and tool, in a range of time.
-func (c *Control) callStats(w http.ResponseWriter, r *http.Request) {
+// ownCalls reads the query of a request. Callers other than operators select
+// only their own calls.
+func ownCalls(r *http.Request) (store.CallQuery, error) {
 	q, err := readCallQuery(r.URL.Query())
-	if err == nil && q.Text != "" {
-		err = &tool.Error{Kind: tool.InvalidArguments, Msg: "text does not limit statistics; leave it out"}
+	if caller := tool.CallerFrom(r.Context()); !runsIt(caller) {
+		q.Caller = caller.ID
+	}
+	return q, err
+}
+
+// callStats answers with how many calls there were and how long they took, by
+// server, tool, caller and API, in a range of time. intervals divides the
+// range, which then must have a beginning; it ends now unless to is set.
+func (c *Control) callStats(w http.ResponseWriter, r *http.Request) {
+	q, err := ownCalls(r)
+	if text := r.URL.Query().Get("intervals"); err == nil && text != "" {
+		q.Intervals, err = readIntervals(text, &q)
 	}
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
-	}
-	if caller := tool.CallerFrom(r.Context()); !runsIt(caller) {
-		q.Caller = caller.ID
 	}
 	stats, err := c.Log.Stats(r.Context(), q)
 	if err != nil {
@@ -72,6 +77,67 @@ func (c *Control) callStats(w http.ResponseWriter, r *http.Request) {
 	}
 	answer(w, stats)
 }
+
+func readIntervals(text string, q *store.CallQuery) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > store.MaxIntervals {
+		return 0, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("intervals %q is not a number from 1 to %d", tool.Shorten(text, 40), store.MaxIntervals)}
+	}
+	if q.Until.IsZero() {
+		q.Until = time.Now()
+	}
+	if q.Since.IsZero() || !q.Since.Before(q.Until) {
+		return 0, &tool.Error{Kind: tool.InvalidArguments, Msg: "intervals divide a range of time; send from, before to"}
+	}
+	return n, nil
+}
+
+// exportCalls answers with all records that match, oldest first, arguments
+// and results included, as JSON lines.
+func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) {
+	q, err := ownCalls(r)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	// A second of a slow reader's time per page is fine; growing while
+	// records come in faster than they are read is not.
+	last, err := c.Log.LastSeq(r.Context())
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	q.BeforeSeq, q.Brief, q.Forward, q.Limit = last+1, false, true, exportPage
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	for first := true; ; first = false {
+		calls, err := c.Log.Calls(r.Context(), q)
+		if err != nil && first {
+			httperr.Write(w, r, err)
+			return
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler) // the only way to tell the client that the answer is not whole
+		}
+		if first {
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			w.Header().Set("Content-Disposition", `attachment; filename="calls.jsonl"`)
+			w.Header().Set("Cache-Control", "no-store")
+		}
+		for _, call := range calls {
+			if enc.Encode(call) != nil {
+				return // the client is gone
+			}
+			q.AfterSeq = call.Seq
+		}
+		if len(calls) < exportPage {
+			return
+		}
+	}
+}
+
+// exportPage is how many records an export reads at once.
+const exportPage = 500
 
 // runsIt reports whether the caller operates the gateway. Records contain
 // arguments and results, so only operators may see those of other callers.
@@ -83,9 +149,9 @@ func readCallQuery(v url.Values) (store.CallQuery, error) {
 		Session: v.Get("session"), Status: store.Status(v.Get("status")), Parent: v.Get("parent"), Text: v.Get("text"), Brief: true,
 	}
 	switch q.Status {
-	case "", store.StatusOK, store.StatusError, store.StatusFailed:
+	case "", store.StatusOK, store.StatusError, store.StatusFailed, store.StatusNotOK:
 	default:
-		return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("status %q is none of ok, error, failed", tool.Shorten(string(q.Status), 40))}
+		return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("status %q is none of ok, error, failed, notok", tool.Shorten(string(q.Status), 40))}
 	}
 	for name, into := range map[string]*int64{"after": &q.AfterSeq, "before": &q.BeforeSeq} {
 		if text := v.Get(name); text != "" {

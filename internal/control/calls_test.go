@@ -69,7 +69,14 @@ func TestCallStats(t *testing.T) {
 		"range":          {admin, "?from=2023-11-14T22:13:21Z&to=2023-11-14T22:13:22Z", 200, `"total":{"calls":1,"errors":0,"failed":1,`},
 		"only one's own": {limited, "?caller=a", 200, `"total":{"calls":1,"errors":0,"failed":1,`},
 		"none":           {admin, "?server=none", 200, `"tools":[]`},
-		"by text":        {admin, "?text=x", 400, "leave it out"},
+		"by text":        {admin, "?text=too+slow", 200, `"total":{"calls":1,"errors":0,"failed":1,`},
+		"by caller":      {admin, "", 200, `"callers":[{"caller":"a","calls":1,`},
+		"any failure":    {admin, "?status=notok", 200, `"total":{"calls":2,"errors":1,"failed":1,`},
+		"intervals":      {admin, "?from=2023-11-14T22:13:20Z&to=2023-11-14T22:13:24Z&intervals=2", 200, `"intervals":[{"from":"2023-11-14T22:13:20Z","calls":2,"errors":0,"failed":1,`},
+		"until now":      {admin, "?from=2023-11-14T22:13:20Z&intervals=1", 200, `"intervals":[{"from":"2023-11-14T22:13:20Z","calls":3,`},
+		"no range":       {admin, "?intervals=2", 400, "send from"},
+		"no time":        {admin, "?from=2023-11-14T22:13:20Z&to=2023-11-14T22:13:20Z&intervals=2", 400, "send from"},
+		"too many":       {admin, "?from=2023-11-14T22:13:20Z&intervals=1001", 400, "from 1 to 1000"},
 		"no such status": {admin, "?status=fine", 400, "none of ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,6 +86,47 @@ func TestCallStats(t *testing.T) {
 				t.Errorf("%d %s, want %d and %s", w.Code, w.Body, tt.status, tt.want)
 			}
 		})
+	}
+}
+
+// TestExportCalls: all that match, in full, however many there are.
+func TestExportCalls(t *testing.T) {
+	db, serve := journal(t)
+	for i := range 2 * exportPage {
+		if err := db.Append(t.Context(), store.Call{ID: fmt.Sprintf("more-%d", i), Server: "many", Caller: "a", Time: time.Unix(1_700_001_000, 0), Status: store.StatusOK}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tt := range map[string]struct {
+		caller      tool.Caller
+		query       string
+		lines       int
+		first, last string
+	}{
+		"all":            {admin, "", 2*exportPage + 3, `"secret":"arguments"`, fmt.Sprintf("more-%d", 2*exportPage-1)},
+		"filtered":       {admin, "?server=fs&status=notok", 1, "call-3", "call-3"},
+		"only one's own": {limited, "", 1, "call-2", "call-2"},
+		"none":           {admin, "?server=none", 0, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			serve(tt.caller).ServeHTTP(w, httptest.NewRequest("GET", "/api/export"+tt.query, nil))
+			lines := strings.Split(strings.TrimSuffix(w.Body.String(), "\n"), "\n")
+			if w.Body.Len() == 0 {
+				lines = nil
+			}
+			if w.Code != 200 || len(lines) != tt.lines {
+				t.Fatalf("%d with %d lines, want %d", w.Code, len(lines), tt.lines)
+			}
+			if tt.lines > 0 && (!strings.Contains(lines[0], tt.first) || !strings.Contains(lines[len(lines)-1], tt.last)) {
+				t.Errorf("from %s to %s", lines[0], lines[len(lines)-1])
+			}
+		})
+	}
+	w := httptest.NewRecorder()
+	serve(admin).ServeHTTP(w, httptest.NewRequest("GET", "/api/export?status=fine", nil))
+	if w.Code != 400 {
+		t.Errorf("no such status: %d", w.Code)
 	}
 }
 

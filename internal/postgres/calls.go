@@ -95,12 +95,15 @@ func callFilter(q store.CallQuery) (where string, args []any) {
 	}
 	for _, f := range []struct{ cond, value string }{
 		{"server = ?", q.Server}, {"tool = ?", q.Tool}, {"caller = ?", q.Caller},
-		{"session = ? AND session <> ''", q.Session}, {"face = ?", q.Face}, {"status = ?", string(q.Status)},
+		{"session = ? AND session <> ''", q.Session}, {"face = ?", q.Face},
 		{"parent = ? AND parent <> ''", q.Parent},
 	} {
 		if f.value != "" {
 			add(f.cond, clean(f.value))
 		}
+	}
+	if q.Status != "" && q.Status != store.StatusNotOK {
+		add("status = ?", clean(string(q.Status)))
 	}
 	if q.Status != "" && q.Status != store.StatusOK {
 		conds = append(conds, "status <> 'ok'") // what the index says
@@ -125,7 +128,11 @@ func callFilter(q store.CallQuery) (where string, args []any) {
 		const fold = "lower(encode(%s, 'escape'))"
 		needle := fmt.Sprintf(fold, "convert_to(?::text, 'UTF8')")
 		var any []string
-		for _, column := range []string{"arguments", "result", "convert_to(error, 'UTF8')"} {
+		columns := []string{"arguments", "result"}
+		for _, name := range []string{"error", "server", "tool", "method", "caller", "caller_name", "kind", "id", "request_id"} {
+			columns = append(columns, "convert_to("+name+", 'UTF8')")
+		}
+		for _, column := range columns {
 			any = append(any, "strpos("+fmt.Sprintf(fold, column)+", "+needle+") > 0")
 		}
 		add("("+strings.Join(any, " OR ")+")", clean(q.Text))
@@ -193,40 +200,4 @@ func scanCall(r pgx.CollectableRow) (store.Call, error) {
 	c.Arguments, c.Result = store.ValidUTF8(c.Arguments), store.ValidUTF8(c.Result)
 	c.Stages, err = store.ParseStages(stages)
 	return c, err
-}
-
-// Stats implements store.CallLog.
-func (s *Store) Stats(ctx context.Context, q store.CallQuery) (out store.CallStats, err error) {
-	q.AfterSeq, q.BeforeSeq, q.Text = 0, 0, ""
-	where, args := callFilter(q)
-	query := `SELECT coalesce(server, ''), coalesce(tool, ''), grouping(server, tool), count(*),
-	count(*) FILTER (WHERE status = 'error'), count(*) FILTER (WHERE status = 'failed'),
-	coalesce(percentile_disc(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY duration), '{0, 0, 0}')
-FROM calls WHERE ` + where + ` GROUP BY GROUPING SETS ((server, tool), (server), ()) ORDER BY server, tool`
-	err = s.readMuch(ctx, "read the call log", func(ctx context.Context) error {
-		out = store.CallStats{Servers: []store.CallSummary{}, Tools: []store.CallSummary{}}
-		rows, err := s.pool.Query(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		var c store.CallSummary
-		var level int
-		var took []int64
-		_, err = pgx.ForEachRow(rows, []any{&c.Server, &c.Tool, &level, &c.Calls, &c.Errors, &c.Failed, &took}, func() error {
-			for i, p := range []*time.Duration{&c.P50, &c.P95, &c.P99} {
-				*p = time.Duration(took[i]) * time.Microsecond
-			}
-			switch level { // a bit for each column that is not a group key
-			case 0:
-				out.Tools = append(out.Tools, c)
-			case 1:
-				out.Servers = append(out.Servers, c)
-			default:
-				out.Total = c
-			}
-			return nil
-		})
-		return err
-	})
-	return out, err
 }

@@ -173,6 +173,8 @@ type blockReader struct {
 	plain   []byte      // the body; empty until it is read
 	content [][4]string // nil until it is read
 	groupOK []bool
+
+	groupText []bool // which groups have the text in a name
 }
 
 func (b *blockReader) open(e extent) error {
@@ -280,13 +282,12 @@ func (b *blockReader) matching(q store.CallQuery) (out []int, err error) {
 				continue
 			}
 		}
-		if q.Text != "" {
-			contents, err := b.contents()
+		if q.Text != "" && !b.groupText[g] {
+			has, err := b.hasText(i, text)
 			if err != nil {
 				return nil, err
 			}
-			c := &contents[i]
-			if !text.in([]byte(c[1])) && !text.in([]byte(c[2])) && !text.in([]byte(c[3])) {
+			if !has {
 				continue
 			}
 		}
@@ -295,14 +296,39 @@ func (b *blockReader) matching(q store.CallQuery) (out []int, err error) {
 	return out, nil
 }
 
-// matchGroups finds out which groups match and whether any does.
+// hasText reports whether the ids or the contents of a record have the text.
+func (b *blockReader) hasText(i int, text needle) (bool, error) {
+	ids, err := b.ids()
+	if err != nil {
+		return false, err
+	}
+	contents, err := b.contents()
+	if err != nil {
+		return false, err
+	}
+	for _, part := range append(contents[i][1:4:4], ids[i][:2]...) {
+		if text.in([]byte(part)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// matchGroups finds out which groups match, whether any does, and which of
+// them have the text in a name.
 func (b *blockReader) matchGroups(q store.CallQuery) (anyone bool) {
-	b.groupOK = b.groupOK[:0]
+	b.groupOK, b.groupText = b.groupOK[:0], b.groupText[:0]
+	text := newNeedle(q.Text)
 	same := func(want, have string) bool { return want == "" || want == have }
 	for i := range b.head.groups {
 		g := &b.head.groups[i]
-		ok := same(q.Server, g.server) && same(q.Tool, g.tool) && same(q.Caller, g.caller) && same(q.Face, g.face) && same(string(q.Status), g.status)
+		ok := same(q.Server, g.server) && same(q.Tool, g.tool) && same(q.Caller, g.caller) && same(q.Face, g.face) && q.Status.Matches(store.Status(g.status))
 		b.groupOK = append(b.groupOK, ok)
+		named := false
+		for _, name := range []string{g.server, g.tool, g.method, g.caller, g.callerName, g.kind} {
+			named = named || ok && q.Text != "" && text.in([]byte(name))
+		}
+		b.groupText = append(b.groupText, named)
 		anyone = anyone || ok
 	}
 	return anyone

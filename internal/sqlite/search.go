@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -45,13 +46,30 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 	err := func() error {
 		defer close(bodies)
 		if !byName(q) {
-			return t.bodies(blocks, q.Oldest(), give)
+			return t.bodies(blocks, q.Oldest(), func(i int, head, ids, raw []byte) {
+				// A block has its names and ids as plain text.
+				if found[i] = text.in(head) || text.in(ids); !found[i] {
+					give(i, raw)
+				}
+			})
 		}
 		for i, e := range blocks {
 			if err := b.open(e); err != nil {
 				return err
 			}
 			if !b.matchGroups(q) {
+				continue
+			}
+			if slices.Contains(b.groupText, true) {
+				found[i] = true
+				continue
+			}
+			ids, err := b.rawIDs()
+			if err != nil {
+				return err
+			}
+			if text.in([]byte(ids)) {
+				found[i] = true
 				continue
 			}
 			if err := t.part("body", e.seq, func(raw []byte) error { give(i, raw); return nil }); err != nil {
@@ -70,26 +88,26 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 	return out, err
 }
 
-// bodies shows the bodies of all blocks, which are in the given order, with one
+// bodies shows the parts of all blocks, which are in the given order, with one
 // query: one for each block would cost as much as the reading itself.
-func (t *snapshot) bodies(blocks []extent, oldest bool, use func(i int, raw []byte)) error {
+func (t *snapshot) bodies(blocks []extent, oldest bool, use func(i int, head, ids, body []byte)) error {
 	order, low, high := " DESC", blocks[len(blocks)-1].seq, blocks[0].seq
 	if oldest {
 		order, low, high = "", high, low
 	}
-	rows, err := t.conn.QueryContext(t.ctx, "SELECT seq, body FROM call_blocks WHERE seq BETWEEN ? AND ? ORDER BY seq"+order, low, high)
+	rows, err := t.conn.QueryContext(t.ctx, "SELECT seq, head, ids, body FROM call_blocks WHERE seq BETWEEN ? AND ? ORDER BY seq"+order, low, high)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for i := 0; i < len(blocks) && rows.Next(); {
 		var seq int64
-		var raw sql.RawBytes
-		if err := rows.Scan(&seq, &raw); err != nil {
+		var head, ids, body sql.RawBytes
+		if err := rows.Scan(&seq, &head, &ids, &body); err != nil {
 			return err
 		}
 		if seq == blocks[i].seq { // others are outside of the time that was asked for
-			use(i, raw)
+			use(i, head, ids, body)
 			i++
 		}
 	}

@@ -8,21 +8,22 @@ import (
 
 // Stats implements store.CallLog.
 func (s *Store) Stats(ctx context.Context, q store.CallQuery) (store.CallStats, error) {
-	q.AfterSeq, q.BeforeSeq, q.Text = 0, 0, ""
-	var c store.StatsCollector
+	q.AfterSeq, q.BeforeSeq = 0, 0
+	c := store.NewStatsCollector(q)
 	err := s.scan(ctx, q, true, func(b *blockReader) error {
 		found, err := b.matching(q)
 		if err != nil || len(found) == 0 {
 			return err
 		}
 		h := &b.head
-		tools := make([]*store.ToolCollector, len(h.groups))
+		groups := make([]*store.GroupCollector, len(h.groups))
 		for _, i := range found {
-			g := h.group[i]
-			if tools[g] == nil {
-				tools[g] = c.Tool(h.groups[g].server, h.groups[g].tool)
+			n := h.group[i]
+			g := &h.groups[n]
+			if groups[n] == nil {
+				groups[n] = c.Group(g.server, g.tool, g.caller, g.callerName, g.face)
 			}
-			tools[g].Add(store.Status(h.groups[g].status), h.took[i])
+			groups[n].Add(store.Status(g.status), h.times[i], h.took[i])
 		}
 		return nil
 	})

@@ -17,7 +17,15 @@ const (
 	StatusOK     Status = "ok"
 	StatusError  Status = "error"  // the tool ran and reported failure (isError)
 	StatusFailed Status = "failed" // the call did not get through; Kind says why
+
+	// StatusNotOK selects both kinds of failure in a query; no record has it.
+	StatusNotOK Status = "notok"
 )
+
+// Matches reports whether a query for s selects records of status have.
+func (s Status) Matches(have Status) bool {
+	return s == "" || s == have || s == StatusNotOK && have != StatusOK
+}
 
 // Call is the record of one call: a tool's execution or a forwarded request.
 // Arguments and Result must have been redacted and cut before they come here.
@@ -56,7 +64,7 @@ type CallQuery struct {
 	Face    string
 	Status  Status
 	Parent  string    // ID of the call that caused them
-	Text    string    // in the arguments, the result or the error, as recorded; ASCII letters match in either case
+	Text    string    // in the arguments, the result, the error, the names or the ids, as recorded; ASCII letters match in either case
 	Since   time.Time // inclusive
 	Until   time.Time // exclusive
 
@@ -73,6 +81,18 @@ type CallQuery struct {
 	Brief bool
 
 	Limit int // 0 means DefaultLimit; MaxLimit at most
+
+	// Intervals is the number of intervals of equal length into which Stats
+	// divides the time from Since until Until; both must be set.
+	Intervals int
+}
+
+// MaxIntervals bounds CallQuery.Intervals.
+const MaxIntervals = 1000
+
+// Interval returns the length of one interval.
+func (q CallQuery) Interval() time.Duration {
+	return max(q.Until.Sub(q.Since)/time.Duration(max(q.Intervals, 1)), time.Microsecond)
 }
 
 // How many records one query returns.
@@ -119,8 +139,8 @@ type CallLog interface {
 	// RequestID, or ErrNotFound.
 	Call(ctx context.Context, id string) (Call, error)
 
-	// Stats summarises the records that match. The limit, the sequence
-	// numbers and Text of the query do not count.
+	// Stats summarises the records that match. The limit and the sequence
+	// numbers of the query do not count.
 	Stats(ctx context.Context, q CallQuery) (CallStats, error)
 
 	// LastSeq returns the highest sequence number given so far, 0 for none.

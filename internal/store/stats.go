@@ -1,8 +1,8 @@
 package store
 
 import (
+	"cmp"
 	"encoding/json"
-	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -13,100 +13,171 @@ type CallStats struct {
 	Total   CallSummary   `json:"total"`
 	Servers []CallSummary `json:"servers"` // by name
 	Tools   []CallSummary `json:"tools"`   // by server and name
+	Callers []CallSummary `json:"callers"` // by id
+	Faces   []CallSummary `json:"faces"`   // by name
+
+	// Intervals are those of the query, in order and without gaps.
+	Intervals []CallSummary `json:"intervals,omitempty"`
 }
 
-// CallSummary summarises the calls of one tool, of one server, or all. The
-// percentiles are those of the duration, over calls however they ended.
+// CallSummary summarises the calls of one tool, server, caller, face or
+// interval, or all. The percentiles are those of the duration, over calls
+// however they ended.
 type CallSummary struct {
-	Server string
-	Tool   string
-	Calls  int64
-	Errors int64 // StatusError
-	Failed int64 // StatusFailed
-	P50    time.Duration
-	P95    time.Duration
-	P99    time.Duration
+	Server     string
+	Tool       string
+	Caller     string
+	CallerName string
+	Face       string
+	From       time.Time // where the interval begins
+	Calls      int64
+	Errors     int64 // StatusError
+	Failed     int64 // StatusFailed
+	P50        time.Duration
+	P95        time.Duration
+	P99        time.Duration
 }
 
 // MarshalJSON writes the summary as APIs show it, times in milliseconds.
 func (s CallSummary) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Server string  `json:"server,omitempty"`
-		Tool   string  `json:"tool,omitempty"`
-		Calls  int64   `json:"calls"`
-		Errors int64   `json:"errors"`
-		Failed int64   `json:"failed"`
-		P50    float64 `json:"p50Ms"`
-		P95    float64 `json:"p95Ms"`
-		P99    float64 `json:"p99Ms"`
-	}{s.Server, s.Tool, s.Calls, s.Errors, s.Failed, millis(s.P50), millis(s.P95), millis(s.P99)})
+		Server     string    `json:"server,omitempty"`
+		Tool       string    `json:"tool,omitempty"`
+		Caller     string    `json:"caller,omitempty"`
+		CallerName string    `json:"callerName,omitempty"`
+		Face       string    `json:"face,omitempty"`
+		From       time.Time `json:"from,omitzero"`
+		Calls      int64     `json:"calls"`
+		Errors     int64     `json:"errors"`
+		Failed     int64     `json:"failed"`
+		P50        float64   `json:"p50Ms"`
+		P95        float64   `json:"p95Ms"`
+		P99        float64   `json:"p99Ms"`
+	}{s.Server, s.Tool, s.Caller, s.CallerName, s.Face, s.From, s.Calls, s.Errors, s.Failed, millis(s.P50), millis(s.P95), millis(s.P99)})
 }
 
-// StatsCollector gathers statistics. The zero StatsCollector is empty.
-type StatsCollector struct{ tools map[[2]string]*ToolCollector }
-
-// ToolCollector gathers the statistics of one tool.
-type ToolCollector struct {
-	summary CallSummary
-	took    Durations
-}
-
-// Tool returns the collector of a tool.
-func (c *StatsCollector) Tool(server, tool string) *ToolCollector {
-	key := [2]string{server, tool}
-	t := c.tools[key]
-	if t == nil {
-		if c.tools == nil {
-			c.tools = map[[2]string]*ToolCollector{}
-		}
-		t = &ToolCollector{summary: CallSummary{Server: server, Tool: tool}}
-		c.tools[key] = t
+// EmptyStats returns the statistics of no call, with the intervals of q.
+func EmptyStats(q CallQuery) CallStats {
+	s := CallStats{Servers: []CallSummary{}, Tools: []CallSummary{}, Callers: []CallSummary{}, Faces: []CallSummary{}}
+	for i := range q.Intervals {
+		s.Intervals = append(s.Intervals, CallSummary{From: q.Since.Add(time.Duration(i) * q.Interval())})
 	}
-	return t
+	return s
 }
 
-// Add counts a call that took so many microseconds.
-func (t *ToolCollector) Add(status Status, micros int64) {
-	t.summary.Calls++
+// StatsCollector gathers statistics of the calls of a query.
+type StatsCollector struct {
+	query     CallQuery
+	groups    map[CallSummary]*GroupCollector // by their names
+	intervals []counter
+}
+
+// GroupCollector gathers the statistics of the calls that have a server,
+// tool, caller and face in common.
+type GroupCollector struct {
+	since     int64 // in microseconds
+	width     int64
+	intervals []counter
+	counter
+}
+
+// counter counts calls.
+type counter struct {
+	calls, errors, failed int64
+	took                  Durations
+}
+
+// NewStatsCollector returns an empty StatsCollector.
+func NewStatsCollector(q CallQuery) *StatsCollector {
+	return &StatsCollector{query: q, groups: map[CallSummary]*GroupCollector{}, intervals: make([]counter, q.Intervals)}
+}
+
+// Group returns the collector of the calls with these names.
+func (c *StatsCollector) Group(server, tool, caller, callerName, face string) *GroupCollector {
+	key := CallSummary{Server: server, Tool: tool, Caller: caller, CallerName: callerName, Face: face}
+	g := c.groups[key]
+	if g == nil {
+		g = &GroupCollector{since: c.query.Since.UnixMicro(), width: c.query.Interval().Microseconds(), intervals: c.intervals}
+		c.groups[key] = g
+	}
+	return g
+}
+
+// Add counts a call of a time, in microseconds since 1970, that took so many
+// microseconds.
+func (g *GroupCollector) Add(status Status, at, micros int64) {
+	g.add(status, micros)
+	if len(g.intervals) > 0 {
+		if i := (at - g.since) / g.width; at >= g.since {
+			g.intervals[min(i, int64(len(g.intervals))-1)].add(status, micros)
+		}
+	}
+}
+
+func (c *counter) add(status Status, micros int64) {
+	c.calls++
 	switch status {
 	case StatusError:
-		t.summary.Errors++
+		c.errors++
 	case StatusFailed:
-		t.summary.Failed++
+		c.failed++
 	}
-	t.took.Add(micros)
+	c.took.Add(micros)
 }
 
-func (t *ToolCollector) merge(other *ToolCollector) {
-	t.summary.Calls += other.summary.Calls
-	t.summary.Errors += other.summary.Errors
-	t.summary.Failed += other.summary.Failed
-	t.took.Merge(&other.took)
+func (c *counter) merge(other *counter) {
+	c.calls += other.calls
+	c.errors += other.errors
+	c.failed += other.failed
+	c.took.Merge(&other.took)
 }
 
-func (t *ToolCollector) finish() CallSummary {
-	s := t.summary
-	s.P50, s.P95, s.P99 = t.took.Percentile(50), t.took.Percentile(95), t.took.Percentile(99)
+// summarize writes what was counted into s.
+func (c *counter) summarize(s CallSummary) CallSummary {
+	s.Calls, s.Errors, s.Failed = c.calls, c.errors, c.failed
+	s.P50, s.P95, s.P99 = c.took.Percentile(50), c.took.Percentile(95), c.took.Percentile(99)
 	return s
 }
 
 // Stats returns what was gathered.
 func (c *StatsCollector) Stats() CallStats {
-	out := CallStats{Servers: []CallSummary{}, Tools: []CallSummary{}}
-	var total, server ToolCollector
-	keys := slices.SortedFunc(maps.Keys(c.tools), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
-	for i, key := range keys {
-		t := c.tools[key]
-		out.Tools = append(out.Tools, t.finish())
-		total.merge(t)
-		server.summary.Server = key[0]
-		server.merge(t)
-		if i+1 == len(keys) || keys[i+1][0] != key[0] {
-			out.Servers = append(out.Servers, server.finish())
-			server = ToolCollector{}
-		}
+	out := EmptyStats(c.query)
+	var total counter
+	for _, g := range c.groups {
+		total.merge(&g.counter)
 	}
-	out.Total = total.finish()
+	out.Total = total.summarize(CallSummary{})
+	names := map[string]string{}
+	for key := range c.groups {
+		names[key.Caller] = max(names[key.Caller], key.CallerName)
+	}
+	out.Servers = c.by(func(k CallSummary) CallSummary { return CallSummary{Server: k.Server} })
+	out.Tools = c.by(func(k CallSummary) CallSummary { return CallSummary{Server: k.Server, Tool: k.Tool} })
+	out.Callers = c.by(func(k CallSummary) CallSummary { return CallSummary{Caller: k.Caller, CallerName: names[k.Caller]} })
+	out.Faces = c.by(func(k CallSummary) CallSummary { return CallSummary{Face: k.Face} })
+	for i := range out.Intervals {
+		out.Intervals[i] = c.intervals[i].summarize(out.Intervals[i])
+	}
+	return out
+}
+
+// by summarizes the groups that have the same key.
+func (c *StatsCollector) by(key func(CallSummary) CallSummary) []CallSummary {
+	merged := map[CallSummary]*counter{}
+	for names, g := range c.groups {
+		k := key(names)
+		if merged[k] == nil {
+			merged[k] = &counter{}
+		}
+		merged[k].merge(&g.counter)
+	}
+	out := []CallSummary{}
+	for k, n := range merged {
+		out = append(out, n.summarize(k))
+	}
+	slices.SortFunc(out, func(a, b CallSummary) int {
+		return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Caller, b.Caller), cmp.Compare(a.Face, b.Face))
+	})
 	return out
 }
 

@@ -5,6 +5,7 @@ import { exchangeToken } from './lib/api';
 import './styles/base.css';
 import './styles/parts.css';
 import './styles/views.css';
+import './styles/charts.css';
 
 const root = document.getElementById('root');
 if (root) void exchangeToken().then((refused) => createRoot(root).render(<StrictMode><App refused={refused} /></StrictMode>));

@@ -104,25 +104,29 @@ func callBrief(t *testing.T, open Opener) {
 	equal(t, "brief records", must[[]store.Call](t)(s.Calls(ctx, store.CallQuery{Brief: true})), want)
 }
 
-// callSearch finds records by what is in their arguments, results and errors.
+// callSearch finds records by what is in their arguments, results, errors,
+// names and ids.
 func callSearch(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	for i, c := range []store.Call{
 		{Arguments: json.RawMessage(`{"city":"Zürich"}`), Result: json.RawMessage(`{"content":[]}`)},
 		{Arguments: json.RawMessage(`{}`), Result: json.RawMessage("\"it RAINS in Z[ürich] @`{|}~\"")},
 		{Status: store.StatusFailed, Error: "no Rain today"},
-		{Tool: "rain", Arguments: json.RawMessage(`"a\nb 100% _x"`)},
+		{Tool: "rain", RequestID: "Mine-7", CallerName: "Ada", Arguments: json.RawMessage(`"a\nb 100% _x"`)},
 	} {
-		c.ID, c.Time = fmt.Sprint(i+1), at(i+1)
+		c.ID, c.Time = fmt.Sprintf("call-%d", i+1), at(i+1)
 		if err := s.Append(ctx, c); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for text, want := range map[string][]int64{
-		"rain": {2, 3}, "RAIN": {2, 3}, "zürich": {1}, "ürich": {1, 2}, "z[": {2}, "@`{|}~": {2}, `a\n`: {4}, "100%": {4}, "_x": {4},
+		"rain": {2, 3, 4}, "RAIN": {2, 3, 4}, "mine-": {4}, "ADA": {4}, "call-3": {3}, "zürich": {1}, "ürich": {1, 2}, "z[": {2}, "@`{|}~": {2}, `a\n`: {4}, "100%": {4}, "_x": {4},
 		"content": {1}, "nowhere": nil, "rain'": nil, "in z": {2},
 	} {
 		equal(t, text, seqs(must[[]store.Call](t)(s.Calls(ctx, store.CallQuery{Text: text}))), want)
+	}
+	if got := must[store.CallStats](t)(s.Stats(ctx, store.CallQuery{Text: "rain"})); got.Total.Calls != 3 {
+		t.Errorf("the statistics of a text have %d calls, want 3", got.Total.Calls)
 	}
 	equal(t, "with another filter", seqs(must[[]store.Call](t)(s.Calls(ctx, store.CallQuery{Text: "rain", Status: store.StatusFailed, Limit: 1}))), []int64{3})
 }
@@ -131,9 +135,9 @@ func callSearch(t *testing.T, open Opener) {
 func callStats(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	empty := must[store.CallStats](t)(s.Stats(ctx, store.CallQuery{}))
-	equal(t, "of nothing", empty, store.CallStats{Servers: []store.CallSummary{}, Tools: []store.CallSummary{}})
+	equal(t, "of nothing", empty, store.EmptyStats(store.CallQuery{}))
 	for i := range 200 {
-		c := store.Call{ID: fmt.Sprint(i), Time: at(i), Server: "a", Tool: "slow", Caller: "local", Face: "chat", Status: store.StatusOK, Duration: time.Duration(i+1) * time.Millisecond}
+		c := store.Call{ID: fmt.Sprint(i), Time: at(i), Server: "a", Tool: "slow", Caller: "local", CallerName: "me", Face: "chat", Status: store.StatusOK, Duration: time.Duration(i+1) * time.Millisecond}
 		if i%2 == 1 {
 			c.Tool, c.Caller, c.Duration = "fast", "key:k", time.Duration(i+1)*time.Microsecond
 		}
@@ -163,8 +167,18 @@ func callStats(t *testing.T, open Opener) {
 			{Server: "b", Tool: "slow", Calls: 1, P50: 101 * ms, P95: 101 * ms, P99: 101 * ms},
 		},
 	}
+	want.Callers = []store.CallSummary{
+		{Caller: "key:k", CallerName: "me", Calls: 100, P50: 100 * time.Microsecond, P95: 190 * time.Microsecond, P99: 198 * time.Microsecond},
+		{Caller: "local", CallerName: "me", Calls: 100, Errors: 1, Failed: 2, P50: 99 * ms, P95: 189 * ms, P99: 197 * ms},
+	}
+	want.Faces = []store.CallSummary{
+		{Face: "chat", Calls: 199, Errors: 1, Failed: 2, P50: 200 * time.Microsecond, P95: 181 * ms, P99: 197 * ms},
+		{Face: "cli", Calls: 1, P50: 101 * ms, P95: 101 * ms, P99: 101 * ms},
+	}
 	near(t, &all.Total, want.Total)
-	for name, pair := range map[string][2][]store.CallSummary{"servers": {all.Servers, want.Servers}, "tools": {all.Tools, want.Tools}} {
+	for name, pair := range map[string][2][]store.CallSummary{
+		"servers": {all.Servers, want.Servers}, "tools": {all.Tools, want.Tools}, "callers": {all.Callers, want.Callers}, "faces": {all.Faces, want.Faces},
+	} {
 		if len(pair[0]) != len(pair[1]) {
 			t.Fatalf("%s: %s, want %s", name, show(pair[0]), show(pair[1]))
 		}
@@ -181,6 +195,7 @@ func callStats(t *testing.T, open Opener) {
 		"caller": {store.CallQuery{Caller: "local"}, 100},
 		"api":    {store.CallQuery{Face: "chat"}, 199},
 		"status": {store.CallQuery{Status: store.StatusFailed}, 2},
+		"not ok": {store.CallQuery{Status: store.StatusNotOK}, 3},
 		"range":  {store.CallQuery{Since: at(50), Until: at(60)}, 10},
 		"none":   {store.CallQuery{Server: "c"}, 0},
 		"limit":  {store.CallQuery{Limit: 3, AfterSeq: 100}, 200},
@@ -188,6 +203,38 @@ func callStats(t *testing.T, open Opener) {
 		if got := must[store.CallStats](t)(s.Stats(ctx, tt.q)); got.Total.Calls != tt.want {
 			t.Errorf("%s: %d calls, want %d", name, got.Total.Calls, tt.want)
 		}
+	}
+}
+
+// callIntervals divides a range of time into intervals.
+func callIntervals(t *testing.T, open Opener) {
+	s, ctx := open(t), deadline(t)
+	for i, c := range []store.Call{{Time: at(9)}, {Time: at(10), Status: store.StatusError}, {Time: at(19).Add(999 * time.Millisecond)}, {Time: at(20), Status: store.StatusFailed}, {Time: at(39)}, {Time: at(40)}} {
+		c.ID, c.Duration = fmt.Sprint(i), time.Duration(i+1)*time.Millisecond
+		if err := s.Append(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const ms = time.Millisecond
+	got := must[store.CallStats](t)(s.Stats(ctx, store.CallQuery{Since: at(10), Until: at(40), Intervals: 3})).Intervals
+	want := []store.CallSummary{
+		{From: at(10), Calls: 2, Errors: 1, P50: 2 * ms, P95: 3 * ms, P99: 3 * ms},
+		{From: at(20), Calls: 1, Failed: 1, P50: 4 * ms, P95: 4 * ms, P99: 4 * ms},
+		{From: at(30), Calls: 1, P50: 5 * ms, P95: 5 * ms, P99: 5 * ms},
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d intervals, want %d", len(got), len(want))
+	}
+	for i := range got {
+		near(t, &got[i], want[i])
+	}
+	uneven := must[store.CallStats](t)(s.Stats(ctx, store.CallQuery{Since: at(10), Until: at(41), Intervals: 7})).Intervals
+	calls := int64(0)
+	for _, part := range uneven {
+		calls += part.Calls
+	}
+	if len(uneven) != 7 || calls != 5 {
+		t.Errorf("%d calls in %d intervals, want all 5 in 7", calls, len(uneven))
 	}
 }
 

@@ -34,6 +34,7 @@ func Run(t *testing.T, fresh func(t testing.TB) Opener) {
 		{"call brief", callBrief},
 		{"call search", callSearch},
 		{"call statistics", callStats},
+		{"call statistics by interval", callIntervals},
 		{"append concurrently", appendConcurrently},
 		{"append canceled", appendCanceled},
 		{"reopen", reopen},

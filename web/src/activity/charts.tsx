@@ -1,106 +1,114 @@
-import { duration, plural } from '../lib/format';
-import type { Call } from '../lib/api';
-import { buckets, perServer } from './log';
+import { useState } from 'react';
+import type { CallStats, Figures } from '../lib/api';
+import { count, duration, plural } from '../lib/format';
+import { TimeChart } from '../ui/chart';
+import { Tabs } from '../ui/ui';
 
-const W = 480;
-const H = 84;
+interface Props {
+  stats: CallStats;
+  range: { from: number; to: number };
+  onZoom: (from: number, to: number) => void;
+  onPick: (server: string, tool: string) => void;
+}
 
-/** Charts shows rate, failures and latency of the loaded calls, and figures per server. */
-export function Charts({ calls, now, span, onSpan }: { calls: Call[]; now: number; span: number; onSpan: (span: number) => void }) {
-  const inside = calls.filter((c) => Date.parse(c.time) >= now - span);
-  const n = 48;
-  const list = buckets(inside, now, span, n);
-  const most = Math.max(1, ...list.map((b) => b.ok + b.bad));
-  const slowest = Math.max(1, ...list.map((b) => (Number.isFinite(b.p95) ? b.p95 : 0)));
-  const x = (i: number) => (i * W) / n;
-  const bad = inside.filter((c) => c.status !== 'ok').length;
-  const logScale = (v: number) => H - 6 - ((H - 14) * Math.log1p(v)) / Math.log1p(slowest);
-  const line = (pick: (b: (typeof list)[number]) => number) => {
-    let d = '';
-    let pen = false;
-    list.forEach((b, i) => {
-      const v = pick(b);
-      if (!Number.isFinite(v)) return;
-      d += `${pen ? 'L' : 'M'}${(x(i) + W / n / 2).toFixed(1)} ${logScale(v).toFixed(1)}`;
-      pen = true;
-    });
-    return d;
-  };
-  const servers = perServer(inside);
+/** Charts shows how many calls there were and how long they took, as the gateway counts them. */
+export function Charts({ stats, range, onZoom, onPick }: Props) {
+  const parts = stats.intervals ?? [];
+  const bad = stats.total.errors + stats.total.failed;
+  const some = (pick: (f: Figures) => number) => parts.map((p) => (p.calls > 0 ? pick(p) : NaN));
   return (
     <div className="charts">
       <figure>
         <figcaption>
-          <strong>{plural(inside.length, 'call')}</strong> <span className="muted">in </span>
-          <select aria-label="Time span of the charts" value={span} onChange={(e) => onSpan(Number(e.target.value))}>
-            {spans.map((s) => (
-              <option key={s} value={s}>
-                {spanWord(s)}
-              </option>
-            ))}
-          </select>
-          {bad > 0 && <span className="bad-text"> · {bad} failed</span>}
+          <strong>{plural(stats.total.calls, 'call')}</strong>
+          {bad > 0 && <span className="bad-text"> · {count(bad)} failed</span>}
         </figcaption>
-        <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" role="img" aria-label={`${inside.length} calls in ${spanWord(span)}, ${bad} failed, at most ${most} per ${duration(span / n)}`}>
-          {list.map((b, i) => {
-            const all = ((b.ok + b.bad) / most) * (H - 10);
-            const red = (b.bad / most) * (H - 10);
-            return (
-              <g key={i}>
-                <rect className="bar-ok" x={x(i) + 1} width={W / n - 2} y={H - all} height={Math.max(0, all - red)} rx="1" />
-                {red > 0 && <rect className="bar-bad" x={x(i) + 1} width={W / n - 2} y={H - red} height={red} rx="1" />}
-              </g>
-            );
-          })}
-          <line className="axis" x1="0" x2={W} y1={H - 0.5} y2={H - 0.5} />
-        </svg>
+        <TimeChart
+          label={`Calls over time: ${plural(stats.total.calls, 'call')}, ${count(bad)} failed`}
+          kind="bars"
+          {...range}
+          format={count}
+          onZoom={onZoom}
+          series={[
+            { label: 'failed', className: 'series-bad', values: parts.map((p) => p.errors + p.failed) },
+            { label: 'ok', className: 'series-ok', values: parts.map((p) => p.calls - p.errors - p.failed) },
+          ]}
+        />
       </figure>
       <figure>
         <figcaption>
-          <strong>Latency</strong> <span className="muted">median and 95th percentile · up to {duration(slowest)}</span>
+          <strong>Duration</strong>
+          {stats.total.calls > 0 && (
+            <span className="muted">
+              {' '}
+              p50 {duration(stats.total.p50Ms)} · p95 {duration(stats.total.p95Ms)} · p99 {duration(stats.total.p99Ms)}
+            </span>
+          )}
         </figcaption>
-        <svg viewBox={`0 0 ${W} ${H}`} preserveAspectRatio="none" role="img" aria-label={`Latency over ${spanWord(span)}; slowest 95th percentile ${duration(slowest)}`}>
-          <path className="line-95" d={line((b) => b.p95)} />
-          <path className="line-50" d={line((b) => b.p50)} />
-          {list.map((b, i) => Number.isFinite(b.p50) && <path key={i} className="point" d={`M${(x(i) + W / n / 2).toFixed(1)} ${logScale(b.p50).toFixed(1)}h0`} />)}
-          <line className="axis" x1="0" x2={W} y1={H - 0.5} y2={H - 0.5} />
-        </svg>
+        <TimeChart
+          label={`Duration over time: median ${duration(stats.total.p50Ms)}, 95th percentile ${duration(stats.total.p95Ms)}`}
+          kind="lines"
+          log
+          {...range}
+          format={duration}
+          onZoom={onZoom}
+          series={[
+            { label: 'p99', className: 'series-p99', values: some((p) => p.p99Ms) },
+            { label: 'p95', className: 'series-p95', values: some((p) => p.p95Ms) },
+            { label: 'p50', className: 'series-p50', values: some((p) => p.p50Ms) },
+          ]}
+        />
       </figure>
-      {servers.length > 0 && (
-        <div className="table-scroll figures-table" tabIndex={0} role="group" aria-label="Figures per server">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Server</th>
-                <th scope="col">Calls</th>
-                <th scope="col">Failed</th>
-                <th scope="col">Median</th>
-                <th scope="col">95th percentile</th>
-              </tr>
-            </thead>
-            <tbody>
-              {servers.slice(0, 50).map((s) => (
-                <tr key={s.server}>
-                  <th scope="row">
-                    <span className="share" style={{ width: `${(100 * s.calls) / servers[0]!.calls}%` }} />
-                    <span className="share-name">{s.server}</span>
-                  </th>
-                  <td>{s.calls}</td>
-                  <td className={s.bad ? 'bad-text' : 'muted'}>{s.bad}</td>
-                  <td>{duration(s.p50)}</td>
-                  <td>{duration(s.p95)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <FiguresTable stats={stats} onPick={onPick} />
     </div>
   );
 }
 
-const spans = [3600_000, 6 * 3600_000, 24 * 3600_000];
-
-function spanWord(span: number): string {
-  return span <= 3600_000 ? 'the last hour' : span <= 6 * 3600_000 ? 'the last 6 hours' : 'the last day';
+function FiguresTable({ stats, onPick }: Pick<Props, 'stats' | 'onPick'>) {
+  const [by, setBy] = useState<'servers' | 'tools'>('servers');
+  const rows = [...stats[by]].sort((a, b) => b.calls - a.calls);
+  return (
+    <div className="figures">
+      <Tabs
+        label="Figures"
+        value={by}
+        onChange={setBy}
+        tabs={[
+          { id: 'servers', label: 'By server' },
+          { id: 'tools', label: 'By tool' },
+        ]}
+      />
+      <div className="table-scroll figures-table" tabIndex={0} role="group" aria-label="Figures">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">{by === 'servers' ? 'Server' : 'Tool'}</th>
+              <th scope="col">Calls</th>
+              <th scope="col">Failed</th>
+              <th scope="col">p50</th>
+              <th scope="col">p95</th>
+              <th scope="col">p99</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(0, 200).map((s) => (
+              <tr key={`${s.server}:${s.tool}`}>
+                <th scope="row">
+                  <span className="share" style={{ width: `${(100 * s.calls) / rows[0]!.calls}%` }} />
+                  <button type="button" className="linkish share-name ellipsis" title={by === 'tools' ? `${s.server}:${s.tool}` : s.server} onClick={() => onPick(s.server ?? '', by === 'tools' ? (s.tool ?? '') : '')}>
+                    {by === 'tools' ? s.tool || '(other requests)' : s.server || '(none)'}
+                  </button>
+                </th>
+                <td>{count(s.calls)}</td>
+                <td className={s.errors + s.failed ? 'bad-text' : 'muted'}>{count(s.errors + s.failed)}</td>
+                <td>{duration(s.p50Ms)}</td>
+                <td>{duration(s.p95Ms)}</td>
+                <td>{duration(s.p99Ms)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </div>
+  );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Call } from '../lib/api';
-import { buckets, keep, maxHeld, merge, percentile, perServer } from './log';
+import { apiQuery, filtered, maxHeld, merge, rangeOf, readFilter } from './log';
 
 const call = (seq: number, more: Partial<Call> = {}): Call => ({ seq, id: 'c' + seq, time: new Date(seq * 1000).toISOString(), durationMs: seq, status: 'ok', ...more });
 const seqs = (l: Call[]) => l.map((c) => c.seq);
@@ -20,42 +20,24 @@ describe('the log', () => {
     expect(l).toHaveLength(maxHeld);
     expect(l[0]!.seq).toBe(maxHeld);
   });
-  it('can be filtered by each field', () => {
-    const c = call(1, { server: 'fs', tool: 'Read', face: 'chat', status: 'failed', error: 'too slow', requestId: 'mine-1' });
-    const none = { server: '', face: '', status: '', text: '' };
-    for (const [f, want] of [
-      [{}, true],
-      [{ server: 'fs' }, true],
-      [{ server: 'git' }, false],
-      [{ face: 'cli' }, false],
-      [{ status: 'bad' }, true],
-      [{ status: 'ok' }, false],
-      [{ text: 'READ' }, true],
-      [{ text: 'slow' }, true],
-      [{ text: 'mine-' }, true],
-      [{ text: 'nope' }, false],
-    ] as const)
-      expect(keep(c, { ...none, ...f }), JSON.stringify(f)).toBe(want);
-    expect(keep(call(1), { ...none, status: 'bad' })).toBe(false);
-  });
 });
 
-describe('figures', () => {
-  it('computes percentiles', () => {
-    expect(percentile([], 50)).toBeNaN();
-    expect(percentile([7], 95)).toBe(7);
-    expect(percentile([1, 2, 3, 4], 50)).toBe(2);
-    expect(percentile(Array.from({ length: 100 }, (_, i) => i + 1), 95)).toBe(95);
+describe('the query', () => {
+  const now = Date.parse('2026-01-05T12:00:00Z');
+  const query = (address: string) => {
+    const f = readFilter(new URLSearchParams(address));
+    return apiQuery(f, rangeOf(f, now)).toString();
+  };
+  it('asks the gateway for what the address has', () => {
+    expect(query('')).toBe('from=2026-01-05T11%3A00%3A00.000Z');
+    expect(query('range=24h&server=fs&tool=read&face=chat&caller=key:a&status=bad&q= rain ')).toBe('server=fs&tool=read&api=chat&caller=key%3Aa&status=notok&text=rain&from=2026-01-04T12%3A00%3A00.000Z');
+    expect(query(`from=${now - 2000}&to=${now - 1000}`)).toBe('from=2026-01-05T11%3A59%3A58.000Z&to=2026-01-05T11%3A59%3A59.000Z');
   });
-  it('counts per interval', () => {
-    const now = 100_000;
-    const b = buckets([call(99), call(95, { status: 'error' }), call(50), call(1)], now, 50_000, 5);
-    expect(b.map((x) => [x.ok, x.bad])).toEqual([[1, 0], [0, 0], [0, 0], [0, 0], [1, 1]]);
-    expect(b[4]!.p50).toBe(95);
+  it('ignores a range that is none', () => {
+    for (const bad of ['from=x&to=y', 'from=2&to=1', 'range=never']) expect(query(bad)).toBe(query(''));
   });
-  it('groups by server', () => {
-    const f = perServer([call(1, { server: 'a' }), call(3, { server: 'a', status: 'failed' }), call(2, { server: 'b' }), call(4)]);
-    expect(f[0]).toEqual({ server: 'a', calls: 2, bad: 1, p50: 1, p95: 3 });
-    expect(f.map((x) => x.server)).toContain('(none)');
+  it('knows whether anything but the time limits it', () => {
+    expect(filtered(readFilter(new URLSearchParams('range=7d&from=1&to=2')))).toBe(false);
+    expect(filtered(readFilter(new URLSearchParams('q=x')))).toBe(true);
   });
 });

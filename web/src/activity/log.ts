@@ -1,4 +1,5 @@
-// The loaded part of the call log, and the figures of its charts.
+// The loaded part of the call log, and what of it is asked for. Figures, charts
+// and exports come from the gateway, over all records of the range.
 import type { Call } from '../lib/api';
 
 /** maxHeld is the number of records kept in the page; older ones are loaded on request. */
@@ -23,79 +24,53 @@ function dedupe(sorted: Call[]): Call[] {
   return sorted.filter((c, i) => i === 0 || sorted[i - 1]!.seq !== c.seq);
 }
 
+/** Filter is what the log is limited to, as the page's address has it. */
 export interface Filter {
   server: string;
+  tool: string;
   face: string;
+  caller: string;
   status: string;
-  text: string;
+  q: string;
+  /** One of spans; '' is the first. */
+  range: string;
+  /** A range chosen by zooming, as milliseconds since 1970; '' without one. */
+  from: string;
+  to: string;
 }
 
-export function keep(c: Call, f: Filter): boolean {
-  if (f.server && c.server !== f.server) return false;
-  if (f.face && c.face !== f.face) return false;
-  if (f.status === 'bad' ? c.status === 'ok' : f.status && c.status !== f.status) return false;
-  if (f.text) {
-    const t = f.text.toLowerCase();
-    return [c.tool, c.server, c.method, c.error, c.id, c.requestId, c.caller, c.code].some((s) => s?.toLowerCase().includes(t));
-  }
-  return true;
+const fields = ['server', 'tool', 'face', 'caller', 'status', 'q', 'range', 'from', 'to'] as const;
+
+export function readFilter(query: URLSearchParams): Filter {
+  return Object.fromEntries(fields.map((f) => [f, query.get(f) ?? ''])) as unknown as Filter;
 }
 
-export function percentile(sorted: number[], p: number): number {
-  if (sorted.length === 0) return NaN;
-  return sorted[Math.min(sorted.length - 1, Math.ceil((p / 100) * sorted.length) - 1)] ?? NaN;
+export const spans: Record<string, { ms: number; label: string }> = {
+  '1h': { ms: 3600_000, label: 'last hour' },
+  '15m': { ms: 900_000, label: 'last 15 minutes' },
+  '6h': { ms: 6 * 3600_000, label: 'last 6 hours' },
+  '24h': { ms: 24 * 3600_000, label: 'last day' },
+  '7d': { ms: 7 * 24 * 3600_000, label: 'last 7 days' },
+  '30d': { ms: 30 * 24 * 3600_000, label: 'last 30 days' },
+};
+
+/** rangeOf returns the time that a filter covers; live when it ends now. */
+export function rangeOf(f: Filter, now: number): { from: number; to: number; live: boolean } {
+  const from = Number(f.from);
+  const to = Number(f.to);
+  if (from > 0 && to > from) return { from, to, live: false };
+  const span = spans[f.range] ?? spans['1h']!;
+  return { from: now - span.ms, to: now, live: true };
 }
 
-export interface Bucket {
-  from: number;
-  ok: number;
-  bad: number;
-  p50: number;
-  p95: number;
+/** apiQuery returns the parameters of the gateway's API for a filter; with live the range has no end. */
+export function apiQuery(f: Filter, range: { from: number; to: number; live: boolean }): URLSearchParams {
+  const p = new URLSearchParams();
+  for (const [name, value] of [['server', f.server], ['tool', f.tool], ['api', f.face], ['caller', f.caller], ['status', f.status === 'bad' ? 'notok' : f.status], ['text', f.q.trim()]] as const) if (value) p.set(name, value);
+  p.set('from', new Date(range.from).toISOString());
+  if (!range.live) p.set('to', new Date(range.to).toISOString());
+  return p;
 }
 
-/** buckets divides the last `span` milliseconds into `n` intervals. */
-export function buckets(calls: Call[], now: number, span: number, n: number): Bucket[] {
-  const width = span / n;
-  const start = now - span;
-  const times: number[][] = Array.from({ length: n }, () => []);
-  const out: Bucket[] = Array.from({ length: n }, (_, i) => ({ from: start + i * width, ok: 0, bad: 0, p50: NaN, p95: NaN }));
-  for (const c of calls) {
-    const i = Math.floor((Date.parse(c.time) - start) / width);
-    const b = out[i];
-    if (!b) continue;
-    if (c.status === 'ok') b.ok++;
-    else b.bad++;
-    times[i]!.push(c.durationMs);
-  }
-  out.forEach((b, i) => {
-    const t = times[i]!.sort((x, y) => x - y);
-    b.p50 = percentile(t, 50);
-    b.p95 = percentile(t, 95);
-  });
-  return out;
-}
-
-export interface ServerFigures {
-  server: string;
-  calls: number;
-  bad: number;
-  p50: number;
-  p95: number;
-}
-
-export function perServer(calls: Call[]): ServerFigures[] {
-  const groups = new Map<string, Call[]>();
-  for (const c of calls) {
-    const name = c.server || '(none)';
-    const g = groups.get(name);
-    if (g) g.push(c);
-    else groups.set(name, [c]);
-  }
-  return [...groups]
-    .map(([server, list]) => {
-      const t = list.map((c) => c.durationMs).sort((a, b) => a - b);
-      return { server, calls: list.length, bad: list.filter((c) => c.status !== 'ok').length, p50: percentile(t, 50), p95: percentile(t, 95) };
-    })
-    .sort((a, b) => b.calls - a.calls);
-}
+/** filtered reports whether anything but the time limits the log. */
+export const filtered = (f: Filter) => Boolean(f.server || f.tool || f.face || f.caller || f.status || f.q);

@@ -1,86 +1,52 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
-import { events, get, type ApiError, type Call } from '../lib/api';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { get, request, type Call, type CallStats, type Figures } from '../lib/api';
 import { clock, count, download, duration } from '../lib/format';
-import { go, href, useRoute } from '../lib/use';
+import { go, href, useDebounced, useResource, useRoute } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { VirtualList } from '../ui/list';
+import { timeLabel } from '../ui/ticks';
 import { Button, Empty, Failure, Skeleton, Tabs } from '../ui/ui';
 import { OneCall, statusTone, statusWord } from './call';
 import { Charts } from './charts';
-import { keep, merge, type Filter } from './log';
+import { apiQuery, filtered, rangeOf, readFilter, spans, type Filter } from './log';
 import { TraceView, useTrace } from './trace';
+import { pageSize, useLog } from './useLog';
 
+/** How many intervals the charts have. */
+const intervals = 60;
 
-/** How many records are read at once. */
-const firstPage = 1000;
-
-type Follow = { state: 'connecting' | 'live' | 'broken'; error?: ApiError };
-
-/** useLog holds the newest records and follows the log; it resumes where it stopped when the connection is lost. */
-function useLog(): { calls: Call[]; loaded: boolean; follow: Follow; older: () => Promise<number> } {
-  const [calls, set] = useState<Call[]>([]);
-  const [loaded, setLoaded] = useState(false);
-  const [follow, setFollow] = useState<Follow>({ state: 'connecting' });
-  const held = useRef<Call[]>([]);
-
-  const take = useCallback((more: Call[]) => {
-    held.current = merge(held.current, more);
-    set(held.current);
-  }, []);
-
+/** useStats reads the figures of a filter, again at most every 2 seconds when newest changes. */
+function useStats(filter: Filter, newest: number) {
+  const key = JSON.stringify(filter);
+  const stats = useResource(key, async (signal) => {
+    const range = rangeOf(filter, Date.now());
+    const p = apiQuery(filter, range);
+    p.set('to', new Date(range.to).toISOString());
+    p.set('intervals', String(intervals));
+    return { range, stats: await get<CallStats>(`/api/stats?${p}`, signal) };
+  }, filter.from ? 0 : 10_000);
+  const { reload } = stats;
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => {
-    const abort = new AbortController();
-    let attempts = 0;
-    let waiting: Call[] = [];
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const flush = () => {
-      timer = undefined;
-      const batch = waiting;
-      waiting = [];
-      take(batch);
-    };
-    const run = async () => {
-      let after = -1;
-      while (!abort.signal.aborted) {
-        try {
-          if (after < 0) {
-            const { calls: first, last } = await get<{ calls: Call[]; last: number }>(`/api/calls?limit=${firstPage}`, abort.signal);
-            take(first);
-            setLoaded(true);
-            after = last;
-          }
-          for await (const e of events(`/api/calls?after=${after}`, abort.signal)) {
-            attempts = 0;
-            setFollow((f) => (f.state === 'live' ? f : { state: 'live' }));
-            if (e.event !== 'call') continue;
-            const call = JSON.parse(e.data) as Call;
-            after = Math.max(after, call.seq);
-            waiting.push(call);
-            timer ??= setTimeout(flush, 100);
-          }
-        } catch (e) {
-          if (abort.signal.aborted) return;
-          setFollow({ state: 'broken', error: e as ApiError });
-        }
-        await new Promise((r) => setTimeout(r, Math.min(10_000, 500 * 2 ** attempts++)));
-      }
-    };
-    void run();
-    return () => {
-      abort.abort();
-      clearTimeout(timer);
-    };
-  }, [take]);
+    if (newest === 0 || filter.from) return;
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      void reload();
+    }, 2000);
+  }, [newest, reload, filter.from]);
+  useEffect(() => () => {
+    clearTimeout(timer.current);
+    timer.current = undefined;
+  }, [reload]);
+  return stats;
+}
 
-  const older = useCallback(async () => {
-    const oldest = held.current.at(-1);
-    if (!oldest) return 0;
-    const { calls: more } = await get<{ calls: Call[] }>(`/api/calls?limit=${firstPage}&before=${oldest.seq}`);
-    take(more);
-    return more.length;
-  }, [take]);
-
-  return { calls, loaded, follow, older };
+/** useChoices reads which servers, APIs and callers the range has, whatever else is filtered. */
+function useChoices({ range, from, to }: Filter) {
+  return useResource(`${range} ${from} ${to}`, (signal) => {
+    const empty = readFilter(new URLSearchParams({ range, from, to }));
+    return get<CallStats>(`/api/stats?${apiQuery(empty, rangeOf(empty, Date.now()))}`, signal);
+  }, 30_000).data;
 }
 
 export function ActivityView() {
@@ -88,171 +54,230 @@ export function ActivityView() {
   const id = parts[1];
   const trace = useTrace();
   const tab = query.get('tab') === 'trace' && trace.available ? 'trace' : 'calls';
-  const log = useLog();
-  const [paused, setPaused] = useState<Call[] | null>(null);
-  const [span, setSpan] = useState(3600_000);
-  const [older, setOlder] = useState<'idle' | 'busy' | 'end'>('idle');
-  const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    const t = setInterval(() => setNow(Date.now()), 5000);
-    return () => clearInterval(t);
-  }, []);
-  const filter: Filter = { server: query.get('server') ?? '', face: query.get('face') ?? '', status: query.get('status') ?? '', text: query.get('q') ?? '' };
-  const set = (change: Record<string, string>) =>
-    go(href(id ? ['activity', id] : ['activity'], { server: filter.server, face: filter.face, status: filter.status, q: filter.text, tab: tab === 'trace' ? 'trace' : '', ...change }), true);
-  const all = paused ?? log.calls;
-  const shown = useMemo(() => all.filter((c) => keep(c, filter)), [all, filter.server, filter.face, filter.status, filter.text]);
-  const servers = useMemo(() => [...new Set(log.calls.map((c) => c.server).filter(Boolean))].sort() as string[], [log.calls]);
-  const faces = useMemo(() => [...new Set(log.calls.map((c) => c.face).filter(Boolean))].sort() as string[], [log.calls]);
-  const filtered = Boolean(filter.server || filter.face || filter.status || filter.text);
-  const link = (c: Call) => href(['activity', c.id], { server: filter.server, face: filter.face, status: filter.status, q: filter.text });
-  const missed = paused ? log.calls.filter((c) => c.seq > (paused[0]?.seq ?? -1)).length : 0;
-
+  const filter = readFilter(query);
+  const set = (change: Partial<Filter> & { tab?: string }, to = id) => go(href(to ? ['activity', to] : ['activity'], { ...filter, tab: tab === 'trace' ? 'trace' : '', ...change }), true);
   return (
     <div className={`activity split wide-list ${id ? 'has-detail' : ''}`}>
       <section className="split-list" aria-label="Activity">
-        <header className="view-head">
-          <h1 className="grow">Activity</h1>
-          {tab === 'calls' && (
-          <>
-          <span className={`live ${paused ? 'paused' : log.follow.state}`} role="status">
-            <span className="dot" aria-hidden="true" />
-            {paused ? `paused${missed ? `, ${count(missed)} new` : ''}` : log.follow.state === 'live' ? 'live' : log.follow.state === 'broken' ? 'reconnecting' : 'connecting'}
-          </span>
-          <Button small icon={paused ? 'play' : 'pause'} aria-pressed={paused !== null} onClick={() => setPaused(paused ? null : log.calls)}>
-            {paused ? 'Resume' : 'Pause'}
-          </Button>
-          <Button small icon="download" disabled={shown.length === 0} title="Save the listed calls as JSON lines" onClick={() => download('calls.jsonl', shown.map((c) => JSON.stringify(c)).join('\n') + '\n', 'application/x-ndjson')}>
-            Export
-          </Button>
-          </>
-          )}
-        </header>
-        {trace.available && (
-          <div className="pad-x">
-            <Tabs
-              label="Log"
-              value={tab}
-              onChange={(t) => set({ tab: t === 'trace' ? 'trace' : '' })}
-              tabs={[
-                { id: 'calls', label: 'Calls' },
-                { id: 'trace', label: 'MCP trace' },
-              ]}
-            />
-          </div>
-        )}
         {tab === 'trace' ? (
-          <TraceView />
-        ) : (
           <>
-            <div className="filters">
-              <div className="row tight wrap-row">
-                <div className="searchbox">
-                  <Icon name="search" size={16} />
-                  <input type="search" aria-label="Filter calls" placeholder="Filter by tool, caller, error or ID" value={filter.text} onChange={(e) => set({ q: e.target.value })} />
-                </div>
-                <select aria-label="Server" value={filter.server} onChange={(e) => set({ server: e.target.value })}>
-                  <option value="">All servers</option>
-                  {[...new Set([...servers, ...(filter.server ? [filter.server] : [])])].map((s) => (
-                    <option key={s}>{s}</option>
-                  ))}
-                </select>
-                <select aria-label="API" value={filter.face} onChange={(e) => set({ face: e.target.value })}>
-                  <option value="">All APIs</option>
-                  {[...new Set([...faces, ...(filter.face ? [filter.face] : [])])].map((s) => (
-                    <option key={s}>{s}</option>
-                  ))}
-                </select>
-                <select aria-label="Outcome" value={filter.status} onChange={(e) => set({ status: e.target.value })}>
-                  <option value="">Any outcome</option>
-                  <option value="ok">ok</option>
-                  <option value="bad">any failure</option>
-                  <option value="error">tool error</option>
-                  <option value="failed">call failed</option>
-                </select>
-              </div>
-            </div>
-            {!log.loaded && log.follow.error ? (
-              <Failure error={log.follow.error} />
-            ) : !log.loaded ? (
-              <Skeleton rows={8} height={38} />
-            ) : log.calls.length === 0 ? (
-              <Empty icon="activity" title="No calls yet" actions={<a className="button primary" href="#/tools">Run a tool</a>}>
-                All calls are listed here as they happen: from this page, agents, programs and the chat.
-              </Empty>
-            ) : (
-              <>
-                <Charts calls={shown} now={now} span={span} onSpan={setSpan} />
-                {shown.length === 0 ? (
-                  <Empty icon="search" title="No matches" actions={<a className="button" href="#/activity">Clear filters</a>} />
-                ) : (
-                  <div className="calls">
-                    <div className="call-cols" aria-hidden="true">
-                      <span>Time</span>
-                      <span>Tool</span>
-                      <span>API</span>
-                      <span>Outcome</span>
-                      <span>Duration</span>
-                    </div>
-                    <VirtualList
-                      items={shown}
-                      height={36}
-                      stick
-                      keyOf={(c) => String(c.seq)}
-                      label="Calls, newest first"
-                      row={(c) => (
-                        <a className={`call-row ${c.id === id ? 'current' : ''}`} href={link(c)} aria-current={c.id === id ? 'true' : undefined}>
-                          <span className="mono muted">
-                            {clock(c.time).slice(0, -4)}
-                            <span className="clock-ms">{clock(c.time).slice(-4)}</span>
-                          </span>
-                          <span className="ellipsis">
-                            <span className="muted">{c.server ? c.server + ':' : ''}</span>
-                            <strong>{c.tool || c.method}</strong>
-                          </span>
-                          <span className="muted ellipsis">{c.face}</span>
-                          <span className={`${statusTone[c.status]}-text ellipsis`} title={c.error}>
-                            {c.status === 'ok' ? 'ok' : c.code || statusWord[c.status]}
-                          </span>
-                          <span className="num">{duration(c.durationMs)}</span>
-                        </a>
-                      )}
-                    />
-                    <div className="row calls-foot">
-                      <span className="muted small">
-                        {count(shown.length)}
-                        {filtered && ` of ${count(all.length)}`} shown
-                      </span>
-                      <span className="grow" />
-                      {older !== 'end' && log.calls.length >= firstPage && (
-                        <Button
-                          small
-                          kind="quiet"
-                          busy={older === 'busy'}
-                          onClick={() => {
-                            setOlder('busy');
-                            log.older().then(
-                              (n) => setOlder(n === 0 ? 'end' : 'idle'),
-                              () => setOlder('idle'),
-                            );
-                          }}
-                        >
-                          Load older
-                        </Button>
-                      )}
-                    </div>
-                  </div>
-                )}
-              </>
-            )}
+            <header className="view-head">
+              <h1 className="grow">Activity</h1>
+            </header>
+            <LogTabs tab={tab} onChange={(t) => set({ tab: t })} />
+            <TraceView />
           </>
+        ) : (
+          <Calls id={id} filter={filter} set={set} tabs={trace.available && <LogTabs tab={tab} onChange={(t) => set({ tab: t })} />} />
         )}
       </section>
       {id && (
         <section className="split-detail" aria-label="Call details">
-          <OneCall key={id} id={id} back={href(['activity'], { server: filter.server, face: filter.face, status: filter.status, q: filter.text })} />
+          <OneCall key={id} id={id} back={href(['activity'], { ...filter })} />
         </section>
       )}
     </div>
+  );
+}
+
+function LogTabs({ tab, onChange }: { tab: string; onChange: (tab: string) => void }) {
+  return (
+    <div className="pad-x">
+      <Tabs
+        label="Log"
+        value={tab}
+        onChange={(t) => onChange(t === 'trace' ? 'trace' : '')}
+        tabs={[
+          { id: 'calls', label: 'Calls' },
+          { id: 'trace', label: 'MCP trace' },
+        ]}
+      />
+    </div>
+  );
+}
+
+function Calls({ id, filter, set, tabs }: { id?: string; filter: Filter; set: (change: Partial<Filter>) => void; tabs: React.ReactNode }) {
+  const text = useDebounced(filter.q, 250);
+  const asked: Filter = { ...filter, q: text };
+  const key = JSON.stringify(asked);
+  // The range of the list begins when it is asked for; new calls are added at its end.
+  const listed = useMemo(() => {
+    const range = rangeOf(asked, Date.now());
+    return { query: apiQuery(asked, range).toString(), live: range.live };
+  }, [key]);
+  const log = useLog(listed.query, listed.live);
+  const [pausedAt, setPausedAt] = useState<number | null>(null);
+  const [older, setOlder] = useState<'idle' | 'busy' | 'end'>('idle');
+  useEffect(() => setOlder('idle'), [key]);
+  const newest = log.calls[0]?.seq ?? 0;
+  const stats = useStats(asked, newest);
+  const choices = useChoices(filter);
+  const shown = useMemo(() => (pausedAt === null ? log.calls : log.calls.filter((c) => c.seq <= pausedAt)), [log.calls, pausedAt]);
+  const missed = log.calls.length - shown.length;
+  const state = pausedAt !== null ? 'paused' : log.follow.state;
+  const zoomed = filter.from !== '' && filter.to !== '';
+  const [exporting, setExporting] = useState(false);
+  const exportAll = async () => {
+    setExporting(true);
+    try {
+      const range = rangeOf(asked, Date.now());
+      const res = await request(`/api/export?${apiQuery(asked, range)}`);
+      download('calls.jsonl', await res.blob(), 'application/x-ndjson');
+    } finally {
+      setExporting(false);
+    }
+  };
+  const total = stats.data?.stats.total.calls;
+  const link = (c: Call) => href(['activity', c.id], { ...filter });
+
+  return (
+    <>
+      <header className="view-head">
+        <h1 className="grow">Activity</h1>
+        <span className={`live ${state}`} role="status">
+          <span className="dot" aria-hidden="true" />
+          {state === 'paused' ? `paused${missed ? `, ${count(missed)} new` : ''}` : state === 'broken' ? 'reconnecting' : state === 'fixed' ? 'past' : state}
+        </span>
+        <Button small icon={pausedAt !== null ? 'play' : 'pause'} aria-pressed={pausedAt !== null} onClick={() => setPausedAt(pausedAt === null ? newest : null)}>
+          {pausedAt !== null ? 'Resume' : 'Pause'}
+        </Button>
+        <Button small icon="download" busy={exporting} disabled={total === 0} title="Save all matching calls of the range as JSON lines, with arguments and results" onClick={() => void exportAll()}>
+          Export
+        </Button>
+      </header>
+      {tabs}
+      <div className="filters">
+        <div className="row tight wrap-row">
+          <div className="searchbox">
+            <Icon name="search" size={16} />
+            <input type="search" aria-label="Search calls" placeholder="Search names, arguments, results, errors, IDs" value={filter.q} onChange={(e) => set({ q: e.target.value })} />
+          </div>
+          <select
+            aria-label="Time range"
+            value={zoomed ? 'zoom' : filter.range || '1h'}
+            onChange={(e) => set({ range: e.target.value === '1h' ? '' : e.target.value, from: '', to: '' })}
+          >
+            {zoomed && (
+              <option value="zoom">
+                {timeLabel(Number(filter.from), 0, true)} – {timeLabel(Number(filter.to), 0, true)}
+              </option>
+            )}
+            {Object.entries(spans).map(([name, s]) => (
+              <option key={name} value={name}>
+                {s.label[0]!.toUpperCase() + s.label.slice(1)}
+              </option>
+            ))}
+          </select>
+          {zoomed && (
+            <Button small onClick={() => set({ from: '', to: '' })}>
+              Zoom out
+            </Button>
+          )}
+          <Choice label="Server" all="All servers" value={filter.server} list={choices?.servers} name={(f) => f.server} onChange={(server) => set({ server, tool: '' })} />
+          {filter.tool && (
+            <Button small icon="close" title="Show all tools" onClick={() => set({ tool: '' })}>
+              {filter.tool}
+            </Button>
+          )}
+          <Choice label="API" all="All APIs" value={filter.face} list={choices?.faces} name={(f) => f.face} onChange={(face) => set({ face })} />
+          <Choice label="Caller" all="All callers" value={filter.caller} list={choices?.callers} name={(f) => f.caller} title={(f) => f.callerName || f.caller} onChange={(caller) => set({ caller })} />
+          <select aria-label="Outcome" value={filter.status} onChange={(e) => set({ status: e.target.value })}>
+            <option value="">Any outcome</option>
+            <option value="ok">ok</option>
+            <option value="bad">any failure</option>
+            <option value="error">tool error</option>
+            <option value="failed">call failed</option>
+          </select>
+        </div>
+      </div>
+      {stats.error && !stats.data ? (
+        <Failure error={stats.error} retry={() => void stats.reload()} />
+      ) : (
+        stats.data && <Charts stats={stats.data.stats} range={stats.data.range} onZoom={(from, to) => set({ from: String(Math.round(from)), to: String(Math.round(to)) })} onPick={(server, tool) => set({ server, tool })} />
+      )}
+      {!log.loaded && log.follow.error ? (
+        !stats.error && <Failure error={log.follow.error} />
+      ) : !log.loaded ? (
+        <Skeleton rows={8} height={38} />
+      ) : shown.length === 0 ? (
+        filtered(filter) || zoomed ? (
+          <Empty icon="search" title="No matches" actions={<a className="button" href="#/activity">Clear filters</a>} />
+        ) : (
+          <Empty icon="activity" title={`No calls in the ${(spans[filter.range] ?? spans['1h']!).label}`} actions={<a className="button primary" href="#/tools">Run a tool</a>}>
+            All calls are listed here as they happen: from this page, agents, programs and the chat.
+          </Empty>
+        )
+      ) : (
+        <div className="calls">
+          <div className="call-cols" aria-hidden="true">
+            <span>Time</span>
+            <span>Tool</span>
+            <span>API</span>
+            <span>Outcome</span>
+            <span>Duration</span>
+          </div>
+          <VirtualList items={shown} height={36} stick resetKey={key} keyOf={(c) => String(c.seq)} label="Calls, newest first" row={(c) => <Row call={c} current={c.id === id} to={link(c)} />} />
+          <div className="row calls-foot">
+            <span className="muted small">
+              {count(shown.length)}
+              {total !== undefined && total > shown.length && ` of ${count(total)}`} listed
+            </span>
+            <span className="grow" />
+            {older !== 'end' && log.calls.length >= pageSize && (
+              <Button
+                small
+                kind="quiet"
+                busy={older === 'busy'}
+                onClick={() => {
+                  setOlder('busy');
+                  log.older().then(
+                    (n) => setOlder(n === 0 ? 'end' : 'idle'),
+                    () => setOlder('idle'),
+                  );
+                }}
+              >
+                Load older
+              </Button>
+            )}
+          </div>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Row({ call: c, current, to }: { call: Call; current: boolean; to: string }) {
+  return (
+    <a className={`call-row ${current ? 'current' : ''}`} href={to} aria-current={current ? 'true' : undefined}>
+      <span className="mono muted" title={c.time}>
+        {clock(c.time).slice(0, -4)}
+        <span className="clock-ms">{clock(c.time).slice(-4)}</span>
+      </span>
+      <span className="ellipsis">
+        <span className="muted">{c.server ? c.server + ':' : ''}</span>
+        <strong>{c.tool || c.method}</strong>
+      </span>
+      <span className="muted ellipsis">{c.face}</span>
+      <span className={`${statusTone[c.status]}-text ellipsis`} title={c.error}>
+        {c.status === 'ok' ? 'ok' : c.code || statusWord[c.status]}
+        {c.error && <span className="call-error"> {c.error}</span>}
+      </span>
+      <span className="num">{duration(c.durationMs)}</span>
+    </a>
+  );
+}
+
+function Choice({ label, all, value, list, name, title = name, onChange }: { label: string; all: string; value: string; list?: Figures[]; name: (f: Figures) => string | undefined; title?: (f: Figures) => string | undefined; onChange: (v: string) => void }) {
+  const known = (list ?? []).filter((f) => name(f));
+  return (
+    <select aria-label={label} value={value} onChange={(e) => onChange(e.target.value)}>
+      <option value="">{all}</option>
+      {value && !known.some((f) => name(f) === value) && <option>{value}</option>}
+      {known.map((f) => (
+        <option key={name(f)} value={name(f)}>
+          {title(f)}
+        </option>
+      ))}
+    </select>
   );
 }

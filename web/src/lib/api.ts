@@ -325,6 +325,31 @@ export interface Call {
   stages?: { name: string; tookMs: number }[];
 }
 
+/** Figures summarize the calls of a server, tool, caller, API or interval, or all. */
+export interface Figures {
+  server?: string;
+  tool?: string;
+  caller?: string;
+  callerName?: string;
+  face?: string;
+  from?: string;
+  calls: number;
+  errors: number;
+  failed: number;
+  p50Ms: number;
+  p95Ms: number;
+  p99Ms: number;
+}
+
+export interface CallStats {
+  total: Figures;
+  servers: Figures[];
+  tools: Figures[];
+  callers: Figures[];
+  faces: Figures[];
+  intervals?: Figures[];
+}
+
 export interface Key {
   id: string;
   name: string;
