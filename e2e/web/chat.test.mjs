@@ -135,7 +135,7 @@ test('chat: reconnects after a gateway restart and sends a waiting message once'
   await page.getByText('You said: hello there').waitFor();
   await settled(page);
   await own.restart(async () => {
-    await page.getByText('Reconnecting').waitFor();
+    await page.getByText('Reconnecting…', { exact: true }).waitFor();
     await say(page, 'are you back?');
     await page.getByText('Will be sent when the connection is restored').waitFor();
   });

@@ -11,6 +11,8 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"junctor/internal/catalog"
+	"junctor/internal/clients"
 	"junctor/internal/config"
 	"junctor/internal/tool"
 )
@@ -32,15 +34,60 @@ func (s settings) AddServers(raw json.RawMessage, replace bool) ([]string, error
 	if len(entries) == 0 {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `there is no server in it; send {"mcpServers": {"name": {"command": "npx", "args": ["…"]}}}`}
 	}
-	var edits []config.Edit
 	names := slices.Sorted(maps.Keys(entries))
 	for _, name := range names {
 		if _, taken := s.app.config.Load().Server(name); taken && !replace {
 			return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("there is a server named %q already", name)}
 		}
-		edits = append(edits, config.Set(name, entries[name]))
 	}
-	return names, s.edit(edits...)
+	return names, s.setServers(entries)
+}
+
+// setServers writes servers into the file, their secrets into the .env beside
+// it. Other nodes, which have another .env, get them as they are, encrypted.
+func (s settings) setServers(entries map[string]json.RawMessage) error {
+	kept, err := clients.KeepSecrets(s.app.opts.Reload, entries)
+	if err != nil {
+		return err
+	}
+	var edits, shared []config.Edit
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		edits, shared = append(edits, config.Set(name, kept[name])), append(shared, config.Set(name, entries[name]))
+	}
+	return s.editShared(edits, shared)
+}
+
+// Server returns the entry of a server in the file, marks in place of its
+// secrets.
+func (s settings) Server(name string) (json.RawMessage, error) {
+	entry, err := s.entry(name)
+	if err != nil {
+		return nil, err
+	}
+	return clients.HideSecrets(name, entry)
+}
+
+// SetServer makes a server what entry says. Marks that Server wrote stand for
+// the secrets that the server has.
+func (s settings) SetServer(name string, entry json.RawMessage) error {
+	old, err := s.entry(name)
+	if err != nil {
+		return err
+	}
+	return s.setServers(map[string]json.RawMessage{name: clients.ShowSecrets(name, entry, old)})
+}
+
+func (s settings) entry(name string) (json.RawMessage, error) {
+	own, err := clients.Own(s.app.opts.Reload)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range own {
+		if e.Name == name {
+			return e.Server, nil
+		}
+	}
+	return nil, &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("the server %q is not in the configuration file", name)}
 }
 
 // serverEntries finds the servers in what a person pasted.
@@ -91,10 +138,30 @@ func (s settings) SetEnabled(name string, enabled bool) error {
 	return s.edit(config.Merge(name, patch))
 }
 
+// SetTool turns a tool on or off, and says whether its calls need approval;
+// what is nil stays as it is.
+func (s settings) SetTool(name tool.Name, enabled *bool, approval *catalog.Approval) error {
+	patch := map[string]any{}
+	if enabled != nil {
+		patch["enabled"] = *enabled
+	}
+	if approval != nil {
+		patch["approval"] = *approval
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return s.edit(config.Rule(name.String(), data))
+}
+
 // RemoveServer takes a server out of the file.
 func (s settings) RemoveServer(name string) error { return s.edit(config.Remove(name)) }
 
-func (s settings) edit(edits ...config.Edit) error {
+func (s settings) edit(edits ...config.Edit) error { return s.editShared(edits, edits) }
+
+// editShared makes edits here, and others of the same servers on other nodes.
+func (s settings) editShared(edits, shared []config.Edit) error {
 	_, err := config.Apply(s.app.opts.Reload, edits...)
 	switch {
 	case errors.Is(err, config.ErrNoServer):
@@ -105,7 +172,7 @@ func (s settings) edit(edits ...config.Edit) error {
 	if err := s.reload(); err != nil {
 		return err
 	}
-	return s.app.edits.Publish(edits)
+	return s.app.edits.Publish(shared)
 }
 
 // reload puts the file into force at once, without waiting for its watcher.

@@ -29,6 +29,7 @@ const (
 	set editKind = iota
 	merge
 	remove
+	rule
 )
 
 // Set adds a server, or makes the one of that name what server says. server
@@ -41,7 +42,7 @@ func Merge(name string, patch json.RawMessage) Edit { return Edit{merge, name, p
 // Remove takes a server away.
 func Remove(name string) Edit { return Edit{kind: remove, name: name} }
 
-// Server is the name of the server that is changed.
+// Server is the name of the server, or the pattern of the rule, that is changed.
 func (e Edit) Server() string { return e.name }
 
 // Whole reports whether what the server was before does not matter.
@@ -63,7 +64,7 @@ func (e *Edit) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &t); err != nil {
 		return err
 	}
-	if t.Kind < set || t.Kind > remove {
+	if t.Kind < set || t.Kind > rule {
 		return fmt.Errorf("edit of %s: of a kind that this version does not know", t.Name)
 	}
 	*e = Edit{t.Kind, t.Name, t.Server}
@@ -181,6 +182,9 @@ func EditBytes(text []byte, edits ...Edit) ([]byte, error) {
 }
 
 func (e Edit) apply(text []byte) ([]byte, error) {
+	if e.kind == rule {
+		return editRule(text, e.name, e.server)
+	}
 	if e.kind != remove {
 		if !tool.ValidServer(e.name) {
 			return nil, fmt.Errorf("invalid server name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", e.name, tool.MaxServerName)

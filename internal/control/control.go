@@ -25,6 +25,8 @@ import (
 // Calls runs tools and knows their past.
 type Calls interface {
 	Call(ctx context.Context, c tool.Call) (tool.Result, error)
+	// Forward passes a request other than a call on to a server.
+	Forward(ctx context.Context, r tool.Forward) (json.RawMessage, error)
 	Stats(n tool.Name) executor.Stats
 }
 
@@ -57,21 +59,27 @@ func New(o Options) *Control { return &Control{o} }
 // Routes mounts the endpoints.
 func (c *Control) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/status", func(w http.ResponseWriter, r *http.Request) { answer(w, c.Status(r.Context())) })
+	mux.HandleFunc("GET /api/events", c.events)
 	mux.HandleFunc("GET /api/tools", c.listTools)
 	mux.HandleFunc("GET /api/tools/{server}/{tool...}", c.showTool)
+	mux.HandleFunc("PATCH /api/tools/{server}/{tool...}", c.admin(c.changeTool))
 	mux.HandleFunc("POST /api/call", c.call)
 	mux.HandleFunc("GET /api/servers", c.listServers)
 	mux.HandleFunc("GET /api/servers/{name}", c.showServer)
 	mux.HandleFunc("POST /api/servers", c.admin(c.addServers))
+	mux.HandleFunc("GET /api/servers/{name}/config", c.admin(c.serverConfig))
+	mux.HandleFunc("PUT /api/servers/{name}", c.admin(c.setServer))
 	mux.HandleFunc("PATCH /api/servers/{name}", c.admin(c.changeServer))
 	mux.HandleFunc("DELETE /api/servers/{name}", c.admin(c.removeServer))
 	mux.HandleFunc("POST /api/servers/{name}/restart", c.admin(c.restartServer))
+	mux.HandleFunc("POST /api/servers/{name}/request", c.request)
 	mux.HandleFunc("GET /api/changes", c.admin(c.listChanges))
 	mux.HandleFunc("POST /api/servers/{name}/approve", c.admin(c.approve))
 	mux.HandleFunc("GET /api/import", c.admin(c.listImport))
 	mux.HandleFunc("POST /api/import", c.admin(c.importServers))
 	mux.HandleFunc("GET /api/calls", c.listCalls)
 	mux.HandleFunc("GET /api/calls/{id}", c.showCall)
+	mux.HandleFunc("GET /api/export", c.exportCalls)
 	mux.HandleFunc("GET /api/stats", c.callStats)
 	mux.HandleFunc("GET /api/config", c.admin(c.settings))
 	mux.HandleFunc("GET /api/keys", c.admin(c.listKeys))

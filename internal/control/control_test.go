@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,16 +27,19 @@ import (
 
 // core is a scripted gateway.
 type core struct {
-	catalog *catalog.Catalog
-	index   *search.Index
-	keys    []store.Key
-	keyErr  error
-	last    tool.Call
-	call    func(context.Context, tool.Call) (tool.Result, error)
-	awaited []string
-	edits   []string
-	editErr error
-	status  []upstream.Status
+	catalog   *catalog.Catalog
+	index     *search.Index
+	keys      []store.Key
+	keyErr    error
+	last      tool.Call
+	forwarded tool.Forward
+	call      func(context.Context, tool.Call) (tool.Result, error)
+	awaited   []string
+	edits     []string
+	editErr   error
+	mu        sync.Mutex // of status
+	status    []upstream.Status
+	changed   chan struct{} // nil: never
 }
 
 func (c *core) Connecting() (names []string) {
@@ -49,7 +53,17 @@ func (c *core) Connecting() (names []string) {
 func (c *core) Stats(tool.Name) executor.Stats {
 	return executor.Stats{Calls: 3, Circuit: executor.Closed}
 }
-func (c *core) Status() []upstream.Status { return c.status }
+func (c *core) Status() []upstream.Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.status
+}
+func (c *core) setStatus(list ...upstream.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.status = list
+}
+func (c *core) Watch(context.Context) <-chan struct{} { return c.changed }
 func (c *core) AddKey(_ context.Context, k store.Key) error {
 	c.keys = append(c.keys, k)
 	return c.keyErr
@@ -60,6 +74,15 @@ func (c *core) Show() any                                 { return map[string]st
 func (c *core) SetEnabled(name string, on bool) error     { return c.edit(fmt.Sprint("enable ", name, on)) }
 func (c *core) RemoveServer(name string) error            { return c.edit("remove " + name) }
 func (c *core) edit(what string) error                    { c.edits = append(c.edits, what); return c.editErr }
+func (c *core) Server(name string) (json.RawMessage, error) {
+	return json.RawMessage(`{"command":"` + name + `"}`), c.editErr
+}
+func (c *core) SetTool(name tool.Name, enabled *bool, approval *catalog.Approval) error {
+	return c.edit(fmt.Sprint("tool ", name, enabled != nil && *enabled, approval != nil))
+}
+func (c *core) SetServer(name string, entry json.RawMessage) error {
+	return c.edit("set " + name + " " + string(entry))
+}
 func (c *core) AddServers(_ json.RawMessage, _ bool) ([]string, error) {
 	return []string{"n"}, c.edit("add")
 }
@@ -67,6 +90,11 @@ func (c *core) AddServers(_ json.RawMessage, _ bool) ([]string, error) {
 func (c *core) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	c.last = call
 	return c.call(ctx, call)
+}
+
+func (c *core) Forward(_ context.Context, r tool.Forward) (json.RawMessage, error) {
+	c.forwarded = r
+	return json.RawMessage(`{"prompts":[]}`), c.editErr
 }
 
 func (c *core) Await(_ context.Context, servers ...string) []string {
@@ -332,6 +360,9 @@ func TestChangesRequireAdministrator(t *testing.T) {
 	for _, q := range []struct{ method, path, body, edit string }{
 		{"POST", "/api/servers", `{"servers":{}}`, "add"},
 		{"PATCH", "/api/servers/fs", `{"enabled":false}`, "enable fsfalse"},
+		{"PATCH", "/api/tools/fs/read", `{"enabled":true}`, "tool fs:read true false"},
+		{"GET", "/api/servers/fs/config", "", ""},
+		{"PUT", "/api/servers/fs", `{"server":{"command":"x"}}`, `set fs {"command":"x"}`},
 		{"DELETE", "/api/servers/fs", "", "remove fs"},
 		{"POST", "/api/servers/fs/restart", "", "restart fs"},
 		{"GET", "/api/config", "", ""},
@@ -362,6 +393,12 @@ func TestFailedEditsAreReported(t *testing.T) {
 		{"PATCH", "/api/servers/fs", `{"enabled":true}`},
 		{"PATCH", "/api/servers/fs", `{`},
 		{"PATCH", "/api/servers/fs", `{}`},
+		{"PATCH", "/api/tools/fs/read", `{"approval":"ask"}`},
+		{"PATCH", "/api/tools/fs/read", `{"approval":"sometimes"}`},
+		{"PATCH", "/api/tools/fs/read", `{}`},
+		{"GET", "/api/servers/fs/config", ``},
+		{"PUT", "/api/servers/fs", `{"server":{"command":"x"}}`},
+		{"PUT", "/api/servers/fs", `{"server":"x"}`},
 		{"DELETE", "/api/servers/fs", ``},
 	} {
 		if code, body := c.ask(admin, q[0], q[1], "", q[2]); code != 400 {

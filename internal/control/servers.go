@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"junctor/internal/catalog"
 	"junctor/internal/httperr"
 	"junctor/internal/listing"
 	"junctor/internal/tool"
@@ -21,6 +22,9 @@ type Servers interface {
 	Await(ctx context.Context, servers ...string) (pending []string)
 	StatusOf(server string) (upstream.Status, bool)
 	Restart(server string) error
+	// Watch returns a channel that receives after the state of an upstream
+	// has changed.
+	Watch(ctx context.Context) <-chan struct{}
 }
 
 // Settings owns the configuration file. The methods return when the file is
@@ -31,8 +35,16 @@ type Settings interface {
 	// AddServers takes servers in any shape that clients write, and returns
 	// their names.
 	AddServers(raw json.RawMessage, replace bool) ([]string, error)
+	// Server returns a server's entry in the file, marks in place of its
+	// secrets; SetServer replaces the entry, and takes the marks as the
+	// secrets that they stand for.
+	Server(name string) (json.RawMessage, error)
+	SetServer(name string, entry json.RawMessage) error
 	SetEnabled(name string, enabled bool) error
 	RemoveServer(name string) error
+	// SetTool turns a tool on or off, and says whether a person is asked
+	// before its calls. What is nil stays as it is.
+	SetTool(name tool.Name, enabled *bool, approval *catalog.Approval) error
 }
 
 // Server is an upstream as the page and the command line show it.
@@ -122,6 +134,32 @@ func (c *Control) addServers(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, map[string]any{"added": names})
+}
+
+// serverConfig answers with a server's entry in the configuration file.
+func (c *Control) serverConfig(w http.ResponseWriter, r *http.Request) {
+	entry, err := c.Settings.Server(r.PathValue("name"))
+	if err != nil {
+		httperr.Write(w, r, asInvalid(err))
+		return
+	}
+	answer(w, map[string]any{"server": entry})
+}
+
+// setServer takes {"server": <entry>}, as serverConfig answered it.
+func (c *Control) setServer(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Server json.RawMessage `json:"server"`
+	}
+	if err := c.read(w, r, &in); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if len(in.Server) == 0 || in.Server[0] != '{' {
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"server": {"command": "…"}} or {"server": {"url": "…"}}`})
+		return
+	}
+	c.edit(w, r, func(name string) error { return c.Settings.SetServer(name, in.Server) })
 }
 
 func (c *Control) changeServer(w http.ResponseWriter, r *http.Request) {

@@ -215,6 +215,32 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 	answer(w, d)
 }
 
+// changeTool takes {"enabled": true, "approval": "ask"}, either or both.
+func (c *Control) changeTool(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Enabled  *bool             `json:"enabled"`
+		Approval *catalog.Approval `json:"approval"`
+	}
+	if err := c.read(w, r, &in); err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	if in.Enabled == nil && in.Approval == nil || in.Approval != nil && !slices.Contains(in.Approval.Words(), string(*in.Approval)) {
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"enabled": true} or false, or {"approval": "ask"} or "auto"`})
+		return
+	}
+	caller := tool.CallerFrom(r.Context())
+	e, err := c.Tools.Snapshot().Resolve(&caller, r.PathValue("server"), r.PathValue("tool"))
+	if err == nil {
+		err = c.Settings.SetTool(e.Name, in.Enabled, in.Approval)
+	}
+	if err != nil {
+		httperr.Write(w, r, asInvalid(err))
+		return
+	}
+	answer(w, map[string]any{"ok": true})
+}
+
 // down returns why the server of an unknown tool is unavailable; nil if that is
 // not the reason.
 func (c *Control) down(caller *tool.Caller, server, name string) error {

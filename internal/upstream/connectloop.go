@@ -181,6 +181,7 @@ func (u *upstream) connected(ctx context.Context, c *conn) {
 func (u *upstream) broadcast() {
 	close(u.changed)
 	u.changed = make(chan struct{})
+	u.s.changes.Wake(topicState)
 }
 
 // publishStatus passes the status to the sink.

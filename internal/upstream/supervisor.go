@@ -17,6 +17,7 @@ import (
 	"junctor/internal/child"
 	"junctor/internal/http1"
 	"junctor/internal/mcpclient"
+	"junctor/internal/store"
 	"junctor/internal/tool"
 )
 
@@ -92,6 +93,8 @@ type Supervisor struct {
 
 	routes atomic.Pointer[routes] // the upstreams as calls find them, without a lock
 
+	changes store.Hub // woken after each change of an upstream
+
 	mu        sync.Mutex
 	ctx       context.Context            // set while Run runs
 	upstreams map[string]*upstream       // published as routes after each change
@@ -144,6 +147,7 @@ func (s *Supervisor) publish() {
 	r := &routes{byName: maps.Clone(s.upstreams), sorted: slices.Collect(maps.Values(s.upstreams))}
 	slices.SortFunc(r.sorted, func(a, b *upstream) int { return cmp.Compare(a.name, b.name) })
 	s.routes.Store(r)
+	s.changes.Wake(topicState)
 }
 
 // Run connects to all upstreams and keeps them connected until ctx is done. It

@@ -1,19 +1,22 @@
-import { Component, useCallback, useEffect, useMemo, useState, type ErrorInfo, type ReactNode } from 'react';
-import { ActivityView } from './activity/view';
+import { Component, Suspense, lazy, useCallback, useEffect, useMemo, useState, type ErrorInfo, type ReactNode } from 'react';
 import { forgetTyped } from './chat/drafts';
 import { ChatView } from './chat/view';
 import { get, onReach, onSessionEnd, signOut as endSession, type Session, type Status } from './lib/api';
+import { follow, useLive, useLiveEvery } from './lib/live';
 import { onChange } from './lib/session';
 import { useResource, useRoute } from './lib/use';
 import { MeContext, type Me } from './me';
 import { Palette } from './palette';
-import { ServersView } from './servers/view';
-import { SettingsView } from './settings/view';
 import { SignIn } from './signin';
 import { setTheme, useTheme } from './theme';
-import { ToolsView } from './tools/view';
 import { Icon, Mark, type IconName } from './ui/icons';
 import { Button, Dot, Empty, Failure, Note, Skeleton, Toasts } from './ui/ui';
+
+// The chat is there at once; the other views are loaded when they are opened.
+const ActivityView = lazy(() => import('./activity/view').then((m) => ({ default: m.ActivityView })));
+const ServersView = lazy(() => import('./servers/view').then((m) => ({ default: m.ServersView })));
+const SettingsView = lazy(() => import('./settings/view').then((m) => ({ default: m.SettingsView })));
+const ToolsView = lazy(() => import('./tools/view').then((m) => ({ default: m.ToolsView })));
 
 export const views: { id: string; label: string; icon: IconName }[] = [
   { id: 'chat', label: 'Chat', icon: 'chat' },
@@ -39,7 +42,8 @@ export function App({ refused = '' }: { refused?: string }) {
   );
   const session = useResource<Session>('session', (s) => get('/api/session', s));
   const needs = signIn || session.data?.needsSignIn === true;
-  const status = useResource<Status>(session.data && !needs ? 'status' : null, (s) => get('/api/status', s), 5000);
+  const status = useResource<Status>(session.data && !needs ? 'status' : null, (s) => get('/api/status', s), useLiveEvery(5000));
+  useLive(status.reload);
   const { reload } = session;
   const signOut = useCallback(() => {
     forgetTyped();
@@ -52,6 +56,8 @@ export function App({ refused = '' }: { refused?: string }) {
   // A change of user remounts the views. None is mounted before the session is
   // known, because input typed into it would be lost.
   const who = `${me.caller} ${me.authenticated}`;
+  const known = session.data !== undefined && !needs;
+  useEffect(() => (known ? follow() : undefined), [known, who]);
   // Another tab has signed in or out, or the session was ended elsewhere.
   useEffect(() => onChange(() => location.reload()), []);
   useEffect(() => onSessionEnd(() => void reload()), [reload]);
@@ -112,16 +118,20 @@ export function App({ refused = '' }: { refused?: string }) {
                 </Empty>
               ) : !session.data ? (
                 <Skeleton rows={4} />
-              ) : view.id === 'tools' ? (
-                <ToolsView status={status.data} />
-              ) : view.id === 'servers' ? (
-                <ServersView />
-              ) : view.id === 'activity' ? (
-                <ActivityView />
-              ) : view.id === 'settings' ? (
-                <SettingsView status={status.data} />
               ) : (
-                <ChatView status={status.data} />
+                <Suspense fallback={<Skeleton rows={4} />}>
+                  {view.id === 'tools' ? (
+                    <ToolsView status={status.data} />
+                  ) : view.id === 'servers' ? (
+                    <ServersView />
+                  ) : view.id === 'activity' ? (
+                    <ActivityView />
+                  ) : view.id === 'settings' ? (
+                    <SettingsView status={status.data} />
+                  ) : (
+                    <ChatView status={status.data} />
+                  )}
+                </Suspense>
               )}
             </Boundary>
           </main>

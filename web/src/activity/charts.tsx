@@ -68,7 +68,7 @@ function FiguresTable({ stats, onPick }: Pick<Props, 'stats' | 'onPick'>) {
   const [by, setBy] = useState<'servers' | 'tools'>('servers');
   const rows = [...stats[by]].sort((a, b) => b.calls - a.calls);
   return (
-    <div className="figures">
+    <div className="stat-figures">
       <Tabs
         label="Figures"
         value={by}

@@ -1,0 +1,70 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"junctor/internal/config"
+	"junctor/internal/jsonedit"
+)
+
+// KeepSecrets moves secrets in plain text of servers that a person typed into
+// the .env beside the configuration, as TakeOver does, and returns the servers
+// with variables in their place.
+func KeepSecrets(o config.Options, entries map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	var servers []Server
+	for _, name := range sortedKeys(entries) {
+		servers = append(servers, Server{Name: name, JSON: entries[name], Secrets: findSecrets(name, entries[name])})
+	}
+	changed, vars, err := UseVariables(servers, Variables(o))
+	if err != nil {
+		return nil, err
+	}
+	if len(vars) > 0 {
+		if err := keep(o, vars); err != nil {
+			return nil, err
+		}
+	}
+	out := make(map[string]json.RawMessage, len(changed))
+	for _, s := range changed {
+		out[s.Name] = s.JSON
+	}
+	return out, nil
+}
+
+// hidden is what stands for the n-th secret of a server that is shown for
+// editing.
+func hidden(n int) string { return fmt.Sprintf("[hidden %d]", n+1) }
+
+// HideSecrets returns a server with a mark in place of each secret in plain
+// text, for showing. ShowSecrets is the reverse.
+func HideSecrets(name string, server json.RawMessage) (json.RawMessage, error) {
+	for n, secret := range findSecrets(name, server) {
+		raw, ok := jsonedit.Get(server, secret.path...)
+		var text string
+		if !ok || json.Unmarshal(raw, &text) != nil {
+			return nil, fmt.Errorf("%s of %s is not a text", secret.Key, name)
+		}
+		var quoted bytes.Buffer
+		writeJSON(&quoted, strings.Replace(text, secret.value.Reveal(), hidden(n), 1))
+		var err error
+		if server, err = jsonedit.Set(server, quoted.Bytes(), secret.path...); err != nil {
+			return nil, err
+		}
+	}
+	return server, nil
+}
+
+// ShowSecrets puts the secrets of old in place of the marks that HideSecrets
+// wrote, wherever an edit has moved them.
+func ShowSecrets(name string, edited, old json.RawMessage) json.RawMessage {
+	secrets := findSecrets(name, old)
+	return mapStrings(edited, "", func(_, s string) string {
+		for n, secret := range secrets {
+			s = strings.ReplaceAll(s, hidden(n), secret.value.Reveal())
+		}
+		return s
+	})
+}

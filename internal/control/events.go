@@ -1,0 +1,71 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"junctor/internal/httpstream"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// LiveState is what the page follows: the upstreams that the caller may see, and
+// the version of the catalogue.
+type LiveState struct {
+	Catalog uint64        `json:"catalog"`
+	Servers []ServerState `json:"servers"`
+}
+
+// ServerState is the state of one upstream.
+type ServerState struct {
+	Name   string         `json:"name"`
+	State  upstream.State `json:"status"`
+	Reason string         `json:"reason,omitempty"`
+}
+
+// eventGap is the shortest time between two events: many servers that connect
+// at once are one change.
+const eventGap = 100 * time.Millisecond
+
+// events sends the current state and then each change of it, so that a page
+// need not poll.
+func (c *Control) events(w http.ResponseWriter, r *http.Request) {
+	caller := tool.CallerFrom(r.Context())
+	format := httpstream.Accepted(r)
+	if format == httpstream.None {
+		format = httpstream.Events
+	}
+	stream, ctx := httpstream.New(r.Context(), w, format)
+	defer stream.End()
+	servers, catalogue := c.Servers.Watch(ctx), c.Tools.Watch(ctx)
+	var last []byte
+	for {
+		if now, err := json.Marshal(c.liveState(&caller)); err == nil && !bytes.Equal(now, last) {
+			stream.Send("state", now)
+			last = now
+		}
+		select {
+		case <-servers:
+		case <-catalogue:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(eventGap):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *Control) liveState(caller *tool.Caller) LiveState {
+	out := LiveState{Catalog: c.Tools.Snapshot().Version, Servers: []ServerState{}}
+	for _, s := range c.Servers.Status() {
+		if caller.MaySee(s.Name) {
+			out.Servers = append(out.Servers, ServerState{s.Name, s.State, s.Reason})
+		}
+	}
+	return out
+}

@@ -1,0 +1,58 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"junctor/internal/listing"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// TestEvents: the state at once, then each change of what the caller may see.
+func TestEvents(t *testing.T) {
+	c := newCore(t)
+	c.changed = make(chan struct{})
+	face := New(Options{Tools: listing.New(listing.Options{Catalog: c.catalog, Search: c.index, Upstreams: c}), Servers: c})
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		face.events(w, r.WithContext(tool.WithCaller(r.Context(), limited)))
+	}))
+	defer ts.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "GET", ts.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	next := func() string {
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				return data
+			}
+		}
+		t.Fatalf("the stream ended: %v", lines.Err())
+		return ""
+	}
+	if got := next(); !strings.Contains(got, `"servers":[{"name":"fs","status":"connected"}]`) || strings.Contains(got, "git") {
+		t.Errorf("first event %s", got)
+	}
+	c.changed <- struct{}{} // nothing has changed for this caller: no event
+	// The handler reads the status only after it has received from changed,
+	// and is past the read before it receives again.
+	c.changed <- struct{}{}
+	c.setStatus(upstream.Status{Name: "fs", State: upstream.Disconnected, Reason: "gone"}, upstream.Status{Name: "git", State: upstream.Connected})
+	c.changed <- struct{}{}
+	if got := next(); !strings.Contains(got, `{"name":"fs","status":"disconnected","reason":"gone"}`) {
+		t.Errorf("second event %s", got)
+	}
+}

@@ -1,0 +1,59 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"junctor/internal/httperr"
+	"junctor/internal/mcp"
+	"junctor/internal/tool"
+)
+
+// requestMethods are the MCP requests that the page makes beside calls.
+var requestMethods = []string{
+	"resources/list", "resources/templates/list", "resources/read", "prompts/list", "prompts/get", "completion/complete",
+}
+
+// request passes {"method": "prompts/get", "params": {…}} on to a server and
+// answers with {"result": …}, the server's bytes.
+func (c *Control) request(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	err := c.read(w, r, &in)
+	if err == nil && !slices.Contains(requestMethods, in.Method) {
+		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("method %q is none of %s", tool.Shorten(in.Method, 60), strings.Join(requestMethods, ", "))}
+	}
+	if len(in.Params) == 0 {
+		in.Params = json.RawMessage(`{}`)
+	}
+	name := r.PathValue("name")
+	caller := tool.CallerFrom(r.Context())
+	if _, ok := c.Servers.StatusOf(name); err == nil && (!ok || !caller.MaySee(name)) {
+		err = c.Tools.NoServer(&caller, name)
+	}
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	result, err := c.Calls.Forward(r.Context(), tool.Forward{
+		RequestID: httperr.RequestID(r.Context()), Face: "control", Caller: caller, Server: name, Method: in.Method, Params: in.Params,
+	})
+	if refused, ok := errors.AsType[*mcp.Error](err); ok { // the server's own answer
+		kind := tool.UpstreamFailed
+		if refused.Code == mcp.CodeMethodNotFound {
+			kind = tool.MethodNotFound
+		}
+		err = &tool.Error{Kind: kind, Msg: name + ": " + refused.Message, Err: err}
+	}
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	answer(w, map[string]any{"result": result})
+}

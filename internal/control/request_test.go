@@ -1,0 +1,36 @@
+package control
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestRequest: only requests that read, and only to servers that the caller may see.
+func TestRequest(t *testing.T) {
+	c := newCore(t)
+	code, body := c.ask(limited, "POST", "/api/servers/fs/request", "", `{"method":"prompts/list","params":{"cursor":"2"}}`)
+	if code != 200 || !strings.Contains(body, `{"result":{"prompts":[]}}`) {
+		t.Errorf("prompts/list: %d %s", code, body)
+	}
+	if c.forwarded.Server != "fs" || c.forwarded.Method != "prompts/list" || string(c.forwarded.Params) != `{"cursor":"2"}` || c.forwarded.Caller.ID != limited.ID {
+		t.Errorf("forwarded %+v", c.forwarded)
+	}
+	for _, tt := range []struct {
+		path, body string
+		code       int
+	}{
+		{"/api/servers/git/request", `{"method":"prompts/list"}`, 404},
+		{"/api/servers/none/request", `{"method":"prompts/list"}`, 404},
+		{"/api/servers/fs/request", `{"method":"tools/call"}`, 400},
+		{"/api/servers/fs/request", `{`, 400},
+	} {
+		if code, body := c.ask(limited, "POST", tt.path, "", tt.body); code != tt.code {
+			t.Errorf("%s %s: %d %s", tt.path, tt.body, code, body)
+		}
+	}
+	c.editErr = errors.New("the server is gone")
+	if code, _ := c.ask(limited, "POST", "/api/servers/fs/request", "", `{"method":"prompts/list"}`); code != 500 {
+		t.Errorf("a failure: %d", code)
+	}
+}
