@@ -31,10 +31,7 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 		<-ctx.Done()
 	}
 	a.log.Info("stopping; calls in flight may finish", "within", drainFor)
-	// Nobody may ever answer a question, and a first connection may take minutes.
-	a.executor.StopWaiting()
-	a.chat.StopWaiting()
-	a.upstreams.StopWaiting()
+	a.stopWaiting()
 	if a.nodeSingletons != nil {
 		a.nodeSingletons.Stop()
 	}
@@ -59,11 +56,26 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 	wait(bye, func() bool { return a.chat.Connections() == 0 })
 }
 
-// wait looks until something is so, or ctx is done.
+// stopWaiting ends the waits of calls that could hold the end up: nobody may ever
+// answer a question, and a first connection may take minutes.
+func (a *App) stopWaiting() {
+	a.executor.StopWaiting()
+	a.chat.StopWaiting()
+	a.upstreams.StopWaiting()
+}
+
+// wait looks until something is so twice in a row, or ctx is done. The answer of a
+// call is written shortly after the call has ended.
 func wait(ctx context.Context, so func() bool) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !so() {
+	for count := 0; ; {
+		if count++; !so() {
+			count = 0
+		}
+		if count == 2 {
+			return
+		}
 		select {
 		case <-ctx.Done():
 			return

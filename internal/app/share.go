@@ -39,7 +39,10 @@ func (a *App) share(ctx context.Context, current string, ln net.Listener) error 
 	serve := func(ln net.Listener) {
 		serving, stop := context.WithCancel(ctx)
 		leave = func() { stop(); _ = ln.Close() }
-		g.Go(func() error { return a.attached().Serve(serving, ln) })
+		// With another socket streams end at once: their programs look for their
+		// gateway again. When this one stops, their calls may finish.
+		idle := func() bool { return ctx.Err() == nil || a.executor.InFlight() == 0 }
+		g.Go(func() error { return a.attached(idle).Serve(serving, ln) })
 	}
 	if ln != nil {
 		serve(ln)
@@ -121,6 +124,7 @@ func (a *App) Host(ctx context.Context, view discovery.View, in io.Reader, out i
 	}
 	err := a.discovery.ServeStream(ctx, view, in, out)
 	stop()
+	a.stopWaiting()
 	err = errors.Join(err, others.Wait())
 	left()
 	stopCore()
@@ -134,8 +138,9 @@ func (a *App) CheckView(ctx context.Context, view discovery.View) error {
 }
 
 // attached serves the programs that use the gateway through its socket.
-func (a *App) attached() *attach.Server {
+func (a *App) attached(idle func() bool) *attach.Server {
 	return attach.New(attach.Options{
+		Idle: idle,
 		HTTP: a.LocalHandler(), Version: a.opts.Version, Log: a.log, Temporary: a.opts.Temporary, Yield: a.opts.Yield,
 		Open: func(ctx context.Context, w attach.StreamRequest) (func(context.Context, io.Reader, io.Writer) error, error) {
 			return a.discovery.Open(tool.WithCaller(ctx, tool.Local), w.Mode, w.Server)

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -260,6 +261,58 @@ func TestStreamEndsWithTheGateway(t *testing.T) {
 	}
 	if err := Stream(ctxFor(t), path, StreamRequest{}, in, io.Discard); !errors.Is(err, ErrNone) {
 		t.Errorf("Stream to nobody = %v", err)
+	}
+}
+
+// TestStreamsEndWhenIdle: a gateway that stops takes no more connections, and
+// ends its streams when no call is in flight.
+func TestStreamsEndWhenIdle(t *testing.T) {
+	path := filepath.Join(folder(t), "s.sock")
+	ln, err := Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, asked := make(chan context.Context, 1), make(chan struct{}, 1)
+	var idle atomic.Bool
+	s := New(Options{
+		HTTP: http.NotFoundHandler(), Version: "1", Log: slog.New(slog.DiscardHandler),
+		Idle: func() bool {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			return idle.Load()
+		},
+		Open: func(context.Context, StreamRequest) (func(context.Context, io.Reader, io.Writer) error, error) {
+			return func(ctx context.Context, _ io.Reader, _ io.Writer) error {
+				begun <- ctx
+				<-ctx.Done()
+				return nil
+			}, nil
+		},
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, ln) }()
+	in, feed := io.Pipe()
+	defer feed.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- Stream(context.Background(), path, StreamRequest{}, in, io.Discard) }()
+	stream := <-begun
+	cancel()
+	<-asked
+	if err := stream.Err(); err != nil {
+		t.Errorf("the stream ended during a call: %v", err)
+	}
+	if err := Stream(ctxFor(t), path, StreamRequest{}, in, io.Discard); !errors.Is(err, ErrNone) {
+		t.Errorf("a stream to a gateway that stops = %v", err)
+	}
+	idle.Store(true)
+	if err := <-done; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "ended") {
+		t.Errorf("Stream = %v", err)
 	}
 }
 

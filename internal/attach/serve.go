@@ -32,6 +32,10 @@ type Options struct {
 	// the socket: the temporary one then has to end.
 	Temporary bool
 	Yield     func()
+
+	// Idle reports whether no stream has a call in flight. Streams end when it
+	// does, after Serve was told to stop; nil ends them at once.
+	Idle func() bool
 }
 
 // Server answers at the socket.
@@ -49,11 +53,13 @@ func New(o Options) *Server {
 const maxConns = 1024
 
 // drainFor is how long requests in flight get when the server stops.
-const drainFor = 10 * time.Second
+const drainFor = 30 * time.Second
 
-// Serve answers on ln until ctx is done, then ends every stream and lets HTTP
-// requests in flight finish. It closes ln.
+// Serve answers on ln until ctx is done, then lets the calls of streams and HTTP
+// requests in flight finish, and ends every stream. It closes ln.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	streams, endStreams := context.WithCancel(context.WithoutCancel(ctx))
+	defer endStreams()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	requests := &connQueue{addr: ln.Addr(), conns: make(chan net.Conn), done: ctx.Done()}
@@ -81,13 +87,15 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			s.serve(ctx, c, requests)
+			s.serve(ctx, streams, c, requests)
 		})
 	}
 	cancel()
 	_ = ln.Close()
 	end, done := context.WithTimeout(context.Background(), drainFor)
 	defer done()
+	s.awaitIdle(end)
+	endStreams()
 	if hs.Shutdown(end) != nil {
 		_ = hs.Close()
 	}
@@ -95,8 +103,31 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return failed
 }
 
-// serve finds out what a connection is.
-func (s *Server) serve(ctx context.Context, c net.Conn, requests *connQueue) {
+// awaitIdle waits until no call is in flight, twice in a row, or ctx is done. The
+// answer of a call is written shortly after the call has ended.
+func (s *Server) awaitIdle(ctx context.Context) {
+	if s.opts.Idle == nil {
+		return
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for idle := 0; ; {
+		if idle++; !s.opts.Idle() {
+			idle = 0
+		}
+		if idle == 2 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// serve finds out what a connection is. A stream lives as long as streams.
+func (s *Server) serve(ctx, streams context.Context, c net.Conn, requests *connQueue) {
 	_ = c.SetReadDeadline(time.Now().Add(greetFor))
 	r := bufio.NewReader(c)
 	first, err := r.Peek(len("JUNCTOR/"))
@@ -129,7 +160,7 @@ func (s *Server) serve(ctx context.Context, c net.Conn, requests *connQueue) {
 			if s.answer(c, reply{OK: true, Version: s.opts.Version, Temporary: s.opts.Temporary}) != nil {
 				return
 			}
-			if err := serve(ctx, r, c); err != nil && ctx.Err() == nil {
+			if err := serve(streams, r, c); err != nil && ctx.Err() == nil {
 				s.log.DebugContext(ctx, "stream ended", "err", err)
 			}
 			return
