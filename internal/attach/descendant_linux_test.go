@@ -71,7 +71,7 @@ func TestDescendantsAreRefused(t *testing.T) {
 			if attr == nil {
 				cmd = exec.Command("sh", "-c", `"$0" -test.run=^TestDescendantProcess$; :`, os.Args[0])
 			}
-			cmd.Env, cmd.SysProcAttr = []string{socketVariable + "=" + path}, attr
+			cmd.Env, cmd.SysProcAttr = []string{socketVariable + "=" + path, "GORACE=atexit_sleep_ms=10"}, attr
 			out, err := cmd.CombinedOutput()
 			if err != nil && errors.Is(err, syscall.EPERM) {
 				t.Skipf("the system allows no namespace: %v", err)

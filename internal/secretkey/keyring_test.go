@@ -98,7 +98,7 @@ func TestRealKeyring(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			home, dir := t.TempDir(), t.TempDir()
 			cmd := exec.Command("dbus-run-session", "--", "sh", "-c", tt.script, "sh", os.Args[0])
-			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_RUNTIME_DIR=" + home, "JUNCTOR_TEST_KEYRING=" + dir}
+			cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_RUNTIME_DIR=" + home, "JUNCTOR_TEST_KEYRING=" + dir, "GORACE=atexit_sleep_ms=10"}
 			cmd.WaitDelay = time.Minute
 			out, err := cmd.Output()
 			if err != nil {
