@@ -64,7 +64,7 @@ func (a *App) budgets() executor.Budgets {
 	return a.store
 }
 
-// lostEvery is how often lost records are counted.
+// lostEvery is how often dropped records are counted.
 const lostEvery = 5 * time.Second
 
 // countDroppedRecords counts the records dropped while the database was
@@ -88,10 +88,10 @@ func (a *App) countDroppedRecords(ctx context.Context) {
 	}
 }
 
-// borrowEvery is how often the tools of other nodes' servers are read again.
-const borrowEvery = 5 * time.Second
+// remoteToolsInterval is how often the tools of other nodes' servers are read again.
+const remoteToolsInterval = 5 * time.Second
 
-// runNodes speaks with the other nodes until ctx is done.
+// runNodes takes part in the cluster until ctx is done.
 func (a *App) runNodes(ctx context.Context) error {
 	if a.nodes == nil {
 		return nil
@@ -108,7 +108,7 @@ func (a *App) runNodes(ctx context.Context) error {
 // the catalogues that those store.
 func (a *App) followRemoteTools(ctx context.Context) {
 	changed := a.store.Watch(ctx, store.TopicCatalogues)
-	known := map[string]string{} // what was offered last
+	known := map[string]string{} // the version that was published last
 	var read time.Time
 	for {
 		var elsewhere []upstream.Status
@@ -122,7 +122,7 @@ func (a *App) followRemoteTools(ctx context.Context) {
 		fresh := slices.ContainsFunc(elsewhere, func(st upstream.Status) bool { return known[st.Name] == "" })
 		// The watch also fires without cause, and the tools of all servers
 		// are much to read.
-		if fresh || len(elsewhere) > 0 && time.Since(read) > borrowEvery {
+		if fresh || len(elsewhere) > 0 && time.Since(read) > remoteToolsInterval {
 			read = time.Now()
 			if err := a.loadRemoteTools(ctx, elsewhere, known); err != nil && ctx.Err() == nil {
 				a.log.DebugContext(ctx, "tools of other nodes not read", "err", err)
@@ -147,15 +147,15 @@ func (a *App) loadRemoteTools(ctx context.Context, elsewhere []upstream.Status, 
 			if c.Server != st.Name || known[st.Name] == version {
 				continue
 			}
-			offer, ok := a.toolSetOf(a.config.Load(), c)
+			set, ok := a.toolSetOf(a.config.Load(), c)
 			if !ok {
 				continue
 			}
-			if err := a.guard.Observe(ctx, c.Server, offer.Tools); err != nil {
+			if err := a.guard.Observe(ctx, c.Server, set.Tools); err != nil {
 				return err
 			}
-			a.sink.publish(offer)
-			a.upstreams.Lend(c.Server, offer.Info, len(offer.Tools))
+			a.sink.publish(set)
+			a.upstreams.Lend(c.Server, set.Info, len(set.Tools))
 			known[st.Name] = version
 		}
 	}

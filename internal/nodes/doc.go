@@ -17,7 +17,7 @@
 //
 // A frame is a row in the receiver's queue (store.NodeMessages). Senders queue
 // frames per receiver; one goroutine at a time writes a batch. The receiver
-// reads its queue when the store announces a change, and polls every 4 to 16 ms
+// reads its queue when the store announces a change, and polls every 1 to 16 ms
 // for a second after it has sent or received something. Frames of a connection
 // are numbered: a duplicate is dropped, a gap ends the connection.
 //

@@ -43,7 +43,7 @@ const (
 	// For a while after a message was sent or received, the queue is polled: at
 	// first after pollMin, then with growing intervals up to pollMax. The store
 	// announces at most ten changes a second, too few for a conversation.
-	pollMin = 4 * time.Millisecond
+	pollMin = time.Millisecond
 	pollMax = 16 * time.Millisecond
 	pollFor = time.Second
 )
