@@ -143,6 +143,40 @@ test('chat: reconnects after a gateway restart and sends a waiting message once'
   await settled(page);
   await counts(page.locator('.turn.user'), 2);
   await counts(page.getByText('You said: hello there'), 1);
+
+  // A reply that the restart ends, and a message that was typed during it.
+  await say(page, 'tell a story without end');
+  await page.getByText('Once upon a time').first().waitFor();
+  await own.restart(async () => {
+    await page.getByText('Reconnecting…', { exact: true }).waitFor();
+    await page.getByRole('combobox', { name: 'Model' }).waitFor();
+    await say(page, 'typed in between');
+  });
+  await page.getByText('You said: typed in between').waitFor();
+  await settled(page);
+}));
+
+test('chat: a message during a reply is sent after it; calls, durations and tokens survive a reload', on('/#/chat', async (page) => {
+  await say(page, 'tell a story without end');
+  await page.getByText('Once upon a time').first().waitFor();
+  await say(page, 'do both');
+  await page.getByText('Will be sent when the reply is finished').waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByText('Both are done.').waitFor();
+  await settled(page);
+  const shown = async () => ({
+    calls: await page.locator('.call .call-name').allInnerTexts(),
+    times: await page.locator('.call .call-time').allInnerTexts(),
+    tokens: await page.locator('.usage').innerText(),
+  });
+  await page.locator('.usage').waitFor();
+  const before = await shown();
+  assert.equal(before.calls.length, 2);
+  assert.ok(before.times.every((t) => /ms$/.test(t)), before.times.join());
+  await page.reload();
+  await page.getByText('Both are done.').waitFor();
+  await page.locator('.usage').waitFor();
+  assert.deepEqual(await shown(), before);
 }));
 
 test('chat: rename, export and delete conversations', on('/#/chat', async (page) => {

@@ -23,6 +23,8 @@ func failure(c *llm.ToolCall, err error) *llm.ToolResult {
 // returns exactly one result for each, in the order of the calls.
 func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, o requestTools) []*llm.ToolResult {
 	results := make([]*llm.ToolResult, len(calls))
+	first := t.begun
+	t.begun += len(calls)
 	slots := make(chan struct{}, s.host.config().ParallelCalls)
 	var wg sync.WaitGroup
 	for i, c := range calls {
@@ -32,14 +34,15 @@ func (s *Session) runCalls(ctx context.Context, t *turn, calls []*llm.ToolCall, 
 				defer func() { <-slots }()
 			case <-ctx.Done():
 			}
-			results[i] = s.runCall(ctx, t, c, o)
+			results[i] = s.runCall(ctx, t, c, o, first+i)
 		})
 	}
 	wg.Wait()
 	return results
 }
 
-func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o requestTools) *llm.ToolResult {
+// runCall executes one call; order is its place among the calls of the reply.
+func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o requestTools, order int) *llm.ToolResult {
 	start := time.Now()
 	shown := c.Name
 	if c.Tool != (tool.Name{}) {
@@ -64,17 +67,18 @@ func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o reque
 	if target != nil {
 		args = target.Arguments
 	}
-	s.emit(TypeStatus, StatusPayload{State: "processing", Tool: shown, Message: "Running " + shown, Data: &StatusData{CallID: c.ID, Arguments: args}})
+	s.emit(TypeStatus, StatusPayload{State: "processing", Tool: shown, Message: "Running " + shown, Data: &StatusData{CallID: c.ID, Order: order, Arguments: args}})
 	if result == nil {
 		result = s.execute(ctx, t, c, target)
 	}
 	result.Content = cutResult(result.Content, s.host.config().MaxResultBytes)
+	result.TookMs = max(time.Since(start).Milliseconds(), 1) // 0 means that it is not known
 	message := shown + " is done"
 	if result.IsError {
 		message = shown + " failed"
 	}
 	s.emit(TypeStatus, StatusPayload{State: "complete", Tool: shown, Message: message, Data: &StatusData{
-		CallID: c.ID, Result: result.Content, IsError: result.IsError, TookMs: time.Since(start).Milliseconds()}})
+		CallID: c.ID, Result: result.Content, IsError: result.IsError, TookMs: result.TookMs}})
 	return result
 }
 

@@ -19,6 +19,7 @@ func (s *Session) History() HistoryPayload {
 // history returns the messages before a sequence number (0: all). s.mu is held.
 func (s *Session) history(before int64) HistoryPayload {
 	h := HistoryPayload{Title: s.title, Model: s.model, Messages: []HistoryMessage{}}
+	context := 0
 	for _, e := range s.entries {
 		if before > 0 && e.seq >= before {
 			break
@@ -29,6 +30,15 @@ func (s *Session) history(before int64) HistoryPayload {
 		}
 		h.Messages = append(h.Messages, HistoryMessage{ID: e.ID, Seq: e.seq, Role: e.message.Role, Time: e.time.UTC(),
 			Parts: parts, Model: e.Model, Usage: e.Usage, Notice: e.Notice})
+		if e.Usage != nil && e.Usage.Input > 0 {
+			context = e.Usage.Input
+		}
+	}
+	if s.meta.Usage != (llm.Usage{}) {
+		h.Usage = &UsagePayload{Session: s.meta.Usage, Context: context}
+		if m := s.host.model(s.model); m != nil {
+			h.Usage.Model, h.Usage.ContextWindow = m.Info().ID, m.Info().ContextWindow
+		}
 	}
 	return h
 }

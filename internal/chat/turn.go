@@ -27,6 +27,7 @@ type turn struct {
 	questions map[string]*question     // by id; guarded by the session
 	calls     int                      // guarded by the session
 	samples   int                      // sampling requests; guarded by the session
+	begun     int                      // calls so far
 	usage     llm.Usage                // guarded by the session
 	context   int                      // tokens of the last request
 	session   *Session

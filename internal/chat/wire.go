@@ -72,6 +72,7 @@ type StatusPayload struct {
 // StatusData is the data of a status.
 type StatusData struct {
 	CallID    string          `json:"callId,omitempty"`
+	Order     int             `json:"order,omitempty"` // place of the call among those of the reply; parallel calls begin in any order
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"` // a CallToolResult, cut to the limit
 	IsError   bool            `json:"isError,omitempty"`
@@ -156,6 +157,8 @@ type HistoryPayload struct {
 	Title    string           `json:"title"`
 	Model    string           `json:"model,omitempty"`
 	Messages []HistoryMessage `json:"messages"`
+	// Usage counts the tokens so far; Turn is empty.
+	Usage *UsagePayload `json:"usage,omitempty"`
 }
 
 // HistoryMessage is one message of a history.

@@ -73,6 +73,7 @@ type ToolResult struct {
 	// Content is an MCP CallToolResult.
 	Content json.RawMessage `json:"content"`
 	IsError bool            `json:"isError,omitempty"`
+	TookMs  int64           `json:"tookMs,omitempty"` // how long the call took
 }
 
 // Text returns a message with one text part.

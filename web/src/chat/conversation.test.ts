@@ -164,3 +164,26 @@ describe('a history', () => {
     expect(call(c, 0)).toMatchObject({ state: 'failed', questions: [{}, {}, { action: 'withdrawn' }] });
   });
 });
+
+describe('a reload', () => {
+  it('finds parallel calls in the same order, which is that of the model', () => {
+    const begin = (id: string, order: number) => m('status', { state: 'processing', tool: 'fs:' + id, message: '', data: { callId: id, order } });
+    const c = play(empty, m('message', { id: 'u', text: 'go' }), m('text', { content: 'Both.' }), begin('b', 1), begin('a', 0), begin('d', 3), begin('c', 2), m('status', { state: 'processing', tool: 'fs:a', message: 'half', data: { callId: 'a', progress: { progress: 1 } } }));
+    expect(c.turns.at(-1)!.blocks.slice(1).map((b) => (b as CallBlock).id)).toEqual(['a', 'b', 'c', 'd']);
+  });
+  it('keeps durations and token counts', () => {
+    const messages = [
+      { id: '1', seq: 1, role: 'assistant', time: '', parts: [{ call: { id: 'c', name: 'fs__read', tool: 'fs:read', arguments: {} } }] },
+      { id: '2', seq: 2, role: 'tool', time: '', parts: [{ result: { callId: 'c', name: 'fs__read', content: {}, tookMs: 12 } }] },
+    ];
+    const c = apply(empty, m('history', { title: 't', messages, usage: { model: 'gpt', turn: {}, session: { input: 5, output: 2 }, context: 5, contextWindow: 100 } }));
+    expect(call(c, 0).tookMs).toBe(12);
+    expect(c.usage).toMatchObject({ session: { input: 5, output: 2 }, context: 5, window: 100 });
+  });
+  it('shows an interruption once, on the reply', () => {
+    const c = play(empty, m('message', { id: 'u', text: 'go' }), m('text', { content: 'ha' }), m('error', { code: 'INTERRUPTED', message: 'stopped' }));
+    expect(c.error).toBeUndefined();
+    expect(c).toMatchObject({ active: false, stop: 'error' });
+    expect(c.turns.at(-1)!.notice).toBe('interrupted');
+  });
+});

@@ -35,6 +35,8 @@ export interface CallBlock {
   total?: number;
   result?: unknown;
   tookMs?: number;
+  /** The place of the call among those of the reply; parallel calls begin in any order. */
+  order?: number;
   expires?: string;
   decided?: 'approved' | 'denied';
   questions?: Question[];
@@ -105,7 +107,7 @@ export function fromHistory(messages: HistoryMessage[]): Turn[] {
         const at = turn.blocks.findLastIndex((b) => b.kind === 'call' && b.id === id && b.result === undefined);
         const call = turn.blocks[at];
         if (call?.kind === 'call') {
-          turn.blocks[at] = { ...call, result: p.result.content, state: p.result.isError ? 'failed' : 'done' };
+          turn.blocks[at] = { ...call, result: p.result.content, state: p.result.isError ? 'failed' : 'done', ...(p.result.tookMs ? { tookMs: p.result.tookMs } : {}) };
         }
       }
     }
@@ -126,13 +128,16 @@ function append(t: Turn, kind: 'text' | 'reasoning', text: string): Turn {
   return { ...t, blocks: [...t.blocks, { kind, text }] };
 }
 
-function withCall(t: Turn, id: string, tool: string, change: (b: CallBlock) => CallBlock): Turn {
+function withCall(t: Turn, id: string, tool: string, change: (b: CallBlock) => CallBlock, order = Infinity): Turn {
   // A model may reuse an id in a later step; the call without a result is meant.
   let at = t.blocks.findLastIndex((b) => b.kind === 'call' && b.id === id && b.result === undefined);
   const blocks = [...t.blocks];
   if (at < 0) {
-    blocks.push({ kind: 'call', id, tool, args: undefined, state: 'running' });
-    at = blocks.length - 1;
+    for (at = blocks.length; at > 0; at--) {
+      const before = blocks[at - 1]!;
+      if (before.kind !== 'call' || before.order === undefined || before.order <= order) break;
+    }
+    blocks.splice(at, 0, { kind: 'call', id, tool, args: undefined, state: 'running', ...(Number.isFinite(order) ? { order } : {}) });
   }
   blocks[at] = change(blocks[at] as CallBlock);
   return { ...t, blocks };
@@ -155,7 +160,7 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
         loaded: true,
       };
     case 'history':
-      return { ...c, title: str(p.title) || c.title, turns: fromHistory((p.messages as HistoryMessage[] | null) ?? []), loaded: true };
+      return { ...c, title: str(p.title) || c.title, turns: fromHistory((p.messages as HistoryMessage[] | null) ?? []), usage: usageOf(p.usage) ?? c.usage, loaded: true };
     case 'message': {
       const turn: Turn = { key: `e${m.seq}`, id: str(p.id), role: 'user', time: str(p.time), blocks: [{ kind: 'text', text: str(p.text) }] };
       if (c.turns.some((t) => t.id !== '' && t.id === turn.id)) return { ...c, active: true };
@@ -182,16 +187,24 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
       return {
         ...c,
         turns: c.turns.map((t, i) => (i === c.turns.length - 1 && t.role === 'assistant' && str(p.model) ? { ...t, model: str(p.model) } : t)),
-        usage: { turn: (p.turn as Usage) ?? {}, session: (p.session as Usage) ?? {}, context: Number(p.context) || 0, window: Number(p.contextWindow) || 0, model: str(p.model) },
+        usage: usageOf(p),
       };
     case 'session':
       return { ...c, title: str(p.title) || c.title, model: str(p.model) || c.model };
     case 'error':
       if (p.code === 'ABORTED') return c;
+      // The reply itself says that it was interrupted.
+      if (p.code === 'INTERRUPTED') return { ...withReply(c, m.seq, (t) => ({ ...finish(t, ''), notice: 'interrupted' })), active: false, stop: 'error' };
       if (str(p.questionId)) return withQuestion(c, str(p.questionId), (q) => ({ ...q, sent: false, problem: str(p.message) }));
       return { ...c, turns: fallback(c.turns, str(p.message)), error: { code: str(p.code), message: str(p.message) } };
   }
   return c; // a type of a later gateway version
+}
+
+function usageOf(v: unknown): Conversation['usage'] {
+  if (typeof v !== 'object' || v === null) return undefined;
+  const p = v as Record<string, unknown>;
+  return { turn: (p.turn as Usage) ?? {}, session: (p.session as Usage) ?? {}, context: Number(p.context) || 0, window: Number(p.contextWindow) || 0, model: str(p.model) };
 }
 
 /** fallback marks a reply that is the gateway's error message instead of the model's text. */
@@ -230,7 +243,7 @@ function status(c: Conversation, m: Outgoing): Conversation {
           progress: progress?.progress ?? b.progress,
           total: progress?.total ?? b.total,
         };
-      }),
+      }, data.progress === undefined && p.state !== 'complete' ? Number(data.order ?? 0) : undefined),
     ),
     active: true,
     status: str(p.message),

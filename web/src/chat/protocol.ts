@@ -23,7 +23,7 @@ export interface HistoryPart {
   reasoning?: string;
   image?: { mime: string; data: string };
   call?: { id: string; name: string; tool?: string; arguments?: unknown; malformed?: string };
-  result?: { callId: string; name: string; content: unknown; isError?: boolean };
+  result?: { callId: string; name: string; content: unknown; isError?: boolean; tookMs?: number };
 }
 
 export interface HistoryMessage {

@@ -334,3 +334,45 @@ describe('a message of the user', () => {
     ]);
   });
 });
+
+describe('a message during a reply', () => {
+  it('is sent when the reply is finished', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.receive('message', 1, { text: 'first' });
+    expect(r.socket.say('second')).toBe(true);
+    expect(r.socket.say('third')).toBe(false); // one waits
+    expect(r.wire().sent).toEqual([]);
+    r.receive('status', 2, { state: 'complete', message: 'Done' });
+    expect(r.wire().sent.map((m) => m.payload.text)).toEqual(['second']);
+  });
+  it('is sent after an outage that ended the reply, once', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0);
+    r.receive('message', 1, { text: 'first' });
+    r.drop();
+    r.socket.say('second');
+    r.tick();
+    r.greet(3, { active: false });
+    expect(r.wire().sent).toEqual([]); // what was missed comes first
+    r.receive('text', 2, { content: 'half' });
+    r.receive('error', 3, { code: 'INTERRUPTED', message: 'the gateway was stopped' });
+    expect(r.wire().sent.map((m) => m.payload.text)).toEqual(['second']);
+    r.receive('message', 4, { text: 'second' });
+    expect(r.pending.at(-1)).toBe(null);
+    expect(r.refused).toEqual([]);
+  });
+  it('can be taken back', () => {
+    const r = rig();
+    r.socket.open();
+    r.greet(0, { active: true });
+    r.socket.say('oops');
+    expect(r.socket.unsay()).toBe('oops');
+    expect(r.pending).toEqual(['oops', null]);
+    r.receive('status', 1, { state: 'complete', message: 'Done' });
+    expect(r.wire().sent).toEqual([]);
+    expect(r.socket.unsay()).toBe('');
+  });
+});

@@ -94,13 +94,21 @@ export class ChatSocket {
     this.dial();
   }
 
-  /** say sends a message, now or as soon as there is a connection. */
+  /** say sends a message, now or as soon as there is a connection and no reply in progress. */
   say(text: string, model?: string): boolean {
     if (this.pending) return false;
     this.pending = { text, model, sent: false };
     this.options.onPending(text);
     this.flush();
     return true;
+  }
+
+  /** unsay takes back a message that was not sent yet, and returns it. */
+  unsay(): string {
+    const p = this.pending;
+    if (!p || p.sent) return '';
+    this.delivered();
+    return p.text;
   }
 
   abort() {
@@ -129,7 +137,8 @@ export class ChatSocket {
 
   private flush() {
     const p = this.pending;
-    if (!p || p.sent || this.replayTo >= 0) return; // wait for the replay first: it may contain the message
+    // Wait for the replay first: it may contain the message. A message during a reply would be refused.
+    if (!p || p.sent || this.replayTo >= 0 || this.active) return;
     p.sent = this.transmit({ type: 'message', payload: { text: p.text, ...(p.model ? { model: p.model } : {}) } });
   }
 

@@ -37,6 +37,8 @@ export interface Chat {
   /** The message that the gateway refused, so that the user can edit and resend it. */
   refused: { text: string };
   say: (text: string, model?: string) => boolean;
+  /** Takes back the message that waits to be sent. */
+  unsay: () => string;
   abort: () => void;
   decide: (callId: string, approve: boolean, scope?: Scope, reason?: string) => void;
   /** Returns false when there is no connection; the question then stays open. */
@@ -116,6 +118,7 @@ export function useChat(sessionId: string, generation: number): Chat {
     gone,
     refused,
     say: useCallback((text, model) => socket.current?.say(text, model) ?? false, []),
+    unsay: useCallback(() => socket.current?.unsay() ?? '', []),
     abort: useCallback(() => socket.current?.abort(), []),
     decide: useCallback((callId, approve, scope = 'once', reason = '') => {
       if (socket.current?.decide(callId, approve, scope, reason)) dispatch({ type: 'decided', callId, how: approve ? 'approved' : 'denied' });

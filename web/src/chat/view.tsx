@@ -16,6 +16,7 @@ export function ChatView({ status }: { status?: Status }) {
   const [generation, next] = useState(0);
   const [drawer, setDrawer] = useState(false);
   const [model, setModel] = useState('');
+  const [taken, setTaken] = useState({ text: '' });
   const chat = useChat(id, generation);
   const { decide, answer } = chat;
   const ways = useMemo(() => ({ decide, answer }), [decide, answer]);
@@ -28,6 +29,9 @@ export function ChatView({ status }: { status?: Status }) {
   }, [c.sessionId]);
   const sessions = useResource<{ sessions: ChatSession[] }>('sessions', (s) => get(`/api/sessions?limit=${pageOfSessions}`, s), 20_000);
   const models = useResource<{ models: ModelInfo[]; message?: string }>('models', (s) => get('/api/models', s), 30_000);
+  // During an outage the choice stays.
+  const lastModels = useRef<ModelInfo[]>([]);
+  if (models.data?.models.length) lastModels.current = models.data.models;
   const noModel = models.data !== undefined && models.data.models.length === 0;
 
   // A conversation gets its URL with its first message.
@@ -57,7 +61,8 @@ export function ChatView({ status }: { status?: Status }) {
     if (chat.gone !== 0 && !id && !begun) next((n) => n + 1);
   }, [chat.gone, id, begun]);
 
-  const trouble = c.error && c.error.code !== 'NO_MODEL' && c.turns.at(-1)?.notice !== 'fallback' && (
+  const ended = c.turns.at(-1)?.notice ?? '';
+  const trouble = c.error && c.error.code !== 'NO_MODEL' && !ended && (
     <div role="alert">
       <Note tone="bad" actions={<Button kind="quiet" small icon="close" aria-label="Dismiss" onClick={chat.dismiss} />}>
         {c.error.message}
@@ -99,19 +104,24 @@ export function ChatView({ status }: { status?: Status }) {
                   {c.turns.map((t, i) => (
                     <TurnView key={t.key} turn={t} live={c.active && i === c.turns.length - 1} ways={ways} />
                   ))}
-                  {chat.pending !== null && (
-                    <article className="turn user pending" aria-label="Your message, not sent yet">
-                      <div className="said">{chat.pending}</div>
-                      <span className="muted small">{chat.link === 'open' ? 'Sending…' : 'Will be sent when the connection is restored'}</span>
-                    </article>
-                  )}
                   {c.active && !asking(c.turns.at(-1)) && (
                     <p className="thinking">
                       <span className="spinner" /> {c.status || 'Thinking…'}
                     </p>
                   )}
+                  {chat.pending !== null && (
+                    <article className="turn user pending" aria-label="Your message, not sent yet">
+                      <div className="said">{chat.pending}</div>
+                      <span className="muted small">{chat.link !== 'open' ? 'Will be sent when the connection is restored' : c.active ? 'Will be sent when the reply is finished' : 'Sending…'}</span>
+                      {(c.active || chat.link !== 'open') && (
+                        <Button small kind="quiet" onClick={() => setTaken({ text: chat.unsay() })}>
+                          Edit
+                        </Button>
+                      )}
+                    </article>
+                  )}
                   {trouble}
-                  {c.stop === 'error' && !c.active && c.error?.code !== 'NO_MODEL' && (
+                  {(c.stop === 'error' || ended === 'interrupted' || ended === 'broken') && !c.active && chat.pending === null && c.error?.code !== 'NO_MODEL' && (
                     <div className="row">
                       <Button small icon="refresh" onClick={() => chat.say(lastSaid(c.turns), model || undefined)}>
                         Retry
@@ -131,12 +141,13 @@ export function ChatView({ status }: { status?: Status }) {
             <Composer
               active={c.active}
               offline={chat.link === 'waiting'}
-              models={models.data?.models ?? []}
+              models={noModel && !models.error ? [] : lastModels.current}
               model={model || c.model}
               setModel={setModel}
               onSay={(text) => chat.say(text, model || undefined)}
               onStop={chat.abort}
-              refused={chat.refused}
+              waiting={chat.pending !== null}
+              refused={taken.text ? taken : chat.refused}
               focus={generation + id}
               id={id}
               session={c.sessionId}
@@ -223,6 +234,7 @@ export function Scroll({ children, count, tail, busy, loading, hold }: { childre
 
 function Composer({
   active,
+  waiting: queued,
   offline,
   models,
   model,
@@ -235,6 +247,8 @@ function Composer({
   session,
 }: {
   active: boolean;
+  /** A message waits to be sent. */
+  waiting: boolean;
   offline: boolean;
   models: ModelInfo[];
   model: string;
@@ -272,7 +286,7 @@ function Composer({
     if (refused.text && !text) set(refused.text);
   }, [refused, set]);
   const submit = () => {
-    if (active || !text.trim()) return;
+    if (queued || !text.trim()) return;
     if (onSay(text)) set('');
   };
   const keys = (e: KeyboardEvent) => {
@@ -306,6 +320,11 @@ function Composer({
         )}
         <span className="grow" />
         <span className="muted small hide-narrow">Enter to send · Shift+Enter for a new line</span>
+        {active && text.trim() && !queued && (
+          <Button type="submit" icon="send">
+            Send next
+          </Button>
+        )}
         {active ? (
           <Button kind="danger" icon="stop" onClick={onStop}>
             Stop
