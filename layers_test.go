@@ -19,6 +19,7 @@ var layer = map[string]int{
 	"filelock":  0,
 	"jsonedit":  0,
 	"rawjson":   0,
+	"memory":    0,
 	"setting":   0,
 	"terminal":  0,
 	"tool":      0,

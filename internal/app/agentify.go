@@ -184,10 +184,10 @@ func (d *debugPort) close() {
 
 // newGate returns the authentication gate of the HTTP APIs on addr.
 func (a *App) newGate(ctx context.Context, addr string) (*auth.Gate, error) {
-	if err := a.adoptFileKeys(ctx); err != nil {
+	cfg := a.config.Load()
+	if err := auth.AdoptFileKeys(ctx, a.store, cfg.Auth, a.opts.AdminKey); err != nil {
 		return nil, err
 	}
-	cfg := a.config.Load()
 	var token telemetry.Secret
 	if auth.IsLoopback(addr) {
 		var err error

@@ -164,7 +164,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.trace = mcptrace.New(o.Redactor.JSON)
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
 		Sink: a.sink, Log: o.Log, Environ: o.Environ, DataDir: o.DataDir, AwaitInstall: o.AwaitInstall, Starts: o.Starts, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,
-		RoundTripper: http1.New(rt), Trace: a.trace, Authorizer: a.oauth, Singletons: a.upstreamSingletons(), Tasks: taskOwners{a.store},
+		RoundTripper: http1.New(rt), Trace: a.trace, Authorizer: a.oauth, Singletons: a.upstreamSingletons(), Tasks: store.TaskOwners{Values: a.store},
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		OpenAPI:      a.openAPI().Dial,
 		Capabilities: mcpclient.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},

@@ -5,6 +5,7 @@ import (
 
 	"junctor/internal/auth"
 	"junctor/internal/broker"
+	"junctor/internal/clients"
 	"junctor/internal/config"
 	"junctor/internal/control"
 	"junctor/internal/httperr"
@@ -79,6 +80,6 @@ func unlimited(next http.Handler) http.Handler {
 func (a *App) control() *control.Control {
 	return control.New(control.Options{
 		Tools: a.tools, Calls: a.executor, Servers: a.upstreams,
-		Settings: settings{a}, Keys: a.store, Reviews: reviews{a}, Log: a.store, Importer: importer{a}, Status: a.status,
+		Settings: settings{a}, Keys: a.store, Reviews: reviews{a}, Log: a.store, Importer: clients.Importer{Reload: a.opts.Reload, Apply: settings{a}.reload}, Status: a.status,
 	})
 }

@@ -2,14 +2,10 @@ package app
 
 import (
 	"context"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strings"
 	"time"
 
-	"junctor/internal/config"
 	"junctor/internal/oauth"
 	"junctor/internal/secretkey"
 	"junctor/internal/store"
@@ -68,24 +64,6 @@ func (a *App) reencrypt(ctx context.Context) error {
 		a.log.InfoContext(ctx, "secrets sealed with the new key", "count", n)
 	}
 	return nil
-}
-
-// callbackAddress is where browsers reach this gateway: under the name that
-// its clients know it by, else at its listener.
-func callbackAddress(cfg *config.Config, listen string) string {
-	if cfg.Auth.JWT != nil {
-		if u, err := url.Parse(cfg.Auth.JWT.Audience); err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") {
-			return u.Scheme + "://" + u.Host + oauth.CallbackPath
-		}
-	}
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil {
-		return ""
-	}
-	if addr, err := netip.ParseAddr(host); err == nil && addr.IsUnspecified() {
-		host = "localhost" // a browser on this machine, or behind a forwarded port
-	}
-	return "http://" + net.JoinHostPort(host, port) + oauth.CallbackPath
 }
 
 // login returns the information about an upstream's login.

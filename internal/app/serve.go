@@ -13,6 +13,8 @@ import (
 	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
 	"junctor/internal/mcp"
+	"junctor/internal/memory"
+	"junctor/internal/oauth"
 	"junctor/internal/tool"
 )
 
@@ -28,7 +30,11 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 		return err
 	}
 	a.page.Store(new(ln.Addr().String()))
-	a.oauth.SetCallback(callbackAddress(a.config.Load(), ln.Addr().String()))
+	public := "" // the address that clients know this gateway by
+	if jwt := a.config.Load().Auth.JWT; jwt != nil {
+		public = jwt.Audience
+	}
+	a.oauth.SetCallback(oauth.CallbackURL(public, ln.Addr().String()))
 	server := httpserver.New(a.leaving(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate))))), a.log)
 	// Upstreams outlive the faces by as long as calls in flight need.
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
@@ -42,7 +48,9 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	g.Go(func() error { return a.Run(core) })
 	g.Go(func() error { return gate.Run(core) })
 	g.Go(func() error { return a.watch(ctx) })
-	g.Go(func() error { return a.manageMemory(ctx) })
+	g.Go(func() error {
+		return memory.Run(ctx, func(ctx context.Context) { a.upstreams.Await(ctx) }, a.executor.InFlight)
+	})
 	g.Go(func() error { return a.Share(ctx) })
 	g.Go(func() error {
 		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {

@@ -1,15 +1,12 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/tailscale/hujson"
 
 	"junctor/internal/catalog"
 	"junctor/internal/clients"
@@ -30,7 +27,7 @@ func (s settings) Show() any {
 // AddServers adds servers in any shape that clients write: a whole file, its
 // map of servers, or one server with a name.
 func (s settings) AddServers(raw json.RawMessage, replace bool) ([]string, error) {
-	entries := serverEntries(raw)
+	entries := config.ServersIn(raw)
 	if len(entries) == 0 {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `there is no server in it; send {"mcpServers": {"name": {"command": "npx", "args": ["…"]}}}`}
 	}
@@ -88,45 +85,6 @@ func (s settings) entry(name string) (json.RawMessage, error) {
 		}
 	}
 	return nil, &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("the server %q is not in the configuration file", name)}
-}
-
-// serverEntries finds the servers in what a person pasted.
-func serverEntries(raw json.RawMessage) map[string]json.RawMessage {
-	plain, err := hujson.Standardize(raw)
-	if err != nil {
-		return nil
-	}
-	var top map[string]json.RawMessage
-	if json.Unmarshal(plain, &top) != nil {
-		return nil
-	}
-	for _, key := range []string{"mcpServers", "servers", "context_servers", "mcp"} {
-		if inner, ok := top[key]; ok {
-			return serverEntries(inner)
-		}
-	}
-	var one struct {
-		Name, ID, Command, URL string
-	}
-	if json.Unmarshal(plain, &one) == nil && (one.Command != "" || one.URL != "") {
-		name := cmp.Or(one.Name, one.ID)
-		if name == "" {
-			return nil
-		}
-		delete(top, "name")
-		delete(top, "id")
-		entry, err := json.Marshal(top)
-		if err != nil {
-			return nil
-		}
-		return map[string]json.RawMessage{name: entry}
-	}
-	for name, entry := range top {
-		if len(entry) == 0 || entry[0] != '{' {
-			delete(top, name) // a word of the client's own beside its servers
-		}
-	}
-	return top
 }
 
 // SetEnabled turns a server on or off.

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"junctor/internal/auth"
 	"junctor/internal/config"
 	"junctor/internal/secretkey"
 	"junctor/internal/store"
@@ -41,26 +40,6 @@ func TestTargetsHideSecretsAndPaths(t *testing.T) {
 	}
 	if _, ok := (targets{a}).Target("nope"); ok || len(targets{a}.Targets()) != 3 {
 		t.Error("targets that are not there")
-	}
-}
-
-func TestCallbackAddress(t *testing.T) {
-	cfg := config.Default()
-	for listen, want := range map[string]string{
-		"127.0.0.1:8787": "http://127.0.0.1:8787/oauth/callback", "[::]:80": "http://localhost:80/oauth/callback",
-		"0.0.0.0:8787": "http://localhost:8787/oauth/callback", "10.0.0.1:8787": "http://10.0.0.1:8787/oauth/callback", "odd": "",
-	} {
-		if got := callbackAddress(cfg, listen); got != want {
-			t.Errorf("at %s: %q", listen, got)
-		}
-	}
-	cfg.Auth.JWT = &auth.JWTConfig{Audience: "https://junctor.example/mcp"}
-	if got := callbackAddress(cfg, "0.0.0.0:8787"); got != "https://junctor.example/oauth/callback" {
-		t.Errorf("with a public name: %q", got)
-	}
-	cfg.Auth.JWT = &auth.JWTConfig{Audience: "urn:junctor"}
-	if got := callbackAddress(cfg, "127.0.0.1:1"); got != "http://127.0.0.1:1/oauth/callback" {
-		t.Errorf("with an audience that is no address: %q", got)
 	}
 }
 

@@ -1,4 +1,4 @@
-package app
+package memory
 
 import (
 	"runtime"
@@ -33,7 +33,7 @@ func TestMemoryFollowsLoad(t *testing.T) {
 	before := debug.SetGCPercent(usualGC)
 	defer debug.SetGCPercent(before)
 	var serving atomic.Bool
-	m := newMemory(serving.Load)
+	m := newManager(serving.Load)
 	defer m.stop()
 	current := func() int { // as the runtime has it
 		p := debug.SetGCPercent(usualGC)
@@ -51,7 +51,7 @@ func TestMemoryFollowsLoad(t *testing.T) {
 		runtime.GC()
 	}
 	m.stop()
-	m = &memory{serving: serving.Load, release: func() {}, percent: usualGC} // which no collection disturbs
+	m = &manager{serving: serving.Load, release: func() {}, percent: usualGC} // which no collection disturbs
 	m.collected(time.Now(), 4<<20)
 	m.collected(time.Now(), 4<<20)
 	if got := current(); got != mostGC {
@@ -70,7 +70,7 @@ func TestMemoryFollowsLoad(t *testing.T) {
 func TestMemoryRespectsGOGC(t *testing.T) {
 	before := debug.SetGCPercent(250)
 	defer debug.SetGCPercent(before)
-	m := newMemory(func() bool { return true })
+	m := newManager(func() bool { return true })
 	m.collected(time.Now(), 1)
 	m.started()
 	m.stop()
@@ -86,7 +86,7 @@ func TestMemoryIsReleasedAfterLoad(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	synctest.Test(t, func(t *testing.T) {
 		var count atomic.Int32
-		m := &memory{serving: func() bool { return true }, release: func() { count.Add(1) }, percent: usualGC}
+		m := &manager{serving: func() bool { return true }, release: func() { count.Add(1) }, percent: usualGC}
 		state := func() (released int32, percent int) {
 			m.mu.Lock()
 			defer m.mu.Unlock()

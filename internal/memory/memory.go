@@ -1,4 +1,7 @@
-package app
+// Package memory sets how often the garbage is collected: often while the
+// program starts, seldom while it is under load and its heap is small, and with
+// Go's default otherwise. GOGC in the environment turns it off.
+package memory
 
 import (
 	"context"
@@ -40,11 +43,9 @@ const (
 	calmAfter = 3 * time.Second
 )
 
-// memory sets how often the garbage is collected: often while the gateway
-// starts, seldom while it is under load and its heap is small, as usual
-// otherwise. It looks after each collection, so it costs an idle gateway
+// manager adapts the setting after each collection, so it costs an idle program
 // nothing.
-type memory struct {
+type manager struct {
 	serving func() bool // a call is in progress
 	release func()      // collects and gives memory back to the system
 
@@ -57,9 +58,9 @@ type memory struct {
 	stopped  atomic.Bool
 }
 
-// newMemory manages GOGC, unless the environment sets it.
-func newMemory(serving func() bool) *memory {
-	m := &memory{serving: serving, release: debug.FreeOSMemory, starting: true, percent: startGC, last: time.Now()}
+// newManager manages GOGC, unless the environment sets it.
+func newManager(serving func() bool) *manager {
+	m := &manager{serving: serving, release: debug.FreeOSMemory, starting: true, percent: startGC, last: time.Now()}
 	if usual := debug.SetGCPercent(startGC); usual != usualGC { // someone knows better
 		debug.SetGCPercent(usual)
 		m.percent = 0
@@ -70,9 +71,9 @@ func newMemory(serving func() bool) *memory {
 }
 
 // afterNext has the setting looked at after the next collection.
-func (m *memory) afterNext() {
+func (m *manager) afterNext() {
 	sentinel := new([16]byte)
-	runtime.AddCleanup(sentinel, func(m *memory) {
+	runtime.AddCleanup(sentinel, func(m *manager) {
 		if m.stopped.Load() {
 			return
 		}
@@ -82,7 +83,7 @@ func (m *memory) afterNext() {
 }
 
 // collected adapts the setting to what a collection has shown.
-func (m *memory) collected(now time.Time, live uint64) {
+func (m *manager) collected(now time.Time, live uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	since := now.Sub(m.last)
@@ -109,7 +110,7 @@ func (m *memory) collected(now time.Time, live uint64) {
 }
 
 // calmed ends the setting for load, and gives its garbage back.
-func (m *memory) calmed() {
+func (m *manager) calmed() {
 	m.mu.Lock()
 	m.set(usualGC)
 	m.mu.Unlock()
@@ -129,7 +130,7 @@ func percentFor(since time.Duration, live uint64) int {
 
 // set changes the setting where that makes a difference: each change stops
 // the program for a moment. m.mu is held.
-func (m *memory) set(percent int) {
+func (m *manager) set(percent int) {
 	if m.percent == 0 || max(percent, m.percent)-min(percent, m.percent) < m.percent/8 {
 		return
 	}
@@ -138,7 +139,7 @@ func (m *memory) set(percent int) {
 }
 
 // started ends the setting of the start.
-func (m *memory) started() {
+func (m *manager) started() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.starting {
@@ -148,7 +149,7 @@ func (m *memory) started() {
 }
 
 // stop gives the setting back.
-func (m *memory) stop() {
+func (m *manager) stop() {
 	m.stopped.Store(true)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,13 +169,14 @@ func liveHeap() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// manageMemory keeps the gateway small while it starts and idles, and lets it
-// collect less often under load. When the start is over and nobody waits for
-// an answer, what only the start needed goes back to the system.
-func (a *App) manageMemory(ctx context.Context) error {
-	m := newMemory(func() bool { return a.executor.InFlight() > 0 })
+// Run keeps the program small while it starts and idles, and lets it collect
+// less often under load, until ctx is done. started waits for the end of the
+// start, and inFlight counts the requests that somebody waits for: when there
+// are none, what only the start needed goes back to the system.
+func Run(ctx context.Context, started func(context.Context), inFlight func() int) error {
+	m := newManager(func() bool { return inFlight() > 0 })
 	defer m.stop()
-	a.upstreams.Await(ctx)
+	started(ctx)
 	for range 2 {
 		select {
 		case <-ctx.Done():
@@ -182,7 +184,7 @@ func (a *App) manageMemory(ctx context.Context) error {
 		case <-time.After(startPhase):
 		}
 		m.started()
-		if a.executor.InFlight() == 0 {
+		if inFlight() == 0 {
 			debug.FreeOSMemory()
 		}
 	}

@@ -1,4 +1,4 @@
-package app
+package clients
 
 import (
 	"context"
@@ -7,17 +7,21 @@ import (
 	"slices"
 	"strings"
 
-	"junctor/internal/clients"
+	"junctor/internal/config"
 	"junctor/internal/control"
 	"junctor/internal/tool"
 )
 
-// importer takes servers over from the other programs on this machine.
-type importer struct{ app *App }
+// Importer takes servers over from the other programs on this machine, for the
+// page.
+type Importer struct {
+	Reload config.Options
+	Apply  func() error // applies the changed configuration file
+}
 
-func (i importer) machine() clients.Machine {
-	o := i.app.opts.Reload
-	return clients.Machine{OS: runtime.GOOS, Home: o.Home, Project: o.WorkDir, Getenv: func(name string) string {
+func (i Importer) machine() Machine {
+	o := i.Reload
+	return Machine{OS: runtime.GOOS, Home: o.Home, Project: o.WorkDir, Getenv: func(name string) string {
 		if o.LookupEnv == nil {
 			return ""
 		}
@@ -26,12 +30,12 @@ func (i importer) machine() clients.Machine {
 	}}
 }
 
-func (i importer) candidates() ([]clients.Candidate, []string, error) {
-	own, err := clients.Own(i.app.opts.Reload)
+func (i Importer) candidates() ([]Candidate, []string, error) {
+	own, err := Own(i.Reload)
 	if err != nil {
 		return nil, nil, err
 	}
-	found := clients.Discover(i.machine())
+	found := Discover(i.machine())
 	var problems []string
 	for _, f := range found {
 		if f.Err != nil {
@@ -41,11 +45,11 @@ func (i importer) candidates() ([]clients.Candidate, []string, error) {
 			problems = append(problems, f.File.Client+": "+s)
 		}
 	}
-	return clients.Compare(found, own, clients.Variables(i.app.opts.Reload)), problems, nil
+	return Compare(found, own, Variables(i.Reload)), problems, nil
 }
 
 // Found lists what there is, without anything secret.
-func (i importer) Found(context.Context) ([]control.Candidate, []string, error) {
+func (i Importer) Found(context.Context) ([]control.Candidate, []string, error) {
 	found, problems, err := i.candidates()
 	if err != nil {
 		return nil, nil, err
@@ -59,7 +63,7 @@ func (i importer) Found(context.Context) ([]control.Candidate, []string, error) 
 		for _, s := range c.Secrets {
 			v.Secrets = append(v.Secrets, s.Key)
 		}
-		if c.State == clients.Differs {
+		if c.State == Differs {
 			v.Notes = append(slices.Clone(v.Notes), "differs in "+strings.Join(c.Keys, ", "))
 		}
 		list = append(list, v)
@@ -69,22 +73,22 @@ func (i importer) Found(context.Context) ([]control.Candidate, []string, error) 
 
 // Import takes over the named servers, their secrets into the .env beside the
 // configuration.
-func (i importer) Import(_ context.Context, names []string) ([]string, error) {
+func (i Importer) Import(_ context.Context, names []string) ([]string, error) {
 	found, _, err := i.candidates()
 	if err != nil {
 		return nil, err
 	}
-	take := slices.DeleteFunc(found, func(c clients.Candidate) bool {
-		return !slices.Contains(names, c.As) || c.State != clients.New && c.State != clients.Differs
+	take := slices.DeleteFunc(found, func(c Candidate) bool {
+		return !slices.Contains(names, c.As) || c.State != New && c.State != Differs
 	})
 	if len(take) == 0 || len(take) < len(names) {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "not all of these servers can be taken over; look at the list again"}
 	}
-	done, err := clients.TakeOver(i.app.opts.Reload, take, false)
+	done, err := TakeOver(i.Reload, take, false)
 	if err != nil {
 		return nil, err
 	}
-	if err := settings(i).reload(); err != nil {
+	if err := i.Apply(); err != nil {
 		return nil, err
 	}
 	if len(done.Refused) > 0 {

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// spaceTasks is the space of the values.
+const spaceTasks = "task-owners"
+
+// taskTimeout bounds the reads and writes of owners.
+const taskTimeout = 10 * time.Second
+
+// taskLife is how long the owner of a task is known. Servers drop tasks sooner.
+const taskLife = 7 * 24 * time.Hour
+
+// TaskOwners stores the owners of servers' tasks, for all processes on the
+// store and for the next start.
+type TaskOwners struct{ Values Values }
+
+func taskName(server, id string) string {
+	sum := sha256.Sum256([]byte(server + "\n" + id))
+	return hex.EncodeToString(sum[:])
+}
+
+// ClaimTask records who has started a task of a server.
+func (t TaskOwners) ClaimTask(ctx context.Context, server, id, caller string) error {
+	ctx, cancel := context.WithTimeout(ctx, taskTimeout)
+	defer cancel()
+	_, err := t.Values.PutValue(ctx, Value{
+		Space: spaceTasks, Name: taskName(server, id), Data: []byte(caller), Expires: time.Now().Add(taskLife),
+	}, 0)
+	if err != nil && !errors.Is(err, ErrConflict) {
+		return fmt.Errorf("keep the owner of a task of %s: %w", server, err)
+	}
+	return nil
+}
+
+// TaskOwner returns who has started a task, "" when that is not known.
+func (t TaskOwners) TaskOwner(ctx context.Context, server, id string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, taskTimeout)
+	defer cancel()
+	v, err := t.Values.Value(ctx, spaceTasks, taskName(server, id))
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	return string(v.Data), err
+}
