@@ -173,7 +173,8 @@ func sameGlobs(a, b []string) bool { return (a == nil) == (b == nil) && slices.E
 
 // bind gives the request a context that ends with its credential.
 func (a *credentials) bind(r *http.Request, id identity) (bound *http.Request, release func()) {
-	ctx, cancel := tool.SetCancel(withIdentity(r.Context(), id))
+	ctx, cancel := tool.SetCancel(r.Context())
+	ctx = withIdentity(ctx, id)
 	if id.renew == nil {
 		return httperr.WithContext(r, ctx), func() { cancel(nil) }
 	}

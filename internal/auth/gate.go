@@ -202,14 +202,14 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 			g.reject(w, r, reasonOrigin, &tool.Error{Kind: tool.Denied, Msg: "pages of other sites may not load this; it is for programs and for the gateway's own page"})
 			return
 		}
+		if forwarded {
+			r = httperr.WithContext(r, tool.SetValue(r.Context(), forwardedKey{}, true))
+		}
 		id, reason, err := g.identify(r, from, forwarded)
 		if err != nil {
 			g.challenge(w, r, err)
 			g.reject(w, r, reason, err)
 			return
-		}
-		if forwarded {
-			r = httperr.WithContext(r, tool.SetValue(r.Context(), forwardedKey{}, true))
 		}
 		bound, release := g.inUse.bind(r, id)
 		defer release()

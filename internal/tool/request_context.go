@@ -42,13 +42,17 @@ func SetValue(ctx context.Context, key, value any) context.Context {
 	return context.WithValue(ctx, key, value)
 }
 
-// SetCancel is [context.WithCancelCause] under the rule of [SetValue].
+// SetCancel is [context.WithCancelCause] for a context to which [SetValue] adds
+// in place. It leaves ctx as it is: goroutines of queries that have used it to
+// find the caller may still read it.
 func SetCancel(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	c, ok := ctx.(*requestContext)
 	if !ok {
 		return context.WithCancelCause(ctx)
 	}
+	next := &requestContext{}
+	next.values = append(next.room[:0], c.values...)
 	var cancel context.CancelCauseFunc
-	c.Context, cancel = context.WithCancelCause(c.Context)
-	return c, cancel
+	next.Context, cancel = context.WithCancelCause(c.Context)
+	return next, cancel
 }

@@ -25,9 +25,18 @@ func TestRequestContext(t *testing.T) {
 			if got := ctx.Value(key("parent")); got != 2 {
 				t.Errorf("parent = %v", got)
 			}
-			ctx, cancel := SetCancel(ctx)
 			if same := ctx == first; same != (name == "request") {
 				t.Errorf("set in place: %t", same)
+			}
+			// A query that was made with the context may still watch it.
+			watched := make(chan error)
+			go func(ctx context.Context) {
+				_ = ctx.Done()
+				watched <- ctx.Err()
+			}(ctx)
+			ctx, cancel := SetCancel(ctx)
+			if err := <-watched; err != nil || ctx.Value(key("n")) != 19 || ctx.Value(key("parent")) != 2 {
+				t.Errorf("%v, n = %v, parent = %v", err, ctx.Value(key("n")), ctx.Value(key("parent")))
 			}
 			derived, release := context.WithCancel(ctx)
 			defer release()
