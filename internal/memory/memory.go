@@ -31,8 +31,11 @@ const (
 	headroom = 64 << 20
 
 	// busyEvery distinguishes load from idling: under load, collections follow
-	// each other faster than this.
+	// each other faster than this with the default setting. With a higher one
+	// the same load collects as much later, up to busyMost, which must be
+	// shorter than calmAfter.
 	busyEvery = time.Second
+	busyMost  = 2500 * time.Millisecond
 
 	// servingInRow collections with a call in progress are service, which the
 	// setting of the start must not slow down.
@@ -99,7 +102,7 @@ func (m *manager) collected(now time.Time, live uint64) {
 		}
 		return
 	}
-	m.set(percentFor(since, live))
+	m.set(percentFor(since, live, m.percent))
 	switch {
 	case m.percent <= usualGC: // not under load, or GOGC decides
 	case m.calm == nil:
@@ -120,9 +123,9 @@ func (m *manager) calmed() {
 }
 
 // percentFor is how much garbage may gather, in percent of the live heap, when
-// the last two collections were so far apart.
-func percentFor(since time.Duration, live uint64) int {
-	if since >= busyEvery {
+// the last two collections were so far apart under the current setting.
+func percentFor(since time.Duration, live uint64, current int) int {
+	if since >= min(busyEvery*time.Duration(max(current, usualGC))/usualGC, busyMost) {
 		return usualGC
 	}
 	return int(min(max(headroom*100/max(live, 1), usualGC), mostGC))

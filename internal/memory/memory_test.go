@@ -11,17 +11,23 @@ import (
 
 func TestPercentFor(t *testing.T) {
 	for name, tt := range map[string]struct {
-		since time.Duration
-		live  uint64
-		want  int
+		since   time.Duration
+		live    uint64
+		current int
+		want    int
 	}{
-		"idle":                {busyEvery, 4 << 20, usualGC},
-		"busy, small heap":    {10 * time.Millisecond, 4 << 20, mostGC},
-		"busy, middling heap": {10 * time.Millisecond, 32 << 20, 200},
-		"busy, large heap":    {10 * time.Millisecond, 1 << 30, usualGC},
-		"busy, nothing known": {0, 0, mostGC},
+		"idle":                {busyEvery, 4 << 20, usualGC, usualGC},
+		"busy, small heap":    {10 * time.Millisecond, 4 << 20, usualGC, mostGC},
+		"busy, middling heap": {10 * time.Millisecond, 32 << 20, usualGC, 200},
+		"busy, large heap":    {10 * time.Millisecond, 1 << 30, usualGC, usualGC},
+		"busy, nothing known": {0, 0, usualGC, mostGC},
+		"set elsewhere":       {busyEvery, 4 << 20, 0, usualGC},
+		// The load that raised the setting collects more seldom with it.
+		"as busy as before": {4 * (busyEvery - time.Millisecond) / 2, 4 << 20, mostGC, mostGC},
+		"a middling one":    {busyEvery + time.Millisecond, 32 << 20, 200, 200},
+		"no longer busy":    {busyMost, 4 << 20, mostGC, usualGC},
 	} {
-		if got := percentFor(tt.since, tt.live); got != tt.want {
+		if got := percentFor(tt.since, tt.live, tt.current); got != tt.want {
 			t.Errorf("%s: %d %%, want %d", name, got, tt.want)
 		}
 	}
