@@ -161,7 +161,7 @@ func TestAppendMessageStaysOnOneLine(t *testing.T) {
 	if bytes.ContainsAny(m.Params, "\n") == false {
 		t.Error("the message itself was changed")
 	}
-	if got := string(AppendMessage(nil, &Message{ID: StringID(`a"b`)})); got != `{"jsonrpc":"2.0","id":"a\"b","result":{}}` {
+	if got := string(AppendMessage(nil, &Message{ID: `"a\"b"`})); got != `{"jsonrpc":"2.0","id":"a\"b","result":{}}` {
 		t.Errorf("empty result = %s", got)
 	}
 }

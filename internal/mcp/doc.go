@@ -11,7 +11,7 @@
 //
 // The protocol has two eras: with handshake and sessions (2024-11-05 to
 // 2025-11-25), and stateless (2026-07-28), where _meta and HTTP headers repeat
-// what the handshake had settled. [ParamFields] and [HeaderParams] read them.
+// what the handshake agreed on. [ParamFields] and [HeaderParams] read them.
 //
 // The package starts no goroutine and keeps no state but what a Stream, a Pipe
 // or an EventReader holds for its one reader. Everything from outside is

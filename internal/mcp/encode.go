@@ -123,6 +123,3 @@ func appendRaw(dst []byte, raw json.RawMessage) []byte {
 
 // NumberID returns a numeric request id.
 func NumberID(n int64) ID { return ID(strconv.FormatInt(n, 10)) }
-
-// StringID returns a request id that is a string.
-func StringID(s string) ID { return ID(rawjson.AppendQuoted(nil, s)) }

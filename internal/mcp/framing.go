@@ -18,7 +18,7 @@ import (
 type Framing int
 
 // The framings. FramingAuto reads the first bytes of the other side to find
-// out; a Writer made with it writes lines until the framing is set.
+// out; a frameWriter made with it writes lines until the framing is set.
 const (
 	FramingLines   Framing = iota // one message a line, as MCP's stdio has it
 	FramingHeaders                // Content-Length headers, as vscode-jsonrpc has it
@@ -283,31 +283,33 @@ func (r *Reader) headers() (int64, error) {
 	}
 }
 
-// Writer puts messages on a byte stream. It may be used from several
+// frameWriter puts messages on a byte stream. It may be used from several
 // goroutines.
-type Writer struct {
+type frameWriter struct {
 	mu      sync.Mutex
 	w       io.Writer
 	framing Framing
 	buf     []byte
 }
 
-// NewWriter writes messages to w.
-func NewWriter(w io.Writer, framing Framing) *Writer { return &Writer{w: w, framing: framing} }
+// newFrameWriter writes messages to w.
+func newFrameWriter(w io.Writer, framing Framing) *frameWriter {
+	return &frameWriter{w: w, framing: framing}
+}
 
-// SetFraming changes the framing of the messages to come: the answering side
+// setFraming changes the framing of the messages to come: the answering side
 // follows what its Reader found.
-func (w *Writer) SetFraming(f Framing) {
+func (w *frameWriter) setFraming(f Framing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.framing = f
 }
 
-// keepBuffer is the largest buffer that a Writer or a pool holds on to.
+// keepBuffer is the largest buffer that a frameWriter or a pool holds on to.
 const keepBuffer = 64 << 10
 
-// Write writes messages, all of them with one write of the stream below.
-func (w *Writer) Write(messages ...*Message) error {
+// writeMessages writes messages, all of them with one write of the stream below.
+func (w *frameWriter) writeMessages(messages ...*Message) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := w.buf[:0]
@@ -322,15 +324,15 @@ func (w *Writer) Write(messages ...*Message) error {
 	return w.write(b)
 }
 
-// TryWriter is a stream that takes what it can without blocking.
-type TryWriter interface {
+// tryWriter is a stream that takes what it can without blocking.
+type tryWriter interface {
 	TryWrite([]byte) (int, error)
 }
 
 // try writes a message as far as possible without blocking. begun reports that
 // a part was written; the rest, which belongs to the caller, must then be
 // written with finish before anything else.
-func (w *Writer) try(to TryWriter, m *Message) (begun bool, rest []byte, err error) {
+func (w *frameWriter) try(to tryWriter, m *Message) (begun bool, rest []byte, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b := w.buf[:0]
@@ -351,7 +353,7 @@ func (w *Writer) try(to TryWriter, m *Message) (begun bool, rest []byte, err err
 }
 
 // finish writes the rest of a message.
-func (w *Writer) finish(rest []byte) error {
+func (w *frameWriter) finish(rest []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.write(rest)
@@ -372,13 +374,13 @@ func appendWithHeader(b []byte, m *Message) []byte {
 	return slices.Replace(b, at, at+room, n...)
 }
 
-func (w *Writer) keep(b []byte) {
+func (w *frameWriter) keep(b []byte) {
 	if cap(b) <= keepBuffer {
 		w.buf = b
 	}
 }
 
-func (w *Writer) write(b []byte) error {
+func (w *frameWriter) write(b []byte) error {
 	n, err := w.w.Write(b)
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite

@@ -94,16 +94,16 @@ func TestReader(t *testing.T) {
 
 func TestWriter(t *testing.T) {
 	var buf bytes.Buffer
-	w := NewWriter(&buf, FramingLines)
+	w := newFrameWriter(&buf, FramingLines)
 	big := Message{Method: "m", Params: []byte(`{"x":"` + strings.Repeat("y", keepBuffer) + `"}`)}
 	for _, m := range []Message{{Method: "a"}, big, {ID: "1", Method: "b"}} {
-		if err := w.Write(&m); err != nil {
+		if err := w.writeMessages(&m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.SetFraming(FramingHeaders)
+	w.setFraming(FramingHeaders)
 	for _, m := range []Message{{Method: "c"}, big} {
-		if err := w.Write(&m); err != nil {
+		if err := w.writeMessages(&m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestWriter(t *testing.T) {
 	if buf.String() != want {
 		t.Errorf("wrote %.300q", buf.String())
 	}
-	if err := NewWriter(shortWriter{}, FramingLines).Write(&Message{Method: "x"}); !errors.Is(err, io.ErrShortWrite) {
+	if err := newFrameWriter(shortWriter{}, FramingLines).writeMessages(&Message{Method: "x"}); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("short write: %v", err)
 	}
 }
@@ -252,9 +252,9 @@ func FuzzWriteRead(f *testing.F) {
 			framing = FramingHeaders
 		}
 		var buf bytes.Buffer
-		w := NewWriter(&buf, framing)
+		w := newFrameWriter(&buf, framing)
 		for range 2 {
-			if err := w.Write(&Message{ID: "1", Method: method, Params: params}); err != nil {
+			if err := w.writeMessages(&Message{ID: "1", Method: method, Params: params}); err != nil {
 				t.Fatal(err)
 			}
 		}

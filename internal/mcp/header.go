@@ -21,12 +21,12 @@ type HeaderParam struct {
 const maxSchemaDepth = 64
 
 // HeaderParams reads the x-mcp-header marks of an input schema. A mark that
-// breaks MCP's rules is an error, and the tool must not be offered over HTTP.
+// breaks MCP's rules is an error, and the tool must not be listed over HTTP.
 func HeaderParams(schema json.RawMessage) ([]HeaderParam, error) {
-	return headerParams(nil, schema, nil, map[string]bool{})
+	return appendHeaderParams(nil, schema, nil, map[string]bool{})
 }
 
-func headerParams(found []HeaderParam, schema json.RawMessage, path []string, seen map[string]bool) ([]HeaderParam, error) {
+func appendHeaderParams(found []HeaderParam, schema json.RawMessage, path []string, seen map[string]bool) ([]HeaderParam, error) {
 	if len(path) > maxSchemaDepth {
 		return found, nil
 	}
@@ -52,7 +52,7 @@ func headerParams(found []HeaderParam, schema json.RawMessage, path []string, se
 			found = append(found, HeaderParam{Path: at, Header: header})
 		}
 		var err error
-		if found, err = headerParams(found, property, at, seen); err != nil {
+		if found, err = appendHeaderParams(found, property, at, seen); err != nil {
 			return nil, err
 		}
 	}

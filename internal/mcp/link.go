@@ -44,12 +44,12 @@ type StreamOptions struct {
 // process.
 type Stream struct {
 	r      *Reader
-	w      *Writer
+	w      *frameWriter
 	limits Limits
 	queue  []received // the rest of a batch
 	onDrop func(Drop)
 	close  func() error
-	direct TryWriter // nil when writes may block
+	direct tryWriter // nil when writes may block
 }
 
 type received struct {
@@ -62,9 +62,9 @@ func NewStream(r io.Reader, w io.Writer, o StreamOptions) *Stream {
 	if o.OnDrop == nil {
 		o.OnDrop = func(Drop) {}
 	}
-	s := &Stream{limits: o.Limits.WithDefaults(), w: NewWriter(w, o.Framing), onDrop: o.OnDrop}
+	s := &Stream{limits: o.Limits.WithDefaults(), w: newFrameWriter(w, o.Framing), onDrop: o.OnDrop}
 	s.r = NewReader(r, o.Framing, o.Limits, o.OnDrop)
-	s.direct, _ = w.(TryWriter)
+	s.direct, _ = w.(tryWriter)
 	if o.EndFloods {
 		s.r.flood = &garbageCounter{limit: floodLimit}
 	}
@@ -94,7 +94,7 @@ func (s *Stream) Receive() (Message, error) {
 		auto := s.r.framing == FramingAuto
 		data, err := s.r.Next()
 		if auto {
-			s.w.SetFraming(s.r.framing)
+			s.w.setFraming(s.r.framing)
 		}
 		if err != nil {
 			return Message{}, err
@@ -133,7 +133,7 @@ func (s *Stream) ReportDropped(e *DecodeError) {
 }
 
 // Send implements [Link].
-func (s *Stream) Send(m *Message) error { return s.w.Write(m) }
+func (s *Stream) Send(m *Message) error { return s.w.writeMessages(m) }
 
 // TrySend sends a message as far as possible without blocking. When only a part
 // of it was sent, finish is not nil and must be called before anything else is
@@ -150,7 +150,7 @@ func (s *Stream) TrySend(m *Message) (sent bool, finish func() error, err error)
 }
 
 // SendAll sends several messages with one write.
-func (s *Stream) SendAll(messages ...*Message) error { return s.w.Write(messages...) }
+func (s *Stream) SendAll(messages ...*Message) error { return s.w.writeMessages(messages...) }
 
 // Close implements [Link].
 func (s *Stream) Close() error { return s.close() }

@@ -268,7 +268,7 @@ func TestNotificationsReachTheirCall(t *testing.T) {
 		s.notify("notifications/elicitation/complete", `{"elicitationId":"e"}`)
 		s.notify("x/unknown", `{}`)
 		s.send(mcp.Message{ID: "99", Result: json.RawMessage(`{"for":"nobody"}`)})
-		s.result(mcp.Message{ID: mcp.StringID(string(b.ID))}, `{"b":1}`) // an id that came back as a string
+		s.result(mcp.Message{ID: `"` + b.ID + `"`}, `{"b":1}`) // an id that came back as a string
 		s.result(a, `{"a":1}`)
 	})
 	call := func(name string, seen *[]string, ask func(context.Context, string, json.RawMessage) (json.RawMessage, error)) string {

@@ -41,7 +41,7 @@ func (c *Client) mirror(h http.Header, m *mcp.Message) {
 	}
 	params, err := mcp.HeaderParams(schema)
 	if err != nil {
-		return // such a tool should not have been offered
+		return // such a tool should not have been listed
 	}
 	arguments := rawjson.Field(m.Params, "arguments")
 	for _, p := range params {

@@ -125,7 +125,7 @@ func (c *Client) discoverFirst(ctx context.Context) error {
 			return <-shaken // initialize decides
 		}
 		stopShake()
-		<-shaken // nothing else may settle the matter afterwards
+		<-shaken // nothing else may set the result afterwards
 		return c.accept(d)
 	}
 }

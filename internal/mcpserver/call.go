@@ -119,7 +119,7 @@ func (c *call) finish(result json.RawMessage, err error) {
 	c.out.answer(m)
 }
 
-// stop ends the call at its caller's wish.
+// stop ends the call because its caller cancelled it or left.
 func (c *call) stop(cause error) { c.cancel(cause) }
 
 // notify passes on a notification of the call.

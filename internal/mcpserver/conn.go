@@ -206,7 +206,7 @@ func (c *conn) request(m *mcp.Message) {
 			return nil
 		}
 		call := c.srv.newCall(c.ctx, c.ctx, session.request(m, nil, c.caller), out)
-		call.level = session.logLevel
+		call.level = session.leastLogLevel
 		call.exchange(session.capabilities)
 		return call
 	}, m.ID)

@@ -463,3 +463,9 @@ func FuzzServeHTTP(f *testing.F) {
 		}
 	})
 }
+
+func (t *subscriptionTable) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.all)
+}

@@ -27,17 +27,17 @@ type eventStream struct {
 	stop     context.CancelCauseFunc // ends the calls of the stream; nil when standing
 	drops    atomic.Int64            // notifications that the reader was too slow for
 
-	mu     sync.Mutex
-	events []event
-	first  int // the number of events[0]; the first event of all is 1
-	bytes  int
-	next   int // the number of the event to be written next
-	open   int // answers still to come
-	ended  bool
-	reader int // which reader the stream belongs to; a newer one takes over
-	wake   chan struct{}
-	heard  func()      // called too, when a hijacked connection reads the stream
-	grace  *time.Timer // runs while the stream is kept for a caller that may take it up again
+	mu      sync.Mutex
+	events  []event
+	first   int // the number of events[0]; the first event of all is 1
+	bytes   int
+	next    int // the number of the event to be written next
+	open    int // answers still to come
+	ended   bool
+	reader  int // which reader the stream belongs to; a newer one takes over
+	wake    chan struct{}
+	onEvent func()      // called too, when a hijacked connection reads the stream
+	grace   *time.Timer // runs while the stream is kept for a caller that may take it up again
 
 	forgotten bool
 	onForget  func() // called once, when the stream is dropped from its session; may be nil
@@ -155,8 +155,8 @@ func (s *eventStream) trim() {
 }
 
 func (s *eventStream) signal() {
-	if s.heard != nil {
-		s.heard()
+	if s.onEvent != nil {
+		s.onEvent()
 		return
 	}
 	select {
@@ -197,9 +197,9 @@ func (s *eventStream) attach(number int) (reader int, ok bool) {
 	s.next = number + 1
 	close(s.wake) // the old reader finds its number gone
 	s.wake = make(chan struct{}, 1)
-	if s.heard != nil {
-		s.heard()
-		s.heard = nil
+	if s.onEvent != nil {
+		s.onEvent()
+		s.onEvent = nil
 	}
 	s.signal()
 	return s.reader, true

@@ -165,9 +165,3 @@ func (t *subscriptionTable) publish(caller, method, uri string, params json.RawM
 		}
 	}
 }
-
-func (t *subscriptionTable) len() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.all)
-}

@@ -249,12 +249,6 @@ func (l *parkedCalls) closeAll() {
 	}
 }
 
-func (l *parkedCalls) len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.calls)
-}
-
 // owns reports whether a state was issued here. Others are of upstreams, which
 // may be gateways like this one, and pass through.
 func (l *parkedCalls) owns(state string) bool { return strings.HasPrefix(state, l.prefix) }

@@ -338,3 +338,9 @@ func TestDisconnectDuringParkedCall(t *testing.T) {
 		t.Errorf("ended by %v", err)
 	}
 }
+
+func (l *parkedCalls) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.calls)
+}

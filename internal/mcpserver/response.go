@@ -39,7 +39,7 @@ func (s *Server) postCalls(p *post, session *Session, requests []*mcp.Message) {
 	}
 	for _, m := range requests {
 		c := s.newCall(p.r.Context(), life, session.request(m, p.r.Header, p.caller), st)
-		c.level = session.logLevel
+		c.level = session.leastLogLevel
 		c.exchange(session.capabilities)
 		if !p.events {
 			c.req.Exchange.Ask = nil // there is no stream to put a question on

@@ -156,9 +156,9 @@ func (s *Session) LogLevel() string {
 	return s.level
 }
 
-// logLevel returns the least severe level of log messages that calls of the
+// leastLogLevel returns the least severe level of log messages that calls of the
 // session pass on. Without a level set by the caller all messages pass.
-func (s *Session) logLevel() string {
+func (s *Session) leastLogLevel() string {
 	if level := s.LogLevel(); level != "" {
 		return level
 	}

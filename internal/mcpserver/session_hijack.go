@@ -144,7 +144,7 @@ func (s *eventStream) listen(reader int, f func()) {
 		go f() // it finds itself lost
 		return
 	}
-	s.heard = f
+	s.onEvent = f
 	if len(s.events) > s.next-s.first || s.ended {
 		f()
 	}
