@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The test binary plays the parts of a family: "junctor" starts "tree", which
@@ -463,5 +465,41 @@ func TestKeeperMemoryIsSmall(t *testing.T) {
 	}
 	if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.PID())); string(comm) != "cat\n" {
 		t.Errorf("PID() is that of %q, want cat", comm)
+	}
+}
+
+// TestKeeperBesideItsPipes starts a program while the keeper's descriptor is
+// the next one above those that the program gets, where a child moves its
+// descriptors to before it executes.
+func TestKeeperBesideItsPipes(t *testing.T) {
+	keeper, err := keeperFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keeper.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	dup := func(f *os.File, least int) *os.File {
+		n, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, least)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := os.NewFile(uintptr(n), f.Name())
+		t.Cleanup(func() { copied.Close() })
+		return copied
+	}
+	below := dup(null, 300)
+	beside := dup(keeper, int(below.Fd())+1)
+	subreaper := method{Subreaper, keeperSubreaper, 0}
+	cmd := &exec.Cmd{Path: "/bin/true", Args: []string{"true"}, Env: []string{}, Stdin: below}
+	execErr, err := subreaper.exec(cmd, beside, "beside", "", (*exec.Cmd).Start)
+	if err != nil || execErr != 0 {
+		t.Fatalf("descriptors %d and %d: %v, %v", below.Fd(), beside.Fd(), execErr, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

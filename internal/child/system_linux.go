@@ -134,7 +134,9 @@ func (w method) exec(cmd *exec.Cmd, keeper *os.File, name, hide string, fork for
 	defer r.Close()
 	cmd.ExtraFiles = []*os.File{report}
 	cmd.Args = append([]string{"junctor-keep " + name, w.mode + hide, cmd.Path}, cmd.Args...)
-	cmd.Path = fmt.Sprintf("/proc/self/fd/%d", keeper.Fd())
+	number, free := clearOf(cmd, keeper)
+	defer free()
+	cmd.Path = fmt.Sprintf("/proc/self/fd/%d", number)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: w.flags,
 		Setsid:     true, // an interrupt from the terminal is ours to handle
@@ -165,6 +167,25 @@ func (w method) exec(cmd *exec.Cmd, keeper *os.File, name, hide string, fork for
 		return 0, nil // closed by a successful exec
 	}
 	return syscall.Errno(binary.LittleEndian.Uint32(errno[:])), nil
+}
+
+// clearOf returns a descriptor of the keeper that is not in the way of the
+// command's own. Between fork and exec the child moves descriptors to the
+// numbers above the highest one that it passes on, and the keeper is not passed
+// on: it could be overwritten, and a pipe in its place cannot be executed.
+func clearOf(cmd *exec.Cmd, keeper *os.File) (number int, free func()) {
+	const moved = 16 // more than the child moves
+	highest := keeper.Fd()
+	for _, f := range []any{cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles[0]} {
+		if f, ok := f.(*os.File); ok && f != nil {
+			highest = max(highest, f.Fd())
+		}
+	}
+	n, err := unix.FcntlInt(keeper.Fd(), unix.F_DUPFD_CLOEXEC, int(highest)+moved)
+	if err != nil { // no descriptor that high
+		return int(keeper.Fd()), func() {}
+	}
+	return n, func() { _ = unix.Close(n) }
 }
 
 // subreaped is a program under a keeper.
