@@ -174,12 +174,12 @@ type rig struct {
 }
 
 func (r *rig) ToolsChanged(o upstream.ToolSet) {
-	r.catalog.Put(catalog.Server{Name: o.Config.Name, Guidance: o.Guidance, Description: o.Config.Description}, o.Tools)
 	var docs []search.Doc
 	for _, d := range o.Tools {
 		docs = append(docs, search.Doc{Name: d.Name, Description: d.Description, InputSchema: d.InputSchema})
 	}
-	r.index.Put(o.Config.Name, docs)
+	r.index.Put(o.Config.Name, docs) // before the tools are visible, as the gateway does
+	r.catalog.Put(catalog.Server{Name: o.Config.Name, Guidance: o.Guidance, Description: o.Config.Description}, o.Tools)
 }
 func (r *rig) Tokens(_ string, in, out int) {
 	r.mu.Lock()

@@ -168,7 +168,7 @@ func (a *analyser) mean(word int32, by float32) {
 // meaningful is how much of a description says what the tool does, in bytes.
 // What follows (notes, formats, permissions) is about something else: its words
 // can be found, but they do not shift the meaning.
-const meaningful = 150
+const meaningful = 300
 
 // tool analyses one tool. The entries contain term numbers of the analyser. The
 // entries and the vector are valid until the next call.
