@@ -211,9 +211,12 @@ test('chat: the chosen model answers, and its errors are shown', on('/#/chat', a
   await page.waitForFunction(() => document.querySelectorAll('.turn.fallback').length === 2);
   await settled(page);
   assert.equal(await page.getByLabel('Model').inputValue(), 'anthropic/claude-test');
-  await page.getByRole('button', { name: 'New chat' }).click(); // the choice was for the other conversation
+  await page.getByRole('button', { name: 'New chat' }).click(); // the choice is remembered
   await page.getByRole('heading', { name: 'New chat' }).waitFor();
-  await page.waitForFunction(() => document.querySelector('select[aria-label=Model]').value === 'openai/gpt-test');
+  await page.reload();
+  await page.waitForFunction(() => document.querySelector('select[aria-label=Model]')?.value === 'anthropic/claude-test');
+  await say(page, 'claude again');
+  await page.locator('.turn-foot', { hasText: 'anthropic/claude-test' }).waitFor();
 }));
 
 test('chat: older conversations are loaded on request', alone({ script }, '/', async (page) => {

@@ -68,6 +68,51 @@ test('servers: add by form and by paste, use and remove; comments in the file ar
   })(t);
 });
 
+test('servers: see what runs, switch tools, test and edit; typed secrets go into .env', on('/#/servers/memory', async (page) => {
+  const { g } = rig;
+  const file = () => JSON.parse(readFileSync(g.file, 'utf8').replace(/^\s*\/\/.*$/gm, ''));
+  await page.locator('.runs').getByText('server-memory').waitFor();
+  await toast(page, /memory answered in/, () => page.getByRole('button', { name: 'Test', exact: true }).click());
+  const power = page.getByRole('switch', { name: 'open_nodes is on' });
+  await power.click();
+  await page.locator('[role=switch][aria-label="open_nodes is on"][aria-checked=false]').waitFor();
+  assert.deepEqual(file().toolRules.at(-1), { pattern: 'memory:open_nodes', enabled: false });
+  assert.equal((await page.request.post(`${g.url}/call_tool`, { data: { server: 'memory', tool: 'open_nodes', arguments: { names: [] } } })).ok(), false);
+  await power.click();
+  await page.locator('[role=switch][aria-label="open_nodes is on"][aria-checked=true]').waitFor();
+  await page.getByRole('switch', { name: 'Ask before open_nodes' }).click();
+  await page.locator('[role=switch][aria-label="Ask before open_nodes"][aria-checked=true]').waitFor();
+  assert.deepEqual(file().toolRules.at(-1), { pattern: 'memory:open_nodes', approval: 'ask', enabled: true });
+  await page.getByRole('switch', { name: 'Ask before open_nodes' }).click();
+  await page.locator('[role=switch][aria-label="Ask before open_nodes"][aria-checked=false]').waitFor();
+
+  await page.goto(`${g.url}/#/servers?add=paste`);
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Configuration').fill(`claude mcp add --env GRAPH_TOKEN=ghp_0123456789abcdefghij0123456789abcdef typed -- ${servers.memory.command} ${servers.memory.args[0]}`);
+  await toast(page, 'typed added', () => dialog.getByRole('button', { name: 'Add', exact: true }).click());
+  await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
+  await page.getByText('GRAPH_TOKEN').waitFor();
+  assert.equal(file().mcpServers.typed.env.GRAPH_TOKEN, '${GRAPH_TOKEN}');
+  assert.match(readFileSync(join(home, '.config', 'junctor', '.env'), 'utf8'), /GRAPH_TOKEN="ghp_/);
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
+  await dialog.getByLabel('Environment').fill(`GRAPH_TOKEN=\${GRAPH_TOKEN}\nMEMORY_FILE_PATH=${join(home, 'edited.json')}`);
+  await dialog.getByText('More settings').click();
+  await dialog.getByLabel('Settings as JSON').fill('{"description":"Edited here"}');
+  assert.deepEqual(await violations(page), []);
+  await toast(page, 'typed saved', () => dialog.getByRole('button', { name: 'Save' }).click());
+  await page.getByText('MEMORY_FILE_PATH').waitFor();
+  assert.equal(file().mcpServers.typed.description, 'Edited here');
+  await page.getByRole('button', { name: 'Remove' }).click();
+  await dialog.getByRole('button', { name: 'Remove' }).click();
+  await page.locator('.server-row').filter({ hasText: 'typed' }).waitFor({ state: 'detached' });
+
+  await page.goto(`${g.url}/#/servers/everything`);
+  await page.getByRole('heading', { name: /^Resources/ }).waitFor();
+  await page.getByRole('heading', { name: /^Prompts/ }).waitFor();
+  await shot(page, 'light-server-whole');
+  assert.deepEqual(await violations(page), []);
+}));
+
 test('servers: import from another client moves secrets out of the file', async (t) => {
   mkdirSync(join(home, '.cursor'), { recursive: true });
   writeFileSync(join(home, '.cursor', 'mcp.json'), JSON.stringify({ mcpServers: { 'my graph': { ...servers.memory, env: { SERVICE_TOKEN: 'ghp_0123456789abcdefghij0123456789abcdef' } } } }));

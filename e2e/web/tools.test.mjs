@@ -133,7 +133,7 @@ test('a result of 5 MB does not freeze the page', on('/#/tools/hostile/huge', as
     await page.goto(`${g.url}/#/tools/hostile/${path}`);
     await page.getByRole('button', { name: 'Run', exact: true }).click();
     await page.locator('.answer').waitFor();
-    await page.locator('.answer .longtext, .answer .tree').first().waitFor();
+    await page.locator('.answer .longtext, .answer .tree, .answer .data-table').first().waitFor();
     // Little of it is in the document, and the rest is there when asked for.
     assert.ok((await page.locator('.answer').innerHTML()).length < 1_000_000);
   }
@@ -177,4 +177,31 @@ test('a tool can be found and run with the keyboard only', on('/#/chat', async (
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   await page.locator('.answer').getByText('by hand').waitFor();
+}));
+
+test('tools: earlier runs, presets, tables and resource links', on('/#/tools/memory/create_entities', async (page) => {
+  await page.getByRole('button', { name: 'JSON', exact: true }).click();
+  const box = page.getByLabel('Arguments as JSON');
+  await box.fill('{"entities":[{"name":"Ada","entityType":"person","observations":["wrote the first program"]}]}');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.locator('.answer .data-table').getByRole('cell', { name: 'Ada', exact: true }).first().waitFor();
+  await page.getByLabel('Name of the preset').fill('first');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await box.fill('{}');
+  await page.getByRole('button', { name: 'first', exact: true }).click();
+  assert.match(await box.inputValue(), /Ada/);
+  await page.reload();
+  await page.getByRole('button', { name: 'first', exact: true }).waitFor();
+  await page.getByRole('button', { name: 'JSON', exact: true }).click();
+  assert.doesNotMatch(await box.inputValue(), /Ada/);
+  await page.getByRole('button', { name: 'Use arguments' }).first().click();
+  await page.waitForFunction(() => document.querySelector('#run-json').value.includes('Ada'));
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole('button', { name: 'Delete the preset first' }).click();
+  await counts(page.getByRole('button', { name: 'first', exact: true }), 0);
+
+  await page.goto(`${rig.g.url}/#/tools/everything/get-resource-links`);
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.locator('.answer').getByRole('button', { name: 'Open' }).first().click();
+  await page.locator('.answer .resource .resource').first().waitFor();
 }));

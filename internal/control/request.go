@@ -15,7 +15,7 @@ import (
 
 // requestMethods are the MCP requests that the page makes beside calls.
 var requestMethods = []string{
-	"resources/list", "resources/templates/list", "resources/read", "prompts/list", "prompts/get", "completion/complete",
+	"ping", "resources/list", "resources/templates/list", "resources/read", "prompts/list", "prompts/get", "completion/complete",
 }
 
 // request passes {"method": "prompts/get", "params": {…}} on to a server and

@@ -123,10 +123,13 @@ var callbackTemplate = template.Must(template.New("callback").Parse(`<!doctype h
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{.Title}} · Junctor</title>
 <style>
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 0; min-height: 100vh; display: grid; place-items: center; }
-main { max-width: 32rem; padding: 2rem; }
-h1 { font-size: 1.4rem; margin: 0 0 .5rem; }
+:root { color-scheme: light dark; --bg: #f7f6f3; --surface: #fff; --line: #e0ddd5; --ink: #1d1c19; --muted: #5e5b53; --mark: #0b6b63; --bad: #ad1f16; }
+@media (prefers-color-scheme: dark) { :root { --bg: #141614; --surface: #1b1e1c; --line: #2d322f; --ink: #e9ebe8; --muted: #a4aba6; --mark: #5cd0c1; --bad: #ff948a; } }
+body { font: 15px/1.5 ui-sans-serif, system-ui, sans-serif; margin: 0; min-height: 100vh; display: grid; place-items: center; background: var(--bg); color: var(--ink); }
+main { box-sizing: border-box; width: min(28rem, calc(100vw - 2rem)); padding: 2rem; background: var(--surface); border: 1px solid var(--line); border-top: 4px solid var(--mark); border-radius: 10px; overflow-wrap: anywhere; }
+main[role=alert] { border-top-color: var(--bad); }
+h1 { font-size: 1.25rem; margin: 0 0 .5rem; }
+p { margin: 0; color: var(--muted); }
 </style>
 <main{{if .Failed}} role="alert"{{end}}>
 <h1>{{.Title}}</h1>

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
 import { get, type ChatSession, type ModelInfo, type Status } from '../lib/api';
 import { oneLine, tokens } from '../lib/format';
-import { go, href, useResource, useRoute } from '../lib/use';
+import { go, href, useResource, useRoute, useStored } from '../lib/use';
 import { Button, Empty, Note, Skeleton } from '../ui/ui';
 import { waiting, type Turn } from './conversation';
 import { nextDraft, readDraft, writeDraft } from './drafts';
@@ -15,7 +15,13 @@ export function ChatView({ status }: { status?: Status }) {
   const id = route.parts[1] ?? '';
   const [generation, next] = useState(0);
   const [drawer, setDrawer] = useState(false);
-  const [model, setModel] = useState('');
+  const [model, choose] = useState('');
+  // A new conversation begins with the model that was chosen last.
+  const [remembered, remember] = useStored('junctor.model', '');
+  const setModel = (m: string) => {
+    choose(m);
+    if (m) remember(m);
+  };
   const [taken, setTaken] = useState({ text: '' });
   const chat = useChat(id, generation);
   const { decide, answer } = chat;
@@ -24,7 +30,7 @@ export function ChatView({ status }: { status?: Status }) {
   // A chosen model applies to the current conversation only.
   const chosenIn = useRef('');
   useEffect(() => {
-    if (chosenIn.current && chosenIn.current !== c.sessionId) setModel('');
+    if (chosenIn.current && chosenIn.current !== c.sessionId) choose('');
     chosenIn.current = c.sessionId;
   }, [c.sessionId]);
   const sessions = useResource<{ sessions: ChatSession[] }>('sessions', (s) => get(`/api/sessions?limit=${pageOfSessions}`, s), 20_000);
@@ -32,6 +38,7 @@ export function ChatView({ status }: { status?: Status }) {
   // During an outage the choice stays.
   const lastModels = useRef<ModelInfo[]>([]);
   if (models.data?.models.length) lastModels.current = models.data.models;
+  const begins = c.turns.length === 0 && lastModels.current.some((m) => m.id === remembered) ? remembered : '';
   const noModel = models.data !== undefined && models.data.models.length === 0;
 
   // A conversation gets its URL with its first message.
@@ -96,7 +103,7 @@ export function ChatView({ status }: { status?: Status }) {
                 <Skeleton rows={4} height={64} />
               ) : c.turns.length === 0 && !chat.pending ? (
                 <>
-                  <Welcome status={status} noModel={noModel} chatMissing={models.error?.status === 404} onAsk={(text) => chat.say(text, model)} />
+                  <Welcome status={status} noModel={noModel} chatMissing={models.error?.status === 404} onAsk={(text) => chat.say(text, model || begins)} />
                   {trouble}
                 </>
               ) : (
@@ -142,9 +149,9 @@ export function ChatView({ status }: { status?: Status }) {
               active={c.active}
               offline={chat.link === 'waiting'}
               models={noModel && !models.error ? [] : lastModels.current}
-              model={model || c.model}
+              model={model || begins || c.model}
               setModel={setModel}
-              onSay={(text) => chat.say(text, model || undefined)}
+              onSay={(text) => chat.say(text, model || begins || undefined)}
               onStop={chat.abort}
               waiting={chat.pending !== null}
               refused={taken.text ? taken : chat.refused}

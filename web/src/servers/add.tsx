@@ -3,7 +3,8 @@ import { get, send, type Candidate } from '../lib/api';
 import { useResource } from '../lib/use';
 import { Badge, Button, Dialog, Empty, Failure, Field, Note, Skeleton, Tabs, useToast } from '../ui/ui';
 import { ApiError } from '../lib/api';
-import { entryOf, splitArgs, type ServerForm } from './entry';
+import { fromClaude } from './claude';
+import { entryOf, formOf, splitArgs, type ServerForm } from './entry';
 
 const blank: ServerForm = { name: '', kind: 'program', command: '', args: '', env: '', url: '', headers: '' };
 
@@ -19,7 +20,7 @@ export function AddServer({ tab: first, taken, onClose, onDone }: { tab: string;
         onChange={setTab}
         tabs={[
           { id: 'form', label: 'One server' },
-          { id: 'paste', label: 'Paste JSON' },
+          { id: 'paste', label: 'Paste' },
           { id: 'import', label: 'Import' },
         ]}
       />
@@ -30,17 +31,28 @@ export function AddServer({ tab: first, taken, onClose, onDone }: { tab: string;
   );
 }
 
+/** EditServer changes the entry of a server in the configuration file. */
+export function EditServer({ name, onClose, onDone }: { name: string; onClose: () => void; onDone: () => void }) {
+  const path = `/api/servers/${encodeURIComponent(name)}`;
+  const entry = useResource<{ server: Record<string, unknown> }>(path + '/config', (s) => get(path + '/config', s));
+  return (
+    <Dialog title={`Edit ${name}`} open wide onClose={onClose}>
+      {entry.error ? <Failure error={entry.error} retry={() => void entry.reload()} /> : !entry.data ? <Skeleton rows={5} /> : <OneServer taken={[]} edit={{ name, entry: entry.data.server }} onClose={onClose} onDone={onDone} />}
+    </Dialog>
+  );
+}
+
 /** useAdding sends servers to the gateway and holds the error of the last attempt. */
 function useAdding(onDone: (names: string[]) => void) {
   const toast = useToast();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
-  const add = async (path: string, body: unknown) => {
+  const add = async (path: string, body: unknown, replaced?: string) => {
     setBusy(true);
     setError(null);
     try {
-      const { added } = await send<{ added: string[] }>('POST', path, body);
-      toast(added.length === 1 ? `${added[0]} added` : `${added.length} servers added`, 'ok');
+      const { added = [replaced ?? ''] } = await send<{ added?: string[] }>(replaced ? 'PUT' : 'POST', path, body);
+      toast(replaced ? `${replaced} saved` : added.length === 1 ? `${added[0]} added` : `${added.length} servers added`, 'ok');
       onDone(added);
     } catch (e) {
       setError(e instanceof ApiError ? e : new ApiError(0, '', String(e)));
@@ -51,13 +63,17 @@ function useAdding(onDone: (names: string[]) => void) {
   return { busy, error, setError, add };
 }
 
-function OneServer({ taken, onClose, onDone }: { taken: string[]; onClose: () => void; onDone: (names: string[]) => void }) {
-  const [f, set] = useState(blank);
+function OneServer({ taken, edit, onClose, onDone }: { taken: string[]; edit?: { name: string; entry: Record<string, unknown> }; onClose: () => void; onDone: (names: string[]) => void }) {
+  const known = useState(() => edit && formOf(edit.name, edit.entry))[0];
+  const [f, set] = useState(known?.form ?? blank);
+  const [rest, setRest] = useState(() => (known && Object.keys(known.rest).length > 0 ? JSON.stringify(known.rest, null, 2) : ''));
   const { busy, error, setError, add } = useAdding(onDone);
   const change = (part: Partial<ServerForm>) => set({ ...f, ...part });
   const submit = () => {
     try {
-      void add('/api/servers', { servers: { mcpServers: { [f.name.trim()]: entryOf(f) } } });
+      const more = rest.trim() ? (JSON.parse(rest) as Record<string, unknown>) : {};
+      if (edit) void add(`/api/servers/${encodeURIComponent(edit.name)}`, { server: { ...more, ...entryOf(f) } }, edit.name);
+      else void add('/api/servers', { servers: { mcpServers: { [f.name.trim()]: { ...more, ...entryOf(f) } } } });
     } catch (e) {
       setError(new ApiError(400, '', e instanceof Error ? e.message : String(e)));
     }
@@ -79,7 +95,7 @@ function OneServer({ taken, onClose, onDone }: { taken: string[]; onClose: () =>
         </button>
       </div>
       <Field label="Name" hint={clash ? <span className="bad-text">A server with this name already exists.</span> : 'Letters, digits, hyphens and underscores'}>
-        {(id) => <input id={id} value={f.name} required pattern="[A-Za-z0-9_\-]{1,64}" autoFocus autoComplete="off" placeholder="files" onChange={(e) => change({ name: e.target.value })} />}
+        {(id) => <input id={id} value={f.name} required readOnly={edit !== undefined} pattern="[A-Za-z0-9_\-]{1,64}" autoFocus autoComplete="off" placeholder="files" onChange={(e) => change({ name: e.target.value })} />}
       </Field>
       {f.kind === 'program' ? (
         <>
@@ -87,7 +103,7 @@ function OneServer({ taken, onClose, onDone }: { taken: string[]; onClose: () =>
           <Field label="Arguments" hint={splitArgs(f.args).length > 0 ? `Parsed as: ${JSON.stringify(splitArgs(f.args))}` : 'As in a shell: quote arguments that contain spaces'}>
             {(id) => <input id={id} className="mono" value={f.args} autoComplete="off" placeholder="-y @modelcontextprotocol/server-filesystem /home/me" onChange={(e) => change({ args: e.target.value })} />}
           </Field>
-          <Field label="Environment" hint="One NAME=value per line. ${NAME} is replaced by the value in the gateway's environment, so that the file contains no secret.">
+          <Field label="Environment" hint="One NAME=value per line. What looks like a secret is stored in .env and not in the file.">
             {(id) => <textarea id={id} className="mono" rows={2} value={f.env} spellCheck={false} placeholder="GITHUB_TOKEN=${GITHUB_TOKEN}" onChange={(e) => change({ env: e.target.value })} />}
           </Field>
         </>
@@ -101,12 +117,18 @@ function OneServer({ taken, onClose, onDone }: { taken: string[]; onClose: () =>
           </Field>
         </>
       )}
-      {f.kind === 'program' && <Note tone="warn">The program runs on the gateway's machine with your user's permissions. Add only programs that you trust.</Note>}
+      <details className="fold" open={rest !== '' || undefined}>
+        <summary>More settings</summary>
+        <Field label="Settings as JSON" hint={<>Such as timeoutMs, sessionMode or tags; see the reference of mcpServers in Settings</>}>
+          {(id) => <textarea id={id} className="mono" rows={rest.split('\n').length + 1} value={rest} spellCheck={false} placeholder='{ "timeoutMs": 60000 }' onChange={(e) => setRest(e.target.value)} />}
+        </Field>
+      </details>
+      {f.kind === 'program' && !edit && <Note tone="warn">The program runs on the gateway's machine with your user's permissions. Add only programs that you trust.</Note>}
       {error && <Failure error={error} />}
       <div className="row end">
         <Button onClick={onClose}>Cancel</Button>
         <Button kind="primary" type="submit" busy={busy} disabled={clash}>
-          Add
+          {edit ? 'Save' : 'Add'}
         </Button>
       </div>
     </form>
@@ -119,6 +141,12 @@ function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: strin
   const { busy, error, setError, add } = useAdding(onDone);
   const submit = () => {
     let servers: unknown;
+    try {
+      const claude = fromClaude(text);
+      if (claude) return void add('/api/servers', { servers: { mcpServers: claude }, replace });
+    } catch (e) {
+      return setError(new ApiError(400, '', e instanceof Error ? e.message : String(e)));
+    }
     try {
       servers = JSON.parse(text);
     } catch {
@@ -139,7 +167,7 @@ function Paste({ onClose, onDone }: { onClose: () => void; onDone: (names: strin
         submit();
       }}
     >
-      <Field label="Configuration" hint="A client's complete configuration file, its mcpServers object, or one named server">
+      <Field label="Configuration" hint="A client's complete configuration file, its mcpServers object, one named server, or lines of claude mcp add">
         {(id) => (
           <textarea
             id={id}

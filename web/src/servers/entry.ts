@@ -61,3 +61,18 @@ export function entryOf(f: ServerForm): Record<string, unknown> {
   const args = splitArgs(f.args);
   return { command: f.command.trim(), ...(args.length > 0 ? { args } : {}), ...(env ? { env } : {}) };
 }
+
+/** quoted writes arguments as splitArgs reads them. */
+function quoted(args: string[]): string {
+  return args.map((a) => (/^[\w@%+=:,./${}\[\]-]+$/.test(a) ? a : `'${a.replaceAll("'", `'"'"'`)}'`)).join(' ');
+}
+
+/** formOf returns the form of an entry, and the keys that the form has no field for. */
+export function formOf(name: string, entry: Record<string, unknown>): { form: ServerForm; rest: Record<string, unknown> } {
+  const { command, args, env, url, headers, ...rest } = entry as { command?: string; args?: string[]; env?: Record<string, string>; url?: string; headers?: Record<string, string> };
+  const list = (o: Record<string, string> | undefined, separator: string) => Object.entries(o ?? {}).map(([k, v]) => k + separator + v).join('\n');
+  return {
+    form: { name, kind: url ? 'url' : 'program', command: command ?? '', args: quoted(args ?? []), env: list(env, '='), url: url ?? '', headers: list(headers, ': ') },
+    rest,
+  };
+}

@@ -5,8 +5,9 @@ import { useLive, useLiveEvery } from '../lib/live';
 import { go, href, useResource, useRoute } from '../lib/use';
 import { useMe } from '../me';
 import { Icon } from '../ui/icons';
-import { Badge, Button, CopyButton, Dialog, Dot, Empty, Failure, Note, Skeleton, Switch, useAction, useToast, type Tone } from '../ui/ui';
-import { AddServer } from './add';
+import { Badge, Button, Dialog, Dot, Empty, Failure, Note, Skeleton, Switch, useAction, useToast, type Tone } from '../ui/ui';
+import { AddServer, EditServer } from './add';
+import { Log, Offers, Runs, ServerTools, Traffic } from './parts';
 
 export const stateTone: Record<ServerState, Tone> = { connected: 'ok', connecting: 'accent', disconnected: 'bad', auth_required: 'warn', disabled: 'neutral' };
 const stateWord: Record<ServerState, string> = { connected: 'connected', connecting: 'connecting', disconnected: 'disconnected', auth_required: 'sign-in required', disabled: 'off' };
@@ -121,6 +122,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
     const t = setInterval(() => tick((n) => n + 1), 1000);
     return () => clearInterval(t);
   }, []);
+  const [editing, setEditing] = useState(false);
   const path = `/api/servers/${encodeURIComponent(s.name)}`;
   const builtin = s.transport === 'inprocess' || s.name === 'junctor';
 
@@ -138,6 +140,11 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
       if (!ok) tab?.close();
       else toast('Sign in in the new tab. The server then connects automatically.');
     });
+  };
+
+  const test = () => {
+    const begun = performance.now();
+    void act('test', () => send('POST', path + '/request', { method: 'ping' })).then((ok) => ok && toast(`${s.name} answered in ${duration(performance.now() - begun)}`, 'ok'));
   };
 
   return (
@@ -197,6 +204,21 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
               Restart
             </Button>
           )}
+          {s.status === 'connected' && (
+            <Button icon="check" busy={busy === 'test'} onClick={test}>
+              Test
+            </Button>
+          )}
+          {me.admin && !builtin && (
+            <Button icon="settings" onClick={() => setEditing(true)}>
+              Edit
+            </Button>
+          )}
+          {me.admin && s.transport !== 'stdio' && !builtin && s.status === 'connected' && (
+            <Button kind="quiet" icon="out" busy={busy === 'signout'} onClick={() => void act('signout', () => send('DELETE', `/api/mcp/${encodeURIComponent(s.name)}/authorize`), `Signed out of ${s.name}`).then(reload)}>
+              Sign out
+            </Button>
+          )}
           {me.admin && !builtin && (
             <Button kind="quiet" icon="trash" onClick={() => setRemoving(true)}>
               Remove
@@ -223,6 +245,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
           <Fact name="Invalid output lines">{s.strayLines ? `${s.strayLines}, last: ${s.lastStray ?? ''}` : ''}</Fact>
           <Fact name="Last failure">{s.lastFailure && s.lastFailure !== s.reason ? `${s.lastFailure} (${dateTime(s.failedAt)})` : ''}</Fact>
         </dl>
+        {me.admin && !builtin && <Runs key={s.name} name={s.name} version={`${s.status} ${s.since ?? ''}`} />}
         {s.problems && s.problems.length > 0 && (
           <section>
             <h3>Problems with its definitions</h3>
@@ -241,16 +264,21 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
             <div className="wrap">{s.instructions}</div>
           </details>
         )}
-        {s.stderr && s.stderr.length > 0 && (
-          <section>
-            <div className="row">
-              <h3 className="grow">Latest output on stderr</h3>
-              <CopyButton text={s.stderr.join('\n')} label="Copy stderr" />
-            </div>
-            <pre className="stderr" tabIndex={0} aria-label="stderr">{s.stderr.join('\n')}</pre>
-          </section>
-        )}
+        <Traffic key={`traffic ${s.name}`} server={s.name} />
+        {s.tools > 0 && <ServerTools key={`tools ${s.name}`} server={s.name} />}
+        {s.status === 'connected' && <Offers key={`offers ${s.name}`} server={s.name} />}
+        {s.stderr && s.stderr.length > 0 && <Log lines={s.stderr} />}
       </div>
+      {editing && (
+        <EditServer
+          name={s.name}
+          onClose={() => setEditing(false)}
+          onDone={() => {
+            setEditing(false);
+            void reload();
+          }}
+        />
+      )}
       {removing && (
         <Dialog title={`Remove ${s.name}?`} open onClose={() => setRemoving(false)}>
           <p>The server is removed from the configuration file; the rest of the file is not changed. Calls in progress are cancelled.</p>

@@ -7,6 +7,8 @@ import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
 import { Badge, Button, Code, Failure, Note, Tabs } from '../ui/ui';
 import { argumentsOf, parseArguments } from './arguments';
+import { Earlier } from './history';
+import { ServerContext } from '../ui/resource';
 import { focusFirst, SchemaForm, type Problem } from './form';
 import { snippets } from './snippets';
 
@@ -30,6 +32,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   const [run, setRun] = useState<RunState>({ busy: false, log: [] });
   const [snippet, setSnippet] = useStored('junctor.snippet', 'curl');
   const abort = useRef<AbortController | null>(null);
+  const [form, setForm] = useState(0);
   const ask = t.approval === 'ask';
 
   const change = (v: unknown) => {
@@ -85,6 +88,14 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
     void start(read.value);
   };
 
+  /** use shows other arguments, which are edited and run as if they were typed. */
+  const use = (args: unknown) => {
+    change(args);
+    setText(json(args));
+    setTextError('');
+    setForm((n) => n + 1);
+  };
+
   const allowed = !ask || me.admin;
   const keys = (e: KeyboardEvent) => {
     if (e.key !== 'Enter' || !(e.ctrlKey || e.metaKey) || run.busy || !allowed) return;
@@ -113,7 +124,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
         </div>
       </div>
       {mode === 'form' ? (
-        <SchemaForm formId="run-form" schema={t.inputSchema} value={value} onChange={change} onSubmit={(v) => void start(v)} onInvalid={setProblems} />
+        <SchemaForm key={form} formId="run-form" schema={t.inputSchema} value={value} onChange={change} onSubmit={(v) => void start(v)} onInvalid={setProblems} />
       ) : (
         <div className="field">
           <label htmlFor="run-json" className="sr-only">
@@ -179,10 +190,13 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
                 This tool asks the user for input while it runs. Run it in the <a href="#/chat">chat</a> to answer.
               </Note>
             )}
-            <ResultView result={run.answer.result} />
+            <ServerContext value={t.server}>
+              <ResultView result={run.answer.result} />
+            </ServerContext>
           </section>
         )}
       </div>
+      <Earlier server={t.server} tool={t.tool} value={value} runs={t.stats.calls} onUse={use} />
       <section className="stack">
         <div className="row">
           <h3 className="grow">The same call in code</h3>

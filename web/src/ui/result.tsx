@@ -1,7 +1,9 @@
 import { useMemo, useState } from 'react';
 import { download, json, size } from '../lib/format';
 import { uncut } from './cut';
+import { DataView } from './data';
 import { JsonView, LongText } from './json';
+import { ResourceLink } from './resource';
 import { Badge, Button, CopyButton, Note, Tabs } from './ui';
 
 interface Content {
@@ -92,7 +94,7 @@ function WholeResult({ result }: { result: unknown }) {
         <JsonView value={result} open={3} label="Raw result" />
       ) : (
         <>
-          {r.structuredContent !== undefined && <JsonView value={r.structuredContent} open={2} label="Structured result" />}
+          {r.structuredContent !== undefined && <DataView value={r.structuredContent} open={2} label="Structured result" />}
           {!repeated && blocks.map((b, i) => <ContentView key={i} block={b} />)}
           {blocks.length === 0 && r.structuredContent === undefined && <p className="muted">The tool returned no content.</p>}
         </>
@@ -128,13 +130,7 @@ function ContentView({ block }: { block: Content }) {
     case 'audio':
       return <Media data={block.data ?? ''} mime={block.mimeType ?? ''} />;
     case 'resource_link':
-      return (
-        <div className="resource">
-          <Badge>resource</Badge> <strong>{block.title || block.name || block.uri}</strong>
-          <div className="muted small wrap mono">{block.uri}</div>
-          {block.description && <div className="wrap">{block.description}</div>}
-        </div>
-      );
+      return <ResourceLink link={block} show={(resource, i) => <ContentView key={i} block={{ type: 'resource', resource }} />} />;
     case 'resource': {
       const res = block.resource ?? {};
       return (
@@ -159,9 +155,9 @@ function TextView({ text }: { text: string }) {
   if (parsed === undefined) return <LongText text={text} />;
   return (
     <div>
-      {asText ? <LongText text={text} /> : <JsonView value={parsed} label="Result" />}
+      {asText ? <LongText text={text} /> : <DataView value={parsed} label="Result" />}
       <Button kind="quiet" small onClick={() => set(!asText)}>
-        {asText ? 'Show as a tree' : 'Show as text'}
+        {asText ? 'Show as data' : 'Show as text'}
       </Button>
     </div>
   );

@@ -1,0 +1,197 @@
+// The sections of a server's page.
+import { useMemo, useState } from 'react';
+import { get, send, type CallStats, type ToolList } from '../lib/api';
+import { count, duration, plural } from '../lib/format';
+import { useLive } from '../lib/live';
+import { href, useResource } from '../lib/use';
+import { useMe } from '../me';
+import { TimeChart } from '../ui/chart';
+import { CopyButton, Failure, Skeleton, Switch, useAction } from '../ui/ui';
+
+/** Runs shows what the configuration says about a server: the program or the address, and the names of its variables. */
+export function Runs({ name, version }: { name: string; version: string }) {
+  const path = `/api/servers/${encodeURIComponent(name)}/config`;
+  const entry = useResource<{ server: { command?: string; args?: string[]; url?: string; env?: Record<string, string>; headers?: Record<string, string> } }>(`${path} ${version}`, (s) => get(path, s));
+  const e = entry.data?.server;
+  if (!e) return null; // a server that is not in the file
+  const line = e.url ?? [e.command, ...(e.args ?? [])].map((w) => (/[\s"']/.test(w ?? '') ? JSON.stringify(w) : w)).join(' ');
+  const names = Object.keys(e.env ?? e.headers ?? {});
+  return (
+    <section>
+      <h3>{e.url ? 'Address' : 'Command'}</h3>
+      <div className="row runs">
+        <code className="wrap grow">{line}</code>
+        <CopyButton text={line} label={e.url ? 'Copy address' : 'Copy command'} />
+      </div>
+      {names.length > 0 && (
+        <p className="muted small wrap">
+          {e.url ? 'Headers' : 'Environment'}: <span className="mono">{names.join(', ')}</span>
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** Traffic shows the calls of the last hour. */
+export function Traffic({ server }: { server: string }) {
+  const stats = useResource(`traffic ${server}`, async (signal) => {
+    const to = Date.now();
+    const from = to - 3600_000;
+    const p = new URLSearchParams({ server, from: new Date(from).toISOString(), to: new Date(to).toISOString(), intervals: '60' });
+    return { from, to, stats: await get<CallStats>(`/api/stats?${p}`, signal) };
+  }, 15_000);
+  if (!stats.data) return stats.error ? <Failure error={stats.error} retry={() => void stats.reload()} /> : <Skeleton rows={1} height={132} />;
+  const { from, to, stats: s } = stats.data;
+  const parts = s.intervals ?? [];
+  const bad = s.total.errors + s.total.failed;
+  return (
+    <section>
+      <div className="row">
+        <h3 className="grow">Calls in the last hour</h3>
+        <a className="small" href={href(['activity'], { server })}>
+          All activity
+        </a>
+      </div>
+      {s.total.calls === 0 ? (
+        <p className="muted">None.</p>
+      ) : (
+        <>
+          <p className="small">
+            <strong>{plural(s.total.calls, 'call')}</strong>
+            {bad > 0 && <span className="bad-text"> · {count(bad)} failed</span>}
+            <span className="muted">
+              {' '}
+              · p50 {duration(s.total.p50Ms)} · p95 {duration(s.total.p95Ms)} · p99 {duration(s.total.p99Ms)}
+            </span>
+          </p>
+          <TimeChart
+            label={`Calls of ${server} in the last hour: ${count(s.total.calls)}, ${count(bad)} failed`}
+            kind="bars"
+            height={110}
+            from={from}
+            to={to}
+            format={count}
+            series={[
+              { label: 'failed', className: 'series-bad', values: parts.map((p) => p.errors + p.failed) },
+              { label: 'ok', className: 'series-ok', values: parts.map((p) => p.calls - p.errors - p.failed) },
+            ]}
+          />
+        </>
+      )}
+    </section>
+  );
+}
+
+/** ServerTools lists the tools of a server; an administrator turns them on and off and makes them ask first. */
+export function ServerTools({ server }: { server: string }) {
+  const me = useMe();
+  const list = useResource<ToolList>(`tools of ${server}`, (s) => get(`/api/tools?server=${encodeURIComponent(server)}`, s));
+  useLive(list.reload);
+  const [busy, act] = useAction();
+  const change = (tool: string, patch: Record<string, unknown>) => void act(tool, () => send('PATCH', `/api/tools/${encodeURIComponent(server)}/${encodeURIComponent(tool)}`, patch)).then(() => list.reload());
+  if (list.error && !list.data) return <Failure error={list.error} retry={() => void list.reload()} />;
+  if (!list.data) return <Skeleton rows={4} />;
+  return (
+    <section>
+      <h3>Tools</h3>
+      <div className="table-scroll server-tools" tabIndex={0} role="group" aria-label={`Tools of ${server}`}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Tool</th>
+              {me.admin && <th scope="col">On</th>}
+              {me.admin && <th scope="col">Ask first</th>}
+            </tr>
+          </thead>
+          <tbody>
+            {list.data.tools.map((t) => (
+              <tr key={t.tool} className={t.enabled ? '' : 'off'}>
+                <th scope="row">
+                  <a href={href(['tools', server, t.tool])}>{t.tool}</a>
+                  <span className="block small muted ellipsis">{t.summary}</span>
+                </th>
+                {me.admin && (
+                  <td>
+                    <Switch on={t.enabled} label={`${t.tool} is on`} disabled={busy !== null} onChange={(on) => change(t.tool, { enabled: on })} />
+                  </td>
+                )}
+                {me.admin && (
+                  <td>
+                    <Switch on={t.approval === 'ask'} label={`Ask before ${t.tool}`} disabled={busy !== null} onChange={(on) => change(t.tool, { approval: on ? 'ask' : 'auto' })} />
+                  </td>
+                )}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+interface Offer {
+  name: string;
+  title?: string;
+  uri?: string;
+  uriTemplate?: string;
+  description?: string;
+}
+
+/** Offers lists the resources and prompts of a server. */
+export function Offers({ server }: { server: string }) {
+  const found = useResource(`offers ${server}`, async (signal) => {
+    const ask = async (method: string, key: string) => {
+      const res = await send<{ result: Record<string, Offer[]> }>('POST', `/api/servers/${encodeURIComponent(server)}/request`, { method }, signal).catch(() => null);
+      return res?.result[key] ?? []; // most servers have none of one kind
+    };
+    const [resources, templates, prompts] = await Promise.all([ask('resources/list', 'resources'), ask('resources/templates/list', 'resourceTemplates'), ask('prompts/list', 'prompts')]);
+    return { resources: [...resources, ...templates], prompts };
+  });
+  if (!found.data) return null;
+  const groups = [
+    ['Resources', found.data.resources],
+    ['Prompts', found.data.prompts],
+  ] as const;
+  return groups.map(([title, list]) =>
+    list.length === 0 ? null : (
+      <section key={title}>
+        <h3>
+          {title} <span className="muted">{count(list.length)}</span>
+        </h3>
+        <ul className="plain-list">
+          {list.slice(0, 200).map((o, i) => (
+            <li key={i} className="wrap">
+              <strong>{o.title || o.name}</strong> {(o.uri || o.uriTemplate) && <code className="small">{o.uri ?? o.uriTemplate}</code>}
+              {o.description && <span className="block small muted">{o.description}</span>}
+            </li>
+          ))}
+        </ul>
+      </section>
+    ),
+  );
+}
+
+/** Log shows the latest output of a server's process, with search. */
+export function Log({ lines }: { lines: string[] }) {
+  const [text, set] = useState('');
+  const shown = useMemo(() => {
+    const want = text.toLowerCase();
+    return want ? lines.filter((l) => l.toLowerCase().includes(want)) : lines;
+  }, [lines, text]);
+  return (
+    <section>
+      <div className="row">
+        <h3 className="grow">Latest output on stderr</h3>
+        {lines.length > 5 && <input type="search" className="log-search" aria-label="Search the output" placeholder="Search" value={text} onChange={(e) => set(e.target.value)} />}
+        <CopyButton text={lines.join('\n')} label="Copy stderr" />
+      </div>
+      {shown.length === 0 ? (
+        <p className="muted">No line has “{text}”.</p>
+      ) : (
+        <pre className="stderr" tabIndex={0} aria-label="stderr">
+          {shown.join('\n')}
+        </pre>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,84 @@
+import { useState } from 'react';
+import { get, type Call } from '../lib/api';
+import { ago, dateTime, duration } from '../lib/format';
+import { href, useResource } from '../lib/use';
+import { statusTone, statusWord } from '../activity/call';
+import { Badge, Button, useToast } from '../ui/ui';
+import { presetsOf, setPreset } from './presets';
+
+/** Earlier lists presets and the latest runs of a tool, whose arguments can be used again. */
+export function Earlier({ server, tool, value, runs, onUse }: { server: string; tool: string; value: unknown; runs: number; onUse: (args: unknown) => void }) {
+  const name = `${server}:${tool}`;
+  const toast = useToast();
+  const [presets, setPresets] = useState(() => presetsOf(name));
+  const [title, setTitle] = useState('');
+  const list = useResource<{ calls: Call[] }>(`runs ${name} ${runs}`, (s) => get(`/api/calls?${new URLSearchParams({ server, tool, limit: '20' })}`, s));
+  const calls = [...(list.data?.calls ?? [])].sort((a, b) => b.seq - a.seq);
+  const save = () => {
+    if (!setPreset(name, title.trim(), value ?? {})) toast('This browser keeps no presets: its storage is disabled or full.');
+    setPresets(presetsOf(name));
+    setTitle('');
+  };
+  const use = async (c: Call) => {
+    const { arguments: args } = await get<Call>(`/api/calls/${encodeURIComponent(c.id)}`);
+    if (typeof args === 'string') toast('The call log keeps only a part of these arguments.');
+    else onUse(args ?? {});
+  };
+  return (
+    <section className="stack earlier" aria-label="Presets and earlier runs">
+      <h3>Presets</h3>
+      <div className="row wrap-row tight">
+        {Object.keys(presets).map((p) => (
+          <span key={p} className="preset">
+            <Button small onClick={() => onUse(presets[p])}>
+              {p}
+            </Button>
+            <Button
+              small
+              kind="quiet"
+              icon="close"
+              aria-label={`Delete the preset ${p}`}
+              onClick={() => {
+                setPreset(name, p, undefined);
+                setPresets(presetsOf(name));
+              }}
+            />
+          </span>
+        ))}
+        <form
+          className="row tight"
+          onSubmit={(e) => {
+            e.preventDefault();
+            if (title.trim()) save();
+          }}
+        >
+          <input className="preset-name" aria-label="Name of the preset" placeholder="Save these arguments as…" value={title} maxLength={60} onChange={(e) => setTitle(e.target.value)} />
+          <Button small type="submit" disabled={!title.trim()}>
+            Save
+          </Button>
+        </form>
+      </div>
+      {calls.length > 0 && (
+        <>
+          <h3>Earlier runs</h3>
+          <ul className="plain-list runs-list">
+            {calls.slice(0, 20).map((c) => (
+              <li key={c.seq} className="row">
+                <a className="small" href={href(['activity', c.id])} title={dateTime(c.time)}>
+                  {ago(c.time)}
+                </a>
+                <Badge tone={statusTone[c.status]}>{c.status === 'ok' ? 'ok' : c.code || statusWord[c.status]}</Badge>
+                <span className="muted small grow">
+                  {duration(c.durationMs)} · {c.face}
+                </span>
+                <Button small kind="quiet" onClick={() => void use(c)}>
+                  Use arguments
+                </Button>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}

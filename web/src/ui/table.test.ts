@@ -1,0 +1,13 @@
+import { expect, it } from 'vitest';
+import { cellText, rowsOf } from './table';
+
+it('finds lists of objects', () => {
+  expect(rowsOf([{ a: 1 }, { b: 2, a: 3 }])).toEqual({ key: '', columns: ['a', 'b'], rows: [{ a: 1 }, { b: 2, a: 3 }] });
+  expect(rowsOf({ total: 2, items: [{ id: 1 }] })).toMatchObject({ key: 'items', columns: ['id'] });
+  const wide = [Object.fromEntries(Array.from({ length: 13 }, (_, i) => [`c${i}`, i]))];
+  for (const other of [null, 'x', [], [1], [{}, 1], [[]], {}, { a: [{ x: 1 }], b: [{ y: 1 }] }, wide, [{}]]) expect(rowsOf(other), JSON.stringify(other)).toBeNull();
+});
+
+it('shows a cell on one line', () => {
+  expect([null, undefined, 0, false, 'a', { b: [1] }].map(cellText)).toEqual(['', '', '0', 'false', 'a', '{"b":[1]}']);
+});
