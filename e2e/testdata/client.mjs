@@ -19,11 +19,20 @@ const transport = target.startsWith('[')
 	: new StreamableHTTPClientTransport(new URL(target));
 await client.connect(transport);
 
+// Progress is taken from the messages: the client drops what it reads together
+// with the response, because it calls onprogress later than it ends the request.
+let progress = [];
+const receive = transport.onmessage;
+transport.onmessage = (message, extra) => {
+	if (message.method === 'notifications/progress') progress.push(message.params.progress);
+	receive(message, extra);
+};
+
 const run = async (tool, args = {}) => {
-	const progress = [];
+	progress = [];
 	const result = await client.callTool(
 		{ name: 'execute_tool', arguments: { server: 'everything', tool, arguments: args } },
-		{ onprogress: (p) => progress.push(p.progress) },
+		{ onprogress: () => {} }, // asks for progress
 	);
 	return { result, progress };
 };
