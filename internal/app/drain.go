@@ -56,8 +56,8 @@ func (a *App) drain(server *http.Server, stopStreams func()) {
 	wait(bye, func() bool { return a.chat.Connections() == 0 })
 }
 
-// stopWaiting ends the waits of calls that could hold the end up: nobody may ever
-// answer a question, and a first connection may take minutes.
+// stopWaiting ends the waits that could delay the shutdown: a question may never
+// be answered, and a first connection may take minutes.
 func (a *App) stopWaiting() {
 	a.executor.StopWaiting()
 	a.chat.StopWaiting()

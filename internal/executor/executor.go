@@ -116,8 +116,8 @@ func New(o Options) *Executor {
 }
 
 // StopWaiting withdraws every approval and every question of a server that
-// waits for a person, now and from now on: nobody may answer before the gateway
-// stops. Calls that wait for a server continue.
+// waits for a person, and every later one: the answer might not come before the
+// gateway stops. Calls that wait for a server continue.
 func (x *Executor) StopWaiting() { x.stop(tool.ErrStopping) }
 
 // untilStopping returns ctx for a wait for a person, which StopWaiting ends.

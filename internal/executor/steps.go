@@ -127,7 +127,7 @@ func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Cal
 	if err != nil && errors.Is(context.Cause(ctx), tool.ErrStopping) {
 		return &tool.Error{
 			Kind: tool.Unavailable, RetryAfter: awayRetry, Err: tool.ErrStopping,
-			Msg: fmt.Sprintf("the gateway is stopping, and nobody had approved the call of %s; it was not made. Call it again when the gateway is back", e.Name),
+			Msg: fmt.Sprintf("the gateway is stopping before the call of %s was approved; the call was not made. Call the tool again when the gateway has restarted", e.Name),
 		}
 	}
 	if err != nil {

@@ -63,7 +63,7 @@ func (t *timeouts) watch(e *tool.Exchange, asking func(context.Context) (context
 			defer cancel()
 			answer, err := ask(ctx, method, params)
 			if err != nil && errors.Is(context.Cause(ctx), tool.ErrStopping) {
-				return nil, &mcp.Error{Code: tool.Unavailable.JSONRPC(), Message: "the gateway is stopping, and nobody had answered"}
+				return nil, &mcp.Error{Code: tool.Unavailable.JSONRPC(), Message: "the gateway is stopping before the question was answered"}
 			}
 			return answer, err
 		}

@@ -32,8 +32,8 @@ func (c *requestContext) Value(key any) any {
 }
 
 // SetValue returns a context with the value: ctx itself if it comes from
-// [NewRequestContext]. Only what stands before the handler of a request may
-// call it: nobody else knows the context yet, so nobody reads it meanwhile.
+// [NewRequestContext]. Only middleware may call it, before the handler of the
+// request runs: it is not safe while another goroutine reads values of ctx.
 func SetValue(ctx context.Context, key, value any) context.Context {
 	if c, ok := ctx.(*requestContext); ok {
 		c.values = append(c.values, contextValue{key, value})
