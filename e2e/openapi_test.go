@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"junctor/internal/llm/llmtest"
 )
 
 // TestOpenAPIUpstreams makes tools of two HTTP services: another gateway, by
@@ -20,9 +23,24 @@ func TestOpenAPIUpstreams(t *testing.T) {
 	t.Parallel()
 	github := githubDocument(t)
 	service := newHouse(t, `{"builtin":true}`).serve().ready("junctor")
-	gw := newHouse(t, fmt.Sprintf(`{"mcpServers":{
+	none := 0
+	model := llmtest.Start(t, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "six times seven", Results: &none}, Reply: llmtest.Reply{Calls: []llmtest.Call{{
+			Tool: "tools:search", Args: json.RawMessage(`{"query":"call a tool","server":"other"}`),
+		}}}},
+		{When: llmtest.When{Result: `other:callTool`}, Reply: llmtest.Reply{Calls: []llmtest.Call{{
+			Tool: "tools:execute", Args: json.RawMessage(`{"tool":"other:callTool","arguments":{"server":"junctor","tool":"calculate","arguments":{"expression":"6*7"}}}`),
+		}}}},
+		{When: llmtest.When{Result: `"result":"42"`}, Reply: llmtest.Reply{Text: "The other gateway says: forty-two."}},
+	}})
+	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{
 		"other":{"openapi":%q},
-		"github":{"openapi":%q,"credentials":{"nonsense":"unused"}}}}`, service.url+"/openapi.json", github)).serve().ready("other", "github")
+		"github":{"openapi":%q,"credentials":{"nonsense":"unused"}}},
+		"llm":{"provider":"openai","model":"scripted","apiKey":"sk-test","baseUrl":%q}}`, service.url+"/openapi.json", github, model.URL+"/v1"))
+	gw := h.serve().ready("other", "github")
+	if out := h.mustRun(nil, junctor(t), "--config", h.config, "chat", "how much is six times seven?"); !strings.Contains(out, "The other gateway says: forty-two.") {
+		t.Errorf("a session with a model that uses the other gateway: %s", out)
+	}
 
 	call := func(arguments string) string {
 		t.Helper()

@@ -38,7 +38,7 @@ func (c *cli) toolsList() *cobra.Command {
 			t := terminal.NewTable("TOOL", "PARAMETERS", "DESCRIPTION")
 			t.Cuts = true
 			for _, tool := range list.Tools {
-				t.Row(terminal.Cell{Text: tool.Name, Colour: nameColour(tool)}, terminal.Cell{Text: tool.Signature, Colour: terminal.Dim}, tool.Summary)
+				t.Row(terminal.Cell{Text: tool.Name, Colour: nameColour(tool)}, signatureCell(tool), tool.Summary)
 			}
 			c.PrintTable(t)
 			c.pendingNote(list)
@@ -56,6 +56,13 @@ func (c *cli) toolsList() *cobra.Command {
 	cmd.Flags().BoolVar(&fresh, "fresh", false, "wait for every server instead of using the cached tool lists")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
+}
+
+// signatureCell shows a tool's parameters, as many as leave room for the
+// description.
+func signatureCell(t control.Tool) terminal.Cell {
+	const most = 60
+	return terminal.Cell{Text: terminal.Clip(t.Signature, most), Colour: terminal.Dim}
 }
 
 func nameColour(t control.Tool) terminal.Colour {
@@ -148,7 +155,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 			t := terminal.NewTable("FIT", "TOOL", "PARAMETERS", "DESCRIPTION")
 			t.Name, t.Cuts = 1, true
 			for _, tool := range list.Tools {
-				t.Row(fmt.Sprintf("%.2f", tool.Relevance), terminal.Cell{Text: tool.Name, Colour: terminal.Cyan}, terminal.Cell{Text: tool.Signature, Colour: terminal.Dim}, tool.Summary)
+				t.Row(fmt.Sprintf("%.2f", tool.Relevance), terminal.Cell{Text: tool.Name, Colour: terminal.Cyan}, signatureCell(tool), tool.Summary)
 			}
 			if len(list.Tools) > 0 {
 				c.PrintTable(t)

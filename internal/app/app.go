@@ -107,6 +107,7 @@ type App struct {
 	search         *search.Index
 	tools          *listing.Service
 	oauth          *oauth.Service
+	openAPILogins  openapi.Logins
 	gates          gates
 	page           atomic.Pointer[string] // where Serve listens
 	rejections     *httpserver.Rejections
@@ -242,7 +243,12 @@ func (a *App) dialBuiltin(context.Context) (mcpclient.Transport, error) {
 
 // openAPI connects to the HTTP services of the configuration.
 func (a *App) openAPI() openapi.Dialer {
-	d := openapi.Dialer{UserAgent: "junctor/" + a.opts.Version, Proxy: http.ProxyFromEnvironment, Log: a.log}
+	d := openapi.Dialer{
+		UserAgent: "junctor/" + a.opts.Version, Proxy: http.ProxyFromEnvironment, Log: a.log, Logins: &a.openAPILogins,
+		Authorize: func(ctx context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error {
+			return a.oauth.Authorize(ctx, server, r, refused)
+		},
+	}
 	if a.opts.DataDir != "" {
 		d.CacheDir = filepath.Join(a.opts.DataDir, "openapi")
 	}

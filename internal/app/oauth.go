@@ -15,8 +15,11 @@ import (
 // newOAuth makes what gets and keeps the tokens of upstreams.
 func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 	return oauth.New(oauth.Options{
-		Servers: func(name string) (upstream.Config, bool) { return a.config.Load().Server(name) },
-		Store:   a.store, Sealer: secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ)),
+		Servers: func(name string) (upstream.Config, bool) {
+			cfg, ok := a.config.Load().Server(name)
+			return a.openAPI().Resolve(cfg), ok
+		},
+		Store: a.store, Sealer: secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ)),
 		RoundTripper: rt, Proxy: http.ProxyFromEnvironment, Redactor: a.opts.Redactor, Log: a.log,
 		Node: a.node, Version: a.opts.Version,
 		IsAdmin:  a.stillAdmin,

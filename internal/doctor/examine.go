@@ -14,6 +14,7 @@ import (
 	"junctor/internal/auth"
 	"junctor/internal/config"
 	"junctor/internal/control"
+	"junctor/internal/openapi"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -57,6 +58,8 @@ type Probes struct {
 	// Free is the room on the disk of a file, in bytes.
 	Free func(path string) (uint64, error)
 	Now  func() time.Time
+	// Document reads the OpenAPI document of a server.
+	Document func(context.Context, upstream.Config) (*openapi.Service, error)
 	// Progress hears what is being looked at.
 	Progress func(area string)
 }
@@ -71,6 +74,8 @@ func Examine(ctx context.Context, f Facts, p Probes) *Report {
 	}
 	r.begin("runtimes")
 	r.runtimes(ctx, f, p)
+	r.begin("documents")
+	r.documents(ctx, f, p)
 	r.begin("servers")
 	r.servers(f)
 	r.begin("tools")

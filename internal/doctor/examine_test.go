@@ -14,6 +14,7 @@ import (
 	"junctor/internal/child"
 	"junctor/internal/config"
 	"junctor/internal/control"
+	"junctor/internal/openapi"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -104,6 +105,34 @@ func TestExamine(t *testing.T) {
 				f.Servers = []control.Server{status("a", func(s *control.Server) { s.SeesData = "its command is inside" })}
 			},
 			want: map[string]Severity{"is visible to 1 server": Info},
+		},
+		"OpenAPI document": {
+			config: `{"mcpServers":{"shop":{"openapi":"/srv/shop.json","credentials":{"other":"x"}}}}`, ok: true,
+			facts: func(f *Facts) { f.Servers = []control.Server{status("shop", nil)} },
+			probes: func(p *Probes) {
+				p.Document = func(context.Context, upstream.Config) (*openapi.Service, error) {
+					return openapi.Parse([]byte(`{"openapi":"3.1.0","info":{"title":"t","version":"1"},"servers":[{"url":"https://shop.example/v1"}],"security":[{"key":[]}],
+						"paths":{"/a":{"get":{"operationId":"a"}},"/b":{"get":{"operationId":"b","security":[]}},"/c/{x}":{"get":{"operationId":"c"}}},
+						"components":{"securitySchemes":{"key":{"type":"apiKey","in":"header","name":"X-Key"}}}}`), openapi.Source{}, "", openapi.Filter{})
+				}
+			},
+			want: map[string]Severity{
+				"shop 2 operations, the service is at https://shop.example/v1": OK, "1 operation without a tool": Info,
+				"credentials.other: the document has no such security scheme": Warning, "no credentials for key": Warning,
+			},
+		},
+		"OpenAPI document that cannot be read": {
+			config: `{"mcpServers":{"shop":{"openapi":"/srv/shop.json"}}}`,
+			facts: func(f *Facts) {
+				f.Servers = []control.Server{status("shop", func(s *control.Server) { s.State, s.Reason = upstream.Disconnected, "the same" })}
+			},
+			probes: func(p *Probes) {
+				p.Document = func(context.Context, upstream.Config) (*openapi.Service, error) {
+					return nil, errors.New("no such file")
+				}
+			},
+			want: map[string]Severity{"no such file": Problem},
+			not:  "the same",
 		},
 		"broken file": {
 			config: `{}`, facts: func(f *Facts) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"junctor/internal/child"
+	"junctor/internal/openapi"
 	"net"
 	"net/http"
 	"os"
@@ -25,6 +26,7 @@ func MachineProbes(step func(string)) Probes {
 		Date:     webDate,
 		Free:     freeSpace,
 		Now:      time.Now,
+		Document: openapi.Dialer{UserAgent: "junctor", Proxy: http.ProxyFromEnvironment}.Inspect,
 		Progress: step,
 	}
 }

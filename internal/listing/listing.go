@@ -11,6 +11,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 
 	"junctor/internal/catalog"
@@ -123,7 +124,7 @@ type Match struct {
 // The search index may be newer than snap; its tools are still those of snap.
 // Of the query only the text, the limit and Explain are used.
 func (s *Service) Search(snap *catalog.Snapshot, caller *tool.Caller, f Filter, q search.Query) ([]Match, error) {
-	q.Servers, q.Tags, q.Signals = f.Servers, f.Tags, s.signals()
+	q.Servers, q.Tags, q.Signals = f.Servers, f.Tags, s.signals(snap)
 	q.Keep = func(n tool.Name) bool {
 		e := snap.Lookup(n)
 		return e != nil && f.keeps(caller, e)
@@ -141,7 +142,7 @@ func (s *Service) Search(snap *catalog.Snapshot, caller *tool.Caller, f Filter, 
 	return found, nil
 }
 
-func (s *Service) signals() search.Signals {
+func (s *Service) signals(snap *catalog.Snapshot) search.Signals {
 	if s.opts.Usage == nil {
 		return nil
 	}
@@ -152,8 +153,19 @@ func (s *Service) signals() search.Signals {
 	return func(n tool.Name) search.Signal {
 		signal := s.opts.Usage(n)
 		signal.Down = down[n.Server]
+		if e := snap.Lookup(n); e != nil {
+			signal.Deprecated = isDeprecated(e.Description)
+		}
 		return signal
 	}
+}
+
+// isDeprecated reports whether a description begins with a note that the tool
+// is deprecated, as those of OpenAPI operations do.
+func isDeprecated(description string) bool {
+	const word = "deprecated"
+	start := strings.TrimLeft(description[:min(len(description), 40)], " \t\r\n[(*_!-")
+	return len(start) >= len(word) && strings.EqualFold(start[:len(word)], word)
 }
 
 // Translation returns the current tools and their translation into the formats

@@ -179,3 +179,26 @@ func TestSearchPrefersToolsOfConnectedServers(t *testing.T) {
 		t.Errorf("first is the tool of %s", got)
 	}
 }
+
+func TestSearchRanksDeprecatedToolsLower(t *testing.T) {
+	s, c, _ := newService(t)
+	s.opts.Usage = func(tool.Name) search.Signal { return search.Signal{} }
+	put := func(description string) {
+		var defs []tool.Definition
+		for name, text := range map[string]string{"a": description + "List orders.", "b": "List orders."} {
+			d, err := tool.ParseDefinition("old", json.RawMessage(`{"name":"`+name+`_list_orders","description":"`+text+`","inputSchema":{"type":"object"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defs = append(defs, d)
+		}
+		c.Put(catalog.Server{Name: "old"}, defs)
+	}
+	for description, want := range map[string]string{"": "a_list_orders", "Deprecated.\\n\\n": "b_list_orders", "[DEPRECATED] ": "b_list_orders"} {
+		put(description)
+		found, err := s.Search(s.Snapshot(), &tool.Local, Filter{Servers: []string{"old"}}, search.Query{Text: "list orders"})
+		if err != nil || len(found) != 2 || found[0].Name.Tool != want {
+			t.Errorf("%q: %v, %v", description, found, err)
+		}
+	}
+}

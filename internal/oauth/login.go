@@ -27,6 +27,8 @@ func (s *Service) find(server string) (upstream.Config, error) {
 	switch {
 	case !ok:
 		return cfg, &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("there is no server %q; list them with: junctor servers list", server)}
+	case cfg.URL == "" && cfg.OpenAPI != "":
+		return cfg, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s has no login: set oauth.clientId for it, and baseUrl if its OpenAPI document cannot be read", server)}
 	case cfg.URL == "":
 		return cfg, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%s is a program on this machine; only servers with a url have a login", server)}
 	case cfg.AuthorizationToken != "" || hasAuthorization(cfg):

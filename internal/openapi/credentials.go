@@ -18,6 +18,11 @@ type scheme struct {
 	in    string // of an apiKey: header, query or cookie
 	name  string
 	token string // the token endpoint of an oauth2 scheme with client credentials
+
+	// person tells that people sign in, with the endpoints if the document
+	// names them.
+	person                     bool
+	authorization, personToken string
 }
 
 // readSchemes reads the security schemes of a document. Unknown kinds are left
@@ -55,25 +60,39 @@ func readScheme(raw json.RawMessage) (scheme, bool) {
 		if rawjson.FieldString(raw, "flow") == "application" { // Swagger 2.0
 			token = rawjson.FieldString(raw, "tokenUrl")
 		}
-		return scheme{kind: "oauth2", token: token}, true
+		s := scheme{kind: "oauth2", token: token}
+		flow := rawjson.Field(raw, "flows", "authorizationCode")
+		if rawjson.FieldString(raw, "flow") == "accessCode" { // Swagger 2.0
+			flow = raw
+		}
+		s.person = flow != nil || kind == "openidconnect"
+		s.authorization, s.personToken = rawjson.FieldString(flow, "authorizationUrl"), rawjson.FieldString(flow, "tokenUrl")
+		return s, true
 	}
 	return scheme{}, false
+}
+
+// credentialSource is where the credentials of a request are from.
+type credentialSource struct {
+	credentials map[string]string                    // by scheme
+	token       func(scheme, string) (string, error) // the access token for a credential of an oauth2 scheme
+	login       func(*http.Request) error            // sets the token of the person's login; nil if there is none
 }
 
 // authorize adds the credentials of the first alternative that has all of
 // them. An operation without a requirement gets none; one whose requirements
 // cannot be met is sent without, since the configured headers may be enough.
-func (s *Service) authorize(r *http.Request, o *operation, credentials map[string]string, token func(scheme, string) (string, error)) error {
+func (s *Service) authorize(r *http.Request, o *operation, from credentialSource) error {
 	alternatives := o.security
 	if alternatives == nil {
 		alternatives = s.security
 	}
 	for _, requirement := range alternatives {
-		if !s.met(requirement, credentials) {
+		if !s.met(requirement, from) {
 			continue
 		}
 		for name := range requirement {
-			if err := s.schemes[name].apply(r, credentials[name], token); err != nil {
+			if err := s.schemes[name].apply(r, from.credentials[name], from); err != nil {
 				return fmt.Errorf("credentials.%s: %w", name, err)
 			}
 		}
@@ -82,16 +101,17 @@ func (s *Service) authorize(r *http.Request, o *operation, credentials map[strin
 	return nil
 }
 
-func (s *Service) met(requirement map[string][]string, credentials map[string]string) bool {
+func (s *Service) met(requirement map[string][]string, from credentialSource) bool {
 	for name := range requirement {
-		if _, known := s.schemes[name]; !known || credentials[name] == "" {
+		sc, known := s.schemes[name]
+		if !known || from.credentials[name] == "" && (!sc.person || from.login == nil) {
 			return false
 		}
 	}
 	return len(requirement) > 0
 }
 
-func (s scheme) apply(r *http.Request, credential string, token func(scheme, string) (string, error)) error {
+func (s scheme) apply(r *http.Request, credential string, from credentialSource) error {
 	switch s.kind {
 	case "apiKey":
 		switch s.in {
@@ -114,7 +134,10 @@ func (s scheme) apply(r *http.Request, credential string, token func(scheme, str
 	case "bearer":
 		r.Header.Set("Authorization", "Bearer "+credential)
 	case "oauth2":
-		access, err := token(s, credential)
+		if credential == "" {
+			return from.login(r)
+		}
+		access, err := from.token(s, credential)
 		if err != nil {
 			return err
 		}

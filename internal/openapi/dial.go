@@ -19,27 +19,47 @@ type Dialer struct {
 	UserAgent string
 	Proxy     func(*http.Request) (*url.URL, error)
 	Log       *slog.Logger
+
+	// Authorize sets the token of an upstream's login on a request; see
+	// [upstream.Authorizer]. It is used where the entry has a client (oauth).
+	Authorize func(ctx context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error
+	Logins    *Logins // nil if there are no logins
+}
+
+func (d Dialer) logger(cfg upstream.Config) *slog.Logger {
+	if d.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return d.Log.With("server", cfg.Name)
+}
+
+func (d Dialer) options(cfg upstream.Config) Options {
+	o := Options{
+		Document: cfg.OpenAPI, BaseURL: cfg.BaseURL, Header: header(cfg),
+		Filter:      Filter{Include: cfg.Operations.Include, Exclude: cfg.Operations.Exclude},
+		Credentials: reveal(cfg.Credentials),
+		CacheDir:    d.CacheDir, UserAgent: d.UserAgent, Proxy: d.Proxy, Log: d.logger(cfg),
+	}
+	if d.Authorize != nil && cfg.OAuth != nil {
+		o.Login = func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error {
+			return d.Authorize(ctx, cfg.Name, r, refused)
+		}
+	}
+	return o
 }
 
 // Dial reads the document of an upstream and returns a connection to a server
 // in this process. The server ends with the connection. The context bounds the
 // reading alone.
 func (d Dialer) Dial(ctx context.Context, cfg upstream.Config) (mcpclient.Transport, error) {
-	log := d.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	log = log.With("server", cfg.Name)
-	handler, err := NewServer(ctx, Options{
-		Document: cfg.OpenAPI, BaseURL: cfg.BaseURL, Header: header(cfg),
-		Filter:      Filter{Include: cfg.Operations.Include, Exclude: cfg.Operations.Exclude},
-		Credentials: reveal(cfg.Credentials),
-		CacheDir:    d.CacheDir, UserAgent: d.UserAgent, Proxy: d.Proxy, Log: log,
-	})
+	handler, err := NewServer(ctx, d.options(cfg))
 	if err != nil {
 		return nil, err
 	}
-	server := mcpserver.New(mcpserver.Options{Log: log}, handler)
+	if d.Logins != nil {
+		d.Logins.put(cfg, handler.endpoints())
+	}
+	server := mcpserver.New(mcpserver.Options{Log: d.logger(cfg)}, handler)
 	near, far := mcp.Pipe()
 	life, end := context.WithCancel(context.Background())
 	go handler.Watch(life, func() { server.Notify("notifications/tools/list_changed", nil) })

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 )
@@ -37,6 +38,9 @@ type Options struct {
 	Filter      Filter
 	Header      http.Header       // sent with every request to the service
 	Credentials map[string]string // by security scheme
+	// Login sets the token of the person's login on a request, for schemes
+	// without a credential; nil if there is no login.
+	Login func(context.Context, *http.Request, *mcpclient.HTTPError) error
 
 	CacheDir  string // for copies of fetched documents; empty keeps none
 	UserAgent string
@@ -198,8 +202,9 @@ func (s *Server) Notified(context.Context, *mcpserver.Session, string, json.RawM
 // call sends the request, again if the service asks for that and the
 // operation may be repeated.
 func (s *Server) call(ctx context.Context, service *loaded, o *operation, arguments json.RawMessage) (json.RawMessage, error) {
+	var refused *http.Response
 	for attempt := 0; ; attempt++ {
-		r, err := s.request(ctx, service, o, arguments)
+		r, loggedIn, err := s.request(ctx, service, o, arguments, refused)
 		if err != nil {
 			return nil, err
 		}
@@ -211,6 +216,10 @@ func (s *Server) call(ctx context.Context, service *loaded, o *operation, argume
 		if err != nil {
 			return nil, err
 		}
+		if resp.StatusCode == http.StatusUnauthorized && loggedIn && refused == nil {
+			refused = resp
+			continue
+		}
 		if wait, again := retryAfter(resp); again && o.idempotent() && attempt < maxRetries && sleep(ctx, wait) {
 			continue
 		}
@@ -221,24 +230,33 @@ func (s *Server) call(ctx context.Context, service *loaded, o *operation, argume
 	}
 }
 
-func (s *Server) request(ctx context.Context, service *loaded, o *operation, arguments json.RawMessage) (*http.Request, error) {
+// request makes the request of a call and reports whether the person's login
+// is in it. refused is the response to the same request with that login.
+func (s *Server) request(ctx context.Context, service *loaded, o *operation, arguments json.RawMessage, refused *http.Response) (r *http.Request, loggedIn bool, err error) {
 	base := service.Base
 	if o.server != "" {
 		u, err := url.Parse(o.server)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		base = u
 	}
-	r, err := o.request(ctx, base, arguments)
-	if err != nil {
-		return nil, err
+	if r, err = o.request(ctx, base, arguments); err != nil {
+		return nil, false, err
 	}
 	r.Header.Set("User-Agent", s.opts.UserAgent)
 	for name, values := range s.opts.Header {
 		r.Header[name] = values
 	}
-	return r, service.authorize(r, o, s.opts.Credentials, service.token)
+	from := credentialSource{credentials: s.opts.Credentials, token: service.token}
+	if s.opts.Login != nil && r.Header.Get("Authorization") == "" {
+		from.login = func(r *http.Request) error {
+			loggedIn = true
+			return s.login(r, refused)
+		}
+	}
+	err = service.authorize(r, o, from)
+	return r, loggedIn, err
 }
 
 func readResponse(resp *http.Response) ([]byte, error) {

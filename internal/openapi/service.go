@@ -63,11 +63,13 @@ func Parse(data []byte, from Source, baseURL string, filter Filter) (*Service, e
 	if s.Base, err = base(d, from, baseURL); err != nil {
 		return nil, err
 	}
-	for name, sc := range s.schemes { // the token endpoint may be relative
-		if u, err := s.Base.Parse(sc.token); err == nil && sc.token != "" {
-			sc.token = u.String()
-			s.schemes[name] = sc
+	for name, sc := range s.schemes { // endpoints may be relative
+		for _, endpoint := range []*string{&sc.token, &sc.authorization, &sc.personToken} {
+			if u, err := s.Base.Parse(*endpoint); err == nil && *endpoint != "" {
+				*endpoint = u.String()
+			}
 		}
+		s.schemes[name] = sc
 	}
 	if s.operations, s.Skipped, err = operations(d, keep); err != nil {
 		return nil, err

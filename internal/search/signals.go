@@ -18,6 +18,7 @@ type Signal struct {
 	CallerSuccesses int64 `json:"callerSuccesses"`
 	CircuitOpen     bool  `json:"circuitOpen,omitempty"` // calls are refused at present
 	Down            bool  `json:"down,omitempty"`        // its upstream cannot be reached
+	Deprecated      bool  `json:"deprecated,omitempty"`  // its description says so
 }
 
 // The maximum effect of signals, on a scale on which a perfect match has 2.4:
@@ -28,6 +29,8 @@ const (
 	mostCaller     = 0.05
 	circuitPenalty = 0.10
 	downPenalty    = 0.15
+
+	deprecatedPenalty = 0.15
 )
 
 // shift returns the amount that a signal adds to a score.
@@ -38,6 +41,9 @@ func (g Signal) shift() float32 {
 		v -= downPenalty
 	case g.CircuitOpen:
 		v -= circuitPenalty
+	}
+	if g.Deprecated {
+		v -= deprecatedPenalty
 	}
 	return float32(v)
 }

@@ -300,7 +300,7 @@ func (c Config) validateOpenAPI() error {
 	var errs []error
 	for key, set := range map[string]bool{
 		"command": c.Command != "", "url": c.URL != "", "args": len(c.Args) > 0, "cwd": c.Cwd != "", "env": len(c.Env) > 0,
-		"oauth": c.OAuth != nil, "proxy": c.Proxy,
+		"proxy": c.Proxy,
 	} {
 		if set {
 			errs = append(errs, setting.Wrong(key, "cannot be used with openapi"))
@@ -314,6 +314,9 @@ func (c Config) validateOpenAPI() error {
 	}
 	if c.BaseURL != "" {
 		errs = append(errs, httpURL("baseUrl", c.BaseURL))
+	}
+	if c.OAuth != nil && c.OAuth.ClientID == "" && c.OAuth.Issuer == "" {
+		errs = append(errs, setting.Wrong("oauth", "needs clientId with openapi: the id that the service gave your client"))
 	}
 	for name, value := range c.Credentials {
 		if strings.ContainsAny(value.Reveal(), "\r\n\x00") {
