@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"junctor/internal/store"
+	"junctor/internal/store/sqlstore"
 )
 
 const (
@@ -136,7 +137,7 @@ func (s *Store) insertCalls(ctx context.Context, calls []*store.Call) error {
 func (s *Store) written(ctx context.Context, c *store.Call) (there bool, err error) {
 	for range maxConns + 2 { // each dead connection is met once
 		err = s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM calls WHERE id = $1 AND time IS NOT DISTINCT FROM $2 AND node = $3 AND duration = $4)",
-			clean(c.ID), stamp(c.Time), clean(c.Node), c.Duration.Microseconds()).Scan(&there)
+			sqlstore.Clean(c.ID), stamp(c.Time), sqlstore.Clean(c.Node), c.Duration.Microseconds()).Scan(&there)
 		if err == nil || !undone(err) && !lost(err) || refused(err) {
 			break
 		}

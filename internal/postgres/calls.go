@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"junctor/internal/store"
+	"junctor/internal/store/sqlstore"
 )
 
 // callFields are the columns of a call but for its number, with their types,
@@ -75,7 +76,7 @@ func columns(calls []*store.Call) []any {
 		bytes[0][i], bytes[1][i] = raw(c.Arguments), raw(c.Result)
 		for j, s := range [...]string{c.ID, string(c.Status), c.Server, c.Tool, c.Method, c.Face, c.Caller, c.Session, c.Kind, c.TraceID, c.Node,
 			c.Stages.String(), c.Error, c.RequestID, c.Parent, c.CallerName} {
-			texts[j][i] = clean(s)
+			texts[j][i] = sqlstore.Clean(s)
 		}
 	}
 	out := []any{texts[0], times, numbers[0]}
@@ -99,11 +100,11 @@ func callFilter(q store.CallQuery) (where string, args []any) {
 		{"parent = ? AND parent <> ''", q.Parent},
 	} {
 		if f.value != "" {
-			add(f.cond, clean(f.value))
+			add(f.cond, sqlstore.Clean(f.value))
 		}
 	}
 	if q.Status != "" && q.Status != store.StatusNotOK {
-		add("status = ?", clean(string(q.Status)))
+		add("status = ?", sqlstore.Clean(string(q.Status)))
 	}
 	if q.Status != "" && q.Status != store.StatusOK {
 		conds = append(conds, "status <> 'ok'") // what the index says
@@ -135,7 +136,7 @@ func callFilter(q store.CallQuery) (where string, args []any) {
 		for _, column := range columns {
 			any = append(any, "strpos("+fmt.Sprintf(fold, column)+", "+needle+") > 0")
 		}
-		add("("+strings.Join(any, " OR ")+")", clean(q.Text))
+		add("("+strings.Join(any, " OR ")+")", sqlstore.Clean(q.Text))
 	}
 	return strings.Join(conds, " AND "), args
 }
@@ -167,7 +168,7 @@ func (s *Store) Calls(ctx context.Context, q store.CallQuery) (out []store.Call,
 func (s *Store) Call(ctx context.Context, id string) (c store.Call, err error) {
 	err = s.readMuch(ctx, "read call "+id, func(ctx context.Context) (err error) {
 		for _, column := range []string{"id", "request_id"} {
-			c, err = one(ctx, s, scanCall, "SELECT "+callColumns+" FROM calls WHERE "+column+" = $1 AND $1 <> '' ORDER BY seq DESC LIMIT 1", clean(id))
+			c, err = one(ctx, s, scanCall, "SELECT "+callColumns+" FROM calls WHERE "+column+" = $1 AND $1 <> '' ORDER BY seq DESC LIMIT 1", sqlstore.Clean(id))
 			if !errors.Is(err, store.ErrNotFound) {
 				break
 			}

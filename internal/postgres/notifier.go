@@ -105,14 +105,6 @@ func (s *Store) Announce(topic string) {
 	s.notifier.add(topic)
 }
 
-// announced announces a change if err is nil.
-func (s *Store) announced(topic string, err error) error {
-	if err == nil {
-		s.Announce(topic)
-	}
-	return err
-}
-
 // notify sends one announcement. When it is lost, the others look by
 // themselves soon.
 func (s *Store) notify(payload string) {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"junctor/internal/store"
+	"junctor/internal/store/sqlstore"
 )
 
 // How the database is used.
@@ -31,6 +32,7 @@ const (
 // Store is a store in a PostgreSQL database. Open makes one.
 type Store struct {
 	store.Hub
+	sqlstore.Records
 
 	pool *pgxpool.Pool
 	keep store.Retention
@@ -90,6 +92,7 @@ func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, erro
 		pool: pool, keep: cfg.Retention, open: cfg.WhenAway == store.AwayOpen, log: log.With("component", "store"),
 		node: rand.Text()[:10], poll: pollEvery, sweep: sweepEvery, timeout: cfg.Timeout(),
 	}
+	s.Records = sqlstore.New(database{s})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if err := s.makePartitions(ctx); err != nil {
 		pool.Close()
@@ -251,13 +254,4 @@ func blob(b []byte) []byte {
 		return []byte{}
 	}
 	return b
-}
-
-// clean makes what others wrote fit for a text column, which takes neither
-// NUL nor broken UTF-8.
-func clean(s string) string {
-	if strings.IndexByte(s, 0) >= 0 {
-		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }

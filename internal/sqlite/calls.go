@@ -104,6 +104,3 @@ func (s *Store) LastSeq(ctx context.Context) (n int64, err error) {
 	err = s.read.QueryRowContext(ctx, nextSeq).Scan(&n)
 	return n - 1, s.explain("read the call log", err)
 }
-
-// row is one result of a query, a sql.Row or the current one of sql.Rows.
-type row interface{ Scan(into ...any) error }

@@ -52,6 +52,11 @@
 // (leases.go). Whoever finds a lease taken looks for files without their lock:
 // their owners died, and their leases end at once, not by their time.
 //
+// # Other records
+//
+// Records of small tables are package sqlstore's; database.go executes its
+// statements.
+//
 // convert.go moves the calls of an older version, one row each, into blocks.
 //
 // The package knows nothing of what the records mean, and reads no

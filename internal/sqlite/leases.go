@@ -67,13 +67,6 @@ WHERE owner = excluded.owner OR until <= ?4 RETURNING owner, until, token`,
 	return l, held, err
 }
 
-// Release implements store.Leases. The row stays a while for its token.
-func (s *Store) Release(ctx context.Context, name, owner string) error {
-	return s.explain("give back lease "+name, s.write.submit(ctx, single, func(w *writer) error {
-		return w.exec(context.Background(), "UPDATE leases SET owner = '', until = ? WHERE name = ? AND owner = ?", micros(s.now()), name, owner)
-	}))
-}
-
 // markAlive makes the file of an owner. Without it its leases still end by
 // their time.
 func (s *Store) markAlive(ctx context.Context, owner string) {

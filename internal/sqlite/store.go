@@ -19,6 +19,7 @@ import (
 	driver "modernc.org/sqlite"
 
 	"junctor/internal/store"
+	"junctor/internal/store/sqlstore"
 )
 
 // How the database is used. The caches are small on purpose: the operating
@@ -37,6 +38,7 @@ const (
 // Store is a store in one SQLite file. Open makes one.
 type Store struct {
 	store.Hub
+	sqlstore.Records
 
 	path  string
 	keep  store.Retention
@@ -71,6 +73,7 @@ func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, erro
 		now: time.Now, poll: pollEvery, sweep: sweepEvery, others: map[string]int64{},
 		serveOn: cfg.WhenAway == store.AwayOpen,
 	}
+	s.Records = sqlstore.New(database{s})
 	if err := s.open(ctx, cfg.Fsync); err != nil {
 		return nil, s.explain("open the store", err)
 	}

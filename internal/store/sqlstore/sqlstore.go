@@ -1,0 +1,192 @@
+// Package sqlstore is what the stores of two databases have in common: the
+// records of small tables, the columns that hold them, and the statements that
+// read and write them.
+//
+// A statement is written once. Parameters are numbered (?1, ?2 …), and what the
+// two SQL dialects spell differently is a word in braces, which each [Database]
+// replaces:
+//
+//	{now}   the database's time
+//	{ticks} the same as a number, in microseconds since 1970
+//	{none}  the condition that a time is not set
+//	{max}   the function that returns the larger of two values
+//	{bytes} orders text by its bytes
+//
+// The call log, the taking of leases and budgets are different in each
+// database and not part of this package.
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"junctor/internal/store"
+)
+
+// Database executes statements.
+type Database interface {
+	// Query executes a statement and lets read take its rows, possibly
+	// repeatedly, from the start.
+	Query(ctx context.Context, op Op, s Statement, read func(Rows) error) error
+
+	// Exec executes statements, all or none, and returns how many rows the
+	// first one changed. The error is store.ErrConflict when the key of a row
+	// exists already, store.ErrNotFound when what it refers to does not.
+	Exec(ctx context.Context, op Op, s ...Statement) (int64, error)
+
+	// Fields returns pointers to the fields of a record, as Table has them,
+	// in a form that Rows.Scan takes.
+	Fields(pointers []any) []any
+
+	// Announce publishes a change.
+	Announce(topic string)
+}
+
+// Op is an operation: its name, for errors, and what it does.
+type Op struct {
+	Name string
+	Kind Kind
+}
+
+// Kind is what an operation does to the database.
+type Kind uint8
+
+// The kinds of operations.
+const (
+	Read   Kind = iota
+	Repeat      // writes, and may do so twice when the connection breaks
+	Once        // writes, and must not do so twice
+)
+
+// Statement is a statement in the common dialect, with its parameters: values,
+// or pointers to them.
+type Statement struct {
+	SQL  string
+	Args []any
+}
+
+// Rows is the result of a query.
+type Rows interface {
+	Next() bool
+	Scan(into ...any) error
+	Err() error
+}
+
+// Records implements the interfaces of package store for small records.
+type Records struct{ db Database }
+
+// New returns the records in a database.
+func New(db Database) Records { return Records{db} }
+
+// table describes the table of a record.
+type table[T any] struct {
+	name    string
+	columns string
+	fields  func(*T) []any // pointers, in the order of the columns
+}
+
+// insert returns the statement that adds a record.
+func (t table[T]) insert(record T) Statement {
+	fields := t.fields(&record)
+	var b strings.Builder
+	b.WriteString("INSERT INTO " + t.name + " (" + t.columns + ") VALUES (?1")
+	for i := range fields[1:] {
+		b.WriteString(", ?" + strconv.Itoa(i+2))
+	}
+	b.WriteByte(')')
+	return Statement{b.String(), fields}
+}
+
+// list returns the records that a SELECT with a condition and an order has.
+func (t table[T]) list(ctx context.Context, db Database, name, rest string, args ...any) ([]T, error) {
+	return t.query(ctx, db, Op{name, Read}, "SELECT "+t.columns+" FROM "+t.name+rest, args...)
+}
+
+// one is a list of which the first record counts; store.ErrNotFound when
+// there is none.
+func (t table[T]) one(ctx context.Context, db Database, name, rest string, args ...any) (T, error) {
+	return t.first(ctx, db, Op{name, Read}, "SELECT "+t.columns+" FROM "+t.name+rest, args...)
+}
+
+// change executes a statement on one record and returns what it is then;
+// store.ErrNotFound when there is none.
+func (t table[T]) change(ctx context.Context, db Database, name, statement string, args ...any) (T, error) {
+	return t.first(ctx, db, Op{name, Once}, statement+" RETURNING "+t.columns, args...)
+}
+
+func (t table[T]) first(ctx context.Context, db Database, op Op, query string, args ...any) (record T, err error) {
+	list, err := t.query(ctx, db, op, query, args...)
+	if err != nil {
+		return record, err
+	}
+	if len(list) == 0 {
+		return record, notFound(op)
+	}
+	return list[0], nil
+}
+
+func (t table[T]) query(ctx context.Context, db Database, op Op, query string, args ...any) (out []T, err error) {
+	err = db.Query(ctx, op, Statement{query, args}, func(rows Rows) error {
+		out = []T{}
+		for rows.Next() {
+			var record T
+			if err := rows.Scan(db.Fields(t.fields(&record))...); err != nil {
+				return err
+			}
+			out = append(out, record)
+		}
+		return rows.Err()
+	})
+	return out, err
+}
+
+// exec executes one statement.
+func (r Records) exec(ctx context.Context, op Op, query string, args ...any) (int64, error) {
+	return r.db.Exec(ctx, op, Statement{query, args})
+}
+
+// announced announces a change if it was made.
+func (r Records) announced(topic string, err error) error {
+	if err == nil {
+		r.db.Announce(topic)
+	}
+	return err
+}
+
+func notFound(op Op) error { return fmt.Errorf("%s: %w", op.Name, store.ErrNotFound) }
+func conflict(op Op) error { return fmt.Errorf("%s: %w", op.Name, store.ErrConflict) }
+
+// Clean replaces what the text columns of some database refuse: NUL and
+// invalid UTF-8.
+func Clean(s string) string {
+	if strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// Import returns the statements that add the records of a batch, calls
+// excepted, and leave alone what exists.
+func Import(b store.Batch) []Statement {
+	var out []Statement
+	out = add(out, catalogues, b.Catalogues)
+	out = add(out, fingerprints, b.Fingerprints)
+	out = add(out, keys, b.Keys)
+	out = add(out, values, b.Values)
+	for _, s := range b.Sessions {
+		out = add(out, sessions, []session{{s, 1}})
+	}
+	out = add(out, messages, b.Messages)
+	return add(out, events, b.Events)
+}
+
+func add[T any](out []Statement, t table[T], records []T) []Statement {
+	for _, record := range records {
+		s := t.insert(record)
+		s.SQL += " ON CONFLICT DO NOTHING"
+		out = append(out, s)
+	}
+	return out
+}
