@@ -47,6 +47,7 @@ var layer = map[string]int{
 	"search":    3,
 	"secretkey": 3,
 	"upstream":  3,
+	"waiting":   3,
 
 	"executor":   4,
 	"guard":      4,

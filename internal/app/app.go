@@ -38,6 +38,7 @@ import (
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
+	"junctor/internal/waiting"
 	"junctor/internal/webui"
 )
 
@@ -114,6 +115,7 @@ type App struct {
 	streams        httpserver.StreamLimit
 	upstreams      *upstream.Supervisor
 	executor       *executor.Executor
+	waiting        *waiting.Service
 	sink           *sink
 	builtin        *mcpserver.Server
 	discovery      *discovery.Face
@@ -170,6 +172,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		OpenAPI:      a.openAPI().Dial,
 		Capabilities: mcpclient.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
 	})
+	a.waiting = waiting.NewService(a.store, o.Log)
 	a.executor = executor.New(executor.Options{
 		Catalog: a.catalog, Upstreams: a.upstreams, Calls: a.store, Meter: a.metrics,
 		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node, Budgets: a.budgets(), Tokens: a.store,
@@ -262,6 +265,7 @@ func (a *App) Run(ctx context.Context) error {
 	g.Go(func() error { return a.oauth.Run(ctx) })
 	g.Go(func() error { return a.store.Run(ctx) })
 	g.Go(func() error { return a.runNodes(ctx) })
+	g.Go(func() error { return a.waiting.Run(ctx) })
 	g.Go(func() error { return a.guard.Run(ctx, a.catalog.Refresh) })
 	g.Go(func() error { return a.discovery.Run(ctx) })
 	g.Go(func() error { return a.models.run(ctx) })

@@ -16,6 +16,7 @@ import (
 	"junctor/internal/httpstream"
 	"junctor/internal/store"
 	"junctor/internal/tool"
+	"junctor/internal/waiting"
 )
 
 // listCalls answers with the newest records of the call log, or follows it.
@@ -217,8 +218,13 @@ func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.Ca
 	}
 }
 
-// showCall answers with one record in full, its way through the gateway too.
+// showCall answers with one record in full, its way through the gateway too. A
+// call that waits, or was left to be picked up later, has a record of its own.
 func (c *Control) showCall(w http.ResponseWriter, r *http.Request) {
+	if waiting.IsID(r.PathValue("id")) {
+		c.Waiting.Show(w, r)
+		return
+	}
 	call, err := c.Log.Call(r.Context(), r.PathValue("id"))
 	caller := tool.CallerFrom(r.Context())
 	if err == nil && !runsIt(caller) && call.Caller != caller.ID {

@@ -37,6 +37,11 @@ type Keys interface {
 	RevokeKey(ctx context.Context, nameOrID string, at time.Time) (store.Key, error)
 }
 
+// Waiting shows the records of calls that wait.
+type Waiting interface {
+	Show(w http.ResponseWriter, r *http.Request)
+}
+
 // Options are what a Control is made of.
 type Options struct {
 	Tools    *listing.Service
@@ -47,6 +52,7 @@ type Options struct {
 	Reviews  Reviews
 	Log      store.Log
 	Importer Importer
+	Waiting  Waiting
 	Status   func(ctx context.Context) any // of the gateway as a whole
 }
 

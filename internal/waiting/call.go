@@ -1,0 +1,254 @@
+package waiting
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// Call is the record of a call in the hands of the process that executes it. It
+// is safe for concurrent use.
+type Call struct {
+	s      *Service
+	id     string
+	caller string
+	ttl    time.Duration
+
+	mu        sync.Mutex
+	waits     map[string]chan Input // by the input's id
+	ended     bool
+	cancelled chan struct{}
+}
+
+// ID returns the id of the record.
+func (c *Call) ID() string { return c.id }
+
+// Context returns ctx with the record in it, for [From]. It ends, with the cause
+// [ErrCancelled], when the record is cancelled.
+func (c *Call) Context(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, contextKey{}, c))
+	stop := make(chan struct{})
+	go func() {
+		select {
+		case <-c.cancelled:
+			cancel(ErrCancelled)
+		case <-stop:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, sync.OnceFunc(func() {
+		close(stop)
+		cancel(nil)
+	})
+}
+
+// Cancelled is closed when somebody has cancelled the record.
+func (c *Call) Cancelled() <-chan struct{} { return c.cancelled }
+
+// Note sets the message beside the status.
+func (c *Call) Note(ctx context.Context, message string) error {
+	_, err := c.s.update(ctx, c.id, func(r *Record) error {
+		if r.Status.Final() {
+			return ErrAnswered
+		}
+		r.Message = tool.Shorten(message, 1000)
+		return nil
+	})
+	return err
+}
+
+// Ask waits for the answer to a question that any node can give. It returns
+// ErrExpired when none came in time. When ctx ends the question is withdrawn.
+func (c *Call) Ask(ctx context.Context, in Input) (Input, error) {
+	if len(in.Params) > maxParams {
+		return in, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the question has %d bytes; %d are allowed", len(in.Params), maxParams)}
+	}
+	in.ID, in.Asked, in.Answer = rand.Text(), time.Now().UTC(), nil
+	answer := make(chan Input, 1)
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		return in, ErrCancelled
+	}
+	c.waits[in.ID] = answer
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.waits, in.ID)
+		c.mu.Unlock()
+	}()
+	_, err := c.s.update(ctx, c.id, func(r *Record) error {
+		switch {
+		case r.Status.Final():
+			return ErrCancelled
+		case len(r.Inputs) >= maxInputs:
+			return &tool.Error{Kind: tool.RateLimited, Msg: fmt.Sprintf("the call waits for %d answers already", maxInputs)}
+		}
+		r.Inputs = append(r.Inputs, in)
+		return nil
+	})
+	if err != nil {
+		return in, err
+	}
+	var expired <-chan time.Time
+	if !in.Expires.IsZero() {
+		t := time.NewTimer(time.Until(in.Expires))
+		defer t.Stop()
+		expired = t.C
+	}
+	select {
+	case got := <-answer:
+		err = c.drop(ctx, in.ID)
+		return got, err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-c.cancelled:
+		err = ErrCancelled
+	case <-expired:
+		err = ErrExpired
+	}
+	// Nobody may answer what nobody waits for. An answer that came in this
+	// moment has no effect either.
+	return in, errors.Join(err, c.drop(context.WithoutCancel(ctx), in.ID))
+}
+
+// drop removes an input from the record.
+func (c *Call) drop(ctx context.Context, input string) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	_, err := c.s.update(ctx, c.id, func(r *Record) error {
+		if r.Input(input) == nil {
+			return errUnchanged
+		}
+		r.Inputs = slices.DeleteFunc(r.Inputs, func(in Input) bool { return in.ID == input })
+		return nil
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// look takes up the answers and the cancellation in the record.
+func (c *Call) look(ctx context.Context) {
+	r, err := c.s.read(ctx, c.id)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		c.s.log.DebugContext(ctx, "waiting call not read", "err", err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil || r.Status == Cancelled {
+		c.cancel()
+		return
+	}
+	for _, in := range r.Inputs {
+		if wait := c.waits[in.ID]; wait != nil && in.Answer != nil {
+			delete(c.waits, in.ID)
+			wait <- in
+		}
+	}
+}
+
+// cancel tells the owner that the record was cancelled; c.mu is held.
+func (c *Call) cancel() {
+	if !c.ended {
+		c.ended = true
+		close(c.cancelled)
+	}
+}
+
+// Finish ends the call and keeps its result, or its error, for the time to live.
+func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	defer c.leave()
+	expires := time.Now().Add(c.ttl).UTC()
+	if failure == nil && len(result.Raw) > maxResult {
+		failure = &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the result has %d bytes; a result of up to %d is kept for later. Call the tool without leaving the call", len(result.Raw), maxResult)}
+	}
+	if failure == nil {
+		c.s.makeRoom(ctx, c.caller, keptResult{c.id, len(result.Raw), expires})
+		_, err := c.s.store.PutValue(ctx, store.Value{Space: spaceResults, Name: c.id, Data: result.Raw, Expires: expires}, store.AnyVersion)
+		if err != nil {
+			return fmt.Errorf("keep the result of a call: %w", err)
+		}
+	}
+	_, err := c.s.update(ctx, c.id, func(r *Record) error {
+		if r.Status.Final() { // cancelled meanwhile
+			return errUnchanged
+		}
+		r.Inputs, r.Expires = nil, expires
+		if failure == nil {
+			r.Status, r.IsError = Completed, result.IsError
+			return nil
+		}
+		r.fail(failure)
+		return nil
+	})
+	return err
+}
+
+// fail sets why the call failed.
+func (r *Record) fail(err error) {
+	e := tool.AsError(err)
+	r.Status, r.Message, r.Error = Failed, e.Msg, &Failure{Code: e.Kind, Message: e.Msg}
+	if details, err := json.Marshal(e.Details); err == nil && e.Details != nil && len(details) <= maxData {
+		r.Error.Details = details
+	}
+}
+
+// Release drops the record of a call whose client has the result.
+func (c *Call) Release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	c.leave()
+	return c.s.store.DeleteValue(ctx, space, c.id, store.AnyVersion)
+}
+
+// leave ends the ownership of the record.
+func (c *Call) leave() {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if c.s.own[c.id] == c {
+		delete(c.s.own, c.id)
+		c.s.leave(c.caller)
+	}
+}
+
+// makeRoom deletes the oldest results of a caller that has too many.
+func (s *Service) makeRoom(ctx context.Context, caller string, add keptResult) {
+	now := time.Now()
+	s.mu.Lock()
+	kept := slices.DeleteFunc(s.kept[caller], func(k keptResult) bool { return k.expires.Before(now) })
+	total := add.bytes
+	for _, k := range kept {
+		total += k.bytes
+	}
+	var gone []string
+	for total > maxKept && len(kept) > 0 {
+		total -= kept[0].bytes
+		gone, kept = append(gone, kept[0].id), kept[1:]
+	}
+	s.kept[caller] = append(kept, add)
+	for other, list := range s.kept { // callers that have not called for long
+		if len(list) > 0 && list[len(list)-1].expires.Before(now) {
+			delete(s.kept, other)
+		}
+	}
+	s.mu.Unlock()
+	for _, id := range gone {
+		err := errors.Join(s.store.DeleteValue(ctx, spaceResults, id, store.AnyVersion), s.store.DeleteValue(ctx, space, id, store.AnyVersion))
+		if err != nil {
+			s.log.DebugContext(ctx, "old result not deleted", "err", err)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+// Package waiting keeps one record for each call that waits: for its result, for
+// an approval, or for the answer to a question. Tasks, questions and approvals
+// are views of these records.
+//
+// A record is in the store, so that every node can read it, answer it and cancel
+// it. The process that executes the call owns the record and is the only one
+// that continues the call: an answer is data that the owner takes up, never a
+// second execution. When the owner ends without a result, readers get the status
+// failed.
+//
+// The owner:
+//
+//	call, err := calls.Start(ctx, waiting.New{Caller: c, Tool: name, Arguments: args})
+//	ctx := call.Context(ctx)              // ends when somebody cancels the record
+//	answer, err := call.Ask(ctx, waiting.Input{Kind: "approval", Params: p})
+//	call.Finish(ctx, result, err)         // keeps the result for the time to live
+//	call.Release(ctx)                     // or drops the record: the client has the result
+//
+// Whatever runs below Context finds the record with [From], so that a call has
+// one record however many things it waits for.
+//
+// Everybody else: [Service.Get], [Service.List], [Service.Await] (until a record
+// changes), [Service.Answer] and [Service.Cancel]. They check nothing but what
+// their comments say; the HTTP handlers let the caller of a call read, answer and
+// cancel it, and administrators see approvals. Others get "not found".
+//
+// Records are limited: in number per caller, in the bytes of arguments, questions,
+// answers and results, and in time.
+package waiting
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"junctor/internal/tool"
+)
+
+// Status is the state of a call.
+type Status string
+
+// The states, with the names of MCP tasks. The last three are final.
+const (
+	Working       Status = "working"
+	InputRequired Status = "input_required"
+	Completed     Status = "completed"
+	Failed        Status = "failed"
+	Cancelled     Status = "cancelled"
+)
+
+// Final reports whether the status does not change any more.
+func (s Status) Final() bool { return s == Completed || s == Failed || s == Cancelled }
+
+// KindApproval is the kind of an input that is the approval of the call. The
+// kinds of questions are their MCP methods, such as elicitation/create.
+const KindApproval = "approval"
+
+// Input is what a call waits for.
+type Input struct {
+	ID      string          `json:"id"` // set by Ask
+	Kind    string          `json:"kind"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Asked   time.Time       `json:"asked"`            // set by Ask
+	Expires time.Time       `json:"expires,omitzero"` // zero: as long as the call lasts
+	Answer  json.RawMessage `json:"answer,omitempty"` // until the owner has taken it up
+	By      string          `json:"by,omitempty"`     // Caller.ID of who answered
+	ByName  string          `json:"byName,omitempty"` // and their name
+}
+
+// Failure is why a call failed, as in the bodies of errors.
+type Failure struct {
+	Code    tool.Kind       `json:"code"`
+	Message string          `json:"message"`
+	Details json.RawMessage `json:"details,omitempty"`
+}
+
+// Record is the state of one waiting call.
+type Record struct {
+	ID         string          `json:"id"`
+	Status     Status          `json:"status"`
+	Message    string          `json:"statusMessage,omitempty"`
+	Tool       string          `json:"tool"`
+	Arguments  json.RawMessage `json:"arguments,omitempty"` // as they may be shown; long ones as a shortened text
+	Caller     string          `json:"caller"`              // Caller.ID
+	CallerName string          `json:"callerName,omitempty"`
+	Face       string          `json:"face,omitempty"`
+	Session    string          `json:"session,omitempty"`
+	Created    time.Time       `json:"created"`
+	Updated    time.Time       `json:"updated"`
+	Expires    time.Time       `json:"expires"` // when the record is dropped
+	TTL        time.Duration   `json:"-"`       // how long it is kept after the call
+	Inputs     []Input         `json:"inputs,omitempty"`
+	Result     json.RawMessage `json:"result,omitempty"` // of Get and Await alone, when completed
+	IsError    bool            `json:"isError,omitempty"`
+	Error      *Failure        `json:"error,omitempty"` // when failed
+
+	Owner   string          `json:"-"`       // the process that executes the call; empty: a server of its own
+	Data    json.RawMessage `json:"-"`       // of the API that started the call
+	Version int64           `json:"version"` // increases with every change
+}
+
+// Input returns the input with the id; any, when the id is empty.
+func (r *Record) Input(id string) *Input {
+	for i := range r.Inputs {
+		if r.Inputs[i].ID == id || id == "" {
+			return &r.Inputs[i]
+		}
+	}
+	return nil
+}
+
+// New is what a record is made from.
+type New struct {
+	Caller    tool.Caller
+	Face      string
+	Session   string
+	Tool      string
+	Arguments json.RawMessage // as they may be shown: redacted
+	TTL       time.Duration   // how long the result is kept; 0 means DefaultTTL
+	Data      json.RawMessage // kept with the record for the API that starts the call
+	// Unowned marks a call that no process of the gateway executes, such as a
+	// task of a server: the record does not end with this process.
+	Unowned bool
+}
+
+// The limits of records.
+const (
+	DefaultTTL = time.Hour
+	MaxTTL     = 24 * time.Hour
+
+	maxOpen      = 100      // calls of one caller that wait at a time in one process
+	maxInputs    = 16       // of one call at a time
+	maxArguments = 16 << 10 // bytes that are shown
+	maxParams    = 64 << 10 // bytes of a question
+	maxAnswer    = 256 << 10
+	maxData      = 16 << 10
+	maxResult    = 4 << 20
+	maxKept      = 64 << 20 // bytes of results that one process keeps for one caller
+)
+
+type contextKey struct{}
+
+// From returns the record of the call that ctx belongs to, or nil.
+func From(ctx context.Context) *Call {
+	c, _ := ctx.Value(contextKey{}).(*Call)
+	return c
+}

@@ -1,0 +1,191 @@
+package waiting
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// errOwnerEnded is the failure of a call whose process ended.
+var errOwnerEnded = &tool.Error{Kind: tool.Unavailable, Msg: "the process of the gateway that executed this call has ended, and its result is not known; call the tool again if that does no harm"}
+
+// Get returns a record, with the result of a completed call. It does not check
+// who asks; see [Readable].
+func (s *Service) Get(ctx context.Context, id string) (Record, error) {
+	r, err := s.read(ctx, id)
+	if err != nil {
+		return r, err
+	}
+	if !r.Status.Final() && !s.alive(ctx, r.Owner) {
+		r, err = s.update(ctx, id, func(r *Record) error {
+			if r.Status.Final() {
+				return errUnchanged
+			}
+			r.Inputs, r.Expires = nil, time.Now().Add(r.TTL).UTC()
+			r.fail(errOwnerEnded)
+			return nil
+		})
+		if err != nil {
+			return r, err
+		}
+	}
+	if r.Status != Completed {
+		return r, nil
+	}
+	v, err := s.store.Value(ctx, spaceResults, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return Record{}, ErrNotFound
+	}
+	r.Result = json.RawMessage(v.Data)
+	return r, err
+}
+
+// alive reports whether the owner of a record still executes its calls. While
+// the store is unavailable every owner counts as alive.
+func (s *Service) alive(ctx context.Context, owner string) bool {
+	if owner == s.owner || owner == "" {
+		return true
+	}
+	_, free, err := s.store.Acquire(ctx, leaseOf(owner), "finder/"+s.owner, time.Millisecond)
+	return err != nil || !free
+}
+
+// Readable reports whether the caller may read a record: its own ones, and for
+// an administrator those that wait for approval.
+func Readable(c *tool.Caller, r *Record) bool {
+	return r.Caller == c.ID || c.Admin && slices.ContainsFunc(r.Inputs, func(in Input) bool { return in.Kind == KindApproval })
+}
+
+// List returns the records that match, without results, oldest first.
+func (s *Service) List(ctx context.Context, match func(*Record) bool) ([]Record, error) {
+	values, err := s.store.Values(ctx, space)
+	if err != nil {
+		return nil, err
+	}
+	out, alive := []Record{}, map[string]bool{}
+	for _, v := range values {
+		r, err := decode(v)
+		if err != nil || !match(&r) {
+			continue
+		}
+		if !r.Status.Final() {
+			up, known := alive[r.Owner]
+			if !known {
+				up = s.alive(ctx, r.Owner)
+				alive[r.Owner] = up
+			}
+			if !up {
+				r.Inputs = nil
+				r.fail(errOwnerEnded)
+				if !match(&r) {
+					continue
+				}
+			}
+		}
+		out = append(out, r)
+	}
+	slices.SortStableFunc(out, func(a, b Record) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return out, nil
+}
+
+// Watch returns a channel that receives after changes of any record; also
+// without one.
+func (s *Service) Watch(ctx context.Context) <-chan struct{} {
+	return s.store.Watch(ctx, store.TopicValues(space))
+}
+
+// Await returns the record when its version is another than the one given, or
+// its status is final; as it is when ctx ends.
+func (s *Service) Await(ctx context.Context, id string, version int64) (Record, error) {
+	watch, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changed := s.Watch(watch)
+	for {
+		r, err := s.Get(context.WithoutCancel(ctx), id)
+		if err != nil || r.Version != version || r.Status.Final() {
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+			return r, nil
+		case <-changed:
+		}
+	}
+}
+
+// Answer answers an input of a call, for its owner to take up. permit is called
+// with the record and may refuse. Of several answers the first counts; the
+// others get ErrAnswered.
+func (s *Service) Answer(ctx context.Context, id, input string, by tool.Caller, answer json.RawMessage, permit func(*Record, *Input) error) (Record, error) {
+	if len(answer) == 0 || len(answer) > maxAnswer {
+		return Record{}, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the answer has %d bytes; 1 to %d are allowed", len(answer), maxAnswer)}
+	}
+	r, err := s.update(ctx, id, func(r *Record) error {
+		in := r.Input(input)
+		if in == nil {
+			return ErrAnswered
+		}
+		if err := permit(r, in); err != nil {
+			return err
+		}
+		if in.Answer != nil || !in.Expires.IsZero() && time.Now().After(in.Expires) || !s.alive(ctx, r.Owner) {
+			return ErrAnswered
+		}
+		in.Answer, in.By, in.ByName = answer, by.ID, by.Name
+		return nil
+	})
+	if err == nil {
+		s.notify(ctx, id)
+	}
+	return r, err
+}
+
+// Cancel cancels a call that has not ended. permit is called with the record and
+// may refuse.
+func (s *Service) Cancel(ctx context.Context, id string, permit func(*Record) error) (Record, error) {
+	r, err := s.update(ctx, id, func(r *Record) error {
+		if err := permit(r); err != nil {
+			return err
+		}
+		if r.Status.Final() {
+			return ErrAnswered
+		}
+		r.Status, r.Message, r.Inputs, r.Expires = Cancelled, "cancelled", nil, time.Now().Add(r.TTL).UTC()
+		return nil
+	})
+	if err == nil {
+		s.notify(ctx, id)
+	}
+	return r, err
+}
+
+// Update changes a record that no process owns.
+func (s *Service) Update(ctx context.Context, id string, change func(*Record) error) (Record, error) {
+	return s.update(ctx, id, func(r *Record) error {
+		if r.Owner != "" {
+			return fmt.Errorf("the record %s has an owner, which alone changes it", id)
+		}
+		return change(r)
+	})
+}
+
+// notify has the owner of a record look at it.
+func (s *Service) notify(ctx context.Context, id string) {
+	s.mu.Lock()
+	c := s.own[id]
+	s.mu.Unlock()
+	if c != nil {
+		c.look(context.WithoutCancel(ctx))
+		return
+	}
+	s.store.Announce(topicAnswers)
+}

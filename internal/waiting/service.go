@@ -1,0 +1,277 @@
+package waiting
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+// Store is what the package needs of the store.
+type Store interface {
+	store.Values
+	store.Leases
+	store.Changes
+}
+
+const (
+	space        = "waiting-calls"
+	spaceResults = "waiting-results"
+	topicAnswers = "waiting-answers" // announced after an answer or a cancellation
+
+	idPrefix = "call_"
+
+	leaseDuration = 20 * time.Second
+	renewInterval = 5 * time.Second
+	storeTimeout  = 10 * time.Second
+)
+
+// The errors of answers and cancellations.
+var (
+	// ErrNotFound means that there is no such record, or not any more.
+	ErrNotFound = errors.New("no such waiting call")
+	// ErrAnswered means that the input was answered, withdrawn or has expired.
+	ErrAnswered = errors.New("the call does not wait for this any more")
+	// ErrExpired is what Ask returns when no answer came in time.
+	ErrExpired = errors.New("no answer came in time")
+	// ErrCancelled is the cause of the end of a call's context when its record
+	// was cancelled.
+	ErrCancelled = errors.New("the call was cancelled")
+)
+
+// IsID reports whether an id is one of a waiting call and not of the call log.
+func IsID(id string) bool { return strings.HasPrefix(id, idPrefix) }
+
+// Service keeps the records. It is safe for concurrent use.
+type Service struct {
+	store Store
+	log   *slog.Logger
+	owner string
+
+	mu     sync.Mutex
+	own    map[string]*Call
+	open   map[string]int // by caller
+	kept   map[string][]keptResult
+	leased time.Time
+}
+
+// keptResult is a result that is kept for a caller.
+type keptResult struct {
+	id      string
+	bytes   int
+	expires time.Time
+}
+
+// NewService returns a Service; it starts nothing.
+func NewService(s Store, log *slog.Logger) *Service {
+	return &Service{
+		store: s, log: log.With("component", "waiting"), owner: rand.Text(),
+		own: map[string]*Call{}, open: map[string]int{}, kept: map[string][]keptResult{},
+	}
+}
+
+// Run takes up the answers that other nodes write, until ctx is done.
+func (s *Service) Run(ctx context.Context) error {
+	answers := s.store.Watch(ctx, topicAnswers)
+	tick := time.NewTicker(renewInterval)
+	defer tick.Stop()
+	for {
+		s.look(ctx) // also at intervals, for announcements that were missed
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-answers:
+		case <-tick.C:
+			s.mu.Lock()
+			idle := len(s.own) == 0
+			s.mu.Unlock()
+			if idle {
+				continue
+			}
+			if err := s.renew(ctx); err != nil && ctx.Err() == nil {
+				s.log.DebugContext(ctx, "lease of waiting calls not renewed", "err", err)
+			}
+		}
+	}
+}
+
+// look takes up the answers to the calls of this process.
+func (s *Service) look(ctx context.Context) {
+	s.mu.Lock()
+	calls := slices.Collect(maps.Values(s.own))
+	s.mu.Unlock()
+	for _, c := range calls {
+		c.look(ctx)
+	}
+}
+
+func leaseOf(owner string) string { return "calls/" + owner }
+
+// renew renews the lease that says that this process executes its calls.
+func (s *Service) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	if _, _, err := s.store.Acquire(ctx, leaseOf(s.owner), s.owner, leaseDuration); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.leased = time.Now()
+	s.mu.Unlock()
+	return nil
+}
+
+// Start makes the record of a call that this process executes.
+func (s *Service) Start(ctx context.Context, n New) (*Call, error) {
+	s.mu.Lock()
+	fresh := time.Since(s.leased) < renewInterval
+	full := s.open[n.Caller.ID] >= maxOpen
+	if !full {
+		s.open[n.Caller.ID]++
+	}
+	s.mu.Unlock()
+	if full {
+		return nil, &tool.Error{Kind: tool.RateLimited, RetryAfter: time.Minute, Msg: fmt.Sprintf("%d calls of this caller wait already; answer or cancel some of them first", maxOpen)}
+	}
+	now := time.Now().UTC()
+	r := Record{
+		ID: idPrefix + rand.Text(), Status: Working, Tool: n.Tool, Arguments: shown(n.Arguments), Caller: n.Caller.ID, CallerName: n.Caller.Name,
+		Face: n.Face, Session: n.Session, Created: now, Updated: now, Expires: now.Add(MaxTTL), TTL: n.TTL, Data: n.Data, Owner: s.owner,
+	}
+	if r.TTL <= 0 {
+		r.TTL = DefaultTTL
+	}
+	r.TTL = min(r.TTL, MaxTTL)
+	if n.Unowned {
+		r.Owner, r.Expires = "", now.Add(r.TTL)
+	}
+	c := &Call{s: s, id: r.ID, caller: r.Caller, ttl: r.TTL, waits: map[string]chan Input{}, cancelled: make(chan struct{})}
+	err := s.start(ctx, r, c, fresh)
+	if err != nil {
+		s.mu.Lock()
+		s.leave(r.Caller)
+		s.mu.Unlock()
+		return nil, fmt.Errorf("keep the record of a waiting call: %w", err)
+	}
+	return c, nil
+}
+
+func (s *Service) start(ctx context.Context, r Record, c *Call, fresh bool) error {
+	if len(r.Data) > maxData {
+		return &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the data of a waiting call have %d bytes; %d are allowed", len(r.Data), maxData)}
+	}
+	if !fresh && r.Owner != "" {
+		if err := s.renew(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := s.put(ctx, r, 0); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Owner == "" {
+		s.leave(r.Caller)
+		return nil
+	}
+	s.own[r.ID] = c
+	return nil
+}
+
+// leave counts one open call less; s.mu is held.
+func (s *Service) leave(caller string) {
+	if s.open[caller]--; s.open[caller] <= 0 {
+		delete(s.open, caller)
+	}
+}
+
+// stored is a record as it is in the store, with what readers do not get.
+type stored struct {
+	Record
+	Owner string          `json:"owner,omitempty"`
+	Data  json.RawMessage `json:"data,omitempty"`
+	TTL   time.Duration   `json:"ttl"`
+}
+
+func (s *Service) put(ctx context.Context, r Record, ifVersion int64) (Record, error) {
+	r.Result = nil
+	data, err := json.Marshal(stored{Record: r, Owner: r.Owner, Data: r.Data, TTL: r.TTL})
+	if err != nil {
+		return r, err
+	}
+	v, err := s.store.PutValue(ctx, store.Value{Space: space, Name: r.ID, Data: data, Expires: r.Expires}, ifVersion)
+	r.Version = v.Version
+	return r, err
+}
+
+func decode(v store.Value) (Record, error) {
+	var in stored
+	if err := json.Unmarshal(v.Data, &in); err != nil {
+		return Record{}, fmt.Errorf("read the record of a waiting call: %w", err)
+	}
+	r := in.Record
+	r.Owner, r.Data, r.TTL, r.Version = in.Owner, in.Data, in.TTL, v.Version
+	return r, nil
+}
+
+func (s *Service) read(ctx context.Context, id string) (Record, error) {
+	v, err := s.store.Value(ctx, space, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return Record{}, ErrNotFound
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return decode(v)
+}
+
+// errUnchanged ends an update that has nothing to change.
+var errUnchanged = errors.New("unchanged")
+
+// update changes a record, again when another process was faster.
+func (s *Service) update(ctx context.Context, id string, change func(*Record) error) (Record, error) {
+	for range 20 {
+		r, err := s.read(ctx, id)
+		if err != nil {
+			return r, err
+		}
+		if err := change(&r); errors.Is(err, errUnchanged) {
+			return r, nil
+		} else if err != nil {
+			return r, err
+		}
+		r.Updated = time.Now().UTC()
+		if !r.Status.Final() {
+			r.Status = Working
+			if len(r.Inputs) > 0 {
+				r.Status = InputRequired
+			}
+		}
+		r, err = s.put(ctx, r, r.Version)
+		if !errors.Is(err, store.ErrConflict) {
+			return r, err
+		}
+	}
+	return Record{}, store.ErrConflict
+}
+
+// shown returns arguments as they are shown: long ones as a shortened text.
+func shown(arguments json.RawMessage) json.RawMessage {
+	if len(arguments) <= maxArguments {
+		return arguments
+	}
+	text, err := json.Marshal(tool.Shorten(string(arguments), maxArguments))
+	if err != nil {
+		return nil
+	}
+	return text
+}

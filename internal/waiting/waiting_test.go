@@ -1,0 +1,266 @@
+package waiting
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"junctor/internal/sqlite"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+)
+
+var ann, bob, admin = tool.Caller{ID: "key:ann", Name: "ann"}, tool.Caller{ID: "key:bob", Name: "bob"}, tool.Caller{ID: "key:root", Name: "root", Admin: true}
+
+func anyone(*Record, *Input) error { return nil }
+
+// twoNodes returns two services over one store, both running.
+func twoNodes(t *testing.T) (a, b *Service) {
+	t.Helper()
+	cfg := store.DefaultConfig()
+	cfg.Path = filepath.Join(t.TempDir(), "junctor.db")
+	s, err := sqlite.Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	a, b = NewService(s, slog.New(slog.DiscardHandler)), NewService(s, slog.New(slog.DiscardHandler))
+	done := make(chan error, 2)
+	for _, n := range []*Service{a, b} {
+		go func() { done <- n.Run(ctx) }()
+	}
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		<-done
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return a, b
+}
+
+func start(t *testing.T, s *Service, c tool.Caller) *Call {
+	t.Helper()
+	call, err := s.Start(t.Context(), New{Caller: c, Tool: "files:delete", Arguments: json.RawMessage(`{"path":"a"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call
+}
+
+// awaitStatus waits until a record has the status.
+func awaitStatus(t *testing.T, s *Service, id string, want Status) Record {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var version int64
+	for {
+		r, err := s.Await(ctx, id, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Status == want {
+			return r
+		}
+		if version = r.Version; ctx.Err() != nil {
+			t.Fatalf("status %s, want %s", r.Status, want)
+		}
+	}
+}
+
+func TestAnotherNodeAnswers(t *testing.T) {
+	a, b := twoNodes(t)
+	call := start(t, a, ann)
+	type outcome struct {
+		in  Input
+		err error
+	}
+	got := make(chan outcome, 1)
+	go func() {
+		in, err := call.Ask(t.Context(), Input{Kind: KindApproval})
+		got <- outcome{in, err}
+	}()
+	r := awaitStatus(t, b, call.ID(), InputRequired)
+	if _, err := b.Answer(t.Context(), r.ID, r.Inputs[0].ID, admin, json.RawMessage(`"yes"`), anyone); err != nil {
+		t.Fatal(err)
+	}
+	if o := <-got; o.err != nil || string(o.in.Answer) != `"yes"` || o.in.By != admin.ID {
+		t.Errorf("the owner got %+v", o)
+	}
+	if _, err := b.Answer(t.Context(), r.ID, r.Inputs[0].ID, admin, json.RawMessage(`"no"`), anyone); !errors.Is(err, ErrAnswered) {
+		t.Errorf("a second answer: %v", err)
+	}
+	if err := call.Finish(t.Context(), tool.Result{Raw: json.RawMessage(`{"content":[]}`)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r := awaitStatus(t, b, call.ID(), Completed); string(r.Result) != `{"content":[]}` {
+		t.Errorf("the result on the other node is %s", r.Result)
+	}
+}
+
+func TestWithdrawnQuestionCannotBeAnswered(t *testing.T) {
+	a, b := twoNodes(t)
+	call := start(t, a, ann)
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := call.Ask(ctx, Input{Kind: KindApproval})
+		ended <- err
+	}()
+	r := awaitStatus(t, b, call.ID(), InputRequired)
+	leave()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Ask returned %v", err)
+	}
+	if _, err := b.Answer(t.Context(), r.ID, r.Inputs[0].ID, admin, json.RawMessage(`"yes"`), anyone); !errors.Is(err, ErrAnswered) {
+		t.Errorf("an answer after the client left: %v", err)
+	}
+	if err := call.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Get(t.Context(), call.ID()); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a released record: %v", err)
+	}
+}
+
+func TestAnotherNodeCancels(t *testing.T) {
+	a, b := twoNodes(t)
+	call := start(t, a, ann)
+	ctx, stop := call.Context(t.Context())
+	defer stop()
+	if From(ctx) != call {
+		t.Error("the context has no record")
+	}
+	if _, err := b.Cancel(t.Context(), call.ID(), func(*Record) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	if !errors.Is(context.Cause(ctx), ErrCancelled) {
+		t.Errorf("the cause is %v", context.Cause(ctx))
+	}
+	if err := call.Finish(t.Context(), tool.Result{Raw: json.RawMessage(`{}`)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := b.Get(t.Context(), call.ID()); err != nil || r.Status != Cancelled || r.Result != nil {
+		t.Errorf("a cancelled call has %+v, %v", r, err)
+	}
+}
+
+func TestCallOfEndedProcessFails(t *testing.T) {
+	a, b := twoNodes(t)
+	call := start(t, a, ann)
+	if err := a.store.Release(t.Context(), leaseOf(a.owner), a.owner); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := b.List(t.Context(), func(r *Record) bool { return !r.Status.Final() }); err != nil || len(list) != 0 {
+		t.Errorf("open calls of an ended process: %v, %v", list, err)
+	}
+	if r, err := b.Get(t.Context(), call.ID()); err != nil || r.Status != Failed || r.Error.Code != tool.Unavailable {
+		t.Errorf("the call of an ended process: %+v, %v", r, err)
+	}
+}
+
+func TestQuestionExpires(t *testing.T) {
+	a, _ := twoNodes(t)
+	call := start(t, a, ann)
+	if _, err := call.Ask(t.Context(), Input{Kind: KindApproval, Expires: time.Now().Add(time.Millisecond)}); !errors.Is(err, ErrExpired) {
+		t.Errorf("Ask returned %v", err)
+	}
+	if r, err := a.Get(t.Context(), call.ID()); err != nil || r.Status != Working || len(r.Inputs) != 0 {
+		t.Errorf("after the time: %+v, %v", r, err)
+	}
+}
+
+func TestLimitsOfRecords(t *testing.T) {
+	a, _ := twoNodes(t)
+	call := start(t, a, ann)
+	if err := call.Finish(t.Context(), tool.Result{Raw: make(json.RawMessage, maxResult+1)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := a.Get(t.Context(), call.ID()); err != nil || r.Status != Failed || r.Error.Code != tool.TooLarge {
+		t.Errorf("a large result: %+v, %v", r, err)
+	}
+	a.mu.Lock()
+	a.open[bob.ID] = maxOpen
+	a.mu.Unlock()
+	if _, err := a.Start(t.Context(), New{Caller: bob, Tool: "files:delete"}); tool.KindOf(err) != tool.RateLimited {
+		t.Errorf("one call too many: %v", err)
+	}
+	if c := start(t, a, ann); c == nil {
+		t.Error("the limit of one caller stops another")
+	}
+	long, err := a.Start(t.Context(), New{Caller: ann, Tool: "files:write", Arguments: json.RawMessage(`{"text":"` + strings.Repeat("a", maxArguments) + `"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := a.Get(t.Context(), long.ID()); err != nil || !json.Valid(r.Arguments) || r.Arguments[0] != '"' {
+		t.Errorf("long arguments: %.40s, %v", r.Arguments, err)
+	}
+}
+
+func TestOnlyTheCallerReadsAndAnswersOverHTTP(t *testing.T) {
+	a, b := twoNodes(t)
+	mux := http.NewServeMux()
+	b.Routes(mux)
+	mux.HandleFunc("GET /api/calls/{id}", b.Show)
+	send := func(c tool.Caller, method, id, body string) int {
+		req := httptest.NewRequest(method, "/api/calls/"+id, strings.NewReader(body))
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, req.WithContext(tool.WithCaller(t.Context(), c)))
+		return w.Code
+	}
+	call := start(t, a, ann)
+	asked := make(chan Input, 1)
+	go func() {
+		in, _ := call.Ask(t.Context(), Input{Kind: "elicitation/create", Params: json.RawMessage(`{}`)})
+		asked <- in
+	}()
+	awaitStatus(t, b, call.ID(), InputRequired)
+	for name, tt := range map[string]struct {
+		caller       tool.Caller
+		method, body string
+		want         int
+	}{
+		"another reads":         {bob, "GET", "", 404},
+		"an administrator too":  {admin, "GET", "", 404},
+		"the caller reads":      {ann, "GET", "", 200},
+		"another answers":       {bob, "POST", `{"answer":{"action":"accept"}}`, 404},
+		"an administrator":      {admin, "POST", `{"answer":{"action":"accept"}}`, 404},
+		"another cancels":       {bob, "DELETE", "", 404},
+		"an empty answer":       {ann, "POST", `{}`, 400},
+		"of an unknown input":   {ann, "POST", `{"input":"x","answer":{}}`, 400},
+		"an administrator ends": {admin, "DELETE", "", 404},
+	} {
+		if got := send(tt.caller, tt.method, call.ID(), tt.body); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+	if got := send(ann, "POST", call.ID(), `{"answer":{"action":"accept"}}`); got != 200 {
+		t.Fatalf("the caller's answer: %d", got)
+	}
+	if in := <-asked; string(in.Answer) != `{"action":"accept"}` {
+		t.Errorf("answer %s", in.Answer)
+	}
+
+	approval := start(t, a, ann)
+	go func() { _, _ = approval.Ask(t.Context(), Input{Kind: KindApproval}) }()
+	awaitStatus(t, b, approval.ID(), InputRequired)
+	if got := send(ann, "POST", approval.ID(), `{"answer":{"action":"allow"}}`); got != 403 {
+		t.Errorf("the caller approves its own call: %d", got)
+	}
+	if got := send(admin, "GET", approval.ID(), ""); got != 200 {
+		t.Errorf("an administrator reads an approval: %d", got)
+	}
+	if got := send(ann, "DELETE", approval.ID(), ""); got != 200 {
+		t.Errorf("the caller withdraws: %d", got)
+	}
+	<-approval.Cancelled()
+}
