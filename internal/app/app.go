@@ -286,9 +286,6 @@ func (a *App) Close() error {
 	return a.store.Close()
 }
 
-// Executor is the one path of a call.
-func (a *App) Executor() *executor.Executor { return a.executor }
-
 // nodeName identifies this process among others on the same store.
 func nodeName() string {
 	host, err := os.Hostname()

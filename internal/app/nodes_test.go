@@ -57,7 +57,7 @@ func TestCallsAreForwarded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	call := func(ctx context.Context, name, arguments string, ex tool.Exchange) (tool.Result, error) {
-		return other.Executor().Call(ctx, tool.Call{Server: "one", Tool: name, Caller: tool.Local, Arguments: json.RawMessage(arguments), Meta: json.RawMessage(`{"progressToken":"p"}`), Exchange: ex})
+		return other.executor.Call(ctx, tool.Call{Server: "one", Tool: name, Caller: tool.Local, Arguments: json.RawMessage(arguments), Meta: json.RawMessage(`{"progressToken":"p"}`), Exchange: ex})
 	}
 	got, err := call(ctx, "echo", `{"big": 12345678901234567890,  "odd":"<&>"}`, tool.Exchange{})
 	if err != nil || upstreamtest.TextOf(got.Raw) != `{"big": 12345678901234567890,  "odd":"<&>"}` {

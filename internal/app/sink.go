@@ -50,7 +50,7 @@ func (s *sink) ToolsChanged(o upstream.ToolSet) {
 
 func (s *sink) publish(o upstream.ToolSet) {
 	s.app.catalog.Put(catalog.Server{
-		Name: o.Config.Name, Title: o.Info.Title, Version: o.Info.Version, Instructions: o.Info.Instructions, Guidance: o.Guidance,
+		Name: o.Config.Name, Title: o.Info.Title, Instructions: o.Info.Instructions, Guidance: o.Guidance,
 	}, o.Tools)
 }
 

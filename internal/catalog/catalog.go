@@ -24,7 +24,6 @@ import (
 type Server struct {
 	Name         string
 	Title        string
-	Version      string
 	Description  string // from the configuration, otherwise from the server
 	Instructions string
 	Guidance     tool.Guidance

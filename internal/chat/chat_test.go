@@ -74,7 +74,7 @@ func TestReplyIsStreamedAndStored(t *testing.T) {
 		if n := len(r.model.Last().Messages); n != 3 {
 			t.Errorf("the model saw %d messages", n)
 		}
-		if title := r.settled(c.id).Title(); title != "grüß dich 😀" {
+		if title := r.settled(c.id).currentTitle(); title != "grüß dich 😀" {
 			t.Errorf("title %q", title)
 		}
 	})

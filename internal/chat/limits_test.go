@@ -111,7 +111,7 @@ func TestSessionsOfOtherCallersAreNotFound(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if s, err := r.host.Open(t.Context(), tool.Caller{ID: "me"}, mine.id); err != nil || s.Wait(t.Context()) != nil {
+	if s, err := r.host.Open(t.Context(), tool.Caller{ID: "me"}, mine.id); err != nil || s.wait(t.Context()) != nil {
 		t.Fatal(err)
 	}
 	r.host.mu.Lock()

@@ -554,12 +554,12 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 		defer cancel()
 		for {
-			data, ok := fast.Next(ctx)
+			data, ok := fast.next(ctx)
 			if !ok || strings.Contains(string(data), `"stop":"`) && strings.Contains(string(data), "turn 60") {
 				return
 			}
 			select {
-			case <-slow.Gone():
+			case <-slow.gone:
 				return
 			default:
 			}
@@ -571,7 +571,7 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 		}
 		r.settled(s.ID())
 		select {
-		case <-slow.Gone():
+		case <-slow.gone:
 		default:
 			if i > 200 {
 				t.Fatal("a client that reads nothing is never dropped")
@@ -581,11 +581,11 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 		break
 	}
 	wg.Wait()
-	if _, ok := slow.Next(t.Context()); !ok {
+	if _, ok := slow.next(t.Context()); !ok {
 		t.Error("what was in the queue is lost")
 	}
 	select {
-	case <-fast.Gone():
+	case <-fast.gone:
 		t.Error("the fast one was dropped too")
 	default:
 	}

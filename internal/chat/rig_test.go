@@ -458,7 +458,7 @@ func (r *rig) settled(id string) *Session {
 	s := r.open(id)
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
-	if err := s.Wait(ctx); err != nil {
+	if err := s.wait(ctx); err != nil {
 		r.t.Fatal(err)
 	}
 	return s

@@ -23,7 +23,7 @@ func sendAs(t *testing.T, r *rig, caller tool.Caller, text string) (string, erro
 	if err := s.Send(t.Context(), caller, text, ""); err != nil {
 		return "", err
 	}
-	if err := s.Wait(t.Context()); err != nil {
+	if err := s.wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	messages := s.History().Messages
@@ -77,7 +77,7 @@ func TestSamplingCountsAgainstLimits(t *testing.T) {
 	if err := s.Send(t.Context(), caller, "use the server", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Wait(t.Context()); err != nil {
+	if err := s.wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	history, err := json.Marshal(s.History().Messages)

@@ -91,13 +91,6 @@ type summary struct {
 // ID returns the session's id.
 func (s *Session) ID() string { return s.id }
 
-// Title returns the session's title; empty before the first message.
-func (s *Session) Title() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.title
-}
-
 // Model returns the id of the model of the session, or "" if there is none.
 func (s *Session) Model() string {
 	s.mu.Lock()

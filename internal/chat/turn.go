@@ -236,21 +236,6 @@ func (s *Session) Abort(ctx context.Context) bool {
 	return elsewhere && s.host.command(ctx, s.id, command{Abort: true})
 }
 
-// Wait waits until no reply is in progress and everything has been sent.
-func (s *Session) Wait(ctx context.Context) error {
-	s.mu.Lock()
-	t := s.turn
-	s.mu.Unlock()
-	if t != nil {
-		select {
-		case <-t.done:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
 // run runs a turn to its end.
 func (s *Session) run(ctx context.Context, t *turn) {
 	ctx, span := s.host.Tracer.Start(ctx, "chat.turn")

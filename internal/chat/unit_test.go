@@ -113,7 +113,7 @@ func TestDropNotificationIsSentOnce(t *testing.T) {
 	}
 	for _, w := range []*Watcher{left, slow} {
 		select {
-		case <-w.Gone():
+		case <-w.gone:
 		default:
 			t.Error("not gone")
 		}

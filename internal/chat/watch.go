@@ -45,32 +45,6 @@ func (w *Watcher) drop() {
 	})
 }
 
-// Next returns the next message. It returns false if the watcher was dropped or
-// ctx is done.
-func (w *Watcher) Next(ctx context.Context) ([]byte, bool) {
-	if len(w.first) > 0 {
-		data := w.first[0].data
-		w.first = w.first[1:]
-		return data, true
-	}
-	select {
-	case e := <-w.queue:
-		return e.data, true
-	default:
-	}
-	select {
-	case e := <-w.queue:
-		return e.data, true
-	case <-w.gone:
-		return nil, false
-	case <-ctx.Done():
-		return nil, false
-	}
-}
-
-// Gone is closed when the watcher was dropped.
-func (w *Watcher) Gone() <-chan struct{} { return w.gone }
-
 // Close ends the watcher. Without watchers, a reply in progress is stopped
 // after the configured grace period.
 func (w *Watcher) Close() {

@@ -12,7 +12,6 @@ import (
 // with its variables as they are written: ready to be put into another file.
 type Entry struct {
 	Name     string          // as the file has it; it may not be legal here
-	Line     int             // in the file
 	Server   json.RawMessage // an object with command or url
 	Problems []Problem       // what is wrong with it, or was left behind
 }
@@ -37,7 +36,7 @@ func Entries(file string, text []byte) ([]Entry, error) {
 	found, _ := entries(root, func(n *node, msg string) { loose = append(loose, src.at(n.offset, n.path, msg)) })
 	var all []Entry
 	for _, e := range found {
-		entry := Entry{Name: e.name, Line: src.at(e.node.keyAt, "", "").Line}
+		entry := Entry{Name: e.name}
 		note := func(n *node, msg string) { entry.Problems = append(entry.Problems, src.at(n.offset, n.path, msg)) }
 		if e.node.kind != object {
 			note(e.node, "is "+string(e.node.kind)+", must be an object with command or url")

@@ -38,11 +38,9 @@ const (
 // Error is a failed request to a model. It unwraps to a [tool.Error], so that
 // all APIs handle it like other errors.
 type Error struct {
-	Reason   Reason
-	Provider Provider
-	Model    string
-	Status   int // HTTP status; 0 if there was no response
-	shown    *tool.Error
+	Reason Reason
+	Status int // HTTP status; 0 if there was no response
+	shown  *tool.Error
 }
 
 func (e *Error) Error() string { return e.shown.Error() }
@@ -88,7 +86,7 @@ type Failure struct {
 // provider's message. Messages about keys are not included at all, because
 // providers quote parts of them.
 func (c Config) Fail(ctx context.Context, f Failure) error {
-	e := &Error{Provider: c.Provider, Model: c.Model, Status: f.Status}
+	e := &Error{Status: f.Status}
 	e.Reason = reason(ctx, f)
 	kind, msg := e.describe(c, f)
 	e.shown = &tool.Error{Kind: kind, Msg: msg, RetryAfter: f.RetryAfter, Err: c.cause(e.Reason, f)}

@@ -57,7 +57,6 @@ const (
 type Event struct {
 	Text      string    // a piece of text
 	Reasoning string    // a piece of visible reasoning
-	Start     *ToolCall // a call has started: ID and Name are known, the arguments follow
 	Call      *ToolCall // a call is complete
 	Turn      *Turn     // the end of the reply
 }

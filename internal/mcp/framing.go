@@ -58,10 +58,6 @@ func NewReader(r io.Reader, framing Framing, limits Limits, onDrop func(Drop)) *
 	return &Reader{r: bufio.NewReaderSize(r, readBuffer), framing: framing, max: limits.WithDefaults().MaxBytes, onDrop: onDrop}
 }
 
-// Framing returns the framing, which FramingAuto gives way to when the first
-// bytes have been read.
-func (r *Reader) Framing() Framing { return r.framing }
-
 // Next returns the bytes of the next message, which belong to the caller. They
 // are one line that begins like an object or an array, or one body; whether
 // they are a message is for [Decode] to say. A *DecodeError stands for one

@@ -28,7 +28,6 @@ type Part struct {
 	Text     string // of Text; otherwise the note that replaces the part where only text is possible
 	Data     string // base64, of Image, Audio and File
 	MIMEType string
-	URI      string
 	Name     string
 }
 
@@ -109,9 +108,9 @@ func readPart(block json.RawMessage) Part {
 				text += ", " + more
 			}
 		}
-		return Part{Kind: Link, Text: text + "]", URI: b.URI, Name: first(b.Title, b.Name), MIMEType: b.MIMEType}
+		return Part{Kind: Link, Text: text + "]", Name: first(b.Title, b.Name), MIMEType: b.MIMEType}
 	case b.Type == "resource" && b.Resource != nil && b.Resource.Text != nil:
-		return Part{Kind: Text, Text: *b.Resource.Text, URI: b.Resource.URI, MIMEType: b.Resource.MIMEType}
+		return Part{Kind: Text, Text: *b.Resource.Text, MIMEType: b.Resource.MIMEType}
 	case b.Type == "resource" && b.Resource != nil && b.Resource.Blob != "":
 		kind := File
 		if strings.HasPrefix(b.Resource.MIMEType, "image/") {

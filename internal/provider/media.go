@@ -18,7 +18,7 @@ const maxImage = 5 << 20
 // refused cannot go on, so what is nearly right is put right: base64 in other
 // clothes, and a type that the first bytes belie.
 func media(kind PartKind, data, mimeType, uri string) Part {
-	p := Part{Kind: kind, Data: plainBase64(data), MIMEType: mimeType, URI: uri, Name: uri[strings.LastIndexByte(uri, '/')+1:]}
+	p := Part{Kind: kind, Data: plainBase64(data), MIMEType: mimeType, Name: uri[strings.LastIndexByte(uri, '/')+1:]}
 	if seen := p.seenType(); p.Kind == Image && imageTypes[seen] {
 		p.MIMEType = seen
 	}

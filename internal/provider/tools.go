@@ -51,7 +51,6 @@ type Declaration struct {
 
 // Listing is a set of declarations.
 type Listing struct {
-	Provider     string
 	Declarations []Declaration
 	Warnings     []Warning
 
@@ -193,7 +192,7 @@ func (t *Tools) Declare(name string, which []tool.Name, o Options) (Listing, err
 			indices = append(indices, i)
 		}
 	}
-	l := Listing{Provider: f.name(), Declarations: make([]Declaration, 0, len(indices))}
+	l := Listing{Declarations: make([]Declaration, 0, len(indices))}
 	l.before, l.after = f.envelope()
 	limit, whose := f.limit(), f.name()+" takes"
 	if o.Limit > 0 && (limit == 0 || o.Limit < limit) {

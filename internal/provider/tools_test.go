@@ -64,7 +64,7 @@ func TestDeclareSelectedTools(t *testing.T) {
 	defs := many(t, 3)
 	tools := NewTools(defs, nil)
 	l, err := tools.Declare("claude", []tool.Name{defs[2].Name, {Server: "x", Tool: "gone"}, defs[0].Name}, Options{})
-	if err != nil || l.Provider != Anthropic || len(l.Declarations) != 2 || l.Declarations[0].Tool != defs[2].Name || l.Declarations[1].Tool != defs[0].Name {
+	if err != nil || len(l.Declarations) != 2 || l.Declarations[0].Tool != defs[2].Name || l.Declarations[1].Tool != defs[0].Name {
 		t.Errorf("Declare = %+v, %v", l, err)
 	}
 	if l, _ := tools.Declare(OpenAI, []tool.Name{}, Options{}); len(l.Declarations) != 0 || string(l.Body()) != `{"tools":[]}` {

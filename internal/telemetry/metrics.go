@@ -213,6 +213,3 @@ func (m *Metrics) Forget(server string) {
 		v.DeletePartialMatch(of)
 	}
 }
-
-// Registry is where further figures can be registered.
-func (m *Metrics) Registry() *prometheus.Registry { return m.registry }

@@ -57,12 +57,6 @@ func (h *Handler) Has(urlPath string) bool {
 	return err == nil && !info.IsDir() && name != ".gitkeep"
 }
 
-// Built reports whether the binary has the page in it.
-func (h *Handler) Built() bool {
-	_, err := fs.Stat(h.files, "index.html")
-	return err == nil
-}
-
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

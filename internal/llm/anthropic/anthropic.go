@@ -266,8 +266,6 @@ func (r *reader) open(e sdk.MessageStreamEventUnion) (llm.Event, bool) {
 			r.text.WriteString(t)
 			return r.said.Text(t), true
 		}
-	case "tool_use":
-		return llm.Event{Start: &llm.ToolCall{ID: e.ContentBlock.ID, Name: e.ContentBlock.Name}}, true
 	}
 	return llm.Event{}, false
 }

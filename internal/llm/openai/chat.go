@@ -214,16 +214,14 @@ func (r *chatReader) chunk(c sdk.ChatCompletionChunk) []llm.Event {
 		r.finish = "content_filter"
 	}
 	for _, tc := range delta.ToolCalls {
-		if ev, started := r.call(tc); started {
-			out = append(out, ev)
-		}
+		r.call(tc)
 	}
 	return out
 }
 
 // call adds a piece of a call. Some servers omit the index, and some use the
 // same index for all calls and distinguish them by id.
-func (r *chatReader) call(tc sdk.ChatCompletionChunkChoiceDeltaToolCall) (llm.Event, bool) {
+func (r *chatReader) call(tc sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 	var c *chatCall
 	for _, have := range r.calls {
 		if tc.JSON.Index.Valid() && have.index == tc.Index {
@@ -236,11 +234,9 @@ func (r *chatReader) call(tc sdk.ChatCompletionChunkChoiceDeltaToolCall) (llm.Ev
 	if c != nil && tc.ID != "" && c.id != "" && tc.ID != c.id {
 		c = nil
 	}
-	started := false
 	if c == nil {
 		c = &chatCall{index: tc.Index, id: tc.ID}
 		r.calls = append(r.calls, c)
-		started = true
 	}
 	if c.id == "" {
 		c.id = tc.ID
@@ -256,7 +252,6 @@ func (r *chatReader) call(tc sdk.ChatCompletionChunkChoiceDeltaToolCall) (llm.Ev
 			c.extra = merge(c.extra, name, v)
 		}
 	}
-	return llm.Event{Start: &llm.ToolCall{ID: c.id, Name: c.name}}, started && c.name != "" && c.id != ""
 }
 
 // arguments returns a piece of the arguments. A server that sends an object

@@ -152,10 +152,6 @@ func (r *responsesReader) event(e responses.ResponseStreamEventUnion) (llm.Event
 		return r.said.Reasoning(e.Delta), e.Delta != "", nil
 	case "response.function_call_arguments.delta":
 		r.said.Grow(len(e.Delta))
-	case "response.output_item.added":
-		if e.Item.Type == "function_call" && e.Item.CallID != "" {
-			return llm.Event{Start: &llm.ToolCall{ID: e.Item.CallID, Name: e.Item.Name}}, true, nil
-		}
 	case "response.output_item.done":
 		r.items = append(r.items, json.RawMessage(e.Item.RawJSON()))
 		if e.Item.Type == "function_call" {
