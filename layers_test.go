@@ -20,6 +20,7 @@ var layer = map[string]int{
 	"jsonedit":  0,
 	"rawjson":   0,
 	"memory":    0,
+	"script":    0,
 	"setting":   0,
 	"terminal":  0,
 	"tool":      0,
