@@ -28,7 +28,6 @@ type Doc struct {
 type Index struct {
 	w         weights
 	lx        *lexicon
-	lang      *languages
 	sums      []sum
 	table     *wordTable
 	analysers sync.Pool
@@ -66,7 +65,6 @@ func newIndex(w weights) *Index {
 	ix := &Index{
 		w:        w,
 		lx:       loadLexicon(thesaurusFile, stopFile, verbFile, phraseFile),
-		lang:     loadLanguages(languageFile),
 		sums:     arithmetic(),
 		table:    table,
 		terms:    newDictionary(),

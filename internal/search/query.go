@@ -104,7 +104,7 @@ type plan struct {
 // planner prepares plans and reuses its buffers.
 type planner struct {
 	tok     tokenizer
-	tokens  []string // all words of the query, translated to English
+	tokens  []string // all words of the query
 	texts   []string // the significant words, in order
 	terms   []string // their stems
 	phrases []phrase
@@ -169,15 +169,7 @@ func (p *planner) read(ix *Index, s *snapshot, text string) {
 	p.tok.add(withoutValues(text), false)
 	known := func(word string) bool { _, ok := s.terms.find(stemOf(word)); return ok }
 	tokens := p.tok.unparted(known)
-	tokens = tokens[:min(len(tokens), maxQueryTokens)]
-	if l := ix.lang.of(tokens, ix.lx.stop, known); l != nil {
-		p.tokens = l.translate(p.tokens[:0], tokens, known)
-	} else {
-		p.tokens = append(p.tokens[:0], tokens...)
-	}
-	if strings.ContainsFunc(text, cjk) {
-		p.tokens = ix.lang.within(text, p.tokens)
-	}
+	p.tokens = append(p.tokens[:0], tokens[:min(len(tokens), maxQueryTokens)]...)
 
 	p.texts, p.terms = p.texts[:0], p.terms[:0]
 	for i := 0; i < len(p.tokens); i++ {
