@@ -137,3 +137,37 @@ func TestJoinBlocks(t *testing.T) {
 		t.Errorf("the next number is %d, %v; want %d", last, err, n+1)
 	}
 }
+
+// TestJoinLeavesLargeBlocks: records that compress well do not make a block
+// that is larger than others when it is read.
+func TestJoinLeavesLargeBlocks(t *testing.T) {
+	s := openAt(t, store.Config{Path: filepath.Join(t.TempDir(), "junctor.db")})
+	ctx := context.Background()
+	const n, size = 700, 16 << 10
+	for i := range n {
+		if err := s.Append(ctx, bigCall(i, size)); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 == 0 {
+			if err := s.flushOwn(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 2 {
+		if err := s.joinBlocks(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var blocks, most int
+	if err := s.read.QueryRow("SELECT count(*), max(n) FROM call_blocks").Scan(&blocks, &most); err != nil {
+		t.Fatal(err)
+	}
+	if most > blockBytes/size || blocks > n/4 {
+		t.Errorf("%d blocks, the largest with %d records; want some joined, and at most %d records in one", blocks, most, blockBytes/size)
+	}
+	calls, err := s.Calls(ctx, store.CallQuery{Limit: store.MaxLimit})
+	if err != nil || len(calls) != min(n, store.MaxLimit) {
+		t.Errorf("%d records are left, %v; want %d", len(calls), err, n)
+	}
+}

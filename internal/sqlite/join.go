@@ -23,14 +23,20 @@ func (s *Store) joinBlocks(ctx context.Context) error {
 			}
 			continue
 		}
-		err = s.write.submit(ctx, several, func(w *writer) error { return w.join(run) })
-		if errors.Is(err, sql.ErrNoRows) { // another process was faster
-			return nil
+		for len(run) > 0 {
+			joined := 0
+			err = s.write.submit(ctx, several, func(w *writer) (err error) {
+				joined, err = w.join(run)
+				return err
+			})
+			if errors.Is(err, sql.ErrNoRows) { // another process was faster
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			s.joined, run = run[0].seq, run[joined:]
 		}
-		if err != nil {
-			return err
-		}
-		s.joined = run[0].seq
 	}
 	return ctx.Err()
 }
@@ -70,24 +76,37 @@ func (s *Store) joinable(ctx context.Context) (run []extent, more bool, err erro
 	return nil, looked == page, rows.Err()
 }
 
-// join makes one block of several.
-func (w *writer) join(run []extent) error {
+// join makes one block of the first ones of a run, as many as a block may have
+// before it is compressed, and returns their number.
+func (w *writer) join(run []extent) (joined int, err error) {
 	ctx := context.Background()
 	var out blockWriter
+	size := 0
 	for _, e := range run {
 		var head, ids, body []byte
 		if err := w.one(ctx, "SELECT head, ids, body FROM call_blocks WHERE seq = ? AND n = ?", []any{e.seq, e.n}, &head, &ids, &body); err != nil {
-			return err
+			return 0, err
+		}
+		plain, err := s2.DecodedLen(body)
+		if err != nil {
+			return 0, err
+		}
+		if size += plain + len(ids); joined > 0 && size > blockBytes {
+			break
 		}
 		if err := out.addBlock(head, ids, body); err != nil {
-			return err
+			return 0, err
 		}
+		joined++
 	}
-	if err := w.exec(ctx, "DELETE FROM call_blocks WHERE seq BETWEEN ? AND ?", run[0].seq, run[len(run)-1].seq); err != nil {
-		return err
+	if joined < 2 {
+		return joined, nil
+	}
+	if err := w.exec(ctx, "DELETE FROM call_blocks WHERE seq BETWEEN ? AND ?", run[0].seq, run[joined-1].seq); err != nil {
+		return 0, err
 	}
 	b := out.take()
-	return w.insertBlock(run[0].seq, &b)
+	return joined, w.insertBlock(run[0].seq, &b)
 }
 
 // addBlock adds all records of another block.
