@@ -10,8 +10,9 @@
 // A record takes three steps (Append in calls.go is where to begin reading):
 //
 //  1. Journal (journal.go, record.go). The record is appended to a file of this
-//     process's own beside the database, with one write that callers of the
-//     same moment share. It is committed then: the kernel has it.
+//     process's own beside the database. It is committed then: the kernel has
+//     it. A write is shared by callers of the same moment; under load, on
+//     Linux, the file is mapped and a record is a copy (journalfile.go).
 //  2. Block (flush.go, block.go). Within 100 ms, or at 512 KB, the records that
 //     wait become rows of call_blocks, up to 512 records in each. The same
 //     commit notes in the table journals how far the file has been moved, so
@@ -29,7 +30,8 @@
 //
 // A journal is a series of files, each held with a lock for as long as its
 // process lives. A file takes records until it has 4 MiB or a write failed,
-// and is removed when all of it is in blocks. While records cannot be moved
+// and is removed, or used again under another name, when all of it is in
+// blocks. While records cannot be moved
 // (another program holds the database) they are still acknowledged, up to
 // 64 MiB. A file without its lock belongs to a process that died: whoever
 // opens the store, and the sweep of every minute, moves all of it and removes

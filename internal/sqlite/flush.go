@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -67,7 +68,7 @@ func (s *Store) moveRecords(f *os.File, name string, from, end int64) (done int6
 	to := from
 	w := &s.blocks
 	w.reset()
-	for j := range records(chunk) {
+	for j := range records(chunk, saltOf(name)) {
 		to += j.size
 		if j.err != nil { // the others are not to wait for it forever
 			s.log.Error("the record of a call is left out", "journal", name, "bytes", j.size, "err", j.err)
@@ -127,8 +128,13 @@ func (w *writer) insertBlock(seq int64, b *block) error {
 }
 
 // readRecords reads a part of a journal, into buf where it fits, that has at
-// least one record, if there is a whole one.
+// least one record, if there is a whole one. A mapped file has zeros after its
+// last record.
 func readRecords(buf []byte, f io.ReaderAt, from, end int64) ([]byte, error) {
+	var head [recordHead]byte
+	if got, err := f.ReadAt(head[:], from); err != nil && err != io.EOF || recordSize(head[:got]) <= recordHead {
+		return nil, ignoreEnd(err)
+	}
 	n := max(0, min(flushBytes, end-from))
 	chunk := slices.Grow(buf[:0], int(n))[:n]
 	got, err := f.ReadAt(chunk, from)
@@ -256,11 +262,39 @@ func (s *Store) recoverJournal(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if torn := size - done; torn > 0 {
+	torn, err := written(f, done, size)
+	if err != nil {
+		return err
+	}
+	if torn > 0 {
 		s.log.WarnContext(ctx, "the journal of a process that ended ends in the middle of a record, which was not acknowledged and is left out",
 			"journal", name, "recovered_bytes", done, "torn_bytes", torn)
 	}
 	return errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))
+}
+
+// written returns how many bytes of a part of a file were written to, up to the
+// last that is not zero.
+func written(f io.ReaderAt, from, end int64) (n int64, err error) {
+	b := make([]byte, min(flushBytes, max(0, end-from)))
+	for at := from; at < end; {
+		got, err := f.ReadAt(b[:min(int64(len(b)), end-at)], at)
+		if kept := len(bytes.TrimRight(b[:got], "\x00")); kept > 0 {
+			n = at + int64(kept) - from
+		}
+		if err != nil || got == 0 {
+			return n, ignoreEnd(err)
+		}
+		at += int64(got)
+	}
+	return n, nil
+}
+
+func ignoreEnd(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
 }
 
 // forgetJournals deletes the notes on journals that are no more.

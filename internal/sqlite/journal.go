@@ -38,20 +38,11 @@ type journal struct {
 
 	mu     sync.Mutex
 	files  []*journalFile // oldest first; records are written to the last unless it is sealed
+	spare  *journalFile   // an empty one that is mapped, to be used again; nil for none
 	behind int64          // bytes that are not in blocks
 	failed time.Time      // when they last could not be moved; zero when they can
 	batch  []byte         // of the group's leader
 }
-
-// journalFile is one file of the journal.
-type journalFile struct {
-	*os.File
-	size   int64 // bytes of whole records
-	done   int64 // those of them that are in blocks
-	sealed bool  // nothing more is written to it
-}
-
-func (f *journalFile) name() string { return filepath.Base(f.Name()) }
 
 // journalEntry is one encoded record on its way into the file.
 type journalEntry struct {
@@ -101,17 +92,24 @@ func (j *journal) put(records []byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f, err := j.current()
+	if err == nil && f.isFull(len(records)) {
+		f.sealed = true
+		f, err = j.current()
+	}
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(records, f.size)
+	if !j.fsync && f.size >= mapAfter {
+		f.mapOnce()
+	}
+	err = f.write(records)
 	if err == nil && j.fsync {
 		err = f.Sync()
 	}
 	if err != nil {
 		// Another process may have read what was written of it. Nothing may
 		// take its place, so the file ends here.
-		if f.sealed = true; f.size == 0 {
+		if f.sealed, f.failed = true, true; f.size == 0 {
 			j.files = j.files[:len(j.files)-1]
 			err = errors.Join(err, f.remove())
 		}
@@ -155,12 +153,22 @@ func (j *journal) current() (*journalFile, error) {
 	if n := len(j.files); n > 0 && !j.files[n-1].sealed {
 		return j.files[n-1], nil
 	}
-	f, err := createLocked(j.base + journalMark)
-	if err != nil {
-		return nil, fmt.Errorf("begin a journal: %w", err)
+	f := j.spare
+	if j.spare = nil; f != nil {
+		if err := f.rename(journalName(j.base+journalMark) + saltMark + newSalt()); err != nil {
+			_ = f.remove() // the next sweep does it
+			f = nil
+		}
 	}
-	j.files = append(j.files, &journalFile{File: f})
-	return j.files[len(j.files)-1], nil
+	if f == nil {
+		file, err := createLocked(j.base + journalMark)
+		if err != nil {
+			return nil, fmt.Errorf("begin a journal: %w", err)
+		}
+		f = &journalFile{File: file}
+	}
+	j.files = append(j.files, f)
+	return f, nil
 }
 
 // wake schedules a flush. If one is already scheduled, it does nothing.
@@ -185,8 +193,11 @@ func (j *journal) next() (f *journalFile, end int64, err error) {
 		if !f.sealed {
 			return nil, 0, nil
 		}
-		j.files = j.files[1:]
-		err = errors.Join(err, f.remove())
+		if j.files = j.files[1:]; j.spare == nil && f.clear() {
+			j.spare = f
+		} else {
+			err = errors.Join(err, f.remove())
+		}
 	}
 	return nil, 0, err
 }
@@ -217,7 +228,7 @@ func (j *journal) owns(name string) bool {
 			return true
 		}
 	}
-	return false
+	return j.spare != nil && j.spare.name() == name
 }
 
 // close refuses new records and moves the last ones. What cannot be moved
@@ -227,6 +238,10 @@ func (j *journal) close() error {
 	err := j.flush()
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.spare != nil {
+		err = errors.Join(err, j.spare.remove())
+		j.spare = nil
+	}
 	for _, f := range j.files {
 		if f.done < f.size {
 			err = errors.Join(err, f.Close())
@@ -238,19 +253,17 @@ func (j *journal) close() error {
 	return err
 }
 
-// remove deletes a file that is in blocks as a whole. If that fails, the next
-// sweep does it.
-func (f *journalFile) remove() error {
-	return errors.Join(f.Close(), ignoreAbsent(os.Remove(f.Name())))
+// journalName returns a new name. By name journals are in the order in which
+// they were made.
+func journalName(prefix string) string {
+	return fmt.Sprintf("%s%016x-%s", prefix, time.Now().UnixNano(), rand.Text()[:10])
 }
 
 // createLocked makes a file whose name begins with prefix, and which is locked
 // for as long as this process lives.
 func createLocked(prefix string) (*os.File, error) {
 	for {
-		// By name they are in the order in which they were made.
-		name := fmt.Sprintf("%s%016x-%s", prefix, time.Now().UnixNano(), rand.Text()[:10])
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+		f, err := os.OpenFile(journalName(prefix), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if err != nil {
 			return nil, err
 		}

@@ -23,12 +23,15 @@ import (
 func die(t *testing.T, s *Store) {
 	t.Helper()
 	s.journal.group.Close()
+	if s.journal.spare != nil {
+		s.journal.files = append(s.journal.files, s.journal.spare)
+	}
 	for _, f := range s.journal.files {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.journal.files, s.journal.behind = nil, 0
+	s.journal.files, s.journal.spare, s.journal.behind = nil, nil, 0
 }
 
 func appendCalls(t *testing.T, s *Store, calls ...int) {
@@ -370,10 +373,10 @@ func FuzzRecords(f *testing.F) {
 	f.Add(one[recordHead:])
 	f.Add([]byte("s\x01ai\x02i\x02s\x02oks\x00s\x00s\x00s\x00s\x00s\x00s\x00s\x00s\x00i\x00s\x00s\x00nn"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for range records(b) {
+		for range records(b, 0) {
 		}
 		var w blockWriter
-		for j := range records(frame(string(b))) {
+		for j := range records(frame(string(b)), 0) {
 			if j.err != nil {
 				return
 			}

@@ -43,11 +43,15 @@ func load(path string) {
 		fmt.Println("error:", err)
 		os.Exit(1)
 	}
+	go s.Run(context.Background())
 	var out sync.Mutex
 	for w := range 16 {
 		go func() {
 			for i := 0; ; i++ {
 				c := storetest.Call(i)
+				if i%2 == 0 { // so that journals are filled and used again
+					c = bigCall(i, 30<<10)
+				}
 				c.ID = fmt.Sprintf("%d-%d-%d", os.Getpid(), w, i)
 				if err := s.Append(context.Background(), c); err != nil {
 					fmt.Println("error:", err)

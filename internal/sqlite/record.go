@@ -98,8 +98,8 @@ type journaled struct {
 }
 
 // records yields consecutive records, up to the first that is broken or not
-// whole.
-func records(b []byte) iter.Seq[journaled] {
+// whole. salt is that of their journal.
+func records(b []byte, salt uint32) iter.Seq[journaled] {
 	return func(yield func(journaled) bool) {
 		text := string(b)
 		for {
@@ -107,7 +107,7 @@ func records(b []byte) iter.Seq[journaled] {
 			if size <= recordHead || size > int64(len(b)) {
 				return
 			}
-			if crc32.Checksum(b[recordHead:size], castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
+			if crc32.Checksum(b[recordHead:size], castagnoli)^salt != binary.LittleEndian.Uint32(b[4:]) {
 				return
 			}
 			j := journaled{size: size}

@@ -1,0 +1,32 @@
+package sqlite
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapFile extends a file to a size, on the disk too, so that there is room for
+// all of it, and maps it.
+func mapFile(f *os.File, size int64) ([]byte, error) {
+	if err := unix.Fallocate(int(f.Fd()), 0, 0, size); err != nil {
+		return nil, err
+	}
+	return unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+}
+
+func unmapFile(mapped []byte) error {
+	if mapped == nil {
+		return nil
+	}
+	return unix.Munmap(mapped)
+}
+
+// reopen returns the open file, with its locks, under another name.
+func reopen(f *os.File, name string) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
