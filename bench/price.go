@@ -30,7 +30,7 @@ type priced struct {
 }
 
 const (
-	rounds      = 3 // of which the median counts
+	rounds      = 7 // of which the median counts
 	chattyCount = 20
 	chattyLines = 500
 )
@@ -118,15 +118,16 @@ func (b *bench) priceAll(scenarios ...scenario) error {
 	return nil
 }
 
-// price measures the paths of a scenario in turns and prints the medians, with
-// ratios to the first path.
+// price measures the paths of a scenario in turns and prints the medians. The
+// ratios are medians, too, of the ratios to the first path in each round: what
+// the machine does beside the benchmark changes from round to round.
 func (b *bench) price(s scenario) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: time.Minute}
 	defer client.CloseIdleConnections()
 	samples := make([][]sample, len(s.paths))
 	for round := range rounds + 1 {
 		for i, p := range s.paths {
-			got, err := b.loadN(path{via: p.via, call: modernCall(client, "http://"+p.via.addr+p.path, s.tool, s.text)}, s.callers, s.calls)
+			got, err := b.loadN(path{via: p.via, call: modernCall(client, "http://"+p.via.addr+p.path, s.tool, s.text)}, s.callers, max(s.calls/2, s.callers))
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
@@ -136,14 +137,17 @@ func (b *bench) price(s scenario) error {
 		}
 	}
 	var rows [][]string
-	var first sample
 	for i, p := range s.paths {
-		got := median(samples[i])
-		if i == 0 {
-			first = got
+		cpu, rate := make([]float64, rounds), make([]float64, rounds)
+		for round, got := range samples[i] {
+			first := samples[0][round]
+			cpu[round], rate[round] = float64(got.cpu)/float64(first.cpu), got.rate/first.rate
 		}
+		slices.Sort(cpu)
+		slices.Sort(rate)
+		got := median(samples[i])
 		rows = append(rows, []string{
-			p.name, micros(got.cpu), ratio(got.cpu, first.cpu), fmt.Sprintf("%.0f", got.rate), fmt.Sprintf("%.2f", got.rate/first.rate),
+			p.name, micros(got.cpu), fmt.Sprintf("%.2f", cpu[rounds/2]), fmt.Sprintf("%.0f", got.rate), fmt.Sprintf("%.2f", rate[rounds/2]),
 			micros(got.p50), fmt.Sprintf("%.0f MB", p.via.memory("RssAnon")),
 		})
 	}
