@@ -170,7 +170,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		RoundTripper: http1.New(rt), Trace: a.trace, Authorizer: a.oauth, Singletons: a.upstreamSingletons(), Tasks: store.TaskOwners{Values: a.store},
 		InProcess:    map[string]upstream.Dialer{builtin.Name: a.dialBuiltin},
 		OpenAPI:      a.openAPI().Dial,
-		Capabilities: mcpclient.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
+		Capabilities: mcpclient.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true, Extensions: upstream.CarriedExtensions},
 	})
 	a.waiting = waiting.NewService(a.store, o.Log)
 	a.executor = executor.New(executor.Options{

@@ -34,6 +34,7 @@ type Upstreams interface {
 	Has(server string) bool
 	Await(ctx context.Context, servers ...string) (pending []string)
 	Info(server string) (mcpclient.ServerInfo, bool)
+	Describe(ctx context.Context, server, caller string, ex tool.Exchange) (mcpclient.ServerInfo, bool)
 	Notify(ctx context.Context, server, caller, method string, params json.RawMessage) error
 }
 
@@ -230,9 +231,7 @@ func sameTools(a, b *catalog.Server) bool {
 // Notified handles a notification of an upstream that belongs to no call. It is
 // for one caller, or for all subscribers if caller is "".
 func (f *Face) Notified(server, caller, method string, params json.RawMessage) {
-	if method != toolsChanged { // sent when the tools have been read
-		f.notifyTransparent(server, caller, method, params)
-	}
+	f.notifyTransparent(server, caller, method, params)
 	switch method {
 	case promptsChanged, resourcesChanged:
 		f.view.forget()

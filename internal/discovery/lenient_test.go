@@ -20,6 +20,10 @@ import (
 // prompters are servers that have prompts; those named mute never say which.
 type prompters struct{ states }
 
+func (p prompters) Describe(_ context.Context, server, _ string, _ tool.Exchange) (mcpclient.ServerInfo, bool) {
+	return p.Info(server)
+}
+
 func (prompters) Info(string) (mcpclient.ServerInfo, bool) {
 	return mcpclient.ServerInfo{Capabilities: json.RawMessage(`{"prompts":{}}`)}, true
 }

@@ -73,7 +73,9 @@ func (f *Face) prune() {
 // Describe implements mcpserver.Handler: it returns the upstream's own description.
 func (s *transparentView) Describe(ctx context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
 	s.face.opts.Upstreams.Await(ctx, s.name)
-	info, ok := s.face.opts.Upstreams.Info(s.name)
+	info, ok := s.face.opts.Upstreams.Describe(ctx, s.name, r.Caller.ID, tool.Exchange{
+		Capabilities: r.Exchange.Capabilities, Protocol: r.Protocol, PassInput: r.Modern(), Transparent: true,
+	})
 	if !ok {
 		return mcpserver.Description{}, s.down()
 	}
@@ -105,6 +107,7 @@ func (s *transparentView) down() error {
 
 // Serve implements mcpserver.Handler.
 func (s *transparentView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
+	r.Exchange.Transparent = true
 	switch r.Method {
 	case "tools/call":
 		return s.call(ctx, r)

@@ -38,6 +38,14 @@ func MayNeedInput(method string) bool {
 	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
 }
 
+// The extensions that Junctor knows.
+const (
+	// ExtensionUI is MCP Apps: tools whose results have a user interface.
+	ExtensionUI = "io.modelcontextprotocol/ui"
+	// ExtensionTasks is the tasks of the new era.
+	ExtensionTasks = "io.modelcontextprotocol/tasks"
+)
+
 // The keys of the new era in a request's or a result's _meta.
 const (
 	MetaProtocolVersion    = "io.modelcontextprotocol/protocolVersion"

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -108,12 +110,28 @@ type ServerInfo struct {
 // Stateless reports whether the server speaks the new era.
 func (i ServerInfo) Stateless() bool { return mcp.Stateless(i.Protocol) }
 
+// BothEras reports whether a server that speaks the new era says that it speaks
+// the handshake era too.
+func (i ServerInfo) BothEras() bool {
+	if !i.Stateless() {
+		return false
+	}
+	for v := range rawjson.Elements(rawjson.Field(i.Raw, "supportedVersions")) {
+		if version, _ := rawjson.Unquote(v); slices.Contains(handshakeVersions, version) {
+			return true
+		}
+	}
+	return false
+}
+
 // Client is a connection to one MCP server.
 type Client struct {
 	opts Options
 	log  *slog.Logger
 	self json.RawMessage // clientInfo
-	wire wire
+	// declared are the capabilities of requests that no caller restricts.
+	declared json.RawMessage
+	wire     wire
 	// inline means that the goroutine of a call reads its own stream.
 	inline bool
 
@@ -151,7 +169,7 @@ func Connect(ctx context.Context, t Transport, o Options) (*Client, error) {
 		o.DiscoverTimeout = 3 * time.Second
 	}
 	o.Limits = o.Limits.WithDefaults()
-	c := &Client{opts: o, log: o.Log, self: o.clientInfo(), calls: map[int64]*pendingRequest{}, asks: map[mcp.ID]*serverRequest{}, done: make(chan struct{})}
+	c := &Client{opts: o, log: o.Log, self: o.clientInfo(), declared: o.Capabilities.JSON(), calls: map[int64]*pendingRequest{}, asks: map[mcp.ID]*serverRequest{}, done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.info.Store(&ServerInfo{})
 	if err := t.open(ctx, c); err != nil {
@@ -173,6 +191,24 @@ func Connect(ctx context.Context, t Transport, o Options) (*Client, error) {
 
 // Info returns the server's description of itself.
 func (c *Client) Info() ServerInfo { return *c.info.Load() }
+
+// Describe returns the server's description of itself for a caller: a server of
+// the new era may answer by what the caller declares.
+func (c *Client) Describe(ctx context.Context, ex tool.Exchange) ServerInfo {
+	info := c.Info()
+	if !info.Stateless() || rawjson.Field(ex.Capabilities, "extensions") == nil && rawjson.Field(ex.Capabilities, "experimental") == nil {
+		return info
+	}
+	result, err := c.round(ctx, tool.Request{Method: mcp.MethodDiscover, Exchange: ex}, nil)
+	if err != nil {
+		c.log.DebugContext(ctx, "server not described again", "err", err)
+		return info
+	}
+	if own, ok := discovered(result, info.Protocol); ok {
+		return own
+	}
+	return info
+}
 
 // Done is closed when the connection has ended.
 func (c *Client) Done() <-chan struct{} { return c.done }

@@ -17,6 +17,10 @@ type Capabilities struct {
 	ElicitationForm bool
 	ElicitationURL  bool // since 2025-11-25
 	Roots           bool
+
+	// Extensions and Experimental are declared as they are; nil declares none.
+	Extensions   json.RawMessage
+	Experimental json.RawMessage
 }
 
 // allow reports whether the declared capabilities allow the request.
@@ -51,7 +55,31 @@ func (k Capabilities) JSON() json.RawMessage {
 		}
 		out = rawjson.SetField(out, sampling, "sampling")
 	}
+	return k.extend(out)
+}
+
+// extend adds the extensions and experimental capabilities.
+func (k Capabilities) extend(out json.RawMessage) json.RawMessage {
+	if k.Extensions != nil {
+		out = rawjson.SetField(out, k.Extensions, "extensions")
+	}
+	if k.Experimental != nil {
+		out = rawjson.SetField(out, k.Experimental, "experimental")
+	}
 	return out
+}
+
+// Extended returns the capabilities with the extensions and experimental
+// capabilities of a caller in place of its own.
+func (k Capabilities) Extended(caller json.RawMessage) Capabilities {
+	k.Extensions, k.Experimental = nil, nil
+	if v := rawjson.Field(caller, "extensions"); rawjson.IsObject(v) {
+		k.Extensions = v
+	}
+	if v := rawjson.Field(caller, "experimental"); rawjson.IsObject(v) {
+		k.Experimental = v
+	}
+	return k
 }
 
 // common returns what both the options and the caller can do: in the new era
@@ -127,16 +155,24 @@ func (c *Client) addMeta(params json.RawMessage, version, method string, ex *too
 
 // declare returns the capabilities that go with a request.
 func (c *Client) declare(method string, ex *tool.Exchange) json.RawMessage {
-	if !mcp.MayNeedInput(method) || ex == nil {
-		return c.opts.Capabilities.JSON()
+	if ex == nil || !ex.Transparent && !mcp.MayNeedInput(method) {
+		return c.declared
 	}
-	switch {
-	case ex.PassInput && rawjson.IsObject(ex.Capabilities):
-		return ex.Capabilities
-	case ex.Ask == nil:
-		return json.RawMessage(`{}`)
+	k := c.opts.Capabilities
+	if ex.Transparent {
+		if ex.PassInput && rawjson.IsObject(ex.Capabilities) {
+			return ex.Capabilities
+		}
+		k = k.Extended(ex.Capabilities)
+	} else if ex.PassInput && rawjson.IsObject(ex.Capabilities) {
+		// Of extensions, only those that this program carries.
+		own := rawjson.DeleteField(rawjson.DeleteField(ex.Capabilities, "extensions"), "experimental")
+		return k.extend(own)
 	}
-	return c.opts.Capabilities.common(ex.Capabilities)
+	if ex.Ask == nil {
+		return k.extend(json.RawMessage(`{}`))
+	}
+	return k.extend(k.common(ex.Capabilities))
 }
 
 // withoutMeta takes out of a request to a server of the old era what a caller

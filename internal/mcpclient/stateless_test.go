@@ -34,7 +34,9 @@ func TestModernRequests(t *testing.T) {
 			`{"roots":{"listChanged":true},"elicitation":{"url":{},"form":{}},"sampling":{"tools":{}}}`, `{}`},
 		"an empty elicitation means form": {Capabilities{ElicitationForm: true, ElicitationURL: true}, "resources/read", `{"uri":"x"}`, tool.Exchange{Ask: ask, Capabilities: json.RawMessage(`{"elicitation":{}}`)},
 			`{"elicitation":{"form":{}}}`, `{}`},
-		"passed on as it is":        {Capabilities{}, "tools/call", `{"name":"x"}`, tool.Exchange{PassInput: true, Capabilities: full}, string(full), `{}`},
+		"passed on as it is": {Capabilities{}, "tools/call", `{"name":"x"}`, tool.Exchange{PassInput: true, Transparent: true, Capabilities: full}, string(full), `{}`},
+		"without others' extensions": {Capabilities{Extensions: json.RawMessage(`{"ours":{}}`)}, "tools/call", `{"name":"x"}`, tool.Exchange{PassInput: true, Capabilities: json.RawMessage(`{"roots":{},"extensions":{"x":{}},"experimental":{"y":{}}}`)},
+			`{"extensions":{"ours":{}},"roots":{}}`, `{}`},
 		"the caller's own era goes": {Capabilities{}, "tools/call", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"1999","keep":[1], "io.modelcontextprotocol/clientInfo":{"name":"forged"}},"name":"x"}`, tool.Exchange{}, `{}`, `{"keep":[1]}`},
 	} {
 		t.Run(name, func(t *testing.T) {

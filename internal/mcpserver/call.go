@@ -67,6 +67,7 @@ func (c *call) exchange(capabilities json.RawMessage) {
 	c.req.Exchange = tool.Exchange{
 		Notify:       c.notify,
 		Capabilities: capabilities,
+		Protocol:     c.req.Protocol,
 		PassInput:    c.req.Modern(),
 	}
 	if asksAnything(capabilities) {

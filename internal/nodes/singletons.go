@@ -104,6 +104,8 @@ type forwardedRequest struct {
 	Notify       bool            `json:"notify,omitempty"` // the caller receives notifications
 	Ask          bool            `json:"ask,omitempty"`    // the caller can be asked
 	PassInput    bool            `json:"passInput,omitempty"`
+	Protocol     string          `json:"protocol,omitempty"`
+	Transparent  bool            `json:"transparent,omitempty"`
 }
 
 // messageLimits are those of messages between nodes, whose contents were
@@ -114,7 +116,7 @@ var messageLimits = mcp.Limits{MaxBytes: maxWaiting, Repair: true}
 // runs the server.
 func (s *Singletons) Do(ctx context.Context, owner, server string, r tool.Request) (json.RawMessage, error) {
 	ex := r.Exchange
-	first, err := json.Marshal(forwardedRequest{server, r.Caller, ex.Capabilities, ex.Notify != nil, ex.Ask != nil, ex.PassInput})
+	first, err := json.Marshal(forwardedRequest{server, r.Caller, ex.Capabilities, ex.Notify != nil, ex.Ask != nil, ex.PassInput, ex.Protocol, ex.Transparent})
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +224,7 @@ func (s *Singletons) serve(ctx context.Context, first []byte, l *Conn) {
 		_ = l.Send(mcp.AppendMessage(nil, &mcp.Message{Method: method, Params: params})) // ctx ends with the connection
 	}
 	r := tool.Request{Method: request.Method, Params: request.Params, Caller: f.Caller, Exchange: tool.Exchange{
-		Capabilities: f.Capabilities, PassInput: f.PassInput,
+		Capabilities: f.Capabilities, PassInput: f.PassInput, Protocol: f.Protocol, Transparent: f.Transparent,
 		Queued:   func(waiting bool) { notify(methodQueued, fmt.Appendf(nil, `{"waiting":%t}`, waiting)) },
 		Repaired: func() { notify(methodRepaired, nil) },
 	}}

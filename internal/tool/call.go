@@ -73,6 +73,15 @@ type Exchange struct {
 	// declared them; nil when it declared none.
 	Capabilities json.RawMessage
 
+	// Protocol is the version of MCP that the caller speaks; "" for a caller of
+	// another API.
+	Protocol string
+
+	// Transparent means that the caller sees this one server and nothing else:
+	// its capabilities, extensions included, are declared to the server, and
+	// the server is spoken to in the caller's era where it has it.
+	Transparent bool
+
 	// PassInput lets a result that asks for input (resultType
 	// input_required, of the 2026-07-28 era) through to a caller that knows
 	// how to go on from it, instead of answering it through Ask.

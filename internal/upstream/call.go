@@ -200,16 +200,6 @@ func waited(ctx context.Context, msg string) error {
 	return &tool.Error{Kind: tool.Canceled, Msg: "the call was cancelled", Err: ctx.Err()}
 }
 
-// ready returns a connection for the request, entered.
-func (u *upstream) ready(ctx context.Context, r tool.Request) (*conn, error) {
-	c, err := u.connection(ctx)
-	if err != nil || u.config().SessionMode != PerCaller || r.Caller == "" {
-		return c, err
-	}
-	c.leave()
-	return u.session(ctx, r)
-}
-
 // connection returns the shared connection, entered. It waits for the first
 // connection, and briefly for a reconnect.
 func (u *upstream) connection(ctx context.Context) (*conn, error) {

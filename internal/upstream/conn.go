@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,12 +24,18 @@ type conn struct {
 	sharing *sharing       // of callers
 	process *child.Process // nil unless the upstream is a program
 	shared  bool           // calls share one stream: the connection ends as a whole
+	beside  bool           // callers share it, beside the one that is listed
+
+	oneKind atomic.Bool // no connection of another kind could be made beside this one
 
 	calls   sync.WaitGroup // in flight
 	busy    atomic.Int64   // how many
 	used    atomic.Int64   // unix nanoseconds of the end of the last call
 	refresh chan struct{}  // the lists may have changed
 	suspect chan struct{}  // a call failed in a way that may concern all
+
+	toolsChanged atomic.Bool       // the server said so since the tools were listed
+	definitions  [sha256.Size]byte // of what was listed last; for the goroutine that lists
 
 	schemas atomic.Pointer[map[string]json.RawMessage] // of the tools, by name
 
@@ -50,27 +57,27 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// dial connects within the upstream's time to start. caller is the one whose
-// session it is to be, "" for the session of all.
-func (u *upstream) dial(ctx context.Context, cfg Config, caller string, capabilities mcpclient.Capabilities) (*conn, error) {
+// dial connects within the upstream's time to start.
+func (u *upstream) dial(ctx context.Context, cfg Config, k connKind) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, cfg.StartTimeoutMs.Duration())
 	defer cancel()
-	u.mu.Lock()
-	protocol := u.protocol
-	u.mu.Unlock()
-	if caller == "" {
-		capabilities.Roots = false // no caller could answer a request at the server's start
+	if k.caller == "" {
+		k.capabilities.Roots = false // no caller could answer a request at the server's start
 	}
-	c, err := u.connect(ctx, cfg, caller, protocol, capabilities)
+	if k.handshake {
+		return u.connect(ctx, cfg, k, mcp.Version20251125)
+	}
+	protocol := u.lastProtocol()
+	c, err := u.connect(ctx, cfg, k, protocol)
 	if errors.Is(err, mcpclient.ErrOldEra) && protocol == "" && ctx.Err() == nil {
-		c, err = u.connect(ctx, cfg, caller, mcp.Version20251125, capabilities)
+		c, err = u.connect(ctx, cfg, k, mcp.Version20251125)
 	}
 	return c, err
 }
 
-func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol string, capabilities mcpclient.Capabilities) (*conn, error) {
+func (u *upstream) connect(ctx context.Context, cfg Config, k connKind, protocol string) (*conn, error) {
 	c := newConn()
-	c.caller = caller
+	c.caller, c.beside = k.caller, k.beside
 	log, begun := u.s.log.With("server", u.name), time.Now()
 	log.DebugContext(ctx, "connecting", "transport", string(cfg.transport()), "protocol", protocol)
 	transport, err := u.transport(ctx, cfg, c)
@@ -79,7 +86,7 @@ func (u *upstream) connect(ctx context.Context, cfg Config, caller, protocol str
 	}
 	c.client, err = mcpclient.Connect(ctx, transport, mcpclient.Options{
 		Name: u.s.opts.Name, Title: u.s.opts.Name, Version: u.s.opts.Version,
-		Protocol: protocol, Capabilities: capabilities,
+		Protocol: protocol, Pin: k.handshake, Capabilities: k.capabilities,
 		OnNotification: func(method string, params json.RawMessage) { u.notified(c, method, params) },
 		OnRenew:        func() { signal(c.refresh) },
 		InputSchema:    c.schema,

@@ -143,7 +143,7 @@ func (u *upstream) attempt(ctx context.Context, cfg Config) (*conn, error) {
 	// A child must be gone before its successor starts.
 	u.children.Wait()
 
-	c, err := u.dial(ctx, cfg, "", u.s.opts.Capabilities)
+	c, err := u.dial(ctx, cfg, connKind{capabilities: u.s.opts.Capabilities})
 	if err != nil {
 		if h, ok := errors.AsType[*handshakeError](err); ok && h.conn != nil {
 			u.close(h.conn)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"junctor/internal/mcp"
 	"junctor/internal/tool"
 )
+
+const toolsChanged = "notifications/tools/list_changed"
 
 // monitor watches a connection until it ends and returns the reason.
 func (u *upstream) monitor(ctx context.Context, c *conn) error {
@@ -86,6 +89,7 @@ func (u *upstream) check(ctx context.Context, c *conn) error {
 // relist reads the upstream's lists again. If that fails, the previous lists
 // stay valid; a lost connection is detected elsewhere.
 func (u *upstream) relist(ctx context.Context, c *conn) {
+	told, before := c.toolsChanged.Swap(false), c.definitions
 	offer, err := u.list(ctx, c, u.config())
 	if err != nil {
 		if ctx.Err() == nil && c.client.Err() == nil {
@@ -95,6 +99,10 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 		return
 	}
 	u.publishTools(offer)
+	if told && c.definitions == before {
+		// The list is as it was: nobody else would pass the notification on.
+		u.s.opts.Sink.Notified(u.name, "", toolsChanged, nil)
+	}
 	u.publishStatus()
 	u.s.log.InfoContext(ctx, "tools listed again", "server", u.name, "tools", len(offer.Tools))
 }
@@ -102,11 +110,21 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 // notified takes a notification that belongs to no call. It runs on the
 // goroutine that reads the connection.
 func (u *upstream) notified(c *conn, method string, params json.RawMessage) {
+	listed := c.caller == "" && !c.beside // the session of all
 	switch method {
-	case "notifications/tools/list_changed", "notifications/prompts/list_changed":
-		if c.caller == "" { // the session of all is the one that is listed
+	case toolsChanged:
+		if listed { // passed on when the tools have been read
+			c.toolsChanged.Store(true)
+			signal(c.refresh)
+			return
+		}
+	case "notifications/prompts/list_changed":
+		if listed {
 			signal(c.refresh)
 		}
+	}
+	if c.beside && c.process == nil && strings.HasSuffix(method, "/list_changed") {
+		return // the remote server tells the shared connection too
 	}
 	if caller, ok := u.recipient(c, method, params); ok {
 		u.s.opts.Sink.Notified(u.name, caller, method, params)

@@ -12,7 +12,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// session is the connection of a single caller.
+// session is a connection beside the one that all callers share: of a single
+// caller, or of another kind.
 type session struct {
 	made chan struct{} // closed when conn or err is set
 	conn *conn
@@ -20,14 +21,12 @@ type session struct {
 	used time.Time // guarded by upstream.mu
 }
 
-// session returns the caller's own connection, entered; it makes one when
-// there is none. Callers that can be asked different things have different
-// ones, because that is agreed on at the start.
-func (u *upstream) session(ctx context.Context, r tool.Request) (*conn, error) {
-	capabilities := commonCapabilities(u.s.opts.Capabilities, r.Exchange)
-	key := string(capabilities.JSON()) + r.Caller
+// session returns the connection of a kind beside the shared one, entered; it
+// makes one when there is none.
+func (u *upstream) session(ctx context.Context, k connKind) (*conn, error) {
+	key := k.key()
 	for {
-		s, err := u.sessionOf(key, r.Caller, capabilities)
+		s, err := u.sessionOf(key, k)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +54,7 @@ func (u *upstream) session(ctx context.Context, r tool.Request) (*conn, error) {
 
 // sessionOf finds the session or begins to make it. That is not bound to the
 // call that needed it first: others may wait for it too.
-func (u *upstream) sessionOf(key, caller string, capabilities mcpclient.Capabilities) (*session, error) {
+func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.ended || u.life == nil {
@@ -71,14 +70,14 @@ func (u *upstream) sessionOf(key, caller string, capabilities mcpclient.Capabili
 	s := &session{made: make(chan struct{}), used: time.Now()}
 	u.sessions[key] = s
 	cfg, life := u.cfg, u.life
-	u.work.Go(func() { u.makeSession(life, s, key, cfg, caller, capabilities) })
+	u.work.Go(func() { u.makeSession(life, s, key, cfg, k) })
 	return s, nil
 }
 
-// makeSession connects for one caller. An error is returned to the calls that
+// makeSession connects for one caller or one kind. An error is returned to the calls that
 // wait for this session; the next call tries again.
-func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg Config, caller string, capabilities mcpclient.Capabilities) {
-	c, err := u.dial(ctx, cfg.withStartLimit(), caller, capabilities)
+func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg Config, k connKind) {
+	c, err := u.dial(ctx, cfg.withStartLimit(), k)
 	u.mu.Lock()
 	s.conn = c
 	if err != nil {
@@ -126,7 +125,7 @@ func (u *upstream) sweep() {
 	var old []*conn
 	u.mu.Lock()
 	for key, s := range u.sessions {
-		if s.conn == nil || s.conn.client.Err() == nil && s.conn.idle() < u.s.opts.SessionIdle {
+		if s.conn == nil || s.conn.client.Err() == nil && (s.conn.idle() < u.s.opts.SessionIdle || s.conn.keepsState()) {
 			continue
 		}
 		delete(u.sessions, key)
@@ -136,6 +135,12 @@ func (u *upstream) sweep() {
 	for _, c := range old {
 		u.close(c)
 	}
+}
+
+// keepsState reports whether callers would lose something with a connection
+// that they share and do not use.
+func (c *conn) keepsState() bool {
+	return c.beside && (c.process != nil || c.sharing.hasSubscribers())
 }
 
 // closeSessions ends all sessions and prevents new ones.

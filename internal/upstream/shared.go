@@ -100,6 +100,12 @@ func (s *sharing) leave(uri, caller string) (others bool) {
 	return false
 }
 
+func (s *sharing) hasSubscribers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.subscribers) > 0
+}
+
 // unsubscribe unsubscribes from the server when the last caller has
 // unsubscribed.
 func (s *sharing) unsubscribe(ctx context.Context, client *mcpclient.Client, r tool.Request) (json.RawMessage, error) {

@@ -372,10 +372,17 @@ func TestListChangedReloadsTools(t *testing.T) {
 			t.Errorf("%d tools, want %d", got, before+50)
 		}
 		r.mu.Lock()
-		defer r.mu.Unlock()
 		if n := len(r.offers["x"]); n > 3 {
 			t.Errorf("the tools were listed %d times", n)
 		}
+		if len(r.notes) > 0 { // what changed is announced by the catalogue
+			t.Errorf("the sink heard %q", r.notes)
+		}
+		r.mu.Unlock()
+		d.Notify("notifications/tools/list_changed", nil)
+		time.Sleep(time.Minute)
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		if !slices.Contains(r.notes, "x notifications/tools/list_changed") {
 			t.Errorf("the sink heard %q", r.notes)
 		}

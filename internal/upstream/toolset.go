@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (ToolSet, erro
 	if err != nil {
 		return ToolSet{}, err
 	}
+	c.definitions = digest(raws)
 	problems := &problems{}
 	if problem != "" {
 		problems.add(problem)
@@ -54,6 +56,17 @@ func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (ToolSet, erro
 	c.schemas.Store(&schemas)
 	offer.Guidance = u.guidance(ctx, c, &offer)
 	return offer, nil
+}
+
+// digest identifies a list of definitions.
+func digest(raws []json.RawMessage) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, raw := range raws {
+		h.Write(raw)
+		h.Write([]byte{'\n'})
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 // pages reads all pages of tools/list up to the limits; problem describes what

@@ -1,0 +1,113 @@
+package upstream
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// CarriedExtensions are the extensions that every caller's requests declare:
+// those that the gateway carries for several servers at once.
+var CarriedExtensions = json.RawMessage(`{"` + mcp.ExtensionUI + `":{"mimeTypes":["text/html;profile=mcp-app"]}}`)
+
+// connKind is what a connection is agreed on with the server. Requests that
+// need another kind than the connection that all callers share get one beside
+// it, which is made when it is first needed.
+type connKind struct {
+	caller       string // "" shares it between callers
+	capabilities mcpclient.Capabilities
+	handshake    bool // the handshake era, although the server speaks the new one
+	beside       bool // callers share it, beside the one that is listed
+}
+
+func (k connKind) key() string {
+	return strconv.FormatBool(k.handshake) + string(k.capabilities.JSON()) + k.caller
+}
+
+// ready returns a connection for the request, entered.
+func (u *upstream) ready(ctx context.Context, r tool.Request) (*conn, error) {
+	c, err := u.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cfg := u.config()
+	handshake := wantsHandshake(r) && c.client.Info().BothEras() && !c.oneKind.Load()
+	if cfg.SessionMode == PerCaller && r.Caller != "" {
+		c.leave()
+		k := connKind{caller: r.Caller, capabilities: commonCapabilities(u.s.opts.Capabilities, r.Exchange), handshake: handshake}
+		return u.session(ctx, k)
+	}
+	k, ok := u.kindBeside(c, cfg, r, handshake)
+	if !ok {
+		return c, nil
+	}
+	own, err := u.session(ctx, k)
+	if err == nil {
+		c.leave()
+		return own, nil
+	}
+	if ctx.Err() != nil {
+		c.leave()
+		return nil, err
+	}
+	if tool.KindOf(err) != tool.RateLimited {
+		c.oneKind.Store(true)
+	}
+	u.s.log.WarnContext(ctx, "no connection in the era of the caller; the shared one is used", "server", u.name, "err", err)
+	return c, nil
+}
+
+// kindBeside returns the kind of connection that the request needs where the
+// shared one is another. The server of an OpenAPI document behaves the same in
+// both eras, and a singleton has one process.
+func (u *upstream) kindBeside(c *conn, cfg Config, r tool.Request, handshake bool) (connKind, bool) {
+	if cfg.transport() == OpenAPI || cfg.Singleton || c.oneKind.Load() || r.Caller == "" {
+		return connKind{}, false
+	}
+	k := connKind{capabilities: u.s.opts.Capabilities, handshake: handshake, beside: true}
+	if r.Exchange.Transparent && (handshake || !c.client.Info().Stateless()) && extends(r.Exchange.Capabilities) {
+		// In the handshake era extensions are agreed on once per connection.
+		k.capabilities = k.capabilities.Extended(r.Exchange.Capabilities)
+		return k, true
+	}
+	return k, handshake
+}
+
+// extends reports whether a caller declares extensions or experimental
+// capabilities.
+func extends(capabilities json.RawMessage) bool {
+	for _, key := range []string{"extensions", "experimental"} {
+		for range rawjson.Members(rawjson.Field(capabilities, key)) {
+			return true
+		}
+	}
+	return false
+}
+
+// wantsHandshake reports whether the request is better served in the handshake
+// era: its caller speaks that era, and sees this server alone or can be asked.
+func wantsHandshake(r tool.Request) bool {
+	ex := r.Exchange
+	return ex.Protocol != "" && !mcp.Stateless(ex.Protocol) && (ex.Transparent || ex.Ask != nil && mcp.MayNeedInput(r.Method))
+}
+
+// Describe returns the server's description of itself for a caller that sees it
+// alone; false if the server is not connected.
+func (s *Supervisor) Describe(ctx context.Context, server, caller string, ex tool.Exchange) (mcpclient.ServerInfo, bool) {
+	info, ok := s.Info(server)
+	u := s.find(server)
+	if !ok || u == nil || u.elsewhere() != "" || u.config().SessionMode == PerCaller {
+		return info, ok
+	}
+	c, err := u.ready(ctx, tool.Request{Method: mcp.MethodInitialize, Caller: caller, Exchange: ex})
+	if err != nil {
+		return info, ok
+	}
+	defer c.leave()
+	return c.client.Describe(ctx, ex), true
+}
