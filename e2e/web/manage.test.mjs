@@ -281,11 +281,57 @@ test('settings: change the theme, create and revoke a key, search the configurat
   await until(async () => (await status()) === 401, 'the key still opens');
 
   await page.getByRole('tab', { name: 'Configuration' }).click();
+  await page.getByRole('button', { name: 'In effect' }).click();
   await page.getByLabel('Search settings').fill('apiKey');
   await page.getByText('llm').first().waitFor();
   assert.doesNotMatch(await page.locator('.page').innerText(), /^k$/m); // the models' key is masked
   await page.getByLabel('Search settings').fill('mcpServers.everything.command');
   await page.getByText(/junctor\.json:\d+/).first().waitFor();
+}));
+
+test('settings: change the configuration in a form, with the file beside it; a restart is marked', on('/#/settings/config', async (page) => {
+  const { g } = rig;
+  const file = () => readFileSync(g.file, 'utf8');
+  await page.getByLabel('Search settings').fill('log.');
+  await page.getByLabel('log.level').selectOption('warn');
+  await page.getByLabel('log.format').selectOption('json');
+  await page.getByText('needs a restart').first().waitFor();
+  await page.getByRole('region', { name: 'Unsaved changes' }).getByText('2 unsaved changes').waitFor();
+  await shot(page, 'settings-form');
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Restart the gateway to apply').waitFor();
+  await page.getByLabel('The configuration file').getByText('"level": "warn"').waitFor();
+  assert.match(file(), /"level": "warn"/);
+  await page.getByLabel('Search settings').fill('maxBodyBytes');
+  await page.getByLabel('limits.maxBodyBytes').fill('5');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText(/must be at least 1024/).waitFor();
+  assert.doesNotMatch(file(), /maxBodyBytes/);
+  await page.getByRole('button', { name: 'Discard' }).click();
+  await page.getByLabel('Search settings').fill('log.');
+  await page.getByLabel('log.level').selectOption('');
+  await page.getByLabel('log.format').selectOption('');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByLabel('The configuration file').getByText('"warn"').waitFor({ state: 'detached' });
+  assert.doesNotMatch(file(), /"level"/);
+}));
+
+test('settings: a model and its key are added in the page; the key goes into .env', alone({ script: null, config: {} }, '/#/settings/models', async (page, own) => {
+  await page.getByText('No model configured').waitFor();
+  await page.getByRole('button', { name: 'Add model' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('provider').selectOption('anthropic');
+  await dialog.getByLabel('model', { exact: true }).fill('claude-test');
+  await dialog.getByLabel('apiKey').fill('sk-ant-0123456789abcdefghijklmnop');
+  assert.deepEqual(await violations(page), []);
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('row', { name: /anthropic\/claude-test/ }).getByText('ANTHROPIC_API_KEY').waitFor();
+  await shot(page, 'settings-models');
+  assert.doesNotMatch(readFileSync(own.file, 'utf8'), /sk-ant/);
+  assert.match(readFileSync(join(own.home, '.config', 'junctor', '.env'), 'utf8'), /ANTHROPIC_API_KEY="sk-ant/);
+  const models = await (await page.request.get(`${own.url}/api/models`)).json();
+  assert.equal(models.models[0].id, 'anthropic/claude-test');
 }));
 
 test('sign-in: sign in with a key and sign out', alone({ script: null, config: { auth: { loopback: 'key' } }, env: { JUNCTOR_ADMIN_KEY: 'the-first-administrator' } }, '/', async (page, own) => {

@@ -22,7 +22,8 @@ const views = [
   ['activity', '/#/activity', (p) => p.locator('.call-row').first()],
   ['settings', '/#/settings', (p) => p.getByText('Connect an agent')],
   ['keys', '/#/settings/keys', (p) => p.getByRole('button', { name: 'New key' })],
-  ['config', '/#/settings/config', (p) => p.locator('table.config').first()],
+  ['models', '/#/settings/models', (p) => p.getByRole('button', { name: 'Add model' })],
+  ['config', '/#/settings/config', (p) => p.locator('.setting').first()],
 ];
 
 for (const theme of ['light', 'dark']) {

@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"junctor/docs"
 	"junctor/internal/catalog"
 	"junctor/internal/clients"
 	"junctor/internal/config"
+	"junctor/internal/control"
+	"junctor/internal/jsonedit"
 	"junctor/internal/tool"
 )
 
@@ -18,10 +22,61 @@ import (
 // they change takes effect when the file is read again.
 type settings struct{ app *App }
 
-// Show returns what holds and where it is from.
-func (s settings) Show() any {
+// Show returns what holds and where it is from, the file, and the settings
+// that wait for a restart.
+func (s settings) Show() (control.Configuration, error) {
 	cfg := s.app.config.Load()
-	return map[string]any{"place": cfg.Place(), "settings": cfg.Effective()}
+	shown := control.Configuration{Place: cfg.Place(), Settings: cfg.Effective(), Values: map[string]json.RawMessage{}, Restart: config.NeedRestart(s.app.opts.Config, cfg)}
+	text, values, err := config.ReadFile(s.app.opts.Reload)
+	if err != nil {
+		return shown, err
+	}
+	for key, value := range values {
+		if shown.Values[key], err = clients.HideSettingSecrets(key, value); err != nil {
+			return shown, err
+		}
+	}
+	text, err = clients.MaskFile(s.app.opts.Reload, text, values)
+	shown.Text = s.app.opts.Redactor.String(string(text))
+	return shown, err
+}
+
+// Schema returns the JSON Schema of the configuration file.
+func (s settings) Schema() json.RawMessage { return docs.ConfigSchema }
+
+// SetValues changes settings by their keys; null removes one from the file.
+// Secrets in plain text go into the .env beside the file.
+func (s settings) SetValues(values map[string]json.RawMessage) error {
+	_, old, err := config.ReadFile(s.app.opts.Reload)
+	if err != nil {
+		return err
+	}
+	keys := slices.Sorted(maps.Keys(values))
+	plain := make([]json.RawMessage, len(keys))
+	var wanted, edits, shared []config.Edit
+	for i, key := range keys {
+		path := strings.Split(key, ".")
+		before := old[path[0]]
+		if len(path) > 1 {
+			before, _ = jsonedit.Get(before, path[1:]...)
+		}
+		plain[i] = clients.ShowSettingSecrets(key, values[key], before)
+		wanted = append(wanted, config.SetValue(key, plain[i]))
+		if config.AppliesLive(key) { // the others are those of one node
+			shared = append(shared, wanted[i])
+		}
+	}
+	if err := config.Check(s.app.opts.Reload, wanted...); err != nil {
+		return err // before a secret is written
+	}
+	for i, key := range keys {
+		kept, err := clients.KeepSettingSecrets(s.app.opts.Reload, key, plain[i])
+		if err != nil {
+			return err
+		}
+		edits = append(edits, config.SetValue(key, kept))
+	}
+	return s.editShared(edits, shared)
 }
 
 // AddServers adds servers in any shape that clients write: a whole file, its

@@ -16,7 +16,7 @@ import (
 	"junctor/internal/tool"
 )
 
-// Edit is one change to the servers of a file.
+// Edit is one change to the servers, the rules or the settings of a file.
 type Edit struct {
 	kind   editKind
 	name   string
@@ -30,6 +30,7 @@ const (
 	merge
 	remove
 	rule
+	setValue
 )
 
 // Set adds a server, or makes the one of that name what server says. server
@@ -42,8 +43,14 @@ func Merge(name string, patch json.RawMessage) Edit { return Edit{merge, name, p
 // Remove takes a server away.
 func Remove(name string) Edit { return Edit{kind: remove, name: name} }
 
-// Server is the name of the server, or the pattern of the rule, that is changed.
-func (e Edit) Server() string { return e.name }
+// Server is the name of the server, the pattern of the rule, or the key of the
+// setting that is changed; the latter after a dot, which no name begins with.
+func (e Edit) Server() string {
+	if e.kind == setValue {
+		return "." + e.name
+	}
+	return e.name
+}
 
 // Whole reports whether what the server was before does not matter.
 func (e Edit) Whole() bool { return e.kind != merge }
@@ -64,7 +71,7 @@ func (e *Edit) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &t); err != nil {
 		return err
 	}
-	if t.Kind < set || t.Kind > rule {
+	if t.Kind < set || t.Kind > setValue {
 		return fmt.Errorf("edit of %s: of a kind that this version does not know", t.Name)
 	}
 	*e = Edit{t.Kind, t.Name, t.Server}
@@ -129,6 +136,24 @@ func Apply(o Options, edits ...Edit) (string, error) {
 	return "", fmt.Errorf("edit %s: another program keeps changing it; try again", place.Path)
 }
 
+// Check returns the error that Apply would refuse the edits with, and writes
+// nothing.
+func Check(o Options, edits ...Edit) error {
+	place := Locate(o)
+	if place.Path == "" {
+		place = Place{Path: place.New, Named: true, How: "new"}
+	}
+	old, err := os.ReadFile(place.Path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	changed, err := EditBytes(old, edits...)
+	if err != nil {
+		return fmt.Errorf("edit %s: %w", place.Path, err)
+	}
+	return o.newProblems(place, old, changed)
+}
+
 // check runs the loader over a content that the file may get.
 func (o Options) check(place Place, content []byte) (*loader, error) {
 	l := o.loader(place, &source{file: place.Path, data: bytes.TrimPrefix(content, bom)})
@@ -182,8 +207,11 @@ func EditBytes(text []byte, edits ...Edit) ([]byte, error) {
 }
 
 func (e Edit) apply(text []byte) ([]byte, error) {
-	if e.kind == rule {
+	switch e.kind {
+	case rule:
 		return editRule(text, e.name, e.server)
+	case setValue:
+		return editValue(text, e.name, e.server)
 	}
 	if e.kind != remove {
 		if !tool.ValidServer(e.name) {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"junctor/internal/telemetry"
 )
 
 // ordered is a JSON object that keeps the order of its members, so that the
@@ -46,6 +48,10 @@ const (
 	aVariable = `\$\{.+\}`
 	// aServerName matches the names of servers.
 	aServerName = `^[A-Za-z0-9_-]{1,64}$`
+	// applyKey says when a changed setting takes effect: live or restart. It is
+	// at the top-level settings, and below where it differs. Other names of
+	// settings do not have it.
+	applyKey = "x-apply"
 	// aComment matches the keys that people use for comments in plain JSON.
 	aComment = `^(_|//|#|comment$)`
 )
@@ -79,6 +85,9 @@ func generateSchema() []byte {
 			props = append(props, pair{f.key, addProperty(obj, "toolRules", ordered{{"$ref", "#/properties/toolRules"}, {"description", "The same as toolRules at the top."}})})
 		default:
 			props = append(props, pair{f.key, f.schema()})
+		}
+		if last := &props[len(props)-1]; last.name == f.key { // not an alias
+			last.value = append(last.value.(ordered), pair{applyKey, f.apply})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(foreignTop)) {
@@ -229,6 +238,9 @@ func (f field) schema() ordered {
 		s = append(s, stringList()...)
 	default:
 		s = append(s, pair{"type", "string"})
+		if f.typ == reflect.TypeFor[telemetry.Secret]() {
+			s = append(s, pair{"writeOnly", true})
+		}
 	}
 	if f.def != nil {
 		s = append(s, pair{"default", f.def})
@@ -240,7 +252,11 @@ func (f field) schema() ordered {
 func (f field) object() ordered {
 	var props ordered
 	for _, inner := range f.fields {
-		props = append(props, pair{inner.key, inner.schema()})
+		schema := inner.schema()
+		if inner.apply != f.apply {
+			schema = append(schema, pair{applyKey, inner.apply})
+		}
+		props = append(props, pair{inner.key, schema})
 	}
 	return ordered{
 		{"description", f.doc},

@@ -88,6 +88,8 @@ func (c *Control) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/export", c.exportCalls)
 	mux.HandleFunc("GET /api/stats", c.callStats)
 	mux.HandleFunc("GET /api/config", c.admin(c.settings))
+	mux.HandleFunc("GET /api/config/schema", c.admin(c.settingsSchema))
+	mux.HandleFunc("PATCH /api/config", c.admin(c.changeSettings))
 	mux.HandleFunc("GET /api/keys", c.admin(c.listKeys))
 	mux.HandleFunc("POST /api/keys", c.admin(c.addKey))
 	mux.HandleFunc("DELETE /api/keys/{name}", c.admin(c.revokeKey))

@@ -70,10 +70,14 @@ func (c *core) AddKey(_ context.Context, k store.Key) error {
 }
 func (c *core) Keys(context.Context) ([]store.Key, error) { return c.keys, c.keyErr }
 func (c *core) Restart(name string) error                 { return c.edit("restart " + name) }
-func (c *core) Show() any                                 { return map[string]string{"shown": "yes"} }
-func (c *core) SetEnabled(name string, on bool) error     { return c.edit(fmt.Sprint("enable ", name, on)) }
-func (c *core) RemoveServer(name string) error            { return c.edit("remove " + name) }
-func (c *core) edit(what string) error                    { c.edits = append(c.edits, what); return c.editErr }
+func (c *core) Show() (Configuration, error)              { return Configuration{Text: "shown"}, nil }
+func (c *core) Schema() json.RawMessage                   { return json.RawMessage(`{"title":"schema"}`) }
+func (c *core) SetValues(values map[string]json.RawMessage) error {
+	return c.edit(fmt.Sprintf("set %s", values))
+}
+func (c *core) SetEnabled(name string, on bool) error { return c.edit(fmt.Sprint("enable ", name, on)) }
+func (c *core) RemoveServer(name string) error        { return c.edit("remove " + name) }
+func (c *core) edit(what string) error                { c.edits = append(c.edits, what); return c.editErr }
 func (c *core) Server(name string) (json.RawMessage, error) {
 	return json.RawMessage(`{"command":"` + name + `"}`), c.editErr
 }

@@ -30,8 +30,12 @@ type Servers interface {
 // Settings owns the configuration file. The methods return when the file is
 // written; the change then takes effect automatically.
 type Settings interface {
-	// Show returns what holds and where it is from, secrets masked.
-	Show() any
+	// Show returns the configuration, secrets masked.
+	Show() (Configuration, error)
+	// Schema returns the JSON Schema of the configuration file.
+	Schema() json.RawMessage
+	// SetValues changes settings by their keys; null removes one.
+	SetValues(values map[string]json.RawMessage) error
 	// AddServers takes servers in any shape that clients write, and returns
 	// their names.
 	AddServers(raw json.RawMessage, replace bool) ([]string, error)
@@ -208,5 +212,3 @@ func asInvalid(err error) error {
 	}
 	return &tool.Error{Kind: tool.InvalidArguments, Msg: err.Error()}
 }
-
-func (c *Control) settings(w http.ResponseWriter, _ *http.Request) { answer(w, c.Settings.Show()) }

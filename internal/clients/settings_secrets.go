@@ -1,0 +1,134 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"junctor/internal/config"
+	"junctor/internal/jsonedit"
+	"junctor/internal/telemetry"
+)
+
+// settingMember is the member that holds the value of a setting while its
+// secrets are replaced: a value that is itself a secret has no path otherwise.
+const settingMember = "value"
+
+// wrapSetting returns the value of a setting with the secrets in it.
+func wrapSetting(key string, value json.RawMessage) Server {
+	s := Server{Name: key, JSON: append(append([]byte(`{"`+settingMember+`":`), value...), '}')}
+	for _, path := range config.SecretsIn(key, value) {
+		full := append([]string{settingMember}, path...)
+		raw, _ := jsonedit.Get(s.JSON, full...)
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			continue
+		}
+		s.Secrets = append(s.Secrets, Secret{
+			Key: strings.Join(append([]string{key}, path...), "."), Variable: settingVariable(s.JSON, key, full),
+			value: telemetry.Secret(text), path: full,
+		})
+	}
+	return s
+}
+
+// settingVariable names the variable for a secret after the object that it is
+// in: OPENAI_API_KEY for the key of the provider openai.
+func settingVariable(wrapped json.RawMessage, key string, path []string) string {
+	word := config.VariableName(snake(path[len(path)-1]))
+	if len(path) == 1 {
+		return config.VariableName(strings.ReplaceAll(key, ".", "_"))
+	}
+	var object struct {
+		Name     string `json:"name"`
+		Provider string `json:"provider"`
+	}
+	if raw, ok := jsonedit.Get(wrapped, path[:len(path)-1]...); ok {
+		_ = json.Unmarshal(raw, &object) // an object of another kind has neither
+	}
+	return variable(orElse(object.Name, orElse(object.Provider, strings.ReplaceAll(key, ".", "_"))), word)
+}
+
+// snake writes apiKey as api_key.
+func snake(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if i > 0 && 'A' <= r && r <= 'Z' {
+			b.WriteByte('_')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func (s Server) unwrapSetting() json.RawMessage {
+	raw, _ := jsonedit.Get(s.JSON, settingMember)
+	return raw
+}
+
+// KeepSettingSecrets moves the secrets in plain text of a setting's value into
+// the .env beside the configuration, and returns the value with variables in
+// their place.
+func KeepSettingSecrets(o config.Options, key string, value json.RawMessage) (json.RawMessage, error) {
+	s := wrapSetting(key, value)
+	if len(s.Secrets) == 0 {
+		return value, nil
+	}
+	changed, vars, err := UseVariables([]Server{s}, Variables(o))
+	if err != nil {
+		return nil, err
+	}
+	if err := keep(o, vars); err != nil {
+		return nil, err
+	}
+	return changed[0].unwrapSetting(), nil
+}
+
+// HideSettingSecrets returns the value of a setting with a mark in place of
+// each secret in plain text. ShowSettingSecrets is the reverse.
+func HideSettingSecrets(key string, value json.RawMessage) (json.RawMessage, error) {
+	s := wrapSetting(key, value)
+	for n, secret := range s.Secrets {
+		var quoted bytes.Buffer
+		writeJSON(&quoted, hidden(n))
+		var err error
+		if s.JSON, err = jsonedit.Set(s.JSON, quoted.Bytes(), secret.path...); err != nil {
+			return nil, err
+		}
+	}
+	return s.unwrapSetting(), nil
+}
+
+// ShowSettingSecrets puts the secrets of old in place of the marks that
+// HideSettingSecrets wrote, wherever an edit has moved them.
+func ShowSettingSecrets(key string, edited, old json.RawMessage) json.RawMessage {
+	if len(old) == 0 {
+		return edited
+	}
+	return showMarks(edited, wrapSetting(key, old).Secrets)
+}
+
+// MaskFile returns the text of Junctor's own file with the secrets in plain
+// text replaced, for showing.
+func MaskFile(o config.Options, text []byte, settings map[string]json.RawMessage) ([]byte, error) {
+	own, err := Own(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range sortedKeys(settings) {
+		for _, secret := range wrapSetting(key, settings[key]).Secrets {
+			if text, err = jsonedit.Set(text, json.RawMessage(`"`+telemetry.Redacted+`"`), append([]string{key}, secret.path[1:]...)...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, e := range own {
+		for _, secret := range findSecrets(e.Name, e.Server) {
+			text = bytes.ReplaceAll(text, []byte(secret.value.Reveal()), []byte(telemetry.Redacted))
+			var quoted bytes.Buffer
+			writeJSON(&quoted, secret.value.Reveal())
+			text = bytes.ReplaceAll(text, bytes.Trim(quoted.Bytes(), `"`), []byte(telemetry.Redacted))
+		}
+	}
+	return text, nil
+}

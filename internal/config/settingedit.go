@@ -1,0 +1,186 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"junctor/internal/jsonedit"
+	"junctor/internal/telemetry"
+)
+
+// SetValue makes a setting what value says; null removes it from the file, so
+// that its default applies. key is that of the reference: "log.level".
+func SetValue(key string, value json.RawMessage) Edit { return Edit{setValue, key, value} }
+
+// shorthands are the settings that a file may write as a plain value, and the
+// key of the object that the value then stands for.
+var shorthands = map[string]string{"log": "level", "cors": "origins"}
+
+// editValue changes one setting. A shorthand for the object that it is in
+// becomes that object first.
+func editValue(text []byte, key string, value json.RawMessage) ([]byte, error) {
+	if _, err := settingType(key); err != nil {
+		return nil, err
+	}
+	path := strings.Split(key, ".")
+	if inner, ok := shorthands[path[0]]; ok && len(path) > 1 {
+		if raw, there := jsonedit.Get(text, path[0]); there && raw[0] != '{' {
+			var err error
+			if text, err = jsonedit.Set(text, fmt.Appendf(nil, "{%q:%s}", inner, raw), path[0]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if string(value) == "null" {
+		return jsonedit.Remove(text, path...)
+	}
+	return jsonedit.Set(text, value, path...)
+}
+
+// settingType returns the type of a setting, which is not that of a server.
+func settingType(key string) (reflect.Type, error) {
+	t := reflect.TypeFor[Config]()
+	for i, name := range strings.Split(key, ".") {
+		f, ok := fieldNamed(t, name)
+		if !ok || i == 0 && name == "mcpServers" {
+			return nil, fmt.Errorf("there is no setting %q; docs/configuration.md lists them", key)
+		}
+		if t = f; t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+	}
+	return t, nil
+}
+
+// fieldNamed returns the type of the field that has a name in JSON.
+func fieldNamed(t reflect.Type, name string) (reflect.Type, bool) {
+	if t.Kind() != reflect.Struct {
+		return nil, false
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			if inner, ok := fieldNamed(f.Type, name); ok {
+				return inner, true
+			}
+		} else if n := jsonName(f); n == name && n != "" {
+			return f.Type, true
+		}
+	}
+	return nil, false
+}
+
+// AppliesLive reports whether a changed setting takes effect without a restart.
+func AppliesLive(key string) bool {
+	apply, t := "", reflect.TypeFor[Config]()
+	for _, name := range strings.Split(key, ".") {
+		for i := range t.NumField() {
+			if f := t.Field(i); jsonName(f) == name {
+				if mark, ok := f.Tag.Lookup("apply"); ok {
+					apply = mark
+				}
+			}
+		}
+		next, ok := fieldNamed(t, name)
+		for ok && next.Kind() == reflect.Pointer {
+			next = next.Elem()
+		}
+		if !ok || next.Kind() != reflect.Struct {
+			break
+		}
+		t = next
+	}
+	return apply == applyLive
+}
+
+// SecretsIn returns the paths of the secrets in the value of a setting that
+// are in plain text.
+func SecretsIn(key string, value json.RawMessage) [][]string {
+	t, err := settingType(key)
+	var v any
+	if err != nil || json.Unmarshal(value, &v) != nil {
+		return nil
+	}
+	var found [][]string
+	findSecrets(t, v, nil, &found)
+	return found
+}
+
+func findSecrets(t reflect.Type, v any, path []string, found *[][]string) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	down := func(t reflect.Type, v any, name string) {
+		findSecrets(t, v, append(slices.Clone(path), name), found)
+	}
+	switch v := v.(type) {
+	case string:
+		if t == reflect.TypeFor[telemetry.Secret]() && v != "" && !strings.Contains(v, "${") {
+			*found = append(*found, path)
+		}
+	case []any:
+		if t.Kind() == reflect.Slice {
+			for i, e := range v {
+				down(t.Elem(), e, strconv.Itoa(i))
+			}
+		}
+	case map[string]any:
+		if t.Kind() == reflect.Slice { // one, written without its list
+			t = t.Elem()
+		}
+		names := make([]string, 0, len(v))
+		for name := range v {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		for _, name := range names {
+			if f, ok := fieldNamed(t, name); ok {
+				down(f, v[name], name)
+			} else if t.Kind() == reflect.Map {
+				down(t.Elem(), v[name], name)
+			}
+		}
+	}
+}
+
+// ReadFile returns the text of the configuration file, empty when there is
+// none, and what it says about settings other than servers, by their
+// top-level keys.
+func ReadFile(o Options) (text []byte, settings map[string]json.RawMessage, err error) {
+	settings = map[string]json.RawMessage{}
+	place := Locate(o)
+	if place.Path == "" {
+		return nil, settings, nil
+	}
+	text, err = os.ReadFile(place.Path)
+	if os.IsNotExist(err) {
+		return nil, settings, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	plain, err := hujson.Standardize(bytes.Clone(bytes.TrimPrefix(text, bom)))
+	var all map[string]json.RawMessage
+	if err != nil || json.Unmarshal(plain, &all) != nil { // a list of servers, or broken
+		return text, settings, nil
+	}
+	for key, value := range all {
+		if _, err := settingType(key); err == nil {
+			settings[key] = value
+		}
+	}
+	for key, inner := range shorthands {
+		if raw, ok := settings[key]; ok && raw[0] != '{' {
+			settings[key] = fmt.Appendf(nil, "{%q:%s}", inner, raw)
+		}
+	}
+	return text, settings, nil
+}

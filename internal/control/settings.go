@@ -1,0 +1,60 @@
+package control
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"junctor/internal/httperr"
+	"junctor/internal/tool"
+)
+
+// Configuration is the configuration as the page shows it. Secrets in it are
+// masked.
+type Configuration struct {
+	// Place is where it is from; Settings lists what applies, each with its source.
+	Place    any `json:"place"`
+	Settings any `json:"settings"`
+	// Text is the file, and Values what it says, by top-level key, with marks
+	// in place of secrets that a change may send back.
+	Text   string                     `json:"text"`
+	Values map[string]json.RawMessage `json:"values"`
+	// Restart lists the settings that were changed since the start and take
+	// effect with the next one.
+	Restart []string `json:"restart"`
+}
+
+func (c *Control) settings(w http.ResponseWriter, r *http.Request) {
+	shown, err := c.Settings.Show()
+	if err != nil {
+		httperr.Write(w, r, asInvalid(err))
+		return
+	}
+	if shown.Restart == nil {
+		shown.Restart = []string{}
+	}
+	answer(w, shown)
+}
+
+func (c *Control) settingsSchema(w http.ResponseWriter, _ *http.Request) {
+	answer(w, c.Settings.Schema())
+}
+
+// changeSettings takes {"set": {"log.level": "debug", "limits.maxBodyBytes": null}}
+// and answers as settings does.
+func (c *Control) changeSettings(w http.ResponseWriter, r *http.Request) {
+	var in struct {
+		Set map[string]json.RawMessage `json:"set"`
+	}
+	err := c.read(w, r, &in)
+	if err == nil && len(in.Set) == 0 {
+		err = &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"set": {"log.level": "debug"}}; null removes a setting from the file`}
+	}
+	if err == nil {
+		err = c.Settings.SetValues(in.Set)
+	}
+	if err != nil {
+		httperr.Write(w, r, asInvalid(err))
+		return
+	}
+	c.settings(w, r)
+}

@@ -1,0 +1,243 @@
+import { useId, useMemo, useState } from 'react';
+import { get, send, type Setting } from '../lib/api';
+import { json } from '../lib/format';
+import { useResource } from '../lib/use';
+import { useMe } from '../me';
+import { Badge, Button, CopyButton, Empty, Failure, Note, Skeleton, useAction } from '../ui/ui';
+import { NotAdmin } from './keys';
+import { at, groupsOf, type Spec } from './schema';
+import { usual, Value } from './value';
+
+export interface Configuration {
+  place: { path: string; how: string; new?: string };
+  settings: Setting[];
+  /** The file, secrets masked, and what it says by top-level key. */
+  text: string;
+  values: Record<string, unknown>;
+  /** The changed settings that take effect with the next start. */
+  restart: string[];
+}
+
+/** useConfiguration reads the configuration and its schema. */
+export function useConfiguration() {
+  const me = useMe();
+  const config = useResource<Configuration>(me.admin ? 'config' : null, (s) => get('/api/config', s));
+  const schema = useResource<Record<string, unknown>>(me.admin ? 'schema' : null, (s) => get('/api/config/schema', s));
+  const groups = useMemo(() => (schema.data ? groupsOf(schema.data) : undefined), [schema.data]);
+  return { admin: me.admin, config, groups, error: config.error ?? schema.error };
+}
+
+export function Place({ place }: { place: Configuration['place'] }) {
+  return (
+    <p className="wrap">
+      {place.path ? (
+        <>
+          File: <code>{place.path}</code> <span className="muted">({place.how})</span>
+        </>
+      ) : (
+        <>
+          There is no configuration file; all settings have their default values. The first change creates <code>{place.new}</code>.
+        </>
+      )}
+    </p>
+  );
+}
+
+export function Restart({ keys }: { keys: string[] }) {
+  if (keys.length === 0) return null;
+  return (
+    <Note tone="warn">
+      Restart the gateway to apply {keys.map((k, i) => [i > 0 ? ', ' : '', <code key={k}>{k}</code>])}.
+    </Note>
+  );
+}
+
+/** Config is the configuration as a form, with the file beside it, or as a list of what is in effect. */
+export function Config() {
+  const { admin, config, groups, error } = useConfiguration();
+  const [list, setList] = useState(false);
+  const [changes, setChanges] = useState<Record<string, unknown>>({});
+  const [saved, setSaved] = useState(0);
+  const [text, setText] = useState('');
+  const [changed, setChanged] = useState(false);
+  const [busy, act] = useAction();
+  if (!admin) return <NotAdmin what="The configuration" />;
+  if (error) return <Failure error={error} retry={() => void config.reload()} />;
+  if (!config.data || !groups) return <Skeleton rows={8} />;
+  const { place, values, settings, restart } = config.data;
+  const pending = Object.keys(changes).length;
+  const save = () =>
+    act('save', () => send('PATCH', '/api/config', { set: Object.fromEntries(Object.entries(changes).map(([k, v]) => [k, v ?? null])) }), 'Saved').then((ok) => {
+      if (!ok) return;
+      setChanges({});
+      setSaved((n) => n + 1);
+      void config.reload();
+    });
+  return (
+    <div className="stack">
+      <Place place={place} />
+      <Restart keys={restart} />
+      <div className="row wrap-row">
+        <input type="search" className="grow" aria-label="Search settings" placeholder="Search settings" value={text} onChange={(e) => setText(e.target.value)} />
+        <label className="check">
+          <input type="checkbox" checked={changed} onChange={(e) => setChanged(e.target.checked)} /> Only changed settings
+        </label>
+        <div className="segmented" role="group" aria-label="Show">
+          <button type="button" aria-pressed={!list} onClick={() => setList(false)}>
+            Edit
+          </button>
+          <button type="button" aria-pressed={list} onClick={() => setList(true)}>
+            In effect
+          </button>
+        </div>
+      </div>
+      {list ? (
+        <Effective settings={settings} text={text} changed={changed} />
+      ) : (
+        <div className="config-form">
+          <form
+            key={saved}
+            onSubmit={(e) => {
+              e.preventDefault();
+              void save();
+            }}
+          >
+            {groups.map((g) => {
+              const shown = g.specs.filter((s) => {
+                const key = [g.key, s.key].filter(Boolean).join('.');
+                if (changed && at(values, key) === undefined && !(key in changes)) return false;
+                return !text || `${key} ${s.description}`.toLowerCase().includes(text.toLowerCase());
+              });
+              if (shown.length === 0) return null;
+              return (
+                <section key={g.key} className="config-group">
+                  <h2>{g.key || 'general'}</h2>
+                  <p className="muted small">{g.description}</p>
+                  {shown.map((s) => {
+                    const key = [g.key, s.key].filter(Boolean).join('.');
+                    return (
+                      <Row
+                        key={key}
+                        name={key}
+                        spec={s}
+                        value={key in changes ? changes[key] : at(values, key)}
+                        edited={key in changes}
+                        source={settings.find((e) => e.key === key)}
+                        onChange={(v) =>
+                          setChanges((c) => {
+                            const { [key]: _, ...rest } = c;
+                            return json(v ?? null) === json(at(values, key) ?? null) ? rest : { ...rest, [key]: v };
+                          })
+                        }
+                      />
+                    );
+                  })}
+                </section>
+              );
+            })}
+            {pending > 0 && (
+              <div className="save-bar" role="region" aria-label="Unsaved changes">
+                <span className="grow">
+                  {pending} unsaved {pending === 1 ? 'change' : 'changes'}
+                </span>
+                <Button
+                  onClick={() => {
+                    setChanges({});
+                    setSaved((n) => n + 1);
+                  }}
+                >
+                  Discard
+                </Button>
+                <Button kind="primary" type="submit" busy={busy === 'save'}>
+                  Save
+                </Button>
+              </div>
+            )}
+          </form>
+          <aside className="config-file" aria-label="The file">
+            <div className="code">
+              <div className="code-head">
+                <span>{place.path ? place.path.split('/').at(-1) : 'no file yet'}</span>
+                <CopyButton text={config.data.text} label="Copy the file" />
+              </div>
+              <pre tabIndex={0} aria-label="The configuration file">
+                <code>{config.data.text || '{}'}</code>
+              </pre>
+            </div>
+          </aside>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Row is one setting: what it is, its control, and where its value is from. */
+function Row({ name, spec, value, edited, source, onChange }: { name: string; spec: Spec; value: unknown; edited: boolean; source?: Setting; onChange: (v: unknown) => void }) {
+  const id = useId();
+  const outside = source && !['default', 'file'].includes(source.source);
+  return (
+    <div className={`setting ${spec.kind === 'objects' ? 'tall' : ''}`}>
+      <div className="setting-text">
+        <label htmlFor={id} className="mono">
+          {name}
+        </label>{' '}
+        {spec.restart && <Badge title="A change takes effect with the next start of the gateway">needs a restart</Badge>} {edited && <Badge tone="accent">changed</Badge>}
+        <div className="muted small">
+          {spec.description}
+          {usual(spec) && ` Default: ${usual(spec)}.`}
+        </div>
+        {outside && (
+          <div className="small">
+            In effect: <code>{show(source.value)}</code> from {source.from}, which overrides the file.
+          </div>
+        )}
+      </div>
+      <Value spec={spec} value={value} onChange={onChange} id={id} label={spec.kind === 'objects' ? name : undefined} />
+    </div>
+  );
+}
+
+/** Effective lists every value and its source. */
+function Effective({ settings, text, changed }: { settings: Setting[]; text: string; changed: boolean }) {
+  const groups = useMemo(() => {
+    const t = text.toLowerCase();
+    const out = new Map<string, Setting[]>();
+    for (const s of settings) {
+      if (changed && s.source === 'default') continue;
+      if (t && !`${s.key} ${json(s.value, 0)} ${s.from}`.toLowerCase().includes(t)) continue;
+      const parts = s.key.split('.');
+      const group = parts[0] === 'mcpServers' ? parts.slice(0, 2).join('.') : (parts[0] ?? '');
+      const g = out.get(group);
+      if (g) g.push(s);
+      else out.set(group, [s]);
+    }
+    return [...out];
+  }, [settings, text, changed]);
+  if (groups.length === 0) return <Empty icon="search" title="No matches" />;
+  return groups.map(([group, list]) => (
+    <section key={group} className="config-group">
+      <h2>{group}</h2>
+      <div className="table-scroll" tabIndex={0} role="group" aria-label={`Settings of ${group}`}>
+        <table className="config">
+          <tbody>
+            {list.map((s) => (
+              <tr key={s.key}>
+                <th scope="row" className="mono">
+                  {s.key.slice(group.length + 1) || s.key}
+                </th>
+                <td className="mono wrap">{show(s.value)}</td>
+                <td className={s.source === 'default' ? 'muted' : 'accent-text'}>{s.from}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  ));
+}
+
+function show(v: unknown): string {
+  if (v === '' || v === null || v === undefined) return '–';
+  if (Array.isArray(v) && v.every((x) => typeof x === 'string')) return v.join(', ') || '–';
+  return typeof v === 'string' ? v : json(v, 0);
+}

@@ -1,0 +1,138 @@
+import { useState } from 'react';
+import { get, send } from '../lib/api';
+import { useResource } from '../lib/use';
+import { Badge, Button, Dialog, Empty, Failure, Note, Skeleton, useAction } from '../ui/ui';
+import { useConfiguration } from './config';
+import { NotAdmin } from './keys';
+import { at, type Spec } from './schema';
+import { ObjectFields } from './value';
+
+interface Model {
+  id: string;
+  provider: string;
+  model: string;
+  contextWindow: number;
+  default: boolean;
+}
+
+/** The order in which the fields of a model are shown. */
+const order = ['provider', 'model', 'apiKey', 'baseUrl', 'name'];
+
+/** Models lists the models in use, and edits those of the configuration. Their keys are stored as secrets. */
+export function Models() {
+  const { admin, config, groups, error } = useConfiguration();
+  const models = useResource<{ models: Model[]; message?: string }>('models', (s) => get('/api/models', s));
+  const [editing, setEditing] = useState<{ index: number; value: unknown } | null>(null);
+  const [removing, setRemoving] = useState<number | null>(null);
+  const [busy, act] = useAction();
+  if (!admin) return <NotAdmin what="Models" />;
+  if (error) return <Failure error={error} retry={() => void config.reload()} />;
+  const fields = groups?.find((g) => g.key === 'llm')?.specs[0]?.fields;
+  if (!config.data || !fields || !models.data) return models.error ? <Failure error={models.error} retry={() => void models.reload()} /> : <Skeleton rows={4} />;
+  const raw = config.data.values.llm;
+  const list: unknown[] = Array.isArray(raw) ? raw : raw === undefined ? [] : [raw];
+  const write = (next: unknown[], done: string) =>
+    act('write', () => send('PATCH', '/api/config', { set: { llm: next.length > 0 ? next : null } }), done).then((ok) => {
+      if (ok) {
+        setEditing(null);
+        setRemoving(null);
+      }
+      void config.reload();
+      void models.reload();
+    });
+  return (
+    <div className="stack">
+      <div className="row">
+        <p className="grow muted">The models of the chat. The first is the default.</p>
+        <Button kind="primary" icon="plus" onClick={() => setEditing({ index: list.length, value: {} })}>
+          Add model
+        </Button>
+      </div>
+      {list.length === 0 &&
+        (models.data.models.length > 0 ? (
+          <Note>
+            In use, from the keys in the environment or a local Ollama: {models.data.models.map((m) => m.id).join(', ')}. Models that you add here replace them.
+          </Note>
+        ) : (
+          <Empty icon="spark" title="No model configured">
+            Add one with its key. The key is stored in the file .env beside the configuration, readable by you alone.
+          </Empty>
+        ))}
+      {list.length > 0 && (
+        <div className="table-scroll" tabIndex={0} role="group" aria-label="Models">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Model</th>
+                <th scope="col">Provider</th>
+                <th scope="col">Key</th>
+                <th scope="col">
+                  <span className="sr-only">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {list.map((m, i) => {
+                const id = String(at(m, 'name') ?? `${String(at(m, 'provider') ?? '')}/${String(at(m, 'model') ?? '')}`);
+                const key = at(m, 'apiKey');
+                return (
+                  <tr key={i}>
+                    <th scope="row" className="mono">
+                      {id} {i === 0 && <Badge tone="accent">default</Badge>}
+                    </th>
+                    <td>{String(at(m, 'provider') ?? '')}</td>
+                    <td className="mono">{typeof key !== 'string' ? 'from the environment' : key.startsWith('${') ? key.slice(2, -1) : 'stored'}</td>
+                    <td>
+                      <div className="row end">
+                      {i > 0 && (
+                        <Button small kind="quiet" aria-label={`Make default: ${id}`} onClick={() => void write([m, ...list.filter((_, j) => j !== i)], `${id} is the default`)}>
+                          Make default
+                        </Button>
+                      )}
+                      <Button small kind="quiet" icon="edit" aria-label={`Edit ${id}`} onClick={() => setEditing({ index: i, value: m })} />
+                      <Button small kind="quiet" icon="trash" aria-label={`Remove ${id}`} onClick={() => setRemoving(i)} />
+                      </div>
+                    </td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {editing && (
+        <Dialog title={editing.index < list.length ? 'Edit model' : 'Add model'} open onClose={() => setEditing(null)} wide>
+          <form
+            className="stack"
+            onSubmit={(e) => {
+              e.preventDefault();
+              void write([...list.slice(0, editing.index), editing.value, ...list.slice(editing.index + 1)], 'Saved');
+            }}
+          >
+            <ObjectFields fields={arranged(fields)} first={4} value={editing.value} label="Model" onChange={(value) => setEditing({ ...editing, value })} />
+            <div className="row end">
+              <Button onClick={() => setEditing(null)}>Cancel</Button>
+              <Button kind="primary" type="submit" busy={busy === 'write'} disabled={!at(editing.value, 'provider')}>
+                Save
+              </Button>
+            </div>
+          </form>
+        </Dialog>
+      )}
+      {removing !== null && (
+        <Dialog title="Remove the model?" open onClose={() => setRemoving(null)}>
+          <p>Conversations that use it continue with the default. Its key stays in .env.</p>
+          <div className="row end">
+            <Button onClick={() => setRemoving(null)}>Cancel</Button>
+            <Button kind="danger" busy={busy === 'write'} onClick={() => void write(list.filter((_, j) => j !== removing), 'Removed')}>
+              Remove
+            </Button>
+          </div>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+const rank = (f: Spec) => (order.includes(f.key) ? order.indexOf(f.key) : order.length);
+const arranged = (fields: Spec[]) => [...fields].sort((a, b) => rank(a) - rank(b));
