@@ -10,13 +10,17 @@
 ARG GO_VERSION=1.26.8
 ARG NODE_VERSION=22
 
-# The page is the same for every platform, so it is built on the builder's own.
+# The page and the script engine are the same for every platform, so they are
+# built on the builder's own.
 FROM --platform=$BUILDPLATFORM node:${NODE_VERSION}-bookworm-slim AS page
 WORKDIR /src/web
 COPY web/package.json web/package-lock.json ./
 RUN npm ci --no-audit --no-fund
 COPY web/ ./
 RUN npm run build
+WORKDIR /src/internal/script/engine
+COPY internal/script/engine/ ./
+RUN npm ci --no-audit --no-fund && npm run build
 
 FROM --platform=$BUILDPLATFORM golang:${GO_VERSION}-bookworm AS build
 WORKDIR /src
@@ -24,6 +28,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 COPY --from=page /src/internal/webui/dist/ internal/webui/dist/
+COPY --from=page /src/internal/script/engine/dist/ internal/script/engine/dist/
 ARG TARGETOS TARGETARCH VERSION=dev
 RUN CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} \
     go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/junctor ./cmd/junctor \

@@ -5,7 +5,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 NPM     ?= npm
 
-.PHONY: help run dev build test test-fast test-go test-e2e test-web test-clients test-bench test-soak test-live cover bench eval lint tidy check fmt page setup clean cross man packages audit
+.PHONY: help run dev build test test-fast test-go test-e2e test-web test-clients test-bench test-soak test-live cover bench eval lint tidy check fmt page engine setup clean cross man packages audit
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -16,12 +16,12 @@ run: build ## build everything and start Junctor with its web page
 dev: ## rebuild and restart on every change
 	./scripts/dev
 
-# Without Node.js there is no page to build, but all the rest.
-build: $(if $(shell command -v $(NPM)),page,no-page) bin ## the binary, with the web page in it
+# Without Node.js there is no page and no script engine to build, but all the rest.
+build: $(if $(shell command -v $(NPM)),page engine,no-page) bin ## the binary, with the web page in it
 
 .PHONY: bin no-page
 no-page:
-	@echo 'make: npm is missing, so the web page is left out. Install Node.js 20 or later and make again.' >&2
+	@echo 'make: npm is missing, so the web page and run_code are left out. Install Node.js 20 or later and make again.' >&2
 
 # -v names each package that is compiled: the first time that takes minutes.
 bin:
@@ -35,6 +35,12 @@ internal/webui/dist/index.html: $(WEB_SOURCES)
 	@echo 'Building the web page.' >&2
 	./scripts/npm-install web && cd web && $(NPM) run build
 
+# What internal/script takes from npm packages.
+engine: internal/script/engine/dist/quickjs.wasm.gz
+internal/script/engine/dist/quickjs.wasm.gz: $(addprefix internal/script/engine/,build.mjs package.json package-lock.json)
+	@echo 'Building the script engine.' >&2
+	./scripts/npm-install internal/script/engine && cd internal/script/engine && $(NPM) run --silent build
+
 setup: ## install what the tests need (npm packages; Debian packages when root)
 	./scripts/setup
 
@@ -42,16 +48,16 @@ setup: ## install what the tests need (npm packages; Debian packages when root)
 # installed before, so that a failure to install is not a failed test.
 SUITES := $(GO) run ./scripts/suites
 
-test: setup page client-packages ## all the tests (8 minutes)
+test: setup page engine client-packages ## all the tests (8 minutes)
 	@$(SUITES) go quality e2e web python typescript
 
 test-fast: ## for the edit loop: no race detector, browser, npm or PostgreSQL (a minute)
 	@$(SUITES) -short go
 
-test-go: ## the Go packages, with the race detector (4 minutes)
+test-go: engine ## the Go packages, with the race detector (4 minutes)
 	@$(SUITES) go quality
 
-test-e2e: setup page ## the binary with real clients, servers and browsers
+test-e2e: setup page engine ## the binary with real clients, servers and browsers
 	@$(SUITES) e2e
 
 test-web: setup
@@ -89,7 +95,7 @@ cross: ## compile for every platform
 man: ## manual pages and completions, in dist/extras
 	VERSION=$(VERSION) ./scripts/extras dist/extras
 
-packages: page ## the npm packages, in dist/npm
+packages: page engine ## the npm packages, in dist/npm
 	VERSION=$(VERSION) ./scripts/cross dist/binaries
 	node packaging/npm/build.mjs dist/binaries $(VERSION) dist/npm
 	cd dist/npm && for p in */; do $(NPM) pack --silent "./$$p"; done

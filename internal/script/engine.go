@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	_ "embed" // for the engine and the preludes
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -15,15 +15,18 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// The files come from npm packages; README.md says from which.
 var (
-	//go:embed quickjs.wasm.gz
-	engineModule []byte
-	//go:embed sucrase.js.gz
-	typeStripper []byte
+	// What make builds in engine/ from npm packages. Without Node.js it is
+	// missing from the binary.
+	//go:embed all:engine/dist
+	built embed.FS
 	//go:embed prelude.js
 	prelude string
 )
+
+// ErrNotBuilt is returned for every program if the engine is missing from this
+// binary.
+var ErrNotBuilt = errors.New("this binary was built without the script engine; install Node.js 20 or later and run make build")
 
 // stackSize is half of the stack that the module was linked with: the rest is
 // for functions that do not check it.
@@ -73,7 +76,7 @@ func (e *Engine) Close() error {
 
 func (e *Engine) load() error {
 	ctx := context.Background()
-	code, err := unpack(engineModule)
+	code, err := unpack("quickjs.wasm.gz")
 	if err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func (e *Engine) load() error {
 // loadStripper makes the image of the program that removes types.
 func (e *Engine) loadStripper() error {
 	e.strip.Do(func() {
-		code, err := unpack(typeStripper)
+		code, err := unpack("sucrase.js.gz")
 		if err == nil {
 			e.stripper, err = e.image(string(code) + "\n;globalThis.__strip")
 		}
@@ -100,7 +103,11 @@ func (e *Engine) loadStripper() error {
 	return e.stripErr
 }
 
-func unpack(packed []byte) ([]byte, error) {
+func unpack(name string) ([]byte, error) {
+	packed, err := built.ReadFile("engine/dist/" + name)
+	if err != nil {
+		return nil, ErrNotBuilt
+	}
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, fmt.Errorf("unpack the script engine: %w", err)

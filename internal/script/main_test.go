@@ -1,0 +1,34 @@
+package script
+
+import (
+	"errors"
+	"flag"
+	"os"
+	"testing"
+)
+
+func engineMissing() bool {
+	_, err := unpack("quickjs.wasm.gz")
+	return errors.Is(err, ErrNotBuilt)
+}
+
+// TestMain runs only TestEngineIsBuilt if the engine is missing.
+func TestMain(m *testing.M) {
+	if engineMissing() {
+		flag.Parse()
+		if err := flag.Set("test.run", "^TestEngineIsBuilt$"); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func TestEngineIsBuilt(t *testing.T) {
+	if !engineMissing() {
+		return
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("the script engine is missing; run make engine")
+	}
+	t.Skip("needs npm packages: run make engine")
+}
