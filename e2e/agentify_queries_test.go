@@ -116,7 +116,7 @@ func TestAgentifyQueries(t *testing.T) {
 		}
 	}
 	model := llmtest.Start(t, script)
-	h := newHouse(t, `{}`)
+	h := newHome(t, `{}`)
 	folder := filepath.Join(h.dir, "project")
 	for name, text := range map[string]string{
 		"report.md": "# Quarterly report\n\nAll is well.\n", "log.txt": "first line\nsecond line\nthird line\n", "drafts/draft.md": "later",

@@ -29,8 +29,8 @@ func declines(query, reason string) llmtest.Rule {
 	return chooses(query, "agentify:decline", fmt.Sprintf(`{"reason":%q}`, reason))
 }
 
-// runIn is run in another folder than the house.
-func (h *house) runIn(dir string, stdin io.Reader, env []string, name string, args ...string) (stdout, stderr string, err error) {
+// runIn is run in another folder than the home folder.
+func (h *homeFolder) runIn(dir string, stdin io.Reader, env []string, name string, args ...string) (stdout, stderr string, err error) {
 	h.t.Helper()
 	cmd := exec.CommandContext(ctxFor(h.t), name, args...)
 	cmd.Env, cmd.Dir, cmd.Stdin = h.env(env...), dir, stdin
@@ -75,7 +75,7 @@ func TestAgentifyEditor(t *testing.T) {
 		"key of the environment": {"sk-from-the-environment", "sk-from-the-environment"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, `{}`)
+			h := newHome(t, `{}`)
 			one, two := filepath.Join(h.dir, "TestPoCDir1"), filepath.Join(h.dir, "TestPoCDir2")
 			h.write("TestPoCDir1/notes.txt", "remember the milk\n")
 			if err := os.Mkdir(two, 0o700); err != nil {
@@ -180,7 +180,7 @@ func TestAgentifyPlainMCPClient(t *testing.T) {
 		chooses("how much is six times seven?", "junctor:calculate", `{"expression":"6*7"}`),
 		declines("bake a cake", "Nothing here bakes."),
 	}})
-	h := newHouse(t, fmt.Sprintf(`{"llm":{"provider":"openai","model":"scripted","apiKey":"sk-test","baseUrl":%q}}`, model.URL+"/v1"))
+	h := newHome(t, fmt.Sprintf(`{"llm":{"provider":"openai","model":"scripted","apiKey":"sk-test","baseUrl":%q}}`, model.URL+"/v1"))
 	program, err := json.Marshal([]string{junctor(t), "agentify", "--config", h.config})
 	if err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"junctor/internal/llm/llmtest"
 )
 
-// write puts a file into the house.
-func (h *house) write(path, text string) string {
+// write puts a file into the home folder.
+func (h *homeFolder) write(path, text string) string {
 	h.t.Helper()
 	path = filepath.Join(h.dir, path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -29,7 +29,7 @@ func (h *house) write(path, text string) string {
 func TestAgentsListServers(t *testing.T) {
 	t.Parallel()
 	claude, gemini := npm(t, "claude"), npm(t, "gemini")
-	h := newHouse(t, stdioConfig(t))
+	h := newHome(t, stdioConfig(t))
 	g := h.serve().ready("everything")
 	t.Run("claude", func(t *testing.T) {
 		h.mustRun(nil, claude, "mcp", "add", "--transport", "http", "remote", g.url+"/mcp")
@@ -72,18 +72,18 @@ func agentScript() llmtest.Script {
 func TestAgentLoop(t *testing.T) {
 	t.Parallel()
 	const prompt = "Use the junctor tools to get the simple text, and tell me what it says."
-	for name, run := range map[string]func(t *testing.T, h *house, g *gateway, model string) string{
-		"claude": func(t *testing.T, h *house, g *gateway, model string) string {
+	for name, run := range map[string]func(t *testing.T, h *homeFolder, g *gateway, model string) string{
+		"claude": func(t *testing.T, h *homeFolder, g *gateway, model string) string {
 			config := h.write("mcp.json", fmt.Sprintf(`{"mcpServers":{"junctor":{"type":"http","url":%q}}}`, g.url+"/mcp"))
 			env := []string{"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=sk-test", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=false"}
 			return h.mustRun(env, npm(t, "claude"), "-p", prompt, "--mcp-config", config, "--strict-mcp-config", "--allowedTools", "mcp__junctor", "--model", "claude-sonnet-4-5", "--max-turns", "10")
 		},
-		"gemini": func(t *testing.T, h *house, g *gateway, model string) string {
+		"gemini": func(t *testing.T, h *homeFolder, g *gateway, model string) string {
 			h.write(".gemini/settings.json", fmt.Sprintf(`{"security":{"folderTrust":{"enabled":false},"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"disableAutoUpdate":true},"mcpServers":{"junctor":{"httpUrl":%q,"trust":true}}}`, g.url+"/mcp"))
 			env := []string{"GOOGLE_GEMINI_BASE_URL=" + model, "GEMINI_API_KEY=test", "GEMINI_CLI_NO_RELAUNCH=true"}
 			return h.mustRun(env, npm(t, "gemini"), "-p", prompt, "--approval-mode", "yolo", "-m", "gemini-test")
 		},
-		"codex": func(t *testing.T, h *house, g *gateway, model string) string {
+		"codex": func(t *testing.T, h *homeFolder, g *gateway, model string) string {
 			h.write(".codex/config.toml", fmt.Sprintf(`
 model = "gpt-test"
 model_provider = "scripted"
@@ -103,7 +103,7 @@ args = ["mcp", "--config", %q]
 	} {
 		t.Run(name, func(t *testing.T) {
 			model := llmtest.Start(t, agentScript())
-			h := newHouse(t, stdioConfig(t))
+			h := newHome(t, stdioConfig(t))
 			g := h.serve().ready("everything")
 			out := run(t, h, g, model.URL)
 			if !strings.Contains(out, "ALL DONE") || !strings.Contains(out, "simple text response") {

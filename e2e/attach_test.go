@@ -55,7 +55,7 @@ func until(t testing.TB, what string, ok func() bool) {
 // own gives a program another path, so that its processes can be told from
 // those of other tests. It is a link: a file that was just written cannot be
 // run while another test's child still has it open for writing.
-func (h *house) own(binary, name string) string {
+func (h *homeFolder) own(binary, name string) string {
 	h.t.Helper()
 	path := filepath.Join(h.dir, name)
 	if os.Link(binary, path) != nil { // on another disk
@@ -70,7 +70,7 @@ func (h *house) own(binary, name string) string {
 // that runs, in the view that it wants.
 func TestTenClientsShareOneSetOfServers(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, "{}")
+	h := newHome(t, "{}")
 	server := h.own(everything(t), "example-server")
 	h.write("junctor.json", fmt.Sprintf(`{"mcpServers":{"everything":{"command":%q}}}`, server))
 	g := h.serve().ready("everything")
@@ -135,7 +135,7 @@ type rawClient struct {
 	out *bufio.Scanner
 }
 
-func (h *house) raw(args ...string) *rawClient {
+func (h *homeFolder) raw(args ...string) *rawClient {
 	h.t.Helper()
 	cmd := exec.Command(junctor(h.t), append([]string{"mcp", "--config", h.config}, args...)...)
 	cmd.Env, cmd.Dir, cmd.Stderr = h.env(), h.dir, h.t.Output()
@@ -201,7 +201,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 // error each, and the next call goes through.
 func TestBrokenServersDoNotAffectOthers(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, "{}")
+	h := newHome(t, "{}")
 	server := h.own(everything(t), "example-server")
 	h.write("junctor.json", fmt.Sprintf(`{"mcpServers":{"good":{"command":%q},"off":{"command":%q,"enabled":false},"down":{"command":"/no/such/program"}}}`, server, server))
 	c := h.raw()
@@ -241,7 +241,7 @@ func TestBrokenServersDoNotAffectOthers(t *testing.T) {
 // A client that is killed takes its servers with it.
 func TestKilledClientEndsItsServers(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, "{}")
+	h := newHome(t, "{}")
 	server := h.own(everything(t), "example-server")
 	h.write("junctor.json", fmt.Sprintf(`{"mcpServers":{"good":{"command":%q}}}`, server))
 	c := h.raw("--standalone")
@@ -260,7 +260,7 @@ func TestKilledClientEndsItsServers(t *testing.T) {
 // is due one, and it goes on working.
 func TestMalformedInput(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, `{}`)
+	h := newHome(t, `{}`)
 	c := h.raw("--standalone")
 	c.ask(initialize)
 	const n = 10_000
@@ -295,7 +295,7 @@ func TestMalformedInput(t *testing.T) {
 // An agent's session goes on when the gateway is restarted.
 func TestSessionSurvivesGatewayRestart(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, stdioConfig(t))
+	h := newHome(t, stdioConfig(t))
 	g := h.serve().ready("everything")
 	c := h.raw()
 	c.ask(initialize)

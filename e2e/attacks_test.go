@@ -42,7 +42,7 @@ func rawHTTP(t *testing.T, gw *gateway, text string) (int, string) {
 // origin, on every route and on upgrades.
 func TestDNSRebindingIsRefused(t *testing.T) {
 	t.Parallel()
-	gw := newHouse(t, stdioConfig(t)).serve()
+	gw := newHome(t, stdioConfig(t)).serve()
 	here := strings.TrimPrefix(gw.url, "http://")
 	const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 	for _, route := range []string{
@@ -78,7 +78,7 @@ func TestDNSRebindingIsRefused(t *testing.T) {
 // response, and the gateway keeps running.
 func TestMalformedRequestsAreAnswered(t *testing.T) {
 	t.Parallel()
-	gw := newHouse(t, strings.Replace(stdioConfig(t), `"description"`, `"proxy":true,"description"`, 1)).serve().ready("everything")
+	gw := newHome(t, strings.Replace(stdioConfig(t), `"description"`, `"proxy":true,"description"`, 1)).serve().ready("everything")
 	host := "Host: " + strings.TrimPrefix(gw.url, "http://") + "\r\n"
 	post := func(path, head, body string) (int, string) {
 		return rawHTTP(t, gw, fmt.Sprintf("POST %s HTTP/1.1\r\n%s%sConnection: close\r\nContent-Length: %d\r\n\r\n%s", path, host, head, len(body), body))
@@ -134,7 +134,7 @@ func TestKeyCannotReachHiddenToolsOnAnyAPI(t *testing.T) {
 	t.Parallel()
 	const admin, limited = "admin-key-of-the-test-0001", "limited-key-of-the-test-02"
 	server := fmt.Sprintf(`{"command":%q,"proxy":true}`, everything(t))
-	gw := newHouse(t, fmt.Sprintf(`{"auth":{"loopback":"key","keys":[
+	gw := newHome(t, fmt.Sprintf(`{"auth":{"loopback":"key","keys":[
 		{"name":"boss","key":%q,"admin":true},
 		{"name":"guest","key":%q,"servers":["mine"],"tools":["mine:test_simple_text"]}]},
 		"mcpServers":{"mine":%s,"theirs":%s}}`, admin, limited, server, server)).serve()
@@ -289,7 +289,7 @@ func TestKeyCannotReachHiddenToolsOnAnyAPI(t *testing.T) {
 func TestStreamsPerCallerAreLimited(t *testing.T) {
 	t.Parallel()
 	address := remote(t, "streamableHttp")
-	gw := newHouse(t, fmt.Sprintf(`{"limits":{"maxStreamsPerCaller":2,"callerRate":{"calls":1000,"perMs":1000}},"mcpServers":{"far":{"url":%q,"proxy":true}}}`, address)).serve().ready("far")
+	gw := newHome(t, fmt.Sprintf(`{"limits":{"maxStreamsPerCaller":2,"callerRate":{"calls":1000,"perMs":1000}},"mcpServers":{"far":{"url":%q,"proxy":true}}}`, address)).serve().ready("far")
 	const long = `{"method":"tools/call","params":{"name":"trigger-long-running-operation","arguments":{"duration":600,"steps":1200}}}`
 	ctx := ctxFor(t)
 	for range 2 {

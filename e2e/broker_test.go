@@ -90,7 +90,7 @@ func TestRemoteServers(t *testing.T) {
 	for transport, kind := range map[string]string{"streamableHttp": "streamable", "sse": "sse"} {
 		t.Run(kind, func(t *testing.T) {
 			address := remote(t, transport)
-			gw := newHouse(t, fmt.Sprintf(`{"mcpServers":{"far":{"url":%q,"proxy":true}}}`, address)).serve().ready("far")
+			gw := newHome(t, fmt.Sprintf(`{"mcpServers":{"far":{"url":%q,"proxy":true}}}`, address)).serve().ready("far")
 			// One answer.
 			status, body := gw.send("POST", "/api/mcp/far/proxy", `{"method":"tools/call","params":{"name":"get-sum","arguments":{"a":2,"b":40}},"id":"x-1"}`)
 			if status != 200 || !strings.Contains(body, "42") || !strings.Contains(body, `"id":"x-1"`) {
@@ -145,7 +145,7 @@ func TestRemoteServers(t *testing.T) {
 // TestProxyErrors is the table of the seed, with a real gateway.
 func TestProxyErrors(t *testing.T) {
 	t.Parallel()
-	gw := newHouse(t, fmt.Sprintf(`{"limits":{"maxBodyBytes":100000},"mcpServers":{
+	gw := newHome(t, fmt.Sprintf(`{"limits":{"maxBodyBytes":100000},"mcpServers":{
 		"closed":{"command":%[1]q}, "open":{"command":%[1]q,"proxy":true},
 		"down":{"url":"http://127.0.0.1:1/mcp","proxy":true}}}`, everything(t))).serve().ready("open", "closed")
 	const list = `{"method":"tools/list"}`

@@ -22,7 +22,7 @@ var chromiumPath = sync.OnceValue(func() string {
 	return ""
 })
 
-// chromium is the browser for a test that needs one. Programs in a house find
+// chromium is the browser for a test that needs one. Programs in a home folder find
 // it in $CHROMIUM.
 func chromium(t *testing.T) string {
 	t.Helper()

@@ -54,7 +54,7 @@ func textOf(r *sdk.CallToolResult) string {
 // asked in the middle of calls.
 func TestGoSDKClient(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"modern":{"command":%q},"legacy":{"url":%q}}}`, everything(t), sessions(t)))
+	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"modern":{"command":%q},"legacy":{"url":%q}}}`, everything(t), sessions(t)))
 	g := h.serve().ready("modern", "legacy")
 	for _, version := range allVersions {
 		for _, transport := range []string{"HTTP", "stdio"} {
@@ -154,7 +154,7 @@ func TestGoSDKClient(t *testing.T) {
 // Clients that know only the event-stream transport of 2024-11-05.
 func TestSSEClient(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, stdioConfig(t))
+	h := newHome(t, stdioConfig(t))
 	g := h.serve().ready("everything")
 	for _, path := range []string{"/mcp", "/mcp?mode=direct", "/mcp/everything"} {
 		ctx := ctxFor(t)
@@ -177,7 +177,7 @@ func TestTypeScriptClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"everything":{"url":%q}}}`, sessions(t)))
+	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"everything":{"url":%q}}}`, sessions(t)))
 	g := h.serve().ready("everything")
 	stdio, _ := json.Marshal([]string{junctor(t), "mcp", "--config", h.config})
 	node, _ := suiteNode(t)
@@ -211,7 +211,7 @@ func TestTypeScriptClient(t *testing.T) {
 func TestInspector(t *testing.T) {
 	t.Parallel()
 	inspector := npm(t, "mcp-inspector")
-	h := newHouse(t, stdioConfig(t))
+	h := newHome(t, stdioConfig(t))
 	g := h.serve().ready("everything")
 	for _, era := range []string{"legacy", "modern", "auto"} {
 		t.Run(era, func(t *testing.T) {
@@ -248,7 +248,7 @@ func TestInspector(t *testing.T) {
 func TestMCPRemote(t *testing.T) {
 	t.Parallel()
 	remote := npm(t, "mcp-remote")
-	h := newHouse(t, stdioConfig(t))
+	h := newHome(t, stdioConfig(t))
 	g := h.serve().ready("everything")
 	cmd := exec.Command(remote, g.url+"/mcp", "--allow-http")
 	cmd.Env, cmd.Dir = h.env(), h.dir

@@ -107,7 +107,7 @@ func runSuite(t *testing.T, url, revision string) suiteRun {
 // cannot be translated is named here.
 func TestConformanceServer(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"stdio":{"command":%q},"http":{"url":%q},"sessions":{"url":%q}}}`, everything(t), exampleHTTP(t), sessions(t)))
+	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"stdio":{"command":%q},"http":{"url":%q},"sessions":{"url":%q}}}`, everything(t), exampleHTTP(t), sessions(t)))
 	g := h.serve().ready("stdio", "http", "sessions")
 	// Without sessions the server cannot ask a client of the handshake era;
 	// it fails these without the gateway too.

@@ -29,7 +29,7 @@ func TestConnectedClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := npm(t, name)
-			h := newHouse(t, stdioConfig(t))
+			h := newHome(t, stdioConfig(t))
 			env := []string{"CODEX_HOME=" + filepath.Join(h.dir, ".codex"), "XDG_CONFIG_HOME=" + filepath.Join(h.dir, ".config"), "XDG_DATA_HOME=" + filepath.Join(h.dir, ".data")}
 			for path, text := range tt.prepare {
 				h.write(path, text)

@@ -272,7 +272,7 @@ func TestRunnableDocs(t *testing.T) {
 	}
 	for file, list := range byFile {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			h := newHouse(t, "{}")
+			h := newHome(t, "{}")
 			if err := os.Remove(h.config); err != nil { // a new user has none
 				t.Fatal(err)
 			}

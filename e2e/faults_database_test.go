@@ -127,10 +127,10 @@ func databaseHangs(t *testing.T, db *pgtest.Server, away store.Away) {
 	line := newRelay(t, "unix", sockets[0])
 	address.Host, address.RawQuery = line.listener.Addr().String(), "sslmode=disable"
 	const timeout = time.Second
-	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"good":%s},"store":{"url":%q,"timeoutMs":%d,"whenAway":%q},"limits":{"callerRate":{"calls":100000}}}`,
+	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%s},"store":{"url":%q,"timeoutMs":%d,"whenAway":%q},"limits":{"callerRate":{"calls":100000}}}`,
 		faultServer(t, ""), address, timeout.Milliseconds(), away))
 	h.write(".env", "JUNCTOR_SECRET_KEY="+base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, store.KeySize))+"\n")
-	g := &faultRig{gateway: h.serve()}
+	g := &faultFixture{gateway: h.serve()}
 	g.until(t, "good")
 	before := g.usage(t)
 
@@ -158,7 +158,7 @@ func databaseHangs(t *testing.T, db *pgtest.Server, away store.Away) {
 }
 
 // refusedWhile calls while the database hangs, where calls are refused then.
-func (g *faultRig) refusedWhile(t *testing.T, _ time.Duration) {
+func (g *faultFixture) refusedWhile(t *testing.T, _ time.Duration) {
 	var wg sync.WaitGroup
 	for range 8 { // they do not wait for one another
 		wg.Go(func() {
@@ -176,7 +176,7 @@ func (g *faultRig) refusedWhile(t *testing.T, _ time.Duration) {
 
 // servedWhile calls while the database hangs, where calls are served all the
 // same. They do not wait for it each on its own account.
-func (g *faultRig) servedWhile(t *testing.T, timeout time.Duration) {
+func (g *faultFixture) servedWhile(t *testing.T, timeout time.Duration) {
 	const callers, calls = 8, 60
 	begun := time.Now()
 	var wg sync.WaitGroup

@@ -16,8 +16,8 @@ import (
 // end when there is room again.
 func TestFaultsDiskFull(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"good":%s}}`, faultServer(t, "")))
-	g := &faultRig{gateway: h.serve()}
+	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%s}}`, faultServer(t, "")))
+	g := &faultFixture{gateway: h.serve()}
 	g.until(t, "good")
 	before := g.usage(t)
 	limit := func(bytes uint64) {

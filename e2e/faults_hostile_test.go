@@ -30,7 +30,7 @@ func hostileServers(t testing.TB) string {
 }
 
 // post makes a request and returns its answer.
-func (g *faultRig) post(path, body string, header ...string) outcome {
+func (g *faultFixture) post(path, body string, header ...string) outcome {
 	req, err := http.NewRequest("POST", g.url+path, strings.NewReader(body))
 	if err != nil {
 		return outcome{err: err}
@@ -42,7 +42,7 @@ func (g *faultRig) post(path, body string, header ...string) outcome {
 	return send(req)
 }
 
-func (g *faultRig) get(path string) outcome {
+func (g *faultFixture) get(path string) outcome {
 	req, err := http.NewRequest("GET", g.url+path, nil)
 	if err != nil {
 		return outcome{err: err}
@@ -62,7 +62,7 @@ func send(req *http.Request) outcome {
 
 // hostileRows are faults of messages, schemas and timing, on the gateway of
 // TestFaults.
-func (g *faultRig) hostileRows(row func(string, func(*testing.T))) {
+func (g *faultFixture) hostileRows(row func(string, func(*testing.T))) {
 	row("hostile schema", func(t *testing.T) {
 		for _, tool := range []string{"anyof", "allof"} {
 			if o := g.call("hostile", tool, "", 0); o.status != http.StatusBadGateway || !strings.Contains(o.body, "too many steps") {
@@ -189,7 +189,7 @@ func (g *faultRig) hostileRows(row func(string, func(*testing.T))) {
 }
 
 // session20250618 opens a session and returns the headers of its requests.
-func (g *faultRig) session20250618(t *testing.T, path string) []string {
+func (g *faultFixture) session20250618(t *testing.T, path string) []string {
 	t.Helper()
 	req, err := http.NewRequest("POST", g.url+path, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"faults","version":"1"}}}`))
 	if err != nil {
@@ -212,7 +212,7 @@ const threshold = 5
 
 // circuit: late failures of calls from before the circuit opened do not open
 // it again, and an approval that nobody answers does not hold the trial.
-func (g *faultRig) circuit(t *testing.T) {
+func (g *faultFixture) circuit(t *testing.T) {
 	release := filepath.Join(t.TempDir(), "release")
 	late := make(chan outcome, threshold)
 	for range threshold {
@@ -272,7 +272,7 @@ func (g *faultRig) circuit(t *testing.T) {
 
 // approver is an MCP client that is asked before it may call the guarded tool.
 // It returns a function that makes such a call.
-func (g *faultRig) approver(t *testing.T, decide func()) func(count int) string {
+func (g *faultFixture) approver(t *testing.T, decide func()) func(count int) string {
 	t.Helper()
 	client := sdk.NewClient(&sdk.Implementation{Name: "faults", Version: "1"}, &sdk.ClientOptions{
 		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {

@@ -32,8 +32,8 @@ func TestFaultReports(t *testing.T) {
 		{When: llmtest.When{User: "again", Tool: "good:echo"}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "good:echo", Args: json.RawMessage(`{"text":"same"}`)}}}},
 		{When: llmtest.When{User: "steps", Tool: "good:echo"}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "good:echo", Args: json.RawMessage(`{"text":"{{result}}x"}`)}}}},
 	}, Default: &llmtest.Reply{Text: "That is all."}})
-	h := newHouse(t, reportsConfig(t, web, twin, model, ""))
-	g := &faultRig{gateway: h.serve()}
+	h := newHome(t, reportsConfig(t, web, twin, model, ""))
+	g := &faultFixture{gateway: h.serve()}
 	g.ready("good", "plain", "web", "twin")
 	g.until(t, "good")
 	before := g.usage(t)
@@ -200,7 +200,7 @@ func TestFaultReports(t *testing.T) {
 
 // endWhileAsking stops the gateway while a call waits for an approval, and
 // returns what the caller gets then.
-func (g *faultRig) endWhileAsking(t *testing.T) string {
+func (g *faultFixture) endWhileAsking(t *testing.T) string {
 	t.Helper()
 	request := func(body string, header ...string) *http.Response {
 		req, err := http.NewRequestWithContext(ctxFor(t), http.MethodPost, g.url+"/mcp", strings.NewReader(body))
@@ -238,7 +238,7 @@ func (g *faultRig) endWhileAsking(t *testing.T) string {
 }
 
 // chat sends one message and returns the last message of the reply.
-func (g *faultRig) chat(t *testing.T, text string) string {
+func (g *faultFixture) chat(t *testing.T, text string) string {
 	t.Helper()
 	ctx := ctxFor(t)
 	c, _, err := websocket.Dial(ctx, g.url+"/ws", nil)

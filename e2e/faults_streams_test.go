@@ -16,7 +16,7 @@ const (
 
 // unresumed reads streams to their end, more than are kept for a replay, and
 // then asks for all of them again.
-func (g *faultRig) unresumed(t *testing.T) {
+func (g *faultFixture) unresumed(t *testing.T) {
 	const large = replayStream - 1<<20
 	sessions := []struct {
 		headers       []string

@@ -24,8 +24,8 @@ func TestFaults(t *testing.T) {
 			"toolRules":[{"pattern":"circuit:guarded","approval":"ask"}],"circuit":{"coolDownMs":300}}`,
 			faultServer(t, ""), faultServer(t, `,"timeoutMs":500`), hostileServers(t)+more)
 	}
-	h := newHouse(t, servers(""))
-	g := &faultRig{gateway: h.serve()}
+	h := newHome(t, servers(""))
+	g := &faultFixture{gateway: h.serve()}
 	g.ready("good", "dies", "hangs", "garbles", "floods", "forks", "gone", "hostile", "circuit", "reports", "queued")
 	g.until(t, "good")
 	before := g.usage(t)
@@ -161,7 +161,7 @@ func TestFaults(t *testing.T) {
 }
 
 // eventually waits until something is so.
-func (g *faultRig) eventually(t *testing.T, what string, so func() bool) {
+func (g *faultFixture) eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	ctx := ctxFor(t)
 	for !so() {
@@ -189,8 +189,8 @@ func sleepers(seconds string) int {
 // again: every call that was answered has its record.
 func TestFaultsGatewayKilled(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"good":%s}}`, faultServer(t, "")))
-	g := &faultRig{}
+	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%s}}`, faultServer(t, "")))
+	g := &faultFixture{}
 	var before usage
 	for range 3 {
 		g.gateway = h.serve()
@@ -239,8 +239,8 @@ func TestSoakFaults(t *testing.T) {
 	if os.Getenv("JUNCTOR_SOAK") == "" {
 		t.Skip("takes a minute; make test-soak runs it")
 	}
-	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{"good":%[1]s,"dies":%[1]s,"floods":%[1]s,"hangs":%[2]s}}`, faultServer(t, ""), faultServer(t, `,"timeoutMs":300`)))
-	g := &faultRig{gateway: h.serve()}
+	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"good":%[1]s,"dies":%[1]s,"floods":%[1]s,"hangs":%[2]s}}`, faultServer(t, ""), faultServer(t, `,"timeoutMs":300`)))
+	g := &faultFixture{gateway: h.serve()}
 	g.ready("good", "dies", "floods", "hangs")
 	for range 200 { // to its usual size
 		g.until(t, "good")

@@ -84,30 +84,30 @@ func failures(t testing.TB) string {
 	return dir
 }
 
-// house is a home folder of its own with a configuration of Junctor in it.
-type house struct {
+// homeFolder is a home folder of its own with a configuration of Junctor in it.
+type homeFolder struct {
 	t      testing.TB
 	dir    string
 	config string
 }
 
-func newHouse(t testing.TB, config string) *house {
+func newHome(t testing.TB, config string) *homeFolder {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "j") // short: sockets lie in it
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	h := &house{t: t, dir: dir, config: filepath.Join(dir, "junctor.json")}
+	h := &homeFolder{t: t, dir: dir, config: filepath.Join(dir, "junctor.json")}
 	if err := os.WriteFile(h.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
-// env is the environment of a program in the house. Nothing of the machine's
+// env is the environment of a program in the home folder. Nothing of the machine's
 // own settings, keys and proxies gets in.
-func (h *house) env(extra ...string) []string {
+func (h *homeFolder) env(extra ...string) []string {
 	node, _ := suiteNode(h.t.(*testing.T))
 	env := []string{
 		"HOME=" + h.dir, "TMPDIR=" + h.dir, // agents hand on little more to the programs they start
@@ -122,7 +122,7 @@ func (h *house) env(extra ...string) []string {
 
 // gateway is a `junctor serve` that runs.
 type gateway struct {
-	*house
+	*homeFolder
 	url string
 	log *lines
 	cmd *exec.Cmd
@@ -136,10 +136,10 @@ type gateway struct {
 }
 
 // serve starts Junctor and waits until it says where it is.
-func (h *house) serve(args ...string) *gateway { return h.begin(args...).await() }
+func (h *homeFolder) serve(args ...string) *gateway { return h.begin(args...).await() }
 
 // begin starts Junctor; await waits until it says where it is.
-func (h *house) begin(args ...string) *gateway {
+func (h *homeFolder) begin(args ...string) *gateway {
 	h.t.Helper()
 	cmd := exec.Command(junctor(h.t), append([]string{"serve", "--config", h.config, "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Env, cmd.Dir = h.env(), h.dir
@@ -150,7 +150,7 @@ func (h *house) begin(args ...string) *gateway {
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
 	}
-	g := &gateway{house: h, cmd: cmd, log: &lines{}, said: make(chan string, 1), read: make(chan struct{})}
+	g := &gateway{homeFolder: h, cmd: cmd, log: &lines{}, said: make(chan string, 1), read: make(chan struct{})}
 	go func() {
 		defer close(g.read)
 		s := bufio.NewScanner(stderr)
@@ -305,8 +305,8 @@ func ctxFor(t testing.TB) context.Context {
 	return ctx
 }
 
-// run runs a program in the house to its end and returns what it printed.
-func (h *house) run(stdin io.Reader, env []string, name string, args ...string) (stdout, stderr string, err error) {
+// run runs a program in the home folder to its end and returns what it printed.
+func (h *homeFolder) run(stdin io.Reader, env []string, name string, args ...string) (stdout, stderr string, err error) {
 	h.t.Helper()
 	cmd := exec.CommandContext(ctxFor(h.t), name, args...)
 	cmd.Env, cmd.Dir, cmd.Stdin = h.env(env...), h.dir, stdin
@@ -318,7 +318,7 @@ func (h *house) run(stdin io.Reader, env []string, name string, args ...string) 
 }
 
 // mustRun is run for programs that must succeed.
-func (h *house) mustRun(env []string, name string, args ...string) string {
+func (h *homeFolder) mustRun(env []string, name string, args ...string) string {
 	h.t.Helper()
 	out, errs, err := h.run(nil, env, name, args...)
 	if err != nil {

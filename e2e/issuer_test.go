@@ -14,10 +14,10 @@ import (
 func TestGatewayBehindAnIssuer(t *testing.T) {
 	t.Parallel()
 	as := startGuarded(t, 3600)
-	house := newHouse(t, `{"auth":{"loopback":"key"}}`)
-	gw := house.serve()
+	home := newHome(t, `{"auth":{"loopback":"key"}}`)
+	gw := home.serve()
 	as.set("jwt", fmt.Sprintf("%q", gw.url+"/mcp"))
-	house.write("junctor.json", fmt.Sprintf(`{"auth":{"loopback":"key","jwt":{"issuer":%q,"audience":%q,"scopes":["mcp:read"],"rules":[{"scopes":["mcp:read"]}]}}}`, as.Issuer, gw.url+"/mcp"))
+	home.write("junctor.json", fmt.Sprintf(`{"auth":{"loopback":"key","jwt":{"issuer":%q,"audience":%q,"scopes":["mcp:read"],"rules":[{"scopes":["mcp:read"]}]}}}`, as.Issuer, gw.url+"/mcp"))
 	const well = "/.well-known/oauth-protected-resource/mcp"
 	until(t, "the issuer is known", func() bool { code, _ := gw.send("GET", well, ""); return code == http.StatusOK })
 
@@ -37,7 +37,7 @@ func TestGatewayBehindAnIssuer(t *testing.T) {
 		t.Errorf("without a token: %d %s", code, body)
 	}
 
-	client := newHouse(t, fmt.Sprintf(`{"mcpServers":{"behind":{"url":%q}}}`, gw.url+"/mcp"))
+	client := newHome(t, fmt.Sprintf(`{"mcpServers":{"behind":{"url":%q}}}`, gw.url+"/mcp"))
 	config := []string{"--config", client.config}
 	client.mustRun([]string{"BROWSER=" + browser(t), "E2E=" + here(t)}, junctor(t), append([]string{"servers", "login", "behind"}, config...)...)
 	out := client.mustRun(nil, junctor(t), append([]string{"tools", "call", "behind:execute_tool", "--args", `{"server":"junctor","tool":"calculate","arguments":{"expression":"6*7"}}`}, config...)...)
@@ -46,7 +46,7 @@ func TestGatewayBehindAnIssuer(t *testing.T) {
 	}
 	caller := "sub:" + as.Issuer + "|ada"
 	until(t, "the call log says who called", func() bool {
-		return strings.Contains(house.mustRun(nil, junctor(t), "logs", "--json", "--config", house.config), caller)
+		return strings.Contains(home.mustRun(nil, junctor(t), "logs", "--json", "--config", home.config), caller)
 	})
 	if !strings.Contains(gw.log.String(), caller) {
 		t.Error("the program's log does not say who called")

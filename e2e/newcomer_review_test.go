@@ -21,7 +21,7 @@ func TestChangedToolIsReportedOrBlocked(t *testing.T) {
 	}
 	for _, mode := range []string{"warn", "block"} {
 		t.Run(mode, func(t *testing.T) {
-			h := newHouse(t, "{}")
+			h := newHome(t, "{}")
 			words := h.write("words.txt", "Reads a file.")
 			h.write("junctor.json", fmt.Sprintf(`{"security":{"onToolChange":%q},"mcpServers":{"s":{"command":%q,"args":[%q,%q]}}}`, mode, node, script, words))
 			env := []string{"XDG_CONFIG_HOME=" + h.dir, "XDG_DATA_HOME=" + filepath.Join(h.dir, ".local", "share")}

@@ -87,7 +87,7 @@ func TestFirstStepsMatchREADME(t *testing.T) {
 // server when the command is done.
 func TestServerAddedToRunningGateway(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, `{"mcpServers": {}}`)
+	h := newHome(t, `{"mcpServers": {}}`)
 	gw := h.serve()
 	h.mustRun(nil, junctor(t), "--config", h.config, "servers", "add", "late", "--", "no-such-program")
 	if status, body := gw.send("GET", "/api/servers/late", ""); status != 200 {

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// nginx starts an nginx with servers at sockets in the house, given as the
+// nginx starts an nginx with servers at sockets in the home folder, given as the
 // directives of their only location, and returns a client for each.
-func (h *house) nginx(servers map[string]string) map[string]*http.Client {
+func (h *homeFolder) nginx(servers map[string]string) map[string]*http.Client {
 	h.t.Helper()
 	program, err := exec.LookPath("nginx")
 	if err != nil {
@@ -85,7 +85,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 // one is refused, with what to set.
 func TestBehindNginx(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, `{"mcpServers":{}}`)
+	h := newHome(t, `{"mcpServers":{}}`)
 	gw := h.serve()
 	here := strings.TrimPrefix(gw.url, "http://")
 	proxies := h.nginx(map[string]string{

@@ -24,7 +24,7 @@ func TestCopyFromSQLiteToPostgres(t *testing.T) {
 	"llm": {"provider": "openai", "model": "scripted", "baseUrl": %q, "apiKey": "x"}, "mcpServers": {"tools": {"url": %q}}}`,
 			kept, rootKey, model.URL+"/v1", tools.URL)
 	}
-	h := newHouse(t, config(""))
+	h := newHome(t, config(""))
 	one := h.serve()
 	ctx := ctxFor(t)
 	call := func(g *gateway, key, id string) {
@@ -54,7 +54,7 @@ func TestCopyFromSQLiteToPostgres(t *testing.T) {
 		}
 	}
 
-	many := newHouse(t, config(fmt.Sprintf(`"store": {"url": %q}, `, db))).serve()
+	many := newHome(t, config(fmt.Sprintf(`"store": {"url": %q}, `, db))).serve()
 	call(many, key, "after")
 	status, body, err := try(ctx, "GET", many.url+"/logs", rootKey, "", "Accept", "application/json")
 	for i, id := range []string{"before-0", "before-1", "before-2", "before-3", "before-4", "after"} {
@@ -69,14 +69,14 @@ func TestCopyFromSQLiteToPostgres(t *testing.T) {
 
 	// A backup of the database while it serves goes into another database.
 	kept := filepath.Join(t.TempDir(), "kept.backup")
-	if out := many.house.mustRun(nil, junctor(t), "store", "backup", kept, "--config", many.house.config); !strings.Contains(out, "Backed up 6 calls, 1 chats, 1 keys") {
+	if out := many.homeFolder.mustRun(nil, junctor(t), "store", "backup", kept, "--config", many.homeFolder.config); !strings.Contains(out, "Backed up 6 calls, 1 chats, 1 keys") {
 		t.Errorf("the backup says %s", out)
 	}
 	restoring := []string{"store", "restore", kept, "--config"}
-	if _, errs, err := h.run(nil, nil, junctor(t), append(restoring, many.house.config)...); err == nil || !strings.Contains(errs, "not empty") && !strings.Contains(errs, "stop it") {
+	if _, errs, err := h.run(nil, nil, junctor(t), append(restoring, many.homeFolder.config)...); err == nil || !strings.Contains(errs, "not empty") && !strings.Contains(errs, "stop it") {
 		t.Errorf("a restore into a store in use: %v %s", err, errs)
 	}
-	other := newHouse(t, config(fmt.Sprintf(`"store": {"url": %q}, `, databases.Database(t))))
+	other := newHome(t, config(fmt.Sprintf(`"store": {"url": %q}, `, databases.Database(t))))
 	if out := other.mustRun(nil, junctor(t), append(restoring, other.config)...); !strings.Contains(out, "Restored 6 calls, 1 chats, 1 keys") {
 		t.Errorf("the restore says %s", out)
 	}

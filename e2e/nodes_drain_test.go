@@ -133,7 +133,7 @@ func (c *nodes) upgrade(t *testing.T, i int, slow *slowServer) {
 	if status, body, err := try(ctx, "POST", other.url+"/api/servers", rootKey, fmt.Sprintf(`{"servers":{%q:{"url":%q}}}`, added, c.tools.URL), "Origin", other.url); status/100 != 2 {
 		t.Fatalf("%d %s %v", status, body, err)
 	}
-	fresh := g.house.serve()
+	fresh := g.homeFolder.serve()
 	until(t, "a server that was added meanwhile", func() bool {
 		status, _, _ := c.call(ctx, fresh.url, fmt.Sprintf(`{"server":%q,"tool":"echo","arguments":{}}`, added))
 		return status == 200

@@ -143,9 +143,9 @@ const whoami = `{"method":"tools/call","params":{"name":"whoami","arguments":{}}
 const bossKey = "jct_THEKEYOFTHEADMINISTRATOR"
 
 // signedIn runs a gateway that was signed in by the real command.
-func signedIn(t *testing.T, g *guarded) (*house, *gateway) {
+func signedIn(t *testing.T, g *guarded) (*homeFolder, *gateway) {
 	t.Helper()
-	h := newHouse(t, strings.TrimSuffix(g.config(""), "}")+`,"auth":{"keys":[{"name":"boss","key":"`+bossKey+`","admin":true}]}}`)
+	h := newHome(t, strings.TrimSuffix(g.config(""), "}")+`,"auth":{"keys":[{"name":"boss","key":"`+bossKey+`","admin":true}]}}`)
 	h.mustRun([]string{"BROWSER=" + browser(t), "E2E=" + here(t)}, junctor(t), "servers", "login", "guarded", "--config", h.config)
 	return h, h.serve().ready("guarded")
 }
@@ -155,7 +155,7 @@ func signedIn(t *testing.T, g *guarded) (*house, *gateway) {
 func TestLoginByCommand(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 3600)
-	h := newHouse(t, g.config(""))
+	h := newHome(t, g.config(""))
 	config := []string{"--config", h.config}
 	out, errs, err := h.run(nil, nil, junctor(t), append([]string{"tools", "call", "guarded:whoami"}, config...)...)
 	if err == nil || !strings.Contains(errs, "junctor servers login guarded") {
@@ -228,7 +228,7 @@ func TestLoginByCommand(t *testing.T) {
 func TestLoginByPage(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, 3600)
-	gw := newHouse(t, g.config("")).serve("--log-level", "trace") // as talkative as it gets
+	gw := newHome(t, g.config("")).serve("--log-level", "trace") // as talkative as it gets
 	status, body := gw.send("POST", "/api/mcp/guarded/proxy", whoami)
 	var failed struct {
 		Code    string
@@ -385,7 +385,7 @@ func TestStepUpAndClientCredentials(t *testing.T) {
 	if strings.Contains(gw.log.String(), u.Query().Get("state")) {
 		t.Error("the log shows the address with its state")
 	}
-	robot := newHouse(t, g.config(`,"oauth":{"grant":"client_credentials","clientId":"robot","clientSecret":"robot-secret-of-the-test","scopes":["mcp:write"]}`)).serve().ready("guarded")
+	robot := newHome(t, g.config(`,"oauth":{"grant":"client_credentials","clientId":"robot","clientSecret":"robot-secret-of-the-test","scopes":["mcp:write"]}`)).serve().ready("guarded")
 	if status, body := robot.send("POST", "/api/mcp/guarded/proxy", whoami); status != 200 || !strings.Contains(body, "account robot") {
 		t.Errorf("the robot: %d %s", status, body)
 	}

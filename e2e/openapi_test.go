@@ -22,7 +22,7 @@ import (
 func TestOpenAPIUpstreams(t *testing.T) {
 	t.Parallel()
 	github := githubDocument(t)
-	service := newHouse(t, `{"builtin":true}`).serve().ready("junctor")
+	service := newHome(t, `{"builtin":true}`).serve().ready("junctor")
 	none := 0
 	model := llmtest.Start(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "six times seven", Results: &none}, Reply: llmtest.Reply{Calls: []llmtest.Call{{
@@ -33,7 +33,7 @@ func TestOpenAPIUpstreams(t *testing.T) {
 		}}}},
 		{When: llmtest.When{Result: `"result":"42"`}, Reply: llmtest.Reply{Text: "The other gateway says: forty-two."}},
 	}})
-	h := newHouse(t, fmt.Sprintf(`{"mcpServers":{
+	h := newHome(t, fmt.Sprintf(`{"mcpServers":{
 		"other":{"openapi":%q},
 		"github":{"openapi":%q,"credentials":{"nonsense":"unused"}}},
 		"llm":{"provider":"openai","model":"scripted","apiKey":"sk-test","baseUrl":%q}}`, service.url+"/openapi.json", github, model.URL+"/v1"))

@@ -13,7 +13,7 @@ import (
 func TestServersOfARunningGateway(t *testing.T) {
 	t.Parallel()
 	tools := upstreamtest.Listen(t, upstreamtest.Script{})
-	h := newHouse(t, fmt.Sprintf(`{"mcpServers": {"tools": {"url": %q}}}`, tools.URL))
+	h := newHome(t, fmt.Sprintf(`{"mcpServers": {"tools": {"url": %q}}}`, tools.URL))
 	g := h.serve()
 	ctx := ctxFor(t)
 	call := func() int {

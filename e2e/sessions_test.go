@@ -61,7 +61,7 @@ func (g *gateway) open() string {
 func TestThousandIdleSessions(t *testing.T) {
 	t.Parallel()
 	const n = 1000
-	h := newHouse(t, `{}`)
+	h := newHome(t, `{}`)
 	g := h.serve().ready("junctor")
 	for range 50 { // what the first ones cost is not theirs alone
 		g.open()
@@ -94,8 +94,8 @@ func TestThousandIdleSessions(t *testing.T) {
 // longest, also after the limit has changed.
 func TestMaxSessions(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, `{"limits":{"maxSessions":1}}`)
-	g := &faultRig{gateway: h.serve().ready("junctor")}
+	h := newHome(t, `{"limits":{"maxSessions":1}}`)
+	g := &faultFixture{gateway: h.serve().ready("junctor")}
 	var opened []string
 	state := func() (s string) {
 		for _, id := range opened {
@@ -129,7 +129,7 @@ func TestMaxSessions(t *testing.T) {
 // new server appear, those of a removed one go, and the session lives on.
 func TestReloadReachesClients(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, stdioConfig(t))
+	h := newHome(t, stdioConfig(t))
 	g := h.serve().ready("everything")
 	c := h.raw("--mode", "direct")
 	c.ask(initialize)

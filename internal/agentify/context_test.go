@@ -93,7 +93,7 @@ func TestPromptShowsAndBoundsTheContext(t *testing.T) {
 }
 
 func TestParseTask(t *testing.T) {
-	f := newRig(t, nil, noScript).Face
+	f := newFixture(t, nil, noScript).Face
 	for name, tt := range map[string]struct {
 		in   string
 		want []string // violations; nil means that it is good

@@ -21,7 +21,7 @@ import (
 	"junctor/internal/tool"
 )
 
-func muxOf(r *rig) *http.ServeMux {
+func muxOf(r *fixture) *http.ServeMux {
 	mux := http.NewServeMux()
 	r.Routes(mux)
 	(&Debug{Trace: r.trace, Logs: r.log, Tools: r.opts.Tools}).Routes(mux)
@@ -56,7 +56,7 @@ func fetch(t *testing.T, method, url, accept, body string) (int, string) {
 }
 
 func TestOrchestrateOverHTTP(t *testing.T) {
-	r := newRig(t, both(), llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, both(), llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "read"}, Reply: calls(call("files:read_file", `{"path":"a"}`))},
 		{When: llmtest.When{User: "fail"}, Reply: calls(call("odd:fail", `{}`))},
 		{When: llmtest.When{User: "refuse"}, Reply: calls(call("odd:refuse", `{}`))},
@@ -98,7 +98,7 @@ func TestOrchestrateOverHTTP(t *testing.T) {
 }
 
 func TestOrchestrateStreamsSteps(t *testing.T) {
-	r := newRig(t, both(), llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, both(), llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "read"}, Reply: calls(call("files:read_file", `{"path":"a"}`))},
 	}, Default: &llmtest.Reply{Text: "Which file?"}})
 	url := r.site(tool.Local).URL + "/api/orchestrate"
@@ -120,7 +120,7 @@ func TestOrchestrateStreamsSteps(t *testing.T) {
 }
 
 func TestTraceFormatAndRedaction(t *testing.T) {
-	r := newRig(t, both(), llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, both(), llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "read"}, Reply: calls(call("files:read_file", `{"path":"/a","token":"hunter2-and-more","apiKey":"s3cr3t-value"}`))},
 		{When: llmtest.When{User: "big"}, Reply: calls(call("files:write_file", `{"path":"/a","content":"${context.selectionText}"}`))},
 		{When: llmtest.When{User: "refuse"}, Reply: calls(call("odd:refuse", `{}`))},
@@ -197,7 +197,7 @@ func TestTraceFormatAndRedaction(t *testing.T) {
 }
 
 func TestLogsAreFiltered(t *testing.T) {
-	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
+	r := newFixture(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
 	if _, err := r.do(Task{Query: "read"}); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestLogsAreFiltered(t *testing.T) {
 }
 
 func TestLogAndTraceStreams(t *testing.T) {
-	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
+	r := newFixture(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
 	if _, err := r.do(Task{Query: "the first task reads"}); err != nil {
 		t.Fatal(err)
 	}

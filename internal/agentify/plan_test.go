@@ -39,7 +39,7 @@ var cwd = Context{CurrentWorkingDirectory: "/home/ada/app"}
 func both() map[string]*backend { return map[string]*backend{"files": files(), "odd": odd()} }
 
 func TestEveryProviderPlansOneCall(t *testing.T) {
-	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"README.md"}`))))
+	r := newFixture(t, both(), always(calls(call("files:read_file", `{"path":"README.md"}`))))
 	for name, v := range map[string]struct {
 		cfg  llm.Config
 		path string
@@ -105,7 +105,7 @@ func TestAWrongChoiceIsRepairedOnce(t *testing.T) {
 			backends := both()
 			backends["notes"] = newBackend("")
 			backends["notes"].extras = true
-			r := newRig(t, backends, then(wrong.reply, good))
+			r := newFixture(t, backends, then(wrong.reply, good))
 			out, err := r.do(Task{Query: "read the file /a", Explain: true})
 			if err != nil {
 				t.Fatal(err)
@@ -136,7 +136,7 @@ func TestAWrongChoiceIsRepairedOnce(t *testing.T) {
 }
 
 func TestDuplicateCallIsMadeOnce(t *testing.T) {
-	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`), call("files:read_file", `{"path":"/a"}`))))
+	r := newFixture(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`), call("files:read_file", `{"path":"/a"}`))))
 	if _, err := r.do(Task{Query: "read /a"}); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestNothingIsCalledWhenTheModelDeclines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := both()
-			r := newRig(t, b, always(tt.reply))
+			r := newFixture(t, b, always(tt.reply))
 			_, err := r.do(Task{Query: "delete it"})
 			e := tool.AsError(err)
 			if e.Kind != tool.NoAction || !strings.Contains(e.Msg, tt.want) {
@@ -187,7 +187,7 @@ func TestModelErrorsExplainWhatToDo(t *testing.T) {
 		"long":    {llmtest.Reply{Error: &llmtest.Failure{Status: 400, Code: "context_length_exceeded"}}, "too long", tool.TooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, both(), always(tt.reply))
+			r := newFixture(t, both(), always(tt.reply))
 			cfg := llm.Config{Provider: llm.OpenAI, Model: "gpt-test"}
 			if name == "silent" {
 				cfg.TimeoutMs = 300
@@ -206,7 +206,7 @@ func TestModelErrorsExplainWhatToDo(t *testing.T) {
 }
 
 func TestToolChoiceIsDroppedWhenUnsupported(t *testing.T) {
-	r := newRig(t, both(), llmtest.Script{})
+	r := newFixture(t, both(), llmtest.Script{})
 	good := calls(call("files:read_file", `{"path":"/a"}`))
 	r.llm.Replace(llmtest.Script{
 		Rules:   []llmtest.Rule{{When: llmtest.When{User: "read"}, Times: 1, Reply: llmtest.Reply{Error: &llmtest.Failure{Status: 400, Message: "tool_choice 'required' is not supported in thinking mode"}}}},
@@ -221,7 +221,7 @@ func TestToolChoiceIsDroppedWhenUnsupported(t *testing.T) {
 }
 
 func TestWithoutModelErrorExplainsSetup(t *testing.T) {
-	r := newRig(t, both(), llmtest.Script{})
+	r := newFixture(t, both(), llmtest.Script{})
 	r.model = nil
 	_, err := r.do(Task{Query: "read /a"})
 	wire, ok := rpcError(err).(*mcp.Error)
@@ -231,12 +231,12 @@ func TestWithoutModelErrorExplainsSetup(t *testing.T) {
 }
 
 func TestNoBackendAvailable(t *testing.T) {
-	r := newRig(t, map[string]*backend{"gone": nil}, llmtest.Script{})
+	r := newFixture(t, map[string]*backend{"gone": nil}, llmtest.Script{})
 	if got := r.refused(Task{Query: "read /a"}); !strings.Contains(got.Reason, "no backend") || len(got.Down) != 1 || len(r.llm.Requests()) != 0 {
 		t.Errorf("%+v", got)
 	}
 	limited := tool.Caller{ID: "key:x", Servers: []string{}, Chat: true}
-	r = newRig(t, both(), llmtest.Script{})
+	r = newFixture(t, both(), llmtest.Script{})
 	_, err := r.Do(ctxFor(t), Task{Query: "read /a"}, Request{Caller: limited})
 	if tool.KindOf(err) != tool.NoAction || strings.Contains(err.Error(), "read_file") {
 		t.Errorf("%v", err)
@@ -245,7 +245,7 @@ func TestNoBackendAvailable(t *testing.T) {
 
 func TestDryRunCallsNothing(t *testing.T) {
 	b := both()
-	r := newRig(t, b, always(llmtest.Reply{Text: "It reads the file.", Calls: []llmtest.Call{call("files:read_file", `{"path":"/a"}`)}}),
+	r := newFixture(t, b, always(llmtest.Reply{Text: "It reads the file.", Calls: []llmtest.Call{call("files:read_file", `{"path":"/a"}`)}}),
 		catalog.ToolRule{Pattern: []string{"files:*"}, Approval: catalog.AskApproval})
 	out, err := r.do(Task{Query: "read /a", DryRun: true})
 	if err != nil {
@@ -289,7 +289,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 			b := both()
 			b["notes"] = newBackend("")
 			b["notes"].extras = true
-			r := newRig(t, b, always(calls(tt.call)))
+			r := newFixture(t, b, always(calls(tt.call)))
 			out, err := r.do(Task{Query: "what is on my list?", Context: tt.ctx})
 			if err != nil {
 				t.Fatal(err)
@@ -319,7 +319,7 @@ func many(n int) *backend {
 }
 
 func TestLargeCatalogueIsRankedAndSearchable(t *testing.T) {
-	r := newRig(t, map[string]*backend{"files": files(), "shop": many(200)}, llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, map[string]*backend{"files": files(), "shop": many(200)}, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "gadget", Tool: "agentify:look_further"}, Reply: calls(call("agentify:look_further", `{"tools":["shop:gadget_3","shop__gadget_199","nonsense"]}`))},
 		{When: llmtest.When{User: "gadget", Tool: "shop:gadget_199"}, Reply: calls(call("shop:gadget_199", `{"speed":3}`))},
 		{When: llmtest.When{User: "Datei", Tool: "agentify:look_further"}, Reply: calls(call("agentify:look_further", `{"words":"read a file"}`))},
@@ -352,7 +352,7 @@ func TestLargeCatalogueIsRankedAndSearchable(t *testing.T) {
 }
 
 func TestSmallCatalogueIsSentWhole(t *testing.T) {
-	r := newRig(t, both(), always(calls(call("agentify:decline", `{"reason":"?"}`))))
+	r := newFixture(t, both(), always(calls(call("agentify:decline", `{"reason":"?"}`))))
 	r.refused(Task{Query: "まったく関係のない話"})
 	if n := len(r.llm.Last().Tools); n != 10+1 {
 		t.Errorf("%d tools reached the model", n)
@@ -363,7 +363,7 @@ func TestSmallCatalogueIsSentWhole(t *testing.T) {
 }
 
 func TestContextAddsCandidates(t *testing.T) {
-	r := newRig(t, map[string]*backend{"files": files(), "shop": many(100),
+	r := newFixture(t, map[string]*backend{"files": files(), "shop": many(100),
 		"data": newBackend("", def("run_query", "Run a SQL statement against the database", `{"sql":{"type":"string"}}`))},
 		always(calls(call("agentify:decline", `{"reason":"?"}`))))
 	r.refused(Task{Query: "operate the gadget", Context: Context{ActiveDocumentURI: "file:///db/report.sql", SelectionText: "SELECT * FROM database"}})
@@ -380,7 +380,7 @@ func TestHugeDeclarationsAreBounded(t *testing.T) {
 	for i := range 20 {
 		tools = append(tools, def(fmt.Sprintf("book_%d", i), "Read the book "+strings.Repeat("long ", 8000), `{}`))
 	}
-	r := newRig(t, map[string]*backend{"library": newBackend("", tools...)}, always(calls(call("agentify:decline", `{"reason":"?"}`))))
+	r := newFixture(t, map[string]*backend{"library": newBackend("", tools...)}, always(calls(call("agentify:decline", `{"reason":"?"}`))))
 	r.refused(Task{Query: "read the book"})
 	if n := len(r.llm.Last().Tools); n > 8 {
 		t.Errorf("%d books reached the model", n)
@@ -404,7 +404,7 @@ func TestBackendErrorsReachClient(t *testing.T) {
 		"fail":   {"", "it failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, both(), always(calls(call("odd:"+name, `{}`))))
+			r := newFixture(t, both(), always(calls(call("odd:"+name, `{}`))))
 			out, err := r.do(Task{Query: name, Explain: true})
 			if tool.KindOf(err) != tt.kind {
 				t.Fatalf("%v", err)
@@ -422,7 +422,7 @@ func TestBackendErrorsReachClient(t *testing.T) {
 }
 
 func TestTasksAreBoundedAndCanBeCancelled(t *testing.T) {
-	r := newRig(t, both(), always(calls(call("odd:wait", `{}`))))
+	r := newFixture(t, both(), always(calls(call("odd:wait", `{}`))))
 	ctx, cancel := context.WithCancel(ctxFor(t))
 	done := make(chan error, maxTasks)
 	for range maxTasks {
@@ -457,7 +457,7 @@ func TestManyResourcesAreRanked(t *testing.T) {
 	b["notes"].extras, b["notes"].notes = true, 600
 	b["mute"] = newBackend("") // declares lists and has none
 	b["mute"].extras, b["mute"].server = true, mcpserver.New(mcpserver.Options{}, mute{b["mute"]})
-	r := newRig(t, b, always(calls(call("agentify:read_resource", `{"backend":"notes","uri":"note:shopping"}`))))
+	r := newFixture(t, b, always(calls(call("agentify:read_resource", `{"backend":"notes","uri":"note:shopping"}`))))
 	for range 2 { // the second time from what is kept
 		out, err := r.do(Task{Query: "what is on the shopping list?"})
 		if err != nil || out.Plan.Method != "resources/read" {
@@ -484,7 +484,7 @@ func (m mute) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage,
 }
 
 func TestMalformedGeminiCallIsRetried(t *testing.T) {
-	r := newRig(t, both(), then(calls(llmtest.Call{Tool: "files:read_file", Raw: `{"path":`}), calls(call("files:read_file", `{"path":"/a"}`))))
+	r := newFixture(t, both(), then(calls(llmtest.Call{Tool: "files:read_file", Raw: `{"path":`}), calls(call("files:read_file", `{"path":"/a"}`))))
 	r.model = r.modelOf(llm.Config{Provider: llm.Gemini, Model: "gemini-3-test"}, "")
 	if out, err := r.do(Task{Query: "read the file"}); err != nil || out.Plan.name.Tool != "read_file" {
 		t.Errorf("%s, %v", marshal(out), err)
@@ -510,7 +510,7 @@ func TestSchemaViolationsAreSummarized(t *testing.T) {
 func TestBackendNamedAgentify(t *testing.T) {
 	greet := `{"name":"greet","description":"Greet somebody","inputSchema":{"type":"object"}}`
 	decline := `{"name":"decline","description":"Decline an invitation","inputSchema":{"type":"object"}}`
-	r := newRig(t, map[string]*backend{"agentify": newBackend("", greet, decline)}, always(calls(call("agentify:greet", `{}`))))
+	r := newFixture(t, map[string]*backend{"agentify": newBackend("", greet, decline)}, always(calls(call("agentify:greet", `{}`))))
 	out, err := r.do(Task{Query: "greet somebody"})
 	if err != nil || out.Plan.BackendID != "agentify" {
 		t.Fatalf("%+v, %v", out.Plan, err)
@@ -523,7 +523,7 @@ func TestBackendNamedAgentify(t *testing.T) {
 // TestTasksRequireChatRight: tasks use a model, which is a right of its own and
 // counts against the caller's rate.
 func TestTasksRequireChatRight(t *testing.T) {
-	r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
+	r := newFixture(t, both(), always(calls(call("files:read_file", `{"path":"/a"}`))))
 	task := Task{Query: "read /a", DryRun: true}
 	if _, err := r.Do(ctxFor(t), task, Request{Caller: tool.Caller{ID: "key:no"}}); tool.KindOf(err) != tool.Denied {
 		t.Errorf("without the right: %v", err)

@@ -39,7 +39,7 @@ func TestCandidatesHoldTheRightTool(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &rig{t: t, catalog: catalog.New(nil, nil), index: search.New(), llm: llmtest.New(noScript)}
+			r := &fixture{t: t, catalog: catalog.New(nil, nil), index: search.New(), llm: llmtest.New(noScript)}
 			s.Fill(r.index)
 			byServer := map[string][]tool.Definition{}
 			for _, d := range s.Docs {

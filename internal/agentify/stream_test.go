@@ -29,7 +29,7 @@ func task(id int, params string) string {
 func TestProtocolInBothFramings(t *testing.T) {
 	for name, head := range map[string]bool{"lines": false, "headers": true} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, both(), always(calls(call("files:read_file", `{"path":"a"}`))))
+			r := newFixture(t, both(), always(calls(call("files:read_file", `{"path":"a"}`))))
 			c := r.connect(head)
 			c.send(task(1, `{"query":"read a"}`))
 			c.expect(`"id":1`, `-32001`)
@@ -63,7 +63,7 @@ func TestProtocolInBothFramings(t *testing.T) {
 }
 
 func TestInitializationOptions(t *testing.T) {
-	r := newRig(t, both(), noScript)
+	r := newFixture(t, both(), noScript)
 	c := r.connect(true)
 	r.refuse = &tool.Error{Kind: tool.InvalidArguments, Msg: "bad", Details: map[string]any{"violations": []string{"one", "two"}}}
 	initialize := `{"jsonrpc":"2.0","id":%d,"method":"initialize","params":{"initializationOptions":{"backends":[]}}}`
@@ -85,7 +85,7 @@ func TestInitializationOptions(t *testing.T) {
 }
 
 func TestDeclinedTaskIsProtocolError(t *testing.T) {
-	r := newRig(t, both(), always(calls(call("agentify:decline", `{"reason":"Which file?"}`))))
+	r := newFixture(t, both(), always(calls(call("agentify:decline", `{"reason":"Which file?"}`))))
 	c := r.connect(false)
 	c.send(hello)
 	c.next()
@@ -107,7 +107,7 @@ func TestDeclinedTaskIsProtocolError(t *testing.T) {
 
 func TestCancellationByLSPAndMCP(t *testing.T) {
 	b := both()
-	r := newRig(t, b, always(calls(call("odd:wait", `{}`))))
+	r := newFixture(t, b, always(calls(call("odd:wait", `{}`))))
 	c := r.connect(true)
 	c.send(hello)
 	c.next()
@@ -141,7 +141,7 @@ func TestCancellationByLSPAndMCP(t *testing.T) {
 }
 
 func TestMalformedInput(t *testing.T) {
-	r := newRig(t, both(), noScript)
+	r := newFixture(t, both(), noScript)
 	t.Run("lines go on", func(t *testing.T) {
 		r.t = t
 		c := r.connect(false)
@@ -198,7 +198,7 @@ func TestPlainMCPClients(t *testing.T) {
 	b := both()
 	b["notes"] = newBackend("")
 	b["notes"].extras = true
-	r := newRig(t, b, llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, b, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "read"}, Reply: calls(call("files:read_file", `{"path":"/a"}`))},
 		{When: llmtest.When{User: "note"}, Reply: calls(call("agentify:read_resource", `{"backend":"notes","uri":"note:diary"}`))},
 		{When: llmtest.When{User: "confirm"}, Reply: calls(call("odd:confirm", `{}`))},
@@ -271,7 +271,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(hello + "\n" + thanks + "\n" + `{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n"))
 	f.Add([]byte("Content-Length: 40\r\n\r\n" + `{"jsonrpc":"2.0","id":1,"method":"ping"}`))
 	f.Add([]byte(`{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}` + "\n" + `{"jsonrpc":"2.0","method":"exit"}`))
-	r := newRig(f, nil, noScript)
+	r := newFixture(f, nil, noScript)
 	r.model = nil
 	f.Fuzz(func(t *testing.T, in []byte) {
 		_ = r.ServeStream(t.Context(), strings.NewReader(string(in)), io.Discard)

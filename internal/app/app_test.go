@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rig is a gateway on port 0, with its configuration in a file.
-type rig struct {
+// fixture is a gateway on port 0, with its configuration in a file.
+type fixture struct {
 	*App
 	t    *testing.T
 	file string
@@ -66,9 +66,9 @@ func (l *lockedBuffer) String() string {
 
 // start runs a gateway with this configuration; data is its data folder.
 // change may alter its options before it is opened.
-func start(t *testing.T, cfg, data string, change ...func(*Options)) *rig {
+func start(t *testing.T, cfg, data string, change ...func(*Options)) *fixture {
 	t.Helper()
-	r := &rig{t: t, file: filepath.Join(t.TempDir(), "junctor.json"), log: &lockedBuffer{}, done: make(chan error, 1)}
+	r := &fixture{t: t, file: filepath.Join(t.TempDir(), "junctor.json"), log: &lockedBuffer{}, done: make(chan error, 1)}
 	r.write(cfg)
 	o := config.Options{File: r.file}
 	loaded, _, err := config.Load(o)
@@ -115,7 +115,7 @@ func start(t *testing.T, cfg, data string, change ...func(*Options)) *rig {
 	return r
 }
 
-func (r *rig) write(cfg string) {
+func (r *fixture) write(cfg string) {
 	r.t.Helper()
 	if err := os.WriteFile(r.file, []byte(cfg), 0o600); err != nil {
 		r.t.Fatal(err)
@@ -123,7 +123,7 @@ func (r *rig) write(cfg string) {
 }
 
 // ask sends a request, as an administrator, and returns status and body.
-func (r *rig) ask(method, path, body string) (int, string) {
+func (r *fixture) ask(method, path, body string) (int, string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(body))
 	if err != nil {

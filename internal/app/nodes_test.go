@@ -20,7 +20,7 @@ import (
 
 // twoNodes are two gateways on one database, with one server that only one of
 // them runs. It returns the one that does first.
-func twoNodes(t *testing.T) (owner, other *rig, server *upstreamtest.HTTP) {
+func twoNodes(t *testing.T) (owner, other *fixture, server *upstreamtest.HTTP) {
 	t.Helper()
 	url := pgtest.New(t).Database(t)
 	server = upstreamtest.Listen(t, upstreamtest.Script{})
@@ -36,7 +36,7 @@ func twoNodes(t *testing.T) (owner, other *rig, server *upstreamtest.HTTP) {
 }
 
 // connected waits for a server.
-func (r *rig) connected(server string) {
+func (r *fixture) connected(server string) {
 	r.t.Helper()
 	for end := time.After(time.Minute); ; {
 		if st, _ := r.upstreams.StatusOf(server); st.State == upstream.Connected {

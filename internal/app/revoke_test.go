@@ -26,7 +26,7 @@ type longConnections struct {
 
 // openLong opens every kind of connection that lasts, with one key, at a
 // gateway with the server up. Three of them are calls in flight.
-func openLong(t *testing.T, r *rig, key string) *longConnections {
+func openLong(t *testing.T, r *fixture, key string) *longConnections {
 	t.Helper()
 	l := &longConnections{t: t, url: r.url, key: key, ended: make(chan string, 20), waiting: map[string]bool{}}
 	const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
@@ -129,7 +129,7 @@ func (l *longConnections) plain(name, path, body string) {
 }
 
 // allEnd waits until every connection has ended, and its work at r.
-func (l *longConnections) allEnd(r *rig) {
+func (l *longConnections) allEnd(r *fixture) {
 	l.t.Helper()
 	begun := time.Now()
 	for len(l.waiting) > 0 {
@@ -150,7 +150,7 @@ func (l *longConnections) allEnd(r *rig) {
 }
 
 // makeKey makes an administrator's key.
-func (r *rig) makeKey(name string) string {
+func (r *fixture) makeKey(name string) string {
 	r.t.Helper()
 	code, body := r.ask("POST", "/api/keys", fmt.Sprintf(`{"name":%q,"admin":true}`, name))
 	var made struct{ Key string }

@@ -34,7 +34,7 @@ func signIn(t *testing.T, base, dataDir string) string {
 }
 
 // as sends a request with the headers given as names and values.
-func (r *rig) as(method, path, body string, header ...string) (int, string) {
+func (r *fixture) as(method, path, body string, header ...string) (int, string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(body))
 	if err != nil {

@@ -26,7 +26,7 @@ type Relay struct {
 
 	mu         sync.Mutex
 	out        *bufio.Writer
-	flights    map[mcp.ID]bool // requests without an answer
+	inFlight   map[mcp.ID]bool // requests without an answer
 	opening    []byte          // the client's initialize
 	openingID  mcp.ID
 	opened     []byte // its notifications/initialized
@@ -39,7 +39,7 @@ type Relay struct {
 func (r *Relay) Run(ctx context.Context, conn io.ReadWriteCloser, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r.out, r.flights = bufio.NewWriter(out), map[mcp.ID]bool{}
+	r.out, r.inFlight = bufio.NewWriter(out), map[mcp.ID]bool{}
 	lines := make(chan []byte)
 	present, left := context.WithCancel(ctx)
 	defer left()
@@ -147,14 +147,14 @@ func (r *Relay) trackRequest(line []byte) {
 	defer r.mu.Unlock()
 	switch {
 	case m.IsRequest():
-		r.flights[m.ID] = true
+		r.inFlight[m.ID] = true
 		if m.Method == "initialize" {
 			r.opening, r.openingID = line, m.ID
 		}
 	case m.Method == "notifications/initialized":
 		r.opened = line
 	case m.Method == "notifications/cancelled": // it may never be answered
-		delete(r.flights, mcp.ID(rawjson.Field(m.Params, "requestId")))
+		delete(r.inFlight, mcp.ID(rawjson.Field(m.Params, "requestId")))
 	}
 }
 
@@ -197,7 +197,7 @@ func (r *Relay) writeLine(line []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && m.IsResponse() {
-		delete(r.flights, m.ID)
+		delete(r.inFlight, m.ID)
 		if r.swallow && m.ID == r.openingID {
 			r.swallow = false
 			if !r.sinceAgain {
@@ -228,8 +228,8 @@ func (r *Relay) failPending() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	lost := mcp.ToolError(&tool.Error{Kind: tool.Unavailable, Msg: "the gateway ended while this request was under way; it may have been carried out"})
-	for id := range r.flights {
-		delete(r.flights, id)
+	for id := range r.inFlight {
+		delete(r.inFlight, id)
 		if id == r.openingID && r.opened == nil {
 			r.opening = nil // the client has its answer: it must start again
 		}

@@ -188,8 +188,8 @@ func TestGateWithKeys(t *testing.T) {
 		"the environment": {set("X-API-Key", "the-admin-key-of-the-environment"), 200, "key:admin", true},
 		"expired":         {set("X-API-Key", old), 401, "", false},
 		"revoked":         {set("X-API-Key", revoked), 401, "", false},
-		"public path":     {func(r *http.Request) { r.URL.Path = "/" }, 200, "nobody", false},
-		"public, bad key": {func(r *http.Request) { r.URL.Path = "/"; r.Header.Set("X-API-Key", "x") }, 200, "nobody", false},
+		"public path":     {func(r *http.Request) { r.URL.Path = "/" }, 200, "anonymous", false},
+		"public, bad key": {func(r *http.Request) { r.URL.Path = "/"; r.Header.Set("X-API-Key", "x") }, 200, "anonymous", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, c := ask(g, tt.edit)
@@ -201,8 +201,8 @@ func TestGateWithKeys(t *testing.T) {
 			}
 		})
 	}
-	if nobody.MaySee("anything") || nobody.MayUse(tool.Name{Server: "a", Tool: "b"}) {
-		t.Error("nobody may do something")
+	if anonymous.MaySee("anything") || anonymous.MayUse(tool.Name{Server: "a", Tool: "b"}) {
+		t.Error("anonymous may do something")
 	}
 	closed := gate(keys, func(o *Options) { o.Config.Loopback = LoopbackKey })
 	if w, _ := ask(closed, nil); w.Code != 401 {
@@ -438,7 +438,7 @@ func TestJWTValidation(t *testing.T) {
 		"scp text":       {map[string]any{"scope": nil, "scp": "other tools"}, 200, "alice", false},
 		"scope list":     {map[string]any{"scope": []string{"tools", "admin"}}, 200, "alice", true},
 		"client":         {map[string]any{"sub": nil, "client_id": "svc"}, 200, "svc", false},
-		"nobody":         {map[string]any{"sub": nil}, 401, "", false},
+		"anonymous":      {map[string]any{"sub": nil}, 401, "", false},
 		"named":          {map[string]any{"preferred_username": "Alice A."}, 200, "alice", false},
 		"wrong audience": {map[string]any{"aud": "https://other.example"}, 401, "", false},
 		"wrong issuer":   {map[string]any{"iss": "https://other.example"}, 401, "", false},

@@ -250,7 +250,7 @@ func (g *Gate) public(r *http.Request) bool { return g.opts.Public != nil && g.o
 // identify returns the sender of the request. On failure it returns which check
 // failed.
 func (g *Gate) identify(r *http.Request, from origin, forwarded bool) (id identity, reason string, err error) {
-	anyone := identity{caller: nobody}
+	anyone := identity{caller: anonymous}
 	open := g.rules.Load().open && !forwarded // what a proxy forwards is not of this machine
 	if open {
 		anyone.caller = tool.Local

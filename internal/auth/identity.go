@@ -22,8 +22,8 @@ type identity struct {
 	renew func(context.Context) (identity, error)
 }
 
-// nobody is the unauthenticated caller, which has no rights.
-var nobody = tool.Caller{ID: "nobody", Name: "nobody", Servers: []string{}, Tools: []string{}}
+// anonymous is the unauthenticated caller, which has no rights.
+var anonymous = tool.Caller{ID: "anonymous", Name: "anonymous", Servers: []string{}, Tools: []string{}}
 
 type identityKey struct{}
 

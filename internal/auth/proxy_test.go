@@ -47,7 +47,7 @@ func TestForwardedRequests(t *testing.T) {
 		"from another page":        {set("X-Forwarded-Host", "junctor.example", "Origin", "https://evil.example", "X-API-Key", key), 403, ""},
 		"with the local session":   {set("Via", "1.1 nginx", SessionHeader, sessions.session), 401, ""},
 		"of an outsider":           {func(r *http.Request) { r.RemoteAddr = "203.0.113.1:9"; set("Via", "x", "X-API-Key", key)(r) }, 403, ""},
-		"public through the proxy": {func(r *http.Request) { r.URL.Path = "/"; set("Via", "1.1 nginx")(r) }, 200, "nobody"},
+		"public through the proxy": {func(r *http.Request) { r.URL.Path = "/"; set("Via", "1.1 nginx")(r) }, 200, "anonymous"},
 	} {
 		w, c := ask(trusting, tt.edit)
 		if w.Code != tt.status || tt.status == 200 && !strings.HasPrefix(c.ID, tt.caller) {

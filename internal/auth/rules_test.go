@@ -86,8 +86,8 @@ func TestChatRightDefaults(t *testing.T) {
 			t.Errorf("key %s: chat %v, %d tokens", c.Name, c.Chat, c.TokensPerDay)
 		}
 	}
-	if nobody.Chat || !tool.Local.Chat {
-		t.Errorf("nobody %v, local %v", nobody.Chat, tool.Local.Chat)
+	if anonymous.Chat || !tool.Local.Chat {
+		t.Errorf("anonymous %v, local %v", anonymous.Chat, tool.Local.Chat)
 	}
 	jwt := JWTConfig{Rules: []JWTRule{
 		{Scopes: []string{"gh"}, Servers: []string{"github"}},

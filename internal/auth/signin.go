@@ -219,8 +219,8 @@ func (g *Gate) writeCaller(w http.ResponseWriter, id identity, session string) {
 	out := map[string]any{
 		"caller":        id.caller.Name,
 		"admin":         id.caller.Admin,
-		"signedIn":      id.caller.ID != nobody.ID,
-		"needsSignIn":   id.caller.ID == nobody.ID,
+		"signedIn":      id.caller.ID != anonymous.ID,
+		"needsSignIn":   id.caller.ID == anonymous.ID,
 		"authenticated": id.credential != "",
 	}
 	if session != "" {

@@ -12,7 +12,7 @@ import (
 // TestApprovalsAreBoundAndRevoked: an approval for always holds for the caller
 // and for the definition that was approved, can be seen, and can be withdrawn.
 func TestApprovalsAreBoundAndRevoked(t *testing.T) {
-	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "delete", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{"path":"/x"}`)}}}},
 		{When: llmtest.When{User: "delete", Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
 	}})

@@ -34,18 +34,18 @@ func providers() map[string]llm.Config {
 	}
 }
 
-func each(t *testing.T, script llmtest.Script, f func(t *testing.T, r *rig), opts ...option) {
+func each(t *testing.T, script llmtest.Script, f func(t *testing.T, r *fixture), opts ...option) {
 	t.Helper()
 	for name, cfg := range providers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f(t, newRig(t, script, append([]option{withModels(cfg)}, opts...)...))
+			f(t, newFixture(t, script, append([]option{withModels(cfg)}, opts...)...))
 		})
 	}
 }
 
 func TestReplyIsStreamedAndStored(t *testing.T) {
-	each(t, llmtest.Script{}, func(t *testing.T, r *rig) {
+	each(t, llmtest.Script{}, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		for i, text := range []string{"grüß dich 😀", "und nochmal"} {
 			c.say(text)
@@ -90,7 +90,7 @@ var toolScript = llmtest.Script{Rules: []llmtest.Rule{
 }}
 
 func TestToolCallInReply(t *testing.T) {
-	each(t, toolScript, func(t *testing.T, r *rig) {
+	each(t, toolScript, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		c.say("add 40 and 2")
 		text, stop := c.reply()
@@ -112,7 +112,7 @@ func TestToolCallInReply(t *testing.T) {
 }
 
 func TestToolErrorsReachModel(t *testing.T) {
-	each(t, toolScript, func(t *testing.T, r *rig) {
+	each(t, toolScript, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		c.say("everything wrong")
 		text, stop := c.reply()
@@ -135,7 +135,7 @@ func TestToolErrorsReachModel(t *testing.T) {
 }
 
 func TestOpenCircuitReachesModel(t *testing.T) {
-	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "go", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:down")}},
 		{When: llmtest.When{User: "go"}, Reply: llmtest.Reply{Text: "{{result}}"}},
 	}})
@@ -157,7 +157,7 @@ func TestParallelCallsAreBounded(t *testing.T) {
 	for range 20 {
 		many = append(many, "odd:slow")
 	}
-	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls(many...)}},
 		{When: llmtest.When{Results: llmtest.N(20)}, Reply: llmtest.Reply{Text: "all done"}},
 	}}, withConfig(func(c *Config) { c.MaxIdenticalCalls = 100 }))
@@ -187,7 +187,7 @@ func TestToolCallLoopIsBounded(t *testing.T) {
 	}
 	// A model that calls on and on although it gets no more tools.
 	script.Rules = append([]llmtest.Rule{{When: llmtest.When{User: "possessed"}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc:add", Args: json.RawMessage(`{"a":1,"b":2}`)}}}}}, script.Rules...)
-	each(t, script, func(t *testing.T, r *rig) {
+	each(t, script, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		c.say("possessed")
 		if text, stop := c.reply(); !strings.Contains(text, "same call again and again") || stop != "repetition" || r.ups.count("calc:add") != 5 {
@@ -215,7 +215,7 @@ func TestMalformedCallsReachModelAsErrors(t *testing.T) {
 		{When: llmtest.When{User: "broken", Results: llmtest.N(0)}, Times: 1, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "calc:add", Raw: `{"a": 1,`}}}},
 		{When: llmtest.When{User: "broken"}, Reply: llmtest.Reply{Text: "told: {{results}}"}},
 		{When: llmtest.When{User: "empty"}, Reply: llmtest.Reply{}},
-	}}, func(t *testing.T, r *rig) {
+	}}, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		c.say("broken")
 		text, stop := c.reply()
@@ -241,7 +241,7 @@ func TestModelFailures(t *testing.T) {
 		{When: llmtest.When{User: "refuse"}, Reply: llmtest.Reply{Text: "no", Stop: "filter"}},
 		{When: llmtest.When{User: "long"}, Reply: llmtest.Reply{Text: "and so on", Stop: "length"}},
 	}}
-	each(t, script, func(t *testing.T, r *rig) {
+	each(t, script, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		for _, tt := range []struct{ say, text, stop, code string }{
 			{"down", "I could not get an answer: ", stopError, CodeModel},
@@ -286,7 +286,7 @@ func TestModelFailures(t *testing.T) {
 }
 
 func TestNoModelConfigured(t *testing.T) {
-	r := newRig(t, llmtest.Script{}, withModels())
+	r := newFixture(t, llmtest.Script{}, withModels())
 	c := r.dial("")
 	if m := c.next(); !strings.Contains(m.Payload.Message, "no model is set up") {
 		t.Errorf("greeting %s", m.Raw)
@@ -298,7 +298,7 @@ func TestNoModelConfigured(t *testing.T) {
 }
 
 func TestModelIsChosenPerSession(t *testing.T) {
-	r := newRig(t, llmtest.Script{Default: &llmtest.Reply{Text: "I am {{model}}"}}, withModels(
+	r := newFixture(t, llmtest.Script{Default: &llmtest.Reply{Text: "I am {{model}}"}}, withModels(
 		llm.Config{Name: "a", Provider: llm.Anthropic, Model: "claude-a"}, llm.Config{Name: "b", Provider: llm.Gemini, Model: "gemini-3-b"}))
 	c := r.connect("")
 	c.say("who?")
@@ -320,7 +320,7 @@ func TestModelIsChosenPerSession(t *testing.T) {
 }
 
 func TestLongResultsAreTruncated(t *testing.T) {
-	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:dump")}},
 		{When: llmtest.When{Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "ok"}},
 	}})
@@ -343,7 +343,7 @@ func TestLargeCatalogueBecomesSearchAndExecute(t *testing.T) {
 			{Tool: "tools:execute", Args: json.RawMessage(`{"tool":"calc:add","arguments":[1]}`)},
 			{Tool: "calc__add", Args: json.RawMessage(`{"a":1,"b":2}`)}}}},
 		{When: llmtest.When{User: "add", Results: llmtest.N(6)}, Reply: llmtest.Reply{Text: "{{results}}"}},
-	}}, func(t *testing.T, r *rig) {
+	}}, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		c.say("add")
 		text, stop := c.reply()
@@ -362,7 +362,7 @@ func TestLargeCatalogueBecomesSearchAndExecute(t *testing.T) {
 }
 
 func TestUnavailableServersAreListed(t *testing.T) {
-	r := newRig(t, llmtest.Script{}, func(o *Options, _ *[]llm.Config) {
+	r := newFixture(t, llmtest.Script{}, func(o *Options, _ *[]llm.Config) {
 		o.Tools = listing.New(listing.Options{Catalog: catalog.New(nil, nil), Upstreams: states{{Name: "github", State: upstream.Disconnected, Reason: "refused"}}})
 	})
 	c := r.dial("")

@@ -21,7 +21,7 @@ import (
 )
 
 func TestInvalidMessagesAreRefused(t *testing.T) {
-	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxMessageBytes = 1000; c.MessagesPerMinute = 6000 }))
+	r := newFixture(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxMessageBytes = 1000; c.MessagesPerMinute = 6000 }))
 	c := r.connect("")
 	for name, tt := range map[string]struct{ in, code string }{
 		"not JSON":      {`hello`, "PARSE_ERROR"},
@@ -66,7 +66,7 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 }
 
 func TestMessagesAreRateLimited(t *testing.T) {
-	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MessagesPerMinute = 20 }))
+	r := newFixture(t, llmtest.Script{}, withConfig(func(c *Config) { c.MessagesPerMinute = 20 }))
 	c := r.connect("")
 	for range 20 {
 		c.send("history", nil)
@@ -91,7 +91,7 @@ func TestMessagesAreRateLimited(t *testing.T) {
 }
 
 func TestSessionsOfOtherCallersAreNotFound(t *testing.T) {
-	r := newRig(t, llmtest.Script{})
+	r := newFixture(t, llmtest.Script{})
 	mine := r.connect("as=me")
 	mine.say("hello")
 	mine.reply()
@@ -126,7 +126,7 @@ func TestSessionsOfOtherCallersAreNotFound(t *testing.T) {
 }
 
 func TestTooManyConnections(t *testing.T) {
-	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxConnections = 2 }))
+	r := newFixture(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxConnections = 2 }))
 	if res, err := http.Get(r.server.URL + "/ws"); err != nil || res.StatusCode != http.StatusUpgradeRequired {
 		t.Errorf("without an upgrade: %v, %v", res, err)
 	}
@@ -150,7 +150,7 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
-func (r *rig) rest(method, path, body string) (int, map[string]any, string) {
+func (r *fixture) rest(method, path, body string) (int, map[string]any, string) {
 	r.t.Helper()
 	req, _ := http.NewRequestWithContext(context.Background(), method, r.server.URL+path, strings.NewReader(body))
 	res, err := http.DefaultClient.Do(req)
@@ -165,7 +165,7 @@ func (r *rig) rest(method, path, body string) (int, map[string]any, string) {
 }
 
 func TestSessionsOverHTTP(t *testing.T) {
-	r := newRig(t, toolScript)
+	r := newFixture(t, toolScript)
 	c := r.connect("")
 	c.say("add 1 and 2")
 	c.reply()
@@ -236,7 +236,7 @@ func TestSessionsOverHTTP(t *testing.T) {
 }
 
 func TestDeleteEndsTheReply(t *testing.T) {
-	r := newRig(t, slowScript)
+	r := newFixture(t, slowScript)
 	c := r.connect("")
 	c.say("call")
 	<-r.ups.begun
@@ -249,7 +249,7 @@ func TestDeleteEndsTheReply(t *testing.T) {
 }
 
 func TestOldestSessionIsDeletedAtLimit(t *testing.T) {
-	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxSessions = 3 }))
+	r := newFixture(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxSessions = 3 }))
 	for i := range 6 {
 		s, err := r.host.Open(t.Context(), tool.Local, "")
 		if err != nil {
@@ -267,7 +267,7 @@ func TestOldestSessionIsDeletedAtLimit(t *testing.T) {
 }
 
 func TestEmptySessionsAreRemoved(t *testing.T) {
-	r := newRig(t, llmtest.Script{})
+	r := newFixture(t, llmtest.Script{})
 	count := func() int {
 		r.host.mu.Lock()
 		defer r.host.mu.Unlock()
@@ -295,7 +295,7 @@ func TestEmptySessionsAreRemoved(t *testing.T) {
 }
 
 func TestIdleSessionsAreUnloaded(t *testing.T) {
-	r := newRig(t, llmtest.Script{})
+	r := newFixture(t, llmtest.Script{})
 	s, err := r.host.Open(t.Context(), tool.Local, "")
 	if err != nil {
 		t.Fatal(err)
@@ -329,7 +329,7 @@ func TestIdleSessionsAreUnloaded(t *testing.T) {
 }
 
 func TestOneRequestIDFromTheSocketToTheRecord(t *testing.T) {
-	r := newRig(t, toolScript)
+	r := newFixture(t, toolScript)
 	c := r.connect("")
 	c.say("add 1 and 2")
 	c.reply()
@@ -365,7 +365,7 @@ func TestOneRequestIDFromTheSocketToTheRecord(t *testing.T) {
 }
 
 func TestShutdownCompletesHistory(t *testing.T) {
-	r := newRig(t, slowScript)
+	r := newFixture(t, slowScript)
 	c := r.connect("")
 	c.say("call")
 	<-r.ups.begun
@@ -441,7 +441,7 @@ func (s *brokenStore) Acquire(ctx context.Context, name, owner string, ttl time.
 
 func TestStoreErrorsAreReported(t *testing.T) {
 	var broken *brokenStore
-	r := newRig(t, llmtest.Script{}, func(o *Options, _ *[]llm.Config) {
+	r := newFixture(t, llmtest.Script{}, func(o *Options, _ *[]llm.Config) {
 		broken = &brokenStore{Store: o.Store}
 		o.Store = broken
 	})

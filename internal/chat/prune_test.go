@@ -24,7 +24,7 @@ func TestLongConversationFitsContextWindow(t *testing.T) {
 		{When: llmtest.When{User: "dump", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:dump")}},
 		{When: llmtest.When{User: "dump"}, Reply: llmtest.Reply{Text: "that was long"}},
 	}}
-	each(t, script, func(t *testing.T, r *rig) {
+	each(t, script, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		for i := range 25 {
 			c.say(fmt.Sprintf("use the tool, number %d %s", i, strings.Repeat("words ", 20)))
@@ -55,7 +55,7 @@ func TestLongConversationFitsContextWindow(t *testing.T) {
 }
 
 func TestHistoryIsPrunedWithoutSummary(t *testing.T) {
-	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{System: "Summarise this part"}, Reply: llmtest.Reply{Error: &llmtest.Failure{Status: 500}}},
 	}, Default: &llmtest.Reply{Text: strings.Repeat("blah ", 100)}}, withConfig(func(c *Config) { c.MaxTokenCount = 1000; c.RetainNewestMessages = 2 }))
 	c := r.connect("")
@@ -73,7 +73,7 @@ func TestHistoryIsPrunedWithoutSummary(t *testing.T) {
 
 // A window that is smaller than we believe is found out and respected.
 func TestSmallerContextWindowIsDetected(t *testing.T) {
-	r := newRig(t, llmtest.Script{ContextWindow: 4000, Default: &llmtest.Reply{Text: "ok"}})
+	r := newFixture(t, llmtest.Script{ContextWindow: 4000, Default: &llmtest.Reply{Text: "ok"}})
 	c := r.connect("")
 	for i := range 6 {
 		c.say(fmt.Sprint("message ", i, strings.Repeat(" words", 500)))
@@ -90,7 +90,7 @@ func TestPromptMode(t *testing.T) {
 		{When: llmtest.When{User: "Failure of"}, Reply: llmtest.Reply{Text: "I see: {{user}}"}},
 		{When: llmtest.When{User: "broken"}, Reply: llmtest.Reply{Text: "```tool\n{\"tool\": \"calc:add\", "}},
 		{When: llmtest.When{User: "add", System: "calc:add"}, Reply: llmtest.Reply{Text: "One moment.\n" + block}},
-	}}, func(t *testing.T, r *rig) {
+	}}, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		c.say("please add")
 		text, stop := c.reply()

@@ -24,7 +24,7 @@ func asking(more ...llmtest.Rule) llmtest.Script {
 const nameForm = `ask {"method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","minLength":2}},"required":["name"]}}}`
 
 func TestElicitationIsAnswered(t *testing.T) {
-	r := newRig(t, asking())
+	r := newFixture(t, asking())
 	for name, tt := range map[string]struct {
 		answer map[string]any
 		want   string
@@ -59,7 +59,7 @@ func TestElicitationIsAnswered(t *testing.T) {
 }
 
 func TestInvalidAnswerLeavesQuestionOpen(t *testing.T) {
-	r := newRig(t, asking())
+	r := newFixture(t, asking())
 	c := r.connect("")
 	c.say(nameForm)
 	id := c.kind(TypeQuestion).Payload.QuestionID
@@ -90,7 +90,7 @@ func TestInvalidAnswerLeavesQuestionOpen(t *testing.T) {
 
 func TestUnansweredQuestionsEnd(t *testing.T) {
 	t.Run("time runs out", func(t *testing.T) {
-		r := newRig(t, asking(), withConfig(func(c *Config) { c.ApprovalTimeoutMs = 50 }))
+		r := newFixture(t, asking(), withConfig(func(c *Config) { c.ApprovalTimeoutMs = 50 }))
 		c := r.connect("")
 		c.say(nameForm)
 		if a := c.kind(TypeAnswered).Payload.Action; a != string(Expired) {
@@ -101,7 +101,7 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 		}
 	})
 	t.Run("the server takes it back", func(t *testing.T) {
-		r := newRig(t, asking())
+		r := newFixture(t, asking())
 		c := r.connect("")
 		c.say(strings.Replace(nameForm, `{"method"`, `{"takeBack":true,"method"`, 1))
 		c.kind(TypeQuestion)
@@ -114,7 +114,7 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 		}
 	})
 	t.Run("the person stops the reply", func(t *testing.T) {
-		r := newRig(t, asking())
+		r := newFixture(t, asking())
 		c := r.connect("")
 		c.say(nameForm)
 		c.kind(TypeQuestion)
@@ -127,7 +127,7 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 		}
 	})
 	t.Run("the person leaves", func(t *testing.T) {
-		r := newRig(t, asking(), withConfig(func(c *Config) { c.DisconnectGraceMs = 50 }))
+		r := newFixture(t, asking(), withConfig(func(c *Config) { c.DisconnectGraceMs = 50 }))
 		c := r.connect("")
 		c.say(nameForm)
 		c.kind(TypeQuestion)
@@ -139,7 +139,7 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 }
 
 func TestInvalidQuestionsAreRefused(t *testing.T) {
-	r := newRig(t, asking(), withConfig(func(c *Config) { c.MessagesPerMinute = 10_000 }))
+	r := newFixture(t, asking(), withConfig(func(c *Config) { c.MessagesPerMinute = 10_000 }))
 	c := r.connect("")
 	form := func(params string) string { return `{"method":"elicitation/create","params":` + params + `}` }
 	for name, tt := range map[string]struct{ args, want string }{
@@ -178,7 +178,7 @@ func TestInvalidQuestionsAreRefused(t *testing.T) {
 }
 
 func TestURLElicitation(t *testing.T) {
-	r := newRig(t, asking())
+	r := newFixture(t, asking())
 	c := r.connect("")
 	c.say(`ask {"method":"elicitation/create","params":{"mode":"url","message":"sign in","elicitationId":"e1","url":"https://example.com/in?x=1"}}`)
 	q := c.kind(TypeQuestion).Payload
@@ -196,7 +196,7 @@ func TestCallIsRetriedAfterURLWasOpened(t *testing.T) {
 		want  string
 		calls int
 	}{"accept": {"visited", 2}, "decline": {"sign in first", 1}} {
-		r := newRig(t, asking())
+		r := newFixture(t, asking())
 		c := r.connect("")
 		c.say(`visit {"elicitations":[{"url":"https://example.com/in","message":"sign in","elicitationId":"e1"}]}`)
 		q := c.kind(TypeQuestion).Payload
@@ -208,7 +208,7 @@ func TestCallIsRetriedAfterURLWasOpened(t *testing.T) {
 			t.Errorf("%s: %q after %d calls", action, text, r.ups.count("odd:visit"))
 		}
 	}
-	r := newRig(t, asking())
+	r := newFixture(t, asking())
 	c := r.connect("")
 	c.say(`visit {"elicitations":[{"url":"javascript:alert(1)","message":"sign in","elicitationId":"e1"}]}`)
 	if text, _ := c.reply(); !strings.Contains(text, "sign in first") {
@@ -217,7 +217,7 @@ func TestCallIsRetriedAfterURLWasOpened(t *testing.T) {
 }
 
 func TestRetriedCallIsApprovedOnce(t *testing.T) {
-	r := newRig(t, asking())
+	r := newFixture(t, asking())
 	c := r.connect("")
 	c.say(`with approval {"elicitations":[{"url":"https://example.com/in","message":"sign in","elicitationId":"e1"}]}`)
 	c.send("approve", map[string]any{"callId": c.kind(TypeApproval).Payload.CallID})
@@ -240,7 +240,7 @@ func TestSampling(t *testing.T) {
 	poem := llmtest.Rule{When: llmtest.When{System: "be brief"}, Reply: llmtest.Reply{Text: "Roses are red."}}
 	const ask = `ask {"method":"sampling/createMessage","params":{"systemPrompt":"be brief","maxTokens":50,"modelPreferences":{"hints":[{"name":""},{"name":"claude"}]},"messages":[{"role":"user","content":{"type":"text","text":"a poem"}}]}}`
 	both := withModels(llm.Config{Name: "m", Provider: llm.OpenAI, Model: "gpt-test"}, llm.Config{Name: "n", Provider: llm.Anthropic, Model: "claude-test"})
-	r := newRig(t, asking(poem), both)
+	r := newFixture(t, asking(poem), both)
 	c := r.connect("")
 	answer := func(action, scope string) string {
 		t.Helper()
@@ -306,8 +306,8 @@ func TestSamplingIsBounded(t *testing.T) {
 
 func TestQuestionIsAnsweredOnAnotherNode(t *testing.T) {
 	shared := func(o *Options, _ *[]llm.Config) { o.Shared = true }
-	a := newRig(t, asking(), shared)
-	b := &rig{t: t, model: a.model, store: a.store, logs: a.logs}
+	a := newFixture(t, asking(), shared)
+	b := &fixture{t: t, model: a.model, store: a.store, logs: a.logs}
 	b.start(shared)
 	first := a.connect("")
 	first.say(nameForm)

@@ -51,7 +51,7 @@ func sequence(t *testing.T, clients ...*client) string {
 }
 
 func TestReconnectResumesReply(t *testing.T) {
-	each(t, slowScript, func(t *testing.T, r *rig) {
+	each(t, slowScript, func(t *testing.T, r *fixture) {
 		first := r.connect("")
 		first.say("count")
 		for range 4 {
@@ -79,7 +79,7 @@ func TestReconnectResumesReply(t *testing.T) {
 }
 
 func TestLateWatcherReceivesWholeReply(t *testing.T) {
-	r := newRig(t, slowScript)
+	r := newFixture(t, slowScript)
 	a := r.connect("")
 	a.say("hello")
 	a.reply()
@@ -113,7 +113,7 @@ func TestLateWatcherReceivesWholeReply(t *testing.T) {
 }
 
 func TestUnknownSequenceNumberSendsHistory(t *testing.T) {
-	r := newRig(t, llmtest.Script{})
+	r := newFixture(t, llmtest.Script{})
 	c := r.connect("")
 	for i := range 4 {
 		c.say(fmt.Sprint("turn ", i))
@@ -136,7 +136,7 @@ func TestUnknownSequenceNumberSendsHistory(t *testing.T) {
 }
 
 func TestAbort(t *testing.T) {
-	each(t, slowScript, func(t *testing.T, r *rig) {
+	each(t, slowScript, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		c.send("abort", nil)
 		if m := c.next(); m.Type != TypeError || m.Payload.Code != "INVALID_REQUEST" {
@@ -184,7 +184,7 @@ func TestAbort(t *testing.T) {
 }
 
 func TestReplyEndsAfterDisconnectGrace(t *testing.T) {
-	r := newRig(t, slowScript, withConfig(func(c *Config) { c.DisconnectGraceMs = 200 }))
+	r := newFixture(t, slowScript, withConfig(func(c *Config) { c.DisconnectGraceMs = 200 }))
 	c := r.connect("")
 	c.say("stall")
 	c.kind(TypeText)
@@ -223,8 +223,8 @@ func TestReplyContinuesWhileWatchedOnOtherNode(t *testing.T) {
 			o.Store = spies[i]
 		}
 	}
-	a := newRig(t, slowScript, shared(0))
-	b := &rig{t: t, model: a.model, store: a.store, logs: a.logs}
+	a := newFixture(t, slowScript, shared(0))
+	b := &fixture{t: t, model: a.model, store: a.store, logs: a.logs}
 	b.start(shared(1))
 	first := a.connect("")
 	first.say("stall")
@@ -253,7 +253,7 @@ func TestApproval(t *testing.T) {
 		{When: llmtest.When{User: "delete", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{"path":"/x"}`)}}}},
 		{When: llmtest.When{User: "delete", Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
 	}}
-	each(t, script, func(t *testing.T, r *rig) {
+	each(t, script, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		decide := func(kind string, payload map[string]any) string {
 			t.Helper()
@@ -320,7 +320,7 @@ func TestStopWaiting(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Calls: []llmtest.Call{call}}}}})
+			r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Calls: []llmtest.Call{call}}}}})
 			c := r.connect("")
 			c.say("go")
 			c.kind(want)
@@ -340,7 +340,7 @@ func TestStopWaiting(t *testing.T) {
 }
 
 func TestApprovalTimesOut(t *testing.T) {
-	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("ask:delete")}},
 		{When: llmtest.When{Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
 	}}, withConfig(func(c *Config) { c.ApprovalTimeoutMs = 50 }))
@@ -352,7 +352,7 @@ func TestApprovalTimesOut(t *testing.T) {
 }
 
 func TestSessionsSurviveARestart(t *testing.T) {
-	each(t, toolScript, func(t *testing.T, r *rig) {
+	each(t, toolScript, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		c.say("add 1 and 2")
 		c.reply()
@@ -373,7 +373,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 }
 
 // crash leaves a session as a process does that is killed in mid-reply.
-func crash(t *testing.T, r *rig, messages []store.Message, events ...Outgoing) string {
+func crash(t *testing.T, r *fixture, messages []store.Message, events ...Outgoing) string {
 	t.Helper()
 	ctx := t.Context()
 	id := newID("crashed")
@@ -409,7 +409,7 @@ func stored(role llm.Role, parts ...llm.Part) store.Message {
 }
 
 func TestHistoryAfterCrashIsValid(t *testing.T) {
-	each(t, llmtest.Script{}, func(t *testing.T, r *rig) {
+	each(t, llmtest.Script{}, func(t *testing.T, r *fixture) {
 		user := stored(llm.User, llm.Part{Text: "do it"})
 		call := stored(llm.Assistant, llm.Part{Text: "Calling."}, llm.Part{Call: &llm.ToolCall{ID: "1", Name: "odd__slow", Arguments: json.RawMessage("{}")}})
 		said := []Outgoing{{Type: TypeMessage, Payload: MessagePayload{ID: "m", Text: "do it"}},
@@ -454,7 +454,7 @@ func TestHistoryAfterCrashIsValid(t *testing.T) {
 // killed is still running, on a store of its own. Nobody opens the second
 // conversation.
 func TestReplyOfDeadProcessEnds(t *testing.T) {
-	r := newRig(t, llmtest.Script{})
+	r := newFixture(t, llmtest.Script{})
 	r.end()
 	user := stored(llm.User, llm.Part{Text: "do it"})
 	watched := crash(t, r, []store.Message{user})
@@ -484,8 +484,8 @@ func TestReplyOfDeadProcessEnds(t *testing.T) {
 
 func TestReplyIsForwardedBetweenNodes(t *testing.T) {
 	shared := func(o *Options, _ *[]llm.Config) { o.Shared = true }
-	a := newRig(t, slowScript, shared)
-	b := &rig{t: t, model: a.model, store: a.store, logs: a.logs}
+	a := newFixture(t, slowScript, shared)
+	b := &fixture{t: t, model: a.model, store: a.store, logs: a.logs}
 	b.start(shared)
 
 	first := a.connect("")
@@ -533,7 +533,7 @@ func TestReplyIsForwardedBetweenNodes(t *testing.T) {
 }
 
 func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
-	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("odd:progress", "odd:progress", "odd:progress", "odd:progress")}},
 		{When: llmtest.When{Results: llmtest.N(4)}, Reply: llmtest.Reply{Text: "done"}},
 	}}) // messages are what counts, so they are small
@@ -592,7 +592,7 @@ func TestSlowClientIsDisconnectedAndResumes(t *testing.T) {
 }
 
 func TestHeartbeat(t *testing.T) {
-	r := newRig(t, llmtest.Script{}, withConfig(func(c *Config) { c.PingMs = 100 }))
+	r := newFixture(t, llmtest.Script{}, withConfig(func(c *Config) { c.PingMs = 100 }))
 	// A client that answers stays, however long it says nothing.
 	pings := make(chan struct{}, 100)
 	conn, _, err := websocket.Dial(t.Context(), strings.Replace(r.server.URL, "http", "ws", 1)+"/ws", &websocket.DialOptions{
@@ -653,7 +653,7 @@ func load(t *testing.T, sessions, cut int) {
 		{When: llmtest.When{Match: `add (\d+) and (\d+)`, Results: llmtest.N(0)}, Reply: llmtest.Reply{Text: "Let me see. ", Calls: []llmtest.Call{{Tool: "calc:add", Args: json.RawMessage(`{"a":"=$1","b":"=$2"}`)}}}},
 		{When: llmtest.When{Match: `add (\d+) and (\d+)`, Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: strings.Repeat("It is {{result}}. ", 10)}},
 	}}
-	r := newRig(t, script, withConfig(func(c *Config) { c.MessagesPerMinute = 6000 }))
+	r := newFixture(t, script, withConfig(func(c *Config) { c.MessagesPerMinute = 6000 }))
 	var wg sync.WaitGroup
 	for i := range sessions {
 		wg.Go(func() {
@@ -688,7 +688,7 @@ func load(t *testing.T, sessions, cut int) {
 // connected and silent, after one turn: the client's own side included, so
 // that the figure errs on the large side.
 func BenchmarkIdleSession(b *testing.B) {
-	r := newRig(b, llmtest.Script{}, withConfig(func(c *Config) { c.MessagesPerMinute = 6000 }))
+	r := newFixture(b, llmtest.Script{}, withConfig(func(c *Config) { c.MessagesPerMinute = 6000 }))
 	warm := r.connect("")
 	warm.say("hello")
 	warm.reply()

@@ -14,7 +14,7 @@ import (
 
 // sendAs starts a conversation as the caller and waits for the reply. It
 // returns the error of the message, or the last thing that was said.
-func sendAs(t *testing.T, r *rig, caller tool.Caller, text string) (string, error) {
+func sendAs(t *testing.T, r *fixture, caller tool.Caller, text string) (string, error) {
 	t.Helper()
 	s, err := r.host.Open(t.Context(), caller, "")
 	if err != nil {
@@ -33,7 +33,7 @@ func sendAs(t *testing.T, r *rig, caller tool.Caller, text string) (string, erro
 // TestChatRequiresRight: without it nothing is sent to a model, however few tools
 // the caller may use.
 func TestChatRequiresRight(t *testing.T) {
-	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}})
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}})
 	if _, err := sendAs(t, r, tool.Caller{ID: "key:limited", Tools: []string{"calc:*"}}, "hi"); tool.KindOf(err) != tool.Denied {
 		t.Errorf("without the right: %v", err)
 	}
@@ -48,7 +48,7 @@ func TestChatRequiresRight(t *testing.T) {
 // TestModelRequestsCountAgainstTheRate: a caller over its rate reaches no
 // model, and is told why.
 func TestModelRequestsCountAgainstTheRate(t *testing.T) {
-	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}})
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}})
 	caller := tool.Caller{ID: "key:rated", Chat: true, Rate: tool.Rate{Calls: 1, Per: 1000 * time.Hour}}
 	if text, err := sendAs(t, r, caller, "hi"); err != nil || text != "hello" {
 		t.Errorf("first: %q, %v", text, err)
@@ -64,7 +64,7 @@ func TestModelRequestsCountAgainstTheRate(t *testing.T) {
 // TestSamplingCountsAgainstLimits: sampling counts as the caller's own use.
 func TestSamplingCountsAgainstLimits(t *testing.T) {
 	ask := `{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"a poem"}}]}}`
-	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{User: "use the server"}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "odd:asks", Args: json.RawMessage(ask)}}}},
 		{Reply: llmtest.Reply{Text: "a poem"}},
 	}})
@@ -91,7 +91,7 @@ func TestSamplingCountsAgainstLimits(t *testing.T) {
 
 // TestTokensPerDay: what replies cost counts against the budget of the day.
 func TestTokensPerDay(t *testing.T) {
-	r := newRig(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}})
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}})
 	r.host.Executor = executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.ups, Calls: r.store, Tokens: r.store, Log: r.host.Log, Config: executor.DefaultConfig()})
 	caller := tool.Caller{ID: "key:budget", Chat: true, TokensPerDay: 1}
 	if text, err := sendAs(t, r, caller, "hi"); err != nil || text != "hello" {

@@ -40,7 +40,7 @@ func npmServer(t testing.TB, name, pkg string, args ...string) upstream.Config {
 	return cfg
 }
 
-// toolSink puts the tools of real servers into the rig's catalogue.
+// toolSink puts the tools of real servers into the fixture's catalogue.
 type toolSink struct{ catalog *catalog.Catalog }
 
 func (o toolSink) ToolsChanged(of upstream.ToolSet) {
@@ -79,7 +79,7 @@ func TestRealServers(t *testing.T) {
 	}}
 	for name, cfg := range providers() {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, script, withModels(cfg), func(o *Options, _ *[]llm.Config) {
+			r := newFixture(t, script, withModels(cfg), func(o *Options, _ *[]llm.Config) {
 				c := catalog.New(nil, nil)
 				ups := upstream.NewSupervisor(configs, upstream.Options{Sink: toolSink{c}, Log: slog.New(slog.DiscardHandler), Environ: os.Environ(), Name: "junctor", Version: "test"})
 				ctx, cancel := context.WithCancel(context.Background())

@@ -93,7 +93,7 @@ func TestLosingTheLeaseEndsTheReply(t *testing.T) {
 }
 
 func TestDropNotificationIsSentOnce(t *testing.T) {
-	r := newRig(t, llmtest.Script{})
+	r := newFixture(t, llmtest.Script{})
 	s := r.open("")
 	told := 0
 	watch := func() *Watcher {

@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// folderRig is an empty home, and a working folder with a .env.
-type folderRig struct {
+// folderFixture is an empty home, and a working folder with a .env.
+type folderFixture struct {
 	t     *testing.T
 	o     Options
 	asked []TrustRequest
 }
 
-func newFolderRig(t *testing.T, dotenv string, answer bool) *folderRig {
+func newFolderFixture(t *testing.T, dotenv string, answer bool) *folderFixture {
 	t.Helper()
 	home, work := t.TempDir(), t.TempDir()
-	r := &folderRig{t: t, o: Options{WorkDir: work, BaseDir: work, UserDir: home, Home: home}}
+	r := &folderFixture{t: t, o: Options{WorkDir: work, BaseDir: work, UserDir: home, Home: home}}
 	r.o.Trust = func(q TrustRequest) (bool, error) {
 		r.asked = append(r.asked, q)
 		return answer, nil
@@ -27,7 +27,7 @@ func newFolderRig(t *testing.T, dotenv string, answer bool) *folderRig {
 	return r
 }
 
-func (r *folderRig) write(path, text string) {
+func (r *folderFixture) write(path, text string) {
 	r.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		r.t.Fatal(err)
@@ -37,7 +37,7 @@ func (r *folderRig) write(path, text string) {
 	}
 }
 
-func (r *folderRig) load() (*Config, []Note) {
+func (r *folderFixture) load() (*Config, []Note) {
 	r.t.Helper()
 	cfg, notes, err := Load(r.o)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *folderRig) load() (*Config, []Note) {
 const folderVars = "PORT=9999\nLOG_LEVEL=debug\nGEMINI_API_KEY=k\nUNRELATED=x\nMCP_SERVER_DIST=/evil.js\nJUNCTOR_ADMIN_KEY=aaaaaaaaaaaaaaaaaaaa\nOPENAI_BASE_URL=http://evil\nJUNCTOR_CONFIG=/evil.json\n"
 
 func TestFolderDotenvIsUsedWhenTrusted(t *testing.T) {
-	r := newFolderRig(t, folderVars, true)
+	r := newFolderFixture(t, folderVars, true)
 	cfg, notes := r.load()
 	if cfg.Listen != "127.0.0.1:9999" || cfg.Log.Level != "debug" || len(notes) > 0 || len(cfg.Servers) > 0 {
 		t.Errorf("listen %s, level %s, servers %v, notes %v", cfg.Listen, cfg.Log.Level, cfg.Servers, notes)
@@ -78,7 +78,7 @@ func TestFolderDotenvIsUsedWhenTrusted(t *testing.T) {
 func TestFolderDotenvIsIgnoredWhenNotTrusted(t *testing.T) {
 	for name, ask := range map[string]bool{"refused": true, "nobody to ask": false} {
 		t.Run(name, func(t *testing.T) {
-			r := newFolderRig(t, folderVars, false)
+			r := newFolderFixture(t, folderVars, false)
 			if !ask {
 				r.o.Trust = nil
 			}
@@ -99,7 +99,7 @@ func TestFolderDotenvIsIgnoredWhenNotTrusted(t *testing.T) {
 }
 
 func TestFolderDotenvWithoutUseIsNotAskedAbout(t *testing.T) {
-	r := newFolderRig(t, "DATABASE_URL=x\nJUNCTOR_CONFIG=/x\nnot a line\n", true)
+	r := newFolderFixture(t, "DATABASE_URL=x\nJUNCTOR_CONFIG=/x\nnot a line\n", true)
 	if _, notes := r.load(); len(r.asked) > 0 || len(notes) > 0 {
 		t.Errorf("asked %v, notes %v", r.asked, notes)
 	}
@@ -118,7 +118,7 @@ func TestFolderDotenvWithoutUseIsNotAskedAbout(t *testing.T) {
 }
 
 func TestFolderDotenvIsNamedByProgramsOfClients(t *testing.T) {
-	r := newFolderRig(t, folderVars, true)
+	r := newFolderFixture(t, folderVars, true)
 	r.o.WorkDir, r.o.Trust = "", nil
 	cfg, notes := r.load()
 	if cfg.Listen != Default().Listen || len(notes) != 1 || !strings.Contains(notes[0].String(), ".env") || !strings.Contains(notes[0].Msg, "not read") {
@@ -130,7 +130,7 @@ func TestFolderDotenvIsNamedByProgramsOfClients(t *testing.T) {
 }
 
 func TestDotenvBesideAFoundFileStartsNothing(t *testing.T) {
-	r := newFolderRig(t, folderVars, true)
+	r := newFolderFixture(t, folderVars, true)
 	r.write(filepath.Join(r.o.WorkDir, "junctor.json"), `{}`)
 	cfg, _ := r.load()
 	if cfg.Listen != "127.0.0.1:9999" || len(cfg.Servers) > 0 || len(r.asked) != 1 {

@@ -11,9 +11,9 @@ import (
 )
 
 func TestNotificationsOfAServerReachOneCaller(t *testing.T) {
-	d := newDesk(anyTool("one"))
+	d := newTestServer(anyTool("one"))
 	d.old = true
-	r := newRig(t, map[string]*desk{"desk": d})
+	r := newFixture(t, map[string]*testServer{"desk": d})
 	heard := map[string]chan string{}
 	clients := map[string]*mcpclient.Client{}
 	for _, id := range []string{"a", "b"} {
@@ -44,9 +44,9 @@ func TestNotificationsOfAServerReachOneCaller(t *testing.T) {
 }
 
 func TestNotificationsOfClientsAreChecked(t *testing.T) {
-	d := newDesk(anyTool("one"))
+	d := newTestServer(anyTool("one"))
 	d.old = true
-	r := newRig(t, map[string]*desk{"desk": d})
+	r := newFixture(t, map[string]*testServer{"desk": d})
 	limited := r.clientAs(tool.Caller{ID: "limited", Tools: []string{"desk:one"}}, mcp.Version20251125, View{Server: "desk"})
 	granted := r.clientAs(tool.Caller{ID: "granted", Tools: []string{"desk:notifications/*"}}, mcp.Version20251125, View{Server: "desk"})
 	for _, c := range []*mcpclient.Client{limited, granted} {

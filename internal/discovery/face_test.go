@@ -44,9 +44,9 @@ func answering(notes *[]string) tool.Exchange {
 // middle of a call reaches the client, and its answer the upstream.
 func TestElicitationInAllEras(t *testing.T) {
 	for _, old := range []bool{true, false} {
-		d := newDesk(anyTool("ask"), anyTool("progress"))
+		d := newTestServer(anyTool("ask"), anyTool("progress"))
 		d.old = old
-		r := newRig(t, map[string]*desk{"desk": d})
+		r := newFixture(t, map[string]*testServer{"desk": d})
 		for _, version := range versions {
 			for view, call := range map[View]string{
 				{Mode: MetaMode}:   `{"name":"execute_tool","arguments":{"server":"desk","tool":"%s","arguments":{}},"_meta":{"progressToken":"p"}}`,
@@ -76,8 +76,8 @@ func TestElicitationInAllEras(t *testing.T) {
 }
 
 func TestCancellationReachesTheUpstream(t *testing.T) {
-	d := newDesk(anyTool("wait"))
-	r := newRig(t, map[string]*desk{"desk": d})
+	d := newTestServer(anyTool("wait"))
+	r := newFixture(t, map[string]*testServer{"desk": d})
 	for i, version := range []string{mcp.Version20250618, mcp.Version20260728} {
 		c := r.client(version, View{})
 		ctx, cancel := context.WithCancel(ctxFor(t))
@@ -113,8 +113,8 @@ func TestCancellationReachesTheUpstream(t *testing.T) {
 }
 
 func TestChangesReachClients(t *testing.T) {
-	d := newDesk(anyTool("one"))
-	r := newRig(t, map[string]*desk{"desk": d})
+	d := newTestServer(anyTool("one"))
+	r := newFixture(t, map[string]*testServer{"desk": d})
 	for _, version := range []string{mcp.Version20250618, mcp.Version20260728} {
 		for name, view := range map[string]View{"direct": {Mode: DirectMode}, "transparent": {Server: "desk"}} {
 			t.Run(version+" "+name, func(t *testing.T) {
@@ -169,9 +169,9 @@ func want(t *testing.T, heard <-chan string, method string) {
 // Two clients follow one resource: the upstream hears of the first and of the
 // end of the last.
 func TestSubscriptionsAreShared(t *testing.T) {
-	d := newDesk()
+	d := newTestServer()
 	d.old = true
-	r := newRig(t, map[string]*desk{"desk": d})
+	r := newFixture(t, map[string]*testServer{"desk": d})
 	a, b := r.client(mcp.Version20250618, View{Server: "desk"}), r.client(mcp.Version20250618, View{Mode: DirectMode})
 	count := func(what string) int {
 		d.mu.Lock()
@@ -203,9 +203,9 @@ func TestSubscriptionsAreShared(t *testing.T) {
 }
 
 func TestTransparentNotifications(t *testing.T) {
-	d := newDesk(anyTool("one"))
+	d := newTestServer(anyTool("one"))
 	d.old = true
-	r := newRig(t, map[string]*desk{"desk": d})
+	r := newFixture(t, map[string]*testServer{"desk": d})
 	heard := make(chan string, 10)
 	c := r.client(mcp.Version20250618, View{Server: "desk"}, func(o *mcpclient.Options) {
 		o.OnNotification = func(method string, params json.RawMessage) { heard <- method + string(params) }
@@ -231,7 +231,7 @@ func TestListsAndResultsAreBounded(t *testing.T) {
 		many = append(many, fmt.Sprintf(`{"name":"wide_%04d","description":"%s","inputSchema":{"type":"object"}}`, i, strings.Repeat("x", 100_000)))
 	}
 	huge := `{"name":"huge","description":"` + strings.Repeat("words ", 40000) + `","inputSchema":{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("x", 100000) + `"}}}}`
-	r := newRig(t, map[string]*desk{"big": newDesk(many...), "odd": newDesk(huge)})
+	r := newFixture(t, map[string]*testServer{"big": newTestServer(many...), "odd": newTestServer(huge)})
 	until(t, "all tools are known", func() bool { return r.catalog.Snapshot().Len() == 2101 })
 	c := r.client(mcp.Version20251125, View{})
 	limit := DefaultConfig().MaxAnswerBytes
@@ -301,11 +301,11 @@ func TestListsAndResultsAreBounded(t *testing.T) {
 }
 
 func TestInstructionsAreBounded(t *testing.T) {
-	desks := map[string]*desk{}
+	servers := map[string]*testServer{}
 	for i := range 60 {
-		desks[fmt.Sprintf("server-%02d", i)] = newDesk(anyTool("x"))
+		servers[fmt.Sprintf("server-%02d", i)] = newTestServer(anyTool("x"))
 	}
-	r := newRig(t, desks, func(_ *rig, configs *[]upstream.Config) {
+	r := newFixture(t, servers, func(_ *fixture, configs *[]upstream.Config) {
 		for i := range *configs {
 			(*configs)[i].Description = "A server that does\nthings of " + strings.Repeat("every kind ", 20)
 		}
@@ -325,7 +325,7 @@ func TestInstructionsAreBounded(t *testing.T) {
 
 // What a caller may not see does not exist for it, in any view.
 func TestHiddenToolsDoNotExistForCaller(t *testing.T) {
-	r := newRig(t, map[string]*desk{"open": newDesk(anyTool("fine"), anyTool("hidden")), "closed": newDesk(anyTool("fine"))})
+	r := newFixture(t, map[string]*testServer{"open": newTestServer(anyTool("fine"), anyTool("hidden")), "closed": newTestServer(anyTool("fine"))})
 	caller := tool.Caller{ID: "key:k", Servers: []string{"open"}, Tools: []string{"open:fine"}}
 	ctx := tool.WithCaller(context.Background(), caller)
 	if _, err := r.pick(ctx, View{Server: "closed"}); tool.KindOf(err) != tool.ServerNotFound {
@@ -360,7 +360,7 @@ func TestHiddenToolsDoNotExistForCaller(t *testing.T) {
 }
 
 func TestViewsByHTTPPath(t *testing.T) {
-	r := newRig(t, map[string]*desk{"desk": newDesk(anyTool("one")), "down": nil})
+	r := newFixture(t, map[string]*testServer{"desk": newTestServer(anyTool("one")), "down": nil})
 	post := func(path, body string) (int, string) {
 		req, _ := http.NewRequest(http.MethodPost, r.url+path, strings.NewReader(body))
 		req.Header.Set("Content-Type", "application/json")
@@ -411,7 +411,7 @@ func TestViewsByHTTPPath(t *testing.T) {
 
 // The views of a server that was removed end.
 func TestRemovedServerEndsItsViews(t *testing.T) {
-	r := newRig(t, map[string]*desk{"desk": newDesk(anyTool("one")), "other": newDesk(anyTool("two"))})
+	r := newFixture(t, map[string]*testServer{"desk": newTestServer(anyTool("one")), "other": newTestServer(anyTool("two"))})
 	c := r.client(mcp.Version20250618, View{Server: "desk"})
 	heard := make(chan string, 10)
 	r.client(mcp.Version20250618, View{Mode: DirectMode}, func(o *mcpclient.Options) {
@@ -439,7 +439,7 @@ func TestRemovedServerEndsItsViews(t *testing.T) {
 
 func TestParameterHeadersMustMatchArguments(t *testing.T) {
 	const marked = `{"name":"marked","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`
-	r := newRig(t, map[string]*desk{"desk": newDesk(marked)})
+	r := newFixture(t, map[string]*testServer{"desk": newTestServer(marked)})
 	until(t, "the tool is known", func() bool { return r.catalog.Snapshot().Len() == 1 })
 	for name, h := range map[string]mcpserver.Handler{"desk__marked": r.view, "marked": &transparentView{face: r.Face, name: "desk"}} {
 		for region, ok := range map[string]bool{"eu": true, "us": false} {

@@ -10,7 +10,7 @@ import (
 )
 
 // post sends a message to a view over HTTP.
-func (r *rig) post(path, session, body string) (status int, header http.Header, answer string) {
+func (r *fixture) post(path, session, body string) (status int, header http.Header, answer string) {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(ctxFor(r.t), http.MethodPost, r.url+path, strings.NewReader(body))
 	if err != nil {
@@ -37,7 +37,7 @@ func (r *rig) post(path, session, body string) (status int, header http.Header, 
 const initializeBody = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
 func TestSubscribeWhileSessionEnds(t *testing.T) {
-	r := newRig(t, map[string]*desk{"a": newDesk(issueTool)})
+	r := newFixture(t, map[string]*testServer{"a": newTestServer(issueTool)})
 	for round := range 20 {
 		_, header, _ := r.post("/mcp/a", "", initializeBody)
 		session := header.Get("Mcp-Session-Id")

@@ -9,9 +9,9 @@ import (
 
 func TestToolsNameTheInterfaceOfTheirOwnServer(t *testing.T) {
 	const shown = `{"name":"show","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://x"}}}`
-	a, b := newDesk(shown), newDesk(shown)
+	a, b := newTestServer(shown), newTestServer(shown)
 	a.resources, b.resources = []string{"ui://x"}, []string{"ui://x"}
-	r := newRig(t, map[string]*desk{"a": a, "b": b})
+	r := newFixture(t, map[string]*testServer{"a": a, "b": b})
 	c := r.client(mcp.Version20251125, View{Mode: DirectMode})
 	uris := map[string]string{}
 	for item := range rawjson.Elements(rawjson.Field(do(t, c, "tools/list", `{}`), "tools")) {

@@ -58,7 +58,7 @@ func TestUnresponsiveServerDoesNotDelayLists(t *testing.T) {
 }
 
 func TestQuotedArgumentsAreAccepted(t *testing.T) {
-	r := newRig(t, map[string]*desk{"desk": newDesk(issueTool, listTool, pictureTool)})
+	r := newFixture(t, map[string]*testServer{"desk": newTestServer(issueTool, listTool, pictureTool)})
 	c := r.client(mcp.Version20250618, View{})
 	if text, failed := callText(t, c, "search_tools", `{"query":"issue","limit":"1"}`); failed || strings.Count(text, `"tool"`) != 1 {
 		t.Errorf("limit: %s", text)
@@ -80,7 +80,7 @@ func TestErrorOmitsRepeatedReason(t *testing.T) {
 }
 
 func TestExecuteWithoutArguments(t *testing.T) {
-	r := newRig(t, map[string]*desk{"desk": newDesk(issueTool, pictureTool)})
+	r := newFixture(t, map[string]*testServer{"desk": newTestServer(issueTool, pictureTool)})
 	c := r.client(mcp.Version20250618, View{})
 	for name, arguments := range map[string]string{
 		"left out": `{"server":"desk","tool":"picture"}`,

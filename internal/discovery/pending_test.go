@@ -206,9 +206,9 @@ func TestListServersIsBounded(t *testing.T) {
 // A log level that a client of the handshake era asked for goes with its
 // calls, so that the upstream sends what it wants to hear.
 func TestLogLevelIsSentWithCall(t *testing.T) {
-	d := newDesk(anyTool("progress"))
+	d := newTestServer(anyTool("progress"))
 	d.old = true
-	r := newRig(t, map[string]*desk{"desk": d})
+	r := newFixture(t, map[string]*testServer{"desk": d})
 	for view, call := range map[View]string{
 		{}:                 `{"name":"execute_tool","arguments":{"server":"desk","tool":"progress","arguments":{}},"_meta":{"progressToken":1}}`,
 		{Mode: DirectMode}: `{"name":"desk__progress","arguments":{},"_meta":{"progressToken":1}}`,

@@ -11,7 +11,7 @@ import (
 )
 
 // asCaller serves the face to whoever the header X-As names.
-func (r *rig) asCaller(callers ...tool.Caller) (send func(as, method, path, session, body string) (int, http.Header, string)) {
+func (r *fixture) asCaller(callers ...tool.Caller) (send func(as, method, path, session, body string) (int, http.Header, string)) {
 	hs := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		for _, c := range callers {
 			if c.ID == q.Header.Get("X-As") {
@@ -50,8 +50,8 @@ func (r *rig) asCaller(callers ...tool.Caller) (send func(as, method, path, sess
 // Each call of a batch has the rights of its caller, and a session is its
 // owner's alone.
 func TestBatchesAndSessionsOfALimitedCaller(t *testing.T) {
-	open, hidden := newDesk(anyTool("one"), anyTool("two")), newDesk(anyTool("secret"))
-	r := newRig(t, map[string]*desk{"open": open, "hidden": hidden})
+	open, hidden := newTestServer(anyTool("one"), anyTool("two")), newTestServer(anyTool("secret"))
+	r := newFixture(t, map[string]*testServer{"open": open, "hidden": hidden})
 	send := r.asCaller(tool.Caller{ID: "a", Tools: []string{"open:one"}}, tool.Caller{ID: "b"})
 	begin := strings.Replace(initializeBody, "2025-11-25", "2025-03-26", 1)
 	_, header, _ := send("a", "POST", "/mcp", "", begin)

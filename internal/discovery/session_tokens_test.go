@@ -54,9 +54,9 @@ func BenchmarkSessionTokens(b *testing.B) {
 	for _, size := range []struct{ servers, tools int }{{20, 50}, {100, 30}} {
 		b.Run(fmt.Sprintf("%dx%d", size.servers, size.tools), func(b *testing.B) {
 			tools := corpus(b, size.servers*size.tools)
-			desks := map[string]*desk{}
+			servers := map[string]*testServer{}
 			for i := range size.servers {
-				desks[fmt.Sprintf("server-%03d", i)] = newDesk(tools[i*size.tools : (i+1)*size.tools]...)
+				servers[fmt.Sprintf("server-%03d", i)] = newTestServer(tools[i*size.tools : (i+1)*size.tools]...)
 			}
 			count := func(texts ...string) (n int) {
 				for _, text := range texts {
@@ -68,7 +68,7 @@ func BenchmarkSessionTokens(b *testing.B) {
 				}
 				return n
 			}
-			r := newRig(b, desks)
+			r := newFixture(b, servers)
 			until(b, "all tools are known", func() bool { return r.catalog.Snapshot().Len() == len(tools) })
 			c := r.client(mcp.Version20251125, View{})
 			var loaded, session int

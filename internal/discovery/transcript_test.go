@@ -44,11 +44,11 @@ func TestTranscripts(t *testing.T) {
 
 // play runs a transcript again and returns it with the answers of now.
 func play(t *testing.T, script string) string {
-	github := newDesk(issueTool, listTool)
+	github := newTestServer(issueTool, listTool)
 	github.words = "Always name the repository as owner/name."
 	no := false
-	r := newRig(t, map[string]*desk{"github": github, "paint": newDesk(pictureTool, anyTool("refuse"), anyTool("secret")), "broken": nil},
-		func(r *rig, configs *[]upstream.Config) {
+	r := newFixture(t, map[string]*testServer{"github": github, "paint": newTestServer(pictureTool, anyTool("refuse"), anyTool("secret")), "broken": nil},
+		func(r *fixture, configs *[]upstream.Config) {
 			r.catalog = catalog.New([]catalog.ToolRule{{Pattern: []string{"paint:secret"}, Enabled: &no}, {Pattern: []string{"github:*"}, Tags: []string{"vcs"}}}, nil)
 			for i, c := range *configs {
 				switch c.Name {

@@ -161,15 +161,15 @@ func TestMissingProgram(t *testing.T) {
 	}
 }
 
-// rig is an MCP server whose answers are given.
-type rig map[string]any // by method, or tool of tools/call; a *mcp.Error is an error
+// fixture is an MCP server whose answers are given.
+type fixture map[string]any // by method, or tool of tools/call; a *mcp.Error is an error
 
-func (g rig) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
-	d := mcpserver.Description{Info: json.RawMessage(`{"name":"rig","version":""}`), Capabilities: json.RawMessage(`{"tools":{},"prompts":{},"resources":{}}`)}
+func (g fixture) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
+	d := mcpserver.Description{Info: json.RawMessage(`{"name":"fixture","version":""}`), Capabilities: json.RawMessage(`{"tools":{},"prompts":{},"resources":{}}`)}
 	return d, nil
 }
 
-func (g rig) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage, error) {
+func (g fixture) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	key := r.Method
 	if r.Method == "tools/call" {
 		key = rawjson.FieldString(r.Params, "name")
@@ -186,10 +186,10 @@ func (g rig) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage, er
 	return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "no"}
 }
 
-func (g rig) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
+func (g fixture) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
 
 func TestHTTPServers(t *testing.T) {
-	server := mcpserver.New(mcpserver.Options{}, rig{
+	server := mcpserver.New(mcpserver.Options{}, fixture{
 		"tools/list": `{"tools":[
 			{"name":"fits","description":"d","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["n"]},"annotations":{"readOnlyHint":true}},
 			{"name":"breaks","description":"d","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["n"]},"annotations":{"readOnlyHint":true}},
@@ -262,7 +262,7 @@ func TestInvalidToolLists(t *testing.T) {
 		"no array": {`{"tools":{}}`, "no array tools"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := mcpserver.New(mcpserver.Options{}, rig{"tools/list": tt.answer})
+			server := mcpserver.New(mcpserver.Options{}, fixture{"tools/list": tt.answer})
 			ts := httptest.NewServer(server)
 			t.Cleanup(func() { server.Close(); ts.CloseClientConnections(); ts.Close() })
 			cfg := upstream.DefaultConfig()

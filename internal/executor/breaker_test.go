@@ -28,7 +28,7 @@ func succeed(context.Context, string, tool.Request) (json.RawMessage, error) {
 func TestCircuitOpensAndRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &meter{}
-		r := newRig(t, func(o *Options) { o.Meter = m })
+		r := newFixture(t, func(o *Options) { o.Meter = m })
 		r.do = fail
 		for i := range 5 {
 			if _, err := r.Call(t.Context(), call("write", `{}`)); tool.KindOf(err) != tool.UpstreamFailed {
@@ -76,7 +76,7 @@ func TestCircuitOpensAndRecovers(t *testing.T) {
 // has been approved.
 func TestPendingApprovalDoesNotBlockTrialCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newFixture(t)
 		r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"fs:write"}, Approval: catalog.AskApproval}}}, nil)
 		approve := func(answer func(context.Context) bool) tool.Call {
 			c := call("fs:write", `{}`)
@@ -177,7 +177,7 @@ func TestLateResultsDoNotChangeCircuit(t *testing.T) {
 
 func TestOneTrialAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newFixture(t)
 		r.do = fail
 		for range 5 {
 			r.Call(t.Context(), call("write", `{}`))
@@ -209,7 +209,7 @@ func TestOneTrialAtATime(t *testing.T) {
 
 func TestUnsentTrialCallIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newFixture(t)
 		r.do = fail
 		for range 6 {
 			r.Call(t.Context(), call("read", `{"path":"a"}`))
@@ -228,7 +228,7 @@ func TestUnsentTrialCallIsReleased(t *testing.T) {
 // TestURLElicitationDoesNotOpenCircuit: a tool that requires the user to open a
 // URL first is not failing.
 func TestURLElicitationDoesNotOpenCircuit(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
 		return nil, &mcp.Error{Code: mcp.CodeURLElicitation, Message: "sign in first"}
 	}
@@ -244,7 +244,7 @@ func TestURLElicitationDoesNotOpenCircuit(t *testing.T) {
 
 func TestSuccessReducesFailureCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newFixture(t)
 		for i := range 40 { // one good, one bad: never more than one counts
 			r.do = fail
 			if i%2 == 0 {
@@ -259,7 +259,7 @@ func TestSuccessReducesFailureCount(t *testing.T) {
 
 func TestOldFailuresAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newFixture(t)
 		r.do = fail
 		for range 4 {
 			r.Call(t.Context(), call("write", `{}`))
@@ -274,7 +274,7 @@ func TestOldFailuresAreForgotten(t *testing.T) {
 
 func TestMeanLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newFixture(t)
 		for _, d := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond} {
 			r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
 				time.Sleep(d)
@@ -293,7 +293,7 @@ func TestMeanLatency(t *testing.T) {
 
 func TestRateLimitsPerCallerAndTool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(o *Options) {
+		r := newFixture(t, func(o *Options) {
 			o.Config.Limits.CallerRate = &setting.Rate{Calls: 2, PerMs: 1000}
 			o.Config.Limits.ToolRate = &setting.Rate{Calls: 3, PerMs: 1000}
 		})
@@ -379,7 +379,7 @@ func TestBoundKeepsJSONValid(t *testing.T) {
 }
 
 func BenchmarkCall(b *testing.B) {
-	r := newRig(b)
+	r := newFixture(b)
 	r.do = succeed
 	b.ReportAllocs()
 	for b.Loop() {

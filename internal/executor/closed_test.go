@@ -11,7 +11,7 @@ import (
 
 // sure is a call log that knows when it cannot write.
 type sure struct {
-	*rig
+	*fixture
 	away error
 }
 
@@ -23,12 +23,12 @@ func TestCallsFailWithoutRecordWhenClosed(t *testing.T) {
 	call := tool.Call{Server: "fs", Tool: "write", Caller: tool.Local, Arguments: []byte(`{}`)}
 	forward := tool.Forward{Server: "fs", Method: "prompts/list", Caller: tool.Local}
 	var log *sure
-	r := newRig(t, func(o *Options) {
+	r := newFixture(t, func(o *Options) {
 		o.Closed = true
 		log = &sure{}
 		o.Calls = log
 	})
-	log.rig = r
+	log.fixture = r
 	ctx := context.Background()
 	if _, err := r.Call(ctx, call); err != nil {
 		t.Fatalf("all is well: %v", err)
@@ -50,7 +50,7 @@ func TestCallsFailWithoutRecordWhenClosed(t *testing.T) {
 	if r.calls != before {
 		t.Error("a call was carried out that cannot be recorded")
 	}
-	open := newRig(t)
+	open := newFixture(t)
 	open.broken = errors.New("gone")
 	if _, err := open.Call(ctx, call); err != nil {
 		t.Errorf("open: %v", err)

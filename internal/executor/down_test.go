@@ -9,7 +9,7 @@ import (
 )
 
 func TestUnavailableUpstreamDoesNotOpenCircuit(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
 		return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "fs is down since noon", Err: tool.ErrDown}
 	}
@@ -30,7 +30,7 @@ func TestUnavailableUpstreamDoesNotOpenCircuit(t *testing.T) {
 // TestNeverConnectedServerErrorExplainsWhy: a call to a configured server that
 // was never connected gets the reason, however it names the server.
 func TestNeverConnectedServerErrorExplainsWhy(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.do = func(_ context.Context, server string, _ tool.Request) (json.RawMessage, error) {
 		if server != "jira" {
 			return nil, &tool.Error{Kind: tool.ServerNotFound, Msg: "no such server"}

@@ -23,8 +23,8 @@ import (
 	"junctor/internal/tool"
 )
 
-// rig is an executor between a scripted upstream and a log in memory.
-type rig struct {
+// fixture is an executor between a scripted upstream and a log in memory.
+type fixture struct {
 	*Executor
 	catalog    *catalog.Catalog
 	do         func(ctx context.Context, server string, req tool.Request) (json.RawMessage, error)
@@ -38,9 +38,9 @@ type rig struct {
 	broken  error // what the call log answers
 }
 
-func newRig(t testing.TB, edit ...func(*Options)) *rig {
+func newFixture(t testing.TB, edit ...func(*Options)) *fixture {
 	t.Helper()
-	r := &rig{catalog: catalog.New(nil, nil)}
+	r := &fixture{catalog: catalog.New(nil, nil)}
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
 		return json.RawMessage(`{"content":[]}`), nil
 	}
@@ -59,7 +59,7 @@ func newRig(t testing.TB, edit ...func(*Options)) *rig {
 	return r
 }
 
-func (r *rig) offer(t testing.TB, server string, raws ...string) {
+func (r *fixture) offer(t testing.TB, server string, raws ...string) {
 	t.Helper()
 	var defs []tool.Definition
 	for _, raw := range raws {
@@ -72,27 +72,27 @@ func (r *rig) offer(t testing.TB, server string, raws ...string) {
 	r.catalog.Put(catalog.Server{Name: server}, defs)
 }
 
-func (r *rig) Do(ctx context.Context, server string, req tool.Request) (json.RawMessage, error) {
+func (r *fixture) Do(ctx context.Context, server string, req tool.Request) (json.RawMessage, error) {
 	r.mu.Lock()
 	r.calls++
 	r.mu.Unlock()
 	return r.do(ctx, server, req)
 }
 
-func (r *rig) Await(_ context.Context, servers ...string) []string {
+func (r *fixture) Await(_ context.Context, servers ...string) []string {
 	if r.await != nil {
 		return r.await(servers...)
 	}
 	return nil
 }
 
-func (r *rig) Connecting() []string { return slices.Clone(r.connecting) }
+func (r *fixture) Connecting() []string { return slices.Clone(r.connecting) }
 
-func (r *rig) Timeouts(string) (time.Duration, time.Duration) {
+func (r *fixture) Timeouts(string) (time.Duration, time.Duration) {
 	return 30 * time.Second, 10 * time.Minute
 }
 
-func (r *rig) Append(_ context.Context, c store.Call) error {
+func (r *fixture) Append(_ context.Context, c store.Call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.broken != nil {
@@ -103,7 +103,7 @@ func (r *rig) Append(_ context.Context, c store.Call) error {
 }
 
 // only returns the one record there must be.
-func (r *rig) only(t *testing.T) store.Call {
+func (r *fixture) only(t *testing.T) store.Call {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +128,7 @@ func TestCostlySchemaFailsOnlyItsCalls(t *testing.T) {
 				fmt.Fprintf(&b, `"l%d":{%q:[{"$ref":"#/$defs/l%d"},{"$ref":"#/$defs/l%d"}]},`, i, keyword, i+1, i+1)
 			}
 			b.WriteString(`"l30":{"not":{"required":["a"]},"minProperties":` + map[string]string{"anyOf": "1", "allOf": "0"}[keyword] + `}}}}`)
-			r := newRig(t)
+			r := newFixture(t)
 			r.offer(t, "evil", b.String())
 			_, err := r.Call(t.Context(), call("evil:bomb", `{}`))
 			if tool.KindOf(err) != tool.UpstreamFailed || !strings.Contains(err.Error(), "too many steps") || r.calls != 0 {
@@ -146,7 +146,7 @@ func TestCostlySchemaFailsOnlyItsCalls(t *testing.T) {
 }
 
 func TestUncheckedArgumentsAreNoted(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	if _, err := r.Call(t.Context(), call("fs:odd", `{}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 		"just the limit": {nested(254), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			_, err := r.Call(t.Context(), call("fs:write", tt.arguments))
 			if tt.want == "" {
 				if err != nil {
@@ -190,7 +190,7 @@ func TestArgumentsAreChecked(t *testing.T) {
 }
 
 func TestRecordMarksRepairedResult(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.do = func(_ context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 		req.Exchange.Repaired()
 		return json.RawMessage(`{"content":[]}`), nil
@@ -204,7 +204,7 @@ func TestRecordMarksRepairedResult(t *testing.T) {
 }
 
 func TestCallPassesThrough(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	const answer = `{"content":[{"type":"new-kind","n":12345678901234567890}],"x":1}`
 	var sent tool.Request
 	r.do = func(_ context.Context, server string, req tool.Request) (json.RawMessage, error) {
@@ -238,7 +238,7 @@ func TestCallPassesThrough(t *testing.T) {
 }
 
 func TestParamsAreForwardedUnchanged(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	var sent string
 	r.do = func(_ context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 		sent = string(req.Params)
@@ -283,7 +283,7 @@ func TestRefusedCalls(t *testing.T) {
 		"ambiguous is final": {call("twice", `{}`), tool.InvalidArguments, "ambiguous"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			r.offer(t, "a", `{"name":"twice","inputSchema":{}}`)
 			r.offer(t, "b", `{"name":"twice","inputSchema":{}}`)
 			r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"fs:write"}, Enabled: &off}}}, nil)
@@ -303,7 +303,7 @@ func TestRefusedCalls(t *testing.T) {
 }
 
 func TestInvalidArgumentsCarryTheSchema(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	_, err := r.Call(t.Context(), call("read", `{"n":"x","y":1}`))
 	d, ok := tool.AsError(err).Details.(InvalidArguments)
 	if !ok || len(d.Violations) != 3 || !strings.Contains(string(d.Schema), `"path"`) {
@@ -316,14 +316,14 @@ func TestInvalidArgumentsCarryTheSchema(t *testing.T) {
 }
 
 func TestInvalidSchemaSkipsValidation(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	if _, err := r.Call(t.Context(), call("odd", `{"any":1}`)); err != nil {
 		t.Errorf("Call = %v", err)
 	}
 }
 
 func TestWaitsForAnUpstreamThatStarts(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.await = func(servers ...string) []string {
 		if fmt.Sprint(servers) != "[late]" {
 			t.Errorf("awaited %v", servers)
@@ -372,7 +372,7 @@ func TestFailuresOfUpstreams(t *testing.T) {
 		"consent":              {&tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "log in"}, tool.UpstreamAuthRequired},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) { return nil, tt.err }
 			_, err := r.Call(t.Context(), call("write", `{}`))
 			if tool.KindOf(err) != tt.kind || !errors.Is(err, tt.err) {
@@ -384,7 +384,7 @@ func TestFailuresOfUpstreams(t *testing.T) {
 }
 
 func TestToolErrorIsAResult(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
 		return json.RawMessage(`{"content":[{"type":"text","text":"no such file"}],"isError":true}`), nil
 	}
@@ -409,7 +409,7 @@ func TestToolErrorIsAResult(t *testing.T) {
 }
 
 func TestPanicIsRecordedOnce(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) { panic("boom") }
 	_, err := r.Call(t.Context(), call("write", `{}`))
 	if tool.KindOf(err) != tool.Internal || strings.Contains(tool.AsError(err).Msg, "boom") {
@@ -427,7 +427,7 @@ func TestPanicIsRecordedOnce(t *testing.T) {
 }
 
 func TestUnwrittenRecordIsLogged(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.broken = errors.New("disk full")
 	if _, err := r.Call(t.Context(), call("write", `{}`)); err != nil {
 		t.Errorf("Call = %v", err)
@@ -438,7 +438,7 @@ func TestUnwrittenRecordIsLogged(t *testing.T) {
 }
 
 func TestRedactionAndExcerpts(t *testing.T) {
-	r := newRig(t, func(o *Options) {
+	r := newFixture(t, func(o *Options) {
 		o.Redact = func(b json.RawMessage) json.RawMessage {
 			return bytes.ReplaceAll(b, []byte("s3cret"), []byte("[redacted]"))
 		}
@@ -463,7 +463,7 @@ func TestRedactionAndExcerpts(t *testing.T) {
 }
 
 func TestForward(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	var sent tool.Request
 	r.do = func(_ context.Context, server string, req tool.Request) (json.RawMessage, error) {
 		sent = req
@@ -496,7 +496,7 @@ func TestForward(t *testing.T) {
 // TestForwardOfALimitedKey: who may use some tools of a server may not thereby
 // read its resources or send it methods that nobody knows.
 func TestForwardOfALimitedKey(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
 		return json.RawMessage(`{}`), nil
 	}
@@ -529,7 +529,7 @@ func TestForwardOfALimitedKey(t *testing.T) {
 }
 
 func TestCallerTraceIDIsUsed(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	var seen string
 	r.do = func(ctx context.Context, _ string, _ tool.Request) (json.RawMessage, error) {
 		seen = telemetry.TraceID(ctx)
@@ -561,7 +561,7 @@ func (m *meter) Call(face, server, name, status, kind string, _ time.Duration) {
 
 func TestMeterCountsCalls(t *testing.T) {
 	m := &meter{}
-	r := newRig(t, func(o *Options) { o.Meter = m })
+	r := newFixture(t, func(o *Options) { o.Meter = m })
 	r.Call(t.Context(), call("write", `{}`))
 	r.Call(t.Context(), call("nope", `{}`))
 	if got := fmt.Sprintf("%q", m.seen); got != `["test fs write ok " "test   failed TOOL_NOT_FOUND"]` || m.open != 0 {
@@ -581,7 +581,7 @@ func TestOnlyIdempotentCallsAreRetried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+				r := newFixture(t)
 				r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
 					if r.calls == 1 {
 						return nil, tt.err
@@ -605,7 +605,7 @@ func TestTimeouts(t *testing.T) {
 	}
 	t.Run("silence", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			r.do = hang
 			begun := time.Now()
 			_, err := r.Call(t.Context(), call("write", `{}`))
@@ -616,7 +616,7 @@ func TestTimeouts(t *testing.T) {
 	})
 	t.Run("the call's own", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			r.do = hang
 			begun := time.Now()
 			c := call("write", `{}`)
@@ -628,7 +628,7 @@ func TestTimeouts(t *testing.T) {
 	})
 	t.Run("progress extends, up to the maximum", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			heard := 0
 			r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 				for {
@@ -651,7 +651,7 @@ func TestTimeouts(t *testing.T) {
 	})
 	t.Run("progress that the caller did not ask for", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 				for range 10 {
 					select {
@@ -672,7 +672,7 @@ func TestTimeouts(t *testing.T) {
 	})
 	t.Run("waiting for its turn is not silence", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 				req.Exchange.Queued(true)
 				time.Sleep(time.Hour)
@@ -688,7 +688,7 @@ func TestTimeouts(t *testing.T) {
 	})
 	t.Run("two questions, and the second is slow to be answered", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 				var both sync.WaitGroup
 				for _, method := range []string{"quick", "slow"} {
@@ -711,7 +711,7 @@ func TestTimeouts(t *testing.T) {
 	})
 	t.Run("a question stops the clock", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 				return req.Exchange.Ask(ctx, "elicitation/create", nil)
 			}
@@ -727,7 +727,7 @@ func TestTimeouts(t *testing.T) {
 	})
 	t.Run("a caller that goes away", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			r.do = hang
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
@@ -745,7 +745,7 @@ func TestTimeouts(t *testing.T) {
 	})
 	t.Run("no retry for a caller that is gone", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
 				time.AfterFunc(10*time.Millisecond, cancel)
@@ -787,7 +787,7 @@ func TestApproval(t *testing.T) {
 		"face comes before it": {tool.Exchange{Approve: func(context.Context, tool.Name, json.RawMessage) (bool, error) { return true, nil }, Ask: answer(`{"action":"decline"}`, nil), Capabilities: forms}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t)
+			r := newFixture(t)
 			r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"fs:write"}, Approval: catalog.AskApproval}}}, nil)
 			c := call("write", `{"text":"`+strings.Repeat("x", 5000)+`"}`)
 			c.Exchange = tt.exchange
@@ -805,7 +805,7 @@ func TestApproval(t *testing.T) {
 // TestListsAreFilteredByCallerRights: a server's own list is filtered by the
 // rights of the caller.
 func TestListsAreFilteredByCallerRights(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	const list = `{"tools":[{"name":"read" , "x":1},{"name":"write"},{"name":"new"}],"ttlMs" : 5}`
 	r.do = func(context.Context, string, tool.Request) (json.RawMessage, error) {
 		return json.RawMessage(list), nil
@@ -827,7 +827,7 @@ func TestListsAreFilteredByCallerRights(t *testing.T) {
 
 // TestDuplicateNamesInParamsAreRefused refuses parameters that two parsers read differently.
 func TestDuplicateNamesInParamsAreRefused(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.do = succeed
 	for params, ok := range map[string]bool{
 		`{"name":"read","arguments":{"path":"a"}}`:                            true,

@@ -13,7 +13,7 @@ import (
 // ids of their own. It is found in the context where a face gives none, and a
 // call within a call names its parent.
 func TestRecordIDsAreUnique(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 		if len(r.records) == 0 && string(req.Params) == `{"name":"write","arguments":{"outer":true}}` {
 			if _, err := r.Call(ctx, call("write", `{}`)); err != nil {

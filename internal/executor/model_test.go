@@ -44,7 +44,7 @@ func (s *tokenValues) PutValue(_ context.Context, v store.Value, ifVersion int64
 func TestPermitModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := &tokenValues{values: map[string]store.Value{}}
-		r := newRig(t, func(o *Options) { o.Tokens = tokens })
+		r := newFixture(t, func(o *Options) { o.Tokens = tokens })
 		permit := func(c tool.Caller, want tool.Kind, text string) {
 			t.Helper()
 			err := r.PermitModel(t.Context(), &c)

@@ -22,7 +22,7 @@ func silentPerson(asked chan<- struct{}) func(context.Context, string, json.RawM
 }
 
 func TestStopWaitingWithdrawsApproval(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.catalog.Configure(catalog.Settings{Rules: []catalog.ToolRule{{Pattern: []string{"fs:write"}, Approval: catalog.AskApproval}}}, nil)
 	asked, ended := make(chan struct{}, 1), make(chan error)
 	run := func() {
@@ -55,7 +55,7 @@ func TestStopWaitingWithdrawsApproval(t *testing.T) {
 // TestStopWaitingWithdrawsQuestions: the server gets an error for its question,
 // and its call continues.
 func TestStopWaitingWithdrawsQuestions(t *testing.T) {
-	r := newRig(t)
+	r := newFixture(t)
 	r.do = func(ctx context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 		_, err := req.Exchange.Ask(ctx, "elicitation/create", json.RawMessage(`{}`))
 		if err == nil || ctx.Err() != nil {

@@ -15,7 +15,7 @@ import (
 // came.
 func TestTraceReachesTheUpstream(t *testing.T) {
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	r := newRig(t)
+	r := newFixture(t)
 	var got string
 	r.do = func(_ context.Context, _ string, req tool.Request) (json.RawMessage, error) {
 		got = string(req.Params)

@@ -59,7 +59,7 @@ func (h *handler) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMess
 	return json.RawMessage(`{}`), nil
 }
 
-func (w *town) place(view string, h mcpserver.Handler) *place {
+func (w *testCluster) place(view string, h mcpserver.Handler) *place {
 	n, s, stop := w.node()
 	p := &place{t: w.t, node: n, store: s, stop: stop}
 	p.server = mcpserver.New(mcpserver.Options{Cluster: n.Cluster(), View: view, Log: slog.New(slog.DiscardHandler)}, h)
@@ -171,7 +171,7 @@ const call = `{"jsonrpc":"2.0","id":7,"method":"ask"}`
 // TestSessionOnAnyNode: a session made at one place is served at another,
 // for its own caller and view.
 func TestSessionOnAnyNode(t *testing.T) {
-	w := newTown(t)
+	w := newTestCluster(t)
 	h := &handler{ended: make(chan error, 10)}
 	a, b, other := w.place("meta", h), w.place("meta", h), w.place("direct", h)
 	for _, p := range []*place{a, b} {
@@ -306,7 +306,7 @@ func TestSessionOnAnyNode(t *testing.T) {
 // TestParkedCallIsFoundOnOtherNode: the retry of a parked call finds it at another node, or
 // learns that it is lost.
 func TestParkedCallIsFoundOnOtherNode(t *testing.T) {
-	w := newTown(t)
+	w := newTestCluster(t)
 	h := &handler{ended: make(chan error, 10)}
 	a, b := w.place("meta", h), w.place("meta", h)
 	modern := func(id int, params string) (string, []string) {
@@ -363,7 +363,7 @@ func TestParkedCallIsFoundOnOtherNode(t *testing.T) {
 // TestSessionsWhileStoreIsUnavailable: while the store is unavailable a session is served where it was
 // made, and shared later; elsewhere it is asked for again.
 func TestSessionsWhileStoreIsUnavailable(t *testing.T) {
-	w := newTown(t)
+	w := newTestCluster(t)
 	h := &handler{ended: make(chan error, 10)}
 	a := w.place("meta", h)
 	b := w.place("meta", h)

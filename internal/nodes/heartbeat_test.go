@@ -37,7 +37,7 @@ func (s *slowStore) Acquire(ctx context.Context, name, owner string, ttl time.Du
 // TestHeartbeatIsIndependentOfHangingQueries: a node keeps renewing its lease
 // while other queries hang, so that it is not considered dead.
 func TestHeartbeatIsIndependentOfHangingQueries(t *testing.T) {
-	st, err := sqlite.Open(context.Background(), store.Config{Path: newTown(t).path}, slog.New(slog.DiscardHandler))
+	st, err := sqlite.Open(context.Background(), store.Config{Path: newTestCluster(t).path}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,18 +18,18 @@ import (
 	"junctor/internal/store"
 )
 
-// town is some nodes on one store.
-type town struct {
+// testCluster is several nodes on one store.
+type testCluster struct {
 	t    *testing.T
 	path string
 }
 
-func newTown(t *testing.T) *town {
-	return &town{t: t, path: sqlitetest.Create(t, filepath.Join(t.TempDir(), "junctor.db"))}
+func newTestCluster(t *testing.T) *testCluster {
+	return &testCluster{t: t, path: sqlitetest.Create(t, filepath.Join(t.TempDir(), "junctor.db"))}
 }
 
 // node starts a node with a handle of its own on the store.
-func (w *town) node() (n *Node, s *switched, stop func()) {
+func (w *testCluster) node() (n *Node, s *switched, stop func()) {
 	w.t.Helper()
 	st, err := sqlite.Open(context.Background(), store.Config{Path: w.path}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -118,7 +118,7 @@ func receive(t *testing.T, l *Conn) (string, error) {
 // TestConnKeepsOrder: messages keep their order in both directions, and the
 // connection ends when either side closes it.
 func TestConnKeepsOrder(t *testing.T) {
-	w := newTown(t)
+	w := newTestCluster(t)
 	a, _, _ := w.node()
 	b, _, _ := w.node()
 	b.Handle("echo", echo)
@@ -183,7 +183,7 @@ func TestConnKeepsOrder(t *testing.T) {
 // TestPublishReachesSubscribers: messages reach one node or all others, and
 // their subscribers.
 func TestPublishReachesSubscribers(t *testing.T) {
-	w := newTown(t)
+	w := newTestCluster(t)
 	a, _, _ := w.node()
 	b, _, _ := w.node()
 	c, _, stopC := w.node()
@@ -234,7 +234,7 @@ func TestPublishReachesSubscribers(t *testing.T) {
 // TestDuplicateMessagesAreDropped: a message that comes twice is heard once, and one that is missing
 // ends the connection.
 func TestDuplicateMessagesAreDropped(t *testing.T) {
-	w := newTown(t)
+	w := newTestCluster(t)
 	a, s, _ := w.node()
 	var calls atomic.Int32
 	got := make(chan string, 10)
@@ -301,7 +301,7 @@ func TestDuplicateMessagesAreDropped(t *testing.T) {
 
 // TestUnknownConnIsClosed: a connection whose other end does not know of it ends.
 func TestUnknownConnIsClosed(t *testing.T) {
-	w := newTown(t)
+	w := newTestCluster(t)
 	a, _, _ := w.node()
 	b, _, _ := w.node()
 	b.Handle("echo", echo)
@@ -325,7 +325,7 @@ func TestUnknownConnIsClosed(t *testing.T) {
 func TestConnsToDeadNodeEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	synctest.Test(t, func(t *testing.T) {
-		w := &town{t: t, path: path}
+		w := &testCluster{t: t, path: path}
 		a, s, _ := w.node()
 		synctest.Wait()
 		ctx := context.Background()
@@ -391,7 +391,7 @@ func (s *switched) DeleteValue(ctx context.Context, space, name string, ifVersio
 func TestFailedSendEndsConn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "junctor.db")
 	synctest.Test(t, func(t *testing.T) {
-		w := &town{t: t, path: path}
+		w := &testCluster{t: t, path: path}
 		a, s, _ := w.node()
 		b, _, _ := w.node()
 		synctest.Wait()

@@ -17,7 +17,7 @@ import (
 
 func TestLoginWithConsent(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	_, err := r.call()
 	address := urlIn(t, err)
 	q, err := url.Parse(address)
@@ -93,7 +93,7 @@ func TestClientRegistrationIsReused(t *testing.T) {
 	w := newWorld(t)
 	w.meta = map[string]any{"token_endpoint_auth_methods_supported": []string{"client_secret_post"}}
 	w.secret = "registered-secret"
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	if w.lastToken.Get("client_secret") != w.secret || w.basic != "" {
 		t.Errorf("the client was not authenticated by post: %v %q", w.lastToken, w.basic)
@@ -130,7 +130,7 @@ func TestClientRegistrationIsReused(t *testing.T) {
 func TestConfiguredClient(t *testing.T) {
 	w := newWorld(t)
 	w.meta = map[string]any{"client_id_metadata_document_supported": true}
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.cfg.OAuth = &upstream.OAuth{ClientID: "my id", ClientSecret: "my secret", ClientMetadataURL: "https://me.example/c.json", Scopes: []string{"a", "b"}}
 	r.login()
 	req := http.Request{Header: http.Header{"Authorization": {w.basic}}}
@@ -154,7 +154,7 @@ func TestConfiguredClient(t *testing.T) {
 // comes to name another authorization server.
 func TestConfiguredClientStaysWithItsIssuer(t *testing.T) {
 	w, evil := newWorld(t), newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.cfg.OAuth = &upstream.OAuth{ClientID: "id", ClientSecret: "my secret"}
 	r.login()
 	w.do(func() {
@@ -200,7 +200,7 @@ func TestInvalidCallbacksAreRefused(t *testing.T) {
 			if tt.set != nil {
 				tt.set(w)
 			}
-			r := newRig(t, w)
+			r := newFixture(t, w)
 			_, err := r.call()
 			q := visit(t, urlIn(t, err))
 			if tt.with != nil {
@@ -221,7 +221,7 @@ func TestInvalidCallbacksAreRefused(t *testing.T) {
 
 func TestUnadvertisedIssuerIsChecked(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login() // the world sends iss and does not announce it
 	w.do(func() { w.iss = "-" })
 	if _, err := r.Logout(t.Context(), "jira"); err != nil {
@@ -234,7 +234,7 @@ func TestLegacyServers(t *testing.T) {
 	w := newWorld(t)
 	w.noPRM = true
 	// The server is its own authorization server, with and without metadata.
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.cfg.URL = w.as.URL + "/mcp"
 	w.url = r.cfg.URL
 	address, err := r.Begin(t.Context(), "jira")
@@ -289,7 +289,7 @@ func TestLoginErrorsExplainCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			r := newRig(t, w)
+			r := newFixture(t, w)
 			tt.set(w, r.cfg)
 			_, err := r.call()
 			e := tool.AsError(err)
@@ -306,14 +306,14 @@ func TestLoginErrorsExplainCause(t *testing.T) {
 func TestEndpointsConfiguredByHand(t *testing.T) {
 	w := newWorld(t)
 	w.noPRM, w.metaPath, w.iss = true, "/nowhere", "-"
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.cfg.OAuth = &upstream.OAuth{ClientID: "me", AuthorizationURL: w.as.URL + "/authorize", TokenURL: w.as.URL + "/token"}
 	r.login()
 }
 
 func TestBeginAndFind(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	for name, tt := range map[string]struct {
 		server string
 		set    func()
@@ -350,7 +350,7 @@ func TestBeginAndFind(t *testing.T) {
 // the port of the last registration.
 func TestLoginWithOwnListener(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	var redirects []string
 	for range 2 {
 		s := r.another()

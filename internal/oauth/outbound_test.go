@@ -150,7 +150,7 @@ func TestNamesResolvedByProxyAreChecked(t *testing.T) {
 // of the server's connection.
 func TestAllowedAddressesDependOnServer(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	for name, tt := range map[string]struct {
 		url     string
 		reached string
@@ -193,7 +193,7 @@ func TestAllowedAddressesDependOnServer(t *testing.T) {
 // inside.
 func TestMetadataOfAPublicServer(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.out.dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, w.rs.Listener.Addr().String())
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // face serves the routes to one caller.
-func (r *rig) face(caller *tool.Caller) *httptest.Server {
+func (r *fixture) face(caller *tool.Caller) *httptest.Server {
 	mux := http.NewServeMux()
 	r.Routes(mux)
 	ts := httptest.NewServer(httperr.WithRequestID(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -48,7 +48,7 @@ func send(t *testing.T, method, address string, header http.Header) (int, string
 
 func TestSignInFromThePage(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	caller := tool.Caller{ID: "key:k", Servers: []string{"jira"}}
 	ts := r.face(&caller)
 	if status, body, _ := send(t, "POST", ts.URL+"/api/mcp/jira/authorize", nil); status != 403 || strings.Contains(body, "state=") {
@@ -117,7 +117,7 @@ func TestSignInFromThePage(t *testing.T) {
 }
 
 func TestServerNamesInPath(t *testing.T) {
-	r := newRig(t, newWorld(t))
+	r := newFixture(t, newWorld(t))
 	caller := tool.Caller{ID: "key:k", Servers: []string{"other"}}
 	ts := r.face(&caller)
 	for _, name := range []string{"jira", "nope", "..%2f..%2fetc", "a%00b", "%3Cscript%3E", "a%0d%0ab", strings.Repeat("a", 500), "jira%2fproxy", "other"} {
@@ -135,7 +135,7 @@ func TestServerNamesInPath(t *testing.T) {
 
 func TestClientCredentialsNeedNoUser(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.cfg.OAuth = &upstream.OAuth{ClientID: "robot", ClientSecret: "secret of it", Grant: upstream.ClientCredentials}
 	ts := r.face(&tool.Caller{ID: "local", Admin: true})
 	status, body, _ := send(t, "POST", ts.URL+"/api/mcp/jira/authorize", nil)

@@ -16,7 +16,7 @@ import (
 // processes with one store, it is refreshed once and no call fails.
 func TestConcurrentExpiryRefreshesOnce(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	second := r.another()
 	if status, err := call(t.Context(), second, *r.cfg); status != 200 || err != nil {
@@ -48,7 +48,7 @@ func TestConcurrentExpiryRefreshesOnce(t *testing.T) {
 // refuses before it expires: all calls get a 401 with the same token.
 func TestConcurrentRefusalRefreshesOnce(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	second := r.another()
 	w.do(func() { clear(w.access) })
@@ -72,7 +72,7 @@ func TestConcurrentRefusalRefreshesOnce(t *testing.T) {
 
 func TestTokensAreRefreshedInBackground(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	r.age(47 * time.Minute) // of 60: not due yet
 	if status, err := r.call(); status != 200 || err != nil || r.state("jira").refreshing != nil {
@@ -114,7 +114,7 @@ func TestTokensAreRefreshedInBackground(t *testing.T) {
 
 func TestNetworkFailureKeepsLogin(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	for name, fail := range map[string]func(http.ResponseWriter, *http.Request) bool{
 		"503": func(rw http.ResponseWriter, _ *http.Request) bool { rw.WriteHeader(503); return true },
@@ -179,7 +179,7 @@ func TestNetworkFailureKeepsLogin(t *testing.T) {
 
 func TestInvalidRefreshTokenRequiresLogin(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	first := r.kept()
 	w.do(func() { clear(w.access); clear(w.refresh) })
@@ -204,7 +204,7 @@ func TestInvalidRefreshTokenRequiresLogin(t *testing.T) {
 func TestNoRefreshToken(t *testing.T) {
 	w := newWorld(t)
 	w.noRefresh, w.life = true, 0
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	if rec := r.kept(); !rec.Expires.IsZero() || rec.due(time.Now().Add(1000*time.Hour)) {
 		t.Error("a token without an end ends")
@@ -225,7 +225,7 @@ func TestNoRefreshToken(t *testing.T) {
 func TestRefreshTokenWithoutRotation(t *testing.T) {
 	w := newWorld(t)
 	w.keepOld = true
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	first := r.kept().Refresh
 	for range 3 {
@@ -243,7 +243,7 @@ func TestRefreshTokenWithoutRotation(t *testing.T) {
 // does not cause endless refreshes.
 func TestRepeatedlyRefusedTokensStopRefreshing(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	forget := func() { w.do(func() { clear(w.access) }) }
 	forget()
@@ -262,7 +262,7 @@ func TestStepUp(t *testing.T) {
 	w := newWorld(t)
 	w.prm = map[string]any{"scopes_supported": []string{"read"}}
 	w.meta = map[string]any{"scopes_supported": []string{"read", "write", "offline_access"}}
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	if got := w.lastAuth.Get("scope"); got != "read offline_access" || w.lastAuth.Get("prompt") != "consent" {
 		t.Errorf("scope %q, prompt %q", got, w.lastAuth.Get("prompt"))
@@ -296,7 +296,7 @@ func TestClientCredentials(t *testing.T) {
 	w := newWorld(t)
 	w.meta = map[string]any{"authorization_endpoint": nil, "code_challenge_methods_supported": nil, "grant_types_supported": []string{"client_credentials"}}
 	w.noRefresh = true
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.cfg.OAuth = &upstream.OAuth{ClientID: "robot", ClientSecret: "robot secret", Grant: upstream.ClientCredentials, Scopes: []string{"x"}}
 	if status, err := r.call(); status != 200 || err != nil {
 		t.Fatalf("call = %d, %v", status, err)

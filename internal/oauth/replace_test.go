@@ -19,7 +19,7 @@ var (
 	admin   = tool.Caller{ID: "key:admin", Admin: true}
 )
 
-func (r *rig) begin(caller tool.Caller) string {
+func (r *fixture) begin(caller tool.Caller) string {
 	r.t.Helper()
 	address, err := r.Begin(as(r.t, caller), "jira")
 	if err != nil {
@@ -28,7 +28,7 @@ func (r *rig) begin(caller tool.Caller) string {
 	return address
 }
 
-func (r *rig) complete(address string) error {
+func (r *fixture) complete(address string) error {
 	r.t.Helper()
 	_, err := r.Complete(r.t.Context(), visit(r.t, address))
 	return err
@@ -36,7 +36,7 @@ func (r *rig) complete(address string) error {
 
 func TestSharedLoginIsNotReplacedByOthers(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	early, earlyAdmin := r.begin(limited), r.begin(tool.Caller{ID: "key:second", Admin: true})
 	if other := r.begin(admin); other == early || other == earlyAdmin {
 		t.Fatal("an attempt is offered to another caller")
@@ -77,7 +77,7 @@ func TestSharedLoginIsNotReplacedByOthers(t *testing.T) {
 }
 
 func TestSignInAddressesAreNotLogged(t *testing.T) {
-	r := newRig(t, newWorld(t))
+	r := newFixture(t, newWorld(t))
 	err := r.SignIn(as(t, whole), "jira")
 	u, parseErr := url.Parse(urlIn(t, err))
 	if parseErr != nil {

@@ -18,7 +18,7 @@ import (
 
 func TestStoreErrors(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	broken := &brokenStore{Store: r.store}
 	s := r.another()
@@ -82,7 +82,7 @@ func TestStoreErrors(t *testing.T) {
 // login.
 func TestLogoutDuringRefresh(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	entered, hold := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -154,7 +154,7 @@ func (b *brokenStore) Acquire(ctx context.Context, name, owner string, ttl time.
 
 func TestRefreshAfterClose(t *testing.T) {
 	w := newWorld(t)
-	r := newRig(t, w)
+	r := newFixture(t, w)
 	r.login()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -190,7 +190,7 @@ func TestTokensThatCannotBeSent(t *testing.T) {
 				fmt.Fprint(rw, body)
 				return true
 			}
-			r := newRig(t, w)
+			r := newFixture(t, w)
 			_, err := r.call()
 			if _, err := r.Complete(t.Context(), visit(t, urlIn(t, err))); tool.KindOf(err) != tool.UpstreamFailed {
 				t.Errorf("Complete: %v", err)
@@ -212,7 +212,7 @@ func TestTokenLifetime(t *testing.T) {
 			fmt.Fprintf(rw, `{"access_token":"a","expires_in":%s}`, life)
 			return true
 		}
-		r := newRig(t, w)
+		r := newFixture(t, w)
 		got, err := r.exchange(t.Context(), addressPolicy{loopback: true, plain: true}, w.as.URL+"/token", client{ID: "x", Method: methodNone}, url.Values{})
 		if err != nil || got.life != want {
 			t.Errorf("expires_in %s: %s, %v", life, got.life, err)
@@ -231,7 +231,7 @@ func TestTokenLifetime(t *testing.T) {
 // TestCallbackIsAcceptedOnce sends the same callback from many browsers at
 // once.
 func TestCallbackIsAcceptedOnce(t *testing.T) {
-	r := newRig(t, newWorld(t))
+	r := newFixture(t, newWorld(t))
 	services := []*Service{r.Service, r.another()}
 	for round := range 5 {
 		state := fmt.Sprintf("state-%d", round)

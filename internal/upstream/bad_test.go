@@ -99,13 +99,13 @@ func TestBrokenServerErrors(t *testing.T) {
 		}
 		configs = append(configs, c)
 	}
-	r := newRig(t, upstream.Options{}, configs...).run()
+	r := newFixture(t, upstream.Options{}, configs...).run()
 	if got := r.ok("good", "echo", `{"a":1}`); got != `{"a":1}` {
 		t.Errorf("the good server answered %q", got)
 	}
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := &rig{Supervisor: r.Supervisor, t: t, changed: make(chan struct{})}
+			r := &fixture{Supervisor: r.Supervisor, t: t, changed: make(chan struct{})}
 			want := tt.state
 			if want == "" {
 				want = upstream.Disconnected
@@ -150,7 +150,7 @@ func TestBrokenServerErrors(t *testing.T) {
 func TestFailuresDuringACall(t *testing.T) {
 	t.Parallel()
 	h := upstreamtest.Listen(t, upstreamtest.Script{})
-	r := newRig(t, upstream.Options{}, upstreamtest.Stdio(t, "child", upstreamtest.Script{}), h.Config("remote")).run()
+	r := newFixture(t, upstream.Options{}, upstreamtest.Stdio(t, "child", upstreamtest.Script{}), h.Config("remote")).run()
 	for name, tt := range map[string]struct {
 		server, tool, arguments string
 		want                    []string

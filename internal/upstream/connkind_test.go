@@ -50,7 +50,7 @@ func TestCallersEraAndExtensionsReachTheServer(t *testing.T) {
 	cfg := upstream.DefaultConfig()
 	cfg.Name, cfg.URL = "m", ts.URL
 	ours := mcpclient.Capabilities{Sampling: true, ElicitationForm: true, Extensions: json.RawMessage(`{"ours":{}}`)}
-	r := newRig(t, upstream.Options{Capabilities: ours}, cfg).run()
+	r := newFixture(t, upstream.Options{Capabilities: ours}, cfg).run()
 	r.state("m", upstream.Connected)
 	ask := func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return nil, nil }
 	const declared = `{"sampling":{},"extensions":{"x.y/z":{"a":1}},"experimental":{"e":{}}}`
@@ -101,7 +101,7 @@ func TestCallersEraAndExtensionsReachTheServer(t *testing.T) {
 // On stdio the other era has a process of its own, which all its callers share.
 func TestCallersEraOnStdio(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, upstream.Options{}, upstreamtest.Stdio(t, "s", upstreamtest.Script{})).run()
+	r := newFixture(t, upstream.Options{}, upstreamtest.Stdio(t, "s", upstreamtest.Script{})).run()
 	r.state("s", upstream.Connected)
 	handshake := tool.Exchange{Protocol: mcp.Version20251125, Transparent: true}
 	for caller, ex := range map[string]tool.Exchange{"a": handshake, "b": handshake, "c": {Protocol: mcp.Version20260728, Transparent: true}} {
@@ -119,7 +119,7 @@ func TestCallersEraOnStdio(t *testing.T) {
 // other.
 func TestEraThatTheServerRefuses(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, upstream.Options{}, upstreamtest.Stdio(t, "s", upstreamtest.Script{LeaveOn: "initialize"})).run()
+	r := newFixture(t, upstream.Options{}, upstreamtest.Stdio(t, "s", upstreamtest.Script{LeaveOn: "initialize"})).run()
 	r.state("s", upstream.Connected)
 	got, err := r.callAs("a", "s", "whoami", `{}`, tool.Exchange{Protocol: mcp.Version20251125, Transparent: true})
 	if err != nil || got != "0" {

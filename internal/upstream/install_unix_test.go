@@ -44,7 +44,7 @@ func TestSlowInstallIsNotInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.StartTimeoutMs = 50
-	r := newRig(t, upstream.Options{}, cfg)
+	r := newFixture(t, upstream.Options{}, cfg)
 	r.run()
 	var st upstream.Status
 	r.until("the install to be shown", func() bool {

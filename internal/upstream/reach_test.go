@@ -33,7 +33,7 @@ func TestChildrenInheritOnlyListedVariables(t *testing.T) {
 	cfg.InheritEnv = []string{"PATH", "ALLOWED_*"}
 	cfg.Env["OWN"] = telemetry.Secret("own value")
 	cfg.Env["ALLOWED_TWO"] = "over"
-	r := newRig(t, upstream.Options{Environ: []string{"PATH=/usr/bin:/bin", "ALLOWED_ONE=1", "ALLOWED_TWO=2", "SECRET=no"}}, cfg).run()
+	r := newFixture(t, upstream.Options{Environ: []string{"PATH=/usr/bin:/bin", "ALLOWED_ONE=1", "ALLOWED_TWO=2", "SECRET=no"}}, cfg).run()
 	got := r.ok("x", "environ", `{}`)
 	contains(t, "environ", got, dir+"\n", "\nOWN=own value", "\nALLOWED_ONE=1", "\nALLOWED_TWO=over", "\nPATH=/usr/bin:/bin")
 	if strings.Contains(got, "SECRET") {
@@ -48,7 +48,7 @@ func TestHeadersReachTheServer(t *testing.T) {
 	cfg.Headers = map[string]telemetry.Secret{"X-Team": "blue"}
 	silent := cfg
 	silent.Name, silent.ForwardClientIP = "y", false
-	r := newRig(t, upstream.Options{}, cfg, silent).run()
+	r := newFixture(t, upstream.Options{}, cfg, silent).run()
 	ctx := upstream.SetClientIP(t.Context(), "203.0.113.7")
 	headers := func(server string) string {
 		t.Helper()
@@ -106,7 +106,7 @@ func TestAuthorizationIsRequestedAndUsed(t *testing.T) {
 		return true
 	}
 	auth := &consent{token: make(chan string, 1)}
-	r := newRig(t, upstream.Options{Authorizer: auth}, h.Config("x")).run()
+	r := newFixture(t, upstream.Options{Authorizer: auth}, h.Config("x")).run()
 	r.state("x", upstream.AuthRequired)
 	_, err := r.callAs("ada", "x", "echo", `{}`, tool.Exchange{}) // the address is hers alone
 	e := tool.AsError(err)
@@ -166,7 +166,7 @@ func TestSignInDuringAttempt(t *testing.T) {
 		return true
 	}
 	auth := &tokens{}
-	r := newRig(t, upstream.Options{Authorizer: auth}, h.Config("x")).run()
+	r := newFixture(t, upstream.Options{Authorizer: auth}, h.Config("x")).run()
 	<-asked
 	good := "good"
 	auth.token.Store(&good)
@@ -195,13 +195,13 @@ func TestRedirectIsFollowed(t *testing.T) {
 	}
 	cfg := h.Config("x")
 	cfg.URL = strings.Replace(cfg.URL, "/mcp", "/old", 1)
-	r := newRig(t, upstream.Options{}, cfg).run()
+	r := newFixture(t, upstream.Options{}, cfg).run()
 	r.ok("x", "echo", `{}`)
 }
 
 func TestServerThatExitsOnDiscoverIsInitialized(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, upstream.Options{}, upstreamtest.Stdio(t, "x", upstreamtest.Script{LeaveOn: "server/discover"})).run()
+	r := newFixture(t, upstream.Options{}, upstreamtest.Stdio(t, "x", upstreamtest.Script{LeaveOn: "server/discover"})).run()
 	r.ok("x", "echo", `{}`)
 	st := r.state("x", upstream.Connected)
 	if st.Era != "handshake" || st.LastFailure != "" {
@@ -215,7 +215,7 @@ func TestConfiguredTransports(t *testing.T) {
 	streamable.Transport = upstream.HTTP
 	legacy := h.Config("sse")
 	legacy.Transport = upstream.SSE
-	r := newRig(t, upstream.Options{}, streamable, legacy).run()
+	r := newFixture(t, upstream.Options{}, streamable, legacy).run()
 	for name, want := range map[string]upstream.Transport{"http": upstream.HTTP, "sse": upstream.SSE} {
 		r.ok(name, "echo", `{}`)
 		if st := r.state(name, upstream.Connected); st.Transport != want {
@@ -229,7 +229,7 @@ func TestProgressAndQuestionsReachTheCaller(t *testing.T) {
 	for _, script := range []upstreamtest.Script{{OldEra: true}, {}} {
 		t.Run(fmt.Sprint("old era ", script.OldEra), func(t *testing.T) {
 			o := upstream.Options{Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true}}
-			r := newRig(t, o, upstreamtest.Stdio(t, "x", script)).run()
+			r := newFixture(t, o, upstreamtest.Stdio(t, "x", script)).run()
 			var got []string
 			ex := tool.Exchange{
 				Notify: func(method string, params json.RawMessage) {
@@ -413,7 +413,7 @@ func TestRealServers(t *testing.T) {
 	}
 	memory := node("memory")
 	memory.Env = map[string]telemetry.Secret{"MEMORY_FILE_PATH": telemetry.Secret(filepath.Join(dir, "memory.json"))}
-	r := newRig(t, upstream.Options{}, node("everything"), node("filesystem", dir), memory).run()
+	r := newFixture(t, upstream.Options{}, node("everything"), node("filesystem", dir), memory).run()
 	if pending := r.Await(t.Context()); len(pending) > 0 {
 		t.Fatalf("pending: %q", pending)
 	}

@@ -12,7 +12,7 @@ import (
 // is reported. Whoever reacts to the report by looking at the supervisor must
 // not see them any more.
 type removalSink struct {
-	*rig
+	*fixture
 	still []string
 }
 
@@ -36,8 +36,8 @@ func TestRemovedIsReportedAfterTheServerCannotBeFound(t *testing.T) {
 		configs = append(configs, inside(name))
 		dialers[name] = (&dialer{Server: upstreamtest.New(upstreamtest.Script{})}).dial
 	}
-	r := newRig(t, upstream.Options{})
-	sink := &removalSink{rig: r}
+	r := newFixture(t, upstream.Options{})
+	sink := &removalSink{fixture: r}
 	r.Supervisor = upstream.NewSupervisor(configs, upstream.Options{Sink: sink, InProcess: dialers})
 	r.run()
 	r.Await(t.Context())

@@ -112,7 +112,7 @@ func (l handshakeOnly) Receive() (mcp.Message, error) {
 }
 
 // runLedger runs a Supervisor with the ledger as its server.
-func runLedger(t *testing.T, mode upstream.SessionMode, edit ...func(*upstream.Options)) (*rig, *ledger) {
+func runLedger(t *testing.T, mode upstream.SessionMode, edit ...func(*upstream.Options)) (*fixture, *ledger) {
 	l := newLedger()
 	cfg := upstream.DefaultConfig()
 	cfg.Name, cfg.Transport, cfg.SessionMode = "ledger", upstream.InProcess, mode
@@ -124,13 +124,13 @@ func runLedger(t *testing.T, mode upstream.SessionMode, edit ...func(*upstream.O
 	for _, e := range edit {
 		e(&o)
 	}
-	r := newRig(t, o, cfg).run()
+	r := newFixture(t, o, cfg).run()
 	r.state("ledger", upstream.Connected)
 	return r, l
 }
 
 // as sends a request of a caller.
-func (r *rig) as(caller, method, params string) (string, error) {
+func (r *fixture) as(caller, method, params string) (string, error) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
@@ -138,7 +138,7 @@ func (r *rig) as(caller, method, params string) (string, error) {
 	return string(result), err
 }
 
-func (r *rig) mustAs(caller, method, params string) string {
+func (r *fixture) mustAs(caller, method, params string) string {
 	r.t.Helper()
 	got, err := r.as(caller, method, params)
 	if err != nil {
@@ -191,7 +191,7 @@ func TestTasksBelongToTheirCaller(t *testing.T) {
 }
 
 // heard reports whether a notification has come.
-func (r *rig) heard(part string) bool {
+func (r *fixture) heard(part string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.told, func(s string) bool { return strings.Contains(s, part) })

@@ -21,7 +21,7 @@ type right struct {
 	owner string
 	until time.Time
 	away  bool // nobody can be asked
-	nodes map[string]*rig
+	nodes map[string]*fixture
 }
 
 // holder is the right as one process sees it.
@@ -71,9 +71,9 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 	server := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true})
 	cfg := server.Config("one")
 	cfg.Singleton = true
-	rt := &right{nodes: map[string]*rig{}}
-	node := func(name string) *rig {
-		r := newRig(t, upstream.Options{Singletons: holder{rt, name}}, cfg)
+	rt := &right{nodes: map[string]*fixture{}}
+	node := func(name string) *fixture {
+		r := newFixture(t, upstream.Options{Singletons: holder{rt, name}}, cfg)
 		rt.set(func() { rt.nodes[name] = r })
 		return r.run()
 	}
@@ -97,7 +97,7 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 	}
 	ctx := context.Background()
 	call := tool.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"echo","arguments":{"a":1}}`)}
-	for name, r := range map[string]*rig{"a": a, "b": b} {
+	for name, r := range map[string]*fixture{"a": a, "b": b} {
 		if got, err := r.Do(ctx, "one", call); err != nil || !strings.Contains(string(got), `a\":1`) {
 			t.Errorf("at %s: %s, %v", name, got, err)
 		}
@@ -120,7 +120,7 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 	a.until("a to have stopped", func() bool { return a.Elsewhere("one") == "c" })
 	// And it comes back, to one of the two.
 	rt.set(func() { rt.owner = "" })
-	var owner *rig
+	var owner *fixture
 	runs := func() bool {
 		rt.set(func() { owner = rt.nodes[rt.owner] })
 		if owner == nil {
@@ -157,12 +157,12 @@ func TestCallBeforeOwnerIsKnown(t *testing.T) {
 	server := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true})
 	cfg := server.Config("one")
 	cfg.Singleton, cfg.MaxConcurrent = true, 1
-	rt := &right{nodes: map[string]*rig{}}
-	a := newRig(t, upstream.Options{Singletons: holder{rt, "a"}}, cfg).run()
+	rt := &right{nodes: map[string]*fixture{}}
+	a := newFixture(t, upstream.Options{Singletons: holder{rt, "a"}}, cfg).run()
 	rt.set(func() { rt.nodes["a"] = a })
 	a.state("one", upstream.Connected)
 	late := lateHolder{holder{rt, "b"}, make(chan struct{})}
-	b := newRig(t, upstream.Options{Singletons: late}, cfg).run()
+	b := newFixture(t, upstream.Options{Singletons: late}, cfg).run()
 	results := make(chan error, 2)
 	waiting := make(chan struct{}, 16)
 	for range 2 { // one of them is queued behind the other, which is then known to wait too
@@ -189,5 +189,5 @@ func TestSingletonWithoutOtherNodes(t *testing.T) {
 	server := upstreamtest.Listen(t, upstreamtest.Script{})
 	cfg := server.Config("one")
 	cfg.Singleton = true
-	newRig(t, upstream.Options{}, cfg).run().state("one", upstream.Connected)
+	newFixture(t, upstream.Options{}, cfg).run().state("one", upstream.Connected)
 }

@@ -26,7 +26,7 @@ func TestRemoteServerRecoversForNextCall(t *testing.T) {
 	for name, script := range map[string]upstreamtest.Script{"old era": {OldEra: true}, "new era": {}} {
 		t.Run(name, func(t *testing.T) {
 			h := upstreamtest.Listen(t, script)
-			r := newRig(t, upstream.Options{}, h.Config("x")).run()
+			r := newFixture(t, upstream.Options{}, h.Config("x")).run()
 			r.ok("x", "echo", `{}`)
 			for range 3 {
 				h.Stop()
@@ -60,7 +60,7 @@ func TestRemoteServerRecoversForNextCall(t *testing.T) {
 func TestKilledChildIsRestartedForNextCall(t *testing.T) {
 	t.Parallel()
 	cfg := upstreamtest.Stdio(t, "x", upstreamtest.Script{})
-	r := newRig(t, upstream.Options{}, cfg).run()
+	r := newFixture(t, upstream.Options{}, cfg).run()
 	for i := range 3 {
 		r.ok("x", "echo", `{}`)
 		st := r.state("x", upstream.Connected)
@@ -119,15 +119,15 @@ func inside(name string) upstream.Config {
 	return c
 }
 
-// newInside returns a rig with one server inside the process, for use in a
+// newInside returns a fixture with one server inside the process, for use in a
 // synctest bubble.
-func newInside(t *testing.T, script upstreamtest.Script, change func(*upstream.Config, *upstream.Options)) (*rig, *dialer) {
+func newInside(t *testing.T, script upstreamtest.Script, change func(*upstream.Config, *upstream.Options)) (*fixture, *dialer) {
 	d := &dialer{Server: upstreamtest.New(script)}
 	cfg, o := inside("x"), upstream.Options{InProcess: map[string]upstream.Dialer{"x": d.dial}}
 	if change != nil {
 		change(&cfg, &o)
 	}
-	return newRig(t, o, cfg), d
+	return newFixture(t, o, cfg), d
 }
 
 func TestBackoffGrowsWithoutEnd(t *testing.T) {
@@ -283,7 +283,7 @@ func TestServerThatNeverStartsIsPending(t *testing.T) {
 		d := &dialer{Server: upstreamtest.New(upstreamtest.Script{Hang: true})}
 		cfg := inside("x")
 		cfg.StartTimeoutMs = 2000
-		r := newRig(t, upstream.Options{InProcess: map[string]upstream.Dialer{"x": d.dial}}, cfg)
+		r := newFixture(t, upstream.Options{InProcess: map[string]upstream.Dialer{"x": d.dial}}, cfg)
 		began := time.Now()
 		if pending := r.Await(t.Context(), "x", "other"); !slices.Equal(pending, []string{"x"}) {
 			t.Errorf("pending before Run: %q", pending)
@@ -318,7 +318,7 @@ func TestStopWaitingForFirstConnection(t *testing.T) {
 		d := &dialer{Server: upstreamtest.New(upstreamtest.Script{Hang: true})}
 		cfg := inside("x")
 		cfg.StartTimeoutMs = 300_000
-		r := newRig(t, upstream.Options{InProcess: map[string]upstream.Dialer{"x": d.dial}}, cfg).run()
+		r := newFixture(t, upstream.Options{InProcess: map[string]upstream.Dialer{"x": d.dial}}, cfg).run()
 		began := time.Now()
 		ended := make(chan struct{})
 		go func() {
@@ -345,7 +345,7 @@ func TestStartTimeoutGrowsWithEachTry(t *testing.T) {
 		d := &dialer{Server: upstreamtest.New(upstreamtest.Script{StartDelayMs: 7000})}
 		cfg := inside("x")
 		cfg.StartTimeoutMs = 2000
-		r := newRig(t, upstream.Options{InProcess: map[string]upstream.Dialer{"x": d.dial}}, cfg).run()
+		r := newFixture(t, upstream.Options{InProcess: map[string]upstream.Dialer{"x": d.dial}}, cfg).run()
 		began := time.Now()
 		r.Await(t.Context(), "x")
 		if took := time.Since(began); took != 2*time.Second {
@@ -499,7 +499,7 @@ func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
 		off := inside("d")
 		off.Enabled = false
 		configs[3] = off
-		r := newRig(t, o, configs[0], configs[1], off).run()
+		r := newFixture(t, o, configs[0], configs[1], off).run()
 		r.state("a", upstream.Connected)
 		r.state("b", upstream.Connected)
 		if st, _ := r.StatusOf("d"); st.State != upstream.Disabled {
@@ -605,7 +605,7 @@ func TestRetryConnectsAtOnce(t *testing.T) {
 func TestChildrenAreGoneWhenRunReturns(t *testing.T) {
 	t.Parallel()
 	cfg := upstreamtest.Stdio(t, "x", upstreamtest.Script{Deaf: true})
-	r := newRig(t, upstream.Options{}, cfg)
+	r := newFixture(t, upstream.Options{}, cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- r.Run(ctx) }()

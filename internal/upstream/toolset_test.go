@@ -147,7 +147,7 @@ func TestToolsWithInvalidHeadersAreOmittedOverHTTP(t *testing.T) {
 		json.RawMessage(`{"name":"good","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`),
 		json.RawMessage(`{"name":"bad","inputSchema":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"Not A Token"}}}}`),
 	}})
-	r := newRig(t, upstream.Options{}, web.Config("x")).run()
+	r := newFixture(t, upstream.Options{}, web.Config("x")).run()
 	st := r.state("x", upstream.Connected)
 	if offer := r.offer("x", 1); len(offer.Tools) != 1 || offer.Tools[0].Name.Tool != "good" {
 		t.Errorf("offered %v", offer.Tools)
@@ -159,7 +159,7 @@ func TestToolsWithInvalidHeadersAreOmittedOverHTTP(t *testing.T) {
 
 func TestStatusIsRedacted(t *testing.T) {
 	quits := upstreamtest.Stdio(t, "x", upstreamtest.Script{Exit: 7, Stderr: []string{"token hunter2 refused"}})
-	r := newRig(t, upstream.Options{Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") }}, quits).run()
+	r := newFixture(t, upstream.Options{Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") }}, quits).run()
 	st := r.state("x", upstream.Disconnected)
 	if all := fmt.Sprint(st.Reason, st.LastFailure, st.Stderr); strings.Contains(all, "hunter2") || !strings.Contains(all, "[redacted]") {
 		t.Errorf("status says %s", all)
@@ -170,7 +170,7 @@ func TestStatusIsRedacted(t *testing.T) {
 func TestStatusWithoutStderr(t *testing.T) {
 	var redacted atomic.Int64
 	chatty := upstreamtest.Stdio(t, "x", upstreamtest.Script{Exit: 7, Stderr: []string{"token hunter2 refused"}})
-	r := newRig(t, upstream.Options{Redact: func(s string) string {
+	r := newFixture(t, upstream.Options{Redact: func(s string) string {
 		if strings.Contains(s, "hunter2") {
 			redacted.Add(1)
 		}

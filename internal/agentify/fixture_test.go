@@ -153,8 +153,8 @@ func odd() *backend {
 		def("get_contents", "Get a file of a repository.", `{"owner":{"type":"string"},"repo":{"type":"string"},"path":{"type":"string"}}`, "repo", "path"))
 }
 
-// rig is the face over a real core and a scripted model.
-type rig struct {
+// fixture is the face over a real core and a scripted model.
+type fixture struct {
 	*Face
 	t       testing.TB
 	catalog *catalog.Catalog
@@ -173,7 +173,7 @@ type rig struct {
 	calls []store.Call
 }
 
-func (r *rig) ToolsChanged(o upstream.ToolSet) {
+func (r *fixture) ToolsChanged(o upstream.ToolSet) {
 	var docs []search.Doc
 	for _, d := range o.Tools {
 		docs = append(docs, search.Doc{Name: d.Name, Description: d.Description, InputSchema: d.InputSchema})
@@ -181,27 +181,27 @@ func (r *rig) ToolsChanged(o upstream.ToolSet) {
 	r.index.Put(o.Config.Name, docs) // before the tools are visible, as the gateway does
 	r.catalog.Put(catalog.Server{Name: o.Config.Name, Guidance: o.Guidance, Description: o.Config.Description}, o.Tools)
 }
-func (r *rig) Tokens(_ string, in, out int) {
+func (r *fixture) Tokens(_ string, in, out int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tokens += in + out
 }
-func (r *rig) Removed(server string)         { r.catalog.Remove(server); r.index.Remove(server) }
-func (r *rig) StatusChanged(upstream.Status) {}
-func (r *rig) Notified(server, caller, method string, params json.RawMessage) {
+func (r *fixture) Removed(server string)         { r.catalog.Remove(server); r.index.Remove(server) }
+func (r *fixture) StatusChanged(upstream.Status) {}
+func (r *fixture) Notified(server, caller, method string, params json.RawMessage) {
 	r.Face.Notified(server, caller, method, params)
 }
-func (r *rig) Append(_ context.Context, c store.Call) error {
+func (r *fixture) Append(_ context.Context, c store.Call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls = append(r.calls, c)
 	return nil
 }
 
-// newRig runs the face over backends. A nil backend cannot be reached.
-func newRig(t testing.TB, backends map[string]*backend, script llmtest.Script, rules ...catalog.ToolRule) *rig {
+// newFixture runs the face over backends. A nil backend cannot be reached.
+func newFixture(t testing.TB, backends map[string]*backend, script llmtest.Script, rules ...catalog.ToolRule) *fixture {
 	t.Helper()
-	r := &rig{t: t, catalog: catalog.New(rules, nil), index: search.New(), llm: llmtest.Start(t, script), log: telemetry.NewRing[telemetry.LogEntry](100)}
+	r := &fixture{t: t, catalog: catalog.New(rules, nil), index: search.New(), llm: llmtest.Start(t, script), log: telemetry.NewRing[telemetry.LogEntry](100)}
 	r.model = r.modelOf(llm.Config{Provider: llm.OpenAI, Model: "gpt-test"}, "/v1")
 	var err error
 	if r.redact, err = telemetry.NewRedactor(telemetry.RedactConfig{}); err != nil {
@@ -245,7 +245,7 @@ func newRig(t testing.TB, backends map[string]*backend, script llmtest.Script, r
 }
 
 // modelOf is a model that the scripted server plays.
-func (r *rig) modelOf(cfg llm.Config, path string) llm.Model {
+func (r *fixture) modelOf(cfg llm.Config, path string) llm.Model {
 	r.t.Helper()
 	cfg.BaseURL, cfg.APIKey = r.llm.URL+path, "sk-secret-of-the-test"
 	if cfg.TimeoutMs == 0 {
@@ -266,13 +266,13 @@ func ctxFor(t testing.TB) context.Context {
 }
 
 // do does a task as the local user.
-func (r *rig) do(t Task) (Outcome, error) {
+func (r *fixture) do(t Task) (Outcome, error) {
 	r.t.Helper()
 	return r.Do(ctxFor(r.t), t, Request{Caller: tool.Local})
 }
 
 // refused does a task that leads to no call, and returns why.
-func (r *rig) refused(t Task) Refusal {
+func (r *fixture) refused(t Task) Refusal {
 	r.t.Helper()
 	out, err := r.do(t)
 	if tool.KindOf(err) != tool.NoAction {
@@ -292,7 +292,7 @@ type client struct {
 }
 
 // connect serves a client; with head it frames with headers.
-func (r *rig) connect(head bool) *client {
+func (r *fixture) connect(head bool) *client {
 	r.t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -376,7 +376,7 @@ func (c *client) over() error {
 }
 
 // site serves the face and the debug interface over HTTP, for a caller.
-func (r *rig) site(caller tool.Caller) *httptest.Server {
+func (r *fixture) site(caller tool.Caller) *httptest.Server {
 	r.t.Helper()
 	mux := muxOf(r)
 	s := httptest.NewServer(withCaller(caller, mux))

@@ -254,8 +254,8 @@ func (w *world) do(f func()) {
 	f()
 }
 
-// rig is a Service in that world.
-type rig struct {
+// fixture is a Service in that world.
+type fixture struct {
 	*Service
 	t     *testing.T
 	w     *world
@@ -285,12 +285,12 @@ func sealer(t *testing.T) func() (*store.Sealer, error) {
 	return func() (*store.Sealer, error) { return s, nil }
 }
 
-func newRig(t *testing.T, w *world) *rig {
+func newFixture(t *testing.T, w *world) *fixture {
 	t.Helper()
 	cfg := upstream.DefaultConfig()
 	cfg.Name, cfg.URL = "jira", w.url
 	dir := t.TempDir()
-	r := &rig{t: t, w: w, cfg: &cfg, store: openStore(t, dir), dir: dir}
+	r := &fixture{t: t, w: w, cfg: &cfg, store: openStore(t, dir), dir: dir}
 	r.Service = r.another()
 	return r
 }
@@ -314,7 +314,7 @@ func (l *lockedBuffer) String() string {
 }
 
 // another is a second process on the same store.
-func (r *rig) another() *Service {
+func (r *fixture) another() *Service {
 	r.t.Helper()
 	s := New(Options{
 		Servers: func(name string) (upstream.Config, bool) { return *r.cfg, name == r.cfg.Name },
@@ -360,7 +360,7 @@ func call(ctx context.Context, s *Service, cfg upstream.Config) (int, error) {
 	}
 }
 
-func (r *rig) call() (int, error) { return call(r.t.Context(), r.Service, *r.cfg) }
+func (r *fixture) call() (int, error) { return call(r.t.Context(), r.Service, *r.cfg) }
 
 // urlIn returns the address to open in a consent error.
 func urlIn(t *testing.T, err error) string {
@@ -396,8 +396,8 @@ func visit(t *testing.T, address string) url.Values {
 	return back.Query()
 }
 
-// login brings the rig a login.
-func (r *rig) login() {
+// login brings the fixture a login.
+func (r *fixture) login() {
 	r.t.Helper()
 	_, err := r.call()
 	if name, err := r.Complete(r.t.Context(), visit(r.t, urlIn(r.t, err))); err != nil || name != "jira" {
@@ -409,7 +409,7 @@ func (r *rig) login() {
 }
 
 // kept returns the login in the store.
-func (r *rig) kept() *record {
+func (r *fixture) kept() *record {
 	r.t.Helper()
 	rec, _, err := r.load(r.t.Context(), "jira")
 	if err != nil {
@@ -419,7 +419,7 @@ func (r *rig) kept() *record {
 }
 
 // age makes the token older, everywhere.
-func (r *rig) age(by time.Duration, all ...*Service) {
+func (r *fixture) age(by time.Duration, all ...*Service) {
 	r.t.Helper()
 	rec := r.kept()
 	rec.Obtained, rec.Expires = rec.Obtained.Add(-by), rec.Expires.Add(-by)

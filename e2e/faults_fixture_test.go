@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// faultRig is a gateway on which faults happen, and the calls that it has
+// faultFixture is a gateway on which faults happen, and the calls that it has
 // acknowledged meanwhile. docs/reliability.md has the table of faults.
-type faultRig struct {
+type faultFixture struct {
 	*gateway
 	next atomic.Int64
 
@@ -45,7 +45,7 @@ var faultClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 6
 
 // call calls a tool and remembers that it was acknowledged. text is made
 // unique where it is empty.
-func (g *faultRig) call(server, tool, text string, count int) outcome {
+func (g *faultFixture) call(server, tool, text string, count int) outcome {
 	if text == "" {
 		text = fmt.Sprintf("call-%d", g.next.Add(1))
 	}
@@ -65,7 +65,7 @@ func (g *faultRig) call(server, tool, text string, count int) outcome {
 }
 
 // until calls until it succeeds: a server that was lost comes back.
-func (g *faultRig) until(t *testing.T, server string) {
+func (g *faultFixture) until(t *testing.T, server string) {
 	t.Helper()
 	ctx := ctxFor(t)
 	for {
@@ -83,7 +83,7 @@ func (g *faultRig) until(t *testing.T, server string) {
 
 // bystander calls a healthy server until it is told to stop, and returns how
 // many calls were made and those that failed.
-func (g *faultRig) bystander() (stop func() (calls int, failed []outcome)) {
+func (g *faultFixture) bystander() (stop func() (calls int, failed []outcome)) {
 	end, done := make(chan struct{}), make(chan struct{})
 	var calls int
 	var failed []outcome
@@ -109,7 +109,7 @@ func (g *faultRig) bystander() (stop func() (calls int, failed []outcome)) {
 }
 
 // missing returns the acknowledged calls that have no record.
-func (g *faultRig) missing(t *testing.T) []string {
+func (g *faultFixture) missing(t *testing.T) []string {
 	t.Helper()
 	recorded := map[string]bool{}
 	for after := int64(0); ; {
@@ -155,7 +155,7 @@ type usage struct {
 	memory                  int // bytes resident
 }
 
-func (g *faultRig) usage(t *testing.T) usage {
+func (g *faultFixture) usage(t *testing.T) usage {
 	t.Helper()
 	res, err := faultClient.Get(g.url + "/metrics")
 	if err != nil {
@@ -183,7 +183,7 @@ func (g *faultRig) usage(t *testing.T) usage {
 }
 
 // settled waits until the process holds about what it held before.
-func (g *faultRig) settled(t *testing.T, before usage) {
+func (g *faultFixture) settled(t *testing.T, before usage) {
 	t.Helper()
 	faultClient.CloseIdleConnections()
 	ctx := ctxFor(t)
@@ -201,7 +201,7 @@ func (g *faultRig) settled(t *testing.T, before usage) {
 }
 
 // check is what must hold after faults, whatever they were.
-func (g *faultRig) check(t *testing.T, before usage, stop func() (int, []outcome)) {
+func (g *faultFixture) check(t *testing.T, before usage, stop func() (int, []outcome)) {
 	t.Helper()
 	calls, failed := stop()
 	if len(failed) > 0 {

@@ -37,9 +37,9 @@ import (
 // machine may be busy; a passing test never waits for it.
 const testTimeout = 60 * time.Second
 
-// rig is a chat host with everything behind it: the real store, executor,
+// fixture is a chat host with everything behind it: the real store, executor,
 // catalogue, search and SDKs, over a scripted model.
-type rig struct {
+type fixture struct {
 	t       testing.TB
 	model   *llmtest.Server
 	store   *sqlite.Store
@@ -193,9 +193,9 @@ func withModels(cfgs ...llm.Config) option {
 	return func(_ *Options, out *[]llm.Config) { *out = cfgs }
 }
 
-func newRig(t testing.TB, script llmtest.Script, opts ...option) *rig {
+func newFixture(t testing.TB, script llmtest.Script, opts ...option) *fixture {
 	t.Helper()
-	r := &rig{t: t, model: llmtest.Start(t, script), logs: &syncBuffer{}}
+	r := &fixture{t: t, model: llmtest.Start(t, script), logs: &syncBuffer{}}
 	var err error
 	cfg := store.DefaultConfig()
 	cfg.Path = sqlitetest.Create(t, filepath.Join(t.TempDir(), "junctor.db"))
@@ -207,8 +207,8 @@ func newRig(t testing.TB, script llmtest.Script, opts ...option) *rig {
 	return r
 }
 
-// start builds a host on the rig's store, as a process does.
-func (r *rig) start(opts ...option) {
+// start builds a host on the fixture's store, as a process does.
+func (r *fixture) start(opts ...option) {
 	t := r.t
 	t.Helper()
 	r.catalog = catalog.New([]catalog.ToolRule{{Pattern: []string{"ask:*"}, Approval: catalog.AskApproval}}, nil)
@@ -322,7 +322,7 @@ type message struct {
 	}
 }
 
-func (r *rig) dial(query string) *client {
+func (r *fixture) dial(query string) *client {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
@@ -336,7 +336,7 @@ func (r *rig) dial(query string) *client {
 }
 
 // connect dials and reads the greeting.
-func (r *rig) connect(query string) *client {
+func (r *fixture) connect(query string) *client {
 	r.t.Helper()
 	c := r.dial(query)
 	m := c.next()
@@ -348,7 +348,7 @@ func (r *rig) connect(query string) *client {
 }
 
 // again connects to the same session, after what the client has seen.
-func (r *rig) again(c *client) *client {
+func (r *fixture) again(c *client) *client {
 	r.t.Helper()
 	n := r.connect(url.Values{"sessionId": {c.id}, "after": {fmt.Sprint(c.seq)}}.Encode())
 	return n
@@ -443,7 +443,7 @@ func (c *client) results() map[string]string {
 	return out
 }
 
-func (r *rig) open(id string) *Session {
+func (r *fixture) open(id string) *Session {
 	r.t.Helper()
 	s, err := r.host.Open(context.Background(), tool.Local, id)
 	if err != nil {
@@ -453,7 +453,7 @@ func (r *rig) open(id string) *Session {
 }
 
 // settled waits until the session's turn is over in the host.
-func (r *rig) settled(id string) *Session {
+func (r *fixture) settled(id string) *Session {
 	r.t.Helper()
 	s := r.open(id)
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)

@@ -27,9 +27,9 @@ import (
 	"junctor/internal/upstream"
 )
 
-// desk is an upstream in the process with everything that MCP has: a real
+// testServer is an upstream in the process with everything that MCP has: a real
 // server on the real wire.
-type desk struct {
+type testServer struct {
 	server *mcpserver.Server
 	old    bool // speaks the handshake era alone
 	caps   string
@@ -41,32 +41,32 @@ type desk struct {
 	seen      []string // methods and what they named
 }
 
-const deskCapabilities = `{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`
+const testCapabilities = `{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`
 
-func newDesk(tools ...string) *desk {
-	d := &desk{caps: deskCapabilities, tools: tools, resources: []string{"note:one", "note:two"}}
+func newTestServer(tools ...string) *testServer {
+	d := &testServer{caps: testCapabilities, tools: tools, resources: []string{"note:one", "note:two"}}
 	d.server = mcpserver.New(mcpserver.Options{DrainFor: time.Millisecond}, d)
 	return d
 }
 
-func (d *desk) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
+func (d *testServer) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
 	return mcpserver.Description{
 		Info:         json.RawMessage(`{"name":"desk","version":"1.2.3","icons":[{"src":"data:x"}]}`),
 		Capabilities: json.RawMessage(d.caps), Instructions: d.words,
 	}, nil
 }
 
-func (d *desk) Notified(_ context.Context, _ *mcpserver.Session, method string, params json.RawMessage) {
+func (d *testServer) Notified(_ context.Context, _ *mcpserver.Session, method string, params json.RawMessage) {
 	d.saw(method + " " + string(params))
 }
 
-func (d *desk) saw(what string) {
+func (d *testServer) saw(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seen = append(d.seen, what)
 }
 
-func (d *desk) has(what string) bool {
+func (d *testServer) has(what string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range d.seen {
@@ -77,7 +77,7 @@ func (d *desk) has(what string) bool {
 	return false
 }
 
-func (d *desk) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
+func (d *testServer) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := rawjson.FieldString(r.Params, "name") + rawjson.FieldString(r.Params, "uri")
 	d.saw(r.Method + " " + name)
 	switch r.Method {
@@ -121,7 +121,7 @@ func (d *desk) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "no method " + r.Method}
 }
 
-func (d *desk) call(ctx context.Context, r *mcpserver.Request, name string) (json.RawMessage, error) {
+func (d *testServer) call(ctx context.Context, r *mcpserver.Request, name string) (json.RawMessage, error) {
 	arguments := rawjson.Field(r.Params, "arguments")
 	switch name {
 	case "picture":
@@ -148,9 +148,9 @@ func (d *desk) call(ctx context.Context, r *mcpserver.Request, name string) (jso
 	return json.RawMessage(`{"content":[{"type":"text","text":` + string(marshal(name+" "+string(arguments))) + `}]}`), nil
 }
 
-// dial connects to the desk, through a gate that knows the old era alone
-// where the desk does.
-func (d *desk) dial(context.Context) (mcpclient.Transport, error) {
+// dial connects to the server, through a gate that knows the old era alone
+// where the server does.
+func (d *testServer) dial(context.Context) (mcpclient.Transport, error) {
 	near, far := mcp.Pipe()
 	var link mcp.Link = far
 	if d.old {
@@ -174,8 +174,8 @@ func (l oldEra) Receive() (mcp.Message, error) {
 	}
 }
 
-// rig is the face over a real core.
-type rig struct {
+// fixture is the face over a real core.
+type fixture struct {
 	*Face
 	t       testing.TB
 	catalog *catalog.Catalog
@@ -187,7 +187,7 @@ type rig struct {
 	calls []store.Call
 }
 
-func (r *rig) ToolsChanged(o upstream.ToolSet) {
+func (r *fixture) ToolsChanged(o upstream.ToolSet) {
 	r.catalog.Put(catalog.Server{
 		Name: o.Config.Name, Title: o.Info.Title, Description: o.Config.Description, Guidance: o.Guidance,
 		Tags: o.Config.Tags, Allows: o.Config.ToolConfiguration.Allows,
@@ -198,18 +198,18 @@ func (r *rig) ToolsChanged(o upstream.ToolSet) {
 	}
 	r.index.Put(o.Config.Name, docs)
 }
-func (r *rig) Removed(server string) {
+func (r *fixture) Removed(server string) {
 	r.catalog.Remove(server)
 	r.index.Remove(server)
 }
-func (r *rig) StatusChanged(upstream.Status) {}
-func (r *rig) Notified(server, caller, method string, params json.RawMessage) {
+func (r *fixture) StatusChanged(upstream.Status) {}
+func (r *fixture) Notified(server, caller, method string, params json.RawMessage) {
 	if r.Face != nil {
 		r.Face.Notified(server, caller, method, params)
 	}
 }
 
-func (r *rig) Append(_ context.Context, c store.Call) error {
+func (r *fixture) Append(_ context.Context, c store.Call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls = append(r.calls, c)
@@ -223,14 +223,14 @@ func inProcess(name string) upstream.Config {
 	return c
 }
 
-// newRig runs the face over the desks. Names that have no desk are upstreams
+// newFixture runs the face over the servers. Names that have no server are upstreams
 // that cannot be reached.
-func newRig(t testing.TB, desks map[string]*desk, edit ...func(*rig, *[]upstream.Config)) *rig {
+func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixture, *[]upstream.Config)) *fixture {
 	t.Helper()
-	r := &rig{t: t, catalog: catalog.New(nil, nil), index: search.New()}
+	r := &fixture{t: t, catalog: catalog.New(nil, nil), index: search.New()}
 	dialers := map[string]upstream.Dialer{}
 	var configs []upstream.Config
-	for name, d := range desks {
+	for name, d := range servers {
 		configs = append(configs, inProcess(name))
 		if d != nil {
 			dialers[name] = d.dial
@@ -287,13 +287,13 @@ func until(t testing.TB, what string, ok func() bool) {
 }
 
 // client connects to a view over a byte stream, in the era of version.
-func (r *rig) client(version string, v View, edit ...func(*mcpclient.Options)) *mcpclient.Client {
+func (r *fixture) client(version string, v View, edit ...func(*mcpclient.Options)) *mcpclient.Client {
 	r.t.Helper()
 	return r.clientAs(tool.Local, version, v, edit...)
 }
 
 // clientAs is client for a caller.
-func (r *rig) clientAs(caller tool.Caller, version string, v View, edit ...func(*mcpclient.Options)) *mcpclient.Client {
+func (r *fixture) clientAs(caller tool.Caller, version string, v View, edit ...func(*mcpclient.Options)) *mcpclient.Client {
 	r.t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()

@@ -76,7 +76,7 @@ func startNodes(t *testing.T, n int, change func(node int, s settings)) *nodes {
 		{When: llmtest.When{User: "hello"}, Reply: llmtest.Reply{Text: "Hello from the model."}},
 	}})
 	for i := range n {
-		c.all = append(c.all, c.house(i, change).begin())
+		c.all = append(c.all, c.home(i, change).begin())
 	}
 	t.Cleanup(func() { // together, as each of them takes its time
 		var wg sync.WaitGroup
@@ -114,10 +114,10 @@ func within(t *testing.T, what string, took, limit time.Duration) {
 	t.Logf("%s: %v", what, took.Round(time.Millisecond))
 }
 
-// house is the home of one node.
-func (c *nodes) house(node int, change func(node int, s settings)) *house {
+// home is the home folder of one node.
+func (c *nodes) home(node int, change func(node int, s settings)) *homeFolder {
 	c.t.Helper()
-	h := newHouse(c.t, "{}")
+	h := newHome(c.t, "{}")
 	if c.single == "" {
 		c.single = h.own(everything(c.t), "lonely-server")
 	}

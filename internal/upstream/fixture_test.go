@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rig is a running Supervisor and what its Sink heard.
-type rig struct {
+// fixture is a running Supervisor and what its Sink heard.
+type fixture struct {
 	*upstream.Supervisor
 	t *testing.T
 
@@ -35,7 +35,7 @@ type rig struct {
 	changed  chan struct{}
 }
 
-func (r *rig) hear(f func()) {
+func (r *fixture) hear(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f()
@@ -43,24 +43,24 @@ func (r *rig) hear(f func()) {
 	r.changed = make(chan struct{})
 }
 
-func (r *rig) ToolsChanged(o upstream.ToolSet) {
+func (r *fixture) ToolsChanged(o upstream.ToolSet) {
 	r.hear(func() { r.offers[o.Config.Name] = append(r.offers[o.Config.Name], o) })
 }
-func (r *rig) Removed(server string) { r.hear(func() { r.removed = append(r.removed, server) }) }
-func (r *rig) StatusChanged(s upstream.Status) {
+func (r *fixture) Removed(server string) { r.hear(func() { r.removed = append(r.removed, server) }) }
+func (r *fixture) StatusChanged(s upstream.Status) {
 	r.hear(func() { r.statuses[s.Name] = append(r.statuses[s.Name], s) })
 }
-func (r *rig) Notified(server, caller, method string, params json.RawMessage) {
+func (r *fixture) Notified(server, caller, method string, params json.RawMessage) {
 	r.hear(func() {
 		r.notes = append(r.notes, server+" "+method)
 		r.told = append(r.told, caller+" "+method+" "+string(params))
 	})
 }
 
-// newRig prepares a Supervisor; see run.
-func newRig(t *testing.T, o upstream.Options, configs ...upstream.Config) *rig {
+// newFixture prepares a Supervisor; see run.
+func newFixture(t *testing.T, o upstream.Options, configs ...upstream.Config) *fixture {
 	t.Helper()
-	r := &rig{t: t, offers: map[string][]upstream.ToolSet{}, statuses: map[string][]upstream.Status{}, changed: make(chan struct{})}
+	r := &fixture{t: t, offers: map[string][]upstream.ToolSet{}, statuses: map[string][]upstream.Status{}, changed: make(chan struct{})}
 	o.Sink = r
 	if o.Environ == nil {
 		o.Environ = os.Environ()
@@ -78,7 +78,7 @@ func newRig(t *testing.T, o upstream.Options, configs ...upstream.Config) *rig {
 }
 
 // run starts the Supervisor; it has ended when the test has.
-func (r *rig) run() *rig {
+func (r *fixture) run() *fixture {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -93,7 +93,7 @@ func (r *rig) run() *rig {
 
 // until waits until cond holds; it is looked at whenever the sink hears
 // something, and periodically.
-func (r *rig) until(what string, cond func() bool) {
+func (r *fixture) until(what string, cond func() bool) {
 	r.t.Helper()
 	deadline := time.After(time.Minute)
 	for {
@@ -112,7 +112,7 @@ func (r *rig) until(what string, cond func() bool) {
 	}
 }
 
-func (r *rig) state(server string, want upstream.State) upstream.Status {
+func (r *fixture) state(server string, want upstream.State) upstream.Status {
 	r.t.Helper()
 	var got upstream.Status
 	r.until(fmt.Sprintf("%s to be %s", server, want), func() bool {
@@ -123,7 +123,7 @@ func (r *rig) state(server string, want upstream.State) upstream.Status {
 }
 
 // offer waits for the nth offer of a server.
-func (r *rig) offer(server string, n int) upstream.ToolSet {
+func (r *fixture) offer(server string, n int) upstream.ToolSet {
 	r.t.Helper()
 	var got upstream.ToolSet
 	r.until(fmt.Sprintf("offer %d of %s", n, server), func() bool {
@@ -139,12 +139,12 @@ func (r *rig) offer(server string, n int) upstream.ToolSet {
 }
 
 // call calls a tool.
-func (r *rig) call(server, name, arguments string) (string, error) {
+func (r *fixture) call(server, name, arguments string) (string, error) {
 	r.t.Helper()
 	return r.callAs("", server, name, arguments, tool.Exchange{})
 }
 
-func (r *rig) callAs(caller, server, name, arguments string, ex tool.Exchange) (string, error) {
+func (r *fixture) callAs(caller, server, name, arguments string, ex tool.Exchange) (string, error) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
@@ -154,7 +154,7 @@ func (r *rig) callAs(caller, server, name, arguments string, ex tool.Exchange) (
 }
 
 // ok calls a tool that must succeed.
-func (r *rig) ok(server, name, arguments string) string {
+func (r *fixture) ok(server, name, arguments string) string {
 	r.t.Helper()
 	text, err := r.call(server, name, arguments)
 	if err != nil {
