@@ -22,6 +22,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"time"
@@ -95,6 +96,7 @@ func (t *Transport) Do(r *http.Request) (*http.Response, net.Addr, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	gotConn(ctx, c)
 	resp, err := t.exchange(c, r, r.Body)
 	if stale, ok := errors.AsType[*staleError](err); ok && ctx.Err() == nil && c.reused && (!stale.written || replayable(r)) {
 		// The server closed the connection while it was idle.
@@ -108,6 +110,7 @@ func (t *Transport) Do(r *http.Request) (*http.Response, net.Addr, error) {
 		if c, err = t.dial(ctx, key); err != nil {
 			return nil, nil, err
 		}
+		gotConn(ctx, c)
 		resp, err = t.exchange(c, r, again)
 	}
 	if err != nil {
@@ -117,6 +120,14 @@ func (t *Transport) Do(r *http.Request) (*http.Response, net.Addr, error) {
 		return nil, nil, err
 	}
 	return resp, c.remote, nil
+}
+
+// gotConn calls the GotConn hook of a context's [httptrace.ClientTrace]. Other
+// hooks are not called.
+func gotConn(ctx context.Context, c *conn) {
+	if trace := httptrace.ContextClientTrace(ctx); trace != nil && trace.GotConn != nil {
+		trace.GotConn(httptrace.GotConnInfo{Conn: c.nc, Reused: c.reused, WasIdle: c.reused})
+	}
 }
 
 // staleError says that a connection ended before anything of the response

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync"
@@ -698,4 +699,31 @@ func TestDetach(t *testing.T) {
 		t.Errorf("= %q, %v", got, err)
 	}
 	resp.Body.Close()
+}
+
+// TestGotConnHook: the connection of a request is reported as by the standard
+// transport, a new one and one that was used before.
+func TestGotConnHook(t *testing.T) {
+	server := answerAll(t, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+	tr := New(&http.Transport{})
+	defer tr.CloseIdleConnections()
+	for i := range 2 {
+		var got []httptrace.GotConnInfo
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+			GotConn: func(info httptrace.GotConnInfo) { got = append(got, info) },
+		})
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+server.ln.Addr().String(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := tr.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if len(got) != 1 || got[0].Reused != (i == 1) || got[0].Conn.RemoteAddr().String() != server.ln.Addr().String() {
+			t.Errorf("request %d: connections %+v", i, got)
+		}
+	}
 }

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/http1"
 	"junctor/internal/mcpclient"
 	"junctor/internal/sqlite"
 	"junctor/internal/sqlite/sqlitetest"
@@ -318,7 +319,7 @@ func (r *fixture) another() *Service {
 	r.t.Helper()
 	s := New(Options{
 		Servers: func(name string) (upstream.Config, bool) { return *r.cfg, name == r.cfg.Name },
-		Store:   r.store, Sealer: sealer(r.t), RoundTripper: mcpclient.NewRoundTripper(nil), Redactor: &telemetry.Redactor{},
+		Store:   r.store, Sealer: sealer(r.t), RoundTripper: http1.New(mcpclient.NewRoundTripper(nil)), Redactor: &telemetry.Redactor{},
 		Log: slog.New(slog.NewTextHandler(&lockedBuffer{}, nil)), Node: "test", Version: "1",
 		LoggedIn: func(name string) { r.in = append(r.in, name) },
 	})

@@ -173,14 +173,24 @@ func (s *Service) Authorize(ctx context.Context, server string, r *http.Request,
 	return nil
 }
 
+// watchEvery is how often the address of an upstream is recorded.
+const watchEvery = 10 * time.Second
+
 // watch records the address of the upstream's connection, which determines the
 // address policy. Resolving the name again could give another address.
 func (st *state) watch(r *http.Request) {
+	now := time.Now()
+	st.mu.Lock()
+	recent := st.reached.IsValid() && now.Sub(st.watched) < watchEvery
+	st.mu.Unlock()
+	if recent {
+		return
+	}
 	*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		GotConn: func(info httptrace.GotConnInfo) {
 			st.mu.Lock()
 			defer st.mu.Unlock()
-			st.reached = address.Remote(info.Conn.RemoteAddr())
+			st.reached, st.watched = address.Remote(info.Conn.RemoteAddr()), now
 		},
 	}))
 }

@@ -228,4 +228,5 @@ type state struct {
 	wanted *loginRequest // what the last refused request needs; nil when nothing was refused since the login
 
 	reached netip.Addr // where the upstream was last reached
+	watched time.Time  // when that was recorded
 }
