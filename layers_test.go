@@ -45,6 +45,7 @@ var layer = map[string]int{
 	"llm":       3,
 	"mcptrace":  3,
 	"nodes":     3,
+	"profile":   3,
 	"search":    3,
 	"secretkey": 3,
 	"upstream":  3,

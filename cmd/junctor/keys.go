@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +52,7 @@ func (c *cli) keysAdd() *cobra.Command {
 		tokens  int64
 		servers []string
 		tools   []string
+		profile string
 		rate    string
 		expires string
 		asJSON  bool
@@ -62,7 +65,7 @@ func (c *cli) keysAdd() *cobra.Command {
 				return usageError{fmt.Errorf("invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", args[0], tool.MaxServerName)}
 			}
 			secret, key := auth.NewKey(args[0])
-			key.Admin, key.Servers, key.Tools = admin, servers, tools
+			key.Admin, key.Servers, key.Tools, key.Profile = admin, servers, tools, profile
 			if chat || noChat {
 				key.Chat = &chat
 			}
@@ -76,7 +79,14 @@ func (c *cli) keysAdd() *cobra.Command {
 			if key.Rate, err = auth.ParseRate(rate); err != nil {
 				return usageError{err}
 			}
-			return c.withStore(cmd.Context(), func(s store.Store) error {
+			cfg, err := c.load(c.options(hereToo))
+			if err != nil {
+				return err
+			}
+			if err := auth.CheckRights(key, slices.Sorted(maps.Keys(cfg.Profiles))); err != nil {
+				return usageError{err}
+			}
+			return c.withStoreOf(cmd.Context(), cfg, func(s store.Store) error {
 				if err := s.AddKey(cmd.Context(), key); errors.Is(err, store.ErrConflict) {
 					return fmt.Errorf("a key named %q already exists; revoke it first (junctor keys revoke %s)", key.Name, key.Name)
 				} else if err != nil {
@@ -100,8 +110,9 @@ func (c *cli) keysAdd() *cobra.Command {
 	f.BoolVar(&admin, "admin", false, "allow the key to change the configuration")
 	f.StringSliceVar(&servers, "server", nil, "limit the key to servers, by `glob`")
 	f.StringSliceVar(&tools, "tool", nil, "limit the key to tools, by `glob` over server:tool")
+	f.StringVar(&profile, "profile", "", "bind the key to a `profile` of the configuration")
 	f.StringVar(&rate, "rate", "", "limit its calls, such as `60/1m`")
-	f.BoolVar(&chat, "chat", false, "allow the key to use models, in chat and for tasks (default: unless --server or --tool is given)")
+	f.BoolVar(&chat, "chat", false, "allow the key to use models, in chat and for tasks (default: unless --server, --tool or --profile is given)")
 	f.BoolVar(&noChat, "no-chat", false, "do not allow the key to use models")
 	f.Int64Var(&tokens, "tokens-per-day", 0, "limit the tokens of models that the key may use on a day (UTC)")
 	cmd.MarkFlagsMutuallyExclusive("chat", "no-chat")
@@ -159,7 +170,10 @@ func rights(k store.Key) string {
 	if k.Tools != nil {
 		out = append(out, "tools "+strings.Join(k.Tools, ","))
 	}
-	if limited := k.Servers != nil || k.Tools != nil; limited == k.MayChat() { // unlike its default
+	if k.Profile != "" {
+		out = append(out, "profile "+k.Profile)
+	}
+	if limited := k.Servers != nil || k.Tools != nil || k.Profile != ""; limited == k.MayChat() { // unlike its default
 		out = append(out, map[bool]string{true: "chat", false: "no chat"}[k.MayChat()])
 	}
 	if k.Tokens > 0 {

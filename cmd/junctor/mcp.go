@@ -13,7 +13,7 @@ import (
 )
 
 func (c *cli) mcpCommand() *cobra.Command {
-	var mode, server string
+	var mode, server, profile string
 	var standalone bool
 	cmd := &cobra.Command{
 		Use: "mcp", Short: "Serve MCP on stdio, for an agent's configuration", Args: noArgs,
@@ -28,11 +28,13 @@ with --mode direct it sees all tools; with --server one server as it is.`,
 			if err != nil {
 				return usageError{err}
 			}
+			view.Profile = profile
 			return c.serveMCP(cmd.Context(), view, standalone)
 		},
 	}
 	cmd.Flags().StringVar(&mode, "mode", "", "meta (five tools that find all others) or direct (all tools)")
 	cmd.Flags().StringVar(&server, "server", "", "serve only this `server`, unchanged")
+	cmd.Flags().StringVar(&profile, "profile", "", "serve only what this `profile` of the configuration has")
 	flagValues(cmd, "mode", oneOf(discovery.Mode("").Words()...))
 	flagValues(cmd, "server", c.completeServers)
 	cmd.Flags().BoolVar(&standalone, "standalone", false, "start the servers for this client alone, even when another gateway is running")
@@ -52,7 +54,7 @@ func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool
 		}
 		return c.serveAlone(ctx, cfg, o, view)
 	}
-	s := &mcpSession{cli: c, cfg: cfg, o: o, view: view, request: attach.StreamRequest{Mode: string(view.Mode), Server: view.Server}}
+	s := &mcpSession{cli: c, cfg: cfg, o: o, view: view, request: attach.StreamRequest{Mode: string(view.Mode), Server: view.Server, Profile: view.Profile}}
 	return s.run(ctx, err)
 }
 

@@ -81,10 +81,6 @@ func (d *Debug) backends(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, list)
 }
 
-// runsIt reports whether the caller is one who runs the gateway: the log, and
-// the traffic of others, are for those alone.
-func runsIt(caller tool.Caller) bool { return caller.Admin || caller.ID == tool.Local.ID }
-
 func (d *Debug) logs(w http.ResponseWriter, r *http.Request) {
 	limit, keep, err := d.logQuery(r)
 	if err != nil {
@@ -99,7 +95,7 @@ func (d *Debug) logs(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *Debug) logQuery(r *http.Request) (limit int, keep func(telemetry.LogEntry) bool, err error) {
-	if !runsIt(tool.CallerFrom(r.Context())) {
+	if caller := tool.CallerFrom(r.Context()); !caller.Operates() {
 		return 0, nil, &tool.Error{Kind: tool.Denied, Msg: "the log is for administrators; use a key made with junctor keys add NAME --admin"}
 	}
 	if limit, err = limitOf(r); err != nil {
@@ -135,12 +131,12 @@ func (d *Debug) traceQuery(r *http.Request) (limit int, keep func(mcptrace.Recor
 		return 0, nil, err
 	}
 	caller := tool.CallerFrom(r.Context())
-	all := runsIt(caller)
+	all := caller.Operates()
 	backend := r.URL.Query().Get("backend")
 	return limit, func(rec mcptrace.Record) bool {
 		// A server's own list is traced as it came: with tools that a limited
 		// caller may not see.
-		mine := rec.Caller == caller.ID && (caller.Tools == nil || rec.Method != "tools/list")
+		mine := rec.Caller == caller.ID && caller.MaySee(rec.Server) && (!caller.Limited() || rec.Method != "tools/list")
 		return (all || mine) && (backend == "" || rec.Server == backend)
 	}, nil
 }

@@ -33,6 +33,7 @@ import (
 	"junctor/internal/nodes"
 	"junctor/internal/oauth"
 	"junctor/internal/openapi"
+	"junctor/internal/profile"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -105,6 +106,7 @@ type App struct {
 	tracer         *telemetry.Tracer
 	guard          *guard.Guard
 	catalog        *catalog.Catalog
+	profiles       *profile.Set
 	search         *search.Index
 	tools          *listing.Service
 	oauth          *oauth.Service
@@ -159,6 +161,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.web = webui.New()
 	a.catalog = catalog.New(nil, a.guard.Review)
 	a.catalog.Configure(a.toolSettings(cfg), nil)
+	a.profiles = profile.New(cfg.Profiles, profile.Options{Tags: a.catalog.TagsOf, ServerTags: a.catalog.ServerTags, Servers: a.catalog.ServerNames})
 	a.search = listing.NewIndex(a.catalog)
 	a.sink = newSink(a)
 	a.builtin = mcpserver.New(mcpserver.Options{Log: o.Log}, builtin.New(o.Version, a.status))

@@ -38,6 +38,7 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.discovery.SetMaxSessions(maxSessions(cfg))
 	a.chat.SetConfig(cfg.Chat)
 	a.models.choose(ctx, cfg, false)
+	a.profiles.SetConfig(cfg.Profiles)
 	// The catalogue comes first: nothing is called by rules that do not apply
 	// any more, and a server that is removed is not found before it is stopped.
 	a.catalog.Configure(a.toolSettings(cfg), func() { a.guard.SetConfig(cfg.Security.SecurityConfig) })

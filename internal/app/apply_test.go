@@ -15,6 +15,7 @@ import (
 	"junctor/internal/config"
 	"junctor/internal/listing"
 	"junctor/internal/llm"
+	"junctor/internal/profile"
 	"junctor/internal/search"
 	"junctor/internal/setting"
 	"junctor/internal/telemetry"
@@ -35,7 +36,7 @@ func (a *App) inForce() *config.Config {
 	}
 	_, builtin := a.upstreams.Config("junctor")
 	c.Builtin = &builtin
-	c.ToolRules = a.catalog.Rules()
+	c.ToolRules, c.Profiles = a.catalog.Rules(), a.profiles.CurrentConfig()
 	c.Discovery = a.discovery.CurrentConfig()
 	for _, m := range a.models.set().All() {
 		c.LLM = append(c.LLM, llm.Config{Name: m.Info().ID})
@@ -69,6 +70,7 @@ var another = map[string]func(c *config.Config){
 	"toolRules": func(c *config.Config) {
 		c.ToolRules = []catalog.ToolRule{{Pattern: []string{"x:*"}, Tags: []string{"y"}}}
 	},
+	"profiles":            func(c *config.Config) { c.Profiles = map[string]profile.Config{"p": {Servers: []string{"x"}}} },
 	"llm":                 func(c *config.Config) { c.LLM = []llm.Config{{Name: "mine", Provider: llm.Ollama, Model: "m"}} },
 	"cors.origins":        func(c *config.Config) { c.CORS.Origins = []string{"https://a.example"} },
 	"auth.trustedProxies": func(c *config.Config) { c.Auth.TrustedProxies = []string{"10.0.0.0/8"} },

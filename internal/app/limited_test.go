@@ -57,10 +57,27 @@ func (w *watched) count() int {
 	return len(w.got)
 }
 
-// TestLimitedKeyOverEveryAPI uses a key that may call one tool of one server
+// TestLimitedKeyOverEveryAPI uses a caller that may call one tool of one server
 // on every API. Nothing else may reach a server, and no response may show what
-// the key may not use.
+// the caller may not use.
 func TestLimitedKeyOverEveryAPI(t *testing.T) {
+	for name, way := range map[string]struct{ rights, query string }{
+		"key with globs":            {`"tools":["mine:echo"]`, ""},
+		"key with excluding globs":  {`"servers":["*","!theirs"],"tools":["*:*","!*:whoami","!*:*/*"]`, ""},
+		"key bound to a profile":    {`"profile":"echo"`, ""},
+		"key that chooses":          {`"rate":{"calls":10000}`, "profile=echo"},
+		"key that chooses its own":  {`"profile":"echo"`, "profile=echo"},
+		"globs within a profile":    {`"servers":["mine"]`, "profile=echo"},
+		"key that chooses by a tag": {`"rate":{"calls":10000}`, "profile=tagged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limitedOverEveryAPI(t, way.rights, way.query)
+		})
+	}
+}
+
+func limitedOverEveryAPI(t *testing.T, rights, query string) {
 	const boss, guest = "key-of-the-boss-0000001", "key-of-the-guest-000002"
 	tools := func(secret string) []json.RawMessage {
 		return []json.RawMessage{upstreamtest.Tool("echo", "says it again"), upstreamtest.Tool("whoami", secret)}
@@ -76,8 +93,9 @@ func TestLimitedKeyOverEveryAPI(t *testing.T) {
 		{When: llmtest.When{User: "do it", Results: new(int)}, Reply: llmtest.Reply{Calls: forced}},
 	}, Default: &llmtest.Reply{Text: "over"}})
 	r := start(t, fmt.Sprintf(`{"llm":{"provider":"openai","model":"x","apiKey":"sk-test-key","baseUrl":%q},
-		"auth":{"loopback":"key","keys":[{"name":"boss","key":%q,"admin":true},{"name":"guest","key":%q,"tools":["mine:echo"],"chat":true}]},
-		"mcpServers":{"mine":{"url":%q,"proxy":true},"theirs":{"url":%q,"proxy":true}}}`, model.URL+"/v1", boss, guest, mine.URL, theirs.URL), t.TempDir())
+		"auth":{"loopback":"key","keys":[{"name":"boss","key":%q,"admin":true},{"name":"guest","key":%q,%s,"chat":true}]},
+		"profiles":{"echo":{"tools":["mine:echo"]},"tagged":{"tags":["open"]}},"toolRules":[{"pattern":["mine:echo"],"tags":["open"]}],
+		"mcpServers":{"mine":{"url":%q,"proxy":true},"theirs":{"url":%q,"proxy":true}}}`, model.URL+"/v1", boss, guest, rights, mine.URL, theirs.URL), t.TempDir())
 	r.connected("mine")
 	r.connected("theirs")
 
@@ -86,6 +104,9 @@ func TestLimitedKeyOverEveryAPI(t *testing.T) {
 		req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if key == guest && query != "" {
+			req.URL.RawQuery = strings.TrimPrefix(req.URL.RawQuery+"&"+query, "&")
 		}
 		req.Header.Set("Authorization", "Bearer "+key)
 		req.Header.Set("Content-Type", "application/json")
@@ -120,7 +141,7 @@ func TestLimitedKeyOverEveryAPI(t *testing.T) {
 	if call == "" {
 		t.Fatalf("the boss's calls: %s", calls)
 	}
-	chat := talk(t, r.url, boss, "a guarded conversation")
+	chat := talk(t, r.url+"/ws", boss, "a guarded conversation")
 	bossSession, bossEvents := open(boss, "/mcp", "2025-11-25"), legacy(t, r.url, boss)
 	meta, direct, single := open(guest, "/mcp", "2025-03-26"), open(guest, "/mcp?mode=direct", "2025-03-26"), open(guest, "/mcp/mine", "2025-03-26")
 	// Own sessions of the guest at the servers are open before the count.
@@ -247,7 +268,7 @@ func TestLimitedKeyOverEveryAPI(t *testing.T) {
 		}
 	}
 	// A model that calls what it was not given.
-	talk(t, r.url, guest, "do it")
+	talk(t, r.url+"/ws?"+query, guest, "do it")
 
 	if got := theirs.since(atTheirs); len(got) > 0 {
 		t.Errorf("the server theirs got %q", got)
@@ -304,7 +325,7 @@ func legacy(t *testing.T, url, key string) string {
 // and returns the conversation's id.
 func talk(t *testing.T, url, key, text string) string {
 	t.Helper()
-	c, _, err := websocket.Dial(t.Context(), strings.Replace(url, "http", "ws", 1)+"/ws", &websocket.DialOptions{HTTPHeader: http.Header{"X-Api-Key": {key}}})
+	c, _, err := websocket.Dial(t.Context(), strings.Replace(url, "http", "ws", 1), &websocket.DialOptions{HTTPHeader: http.Header{"X-Api-Key": {key}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,8 +50,9 @@ func (a *App) mount(gate *auth.Gate) http.Handler {
 	mux.Handle("GET /metrics", a.whenEnabled(func(c *config.Config) bool { return c.Telemetry.Metrics }, unlimited(a.metrics.Handler())))
 	mux.HandleFunc("/.well-known/", notFound)
 	mux.Handle("/", a.pageOnly(mux))
+	narrowed := a.profiles.Wrap(mux)
 	return httpserver.LimitBody(func() int64 { return int64(a.config.Load().Limits.MaxBodyBytes) },
-		a.streams.Wrap(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, mux))
+		a.streams.Wrap(func() int { return a.config.Load().Limits.MaxStreamsPerCaller }, narrowed))
 }
 
 // whenEnabled serves only while the configuration has it so.
@@ -80,7 +81,7 @@ func unlimited(next http.Handler) http.Handler {
 func (a *App) control() *control.Control {
 	return control.New(control.Options{
 		Tools: a.tools, Calls: a.executor, Servers: a.upstreams,
-		Settings: settings{a}, Keys: a.store, Reviews: reviews{a}, Log: a.store, Importer: clients.Importer{Reload: a.opts.Reload, Apply: settings{a}.reload}, Status: a.status,
+		Settings: settings{a}, Keys: a.store, Reviews: reviews{a}, Profiles: a.profiles, Log: a.store, Importer: clients.Importer{Reload: a.opts.Reload, Apply: settings{a}.reload}, Status: a.status,
 		Waiting: a.waiting,
 	})
 }

@@ -122,7 +122,7 @@ func (a *App) Host(ctx context.Context, view discovery.View, in io.Reader, out i
 	if ln != nil {
 		others.Go(func() error { return a.share(ctx, path, ln) })
 	}
-	err := a.discovery.ServeStream(ctx, view, in, out)
+	err := a.serveStream(ctx, view, in, out)
 	stop()
 	a.stopWaiting()
 	err = errors.Join(err, others.Wait())
@@ -131,9 +131,34 @@ func (a *App) Host(ctx context.Context, view discovery.View, in io.Reader, out i
 	return errors.Join(err, upstreams.Wait())
 }
 
+// localWith returns a context of this machine's user with a profile; "" is
+// none.
+func (a *App) localWith(ctx context.Context, profile string) (context.Context, error) {
+	caller := tool.Local
+	if profile != "" {
+		var err error
+		if caller, err = a.profiles.Narrow(caller, profile); err != nil {
+			return nil, err
+		}
+	}
+	return tool.WithCaller(ctx, caller), nil
+}
+
+func (a *App) serveStream(ctx context.Context, view discovery.View, in io.Reader, out io.Writer) error {
+	ctx, err := a.localWith(ctx, view.Profile)
+	if err != nil {
+		return err
+	}
+	return a.discovery.ServeStream(ctx, view, in, out)
+}
+
 // CheckView reports why a view cannot be served.
 func (a *App) CheckView(ctx context.Context, view discovery.View) error {
-	_, err := a.discovery.Open(tool.WithCaller(ctx, tool.Local), string(view.Mode), view.Server)
+	ctx, err := a.localWith(ctx, view.Profile)
+	if err != nil {
+		return err
+	}
+	_, err = a.discovery.Open(ctx, string(view.Mode), view.Server)
 	return err
 }
 
@@ -143,7 +168,18 @@ func (a *App) attached(idle func() bool) *attach.Server {
 		Idle: idle,
 		HTTP: a.LocalHandler(), Version: a.opts.Version, Log: a.log, Temporary: a.opts.Temporary, Yield: a.opts.Yield,
 		Open: func(ctx context.Context, w attach.StreamRequest) (func(context.Context, io.Reader, io.Writer) error, error) {
-			return a.discovery.Open(tool.WithCaller(ctx, tool.Local), w.Mode, w.Server)
+			ctx, err := a.localWith(ctx, w.Profile)
+			if err != nil {
+				return nil, err
+			}
+			serve, err := a.discovery.Open(ctx, w.Mode, w.Server)
+			if err != nil {
+				return nil, err
+			}
+			caller := tool.CallerFrom(ctx)
+			return func(ctx context.Context, in io.Reader, out io.Writer) error {
+				return serve(tool.WithCaller(ctx, caller), in, out)
+			}, nil
 		},
 	})
 }

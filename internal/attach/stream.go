@@ -26,6 +26,8 @@ const greetFor = 10 * time.Second
 type StreamRequest struct {
 	Mode   string `json:"mode,omitempty"`
 	Server string `json:"server,omitempty"`
+	// Profile is the one that the local user is narrowed to.
+	Profile string `json:"profile,omitempty"`
 	// Yield asks the gateway to leave the socket to the one that asks.
 	Yield bool `json:"yield,omitempty"`
 }

@@ -35,13 +35,15 @@ type KeyConfig struct {
 	Key telemetry.Secret `json:"key"`
 	// Whether the key may change the configuration.
 	Admin bool `json:"admin,omitempty"`
-	// Globs of the servers that the key may use. Default: all.
+	// Globs of the servers that the key may use; those that begin with ! are left out. Default: all.
 	Servers []string `json:"servers,omitempty"`
-	// Globs over server:tool of the tools that the key may use. Default: all.
+	// Globs over server:tool of the tools that the key may use; those that begin with ! are left out. Default: all.
 	Tools []string `json:"tools,omitempty"`
+	// The profile that the key is bound to: it may use only what the profile has. Default: none.
+	Profile string `json:"profile,omitempty"`
 	// How many calls the key may make. Default: no limit.
 	Rate *setting.Rate `json:"rate,omitempty"`
-	// Whether the key may use models: chat, and tasks in plain words. Default: unless the key is limited to servers or tools.
+	// Whether the key may use models: chat, and tasks in plain words. Default: unless the key is limited to servers, tools or a profile.
 	Chat *bool `json:"chat,omitempty"`
 	// How many tokens of models the key may use on a day (UTC), requests and replies together. Default: no limit.
 	TokensPerDay int64 `json:"tokensPerDay,omitempty"`
@@ -136,7 +138,11 @@ func (k KeyConfig) Validate() error {
 	if _, err := k.Expiry(); err != nil {
 		errs = append(errs, setting.Wrong("expires", "must be a date such as 2027-01-31 or 2027-01-31T12:00:00Z"))
 	}
-	errs = append(errs, setting.Under("rate", k.Rate.Validate()), notNegative("tokensPerDay", k.TokensPerDay))
+	if k.Profile != "" && k.Admin {
+		errs = append(errs, setting.Wrong("admin", "a key with a profile cannot be an administrator's, because it could change the profile"))
+	}
+	errs = append(errs, checkGlobs("servers", k.Servers), checkGlobs("tools", k.Tools),
+		setting.Under("rate", k.Rate.Validate()), notNegative("tokensPerDay", k.TokensPerDay))
 	return errors.Join(errs...)
 }
 
@@ -225,6 +231,14 @@ func (j JWTConfig) grant(c *tool.Caller, scopes []string) bool {
 		c.Rate = tool.Rate{}
 	}
 	return matched
+}
+
+// checkGlobs reports what is wrong with a list of globs, at its key.
+func checkGlobs(key string, globs []string) error {
+	if err := tool.CheckGlobs(globs); err != nil {
+		return setting.Wrong(key, "%v", err)
+	}
+	return nil
 }
 
 func notNegative(key string, n int64) error {

@@ -162,8 +162,9 @@ func (a *credentials) recheck(ctx context.Context) {
 // sameRights reports whether both callers may do the same.
 func sameRights(a, b tool.Caller) bool {
 	return a.ID == b.ID && a.Admin == b.Admin && sameGlobs(a.Servers, b.Servers) && sameGlobs(a.Tools, b.Tools) &&
+		slices.Equal(a.Profiles.Names(), b.Profiles.Names()) &&
 		(a.Grants == nil) == (b.Grants == nil) && slices.EqualFunc(a.Grants, b.Grants, func(a, b tool.Grant) bool {
-		return sameGlobs(a.Servers, b.Servers) && sameGlobs(a.Tools, b.Tools)
+		return sameGlobs(a.Servers, b.Servers) && sameGlobs(a.Tools, b.Tools) && slices.Equal(a.Profiles.Names(), b.Profiles.Names())
 	}) && a.Rate == b.Rate && a.Chat == b.Chat && a.TokensPerDay == b.TokensPerDay
 }
 

@@ -15,6 +15,7 @@ func TestSameRights(t *testing.T) {
 		return tool.Caller{
 			ID: "a", Name: "b", Admin: true, Servers: []string{"s"}, Tools: []string{"t"}, Chat: true, TokensPerDay: 3,
 			Grants: []tool.Grant{{Servers: []string{"s"}, Tools: []string{"t"}}}, Rate: tool.Rate{Calls: 1, Per: time.Second},
+			Profiles: tool.Profiles{tool.UnknownProfile("p")},
 		}
 	}
 	if !sameRights(full(), full()) || !sameRights(tool.Caller{}, tool.Caller{}) {
@@ -37,6 +38,8 @@ func TestSameRights(t *testing.T) {
 		"no grants":        func(c *tool.Caller) { c.Grants = []tool.Grant{} },
 		"grant of all":     func(c *tool.Caller) { c.Grants[0].Tools = nil },
 		"grant of nothing": func(c *tool.Caller) { c.Grants[0].Servers = []string{} },
+		"other profile":    func(c *tool.Caller) { c.Profiles = tool.Profiles{tool.UnknownProfile("q")} },
+		"grant of profile": func(c *tool.Caller) { c.Grants[0].Profiles = tool.Profiles{tool.UnknownProfile("q")} },
 		"other rate":       func(c *tool.Caller) { c.Rate.Per = time.Hour },
 	} {
 		c := full()

@@ -36,6 +36,8 @@ type Options struct {
 	Changes store.Changes
 	Log     *slog.Logger
 
+	// Profiles has the profiles that keys and tokens are bound to.
+	Profiles Profiles
 	// Public reports which requests need no caller: the page itself, health.
 	Public func(*http.Request) bool
 	// Ended is called with the name of each credential that ends before its
@@ -354,7 +356,7 @@ func (g *Gate) byKey(ctx context.Context, h []byte) (identity, error) {
 	case err != nil:
 		return identity{}, &tool.Error{Kind: tool.Unavailable, Msg: "the key cannot be checked now; try again shortly", RetryAfter: 2 * time.Second, Err: err}
 	}
-	return identity{caller: callerOf(k), credential: "key:" + k.ID, expires: k.Expires}, nil
+	return identity{caller: g.callerOf(k), credential: "key:" + k.ID, expires: k.Expires}, nil
 }
 
 var (

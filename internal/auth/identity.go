@@ -32,10 +32,8 @@ func withIdentity(ctx context.Context, id identity) context.Context {
 }
 
 func identityFrom(ctx context.Context) identity {
-	id, ok := ctx.Value(identityKey{}).(identity)
-	if !ok {
-		id.caller = tool.CallerFrom(ctx)
-	}
+	id, _ := ctx.Value(identityKey{}).(identity)
+	id.caller = tool.CallerFrom(ctx) // which may have been narrowed since
 	return id
 }
 

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +28,28 @@ func NewKey(name string) (telemetry.Secret, store.Key) {
 	return telemetry.Secret(key), store.Key{
 		ID: rand.Text(), Name: name, Hash: hash(key), Hint: key[:len(KeyPrefix)+4], Created: time.Now().UTC(),
 	}
+}
+
+// CheckRights reports why a key cannot be made: its globs select nothing, or
+// its profile is not one of those that are defined.
+func CheckRights(k store.Key, profiles []string) error {
+	if err := tool.CheckGlobs(k.Servers); err != nil {
+		return err
+	}
+	if err := tool.CheckGlobs(k.Tools); err != nil {
+		return err
+	}
+	switch {
+	case k.Profile == "":
+		return nil
+	case !slices.Contains(profiles, k.Profile) && len(profiles) == 0:
+		return fmt.Errorf("there is no profile %q; define it under profiles in the configuration", k.Profile)
+	case !slices.Contains(profiles, k.Profile):
+		return fmt.Errorf("there is no profile %q; use one of: %s", k.Profile, strings.Join(profiles, ", "))
+	case k.Admin:
+		return errors.New("a key with a profile cannot be an administrator's, because it could change the profile")
+	}
+	return nil
 }
 
 func hash(key string) []byte {
@@ -101,7 +125,7 @@ func fixedKeys(cfg Config, admin telemetry.Secret) []store.Key {
 	}
 	for _, k := range cfg.Keys {
 		expires, _ := k.Expiry() // checked by Validate
-		key := store.Key{Name: k.Name, Admin: k.Admin, Servers: k.Servers, Tools: k.Tools, Chat: k.Chat, Tokens: k.TokensPerDay, Expires: expires}
+		key := store.Key{Name: k.Name, Admin: k.Admin, Servers: k.Servers, Tools: k.Tools, Profile: k.Profile, Chat: k.Chat, Tokens: k.TokensPerDay, Expires: expires}
 		if k.Rate != nil {
 			key.Rate = tool.Rate{Calls: k.Rate.Calls, Per: k.Rate.Per()}
 		}
@@ -202,7 +226,12 @@ func (r *keyring) flush(ctx context.Context) error {
 	return r.keys.TouchKeys(ctx, used)
 }
 
-// callerOf returns the caller of a key. It is identified by the key's id, which
+// callerOf returns the caller of a key, bound to the key's profile.
+func (g *Gate) callerOf(k store.Key) tool.Caller {
+	return bind(g.opts.Profiles, callerOf(k), k.Profile)
+}
+
+// callerOf returns the caller of a key without the key's profile. It is identified by the key's id, which
 // is never reused, and not by its name.
 func callerOf(k store.Key) tool.Caller {
 	return tool.Caller{

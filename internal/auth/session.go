@@ -258,7 +258,7 @@ func (g *Gate) bySession(ctx context.Context, name string) (identity, error) {
 		if err != nil {
 			return identity{}, err
 		}
-		id.caller = callerOf(k)
+		id.caller = g.callerOf(k)
 		if !k.Expires.IsZero() && k.Expires.Before(expires) {
 			expires = k.Expires
 		}

@@ -11,6 +11,7 @@ package catalog
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -217,6 +218,53 @@ func (c *Catalog) Rules() []ToolRule {
 	return c.settings.Rules
 }
 
+// TagsOf returns the tags of a tool, or those of its server for a name that is
+// not a tool's.
+func (c *Catalog) TagsOf(n tool.Name) []string {
+	snap := c.Snapshot()
+	if e := snap.Lookup(n); e != nil {
+		return e.Tags
+	}
+	if s := snap.Server(n.Server); s != nil {
+		return s.Tags
+	}
+	return c.settingsOf(n.Server).Tags
+}
+
+// ServerTags returns the tags of a server and of all its tools.
+func (c *Catalog) ServerTags(server string) []string {
+	s := c.Snapshot().Server(server)
+	if s == nil {
+		return c.settingsOf(server).Tags
+	}
+	tags := slices.Clone(s.Tags)
+	for _, e := range s.Tools {
+		tags = append(tags, e.Tags...)
+	}
+	return tags
+}
+
+// ServerNames returns the names of the servers in the settings, or of those in
+// the catalogue where the settings name none.
+func (c *Catalog) ServerNames() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.settings.Servers != nil {
+		return slices.Sorted(maps.Keys(c.settings.Servers))
+	}
+	var names []string
+	for _, s := range c.Snapshot().servers {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func (c *Catalog) settingsOf(server string) ServerSettings {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settings.Servers[server]
+}
+
 // Refresh reviews every definition again, for example after an approval.
 func (c *Catalog) Refresh() {
 	c.mu.Lock()
@@ -302,7 +350,7 @@ func (e *Entry) apply(rules []ToolRule) {
 	off := !e.Enabled
 	var ruled []string
 	for _, r := range rules {
-		if !tool.MatchAny(r.Pattern, name) {
+		if !tool.Selects(r.Pattern, name) {
 			continue
 		}
 		if r.Enabled != nil && !off {

@@ -11,7 +11,7 @@ import (
 // ToolRule says something about the tools that a pattern matches. Rules are
 // read in order, and for each field the last matching rule that sets it wins.
 type ToolRule struct {
-	// Globs matched against server:tool; one that matches is enough. * stands for any characters, ? for one.
+	// Globs matched against server:tool; one that matches is enough. * stands for any characters, ? for one. Tools that a glob with ! in front matches are left out.
 	Pattern []string `json:"pattern"`
 	// Whether the tools are enabled. Without it, earlier rules apply.
 	Enabled *bool `json:"enabled,omitempty"`
@@ -87,6 +87,9 @@ func (r ToolRule) Validate() error {
 	errs := []error{setting.OneOf("approval", r.Approval)}
 	if len(r.Pattern) == 0 {
 		errs = append(errs, setting.Wrong("pattern", `is missing; write globs over server:tool, such as ["github:*"]`))
+	}
+	if err := tool.CheckGlobs(r.Pattern); err != nil {
+		errs = append(errs, setting.Wrong("pattern", "%v", err))
 	}
 	for i, p := range r.Pattern {
 		if p == "" {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"junctor/internal/discovery"
 	"junctor/internal/executor"
 	"junctor/internal/llm"
+	"junctor/internal/profile"
 	"junctor/internal/setting"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -30,6 +32,8 @@ type Config struct {
 	Servers []upstream.Config `json:"mcpServers,omitempty" apply:"live"`
 	// Rules for tools, by pattern. For each field the last matching rule that sets it wins.
 	ToolRules []catalog.ToolRule `json:"toolRules,omitempty" apply:"live"`
+	// Named parts of the gateway, to which callers and credentials can be narrowed.
+	Profiles map[string]profile.Config `json:"profiles,omitempty" apply:"live"`
 	// The MCP API for agents.
 	Discovery discovery.Config `json:"discovery" apply:"live"`
 	// The models of the chat host and of agentify: one, or a list of which the first is the usual one. Default: what the keys in the environment allow, else a local Ollama.
@@ -119,6 +123,7 @@ func (c *Config) Validate() error {
 	for i, r := range c.ToolRules {
 		errs = append(errs, setting.UnderIndex("toolRules", i, r.Validate()))
 	}
+	errs = append(errs, c.validProfiles())
 	names := map[string]bool{}
 	for i, m := range c.LLM {
 		errs = append(errs, setting.UnderIndex("llm", i, m.Validate()))
@@ -146,6 +151,26 @@ func (c *Config) Validate() error {
 	}
 	if c.DebugPort < 0 || c.DebugPort > 65535 {
 		errs = append(errs, setting.Wrong("debugPort", "must be a port, 1 to 65535, or 0 for none"))
+	}
+	return errors.Join(errs...)
+}
+
+// validProfiles checks the profiles, and that those of keys exist.
+func (c *Config) validProfiles() error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+		p := c.Profiles[name]
+		errs = append(errs, setting.Under(joinKey("profiles", name), errors.Join(
+			profile.CheckName(name), p.Validate(), setting.OneOf("mode", discovery.Mode(p.Mode)),
+		)))
+	}
+	known := func(key string, i int, field, name string) {
+		if _, ok := c.Profiles[name]; !ok && name != "" {
+			errs = append(errs, setting.Under("auth", setting.UnderIndex(key, i, setting.Wrong(field, "there is no profile %q; define it under profiles", name))))
+		}
+	}
+	for i, k := range c.Auth.Keys {
+		known("keys", i, "profile", k.Profile)
 	}
 	return errors.Join(errs...)
 }

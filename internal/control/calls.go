@@ -41,7 +41,8 @@ func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) {
 	if q.BeforeSeq == 0 {
 		q.BeforeSeq = last + 1
 	}
-	calls, err := c.Log.Calls(r.Context(), q)
+	caller := tool.CallerFrom(r.Context())
+	calls, err := store.VisibleCalls(r.Context(), c.Log, q, &caller)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
@@ -53,7 +54,7 @@ func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) {
 // only their own calls.
 func ownCalls(r *http.Request) (store.CallQuery, error) {
 	q, err := readCallQuery(r.URL.Query())
-	if caller := tool.CallerFrom(r.Context()); !runsIt(caller) {
+	if caller := tool.CallerFrom(r.Context()); !caller.Operates() {
 		q.Caller = caller.ID
 	}
 	return q, err
@@ -75,6 +76,9 @@ func (c *Control) callStats(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
+	}
+	if caller := tool.CallerFrom(r.Context()); !caller.Operates() {
+		stats.Limit(&caller)
 	}
 	answer(w, stats)
 }
@@ -111,6 +115,7 @@ func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) {
 	q.BeforeSeq, q.Brief, q.Forward, q.Limit = last+1, false, true, exportPage
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
+	caller := tool.CallerFrom(r.Context())
 	for first := true; ; first = false {
 		calls, err := c.Log.Calls(r.Context(), q)
 		if err != nil && first {
@@ -126,7 +131,7 @@ func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
 		}
 		for _, call := range calls {
-			if enc.Encode(call) != nil {
+			if call.VisibleTo(&caller) && enc.Encode(call) != nil {
 				return // the client is gone
 			}
 			q.AfterSeq = call.Seq
@@ -139,10 +144,6 @@ func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) {
 
 // exportPage is how many records an export reads at once.
 const exportPage = 500
-
-// runsIt reports whether the caller operates the gateway. Records contain
-// arguments and results, so only operators may see those of other callers.
-func runsIt(caller tool.Caller) bool { return caller.Admin || caller.ID == tool.Local.ID }
 
 func readCallQuery(v url.Values) (store.CallQuery, error) {
 	q := store.CallQuery{
@@ -207,6 +208,7 @@ func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.Ca
 			stream.Send(event, b)
 		}
 	}
+	caller := tool.CallerFrom(r.Context())
 	send("open", map[string]int64{"after": q.AfterSeq}) // tells the page at once that it is connected
 	for call, err := range store.Tail(ctx, c.Log, q) {
 		if err != nil {
@@ -214,7 +216,9 @@ func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.Ca
 			send("error", body)
 			return
 		}
-		send("call", call)
+		if call.VisibleTo(&caller) {
+			send("call", call)
+		}
 	}
 }
 
@@ -227,8 +231,11 @@ func (c *Control) showCall(w http.ResponseWriter, r *http.Request) {
 	}
 	call, err := c.Log.Call(r.Context(), r.PathValue("id"))
 	caller := tool.CallerFrom(r.Context())
-	if err == nil && !runsIt(caller) && call.Caller != caller.ID {
+	if err == nil && !caller.Operates() && call.Caller != caller.ID {
 		call, err = c.ownCall(r.Context(), caller.ID, r.PathValue("id"))
+	}
+	if err == nil && !call.VisibleTo(&caller) {
+		err = store.ErrNotFound
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		err = &tool.Error{Kind: tool.MethodNotFound, Msg: "there is no record of such a call; old ones are forgotten after a while"}

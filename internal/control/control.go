@@ -18,6 +18,7 @@ import (
 	"junctor/internal/executor"
 	"junctor/internal/httperr"
 	"junctor/internal/listing"
+	"junctor/internal/profile"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 )
@@ -50,6 +51,7 @@ type Options struct {
 	Settings Settings
 	Keys     Keys
 	Reviews  Reviews
+	Profiles *profile.Set
 	Log      store.Log
 	Importer Importer
 	Waiting  Waiting
@@ -60,7 +62,12 @@ type Options struct {
 type Control struct{ Options }
 
 // New returns a Control.
-func New(o Options) *Control { return &Control{o} }
+func New(o Options) *Control {
+	if o.Profiles == nil {
+		o.Profiles = profile.New(nil, profile.Options{})
+	}
+	return &Control{o}
+}
 
 // Routes mounts the endpoints.
 func (c *Control) Routes(mux *http.ServeMux) {

@@ -30,6 +30,7 @@ type newKey struct {
 	Admin     bool     `json:"admin"`
 	Servers   []string `json:"servers"`
 	Tools     []string `json:"tools"`
+	Profile   string   `json:"profile"`
 	Chat      *bool    `json:"chat"`
 	Tokens    int64    `json:"tokensPerDay"`
 	ExpiresIn int64    `json:"expiresInSeconds"`
@@ -51,9 +52,13 @@ func (c *Control) addKey(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	secret, key := auth.NewKey(in.Name)
-	key.Admin, key.Servers, key.Tools, key.Chat, key.Tokens = in.Admin, in.Servers, in.Tools, in.Chat, in.Tokens
+	key.Admin, key.Servers, key.Tools, key.Profile, key.Chat, key.Tokens = in.Admin, in.Servers, in.Tools, in.Profile, in.Chat, in.Tokens
 	if in.ExpiresIn > 0 {
 		key.Expires = key.Created.Add(time.Duration(in.ExpiresIn) * time.Second)
+	}
+	if err := auth.CheckRights(key, c.Profiles.Names()); err != nil {
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: err.Error()})
+		return
 	}
 	err := c.Keys.AddKey(r.Context(), key)
 	if errors.Is(err, store.ErrConflict) {

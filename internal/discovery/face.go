@@ -55,8 +55,9 @@ type Options struct {
 
 // View selects what a client sees. The view of one server has no mode.
 type View struct {
-	Mode   Mode
-	Server string
+	Mode    Mode
+	Server  string
+	Profile string // that the local user is narrowed to; "" for none
 }
 
 // ParseView parses a view: a mode, or "" for the configured one, and the name
@@ -272,7 +273,10 @@ func (f *Face) pick(ctx context.Context, v View) (*mcpserver.Server, error) {
 	if v.Server != "" {
 		return f.transparentFor(ctx, v.Server)
 	}
-	mode := v.Mode
+	caller, mode := tool.CallerFrom(ctx), v.Mode
+	if mode == "" {
+		mode = Mode(caller.Mode())
+	}
 	if mode == "" {
 		mode = f.config.Load().Mode
 	}

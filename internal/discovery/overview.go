@@ -63,6 +63,7 @@ func (f *Face) servers(caller *tool.Caller) []serverLine {
 // limit.
 func (f *Face) instructions(caller *tool.Caller) string {
 	var b strings.Builder
+	b.WriteString(profileInstructions(caller))
 	b.WriteString("Junctor gives you the tools of many MCP servers. Find one with search_tools (describe the task), then run it with execute_tool. get_tool_details has a tool's full schema.")
 	lines := f.servers(caller)
 	if len(lines) == 0 {
@@ -97,9 +98,18 @@ func (f *Face) instructions(caller *tool.Caller) string {
 	return b.String()
 }
 
+// profileInstructions returns what the caller's profiles tell agents.
+func profileInstructions(caller *tool.Caller) string {
+	if text := caller.Instructions(); text != "" {
+		return text + "\n\n"
+	}
+	return ""
+}
+
 // allInstructions returns the instructions of the servers, up to a limit.
 func (f *Face) allInstructions(caller *tool.Caller) string {
 	var b strings.Builder
+	b.WriteString(profileInstructions(caller))
 	b.WriteString("Junctor joins many MCP servers. Tools and prompts are named server__name.")
 	for _, s := range f.opts.Tools.Snapshot().Servers() {
 		text := tool.Shorten(strings.TrimSpace(s.Instructions), instructionsOfOne)

@@ -58,7 +58,7 @@ func (x *Executor) begin(ctx context.Context, method string, call *tool.Call, in
 		stages: make(store.Stages, 0, 6), landed: x.Meter.Begin(),
 	}
 	x.inFlight.Add(1)
-	if c := tool.CallerFrom(ctx); c.ID != call.Caller.ID || c.Admin != call.Caller.Admin {
+	if c := tool.CallerFrom(ctx); c.View() != call.Caller.View() || c.Admin != call.Caller.Admin {
 		ctx = tool.WithCaller(ctx, call.Caller) // the caller's context may not contain it
 	}
 	ctx = telemetry.WithRequest(ctx, cmp.Or(call.RequestID, call.ID))

@@ -229,7 +229,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	if err := x.approve(ctx, entry, f.call); err != nil {
 		return tool.Result{}, err
 	}
-	if entry.Approval == catalog.AskApproval {
+	if mustAsk(entry, &f.call.Caller) {
 		f.stage("approve")
 	}
 

@@ -83,6 +83,13 @@ func (l *limiter) allow(caller *tool.Caller, n tool.Name, cfg LimitConfig) error
 	if err := take("key "+caller.ID, "by this key", caller.Rate.Calls, caller.Rate.Per); err != nil {
 		return err
 	}
+	for _, p := range caller.Profiles {
+		if r := p.Terms().Rate; r.Calls > 0 {
+			if err := take("profile "+p.Name()+" "+caller.ID, "with the profile "+p.Name(), r.Calls, r.Per); err != nil {
+				return err
+			}
+		}
+	}
 	if r := cfg.CallerRate; r != nil {
 		if err := take("caller "+caller.ID, "by this caller", r.Calls, r.Per()); err != nil {
 			return err

@@ -103,9 +103,15 @@ func invalid(e *catalog.Entry, violations []schema.Violation) error {
 	}
 }
 
+// mustAsk reports whether a call needs approval: by a rule of the tool, or by
+// the caller's profile.
+func mustAsk(e *catalog.Entry, caller *tool.Caller) bool {
+	return e.Approval == catalog.AskApproval || caller.MustAsk(e.Name)
+}
+
 // approve asks the person behind the caller where a rule wants that.
 func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
-	if e.Approval != catalog.AskApproval {
+	if !mustAsk(e, &call.Caller) {
 		return nil
 	}
 	ask := call.Exchange.Approve

@@ -155,7 +155,7 @@ func (s *Server) onClusterMessage(from string, data []byte) {
 func (s *Server) record(session *Session) []byte {
 	session.mu.Lock()
 	r := sessionRecord{
-		View: s.opts.View, Protocol: session.protocol, Caller: session.caller.ID, Client: session.client,
+		View: s.opts.View, Protocol: session.protocol, Caller: session.caller.View(), Client: session.client,
 		Capabilities: session.capabilities, Level: session.level, Reader: session.reader,
 	}
 	for uri := range session.uris {
@@ -200,7 +200,7 @@ func (s *Server) adopt(ctx context.Context, id string, caller tool.Caller) (*Ses
 		return nil, err
 	}
 	var r sessionRecord
-	if json.Unmarshal(data, &r) != nil || r.View != s.opts.View || r.Caller != caller.ID {
+	if json.Unmarshal(data, &r) != nil || r.View != s.opts.View || r.Caller != caller.View() {
 		return nil, nil
 	}
 	session := &Session{

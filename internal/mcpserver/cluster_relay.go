@@ -44,7 +44,7 @@ type streamRequest struct {
 // serveRemoteStream serves a GET with the stream of another process. It reports
 // false, with nothing written, when that process refuses.
 func (s *Server) serveRemoteStream(w http.ResponseWriter, r *http.Request, session *Session, node, stream string, number int) bool {
-	wanted, err := json.Marshal(streamRequest{session.id, session.caller.ID, stream, number})
+	wanted, err := json.Marshal(streamRequest{session.id, session.caller.View(), stream, number})
 	if err != nil {
 		return false
 	}

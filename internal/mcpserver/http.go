@@ -279,7 +279,7 @@ func (s *Server) sessionOf(w http.ResponseWriter, r *http.Request, caller tool.C
 		s.reject(w, r, http.StatusBadRequest, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "no " + headerSession + " header; send initialize first, or speak protocol version " + mcp.Version20260728})
 		return nil
 	}
-	session := s.sessions.get(id, caller.ID)
+	session := s.sessions.get(id, caller.View())
 	if session == nil {
 		var err error
 		ctx, cancel := context.WithTimeout(r.Context(), lookupTimeout)

@@ -265,7 +265,7 @@ func (l *parkedCalls) state(c *call) string {
 func (l *parkedCalls) sign(payload []byte, r *Request) []byte {
 	mac := hmac.New(sha256.New, l.key[:])
 	mac.Write(payload)
-	for _, part := range []string{r.Caller.ID, r.Method, requestFingerprint(r.Params)} {
+	for _, part := range []string{r.Caller.View(), r.Method, requestFingerprint(r.Params)} {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		mac.Write(n[:])

@@ -103,7 +103,7 @@ func (t *sessionTable) get(id, caller string) *Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.byID[id]
-	if s == nil || s.caller.ID != caller {
+	if s == nil || s.caller.View() != caller {
 		return nil
 	}
 	t.order.MoveToBack(s.place)

@@ -42,7 +42,8 @@ func asksForSSE(r *http.Request) bool {
 
 // serveSSE is the GET of the old transport.
 func (s *Server) serveSSE(w http.ResponseWriter, r *http.Request) {
-	link := &sseServerLink{srv: s, res: &response{w: w, r: r}, caller: tool.CallerFrom(r.Context()).ID,
+	caller := tool.CallerFrom(r.Context())
+	link := &sseServerLink{srv: s, res: &response{w: w, r: r}, caller: caller.View(),
 		in: make(chan incoming, 16), done: make(chan struct{})}
 	id := rand.Text()
 	s.sse.mu.Lock()
@@ -85,7 +86,7 @@ func (s *Server) postSSE(p *post, id string) {
 	s.sse.mu.Lock()
 	link := s.sse.links[id]
 	s.sse.mu.Unlock()
-	if link == nil || link.caller != p.caller.ID {
+	if link == nil || link.caller != p.caller.View() {
 		s.reject(p.w, p.r, http.StatusNotFound, "", &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "no such stream; open one with GET"})
 		return
 	}

@@ -17,6 +17,7 @@ type Key struct {
 	Admin    bool      `json:"admin"`
 	Servers  []string  `json:"servers,omitempty"` // globs, as in tool.Caller
 	Tools    []string  `json:"tools,omitempty"`
+	Profile  string    `json:"profile,omitempty"` // to which it is bound; "" for none
 	Rate     tool.Rate `json:"rate,omitzero"`
 	Chat     *bool     `json:"chat,omitempty"`         // may use models; nil: unless it is limited, see MayChat
 	Tokens   int64     `json:"tokensPerDay,omitempty"` // of models; zero: no limit
@@ -32,12 +33,12 @@ func (k Key) Valid(now time.Time) bool {
 }
 
 // MayChat reports whether the key may use models. Unless that is set, a key
-// may that is not limited to servers or tools.
+// may that is not limited to servers, tools or a profile.
 func (k Key) MayChat() bool {
 	if k.Chat != nil {
 		return *k.Chat
 	}
-	return k.Servers == nil && k.Tools == nil
+	return k.Servers == nil && k.Tools == nil && k.Profile == ""
 }
 
 // Keys keeps the API keys. Changes are announced under [TopicKeys].

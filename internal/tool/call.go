@@ -13,14 +13,17 @@ type Caller struct {
 	Admin bool   // may change the configuration
 
 	// Servers and Tools are globs that limit what the caller may see and
-	// call, matched against the server's name and against server:tool. Nil
-	// means no limit.
+	// call, matched against the server's name and against server:tool. Those
+	// that begin with "!" exclude. Nil means no limit.
 	Servers []string
 	Tools   []string
 
 	// Grants, where there are any, limit the caller to what one of them
 	// allows, as several rules do that each name servers and tools.
 	Grants []Grant
+
+	// Profiles limit the caller further: all of them must allow what it does.
+	Profiles Profiles `json:",omitempty"`
 
 	// Rate limits the caller's calls; zero means no limit.
 	Rate Rate
@@ -40,8 +43,12 @@ func (c *Caller) PermitChat() error {
 	return &Error{Kind: Denied, Msg: "this key may not use models (chat, tasks in plain words); an administrator can make one that may: junctor keys add NAME --chat, or chat: true in auth.keys and auth.jwt.rules"}
 }
 
-// Grant is one set of globs over servers and tools; nil means no limit.
-type Grant struct{ Servers, Tools []string }
+// Grant is one set of globs over servers and tools; nil means no limit. Its
+// profiles limit it further.
+type Grant struct {
+	Servers, Tools []string
+	Profiles       Profiles `json:",omitempty"`
+}
 
 // Rate is a number of calls in a span of time.
 type Rate struct {

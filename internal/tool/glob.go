@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -42,29 +43,65 @@ func MatchAny(patterns []string, name string) bool {
 	return false
 }
 
+// Selects reports whether name matches one of the patterns and none of those
+// that begin with "!". The order of the patterns does not matter, and patterns
+// with "!" alone select nothing.
+func Selects(patterns []string, name string) bool {
+	return selects(patterns, func(p string) bool { return Glob(p, name) })
+}
+
+func selects(patterns []string, match func(pattern string) bool) bool {
+	selected := false
+	for _, p := range patterns {
+		if excluded, ok := strings.CutPrefix(p, "!"); ok {
+			if match(excluded) {
+				return false
+			}
+		} else if !selected {
+			selected = match(p)
+		}
+	}
+	return selected
+}
+
+// CheckGlobs returns why a list of patterns cannot be one: it selects nothing
+// because all of them exclude. An empty list is valid.
+func CheckGlobs(patterns []string) error {
+	if len(patterns) > 0 && !slices.ContainsFunc(patterns, func(p string) bool { return !strings.HasPrefix(p, "!") }) {
+		return fmt.Errorf(`%q excludes only, and so selects nothing; add "*" for all others`, patterns)
+	}
+	return nil
+}
+
 // MayUse reports whether the caller may see and call the tool.
 func (c *Caller) MayUse(n Name) bool {
-	own := Grant{c.Servers, c.Tools}
+	own := Grant{Servers: c.Servers, Tools: c.Tools, Profiles: c.Profiles}
 	return own.covers(n) && (len(c.Grants) == 0 || slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.covers(n) }))
 }
 
 // MaySee reports whether the caller may see the server at all: one of whose
 // tools none could be used does not exist for it.
 func (c *Caller) MaySee(server string) bool {
-	own := Grant{c.Servers, c.Tools}
+	own := Grant{Servers: c.Servers, Tools: c.Tools, Profiles: c.Profiles}
 	return own.shows(server) && (len(c.Grants) == 0 || slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.shows(server) }))
 }
 
 // Limited reports whether there are servers or tools that the caller may not
 // use.
-func (c *Caller) Limited() bool { return c.Servers != nil || c.Tools != nil || len(c.Grants) > 0 }
-
-func (g Grant) covers(n Name) bool {
-	return (g.Servers == nil || MatchAny(g.Servers, n.Server)) && (g.Tools == nil || slices.ContainsFunc(g.Tools, func(p string) bool { return matchTool(p, n) }))
+func (c *Caller) Limited() bool {
+	return c.Servers != nil || c.Tools != nil || len(c.Grants) > 0 || len(c.Profiles) > 0
 }
 
-// matchTool reports whether the pattern covers the tool. What stands before a
+func (g Grant) covers(n Name) bool {
+	return (g.Servers == nil || Selects(g.Servers, n.Server)) && (g.Tools == nil || SelectsTool(g.Tools, n)) && g.Profiles.allow(n)
+}
+
+// SelectsTool is [Selects] for patterns over server:tool. What stands before a
 // colon is the server's: *-test:read is no tool "x-test:read" of another.
+func SelectsTool(patterns []string, n Name) bool {
+	return selects(patterns, func(p string) bool { return matchTool(p, n) })
+}
+
 func matchTool(pattern string, n Name) bool {
 	if server, name, ok := strings.Cut(pattern, ":"); ok {
 		return Glob(server, n.Server) && Glob(name, n.Tool)
@@ -73,19 +110,27 @@ func matchTool(pattern string, n Name) bool {
 }
 
 func (g Grant) shows(server string) bool {
-	return (g.Servers == nil || MatchAny(g.Servers, server)) && (g.Tools == nil || coversServer(g.Tools, server))
+	return (g.Servers == nil || Selects(g.Servers, server)) && (g.Tools == nil || SelectsServer(g.Tools, server)) && g.Profiles.show(server)
 }
 
-// coversServer reports whether one of the patterns could match a tool of the
-// server.
-func coversServer(patterns []string, server string) bool {
+// SelectsServer reports whether patterns over server:tool could select a tool
+// of the server.
+func SelectsServer(patterns []string, server string) bool {
+	selected := false
 	for _, p := range patterns {
+		if excluded, ok := strings.CutPrefix(p, "!"); ok {
+			// No tool has these names: only wildcards match both.
+			if matchTool(excluded, Name{server, "\x00"}) && matchTool(excluded, Name{server, "\x00\x00"}) {
+				return false
+			}
+			continue
+		}
 		own, name, ok := strings.Cut(p, ":")
 		if ok && name != "" && Glob(own, server) || !ok && couldMatch(p, server+":") {
-			return true
+			selected = true
 		}
 	}
-	return false
+	return selected
 }
 
 // couldMatch reports whether the pattern matches a name that begins with

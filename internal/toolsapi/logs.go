@@ -49,15 +49,16 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// Records contain arguments and results, so those of other callers are only
-	// for the administrator.
-	if caller := tool.CallerFrom(r.Context()); !caller.Admin && caller.ID != tool.Local.ID {
+	// for operators.
+	caller := tool.CallerFrom(r.Context())
+	if !caller.Operates() {
 		q.Caller = caller.ID
 	}
 	if format := httpstream.Accepted(r); format != httpstream.None {
 		a.follow(w, r, q, format)
 		return
 	}
-	calls, err := a.Log.Calls(r.Context(), q)
+	calls, err := store.VisibleCalls(r.Context(), a.Log, q, &caller)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
@@ -114,13 +115,14 @@ func (a *API) follow(w http.ResponseWriter, r *http.Request, q store.CallQuery, 
 		httperr.Write(w, r, err)
 		return
 	}
+	caller := tool.CallerFrom(r.Context())
 	var past []store.Call
 	if q.Forward {
 		last = q.AfterSeq
 	} else if q.Limit > 0 || !q.Since.IsZero() {
 		old := q
 		old.BeforeSeq = last + 1
-		if past, err = a.Log.Calls(r.Context(), old); err != nil {
+		if past, err = store.VisibleCalls(r.Context(), a.Log, old, &caller); err != nil {
 			httperr.Write(w, r, err)
 			return
 		}
@@ -140,7 +142,9 @@ func (a *API) follow(w http.ResponseWriter, r *http.Request, q store.CallQuery, 
 			stream.Send("error", data)
 			return
 		}
-		sendEntry(stream, c)
+		if c.VisibleTo(&caller) {
+			sendEntry(stream, c)
+		}
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 )
 
 var keys = table[store.Key]{
-	"keys", "id, name, hash, hint, admin, servers, tools, rate_calls, rate_per, created, expires, revoked, last_used, chat, tokens_per_day",
+	"keys", "id, name, hash, hint, admin, servers, tools, rate_calls, rate_per, created, expires, revoked, last_used, chat, tokens_per_day, profile",
 	func(k *store.Key) []any {
 		return []any{&k.ID, &k.Name, &k.Hash, &k.Hint, &k.Admin, &k.Servers, &k.Tools, &k.Rate.Calls, (*int64)(&k.Rate.Per),
-			&k.Created, &k.Expires, &k.Revoked, &k.LastUsed, &k.Chat, &k.Tokens}
+			&k.Created, &k.Expires, &k.Revoked, &k.LastUsed, &k.Chat, &k.Tokens, &k.Profile}
 	},
 }
 

@@ -111,7 +111,7 @@ func keys(t *testing.T, open Opener) {
 	full := key("ci", 1)
 	full.Admin, full.Servers, full.Tools = true, []string{"git*"}, []string{}
 	full.Rate, full.Expires = tool.Rate{Calls: 5, Per: time.Second}, at(100)
-	full.Chat, full.Tokens = new(false), 1<<40
+	full.Chat, full.Tokens, full.Profile = new(false), 1<<40, "coding"
 	bare := key("dev", 2)
 	for _, k := range []store.Key{bare, full} {
 		if err := s.AddKey(ctx, k); err != nil {

@@ -1,0 +1,5 @@
+-- The profile that a key is bound to; empty for none.
+
+-- +goose Up
+
+ALTER TABLE keys ADD COLUMN profile text NOT NULL DEFAULT '';

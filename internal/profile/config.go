@@ -1,0 +1,71 @@
+package profile
+
+import (
+	"errors"
+
+	"junctor/internal/setting"
+	"junctor/internal/tool"
+)
+
+// Config is one profile. Everything that it names must apply: a tool belongs
+// to the profile if its server, one of its tags and its name are selected.
+type Config struct {
+	// What the profile is for, for people.
+	Description string `json:"description,omitempty"`
+	// Globs of the servers that belong to it; those that begin with ! are left out. Default: all.
+	Servers []string `json:"servers,omitempty"`
+	// Globs of tags: a tool needs one that matches, of its own or of its server, and none that a glob with ! matches. Default: any.
+	Tags []string `json:"tags,omitempty"`
+	// Globs over server:tool of the tools that belong to it; those that begin with ! are left out. Default: all.
+	Tools []string `json:"tools,omitempty"`
+	// What clients of the MCP API see: meta or direct. Default: discovery.mode.
+	Mode string `json:"mode,omitempty"`
+	// What agents are told when they connect, before the gateway's own instructions.
+	Instructions string `json:"instructions,omitempty"`
+	// Whether a person must approve each call. Default: only where a rule says so.
+	Approval Approval `json:"approval,omitempty"`
+	// How many calls each caller may make with the profile, besides its own limit. Default: no limit.
+	Rate *setting.Rate `json:"rate,omitempty"`
+}
+
+// Approval is whether the calls of a profile need approval.
+type Approval string
+
+// Ask requires approval of each call. A profile cannot take back that a rule
+// requires it.
+const Ask Approval = "ask"
+
+// Words lists the approvals.
+func (Approval) Words() []string { return []string{string(Ask)} }
+
+// maxInstructions bounds the instructions of a profile.
+const maxInstructions = 16 << 10
+
+// Validate reports everything that is wrong with the profile.
+func (c Config) Validate() error {
+	errs := []error{
+		CheckGlobs("servers", c.Servers), CheckGlobs("tags", c.Tags), CheckGlobs("tools", c.Tools),
+		setting.OneOf("approval", c.Approval),
+		setting.Under("rate", c.Rate.Validate()),
+	}
+	if len(c.Instructions) > maxInstructions {
+		errs = append(errs, setting.Wrong("instructions", "has %d bytes; at most %d are allowed", len(c.Instructions), maxInstructions))
+	}
+	return errors.Join(errs...)
+}
+
+// CheckGlobs reports what is wrong with a list of globs, at its key.
+func CheckGlobs(key string, globs []string) error {
+	if err := tool.CheckGlobs(globs); err != nil {
+		return setting.Wrong(key, "%v", err)
+	}
+	return nil
+}
+
+// CheckName reports why a profile cannot have the name.
+func CheckName(name string) error {
+	if !tool.ValidServer(name) { // profiles are named as servers are
+		return setting.Wrong("", "%q is not a valid name of a profile; use 1 to %d characters of A-Z a-z 0-9 _ -", name, tool.MaxServerName)
+	}
+	return nil
+}

@@ -1,0 +1,171 @@
+// Package profile narrows callers to named parts of the gateway.
+//
+// A [Set] has the profiles of the configuration. [Set.Narrow] adds one to a
+// caller, which can then do only what the profile allows, of what it could do
+// before. APIs need not know of profiles: they ask the caller. Profiles of
+// requests ([Set.Wrap]) and of credentials follow the configuration at once;
+// one that is no longer defined allows nothing.
+package profile
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"junctor/internal/tool"
+)
+
+// Options are the dependencies of a Set.
+type Options struct {
+	// Tags returns the tags of a tool, or those of its server for a name that
+	// is not a tool's. Nil means that there are none.
+	Tags func(tool.Name) []string
+	// ServerTags returns the tags of a server and of all its tools.
+	ServerTags func(server string) []string
+	// Servers returns the names of all servers.
+	Servers func() []string
+}
+
+// Set has the profiles of the configuration. It is safe for concurrent use.
+type Set struct {
+	opts    Options
+	current atomic.Pointer[map[string]Config]
+}
+
+// New returns a Set.
+func New(profiles map[string]Config, o Options) *Set {
+	s := &Set{opts: o}
+	s.SetConfig(profiles)
+	return s
+}
+
+// SetConfig replaces the profiles.
+func (s *Set) SetConfig(profiles map[string]Config) {
+	profiles = maps.Clone(profiles)
+	s.current.Store(&profiles)
+}
+
+// CurrentConfig returns the profiles in effect.
+func (s *Set) CurrentConfig() map[string]Config { return *s.current.Load() }
+
+// Names returns the names of the profiles, sorted.
+func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.CurrentConfig())) }
+
+// Get returns the profile of that name. It follows the configuration, and
+// allows nothing while there is none.
+func (s *Set) Get(name string) tool.Profile { return named{s, name} }
+
+// Bind narrows a caller to the profile that its credential is bound to. A
+// caller with a profile is no administrator: it could change the profile.
+func (s *Set) Bind(c tool.Caller, name string) tool.Caller {
+	c.Admin = false
+	if !slices.Contains(c.Profiles.Names(), name) {
+		c.Profiles = append(slices.Clip(c.Profiles), s.Get(name))
+	}
+	return c
+}
+
+// Narrow is [Set.Bind] for a profile that the caller chooses. It returns an
+// error for one that does not exist or that the caller may not use.
+func (s *Set) Narrow(c tool.Caller, name string) (tool.Caller, error) {
+	usable := s.Usable(&c)
+	if slices.Contains(usable, name) {
+		return s.Bind(c, name), nil
+	}
+	msg := fmt.Sprintf("no profile named %q", tool.Shorten(name, 80))
+	if len(usable) == 0 {
+		msg += ", and none that this caller may use; leave the profile out, or define it under profiles in the configuration"
+	} else {
+		msg += " for this caller; use one of: " + strings.Join(usable, ", ")
+	}
+	return c, &tool.Error{Kind: tool.InvalidArguments, Msg: msg, Details: map[string]any{"profiles": usable}}
+}
+
+// Usable returns the names of the profiles that the caller may choose, sorted.
+// A caller that has its rights through profiles may choose only those.
+func (s *Set) Usable(c *tool.Caller) []string {
+	names := []string{}
+	for name := range *s.current.Load() {
+		if s.mayChoose(c, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (s *Set) mayChoose(c *tool.Caller, name string) bool {
+	if !c.Limited() {
+		return true
+	}
+	if len(c.Profiles) > 0 && !slices.Contains(c.Profiles.Names(), name) {
+		return false
+	}
+	if len(c.Grants) > 0 && !slices.ContainsFunc(c.Grants, func(g tool.Grant) bool {
+		return len(g.Profiles) == 0 || slices.Contains(g.Profiles.Names(), name)
+	}) {
+		return false
+	}
+	p := s.Get(name)
+	return slices.Contains(c.Profiles.Names(), name) || s.opts.Servers != nil && slices.ContainsFunc(s.opts.Servers(), func(server string) bool {
+		return p.Shows(server) && c.MaySee(server)
+	})
+}
+
+// named is a profile of a set by its name.
+type named struct {
+	set  *Set
+	name string
+}
+
+func (n named) config() (Config, bool) {
+	c, ok := (*n.set.current.Load())[n.name]
+	return c, ok
+}
+
+// Name implements tool.Profile.
+func (n named) Name() string { return n.name }
+
+// Allows implements tool.Profile.
+func (n named) Allows(t tool.Name) bool {
+	c, ok := n.config()
+	return ok && (c.Servers == nil || tool.Selects(c.Servers, t.Server)) &&
+		(c.Tools == nil || tool.SelectsTool(c.Tools, t)) &&
+		(c.Tags == nil || n.set.opts.Tags != nil && hasTag(c.Tags, n.set.opts.Tags(t)))
+}
+
+// Shows implements tool.Profile.
+func (n named) Shows(server string) bool {
+	c, ok := n.config()
+	return ok && (c.Servers == nil || tool.Selects(c.Servers, server)) &&
+		(c.Tools == nil || tool.SelectsServer(c.Tools, server)) &&
+		(c.Tags == nil || n.set.opts.ServerTags != nil && slices.ContainsFunc(n.set.opts.ServerTags(server), func(tag string) bool { return hasTag(c.Tags, []string{tag}) }))
+}
+
+// Terms implements tool.Profile.
+func (n named) Terms() tool.ProfileTerms {
+	c, _ := n.config()
+	t := tool.ProfileTerms{Mode: c.Mode, Instructions: c.Instructions, Ask: c.Approval == Ask}
+	if c.Rate != nil {
+		t.Rate = tool.Rate{Calls: c.Rate.Calls, Per: c.Rate.Per()}
+	}
+	return t
+}
+
+// hasTag reports whether the globs select one of the tags, and none of the tags
+// is excluded.
+func hasTag(globs, tags []string) bool {
+	selected := false
+	for _, g := range globs {
+		if excluded, ok := strings.CutPrefix(g, "!"); ok {
+			if slices.ContainsFunc(tags, func(t string) bool { return tool.Glob(excluded, t) }) {
+				return false
+			}
+		} else if !selected {
+			selected = slices.ContainsFunc(tags, func(t string) bool { return tool.Glob(g, t) })
+		}
+	}
+	return selected
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"junctor/internal/tool"
+)
+
+// VisibleTo reports whether the caller may read the record. Operators read
+// all; others read their own, with a profile those of what it allows.
+func (c *Call) VisibleTo(caller *tool.Caller) bool {
+	if caller.Operates() {
+		return true
+	}
+	return c.Caller == caller.ID && (len(caller.Profiles) == 0 || c.Server == "" || caller.MayUse(tool.Name{Server: c.Server, Tool: cmp.Or(c.Tool, c.Method)}))
+}
+
+// maxVisiblePages bounds the pages that one VisibleCalls reads.
+const maxVisiblePages = 20
+
+// VisibleCalls returns what [CallLog.Calls] does of the records that are
+// visible to the caller. It reads more of them where others are left out.
+func VisibleCalls(ctx context.Context, log CallLog, q CallQuery, caller *tool.Caller) ([]Call, error) {
+	if !caller.Operates() {
+		q.Caller = caller.ID
+	}
+	if caller.Operates() || len(caller.Profiles) == 0 {
+		return log.Calls(ctx, q)
+	}
+	q.Forward = q.Forward || q.AfterSeq > 0
+	out := []Call{}
+	for range maxVisiblePages {
+		page, err := log.Calls(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		kept := make([]Call, 0, len(page))
+		for _, c := range page {
+			if c.VisibleTo(caller) {
+				kept = append(kept, c)
+			}
+		}
+		if q.Forward {
+			out = append(out, kept...)
+			out = out[:min(len(out), q.Rows())]
+		} else {
+			out = append(kept, out...)
+			out = out[max(0, len(out)-q.Rows()):]
+		}
+		if len(page) < q.Rows() || len(out) == q.Rows() {
+			break
+		}
+		if q.Forward {
+			q.AfterSeq = page[len(page)-1].Seq
+		} else {
+			q.BeforeSeq = page[0].Seq
+		}
+	}
+	return out, nil
+}
+
+// Limit leaves the servers and tools out that the caller's profiles do not
+// allow. The totals stay those of all the caller's calls.
+func (s *CallStats) Limit(caller *tool.Caller) {
+	if len(caller.Profiles) == 0 {
+		return
+	}
+	s.Servers = slices.DeleteFunc(s.Servers, func(c CallSummary) bool { return c.Server != "" && !caller.MaySee(c.Server) })
+	s.Tools = slices.DeleteFunc(s.Tools, func(c CallSummary) bool {
+		return c.Server != "" && !caller.MayUse(tool.Name{Server: c.Server, Tool: c.Tool})
+	})
+}
