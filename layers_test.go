@@ -38,6 +38,7 @@ var layer = map[string]int{
 	"store":      2,
 
 	"apiclient": 3,
+	"audit":     3,
 	"auth":      3,
 	"backup":    3,
 	"builtin":   3,
@@ -51,6 +52,7 @@ var layer = map[string]int{
 	"upstream":  3,
 	"waiting":   3,
 
+	"approval":   4,
 	"executor":   4,
 	"guard":      4,
 	"httpserver": 4,

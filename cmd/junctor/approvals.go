@@ -1,57 +1,78 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/url"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"junctor/internal/chat"
+	"junctor/internal/approval"
 	"junctor/internal/terminal"
+	"junctor/internal/waiting"
 )
 
 func (c *cli) approvalsCommand() *cobra.Command {
-	cmd := parent("approvals", `List and revoke what was allowed with "always" in a chat`, c.approvalsList(), c.approvalsRevoke())
-	cmd.Long = `List and revoke the tools that you allowed with "always" when a chat asked before
-running them (toolRules with approval: ask). An approval counts for you and for the
-definition that you saw; when the definition changes you are asked again.
+	cmd := parent("approvals", "List, allow and deny calls that wait for approval, and revoke what was allowed for always",
+		c.approvalsList(), c.approvalsAllow(), c.approvalsDeny(), c.approvalsRevoke())
+	cmd.Long = `Calls of tools with the rule approval: ask wait for a person (toolRules). A client
+that can ask its user does so; the others wait in the inbox, on the page and here.
+
+An approval with "always" counts for the caller, the tool and the definition that was
+shown; when the definition changes the next call asks again.
 
 This differs from junctor servers approve, which accepts a changed tool definition
-for everybody and does not stop a chat from asking.`
+for everybody and does not stop calls from asking.`
 	return cmd
+}
+
+// approvalLists are the calls that wait and the permanent approvals.
+type approvalLists struct {
+	Waiting   []waiting.Record `json:"waiting"`
+	Approvals []approval.Info  `json:"approvals"`
 }
 
 func (c *cli) approvalsList() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: `List the tools that you allowed with "always"`, Args: noArgs,
+		Use: "list", Short: `List the calls that wait, and the tools that you allowed with "always"`, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g, err := c.open(cmd.Context()) // whether an approval applies depends on the current definition
 			if err != nil {
 				return err
 			}
 			defer g.close()
-			var list struct {
-				Approvals []chat.ApprovalInfo `json:"approvals"`
-			}
+			var list approvalLists
 			if err := g.Get(cmd.Context(), "/api/approvals", nil, &list); err != nil {
 				return err
 			}
 			if asJSON {
-				return c.PrintJSON(list.Approvals)
+				return c.PrintJSON(list)
 			}
-			if len(list.Approvals) == 0 {
+			if len(list.Approvals)+len(list.Waiting) == 0 {
 				c.Note("No approvals.")
 				return nil
 			}
-			t := terminal.NewTable("TOOL", "DEFINITION", "STATE")
-			for _, a := range list.Approvals {
-				state := terminal.Cell{Text: "asked again: the definition changed or the tool is gone", Colour: terminal.Yellow}
-				if a.Current {
-					state = terminal.Cell{Text: "allowed", Colour: terminal.Green}
+			if len(list.Waiting) > 0 {
+				t := terminal.NewTable("ID", "CALLER", "TOOL", "ARGUMENTS", "WAITS")
+				for _, r := range list.Waiting {
+					t.Row(r.ID, r.CallerName, r.Tool, terminal.Clip(string(r.Arguments), 80), time.Since(r.Created).Round(time.Second).String())
 				}
-				t.Row(a.Tool, terminal.Clip(a.Fingerprint, 12), state)
+				c.PrintTable(t)
 			}
-			c.PrintTable(t)
+			if len(list.Approvals) > 0 {
+				t := terminal.NewTable("TOOL", "DEFINITION", "STATE")
+				for _, a := range list.Approvals {
+					state := terminal.Cell{Text: "asked again: the definition changed or the tool is gone", Colour: terminal.Yellow}
+					if a.Current {
+						state = terminal.Cell{Text: "allowed", Colour: terminal.Green}
+					}
+					t.Row(a.Tool, terminal.Clip(a.Fingerprint, 12), state)
+				}
+				c.PrintTable(t)
+			}
 			return nil
 		},
 	}
@@ -59,9 +80,59 @@ func (c *cli) approvalsList() *cobra.Command {
 	return cmd
 }
 
+func (c *cli) approvalsAllow() *cobra.Command {
+	var session, always bool
+	cmd := &cobra.Command{
+		Use: "allow ID", Short: "Allow a call that waits", Args: exactArgs(1),
+		Example: "  junctor approvals allow call_3KQ…\n  junctor approvals allow call_3KQ… --always",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			scope := approval.Once
+			switch {
+			case session:
+				scope = approval.ForSession
+			case always:
+				scope = approval.Always
+			}
+			return c.decide(cmd, args[0], map[string]any{"action": "allow", "scope": scope}, fmt.Sprintf("Allowed (%s)", scope))
+		},
+	}
+	cmd.Flags().BoolVar(&session, "session", false, "also later calls of this tool in the caller's session")
+	cmd.Flags().BoolVar(&always, "always", false, "also all later calls of this tool by this caller")
+	cmd.MarkFlagsMutuallyExclusive("session", "always")
+	return cmd
+}
+
+func (c *cli) approvalsDeny() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "deny ID", Short: "Deny a call that waits", Args: exactArgs(1),
+		Example: "  junctor approvals deny call_3KQ… --reason \"use the staging database\"",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.decide(cmd, args[0], map[string]any{"action": "deny", "reason": reason}, "Denied")
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "what the caller is told")
+	return cmd
+}
+
+func (c *cli) decide(cmd *cobra.Command, id string, answer map[string]any, done string) error {
+	g, err := c.prepare(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	var r waiting.Record
+	read := func(body io.Reader) error { return json.NewDecoder(body).Decode(&r) }
+	if err := g.Post(cmd.Context(), "/api/approvals/"+url.PathEscape(id), "application/json", answer, read); err != nil {
+		return err
+	}
+	c.Note("%s: %s for %s.", done, r.Tool, r.CallerName)
+	return nil
+}
+
 func (c *cli) approvalsRevoke() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke TOOL", Short: "Revoke the approval of a tool; chats ask again", Args: exactArgs(1),
+		Use: "revoke TOOL", Short: "Revoke the approval of a tool; its calls ask again", Args: exactArgs(1),
 		Example: "  junctor approvals revoke files:delete_file",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g, err := c.prepare(cmd.Context())

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"junctor/internal/app"
+	"junctor/internal/audit"
 	"junctor/internal/auth"
 	"junctor/internal/config"
 	"junctor/internal/store"
@@ -92,6 +93,7 @@ func (c *cli) keysAdd() *cobra.Command {
 				} else if err != nil {
 					return err
 				}
+				audit.New(s, nil, slog.Default()).Audit(cmd.Context(), "key.add", key.Name, key)
 				if asJSON {
 					return c.PrintJSON(struct {
 						Name    string    `json:"name"`
@@ -211,6 +213,7 @@ func (c *cli) keysRevoke() *cobra.Command {
 				} else if err != nil {
 					return err
 				}
+				audit.New(s, nil, slog.Default()).Audit(cmd.Context(), "key.revoke", k.Name, map[string]any{"id": k.ID})
 				c.Note("Revoked %q.", k.Name)
 				return nil
 			})

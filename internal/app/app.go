@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"junctor/internal/agentify"
+	"junctor/internal/approval"
+	"junctor/internal/audit"
 	"junctor/internal/builtin"
 	"junctor/internal/catalog"
 	"junctor/internal/chat"
@@ -118,6 +120,8 @@ type App struct {
 	upstreams      *upstream.Supervisor
 	executor       *executor.Executor
 	waiting        *waiting.Service
+	audit          *audit.Log
+	approvals      *approval.Inbox
 	sink           *sink
 	builtin        *mcpserver.Server
 	discovery      *discovery.Face
@@ -176,8 +180,11 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Capabilities: mcpclient.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true, Extensions: upstream.CarriedExtensions},
 	})
 	a.waiting = waiting.NewService(a.store, o.Log)
+	a.audit = audit.New(a.store, o.Redactor.JSON, o.Log)
+	a.approvals = a.newApprovals(rt)
 	a.executor = executor.New(executor.Options{
-		Catalog: a.catalog, Upstreams: a.upstreams, Calls: a.store, Meter: a.metrics,
+		Approvals: a.approvals,
+		Catalog:   a.catalog, Upstreams: a.upstreams, Calls: a.store, Meter: a.metrics,
 		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node, Budgets: a.budgets(), Tokens: a.store,
 		Closed: cfg.Store.WhenAway != store.AwayOpen, StoreTimeout: cfg.Store.Timeout(),
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},
@@ -192,6 +199,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.models = newModelSet(a)
 	a.models.choose(ctx, cfg, false)
 	a.chat = chat.New(chat.Options{
+		Approvals: a.approvals.Standing, ApprovalTimeout: a.approvals.Timeout,
 		Config: cfg.Chat, Models: a.models.set, Tools: a.tools, Executor: a.executor, Store: a.store, Meter: a.metrics, Tracer: a.tracer, Log: o.Log, Node: a.node,
 		Shared: cfg.Store.URL != "",
 	})
@@ -269,6 +277,7 @@ func (a *App) Run(ctx context.Context) error {
 	g.Go(func() error { return a.store.Run(ctx) })
 	g.Go(func() error { return a.runNodes(ctx) })
 	g.Go(func() error { return a.waiting.Run(ctx) })
+	g.Go(func() error { return a.approvals.Run(ctx) })
 	g.Go(func() error { return a.guard.Run(ctx, a.catalog.Refresh) })
 	g.Go(func() error { return a.discovery.Run(ctx) })
 	g.Go(func() error { return a.models.run(ctx) })

@@ -7,6 +7,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/config"
 	"junctor/internal/executor"
+	"junctor/internal/tool"
 )
 
 // apply puts another configuration into force without a restart, and names the
@@ -37,6 +38,7 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.discovery.SetConfig(cfg.Discovery)
 	a.discovery.SetMaxSessions(maxSessions(cfg))
 	a.chat.SetConfig(cfg.Chat)
+	a.approvals.SetConfig(cfg.Approval)
 	a.models.choose(ctx, cfg, false)
 	a.profiles.SetConfig(cfg.Profiles)
 	// The catalogue comes first: nothing is called by rules that do not apply
@@ -72,6 +74,9 @@ func maxSessions(cfg *config.Config) int {
 	return cfg.Limits.MaxSessions
 }
 
+// fileEditor is whoever edits the configuration's files.
+var fileEditor = tool.Caller{ID: "file", Name: "configuration file"}
+
 // watch applies every change of the configuration's files until ctx is done.
 func (a *App) watch(ctx context.Context) error {
 	return config.Watch(ctx, a.opts.Reload, a.config.Load(), func(u config.Update) {
@@ -81,6 +86,9 @@ func (a *App) watch(ctx context.Context) error {
 		if u.Err != nil {
 			a.log.ErrorContext(ctx, "configuration not applied; the running one stays", "err", u.Err)
 			return
+		}
+		if !a.config.Load().Equal(u.Config) {
+			a.audit.Audit(tool.WithCaller(ctx, fileEditor), "config.change", u.Config.Place().Path, nil)
 		}
 		a.apply(ctx, u.Config)
 	})

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"junctor/internal/approval"
 	"junctor/internal/auth"
 	"junctor/internal/catalog"
 	"junctor/internal/config"
@@ -42,6 +43,7 @@ func (a *App) inForce() *config.Config {
 		c.LLM = append(c.LLM, llm.Config{Name: m.Info().ID})
 	}
 	c.Chat = a.chat.CurrentConfig()
+	c.Approval = a.approvals.CurrentConfig()
 	c.Auth, c.CORS.Origins = a.gates.all[0].CurrentConfig()
 	x := a.executor.CurrentConfig()
 	c.Circuit, c.Limits.LimitConfig = x.Circuit, x.Limits
@@ -77,6 +79,9 @@ var another = map[string]func(c *config.Config){
 	"auth.keys":           func(c *config.Config) { c.Auth.Keys = []auth.KeyConfig{{Name: "k", Key: "sixteen-letters-at-least"}} },
 	"auth.jwt": func(c *config.Config) {
 		c.Auth.JWT = &auth.JWTConfig{Issuer: "https://i.example", Audience: "https://a.example"}
+	},
+	"approval.webhook": func(c *config.Config) {
+		c.Approval.Webhook = &approval.Webhook{URL: "https://a.example", Secret: "sixteen-letters-at-least"}
 	},
 	"builtin":           func(c *config.Config) { yes := false; c.Builtin = &yes },
 	"limits.callerRate": func(c *config.Config) { c.Limits.CallerRate = &setting.Rate{Calls: 7, PerMs: 1000} },

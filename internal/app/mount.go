@@ -27,7 +27,7 @@ type routes interface{ Routes(mux *http.ServeMux) }
 // listener, so that their counters and caches are the same on all.
 func (a *App) newAPIs() []routes {
 	return []routes{
-		a.discovery, a.chat, a.agentify, a.debug(), a.control(), a.oauth, a.waiting,
+		a.discovery, a.chat, a.agentify, a.debug(), a.control(), a.oauth, a.waiting, a.approvals, a.audit,
 		toolsapi.New(toolsapi.Options{
 			Tools: a.tools, Executor: a.executor, Log: a.store, Ready: a.ready, Open: a.config.Load().Store.WhenAway == store.AwayOpen, Version: a.opts.Version,
 		}),
@@ -82,6 +82,6 @@ func (a *App) control() *control.Control {
 	return control.New(control.Options{
 		Tools: a.tools, Calls: a.executor, Servers: a.upstreams,
 		Settings: settings{a}, Keys: a.store, Reviews: reviews{a}, Profiles: a.profiles, Log: a.store, Importer: clients.Importer{Reload: a.opts.Reload, Apply: settings{a}.reload}, Status: a.status,
-		Waiting: a.waiting,
+		Waiting: a.waiting, Audit: a.audit.Audit,
 	})
 }

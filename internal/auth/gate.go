@@ -40,6 +40,8 @@ type Options struct {
 	Profiles Profiles
 	// Public reports which requests need no caller: the page itself, health.
 	Public func(*http.Request) bool
+	// Audit records sign-ins and their ends. It may be nil.
+	Audit func(ctx context.Context, action, target string, detail any)
 	// Ended is called with the name of each credential that ends before its
 	// expiry. It may be nil.
 	Ended func(credential string)
@@ -238,6 +240,12 @@ const (
 
 func (g *Gate) reject(w http.ResponseWriter, r *http.Request, reason string, err error) {
 	httperr.Reject(w, r, reason, err)
+}
+
+func (g *Gate) audit(ctx context.Context, action, target string, detail any) {
+	if g.opts.Audit != nil {
+		g.opts.Audit(ctx, action, target, detail)
+	}
 }
 
 func (g *Gate) ended(credential string) {

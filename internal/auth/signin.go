@@ -82,6 +82,7 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, unavailable(err))
 		return
 	}
+	g.audit(tool.WithCaller(r.Context(), id.caller), "session.begin", name, map[string]any{"from": p.From, "agent": p.Agent})
 	if secure(r) {
 		http.SetCookie(w, cookie(secret, int(time.Until(expires).Seconds())))
 		secret = ""
@@ -126,6 +127,7 @@ func (g *Gate) end(r *http.Request, name string) error {
 	if err := g.sessions.end(r.Context(), name); err != nil {
 		return err
 	}
+	g.audit(r.Context(), "session.end", name, nil)
 	g.ended("session:" + name)
 	return nil
 }

@@ -31,17 +31,17 @@ func TestApprovalsAreBoundAndRevoked(t *testing.T) {
 	}
 	r.catalog.Put(catalog.Server{Name: "ask"}, []tool.Definition{d})
 	asked() // again: it is another tool
-	list, err := r.host.Approvals(t.Context(), tool.Local)
+	list, err := r.host.Approvals.List(t.Context(), tool.Local.ID)
 	if err != nil || len(list) != 2 || list[0].Tool != "ask:delete" || list[0].Current || !list[1].Current || list[1].Fingerprint != d.Fingerprint() {
 		t.Errorf("approvals = %+v, %v", list, err)
 	}
-	if list, err := r.host.Approvals(t.Context(), tool.Caller{ID: "key:other"}); err != nil || len(list) != 0 {
+	if list, err := r.host.Approvals.List(t.Context(), "key:other"); err != nil || len(list) != 0 {
 		t.Errorf("another's approvals = %+v, %v", list, err)
 	}
-	if err := r.host.RevokeApproval(t.Context(), tool.Caller{ID: "key:other"}, "ask:delete"); tool.KindOf(err) != tool.MethodNotFound {
+	if err := r.host.Approvals.Revoke(t.Context(), "key:other", "ask:delete"); tool.KindOf(err) != tool.MethodNotFound {
 		t.Errorf("another revokes: %v", err)
 	}
-	if err := r.host.RevokeApproval(t.Context(), tool.Local, "ask:delete"); err != nil {
+	if err := r.host.Approvals.Revoke(t.Context(), tool.Local.ID, "ask:delete"); err != nil {
 		t.Fatal(err)
 	}
 	asked()

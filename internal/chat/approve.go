@@ -8,19 +8,19 @@ import (
 	"slices"
 	"time"
 
+	"junctor/internal/approval"
 	"junctor/internal/llm"
-	"junctor/internal/store"
 	"junctor/internal/tool"
 )
 
 // Scope is how long an approval applies.
-type Scope string
+type Scope = approval.Scope
 
 // The scopes.
 const (
-	Once       Scope = "once"
-	ForSession Scope = "session"
-	Always     Scope = "always"
+	Once       = approval.Once
+	ForSession = approval.ForSession
+	Always     = approval.Always
 )
 
 // Decision is a user's answer to an approval request.
@@ -30,22 +30,19 @@ type Decision struct {
 	Reason  string `json:"reason,omitempty"`
 }
 
-// approvalSpace is the store's space of permanent approvals, by caller.
-const approvalSpace = "chat-approvals"
-
 var errNoAnswer = errors.New("approval timed out")
 
 // approve asks the user whether a call may be made, unless an earlier approval
 // applies.
 func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.Name, args json.RawMessage) (bool, error) {
-	name, subject := n.String(), s.host.approvalOf(n)
+	name, subject := n.String(), s.host.Approvals.Subject(n)
 	s.mu.Lock()
 	known := slices.Contains(s.meta.Allow, subject)
 	s.mu.Unlock()
 	if known || s.host.alwaysAllowed(ctx, t.caller.ID, subject) {
 		return true, nil
 	}
-	wait := s.host.config().ApprovalTimeoutMs.Duration()
+	wait := s.host.ApprovalTimeout()
 	answer := make(chan Decision, 1)
 	s.mu.Lock()
 	t.approvals[c.ID] = answer
@@ -72,22 +69,12 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 	return d.Approve, nil
 }
 
-// approvalOf returns the key of an approval: the tool's name and the
-// fingerprint of its current definition. A changed definition needs a new
-// approval.
-func (h *Host) approvalOf(n tool.Name) string {
-	if e := h.Tools.Snapshot().Lookup(n); e != nil {
-		return n.String() + " " + e.Fingerprint()
-	}
-	return n.String()
-}
-
 func (s *Session) remember(ctx context.Context, t *turn, name string, scope Scope) error {
 	switch scope {
 	case ForSession:
 		return s.save(ctx, func(m *metadata) { m.Allow = append(m.Allow, name) })
 	case Always:
-		return s.host.allowAlways(ctx, t.caller.ID, name)
+		return s.host.Approvals.AllowAlways(ctx, t.caller.ID, name)
 	}
 	return nil
 }
@@ -110,40 +97,10 @@ func (s *Session) Decide(ctx context.Context, callID string, d Decision) bool {
 	return elsewhere && s.host.command(ctx, s.id, command{CallID: callID, Decision: &d})
 }
 
-func (h *Host) allowed(ctx context.Context, caller string) ([]string, int64, error) {
-	v, err := h.Store.Value(ctx, approvalSpace, caller)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	var names []string
-	return names, v.Version, json.Unmarshal(v.Data, &names)
-}
-
-func (h *Host) alwaysAllowed(ctx context.Context, caller, name string) bool {
-	names, _, err := h.allowed(ctx, caller)
+func (h *Host) alwaysAllowed(ctx context.Context, caller, subject string) bool {
+	yes, err := h.Approvals.AllowedAlways(ctx, caller, subject)
 	if err != nil {
 		h.Log.WarnContext(ctx, "approvals not read; the person is asked", "err", err)
 	}
-	return slices.Contains(names, name)
-}
-
-func (h *Host) allowAlways(ctx context.Context, caller, name string) error {
-	for range 5 { // retry on conflicts with concurrent writers
-		names, version, err := h.allowed(ctx, caller)
-		if err != nil || slices.Contains(names, name) {
-			return err
-		}
-		data, err := json.Marshal(append(names, name))
-		if err != nil {
-			return err
-		}
-		_, err = h.Store.PutValue(ctx, store.Value{Space: approvalSpace, Name: caller, Data: data}, version)
-		if !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-	}
-	return store.ErrConflict
+	return yes
 }

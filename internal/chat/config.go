@@ -40,8 +40,6 @@ type Config struct {
 	PingMs setting.Millis `json:"pingMs"`
 	// How long a reply continues when no client is connected to its session.
 	DisconnectGraceMs setting.Millis `json:"disconnectGraceMs"`
-	// How long a person may take to approve or deny a call.
-	ApprovalTimeoutMs setting.Millis `json:"approvalTimeoutMs"`
 }
 
 // DefaultConfig returns the defaults of the specification, and defaults for a
@@ -60,7 +58,6 @@ func DefaultConfig() Config {
 		SessionIdleMs:        30 * 60_000,
 		PingMs:               30_000,
 		DisconnectGraceMs:    60_000,
-		ApprovalTimeoutMs:    10 * 60_000,
 	}
 }
 
@@ -75,7 +72,6 @@ func (c Config) Validate() error {
 		setting.Span("sessionIdleMs", c.SessionIdleMs),
 		setting.Span("pingMs", c.PingMs),
 		setting.Span("disconnectGraceMs", c.DisconnectGraceMs),
-		setting.Span("approvalTimeoutMs", c.ApprovalTimeoutMs),
 	}
 	for _, n := range []struct {
 		key   string

@@ -20,9 +20,9 @@ func TestConfigValidate(t *testing.T) {
 		"negative": {func() error {
 			c := chat.DefaultConfig()
 			c.MaxTokenCount, c.RetainNewestMessages, c.SummarizationThreshold, c.MetaToolsAbove, c.MaxSessions = -1, -1, -1, -1, -1
-			c.SessionIdleMs, c.DisconnectGraceMs, c.ApprovalTimeoutMs = -1, -1, setting.MaxMillis+1
+			c.SessionIdleMs, c.DisconnectGraceMs = -1, setting.MaxMillis+1
 			return c.Validate()
-		}(), []string{"approvalTimeoutMs", "disconnectGraceMs", "maxSessions", "maxTokenCount", "metaToolsAbove", "retainNewestMessages", "sessionIdleMs", "summarizationThreshold"}},
+		}(), []string{"disconnectGraceMs", "maxSessions", "maxTokenCount", "metaToolsAbove", "retainNewestMessages", "sessionIdleMs", "summarizationThreshold"}},
 		"summary above the window": {func() error {
 			c := chat.DefaultConfig()
 			c.MaxTokenCount, c.SummarizationThreshold = 10, 20

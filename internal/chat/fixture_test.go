@@ -17,6 +17,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"junctor/internal/approval"
 	"junctor/internal/catalog"
 	"junctor/internal/executor"
 	"junctor/internal/listing"
@@ -189,6 +190,10 @@ func withConfig(change func(*Config)) option {
 	return func(o *Options, _ *[]llm.Config) { change(&o.Config) }
 }
 
+func withApprovalTimeout(d time.Duration) option {
+	return func(o *Options, _ *[]llm.Config) { o.ApprovalTimeout = func() time.Duration { return d } }
+}
+
 func withModels(cfgs ...llm.Config) option {
 	return func(_ *Options, out *[]llm.Config) { *out = cfgs }
 }
@@ -234,6 +239,7 @@ func (r *fixture) start(opts ...option) {
 	}
 	log := slog.New(redactor.Handler(slog.NewJSONHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	o := Options{Config: DefaultConfig(), Tools: listing.New(listing.Options{Catalog: r.catalog, Search: index, Upstreams: states{}}), Store: r.store, Log: log, Node: "node-" + rand16()}
+	o.Approvals, o.ApprovalTimeout = &approval.Standing{Store: r.store, Tools: r.catalog}, approval.DefaultConfig().Timeout
 	cfgs := []llm.Config{{Name: "m", Provider: llm.OpenAI, Model: "gpt-test", BaseURL: r.model.URL + "/v1"}}
 	for _, f := range opts {
 		f(&o, &cfgs)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"junctor/internal/approval"
 	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/store"
@@ -47,10 +48,14 @@ type Options struct {
 	Tools    *listing.Service
 	Executor Executor
 	Store    Store
-	Meter    Meter             // may be nil
-	Tracer   *telemetry.Tracer // may be nil
-	Log      *slog.Logger
-	Node     string // identifies this process among those on the same store
+	// Approvals are the permanent ones of all callers.
+	Approvals *approval.Standing
+	// ApprovalTimeout returns how long a person may take to answer.
+	ApprovalTimeout func() time.Duration
+	Meter           Meter             // may be nil
+	Tracer          *telemetry.Tracer // may be nil
+	Log             *slog.Logger
+	Node            string // identifies this process among those on the same store
 
 	// Shared means that other processes serve the same sessions, so that their
 	// messages must be followed.

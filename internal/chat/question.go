@@ -189,7 +189,7 @@ func fitsForm(form *schema.Schema, a Answer) error {
 // askUser shows a question to all watchers and waits for the first answer. The
 // watchers always get the outcome.
 func (s *Session) askUser(ctx context.Context, t *turn, q *question) (Answer, error) {
-	wait := s.host.config().ApprovalTimeoutMs.Duration()
+	wait := s.host.ApprovalTimeout()
 	q.QuestionID, q.Expires = newID("ask"), time.Now().Add(wait).UTC()
 	q.answer = make(chan Answer, 1)
 	s.mu.Lock()

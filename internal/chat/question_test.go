@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
@@ -90,7 +91,7 @@ func TestInvalidAnswerLeavesQuestionOpen(t *testing.T) {
 
 func TestUnansweredQuestionsEnd(t *testing.T) {
 	t.Run("time runs out", func(t *testing.T) {
-		r := newFixture(t, asking(), withConfig(func(c *Config) { c.ApprovalTimeoutMs = 50 }))
+		r := newFixture(t, asking(), withApprovalTimeout(50*time.Millisecond))
 		c := r.connect("")
 		c.say(nameForm)
 		if a := c.kind(TypeAnswered).Payload.Action; a != string(Expired) {

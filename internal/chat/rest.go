@@ -22,8 +22,6 @@ import (
 func (h *Host) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /ws", h.ServeWS)
 	mux.HandleFunc("GET /api/models", h.listModels)
-	mux.HandleFunc("GET /api/approvals", h.listApprovals)
-	mux.HandleFunc("DELETE /api/approvals/{tool...}", h.revokeApproval)
 	mux.HandleFunc("GET /api/sessions", h.listSessions)
 	mux.HandleFunc("GET /api/sessions/{id}", h.showSession)
 	mux.HandleFunc("PATCH /api/sessions/{id}", h.changeSession)

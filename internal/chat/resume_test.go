@@ -343,7 +343,7 @@ func TestApprovalTimesOut(t *testing.T) {
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
 		{When: llmtest.When{Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: calls("ask:delete")}},
 		{When: llmtest.When{Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
-	}}, withConfig(func(c *Config) { c.ApprovalTimeoutMs = 50 }))
+	}}, withApprovalTimeout(50*time.Millisecond))
 	c := r.connect("")
 	c.say("go")
 	if text, _ := c.reply(); !strings.Contains(text, "no answer came") {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"junctor/internal/approval"
 	"junctor/internal/catalog"
 	"junctor/internal/listing"
 	"junctor/internal/llm"
@@ -65,7 +66,7 @@ func (l *leases) PutValue(_ context.Context, v store.Value, _ int64) (store.Valu
 }
 
 func quiet(s Store) *Host {
-	return New(Options{Store: s, Log: slog.New(slog.DiscardHandler), Config: DefaultConfig()})
+	return New(Options{Store: s, Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Approvals: &approval.Standing{Store: s}})
 }
 
 func TestLosingTheLeaseEndsTheReply(t *testing.T) {
@@ -124,7 +125,7 @@ func TestAllowAlwaysRetriesOnConflict(t *testing.T) {
 	l := &leases{conflict: 2}
 	h := quiet(l)
 	for _, name := range []string{"a:b", "c:d", "a:b"} {
-		if err := h.allowAlways(t.Context(), "me", name); err != nil {
+		if err := h.Approvals.AllowAlways(t.Context(), "me", name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +133,7 @@ func TestAllowAlwaysRetriesOnConflict(t *testing.T) {
 		t.Errorf("kept %s", l.value)
 	}
 	l.conflict = 100
-	if err := h.allowAlways(t.Context(), "me", "x:y"); !errors.Is(err, store.ErrConflict) {
+	if err := h.Approvals.AllowAlways(t.Context(), "me", "x:y"); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("%v", err)
 	}
 	l.err = errors.New("down")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"junctor/internal/approval"
 	"junctor/internal/auth"
 	"junctor/internal/catalog"
 	"junctor/internal/chat"
@@ -40,6 +41,8 @@ type Config struct {
 	LLM []llm.Config `json:"llm,omitempty" apply:"live"`
 	// The chat host.
 	Chat chat.Config `json:"chat" apply:"live"`
+	// How calls wait for a person who approves them.
+	Approval approval.Config `json:"approval" apply:"live"`
 	// The address of the HTTP APIs, host:port. Any host but loopback needs auth.
 	Listen string `json:"listen" apply:"restart"`
 	// Which web pages may call the HTTP APIs.
@@ -103,6 +106,7 @@ func Default() *Config {
 	return &Config{
 		Discovery: discovery.DefaultConfig(),
 		Chat:      chat.DefaultConfig(),
+		Approval:  approval.DefaultConfig(),
 		Listen:    DefaultListen,
 		Limits:    Limits{LimitConfig: x.Limits, MaxBodyBytes: 16 << 20, MaxStreamsPerCaller: 64, MaxSessions: 10_000},
 		Auth:      auth.DefaultConfig(),
@@ -135,6 +139,7 @@ func (c *Config) Validate() error {
 	errs = append(errs,
 		setting.Under("discovery", c.Discovery.Validate()),
 		setting.Under("chat", c.Chat.Validate()),
+		setting.Under("approval", c.Approval.Validate()),
 		validListen(c.Listen),
 		setting.Under("cors", c.CORS.Validate()),
 		setting.Under("limits", c.Limits.Validate()),

@@ -156,6 +156,13 @@ func settleTop(root *node, x *expansion, report func(*node, string), note func(k
 		}
 		target.put(key, n)
 	}
+	if c := root.get("chat"); c != nil && c.kind == object {
+		if n := c.take("approvalTimeoutMs"); n != nil {
+			note("chat.approvalTimeoutMs", n, "is now approval.timeoutMs, which applies to all clients; rename it")
+			root.put("approvalTimeoutMs", n)
+			move("approvalTimeoutMs", "approval", "timeoutMs")
+		}
+	}
 	move("logLevel", "log", "level")
 	move("DEBUG_PORT", "", "debugPort")
 

@@ -55,7 +55,9 @@ type Options struct {
 	Log      store.Log
 	Importer Importer
 	Waiting  Waiting
-	Status   func(ctx context.Context) any // of the gateway as a whole
+	// Audit records who changed what.
+	Audit  func(ctx context.Context, action, target string, detail any)
+	Status func(ctx context.Context) any // of the gateway as a whole
 }
 
 // Control serves the API.
@@ -65,6 +67,9 @@ type Control struct{ Options }
 func New(o Options) *Control {
 	if o.Profiles == nil {
 		o.Profiles = profile.New(nil, profile.Options{})
+	}
+	if o.Audit == nil {
+		o.Audit = func(context.Context, string, string, any) {}
 	}
 	return &Control{o}
 }

@@ -56,5 +56,8 @@ func (c *Control) importServers(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, asInvalid(err))
 		return
 	}
+	for _, name := range added {
+		c.Audit(r.Context(), "server.import", name, nil)
+	}
 	answer(w, map[string]any{"added": added})
 }

@@ -68,6 +68,7 @@ func (c *Control) addKey(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
+	c.Audit(r.Context(), "key.add", key.Name, key)
 	answer(w, map[string]any{"key": secret.Reveal(), "record": key})
 }
 
@@ -80,5 +81,6 @@ func (c *Control) revokeKey(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
+	c.Audit(r.Context(), "key.revoke", key.Name, map[string]any{"id": key.ID})
 	answer(w, key)
 }

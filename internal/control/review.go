@@ -110,6 +110,7 @@ func (c *Control) approve(w http.ResponseWriter, r *http.Request) {
 			httperr.Write(w, r, err)
 			return
 		}
+		c.Audit(r.Context(), "definition.approve", e.Name.String(), map[string]any{"fingerprint": e.Fingerprint()})
 		approved = append(approved, e.Name.String())
 	}
 	answer(w, map[string]any{"approved": approved})

@@ -137,6 +137,9 @@ func (c *Control) addServers(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, asInvalid(err))
 		return
 	}
+	for _, name := range names {
+		c.Audit(r.Context(), "server.add", name, nil)
+	}
 	answer(w, map[string]any{"added": names})
 }
 
@@ -163,7 +166,7 @@ func (c *Control) setServer(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"server": {"command": "…"}} or {"server": {"url": "…"}}`})
 		return
 	}
-	c.edit(w, r, func(name string) error { return c.Settings.SetServer(name, in.Server) })
+	c.edit(w, r, "server.change", func(name string) error { return c.Settings.SetServer(name, in.Server) })
 }
 
 func (c *Control) changeServer(w http.ResponseWriter, r *http.Request) {
@@ -178,19 +181,23 @@ func (c *Control) changeServer(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"enabled": true} or {"enabled": false}`})
 		return
 	}
-	c.edit(w, r, func(name string) error { return c.Settings.SetEnabled(name, *in.Enabled) })
+	action := "server.disable"
+	if *in.Enabled {
+		action = "server.enable"
+	}
+	c.edit(w, r, action, func(name string) error { return c.Settings.SetEnabled(name, *in.Enabled) })
 }
 
 func (c *Control) removeServer(w http.ResponseWriter, r *http.Request) {
-	c.edit(w, r, c.Settings.RemoveServer)
+	c.edit(w, r, "server.remove", c.Settings.RemoveServer)
 }
 
 func (c *Control) restartServer(w http.ResponseWriter, r *http.Request) {
-	c.edit(w, r, c.Servers.Restart)
+	c.edit(w, r, "server.restart", c.Servers.Restart)
 }
 
 // edit does something to the server of the path.
-func (c *Control) edit(w http.ResponseWriter, r *http.Request, do func(name string) error) {
+func (c *Control) edit(w http.ResponseWriter, r *http.Request, action string, do func(name string) error) {
 	name := r.PathValue("name")
 	caller := tool.CallerFrom(r.Context())
 	if _, ok := c.Servers.StatusOf(name); !ok {
@@ -201,6 +208,7 @@ func (c *Control) edit(w http.ResponseWriter, r *http.Request, do func(name stri
 		httperr.Write(w, r, asInvalid(err))
 		return
 	}
+	c.Audit(r.Context(), action, name, nil)
 	answer(w, map[string]any{"ok": true})
 }
 

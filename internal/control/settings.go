@@ -2,7 +2,9 @@ package control
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 
 	"junctor/internal/httperr"
 	"junctor/internal/tool"
@@ -55,6 +57,9 @@ func (c *Control) changeSettings(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		httperr.Write(w, r, asInvalid(err))
 		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(in.Set)) { // values may be secrets
+		c.Audit(r.Context(), "config.change", key, nil)
 	}
 	c.settings(w, r)
 }

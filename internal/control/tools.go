@@ -218,8 +218,8 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 // changeTool takes {"enabled": true, "approval": "ask"}, either or both.
 func (c *Control) changeTool(w http.ResponseWriter, r *http.Request) {
 	var in struct {
-		Enabled  *bool             `json:"enabled"`
-		Approval *catalog.Approval `json:"approval"`
+		Enabled  *bool             `json:"enabled,omitempty"`
+		Approval *catalog.Approval `json:"approval,omitempty"`
 	}
 	if err := c.read(w, r, &in); err != nil {
 		httperr.Write(w, r, err)
@@ -238,6 +238,7 @@ func (c *Control) changeTool(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, asInvalid(err))
 		return
 	}
+	c.Audit(r.Context(), "tool.change", e.Name.String(), in)
 	answer(w, map[string]any{"ok": true})
 }
 

@@ -69,12 +69,26 @@ type Meter interface {
 	Circuit(server, tool string, state int)
 }
 
+// Approvals asks people other than the user of the calling client.
+type Approvals interface {
+	// Allowed reports whether an earlier approval applies to the call.
+	Allowed(ctx context.Context, call *tool.Call, e *catalog.Entry) bool
+
+	// Ask waits for a person. It returns waiting.ErrNobody when nobody can
+	// answer, and waiting.ErrExpired when nobody did in time.
+	Ask(ctx context.Context, call *tool.Call, e *catalog.Entry) (allow bool, reason string, err error)
+
+	// Timeout returns how long a person may take.
+	Timeout() time.Duration
+}
+
 // Options are what an Executor is made of.
 type Options struct {
 	Catalog   Catalog
 	Upstreams Upstreams
 	Calls     CallLog
 	Meter     Meter
+	Approvals Approvals                             // nil: only the user of the calling client is asked
 	Redact    func(json.RawMessage) json.RawMessage // applied before the call log; nil changes nothing
 	Tracer    *telemetry.Tracer                     // nil traces nothing
 	Log       *slog.Logger

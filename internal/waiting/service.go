@@ -44,6 +44,8 @@ var (
 	ErrAnswered = errors.New("the call does not wait for this any more")
 	// ErrExpired is what Ask returns when no answer came in time.
 	ErrExpired = errors.New("no answer came in time")
+	// ErrNobody means that a call cannot wait, because nobody can answer.
+	ErrNobody = errors.New("nobody can answer")
 	// ErrCancelled is the cause of the end of a call's context when its record
 	// was cancelled.
 	ErrCancelled = errors.New("the call was cancelled")

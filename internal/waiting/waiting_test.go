@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"junctor/internal/sqlite"
+	"junctor/internal/sqlite/sqlitetest"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 )
@@ -25,7 +26,7 @@ func anyone(*Record, *Input) error { return nil }
 func twoNodes(t *testing.T) (a, b *Service) {
 	t.Helper()
 	cfg := store.DefaultConfig()
-	cfg.Path = filepath.Join(t.TempDir(), "junctor.db")
+	cfg.Path = sqlitetest.Create(t, filepath.Join(t.TempDir(), "junctor.db"))
 	s, err := sqlite.Open(t.Context(), cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,317 @@
+package approval
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"junctor/internal/catalog"
+	"junctor/internal/rawjson"
+	"junctor/internal/store"
+	"junctor/internal/tool"
+	"junctor/internal/waiting"
+)
+
+// Options are what an Inbox is made of.
+type Options struct {
+	Config   Config
+	Calls    *waiting.Service
+	Standing *Standing
+	Store    store.Values
+	Shared   bool // other nodes use the store too
+	// Redact is applied to arguments before they are stored and shown; nil
+	// changes nothing.
+	Redact func(json.RawMessage) json.RawMessage
+	// Differences returns what changed in a tool since its definition was
+	// approved, to be shown as JSON; nil when nothing did.
+	Differences func(ctx context.Context, e *catalog.Entry) any
+	// Audit records who allowed or denied what.
+	Audit  func(ctx context.Context, action, target string, detail any)
+	Client *http.Client // for the webhook
+	Log    *slog.Logger
+}
+
+// Inbox has the calls that wait for approval. It is safe for concurrent use.
+type Inbox struct {
+	Options
+	cfg      atomic.Pointer[Config]
+	id       string
+	progress time.Duration // between signs of life to waiting clients
+
+	mu        sync.Mutex
+	attending int           // pages of administrators that are open here
+	changed   chan struct{} // receives after a change of attending
+}
+
+const (
+	spaceAttending    = "approvers"
+	attendingInterval = 10 * time.Second
+	attendingLife     = 30 * time.Second
+	progressInterval  = 10 * time.Second
+	maxReason         = 1000
+)
+
+// New returns an Inbox; it starts nothing.
+func New(o Options) *Inbox {
+	o.Log = o.Log.With("component", "approval")
+	if o.Redact == nil {
+		o.Redact = func(raw json.RawMessage) json.RawMessage { return raw }
+	}
+	if o.Audit == nil {
+		o.Audit = func(context.Context, string, string, any) {}
+	}
+	i := &Inbox{Options: o, id: rand.Text(), progress: progressInterval, changed: make(chan struct{}, 1)}
+	i.SetConfig(o.Config)
+	return i
+}
+
+// SetConfig replaces the settings for calls that begin to wait from now on.
+func (i *Inbox) SetConfig(cfg Config) { i.cfg.Store(&cfg) }
+
+// CurrentConfig returns the settings in effect.
+func (i *Inbox) CurrentConfig() Config { return *i.cfg.Load() }
+
+// Timeout returns how long a call waits for a person.
+func (i *Inbox) Timeout() time.Duration { return i.CurrentConfig().Timeout() }
+
+// Run tells other nodes whether an administrator has the page open here, until
+// ctx is done.
+func (i *Inbox) Run(ctx context.Context) error {
+	if !i.Shared {
+		return nil
+	}
+	tick := time.NewTicker(attendingInterval)
+	defer tick.Stop()
+	told := false
+	for {
+		i.mu.Lock()
+		here := i.attending > 0
+		i.mu.Unlock()
+		var err error
+		switch {
+		case here:
+			_, err = i.Store.PutValue(ctx, store.Value{Space: spaceAttending, Name: i.id, Expires: time.Now().Add(attendingLife)}, store.AnyVersion)
+		case told:
+			err = i.Store.DeleteValue(ctx, spaceAttending, i.id, store.AnyVersion)
+		}
+		if err != nil && ctx.Err() == nil {
+			i.Log.DebugContext(ctx, "open pages not announced", "err", err)
+		}
+		told = here
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		case <-i.changed:
+		}
+	}
+}
+
+// attend counts an administrator's page as open until the returned function is
+// called.
+func (i *Inbox) attend() (leave func()) {
+	count := func(n int) {
+		i.mu.Lock()
+		i.attending += n
+		i.mu.Unlock()
+		select {
+		case i.changed <- struct{}{}:
+		default:
+		}
+	}
+	count(1)
+	return sync.OnceFunc(func() { count(-1) })
+}
+
+// attended reports whether an administrator has the page open on some node.
+func (i *Inbox) attended(ctx context.Context) bool {
+	i.mu.Lock()
+	here := i.attending > 0
+	i.mu.Unlock()
+	if here || !i.Shared {
+		return here
+	}
+	pages, err := i.Store.Values(ctx, spaceAttending)
+	if err != nil {
+		i.Log.WarnContext(ctx, "open pages of other nodes not read", "err", err)
+	}
+	return len(pages) > 0
+}
+
+// Allowed reports whether an earlier approval applies to a call.
+func (i *Inbox) Allowed(ctx context.Context, call *tool.Call, e *catalog.Entry) bool {
+	sub := subject(e)
+	yes, err := i.Standing.AllowedAlways(ctx, call.Caller.ID, sub)
+	if err == nil && !yes {
+		yes, err = i.Standing.allowedInSession(ctx, call.Caller.ID, call.Session, sub)
+	}
+	if err != nil {
+		i.Log.WarnContext(ctx, "approvals not read; a person is asked", "err", err)
+	}
+	return yes && err == nil
+}
+
+// Request is what a person is asked.
+type Request struct {
+	Tool          string   `json:"tool"`
+	Why           string   `json:"why"`
+	Fingerprint   string   `json:"fingerprint"`   // of the definition
+	ArgumentsHash string   `json:"argumentsHash"` // SHA-256
+	Scopes        []Scope  `json:"scopes"`        // that can be chosen
+	Warnings      []string `json:"warnings,omitempty"`
+	Changed       bool     `json:"changed,omitempty"` // since the definition was approved
+	Differences   any      `json:"differences,omitempty"`
+}
+
+// Decision is a person's answer.
+type Decision struct {
+	Allow  bool
+	Scope  Scope
+	Reason string
+}
+
+// answer is a decision as it is sent.
+type answer struct {
+	Action string `json:"action"` // allow, deny
+	Scope  Scope  `json:"scope,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Ask waits for a person who allows or denies the call. It returns
+// waiting.ErrNobody when nobody can, and waiting.ErrExpired when nobody did in
+// time. When ctx ends the
+// request is withdrawn.
+func (i *Inbox) Ask(ctx context.Context, call *tool.Call, e *catalog.Entry) (allow bool, reason string, err error) {
+	cfg := i.CurrentConfig()
+	if cfg.Webhook == nil && !i.attended(ctx) {
+		return false, "", waiting.ErrNobody
+	}
+	params, err := i.request(ctx, call, e)
+	if err != nil {
+		return false, "", err
+	}
+	record := waiting.From(ctx)
+	if record == nil {
+		record, err = i.Calls.Start(ctx, waiting.New{
+			Caller: call.Caller, Face: call.Face, Session: call.Session, Tool: e.Name.String(), Arguments: i.Redact(call.Arguments),
+		})
+		if err != nil {
+			return false, "", err
+		}
+		defer func() {
+			if err := record.Release(ctx); err != nil {
+				i.Log.WarnContext(ctx, "record of a waiting call not deleted", "err", err)
+			}
+		}()
+		inner, stop := record.Context(ctx)
+		defer stop()
+		ctx = inner
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer cancel(nil)
+	background.Go(func() { i.keepAlive(ctx, call, e) })
+	in := waiting.Input{Kind: waiting.KindApproval, Params: params, Expires: time.Now().Add(cfg.Timeout()).UTC()}
+	if cfg.Webhook != nil {
+		background.Go(func() {
+			if err := i.announce(ctx, *cfg.Webhook, record.ID()); err != nil && ctx.Err() == nil {
+				i.Log.WarnContext(ctx, "approval webhook failed", "err", err)
+				if !i.attended(ctx) {
+					cancel(waiting.ErrNobody)
+				}
+			}
+		})
+	}
+	got, err := record.Ask(ctx, in)
+	if err != nil {
+		return false, "", err
+	}
+	var a answer
+	if err := json.Unmarshal(got.Answer, &a); err != nil {
+		return false, "", fmt.Errorf("read the answer of an approval: %w", err)
+	}
+	if allow = a.Action == "allow"; allow {
+		i.remember(ctx, call, e, a.Scope)
+	}
+	return allow, a.Reason, nil
+}
+
+// request returns the question about a call.
+func (i *Inbox) request(ctx context.Context, call *tool.Call, e *catalog.Entry) (json.RawMessage, error) {
+	sum := sha256.Sum256(call.Arguments)
+	r := Request{
+		Tool: e.Name.String(), Why: why(e),
+		Fingerprint: e.Fingerprint(), ArgumentsHash: hex.EncodeToString(sum[:]),
+		Scopes: []Scope{Once, ForSession, Always}, Warnings: e.Warnings(), Changed: e.Review.Changed,
+	}
+	if call.Session == "" {
+		r.Scopes = []Scope{Once, Always}
+	}
+	if i.Differences != nil && e.Review.Changed {
+		r.Differences = i.Differences(ctx, e)
+	}
+	data, err := json.Marshal(r)
+	if err == nil && len(data) > maxRequest {
+		r.Differences = nil // junctor servers diff shows them
+		data, err = json.Marshal(r)
+	}
+	return data, err
+}
+
+// why returns what asks for the approval.
+func why(e *catalog.Entry) string {
+	if e.Approval == catalog.AskApproval {
+		return fmt.Sprintf("a rule in toolRules asks for approval of %s, and its client cannot ask", e.Name)
+	}
+	return "the profile of the caller asks for approval, and its client cannot ask"
+}
+
+// maxRequest bounds the bytes of a question.
+const maxRequest = 48 << 10
+
+func (i *Inbox) remember(ctx context.Context, call *tool.Call, e *catalog.Entry, scope Scope) {
+	var err error
+	switch scope {
+	case ForSession:
+		err = i.Standing.allowInSession(ctx, call.Caller.ID, call.Session, subject(e))
+	case Always:
+		err = i.Standing.AllowAlways(ctx, call.Caller.ID, subject(e))
+	}
+	if err != nil {
+		i.Log.WarnContext(ctx, "cannot store the approval; a person will be asked again", "tool", e.Name.String(), "err", err)
+	}
+}
+
+// keepAlive sends progress to a client that takes it, so that neither the client
+// nor what is between gives up the call.
+func (i *Inbox) keepAlive(ctx context.Context, call *tool.Call, e *catalog.Entry) {
+	token := rawjson.Field(call.Meta, "progressToken")
+	if call.Exchange.Notify == nil || token == nil {
+		return
+	}
+	tick := time.NewTicker(i.progress)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		// Progress must increase, and the tool's own begins later.
+		params, err := json.Marshal(map[string]any{"progressToken": token, "progress": float64(n) * 1e-6, "message": fmt.Sprintf("waiting for approval of %s", e.Name)})
+		if err != nil {
+			return
+		}
+		call.Exchange.Notify("notifications/progress", params)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

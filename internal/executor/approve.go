@@ -1,0 +1,153 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"junctor/internal/catalog"
+	"junctor/internal/tool"
+	"junctor/internal/waiting"
+)
+
+// mustAsk reports whether a call needs approval: by a rule of the tool, or by
+// the caller's profile.
+func mustAsk(e *catalog.Entry, caller *tool.Caller) bool {
+	return e.Approval == catalog.AskApproval || caller.MustAsk(e.Name)
+}
+
+// approve asks a person where a rule wants that: the user of the calling client
+// if it can ask, else whoever has the inbox open.
+func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
+	if !mustAsk(e, &call.Caller) {
+		return nil
+	}
+	ask := call.Exchange.Approve
+	if ask == nil && x.Approvals != nil && x.Approvals.Allowed(ctx, call, e) {
+		return nil
+	}
+	if ask == nil && call.Exchange.Ask != nil && canElicit(call.Exchange.Capabilities) {
+		ask = func(ctx context.Context, n tool.Name, arguments json.RawMessage) (bool, error) {
+			return x.elicitApproval(ctx, call.Exchange.Ask, n, arguments)
+		}
+	}
+	reason := ""
+	if ask == nil && x.Approvals != nil {
+		ask = func(ctx context.Context, _ tool.Name, _ json.RawMessage) (yes bool, err error) {
+			yes, reason, err = x.Approvals.Ask(ctx, call, e)
+			return yes, err
+		}
+	}
+	if ask == nil {
+		return nobodyToAsk(e)
+	}
+	waitCtx, cancel := x.untilStopping(ctx)
+	defer cancel()
+	yes, err := ask(waitCtx, e.Name, call.Arguments)
+	if err != nil {
+		return x.notApproved(waitCtx, e, err)
+	}
+	if !yes && reason != "" {
+		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the call of %s was not approved: %s", e.Name, reason), Details: map[string]any{"reason": reason}}
+	}
+	if !yes {
+		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the call of %s was not approved", e.Name)}
+	}
+	return x.stillAsShown(ctx, e, call)
+}
+
+func nobodyToAsk(e *catalog.Entry) error {
+	return &tool.Error{
+		Kind: tool.Denied,
+		Msg: fmt.Sprintf("tool %s asks a person for approval, and this client cannot be asked; call it from the chat or from a client with elicitation, keep the page open as an administrator to approve it there, or set \"approval\": \"auto\" for it in toolRules",
+			e.Name),
+	}
+}
+
+// notApproved returns the error of a call for which no answer came.
+func (x *Executor) notApproved(ctx context.Context, e *catalog.Entry, err error) error {
+	switch {
+	case errors.Is(context.Cause(ctx), tool.ErrStopping):
+		return &tool.Error{
+			Kind: tool.Unavailable, RetryAfter: awayRetry, Err: tool.ErrStopping,
+			Msg: fmt.Sprintf("the gateway is stopping before the call of %s was approved; the call was not made. Call the tool again when the gateway has restarted", e.Name),
+		}
+	case errors.Is(err, waiting.ErrNobody):
+		return nobodyToAsk(e)
+	case errors.Is(err, waiting.ErrCancelled):
+		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled before it was approved", e.Name), Err: err}
+	case errors.Is(err, waiting.ErrExpired):
+		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s asks a person for approval, and nobody answered within %s; call it again when somebody can", e.Name, x.Approvals.Timeout()), Err: err}
+	}
+	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s asks a person for approval, and no answer came", e.Name), Err: err}
+}
+
+// stillAsShown returns an error if the call must not be made although it was
+// approved: its client has left, or the tool is not what the person was shown.
+func (x *Executor) stillAsShown(ctx context.Context, e *catalog.Entry, call *tool.Call) error {
+	if err := ctx.Err(); err != nil {
+		return &tool.Error{Kind: tool.Canceled, Msg: fmt.Sprintf("the call of %s was cancelled before it was approved", e.Name), Err: err}
+	}
+	now := x.Catalog.Snapshot().Lookup(e.Name)
+	if now == e {
+		return nil
+	}
+	if now == nil || !now.Enabled || !call.Caller.MayUse(e.Name) || now.Fingerprint() != e.Fingerprint() {
+		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s was changed, disabled or removed while the call waited for approval; call it again", e.Name)}
+	}
+	return nil
+}
+
+func canElicit(capabilities json.RawMessage) bool {
+	var c struct {
+		Elicitation *struct {
+			Form *json.RawMessage `json:"form"`
+			URL  *json.RawMessage `json:"url"`
+		} `json:"elicitation"`
+	}
+	if json.Unmarshal(capabilities, &c) != nil || c.Elicitation == nil {
+		return false
+	}
+	return c.Elicitation.Form != nil || c.Elicitation.URL == nil // neither means form
+}
+
+// maxShownArguments bounds the arguments in a question to a person.
+const maxShownArguments = 2000
+
+func (x *Executor) elicitApproval(ctx context.Context, ask func(context.Context, string, json.RawMessage) (json.RawMessage, error), n tool.Name, arguments json.RawMessage) (bool, error) {
+	if x.Approvals != nil {
+		limited, cancel := context.WithTimeoutCause(ctx, x.Approvals.Timeout(), waiting.ErrExpired)
+		defer cancel()
+		ctx = limited
+	}
+	shown := string(arguments)
+	if len(shown) > maxShownArguments {
+		shown = strings.ToValidUTF8(shown[:maxShownArguments], "") + "…"
+	}
+	params, err := json.Marshal(map[string]any{
+		"message": fmt.Sprintf("Run the tool %s with %s?", n, shown),
+		"requestedSchema": map[string]any{
+			"type":       "object",
+			"properties": map[string]any{},
+		},
+	})
+	if err != nil {
+		return false, err
+	}
+	raw, err := ask(ctx, "elicitation/create", params)
+	if err != nil && errors.Is(context.Cause(ctx), waiting.ErrExpired) {
+		err = waiting.ErrExpired
+	}
+	if err != nil {
+		return false, err
+	}
+	var answer struct {
+		Action string `json:"action"`
+	}
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return false, fmt.Errorf("answer to the approval: %w", err)
+	}
+	return answer.Action == "accept", nil
+}
