@@ -30,7 +30,7 @@ on that port of this machine.`,
 func (c *cli) agentify(ctx context.Context) error {
 	o := c.options(notHere)
 	o.Trust = nil // stdin is the client's
-	cfg, err := c.loadAndTell(o)
+	cfg, err := c.loadAndReport(o)
 	if err != nil {
 		return err
 	}

@@ -52,10 +52,10 @@ func ofFlags(err error) error {
 	return usageError{err}
 }
 
-// loadAndTell is load for commands that stay: it tells what is worth knowing
+// loadAndReport is load for commands that stay: it tells what is worth knowing
 // of the file. In commands that come and go the same notes would be noise;
 // config check has them too.
-func (c *cli) loadAndTell(o config.Options) (*config.Config, error) {
+func (c *cli) loadAndReport(o config.Options) (*config.Config, error) {
 	cfg, notes, err := config.Load(o)
 	if err == nil {
 		c.tell(notes)

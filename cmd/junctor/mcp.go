@@ -47,7 +47,7 @@ with --mode direct it sees all tools; with --server one server as it is.`,
 func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool) error {
 	o := c.options(notHere)
 	o.Trust = nil // stdin is the client's
-	cfg, err := c.loadAndTell(o)
+	cfg, err := c.loadAndReport(o)
 	if standalone {
 		if err != nil {
 			return err

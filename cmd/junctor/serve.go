@@ -37,7 +37,7 @@ func (c *cli) serveCommand() *cobra.Command {
 			if listen != "" {
 				o.Overrides = append(o.Overrides, config.Override{Key: "listen", Value: listen, Source: "--listen"})
 			}
-			cfg, err := c.loadAndTell(o)
+			cfg, err := c.loadAndReport(o)
 			if err != nil {
 				return err
 			}

@@ -155,7 +155,7 @@ func (a *App) loadRemoteTools(ctx context.Context, elsewhere []upstream.Status, 
 				return err
 			}
 			a.sink.publish(set)
-			a.upstreams.Lend(c.Server, set.Info, len(set.Tools))
+			a.upstreams.SetRemote(c.Server, set.Info, len(set.Tools))
 			known[st.Name] = version
 		}
 	}

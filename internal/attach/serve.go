@@ -63,7 +63,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	requests := &connQueue{addr: ln.Addr(), conns: make(chan net.Conn), done: ctx.Done()}
-	hs := &http.Server{Handler: s.opts.HTTP, ReadHeaderTimeout: greetFor, IdleTimeout: 2 * time.Minute,
+	hs := &http.Server{Handler: s.opts.HTTP, ReadHeaderTimeout: handshakeTimeout, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = hs.Serve(requests) })
@@ -128,7 +128,7 @@ func (s *Server) awaitIdle(ctx context.Context) {
 
 // serve finds out what a connection is. A stream lives as long as streams.
 func (s *Server) serve(ctx, streams context.Context, c net.Conn, requests *connQueue) {
-	_ = c.SetReadDeadline(time.Now().Add(greetFor))
+	_ = c.SetReadDeadline(time.Now().Add(handshakeTimeout))
 	r := bufio.NewReader(c)
 	first, err := r.Peek(len("JUNCTOR/"))
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *Server) refuse(ctx context.Context, c net.Conn, stream bool) {
 	defer c.Close()
 	const why = "this program was started by the gateway, or runs in another PID namespace, and may not use its socket; junctor mcp --standalone works without it"
 	s.log.WarnContext(ctx, "connection at the socket refused: the program was started by the gateway or is in another PID namespace")
-	_ = c.SetDeadline(time.Now().Add(greetFor))
+	_ = c.SetDeadline(time.Now().Add(handshakeTimeout))
 	if stream {
 		_ = s.answer(c, reply{Message: why})
 		return

@@ -19,8 +19,8 @@ const greeting = "JUNCTOR/1 "
 // maxLine bounds the lines of the greeting.
 const maxLine = 4096
 
-// greetFor is how long either side may take to greet.
-const greetFor = 10 * time.Second
+// handshakeTimeout is how long either side may take to greet.
+const handshakeTimeout = 10 * time.Second
 
 // StreamRequest selects the MCP view of a stream.
 type StreamRequest struct {
@@ -99,7 +99,7 @@ func requestStream(c net.Conn, r *bufio.Reader, w StreamRequest) (answer reply, 
 	if err != nil {
 		return answer, err
 	}
-	_ = c.SetDeadline(time.Now().Add(greetFor))
+	_ = c.SetDeadline(time.Now().Add(handshakeTimeout))
 	if _, err := io.WriteString(c, greeting+string(line)+"\n"); err != nil {
 		return answer, ErrNone
 	}

@@ -52,7 +52,7 @@ type answer struct {
 func New(version string, status Status) *Server {
 	s := &Server{version: version, status: status}
 	s.tools = []builtinTool{
-		{timeDefinition, "time", func(_ context.Context, a json.RawMessage) (answer, error) { return tellTime(time.Now(), a) }},
+		{timeDefinition, "time", func(_ context.Context, a json.RawMessage) (answer, error) { return currentTime(time.Now(), a) }},
 		{calculateDefinition, "calculate", func(_ context.Context, a json.RawMessage) (answer, error) { return calculate(a) }},
 		{textDefinition, "text", func(_ context.Context, a json.RawMessage) (answer, error) { return transform(a) }},
 		{statusDefinition, "status", s.gatewayStatus},

@@ -113,7 +113,7 @@ func TestTimeTool(t *testing.T) {
 		`{"zone":7}`:                                   "",
 		`{"zone":"Local"}`:                             "2026-11-15T12:00:00Z",
 	} {
-		a, err := tellTime(now, json.RawMessage(in))
+		a, err := currentTime(now, json.RawMessage(in))
 		if (err == nil) != (want != "") || !strings.HasPrefix(a.text, want) {
 			t.Errorf("time %s = %q, %v; want %q", in, a.text, err, want)
 		}

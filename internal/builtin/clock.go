@@ -19,7 +19,7 @@ type moment struct {
 	Unix    int64  `json:"unix"`
 }
 
-func tellTime(now time.Time, arguments json.RawMessage) (answer, error) {
+func currentTime(now time.Time, arguments json.RawMessage) (answer, error) {
 	var a struct {
 		Zone string `json:"zone"`
 		At   string `json:"at"`

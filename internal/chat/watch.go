@@ -156,8 +156,8 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 	return w, nil
 }
 
-// Tell sends a message to this watcher only.
-func (w *Watcher) Tell(kind string, payload any) {
+// Send sends a message to this watcher only.
+func (w *Watcher) Send(kind string, payload any) {
 	s := w.session
 	s.mu.Lock()
 	seq := s.outbox.sent

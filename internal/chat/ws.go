@@ -257,7 +257,7 @@ func (c *connection) fail(err error) { c.failed(err, ErrorPayload{}) }
 func (c *connection) failed(err error, about ErrorPayload) {
 	e := tool.AsError(err)
 	about.Code, about.Message, about.RetryAfter = string(e.Kind), e.Msg, e.RetryAfter.Milliseconds()
-	c.watcher.Tell(TypeError, about)
+	c.watcher.Send(TypeError, about)
 }
 
 // handle handles one message.
@@ -289,6 +289,6 @@ func (c *connection) handle(ctx context.Context, data []byte) {
 			c.fail(err)
 			return
 		}
-		c.watcher.Tell(TypeHistory, trimHistory(c.session.History(), maxHistory))
+		c.watcher.Send(TypeHistory, trimHistory(c.session.History(), maxHistory))
 	}
 }

@@ -253,7 +253,7 @@ func (l *loader) run() (*Config, []Note, error) {
 		root = newTree(l.src, v, func(p Problem) { l.problems = append(l.problems, p) })
 	}
 	servers, rest := entries(root, l.report)
-	settleTop(rest, l.x, l.report, l.note)
+	normalizeTop(rest, l.x, l.report, l.note)
 	l.x.expandTree(rest, l.report, l.reportUnset)
 
 	base := l.serverDefaults(d)

@@ -85,8 +85,8 @@ func normalise(e entry, report func(*node, string), note func(key string, n *nod
 			}
 		}
 	}
-	settleCommand(n, report)
-	settleName(e, report, note)
+	normalizeCommand(n, report)
+	normalizeName(e, report, note)
 
 	for _, m := range slices.Clone(n.members) {
 		if msg, known := foreignServer[m.name]; known || isComment(m.name) {
@@ -104,11 +104,11 @@ func normalise(e entry, report func(*node, string), note func(key string, n *nod
 			}
 		}
 	}
-	settleTransport(n, report)
-	settleEnabled(n, report)
-	settleTimes(n, note)
-	settleSecrets(n, report)
-	settleOAuth(n, report, note)
+	normalizeTransport(n, report)
+	normalizeEnabled(n, report)
+	normalizeTimes(n, note)
+	normalizeSecrets(n, report)
+	normalizeOAuth(n, report, note)
 	if tc := n.get("tool_configuration"); tc != nil {
 		asList(tc, "allowed_tools")
 		asList(tc, "excluded_tools")
@@ -152,8 +152,8 @@ func rename(n, v *node, to string, report func(*node, string)) {
 	target.put(key, v)
 }
 
-// settleCommand takes a command that is a list (opencode) or an object (Zed).
-func settleCommand(n *node, report func(*node, string)) {
+// normalizeCommand takes a command that is a list (opencode) or an object (Zed).
+func normalizeCommand(n *node, report func(*node, string)) {
 	c := n.get("command")
 	switch {
 	case c == nil:
@@ -186,8 +186,8 @@ func settleCommand(n *node, report func(*node, string)) {
 	}
 }
 
-// settleName drops the name inside an entry that has one already.
-func settleName(e entry, report func(*node, string), note func(string, *node, string)) {
+// normalizeName drops the name inside an entry that has one already.
+func normalizeName(e entry, report func(*node, string), note func(string, *node, string)) {
 	if id := e.node.take("id"); id != nil && (id.kind != str || id.text != e.name) {
 		report(id, fmt.Sprintf("contradicts the server's name, %q; make them the same", e.name))
 	}
@@ -210,8 +210,8 @@ var transportWords = map[string]struct {
 	"auto": {upstream.Auto, false},
 }
 
-// settleTransport makes one transport of type and transport.
-func settleTransport(n *node, report func(*node, string)) {
+// normalizeTransport makes one transport of type and transport.
+func normalizeTransport(n *node, report func(*node, string)) {
 	typ, trans := n.take("type"), n.take("transport")
 	if trans == nil {
 		trans, typ = typ, nil
@@ -251,7 +251,7 @@ func settleTransport(n *node, report func(*node, string)) {
 	n.put("transport", trans.made(str, string(word.is)))
 }
 
-func settleEnabled(n *node, report func(*node, string)) {
+func normalizeEnabled(n *node, report func(*node, string)) {
 	d := n.take("disabled")
 	if d == nil {
 		return
@@ -275,8 +275,8 @@ func settleEnabled(n *node, report func(*node, string)) {
 // less than four seconds.
 const inSeconds = 3600
 
-// settleTimes turns times of other units into milliseconds.
-func settleTimes(n *node, note func(string, *node, string)) {
+// normalizeTimes turns times of other units into milliseconds.
+func normalizeTimes(n *node, note func(string, *node, string)) {
 	for _, t := range []struct {
 		from, to string
 		factor   float64 // 0 means that the unit must be guessed
@@ -317,8 +317,8 @@ func settleTimes(n *node, note func(string, *node, string)) {
 	}
 }
 
-// settleSecrets takes the names of variables that Codex writes.
-func settleSecrets(n *node, report func(*node, string)) {
+// normalizeSecrets takes the names of variables that Codex writes.
+func normalizeSecrets(n *node, report func(*node, string)) {
 	if v := n.take("bearer_token_env_var"); v != nil {
 		rename(n, v.made(str, "${"+v.text+"}"), "authorization_token", report)
 	}
@@ -351,9 +351,9 @@ func settleSecrets(n *node, report func(*node, string)) {
 	}
 }
 
-// settleOAuth takes Cursor's auth, and the keys of Claude Code's and Gemini
+// normalizeOAuth takes Cursor's auth, and the keys of Claude Code's and Gemini
 // CLI's oauth that differ from ours.
-func settleOAuth(n *node, report func(*node, string), note func(string, *node, string)) {
+func normalizeOAuth(n *node, report func(*node, string), note func(string, *node, string)) {
 	if a := n.take("auth"); a != nil {
 		if a.kind == object {
 			for from, to := range map[string]string{"CLIENT_ID": "clientId", "CLIENT_SECRET": "clientSecret"} {

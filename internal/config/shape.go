@@ -135,9 +135,9 @@ var foreignTop = map[string]string{
 	"version":                  "has no effect here",
 }
 
-// settleTop turns what other programs write at the top of their files into
+// normalizeTop turns what other programs write at the top of their files into
 // our own keys.
-func settleTop(root *node, x *expansion, report func(*node, string), note func(key string, n *node, msg string)) {
+func normalizeTop(root *node, x *expansion, report func(*node, string), note func(key string, n *node, msg string)) {
 	move := func(from, section, key string) {
 		n := root.take(from)
 		if n == nil {

@@ -53,7 +53,7 @@ func (r *Report) runtimes(ctx context.Context, f Facts, p Probes) {
 		return
 	}
 	known := runtimes()
-	told := map[string]bool{} // programs that were asked for their version
+	asked := map[string]bool{} // programs that were asked for their version
 	for _, s := range f.Config.Servers {
 		if !s.Enabled || s.Command == "" {
 			continue
@@ -64,8 +64,8 @@ func (r *Report) runtimes(ctx context.Context, f Facts, p Probes) {
 			r.explain(Finding{Area: area, Subject: s.Name, What: fmt.Sprintf("its program %s is not found: %v", s.Command, err), Do: installHint(name, known)}, err)
 			continue
 		}
-		if rt, ok := known[name]; ok && !told[path] && len(rt.version) > 0 && p.Version != nil {
-			told[path] = true
+		if rt, ok := known[name]; ok && !asked[path] && len(rt.version) > 0 && p.Version != nil {
+			asked[path] = true
 			r.version(ctx, name, path, rt, p)
 		}
 		if script := missingScript(s, p); script != "" {
@@ -126,7 +126,7 @@ func (r *Report) version(ctx context.Context, name, path string, rt runtimeInfo,
 	r.add(Finding{Severity: OK, Area: "runtimes", Subject: name, What: text})
 }
 
-// missingScript is the file that an interpreter is told to run, when there is
+// missingScript is the file that an interpreter is asked to run, when there is
 // none.
 func missingScript(s upstream.Config, p Probes) string {
 	if p.Stat == nil || !slices.Contains([]string{"node", "python", "python3", "deno", "bun"}, programName(s.Command)) {

@@ -100,24 +100,24 @@ func (u Usage) Add(v Usage) Usage {
 // but the last to on, which may be nil. After an error the turn contains the
 // events so far, without incomplete calls and without a native form.
 func Collect(stream iter.Seq2[Event, error], on func(Event)) (Turn, error) {
-	var said Builder
+	var reply Builder
 	for ev, err := range stream {
 		if err != nil {
-			return Turn{Message: said.Message()}, err
+			return Turn{Message: reply.Message()}, err
 		}
 		switch {
 		case ev.Turn != nil:
 			return *ev.Turn, nil
 		case ev.Text != "":
-			said.Text(ev.Text)
+			reply.Text(ev.Text)
 		case ev.Reasoning != "":
-			said.Reasoning(ev.Reasoning)
+			reply.Reasoning(ev.Reasoning)
 		case ev.Call != nil:
-			said.Call(ev.Call, true)
+			reply.Call(ev.Call, true)
 		}
 		if on != nil {
 			on(ev)
 		}
 	}
-	return Turn{Message: said.Message()}, errors.New("llm: the stream ended without a turn")
+	return Turn{Message: reply.Message()}, errors.New("llm: the stream ended without a turn")
 }

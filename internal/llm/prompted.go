@@ -47,7 +47,7 @@ func (p prompted) Stream(ctx context.Context, req Request) iter.Seq2[Event, erro
 					}
 				}
 			case ev.Reasoning != "":
-				if !yield(r.said.Reasoning(ev.Reasoning), nil) {
+				if !yield(r.reply.Reasoning(ev.Reasoning), nil) {
 					return
 				}
 			case ev.Turn != nil:
@@ -68,7 +68,7 @@ type promptReader struct {
 	tools  *Toolset
 	single bool
 	scan   fenceScanner
-	said   Builder
+	reply  Builder
 	blocks int
 }
 
@@ -83,14 +83,14 @@ func (r *promptReader) read(pieces []piece) []Event {
 			// Only a result can follow a call, so any text here is
 			// hallucinated.
 		case !p.tool:
-			out = append(out, r.said.Text(p.text))
+			out = append(out, r.reply.Text(p.text))
 		default:
 			r.blocks++
 			for _, c := range r.block(p) {
-				if r.single && r.said.Calls() > 0 {
+				if r.single && r.reply.Calls() > 0 {
 					break
 				}
-				out = append(out, r.said.Call(c, false))
+				out = append(out, r.reply.Call(c, false))
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (r *promptReader) block(p piece) []*ToolCall {
 // turn ends the reply. The native form does not contain the calls, so it is
 // dropped.
 func (r *promptReader) turn(t Turn) Event {
-	return r.said.Turn(t.Stop, t.Detail, t.Usage, "", nil)
+	return r.reply.Turn(t.Stop, t.Detail, t.Usage, "", nil)
 }
 
 const promptRule = "You can use tools. To use one, respond ONLY with the call, as a JSON object in a fenced block that is marked `tool`, exactly like this:\n" +
@@ -128,7 +128,7 @@ const promptRule = "You can use tools. To use one, respond ONLY with the call, a
 	"Write no text before the opening ```tool or after the closing ```. " +
 	"The arguments must fit the tool's schema. To use several tools at once, write several such blocks, one after the other. " +
 	"The results come back in the next message; never make one up. " +
-	"If a tool fails, read the error, then mend the call, try another way, or say what is missing. " +
+	"If a tool fails, read the error, then correct the call, try another way, or say what is missing. " +
 	"When you need no tool, answer in plain text without such a block."
 
 // CompilePrompt returns the system prompt of a model with tools in the prompt:

@@ -177,7 +177,7 @@ func sameJSON(text string, structured json.RawMessage) bool {
 func (c Content) split(takes func(Part) bool, mark bool) (text string, media []Part) {
 	var texts, marked []string
 	for _, p := range c.Parts {
-		if p.Data != "" && p.isWhatItSays() && takes(p) {
+		if p.Data != "" && p.matchesMIMEType() && takes(p) {
 			media = append(media, p)
 			marked = append(marked, fmt.Sprintf("[%s %d]", p.Kind, len(media)))
 		} else {
@@ -206,7 +206,7 @@ func (c Content) ordered(takes func(Part) bool) []Part {
 		texts = nil
 	}
 	for _, p := range c.Parts {
-		if p.Data != "" && p.isWhatItSays() && takes(p) {
+		if p.Data != "" && p.matchesMIMEType() && takes(p) {
 			flush()
 			out = append(out, p)
 		} else {

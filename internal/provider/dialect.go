@@ -43,9 +43,9 @@ type dialect struct {
 	dropNull bool
 	// rootConditions: not, if and similar keywords are allowed at the root.
 	rootConditions bool
-	// tellRequired: required in nested objects does not reach the model, so the
+	// describeRequired: required in nested objects does not reach the model, so the
 	// description repeats it.
-	tellRequired bool
+	describeRequired bool
 	// ordering: propertyOrdering gives the order of properties.
 	ordering bool
 

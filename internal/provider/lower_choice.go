@@ -195,12 +195,12 @@ func (w *writing) combinations() {
 		if i == 0 {
 			w.sub("not", c, "not")
 		} else {
-			w.missing("not", "not %s", w.told(c))
+			w.missing("not", "not %s", w.describe(c))
 		}
 	}
 	for i, c := range n.conds {
 		if i > 0 || !w.takes("if") || w.path == "" && !w.d.rootConditions {
-			w.missing("if", "if %s", w.toldCondition(c))
+			w.missing("if", "if %s", w.describeCondition(c))
 			continue
 		}
 		w.out.set("if", w.orNever(c.when))
@@ -220,13 +220,13 @@ func (w *writing) orNever(n *node) any {
 	return false
 }
 
-func (w *writing) toldCondition(c condition) string {
-	told := w.told(c.when)
+func (w *writing) describeCondition(c condition) string {
+	text := w.describe(c.when)
 	if c.then != nil {
-		told += " then " + w.told(c.then)
+		text += " then " + w.describe(c.then)
 	}
 	if c.otherwise != nil {
-		told += " else " + w.told(c.otherwise)
+		text += " else " + w.describe(c.otherwise)
 	}
-	return told
+	return text
 }

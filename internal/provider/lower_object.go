@@ -10,8 +10,8 @@ func (w *writing) mapAsText(t types) types {
 	w.hint("a JSON object written as text")
 	free := *w.n
 	free.types, free.title, free.description, free.examples, free.hasDefault = 0, "", "", nil, false
-	if told := w.told(&free); told != "{}" {
-		w.missing("a map", "fitting %s", told)
+	if text := w.describe(&free); text != "{}" {
+		w.missing("a map", "fitting %s", text)
 	}
 	return t&^tObject | tString
 }
@@ -80,7 +80,7 @@ func (w *writing) object() {
 	}
 	if len(required) > 0 {
 		w.out.set("required", required)
-		if w.d.tellRequired && w.path != "" && !w.testing {
+		if w.d.describeRequired && w.path != "" && !w.testing {
 			w.hint("required: %s", strings.Join(required, ", "))
 		}
 	}

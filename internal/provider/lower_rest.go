@@ -16,7 +16,7 @@ func (w *writing) sub(keyword string, n *node, what string) {
 			return
 		}
 	}
-	w.missing(keyword, "%s", what+" "+w.told(n))
+	w.missing(keyword, "%s", what+" "+w.describe(n))
 }
 
 // condition converts a schema that tests values, without the additions that
@@ -32,7 +32,7 @@ func (w *writing) condition(n *node) *object {
 }
 
 // told returns a small schema as text: its JSON, truncated.
-func (w *writing) told(n *node) string {
+func (w *writing) describe(n *node) string {
 	all := *w.lowering
 	all.d, all.testing = everything, true
 	all.losses, all.seen = nil, map[loss]bool{}
@@ -109,7 +109,7 @@ func (w *writing) array() {
 		if i == 0 {
 			w.sub("contains", c, "one of the items is")
 		} else {
-			w.missing("contains", "one of the items is %s", w.told(c))
+			w.missing("contains", "one of the items is %s", w.describe(c))
 		}
 	}
 }

@@ -46,9 +46,9 @@ func (p Part) seenType() string {
 	return http.DetectContentType(head)
 }
 
-// isWhatItSays reports whether the bytes of an image or a PDF are of the type
+// matchesMIMEType reports whether the bytes of an image or a PDF are of the type
 // that is declared. Providers look, and refuse the whole request.
-func (p Part) isWhatItSays() bool {
+func (p Part) matchesMIMEType() bool {
 	return !imageTypes[p.MIMEType] && p.MIMEType != "application/pdf" || p.seenType() == p.MIMEType
 }
 

@@ -86,7 +86,7 @@ func merge(a, b *node) *node {
 	if b.hasEnum {
 		m.restrict(b.enum)
 	}
-	m.settleEnum()
+	m.resolveEnum()
 
 	m.props, m.additional = mergeProps(a, b)
 	m.patternProps = mergePatterns(a.patternProps, b.patternProps)

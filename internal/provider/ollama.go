@@ -7,10 +7,10 @@ type ollama struct{}
 // and anyOf of a property, and required of the root; the rest of a schema
 // never reaches the model, so it is told.
 var ollamaSchema = &dialect{
-	keywords:     words{},
-	dropNull:     true,
-	tellRequired: true,
-	depth:        12,
+	keywords:         words{},
+	dropNull:         true,
+	describeRequired: true,
+	depth:            12,
 }
 
 func (ollama) name() string { return Ollama }

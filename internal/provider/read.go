@@ -131,7 +131,7 @@ func (d *document) read(n *node, o *object) {
 	d.readItems(n, o)
 	readExclusive(n, o)
 	d.readRequiredMarks(n, o)
-	n.settleEnum()
+	n.resolveEnum()
 }
 
 // restrict restricts the allowed values to list.
@@ -143,9 +143,9 @@ func (n *node) restrict(list []any) {
 	n.enum = slices.DeleteFunc(slices.Clone(n.enum), func(v any) bool { return !containsValue(list, v) })
 }
 
-// settleEnum removes duplicates and values that the type forbids. If none is
+// resolveEnum removes duplicates and values that the type forbids. If none is
 // left, no value satisfies the schema.
-func (n *node) settleEnum() {
+func (n *node) resolveEnum() {
 	if !n.hasEnum {
 		return
 	}

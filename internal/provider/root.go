@@ -122,7 +122,7 @@ func (l *lowering) foldChoice(into *node, exclusive bool, branches []*node) []st
 	var keys []string
 	variants := map[string][]*node{}
 	required := slices.Clone(branches[0].required)
-	var told []string
+	var text []string
 	for _, b := range branches {
 		for _, p := range b.props {
 			if variants[p.key] == nil {
@@ -131,7 +131,7 @@ func (l *lowering) foldChoice(into *node, exclusive bool, branches []*node) []st
 			variants[p.key] = append(variants[p.key], p.node)
 		}
 		required = slices.DeleteFunc(required, func(k string) bool { return !slices.Contains(b.required, k) })
-		told = append(told, tellBranch(l.doc, b))
+		text = append(text, describeBranch(l.doc, b))
 	}
 	for _, k := range keys {
 		v := l.joinVariants(variants[k])
@@ -142,8 +142,8 @@ func (l *lowering) foldChoice(into *node, exclusive bool, branches []*node) []st
 		}
 	}
 	into.required = union(into.required, required)
-	told = slices.DeleteFunc(told, func(s string) bool { return s == "" })
-	if len(told) == 0 {
+	text = slices.DeleteFunc(text, func(s string) bool { return s == "" })
+	if len(text) == 0 {
 		return nil
 	}
 	how := "at least one"
@@ -151,7 +151,7 @@ func (l *lowering) foldChoice(into *node, exclusive bool, branches []*node) []st
 		how = "exactly one"
 	}
 	l.lose("", "a choice between parameter sets at the root cannot be declared; moved to the description")
-	return []string{fmt.Sprintf("Parameters must fit %s of: %s", how, strings.Join(slices.Compact(told), " | "))}
+	return []string{fmt.Sprintf("Parameters must fit %s of: %s", how, strings.Join(slices.Compact(text), " | "))}
 }
 
 // unnamedSchema is like unnamed, but ignores false: a root that forbids
@@ -164,8 +164,8 @@ func (n *node) unnamedSchema(key string) *node {
 	return nil
 }
 
-// tellBranch describes one parameter set.
-func tellBranch(d *document, b *node) string {
+// describeBranch describes one parameter set.
+func describeBranch(d *document, b *node) string {
 	var parts []string
 	for _, p := range b.props {
 		f := d.flatten(p.node)
@@ -217,7 +217,7 @@ func (l *lowering) joinVariants(variants []*node) *node {
 	case len(distinct) == 0:
 		return &node{never: true}
 	case joined.hasEnum: // the discriminator of a tagged union
-		joined.settleEnum()
+		joined.resolveEnum()
 		return joined
 	}
 	return &node{alts: []alternative{{nodes: distinct}}}

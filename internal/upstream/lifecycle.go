@@ -89,8 +89,8 @@ type upstream struct {
 	lastFailure string
 	failedAt    time.Time
 
-	owner string                // the process that runs it, when it is another
-	lent  *mcpclient.ServerInfo // the owner's information about it
+	owner  string                // the process that runs it, when it is another
+	remote *mcpclient.ServerInfo // the owner's information about it
 
 	sessions map[string]*session // of single callers
 	life     context.Context     // of run; nil before

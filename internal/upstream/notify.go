@@ -17,8 +17,8 @@ func (s *Supervisor) Info(server string) (mcpclient.ServerInfo, bool) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.owner != "" && u.lent != nil {
-		return *u.lent, true
+	if u.owner != "" && u.remote != nil {
+		return *u.remote, true
 	}
 	if u.conn == nil {
 		return mcpclient.ServerInfo{}, false

@@ -116,7 +116,7 @@ func (u *upstream) setOwner(owner string, lost bool) {
 	switch {
 	case owner != "" && changed:
 		u.down, u.since = nil, time.Now()
-		if u.lent != nil {
+		if u.remote != nil {
 			u.state, u.first = Connected, false
 		} else {
 			u.state = Connecting
@@ -133,15 +133,15 @@ func (u *upstream) setOwner(owner string, lost bool) {
 	}
 }
 
-// Lend publishes the server information and the number of tools of an upstream
+// SetRemote publishes the server information and the number of tools of an upstream
 // that another process runs. It has no effect for one that runs here.
-func (s *Supervisor) Lend(server string, info mcpclient.ServerInfo, tools int) {
+func (s *Supervisor) SetRemote(server string, info mcpclient.ServerInfo, tools int) {
 	u := s.find(server)
 	if u == nil {
 		return
 	}
 	u.mu.Lock()
-	u.lent = &info
+	u.remote = &info
 	if u.owner == "" {
 		u.mu.Unlock()
 		return

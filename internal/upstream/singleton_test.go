@@ -84,12 +84,12 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 	if st, _ := b.StatusOf("one"); st.Node != "a" || st.State != upstream.Connecting {
 		t.Errorf("before its tools are known: %+v", st)
 	}
-	b.Lend("one", mcpclient.ServerInfo{Name: "lent"}, 14)
-	b.Lend("none", mcpclient.ServerInfo{}, 1)
+	b.SetRemote("one", mcpclient.ServerInfo{Name: "remote"}, 14)
+	b.SetRemote("none", mcpclient.ServerInfo{}, 1)
 	if st := b.state("one", upstream.Connected); st.Tools != 14 {
 		t.Errorf("with its tools: %+v", st)
 	}
-	if info, ok := b.Info("one"); !ok || info.Name != "lent" {
+	if info, ok := b.Info("one"); !ok || info.Name != "remote" {
 		t.Errorf("its info: %+v, %v", info, ok)
 	}
 	if n := server.Connections(); n != 1 {

@@ -82,7 +82,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 					return
 				}
 			}
-			if r.said.Full() {
+			if r.reply.Full() {
 				yield(llm.Event{}, m.cfg.Fail(ctx, llm.Failure{TooLong: true, Begun: true, Err: errors.New("overlong reply")}))
 				return
 			}
@@ -197,7 +197,7 @@ func blocks(m llm.Message) []any {
 // reader assembles a turn from events.
 type reader struct {
 	tools   *llm.Toolset
-	said    llm.Builder
+	reply   llm.Builder
 	native  []json.RawMessage
 	broken  bool // a block could not be preserved
 	thought bool // there is content that the neutral form cannot represent
@@ -224,15 +224,15 @@ func (r *reader) event(e sdk.MessageStreamEventUnion) (llm.Event, bool) {
 		switch d := e.Delta; d.Type {
 		case "text_delta":
 			r.text.WriteString(d.Text)
-			return r.said.Text(d.Text), d.Text != ""
+			return r.reply.Text(d.Text), d.Text != ""
 		case "thinking_delta":
 			r.text.WriteString(d.Thinking)
-			return r.said.Reasoning(d.Thinking), d.Thinking != ""
+			return r.reply.Reasoning(d.Thinking), d.Thinking != ""
 		case "signature_delta":
 			r.sig.WriteString(d.Signature)
 		case "input_json_delta":
 			r.text.WriteString(d.PartialJSON)
-			r.said.Grow(len(d.PartialJSON))
+			r.reply.Grow(len(d.PartialJSON))
 		case "citations_delta":
 			r.citations = append(r.citations, json.RawMessage(d.Citation.RawJSON()))
 		}
@@ -264,7 +264,7 @@ func (r *reader) open(e sdk.MessageStreamEventUnion) (llm.Event, bool) {
 	case "text":
 		if t := e.ContentBlock.Text; t != "" {
 			r.text.WriteString(t)
-			return r.said.Text(t), true
+			return r.reply.Text(t), true
 		}
 	}
 	return llm.Event{}, false
@@ -310,7 +310,7 @@ func (r *reader) close() (llm.Event, bool) {
 		if given, valid := llm.Arguments([]byte(args)); valid {
 			r.start["input"] = given
 		}
-		ev, ok = r.said.Call(c, faithful), true
+		ev, ok = r.reply.Call(c, faithful), true
 	default:
 		r.thought = true // redacted thinking, and future block types
 	}
@@ -341,7 +341,7 @@ func (r *reader) end(by string) llm.Event {
 	if r.thought && !r.broken && len(r.native) > 0 {
 		native, _ = json.Marshal(r.native)
 	}
-	return r.said.Turn(stop, detail, r.usage, by, native)
+	return r.reply.Turn(stop, detail, r.usage, by, native)
 }
 
 func (m *Model) fail(ctx context.Context, err error, begun bool) error {

@@ -102,7 +102,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 					return
 				}
 			}
-			if r.said.Full() {
+			if r.reply.Full() {
 				yield(llm.Event{}, m.cfg.Fail(ctx, llm.Failure{TooLong: true, Begun: true, Err: errors.New("overlong reply")}))
 				return
 			}
@@ -231,7 +231,7 @@ func (m *Model) parts(msg llm.Message) []any {
 // reader assembles a turn from chunks.
 type reader struct {
 	tools   *llm.Toolset
-	said    llm.Builder
+	reply   llm.Builder
 	native  []map[string]json.RawMessage
 	joined  strings.Builder // the text of the last native part if it arrived in pieces
 	signed  bool
@@ -287,15 +287,15 @@ func (r *reader) part(raw json.RawMessage) (llm.Event, bool) {
 		if id == "" {
 			id = llm.NewCallID()
 		}
-		r.said.Grow(len(p.FunctionCall.Args))
+		r.reply.Grow(len(p.FunctionCall.Args))
 		c, faithful := r.tools.Call(id, p.FunctionCall.Name, p.FunctionCall.Args)
-		return r.said.Call(c, faithful), true
+		return r.reply.Call(c, faithful), true
 	case p.Text == "":
 		return llm.Event{}, false
 	case p.Thought:
-		return r.said.Reasoning(p.Text), true
+		return r.reply.Reasoning(p.Text), true
 	}
-	return r.said.Text(p.Text), true
+	return r.reply.Text(p.Text), true
 }
 
 // keep adds a part to the native turn. Text that arrived in pieces is joined,
@@ -362,7 +362,7 @@ func (r *reader) end(by string) llm.Event {
 		r.flush()
 		native, _ = json.Marshal(r.native)
 	}
-	return r.said.Turn(stop, r.detail, r.usage, by, native)
+	return r.reply.Turn(stop, r.detail, r.usage, by, native)
 }
 
 func (m *Model) fail(ctx context.Context, err error, begun bool) error {

@@ -49,7 +49,7 @@ func (m *Model) streamChat(ctx context.Context, req llm.Request, yield func(llm.
 				return sent, errBroken
 			}
 		}
-		if r.said.Full() {
+		if r.reply.Full() {
 			return sent, errTooLong
 		}
 	}
@@ -166,7 +166,7 @@ func chatAssistant(m llm.Message) any {
 // chatReader assembles a turn from chunks.
 type chatReader struct {
 	tools  *llm.Toolset
-	said   llm.Builder
+	reply  llm.Builder
 	calls  []*chatCall
 	extra  map[string]any // fields of the message that OpenAI's API does not have
 	finish string
@@ -201,16 +201,16 @@ func (r *chatReader) chunk(c sdk.ChatCompletionChunk) []llm.Event {
 			continue
 		}
 		if s, ok := v.(string); ok && (name == "reasoning_content" || name == "reasoning") && s != "" {
-			out = append(out, r.said.Reasoning(s))
+			out = append(out, r.reply.Reasoning(s))
 		}
-		r.said.Grow(len(field.Raw()))
+		r.reply.Grow(len(field.Raw()))
 		r.extra = merge(r.extra, name, v)
 	}
 	if delta.Content != "" {
-		out = append(out, r.said.Text(delta.Content))
+		out = append(out, r.reply.Text(delta.Content))
 	}
 	if delta.Refusal != "" {
-		out = append(out, r.said.Text(delta.Refusal))
+		out = append(out, r.reply.Text(delta.Refusal))
 		r.finish = "content_filter"
 	}
 	for _, tc := range delta.ToolCalls {
@@ -245,7 +245,7 @@ func (r *chatReader) call(tc sdk.ChatCompletionChunkChoiceDeltaToolCall) {
 		c.name = tc.Function.Name
 	}
 	c.args.WriteString(arguments(tc))
-	r.said.Grow(len(tc.Function.Arguments))
+	r.reply.Grow(len(tc.Function.Arguments))
 	for name, field := range tc.JSON.ExtraFields {
 		var v any
 		if json.Unmarshal([]byte(field.Raw()), &v) == nil && v != nil {
@@ -271,7 +271,7 @@ func (r *chatReader) end(by string) []llm.Event {
 			c.id = llm.NewCallID()
 		}
 		call, faithful := r.tools.Call(c.id, c.name, []byte(c.args.String()))
-		out = append(out, r.said.Call(call, faithful))
+		out = append(out, r.reply.Call(call, faithful))
 		raw := map[string]any{"id": c.id, "type": "function", "function": map[string]any{"name": c.name, "arguments": c.args.String()}}
 		maps.Copy(raw, c.extra)
 		native = append(native, raw)
@@ -288,7 +288,7 @@ func (r *chatReader) end(by string) []llm.Event {
 			delete(m, "reasoning_content")
 			delete(m, "reasoning")
 		}
-		text := r.said.Message().Text()
+		text := r.reply.Message().Text()
 		m["role"], m["content"] = "assistant", text
 		if len(native) > 0 {
 			m["tool_calls"] = native
@@ -299,7 +299,7 @@ func (r *chatReader) end(by string) []llm.Event {
 		message, _ = json.Marshal(m)
 	}
 	stop, detail := chatStop(r.finish)
-	return append(out, r.said.Turn(stop, detail, r.usage, by, message))
+	return append(out, r.reply.Turn(stop, detail, r.usage, by, message))
 }
 
 func chatStop(finish string) (llm.Stop, string) {

@@ -39,7 +39,7 @@ func (m *Model) streamResponses(ctx context.Context, req llm.Request, yield func
 		if ok && !yield(ev) {
 			return sent, errBroken
 		}
-		if r.said.Full() {
+		if r.reply.Full() {
 			return sent, errTooLong
 		}
 	}
@@ -135,7 +135,7 @@ func responsesContent(m llm.Message) any {
 // responsesReader assembles a turn from events.
 type responsesReader struct {
 	tools *llm.Toolset
-	said  llm.Builder
+	reply llm.Builder
 	items []json.RawMessage // the output items, unchanged
 	last  *responses.Response
 	deny  bool
@@ -144,14 +144,14 @@ type responsesReader struct {
 func (r *responsesReader) event(e responses.ResponseStreamEventUnion) (llm.Event, bool, error) {
 	switch e.Type {
 	case "response.output_text.delta":
-		return r.said.Text(e.Delta), e.Delta != "", nil
+		return r.reply.Text(e.Delta), e.Delta != "", nil
 	case "response.refusal.delta":
 		r.deny = true
-		return r.said.Text(e.Delta), e.Delta != "", nil
+		return r.reply.Text(e.Delta), e.Delta != "", nil
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		return r.said.Reasoning(e.Delta), e.Delta != "", nil
+		return r.reply.Reasoning(e.Delta), e.Delta != "", nil
 	case "response.function_call_arguments.delta":
-		r.said.Grow(len(e.Delta))
+		r.reply.Grow(len(e.Delta))
 	case "response.output_item.done":
 		r.items = append(r.items, json.RawMessage(e.Item.RawJSON()))
 		if e.Item.Type == "function_call" {
@@ -161,7 +161,7 @@ func (r *responsesReader) event(e responses.ResponseStreamEventUnion) (llm.Event
 				id = llm.NewCallID()
 			}
 			c, faithful := r.tools.Call(id, call.Name, []byte(call.Arguments))
-			return r.said.Call(c, faithful && call.CallID != ""), true, nil
+			return r.reply.Call(c, faithful && call.CallID != ""), true, nil
 		}
 	case "response.completed", "response.incomplete":
 		r.last = &e.Response
@@ -188,7 +188,7 @@ func (r *responsesReader) end(by string) llm.Event {
 	case r.last.Status == "incomplete":
 		stop, detail = llm.StopOther, reason
 	}
-	return r.said.Turn(stop, detail, usage, by, r.native())
+	return r.reply.Turn(stop, detail, usage, by, r.native())
 }
 
 // native returns the output in a form that can be sent again. Reasoning that is
