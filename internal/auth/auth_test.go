@@ -495,7 +495,7 @@ func TestUnreachableIssuer(t *testing.T) {
 	cfg := JWTConfig{Issuer: a.URL, Audience: "https://junctor.example/mcp", Rules: []JWTRule{{}}}
 	token := a.token(t, nil)
 	a.down = true
-	i := newIssuer(cfg)
+	i := newIssuer(cfg, nil)
 	for range 2 { // the second time it is not even asked
 		if _, err := i.verify(t.Context(), token); tool.KindOf(err) != tool.Unavailable {
 			t.Fatalf("error = %v", err)
@@ -505,21 +505,21 @@ func TestUnreachableIssuer(t *testing.T) {
 	if _, err := i.verify(t.Context(), token); tool.KindOf(err) != tool.Unavailable {
 		t.Fatalf("metadata of another issuer: %v", err)
 	}
-	a.odd, i = "", newIssuer(cfg)
+	a.odd, i = "", newIssuer(cfg, nil)
 	if _, err := i.verify(t.Context(), token); err != nil {
 		t.Fatalf("after its return: %v", err)
 	}
-	direct := newIssuer(JWTConfig{Issuer: a.URL, Audience: cfg.Audience, JWKSURL: a.URL + "/keys", Rules: cfg.Rules})
+	direct := newIssuer(JWTConfig{Issuer: a.URL, Audience: cfg.Audience, JWKSURL: a.URL + "/keys", Rules: cfg.Rules}, nil)
 	if _, err := direct.verify(t.Context(), token); err != nil {
 		t.Errorf("with jwksUrl: %v", err)
 	}
 	a.path = "/tenant"
-	tenant := newIssuer(JWTConfig{Issuer: a.URL + "/tenant", Audience: cfg.Audience, Rules: cfg.Rules})
+	tenant := newIssuer(JWTConfig{Issuer: a.URL + "/tenant", Audience: cfg.Audience, Rules: cfg.Rules}, nil)
 	if _, err := tenant.verify(t.Context(), a.token(t, map[string]any{"iss": a.URL + "/tenant"})); err != nil {
 		t.Errorf("an issuer with a path: %v", err)
 	}
 	a.huge = true
-	greedy := newIssuer(JWTConfig{Issuer: a.URL, Audience: cfg.Audience, JWKSURL: a.URL + "/keys", Rules: cfg.Rules})
+	greedy := newIssuer(JWTConfig{Issuer: a.URL, Audience: cfg.Audience, JWKSURL: a.URL + "/keys", Rules: cfg.Rules}, nil)
 	if _, err := greedy.verify(t.Context(), token); err == nil {
 		t.Error("an answer without end was read")
 	}

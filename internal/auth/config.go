@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"junctor/internal/setting"
-	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -65,24 +63,6 @@ type JWTConfig struct {
 	Rules []JWTRule `json:"rules,omitempty"`
 	// The scope that makes its bearer an administrator. Short for a rule with that scope and admin. Default: none does.
 	AdminScope string `json:"adminScope,omitempty"`
-}
-
-// JWTRule gives rights to the tokens that have all its scopes.
-type JWTRule struct {
-	// Scopes of which a token must have all for the rule to match. Default: none, so that every token matches.
-	Scopes []string `json:"scopes,omitempty"`
-	// Globs of the servers that the token may use. Default: all.
-	Servers []string `json:"servers,omitempty"`
-	// Globs over server:tool of the tools that the token may use. Default: all.
-	Tools []string `json:"tools,omitempty"`
-	// How many calls the token's subject may make. Of several matching rules the most generous counts. Default: no limit.
-	Rate *setting.Rate `json:"rate,omitempty"`
-	// Whether the token may use models: chat, and tasks in plain words. Default: unless the rule is limited to servers or tools.
-	Chat *bool `json:"chat,omitempty"`
-	// How many tokens of models the token's subject may use on a day (UTC). Of several matching rules that allow models the most generous counts. Default: no limit.
-	TokensPerDay int64 `json:"tokensPerDay,omitempty"`
-	// Whether the token may change the configuration.
-	Admin bool `json:"admin,omitempty"`
 }
 
 // Loopback is the access rule for callers on this machine.
@@ -187,50 +167,9 @@ func (j JWTConfig) Validate() error {
 		errs = append(errs, setting.Wrong("audience", "is missing; without it a token for another service would open this one"))
 	}
 	for i, r := range j.Rules {
-		errs = append(errs, setting.UnderIndex("rules", i, errors.Join(setting.Under("rate", r.Rate.Validate()), notNegative("tokensPerDay", r.TokensPerDay))))
+		errs = append(errs, setting.UnderIndex("rules", i, r.Validate()))
 	}
 	return errors.Join(errs...)
-}
-
-// grant gives the caller what the rules give a token with these scopes. It
-// reports false when no rule matches.
-func (j JWTConfig) grant(c *tool.Caller, scopes []string) bool {
-	rules := j.Rules
-	if j.AdminScope != "" {
-		rules = append(slices.Clip(rules), JWTRule{Scopes: []string{j.AdminScope}, Admin: true})
-	}
-	matched, everything, unmetered, unbudgeted := false, false, false, false
-	for _, r := range rules {
-		if slices.ContainsFunc(r.Scopes, func(s string) bool { return !slices.Contains(scopes, s) }) {
-			continue
-		}
-		matched = true
-		c.Admin = c.Admin || r.Admin
-		c.Grants = append(c.Grants, tool.Grant{Servers: r.Servers, Tools: r.Tools})
-		everything = everything || r.Servers == nil && r.Tools == nil
-		if (store.Key{Servers: r.Servers, Tools: r.Tools, Chat: r.Chat}).MayChat() {
-			c.Chat, unbudgeted = true, unbudgeted || r.TokensPerDay == 0
-			c.TokensPerDay = max(c.TokensPerDay, r.TokensPerDay)
-		}
-		if r.Rate == nil {
-			unmetered = true
-		} else if rate := (tool.Rate{Calls: r.Rate.Calls, Per: r.Rate.Per()}); c.Rate.Calls == 0 || perSecond(rate) > perSecond(c.Rate) {
-			c.Rate = rate
-		}
-	}
-	if everything {
-		c.Grants = nil
-	}
-	if len(c.Grants) == 1 {
-		c.Servers, c.Tools, c.Grants = c.Grants[0].Servers, c.Grants[0].Tools, nil
-	}
-	if unbudgeted {
-		c.TokensPerDay = 0
-	}
-	if unmetered {
-		c.Rate = tool.Rate{}
-	}
-	return matched
 }
 
 // checkGlobs reports what is wrong with a list of globs, at its key.
@@ -247,5 +186,3 @@ func notNegative(key string, n int64) error {
 	}
 	return nil
 }
-
-func perSecond(r tool.Rate) float64 { return float64(r.Calls) / r.Per.Seconds() }

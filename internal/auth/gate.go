@@ -94,7 +94,7 @@ func (g *Gate) SetConfig(cfg Config, origins []string) {
 		r.origins = slices.DeleteFunc(slices.Clone(origins), func(o string) bool { return o == "*" })
 	}
 	if cfg.JWT != nil {
-		r.jwt = newIssuer(*cfg.JWT)
+		r.jwt = newIssuer(*cfg.JWT, g.opts.Profiles)
 		if old := g.rules.Load(); old != nil && old.jwt != nil && reflect.DeepEqual(old.jwt.cfg, *cfg.JWT) {
 			r.jwt = old.jwt // it has the issuer's keys already
 		}

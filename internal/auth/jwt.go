@@ -20,8 +20,9 @@ import (
 // issuer checks the tokens of one authorization server. Its keys are found
 // when the first token comes, and again when that failed.
 type issuer struct {
-	cfg    JWTConfig
-	client *http.Client
+	cfg      JWTConfig
+	profiles Profiles
+	client   *http.Client
 
 	mu       sync.Mutex
 	verifier *oidc.IDTokenVerifier
@@ -31,8 +32,8 @@ type issuer struct {
 // rediscover is how long after a failure the issuer is left alone.
 const rediscover = 5 * time.Second
 
-func newIssuer(cfg JWTConfig) *issuer {
-	return &issuer{cfg: cfg, client: &http.Client{Timeout: 10 * time.Second, Transport: &issuerCache{next: http.DefaultTransport, kept: map[string]keptAnswer{}}}}
+func newIssuer(cfg JWTConfig, profiles Profiles) *issuer {
+	return &issuer{cfg: cfg, profiles: profiles, client: &http.Client{Timeout: 10 * time.Second, Transport: &issuerCache{next: http.DefaultTransport, kept: map[string]keptAnswer{}}}}
 }
 
 // algorithms are the signatures that are accepted: asymmetric ones alone, or
@@ -127,16 +128,14 @@ func (i *issuer) verify(ctx context.Context, token string) (identity, error) {
 	if err != nil {
 		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here: wrong issuer, wrong audience, expired or badly signed", Err: err}
 	}
-	var claims struct {
-		Scope    scopes `json:"scope"`
-		Scp      scopes `json:"scp"`
-		ClientID string `json:"client_id"`
-		Name     string `json:"preferred_username"`
-	}
+	var claims Claims
 	if err := checked.Claims(&claims); err != nil {
 		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token's claims cannot be read", Err: err}
 	}
-	granted := append(claims.Scope, claims.Scp...)
+	if !claims.wellFormed() {
+		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token's scopes cannot be read: scope and scp must be text or lists of text"}
+	}
+	granted := claims.scopes()
 	for _, needed := range i.cfg.Scopes {
 		if !slices.Contains(granted, needed) {
 			return identity{}, &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the token lacks the scope %q", needed)}
@@ -144,28 +143,15 @@ func (i *issuer) verify(ctx context.Context, token string) (identity, error) {
 	}
 	subject := checked.Subject
 	if subject == "" {
-		subject = claims.ClientID
+		subject, _ = claims["client_id"].(string)
 	}
 	if subject == "" {
 		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token names no subject"}
 	}
-	caller := tool.Caller{ID: "sub:" + checked.Issuer + "|" + subject, Name: cmp.Or(claims.Name, subject)}
-	if !i.cfg.grant(&caller, granted) {
-		return identity{}, &tool.Error{Kind: tool.Denied, Msg: "the token is valid, but no rule gives it anything; add one to auth.jwt.rules that matches its scopes"}
+	name, _ := claims["preferred_username"].(string)
+	caller := tool.Caller{ID: "sub:" + checked.Issuer + "|" + subject, Name: cmp.Or(name, subject)}
+	if !ApplyRules(i.cfg.allRules(), claims, &caller, i.profiles) {
+		return identity{}, errNoRule("auth.jwt.rules")
 	}
 	return identity{caller: caller, credential: "token:" + nameOf(token), expires: checked.Expiry}, nil
-}
-
-// scopes are what a token is good for. RFC 9068 has them in one string under
-// scope; Microsoft in one string under scp, Okta in a list there.
-type scopes []string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (s *scopes) UnmarshalJSON(b []byte) error {
-	var text string
-	if err := json.Unmarshal(b, &text); err == nil {
-		*s = strings.Fields(text)
-		return nil
-	}
-	return json.Unmarshal(b, (*[]string)(s))
 }

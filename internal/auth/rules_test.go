@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func TestTokenRightsAreUnionOfRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c tool.Caller
-			if got := cfg.grant(&c, tt.scopes); got != tt.matched || c.Admin != tt.admin || c.Rate.Calls != tt.calls {
+			if got := ApplyRules(cfg.allRules(), Claims{"scope": strings.Join(tt.scopes, " ")}, &c, nil); got != tt.matched || c.Admin != tt.admin || c.Rate.Calls != tt.calls {
 				t.Errorf("matched %v, %+v", got, c)
 			}
 			for _, n := range tt.may {
@@ -108,11 +109,119 @@ func TestChatRightDefaults(t *testing.T) {
 		"tools alone":     {[]string{"tools"}, false, 0},
 	} {
 		var c tool.Caller
-		if jwt.grant(&c, tt.scopes); c.Chat != tt.chat || c.TokensPerDay != tt.tokens {
+		if ApplyRules(jwt.allRules(), Claims{"scope": strings.Join(tt.scopes, " ")}, &c, nil); c.Chat != tt.chat || c.TokensPerDay != tt.tokens {
 			t.Errorf("%s: chat %v, %d tokens, want %+v", name, c.Chat, c.TokensPerDay, tt)
 		}
 	}
 	if err := (KeyConfig{Name: "k", Key: "0123456789abcdef", TokensPerDay: -1}).Validate(); err == nil {
 		t.Error("a negative budget is accepted")
+	}
+}
+
+// TestRulesByClaims: every claim of a rule must match, by globs; an email
+// counts only when the issuer has verified it.
+func TestRulesByClaims(t *testing.T) {
+	for name, tt := range map[string]struct {
+		rule   JWTRule
+		claims Claims
+		want   bool
+	}{
+		"group":                    {JWTRule{Claims: map[string][]string{"groups": {"eng-*"}}}, Claims{"groups": []any{"all", "eng-web"}}, true},
+		"group as text":            {JWTRule{Claims: map[string][]string{"groups": {"eng"}}}, Claims{"groups": "eng"}, true},
+		"other group":              {JWTRule{Claims: map[string][]string{"groups": {"eng-*"}}}, Claims{"groups": []any{"sales"}}, false},
+		"no groups":                {JWTRule{Claims: map[string][]string{"groups": {"*"}}}, Claims{}, false},
+		"excluded group":           {JWTRule{Claims: map[string][]string{"groups": {"*", "!interns"}}}, Claims{"groups": []any{"eng", "interns"}}, false},
+		"path":                     {JWTRule{Claims: map[string][]string{"realm_access.roles": {"admin"}}}, Claims{"realm_access": map[string]any{"roles": []any{"user", "admin"}}}, true},
+		"name with a dot":          {JWTRule{Claims: map[string][]string{"https://x.example/role": {"admin"}}}, Claims{"https://x.example/role": "admin"}, true},
+		"path into text":           {JWTRule{Claims: map[string][]string{"a.b.c": {"*"}}}, Claims{"a": "text"}, false},
+		"boolean":                  {JWTRule{Claims: map[string][]string{"mfa": {"true"}}}, Claims{"mfa": true}, true},
+		"object":                   {JWTRule{Claims: map[string][]string{"groups": {"*"}}}, Claims{"groups": map[string]any{"a": "b"}}, false},
+		"verified email":           {JWTRule{Claims: map[string][]string{"email": {"*@example.com"}}}, Claims{"email": "Ann@Example.com", "email_verified": true}, true},
+		"email not verified":       {JWTRule{Claims: map[string][]string{"email": {"*@example.com"}}}, Claims{"email": "ann@example.com", "email_verified": false}, false},
+		"email without the claim":  {JWTRule{Claims: map[string][]string{"email": {"*@example.com"}}}, Claims{"email": "ann@example.com"}, false},
+		"email verified as text":   {JWTRule{Claims: map[string][]string{"email": {"*@example.com"}}}, Claims{"email": "ann@example.com", "email_verified": "true"}, false},
+		"email of a longer domain": {JWTRule{Claims: map[string][]string{"email": {"*@example.com"}}}, Claims{"email": "ann@example.com.evil", "email_verified": true}, false},
+		"scope as a claim":         {JWTRule{Claims: map[string][]string{"scope": {"tools:*"}}}, Claims{"scope": "openid tools:read"}, true},
+		"one of two":               {JWTRule{Scopes: []string{"gh"}, Claims: map[string][]string{"groups": {"eng"}}}, Claims{"scope": "gh"}, false},
+		"both":                     {JWTRule{Scopes: []string{"gh"}, Claims: map[string][]string{"groups": {"eng"}}}, Claims{"scp": []any{"gh"}, "groups": []any{"eng"}}, true},
+		"nothing asked":            {JWTRule{}, Claims{}, true},
+	} {
+		c := tool.Caller{ID: "sub:x"}
+		if got := ApplyRules([]JWTRule{tt.rule}, tt.claims, &c, nil); got != tt.want {
+			t.Errorf("%s: matched %v", name, got)
+		}
+	}
+	for name, r := range map[string]JWTRule{
+		"no values":      {Claims: map[string][]string{"groups": {}}},
+		"only excluded":  {Claims: map[string][]string{"groups": {"!x"}}},
+		"admin, profile": {Admin: true, Profiles: []string{"p"}},
+		"only !":         {Tools: []string{"!fs:*"}},
+	} {
+		if r.Validate() == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+// part is a profile with one server.
+type part struct {
+	tool.UnknownProfile
+	server string
+}
+
+func (p part) Allows(n tool.Name) bool  { return n.Server == p.server }
+func (p part) Shows(server string) bool { return server == p.server }
+func (p part) Terms() tool.ProfileTerms {
+	return tool.ProfileTerms{Ask: p.server == "fs", Rate: tool.Rate{Calls: len(p.server), Per: time.Minute}}
+}
+
+type parts struct{}
+
+func (parts) Bind(c tool.Caller, name string) tool.Caller {
+	c.Profiles = append(c.Profiles, parts{}.Get(name))
+	return c
+}
+func (parts) Get(name string) tool.Profile { return part{tool.UnknownProfile(name), name} }
+
+// TestRulesGiveProfiles: the profiles of the matching rules are added; each is
+// limited by its own rule.
+func TestRulesGiveProfiles(t *testing.T) {
+	rules := []JWTRule{
+		{Scopes: []string{"one"}, Profiles: []string{"fs"}},
+		{Scopes: []string{"two"}, Profiles: []string{"fs", "github"}, Tools: []string{"*", "!*:delete"}},
+		{Scopes: []string{"none"}, Profiles: []string{}},
+		{Scopes: []string{"free"}, Servers: []string{"db"}},
+	}
+	for name, tt := range map[string]struct {
+		scopes, may, ask string
+		calls            int
+	}{
+		"one":           {"one", "fs:read fs:delete", "fs:read fs:delete", 2},
+		"two":           {"two", "fs:read github:read", "fs:read", 6},
+		"both":          {"one two", "fs:read fs:delete github:read", "fs:read fs:delete", 6},
+		"none":          {"none", "", "", 0},
+		"with a server": {"one free", "fs:read fs:delete db:read db:delete", "fs:read fs:delete", 0},
+	} {
+		c := tool.Caller{ID: "sub:x"}
+		if !ApplyRules(rules, Claims{"scope": tt.scopes}, &c, parts{}) {
+			t.Fatalf("%s: no match", name)
+		}
+		var may, ask []string
+		for _, s := range []string{"fs", "github", "db"} {
+			for _, n := range []tool.Name{{Server: s, Tool: "read"}, {Server: s, Tool: "delete"}} {
+				if c.MayUse(n) {
+					may = append(may, n.String())
+					if c.MustAsk(n) {
+						ask = append(ask, n.String())
+					}
+				}
+			}
+		}
+		if strings.Join(may, " ") != tt.may || strings.Join(ask, " ") != tt.ask || c.Rate.Calls != tt.calls || c.Chat || c.Admin {
+			t.Errorf("%s: may %v, ask %v, %d calls, %+v", name, may, ask, c.Rate.Calls, c)
+		}
+		if !c.Limited() {
+			t.Errorf("%s is not limited", name)
+		}
 	}
 }

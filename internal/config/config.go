@@ -177,6 +177,13 @@ func (c *Config) validProfiles() error {
 	for i, k := range c.Auth.Keys {
 		known("keys", i, "profile", k.Profile)
 	}
+	if c.Auth.JWT != nil {
+		for i, r := range c.Auth.JWT.Rules {
+			for j, name := range r.Profiles {
+				known("jwt.rules", i, "profiles["+strconv.Itoa(j)+"]", name)
+			}
+		}
+	}
 	return errors.Join(errs...)
 }
 

@@ -133,7 +133,7 @@ func (n named) Allows(t tool.Name) bool {
 	c, ok := n.config()
 	return ok && (c.Servers == nil || tool.Selects(c.Servers, t.Server)) &&
 		(c.Tools == nil || tool.SelectsTool(c.Tools, t)) &&
-		(c.Tags == nil || n.set.opts.Tags != nil && hasTag(c.Tags, n.set.opts.Tags(t)))
+		(c.Tags == nil || n.set.opts.Tags != nil && tool.SelectsAny(c.Tags, n.set.opts.Tags(t)))
 }
 
 // Shows implements tool.Profile.
@@ -141,7 +141,7 @@ func (n named) Shows(server string) bool {
 	c, ok := n.config()
 	return ok && (c.Servers == nil || tool.Selects(c.Servers, server)) &&
 		(c.Tools == nil || tool.SelectsServer(c.Tools, server)) &&
-		(c.Tags == nil || n.set.opts.ServerTags != nil && slices.ContainsFunc(n.set.opts.ServerTags(server), func(tag string) bool { return hasTag(c.Tags, []string{tag}) }))
+		(c.Tags == nil || n.set.opts.ServerTags != nil && slices.ContainsFunc(n.set.opts.ServerTags(server), func(tag string) bool { return tool.Selects(c.Tags, tag) }))
 }
 
 // Terms implements tool.Profile.
@@ -152,20 +152,4 @@ func (n named) Terms() tool.ProfileTerms {
 		t.Rate = tool.Rate{Calls: c.Rate.Calls, Per: c.Rate.Per()}
 	}
 	return t
-}
-
-// hasTag reports whether the globs select one of the tags, and none of the tags
-// is excluded.
-func hasTag(globs, tags []string) bool {
-	selected := false
-	for _, g := range globs {
-		if excluded, ok := strings.CutPrefix(g, "!"); ok {
-			if slices.ContainsFunc(tags, func(t string) bool { return tool.Glob(excluded, t) }) {
-				return false
-			}
-		} else if !selected {
-			selected = slices.ContainsFunc(tags, func(t string) bool { return tool.Glob(g, t) })
-		}
-	}
-	return selected
 }

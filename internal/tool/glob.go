@@ -50,6 +50,14 @@ func Selects(patterns []string, name string) bool {
 	return selects(patterns, func(p string) bool { return Glob(p, name) })
 }
 
+// SelectsAny reports whether the patterns select one of the names and exclude
+// none of them.
+func SelectsAny(patterns, names []string) bool {
+	return selects(patterns, func(p string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return Glob(p, name) })
+	})
+}
+
 func selects(patterns []string, match func(pattern string) bool) bool {
 	selected := false
 	for _, p := range patterns {
