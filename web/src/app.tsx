@@ -2,6 +2,7 @@ import { Component, Suspense, lazy, useCallback, useEffect, useMemo, useState, t
 import { forgetTyped } from './chat/drafts';
 import { ChatView } from './chat/view';
 import { get, onReach, onSessionEnd, signOut as endSession, type Session, type Status } from './lib/api';
+import { followInbox, useInbox } from './lib/inbox';
 import { follow, useLive, useLiveEvery } from './lib/live';
 import { onChange } from './lib/session';
 import { useResource, useRoute } from './lib/use';
@@ -13,6 +14,7 @@ import { Icon, Mark, type IconName } from './ui/icons';
 import { Button, Dot, Empty, Failure, Note, Skeleton, Toasts } from './ui/ui';
 
 // The chat is there at once; the other views are loaded when they are opened.
+const ApprovalsView = lazy(() => import('./approvals').then((m) => ({ default: m.ApprovalsView })));
 const ActivityView = lazy(() => import('./activity/view').then((m) => ({ default: m.ActivityView })));
 const ServersView = lazy(() => import('./servers/view').then((m) => ({ default: m.ServersView })));
 const SettingsView = lazy(() => import('./settings/view').then((m) => ({ default: m.SettingsView })));
@@ -25,6 +27,9 @@ export const views: { id: string; label: string; icon: IconName }[] = [
   { id: 'activity', label: 'Activity', icon: 'activity' },
   { id: 'settings', label: 'Settings', icon: 'settings' },
 ];
+
+/** inboxView is in the navigation while calls wait. */
+const inboxView = { id: 'approvals', label: 'Approvals', icon: 'check' as IconName };
 
 /** refused is the reason why the token in the URL was not accepted, or ''. */
 export function App({ refused = '' }: { refused?: string }) {
@@ -58,6 +63,7 @@ export function App({ refused = '' }: { refused?: string }) {
   const who = `${me.caller} ${me.authenticated}`;
   const known = session.data !== undefined && !needs;
   useEffect(() => (known ? follow() : undefined), [known, who]);
+  useEffect(() => (known && me.admin ? followInbox() : undefined), [known, me.admin, who]);
   // Another tab has signed in or out, or the session was ended elsewhere.
   useEffect(() => onChange(() => location.reload()), []);
   useEffect(() => onSessionEnd(() => void reload()), [reload]);
@@ -73,10 +79,11 @@ export function App({ refused = '' }: { refused?: string }) {
   }, [online, session.error, reload]);
 
   const route = useRoute();
-  const view = views.find((v) => v.id === route.parts[0]) ?? views[0]!;
+  const view = [...views, inboxView].find((v) => v.id === route.parts[0]) ?? views[0]!;
+  const waiting = useInbox().length;
   useEffect(() => {
-    document.title = `${view.label} · Junctor`;
-  }, [view]);
+    document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${view.label} · Junctor`;
+  }, [view, waiting]);
 
   if (needs || asking) {
     return (
@@ -126,6 +133,8 @@ export function App({ refused = '' }: { refused?: string }) {
                     <ServersView />
                   ) : view.id === 'activity' ? (
                     <ActivityView />
+                  ) : view.id === 'approvals' ? (
+                    <ApprovalsView />
                   ) : view.id === 'settings' ? (
                     <SettingsView status={status.data} />
                   ) : (
@@ -145,6 +154,7 @@ export function App({ refused = '' }: { refused?: string }) {
 export function Nav({ current, status, online }: { current: string; status?: Status; online: boolean }) {
   const theme = useTheme();
   const dark = theme === 'dark' || (theme === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
+  const waiting = useInbox().length;
   const down = status?.servers.filter((s) => s.status === 'disconnected' || s.status === 'auth_required').length ?? 0;
   return (
     <nav className="nav" aria-label="Views">
@@ -167,6 +177,20 @@ export function Nav({ current, status, online }: { current: string; status?: Sta
             </a>
           </li>
         ))}
+        {(waiting > 0 || current === inboxView.id) && (
+          <li>
+            <a href={`#/${inboxView.id}`} title={inboxView.label} aria-current={current === inboxView.id ? 'page' : undefined}>
+              <Icon name={inboxView.icon} size={20} />
+              <span>{inboxView.label}</span>
+              {waiting > 0 && (
+                <span className="nav-badge" title={`${waiting} waiting`}>
+                  {waiting}
+                  <span className="sr-only"> waiting</span>
+                </span>
+              )}
+            </a>
+          </li>
+        )}
       </ul>
       <div className="nav-foot">
         <button type="button" className="nav-find" title="Find" onClick={() => window.dispatchEvent(new CustomEvent('junctor:find'))}>

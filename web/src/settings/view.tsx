@@ -6,16 +6,17 @@ import { setTheme, useTheme, type Theme } from '../theme';
 import { Icon, type IconName } from '../ui/icons';
 import { Badge, Button, Code, Skeleton, Tabs } from '../ui/ui';
 import { Approvals } from './approvals';
+import { Audit } from './audit';
 import { Config } from './config';
 import { Keys } from './keys';
 import { Models } from './models';
 import { SignIns } from './signins';
 
-type Tab = 'general' | 'models' | 'keys' | 'config';
+type Tab = 'general' | 'models' | 'keys' | 'config' | 'audit';
 
 export function SettingsView({ status }: { status?: Status }) {
   const { parts } = useRoute();
-  const tab = (['models', 'keys', 'config'].includes(parts[1] ?? '') ? parts[1] : 'general') as Tab;
+  const tab = (['models', 'keys', 'config', 'audit'].includes(parts[1] ?? '') ? parts[1] : 'general') as Tab;
   return (
     <div className="page">
       <header className="view-head">
@@ -32,12 +33,14 @@ export function SettingsView({ status }: { status?: Status }) {
               { id: 'models', label: 'Models' },
               { id: 'keys', label: 'API keys' },
               { id: 'config', label: 'Configuration' },
+              { id: 'audit', label: 'Audit log' },
             ]}
           />
           {tab === 'general' && <General status={status} />}
           {tab === 'models' && <Models />}
           {tab === 'keys' && <Keys />}
           {tab === 'config' && <Config />}
+          {tab === 'audit' && <Audit />}
         </div>
       </div>
     </div>

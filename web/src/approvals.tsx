@@ -1,0 +1,87 @@
+import { useState } from 'react';
+import { send } from './lib/api';
+import { ago, dateTime, plural } from './lib/format';
+import { useInbox, type WaitingCall } from './lib/inbox';
+import { DataView } from './ui/data';
+import { Badge, Button, Empty, Field, Note, useAction } from './ui/ui';
+
+const labels = { once: 'Allow once', session: 'Allow for this session', always: 'Always allow' };
+
+/** ApprovalsView is the inbox: the calls that wait for an administrator. */
+export function ApprovalsView() {
+  const calls = useInbox();
+  return (
+    <div className="page">
+      <header className="view-head">
+        <h1 className="grow">Approvals</h1>
+        <Notify />
+      </header>
+      <div className="page-scroll">
+        <div className="page-column">
+          {calls.length === 0 ? (
+            <Empty icon="check" title="No call waits for approval">
+              <p>Calls of tools that require approval appear here when their client cannot ask its user.</p>
+            </Empty>
+          ) : (
+            <div className="stack" aria-live="polite" aria-label={`${plural(calls.length, 'call')} waiting`}>
+              {calls.map((c) => (
+                <Waiting key={c.id} call={c} />
+              ))}
+            </div>
+          )}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Waiting({ call }: { call: WaitingCall }) {
+  const [busy, act] = useAction();
+  const [reason, setReason] = useState('');
+  const input = call.inputs.find((i) => i.kind === 'approval');
+  const asked = input?.params;
+  if (!asked) return null;
+  const decide = (name: string, body: unknown, done: string) => void act(name, () => send('POST', `/api/approvals/${call.id}`, body), done);
+  return (
+    <section className="card" aria-label={`${call.tool} for ${call.callerName ?? call.caller}`}>
+      <h2 className="mono">{call.tool}</h2>
+      <p>
+        <strong title={call.caller}>{call.callerName ?? call.caller}</strong> wants to run it{call.face ? ` (${call.face})` : ''}, <span title={dateTime(call.created)}>{ago(call.created)}</span>
+        {input.expires && <span className="muted"> · until {dateTime(input.expires)}</span>}
+      </p>
+      <p className="muted">{asked.why}</p>
+      {asked.changed && (
+        <Note tone="warn">
+          <strong>The definition of this tool changed</strong> since it was approved.
+          {asked.differences && <DataView value={asked.differences} label="What changed" />}
+        </Note>
+      )}
+      {asked.warnings?.map((w) => (
+        <Badge key={w} tone="warn">
+          {w}
+        </Badge>
+      ))}
+      <DataView value={call.arguments ?? {}} label="Arguments" />
+      <Field label="Reason for a denial" hint="The agent reads it.">
+        {(id) => <input id={id} value={reason} maxLength={1000} onChange={(e) => setReason(e.target.value)} />}
+      </Field>
+      <div className="row wrap">
+        {asked.scopes.map((scope) => (
+          <Button key={scope} kind={scope === 'once' ? 'primary' : 'plain'} busy={busy === scope} onClick={() => decide(scope, { action: 'allow', scope }, `${call.tool} allowed`)}>
+            {labels[scope]}
+          </Button>
+        ))}
+        <Button kind="danger" busy={busy === 'deny'} onClick={() => decide('deny', { action: 'deny', reason }, `${call.tool} denied`)}>
+          Deny
+        </Button>
+      </div>
+    </section>
+  );
+}
+
+/** Notify offers desktop notifications where the browser has not been asked yet. */
+function Notify() {
+  const [permission, set] = useState(typeof Notification === 'undefined' ? 'denied' : Notification.permission);
+  if (permission !== 'default') return null;
+  return <Button onClick={() => void Notification.requestPermission().then(set)}>Notify me on the desktop</Button>;
+}

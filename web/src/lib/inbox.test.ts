@@ -1,0 +1,41 @@
+import { afterEach, expect, it, vi } from 'vitest';
+import { followInbox, publish, type WaitingCall } from './inbox';
+
+const call = (id: string): WaitingCall => ({ id, tool: 'fs:write', caller: 'key:a', created: '', inputs: [] });
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  publish([]);
+});
+
+it('returns the calls that are new', () => {
+  expect(publish([call('a')]).map((c) => c.id)).toEqual(['a']);
+  expect(publish([call('a'), call('b')]).map((c) => c.id)).toEqual(['b']);
+  expect(publish([call('b')])).toEqual([]);
+});
+
+it('shows a notification of a new call while the page is hidden', async () => {
+  const shown: string[] = [];
+  let seen = () => {};
+  const notified = new Promise<void>((r) => (seen = r));
+  class Desktop {
+    static permission = 'granted';
+    onclick = () => {};
+    constructor(_: string, o: { body: string }) {
+      shown.push(o.body);
+      seen();
+    }
+  }
+  vi.stubGlobal('Notification', Desktop);
+  vi.stubGlobal('document', { hidden: true });
+  vi.stubGlobal('navigator', {});
+  vi.stubGlobal('BroadcastChannel', undefined);
+  const read = async function* (_: string, signal: AbortSignal) {
+    yield { event: 'waiting', data: JSON.stringify({ waiting: [{ ...call('a'), callerName: 'ann' }] }) };
+    await new Promise((r) => signal.addEventListener('abort', r));
+  };
+  const stop = followInbox(read);
+  await notified;
+  expect(shown).toEqual(['ann wants to run fs:write']);
+  stop();
+});
