@@ -53,6 +53,7 @@ var layer = map[string]int{
 	"waiting":   3,
 
 	"approval":   4,
+	"authserver": 4,
 	"executor":   4,
 	"guard":      4,
 	"httpserver": 4,

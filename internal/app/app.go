@@ -17,6 +17,7 @@ import (
 	"junctor/internal/agentify"
 	"junctor/internal/approval"
 	"junctor/internal/audit"
+	"junctor/internal/authserver"
 	"junctor/internal/builtin"
 	"junctor/internal/catalog"
 	"junctor/internal/chat"
@@ -113,6 +114,7 @@ type App struct {
 	tools          *listing.Service
 	oauth          *oauth.Service
 	openAPILogins  openapi.Logins
+	authserver     *authserver.Server
 	gates          gates
 	page           atomic.Pointer[string] // where Serve listens
 	rejections     *httpserver.Rejections
@@ -171,6 +173,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.builtin = mcpserver.New(mcpserver.Options{Log: o.Log}, builtin.New(o.Version, a.status))
 	rt := mcpclient.NewRoundTripper(http.ProxyFromEnvironment)
 	a.oauth = a.newOAuth(rt)
+	a.authserver = a.newAuthServer()
 	a.trace = mcptrace.New(o.Redactor.JSON)
 	a.upstreams = upstream.NewSupervisor(a.servers(cfg), upstream.Options{
 		Sink: a.sink, Log: o.Log, Environ: o.Environ, DataDir: o.DataDir, AwaitInstall: o.AwaitInstall, Starts: o.Starts, Name: "junctor", Version: o.Version, Redact: o.Redactor.String,

@@ -46,6 +46,7 @@ func (a *App) mount(gate *auth.Gate) http.Handler {
 	}
 	if gate != nil {
 		gate.Routes(mux)
+		a.authserver.Routes(mux, gate)
 	}
 	mux.Handle("GET /metrics", a.whenEnabled(func(c *config.Config) bool { return c.Telemetry.Metrics }, unlimited(a.metrics.Handler())))
 	mux.HandleFunc("/.well-known/", notFound)

@@ -6,9 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"junctor/internal/authserver"
 	"junctor/internal/oauth"
 	"junctor/internal/secretkey"
 	"junctor/internal/store"
+	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
 
@@ -25,6 +27,25 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 		IsAdmin:  a.stillAdmin,
 		LoggedIn: func(server string) { _ = a.upstreams.Retry(server) }, // one that was removed needs none
 	})
+}
+
+// newAuthServer makes the authorization server for clients of the gateway.
+func (a *App) newAuthServer() *authserver.Server {
+	return authserver.New(authserver.Options{
+		URL: a.issuer, Store: a.store, Sealer: secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ)),
+		Fetch: a.oauth.FetchPublic, Log: a.log,
+		Profiles: func(c tool.Caller) []string { return a.profiles.Usable(&c) },
+	})
+}
+
+// issuer is the address of the gateway's own authorization server, "" while
+// that is turned off.
+func (a *App) issuer() string {
+	cfg := a.config.Load()
+	if !cfg.Auth.Server {
+		return ""
+	}
+	return cfg.PublicURL
 }
 
 // stillAdmin reports whether a caller that was an administrator still is. Only

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"junctor/internal/authserver"
 	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
 	"junctor/internal/mcp"
@@ -30,8 +31,8 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 		return err
 	}
 	a.page.Store(new(ln.Addr().String()))
-	public := "" // the address that clients know this gateway by
-	if jwt := a.config.Load().Auth.JWT; jwt != nil {
+	public := a.config.Load().PublicURL // the address that clients know this gateway by
+	if jwt := a.config.Load().Auth.JWT; jwt != nil && public == "" {
 		public = jwt.Audience
 	}
 	a.oauth.SetCallback(oauth.CallbackURL(public, ln.Addr().String()))
@@ -75,7 +76,7 @@ func (a *App) public(r *http.Request) bool {
 		return true
 	}
 	// Clients read what is well known before they have a key.
-	return a.isPage(r) || strings.HasPrefix(r.URL.Path, "/.well-known/") && r.Method == http.MethodGet
+	return a.isPage(r) || authserver.Public(r.URL.Path) || strings.HasPrefix(r.URL.Path, "/.well-known/") && r.Method == http.MethodGet
 }
 
 // rejectedMCP reports a request that the MCP server answered with an error of

@@ -18,6 +18,8 @@ type Config struct {
 	Keys []KeyConfig `json:"keys,omitempty"`
 	// Accept access tokens (JWTs) of an issuer.
 	JWT *JWTConfig `json:"jwt,omitempty"`
+	// Let clients that sign in by OAuth (hosted ones among them) sign in here, with a page on which a person consents. Needs publicUrl.
+	Server bool `json:"server,omitempty"`
 	// Whether callers on this machine need a key: open lets every user of the machine in, key does not.
 	Loopback Loopback `json:"loopback"`
 	// Addresses or CIDRs of reverse proxies whose X-Forwarded headers count. What they forward needs credentials, on open loopback too. Default: none.

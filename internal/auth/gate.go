@@ -38,6 +38,12 @@ type Options struct {
 
 	// Profiles has the profiles that keys and tokens are bound to.
 	Profiles Profiles
+	// Tokens checks the tokens of the gateway's own authorization server; nil
+	// if there is none.
+	Tokens Tokens
+	// PublicURL returns the address, scheme://host, by which clients know the
+	// gateway, if its own authorization server is turned on. It may be nil.
+	PublicURL func() string
 	// Public reports which requests need no caller: the page itself, health.
 	Public func(*http.Request) bool
 	// Audit records sign-ins and their ends. It may be nil.
@@ -137,11 +143,12 @@ func (g *Gate) Run(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
 	every := recheckEvery
-	var keys, sessions <-chan struct{}
+	var keys, sessions, grants <-chan struct{}
 	if g.opts.Changes != nil {
 		every = recheckAnyway
 		keys = g.opts.Changes.Watch(ctx, store.TopicKeys)
 		sessions = g.opts.Changes.Watch(ctx, store.TopicValues(SpaceSessions))
+		grants = g.opts.Changes.Watch(ctx, store.TopicValues(SpaceGrants))
 	}
 	recheck := time.NewTicker(every)
 	defer recheck.Stop()
@@ -158,6 +165,7 @@ func (g *Gate) Run(ctx context.Context) error {
 		case <-recheck.C:
 		case <-keys:
 		case <-sessions:
+		case <-grants:
 		case <-g.changed:
 		}
 		g.recheck(ctx)
@@ -168,6 +176,9 @@ func (g *Gate) Run(ctx context.Context) error {
 func (g *Gate) recheck(ctx context.Context) {
 	g.keys.distrust()
 	g.sessions.distrust()
+	if g.opts.Tokens != nil {
+		g.opts.Tokens.Distrust()
+	}
 	ctx, cancel := context.WithTimeout(ctx, recheckTimeout)
 	defer cancel()
 	g.inUse.recheck(ctx)
@@ -289,7 +300,7 @@ func (g *Gate) identify(r *http.Request, from origin, forwarded bool) (id identi
 // identity has none either.
 func (g *Gate) presented(r *http.Request, from origin, forwarded bool) (id identity, reason string, err error) {
 	if key := bearer(r); key != "" {
-		return g.present(r.Context(), key)
+		return g.present(r.Context(), key, r.URL.Path)
 	}
 	if from == otherPage { // sessions are for the gateway's own page
 		return identity{}, "", nil
@@ -338,12 +349,18 @@ func bearer(r *http.Request) string {
 	return ""
 }
 
-// present checks a credential: a token when it looks like one and an issuer is
+// present checks a credential for a path: a token of the gateway's own
+// authorization server, a token of the configured issuer when it looks like one and an issuer is
 // configured, else a key.
-func (g *Gate) present(ctx context.Context, credential string) (identity, string, error) {
+func (g *Gate) present(ctx context.Context, credential, path string) (identity, string, error) {
 	again := func(ctx context.Context) (identity, error) {
-		id, _, err := g.present(ctx, credential)
+		id, _, err := g.present(ctx, credential, path)
 		return id, err
+	}
+	if g.opts.Tokens != nil && strings.Count(credential, ".") == 2 {
+		if id, own, err := g.byToken(ctx, credential, path); own {
+			return id, reasonToken, err
+		}
 	}
 	if jwt := g.rules.Load().jwt; jwt != nil && strings.Count(credential, ".") == 2 {
 		id, err := jwt.verify(ctx, credential)

@@ -54,7 +54,11 @@ func (g *Gate) checkHost(r *http.Request) error {
 // knownHost reports whether an allowed origin has this host, as when a reverse
 // proxy on this machine gives the gateway a name.
 func (g *Gate) knownHost(host string) bool {
-	return slices.ContainsFunc(g.rules.Load().origins, func(o string) bool {
+	rules := g.rules.Load()
+	if public := g.publicURL(); !rules.open && public != "" && strings.EqualFold(public[strings.Index(public, "//")+2:], host) {
+		return true
+	}
+	return slices.ContainsFunc(rules.origins, func(o string) bool {
 		u, err := url.Parse(o)
 		return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
 	})

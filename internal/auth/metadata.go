@@ -15,26 +15,41 @@ import (
 const MetadataPath = "/.well-known/oauth-protected-resource"
 
 // Metadata serves the protected resource metadata (RFC 9728), which names the
-// authorization server. Without an issuer there is none.
+// authorization servers. Without any there is none.
 func (g *Gate) Metadata(w http.ResponseWriter, r *http.Request) {
-	jwt := g.rules.Load().jwt
-	if jwt == nil {
+	jwt, public := g.rules.Load().jwt, g.publicURL()
+	if jwt == nil && public == "" {
 		http.NotFound(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	w.Header().Set("Cache-Control", "max-age=300")
-	meta := map[string]any{
-		"resource":                 jwt.cfg.Audience,
-		"authorization_servers":    []string{jwt.cfg.Issuer},
-		"bearer_methods_supported": []string{"header"},
-		"resource_name":            "Junctor",
+	var servers []string
+	resource := public + strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, MetadataPath), "/")
+	meta := map[string]any{"bearer_methods_supported": []string{"header"}, "resource_name": "Junctor"}
+	if public != "" {
+		servers = append(servers, public)
 	}
-	if len(jwt.cfg.Scopes) > 0 {
-		meta["scopes_supported"] = jwt.cfg.Scopes
+	if jwt != nil {
+		servers = append(servers, jwt.cfg.Issuer)
+		if public == "" || strings.HasPrefix(jwt.cfg.Audience+"/", public+"/") {
+			resource = jwt.cfg.Audience // its tokens must be for it
+		}
+		if len(jwt.cfg.Scopes) > 0 {
+			meta["scopes_supported"] = jwt.cfg.Scopes
+		}
 	}
+	meta["resource"], meta["authorization_servers"] = resource, servers
 	_ = json.NewEncoder(w).Encode(meta)
+}
+
+// publicURL is the address of the gateway's own authorization server, or "".
+func (g *Gate) publicURL() string {
+	if g.opts.PublicURL == nil {
+		return ""
+	}
+	return g.opts.PublicURL()
 }
 
 // challenge sets WWW-Authenticate with the URL of the metadata and the error of
@@ -48,11 +63,15 @@ func (g *Gate) challenge(w http.ResponseWriter, r *http.Request, why error) {
 	case kind == tool.Unauthenticated && bearer(r) != "":
 		params = append(params, `error="invalid_token"`)
 	}
-	if jwt := g.rules.Load().jwt; jwt != nil {
+	jwt, public := g.rules.Load().jwt, g.publicURL()
+	switch {
+	case jwt != nil:
 		params = append(params, fmt.Sprintf(`resource_metadata=%q`, metadataURL(jwt.cfg.Audience, r)))
 		if len(jwt.cfg.Scopes) > 0 {
 			params = append(params, fmt.Sprintf(`scope=%q`, strings.Join(jwt.cfg.Scopes, " ")))
 		}
+	case public != "":
+		params = append(params, fmt.Sprintf(`resource_metadata=%q`, public+MetadataPath+strings.TrimSuffix(r.URL.EscapedPath(), "/")))
 	}
 	w.Header().Set("WWW-Authenticate", strings.TrimSpace("Bearer "+strings.Join(params, ", ")))
 }

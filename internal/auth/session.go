@@ -243,25 +243,12 @@ func (g *Gate) bySession(ctx context.Context, name string) (identity, error) {
 	if err != nil {
 		return identity{}, err
 	}
-	id := identity{}
-	switch {
-	case p.Local != "":
-		if g.localToken == "" || p.Local != fingerprint(g.localToken) {
-			return identity{}, errNoSession
-		}
-		id.caller = tool.Local
-	default:
-		k, err := g.keys.of(ctx, p)
-		if errors.Is(err, errUnknownKey) {
-			return identity{}, errNoSession
-		}
-		if err != nil {
-			return identity{}, err
-		}
-		id.caller = g.callerOf(k)
-		if !k.Expires.IsZero() && k.Expires.Before(expires) {
-			expires = k.Expires
-		}
+	id, ends, err := g.byCredential(ctx, p)
+	if err != nil {
+		return identity{}, err
+	}
+	if !ends.IsZero() && ends.Before(expires) {
+		expires = ends
 	}
 	id.credential, id.expires = "session:"+name, expires
 	id.renew = func(ctx context.Context) (identity, error) {
@@ -272,6 +259,25 @@ func (g *Gate) bySession(ctx context.Context, name string) (identity, error) {
 		return id, err
 	}
 	return id, nil
+}
+
+// byCredential returns the caller of the credential that a session was opened
+// with, and when that ends; the zero time means never.
+func (g *Gate) byCredential(ctx context.Context, p pageSession) (identity, time.Time, error) {
+	if p.Local != "" {
+		if g.localToken == "" || p.Local != fingerprint(g.localToken) {
+			return identity{}, time.Time{}, errNoSession
+		}
+		return identity{caller: tool.Local}, time.Time{}, nil
+	}
+	k, err := g.keys.of(ctx, p)
+	if errors.Is(err, errUnknownKey) {
+		return identity{}, time.Time{}, errNoSession
+	}
+	if err != nil {
+		return identity{}, time.Time{}, err
+	}
+	return identity{caller: g.callerOf(k)}, k.Expires, nil
 }
 
 // of returns the key that a session was opened with.

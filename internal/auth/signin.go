@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -59,18 +60,12 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 		}
 		p.Local, p.Owner, p.Name = fingerprint(g.localToken), tool.Local.ID, tool.Local.Name
 	} else {
-		h := hash(body.Key.Reveal())
-		id, err := g.byKey(r.Context(), h)
+		byKey, _, err := g.sessionOfKey(r.Context(), body.Key)
 		if err != nil {
 			g.reject(w, r, reasonKey, err)
 			return
 		}
-		if k, ok := g.keys.fixedKey(h); ok {
-			p.Fixed = k.ID
-		} else {
-			p.Key = h
-		}
-		p.Owner, p.Name = id.caller.ID, id.caller.Name
+		p.Fixed, p.Key, p.Owner, p.Name = byKey.Fixed, byKey.Key, byKey.Owner, byKey.Name
 	}
 	secret, name, expires, err := g.sessions.open(r.Context(), p)
 	if err != nil {
@@ -88,6 +83,22 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 		secret = ""
 	}
 	g.writeCaller(w, id, secret)
+}
+
+// sessionOfKey returns the session that a key opens, and whose it is.
+func (g *Gate) sessionOfKey(ctx context.Context, key telemetry.Secret) (pageSession, identity, error) {
+	h := hash(key.Reveal())
+	id, err := g.byKey(ctx, h)
+	if err != nil {
+		return pageSession{}, identity{}, err
+	}
+	p := pageSession{Owner: id.caller.ID, Name: id.caller.Name}
+	if k, ok := g.keys.fixedKey(h); ok {
+		p.Fixed = k.ID
+	} else {
+		p.Key = h
+	}
+	return p, id, nil
 }
 
 func cookie(value string, age int) *http.Cookie {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"junctor/internal/approval"
 	"junctor/internal/auth"
@@ -45,6 +46,8 @@ type Config struct {
 	Approval approval.Config `json:"approval" apply:"live"`
 	// The address of the HTTP APIs, host:port. Any host but loopback needs auth.
 	Listen string `json:"listen" apply:"restart"`
+	// The address by which clients and browsers reach the gateway, scheme://host, such as https://tools.example.com. Default: that of the listener.
+	PublicURL string `json:"publicUrl,omitempty" apply:"restart"`
 	// Which web pages may call the HTTP APIs.
 	CORS CORS `json:"cors" apply:"live"`
 	// Bounds on calls, results and requests.
@@ -141,6 +144,7 @@ func (c *Config) Validate() error {
 		setting.Under("chat", c.Chat.Validate()),
 		setting.Under("approval", c.Approval.Validate()),
 		validListen(c.Listen),
+		c.validPublicURL(),
 		setting.Under("cors", c.CORS.Validate()),
 		setting.Under("limits", c.Limits.Validate()),
 		setting.Under("auth", c.Auth.Validate()),
@@ -220,6 +224,24 @@ func validListen(addr string) error {
 		}
 	}
 	return setting.Wrong("listen", "%q is not host:port; write an address such as %q", addr, DefaultListen)
+}
+
+// validPublicURL checks publicUrl, also against what needs it.
+func (c *Config) validPublicURL() error {
+	if c.PublicURL == "" {
+		if c.Auth.Server {
+			return setting.Wrong("auth.server", "needs publicUrl, the address by which clients reach the gateway, such as https://tools.example.com")
+		}
+		return nil
+	}
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.Scheme+"://"+u.Host != c.PublicURL || strings.ToLower(c.PublicURL) != c.PublicURL {
+		return setting.Wrong("publicUrl", `%q is not scheme://host in lower case, such as "https://tools.example.com", with no path`, c.PublicURL)
+	}
+	if c.Auth.Server && u.Scheme != "https" && !auth.IsLoopback(net.JoinHostPort(u.Hostname(), "1")) {
+		return setting.Wrong("publicUrl", "must be https with auth.server, unless it is on this machine: tokens would be readable on the way")
+	}
+	return nil
 }
 
 // Place returns where the configuration came from.

@@ -210,6 +210,32 @@ func (o *outbound) ask(ctx context.Context, r addressPolicy, method, target stri
 	return answer{status: resp.StatusCode, kind: kind, body: data}, nil
 }
 
+// FetchPublic reads a document whose address came from a stranger: over https,
+// from a public address alone, without redirects, and up to limit bytes.
+func (s *Service) FetchPublic(ctx context.Context, target string, limit int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return nil, &errForbidden{"it is no web address"}
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", s.out.agent)
+	client := s.out.client(addressPolicy{})
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered HTTP %d", req.URL.Host, resp.StatusCode)
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s answered with more than %d bytes", req.URL.Host, limit)
+	}
+	return data, err
+}
+
 // errAbsent means that a document does not exist at a location.
 var errAbsent = errors.New("no such document")
 

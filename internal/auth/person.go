@@ -1,0 +1,158 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"junctor/internal/telemetry"
+	"junctor/internal/tool"
+)
+
+// Person refers to the credential with which a person signed in, and is kept
+// with what the person consented to. It contains no secret and is only
+// understood by this package.
+type Person string
+
+// personRecord is what a Person contains.
+type personRecord struct {
+	Session pageSession `json:"session"`
+	Open    bool        `json:"open,omitempty"` // of an open loopback listener, without a credential
+}
+
+func newPerson(p pageSession) (Person, error) {
+	p.Created, p.From, p.Agent = time.Time{}, "", ""
+	text, err := json.Marshal(personRecord{Session: p})
+	return Person(text), err
+}
+
+// TokenGrant is what an access token of the gateway's own authorization server
+// stands for: a person through a client.
+type TokenGrant struct {
+	ID      string
+	Person  Person
+	Client  string // the client's name
+	Profile string // the profile that the person chose; empty for none
+	Path    string // of the resource: the token is good for it and what is below it
+}
+
+// ErrNoGrant means that a grant is unknown, has expired or was revoked.
+var ErrNoGrant = errors.New("unknown, expired or revoked consent")
+
+// Tokens checks the tokens of the gateway's own authorization server.
+type Tokens interface {
+	// Check returns what a token stands for. ok is false for a token of
+	// another issuer, and for one that is not valid any more.
+	Check(ctx context.Context, token string) (g TokenGrant, ok bool, err error)
+	// Grant returns a grant, or ErrNoGrant.
+	Grant(ctx context.Context, id string) (TokenGrant, error)
+	// Distrust has grants that are in memory looked up again.
+	Distrust()
+}
+
+// SpaceGrants is where the grants are in the store; the gate watches it.
+const SpaceGrants = "oauth-grants"
+
+// Person returns who is signed in: by the page's session, or as the user of
+// the machine on an open loopback listener.
+func (g *Gate) Person(r *http.Request) (Person, tool.Caller, bool) {
+	id := identityFrom(r.Context())
+	if name, ok := strings.CutPrefix(id.credential, "session:"); ok {
+		p, _, err := g.sessions.find(r.Context(), name)
+		if err != nil {
+			return "", tool.Caller{}, false
+		}
+		person, err := newPerson(p)
+		return person, id.caller, err == nil
+	}
+	if id.credential == "" && id.caller.ID == tool.Local.ID && g.rules.Load().open && !isForwarded(r) {
+		return `{"open":true}`, id.caller, true
+	}
+	return "", tool.Caller{}, false
+}
+
+// PersonByKey returns the person of an API key.
+func (g *Gate) PersonByKey(ctx context.Context, key telemetry.Secret) (Person, tool.Caller, error) {
+	p, id, err := g.sessionOfKey(ctx, key)
+	if err != nil {
+		return "", tool.Caller{}, err
+	}
+	person, err := newPerson(p)
+	return person, id.caller, err
+}
+
+// CallerOf returns the caller that a person is now.
+func (g *Gate) CallerOf(ctx context.Context, p Person) (tool.Caller, error) {
+	id, err := g.byPerson(ctx, p)
+	if err != nil {
+		return tool.Caller{}, failed(err)
+	}
+	return id.caller, nil
+}
+
+// ByClient reports whether the request has an access token of a client.
+func (g *Gate) ByClient(r *http.Request) bool {
+	return strings.HasPrefix(identityFrom(r.Context()).credential, grantPrefix)
+}
+
+// grantPrefix leads the credential of callers through a client. Requests and
+// sessions outlive the single access token: they end with the grant.
+const grantPrefix = "grant:"
+
+// byToken returns the caller of an access token for a path.
+func (g *Gate) byToken(ctx context.Context, token, path string) (identity, bool, error) {
+	grant, ok, err := g.opts.Tokens.Check(ctx, token)
+	if err != nil {
+		return identity{}, true, unavailable(err)
+	}
+	if !ok {
+		return identity{}, false, nil
+	}
+	if path != grant.Path && !strings.HasPrefix(path, grant.Path+"/") {
+		return identity{}, true, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is for " + grant.Path + ", not for this address; ask for a token with this address as its resource"}
+	}
+	id, err := g.byGrant(ctx, grant)
+	return id, true, err
+}
+
+// byGrant returns the person of a grant, with their rights of the moment, cut
+// to the profile. Clients administer nothing.
+func (g *Gate) byGrant(ctx context.Context, grant TokenGrant) (identity, error) {
+	id, err := g.byPerson(ctx, grant.Person)
+	if err != nil {
+		return identity{}, failed(err)
+	}
+	id.caller.Admin = false
+	id.caller.Name += " via " + grant.Client
+	id.caller = bind(g.opts.Profiles, id.caller, grant.Profile)
+	id.credential = grantPrefix + grant.ID
+	id.renew = func(ctx context.Context) (identity, error) {
+		again, err := g.opts.Tokens.Grant(ctx, grant.ID)
+		if errors.Is(err, ErrNoGrant) {
+			return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the consent was revoked", Err: err}
+		}
+		if err != nil {
+			return identity{}, unavailable(err)
+		}
+		return g.byGrant(ctx, again)
+	}
+	return id, nil
+}
+
+func (g *Gate) byPerson(ctx context.Context, p Person) (identity, error) {
+	var rec personRecord
+	if err := json.Unmarshal([]byte(p), &rec); err != nil {
+		return identity{}, err
+	}
+	if rec.Open {
+		if !g.rules.Load().open {
+			return identity{}, errNoSession
+		}
+		return identity{caller: tool.Local}, nil
+	}
+	id, _, err := g.byCredential(ctx, rec.Session)
+	return id, err
+}

@@ -1,0 +1,180 @@
+package authserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"junctor/internal/auth"
+	"junctor/internal/store"
+)
+
+const (
+	// SpaceGrants is where consents are in the store.
+	SpaceGrants = auth.SpaceGrants
+
+	// grantLife is how long a consent lasts after the last refresh.
+	grantLife = 30 * 24 * time.Hour
+	// maxGrants bounds the consents of one person; the oldest end first.
+	maxGrants = 100
+
+	grantFresh = time.Second // how long a grant in memory is not looked up
+	maxKnown   = 10_000
+)
+
+// Grant is a person's consent to a client, as it is shown.
+type Grant struct {
+	ID         string    `json:"id"`
+	Client     string    `json:"clientId"`
+	ClientName string    `json:"client"`
+	ClientHost string    `json:"clientHost,omitempty"` // which vouches for the client
+	Owner      string    `json:"owner"`                // id of the person
+	Name       string    `json:"caller"`               // name of the person
+	Profile    string    `json:"profile,omitempty"`
+	Resource   string    `json:"resource"`
+	Redirect   string    `json:"redirect"`
+	Created    time.Time `json:"created"`
+	Used       time.Time `json:"lastUsed"` // when tokens were last issued
+	Expires    time.Time `json:"expires"`
+}
+
+// grantRecord is a Grant in the store. Refresh tokens are kept as hashes.
+type grantRecord struct {
+	Grant
+	Person  auth.Person `json:"person"`
+	Refresh string      `json:"refresh"`           // the current refresh token
+	Old     []string    `json:"old,omitempty"`     // replaced ones, latest last
+	Rotated time.Time   `json:"rotated,omitempty"` // when the last one was replaced
+}
+
+// maxOld bounds the replaced refresh tokens that are recognized as such.
+const maxOld = 50
+
+func hash(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// grants keeps consents in the store, and those in use in memory for a moment.
+type grants struct {
+	store store.Values
+	now   func() time.Time
+
+	mu    sync.Mutex
+	known map[string]knownGrant
+}
+
+type knownGrant struct {
+	record  grantRecord
+	checked time.Time
+}
+
+var errNoGrant = errors.New("unknown, expired or revoked consent")
+
+// load reads a grant with its version.
+func (g *grants) load(ctx context.Context, id string) (grantRecord, int64, error) {
+	v, err := g.store.Value(ctx, SpaceGrants, id)
+	if errors.Is(err, store.ErrNotFound) {
+		g.forget(id)
+		return grantRecord{}, 0, errNoGrant
+	}
+	if err != nil {
+		return grantRecord{}, 0, fmt.Errorf("read a consent: %w", err)
+	}
+	var rec grantRecord
+	if err := json.Unmarshal(v.Data, &rec); err != nil {
+		return grantRecord{}, 0, fmt.Errorf("read a consent: %w", err)
+	}
+	rec.Expires = v.Expires
+	return rec, v.Version, nil
+}
+
+// find returns a grant, from memory if it was read a moment ago.
+func (g *grants) find(ctx context.Context, id string) (grantRecord, error) {
+	now := g.now()
+	g.mu.Lock()
+	k, ok := g.known[id]
+	g.mu.Unlock()
+	if ok && now.Sub(k.checked) < grantFresh {
+		return k.record, nil
+	}
+	rec, _, err := g.load(ctx, id)
+	if err != nil {
+		return grantRecord{}, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.known) >= maxKnown {
+		clear(g.known)
+	}
+	g.known[id] = knownGrant{rec, now}
+	return rec, nil
+}
+
+func (g *grants) forget(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.known, id)
+}
+
+func (g *grants) put(ctx context.Context, rec grantRecord, ifVersion int64) error {
+	data, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	_, err = g.store.PutValue(ctx, store.Value{Space: SpaceGrants, Name: rec.ID, Data: data, Expires: rec.Expires}, ifVersion)
+	return err
+}
+
+// end revokes a grant. It is no error when there is none.
+func (g *grants) end(ctx context.Context, id string) error {
+	g.forget(id)
+	return g.store.DeleteValue(ctx, SpaceGrants, id, store.AnyVersion)
+}
+
+// trim ends the oldest grants of a person who has too many.
+func (g *grants) trim(ctx context.Context, owner string) error {
+	all, err := List(ctx, g.store)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(o Grant) bool { return o.Owner != owner })
+	for len(all) >= maxGrants {
+		if err := g.end(ctx, all[0].ID); err != nil {
+			return err
+		}
+		all = all[1:]
+	}
+	return nil
+}
+
+// List returns all consents in the store, the one that was used longest ago
+// first.
+func List(ctx context.Context, values store.Values) ([]Grant, error) {
+	list, err := values.Values(ctx, SpaceGrants)
+	if err != nil {
+		return nil, err
+	}
+	out := []Grant{}
+	for _, v := range list {
+		var rec grantRecord
+		if json.Unmarshal(v.Data, &rec) == nil {
+			rec.Expires = v.Expires
+			out = append(out, rec.Grant)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Grant) int { return a.Used.Compare(b.Used) })
+	return out, nil
+}
+
+// Revoke ends a consent in the store. Every node ends what uses it within two
+// seconds.
+func Revoke(ctx context.Context, values store.Values, id string) error {
+	return values.DeleteValue(ctx, SpaceGrants, id, store.AnyVersion)
+}
