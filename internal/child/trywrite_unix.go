@@ -4,6 +4,7 @@ package child
 
 import (
 	"errors"
+	"os"
 	"syscall"
 )
 
@@ -26,8 +27,8 @@ func (p *Process) TryWrite(b []byte) (n int, err error) {
 	if errors.Is(failed, syscall.EAGAIN) {
 		failed = nil
 	}
-	if err == nil {
-		err = failed
+	if err != nil { // the pipe is closed, which the error does not say in a form that can be tested for
+		return 0, &os.PathError{Op: "write", Path: p.stdin.Name(), Err: os.ErrClosed}
 	}
-	return max(n, 0), err
+	return max(n, 0), failed
 }

@@ -4,6 +4,8 @@ package child
 
 import (
 	"bufio"
+	"errors"
+	"os"
 	"strings"
 	"testing"
 )
@@ -42,7 +44,7 @@ func TestTryWrite(t *testing.T) {
 	}
 	p.Kill()
 	<-p.Done()
-	if _, err := p.TryWrite(much); err == nil {
-		t.Error("a program that is gone took something")
+	if _, err := p.TryWrite(much); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("TryWrite to a program that is gone = %v, want os.ErrClosed", err)
 	}
 }
