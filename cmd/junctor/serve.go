@@ -75,7 +75,7 @@ func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App, printU
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	if err := c.showPage(ln.Addr().String(), printURL); err != nil {
+	if err := c.showPage(cfg.TLS.Scheme(), ln.Addr().String(), printURL); err != nil {
 		_ = ln.Close()
 		return err
 	}
@@ -89,8 +89,8 @@ func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App, printU
 // showPage says where the gateway is. The address of the page has a token in
 // it that gives the administrator's rights: it goes to a terminal, or to
 // stdout when that was asked for, and never into a log.
-func (c *cli) showPage(listen string, printURL bool) error {
-	page, err := auth.PageURL(listen, c.dataDir)
+func (c *cli) showPage(scheme, listen string, printURL bool) error {
+	page, err := auth.PageURL(scheme, listen, c.dataDir)
 	if printURL {
 		if err == nil {
 			_, err = fmt.Fprintln(c.Out, page)
@@ -102,7 +102,7 @@ func (c *cli) showPage(listen string, printURL bool) error {
 	if _, terminal := c.Width(c.Err); terminal && err == nil {
 		c.Note("Junctor %s is at %s", buildVersion(), page)
 	} else {
-		c.Note("Junctor %s is at http://%s", buildVersion(), listen)
+		c.Note("Junctor %s is at %s://%s", buildVersion(), scheme, listen)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (a *App) showPage(w http.ResponseWriter, r *http.Request) {
 		notFound(w, r)
 		return
 	}
-	address, err := auth.PageURL(*listen, a.opts.DataDir)
+	address, err := auth.PageURL(a.config.Load().TLS.Scheme(), *listen, a.opts.DataDir)
 	if err != nil {
 		httperr.Write(w, r, &tool.Error{Kind: tool.Unavailable, Msg: err.Error()})
 		return

@@ -31,12 +31,19 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 		return err
 	}
 	a.page.Store(new(ln.Addr().String()))
-	public := a.config.Load().PublicURL // the address that clients know this gateway by
-	if jwt := a.config.Load().Auth.JWT; jwt != nil && public == "" {
+	cfg := a.config.Load()
+	public := cfg.PublicURL // the address that clients know this gateway by
+	if jwt := cfg.Auth.JWT; jwt != nil && public == "" {
 		public = jwt.Audience
 	}
-	a.oauth.SetCallback(oauth.CallbackURL(public, ln.Addr().String()))
+	a.oauth.SetCallback(oauth.CallbackURL(public, cfg.TLS.Scheme(), ln.Addr().String()))
 	server := httpserver.New(a.leaving(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate))))), a.log)
+	if cfg.TLS.Enabled() {
+		if err := httpserver.UseTLS(server, cfg.TLS, a.log); err != nil {
+			_ = ln.Close()
+			return err
+		}
+	}
 	// Upstreams outlive the faces by as long as calls in flight need.
 	core, stopCore := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopCore()
@@ -54,7 +61,11 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	})
 	g.Go(func() error { return a.Share(ctx) })
 	g.Go(func() error {
-		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		serve := server.Serve
+		if cfg.TLS.Enabled() {
+			serve = func(ln net.Listener) error { return server.ServeTLS(ln, "", "") }
+		}
+		if err := serve(ln); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve on %s: %w", ln.Addr(), err)
 		}
 		return nil

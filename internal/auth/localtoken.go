@@ -54,7 +54,7 @@ func LocalToken(dataDir string) (telemetry.Secret, error) {
 
 // PageURL is the address of the page on a listener. On a loopback listener it
 // has the local token in it, and is a secret.
-func PageURL(listen, dataDir string) (string, error) {
+func PageURL(scheme, listen, dataDir string) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return "", fmt.Errorf("the address of the page: %w", err)
@@ -62,7 +62,7 @@ func PageURL(listen, dataDir string) (string, error) {
 	if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	page := url.URL{Scheme: "http", Host: net.JoinHostPort(host, port), Path: "/"}
+	page := url.URL{Scheme: scheme, Host: net.JoinHostPort(host, port), Path: "/"}
 	if IsLoopback(listen) {
 		token, err := LocalToken(dataDir)
 		if err != nil {

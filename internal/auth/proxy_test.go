@@ -160,13 +160,13 @@ func TestLocalTokenFile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if page, err := PageURL("0.0.0.0:80", dir); err != nil || page != "http://127.0.0.1:80/" {
+	if page, err := PageURL("http", "0.0.0.0:80", dir); err != nil || page != "http://127.0.0.1:80/" {
 		t.Errorf("off loopback: %s %v", page, err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if page, err := PageURL("[::1]:80", dir); err != nil || !strings.HasPrefix(page, "http://[::1]:80/?token=") {
+	if page, err := PageURL("https", "[::1]:80", dir); err != nil || !strings.HasPrefix(page, "https://[::1]:80/?token=") {
 		t.Errorf("on loopback: %s %v", page, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"junctor/internal/chat"
 	"junctor/internal/discovery"
 	"junctor/internal/executor"
+	"junctor/internal/httpserver"
 	"junctor/internal/llm"
 	"junctor/internal/profile"
 	"junctor/internal/setting"
@@ -48,6 +49,8 @@ type Config struct {
 	Listen string `json:"listen" apply:"restart"`
 	// The address by which clients and browsers reach the gateway, scheme://host, such as https://tools.example.com. Default: that of the listener.
 	PublicURL string `json:"publicUrl,omitempty" apply:"restart"`
+	// TLS on that address. Default: plain HTTP.
+	TLS httpserver.TLSConfig `json:"tls" apply:"restart"`
 	// Which web pages may call the HTTP APIs.
 	CORS CORS `json:"cors" apply:"live"`
 	// Bounds on calls, results and requests.
@@ -145,6 +148,7 @@ func (c *Config) Validate() error {
 		setting.Under("approval", c.Approval.Validate()),
 		validListen(c.Listen),
 		c.validPublicURL(),
+		setting.Under("tls", c.TLS.Validate()),
 		setting.Under("cors", c.CORS.Validate()),
 		setting.Under("limits", c.Limits.Validate()),
 		setting.Under("auth", c.Auth.Validate()),

@@ -264,6 +264,7 @@ func (l *loader) run() (*Config, []Note, error) {
 	l.top(cfg, d, rest)
 	l.override(cfg, d)
 	cfg.Store.Path = l.path(cfg.Store.Path, l.dir())
+	cfg.TLS.Cert, cfg.TLS.Key = l.path(cfg.TLS.Cert, l.dir()), l.path(cfg.TLS.Key, l.dir())
 	l.validate(cfg, d)
 	cfg.files, cfg.state = l.files, l.state()
 

@@ -8,7 +8,7 @@ import (
 
 // CallbackURL returns the redirect URI of a gateway that listens at listen:
 // under its public address, if it has one, else at its listener.
-func CallbackURL(public, listen string) string {
+func CallbackURL(public, scheme, listen string) string {
 	if u, err := url.Parse(public); err == nil && u.Host != "" && (u.Scheme == "https" || u.Scheme == "http") {
 		return u.Scheme + "://" + u.Host + CallbackPath
 	}
@@ -19,5 +19,5 @@ func CallbackURL(public, listen string) string {
 	if addr, err := netip.ParseAddr(host); err == nil && addr.IsUnspecified() {
 		host = "localhost" // a browser on this machine, or behind a forwarded port
 	}
-	return "http://" + net.JoinHostPort(host, port) + CallbackPath
+	return scheme + "://" + net.JoinHostPort(host, port) + CallbackPath
 }
