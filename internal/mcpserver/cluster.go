@@ -14,8 +14,8 @@ import (
 
 // Cluster joins the Servers of several processes, so that a caller may speak
 // with any of them: it keeps their sessions where all can read them, and
-// carries words and conversations between the processes. A Server without one
-// is alone, and pays nothing for it.
+// carries messages and connections between the processes. A Server without one
+// serves its own sessions only, at no cost.
 type Cluster interface {
 	// ID names this process, in letters and digits alone; Known reports
 	// whether it is the name of one that is, or was a while ago.
@@ -34,8 +34,8 @@ type Cluster interface {
 	Publish(to, kind string, data []byte)
 	Subscribe(kind string, f func(from string, data []byte))
 
-	// Dial begins a conversation with a process; Handle carries it on. Nil
-	// refuses them.
+	// Dial opens a connection to a process; Handle serves one. Nil
+	// refuses connections.
 	Dial(ctx context.Context, to, kind string, first []byte) (NodeConn, error)
 	Handle(kind string, h func(ctx context.Context, first []byte, l NodeConn))
 }
