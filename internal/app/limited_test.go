@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -25,10 +26,13 @@ type watched struct {
 	*upstreamtest.HTTP
 	mu  sync.Mutex
 	got []string // method and name
+
+	listening chan struct{} // closed when the gateway has asked for notifications
 }
 
 func watch(t *testing.T, script upstreamtest.Script) *watched {
-	w := &watched{HTTP: upstreamtest.Listen(t, script)}
+	w := &watched{HTTP: upstreamtest.Listen(t, script), listening: make(chan struct{})}
+	listening := sync.OnceFunc(func() { close(w.listening) })
 	w.Before = func(_ http.ResponseWriter, r *http.Request) bool {
 		b, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -37,7 +41,11 @@ func watch(t *testing.T, script upstreamtest.Script) *watched {
 		r.Body = io.NopCloser(strings.NewReader(string(b)))
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.got = append(w.got, strings.TrimSpace(rawjson.FieldString(b, "method")+" "+rawjson.FieldString(rawjson.Field(b, "params"), "name")))
+		method := rawjson.FieldString(b, "method")
+		w.got = append(w.got, strings.TrimSpace(method+" "+rawjson.FieldString(rawjson.Field(b, "params"), "name")))
+		if method == "subscriptions/listen" {
+			listening()
+		}
 		return false
 	}
 	return w
@@ -98,6 +106,13 @@ func limitedOverEveryAPI(t *testing.T, rights, query string) {
 		"mcpServers":{"mine":{"url":%q,"proxy":true},"theirs":{"url":%q,"proxy":true}}}`, model.URL+"/v1", boss, guest, rights, mine.URL, theirs.URL), t.TempDir())
 	r.connected("mine")
 	r.connected("theirs")
+	for _, w := range []*watched{mine, theirs} { // what it asks after connecting is not the caller's
+		select {
+		case <-w.listening:
+		case <-time.After(time.Minute):
+			t.Fatal("the gateway did not ask for notifications")
+		}
+	}
 
 	send := func(key, method, path, body string, header ...string) (int, http.Header, string) {
 		t.Helper()
