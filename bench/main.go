@@ -31,6 +31,7 @@ func main() {
 	before := flag.String("before", "", "another junctor binary that takes part in price, to compare with")
 	match := flag.String("scenario", "", "a part of the title of the price scenarios to run; empty for all")
 	only := flag.String("only", "", "price, calls, memory, start, nodes or forwarded; empty for all")
+	rounds := flag.Int("rounds", 7, "rounds of price, of which the median counts")
 	profile := flag.String("profile", "", "an existing folder for CPU profiles of the gateway, taken in rounds of their own (price alone)")
 	flag.Parse()
 	var err error
@@ -49,7 +50,7 @@ func main() {
 	case "proxy":
 		err = serveProxy(*target)
 	default:
-		err = measure(&bench{junctor: *binary, before: *before, match: *match, calls: *calls, profile: *profile}, *only)
+		err = measure(&bench{junctor: *binary, before: *before, match: *match, calls: *calls, rounds: max(*rounds, 1), profile: *profile}, *only)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -66,6 +67,7 @@ type bench struct {
 	match    string // part of the titles of the price scenarios to run
 	dir      string // scratch
 	calls    int
+	rounds   int    // of price
 	profile  string // where profiles go; empty for none
 	children []*process
 }

@@ -30,7 +30,6 @@ type priced struct {
 }
 
 const (
-	rounds      = 7 // of which the median counts
 	chattyCount = 20
 	chattyLines = 500
 )
@@ -125,7 +124,7 @@ func (b *bench) price(s scenario) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: time.Minute}
 	defer client.CloseIdleConnections()
 	samples := make([][]sample, len(s.paths))
-	for round := range rounds + 1 {
+	for round := range b.rounds + 1 {
 		for i, p := range s.paths {
 			got, err := b.loadN(path{via: p.via, call: modernCall(client, "http://"+p.via.addr+p.path, s.tool, s.text)}, s.callers, max(s.calls/2, s.callers))
 			if err != nil {
@@ -138,7 +137,7 @@ func (b *bench) price(s scenario) error {
 	}
 	var rows [][]string
 	for i, p := range s.paths {
-		cpu, rate := make([]float64, rounds), make([]float64, rounds)
+		cpu, rate := make([]float64, b.rounds), make([]float64, b.rounds)
 		for round, got := range samples[i] {
 			first := samples[0][round]
 			cpu[round], rate[round] = float64(got.cpu)/float64(first.cpu), got.rate/first.rate
@@ -147,7 +146,7 @@ func (b *bench) price(s scenario) error {
 		slices.Sort(rate)
 		got := median(samples[i])
 		rows = append(rows, []string{
-			p.name, micros(got.cpu), fmt.Sprintf("%.2f", cpu[rounds/2]), fmt.Sprintf("%.0f", got.rate), fmt.Sprintf("%.2f", rate[rounds/2]),
+			p.name, micros(got.cpu), fmt.Sprintf("%.2f", cpu[b.rounds/2]), fmt.Sprintf("%.0f", got.rate), fmt.Sprintf("%.2f", rate[b.rounds/2]),
 			micros(got.p50), fmt.Sprintf("%.0f MB", p.via.memory("RssAnon")),
 		})
 	}

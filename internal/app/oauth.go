@@ -19,7 +19,10 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 	return oauth.New(oauth.Options{
 		Servers: func(name string) (upstream.Config, bool) {
 			cfg, ok := a.config.Load().Server(name)
-			return a.openAPI().Resolve(cfg), ok
+			if cfg.OpenAPI != "" {
+				cfg = a.openAPI().Resolve(cfg)
+			}
+			return cfg, ok
 		},
 		Store: a.store, Sealer: secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ)),
 		RoundTripper: rt, Proxy: http.ProxyFromEnvironment, Redactor: a.opts.Redactor, Log: a.log,

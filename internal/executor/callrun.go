@@ -217,8 +217,8 @@ func (x *Executor) excerpt(raw json.RawMessage, limit int) json.RawMessage {
 		if !utf8.Valid(cut) { // the last character is half, as a rule
 			cut = bytes.ToValidUTF8(cut, nil)
 		}
-		cut = fmt.Appendf(cut[:len(cut):len(cut)], "… (%d bytes in all)", len(raw))
-		return rawjson.AppendQuotedBytes(make([]byte, 0, len(cut)+len(cut)/8), cut)
+		quoted := rawjson.AppendQuotedBytes(make([]byte, 0, len(cut)+len(cut)/8+64), cut)
+		return fmt.Appendf(quoted[:len(quoted)-1], `… (%d bytes in all)"`, len(raw))
 	}
 	clean := x.Redact(raw)
 	if !utf8.Valid(clean) { // refused arguments; a record must be readable by strict clients

@@ -27,8 +27,9 @@ func (t timeouts) wrap(next http.Handler) http.Handler {
 				r.Body = &timedBody{ReadCloser: r.Body, control: control}
 			}
 		}
-		next.ServeHTTP(&timedWriter{ResponseWriter: w, control: control, within: t.write}, r)
-		_ = control.SetWriteDeadline(time.Now().Add(t.write)) // for what the server has yet to send
+		timed := &timedWriter{ResponseWriter: w, control: control, within: t.write}
+		next.ServeHTTP(timed, r)
+		timed.extend() // for what the server has yet to send
 	})
 }
 
@@ -53,24 +54,42 @@ type timedWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	within  time.Duration
+	set     time.Time // when the deadline was set; guarded by the rule that one goroutine writes
+}
+
+// extend sets the deadline of the next write. One that was set a moment ago
+// stays: setting it costs as much as a small write.
+func (w *timedWriter) extend() {
+	now := time.Now()
+	if now.Sub(w.set) < w.within/64 {
+		return
+	}
+	w.set = now
+	_ = w.control.SetWriteDeadline(now.Add(w.within)) // a broken connection fails the write
+}
+
+// SetWriteDeadline lets a handler set another deadline, until the next write.
+func (w *timedWriter) SetWriteDeadline(at time.Time) error {
+	w.set = time.Time{}
+	return w.control.SetWriteDeadline(at)
 }
 
 // Unwrap lets http.ResponseController and WebSocket upgrades through.
 func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *timedWriter) Write(p []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.within))
+	w.extend()
 	return w.ResponseWriter.Write(p)
 }
 
 // Flush implements http.Flusher.
 func (w *timedWriter) Flush() {
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.within))
+	w.extend()
 	_ = w.control.Flush() // the next write says what is wrong
 }
 
 // FlushError lets http.ResponseController say what is wrong at once.
 func (w *timedWriter) FlushError() error {
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.within))
+	w.extend()
 	return w.control.Flush()
 }

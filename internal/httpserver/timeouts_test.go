@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -126,6 +127,46 @@ func TestIdleStreamIsNotTimedOut(t *testing.T) {
 		defer resp.Body.Close()
 		if b, err := io.ReadAll(resp.Body); err != nil || string(b) != "piece\npiece\npiece\n" {
 			t.Errorf("stream %q, %v", b, err)
+		}
+	})
+}
+
+// deadlineRecorder records the write deadlines of a response.
+type deadlineRecorder struct {
+	http.ResponseWriter
+	set []time.Time
+}
+
+func (d *deadlineRecorder) SetWriteDeadline(at time.Time) error {
+	d.set = append(d.set, at)
+	return nil
+}
+
+func (d *deadlineRecorder) Write(p []byte) (int, error) { return len(p), nil }
+
+// A deadline that was set a moment ago is kept, but not in place of one that
+// the handler set.
+func TestWriteDeadlineIsKeptForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var want []time.Time
+		h := timeouts{write: writeTime}.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			control := http.NewResponseController(w)
+			write := func() { fmt.Fprint(w, "x") }
+			write()
+			want = append(want, time.Now().Add(writeTime))
+			write()
+			time.Sleep(writeTime / 2)
+			write()
+			want = append(want, time.Now().Add(writeTime))
+			if err := control.SetWriteDeadline(time.Time{}); err != nil {
+				t.Error(err)
+			}
+			want = append(want, time.Time{}, time.Now().Add(writeTime)) // the second when the handler has returned
+		}))
+		got := &deadlineRecorder{}
+		h.ServeHTTP(got, &http.Request{})
+		if !slices.Equal(got.set, want) {
+			t.Errorf("deadlines %v, want %v", got.set, want)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"junctor/internal/rawjson"
@@ -82,7 +83,7 @@ type Encoded struct{ Head, Body, Tail []byte }
 // Encode encodes m without a copy of its result, where that is large and on
 // one line.
 func Encode(m *Message) Encoded {
-	if m.Method != "" || m.Error != nil || len(m.Result) < largeResult || bytes.IndexByte(m.Result, '\n') >= 0 || bytes.IndexByte(m.Result, '\r') >= 0 {
+	if m.Method != "" || m.Error != nil || len(m.Result) < largeResult || hasLineBreak(m.Result) {
 		return Encoded{Head: AppendMessage(make([]byte, 0, len(m.Params)+len(m.Result)+len(m.ResultPrefix)+128), m)}
 	}
 	lead, rest := m.resultParts()
@@ -92,6 +93,17 @@ func Encode(m *Message) Encoded {
 	}
 	head = append(append(head, `,"result":`...), lead...)
 	return Encoded{Head: head, Body: rest, Tail: []byte{'}'}}
+}
+
+// hasLineBreak reports whether a line ends in b. It looks at a part at a time,
+// so that the second search finds it in the processor's cache.
+func hasLineBreak(b []byte) bool {
+	for part := range slices.Chunk(b, 8<<10) {
+		if bytes.IndexByte(part, '\n') >= 0 || bytes.IndexByte(part, '\r') >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Size returns the number of bytes of the message.

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"bytes"
 	"log/slog"
 	"math"
 	"strconv"
@@ -16,17 +17,19 @@ type attrHandler interface {
 // appendLine appends the line that slog's JSON handler would write. ok is
 // false for what is left to that handler: texts with characters that are
 // escaped, levels and kinds of values that are rare.
-func appendLine(dst []byte, at time.Time, level slog.Level, msg string, bound []byte, attrs []slog.Attr) (line []byte, ok bool) {
+func (t *timeText) appendLine(dst []byte, at time.Time, level slog.Level, msg string, bound []byte, attrs []slog.Attr) (line []byte, ok bool) {
 	switch level {
 	case slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError:
 	default:
 		return dst, false
 	}
-	if year := at.Year(); at.IsZero() || year < 0 || year > 9999 || !plainText(msg) {
+	if !plainText(msg) {
 		return dst, false
 	}
 	dst = append(dst, `{"time":"`...)
-	dst = at.AppendFormat(dst, time.RFC3339Nano)
+	if dst, ok = t.append(dst, at); !ok {
+		return dst, false
+	}
 	dst = append(append(dst, `","level":"`...), levelName(level)...)
 	dst = append(append(dst, `","msg":"`...), msg...)
 	dst = append(append(dst, '"'), bound...)
@@ -34,6 +37,37 @@ func appendLine(dst []byte, at time.Time, level slog.Level, msg string, bound []
 		return dst, false
 	}
 	return append(dst, "}\n"...), true
+}
+
+// timeText writes times as slog does. It keeps the text of the last second,
+// because many lines follow each other within one.
+type timeText struct {
+	second     int64
+	zone       *time.Location // nil before the first time
+	head, tail []byte         // before and after the fraction of the second
+}
+
+// append appends a time. ok is false for one that slog writes in another way.
+func (t *timeText) append(dst []byte, at time.Time) (out []byte, ok bool) {
+	if at.Unix() != t.second || at.Location() != t.zone {
+		if year := at.Year(); at.IsZero() || year < 0 || year > 9999 {
+			return dst, false
+		}
+		const seconds = len("2006-01-02T15:04:05")
+		text := at.AppendFormat(t.head[:0], time.RFC3339)
+		t.head, t.tail = text[:seconds], append(t.tail[:0], text[seconds:]...)
+		t.second, t.zone = at.Unix(), at.Location()
+	}
+	dst = append(dst, t.head...)
+	if nanos := at.Nanosecond(); nanos > 0 {
+		digits := [10]byte{0: '.'}
+		for i := 9; i > 0; i-- {
+			digits[i] = '0' + byte(nanos%10)
+			nanos /= 10
+		}
+		dst = append(dst, bytes.TrimRight(digits[:], "0")...)
+	}
+	return append(dst, t.tail...), true
 }
 
 // appendAttrs appends each attribute with a comma before it.

@@ -56,6 +56,30 @@ func TestDirectLinesAreThoseOfSlog(t *testing.T) {
 	}
 }
 
+// TestTimesAreThoseOfSlog: times in any order and zone have the text that slog
+// gives them.
+func TestTimesAreThoseOfSlog(t *testing.T) {
+	begin := time.Date(2026, 12, 31, 23, 59, 58, 0, time.UTC)
+	zones := []*time.Location{time.UTC, time.FixedZone("", 3600), time.FixedZone("x", -12600), time.Local}
+	var text timeText
+	for _, after := range []time.Duration{0, 1, 10, 999_999_999, time.Second, time.Second + 120*time.Millisecond, 2 * time.Second, 5 * time.Millisecond, -time.Hour} {
+		for _, zone := range zones {
+			at := begin.Add(after).In(zone)
+			want := at.Format(time.RFC3339Nano)
+			for range 2 {
+				if got, ok := text.append(nil, at); !ok || string(got) != want {
+					t.Errorf("%s, %v; want %s", got, ok, want)
+				}
+			}
+		}
+	}
+	for _, at := range []time.Time{{}, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if _, ok := text.append(nil, at); ok {
+			t.Errorf("%v was written", at)
+		}
+	}
+}
+
 // BenchmarkCallLine is the line of a call as the executor writes it.
 func BenchmarkCallLine(b *testing.B) {
 	log := NewLogger(LogOptions{Output: NewLineBuffer(io.Discard), Format: FormatJSON, Redactor: &Redactor{}, Recent: NewRing[LogEntry](100)}).With(KeyComponent, "executor")

@@ -32,6 +32,7 @@ type lineTarget struct {
 
 	mu   sync.Mutex
 	line bytes.Buffer // what slog writes, while mu is held
+	time timeText     // likewise
 }
 
 func newLines(out io.Writer, recent *Ring[LogEntry], level slog.Leveler) slog.Handler {
@@ -93,7 +94,7 @@ func (h lines) handleAttrs(at time.Time, level slog.Level, msg string, attrs []s
 	h.to.mu.Lock()
 	defer h.to.mu.Unlock()
 	h.to.reset()
-	line, ok := appendLine(h.to.line.AvailableBuffer(), at, level, msg, h.bound, attrs)
+	line, ok := h.to.time.appendLine(h.to.line.AvailableBuffer(), at, level, msg, h.bound, attrs)
 	if !ok {
 		return false, nil
 	}

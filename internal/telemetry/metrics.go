@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -28,9 +29,19 @@ type Metrics struct {
 	tokens    *prometheus.CounterVec
 	rejected  *prometheus.CounterVec
 
-	mu    sync.Mutex
-	known map[[2]string]struct{} // server and tool that have their own series
-	limit int
+	mu     sync.Mutex
+	known  map[[2]string]struct{} // server and tool that have their own series
+	series map[seriesKey]series   // looked up before, because looking them up by labels takes as long as the rest
+	limit  int
+}
+
+// seriesKey is what the series of a call depend on.
+type seriesKey struct{ face, server, tool, status string }
+
+// series are those that a call counts in.
+type series struct {
+	calls   prometheus.Counter
+	latency prometheus.Observer
 }
 
 // maxTools is how many tools have series of their own.
@@ -42,7 +53,7 @@ const otherTool = "other"
 // NewMetrics makes the figures, all zero, with those of the Go runtime and of
 // the process.
 func NewMetrics(version string) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry(), known: map[[2]string]struct{}{}, limit: maxTools}
+	m := &Metrics{registry: prometheus.NewRegistry(), known: map[[2]string]struct{}{}, series: map[seriesKey]series{}, limit: maxTools}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "junctor", Name: name, Help: help}, labels)
 		m.registry.MustRegister(v)
@@ -97,18 +108,31 @@ func (m *Metrics) Call(face, server, tool, status, kind string, took time.Durati
 	if m == nil {
 		return
 	}
-	m.calls.WithLabelValues(server, m.bounded(server, tool), status).Inc()
-	m.latency.WithLabelValues(server, face).Observe(took.Seconds())
+	s := m.seriesOf(seriesKey{face, server, tool, status})
+	s.calls.Inc()
+	s.latency.Observe(took.Seconds())
 	if kind != "" {
 		m.failures.WithLabelValues(server, kind).Inc()
 	}
 }
 
-// bounded returns the tool, or otherTool when too many have been seen.
-func (m *Metrics) bounded(server, tool string) string {
-	pair := [2]string{server, tool}
+func (m *Metrics) seriesOf(key seriesKey) series {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	s, ok := m.series[key]
+	if !ok {
+		s = series{m.calls.WithLabelValues(key.server, m.bounded(key.server, key.tool), key.status), m.latency.WithLabelValues(key.server, key.face)}
+		if len(m.series) < 4*m.limit {
+			m.series[key] = s
+		}
+	}
+	return s
+}
+
+// bounded returns the tool, or otherTool when too many have been seen. m.mu is
+// held.
+func (m *Metrics) bounded(server, tool string) string {
+	pair := [2]string{server, tool}
 	if _, ok := m.known[pair]; ok {
 		return tool
 	}
@@ -159,7 +183,9 @@ func (m *Metrics) Circuit(server, tool string, state int) {
 	if m == nil {
 		return
 	}
+	m.mu.Lock()
 	tool = m.bounded(server, tool)
+	m.mu.Unlock()
 	if state == CircuitClosed {
 		m.circuits.DeleteLabelValues(server, tool)
 		return
@@ -206,6 +232,7 @@ func (m *Metrics) Forget(server string) {
 			delete(m.known, pair)
 		}
 	}
+	maps.DeleteFunc(m.series, func(key seriesKey, _ series) bool { return key.server == server })
 	of := prometheus.Labels{"server": server}
 	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
 		m.calls, m.failures, m.latency, m.upstreams, m.restarts, m.tools, m.circuits,

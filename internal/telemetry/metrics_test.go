@@ -84,8 +84,13 @@ func TestMetricsBounded(t *testing.T) {
 	}
 	m.Forget("s")
 	m.Call("tools", "s", "fresh", "ok", "", 0)
-	if !strings.Contains(scrape(t, m), `tool="fresh"`) {
+	m.Call("tools", "s", "tool1", "ok", "", 0)
+	text = scrape(t, m)
+	if !strings.Contains(text, `tool="fresh"`) {
 		t.Error("a forgotten upstream still takes up room")
+	}
+	if !strings.Contains(text, `junctor_calls_total{server="s",status="ok",tool="tool1"} 1`) {
+		t.Errorf("a call of an upstream that is configured again is not counted from zero:\n%s", text)
 	}
 }
 
