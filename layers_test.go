@@ -12,8 +12,7 @@ import (
 
 // layer is the height of every package under internal/. A package imports
 // only lower ones, and its own parent; those of one layer never import each
-// other. Adding a package is a decision: a missing one fails. Packages that
-// serve tests alone are in testOnly.
+// other. Adding a package is a decision: a missing one fails.
 var layer = map[string]int{
 	"address":   0,
 	"filelock":  0,

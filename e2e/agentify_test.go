@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/address/addresstest"
 	"junctor/internal/llm/llmtest"
-	"junctor/internal/upstream/upstreamtest"
 )
 
 // chooses is a model that makes a call when it is asked this and offered that
@@ -91,7 +91,7 @@ func TestAgentifyEditor(t *testing.T) {
 				declines("delete it", "It is not clear what should be deleted."),
 				slow,
 			}})
-			port := upstreamtest.UnusedPort(t)
+			port := addresstest.UnusedPort(t)
 			setup, err := json.Marshal(map[string]any{
 				"command": junctor(t), "args": []string{"agentify"}, "folders": []string{one, two}, "selection": selection,
 				"options": map[string]any{

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"junctor/internal/upstream/upstreamtest"
+	"junctor/internal/address/addresstest"
 )
 
 // remote starts the reference server with everything in it, over streamable
@@ -23,7 +23,7 @@ func remote(t *testing.T, transport string) string {
 	t.Helper()
 	node, suite := suiteNode(t)
 	index := filepath.Join(filepath.Dir(suite), "..", "..", "server-everything", "dist", "index.js")
-	port := strconv.Itoa(upstreamtest.UnusedPort(t))
+	port := strconv.Itoa(addresstest.UnusedPort(t))
 	cmd := exec.Command(node, index, transport)
 	cmd.Env = []string{"PORT=" + port}
 	if err := cmd.Start(); err != nil {

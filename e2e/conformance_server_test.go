@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"junctor/internal/upstream/upstreamtest"
+	"junctor/internal/address/addresstest"
 )
 
 // exampleHTTP starts the SDK's example server over HTTP. With sessions it is a
 // server of the handshake era alone.
 func exampleHTTP(t *testing.T, args ...string) string {
 	t.Helper()
-	addr := fmt.Sprintf("127.0.0.1:%d", upstreamtest.UnusedPort(t))
+	addr := fmt.Sprintf("127.0.0.1:%d", addresstest.UnusedPort(t))
 	cmd := exec.Command(everything(t), append([]string{"-http", addr}, args...)...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"junctor/internal/address/addresstest"
 	"junctor/internal/auth"
 	"junctor/internal/config"
 	"junctor/internal/llm/llmtest"
@@ -136,7 +137,7 @@ func TestBackendsFromInitializationOptions(t *testing.T) {
 	slow := upstreamtest.Stdio(t, "slow", upstreamtest.Script{StartDelayMs: 300})
 	file := upstreamtest.Stdio(t, "file", upstreamtest.Script{})
 	e := edit(t, fmt.Sprintf(`{"mcpServers":{"file":%s}}`, entry(t, file)), map[string]string{"OPENAI_BASE_URL": model.URL + "/v1"})
-	port := upstreamtest.UnusedPort(t)
+	port := addresstest.UnusedPort(t)
 	options := map[string]any{
 		"logLevel": "debug", "OPENAI_API_KEY": "sk-of-the-option-1234", "DEBUG_PORT": port,
 		"backends": []any{backendOf(slow), map[string]any{"id": "gone", "type": "stdio", "command": "no-such-program-anywhere"}},
@@ -229,7 +230,7 @@ func TestEnvironmentKeyOverridesOptions(t *testing.T) {
 }
 
 func TestDebugPortOfTheEnvironment(t *testing.T) {
-	port := upstreamtest.UnusedPort(t)
+	port := addresstest.UnusedPort(t)
 	edit(t, `{}`, map[string]string{"DEBUG_PORT": fmt.Sprint(port)})
 	eventually(t, "the page is there before the editor says anything", func() bool {
 		res, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/api/backends", port))

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/address/addresstest"
 	"junctor/internal/child"
 	"junctor/internal/mcp"
 	"junctor/internal/mcpserver"
@@ -293,7 +294,7 @@ func TestDescribe(t *testing.T) {
 // URL is unreachable, and the advice is not that for a program.
 func TestUnreachableURLIsTriedOnce(t *testing.T) {
 	cfg := upstream.DefaultConfig()
-	cfg.Name, cfg.URL, cfg.Transport = "s", fmt.Sprintf("http://127.0.0.1:%d/mcp", upstreamtest.UnusedPort(t)), upstream.Auto
+	cfg.Name, cfg.URL, cfg.Transport = "s", fmt.Sprintf("http://127.0.0.1:%d/mcp", addresstest.UnusedPort(t)), upstream.Auto
 	r := Test(t.Context(), TestOptions{Server: cfg, Dial: dial(t)})
 	last := r.Findings[len(r.Findings)-1]
 	if len(r.Versions) != 1 || r.OK(false) || strings.Contains(last.Do, "terminal") {

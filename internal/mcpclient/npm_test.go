@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/address/addresstest"
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
@@ -133,12 +133,7 @@ func TestServerEverythingHTTP(t *testing.T) {
 	for mode, path := range map[string]string{"streamableHttp": "/mcp", "sse": "/sse"} {
 		t.Run(mode, func(t *testing.T) {
 			argv := append(npmServer(t, "server-everything"), mode)
-			free, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			port := free.Addr().(*net.TCPAddr).Port
-			free.Close()
+			port := addresstest.UnusedPort(t)
 			cmd := exec.CommandContext(context.WithoutCancel(t.Context()), argv[0], argv[1:]...)
 			cmd.Env = append(os.Environ(), fmt.Sprintf("PORT=%d", port))
 			if err := cmd.Start(); err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/address/addresstest"
 	"junctor/internal/rawjson"
 	"junctor/internal/upstream"
 )
@@ -32,7 +33,7 @@ type HTTP struct {
 // Listen serves a script over streamable HTTP until the test ends.
 func Listen(t testing.TB, script Script) *HTTP {
 	t.Helper()
-	h := &HTTP{Server: New(script), t: t, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(UnusedPort(t)))}
+	h := &HTTP{Server: New(script), t: t, addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(addresstest.UnusedPort(t)))}
 	h.Start()
 	t.Cleanup(h.Stop)
 	return h

@@ -1,4 +1,5 @@
-package upstreamtest
+// Package addresstest finds addresses for tests.
+package addresstest
 
 import (
 	"math/rand/v2"
