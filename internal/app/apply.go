@@ -46,6 +46,7 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.catalog.Configure(a.toolSettings(cfg), func() { a.guard.SetConfig(cfg.Security.SecurityConfig) })
 	a.upstreams.Apply(a.servers(cfg))
 	a.gates.apply(cfg)
+	a.setCallback(cfg)
 	if port := a.debugPort.Load(); port != nil {
 		port.open(cfg.DebugPort)
 	}

@@ -58,6 +58,7 @@ func (a *App) inForce() *config.Config {
 	now := a.config.Load() // read at every request
 	c.Limits.MaxBodyBytes, c.Limits.MaxStreamsPerCaller = now.Limits.MaxBodyBytes, now.Limits.MaxStreamsPerCaller
 	c.Telemetry.Metrics = now.Telemetry.Metrics
+	c.PublicURL = now.PublicURL
 	c.DebugPort = now.DebugPort // TestAnEditorBringsItsOwnBackends opens and closes it
 	return c
 }
@@ -83,6 +84,7 @@ var another = map[string]func(c *config.Config){
 	"approval.webhook": func(c *config.Config) {
 		c.Approval.Webhook = &approval.Webhook{URL: "https://a.example", Secret: "sixteen-letters-at-least"}
 	},
+	"publicUrl":         func(c *config.Config) { c.PublicURL = "https://a.example" },
 	"builtin":           func(c *config.Config) { yes := false; c.Builtin = &yes },
 	"limits.callerRate": func(c *config.Config) { c.Limits.CallerRate = &setting.Rate{Calls: 7, PerMs: 1000} },
 	"limits.toolRate":   func(c *config.Config) { c.Limits.ToolRate = &setting.Rate{Calls: 7, PerMs: 1000} },

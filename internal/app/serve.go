@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"junctor/internal/authserver"
+	"junctor/internal/config"
 	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
 	"junctor/internal/mcp"
@@ -32,11 +33,7 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	a.page.Store(new(ln.Addr().String()))
 	cfg := a.config.Load()
-	public := cfg.PublicURL // the address that clients know this gateway by
-	if jwt := cfg.Auth.JWT; jwt != nil && public == "" {
-		public = jwt.Audience
-	}
-	a.oauth.SetCallback(oauth.CallbackURL(public, cfg.TLS.Scheme(), ln.Addr().String()))
+	a.setCallback(cfg)
 	server := httpserver.New(a.leaving(a.wrap(gate.Wrap(httpserver.WithClientIP(a.mount(gate))))), a.log)
 	if cfg.TLS.Enabled() {
 		if err := httpserver.UseTLS(server, cfg.TLS, a.log); err != nil {
@@ -77,6 +74,20 @@ func (a *App) Serve(ctx context.Context, ln net.Listener) error {
 		return nil
 	})
 	return g.Wait()
+}
+
+// setCallback sets the redirect URI of logins to upstreams: at the address
+// that browsers know this gateway by.
+func (a *App) setCallback(cfg *config.Config) {
+	listen := a.page.Load()
+	if listen == nil {
+		return // nothing is served yet
+	}
+	public := cfg.PublicURL
+	if public == "" && cfg.Auth.JWT != nil {
+		public = cfg.Auth.JWT.Audience
+	}
+	a.oauth.SetCallback(oauth.CallbackURL(public, cfg.TLS.Scheme(), *listen))
 }
 
 // public reports which requests need no caller: the page itself, liveness, and

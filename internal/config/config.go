@@ -48,7 +48,7 @@ type Config struct {
 	// The address of the HTTP APIs, host:port. Any host but loopback needs auth.
 	Listen string `json:"listen" apply:"restart"`
 	// The address by which clients and browsers reach the gateway, scheme://host, such as https://tools.example.com. Default: that of the listener.
-	PublicURL string `json:"publicUrl,omitempty" apply:"restart"`
+	PublicURL string `json:"publicUrl,omitempty" apply:"live"`
 	// TLS on that address. Default: plain HTTP.
 	TLS httpserver.TLSConfig `json:"tls" apply:"restart"`
 	// Which web pages may call the HTTP APIs.

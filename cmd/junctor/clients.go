@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/authserver"
+	"junctor/internal/store"
+	"junctor/internal/terminal"
+)
+
+func (c *cli) clientsCommand() *cobra.Command {
+	return parent("clients", "Manage the programs that people let sign in by OAuth", c.clientsList(), c.clientsRevoke())
+}
+
+func (c *cli) clientsList() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the consents of people to programs", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withStore(cmd.Context(), func(s store.Store) error {
+				all, err := authserver.List(cmd.Context(), s)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return c.PrintJSON(all)
+				}
+				if len(all) == 0 {
+					c.Note("No program has signed in. Turn on sign-in with auth.server; see docs/web-clients.md")
+					return nil
+				}
+				t := terminal.NewTable("ID", "PROGRAM", "FROM", "PERSON", "PROFILE", "SINCE", "LAST USED")
+				now := time.Now()
+				for _, g := range all {
+					from := g.ClientHost
+					if from == "" {
+						from = g.Redirect
+					}
+					t.Row(g.ID, terminal.Cell{Text: g.ClientName, Colour: terminal.Cyan}, from, g.Name, g.Profile, g.Created.Format(time.DateOnly), terminal.Ago(g.Used, now))
+				}
+				c.PrintTable(t)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	return cmd
+}
+
+func (c *cli) clientsRevoke() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use: "revoke [ID…]", Short: "Revoke consents; takes effect everywhere within two seconds",
+		Long: `Revoke consents by their id, or by the beginning of it. The programs are signed
+out, their open streams end, and they have to ask again.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all == (len(args) > 0) {
+				return usageError{fmt.Errorf("name the consents to revoke, or use --all; junctor clients list shows them")}
+			}
+			return c.withStore(cmd.Context(), func(s store.Store) error {
+				grants, err := authserver.List(cmd.Context(), s)
+				if err != nil {
+					return err
+				}
+				for _, arg := range args {
+					n := 0
+					for _, g := range grants {
+						if strings.HasPrefix(g.ID, arg) {
+							n++
+						}
+					}
+					if n != 1 {
+						return fmt.Errorf("%d consents have an id that begins with %q; junctor clients list shows them", n, arg)
+					}
+				}
+				for _, g := range grants {
+					if !all && !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(g.ID, arg) }) {
+						continue
+					}
+					if err := authserver.Revoke(cmd.Context(), s, g.ID); err != nil {
+						return err
+					}
+					c.Note("Revoked %s for %s.", terminal.OneLine(g.ClientName), terminal.OneLine(g.Name))
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "revoke all consents")
+	return cmd
+}

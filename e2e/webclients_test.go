@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	sdkauth "github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"junctor/internal/mcp"
+)
+
+// dialogue is a program that is talked to line by line.
+type dialogue struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Scanner
+	err *strings.Builder
+	mu  sync.Mutex
+}
+
+func (h *homeFolder) dialogue(env []string, name string, args ...string) *dialogue {
+	t := h.t.(*testing.T)
+	t.Helper()
+	d := &dialogue{t: t, cmd: exec.CommandContext(ctxFor(t), name, args...), err: &strings.Builder{}}
+	d.cmd.Env, d.cmd.Dir, d.cmd.Stderr = h.env(env...), here(t), d.err
+	var err error
+	if d.in, err = d.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := d.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.out = bufio.NewScanner(out)
+	d.out.Buffer(nil, 1<<20)
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.in.Close(); _ = d.cmd.Wait() })
+	return d
+}
+
+// ask writes a line, if there is one, and reads the next line as JSON.
+func (d *dialogue) ask(line string, into any) {
+	d.t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if line != "" {
+		if _, err := io.WriteString(d.in, line+"\n"); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	if !d.out.Scan() {
+		d.t.Fatalf("%s said nothing more: %v", filepath.Base(d.cmd.Path), d.out.Err())
+	}
+	if err := json.Unmarshal(d.out.Bytes(), into); err != nil {
+		d.t.Fatalf("%s: %v", d.out.Text(), err)
+	}
+}
+
+// TestWebClients signs three official clients in to a gateway that is its own
+// authorization server, with one browser, and revokes them.
+func TestWebClients(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	remote := npm(t, "mcp-remote")
+	node, _ := suiteNode(t)
+	home := newHome(t, `{"auth":{"loopback":"key","keys":[{"name":"ada","key":"`+bossKey+`"}]}}`)
+	gw := home.serve()
+	home.write("junctor.json", fmt.Sprintf(`{"builtin":true,"publicUrl":%q,"auth":{"loopback":"key","server":true,"keys":[{"name":"ada","key":"%s"}]}}`, gw.url, bossKey))
+	until(t, "the authorization server is there", func() bool {
+		code, _ := gw.send("GET", "/.well-known/oauth-authorization-server", "")
+		return code == http.StatusOK
+	})
+	person := home.dialogue([]string{"E2E=" + here(t), "KEY=" + bossKey}, node, filepath.Join(here(t), "testdata", "consent.mjs"))
+	consent := func(address, name string) string {
+		var answer struct {
+			URL, Text string
+			Wide      bool
+			Problems  []string
+		}
+		person.ask(address, &answer)
+		if !strings.Contains(answer.Text, name) || answer.Wide {
+			t.Errorf("the page for %s: %+v", name, answer)
+		}
+		for _, p := range answer.Problems {
+			if strings.Contains(p, "Content Security Policy") {
+				t.Error(p)
+			}
+		}
+		return answer.URL
+	}
+	call := &sdk.CallToolParams{Name: "execute_tool", Arguments: map[string]any{"server": "junctor", "tool": "calculate", "arguments": map[string]any{"expression": "6*7"}}}
+	ctx := ctxFor(t)
+
+	// The Go SDK. After the revocation the person does not let it in again.
+	asked := false
+	handler, err := sdkauth.NewAuthorizationCodeHandler(&sdkauth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: &sdkauth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			ClientName: "Go SDK", RedirectURIs: []string{"http://127.0.0.1:9/callback"}, TokenEndpointAuthMethod: "none",
+		}},
+		RedirectURL: "http://127.0.0.1:9/callback",
+		AuthorizationCodeFetcher: func(_ context.Context, args *sdkauth.AuthorizationArgs) (*sdkauth.AuthorizationResult, error) {
+			if asked {
+				return nil, errors.New("the person refuses")
+			}
+			asked = true
+			to, err := url.Parse(consent(args.URL, "Go SDK"))
+			if err != nil {
+				return nil, err
+			}
+			q := to.Query()
+			return &sdkauth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss")}, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := sdkClient(nil).Connect(ctx, &sdk.StreamableClientTransport{Endpoint: gw.url + "/mcp", OAuthHandler: handler}, &sdk.ClientSessionOptions{ProtocolVersion: mcp.Version20251125})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if r, err := session.CallTool(ctx, call); err != nil || !strings.Contains(textOf(r), "42") {
+		t.Errorf("the Go SDK: %+v, %v", r, err)
+	}
+
+	// The TypeScript SDK, with a refreshed token.
+	ts := home.dialogue(nil, node, filepath.Join(here(t), "testdata", "oauth-client.mjs"), gw.url+"/mcp")
+	var open struct{ Open string }
+	ts.ask("", &open)
+	var result struct {
+		First, Second string
+		Refreshed     bool
+	}
+	ts.ask(consent(open.Open, "TypeScript SDK"), &result)
+	if !strings.Contains(result.First, "42") || !strings.Contains(result.Second, "42") || !result.Refreshed {
+		t.Errorf("the TypeScript SDK: %+v, %s", result, ts.err)
+	}
+
+	// mcp-remote, for clients that know stdio alone.
+	cmd := exec.Command(remote, gw.url+"/mcp", "--allow-http")
+	cmd.Env, cmd.Dir = home.env("BROWSER=true"), home.dir
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		address := regexp.MustCompile(`https?://\S*/oauth/authorize\?\S+`)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			if found := address.FindString(lines.Text()); found != "" {
+				go consent(found, "MCP CLI Proxy")
+			}
+		}
+	}()
+	bridged, err := sdkClient(nil).Connect(ctx, &sdk.CommandTransport{Command: cmd}, &sdk.ClientSessionOptions{ProtocolVersion: mcp.Version20251125})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bridged.Close()
+	if r, err := bridged.CallTool(ctx, call); err != nil || !strings.Contains(textOf(r), "42") {
+		t.Errorf("mcp-remote: %+v, %v", r, err)
+	}
+
+	// The call log has both the person and the program; the person revokes them.
+	until(t, "the call log names person and program", func() bool {
+		return strings.Contains(home.mustRun(nil, junctor(t), "logs", "--json", "--config", home.config), "ada via Go SDK")
+	})
+	if out := home.mustRun(nil, junctor(t), "clients", "list", "--config", home.config); strings.Count(out, "ada") != 3 || !strings.Contains(out, "TypeScript SDK") {
+		t.Errorf("clients list says %s", out)
+	}
+	home.mustRun(nil, junctor(t), "clients", "revoke", "--all", "--config", home.config)
+	until(t, "the Go SDK's session has ended", func() bool {
+		_, err := session.CallTool(ctx, call)
+		return err != nil
+	})
+}
