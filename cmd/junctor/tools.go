@@ -300,6 +300,9 @@ func (c *cli) printTool(d control.ToolDetails) {
 	if s := d.Stats; s.Calls > 0 {
 		fmt.Fprintf(c.Out, "\n%d calls, %d failed, %s on average, circuit %s\n", s.Calls, s.Failures, s.MeanLatency, s.Circuit)
 	}
+	if len(d.Original) > 0 {
+		fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "As its server defines it (toolRules override it)"), indentJSON(d.Original))
+	}
 	fmt.Fprintf(c.Out, "\n%s\n  junctor tools call %s %s\n", c.Paint(c.Out, terminal.Bold, "Call it"), d.Name, exampleArguments(d.InputSchema))
 }
 

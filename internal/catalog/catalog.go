@@ -10,7 +10,10 @@
 package catalog
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -39,13 +42,14 @@ type Server struct {
 }
 
 // GuidanceFor returns the guidance that the caller may see. Generated guidance
-// names every tool, so only callers that may use all tools see it. Guidance
+// names every tool as its server defines it, so only callers that may use all
+// tools see it, and only if no rule overrides one. Guidance
 // from a prompt is for callers that may get prompts.
 func (s *Server) GuidanceFor(caller *tool.Caller) string {
 	switch s.Guidance.Source {
 	case tool.Generated:
 		for _, e := range s.Tools {
-			if !caller.MayUse(e.Name) {
+			if !e.UsableBy(caller) || e.Overridden() {
 				return ""
 			}
 		}
@@ -71,7 +75,7 @@ func (s *Server) OwnGuidance(caller *tool.Caller) string {
 // them are enabled.
 func (s *Server) ToolsFor(caller *tool.Caller) (all, enabled int) {
 	for _, e := range s.Tools {
-		if caller.MayUse(e.Name) {
+		if e.UsableBy(caller) {
 			all++
 			if e.Enabled {
 				enabled++
@@ -94,15 +98,18 @@ func (s *Server) EnabledTools() int {
 
 // Entry is one tool with the rules that apply to it.
 type Entry struct {
-	tool.Definition
-	Enabled  bool
-	Reason   string // why it is disabled
-	Tags     []string
-	Approval Approval
-	Review   Review
+	tool.Definition                 // as callers see it
+	Original        tool.Definition // as the upstream gave it
+	Enabled         bool
+	Reason          string // why it is disabled
+	Tags            []string
+	Approval        Approval
+	Review          Review
 
-	compile func() (*schema.Schema, error)
-	problem *atomic.Pointer[string] // of its schema; nil until one is found
+	override   override
+	notApplied string // what of the override is not in effect, and why
+	compile    func() (*schema.Schema, error)
+	problem    *atomic.Pointer[string] // of its schema; nil until one is found
 }
 
 // Schema returns the compiled input schema. It is compiled on first use,
@@ -112,13 +119,17 @@ func (e *Entry) Schema() (*schema.Schema, error) { return e.compile() }
 // MarkSchema records why arguments cannot be validated against the schema.
 func (e *Entry) MarkSchema(problem string) { e.problem.Store(&problem) }
 
-// Warnings returns the flags of the tool's review and the problem of its
-// schema.
+// Warnings returns the flags of the tool's review, and the problems of its
+// schema and of rules that override it.
 func (e *Entry) Warnings() []string {
-	if problem := e.problem.Load(); problem != nil {
-		return append(slices.Clip(e.Review.Flags), *problem)
+	flags := slices.Clip(e.Review.Flags)
+	if e.notApplied != "" {
+		flags = append(flags, e.notApplied)
 	}
-	return e.Review.Flags
+	if problem := e.problem.Load(); problem != nil {
+		flags = append(flags, *problem)
+	}
+	return flags
 }
 
 // Review is the result of the safety checks of a definition.
@@ -170,12 +181,16 @@ func (c *Catalog) Put(s Server, definitions []tool.Definition) {
 		return
 	}
 	seen := make(map[string]bool, len(definitions))
-	s.Tools = make([]*Entry, 0, len(definitions))
+	distinct := make([]tool.Definition, 0, len(definitions))
 	for _, d := range definitions {
 		if !seen[d.Name.Tool] {
 			seen[d.Name.Tool] = true
-			s.Tools = append(s.Tools, c.entry(&s, d))
+			distinct = append(distinct, d)
 		}
+	}
+	s.Tools = make([]*Entry, 0, len(distinct))
+	for _, d := range distinct {
+		s.Tools = append(s.Tools, c.entry(&s, d, seen))
 	}
 	servers := make([]*Server, 0, len(c.Snapshot().servers)+1)
 	for _, other := range c.Snapshot().servers {
@@ -222,7 +237,7 @@ func (c *Catalog) Rules() []ToolRule {
 // not a tool's.
 func (c *Catalog) TagsOf(n tool.Name) []string {
 	snap := c.Snapshot()
-	if e := snap.Lookup(n); e != nil {
+	if e := snap.Original(n); e != nil {
 		return e.Tags
 	}
 	if s := snap.Server(n.Server); s != nil {
@@ -281,9 +296,15 @@ func (c *Catalog) refresh() {
 			continue
 		}
 		s.Tools = make([]*Entry, len(o.Tools))
+		names := make(map[string]bool, len(o.Tools))
+		for _, e := range o.Tools {
+			names[e.Original.Name.Tool] = true
+		}
 		for j, e := range o.Tools {
-			s.Tools[j] = c.entry(&s, e.Definition)
-			s.Tools[j].compile, s.Tools[j].problem = e.compile, e.problem // the schema is the same
+			s.Tools[j] = c.entry(&s, e.Original, names)
+			if bytes.Equal(s.Tools[j].InputSchema, e.InputSchema) {
+				s.Tools[j].compile, s.Tools[j].problem = e.compile, e.problem
+			}
 		}
 		servers = append(servers, &s)
 	}
@@ -321,10 +342,12 @@ func (c *Catalog) Watch(ctx context.Context) <-chan struct{} {
 	return w
 }
 
-func (c *Catalog) entry(s *Server, d tool.Definition) *Entry {
-	e := &Entry{Definition: d, Enabled: true, Tags: s.Tags, problem: new(atomic.Pointer[string])}
+// entry makes the entry of a definition. names are those of the server's tools,
+// as it gave them and as rules did so far.
+func (c *Catalog) entry(s *Server, d tool.Definition, names map[string]bool) *Entry {
+	e := &Entry{Definition: d, Original: d, Enabled: true, Tags: s.Tags, problem: new(atomic.Pointer[string])}
 	e.compile = sync.OnceValues(func() (*schema.Schema, error) {
-		compiled, err := schema.Compile(d.InputSchema)
+		compiled, err := schema.Compile(e.InputSchema)
 		if err != nil {
 			e.MarkSchema("its inputSchema cannot be used, so arguments are not checked: " + err.Error())
 		}
@@ -334,6 +357,7 @@ func (c *Catalog) entry(s *Server, d tool.Definition) *Entry {
 		e.Enabled, e.Reason = false, "the server's tool_configuration leaves it out"
 	}
 	e.apply(c.settings.Rules)
+	e.redefine(names)
 	if c.review != nil {
 		e.Review = c.review(d)
 	}
@@ -346,13 +370,26 @@ func (c *Catalog) entry(s *Server, d tool.Definition) *Entry {
 // apply sets each field from the last matching rule that has it. A rule cannot
 // enable a tool that the server's configuration disables.
 func (e *Entry) apply(rules []ToolRule) {
-	name := e.Name.String()
+	name, own := e.Original.Name.String(), e.Tags
 	off := !e.Enabled
 	var ruled []string
 	for _, r := range rules {
-		if !tool.Selects(r.Pattern, name) {
+		if len(r.Pattern) > 0 && !tool.Selects(r.Pattern, name) || len(r.Pattern) == 0 && r.When == nil {
 			continue
 		}
+		if !r.When.fits(e.Original.Annotations, slices.Concat(own, ruled)) {
+			continue
+		}
+		if r.trusts() { // Validate refuses the rest of it
+			r.Tags = nil
+			if r.Enabled != nil && *r.Enabled {
+				r.Enabled = nil
+			}
+			if r.Approval == AutoApproval {
+				r.Approval = ""
+			}
+		}
+		e.override.add(r)
 		if r.Enabled != nil && !off {
 			e.Enabled, e.Reason = *r.Enabled, ""
 			if !e.Enabled {
@@ -371,4 +408,23 @@ func (e *Entry) apply(rules []ToolRule) {
 			e.Tags = append(slices.Clip(e.Tags), tag)
 		}
 	}
+}
+
+// redefine sets the definition that callers see. A name that another tool of
+// the server has is not given.
+func (e *Entry) redefine(names map[string]bool) {
+	if e.override.empty() {
+		return
+	}
+	if name := e.override.name; name != "" && name != e.Original.Name.Tool && names[name] {
+		e.override.name = ""
+		e.notApplied = fmt.Sprintf("a rule names it %q, but its server has another tool of that name", name)
+	}
+	names[cmp.Or(e.override.name, e.Original.Name.Tool)] = true
+	d, err := e.override.apply(e.Original)
+	if err != nil {
+		e.Enabled, e.Reason = false, "the overrides in toolRules cannot be applied: "+err.Error()
+		return
+	}
+	e.Definition = d
 }

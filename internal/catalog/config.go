@@ -2,7 +2,12 @@ package catalog
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
 
 	"junctor/internal/setting"
 	"junctor/internal/tool"
@@ -11,15 +16,38 @@ import (
 // ToolRule says something about the tools that a pattern matches. Rules are
 // read in order, and for each field the last matching rule that sets it wins.
 type ToolRule struct {
-	// Globs matched against server:tool; one that matches is enough. * stands for any characters, ? for one. Tools that a glob with ! in front matches are left out.
+	// Globs matched against server:tool, by the names that the servers gave; one that matches is enough. * stands for any characters, ? for one. Tools that a glob with ! in front matches are left out.
 	Pattern []string `json:"pattern"`
+	// Properties that the tools must have. Annotations come from the servers, so a rule with them may only disable tools or require approval, unless its patterns name the server. With it pattern may be left out. Default: any.
+	When *When `json:"when,omitempty"`
 	// Whether the tools are enabled. Without it, earlier rules apply.
 	Enabled *bool `json:"enabled,omitempty"`
 	// Tags of the tools, beside those of their server. Without it, earlier rules apply; an empty list removes them.
 	Tags []string `json:"tags,omitempty"`
 	// Whether a person must approve each call of the tools. Without it, earlier rules apply.
 	Approval Approval `json:"approval,omitempty"`
+	// Another name for the tool, by which callers see and call it; the pattern must be one tool. Rules, keys and profiles go by the original name.
+	Name string `json:"name,omitempty"`
+	// Another title for the tools.
+	Title string `json:"title,omitempty"`
+	// Another description of the tools.
+	Description string `json:"description,omitempty"`
+	// Changes of arguments, by their names, as {"branch": {"fixed": "main"}, "limit": {"default": 20}}.
+	Arguments map[string]Argument `json:"arguments,omitempty"`
 }
+
+// Argument changes one argument of a tool.
+type Argument struct {
+	// A JSON value that is always sent. Callers neither see nor set the argument.
+	Fixed json.RawMessage `json:"fixed,omitempty"`
+	// A JSON value that is sent when the caller sets none.
+	Default json.RawMessage `json:"default,omitempty"`
+	// Whether callers neither see nor set the argument.
+	Hidden bool `json:"hidden,omitempty"`
+}
+
+// closed reports whether callers may not set the argument.
+func (a Argument) closed() bool { return a.Hidden || a.Fixed != nil }
 
 // Settings are what a configuration says about tools.
 type Settings struct {
@@ -84,8 +112,26 @@ func DefaultSecurityConfig() SecurityConfig { return SecurityConfig{OnToolChange
 
 // Validate reports everything that is wrong with the rule.
 func (r ToolRule) Validate() error {
-	errs := []error{setting.OneOf("approval", r.Approval)}
-	if len(r.Pattern) == 0 {
+	errs := []error{setting.OneOf("approval", r.Approval), setting.Under("when", r.When.validate())}
+	if r.trusts() && (r.Enabled != nil && *r.Enabled || r.Approval == AutoApproval || r.Tags != nil) {
+		errs = append(errs, setting.Wrong("when", "annotations are what servers say of themselves: a rule that goes by them may only disable tools or require approval; name the server in each pattern (server:*) to trust what it says"))
+	}
+	if r.Name != "" && (len(r.Pattern) != 1 || !oneTool(r.Pattern[0])) {
+		errs = append(errs, setting.Wrong("name", `needs a pattern that is one tool, such as ["github:create_issue"]`))
+	}
+	if r.Name != "" && !toolName.MatchString(r.Name) {
+		errs = append(errs, setting.Wrong("name", "invalid name %q of a tool; use 1 to 128 characters of A-Z a-z 0-9 _ - .", r.Name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Arguments)) {
+		a := r.Arguments[name]
+		switch {
+		case a.Fixed != nil && a.Default != nil:
+			errs = append(errs, setting.Wrong("arguments."+name, "has a fixed value and a default; keep one of them"))
+		case a.Fixed == nil && a.Default == nil && !a.Hidden:
+			errs = append(errs, setting.Wrong("arguments."+name, "changes nothing; write fixed, default or hidden"))
+		}
+	}
+	if len(r.Pattern) == 0 && r.When == nil {
 		errs = append(errs, setting.Wrong("pattern", `is missing; write globs over server:tool, such as ["github:*"]`))
 	}
 	if err := tool.CheckGlobs(r.Pattern); err != nil {
@@ -97,6 +143,15 @@ func (r ToolRule) Validate() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// toolName is what MCP allows in the name of a tool.
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+// oneTool reports whether a pattern is the name of one tool.
+func oneTool(pattern string) bool {
+	_, err := tool.ParseName(pattern)
+	return err == nil && !strings.ContainsAny(pattern, "*?!")
 }
 
 // Validate reports everything that is wrong with the configuration.

@@ -15,7 +15,8 @@ type Snapshot struct {
 
 	servers []*Server // by name
 	byName  map[tool.Name]*Entry
-	byTool  map[string][]*Entry // by unqualified name, ordered by server
+	renamed map[tool.Name]*Entry // by their original names; those of others are in byName
+	byTool  map[string][]*Entry  // by unqualified name, ordered by server
 }
 
 func newSnapshot(version uint64, servers []*Server) *Snapshot {
@@ -32,6 +33,12 @@ func newSnapshot(version uint64, servers []*Server) *Snapshot {
 	for _, s := range servers {
 		for _, e := range s.Tools {
 			snap.byName[e.Name] = e
+			if e.Name != e.Original.Name {
+				if snap.renamed == nil {
+					snap.renamed = map[tool.Name]*Entry{}
+				}
+				snap.renamed[e.Original.Name] = e
+			}
 			snap.byTool[e.Name.Tool] = append(snap.byTool[e.Name.Tool], e)
 		}
 	}
@@ -53,6 +60,17 @@ func (s *Snapshot) Server(name string) *Server {
 // Lookup returns the tool with the qualified name, or nil.
 func (s *Snapshot) Lookup(n tool.Name) *Entry { return s.byName[n] }
 
+// Original returns the tool that its upstream gave the name, or nil.
+func (s *Snapshot) Original(n tool.Name) *Entry {
+	if e := s.renamed[n]; e != nil {
+		return e
+	}
+	if e := s.byName[n]; e != nil && e.Original.Name == n {
+		return e
+	}
+	return nil
+}
+
 // Len returns the number of tools.
 func (s *Snapshot) Len() int { return len(s.byName) }
 
@@ -62,7 +80,7 @@ func (s *Snapshot) Visible(caller *tool.Caller) func(yield func(*Entry) bool) {
 	return func(yield func(*Entry) bool) {
 		for _, server := range s.servers {
 			for _, e := range server.Tools {
-				if e.Enabled && caller.MayUse(e.Name) && !yield(e) {
+				if e.Enabled && e.UsableBy(caller) && !yield(e) {
 					return
 				}
 			}
@@ -79,14 +97,14 @@ func (s *Snapshot) Resolve(caller *tool.Caller, server, name string) (*Entry, er
 		return s.resolveIn(caller, server, strings.TrimPrefix(name, server+":"))
 	}
 	if prefix, rest, ok := strings.Cut(name, ":"); ok {
-		if e := s.byName[tool.Name{Server: prefix, Tool: rest}]; e != nil && caller.MayUse(e.Name) {
+		if e := s.byName[tool.Name{Server: prefix, Tool: rest}]; e != nil && e.UsableBy(caller) {
 			return e, nil
 		}
 		if s.Server(prefix) != nil && caller.MaySee(prefix) && len(s.byTool[name]) == 0 {
 			return s.resolveIn(caller, prefix, rest)
 		}
 	}
-	found := slices.DeleteFunc(slices.Clone(s.byTool[name]), func(e *Entry) bool { return !caller.MayUse(e.Name) })
+	found := slices.DeleteFunc(slices.Clone(s.byTool[name]), func(e *Entry) bool { return !e.UsableBy(caller) })
 	if enabled := slices.DeleteFunc(slices.Clone(found), func(e *Entry) bool { return !e.Enabled }); len(enabled) > 0 {
 		found = enabled // a disabled tool of the same name does not make the name ambiguous
 	}
@@ -116,14 +134,14 @@ func (s *Snapshot) resolveIn(caller *tool.Caller, server, name string) (*Entry, 
 	if s.Server(server) == nil || !caller.MaySee(server) {
 		return nil, s.NoServer(caller, server)
 	}
-	if e := s.byName[tool.Name{Server: server, Tool: name}]; e != nil && caller.MayUse(e.Name) {
+	if e := s.byName[tool.Name{Server: server, Tool: name}]; e != nil && e.UsableBy(caller) {
 		return e, nil
 	}
 	near, hint := s.Nearest(caller, server+":"+name, 5), ""
 	if len(near) == 0 {
 		var own []string
 		for _, e := range s.Server(server).Tools {
-			if e.Enabled && caller.MayUse(e.Name) {
+			if e.Enabled && e.UsableBy(caller) {
 				own = append(own, e.Name.Tool)
 			}
 		}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -25,6 +26,10 @@ func (d *decoder) decode(n *node, v reflect.Value, key string) {
 		return // null means that nothing is said
 	}
 	d.from[key] = n
+	if v.Type() == rawValue { // any JSON
+		v.Set(reflect.ValueOf(n.expanded()))
+		return
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
@@ -69,6 +74,8 @@ func (d *decoder) decode(n *node, v reflect.Value, key string) {
 		panic("config: no file form for " + v.Type().String()) // a mistake in a struct; the tests decode every field
 	}
 }
+
+var rawValue = reflect.TypeFor[json.RawMessage]()
 
 // scalar returns the text of a value of kind k. A string counts too when it
 // came out of a variable, because ${PORT} can only be written as a string.

@@ -152,6 +152,9 @@ func (c *Config) show(v reflect.Value, key string, n *node) any {
 		}
 		return s.String()
 	}
+	if v.Type() == rawValue && n != nil {
+		return string(n.json()) // with the names of variables, which may hold secrets
+	}
 	inServer := strings.HasPrefix(key, "mcpServers")
 	switch v.Kind() {
 	case reflect.String:

@@ -55,11 +55,18 @@ func Entries(file string, text []byte) ([]Entry, error) {
 // json writes the node as JSON, with variables as they were written.
 func (n *node) json() json.RawMessage {
 	var b bytes.Buffer
-	n.write(&b)
+	n.write(&b, func(s *node) string { return s.text })
 	return b.Bytes()
 }
 
-func (n *node) write(b *bytes.Buffer) {
+// expanded writes the node as JSON, with the values of variables.
+func (n *node) expanded() json.RawMessage {
+	var b bytes.Buffer
+	n.write(&b, func(s *node) string { return s.value })
+	return b.Bytes()
+}
+
+func (n *node) write(b *bytes.Buffer, text func(*node) string) {
 	quote := func(s string) {
 		enc := json.NewEncoder(b)
 		enc.SetEscapeHTML(false)
@@ -80,7 +87,7 @@ func (n *node) write(b *bytes.Buffer) {
 			comma = ","
 			quote(m.name)
 			b.WriteByte(':')
-			m.value.write(b)
+			m.value.write(b, text)
 		}
 		b.WriteByte('}')
 	case array:
@@ -89,11 +96,11 @@ func (n *node) write(b *bytes.Buffer) {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			e.write(b)
+			e.write(b, text)
 		}
 		b.WriteByte(']')
 	case str:
-		quote(n.text)
+		quote(text(n))
 	default:
 		b.WriteString(n.text)
 	}

@@ -25,7 +25,7 @@ type field struct {
 }
 
 // oneOrMany are the lists for which a single string will do.
-var oneOrMany = []string{"pattern", "tags", "inheritEnv", "allowed_tools", "excluded_tools", "scopes", "origins"}
+var oneOrMany = []string{"pattern", "tags", "inheritEnv", "allowed_tools", "excluded_tools", "scopes", "origins", "readOnly", "destructive", "idempotent", "openWorld"}
 
 // describeConfig returns the whole configuration as fields.
 func describeConfig() []field {
@@ -100,6 +100,10 @@ func (f *field) describeType(v reflect.Value) {
 				f.fields = withoutDefaults(describeStruct(elem, reflect.Zero(elem)))
 			}
 		}
+	case reflect.Map:
+		if elem := f.typ.Elem(); elem.Kind() == reflect.Struct {
+			f.fields = withoutDefaults(describeStruct(elem, reflect.Zero(elem)))
+		}
 	case reflect.String:
 		if v.IsValid() && v.String() != "" {
 			f.def = v.String()
@@ -160,9 +164,17 @@ func (f field) typeName() string {
 	case reflect.Float64:
 		return "number"
 	case reflect.Map:
+		switch {
+		case f.fields != nil:
+			return "objects by name"
+		case f.typ.Elem().Kind() == reflect.Slice:
+			return "object of lists"
+		}
 		return "object of strings"
 	case reflect.Slice:
 		switch {
+		case f.typ == rawValue:
+			return "any JSON"
 		case f.fields != nil:
 			return "list of objects"
 		case f.oneOrAll:

@@ -27,6 +27,8 @@ func generateReference() string {
 			b.WriteString("\n### A model: `llm`\n\n")
 		case "toolRules":
 			b.WriteString("\n### A rule: `toolRules[]`\n\n")
+		case "profiles":
+			b.WriteString("\n### A profile: `profiles.NAME`\n\n")
 		default:
 			fmt.Fprintf(&b, "\n### `%s`\n\n", f.key)
 		}
@@ -60,8 +62,11 @@ func rows(b *strings.Builder, prefix string, fields []field, top bool) {
 		}
 		if !top && len(f.fields) > 0 {
 			suffix := "."
-			if f.typ.Kind() == reflect.Slice {
+			switch f.typ.Kind() {
+			case reflect.Slice:
 				suffix = "[]."
+			case reflect.Map:
+				suffix = ".NAME."
 			}
 			fmt.Fprintf(b, "| `%s%s` | %s | | %s |\n", prefix, f.key, f.typeName(), f.text())
 			rows(b, prefix+f.key+suffix, f.fields, false)

@@ -81,6 +81,9 @@ func ruleOf(text []byte, pattern string) ([]map[string]json.RawMessage, int, err
 		return nil, -1, fmt.Errorf("%s in the file is not a list of rules", ruleKey)
 	}
 	for i, r := range slices.Backward(rules) {
+		if r["when"] != nil {
+			continue // about some of the tools only
+		}
 		var one string
 		var list []string
 		if json.Unmarshal(r["pattern"], &list) == nil && len(list) == 1 {

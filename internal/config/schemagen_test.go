@@ -228,6 +228,11 @@ func (f field) schema() ordered {
 		s = append(s, pair{"type", []string{"integer", "string"}}, pair{"minimum", 0}, pair{"pattern", aVariable})
 	case f.typ.Kind() == reflect.Float64:
 		s = append(s, pair{"type", []string{"number", "string"}}, pair{"minimum", 0}, pair{"pattern", aVariable})
+	case f.typ == rawValue: // any JSON
+	case f.typ.Kind() == reflect.Map && f.fields != nil:
+		s = append(s, pair{"type", "object"}, pair{"additionalProperties", f.object()[1:]})
+	case f.typ.Kind() == reflect.Map && f.typ.Elem().Kind() == reflect.Slice:
+		s = append(s, pair{"type", "object"}, pair{"additionalProperties", stringList()})
 	case f.typ.Kind() == reflect.Map:
 		s = append(s, pair{"type", "object"}, pair{"additionalProperties", ordered{{"type", "string"}}})
 	case f.typ.Kind() == reflect.Slice && f.fields != nil:

@@ -191,10 +191,20 @@ func normalizeTop(root *node, x *expansion, report func(*node, string), note fun
 			note("discovery.sources", s, "servers come from mcpServers, or from \"junctor import\"; this has no effect")
 		}
 	}
+	if profiles := root.get("profiles"); profiles != nil && profiles.kind == object {
+		for _, m := range profiles.members {
+			asList(m.value, "tags")
+		}
+	}
 	if rules := root.get("toolRules"); rules != nil && rules.kind == array {
 		for _, r := range rules.elems {
 			asList(r, "pattern")
 			asList(r, "tags")
+			if when := r.get("when"); when != nil && when.kind == object {
+				for _, key := range []string{"readOnly", "destructive", "idempotent", "openWorld", "tags"} {
+					asList(when, key)
+				}
+			}
 		}
 	}
 	if c := root.get("cors"); c != nil && c.kind == array {

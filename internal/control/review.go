@@ -66,7 +66,7 @@ func (c *Control) listChanges(w http.ResponseWriter, r *http.Request) {
 			Name: ch.Name.String(), Server: ch.Name.Server, Tool: ch.Name.Tool, Fingerprint: ch.Print.Current,
 			Since: ch.Print.CurrentSeen, ApprovedAt: ch.Print.ApprovedAt, ApprovedBy: ch.Print.ApprovedBy,
 		}
-		if e := c.Tools.Snapshot().Lookup(ch.Name); e != nil {
+		if e := c.Tools.Snapshot().Original(ch.Name); e != nil {
 			v.Offered, v.Blocked, v.Flags = true, e.Review.Blocked, e.Warnings()
 		}
 		if ch.After != nil {

@@ -44,6 +44,9 @@ type ToolDetails struct {
 	Annotations  tool.Annotations `json:"annotations"`
 	Guidance     string           `json:"guidance,omitempty"`
 	Definition   json.RawMessage  `json:"definition"`
+	// Original is the server's own definition where rules override it, for
+	// operators.
+	Original json.RawMessage `json:"original,omitempty"`
 }
 
 // ToolList is the answer to a listing or a search.
@@ -72,7 +75,7 @@ func (c *Control) view(e *catalog.Entry) Tool {
 		Name: e.Name.String(), Server: e.Name.Server, Tool: e.Name.Tool, Title: e.Title,
 		Summary: e.Summary(summaryLength), Signature: e.Signature(), Tags: e.Tags,
 		Enabled: e.Enabled, Reason: e.Reason, Approval: e.Approval, Changed: e.Review.Changed, Flags: e.Warnings(),
-		Stats: c.Calls.Stats(e.Name),
+		Stats: c.Calls.Stats(e.Original.Name),
 	}
 }
 
@@ -209,6 +212,9 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 		Tool: c.view(e), Description: e.Description, InputSchema: e.InputSchema, OutputSchema: e.OutputSchema,
 		Annotations: e.Annotations, Definition: e.Raw,
 	}
+	if e.Overridden() && caller.Operates() {
+		d.Original = e.Original.Raw
+	}
 	if s := c.Tools.Snapshot().Server(e.Name.Server); s != nil {
 		d.Guidance = s.GuidanceFor(&caller)
 	}
@@ -232,7 +238,7 @@ func (c *Control) changeTool(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	e, err := c.Tools.Snapshot().Resolve(&caller, r.PathValue("server"), r.PathValue("tool"))
 	if err == nil {
-		err = c.Settings.SetTool(e.Name, in.Enabled, in.Approval)
+		err = c.Settings.SetTool(e.Original.Name, in.Enabled, in.Approval)
 	}
 	if err != nil {
 		httperr.Write(w, r, asInvalid(err))

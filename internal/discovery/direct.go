@@ -100,7 +100,7 @@ func (v *directView) listTools(ctx context.Context, r *mcpserver.Request) (json.
 	cursor, n := "", 0
 	for i, name := range names {
 		e := t.byName[name]
-		if !e.Enabled || !r.Caller.MayUse(e.Name) {
+		if !e.Enabled || !e.UsableBy(&r.Caller) {
 			continue
 		}
 		if n == directPage || n > 0 && len(out)+len(e.Raw) > directBytes {
@@ -127,9 +127,9 @@ func (v *directView) listTools(ctx context.Context, r *mcpserver.Request) (json.
 func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := r.Name()
 	e := v.current().byName[name]
-	if e == nil || !r.Caller.MayUse(e.Name) {
+	if e == nil || !e.UsableBy(&r.Caller) {
 		v.face.opts.Tools.Await(ctx, &r.Caller)
-		if e = v.current().byName[name]; e == nil || !r.Caller.MayUse(e.Name) {
+		if e = v.current().byName[name]; e == nil || !e.UsableBy(&r.Caller) {
 			return nil, v.noTool(r, name)
 		}
 	}
@@ -160,7 +160,7 @@ func (v *directView) noTool(r *mcpserver.Request, name string) error {
 	t := v.current()
 	var visible []string
 	for _, n := range t.names {
-		if e := t.byName[n]; e.Enabled && r.Caller.MayUse(e.Name) {
+		if e := t.byName[n]; e.Enabled && e.UsableBy(&r.Caller) {
 			visible = append(visible, n)
 		}
 	}

@@ -49,7 +49,7 @@ func (f *Face) servers(caller *tool.Caller) []serverLine {
 			line.ToolCount, line.Enabled = s.Tools, s.Enabled
 			line.Description = tool.Shorten(cmp.Or(tool.OneLine(s.Known.Description), s.Known.Title), descriptionLength)
 			for _, e := range s.Known.Tools {
-				if e.Enabled && caller.MayUse(e.Name) && len(line.first) < overviewTools {
+				if e.Enabled && e.UsableBy(caller) && len(line.first) < overviewTools {
 					line.first = append(line.first, e.Name.Tool)
 				}
 			}

@@ -86,6 +86,7 @@ func Examine(ctx context.Context, f Facts, p Probes) *Report {
 	r.providers(f.Tools)
 	r.begin("safety")
 	r.safety(f.Tools)
+	r.approval(f.Tools, f.Config.ToolRules)
 	r.changed(f.Changed)
 	if p.OS == "linux" {
 		r.dataFolder(f.Servers)

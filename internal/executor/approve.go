@@ -15,7 +15,7 @@ import (
 // mustAsk reports whether a call needs approval: by a rule of the tool, or by
 // the caller's profile.
 func mustAsk(e *catalog.Entry, caller *tool.Caller) bool {
-	return e.Approval == catalog.AskApproval || caller.MustAsk(e.Name)
+	return e.Approval == catalog.AskApproval || caller.MustAsk(e.Original.Name)
 }
 
 // approve asks a person where a rule wants that: the user of the calling client
@@ -94,7 +94,7 @@ func (x *Executor) stillAsShown(ctx context.Context, e *catalog.Entry, call *too
 	if now == e {
 		return nil
 	}
-	if now == nil || !now.Enabled || !call.Caller.MayUse(e.Name) || now.Fingerprint() != e.Fingerprint() {
+	if now == nil || !now.Enabled || !now.UsableBy(&call.Caller) || now.Fingerprint() != e.Fingerprint() {
 		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s was changed, disabled or removed while the call waited for approval; call it again", e.Name)}
 	}
 	return nil

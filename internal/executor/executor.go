@@ -208,7 +208,7 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	f.name = entry.Name
+	f.name = entry.Original.Name // which rules, circuits and records go by
 	f.stage("resolve")
 	if err := unambiguous(f.call.Params); err != nil {
 		return tool.Result{}, err
@@ -226,15 +226,19 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	if !entry.Enabled {
 		return tool.Result{}, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("tool %s is disabled: %s", entry.Name, entry.Reason)}
 	}
-	if err := x.limits.allow(&f.call.Caller, entry.Name, f.cfg.Limits); err != nil {
+	if err := x.limits.allow(&f.call.Caller, f.name, f.cfg.Limits); err != nil {
 		return tool.Result{}, err
 	}
-	circuit := x.breakers.get(entry.Name)
+	circuit := x.breakers.get(f.name)
 	if wait := circuit.refuses(f.cfg.Circuit, time.Now()); wait > 0 { // before a person is asked
 		return tool.Result{}, circuitOpen(entry.Name, circuit.snapshot(f.cfg.Circuit, time.Now()), wait)
 	}
 	f.stage("policy")
 
+	arguments, err := entry.Complete(f.call.Arguments)
+	if err != nil {
+		return tool.Result{}, err
+	}
 	checked, err := validate(ctx, entry, f.call.Arguments)
 	if err != nil {
 		return tool.Result{}, err
@@ -255,11 +259,13 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	dispatched := time.Now()
 	defer func() {
 		if circuit.done(f.cfg.Circuit, admitted, how, time.Now(), time.Since(dispatched)) {
-			x.countCircuitChange(entry.Name)
+			x.countCircuitChange(f.name)
 		}
 	}()
+	sent := *f.call
+	sent.Arguments = arguments
 	request := tool.Request{
-		Method: mcp.MethodToolsCall, Params: f.traced(params(entry.Name.Tool, f.call)), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
+		Method: mcp.MethodToolsCall, Params: f.traced(params(f.name.Tool, &sent)), Caller: f.call.Caller.ID, Exchange: f.call.Exchange,
 	}
 	raw, err := x.dispatch(ctx, f, request)
 	if transient(err) && entry.Annotations.Repeatable() && sleep(ctx, retryDelay) {

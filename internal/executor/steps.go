@@ -171,19 +171,23 @@ func join(names []string, n int) string {
 // the caller may not use, or are nested too deeply to be sent on. When there is none the result stays the bytes
 // that came.
 func permitted(snap *catalog.Snapshot, caller *tool.Caller, server string, result json.RawMessage) json.RawMessage {
-	list, dropped := []byte{'['}, false
+	list, changed := []byte{'['}, false
 	for item := range rawjson.Elements(rawjson.Field(result, "tools")) {
 		name := tool.Name{Server: server, Tool: rawjson.FieldString(item, "name")}
-		if e := snap.Lookup(name); e != nil && !e.Enabled || !caller.MayUse(name) || rawjson.TooDeep(item, mcp.DefaultMaxDepth-3) {
-			dropped = true
+		e := snap.Original(name)
+		if e != nil && !e.Enabled || !caller.MayUse(name) || rawjson.TooDeep(item, mcp.DefaultMaxDepth-3) {
+			changed = true
 			continue
+		}
+		if e != nil && e.Overridden() {
+			item, changed = e.Raw, true
 		}
 		if len(list) > 1 {
 			list = append(list, ',')
 		}
 		list = append(list, item...)
 	}
-	if !dropped {
+	if !changed {
 		return result
 	}
 	return rawjson.SetField(result, append(list, ']'), "tools")

@@ -92,7 +92,7 @@ type Filter struct {
 }
 
 func (f Filter) keeps(caller *tool.Caller, e *catalog.Entry) bool {
-	return (e.Enabled || f.Disabled) && caller.MayUse(e.Name) &&
+	return (e.Enabled || f.Disabled) && e.UsableBy(caller) &&
 		(len(f.Servers) == 0 || slices.Contains(f.Servers, e.Name.Server)) &&
 		(len(f.Tools) == 0 || slices.Contains(f.Tools, e.Name.Tool)) &&
 		(len(f.Tags) == 0 || slices.ContainsFunc(f.Tags, func(t string) bool { return slices.Contains(e.Tags, t) })) &&
@@ -151,7 +151,11 @@ func (s *Service) signals(snap *catalog.Snapshot) search.Signals {
 		down[st.Name] = st.State != upstream.Connected && st.State != upstream.Connecting
 	}
 	return func(n tool.Name) search.Signal {
-		signal := s.opts.Usage(n)
+		original := n
+		if e := snap.Lookup(n); e != nil {
+			original = e.Original.Name
+		}
+		signal := s.opts.Usage(original)
 		signal.Down = down[n.Server]
 		if e := snap.Lookup(n); e != nil {
 			signal.Deprecated = isDeprecated(e.Description)

@@ -1,0 +1,119 @@
+package catalog
+
+import (
+	"errors"
+	"strings"
+
+	"junctor/internal/setting"
+	"junctor/internal/tool"
+)
+
+// When limits a rule to tools with certain properties. All that is set must
+// apply.
+type When struct {
+	// What the server says of whether the tool only reads: yes, no or unknown; one of a list is enough. Default: any.
+	ReadOnly []Hint `json:"readOnly,omitempty"`
+	// Whether the tool may destroy something: yes, no or unknown. Default: any.
+	Destructive []Hint `json:"destructive,omitempty"`
+	// Whether calling the tool twice does no more than calling it once: yes, no or unknown. Default: any.
+	Idempotent []Hint `json:"idempotent,omitempty"`
+	// Whether the tool reaches beyond its server, as into the web: yes, no or unknown. Default: any.
+	OpenWorld []Hint `json:"openWorld,omitempty"`
+	// Globs of tags, of the tool's server or given by earlier rules; one that matches is enough, and none with ! in front may. Default: any.
+	Tags []string `json:"tags,omitempty"`
+}
+
+// Hint is what a server's annotations say about a property of a tool.
+type Hint string
+
+// The hints.
+const (
+	Yes     Hint = "yes"
+	No      Hint = "no"
+	Unknown Hint = "unknown" // the server does not say
+)
+
+// Words lists the hints.
+func (Hint) Words() []string { return []string{string(Yes), string(No), string(Unknown)} }
+
+// fits reports whether the tool has the properties.
+func (w *When) fits(a tool.Annotations, tags []string) bool {
+	if w == nil {
+		return true
+	}
+	for _, h := range w.hints() {
+		if h.wanted != nil && !contains(h.wanted, h.of(a)) {
+			return false
+		}
+	}
+	return w.Tags == nil || tool.SelectsAny(w.Tags, tags)
+}
+
+type hintCheck struct {
+	key    string
+	wanted []Hint
+	of     func(tool.Annotations) *bool
+}
+
+func (w *When) hints() []hintCheck {
+	return []hintCheck{
+		{"readOnly", w.ReadOnly, func(a tool.Annotations) *bool { return a.ReadOnlyHint }},
+		{"destructive", w.Destructive, func(a tool.Annotations) *bool { return a.DestructiveHint }},
+		{"idempotent", w.Idempotent, func(a tool.Annotations) *bool { return a.IdempotentHint }},
+		{"openWorld", w.OpenWorld, func(a tool.Annotations) *bool { return a.OpenWorldHint }},
+	}
+}
+
+func contains(wanted []Hint, is *bool) bool {
+	hint := Unknown
+	if is != nil && *is {
+		hint = Yes
+	} else if is != nil {
+		hint = No
+	}
+	for _, w := range wanted {
+		if w == hint {
+			return true
+		}
+	}
+	return false
+}
+
+// trusts reports whether the rule depends on what servers say of themselves and
+// does not name the servers. Such a rule may only tighten.
+func (r ToolRule) trusts() bool {
+	if r.When == nil || r.When.ReadOnly == nil && r.When.Destructive == nil && r.When.Idempotent == nil && r.When.OpenWorld == nil {
+		return false
+	}
+	for _, p := range r.Pattern {
+		server, _, ok := strings.Cut(p, ":")
+		if !strings.HasPrefix(p, "!") && (!ok || strings.ContainsAny(server, "*?")) {
+			return true
+		}
+	}
+	return len(r.Pattern) == 0
+}
+
+func (w *When) validate() error {
+	if w == nil {
+		return nil
+	}
+	var errs []error
+	any := w.Tags != nil
+	for _, h := range w.hints() {
+		any = any || h.wanted != nil
+		for i, word := range h.wanted {
+			errs = append(errs, setting.UnderIndex(h.key, i, setting.OneOf("", word)))
+		}
+		if h.wanted != nil && len(h.wanted) == 0 {
+			errs = append(errs, setting.Wrong(h.key, "is empty, and matches no tool; write yes, no or unknown"))
+		}
+	}
+	if err := tool.CheckGlobs(w.Tags); err != nil {
+		errs = append(errs, setting.Wrong("tags", "%v", err))
+	}
+	if !any {
+		errs = append(errs, setting.Wrong("", "says nothing; write a property such as readOnly, or leave it out"))
+	}
+	return errors.Join(errs...)
+}
