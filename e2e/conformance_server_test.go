@@ -148,3 +148,15 @@ func TestConformanceServer(t *testing.T) {
 		})
 	}
 }
+
+// runScenario lets the suite examine one scenario, which must pass. It may be
+// called from several goroutines.
+func runScenario(t *testing.T, url, scenario string) {
+	node, suite := suiteNode(t)
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), node, suite, "server", "--url", url, "--scenario", scenario, "-o", dir, "--timeout", "120000")
+	cmd.Dir, cmd.WaitDelay = dir, time.Minute
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", scenario, err, out)
+	}
+}

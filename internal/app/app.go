@@ -194,7 +194,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	})
 	a.tools = listing.New(listing.Options{Catalog: a.catalog, Search: a.search, Upstreams: a.upstreams, Usage: a.usage})
 	a.discovery = discovery.New(discovery.Options{
-		Tools: a.tools, Calls: a.executor, Upstreams: a.upstreams,
+		Tools: a.tools, Calls: a.executor, Upstreams: a.upstreams, Waiting: a.waiting,
 		Config: cfg.Discovery, Version: o.Version, Log: o.Log,
 		Server: mcpserver.Options{MaxSessions: maxSessions(cfg), Cluster: a.cluster(), Rejected: rejectedMCP, Redact: o.Redactor.String},
 	})

@@ -248,9 +248,9 @@ func (v *metaView) executeTool(ctx context.Context, r *mcpserver.Request, args m
 			call.Params = rawjson.SetField(call.Params, value, key)
 		}
 	}
-	result, err := v.face.opts.Calls.Call(ctx, call)
+	result, err := v.face.execute(ctx, r, call)
 	if err != nil {
 		return nil, v.face.explain(err, &r.Caller, call.Server)
 	}
-	return result.Raw, nil
+	return result, nil
 }

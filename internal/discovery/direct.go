@@ -49,7 +49,7 @@ func newDirectView(f *Face) *directView {
 func (v *directView) Describe(_ context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
 	return mcpserver.Description{
 		Info:         v.face.info,
-		Capabilities: json.RawMessage(`{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`),
+		Capabilities: v.face.tasksIn(`{"completions":{},"logging":{},"prompts":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`, r),
 		Instructions: v.face.allInstructions(&r.Caller),
 		TTL:          time.Minute,
 	}, nil
@@ -77,6 +77,9 @@ func (v *directView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawM
 		return v.complete(ctx, r)
 	case "logging/setLevel":
 		return setLevel(r)
+	}
+	if strings.HasPrefix(r.Method, "tasks/") {
+		return v.face.serveTasks(ctx, r)
 	}
 	return nil, noMethod(r.Method)
 }
@@ -136,23 +139,23 @@ func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.R
 	if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, r.Arguments()); err != nil && r.Modern() {
 		return nil, err
 	}
-	result, err := v.face.callWhole(ctx, r, e.Name)
+	call := wholeCall(r, e.Name)
+	result, err := v.face.execute(ctx, r, call)
+	if err != nil {
+		err = v.face.explain(err, &r.Caller, call.Server)
+	}
 	if _, theirs := errors.AsType[*mcp.Error](err); err == nil || theirs || ctx.Err() != nil {
 		return result, err
 	}
 	return failure(err, e.Name), nil // for the model, which can correct its call
 }
 
-// callWhole calls a tool with the params of the request unchanged, except for
-// the name.
-func (f *Face) callWhole(ctx context.Context, r *mcpserver.Request, name tool.Name) (json.RawMessage, error) {
+// wholeCall returns the call of a tool with the params of the request unchanged,
+// except for the name.
+func wholeCall(r *mcpserver.Request, name tool.Name) tool.Call {
 	call := callOf(r, name.Server, name.Tool)
 	call.Arguments, call.Params = r.Arguments(), r.Params
-	result, err := f.opts.Calls.Call(ctx, call)
-	if err != nil {
-		return nil, f.explain(err, &r.Caller, name.Server)
-	}
-	return result.Raw, nil
+	return call
 }
 
 // noTool returns the protocol error for a tool that does not exist.

@@ -19,6 +19,7 @@ import (
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
+	"junctor/internal/waiting"
 )
 
 // Calls executes calls and forwards other requests.
@@ -45,6 +46,7 @@ type Options struct {
 	Upstreams Upstreams
 	Config    Config
 	Version   string
+	Waiting   *waiting.Service // keeps tasks; nil serves none
 	Limits    mcp.Limits
 	Log       *slog.Logger
 

@@ -57,7 +57,7 @@ var tools = map[string]metaTool{
 func (v *metaView) Describe(_ context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
 	return mcpserver.Description{
 		Info:         v.face.info,
-		Capabilities: json.RawMessage(`{"logging":{},"tools":{}}`),
+		Capabilities: v.face.tasksIn(`{"logging":{},"tools":{}}`, r),
 		Instructions: v.face.instructions(&r.Caller),
 		TTL:          time.Minute,
 	}, nil
@@ -75,6 +75,9 @@ func (v *metaView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMes
 		return v.call(ctx, r)
 	case "logging/setLevel":
 		return setLevel(r)
+	}
+	if strings.HasPrefix(r.Method, "tasks/") {
+		return v.face.serveTasks(ctx, r)
 	}
 	return nil, noMethod(r.Method)
 }

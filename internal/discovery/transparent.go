@@ -124,7 +124,10 @@ func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.
 			return nil, err
 		}
 	}
-	result, err := s.face.callWhole(ctx, r, name)
+	called, err := s.face.opts.Calls.Call(ctx, wholeCall(r, name))
+	if err != nil {
+		err = s.face.explain(err, &r.Caller, name.Server)
+	}
 	if e, ok := errors.AsType[*tool.Error](err); ok && (e.Kind == tool.ToolNotFound || e.Kind == tool.InvalidArguments) {
 		if _, theirs := errors.AsType[*mcp.Error](err); !theirs {
 			own := mcp.ToolError(e)
@@ -132,7 +135,7 @@ func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.
 			return nil, own
 		}
 	}
-	return result, err
+	return called.Raw, err
 }
 
 // Notified implements mcpserver.Handler: it forwards the client's notifications that

@@ -30,6 +30,11 @@ const (
 	MethodToolsCall                 = "tools/call"
 	MethodPromptsGet                = "prompts/get"
 	MethodResourcesRead             = "resources/read"
+	MethodTasksGet                  = "tasks/get"
+	MethodTasksUpdate               = "tasks/update"
+	MethodTasksCancel               = "tasks/cancel"
+	MethodTasksResult               = "tasks/result" // of the handshake era
+	MethodTasksList                 = "tasks/list"   // of the handshake era
 )
 
 // MayNeedInput reports whether a request of the new era may be answered with

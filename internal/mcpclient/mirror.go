@@ -28,6 +28,8 @@ func (c *Client) mirror(h http.Header, m *mcp.Message) {
 		name = rawjson.FieldString(rawjson.TrustedField(m.Params, "name"))
 	case "resources/read":
 		name = rawjson.FieldString(rawjson.TrustedField(m.Params, "uri"))
+	case mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel:
+		name = rawjson.FieldString(rawjson.TrustedField(m.Params, "taskId"))
 	default:
 		return
 	}

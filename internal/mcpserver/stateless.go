@@ -153,6 +153,8 @@ func checkHeaders(h http.Header, m *mcp.Message) *mcp.Error {
 		field = m.Fields().Name
 	case mcp.MethodResourcesRead:
 		field = m.Fields().URI
+	case mcp.MethodTasksGet, mcp.MethodTasksUpdate, mcp.MethodTasksCancel:
+		field = rawjson.Field(m.Params, "taskId")
 	default:
 		return nil
 	}

@@ -94,6 +94,7 @@ const (
 	ownMethods     = "junctor/"
 	methodQueued   = ownMethods + "queued"   // {"waiting": bool}: tool.Exchange.Queued
 	methodRepaired = ownMethods + "repaired" // tool.Exchange.Repaired
+	methodTask     = ownMethods + "task"     // tool.Exchange.Task
 )
 
 // forwardedRequest is what an MCP request does not say about itself.
@@ -141,6 +142,8 @@ func (s *Singletons) Do(ctx context.Context, owner, server string, r tool.Reques
 			ex.Queued(string(rawjson.Field(m.Params, "waiting")) == "true")
 		case m.Method == methodRepaired && ex.Repaired != nil:
 			ex.Repaired()
+		case m.Method == methodTask && ex.Task != nil:
+			ex.Task()
 		case m.IsNotification() && ex.Notify != nil && !strings.HasPrefix(m.Method, ownMethods):
 			ex.Notify(m.Method, m.Params)
 		}
@@ -227,6 +230,7 @@ func (s *Singletons) serve(ctx context.Context, first []byte, l *Conn) {
 		Capabilities: f.Capabilities, PassInput: f.PassInput, Protocol: f.Protocol, Transparent: f.Transparent,
 		Queued:   func(waiting bool) { notify(methodQueued, fmt.Appendf(nil, `{"waiting":%t}`, waiting)) },
 		Repaired: func() { notify(methodRepaired, nil) },
+		Task:     func() { notify(methodTask, nil) },
 	}}
 	if f.Notify {
 		r.Exchange.Notify = func(method string, params json.RawMessage) {

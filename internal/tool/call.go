@@ -94,6 +94,10 @@ type Exchange struct {
 	// how to go on from it, instead of answering it through Ask.
 	PassInput bool
 
+	// Task is called once when the server makes a task of the call, which the
+	// upstream then waits for. It may be nil.
+	Task func()
+
 	// Queued is called with true when the request must wait for its turn at
 	// the upstream, and with false when it waits no more: until then the
 	// upstream has not seen it. It may be nil.

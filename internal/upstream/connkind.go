@@ -13,7 +13,7 @@ import (
 
 // CarriedExtensions are the extensions that every caller's requests declare:
 // those that the gateway carries for several servers at once.
-var CarriedExtensions = json.RawMessage(`{"` + mcp.ExtensionUI + `":{"mimeTypes":["text/html;profile=mcp-app"]}}`)
+var CarriedExtensions = json.RawMessage(`{"` + mcp.ExtensionUI + `":{"mimeTypes":["text/html;profile=mcp-app"]},"` + mcp.ExtensionTasks + `":{}}`)
 
 // connKind is what a connection is agreed on with the server. Requests that
 // need another kind than the connection that all callers share get one beside

@@ -58,8 +58,9 @@ type upstream struct {
 	inFlight atomic.Int64
 
 	tasks       tasks
-	firstCaller atomic.Pointer[string] // the first caller,
-	manyCallers atomic.Bool            // and whether others did
+	taskTools   atomic.Pointer[map[string]bool] // that are called as tasks alone
+	firstCaller atomic.Pointer[string]          // the first caller,
+	manyCallers atomic.Bool                     // and whether others did
 
 	mu       sync.Mutex
 	cfg      Config

@@ -59,11 +59,21 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 		}
 		c.sharing.applyLevel(c.client.Info().Stateless(), &r)
 	}
-	result, err := c.client.Do(ctx, r)
-	if err == nil && mcp.MayNameTask(result) {
-		u.claimTask(ctx, r.Caller, result)
+	wait := r.Method == mcp.MethodToolsCall && !r.Exchange.Transparent
+	if wait && rawjson.Field(r.Params, "task") == nil {
+		r.Params = u.requestTask(c, r.Params)
+	} else {
+		wait = wait && c.client.Info().Stateless() // else the caller asked for the task
 	}
-	return result, err
+	result, err := c.client.Do(ctx, r)
+	if err != nil || !mcp.MayNameTask(result) {
+		return result, err
+	}
+	u.claimTask(ctx, r.Caller, result)
+	if wait && mcpclient.TaskID(result) != "" {
+		return c.client.AwaitTask(ctx, r, result)
+	}
+	return result, nil
 }
 
 // subscribe passes every subscription on: the server may have lost the one of

@@ -91,8 +91,41 @@ func (u *upstream) taskOwner(ctx context.Context, id string) (string, error) {
 	return owner, nil
 }
 
+// requestTask returns the params of a call of a tool of the handshake era with
+// the request to make a task of it, where the tool cannot be called otherwise.
+func (u *upstream) requestTask(c *conn, params json.RawMessage) json.RawMessage {
+	names := u.taskTools.Load()
+	if names == nil || c.client.Info().Stateless() || !(*names)[rawjson.FieldString(params, "name")] {
+		return params
+	}
+	return rawjson.SetField(params, emptyResult, "task")
+}
+
+// taskTools returns the names of the tools that are called as tasks alone.
+func taskTools(definitions []tool.Definition) *map[string]bool {
+	names := map[string]bool{}
+	for _, d := range definitions {
+		if rawjson.FieldString(d.Raw, "execution", "taskSupport") == "required" {
+			names[d.Name.Tool] = true
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return &names
+}
+
 // doTask sends a request about tasks. Those of other callers do not exist.
 func (u *upstream) doTask(ctx context.Context, c *conn, r tool.Request) (json.RawMessage, error) {
+	if c.client.Info().Stateless() {
+		switch r.Method {
+		case mcp.MethodTasksList, mcp.MethodTasksResult:
+			return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: r.Method + " is not part of protocol version " + mcp.Version20260728}
+		}
+		if mcp.Stateless(r.Exchange.Protocol) && rawjson.Field(r.Exchange.Capabilities, "extensions", mcp.ExtensionTasks) == nil {
+			return nil, mcp.MissingTasks()
+		}
+	}
 	if r.Method == "tasks/list" {
 		result, err := c.client.Do(ctx, r)
 		if err != nil {

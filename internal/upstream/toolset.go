@@ -48,6 +48,7 @@ func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (ToolSet, erro
 	if cfg.remote() {
 		offer.Tools = mirrorable(offer.Tools, problems)
 	}
+	u.taskTools.Store(taskTools(offer.Tools))
 	offer.Problems = problems.list()
 	schemas := make(map[string]json.RawMessage, len(offer.Tools))
 	for _, d := range offer.Tools {

@@ -1,0 +1,416 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+	"junctor/internal/waiting"
+)
+
+// Tasks of the direct and meta views have ids of the gateway and are records of
+// package waiting. The gateway executes the call of each, and waits for the
+// task that the server may have made of it.
+//
+// In the handshake era a client asks for a task with each call. In the new era a
+// call becomes a task when the server makes one of it and the client declares
+// the extension.
+
+// taskPoll is how often clients are asked to look at a task.
+const taskPoll = time.Second
+
+// tasksIn returns the capabilities of a view with those of tasks.
+func (f *Face) tasksIn(capabilities string, r *mcpserver.Request) json.RawMessage {
+	out := json.RawMessage(capabilities)
+	switch {
+	case f.opts.Waiting == nil:
+		return out
+	case r.Modern():
+		return rawjson.SetField(out, json.RawMessage(`{}`), "extensions", mcp.ExtensionTasks)
+	}
+	return rawjson.SetField(out, json.RawMessage(`{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`), "tasks")
+}
+
+// execute executes a tool call of the direct or meta view, as a task if the
+// caller can follow one.
+func (f *Face) execute(ctx context.Context, r *mcpserver.Request, call tool.Call) (json.RawMessage, error) {
+	asked := rawjson.Field(r.Params, "task")
+	if asked != nil && call.Params != nil { // it is not for the server
+		call.Params = rawjson.DeleteField(call.Params, "task")
+	}
+	switch {
+	case f.opts.Waiting == nil:
+	case r.Modern():
+		if rawjson.Field(r.Exchange.Capabilities, "extensions", mcp.ExtensionTasks) != nil {
+			return f.runTask(ctx, r, call, false)
+		}
+	case rawjson.IsObject(asked):
+		return f.runTask(ctx, r, call, true)
+	}
+	result, err := f.opts.Calls.Call(ctx, call)
+	return result.Raw, err
+}
+
+// taskRun is a call that is or may become a task.
+type taskRun struct {
+	face   *Face
+	r      *mcpserver.Request
+	ttl    time.Duration
+	cancel context.CancelCauseFunc
+	unlink func() bool // from the request
+
+	mu      sync.Mutex
+	record  *waiting.Call // nil while it is no task
+	started chan struct{} // closed with it
+}
+
+// begin makes the call a task: it lives on without the request.
+func (t *taskRun) begin(ctx context.Context, name string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.record != nil {
+		return nil
+	}
+	record, err := t.face.opts.Waiting.Start(ctx, waiting.New{
+		Caller: t.r.Caller, Face: "discovery", Session: sessionID(t.r), Tool: name, TTL: t.ttl,
+	})
+	if err != nil {
+		return err
+	}
+	t.unlink()
+	t.record = record
+	close(t.started)
+	go func() {
+		select {
+		case <-record.Cancelled():
+			t.cancel(waiting.ErrCancelled)
+		case <-ctx.Done():
+		}
+	}()
+	return nil
+}
+
+func (t *taskRun) task() *waiting.Call {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.record
+}
+
+// runTask executes a call. With immediate set it is a task from the start, else
+// from when the server makes one of it.
+func (f *Face) runTask(ctx context.Context, r *mcpserver.Request, call tool.Call, immediate bool) (json.RawMessage, error) {
+	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	t := &taskRun{face: f, r: r, cancel: cancel, started: make(chan struct{})}
+	if ms, err := strconv.ParseInt(string(rawjson.Field(r.Params, "task", "ttl")), 10, 40); err == nil && ms > 0 {
+		t.ttl = min(time.Duration(ms)*time.Millisecond, waiting.MaxTTL)
+	}
+	t.unlink = context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	name := call.Tool
+	if call.Server != "" {
+		name = call.Server + ":" + call.Tool
+	}
+	if immediate {
+		if err := t.begin(running, name); err != nil {
+			cancel(nil)
+			return nil, err
+		}
+		call.Exchange.Notify = nil // the request that took notifications is answered
+	} else {
+		call.Exchange.Task = func() {
+			if err := t.begin(running, name); err != nil {
+				cancel(err)
+			}
+		}
+	}
+	if ask := call.Exchange.Ask; ask != nil {
+		call.Exchange.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+			record := t.task()
+			if record == nil {
+				return ask(ctx, method, params)
+			}
+			in, err := record.Ask(ctx, waiting.Input{Kind: method, Params: params})
+			return in.Answer, err
+		}
+	}
+	forget := tool.OnCredentialEnd(ctx, func() { cancel(tool.ErrCredentialEnded) })
+	type outcome struct {
+		result tool.Result
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		result, err := f.opts.Calls.Call(running, call)
+		if record := t.task(); record != nil {
+			if kept := record.Finish(running, result, err); kept != nil {
+				f.log.WarnContext(running, "result of a task not kept", "err", kept)
+			}
+			f.notifyTask(r, record.ID())
+		}
+		forget()
+		cancel(nil)
+		done <- outcome{result, err}
+	}()
+	select {
+	case <-t.started:
+	case o := <-done:
+		if t.task() == nil {
+			return o.result.Raw, o.err
+		}
+	}
+	record, err := f.opts.Waiting.Get(ctx, t.task().ID())
+	if err != nil {
+		return nil, err
+	}
+	if r.Modern() {
+		return rawjson.SetField(taskOf(&record, true), json.RawMessage(`"task"`), "resultType"), nil
+	}
+	return rawjson.SetField(nil, taskOf(&record, false), "task"), nil
+}
+
+// notifyTask tells the sessions of a caller that a task has ended.
+func (f *Face) notifyTask(r *mcpserver.Request, id string) {
+	if r.Session == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	record, err := f.opts.Waiting.Get(ctx, id)
+	if err != nil {
+		f.log.DebugContext(ctx, "end of a task not announced", "err", err)
+		return
+	}
+	r.Session.Notify("notifications/tasks/status", taskOf(&record, false))
+}
+
+// taskOf returns a record as a task of one of the eras, without its result.
+func taskOf(r *waiting.Record, modern bool) json.RawMessage {
+	status := r.Status
+	if status == waiting.InputRequired && !waits(r) {
+		status = waiting.Working // all is answered
+	}
+	task := map[string]any{
+		"taskId": r.ID, "status": status,
+		"createdAt": r.Created.UTC().Format(time.RFC3339Nano), "lastUpdatedAt": r.Updated.UTC().Format(time.RFC3339Nano),
+	}
+	if r.Message != "" {
+		task["statusMessage"] = r.Message
+	}
+	ttl, poll := "ttl", "pollInterval"
+	if modern {
+		ttl, poll = "ttlMs", "pollIntervalMs"
+	}
+	task[ttl] = max(r.Expires.Sub(r.Created), time.Second).Milliseconds()
+	task[poll] = taskPoll.Milliseconds()
+	return marshal(task)
+}
+
+// waits reports whether a task has questions that are not answered.
+func waits(r *waiting.Record) bool {
+	for _, in := range r.Inputs {
+		if in.Answer == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// serveTasks answers the requests about tasks of the direct and meta views.
+func (f *Face) serveTasks(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
+	if f.opts.Waiting == nil {
+		return nil, noMethod(r.Method)
+	}
+	if r.Modern() {
+		switch r.Method {
+		case mcp.MethodTasksList, mcp.MethodTasksResult:
+			return nil, noMethod(r.Method)
+		}
+		if rawjson.Field(r.Exchange.Capabilities, "extensions", mcp.ExtensionTasks) == nil {
+			return nil, mcp.MissingTasks()
+		}
+	}
+	id := rawjson.FieldString(r.Params, "taskId")
+	switch r.Method {
+	case mcp.MethodTasksList:
+		return f.listTasks(ctx, r)
+	case mcp.MethodTasksGet:
+		record, err := f.ownTask(ctx, r, id)
+		if err != nil {
+			return nil, err
+		}
+		return detailed(&record, r.Modern()), nil
+	case mcp.MethodTasksResult:
+		return f.taskResult(ctx, r, id)
+	case mcp.MethodTasksUpdate:
+		return f.updateTask(ctx, r, id)
+	case mcp.MethodTasksCancel:
+		return f.cancelTask(ctx, r, id)
+	}
+	return nil, noMethod(r.Method)
+}
+
+var errNoTask = &mcp.Error{Code: mcp.CodeInvalidParams, Message: "there is no such task"}
+
+// ownTask returns a task of the caller.
+func (f *Face) ownTask(ctx context.Context, r *mcpserver.Request, id string) (waiting.Record, error) {
+	if !waiting.IsID(id) {
+		return waiting.Record{}, errNoTask
+	}
+	record, err := f.opts.Waiting.Get(ctx, id)
+	if errors.Is(err, waiting.ErrNotFound) || err == nil && record.Caller != r.Caller.ID {
+		return waiting.Record{}, errNoTask
+	}
+	return record, err
+}
+
+// detailed returns a task as tasks/get does.
+func detailed(r *waiting.Record, modern bool) json.RawMessage {
+	task := taskOf(r, modern)
+	if !modern {
+		return task
+	}
+	switch r.Status {
+	case waiting.Completed:
+		return rawjson.SetField(task, r.Result, "result")
+	case waiting.Failed:
+		return rawjson.SetField(task, marshal(wireError(r)), "error")
+	case waiting.InputRequired:
+		if !waits(r) {
+			return task
+		}
+		requests := json.RawMessage(`{}`)
+		for _, in := range r.Inputs {
+			if in.Answer != nil {
+				continue
+			}
+			question := rawjson.SetField(nil, marshal(in.Kind), "method")
+			if in.Params != nil {
+				question = rawjson.SetField(question, in.Params, "params")
+			}
+			requests = rawjson.SetField(requests, question, in.ID)
+		}
+		return rawjson.SetField(task, requests, "inputRequests")
+	}
+	return task
+}
+
+// wireError returns why a task failed.
+func wireError(r *waiting.Record) *mcp.Error {
+	e := &mcp.Error{Code: tool.Internal.JSONRPC(), Message: "the task failed"}
+	if r.Error != nil {
+		e.Code, e.Message = r.Error.Code.JSONRPC(), r.Error.Message
+	}
+	return e
+}
+
+func (f *Face) listTasks(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
+	records, err := f.opts.Waiting.List(ctx, func(w *waiting.Record) bool { return w.Caller == r.Caller.ID && w.Face == "discovery" })
+	if err != nil {
+		return nil, err
+	}
+	tasks := make([]json.RawMessage, len(records))
+	for i := range records {
+		tasks[i] = taskOf(&records[i], false)
+	}
+	return marshal(map[string]any{"tasks": tasks}), nil
+}
+
+// taskResult waits for the end of a task and returns its result. Questions of
+// the task are put to the caller meanwhile.
+func (f *Face) taskResult(ctx context.Context, r *mcpserver.Request, id string) (json.RawMessage, error) {
+	version := int64(0)
+	for {
+		record, err := f.ownTask(ctx, r, id)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case record.Status == waiting.Completed:
+			return rawjson.SetField(record.Result, marshal(map[string]string{"taskId": id}), "_meta", "io.modelcontextprotocol/related-task"), nil
+		case record.Status == waiting.Failed:
+			return nil, wireError(&record)
+		case record.Status == waiting.Cancelled:
+			return nil, &tool.Error{Kind: tool.Canceled, Msg: "the task was cancelled"}
+		}
+		if err := f.askAbout(ctx, r, &record); err != nil {
+			return nil, err
+		}
+		version = record.Version
+		if _, err := f.opts.Waiting.Await(ctx, id, version); err != nil && !errors.Is(err, waiting.ErrNotFound) {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// askAbout puts the open questions of a task to a caller of the handshake era.
+func (f *Face) askAbout(ctx context.Context, r *mcpserver.Request, record *waiting.Record) error {
+	for _, in := range record.Inputs {
+		if in.Answer != nil || in.Kind == waiting.KindApproval || r.Exchange.Ask == nil {
+			continue
+		}
+		answer, err := r.Exchange.Ask(ctx, in.Kind, rawjson.SetField(in.Params, marshal(map[string]string{"taskId": record.ID}), "_meta", "io.modelcontextprotocol/related-task"))
+		if err != nil {
+			return err
+		}
+		if err := f.answerTask(ctx, r, record.ID, in.ID, answer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answerTask answers one question of a task. One that was answered already, or
+// is unknown, is ignored, as MCP says.
+func (f *Face) answerTask(ctx context.Context, r *mcpserver.Request, id, input string, answer json.RawMessage) error {
+	_, err := f.opts.Waiting.Answer(ctx, id, input, r.Caller, answer, func(w *waiting.Record, in *waiting.Input) error {
+		if w.Caller != r.Caller.ID || in.Kind == waiting.KindApproval {
+			return waiting.ErrAnswered
+		}
+		return nil
+	})
+	if errors.Is(err, waiting.ErrAnswered) {
+		return nil
+	}
+	return err
+}
+
+func (f *Face) updateTask(ctx context.Context, r *mcpserver.Request, id string) (json.RawMessage, error) {
+	if _, err := f.ownTask(ctx, r, id); err != nil {
+		return nil, err
+	}
+	for key, answer := range rawjson.Members(rawjson.Field(r.Params, "inputResponses")) {
+		if key == "" {
+			continue
+		}
+		if err := f.answerTask(ctx, r, id, key, answer); err != nil {
+			return nil, err
+		}
+	}
+	return json.RawMessage(`{}`), nil
+}
+
+func (f *Face) cancelTask(ctx context.Context, r *mcpserver.Request, id string) (json.RawMessage, error) {
+	if _, err := f.ownTask(ctx, r, id); err != nil {
+		return nil, err
+	}
+	record, err := f.opts.Waiting.Cancel(ctx, id, func(*waiting.Record) error { return nil })
+	ended := errors.Is(err, waiting.ErrAnswered)
+	switch {
+	case err != nil && !ended:
+		return nil, err
+	case r.Modern():
+		return json.RawMessage(`{}`), nil
+	case ended:
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "the task has ended"}
+	}
+	return taskOf(&record, false), nil
+}

@@ -1,0 +1,165 @@
+package mcpclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// How often a task is looked at when the server does not say, and the bounds
+// of what it may say.
+const (
+	pollInterval = time.Second
+	minPoll      = 50 * time.Millisecond
+	maxPoll      = 10 * time.Second
+)
+
+// TaskID returns the id of the task that a server made of a call; "" when the
+// result is not a task.
+func TaskID(result json.RawMessage) string {
+	if id := rawjson.FieldString(result, "task", "taskId"); id != "" {
+		return id
+	}
+	if rawjson.FieldString(result, "resultType") == "task" {
+		return rawjson.FieldString(result, "taskId")
+	}
+	return ""
+}
+
+// AwaitTask returns the result of the task that the server made of a call, in
+// either era. Questions of the task go to the caller. When ctx ends the task is
+// cancelled.
+func (c *Client) AwaitTask(ctx context.Context, r tool.Request, created json.RawMessage) (json.RawMessage, error) {
+	w := &taskWait{c: c, r: r, id: TaskID(created)}
+	if r.Exchange.Task != nil {
+		r.Exchange.Task()
+	}
+	result, err := w.wait(ctx, created)
+	if err != nil && !w.over && c.Err() == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if _, lost := w.request(ctx, mcp.MethodTasksCancel, nil); lost != nil {
+			c.log.DebugContext(ctx, "task not cancelled", "err", lost)
+		}
+	}
+	return result, err
+}
+
+// taskWait is the wait for one task.
+type taskWait struct {
+	c    *Client
+	r    tool.Request
+	id   string
+	over bool // the task has ended
+}
+
+// request sends a request about the task.
+func (w *taskWait) request(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	params = rawjson.SetField(params, rawjson.AppendQuoted(nil, w.id), "taskId")
+	own := tool.Request{Method: method, Params: params, Caller: w.r.Caller}
+	if method == mcp.MethodTasksResult { // during which a server of the handshake era asks
+		own.Exchange = w.r.Exchange
+	}
+	return w.c.round(ctx, own, params)
+}
+
+func (w *taskWait) wait(ctx context.Context, task json.RawMessage) (json.RawMessage, error) {
+	handshake := !w.c.stateless.Load()
+	if handshake {
+		task = rawjson.Field(task, "task")
+	}
+	asked := map[string]bool{} // keys of questions that were answered
+	poll := pollInterval
+	for {
+		status := rawjson.FieldString(task, "status")
+		switch status {
+		case "completed", "failed", "cancelled":
+			w.over = true
+		}
+		switch {
+		case handshake && (w.over || status == "input_required"):
+			// It waits for the end of the task.
+			return w.request(ctx, mcp.MethodTasksResult, nil)
+		case status == "completed":
+			if result := rawjson.Field(task, "result"); result != nil {
+				return result, nil
+			}
+			if rawjson.FieldString(task, "resultType") == "task" { // as it was created
+				break
+			}
+			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server completed its task without a result"}
+		case status == "failed" && rawjson.FieldString(task, "resultType") != "task":
+			return nil, taskError(task)
+		case status == "cancelled":
+			return nil, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server cancelled the task"}
+		case status == "input_required":
+			if err := w.answer(ctx, rawjson.Field(task, "inputRequests"), asked); err != nil {
+				return nil, err
+			}
+		}
+		poll = pollOf(task, poll)
+		select {
+		case <-time.After(poll):
+		case <-w.c.done:
+			return nil, w.c.gone(w.c.Err())
+		case <-ctx.Done():
+			return nil, w.c.failure(ctx, ctx.Err())
+		}
+		var err error
+		if task, err = w.request(ctx, mcp.MethodTasksGet, nil); err != nil {
+			return nil, err
+		}
+		if notify := w.r.Exchange.Notify; notify != nil {
+			notify(mcp.MethodProgress, nil) // of no token: for the call's timeouts alone
+		}
+	}
+}
+
+// answer puts the questions that are new to the caller, and sends its answers.
+func (w *taskWait) answer(ctx context.Context, requests json.RawMessage, asked map[string]bool) error {
+	open := json.RawMessage(`{}`)
+	for key, request := range rawjson.Members(requests) {
+		if !asked[key] {
+			open = rawjson.SetField(open, request, key)
+		}
+	}
+	responses, err := w.c.answerInputs(ctx, w.r, open)
+	if err != nil || responses == nil {
+		return err
+	}
+	for key := range rawjson.Members(open) {
+		asked[key] = true
+	}
+	_, err = w.request(ctx, mcp.MethodTasksUpdate, rawjson.SetField(nil, responses, "inputResponses"))
+	return err
+}
+
+// taskError returns the error of a task of the new era that failed.
+func taskError(task json.RawMessage) error {
+	e := rawjson.Field(task, "error")
+	code, err := strconv.Atoi(string(rawjson.Field(e, "code")))
+	if message := rawjson.FieldString(e, "message"); err == nil && message != "" {
+		return &mcp.Error{Code: code, Message: message, Data: rawjson.Field(e, "data")}
+	}
+	msg := "the server's task failed"
+	if said := rawjson.FieldString(task, "statusMessage"); said != "" {
+		msg += ": " + printable(said)
+	}
+	return &tool.Error{Kind: tool.UpstreamFailed, Msg: msg, Err: errors.New("no error in the task")}
+}
+
+// pollOf returns how long the server wants to be left alone.
+func pollOf(task json.RawMessage, before time.Duration) time.Duration {
+	for _, key := range []string{"pollIntervalMs", "pollInterval"} {
+		if ms, err := strconv.ParseInt(string(rawjson.Field(task, key)), 10, 32); err == nil {
+			return min(max(time.Duration(ms)*time.Millisecond, minPoll), maxPoll)
+		}
+	}
+	return before
+}
