@@ -38,6 +38,9 @@ func (a *App) newAuthServer() *authserver.Server {
 		URL: a.issuer, Store: a.store, Sealer: secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ)),
 		Fetch: a.oauth.FetchPublic, Log: a.log,
 		Profiles: func(c tool.Caller) []string { return a.profiles.Usable(&c) },
+		Audit: func(ctx context.Context, action, target string, detail any) {
+			a.audit.Audit(ctx, action, target, detail)
+		},
 	})
 }
 

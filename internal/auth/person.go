@@ -111,7 +111,7 @@ func (g *Gate) byToken(ctx context.Context, token, path string) (identity, bool,
 	if !ok {
 		return identity{}, false, nil
 	}
-	if path != grant.Path && !strings.HasPrefix(path, grant.Path+"/") {
+	if path != grant.Path && !strings.HasPrefix(path, grant.Path+"/") || strings.Contains(path, "//") || strings.Contains(path+"/", "/../") {
 		return identity{}, true, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is for " + grant.Path + ", not for this address; ask for a token with this address as its resource"}
 	}
 	id, err := g.byGrant(ctx, grant)

@@ -2,6 +2,7 @@ package authserver
 
 import (
 	"context"
+	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,9 +22,9 @@ type authorization struct {
 // none of these may be given twice.
 var parameters = []string{"response_type", "client_id", "redirect_uri", "state", "code_challenge", "code_challenge_method", "resource", "scope", "response_mode"}
 
-// check validates an authorization request. An error with a redirect URI is
-// for the client; without one it must be shown to the person, because the
-// address may be an attacker's.
+// check validates an authorization request. An error with a redirect URI can be
+// answered to the client; one without must not, because the address may be an
+// attacker's.
 func (s *Server) check(ctx context.Context, query url.Values, issuer string) (authorization, *protocolError, error) {
 	a := authorization{query: url.Values{}}
 	for _, name := range parameters {
@@ -113,7 +114,12 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, issuer string,
 		s.render(w, r, http.StatusBadRequest, "", page{Title: "This sign-in cannot continue", Text: "The program that sent you here made an invalid request: " + refused.text + ".", Failed: true})
 		return true
 	}
-	s.leave(w, r, a.back(issuer, url.Values{"error": {refused.code}, "error_description": {refused.text}}))
+	// Anybody can register a client. The person decides whether to follow the
+	// link, so that a request that is invalid on purpose leads nowhere by itself.
+	s.render(w, r, http.StatusBadRequest, "", page{
+		Title: "This sign-in cannot continue", Text: "The program that sent you here made an invalid request: " + refused.text + ".", Failed: true,
+		Back: template.URL(a.back(issuer, url.Values{"error": {refused.code}, "error_description": {refused.text}})), Redirect: redirectName(a.redirect),
+	})
 	return true
 }
 

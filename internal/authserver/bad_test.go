@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,14 +18,14 @@ import (
 	"junctor/internal/store"
 )
 
-// TestBadAuthorizationRequests expects an answer to the client, or a page for
-// the person where the redirect URI cannot be trusted.
+// TestBadAuthorizationRequests expects a page for the person, with a link to
+// the client unless the redirect URI cannot be trusted.
 func TestBadAuthorizationRequests(t *testing.T) {
 	r := newRig(t)
 	client := r.newClient()
 	for name, tt := range map[string]struct {
 		change url.Values
-		code   string // of the answer to the client; empty for a page
+		code   string // of the answer to the client; empty for none
 		text   string
 	}{
 		"unknown client":          {url.Values{"client_id": {"client-nonsense"}}, "", "not registered"},
@@ -57,16 +59,23 @@ func TestBadAuthorizationRequests(t *testing.T) {
 		}
 		for _, path := range []string{AuthorizePath, ConsentPath} {
 			status, header, body := r.do("GET", path+"?"+a.query.Encode(), nil, "")
-			to, err := url.Parse(header.Get("Location"))
+			link := ""
+			if m := regexp.MustCompile(`<a href="(https://client.example/[^"]*)"`).FindStringSubmatch(body); m != nil {
+				link = html.UnescapeString(m[1])
+			}
+			to, err := url.Parse(link)
 			if err != nil {
 				t.Fatal(err)
 			}
 			q := to.Query()
+			if status != 400 || header.Get("Location") != "" {
+				t.Errorf("%s: %d %v", name, status, header)
+			}
 			switch {
-			case tt.code == "" && (status != 400 || header.Get("Location") != "" || !strings.Contains(body, tt.text)):
-				t.Errorf("%s: %d %v %s", name, status, header, body)
-			case tt.code != "" && (status != 303 || to.Host != "client.example" || q.Get("error") != tt.code || q.Get("state") != "the state" || q.Get("iss") != r.url || q.Get("error_description") == ""):
-				t.Errorf("%s: %d %v", name, status, q)
+			case tt.code == "" && (link != "" || strings.Contains(body, "href") || !strings.Contains(body, tt.text)):
+				t.Errorf("%s: %s", name, body)
+			case tt.code != "" && (to.Host != "client.example" || q.Get("error") != tt.code || q.Get("state") != "the state" || q.Get("iss") != r.url || q.Get("error_description") == ""):
+				t.Errorf("%s: %v", name, q)
 			}
 		}
 	}

@@ -251,11 +251,22 @@ func (s *Server) client(ctx context.Context, id string) (client, *protocolError,
 	return c, nil, nil
 }
 
-// limits bounds registrations, of one address and of all.
+// limits bounds registrations, of one address and of all, and requests for
+// metadata documents, whose addresses strangers choose.
 type limits struct {
-	mu  sync.Mutex
-	all *rate.Limiter
-	by  map[string]*rate.Limiter
+	mu      sync.Mutex
+	all     *rate.Limiter
+	fetches *rate.Limiter
+	by      map[string]*rate.Limiter
+}
+
+func (l *limits) fetch() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fetches == nil {
+		l.fetches = rate.NewLimiter(rate.Every(time.Second), 60)
+	}
+	return l.fetches.Allow()
 }
 
 const maxLimiters = 1000

@@ -208,7 +208,8 @@ func (p *consentPage) listGrants(w http.ResponseWriter, r *http.Request) {
 
 func (p *consentPage) revokeGrant(w http.ResponseWriter, r *http.Request) {
 	mine, err := p.visible(r)
-	if err == nil && !slices.ContainsFunc(mine, func(g Grant) bool { return g.ID == r.PathValue("id") }) {
+	at := slices.IndexFunc(mine, func(g Grant) bool { return g.ID == r.PathValue("id") })
+	if err == nil && at < 0 {
 		err = &tool.Error{Kind: tool.MethodNotFound, Msg: "no such consent; GET /api/clients lists them"}
 	}
 	if err == nil {
@@ -220,6 +221,7 @@ func (p *consentPage) revokeGrant(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
+	p.audit(r.Context(), "client.revoke", mine[at], nil)
 	p.log.InfoContext(r.Context(), "consent revoked", "grant", r.PathValue("id"), "caller", tool.CallerFrom(r.Context()).Name)
 	w.WriteHeader(http.StatusNoContent)
 }

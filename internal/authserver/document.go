@@ -59,6 +59,9 @@ func (s *Server) readDocument(ctx context.Context, id string) (client, *protocol
 	if err != nil || s.opts.Fetch == nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" || strings.Trim(u.Path, "/") == "" || strings.Contains(u.Path+"/", "/../") {
 		return client{}, invalid("invalid_client", "client_id is no address of a client id metadata document: https, with a path, without a fragment")
 	}
+	if !s.limits.fetch() {
+		return client{}, &protocolError{code: "temporarily_unavailable", text: "too many client id metadata documents are being read; try again in a minute"}
+	}
 	body, err := s.opts.Fetch(ctx, id, maxDocument)
 	if err != nil {
 		s.log.WarnContext(ctx, "client id metadata document not read", "client", id, "err", err)

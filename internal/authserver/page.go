@@ -11,7 +11,8 @@ import (
 type page struct {
 	Title, Text string
 	Failed      bool
-	Next        string // the address to continue with at once
+	Next        string       // the address to continue with at once
+	Back        template.URL // the client's redirect URI, checked, with an error
 
 	// The consent form.
 	Client   string
@@ -110,6 +111,7 @@ button.allow { background: var(--mark); border-color: var(--mark); color: var(--
 <h1>{{.Title}}</h1>
 {{with .Text}}<p>{{.}}</p>{{end}}
 {{if .Next}}<p><a href="{{.Next}}">Continue</a></p>{{end}}
+{{if .Back}}<p><a href="{{.Back}}" rel="noreferrer">Tell {{.Redirect}}</a></p>{{end}}
 {{if .Client}}
 <dl>
 <dt>Program</dt><dd>{{.Client}}</dd>

@@ -70,7 +70,10 @@ type Options struct {
 	// Profiles returns the names of the profiles to which a person may limit a
 	// client; nil if there are none.
 	Profiles func(tool.Caller) []string
-	Log      *slog.Logger
+	// Audit records consents and their ends, by the caller in ctx. It may be
+	// nil.
+	Audit func(ctx context.Context, action, target string, detail any)
+	Log   *slog.Logger
 }
 
 // Server is the authorization server. It is safe for concurrent use.
@@ -168,6 +171,17 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // a client that is gone reads nothing
+}
+
+func (s *Server) audit(ctx context.Context, action string, g Grant, more map[string]string) {
+	if s.opts.Audit == nil {
+		return
+	}
+	detail := map[string]string{"client": g.ClientName, "clientId": g.Client, "person": g.Name, "profile": g.Profile}
+	for name, value := range more {
+		detail[name] = value
+	}
+	s.opts.Audit(ctx, action, g.ID, detail)
 }
 
 // protocolError is an error of the OAuth protocol. Its text is shown to

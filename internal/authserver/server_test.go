@@ -385,3 +385,46 @@ func TestNodesShareEverything(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 }
+
+// TestPageSession consents with the cookie of the page, which browsers send
+// over https alone.
+func TestPageSession(t *testing.T) {
+	r := newRig(t)
+	r.key = r.addKey("alice")
+	cfg, origins := r.gate.CurrentConfig()
+	cfg.TrustedProxies = []string{"127.0.0.1"}
+	r.gate.SetConfig(cfg, origins)
+	proxied := map[string]string{"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.7", "Content-Type": "application/json"}
+	status, header, body := r.do("POST", "/api/session", proxied, `{"key":"`+r.key.Reveal()+`"}`)
+	cookie, _, _ := strings.Cut(header.Get("Set-Cookie"), ";")
+	if status != 200 || cookie == "" {
+		t.Fatal(status, header, body)
+	}
+	a := r.attempt(r.newClient())
+	with := map[string]string{"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.7", "Cookie": cookie, "Content-Type": "application/x-www-form-urlencoded"}
+	_, _, body = r.do("GET", ConsentPath+"?"+a.query.Encode(), with, "")
+	if !strings.Contains(body, "<dd>alice</dd>") || strings.Contains(body, `name="key"`) {
+		t.Fatal(body)
+	}
+	form := fields(body)
+	form.Set("decision", "allow")
+	with["Origin"] = "https://evil.example"
+	if status, _, _ := r.do("POST", ConsentPath, with, form.Encode()); status != 403 {
+		t.Error("a form of another site:", status)
+	}
+	with["Origin"] = r.url
+	stranger := a.page() // a form that somebody else was shown
+	stranger.Set("decision", "allow")
+	if status, header, _ := r.do("POST", ConsentPath, with, stranger.Encode()); status != 403 || header.Get("Location") != "" {
+		t.Error("the form of somebody else:", status)
+	}
+	_, header, body = r.do("POST", ConsentPath, with, form.Encode())
+	to, err := url.Parse(header.Get("Location"))
+	if err != nil || to.Query().Get("code") == "" {
+		t.Fatal(header, body)
+	}
+	_, got := r.token(a.exchange(to.Query().Get("code")))
+	if status, body := r.call(got.Access); status != 200 || !strings.Contains(body, "alice via Test client admin=false") {
+		t.Error(status, body)
+	}
+}

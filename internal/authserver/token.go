@@ -18,6 +18,7 @@ import (
 
 	"junctor/internal/auth"
 	"junctor/internal/store"
+	"junctor/internal/tool"
 )
 
 const (
@@ -161,6 +162,7 @@ func (s *Server) exchange(ctx context.Context, form url.Values, issuer string) (
 		return nil, errCode, errors.Join(s.grants.end(ctx, rec.ID), ignoreNotFound(err))
 	}
 	s.extendClient(ctx, rec.Client)
+	s.audit(tool.WithCaller(ctx, tool.Caller{ID: rec.Owner, Name: rec.Name}), "client.consent", rec.Grant, nil)
 	answer, err := s.issue(ctx, rec, secret, issuer)
 	return answer, nil, err
 }
@@ -190,6 +192,7 @@ func (s *Server) replayed(ctx context.Context, v store.Value, code codeRecord) e
 			return err
 		}
 	}
+	s.audit(ctx, "client.revoke", Grant{ID: code.Grant, Client: code.Client, ClientName: code.ClientName, Name: code.Name}, map[string]string{"reason": "authorization code used twice"})
 	return s.grants.end(ctx, code.Grant)
 }
 
@@ -253,6 +256,7 @@ func (s *Server) refresh(ctx context.Context, form url.Values, issuer string) (m
 		case rec.Refresh == hash(next) && now.Sub(rec.Rotated) < refreshLeeway:
 		case slices.Contains(rec.Old, h):
 			s.log.WarnContext(ctx, "refresh token used twice; its consent is revoked", "client", rec.Client, "grant", rec.ID)
+			s.audit(ctx, "client.revoke", rec.Grant, map[string]string{"reason": "refresh token used twice"})
 			return nil, errRefresh, s.grants.end(ctx, rec.ID)
 		default:
 			return nil, errRefresh, nil
@@ -289,6 +293,7 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request, issuer string) {
 	id, err := s.grantOf(r.Context(), form.Get("token"), form.Get("client_id"), issuer)
 	if err == nil && id != "" {
 		s.log.InfoContext(r.Context(), "consent revoked by its client", "grant", id)
+		s.audit(r.Context(), "client.revoke", Grant{ID: id}, map[string]string{"reason": "by the client"})
 		err = s.grants.end(r.Context(), id)
 	}
 	if err != nil {

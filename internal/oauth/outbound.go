@@ -213,13 +213,18 @@ func (o *outbound) ask(ctx context.Context, r addressPolicy, method, target stri
 // FetchPublic reads a document whose address came from a stranger: over https,
 // from a public address alone, without redirects, and up to limit bytes.
 func (s *Service) FetchPublic(ctx context.Context, target string, limit int64) ([]byte, error) {
+	return s.out.fetch(ctx, addressPolicy{}, target, limit)
+}
+
+// fetch reads a document without following redirects.
+func (o *outbound) fetch(ctx context.Context, r addressPolicy, target string, limit int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return nil, &errForbidden{"it is no web address"}
 	}
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("User-Agent", s.out.agent)
-	client := s.out.client(addressPolicy{})
+	req.Header.Set("User-Agent", o.agent)
+	client := o.client(r)
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	resp, err := client.Do(req)
 	if err != nil {

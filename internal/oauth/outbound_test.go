@@ -55,6 +55,39 @@ func TestPublicServerCannotReachInternalAddresses(t *testing.T) {
 	}
 }
 
+// TestFetchPublic reads documents whose addresses strangers choose.
+func TestFetchPublic(t *testing.T) {
+	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "/document", http.StatusFound)
+		case "/document":
+			io.WriteString(w, "0123456789")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer inside.Close()
+	s := &Service{out: newOutbound(nil, "test")}
+	for _, target := range []string{
+		inside.URL + "/document", strings.Replace(inside.URL, "http", "https", 1) + "/document", "https://localhost/document", "https://10.0.0.1/x",
+		"https://169.254.169.254/latest/meta-data/", "https://[::1]/x", "http://example.com/x", "file:///etc/passwd", "https://user@example.com/x",
+	} {
+		if _, err := s.FetchPublic(t.Context(), target, 100); err == nil {
+			t.Errorf("%s was read", target)
+		}
+	}
+	here := addressPolicy{plain: true, loopback: true}
+	if data, err := s.out.fetch(t.Context(), here, inside.URL+"/document", 10); err != nil || string(data) != "0123456789" {
+		t.Error(string(data), err)
+	}
+	for path, limit := range map[string]int64{"/document": 9, "/moved": 100, "/nothing": 100} {
+		if data, err := s.out.fetch(t.Context(), here, inside.URL+path, limit); err == nil {
+			t.Errorf("%s: %s", path, data)
+		}
+	}
+}
+
 // TestNamesAreCheckedWhenDialled is DNS rebinding: the name was judged by what
 // it pointed to, and points elsewhere now.
 func TestNamesAreCheckedWhenDialled(t *testing.T) {
