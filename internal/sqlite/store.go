@@ -59,7 +59,7 @@ type Store struct {
 	blocks   blockWriter      // guarded by flushing
 	chunk    []byte           // likewise
 	others   map[string]int64 // how much of other processes' journals is in blocks
-	joined   int64            // up to this number blocks are not small, for tidy
+	joined   int64            // up to this number blocks are not small; only tidy uses it
 }
 
 var _ store.Store = (*Store)(nil)
