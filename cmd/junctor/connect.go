@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,13 +15,15 @@ import (
 
 	"junctor/internal/clients"
 	"junctor/internal/config"
+	"junctor/internal/profile"
 	"junctor/internal/terminal"
 )
 
 func (c *cli) connectCommand() *cobra.Command {
 	var (
-		url, name, scope    string
-		dryRun, undo, moves bool
+		address, name, scope string
+		asProfile            string
+		dryRun, undo, moves  bool
 	)
 	cmd := &cobra.Command{
 		Use: "connect [CLIENT]", Short: "Write junctor into a client's own configuration", Args: maxArgs(1), ValidArgs: clientIDs(),
@@ -49,17 +52,25 @@ Known clients: ` + knownClients(),
 				}
 				return c.change(client, change, dryRun, "removed from")
 			}
-			want := clients.Connection{Name: name, URL: url, Scope: clients.Scope(scope), Replace: moves}
-			if url == "" {
+			want := clients.Connection{Name: name, URL: address, Scope: clients.Scope(scope), Replace: moves}
+			if address == "" {
 				if want.Command, want.Args, err = c.startedBy(); err != nil {
 					return err
+				}
+				if asProfile != "" {
+					want.Args = append(want.Args, "--profile", asProfile)
+				}
+			} else if asProfile != "" {
+				if want.URL, err = withProfile(address, asProfile); err != nil {
+					return usageError{err}
 				}
 			}
 			return c.connect(client, want, dryRun)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&url, "url", "", "connect to a running junctor at this address instead of starting one")
+	f.StringVar(&address, "url", "", "connect to a running junctor at this address instead of starting one")
+	f.StringVar(&asProfile, "profile", "", "connect to what this `profile` of the configuration has")
 	f.StringVar(&name, "name", "", "the server's name in the client; default junctor")
 	f.StringVar(&scope, "scope", string(clients.User), "user, project or local")
 	_ = cmd.RegisterFlagCompletionFunc("scope", oneOf(string(clients.User), string(clients.Project), string(clients.Local)))
@@ -67,6 +78,18 @@ Known clients: ` + knownClients(),
 	f.BoolVar(&dryRun, "dry-run", false, "show what would be written, without writing it")
 	f.BoolVar(&undo, "undo", false, "remove junctor again and restore the servers that were moved")
 	return cmd
+}
+
+// withProfile returns the address of the MCP API with a profile.
+func withProfile(address, name string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", err
+	}
+	q := u.Query()
+	q.Set(profile.Parameter, name)
+	u.RawQuery = q.Encode()
+	return u.String(), nil
 }
 
 // chooseClient lists the clients found on this machine and asks for one. It

@@ -24,7 +24,7 @@ func (c *cli) useCommands() []*cobra.Command {
 }
 
 func (c *cli) manageCommands() []*cobra.Command {
-	return []*cobra.Command{c.serversCommand(), c.importCommand(), c.connectCommand(), c.keysCommand(), c.clientsCommand(), c.approvalsCommand(), c.auditCommand(), c.configCommand(), c.storeCommand(), c.doctorCommand()}
+	return []*cobra.Command{c.serversCommand(), c.importCommand(), c.connectCommand(), c.keysCommand(), c.profilesCommand(), c.clientsCommand(), c.approvalsCommand(), c.auditCommand(), c.configCommand(), c.storeCommand(), c.doctorCommand()}
 }
 
 func (c *cli) serveCommand() *cobra.Command {

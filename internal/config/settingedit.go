@@ -62,6 +62,9 @@ func settingType(key string) (reflect.Type, error) {
 
 // fieldNamed returns the type of the field that has a name in JSON.
 func fieldNamed(t reflect.Type, name string) (reflect.Type, bool) {
+	if t.Kind() == reflect.Map && name != "" {
+		return t.Elem(), true
+	}
 	if t.Kind() != reflect.Struct {
 		return nil, false
 	}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/control"
+	"junctor/internal/terminal"
+)
+
+func (c *cli) profilesCommand() *cobra.Command {
+	return parent("profiles", "Show the profiles: named parts of the gateway", c.profilesList(), c.profilesShow())
+}
+
+func (c *cli) profilesList() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the profiles and how much each has", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			g, err := c.prepare(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer g.close()
+			g.run()
+			var list struct {
+				Profiles []control.Profile `json:"profiles"`
+			}
+			if err := g.Get(cmd.Context(), "/api/profiles", url.Values{"wait": {""}}, &list); err != nil {
+				return err
+			}
+			if asJSON {
+				return c.PrintJSON(list.Profiles)
+			}
+			if len(list.Profiles) == 0 {
+				c.Note(`No profiles. Define one in the configuration: "profiles": {"coding": {"servers": ["github", "fs"]}}`)
+				return nil
+			}
+			t := terminal.NewTable("NAME", "SERVERS", "TOOLS", "DESCRIPTION")
+			for _, p := range list.Profiles {
+				t.Row(p.Name, terminal.Clip(strings.Join(p.Servers, ","), 40), strconv.Itoa(p.ToolCount), terminal.Clip(p.Description, 60))
+			}
+			c.PrintTable(t)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	return cmd
+}
+
+func (c *cli) profilesShow() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show NAME", Short: "Show what a profile sees: its servers, tools and terms", Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g, err := c.prepare(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer g.close()
+			g.run()
+			var p control.Profile
+			if err := g.Get(cmd.Context(), "/api/profiles/"+url.PathEscape(args[0]), url.Values{"wait": {""}}, &p); err != nil {
+				return err
+			}
+			if asJSON {
+				return c.PrintJSON(p)
+			}
+			if p.Description != "" {
+				fmt.Fprintln(c.Out, p.Description)
+			}
+			fmt.Fprintf(c.Out, "Servers: %s\n", strings.Join(p.Servers, ", "))
+			if p.Config != nil {
+				for _, term := range [][2]string{{"Mode", p.Config.Mode}, {"Approval", string(p.Config.Approval)}, {"Instructions", p.Config.Instructions}} {
+					if term[1] != "" {
+						fmt.Fprintf(c.Out, "%s: %s\n", term[0], term[1])
+					}
+				}
+				if p.Config.Rate != nil {
+					fmt.Fprintf(c.Out, "Rate: %d calls per %s\n", p.Config.Rate.Calls, p.Config.Rate.Per())
+				}
+			}
+			fmt.Fprintf(c.Out, "Tools (%d):\n", p.ToolCount)
+			for _, name := range p.Tools {
+				fmt.Fprintf(c.Out, "  %s\n", name)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
+	return cmd
+}

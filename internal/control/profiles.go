@@ -1,0 +1,121 @@
+package control
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"junctor/internal/httperr"
+	"junctor/internal/listing"
+	"junctor/internal/profile"
+	"junctor/internal/setting"
+	"junctor/internal/tool"
+)
+
+// Profile is a profile as a caller sees it: with what is left of it for that
+// caller.
+type Profile struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Servers     []string        `json:"servers"`          // that are visible with it
+	Tools       []string        `json:"tools,omitempty"`  // that can be called with it; of one profile only
+	ToolCount   int             `json:"toolCount"`        // the number of them
+	Config      *profile.Config `json:"config,omitempty"` // for operators
+}
+
+func (c *Control) listProfiles(w http.ResponseWriter, r *http.Request) {
+	caller := tool.CallerFrom(r.Context())
+	if r.URL.Query().Has("wait") {
+		c.await(r.Context(), &caller, nil)
+	}
+	list := []Profile{}
+	for _, name := range c.Profiles.Usable(&caller) {
+		p, err := c.profile(caller, name)
+		if err != nil {
+			continue // removed meanwhile
+		}
+		p.Tools = nil
+		list = append(list, p)
+	}
+	answer(w, map[string]any{"profiles": list})
+}
+
+func (c *Control) showProfile(w http.ResponseWriter, r *http.Request) {
+	caller := tool.CallerFrom(r.Context())
+	if r.URL.Query().Has("wait") {
+		c.await(r.Context(), &caller, nil)
+	}
+	p, err := c.profile(caller, r.PathValue("name"))
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	answer(w, p)
+}
+
+// profile describes a profile that the caller may use.
+func (c *Control) profile(caller tool.Caller, name string) (Profile, error) {
+	narrowed, err := c.Profiles.Narrow(caller, name)
+	if err != nil {
+		return Profile{}, err
+	}
+	config := c.Profiles.CurrentConfig()[name]
+	p := Profile{Name: name, Description: config.Description, Servers: []string{}, Tools: []string{}}
+	for _, s := range c.Tools.Servers(&narrowed) {
+		p.Servers = append(p.Servers, s.Name)
+	}
+	for e := range c.Tools.List(c.Tools.Snapshot(), &narrowed, listing.Filter{}) {
+		p.Tools = append(p.Tools, e.Name.String())
+	}
+	slices.Sort(p.Tools)
+	p.ToolCount = len(p.Tools)
+	if caller.Operates() {
+		p.Config = &config
+	}
+	return p, nil
+}
+
+// setProfile defines a profile, or replaces it.
+func (c *Control) setProfile(w http.ResponseWriter, r *http.Request) {
+	var in profile.Config
+	name := r.PathValue("name")
+	err := c.read(w, r, &in)
+	if err == nil {
+		if err = profile.CheckName(name); err == nil {
+			err = in.Validate()
+		}
+		if problems := setting.Problems(err); len(problems) > 0 {
+			err = &tool.Error{Kind: tool.InvalidArguments, Msg: problems[0].Error()}
+		}
+	}
+	if err == nil {
+		var raw json.RawMessage
+		if raw, err = json.Marshal(in); err == nil {
+			err = c.Settings.SetValues(map[string]json.RawMessage{"profiles." + name: raw})
+		}
+	}
+	if err != nil {
+		httperr.Write(w, r, asInvalid(err))
+		return
+	}
+	c.Audit(r.Context(), "profile.set", name, in)
+	answer(w, map[string]any{"ok": true})
+}
+
+func (c *Control) removeProfile(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	err := profile.CheckName(name)
+	if _, ok := c.Profiles.CurrentConfig()[name]; !ok || err != nil {
+		caller := tool.CallerFrom(r.Context())
+		_, err = c.Profiles.Narrow(caller, name)
+	}
+	if err == nil {
+		err = c.Settings.SetValues(map[string]json.RawMessage{"profiles." + name: json.RawMessage("null")})
+	}
+	if err != nil {
+		httperr.Write(w, r, asInvalid(err))
+		return
+	}
+	c.Audit(r.Context(), "profile.remove", name, nil)
+	answer(w, map[string]any{"ok": true})
+}
