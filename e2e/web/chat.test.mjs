@@ -172,7 +172,7 @@ test('chat: a message during a reply is sent after it; calls, durations and toke
   await page.locator('.usage').waitFor();
   const before = await shown();
   assert.equal(before.calls.length, 2);
-  assert.ok(before.times.every((t) => /ms$/.test(t)), before.times.join());
+  assert.ok(before.times.every((t) => /\d\s?m?s$/.test(t)), before.times.join());
   await page.reload();
   await page.getByText('Both are done.').waitFor();
   await page.locator('.usage').waitFor();

@@ -16,14 +16,14 @@ export const modules = join(here, '..', 'node_modules');
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** How long anything may take; generous, because machines are busy. */
-export const patience = 60_000;
+export const timeout = 60_000;
 
 /** What failed tests leave: a folder for each, with screenshots, the page's console and the gateway's log. */
 const failures = process.env.FAILURES ?? join(here, '..', '..', '.cache', 'failed');
 
 /** until waits for a condition, and fails with what says when it does not come. */
 export async function until(condition, what) {
-  for (const end = Date.now() + patience; !(await condition()); ) {
+  for (const end = Date.now() + timeout; !(await condition()); ) {
     assert.ok(Date.now() < end, typeof what === 'function' ? await what() : what);
     await new Promise((r) => setTimeout(r, 50));
   }
@@ -48,7 +48,7 @@ function start(program, args, options, line) {
     read(child.stderr);
     child.once('error', fail);
     child.once('exit', (code) => fail(new Error(`${program} ended with ${code}:\n${said}`)));
-    setTimeout(() => fail(new Error(`${program} did not start:\n${said}`)), patience).unref();
+    setTimeout(() => fail(new Error(`${program} did not start:\n${said}`)), timeout).unref();
   });
   const stop = async () => {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
@@ -195,7 +195,7 @@ export async function browser() {
 async function open(chrome, url, options = {}) {
   const { path = '/', prepare, token = true, ...rest } = options;
   const context = await chrome.newContext({ viewport: { width: 1280, height: 820 }, reducedMotion: 'reduce', ...rest });
-  context.setDefaultTimeout(patience);
+  context.setDefaultTimeout(timeout);
   const page = await context.newPage();
   const wrong = [];
   const console_ = [];
