@@ -77,12 +77,15 @@ func (t *snapshot) part(name string, seq int64, use func([]byte) error) error {
 
 // extent is the place of a block.
 type extent struct {
-	seq int64
-	n   int
+	seq  int64
+	n    int
+	head []byte // nil if it was not read with it
 }
 
 // extents returns blocks that may have matching records, in the order in
-// which the query wants them, from the one after last on, at most limit.
+// which the query wants them, from the one after last on, at most limit. They
+// have their heads, unless most of them will be left out for their text: one
+// query for each head would take longer than reading it.
 func (t *snapshot) extents(q store.CallQuery, last *extent, limit int) (out []extent, err error) {
 	where, args := []string{"true"}, []any{}
 	add := func(cond string, arg int64) { where, args = append(where, cond), append(args, arg) }
@@ -106,14 +109,18 @@ func (t *snapshot) extents(q store.CallQuery, last *extent, limit int) (out []ex
 	if last != nil {
 		add(beyond, last.seq)
 	}
-	rows, err := t.conn.QueryContext(t.ctx, "SELECT seq, n FROM call_blocks WHERE "+strings.Join(where, " AND ")+order+" LIMIT ?", append(args, limit)...)
+	head := "head"
+	if q.Text != "" {
+		head = "NULL"
+	}
+	rows, err := t.conn.QueryContext(t.ctx, "SELECT seq, n, "+head+" FROM call_blocks WHERE "+strings.Join(where, " AND ")+order+" LIMIT ?", append(args, limit)...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var e extent
-		if err := rows.Scan(&e.seq, &e.n); err != nil {
+		if err := rows.Scan(&e.seq, &e.n, &e.head); err != nil {
 			return nil, err
 		}
 		out = append(out, e)
@@ -180,7 +187,13 @@ type blockReader struct {
 func (b *blockReader) open(e extent) error {
 	b.extent = e
 	b.idText, b.idList, b.plain, b.content = "", nil, b.plain[:0], nil
-	err := b.tx.part("head", b.seq, func(raw []byte) error { return decodeHead(raw, &b.head, !b.numbers) })
+	read := func(raw []byte) error { return decodeHead(raw, &b.head, !b.numbers) }
+	var err error
+	if e.head != nil {
+		err = read(e.head)
+	} else {
+		err = b.tx.part("head", b.seq, read)
+	}
 	if err == nil && len(b.head.group) != b.n {
 		err = errBlock
 	}

@@ -87,7 +87,7 @@ func NewLogger(o LogOptions) *slog.Logger {
 	if b, ok := o.Output.(*LineBuffer); ok {
 		h = flushing{h, b}
 	}
-	return slog.New(o.Redactor.Handler(h))
+	return slog.New(&handler{next: h, redactor: o.Redactor, level: level})
 }
 
 // flushing has warnings and errors written at once.
@@ -131,12 +131,18 @@ func (r *Redactor) Handler(next slog.Handler) slog.Handler {
 type handler struct {
 	next     slog.Handler
 	redactor *Redactor
-	bound    []string // keys bound at the top level, which the context must not repeat
+	level    slog.Leveler // of next; nil if next must be asked
+	bound    []string     // keys bound at the top level, which the context must not repeat
 	grouped  bool
 }
 
 // Enabled implements slog.Handler.
-func (h *handler) Enabled(ctx context.Context, l slog.Level) bool { return h.next.Enabled(ctx, l) }
+func (h *handler) Enabled(ctx context.Context, l slog.Level) bool {
+	if h.level != nil {
+		return l >= h.level.Level()
+	}
+	return h.next.Enabled(ctx, l)
+}
 
 // WithAttrs implements slog.Handler.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
