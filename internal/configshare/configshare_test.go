@@ -68,19 +68,19 @@ func (n *node) run() {
 }
 
 // until waits for something in the file.
-func (f *node) until(what string, ok func(file string) bool) {
-	f.t.Helper()
+func (n *node) until(what string, ok func(file string) bool) {
+	n.t.Helper()
 	for end := time.After(time.Minute); ; {
-		b, err := os.ReadFile(f.file)
+		b, err := os.ReadFile(n.file)
 		if err != nil {
-			f.t.Fatal(err)
+			n.t.Fatal(err)
 		}
 		if ok(string(b)) {
 			return
 		}
 		select {
 		case <-end:
-			f.t.Fatalf("never: %s; the file: %s\n%s", what, b, f.log)
+			n.t.Fatalf("never: %s; the file: %s\n%s", what, b, n.log)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
