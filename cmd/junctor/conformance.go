@@ -78,6 +78,11 @@ func examiner(address, about string) upstream.Config {
 		ID     string           `json:"client_id"`
 		Secret telemetry.Secret `json:"client_secret"`
 		Issuer string           `json:"issuer"`
+		Key    telemetry.Secret `json:"private_key_pem"`
+		JWT    telemetry.Secret `json:"valid_jwt"`
+		IDP    telemetry.Secret `json:"idp_id_token"`
+		IDPURL string           `json:"idp_token_endpoint"`
+		IDPID  string           `json:"idp_client_id"`
 	}
 	_ = json.Unmarshal([]byte(about), &known) // most scenarios say nothing
 	server.OAuth = &upstream.OAuth{
@@ -86,6 +91,13 @@ func examiner(address, about string) upstream.Config {
 	}
 	if known.ID != "" && known.Issuer == "" { // the extension of client credentials
 		server.OAuth.Grant = upstream.ClientCredentials
+	}
+	server.OAuth.PrivateKey, server.OAuth.Assertion = known.Key, known.JWT
+	if known.JWT != "" || known.IDP != "" {
+		server.OAuth.Grant = upstream.JWTBearer
+	}
+	if known.IDP != "" {
+		server.OAuth.IdentityProvider = &upstream.IdentityProvider{TokenURL: known.IDPURL, ClientID: known.IDPID, IDToken: known.IDP}
 	}
 	return server
 }

@@ -60,7 +60,10 @@ func (c *Config) Secrets() []telemetry.Secret {
 		}
 		out = append(out, s.AuthorizationToken)
 		if s.OAuth != nil {
-			out = append(out, s.OAuth.ClientSecret)
+			out = append(out, s.OAuth.ClientSecret, s.OAuth.PrivateKey, s.OAuth.Assertion)
+			if p := s.OAuth.IdentityProvider; p != nil {
+				out = append(out, p.ClientSecret, p.IDToken)
+			}
 		}
 	}
 	for _, m := range c.LLM {

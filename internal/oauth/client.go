@@ -49,6 +49,9 @@ func (s *Service) clientFor(ctx context.Context, cfg upstream.Config, f discover
 func configured(own upstream.OAuth, meta serverMeta) client {
 	c := client{ID: own.ClientID, Secret: own.ClientSecret.Reveal()}
 	c.Method = methodFor(c.Secret, meta)
+	if own.PrivateKey != "" {
+		c.Method = methodKey
+	}
 	return c
 }
 

@@ -16,6 +16,9 @@ type client struct {
 	Method   string    `json:"method"`             // of authentication at the token endpoint
 	Redirect string    `json:"redirect,omitempty"` // that it was registered with
 	Ends     time.Time `json:"ends,omitzero"`      // when the secret does
+
+	key      string // the configured private key, of methodKey; never stored
+	audience string // who its signatures are for
 }
 
 // The client authentication methods.
@@ -23,6 +26,7 @@ const (
 	methodNone  = "none"
 	methodBasic = "client_secret_basic"
 	methodPost  = "client_secret_post"
+	methodKey   = "private_key_jwt"
 )
 
 // record is an upstream's login, as stored encrypted. It is bound to the

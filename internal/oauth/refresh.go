@@ -143,7 +143,12 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	case !rec.renewable():
 		return nil, fmt.Errorf("%w: it has no refresh token", errLost)
 	}
-	t, err := s.exchange(ctx, rec.Reach.reach(), rec.Token, rec.Client, rec.grant())
+	var t tokens
+	if rec.Own {
+		t, err = s.ownTokens(ctx, cfg, rec)
+	} else {
+		t, err = s.exchange(ctx, rec.Reach.reach(), rec.Token, rec.client(cfg), rec.grant())
+	}
 	if err != nil {
 		return s.refreshFailed(cfg, st, rec, version, err)
 	}

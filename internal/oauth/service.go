@@ -203,7 +203,11 @@ func (s *Service) addressPolicyOf(cfg upstream.Config, st *state) addressPolicy 
 	reached := st.reached
 	st.mu.Unlock()
 	own := oauthOf(cfg)
-	for _, named := range []string{cfg.URL, own.Issuer, own.AuthorizationURL, own.TokenURL} {
+	all := []string{cfg.URL, own.Issuer, own.AuthorizationURL, own.TokenURL}
+	if own.IdentityProvider != nil {
+		all = append(all, own.IdentityProvider.TokenURL)
+	}
+	for _, named := range all {
 		u, err := url.Parse(named)
 		if named == "" || err != nil {
 			continue
@@ -270,7 +274,7 @@ func (st *state) put(rec *record, version int64) *record {
 }
 
 func ownCredentials(cfg upstream.Config) bool {
-	return cfg.OAuth != nil && cfg.OAuth.Grant == upstream.ClientCredentials
+	return cfg.OAuth != nil && (cfg.OAuth.Grant == upstream.ClientCredentials || cfg.OAuth.Grant == upstream.JWTBearer)
 }
 
 // current returns the token for the first attempt of a request. If it is nil,

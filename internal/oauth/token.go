@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -142,6 +143,14 @@ func (s *Service) post(ctx context.Context, r addressPolicy, endpoint string, c 
 	case methodPost:
 		form.Set("client_id", c.ID)
 		form.Set("client_secret", c.Secret)
+	case methodKey:
+		assertion, err := signAssertion(c, time.Now())
+		if err != nil {
+			return answer{}, err
+		}
+		form.Set("client_id", c.ID)
+		form.Set("client_assertion_type", assertionType)
+		form.Set("client_assertion", assertion)
 	default:
 		form.Set("client_id", c.ID)
 	}
@@ -155,16 +164,37 @@ func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, 
 		URL: cfg.URL, Resource: f.resource, Issuer: f.meta.Issuer, Token: f.meta.Token, Revocation: f.meta.Revocation,
 		Reach: f.reach.json(), Client: configured(oauthOf(cfg), f.meta), Own: true, Asked: scopes, Since: now,
 	}
-	t, err := s.exchange(ctx, f.reach, f.meta.Token, rec.Client, rec.grant())
+	t, err := s.ownTokens(ctx, cfg, rec)
 	if err != nil {
 		if refused, ok := asRefused(err); ok {
 			return nil, &tool.Error{Kind: tool.UpstreamAuthRequired, Err: err, Msg: fmt.Sprintf(
-				"its authorization server refuses the configured client (%s); check oauth.clientId and oauth.clientSecret", errorCode(refused.code))}
+				"its authorization server refuses the configured client (%s); check the client, key or assertion in its oauth settings", errorCode(refused.code))}
+		}
+		if _, known := errors.AsType[*tool.Error](err); known {
+			return nil, err
 		}
 		return nil, unreachable("its token endpoint", err)
 	}
 	t.into(rec, now)
 	return rec, s.replaceLogin(ctx, cfg.Name, st, rec, anyVersion)
+}
+
+// ownTokens gets tokens for a login that needs no person.
+func (s *Service) ownTokens(ctx context.Context, cfg upstream.Config, rec *record) (tokens, error) {
+	form, err := s.ownGrant(ctx, oauthOf(cfg), rec)
+	if err != nil {
+		return tokens{}, err
+	}
+	return s.exchange(ctx, rec.Reach.reach(), rec.Token, rec.client(cfg), form)
+}
+
+// client returns the client of a login, with the key that is configured for it.
+func (r *record) client(cfg upstream.Config) client {
+	c := r.Client
+	if c.Method == methodKey {
+		c.key, c.audience = oauthOf(cfg).PrivateKey.Reveal(), r.Issuer
+	}
+	return c
 }
 
 // grant is the form that renews a login.

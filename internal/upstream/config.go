@@ -90,7 +90,9 @@ type OAuth struct {
 	ClientID string `json:"clientId,omitempty"`
 	// The client secret, for confidential clients.
 	ClientSecret telemetry.Secret `json:"clientSecret,omitempty"`
-	// How tokens are obtained: authorization_code asks a person, client_credentials uses the client's own secret.
+	// The client's private key in place of a secret (private_key_jwt): PEM, or the path of a PEM file.
+	PrivateKey telemetry.Secret `json:"privateKey,omitempty"`
+	// How tokens are obtained: authorization_code asks a person, client_credentials uses the client's own secret or key, jwt_bearer presents a token of the workload (assertion) or of the enterprise (identityProvider).
 	Grant Grant `json:"grant,omitempty"`
 	// The scopes to ask for. Default: what the server says it needs.
 	Scopes []string `json:"scopes,omitempty"`
@@ -106,6 +108,28 @@ type OAuth struct {
 	CallbackPort int `json:"callbackPort,omitempty"`
 	// The https address of a client id metadata document to present instead of registering.
 	ClientMetadataURL string `json:"clientMetadataUrl,omitempty"`
+
+	// With grant jwt_bearer: the token that identifies the workload.
+	Assertion telemetry.Secret `json:"assertion,omitempty"`
+	// With grant jwt_bearer: the file that contains the token of the workload. It is read again for each login.
+	AssertionFile string `json:"assertionFile,omitempty"`
+	// With grant jwt_bearer: the identity provider of an enterprise that decides about access (enterprise-managed authorization).
+	IdentityProvider *IdentityProvider `json:"identityProvider,omitempty"`
+}
+
+// IdentityProvider exchanges a person's ID token for an identity assertion
+// (ID-JAG), which the authorization server accepts.
+type IdentityProvider struct {
+	// The token endpoint of the identity provider.
+	TokenURL string `json:"tokenUrl"`
+	// The client id at the identity provider.
+	ClientID string `json:"clientId"`
+	// The client secret at the identity provider, if there is one.
+	ClientSecret telemetry.Secret `json:"clientSecret,omitempty"`
+	// The ID token of the person.
+	IDToken telemetry.Secret `json:"idToken,omitempty"`
+	// The file that contains the ID token. It is read again for each login.
+	IDTokenFile string `json:"idTokenFile,omitempty"`
 }
 
 // Operations selects operations of an OpenAPI document by glob.
@@ -172,10 +196,13 @@ type Grant string
 const (
 	AuthorizationCode Grant = "authorization_code"
 	ClientCredentials Grant = "client_credentials"
+	JWTBearer         Grant = "jwt_bearer"
 )
 
 // Words lists the grants.
-func (Grant) Words() []string { return []string{string(AuthorizationCode), string(ClientCredentials)} }
+func (Grant) Words() []string {
+	return []string{string(AuthorizationCode), string(ClientCredentials), string(JWTBearer)}
+}
 
 // DefaultInheritEnv lists the variables that a child process sees unless
 // inheritEnv says otherwise: what programs need to run anywhere, and no
@@ -340,11 +367,40 @@ func (o OAuth) Validate() error {
 	if o.CallbackPort < 0 || o.CallbackPort > 65535 {
 		errs = append(errs, setting.Wrong("callbackPort", "must be a port, 1 to 65535"))
 	}
-	if o.Grant == ClientCredentials && (o.ClientID == "" || o.ClientSecret == "") {
-		errs = append(errs, setting.Wrong("grant", "client_credentials needs clientId and clientSecret"))
+	if o.Grant == ClientCredentials && (o.ClientID == "" || o.ClientSecret == "" && o.PrivateKey == "") {
+		errs = append(errs, setting.Wrong("grant", "client_credentials needs clientId, and clientSecret or privateKey"))
+	}
+	if o.PrivateKey != "" && (o.ClientID == "" || o.ClientSecret != "") {
+		errs = append(errs, setting.Wrong("privateKey", "needs clientId, and takes the place of clientSecret"))
+	}
+	given := 0
+	for _, set := range []bool{o.Assertion != "", o.AssertionFile != "", o.IdentityProvider != nil} {
+		if set {
+			given++
+		}
+	}
+	switch {
+	case o.Grant == JWTBearer && (o.ClientID == "" || given != 1):
+		errs = append(errs, setting.Wrong("grant", "jwt_bearer needs clientId and one of assertion, assertionFile and identityProvider"))
+	case o.Grant != JWTBearer && given > 0:
+		errs = append(errs, setting.Wrong("grant", "must be jwt_bearer with assertion, assertionFile or identityProvider"))
+	}
+	if p := o.IdentityProvider; p != nil {
+		errs = append(errs, setting.Under("identityProvider", p.validate()))
 	}
 	if o.ClientSecret != "" && o.ClientID == "" {
 		errs = append(errs, setting.Wrong("clientSecret", "is of no use without clientId"))
+	}
+	return errors.Join(errs...)
+}
+
+func (p IdentityProvider) validate() error {
+	errs := []error{httpURL("tokenUrl", p.TokenURL)}
+	if p.ClientID == "" {
+		errs = append(errs, setting.Wrong("clientId", "is missing"))
+	}
+	if (p.IDToken == "") == (p.IDTokenFile == "") {
+		errs = append(errs, setting.Wrong("idToken", "set one of idToken and idTokenFile"))
 	}
 	return errors.Join(errs...)
 }
