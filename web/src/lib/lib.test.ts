@@ -55,7 +55,7 @@ describe('the server form', () => {
     expect(splitArgs('  ')).toEqual([]);
   });
   it('creates an mcpServers entry', () => {
-    const f = { name: 'n', kind: 'program' as const, command: ' npx ', args: '-y x', env: 'A=1\n\nB=x=y', url: '', headers: '' };
+    const f = { name: 'n', kind: 'program' as const, command: ' npx ', args: '-y x', env: 'A=1\n\nB=x=y', url: '', headers: '', openapi: '', baseUrl: '' };
     expect(entryOf(f)).toEqual({ command: 'npx', args: ['-y', 'x'], env: { A: '1', B: 'x=y' } });
     expect(entryOf({ ...f, kind: 'url', url: 'http://x', headers: 'Authorization: Bearer a:b' })).toEqual({ url: 'http://x', headers: { Authorization: 'Bearer a:b' } });
     expect(() => entryOf({ ...f, env: 'nonsense' })).toThrow('nonsense');

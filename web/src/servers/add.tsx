@@ -6,7 +6,7 @@ import { ApiError } from '../lib/api';
 import { fromClaude } from './claude';
 import { entryOf, formOf, splitArgs, type ServerForm } from './entry';
 
-const blank: ServerForm = { name: '', kind: 'program', command: '', args: '', env: '', url: '', headers: '' };
+const blank: ServerForm = { name: '', kind: 'program', command: '', args: '', env: '', url: '', headers: '', openapi: '', baseUrl: '' };
 
 type Tab = 'form' | 'paste' | 'import';
 
@@ -93,6 +93,9 @@ function OneServer({ taken, edit, onClose, onDone }: { taken: string[]; edit?: {
         <button type="button" aria-pressed={f.kind === 'url'} onClick={() => change({ kind: 'url' })}>
           URL
         </button>
+        <button type="button" aria-pressed={f.kind === 'openapi'} onClick={() => change({ kind: 'openapi' })}>
+          OpenAPI
+        </button>
       </div>
       <Field label="Name" hint={clash ? <span className="bad-text">A server with this name already exists.</span> : 'Letters, digits, hyphens and underscores'}>
         {(id) => <input id={id} value={f.name} required readOnly={edit !== undefined} pattern="[A-Za-z0-9_\-]{1,64}" autoFocus autoComplete="off" placeholder="files" onChange={(e) => change({ name: e.target.value })} />}
@@ -105,6 +108,18 @@ function OneServer({ taken, edit, onClose, onDone }: { taken: string[]; edit?: {
           </Field>
           <Field label="Environment" hint="One NAME=value per line. What looks like a secret is stored in .env and not in the file.">
             {(id) => <textarea id={id} className="mono" rows={2} value={f.env} spellCheck={false} placeholder="GITHUB_TOKEN=${GITHUB_TOKEN}" onChange={(e) => change({ env: e.target.value })} />}
+          </Field>
+        </>
+      ) : f.kind === 'openapi' ? (
+        <>
+          <Field label="OpenAPI document" hint="A URL, or a file on the gateway's machine. Its operations become tools.">
+            {(id) => <input id={id} className="mono" value={f.openapi} required autoComplete="off" placeholder="https://api.example.com/openapi.json" onChange={(e) => change({ openapi: e.target.value })} />}
+          </Field>
+          <Field label="Address of the service" hint="Leave empty for the one in the document">
+            {(id) => <input id={id} className="mono" type="url" value={f.baseUrl} autoComplete="off" placeholder="https://api.example.com" onChange={(e) => change({ baseUrl: e.target.value })} />}
+          </Field>
+          <Field label="Headers" hint="One Name: value per line, sent to the service. Credentials by security scheme go into More settings.">
+            {(id) => <textarea id={id} className="mono" rows={2} value={f.headers} spellCheck={false} placeholder="Authorization: Bearer ${TOKEN}" onChange={(e) => change({ headers: e.target.value })} />}
           </Field>
         </>
       ) : (
@@ -120,7 +135,7 @@ function OneServer({ taken, edit, onClose, onDone }: { taken: string[]; edit?: {
       <details className="fold" open={rest !== '' || undefined}>
         <summary>More settings</summary>
         <Field label="Settings as JSON" hint={<>Such as timeoutMs, sessionMode or tags; see the reference of mcpServers in Settings</>}>
-          {(id) => <textarea id={id} className="mono" rows={rest.split('\n').length + 1} value={rest} spellCheck={false} placeholder='{ "timeoutMs": 60000 }' onChange={(e) => setRest(e.target.value)} />}
+          {(id) => <textarea id={id} className="mono" rows={rest.split('\n').length + 1} value={rest} spellCheck={false} placeholder={f.kind === 'openapi' ? '{ "credentials": { "apiKey": "${API_KEY}" } }' : '{ "timeoutMs": 60000 }'} onChange={(e) => setRest(e.target.value)} />}
         </Field>
       </details>
       {f.kind === 'program' && !edit && <Note tone="warn">The program runs on the gateway's machine with your user's permissions. Add only programs that you trust.</Note>}

@@ -24,6 +24,8 @@ describe('the form of a server', () => {
       { command: 'npx', args: ['-y', 'a b', "it's", '"q"', ''], env: { TOKEN: '[hidden 1]', B: 'x=y' }, timeoutMs: 5 },
       { url: 'https://example.com/mcp', headers: { Authorization: 'Bearer ${TOKEN}' }, proxy: true },
       { command: 'x' },
+      { openapi: '/srv/shop.yaml', operations: { include: ['GET /**'] } },
+      { openapi: 'https://api.example.com/openapi.json', baseUrl: 'https://api.example.com/v1', headers: { 'X-Key': '${KEY}' }, credentials: { key: '[hidden 1]' } },
     ]) {
       const { form, rest } = formOf('name', entry);
       expect({ ...rest, ...entryOf(form) }).toEqual(entry);

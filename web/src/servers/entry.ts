@@ -2,12 +2,14 @@
 
 export interface ServerForm {
   name: string;
-  kind: 'program' | 'url';
+  kind: 'program' | 'url' | 'openapi';
   command: string;
   args: string;
   env: string;
   url: string;
   headers: string;
+  openapi: string;
+  baseUrl: string;
 }
 
 /** splitArgs splits arguments as a shell does, with quotes and backslash escapes. */
@@ -53,6 +55,11 @@ function pairs(text: string, separator: string, what: string): Record<string, st
 }
 
 export function entryOf(f: ServerForm): Record<string, unknown> {
+  if (f.kind === 'openapi') {
+    const headers = pairs(f.headers, ':', 'Headers');
+    const baseUrl = f.baseUrl.trim();
+    return { openapi: f.openapi.trim(), ...(baseUrl ? { baseUrl } : {}), ...(headers ? { headers } : {}) };
+  }
   if (f.kind === 'url') {
     const headers = pairs(f.headers, ':', 'Headers');
     return { url: f.url.trim(), ...(headers ? { headers } : {}) };
@@ -69,10 +76,28 @@ function quoted(args: string[]): string {
 
 /** formOf returns the form of an entry, and the keys that the form has no field for. */
 export function formOf(name: string, entry: Record<string, unknown>): { form: ServerForm; rest: Record<string, unknown> } {
-  const { command, args, env, url, headers, ...rest } = entry as { command?: string; args?: string[]; env?: Record<string, string>; url?: string; headers?: Record<string, string> };
+  const { command, args, env, url, headers, openapi, baseUrl, ...rest } = entry as {
+    command?: string;
+    args?: string[];
+    env?: Record<string, string>;
+    url?: string;
+    headers?: Record<string, string>;
+    openapi?: string;
+    baseUrl?: string;
+  };
   const list = (o: Record<string, string> | undefined, separator: string) => Object.entries(o ?? {}).map(([k, v]) => k + separator + v).join('\n');
   return {
-    form: { name, kind: url ? 'url' : 'program', command: command ?? '', args: quoted(args ?? []), env: list(env, '='), url: url ?? '', headers: list(headers, ': ') },
+    form: {
+      name,
+      kind: openapi ? 'openapi' : url ? 'url' : 'program',
+      command: command ?? '',
+      args: quoted(args ?? []),
+      env: list(env, '='),
+      url: url ?? '',
+      headers: list(headers, ': '),
+      openapi: openapi ?? '',
+      baseUrl: baseUrl ?? '',
+    },
     rest,
   };
 }

@@ -7,6 +7,7 @@ import { Icon, type IconName } from '../ui/icons';
 import { Badge, Button, Code, Skeleton, Tabs } from '../ui/ui';
 import { Approvals } from './approvals';
 import { Audit } from './audit';
+import { Clients } from './clients';
 import { Config } from './config';
 import { Keys } from './keys';
 import { Models } from './models';
@@ -112,6 +113,7 @@ function General({ status }: { status?: Status }) {
         </div>
       </section>
       {me.authenticated && <SignIns />}
+      {me.authenticated && <Clients />}
       <Approvals />
       <section className="card">
         <h2>Connect an agent</h2>
