@@ -198,7 +198,7 @@ func (a *App) newGate(ctx context.Context, addr string) (*auth.Gate, error) {
 	}
 	gate := auth.NewGate(auth.Options{
 		Config: cfg.Auth, Listen: addr, Origins: cfg.CORS.Origins, Keys: a.store, Sessions: a.store, Changes: a.store,
-		AdminKey: a.opts.AdminKey, LocalToken: token, Profiles: a.profiles, Log: a.log, Public: a.public, Audit: a.audit.Audit,
+		AdminKey: a.opts.AdminKey, LocalToken: token, Profiles: a.profiles, Log: a.log, Public: a.public, Audit: a.audit.Audit, BrowserURL: cfg.PublicURL,
 		Tokens: a.authserver, PublicURL: a.issuer,
 	})
 	a.gates.add(gate)

@@ -81,6 +81,9 @@ var another = map[string]func(c *config.Config){
 	"auth.jwt": func(c *config.Config) {
 		c.Auth.JWT = &auth.JWTConfig{Issuer: "https://i.example", Audience: "https://a.example"}
 	},
+	"auth.oidc": func(c *config.Config) {
+		c.Auth.OIDC = &auth.OIDCConfig{Issuer: "https://i.example", ClientID: "junctor"}
+	},
 	"approval.webhook": func(c *config.Config) {
 		c.Approval.Webhook = &approval.Webhook{URL: "https://a.example", Secret: "sixteen-letters-at-least"}
 	},

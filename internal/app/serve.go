@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"junctor/internal/auth"
 	"junctor/internal/authserver"
 	"junctor/internal/config"
 	"junctor/internal/httperr"
@@ -94,7 +95,7 @@ func (a *App) setCallback(cfg *config.Config) {
 // the requests for signing in.
 func (a *App) public(r *http.Request) bool {
 	switch r.URL.Path {
-	case "/health", "/health/live", "/health/ready", "/api/session", "/oauth/callback":
+	case "/health", "/health/live", "/health/ready", "/api/session", "/oauth/callback", auth.OIDCStartPath, auth.OIDCCallbackPath:
 		return true
 	}
 	// Clients read what is well known before they have a key.

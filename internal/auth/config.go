@@ -20,6 +20,8 @@ type Config struct {
 	JWT *JWTConfig `json:"jwt,omitempty"`
 	// Let clients that sign in by OAuth (hosted ones among them) sign in here, with a page on which a person consents. Needs publicUrl.
 	Server bool `json:"server,omitempty"`
+	// Let people sign in on the page with an OpenID provider.
+	OIDC *OIDCConfig `json:"oidc,omitempty"`
 	// Whether callers on this machine need a key: open lets every user of the machine in, key does not.
 	Loopback Loopback `json:"loopback"`
 	// Addresses or CIDRs of reverse proxies whose X-Forwarded headers count. What they forward needs credentials, on open loopback too. Default: none.
@@ -99,6 +101,9 @@ func (c Config) Validate() error {
 	}
 	if c.JWT != nil {
 		errs = append(errs, setting.Under("jwt", c.JWT.Validate()))
+	}
+	if c.OIDC != nil {
+		errs = append(errs, setting.Under("oidc", c.OIDC.Validate()))
 	}
 	for i, p := range c.TrustedProxies {
 		if _, err := parseProxies([]string{p}); err != nil {

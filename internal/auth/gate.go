@@ -46,6 +46,9 @@ type Options struct {
 	PublicURL func() string
 	// Public reports which requests need no caller: the page itself, health.
 	Public func(*http.Request) bool
+	// BrowserURL is the address that browsers know the gateway by; empty for
+	// the host of each request.
+	BrowserURL string
 	// Audit records sign-ins and their ends. It may be nil.
 	Audit func(ctx context.Context, action, target string, detail any)
 	// Ended is called with the name of each credential that ends before its
@@ -72,7 +75,8 @@ type rules struct {
 	open    bool // loopback without a key
 	origins []string
 	proxies []netip.Prefix
-	jwt     *issuer // nil when none is configured
+	jwt     *issuer       // nil when none is configured
+	oidc    *oidcProvider // nil when none is configured
 }
 
 // NewGate returns a Gate; it fetches nothing until a token comes.
@@ -105,6 +109,12 @@ func (g *Gate) SetConfig(cfg Config, origins []string) {
 			r.jwt = old.jwt // it has the issuer's keys already
 		}
 	}
+	if cfg.OIDC != nil {
+		r.oidc = newOIDCProvider(*cfg.OIDC)
+		if old := g.rules.Load(); old != nil && old.oidc != nil && reflect.DeepEqual(old.oidc.cfg, *cfg.OIDC) {
+			r.oidc = old.oidc // it has the provider's metadata already
+		}
+	}
 	g.keys.setFixed(cfg, g.opts.AdminKey)
 	g.rules.Store(r)
 	select {
@@ -122,11 +132,11 @@ func (g *Gate) CurrentConfig() (Config, []string) {
 // Ready returns an error if the gateway must not listen: the address is
 // reachable from other machines and no authentication is configured.
 func Ready(listen string, cfg Config, hasKey bool) error {
-	if IsLoopback(listen) || hasKey || len(cfg.Keys) > 0 || cfg.JWT != nil {
+	if IsLoopback(listen) || hasKey || len(cfg.Keys) > 0 || cfg.JWT != nil || cfg.OIDC != nil {
 		return nil
 	}
 	return fmt.Errorf("refusing to listen on %s without authentication: everyone who reaches it could run tools. "+
-		"Make a key (junctor keys add NAME --admin), or set JUNCTOR_ADMIN_KEY, or auth.keys or auth.jwt in the configuration, or listen on 127.0.0.1", listen)
+		"Make a key (junctor keys add NAME --admin), or set JUNCTOR_ADMIN_KEY, or auth.keys, auth.jwt or auth.oidc in the configuration, or listen on 127.0.0.1", listen)
 }
 
 // The interval of checks of credentials in use without change notifications,

@@ -44,18 +44,22 @@ var errNoSession = errors.New("unknown, expired or ended session")
 // pageSession is a sign-in of the web page. It has the rights of its
 // credential, read again for each request, and ends with it.
 type pageSession struct {
-	Key     []byte    `json:"key,omitempty"`   // hash of an API key in the store
-	Fixed   string    `json:"fixed,omitempty"` // id of a key in the file or the environment
-	Local   string    `json:"local,omitempty"` // fingerprint of the local token
-	Owner   string    `json:"owner"`           // id of the caller
-	Name    string    `json:"name"`            // name of the caller, for people
-	Created time.Time `json:"created"`
-	From    string    `json:"from,omitempty"`  // address of the browser
-	Agent   string    `json:"agent,omitempty"` // what the browser calls itself
+	Key     []byte      `json:"key,omitempty"`    // hash of an API key in the store
+	Fixed   string      `json:"fixed,omitempty"`  // id of a key in the file or the environment
+	Local   string      `json:"local,omitempty"`  // fingerprint of the local token
+	Person  *oidcPerson `json:"person,omitempty"` // who signed in at the OpenID provider
+	Owner   string      `json:"owner"`            // id of the caller
+	Name    string      `json:"name"`             // name of the caller, for people
+	Created time.Time   `json:"created"`
+	From    string      `json:"from,omitempty"`  // address of the browser
+	Agent   string      `json:"agent,omitempty"` // what the browser calls itself
 }
 
 // sameCredential reports whether both sessions were opened with one credential.
 func (s pageSession) sameCredential(o pageSession) bool {
+	if s.Person != nil || o.Person != nil {
+		return s.Person != nil && o.Person != nil && s.Person.id() == o.Person.id()
+	}
 	return string(s.Key) == string(o.Key) && s.Fixed == o.Fixed && s.Local == o.Local
 }
 
@@ -92,7 +96,11 @@ func (s *sessions) open(ctx context.Context, p pageSession) (secret, name string
 		return "", "", time.Time{}, err
 	}
 	secret = rand.Text()
-	name, expires = nameOf(secret), time.Now().Add(sessionLife)
+	life := sessionLife
+	if p.Person != nil {
+		life = oidcSessionLife
+	}
+	name, expires = nameOf(secret), time.Now().Add(life)
 	_, err = s.store.PutValue(ctx, store.Value{Space: SpaceSessions, Name: name, Data: data, Expires: expires}, 0)
 	if err != nil {
 		return "", "", time.Time{}, fmt.Errorf("keep a session: %w", err)
@@ -269,6 +277,13 @@ func (g *Gate) byCredential(ctx context.Context, p pageSession) (identity, time.
 			return identity{}, time.Time{}, errNoSession
 		}
 		return identity{caller: tool.Local}, time.Time{}, nil
+	}
+	if p.Person != nil {
+		caller, err := g.byPersonClaims(p.Person)
+		if tool.KindOf(err) == tool.Denied {
+			err = errNoSession // a rule was taken away
+		}
+		return identity{caller: caller}, time.Time{}, err
 	}
 	k, err := g.keys.of(ctx, p)
 	if errors.Is(err, errUnknownKey) {

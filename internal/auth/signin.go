@@ -33,6 +33,8 @@ func (g *Gate) Routes(mux *http.ServeMux) {
 	})
 	mux.HandleFunc("POST /api/session", g.signIn)
 	mux.HandleFunc("DELETE /api/session", g.signOut)
+	mux.HandleFunc("GET "+OIDCStartPath, g.startOIDC)
+	mux.HandleFunc("GET "+OIDCCallbackPath, g.endOIDC)
 	mux.HandleFunc("POST /api/session/ticket", g.newTicket)
 	mux.HandleFunc("GET /api/page-sessions", g.listSessions)
 	mux.HandleFunc("DELETE /api/page-sessions/{id}", g.endSession)
@@ -40,26 +42,42 @@ func (g *Gate) Routes(mux *http.ServeMux) {
 	mux.HandleFunc(MetadataPath+"/", g.Metadata)
 }
 
-// signIn exchanges a key, or the token that junctor serve prints, for a
-// session.
+// signIn exchanges a key, the token that junctor serve prints, or the ticket of
+// a person who signed in at the OpenID provider, for a session.
 func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 	var body struct {
-		Key   telemetry.Secret `json:"key"`
-		Token telemetry.Secret `json:"token"`
+		Key    telemetry.Secret `json:"key"`
+		Token  telemetry.Secret `json:"token"`
+		SignIn telemetry.Secret `json:"signin"`
 	}
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096)).Decode(&body)
-	if err != nil || (body.Key == "") == (body.Token == "") {
+	given := 0
+	for _, s := range []telemetry.Secret{body.Key, body.Token, body.SignIn} {
+		if s != "" {
+			given++
+		}
+	}
+	if err != nil || given != 1 {
 		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `send {"key": "…"} or {"token": "…"}`})
 		return
 	}
 	p := pageSession{Created: time.Now().UTC(), From: peerOf(r).String(), Agent: tool.Shorten(r.UserAgent(), 200)}
-	if body.Token != "" {
+	switch {
+	case body.SignIn != "":
+		person, err := g.takeSignIn(r, body.SignIn.Reveal())
+		if err != nil {
+			g.reject(w, r, reasonSession, err)
+			return
+		}
+		http.SetCookie(w, flowCookie(r, "", -1))
+		p.Person, p.Owner, p.Name = person.Person, person.Owner, person.Name
+	case body.Token != "":
 		if !g.isLocalToken(body.Token.Reveal()) || isForwarded(r) {
 			g.reject(w, r, reasonToken, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here; junctor open opens the page with the one that is"})
 			return
 		}
 		p.Local, p.Owner, p.Name = fingerprint(g.localToken), tool.Local.ID, tool.Local.Name
-	} else {
+	default:
 		byKey, _, err := g.sessionOfKey(r.Context(), body.Key)
 		if err != nil {
 			g.reject(w, r, reasonKey, err)
@@ -235,6 +253,9 @@ func (g *Gate) writeCaller(w http.ResponseWriter, id identity, session string) {
 		"signedIn":      id.caller.ID != anonymous.ID,
 		"needsSignIn":   id.caller.ID == anonymous.ID,
 		"authenticated": id.credential != "",
+	}
+	if o := g.rules.Load().oidc; o != nil {
+		out["oidc"] = o.cfg.label()
 	}
 	if session != "" {
 		out["session"] = session

@@ -89,6 +89,7 @@ export function App({ refused = '' }: { refused?: string }) {
     return (
       <Toasts>
         <SignIn
+          provider={session.data?.oidc}
           onCancel={needs ? undefined : () => setAsking(false)}
           onDone={() => {
             setSignIn(false);

@@ -3,8 +3,8 @@ import { ApiError, signIn } from './lib/api';
 import { Mark } from './ui/icons';
 import { Button, Failure, Field } from './ui/ui';
 
-/** SignIn exchanges an API key for a session. */
-export function SignIn({ onDone, onCancel }: { onDone: () => void; onCancel?: () => void }) {
+/** SignIn exchanges an API key for a session, or sends the person to the provider. */
+export function SignIn({ onDone, onCancel, provider }: { onDone: () => void; onCancel?: () => void; provider?: string }) {
   const [key, set] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
@@ -33,12 +33,17 @@ export function SignIn({ onDone, onCancel }: { onDone: () => void; onCancel?: ()
           <Mark size={36} />
           <h1>Junctor</h1>
         </div>
-        <p className="muted">{onCancel ? 'Sign in with an API key to use its permissions.' : 'This gateway requires an API key.'}</p>
+        {provider && (
+          <Button kind="primary" onClick={() => location.assign('/api/oidc/start')}>
+            Sign in with {provider}
+          </Button>
+        )}
+        <p className="muted">{provider ? 'Or use an API key.' : onCancel ? 'Sign in with an API key to use its permissions.' : 'This gateway requires an API key.'}</p>
         <Field label="API key" hint={<>An administrator can create one with <code>junctor keys add NAME</code></>}>
-          {(id) => <input id={id} type="password" className="mono" autoComplete="current-password" autoFocus required value={key} onChange={(e) => set(e.target.value)} />}
+          {(id) => <input id={id} type="password" className="mono" autoComplete="current-password" autoFocus={!provider} required value={key} onChange={(e) => set(e.target.value)} />}
         </Field>
         {error && <Failure error={error} />}
-        <Button kind="primary" type="submit" busy={busy} disabled={!key.trim()}>
+        <Button kind={provider ? 'plain' : 'primary'} type="submit" busy={busy} disabled={!key.trim()}>
           Sign in
         </Button>
         {onCancel && <Button onClick={onCancel}>Cancel</Button>}

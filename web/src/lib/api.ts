@@ -40,8 +40,8 @@ function sessionEnded() {
   for (const f of ends) f();
 }
 
-/** signIn exchanges a key, or the token of junctor serve, for a session. */
-export async function signIn(credential: { key: string } | { token: string }): Promise<void> {
+/** signIn exchanges a key, the token of junctor serve, or the ticket of a sign-in at the provider, for a session. */
+export async function signIn(credential: { key: string } | { token: string } | { signin: string }): Promise<void> {
   const { session } = await send<Session & { session?: string }>('POST', '/api/session', credential);
   keep(session ?? '');
 }
@@ -50,8 +50,17 @@ export async function signOut(): Promise<void> {
   await send('DELETE', '/api/session').finally(() => keep(''));
 }
 
-/** exchangeToken signs in with the token in the URL. It returns an error message, or ''. */
+/** exchangeToken signs in with the token, or the ticket, in the URL. It returns an error message, or ''. */
 export async function exchangeToken(): Promise<string> {
+  const signin = takeToken('signin');
+  if (signin) {
+    try {
+      await signIn({ signin });
+      return '';
+    } catch (e) {
+      return e instanceof Error ? e.message : String(e);
+    }
+  }
   const token = takeToken();
   if (!token) return '';
   try {
@@ -202,6 +211,8 @@ export interface Session {
   signedIn: boolean;
   needsSignIn: boolean;
   authenticated: boolean;
+  /** The name of the provider at which people can sign in. */
+  oidc?: string;
 }
 
 export interface Status {

@@ -36,12 +36,15 @@ export function headers(session = stored()): Record<string, string> {
   return session ? { 'X-Junctor-Session': session } : {};
 }
 
-/** takeToken returns the token of junctor serve and removes it from the URL, so that it is not visible there. */
-export function takeToken(): string {
+/**
+ * takeToken returns the token of junctor serve, or another parameter, and removes it
+ * from the URL, so that it is not visible there.
+ */
+export function takeToken(name = 'token'): string {
   const url = new URL(location.href);
-  const token = url.searchParams.get('token') ?? '';
-  if (url.searchParams.has('token')) {
-    url.searchParams.delete('token');
+  const token = url.searchParams.get(name) ?? '';
+  if (url.searchParams.has(name)) {
+    url.searchParams.delete(name);
     history.replaceState(history.state, '', url);
   }
   return token;
