@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"junctor/internal/store"
@@ -15,7 +16,10 @@ import (
 )
 
 // database lets the common records be stored in SQLite.
-type database struct{ *Store }
+type database struct {
+	*Store
+	translated *sync.Map // by statement, of which there are few
+}
 
 // Query implements sqlstore.Database.
 func (d database) Query(ctx context.Context, op sqlstore.Op, s sqlstore.Statement, read func(sqlstore.Rows) error) error {
@@ -88,11 +92,15 @@ func (d database) translate(s sqlstore.Statement) (query string, args []any) {
 	for i, arg := range s.Args {
 		args[i] = argument(arg)
 	}
-	now := "?" + strconv.Itoa(len(args)+1)
-	query = strings.NewReplacer("{now}", now, "{ticks}", now, "{none}", "= 0", "{max}", "max", "{bytes}", "").Replace(s.SQL)
-	if strings.Contains(query, now) {
+	if strings.Contains(s.SQL, "{now}") || strings.Contains(s.SQL, "{ticks}") {
 		args = append(args, micros(d.now()))
 	}
+	if query, ok := d.translated.Load(s.SQL); ok {
+		return query.(string), args
+	}
+	now := "?" + strconv.Itoa(len(s.Args)+1)
+	query = strings.NewReplacer("{now}", now, "{ticks}", now, "{none}", "= 0", "{max}", "max", "{bytes}", "").Replace(s.SQL)
+	d.translated.Store(s.SQL, query)
 	return query, args
 }
 

@@ -13,7 +13,7 @@ func (s *Store) Import(ctx context.Context, b store.Batch) error {
 		if err := w.importCalls(b.Calls); err != nil {
 			return err
 		}
-		_, err := database{s}.execAll(w, sqlstore.Import(b))
+		_, err := s.database.execAll(w, sqlstore.Import(b))
 		return err
 	})
 	if err != nil {

@@ -55,6 +55,8 @@ type Store struct {
 	lost    atomic.Int64 // the records that then were not written
 	owners  leaseOwners
 
+	database database
+
 	flushing sync.Mutex       // held while records are moved into blocks
 	blocks   blockWriter      // guarded by flushing
 	chunk    []byte           // likewise
@@ -73,7 +75,8 @@ func Open(ctx context.Context, cfg store.Config, log *slog.Logger) (*Store, erro
 		now: time.Now, poll: pollEvery, sweep: sweepEvery, others: map[string]int64{},
 		serveOn: cfg.WhenAway == store.AwayOpen,
 	}
-	s.Records = sqlstore.New(database{s})
+	s.database = database{s, &sync.Map{}}
+	s.Records = sqlstore.New(s.database)
 	if err := s.open(ctx, cfg.Fsync); err != nil {
 		return nil, s.explain("open the store", err)
 	}

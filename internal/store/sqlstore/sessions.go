@@ -65,7 +65,8 @@ func (r Records) Sessions(ctx context.Context, q store.SessionQuery) ([]store.Se
 		args = append(args, q.Before)
 		where += " AND updated < ?" + strconv.Itoa(len(args))
 	}
-	list, err := sessions.list(ctx, r.db, "list the sessions", where+" ORDER BY updated DESC, id LIMIT "+strconv.Itoa(q.Rows()), args...)
+	args = append(args, q.Rows())
+	list, err := sessions.list(ctx, r.db, "list the sessions", where+" ORDER BY updated DESC, id LIMIT ?"+strconv.Itoa(len(args)), args...)
 	if err != nil {
 		return nil, err
 	}
