@@ -25,6 +25,7 @@ var layer = map[string]int{
 	"tool":      0,
 	"http1":     1,
 	"mcp":       1,
+	"results":   1,
 	"telemetry": 1,
 
 	"child":      2,
@@ -53,12 +54,14 @@ var layer = map[string]int{
 
 	"approval":   4,
 	"authserver": 4,
+	"codemode":   4,
 	"executor":   4,
 	"guard":      4,
 	"httpserver": 4,
 	"listing":    4,
 	"oauth":      4,
 	"openapi":    4,
+	"reserved":   4,
 
 	"agentify":  5,
 	"attach":    5,

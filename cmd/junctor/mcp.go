@@ -22,7 +22,8 @@ func (c *cli) mcpCommand() *cobra.Command {
   {"mcpServers": {"junctor": {"command": "junctor", "args": ["mcp"]}}}
 
 The agent sees five tools with which it finds and runs all tools of all servers;
-with --mode direct it sees all tools; with --server one server as it is.`,
+with --mode direct it sees all tools; with --mode code two, with which one script
+makes many calls; with --server one server as it is.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			view, err := discovery.ParseView(mode, server)
 			if err != nil {
@@ -32,7 +33,7 @@ with --mode direct it sees all tools; with --server one server as it is.`,
 			return c.serveMCP(cmd.Context(), view, standalone)
 		},
 	}
-	cmd.Flags().StringVar(&mode, "mode", "", "meta (five tools that find all others) or direct (all tools)")
+	cmd.Flags().StringVar(&mode, "mode", "", "meta (five tools that find all others), direct (all tools) or code (scripts that call tools)")
 	cmd.Flags().StringVar(&server, "server", "", "serve only this `server`, unchanged")
 	cmd.Flags().StringVar(&profile, "profile", "", "serve only what this `profile` of the configuration has")
 	flagValues(cmd, "mode", oneOf(discovery.Mode("").Words()...))

@@ -21,6 +21,7 @@ import (
 	"junctor/internal/builtin"
 	"junctor/internal/catalog"
 	"junctor/internal/chat"
+	"junctor/internal/codemode"
 	"junctor/internal/config"
 	"junctor/internal/configshare"
 	"junctor/internal/discovery"
@@ -37,6 +38,8 @@ import (
 	"junctor/internal/oauth"
 	"junctor/internal/openapi"
 	"junctor/internal/profile"
+	"junctor/internal/reserved"
+	"junctor/internal/results"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -126,6 +129,9 @@ type App struct {
 	approvals      *approval.Inbox
 	sink           *sink
 	builtin        *mcpserver.Server
+	kept           *results.Kept
+	calls          *reserved.Calls // the executor, with the gateway's own tools
+	scripts        *codemode.Service
 	discovery      *discovery.Face
 	models         *modelSet
 	chat           *chat.Host
@@ -185,16 +191,19 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.waiting = waiting.NewService(a.store, o.Log)
 	a.audit = audit.New(a.store, o.Redactor.JSON, o.Log)
 	a.approvals = a.newApprovals(rt)
+	a.kept = results.NewKept()
 	a.executor = executor.New(executor.Options{
 		Approvals: a.approvals,
 		Catalog:   a.catalog, Upstreams: a.upstreams, Calls: a.store, Meter: a.metrics,
 		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node, Budgets: a.budgets(), Tokens: a.store,
-		Closed: cfg.Store.WhenAway != store.AwayOpen, StoreTimeout: cfg.Store.Timeout(),
+		Kept: a.kept, Closed: cfg.Store.WhenAway != store.AwayOpen, StoreTimeout: cfg.Store.Timeout(),
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},
 	})
 	a.tools = listing.New(listing.Options{Catalog: a.catalog, Search: a.search, Upstreams: a.upstreams, Usage: a.usage})
+	a.calls = &reserved.Calls{Executor: a.executor, Kept: a.kept, PageSize: func() int { return a.config.Load().Discovery.MaxResultBytes }}
+	a.scripts = codemode.New(codemode.Options{Calls: a.calls, Tools: a.tools, Kept: a.kept, Config: cfg.Scripts, Log: o.Log})
 	a.discovery = discovery.New(discovery.Options{
-		Tools: a.tools, Calls: a.executor, Upstreams: a.upstreams, Waiting: a.waiting,
+		Tools: a.tools, Calls: a.calls, Upstreams: a.upstreams, Waiting: a.waiting, Scripts: a.scripts, Kept: a.kept,
 		Config: cfg.Discovery, Version: o.Version, Log: o.Log,
 		Server: mcpserver.Options{MaxSessions: maxSessions(cfg), Cluster: a.cluster(), Rejected: rejectedMCP, Redact: o.Redactor.String},
 	})

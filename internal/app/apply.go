@@ -36,6 +36,7 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	}
 	a.executor.SetConfig(executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig})
 	a.discovery.SetConfig(cfg.Discovery)
+	a.scripts.SetConfig(cfg.Scripts)
 	a.discovery.SetMaxSessions(maxSessions(cfg))
 	a.chat.SetConfig(cfg.Chat)
 	a.approvals.SetConfig(cfg.Approval)

@@ -38,7 +38,7 @@ func (a *App) inForce() *config.Config {
 	_, builtin := a.upstreams.Config("junctor")
 	c.Builtin = &builtin
 	c.ToolRules, c.Profiles = a.catalog.Rules(), a.profiles.CurrentConfig()
-	c.Discovery = a.discovery.CurrentConfig()
+	c.Discovery, c.Scripts = a.discovery.CurrentConfig(), a.scripts.CurrentConfig()
 	for _, m := range a.models.set().All() {
 		c.LLM = append(c.LLM, llm.Config{Name: m.Info().ID})
 	}

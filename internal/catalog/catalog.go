@@ -104,6 +104,7 @@ type Entry struct {
 	Reason          string // why it is disabled
 	Tags            []string
 	Approval        Approval
+	Select          string // a jq expression that is applied to every result; empty for none
 	Review          Review
 
 	override   override
@@ -401,6 +402,9 @@ func (e *Entry) apply(rules []ToolRule) {
 		}
 		if r.Approval != "" {
 			e.Approval = r.Approval
+		}
+		if r.Select != "" {
+			e.Select = r.Select
 		}
 	}
 	for _, tag := range ruled {

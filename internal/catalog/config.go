@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"junctor/internal/results"
 	"junctor/internal/setting"
 	"junctor/internal/tool"
 )
@@ -34,6 +35,8 @@ type ToolRule struct {
 	Description string `json:"description,omitempty"`
 	// Changes of arguments, by their names, as {"branch": {"fixed": "main"}, "limit": {"default": 20}}.
 	Arguments map[string]Argument `json:"arguments,omitempty"`
+	// A jq expression that is applied to every result of the tools. Without it, earlier rules apply.
+	Select string `json:"select,omitempty"`
 }
 
 // Argument changes one argument of a tool.
@@ -136,6 +139,11 @@ func (r ToolRule) Validate() error {
 	}
 	if err := tool.CheckGlobs(r.Pattern); err != nil {
 		errs = append(errs, setting.Wrong("pattern", "%v", err))
+	}
+	if r.Select != "" {
+		if err := results.Check(r.Select); err != nil {
+			errs = append(errs, setting.Wrong("select", "is not a jq expression that can be used: %v", err))
+		}
 	}
 	for i, p := range r.Pattern {
 		if p == "" {

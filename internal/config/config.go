@@ -13,6 +13,7 @@ import (
 	"junctor/internal/auth"
 	"junctor/internal/catalog"
 	"junctor/internal/chat"
+	"junctor/internal/codemode"
 	"junctor/internal/discovery"
 	"junctor/internal/executor"
 	"junctor/internal/httpserver"
@@ -39,6 +40,8 @@ type Config struct {
 	Profiles map[string]profile.Config `json:"profiles,omitempty" apply:"live"`
 	// The MCP API for agents.
 	Discovery discovery.Config `json:"discovery" apply:"live"`
+	// Bounds of the scripts of run_code.
+	Scripts codemode.Config `json:"scripts" apply:"live"`
 	// The models of the chat host and of agentify: one, or a list of which the first is the usual one. Default: what the keys in the environment allow, else a local Ollama.
 	LLM []llm.Config `json:"llm,omitempty" apply:"live"`
 	// The chat host.
@@ -111,6 +114,7 @@ func Default() *Config {
 	x := executor.DefaultConfig()
 	return &Config{
 		Discovery: discovery.DefaultConfig(),
+		Scripts:   codemode.DefaultConfig(),
 		Chat:      chat.DefaultConfig(),
 		Approval:  approval.DefaultConfig(),
 		Listen:    DefaultListen,
@@ -144,6 +148,7 @@ func (c *Config) Validate() error {
 	}
 	errs = append(errs,
 		setting.Under("discovery", c.Discovery.Validate()),
+		setting.Under("scripts", c.Scripts.Validate()),
 		setting.Under("chat", c.Chat.Validate()),
 		setting.Under("approval", c.Approval.Validate()),
 		validListen(c.Listen),

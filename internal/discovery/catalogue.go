@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"junctor/internal/catalog"
+	"junctor/internal/codemode"
 	"junctor/internal/listing"
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
@@ -81,6 +82,9 @@ func (v *metaView) searchTools(ctx context.Context, r *mcpserver.Request, args m
 	lines := make([]toolLine, 0, len(found))
 	for _, m := range found {
 		l := lineOf(m.Entry)
+		if v.code {
+			l.Signature = codemode.Signature(m.Entry)
+		}
 		l.Server, l.Relevance = m.Name.Server, math.Round(m.Relevance*100)/100
 		lines = append(lines, l)
 	}
@@ -94,7 +98,10 @@ func (v *metaView) searchTools(ctx context.Context, r *mcpserver.Request, args m
 	switch {
 	case len(out.Results) == 0:
 		out.Results = []toolLine{}
-		out.Hint = "nothing fits; try other words, or list_mcp_servers and list_tools"
+		out.Hint = "nothing fits; try other words"
+		if !v.code {
+			out.Hint += ", or list_mcp_servers and list_tools"
+		}
 	case len(pending) > 0:
 		out.Hint = "the pending servers are still starting and may have more"
 	}
@@ -248,9 +255,10 @@ func (v *metaView) executeTool(ctx context.Context, r *mcpserver.Request, args m
 			call.Params = rawjson.SetField(call.Params, value, key)
 		}
 	}
+	call.Select = text(args["select"])
 	result, err := v.face.execute(ctx, r, call)
 	if err != nil {
 		return nil, v.face.explain(err, &r.Caller, call.Server)
 	}
-	return result, nil
+	return v.face.opts.Kept.Fit(&r.Caller, result, v.face.config.Load().MaxResultBytes), nil
 }

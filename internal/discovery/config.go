@@ -11,7 +11,7 @@ import (
 type Config struct {
 	// Whether the MCP API is enabled.
 	Enabled bool `json:"enabled"`
-	// What a client sees: the five meta-tools, or all enabled tools directly.
+	// What a client sees: the five meta-tools, all enabled tools directly, or search_tools and run_code, with which one script makes many calls.
 	Mode Mode `json:"mode"`
 	// Cache of each server's tool list, so that listing and searching work immediately after a start.
 	Cache CacheConfig `json:"cache" apply:"restart"`
@@ -21,6 +21,10 @@ type Config struct {
 	MaxSearchLimit int `json:"maxSearchLimit"`
 	// How many tools one answer of list_tools has; the next page follows.
 	ListLimit int `json:"listLimit"`
+	// Whether the meta-tools have run_code beside them.
+	Code bool `json:"code"`
+	// How many bytes of text of a result execute_tool returns; the rest is kept for an hour, and the answer says how to read on. 0 means all.
+	MaxResultBytes int `json:"maxResultBytes"`
 	// The largest response of a meta-tool that describes tools, in bytes; the response says when tools are left out.
 	MaxAnswerBytes int `json:"maxAnswerBytes"`
 }
@@ -48,10 +52,11 @@ type Mode string
 const (
 	MetaMode   Mode = "meta"
 	DirectMode Mode = "direct"
+	CodeMode   Mode = "code"
 )
 
 // Words lists the modes.
-func (Mode) Words() []string { return []string{string(MetaMode), string(DirectMode)} }
+func (Mode) Words() []string { return []string{string(MetaMode), string(DirectMode), string(CodeMode)} }
 
 // maxTTL is a year; a larger value is probably a mistake.
 const maxTTL = 366 * 24 * 3600
@@ -66,6 +71,7 @@ func DefaultConfig() Config {
 		MaxSearchLimit: 50,
 		ListLimit:      100,
 		MaxAnswerBytes: 64 << 10,
+		MaxResultBytes: 64 << 10,
 	}
 }
 
@@ -87,6 +93,9 @@ func (c Config) Validate() error {
 		if n.value < n.least {
 			errs = append(errs, setting.Wrong(n.key, "must be at least %d", n.least))
 		}
+	}
+	if c.MaxResultBytes != 0 && c.MaxResultBytes < 1024 {
+		errs = append(errs, setting.Wrong("maxResultBytes", "must be 0 (all) or at least 1024"))
 	}
 	if c.SearchLimit > c.MaxSearchLimit {
 		errs = append(errs, setting.Wrong("searchLimit", "is %d, more than maxSearchLimit (%d)", c.SearchLimit, c.MaxSearchLimit))

@@ -7,16 +7,19 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"junctor/internal/catalog"
+	"junctor/internal/codemode"
 	"junctor/internal/listing"
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
+	"junctor/internal/results"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 	"junctor/internal/waiting"
@@ -39,11 +42,19 @@ type Upstreams interface {
 	Notify(ctx context.Context, server, caller, method string, params json.RawMessage) error
 }
 
+// Scripts runs scripts.
+type Scripts interface {
+	Run(ctx context.Context, r codemode.Request) (codemode.Outcome, error)
+	Warm()
+}
+
 // Options are the dependencies of a Face.
 type Options struct {
 	Tools     *listing.Service
 	Calls     Calls
 	Upstreams Upstreams
+	Scripts   Scripts
+	Kept      *results.Kept
 	Config    Config
 	Version   string
 	Waiting   *waiting.Service // keeps tasks; nil serves none
@@ -70,10 +81,10 @@ func ParseView(mode, server string) (View, error) {
 		return View{}, &tool.Error{Kind: tool.InvalidArguments, Msg: "a view of one server has no mode; leave one of the two out"}
 	case server != "":
 		return View{Server: server}, nil
-	case mode == "" || mode == string(MetaMode) || mode == string(DirectMode):
+	case mode == "" || slices.Contains(MetaMode.Words(), mode):
 		return View{Mode: Mode(mode)}, nil
 	}
-	return View{}, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("invalid mode %q; use meta or direct", mode)}
+	return View{}, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("invalid mode %q; use meta, direct or code", mode)}
 }
 
 // Face serves MCP clients. It is safe for concurrent use.
@@ -84,6 +95,7 @@ type Face struct {
 	info    json.RawMessage
 	initial *catalog.Snapshot // at creation; Run announces later changes
 	meta    *mcpserver.Server
+	code    *mcpserver.Server
 	direct  *mcpserver.Server
 	view    *directView
 
@@ -95,7 +107,7 @@ type Face struct {
 
 // Sessions returns the number of open MCP sessions over HTTP.
 func (f *Face) Sessions() int {
-	n := f.meta.Sessions() + f.direct.Sessions()
+	n := f.meta.Sessions() + f.direct.Sessions() + f.code.Sessions()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.single {
@@ -110,6 +122,7 @@ func New(o Options) *Face {
 	f.config.Store(&o.Config)
 	f.info = marshal(map[string]string{"name": "junctor", "title": "Junctor", "version": o.Version})
 	f.meta = f.server(&metaView{face: f}, f.info)
+	f.code = f.server(&metaView{face: f, code: true}, f.info)
 	f.view = newDirectView(f)
 	f.direct = f.server(f.view, f.info)
 	f.initial = o.Tools.Snapshot()
@@ -124,6 +137,9 @@ func (f *Face) server(h mcpserver.Handler, info json.RawMessage) *mcpserver.Serv
 	switch h := h.(type) {
 	case *metaView:
 		o.View = "meta"
+		if h.code {
+			o.View = "code"
+		}
 	case *directView:
 		o.View = "direct"
 	case *transparentView:
@@ -145,6 +161,7 @@ func (f *Face) SetMaxSessions(n int) {
 	f.opts.Server.MaxSessions = n
 	f.meta.SetMaxSessions(n)
 	f.direct.SetMaxSessions(n)
+	f.code.SetMaxSessions(n)
 	for _, s := range f.single {
 		s.server.SetMaxSessions(n)
 	}
@@ -184,6 +201,7 @@ func (f *Face) Close() {
 	f.mu.Unlock()
 	f.meta.Close()
 	f.direct.Close()
+	f.code.Close()
 	for _, s := range singles {
 		s.server.Close()
 	}
@@ -282,8 +300,12 @@ func (f *Face) pick(ctx context.Context, v View) (*mcpserver.Server, error) {
 	if mode == "" {
 		mode = f.config.Load().Mode
 	}
-	if mode == DirectMode {
+	switch mode {
+	case DirectMode:
 		return f.direct, nil
+	case CodeMode:
+		f.opts.Scripts.Warm()
+		return f.code, nil
 	}
 	return f.meta, nil
 }

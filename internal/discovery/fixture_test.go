@@ -15,12 +15,15 @@ import (
 	"time"
 
 	"junctor/internal/catalog"
+	"junctor/internal/codemode"
 	"junctor/internal/executor"
 	"junctor/internal/listing"
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
+	"junctor/internal/reserved"
+	"junctor/internal/results"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/tool"
@@ -246,10 +249,13 @@ func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixt
 		Sink: r, Log: log, Name: "junctor", InProcess: dialers,
 		Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
 	})
-	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Config: executor.DefaultConfig()})
+	kept := results.NewKept()
+	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Kept: kept, Config: executor.DefaultConfig()})
+	calls := &reserved.Calls{Executor: exec, Kept: kept, PageSize: func() int { return r.CurrentConfig().MaxResultBytes }}
+	tools := listing.New(listing.Options{Catalog: r.catalog, Search: r.index, Upstreams: r.sup})
 	r.Face = New(Options{
-		Tools: listing.New(listing.Options{Catalog: r.catalog, Search: r.index, Upstreams: r.sup}),
-		Calls: exec, Upstreams: r.sup, Config: DefaultConfig(), Version: "0.0.0", Log: log,
+		Tools: tools, Calls: calls, Upstreams: r.sup, Kept: kept, Config: DefaultConfig(), Version: "0.0.0", Log: log,
+		Scripts: codemode.New(codemode.Options{Engine: engine, Calls: calls, Tools: tools, Kept: kept, Config: codemode.DefaultConfig(), Log: log}),
 	})
 	hs := httptest.NewServer(r.Face)
 	r.url = hs.URL

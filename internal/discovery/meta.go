@@ -14,18 +14,39 @@ import (
 	"junctor/internal/tool"
 )
 
-// metaTools is the whole tool list of the meta view. Its size in a client's
-// context is what this face is about: a test counts its tokens.
-const metaTools = `{"tools":[` +
-	`{"name":"list_mcp_servers","description":"List the connected MCP servers.","inputSchema":{"type":"object","properties":{},"required":[]},"annotations":{"readOnlyHint":true}},` +
-	`{"name":"search_tools","description":"Find tools of all servers by what you want to do. Start here. A result shows the parameters (* required), often enough to call execute_tool at once.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"the task in plain words, or a tool's name"},"server":{"type":"string","description":"only this server"},"limit":{"type":"number","description":"default 10"}},"required":["query"]},"annotations":{"readOnlyHint":true}},` +
-	`{"name":"list_tools","description":"List the tools of one server.","inputSchema":{"type":"object","properties":{"server":{"type":"string"},"includeDisabled":{"type":"boolean"}},"required":["server"]},"annotations":{"readOnlyHint":true}},` +
-	`{"name":"get_tool_details","description":"Get a tool's full description and JSON Schema, when search_tools did not tell enough.","inputSchema":{"type":"object","properties":{"server":{"type":"string"},"tool":{"type":"string"}},"required":["server","tool"]},"annotations":{"readOnlyHint":true}},` +
-	`{"name":"execute_tool","description":"Run a tool that search_tools or list_tools showed; returns its result.","inputSchema":{"type":"object","properties":{"server":{"type":"string"},"tool":{"type":"string"},"arguments":{"type":"object","description":"for the tool, as its signature or schema says"}},"required":["server","tool","arguments"]},"annotations":{"openWorldHint":true}}` +
-	`],"ttlMs":3600000,"cacheScope":"public"}`
+// metaTools are the tools of the meta view. Their size in a client's context is
+// what this face is about: a test counts their tokens.
+const (
+	searchTool = `{"name":"search_tools","description":"Find tools of all servers by what you want to do. Start here. A result shows the parameters (* required), often enough to call execute_tool at once.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"the task in plain words, or a tool's name"},"server":{"type":"string","description":"only this server"},"limit":{"type":"number","description":"default 10"}},"required":["query"]},"annotations":{"readOnlyHint":true}}`
+	metaTools  = `{"name":"list_mcp_servers","description":"List the connected MCP servers.","inputSchema":{"type":"object","properties":{},"required":[]},"annotations":{"readOnlyHint":true}},` +
+		searchTool + `,` +
+		`{"name":"list_tools","description":"List the tools of one server.","inputSchema":{"type":"object","properties":{"server":{"type":"string"},"includeDisabled":{"type":"boolean"}},"required":["server"]},"annotations":{"readOnlyHint":true}},` +
+		`{"name":"get_tool_details","description":"Get a tool's full description and JSON Schema, when search_tools did not tell enough.","inputSchema":{"type":"object","properties":{"server":{"type":"string"},"tool":{"type":"string"}},"required":["server","tool"]},"annotations":{"readOnlyHint":true}},` +
+		`{"name":"execute_tool","description":"Run a tool that search_tools or list_tools showed; returns its result.","inputSchema":{"type":"object","properties":{"server":{"type":"string"},"tool":{"type":"string"},"arguments":{"type":"object","description":"for the tool, as its signature or schema says"},"select":{"type":"string","description":"jq for the part of the result you need"}},"required":["server","tool","arguments"]},"annotations":{"openWorldHint":true}}`
+	runCodeTool = `{"name":"run_code","description":"Run JavaScript or TypeScript, the body of an async function; only what it returns comes back. Make many calls in one script: await tools.SERVER.TOOL(args) or tools.call('server:tool', args). Also tools.search(query), tools.describe(names) for types, store.get(key) and store.set(key, value) between scripts, console.log, sleep(ms). Errors of tools are thrown with code and message.","inputSchema":{"type":"object","properties":{"code":{"type":"string"}},"required":["code"]},"annotations":{"openWorldHint":true}}`
+)
 
-// metaView serves the five meta-tools.
-type metaView struct{ face *Face }
+// toolList returns the result of tools/list with these tools.
+func toolList(tools ...string) json.RawMessage {
+	return json.RawMessage(`{"tools":[` + strings.Join(tools, ",") + `],"ttlMs":3600000,"cacheScope":"public"}`)
+}
+
+// metaView serves the five meta-tools, or the two of code mode.
+type metaView struct {
+	face *Face
+	code bool
+}
+
+// tools returns what tools/list returns, and the names.
+func (v *metaView) tools() (json.RawMessage, []string) {
+	switch {
+	case v.code:
+		return toolList(searchTool, runCodeTool), []string{"run_code", "search_tools"}
+	case v.face.config.Load().Code:
+		return toolList(metaTools, runCodeTool), append(metaNames(), "run_code")
+	}
+	return toolList(metaTools), metaNames()
+}
 
 // argument is a parameter of a meta-tool.
 type argument struct {
@@ -50,15 +71,20 @@ var tools = map[string]metaTool{
 	"search_tools":     {[]argument{{name: "query", kind: "string", required: true}, {name: "server", kind: "string"}, {name: "limit", kind: "number"}}, (*metaView).searchTools},
 	"list_tools":       {[]argument{argServer, {name: "includeDisabled", kind: "boolean"}, {name: "cursor", kind: "string", hidden: true}}, (*metaView).listTools},
 	"get_tool_details": {[]argument{argServer, argTool}, (*metaView).toolDetails},
-	"execute_tool":     {[]argument{argServer, argTool, {name: "arguments", kind: "object"}}, (*metaView).executeTool},
+	"execute_tool":     {[]argument{argServer, argTool, {name: "arguments", kind: "object"}, {name: "select", kind: "string"}}, (*metaView).executeTool},
+	"run_code":         {[]argument{{name: "code", kind: "string", required: true}}, (*metaView).runCode},
 }
 
 // Describe implements mcpserver.Handler.
 func (v *metaView) Describe(_ context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
+	how := metaInstructions
+	if v.code {
+		how = codeInstructions
+	}
 	return mcpserver.Description{
 		Info:         v.face.info,
 		Capabilities: v.face.tasksIn(`{"logging":{},"tools":{}}`, r),
-		Instructions: v.face.instructions(&r.Caller),
+		Instructions: v.face.overview(&r.Caller, how),
 		TTL:          time.Minute,
 	}, nil
 }
@@ -70,7 +96,8 @@ func (v *metaView) Notified(context.Context, *mcpserver.Session, string, json.Ra
 func (v *metaView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/list":
-		return json.RawMessage(metaTools), nil
+		list, _ := v.tools()
+		return list, nil
 	case "tools/call":
 		return v.call(ctx, r)
 	case "logging/setLevel":
@@ -99,8 +126,8 @@ func setLevel(r *mcpserver.Request) (json.RawMessage, error) {
 func (v *metaView) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := r.Name()
 	t, ok := tools[name]
-	if !ok {
-		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; the tools are %s. To run a tool of a server, call execute_tool", name, strings.Join(metaNames(), ", "))}
+	if _, names := v.tools(); !ok || !slices.Contains(names, name) {
+		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; the tools are %s. To run a tool of a server, call execute_tool", name, strings.Join(names, ", "))}
 	}
 	args, err := readArguments(name, t.arguments, r.Arguments())
 	if err != nil {
@@ -113,13 +140,18 @@ func (v *metaView) call(ctx context.Context, r *mcpserver.Request) (json.RawMess
 	if ctx.Err() != nil {
 		return nil, err
 	}
+	if name == "run_code" {
+		return failure(err, tool.Name{Tool: name}), nil
+	}
 	return failure(err, tool.Name{Server: text(args["server"]), Tool: text(args["tool"])}), nil
 }
 
 func metaNames() []string {
 	names := make([]string, 0, len(tools))
 	for name := range tools {
-		names = append(names, name)
+		if name != "run_code" {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	return names

@@ -7,40 +7,49 @@ import (
 	"github.com/tiktoken-go/tokenizer"
 )
 
-// What the five meta-tools cost in a client's context: the name, description
+// What the tools of each view cost in a client's context: the name, description
 // and schema of each, as a model is given them.
 func TestMetaToolsAreShort(t *testing.T) {
-	var list struct {
-		Tools []struct {
-			Name        string          `json:"name"`
-			Description string          `json:"description"`
-			InputSchema json.RawMessage `json:"inputSchema"`
-		} `json:"tools"`
-	}
-	if err := json.Unmarshal([]byte(metaTools), &list); err != nil {
-		t.Fatal(err)
-	}
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
 	if err != nil {
 		t.Fatal(err)
 	}
-	total := 0
-	for _, tool := range list.Tools {
-		b, err := json.Marshal(tool)
-		if err != nil {
+	for name, tt := range map[string]struct {
+		list        json.RawMessage
+		tools, most int
+	}{
+		"meta":               {toolList(metaTools), 5, 450},
+		"meta with run_code": {toolList(metaTools, runCodeTool), 6, 600},
+		"code":               {toolList(searchTool, runCodeTool), 2, 450},
+	} {
+		var list struct {
+			Tools []struct {
+				Name        string          `json:"name"`
+				Description string          `json:"description"`
+				InputSchema json.RawMessage `json:"inputSchema"`
+			} `json:"tools"`
+		}
+		if err := json.Unmarshal(tt.list, &list); err != nil {
 			t.Fatal(err)
 		}
-		n, err := codec.Count(string(b))
-		if err != nil {
-			t.Fatal(err)
+		total := 0
+		for _, tool := range list.Tools {
+			b, err := json.Marshal(tool)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := codec.Count(string(b))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s: %d tokens", tool.Name, n)
+			total += n
 		}
-		t.Logf("%s: %d tokens", tool.Name, n)
-		total += n
+		if len(list.Tools) != tt.tools || total >= tt.most {
+			t.Errorf("%s: %d tools cost %d tokens, want %d under %d", name, len(list.Tools), total, tt.tools, tt.most)
+		}
+		t.Logf("%s: %d tokens", name, total)
 	}
-	if len(list.Tools) != 5 || total >= 450 {
-		t.Errorf("%d tools cost %d tokens, want 5 under 450", len(list.Tools), total)
-	}
-	t.Logf("together: %d tokens", total)
 }
 
 // The inputs are those of the published design, by name, type and need.
@@ -53,7 +62,8 @@ func TestMetaToolInputs(t *testing.T) {
 		"search_tools":     {map[string]string{"query": "string", "server": "string", "limit": "number"}, []string{"query"}},
 		"list_tools":       {map[string]string{"server": "string", "includeDisabled": "boolean"}, []string{"server"}},
 		"get_tool_details": {map[string]string{"server": "string", "tool": "string"}, []string{"server", "tool"}},
-		"execute_tool":     {map[string]string{"server": "string", "tool": "string", "arguments": "object"}, []string{"server", "tool", "arguments"}},
+		"run_code":         {map[string]string{"code": "string"}, []string{"code"}},
+		"execute_tool":     {map[string]string{"server": "string", "tool": "string", "arguments": "object", "select": "string"}, []string{"server", "tool", "arguments"}},
 	}
 	var list struct {
 		Tools []struct {
@@ -65,7 +75,7 @@ func TestMetaToolInputs(t *testing.T) {
 			} `json:"inputSchema"`
 		} `json:"tools"`
 	}
-	if err := json.Unmarshal([]byte(metaTools), &list); err != nil {
+	if err := json.Unmarshal(toolList(metaTools, runCodeTool), &list); err != nil {
 		t.Fatal(err)
 	}
 	for _, tool := range list.Tools {

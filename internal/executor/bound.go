@@ -9,8 +9,9 @@ import (
 // bound truncates a result that is larger than limit. Texts are cut at their
 // end and blocks that cannot be cut are omitted, each with a note that says so
 // and how to get the rest. Structured content is omitted, because a part of it
-// would be wrong. A result within the limit is returned unchanged.
-func bound(raw json.RawMessage, limit int) json.RawMessage {
+// would be wrong. A result within the limit is returned unchanged. id is that of
+// the whole result, if it is kept.
+func bound(raw json.RawMessage, limit int, id string) json.RawMessage {
 	if limit <= 0 || len(raw) <= limit {
 		return raw
 	}
@@ -37,10 +38,14 @@ func bound(raw json.RawMessage, limit int) json.RawMessage {
 			room = 0
 		}
 	}
+	how := "Ask the tool for less at a time, with its own limits, filters or paging, or raise limits.maxResultBytes."
+	if id != "" {
+		how = fmt.Sprintf("To read on, call the tool read_result of the server junctor with {\"id\":%q,\"offset\":0}, or with \"select\", a jq expression over all of it; or raise limits.maxResultBytes.", id)
+	}
 	note, _ := json.Marshal(map[string]string{
 		"type": "text",
-		"text": fmt.Sprintf("[junctor: this result has %d bytes and was cut to %d (%d of %d content blocks shortened or left out). Ask the tool for less at a time, with its own limits, filters or paging, or raise limits.maxResultBytes.]",
-			len(raw), limit, left, len(result.Content)),
+		"text": fmt.Sprintf("[junctor: this result has %d bytes and was cut to %d (%d of %d content blocks shortened or left out). %s]",
+			len(raw), limit, left, len(result.Content), how),
 	})
 	result.Content = append(kept, note)
 	if len(result.Meta) > limit/4 {

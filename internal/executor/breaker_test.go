@@ -357,7 +357,7 @@ func TestBoundKeepsJSONValid(t *testing.T) {
 		"large meta":  {`{"content":[],"_meta":{"k":"` + long + `"}}`, 2000, false, []string{"maxResultBytes"}, []string{"_meta"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := string(bound(json.RawMessage(tt.raw), tt.limit))
+			got := string(bound(json.RawMessage(tt.raw), tt.limit, ""))
 			if tt.same != (got == tt.raw) || !json.Valid([]byte(got)) {
 				t.Fatalf("bound = %.200s", got)
 			}

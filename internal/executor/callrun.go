@@ -38,7 +38,8 @@ type callRun struct {
 	trace  trace.SpanContext // the trace context sent to the upstream; zero if the call is not traced
 	landed func()
 
-	refused bool // because calls cannot be recorded; so this one is not
+	rule    string // the select of the tool's rules; empty for none
+	refused bool   // because calls cannot be recorded; so this one is not
 }
 
 // callKey is the key under which a context has the id of the call that is being

@@ -24,7 +24,7 @@ type CircuitConfig struct {
 
 // LimitConfig bounds calls and their results.
 type LimitConfig struct {
-	// The size of a result in bytes from which it is cut, with a note that says so; 0 means never.
+	// The size of a result in bytes from which the answer has only its beginning; the rest is kept for an hour, and the answer says how to read on. 0 means never.
 	MaxResultBytes int `json:"maxResultBytes"`
 	// How much of the arguments, and of the result, the call log keeps, in bytes; 0 means all.
 	MaxRecordBytes int `json:"maxRecordBytes"`

@@ -24,6 +24,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
+	"junctor/internal/results"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -92,10 +93,11 @@ type Options struct {
 	Redact    func(json.RawMessage) json.RawMessage // applied before the call log; nil changes nothing
 	Tracer    *telemetry.Tracer                     // nil traces nothing
 	Log       *slog.Logger
-	Node      string     // names this process in records
-	Closed    bool       // a call whose record cannot be kept is refused; otherwise it is served all the same
-	Budgets   Budgets    // shares rate limits with other processes; nil when there are none
-	Tokens    TokenStore // counts the tokens of models; nil counts none
+	Node      string        // names this process in records
+	Closed    bool          // a call whose record cannot be kept is refused; otherwise it is served all the same
+	Budgets   Budgets       // shares rate limits with other processes; nil when there are none
+	Tokens    TokenStore    // counts the tokens of models; nil counts none
+	Kept      *results.Kept // keeps results over the limit; nil keeps none
 	// StoreTimeout bounds how long a call waits for its share of a budget.
 	StoreTimeout time.Duration
 	Config       Config
@@ -180,7 +182,7 @@ func (x *Executor) Call(ctx context.Context, call tool.Call) (result tool.Result
 	defer f.end(&result, &err)
 	result, err = x.execute(ctx, f)
 	if err == nil {
-		result.Raw = bound(result.Raw, f.cfg.Limits.MaxResultBytes)
+		result, err = x.fit(ctx, f, result)
 	}
 	return result, err
 }
@@ -208,8 +210,11 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	f.name = entry.Original.Name // which rules, circuits and records go by
+	f.name, f.rule = entry.Original.Name, entry.Select // the name that rules, circuits and records go by
 	f.stage("resolve")
+	if err := checkSelect(f.call); err != nil {
+		return tool.Result{}, err
+	}
 	if err := unambiguous(f.call.Params); err != nil {
 		return tool.Result{}, err
 	}

@@ -126,6 +126,10 @@ type Call struct {
 	// what they say of the same; every other member is sent on as it came.
 	Params json.RawMessage
 
+	// Select is a jq expression for the part of the result that the caller
+	// wants; empty means all.
+	Select string
+
 	Timeout  time.Duration // 0 means the upstream's own
 	Exchange Exchange
 }

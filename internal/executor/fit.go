@@ -1,0 +1,64 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"junctor/internal/results"
+	"junctor/internal/tool"
+)
+
+// checkSelect refuses a call whose select cannot be applied to any result,
+// before the tool runs.
+func checkSelect(call *tool.Call) error {
+	if call.Select == "" {
+		return nil
+	}
+	if err := results.Check(call.Select); err != nil {
+		return &tool.Error{Kind: tool.InvalidArguments, Err: err, Msg: fmt.Sprintf("select %q is not valid: %s. The tool was not called", tool.Shorten(call.Select, 200), tool.Shorten(err.Error(), 300))}
+	}
+	return nil
+}
+
+// fit returns what of a result goes to the caller: what the rules of the tool
+// and the caller select, within the limit of a result.
+func (x *Executor) fit(ctx context.Context, f *callRun, result tool.Result) (tool.Result, error) {
+	if !result.IsError && f.rule != "" {
+		selected, err := results.Selected(ctx, f.rule, result.Raw)
+		if err != nil {
+			f.x.Log.WarnContext(ctx, "select of toolRules not applied", "tool", f.name.String(), "err", err)
+		} else {
+			result.Raw = selected
+		}
+	}
+	if !result.IsError && f.call.Select != "" {
+		selected, err := results.Selected(ctx, f.call.Select, result.Raw)
+		if err != nil {
+			return tool.Result{}, x.selectFailed(f, result.Raw, err)
+		}
+		result.Raw = selected
+	}
+	result.Raw = x.bound(f, result.Raw)
+	return result, nil
+}
+
+// selectFailed adds to the error where the whole result is: the tool has run,
+// and should not have to run again.
+func (x *Executor) selectFailed(f *callRun, raw json.RawMessage, err error) error {
+	e := *tool.AsError(err)
+	if id := x.Kept.Keep(f.call.Caller.ID, results.Text(results.Value(raw))); id != "" {
+		e.Msg += fmt.Sprintf(". The tool has run; its result is kept: read_result of the server junctor with {\"id\":%q}", id)
+	}
+	return &e
+}
+
+// bound keeps a result that is larger than the limit and returns its beginning.
+func (x *Executor) bound(f *callRun, raw json.RawMessage) json.RawMessage {
+	limit := f.cfg.Limits.MaxResultBytes
+	if limit <= 0 || len(raw) <= limit {
+		return raw
+	}
+	id := x.Kept.Keep(f.call.Caller.ID, results.Text(results.Value(raw)))
+	return bound(raw, limit, id)
+}

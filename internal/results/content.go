@@ -1,0 +1,121 @@
+package results
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+// Value returns what a CallToolResult says as one JSON value: the structured
+// content where there is some, else the text (parsed if it is JSON), else the
+// list of content blocks.
+func Value(raw json.RawMessage) json.RawMessage {
+	if s := rawjson.Field(raw, "structuredContent"); len(s) > 0 && string(s) != "null" {
+		return s
+	}
+	text, other := texts(raw)
+	if other > 0 || text == nil {
+		if content := rawjson.Field(raw, "content"); content != nil {
+			return content
+		}
+		return json.RawMessage("null")
+	}
+	joined := strings.Join(text, "\n")
+	if t := strings.TrimSpace(joined); t != "" && strings.ContainsRune(`{["-0123456789tfn`, rune(t[0])) && json.Valid([]byte(t)) {
+		return json.RawMessage(t)
+	}
+	return quote(joined)
+}
+
+// Text returns the text of a value: that of a string, else its JSON.
+func Text(value json.RawMessage) string {
+	var s string
+	if len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &s) == nil {
+		return s
+	}
+	return string(value)
+}
+
+// texts returns the text blocks of a result and the number of other blocks.
+func texts(raw json.RawMessage) (text []string, other int) {
+	for block := range rawjson.Elements(rawjson.Field(raw, "content")) {
+		if rawjson.FieldString(block, "type") == "text" {
+			text = append(text, rawjson.FieldString(block, "text"))
+		} else {
+			other++
+		}
+	}
+	return text, other
+}
+
+// TextResult returns a CallToolResult with one text.
+func TextResult(text string) json.RawMessage {
+	return append(append([]byte(`{"content":[{"type":"text","text":`), quote(text)...), `}]}`...)
+}
+
+// Selected returns a CallToolResult with what an expression selects of another.
+func Selected(ctx context.Context, expression string, raw json.RawMessage) (json.RawMessage, error) {
+	value, err := Select(ctx, expression, Value(raw))
+	if err != nil {
+		return nil, err
+	}
+	return TextResult(Text(value)), nil
+}
+
+// Fit returns a CallToolResult whose text has at most limit bytes. What is over
+// is kept, and the result says how to read on; blocks other than text stay.
+func (k *Kept) Fit(caller *tool.Caller, raw json.RawMessage, limit int) json.RawMessage {
+	if limit <= 0 || len(raw) <= limit {
+		return raw
+	}
+	text, other := texts(raw)
+	size := 0
+	for _, t := range text {
+		size += len(t)
+	}
+	structured := rawjson.Field(raw, "structuredContent")
+	if size <= limit && len(structured) <= limit {
+		return raw
+	}
+	whole := strings.Join(text, "\n")
+	if len(structured) > 0 && string(structured) != "null" {
+		whole = string(structured)
+	}
+	out := []byte(`{"content":[{"type":"text","text":`)
+	out = append(out, quote(k.Cut(caller, whole, limit))...)
+	out = append(out, '}')
+	if other > 0 {
+		for block := range rawjson.Elements(rawjson.Field(raw, "content")) {
+			if rawjson.FieldString(block, "type") != "text" {
+				out = append(append(out, ','), block...)
+			}
+		}
+	}
+	out = append(out, ']')
+	for _, key := range []string{"isError", "_meta"} {
+		if value := rawjson.Field(raw, key); value != nil {
+			out = append(append(append(out, `,"`+key+`":`...), value...), ""...)
+		}
+	}
+	return append(out, '}')
+}
+
+// Cut returns the beginning of a text that is longer than limit, with a note
+// that says how to read on; the text is kept for that.
+func (k *Kept) Cut(caller *tool.Caller, text string, limit int) string {
+	if limit <= 0 || len(text) <= limit {
+		return text
+	}
+	page, next := Page(text, 0, limit)
+	id := k.Keep(caller.ID, text)
+	if id == "" {
+		return page + fmt.Sprintf("\n[junctor: the first %d of %d bytes. The rest is too large to keep; ask the tool for less at a time, or use select]", next, len(text))
+	}
+	return page + fmt.Sprintf("\n[junctor: the first %d of %d bytes. To read on, call the tool read_result of the server junctor with {\"id\":%q,\"offset\":%d}, or with \"select\", a jq expression over all of it]", next, len(text), id, next)
+}
+
+func quote(s string) []byte { return rawjson.AppendQuotedBytes(nil, []byte(s)) }
