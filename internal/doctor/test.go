@@ -81,7 +81,7 @@ func Test(ctx context.Context, o TestOptions) *TestReport {
 
 // handshakes asks for every version, and reports whether any was agreed on.
 func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
-	silent := 0
+	silent, kill := 0, false
 	for _, v := range versions() {
 		r.begin("handshake " + v)
 		s := Spoke{Asked: v}
@@ -90,7 +90,11 @@ func (r *TestReport) handshakes(ctx context.Context, o TestOptions) bool {
 		s.TookMs = millis(time.Since(begun))
 		if err == nil {
 			s.Agreed = c.client.Info().Protocol
-			c.close()
+			if kill {
+				c.process.Kill()
+			}
+			// One that does not end by itself is not waited for again.
+			kill = c.close() >= gentle && c.isProgram() || kill
 		} else {
 			s.Error = err.Error()
 		}
