@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"math"
+	"reflect"
 
 	"junctor/internal/catalog"
 	"junctor/internal/config"
@@ -47,6 +48,9 @@ func (a *App) apply(ctx context.Context, cfg *config.Config) {
 	a.catalog.Configure(a.toolSettings(cfg), func() { a.guard.SetConfig(cfg.Security.SecurityConfig) })
 	a.upstreams.Apply(a.servers(cfg))
 	a.gates.apply(cfg)
+	if !reflect.DeepEqual(old.Profiles, cfg.Profiles) || !reflect.DeepEqual(old.Auth, cfg.Auth) {
+		a.discovery.RightsChanged()
+	}
 	a.setCallback(cfg)
 	if port := a.debugPort.Load(); port != nil {
 		port.open(cfg.DebugPort)

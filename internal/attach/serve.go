@@ -157,7 +157,7 @@ func (s *Server) serve(ctx, streams context.Context, c net.Conn, requests *connQ
 			if ctx.Err() != nil { // the program looks for the next gateway
 				return
 			}
-			if s.answer(c, reply{OK: true, Version: s.opts.Version, Temporary: s.opts.Temporary}) != nil {
+			if s.answer(c, reply{OK: true, Version: s.opts.Version, Temporary: s.opts.Temporary, Profile: w.Profile}) != nil {
 				return
 			}
 			if err := serve(streams, r, c); err != nil && ctx.Err() == nil {

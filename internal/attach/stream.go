@@ -38,6 +38,9 @@ type reply struct {
 	Version   string `json:"version,omitempty"`
 	Temporary bool   `json:"temporary,omitempty"`
 	Message   string `json:"message,omitempty"`
+	// Profile is that of the request. A gateway that knows no profiles leaves
+	// it out, and would serve everything.
+	Profile string `json:"profile,omitempty"`
 }
 
 // Refused is the error of a gateway that is running but has not what was
@@ -113,6 +116,9 @@ func requestStream(c net.Conn, r *bufio.Reader, w StreamRequest) (answer reply, 
 	}
 	if !answer.OK {
 		return answer, &Refused{answer.Message}
+	}
+	if answer.Profile != w.Profile {
+		return answer, &Refused{"the running gateway is of a version without profiles; restart it, or use --standalone"}
 	}
 	return answer, nil
 }

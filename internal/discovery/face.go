@@ -192,6 +192,23 @@ func (f *Face) Run(ctx context.Context) error {
 	}
 }
 
+// RightsChanged drops what is cached by the rights of callers, and has clients
+// list again, after a change of profiles or credentials.
+func (f *Face) RightsChanged() {
+	f.view.forget()
+	f.mu.Lock()
+	views := []*mcpserver.Server{f.direct}
+	for _, s := range f.single {
+		views = append(views, s.server)
+	}
+	f.mu.Unlock()
+	for _, v := range views {
+		for _, method := range []string{toolsChanged, promptsChanged, resourcesChanged} {
+			v.Notify(method, nil)
+		}
+	}
+}
+
 // Close ends every session and stream of the face.
 func (f *Face) Close() {
 	f.mu.Lock()

@@ -150,3 +150,31 @@ func TestCallsDoNotQueueBehindHangingStore(t *testing.T) {
 		}
 	})
 }
+
+// limitedProfile is a profile with a rate.
+type limitedProfile struct {
+	tool.UnknownProfile
+	rate tool.Rate
+}
+
+func (p limitedProfile) Terms() tool.ProfileTerms { return tool.ProfileTerms{Rate: p.rate, Ask: true} }
+
+// TestProfileLimitsEachCaller: the rate of a profile counts beside the
+// caller's own, for each caller by itself and only with the profile.
+func TestProfileLimitsEachCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l limiter
+		p := tool.Profiles{limitedProfile{"p", tool.Rate{Calls: 2, Per: time.Minute}}}
+		ann := tool.Caller{ID: "ann", Rate: tool.Rate{Calls: 4, Per: time.Minute}}
+		narrowed, bob := ann, tool.Caller{ID: "bob", Profiles: p}
+		narrowed.Profiles = p
+		for i, tt := range []struct {
+			caller *tool.Caller
+			ok     bool
+		}{{&narrowed, true}, {&narrowed, true}, {&narrowed, false}, {&bob, true}, {&ann, true}, {&ann, true}, {&ann, false}, {&narrowed, false}} {
+			if err := l.allow(tt.caller, tool.Name{}, LimitConfig{}); (err == nil) != tt.ok {
+				t.Errorf("call %d by %s: %v", i, tt.caller.View(), err)
+			}
+		}
+	})
+}
