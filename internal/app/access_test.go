@@ -74,6 +74,7 @@ var access = map[string]need{
 	"POST /api/mcp/{name}/authorize": anyCaller, "DELETE /api/mcp/{name}/authorize": anyCaller,
 	"MetadataPath": public, `MetadataPath + "/"`: public, `"GET " + CallbackPath`: public, `"GET " + MetadataPath`: public, `"GET " + KeysPath`: public,
 	`"GET " + AuthorizePath`: public, `"POST " + TokenPath`: public, `"POST " + RegisterPath`: public, `"POST " + RevokePath`: public,
+	`"GET " + OIDCStartPath`: public, `"GET " + OIDCCallbackPath`: public,
 	`"GET " + ConsentPath`: public, `"POST " + ConsentPath`: public,
 	// The rest.
 	"GET /metrics": whole, "/.well-known/": public, "/": public,

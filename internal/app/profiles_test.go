@@ -80,6 +80,7 @@ func TestKeysNameProfilesThatExist(t *testing.T) {
 		`{"auth":{"keys":[{"name":"k","key":"sixteen-letters-at-least","profile":"none"}]}}`,
 		`{"auth":{"keys":[{"name":"k","key":"sixteen-letters-at-least","profile":"p","admin":true}]},"profiles":{"p":{}}}`,
 		`{"auth":{"jwt":{"issuer":"https://i.example","audience":"a","rules":[{"profiles":["none"]}]}}}`,
+		`{"auth":{"oidc":{"issuer":"https://i.example","clientId":"a","rules":[{"profiles":["none"]}]}}}`,
 		`{"profiles":{"p q":{}}}`, `{"profiles":{"p":{"mode":"other"}}}`,
 	} {
 		if _, _, err := config.Parse("f", []byte(text), config.Options{}); err == nil {

@@ -190,10 +190,17 @@ func (c *Config) validProfiles() error {
 	for i, k := range c.Auth.Keys {
 		known("keys", i, "profile", k.Profile)
 	}
+	rules := map[string][]auth.JWTRule{}
 	if c.Auth.JWT != nil {
-		for i, r := range c.Auth.JWT.Rules {
+		rules["jwt.rules"] = c.Auth.JWT.Rules
+	}
+	if c.Auth.OIDC != nil {
+		rules["oidc.rules"] = c.Auth.OIDC.Rules
+	}
+	for _, key := range slices.Sorted(maps.Keys(rules)) {
+		for i, r := range rules[key] {
 			for j, name := range r.Profiles {
-				known("jwt.rules", i, "profiles["+strconv.Itoa(j)+"]", name)
+				known(key, i, "profiles["+strconv.Itoa(j)+"]", name)
 			}
 		}
 	}
