@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { shared } from './page.mjs';
-import { counts, fits, say, servers, settled } from './rig.mjs';
+import { counts, fits, say, servers, settled, shot, violations } from './rig.mjs';
 import { script } from './script.mjs';
 
 const rig = shared();
@@ -260,3 +260,64 @@ test('chat: works at 380 px', on('/#/chat', async (page) => {
   await page.getByRole('link', { name: 'Back to the list' }).click();
   await page.locator('.tool-row').first().waitFor();
 }, { viewport: { width: 380, height: 760 } }));
+
+test('chat: edit a message, answer again, go back to a branch; the model writes the title', on('/#/chat', async (page) => {
+  await say(page, 'name this please');
+  await page.getByText('You said: name this please').waitFor();
+  await settled(page);
+  await page.getByRole('heading', { name: 'A fitting title', exact: true }).waitFor();
+
+  const mine = page.getByRole('article', { name: 'Your message' });
+  await mine.hover();
+  await page.getByRole('button', { name: 'Edit message' }).click();
+  await page.getByLabel('Edited message').fill('changed my mind');
+  await page.getByRole('button', { name: 'Send edited' }).click();
+  await page.getByText('You said: changed my mind').waitFor();
+  await counts(page.getByText('You said: name this please'), 0);
+  await settled(page);
+  await page.getByRole('group', { name: 'Versions' }).getByText('2/2').waitFor();
+  await shot(page, 'chat-branches');
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole('button', { name: 'Previous version' }).click();
+  await page.getByText('You said: name this please').waitFor();
+  await page.getByRole('button', { name: 'Answer again' }).click();
+  await page.getByRole('article', { name: 'Reply' }).getByRole('group', { name: 'Versions' }).getByText('2/2').waitFor();
+  await page.reload();
+  await page.getByRole('article', { name: 'Reply' }).getByText('2/2').waitFor();
+}));
+
+test('chat: attach files, settings of one chat, pin and search conversations', on('/#/chat', async (page) => {
+  await page.getByRole('button', { name: 'Settings of this chat' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('System prompt').fill('Answer briefly.');
+  await dialog.getByLabel('Temperature').fill('0.2');
+  await dialog.getByLabel('memory', { exact: true }).uncheck();
+  assert.deepEqual(await violations(page), []);
+  await shot(page, 'chat-preferences');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await page.getByLabel('Files to attach').setInputFiles([
+    { name: 'notes.txt', mimeType: 'text/plain', buffer: Buffer.from('the word is xyzzy') },
+    { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64') },
+  ]);
+  await page.getByRole('group', { name: 'Attachments' }).getByText('dot.png').waitFor();
+  await say(page, 'look at the quokka');
+  await page.getByText(/You said: look at the quokka/).waitFor();
+  await settled(page);
+  await page.getByRole('article', { name: 'Your message' }).getByText('notes.txt').waitFor();
+  await page.reload();
+  await page.getByRole('img', { name: 'Your image' }).waitFor();
+  await page.getByRole('button', { name: 'Settings of this chat' }).click();
+  assert.equal(await dialog.getByLabel('System prompt').inputValue(), 'Answer briefly.');
+  assert.equal(await dialog.getByLabel('memory', { exact: true }).isChecked(), false);
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+
+  await page.getByRole('button', { name: /Actions for look at the quokka/ }).click();
+  await page.getByRole('button', { name: 'Pin', exact: true }).click();
+  await page.locator('.sessions li').first().getByText('look at the quokka').waitFor();
+  await page.getByLabel('Search conversations').fill('QUOKKA');
+  await counts(page.locator('.sessions li'), 1);
+  await shot(page, 'chat-search');
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox').fill('quokka');
+  await page.getByRole('option', { name: /look at the quokka/ }).waitFor();
+}));

@@ -28,6 +28,8 @@ type Config struct {
 
 	// The longest message that a person may send, in bytes.
 	MaxMessageBytes int `json:"maxMessageBytes"`
+	// The most bytes of attachments that a message may have.
+	MaxAttachmentBytes int `json:"maxAttachmentBytes"`
 	// How many messages a connection may send in a minute.
 	MessagesPerMinute int `json:"messagesPerMinute"`
 	// How many WebSocket connections there may be at once.
@@ -53,6 +55,7 @@ func DefaultConfig() Config {
 		MetaToolsAbove:       100,
 		MaxResultBytes:       64 << 10,
 		MaxMessageBytes:      256 << 10,
+		MaxAttachmentBytes:   10 << 20,
 		MessagesPerMinute:    60,
 		MaxConnections:       10_000,
 		SessionIdleMs:        30 * 60_000,
@@ -69,6 +72,7 @@ func (c Config) Validate() error {
 		setting.NotNegative("summarizationThreshold", c.SummarizationThreshold),
 		setting.NotNegative("metaToolsAbove", c.MetaToolsAbove),
 		setting.NotNegative("maxSessions", c.MaxSessions),
+		setting.NotNegative("maxAttachmentBytes", c.MaxAttachmentBytes),
 		setting.Span("sessionIdleMs", c.SessionIdleMs),
 		setting.Span("pingMs", c.PingMs),
 		setting.Span("disconnectGraceMs", c.DisconnectGraceMs),

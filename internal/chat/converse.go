@@ -46,7 +46,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 	repeats := map[string]int{}
 	last, again := "", 0 // last: why the model gets no more tools
 	for step := 1; ; step++ {
-		o := s.host.toolsFor(ctx, &t.caller, cfg.MetaToolsAbove)
+		o := s.host.toolsFor(ctx, &t.caller, cfg.MetaToolsAbove, s.preferences())
 		reply, err := s.ask(ctx, t, model, o, last)
 		if err != nil {
 			return s.endWithModelError(ctx, t, model, reply, err)

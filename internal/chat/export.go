@@ -33,6 +33,8 @@ func Markdown(info SessionInfo, h HistoryPayload) string {
 				b.WriteString(strings.TrimSpace(p.Text) + "\n\n")
 			case p.Image != nil:
 				b.WriteString("*(a picture)*\n\n")
+			case p.File != nil:
+				fmt.Fprintf(&b, "*(file %s)*\n\n", p.File.Name)
 			case p.Call != nil:
 				name := p.Call.Name
 				if p.Call.Tool != (tool.Name{}) {

@@ -18,18 +18,15 @@ func (s *Session) History() HistoryPayload {
 
 // history returns the messages before a sequence number (0: all). s.mu is held.
 func (s *Session) history(before int64) HistoryPayload {
-	h := HistoryPayload{Title: s.title, Model: s.model, Messages: []HistoryMessage{}}
+	h := HistoryPayload{Title: s.title, Model: s.model, Preferences: s.meta.Preferences, Messages: []HistoryMessage{}}
+	siblings := alternatives(s.all)
 	context := 0
 	for _, e := range s.entries {
 		if before > 0 && e.seq >= before {
 			break
 		}
-		parts := e.message.Parts
-		if parts == nil {
-			parts = []llm.Part{}
-		}
 		h.Messages = append(h.Messages, HistoryMessage{ID: e.ID, Seq: e.seq, Role: e.message.Role, Time: e.time.UTC(),
-			Parts: parts, Model: e.Model, Usage: e.Usage, Notice: e.Notice})
+			Parts: withoutData(e.message.Parts), Model: e.Model, Usage: e.Usage, Notice: e.Notice, Siblings: siblings[e.parent()]})
 		if e.Usage != nil && e.Usage.Input > 0 {
 			context = e.Usage.Input
 		}
@@ -52,16 +49,20 @@ const maxHistory = 8 << 20
 func trimHistory(h HistoryPayload, budget int) HistoryPayload {
 	for i := len(h.Messages) - 1; i >= 0; i-- {
 		m := &h.Messages[i]
-		cloned := false
-		for j, p := range m.Parts {
+		own := m.Parts // the session's
+		m.Parts = slices.Clone(own)
+		for j, p := range own {
+			if p.Image != nil {
+				if budget -= len(p.Image.Data); budget < 0 {
+					m.Parts[j] = llm.Part{File: &llm.File{Name: "image", MIME: p.Image.MIME, Size: len(p.Image.Data)}}
+				}
+				continue
+			}
 			if p.Result == nil {
 				continue
 			}
 			if budget -= len(p.Result.Content); budget >= 0 {
 				continue
-			}
-			if !cloned { // the parts belong to the session
-				m.Parts, cloned = slices.Clone(m.Parts), true
 			}
 			short := *p.Result
 			short.Content = json.RawMessage(`{"content":[` + string(textBlock(fmt.Sprintf("[%d bytes left out here; the export of the conversation has them]", len(short.Content)))) + `]}`)

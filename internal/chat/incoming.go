@@ -16,7 +16,18 @@ type (
 	SendMessage struct {
 		Text  string `json:"text"`
 		Model string `json:"model"` // from now on; empty: as before
+		// Edit is the id of the user's message that this one replaces, on a
+		// branch of its own.
+		Edit string
+		// Again is the id of a message that is to be answered again; there is
+		// no text then.
+		Again       string
+		Attachments []Attachment
 	}
+	// SwitchMessage makes the branch of a message the current one.
+	SwitchMessage struct{ MessageID string }
+	// PreferMessage replaces the preferences of the conversation.
+	PreferMessage struct{ Preferences Preferences }
 	// AbortMessage stops the reply.
 	AbortMessage struct{}
 	// DecideMessage answers an approval.
@@ -61,6 +72,11 @@ func ParseIncoming(data []byte) (any, error) {
 		Scope  Scope   `json:"scope"`
 		Reason string  `json:"reason"`
 
+		Edit        string       `json:"edit"`
+		MessageID   string       `json:"messageId"`
+		Attachments []Attachment `json:"attachments"`
+		Preferences
+
 		QuestionID string          `json:"questionId"`
 		Action     Action          `json:"action"`
 		Content    json.RawMessage `json:"content"`
@@ -73,7 +89,17 @@ func ParseIncoming(data []byte) (any, error) {
 		if p.Text == nil {
 			return nil, invalid(`"payload.text" is missing`)
 		}
-		return SendMessage{Text: *p.Text, Model: p.Model}, nil
+		return SendMessage{Text: *p.Text, Model: p.Model, Edit: p.Edit, Attachments: p.Attachments}, nil
+	case "regenerate", "branch":
+		if p.MessageID == "" {
+			return nil, invalid(`"payload.messageId" is missing`)
+		}
+		if in.Type == "branch" {
+			return SwitchMessage{MessageID: p.MessageID}, nil
+		}
+		return SendMessage{Again: p.MessageID, Model: p.Model}, nil
+	case "preferences":
+		return PreferMessage{Preferences: p.Preferences}, nil
 	case "abort":
 		return AbortMessage{}, nil
 	case "history":
@@ -95,7 +121,7 @@ func ParseIncoming(data []byte) (any, error) {
 	case "":
 		return nil, invalid(`"type" is missing`)
 	}
-	return nil, invalid(fmt.Sprintf("%q is not a type of message; use message, abort, approve, deny, answer or history", tool.Shorten(in.Type, 40)))
+	return nil, invalid(fmt.Sprintf("%q is not a type of message; use message, regenerate, branch, preferences, abort, approve, deny, answer or history", tool.Shorten(in.Type, 40)))
 }
 
 func parseAnswer(questionID string, a Answer) (any, error) {

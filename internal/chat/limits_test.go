@@ -46,9 +46,9 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 	if text, _ := c.reply(); text != "You said: still here" {
 		t.Errorf("after all that: %q", text)
 	}
-	// Ten megabytes end the connection, and nothing else.
+	// Thirty megabytes end the connection, and nothing else.
 	big := r.connect("")
-	_ = big.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"message","payload":{"text":"`+strings.Repeat("x", 10<<20)+`"}}`))
+	_ = big.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"message","payload":{"text":"`+strings.Repeat("x", 30<<20)+`"}}`))
 	for {
 		_, err := big.read()
 		if err == nil {
@@ -61,7 +61,7 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 	}
 	c.say("and here")
 	if text, _ := c.reply(); text != "You said: and here" {
-		t.Errorf("after ten megabytes: %q", text)
+		t.Errorf("after thirty megabytes: %q", text)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestSessionsOverHTTP(t *testing.T) {
 	if status, _, _ := r.rest("GET", path+"/export?as=you", ""); status != 404 {
 		t.Errorf("export by someone else: %d", status)
 	}
-	if _, models, _ := r.rest("GET", "/api/models", ""); fmt.Sprint(models["models"]) != "[map[contextWindow:400000 default:true id:m model:gpt-test provider:openai]]" {
+	if _, models, _ := r.rest("GET", "/api/models", ""); fmt.Sprint(models["models"]) != "[map[contextWindow:400000 default:true documents:true id:m model:gpt-test provider:openai]]" {
 		t.Errorf("models %v", models)
 	}
 	if status, _, _ := r.rest("DELETE", path, ""); status != 204 {

@@ -25,12 +25,12 @@ const leastBudget = 512
 // messages unchanged, and a summary in place of the oldest. It returns its
 // estimated size, and that of the history.
 func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o requestTools) (req llm.Request, estimate, history int) {
-	info := model.Info()
+	info, prefs := model.Info(), s.preferences()
 	req = llm.Request{
 		// Only the date: a prompt that changes every minute would not be
 		// cached.
-		System:   firstNonEmpty(info.SystemPrompt, basePrompt) + "\n\nToday is " + time.Now().Format("Monday, 2 January 2006") + ".",
-		Guidance: o.guidance, Tools: o.tools, CacheKey: s.id,
+		System:   firstNonEmpty(prefs.SystemPrompt, info.SystemPrompt, basePrompt) + "\n\nToday is " + time.Now().Format("Monday, 2 January 2006") + ".",
+		Guidance: o.guidance, Tools: o.tools, CacheKey: s.id, Temperature: prefs.Temperature,
 	}
 	overhead := llm.EstimateTokens(len(req.System)+len(req.Guidance)) + o.tools.Tokens()
 	budget := s.budget(info, overhead)
@@ -38,6 +38,9 @@ func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o reque
 	s.mu.Lock()
 	gauge := s.gauge
 	sum := s.meta.Summary
+	if !onPath(s.entries, sum.UpTo) { // it summarises another branch
+		sum = summary{}
+	}
 	units := unitsOf(s.entries, sum.UpTo)
 	s.mu.Unlock()
 	total := 0
@@ -55,8 +58,9 @@ func (s *Session) request(ctx context.Context, t *turn, model llm.Model, o reque
 		req.Messages = append(req.Messages, llm.Text(llm.User, "(What was said before, in short: "+sum.Text+")"))
 	}
 	req.Messages = append(req.Messages, fit(units, gauge, budget)...)
-	for _, m := range req.Messages {
+	for i, m := range req.Messages {
 		history += m.Tokens()
+		req.Messages[i] = m.WithTextFiles(info.Provider.TakesDocuments())
 	}
 	return req, overhead + history, gauge.Correct(history)
 }
@@ -209,6 +213,8 @@ func writePlain(b *strings.Builder, m llm.Message, max int) {
 		switch {
 		case p.Text != "":
 			fmt.Fprintf(b, "%s: %s\n", m.Role, tool.Shorten(p.Text, max))
+		case p.File != nil:
+			fmt.Fprintf(b, "%s: (file %s)\n", m.Role, p.File.Name)
 		case p.Call != nil:
 			fmt.Fprintf(b, "assistant calls %s with %s\n", p.Call.Name, tool.Shorten(string(p.Call.Arguments), max))
 		case p.Result != nil:

@@ -27,6 +27,7 @@ func (h *Host) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("PATCH /api/sessions/{id}", h.changeSession)
 	mux.HandleFunc("DELETE /api/sessions/{id}", h.deleteSession)
 	mux.HandleFunc("GET /api/sessions/{id}/export", h.exportSession)
+	mux.HandleFunc("POST /api/sessions/{id}/title", h.makeTitle)
 }
 
 // SessionInfo is a session in a list.
@@ -37,6 +38,9 @@ type SessionInfo struct {
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 	Active  bool      `json:"active"` // a reply is in progress
+	Pinned  bool      `json:"pinned,omitempty"`
+	Waiting bool      `json:"waiting,omitempty"` // the reply waits for the user
+	Match   string    `json:"match,omitempty"`   // in a search: the text around the match
 }
 
 // ModelInfo is a model in a list.
@@ -46,6 +50,7 @@ type ModelInfo struct {
 	Model         string       `json:"model"`
 	ContextWindow int          `json:"contextWindow"`
 	Default       bool         `json:"default"`
+	Documents     bool         `json:"documents,omitempty"` // it reads PDF documents
 }
 
 func reply(w http.ResponseWriter, v any) {
@@ -67,7 +72,7 @@ func (h *Host) listModels(w http.ResponseWriter, r *http.Request) {
 	if set := h.Models(); set != nil {
 		for i, m := range set.All() {
 			info := m.Info()
-			out.Models = append(out.Models, ModelInfo{info.ID, info.Provider, info.Model, info.ContextWindow, i == 0})
+			out.Models = append(out.Models, ModelInfo{info.ID, info.Provider, info.Model, info.ContextWindow, i == 0, info.Provider.TakesDocuments()})
 		}
 	}
 	if len(out.Models) == 0 {
@@ -93,14 +98,13 @@ func (h *Host) info(rec store.Session) SessionInfo {
 	h.mu.Lock()
 	s := h.sessions[rec.ID]
 	h.mu.Unlock()
-	active := false
+	var meta metadata
+	readable := json.Unmarshal(rec.Metadata, &meta) == nil
+	info := SessionInfo{ID: rec.ID, Title: rec.Title, Model: rec.Model, Created: rec.Created.UTC(), Updated: rec.Updated.UTC(), Active: readable && meta.Turn.Active, Pinned: meta.Pinned}
 	if s != nil {
-		active = s.Active()
-	} else {
-		var meta metadata
-		active = json.Unmarshal(rec.Metadata, &meta) == nil && meta.Turn.Active
+		info.Active, info.Waiting = s.Active(), s.waiting()
 	}
-	return SessionInfo{ID: rec.ID, Title: rec.Title, Model: rec.Model, Created: rec.Created.UTC(), Updated: rec.Updated.UTC(), Active: active}
+	return info
 }
 
 func (h *Host) listSessions(w http.ResponseWriter, r *http.Request) {
@@ -120,7 +124,12 @@ func (h *Host) listSessions(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	list, err := h.List(r.Context(), tool.CallerFrom(r.Context()), before, limit)
+	var list []SessionInfo
+	if text := strings.TrimSpace(q.Get("q")); text != "" {
+		list, err = h.Search(r.Context(), tool.CallerFrom(r.Context()), text, limit)
+	} else {
+		list, err = h.List(r.Context(), tool.CallerFrom(r.Context()), before, limit)
+	}
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
@@ -166,8 +175,17 @@ func (h *Host) showSession(w http.ResponseWriter, r *http.Request) {
 // maxTitle bounds a title, in bytes.
 const maxTitle = 200
 
-// Rename changes the title or the model of a session; nil leaves it unchanged.
-func (h *Host) Rename(ctx context.Context, caller tool.Caller, id string, title, model *string) (SessionInfo, error) {
+// SessionChange is a change of a session; nil leaves what it is about
+// unchanged.
+type SessionChange struct {
+	Title  *string `json:"title"`
+	Model  *string `json:"model"`
+	Pinned *bool   `json:"pinned"`
+}
+
+// Change changes a session.
+func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c SessionChange) (SessionInfo, error) {
+	title, model := c.Title, c.Model
 	if _, err := h.own(ctx, caller, id); err != nil {
 		return SessionInfo{}, err
 	}
@@ -190,7 +208,10 @@ func (h *Host) Rename(ctx context.Context, caller tool.Caller, id string, title,
 		if model != nil {
 			s.Model = *model
 		}
-		return nil
+		if c.Pinned == nil {
+			return nil
+		}
+		return changeMetadata(s, func(m *metadata) { m.Pinned = *c.Pinned })
 	})
 	if err != nil {
 		return SessionInfo{}, unavailable(err)
@@ -201,17 +222,18 @@ func (h *Host) Rename(ctx context.Context, caller tool.Caller, id string, title,
 	if s != nil {
 		s.mu.Lock()
 		s.title, s.model = rec.Title, rec.Model
+		if c.Pinned != nil {
+			s.meta.Pinned = *c.Pinned
+		}
+		told := s.sessionPayload()
 		s.mu.Unlock()
-		s.emit(TypeSession, SessionPayload{Title: rec.Title, Model: rec.Model})
+		s.emit(TypeSession, told)
 	}
 	return h.info(rec), nil
 }
 
 func (h *Host) changeSession(w http.ResponseWriter, r *http.Request) {
-	var in struct {
-		Title *string `json:"title"`
-		Model *string `json:"model"`
-	}
+	var in SessionChange
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	data, err := httperr.ReadBody(r)
 	if err != nil {
@@ -221,10 +243,10 @@ func (h *Host) changeSession(w http.ResponseWriter, r *http.Request) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&in); err != nil {
-		httperr.Write(w, r, &tool.Error{Kind: tool.ParseFailed, Msg: `the body must be JSON with "title", "model" or both`})
+		httperr.Write(w, r, &tool.Error{Kind: tool.ParseFailed, Msg: `the body must be JSON with "title", "model" or "pinned"`})
 		return
 	}
-	info, err := h.Rename(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id"), in.Title, in.Model)
+	info, err := h.Change(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id"), in)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return

@@ -24,8 +24,9 @@ type Session struct {
 	mu       sync.Mutex
 	stored   bool // there is a record in the store
 	title    string
-	model    string // chosen by the user; empty means the default
-	entries  []historyEntry
+	model    string         // chosen by the user; empty means the default
+	all      []historyEntry // every message, in order
+	entries  []historyEntry // those of the current branch
 	meta     metadata
 	turn     *turn // the reply in progress, or nil
 	active   time.Time
@@ -54,6 +55,7 @@ type messageMeta struct {
 	Model  string     `json:"model,omitempty"`
 	Usage  *llm.Usage `json:"usage,omitempty"`
 	Notice string     `json:"notice,omitempty"`
+	Parent *int64     `json:"parent,omitempty"` // nil means the message before it
 }
 
 // The notices.
@@ -72,6 +74,10 @@ type metadata struct {
 	Allow    []string  `json:"allow,omitempty"`    // tools approved for this session
 	Sampling []string  `json:"sampling,omitempty"` // servers that may use the model in this session
 	Usage    llm.Usage `json:"usage,omitzero"`
+	Leaf     int64     `json:"leaf,omitempty"` // the end of the current branch; 0 means the newest message
+	Pinned   bool      `json:"pinned,omitempty"`
+
+	Preferences Preferences `json:"preferences,omitzero"`
 }
 
 // turnMark is the beginning of the latest turn.
@@ -107,6 +113,14 @@ func (s *Session) Active() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.turn != nil || s.foreign && s.meta.Turn.Active
+}
+
+// waiting reports whether the reply waits for the user: for an approval, or for
+// an answer to a question.
+func (s *Session) waiting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turn != nil && len(s.turn.approvals)+len(s.turn.questions) > 0
 }
 
 // isStored reports whether the session has messages.
@@ -147,10 +161,11 @@ func (s *Session) load(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	s.title, s.model, s.meta = rec.Title, rec.Model, meta
-	s.entries = nil
+	s.all = nil
 	for _, m := range messages {
-		s.entries = append(s.entries, decode(m))
+		s.all = append(s.all, decode(m))
 	}
+	s.entries = pathTo(s.all, meta.Leaf)
 	if len(s.watchers) == 0 { // earlier messages have no receivers
 		s.outbox.start(meta.Seq)
 	}
@@ -207,13 +222,14 @@ func (s *Session) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// isTurnStart reports whether an event is the user's message that begins a
-// turn.
+// isTurnStart reports whether an event begins a turn: the user's message, or
+// that one is answered again.
 func isTurnStart(data []byte) bool {
 	var out struct {
-		Type string `json:"type"`
+		Type    string        `json:"type"`
+		Payload BranchPayload `json:"payload"`
 	}
-	return json.Unmarshal(data, &out) == nil && out.Type == TypeMessage
+	return json.Unmarshal(data, &out) == nil && (out.Type == TypeMessage || out.Type == TypeBranch && out.Payload.Again)
 }
 
 // isTurnEnd reports whether an event is the end of a reply.
@@ -313,11 +329,14 @@ func decode(m store.Message) historyEntry {
 // append adds a message to the store and then to the history.
 func (s *Session) append(ctx context.Context, m llm.Message, a messageMeta) error {
 	s.mu.Lock()
-	seq := int64(1)
+	seq, parent := s.nextSeq(), int64(0)
 	if n := len(s.entries); n > 0 {
-		seq = s.entries[n-1].seq + 1
+		parent = s.entries[n-1].seq
 	}
 	s.mu.Unlock()
+	if parent != seq-1 {
+		a.Parent = &parent
+	}
 	if a.ID == "" {
 		a.ID = newID("msg")
 	}
@@ -337,8 +356,17 @@ func (s *Session) append(ctx context.Context, m llm.Message, a messageMeta) erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entries = append(s.entries, historyEntry{seq: seq, time: rec.Time, message: m, messageMeta: a})
+	e := historyEntry{seq: seq, time: rec.Time, message: m, messageMeta: a}
+	s.all, s.entries = append(s.all, e), append(s.entries, e)
 	return nil
+}
+
+// nextSeq is the sequence number of the next message. s.mu is held.
+func (s *Session) nextSeq() int64 {
+	if n := len(s.all); n > 0 {
+		return s.all[n-1].seq + 1
+	}
+	return 1
 }
 
 // save writes the session's metadata after change.
@@ -355,5 +383,21 @@ func (s *Session) save(ctx context.Context, change func(*metadata)) error {
 		rec.Metadata = raw
 		return nil
 	})
+	return err
+}
+
+// changeMetadata changes the metadata of a stored session.
+func changeMetadata(rec *store.Session, change func(*metadata)) error {
+	var meta metadata
+	if len(rec.Metadata) > 0 {
+		if err := json.Unmarshal(rec.Metadata, &meta); err != nil {
+			return err
+		}
+	}
+	change(&meta)
+	raw, err := json.Marshal(meta)
+	if err == nil {
+		rec.Metadata = raw
+	}
 	return err
 }

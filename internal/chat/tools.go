@@ -47,23 +47,26 @@ type requestTools struct {
 	tools    *llm.Toolset
 	guidance string
 	meta     bool
+	prefs    Preferences
 }
 
 // toolsFor returns the tools that the caller may use, or the meta-tools if
 // there are too many. It waits for servers that are still starting: a model
 // needs all tools at once.
-func (h *Host) toolsFor(ctx context.Context, caller *tool.Caller, above int) requestTools {
+func (h *Host) toolsFor(ctx context.Context, caller *tool.Caller, above int, prefs Preferences) requestTools {
 	h.Tools.Await(ctx, caller)
 	snap, translated := h.Tools.Translation()
 	var names []tool.Name
 	for e := range snap.Visible(caller) {
-		names = append(names, e.Name)
+		if prefs.uses(e.Name.Server) {
+			names = append(names, e.Name)
+		}
 	}
-	o := requestTools{meta: above > 0 && len(names) > above, tools: h.meta}
+	o := requestTools{meta: above > 0 && len(names) > above, tools: h.meta, prefs: prefs}
 	if !o.meta {
 		o.tools = llm.NewToolset(translated, names)
 	}
-	o.guidance = guidance(snap, caller, o.meta, h.unavailableServers(caller))
+	o.guidance = guidance(snap, caller, o, h.unavailableServers(caller))
 	return o
 }
 
@@ -75,14 +78,14 @@ const (
 
 // guidance returns the servers' guidance for their tools, and which servers are
 // unavailable.
-func guidance(snap *catalog.Snapshot, caller *tool.Caller, meta bool, down []ServerState) string {
+func guidance(snap *catalog.Snapshot, caller *tool.Caller, o requestTools, down []ServerState) string {
 	var b strings.Builder
 	for _, s := range snap.Servers() {
-		if !caller.MaySee(s.Name) || s.EnabledTools() == 0 {
+		if !caller.MaySee(s.Name) || !o.prefs.uses(s.Name) || s.EnabledTools() == 0 {
 			continue
 		}
 		text := strings.TrimSpace(s.GuidanceFor(caller))
-		if meta {
+		if o.meta {
 			// With thousands of tools, only a summary of each server fits.
 			text = tool.Shorten(tool.OneLine(firstNonEmpty(s.Description, s.Title, text)), 200)
 		}
@@ -98,6 +101,7 @@ func guidance(snap *catalog.Snapshot, caller *tool.Caller, meta bool, down []Ser
 		}
 		fmt.Fprintf(&b, "## Server %s\n%s\n\n", s.Name, text)
 	}
+	down = slices.DeleteFunc(down, func(d ServerState) bool { return !o.prefs.uses(d.Server) })
 	if len(down) > 0 {
 		b.WriteString("## Not available now\n")
 		for _, d := range down {
@@ -118,7 +122,7 @@ func firstNonEmpty(choices ...string) string {
 // metaCall executes a call of search or details, and converts one of execute
 // into the call of the tool. It reports false for a call that is to be
 // executed.
-func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, c *llm.ToolCall) (result *llm.ToolResult, target *llm.ToolCall) {
+func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, prefs Preferences, c *llm.ToolCall) (result *llm.ToolResult, target *llm.ToolCall) {
 	var in struct {
 		Query     string          `json:"query"`
 		Server    string          `json:"server"`
@@ -132,9 +136,12 @@ func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, c *llm.ToolCal
 	snap := h.Tools.Snapshot()
 	switch c.Tool {
 	case metaSearch:
-		return h.metaSearch(caller, c, in.Query, in.Server, in.Limit), nil
+		return h.metaSearch(caller, prefs, c, in.Query, in.Server, in.Limit), nil
 	case metaDetails:
 		e, err := snap.Resolve(caller, in.Server, in.Tool)
+		if err == nil && !prefs.uses(e.Name.Server) {
+			err = notChosen(e.Name)
+		}
 		if err != nil {
 			return failure(c, err), nil
 		}
@@ -146,6 +153,9 @@ func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, c *llm.ToolCal
 	}
 	inner := &llm.ToolCall{ID: c.ID, Name: c.Name, Arguments: args}
 	e, err := snap.Resolve(caller, in.Server, in.Tool)
+	if err == nil && !prefs.uses(e.Name.Server) {
+		err = notChosen(e.Name)
+	}
 	if err != nil {
 		return failure(c, err), nil
 	}
@@ -153,9 +163,15 @@ func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, c *llm.ToolCal
 	return nil, inner
 }
 
-func (h *Host) metaSearch(caller *tool.Caller, c *llm.ToolCall, query, server string, limit int) *llm.ToolResult {
-	var only listing.Filter
-	if server != "" {
+// notChosen is the error for a tool of a server that the user has turned off
+// for the conversation.
+func notChosen(name tool.Name) error {
+	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the user has turned off the server %q for this conversation", name.Server)}
+}
+
+func (h *Host) metaSearch(caller *tool.Caller, prefs Preferences, c *llm.ToolCall, query, server string, limit int) *llm.ToolResult {
+	only := listing.Filter{Servers: prefs.Servers}
+	if server != "" && prefs.uses(server) {
 		only.Servers = []string{server}
 	}
 	found, err := h.Tools.Search(h.Tools.Snapshot(), caller, only, search.Query{Text: query, Limit: min(max(limit, 0), 30)})

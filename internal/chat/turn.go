@@ -59,23 +59,44 @@ func (t *turn) callID() string {
 // Send adds a message of the user; the reply is sent to the watchers. It
 // returns when the message is in the history.
 func (s *Session) Send(ctx context.Context, caller tool.Caller, text, model string) error {
+	return s.Post(ctx, caller, SendMessage{Text: text, Model: model})
+}
+
+// check returns the content of a message, or why it is refused.
+func (s *Session) check(m SendMessage) ([]llm.Part, error) {
 	h := s.host
 	cfg := h.config()
+	switch {
+	case m.Again != "":
+	case strings.TrimSpace(m.Text) == "" && len(m.Attachments) == 0:
+		return nil, invalid("the message is empty")
+	case len(m.Text) > cfg.MaxMessageBytes:
+		return nil, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the message has %d bytes; %d are allowed", len(m.Text), cfg.MaxMessageBytes)}
+	case !utf8.ValidString(m.Text):
+		return nil, invalid("the message is not valid UTF-8")
+	}
+	if m.Model != "" {
+		if set := h.Models(); set == nil || set.Get(m.Model) == nil {
+			return nil, invalid(fmt.Sprintf("there is no model %q; GET /api/models lists them", tool.Shorten(m.Model, 80)))
+		}
+	}
+	var parts []llm.Part
+	if m.Text != "" {
+		parts = append(parts, llm.Part{Text: m.Text})
+	}
+	files, err := attachmentParts(m.Attachments, cfg.MaxAttachmentBytes, h.model(firstNonEmpty(m.Model, s.chosen())))
+	return append(parts, files...), err
+}
+
+// Post is Send for every kind of message.
+func (s *Session) Post(ctx context.Context, caller tool.Caller, m SendMessage) error {
+	h := s.host
 	if err := caller.PermitChat(); err != nil {
 		return err
 	}
-	switch {
-	case strings.TrimSpace(text) == "":
-		return invalid("the message is empty")
-	case len(text) > cfg.MaxMessageBytes:
-		return &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the message has %d bytes; %d are allowed", len(text), cfg.MaxMessageBytes)}
-	case !utf8.ValidString(text):
-		return invalid("the message is not valid UTF-8")
-	}
-	if model != "" {
-		if set := h.Models(); set == nil || set.Get(model) == nil {
-			return invalid(fmt.Sprintf("there is no model %q; GET /api/models lists them", tool.Shorten(model, 80)))
-		}
+	parts, err := s.check(m)
+	if err != nil {
+		return err
 	}
 	t := &turn{id: newID("turn"), caller: caller, done: make(chan struct{}), session: s,
 		approvals: map[string]chan Decision{}, reasons: map[string]string{}, questions: map[string]*question{}}
@@ -107,7 +128,7 @@ func (s *Session) Send(ctx context.Context, caller tool.Caller, text, model stri
 	s.active = time.Now()
 	s.mu.Unlock()
 
-	if err := s.begin(ctx, t, text, model); err != nil {
+	if err := s.begin(ctx, m, parts); err != nil {
 		t.cancel(err)
 		s.mu.Lock()
 		s.turn = nil
@@ -124,28 +145,38 @@ func busy() error {
 }
 
 // begin adds the message to the history and marks the turn as in progress.
-func (s *Session) begin(ctx context.Context, t *turn, text, model string) error {
-	h := s.host
+func (s *Session) begin(ctx context.Context, m SendMessage, parts []llm.Part) error {
+	h, model := s.host, m.Model
 	if h.ctx.Err() != nil {
 		return &tool.Error{Kind: tool.Unavailable, Msg: "the gateway is stopping; try again in a moment"}
 	}
-	if err := s.claim(ctx, text, model); err != nil {
+	if err := s.claim(ctx, firstNonEmpty(m.Text, attachmentNames(m.Attachments)), model); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	before := s.meta.Turn.Event
-	mark := turnMark{Active: true, Event: s.outbox.last() + 1, Before: before, Message: 1}
-	if n := len(s.entries); n > 0 {
-		mark.Message = s.entries[n-1].seq + 1
+	kept, err := s.cut(m)
+	if err != nil {
+		s.mu.Unlock()
+		s.release(ctx)
+		return err
 	}
+	path, branched := s.entries, len(kept) < len(s.entries) || m.Again != ""
+	s.entries = kept
+	before := s.meta.Turn.Event
+	mark := turnMark{Active: true, Event: s.outbox.last() + 1, Before: before, Message: s.nextSeq()}
 	s.mu.Unlock()
 	id := newID("msg")
 	now := time.Now()
-	err := s.append(ctx, llm.Text(llm.User, text), messageMeta{ID: id})
+	if m.Again == "" {
+		err = s.append(ctx, llm.Message{Role: llm.User, Parts: parts}, messageMeta{ID: id})
+	}
 	if err == nil {
-		err = s.save(ctx, func(m *metadata) { m.Turn = mark })
+		err = s.save(ctx, func(m *metadata) { m.Turn, m.Leaf = mark, 0 })
 	}
 	if err != nil {
+		s.mu.Lock()
+		s.entries = path
+		s.mu.Unlock()
 		s.release(ctx)
 		return unavailable(err)
 	}
@@ -154,14 +185,32 @@ func (s *Session) begin(ctx context.Context, t *turn, text, model string) error 
 			h.Log.WarnContext(ctx, "old messages not forgotten", telemetry.KeySession, s.id, "err", err)
 		}
 	}
-	s.emit(TypeMessage, MessagePayload{ID: id, Text: text, Time: now.UTC()})
+	if branched {
+		after := ""
+		if n := len(kept); n > 0 {
+			after = kept[n-1].ID
+		}
+		s.emit(TypeBranch, BranchPayload{After: after, Replaces: m.Edit, Again: m.Again != ""})
+	}
+	if m.Again == "" {
+		s.emit(TypeMessage, MessagePayload{ID: id, Text: m.Text, Time: now.UTC(), Attachments: attached(parts)})
+	}
 	if before == 0 || model != "" { // for those who watch: the title is new, or the model
 		s.mu.Lock()
-		told := SessionPayload{Title: s.title, Model: s.model}
+		told := s.sessionPayload()
 		s.mu.Unlock()
 		s.emit(TypeSession, told)
 	}
 	return nil
+}
+
+// attachmentNames lists the names of attachments, for a title.
+func attachmentNames(list []Attachment) string {
+	var names []string
+	for _, a := range list {
+		names = append(names, a.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // claim acquires the lease of the session for this process, and creates the

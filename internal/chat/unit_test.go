@@ -166,14 +166,14 @@ func TestMetaToolsTolerateInvalidArguments(t *testing.T) {
 		"execute nothing":    {metaExecute, `{"tool":"nope"}`, "TOOL_NOT_FOUND"},
 		"wrong types":        {metaSearch, `{"query":7}`, "INVALID_ARGUMENTS"},
 	} {
-		res, target := h.metaCall(t.Context(), &tool.Local, &llm.ToolCall{ID: "1", Tool: tt.call, Arguments: json.RawMessage(tt.args)})
+		res, target := h.metaCall(t.Context(), &tool.Local, Preferences{}, &llm.ToolCall{ID: "1", Tool: tt.call, Arguments: json.RawMessage(tt.args)})
 		if target != nil || !res.IsError || !strings.Contains(string(res.Content), tt.says) {
 			t.Errorf("%s: %s", name, res.Content)
 		}
 	}
 	o.Search = noHits{}
 	h.Tools = listing.New(o)
-	if res, _ := h.metaCall(t.Context(), &tool.Local, &llm.ToolCall{ID: "1", Tool: metaSearch, Arguments: json.RawMessage(`{"query":"x"}`)}); res.IsError || !strings.Contains(string(res.Content), "nothing found") {
+	if res, _ := h.metaCall(t.Context(), &tool.Local, Preferences{}, &llm.ToolCall{ID: "1", Tool: metaSearch, Arguments: json.RawMessage(`{"query":"x"}`)}); res.IsError || !strings.Contains(string(res.Content), "nothing found") {
 		t.Errorf("nothing found: %s", res.Content)
 	}
 }
@@ -185,16 +185,16 @@ func TestGuidanceIsBounded(t *testing.T) {
 		c.Put(catalog.Server{Name: name, Guidance: tool.Guidance{Text: strings.Repeat("ü", 10_000)}, Description: "A server.\nOf many words."}, []tool.Definition{definition(t, name, "x", `{"type":"object"}`)})
 	}
 	c.Put(catalog.Server{Name: "empty", Guidance: tool.Guidance{Text: "never shown"}}, nil)
-	long := guidance(c.Snapshot(), &tool.Local, false, nil)
+	long := guidance(c.Snapshot(), &tool.Local, requestTools{}, nil)
 	if len(long) > maxGuidanceTotal+maxGuidance || !strings.Contains(long, "left out") || strings.Contains(long, "never shown") {
 		t.Errorf("%d bytes", len(long))
 	}
-	short := guidance(c.Snapshot(), &tool.Local, true, []ServerState{{Server: "x", State: "disconnected"}})
+	short := guidance(c.Snapshot(), &tool.Local, requestTools{meta: true}, []ServerState{{Server: "x", State: "disconnected"}})
 	if len(short) > 5000 || !strings.Contains(short, "## Server s39\nA server. Of many words.") || !strings.Contains(short, "x (disconnected)") {
 		t.Errorf("%d bytes: %.200s", len(short), short)
 	}
 	limited := tool.Caller{ID: "k", Servers: []string{"s01"}}
-	if only := guidance(c.Snapshot(), &limited, true, nil); strings.Contains(only, "s02") || !strings.Contains(only, "s01") {
+	if only := guidance(c.Snapshot(), &limited, requestTools{meta: true}, nil); strings.Contains(only, "s02") || !strings.Contains(only, "s01") {
 		t.Errorf("a limited caller is told of %q", only)
 	}
 }
@@ -213,7 +213,7 @@ func TestUnknownToolErrorSuggestsName(t *testing.T) {
 		t.Errorf("%s", res.Content)
 	}
 	c.Put(catalog.Server{Name: "calc"}, []tool.Definition{definition(t, "calc", "add", `{"type":"object"}`)})
-	if res := s.unknown(turn, call, h.toolsFor(t.Context(), &tool.Local, 100)); !strings.Contains(string(res.Content), "Did you mean calc__add?") {
+	if res := s.unknown(turn, call, h.toolsFor(t.Context(), &tool.Local, 100, Preferences{})); !strings.Contains(string(res.Content), "Did you mean calc__add?") {
 		t.Errorf("%s", res.Content)
 	}
 }

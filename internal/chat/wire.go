@@ -22,6 +22,7 @@ const (
 	TypeUsage      = "usage"
 	TypeError      = "error"
 	TypeSession    = "session"
+	TypeBranch     = "branch" // the conversation continues on another branch
 )
 
 // Outgoing is one message to a client.
@@ -43,7 +44,8 @@ type ConnectionPayload struct {
 	Title     string `json:"title,omitempty"`
 	Model     string `json:"model,omitempty"`
 	// Active means that a reply is in progress.
-	Active bool `json:"active,omitempty"`
+	Active      bool        `json:"active,omitempty"`
+	Preferences Preferences `json:"preferences,omitzero"`
 	// Unavailable lists the servers that cannot be used now.
 	Unavailable []ServerState `json:"unavailable,omitempty"`
 }
@@ -53,6 +55,20 @@ type MessagePayload struct {
 	ID   string    `json:"id"`
 	Text string    `json:"text"`
 	Time time.Time `json:"time"`
+	// Attachments are described without their content.
+	Attachments []Attachment `json:"attachments,omitempty"`
+}
+
+// BranchPayload says that the conversation continues on another branch.
+type BranchPayload struct {
+	// After is the id of the last message that stays; empty if none does.
+	After string `json:"after"`
+	// Replaces is the id of the message that is edited.
+	Replaces string `json:"replaces,omitempty"`
+	// Again means that the message is answered again: a reply begins.
+	Again bool `json:"again,omitempty"`
+	// Reload means that the whole history is another one; request it.
+	Reload bool `json:"reload,omitempty"`
 }
 
 // ContentPayload is a piece of text.
@@ -146,10 +162,11 @@ type ErrorPayload struct {
 	QuestionID string `json:"questionId,omitempty"`
 }
 
-// SessionPayload is a change of the session's title or model.
+// SessionPayload is a change of the session's title, model or preferences.
 type SessionPayload struct {
-	Title string `json:"title"`
-	Model string `json:"model,omitempty"`
+	Title       string      `json:"title"`
+	Model       string      `json:"model,omitempty"`
+	Preferences Preferences `json:"preferences,omitzero"`
 }
 
 // HistoryPayload is the conversation so far.
@@ -157,6 +174,8 @@ type HistoryPayload struct {
 	Title    string           `json:"title"`
 	Model    string           `json:"model,omitempty"`
 	Messages []HistoryMessage `json:"messages"`
+	// Preferences are what the user chose for this conversation.
+	Preferences Preferences `json:"preferences,omitzero"`
 	// Usage counts the tokens so far; Turn is empty.
 	Usage *UsagePayload `json:"usage,omitempty"`
 }
@@ -171,6 +190,9 @@ type HistoryMessage struct {
 	Model  string     `json:"model,omitempty"`
 	Usage  *llm.Usage `json:"usage,omitempty"`
 	Notice string     `json:"notice,omitempty"` // interrupted, aborted, fallback
+	// Siblings are the ids of all the messages at this place, this one
+	// included, where there are several: one for each branch.
+	Siblings []string `json:"siblings,omitempty"`
 }
 
 // ServerState is a server that cannot be used now.
@@ -182,7 +204,7 @@ type ServerState struct {
 
 // Incoming is one message from a client.
 type Incoming struct {
-	Type    string          `json:"type"` // message, abort, approve, deny, answer, history
+	Type    string          `json:"type"` // message, regenerate, branch, preferences, abort, approve, deny, answer, history
 	Payload json.RawMessage `json:"payload"`
 }
 

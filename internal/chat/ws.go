@@ -69,9 +69,10 @@ func (h *Host) ServeWS(w http.ResponseWriter, r *http.Request) {
 		return // Accept has sent the response
 	}
 	defer conn.CloseNow()
-	// A character may take six bytes in JSON. The connection rejects longer
-	// messages; shorter ones that exceed the limit get an error.
-	conn.SetReadLimit(int64(cfg.MaxMessageBytes)*6 + 4096)
+	// A character may take six bytes in JSON, and three bytes of an attachment
+	// take four. The connection rejects longer messages; shorter ones that
+	// exceed the limit get an error.
+	conn.SetReadLimit(int64(cfg.MaxMessageBytes)*6 + int64(cfg.MaxAttachmentBytes)*4/3 + 8192)
 
 	c := &connection{host: h, conn: conn, caller: tool.CallerFrom(r.Context()),
 		limit: rate.NewLimiter(rate.Limit(float64(cfg.MessagesPerMinute)/60), max(cfg.MessagesPerMinute/4, 5))}
@@ -269,7 +270,15 @@ func (c *connection) handle(ctx context.Context, data []byte) {
 	}
 	switch m := in.(type) {
 	case SendMessage:
-		if err := c.session.Send(ctx, c.caller, m.Text, m.Model); err != nil {
+		if err := c.session.Post(ctx, c.caller, m); err != nil {
+			c.fail(err)
+		}
+	case SwitchMessage:
+		if err := c.session.Switch(ctx, m.MessageID); err != nil {
+			c.fail(err)
+		}
+	case PreferMessage:
+		if err := c.session.Prefer(ctx, m.Preferences); err != nil {
 			c.fail(err)
 		}
 	case AbortMessage:

@@ -66,7 +66,7 @@ func (r Request) History() []Message {
 // Reasoning does not count, because it is only sent in native form.
 func (m Message) empty() bool {
 	for _, p := range m.Parts {
-		if p.Text != "" || p.Image != nil || p.Call != nil {
+		if p.Text != "" || p.Image != nil || p.File != nil || p.Call != nil {
 			return false
 		}
 	}

@@ -39,6 +39,7 @@ type Part struct {
 	Text      string      `json:"text,omitempty"`
 	Reasoning string      `json:"reasoning,omitempty"` // what the model shows of its thinking
 	Image     *Image      `json:"image,omitempty"`
+	File      *File       `json:"file,omitempty"`
 	Call      *ToolCall   `json:"call,omitempty"`
 	Result    *ToolResult `json:"result,omitempty"`
 }
@@ -48,6 +49,47 @@ type Image struct {
 	MIME string `json:"mime"`
 	Data []byte `json:"data"`
 }
+
+// File is a file provided by the user: text, or a PDF document.
+type File struct {
+	Name string `json:"name"`
+	MIME string `json:"mime"`
+	Size int    `json:"size"`
+	Data []byte `json:"data,omitempty"`
+}
+
+// MIMEPDF is the type of a PDF document.
+const MIMEPDF = "application/pdf"
+
+// asText returns a text file as text for the model.
+func (f *File) asText() string {
+	fence := "```"
+	for strings.Contains(string(f.Data), fence) {
+		fence += "`"
+	}
+	return "\n\nFile " + f.Name + ":\n" + fence + "\n" + strings.TrimRight(string(f.Data), "\n") + "\n" + fence + "\n"
+}
+
+// WithTextFiles returns the message with its text files as text. PDF documents
+// stay files where the model takes them, and are named otherwise.
+func (m Message) WithTextFiles(documents bool) Message {
+	out := m
+	out.Parts = nil
+	for _, p := range m.Parts {
+		switch {
+		case p.File == nil || p.File.MIME == MIMEPDF && documents:
+		case p.File.MIME == MIMEPDF:
+			p = Part{Text: "\n\n(The file " + p.File.Name + " is a PDF document, which you cannot read.)"}
+		default:
+			p = Part{Text: p.File.asText()}
+		}
+		out.Parts = append(out.Parts, p)
+	}
+	return out
+}
+
+// TakesDocuments reports whether the models of a provider read PDF documents.
+func (p Provider) TakesDocuments() bool { return p == Gemini || p == OpenAI || p == Anthropic }
 
 // ToolCall is a call requested by the model.
 type ToolCall struct {

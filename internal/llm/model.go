@@ -39,8 +39,18 @@ type Request struct {
 	Only   string // with Required: the declared name of the tool to call; empty means any
 	Single bool   // no parallel calls, if the provider supports that
 
+	Temperature *float64 // nil means the model's own
+
 	MaxTokens int    // 0 means the model's own limit
 	CacheKey  string // stable per conversation, for the provider's prompt cache
+}
+
+// TemperatureOr returns the temperature of the request, or that of the model.
+func (r Request) TemperatureOr(own *float64) *float64 {
+	if r.Temperature != nil {
+		return r.Temperature
+	}
+	return own
 }
 
 // Choice controls whether the model may or must call tools.

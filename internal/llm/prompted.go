@@ -193,7 +193,7 @@ func promptHistory(messages []Message) []Message {
 			switch {
 			case p.Text != "":
 				b.WriteString(p.Text)
-			case p.Image != nil:
+			case p.Image != nil || p.File != nil:
 				parts = append(parts, p)
 			case p.Call != nil:
 				if b.Len() > 0 && !strings.HasSuffix(b.String(), "\n") {

@@ -14,6 +14,10 @@ const UnknownWindow = 128_000
 // imageTokens is the approximate cost of an image with every provider.
 const imageTokens = 1500
 
+// pageBytes is the approximate size of a page of a PDF document, which costs
+// about as much as an image.
+const pageBytes = 50_000
+
 // EstimateTokens estimates the tokens of n bytes of text: 3.5 bytes each, which
 // is a safe estimate for English and JSON. The figures that providers report
 // with each reply correct it, see [Gauge].
@@ -27,6 +31,11 @@ func (m Message) Tokens() int {
 		n += len(p.Text) + len(p.Reasoning)
 		if p.Image != nil {
 			pictures++
+		}
+		if p.File != nil && p.File.MIME == MIMEPDF {
+			pictures += 1 + len(p.File.Data)/pageBytes
+		} else if p.File != nil {
+			n += len(p.File.Data) + len(p.File.Name) + 16
 		}
 		if p.Call != nil {
 			n += len(p.Call.Name) + len(p.Call.Arguments) + 16

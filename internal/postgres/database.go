@@ -71,7 +71,7 @@ func named(err error) error {
 
 // dialect translates a statement.
 var dialect = strings.NewReplacer("?", "$", "{now}", "clock_timestamp()", "{ticks}", ticks,
-	"{none}", "IS NULL", "{max}", "greatest", "{bytes}", `COLLATE "C"`)
+	"{none}", "IS NULL", "{max}", "greatest", "{bytes}", `COLLATE "C"`, "{like}", "ILIKE", "{content}", "convert_from(content, 'UTF8')")
 
 // arguments returns values, or what pointers to them point to, as they are
 // stored.

@@ -99,7 +99,7 @@ func (d database) translate(s sqlstore.Statement) (query string, args []any) {
 		return query.(string), args
 	}
 	now := "?" + strconv.Itoa(len(s.Args)+1)
-	query = strings.NewReplacer("{now}", now, "{ticks}", now, "{none}", "= 0", "{max}", "max", "{bytes}", "").Replace(s.SQL)
+	query = strings.NewReplacer("{now}", now, "{ticks}", now, "{none}", "= 0", "{max}", "max", "{bytes}", "", "{like}", "LIKE", "{content}", "content").Replace(s.SQL)
 	d.translated.Store(s.SQL, query)
 	return query, args
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -40,7 +41,19 @@ type Event struct {
 type SessionQuery struct {
 	Owner  string    // empty: of all owners
 	Before time.Time // updated before; zero: no limit
+	Text   string    // in the title or in the content of a message, as JSON has it; in any case of ASCII letters
 	Limit  int       // 0 means DefaultLimit; MaxLimit at most
+}
+
+// Pattern returns Text as a pattern for LIKE with the escape character \\, as it
+// is and as it is inside a JSON string.
+func (q SessionQuery) Pattern() (plain, quoted string) {
+	escape := strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
+	inJSON := q.Text
+	if raw, err := json.Marshal(q.Text); err == nil {
+		inJSON = strings.Trim(string(raw), `"`)
+	}
+	return "%" + escape.Replace(q.Text) + "%", "%" + escape.Replace(inJSON) + "%"
 }
 
 // Rows returns the limit that holds.

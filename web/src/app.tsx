@@ -1,6 +1,7 @@
-import { Component, Suspense, lazy, useCallback, useEffect, useMemo, useState, type ErrorInfo, type ReactNode } from 'react';
+import { Component, Suspense, lazy, useCallback, useEffect, useMemo, useState, type ComponentType, type ErrorInfo, type ReactNode } from 'react';
 import { forgetTyped } from './chat/drafts';
 import { ChatView } from './chat/view';
+import { useWaiting } from './chat/waiting';
 import { get, onReach, onSessionEnd, signOut as endSession, type Session, type Status } from './lib/api';
 import { followInbox, useInbox } from './lib/inbox';
 import { follow, useLive, useLiveEvery } from './lib/live';
@@ -13,23 +14,29 @@ import { setTheme, useTheme } from './theme';
 import { Icon, Mark, type IconName } from './ui/icons';
 import { Button, Dot, Empty, Failure, Note, Skeleton, Toasts } from './ui/ui';
 
-// The chat is there at once; the other views are loaded when they are opened.
-const ApprovalsView = lazy(() => import('./approvals').then((m) => ({ default: m.ApprovalsView })));
-const ActivityView = lazy(() => import('./activity/view').then((m) => ({ default: m.ActivityView })));
-const ServersView = lazy(() => import('./servers/view').then((m) => ({ default: m.ServersView })));
-const SettingsView = lazy(() => import('./settings/view').then((m) => ({ default: m.SettingsView })));
-const ToolsView = lazy(() => import('./tools/view').then((m) => ({ default: m.ToolsView })));
+type ViewProps = { status?: Status };
+/** later loads a view when it is opened. */
+const later = (load: () => Promise<ComponentType<ViewProps>>) => lazy(async () => ({ default: await load() }));
 
-export const views: { id: string; label: string; icon: IconName }[] = [
-  { id: 'chat', label: 'Chat', icon: 'chat' },
-  { id: 'tools', label: 'Tools', icon: 'tools' },
-  { id: 'servers', label: 'Servers', icon: 'servers' },
-  { id: 'activity', label: 'Activity', icon: 'activity' },
-  { id: 'settings', label: 'Settings', icon: 'settings' },
+interface View {
+  id: string;
+  label: string;
+  icon: IconName;
+  view: ComponentType<ViewProps>;
+}
+
+/** The views, in the order of the navigation. The chat is there at once. */
+export const views: View[] = [
+  { id: 'chat', label: 'Chat', icon: 'chat', view: ChatView },
+  { id: 'tools', label: 'Tools', icon: 'tools', view: later(() => import('./tools/view').then((m) => m.ToolsView)) },
+  { id: 'resources', label: 'Resources', icon: 'file', view: later(() => import('./resources/view').then((m) => m.ResourcesView)) },
+  { id: 'servers', label: 'Servers', icon: 'servers', view: later(() => import('./servers/view').then((m) => m.ServersView)) },
+  { id: 'activity', label: 'Activity', icon: 'activity', view: later(() => import('./activity/view').then((m) => m.ActivityView)) },
+  { id: 'settings', label: 'Settings', icon: 'settings', view: later(() => import('./settings/view').then((m) => m.SettingsView)) },
 ];
 
 /** inboxView is in the navigation while calls wait. */
-const inboxView = { id: 'approvals', label: 'Approvals', icon: 'check' as IconName };
+const inboxView: View = { id: 'approvals', label: 'Approvals', icon: 'check', view: later(() => import('./approvals').then((m) => m.ApprovalsView)) };
 
 /** refused is the reason why the token in the URL was not accepted, or ''. */
 export function App({ refused = '' }: { refused?: string }) {
@@ -80,7 +87,8 @@ export function App({ refused = '' }: { refused?: string }) {
 
   const route = useRoute();
   const view = [...views, inboxView].find((v) => v.id === route.parts[0]) ?? views[0]!;
-  const waiting = useInbox().length;
+  const chats = useWaiting(known, view.id === 'chat' ? (route.parts[1] ?? '') : '');
+  const waiting = Math.max(useInbox().length, chats); // an approval in a chat is in both
   useEffect(() => {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${view.label} · Junctor`;
   }, [view, waiting]);
@@ -107,7 +115,7 @@ export function App({ refused = '' }: { refused?: string }) {
           <a className="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById('main')?.focus())}>
             Skip to main content
           </a>
-          <Nav current={view.id} status={status.data} online={online} />
+          <Nav current={view.id} status={status.data} online={online} chats={chats} />
           <main id="main" tabIndex={-1}>
             {!online && (
               <div className="offline" role="alert">
@@ -128,19 +136,7 @@ export function App({ refused = '' }: { refused?: string }) {
                 <Skeleton rows={4} />
               ) : (
                 <Suspense fallback={<Skeleton rows={4} />}>
-                  {view.id === 'tools' ? (
-                    <ToolsView status={status.data} />
-                  ) : view.id === 'servers' ? (
-                    <ServersView />
-                  ) : view.id === 'activity' ? (
-                    <ActivityView />
-                  ) : view.id === 'approvals' ? (
-                    <ApprovalsView />
-                  ) : view.id === 'settings' ? (
-                    <SettingsView status={status.data} />
-                  ) : (
-                    <ChatView status={status.data} />
-                  )}
+                  <view.view status={status.data} />
                 </Suspense>
               )}
             </Boundary>
@@ -152,7 +148,7 @@ export function App({ refused = '' }: { refused?: string }) {
   );
 }
 
-export function Nav({ current, status, online }: { current: string; status?: Status; online: boolean }) {
+export function Nav({ current, status, online, chats = 0 }: { current: string; status?: Status; online: boolean; /** How many conversations wait for an answer. */ chats?: number }) {
   const theme = useTheme();
   const dark = theme === 'dark' || (theme === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
   const waiting = useInbox().length;
@@ -169,6 +165,12 @@ export function Nav({ current, status, online }: { current: string; status?: Sta
             <a href={`#/${v.id}`} title={v.label} aria-current={v.id === current ? 'page' : undefined}>
               <Icon name={v.icon} size={20} />
               <span>{v.label}</span>
+              {v.id === 'chat' && chats > 0 && (
+                <span className="nav-badge" title={`${chats} waiting for your answer`}>
+                  {chats}
+                  <span className="sr-only"> waiting for your answer</span>
+                </span>
+              )}
               {v.id === 'servers' && down > 0 && (
                 <span className="nav-badge" title={`${down} not connected`}>
                   {down}

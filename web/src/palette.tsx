@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState, type KeyboardEvent } from 'react';
 import { views } from './app';
-import { get, type Server, type ToolList } from './lib/api';
+import { get, type ChatSession, type Server, type ToolList } from './lib/api';
 import { go, href, useDebounced, useResource } from './lib/use';
 import { Icon, type IconName } from './ui/icons';
 
@@ -11,7 +11,7 @@ interface Hit {
   to: string;
 }
 
-/** Palette opens the quick search for views, servers and tools: Ctrl K or ⌘K. */
+/** Palette opens the quick search for views, servers, chats and tools: Ctrl K or ⌘K. */
 export function Palette() {
   const [open, set] = useState(false);
   useEffect(() => {
@@ -39,6 +39,7 @@ function Finder({ onClose }: { onClose: () => void }) {
   const asked = useDebounced(text.trim(), 100);
   const tools = useResource<ToolList>('find ' + asked, (s) => get(`/api/tools?limit=12${asked ? `&query=${encodeURIComponent(asked)}` : ''}`, s));
   const servers = useResource<{ servers: Server[] }>('find servers', (s) => get('/api/servers', s));
+  const chats = useResource<{ sessions: ChatSession[] }>(asked ? 'find chats ' + asked : null, (s) => get(`/api/sessions?limit=5&q=${encodeURIComponent(asked)}`, s));
   useEffect(() => {
     if (!dialog.current?.open) dialog.current?.showModal();
   }, []);
@@ -46,6 +47,7 @@ function Finder({ onClose }: { onClose: () => void }) {
   const hits: Hit[] = [
     ...views.filter((v) => v.label.toLowerCase().includes(t)).map((v) => ({ icon: v.icon, label: v.label, hint: 'view', to: `#/${v.id}` })),
     ...(servers.data?.servers ?? []).filter((s) => t && s.name.toLowerCase().includes(t)).slice(0, 5).map((s) => ({ icon: 'servers' as const, label: s.name, hint: 'server', to: href(['servers', s.name]) })),
+    ...(t ? (chats.data?.sessions ?? []) : []).map((s) => ({ icon: 'chat' as const, label: s.title || 'Conversation', hint: 'chat', to: href(['chat', s.id]) })),
     ...(tools.data?.tools ?? []).map((x) => ({ icon: 'tools' as const, label: x.tool, hint: x.server, to: href(['tools', x.server, x.tool]) })),
   ];
   const current = Math.min(at, Math.max(0, hits.length - 1));
@@ -72,8 +74,8 @@ function Finder({ onClose }: { onClose: () => void }) {
           aria-expanded="true"
           aria-controls="finder"
           aria-activedescendant={hits[current] ? `finder-${current}` : undefined}
-          aria-label="Find a tool, server or view"
-          placeholder="Find a tool, server or view"
+          aria-label="Find a tool, server, chat or view"
+          placeholder="Find a tool, server, chat or view"
           autoFocus
           value={text}
           onChange={(e) => (setText(e.target.value), setAt(0))}

@@ -104,8 +104,8 @@ func (m *Model) body(req llm.Request) ([]byte, error) {
 	if n := m.cfg.ReplyTokens(req); n > 0 {
 		body["max_tokens"] = n
 	}
-	if m.cfg.Temperature != nil {
-		body["temperature"] = min(*m.cfg.Temperature, 1)
+	if t := req.TemperatureOr(m.cfg.Temperature); t != nil {
+		body["temperature"] = min(*t, 1)
 	}
 	if system := req.Prompt(); system != "" {
 		body["system"] = []any{cached(map[string]any{"type": "text", "text": system})}
@@ -184,6 +184,9 @@ func blocks(m llm.Message) []any {
 		switch {
 		case strings.TrimSpace(p.Text) != "": // the interface refuses blank text
 			out = append(out, map[string]any{"type": "text", "text": p.Text})
+		case p.File != nil:
+			out = append(out, map[string]any{"type": "document", "title": p.File.Name, "source": map[string]any{
+				"type": "base64", "media_type": p.File.MIME, "data": base64.StdEncoding.EncodeToString(p.File.Data)}})
 		case p.Image != nil:
 			out = append(out, map[string]any{"type": "image", "source": map[string]any{
 				"type": "base64", "media_type": p.Image.MIME, "data": base64.StdEncoding.EncodeToString(p.Image.Data)}})

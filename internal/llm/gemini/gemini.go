@@ -125,8 +125,8 @@ func (m *Model) body(req llm.Request) (map[string]any, error) {
 		body["systemInstruction"] = map[string]any{"role": "user", "parts": []any{map[string]any{"text": system}}}
 	}
 	generation := map[string]any{}
-	if m.cfg.Temperature != nil {
-		generation["temperature"] = *m.cfg.Temperature
+	if t := req.TemperatureOr(m.cfg.Temperature); t != nil {
+		generation["temperature"] = *t
 	}
 	if n := m.cfg.ReplyTokens(req); n > 0 {
 		generation["maxOutputTokens"] = n
@@ -214,6 +214,8 @@ func (m *Model) parts(msg llm.Message) []any {
 		switch {
 		case p.Text != "":
 			out = append(out, map[string]any{"text": p.Text})
+		case p.File != nil:
+			out = append(out, map[string]any{"inlineData": map[string]any{"mimeType": p.File.MIME, "data": base64.StdEncoding.EncodeToString(p.File.Data)}})
 		case p.Image != nil:
 			out = append(out, map[string]any{"inlineData": map[string]any{"mimeType": p.Image.MIME, "data": base64.StdEncoding.EncodeToString(p.Image.Data)}})
 		case p.Call != nil:

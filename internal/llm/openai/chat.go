@@ -128,7 +128,7 @@ func (m *Model) chatBody(req llm.Request) (map[string]any, error) {
 }
 
 func chatContent(m llm.Message) any {
-	if text := m.Text(); !slices.ContainsFunc(m.Parts, func(p llm.Part) bool { return p.Image != nil }) {
+	if text := m.Text(); !slices.ContainsFunc(m.Parts, func(p llm.Part) bool { return p.Image != nil || p.File != nil }) {
 		return text
 	}
 	var parts []any
@@ -137,14 +137,16 @@ func chatContent(m llm.Message) any {
 		case p.Text != "":
 			parts = append(parts, map[string]any{"type": "text", "text": p.Text})
 		case p.Image != nil:
-			parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]any{"url": dataURL(p.Image)}})
+			parts = append(parts, map[string]any{"type": "image_url", "image_url": map[string]any{"url": dataURL(p.Image.MIME, p.Image.Data)}})
+		case p.File != nil:
+			parts = append(parts, map[string]any{"type": "file", "file": map[string]any{"filename": p.File.Name, "file_data": dataURL(p.File.MIME, p.File.Data)}})
 		}
 	}
 	return parts
 }
 
-func dataURL(img *llm.Image) string {
-	return "data:" + img.MIME + ";base64," + base64.StdEncoding.EncodeToString(img.Data)
+func dataURL(mime string, data []byte) string {
+	return "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(data)
 }
 
 func chatAssistant(m llm.Message) any {

@@ -178,8 +178,8 @@ func (m *Model) requestOptions(req llm.Request) []option.RequestOption {
 
 // settings adds the parameters that both APIs share to a request body.
 func (m *Model) settings(body map[string]any, req llm.Request, maxName string) {
-	if m.cfg.Temperature != nil && m.takes("temperature") {
-		body["temperature"] = *m.cfg.Temperature
+	if t := req.TemperatureOr(m.cfg.Temperature); t != nil && m.takes("temperature") {
+		body["temperature"] = *t
 	}
 	if limit := m.cfg.ReplyTokens(req); limit > 0 {
 		if !m.takes(maxName) {

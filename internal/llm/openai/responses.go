@@ -126,7 +126,9 @@ func responsesContent(m llm.Message) any {
 		case p.Text != "":
 			parts = append(parts, map[string]any{"type": "input_text", "text": p.Text})
 		case p.Image != nil:
-			parts = append(parts, map[string]any{"type": "input_image", "image_url": dataURL(p.Image), "detail": "auto"})
+			parts = append(parts, map[string]any{"type": "input_image", "image_url": dataURL(p.Image.MIME, p.Image.Data), "detail": "auto"})
+		case p.File != nil:
+			parts = append(parts, map[string]any{"type": "input_file", "filename": p.File.Name, "file_data": dataURL(p.File.MIME, p.File.Data)})
 		}
 	}
 	return parts

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -64,6 +65,11 @@ func (r Records) Sessions(ctx context.Context, q store.SessionQuery) ([]store.Se
 	if !q.Before.IsZero() {
 		args = append(args, q.Before)
 		where += " AND updated < ?" + strconv.Itoa(len(args))
+	}
+	if q.Text != "" {
+		plain, quoted := q.Pattern()
+		args = append(args, plain, quoted)
+		where += fmt.Sprintf(` AND (title {like} ?%d ESCAPE '\' OR EXISTS (SELECT 1 FROM messages WHERE session = sessions.id AND {content} {like} ?%d ESCAPE '\'))`, len(args)-1, len(args))
 	}
 	args = append(args, q.Rows())
 	list, err := sessions.list(ctx, r.db, "list the sessions", where+" ORDER BY updated DESC, id LIMIT ?"+strconv.Itoa(len(args)), args...)

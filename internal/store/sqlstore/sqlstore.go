@@ -10,6 +10,8 @@
 //	{ticks} the same as a number, in microseconds since 1970
 //	{none}  the condition that a time is not set
 //	{max}   the function that returns the larger of two values
+//	{like}  the operator that matches a pattern in any case of ASCII letters
+//	{content}  the column content as text
 //	{bytes} orders text by its bytes
 //
 // The call log, the taking of leases and budgets are different in each

@@ -217,6 +217,18 @@ func sessions(t *testing.T, open Opener) {
 	if got := must[[]store.Session](t)(s.Sessions(ctx, store.SessionQuery{})); got[0].ID != "0" {
 		t.Errorf("newest change first: got %s, want 0, which got a message", got[0].ID)
 	}
+	content, err := json.Marshal(map[string]string{"text": "Über \"quoted\" <Reports> 100%"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AppendMessages(ctx, "2", store.Message{Seq: 1, Role: "user", Content: content}); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]int{"reports": 1, `"quoted" <r`: 1, "Über": 1, "100%": 1, "0_%": 0, "t": 3, "absent": 0} {
+		if got := must[[]store.Session](t)(s.Sessions(ctx, store.SessionQuery{Text: text})); len(got) != want || want == 1 && got[0].ID != "2" {
+			t.Errorf("sessions with %q: %d, want %d", text, len(got), want)
+		}
+	}
 	if n := must[int](t)(s.DeleteSessionsBefore(ctx, at(2))); n != 1 {
 		t.Errorf("DeleteSessionsBefore deleted %d, want 1", n)
 	}

@@ -1,6 +1,6 @@
 // The state of a conversation, computed from the messages of the socket. All
 // functions are pure, so that duplicate and late messages can be tested.
-import type { HistoryMessage, Outgoing, ServerDown, Usage } from './protocol';
+import type { HistoryMessage, Outgoing, Preferences, ServerDown, Usage } from './protocol';
 
 /** Question is a server's request to the user during a call. */
 export interface Question {
@@ -41,7 +41,7 @@ export interface CallBlock {
   decided?: 'approved' | 'denied';
   questions?: Question[];
 }
-export type Block = { kind: 'text'; text: string } | { kind: 'reasoning'; text: string } | { kind: 'image'; mime: string; data: string } | CallBlock;
+export type Block = { kind: 'text'; text: string } | { kind: 'reasoning'; text: string } | { kind: 'image'; mime: string; data: string } | { kind: 'file'; name: string; mime: string; size: number } | CallBlock;
 
 export interface Turn {
   key: string;
@@ -51,6 +51,8 @@ export interface Turn {
   blocks: Block[];
   notice?: string;
   model?: string;
+  /** The ids of the messages at this place, one for each branch. */
+  siblings?: string[];
 }
 
 export interface Conversation {
@@ -65,9 +67,10 @@ export interface Conversation {
   unavailable: ServerDown[];
   usage?: { turn: Usage; session: Usage; context: number; window: number; model: string };
   loaded: boolean;
+  preferences: Preferences;
 }
 
-export const empty: Conversation = { sessionId: '', title: '', model: '', turns: [], active: false, status: '', unavailable: [], loaded: false };
+export const empty: Conversation = { sessionId: '', title: '', model: '', turns: [], active: false, status: '', unavailable: [], loaded: false, preferences: {} };
 
 function str(v: unknown): string {
   return typeof v === 'string' ? v : '';
@@ -85,14 +88,15 @@ export function fromHistory(messages: HistoryMessage[]): Turn[] {
         role: 'user',
         time: m.time,
         blocks: parts.flatMap((p): Block[] =>
-          p.text ? [{ kind: 'text', text: p.text }] : p.image ? [{ kind: 'image', mime: p.image.mime, data: p.image.data }] : [],
+          p.text ? [{ kind: 'text', text: p.text }] : p.image ? [{ kind: 'image', mime: p.image.mime, data: p.image.data }] : p.file ? [{ kind: 'file', ...p.file }] : [],
         ),
+        ...(m.siblings && { siblings: m.siblings }),
       });
       continue;
     }
     let turn = turns.at(-1);
     if (!turn || turn.role === 'user') {
-      turn = { key: `m${m.seq}`, id: m.id, role: 'assistant', time: m.time, blocks: [] };
+      turn = { key: `m${m.seq}`, id: m.id, role: 'assistant', time: m.time, blocks: [], ...(m.siblings && { siblings: m.siblings }) };
       turns.push(turn);
     }
     if (m.model) turn.model = m.model;
@@ -157,12 +161,13 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
         model: str(p.model),
         active: p.active === true,
         unavailable: (p.unavailable as ServerDown[] | undefined) ?? [],
+        preferences: (p.preferences as Preferences | undefined) ?? c.preferences,
         loaded: true,
       };
     case 'history':
-      return { ...c, title: str(p.title) || c.title, turns: fromHistory((p.messages as HistoryMessage[] | null) ?? []), usage: usageOf(p.usage) ?? c.usage, loaded: true };
+      return { ...c, title: str(p.title) || c.title, turns: fromHistory((p.messages as HistoryMessage[] | null) ?? []), usage: usageOf(p.usage) ?? c.usage, preferences: (p.preferences as Preferences | undefined) ?? c.preferences, loaded: true };
     case 'message': {
-      const turn: Turn = { key: `e${m.seq}`, id: str(p.id), role: 'user', time: str(p.time), blocks: [{ kind: 'text', text: str(p.text) }] };
+      const turn: Turn = { key: `e${m.seq}`, id: str(p.id), role: 'user', time: str(p.time), blocks: said(p) };
       if (c.turns.some((t) => t.id !== '' && t.id === turn.id)) return { ...c, active: true };
       return { ...c, turns: [...c.turns, turn], active: true, status: '', stop: undefined, error: undefined, title: c.title || str(p.text).split('\n')[0]!.slice(0, 60) };
     }
@@ -190,7 +195,9 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
         usage: usageOf(p),
       };
     case 'session':
-      return { ...c, title: str(p.title) || c.title, model: str(p.model) || c.model };
+      return { ...c, title: str(p.title) || c.title, model: str(p.model) || c.model, preferences: (p.preferences as Preferences | undefined) ?? {} };
+    case 'branch':
+      return branch(c, p);
     case 'error':
       if (p.code === 'ABORTED') return c;
       // The reply itself says that it was interrupted.
@@ -199,6 +206,20 @@ export function apply(c: Conversation, m: Outgoing): Conversation {
       return { ...c, turns: fallback(c.turns, str(p.message)), error: { code: str(p.code), message: str(p.message) } };
   }
   return c; // a type of a later gateway version
+}
+
+function said(p: Record<string, unknown>): Block[] {
+  const files = (p.attachments as { name: string; mimeType: string; size?: number }[] | undefined) ?? [];
+  return [...(str(p.text) ? [{ kind: 'text' as const, text: str(p.text) }] : []), ...files.map((f) => ({ kind: 'file' as const, name: f.name, mime: f.mimeType, size: f.size ?? 0 }))];
+}
+
+/** branch removes what another branch does not have; the history, which follows, has the rest. */
+function branch(c: Conversation, p: Record<string, unknown>): Conversation {
+  if (p.reload === true) return c;
+  const again = p.again === true;
+  const at = c.turns.findIndex((t) => t.id !== '' && t.id === str(again ? p.after : p.replaces));
+  if (at < 0) return { ...c, active: again || c.active };
+  return { ...c, turns: c.turns.slice(0, again ? at + 1 : at), active: true, status: '', stop: undefined, error: undefined };
 }
 
 function usageOf(v: unknown): Conversation['usage'] {

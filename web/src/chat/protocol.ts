@@ -22,6 +22,7 @@ export interface HistoryPart {
   text?: string;
   reasoning?: string;
   image?: { mime: string; data: string };
+  file?: { name: string; mime: string; size: number };
   call?: { id: string; name: string; tool?: string; arguments?: unknown; malformed?: string };
   result?: { callId: string; name: string; content: unknown; isError?: boolean; tookMs?: number };
 }
@@ -34,6 +35,24 @@ export interface HistoryMessage {
   parts: HistoryPart[] | null;
   model?: string;
   notice?: string;
+  /** The ids of all the messages at this place, one for each branch. */
+  siblings?: string[];
+}
+
+/** Attachment is a file of a message, its data in base64. */
+export interface Attachment {
+  name: string;
+  mimeType: string;
+  data: string;
+  size: number;
+}
+
+/** Preferences are what the user chose for one conversation. */
+export interface Preferences {
+  systemPrompt?: string;
+  temperature?: number;
+  /** Empty: all. */
+  servers?: string[];
 }
 
 export type Scope = 'once' | 'session' | 'always';

@@ -1,8 +1,9 @@
 import { useState } from 'react';
 import { get, request, send, type ChatSession } from '../lib/api';
 import { ago, download } from '../lib/format';
-import { go, href, type Resource } from '../lib/use';
-import { Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from '../ui/ui';
+import { go, href, useDebounced, useResource, type Resource } from '../lib/use';
+import { Icon } from '../ui/icons';
+import { Badge, Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from '../ui/ui';
 
 /** How many conversations are listed at once. */
 export const pageOfSessions = 100;
@@ -15,12 +16,17 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
   const [older, setOlder] = useState<ChatSession[]>([]);
   const [end, setEnd] = useState(false);
   const [busy, act] = useAction();
+  const [text, setText] = useState('');
+  const asked = useDebounced(text.trim(), 200);
+  const found = useResource<{ sessions: ChatSession[] }>(asked ? 'sessions ' + asked : null, (s) => get(`/api/sessions?q=${encodeURIComponent(asked)}`, s));
   const newest = list.data?.sessions ?? [];
   const known = new Set(newest.map((s) => s.id));
-  const sessions = [...newest, ...older.filter((s) => !known.has(s.id))];
+  const all = [...newest, ...older.filter((s) => !known.has(s.id))];
+  const sessions = asked ? (found.data?.sessions ?? []) : [...all.filter((s) => s.pinned), ...all.filter((s) => !s.pinned)];
+  const pin = (s: ChatSession) => act('pin', () => send('PATCH', `/api/sessions/${encodeURIComponent(s.id)}`, { pinned: !s.pinned })).then(() => list.reload());
   const more = () =>
     act('older', async () => {
-      const before = sessions.at(-1)?.updated ?? '';
+      const before = all.at(-1)?.updated ?? '';
       const { sessions: next } = await get<{ sessions: ChatSession[] }>(`/api/sessions?limit=${pageOfSessions}&before=${encodeURIComponent(before)}`);
       setOlder((o) => [...o, ...next]);
       if (next.length < pageOfSessions) setEnd(true);
@@ -38,26 +44,39 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
         <Button kind="primary" icon="plus" onClick={onNew}>
           New chat
         </Button>
+        <input type="search" aria-label="Search conversations" placeholder="Search" value={text} onChange={(e) => setText(e.target.value)} />
       </div>
+      {asked && found.error && <Failure error={found.error} />}
       {list.error && !list.data ? (
         <Failure error={list.error} retry={() => void list.reload()} />
       ) : !list.data ? (
         <Skeleton rows={5} height={38} />
       ) : sessions.length === 0 ? (
-        <p className="muted small pad">Your conversations appear here.</p>
+        <p className="muted small pad">{asked ? (found.loading ? 'Searching…' : 'No matches') : 'Your conversations appear here.'}</p>
       ) : (
         <ul>
           {sessions.map((s) => (
             <li key={s.id} className={s.id === current ? 'current' : ''} onKeyDown={(e) => e.key === 'Escape' && setMenu(null)}>
               <a href={href(['chat', s.id])} aria-current={s.id === current ? 'page' : undefined} onClick={onPick}>
-                <span className="session-title">{s.title || 'Conversation'}</span>
-                <span className="muted small">
-                  {s.active && <Dot tone="accent" pulse />} {s.active ? 'replying' : ago(s.updated)}
+                <span className="session-title">
+                  {s.pinned && <Icon name="pin" size={13} />} {s.title || 'Conversation'}
                 </span>
+                {s.match ? (
+                  <span className="muted small session-match">{s.match}</span>
+                ) : s.waiting ? (
+                  <Badge tone="warn">needs your answer</Badge>
+                ) : (
+                  <span className="muted small">
+                    {s.active && <Dot tone="accent" pulse />} {s.active ? 'replying' : ago(s.updated)}
+                  </span>
+                )}
               </a>
               <Button kind="quiet" small icon="more" aria-label={`Actions for ${s.title || 'conversation'}`} aria-expanded={menu === s.id} onClick={() => setMenu(menu === s.id ? null : s.id)} />
               {menu === s.id && (
                 <div className="session-menu" role="group" aria-label="Actions">
+                  <Button kind="quiet" small icon="pin" onClick={() => (void pin(s), setMenu(null))}>
+                    {s.pinned ? 'Unpin' : 'Pin'}
+                  </Button>
                   <Button kind="quiet" small icon="edit" onClick={() => (setRename(s), setMenu(null))}>
                     Rename
                   </Button>
@@ -76,7 +95,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
           ))}
         </ul>
       )}
-      {newest.length >= pageOfSessions && !end && (
+      {newest.length >= pageOfSessions && !end && !asked && (
         <div className="row center pad">
           <Button small kind="quiet" busy={busy === 'older'} onClick={() => void more()}>
             Show older

@@ -195,7 +195,7 @@ describe('ChatSocket', () => {
     r.socket.open();
     r.greet(0);
     r.drop(1006);
-    r.socket.say('hello');
+    r.socket.say({ text: 'hello' });
     r.tick();
     r.receive('connection', 0, { state: 'error', message: 'no such session' });
     r.receive('error', 0, { code: 'INVALID_REQUEST', message: 'no such session' });
@@ -225,21 +225,21 @@ describe('a message of the user', () => {
   it('waits for the connection', () => {
     const r = rig();
     r.socket.open();
-    expect(r.socket.say('hello', 'm1')).toBe(true);
+    expect(r.socket.say({ text: 'hello', model: 'm1' })).toBe(true);
     expect(messages(r)).toHaveLength(0);
     r.greet(0);
     expect(messages(r)).toEqual([{ type: 'message', payload: { text: 'hello', model: 'm1' } }]);
-    expect(r.socket.say('again')).toBe(false); // one at a time
+    expect(r.socket.say({ text: 'again' })).toBe(false); // one at a time
     r.receive('message', 1, { text: 'hello', id: 'x' });
     expect(r.pending).toEqual(['hello', null]);
-    expect(r.socket.say('again')).toBe(true);
+    expect(r.socket.say({ text: 'again' })).toBe(true);
   });
 
   it('is sent again when the connection was lost before it arrived', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
-    r.socket.say('hello');
+    r.socket.say({ text: 'hello' });
     r.drop();
     r.tick();
     r.greet(0);
@@ -252,7 +252,7 @@ describe('a message of the user', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
-    r.socket.say('hello');
+    r.socket.say({ text: 'hello' });
     r.drop();
     r.tick();
     r.greet(2, { active: true }); // something was missed: it comes first
@@ -267,7 +267,7 @@ describe('a message of the user', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
-    r.socket.say('hello');
+    r.socket.say({ text: 'hello' });
     r.drop();
     r.tick();
     r.greet(0, { active: true });
@@ -281,7 +281,7 @@ describe('a message of the user', () => {
     r.socket.open();
     r.greet(0);
     r.receive('text', 1, { content: 'a' });
-    r.socket.say('hello');
+    r.socket.say({ text: 'hello' });
     r.drop();
     r.tick();
     r.greet(40);
@@ -295,7 +295,7 @@ describe('a message of the user', () => {
     r.socket.open();
     r.greet(0);
     r.receive('text', 1, { content: 'a' });
-    r.socket.say('hello');
+    r.socket.say({ text: 'hello' });
     r.drop();
     r.tick();
     r.greet(2);
@@ -307,7 +307,7 @@ describe('a message of the user', () => {
     const r = rig();
     r.socket.open();
     r.greet(0);
-    r.socket.say('hello');
+    r.socket.say({ text: 'hello' });
     r.receive('error', 0, { code: 'TOO_LARGE', message: 'too long' });
     expect(r.pending.at(-1)).toBe(null);
     expect(r.refused).toEqual(['hello']);
@@ -341,8 +341,8 @@ describe('a message during a reply', () => {
     r.socket.open();
     r.greet(0);
     r.receive('message', 1, { text: 'first' });
-    expect(r.socket.say('second')).toBe(true);
-    expect(r.socket.say('third')).toBe(false); // one waits
+    expect(r.socket.say({ text: 'second' })).toBe(true);
+    expect(r.socket.say({ text: 'third' })).toBe(false); // one waits
     expect(r.wire().sent).toEqual([]);
     r.receive('status', 2, { state: 'complete', message: 'Done' });
     expect(r.wire().sent.map((m) => m.payload.text)).toEqual(['second']);
@@ -353,7 +353,7 @@ describe('a message during a reply', () => {
     r.greet(0);
     r.receive('message', 1, { text: 'first' });
     r.drop();
-    r.socket.say('second');
+    r.socket.say({ text: 'second' });
     r.tick();
     r.greet(3, { active: false });
     expect(r.wire().sent).toEqual([]); // what was missed comes first
@@ -368,7 +368,7 @@ describe('a message during a reply', () => {
     const r = rig();
     r.socket.open();
     r.greet(0, { active: true });
-    r.socket.say('oops');
+    r.socket.say({ text: 'oops' });
     expect(r.socket.unsay()).toBe('oops');
     expect(r.pending).toEqual(['oops', null]);
     r.receive('status', 1, { state: 'complete', message: 'Done' });

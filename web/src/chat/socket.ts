@@ -1,4 +1,4 @@
-import type { Answer, Outgoing, Scope } from './protocol';
+import type { Answer, Attachment, Outgoing, Preferences, Scope } from './protocol';
 
 /** Wire is the part of a WebSocket that ChatSocket uses; tests pass their own. */
 export interface Wire {
@@ -46,7 +46,8 @@ export class ChatSocket {
   private attempts = 0;
   private timer: unknown = null;
   private stopped = false;
-  private pending: { text: string; model?: string; sent: boolean } | null = null;
+  private pending: (Said & { sent: boolean }) | null = null;
+  private branched = false; // the history has more than the messages tell: the other branches
   private replayTo = -1;
   private active = false; // a reply is in progress, as far as known
   private state: LinkState = 'closed';
@@ -95,10 +96,10 @@ export class ChatSocket {
   }
 
   /** say sends a message, now or as soon as there is a connection and no reply in progress. */
-  say(text: string, model?: string): boolean {
+  say(said: Said): boolean {
     if (this.pending) return false;
-    this.pending = { text, model, sent: false };
-    this.options.onPending(text);
+    this.pending = { ...said, sent: false };
+    this.options.onPending(said.text || (said.attachments ?? []).map((a) => a.name).join(', '));
     this.flush();
     return true;
   }
@@ -125,6 +126,20 @@ export class ChatSocket {
     return this.transmit({ type: 'answer', payload: { questionId, action, ...more } });
   }
 
+  /** regenerate answers a message of the user again, on another branch. */
+  regenerate(messageId: string, model?: string): boolean {
+    return this.transmit({ type: 'regenerate', payload: { messageId, ...(model ? { model } : {}) } });
+  }
+
+  /** branch continues on the branch of a message. */
+  branch(messageId: string): boolean {
+    return this.transmit({ type: 'branch', payload: { messageId } });
+  }
+
+  prefer(preferences: Preferences): boolean {
+    return this.transmit({ type: 'preferences', payload: preferences });
+  }
+
   private set(s: LinkState) {
     if (this.state !== s) this.options.onState((this.state = s));
   }
@@ -139,7 +154,7 @@ export class ChatSocket {
     const p = this.pending;
     // Wait for the replay first: it may contain the message. A message during a reply would be refused.
     if (!p || p.sent || this.replayTo >= 0 || this.active) return;
-    p.sent = this.transmit({ type: 'message', payload: { text: p.text, ...(p.model ? { model: p.model } : {}) } });
+    p.sent = this.transmit({ type: 'message', payload: { text: p.text, ...(p.model ? { model: p.model } : {}), ...(p.edit ? { edit: p.edit } : {}), ...(p.attachments?.length ? { attachments: p.attachments.map(({ name, mimeType, data }) => ({ name, mimeType, data })) } : {}) } });
   }
 
   private delivered() {
@@ -252,10 +267,15 @@ export class ChatSocket {
       this.options.onRefused?.(this.pending.text);
       this.delivered();
     }
-    if (m.type === 'message') this.active = true;
+    if (m.type === 'message' || (m.type === 'branch' && m.payload.again)) this.active = true;
+    if (m.type === 'branch') {
+      if (m.payload.reload) this.transmit({ type: 'history', payload: {} });
+      else this.branched = true;
+    }
     if (m.type === 'status' && !m.payload.tool && m.payload.state === 'complete') {
       this.active = false;
       this.resend();
+      if (this.branched) this.branched = !this.transmit({ type: 'history', payload: {} });
     }
     this.options.onMessage(m);
     this.caughtUp();
@@ -276,6 +296,14 @@ export class ChatSocket {
   }
 }
 
+/** Said is a message of the user; edit is the id of the one that it replaces. */
+export interface Said {
+  text: string;
+  model?: string;
+  edit?: string;
+  attachments?: Attachment[];
+}
+
 /** Errors of the current reply, which do not concern a pending message. */
 const turnErrors = new Set(['ABORTED', 'INTERRUPTED', 'MODEL_ERROR', 'NO_MODEL', 'NO_SUCH_APPROVAL', 'NO_SUCH_QUESTION']);
 
@@ -284,7 +312,7 @@ function lastSaid(m: Outgoing): string | undefined {
   if (!Array.isArray(messages)) return undefined;
   for (let i = messages.length - 1; i >= 0; i--) {
     const message = messages[i] as { role?: string; parts?: { text?: string }[] };
-    if (message.role === 'user') return message.parts?.[0]?.text;
+    if (message.role === 'user') return message.parts?.[0]?.text ?? '';
   }
   return undefined;
 }

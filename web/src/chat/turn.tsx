@@ -1,4 +1,5 @@
 import { memo, useState } from 'react';
+import { FileChip } from './attach';
 import { duration, json, oneLine } from '../lib/format';
 import { ToolLink } from '../tools/link';
 import { Icon } from '../ui/icons';
@@ -11,7 +12,14 @@ import { Questions, TimeLeft } from './question';
 import type { Chat } from './useChat';
 
 /** Ways are the actions of the user during a reply. */
-export type Ways = Pick<Chat, 'decide' | 'answer'>;
+export type Ways = Pick<Chat, 'decide' | 'answer'> & Partial<Actions>;
+
+/** Actions are those on messages of a conversation that is idle. */
+export interface Actions {
+  edit: (id: string, text: string) => void;
+  regenerate: (id: string) => void;
+  branch: (id: string) => void;
+}
 
 const notices: Record<string, string> = {
   aborted: 'Stopped.',
@@ -19,8 +27,33 @@ const notices: Record<string, string> = {
   broken: 'The model stopped before the reply was complete.',
 };
 
-export const TurnView = memo(function TurnView({ turn, live, ways }: { turn: Turn; live: boolean; ways: Ways }) {
+export const TurnView = memo(function TurnView({ turn, live, ways, idle = false, asked = '' }: { turn: Turn; live: boolean; ways: Ways; /** No reply is in progress. */ idle?: boolean; /** The id of the message that a reply is about. */ asked?: string }) {
+  const [editing, setEditing] = useState<string | null>(null);
   const text = turn.blocks.filter((b) => b.kind === 'text').map((b) => b.text).join('\n\n');
+  if (turn.role === 'user' && editing !== null) {
+    return (
+      <form
+        className="turn user editing"
+        aria-label="Edit your message"
+        onSubmit={(e) => {
+          e.preventDefault();
+          if (!editing.trim()) return;
+          ways.edit?.(turn.id, editing);
+          setEditing(null);
+        }}
+      >
+        <textarea aria-label="Edited message" rows={Math.min(10, editing.split('\n').length + 1)} value={editing} autoFocus onChange={(e) => setEditing(e.target.value)} onKeyDown={(e) => e.key === 'Escape' && setEditing(null)} />
+        <div className="row end">
+          <Button small onClick={() => setEditing(null)}>
+            Cancel
+          </Button>
+          <Button small kind="primary" type="submit" disabled={!editing.trim() || !idle}>
+            Send edited
+          </Button>
+        </div>
+      </form>
+    );
+  }
   if (turn.role === 'user') {
     return (
       <article className="turn user" aria-label="Your message">
@@ -31,7 +64,16 @@ export const TurnView = memo(function TurnView({ turn, live, ways }: { turn: Tur
             </div>
           ) : b.kind === 'image' ? (
             <img key={i} src={`data:${b.mime};base64,${b.data}`} alt="Your image" />
+          ) : b.kind === 'file' ? (
+            <FileChip key={i} name={b.name} size={b.size} />
           ) : null,
+        )}
+        {turn.id && idle && (
+          <div className="turn-foot">
+            <Branches turn={turn} ways={ways} />
+            {text && <CopyButton text={text} label="Copy message" />}
+            {ways.edit && <Button kind="quiet" small icon="edit" aria-label="Edit message" title="Edit message" onClick={() => setEditing(text)} />}
+          </div>
         )}
       </article>
     );
@@ -44,7 +86,9 @@ export const TurnView = memo(function TurnView({ turn, live, ways }: { turn: Tur
       {turn.notice && notices[turn.notice] && <p className="muted small">{notices[turn.notice]}</p>}
       {!live && text && (
         <div className="turn-foot">
+          <Branches turn={turn} ways={ways} />
           <CopyButton text={text} label="Copy reply" />
+          {idle && asked && ways.regenerate && <Button kind="quiet" small icon="refresh" aria-label="Answer again" title="Answer again" onClick={() => ways.regenerate?.(asked)} />}
           {turn.model && <span className="muted small">{turn.model}</span>}
         </div>
       )}
@@ -66,8 +110,26 @@ function BlockView({ block, live, ways }: { block: Block; live: boolean; ways: W
     case 'call':
       return <CallCard call={block} ways={ways} />;
     case 'image':
+    case 'file':
       return null;
   }
+}
+
+/** Branches goes through the alternatives of a message. */
+function Branches({ turn, ways }: { turn: Turn; ways: Ways }) {
+  const all = turn.siblings ?? [];
+  const at = all.indexOf(turn.id);
+  if (all.length < 2 || at < 0 || !ways.branch) return null;
+  const step = (by: number) => ways.branch?.(all[at + by]!);
+  return (
+    <span className="branches" role="group" aria-label="Versions">
+      <Button kind="quiet" small icon="back" aria-label="Previous version" disabled={at === 0} onClick={() => step(-1)} />
+      <span className="muted small">
+        {at + 1}/{all.length}
+      </span>
+      <Button kind="quiet" small icon="right" aria-label="Next version" disabled={at === all.length - 1} onClick={() => step(1)} />
+    </span>
+  );
 }
 
 export function splitName(name: string): [server: string, tool: string] {

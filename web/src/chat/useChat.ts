@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
 import { answering, apply, decided, empty, type Conversation } from './conversation';
-import type { Answer, Outgoing, Scope } from './protocol';
+import type { Answer, Outgoing, Preferences, Scope } from './protocol';
 import { webSocket } from '../lib/api';
-import { ChatSocket, type LinkState } from './socket';
+import { ChatSocket, type LinkState, type Said } from './socket';
 
 type Action = { type: 'message'; message: Outgoing } | { type: 'decided'; callId: string; how: 'approved' | 'denied' } | { type: 'answering'; questionId: string } | { type: 'reset' } | { type: 'dismiss' };
 
@@ -36,7 +36,12 @@ export interface Chat {
   gone: number;
   /** The message that the gateway refused, so that the user can edit and resend it. */
   refused: { text: string };
-  say: (text: string, model?: string) => boolean;
+  say: (said: Said) => boolean;
+  /** Answers a message of the user again. */
+  regenerate: (messageId: string, model?: string) => void;
+  /** Continues on the branch of a message. */
+  branch: (messageId: string) => void;
+  prefer: (p: Preferences) => void;
   /** Takes back the message that waits to be sent. */
   unsay: () => string;
   abort: () => void;
@@ -117,7 +122,10 @@ export function useChat(sessionId: string, generation: number): Chat {
     pending,
     gone,
     refused,
-    say: useCallback((text, model) => socket.current?.say(text, model) ?? false, []),
+    say: useCallback((said) => socket.current?.say(said) ?? false, []),
+    regenerate: useCallback((id, model) => void socket.current?.regenerate(id, model), []),
+    branch: useCallback((id) => void socket.current?.branch(id), []),
+    prefer: useCallback((p) => void socket.current?.prefer(p), []),
     unsay: useCallback(() => socket.current?.unsay() ?? '', []),
     abort: useCallback(() => socket.current?.abort(), []),
     decide: useCallback((callId, approve, scope = 'once', reason = '') => {

@@ -1,9 +1,12 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
-import { get, type ChatSession, type ModelInfo, type Status } from '../lib/api';
+import { get, send, type ChatSession, type ModelInfo, type Status } from '../lib/api';
 import { oneLine, tokens } from '../lib/format';
 import { go, href, useResource, useRoute, useStored } from '../lib/use';
-import { Button, Empty, Note, Skeleton } from '../ui/ui';
+import { Button, Empty, Note, Skeleton, useToast } from '../ui/ui';
+import { AttachButton, FileChip, read } from './attach';
 import { waiting, type Turn } from './conversation';
+import { isSet, PreferencesDialog } from './preferences';
+import type { Attachment } from './protocol';
 import { nextDraft, readDraft, writeDraft } from './drafts';
 import { pageOfSessions, Sessions } from './sessions';
 import { TurnView } from './turn';
@@ -24,9 +27,22 @@ export function ChatView({ status }: { status?: Status }) {
   };
   const [taken, setTaken] = useState({ text: '' });
   const chat = useChat(id, generation);
-  const { decide, answer } = chat;
-  const ways = useMemo(() => ({ decide, answer }), [decide, answer]);
+  const { decide, answer, say, regenerate, branch } = chat;
   const c = chat.conversation;
+  const [preferring, setPreferring] = useState(false);
+  const chosen = useRef('');
+  const ways = useMemo(
+    () => ({
+      decide,
+      answer,
+      branch,
+      edit: (edit: string, text: string) => void say({ text, edit, model: chosen.current || undefined }),
+      regenerate: (id: string) => regenerate(id, chosen.current || undefined),
+    }),
+    [decide, answer, branch, say, regenerate],
+  );
+  chosen.current = model;
+  const idle = !c.active && chat.link === 'open' && chat.pending === null;
   // A chosen model applies to the current conversation only.
   const chosenIn = useRef('');
   useEffect(() => {
@@ -54,6 +70,17 @@ export function ChatView({ status }: { status?: Status }) {
   useEffect(() => {
     if (begun) void reload();
   }, [begun, c.active, c.title, reload]);
+
+  // The model writes the title after the first reply of a conversation that began here.
+  const began = useRef('');
+  if (c.active && c.turns.length === 1 && c.sessionId) began.current = c.sessionId;
+  const titled = !c.active && c.stop === 'end' && c.turns.length === 2 && c.sessionId !== '' && began.current === c.sessionId;
+  useEffect(() => {
+    if (!titled) return;
+    began.current = '';
+    // Without one the title stays the beginning of the first message.
+    send('POST', `/api/sessions/${encodeURIComponent(c.sessionId)}/title`).then(() => void reload(), () => {});
+  }, [titled, c.sessionId, reload]);
 
   const fresh = useCallback(() => {
     setDrawer(false);
@@ -84,6 +111,7 @@ export function ChatView({ status }: { status?: Status }) {
         <header className="view-head">
           <Button className="only-narrow" kind="quiet" icon="menu" aria-label="Conversations" aria-expanded={drawer} onClick={() => setDrawer(!drawer)} />
           <h1 className="grow ellipsis">{c.title || 'New chat'}</h1>
+          <Button kind={isSet(c.preferences) ? 'plain' : 'quiet'} small icon="settings" aria-label="Settings of this chat" title="Settings of this chat" onClick={() => setPreferring(true)} />
           {chat.link === 'waiting' && <span className="badge warn">Reconnecting…</span>}
           {c.usage && c.usage.context > 0 && (
             <span className="muted small usage" title={`This conversation: ${tokens(c.usage.session.input ?? 0)} tokens in, ${tokens(c.usage.session.output ?? 0)} out`}>
@@ -92,6 +120,7 @@ export function ChatView({ status }: { status?: Status }) {
             </span>
           )}
         </header>
+        {preferring && <PreferencesDialog value={c.preferences} status={status} onSave={chat.prefer} onClose={() => setPreferring(false)} />}
         {lost ? (
           <Empty icon="chat" title="Conversation not found" actions={<Button kind="primary" icon="plus" onClick={fresh}>New chat</Button>}>
             It was deleted, or it belongs to another user.
@@ -103,13 +132,13 @@ export function ChatView({ status }: { status?: Status }) {
                 <Skeleton rows={4} height={64} />
               ) : c.turns.length === 0 && !chat.pending ? (
                 <>
-                  <Welcome status={status} noModel={noModel} chatMissing={models.error?.status === 404} onAsk={(text) => chat.say(text, model || begins)} />
+                  <Welcome status={status} noModel={noModel} chatMissing={models.error?.status === 404} onAsk={(text) => chat.say({ text, model: model || begins })} />
                   {trouble}
                 </>
               ) : (
                 <>
                   {c.turns.map((t, i) => (
-                    <TurnView key={t.key} turn={t} live={c.active && i === c.turns.length - 1} ways={ways} />
+                    <TurnView key={t.key} turn={t} live={c.active && i === c.turns.length - 1} ways={ways} idle={idle} asked={i > 0 ? c.turns[i - 1]!.id : ''} />
                   ))}
                   {c.active && !asking(c.turns.at(-1)) && (
                     <p className="thinking">
@@ -130,7 +159,7 @@ export function ChatView({ status }: { status?: Status }) {
                   {trouble}
                   {(c.stop === 'error' || ended === 'interrupted' || ended === 'broken') && !c.active && chat.pending === null && c.error?.code !== 'NO_MODEL' && (
                     <div className="row">
-                      <Button small icon="refresh" onClick={() => chat.say(lastSaid(c.turns), model || undefined)}>
+                      <Button small icon="refresh" onClick={() => chat.say({ text: lastSaid(c.turns), model: model || undefined })}>
                         Retry
                       </Button>
                     </div>
@@ -151,7 +180,7 @@ export function ChatView({ status }: { status?: Status }) {
               models={noModel && !models.error ? [] : lastModels.current}
               model={model || begins || c.model}
               setModel={setModel}
-              onSay={(text) => chat.say(text, model || begins || undefined)}
+              onSay={(text, attachments) => chat.say({ text, attachments, model: model || begins || undefined })}
               onStop={chat.abort}
               waiting={chat.pending !== null}
               refused={taken.text ? taken : chat.refused}
@@ -260,7 +289,7 @@ function Composer({
   models: ModelInfo[];
   model: string;
   setModel: (m: string) => void;
-  onSay: (text: string) => boolean;
+  onSay: (text: string, attachments: Attachment[]) => boolean;
   onStop: () => void;
   refused: { text: string };
   focus: string;
@@ -292,9 +321,21 @@ function Composer({
   useEffect(() => {
     if (refused.text && !text) set(refused.text);
   }, [refused, set]);
+  const [files, setFiles] = useState<Attachment[]>([]);
+  const toast = useToast();
+  const attach = (list: Iterable<File>) => {
+    read(list).then(
+      (more) => setFiles((f) => [...f, ...more]),
+      (e: unknown) => toast(e instanceof Error ? e.message : String(e), 'bad'),
+    );
+  };
+  const some = text.trim() !== '' || files.length > 0;
   const submit = () => {
-    if (queued || !text.trim()) return;
-    if (onSay(text)) set('');
+    if (queued || !some) return;
+    if (onSay(text, files)) {
+      set('');
+      setFiles([]);
+    }
   };
   const keys = (e: KeyboardEvent) => {
     if (e.key === 'Enter' && !e.shiftKey && !e.nativeEvent.isComposing) {
@@ -306,6 +347,17 @@ function Composer({
   return (
     <form
       className="composer"
+      onDragOver={(e) => e.preventDefault()}
+      onDrop={(e) => {
+        e.preventDefault();
+        attach(e.dataTransfer.files);
+      }}
+      onPaste={(e) => {
+        if (e.clipboardData.files.length > 0) {
+          e.preventDefault();
+          attach(e.clipboardData.files);
+        }
+      }}
       onSubmit={(e) => {
         e.preventDefault();
         submit();
@@ -314,8 +366,16 @@ function Composer({
       <label className="sr-only" htmlFor="say">
         Message
       </label>
+      {files.length > 0 && (
+        <div className="row wrap-row" role="group" aria-label="Attachments">
+          {files.map((f, i) => (
+            <FileChip key={i} name={f.name} size={f.size} onRemove={() => setFiles(files.filter((_, j) => j !== i))} />
+          ))}
+        </div>
+      )}
       <textarea id="say" ref={area} rows={1} value={text} placeholder={offline ? 'Not connected. Messages are sent when the connection is restored.' : 'Ask a question or describe a task'} onChange={(e) => set(e.target.value)} onKeyDown={keys} />
       <div className="composer-bar">
+        <AttachButton onFiles={attach} />
         {models.length > 0 && (
           <select aria-label="Model" className="quiet" value={models.some((m) => m.id === model) ? model : (models[0]?.id ?? '')} onChange={(e) => setModel(e.target.value)}>
             {models.map((m) => (
@@ -327,7 +387,7 @@ function Composer({
         )}
         <span className="grow" />
         <span className="muted small hide-narrow">Enter to send · Shift+Enter for a new line</span>
-        {active && text.trim() && !queued && (
+        {active && some && !queued && (
           <Button type="submit" icon="send">
             Send next
           </Button>
@@ -337,7 +397,7 @@ function Composer({
             Stop
           </Button>
         ) : (
-          <Button kind="primary" icon="send" type="submit" disabled={!text.trim()}>
+          <Button kind="primary" icon="send" type="submit" disabled={!some}>
             Send
           </Button>
         )}

@@ -400,6 +400,8 @@ export interface ModelInfo {
   model: string;
   contextWindow: number;
   default: boolean;
+  /** It reads PDF documents. */
+  documents?: boolean;
 }
 
 export interface ChatSession {
@@ -409,4 +411,9 @@ export interface ChatSession {
   created: string;
   updated: string;
   active: boolean;
+  pinned?: boolean;
+  /** The reply waits for the user. */
+  waiting?: boolean;
+  /** In a search: the text around the match. */
+  match?: string;
 }

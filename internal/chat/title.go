@@ -1,0 +1,63 @@
+package chat
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"junctor/internal/httperr"
+	"junctor/internal/llm"
+	"junctor/internal/tool"
+)
+
+const titlePrompt = "Write a title for this conversation: two to six words in the language of the user, no quotes, no full stop. Answer with the title alone."
+
+// maxTitleInput bounds what the model reads of each message for a title, in
+// bytes.
+const maxTitleInput = 2000
+
+// MakeTitle lets the model write the title of a conversation from its first
+// messages.
+func (h *Host) MakeTitle(ctx context.Context, caller tool.Caller, id string) (SessionInfo, error) {
+	if err := caller.PermitChat(); err != nil {
+		return SessionInfo{}, err
+	}
+	if _, err := h.own(ctx, caller, id); err != nil {
+		return SessionInfo{}, err
+	}
+	s, err := h.Open(ctx, caller, id)
+	if err != nil {
+		return SessionInfo{}, err
+	}
+	var b strings.Builder
+	for _, m := range s.History().Messages {
+		if m.Role == llm.User || m.Role == llm.Assistant {
+			writePlain(&b, llm.Message{Role: m.Role, Parts: m.Parts}, maxTitleInput)
+		}
+		if b.Len() > 2*maxTitleInput {
+			break
+		}
+	}
+	model := h.model(s.chosen())
+	if model == nil {
+		return SessionInfo{}, &tool.Error{Kind: CodeNoModel, Msg: llm.NoModel}
+	}
+	reply, err := llm.Ask(ctx, h.Executor, &caller, model, llm.Request{System: titlePrompt, Messages: []llm.Message{llm.Text(llm.User, b.String())}, MaxTokens: 1000}, nil)
+	if err != nil {
+		return SessionInfo{}, err
+	}
+	title := titleOf(strings.Trim(strings.TrimSpace(reply.Message.Text()), `"'“”.`))
+	if title == "" {
+		return SessionInfo{}, &tool.Error{Kind: CodeModel, Msg: "the model gave no title"}
+	}
+	return h.Change(ctx, caller, id, SessionChange{Title: &title})
+}
+
+func (h *Host) makeTitle(w http.ResponseWriter, r *http.Request) {
+	info, err := h.MakeTitle(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id"))
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	reply(w, info)
+}

@@ -1,0 +1,72 @@
+import { useState } from 'react';
+import type { Status } from '../lib/api';
+import { Button, Dialog, Field } from '../ui/ui';
+import type { Preferences } from './protocol';
+
+/** isSet reports whether a conversation has preferences of its own. */
+export function isSet(p: Preferences): boolean {
+  return Boolean(p.systemPrompt) || p.temperature !== undefined || (p.servers?.length ?? 0) > 0;
+}
+
+/** PreferencesDialog edits the system prompt, the temperature and the servers of one conversation. */
+export function PreferencesDialog({ value, status, onSave, onClose }: { value: Preferences; status?: Status; onSave: (p: Preferences) => void; onClose: () => void }) {
+  const [prompt, setPrompt] = useState(value.systemPrompt ?? '');
+  const [temperature, setTemperature] = useState(value.temperature === undefined ? '' : String(value.temperature));
+  const all = (status?.servers ?? []).filter((s) => s.status !== 'disabled').map((s) => s.name);
+  const [off, setOff] = useState<Set<string>>(() => new Set(value.servers?.length ? all.filter((s) => !value.servers!.includes(s)) : []));
+  const number = Number(temperature);
+  const wrong = temperature.trim() !== '' && !(number >= 0 && number <= 2);
+  const none = all.length > 0 && all.every((s) => off.has(s));
+  return (
+    <Dialog title="Settings of this chat" open onClose={onClose}>
+      <form
+        className="stack"
+        onSubmit={(e) => {
+          e.preventDefault();
+          if (wrong || none) return;
+          onSave({
+            ...(prompt.trim() && { systemPrompt: prompt.trim() }),
+            ...(temperature.trim() !== '' && { temperature: number }),
+            ...(off.size > 0 && { servers: all.filter((s) => !off.has(s)) }),
+          });
+          onClose();
+        }}
+      >
+        <Field label="System prompt" hint="What the model is told before this conversation. Empty: the model's own.">
+          {(id) => <textarea id={id} rows={4} value={prompt} onChange={(e) => setPrompt(e.target.value)} />}
+        </Field>
+        <Field label="Temperature" hint={wrong ? <span className="bad-text">A number from 0 to 2</span> : "From 0 (strict) to 2 (free). Empty: the model's own."}>
+          {(id) => <input id={id} inputMode="decimal" value={temperature} aria-invalid={wrong || undefined} onChange={(e) => setTemperature(e.target.value)} />}
+        </Field>
+        <fieldset className="choices">
+          <legend>Servers</legend>
+          {all.length === 0 && <p className="muted small">There are no servers.</p>}
+          {all.map((s) => (
+            <label key={s} className="check">
+              <input
+                type="checkbox"
+                checked={!off.has(s)}
+                onChange={(e) =>
+                  setOff((o) => {
+                    const next = new Set(o);
+                    if (e.target.checked) next.delete(s);
+                    else next.add(s);
+                    return next;
+                  })
+                }
+              />{' '}
+              {s}
+            </label>
+          ))}
+          {none && <p className="bad-text small">Choose at least one.</p>}
+        </fieldset>
+        <div className="row end">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" disabled={wrong || none}>
+            Save
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,203 @@
+import { useEffect, useId, useMemo, useState } from 'react';
+import { writeDraft } from '../chat/drafts';
+import { ApiError, type Status } from '../lib/api';
+import { plural } from '../lib/format';
+import { go, href, useDebounced, useResource, useRoute } from '../lib/use';
+import { Icon } from '../ui/icons';
+import { ResultView } from '../ui/result';
+import { readResource, ServerContext, type ResourceContents } from '../ui/resource';
+import { Badge, Button, Empty, Failure, Skeleton } from '../ui/ui';
+import { ask, asDraft, complete, expand, offersOf, type Argument, type Offer, type PromptMessage } from './offers';
+
+const kinds = [
+  ['', 'Everything'],
+  ['prompt', 'Prompts'],
+  ['resource', 'Resources'],
+  ['template', 'Templates'],
+] as const;
+
+const keyOf = (o: Offer) => [o.server, o.kind, o.uri ?? o.name];
+
+/** ResourcesView lists the resources and prompts of all servers. */
+export function ResourcesView({ status }: { status?: Status }) {
+  const { parts, query } = useRoute();
+  const [, server, kind, name] = parts;
+  const text = (query.get('q') ?? '').toLowerCase();
+  const only = query.get('kind') ?? '';
+  const connected = useMemo(() => (status?.servers ?? []).filter((s) => s.status === 'connected').map((s) => s.name), [status]);
+  const list = useResource<Offer[]>(status ? `offers ${connected.join(' ')}` : null, async (signal) => (await Promise.all(connected.map((s) => offersOf(s, signal)))).flat());
+  const shown = (list.data ?? []).filter((o) => (!only || o.kind === only) && (!text || `${o.server} ${o.name} ${o.title ?? ''} ${o.uri ?? ''} ${o.description ?? ''}`.toLowerCase().includes(text)));
+  const picked = list.data?.find((o) => keyOf(o).join('\n') === [server, kind, name].join('\n'));
+  const set = (change: Record<string, string>) => go(href(parts, { q: query.get('q') ?? '', kind: only, ...change }), true);
+  return (
+    <div className={`tools split ${picked ? 'has-detail' : ''}`}>
+      <section className="split-list" aria-label="Resources and prompts">
+        <header className="view-head">
+          <h1 className="grow">Resources</h1>
+          <span className="muted small" role="status">
+            {list.data && plural(shown.length, 'entry', 'entries')}
+          </span>
+        </header>
+        <div className="filters">
+          <div className="searchbox">
+            <Icon name="search" size={16} />
+            <input type="search" aria-label="Search resources and prompts" placeholder="Search" value={query.get('q') ?? ''} onChange={(e) => set({ q: e.target.value })} />
+          </div>
+          <select aria-label="Kind" value={only} onChange={(e) => set({ kind: e.target.value })}>
+            {kinds.map(([id, label]) => (
+              <option key={id} value={id}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </div>
+        {list.error && !list.data ? (
+          <Failure error={list.error} retry={() => void list.reload()} />
+        ) : !list.data ? (
+          <Skeleton rows={6} />
+        ) : shown.length === 0 ? (
+          <Empty icon="file" title={list.data.length === 0 ? 'No resources and prompts' : 'No matches'}>
+            {list.data.length === 0 && 'None of the connected servers has any.'}
+          </Empty>
+        ) : (
+          <ul className="offer-list">
+            {shown.slice(0, 1000).map((o) => (
+              <li key={keyOf(o).join('\n')}>
+                <a className="offer-row" href={href(['resources', ...keyOf(o)], { q: query.get('q') ?? '', kind: only })} aria-current={o === picked ? 'page' : undefined}>
+                  <span className="row">
+                    <strong className="grow ellipsis">{o.title || o.name}</strong> <Badge>{o.kind}</Badge>
+                  </span>
+                  <span className="muted small ellipsis">
+                    {o.server} {o.description && `· ${o.description}`}
+                  </span>
+                </a>
+              </li>
+            ))}
+          </ul>
+        )}
+      </section>
+      <section className="split-detail" aria-label="Details">
+        {picked ? <Detail key={keyOf(picked).join('\n')} offer={picked} /> : <Empty icon="file" title="Nothing selected">Choose a resource to read it, or a prompt to use it in a chat.</Empty>}
+      </section>
+    </div>
+  );
+}
+
+interface Outcome {
+  busy?: boolean;
+  error?: ApiError;
+  contents?: ResourceContents[];
+  messages?: PromptMessage[];
+}
+
+function Detail({ offer: o }: { offer: Offer }) {
+  const [values, setValues] = useState<Record<string, string>>({});
+  const [out, setOut] = useState<Outcome>({});
+  const missing = (o.arguments ?? []).filter((a) => a.required && !values[a.name]);
+  const filled = Object.fromEntries(Object.entries(values).filter(([, v]) => v !== ''));
+  const run = async () => {
+    setOut({ busy: true });
+    try {
+      if (o.kind === 'prompt') {
+        const { messages } = await ask<{ messages?: PromptMessage[] }>(o.server, 'prompts/get', { name: o.name, arguments: filled });
+        setOut({ messages: messages ?? [] });
+      } else setOut({ contents: await readResource(o.server, o.kind === 'template' ? expand(o.uri ?? '', filled) : (o.uri ?? '')) });
+    } catch (e) {
+      setOut({ error: e instanceof ApiError ? e : new ApiError(0, '', String(e)) });
+    }
+  };
+  return (
+    <div className="detail">
+      <header className="view-head">
+        <Button className="only-narrow" kind="quiet" icon="back" aria-label="Back to the list" onClick={() => go('#/resources')} />
+        <h2 className="grow ellipsis">{o.title || o.name}</h2>
+        <Badge>{o.kind}</Badge>
+      </header>
+      <div className="detail-scroll" tabIndex={0} role="group" aria-label={o.title || o.name}>
+        <p className="muted">
+          of <a href={href(['servers', o.server])}>{o.server}</a> {o.mimeType && <code>{o.mimeType}</code>}
+        </p>
+        {o.uri && <p className="mono small wrap">{o.uri}</p>}
+        {o.description && <p className="wrap">{o.description}</p>}
+        <form
+          className="stack"
+          onSubmit={(e) => {
+            e.preventDefault();
+            if (missing.length === 0) void run();
+          }}
+        >
+          {(o.arguments ?? []).map((a) => (
+            <ArgumentField key={a.name} offer={o} argument={a} values={values} onChange={(v) => setValues((all) => ({ ...all, [a.name]: v }))} />
+          ))}
+          <div className="row">
+            <Button kind="primary" icon="right" type="submit" busy={out.busy} disabled={missing.length > 0}>
+              {o.kind === 'prompt' ? 'Show' : 'Read'}
+            </Button>
+            {missing.length > 0 && <span className="muted small">Fill in {missing.map((a) => a.name).join(', ')}.</span>}
+          </div>
+        </form>
+        {out.error && <Failure error={out.error} />}
+        {out.contents && (
+          <ServerContext value={o.server}>
+            {out.contents.length === 0 ? <p className="muted">The resource is empty.</p> : <ResultView result={{ content: out.contents.map((resource) => ({ type: 'resource', resource })) }} />}
+          </ServerContext>
+        )}
+        {out.messages && (
+          <section className="stack">
+            <div className="row">
+              <h3 className="grow">{plural(out.messages.length, 'message')}</h3>
+              <Button
+                kind="primary"
+                icon="chat"
+                disabled={asDraft(out.messages) === ''}
+                onClick={() => {
+                  writeDraft('', asDraft(out.messages ?? []));
+                  go('#/chat');
+                }}
+              >
+                Start a chat
+              </Button>
+            </div>
+            {out.messages.map((m, i) => (
+              <div key={i} className="card">
+                <h4>{m.role}</h4>
+                <ResultView result={{ content: m.content ? [m.content] : [] }} />
+              </div>
+            ))}
+          </section>
+        )}
+      </div>
+    </div>
+  );
+}
+
+/** ArgumentField proposes the values that the server knows for an argument. */
+function ArgumentField({ offer, argument, values, onChange }: { offer: Offer; argument: Argument; values: Record<string, string>; onChange: (v: string) => void }) {
+  const id = useId();
+  const value = values[argument.name] ?? '';
+  const asked = useDebounced(value, 150);
+  const [proposed, setProposed] = useState<string[]>([]);
+  const others = JSON.stringify(values);
+  useEffect(() => {
+    const abort = new AbortController();
+    complete(offer, argument.name, asked, JSON.parse(others) as Record<string, string>, abort.signal).then(
+      (list) => !abort.signal.aborted && setProposed(list),
+      () => {}, // most servers propose nothing
+    );
+    return () => abort.abort();
+  }, [offer, argument.name, asked, others]);
+  return (
+    <div className="field">
+      <label htmlFor={id}>
+        {argument.name} {!argument.required && <span className="muted small">optional</span>}
+      </label>
+      <input id={id} list={`${id}-values`} value={value} autoComplete="off" onChange={(e) => onChange(e.target.value)} />
+      <datalist id={`${id}-values`}>
+        {proposed.map((v) => (
+          <option key={v} value={v} />
+        ))}
+      </datalist>
+      {argument.description && <div className="hint">{argument.description}</div>}
+    </div>
+  );
+}
