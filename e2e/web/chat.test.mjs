@@ -321,3 +321,15 @@ test('chat: attach files, settings of one chat, pin and search conversations', o
   await page.getByRole('combobox').fill('quokka');
   await page.getByRole('option', { name: /look at the quokka/ }).waitFor();
 }));
+
+test('chat: formulas are MathML, code is highlighted, prices stay text', on('/#/chat', async (page) => {
+  await say(page, 'a formula');
+  await settled(page);
+  const reply = page.getByRole('article', { name: 'Reply' });
+  await counts(reply.locator('math'), 2);
+  await reply.locator('math mfrac').waitFor();
+  await reply.locator('.hljs-keyword').first().waitFor();
+  await reply.getByText('It costs $5 or $10.').waitFor();
+  await shot(page, 'chat-formula');
+  assert.deepEqual(await violations(page), []);
+}));

@@ -5,6 +5,7 @@ export const script = {
     // Titles stay the beginning of the first message, except where a test is about them.
     { when: { system: 'Write a title', user: 'name this' }, reply: { text: '"A fitting title."' } },
     { when: { system: 'Write a title' }, reply: { error: { status: 400, message: 'no title' } } },
+    { when: { user: 'formula' }, reply: { text: 'It costs $5 or $10. With $x^2 + 1$:\n\n\\[\n\\frac{a}{b}\n\\]\n\n```python\ndef f(): return 1\n```\n' } },
     { when: { user: 'sum', results: 0 }, reply: { text: 'Let me add those.', calls: [{ tool: 'everything:get-sum', args: { a: 19, b: 23 } }] } },
     { when: { user: 'sum', results: 1 }, reply: { text: 'The sum is **42**.\n\n| a | b | sum |\n| --- | --- | --- |\n| 19 | 23 | 42 |\n\n```python\nprint(19 + 23)\n```\n' } },
     { when: { user: 'write a note', results: 0 }, reply: { reasoning: 'They want a file. I will write one and check it.', text: 'I will write it to a file.', calls: [{ tool: 'files:write_file', args: { path: '{{note}}', content: 'hello' } }] } },

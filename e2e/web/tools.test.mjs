@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { shared } from './page.mjs';
-import { counts, say, servers, until, violations } from './rig.mjs';
+import { counts, say, servers, shot, until, violations } from './rig.mjs';
 
 const rig = shared();
 const { on, alone, folder } = rig;
@@ -204,4 +204,26 @@ test('tools: earlier runs, presets, tables and resource links', on('/#/tools/mem
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await page.locator('.answer').getByRole('button', { name: 'Open' }).first().click();
   await page.locator('.answer .resource .resource').first().waitFor();
+}));
+
+test('resources: read one and a template, complete the arguments of a prompt and start a chat with it', on('/#/resources', async (page) => {
+  await page.getByLabel('Search resources and prompts').fill('dynamic text');
+  await page.locator('.offer-row').filter({ hasText: 'template' }).first().click();
+  await page.getByLabel('resourceId').fill('7');
+  await page.getByRole('button', { name: 'Read', exact: true }).click();
+  await page.locator('.detail').getByText(/resource/i).last().waitFor();
+  await page.locator('.detail .result').waitFor();
+
+  await page.getByLabel('Search resources and prompts').fill('team management');
+  await page.locator('.offer-row').filter({ hasText: 'Team Management' }).click();
+  await page.getByLabel('department').fill('Sales');
+  await until(() => page.evaluate(() => [...document.querySelectorAll('datalist option')].some((o) => o.value === 'David')), 'no completion');
+  await page.getByLabel('name', { exact: true }).fill('Eve');
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.getByText('Please promote Eve to the head of the Sales team.').waitFor();
+  await shot(page, 'resources-prompt');
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole('button', { name: 'Start a chat' }).click();
+  await page.getByRole('textbox', { name: 'Message' }).waitFor();
+  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'Please promote Eve to the head of the Sales team.');
 }));

@@ -16,6 +16,7 @@ const views = [
   ['tools', '/#/tools', (p) => p.locator('.tool-row').first()],
   ['tool', `/#/tools/everything/get-sum?args=${encodeURIComponent('{"a":2,"b":3}')}`, (p) => p.getByRole('button', { name: 'Run', exact: true })],
   ['form', '/#/tools/memory/create_entities', (p) => p.getByRole('button', { name: 'Run', exact: true })],
+  ['resources', '/#/resources', (p) => p.locator('.offer-row').first()],
   ['servers', '/#/servers', (p) => p.locator('.server-row').first()],
   ['server', '/#/servers/everything', (p) => p.getByText('handshake')],
   ['add', '/#/servers?add=form', (p) => p.getByRole('dialog')],

@@ -1,9 +1,39 @@
-import { memo, type ReactNode } from 'react';
+import { memo, useEffect, useState, type ReactNode } from 'react';
 import Markdown, { defaultUrlTransform } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import { Code } from '../ui/ui';
+import { hasMath, withFormulas } from './formulas';
 
 const plugins = [remarkGfm];
+
+/** useModule loads a part of the page when it is wanted. */
+function useModule<T>(wanted: boolean, load: () => Promise<T>): T | undefined {
+  const [module, set] = useState<T>();
+  useEffect(() => {
+    if (!wanted || module) return;
+    let gone = false;
+    load().then(
+      (m) => !gone && set(() => m),
+      () => {}, // without it the text is shown plainly
+    );
+    return () => {
+      gone = true;
+    };
+  }, [wanted, module]);
+  return module;
+}
+
+/** maxHighlight is the length above which code is not highlighted. */
+const maxHighlight = 50_000;
+
+function CodeBlock({ text, lang }: { text: string; lang?: string }) {
+  const module = useModule(lang !== undefined && text.length <= maxHighlight, () => import('./highlight'));
+  return (
+    <Code text={text} lang={lang}>
+      {module && lang ? module.highlight(text, lang.toLowerCase()) : undefined}
+    </Code>
+  );
+}
 
 function textOf(node: ReactNode): string {
   if (typeof node === 'string' || typeof node === 'number') return String(node);
@@ -18,10 +48,12 @@ function textOf(node: ReactNode): string {
  * other hosts, because the URL of an image could leak what the model has read.
  */
 export const Prose = memo(function Prose({ text }: { text: string }) {
+  const mathematical = hasMath(text);
+  const math = useModule(mathematical, () => import('./math'));
   return (
     <div className="prose">
       <Markdown
-        remarkPlugins={plugins}
+        remarkPlugins={math && mathematical ? [...plugins, math.plugin] : plugins}
         urlTransform={(url) => (/^(https?:|mailto:)/i.test(url) ? defaultUrlTransform(url) : '')}
         components={{
           a: ({ href, children, ...rest }) =>
@@ -41,9 +73,12 @@ export const Prose = memo(function Prose({ text }: { text: string }) {
               <span>{alt}</span>
             ),
           pre: ({ children }) => {
-            const child = children as { props?: { className?: string } } | undefined;
-            return <Code text={textOf(children).replace(/\n$/, '')} lang={/language-(\S+)/.exec(child?.props?.className ?? '')?.[1]} />;
+            const name = (children as { props?: { className?: string } } | undefined)?.props?.className ?? '';
+            const source = textOf(children).replace(/\n$/, '');
+            if (math && name.includes('math-display')) return <math.Formula tex={source} display />;
+            return <CodeBlock text={source} lang={/language-(\S+)/.exec(name)?.[1]} />;
           },
+          code: ({ className, children }) => (math && className?.includes('math-inline') ? <math.Formula tex={textOf(children)} display={false} /> : <code className={className}>{children}</code>),
           table: ({ children }) => (
             <div className="table-scroll" tabIndex={0} role="group" aria-label="Table">
               <table>{children}</table>
@@ -52,7 +87,7 @@ export const Prose = memo(function Prose({ text }: { text: string }) {
           input: (props) => <input type="checkbox" checked={props.checked} readOnly disabled aria-label="task" />,
         }}
       >
-        {text}
+        {math && mathematical ? withFormulas(text) : text}
       </Markdown>
     </div>
   );

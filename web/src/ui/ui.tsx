@@ -218,7 +218,7 @@ export function Switch({ on, onChange, label, disabled }: { on: boolean; onChang
   );
 }
 
-export function Code({ text, lang, max }: { text: string; lang?: string; max?: number }) {
+export function Code({ text, lang, max, children }: { text: string; lang?: string; max?: number; /** The text with its parts marked. */ children?: ReactNode }) {
   return (
     <div className="code">
       <div className="code-head">
@@ -226,7 +226,7 @@ export function Code({ text, lang, max }: { text: string; lang?: string; max?: n
         <CopyButton text={text} label={`Copy ${lang ?? 'text'}`} />
       </div>
       <pre tabIndex={0} aria-label={lang ?? 'code'} style={max ? { maxHeight: max } : undefined}>
-        <code>{text}</code>
+        <code>{children ?? text}</code>
       </pre>
     </div>
   );

@@ -1,0 +1,19 @@
+// Syntax highlighting, loaded with the first code block that names its language.
+import { common, createLowlight } from 'lowlight';
+import { createElement, type ReactNode } from 'react';
+
+const lowlight = createLowlight(common);
+
+interface Node {
+  type: string;
+  value?: string;
+  properties?: { className?: string[] };
+  children?: Node[];
+}
+
+/** highlight returns a text with its parts marked, or undefined for an unknown language. */
+export function highlight(text: string, lang: string): ReactNode {
+  if (!lowlight.registered(lang)) return undefined;
+  const show = (n: Node, i: number): ReactNode => (n.type === 'text' ? n.value : createElement('span', { key: i, className: (n.properties?.className ?? []).join(' ') }, (n.children ?? []).map(show)));
+  return (lowlight.highlight(lang, text).children as Node[]).map(show);
+}
