@@ -5,7 +5,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 NPM     ?= npm
 
-.PHONY: help run dev build test test-fast test-go test-e2e test-web test-clients test-bench test-soak test-live cover bench eval lint tidy check fmt page engine setup clean cross man packages audit
+.PHONY: help run dev build test test-fast test-go test-e2e test-web test-clients test-bench test-soak test-live cover bench eval lint tidy check fmt page engine setup clean cross man screenshots packages audit
 
 help: ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -94,6 +94,10 @@ cross: ## compile for every platform
 
 man: ## manual pages and completions, in dist/extras
 	VERSION=$(VERSION) ./scripts/extras dist/extras
+
+screenshots: setup build ## remake the pictures of README.md and docs
+	$(GO) build -o bin/llmscript ./internal/llm/llmtest/cmd/llmscript
+	cd e2e && JUNCTOR_BIN=$(CURDIR)/bin/junctor LLMSCRIPT_BIN=$(CURDIR)/bin/llmscript node web/screenshots.mjs ../docs/images
 
 packages: page engine ## the npm packages, in dist/npm
 	VERSION=$(VERSION) ./scripts/cross dist/binaries

@@ -154,6 +154,16 @@ test('chat: reconnects after a gateway restart and sends a waiting message once'
   });
   await page.getByText('You said: typed in between').waitFor();
   await settled(page);
+
+  // A reply that a crash ends: the interruption is shown once, with a retry.
+  await say(page, 'tell a story without end');
+  await page.getByRole('button', { name: 'Stop' }).waitFor();
+  await page.locator('.turn.assistant').last().getByText('Once upon a time').first().waitFor();
+  await own.restart(undefined, 'SIGKILL');
+  await page.getByRole('button', { name: 'Retry' }).waitFor();
+  await counts(page.getByRole('button', { name: 'Retry' }), 1);
+  await counts(page.getByText('Interrupted: the gateway stopped before the reply was complete.'), 1);
+  await counts(page.locator('.chat-main .note.bad'), 0);
 }));
 
 test('chat: a message during a reply is sent after it; calls, durations and tokens survive a reload', on('/#/chat', async (page) => {
@@ -318,7 +328,7 @@ test('chat: attach files, settings of one chat, pin and search conversations', o
   await counts(page.locator('.sessions li'), 1);
   await shot(page, 'chat-search');
   await page.keyboard.press('Control+k');
-  await page.getByRole('combobox').fill('quokka');
+  await page.getByRole('combobox', { name: /^Find/ }).fill('quokka');
   await page.getByRole('option', { name: /look at the quokka/ }).waitFor();
 }));
 

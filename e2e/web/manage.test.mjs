@@ -40,9 +40,11 @@ test('servers: add by form and by paste, use and remove; comments in the file ar
     await dialog.getByLabel('Name').fill('added');
     await dialog.getByLabel('Command').fill(servers.memory.command);
     await dialog.getByLabel('Arguments').fill(`"${servers.memory.args[0]}"`);
-    await dialog.getByLabel('Environment').fill(`MEMORY_FILE_PATH=${join(home, 'graph.json')}`);
+    await dialog.getByLabel('Environment').fill(`MEMORY_FILE_PATH=${join(home, 'graph.json')}\nADDED_TOKEN=ghp_0123456789abcdefghij0123456789abcdef`);
     await toast(page, 'added added', () => dialog.getByRole('button', { name: 'Add', exact: true }).click());
     await page.locator('.detail').getByText('connected', { exact: true }).waitFor();
+    assert.match(readFileSync(g.file, 'utf8'), /"ADDED_TOKEN": "\$\{ADDED_TOKEN\}"/);
+    assert.match(readFileSync(join(home, '.config', 'junctor', '.env'), 'utf8'), /ADDED_TOKEN="ghp_/);
     await page.getByRole('link', { name: '9 tools', exact: true }).click();
     await page.locator('.tool-row').filter({ hasText: 'read_graph' }).click();
     await page.getByRole('button', { name: 'Run', exact: true }).click();

@@ -50,8 +50,8 @@ function start(program, args, options, line) {
     child.once('exit', (code) => fail(new Error(`${program} ended with ${code}:\n${said}`)));
     setTimeout(() => fail(new Error(`${program} did not start:\n${said}`)), timeout).unref();
   });
-  const stop = async () => {
-    if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');
+  const stop = async (signal = 'SIGTERM') => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
     await exited;
   };
   return { ready, stop, said: () => said };
@@ -135,10 +135,10 @@ export async function gateway({ config, script = { rules: [] }, model: name = 'g
       tokens.set(front.url, token);
       return g;
     },
-    /** restart stops the gateway and starts it again behind its relay. */
-    async restart(during = async () => {}) {
+    /** restart stops the gateway, with SIGKILL at once, and starts it again behind its relay. */
+    async restart(during = async () => {}, signal = 'SIGTERM') {
       front.to(null);
-      await process_.stop();
+      await process_.stop(signal);
       said.push(process_.said());
       await during();
       process_ = run();
