@@ -108,16 +108,28 @@ func (s *Session) cut(m SendMessage) ([]historyEntry, error) {
 
 // Switch makes the branch of a message the current one.
 func (s *Session) Switch(ctx context.Context, id string) error {
-	if s.Active() {
+	s.mu.Lock()
+	if s.turn != nil || s.deleted || !s.stored || s.foreign && s.meta.Turn.Active {
+		s.mu.Unlock()
 		return busy()
 	}
+	// A message that is sent meanwhile waits until this is done.
+	t := &turn{session: s, done: make(chan struct{}), cancel: func(error) {}, ending: true}
+	s.turn = t
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.turn = nil
+		s.mu.Unlock()
+		close(t.done)
+	}()
 	if err := s.claim(ctx, "", ""); err != nil {
 		return err
 	}
 	defer s.release(context.WithoutCancel(ctx))
 	s.mu.Lock()
 	at := slices.IndexFunc(s.all, func(e historyEntry) bool { return e.ID == id })
-	if at < 0 || s.turn != nil {
+	if at < 0 {
 		s.mu.Unlock()
 		return invalid(fmt.Sprintf("there is no message %q in this conversation", tool.Shorten(id, 80)))
 	}
