@@ -20,7 +20,7 @@ func (c *cli) faceCommands() []*cobra.Command {
 }
 
 func (c *cli) useCommands() []*cobra.Command {
-	return []*cobra.Command{c.openCommand(), c.toolsCommand(), c.chatCommand(), c.logsCommand()}
+	return []*cobra.Command{c.openCommand(), c.toolsCommand(), c.runCommand(), c.chatCommand(), c.logsCommand()}
 }
 
 func (c *cli) manageCommands() []*cobra.Command {

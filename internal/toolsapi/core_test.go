@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"junctor/internal/catalog"
+	"junctor/internal/codemode"
 	"junctor/internal/executor"
 	"junctor/internal/httpserver"
 	"junctor/internal/listing"
@@ -22,6 +23,7 @@ import (
 	"junctor/internal/mcpclient"
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
+	"junctor/internal/results"
 	"junctor/internal/search"
 	"junctor/internal/sqlite"
 	"junctor/internal/sqlite/sqlitetest"
@@ -150,6 +152,7 @@ func gateway(t *testing.T, servers map[string]server, change func(*Options, *lis
 		change(&o, &l)
 	}
 	o.Tools = listing.New(l)
+	o.Scripts = codemode.New(codemode.Options{Calls: x, Tools: o.Tools, Kept: results.NewKept(), Config: codemode.DefaultConfig(), Log: log})
 	api := New(o)
 	handler := api.Handler()
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

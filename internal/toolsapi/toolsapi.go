@@ -31,6 +31,7 @@ type Executor interface {
 type Options struct {
 	Tools    *listing.Service
 	Executor Executor
+	Scripts  Scripts
 	Log      store.Log
 	Ready    func() bool // whether the gateway accepts requests; nil means always
 	Open     bool        // calls are served while the store is unavailable
@@ -62,6 +63,7 @@ func (a *API) routes() []route {
 		{"GET", "/tools/{provider}/context", a.context},
 		{"POST", "/execute", a.execute},
 		{"POST", "/call_tool", a.callTool},
+		{"POST", "/run", a.runScript},
 		{"GET", "/logs", a.logs},
 		{"GET", "/health", a.health},
 		{"GET", "/health/live", a.live},
@@ -76,7 +78,7 @@ func (a *API) Routes(mux *http.ServeMux) {
 		mux.HandleFunc(r.method+" "+r.path, r.handle)
 		mux.HandleFunc(r.path, wrongMethod(r.method))
 	}
-	for _, root := range []string{"/tools/", "/health/", "/logs/", "/execute/", "/call_tool/"} {
+	for _, root := range []string{"/tools/", "/health/", "/logs/", "/execute/", "/call_tool/", "/run/"} {
 		mux.HandleFunc(root, unknownPath)
 	}
 }

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"junctor/internal/codemode"
+)
+
+func (c *cli) runCommand() *cobra.Command {
+	var code string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "run [FILE]", Short: "Run a script that calls tools", Args: cobra.MaximumNArgs(1),
+		Long: `Run a JavaScript or TypeScript file, or stdin with -, as the body of an async
+function. It calls tools with tools.SERVER.TOOL(args) or
+tools.call("server:tool", args), and what it returns is printed.`,
+		Example: `  junctor run report.ts
+  junctor run -e 'return await tools.junctor.calculate({expression: "2^64"})'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			source, err := c.scriptSource(code, args)
+			if err != nil {
+				return err
+			}
+			g, err := c.prepare(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer g.close()
+			g.run()
+			var out struct {
+				codemode.Outcome
+				Error *struct {
+					Message string
+					Details codemode.Details
+				}
+			}
+			err = g.Post(cmd.Context(), "/run", "application/json", map[string]string{"code": source}, func(body io.Reader) error {
+				return json.NewDecoder(body).Decode(&out)
+			})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				if err := c.PrintJSON(out); err != nil {
+					return err
+				}
+			} else {
+				c.printScript(out.Outcome)
+			}
+			if out.Error != nil {
+				message := out.Error.Message
+				if at := out.Error.Details.At; at != "" {
+					message += "\n" + at
+				}
+				return errors.New(message)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&code, "eval", "e", "", "the `script` itself")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the value with the calls and their times as JSON")
+	return cmd
+}
+
+// scriptSource returns the script of a flag, a file or stdin.
+func (c *cli) scriptSource(code string, args []string) (string, error) {
+	switch {
+	case code != "" && len(args) > 0:
+		return "", usageError{errors.New("give a file or --eval, not both")}
+	case code != "":
+		return code, nil
+	case len(args) == 0:
+		return "", usageError{errors.New("a file is missing; junctor run FILE, junctor run - for stdin, or junctor run -e SCRIPT")}
+	case args[0] == "-":
+		b, err := io.ReadAll(c.In)
+		return string(b), err
+	}
+	b, err := os.ReadFile(args[0])
+	return string(b), err
+}
+
+// printScript prints what a script logged, and its value as a person reads it.
+func (c *cli) printScript(out codemode.Outcome) {
+	for _, line := range out.Log {
+		c.Note("%s", line)
+	}
+	var text string
+	switch {
+	case string(out.Value) == "null" || len(out.Value) == 0:
+	case json.Unmarshal(out.Value, &text) == nil:
+		fmt.Fprintln(c.Out, text)
+	default:
+		fmt.Fprintln(c.Out, indentJSON(out.Value))
+	}
+	if out.More != "" {
+		c.Note("%s", out.More)
+	}
+}
