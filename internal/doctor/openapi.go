@@ -47,12 +47,14 @@ func (r *Report) documents(ctx context.Context, f Facts, p Probes) {
 // document.
 func (r *Report) credentials(area string, s upstream.Config, schemes, missing []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Credentials)) {
-		if !slices.Contains(schemes, name) {
-			r.add(Finding{
-				Severity: Warning, Area: area, Subject: s.Name, What: "credentials." + name + ": the document has no such security scheme",
-				Do: "use one of its names: " + strings.Join(schemes, ", "),
-			})
+		if slices.Contains(schemes, name) {
+			continue
 		}
+		do := "take it out, the document has no security schemes; set headers if the service wants a token"
+		if len(schemes) > 0 {
+			do = "use one of its names: " + strings.Join(schemes, ", ")
+		}
+		r.add(Finding{Severity: Warning, Area: area, Subject: s.Name, What: "credentials." + name + ": the document has no such security scheme", Do: do})
 	}
 	if len(missing) > 0 && s.AuthorizationToken == "" && len(s.Headers) == 0 {
 		r.add(Finding{
