@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"junctor/internal/address/addresstest"
 	"junctor/internal/mcp"
 )
 
@@ -74,7 +76,8 @@ func (d *dialogue) ask(line string, into any) {
 }
 
 // TestWebClients signs three official clients in to a gateway that is its own
-// authorization server, with one browser, and revokes them.
+// authorization server, with one browser, has the official suite examine it,
+// and revokes them.
 func TestWebClients(t *testing.T) {
 	t.Parallel()
 	chromium(t)
@@ -177,11 +180,43 @@ func TestWebClients(t *testing.T) {
 		t.Errorf("mcp-remote: %+v, %v", r, err)
 	}
 
+	// The official conformance suite for authorization servers.
+	suiteClient := struct {
+		ID string `json:"client_id"`
+	}{}
+	if code, body := gw.send("POST", "/oauth/register", `{"client_name":"Conformance","redirect_uris":["http://127.0.0.1/callback"]}`, "Content-Type", "application/json"); code != http.StatusCreated || json.Unmarshal([]byte(body), &suiteClient) != nil {
+		t.Fatal(code, body)
+	}
+	_, suite := suiteNode(t)
+	examined := exec.CommandContext(ctx, node, suite, "authorization", "--url", gw.url, "--client-id", suiteClient.ID, "--resource", gw.url+"/mcp", "-p", strconv.Itoa(addresstest.UnusedPort(t)))
+	examined.Env, examined.Dir = home.env(), home.dir
+	out, err := examined.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := examined.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	address := ""
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said.WriteString(lines.Text() + "\n")
+		switch {
+		case strings.HasPrefix(lines.Text(), gw.url+"/oauth/authorize?"):
+			address = lines.Text()
+		case strings.HasPrefix(lines.Text(), "Callback server started"):
+			consent(address, "Conformance")
+		}
+	}
+	if err := examined.Wait(); err != nil || !strings.Contains(said.String(), "Total: 3 passed, 0 failed") {
+		t.Errorf("the conformance suite: %v\n%s", err, said.String())
+	}
+
 	// The call log has both the person and the program; the person revokes them.
 	until(t, "the call log names person and program", func() bool {
 		return strings.Contains(home.mustRun(nil, junctor(t), "logs", "--json", "--config", home.config), "ada via Go SDK")
 	})
-	if out := home.mustRun(nil, junctor(t), "clients", "list", "--config", home.config); strings.Count(out, "ada") != 3 || !strings.Contains(out, "TypeScript SDK") {
+	if out := home.mustRun(nil, junctor(t), "clients", "list", "--config", home.config); strings.Count(out, "ada") != 4 || !strings.Contains(out, "TypeScript SDK") {
 		t.Errorf("clients list says %s", out)
 	}
 	home.mustRun(nil, junctor(t), "clients", "revoke", "--all", "--config", home.config)
