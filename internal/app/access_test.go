@@ -55,7 +55,7 @@ var access = map[string]need{
 	"POST /api/mcp/{name}/proxy": anyCaller, "GET /api/mcp/{name}/proxy/status": anyCaller, "GET /api/connections": anyCaller,
 	// Chat and agentify.
 	"GET /ws": anyCaller /* models are checked for each message */, "GET /api/models": anyCaller, "GET /api/sessions": anyCaller, "GET /api/sessions/{id}": anyCaller, "PATCH /api/sessions/{id}": anyCaller,
-	"DELETE /api/sessions/{id}": anyCaller, "GET /api/sessions/{id}/export": anyCaller, "POST /api/orchestrate": useModels,
+	"DELETE /api/sessions/{id}": anyCaller, "GET /api/sessions/{id}/export": anyCaller, "POST /api/sessions/{id}/title": useModels, "POST /api/orchestrate": useModels,
 	"GET /api/backends": anyCaller, "GET /api/logs": operator, "GET /api/mcptrace": anyCaller, "GET /ws/logs": operator, "GET /ws/mcptrace": anyCaller,
 	// The page and the command line.
 	"GET /api/status": anyCaller, "GET /api/events": anyCaller, "GET /api/tools": anyCaller, "GET /api/tools/{server}/{tool...}": anyCaller,
