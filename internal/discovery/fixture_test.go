@@ -135,6 +135,14 @@ func (d *testServer) call(ctx context.Context, r *mcpserver.Request, name string
 			return nil, err
 		}
 		return json.RawMessage(`{"content":[{"type":"text","text":` + string(marshal(string(got))) + `}]}`), nil
+	case "list_issues":
+		page, _ := strconv.Atoi(string(rawjson.Field(arguments, "page")))
+		list := make([]map[string]any, 50)
+		for i := range list {
+			n := page*50 + i
+			list[i] = map[string]any{"number": n, "title": fmt.Sprintf("Issue %d of the project", n), "state": []string{"open", "closed"}[n%2], "author": fmt.Sprintf("user%d", n%7), "comments": n % 13}
+		}
+		return json.RawMessage(`{"content":[{"type":"text","text":` + string(marshal(string(marshal(list)))) + `}]}`), nil
 	case "refuse":
 		return nil, &mcp.Error{Code: -32099, Message: "refused", Data: json.RawMessage(`{"x":1}`)}
 	case "progress":
