@@ -129,6 +129,7 @@ type App struct {
 	approvals      *approval.Inbox
 	sink           *sink
 	builtin        *mcpserver.Server
+	builtinCallers *builtinCallers
 	kept           *results.Kept
 	calls          *reserved.Calls // the executor, with the gateway's own tools
 	scripts        *codemode.Service
@@ -176,7 +177,8 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.profiles = profile.New(cfg.Profiles, profile.Options{Tags: a.catalog.TagsOf, ServerTags: a.catalog.ServerTags, Servers: a.catalog.ServerNames})
 	a.search = listing.NewIndex(a.catalog)
 	a.sink = newSink(a)
-	a.builtin = mcpserver.New(mcpserver.Options{Log: o.Log}, builtin.New(o.Version, a.status))
+	a.builtinCallers = &builtinCallers{enabled: func() bool { return HasBuiltin(a.config.Load()) }}
+	a.builtin = mcpserver.New(mcpserver.Options{Log: o.Log}, builtin.New(o.Version, a.status, a.builtinCallers.caller))
 	rt := mcpclient.NewRoundTripper(http.ProxyFromEnvironment)
 	a.oauth = a.newOAuth(rt)
 	a.authserver = a.newAuthServer()
@@ -192,9 +194,10 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.audit = audit.New(a.store, o.Redactor.JSON, o.Log)
 	a.approvals = a.newApprovals(rt)
 	a.kept = results.NewKept()
+	a.builtinCallers.Supervisor = a.upstreams
 	a.executor = executor.New(executor.Options{
 		Approvals: a.approvals,
-		Catalog:   a.catalog, Upstreams: a.upstreams, Calls: a.store, Meter: a.metrics,
+		Catalog:   a.catalog, Upstreams: a.builtinCallers, Calls: a.store, Meter: a.metrics,
 		Redact: o.Redactor.JSON, Tracer: a.tracer, Log: o.Log, Node: a.node, Budgets: a.budgets(), Tokens: a.store,
 		Kept: a.kept, Closed: cfg.Store.WhenAway != store.AwayOpen, StoreTimeout: cfg.Store.Timeout(),
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},

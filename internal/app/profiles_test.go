@@ -96,3 +96,26 @@ func TestKeysNameProfilesThatExist(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusToolShowsServersOfCaller: the built-in server is shared by all
+// callers, and shows each the servers that it may see.
+func TestStatusToolShowsServersOfCaller(t *testing.T) {
+	r := start(t, `{"builtin":true,"mcpServers":{"theirs":{"command":"true","enabled":false}},"profiles":{"own":{"servers":["junctor"]}},
+		"auth":{"keys":[{"name":"guest","key":"key-of-the-guest-000002","servers":["junctor"]}]}}`, t.TempDir())
+	r.connected("junctor")
+	guest := []string{"X-API-Key", "key-of-the-guest-000002"}
+	for name, tt := range map[string]struct {
+		path, arguments string
+		header          []string
+		sees            bool
+	}{
+		"all":     {"/call_tool", `{}`, nil, true},
+		"profile": {"/call_tool?profile=own", `{}`, nil, false},
+		"key":     {"/call_tool", `{}`, guest, false},
+	} {
+		code, body := r.as("POST", tt.path, `{"server":"junctor","tool":"status","arguments":`+tt.arguments+`,"_meta":{"junctor/caller":"local"}}`, tt.header...)
+		if strings.Contains(body, "theirs") != tt.sees || tt.sees && code != 200 {
+			t.Errorf("%s: %d %s", name, code, body)
+		}
+	}
+}

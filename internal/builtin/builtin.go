@@ -16,6 +16,8 @@ import (
 
 	"junctor/internal/mcp"
 	"junctor/internal/mcpserver"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
 )
 
 // Name is the name of the upstream.
@@ -28,10 +30,18 @@ const instructions = "Small utilities that are always there: the time in any zon
 // It must hold no secret.
 type Status func(ctx context.Context) any
 
+// MetaCaller is the member of _meta with the id of a call, by which the server
+// learns who the caller is.
+const MetaCaller = "junctor/caller"
+
+// nobody is the caller of a call without a valid id. It sees no server.
+var nobody = tool.Caller{ID: "nobody", Name: "nobody", Servers: []string{}}
+
 // Server answers MCP requests for the built-in tools.
 type Server struct {
 	version string
 	status  Status
+	callers func(id string) (tool.Caller, bool)
 	tools   []builtinTool
 	list    json.RawMessage
 }
@@ -48,9 +58,10 @@ type answer struct {
 	value any
 }
 
-// New returns the server. The status function is called when a caller asks.
-func New(version string, status Status) *Server {
-	s := &Server{version: version, status: status}
+// New returns the server. The status function is called when a caller asks;
+// callers returns who made the call of an id.
+func New(version string, status Status, callers func(id string) (tool.Caller, bool)) *Server {
+	s := &Server{version: version, status: status, callers: callers}
 	s.tools = []builtinTool{
 		{timeDefinition, "time", func(_ context.Context, a json.RawMessage) (answer, error) { return currentTime(time.Now(), a) }},
 		{calculateDefinition, "calculate", func(_ context.Context, a json.RawMessage) (answer, error) { return calculate(a) }},
@@ -91,7 +102,11 @@ func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 	case "tools/list":
 		return s.list, nil
 	case "tools/call":
-		return s.call(ctx, r.Params)
+		caller, ok := s.callers(rawjson.FieldString(r.Params, "_meta", MetaCaller))
+		if !ok {
+			caller = nobody
+		}
+		return s.call(tool.WithCaller(ctx, caller), r.Params)
 	}
 	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + r.Method}
 }

@@ -165,7 +165,7 @@ func arguments(t testing.TB, m map[string]string) json.RawMessage {
 }
 
 func TestServerListsAndCallsTools(t *testing.T) {
-	s := New("1.2.3", func(context.Context) any { return map[string]any{"ok": true} })
+	s := New("1.2.3", func(context.Context) any { return map[string]any{"ok": true} }, noCaller)
 	d, err := s.Describe(t.Context(), nil)
 	if err != nil || !strings.Contains(string(d.Info), `"1.2.3"`) || d.Instructions == "" {
 		t.Errorf("Describe = %s, %v", d.Info, err)
@@ -231,9 +231,11 @@ func TestServerListsAndCallsTools(t *testing.T) {
 		t.Error("an unknown method was answered")
 	}
 	s.Notified(t.Context(), nil, "x", nil)
-	bad := New("1", func(context.Context) any { return func() {} })
+	bad := New("1", func(context.Context) any { return func() {} }, noCaller)
 	raw, err = bad.Serve(t.Context(), &mcpserver.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"status"}`)})
 	if err != nil || !strings.Contains(string(raw), `"isError":true`) {
 		t.Errorf("a status that cannot be shown = %s, %v", raw, err)
 	}
 }
+
+func noCaller(string) (tool.Caller, bool) { return tool.Caller{}, false }
