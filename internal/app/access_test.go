@@ -49,7 +49,7 @@ var access = map[string]need{
 	// MCP
 	"/mcp": anyCaller, "/mcp/{server}": anyCaller,
 	// The tools API.
-	"GET /tools": anyCaller, "GET /tools/{provider}": anyCaller, "GET /tools/{provider}/context": anyCaller, "POST /execute": anyCaller, "POST /call_tool": anyCaller,
+	"GET /tools": anyCaller, "GET /tools/{provider}": anyCaller, "GET /tools/{provider}/context": anyCaller, "POST /execute": anyCaller, "POST /call_tool": anyCaller, "POST /run": anyCaller,
 	"GET /logs": anyCaller, "GET /health": public, "GET /health/live": public, "GET /health/ready": public, "GET /openapi.json": anyCaller,
 	// The proxy.
 	"POST /api/mcp/{name}/proxy": anyCaller, "GET /api/mcp/{name}/proxy/status": anyCaller, "GET /api/connections": anyCaller,
