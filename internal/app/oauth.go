@@ -27,7 +27,10 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 		Store: a.store, Sealer: secretkey.Sealer(a.opts.SecretKey, a.opts.DataDir, secretkey.HasKeyring(a.opts.Environ)),
 		RoundTripper: rt, Proxy: http.ProxyFromEnvironment, Redactor: a.opts.Redactor, Log: a.log,
 		Node: a.node, Version: a.opts.Version,
-		IsAdmin:  a.stillAdmin,
+		IsAdmin: a.stillAdmin,
+		Audit: func(ctx context.Context, action, target string, detail any) {
+			a.audit.Audit(ctx, action, target, detail)
+		},
 		LoggedIn: func(server string) { _ = a.upstreams.Retry(server) }, // one that was removed needs none
 	})
 }

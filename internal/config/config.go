@@ -204,6 +204,13 @@ func (c *Config) validProfiles() error {
 			}
 		}
 	}
+	if c.Auth.OIDC != nil {
+		for i, r := range c.Auth.OIDC.Rules {
+			for j, name := range r.Profiles {
+				known("oidc.rules", i, "profiles["+strconv.Itoa(j)+"]", name)
+			}
+		}
+	}
 	return errors.Join(errs...)
 }
 

@@ -57,6 +57,7 @@ func (s *Service) authorizeRequest(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
+	s.audit(r.Context(), "login.begin", name)
 	answer := struct {
 		URL        string `json:"url,omitempty"`
 		Authorized bool   `json:"authorized"` // no person is needed
@@ -83,7 +84,14 @@ func (s *Service) logoutRequest(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
+	s.audit(r.Context(), "login.end", name)
 	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *Service) audit(ctx context.Context, action, server string) {
+	if s.opts.Audit != nil {
+		s.opts.Audit(ctx, action, server, nil)
+	}
 }
 
 // callbackPage handles the callback of an authorization server. The page

@@ -48,6 +48,9 @@ type Options struct {
 
 	// LoggedIn is called after every login of a user.
 	LoggedIn func(server string)
+
+	// Audit records who signs in and out; it may be nil.
+	Audit func(ctx context.Context, action, target string, detail any)
 }
 
 // Service holds the logins to upstreams. It is safe for concurrent use.
