@@ -43,7 +43,8 @@ const provider = new Provider(issuer, {
   pkce: { required: () => true },
   rotateRefreshToken: true,
   issueRefreshToken: (ctx, client) => client.grantTypeAllowed('refresh_token'),
-  findAccount: (ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+  claims: { openid: ['sub', 'groups'] },
+  findAccount: (ctx, id) => ({ accountId: id, claims: () => ({ sub: id, groups: [`${id}-team`] }) }),
   features: {
     devInteractions: { enabled: true },
     registration: { enabled: true },
