@@ -107,7 +107,7 @@ const maxRedirects = 5
 // body the caller must close.
 func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, header http.Header, body []byte) (*http.Response, error) {
 	var refused *HTTPError
-	var tried401, tried403 bool
+	var tried401, tried403, triedNonce bool
 	for {
 		resp, err := e.follow(ctx, method, to, header, body, refused)
 		if err != nil {
@@ -118,6 +118,8 @@ func (e *httpEndpoint) send(ctx context.Context, method string, to *url.URL, hea
 			return resp, nil
 		case resp.StatusCode == http.StatusUnauthorized && !tried401:
 			tried401 = true
+		case resp.StatusCode == http.StatusUnauthorized && !triedNonce && resp.Header.Get("DPoP-Nonce") != "":
+			triedNonce = true
 		case resp.StatusCode == http.StatusForbidden && !tried403 && resp.Header.Get("WWW-Authenticate") != "":
 			tried403 = true
 		default:

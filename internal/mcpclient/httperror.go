@@ -21,6 +21,7 @@ type HTTPError struct {
 	Body            string           // its beginning, for logs: never for callers
 	WWWAuthenticate []string         // of a 401 or 403
 	Credential      telemetry.Secret // the refused Authorization header, to distinguish an old token from a new one
+	Nonce           string           // that the server wants in the proof of a bound token (DPoP)
 	RetryAfter      time.Duration
 	Location        string // of a redirect that was not followed
 }
@@ -72,6 +73,7 @@ func newHTTPError(resp *http.Response, body []byte) *HTTPError {
 		ContentType:     resp.Header.Get("Content-Type"),
 		Body:            printable(mcp.Preview(body)),
 		WWWAuthenticate: resp.Header.Values("WWW-Authenticate"),
+		Nonce:           resp.Header.Get("DPoP-Nonce"),
 		RetryAfter:      retryAfter(resp.Header.Get("Retry-After"), time.Now()),
 	}
 	if resp.Request != nil {

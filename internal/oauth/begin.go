@@ -124,7 +124,7 @@ func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w
 	}
 	scopes := chooseScopes(own.Scopes, w, f)
 	if ownCredentials(cfg) {
-		rec, err := s.ownLogin(ctx, cfg, st, f, scopes)
+		rec, err := s.ownLogin(ctx, cfg, st, f, w.challenge, scopes)
 		return nil, rec, err
 	}
 	switch {
@@ -140,6 +140,9 @@ func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w
 	}
 	c, err := s.clientFor(ctx, cfg, f, redirect)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.bind(own, w.challenge, f.meta); err != nil {
 		return nil, nil, err
 	}
 	o, err := s.newSignInOffer(ctx, cfg, f, flow{Client: c, Redirect: redirect, Scopes: scopes, Owner: w.owner.ID, Admin: w.owner.Admin, Replaces: sinceOf(before)})
@@ -270,7 +273,7 @@ func (s *Service) complete(ctx context.Context, q url.Values) (server string, er
 	}
 	s.opts.Redactor.Add(telemetry.Secret(code))
 	defer s.opts.Redactor.Forget(telemetry.Secret(code))
-	t, err := s.exchange(ctx, f.Reach.reach(), f.Meta.Token, f.Client, url.Values{
+	t, err := s.exchange(ctx, f.Reach.reach(), f.Meta.Token, f.Client.withKey(cfg, f.Meta.Issuer), url.Values{
 		"grant_type": {"authorization_code"}, "code": {code}, "redirect_uri": {f.Redirect},
 		"code_verifier": {f.Verifier}, "resource": {f.Resource},
 	})

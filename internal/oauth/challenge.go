@@ -10,6 +10,7 @@ type challenge struct {
 	metadata string   // URL of the protected resource metadata
 	scopes   []string // scopes that the request needs
 	err      string   // why the token was refused
+	bound    bool     // tokens must be bound to a key (DPoP)
 }
 
 // maxScopes bounds the scopes that are accepted from servers.
@@ -24,7 +25,7 @@ func parseChallenge(headers []string) challenge {
 			var params map[string]string
 			scheme, params, rest = nextChallenge(rest)
 			if strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "DPoP") {
-				return challenge{metadata: params["resource_metadata"], scopes: scopesOf(params["scope"]), err: params["error"]}
+				return challenge{metadata: params["resource_metadata"], scopes: scopesOf(params["scope"]), err: params["error"], bound: strings.EqualFold(scheme, schemeDPoP)}
 			}
 		}
 	}

@@ -32,6 +32,7 @@ type serverMeta struct {
 	Grants        []string `json:"grant_types_supported"`
 	Methods       []string `json:"token_endpoint_auth_methods_supported"`
 	PKCE          []string `json:"code_challenge_methods_supported"`
+	DPoP          []string `json:"dpop_signing_alg_values_supported"`
 	ByDocument    bool     `json:"client_id_metadata_document_supported"`
 	NamesIssuer   bool     `json:"authorization_response_iss_parameter_supported"`
 }

@@ -191,6 +191,9 @@ func (s *Service) Logout(ctx context.Context, server string) (bool, error) {
 	if rec == nil {
 		return false, nil
 	}
+	if cfg, ok := s.opts.Servers(server); ok {
+		rec.Client = rec.client(cfg)
+	}
 	return true, s.revoke(ctx, rec)
 }
 

@@ -181,6 +181,7 @@ type answer struct {
 	status int
 	kind   string // media type
 	body   []byte
+	nonce  string // for the next proof of a bound token
 }
 
 // ask sends a request and reads the response up to a limit.
@@ -207,7 +208,7 @@ func (o *outbound) ask(ctx context.Context, r addressPolicy, method, target stri
 		return answer{}, fmt.Errorf("%s answered with more than %d bytes", req.URL.Host, maxAnswer)
 	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	return answer{status: resp.StatusCode, kind: kind, body: data}, nil
+	return answer{status: resp.StatusCode, kind: kind, body: data, nonce: resp.Header.Get("DPoP-Nonce")}, nil
 }
 
 // FetchPublic reads a document whose address came from a stranger: over https,

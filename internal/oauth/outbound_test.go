@@ -281,7 +281,7 @@ func TestParseChallenge(t *testing.T) {
 		`Basic realm="a, Bearer scope=x", Bearer error=invalid_token, scope="r\"w ok"`: {err: "invalid_token", scopes: []string{"ok"}},
 		`Bearer realm="x" ,scope = "a" , scope="b"`:                                    {scopes: []string{"a"}},
 		`Negotiate, Bearer scope="a`:                                                   {scopes: []string{"a"}},
-		`DPoP scope=a`:                                                                 {scopes: []string{"a"}},
+		`DPoP scope=a`:                                                                 {scopes: []string{"a"}, bound: true},
 		`Bearer "=`:                                                                    {},
 		`,,, ;`:                                                                        {},
 		`Bearer scope="` + strings.Repeat("s", 300) + ` ok"`:                           {scopes: []string{"ok"}},

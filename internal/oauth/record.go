@@ -17,6 +17,8 @@ type client struct {
 	Redirect string    `json:"redirect,omitempty"` // that it was registered with
 	Ends     time.Time `json:"ends,omitzero"`      // when the secret does
 
+	Bound json.RawMessage `json:"bound,omitempty"` // the key that tokens are bound to; nil for none
+
 	key      string // the configured private key, of methodKey; never stored
 	audience string // who its signatures are for
 }
@@ -43,6 +45,7 @@ type record struct {
 	Own        bool              `json:"clientCredentials,omitempty"` // got with the client's own credentials
 
 	Access   string    `json:"access"`
+	Scheme   string    `json:"scheme,omitempty"` // of the access token; "" is Bearer
 	Refresh  string    `json:"refresh,omitempty"`
 	Scope    []string  `json:"scope,omitempty"` // granted, as far as is known
 	Asked    []string  `json:"asked,omitempty"` // asked for

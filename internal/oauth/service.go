@@ -171,7 +171,7 @@ func (s *Service) Authorize(ctx context.Context, server string, r *http.Request,
 		return err
 	}
 	if rec != nil {
-		r.Header.Set("Authorization", "Bearer "+rec.Access)
+		return st.present(rec, r)
 	}
 	return nil
 }
@@ -310,10 +310,13 @@ func (s *Service) current(ctx context.Context, cfg upstream.Config, st *state) (
 // meanwhile or with a refreshed one, or returns the error that requires a
 // sign-in.
 func (s *Service) afterUnauthorized(ctx context.Context, cfg upstream.Config, st *state, refused *mcpclient.HTTPError) (*record, error) {
-	used := strings.TrimPrefix(refused.Credential.Reveal(), "Bearer ")
+	_, used, _ := strings.Cut(refused.Credential.Reveal(), " ")
 	rec, err := s.known(ctx, cfg, st, true)
 	if err != nil {
 		return nil, err
+	}
+	if rec != nil && rec.Scheme == schemeDPoP && st.wantsNonce(refused) {
+		return rec, nil
 	}
 	if rec != nil && rec.Access != used && !rec.expired(time.Now()) {
 		return rec, nil
@@ -358,7 +361,7 @@ func (s *Service) afterForbidden(ctx context.Context, cfg upstream.Config, st *s
 	if ch.err != "insufficient_scope" && len(ch.scopes) == 0 {
 		return nil, denied
 	}
-	used := strings.TrimPrefix(refused.Credential.Reveal(), "Bearer ")
+	_, used, _ := strings.Cut(refused.Credential.Reveal(), " ")
 	rec, err := s.known(ctx, cfg, st, true)
 	if err != nil {
 		return nil, err

@@ -221,6 +221,7 @@ type state struct {
 	failures   int
 	lastErr    error
 	forced     string // the token that a refusal brought about
+	nonce      string // that the server wants in the proofs of a bound token
 
 	beginning map[string]*preparedLogin // logins that are being prepared, by the address that was named for the answer
 	pending   map[string]*signInOffer   // logins that wait for a person, likewise

@@ -24,6 +24,7 @@ type tokens struct {
 	life            time.Duration // 0: not said
 	scope           []string
 	scoped          bool // scope was said
+	bound           bool // the access token is bound to the client's key
 }
 
 // into puts what was given into a login.
@@ -31,6 +32,9 @@ func (t tokens) into(rec *record, now time.Time) {
 	rec.Access, rec.Obtained, rec.Expires = t.access, now.UTC(), time.Time{}
 	if t.life > 0 {
 		rec.Expires = rec.Obtained.Add(t.life)
+	}
+	if rec.Scheme = ""; t.bound {
+		rec.Scheme = schemeDPoP
 	}
 	if t.refresh != "" { // a server that does not rotate sends none with a renewal
 		rec.Refresh = t.refresh
@@ -101,10 +105,10 @@ func (s *Service) exchange(ctx context.Context, r addressPolicy, endpoint string
 		return tokens{}, &errRefused{code: refusalIn(a.body), status: a.status}
 	case !validToken(got.Access) || got.Refresh != "" && !validToken(got.Refresh):
 		return tokens{}, &errRefused{code: "invalid_token_response", description: "the token endpoint gave no token that can be sent", status: a.status}
-	case got.Type != "" && !strings.EqualFold(got.Type, "Bearer"):
+	case got.Type != "" && !strings.EqualFold(got.Type, "Bearer") && !(c.Bound != nil && strings.EqualFold(got.Type, schemeDPoP)):
 		return tokens{}, &errRefused{code: "unsupported_token_type", status: a.status}
 	}
-	t := tokens{access: got.Access, refresh: got.Refresh}
+	t := tokens{access: got.Access, refresh: got.Refresh, bound: strings.EqualFold(got.Type, schemeDPoP)}
 	if seconds, err := strconv.ParseFloat(strings.Trim(string(got.Life), `"`), 64); err == nil && seconds > 0 {
 		t.life = time.Duration(min(seconds, 10*365*24*3600) * float64(time.Second))
 	}
@@ -154,15 +158,38 @@ func (s *Service) post(ctx context.Context, r addressPolicy, endpoint string, c 
 	default:
 		form.Set("client_id", c.ID)
 	}
-	return s.out.ask(ctx, r, http.MethodPost, endpoint, header, []byte(form.Encode()))
+	body := []byte(form.Encode())
+	if c.Bound == nil {
+		return s.out.ask(ctx, r, http.MethodPost, endpoint, header, body)
+	}
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		return answer{}, &errForbidden{"it is no web address"}
+	}
+	var a answer
+	for range 2 { // the server may want a nonce in the proof
+		proof, err := c.prove(http.MethodPost, target, "", a.nonce, time.Now())
+		if err != nil {
+			return answer{}, err
+		}
+		header.Set("DPoP", proof)
+		a, err = s.out.ask(ctx, r, http.MethodPost, endpoint, header, body)
+		if err != nil || a.nonce == "" || len(a.nonce) > maxNonceBytes || a.status/100 != 4 || refusalIn(a.body) != errUseNonce {
+			return a, err
+		}
+	}
+	return a, nil
 }
 
 // ownLogin gets a token with the client's own credentials.
-func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, f discovered, scopes []string) (*record, error) {
+func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, f discovered, ch challenge, scopes []string) (*record, error) {
 	now := time.Now()
 	rec := &record{
 		URL: cfg.URL, Resource: f.resource, Issuer: f.meta.Issuer, Token: f.meta.Token, Revocation: f.meta.Revocation,
 		Reach: f.reach.json(), Client: configured(oauthOf(cfg), f.meta), Own: true, Asked: scopes, Since: now,
+	}
+	if err := rec.Client.bind(oauthOf(cfg), ch, f.meta); err != nil {
+		return nil, err
 	}
 	t, err := s.ownTokens(ctx, cfg, rec)
 	if err != nil {
@@ -189,10 +216,12 @@ func (s *Service) ownTokens(ctx context.Context, cfg upstream.Config, rec *recor
 }
 
 // client returns the client of a login, with the key that is configured for it.
-func (r *record) client(cfg upstream.Config) client {
-	c := r.Client
+func (r *record) client(cfg upstream.Config) client { return r.Client.withKey(cfg, r.Issuer) }
+
+// withKey returns the client with the private key that is configured for it.
+func (c client) withKey(cfg upstream.Config, issuer string) client {
 	if c.Method == methodKey {
-		c.key, c.audience = oauthOf(cfg).PrivateKey.Reveal(), r.Issuer
+		c.key, c.audience = oauthOf(cfg).PrivateKey.Reveal(), issuer
 	}
 	return c
 }

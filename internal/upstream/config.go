@@ -109,6 +109,9 @@ type OAuth struct {
 	// The https address of a client id metadata document to present instead of registering.
 	ClientMetadataURL string `json:"clientMetadataUrl,omitempty"`
 
+	// Ask for tokens that are bound to a key (DPoP). Servers that require it are served so without this setting.
+	DPoP bool `json:"dpop,omitempty"`
+
 	// With grant jwt_bearer: the token that identifies the workload.
 	Assertion telemetry.Secret `json:"assertion,omitempty"`
 	// With grant jwt_bearer: the file that contains the token of the workload. It is read again for each login.

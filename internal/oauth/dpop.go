@@ -1,0 +1,100 @@
+package oauth
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"junctor/internal/mcpclient"
+	"junctor/internal/upstream"
+)
+
+// Tokens that are bound to a key (DPoP, RFC 9449): each request carries a proof,
+// signed with the key, of the request that it is for. The key is made for a
+// login and is stored with it.
+
+const (
+	schemeDPoP    = "DPoP"
+	errUseNonce   = "use_dpop_nonce"
+	maxNonceBytes = 1024
+)
+
+// bind gives the client of a new login a key, where the server or the
+// configuration asks for bound tokens.
+func (c *client) bind(own upstream.OAuth, ch challenge, meta serverMeta) error {
+	if !ch.bound && !(own.DPoP && (len(meta.DPoP) == 0 || slices.Contains(meta.DPoP, string(jose.ES256)))) {
+		return nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	c.Bound, err = json.Marshal(jose.JSONWebKey{Key: key})
+	return err
+}
+
+// prove returns the proof of a request. The access token is empty in requests
+// to the token endpoint.
+func (c client) prove(method string, target *url.URL, access, nonce string, now time.Time) (string, error) {
+	var key jose.JSONWebKey
+	if err := json.Unmarshal(c.Bound, &key); err != nil {
+		return "", fmt.Errorf("key of a bound token: %w", err)
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key.Key}, (&jose.SignerOptions{EmbedJWK: true}).WithType("dpop+jwt"))
+	if err != nil {
+		return "", fmt.Errorf("key of a bound token: %w", err)
+	}
+	claims := map[string]any{
+		"jti": rand.Text(), "htm": method, "iat": now.Unix(),
+		"htu": (&url.URL{Scheme: target.Scheme, Host: target.Host, Path: target.Path, RawPath: target.RawPath}).String(),
+	}
+	if access != "" {
+		sum := sha256.Sum256([]byte(access))
+		claims["ath"] = base64.RawURLEncoding.EncodeToString(sum[:])
+	}
+	if nonce != "" {
+		claims["nonce"] = nonce
+	}
+	return jwt.Signed(signer).Claims(claims).Serialize()
+}
+
+// present puts the token of a login on a request to the server.
+func (st *state) present(rec *record, r *http.Request) error {
+	if rec.Scheme != schemeDPoP {
+		r.Header.Set("Authorization", "Bearer "+rec.Access)
+		return nil
+	}
+	st.mu.Lock()
+	nonce := st.nonce
+	st.mu.Unlock()
+	proof, err := rec.Client.prove(r.Method, r.URL, rec.Access, nonce, time.Now())
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", schemeDPoP+" "+rec.Access)
+	r.Header.Set("DPoP", proof)
+	return nil
+}
+
+// wantsNonce reports whether a request was refused only because its proof lacks
+// the server's nonce, which is then kept for the next one.
+func (st *state) wantsNonce(refused *mcpclient.HTTPError) bool {
+	if refused.Nonce == "" || len(refused.Nonce) > maxNonceBytes || parseChallenge(refused.WWWAuthenticate).err != errUseNonce {
+		return false
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.nonce = refused.Nonce
+	return true
+}
