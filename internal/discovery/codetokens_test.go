@@ -31,10 +31,10 @@ var codeTasks = []struct {
 	steps       []step
 	code, want  string
 }{
-	{"one call", "list issues", steps(1, "tracker", "list_issues", `{"page":%d}`),
-		`return (await tools.tracker.list_issues({page: 0})).filter(i => i.comments > 11).map(i => i.number)`, `[12,25,38]`},
-	{"filter ten pages", "list issues", steps(10, "tracker", "list_issues", `{"page":%d}`),
-		`const pages = await Promise.all([...Array(10).keys()].map(page => tools.tracker.list_issues({page})))
+	{"one call", "list issues", steps(1, "tracker", "issue_page", `{"page":%d}`),
+		`return (await tools.tracker.issue_page({page: 0})).filter(i => i.comments > 11).map(i => i.number)`, `[12,25,38]`},
+	{"filter ten pages", "list issues", steps(10, "tracker", "issue_page", `{"page":%d}`),
+		`const pages = await Promise.all([...Array(10).keys()].map(page => tools.tracker.issue_page({page})))
 const open = pages.flat().filter(i => i.state === "open" && i.author === "user3")
 return {open: open.length, comments: open.reduce((n, i) => n + i.comments, 0)}`, `{"open":35,"comments":204}`},
 	{"five calls in a row", "read a file", steps(5, "files", "read", `{"path":"part%d"}`),
@@ -42,9 +42,9 @@ return {open: open.length, comments: open.reduce((n, i) => n + i.comments, 0)}`,
 for (let i = 0; i < 5; i++) last = await tools.files.read({path: "part" + i})
 return last`, `read {"path":"part4"}`},
 	{"thirty calls, three servers", "list issues, read a file, post a message",
-		append(append(steps(10, "tracker", "list_issues", `{"page":%d}`), steps(10, "files", "read", `{"path":"%d.md"}`)...), steps(10, "chat", "post", `{"channel":"c%d"}`)...),
+		append(append(steps(10, "tracker", "issue_page", `{"page":%d}`), steps(10, "files", "read", `{"path":"%d.md"}`)...), steps(10, "chat", "post", `{"channel":"c%d"}`)...),
 		`const ten = [...Array(10).keys()]
-const issues = (await Promise.all(ten.map(page => tools.tracker.list_issues({page})))).flat()
+const issues = (await Promise.all(ten.map(page => tools.tracker.issue_page({page})))).flat()
 const files = await Promise.all(ten.map(n => tools.files.read({path: n + ".md"})))
 const posts = await Promise.all(ten.map(n => tools.chat.post({channel: "c" + n})))
 return [issues.length, files.length, posts.length]`, `[500,10,10]`},
@@ -128,7 +128,7 @@ func codeServers() map[string]*testServer {
 		return newTestServer(tools...)
 	}
 	return map[string]*testServer{
-		"tracker": more(`{"name":"list_issues","description":"List the issues of the project, 50 on a page.","inputSchema":{"type":"object","properties":{"page":{"type":"integer"}},"required":["page"]}}`),
+		"tracker": more(`{"name":"issue_page","description":"List the issues of the project, 50 on a page.","inputSchema":{"type":"object","properties":{"page":{"type":"integer"}},"required":["page"]}}`),
 		"files":   more(`{"name":"read","description":"Read a file.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}`),
 		"chat":    more(`{"name":"post","description":"Post a message to a channel.","inputSchema":{"type":"object","properties":{"channel":{"type":"string"},"text":{"type":"string"}},"required":["channel"]}}`),
 	}

@@ -135,7 +135,7 @@ func (d *testServer) call(ctx context.Context, r *mcpserver.Request, name string
 			return nil, err
 		}
 		return json.RawMessage(`{"content":[{"type":"text","text":` + string(marshal(string(got))) + `}]}`), nil
-	case "list_issues":
+	case "issue_page":
 		page, _ := strconv.Atoi(string(rawjson.Field(arguments, "page")))
 		list := make([]map[string]any, 50)
 		for i := range list {
@@ -265,6 +265,7 @@ func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixt
 		Tools: tools, Calls: calls, Upstreams: r.sup, Kept: kept, Config: DefaultConfig(), Version: "0.0.0", Log: log,
 		Scripts: codemode.New(codemode.Options{Engine: engine, Calls: calls, Tools: tools, Kept: kept, Config: codemode.DefaultConfig(), Log: log}),
 	})
+	calls.Items = r.Face
 	hs := httptest.NewServer(r.Face)
 	r.url = hs.URL
 	ctx, cancel := context.WithCancel(context.Background())
