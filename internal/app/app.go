@@ -210,6 +210,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Config: cfg.Discovery, Version: o.Version, Log: o.Log,
 		Server: mcpserver.Options{MaxSessions: maxSessions(cfg), Cluster: a.cluster(), Rejected: rejectedMCP, Redact: o.Redactor.String},
 	})
+	a.calls.Items = a.discovery
 	a.sink.onNotification(a.discovery.Notified)
 	a.models = newModelSet(a)
 	a.models.choose(ctx, cfg, false)

@@ -11,7 +11,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"junctor/internal/rawjson"
@@ -24,7 +23,9 @@ const Server = "junctor"
 
 // The tools.
 const (
-	ReadResult = "read_result"
+	ReadResult   = "read_result"
+	ReadResource = "read_resource"
+	GetPrompt    = "get_prompt"
 )
 
 // Executor executes all other calls.
@@ -40,11 +41,20 @@ type Calls struct {
 	Executor
 	Kept     *results.Kept
 	PageSize func() int // bytes of a result that one answer has
+	Items    Items      // nil when there are none to read
+}
+
+// Items are what servers have beside tools. Both return a CallToolResult.
+type Items interface {
+	ReadResource(ctx context.Context, call *tool.Call, uri string) (json.RawMessage, error)
+	GetPrompt(ctx context.Context, call *tool.Call, name string, arguments map[string]string) (json.RawMessage, error)
 }
 
 // handlers are the reserved tools.
 var handlers = map[string]func(c *Calls, ctx context.Context, call *tool.Call) (json.RawMessage, error){
-	ReadResult: (*Calls).readResult,
+	ReadResult:   (*Calls).readResult,
+	ReadResource: (*Calls).readResource,
+	GetPrompt:    (*Calls).getPrompt,
 }
 
 // Call executes a call.
@@ -56,7 +66,7 @@ func (c *Calls) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 		}
 	}
 	handle, ok := handlers[name]
-	if !ok || call.Server != Server {
+	if !ok || call.Server != Server || c.Items == nil && name != ReadResult {
 		return c.Executor.Call(ctx, call)
 	}
 	call.Tool = name
@@ -122,6 +132,35 @@ func (c *Calls) readResult(ctx context.Context, call *tool.Call) (json.RawMessag
 	return results.TextResult(page + fmt.Sprintf("\n[junctor: up to byte %d of %d; go on with {\"id\":%q,\"offset\":%d}]", next, len(text), id, next)), nil
 }
 
+func (c *Calls) readResource(ctx context.Context, call *tool.Call) (json.RawMessage, error) {
+	const takes = "uri* (* required)"
+	var a struct {
+		URI string `json:"uri"`
+	}
+	if err := arguments(call, &a, takes); err != nil {
+		return nil, err
+	}
+	if a.URI == "" {
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "uri is missing. It takes " + takes}
+	}
+	return c.Items.ReadResource(ctx, call, a.URI)
+}
+
+func (c *Calls) getPrompt(ctx context.Context, call *tool.Call) (json.RawMessage, error) {
+	const takes = "name* (server__name), arguments?: object of strings (* required)"
+	var a struct {
+		Name      string            `json:"name"`
+		Arguments map[string]string `json:"arguments"`
+	}
+	if err := arguments(call, &a, takes); err != nil {
+		return nil, err
+	}
+	if a.Name == "" {
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "name is missing. It takes " + takes}
+	}
+	return c.Items.GetPrompt(ctx, call, a.Name, a.Arguments)
+}
+
 // pageSize leaves room for the note in an answer.
 func (c *Calls) pageSize() int {
 	const note = 256
@@ -129,14 +168,4 @@ func (c *Calls) pageSize() int {
 		return size - note
 	}
 	return 64 << 10
-}
-
-// Names returns the names of the reserved tools.
-func Names() []string {
-	var names []string
-	for name := range handlers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
