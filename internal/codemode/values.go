@@ -44,7 +44,7 @@ func (run *scriptRun) sync(name string, argument json.RawMessage) (json.RawMessa
 		return nil, err
 	}
 	v := &run.s.values
-	owner := run.r.Caller.ID + "\x00" + run.r.Session
+	owner := run.r.Caller.View() + "\x00" + run.r.Session
 	switch name {
 	case "get":
 		return v.get(owner, a.Key), nil

@@ -47,7 +47,7 @@ func (x *Executor) fit(ctx context.Context, f *callRun, result tool.Result) (too
 // and should not have to run again.
 func (x *Executor) selectFailed(f *callRun, raw json.RawMessage, err error) error {
 	e := *tool.AsError(err)
-	if id := x.Kept.Keep(f.call.Caller.ID, results.Text(results.Value(raw))); id != "" {
+	if id := x.Kept.Keep(f.call.Caller.View(), results.Text(results.Value(raw))); id != "" {
 		e.Msg += fmt.Sprintf(". The tool has run; its result is kept: read_result of the server junctor with {\"id\":%q}", id)
 	}
 	return &e
@@ -59,6 +59,6 @@ func (x *Executor) bound(f *callRun, raw json.RawMessage) json.RawMessage {
 	if limit <= 0 || len(raw) <= limit {
 		return raw
 	}
-	id := x.Kept.Keep(f.call.Caller.ID, results.Text(results.Value(raw)))
+	id := x.Kept.Keep(f.call.Caller.View(), results.Text(results.Value(raw)))
 	return bound(raw, limit, id)
 }

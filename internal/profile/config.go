@@ -18,7 +18,7 @@ type Config struct {
 	Tags []string `json:"tags,omitempty"`
 	// Globs over server:tool of the tools that belong to it; those that begin with ! are left out. Default: all.
 	Tools []string `json:"tools,omitempty"`
-	// What clients of the MCP API see: meta or direct. Default: discovery.mode.
+	// What clients of the MCP API see: meta, direct or code. Default: discovery.mode.
 	Mode string `json:"mode,omitempty"`
 	// What agents are told when they connect, before the gateway's own instructions.
 	Instructions string `json:"instructions,omitempty"`

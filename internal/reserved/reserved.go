@@ -103,7 +103,7 @@ func (c *Calls) readResult(ctx context.Context, call *tool.Call) (json.RawMessag
 	if a.ID == "" {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "id is missing. It takes " + takes}
 	}
-	text, err := c.Kept.Read(call.Caller.ID, a.ID)
+	text, err := c.Kept.Read(call.Caller.View(), a.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (c *Calls) readResult(ctx context.Context, call *tool.Call) (json.RawMessag
 		return results.TextResult(page), nil
 	}
 	if id == "" {
-		id = c.Kept.Keep(call.Caller.ID, text)
+		id = c.Kept.Keep(call.Caller.View(), text)
 	}
 	return results.TextResult(page + fmt.Sprintf("\n[junctor: up to byte %d of %d; go on with {\"id\":%q,\"offset\":%d}]", next, len(text), id, next)), nil
 }

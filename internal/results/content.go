@@ -111,7 +111,7 @@ func (k *Kept) Cut(caller *tool.Caller, text string, limit int) string {
 		return text
 	}
 	page, next := Page(text, 0, limit)
-	id := k.Keep(caller.ID, text)
+	id := k.Keep(caller.View(), text)
 	if id == "" {
 		return page + fmt.Sprintf("\n[junctor: the first %d of %d bytes. The rest is too large to keep; ask the tool for less at a time, or use select]", next, len(text))
 	}
