@@ -29,7 +29,7 @@ func (a *App) newAPIs() []routes {
 	return []routes{
 		a.discovery, a.chat, a.agentify, a.debug(), a.control(), a.oauth, a.waiting, a.approvals, a.audit,
 		toolsapi.New(toolsapi.Options{
-			Tools: a.tools, Executor: a.executor, Scripts: a.scripts, Log: a.store, Ready: a.ready, Open: a.config.Load().Store.WhenAway == store.AwayOpen, Version: a.opts.Version,
+			Tools: a.tools, Executor: a.executor, Scripts: a.scripts, Log: a.store, Ready: a.ready, Open: a.config.Load().Store.WhenAway == store.AwayOpen, Version: a.opts.Version, Waiting: a.waiting,
 		}),
 		broker.New(broker.Options{Calls: a.executor, Targets: targets{a}}),
 	}

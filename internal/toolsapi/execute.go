@@ -26,6 +26,7 @@ type executeBody struct {
 	Provider string          `json:"provider"`
 	Call     json.RawMessage `json:"call"`
 	Server   string          `json:"server"`
+	Wait     *bool           `json:"wait"` // false: answer at once, and keep the result
 }
 
 // execute executes a model's calls and responds in the provider's format.
@@ -39,6 +40,8 @@ func (a *API) execute(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case len(call) == 0 || string(call) == "null":
 		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: "call is missing; send {\"provider\": …, \"call\": the call object as the provider's API returned it}"})
+	case call[0] == '[' && body.Wait != nil && !*body.Wait:
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `"wait": false takes one call; send one request for each`})
 	case call[0] == '[':
 		a.executeAll(w, r, body)
 	default:
@@ -53,7 +56,11 @@ func (a *API) executeOne(w http.ResponseWriter, r *http.Request, body executeBod
 		httperr.Write(w, r, err)
 		return
 	}
-	result, err := a.run(r.Context(), body.Server, call, httperr.RequestID(r.Context()))
+	if body.Wait != nil && !*body.Wait {
+		a.leave(w, r, body.Server, call)
+		return
+	}
+	result, err := a.run(r.Context(), body.Server, call, httperr.RequestID(r.Context()), tool.Exchange{})
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
@@ -94,7 +101,7 @@ func (a *API) executeAll(w http.ResponseWriter, r *http.Request, body executeBod
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			c := &calls[i]
-			c.result, c.err = a.run(r.Context(), body.Server, c.call, fmt.Sprintf("%s.%d", id, i+1))
+			c.result, c.err = a.run(r.Context(), body.Server, c.call, fmt.Sprintf("%s.%d", id, i+1), tool.Exchange{})
 		})
 	}
 	wg.Wait()
@@ -176,8 +183,8 @@ func idOf(raw json.RawMessage) string {
 }
 
 // run executes one call.
-func (a *API) run(ctx context.Context, server string, call provider.Call, id string) (tool.Result, error) {
-	c := tool.Call{RequestID: id, Face: face, Caller: tool.CallerFrom(ctx), Server: server, Tool: call.Name}
+func (a *API) run(ctx context.Context, server string, call provider.Call, id string, ex tool.Exchange) (tool.Result, error) {
+	c := tool.Call{RequestID: id, Face: face, Caller: tool.CallerFrom(ctx), Server: server, Tool: call.Name, Exchange: ex}
 	_, tools := a.Tools.Translation()
 	name, ok := tools.Resolve(server, call.Name)
 	if !ok {

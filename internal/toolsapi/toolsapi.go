@@ -20,6 +20,7 @@ import (
 	"junctor/internal/listing"
 	"junctor/internal/store"
 	"junctor/internal/tool"
+	"junctor/internal/waiting"
 )
 
 // Executor runs tools.
@@ -36,6 +37,7 @@ type Options struct {
 	Ready    func() bool // whether the gateway accepts requests; nil means always
 	Open     bool        // calls are served while the store is unavailable
 	Version  string
+	Waiting  *waiting.Service // keeps calls that are left; nil keeps none
 }
 
 // API serves the REST API for tools.

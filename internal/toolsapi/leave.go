@@ -1,0 +1,56 @@
+package toolsapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"junctor/internal/httperr"
+	"junctor/internal/provider"
+	"junctor/internal/tool"
+	"junctor/internal/waiting"
+)
+
+// leftCapabilities are what a caller that left a call can be asked: it answers
+// at the call's record.
+var leftCapabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`)
+
+// leave executes a call that its caller does not wait for. The result, and the
+// questions of the server meanwhile, are at /api/calls/{id}.
+func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call provider.Call) {
+	if a.Waiting == nil {
+		httperr.Write(w, r, &tool.Error{Kind: tool.Unavailable, Msg: `calls cannot be left here; send "wait": true`})
+		return
+	}
+	ctx := r.Context()
+	record, err := a.Waiting.Start(ctx, waiting.New{Caller: tool.CallerFrom(ctx), Face: face, Tool: call.Name})
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	id := httperr.RequestID(ctx)
+	running, cancel := record.Context(context.WithoutCancel(ctx))
+	forget := tool.OnCredentialEnd(ctx, cancel)
+	ex := tool.Exchange{Capabilities: leftCapabilities, Ask: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+		in, err := record.Ask(ctx, waiting.Input{Kind: method, Params: params})
+		return in.Answer, err
+	}}
+	go func() {
+		defer cancel()
+		defer forget()
+		result, err := a.run(running, server, call, id, ex)
+		_ = record.Finish(running, result, err) // without a store the record expires by itself
+	}()
+	state, err := a.Waiting.Get(ctx, record.ID())
+	if err != nil {
+		httperr.Write(w, r, waiting.Explain(err))
+		return
+	}
+	out, err := json.Marshal(state.Public())
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	w.Header().Set("Location", "/api/calls/"+record.ID())
+	writeBody(w, http.StatusAccepted, append(out, '\n'))
+}
