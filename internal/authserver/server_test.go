@@ -2,7 +2,6 @@ package authserver
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -92,50 +91,6 @@ func TestSignIn(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestChosenProfile signs in with a key in one form and chooses a profile in
-// the next.
-func TestChosenProfile(t *testing.T) {
-	r := newRig(t)
-	key := r.addKey("bob")
-	a := r.attempt(r.newClient())
-	form := a.page()
-	form.Set("key", key.Reveal())
-	form.Set("decision", "allow")
-	status, header, body := a.submit(form, r.url)
-	if status != 200 || header.Get("Location") != "" || !strings.Contains(body, "<option>reader</option>") || !strings.Contains(body, "<dd>bob</dd>") || strings.Contains(body, key.Reveal()) {
-		t.Fatal(status, body)
-	}
-	next := fields(body)
-	next.Set("decision", "allow")
-	for name, change := range map[string]func(url.Values){
-		"unknown profile": func(f url.Values) { f.Set("profile", "writer") },
-		"other person":    func(f url.Values) { f.Set("person", `{"open":true}`) },
-		"other time":      func(f url.Values) { f.Set("until", "2100-01-01T00:00:00Z") },
-		"no proof":        func(f url.Values) { f.Del("proof") },
-	} {
-		bad := maps.Clone(next)
-		bad.Set("profile", "reader")
-		change(bad)
-		if status, header, body := a.submit(bad, r.url); status < 400 || header.Get("Location") != "" {
-			t.Errorf("%s: %d %s", name, status, body)
-		}
-	}
-	next.Set("profile", "reader")
-	_, header, _ = a.submit(next, r.url)
-	to, err := url.Parse(header.Get("Location"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, got := r.token(a.exchange(to.Query().Get("code")))
-	if status, body := r.call(got.Access); status != 200 || !strings.Contains(body, "bob via Test client admin=false profiles=[reader]") {
-		t.Error(status, body)
-	}
-	r.pass(signInLife + time.Second)
-	if status, _, _ := a.submit(next, r.url); status != 401 {
-		t.Error("an old sign-in is good:", status)
 	}
 }
 
@@ -383,48 +338,5 @@ func TestNodesShareEverything(t *testing.T) {
 			t.Fatal("another node has not noticed the revocation")
 		}
 		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-// TestPageSession consents with the cookie of the page, which browsers send
-// over https alone.
-func TestPageSession(t *testing.T) {
-	r := newRig(t)
-	r.key = r.addKey("alice")
-	cfg, origins := r.gate.CurrentConfig()
-	cfg.TrustedProxies = []string{"127.0.0.1"}
-	r.gate.SetConfig(cfg, origins)
-	proxied := map[string]string{"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.7", "Content-Type": "application/json"}
-	status, header, body := r.do("POST", "/api/session", proxied, `{"key":"`+r.key.Reveal()+`"}`)
-	cookie, _, _ := strings.Cut(header.Get("Set-Cookie"), ";")
-	if status != 200 || cookie == "" {
-		t.Fatal(status, header, body)
-	}
-	a := r.attempt(r.newClient())
-	with := map[string]string{"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.7", "Cookie": cookie, "Content-Type": "application/x-www-form-urlencoded"}
-	_, _, body = r.do("GET", ConsentPath+"?"+a.query.Encode(), with, "")
-	if !strings.Contains(body, "<dd>alice</dd>") || strings.Contains(body, `name="key"`) {
-		t.Fatal(body)
-	}
-	form := fields(body)
-	form.Set("decision", "allow")
-	with["Origin"] = "https://evil.example"
-	if status, _, _ := r.do("POST", ConsentPath, with, form.Encode()); status != 403 {
-		t.Error("a form of another site:", status)
-	}
-	with["Origin"] = r.url
-	stranger := a.page() // a form that somebody else was shown
-	stranger.Set("decision", "allow")
-	if status, header, _ := r.do("POST", ConsentPath, with, stranger.Encode()); status != 403 || header.Get("Location") != "" {
-		t.Error("the form of somebody else:", status)
-	}
-	_, header, body = r.do("POST", ConsentPath, with, form.Encode())
-	to, err := url.Parse(header.Get("Location"))
-	if err != nil || to.Query().Get("code") == "" {
-		t.Fatal(header, body)
-	}
-	_, got := r.token(a.exchange(to.Query().Get("code")))
-	if status, body := r.call(got.Access); status != 200 || !strings.Contains(body, "alice via Test client admin=false") {
-		t.Error(status, body)
 	}
 }
