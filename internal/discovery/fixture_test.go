@@ -118,6 +118,8 @@ func (d *testServer) Serve(ctx context.Context, r *mcpserver.Request) (json.RawM
 		return json.RawMessage(`{"completion":{"values":[` + string(marshal(rawjson.FieldString(r.Params, "ref", "name")+rawjson.FieldString(r.Params, "ref", "uri"))) + `]}}`), nil
 	case "resources/subscribe", "resources/unsubscribe", "logging/setLevel":
 		return json.RawMessage(`{}`), nil
+	case "tasks/list":
+		return json.RawMessage(`{"tasks":[]}`), nil
 	case "vendor/method":
 		return json.RawMessage(`{"echo":` + string(r.Params) + `}`), nil
 	}
