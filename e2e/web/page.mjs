@@ -23,7 +23,8 @@ export function shared(prepare = async () => {}) {
       home,
       script: JSON.parse(JSON.stringify(script).replaceAll('{{note}}', note)),
       config: {
-        mcpServers: { everything: servers.everything, memory: servers.memory, files: servers.files(folder), hostile: servers.hostile, broken: { command: '/nonexistent/program' }, [long]: { ...servers.memory, enabled: false } },
+        // The graph is a file beside the program otherwise, which other tests and earlier runs share.
+        mcpServers: { everything: servers.everything, memory: { ...servers.memory, env: { MEMORY_FILE_PATH: join(home, 'memory.jsonl') } }, files: servers.files(folder), hostile: servers.hostile, broken: { command: '/nonexistent/program' }, [long]: { ...servers.memory, enabled: false } },
         toolRules: [
           { pattern: 'files:write_file', approval: 'ask' },
           { pattern: 'everything:*', tags: ['demo'] },
