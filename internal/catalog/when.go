@@ -99,9 +99,9 @@ func (w *When) validate() error {
 		return nil
 	}
 	var errs []error
-	any := w.Tags != nil
+	set := w.Tags != nil
 	for _, h := range w.hints() {
-		any = any || h.wanted != nil
+		set = set || h.wanted != nil
 		for i, word := range h.wanted {
 			errs = append(errs, setting.UnderIndex(h.key, i, setting.OneOf("", word)))
 		}
@@ -112,7 +112,7 @@ func (w *When) validate() error {
 	if err := tool.CheckGlobs(w.Tags); err != nil {
 		errs = append(errs, setting.Wrong("tags", "%v", err))
 	}
-	if !any {
+	if !set {
 		errs = append(errs, setting.Wrong("", "says nothing; write a property such as readOnly, or leave it out"))
 	}
 	return errors.Join(errs...)
