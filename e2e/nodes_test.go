@@ -21,8 +21,11 @@ import (
 // TestNodes is a day in the life of three nodes.
 func TestNodes(t *testing.T) {
 	t.Parallel()
-	c := startNodes(t, 3, nil).ready("tools", "lonely")
+	c := startNodes(t, 3, func(_ int, s settings) {
+		s["toolRules"] = []settings{{"pattern": "tools:huge", "approval": "ask"}}
+	}).ready("tools", "lonely")
 	t.Run("sessions", c.sessions)
+	t.Run("approvals", c.approvals)
 	t.Run("official client", c.officialClient)
 	t.Run("questions", c.questions)
 	t.Run("parked", c.parkedCalls)
