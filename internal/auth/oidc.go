@@ -173,6 +173,8 @@ type oidcFlow struct {
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
 	Verifier string `json:"v"`
+	// Authorization is the query of the authorization request to return to.
+	Authorization string `json:"a,omitempty"`
 }
 
 func flowCookie(r *http.Request, value string, age int) *http.Cookie {
@@ -214,19 +216,22 @@ var errNoOIDC = &tool.Error{Kind: tool.MethodNotFound, Msg: "people do not sign 
 // startOIDC sends the browser to the provider.
 func (g *Gate) startOIDC(w http.ResponseWriter, r *http.Request) {
 	o := g.rules.Load().oidc
+	f := oidcFlow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
+	if query := r.URL.Query().Get(authorizationParameter); secure(r) && len(query) <= maxAuthorization {
+		f.Authorization = query
+	}
 	if o == nil {
-		g.oidcFailed(w, r, errNoOIDC)
+		g.oidcFailed(w, r, f, errNoOIDC)
 		return
 	}
 	p, err := o.ready()
 	if err != nil {
-		g.oidcFailed(w, r, &tool.Error{Kind: tool.Unavailable, Msg: "the sign-in service cannot be reached now; try again shortly", RetryAfter: rediscover, Err: err})
+		g.oidcFailed(w, r, f, &tool.Error{Kind: tool.Unavailable, Msg: "the sign-in service cannot be reached now; try again shortly", RetryAfter: rediscover, Err: err})
 		return
 	}
-	f := oidcFlow{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
 	data, err := json.Marshal(f)
 	if err != nil {
-		g.oidcFailed(w, r, err)
+		g.oidcFailed(w, r, f, err)
 		return
 	}
 	http.SetCookie(w, flowCookie(r, base64.RawURLEncoding.EncodeToString(data), int(oidcFlowLife.Seconds())))
@@ -236,6 +241,7 @@ func (g *Gate) startOIDC(w http.ResponseWriter, r *http.Request) {
 
 // endOIDC takes the provider's answer. The page then fetches its session with a
 // ticket: where there is no TLS the session is kept by the page, not by a cookie.
+// A sign-in that was begun on the consent page has its session at once.
 func (g *Gate) endOIDC(w http.ResponseWriter, r *http.Request) {
 	person, flow, err := g.personFromCallback(r)
 	if err == nil {
@@ -245,13 +251,19 @@ func (g *Gate) endOIDC(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		ticket, err = g.keepSignIn(r.Context(), person, flow)
 	}
+	to := authorizationAddress(flow.Authorization)
+	if to == "/" || !secure(r) {
+		to = "/?signin=" + url.QueryEscape(ticket)
+	} else if err == nil {
+		_, _, err = g.signInByTicket(w, r, ticket)
+	}
 	if err != nil {
-		g.oidcFailed(w, r, err)
+		g.oidcFailed(w, r, flow, err)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	http.Redirect(w, r, "/?signin="+url.QueryEscape(ticket), http.StatusSeeOther)
+	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
 func (g *Gate) personFromCallback(r *http.Request) (*oidcPerson, oidcFlow, error) {

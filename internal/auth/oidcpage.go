@@ -10,11 +10,11 @@ import (
 
 var oidcFailedPage = template.Must(template.New("failed").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Sign-in failed · Junctor</title></head>
-<body><h1>Sign-in failed</h1><p>{{.Message}}</p><p><a href="/">Back to Junctor</a></p><p><small>Request {{.ID}}</small></p></body></html>
+<body><h1>Sign-in failed</h1><p>{{.Message}}</p><p><a href="{{.Back}}">{{if eq .Back "/"}}Back to Junctor{{else}}Back{{end}}</a></p><p><small>Request {{.ID}}</small></p></body></html>
 `))
 
 // oidcFailed tells a person in a browser why they are not signed in.
-func (g *Gate) oidcFailed(w http.ResponseWriter, r *http.Request, err error) {
+func (g *Gate) oidcFailed(w http.ResponseWriter, r *http.Request, f oidcFlow, err error) {
 	body, status := httperr.New(r.Context(), err)
 	httperr.Rejected(r, status, tool.AsError(err))
 	http.SetCookie(w, flowCookie(r, "", -1))
@@ -23,5 +23,5 @@ func (g *Gate) oidcFailed(w http.ResponseWriter, r *http.Request, err error) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = oidcFailedPage.Execute(w, map[string]string{"Message": body.Message, "ID": body.RequestID}) // a browser that is gone reads nothing
+	_ = oidcFailedPage.Execute(w, map[string]string{"Message": body.Message, "ID": body.RequestID, "Back": authorizationAddress(f.Authorization)}) // a browser that is gone reads nothing
 }

@@ -61,16 +61,16 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `send {"key": "…"} or {"token": "…"}`})
 		return
 	}
-	p := pageSession{Created: time.Now().UTC(), From: peerOf(r).String(), Agent: tool.Shorten(r.UserAgent(), 200)}
+	var p pageSession
 	switch {
 	case body.SignIn != "":
-		person, err := g.takeSignIn(r, body.SignIn.Reveal())
+		id, secret, err := g.signInByTicket(w, r, body.SignIn.Reveal())
 		if err != nil {
 			g.reject(w, r, reasonSession, err)
 			return
 		}
-		http.SetCookie(w, flowCookie(r, "", -1))
-		p.Person, p.Owner, p.Name = person.Person, person.Owner, person.Name
+		g.writeCaller(w, id, secret)
+		return
 	case body.Token != "":
 		if !g.isLocalToken(body.Token.Reveal()) || isForwarded(r) {
 			g.reject(w, r, reasonToken, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here; junctor open opens the page with the one that is"})
@@ -78,29 +78,48 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 		}
 		p.Local, p.Owner, p.Name = fingerprint(g.localToken), tool.Local.ID, tool.Local.Name
 	default:
-		byKey, _, err := g.sessionOfKey(r.Context(), body.Key)
-		if err != nil {
+		if p, _, err = g.sessionOfKey(r.Context(), body.Key); err != nil {
 			g.reject(w, r, reasonKey, err)
 			return
 		}
-		p.Fixed, p.Key, p.Owner, p.Name = byKey.Fixed, byKey.Key, byKey.Owner, byKey.Name
 	}
+	id, secret, err := g.beginSession(w, r, p)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	g.writeCaller(w, id, secret)
+}
+
+// signInByTicket begins the session of a person who signed in at the OpenID
+// provider in this browser.
+func (g *Gate) signInByTicket(w http.ResponseWriter, r *http.Request, ticket string) (identity, string, error) {
+	p, err := g.takeSignIn(r, ticket)
+	if err != nil {
+		return identity{}, "", err
+	}
+	http.SetCookie(w, flowCookie(r, "", -1))
+	return g.beginSession(w, r, p)
+}
+
+// beginSession begins a session and returns whose it is. Its secret is in a
+// cookie over TLS; otherwise it is returned, for the page to keep.
+func (g *Gate) beginSession(w http.ResponseWriter, r *http.Request, p pageSession) (identity, string, error) {
+	p.Created, p.From, p.Agent = time.Now().UTC(), peerOf(r).String(), tool.Shorten(r.UserAgent(), 200)
 	secret, name, expires, err := g.sessions.open(r.Context(), p)
 	if err != nil {
-		httperr.Write(w, r, unavailable(err))
-		return
+		return identity{}, "", unavailable(err)
 	}
 	id, err := g.bySession(r.Context(), name)
 	if err != nil {
-		httperr.Write(w, r, unavailable(err))
-		return
+		return identity{}, "", unavailable(err)
 	}
 	g.audit(tool.WithCaller(r.Context(), id.caller), "session.begin", name, map[string]any{"from": p.From, "agent": p.Agent})
 	if secure(r) {
 		http.SetCookie(w, cookie(secret, int(time.Until(expires).Seconds())))
 		secret = ""
 	}
-	g.writeCaller(w, id, secret)
+	return id, secret, nil
 }
 
 // sessionOfKey returns the session that a key opens, and whose it is.

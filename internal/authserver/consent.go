@@ -54,6 +54,8 @@ func (p *consentPage) form(w http.ResponseWriter, r *http.Request, a authorizati
 	}
 	if who.person != "" {
 		v.Person, v.Profiles = who.caller.Name, p.profiles(who.caller)
+	} else if address, provider, ok := p.people.SignInLink(r, a.query); ok {
+		v.SignIn, v.Provider = address, provider
 	}
 	if who.until != "" {
 		proof, err := p.proof(r, a, who)

@@ -1,11 +1,15 @@
 package authserver
 
 import (
+	"html"
 	"maps"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"junctor/internal/auth"
 )
 
 // TestChosenProfile signs in with a key in one form and chooses a profile in
@@ -92,5 +96,34 @@ func TestPageSession(t *testing.T) {
 	_, got := r.token(a.exchange(to.Query().Get("code")))
 	if status, body := r.call(got.Access); status != 200 || !strings.Contains(body, "alice via Test client admin=false") {
 		t.Error(status, body)
+	}
+}
+
+// TestSignInLink shows the link to the OpenID provider to those who are not
+// signed in, over https.
+func TestSignInLink(t *testing.T) {
+	r := newRig(t)
+	a := r.attempt(r.newClient())
+	a.query.Set("state", `"><script>alert(1)</script>`)
+	cfg, origins := r.gate.CurrentConfig()
+	cfg.TrustedProxies = []string{"127.0.0.1"}
+	cfg.OIDC = &auth.OIDCConfig{Issuer: "https://id.example", ClientID: "page", Name: "<Example>"}
+	r.gate.SetConfig(cfg, origins)
+	proxied := map[string]string{"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.7"}
+	_, _, body := r.do("GET", ConsentPath+"?"+a.query.Encode(), proxied, "")
+	link := regexp.MustCompile(`<a class="signin" href="([^"]+)">Sign in with &lt;Example&gt;</a>`).FindStringSubmatch(body)
+	if link == nil || strings.Contains(body, "<script") || !strings.Contains(body, `name="key"`) {
+		t.Fatal(body)
+	}
+	to, err := url.Parse(html.UnescapeString(link[1]))
+	if err != nil || to.Host != "" || to.Path != auth.OIDCStartPath || to.Query().Get("authorization") != a.query.Encode() {
+		t.Error(to, err)
+	}
+	if _, _, body := r.do("GET", ConsentPath+"?"+a.query.Encode(), nil, ""); strings.Contains(body, "Sign in with") {
+		t.Error("without TLS:", body)
+	}
+	a.query.Set("state", strings.Repeat("a", 1990)) // does not fit into a cookie with the rest
+	if status, _, body := r.do("GET", ConsentPath+"?"+a.query.Encode(), proxied, ""); status != 200 || strings.Contains(body, "Sign in with") {
+		t.Error("a long request:", status, body)
 	}
 }

@@ -19,6 +19,8 @@ type page struct {
 	Host     string // of the client's id; empty if only the client itself says who it is
 	Redirect string // where the client gets its answer
 	Person   string // who is signed in; empty to ask for a key
+	SignIn   string // the address to sign in at instead of with a key; may be empty
+	Provider string // who signs people in there
 	Profiles []string
 	Fields   []field
 	Problem  string // why the last attempt failed
@@ -103,7 +105,9 @@ label { display: block; margin: 0 0 .25rem; font-weight: 600; }
 input, select { box-sizing: border-box; width: 100%; min-height: 2.75rem; margin: 0 0 1rem; padding: .5rem .75rem; font: inherit; color: inherit; background: var(--bg); border: 1px solid var(--line); border-radius: 8px; }
 .problem { color: var(--bad); }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; }
-button { flex: 1 1 8rem; min-height: 2.75rem; font: inherit; font-weight: 600; border: 1px solid var(--line); border-radius: 8px; background: transparent; color: var(--ink); cursor: pointer; }
+.signin { box-sizing: border-box; display: block; margin: 0 0 1rem; padding: .6rem; text-align: center; text-decoration: none; }
+button, .signin { min-height: 2.75rem; font: inherit; font-weight: 600; border: 1px solid var(--line); border-radius: 8px; background: transparent; color: var(--ink); cursor: pointer; }
+button { flex: 1 1 8rem; }
 button.allow { background: var(--mark); border-color: var(--mark); color: var(--on); }
 :focus-visible { outline: 3px solid var(--mark); outline-offset: 2px; }
 </style>
@@ -124,7 +128,8 @@ button.allow { background: var(--mark); border-color: var(--mark); color: var(--
 {{range .Fields}}<input type="hidden" name="{{.Name}}" value="{{.Value}}">
 {{end}}
 {{with .Problem}}<p class="problem" role="alert">{{.}}</p>{{end}}
-{{if not .Person}}<label for="key">Your API key</label>
+{{if .SignIn}}<a class="signin" href="{{.SignIn}}">Sign in with {{.Provider}}</a>{{end}}
+{{if not .Person}}<label for="key">{{if .SignIn}}Or your API key{{else}}Your API key{{end}}</label>
 <input id="key" name="key" type="password" autocomplete="current-password" required autofocus>{{end}}
 {{if .Profiles}}<label for="profile">Limit it to</label>
 <select id="profile" name="profile"><option value="">all that I may use</option>{{range .Profiles}}<option>{{.}}</option>{{end}}</select>{{end}}

@@ -32,7 +32,7 @@ import (
 // The paths of the endpoints.
 const (
 	MetadataPath  = "/.well-known/oauth-authorization-server"
-	AuthorizePath = "/oauth/authorize"
+	AuthorizePath = auth.AuthorizePath
 	ConsentPath   = "/oauth/consent"
 	TokenPath     = "/oauth/token"
 	RegisterPath  = "/oauth/register"
@@ -50,6 +50,10 @@ type People interface {
 	Person(r *http.Request) (auth.Person, tool.Caller, bool)
 	// PersonByKey signs in with an API key.
 	PersonByKey(ctx context.Context, key telemetry.Secret) (auth.Person, tool.Caller, error)
+	// SignInLink returns the address that begins a sign-in at an OpenID provider
+	// and returns to the authorization request with a query, and the provider's
+	// name. ok is false where nobody can sign in like that.
+	SignInLink(r *http.Request, query url.Values) (address, provider string, ok bool)
 	// CallerOf returns the caller that a person is now.
 	CallerOf(ctx context.Context, p auth.Person) (tool.Caller, error)
 	// ByClient reports whether the request has an access token of a client.
