@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"junctor/internal/audit"
 	"junctor/internal/authserver"
 	"junctor/internal/store"
 	"junctor/internal/terminal"
@@ -82,7 +84,7 @@ out, their open streams end, and they have to ask again.`,
 					if !all && !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(g.ID, arg) }) {
 						continue
 					}
-					if err := authserver.Revoke(cmd.Context(), s, g.ID); err != nil {
+					if err := authserver.Revoke(cmd.Context(), s, g, audit.New(s, nil, slog.Default()).Audit); err != nil {
 						return err
 					}
 					c.Note("Revoked %s for %s.", terminal.OneLine(g.ClientName), terminal.OneLine(g.Name))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -61,18 +60,16 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"allow-always": allowAlways},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"store-value": storeValue},
 	})
 }
 
-// allowAlways stores approvals, as a chat does when its user answers "always".
-func allowAlways(ts *testscript.TestScript, _ bool, args []string) {
-	data, err := json.Marshal(args)
-	ts.Check(err)
+// storeValue puts a value into the store: store-value SPACE NAME DATA.
+func storeValue(ts *testscript.TestScript, _ bool, args []string) {
 	s, err := app.OpenStore(context.Background(), store.DefaultConfig(), ts.Getenv("XDG_DATA_HOME")+"/junctor", slog.New(slog.DiscardHandler))
 	ts.Check(err)
 	defer s.Close()
-	_, err = s.PutValue(context.Background(), store.Value{Space: "chat-approvals", Name: "local", Data: data}, 0)
+	_, err = s.PutValue(context.Background(), store.Value{Space: args[0], Name: args[1], Data: []byte(args[2])}, 0)
 	ts.Check(err)
 }
 

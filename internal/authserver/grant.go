@@ -173,8 +173,17 @@ func List(ctx context.Context, values store.Values) ([]Grant, error) {
 	return out, nil
 }
 
-// Revoke ends a consent in the store. Every node ends what uses it within two
-// seconds.
-func Revoke(ctx context.Context, values store.Values, id string) error {
-	return values.DeleteValue(ctx, SpaceGrants, id, store.AnyVersion)
+// Revoke ends a consent in the store, and records that. Every node ends what
+// uses it within two seconds.
+func Revoke(ctx context.Context, values store.Values, g Grant, audit func(ctx context.Context, action, target string, detail any)) error {
+	if err := values.DeleteValue(ctx, SpaceGrants, g.ID, store.AnyVersion); err != nil {
+		return err
+	}
+	audit(ctx, "client.revoke", g.ID, g.detail())
+	return nil
+}
+
+// detail is what the audit log has about a grant.
+func (g Grant) detail() map[string]string {
+	return map[string]string{"client": g.ClientName, "clientId": g.Client, "person": g.Name, "profile": g.Profile}
 }

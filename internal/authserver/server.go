@@ -17,6 +17,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -181,10 +182,8 @@ func (s *Server) audit(ctx context.Context, action string, g Grant, more map[str
 	if s.opts.Audit == nil {
 		return
 	}
-	detail := map[string]string{"client": g.ClientName, "clientId": g.Client, "person": g.Name, "profile": g.Profile}
-	for name, value := range more {
-		detail[name] = value
-	}
+	detail := g.detail()
+	maps.Copy(detail, more)
 	s.opts.Audit(ctx, action, g.ID, detail)
 }
 

@@ -1,7 +1,9 @@
 package authserver
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -209,8 +211,12 @@ func TestRevocationEndsStreams(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].ClientName != "Test client" || all[0].Name != "alice" {
 		t.Fatal(all, err)
 	}
-	if err := Revoke(t.Context(), r.store, all[0].ID); err != nil {
-		t.Fatal(err)
+	audited := ""
+	record := func(_ context.Context, action, target string, detail any) {
+		audited = fmt.Sprint(action, " ", target, " ", detail)
+	}
+	if err := Revoke(t.Context(), r.store, all[0], record); err != nil || !strings.Contains(audited, "client.revoke "+all[0].ID) || !strings.Contains(audited, "person:alice") {
+		t.Fatal(err, audited)
 	}
 	wg.Wait()
 	if status, _ := r.call(got.Access); status != 401 {
