@@ -214,6 +214,8 @@ func (i *Inbox) Ask(ctx context.Context, call *tool.Call, e *catalog.Entry) (all
 		inner, stop := record.Context(ctx)
 		defer stop()
 		ctx = inner
+	} else if err := record.Show(ctx, e.Name.String(), i.Redact(call.Arguments)); err != nil {
+		return false, "", err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

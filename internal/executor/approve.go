@@ -28,7 +28,9 @@ func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Cal
 	if ask == nil && x.Approvals != nil && x.Approvals.Allowed(ctx, call, e) {
 		return nil
 	}
-	if ask == nil && call.Exchange.Ask != nil && canElicit(call.Exchange.Capabilities) {
+	// A call that its caller left has a record, which the caller answers by
+	// itself: its approval is for the inbox.
+	if ask == nil && call.Exchange.Ask != nil && waiting.From(ctx) == nil && canElicit(call.Exchange.Capabilities) {
 		ask = func(ctx context.Context, n tool.Name, arguments json.RawMessage) (bool, error) {
 			return x.elicitApproval(ctx, call.Exchange.Ask, n, arguments)
 		}

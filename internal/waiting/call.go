@@ -53,6 +53,19 @@ func (c *Call) Context(ctx context.Context) (context.Context, context.CancelFunc
 // Cancelled is closed when somebody has cancelled the record.
 func (c *Call) Cancelled() <-chan struct{} { return c.cancelled }
 
+// Show sets the tool and the arguments, redacted, that are shown to whoever is
+// asked about the call.
+func (c *Call) Show(ctx context.Context, name string, arguments json.RawMessage) error {
+	_, err := c.s.update(ctx, c.id, func(r *Record) error {
+		if r.Status.Final() {
+			return ErrCancelled
+		}
+		r.Tool, r.Arguments = name, shown(arguments)
+		return nil
+	})
+	return err
+}
+
 // Note sets the message beside the status.
 func (c *Call) Note(ctx context.Context, message string) error {
 	_, err := c.s.update(ctx, c.id, func(r *Record) error {
