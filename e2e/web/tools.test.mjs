@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { shared } from './page.mjs';
-import { counts, say, servers, shot, until, violations } from './rig.mjs';
+import { counts, fits, say, servers, shot, until, violations } from './rig.mjs';
 
 const rig = shared();
 const { on, alone, folder } = rig;
@@ -94,6 +94,30 @@ test('tools: a tool that requires approval runs when approved', on(`/#/tools/fil
   await page.getByRole('button', { name: 'Allow and run' }).click();
   await page.locator('.answer').waitFor();
   assert.equal(readFileSync(join(folder, 'page.txt'), 'utf8'), 'from the page');
+}));
+
+test('code: a script with two calls shows them on a timeline, its output and its value', on('/#/code', async (page) => {
+  const editor = page.getByRole('textbox', { name: 'Script' });
+  await editor.fill(`const [sum, said] = await Promise.all([tools.everything.get_sum({ a: 2, b: 40 }), tools.call('everything:echo', { message: 'from a script' })])
+console.log('two calls')
+return { sum, said }`);
+  await editor.press('Control+Enter');
+  const result = page.getByRole('region', { name: 'Result' });
+  await result.getByText('The sum of 2 and 40 is 42').waitFor();
+  await result.getByText(/from a script/).waitFor();
+  assert.equal(await result.getByRole('group', { name: 'Timeline' }).getByRole('listitem').filter({ hasText: /everything:/ }).count(), 2);
+  assert.equal(await result.getByLabel('Console output').innerText(), 'two calls');
+  await shot(page, 'code');
+  assert.deepEqual(await violations(page), []);
+  await page.setViewportSize({ width: 390, height: 760 });
+  await fits(page, 'code');
+  await shot(page, 'code-390');
+  assert.deepEqual(await violations(page), []);
+  await page.reload(); // the script is kept
+  assert.match(await editor.inputValue(), /from a script/);
+  await editor.fill('return = 1');
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByRole('alert').waitFor();
 }));
 
 test('hostile content is shown as text', on('/#/chat', async (page) => {

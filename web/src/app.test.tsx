@@ -14,7 +14,7 @@ it('has a label in every link and button of the navigation, which no width takes
   const { Nav } = await import('./app');
   const { default: css } = await import('./styles/views.css?raw');
   const html = renderToStaticMarkup(<Nav current="chat" online />);
-  for (const label of ['Chat', 'Tools', 'Servers', 'Activity', 'Settings', 'Find']) expect(html).toContain(`<span>${label}</span>`);
+  for (const label of ['Chat', 'Tools', 'Code', 'Servers', 'Activity', 'Settings', 'Find']) expect(html).toContain(`<span>${label}</span>`);
   const hidden = css.match(/[^{}]+\{[^{}]*display: none[^{}]*\}/g)!.filter((rule) => /\.nav (li )?a\b|\.nav-find (span|\{)/.test(rule));
   expect(hidden).toEqual([]);
 });

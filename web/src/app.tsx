@@ -29,6 +29,7 @@ interface View {
 export const views: View[] = [
   { id: 'chat', label: 'Chat', icon: 'chat', view: ChatView },
   { id: 'tools', label: 'Tools', icon: 'tools', view: later(() => import('./tools/view').then((m) => m.ToolsView)) },
+  { id: 'code', label: 'Code', icon: 'code', view: later(() => import('./code/view').then((m) => m.CodeView)) },
   { id: 'resources', label: 'Resources', icon: 'file', view: later(() => import('./resources/view').then((m) => m.ResourcesView)) },
   { id: 'servers', label: 'Servers', icon: 'servers', view: later(() => import('./servers/view').then((m) => m.ServersView)) },
   { id: 'activity', label: 'Activity', icon: 'activity', view: later(() => import('./activity/view').then((m) => m.ActivityView)) },

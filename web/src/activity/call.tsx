@@ -5,6 +5,7 @@ import { useResource } from '../lib/use';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
+import { Timeline, type Span } from '../ui/timeline';
 import { Badge, CopyButton, Failure, Skeleton, type Tone } from '../ui/ui';
 
 export const statusTone: Record<Call['status'], Tone> = { ok: 'ok', error: 'warn', failed: 'bad' };
@@ -39,7 +40,7 @@ export function OneCall({ id, back }: { id: string; back: string }) {
             <span className="muted small">{dateTime(c.time)}</span>
           </div>
           {c.error && <p className="bad-text wrap">{c.error}</p>}
-          <Timeline call={c} />
+          <Stages call={c} />
           <dl className="facts-grid">
             {(
               [
@@ -95,34 +96,20 @@ export function OneCall({ id, back }: { id: string; back: string }) {
   );
 }
 
-/** Timeline shows how long each stage of a call took. */
-function Timeline({ call: c }: { call: Call }) {
+/** Stages shows how long each stage of a call took. */
+function Stages({ call: c }: { call: Call }) {
   const stages = c.stages ?? [];
   if (stages.length === 0) return null;
-  const total = Math.max(
-    c.durationMs,
-    stages.reduce((a, s) => a + s.tookMs, 0),
-    0.001,
-  );
   let at = 0;
+  const spans = stages.map<Span>((s) => {
+    const startMs = at;
+    at += s.tookMs;
+    return { ...s, startMs, tone: s.name === 'dispatch' ? 'accent' : undefined };
+  });
   return (
     <section aria-label="Timeline">
       <h3>Timeline</h3>
-      <ol className="timeline">
-        {stages.map((s, i) => {
-          const left = (100 * at) / total;
-          at += s.tookMs;
-          return (
-            <li key={i}>
-              <span className="timeline-name">{s.name}</span>
-              <span className="timeline-track">
-                <span className={`timeline-bar ${s.name}`} style={{ left: `${Math.min(left, 99)}%`, width: `max(2px, ${(100 * s.tookMs) / total}%)` }} />
-              </span>
-              <span className="num">{s.tookMs < 1 ? `${Math.round(s.tookMs * 1000)} µs` : duration(s.tookMs)}</span>
-            </li>
-          );
-        })}
-      </ol>
+      <Timeline spans={spans} totalMs={c.durationMs} />
     </section>
   );
 }
