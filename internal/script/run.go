@@ -90,7 +90,11 @@ func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
 		return r.out, limitError(SourceLimit, "the script has %d bytes, more than %d", len(p.Source), r.limits.Source)
 	}
 	if err := e.Warm(); err != nil {
-		return r.out, &Error{Code: Failed, Message: "the script engine cannot be started", Err: err}
+		e := &Error{Code: Failed, Message: "the script engine cannot be started", Err: err}
+		if errors.Is(err, ErrNotBuilt) {
+			e.Message = ErrNotBuilt.Error()
+		}
+		return r.out, e
 	}
 	ctx, r.cancel = context.WithCancelCause(ctx)
 	r.ctx = context.WithValue(ctx, runKey{}, r)
