@@ -27,7 +27,7 @@ func (i *Inbox) Routes(mux *http.ServeMux) {
 // for others their own.
 func (i *Inbox) Waiting(ctx context.Context, caller tool.Caller) ([]waiting.Record, error) {
 	list, err := i.Calls.List(ctx, func(r *waiting.Record) bool {
-		return (caller.Admin || r.Caller == caller.ID) && slices.ContainsFunc(r.Inputs, func(in waiting.Input) bool {
+		return (caller.Admin || r.MadeBy(&caller)) && slices.ContainsFunc(r.Inputs, func(in waiting.Input) bool {
 			return in.Kind == waiting.KindApproval && in.Answer == nil && (in.Expires.IsZero() || in.Expires.After(time.Now()))
 		})
 	})

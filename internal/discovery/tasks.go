@@ -263,7 +263,7 @@ func (f *Face) ownTask(ctx context.Context, r *mcpserver.Request, id string) (wa
 		return waiting.Record{}, errNoTask
 	}
 	record, err := f.opts.Waiting.Get(ctx, id)
-	if errors.Is(err, waiting.ErrNotFound) || err == nil && record.Caller != r.Caller.ID {
+	if errors.Is(err, waiting.ErrNotFound) || err == nil && !record.MadeBy(&r.Caller) {
 		return waiting.Record{}, errNoTask
 	}
 	return record, err
@@ -310,7 +310,7 @@ func wireError(r *waiting.Record) *mcp.Error {
 }
 
 func (f *Face) listTasks(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
-	records, err := f.opts.Waiting.List(ctx, func(w *waiting.Record) bool { return w.Caller == r.Caller.ID && w.Face == "discovery" })
+	records, err := f.opts.Waiting.List(ctx, func(w *waiting.Record) bool { return w.MadeBy(&r.Caller) && w.Face == "discovery" })
 	if err != nil {
 		return nil, err
 	}
@@ -372,7 +372,7 @@ func (f *Face) askAbout(ctx context.Context, r *mcpserver.Request, record *waiti
 // is unknown, is ignored, as MCP says.
 func (f *Face) answerTask(ctx context.Context, r *mcpserver.Request, id, input string, answer json.RawMessage) error {
 	_, err := f.opts.Waiting.Answer(ctx, id, input, r.Caller, answer, func(w *waiting.Record, in *waiting.Input) error {
-		if w.Caller != r.Caller.ID || in.Kind == waiting.KindApproval {
+		if !w.MadeBy(&r.Caller) || in.Kind == waiting.KindApproval {
 			return waiting.ErrAnswered
 		}
 		return nil

@@ -77,6 +77,11 @@ func TestTasksOfTheGateway(t *testing.T) {
 			if list := string(do(t, c, "tasks/list", `{}`)); !strings.Contains(list, rawjson.FieldString(json.RawMessage(task), "taskId")) {
 				t.Errorf("tasks/list = %s, want the task in it", list)
 			}
+			narrowed := tool.Local
+			narrowed.Profiles = tool.Profiles{tool.UnknownProfile("other")}
+			if list := string(do(t, f.clientAs(narrowed, mcp.Version20251125, tt.view), "tasks/list", `{}`)); !strings.Contains(list, `"tasks":[]`) {
+				t.Errorf("tasks/list with another profile = %s, want none", list)
+			}
 			other := f.clientAs(tool.Caller{ID: "key:other"}, mcp.Version20251125, tt.view)
 			for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
 				if _, err := other.Do(ctxFor(t), tool.Request{Method: method, Params: json.RawMessage(task)}); err == nil {

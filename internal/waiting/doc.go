@@ -31,6 +31,7 @@ package waiting
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"junctor/internal/tool"
@@ -94,9 +95,16 @@ type Record struct {
 	IsError    bool            `json:"isError,omitempty"`
 	Error      *Failure        `json:"error,omitempty"` // when failed
 
-	Owner   string          `json:"-"`       // the process that executes the call; empty: a server of its own
-	Data    json.RawMessage `json:"-"`       // of the API that started the call
-	Version int64           `json:"version"` // increases with every change
+	Profiles []string        `json:"-"`       // with which the call was made
+	Owner    string          `json:"-"`       // the process that executes the call; empty: a server of its own
+	Data     json.RawMessage `json:"-"`       // of the API that started the call
+	Version  int64           `json:"version"` // increases with every change
+}
+
+// MadeBy reports whether a record is of a call of the caller. With profiles a
+// caller has only the calls that were made with them.
+func (r *Record) MadeBy(c *tool.Caller) bool {
+	return r.Caller == c.ID && !slices.ContainsFunc(c.Profiles.Names(), func(name string) bool { return !slices.Contains(r.Profiles, name) })
 }
 
 // Input returns the input with the id; any, when the id is empty.

@@ -104,7 +104,7 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	record, err := s.Answer(r.Context(), r.PathValue("id"), in.Input, caller, in.Answer, func(rec *Record, asked *Input) error {
 		switch {
-		case rec.Caller != caller.ID:
+		case !rec.MadeBy(&caller):
 			return ErrNotFound
 		case asked.Kind == KindApproval:
 			return &tool.Error{Kind: tool.Denied, Msg: "this call waits for the approval of an administrator (junctor approvals list, or POST /api/approvals/{id})"}
@@ -123,7 +123,7 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request) {
 func (s *Service) cancel(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	record, err := s.Cancel(r.Context(), r.PathValue("id"), func(rec *Record) error {
-		if rec.Caller != caller.ID {
+		if !rec.MadeBy(&caller) {
 			return ErrNotFound
 		}
 		return nil

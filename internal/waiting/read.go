@@ -60,7 +60,7 @@ func (s *Service) alive(ctx context.Context, owner string) bool {
 // Readable reports whether the caller may read a record: its own ones, and for
 // an administrator those that wait for approval.
 func Readable(c *tool.Caller, r *Record) bool {
-	return r.Caller == c.ID || c.Admin && slices.ContainsFunc(r.Inputs, func(in Input) bool { return in.Kind == KindApproval })
+	return r.MadeBy(c) || c.Admin && slices.ContainsFunc(r.Inputs, func(in Input) bool { return in.Kind == KindApproval })
 }
 
 // List returns the records that match, without results, oldest first.

@@ -146,7 +146,7 @@ func (s *Service) Start(ctx context.Context, n New) (*Call, error) {
 	}
 	now := time.Now().UTC()
 	r := Record{
-		ID: idPrefix + rand.Text(), Status: Working, Tool: n.Tool, Arguments: shown(n.Arguments), Caller: n.Caller.ID, CallerName: n.Caller.Name,
+		ID: idPrefix + rand.Text(), Status: Working, Tool: n.Tool, Arguments: shown(n.Arguments), Caller: n.Caller.ID, CallerName: n.Caller.Name, Profiles: n.Caller.Profiles.Names(),
 		Face: n.Face, Session: n.Session, Created: now, Updated: now, Expires: now.Add(MaxTTL), TTL: n.TTL, Data: n.Data, Owner: s.owner,
 	}
 	if r.TTL <= 0 {
@@ -199,14 +199,15 @@ func (s *Service) leave(caller string) {
 // stored is a record as it is in the store, with what readers do not get.
 type stored struct {
 	Record
-	Owner string          `json:"owner,omitempty"`
-	Data  json.RawMessage `json:"data,omitempty"`
-	TTL   time.Duration   `json:"ttl"`
+	Profiles []string        `json:"profiles,omitempty"`
+	Owner    string          `json:"owner,omitempty"`
+	Data     json.RawMessage `json:"data,omitempty"`
+	TTL      time.Duration   `json:"ttl"`
 }
 
 func (s *Service) put(ctx context.Context, r Record, ifVersion int64) (Record, error) {
 	r.Result = nil
-	data, err := json.Marshal(stored{Record: r, Owner: r.Owner, Data: r.Data, TTL: r.TTL})
+	data, err := json.Marshal(stored{Record: r, Profiles: r.Profiles, Owner: r.Owner, Data: r.Data, TTL: r.TTL})
 	if err != nil {
 		return r, err
 	}
@@ -221,7 +222,7 @@ func decode(v store.Value) (Record, error) {
 		return Record{}, fmt.Errorf("read the record of a waiting call: %w", err)
 	}
 	r := in.Record
-	r.Owner, r.Data, r.TTL, r.Version = in.Owner, in.Data, in.TTL, v.Version
+	r.Profiles, r.Owner, r.Data, r.TTL, r.Version = in.Profiles, in.Owner, in.Data, in.TTL, v.Version
 	return r, nil
 }
 

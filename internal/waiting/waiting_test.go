@@ -265,3 +265,34 @@ func TestOnlyTheCallerReadsAndAnswersOverHTTP(t *testing.T) {
 	}
 	<-approval.Cancelled()
 }
+
+// With a profile a caller has only the calls that were made with it: those of
+// the caller's other work may be of tools that the profile does not have.
+func TestProfilesHaveTheirOwnCalls(t *testing.T) {
+	a, _ := twoNodes(t)
+	with := func(names ...string) tool.Caller {
+		c := ann
+		for _, name := range names {
+			c.Profiles = append(c.Profiles, tool.UnknownProfile(name))
+		}
+		return c
+	}
+	for _, tt := range []struct {
+		maker, reader tool.Caller
+		want          bool
+	}{
+		{with(), with(), true},
+		{with(), with("coding"), false},
+		{with("coding"), with("coding"), true},
+		{with("support"), with("coding"), false},
+		{with("support"), with("coding", "support"), false},
+		{with("coding"), with(), true},
+		{with("coding"), bob, false},
+	} {
+		call := start(t, a, tt.maker)
+		r, err := a.Get(t.Context(), call.ID())
+		if err != nil || Readable(&tt.reader, &r) != tt.want {
+			t.Errorf("a call with the profiles %v is readable with %v (%s): %t, %v; want %t", tt.maker.Profiles.Names(), tt.reader.Profiles.Names(), tt.reader.ID, !tt.want, err, tt.want)
+		}
+	}
+}
