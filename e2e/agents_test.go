@@ -67,24 +67,46 @@ func agentScript() llmtest.Script {
 	}
 }
 
-// Whole agents with a scripted model: they search, read the details, execute,
-// and answer with what came back.
-func TestAgentLoop(t *testing.T) {
-	t.Parallel()
-	const prompt = "Use the junctor tools to get the simple text, and tell me what it says."
-	for name, run := range map[string]func(t *testing.T, h *homeFolder, g *gateway, model string) string{
-		"claude": func(t *testing.T, h *homeFolder, g *gateway, model string) string {
-			config := h.write("mcp.json", fmt.Sprintf(`{"mcpServers":{"junctor":{"type":"http","url":%q}}}`, g.url+"/mcp"))
-			env := []string{"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=sk-test", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=false"}
-			return h.mustRun(env, npm(t, "claude"), "-p", prompt, "--mcp-config", config, "--strict-mcp-config", "--allowedTools", "mcp__junctor", "--model", "claude-sonnet-4-5", "--max-turns", "10")
-		},
-		"gemini": func(t *testing.T, h *homeFolder, g *gateway, model string) string {
-			h.write(".gemini/settings.json", fmt.Sprintf(`{"security":{"folderTrust":{"enabled":false},"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"disableAutoUpdate":true},"mcpServers":{"junctor":{"httpUrl":%q,"trust":true}}}`, g.url+"/mcp"))
-			env := []string{"GOOGLE_GEMINI_BASE_URL=" + model, "GEMINI_API_KEY=test", "GEMINI_CLI_NO_RELAUNCH=true"}
-			return h.mustRun(env, npm(t, "gemini"), "-p", prompt, "--approval-mode", "yolo", "-m", "gemini-test")
-		},
-		"codex": func(t *testing.T, h *homeFolder, g *gateway, model string) string {
-			h.write(".codex/config.toml", fmt.Sprintf(`
+// agentTask is what an agent is asked to do. It reaches the gateway at url if
+// that is set and it can, else with junctor mcp and the arguments.
+type agentTask struct {
+	prompt, model string
+	url           string
+	args          []string
+}
+
+// entry is the gateway in the configuration of an agent.
+func (a agentTask) entry(t *testing.T, h *homeFolder, http map[string]any) string {
+	entry := http
+	if a.url == "" {
+		entry = map[string]any{"command": junctor(t), "args": append([]string{"mcp", "--config", h.config}, a.args...)}
+	}
+	entry["trust"] = true // of Gemini CLI
+	text, err := json.Marshal(map[string]any{"junctor": entry})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// agents runs each agent to its answer.
+var agents = map[string]func(t *testing.T, h *homeFolder, a agentTask) string{
+	"claude": func(t *testing.T, h *homeFolder, a agentTask) string {
+		config := h.write("mcp.json", fmt.Sprintf(`{"mcpServers":%s}`, a.entry(t, h, map[string]any{"type": "http", "url": a.url})))
+		env := []string{"ANTHROPIC_BASE_URL=" + a.model, "ANTHROPIC_API_KEY=sk-test", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=false"}
+		return h.mustRun(env, npm(t, "claude"), "-p", a.prompt, "--mcp-config", config, "--strict-mcp-config", "--allowedTools", "mcp__junctor", "--model", "claude-sonnet-4-5", "--max-turns", "10")
+	},
+	"gemini": func(t *testing.T, h *homeFolder, a agentTask) string {
+		h.write(".gemini/settings.json", fmt.Sprintf(`{"security":{"folderTrust":{"enabled":false},"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"disableAutoUpdate":true},"mcpServers":%s}`, a.entry(t, h, map[string]any{"httpUrl": a.url})))
+		env := []string{"GOOGLE_GEMINI_BASE_URL=" + a.model, "GEMINI_API_KEY=test", "GEMINI_CLI_NO_RELAUNCH=true"}
+		return h.mustRun(env, npm(t, "gemini"), "-p", a.prompt, "--approval-mode", "yolo", "-m", "gemini-test")
+	},
+	"codex": func(t *testing.T, h *homeFolder, a agentTask) string {
+		args, err := json.Marshal(append([]string{"mcp", "--config", h.config}, a.args...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.write(".codex/config.toml", fmt.Sprintf(`
 model = "gpt-test"
 model_provider = "scripted"
 approval_policy = "never"
@@ -95,31 +117,95 @@ env_key = "SCRIPTED_KEY"
 wire_api = "responses"
 [mcp_servers.junctor]
 command = %q
-args = ["mcp", "--config", %q]
-`, model, junctor(t), h.config))
-			env := []string{"SCRIPTED_KEY=test", "CODEX_HOME=" + filepath.Join(h.dir, ".codex")}
-			return h.mustRun(env, npm(t, "codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", prompt)
-		},
-	} {
+args = %s
+`, a.model, junctor(t), args))
+		env := []string{"SCRIPTED_KEY=test", "CODEX_HOME=" + filepath.Join(h.dir, ".codex")}
+		return h.mustRun(env, npm(t, "codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", a.prompt)
+	},
+}
+
+// answered checks what an agent said.
+func answered(t *testing.T, out string, model *llmtest.Server, want ...string) {
+	t.Helper()
+	for _, text := range want {
+		if strings.Contains(out, text) {
+			continue
+		}
+		t.Errorf("the agent did not say %q:\n%s", text, out)
+		for i, r := range model.Requests() {
+			t.Logf("request %d: %s %.1500s", i, r.Path, r.Body)
+		}
+		return
+	}
+}
+
+// called returns how many calls of a tool the gateway has logged.
+func called(g *gateway, tool string) int {
+	n := 0
+	for line := range strings.Lines(g.log.String()) {
+		if strings.Contains(line, `"tool":"`+tool+`"`) && strings.Contains(line, "call done") {
+			n++
+		}
+	}
+	return n
+}
+
+// Whole agents with a scripted model: they search, read the details, execute,
+// and answer with what came back.
+func TestAgentLoop(t *testing.T) {
+	t.Parallel()
+	for name, run := range agents {
 		t.Run(name, func(t *testing.T) {
 			model := llmtest.Start(t, agentScript())
 			h := newHome(t, stdioConfig(t))
 			g := h.serve().ready("everything")
-			out := run(t, h, g, model.URL)
-			if !strings.Contains(out, "ALL DONE") || !strings.Contains(out, "simple text response") {
-				t.Errorf("the agent said:\n%s", out)
-				for i, r := range model.Requests() {
-					t.Logf("request %d: %s %.1500s", i, r.Path, r.Body)
-				}
+			out := run(t, h, agentTask{prompt: "Use the junctor tools to get the simple text, and tell me what it says.", model: model.URL, url: g.url + "/mcp"})
+			answered(t, out, model, "ALL DONE", "simple text response")
+			until(t, "the call in the log", func() bool { return called(g, "test_simple_text") > 0 })
+			if n := called(g, "test_simple_text"); n != 1 {
+				t.Errorf("%d calls of the tool", n)
 			}
-			var calls int
-			for line := range strings.Lines(g.log.String()) {
-				if strings.Contains(line, `"tool":"test_simple_text"`) && strings.Contains(line, "call done") {
-					calls++
-				}
-			}
-			if calls != 1 {
-				t.Errorf("%d calls of the tool", calls)
+		})
+	}
+}
+
+// In code mode the agents make thirty calls over three servers with one
+// run_code.
+func TestAgentsInCodeMode(t *testing.T) {
+	t.Parallel()
+	const engine = "../internal/script/engine/dist/quickjs.wasm.gz"
+	if _, err := os.Stat(engine); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("the script engine is not built; run make engine")
+	}
+	code, err := json.Marshal(map[string]string{"code": `const servers: string[] = ["one", "two", "three"]
+const texts = await Promise.all(Array.from({ length: 30 }, (_, i) => tools.call(servers[i % 3] + ":test_simple_text", {})))
+return texts.length + " calls, " + new Set(texts).size + " text: " + texts[29]`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := 0
+	model := llmtest.Start(t, llmtest.Script{
+		Rules: []llmtest.Rule{
+			{When: llmtest.When{History: "thirty times", Tool: "run_code", Results: &none}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "run_code", Args: code}}}},
+			{When: llmtest.When{Result: "30 calls"}, Reply: llmtest.Reply{Text: "The script said: {{result}}. ALL DONE"}},
+		},
+		Default: &llmtest.Reply{Text: "nothing to do"},
+	})
+	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"one":{"command":%[1]q},"two":{"command":%[1]q},"three":{"command":%[1]q}}}`, everything(t)))
+	g := h.serve().ready("one", "two", "three")
+	for name, run := range agents {
+		t.Run(name, func(t *testing.T) {
+			calls, scripts := called(g, "test_simple_text"), called(g, "run_code")
+			out := run(t, h, agentTask{prompt: "Get the simple text thirty times, and tell me what it says.", model: model.URL, args: []string{"--mode", "code"}})
+			answered(t, out, model, "ALL DONE", "30 calls, 1 text: This is a simple text response")
+			// The line of the script is the last one.
+			until(t, "the script in the log", func() bool { return called(g, "run_code") > scripts })
+			calls, scripts = called(g, "test_simple_text")-calls, called(g, "run_code")-scripts
+			if calls != 30 || scripts != 1 {
+				t.Errorf("%d calls in %d scripts", calls, scripts)
 			}
 		})
 	}
