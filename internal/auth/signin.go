@@ -214,6 +214,9 @@ func (g *Gate) visible(r *http.Request) ([]sessionEntry, error) {
 	if id.credential == "" {
 		return nil, &tool.Error{Kind: tool.Denied, Msg: "sign in to see sessions"}
 	}
+	if g.ByClient(r) {
+		return nil, &tool.Error{Kind: tool.Denied, Msg: "sessions are for the person, not for the programs that act for them; sign in on the page or use a key"}
+	}
 	all, err := g.sessions.list(r.Context())
 	if err != nil {
 		return nil, unavailable(err)

@@ -275,7 +275,7 @@ func TestRegistration(t *testing.T) {
 func TestRegistrationsAreBounded(t *testing.T) {
 	r := newRig(t)
 	for i := range maxClients {
-		_, err := r.store.PutValue(t.Context(), store.Value{Space: spaceClients, Name: fmt.Sprint(i), Data: []byte(`{}`), Expires: time.Now().Add(time.Hour)}, 0)
+		_, err := r.store.PutValue(t.Context(), store.Value{Space: spaceClients, Name: fmt.Sprint(i), Data: []byte(`{}`), Expires: time.Now().Add(usedLife)}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

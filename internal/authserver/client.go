@@ -97,7 +97,7 @@ func checkRedirect(uri string) error {
 	shown := tool.Shorten(tool.OneLine(uri), 200)
 	u, err := url.Parse(uri)
 	switch {
-	case err != nil || len(uri) > maxURI || strings.ContainsFunc(uri, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"'<>\;,`, c) }):
+	case err != nil || len(uri) > maxURI || !isPlain(uri) || !isPlain(u.Host):
 		return fmt.Errorf("the redirect URI %q is not valid", shown)
 	case u.Fragment != "" || strings.Contains(uri, "#") || u.User != nil:
 		return fmt.Errorf("the redirect URI %q has a fragment or user information", shown)
@@ -109,6 +109,13 @@ func checkRedirect(uri string) error {
 		return fmt.Errorf("the redirect URI %q must be https, http on loopback, or of a scheme of the client's own", shown)
 	}
 	return nil
+}
+
+// isPlain reports whether an address, or its host without percent-encoding, has
+// visible ASCII alone. Other letters make hosts look like others on the consent
+// page; international names have an ASCII form.
+func isPlain(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"'<>\;,`, c) })
 }
 
 func isLoopback(u *url.URL) bool {
@@ -184,8 +191,17 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request, _ string) {
 		return
 	}
 	if len(all) >= maxClients {
-		s.refuse(w, r, m.Name, &protocolError{code: "temporarily_unavailable", text: "too many clients are registered; unused ones end after a day", status: http.StatusTooManyRequests})
-		return
+		// The oldest that nobody consented to gives way, so that a flood shuts
+		// nobody out.
+		oldest := slices.MinFunc(all, func(a, b store.Value) int { return a.Expires.Compare(b.Expires) })
+		if oldest.Expires.Sub(s.now()) > unusedLife {
+			s.refuse(w, r, m.Name, &protocolError{code: "temporarily_unavailable", text: "too many clients are registered and in use", status: http.StatusTooManyRequests})
+			return
+		}
+		if err := s.opts.Store.DeleteValue(r.Context(), spaceClients, oldest.Name, oldest.Version); err != nil && !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrNotFound) {
+			s.unavailable(w, r, err)
+			return
+		}
 	}
 	c := client{ID: "client-" + rand.Text(), Redirects: m.Redirects, Created: s.now().UTC()}
 	c.Name = clientName(m.Name, c.ID)

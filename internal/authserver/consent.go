@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"junctor/internal/auth"
@@ -52,6 +53,9 @@ func (p *consentPage) form(w http.ResponseWriter, r *http.Request, a authorizati
 		Title: "Let " + a.client.Name + " use your tools?", Client: a.client.Name, Host: a.client.host(), Redirect: redirectName(a.redirect),
 		Problem: problem, Fields: []field{{"form", token}},
 	}
+	if !isMCP(a.resource) {
+		v.Resource = a.resource
+	}
 	if who.person != "" {
 		v.Person, v.Profiles = who.caller.Name, p.profiles(who.caller)
 	} else if address, provider, ok := p.people.SignInLink(r, a.query); ok {
@@ -71,6 +75,13 @@ func (p *consentPage) form(w http.ResponseWriter, r *http.Request, a authorizati
 		}
 	}
 	p.render(w, r, status, formTarget(a.redirect), v)
+}
+
+// isMCP reports whether a resource, which was checked, is an MCP endpoint: its
+// tokens are good for tools, resources and prompts alone.
+func isMCP(resource string) bool {
+	u, err := url.Parse(resource)
+	return err == nil && (u.Path == "/mcp" || strings.HasPrefix(u.Path, "/mcp/") || strings.HasPrefix(u.Path, "/profiles/"))
 }
 
 // formToken binds a form to the client's request and to who is signed in, so

@@ -31,6 +31,10 @@ type knownDocument struct {
 
 // get returns the client of a metadata document.
 func (d *documents) get(ctx context.Context, s *Server, id string) (client, *protocolError) {
+	u, err := url.Parse(id)
+	if err != nil || s.opts.Fetch == nil || !isPlain(id) || !isPlain(u.Host) || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" || strings.Trim(u.Path, "/") == "" || strings.Contains(u.Path+"/", "/../") {
+		return client{}, invalid("invalid_client", "client_id is no address of a client id metadata document: https, with a path, without a fragment, in ASCII")
+	}
 	now := s.now()
 	d.mu.Lock()
 	k, ok := d.known[id]
@@ -38,8 +42,11 @@ func (d *documents) get(ctx context.Context, s *Server, id string) (client, *pro
 	if ok && now.Before(k.until) {
 		return k.client, k.err
 	}
+	if !s.limits.fetch() {
+		return client{}, &protocolError{code: "temporarily_unavailable", text: "too many client id metadata documents are being read; try again in a minute"}
+	}
 	k = knownDocument{until: now.Add(documentFresh)}
-	if k.client, k.err = s.readDocument(ctx, id); k.err != nil {
+	if k.client, k.err = s.readDocument(ctx, id, u.Host); k.err != nil {
 		k.until = now.Add(documentRetry)
 		if ctx.Err() != nil {
 			return k.client, k.err // says nothing about the document
@@ -54,14 +61,7 @@ func (d *documents) get(ctx context.Context, s *Server, id string) (client, *pro
 	return k.client, k.err
 }
 
-func (s *Server) readDocument(ctx context.Context, id string) (client, *protocolError) {
-	u, err := url.Parse(id)
-	if err != nil || s.opts.Fetch == nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" || strings.Trim(u.Path, "/") == "" || strings.Contains(u.Path+"/", "/../") {
-		return client{}, invalid("invalid_client", "client_id is no address of a client id metadata document: https, with a path, without a fragment")
-	}
-	if !s.limits.fetch() {
-		return client{}, &protocolError{code: "temporarily_unavailable", text: "too many client id metadata documents are being read; try again in a minute"}
-	}
+func (s *Server) readDocument(ctx context.Context, id, host string) (client, *protocolError) {
 	body, err := s.opts.Fetch(ctx, id, maxDocument)
 	if err != nil {
 		s.log.WarnContext(ctx, "client id metadata document not read", "client", id, "err", err)
@@ -84,5 +84,5 @@ func (s *Server) readDocument(ctx context.Context, id string) (client, *protocol
 	if e := m.check(); e != nil {
 		return client{}, e
 	}
-	return client{ID: id, Name: clientName(m.Name, u.Host), Redirects: m.Redirects}, nil
+	return client{ID: id, Name: clientName(m.Name, host), Redirects: m.Redirects}, nil
 }

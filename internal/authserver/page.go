@@ -18,6 +18,7 @@ type page struct {
 	Client   string
 	Host     string // of the client's id; empty if only the client itself says who it is
 	Redirect string // where the client gets its answer
+	Resource string // the address that the client asks for; empty for an MCP endpoint
 	Person   string // who is signed in; empty to ask for a key
 	SignIn   string // the address to sign in at instead of with a key; may be empty
 	Provider string // who signs people in there
@@ -123,7 +124,7 @@ button.allow { background: var(--mark); border-color: var(--mark); color: var(--
 <dt>Answer to</dt><dd>{{.Redirect}}</dd>
 {{if .Person}}<dt>You are</dt><dd>{{.Person}}</dd>{{end}}
 </dl>
-<p>It will be able to list and call the tools that you may use here, as you, until you revoke it. It cannot change the configuration. Allow it only if you have just started this in that program.</p>
+<p>It will be able to list and call the tools that you may use here, as you, until you revoke it. It cannot change the configuration.{{with .Resource}} It asks for more than tools: it may use every interface under {{.}} as you, such as the chat, your conversations and your calls.{{end}} Allow it only if you have just started this in that program.</p>
 <form method="post" action="/oauth/consent">
 {{range .Fields}}<input type="hidden" name="{{.Name}}" value="{{.Value}}">
 {{end}}

@@ -191,8 +191,8 @@ func (s *Server) replayed(ctx context.Context, v store.Value, code codeRecord) e
 		if _, err := s.putCode(ctx, v, code); err != nil && !errors.Is(err, store.ErrConflict) {
 			return err
 		}
+		s.audit(ctx, "client.revoke", Grant{ID: code.Grant, Client: code.Client, ClientName: code.ClientName, Name: code.Name}, map[string]string{"reason": "authorization code used twice"})
 	}
-	s.audit(ctx, "client.revoke", Grant{ID: code.Grant, Client: code.Client, ClientName: code.ClientName, Name: code.Name}, map[string]string{"reason": "authorization code used twice"})
 	return s.grants.end(ctx, code.Grant)
 }
 
@@ -290,11 +290,11 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request, issuer string) {
 		s.refuse(w, r, "", e)
 		return
 	}
-	id, err := s.grantOf(r.Context(), form.Get("token"), form.Get("client_id"), issuer)
-	if err == nil && id != "" {
-		s.log.InfoContext(r.Context(), "consent revoked by its client", "grant", id)
-		s.audit(r.Context(), "client.revoke", Grant{ID: id}, map[string]string{"reason": "by the client"})
-		err = s.grants.end(r.Context(), id)
+	g, err := s.grantOf(r.Context(), form.Get("token"), form.Get("client_id"), issuer)
+	if err == nil && g.ID != "" {
+		s.log.InfoContext(r.Context(), "consent revoked by its client", "grant", g.ID)
+		s.audit(r.Context(), "client.revoke", g, map[string]string{"reason": "by the client"})
+		err = s.grants.end(r.Context(), g.ID)
 	}
 	if err != nil {
 		s.unavailable(w, r, err)
@@ -304,28 +304,29 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request, issuer string) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// grantOf returns the grant of a token that a client presents, or "".
-func (s *Server) grantOf(ctx context.Context, token, client, issuer string) (string, error) {
-	if strings.Count(token, ".") == 2 {
-		claims, ok, err := s.parse(ctx, token, issuer)
-		if err != nil || !ok || client != "" && claims.Client != client {
-			return "", err
-		}
-		return claims.Grant, nil
-	}
+// grantOf returns the grant of a token that a client presents, or an empty one.
+func (s *Server) grantOf(ctx context.Context, token, client, issuer string) (Grant, error) {
 	id, secret, _ := strings.Cut(token, ".")
+	access := strings.Count(token, ".") == 2
+	if access {
+		claims, ok, err := s.parse(ctx, token, issuer)
+		if err != nil || !ok {
+			return Grant{}, err
+		}
+		id = claims.Grant
+	}
 	if id == "" || len(id) > 64 {
-		return "", nil
+		return Grant{}, nil
 	}
 	rec, _, err := s.grants.load(ctx, id)
 	if errors.Is(err, errNoGrant) {
-		return "", nil
+		return Grant{}, nil
 	}
 	if err != nil {
-		return "", err
+		return Grant{}, err
 	}
-	if h := hash(secret); rec.Refresh != h && !slices.Contains(rec.Old, h) || rec.Client != cmp.Or(client, rec.Client) {
-		return "", nil
+	if h := hash(secret); !access && rec.Refresh != h && !slices.Contains(rec.Old, h) || rec.Client != cmp.Or(client, rec.Client) {
+		return Grant{}, nil
 	}
-	return rec.ID, nil
+	return rec.Grant, nil
 }
