@@ -73,7 +73,7 @@ type extras struct {
 // the task.
 func (f *Face) extras(ctx context.Context, caller *tool.Caller, t Task) []extra {
 	f.mu.Lock()
-	l := f.lists[caller.View()]
+	l := f.lists[caller.ViewOfRights()]
 	f.mu.Unlock()
 	if l == nil || time.Since(l.at) > listLife {
 		l = f.list(ctx, caller)
@@ -82,7 +82,7 @@ func (f *Face) extras(ctx context.Context, caller *tool.Caller, t Task) []extra 
 		if len(f.lists) >= maxCallers {
 			clear(f.lists)
 		}
-		f.lists[caller.View()] = l
+		f.lists[caller.ViewOfRights()] = l
 		f.mu.Unlock()
 	}
 	return l.rank(t)

@@ -104,7 +104,7 @@ func (v *directView) list(ctx context.Context, r *mcpserver.Request, k kind) (js
 // fetch returns a merged list, from the cache unless fresh is set.
 func (v *directView) fetch(ctx context.Context, r *mcpserver.Request, k kind, fresh bool) (*list, error) {
 	v.mu.Lock()
-	kept := v.lists[r.Caller.View()]
+	kept := v.lists[r.Caller.ViewOfRights()]
 	v.mu.Unlock()
 	if kept != nil && !fresh && kept.of[k] != nil && time.Since(kept.of[k].at) < listLife {
 		return kept.of[k], nil
@@ -133,13 +133,13 @@ func (v *directView) fetch(ctx context.Context, r *mcpserver.Request, k kind, fr
 	if len(v.lists) >= maxListeners {
 		clear(v.lists)
 	}
-	if v.lists[r.Caller.View()] == nil {
-		v.lists[r.Caller.View()] = &callerLists{}
+	if v.lists[r.Caller.ViewOfRights()] == nil {
+		v.lists[r.Caller.ViewOfRights()] = &callerLists{}
 	}
 	// Copy, because readers of the old value hold no lock.
-	next := *v.lists[r.Caller.View()]
+	next := *v.lists[r.Caller.ViewOfRights()]
 	next.of[k] = l
-	v.lists[r.Caller.View()] = &next
+	v.lists[r.Caller.ViewOfRights()] = &next
 	return l, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"junctor/internal/mcp"
 	"junctor/internal/tool"
 )
 
@@ -78,5 +79,27 @@ func TestBatchesAndSessionsOfALimitedCaller(t *testing.T) {
 	}
 	if status, _, _ := send("a", "POST", "/mcp/hidden", "", begin); status != http.StatusNotFound {
 		t.Errorf("the view of a hidden server = %d", status)
+	}
+}
+
+// Two tokens of one person may give different rights: a page of a list has
+// what the token of the request gives, not what was cached for another.
+func TestCachedListsFollowTheRightsOfTheToken(t *testing.T) {
+	t.Parallel()
+	hidden := newTestServer(anyTool("secret"))
+	hidden.resources = []string{"secret:plans"}
+	r := newFixture(t, map[string]*testServer{"open": newTestServer(anyTool("one")), "hidden": hidden})
+	all := r.clientAs(tool.Caller{ID: "sub:p"}, mcp.Version20251125, View{Mode: DirectMode})
+	if got := string(do(t, all, "resources/list", `{}`)); !strings.Contains(got, "secret:plans") {
+		t.Fatalf("resources/list = %s, want secret:plans in it", got)
+	}
+	for _, limited := range []tool.Caller{
+		{ID: "sub:p", Servers: []string{"open"}},
+		{ID: "sub:p", Grants: []tool.Grant{{Servers: []string{"open"}}, {Tools: []string{"open:*"}}}},
+	} {
+		c := r.clientAs(limited, mcp.Version20251125, View{Mode: DirectMode})
+		if got := string(do(t, c, "resources/list", `{"cursor":"0"}`)); strings.Contains(got, "secret:plans") || !strings.Contains(got, "note:one") {
+			t.Errorf("resources/list of a limited token = %s, want that of the server open", got)
+		}
 	}
 }

@@ -88,6 +88,19 @@ func (c *Caller) View() string {
 	return c.ID + "\x00" + strings.Join(c.Profiles.Names(), "\x00")
 }
 
+// ViewOfRights is [Caller.View] with the caller's rights, for what is cached of
+// what it may see: one person's tokens may give different rights.
+func (c *Caller) ViewOfRights() string {
+	if c.Servers == nil && c.Tools == nil && len(c.Grants) == 0 {
+		return c.View()
+	}
+	rights, err := json.Marshal([]any{c.Servers, c.Tools, c.Grants})
+	if err != nil {
+		return c.View() // cannot happen: these are lists of strings
+	}
+	return c.View() + "\x00" + string(rights)
+}
+
 // Operates reports whether the caller operates the gateway: an administrator,
 // or this machine's user. Records and traffic of other callers are for
 // operators only. A caller with a profile is none.
