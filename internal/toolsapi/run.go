@@ -2,6 +2,7 @@ package toolsapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"junctor/internal/codemode"
@@ -26,6 +27,10 @@ type scriptFailure struct {
 	Details any       `json:"details,omitempty"`
 }
 
+// maxSession bounds the name of a session, in bytes: it is kept with what its
+// scripts store, and in the record of each call.
+const maxSession = 256
+
 // runScript runs a script. One that throws is a response (200) that says so.
 func (a *API) runScript(w http.ResponseWriter, r *http.Request) {
 	var body struct {
@@ -38,6 +43,10 @@ func (a *API) runScript(w http.ResponseWriter, r *http.Request) {
 	}
 	if body.Code == "" {
 		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `code is missing; send {"code": "return await tools.call('server:tool', {})"}`})
+		return
+	}
+	if len(body.Session) > maxSession {
+		httperr.Write(w, r, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the session has %d bytes; at most %d are allowed", len(body.Session), maxSession)})
 		return
 	}
 	out, err := a.Scripts.Run(r.Context(), codemode.Request{Code: body.Code, Session: body.Session, Face: face, Caller: tool.CallerFrom(r.Context())})
