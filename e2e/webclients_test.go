@@ -75,13 +75,13 @@ func (d *dialogue) ask(line string, into any) {
 	}
 }
 
-// TestWebClients signs three official clients in to a gateway that is its own
+// TestWebClients signs four official clients in to a gateway that is its own
 // authorization server, with one browser, has the official suite examine it,
 // and revokes them.
 func TestWebClients(t *testing.T) {
 	t.Parallel()
 	chromium(t)
-	remote := npm(t, "mcp-remote")
+	remote, inspector := npm(t, "mcp-remote"), npm(t, "mcp-inspector")
 	node, _ := suiteNode(t)
 	home := newHome(t, `{"auth":{"loopback":"key","keys":[{"name":"ada","key":"`+bossKey+`"}]}}`)
 	gw := home.serve()
@@ -163,10 +163,10 @@ func TestWebClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	printed := regexp.MustCompile(`https?://\S*/oauth/authorize\?\S+`)
 	go func() {
-		address := regexp.MustCompile(`https?://\S*/oauth/authorize\?\S+`)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			if found := address.FindString(lines.Text()); found != "" {
+			if found := printed.FindString(lines.Text()); found != "" {
 				go consent(found, "MCP CLI Proxy")
 			}
 		}
@@ -178,6 +178,29 @@ func TestWebClients(t *testing.T) {
 	defer bridged.Close()
 	if r, err := bridged.CallTool(ctx, call); err != nil || !strings.Contains(textOf(r), "42") {
 		t.Errorf("mcp-remote: %+v, %v", r, err)
+	}
+
+	// The inspector.
+	inspect := exec.CommandContext(ctx, inspector, "--cli", gw.url+"/mcp", "--transport", "http", "--format", "json", "--connect-timeout", "0", "--callback-url", "http://127.0.0.1:0/oauth/callback",
+		"--method", "tools/call", "--tool-name", "execute_tool", "--tool-args-json", `{"server":"junctor","tool":"calculate","arguments":{"expression":"6*7"}}`)
+	var inspected strings.Builder
+	inspect.Env, inspect.Dir, inspect.Stdout = home.env("BROWSER=true", "MCP_AUTO_OPEN_ENABLED=true", "MCP_INSPECTOR_SECRET_STORE=memory"), home.dir, &inspected
+	prompts, err := inspect.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := inspect.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var problems strings.Builder
+	for lines := bufio.NewScanner(prompts); lines.Scan(); {
+		problems.WriteString(lines.Text() + "\n")
+		if found := printed.FindString(lines.Text()); found != "" {
+			consent(found, "MCP Inspector")
+		}
+	}
+	if err := inspect.Wait(); err != nil || !strings.Contains(inspected.String(), "42") {
+		t.Errorf("the inspector: %v\n%s\n%s", err, inspected.String(), problems.String())
 	}
 
 	// The official conformance suite for authorization servers.
@@ -216,7 +239,7 @@ func TestWebClients(t *testing.T) {
 	until(t, "the call log names person and program", func() bool {
 		return strings.Contains(home.mustRun(nil, junctor(t), "logs", "--json", "--config", home.config), "ada via Go SDK")
 	})
-	if out := home.mustRun(nil, junctor(t), "clients", "list", "--config", home.config); strings.Count(out, "ada") != 4 || !strings.Contains(out, "TypeScript SDK") {
+	if out := home.mustRun(nil, junctor(t), "clients", "list", "--config", home.config); strings.Count(out, "ada") != 5 || !strings.Contains(out, "TypeScript SDK") {
 		t.Errorf("clients list says %s", out)
 	}
 	home.mustRun(nil, junctor(t), "clients", "revoke", "--all", "--config", home.config)
