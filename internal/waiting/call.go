@@ -188,7 +188,9 @@ func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) er
 	if failure == nil && len(result.Raw) > maxResult {
 		failure = &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the result has %d bytes; a result of up to %d is kept for later. Call the tool without leaving the call", len(result.Raw), maxResult)}
 	}
-	if failure == nil {
+	if failure != nil {
+		c.s.makeRoom(ctx, c.caller, keptResult{c.id, 0, expires})
+	} else {
 		c.s.makeRoom(ctx, c.caller, keptResult{c.id, len(result.Raw), expires})
 		_, err := c.s.store.PutValue(ctx, store.Value{Space: spaceResults, Name: c.id, Data: result.Raw, Expires: expires}, store.AnyVersion)
 		if err != nil {
@@ -237,7 +239,8 @@ func (c *Call) leave() {
 	}
 }
 
-// makeRoom deletes the oldest results of a caller that has too many.
+// makeRoom deletes the oldest ended calls of a caller that has too many, or too
+// large results.
 func (s *Service) makeRoom(ctx context.Context, caller string, add keptResult) {
 	now := time.Now()
 	s.mu.Lock()
@@ -247,7 +250,7 @@ func (s *Service) makeRoom(ctx context.Context, caller string, add keptResult) {
 		total += k.bytes
 	}
 	var gone []string
-	for total > maxKept && len(kept) > 0 {
+	for len(kept) > 0 && (total > maxKept || len(kept) >= s.maxEnded) {
 		total -= kept[0].bytes
 		gone, kept = append(gone, kept[0].id), kept[1:]
 	}

@@ -144,6 +144,7 @@ const (
 	maxData      = 16 << 10
 	maxResult    = 4 << 20
 	maxKept      = 64 << 20 // bytes of results that one process keeps for one caller
+	maxEnded     = 1000     // calls that have ended which one process keeps for one caller
 )
 
 type contextKey struct{}

@@ -60,14 +60,16 @@ type Service struct {
 	log   *slog.Logger
 	owner string
 
-	mu     sync.Mutex
-	own    map[string]*Call
-	open   map[string]int // by caller
-	kept   map[string][]keptResult
-	leased time.Time
+	mu       sync.Mutex
+	own      map[string]*Call
+	open     map[string]int // by caller
+	kept     map[string][]keptResult
+	maxEnded int // maxEnded; tests have fewer
+	leased   time.Time
 }
 
-// keptResult is a result that is kept for a caller.
+// keptResult is a call that has ended, with its result, that is kept for a
+// caller.
 type keptResult struct {
 	id      string
 	bytes   int
@@ -78,7 +80,7 @@ type keptResult struct {
 func NewService(s Store, log *slog.Logger) *Service {
 	return &Service{
 		store: s, log: log.With("component", "waiting"), owner: rand.Text(),
-		own: map[string]*Call{}, open: map[string]int{}, kept: map[string][]keptResult{},
+		own: map[string]*Call{}, open: map[string]int{}, kept: map[string][]keptResult{}, maxEnded: maxEnded,
 	}
 }
 

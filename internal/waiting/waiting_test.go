@@ -296,3 +296,23 @@ func TestProfilesHaveTheirOwnCalls(t *testing.T) {
 		}
 	}
 }
+
+// Calls that ended without a result count too: their records must not fill the
+// store.
+func TestEndedCallsMakeRoom(t *testing.T) {
+	a, _ := twoNodes(t)
+	a.maxEnded = 2
+	var ids []string
+	for _, caller := range []tool.Caller{bob, ann, ann, ann} {
+		call := start(t, a, caller)
+		if err := call.Finish(t.Context(), tool.Result{}, &tool.Error{Kind: tool.Denied, Msg: "no"}); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, call.ID())
+	}
+	for i, want := range []error{nil, ErrNotFound, nil, nil} {
+		if _, err := a.Get(t.Context(), ids[i]); !errors.Is(err, want) {
+			t.Errorf("call %d: %v, want %v", i, err, want)
+		}
+	}
+}
