@@ -115,6 +115,11 @@ return { sum, said }`);
   assert.deepEqual(await violations(page), []);
   await page.reload(); // the script is kept
   assert.match(await editor.inputValue(), /from a script/);
+  await editor.fill('await tools.everything.trigger_long_running_operation({ duration: 3600, steps: 2 })');
+  await editor.press('Control+Enter');
+  await page.getByRole('region', { name: 'Calls' }).getByText('not ended').waitFor(); // shown while it runs
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByText('Stopped.').waitFor();
   await editor.fill('return = 1');
   await page.getByRole('button', { name: 'Run', exact: true }).click();
   await page.getByRole('alert').waitFor();

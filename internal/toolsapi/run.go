@@ -2,11 +2,13 @@ package toolsapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
 	"junctor/internal/codemode"
 	"junctor/internal/httperr"
+	"junctor/internal/httpstream"
 	"junctor/internal/tool"
 )
 
@@ -49,15 +51,60 @@ func (a *API) runScript(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the session has %d bytes; at most %d are allowed", len(body.Session), maxSession)})
 		return
 	}
-	out, err := a.Scripts.Run(r.Context(), codemode.Request{Code: body.Code, Session: body.Session, Face: face, Caller: tool.CallerFrom(r.Context())})
+	request := codemode.Request{Code: body.Code, Session: body.Session, Face: face, Caller: tool.CallerFrom(r.Context())}
+	if format := httpstream.Accepted(r); format != httpstream.None {
+		a.streamScript(w, r, request, format)
+		return
+	}
+	answer, err := a.runRequest(r.Context(), request)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
+
+// runRequest runs a script. The error is that of a script that did not run to
+// its end.
+func (a *API) runRequest(ctx context.Context, request codemode.Request) (scriptAnswer, error) {
+	out, err := a.Scripts.Run(ctx, request)
 	answer := scriptAnswer{Outcome: out}
 	if err != nil {
 		if tool.KindOf(err) != tool.ExecutionFailed {
-			httperr.Write(w, r, err)
-			return
+			return answer, err
 		}
 		e := tool.AsError(err)
 		answer.Error = &scriptFailure{Code: e.Kind, Message: e.Msg, Details: e.Details}
 	}
-	writeJSON(w, http.StatusOK, answer)
+	return answer, nil
+}
+
+// scriptEvent is one piece of the stream of a script.
+type scriptEvent struct {
+	Type   string         `json:"type"` // call, result or error
+	Call   *codemode.Call `json:"call,omitempty"`
+	Result *scriptAnswer  `json:"result,omitempty"`
+	Error  any            `json:"error,omitempty"`
+}
+
+// streamScript runs a script and reports each call when it begins and when it
+// has ended.
+func (a *API) streamScript(w http.ResponseWriter, r *http.Request, request codemode.Request, format httpstream.Format) {
+	stream, ctx := httpstream.New(r.Context(), w, format)
+	defer stream.End()
+	send := func(e scriptEvent) {
+		data, _ := json.Marshal(e) // it consists of JSON and text
+		stream.Send(e.Type, data)
+	}
+	request.Progress = func(c codemode.Call) { send(scriptEvent{Type: "call", Call: &c}) }
+	answer, err := a.runRequest(ctx, request)
+	switch {
+	case err == nil:
+		send(scriptEvent{Type: "result", Result: &answer})
+	case stream.Started():
+		body, _ := httperr.New(ctx, err)
+		send(scriptEvent{Type: "error", Error: body})
+	default:
+		httperr.Write(w, r, err)
+	}
 }

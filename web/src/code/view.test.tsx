@@ -1,14 +1,14 @@
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, it } from 'vitest';
-import { OutcomeView, type Outcome } from './view';
+import { CallsView, OutcomeView, type Outcome } from './view';
 
 const outcome: Outcome = {
   id: 'call-1',
   value: { sum: 42 },
   log: ['<b>first</b>', 'second'],
   calls: [
-    { tool: 'everything:get-sum', startMs: 900, tookMs: 50, ended: true },
-    { tool: 'everything:echo', startMs: 950, tookMs: 50, ended: true, error: 'TIMEOUT' },
+    { number: 1, tool: 'everything:get-sum', startMs: 900, tookMs: 50, ended: true },
+    { number: 2, tool: 'everything:echo', startMs: 950, tookMs: 50, ended: true, error: 'TIMEOUT' },
   ],
   cpuMs: 1,
   tookMs: 1100,
@@ -28,4 +28,11 @@ it('shows why a script failed in place of its value', () => {
   expect(html).toContain('x is not defined');
   expect(html).toContain('line');
   expect(html).not.toContain('aria-label="Value"');
+});
+
+it('draws a call that runs up to the latest event', () => {
+  const running = { number: 3, tool: 'everything:echo', startMs: 950, tookMs: 0, ended: false };
+  const html = renderToStaticMarkup(<CallsView calls={[...outcome.calls.slice(0, 1), { ...running, startMs: 925 }]} />);
+  expect(html).toContain('left:50%;width:max(2px, 50%)');
+  expect(html).toContain('not ended');
 });

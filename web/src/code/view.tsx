@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 import { readDraft, writeDraft } from '../chat/drafts';
-import { ApiError, send } from '../lib/api';
+import { ApiError, runScript } from '../lib/api';
 import { duration, plural } from '../lib/format';
 import { href } from '../lib/use';
 import { DataView } from '../ui/data';
@@ -8,13 +8,23 @@ import { JsonView } from '../ui/json';
 import { Timeline } from '../ui/timeline';
 import { Badge, Button, Empty, Failure, Note } from '../ui/ui';
 
+/** Call is one call of a script. */
+export interface Call {
+  number: number;
+  tool: string;
+  startMs: number;
+  tookMs: number;
+  ended: boolean;
+  error?: string;
+}
+
 /** Outcome is the answer of POST /run. */
 export interface Outcome {
   id: string;
   value: unknown;
   log?: string[];
   droppedLines?: number;
-  calls: { tool: string; startMs: number; tookMs: number; ended: boolean; error?: string }[];
+  calls: Call[];
   cpuMs: number;
   tookMs: number;
   /** How to read on, when the value was cut. */
@@ -31,7 +41,7 @@ return found.map((t) => t.signature)
 /** CodeView runs scripts that call tools. */
 export function CodeView() {
   const [code, setCode] = useState(() => readDraft('code') || example);
-  const [run, setRun] = useState<{ busy?: boolean; outcome?: Outcome; error?: ApiError }>({});
+  const [run, setRun] = useState<{ busy?: boolean; calls?: Call[]; outcome?: Outcome; error?: ApiError }>({});
   const abort = useRef<AbortController | null>(null);
   useEffect(() => () => abort.current?.abort(), []);
   const write = (text: string) => {
@@ -42,9 +52,18 @@ export function CodeView() {
     if (run.busy || !code.trim()) return;
     const controller = new AbortController();
     abort.current = controller;
+    const calls: Call[] = [];
     setRun({ busy: true });
     try {
-      setRun({ outcome: await send<Outcome>('POST', '/run', { code }, controller.signal) });
+      const outcome = await runScript<Call, Outcome>(
+        code,
+        (c) => {
+          calls[c.number - 1] = c;
+          setRun({ busy: true, calls: calls.filter(Boolean) });
+        },
+        controller.signal,
+      );
+      setRun({ outcome });
     } catch (e) {
       if (controller.signal.aborted) setRun({ error: new ApiError(499, 'CANCELLED', 'Stopped. The call log has what the script called before.') });
       else setRun({ error: e instanceof ApiError ? e : new ApiError(0, '', String(e)) });
@@ -89,6 +108,7 @@ export function CodeView() {
         <div aria-live="polite">
           {run.error && <Failure error={run.error} />}
           {run.error?.details !== undefined && run.error.details !== null && <JsonView value={run.error.details} label="Error details" />}
+          {run.calls && <CallsView calls={run.calls} />}
           {run.outcome && <OutcomeView outcome={run.outcome} />}
           {!run.busy && !run.error && !run.outcome && (
             <Empty icon="code" title="Not run yet">
@@ -101,9 +121,31 @@ export function CodeView() {
   );
 }
 
+/** CallsView shows the calls of a script over time; one that runs is as long as the last that was seen. */
+export function CallsView({ calls }: { calls: Call[] }) {
+  const first = Math.min(...calls.map((c) => c.startMs)); // what came before is the script's own time
+  const last = Math.max(...calls.map((c) => c.startMs + c.tookMs));
+  return (
+    <section aria-label="Calls">
+      <h3>Calls</h3>
+      <div className="script-calls" tabIndex={0} role="group" aria-label="Timeline">
+        <Timeline
+          wide
+          spans={calls.map((c) => ({
+            name: c.tool,
+            startMs: c.startMs - first,
+            tookMs: c.ended ? c.tookMs : last - c.startMs,
+            tone: c.error ? 'bad' : 'accent',
+            note: c.error || (c.ended ? '' : 'not ended'),
+          }))}
+        />
+      </div>
+    </section>
+  );
+}
+
 /** OutcomeView shows the calls of a script over time, what it wrote and what it returned. */
 export function OutcomeView({ outcome: o }: { outcome: Outcome }) {
-  const first = Math.min(...o.calls.map((c) => c.startMs)); // what came before is the script's own time
   return (
     <section className={`answer stack ${o.error ? 'failed' : ''}`} aria-label="Result">
       <div className="row wrap-row">
@@ -122,17 +164,7 @@ export function OutcomeView({ outcome: o }: { outcome: Outcome }) {
         </Note>
       )}
       {o.error?.details !== undefined && o.error.details !== null && <JsonView value={o.error.details} label="Error details" />}
-      {o.calls.length > 0 && (
-        <section aria-label="Calls">
-          <h3>Calls</h3>
-          <div className="script-calls" tabIndex={0} role="group" aria-label="Timeline">
-            <Timeline
-              wide
-              spans={o.calls.map((c) => ({ name: c.tool, startMs: c.startMs - first, tookMs: c.tookMs, tone: c.error ? 'bad' : 'accent', note: c.error || (c.ended ? '' : 'not ended') }))}
-            />
-          </div>
-        </section>
-      )}
+      {o.calls.length > 0 && <CallsView calls={o.calls} />}
       {o.log && o.log.length > 0 && (
         <section className="runlog" aria-label="Console">
           <h3>Console</h3>

@@ -160,6 +160,25 @@ export interface CallAnswer {
   durationMs?: number;
 }
 
+/** runScript runs a script and reports its calls as they begin and end. */
+export async function runScript<Call, Outcome>(code: string, onCall: (c: Call) => void, signal: AbortSignal): Promise<Outcome> {
+  const res = await request('/run', {
+    method: 'POST',
+    signal,
+    headers: { 'Content-Type': 'application/json', Accept: 'application/x-ndjson' },
+    body: JSON.stringify({ code }),
+  });
+  if (!res.body) throw new ApiError(res.status, '', 'The response has no body.');
+  for await (const line of lines(res.body)) {
+    if (!line.trim()) continue;
+    const piece = JSON.parse(line) as { type: string; call: Call; result: Outcome; error: { code: string; message: string; details?: unknown; requestId?: string } };
+    if (piece.type === 'call') onCall(piece.call);
+    else if (piece.type === 'result') return piece.result;
+    else if (piece.type === 'error') throw new ApiError(res.status, piece.error.code, piece.error.message, piece.error.requestId, piece.error.details);
+  }
+  throw new ApiError(0, 'BROKEN', 'The response ended early. See the call log for the outcome.');
+}
+
 /** callTool calls a tool and reports notifications as they arrive. */
 export async function callTool(
   body: { server: string; tool: string; arguments: unknown; approved?: boolean },
