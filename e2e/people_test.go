@@ -22,19 +22,7 @@ func TestPeopleSignInWithRealProvider(t *testing.T) {
 	as := startGuarded(t, 3600)
 	home := newHome(t, `{"auth":{"loopback":"key"}}`)
 	gw := home.serve()
-	registration := fmt.Sprintf(`{"client_name":"page","redirect_uris":[%q],"grant_types":["authorization_code"],"response_types":["code"],"token_endpoint_auth_method":"client_secret_basic"}`, gw.url+"/api/oidc/callback")
-	res, err := http.Post(as.Issuer+"/reg", "application/json", strings.NewReader(registration))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var client struct {
-		ID     string `json:"client_id"`
-		Secret string `json:"client_secret"`
-	}
-	if err := json.NewDecoder(res.Body).Decode(&client); err != nil || client.ID == "" {
-		t.Fatalf("registration: %s %v", res.Status, err)
-	}
+	client := as.registerPage(gw.url)
 	home.write("junctor.json", fmt.Sprintf(`{"auth":{"loopback":"key","oidc":{"issuer":%q,"clientId":%q,"clientSecret":%q,"name":"Example","scopes":["openid"],
 		"rules":[{"claims":{"groups":["ada-team"]},"servers":["junctor"]},{"claims":{"groups":["root-team"]},"admin":true}]}}}`, as.Issuer, client.ID, client.Secret))
 	until(t, "the page offers the provider", func() bool {
@@ -80,6 +68,27 @@ func TestPeopleSignInWithRealProvider(t *testing.T) {
 			t.Errorf("%s calls a tool: %d %s", person, code, body)
 		}
 	}
+}
+
+// pageClient is a gateway's page as the provider knows it.
+type pageClient struct {
+	ID     string `json:"client_id"`
+	Secret string `json:"client_secret"`
+}
+
+// registerPage registers the page of a gateway with the provider.
+func (g *guarded) registerPage(gateway string) (client pageClient) {
+	g.t.Helper()
+	registration := fmt.Sprintf(`{"client_name":"page","redirect_uris":[%q],"grant_types":["authorization_code"],"response_types":["code"],"token_endpoint_auth_method":"client_secret_basic"}`, gateway+"/api/oidc/callback")
+	res, err := http.Post(g.Issuer+"/reg", "application/json", strings.NewReader(registration))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&client); err != nil || client.ID == "" {
+		g.t.Fatalf("registration: %s %v", res.Status, err)
+	}
+	return client
 }
 
 // browserWindow is a browser as far as forms and cookies go.
