@@ -23,6 +23,7 @@ type connKind struct {
 	capabilities mcpclient.Capabilities
 	handshake    bool // the handshake era, although the server speaks the new one
 	beside       bool // callers share it, beside the one that is listed
+	extended     bool // with capabilities that a caller chose
 }
 
 func (k connKind) key() string {
@@ -72,7 +73,7 @@ func (u *upstream) kindBeside(c *conn, cfg Config, r tool.Request, handshake boo
 	k := connKind{capabilities: u.s.opts.Capabilities, handshake: handshake, beside: true}
 	if r.Exchange.Transparent && (handshake || !c.client.Info().Stateless()) && extends(r.Exchange.Capabilities) {
 		// In the handshake era extensions are agreed on once per connection.
-		k.capabilities = k.capabilities.Extended(r.Exchange.Capabilities)
+		k.capabilities, k.extended = k.capabilities.Extended(r.Exchange.Capabilities), true
 		return k, true
 	}
 	return k, handshake

@@ -3,6 +3,7 @@ package upstream_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -124,5 +125,26 @@ func TestEraThatTheServerRefuses(t *testing.T) {
 	got, err := r.callAs("a", "s", "whoami", `{}`, tool.Exchange{Protocol: mcp.Version20251125, Transparent: true})
 	if err != nil || got != "0" {
 		t.Errorf("whoami = %q, %v; want an answer in the new era", got, err)
+	}
+}
+
+// Callers can declare anything, but do not get a connection for each of it.
+func TestConnectionsThatCallersChooseAreFew(t *testing.T) {
+	t.Parallel()
+	srv := mcpserver.New(mcpserver.Options{}, mirror{})
+	ts := httptest.NewServer(srv)
+	t.Cleanup(func() { ts.CloseClientConnections(); ts.Close(); srv.Close() })
+	cfg := upstream.DefaultConfig()
+	cfg.Name, cfg.URL = "m", ts.URL
+	r := newFixture(t, upstream.Options{}, cfg).run()
+	r.state("m", upstream.Connected)
+	for n := range 20 {
+		declared := json.RawMessage(fmt.Sprintf(`{"experimental":{"e":{"n":%d}}}`, n))
+		if _, err := r.callAs("c", "m", "look", `{}`, tool.Exchange{Protocol: mcp.Version20251125, Transparent: true, Capabilities: declared}); err != nil {
+			t.Fatalf("call %d: %v", n, err)
+		}
+	}
+	if st, _ := r.StatusOf("m"); st.Sessions == 0 || st.Sessions > 8 {
+		t.Errorf("%d connections beside the shared one; want 1 to 8", st.Sessions)
 	}
 }

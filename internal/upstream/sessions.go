@@ -19,6 +19,8 @@ type session struct {
 	conn *conn
 	err  error
 	used time.Time // guarded by upstream.mu
+
+	extended bool // of a kind that a caller chose
 }
 
 // session returns the connection of a kind beside the shared one, entered; it
@@ -64,10 +66,10 @@ func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 		s.used = time.Now()
 		return s, nil
 	}
-	if err := u.evictSession(); err != nil {
+	if err := u.evictSession(k.extended); err != nil {
 		return nil, err
 	}
-	s := &session{made: make(chan struct{}), used: time.Now()}
+	s := &session{made: make(chan struct{}), used: time.Now(), extended: k.extended}
 	u.sessions[key] = s
 	cfg, life := u.cfg, u.life
 	u.work.Go(func() { u.makeSession(life, s, key, cfg, k) })
@@ -98,14 +100,29 @@ func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg 
 	}
 }
 
-// evictSession makes room for one more session. u.mu is held.
-func (u *upstream) evictSession() error {
-	if len(u.sessions) < u.s.opts.MaxSessions {
+// maxExtended bounds the connections, and so the processes, with capabilities
+// that callers chose: anything can be declared. Further callers use the shared
+// connection.
+const maxExtended = 8
+
+// evictSession makes room for one more session. One that is extended takes
+// only the place of another that keeps nothing. u.mu is held.
+func (u *upstream) evictSession(extended bool) error {
+	chosen := 0
+	for _, s := range u.sessions {
+		if s.extended {
+			chosen++
+		}
+	}
+	if len(u.sessions) < u.s.opts.MaxSessions && (!extended || chosen < maxExtended) {
 		return nil
 	}
 	oldest := ""
 	for key, s := range u.sessions {
-		if s.conn != nil && s.conn.busy.Load() == 0 && (oldest == "" || s.used.Before(u.sessions[oldest].used)) {
+		if s.conn == nil || extended && (!s.extended || s.conn.keepsState()) {
+			continue
+		}
+		if s.conn.busy.Load() == 0 && (oldest == "" || s.used.Before(u.sessions[oldest].used)) {
 			oldest = key
 		}
 	}
