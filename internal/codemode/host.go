@@ -72,12 +72,7 @@ func paused(ctx context.Context, e tool.Exchange) tool.Exchange {
 			return ask(c, method, params)
 		}
 	}
-	if approve := e.Approve; approve != nil {
-		e.Approve = func(c context.Context, name tool.Name, arguments json.RawMessage) (bool, error) {
-			defer script.Pause(ctx)()
-			return approve(c, name, arguments)
-		}
-	}
+	e.AwaitPerson = func() func() { return script.Pause(ctx) }
 	e.PassInput = false // the script waits for the result
 	return e
 }

@@ -47,6 +47,9 @@ func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Cal
 	}
 	waitCtx, cancel := x.untilStopping(ctx)
 	defer cancel()
+	if await := call.Exchange.AwaitPerson; await != nil {
+		defer await()()
+	}
 	yes, err := ask(waitCtx, e.Name, call.Arguments)
 	if err != nil {
 		return x.notApproved(waitCtx, e, err)

@@ -76,6 +76,10 @@ type Exchange struct {
 	// elicitation, where Ask and Capabilities allow that.
 	Approve func(ctx context.Context, name Name, arguments json.RawMessage) (bool, error)
 
+	// AwaitPerson is called when the call begins to wait for an approval, and
+	// what it returns when the wait is over. It may be nil.
+	AwaitPerson func() (over func())
+
 	// Capabilities are the MCP client capabilities of the caller, as it
 	// declared them; nil when it declared none.
 	Capabilities json.RawMessage
