@@ -372,3 +372,19 @@ func TestWebhookThatFailsRefusesTheCall(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The address of a webhook may contain a token, so its errors name the host.
+func TestWebhookErrorsNameTheHostOnly(t *testing.T) {
+	t.Parallel()
+	i := &Inbox{Options: Options{Client: NewClient(failingTransport{})}}
+	err := i.post(t.Context(), Webhook{URL: "https://hooks.example.com/services/token-in-path?key=token", Secret: "a-secret-of-the-webhook"}, nil)
+	if err == nil || strings.Contains(err.Error(), "token") || !strings.Contains(err.Error(), "hooks.example.com") || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("error = %v", err)
+	}
+}
+
+type failingTransport struct{}
+
+func (failingTransport) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, io.ErrUnexpectedEOF
+}

@@ -7,8 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -81,6 +83,9 @@ func (i *Inbox) post(ctx context.Context, hook Webhook, body []byte) error {
 	req.Header.Set(TimestampHeader, now)
 	req.Header.Set(SignatureHeader, Sign(hook.Secret.Reveal(), now, body))
 	res, err := i.Client.Do(req)
+	if failed, ok := errors.AsType[*url.Error](err); ok { // it contains the address, which may contain a token
+		return fmt.Errorf("the webhook at %s cannot be reached: %w", req.URL.Host, failed.Err)
+	}
 	if err != nil {
 		return err
 	}
