@@ -111,7 +111,7 @@ func (c *cli) approvalsDeny() *cobra.Command {
 			return c.decide(cmd, args[0], map[string]any{"action": "deny", "reason": reason}, "Denied")
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "what the caller is told")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason that the caller reads")
 	return cmd
 }
 

@@ -90,7 +90,7 @@ func (i *Inbox) Run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(attendingInterval)
 	defer tick.Stop()
-	told := false
+	announced := false
 	for {
 		i.mu.Lock()
 		here := i.attending > 0
@@ -99,13 +99,13 @@ func (i *Inbox) Run(ctx context.Context) error {
 		switch {
 		case here:
 			_, err = i.Store.PutValue(ctx, store.Value{Space: spaceAttending, Name: i.id, Expires: time.Now().Add(attendingLife)}, store.AnyVersion)
-		case told:
+		case announced:
 			err = i.Store.DeleteValue(ctx, spaceAttending, i.id, store.AnyVersion)
 		}
 		if err != nil && ctx.Err() == nil {
 			i.Log.DebugContext(ctx, "open pages not announced", "err", err)
 		}
-		told = here
+		announced = here
 		select {
 		case <-ctx.Done():
 			return nil

@@ -37,7 +37,7 @@ type OIDCConfig struct {
 	Name string `json:"name,omitempty"`
 	// The scopes to ask for. Default: openid, profile and email.
 	Scopes []string `json:"scopes,omitempty"`
-	// What people may do, by the claims about them. Default: the rules of auth.jwt if it has the same issuer. Without a rule that matches, nobody comes in.
+	// What people may do, by the claims about them. Default: the rules of auth.jwt if it has the same issuer. Without a rule that matches, access is denied.
 	Rules []JWTRule `json:"rules,omitempty"`
 }
 

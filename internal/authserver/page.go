@@ -116,7 +116,7 @@ button.allow { background: var(--mark); border-color: var(--mark); color: var(--
 <h1>{{.Title}}</h1>
 {{with .Text}}<p>{{.}}</p>{{end}}
 {{if .Next}}<p><a href="{{.Next}}">Continue</a></p>{{end}}
-{{if .Back}}<p><a href="{{.Back}}" rel="noreferrer">Tell {{.Redirect}}</a></p>{{end}}
+{{if .Back}}<p><a href="{{.Back}}" rel="noreferrer">Return to {{.Redirect}}</a></p>{{end}}
 {{if .Client}}
 <dl>
 <dt>Program</dt><dd>{{.Client}}</dd>

@@ -46,14 +46,14 @@ func (s *Session) Prefer(ctx context.Context, p Preferences) error {
 	}
 	s.mu.Lock()
 	s.meta.Preferences = p
-	stored, told := s.stored, s.sessionPayload()
+	stored, payload := s.stored, s.sessionPayload()
 	s.mu.Unlock()
 	if stored { // otherwise the first message stores them
 		if err := s.change(ctx, func(m *metadata) { m.Preferences = p }); err != nil {
 			return unavailable(err)
 		}
 	}
-	s.emit(TypeSession, told)
+	s.emit(TypeSession, payload)
 	return nil
 }
 
@@ -64,7 +64,7 @@ func (s *Session) change(ctx context.Context, change func(*metadata)) error {
 	return err
 }
 
-// sessionPayload returns what clients are told of a changed session. s.mu is
+// sessionPayload returns what clients receive about a changed session. s.mu is
 // held.
 func (s *Session) sessionPayload() SessionPayload {
 	return SessionPayload{Title: s.title, Model: s.model, Preferences: s.meta.Preferences}

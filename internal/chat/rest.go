@@ -225,9 +225,9 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c Sess
 		if c.Pinned != nil {
 			s.meta.Pinned = *c.Pinned
 		}
-		told := s.sessionPayload()
+		payload := s.sessionPayload()
 		s.mu.Unlock()
-		s.emit(TypeSession, told)
+		s.emit(TypeSession, payload)
 	}
 	return h.info(rec), nil
 }

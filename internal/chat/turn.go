@@ -197,9 +197,9 @@ func (s *Session) begin(ctx context.Context, m SendMessage, parts []llm.Part) er
 	}
 	if before == 0 || model != "" { // for those who watch: the title is new, or the model
 		s.mu.Lock()
-		told := s.sessionPayload()
+		payload := s.sessionPayload()
 		s.mu.Unlock()
-		s.emit(TypeSession, told)
+		s.emit(TypeSession, payload)
 	}
 	return nil
 }

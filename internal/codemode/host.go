@@ -117,7 +117,7 @@ func (run *scriptRun) begin(name string) int {
 		run.calls = append(run.calls, c)
 	}
 	run.mu.Unlock()
-	run.tell(c)
+	run.report(c)
 	return c.Number
 }
 
@@ -134,10 +134,10 @@ func (run *scriptRun) end(number int, err error) {
 	}
 	ended := *c
 	run.mu.Unlock()
-	run.tell(ended)
+	run.report(ended)
 }
 
-func (run *scriptRun) tell(c Call) {
+func (run *scriptRun) report(c Call) {
 	if run.r.Progress != nil {
 		run.r.Progress(c)
 	}

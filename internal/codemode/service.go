@@ -94,7 +94,7 @@ type Request struct {
 	Session  string // whose store the script uses; empty means that of the caller
 	Meta     json.RawMessage
 	Exchange tool.Exchange
-	// Progress is told of each call when it begins and when it has ended; it
+	// Progress is called for each call when it begins and when it has ended; it
 	// may be nil, and is called from several goroutines.
 	Progress func(Call)
 }

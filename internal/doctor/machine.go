@@ -40,8 +40,8 @@ func programVersion(ctx context.Context, program string, args ...string) (string
 	out, err := cmd.Output()
 	text, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		said, _, _ := strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n")
-		return "", fmt.Errorf("%w: %s", err, said)
+		message, _, _ := strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n")
+		return "", fmt.Errorf("%w: %s", err, message)
 	}
 	return text, err
 }

@@ -148,8 +148,8 @@ func taskError(task json.RawMessage) error {
 		return &mcp.Error{Code: code, Message: message, Data: rawjson.Field(e, "data")}
 	}
 	msg := "the server's task failed"
-	if said := rawjson.FieldString(task, "statusMessage"); said != "" {
-		msg += ": " + printable(said)
+	if message := rawjson.FieldString(task, "statusMessage"); message != "" {
+		msg += ": " + printable(message)
 	}
 	return &tool.Error{Kind: tool.UpstreamFailed, Msg: msg, Err: errors.New("no error in the task")}
 }

@@ -31,7 +31,7 @@ func (w *writing) condition(n *node) *object {
 	return schema
 }
 
-// told returns a small schema as text: its JSON, truncated.
+// describe returns a small schema as text: its JSON, truncated.
 func (w *writing) describe(n *node) string {
 	all := *w.lowering
 	all.d, all.testing = everything, true
@@ -61,9 +61,9 @@ func (w *writing) array() {
 			w.out.set("prefixItems", list)
 		} else {
 			choice := alternative{nodes: slices.Clone(n.prefix)}
-			var told []string
+			var descriptions []string
 			for _, p := range n.prefix {
-				told = append(told, describe(w.doc, p))
+				descriptions = append(descriptions, describe(w.doc, p))
 			}
 			if items != nil {
 				choice.nodes = append(choice.nodes, items)
@@ -77,7 +77,7 @@ func (w *writing) array() {
 					items = choice.nodes[0]
 				}
 			}
-			w.missing("prefixItems", "in this order: %s", strings.Join(told, ", "))
+			w.missing("prefixItems", "in this order: %s", strings.Join(descriptions, ", "))
 		}
 	}
 	schema := newObject()

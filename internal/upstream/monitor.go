@@ -89,7 +89,7 @@ func (u *upstream) check(ctx context.Context, c *conn) error {
 // relist reads the upstream's lists again. If that fails, the previous lists
 // stay valid; a lost connection is detected elsewhere.
 func (u *upstream) relist(ctx context.Context, c *conn) {
-	told, before := c.toolsChanged.Swap(false), c.definitions
+	notified, before := c.toolsChanged.Swap(false), c.definitions
 	offer, err := u.list(ctx, c, u.config())
 	if err != nil {
 		if ctx.Err() == nil && c.client.Err() == nil {
@@ -99,7 +99,7 @@ func (u *upstream) relist(ctx context.Context, c *conn) {
 		return
 	}
 	u.publishTools(offer)
-	if told && c.definitions == before {
+	if notified && c.definitions == before {
 		// The list is as it was: nobody else would pass the notification on.
 		u.s.opts.Sink.Notified(u.name, "", toolsChanged, nil)
 	}
