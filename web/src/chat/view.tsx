@@ -73,7 +73,7 @@ export function ChatView({ status }: { status?: Status }) {
 
   // The model writes the title after the first reply of a conversation that began here.
   const began = useRef('');
-  if (c.active && c.turns.length === 1 && c.sessionId) began.current = c.sessionId;
+  if (!id && c.sessionId && c.sessionId !== addressed.current) began.current = c.sessionId;
   const titled = !c.active && c.stop === 'end' && c.turns.length === 2 && c.sessionId !== '' && began.current === c.sessionId;
   useEffect(() => {
     if (!titled) return;
