@@ -1,0 +1,166 @@
+package discovery
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"sync"
+	"time"
+
+	"junctor/internal/mcp"
+	"junctor/internal/mcpserver"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+	"junctor/internal/waiting"
+)
+
+// execute executes a tool call of the direct or meta view, as a task if the
+// caller can follow one.
+func (f *Face) execute(ctx context.Context, r *mcpserver.Request, call tool.Call) (json.RawMessage, error) {
+	asked := rawjson.Field(r.Params, "task")
+	if asked != nil && call.Params != nil { // it is not for the server
+		call.Params = rawjson.DeleteField(call.Params, "task")
+	}
+	switch {
+	case f.opts.Waiting == nil:
+	case r.Modern():
+		if rawjson.Field(r.Exchange.Capabilities, "extensions", mcp.ExtensionTasks) != nil {
+			return f.runTask(ctx, r, call, false)
+		}
+	case rawjson.IsObject(asked):
+		return f.runTask(ctx, r, call, true)
+	}
+	result, err := f.opts.Calls.Call(ctx, call)
+	return result.Raw, err
+}
+
+// taskRun is a call that is or may become a task.
+type taskRun struct {
+	face   *Face
+	r      *mcpserver.Request
+	ttl    time.Duration
+	cancel context.CancelCauseFunc
+	unlink func() bool // from the request
+
+	mu      sync.Mutex
+	record  *waiting.Call // nil while it is no task
+	started chan struct{} // closed with it
+}
+
+// begin makes the call a task: it lives on without the request.
+func (t *taskRun) begin(ctx context.Context, name string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.record != nil {
+		return nil
+	}
+	record, err := t.face.opts.Waiting.Start(ctx, waiting.New{
+		Caller: t.r.Caller, Face: "discovery", Session: sessionID(t.r), Tool: name, TTL: t.ttl,
+	})
+	if err != nil {
+		return err
+	}
+	t.unlink()
+	t.record = record
+	close(t.started)
+	go func() {
+		select {
+		case <-record.Cancelled():
+			t.cancel(waiting.ErrCancelled)
+		case <-ctx.Done():
+		}
+	}()
+	return nil
+}
+
+func (t *taskRun) task() *waiting.Call {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.record
+}
+
+// runTask executes a call. With immediate set it is a task from the start, else
+// from when the server makes one of it.
+func (f *Face) runTask(ctx context.Context, r *mcpserver.Request, call tool.Call, immediate bool) (json.RawMessage, error) {
+	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	t := &taskRun{face: f, r: r, cancel: cancel, started: make(chan struct{})}
+	if ms, err := strconv.ParseInt(string(rawjson.Field(r.Params, "task", "ttl")), 10, 40); err == nil && ms > 0 {
+		t.ttl = min(time.Duration(ms)*time.Millisecond, waiting.MaxTTL)
+	}
+	t.unlink = context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	name := call.Tool
+	if call.Server != "" {
+		name = call.Server + ":" + call.Tool
+	}
+	if immediate {
+		if err := t.begin(running, name); err != nil {
+			cancel(nil)
+			return nil, err
+		}
+		call.Exchange.Notify = nil // the request that took notifications is answered
+	} else {
+		call.Exchange.Task = func() {
+			if err := t.begin(running, name); err != nil {
+				cancel(err)
+			}
+		}
+	}
+	if ask := call.Exchange.Ask; ask != nil {
+		call.Exchange.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+			record := t.task()
+			if record == nil {
+				return ask(ctx, method, params)
+			}
+			in, err := record.Ask(ctx, waiting.Input{Kind: method, Params: params})
+			return in.Answer, err
+		}
+	}
+	forget := tool.OnCredentialEnd(ctx, func() { cancel(tool.ErrCredentialEnded) })
+	type outcome struct {
+		result tool.Result
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		result, err := f.opts.Calls.Call(running, call)
+		if record := t.task(); record != nil {
+			if kept := record.Finish(running, result, err); kept != nil {
+				f.log.WarnContext(running, "result of a task not kept", "err", kept)
+			}
+			f.notifyTask(r, record.ID())
+		}
+		forget()
+		cancel(nil)
+		done <- outcome{result, err}
+	}()
+	select {
+	case <-t.started:
+	case o := <-done:
+		if t.task() == nil {
+			return o.result.Raw, o.err
+		}
+	}
+	record, err := f.opts.Waiting.Get(ctx, t.task().ID())
+	if err != nil {
+		return nil, err
+	}
+	if r.Modern() {
+		return rawjson.SetField(taskOf(&record, true), json.RawMessage(`"task"`), "resultType"), nil
+	}
+	return rawjson.SetField(nil, taskOf(&record, false), "task"), nil
+}
+
+// notifyTask tells the sessions of a caller that a task has ended.
+func (f *Face) notifyTask(r *mcpserver.Request, id string) {
+	if r.Session == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	record, err := f.opts.Waiting.Get(ctx, id)
+	if err != nil {
+		f.log.DebugContext(ctx, "end of a task not announced", "err", err)
+		return
+	}
+	r.Session.Notify("notifications/tasks/status", taskOf(&record, false))
+}

@@ -1,0 +1,84 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"junctor/internal/catalog"
+	"junctor/internal/tool"
+)
+
+// resolve returns the tool. If it is unknown and an upstream that may have it
+// is still starting, resolve waits for that upstream and tries again.
+func (x *Executor) resolve(ctx context.Context, f *callRun) (*catalog.Entry, error) {
+	c := f.call
+	entry, err := x.Catalog.Snapshot().Resolve(&c.Caller, c.Server, c.Tool)
+	if err == nil {
+		return entry, nil
+	}
+	if kind := tool.KindOf(err); kind != tool.ToolNotFound && kind != tool.ServerNotFound {
+		return nil, err
+	}
+	var wait []string
+	if c.Server != "" {
+		if !c.Caller.MaySee(c.Server) {
+			return nil, err
+		}
+		wait = []string{c.Server}
+	} else {
+		wait = slices.DeleteFunc(x.Upstreams.Connecting(), func(name string) bool { return !c.Caller.MaySee(name) })
+	}
+	var pending []string
+	if len(wait) > 0 { // without a name Await waits for all, hidden ones too
+		pending = x.Upstreams.Await(ctx, wait...)
+	}
+	f.stage("await")
+	entry, err = x.Catalog.Snapshot().Resolve(&c.Caller, c.Server, c.Tool)
+	if err == nil {
+		return entry, nil
+	}
+	if why := x.down(ctx, f); why != nil {
+		return nil, why
+	}
+	if len(pending) == 0 {
+		return nil, err
+	}
+	e := *tool.AsError(err)
+	e.Msg += fmt.Sprintf(" (still starting, and may have it: %s; try again shortly)", join(pending, 5))
+	return nil, &e
+}
+
+// down returns why the server of a call has no tools: a server that was never
+// connected is not in the catalogue, but is known. It may wait for a sign-in.
+func (x *Executor) down(ctx context.Context, f *callRun) error {
+	server := f.call.Server
+	if server == "" {
+		n, err := tool.ParseName(f.call.Tool)
+		if err != nil {
+			return nil
+		}
+		server = n.Server
+	}
+	if !f.call.Caller.MaySee(server) || x.Catalog.Snapshot().Server(server) != nil {
+		return nil
+	}
+	_, err := x.Upstreams.Do(ctx, server, tool.Request{Method: "ping", Caller: f.call.Caller.ID})
+	if !errors.Is(err, tool.ErrDown) {
+		return nil
+	}
+	f.name.Server = server
+	e := *tool.AsError(err)
+	if reason, ok := detail(e.Details, "reason"); ok {
+		e.Msg, e.Details, e.RetryAfter = fmt.Sprintf("server %q is down and its tools are not known: %s", server, reason), map[string]any{"server": server, "reason": reason}, 0
+	}
+	return &e
+}
+
+// detail returns a text among an error's details.
+func detail(details any, key string) (string, bool) {
+	m, _ := details.(map[string]any)
+	text, ok := m[key].(string)
+	return text, ok
+}

@@ -1,0 +1,199 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"time"
+
+	"junctor/internal/store"
+)
+
+// member is one node in the list of nodes.
+type member struct {
+	Name string `json:"name"`
+	Left bool   `json:"left,omitempty"`
+}
+
+// heartbeat renews this node's lease. It does nothing else, so that no slow
+// query makes a living node look dead.
+func (n *Node) heartbeat(ctx context.Context) {
+	every(ctx, heartbeatInterval, func() {
+		ctx, cancel := context.WithTimeout(ctx, leaseDuration)
+		defer cancel()
+		if _, _, err := n.opts.Store.Acquire(ctx, lease(n.id), n.id, leaseDuration); err != nil && ctx.Err() == nil {
+			n.log.DebugContext(ctx, "heartbeat failed", "err", err)
+		}
+	})
+}
+
+// watch enters this node into the list, and checks the leases of the nodes that
+// it has connections to.
+func (n *Node) watch(ctx context.Context) {
+	var listed time.Time
+	every(ctx, heartbeatInterval, func() {
+		if time.Since(listed) > registerInterval {
+			if err := n.register(ctx, member{Name: n.opts.Name}); err == nil {
+				listed = time.Now()
+			}
+		}
+		for _, other := range n.peers() {
+			n.alive(ctx, other)
+		}
+		n.forget(time.Now())
+	})
+}
+
+// every calls f now and at intervals until ctx is done.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		f()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// forget drops what is remembered of connections that are long over.
+func (n *Node) forget(now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.opened, func(id string, at time.Time) bool { return n.conns[id] == nil && now.Sub(at) > 10*sendTimeout })
+	maps.DeleteFunc(n.seen, func(_ string, at time.Time) bool { return now.Sub(at) > memberTTL })
+}
+
+func lease(id string) string { return "node/" + id }
+
+func (n *Node) register(ctx context.Context, e member) error {
+	data, err := json.Marshal(e)
+	if err == nil {
+		_, err = n.opts.Store.PutValue(ctx, store.Value{Space: space, Name: n.id, Data: data, Expires: time.Now().Add(memberTTL)}, store.AnyVersion)
+	}
+	return err
+}
+
+// deregister removes this node from the list.
+func (n *Node) deregister(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := errors.Join(n.register(ctx, member{Name: n.opts.Name, Left: true}), n.opts.Store.Release(ctx, lease(n.id), n.id)); err != nil {
+		n.log.DebugContext(ctx, "cannot announce the end of this node", "err", err)
+	}
+}
+
+// peers are the nodes at the other ends of connections.
+func (n *Node) peers() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	set := map[string]bool{}
+	for _, l := range n.conns {
+		set[l.to] = true
+	}
+	out := make([]string, 0, len(set))
+	for id := range set {
+		out = append(out, id)
+	}
+	return out
+}
+
+// alive reports whether another node is alive; connections to a dead one are
+// closed. While the store is unavailable no node is considered dead.
+func (n *Node) alive(ctx context.Context, id string) bool {
+	n.mu.Lock()
+	recent := time.Since(n.seen[id]) < heartbeatInterval
+	n.mu.Unlock()
+	if recent {
+		return true
+	}
+	// Its lease can be acquired only when it has expired.
+	_, mine, err := n.opts.Store.Acquire(ctx, lease(id), "finder/"+n.id, time.Millisecond)
+	if err != nil {
+		return true
+	}
+	n.mu.Lock()
+	if mine {
+		delete(n.seen, id)
+	} else {
+		n.seen[id] = time.Now()
+	}
+	n.mu.Unlock()
+	if mine {
+		n.closeConns(func(l *Conn) bool { return l.to == id }, ErrGone)
+	}
+	return !mine
+}
+
+// list keeps the list of the other nodes.
+func (n *Node) list(ctx context.Context) {
+	changed := n.opts.Store.Watch(ctx, store.TopicValues(space))
+	for {
+		if _, err := n.readList(ctx); err != nil && ctx.Err() == nil {
+			n.log.DebugContext(ctx, "nodes not listed", "err", err)
+		}
+		// The watch also fires without cause; a list that is a little old
+		// does no harm.
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// readList returns the other nodes as the list has them now; as it had them
+// when it cannot be read.
+func (n *Node) readList(ctx context.Context) (map[string]bool, error) {
+	values, err := n.opts.Store.Values(ctx, space)
+	if err != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.others, err
+	}
+	others := make(map[string]bool, len(values))
+	for _, v := range values {
+		var e member
+		if v.Name != n.id && json.Unmarshal(v.Data, &e) == nil {
+			others[v.Name] = !e.Left
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.others = others // not changed any more
+	return others, nil
+}
+
+// Alone reports whether no other node is registered, as far as is known.
+func (n *Node) Alone(ctx context.Context) bool {
+	others, err := n.readList(ctx)
+	if err != nil {
+		n.log.DebugContext(ctx, "nodes not listed", "err", err)
+	}
+	for _, there := range others {
+		if there {
+			return false
+		}
+	}
+	return true
+}
+
+// Known reports whether id is, or was a while ago, a node of this store.
+func (n *Node) Known(ctx context.Context, id string) bool {
+	n.mu.Lock()
+	_, known := n.others[id]
+	n.mu.Unlock()
+	if known || id == n.id || id == "" {
+		return known
+	}
+	_, err := n.opts.Store.Value(ctx, space, id)
+	return err == nil
+}

@@ -1,0 +1,215 @@
+package upstream
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+
+	"junctor/internal/setting"
+	"junctor/internal/tool"
+)
+
+// Validate reports everything that is wrong with the configuration, as
+// setting.Problems, and changes nothing.
+func (c Config) Validate() error {
+	errs := []error{
+		setting.OneOf("sessionMode", c.SessionMode),
+		setting.Span("timeoutMs", c.TimeoutMs),
+		setting.Span("maxTimeoutMs", c.MaxTimeoutMs),
+		setting.Span("startTimeoutMs", c.StartTimeoutMs),
+		setting.Span("queueTimeoutMs", c.QueueTimeoutMs),
+		setting.NotNegative("maxConcurrent", c.MaxConcurrent),
+	}
+	wrong := func(key, format string, args ...any) {
+		errs = append(errs, setting.Wrong(key, format, args...))
+	}
+	if !tool.ValidServer(c.Name) {
+		wrong("name", "invalid server name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", c.Name, tool.MaxServerName)
+	}
+	switch {
+	case c.OpenAPI != "":
+		errs = append(errs, c.validateOpenAPI())
+	case c.Transport != InProcess:
+		errs = append(errs, setting.OneOf("transport", c.Transport), c.validateReach())
+	}
+	if c.MaxTimeoutMs > 0 && c.TimeoutMs > c.MaxTimeoutMs {
+		wrong("timeoutMs", "is %d, more than maxTimeoutMs (%d)", c.TimeoutMs, c.MaxTimeoutMs)
+	}
+	for name := range c.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			wrong("env", "%q cannot name an environment variable", name)
+		}
+	}
+	for name, value := range c.Headers {
+		if !validHeaderName(name) {
+			wrong("headers", "%q cannot name an HTTP header", name)
+		}
+		if strings.ContainsAny(value.Reveal(), "\r\n\x00") {
+			wrong("headers", "the value of %q has a line break in it", name)
+		}
+	}
+	if strings.ContainsAny(c.AuthorizationToken.Reveal(), "\r\n\x00") {
+		wrong("authorization_token", "has a line break in it")
+	}
+	errs = append(errs, globs("inheritEnv", c.InheritEnv),
+		globs("tool_configuration.allowed_tools", c.ToolConfiguration.AllowedTools),
+		globs("tool_configuration.excluded_tools", c.ToolConfiguration.ExcludedTools))
+	if c.OAuth != nil {
+		errs = append(errs, setting.Under("oauth", c.OAuth.Validate()))
+	}
+	return errors.Join(errs...)
+}
+
+// validateReach checks that there is exactly one way to the server.
+func (c Config) validateReach() error {
+	var errs []error
+	switch {
+	case c.Command != "" && c.URL != "":
+		errs = append(errs, setting.Wrong("url", "command and url contradict each other; keep one: command starts a program, url connects to a running server"))
+	case c.Command == "" && c.URL == "":
+		errs = append(errs, setting.Wrong("", "has neither command nor url nor openapi; command starts a program, url connects to a running server, openapi makes tools of an HTTP service"))
+	case c.Command != "" && (c.Transport == HTTP || c.Transport == SSE):
+		errs = append(errs, setting.Wrong("transport", "%s needs a url, but there is a command; remove the transport or write url", c.Transport))
+	case c.URL != "" && c.Transport == Stdio:
+		errs = append(errs, setting.Wrong("transport", "stdio needs a command, but there is a url; remove the transport or write command"))
+	}
+	if c.URL != "" {
+		errs = append(errs, httpURL("url", c.URL))
+	} else if c.Command != "" {
+		for key, set := range map[string]bool{
+			"headers":             len(c.Headers) > 0,
+			"authorization_token": c.AuthorizationToken != "",
+			"oauth":               c.OAuth != nil,
+		} {
+			if set {
+				errs = append(errs, setting.Wrong(key, "is for servers with a url; a program gets its secrets in env"))
+			}
+		}
+	}
+	if c.Command == "" && c.URL != "" {
+		for key, set := range map[string]bool{"args": len(c.Args) > 0, "cwd": c.Cwd != "", "env": len(c.Env) > 0} {
+			if set {
+				errs = append(errs, setting.Wrong(key, "is for servers with a command; a remote server gets headers"))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validateOpenAPI checks an entry that describes an HTTP service.
+func (c Config) validateOpenAPI() error {
+	var errs []error
+	for key, set := range map[string]bool{
+		"command": c.Command != "", "url": c.URL != "", "args": len(c.Args) > 0, "cwd": c.Cwd != "", "env": len(c.Env) > 0,
+		"proxy": c.Proxy,
+	} {
+		if set {
+			errs = append(errs, setting.Wrong(key, "cannot be used with openapi"))
+		}
+	}
+	if c.Transport != OpenAPI && c.Transport != Auto && c.Transport != "" {
+		errs = append(errs, setting.Wrong("transport", "cannot be used with openapi"))
+	}
+	if strings.Contains(c.OpenAPI, "://") {
+		errs = append(errs, httpURL("openapi", c.OpenAPI))
+	}
+	if c.BaseURL != "" {
+		errs = append(errs, httpURL("baseUrl", c.BaseURL))
+	}
+	if c.OAuth != nil && c.OAuth.ClientID == "" && c.OAuth.Issuer == "" {
+		errs = append(errs, setting.Wrong("oauth", "needs clientId with openapi: the id that the service gave your client"))
+	}
+	for name, value := range c.Credentials {
+		if strings.ContainsAny(value.Reveal(), "\r\n\x00") {
+			errs = append(errs, setting.Wrong("credentials", "the value of %q has a line break in it", name))
+		}
+	}
+	return errors.Join(append(errs, globs("operations.include", c.Operations.Include), globs("operations.exclude", c.Operations.Exclude))...)
+}
+
+// Validate reports everything that is wrong with the OAuth settings.
+func (o OAuth) Validate() error {
+	errs := []error{setting.OneOf("grant", o.Grant)}
+	for _, u := range []struct{ key, url string }{
+		{"issuer", o.Issuer}, {"authorizationUrl", o.AuthorizationURL}, {"tokenUrl", o.TokenURL},
+		{"redirectUri", o.RedirectURI}, {"clientMetadataUrl", o.ClientMetadataURL},
+	} {
+		if u.url != "" {
+			errs = append(errs, httpURL(u.key, u.url))
+		}
+	}
+	if o.CallbackPort < 0 || o.CallbackPort > 65535 {
+		errs = append(errs, setting.Wrong("callbackPort", "must be a port, 1 to 65535"))
+	}
+	if o.Grant == ClientCredentials && (o.ClientID == "" || o.ClientSecret == "" && o.PrivateKey == "") {
+		errs = append(errs, setting.Wrong("grant", "client_credentials needs clientId, and clientSecret or privateKey"))
+	}
+	if o.PrivateKey != "" && (o.ClientID == "" || o.ClientSecret != "") {
+		errs = append(errs, setting.Wrong("privateKey", "needs clientId, and takes the place of clientSecret"))
+	}
+	given := 0
+	for _, set := range []bool{o.Assertion != "", o.AssertionFile != "", o.IdentityProvider != nil} {
+		if set {
+			given++
+		}
+	}
+	switch {
+	case o.Grant == JWTBearer && (o.ClientID == "" || given != 1):
+		errs = append(errs, setting.Wrong("grant", "jwt_bearer needs clientId and one of assertion, assertionFile and identityProvider"))
+	case o.Grant != JWTBearer && given > 0:
+		errs = append(errs, setting.Wrong("grant", "must be jwt_bearer with assertion, assertionFile or identityProvider"))
+	}
+	if p := o.IdentityProvider; p != nil {
+		errs = append(errs, setting.Under("identityProvider", p.validate()))
+	}
+	if o.ClientSecret != "" && o.ClientID == "" {
+		errs = append(errs, setting.Wrong("clientSecret", "is of no use without clientId"))
+	}
+	return errors.Join(errs...)
+}
+
+func (p IdentityProvider) validate() error {
+	errs := []error{httpURL("tokenUrl", p.TokenURL)}
+	if p.ClientID == "" {
+		errs = append(errs, setting.Wrong("clientId", "is missing"))
+	}
+	if (p.IDToken == "") == (p.IDTokenFile == "") {
+		errs = append(errs, setting.Wrong("idToken", "set one of idToken and idTokenFile"))
+	}
+	return errors.Join(errs...)
+}
+
+func httpURL(key, raw string) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return setting.Wrong(key, "is not a URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return setting.Wrong(key, "must begin with http:// or https://")
+	case u.Hostname() == "":
+		return setting.Wrong(key, "has no host")
+	case u.User != nil:
+		return setting.Wrong(key, "has a user name or password in it; use authorization_token or headers")
+	}
+	return nil
+}
+
+func globs(key string, patterns []string) error {
+	var errs []error
+	for i, p := range patterns {
+		if p == "" {
+			errs = append(errs, setting.UnderIndex(key, i, setting.Wrong("", "is empty; write a name or a glob")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func validHeaderName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`()<>@,;:\"/[]?={}`, c) >= 0 {
+			return false
+		}
+	}
+	return s != ""
+}
