@@ -60,3 +60,6 @@ const (
 	MetaLogLevel           = "io.modelcontextprotocol/logLevel"
 	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
 )
+
+// MetaRelatedTask is the key in _meta of the task that a message belongs to.
+const MetaRelatedTask = "io.modelcontextprotocol/related-task"

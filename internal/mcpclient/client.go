@@ -67,6 +67,13 @@ type Options struct {
 	// declines them.
 	OnRequest func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
 
+	// OneAtATime makes calls that could cause questions run one at a time, so
+	// that every question belongs to one call. A server that asks during
+	// several calls, and does not say for which, has its calls run so from then
+	// on, and OnOneAtATime is called; it must not block.
+	OneAtATime   bool
+	OnOneAtATime func()
+
 	// OnRenew is called when an HTTP session was lost and created again: what is
 	// known about the server may be out of date. It must not block.
 	OnRenew func()
@@ -148,6 +155,9 @@ type Client struct {
 	calls          map[int64]*pendingRequest
 	caller         string // of the last call that could cause messages
 	severalCallers bool   // there were calls of others before
+	oneAtATime     bool   // calls that could cause questions run one after the other
+	queue          []*queuedCall
+	cancelledAt    map[string]time.Time // when a call of the caller was last cancelled
 	asks           map[mcp.ID]*serverRequest
 	listening      listener
 
@@ -169,7 +179,7 @@ func Connect(ctx context.Context, t Transport, o Options) (*Client, error) {
 		o.DiscoverTimeout = 3 * time.Second
 	}
 	o.Limits = o.Limits.WithDefaults()
-	c := &Client{opts: o, log: o.Log, self: o.clientInfo(), declared: o.Capabilities.JSON(), calls: map[int64]*pendingRequest{}, asks: map[mcp.ID]*serverRequest{}, done: make(chan struct{})}
+	c := &Client{opts: o, log: o.Log, self: o.clientInfo(), declared: o.Capabilities.JSON(), calls: map[int64]*pendingRequest{}, oneAtATime: o.OneAtATime, asks: map[mcp.ID]*serverRequest{}, done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	c.info.Store(&ServerInfo{})
 	if err := t.open(ctx, c); err != nil {

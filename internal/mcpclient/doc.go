@@ -19,8 +19,9 @@
 // a queue that one goroutine writes. Over streamable HTTP the goroutine of a
 // call reads its own response, and one goroutine holds the GET stream. A
 // request of the server (elicitation, sampling) runs on a goroutine of its own
-// and ends with the call that it belongs to; one that cannot be attributed to a
-// call is declined.
+// and ends with the call that it belongs to (attribute.go); one that cannot be
+// attributed to a call is declined, and from then on calls that could cause
+// questions wait for each other (turn.go).
 //
 // # Locks
 //

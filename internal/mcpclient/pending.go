@@ -22,6 +22,7 @@ type pendingRequest struct {
 	id     int64
 	idText mcp.ID
 	method string
+	task   string          // whose result it waits for; "" for none
 	caller string          // its id; "" for the gateway itself
 	ctx    context.Context // the caller's; asks made for the call live in it
 	ex     tool.Exchange
@@ -181,12 +182,22 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 	cl := &pendingRequest{id: c.nextID.Add(1), method: r.Method, caller: r.Caller, ctx: ctx, ex: r.Exchange, inline: c.inline, wake: make(chan struct{}, 1)}
 	cl.idText = mcp.NumberID(cl.id)
 	params, cl.token = mapToken(params, cl.id, r.Exchange.Notify != nil && mayTakeLong(r.Method))
-	c.register(cl)
+	if r.Method == mcp.MethodTasksResult {
+		cl.task = rawjson.FieldString(params, "taskId")
+	}
+	if err := c.register(ctx, cl); err != nil {
+		return nil, err
+	}
 	defer c.unregister(cl)
 	sent := mcp.Message{ID: cl.idText, Method: r.Method, Params: params}
 	c.logMessage("sent", &sent)
 	m, err := c.wire.do(ctx, cl, &sent)
 	if err != nil {
+		if ctx.Err() != nil {
+			c.mu.Lock()
+			c.noteCancelled(cl)
+			c.mu.Unlock()
+		}
 		return nil, c.failure(ctx, err)
 	}
 	c.logMessage("received", &m)
@@ -208,31 +219,6 @@ func (c *Client) request(ctx context.Context, r tool.Request, params json.RawMes
 // repaired logs that a message of the server was not UTF-8.
 func (c *Client) repaired(method string) {
 	c.warn("message of the server is not valid UTF-8; the invalid bytes were replaced by U+FFFD", "method", method)
-}
-
-func (c *Client) register(cl *pendingRequest) {
-	c.mu.Lock()
-	c.calls[cl.id] = cl
-	if cl.caller != "" && cl.caller != c.caller && causesMessages(cl.method) {
-		c.severalCallers = c.severalCallers || c.caller != ""
-		c.caller = cl.caller
-	}
-	c.mu.Unlock()
-}
-
-func (c *Client) unregister(cl *pendingRequest) {
-	cl.finish()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.calls, cl.id)
-	for _, a := range c.asks {
-		if a.call == cl {
-			a.cancel()
-		}
-	}
-	if cl.dropped > 0 {
-		c.log.Warn("notifications dropped: the caller is too slow", "method", cl.method, "dropped", cl.dropped)
-	}
 }
 
 // mayTakeLong reports whether the progress of a method is asked for in any

@@ -146,34 +146,6 @@ func (c *Client) waitingID(raw json.RawMessage) *pendingRequest {
 	return c.waiting(&mcp.Message{ID: mcp.ID(raw)})
 }
 
-// onlyCall returns the call in flight when there is just one that could have
-// caused a message of the server. Requests that only read lists do not count.
-func (c *Client) onlyCall() *pendingRequest {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var only *pendingRequest
-	for _, cl := range c.calls {
-		if !causesMessages(cl.method) {
-			continue
-		}
-		if only != nil {
-			return nil
-		}
-		only = cl
-	}
-	return only
-}
-
-// causesMessages reports whether a request does more than read lists and state.
-func causesMessages(method string) bool {
-	switch method {
-	case "ping", "initialize", "server/discover", "subscriptions/listen", "logging/setLevel", "completion/complete",
-		"tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/subscribe", "resources/unsubscribe":
-		return false
-	}
-	return true
-}
-
 // hadSeveralCallers reports whether calls of several callers were made on the
 // connection. What a server logs may then be about a call that is over, and the
 // only call in flight another caller's.
@@ -192,23 +164,12 @@ type serverRequest struct {
 // maxAsks bounds the requests of one server that are being answered.
 const maxAsks = 64
 
-// declined is the error that a server receives when its request cannot be
-// attributed to a call.
-const declined = "several calls share this session, so it is not known whom to ask; " +
-	"set sessionMode to perCaller for this server"
-
 func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 	if m.Method == "ping" {
 		c.respond(m.ID, json.RawMessage(`{}`), nil)
 		return
 	}
-	cl := origin
-	if cl == nil {
-		cl = c.waitingID(rawjson.Field(m.Params, "_meta", "progressToken"))
-	}
-	if cl == nil {
-		cl = c.onlyCall()
-	}
+	cl, unattributed := c.attribute(m, origin)
 	var ctx context.Context
 	var serve func(context.Context, string, json.RawMessage) (json.RawMessage, error)
 	switch {
@@ -219,8 +180,8 @@ func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 	case !askable(m.Method):
 		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: "method not found: " + m.Method})
 		return
-	case cl == nil && c.countCalls() > 1:
-		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "declined: " + declined})
+	case unattributed != "":
+		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "declined: " + unattributed})
 		return
 	default:
 		// The page matches this message: web/src/tools/run.tsx.
@@ -251,12 +212,6 @@ func askable(method string) bool {
 		return true
 	}
 	return false
-}
-
-func (c *Client) countCalls() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.calls)
 }
 
 func (c *Client) startAsk(id mcp.ID, a *serverRequest) bool {

@@ -88,6 +88,8 @@ func (u *upstream) connect(ctx context.Context, cfg Config, k connKind, protocol
 		Name: u.s.opts.Name, Title: u.s.opts.Name, Version: u.s.opts.Version,
 		Protocol: protocol, Pin: k.handshake, Capabilities: k.capabilities,
 		OnNotification: func(method string, params json.RawMessage) { u.notified(c, method, params) },
+		OneAtATime:     u.oneAtATime.Load(),
+		OnOneAtATime:   func() { u.oneAtATime.Store(true) },
 		OnRenew:        func() { signal(c.refresh) },
 		InputSchema:    c.schema,
 		Log:            log, Redact: u.s.opts.Redact,

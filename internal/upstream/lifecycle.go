@@ -61,6 +61,7 @@ type upstream struct {
 	taskTools   atomic.Pointer[map[string]bool] // that are called as tasks alone
 	firstCaller atomic.Pointer[string]          // the first caller,
 	manyCallers atomic.Bool                     // and whether others did
+	oneAtATime  atomic.Bool                     // its questions cannot be attributed otherwise
 
 	mu       sync.Mutex
 	cfg      Config

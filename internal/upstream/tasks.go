@@ -59,12 +59,9 @@ func (t *tasks) owner(id string) string {
 	return t.owners[id]
 }
 
-// relatedTask is where a message names the task that it belongs to.
-const relatedTask = "io.modelcontextprotocol/related-task"
-
 // claimTask gives the task that a result announces to the caller.
 func (u *upstream) claimTask(ctx context.Context, caller string, result json.RawMessage) {
-	for _, path := range [][]string{{"task", "taskId"}, {"taskId"}, {"_meta", relatedTask, "taskId"}} {
+	for _, path := range [][]string{{"task", "taskId"}, {"taskId"}, {"_meta", mcp.MetaRelatedTask, "taskId"}} {
 		id := rawjson.FieldString(result, path...)
 		if id == "" || !u.tasks.add(id, caller) || u.s.opts.Tasks == nil {
 			continue
