@@ -34,7 +34,7 @@ func (c *cli) agentify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := c.build(ctx, cfg, o, telemetry.LevelWarn, nil)
+	a, err := c.Build(ctx, cfg, o, telemetry.LevelWarn, nil)
 	if err != nil {
 		return err
 	}

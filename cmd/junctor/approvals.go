@@ -1,15 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"junctor/internal/approval"
+	"junctor/internal/launch"
 	"junctor/internal/terminal"
 	"junctor/internal/waiting"
 )
@@ -39,13 +38,11 @@ func (c *cli) approvalsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: `List the calls that wait, and the tools that you allowed with "always"`, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g, err := c.open(cmd.Context()) // whether an approval applies depends on the current definition
-			if err != nil {
-				return err
-			}
-			defer g.close()
 			var list approvalLists
-			if err := g.Get(cmd.Context(), "/api/approvals", nil, &list); err != nil {
+			err := c.withGateway(cmd.Context(), func(g *launch.Gateway) error { // whether an approval applies depends on the current definition
+				return g.Get(cmd.Context(), "/api/approvals", nil, &list)
+			})
+			if err != nil {
 				return err
 			}
 			if asJSON {
@@ -120,10 +117,9 @@ func (c *cli) decide(cmd *cobra.Command, id string, answer map[string]any, done 
 	if err != nil {
 		return err
 	}
-	defer g.close()
+	defer g.Close()
 	var r waiting.Record
-	read := func(body io.Reader) error { return json.NewDecoder(body).Decode(&r) }
-	if err := g.Post(cmd.Context(), "/api/approvals/"+url.PathEscape(id), "application/json", answer, read); err != nil {
+	if err := g.Post(cmd.Context(), "/api/approvals/"+url.PathEscape(id), answer, &r); err != nil {
 		return err
 	}
 	c.Note("%s: %s for %s.", done, r.Tool, r.CallerName)
@@ -139,7 +135,7 @@ func (c *cli) approvalsRevoke() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer g.close()
+			defer g.Close()
 			if err := g.Delete(cmd.Context(), "/api/approvals/"+url.PathEscape(args[0])); err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ func (c *cli) auditCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer g.close()
+			defer g.Close()
 			query := url.Values{"limit": {strconv.Itoa(limit)}, "actor": {actor}, "action": {action}}
 			var list struct {
 				Entries []audit.Entry `json:"entries"`

@@ -68,10 +68,10 @@ those servers ask for a sign-in again.`,
 			if err != nil {
 				return err
 			}
-			if c.inUse(cmd.Context(), cfg) {
+			if c.InUse(cmd.Context(), cfg) {
 				return errors.New("junctor is running on this store; stop it before you restore a backup")
 			}
-			return backup.Read(cmd.Context(), args[0], c.dataDir, openFile, func(from store.Store) error {
+			return backup.Read(cmd.Context(), args[0], c.DataDir, openFile, func(from store.Store) error {
 				return c.withStoreOf(cmd.Context(), cfg, func(to store.Store) error {
 					if empty, err := store.Empty(cmd.Context(), to); err != nil {
 						return err
@@ -92,7 +92,7 @@ those servers ask for a sign-in again.`,
 func (c *cli) noteKey(ctx context.Context, s store.Store, what string) error {
 	sealed, err := s.Values(ctx, store.SpaceSecrets)
 	if err == nil && len(sealed) > 0 {
-		c.Note("Logins to servers are sealed. %s: JUNCTOR_SECRET_KEY, or %s.", what, filepath.Join(c.dataDir, "secret.key"))
+		c.Note("Logins to servers are sealed. %s: JUNCTOR_SECRET_KEY, or %s.", what, filepath.Join(c.DataDir, "secret.key"))
 	}
 	return err
 }

@@ -31,11 +31,11 @@ or as JSON on stdin with --args -. Texts are printed, images and other files are
   junctor tools call fs:read_file '{"path": "README.md"}'
   echo '{"path": "README.md"}' | junctor tools call fs:read_file --args -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, d, err := c.openAt(cmd, args[0])
+			g, d, err := c.openAt(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			defer g.close()
+			defer g.Close()
 			raw, err := callio.Arguments(d.InputSchema, arguments, args[1:], c.In)
 			if err != nil {
 				return usageError{err}
@@ -46,9 +46,9 @@ or as JSON on stdin with --args -. Texts are printed, images and other files are
 					return err
 				}
 			}
-			g.run()
+			g.Run()
 			var last control.CallAnswer
-			err = g.Post(cmd.Context(), "/api/call", "application/x-ndjson", in, func(body io.Reader) error {
+			err = g.Stream(cmd.Context(), "/api/call", "application/x-ndjson", in, func(body io.Reader) error {
 				last, err = callio.Follow(&c.Terminal, body)
 				return err
 			})

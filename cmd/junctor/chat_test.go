@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"junctor/internal/launch"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/terminal"
 	"junctor/internal/upstream/upstreamtest"
@@ -38,13 +39,15 @@ func (p *person) types(typed string, args ...string) (code int, out, err string)
 	p.t.Helper()
 	var stdout, stderr bytes.Buffer
 	code = run(args, &world{
-		Terminal: terminal.Terminal{In: strings.NewReader(typed), Out: &stdout, Err: &stderr, Width: func(io.Writer) (int, bool) { return 0, false }, IsInput: typed != ""},
-		environ:  os.Environ(),
-		lookup:   func(name string) (string, bool) { v, ok := p.env[name]; return v, ok },
-		workDir:  p.home,
-		userDir:  filepath.Join(p.home, "config"),
-		dataDir:  filepath.Join(p.home, "data"),
-		home:     p.home,
+		Launcher: launch.Launcher{
+			Terminal: terminal.Terminal{In: strings.NewReader(typed), Out: &stdout, Err: &stderr, Width: func(io.Writer) (int, bool) { return 0, false }, IsInput: typed != ""},
+			Environ:  os.Environ(),
+			Lookup:   func(name string) (string, bool) { v, ok := p.env[name]; return v, ok },
+			DataDir:  filepath.Join(p.home, "data"),
+		},
+		workDir: p.home,
+		userDir: filepath.Join(p.home, "config"),
+		home:    p.home,
 	})
 	return code, stdout.String(), stderr.String()
 }

@@ -65,7 +65,7 @@ func (c *cli) completeTool(cmd *cobra.Command, args []string, _ string) ([]strin
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	if running := c.running(ctx, cfg); running != nil {
+	if running := c.Running(ctx, cfg); running != nil {
 		var list control.ToolList
 		if (apiclient.Client{HTTP: running}).Get(ctx, "/api/tools", nil, &list) == nil {
 			var names []string

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 	"time"
@@ -13,6 +11,7 @@ import (
 
 	"junctor/internal/control"
 	"junctor/internal/guard"
+	"junctor/internal/launch"
 	"junctor/internal/terminal"
 )
 
@@ -24,23 +23,20 @@ func (c *cli) serversDiff() *cobra.Command {
 approved, with the differences. A definition that changes after it was approved can be an
 attack; security.onToolChange sets what happens then.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, changes, err := c.changes(cmd.Context(), args)
-			if err != nil {
-				return err
-			}
-			defer g.close()
-			if asJSON {
-				return c.PrintJSON(changes)
-			}
-			for _, ch := range changes {
-				c.printChange(ch)
-			}
-			if len(changes) == 0 {
-				c.Note("No tool definition has changed.")
-			} else {
-				c.Note("\nApprove with: junctor servers approve %s", changes[0].Server)
-			}
-			return nil
+			return c.withChanges(cmd.Context(), args, func(_ *launch.Gateway, changes []control.Change) error {
+				if asJSON {
+					return c.PrintJSON(changes)
+				}
+				for _, ch := range changes {
+					c.printChange(ch)
+				}
+				if len(changes) == 0 {
+					c.Note("No tool definition has changed.")
+				} else {
+					c.Note("\nApprove with: junctor servers approve %s", changes[0].Server)
+				}
+				return nil
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
@@ -52,63 +48,56 @@ func (c *cli) serversApprove() *cobra.Command {
 		Use: "approve NAME[:TOOL]", Short: "Approve changed tool definitions", Args: exactArgs(1),
 		Example: "  junctor servers approve github\n  junctor servers approve github:create_issue",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
 			server, only, one := strings.Cut(args[0], ":")
-			g, changes, err := c.changes(cmd.Context(), []string{server})
-			if err != nil {
-				return err
-			}
-			defer g.close()
-			seen := map[string]string{}
-			for _, ch := range changes {
-				if ch.Offered && (!one || ch.Tool == only) {
-					c.printChange(ch)
-					seen[ch.Tool] = ch.Fingerprint
-				}
-			}
-			if len(seen) == 0 {
-				if one {
-					if _, err := g.details(cmd, args[0], true); err != nil {
-						return err
+			return c.withChanges(ctx, []string{server}, func(g *launch.Gateway, changes []control.Change) error {
+				seen := map[string]string{}
+				for _, ch := range changes {
+					if ch.Offered && (!one || ch.Tool == only) {
+						c.printChange(ch)
+						seen[ch.Tool] = ch.Fingerprint
 					}
 				}
-				c.Note("Nothing to approve: %s has not changed.", args[0])
+				if len(seen) == 0 {
+					if one {
+						if _, err := g.Tool(ctx, args[0], true); err != nil {
+							return err
+						}
+					}
+					c.Note("Nothing to approve: %s has not changed.", args[0])
+					return nil
+				}
+				var done struct {
+					Approved []string `json:"approved"`
+				}
+				if err := g.Post(ctx, "/api/servers/"+url.PathEscape(server)+"/approve", map[string]any{"tools": seen}, &done); err != nil {
+					return err
+				}
+				c.Note("Approved: %s", strings.Join(done.Approved, ", "))
 				return nil
-			}
-			var done struct {
-				Approved []string `json:"approved"`
-			}
-			err = g.Post(cmd.Context(), "/api/servers/"+url.PathEscape(server)+"/approve", "application/json", map[string]any{"tools": seen},
-				func(body io.Reader) error { return json.NewDecoder(body).Decode(&done) })
-			if err != nil {
-				return err
-			}
-			c.Note("Approved: %s", strings.Join(done.Approved, ", "))
-			return nil
+			})
 		},
 	}
 }
 
-// changes asks for the tools of the server, or of all, that changed.
-func (c *cli) changes(ctx context.Context, servers []string) (*gateway, []control.Change, error) {
-	g, err := c.open(ctx, servers...)
-	if err != nil {
-		return nil, nil, err
-	}
+// withChanges calls f with the tools of the server, or of all, that changed.
+func (c *cli) withChanges(ctx context.Context, servers []string, f func(*launch.Gateway, []control.Change) error) error {
 	q := url.Values{"wait": {""}}
 	if len(servers) > 0 {
 		q.Set("server", servers[0])
 	}
-	var list struct {
-		Changes []control.Change `json:"changes"`
-	}
-	stop := g.waiting(ctx)
-	err = g.Get(ctx, "/api/changes", q, &list)
-	stop()
-	if err != nil {
-		g.close()
-		return nil, nil, err
-	}
-	return g, list.Changes, nil
+	return c.withGateway(ctx, func(g *launch.Gateway) error {
+		var list struct {
+			Changes []control.Change `json:"changes"`
+		}
+		stop := g.ShowConnecting(ctx)
+		err := g.Get(ctx, "/api/changes", q, &list)
+		stop()
+		if err != nil {
+			return err
+		}
+		return f(g, list.Changes)
+	}, servers...)
 }
 
 func (c *cli) printChange(ch control.Change) {

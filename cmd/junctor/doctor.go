@@ -2,25 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"junctor/internal/clients"
 	"junctor/internal/config"
-	"junctor/internal/control"
 	"junctor/internal/doctor"
 	"junctor/internal/llm"
 	"junctor/internal/store"
 	"junctor/internal/terminal"
-	"junctor/internal/tool"
 )
 
 func (c *cli) doctorCommand() *cobra.Command {
@@ -64,7 +57,7 @@ func (c *cli) severity(s doctor.Severity, text string) string {
 func (c *cli) examine(ctx context.Context) (*doctor.Report, error) {
 	o := c.options(hereToo)
 	cfg, notes, err := config.Load(o)
-	f := doctor.Facts{Config: cfg, Err: err, Notes: notes, Place: config.Locate(o), Environ: c.environ, Begun: time.Now()}
+	f := doctor.Facts{Config: cfg, Err: err, Notes: notes, Place: config.Locate(o), Environ: c.Environ, Begun: time.Now()}
 	step, done := c.Progress()
 	defer done()
 	if err == nil {
@@ -72,7 +65,7 @@ func (c *cli) examine(ctx context.Context) (*doctor.Report, error) {
 		c.gatewayFacts(ctx, cfg, &f)
 	}
 	report := doctor.Examine(ctx, f, doctor.MachineProbes(step))
-	c.clientFindings(report)
+	report.AddClients(c.machine())
 	return report, ctx.Err()
 }
 
@@ -84,13 +77,12 @@ func (c *cli) gatewayFacts(ctx context.Context, cfg *config.Config, f *doctor.Fa
 	if cfg.Store.URL == "" {
 		f.Store = cfg.Store.Path
 		if f.Store == "" {
-			f.Store = filepath.Join(c.dataDir, "junctor.db")
+			f.Store = filepath.Join(c.DataDir, "junctor.db")
 		}
 	}
 	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
-	f.HasKey = admin != ""
-	f.HasKey = f.HasKey || len(cfg.Auth.Keys) > 0
-	f.Running = c.running(ctx, cfg) != nil
+	f.HasKey = admin != "" || len(cfg.Auth.Keys) > 0
+	f.Running = c.Running(ctx, cfg) != nil
 	if f.StoreErr = c.checkStore(ctx, cfg); f.StoreErr != nil && !f.Running {
 		dir, err := os.MkdirTemp("", "junctor-doctor-")
 		if err != nil {
@@ -103,15 +95,16 @@ func (c *cli) gatewayFacts(ctx context.Context, cfg *config.Config, f *doctor.Fa
 		empty.Store.Path = filepath.Join(dir, "junctor.db")
 		cfg = &empty
 	}
-	g, err := c.openWith(ctx, cfg)
+	g, err := c.prepareWith(ctx, cfg)
 	if err != nil {
 		f.Gateway = err
 		return
 	}
-	defer g.close()
-	stop := g.waiting(ctx)
+	defer g.Close()
+	g.Run()
+	stop := g.ShowConnecting(ctx)
 	defer stop()
-	f.Gateway = g.facts(ctx, f)
+	f.Gateway = f.Ask(ctx, g.Client)
 }
 
 // storeCheckTimeout bounds the check of a large store. What was not read by then
@@ -133,64 +126,4 @@ func (c *cli) checkStore(ctx context.Context, cfg *config.Config) error {
 		}
 		return err
 	})
-}
-
-func (g *gateway) facts(ctx context.Context, f *doctor.Facts) error {
-	var servers struct {
-		Servers []control.Server `json:"servers"`
-	}
-	if err := g.Get(ctx, "/api/servers", url.Values{"wait": {""}}, &servers); err != nil {
-		return err
-	}
-	f.Servers = servers.Servers
-	var raw struct {
-		Tools []json.RawMessage `json:"tools"`
-	}
-	if err := g.Get(ctx, "/tools", nil, &raw); err != nil {
-		return err
-	}
-	for _, r := range raw.Tools {
-		var of struct {
-			Server string `json:"server"`
-		}
-		if json.Unmarshal(r, &of) != nil {
-			continue
-		}
-		if d, err := tool.ParseDefinition(of.Server, r); err == nil { // what is broken was dropped and is among the server's problems
-			f.Tools = append(f.Tools, d)
-		}
-	}
-	var changed control.ToolList
-	if err := g.Get(ctx, "/api/tools", url.Values{"state": {"changed"}}, &changed); err != nil {
-		return err
-	}
-	for _, t := range changed.Tools {
-		f.Changed = append(f.Changed, t.Name)
-	}
-	var keys struct {
-		Keys []json.RawMessage `json:"keys"`
-	}
-	if err := g.Get(ctx, "/api/keys", nil, &keys); err != nil {
-		return err
-	}
-	f.HasKey = f.HasKey || len(keys.Keys) > 0
-	return nil
-}
-
-// clientFindings tells which clients on this machine go through junctor.
-func (c *cli) clientFindings(r *doctor.Report) {
-	for _, found := range clients.Discover(c.machine()) {
-		f := doctor.Finding{Severity: doctor.OK, Area: "clients", Subject: found.File.Path, What: "already connected to junctor"}
-		through := slices.ContainsFunc(found.Servers, clients.Server.Self)
-		switch {
-		case found.Err != nil:
-			f.Severity, f.What = doctor.Warning, "cannot be read: "+strings.TrimPrefix(found.Err.Error(), found.File.Path+": ")
-		case !through && len(found.Servers) > 0:
-			f.Severity, f.What = doctor.Info, "has "+terminal.Count(len(found.Servers), "server")+" of its own"
-			f.Do = "junctor connect " + found.File.Client + " --move moves them into junctor"
-		case !through:
-			continue
-		}
-		r.Add(f)
-	}
 }

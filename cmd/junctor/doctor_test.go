@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
-	"junctor/internal/terminal"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"junctor/internal/launch"
+	"junctor/internal/terminal"
 )
 
 func TestReachableAddress(t *testing.T) {
@@ -33,12 +35,14 @@ func TestHealth(t *testing.T) {
 	ask := func(args ...string) (int, string) {
 		var out, errs bytes.Buffer
 		w := &world{
-			Terminal: terminal.Terminal{In: strings.NewReader(""), Out: &out, Err: &errs, Width: terminal.Width},
-			lookup:   func(string) (string, bool) { return "", false },
-			workDir:  dir,
-			userDir:  dir,
-			dataDir:  dir,
-			home:     dir,
+			Launcher: launch.Launcher{
+				Terminal: terminal.Terminal{In: strings.NewReader(""), Out: &out, Err: &errs, Width: terminal.Width},
+				Lookup:   func(string) (string, bool) { return "", false },
+				DataDir:  dir,
+			},
+			workDir: dir,
+			userDir: dir,
+			home:    dir,
 		}
 		return run(args, w), out.String() + errs.String()
 	}

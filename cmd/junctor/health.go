@@ -5,11 +5,12 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"junctor/internal/terminal"
 	"net"
 	"net/http"
 	"strings"
 	"time"
+
+	"junctor/internal/terminal"
 
 	"github.com/spf13/cobra"
 )

@@ -21,7 +21,7 @@ import (
 func (c *cli) machine() clients.Machine {
 	return clients.Machine{
 		OS: runtime.GOOS, Home: c.home, Project: c.workDir,
-		Getenv: func(name string) string { v, _ := c.lookup(name); return v },
+		Getenv: func(name string) string { v, _ := c.Lookup(name); return v },
 	}
 }
 

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"io"
-	"junctor/internal/terminal"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"junctor/internal/launch"
+	"junctor/internal/terminal"
 )
 
 // typist types commands at a terminal, with a home of their own.
@@ -38,12 +40,14 @@ func (p typist) types(answer string, args ...string) (code int, shown string) {
 	p.t.Helper()
 	var out bytes.Buffer
 	w := &world{
-		Terminal: terminal.Terminal{In: strings.NewReader(answer), Out: &out, Err: &out, IsInput: true, Width: func(io.Writer) (int, bool) { return 80, true }},
-		lookup:   func(name string) (string, bool) { return "0", name == "PORT" },
-		workDir:  filepath.Join(p.dir, "work"),
-		home:     p.dir,
-		userDir:  filepath.Join(p.dir, "config"),
-		dataDir:  filepath.Join(p.dir, "data"),
+		Launcher: launch.Launcher{
+			Terminal: terminal.Terminal{In: strings.NewReader(answer), Out: &out, Err: &out, IsInput: true, Width: func(io.Writer) (int, bool) { return 80, true }},
+			Lookup:   func(name string) (string, bool) { return "0", name == "PORT" },
+			DataDir:  filepath.Join(p.dir, "data"),
+		},
+		workDir: filepath.Join(p.dir, "work"),
+		home:    p.dir,
+		userDir: filepath.Join(p.dir, "config"),
 	}
 	return run(args, w), out.String()
 }

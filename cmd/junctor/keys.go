@@ -37,7 +37,7 @@ func (c *cli) withStore(ctx context.Context, f func(store.Store) error) error {
 
 // withStoreOf is withStore with a configuration that was read already.
 func (c *cli) withStoreOf(ctx context.Context, cfg *config.Config, f func(store.Store) error) error {
-	s, err := app.OpenStore(ctx, cfg.Store, c.dataDir, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s, err := app.OpenStore(ctx, cfg.Store, c.DataDir, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"junctor/internal/config"
@@ -23,7 +22,7 @@ const (
 // options are everything outside the file that the configuration depends on.
 func (c *cli) options(look where) config.Options {
 	o := config.Options{
-		File: c.flags.config, LookupEnv: c.lookup, BaseDir: c.workDir, UserDir: c.userDir, Home: c.home,
+		File: c.configFile, LookupEnv: c.Lookup, BaseDir: c.workDir, UserDir: c.userDir, Home: c.home,
 	}
 	if look {
 		o.WorkDir = c.workDir
@@ -31,8 +30,8 @@ func (c *cli) options(look where) config.Options {
 	if c.IsInput {
 		o.Trust = c.askTrust
 	}
-	if c.flags.logLevel != "" {
-		o.Overrides = append(o.Overrides, config.Override{Key: "log.level", Value: c.flags.logLevel, Source: "--log-level"})
+	if c.LogLevel != "" {
+		o.Overrides = append(o.Overrides, config.Override{Key: "log.level", Value: c.LogLevel, Source: "--log-level"})
 	}
 	return o
 }
@@ -45,11 +44,10 @@ func (c *cli) load(o config.Options) (*config.Config, error) {
 
 // ofFlags makes an error of usage of one that the flags alone are to blame for.
 func ofFlags(err error) error {
-	wrong, ok := errors.AsType[*config.Error](err)
-	if !ok || slices.ContainsFunc(wrong.Problems, func(p config.Problem) bool { return !strings.HasPrefix(p.Key, "--") }) {
-		return err
+	if wrong, ok := errors.AsType[*config.Error](err); ok && wrong.OfFlags() {
+		return usageError{err}
 	}
-	return usageError{err}
+	return err
 }
 
 // loadAndReport is load for commands that stay: it tells what is worth knowing

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"junctor/internal/launch"
 	"junctor/internal/oauth"
 	"junctor/internal/telemetry"
 	"junctor/internal/terminal"
@@ -27,7 +28,7 @@ func (c *cli) withLogins(ctx context.Context, f func(*oauth.Service) error) erro
 	if err != nil {
 		return err
 	}
-	a, err := c.build(ctx, cfg, o, telemetry.LevelError, withoutServers)
+	a, err := c.Build(ctx, cfg, o, telemetry.LevelError, launch.WithoutServers)
 	if err != nil {
 		return err
 	}
@@ -114,8 +115,8 @@ func (c *cli) showLogin(ctx context.Context, logins *oauth.Service, name, addres
 // names a program of the user's own, as is the custom on Unix.
 func (c *cli) openBrowser(ctx context.Context, address string) bool {
 	var args []string
-	set := func(name string) bool { v, _ := c.lookup(name); return v != "" }
-	switch browser, _ := c.lookup("BROWSER"); {
+	set := func(name string) bool { v, _ := c.Lookup(name); return v != "" }
+	switch browser, _ := c.Lookup("BROWSER"); {
 	case browser != "":
 		args = append(strings.Fields(browser), address)
 	case runtime.GOOS == "darwin":

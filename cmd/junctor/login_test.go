@@ -5,20 +5,13 @@ import (
 	"io"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
+	"junctor/internal/launch"
 	"junctor/internal/terminal"
 	"junctor/internal/tool"
 )
-
-func TestChildProcessesDoNotInheritGatewayKeys(t *testing.T) {
-	got := withoutOwnKeys([]string{"A=1", "JUNCTOR_SECRET_KEY=x", "JUNCTOR_ADMIN_KEY=y", "JUNCTOR_CONFIG=z", "odd"})
-	if !slices.Equal(got, []string{"A=1", "JUNCTOR_CONFIG=z", "odd"}) {
-		t.Errorf("programs may inherit %v", got)
-	}
-}
 
 func TestOpenBrowser(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -30,7 +23,7 @@ func TestOpenBrowser(t *testing.T) {
 		"without a display":  {nil, false},
 		"empty counts as no": {map[string]string{"BROWSER": "", "DISPLAY": ""}, false},
 	} {
-		c := &cli{world: &world{Terminal: terminal.Terminal{Err: io.Discard}, lookup: func(k string) (string, bool) { v, ok := tt.env[k]; return v, ok }}}
+		c := &cli{world: &world{Launcher: launch.Launcher{Terminal: terminal.Terminal{Err: io.Discard}, Lookup: func(k string) (string, bool) { v, ok := tt.env[k]; return v, ok }}}}
 		if got := c.openBrowser(t.Context(), "http://127.0.0.1:1/"); got != tt.want && !strings.Contains("darwin windows", runtime.GOOS) {
 			t.Errorf("a browser %s: %v", name, got)
 		}

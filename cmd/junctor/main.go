@@ -13,13 +13,13 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"junctor/internal/config"
+	"junctor/internal/launch"
 	"junctor/internal/telemetry"
 	"junctor/internal/terminal"
 )
@@ -38,28 +38,23 @@ const (
 
 // world is everything outside the program that commands may touch.
 type world struct {
-	terminal.Terminal
-	environ []string
-	lookup  func(string) (string, bool)
+	launch.Launcher
 	workDir string
 	userDir string // of configuration
-	dataDir string
 	home    string
-
-	log atomic.Pointer[telemetry.LineBuffer] // gathers lines of the log before err; nil for none
 }
 
 func osWorld() *world {
-	w := &world{
+	w := &world{Launcher: launch.Launcher{
 		Terminal: terminal.Terminal{
 			In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Width: terminal.Width, IsInput: term.IsTerminal(int(os.Stdin.Fd())),
 		},
-		environ: os.Environ(), lookup: os.LookupEnv,
-	}
+		Environ: os.Environ(), Lookup: os.LookupEnv,
+	}}
 	w.workDir, _ = os.Getwd()
 	w.userDir, _ = os.UserConfigDir()
 	w.home, _ = os.UserHomeDir()
-	w.dataDir = config.DataDir(runtime.GOOS, w.lookup, w.home)
+	w.DataDir = config.DataDir(runtime.GOOS, w.Lookup, w.home)
 	return w
 }
 
@@ -71,17 +66,17 @@ func run(args []string, w *world) int {
 	defer stop()
 	go func() { // a second signal ends at once
 		<-ctx.Done()
-		_ = w.log.Load().Unbuffer()
+		_ = w.LogBuffer.Load().Unbuffer()
 		stop()
 	}()
-	defer func() { _ = w.log.Load().Unbuffer() }() // panics included
+	defer func() { _ = w.LogBuffer.Load().Unbuffer() }() // panics included
 	root := rootCommand(w)
 	root.SetArgs(args)
 	root.SetIn(w.In)
 	root.SetOut(w.Out)
 	root.SetErr(w.Err)
 	err := root.ExecuteContext(ctx)
-	_ = w.log.Load().Unbuffer() // before what follows on the same stream
+	_ = w.LogBuffer.Load().Unbuffer() // before what follows on the same stream
 	if err == nil {
 		return exitDone
 	}
@@ -99,22 +94,17 @@ func run(args []string, w *world) int {
 	return exitFailed
 }
 
-// flags are those that every command has.
-type flags struct {
-	config   string
-	logLevel string
-}
-
 // cli is what the commands share.
 type cli struct {
 	*world
-	flags flags
+	configFile string // of the command line
 }
 
 func rootCommand(w *world) *cobra.Command {
 	c := &cli{world: w}
-	noColour, set := w.lookup("NO_COLOR")
+	noColour, set := w.Lookup("NO_COLOR")
 	w.NoColour = set && noColour != ""
+	w.Version = buildVersion()
 	root := &cobra.Command{
 		Use:   "junctor",
 		Short: "Join any AI to any MCP server",
@@ -136,8 +126,8 @@ Start it with "junctor serve" and open http://127.0.0.1:8787, or put
 		return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
 	p := root.PersistentFlags()
-	p.StringVar(&c.flags.config, "config", "", "the configuration `file`")
-	p.StringVar(&c.flags.logLevel, "log-level", "", "trace, debug, info, warn, error, fatal or silent")
+	p.StringVar(&c.configFile, "config", "", "the configuration `file`")
+	p.StringVar(&c.LogLevel, "log-level", "", "trace, debug, info, warn, error, fatal or silent")
 	p.BoolVarP(&c.Quiet, "quiet", "q", false, "do not print progress and notes")
 	_ = root.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(telemetry.Level("").Words(), cobra.ShellCompDirectiveNoFileComp))
 	root.AddGroup(

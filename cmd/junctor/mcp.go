@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
-	"junctor/internal/attach"
-	"junctor/internal/config"
 	"junctor/internal/discovery"
-	"junctor/internal/telemetry"
 )
 
 func (c *cli) mcpCommand() *cobra.Command {
@@ -49,22 +45,11 @@ func (c *cli) serveMCP(ctx context.Context, view discovery.View, standalone bool
 	o := c.options(notHere)
 	o.Trust = nil // stdin is the client's
 	cfg, err := c.loadAndReport(o)
-	if standalone {
-		if err != nil {
-			return err
-		}
-		return c.serveAlone(ctx, cfg, o, view)
-	}
-	s := &mcpSession{cli: c, cfg: cfg, o: o, view: view, request: attach.StreamRequest{Mode: string(view.Mode), Server: view.Server, Profile: view.Profile}}
-	return s.run(ctx, err)
-}
-
-// serveAlone serves a client with a gateway that nobody else uses.
-func (c *cli) serveAlone(ctx context.Context, cfg *config.Config, o config.Options, view discovery.View) error {
-	a, err := c.build(ctx, cfg, o, telemetry.LevelWarn, nil)
-	if err != nil {
+	switch {
+	case !standalone:
+		return c.ServeMCP(ctx, cfg, o, view, err)
+	case err != nil:
 		return err
 	}
-	err = a.Host(ctx, view, c.In, c.Out, "", nil, func() {})
-	return errors.Join(err, a.Close())
+	return c.ServeMCPAlone(ctx, cfg, o, view)
 }

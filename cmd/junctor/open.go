@@ -30,17 +30,14 @@ has a token in it, with which the page gets the administrator's rights; whoever
 has it may change the configuration, so treat it as a password. Without a
 browser the address is printed.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := c.load(c.options(hereToo))
-			path := ""
-			if err == nil {
-				path = c.find(cmd.Context(), cfg)
-			} else if path = c.findDespite(cmd.Context(), c.options(hereToo), err); path == "" {
+			_, path, err := c.locate(cmd.Context())
+			if err != nil {
 				return err
 			}
 			if path == "" {
 				return errors.New("no gateway is running with this configuration; start one with junctor serve")
 			}
-			g := c.attached(attach.Client(path))
+			g := c.Attach(attach.Client(path))
 			var page struct{ URL string }
 			err = g.Get(cmd.Context(), app.PagePath, nil, &page)
 			if failure, ok := errors.AsType[*apiclient.Error](err); ok && failure.Body.Code == tool.MethodNotFound {
@@ -64,7 +61,7 @@ browser the address is printed.`,
 // openPage opens the page by way of a file that only this user can read: the
 // arguments of a program, and the token in them, are visible to all users.
 func (c *cli) openPage(ctx context.Context, address string) bool {
-	path := filepath.Join(c.dataDir, "open.html")
+	path := filepath.Join(c.DataDir, "open.html")
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"junctor/internal/control"
+	"junctor/internal/launch"
 	"junctor/internal/terminal"
 )
 
@@ -21,16 +22,13 @@ func (c *cli) profilesList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the profiles and how much each has", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g, err := c.prepare(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer g.close()
-			g.run()
 			var list struct {
 				Profiles []control.Profile `json:"profiles"`
 			}
-			if err := g.Get(cmd.Context(), "/api/profiles", url.Values{"wait": {""}}, &list); err != nil {
+			err := c.withGateway(cmd.Context(), func(g *launch.Gateway) error {
+				return g.Get(cmd.Context(), "/api/profiles", url.Values{"wait": {""}}, &list)
+			})
+			if err != nil {
 				return err
 			}
 			if asJSON {
@@ -57,14 +55,11 @@ func (c *cli) profilesShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show NAME", Short: "Show what a profile sees: its servers, tools and terms", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, err := c.prepare(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer g.close()
-			g.run()
 			var p control.Profile
-			if err := g.Get(cmd.Context(), "/api/profiles/"+url.PathEscape(args[0]), url.Values{"wait": {""}}, &p); err != nil {
+			err := c.withGateway(cmd.Context(), func(g *launch.Gateway) error {
+				return g.Get(cmd.Context(), "/api/profiles/"+url.PathEscape(args[0]), url.Values{"wait": {""}}, &p)
+			})
+			if err != nil {
 				return err
 			}
 			if asJSON {

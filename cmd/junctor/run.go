@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"junctor/internal/codemode"
+	"junctor/internal/launch"
 )
 
 func (c *cli) runCommand() *cobra.Command {
@@ -27,12 +28,6 @@ tools.call("server:tool", args), and what it returns is printed.`,
 			if err != nil {
 				return err
 			}
-			g, err := c.prepare(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer g.close()
-			g.run()
 			var out struct {
 				codemode.Outcome
 				Error *struct {
@@ -40,27 +35,25 @@ tools.call("server:tool", args), and what it returns is printed.`,
 					Details codemode.Details
 				}
 			}
-			err = g.Post(cmd.Context(), "/run", "application/json", map[string]string{"code": source}, func(body io.Reader) error {
-				return json.NewDecoder(body).Decode(&out)
+			err = c.withGateway(cmd.Context(), func(g *launch.Gateway) error {
+				return g.Post(cmd.Context(), "/run", map[string]string{"code": source}, &out)
 			})
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if asJSON {
-				if err := c.PrintJSON(out); err != nil {
-					return err
-				}
-			} else {
+			case asJSON:
+				err = c.PrintJSON(out)
+			default:
 				c.printScript(out.Outcome)
 			}
-			if out.Error != nil {
+			if err == nil && out.Error != nil {
 				message := out.Error.Message
 				if at := out.Error.Details.At; at != "" {
 					message += "\n" + at
 				}
-				return errors.New(message)
+				err = errors.New(message)
 			}
-			return nil
+			return err
 		},
 	}
 	cmd.Flags().StringVarP(&code, "eval", "e", "", "the `script` itself")

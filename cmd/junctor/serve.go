@@ -50,7 +50,7 @@ func (c *cli) serveCommand() *cobra.Command {
 }
 
 func (c *cli) serve(ctx context.Context, cfg *config.Config, o config.Options, printURL bool) error {
-	a, err := c.build(ctx, cfg, o, "", nil)
+	a, err := c.Build(ctx, cfg, o, "", nil)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (c *cli) listen(ctx context.Context, cfg *config.Config, a *app.App, printU
 // it that gives the administrator's rights: it goes to a terminal, or to
 // stdout when that was asked for, and never into a log.
 func (c *cli) showPage(scheme, listen string, printURL bool) error {
-	page, err := auth.PageURL(scheme, listen, c.dataDir)
+	page, err := auth.PageURL(scheme, listen, c.DataDir)
 	if printURL {
 		if err == nil {
 			_, err = fmt.Fprintln(c.Out, page)

@@ -14,6 +14,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/config"
 	"junctor/internal/control"
+	"junctor/internal/launch"
 	"junctor/internal/terminal"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -29,17 +30,13 @@ func (c *cli) serversList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the servers and their state", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g, err := c.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer g.close()
 			var list struct {
 				Servers []control.Server `json:"servers"`
 			}
-			stop := g.waiting(cmd.Context())
-			err = g.Get(cmd.Context(), "/api/servers", url.Values{"wait": {""}}, &list)
-			stop()
+			err := c.withGateway(cmd.Context(), func(g *launch.Gateway) error {
+				defer g.ShowConnecting(cmd.Context())()
+				return g.Get(cmd.Context(), "/api/servers", url.Values{"wait": {""}}, &list)
+			})
 			if err != nil {
 				return err
 			}

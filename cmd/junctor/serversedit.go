@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 
 	"github.com/spf13/cobra"
@@ -43,7 +42,7 @@ func (c *cli) setEnabled(ctx context.Context, name string, enabled bool) error {
 		return noSuchServer(cfg, name)
 	}
 	path := cfg.Place().Path
-	if running := c.running(ctx, cfg); running != nil {
+	if running := c.Running(ctx, cfg); running != nil {
 		g := apiclient.Client{HTTP: running}
 		err = g.Patch(ctx, "/api/servers/"+url.PathEscape(name), map[string]bool{"enabled": enabled})
 	} else {
@@ -70,7 +69,7 @@ serve): other commands start the servers that they need by themselves.`,
 			if err != nil {
 				return err
 			}
-			running := c.running(cmd.Context(), cfg)
+			running := c.Running(cmd.Context(), cfg)
 			if running == nil {
 				if _, ok := cfg.Server(args[0]); !ok && args[0] != "junctor" {
 					return noSuchServer(cfg, args[0])
@@ -78,7 +77,7 @@ serve): other commands start the servers that they need by themselves.`,
 				return errors.New("no gateway is running with this configuration, so there is nothing to restart; start one with junctor serve")
 			}
 			g := apiclient.Client{HTTP: running}
-			err = g.Post(cmd.Context(), "/api/servers/"+url.PathEscape(args[0])+"/restart", "application/json", nil, func(io.Reader) error { return nil })
+			err = g.Post(cmd.Context(), "/api/servers/"+url.PathEscape(args[0])+"/restart", nil, nil)
 			if err != nil {
 				return err
 			}
@@ -146,13 +145,14 @@ func (c *cli) diagnose(ctx context.Context, name string) (control.Server, error)
 	if _, ok := cfg.Server(name); !ok && name != "junctor" {
 		return s, noSuchServer(cfg, name)
 	}
-	g, err := c.openWith(ctx, cfg, name)
+	g, err := c.prepareWith(ctx, cfg, name)
 	if err != nil {
 		return s, err
 	}
-	defer g.close()
+	defer g.Close()
+	g.Run()
 	if err := g.Get(ctx, "/api/servers/"+url.PathEscape(name), nil, &s); err != nil || s.State != upstream.Connecting {
 		return s, err
 	}
-	return g.awaitConnection(ctx, name)
+	return g.AwaitConnection(ctx, name)
 }

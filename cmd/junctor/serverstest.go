@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/child"
 	"junctor/internal/doctor"
+	"junctor/internal/launch"
 	"junctor/internal/mcpclient"
 	"junctor/internal/oauth"
 	"junctor/internal/telemetry"
@@ -47,7 +48,7 @@ does not work; with --strict, also when there are warnings.`,
 				return usageError{err}
 			}
 			ctx := cmd.Context()
-			o.Dial = doctor.Dial{Environ: c.environ, RoundTripper: mcpclient.NewRoundTripper(http.ProxyFromEnvironment)}
+			o.Dial = doctor.Dial{Environ: c.Environ, RoundTripper: mcpclient.NewRoundTripper(http.ProxyFromEnvironment)}
 			switch {
 			case command != "" || url != "" || dash == 0:
 				if command != "" {
@@ -84,7 +85,7 @@ does not work; with --strict, also when there are warnings.`,
 
 func (c *cli) test(ctx context.Context, o doctor.TestOptions, asJSON, strict bool) error {
 	o.Dial.Launcher = child.NewLauncher()
-	o.Dial.Launcher.HideFolder(c.dataDir)
+	o.Dial.Launcher.HideFolder(c.DataDir)
 	defer o.Dial.Launcher.Close()
 	step, done := c.Progress()
 	o.Progress = step
@@ -126,7 +127,7 @@ func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (do
 	if server.URL == "" {
 		return func() {}, nil
 	}
-	a, err := c.build(ctx, cfg, opts, telemetry.LevelError, withoutServers)
+	a, err := c.Build(ctx, cfg, opts, telemetry.LevelError, launch.WithoutServers)
 	if err != nil {
 		return nil, err
 	}

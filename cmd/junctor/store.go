@@ -7,14 +7,11 @@ import (
 	"log/slog"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"junctor/internal/app"
-	"junctor/internal/attach"
-	"junctor/internal/config"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 )
@@ -47,11 +44,11 @@ JUNCTOR_SECRET_KEY on the nodes to the key of this machine.`,
 			if target.URL != "" && target.URL == cfg.Store.URL {
 				return usageError{errors.New("--to is the store that is already in use")}
 			}
-			if c.inUse(cmd.Context(), cfg) {
+			if c.InUse(cmd.Context(), cfg) {
 				return errors.New("junctor is running on this store; stop it first so that no data is missed")
 			}
 			return c.withStore(cmd.Context(), func(from store.Store) error {
-				dest, err := app.OpenStore(cmd.Context(), target, c.dataDir, slog.New(slog.DiscardHandler))
+				dest, err := app.OpenStore(cmd.Context(), target, c.DataDir, slog.New(slog.DiscardHandler))
 				if err != nil {
 					return fmt.Errorf("open the target: %w", err)
 				}
@@ -80,13 +77,6 @@ func targetStore(to string) (store.Config, error) {
 		return cfg, fmt.Errorf("--to: %w", err)
 	}
 	return cfg, nil
-}
-
-// inUse reports whether a gateway runs with this configuration, whatever the
-// values of its variables.
-func (c *cli) inUse(ctx context.Context, cfg *config.Config) bool {
-	socket := c.socket(cfg)
-	return slices.ContainsFunc(append(attach.Others(socket), socket), func(path string) bool { return path != "" && listens(ctx, path) })
 }
 
 // copyStore copies with progress on a terminal, and prints what was copied.
@@ -134,7 +124,7 @@ func (c *cli) afterCopy(ctx context.Context, from store.Store, target store.Conf
 	c.Note("Set %s in the configuration to the new store.", setting)
 	if len(sealed) > 0 && target.URL != "" {
 		c.Note("Logins to servers are sealed: set JUNCTOR_SECRET_KEY on every node to this machine's key,")
-		c.Note("which is in that variable, in %s, or where that file says.", filepath.Join(c.dataDir, "secret.key"))
+		c.Note("which is in that variable, in %s, or where that file says.", filepath.Join(c.DataDir, "secret.key"))
 	}
 	return nil
 }

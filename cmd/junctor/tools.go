@@ -2,17 +2,19 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"junctor/internal/control"
+	"junctor/internal/launch"
 	"junctor/internal/terminal"
 )
 
@@ -28,7 +30,7 @@ func (c *cli) toolsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the tools of all servers", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := c.listTools(cmd, servers, fresh, url.Values{"server": servers, "tag": tags, "state": {state}})
+			list, err := c.listTools(cmd.Context(), servers, fresh, url.Values{"server": servers, "tag": tags, "state": {state}})
 			if err != nil {
 				return err
 			}
@@ -72,51 +74,16 @@ func nameColour(t control.Tool) terminal.Colour {
 	return terminal.Cyan
 }
 
-func (c *cli) listTools(cmd *cobra.Command, servers []string, fresh bool, q url.Values) (control.ToolList, error) {
-	for key, values := range q { // absent flags are no filters
-		if len(values) == 1 && values[0] == "" {
-			delete(q, key)
-		}
-	}
-	var list control.ToolList
-	g, err := c.prepare(cmd.Context(), servers...)
+func (c *cli) listTools(ctx context.Context, servers []string, fresh bool, q url.Values) (control.ToolList, error) {
+	maps.DeleteFunc(q, func(_ string, values []string) bool { // absent flags are no filters
+		return len(values) == 1 && values[0] == ""
+	})
+	g, err := c.prepare(ctx, servers...)
 	if err != nil {
-		return list, err
+		return control.ToolList{}, err
 	}
-	defer g.close()
-	ctx := cmd.Context()
-	var missing []string // servers of which no tools are known
-	if fresh {
-		q.Set("wait", "fresh")
-	} else { // what was last seen is enough, when it is there
-		if err := g.Get(ctx, "/api/tools", q, &list); err != nil {
-			return list, err
-		}
-		if missing = g.skipFailed(ctx, &list); len(missing) == 0 {
-			return list, nil
-		}
-		q.Set("wait", "")
-		q["waitFor"] = missing
-	}
-	began := time.Now()
-	g.run(missing...)
-	stop := g.waiting(ctx, missing...)
-	list = control.ToolList{}
-	err = g.Get(ctx, "/api/tools", q, &list)
-	stop()
-	if err != nil {
-		return list, err
-	}
-	g.skipFailed(ctx, &list)
-	for _, name := range list.Pending {
-		g.rememberFailure(ctx, name, "it did not answer in time", time.Since(began))
-	}
-	for _, d := range list.Down {
-		if slices.Contains(missing, d.Name) {
-			g.rememberFailure(ctx, d.Name, d.Reason, time.Since(began))
-		}
-	}
-	return list, nil
+	defer g.Close()
+	return g.ListTools(ctx, q, fresh)
 }
 
 // pendingNote tells whose tools are not in the list.
@@ -145,7 +112,7 @@ func (c *cli) toolsSearch() *cobra.Command {
 			if explain {
 				q.Set("explain", "1")
 			}
-			list, err := c.listTools(cmd, servers, fresh, q)
+			list, err := c.listTools(cmd.Context(), servers, fresh, q)
 			if err != nil {
 				return err
 			}
@@ -216,11 +183,11 @@ func (c *cli) toolsShow() *cobra.Command {
 		ValidArgsFunction: c.completeTool,
 		Example:           "  junctor tools show github:create_issue",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, d, err := c.openAt(cmd, args[0])
+			g, d, err := c.openAt(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			defer g.close()
+			defer g.Close()
 			if asJSON {
 				return c.PrintJSON(d)
 			}
@@ -232,48 +199,31 @@ func (c *cli) toolsShow() *cobra.Command {
 	return cmd
 }
 
-// serverOf is the server in a qualified name, or "".
-func serverOf(name string) string {
-	server, _, ok := strings.Cut(name, ":")
-	if !ok {
-		return ""
-	}
-	return server
-}
-
 // openAt returns a gateway and one of its tools. Where what was last seen has
 // the tool nothing is started yet, and no other server will be.
-func (c *cli) openAt(cmd *cobra.Command, name string) (*gateway, control.ToolDetails, error) {
-	ctx, server := cmd.Context(), serverOf(name)
-	g, err := c.prepare(ctx, server)
+func (c *cli) openAt(ctx context.Context, name string) (*launch.Gateway, control.ToolDetails, error) {
+	var only []string
+	server, _, qualified := strings.Cut(name, ":")
+	if qualified {
+		only = []string{server}
+	}
+	g, err := c.prepare(ctx, only...)
 	if err != nil {
 		return nil, control.ToolDetails{}, err
 	}
-	d, err := g.details(cmd, name, false)
+	d, err := g.Tool(ctx, name, false)
 	switch {
 	case err != nil:
-		g.run()
-		d, err = g.details(cmd, name, true)
-	case server == "":
-		g.close()
+		g.Run()
+		d, err = g.Tool(ctx, name, true)
+	case !qualified:
+		g.Close()
 		g, err = c.prepare(ctx, d.Server)
 	}
 	if err != nil && g != nil {
-		g.close()
+		g.Close()
 	}
 	return g, d, err
-}
-
-// details asks for one tool by its qualified or bare name, and waits for
-// servers that may have it.
-func (g *gateway) details(cmd *cobra.Command, name string, wait bool) (d control.ToolDetails, err error) {
-	q := url.Values{}
-	if wait {
-		q.Set("wait", "")
-		defer g.waiting(cmd.Context())()
-	}
-	err = g.Get(cmd.Context(), "/api/tools/-/"+url.PathEscape(name), q, &d)
-	return d, err
 }
 
 func (c *cli) printTool(d control.ToolDetails) {

@@ -9,9 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"junctor/internal/httperr"
 	"net/http"
 	"net/url"
+
+	"junctor/internal/httperr"
 )
 
 // Client is the way to a gateway. HTTP connects to it whatever the address is.
@@ -19,51 +20,59 @@ type Client struct{ HTTP *http.Client }
 
 // Get reads JSON from the gateway.
 func (c Client) Get(ctx context.Context, path string, query url.Values, into any) error {
-	target := "http://junctor" + path
 	if len(query) > 0 {
-		target += "?" + query.Encode()
+		path += "?" + query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-	if err != nil {
-		return err
-	}
-	return c.do(req, func(body io.Reader) error { return json.NewDecoder(body).Decode(into) })
+	return c.send(ctx, http.MethodGet, path, "application/json", nil, decode(into))
 }
 
-// Post sends JSON and hands the answer to read.
-func (c Client) Post(ctx context.Context, path, accept string, body any, read func(io.Reader) error) error {
+// Post sends JSON and reads JSON into a value, or ignores the answer if it is
+// nil.
+func (c Client) Post(ctx context.Context, path string, body, into any) error {
+	return c.send(ctx, http.MethodPost, path, "application/json", body, decode(into))
+}
+
+// Stream sends JSON and hands the answer to read while it comes in.
+func (c Client) Stream(ctx context.Context, path, accept string, body any, read func(io.Reader) error) error {
 	return c.send(ctx, http.MethodPost, path, accept, body, read)
 }
 
 // Patch sends JSON and ignores the answer.
 func (c Client) Patch(ctx context.Context, path string, body any) error {
-	return c.send(ctx, http.MethodPatch, path, "application/json", body, func(io.Reader) error { return nil })
+	return c.send(ctx, http.MethodPatch, path, "application/json", body, decode(nil))
 }
 
-// Delete asks for the removal of what is at the path.
+// Delete removes what is at the path.
 func (c Client) Delete(ctx context.Context, path string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodDelete, "http://junctor"+path, nil)
-	if err != nil {
-		return err
+	return c.send(ctx, http.MethodDelete, path, "application/json", nil, decode(nil))
+}
+
+func decode(into any) func(io.Reader) error {
+	return func(body io.Reader) error {
+		if into == nil {
+			return nil
+		}
+		return json.NewDecoder(body).Decode(into)
 	}
-	return c.do(req, func(io.Reader) error { return nil })
 }
 
 func (c Client) send(ctx context.Context, method, path, accept string, body any, read func(io.Reader) error) error {
-	data, err := json.Marshal(body)
+	var content io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		content = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://junctor"+path, content)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://junctor"+path, bytes.NewReader(data))
-	if err != nil {
-		return err
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
 	}
-	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", accept)
-	return c.do(req, read)
-}
-
-func (c Client) do(req *http.Request, read func(io.Reader) error) error {
 	res, err := c.HTTP.Do(req)
 	if whole, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("the gateway: %w", whole.Err) // its address means nothing to anyone

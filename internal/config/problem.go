@@ -53,6 +53,11 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// OfFlags reports whether only flags of the command line are wrong.
+func (e *Error) OfFlags() bool {
+	return !slices.ContainsFunc(e.Problems, func(p Problem) bool { return !strings.HasPrefix(p.Key, "--") })
+}
+
 // maxProblems bounds what a hopeless file can make us say.
 const maxProblems = 100
 

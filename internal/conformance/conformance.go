@@ -1,10 +1,9 @@
-// Package conformance lets the official MCP conformance suite examine the
-// client side of the wire.
+// Package conformance is the client that the official MCP conformance suite
+// tests.
 //
-// The suite starts a program with the address of a server that it watches, and
-// names the scenario to act out. Run acts it out with [mcpclient.Client] alone, so
-// that what the suite sees is what every upstream sees. Authorization comes
-// from outside, through [Options.HTTP].
+// The suite starts a program with the address of its server and the name of a
+// scenario. [Run] runs the scenario with [mcpclient.Client] and [Logins] signs
+// in with package oauth, so that the suite tests what every upstream gets.
 package conformance
 
 import (

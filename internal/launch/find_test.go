@@ -1,9 +1,10 @@
-package main
+package launch
 
 import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,26 +13,51 @@ import (
 	"junctor/internal/terminal"
 )
 
+// process is the environment of a process that looks for a gateway.
+type process struct {
+	file, dir, userDir, dataDir, logLevel string
+	lookup                                func(string) (string, bool)
+}
+
+func (p process) options() config.Options {
+	o := config.Options{File: p.file, LookupEnv: p.lookup, BaseDir: p.dir, WorkDir: p.dir, UserDir: p.userDir, Home: p.dir}
+	if p.logLevel != "" {
+		o.Overrides = []config.Override{{Key: "log.level", Value: p.logLevel, Source: "--log-level"}}
+	}
+	return o
+}
+
+func (p process) launcher(stderr io.Writer) *Launcher {
+	return &Launcher{Terminal: terminal.Terminal{Err: stderr}, Lookup: p.lookup, DataDir: p.dataDir}
+}
+
+func (p process) load(t *testing.T) (*Launcher, *config.Config) {
+	t.Helper()
+	cfg, _, err := config.Load(p.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.launcher(io.Discard), cfg
+}
+
+func TestChildProcessesDoNotInheritGatewayKeys(t *testing.T) {
+	got := withoutOwnKeys([]string{"A=1", "JUNCTOR_SECRET_KEY=x", "JUNCTOR_ADMIN_KEY=y", "JUNCTOR_CONFIG=z", "odd"})
+	if !slices.Equal(got, []string{"A=1", "JUNCTOR_CONFIG=z", "odd"}) {
+		t.Errorf("programs may inherit %v", got)
+	}
+}
+
 // A gateway that was started without a configuration is the one that commands
 // talk to after the first server was added, which made the file.
 func TestSocketStaysWhenTheFirstFileIsWritten(t *testing.T) {
 	dir := t.TempDir()
-	c := &cli{world: &world{
-		lookup:  func(string) (string, bool) { return "", false },
-		workDir: dir,
-		home:    dir,
-		userDir: filepath.Join(dir, "config"),
-		dataDir: filepath.Join(dir, "data"),
-	}}
+	p := process{lookup: func(string) (string, bool) { return "", false }, dir: dir, userDir: filepath.Join(dir, "config"), dataDir: filepath.Join(dir, "data")}
 	socket := func() string {
-		cfg, err := c.load(c.options(hereToo))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c.socket(cfg)
+		l, cfg := p.load(t)
+		return l.Socket(cfg)
 	}
 	before := socket()
-	file := filepath.Join(c.userDir, "junctor", "junctor.json")
+	file := filepath.Join(p.userDir, "junctor", "junctor.json")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -79,19 +105,9 @@ func TestSocketFollowsTheVariablesOfTheConfiguration(t *testing.T) {
 				}
 			}
 			socket := func(e env) string {
-				c := &cli{world: &world{
-					Terminal: terminal.Terminal{Err: io.Discard},
-					lookup:   func(name string) (string, bool) { v, ok := e[name]; return v, ok },
-					workDir:  dir,
-					home:     dir,
-					userDir:  filepath.Join(dir, "config"),
-					dataDir:  "/data",
-				}}
-				cfg, err := c.load(c.options(hereToo))
-				if err != nil {
-					t.Fatal(err)
-				}
-				return c.socket(cfg)
+				p := process{lookup: func(name string) (string, bool) { v, ok := e[name]; return v, ok }, dir: dir, userDir: filepath.Join(dir, "config"), dataDir: "/data"}
+				l, cfg := p.load(t)
+				return l.Socket(cfg)
 			}
 			a, b := socket(tt.a), socket(tt.b)
 			if a == "" || (a == b) != tt.same {
@@ -115,42 +131,30 @@ func TestFindGatewayWithUnsetVariable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	process := func(env ...string) (*cli, *config.Config) {
-		c := &cli{world: &world{
-			Terminal: terminal.Terminal{Err: io.Discard},
-			lookup: func(name string) (string, bool) {
-				for _, pair := range env {
-					if n, v, _ := strings.Cut(pair, "="); n == name {
-						return v, true
-					}
+	load := func(env ...string) (*Launcher, *config.Config) {
+		p := process{file: file, dir: dir, userDir: dir, dataDir: dir, lookup: func(name string) (string, bool) {
+			for _, pair := range env {
+				if n, v, _ := strings.Cut(pair, "="); n == name {
+					return v, true
 				}
-				return "", false
-			},
-			workDir: dir,
-			home:    dir,
-			userDir: dir,
-			dataDir: dir,
+			}
+			return "", false
 		}}
-		c.flags.config = file
-		cfg, err := c.load(c.options(hereToo))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c, cfg
+		return p.load(t)
 	}
 	serve := func(env ...string) string {
-		c, cfg := process(env...)
-		ln, err := attach.Listen(c.socket(cfg))
+		l, cfg := load(env...)
+		ln, err := attach.Listen(l.Socket(cfg))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { ln.Close() })
-		return c.socket(cfg)
+		return l.Socket(cfg)
 	}
 	expect := func(want string, env ...string) {
 		t.Helper()
-		c, cfg := process(env...)
-		if got := c.find(t.Context(), cfg); got != want {
+		l, cfg := load(env...)
+		if got := l.Find(t.Context(), cfg); got != want {
 			t.Errorf("with %q: %q, want %q", env, got, want)
 		}
 	}
@@ -177,46 +181,40 @@ func TestFindGatewayOfInvalidFile(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	file := filepath.Join(dir, "junctor.json")
 	var stderr strings.Builder
-	c := &cli{world: &world{
-		Terminal: terminal.Terminal{Err: &stderr},
-		lookup:   func(name string) (string, bool) { return "secret", name == "TOKEN" },
-		workDir:  dir,
-		home:     dir,
-		userDir:  dir,
-		dataDir:  dir,
-	}}
-	c.flags.config = file
+	p := process{file: file, dir: dir, userDir: dir, dataDir: dir, lookup: func(name string) (string, bool) { return "secret", name == "TOKEN" }}
+	l := p.launcher(&stderr)
 	write := func(text string) (*config.Config, error) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return c.load(c.options(hereToo))
+		cfg, _, err := config.Load(p.options())
+		return cfg, err
 	}
 	cfg, err := write(`{"mcpServers":{"gh":{"command":"gh","env":{"T":"${TOKEN}"}}}}`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := c.socket(cfg)
+	path := l.Socket(cfg)
 	ln, err := attach.Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = write(`{"mcpServers":`)
-	if got := c.findDespite(t.Context(), c.options(hereToo), err); err == nil || got != path {
+	if got := l.FindDespite(t.Context(), p.options(), err); err == nil || got != path {
 		t.Errorf("%v: found %q, want %q", err, got, path)
 	}
 	if note := stderr.String(); !strings.Contains(note, "junctor.json") || !strings.Contains(note, "running gateway") {
 		t.Errorf("the note is %q", note)
 	}
-	c.flags.logLevel = "nonsense" // is no fault of the file
+	p.logLevel = "nonsense" // is no fault of the file
 	_, err = write(`{}`)
-	if got := c.findDespite(t.Context(), c.options(hereToo), err); err == nil || got != "" {
+	if got := l.FindDespite(t.Context(), p.options(), err); err == nil || got != "" {
 		t.Errorf("%v: found %q", err, got)
 	}
-	c.flags.logLevel = ""
+	p.logLevel = ""
 	ln.Close()
 	_, err = write(`{`)
-	if got := c.findDespite(t.Context(), c.options(hereToo), err); err == nil || got != "" {
+	if got := l.FindDespite(t.Context(), p.options(), err); err == nil || got != "" {
 		t.Errorf("nobody listens: found %q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package launch
 
 import (
 	"context"
@@ -34,7 +34,7 @@ const (
 // configuration, and becomes that gateway, for itself and for others, when there
 // is none.
 type mcpSession struct {
-	*cli
+	*Launcher
 	cfg     *config.Config // nil when the file is invalid
 	o       config.Options
 	view    discovery.View
@@ -47,8 +47,26 @@ type mcpSession struct {
 	failed error // of a gateway of our own
 }
 
-// run serves the client until it leaves. invalid says what is wrong with the
-// configuration; then only a gateway that is running can help.
+// ServeMCP serves one client on stdin and stdout: through the gateway of the
+// same configuration, which this process becomes when there is none. invalid
+// says what is wrong with the configuration, which is nil then; only a gateway
+// that is running can serve the client in that case.
+func (l *Launcher) ServeMCP(ctx context.Context, cfg *config.Config, o config.Options, view discovery.View, invalid error) error {
+	s := &mcpSession{Launcher: l, cfg: cfg, o: o, view: view, request: attach.StreamRequest{Mode: string(view.Mode), Server: view.Server, Profile: view.Profile}}
+	return s.run(ctx, invalid)
+}
+
+// ServeMCPAlone serves a client with a gateway that nobody else uses.
+func (l *Launcher) ServeMCPAlone(ctx context.Context, cfg *config.Config, o config.Options, view discovery.View) error {
+	a, err := l.Build(ctx, cfg, o, telemetry.LevelWarn, nil)
+	if err != nil {
+		return err
+	}
+	err = a.Host(ctx, view, l.In, l.Out, "", nil, func() {})
+	return errors.Join(err, a.Close())
+}
+
+// run serves the client until it leaves.
 func (s *mcpSession) run(ctx context.Context, invalid error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -123,16 +141,16 @@ func (s *mcpSession) connect(ctx context.Context, wait time.Duration, invalid er
 // findGateway returns the socket of the gateway to use; "" for none.
 func (s *mcpSession) findGateway(ctx context.Context, invalid error) string {
 	if s.cfg == nil {
-		return s.findDespite(ctx, s.o, invalid)
+		return s.FindDespite(ctx, s.o, invalid)
 	}
-	return s.find(ctx, s.cfg)
+	return s.Find(ctx, s.cfg)
 }
 
 // host starts a gateway of our own and returns a stream to it. With share others
 // can use it too; ErrRunning says that one of them was faster.
 func (s *mcpSession) host(share bool) (io.ReadWriteCloser, error) {
 	var ln net.Listener
-	path := s.socket(s.cfg)
+	path := s.Socket(s.cfg)
 	if share && path != "" {
 		var err error
 		if ln, err = attach.Listen(path); errors.Is(err, attach.ErrRunning) {
@@ -143,7 +161,7 @@ func (s *mcpSession) host(share bool) (io.ReadWriteCloser, error) {
 		}
 	}
 	ctx, stop := context.WithCancel(s.ctx)
-	a, err := s.build(ctx, s.cfg, s.o, telemetry.LevelWarn, func(o *app.Options) { o.Temporary, o.Yield = true, stop })
+	a, err := s.Build(ctx, s.cfg, s.o, telemetry.LevelWarn, func(o *app.Options) { o.Temporary, o.Yield = true, stop })
 	if err == nil {
 		if err = a.CheckView(ctx, s.view); err != nil {
 			err = errors.Join(err, a.Close())

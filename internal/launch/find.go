@@ -1,0 +1,107 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"junctor/internal/attach"
+	"junctor/internal/config"
+)
+
+// Socket is where this user's other programs find a gateway of this
+// configuration, with the values that its variables have here.
+func (l *Launcher) Socket(cfg *config.Config) string {
+	return l.socketAt(cfg.Place(), cfg.Environment())
+}
+
+// socketAt is the socket of the gateway of a file. The data folder comes first:
+// agents hand HOME on to the programs that they start, but not XDG_RUNTIME_DIR.
+func (l *Launcher) socketAt(place config.Place, environment string) string {
+	runtimeDir, _ := l.Lookup("XDG_RUNTIME_DIR")
+	file := place.Path
+	if file == "" { // a gateway without a file will be found after the first one is written
+		file = place.New
+	}
+	path, err := attach.Path(file, environment, l.DataDir, runtimeDir)
+	if err != nil { // no folder can have a socket; everything works without one
+		return ""
+	}
+	return path
+}
+
+// Find returns the socket of the gateway to use: the one that serves with this
+// configuration and these values. Where variables have no value here, as in the
+// short environment in which agents start programs, it is the only gateway of
+// the file. It is empty when there is none.
+func (l *Launcher) Find(ctx context.Context, cfg *config.Config) string {
+	path := l.Socket(cfg)
+	if path == "" || listens(ctx, path) {
+		return path
+	}
+	if !cfg.Incomplete() {
+		return ""
+	}
+	return only(listening(ctx, attach.Others(path)))
+}
+
+// FindDespite returns the socket of the only gateway of a file that has become
+// invalid since it was read, and tells the user what is wrong: the gateway goes
+// on with the configuration that it has. It is empty when err is not about the
+// file.
+func (l *Launcher) FindDespite(ctx context.Context, o config.Options, err error) string {
+	invalid, ok := errors.AsType[*config.Error](err)
+	if !ok || invalid.OfFlags() {
+		return ""
+	}
+	own := l.socketAt(config.Locate(o), "")
+	if own == "" {
+		return ""
+	}
+	found := only(listening(ctx, append(attach.Others(own), own)))
+	if found != "" {
+		l.Note("%v\nThe running gateway answers, with the configuration from before.", err)
+	}
+	return found
+}
+
+// Running returns a client of the gateway that serves with this configuration,
+// or nil.
+func (l *Launcher) Running(ctx context.Context, cfg *config.Config) *http.Client {
+	if path := l.Find(ctx, cfg); path != "" {
+		return attach.Client(path)
+	}
+	return nil
+}
+
+// InUse reports whether a gateway runs with this configuration, whatever the
+// values of its variables.
+func (l *Launcher) InUse(ctx context.Context, cfg *config.Config) bool {
+	own := l.Socket(cfg)
+	return own != "" && len(listening(ctx, append(attach.Others(own), own))) > 0
+}
+
+// listening returns the sockets at which a gateway listens.
+func listening(ctx context.Context, paths []string) []string {
+	return slices.DeleteFunc(paths, func(path string) bool { return !listens(ctx, path) })
+}
+
+// only returns the one path of a list, or "".
+func only(paths []string) string {
+	if len(paths) != 1 {
+		return ""
+	}
+	return paths[0]
+}
+
+// listens reports whether a gateway listens at path, or something else, about
+// which the attempt to use the socket reports an error.
+func listens(ctx context.Context, path string) bool {
+	conn, err := attach.Dial(ctx, path)
+	if err != nil {
+		return !errors.Is(err, attach.ErrNone)
+	}
+	_ = conn.Close()
+	return true
+}

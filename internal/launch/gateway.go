@@ -1,0 +1,204 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"junctor/internal/apiclient"
+	"junctor/internal/app"
+	"junctor/internal/config"
+	"junctor/internal/control"
+	"junctor/internal/telemetry"
+	"junctor/internal/terminal"
+	"junctor/internal/upstream"
+)
+
+// Gateway is what commands talk to: the gateway that serves with the same
+// configuration, or one of their own that lives as long as the command.
+type Gateway struct {
+	apiclient.Client
+	launcher *Launcher
+	own      *app.App // nil for one that was running already
+
+	// Run starts the servers of a gateway of our own, or only those that are
+	// named. Until then it knows what was last seen.
+	Run   func(servers ...string)
+	Close func()
+}
+
+// Attach returns the gateway that is reached through client.
+func (l *Launcher) Attach(client *http.Client) *Gateway {
+	return &Gateway{launcher: l, Client: apiclient.Client{HTTP: client}, Run: func(...string) {}, Close: func() {}}
+}
+
+// Start makes a gateway of our own that can run the named upstreams, or all.
+// It runs none of them yet.
+func (l *Launcher) Start(ctx context.Context, cfg *config.Config, o config.Options, only ...string) (*Gateway, error) {
+	unknown := func(name string) bool {
+		_, ok := cfg.Server(name)
+		return !ok && name != "junctor"
+	}
+	if len(only) == 0 || slices.ContainsFunc(only, unknown) {
+		only = nil // all; the gateway then says what there is in place of an unknown one
+	}
+	var started []string // empty for all
+	a, err := l.Build(ctx, cfg, o, telemetry.LevelError, func(o *app.Options) {
+		o.Only, o.AwaitInstall = only, true
+		o.Starts = func(server string) bool { return len(started) == 0 || slices.Contains(started, server) }
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	var once sync.Once
+	return &Gateway{
+		launcher: l, Client: apiclient.Client{HTTP: a.LocalClient()}, own: a,
+		Run: func(servers ...string) {
+			once.Do(func() {
+				started = servers
+				running.Go(func() { l.printError(a.Run(ctx)) })
+			})
+		},
+		Close: func() {
+			cancel()
+			running.Wait()
+			l.printError(a.Close())
+		},
+	}, nil
+}
+
+// Share runs a gateway of our own that other programs find too, and returns a
+// client of it.
+func (l *Launcher) Share(ctx context.Context, cfg *config.Config, o config.Options) (client *http.Client, stop func(), err error) {
+	a, err := l.Build(ctx, cfg, o, telemetry.LevelError, func(o *app.Options) { o.Temporary = true })
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 2)
+	go func() { done <- a.Run(ctx) }()
+	go func() { done <- a.Share(ctx) }()
+	stop = func() {
+		cancel()
+		l.printError(errors.Join(<-done, <-done, a.Close()))
+	}
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if client := l.Running(ctx, cfg); client != nil {
+			return client, stop, nil
+		}
+	}
+	stop()
+	return nil, nil, errors.New("the chat needs a socket in your runtime or data folder and could not open one")
+}
+
+func (l *Launcher) printError(err error) {
+	if err != nil {
+		fmt.Fprintln(l.Err, "junctor: "+err.Error())
+	}
+}
+
+const (
+	// pickUpTimeout is how long a running gateway gets to see a changed file.
+	pickUpTimeout = 3 * time.Second
+	// statePoll is how often the state of a server that connects is read.
+	statePoll = 50 * time.Millisecond
+)
+
+// AwaitServer returns the running gateway once it has a server that was just
+// added to the file, or nil when it does not have it in time. The gateway is
+// found where the variables of the changed file say.
+func (l *Launcher) AwaitServer(ctx context.Context, cfg *config.Config, name string) *Gateway {
+	ctx, cancel := context.WithTimeout(ctx, pickUpTimeout)
+	defer cancel()
+	for {
+		if running := l.Running(ctx, cfg); running != nil {
+			g := l.Attach(running)
+			if _, err := g.server(ctx, name); err == nil {
+				return g
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (g *Gateway) server(ctx context.Context, name string) (s control.Server, err error) {
+	err = g.Get(ctx, "/api/servers/"+url.PathEscape(name), nil, &s)
+	return s, err
+}
+
+// AwaitConnection returns the state of a server once its first connection was
+// made or has failed.
+func (g *Gateway) AwaitConnection(ctx context.Context, name string) (control.Server, error) {
+	if _, ok := g.launcher.Width(g.launcher.Err); !ok {
+		g.launcher.Note("Connecting to %q …", name)
+	}
+	defer g.ShowConnecting(ctx)()
+	for began := time.Now(); ; {
+		s, err := g.server(ctx, name)
+		switch {
+		case err != nil || s.State == upstream.Connected:
+			return s, err
+		case s.State != upstream.Connecting:
+			g.rememberFailure(ctx, name, s.Reason, time.Since(began))
+			return s, nil
+		}
+		select {
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-time.After(statePoll):
+		}
+	}
+}
+
+// ShowConnecting shows on a terminal which servers, or which of those named,
+// are still starting, until the function that it returns is called.
+func (g *Gateway) ShowConnecting(ctx context.Context, only ...string) (stop func()) {
+	l := g.launcher
+	if _, ok := l.Width(l.Err); !ok || l.Quiet {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		shown := false
+		for frame := 0; ; frame++ {
+			select {
+			case <-ctx.Done():
+				if shown {
+					fmt.Fprint(l.Err, "\r\x1b[K")
+				}
+				return
+			case <-time.After(150 * time.Millisecond):
+			}
+			var status app.Status
+			if g.Get(ctx, "/api/status", nil, &status) != nil {
+				continue
+			}
+			var pending []string
+			for _, s := range status.Servers {
+				if s.Status == upstream.Connecting && (len(only) == 0 || slices.Contains(only, s.Name)) {
+					pending = append(pending, strings.TrimSpace(s.Name+" "+s.Reason))
+				}
+			}
+			if len(pending) > 0 {
+				shown = true
+				bar := strings.Repeat("━", 20*(len(status.Servers)-len(pending))/len(status.Servers))
+				fmt.Fprintf(l.Err, "\r\x1b[K%c %s%s connecting: %s", `|/-\`[frame%4], bar, strings.Repeat("╌", 20-len([]rune(bar))), terminal.Clip(strings.Join(pending, ", "), 40))
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}

@@ -1,0 +1,91 @@
+// Package launch finds the gateway that serves with a configuration on this
+// machine, and runs one in this process where there is none.
+//
+// Commands talk to either in the same way, through [Gateway]. A gateway is
+// found by its socket, whose name depends on the configuration file and on the
+// values of the variables that the file uses ([Launcher.Socket]). Start reading
+// at [Launcher.Find] and [Launcher.Start]; [Launcher.ServeMCP] is the gateway
+// of an agent, which other agents then share.
+package launch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"junctor/internal/app"
+	"junctor/internal/auth"
+	"junctor/internal/config"
+	"junctor/internal/telemetry"
+	"junctor/internal/terminal"
+)
+
+// Launcher is what finding and running gateways needs of the world outside the
+// program.
+type Launcher struct {
+	terminal.Terminal
+	Environ  []string
+	Lookup   func(string) (string, bool) // of environment variables
+	DataDir  string
+	Version  string
+	LogLevel string // of the command line; "" for that of the configuration
+
+	// LogBuffer gathers lines of the log before they go to Err; nil for none.
+	LogBuffer atomic.Pointer[telemetry.LineBuffer]
+}
+
+// Build makes a gateway of the configuration. level is what it logs unless
+// the command line says otherwise, "" for the configured level; set, which may
+// be nil, changes the options.
+func (l *Launcher) Build(ctx context.Context, cfg *config.Config, reload config.Options, level telemetry.Level, set func(*app.Options)) (*app.App, error) {
+	redactor, err := telemetry.NewRedactor(cfg.Security.RedactConfig)
+	if err != nil {
+		return nil, err
+	}
+	if l.LogLevel != "" || level == "" {
+		level = cfg.Log.Level
+	}
+	var leveler slog.LevelVar
+	leveler.Set(level.Slog())
+	recent := telemetry.NewRing[telemetry.LogEntry](1000)
+	_, isTerminal := l.Width(l.Err)
+	output := l.Err
+	if !isTerminal {
+		buffer := telemetry.NewLineBuffer(l.Err)
+		l.LogBuffer.Store(buffer)
+		output = buffer
+	}
+	admin, _ := cfg.Lookup("JUNCTOR_ADMIN_KEY")
+	if err := auth.CheckKey(telemetry.Secret(admin)); admin != "" && err != nil {
+		return nil, fmt.Errorf("JUNCTOR_ADMIN_KEY %w; make one with: openssl rand -hex 24", err)
+	}
+	key, _ := cfg.Lookup("JUNCTOR_SECRET_KEY")
+	o := app.Options{
+		Config: cfg, Reload: reload, Version: l.Version, DataDir: l.DataDir, Environ: withoutOwnKeys(l.Environ),
+		AdminKey: telemetry.Secret(admin), SecretKey: telemetry.Secret(key), Socket: l.Socket,
+		Log: telemetry.NewLogger(telemetry.LogOptions{
+			Output: output, Terminal: isTerminal, Colour: isTerminal && !l.NoColour, Format: cfg.Log.Format,
+			Level: &leveler, Redactor: redactor, Recent: recent,
+		}),
+		Level: &leveler, Recent: recent, Redactor: redactor,
+	}
+	if set != nil {
+		set(&o)
+	}
+	return app.Open(ctx, o)
+}
+
+// WithoutServers lets [Launcher.Build] make a gateway that starts no server.
+func WithoutServers(o *app.Options) { o.Only = []string{} }
+
+// withoutOwnKeys removes Junctor's own keys from the environment that the
+// programs of servers may inherit.
+func withoutOwnKeys(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return name == "JUNCTOR_SECRET_KEY" || name == "JUNCTOR_ADMIN_KEY"
+	})
+}
