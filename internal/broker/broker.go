@@ -169,7 +169,7 @@ func (b *Broker) carry(ctx context.Context, server string, req request, ex tool.
 		in := mcp.ReadFields(req.params)
 		var r tool.Result
 		r, err = b.opts.Calls.Call(ctx, tool.Call{
-			RequestID: id, Face: "broker", Caller: caller, Server: server, Tool: rawjson.FieldString(in.Name),
+			RequestID: id, Face: "broker", Origin: tool.ByClient, Caller: caller, Server: server, Tool: rawjson.FieldString(in.Name),
 			Arguments: in.Arguments, Meta: in.Meta, Params: object(req.params), Exchange: ex,
 		})
 		result = r.Raw

@@ -74,13 +74,13 @@ func (s *Snapshot) Original(n tool.Name) *Entry {
 // Len returns the number of tools.
 func (s *Snapshot) Len() int { return len(s.byName) }
 
-// Visible calls yield for each enabled tool that the caller may use, ordered by
-// server and then as in the server's list.
+// Visible calls yield for each enabled tool that the caller may use and that is
+// for models, ordered by server and then as in the server's list.
 func (s *Snapshot) Visible(caller *tool.Caller) func(yield func(*Entry) bool) {
 	return func(yield func(*Entry) bool) {
 		for _, server := range s.servers {
 			for _, e := range server.Tools {
-				if e.Enabled && e.UsableBy(caller) && !yield(e) {
+				if e.Enabled && !e.UI.AppsOnly && e.UsableBy(caller) && !yield(e) {
 					return
 				}
 			}

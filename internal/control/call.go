@@ -21,6 +21,9 @@ type CallRequest struct {
 	// the question of a rule that wants approval. It counts for
 	// administrators alone.
 	Approved bool `json:"approved,omitempty"`
+	// App says that a user interface of the server, which the page shows, makes
+	// the call.
+	App bool `json:"app,omitempty"`
 }
 
 // CallAnswer is one piece of the answer: notifications as they come, and at
@@ -46,10 +49,13 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) {
 	}
 	caller := tool.CallerFrom(r.Context())
 	call := tool.Call{
-		RequestID: httperr.RequestID(r.Context()), Face: "control", Caller: caller,
+		RequestID: httperr.RequestID(r.Context()), Face: "control", Origin: tool.ByClient, Caller: caller,
 		Server: in.Server, Tool: in.Tool, Arguments: in.Arguments,
 		Timeout: time.Duration(max(in.TimeoutMs, 0)) * time.Millisecond,
 		Meta:    json.RawMessage(`{"progressToken":1}`),
+	}
+	if in.App {
+		call.Face, call.Origin = "app", tool.ByApp
 	}
 	if in.Approved && caller.Admin {
 		call.Exchange.Approve = func(context.Context, tool.Name, json.RawMessage) (bool, error) { return true, nil }

@@ -64,7 +64,7 @@ func (c *Control) profile(caller tool.Caller, name string) (Profile, error) {
 	for _, s := range c.Tools.Servers(&narrowed) {
 		p.Servers = append(p.Servers, s.Name)
 	}
-	for e := range c.Tools.List(c.Tools.Snapshot(), &narrowed, listing.Filter{}) {
+	for e := range c.Tools.List(c.Tools.Snapshot(), &narrowed, listing.Filter{AppsOnly: true}) {
 		p.Tools = append(p.Tools, e.Name.String())
 	}
 	slices.Sort(p.Tools)

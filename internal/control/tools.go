@@ -29,6 +29,7 @@ type Tool struct {
 	Reason      string              `json:"reason,omitempty"`
 	Approval    catalog.Approval    `json:"approval,omitempty"`
 	Changed     bool                `json:"changed,omitempty"`
+	App         string              `json:"app,omitempty"` // the URI of the user interface for results
 	Flags       []string            `json:"flags,omitempty"`
 	Stats       executor.Stats      `json:"stats"`
 	Relevance   float64             `json:"relevance,omitempty"`
@@ -74,7 +75,7 @@ func (c *Control) view(e *catalog.Entry) Tool {
 	return Tool{
 		Name: e.Name.String(), Server: e.Name.Server, Tool: e.Name.Tool, Title: e.Title,
 		Summary: e.Summary(summaryLength), Signature: e.Signature(), Tags: e.Tags,
-		Enabled: e.Enabled, Reason: e.Reason, Approval: e.Approval, Changed: e.Review.Changed, Flags: e.Warnings(),
+		Enabled: e.Enabled, Reason: e.Reason, Approval: e.Approval, Changed: e.Review.Changed, App: e.UI.Resource, Flags: e.Warnings(),
 		Stats: c.Calls.Stats(e.Original.Name),
 	}
 }
@@ -92,14 +93,15 @@ var toolStates = map[string]func(*catalog.Entry) bool{
 	"disabled": func(e *catalog.Entry) bool { return !e.Enabled },
 	"changed":  func(e *catalog.Entry) bool { return e.Review.Changed },
 	"flagged":  func(e *catalog.Entry) bool { return len(e.Warnings()) > 0 },
+	"app":      func(e *catalog.Entry) bool { return e.UI.Resource != "" },
 }
 
 func readFilter(r *http.Request) (filter, error) {
 	q := r.URL.Query()
-	f := filter{Filter: listing.Filter{Servers: q["server"], Tags: q["tag"], Disabled: true}, limit: maxListed}
+	f := filter{Filter: listing.Filter{Servers: q["server"], Tags: q["tag"], Disabled: true, AppsOnly: true}, limit: maxListed}
 	var known bool
 	if f.Keep, known = toolStates[q.Get("state")]; !known {
-		return f, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("state %q is none of enabled, disabled, changed, flagged", q.Get("state"))}
+		return f, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("state %q is none of enabled, disabled, changed, flagged, app", q.Get("state"))}
 	}
 	for name, into := range map[string]*int{"limit": &f.limit, "offset": &f.offset} {
 		if text := q.Get(name); text != "" {

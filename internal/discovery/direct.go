@@ -100,10 +100,10 @@ func (v *directView) listTools(ctx context.Context, r *mcpserver.Request) (json.
 	t := v.current()
 	out := []byte(`{"tools":[`)
 	names := t.after(rawjson.FieldString(r.Params, "cursor"))
-	cursor, n := "", 0
+	cursor, n, origin := "", 0, originOf(r)
 	for i, name := range names {
 		e := t.byName[name]
-		if !e.Enabled || !e.UsableBy(&r.Caller) {
+		if !e.Enabled || !e.UI.Allows(origin) || !e.UsableBy(&r.Caller) {
 			continue
 		}
 		if n == directPage || n > 0 && len(out)+len(e.Raw) > directBytes {
@@ -154,8 +154,18 @@ func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.R
 // except for the name.
 func wholeCall(r *mcpserver.Request, name tool.Name) tool.Call {
 	call := callOf(r, name.Server, name.Tool)
-	call.Arguments, call.Params = r.Arguments(), r.Params
+	call.Arguments, call.Params, call.Origin = r.Arguments(), r.Params, originOf(r)
 	return call
+}
+
+// originOf returns the origin of a request's calls. A client that renders apps
+// decides by itself which tools its model sees, and so does one of the
+// transparent view, which gets what the server lists.
+func originOf(r *mcpserver.Request) tool.Origin {
+	if r.Exchange.Transparent || rawjson.Field(r.Exchange.Capabilities, "extensions", mcp.ExtensionUI) != nil {
+		return tool.ByClient
+	}
+	return tool.ByModel
 }
 
 // noTool returns the protocol error for a tool that does not exist.

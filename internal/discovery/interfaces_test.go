@@ -1,9 +1,12 @@
 package discovery
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
 	"junctor/internal/rawjson"
 )
 
@@ -29,5 +32,42 @@ func TestToolsNameTheInterfaceOfTheirOwnServer(t *testing.T) {
 	}
 	if !a.has("resources/read ui://x") || !b.has("resources/read ui://x") {
 		t.Error("the wrong server was asked for its interface")
+	}
+}
+
+// A tool with the visibility ["app"] is for the apps of its server. Only a
+// client that renders apps, or one that sees the server itself, gets it.
+func TestToolsForAppsAreHiddenFromModels(t *testing.T) {
+	const refresh = `{"name":"refresh","description":"Refresh the dashboard.","inputSchema":{"type":"object"},"_meta":{"ui":{"visibility":["app"]}}}`
+	r := newFixture(t, map[string]*testServer{"a": newTestServer(anyTool("echo"), refresh)})
+	renders := func(o *mcpclient.Options) {
+		o.Capabilities.Extensions = json.RawMessage(`{"` + mcp.ExtensionUI + `":{"mimeTypes":["text/html;profile=mcp-app"]}}`)
+	}
+	for _, version := range []string{mcp.Version20251125, mcp.Version20260728} {
+		plain, host := r.client(version, View{Mode: DirectMode}), r.client(version, View{Mode: DirectMode}, renders)
+		if list := string(do(t, plain, "tools/list", `{}`)); strings.Contains(list, "refresh") || !strings.Contains(list, "a__echo") {
+			t.Errorf("%s: a client without apps gets %s", version, list)
+		}
+		if list := string(do(t, host, "tools/list", `{}`)); !strings.Contains(list, `"a__refresh"`) {
+			t.Errorf("%s: a client with apps gets %s", version, list)
+		}
+		if text, failed := callText(t, plain, "a__refresh", `{}`); !failed || !strings.Contains(text, "not for models") {
+			t.Errorf("%s: called without apps: %s", version, text)
+		}
+		if text, failed := callText(t, host, "a__refresh", `{}`); failed {
+			t.Errorf("%s: called with apps: %s", version, text)
+		}
+		if list := string(do(t, r.client(version, View{Server: "a"}), "tools/list", `{}`)); !strings.Contains(list, refresh) {
+			t.Errorf("%s: the transparent view gives %s", version, list)
+		}
+	}
+	meta := r.client(mcp.Version20251125, View{Mode: MetaMode}, renders)
+	for name, arguments := range map[string]string{"search_tools": `{"query":"refresh the dashboard"}`, "list_tools": `{"server":"a"}`} {
+		if text, _ := callText(t, meta, name, arguments); strings.Contains(text, "refresh\"") {
+			t.Errorf("%s shows %s", name, text)
+		}
+	}
+	if text, failed := callText(t, meta, "execute_tool", `{"server":"a","tool":"refresh"}`); !failed || !strings.Contains(text, "not for models") {
+		t.Errorf("execute_tool: %s", text)
 	}
 }

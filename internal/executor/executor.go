@@ -229,6 +229,9 @@ func (x *Executor) execute(ctx context.Context, f *callRun) (tool.Result, error)
 	if !entry.Enabled {
 		return tool.Result{}, &tool.Error{Kind: tool.ToolDisabled, Msg: fmt.Sprintf("tool %s is disabled: %s", entry.Name, entry.Reason)}
 	}
+	if !entry.UI.Allows(f.call.Origin) {
+		return tool.Result{}, notFor(f.call.Origin, entry.Name)
+	}
 	if err := x.limits.allow(&f.call.Caller, f.name, f.cfg.Limits); err != nil {
 		return tool.Result{}, err
 	}

@@ -159,6 +159,14 @@ func withParts(name string, call *tool.Call) json.RawMessage {
 	return out
 }
 
+// notFor is the error for a tool whose visibility excludes the origin of a call.
+func notFor(o tool.Origin, name tool.Name) error {
+	if o == tool.ByApp {
+		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s is not for apps: its visibility is [\"model\"]", name)}
+	}
+	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("tool %s is for the app of its server alone, not for models: its visibility is [\"app\"]", name)}
+}
+
 // join lists up to n names.
 func join(names []string, n int) string {
 	if len(names) > n {

@@ -87,12 +87,14 @@ type Filter struct {
 
 	// Disabled includes disabled tools.
 	Disabled bool
+	// AppsOnly includes tools that are not for models.
+	AppsOnly bool
 	// Keep restricts the list further.
 	Keep func(*catalog.Entry) bool
 }
 
 func (f Filter) keeps(caller *tool.Caller, e *catalog.Entry) bool {
-	return (e.Enabled || f.Disabled) && e.UsableBy(caller) &&
+	return (e.Enabled || f.Disabled) && (f.AppsOnly || !e.UI.AppsOnly) && e.UsableBy(caller) &&
 		(len(f.Servers) == 0 || slices.Contains(f.Servers, e.Name.Server)) &&
 		(len(f.Tools) == 0 || slices.Contains(f.Tools, e.Name.Tool)) &&
 		(len(f.Tags) == 0 || slices.ContainsFunc(f.Tags, func(t string) bool { return slices.Contains(e.Tags, t) })) &&

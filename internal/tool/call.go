@@ -117,7 +117,8 @@ type Call struct {
 	ID        string // unique; made by the executor
 	RequestID string // given by the caller (X-Request-Id), and may come twice; empty means that of the context
 	Parent    string // ID of the call that caused this one; empty means that of the context
-	Face      string // discovery, tools, broker, chat, agentify, cli
+	Face      string // discovery, tools, broker, chat, agentify, app, cli
+	Origin    Origin
 	Caller    Caller
 	Session   string // chat or MCP session, for the record; may be empty
 	Server    string // may be empty when Tool is qualified or unique

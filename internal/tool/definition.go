@@ -19,6 +19,7 @@ type Definition struct {
 	InputSchema  json.RawMessage `json:"inputSchema"`
 	OutputSchema json.RawMessage `json:"outputSchema"`
 	Annotations  Annotations     `json:"annotations"`
+	UI           Interface       `json:"-"`
 	Raw          json.RawMessage `json:"-"`
 }
 
@@ -42,7 +43,8 @@ func (a Annotations) Repeatable() bool {
 // rules is an error that says which.
 func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	var named struct {
-		Name string `json:"name"`
+		Name string          `json:"name"`
+		Meta json.RawMessage `json:"_meta"`
 		Definition
 	}
 	if err := json.Unmarshal(raw, &named); err != nil {
@@ -54,6 +56,7 @@ func ParseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	d := named.Definition
 	d.Name = Name{Server: server, Tool: named.Name}
 	d.Raw = raw
+	d.UI = readInterface(named.Meta)
 	if named.Name == "" {
 		return Definition{}, fmt.Errorf("tool definition without a name")
 	}

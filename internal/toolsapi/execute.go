@@ -234,7 +234,7 @@ func (a *API) callTool(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	result, err := a.Executor.Call(r.Context(), tool.Call{
-		RequestID: httperr.RequestID(r.Context()), Face: face, Caller: tool.CallerFrom(r.Context()),
+		RequestID: httperr.RequestID(r.Context()), Face: face, Origin: tool.ByClient, Caller: tool.CallerFrom(r.Context()),
 		Server: body.Server, Tool: body.Tool, Arguments: body.Arguments,
 	})
 	if err != nil {
