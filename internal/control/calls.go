@@ -72,13 +72,11 @@ func (c *Control) callStats(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
-	stats, err := c.Log.Stats(r.Context(), q)
+	caller := tool.CallerFrom(r.Context())
+	stats, err := store.VisibleStats(r.Context(), c.Log, q, &caller)
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
-	}
-	if caller := tool.CallerFrom(r.Context()); !caller.Operates() {
-		stats.Limit(&caller)
 	}
 	answer(w, stats)
 }

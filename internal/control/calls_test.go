@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"junctor/internal/httperr"
+	"junctor/internal/profile"
 	"junctor/internal/sqlite"
 	"junctor/internal/sqlite/sqlitetest"
 	"junctor/internal/store"
@@ -56,6 +57,8 @@ func journal(t *testing.T) (store.Store, func(tool.Caller) http.Handler) {
 // only for whoever runs the gateway.
 func TestCallStats(t *testing.T) {
 	_, serve := journal(t)
+	profiles := profile.New(map[string]profile.Config{"files": {Servers: []string{"fs"}}, "web": {Servers: []string{"web"}}}, profile.Options{})
+	narrowed := func(name string) tool.Caller { return profiles.Bind(tool.Caller{ID: "a"}, name) }
 	for name, tt := range map[string]struct {
 		caller tool.Caller
 		query  string
@@ -68,6 +71,8 @@ func TestCallStats(t *testing.T) {
 		"one tool":       {admin, "?server=fs&tool=write", 200, `"total":{"calls":1,"errors":1,`},
 		"range":          {admin, "?from=2023-11-14T22:13:21Z&to=2023-11-14T22:13:22Z", 200, `"total":{"calls":1,"errors":0,"failed":1,`},
 		"only one's own": {limited, "?caller=a", 200, `"total":{"calls":1,"errors":0,"failed":1,`},
+		"a profile has":  {narrowed("files"), "", 200, `"total":{"calls":1,`},
+		"it has not":     {narrowed("web"), "?from=2023-11-14T22:13:20Z&to=2023-11-14T22:13:24Z&intervals=1", 200, `"total":{"calls":0,"errors":0,"failed":0,"p50Ms":0,"p95Ms":0,"p99Ms":0},"servers":[],"tools":[],"callers":[],"faces":[],"intervals":[{"from":"2023-11-14T22:13:20Z","calls":0,`},
 		"none":           {admin, "?server=none", 200, `"tools":[]`},
 		"by text":        {admin, "?text=too+slow", 200, `"total":{"calls":1,"errors":0,"failed":1,`},
 		"by caller":      {admin, "", 200, `"callers":[{"caller":"a","calls":1,`},

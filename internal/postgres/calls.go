@@ -109,6 +109,14 @@ func callFilter(q store.CallQuery) (where string, args []any) {
 	if q.Status != "" && q.Status != store.StatusOK {
 		conds = append(conds, "status <> 'ok'") // what the index says
 	}
+	if q.Tools != nil {
+		servers, tools := make([]string, len(q.Tools)), make([]string, len(q.Tools))
+		for i, n := range q.Tools {
+			servers[i], tools[i] = sqlstore.Clean(n.Server), sqlstore.Clean(n.Tool)
+		}
+		args = append(args, servers, tools)
+		conds = append(conds, fmt.Sprintf("(server, tool) IN (SELECT * FROM unnest($%d::text[], $%d::text[]))", len(args)-1, len(args)))
+	}
 	if !q.Since.IsZero() {
 		// A record is written after its call came in, so older partitions
 		// need not be looked at. The day is for clocks that differ.

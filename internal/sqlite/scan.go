@@ -6,11 +6,13 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/s2"
 
 	"junctor/internal/store"
+	"junctor/internal/tool"
 )
 
 // errEnough ends a scan early.
@@ -335,7 +337,8 @@ func (b *blockReader) matchGroups(q store.CallQuery) (anyone bool) {
 	same := func(want, have string) bool { return want == "" || want == have }
 	for i := range b.head.groups {
 		g := &b.head.groups[i]
-		ok := same(q.Server, g.server) && same(q.Tool, g.tool) && same(q.Caller, g.caller) && same(q.Face, g.face) && q.Status.Matches(store.Status(g.status))
+		ok := same(q.Server, g.server) && same(q.Tool, g.tool) && same(q.Caller, g.caller) && same(q.Face, g.face) && q.Status.Matches(store.Status(g.status)) &&
+			(q.Tools == nil || slices.Contains(q.Tools, tool.Name{Server: g.server, Tool: g.tool}))
 		b.groupOK = append(b.groupOK, ok)
 		named := false
 		for _, name := range []string{g.server, g.tool, g.method, g.caller, g.callerName, g.kind} {

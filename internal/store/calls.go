@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"junctor/internal/tool"
 )
 
 // Status is how a call ended.
@@ -63,10 +65,11 @@ type CallQuery struct {
 	Session string
 	Face    string
 	Status  Status
-	Parent  string    // ID of the call that caused them
-	Text    string    // in the arguments, the result, the error, the names or the ids, as recorded; ASCII letters match in either case
-	Since   time.Time // inclusive
-	Until   time.Time // exclusive
+	Parent  string      // ID of the call that caused them
+	Tools   []tool.Name // only these; one without a tool stands for the requests other than calls. Nil does not limit
+	Text    string      // in the arguments, the result, the error, the names or the ids, as recorded; ASCII letters match in either case
+	Since   time.Time   // inclusive
+	Until   time.Time   // exclusive
 
 	AfterSeq  int64 // exclusive; reads forward
 	BeforeSeq int64 // exclusive; 0: no limit

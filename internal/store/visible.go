@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"junctor/internal/tool"
 )
@@ -61,14 +60,27 @@ func VisibleCalls(ctx context.Context, log CallLog, q CallQuery, caller *tool.Ca
 	return out, nil
 }
 
-// Limit leaves the servers and tools out that the caller's profiles do not
-// allow. The totals stay those of all the caller's calls.
-func (s *CallStats) Limit(caller *tool.Caller) {
-	if len(caller.Profiles) == 0 {
-		return
+// VisibleStats returns what [CallLog.Stats] does of the records that are visible
+// to the caller. With a profile, requests other than calls count if the profile
+// has all of the server's.
+func VisibleStats(ctx context.Context, log CallLog, q CallQuery, caller *tool.Caller) (CallStats, error) {
+	if caller.Operates() {
+		return log.Stats(ctx, q)
 	}
-	s.Servers = slices.DeleteFunc(s.Servers, func(c CallSummary) bool { return c.Server != "" && !caller.MaySee(c.Server) })
-	s.Tools = slices.DeleteFunc(s.Tools, func(c CallSummary) bool {
-		return c.Server != "" && !caller.MayUse(tool.Name{Server: c.Server, Tool: c.Tool})
-	})
+	q.Caller = caller.ID
+	if len(caller.Profiles) > 0 {
+		intervals := q.Intervals
+		q.Intervals = 0
+		all, err := log.Stats(ctx, q)
+		if err != nil {
+			return CallStats{}, err
+		}
+		q.Intervals, q.Tools = intervals, []tool.Name{}
+		for _, s := range all.Tools {
+			if n := (tool.Name{Server: s.Server, Tool: s.Tool}); s.Server == "" || caller.MayUse(n) {
+				q.Tools = append(q.Tools, n)
+			}
+		}
+	}
+	return log.Stats(ctx, q)
 }

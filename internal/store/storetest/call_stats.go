@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"junctor/internal/store"
+	"junctor/internal/tool"
 )
 
 // callStats counts calls and tells how long they take.
@@ -67,15 +68,17 @@ func callStats(t *testing.T, open Opener) {
 		q    store.CallQuery
 		want int64
 	}{
-		"tool":   {store.CallQuery{Tool: "fast"}, 100},
-		"server": {store.CallQuery{Server: "b"}, 1},
-		"caller": {store.CallQuery{Caller: "local"}, 100},
-		"api":    {store.CallQuery{Face: "chat"}, 199},
-		"status": {store.CallQuery{Status: store.StatusFailed}, 2},
-		"not ok": {store.CallQuery{Status: store.StatusNotOK}, 3},
-		"range":  {store.CallQuery{Since: at(50), Until: at(60)}, 10},
-		"none":   {store.CallQuery{Server: "c"}, 0},
-		"limit":  {store.CallQuery{Limit: 3, AfterSeq: 100}, 200},
+		"tool":    {store.CallQuery{Tool: "fast"}, 100},
+		"server":  {store.CallQuery{Server: "b"}, 1},
+		"caller":  {store.CallQuery{Caller: "local"}, 100},
+		"api":     {store.CallQuery{Face: "chat"}, 199},
+		"status":  {store.CallQuery{Status: store.StatusFailed}, 2},
+		"not ok":  {store.CallQuery{Status: store.StatusNotOK}, 3},
+		"range":   {store.CallQuery{Since: at(50), Until: at(60)}, 10},
+		"none":    {store.CallQuery{Server: "c"}, 0},
+		"tools":   {store.CallQuery{Tools: []tool.Name{{Server: "a", Tool: "fast"}, {Server: "b", Tool: "fast"}}}, 100},
+		"no tool": {store.CallQuery{Tools: []tool.Name{}}, 0},
+		"limit":   {store.CallQuery{Limit: 3, AfterSeq: 100}, 200},
 	} {
 		if got := must[store.CallStats](t)(s.Stats(ctx, tt.q)); got.Total.Calls != tt.want {
 			t.Errorf("%s: %d calls, want %d", name, got.Total.Calls, tt.want)
