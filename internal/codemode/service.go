@@ -138,6 +138,10 @@ type scriptRun struct {
 	calls []Call
 }
 
+// Permitted reports whether the caller may run scripts: unless globs with "!"
+// exclude junctor:run_code. What a script calls is checked by itself.
+func Permitted(c *tool.Caller) bool { return !c.Excludes(tool.Name{Server: Server, Tool: Tool}) }
+
 // Run runs a script to its end. An error is a [*tool.Error]; the outcome has
 // what is known of the run in any case.
 func (s *Service) Run(ctx context.Context, r Request) (Outcome, error) {
@@ -151,8 +155,11 @@ func (s *Service) Run(ctx context.Context, r Request) (Outcome, error) {
 		Face: r.Face, Caller: r.Caller, Session: r.Session, Server: Server, Tool: Tool, Arguments: arguments, Meta: r.Meta, Exchange: r.Exchange,
 	}
 	_, err = s.opts.Calls.Group(ctx, record, func(ctx context.Context, id string) (tool.Result, error) {
+		if !Permitted(&r.Caller) {
+			return tool.Result{}, &tool.Error{Kind: tool.Denied, Msg: "this caller may not run scripts: its key, rule or profile excludes junctor:run_code; call the tools one by one"}
+		}
 		run := &scriptRun{s: s, r: &r, begun: time.Now(), calls: []Call{}}
-		ended, err := s.engine.Run(ctx, script.Program{Source: r.Code, Limits: cfg.limits(), Host: script.Host{Call: run.call, Sync: run.sync}})
+		ended, err := s.engine.Run(ctx, script.Program{Source: r.Code, Owner: r.Caller.ID, Limits: cfg.limits(), Host: script.Host{Call: run.call, Sync: run.sync}})
 		out = Outcome{
 			ID: id, Value: ended.Value, Log: ended.Log, Dropped: ended.Dropped, Calls: run.calls,
 			CPUMs: millis(ended.CPU), TookMs: millis(time.Since(run.begun)),

@@ -235,10 +235,10 @@ func (e *Engine) restore(r *run, im *image) (*instance, error) {
 func (e *Engine) idleInstance(r *run, im *image) (*instance, error) {
 	select {
 	case in := <-im.idle:
-		if !e.memory.take(int64(cap(in.memory.buffer))) {
+		if err := e.memory.take(r.owner, int64(cap(in.memory.buffer))); err != nil {
 			in.memory.buffer = nil // so that it is not given back
 			in.close()
-			r.cancel(allMemoryError())
+			r.cancel(err)
 			return nil, context.Cause(r.ctx)
 		}
 		in.serve(r)
@@ -258,9 +258,10 @@ func (e *Engine) release(in *instance, im *image) {
 	}
 	in.memory.serve(nil)
 	in.ctx = nil
+	owner, size := in.memory.owner, int64(cap(in.memory.buffer)) // before another run has it
 	select {
 	case im.idle <- in:
-		e.memory.used.Add(-int64(cap(in.memory.buffer)))
+		e.memory.release(owner, size)
 	default:
 		in.close()
 	}

@@ -110,7 +110,7 @@ func TestHostileProgramsEnd(t *testing.T) {
 			}
 		})
 	}
-	if used := shared.memory.used.Load(); used != 0 {
+	if used := shared.memory.inUse(); used != 0 {
 		t.Errorf("%d bytes are still in use", used)
 	}
 	t.Logf("the process grew by %d MB", (int64(after.Sys)-int64(before.Sys))>>20)
@@ -123,20 +123,82 @@ func TestHostileProgramsEnd(t *testing.T) {
 
 // All programs together have a limit too.
 func TestProgramsShareTheirMemory(t *testing.T) {
-	e := New("")
-	if err := shared.Warm(); err != nil {
-		t.Fatal(err)
-	}
-	programs := *shared.programs
-	programs.idle = make(chan *instance)
-	e.runtime, e.module, e.programs = shared.runtime, shared.module, &programs
-	e.compile.Do(func() {})
-	e.memory.limit = 8 << 20
+	e := withMemory(t, 8<<20)
 	_, err := e.Run(t.Context(), Program{Source: `const a = []; for (;;) a.push(new Uint8Array(1e5))`, Host: echo})
 	if x, ok := errors.AsType[*Error](err); !ok || x.Code != MemoryLimit || !strings.Contains(x.Message, "together") {
 		t.Errorf("%v", err)
 	}
-	if e.memory.used.Load() != 0 {
+	if e.memory.inUse() != 0 {
 		t.Error("memory is still in use")
 	}
+}
+
+// One owner's programs leave memory for those of others.
+func TestOwnersShareMemory(t *testing.T) {
+	p := memoryPool{limit: 512}
+	for _, step := range []struct {
+		owner string
+		n     int64
+		ok    bool
+	}{
+		{"a", 200, true}, {"a", 56, true}, {"a", 1, false}, // half of all
+		{"b", 128, true}, {"b", 1, false}, // half of what a leaves
+		{"c", 64, true}, {"a", 1, false},
+		{"", 64, true}, {"", 1, false}, // the engine itself
+	} {
+		if err := p.take(step.owner, step.n); (err == nil) != step.ok {
+			t.Errorf("%s takes %d of %d: %v, want %t", step.owner, step.n, p.limit-p.inUse(), err, step.ok)
+		}
+	}
+	for owner, n := range map[string]int64{"a": 256, "b": 128, "c": 64, "": 64} {
+		p.release(owner, n)
+	}
+	if p.inUse() != 0 || len(p.owners) != 0 {
+		t.Errorf("%d bytes of %v are still in use", p.inUse(), p.owners)
+	}
+}
+
+// A caller that is over its share gets an error that says so; another's program
+// runs.
+func TestOwnerOverItsShare(t *testing.T) {
+	e := withMemory(t, 32<<20)
+	release := make(chan struct{})
+	started := make(chan struct{})
+	hold := Host{Sync: echo.Sync, Call: func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+		close(started)
+		<-release
+		return json.RawMessage("1"), nil
+	}}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.Run(t.Context(), Program{Owner: "a", Source: `const a = new Uint8Array(6e6); await host.call("x", 1); return a.length`, Host: hold})
+		ended <- err
+	}()
+	<-started
+	_, err := e.Run(t.Context(), Program{Owner: "a", Source: `return new Uint8Array(10e6).length`, Host: echo})
+	if x, ok := errors.AsType[*Error](err); !ok || x.Code != MemoryLimit || !strings.Contains(x.Message, "this caller") {
+		t.Errorf("the second program of the owner: %v", err)
+	}
+	if _, err := e.Run(t.Context(), Program{Owner: "b", Source: `return 1`, Host: echo}); err != nil {
+		t.Errorf("another's program: %v", err)
+	}
+	close(release)
+	if err := <-ended; err != nil {
+		t.Errorf("the first program: %v", err)
+	}
+}
+
+// withMemory returns an engine with so much memory for all programs.
+func withMemory(t *testing.T, limit int64) *Engine {
+	t.Helper()
+	if err := shared.Warm(); err != nil {
+		t.Fatal(err)
+	}
+	e := New("")
+	programs := *shared.programs
+	programs.idle = make(chan *instance)
+	e.runtime, e.module, e.programs = shared.runtime, shared.module, &programs
+	e.compile.Do(func() {})
+	e.memory.limit = limit
+	return e
 }

@@ -1,24 +1,62 @@
 package script
 
 import (
-	"sync/atomic"
+	"sync"
 
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// memoryPool bounds the memory of all programs together.
+// memoryPool bounds the memory of all programs together, and shares it among
+// their owners.
 type memoryPool struct {
 	limit int64
-	used  atomic.Int64
+
+	mu     sync.Mutex
+	used   int64
+	owners map[string]int64 // what each uses of it
 }
 
-// take reserves n bytes, and reports whether there were so many.
-func (p *memoryPool) take(n int64) bool {
-	if p.used.Add(n) > p.limit {
-		p.used.Add(-n)
-		return false
+// take reserves n bytes for an owner. The programs of one owner never use more
+// than what is left for all others; without an owner only the limit applies.
+func (p *memoryPool) take(owner string, n int64) *Error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left, own := p.limit-p.used-n, p.owners[owner]+n
+	if left < 0 {
+		return limitError(MemoryLimit, "all scripts together need more than %d MB of memory; try again when others have ended", p.limit>>20)
 	}
-	return true
+	if owner == "" {
+		p.used += n
+		return nil
+	}
+	if own > left {
+		return limitError(MemoryLimit, "the scripts of this caller need more than the %d MB of memory that they may use now; the rest is for other callers. Try again when scripts have ended", (p.owners[owner]+left+n)/2>>20)
+	}
+	if p.owners == nil {
+		p.owners = map[string]int64{}
+	}
+	p.used, p.owners[owner] = p.used+n, own
+	return nil
+}
+
+// release returns n bytes of an owner.
+func (p *memoryPool) release(owner string, n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used -= n
+	if owner == "" {
+		return
+	}
+	if p.owners[owner] -= n; p.owners[owner] <= 0 {
+		delete(p.owners, owner)
+	}
+}
+
+// inUse returns the bytes that all programs use.
+func (p *memoryPool) inUse() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.used
 }
 
 // linearMemory is the memory of one instance. Growth beyond the limit of the
@@ -27,6 +65,7 @@ type linearMemory struct {
 	pool   *memoryPool
 	first  uint64 // capacity to begin with
 	run    *run
+	owner  string // of the run that it serves, or served last
 	limit  uint64
 	buffer []byte
 }
@@ -34,7 +73,7 @@ type linearMemory struct {
 // serve makes the limit that of a run.
 func (m *linearMemory) serve(r *run) {
 	if m.run = r; r != nil {
-		m.limit = uint64(r.limits.Memory)
+		m.limit, m.owner = uint64(r.limits.Memory), r.owner
 	}
 }
 
@@ -50,8 +89,8 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 	}
 	if have := uint64(cap(m.buffer)); size > have {
 		want := min(max(size, m.first, 2*have), m.limit)
-		if !m.pool.take(int64(want - have)) {
-			m.run.cancel(allMemoryError())
+		if err := m.pool.take(m.owner, int64(want-have)); err != nil {
+			m.run.cancel(err)
 			return nil
 		}
 		next := make([]byte, size, want)
@@ -62,12 +101,8 @@ func (m *linearMemory) Reallocate(size uint64) []byte {
 	return m.buffer
 }
 
-func allMemoryError() *Error {
-	return limitError(MemoryLimit, "all scripts together need more than %d MB of memory; try again when others have ended", totalMemory>>20)
-}
-
 // Free implements experimental.LinearMemory.
 func (m *linearMemory) Free() {
-	m.pool.used.Add(-int64(cap(m.buffer)))
+	m.pool.release(m.owner, int64(cap(m.buffer)))
 	m.buffer = nil
 }

@@ -36,6 +36,7 @@ type Program struct {
 	Source string // the body of an async function
 	Host   Host
 	Limits Limits
+	Owner  string // whose programs share memory with those of others; may be empty
 }
 
 // Outcome is how a program ended.
@@ -57,6 +58,7 @@ type run struct {
 	cancel   context.CancelCauseFunc
 	host     Host
 	limits   Limits
+	owner    string
 	cpu      cpuMeter
 	wall     *wallClock
 	instance *instance
@@ -85,7 +87,7 @@ type completion struct {
 // Run runs a program to its end. An error is an [*Error]; the outcome has what
 // is known of the run in any case.
 func (e *Engine) Run(ctx context.Context, p Program) (Outcome, error) {
-	r := &run{host: p.Host, limits: p.Limits.withDefaults()}
+	r := &run{host: p.Host, owner: p.Owner, limits: p.Limits.withDefaults()}
 	if len(p.Source) > r.limits.Source {
 		return r.out, limitError(SourceLimit, "the script has %d bytes, more than %d", len(p.Source), r.limits.Source)
 	}

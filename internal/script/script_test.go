@@ -214,7 +214,7 @@ func TestManyProgramsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if used := shared.memory.used.Load(); used != 0 {
+	if used := shared.memory.inUse(); used != 0 {
 		t.Errorf("%d bytes are still in use", used)
 	}
 }

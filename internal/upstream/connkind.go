@@ -21,9 +21,9 @@ var CarriedExtensions = json.RawMessage(`{"` + mcp.ExtensionUI + `":{"mimeTypes"
 type connKind struct {
 	caller       string // "" shares it between callers
 	capabilities mcpclient.Capabilities
-	handshake    bool // the handshake era, although the server speaks the new one
-	beside       bool // callers share it, beside the one that is listed
-	extended     bool // with capabilities that a caller chose
+	handshake    bool   // the handshake era, although the server speaks the new one
+	beside       bool   // callers share it, beside the one that is listed
+	extendedBy   string // the caller that chose the capabilities; "" for those of the gateway
 }
 
 func (k connKind) key() string {
@@ -73,7 +73,7 @@ func (u *upstream) kindBeside(c *conn, cfg Config, r tool.Request, handshake boo
 	k := connKind{capabilities: u.s.opts.Capabilities, handshake: handshake, beside: true}
 	if r.Exchange.Transparent && (handshake || !c.client.Info().Stateless()) && extends(r.Exchange.Capabilities) {
 		// In the handshake era extensions are agreed on once per connection.
-		k.capabilities, k.extended = k.capabilities.Extended(r.Exchange.Capabilities), true
+		k.capabilities, k.extendedBy = k.capabilities.Extended(r.Exchange.Capabilities), r.Caller
 		return k, true
 	}
 	return k, handshake

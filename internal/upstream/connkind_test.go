@@ -144,7 +144,40 @@ func TestConnectionsThatCallersChooseAreFew(t *testing.T) {
 			t.Fatalf("call %d: %v", n, err)
 		}
 	}
-	if st, _ := r.StatusOf("m"); st.Sessions == 0 || st.Sessions > 8 {
-		t.Errorf("%d connections beside the shared one; want 1 to 8", st.Sessions)
+	if st, _ := r.StatusOf("m"); st.Sessions == 0 || st.Sessions > 2 {
+		t.Errorf("%d connections of one caller beside the shared one; want 1 or 2", st.Sessions)
+	}
+	for n := range 20 {
+		declared := json.RawMessage(fmt.Sprintf(`{"experimental":{"e":{"n":%d}}}`, 100+n))
+		if _, err := r.callAs(fmt.Sprint(n), "m", "look", `{}`, tool.Exchange{Protocol: mcp.Version20251125, Transparent: true, Capabilities: declared}); err != nil {
+			t.Fatalf("call %d: %v", n, err)
+		}
+	}
+	if st, _ := r.StatusOf("m"); st.Sessions != 8 {
+		t.Errorf("%d connections beside the shared one; want 8", st.Sessions)
+	}
+}
+
+// A caller whose connections keep state on the server, as processes do, cannot
+// take those that others may choose.
+func TestOneCallerLeavesConnectionsForOthers(t *testing.T) {
+	t.Parallel()
+	r := newFixture(t, upstream.Options{}, upstreamtest.Stdio(t, "s", upstreamtest.Script{})).run()
+	r.state("s", upstream.Connected)
+	call := func(caller string, n int) string {
+		declared := json.RawMessage(fmt.Sprintf(`{"experimental":{"e":{"n":%d}}}`, n))
+		got, err := r.callAs(caller, "s", "whoami", `{}`, tool.Exchange{Protocol: mcp.Version20251125, Transparent: true, Capabilities: declared})
+		if err != nil {
+			t.Fatalf("%s, %d: %v", caller, n, err)
+		}
+		return got
+	}
+	for n := range 5 {
+		call("greedy", n)
+	}
+	before, _ := r.StatusOf("s")
+	call("other", 100)
+	if after, _ := r.StatusOf("s"); before.Sessions != 2 || after.Sessions != 3 {
+		t.Errorf("%d connections for the first caller and %d with the second; want 2 and 3", before.Sessions, after.Sessions)
 	}
 }

@@ -20,7 +20,7 @@ type session struct {
 	err  error
 	used time.Time // guarded by upstream.mu
 
-	extended bool // of a kind that a caller chose
+	extendedBy string // the caller that chose its kind; "" for none
 }
 
 // session returns the connection of a kind beside the shared one, entered; it
@@ -66,10 +66,10 @@ func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 		s.used = time.Now()
 		return s, nil
 	}
-	if err := u.evictSession(k.extended); err != nil {
+	if err := u.evictSession(k.extendedBy); err != nil {
 		return nil, err
 	}
-	s := &session{made: make(chan struct{}), used: time.Now(), extended: k.extended}
+	s := &session{made: make(chan struct{}), used: time.Now(), extendedBy: k.extendedBy}
 	u.sessions[key] = s
 	cfg, life := u.cfg, u.life
 	u.work.Go(func() { u.makeSession(life, s, key, cfg, k) })
@@ -100,30 +100,44 @@ func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg 
 	}
 }
 
-// maxExtended bounds the connections, and so the processes, with capabilities
-// that callers chose: anything can be declared. Further callers use the shared
+// These bound the connections, and so the processes, with capabilities that
+// callers chose: anything can be declared. Further requests use the shared
 // connection.
-const maxExtended = 8
+const (
+	maxExtended   = 8
+	maxExtendedBy = 2 // of them that one caller chose
+)
 
-// evictSession makes room for one more session. One that is extended takes
-// only the place of another that keeps nothing. u.mu is held.
-func (u *upstream) evictSession(extended bool) error {
-	chosen := 0
+// evictSession makes room for one more session. One that a caller chose takes
+// only the place of another such that keeps nothing, of its own if it has its
+// share. u.mu is held.
+func (u *upstream) evictSession(extendedBy string) error {
+	extended, chosen, own := extendedBy != "", 0, 0
 	for _, s := range u.sessions {
-		if s.extended {
+		if s.extendedBy != "" {
 			chosen++
 		}
+		if s.extendedBy == extendedBy {
+			own++
+		}
 	}
-	if len(u.sessions) < u.s.opts.MaxSessions && (!extended || chosen < maxExtended) {
+	over := extended && own >= maxExtendedBy
+	if len(u.sessions) < u.s.opts.MaxSessions && (!extended || chosen < maxExtended && !over) {
 		return nil
 	}
 	oldest := ""
 	for key, s := range u.sessions {
-		if s.conn == nil || extended && (!s.extended || s.conn.keepsState()) {
+		if s.conn == nil || extended && (s.extendedBy == "" || s.conn.keepsState()) || over && s.extendedBy != extendedBy {
 			continue
 		}
 		if s.conn.busy.Load() == 0 && (oldest == "" || s.used.Before(u.sessions[oldest].used)) {
 			oldest = key
+		}
+	}
+	if oldest == "" && over {
+		return &tool.Error{
+			Kind: tool.RateLimited, RetryAfter: time.Second,
+			Msg: fmt.Sprintf("this caller has %d connections with capabilities of its own to %s, the most that it may have", own, u.name),
 		}
 	}
 	if oldest == "" {
