@@ -10,6 +10,7 @@ import (
 	"junctor/internal/codemode"
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -155,6 +156,45 @@ func TestToolsOfScriptsAskThePerson(t *testing.T) {
 		}
 		if !strings.Contains(fmt.Sprint(notes), "progress 1") {
 			t.Errorf("%s: no progress: %q", version, notes)
+		}
+	}
+}
+
+// A caller whose key, rule or profile excludes junctor:run_code gets the
+// meta-tools in place of those of code mode, and cannot run a script.
+func TestScriptsCanBeWithheld(t *testing.T) {
+	r := newFixture(t, map[string]*testServer{"fs": newTestServer(anyTool("read"))})
+	cfg := DefaultConfig()
+	cfg.Code = true
+	r.SetConfig(cfg)
+	for name, tt := range map[string]struct {
+		caller tool.Caller
+		may    bool
+	}{
+		"no limits":        {tool.Caller{ID: "a"}, true},
+		"limited":          {tool.Caller{ID: "b", Servers: []string{"fs"}, Tools: []string{"fs:*", "!fs:write"}}, true},
+		"excluded":         {tool.Caller{ID: "c", Tools: []string{"*", "!junctor:run_code"}}, false},
+		"one of the rules": {tool.Caller{ID: "d", Grants: []tool.Grant{{Tools: []string{"*", "!junctor:*"}}, {}}}, true},
+		"all rules":        {tool.Caller{ID: "e", Grants: []tool.Grant{{Tools: []string{"*", "!junctor:*"}}}}, false},
+		"no profile":       {tool.Caller{ID: "f", Profiles: tool.Profiles{tool.UnknownProfile("gone")}}, false},
+	} {
+		for _, v := range []*metaView{{face: r.Face}, {face: r.Face, code: true}} {
+			serve := func(method, params string) string {
+				got, err := v.Serve(ctxFor(t), &mcpserver.Request{Method: method, Params: json.RawMessage(params), Protocol: mcp.Version20251125, Caller: tt.caller})
+				if err != nil {
+					return err.Error()
+				}
+				return string(got)
+			}
+			if list := serve("tools/list", `{}`); strings.Contains(list, "run_code") != tt.may || !tt.may && !strings.Contains(list, "execute_tool") {
+				t.Errorf("%s, code mode %t: %s", name, v.code, list)
+			}
+			if got := serve("tools/call", `{"name":"run_code","arguments":{"code":"return 40 + 2"}}`); strings.Contains(got, `"42"`) != tt.may {
+				t.Errorf("%s, code mode %t: %s", name, v.code, got)
+			}
+		}
+		if _, err := r.Face.opts.Scripts.Run(ctxFor(t), codemode.Request{Code: "return 1", Face: "tools", Caller: tt.caller}); (err == nil) != tt.may || err != nil && tool.KindOf(err) != tool.Denied {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"junctor/internal/codemode"
 	"junctor/internal/mcp"
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
@@ -37,12 +38,14 @@ type metaView struct {
 	code bool
 }
 
-// tools returns what tools/list returns, and the names.
-func (v *metaView) tools() (json.RawMessage, []string) {
+// tools returns what tools/list returns to the caller, and the names. Who may
+// not run scripts gets the meta-tools in code mode too.
+func (v *metaView) tools(caller *tool.Caller) (json.RawMessage, []string) {
+	scripts := codemode.Permitted(caller)
 	switch {
-	case v.code:
+	case v.code && scripts:
 		return toolList(searchTool, runCodeTool), []string{"run_code", "search_tools"}
-	case v.face.config.Load().Code:
+	case v.face.config.Load().Code && scripts:
 		return toolList(metaTools, runCodeTool), append(metaNames(), "run_code")
 	}
 	return toolList(metaTools), metaNames()
@@ -78,7 +81,7 @@ var tools = map[string]metaTool{
 // Describe implements mcpserver.Handler.
 func (v *metaView) Describe(_ context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
 	how := metaInstructions
-	if v.code {
+	if v.code && codemode.Permitted(&r.Caller) {
 		how = codeInstructions
 	}
 	return mcpserver.Description{
@@ -96,7 +99,7 @@ func (v *metaView) Notified(context.Context, *mcpserver.Session, string, json.Ra
 func (v *metaView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	switch r.Method {
 	case "tools/list":
-		list, _ := v.tools()
+		list, _ := v.tools(&r.Caller)
 		return list, nil
 	case "tools/call":
 		return v.call(ctx, r)
@@ -126,7 +129,7 @@ func setLevel(r *mcpserver.Request) (json.RawMessage, error) {
 func (v *metaView) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := r.Name()
 	t, ok := tools[name]
-	if _, names := v.tools(); !ok || !slices.Contains(names, name) {
+	if _, names := v.tools(&r.Caller); !ok || !slices.Contains(names, name) {
 		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q; the tools are %s. To run a tool of a server, call execute_tool", name, strings.Join(names, ", "))}
 	}
 	args, err := readArguments(name, t.arguments, r.Arguments())

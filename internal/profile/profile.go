@@ -136,6 +136,12 @@ func (n named) Allows(t tool.Name) bool {
 		(c.Tags == nil || n.set.opts.Tags != nil && tool.SelectsAny(c.Tags, n.set.opts.Tags(t)))
 }
 
+// Excludes implements tool.Profile.
+func (n named) Excludes(t tool.Name) bool {
+	c, ok := n.config()
+	return !ok || tool.Excluded(c.Servers, c.Tools, t)
+}
+
 // Shows implements tool.Profile.
 func (n named) Shows(server string) bool {
 	c, ok := n.config()

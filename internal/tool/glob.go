@@ -94,6 +94,30 @@ func (c *Caller) MaySee(server string) bool {
 	return own.shows(server) && (len(c.Grants) == 0 || slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.shows(server) }))
 }
 
+// Excludes reports whether a glob that begins with "!" takes the tool from the
+// caller. Tools of the gateway itself, such as junctor:run_code, need no glob
+// that selects them, but can be excluded.
+func (c *Caller) Excludes(n Name) bool {
+	own := Grant{Servers: c.Servers, Tools: c.Tools, Profiles: c.Profiles}
+	return own.excludes(n) || len(c.Grants) > 0 && !slices.ContainsFunc(c.Grants, func(g Grant) bool { return !g.excludes(n) })
+}
+
+func (g Grant) excludes(n Name) bool {
+	return Excluded(g.Servers, g.Tools, n) || slices.ContainsFunc(g.Profiles, func(p Profile) bool { return p.Excludes(n) })
+}
+
+// Excluded reports whether a glob over servers or over server:tool excludes the
+// tool.
+func Excluded(servers, tools []string, n Name) bool {
+	excludes := func(patterns []string, match func(pattern string) bool) bool {
+		return slices.ContainsFunc(patterns, func(p string) bool {
+			excluded, ok := strings.CutPrefix(p, "!")
+			return ok && match(excluded)
+		})
+	}
+	return excludes(servers, func(p string) bool { return Glob(p, n.Server) }) || excludes(tools, func(p string) bool { return matchTool(p, n) })
+}
+
 // Limited reports whether there are servers or tools that the caller may not
 // use.
 func (c *Caller) Limited() bool {

@@ -13,6 +13,9 @@ type Profile interface {
 	// Allows reports whether the profile has the tool, or the method of a
 	// server other than a tool call.
 	Allows(Name) bool
+	// Excludes reports whether a glob that begins with "!" takes the tool out of
+	// the profile, as [Caller.Excludes].
+	Excludes(Name) bool
 	// Shows reports whether the profile has the server.
 	Shows(server string) bool
 	// Terms returns the conditions under which calls are made.
@@ -72,6 +75,9 @@ func (p UnknownProfile) Name() string { return string(p) }
 
 // Allows implements Profile.
 func (UnknownProfile) Allows(Name) bool { return false }
+
+// Excludes implements Profile.
+func (UnknownProfile) Excludes(Name) bool { return true }
 
 // Shows implements Profile.
 func (UnknownProfile) Shows(string) bool { return false }
