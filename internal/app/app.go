@@ -215,7 +215,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.models = newModelSet(a)
 	a.models.choose(ctx, cfg, false)
 	a.chat = chat.New(chat.Options{
-		Approvals: a.approvals.Standing, ApprovalTimeout: a.approvals.Timeout,
+		Approvals: a.approvals.Standing, ApprovalTimeout: a.approvals.Timeout, Profiles: a.profiles,
 		Config: cfg.Chat, Models: a.models.set, Tools: a.tools, Executor: a.executor, Store: a.store, Meter: a.metrics, Tracer: a.tracer, Log: o.Log, Node: a.node,
 		Shared: cfg.Store.URL != "",
 	})

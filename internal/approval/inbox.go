@@ -185,16 +185,16 @@ type answer struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Ask waits for a person who allows or denies the call. It returns
-// waiting.ErrNobody when nobody can, and waiting.ErrExpired when nobody did in
-// time. When ctx ends the
-// request is withdrawn.
-func (i *Inbox) Ask(ctx context.Context, call *tool.Call, e *catalog.Entry) (allow bool, reason string, err error) {
+// askInbox waits for a person who allows or denies the call in the inbox. It
+// returns waiting.ErrNobody when nobody can, and waiting.ErrExpired when nobody
+// did in time. When ctx ends the request is withdrawn. With a client, its user is
+// asked too.
+func (i *Inbox) askInbox(ctx context.Context, call *tool.Call, e *catalog.Entry, withClient bool) (allow bool, reason string, err error) {
 	cfg := i.CurrentConfig()
 	if cfg.Webhook == nil && !i.attended(ctx) {
 		return false, "", waiting.ErrNobody
 	}
-	params, err := i.request(ctx, call, e)
+	params, err := i.request(ctx, call, e, withClient)
 	if err != nil {
 		return false, "", err
 	}
@@ -222,7 +222,9 @@ func (i *Inbox) Ask(ctx context.Context, call *tool.Call, e *catalog.Entry) (all
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel(nil)
-	background.Go(func() { i.keepAlive(ctx, call, e) })
+	if !withClient { // which has the question
+		background.Go(func() { i.keepAlive(ctx, call, e) })
+	}
 	in := waiting.Input{Kind: waiting.KindApproval, Params: params, Expires: time.Now().Add(cfg.Timeout()).UTC()}
 	if cfg.Webhook != nil {
 		background.Go(func() {
@@ -249,11 +251,10 @@ func (i *Inbox) Ask(ctx context.Context, call *tool.Call, e *catalog.Entry) (all
 }
 
 // request returns the question about a call.
-func (i *Inbox) request(ctx context.Context, call *tool.Call, e *catalog.Entry) (json.RawMessage, error) {
-	sum := sha256.Sum256(call.Arguments)
+func (i *Inbox) request(ctx context.Context, call *tool.Call, e *catalog.Entry, withClient bool) (json.RawMessage, error) {
 	r := Request{
-		Tool: e.Name.String(), Why: why(e),
-		Fingerprint: e.Fingerprint(), ArgumentsHash: hex.EncodeToString(sum[:]),
+		Tool: e.Name.String(), Why: why(e, withClient),
+		Fingerprint: e.Fingerprint(), ArgumentsHash: argumentsHash(call.Arguments),
 		Scopes: []Scope{Once, ForSession, Always}, Warnings: e.Warnings(), Changed: e.Review.Changed,
 	}
 	if call.Session == "" {
@@ -270,12 +271,21 @@ func (i *Inbox) request(ctx context.Context, call *tool.Call, e *catalog.Entry) 
 	return data, err
 }
 
-// why returns what asks for the approval.
-func why(e *catalog.Entry) string {
+func argumentsHash(arguments json.RawMessage) string {
+	sum := sha256.Sum256(arguments)
+	return hex.EncodeToString(sum[:])
+}
+
+// why returns what asks for the approval, and who else is asked.
+func why(e *catalog.Entry, withClient bool) string {
+	by, also := "the profile of the caller asks for approval", ", and its client cannot ask"
 	if e.Approval == catalog.AskApproval {
-		return fmt.Sprintf("a rule in toolRules asks for approval of %s, and its client cannot ask", e.Name)
+		by = fmt.Sprintf("a rule in toolRules asks for approval of %s", e.Name)
 	}
-	return "the profile of the caller asks for approval, and its client cannot ask"
+	if withClient {
+		also = "; its user is asked in the conversation, too"
+	}
+	return by + also
 }
 
 // maxRequest bounds the bytes of a question.

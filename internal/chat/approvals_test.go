@@ -2,6 +2,8 @@ package chat
 
 import (
 	"encoding/json"
+	"net/http"
+	"strings"
 	"testing"
 
 	"junctor/internal/catalog"
@@ -45,4 +47,74 @@ func TestApprovalsAreBoundAndRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked()
+}
+
+// TestApprovalStandsInInboxToo: an administrator can answer what the chat asks;
+// whoever is first closes the question for the other.
+func TestApprovalStandsInInboxToo(t *testing.T) {
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "delete", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{"path":"/x"}`)}}}},
+		{When: llmtest.When{User: "delete", Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
+	}})
+	page, err := http.Get(r.server.URL + "/api/approvals/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Body.Close()
+	if _, err := page.Body.Read(make([]byte, 1)); err != nil { // the page counts as open
+		t.Fatal(err)
+	}
+	inbox := func(count int) string { // waits until so many calls wait
+		t.Helper()
+		changed := r.inbox.Calls.Watch(t.Context())
+		for {
+			list, err := r.inbox.Waiting(t.Context(), tool.Local)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(list) == count && count == 0 {
+				return ""
+			}
+			if len(list) == count {
+				return list[0].ID
+			}
+			select {
+			case <-changed:
+			case <-t.Context().Done():
+				t.Fatal("the inbox did not change")
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		answer string // in the inbox; "" answers in the chat
+		want   string
+	}{
+		"allowed in the inbox": {`{"action":"allow"}`, "done delete"},
+		"denied in the inbox":  {`{"action":"deny","reason":"not on Fridays"}`, "not on Fridays"},
+		"allowed in the chat":  {"", "done delete"},
+	} {
+		c := r.connect("as=ann")
+		c.say("delete")
+		m := c.kind(TypeApproval)
+		id := inbox(1)
+		if tt.answer == "" {
+			c.send("approve", map[string]any{"callId": m.Payload.CallID})
+		} else {
+			res, err := http.Post(r.server.URL+"/api/approvals/"+id, "application/json", strings.NewReader(tt.answer))
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != 200 {
+				t.Errorf("%s: %d", name, res.StatusCode)
+			}
+			if s := c.until(func(m message) bool { return m.Type == TypeStatus && m.Payload.Tool != "" }); s.Payload.State != "processing" || s.Payload.Data.CallID != m.Payload.CallID {
+				t.Errorf("%s: the chat is told %s", name, s.Raw)
+			}
+		}
+		if text, _ := c.reply(); !strings.Contains(text, tt.want) {
+			t.Errorf("%s: %q, want %q", name, text, tt.want)
+		}
+		inbox(0)
+	}
 }

@@ -32,14 +32,14 @@ type Decision struct {
 
 var errNoAnswer = errors.New("approval timed out")
 
-// approve asks the user whether a call may be made, unless an earlier approval
-// applies.
+// approve asks the user whether a call may be made, unless that was allowed for
+// this session. The executor knows what was allowed for always.
 func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.Name, args json.RawMessage) (bool, error) {
 	name, subject := n.String(), s.host.Approvals.Subject(n)
 	s.mu.Lock()
 	known := slices.Contains(s.meta.Allow, subject)
 	s.mu.Unlock()
-	if known || s.host.alwaysAllowed(ctx, t.caller.ID, subject) {
+	if known {
 		return true, nil
 	}
 	wait := s.host.ApprovalTimeout()
@@ -55,6 +55,9 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 	s.emit(TypeApproval, ApprovalPayload{CallID: c.ID, Tool: name, Arguments: args,
 		Message: fmt.Sprintf("%s wants to run. Allow it?", name), Expires: time.Now().Add(wait).UTC()})
 	d, err := await(ctx, t, answer, wait)
+	if errors.Is(err, approval.ErrAnswered) { // which closes the question
+		s.emit(TypeStatus, StatusPayload{State: "processing", Tool: name, Message: name + " was decided by an administrator", Data: &StatusData{CallID: c.ID}})
+	}
 	if err != nil {
 		return false, err
 	}
@@ -95,12 +98,4 @@ func (s *Session) Decide(ctx context.Context, callID string, d Decision) bool {
 		return true
 	}
 	return elsewhere && s.host.command(ctx, s.id, command{CallID: callID, Decision: &d})
-}
-
-func (h *Host) alwaysAllowed(ctx context.Context, caller, subject string) bool {
-	yes, err := h.Approvals.AllowedAlways(ctx, caller, subject)
-	if err != nil {
-		h.Log.WarnContext(ctx, "approvals not read; the person is asked", "err", err)
-	}
-	return yes
 }

@@ -167,7 +167,8 @@ func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall
 					s.progress(c, target, params)
 				}
 			},
-			Approve: approve,
+			Approve:        approve,
+			ApproveInInbox: true,
 			Ask: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 				return s.serverAsks(ctx, t, questionOf(c, target), method, params)
 			},

@@ -32,9 +32,9 @@ func (h *Host) Search(ctx context.Context, caller tool.Caller, text string, limi
 	out := []SessionInfo{}
 	var before time.Time
 	for seen := 0; seen < maxCandidates && len(out) < limit; {
-		list, err := h.Store.Sessions(ctx, store.SessionQuery{Owner: caller.ID, Before: before, Text: text, Limit: 50})
+		list, err := h.sessionsOf(ctx, &caller, store.SessionQuery{Before: before, Text: text, Limit: 50})
 		if err != nil {
-			return nil, unavailable(err)
+			return nil, err
 		}
 		for _, rec := range list {
 			messages, err := h.Store.Messages(ctx, rec.ID, 0, 0)

@@ -32,6 +32,7 @@ import (
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
+	"junctor/internal/waiting"
 )
 
 // testTimeout bounds the wait for expected events. It is long, because the
@@ -47,6 +48,7 @@ type fixture struct {
 	catalog *catalog.Catalog
 	ups     *upstreams
 	host    *Host
+	inbox   *approval.Inbox
 	server  *httptest.Server
 	logs    *syncBuffer
 	set     *llm.Set
@@ -259,12 +261,15 @@ func (r *fixture) start(opts ...option) {
 	}
 	r.set = set
 	o.Models = func() *llm.Set { return r.set }
+	calls := waiting.NewService(r.store, log)
+	r.inbox = approval.New(approval.Options{Config: approval.DefaultConfig(), Calls: calls, Standing: o.Approvals, Store: r.store, Log: log})
 	if o.Executor == nil {
-		o.Executor = executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.ups, Calls: r.store, Log: log, Node: o.Node, Config: executor.DefaultConfig()})
+		o.Executor = executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.ups, Calls: r.store, Approvals: r.inbox, Log: log, Node: o.Node, Config: executor.DefaultConfig()})
 	}
 	r.host = New(o)
 	mux := http.NewServeMux()
 	r.host.Routes(mux)
+	r.inbox.Routes(mux)
 	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		ctx := req.Context()
 		if who := req.URL.Query().Get("as"); who != "" {
@@ -273,15 +278,18 @@ func (r *fixture) start(opts ...option) {
 		mux.ServeHTTP(w, req.WithContext(ctx))
 	}))
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
+	done := make(chan error, 2)
 	go func() { done <- r.host.Run(ctx) }()
+	go func() { done <- calls.Run(ctx) }()
 	var once sync.Once
 	host, server := r.host, r.server
 	r.end = func() {
 		once.Do(func() {
 			cancel()
-			if err := <-done; err != nil {
-				t.Errorf("Run: %v", err)
+			for range cap(done) {
+				if err := <-done; err != nil {
+					t.Errorf("Run: %v", err)
+				}
 			}
 			_ = host
 			server.CloseClientConnections()

@@ -50,6 +50,10 @@ type Options struct {
 	Store    Store
 	// Approvals are the permanent ones of all callers.
 	Approvals *approval.Standing
+	// Profiles narrows callers to the profile that a conversation has chosen.
+	Profiles interface {
+		Narrow(c tool.Caller, profile string) (tool.Caller, error)
+	}
 	// ApprovalTimeout returns how long a person may take to answer.
 	ApprovalTimeout func() time.Duration
 	Meter           Meter             // may be nil
@@ -202,6 +206,7 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 	}
 	if id == "" {
 		s := &Session{host: h, id: rand.Text(), owner: caller.ID, created: time.Now(), active: time.Now(), watchers: map[*Watcher]struct{}{}}
+		s.meta.Profiles = caller.Profiles.Names()
 		h.sessions[s.id] = s
 		h.mu.Unlock()
 		return s, nil
@@ -209,16 +214,19 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 	s := h.sessions[id]
 	h.mu.Unlock()
 	if s != nil {
-		if s.owner != caller.ID {
+		err := s.refresh(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !readable(&caller, s.owner, s.meta.Profiles) {
 			return nil, noSession()
 		}
-		return s, s.refresh(ctx)
+		return s, err
 	}
 	if len(id) > 128 {
 		return nil, noSession()
 	}
 	rec, err := h.Store.Session(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && rec.Owner != caller.ID {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !recordReadable(&caller, &rec) {
 		return nil, noSession()
 	}
 	if err != nil {

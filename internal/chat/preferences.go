@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"junctor/internal/store"
+	"junctor/internal/tool"
 )
 
 // Preferences are what a user chose for one conversation.
@@ -16,6 +17,9 @@ type Preferences struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	// Servers are those whose tools the model may use; empty means all.
 	Servers []string `json:"servers,omitempty"`
+	// Profile narrows the conversation to a part of the gateway; empty means
+	// what the caller may use.
+	Profile string `json:"profile,omitempty"`
 }
 
 // maxSystemPrompt bounds the system prompt of a conversation, in bytes.
@@ -38,10 +42,21 @@ func (p Preferences) uses(server string) bool {
 	return len(p.Servers) == 0 || slices.Contains(p.Servers, server)
 }
 
+// narrow returns the caller with the profile of the conversation.
+func (h *Host) narrow(caller tool.Caller, p Preferences) (tool.Caller, error) {
+	if p.Profile == "" || h.Profiles == nil {
+		return caller, nil
+	}
+	return h.Profiles.Narrow(caller, p.Profile)
+}
+
 // Prefer replaces the preferences of the conversation, from the next message
 // on.
-func (s *Session) Prefer(ctx context.Context, p Preferences) error {
+func (s *Session) Prefer(ctx context.Context, caller tool.Caller, p Preferences) error {
 	if err := p.validate(); err != nil {
+		return err
+	}
+	if _, err := s.host.narrow(caller, p); err != nil {
 		return err
 	}
 	s.mu.Lock()

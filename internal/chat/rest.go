@@ -83,9 +83,9 @@ func (h *Host) listModels(w http.ResponseWriter, r *http.Request) {
 
 // List returns the caller's sessions, most recently changed first.
 func (h *Host) List(ctx context.Context, caller tool.Caller, before time.Time, limit int) ([]SessionInfo, error) {
-	list, err := h.Store.Sessions(ctx, store.SessionQuery{Owner: caller.ID, Before: before, Limit: limit})
+	list, err := h.sessionsOf(ctx, &caller, store.SessionQuery{Before: before, Limit: limit})
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, err
 	}
 	out := make([]SessionInfo, 0, len(list))
 	for _, rec := range list {
@@ -140,7 +140,7 @@ func (h *Host) listSessions(w http.ResponseWriter, r *http.Request) {
 // own returns the record of a session that belongs to the caller.
 func (h *Host) own(ctx context.Context, caller tool.Caller, id string) (store.Session, error) {
 	rec, err := h.Store.Session(ctx, id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && rec.Owner != caller.ID {
+	if errors.Is(err, store.ErrNotFound) || err == nil && !recordReadable(&caller, &rec) {
 		return store.Session{}, &tool.Error{Kind: tool.MethodNotFound, Msg: "there is no such session"}
 	}
 	if err != nil {

@@ -74,6 +74,7 @@ type metadata struct {
 	Usage    llm.Usage `json:"usage,omitzero"`
 	Leaf     int64     `json:"leaf,omitempty"` // the end of the current branch; 0 means the newest message
 	Pinned   bool      `json:"pinned,omitempty"`
+	Profiles []string  `json:"profiles,omitempty"` // with which all of it was written
 
 	Preferences Preferences `json:"preferences,omitzero"`
 }

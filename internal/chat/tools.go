@@ -76,10 +76,13 @@ const (
 	maxGuidanceTotal = 32 << 10
 )
 
-// guidance returns the servers' guidance for their tools, and which servers are
-// unavailable.
+// guidance returns the instructions of the caller's profiles, the servers'
+// guidance for their tools, and which servers are unavailable.
 func guidance(snap *catalog.Snapshot, caller *tool.Caller, o requestTools, down []ServerState) string {
 	var b strings.Builder
+	if text := caller.Instructions(); text != "" {
+		fmt.Fprintf(&b, "%s\n\n", text)
+	}
 	for _, s := range snap.Servers() {
 		if !caller.MaySee(s.Name) || !o.prefs.uses(s.Name) || s.EnabledTools() == 0 {
 			continue

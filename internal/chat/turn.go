@@ -98,6 +98,12 @@ func (s *Session) Post(ctx context.Context, caller tool.Caller, m SendMessage) e
 	if err != nil {
 		return err
 	}
+	if caller, err = h.narrow(caller, s.preferences()); err != nil {
+		return err
+	}
+	if err := s.writtenBy(ctx, &caller); err != nil {
+		return err
+	}
 	t := &turn{id: newID("turn"), caller: caller, done: make(chan struct{}), session: s,
 		approvals: map[string]chan Decision{}, reasons: map[string]string{}, questions: map[string]*question{}}
 	s.mu.Lock()

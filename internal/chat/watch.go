@@ -18,6 +18,7 @@ const queueLength = 256
 // Watcher receives the messages of one session.
 type Watcher struct {
 	session *Session
+	caller  tool.Caller
 	queue   chan envelope
 	gone    chan struct{} // closed when the watcher was too slow
 	once    sync.Once
@@ -94,7 +95,7 @@ func (s *Session) startGrace() {
 // available; with -1 it starts with the history. A reply in progress is sent
 // from its beginning.
 func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*Watcher, error) {
-	w := &Watcher{session: s, queue: make(chan envelope, queueLength), gone: make(chan struct{})}
+	w := &Watcher{session: s, caller: caller, queue: make(chan envelope, queueLength), gone: make(chan struct{})}
 	s.mu.Lock()
 	s.watchers[w] = struct{}{}
 	s.active = time.Now()

@@ -278,7 +278,7 @@ func (c *connection) handle(ctx context.Context, data []byte) {
 			c.fail(err)
 		}
 	case PreferMessage:
-		if err := c.session.Prefer(ctx, m.Preferences); err != nil {
+		if err := c.session.Prefer(ctx, c.caller, m.Preferences); err != nil {
 			c.fail(err)
 		}
 	case AbortMessage:

@@ -24,21 +24,33 @@ func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Cal
 	if !mustAsk(e, &call.Caller) {
 		return nil
 	}
-	ask := call.Exchange.Approve
-	if ask == nil && x.Approvals != nil && x.Approvals.Allowed(ctx, call, e) {
+	if x.Approvals != nil && x.Approvals.Allowed(ctx, call, e) {
 		return nil
 	}
-	// A call that its caller left has a record, which the caller answers by
-	// itself: its approval is for the inbox.
-	if ask == nil && call.Exchange.Ask != nil && waiting.From(ctx) == nil && canElicit(call.Exchange.Capabilities) {
-		ask = func(ctx context.Context, n tool.Name, arguments json.RawMessage) (bool, error) {
-			return x.elicitApproval(ctx, call.Exchange.Ask, n, arguments)
+	var client func(context.Context) (bool, error)
+	if approve := call.Exchange.Approve; approve != nil {
+		client = func(ctx context.Context) (bool, error) { return approve(ctx, e.Name, call.Arguments) }
+	} else if call.Exchange.Ask != nil && waiting.From(ctx) == nil && canElicit(call.Exchange.Capabilities) {
+		// A call that its caller left has a record, which the caller answers by
+		// itself: its approval is for the inbox.
+		client = func(ctx context.Context) (bool, error) {
+			return x.elicitApproval(ctx, call.Exchange.Ask, e.Name, call.Arguments)
 		}
 	}
-	reason := ""
-	if ask == nil && x.Approvals != nil {
-		ask = func(ctx context.Context, _ tool.Name, _ json.RawMessage) (yes bool, err error) {
-			yes, reason, err = x.Approvals.Ask(ctx, call, e)
+	reason, ask := "", client
+	switch {
+	case x.Approvals == nil:
+	case client == nil, call.Exchange.ApproveInInbox:
+		ask = func(ctx context.Context) (yes bool, err error) {
+			yes, reason, err = x.Approvals.Ask(ctx, call, e, client)
+			return yes, err
+		}
+	default:
+		ask = func(ctx context.Context) (bool, error) {
+			yes, err := client(ctx)
+			if err == nil {
+				x.Approvals.Answered(ctx, call, e, yes)
+			}
 			return yes, err
 		}
 	}
@@ -50,7 +62,7 @@ func (x *Executor) approve(ctx context.Context, e *catalog.Entry, call *tool.Cal
 	if await := call.Exchange.AwaitPerson; await != nil {
 		defer await()()
 	}
-	yes, err := ask(waitCtx, e.Name, call.Arguments)
+	yes, err := ask(waitCtx)
 	if err != nil {
 		return x.notApproved(waitCtx, e, err)
 	}

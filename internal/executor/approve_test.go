@@ -12,9 +12,10 @@ import (
 // inbox allows every call, and notes whether its wait was announced.
 type inbox struct{ waits, asked *int }
 
-func (inbox) Allowed(context.Context, *tool.Call, *catalog.Entry) bool { return false }
-func (inbox) Timeout() time.Duration                                   { return time.Minute }
-func (i inbox) Ask(context.Context, *tool.Call, *catalog.Entry) (bool, string, error) {
+func (inbox) Allowed(context.Context, *tool.Call, *catalog.Entry) bool   { return false }
+func (inbox) Timeout() time.Duration                                     { return time.Minute }
+func (inbox) Answered(context.Context, *tool.Call, *catalog.Entry, bool) {}
+func (i inbox) Ask(context.Context, *tool.Call, *catalog.Entry, func(context.Context) (bool, error)) (bool, string, error) {
 	*i.asked = *i.waits
 	return true, "", nil
 }

@@ -68,14 +68,18 @@ type Meter interface {
 	Circuit(server, tool string, state int)
 }
 
-// Approvals asks people other than the user of the calling client.
+// Approvals asks people, those other than the user of the calling client too.
 type Approvals interface {
 	// Allowed reports whether an earlier approval applies to the call.
 	Allowed(ctx context.Context, call *tool.Call, e *catalog.Entry) bool
 
 	// Ask waits for a person. It returns waiting.ErrNobody when nobody can
-	// answer, and waiting.ErrExpired when nobody did in time.
-	Ask(ctx context.Context, call *tool.Call, e *catalog.Entry) (allow bool, reason string, err error)
+	// answer, and waiting.ErrExpired when nobody did in time. client, where it
+	// is not nil, asks the user of the calling client at the same time.
+	Ask(ctx context.Context, call *tool.Call, e *catalog.Entry, client func(context.Context) (bool, error)) (allow bool, reason string, err error)
+
+	// Answered records what the user of the calling client answered.
+	Answered(ctx context.Context, call *tool.Call, e *catalog.Entry, allow bool)
 
 	// Timeout returns how long a person may take.
 	Timeout() time.Duration

@@ -76,6 +76,10 @@ type Exchange struct {
 	// elicitation, where Ask and Capabilities allow that.
 	Approve func(ctx context.Context, name Name, arguments json.RawMessage) (bool, error)
 
+	// ApproveInInbox lets the question of Approve stand in the inbox too, where
+	// somebody else may answer it. Approve's context then ends.
+	ApproveInInbox bool
+
 	// AwaitPerson is called when the call begins to wait for an approval, and
 	// what it returns when the wait is over. It may be nil.
 	AwaitPerson func() (over func())
