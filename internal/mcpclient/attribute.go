@@ -97,9 +97,10 @@ func (c *Client) onlyCall() *pendingRequest {
 }
 
 // onlyInFlight is onlyCall with c.mu held; several reports that there are more.
+// Calls that were cancelled do not count.
 func (c *Client) onlyInFlight() (only *pendingRequest, several bool) {
 	for _, cl := range c.calls {
-		if !causesMessages(cl.method) {
+		if !causesMessages(cl.method) || cl.ctx.Err() != nil {
 			continue
 		}
 		if only != nil {
@@ -153,6 +154,11 @@ func (c *Client) noteCancelled(cl *pendingRequest) {
 // cancelledByOther reports whether a call of anyone but the caller was cancelled
 // recently. c.mu is held.
 func (c *Client) cancelledByOther(caller string) bool {
+	for _, cl := range c.calls {
+		if cl.caller != "" && cl.caller != caller && causesMessages(cl.method) && cl.ctx.Err() != nil {
+			return true
+		}
+	}
 	for other, at := range c.cancelledAt {
 		if other != caller && time.Since(at) <= cancelledFor {
 			return true
