@@ -206,7 +206,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	a.calls = &reserved.Calls{Executor: a.executor, Kept: a.kept, PageSize: func() int { return a.config.Load().Discovery.MaxResultBytes }}
 	a.scripts = codemode.New(codemode.Options{Calls: a.calls, Tools: a.tools, Kept: a.kept, Config: cfg.Scripts, Log: o.Log})
 	a.discovery = discovery.New(discovery.Options{
-		Tools: a.tools, Calls: a.calls, Upstreams: a.upstreams, Waiting: a.waiting, Scripts: a.scripts, Kept: a.kept,
+		Tools: a.tools, Calls: a.calls, Upstreams: a.upstreams, Waiting: a.waiting, Beside: a.search.Beside, Scripts: a.scripts, Kept: a.kept,
 		Config: cfg.Discovery, Version: o.Version, Log: o.Log,
 		Server: mcpserver.Options{MaxSessions: maxSessions(cfg), Cluster: a.cluster(), Rejected: rejectedMCP, Redact: o.Redactor.String},
 	})

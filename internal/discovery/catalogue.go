@@ -13,6 +13,7 @@ import (
 	"junctor/internal/listing"
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
+	"junctor/internal/reserved"
 	"junctor/internal/search"
 	"junctor/internal/tool"
 )
@@ -34,8 +35,10 @@ func fit[T any](items []T, limit int) (kept []T, more int) {
 	return items, 0
 }
 
-// toolLine is one tool in an answer.
+// toolLine is one tool in an answer, or a call of a reserved tool that reads a
+// resource or renders a prompt.
 type toolLine struct {
+	Kind      string   `json:"kind,omitempty"` // of an item; empty for a tool
 	Server    string   `json:"server,omitempty"`
 	Tool      string   `json:"tool"`
 	Summary   string   `json:"summary,omitempty"`
@@ -43,6 +46,9 @@ type toolLine struct {
 	Relevance float64  `json:"relevance,omitempty"`
 	Tags      []string `json:"tags,omitempty"`
 	Disabled  string   `json:"disabled,omitempty"`
+
+	From      string          `json:"from,omitempty"`      // the server of an item,
+	Arguments json.RawMessage `json:"arguments,omitempty"` // and those that read it
 }
 
 func lineOf(e *catalog.Entry) toolLine {
@@ -85,9 +91,10 @@ func (v *metaView) searchTools(ctx context.Context, r *mcpserver.Request, args m
 		if v.code {
 			l.Signature = codemode.Signature(m.Entry)
 		}
-		l.Server, l.Relevance = m.Name.Server, math.Round(m.Relevance*100)/100
+		l.Server, l.Relevance = m.Name.Server, round(m.Relevance)
 		lines = append(lines, l)
 	}
+	lines = withItems(lines, v.face.view.searchItems(ctx, r, q, server), q.Limit)
 	out := struct {
 		Results []toolLine `json:"results"`
 		More    int        `json:"more,omitempty"`
@@ -107,6 +114,8 @@ func (v *metaView) searchTools(ctx context.Context, r *mcpserver.Request, args m
 	}
 	return answer(out), nil
 }
+
+func round(relevance float64) float64 { return math.Round(relevance*100) / 100 }
 
 // explain adds the state of a server to the error, if it is known.
 func (f *Face) explain(err error, caller *tool.Caller, server string) error {
@@ -171,6 +180,7 @@ type parameter struct {
 
 // details is the complete description of a tool for an agent.
 type details struct {
+	Kind        string          `json:"kind,omitempty"` // of an item; empty for a tool
 	Server      string          `json:"server"`
 	Tool        string          `json:"tool"`
 	Title       string          `json:"title,omitempty"`
@@ -184,16 +194,27 @@ type details struct {
 	Approval    string          `json:"approval,omitempty"`
 	Warnings    []string        `json:"warnings,omitempty"`
 	Guidance    string          `json:"guidance,omitempty"`
+
+	From      string          `json:"from,omitempty"`      // the server of an item,
+	Arguments json.RawMessage `json:"arguments,omitempty"` // and those that read it
 }
 
 func (v *metaView) toolDetails(ctx context.Context, r *mcpserver.Request, args map[string]json.RawMessage) (json.RawMessage, error) {
-	cfg, server := v.face.config.Load(), text(args["server"])
+	cfg, server, name := v.face.config.Load(), text(args["server"]), text(args["tool"])
+	if own, ok := reserved.Lookup(server, name); ok {
+		return answer(reservedDetails(own)), nil
+	}
 	v.face.opts.Tools.Await(ctx, &r.Caller, server)
 	snap := v.face.opts.Tools.Snapshot()
 	if err := v.face.opts.Tools.CheckServer(snap, &r.Caller, server); err != nil {
 		return nil, err
 	}
-	e, err := snap.Resolve(&r.Caller, server, text(args["tool"]))
+	e, err := snap.Resolve(&r.Caller, server, name)
+	if tool.KindOf(err) == tool.ToolNotFound {
+		if d, ok := v.face.view.itemDetails(ctx, r, server, name); ok {
+			return answer(d), nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

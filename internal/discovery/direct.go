@@ -33,6 +33,7 @@ type directView struct {
 
 	mu    sync.Mutex
 	lists map[string]*callerLists // the lists last sent to each caller
+	found map[string]*itemIndex   // what each caller can search
 }
 
 // toolsAt is the table of one snapshot.
@@ -42,7 +43,7 @@ type toolsAt struct {
 }
 
 func newDirectView(f *Face) *directView {
-	return &directView{face: f, lists: map[string]*callerLists{}}
+	return &directView{face: f, lists: map[string]*callerLists{}, found: map[string]*itemIndex{}}
 }
 
 // Describe implements mcpserver.Handler.

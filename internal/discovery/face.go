@@ -18,6 +18,7 @@ import (
 	"junctor/internal/mcpserver"
 	"junctor/internal/rawjson"
 	"junctor/internal/results"
+	"junctor/internal/search"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 	"junctor/internal/waiting"
@@ -55,7 +56,8 @@ type Options struct {
 	Kept      *results.Kept
 	Config    Config
 	Version   string
-	Waiting   *waiting.Service // keeps tasks; nil serves none
+	Waiting   *waiting.Service     // keeps tasks; nil serves none
+	Beside    func() *search.Index // makes an index of what is searched beside tools; nil searches tools alone
 	Limits    mcp.Limits
 	Log       *slog.Logger
 

@@ -37,7 +37,8 @@ type testServer struct {
 	old    bool // speaks the handshake era alone
 	caps   string
 	tools  []string
-	words  string // instructions
+	words  string            // instructions
+	lists  map[string]string // results in place of the usual ones, by method
 
 	mu        sync.Mutex
 	resources []string
@@ -69,6 +70,13 @@ func (d *testServer) saw(what string) {
 	d.seen = append(d.seen, what)
 }
 
+// forget drops what was seen so far.
+func (d *testServer) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.seen = nil
+}
+
 func (d *testServer) has(what string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -83,6 +91,12 @@ func (d *testServer) has(what string) bool {
 func (d *testServer) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := rawjson.FieldString(r.Params, "name") + rawjson.FieldString(r.Params, "uri")
 	d.saw(r.Method + " " + name)
+	d.mu.Lock()
+	own, ok := d.lists[r.Method]
+	d.mu.Unlock()
+	if ok {
+		return json.RawMessage(own), nil
+	}
 	switch r.Method {
 	case "tools/list":
 		return json.RawMessage(`{"tools":[` + strings.Join(d.tools, ",") + `],"custom":true}`), nil
@@ -264,7 +278,7 @@ func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixt
 	calls := &reserved.Calls{Executor: exec, Kept: kept, PageSize: func() int { return r.CurrentConfig().MaxResultBytes }}
 	tools := listing.New(listing.Options{Catalog: r.catalog, Search: r.index, Upstreams: r.sup})
 	r.Face = New(Options{
-		Tools: tools, Calls: calls, Upstreams: r.sup, Kept: kept, Config: DefaultConfig(), Version: "0.0.0", Log: log,
+		Tools: tools, Calls: calls, Upstreams: r.sup, Kept: kept, Beside: r.index.Beside, Config: DefaultConfig(), Version: "0.0.0", Log: log,
 		Scripts: codemode.New(codemode.Options{Engine: engine, Calls: calls, Tools: tools, Kept: kept, Config: codemode.DefaultConfig(), Log: log}),
 	})
 	calls.Items = r.Face

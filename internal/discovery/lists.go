@@ -56,6 +56,7 @@ const (
 type list struct {
 	at     time.Time
 	items  []json.RawMessage
+	from   []string            // the server of each item
 	names  *table[tool.Name]   // only for prompts
 	owners map[string][]string // servers by URI or template; the first owns the plain URI
 }
@@ -69,6 +70,7 @@ func (v *directView) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	clear(v.lists)
+	clear(v.found)
 }
 
 // list serves a list request, page by page.
@@ -110,7 +112,11 @@ func (v *directView) fetch(ctx context.Context, r *mcpserver.Request, k kind, fr
 		return kept.of[k], nil
 	}
 	v.face.opts.Tools.Await(ctx, &r.Caller)
-	servers := v.serversWith(&r.Caller, k)
+	return v.fetchFrom(ctx, r, k, v.serversWith(&r.Caller, k))
+}
+
+// fetchFrom returns the merged list of the servers, and caches it.
+func (v *directView) fetchFrom(ctx context.Context, r *mcpserver.Request, k kind, servers []string) (*list, error) {
 	found := make([][]json.RawMessage, len(servers))
 	asking, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -195,6 +201,7 @@ func merge(k kind, servers []string, found [][]json.RawMessage) *list {
 				l.names.add(server, own, tool.Name{Server: server, Tool: own})
 				if len(l.names.names) > before {
 					l.items = append(l.items, rawjson.SetField(item, marshal(l.names.names[before]), key))
+					l.from = append(l.from, server)
 				}
 				continue
 			}
@@ -204,6 +211,7 @@ func merge(k kind, servers []string, found [][]json.RawMessage) *list {
 			}
 			l.owners[own] = append(owners, server)
 			l.items = append(l.items, item)
+			l.from = append(l.from, server)
 		}
 	}
 	l.names.sort()

@@ -18,7 +18,7 @@ import (
 // metaTools are the tools of the meta view. Their size in a client's context is
 // what this face is about: a test counts their tokens.
 const (
-	searchTool = `{"name":"search_tools","description":"Find tools of all servers by what you want to do. Start here. A result shows the parameters (* required), often enough to call execute_tool at once.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"the task in plain words, or a tool's name"},"server":{"type":"string","description":"only this server"},"limit":{"type":"number","description":"default 10"}},"required":["query"]},"annotations":{"readOnlyHint":true}}`
+	searchTool = `{"name":"search_tools","description":"Find tools, resources and prompts of all servers by what you want to do. Start here. A result shows the parameters (* required), often enough to call execute_tool at once.","inputSchema":{"type":"object","properties":{"query":{"type":"string","description":"the task in plain words, or a tool's name"},"server":{"type":"string","description":"only this server"},"limit":{"type":"number","description":"default 10"}},"required":["query"]},"annotations":{"readOnlyHint":true}}`
 	metaTools  = `{"name":"list_mcp_servers","description":"List the connected MCP servers.","inputSchema":{"type":"object","properties":{},"required":[]},"annotations":{"readOnlyHint":true}},` +
 		searchTool + `,` +
 		`{"name":"list_tools","description":"List the tools of one server.","inputSchema":{"type":"object","properties":{"server":{"type":"string"},"includeDisabled":{"type":"boolean"}},"required":["server"]},"annotations":{"readOnlyHint":true}},` +
@@ -86,7 +86,7 @@ func (v *metaView) Describe(_ context.Context, r *mcpserver.Request) (mcpserver.
 	}
 	return mcpserver.Description{
 		Info:         v.face.info,
-		Capabilities: v.face.tasksIn(`{"logging":{},"tools":{}}`, r),
+		Capabilities: v.face.tasksIn(`{"completions":{},"logging":{},"tools":{}}`, r),
 		Instructions: v.face.overview(&r.Caller, how),
 		TTL:          time.Minute,
 	}, nil
@@ -103,6 +103,8 @@ func (v *metaView) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMes
 		return list, nil
 	case "tools/call":
 		return v.call(ctx, r)
+	case "completion/complete": // of what search_tools finds
+		return v.face.view.complete(ctx, r)
 	case "logging/setLevel":
 		return setLevel(r)
 	}

@@ -70,6 +70,7 @@ func TestTasksOfTheGateway(t *testing.T) {
 				return `{"taskId":"` + id + `"}`
 			}
 
+			desk.forget()
 			task := start("wait")
 			if got := rawjson.FieldString(do(t, c, "tasks/get", task), "status"); got != "working" {
 				t.Errorf("status = %q, want working", got)

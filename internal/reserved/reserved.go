@@ -50,11 +50,47 @@ type Items interface {
 	GetPrompt(ctx context.Context, call *tool.Call, name string, arguments map[string]string) (json.RawMessage, error)
 }
 
-// handlers are the reserved tools.
-var handlers = map[string]func(c *Calls, ctx context.Context, call *tool.Call) (json.RawMessage, error){
-	ReadResult:   (*Calls).readResult,
-	ReadResource: (*Calls).readResource,
-	GetPrompt:    (*Calls).getPrompt,
+// Tool is the definition of a reserved tool.
+type Tool struct {
+	Name        string
+	Description string
+	Takes       string // its arguments in one line
+	InputSchema json.RawMessage
+
+	handle func(c *Calls, ctx context.Context, call *tool.Call) (json.RawMessage, error)
+}
+
+// tools returns the reserved tools.
+func tools() []Tool {
+	return []Tool{
+		{
+			ReadResult, "Read on in a result that was too large for one answer.", "id*, offset?: number, select? (* required)",
+			json.RawMessage(`{"type":"object","properties":{"id":{"type":"string","description":"of the kept result"},"offset":{"type":"number","description":"the byte to read from"},"select":{"type":"string","description":"jq for the part that you need"}},"required":["id"]}`),
+			(*Calls).readResult,
+		},
+		{
+			ReadResource, "Read a resource of a server.", "uri* (* required)",
+			json.RawMessage(`{"type":"object","properties":{"uri":{"type":"string","description":"of a resource, or of a template with its variables filled in"}},"required":["uri"]}`),
+			(*Calls).readResource,
+		},
+		{
+			GetPrompt, "Render a prompt of a server.", "name* (server__name), arguments?: object of strings (* required)",
+			json.RawMessage(`{"type":"object","properties":{"name":{"type":"string","description":"server__name"},"arguments":{"type":"object","additionalProperties":{"type":"string"}}},"required":["name"]}`),
+			(*Calls).getPrompt,
+		},
+	}
+}
+
+// Lookup returns a reserved tool.
+func Lookup(server, name string) (Tool, bool) {
+	if server == Server {
+		for _, t := range tools() {
+			if t.Name == name {
+				return t, true
+			}
+		}
+	}
+	return Tool{}, false
 }
 
 // Call executes a call.
@@ -65,43 +101,54 @@ func (c *Calls) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 			call.Server, name = server, bare
 		}
 	}
-	handle, ok := handlers[name]
-	if !ok || call.Server != Server || c.Items == nil && name != ReadResult {
+	own, ok := Lookup(call.Server, name)
+	// Who sees one server alone has its tools, whatever it is called.
+	if !ok || call.Exchange.Transparent || c.Items == nil && name != ReadResult {
 		return c.Executor.Call(ctx, call)
 	}
 	call.Tool = name
 	return c.Executor.Group(ctx, call, func(ctx context.Context, _ string) (tool.Result, error) {
-		raw, err := handle(c, ctx, &call)
+		raw, err := own.handle(c, ctx, &call)
 		return tool.Result{Raw: raw}, err
 	})
 }
 
 // arguments parses the arguments of a call into v, which has fields for all of
 // them.
-func arguments(call *tool.Call, v any, takes string) error {
-	dec := json.NewDecoder(strings.NewReader(string(call.Arguments)))
-	dec.DisallowUnknownFields()
+func arguments(call *tool.Call, v any) error {
 	if len(call.Arguments) == 0 {
 		return nil
 	}
+	dec := json.NewDecoder(strings.NewReader(string(call.Arguments)))
+	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		return &tool.Error{Kind: tool.InvalidArguments, Err: err, Msg: fmt.Sprintf("the arguments of %s:%s cannot be read: %s. It takes %s", Server, call.Tool, strings.TrimPrefix(err.Error(), "json: "), takes)}
+		return &tool.Error{Kind: tool.InvalidArguments, Err: err, Msg: fmt.Sprintf("the arguments of %s:%s cannot be read: %s. It takes %s", Server, call.Tool, strings.TrimPrefix(err.Error(), "json: "), takes(call))}
 	}
 	return nil
 }
 
+// missing returns the error for a required argument that is not there.
+func missing(call *tool.Call, name string) error {
+	return &tool.Error{Kind: tool.InvalidArguments, Msg: name + " is missing. It takes " + takes(call)}
+}
+
+// takes lists the arguments of a call.
+func takes(call *tool.Call) string {
+	own, _ := Lookup(call.Server, call.Tool)
+	return own.Takes
+}
+
 func (c *Calls) readResult(ctx context.Context, call *tool.Call) (json.RawMessage, error) {
-	const takes = "id*, offset?: number, select? (* required)"
 	var a struct {
 		ID     string  `json:"id"`
 		Offset float64 `json:"offset"`
 		Select string  `json:"select"`
 	}
-	if err := arguments(call, &a, takes); err != nil {
+	if err := arguments(call, &a); err != nil {
 		return nil, err
 	}
 	if a.ID == "" {
-		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "id is missing. It takes " + takes}
+		return nil, missing(call, "id")
 	}
 	text, err := c.Kept.Read(call.Caller.View(), a.ID)
 	if err != nil {
@@ -133,30 +180,28 @@ func (c *Calls) readResult(ctx context.Context, call *tool.Call) (json.RawMessag
 }
 
 func (c *Calls) readResource(ctx context.Context, call *tool.Call) (json.RawMessage, error) {
-	const takes = "uri* (* required)"
 	var a struct {
 		URI string `json:"uri"`
 	}
-	if err := arguments(call, &a, takes); err != nil {
+	if err := arguments(call, &a); err != nil {
 		return nil, err
 	}
 	if a.URI == "" {
-		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "uri is missing. It takes " + takes}
+		return nil, missing(call, "uri")
 	}
 	return c.Items.ReadResource(ctx, call, a.URI)
 }
 
 func (c *Calls) getPrompt(ctx context.Context, call *tool.Call) (json.RawMessage, error) {
-	const takes = "name* (server__name), arguments?: object of strings (* required)"
 	var a struct {
 		Name      string            `json:"name"`
 		Arguments map[string]string `json:"arguments"`
 	}
-	if err := arguments(call, &a, takes); err != nil {
+	if err := arguments(call, &a); err != nil {
 		return nil, err
 	}
 	if a.Name == "" {
-		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "name is missing. It takes " + takes}
+		return nil, missing(call, "name")
 	}
 	return c.Items.GetPrompt(ctx, call, a.Name, a.Arguments)
 }

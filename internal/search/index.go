@@ -26,10 +26,13 @@ type Doc struct {
 // Index holds the tools of all upstreams. Its methods are safe for concurrent
 // use.
 type Index struct {
-	w         weights
-	lx        *lexicon
-	sums      []sum
-	table     *wordTable
+	w     weights
+	lx    *lexicon
+	sums  []sum
+	table *wordTable
+
+	background int // documents that count for the rarity of words, and are elsewhere
+
 	analysers sync.Pool
 	scratches sync.Pool
 
@@ -62,17 +65,28 @@ func newIndex(w weights) *Index {
 	if err != nil {
 		panic(err) // cannot happen: the file is embedded, and a test loads it
 	}
-	ix := &Index{
-		w:        w,
-		lx:       loadLexicon(thesaurusFile, stopFile, verbFile, phraseFile),
-		sums:     arithmetic(),
-		table:    table,
-		terms:    newDictionary(),
-		segments: make(map[string]*segment),
-	}
-	ix.analysers.New = func() any { return newAnalyser(w, ix.lx, table) }
+	return emptyIndex(w, loadLexicon(thesaurusFile, stopFile, verbFile, phraseFile), arithmetic(), table)
+}
+
+func emptyIndex(w weights, lx *lexicon, sums []sum, table *wordTable) *Index {
+	ix := &Index{w: w, lx: lx, sums: sums, table: table, terms: newDictionary(), segments: make(map[string]*segment)}
+	ix.analysers.New = func() any { return newAnalyser(w, lx, table) }
 	ix.scratches.New = func() any { return new(scratch) }
 	return ix
+}
+
+// backgroundDocs is the number of documents among which those of an index from
+// [Index.Beside] count as searched.
+const backgroundDocs = 1000
+
+// Beside returns an empty index for a few documents that are searched beside
+// those of ix. Their words count as if most other documents did not have them,
+// so that the relevance of hits compares with that of ix. It shares the word
+// table of ix.
+func (ix *Index) Beside() *Index {
+	own := emptyIndex(ix.w, ix.lx, ix.sums, ix.table)
+	own.background = backgroundDocs
+	return own
 }
 
 // Put replaces the tools of one upstream. It does not retain docs. If several

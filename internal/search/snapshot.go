@@ -75,7 +75,7 @@ func (ix *Index) assemble() *snapshot {
 		entries:  make([]entry, 0, entries),
 		first:    make([]uint32, 0, tools+1),
 		covers:   make([]float32, tools),
-		rarest:   idf(tools, 0),
+		rarest:   idf(tools+ix.background, 0),
 	}
 	for _, server := range servers {
 		seg := ix.segments[server]
@@ -97,12 +97,12 @@ func (ix *Index) assemble() *snapshot {
 		seg.vectors = s.vectors[len(s.vectors)-len(seg.vectors):]
 	}
 	s.first = append(s.first, uint32(len(s.entries)))
-	s.invert(ix.w.namePrior)
+	s.invert(ix.w.namePrior, ix.background)
 	return s
 }
 
 // invert computes the postings from the entries.
-func (s *snapshot) invert(namePrior float32) {
+func (s *snapshot) invert(namePrior float32, background int) {
 	terms := len(s.terms.terms)
 	s.start = make([]uint32, terms+1)
 	s.idf = make([]float32, terms)
@@ -116,7 +116,7 @@ func (s *snapshot) invert(namePrior float32) {
 	}
 	for t := range terms {
 		if n := int(s.start[t+1]); n > 0 {
-			s.idf[t] = idf(len(s.names), n)
+			s.idf[t] = idf(len(s.names)+background, n)
 			s.letters[t] = letters(s.terms.terms[t])
 			s.product[t] = product(s.product[t] / float32(n))
 		}
