@@ -118,7 +118,7 @@ func (v *directView) listTools(ctx context.Context, r *mcpserver.Request) (json.
 		if bytes.Contains(definition, []byte("resourceUri")) {
 			definition = v.interfaceOf(ctx, r, e.Name.Server, definition)
 		}
-		out = append(out, definition...)
+		out = append(out, v.face.taskSupport(r, definition)...)
 		n++
 	}
 	out = append(out, ']')

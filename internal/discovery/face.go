@@ -39,6 +39,7 @@ type Upstreams interface {
 	Info(server string) (mcpclient.ServerInfo, bool)
 	Describe(ctx context.Context, server, caller string, ex tool.Exchange) (mcpclient.ServerInfo, bool)
 	Notify(ctx context.Context, server, caller, method string, params json.RawMessage) error
+	FollowTasks(ctx context.Context, server, caller string, ex tool.Exchange, ids []string) (own []string, follow func(context.Context), err error)
 }
 
 // Scripts runs scripts.

@@ -271,7 +271,7 @@ func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixt
 	log := slog.New(slog.DiscardHandler)
 	r.sup = upstream.NewSupervisor(configs, upstream.Options{
 		Sink: r, Log: log, Name: "junctor", InProcess: dialers,
-		Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true},
+		Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true, Extensions: upstream.CarriedExtensions},
 	})
 	kept := results.NewKept()
 	exec := executor.New(executor.Options{Catalog: r.catalog, Upstreams: r.sup, Calls: r, Log: log, Kept: kept, Config: executor.DefaultConfig()})

@@ -95,3 +95,7 @@ func TestExecuteWithoutArguments(t *testing.T) {
 		t.Errorf("a tool that needs some: %s", text)
 	}
 }
+
+func (prompters) FollowTasks(context.Context, string, string, tool.Exchange, []string) ([]string, func(context.Context), error) {
+	return nil, nil, nil
+}

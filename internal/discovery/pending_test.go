@@ -265,3 +265,7 @@ func TestRequestsLookUpOneServer(t *testing.T) {
 		}
 	}
 }
+
+func (states) FollowTasks(context.Context, string, string, tool.Exchange, []string) ([]string, func(context.Context), error) {
+	return nil, nil, nil
+}

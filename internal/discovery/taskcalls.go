@@ -14,6 +14,21 @@ import (
 	"junctor/internal/waiting"
 )
 
+// taskSupport returns the definition of a tool of the direct view with the tasks
+// that a client of 2025-11-25 can have of it: any call can be one. A tool that
+// its server runs as a task alone stays so for clients that declare tasks; for
+// others the gateway waits, and they must not be kept from the call.
+func (f *Face) taskSupport(r *mcpserver.Request, definition json.RawMessage) json.RawMessage {
+	if f.opts.Waiting == nil || r.Modern() || r.Protocol < mcp.Version20251125 {
+		return definition
+	}
+	declares := rawjson.Field(r.Exchange.Capabilities, "tasks") != nil
+	if required := rawjson.FieldString(definition, "execution", "taskSupport") == "required"; required == declares {
+		return definition
+	}
+	return rawjson.SetField(definition, json.RawMessage(`"optional"`), "execution", "taskSupport")
+}
+
 // execute executes a tool call of the direct or meta view, as a task if the
 // caller can follow one.
 func (f *Face) execute(ctx context.Context, r *mcpserver.Request, call tool.Call) (json.RawMessage, error) {
@@ -45,6 +60,8 @@ type taskRun struct {
 	mu      sync.Mutex
 	record  *waiting.Call // nil while it is no task
 	started chan struct{} // closed with it
+
+	announced func() // waits until the end of the task was announced
 }
 
 // begin makes the call a task: it lives on without the request.
@@ -61,7 +78,7 @@ func (t *taskRun) begin(ctx context.Context, name string) error {
 		return err
 	}
 	t.unlink()
-	t.record = record
+	t.record, t.announced = record, t.face.announceTask(ctx, t.r.Session, record.ID())
 	close(t.started)
 	go func() {
 		select {
@@ -127,7 +144,7 @@ func (f *Face) runTask(ctx context.Context, r *mcpserver.Request, call tool.Call
 			if kept := record.Finish(running, result, err); kept != nil {
 				f.log.WarnContext(running, "result of a task not kept", "err", kept)
 			}
-			f.notifyTask(r, record.ID())
+			t.announced()
 		}
 		forget()
 		cancel(nil)
@@ -148,19 +165,4 @@ func (f *Face) runTask(ctx context.Context, r *mcpserver.Request, call tool.Call
 		return rawjson.SetField(taskOf(&record, true), json.RawMessage(`"task"`), "resultType"), nil
 	}
 	return rawjson.SetField(nil, taskOf(&record, false), "task"), nil
-}
-
-// notifyTask tells the sessions of a caller that a task has ended.
-func (f *Face) notifyTask(r *mcpserver.Request, id string) {
-	if r.Session == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	record, err := f.opts.Waiting.Get(ctx, id)
-	if err != nil {
-		f.log.DebugContext(ctx, "end of a task not announced", "err", err)
-		return
-	}
-	r.Session.Notify("notifications/tasks/status", taskOf(&record, false))
 }

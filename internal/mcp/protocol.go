@@ -30,6 +30,8 @@ const (
 	MethodToolsCall                 = "tools/call"
 	MethodPromptsGet                = "prompts/get"
 	MethodResourcesRead             = "resources/read"
+	MethodTasks                     = "notifications/tasks"
+	MethodTasksStatus               = "notifications/tasks/status" // of the handshake era
 	MethodTasksGet                  = "tasks/get"
 	MethodTasksUpdate               = "tasks/update"
 	MethodTasksCancel               = "tasks/cancel"

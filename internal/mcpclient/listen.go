@@ -18,6 +18,7 @@ import (
 type listener struct {
 	lists     json.RawMessage // the list_changed part of the filter, nil for none
 	resources []string
+	tasks     []string // once for each that follows them
 	running   bool
 	restart   context.CancelFunc // ends the stream that is open, for a new one
 }
@@ -58,17 +59,46 @@ func (c *Client) relisten(change func(*listener)) {
 // filter returns what to ask for, nil for nothing.
 func (l *listener) filter() json.RawMessage {
 	filter := l.lists
-	if len(l.resources) > 0 {
-		uris := []byte{'['}
-		for i, uri := range l.resources {
-			if i > 0 {
-				uris = append(uris, ',')
-			}
-			uris = rawjson.AppendQuoted(uris, uri)
+	for _, part := range []struct {
+		member string
+		values []string
+	}{{"resourceSubscriptions", l.resources}, {"taskIds", l.tasks}} {
+		if len(part.values) == 0 {
+			continue
 		}
-		filter = rawjson.SetField(filter, append(uris, ']'), "resourceSubscriptions")
+		list := []byte{'['}
+		for i, value := range part.values {
+			if slices.Contains(part.values[:i], value) {
+				continue
+			}
+			if i > 0 {
+				list = append(list, ',')
+			}
+			list = rawjson.AppendQuoted(list, value)
+		}
+		filter = rawjson.SetField(filter, append(list, ']'), part.member)
 	}
 	return filter
+}
+
+// FollowTasks has a server of the stateless era announce the states of tasks
+// until the function that it returns is called.
+func (c *Client) FollowTasks(ids []string) (stop func()) {
+	if !c.stateless.Load() || c.opts.OnNotification == nil {
+		return func() {}
+	}
+	c.relisten(func(l *listener) {
+		l.tasks = append(l.tasks, ids[:min(len(ids), max(0, maxSubscriptions-len(l.tasks)))]...)
+	})
+	return func() {
+		c.relisten(func(l *listener) {
+			for _, id := range ids {
+				if i := slices.Index(l.tasks, id); i >= 0 {
+					l.tasks = slices.Delete(l.tasks, i, i+1)
+				}
+			}
+		})
+	}
 }
 
 // keepListening holds the stream open, and opens it again when it breaks.
@@ -95,11 +125,15 @@ func (c *Client) keepListening() {
 			wait = least
 			continue
 		}
-		if e, ok := errors.AsType[*mcp.Error](err); ok && (e.Code == mcp.CodeMethodNotFound || e.Code == mcp.CodeInvalidParams) {
-			c.log.Debug("the server has no subscriptions", "err", err)
+		if e, ok := errors.AsType[*mcp.Error](err); ok && (e.Code == mcp.CodeMethodNotFound || e.Code == mcp.CodeInvalidParams || e.Code == mcp.CodeMissingCapability) {
 			c.mu.Lock()
-			c.listening.lists, c.listening.resources = nil, nil
+			if c.listening.tasks != nil { // which it may refuse, and nothing else
+				c.listening.tasks = nil
+			} else {
+				c.listening.lists, c.listening.resources = nil, nil
+			}
 			c.mu.Unlock()
+			c.log.Debug("the server has no such subscriptions", "err", err)
 			continue
 		}
 		if time.Since(opened) > most {

@@ -111,7 +111,7 @@ func (c *Client) handleNotification(m *mcp.Message, origin *pendingRequest) {
 		c.handleUnsolicited(m)
 	case "notifications/subscriptions/acknowledged":
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed",
-		"notifications/resources/updated", "notifications/roots/list_changed", "notifications/tasks/status":
+		"notifications/resources/updated", "notifications/roots/list_changed", mcp.MethodTasks, mcp.MethodTasksStatus:
 		if m.Method == "notifications/tools/list_changed" {
 			c.learned.Clear()
 		}

@@ -15,6 +15,7 @@ type subscription struct {
 	call  *call
 	lists map[string]bool // methods of notifications
 	uris  map[string]struct{}
+	tasks []string
 	done  chan struct{} // closed when the server ends it
 }
 
@@ -55,6 +56,13 @@ func (s *Server) listen(ctx context.Context, c *call) (json.RawMessage, error) {
 	if len(uris) > 0 {
 		agreed["resourceSubscriptions"] = uris
 	}
+	follow, err := s.followTasks(ctx, sub, filter)
+	if err != nil {
+		return nil, err
+	}
+	if len(sub.tasks) > 0 {
+		agreed["taskIds"] = sub.tasks
+	}
 	ack, err := encodePlain(map[string]any{"_meta": map[string]json.RawMessage{mcp.MetaSubscriptionID: json.RawMessage(c.req.ID)}, "notifications": agreed})
 	if err != nil {
 		return nil, err
@@ -64,6 +72,7 @@ func (s *Server) listen(ctx context.Context, c *call) (json.RawMessage, error) {
 		acknowledge()
 	} else if s.subs.add(sub, acknowledge) {
 		defer s.subs.remove(sub)
+		defer sub.start(ctx, follow)()
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -110,6 +119,80 @@ func subscribeRequest(r *Request, method, uri string) *Request {
 	own := *r
 	own.Method, own.Params = method, rawjson.SetField(nil, rawjson.AppendQuoted(nil, uri), "uri")
 	return &own
+}
+
+// TaskFollower is a Handler with tasks that clients can follow.
+type TaskFollower interface {
+	// FollowTasks returns those of the tasks that the caller may follow, and the
+	// function that follows them until its context ends. It calls notify with
+	// the state of a task, unless states arrive through [Server.NotifyCaller].
+	FollowTasks(ctx context.Context, r *Request, ids []string) (followed []string, follow FollowFunc, err error)
+}
+
+// FollowFunc follows tasks until ctx ends.
+type FollowFunc func(ctx context.Context, notify func(task json.RawMessage))
+
+// maxTasks bounds the tasks that one subscription follows.
+const maxTasks = 100
+
+// followTasks agrees on the tasks of a filter.
+func (s *Server) followTasks(ctx context.Context, sub *subscription, filter json.RawMessage) (FollowFunc, error) {
+	wanted := rawjson.Field(filter, "taskIds")
+	follower, ok := s.handler.(TaskFollower)
+	if wanted == nil || !ok {
+		return nil, nil
+	}
+	r := sub.call.req
+	if rawjson.Field(r.Exchange.Capabilities, "extensions", mcp.ExtensionTasks) == nil {
+		return nil, mcp.MissingTasks()
+	}
+	var ids []string
+	for raw := range rawjson.Elements(wanted) {
+		id, ok := rawjson.Unquote(raw)
+		if !ok || len(ids) == maxTasks {
+			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "taskIds must be a list of at most 100 ids of tasks"}
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	followed, follow, err := follower.FollowTasks(ctx, r, ids)
+	sub.tasks = followed
+	return follow, err
+}
+
+// start runs follow until the function that it returns is called, after which
+// nothing is sent any more.
+func (s *subscription) start(ctx context.Context, follow FollowFunc) (stop func()) {
+	if follow == nil || len(s.tasks) == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		follow(ctx, func(task json.RawMessage) { s.notify(mcp.MethodTasks, task) })
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// notify sends a notification with the id of the subscription.
+func (s *subscription) notify(method string, params json.RawMessage) {
+	s.call.notify(method, rawjson.SetField(params, json.RawMessage(s.call.req.ID), "_meta", mcp.MetaSubscriptionID))
+}
+
+// wants reports whether the subscription asked for a notification.
+func (s *subscription) wants(method, uri string, params json.RawMessage) bool {
+	switch {
+	case method == mcp.MethodTasks:
+		return slices.Contains(s.tasks, rawjson.FieldString(params, "taskId"))
+	case uri != "":
+		return follows(s.uris, uri)
+	}
+	return s.lists[method]
 }
 
 // subscriptionTable holds the open subscriptions.
@@ -160,8 +243,8 @@ func (t *subscriptionTable) publish(caller, method, uri string, params json.RawM
 		if caller != "" && s.call.req.Caller.ID != caller {
 			continue
 		}
-		if uri == "" && s.lists[method] || uri != "" && follows(s.uris, uri) {
-			s.call.notify(method, rawjson.SetField(params, json.RawMessage(s.call.req.ID), "_meta", mcp.MetaSubscriptionID))
+		if s.wants(method, uri, params) {
+			s.notify(method, params)
 		}
 	}
 }

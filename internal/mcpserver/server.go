@@ -195,7 +195,7 @@ func (s *Server) NotifyCaller(caller, method string, params json.RawMessage) {
 	}
 	m := &mcp.Message{Method: method, Params: params}
 	for _, session := range append(s.sessions.all(), s.conns.sessions()...) {
-		if (caller == "" || session.caller.ID == caller) && (uri == "" || session.subscribed(uri)) {
+		if method != mcp.MethodTasks && (caller == "" || session.caller.ID == caller) && (uri == "" || session.subscribed(uri)) {
 			s.logSent(context.Background(), m)
 			session.send(m)
 		}

@@ -159,12 +159,47 @@ func (u *upstream) ownTasks(ctx context.Context, caller string, result json.RawM
 	return rawjson.SetField(result, append(list, ']'), "tasks"), nil
 }
 
+// FollowTasks has a server that serves the tasks extension announce the states
+// of the caller's tasks, until ctx ends. It returns the tasks that the caller
+// has, and the function that follows them.
+func (s *Supervisor) FollowTasks(ctx context.Context, server, caller string, ex tool.Exchange, ids []string) (own []string, follow func(context.Context), err error) {
+	u := s.find(server)
+	if u == nil {
+		return nil, nil, notFound(server)
+	}
+	if u.elsewhere() != "" {
+		return nil, nil, nil // the caller has to ask
+	}
+	for _, id := range ids {
+		owner, err := u.taskOwner(ctx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if owner == caller {
+			own = append(own, id)
+		}
+	}
+	if len(own) == 0 {
+		return nil, nil, nil
+	}
+	return own, func(ctx context.Context) {
+		c, err := u.ready(ctx, tool.Request{Method: mcp.MethodListen, Caller: caller, Exchange: ex})
+		if err != nil {
+			return // while the server is away there is nothing to announce
+		}
+		stop := c.client.FollowTasks(own)
+		c.leave()
+		<-ctx.Done()
+		stop()
+	}, nil
+}
+
 // recipient returns the receiver of a notification that belongs to no call: one
 // caller, all of them ("" and true), or none. Notifications that may concern
 // one caller's work are for that caller only.
 func (u *upstream) recipient(c *conn, method string, params json.RawMessage) (caller string, ok bool) {
 	switch {
-	case strings.HasPrefix(method, "notifications/tasks/"):
+	case method == mcp.MethodTasks, strings.HasPrefix(method, mcp.MethodTasks+"/"):
 		caller = u.tasks.owner(rawjson.FieldString(params, "taskId"))
 		return caller, caller != ""
 	case c.caller != "":

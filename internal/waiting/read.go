@@ -122,6 +122,35 @@ func (s *Service) Await(ctx context.Context, id string, version int64) (Record, 
 	}
 }
 
+// Follow calls changed with the records as they are, and with each again when it
+// has changed, until all have ended or ctx has. Records that are gone are left
+// out.
+func (s *Service) Follow(ctx context.Context, ids []string, changed func(*Record)) {
+	watch := s.Watch(ctx)
+	versions := map[string]int64{}
+	for ids = slices.Clone(ids); ; {
+		ids = slices.DeleteFunc(ids, func(id string) bool {
+			r, err := s.Get(ctx, id)
+			if err != nil {
+				return errors.Is(err, ErrNotFound)
+			}
+			if last, known := versions[id]; !known || last != r.Version {
+				versions[id] = r.Version
+				changed(&r)
+			}
+			return r.Status.Final()
+		})
+		if len(ids) == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-watch:
+		}
+	}
+}
+
 // Answer answers an input of a call, for its owner to take up. permit is called
 // with the record and may refuse. Of several answers the first counts; the
 // others get ErrAnswered.
