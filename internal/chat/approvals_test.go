@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"junctor/internal/catalog"
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/tool"
 )
@@ -22,7 +23,7 @@ func TestApprovalsAreBoundAndRevoked(t *testing.T) {
 		t.Helper()
 		c := r.connect("")
 		c.say("delete")
-		m := c.kind(TypeApproval)
+		m := c.kind(wire.TypeApproval)
 		c.send("approve", map[string]any{"callId": m.Payload.CallID, "scope": "always"})
 		c.reply()
 	}
@@ -95,7 +96,7 @@ func TestApprovalStandsInInboxToo(t *testing.T) {
 	} {
 		c := r.connect("as=ann")
 		c.say("delete")
-		m := c.kind(TypeApproval)
+		m := c.kind(wire.TypeApproval)
 		id := inbox(1)
 		if tt.answer == "" {
 			c.send("approve", map[string]any{"callId": m.Payload.CallID})
@@ -108,7 +109,7 @@ func TestApprovalStandsInInboxToo(t *testing.T) {
 			if res.StatusCode != 200 {
 				t.Errorf("%s: %d", name, res.StatusCode)
 			}
-			if s := c.until(func(m message) bool { return m.Type == TypeStatus && m.Payload.Tool != "" }); s.Payload.State != "processing" || s.Payload.Data.CallID != m.Payload.CallID {
+			if s := c.until(func(m message) bool { return m.Type == wire.TypeStatus && m.Payload.Tool != "" }); s.Payload.State != "processing" || s.Payload.Data.CallID != m.Payload.CallID {
 				t.Errorf("%s: the chat is told %s", name, s.Raw)
 			}
 		}

@@ -9,26 +9,10 @@ import (
 	"time"
 
 	"junctor/internal/approval"
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/tool"
 )
-
-// Scope is how long an approval applies.
-type Scope = approval.Scope
-
-// The scopes.
-const (
-	Once       = approval.Once
-	ForSession = approval.ForSession
-	Always     = approval.Always
-)
-
-// Decision is a user's answer to an approval request.
-type Decision struct {
-	Approve bool   `json:"approve"`
-	Scope   Scope  `json:"scope,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-}
 
 var errNoAnswer = errors.New("approval timed out")
 
@@ -43,7 +27,7 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 		return true, nil
 	}
 	wait := s.host.ApprovalTimeout()
-	answer := make(chan Decision, 1)
+	answer := make(chan wire.Decision, 1)
 	s.mu.Lock()
 	t.approvals[c.ID] = answer
 	s.mu.Unlock()
@@ -52,11 +36,11 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 		delete(t.approvals, c.ID)
 		s.mu.Unlock()
 	}()
-	s.emit(TypeApproval, ApprovalPayload{CallID: c.ID, Tool: name, Arguments: args,
+	s.emit(wire.TypeApproval, wire.ApprovalPayload{CallID: c.ID, Tool: name, Arguments: args,
 		Message: fmt.Sprintf("%s wants to run. Allow it?", name), Expires: time.Now().Add(wait).UTC()})
 	d, err := await(ctx, t, answer, wait)
 	if errors.Is(err, approval.ErrAnswered) { // which closes the question
-		s.emit(TypeStatus, StatusPayload{State: "processing", Tool: name, Message: name + " was decided by an administrator", Data: &StatusData{CallID: c.ID}})
+		s.emit(wire.TypeStatus, wire.StatusPayload{State: "processing", Tool: name, Message: name + " was decided by an administrator", Data: &wire.StatusData{CallID: c.ID}})
 	}
 	if err != nil {
 		return false, err
@@ -72,11 +56,11 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 	return d.Approve, nil
 }
 
-func (s *Session) remember(ctx context.Context, t *turn, name string, scope Scope) error {
+func (s *Session) remember(ctx context.Context, t *turn, name string, scope wire.Scope) error {
 	switch scope {
-	case ForSession:
+	case wire.ForSession:
 		return s.save(ctx, func(m *metadata) { m.Allow = append(m.Allow, name) })
-	case Always:
+	case wire.Always:
 		return s.host.Approvals.AllowAlways(ctx, t.caller.ID, name)
 	}
 	return nil
@@ -84,9 +68,9 @@ func (s *Session) remember(ctx context.Context, t *turn, name string, scope Scop
 
 // Decide answers an approval request. It reports false if there is no such
 // request: it was answered already, or has timed out.
-func (s *Session) Decide(ctx context.Context, callID string, d Decision) bool {
+func (s *Session) Decide(ctx context.Context, callID string, d wire.Decision) bool {
 	s.mu.Lock()
-	var answer chan Decision
+	var answer chan wire.Decision
 	if s.turn != nil {
 		answer = s.turn.approvals[callID]
 		delete(s.turn.approvals, callID)

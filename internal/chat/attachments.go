@@ -7,17 +7,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/tool"
 )
-
-// Attachment is a file that a message brings along.
-type Attachment struct {
-	Name string `json:"name"`
-	MIME string `json:"mimeType"`
-	Data string `json:"data,omitempty"` // base64
-	Size int    `json:"size,omitempty"`
-}
 
 // maxAttachments bounds the number of attachments of a message.
 const maxAttachments = 20
@@ -30,7 +23,7 @@ var imageTypes = map[string]bool{"image/png": true, "image/jpeg": true, "image/g
 
 // attachmentParts returns the attachments as parts of a message. maxBytes
 // bounds their total size.
-func attachmentParts(list []Attachment, maxBytes int, model llm.Model) ([]llm.Part, error) {
+func attachmentParts(list []wire.Attachment, maxBytes int, model llm.Model) ([]llm.Part, error) {
 	if len(list) > maxAttachments {
 		return nil, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the message has %d attachments; %d are allowed", len(list), maxAttachments)}
 	}
@@ -85,14 +78,14 @@ func withoutData(parts []llm.Part) []llm.Part {
 }
 
 // attached describes the attachments of a message, without their content.
-func attached(parts []llm.Part) []Attachment {
-	var out []Attachment
+func attached(parts []llm.Part) []wire.Attachment {
+	var out []wire.Attachment
 	for _, p := range parts {
 		switch {
 		case p.Image != nil:
-			out = append(out, Attachment{Name: "image", MIME: p.Image.MIME, Size: len(p.Image.Data)})
+			out = append(out, wire.Attachment{Name: "image", MIME: p.Image.MIME, Size: len(p.Image.Data)})
 		case p.File != nil:
-			out = append(out, Attachment{Name: p.File.Name, MIME: p.File.MIME, Size: p.File.Size})
+			out = append(out, wire.Attachment{Name: p.File.Name, MIME: p.File.MIME, Size: p.File.Size})
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/tool"
 )
@@ -87,7 +88,7 @@ func onPath(path []historyEntry, seq int64) bool { return find(path, seq) != nil
 // cut returns the part of the path that a message is to follow: all of it for
 // a new message, what was before the edited message, or what ends with the
 // message of the user that is to be answered again. s.mu is held.
-func (s *Session) cut(m SendMessage) ([]historyEntry, error) {
+func (s *Session) cut(m wire.SendMessage) ([]historyEntry, error) {
 	id := firstNonEmpty(m.Edit, m.Again)
 	if id == "" {
 		return s.entries, nil
@@ -136,7 +137,7 @@ func (s *Session) Switch(ctx context.Context, id string) error {
 	leaf := newestLeaf(s.all, s.all[at].seq)
 	s.entries = pathTo(s.all, leaf)
 	s.mu.Unlock()
-	s.emit(TypeBranch, BranchPayload{Reload: true})
+	s.emit(wire.TypeBranch, wire.BranchPayload{Reload: true})
 	s.flush()
 	if err := s.save(ctx, func(m *metadata) { m.Leaf = leaf }); err != nil {
 		return unavailable(err)

@@ -9,18 +9,19 @@ import (
 	"strings"
 	"testing"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/tool"
 )
 
-func (c *client) history() []HistoryMessage {
+func (c *client) history() []wire.HistoryMessage {
 	c.t.Helper()
 	c.send("history", nil)
-	return c.kind(TypeHistory).Payload.Messages
+	return c.kind(wire.TypeHistory).Payload.Messages
 }
 
-func texts(messages []HistoryMessage) (out []string) {
+func texts(messages []wire.HistoryMessage) (out []string) {
 	for _, m := range messages {
 		out = append(out, (llm.Message{Parts: m.Parts}).Text())
 	}
@@ -40,8 +41,8 @@ func TestBranches(t *testing.T) {
 	}
 	first := c.history()
 	c.send("message", map[string]any{"text": "two, edited", "edit": first[2].ID})
-	var branch struct{ Payload BranchPayload }
-	if err := json.Unmarshal(c.kind(TypeBranch).Raw, &branch); err != nil || branch.Payload != (BranchPayload{After: first[1].ID, Replaces: first[2].ID}) {
+	var branch struct{ Payload wire.BranchPayload }
+	if err := json.Unmarshal(c.kind(wire.TypeBranch).Raw, &branch); err != nil || branch.Payload != (wire.BranchPayload{After: first[1].ID, Replaces: first[2].ID}) {
 		t.Errorf("branch %+v, %v", branch, err)
 	}
 	if got, _ := c.reply(); got != "You said: two, edited" {
@@ -61,8 +62,8 @@ func TestBranches(t *testing.T) {
 
 	// Answered again, by the id of the reply.
 	c.send("regenerate", map[string]any{"messageId": edited[3].ID})
-	branch.Payload = BranchPayload{}
-	if err := json.Unmarshal(c.kind(TypeBranch).Raw, &branch); err != nil || branch.Payload != (BranchPayload{After: edited[2].ID, Again: true}) {
+	branch.Payload = wire.BranchPayload{}
+	if err := json.Unmarshal(c.kind(wire.TypeBranch).Raw, &branch); err != nil || branch.Payload != (wire.BranchPayload{After: edited[2].ID, Again: true}) {
 		t.Errorf("branch %+v, %v", branch, err)
 	}
 	c.reply()
@@ -74,7 +75,7 @@ func TestBranches(t *testing.T) {
 	// Back to the first branch, and on from there.
 	r.settled(c.id)
 	c.send("branch", map[string]any{"messageId": first[2].ID})
-	c.kind(TypeBranch)
+	c.kind(wire.TypeBranch)
 	if got := texts(c.history()); !slices.Equal(got, texts(first)) {
 		t.Errorf("back: %q", got)
 	}
@@ -97,7 +98,7 @@ func TestBranches(t *testing.T) {
 	}{{"message", map[string]any{"text": "x", "edit": "none"}}, {"message", map[string]any{"text": "x", "edit": first[1].ID}}, {"regenerate", map[string]any{"messageId": "none"}}, {"branch", map[string]any{"messageId": "none"}}} {
 		r.settled(c.id)
 		c.send(bad.kind, bad.payload)
-		if m := c.kind(TypeError); m.Payload.Code != string(tool.InvalidRequest) {
+		if m := c.kind(wire.TypeError); m.Payload.Code != string(tool.InvalidRequest) {
 			t.Errorf("%v: %s", bad, m.Raw)
 		}
 	}
@@ -139,7 +140,7 @@ func TestPreferences(t *testing.T) {
 	r := newFixture(t, llmtest.Script{})
 	c := r.connect("")
 	c.send("preferences", map[string]any{"systemPrompt": "Answer like a pirate.", "temperature": 0.3, "servers": []string{"calc"}})
-	c.kind(TypeSession)
+	c.kind(wire.TypeSession)
 	c.say("hello")
 	c.reply()
 	req := r.model.Last()
@@ -153,18 +154,18 @@ func TestPreferences(t *testing.T) {
 		t.Errorf("stored %+v", p)
 	}
 	c.send("preferences", map[string]any{"temperature": 3})
-	if m := c.kind(TypeError); !strings.Contains(m.Payload.Message, "between 0 and 2") {
+	if m := c.kind(wire.TypeError); !strings.Contains(m.Payload.Message, "between 0 and 2") {
 		t.Errorf("%s", m.Raw)
 	}
 	c.send("preferences", nil)
-	c.kind(TypeSession)
+	c.kind(wire.TypeSession)
 	c.say("again")
 	c.reply()
 	if req := r.model.Last(); len(req.Tools) < 5 || strings.Contains(req.System, "pirate") {
 		t.Errorf("tools %v", req.Tools)
 	}
 	h := r.host
-	if res, _ := h.metaCall(t.Context(), &tool.Local, Preferences{Servers: []string{"calc"}}, &llm.ToolCall{ID: "1", Tool: metaExecute, Arguments: json.RawMessage(`{"tool":"odd:boom"}`)}); res == nil || !res.IsError {
+	if res, _ := h.metaCall(t.Context(), &tool.Local, wire.Preferences{Servers: []string{"calc"}}, &llm.ToolCall{ID: "1", Tool: metaExecute, Arguments: json.RawMessage(`{"tool":"odd:boom"}`)}); res == nil || !res.IsError {
 		t.Errorf("a tool of another server is executed")
 	}
 }
@@ -179,7 +180,7 @@ func TestAttachments(t *testing.T) {
 			{"name": "notes.md", "mimeType": "text/markdown", "data": b64([]byte("the secret word is xyzzy"))},
 			{"name": "paper.pdf", "mimeType": "application/pdf", "data": b64([]byte("%PDF-1.7"))},
 		}})
-		if m := c.kind(TypeMessage); !strings.Contains(string(m.Raw), `"notes.md"`) || strings.Contains(string(m.Raw), "JVBERi0") {
+		if m := c.kind(wire.TypeMessage); !strings.Contains(string(m.Raw), `"notes.md"`) || strings.Contains(string(m.Raw), "JVBERi0") {
 			t.Errorf("message %s", m.Raw)
 		}
 		c.reply()
@@ -199,7 +200,7 @@ func TestAttachments(t *testing.T) {
 		} {
 			r.settled(c.id)
 			c.send("message", map[string]any{"text": "x", "attachments": []any{a}})
-			if m := c.kind(TypeError); m.Payload.Code == "" {
+			if m := c.kind(wire.TypeError); m.Payload.Code == "" {
 				t.Errorf("%s: %s", name, m.Raw)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/provider"
 	"junctor/internal/tool"
@@ -67,7 +68,7 @@ func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o reque
 	if target != nil {
 		args = target.Arguments
 	}
-	s.emit(TypeStatus, StatusPayload{State: "processing", Tool: shown, Message: "Running " + shown, Data: &StatusData{CallID: c.ID, Order: order, Arguments: args}})
+	s.emit(wire.TypeStatus, wire.StatusPayload{State: "processing", Tool: shown, Message: "Running " + shown, Data: &wire.StatusData{CallID: c.ID, Order: order, Arguments: args}})
 	if result == nil {
 		result = s.execute(ctx, t, c, target)
 	}
@@ -77,7 +78,7 @@ func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o reque
 	if result.IsError {
 		message = shown + " failed"
 	}
-	s.emit(TypeStatus, StatusPayload{State: "complete", Tool: shown, Message: message, Data: &StatusData{
+	s.emit(wire.TypeStatus, wire.StatusPayload{State: "complete", Tool: shown, Message: message, Data: &wire.StatusData{
 		CallID: c.ID, Result: result.Content, IsError: result.IsError, TookMs: result.TookMs}})
 	return result
 }
@@ -192,8 +193,8 @@ func (s *Session) progress(c, target *llm.ToolCall, params json.RawMessage) {
 	if p.Message == "" {
 		p.Message = "Running " + target.Tool.String()
 	}
-	s.emit(TypeStatus, StatusPayload{State: "processing", Tool: target.Tool.String(), Message: tool.Shorten(p.Message, 500),
-		Data: &StatusData{CallID: c.ID, Progress: params}})
+	s.emit(wire.TypeStatus, wire.StatusPayload{State: "processing", Tool: target.Tool.String(), Message: tool.Shorten(p.Message, 500),
+		Data: &wire.StatusData{CallID: c.ID, Progress: params}})
 }
 
 // maxPictures bounds the base64 data of the images in one result.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"junctor/internal/catalog"
+	"junctor/internal/chat/wire"
 	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
@@ -49,7 +50,7 @@ func TestReplyIsStreamedAndStored(t *testing.T) {
 		c := r.connect("")
 		for i, text := range []string{"grüß dich 😀", "und nochmal"} {
 			c.say(text)
-			if m := c.kind(TypeMessage); m.Payload.Text != text {
+			if m := c.kind(wire.TypeMessage); m.Payload.Text != text {
 				t.Errorf("echo %q", m.Payload.Text)
 			}
 			got, stop := c.reply()
@@ -64,7 +65,7 @@ func TestReplyIsStreamedAndStored(t *testing.T) {
 				t.Fatalf("message %s, want number %d", m.Raw, want)
 			}
 			want++
-			if m.Type == TypeUsage && m.Payload.Turn.Input > 0 && m.Payload.Session.Output > 0 && m.Payload.Context > 0 {
+			if m.Type == wire.TypeUsage && m.Payload.Turn.Input > 0 && m.Payload.Session.Output > 0 && m.Payload.Context > 0 {
 				used++
 			}
 		}
@@ -244,10 +245,10 @@ func TestModelFailures(t *testing.T) {
 	each(t, script, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		for _, tt := range []struct{ say, text, stop, code string }{
-			{"down", "I could not get an answer: ", stopError, CodeModel},
+			{"down", "I could not get an answer: ", stopError, wire.CodeModel},
 			{"later", "You said: later", stopEnd, ""},
-			{"cut", "word ", stopError, CodeModel},
-			{"refuse", "no", stopFilter, CodeModel},
+			{"cut", "word ", stopError, wire.CodeModel},
+			{"refuse", "no", stopFilter, wire.CodeModel},
 			{"long", "and so on", stopLength, ""},
 			{"still there?", "You said: still there?", stopEnd, ""},
 		} {
@@ -256,7 +257,7 @@ func TestModelFailures(t *testing.T) {
 			text, stop := c.reply()
 			code := ""
 			for _, m := range c.all[from:] {
-				if m.Type == TypeError {
+				if m.Type == wire.TypeError {
 					code = m.Payload.Code
 				}
 			}
@@ -314,7 +315,7 @@ func TestModelIsChosenPerSession(t *testing.T) {
 		t.Error(text)
 	}
 	c.send("message", map[string]any{"text": "who?", "model": "c"})
-	if m := c.kind(TypeError); m.Payload.Code != "INVALID_REQUEST" {
+	if m := c.kind(wire.TypeError); m.Payload.Code != "INVALID_REQUEST" {
 		t.Errorf("unknown model: %s", m.Raw)
 	}
 }
@@ -370,7 +371,7 @@ func TestUnavailableServersAreListed(t *testing.T) {
 		t.Errorf("greeting %s", m.Raw)
 	}
 	c.say("hello")
-	if m := c.kind(TypeStatus); len(m.Payload.Data.Unavailable) != 1 {
+	if m := c.kind(wire.TypeStatus); len(m.Payload.Data.Unavailable) != 1 {
 		t.Errorf("status %s", m.Raw)
 	}
 	c.reply()

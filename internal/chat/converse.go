@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/tool"
 )
@@ -40,9 +41,9 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 	cfg := s.host.config()
 	model := s.host.model(s.chosen())
 	if model == nil {
-		return s.fallback(ctx, t, CodeNoModel, capital(llm.NoModel))
+		return s.fallback(ctx, t, wire.CodeNoModel, capital(llm.NoModel))
 	}
-	s.emit(TypeStatus, StatusPayload{State: "processing", Message: "Thinking", Data: s.unavailable(t)})
+	s.emit(wire.TypeStatus, wire.StatusPayload{State: "processing", Message: "Thinking", Data: s.unavailable(t)})
 	repeats := map[string]int{}
 	last, again := "", 0 // last: why the model gets no more tools
 	for step := 1; ; step++ {
@@ -66,7 +67,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 			case stopSteps:
 				return s.sendFallback(ctx, t, last, "I stopped: the model used all the steps of this reply (chat.maxSteps), and gave no answer without more. Say what to do next, or ask for less.")
 			}
-			return s.fallback(ctx, t, CodeModel, "The model gave no answer. Ask again, or in other words.")
+			return s.fallback(ctx, t, wire.CodeModel, "The model gave no answer. Ask again, or in other words.")
 		}
 		if err := s.append(context.WithoutCancel(ctx), reply.Message, messageMeta{Model: model.Info().ID, Usage: &reply.Usage}); err != nil {
 			return s.unsaved(ctx, t, err)
@@ -81,7 +82,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 			case llm.StopLength:
 				return stopLength
 			case llm.StopFilter:
-				s.emit(TypeError, ErrorPayload{Code: CodeModel, Message: "the model's provider withheld the reply (" + firstNonEmpty(reply.Detail, "no reason given") + "); ask in other words"})
+				s.emit(wire.TypeError, wire.ErrorPayload{Code: wire.CodeModel, Message: "the model's provider withheld the reply (" + firstNonEmpty(reply.Detail, "no reason given") + "); ask in other words"})
 				return stopFilter
 			}
 			return stopEnd
@@ -125,9 +126,9 @@ func (s *Session) ask(ctx context.Context, t *turn, model llm.Model, o requestTo
 		reply, err := llm.Ask(ctx, s.host.Executor, &t.caller, model, req, func(ev llm.Event) {
 			switch {
 			case ev.Text != "":
-				s.emit(TypeText, ContentPayload{ev.Text})
+				s.emit(wire.TypeText, wire.ContentPayload{Content: ev.Text})
 			case ev.Reasoning != "":
-				s.emit(TypeReasoning, ContentPayload{ev.Reasoning})
+				s.emit(wire.TypeReasoning, wire.ContentPayload{Content: ev.Reasoning})
 			}
 		})
 		if err != nil {
@@ -175,10 +176,10 @@ func (s *Session) endWithModelError(ctx context.Context, t *turn, model llm.Mode
 		return s.fallback(ctx, t, string(e.Kind), capital(e.Msg)+".")
 	}
 	if strings.TrimSpace(said.Text()) != "" {
-		s.emit(TypeError, ErrorPayload{Code: CodeModel, Message: e.Msg, RetryAfter: e.RetryAfter.Milliseconds()})
+		s.emit(wire.TypeError, wire.ErrorPayload{Code: wire.CodeModel, Message: e.Msg, RetryAfter: e.RetryAfter.Milliseconds()})
 		return stopError
 	}
-	return s.fallback(ctx, t, CodeModel, "I could not get an answer: "+e.Msg+".")
+	return s.fallback(ctx, t, wire.CodeModel, "I could not get an answer: "+e.Msg+".")
 }
 
 // fallback sends a message in place of the model's reply, so that the user
@@ -188,7 +189,7 @@ func (s *Session) fallback(ctx context.Context, t *turn, code, text string) stri
 		return s.aborted(ctx)
 	}
 	stop := s.sendFallback(ctx, t, stopError, text)
-	s.emit(TypeError, ErrorPayload{Code: code, Message: text})
+	s.emit(wire.TypeError, wire.ErrorPayload{Code: code, Message: text})
 	return stop
 }
 
@@ -198,7 +199,7 @@ func (s *Session) sendFallback(ctx context.Context, t *turn, stop, text string) 
 	if ctx.Err() != nil {
 		return s.aborted(ctx)
 	}
-	s.emit(TypeText, ContentPayload{text})
+	s.emit(wire.TypeText, wire.ContentPayload{Content: text})
 	if err := s.append(context.WithoutCancel(ctx), llm.Text(llm.Assistant, text), messageMeta{Notice: noticeFallback}); err != nil {
 		return s.unsaved(ctx, t, err)
 	}
@@ -206,7 +207,7 @@ func (s *Session) sendFallback(ctx context.Context, t *turn, stop, text string) 
 }
 
 func (s *Session) aborted(ctx context.Context) string {
-	s.emit(TypeError, ErrorPayload{Code: CodeAborted, Message: whyStopped(context.Cause(ctx))})
+	s.emit(wire.TypeError, wire.ErrorPayload{Code: wire.CodeAborted, Message: whyStopped(context.Cause(ctx))})
 	return stopAborted
 }
 
@@ -214,13 +215,13 @@ func (s *Session) aborted(ctx context.Context) string {
 // the stored one would differ.
 func (s *Session) unsaved(ctx context.Context, t *turn, err error) string {
 	s.host.Log.ErrorContext(ctx, "conversation not stored", "err", err)
-	s.emit(TypeError, ErrorPayload{Code: string(tool.Unavailable), Message: "the conversation cannot be stored now, so it stops here; try again in a moment"})
+	s.emit(wire.TypeError, wire.ErrorPayload{Code: string(tool.Unavailable), Message: "the conversation cannot be stored now, so it stops here; try again in a moment"})
 	return stopError
 }
 
-func (s *Session) unavailable(t *turn) *StatusData {
+func (s *Session) unavailable(t *turn) *wire.StatusData {
 	if down := s.host.unavailableServers(&t.caller); len(down) > 0 {
-		return &StatusData{Unavailable: down}
+		return &wire.StatusData{Unavailable: down}
 	}
 	return nil
 }

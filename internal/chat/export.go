@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"strings"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/provider"
 	"junctor/internal/tool"
 )
 
 // Markdown returns a conversation as a Markdown document.
-func Markdown(info SessionInfo, h HistoryPayload) string {
+func Markdown(info wire.SessionInfo, h wire.HistoryPayload) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n", firstNonEmpty(info.Title, "Conversation"))
 	fmt.Fprintf(&b, "%s", info.Created.Format("2 January 2006, 15:04 MST"))

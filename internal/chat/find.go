@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/store"
 	"junctor/internal/tool"
@@ -22,14 +23,14 @@ const (
 
 // Search returns the caller's sessions with a text in the title or in what was
 // said, most recently changed first, each with the text around the match.
-func (h *Host) Search(ctx context.Context, caller tool.Caller, text string, limit int) ([]SessionInfo, error) {
+func (h *Host) Search(ctx context.Context, caller tool.Caller, text string, limit int) ([]wire.SessionInfo, error) {
 	if len(text) > maxSearch {
 		return nil, invalid("the text to search for is too long")
 	}
 	if limit <= 0 || limit > 50 {
 		limit = 50
 	}
-	out := []SessionInfo{}
+	out := []wire.SessionInfo{}
 	var before time.Time
 	for seen := 0; seen < maxCandidates && len(out) < limit; {
 		list, err := h.sessionsOf(ctx, &caller, store.SessionQuery{Before: before, Text: text, Limit: 50})

@@ -19,6 +19,7 @@ import (
 
 	"junctor/internal/approval"
 	"junctor/internal/catalog"
+	"junctor/internal/chat/wire"
 	"junctor/internal/executor"
 	"junctor/internal/listing"
 	"junctor/internal/llm"
@@ -319,9 +320,9 @@ type message struct {
 		QuestionID, Kind, Server, URL, Action                                      string
 		Active, Retry                                                              bool
 		Schema                                                                     json.RawMessage
-		Prompt                                                                     []PromptLine
-		Unavailable                                                                []ServerState
-		Messages                                                                   []HistoryMessage
+		Prompt                                                                     []wire.PromptLine
+		Unavailable                                                                []wire.ServerState
+		Messages                                                                   []wire.HistoryMessage
 		Arguments                                                                  json.RawMessage
 		Data                                                                       struct {
 			CallID, Stop string
@@ -329,7 +330,7 @@ type message struct {
 			Result       json.RawMessage
 			Arguments    json.RawMessage
 			Progress     json.RawMessage
-			Unavailable  []ServerState
+			Unavailable  []wire.ServerState
 		}
 		Turn, Session llm.Usage
 		Context       int
@@ -354,7 +355,7 @@ func (r *fixture) connect(query string) *client {
 	r.t.Helper()
 	c := r.dial(query)
 	m := c.next()
-	if m.Type != TypeConnection {
+	if m.Type != wire.TypeConnection {
 		r.t.Fatalf("first message %s", m.Raw)
 	}
 	c.id = m.Payload.SessionID
@@ -398,7 +399,7 @@ func (c *client) read() (message, error) {
 	}
 	checkSchema(c.t, data)
 	c.all = append(c.all, m)
-	if m.Type != TypeConnection { // whose number is where the replay ends
+	if m.Type != wire.TypeConnection { // whose number is where the replay ends
 		c.seq = max(c.seq, m.Seq)
 	}
 	return m, nil
@@ -430,7 +431,7 @@ func (c *client) kind(kind string) message {
 }
 
 func finished(m message) bool {
-	return m.Type == TypeStatus && m.Payload.State == "complete" && m.Payload.Tool == ""
+	return m.Type == wire.TypeStatus && m.Payload.State == "complete" && m.Payload.Tool == ""
 }
 
 // reply reads to the end of the reply and returns its text and its end.
@@ -439,7 +440,7 @@ func (c *client) reply() (text, stop string) {
 	from := len(c.all)
 	m := c.until(finished)
 	for _, m := range c.all[from:] {
-		if m.Type == TypeText {
+		if m.Type == wire.TypeText {
 			text += m.Payload.Content
 		}
 	}
@@ -450,7 +451,7 @@ func (c *client) reply() (text, stop string) {
 func (c *client) results() map[string]string {
 	out := map[string]string{}
 	for _, m := range c.all {
-		if m.Type == TypeStatus && m.Payload.Tool != "" && m.Payload.State == "complete" {
+		if m.Type == wire.TypeStatus && m.Payload.Tool != "" && m.Payload.State == "complete" {
 			out[m.Payload.Tool] += string(m.Payload.Data.Result)
 		}
 	}

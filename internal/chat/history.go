@@ -6,33 +6,34 @@ import (
 	"slices"
 	"strings"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 )
 
 // History returns the conversation so far.
-func (s *Session) History() HistoryPayload {
+func (s *Session) History() wire.HistoryPayload {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.history(0)
 }
 
 // history returns the messages before a sequence number (0: all). s.mu is held.
-func (s *Session) history(before int64) HistoryPayload {
-	h := HistoryPayload{Title: s.title, Model: s.model, Preferences: s.meta.Preferences, Messages: []HistoryMessage{}}
+func (s *Session) history(before int64) wire.HistoryPayload {
+	h := wire.HistoryPayload{Title: s.title, Model: s.model, Preferences: s.meta.Preferences, Messages: []wire.HistoryMessage{}}
 	siblings := alternatives(s.all)
 	context := 0
 	for _, e := range s.entries {
 		if before > 0 && e.seq >= before {
 			break
 		}
-		h.Messages = append(h.Messages, HistoryMessage{ID: e.ID, Seq: e.seq, Role: e.message.Role, Time: e.time.UTC(),
+		h.Messages = append(h.Messages, wire.HistoryMessage{ID: e.ID, Seq: e.seq, Role: e.message.Role, Time: e.time.UTC(),
 			Parts: withoutData(e.message.Parts), Model: e.Model, Usage: e.Usage, Notice: e.Notice, Siblings: siblings[e.parent()]})
 		if e.Usage != nil && e.Usage.Input > 0 {
 			context = e.Usage.Input
 		}
 	}
 	if s.meta.Usage != (llm.Usage{}) {
-		h.Usage = &UsagePayload{Session: s.meta.Usage, Context: context}
+		h.Usage = &wire.UsagePayload{Session: s.meta.Usage, Context: context}
 		if m := s.host.model(s.model); m != nil {
 			h.Usage.Model, h.Usage.ContextWindow = m.Info().ID, m.Info().ContextWindow
 		}
@@ -46,7 +47,7 @@ const maxHistory = 8 << 20
 
 // trimHistory omits the oldest results of a history that is too large for one
 // message. The export is complete.
-func trimHistory(h HistoryPayload, budget int) HistoryPayload {
+func trimHistory(h wire.HistoryPayload, budget int) wire.HistoryPayload {
 	for i := len(h.Messages) - 1; i >= 0; i-- {
 		m := &h.Messages[i]
 		own := m.Parts // the session's

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"junctor/internal/approval"
+	"junctor/internal/chat/wire"
 	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/store"
@@ -281,12 +282,14 @@ func (h *Host) model(id string) llm.Model {
 }
 
 // unavailableServers returns the servers that the caller cannot use now.
-func (h *Host) unavailableServers(caller *tool.Caller) []ServerState {
-	var out []ServerState
+func (h *Host) unavailableServers(caller *tool.Caller) []wire.ServerState {
+	var out []wire.ServerState
 	for _, s := range h.Tools.Servers(caller) {
 		if !s.Available() {
-			out = append(out, ServerState{Server: s.Name, State: string(s.State), Reason: s.Reason})
+			out = append(out, wire.ServerState{Server: s.Name, State: string(s.State), Reason: s.Reason})
 		}
 	}
 	return out
 }
+
+func invalid(msg string) *tool.Error { return &tool.Error{Kind: tool.InvalidRequest, Msg: msg} }

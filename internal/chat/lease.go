@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -160,11 +161,11 @@ const commandSpace = "chat-commands"
 const commandLife = time.Minute
 
 type command struct {
-	Abort      bool      `json:"abort,omitempty"`
-	CallID     string    `json:"callId,omitempty"`
-	Decision   *Decision `json:"decision,omitempty"`
-	QuestionID string    `json:"questionId,omitempty"`
-	Answer     *Answer   `json:"answer,omitempty"`
+	Abort      bool           `json:"abort,omitempty"`
+	CallID     string         `json:"callId,omitempty"`
+	Decision   *wire.Decision `json:"decision,omitempty"`
+	QuestionID string         `json:"questionId,omitempty"`
+	Answer     *wire.Answer   `json:"answer,omitempty"`
 }
 
 // command stores a command for the process that runs a session's reply.
@@ -218,7 +219,7 @@ func (h *Host) runCommands(ctx context.Context) {
 		if c.Answer != nil {
 			if err := s.Answer(ctx, c.QuestionID, *c.Answer); err != nil { // the sender is a watcher and sees the outcome
 				e := tool.AsError(err)
-				s.emit(TypeError, ErrorPayload{Code: string(e.Kind), Message: e.Msg, QuestionID: c.QuestionID})
+				s.emit(wire.TypeError, wire.ErrorPayload{Code: string(e.Kind), Message: e.Msg, QuestionID: c.QuestionID})
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/store"
@@ -32,7 +33,7 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 		"unknown model": {`{"type":"message","payload":{"text":"x","model":"nope"}}`, "INVALID_REQUEST"},
 	} {
 		c.raw(tt.in)
-		if m := c.next(); m.Type != TypeError || m.Payload.Code != tt.code {
+		if m := c.next(); m.Type != wire.TypeError || m.Payload.Code != tt.code {
 			t.Errorf("%s: %s, want %s", name, m.Raw, tt.code)
 		}
 	}
@@ -71,7 +72,7 @@ func TestMessagesAreRateLimited(t *testing.T) {
 	for range 20 {
 		c.send("history", nil)
 	}
-	limited := c.until(func(m message) bool { return m.Type == TypeError })
+	limited := c.until(func(m message) bool { return m.Type == wire.TypeError })
 	if limited.Payload.Code != "RATE_LIMITED" {
 		t.Errorf("error %s", limited.Raw)
 	}
@@ -101,10 +102,10 @@ func TestSessionsOfOtherCallersAreNotFound(t *testing.T) {
 		"absurdly long":        "as=me&sessionId=" + strings.Repeat("x", 5000),
 	} {
 		c := r.dial(query)
-		if m := c.next(); m.Type != TypeConnection || m.Payload.State != "error" {
+		if m := c.next(); m.Type != wire.TypeConnection || m.Payload.State != "error" {
 			t.Errorf("%s: %s", name, m.Raw)
 		}
-		if m := c.next(); m.Type != TypeError || strings.Contains(string(m.Raw), "hello") {
+		if m := c.next(); m.Type != wire.TypeError || strings.Contains(string(m.Raw), "hello") {
 			t.Errorf("%s: %s", name, m.Raw)
 		}
 		if _, err := c.read(); websocket.CloseStatus(err) != closeNoSession {
@@ -182,7 +183,7 @@ func TestSessionsOverHTTP(t *testing.T) {
 	if status, one, _ := r.rest("PATCH", path, `{"title":"  Sums \n of mine ","model":"m"}`); status != 200 || one["title"] != "Sums of mine" || one["model"] != "m" {
 		t.Errorf("renamed %v", one)
 	}
-	if m := c.kind(TypeSession); m.Payload.Title != "Sums of mine" {
+	if m := c.kind(wire.TypeSession); m.Payload.Title != "Sums of mine" {
 		t.Errorf("watchers were told %s", m.Raw)
 	}
 	for body, want := range map[string]int{`{"title":""}`: 400, `{"title":"` + strings.Repeat("x", 300) + `"}`: 400, `{"model":"nope"}`: 400, `{"name":"x"}`: 400, `nonsense`: 400, `{"title":"` + strings.Repeat("x", 100_000) + `"}`: 413} {
@@ -449,7 +450,7 @@ func TestStoreErrorsAreReported(t *testing.T) {
 	for _, what := range []string{"create", "lease", "messages"} {
 		broken.fail.Store(what, true)
 		c.say("hello")
-		if m := c.kind(TypeError); m.Payload.Code != "UNAVAILABLE" {
+		if m := c.kind(wire.TypeError); m.Payload.Code != "UNAVAILABLE" {
 			t.Errorf("%s: %s", what, m.Raw)
 		}
 		broken.fail.Delete(what)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/store"
 )
@@ -77,9 +78,9 @@ func (s *Session) catchUp(ctx context.Context) error {
 	if s.outbox.busy || s.outbox.sent != sent {
 		return nil // another goroutine has done it
 	}
-	out := make([]envelope, len(events))
+	out := make([][]byte, len(events))
 	for i, e := range events {
-		out[i] = envelope{e.Seq, e.Data}
+		out[i] = e.Data
 		s.outbox.sent = e.Seq
 		switch { // a turn that another process began and ended
 		case s.turn != nil:
@@ -97,19 +98,19 @@ func (s *Session) catchUp(ctx context.Context) error {
 // that one is answered again.
 func isTurnStart(data []byte) bool {
 	var out struct {
-		Type    string        `json:"type"`
-		Payload BranchPayload `json:"payload"`
+		Type    string             `json:"type"`
+		Payload wire.BranchPayload `json:"payload"`
 	}
-	return json.Unmarshal(data, &out) == nil && (out.Type == TypeMessage || out.Type == TypeBranch && out.Payload.Again)
+	return json.Unmarshal(data, &out) == nil && (out.Type == wire.TypeMessage || out.Type == wire.TypeBranch && out.Payload.Again)
 }
 
 // isTurnEnd reports whether an event is the end of a reply.
 func isTurnEnd(data []byte) bool {
 	var out struct {
-		Type    string        `json:"type"`
-		Payload StatusPayload `json:"payload"`
+		Type    string             `json:"type"`
+		Payload wire.StatusPayload `json:"payload"`
 	}
-	return json.Unmarshal(data, &out) == nil && out.Type == TypeStatus && out.Payload.Tool == "" && out.Payload.State == "complete"
+	return json.Unmarshal(data, &out) == nil && out.Type == wire.TypeStatus && out.Payload.Tool == "" && out.Payload.State == "complete"
 }
 
 // recover ends a turn whose process died.
@@ -152,8 +153,8 @@ func (s *Session) recover(ctx context.Context) error {
 	if err := s.append(ctx, llm.Text(llm.Assistant, text), messageMeta{Notice: noticeInterrupted}); err != nil {
 		return unavailable(err)
 	}
-	s.emit(TypeError, ErrorPayload{Code: CodeInterrupted, Message: "the gateway was stopped before the reply was finished; ask again"})
-	s.emit(TypeStatus, StatusPayload{State: "complete", Message: "Interrupted", Data: &StatusData{Stop: "error"}})
+	s.emit(wire.TypeError, wire.ErrorPayload{Code: wire.CodeInterrupted, Message: "the gateway was stopped before the reply was finished; ask again"})
+	s.emit(wire.TypeStatus, wire.StatusPayload{State: "complete", Message: "Interrupted", Data: &wire.StatusData{Stop: "error"}})
 	s.flush()
 	return s.save(ctx, func(m *metadata) { m.Turn.Active = false })
 }
@@ -173,9 +174,9 @@ func sentText(events []store.Event) string {
 			continue
 		}
 		switch {
-		case out.Type == TypeText:
+		case out.Type == wire.TypeText:
 			b.WriteString(out.Payload.Content)
-		case out.Type == TypeStatus && out.Payload.Tool != "":
+		case out.Type == wire.TypeStatus && out.Payload.Tool != "":
 			b.Reset() // the history contains the message with that call
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 )
@@ -13,7 +14,7 @@ import (
 // while earlier ones are being stored. Waiting text messages are joined, so
 // that a slow store leads to larger pieces, not to a longer queue.
 type outbox struct {
-	waiting []Outgoing
+	waiting []wire.Outgoing
 	sent    int64 // the last sequence number that was stored and sent
 	busy    bool
 	idle    chan struct{} // closed when the queue is empty; nil when idle
@@ -24,25 +25,19 @@ func (o *outbox) start(seq int64) { o.sent = max(o.sent, seq) }
 // last returns the sequence number of the last message, sent or waiting.
 func (o *outbox) last() int64 { return o.sent + int64(len(o.waiting)) }
 
-// envelope is one stored and encoded message.
-type envelope struct {
-	seq  int64
-	data []byte
-}
-
 // emit sends a message to all watchers of the session.
 func (s *Session) emit(kind string, payload any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := &s.outbox
-	if c, ok := payload.(ContentPayload); ok {
+	if c, ok := payload.(wire.ContentPayload); ok {
 		if n := len(o.waiting); n > 0 && o.waiting[n-1].Type == kind {
-			before := o.waiting[n-1].Payload.(ContentPayload)
-			o.waiting[n-1].Payload = ContentPayload{Content: before.Content + c.Content}
+			before := o.waiting[n-1].Payload.(wire.ContentPayload)
+			o.waiting[n-1].Payload = wire.ContentPayload{Content: before.Content + c.Content}
 			return
 		}
 	}
-	o.waiting = append(o.waiting, Outgoing{Type: kind, Payload: payload})
+	o.waiting = append(o.waiting, wire.Outgoing{Type: kind, Payload: payload})
 	if !o.busy {
 		o.busy, o.idle = true, make(chan struct{})
 		s.host.turns.Go(s.deliver)
@@ -76,16 +71,16 @@ func (s *Session) deliver() {
 		first := o.sent + 1
 		s.mu.Unlock()
 
-		out := make([]envelope, len(batch))
+		out := make([][]byte, len(batch))
 		events := make([]store.Event, len(batch))
 		now := time.Now()
 		for i, m := range batch {
 			m.Seq = first + int64(i)
 			data, err := json.Marshal(m)
 			if err != nil { // cannot happen: raw JSON from tools is validated earlier
-				data, _ = json.Marshal(Outgoing{Type: TypeError, Seq: m.Seq, Payload: ErrorPayload{Code: "INTERNAL", Message: "a message could not be written"}})
+				data, _ = json.Marshal(wire.Outgoing{Type: wire.TypeError, Seq: m.Seq, Payload: wire.ErrorPayload{Code: "INTERNAL", Message: "a message could not be written"}})
 			}
-			out[i] = envelope{m.Seq, data}
+			out[i] = data
 			events[i] = store.Event{Session: s.id, Seq: m.Seq, Time: now, Data: data}
 		}
 		// A client that reconnects must find the messages it has seen. But a
@@ -104,10 +99,10 @@ func (s *Session) deliver() {
 
 // broadcast passes messages to the watchers and drops those that are too slow.
 // s.mu is held.
-func (s *Session) broadcast(out []envelope) {
+func (s *Session) broadcast(out [][]byte) {
 	for w := range s.watchers {
-		for _, e := range out {
-			if !w.push(e) {
+		for _, data := range out {
+			if !w.push(data) {
 				w.drop()
 				delete(s.watchers, w)
 				if s.host.Meter != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/profile"
@@ -97,11 +98,11 @@ func TestConversationChoosesProfile(t *testing.T) {
 	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{{Reply: llmtest.Reply{Text: "hello"}}}}, func(o *Options, _ *[]llm.Config) { o.Profiles = set })
 	c := r.connect("")
 	c.send("preferences", map[string]any{"profile": "none"})
-	if e := c.kind(TypeError); !strings.Contains(e.Payload.Message, "sums") {
+	if e := c.kind(wire.TypeError); !strings.Contains(e.Payload.Message, "sums") {
 		t.Errorf("an unknown profile: %s", e.Raw)
 	}
 	c.send("preferences", map[string]any{"profile": "sums"})
-	if m := c.kind(TypeSession); !strings.Contains(string(m.Raw), `"profile":"sums"`) {
+	if m := c.kind(wire.TypeSession); !strings.Contains(string(m.Raw), `"profile":"sums"`) {
 		t.Errorf("the session: %s", m.Raw)
 	}
 	c.say("hi")
@@ -111,7 +112,7 @@ func TestConversationChoosesProfile(t *testing.T) {
 	}
 	set.SetConfig(nil) // the profile is removed
 	c.say("hi")
-	if e := c.kind(TypeError); !strings.Contains(e.Payload.Message, "sums") {
+	if e := c.kind(wire.TypeError); !strings.Contains(e.Payload.Message, "sums") {
 		t.Errorf("without the profile: %s", e.Raw)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/provider"
 	"junctor/internal/tool"
@@ -153,7 +154,7 @@ func (s *Session) compact(ctx context.Context, t *turn, model llm.Model, old sum
 	if upTo <= old.UpTo {
 		return old, units
 	}
-	s.emit(TypeStatus, StatusPayload{State: "processing", Message: "Summarising the older part of the conversation"})
+	s.emit(wire.TypeStatus, wire.StatusPayload{State: "processing", Message: "Summarising the older part of the conversation"})
 	sum := summary{UpTo: upTo, Text: s.summarise(ctx, t, model, old, gone, budget)}
 	if ctx.Err() == nil {
 		if err := s.save(ctx, func(m *metadata) { m.Summary = sum }); err != nil {

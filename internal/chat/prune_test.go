@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/provider"
@@ -102,7 +103,7 @@ func TestPromptMode(t *testing.T) {
 			t.Errorf("unfinished block: %q", text)
 		}
 		for _, m := range c.all {
-			if m.Type == TypeText && strings.Contains(m.Payload.Content, "`") && !strings.Contains(m.Payload.Content, "I see") {
+			if m.Type == wire.TypeText && strings.Contains(m.Payload.Content, "`") && !strings.Contains(m.Payload.Content, "I see") {
 				t.Errorf("half a block was shown: %q", m.Payload.Content)
 			}
 		}
@@ -181,7 +182,7 @@ func TestHistoryPayloadIsTrimmed(t *testing.T) {
 		return llm.Part{Result: &llm.ToolResult{CallID: "c", Content: json.RawMessage(`"` + strings.Repeat("x", n) + `"`)}}
 	}
 	parts := []llm.Part{big(1000), {Text: "and"}, big(10)}
-	h := HistoryPayload{Messages: []HistoryMessage{{Parts: parts}, {Parts: []llm.Part{{Text: strings.Repeat("t", 5000)}}}, {Parts: []llm.Part{big(600)}}}}
+	h := wire.HistoryPayload{Messages: []wire.HistoryMessage{{Parts: parts}, {Parts: []llm.Part{{Text: strings.Repeat("t", 5000)}}}, {Parts: []llm.Part{big(600)}}}}
 	got := trimHistory(h, 1000)
 	if c := string(got.Messages[0].Parts[0].Result.Content); !strings.Contains(c, "1002 bytes left out") || !json.Valid([]byte(c)) {
 		t.Errorf("the oldest: %.100s", c)

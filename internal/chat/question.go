@@ -8,38 +8,13 @@ import (
 	"net/url"
 	"time"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
 )
-
-// The kinds of question.
-const (
-	QuestionForm  = "form"  // fill in a form
-	QuestionURL   = "url"   // open an address
-	QuestionModel = "model" // let the server use the model
-)
-
-// Action is the outcome of a question.
-type Action string
-
-// The actions. The answer of a user is one of the first three.
-const (
-	Accept    Action = "accept"
-	Decline   Action = "decline"
-	Cancel    Action = "cancel"
-	Expired   Action = "expired"   // nobody answered in time
-	Withdrawn Action = "withdrawn" // the server, or the call, ended first
-)
-
-// Answer is a user's answer to a question.
-type Answer struct {
-	Action  Action          `json:"action"`
-	Content json.RawMessage `json:"content,omitempty"` // of a form
-	Scope   Scope           `json:"scope,omitempty"`   // of the use of the model
-}
 
 // Limits of the questions of servers.
 const (
@@ -54,9 +29,9 @@ var clientCapabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}},"s
 
 // question is an open question.
 type question struct {
-	QuestionPayload
-	fits   func(Answer) error
-	answer chan Answer
+	wire.QuestionPayload
+	fits   func(wire.Answer) error
+	answer chan wire.Answer
 }
 
 // refused returns the error for a question that is not shown to the user.
@@ -65,13 +40,13 @@ func refused(format string, args ...any) error {
 }
 
 // questionOf returns the payload of a question during a call.
-func questionOf(c, target *llm.ToolCall) QuestionPayload {
-	return QuestionPayload{CallID: c.ID, Tool: target.Tool.String(), Server: target.Tool.Server}
+func questionOf(c, target *llm.ToolCall) wire.QuestionPayload {
+	return wire.QuestionPayload{CallID: c.ID, Tool: target.Tool.String(), Server: target.Tool.Server}
 }
 
 // serverAsks handles an elicitation or sampling request of a server during a
 // call.
-func (s *Session) serverAsks(ctx context.Context, t *turn, about QuestionPayload, method string, params json.RawMessage) (json.RawMessage, error) {
+func (s *Session) serverAsks(ctx context.Context, t *turn, about wire.QuestionPayload, method string, params json.RawMessage) (json.RawMessage, error) {
 	switch method {
 	case "elicitation/create":
 		return s.elicit(ctx, t, about, params)
@@ -91,7 +66,7 @@ type elicitation struct {
 
 // elicit asks the user to fill in a form or to open a URL, and returns the MCP
 // result.
-func (s *Session) elicit(ctx context.Context, t *turn, about QuestionPayload, params json.RawMessage) (json.RawMessage, error) {
+func (s *Session) elicit(ctx context.Context, t *turn, about wire.QuestionPayload, params json.RawMessage) (json.RawMessage, error) {
 	q, err := newElicitation(about, params)
 	if err != nil {
 		return nil, err
@@ -100,19 +75,19 @@ func (s *Session) elicit(ctx context.Context, t *turn, about QuestionPayload, pa
 	if err != nil {
 		return nil, err
 	}
-	result := Answer{Action: a.Action}
+	result := wire.Answer{Action: a.Action}
 	switch {
-	case a.Action == Accept && q.Kind == QuestionForm:
+	case a.Action == wire.Accept && q.Kind == wire.QuestionForm:
 		result.Content = a.Content
-	case a.Action != Accept && a.Action != Decline:
-		result.Action = Cancel
+	case a.Action != wire.Accept && a.Action != wire.Decline:
+		result.Action = wire.Cancel
 	}
 	return json.Marshal(result)
 }
 
 // newElicitation parses an elicitation. It refuses requests that cannot be
 // shown safely.
-func newElicitation(about QuestionPayload, params json.RawMessage) (*question, error) {
+func newElicitation(about wire.QuestionPayload, params json.RawMessage) (*question, error) {
 	var in elicitation
 	if len(params) > maxQuestion {
 		return nil, refused("the question has %d bytes; %d are allowed", len(params), maxQuestion)
@@ -124,7 +99,7 @@ func newElicitation(about QuestionPayload, params json.RawMessage) (*question, e
 	q.Message = tool.Shorten(in.Message, maxQuestionText)
 	switch in.Mode {
 	case "", "form":
-		q.Kind, q.Schema = QuestionForm, in.RequestedSchema
+		q.Kind, q.Schema = wire.QuestionForm, in.RequestedSchema
 		if rawjson.FieldString(in.RequestedSchema, "type") != "object" {
 			return nil, refused(`"requestedSchema" must be a schema of type object`)
 		}
@@ -135,13 +110,13 @@ func newElicitation(about QuestionPayload, params json.RawMessage) (*question, e
 		if err != nil {
 			return nil, refused(`"requestedSchema" is not a schema that can be used`)
 		}
-		q.fits = func(a Answer) error { return fitsForm(form, a) }
+		q.fits = func(a wire.Answer) error { return fitsForm(form, a) }
 	case "url":
 		u, err := url.Parse(in.URL)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil {
 			return nil, refused(`"url" must be an address with http or https, a host and no password`)
 		}
-		q.Kind, q.URL = QuestionURL, u.String()
+		q.Kind, q.URL = wire.QuestionURL, u.String()
 	default:
 		return nil, refused("%q is not a mode of elicitation", tool.Shorten(in.Mode, 40))
 	}
@@ -175,8 +150,8 @@ func flat(form json.RawMessage) error {
 
 // fitsForm validates the user's input, so that mistakes are reported to the
 // user instead of the server.
-func fitsForm(form *schema.Schema, a Answer) error {
-	if a.Action != Accept {
+func fitsForm(form *schema.Schema, a wire.Answer) error {
+	if a.Action != wire.Accept {
 		return nil
 	}
 	wrong, err := form.Check(context.Background(), a.Content)
@@ -188,10 +163,10 @@ func fitsForm(form *schema.Schema, a Answer) error {
 
 // askUser shows a question to all watchers and waits for the first answer. The
 // watchers always get the outcome.
-func (s *Session) askUser(ctx context.Context, t *turn, q *question) (Answer, error) {
+func (s *Session) askUser(ctx context.Context, t *turn, q *question) (wire.Answer, error) {
 	wait := s.host.ApprovalTimeout()
 	q.QuestionID, q.Expires = newID("ask"), time.Now().Add(wait).UTC()
-	q.answer = make(chan Answer, 1)
+	q.answer = make(chan wire.Answer, 1)
 	s.mu.Lock()
 	full := len(t.questions) >= maxOpenQuestions
 	if !full {
@@ -199,20 +174,20 @@ func (s *Session) askUser(ctx context.Context, t *turn, q *question) (Answer, er
 	}
 	s.mu.Unlock()
 	if full {
-		return Answer{}, &mcp.Error{Code: mcp.CodeInternalError, Message: "too many questions wait for the person's answer"}
+		return wire.Answer{}, &mcp.Error{Code: mcp.CodeInternalError, Message: "too many questions wait for the person's answer"}
 	}
-	s.emit(TypeQuestion, q.QuestionPayload)
+	s.emit(wire.TypeQuestion, q.QuestionPayload)
 	a, err := await(ctx, t, q.answer, wait)
 	switch {
 	case errors.Is(err, errNoAnswer):
-		a, err = Answer{Action: Expired}, nil
+		a, err = wire.Answer{Action: wire.Expired}, nil
 	case err != nil:
-		a.Action = Withdrawn
+		a.Action = wire.Withdrawn
 	}
 	s.mu.Lock()
 	delete(t.questions, q.QuestionID)
 	s.mu.Unlock()
-	s.emit(TypeAnswered, AnsweredPayload{QuestionID: q.QuestionID, CallID: q.CallID, Action: a.Action})
+	s.emit(wire.TypeAnswered, wire.AnsweredPayload{QuestionID: q.QuestionID, CallID: q.CallID, Action: a.Action})
 	return a, err
 }
 
@@ -239,7 +214,7 @@ func await[T any](ctx context.Context, t *turn, answer <-chan T, timeout time.Du
 }
 
 // Answer answers a question. An invalid answer leaves it open.
-func (s *Session) Answer(ctx context.Context, questionID string, a Answer) error {
+func (s *Session) Answer(ctx context.Context, questionID string, a wire.Answer) error {
 	s.mu.Lock()
 	t := s.turn
 	var q *question
@@ -251,7 +226,7 @@ func (s *Session) Answer(ctx context.Context, questionID string, a Answer) error
 	if elsewhere && s.host.command(ctx, s.id, command{QuestionID: questionID, Answer: &a}) {
 		return nil
 	}
-	gone := &tool.Error{Kind: CodeNoQuestion, Msg: "there is no question with this questionId any more"}
+	gone := &tool.Error{Kind: wire.CodeNoQuestion, Msg: "there is no question with this questionId any more"}
 	if q == nil {
 		return gone
 	}
@@ -274,7 +249,7 @@ func (s *Session) Answer(ctx context.Context, questionID string, a Answer) error
 // addressesFirst returns the URLs that the user has to open before the server
 // executes a call. In the 2025-11-25 protocol this is an error that ends the
 // call.
-func addressesFirst(err error, about QuestionPayload) []*question {
+func addressesFirst(err error, about wire.QuestionPayload) []*question {
 	wire, ok := errors.AsType[*mcp.Error](err)
 	if !ok || wire.Code != mcp.CodeURLElicitation {
 		return nil
@@ -295,7 +270,7 @@ func addressesFirst(err error, about QuestionPayload) []*question {
 // whether all were opened.
 func (s *Session) openURLs(ctx context.Context, t *turn, questions []*question) bool {
 	for _, q := range questions {
-		if a, err := s.askUser(ctx, t, q); err != nil || a.Action != Accept {
+		if a, err := s.askUser(ctx, t, q); err != nil || a.Action != wire.Accept {
 			return false
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 )
@@ -37,13 +38,13 @@ func TestElicitationIsAnswered(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := r.connect("")
 			c.say(nameForm)
-			q := c.kind(TypeQuestion).Payload
-			if q.Kind != QuestionForm || q.Server != "odd" || q.Tool != "odd:asks" || q.Message != "who?" || !strings.Contains(string(q.Schema), "minLength") {
+			q := c.kind(wire.TypeQuestion).Payload
+			if q.Kind != wire.QuestionForm || q.Server != "odd" || q.Tool != "odd:asks" || q.Message != "who?" || !strings.Contains(string(q.Schema), "minLength") {
 				t.Errorf("question %+v", q)
 			}
 			tt.answer["questionId"] = q.QuestionID
 			c.send("answer", tt.answer)
-			if a := c.kind(TypeAnswered).Payload; a.QuestionID != q.QuestionID || a.CallID != q.CallID || a.Action != tt.answer["action"] {
+			if a := c.kind(wire.TypeAnswered).Payload; a.QuestionID != q.QuestionID || a.CallID != q.CallID || a.Action != tt.answer["action"] {
 				t.Errorf("answered %+v", a)
 			}
 			if text, stop := c.reply(); text != tt.want || stop != stopEnd {
@@ -51,7 +52,7 @@ func TestElicitationIsAnswered(t *testing.T) {
 			}
 			// What was filled in is kept nowhere but in what the server made of it.
 			for _, m := range c.all {
-				if m.Type == TypeAnswered && strings.Contains(string(m.Raw), "Ada") {
+				if m.Type == wire.TypeAnswered && strings.Contains(string(m.Raw), "Ada") {
 					t.Errorf("the answer is in %s", m.Raw)
 				}
 			}
@@ -63,28 +64,28 @@ func TestInvalidAnswerLeavesQuestionOpen(t *testing.T) {
 	r := newFixture(t, asking())
 	c := r.connect("")
 	c.say(nameForm)
-	id := c.kind(TypeQuestion).Payload.QuestionID
+	id := c.kind(wire.TypeQuestion).Payload.QuestionID
 	for _, content := range []map[string]any{{}, {"name": "A"}, {"name": 7}} {
 		c.send("answer", map[string]any{"questionId": id, "action": "accept", "content": content})
-		m := c.kind(TypeError)
+		m := c.kind(wire.TypeError)
 		if m.Payload.Code != "INVALID_ARGUMENTS" || m.Payload.QuestionID != id || !strings.Contains(m.Payload.Message, "name") {
 			t.Errorf("%v: %s", content, m.Raw)
 		}
 	}
 	// A page that is loaded again gets the question again; either may answer it.
 	again := r.connect("sessionId=" + c.id)
-	if got := again.kind(TypeQuestion).Payload.QuestionID; got != id {
+	if got := again.kind(wire.TypeQuestion).Payload.QuestionID; got != id {
 		t.Errorf("question %q, want %q", got, id)
 	}
 	again.send("answer", map[string]any{"questionId": id, "action": "accept", "content": map[string]any{"name": "Ada"}})
 	for _, watcher := range []*client{c, again} {
-		watcher.kind(TypeAnswered)
+		watcher.kind(wire.TypeAnswered)
 		if text, _ := watcher.reply(); !strings.Contains(text, "Ada") {
 			t.Errorf("%q", text)
 		}
 	}
 	c.send("answer", map[string]any{"questionId": id, "action": "cancel"})
-	if m := c.kind(TypeError); m.Payload.Code != CodeNoQuestion || m.Payload.QuestionID != id {
+	if m := c.kind(wire.TypeError); m.Payload.Code != wire.CodeNoQuestion || m.Payload.QuestionID != id {
 		t.Errorf("answered twice: %s", m.Raw)
 	}
 }
@@ -94,7 +95,7 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 		r := newFixture(t, asking(), withApprovalTimeout(50*time.Millisecond))
 		c := r.connect("")
 		c.say(nameForm)
-		if a := c.kind(TypeAnswered).Payload.Action; a != string(Expired) {
+		if a := c.kind(wire.TypeAnswered).Payload.Action; a != string(wire.Expired) {
 			t.Errorf("action %s", a)
 		}
 		if text, _ := c.reply(); text != `answer: {"action":"cancel"}` {
@@ -105,9 +106,9 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 		r := newFixture(t, asking())
 		c := r.connect("")
 		c.say(strings.Replace(nameForm, `{"method"`, `{"takeBack":true,"method"`, 1))
-		c.kind(TypeQuestion)
+		c.kind(wire.TypeQuestion)
 		r.ups.release <- struct{}{}
-		if a := c.kind(TypeAnswered).Payload.Action; a != string(Withdrawn) {
+		if a := c.kind(wire.TypeAnswered).Payload.Action; a != string(wire.Withdrawn) {
 			t.Errorf("action %s", a)
 		}
 		if _, stop := c.reply(); stop != stopEnd {
@@ -118,9 +119,9 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 		r := newFixture(t, asking())
 		c := r.connect("")
 		c.say(nameForm)
-		c.kind(TypeQuestion)
+		c.kind(wire.TypeQuestion)
 		c.send("abort", nil)
-		if a := c.kind(TypeAnswered).Payload.Action; a != string(Withdrawn) {
+		if a := c.kind(wire.TypeAnswered).Payload.Action; a != string(wire.Withdrawn) {
 			t.Errorf("action %s", a)
 		}
 		if _, stop := c.reply(); stop != stopAborted {
@@ -131,7 +132,7 @@ func TestUnansweredQuestionsEnd(t *testing.T) {
 		r := newFixture(t, asking(), withConfig(func(c *Config) { c.DisconnectGraceMs = 50 }))
 		c := r.connect("")
 		c.say(nameForm)
-		c.kind(TypeQuestion)
+		c.kind(wire.TypeQuestion)
 		c.conn.CloseNow()
 		if h := r.settled(c.id).History().Messages; !strings.Contains(string(h[len(h)-1].Parts[0].Result.Content), "cancelled") {
 			t.Errorf("history %+v", h)
@@ -172,7 +173,7 @@ func TestInvalidQuestionsAreRefused(t *testing.T) {
 		}
 	}
 	for _, m := range c.all {
-		if m.Type == TypeQuestion {
+		if m.Type == wire.TypeQuestion {
 			t.Errorf("the person was asked: %s", m.Raw)
 		}
 	}
@@ -182,8 +183,8 @@ func TestURLElicitation(t *testing.T) {
 	r := newFixture(t, asking())
 	c := r.connect("")
 	c.say(`ask {"method":"elicitation/create","params":{"mode":"url","message":"sign in","elicitationId":"e1","url":"https://example.com/in?x=1"}}`)
-	q := c.kind(TypeQuestion).Payload
-	if q.Kind != QuestionURL || q.URL != "https://example.com/in?x=1" || q.Retry {
+	q := c.kind(wire.TypeQuestion).Payload
+	if q.Kind != wire.QuestionURL || q.URL != "https://example.com/in?x=1" || q.Retry {
 		t.Errorf("question %+v", q)
 	}
 	c.send("answer", map[string]any{"questionId": q.QuestionID, "action": "accept"})
@@ -200,8 +201,8 @@ func TestCallIsRetriedAfterURLWasOpened(t *testing.T) {
 		r := newFixture(t, asking())
 		c := r.connect("")
 		c.say(`visit {"elicitations":[{"url":"https://example.com/in","message":"sign in","elicitationId":"e1"}]}`)
-		q := c.kind(TypeQuestion).Payload
-		if q.Kind != QuestionURL || !q.Retry {
+		q := c.kind(wire.TypeQuestion).Payload
+		if q.Kind != wire.QuestionURL || !q.Retry {
 			t.Errorf("question %+v", q)
 		}
 		c.send("answer", map[string]any{"questionId": q.QuestionID, "action": action})
@@ -221,14 +222,14 @@ func TestRetriedCallIsApprovedOnce(t *testing.T) {
 	r := newFixture(t, asking())
 	c := r.connect("")
 	c.say(`with approval {"elicitations":[{"url":"https://example.com/in","message":"sign in","elicitationId":"e1"}]}`)
-	c.send("approve", map[string]any{"callId": c.kind(TypeApproval).Payload.CallID})
-	c.send("answer", map[string]any{"questionId": c.kind(TypeQuestion).Payload.QuestionID, "action": "accept"})
+	c.send("approve", map[string]any{"callId": c.kind(wire.TypeApproval).Payload.CallID})
+	c.send("answer", map[string]any{"questionId": c.kind(wire.TypeQuestion).Payload.QuestionID, "action": "accept"})
 	if text, _ := c.reply(); text != "visited" {
 		t.Errorf("%q", text)
 	}
 	asked := 0
 	for _, m := range c.all {
-		if m.Type == TypeApproval {
+		if m.Type == wire.TypeApproval {
 			asked++
 		}
 	}
@@ -246,17 +247,17 @@ func TestSampling(t *testing.T) {
 	answer := func(action, scope string) string {
 		t.Helper()
 		c.say(ask)
-		q := c.kind(TypeQuestion).Payload
-		want := []PromptLine{{"system", "be brief"}, {"user", "a poem"}}
-		if q.Kind != QuestionModel || q.Model != "n" || q.Server != "odd" || fmt.Sprint(q.Prompt) != fmt.Sprint(want) {
+		q := c.kind(wire.TypeQuestion).Payload
+		want := []wire.PromptLine{{Role: "system", Text: "be brief"}, {Role: "user", Text: "a poem"}}
+		if q.Kind != wire.QuestionModel || q.Model != "n" || q.Server != "odd" || fmt.Sprint(q.Prompt) != fmt.Sprint(want) {
 			t.Errorf("question %+v", q)
 		}
 		c.send("answer", map[string]any{"questionId": q.QuestionID, "action": action, "scope": scope})
-		if a := c.kind(TypeAnswered).Payload; a.Action != action {
+		if a := c.kind(wire.TypeAnswered).Payload; a.Action != action {
 			t.Errorf("answered %+v", a)
 		}
 		if action == "accept" {
-			if a := c.kind(TypeAnswered).Payload; a.QuestionID != q.QuestionID || a.Text != "Roses are red." {
+			if a := c.kind(wire.TypeAnswered).Payload; a.QuestionID != q.QuestionID || a.Text != "Roses are red." {
 				t.Errorf("the person did not see what the model said: %+v", a)
 			}
 		}
@@ -274,7 +275,7 @@ func TestSampling(t *testing.T) {
 		t.Errorf("accepted for the session: %q", got)
 	}
 	c.say(ask) // not asked any more, but told
-	if a := c.kind(TypeAnswered).Payload; a.Text != "Roses are red." {
+	if a := c.kind(wire.TypeAnswered).Payload; a.Text != "Roses are red." {
 		t.Errorf("told %+v", a)
 	}
 	if text, _ := c.reply(); text != want {
@@ -312,11 +313,11 @@ func TestQuestionIsAnsweredOnAnotherNode(t *testing.T) {
 	b.start(shared)
 	first := a.connect("")
 	first.say(nameForm)
-	id := first.kind(TypeQuestion).Payload.QuestionID
+	id := first.kind(wire.TypeQuestion).Payload.QuestionID
 	other := b.connect("sessionId=" + first.id)
-	other.kind(TypeQuestion)
+	other.kind(wire.TypeQuestion)
 	other.send("answer", map[string]any{"questionId": id, "action": "accept", "content": map[string]any{"name": "A"}})
-	if m := other.kind(TypeError); m.Payload.Code != "INVALID_ARGUMENTS" || m.Payload.QuestionID != id {
+	if m := other.kind(wire.TypeError); m.Payload.Code != "INVALID_ARGUMENTS" || m.Payload.QuestionID != id {
 		t.Errorf("an answer that does not fit: %s", m.Raw)
 	}
 	other.send("answer", map[string]any{"questionId": id, "action": "accept", "content": map[string]any{"name": "Ada"}})

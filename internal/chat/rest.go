@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/httperr"
 	"junctor/internal/llm"
 	"junctor/internal/store"
@@ -30,29 +31,6 @@ func (h *Host) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /api/sessions/{id}/title", h.makeTitle)
 }
 
-// SessionInfo is a session in a list.
-type SessionInfo struct {
-	ID      string    `json:"id"`
-	Title   string    `json:"title"`
-	Model   string    `json:"model,omitempty"`
-	Created time.Time `json:"created"`
-	Updated time.Time `json:"updated"`
-	Active  bool      `json:"active"` // a reply is in progress
-	Pinned  bool      `json:"pinned,omitempty"`
-	Waiting bool      `json:"waiting,omitempty"` // the reply waits for the user
-	Match   string    `json:"match,omitempty"`   // in a search: the text around the match
-}
-
-// ModelInfo is a model in a list.
-type ModelInfo struct {
-	ID            string       `json:"id"`
-	Provider      llm.Provider `json:"provider"`
-	Model         string       `json:"model"`
-	ContextWindow int          `json:"contextWindow"`
-	Default       bool         `json:"default"`
-	Documents     bool         `json:"documents,omitempty"` // it reads PDF documents
-}
-
 func reply(w http.ResponseWriter, v any) {
 	data, err := json.Marshal(v)
 	if err != nil { // cannot happen: these types can be marshalled
@@ -66,13 +44,16 @@ func reply(w http.ResponseWriter, v any) {
 
 func (h *Host) listModels(w http.ResponseWriter, r *http.Request) {
 	out := struct {
-		Models  []ModelInfo `json:"models"`
-		Message string      `json:"message,omitempty"`
-	}{Models: []ModelInfo{}}
+		Models  []wire.ModelInfo `json:"models"`
+		Message string           `json:"message,omitempty"`
+	}{Models: []wire.ModelInfo{}}
 	if set := h.Models(); set != nil {
 		for i, m := range set.All() {
 			info := m.Info()
-			out.Models = append(out.Models, ModelInfo{info.ID, info.Provider, info.Model, info.ContextWindow, i == 0, info.Provider.TakesDocuments()})
+			out.Models = append(out.Models, wire.ModelInfo{
+				ID: info.ID, Provider: info.Provider, Model: info.Model, ContextWindow: info.ContextWindow,
+				Default: i == 0, Documents: info.Provider.TakesDocuments(),
+			})
 		}
 	}
 	if len(out.Models) == 0 {
@@ -82,25 +63,25 @@ func (h *Host) listModels(w http.ResponseWriter, r *http.Request) {
 }
 
 // List returns the caller's sessions, most recently changed first.
-func (h *Host) List(ctx context.Context, caller tool.Caller, before time.Time, limit int) ([]SessionInfo, error) {
+func (h *Host) List(ctx context.Context, caller tool.Caller, before time.Time, limit int) ([]wire.SessionInfo, error) {
 	list, err := h.sessionsOf(ctx, &caller, store.SessionQuery{Before: before, Limit: limit})
 	if err != nil {
 		return nil, err
 	}
-	out := make([]SessionInfo, 0, len(list))
+	out := make([]wire.SessionInfo, 0, len(list))
 	for _, rec := range list {
 		out = append(out, h.info(rec))
 	}
 	return out, nil
 }
 
-func (h *Host) info(rec store.Session) SessionInfo {
+func (h *Host) info(rec store.Session) wire.SessionInfo {
 	h.mu.Lock()
 	s := h.sessions[rec.ID]
 	h.mu.Unlock()
 	var meta metadata
 	readable := json.Unmarshal(rec.Metadata, &meta) == nil
-	info := SessionInfo{ID: rec.ID, Title: rec.Title, Model: rec.Model, Created: rec.Created.UTC(), Updated: rec.Updated.UTC(), Active: readable && meta.Turn.Active, Pinned: meta.Pinned}
+	info := wire.SessionInfo{ID: rec.ID, Title: rec.Title, Model: rec.Model, Created: rec.Created.UTC(), Updated: rec.Updated.UTC(), Active: readable && meta.Turn.Active, Pinned: meta.Pinned}
 	if s != nil {
 		info.Active, info.Waiting = s.Active(), s.waiting()
 	}
@@ -124,7 +105,7 @@ func (h *Host) listSessions(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	var list []SessionInfo
+	var list []wire.SessionInfo
 	if text := strings.TrimSpace(q.Get("q")); text != "" {
 		list, err = h.Search(r.Context(), tool.CallerFrom(r.Context()), text, limit)
 	} else {
@@ -167,38 +148,30 @@ func (h *Host) showSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply(w, struct {
-		SessionInfo
-		Messages []HistoryMessage `json:"messages"`
+		wire.SessionInfo
+		Messages []wire.HistoryMessage `json:"messages"`
 	}{h.info(rec), s.History().Messages})
 }
 
 // maxTitle bounds a title, in bytes.
 const maxTitle = 200
 
-// SessionChange is a change of a session; nil leaves what it is about
-// unchanged.
-type SessionChange struct {
-	Title  *string `json:"title"`
-	Model  *string `json:"model"`
-	Pinned *bool   `json:"pinned"`
-}
-
 // Change changes a session.
-func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c SessionChange) (SessionInfo, error) {
+func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire.SessionChange) (wire.SessionInfo, error) {
 	title, model := c.Title, c.Model
 	if _, err := h.own(ctx, caller, id); err != nil {
-		return SessionInfo{}, err
+		return wire.SessionInfo{}, err
 	}
 	if title != nil {
 		clean := strings.Join(strings.Fields(*title), " ")
 		if clean == "" || len(clean) > maxTitle {
-			return SessionInfo{}, invalid(fmt.Sprintf("a title has 1 to %d bytes", maxTitle))
+			return wire.SessionInfo{}, invalid(fmt.Sprintf("a title has 1 to %d bytes", maxTitle))
 		}
 		title = &clean
 	}
 	if model != nil && *model != "" {
 		if set := h.Models(); set == nil || set.Get(*model) == nil {
-			return SessionInfo{}, invalid(fmt.Sprintf("there is no model %q; GET /api/models lists them", tool.Shorten(*model, 80)))
+			return wire.SessionInfo{}, invalid(fmt.Sprintf("there is no model %q; GET /api/models lists them", tool.Shorten(*model, 80)))
 		}
 	}
 	rec, err := h.Store.UpdateSession(ctx, id, func(s *store.Session) error {
@@ -214,7 +187,7 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c Sess
 		return changeMetadata(s, func(m *metadata) { m.Pinned = *c.Pinned })
 	})
 	if err != nil {
-		return SessionInfo{}, unavailable(err)
+		return wire.SessionInfo{}, unavailable(err)
 	}
 	h.mu.Lock()
 	s := h.sessions[id]
@@ -227,13 +200,13 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c Sess
 		}
 		payload := s.sessionPayload()
 		s.mu.Unlock()
-		s.emit(TypeSession, payload)
+		s.emit(wire.TypeSession, payload)
 	}
 	return h.info(rec), nil
 }
 
 func (h *Host) changeSession(w http.ResponseWriter, r *http.Request) {
-	var in SessionChange
+	var in wire.SessionChange
 	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 	data, err := httperr.ReadBody(r)
 	if err != nil {
@@ -288,8 +261,8 @@ func (h *Host) exportSession(w http.ResponseWriter, r *http.Request) {
 	case "json":
 		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.json"`)
 		reply(w, struct {
-			SessionInfo
-			Messages []HistoryMessage `json:"messages"`
+			wire.SessionInfo
+			Messages []wire.HistoryMessage `json:"messages"`
 		}{h.info(rec), s.History().Messages})
 	default:
 		httperr.Write(w, r, invalid("format must be md or json"))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/store"
@@ -35,14 +36,14 @@ func sequence(t *testing.T, clients ...*client) string {
 	want, text := int64(1), ""
 	for _, c := range clients {
 		for _, m := range c.all {
-			if m.Type == TypeConnection || m.Type == TypeHistory {
+			if m.Type == wire.TypeConnection || m.Type == wire.TypeHistory {
 				continue
 			}
 			if m.Seq != want {
 				t.Fatalf("message %s has number %d, want %d", m.Raw, m.Seq, want)
 			}
 			want++
-			if m.Type == TypeText {
+			if m.Type == wire.TypeText {
 				text += m.Payload.Content
 			}
 		}
@@ -55,12 +56,12 @@ func TestReconnectResumesReply(t *testing.T) {
 		first := r.connect("")
 		first.say("count")
 		for range 4 {
-			first.kind(TypeText)
+			first.kind(wire.TypeText)
 		}
 		first.conn.CloseNow() // the line drops
 		second := r.again(first)
 		for range 3 {
-			second.kind(TypeText)
+			second.kind(wire.TypeText)
 		}
 		second.conn.CloseNow()
 		third := r.again(second)
@@ -72,7 +73,7 @@ func TestReconnectResumesReply(t *testing.T) {
 		}
 		// One who comes without a number gets the history.
 		late := r.connect("sessionId=" + first.id)
-		if m := late.next(); m.Type != TypeHistory || len(m.Payload.Messages) != 2 || m.Seq != third.seq {
+		if m := late.next(); m.Type != wire.TypeHistory || len(m.Payload.Messages) != 2 || m.Seq != third.seq {
 			t.Errorf("history %s", m.Raw)
 		}
 	})
@@ -84,15 +85,15 @@ func TestLateWatcherReceivesWholeReply(t *testing.T) {
 	a.say("hello")
 	a.reply()
 	a.say("count")
-	a.kind(TypeText)
+	a.kind(wire.TypeText)
 	b := r.dial("sessionId=" + a.id)
 	if m := b.next(); !m.Payload.Active {
 		t.Errorf("greeting %s", m.Raw)
 	}
-	if m := b.next(); m.Type != TypeHistory || len(m.Payload.Messages) != 2 {
+	if m := b.next(); m.Type != wire.TypeHistory || len(m.Payload.Messages) != 2 {
 		t.Errorf("history %s", m.Raw)
 	}
-	if m := b.next(); m.Type != TypeMessage || m.Payload.Text != "count" {
+	if m := b.next(); m.Type != wire.TypeMessage || m.Payload.Text != "count" {
 		t.Errorf("the turn begins with %s", m.Raw)
 	}
 	wantText, _ := a.reply()
@@ -122,7 +123,7 @@ func TestUnknownSequenceNumberSendsHistory(t *testing.T) {
 	r.settled(c.id)
 	for _, after := range []string{"1", "100000", "-5", "x"} {
 		n := r.connect(url.Values{"sessionId": {c.id}, "after": {after}}.Encode())
-		if m := n.next(); m.Type != TypeHistory || len(m.Payload.Messages) != 8 {
+		if m := n.next(); m.Type != wire.TypeHistory || len(m.Payload.Messages) != 8 {
 			t.Errorf("after %s: %s", after, m.Raw)
 		}
 	}
@@ -139,14 +140,14 @@ func TestAbort(t *testing.T) {
 	each(t, slowScript, func(t *testing.T, r *fixture) {
 		c := r.connect("")
 		c.send("abort", nil)
-		if m := c.next(); m.Type != TypeError || m.Payload.Code != "INVALID_REQUEST" {
+		if m := c.next(); m.Type != wire.TypeError || m.Payload.Code != "INVALID_REQUEST" {
 			t.Errorf("nothing to abort: %s", m.Raw)
 		}
 		// While it speaks.
 		c.say("stall")
-		c.kind(TypeText)
+		c.kind(wire.TypeText)
 		c.send("message", map[string]any{"text": "me too"})
-		if m := c.kind(TypeError); m.Payload.Code != CodeBusy {
+		if m := c.kind(wire.TypeError); m.Payload.Code != wire.CodeBusy {
 			t.Errorf("second message: %s", m.Raw)
 		}
 		c.send("abort", nil)
@@ -187,7 +188,7 @@ func TestReplyEndsAfterDisconnectGrace(t *testing.T) {
 	r := newFixture(t, slowScript, withConfig(func(c *Config) { c.DisconnectGraceMs = 200 }))
 	c := r.connect("")
 	c.say("stall")
-	c.kind(TypeText)
+	c.kind(wire.TypeText)
 	c.conn.CloseNow()
 	c = r.again(c) // in time
 	if !r.open(c.id).Active() {
@@ -228,9 +229,9 @@ func TestReplyContinuesWhileWatchedOnOtherNode(t *testing.T) {
 	b.start(shared(1))
 	first := a.connect("")
 	first.say("stall")
-	first.kind(TypeText)
+	first.kind(wire.TypeText)
 	other := b.connect("sessionId=" + first.id)
-	other.kind(TypeText)
+	other.kind(wire.TypeText)
 	<-spies[1].marks // the second node has said that it is watched there
 	first.conn.CloseNow()
 	for range 3 { // the grace passes again and again
@@ -258,7 +259,7 @@ func TestApproval(t *testing.T) {
 		decide := func(kind string, payload map[string]any) string {
 			t.Helper()
 			c.say("delete")
-			m := c.kind(TypeApproval)
+			m := c.kind(wire.TypeApproval)
 			if m.Payload.Tool != "ask:delete" || string(m.Payload.Arguments) != `{"path":"/x"}` {
 				t.Fatalf("approval %s", m.Raw)
 			}
@@ -289,7 +290,7 @@ func TestApproval(t *testing.T) {
 			t.Errorf("in the same session: %q", got)
 		}
 		c.send("approve", map[string]any{"callId": "long gone"})
-		if m := c.kind(TypeError); m.Payload.Code != CodeNoApproval || m.Payload.CallID != "long gone" {
+		if m := c.kind(wire.TypeError); m.Payload.Code != wire.CodeNoApproval || m.Payload.CallID != "long gone" {
 			t.Errorf("no such approval: %s", m.Raw)
 		}
 		c = r.connect("") // another session: asked again, and now for good
@@ -303,7 +304,7 @@ func TestApproval(t *testing.T) {
 		// Someone else is asked all the same, and an abort ends the question.
 		c = r.connect("as=someone")
 		c.say("delete")
-		c.kind(TypeApproval)
+		c.kind(wire.TypeApproval)
 		c.send("abort", nil)
 		if _, stop := c.reply(); stop != stopAborted {
 			t.Errorf("stop %s", stop)
@@ -315,8 +316,8 @@ func TestApproval(t *testing.T) {
 // the history says why.
 func TestStopWaiting(t *testing.T) {
 	for want, call := range map[string]llmtest.Call{
-		TypeApproval: {Tool: "ask:delete", Args: json.RawMessage(`{}`)},
-		TypeQuestion: {Tool: "odd:visit", Args: json.RawMessage(`{"elicitations":[{"url":"https://example.com/","message":"sign in"}]}`)},
+		wire.TypeApproval: {Tool: "ask:delete", Args: json.RawMessage(`{}`)},
+		wire.TypeQuestion: {Tool: "odd:visit", Args: json.RawMessage(`{"elicitations":[{"url":"https://example.com/","message":"sign in"}]}`)},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -325,14 +326,14 @@ func TestStopWaiting(t *testing.T) {
 			c.say("go")
 			c.kind(want)
 			r.host.StopWaiting()
-			if m := c.kind(TypeError); m.Payload.Code != CodeAborted || !strings.Contains(m.Payload.Message, "the gateway is stopping") {
+			if m := c.kind(wire.TypeError); m.Payload.Code != wire.CodeAborted || !strings.Contains(m.Payload.Message, "the gateway is stopping") {
 				t.Errorf("%s", m.Raw)
 			}
 			if _, stop := c.reply(); stop != stopAborted {
 				t.Errorf("stop = %q", stop)
 			}
 			again := r.connect("sessionId=" + c.id)
-			if m := again.kind(TypeHistory); !strings.Contains(string(m.Raw), "the gateway was stopped before") {
+			if m := again.kind(wire.TypeHistory); !strings.Contains(string(m.Raw), "the gateway was stopped before") {
 				t.Errorf("%s", m.Raw)
 			}
 		})
@@ -373,7 +374,7 @@ func TestSessionsSurviveARestart(t *testing.T) {
 }
 
 // crash leaves a session as a process does that is killed in mid-reply.
-func crash(t *testing.T, r *fixture, messages []store.Message, events ...Outgoing) string {
+func crash(t *testing.T, r *fixture, messages []store.Message, events ...wire.Outgoing) string {
 	t.Helper()
 	ctx := t.Context()
 	id := newID("crashed")
@@ -412,8 +413,8 @@ func TestHistoryAfterCrashIsValid(t *testing.T) {
 	each(t, llmtest.Script{}, func(t *testing.T, r *fixture) {
 		user := stored(llm.User, llm.Part{Text: "do it"})
 		call := stored(llm.Assistant, llm.Part{Text: "Calling."}, llm.Part{Call: &llm.ToolCall{ID: "1", Name: "odd__slow", Arguments: json.RawMessage("{}")}})
-		said := []Outgoing{{Type: TypeMessage, Payload: MessagePayload{ID: "m", Text: "do it"}},
-			{Type: TypeText, Payload: ContentPayload{"Half a "}}, {Type: TypeText, Payload: ContentPayload{"sentence"}}}
+		said := []wire.Outgoing{{Type: wire.TypeMessage, Payload: wire.MessagePayload{ID: "m", Text: "do it"}},
+			{Type: wire.TypeText, Payload: wire.ContentPayload{Content: "Half a "}}, {Type: wire.TypeText, Payload: wire.ContentPayload{Content: "sentence"}}}
 		for name, tt := range map[string]struct {
 			id   string
 			want []llm.Role
@@ -476,7 +477,7 @@ func TestReplyOfDeadProcessEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(list, func(s SessionInfo) bool { return s.ID == alone && s.Active }) {
+		if !slices.ContainsFunc(list, func(s wire.SessionInfo) bool { return s.ID == alone && s.Active }) {
 			break
 		}
 	}
@@ -491,7 +492,7 @@ func TestReplyIsForwardedBetweenNodes(t *testing.T) {
 	first := a.connect("")
 	first.say("count")
 	for range 4 {
-		first.kind(TypeText)
+		first.kind(wire.TypeText)
 	}
 	first.conn.CloseNow()
 	second := b.again(first) // the reply still runs on the first node
@@ -512,11 +513,11 @@ func TestReplyIsForwardedBetweenNodes(t *testing.T) {
 	// What a person says on one node reaches the reply on the other.
 	first = a.again(second)
 	first.say("stall")
-	first.kind(TypeText)
+	first.kind(wire.TypeText)
 	other := b.connect("sessionId=" + first.id)
-	other.kind(TypeText)
+	other.kind(wire.TypeText)
 	other.send("message", map[string]any{"text": "me too"})
-	if m := other.kind(TypeError); m.Payload.Code != CodeBusy {
+	if m := other.kind(wire.TypeError); m.Payload.Code != wire.CodeBusy {
 		t.Errorf("second message: %s", m.Raw)
 	}
 	other.send("abort", nil)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/mcp"
 	"junctor/internal/tool"
@@ -39,7 +40,7 @@ type sampling struct {
 
 // sample sends a server's request to the model if the user allows it, and
 // returns the MCP result. The server sees nothing of the conversation.
-func (s *Session) sample(ctx context.Context, t *turn, about QuestionPayload, params json.RawMessage) (json.RawMessage, error) {
+func (s *Session) sample(ctx context.Context, t *turn, about wire.QuestionPayload, params json.RawMessage) (json.RawMessage, error) {
 	var in sampling
 	if len(params) > maxSampling {
 		return nil, refused("the request has %d bytes; %d are allowed", len(params), maxSampling)
@@ -64,7 +65,7 @@ func (s *Session) sample(ctx context.Context, t *turn, about QuestionPayload, pa
 		return nil, &mcp.Error{Code: codeRejected, Message: "the model has been used often enough in this reply"}
 	}
 	q := &question{QuestionPayload: about}
-	q.Kind, q.Message, q.Prompt, q.Model = QuestionModel, about.Server+" wants to ask the model.", prompt, model.Info().ID
+	q.Kind, q.Message, q.Prompt, q.Model = wire.QuestionModel, about.Server+" wants to ask the model.", prompt, model.Info().ID
 	if known {
 		q.QuestionID = newID("ask")
 	} else if err := s.allowSampling(ctx, t, q); err != nil {
@@ -79,10 +80,10 @@ func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error
 	if err != nil {
 		return err
 	}
-	if a.Action != Accept {
+	if a.Action != wire.Accept {
 		return &mcp.Error{Code: codeRejected, Message: "the person did not allow the use of the model"}
 	}
-	if a.Scope == ForSession {
+	if a.Scope == wire.ForSession {
 		if err := s.save(ctx, func(m *metadata) { m.Sampling = append(m.Sampling, q.Server) }); err != nil {
 			s.host.Log.WarnContext(ctx, "cannot store the permission; the person will be asked again", "server", q.Server, "err", err)
 		}
@@ -93,7 +94,7 @@ func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error
 // sampleModel sends a server's request to the model and shows the reply to the
 // user.
 func (s *Session) sampleModel(ctx context.Context, t *turn, q *question, model llm.Model, req llm.Request) (json.RawMessage, error) {
-	s.emit(TypeStatus, StatusPayload{State: "processing", Tool: q.Tool, Message: q.Server + " asks the model", Data: &StatusData{CallID: q.CallID}})
+	s.emit(wire.TypeStatus, wire.StatusPayload{State: "processing", Tool: q.Tool, Message: q.Server + " asks the model", Data: &wire.StatusData{CallID: q.CallID}})
 	reply, err := llm.Ask(ctx, s.host.Executor, &t.caller, model, req, nil)
 	s.mu.Lock()
 	t.usage = t.usage.Add(reply.Usage)
@@ -102,7 +103,7 @@ func (s *Session) sampleModel(ctx context.Context, t *turn, q *question, model l
 		return nil, &mcp.Error{Code: mcp.CodeInternalError, Message: tool.AsError(err).Msg}
 	}
 	text := reply.Message.Text()
-	s.emit(TypeAnswered, AnsweredPayload{QuestionID: q.QuestionID, CallID: q.CallID, Action: Accept, Text: cutLine(text)})
+	s.emit(wire.TypeAnswered, wire.AnsweredPayload{QuestionID: q.QuestionID, CallID: q.CallID, Action: wire.Accept, Text: cutLine(text)})
 	stop := "endTurn"
 	if reply.Stop == llm.StopLength {
 		stop = "maxTokens"
@@ -132,11 +133,11 @@ func (s *Session) samplingModel(in sampling) llm.Model {
 
 // request converts the messages into a model request and into lines that are
 // shown to the user.
-func (in sampling) request() (llm.Request, []PromptLine, error) {
+func (in sampling) request() (llm.Request, []wire.PromptLine, error) {
 	req := llm.Request{System: in.SystemPrompt, MaxTokens: max(in.MaxTokens, 0)}
-	var prompt []PromptLine
+	var prompt []wire.PromptLine
 	if in.SystemPrompt != "" {
-		prompt = append(prompt, PromptLine{"system", cutLine(in.SystemPrompt)})
+		prompt = append(prompt, wire.PromptLine{Role: "system", Text: cutLine(in.SystemPrompt)})
 	}
 	if len(in.Messages) == 0 {
 		return req, nil, refused("there is no message")
@@ -161,7 +162,7 @@ func (in sampling) request() (llm.Request, []PromptLine, error) {
 			shown += text
 		}
 		req.Messages = append(req.Messages, out)
-		prompt = append(prompt, PromptLine{string(m.Role), cutLine(shown)})
+		prompt = append(prompt, wire.PromptLine{Role: string(m.Role), Text: cutLine(shown)})
 	}
 	return req, prompt, nil
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"junctor/internal/chat/wire"
 )
 
 // schemas reads the schemas out of the page that documents them.
@@ -100,7 +102,7 @@ func TestParseIncoming(t *testing.T) {
 		"no callId":         {`{"type":"approve","payload":{}}`, "INVALID_REQUEST"},
 		"odd scope":         {`{"type":"approve","payload":{"callId":"1","scope":"ever"}}`, "INVALID_REQUEST"},
 	} {
-		_, err := ParseIncoming([]byte(tt.in))
+		_, err := wire.Parse([]byte(tt.in))
 		code := ""
 		if err != nil {
 			code = errCode(err)
@@ -119,12 +121,12 @@ func FuzzIncoming(f *testing.F) {
 	f.Add([]byte(`{"type":"approve","payload":{"callId":"1","scope":"always"}}`))
 	f.Add([]byte(`{"type":"deny","payload":{"callId":"1","reason":"\ud800"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in, err := ParseIncoming(data)
+		in, err := wire.Parse(data)
 		if (in == nil) == (err == nil) {
 			t.Fatalf("%v, %v", in, err)
 		}
 		if err != nil {
-			out, merr := json.Marshal(Outgoing{Type: TypeError, Payload: ErrorPayload{Code: errCode(err), Message: err.Error()}})
+			out, merr := json.Marshal(wire.Outgoing{Type: wire.TypeError, Payload: wire.ErrorPayload{Code: errCode(err), Message: err.Error()}})
 			if merr != nil || fits("outgoing", out) != nil {
 				t.Fatalf("the answer %s is not one: %v", out, fits("outgoing", out))
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"junctor/internal/catalog"
+	"junctor/internal/chat/wire"
 	"junctor/internal/executor"
 	"junctor/internal/listing"
 	"junctor/internal/llm"
@@ -126,7 +127,7 @@ func TestRealServers(t *testing.T) {
 				t.Error("no progress reached the person")
 			}
 			c.say("endless work") // an abort reaches the server
-			c.until(func(m message) bool { return m.Type == TypeStatus && m.Payload.Tool != "" })
+			c.until(func(m message) bool { return m.Type == wire.TypeStatus && m.Payload.Tool != "" })
 			c.send("abort", nil)
 			if _, stop := c.reply(); stop != stopAborted {
 				t.Errorf("stop %s", stop)

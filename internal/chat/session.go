@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/store"
 )
@@ -76,7 +77,7 @@ type metadata struct {
 	Pinned   bool      `json:"pinned,omitempty"`
 	Profiles []string  `json:"profiles,omitempty"` // with which all of it was written
 
-	Preferences Preferences `json:"preferences,omitzero"`
+	Preferences wire.Preferences `json:"preferences,omitzero"`
 }
 
 // turnMark is the beginning of the latest turn.

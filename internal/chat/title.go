@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/httperr"
 	"junctor/internal/llm"
 	"junctor/internal/tool"
@@ -18,16 +19,16 @@ const maxTitleInput = 2000
 
 // MakeTitle lets the model write the title of a conversation from its first
 // messages.
-func (h *Host) MakeTitle(ctx context.Context, caller tool.Caller, id string) (SessionInfo, error) {
+func (h *Host) MakeTitle(ctx context.Context, caller tool.Caller, id string) (wire.SessionInfo, error) {
 	if err := caller.PermitChat(); err != nil {
-		return SessionInfo{}, err
+		return wire.SessionInfo{}, err
 	}
 	if _, err := h.own(ctx, caller, id); err != nil {
-		return SessionInfo{}, err
+		return wire.SessionInfo{}, err
 	}
 	s, err := h.Open(ctx, caller, id)
 	if err != nil {
-		return SessionInfo{}, err
+		return wire.SessionInfo{}, err
 	}
 	var b strings.Builder
 	for _, m := range s.History().Messages {
@@ -40,17 +41,17 @@ func (h *Host) MakeTitle(ctx context.Context, caller tool.Caller, id string) (Se
 	}
 	model := h.model(s.chosen())
 	if model == nil {
-		return SessionInfo{}, &tool.Error{Kind: CodeNoModel, Msg: llm.NoModel}
+		return wire.SessionInfo{}, &tool.Error{Kind: wire.CodeNoModel, Msg: llm.NoModel}
 	}
 	reply, err := llm.Ask(ctx, h.Executor, &caller, model, llm.Request{System: titlePrompt, Messages: []llm.Message{llm.Text(llm.User, b.String())}, MaxTokens: 1000}, nil)
 	if err != nil {
-		return SessionInfo{}, err
+		return wire.SessionInfo{}, err
 	}
 	title := titleOf(strings.Trim(strings.TrimSpace(reply.Message.Text()), `"'“”.`))
 	if title == "" {
-		return SessionInfo{}, &tool.Error{Kind: CodeModel, Msg: "the model gave no title"}
+		return wire.SessionInfo{}, &tool.Error{Kind: wire.CodeModel, Msg: "the model gave no title"}
 	}
-	return h.Change(ctx, caller, id, SessionChange{Title: &title})
+	return h.Change(ctx, caller, id, wire.SessionChange{Title: &title})
 }
 
 func (h *Host) makeTitle(w http.ResponseWriter, r *http.Request) {

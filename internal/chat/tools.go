@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"junctor/internal/catalog"
+	"junctor/internal/chat/wire"
 	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/search"
@@ -47,18 +48,18 @@ type requestTools struct {
 	tools    *llm.Toolset
 	guidance string
 	meta     bool
-	prefs    Preferences
+	prefs    wire.Preferences
 }
 
 // toolsFor returns the tools that the caller may use, or the meta-tools if
 // there are too many. It waits for servers that are still starting: a model
 // needs all tools at once.
-func (h *Host) toolsFor(ctx context.Context, caller *tool.Caller, above int, prefs Preferences) requestTools {
+func (h *Host) toolsFor(ctx context.Context, caller *tool.Caller, above int, prefs wire.Preferences) requestTools {
 	h.Tools.Await(ctx, caller)
 	snap, translated := h.Tools.Translation()
 	var names []tool.Name
 	for e := range snap.Visible(caller) {
-		if prefs.uses(e.Name.Server) {
+		if prefs.Uses(e.Name.Server) {
 			names = append(names, e.Name)
 		}
 	}
@@ -78,13 +79,13 @@ const (
 
 // guidance returns the instructions of the caller's profiles, the servers'
 // guidance for their tools, and which servers are unavailable.
-func guidance(snap *catalog.Snapshot, caller *tool.Caller, o requestTools, down []ServerState) string {
+func guidance(snap *catalog.Snapshot, caller *tool.Caller, o requestTools, down []wire.ServerState) string {
 	var b strings.Builder
 	if text := caller.Instructions(); text != "" {
 		fmt.Fprintf(&b, "%s\n\n", text)
 	}
 	for _, s := range snap.Servers() {
-		if !caller.MaySee(s.Name) || !o.prefs.uses(s.Name) || s.EnabledTools() == 0 {
+		if !caller.MaySee(s.Name) || !o.prefs.Uses(s.Name) || s.EnabledTools() == 0 {
 			continue
 		}
 		text := strings.TrimSpace(s.GuidanceFor(caller))
@@ -104,7 +105,7 @@ func guidance(snap *catalog.Snapshot, caller *tool.Caller, o requestTools, down 
 		}
 		fmt.Fprintf(&b, "## Server %s\n%s\n\n", s.Name, text)
 	}
-	down = slices.DeleteFunc(down, func(d ServerState) bool { return !o.prefs.uses(d.Server) })
+	down = slices.DeleteFunc(down, func(d wire.ServerState) bool { return !o.prefs.Uses(d.Server) })
 	if len(down) > 0 {
 		b.WriteString("## Not available now\n")
 		for _, d := range down {
@@ -125,7 +126,7 @@ func firstNonEmpty(choices ...string) string {
 // metaCall executes a call of search or details, and converts one of execute
 // into the call of the tool. It reports false for a call that is to be
 // executed.
-func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, prefs Preferences, c *llm.ToolCall) (result *llm.ToolResult, target *llm.ToolCall) {
+func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, prefs wire.Preferences, c *llm.ToolCall) (result *llm.ToolResult, target *llm.ToolCall) {
 	var in struct {
 		Query     string          `json:"query"`
 		Server    string          `json:"server"`
@@ -142,7 +143,7 @@ func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, prefs Preferen
 		return h.metaSearch(caller, prefs, c, in.Query, in.Server, in.Limit), nil
 	case metaDetails:
 		e, err := snap.Resolve(caller, in.Server, in.Tool)
-		if err == nil && !prefs.uses(e.Name.Server) {
+		if err == nil && !prefs.Uses(e.Name.Server) {
 			err = notChosen(e.Name)
 		}
 		if err != nil {
@@ -156,7 +157,7 @@ func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, prefs Preferen
 	}
 	inner := &llm.ToolCall{ID: c.ID, Name: c.Name, Arguments: args}
 	e, err := snap.Resolve(caller, in.Server, in.Tool)
-	if err == nil && !prefs.uses(e.Name.Server) {
+	if err == nil && !prefs.Uses(e.Name.Server) {
 		err = notChosen(e.Name)
 	}
 	if err != nil {
@@ -172,9 +173,9 @@ func notChosen(name tool.Name) error {
 	return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the user has turned off the server %q for this conversation", name.Server)}
 }
 
-func (h *Host) metaSearch(caller *tool.Caller, prefs Preferences, c *llm.ToolCall, query, server string, limit int) *llm.ToolResult {
+func (h *Host) metaSearch(caller *tool.Caller, prefs wire.Preferences, c *llm.ToolCall, query, server string, limit int) *llm.ToolResult {
 	only := listing.Filter{Servers: prefs.Servers}
-	if server != "" && prefs.uses(server) {
+	if server != "" && prefs.Uses(server) {
 		only.Servers = []string{server}
 	}
 	found, err := h.Tools.Search(h.Tools.Snapshot(), caller, only, search.Query{Text: query, Limit: min(max(limit, 0), 30)})

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -22,14 +23,14 @@ type turn struct {
 	caller    tool.Caller
 	cancel    context.CancelCauseFunc
 	done      chan struct{}
-	approvals map[string]chan Decision // by call; guarded by the session
-	reasons   map[string]string        // the reasons of denials, by call; guarded by the session
-	questions map[string]*question     // by id; guarded by the session
-	calls     int                      // guarded by the session
-	samples   int                      // sampling requests; guarded by the session
-	begun     int                      // calls so far
-	usage     llm.Usage                // guarded by the session
-	context   int                      // tokens of the last request
+	approvals map[string]chan wire.Decision // by call; guarded by the session
+	reasons   map[string]string             // the reasons of denials, by call; guarded by the session
+	questions map[string]*question          // by id; guarded by the session
+	calls     int                           // guarded by the session
+	samples   int                           // sampling requests; guarded by the session
+	begun     int                           // calls so far
+	usage     llm.Usage                     // guarded by the session
+	context   int                           // tokens of the last request
 	session   *Session
 	// ending is set when the clients are told that the reply is complete, so
 	// that a message sent right after it only waits briefly. Guarded by the
@@ -59,11 +60,11 @@ func (t *turn) callID() string {
 // Send adds a message of the user; the reply is sent to the watchers. It
 // returns when the message is in the history.
 func (s *Session) Send(ctx context.Context, caller tool.Caller, text, model string) error {
-	return s.Post(ctx, caller, SendMessage{Text: text, Model: model})
+	return s.Post(ctx, caller, wire.SendMessage{Text: text, Model: model})
 }
 
 // check returns the content of a message, or why it is refused.
-func (s *Session) check(m SendMessage) ([]llm.Part, error) {
+func (s *Session) check(m wire.SendMessage) ([]llm.Part, error) {
 	h := s.host
 	cfg := h.config()
 	switch {
@@ -89,7 +90,7 @@ func (s *Session) check(m SendMessage) ([]llm.Part, error) {
 }
 
 // Post is Send for every kind of message.
-func (s *Session) Post(ctx context.Context, caller tool.Caller, m SendMessage) error {
+func (s *Session) Post(ctx context.Context, caller tool.Caller, m wire.SendMessage) error {
 	h := s.host
 	if err := caller.PermitChat(); err != nil {
 		return err
@@ -105,7 +106,7 @@ func (s *Session) Post(ctx context.Context, caller tool.Caller, m SendMessage) e
 		return err
 	}
 	t := &turn{id: newID("turn"), caller: caller, done: make(chan struct{}), session: s,
-		approvals: map[string]chan Decision{}, reasons: map[string]string{}, questions: map[string]*question{}}
+		approvals: map[string]chan wire.Decision{}, reasons: map[string]string{}, questions: map[string]*question{}}
 	s.mu.Lock()
 	for s.turn != nil {
 		before, ending := s.turn, s.turn.ending
@@ -147,11 +148,11 @@ func (s *Session) Post(ctx context.Context, caller tool.Caller, m SendMessage) e
 }
 
 func busy() error {
-	return &tool.Error{Kind: CodeBusy, Msg: "a reply is under way; wait for it, or abort it"}
+	return &tool.Error{Kind: wire.CodeBusy, Msg: "a reply is under way; wait for it, or abort it"}
 }
 
 // begin adds the message to the history and marks the turn as in progress.
-func (s *Session) begin(ctx context.Context, m SendMessage, parts []llm.Part) error {
+func (s *Session) begin(ctx context.Context, m wire.SendMessage, parts []llm.Part) error {
 	h, model := s.host, m.Model
 	if h.ctx.Err() != nil {
 		return &tool.Error{Kind: tool.Unavailable, Msg: "the gateway is stopping; try again in a moment"}
@@ -196,22 +197,22 @@ func (s *Session) begin(ctx context.Context, m SendMessage, parts []llm.Part) er
 		if n := len(kept); n > 0 {
 			after = kept[n-1].ID
 		}
-		s.emit(TypeBranch, BranchPayload{After: after, Replaces: m.Edit, Again: m.Again != ""})
+		s.emit(wire.TypeBranch, wire.BranchPayload{After: after, Replaces: m.Edit, Again: m.Again != ""})
 	}
 	if m.Again == "" {
-		s.emit(TypeMessage, MessagePayload{ID: id, Text: m.Text, Time: now.UTC(), Attachments: attached(parts)})
+		s.emit(wire.TypeMessage, wire.MessagePayload{ID: id, Text: m.Text, Time: now.UTC(), Attachments: attached(parts)})
 	}
 	if before == 0 || model != "" { // for those who watch: the title is new, or the model
 		s.mu.Lock()
 		payload := s.sessionPayload()
 		s.mu.Unlock()
-		s.emit(TypeSession, payload)
+		s.emit(wire.TypeSession, payload)
 	}
 	return nil
 }
 
 // attachmentNames lists the names of attachments, for a title.
-func attachmentNames(list []Attachment) string {
+func attachmentNames(list []wire.Attachment) string {
 	var names []string
 	for _, a := range list {
 		names = append(names, a.Name)
@@ -308,15 +309,15 @@ func (s *Session) run(ctx context.Context, t *turn) {
 	s.meta.Usage = s.meta.Usage.Add(t.usage)
 	total := s.meta.Usage
 	s.mu.Unlock()
-	usage := UsagePayload{Turn: t.usage, Session: total, Context: t.context}
+	usage := wire.UsagePayload{Turn: t.usage, Session: total, Context: t.context}
 	if m := s.host.model(s.chosen()); m != nil {
 		usage.Model, usage.ContextWindow = m.Info().ID, m.Info().ContextWindow
 		if s.host.Meter != nil {
 			s.host.Meter.Tokens(m.Info().Model, t.usage.Input, t.usage.Output)
 		}
 	}
-	s.emit(TypeUsage, usage)
-	s.emit(TypeStatus, StatusPayload{State: "complete", Message: endings[stop], Data: &StatusData{Stop: stop}})
+	s.emit(wire.TypeUsage, usage)
+	s.emit(wire.TypeStatus, wire.StatusPayload{State: "complete", Message: endings[stop], Data: &wire.StatusData{Stop: stop}})
 	s.flush()
 	if err := s.save(late, func(m *metadata) { m.Turn.Active = false }); err != nil {
 		s.host.Log.WarnContext(late, "end of the reply not stored", "err", err)

@@ -14,6 +14,7 @@ import (
 
 	"junctor/internal/approval"
 	"junctor/internal/catalog"
+	"junctor/internal/chat/wire"
 	"junctor/internal/listing"
 	"junctor/internal/llm"
 	"junctor/internal/llm/llmtest"
@@ -170,14 +171,14 @@ func TestMetaToolsTolerateInvalidArguments(t *testing.T) {
 		"execute nothing":    {metaExecute, `{"tool":"nope"}`, "TOOL_NOT_FOUND"},
 		"wrong types":        {metaSearch, `{"query":7}`, "INVALID_ARGUMENTS"},
 	} {
-		res, target := h.metaCall(t.Context(), &tool.Local, Preferences{}, &llm.ToolCall{ID: "1", Tool: tt.call, Arguments: json.RawMessage(tt.args)})
+		res, target := h.metaCall(t.Context(), &tool.Local, wire.Preferences{}, &llm.ToolCall{ID: "1", Tool: tt.call, Arguments: json.RawMessage(tt.args)})
 		if target != nil || !res.IsError || !strings.Contains(string(res.Content), tt.says) {
 			t.Errorf("%s: %s", name, res.Content)
 		}
 	}
 	o.Search = noHits{}
 	h.Tools = listing.New(o)
-	if res, _ := h.metaCall(t.Context(), &tool.Local, Preferences{}, &llm.ToolCall{ID: "1", Tool: metaSearch, Arguments: json.RawMessage(`{"query":"x"}`)}); res.IsError || !strings.Contains(string(res.Content), "nothing found") {
+	if res, _ := h.metaCall(t.Context(), &tool.Local, wire.Preferences{}, &llm.ToolCall{ID: "1", Tool: metaSearch, Arguments: json.RawMessage(`{"query":"x"}`)}); res.IsError || !strings.Contains(string(res.Content), "nothing found") {
 		t.Errorf("nothing found: %s", res.Content)
 	}
 }
@@ -193,7 +194,7 @@ func TestGuidanceIsBounded(t *testing.T) {
 	if len(long) > maxGuidanceTotal+maxGuidance || !strings.Contains(long, "left out") || strings.Contains(long, "never shown") {
 		t.Errorf("%d bytes", len(long))
 	}
-	short := guidance(c.Snapshot(), &tool.Local, requestTools{meta: true}, []ServerState{{Server: "x", State: "disconnected"}})
+	short := guidance(c.Snapshot(), &tool.Local, requestTools{meta: true}, []wire.ServerState{{Server: "x", State: "disconnected"}})
 	if len(short) > 5000 || !strings.Contains(short, "## Server s39\nA server. Of many words.") || !strings.Contains(short, "x (disconnected)") {
 		t.Errorf("%d bytes: %.200s", len(short), short)
 	}
@@ -217,13 +218,13 @@ func TestUnknownToolErrorSuggestsName(t *testing.T) {
 		t.Errorf("%s", res.Content)
 	}
 	c.Put(catalog.Server{Name: "calc"}, []tool.Definition{definition(t, "calc", "add", `{"type":"object"}`)})
-	if res := s.unknown(turn, call, h.toolsFor(t.Context(), &tool.Local, 100, Preferences{})); !strings.Contains(string(res.Content), "Did you mean calc__add?") {
+	if res := s.unknown(turn, call, h.toolsFor(t.Context(), &tool.Local, 100, wire.Preferences{})); !strings.Contains(string(res.Content), "Did you mean calc__add?") {
 		t.Errorf("%s", res.Content)
 	}
 }
 
 func TestMarkdownOfImagesNoticesAndMalformedCalls(t *testing.T) {
-	md := Markdown(SessionInfo{Model: "m"}, HistoryPayload{Messages: []HistoryMessage{
+	md := Markdown(wire.SessionInfo{Model: "m"}, wire.HistoryPayload{Messages: []wire.HistoryMessage{
 		{Role: llm.User, Parts: []llm.Part{{Image: &llm.Image{}}}},
 		{Role: llm.Assistant, Notice: noticeAborted, Parts: []llm.Part{{Text: "half"}, {Call: &llm.ToolCall{Name: "made_up", Arguments: json.RawMessage("nonsense")}}}},
 		{Role: llm.Tool, Parts: []llm.Part{{Result: llm.TextResult(&llm.ToolCall{Name: "made_up"}, "a\n```\nfence\n```", true)}}},

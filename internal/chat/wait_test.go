@@ -6,18 +6,18 @@ import "context"
 // ctx is done.
 func (w *Watcher) next(ctx context.Context) ([]byte, bool) {
 	if len(w.first) > 0 {
-		data := w.first[0].data
+		data := w.first[0]
 		w.first = w.first[1:]
 		return data, true
 	}
 	select {
-	case e := <-w.queue:
-		return e.data, true
+	case data := <-w.queue:
+		return data, true
 	default:
 	}
 	select {
-	case e := <-w.queue:
-		return e.data, true
+	case data := <-w.queue:
+		return data, true
 	case <-w.gone:
 		return nil, false
 	case <-ctx.Done():

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
@@ -19,17 +20,17 @@ const queueLength = 256
 type Watcher struct {
 	session *Session
 	caller  tool.Caller
-	queue   chan envelope
+	queue   chan []byte
 	gone    chan struct{} // closed when the watcher was too slow
 	once    sync.Once
 
-	first  []envelope // sent before the queue
-	onDrop func()     // may be nil; must not block
+	first  [][]byte // sent before the queue
+	onDrop func()   // may be nil; must not block
 }
 
-func (w *Watcher) push(e envelope) bool {
+func (w *Watcher) push(data []byte) bool {
 	select {
-	case w.queue <- e:
+	case w.queue <- data:
 		return true
 	default:
 		return false
@@ -95,7 +96,7 @@ func (s *Session) startGrace() {
 // available; with -1 it starts with the history. A reply in progress is sent
 // from its beginning.
 func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*Watcher, error) {
-	w := &Watcher{session: s, caller: caller, queue: make(chan envelope, queueLength), gone: make(chan struct{})}
+	w := &Watcher{session: s, caller: caller, queue: make(chan []byte, queueLength), gone: make(chan struct{})}
 	s.mu.Lock()
 	s.watchers[w] = struct{}{}
 	s.active = time.Now()
@@ -110,7 +111,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 	if after >= 0 {
 		state = "reconnecting"
 	}
-	greeting := ConnectionPayload{State: state, Message: "connected", SessionID: s.id, Title: s.title, Active: running}
+	greeting := wire.ConnectionPayload{State: state, Message: "connected", SessionID: s.id, Title: s.title, Active: running}
 	known := s.stored
 	if (s.host.Shared || s.foreign) && s.follow == nil && known {
 		var fctx context.Context
@@ -124,7 +125,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 		greeting.Message = "connected, but " + llm.NoModel
 	}
 	greeting.Unavailable = s.host.unavailableServers(&caller)
-	w.greet(TypeConnection, sent, greeting)
+	w.greet(wire.TypeConnection, sent, greeting)
 	if !known {
 		return w, nil
 	}
@@ -142,7 +143,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 		}
 		history := s.history(before)
 		s.mu.Unlock()
-		w.greet(TypeHistory, from, trimHistory(history, maxHistory))
+		w.greet(wire.TypeHistory, from, trimHistory(history, maxHistory))
 	}
 	events, err := s.host.Store.Events(ctx, s.id, from, 0)
 	if err != nil {
@@ -151,7 +152,7 @@ func (s *Session) Watch(ctx context.Context, caller tool.Caller, after int64) (*
 	}
 	for _, e := range events {
 		if e.Seq <= sent { // later events are delivered through the queue
-			w.first = append(w.first, envelope{e.Seq, e.Data})
+			w.first = append(w.first, e.Data)
 		}
 	}
 	return w, nil
@@ -163,16 +164,16 @@ func (w *Watcher) Send(kind string, payload any) {
 	s.mu.Lock()
 	seq := s.outbox.sent
 	s.mu.Unlock()
-	data, err := json.Marshal(Outgoing{Type: kind, Seq: seq, Payload: payload})
-	if err == nil && !w.push(envelope{seq, data}) {
+	data, err := json.Marshal(wire.Outgoing{Type: kind, Seq: seq, Payload: payload})
+	if err == nil && !w.push(data) {
 		w.drop()
 	}
 }
 
 func (w *Watcher) greet(kind string, seq int64, payload any) {
-	data, err := json.Marshal(Outgoing{Type: kind, Seq: seq, Payload: payload})
+	data, err := json.Marshal(wire.Outgoing{Type: kind, Seq: seq, Payload: payload})
 	if err == nil {
-		w.first = append(w.first, envelope{seq, data})
+		w.first = append(w.first, data)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 	"golang.org/x/time/rate"
 
+	"junctor/internal/chat/wire"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -144,9 +145,9 @@ func (c *connection) serve(ctx context.Context, r *http.Request) {
 // refuse sends the reason why there is no session and closes the connection.
 func (c *connection) refuse(ctx context.Context, id string, err error) {
 	e := tool.AsError(err)
-	for _, m := range []Outgoing{
-		{Type: TypeConnection, Payload: ConnectionPayload{State: "error", Message: e.Msg, SessionID: tool.Shorten(id, 128)}},
-		{Type: TypeError, Payload: ErrorPayload{Code: string(e.Kind), Message: e.Msg}},
+	for _, m := range []wire.Outgoing{
+		{Type: wire.TypeConnection, Payload: wire.ConnectionPayload{State: "error", Message: e.Msg, SessionID: tool.Shorten(id, 128)}},
+		{Type: wire.TypeError, Payload: wire.ErrorPayload{Code: string(e.Kind), Message: e.Msg}},
 	} {
 		data, err := json.Marshal(m)
 		if err != nil || c.send(ctx, data) != nil {
@@ -169,8 +170,8 @@ func (c *connection) send(ctx context.Context, data []byte) error {
 // write sends the session's messages and pings the client periodically.
 func (c *connection) write(ctx context.Context) {
 	w := c.watcher
-	for _, e := range w.first {
-		if c.send(ctx, e.data) != nil {
+	for _, data := range w.first {
+		if c.send(ctx, data) != nil {
 			return
 		}
 	}
@@ -181,8 +182,8 @@ func (c *connection) write(ctx context.Context) {
 	answered := make(chan error, 1) // messages must not wait for a slow pong
 	for {
 		select {
-		case e := <-w.queue:
-			if c.ended.Load() || c.send(ctx, e.data) != nil {
+		case data := <-w.queue:
+			if c.ended.Load() || c.send(ctx, data) != nil {
 				return
 			}
 		case <-w.gone:
@@ -252,52 +253,52 @@ func (c *connection) read(ctx context.Context) {
 	}
 }
 
-func (c *connection) fail(err error) { c.failed(err, ErrorPayload{}) }
+func (c *connection) fail(err error) { c.failed(err, wire.ErrorPayload{}) }
 
 // failed sends an error; about identifies what it is about.
-func (c *connection) failed(err error, about ErrorPayload) {
+func (c *connection) failed(err error, about wire.ErrorPayload) {
 	e := tool.AsError(err)
 	about.Code, about.Message, about.RetryAfter = string(e.Kind), e.Msg, e.RetryAfter.Milliseconds()
-	c.watcher.Send(TypeError, about)
+	c.watcher.Send(wire.TypeError, about)
 }
 
 // handle handles one message.
 func (c *connection) handle(ctx context.Context, data []byte) {
-	in, err := ParseIncoming(data)
+	in, err := wire.Parse(data)
 	if err != nil {
 		c.fail(err)
 		return
 	}
 	switch m := in.(type) {
-	case SendMessage:
+	case wire.SendMessage:
 		if err := c.session.Post(ctx, c.caller, m); err != nil {
 			c.fail(err)
 		}
-	case SwitchMessage:
+	case wire.SwitchMessage:
 		if err := c.session.Switch(ctx, m.MessageID); err != nil {
 			c.fail(err)
 		}
-	case PreferMessage:
+	case wire.PreferMessage:
 		if err := c.session.Prefer(ctx, c.caller, m.Preferences); err != nil {
 			c.fail(err)
 		}
-	case AbortMessage:
+	case wire.AbortMessage:
 		if !c.session.Abort(ctx) {
 			c.fail(&tool.Error{Kind: tool.InvalidRequest, Msg: "there is nothing to abort"})
 		}
-	case DecideMessage:
+	case wire.DecideMessage:
 		if !c.session.Decide(ctx, m.CallID, m.Decision) {
-			c.failed(&tool.Error{Kind: CodeNoApproval, Msg: "there is no approval with this callId any more"}, ErrorPayload{CallID: m.CallID})
+			c.failed(&tool.Error{Kind: wire.CodeNoApproval, Msg: "there is no approval with this callId any more"}, wire.ErrorPayload{CallID: m.CallID})
 		}
-	case AnswerMessage:
+	case wire.AnswerMessage:
 		if err := c.session.Answer(ctx, m.QuestionID, m.Answer); err != nil {
-			c.failed(err, ErrorPayload{QuestionID: m.QuestionID})
+			c.failed(err, wire.ErrorPayload{QuestionID: m.QuestionID})
 		}
-	case HistoryMessageRequest:
+	case wire.HistoryRequest:
 		if err := c.session.refresh(ctx); err != nil {
 			c.fail(err)
 			return
 		}
-		c.watcher.Send(TypeHistory, trimHistory(c.session.History(), maxHistory))
+		c.watcher.Send(wire.TypeHistory, trimHistory(c.session.History(), maxHistory))
 	}
 }

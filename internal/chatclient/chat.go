@@ -9,13 +9,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"junctor/internal/apiclient"
-	"junctor/internal/chat"
-	"junctor/internal/terminal"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"junctor/internal/apiclient"
+	"junctor/internal/chat/wire"
+	"junctor/internal/terminal"
 )
 
 // terminalChat is a conversation with the person at the terminal.
@@ -29,7 +30,7 @@ type terminalChat struct {
 	input    *bufio.Reader
 	open     bool                  // text is being written and its line is not ended
 	failed   bool                  // the last reply was an error
-	question *chat.QuestionPayload // the last one that was answered, in case the answer does not fit
+	question *wire.QuestionPayload // the last one that was answered, in case the answer does not fit
 }
 
 // Options say what the conversation is about.
@@ -90,7 +91,7 @@ func (t *terminalChat) converse(ctx context.Context, first string) error {
 
 // greet reads the first message and says where the person is.
 func (t *terminalChat) greet(ctx context.Context) error {
-	var hello chat.ConnectionPayload
+	var hello wire.ConnectionPayload
 	m, err := t.line.next(ctx)
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ While the model answers, Ctrl-C stops it.`)
 			return
 		}
 		var list struct {
-			Models  []chat.ModelInfo `json:"models"`
+			Models  []wire.ModelInfo `json:"models"`
 			Message string           `json:"message"`
 		}
 		if err := t.api.Get(ctx, "/api/models", nil, &list); err != nil {
@@ -198,49 +199,49 @@ func (t *terminalChat) turn(ctx context.Context, text string) error {
 // show prints one message, and reports whether the reply is over.
 func (t *terminalChat) show(ctx context.Context, m message) (done bool, err error) {
 	switch m.Type {
-	case chat.TypeText:
-		var p chat.ContentPayload
+	case wire.TypeText:
+		var p wire.ContentPayload
 		if err := json.Unmarshal(m.Payload, &p); err != nil {
 			return false, err
 		}
 		fmt.Fprint(t.Out, terminal.Printable(p.Content))
 		t.open = !strings.HasSuffix(p.Content, "\n")
-	case chat.TypeStatus:
-		var p chat.StatusPayload
+	case wire.TypeStatus:
+		var p wire.StatusPayload
 		if err := json.Unmarshal(m.Payload, &p); err != nil {
 			return false, err
 		}
 		return t.showStatus(p), nil
-	case chat.TypeApproval:
-		var p chat.ApprovalPayload
+	case wire.TypeApproval:
+		var p wire.ApprovalPayload
 		if err := json.Unmarshal(m.Payload, &p); err != nil {
 			return false, err
 		}
 		return false, t.decide(ctx, p)
-	case chat.TypeQuestion:
-		var p chat.QuestionPayload
+	case wire.TypeQuestion:
+		var p wire.QuestionPayload
 		if err := json.Unmarshal(m.Payload, &p); err != nil {
 			return false, err
 		}
 		return false, t.answer(ctx, p)
-	case chat.TypeError:
-		var p chat.ErrorPayload
+	case wire.TypeError:
+		var p wire.ErrorPayload
 		if err := json.Unmarshal(m.Payload, &p); err != nil {
 			return false, err
 		}
 		t.endLine()
 		fmt.Fprintln(t.Err, t.Paint(t.Err, terminal.Red, terminal.OneLine(p.Message)))
-		if t.question != nil && p.QuestionID == t.question.QuestionID && p.Code != chat.CodeNoQuestion {
+		if t.question != nil && p.QuestionID == t.question.QuestionID && p.Code != wire.CodeNoQuestion {
 			return false, t.answer(ctx, *t.question)
 		}
 		t.failed = true
 		// What was refused before a reply began has no end of its own.
-		return p.Code == chat.CodeNoModel || p.Code == chat.CodeBusy, nil
+		return p.Code == wire.CodeNoModel || p.Code == wire.CodeBusy, nil
 	}
 	return false, nil
 }
 
-func (t *terminalChat) showStatus(p chat.StatusPayload) (done bool) {
+func (t *terminalChat) showStatus(p wire.StatusPayload) (done bool) {
 	if p.Tool == "" {
 		if p.State == "complete" {
 			t.endLine()
@@ -264,14 +265,14 @@ func (t *terminalChat) showStatus(p chat.StatusPayload) (done bool) {
 }
 
 // decide asks the person whether a call may be made.
-func (t *terminalChat) decide(ctx context.Context, p chat.ApprovalPayload) error {
+func (t *terminalChat) decide(ctx context.Context, p wire.ApprovalPayload) error {
 	t.endLine()
 	if !t.canAsk() {
 		t.Note("%s needs approval, but this is not a terminal; the call is denied.", p.Tool)
 		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID, "reason": "not a terminal"})
 	}
 	fmt.Fprintf(t.Err, "Run %s with %s?\n[y]es, for this [s]ession, [a]lways, [N]o: ", terminal.OneLine(p.Tool), terminal.OneLine(string(p.Arguments)))
-	scope := map[string]chat.Scope{"y": chat.Once, "yes": chat.Once, "s": chat.ForSession, "a": chat.Always}[strings.ToLower(t.typed())]
+	scope := map[string]wire.Scope{"y": wire.Once, "yes": wire.Once, "s": wire.ForSession, "a": wire.Always}[strings.ToLower(t.typed())]
 	if scope == "" {
 		return t.line.send(ctx, "deny", map[string]any{"callId": p.CallID})
 	}

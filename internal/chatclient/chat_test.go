@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"junctor/internal/terminal"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+
+	"junctor/internal/terminal"
 )
 
 func TestTerminalForms(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"junctor/internal/chat"
+	"junctor/internal/chat/wire"
 )
 
 // maxMessage bounds one message of the gateway: a history may be long.
@@ -102,8 +102,8 @@ func (l *chatLine) next(ctx context.Context) (message, error) {
 		}
 	}
 	l.seq = max(l.seq, m.Seq)
-	if m.Type == chat.TypeConnection {
-		var hello chat.ConnectionPayload
+	if m.Type == wire.TypeConnection {
+		var hello wire.ConnectionPayload
 		if json.Unmarshal(m.Payload, &hello) == nil && hello.State != "error" {
 			l.session = hello.SessionID
 		}

@@ -9,16 +9,16 @@ import (
 	"strconv"
 	"strings"
 
-	"junctor/internal/chat"
+	"junctor/internal/chat/wire"
 	"junctor/internal/rawjson"
 	"junctor/internal/terminal"
 )
 
 // answer puts what a server asks to the person at the terminal.
-func (t *terminalChat) answer(ctx context.Context, q chat.QuestionPayload) error {
+func (t *terminalChat) answer(ctx context.Context, q wire.QuestionPayload) error {
 	t.endLine()
 	t.question = &q
-	reply := func(a chat.Action, more map[string]any) error {
+	reply := func(a wire.Action, more map[string]any) error {
 		payload := map[string]any{"questionId": q.QuestionID, "action": a}
 		for k, v := range more {
 			payload[k] = v
@@ -27,33 +27,33 @@ func (t *terminalChat) answer(ctx context.Context, q chat.QuestionPayload) error
 	}
 	if !t.canAsk() {
 		t.Note("%s asks a question, but this is not a terminal; it gets no answer.", terminal.OneLine(q.Server))
-		return reply(chat.Cancel, nil)
+		return reply(wire.Cancel, nil)
 	}
 	fmt.Fprintf(t.Err, "%s asks: %s\n", t.Paint(t.Err, terminal.Bold, terminal.OneLine(q.Server)), terminal.Printable(q.Message))
 	switch q.Kind {
-	case chat.QuestionURL:
+	case wire.QuestionURL:
 		fmt.Fprintf(t.Err, "Open this URL if you trust it and expected it:\n  %s\n", terminal.Printable(q.URL))
 		if yes(t.ask1("Have you opened it? [y/N]: ")) {
-			return reply(chat.Accept, nil)
+			return reply(wire.Accept, nil)
 		}
-		return reply(chat.Decline, nil)
-	case chat.QuestionModel:
+		return reply(wire.Decline, nil)
+	case wire.QuestionModel:
 		for _, line := range q.Prompt {
 			fmt.Fprintf(t.Err, "  %s: %s\n", line.Role, strings.ReplaceAll(terminal.Printable(line.Text), "\n", "\n    "))
 		}
 		switch word := t.ask1(fmt.Sprintf("May %s ask %s this? [y]es, for this [s]ession, [N]o: ", terminal.OneLine(q.Server), terminal.OneLine(q.Model))); {
 		case yes(word):
-			return reply(chat.Accept, nil)
+			return reply(wire.Accept, nil)
 		case strings.EqualFold(word, "s"):
-			return reply(chat.Accept, map[string]any{"scope": chat.ForSession})
+			return reply(wire.Accept, map[string]any{"scope": wire.ForSession})
 		}
-		return reply(chat.Decline, nil)
+		return reply(wire.Decline, nil)
 	}
 	content, ok := t.fill(q.Schema)
 	if !ok {
-		return reply(chat.Decline, nil)
+		return reply(wire.Decline, nil)
 	}
-	return reply(chat.Accept, map[string]any{"content": content})
+	return reply(wire.Accept, map[string]any{"content": content})
 }
 
 func (t *terminalChat) ask1(prompt string) string {

@@ -1,4 +1,4 @@
-package chat
+package wire
 
 import (
 	"bytes"
@@ -40,13 +40,13 @@ type (
 		QuestionID string
 		Answer     Answer
 	}
-	// HistoryMessageRequest requests the history.
-	HistoryMessageRequest struct{}
+	// HistoryRequest requests the history.
+	HistoryRequest struct{}
 )
 
-// ParseIncoming parses a message of a client and returns one of the types
+// Parse parses a message of a client and returns one of the types
 // above. The error says what is wrong with it.
-func ParseIncoming(data []byte) (any, error) {
+func Parse(data []byte) (any, error) {
 	if !utf8.Valid(data) {
 		return nil, &tool.Error{Kind: tool.ParseFailed, Msg: "the message is not valid UTF-8"}
 	}
@@ -103,7 +103,7 @@ func ParseIncoming(data []byte) (any, error) {
 	case "abort":
 		return AbortMessage{}, nil
 	case "history":
-		return HistoryMessageRequest{}, nil
+		return HistoryRequest{}, nil
 	case "approve", "deny":
 		if p.CallID == "" {
 			return nil, invalid(`"payload.callId" is missing`)
@@ -140,4 +140,12 @@ func parseAnswer(questionID string, a Answer) (any, error) {
 		a.Content = json.RawMessage("{}") // a form of which nothing is required
 	}
 	return AnswerMessage{QuestionID: questionID, Answer: a}, nil
+}
+
+// Attachment is a file that a message brings along.
+type Attachment struct {
+	Name string `json:"name"`
+	MIME string `json:"mimeType"`
+	Data string `json:"data,omitempty"` // base64
+	Size int    `json:"size,omitempty"`
 }

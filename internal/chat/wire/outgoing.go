@@ -1,4 +1,7 @@
-package chat
+// Package wire is the messages between the chat and its clients: those of the
+// WebSocket in both directions, and the sessions of the REST API. docs/chat.md
+// describes them.
+package wire
 
 import (
 	"encoding/json"
