@@ -22,7 +22,7 @@ import (
 
 // withLogins gives f what keeps the logins, over the same store as a gateway
 // that may be running: it sees a new login by itself.
-func (c *cli) withLogins(ctx context.Context, f func(*oauth.Service) error) error {
+func (c *cli) withLogins(ctx context.Context, caller string, f func(context.Context, *oauth.Service) error) error {
 	o := c.options(hereToo)
 	cfg, err := c.load(o)
 	if err != nil {
@@ -35,24 +35,40 @@ func (c *cli) withLogins(ctx context.Context, f func(*oauth.Service) error) erro
 	defer a.Close()
 	logins := a.Logins()
 	defer logins.Close()
-	return f(logins)
+	if caller != "" {
+		who, err := a.CallerNamed(ctx, caller)
+		if err != nil {
+			return err
+		}
+		ctx = tool.WithCaller(ctx, who)
+	}
+	return f(ctx, logins)
+}
+
+// callerFlag is the flag that says whose login is meant.
+func callerFlag(cmd *cobra.Command, caller *string) {
+	cmd.Flags().StringVar(caller, "caller", "", "the key (by name) or person (by id) whose login it is, for a server with oauth.per \"caller\"; default: this machine's user")
 }
 
 func (c *cli) serversLogin() *cobra.Command {
 	var (
 		noBrowser bool
 		timeout   time.Duration
+		caller    string
 	)
 	cmd := &cobra.Command{
 		Use: "login NAME", Short: "Sign in to a server", Args: exactArgs(1),
 		Long: `Sign in to a server that wants OAuth. Your browser opens the server's own
 sign-in page, which redirects back to this command. The tokens are stored
-encrypted and refreshed automatically. A running gateway uses them within seconds.`,
+encrypted and refreshed automatically. A running gateway uses them within seconds.
+
+Where each caller has a login of its own (oauth.per "caller"), --caller says whose
+login it is.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			name := args[0]
-			err := c.withLogins(ctx, func(logins *oauth.Service) error {
+			err := c.withLogins(ctx, caller, func(ctx context.Context, logins *oauth.Service) error {
 				return logins.Login(ctx, name, func(address string) {
 					c.showLogin(ctx, logins, name, address, noBrowser)
 				})
@@ -66,6 +82,7 @@ encrypted and refreshed automatically. A running gateway uses them within second
 	}
 	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "print the URL instead of opening a browser")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "how long to wait for the sign-in")
+	callerFlag(cmd, &caller)
 	return cmd
 }
 
@@ -137,11 +154,12 @@ func (c *cli) openBrowser(ctx context.Context, address string) bool {
 }
 
 func (c *cli) serversLogout() *cobra.Command {
-	return &cobra.Command{
+	var caller string
+	cmd := &cobra.Command{
 		Use: "logout NAME", Short: "Sign out of a server and revoke its tokens", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withLogins(cmd.Context(), func(logins *oauth.Service) error {
-				was, err := logins.Logout(cmd.Context(), args[0])
+			return c.withLogins(cmd.Context(), caller, func(ctx context.Context, logins *oauth.Service) error {
+				was, err := logins.End(ctx, args[0])
 				switch {
 				case !was && err != nil:
 					return plainly(err)
@@ -155,4 +173,6 @@ func (c *cli) serversLogout() *cobra.Command {
 			})
 		},
 	}
+	callerFlag(cmd, &caller)
+	return cmd
 }

@@ -16,6 +16,7 @@ import (
 	"junctor/internal/oauth"
 	"junctor/internal/telemetry"
 	"junctor/internal/terminal"
+	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
 
@@ -133,7 +134,7 @@ func (c *cli) known(ctx context.Context, name string, o *doctor.TestOptions) (do
 	}
 	var logins *oauth.Service = a.Logins()
 	o.Dial.Authorize = func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error {
-		return logins.Authorize(ctx, name, r, refused)
+		return logins.Authorize(ctx, server.LoginOf(tool.Local.ID), r, refused)
 	}
 	return func() {
 		logins.Close()

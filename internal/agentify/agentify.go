@@ -28,7 +28,7 @@ type Calls interface {
 // Upstreams is what is known of the backends.
 type Upstreams interface {
 	StatusOf(server string) (upstream.Status, bool)
-	Info(server string) (mcpclient.ServerInfo, bool)
+	Info(server, caller string) (mcpclient.ServerInfo, bool)
 }
 
 // Options are what a Face is made of.

@@ -120,7 +120,7 @@ func (f *Face) list(ctx context.Context, caller *tool.Caller) *extras {
 	}
 	var requests []listRequest
 	for _, st := range f.opts.Tools.Servers(caller) {
-		info, ok := f.opts.Upstreams.Info(st.Name)
+		info, ok := f.opts.Upstreams.Info(st.Name, caller.ID)
 		if !ok {
 			continue
 		}

@@ -71,8 +71,8 @@ var access = map[string]need{
 	// Sign-in.
 	"GET /api/session": public, "POST /api/session": public, "DELETE /api/session": notHere /* ends the session of the test */, "POST /api/session/ticket": person,
 	"GET /api/page-sessions": person, "DELETE /api/page-sessions/{id}": person, "GET /api/clients": anyCaller, "DELETE /api/clients/{id}": anyCaller,
-	"POST /api/mcp/{name}/authorize": anyCaller, "DELETE /api/mcp/{name}/authorize": anyCaller,
-	"MetadataPath": public, `MetadataPath + "/"`: public, `"GET " + CallbackPath`: public, `"GET " + MetadataPath`: public, `"GET " + KeysPath`: public,
+	"POST /api/mcp/{name}/authorize": anyCaller, "DELETE /api/mcp/{name}/authorize": anyCaller, "GET /api/mcp/{name}/logins": admin,
+	"MetadataPath": public, `MetadataPath + "/"`: public, `"GET " + CallbackPath`: public, `"POST " + CallbackPath`: public, `"GET " + MetadataPath`: public, `"GET " + KeysPath`: public,
 	`"GET " + AuthorizePath`: public, `"POST " + TokenPath`: public, `"POST " + RegisterPath`: public, `"POST " + RevokePath`: public,
 	`"GET " + OIDCStartPath`: public, `"GET " + OIDCCallbackPath`: public,
 	`"GET " + ConsentPath`: public, `"POST " + ConsentPath`: public,

@@ -202,7 +202,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Kept: a.kept, Closed: cfg.Store.WhenAway != store.AwayOpen, StoreTimeout: cfg.Store.Timeout(),
 		Config: executor.Config{Circuit: cfg.Circuit, Limits: cfg.Limits.LimitConfig},
 	})
-	a.tools = listing.New(listing.Options{Catalog: a.catalog, Search: a.search, Upstreams: a.upstreams, Usage: a.usage})
+	a.tools = listing.New(listing.Options{Catalog: a.catalog, Search: a.search, Upstreams: a.upstreams, Logins: a.upstreams, Usage: a.usage})
 	a.calls = &reserved.Calls{Executor: a.executor, Kept: a.kept, PageSize: func() int { return a.config.Load().Discovery.MaxResultBytes }}
 	a.scripts = codemode.New(codemode.Options{Calls: a.calls, Tools: a.tools, Kept: a.kept, Config: cfg.Scripts, Log: o.Log})
 	a.discovery = discovery.New(discovery.Options{
@@ -276,7 +276,7 @@ func (a *App) openAPI() openapi.Dialer {
 	d := openapi.Dialer{
 		UserAgent: "junctor/" + a.opts.Version, Proxy: http.ProxyFromEnvironment, Log: a.log, Logins: &a.openAPILogins,
 		Authorize: func(ctx context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error {
-			return a.oauth.Authorize(ctx, server, r, refused)
+			return a.oauth.Authorize(ctx, upstream.Login{Server: server}, r, refused)
 		},
 	}
 	if a.opts.DataDir != "" {

@@ -2,10 +2,12 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
+	"junctor/internal/auth"
 	"junctor/internal/authserver"
 	"junctor/internal/oauth"
 	"junctor/internal/secretkey"
@@ -31,7 +33,18 @@ func (a *App) newOAuth(rt http.RoundTripper) *oauth.Service {
 		Audit: func(ctx context.Context, action, target string, detail any) {
 			a.audit.Audit(ctx, action, target, detail)
 		},
-		LoggedIn: func(server string) { _ = a.upstreams.Retry(server) }, // one that was removed needs none
+		LoggedIn: func(l upstream.Login) {
+			if l.Caller != "" {
+				a.upstreams.SignedIn(l.Server, l.Caller)
+				return
+			}
+			_ = a.upstreams.Retry(l.Server) // one that was removed needs none
+		},
+		LoggedOut: func(l upstream.Login) {
+			if l.Caller != "" {
+				a.upstreams.SignedOut(l.Server, l.Caller)
+			}
+		},
 	})
 }
 
@@ -77,6 +90,28 @@ func (a *App) stillAdmin(ctx context.Context, caller string) bool {
 	return true // of the file or the environment
 }
 
+// CallerNamed returns the caller with an ID, or that of the key with a name.
+func (a *App) CallerNamed(ctx context.Context, name string) (tool.Caller, error) {
+	keys, err := a.store.Keys(ctx)
+	if err != nil {
+		return tool.Caller{}, err
+	}
+	for _, k := range keys {
+		if k.Name == name || "key:"+k.ID == name {
+			return tool.Caller{ID: "key:" + k.ID, Name: k.Name}, nil
+		}
+	}
+	for _, c := range auth.FixedCallers(a.config.Load().Auth, a.opts.AdminKey) {
+		if c.Name == name || c.ID == name {
+			return tool.Caller{ID: c.ID, Name: c.Name}, nil
+		}
+	}
+	if name == tool.Local.ID || strings.HasPrefix(name, "sub:") {
+		return tool.Caller{ID: name, Name: name}, nil
+	}
+	return tool.Caller{}, fmt.Errorf("there is no key %q (see junctor keys list); name a key, or a person by the id that the call log shows (sub:ISSUER|SUBJECT)", name)
+}
+
 // Logins are the logins to upstreams.
 func (a *App) Logins() *oauth.Service { return a.oauth }
 
@@ -99,9 +134,10 @@ func (a *App) reencrypt(ctx context.Context) error {
 	return nil
 }
 
-// login returns the information about an upstream's login.
-func (a *App) login(server string) oauth.Info {
+// login returns the information about the login to an upstream that a caller's
+// requests use.
+func (a *App) login(server, caller string) oauth.Info {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	return a.oauth.Info(ctx, server)
+	return a.oauth.Info(ctx, server, caller)
 }

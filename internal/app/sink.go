@@ -51,12 +51,13 @@ func (s *sink) ToolsChanged(o upstream.ToolSet) {
 func (s *sink) publish(o upstream.ToolSet) {
 	s.app.catalog.Put(catalog.Server{
 		Name: o.Config.Name, Title: o.Info.Title, Instructions: o.Info.Instructions, Guidance: o.Guidance,
+		Callers: o.Callers,
 	}, o.Tools)
 }
 
 // storeTools stores a server's tools for the next start.
 func (s *sink) storeTools(o upstream.ToolSet) {
-	if o.Config.Transport == upstream.InProcess {
+	if o.Config.Transport == upstream.InProcess || o.Config.PersonalLogins() { // whose tools are listed for each caller anew
 		return
 	}
 	info, err := json.Marshal(o.Info)
@@ -129,7 +130,7 @@ func (a *App) loadCatalogues(ctx context.Context, cfg *config.Config) error {
 // now configured differently.
 func (a *App) toolSetOf(cfg *config.Config, c store.Catalogue) (upstream.ToolSet, bool) {
 	server, ok := cfg.Server(c.Server)
-	if !ok || !server.Enabled || server.Fingerprint() != c.Config {
+	if !ok || !server.Enabled || server.PersonalLogins() || server.Fingerprint() != c.Config {
 		return upstream.ToolSet{}, false
 	}
 	offer := upstream.ToolSet{Config: server, Guidance: c.Guidance}

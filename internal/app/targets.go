@@ -12,25 +12,26 @@ import (
 // targets shows the upstreams to the broker.
 type targets struct{ app *App }
 
-// Target returns one upstream.
-func (t targets) Target(name string) (broker.Target, bool) {
+// Target returns one upstream as a caller sees it.
+func (t targets) Target(name, caller string) (broker.Target, bool) {
 	st, ok := t.app.upstreams.StatusOf(name)
 	if !ok {
 		return broker.Target{}, false
 	}
-	return t.target(st), true
+	return t.target(st, caller), true
 }
 
 // Targets returns all of them, by name.
-func (t targets) Targets() []broker.Target {
+func (t targets) Targets(caller string) []broker.Target {
 	var list []broker.Target
 	for _, st := range t.app.upstreams.Status() {
-		list = append(list, t.target(st))
+		list = append(list, t.target(st, caller))
 	}
 	return list
 }
 
-func (t targets) target(st upstream.Status) broker.Target {
+func (t targets) target(st upstream.Status, caller string) broker.Target {
+	st = t.app.upstreams.ForCaller(st, caller)
 	cfg, _ := t.app.upstreams.Config(st.Name)
 	out := broker.Target{
 		Name: st.Name, Proxy: cfg.Proxy, URL: telemetry.MaskURL(cfg.URL),
@@ -41,7 +42,7 @@ func (t targets) target(st upstream.Status) broker.Target {
 	for name := range cfg.Headers {
 		out.HasToken = out.HasToken || http.CanonicalHeaderKey(name) == "Authorization"
 	}
-	if login := t.app.login(st.Name); login.HasToken {
+	if login := t.app.login(st.Name, caller); login.HasToken {
 		out.HasToken, out.LastAuthorized = true, login.Since
 	}
 	switch {

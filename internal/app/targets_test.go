@@ -1,6 +1,7 @@
 package app
 
 import (
+	"junctor/internal/tool"
 	"log/slog"
 	"strings"
 	"testing"
@@ -33,12 +34,12 @@ func TestTargetsHideSecretsAndPaths(t *testing.T) {
 	}
 	defer a.Close()
 	for name, want := range map[string]string{"far": "https://mcp.example/v1/sse", "near": "stdio:server", "static": "https://mcp.example/"} {
-		got, ok := targets{a}.Target(name)
+		got, ok := targets{a}.Target(name, tool.Local.ID)
 		if !ok || got.URL != want || got.HasToken != (name == "static") || strings.Contains(got.URL, "hidden") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if _, ok := (targets{a}).Target("nope"); ok || len(targets{a}.Targets()) != 3 {
+	if _, ok := (targets{a}).Target("nope", tool.Local.ID); ok || len(targets{a}.Targets(tool.Local.ID)) != 3 {
 		t.Error("targets that are not there")
 	}
 }

@@ -23,7 +23,7 @@ type identity struct {
 }
 
 // anonymous is the unauthenticated caller, which has no rights.
-var anonymous = tool.Caller{ID: "anonymous", Name: "anonymous", Servers: []string{}, Tools: []string{}}
+var anonymous = tool.Caller{ID: tool.AnonymousID, Name: tool.AnonymousID, Servers: []string{}, Tools: []string{}}
 
 type identityKey struct{}
 

@@ -42,10 +42,10 @@ type Target struct {
 	LastAuthorized time.Time
 }
 
-// Targets knows the upstreams.
+// Targets knows the upstreams, and what of them a caller has.
 type Targets interface {
-	Target(name string) (Target, bool)
-	Targets() []Target
+	Target(name, caller string) (Target, bool)
+	Targets(caller string) []Target
 }
 
 // Options are what a Broker is made of.
@@ -83,7 +83,7 @@ func (b *Broker) Routes(mux *http.ServeMux) {
 func (b *Broker) target(r *http.Request) (Target, error) {
 	name := r.PathValue("name")
 	caller := tool.CallerFrom(r.Context())
-	t, ok := b.opts.Targets.Target(name)
+	t, ok := b.opts.Targets.Target(name, caller.ID)
 	if !ok || !caller.MaySee(name) {
 		return Target{}, &tool.Error{
 			Kind: tool.ServerNotFound, Msg: fmt.Sprintf("MCP server %q not found; GET /api/connections lists them", name),

@@ -37,7 +37,7 @@ func (g *gateway) Forward(ctx context.Context, r tool.Forward) (json.RawMessage,
 	return g.do(ctx, r.Exchange)
 }
 
-func (g *gateway) Targets() []Target {
+func (g *gateway) Targets(string) []Target {
 	return []Target{
 		{Name: "jira", Proxy: true, URL: "https://mcp.example/v1/sse", Available: true, Authorized: true, HasToken: true, LastAuthorized: time.Unix(1000, 0).UTC()},
 		{Name: "closed", URL: "stdio:npx"},
@@ -45,8 +45,8 @@ func (g *gateway) Targets() []Target {
 	}
 }
 
-func (g *gateway) Target(name string) (Target, bool) {
-	for _, t := range g.Targets() {
+func (g *gateway) Target(name, _ string) (Target, bool) {
+	for _, t := range g.Targets("") {
 		if t.Name == name {
 			return t, true
 		}

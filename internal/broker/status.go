@@ -46,7 +46,7 @@ type connectionDetails struct {
 func (b *Broker) connections(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	list := []connection{}
-	for _, t := range b.opts.Targets.Targets() {
+	for _, t := range b.opts.Targets.Targets(caller.ID) {
 		if !caller.MaySee(t.Name) {
 			continue
 		}

@@ -34,6 +34,10 @@ type Server struct {
 	// all.
 	Allows func(tool string) bool
 
+	// Callers are the IDs of those that each tool is listed for, by its
+	// original name; nil means that it is listed for everybody.
+	Callers map[string][]string
+
 	// Tools are in the order of the upstream's list.
 	Tools []*Entry
 }

@@ -22,6 +22,7 @@ type Entry struct {
 	Select          string // a jq expression that is applied to every result; empty for none
 	Review          Review
 
+	callers    []string // the IDs of those that it is listed for, sorted; nil for everybody
 	override   override
 	notApplied string // what of the override is not in effect, and why
 	compile    func() (*schema.Schema, error)
@@ -59,6 +60,12 @@ func (c *Catalog) entry(s *Server, d tool.Definition, names map[string]bool) *En
 		}
 		return compiled, err
 	})
+	if s.Callers != nil {
+		e.callers = slices.Sorted(slices.Values(s.Callers[d.Name.Tool]))
+		if e.callers == nil {
+			e.callers = []string{}
+		}
+	}
 	if s.Allows != nil && !s.Allows(d.Name.Tool) {
 		e.Enabled, e.Reason = false, "the server's tool_configuration leaves it out"
 	}

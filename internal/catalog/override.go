@@ -123,9 +123,21 @@ func (e *Entry) Complete(arguments json.RawMessage) (json.RawMessage, error) {
 // Overridden reports whether callers see another definition than the upstream's.
 func (e *Entry) Overridden() bool { return !e.override.empty() }
 
-// UsableBy reports whether the caller may see and call the tool. Rights are
-// about the name that the upstream gave it.
-func (e *Entry) UsableBy(caller *tool.Caller) bool { return caller.MayUse(e.Original.Name) }
+// UsableBy reports whether the caller may see and call the tool: it has the
+// right, which is by the tool's original name, and the tool is listed for it.
+func (e *Entry) UsableBy(caller *tool.Caller) bool {
+	return caller.MayUse(e.Original.Name) && e.ListedFor(caller)
+}
+
+// ListedFor reports whether the upstream lists the tool for the caller. One
+// where each caller has a login may have other tools for each.
+func (e *Entry) ListedFor(caller *tool.Caller) bool {
+	if e.callers == nil {
+		return true
+	}
+	_, ok := slices.BinarySearch(e.callers, caller.ID)
+	return ok
+}
 
 // Fingerprint is that of the upstream's definition, whatever callers see.
 func (e *Entry) Fingerprint() string { return e.Original.Fingerprint() }

@@ -75,7 +75,7 @@ func serverConfig(address string, about json.RawMessage) upstream.Config {
 
 // authorize opens the sign-in address, where the suite consents at once.
 func authorize(ctx context.Context, logins *oauth.Service, server string, r *http.Request, refused *mcpclient.HTTPError) error {
-	err := logins.Authorize(ctx, server, r, refused)
+	err := logins.Authorize(ctx, upstream.Login{Server: server}, r, refused)
 	e, ok := errors.AsType[*tool.Error](err)
 	if !ok || e.Kind != tool.UpstreamAuthRequired {
 		return err
@@ -101,5 +101,5 @@ func authorize(ctx context.Context, logins *oauth.Service, server string, r *htt
 	if _, err := logins.Complete(ctx, back.Query()); err != nil {
 		return err
 	}
-	return logins.Authorize(ctx, server, r, nil)
+	return logins.Authorize(ctx, upstream.Login{Server: server}, r, nil)
 }

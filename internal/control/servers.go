@@ -8,7 +8,6 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/httperr"
-	"junctor/internal/listing"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -61,7 +60,7 @@ type Server struct {
 }
 
 func (c *Control) server(caller *tool.Caller, st upstream.Status) Server {
-	s := listing.Describe(c.Tools.Snapshot(), caller, st)
+	s := c.Tools.Describe(c.Tools.Snapshot(), caller, st)
 	v := Server{Status: s.Status, EnabledTools: s.Enabled}
 	if s.Known != nil {
 		v.Description, v.Tags, v.Instructions = s.Known.Description, s.Known.Tags, s.Known.Instructions

@@ -139,11 +139,12 @@ func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 			c.Servers.Await(r.Context(), unknown...)
 		}
 	}
+	c.Tools.ListFor(r.Context(), &caller, f.Servers...)
 	snap := c.Tools.Snapshot()
 	list.Version = snap.Version
 	list.Pending = c.Tools.Starting(&caller, f.Servers...)
 	for _, s := range c.Tools.Servers(&caller) {
-		if s.Reason != "" && s.Known == nil && (len(f.Servers) == 0 || slices.Contains(f.Servers, s.Name)) {
+		if s.Reason != "" && (s.Known == nil || s.Known.Callers != nil) && (len(f.Servers) == 0 || slices.Contains(f.Servers, s.Name)) {
 			list.Down = append(list.Down, Down{Name: s.Name, Reason: s.Reason})
 		}
 	}
@@ -194,6 +195,7 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 		server = ""
 	}
 	caller := tool.CallerFrom(r.Context())
+	c.Tools.ListFor(r.Context(), &caller)
 	e, err := c.Tools.Snapshot().Resolve(&caller, server, name)
 	if err != nil && r.URL.Query().Has("wait") {
 		var wait []string
@@ -257,7 +259,11 @@ func (c *Control) down(caller *tool.Caller, server, name string) error {
 		server = n.Server
 	}
 	st, ok := c.Servers.StatusOf(server)
-	if !ok || !caller.MaySee(server) || st.State == upstream.Connected || st.Reason == "" || c.Tools.Snapshot().Server(server) != nil {
+	snap := c.Tools.Snapshot()
+	if known := snap.Server(server); !ok || !caller.MaySee(server) || known != nil && known.Callers == nil {
+		return nil
+	}
+	if st = c.Tools.Describe(snap, caller, st).Status; st.State == upstream.Connected || st.Reason == "" {
 		return nil
 	}
 	e := &tool.Error{Kind: tool.UpstreamFailed, Msg: server + ": " + st.Reason}

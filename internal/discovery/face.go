@@ -36,7 +36,7 @@ type Upstreams interface {
 	StatusOf(server string) (upstream.Status, bool)
 	Has(server string) bool
 	Await(ctx context.Context, servers ...string) (pending []string)
-	Info(server string) (mcpclient.ServerInfo, bool)
+	Info(server, caller string) (mcpclient.ServerInfo, bool)
 	Describe(ctx context.Context, server, caller string, ex tool.Exchange) (mcpclient.ServerInfo, bool)
 	Notify(ctx context.Context, server, caller, method string, params json.RawMessage) error
 	FollowTasks(ctx context.Context, server, caller string, ex tool.Exchange, ids []string) (own []string, follow func(context.Context), err error)

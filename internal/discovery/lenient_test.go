@@ -21,10 +21,10 @@ import (
 type prompters struct{ states }
 
 func (p prompters) Describe(_ context.Context, server, _ string, _ tool.Exchange) (mcpclient.ServerInfo, bool) {
-	return p.Info(server)
+	return p.Info(server, "")
 }
 
-func (prompters) Info(string) (mcpclient.ServerInfo, bool) {
+func (prompters) Info(string, string) (mcpclient.ServerInfo, bool) {
 	return mcpclient.ServerInfo{Capabilities: json.RawMessage(`{"prompts":{}}`)}, true
 }
 

@@ -153,7 +153,7 @@ func (v *directView) fetchFrom(ctx context.Context, r *mcpserver.Request, k kind
 func (v *directView) serversWith(caller *tool.Caller, k kind) []string {
 	var servers []string
 	for _, st := range v.face.opts.Tools.Servers(caller) {
-		if info, ok := v.face.opts.Upstreams.Info(st.Name); ok && rawjson.Field(info.Capabilities, kinds[k].capability) != nil {
+		if info, ok := v.face.opts.Upstreams.Info(st.Name, caller.ID); ok && rawjson.Field(info.Capabilities, kinds[k].capability) != nil {
 			servers = append(servers, st.Name)
 		}
 	}
@@ -281,7 +281,7 @@ func (v *directView) interfaceOf(ctx context.Context, r *mcpserver.Request, serv
 // likely first, and the URI as they know it.
 func (v *directView) owners(ctx context.Context, r *mcpserver.Request, uri string) (servers []string, own string, err error) {
 	if server, own, ok := unalias(uri); ok && r.Caller.MaySee(server) {
-		if _, connected := v.face.opts.Upstreams.Info(server); connected {
+		if _, connected := v.face.opts.Upstreams.Info(server, r.Caller.ID); connected {
 			return []string{server}, own, nil
 		}
 	}

@@ -46,7 +46,9 @@ func (s states) Connecting() (names []string) {
 func (s states) Await(context.Context, ...string) []string {
 	return []string{"slow"}
 }
-func (s states) Info(string) (mcpclient.ServerInfo, bool) { return mcpclient.ServerInfo{}, false }
+func (s states) Info(string, string) (mcpclient.ServerInfo, bool) {
+	return mcpclient.ServerInfo{}, false
+}
 func (s states) Describe(context.Context, string, string, tool.Exchange) (mcpclient.ServerInfo, bool) {
 	return mcpclient.ServerInfo{}, false
 }

@@ -77,7 +77,7 @@ func (s *transparentView) Describe(ctx context.Context, r *mcpserver.Request) (m
 		Capabilities: r.Exchange.Capabilities, Protocol: r.Protocol, PassInput: r.Modern(), Transparent: true,
 	})
 	if !ok {
-		return mcpserver.Description{}, s.down()
+		return mcpserver.Description{}, s.down(ctx, r)
 	}
 	own := rawjson.Field(info.Raw, "serverInfo")
 	if own == nil {
@@ -90,10 +90,15 @@ func (s *transparentView) Describe(ctx context.Context, r *mcpserver.Request) (m
 }
 
 // down returns why the upstream is unavailable.
-func (s *transparentView) down() error {
+func (s *transparentView) down(ctx context.Context, r *mcpserver.Request) error {
 	st, ok := s.face.opts.Upstreams.StatusOf(s.name)
 	if !ok {
 		return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("server %q was removed", s.name)}
+	}
+	if st.Login == upstream.LoginPerCaller {
+		if _, err := s.face.forward(ctx, r, s.name, "ping", nil); err != nil {
+			return err // which says where the caller can sign in
+		}
 	}
 	e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s", s.name, st.State)}
 	if st.Reason != "" {
@@ -119,7 +124,7 @@ func (s *transparentView) Serve(ctx context.Context, r *mcpserver.Request) (json
 
 func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.RawMessage, error) {
 	name := tool.Name{Server: s.name, Tool: r.Name()}
-	if e := s.face.opts.Tools.Snapshot().Lookup(name); e != nil && r.Modern() {
+	if e := s.face.opts.Tools.Snapshot().Lookup(name); e != nil && e.ListedFor(&r.Caller) && r.Modern() {
 		if err := mcpserver.CheckParamHeaders(r.Header, e.InputSchema, r.Arguments()); err != nil {
 			return nil, err
 		}

@@ -183,7 +183,7 @@ func permitted(snap *catalog.Snapshot, caller *tool.Caller, server string, resul
 	for item := range rawjson.Elements(rawjson.Field(result, "tools")) {
 		name := tool.Name{Server: server, Tool: rawjson.FieldString(item, "name")}
 		e := snap.Original(name)
-		if e != nil && !e.Enabled || !caller.MayUse(name) || rawjson.TooDeep(item, mcp.DefaultMaxDepth-3) {
+		if e != nil && (!e.Enabled || !e.ListedFor(caller)) || !caller.MayUse(name) || rawjson.TooDeep(item, mcp.DefaultMaxDepth-3) {
 			changed = true
 			continue
 		}

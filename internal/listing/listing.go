@@ -34,11 +34,21 @@ type Upstreams interface {
 	Await(ctx context.Context, servers ...string) (pending []string)
 }
 
+// Logins knows the servers where each caller has a login, and so a list of
+// tools, of its own.
+type Logins interface {
+	// ListFor reads the lists of tools that are a caller's own.
+	ListFor(ctx context.Context, caller string, servers ...string)
+	// ForCaller returns a status as a caller sees it.
+	ForCaller(st upstream.Status, caller string) upstream.Status
+}
+
 // Options are the dependencies of a Service.
 type Options struct {
 	Catalog   *catalog.Catalog
 	Search    Searcher
 	Upstreams Upstreams
+	Logins    Logins                        // nil if callers have no logins of their own
 	Usage     func(tool.Name) search.Signal // usage and health of a tool, for the ranking; nil ranks without
 }
 
@@ -73,10 +83,26 @@ func (s *Service) Starting(caller *tool.Caller, names ...string) []string {
 // Await waits for the servers that are [Service.Starting], each up to its start
 // timeout, and returns those that are still pending.
 func (s *Service) Await(ctx context.Context, caller *tool.Caller, names ...string) (pending []string) {
+	s.ListFor(ctx, caller, names...)
 	if wait := s.Starting(caller, names...); len(wait) > 0 {
 		return s.opts.Upstreams.Await(ctx, wait...)
 	}
 	return nil
+}
+
+// ListFor reads the lists of tools that are the caller's own, of servers where
+// each caller has a login, as Await does too.
+func (s *Service) ListFor(ctx context.Context, caller *tool.Caller, names ...string) {
+	if s.opts.Logins != nil {
+		s.opts.Logins.ListFor(ctx, caller.ID, names...)
+	}
+}
+
+func (s *Service) forCaller(st upstream.Status, caller *tool.Caller) upstream.Status {
+	if s.opts.Logins == nil {
+		return st
+	}
+	return s.opts.Logins.ForCaller(st, caller.ID)
 }
 
 // Filter restricts a list. Fields without a value restrict nothing.

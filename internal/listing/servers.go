@@ -26,15 +26,15 @@ func (s *Service) Servers(caller *tool.Caller) []Server {
 	var list []Server
 	for _, st := range s.opts.Upstreams.Status() {
 		if caller.MaySee(st.Name) {
-			list = append(list, Describe(snap, caller, st))
+			list = append(list, s.Describe(snap, caller, st))
 		}
 	}
 	return list
 }
 
 // Describe adds to the status of a server what the catalogue has of it.
-func Describe(snap *catalog.Snapshot, caller *tool.Caller, st upstream.Status) Server {
-	server := Server{Status: st, Known: snap.Server(st.Name)}
+func (s *Service) Describe(snap *catalog.Snapshot, caller *tool.Caller, st upstream.Status) Server {
+	server := Server{Status: s.forCaller(st, caller), Known: snap.Server(st.Name)}
 	if server.Known != nil {
 		server.Tools, server.Enabled = server.Known.ToolsFor(caller)
 	}
@@ -46,12 +46,16 @@ func (s *Service) CheckServer(snap *catalog.Snapshot, caller *tool.Caller, serve
 	if !caller.MaySee(server) {
 		return s.NoServer(caller, server)
 	}
-	if snap.Server(server) != nil {
+	known := snap.Server(server)
+	if known != nil && known.Callers == nil {
 		return nil
 	}
 	st, ok := s.opts.Upstreams.StatusOf(server)
 	if !ok {
 		return s.NoServer(caller, server)
+	}
+	if st = s.forCaller(st, caller); known != nil && st.State == upstream.Connected {
+		return nil
 	}
 	e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s and its tools are not known", server, st.State)}
 	switch st.State {

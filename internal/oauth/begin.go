@@ -145,7 +145,10 @@ func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w
 	if err := c.bind(own, w.challenge, f.meta); err != nil {
 		return nil, nil, err
 	}
-	o, err := s.newSignInOffer(ctx, cfg, f, flow{Client: c, Redirect: redirect, Scopes: scopes, Owner: w.owner.ID, Admin: w.owner.Admin, Replaces: sinceOf(before)})
+	o, err := s.newSignInOffer(ctx, cfg, f, flow{
+		Client: c, Redirect: redirect, Scopes: scopes, Owner: w.owner.ID, Name: w.owner.Name, Admin: w.owner.Admin,
+		Personal: st.login.Caller != "", Replaces: sinceOf(before),
+	})
 	return o, nil, err
 }
 
@@ -232,19 +235,17 @@ func random() string {
 // Complete handles the callback of an authorization server and turns it into a
 // login. It returns the upstream's name if it is known, also with an error.
 func (s *Service) Complete(ctx context.Context, q url.Values) (server string, err error) {
-	server, err = s.complete(ctx, q)
-	if server != "" {
-		s.notifyWaiting(server, err)
-	}
-	return server, err
-}
-
-func (s *Service) complete(ctx context.Context, q url.Values) (server string, err error) {
 	f, err := s.takeFlow(ctx, q.Get("state"))
 	if err != nil {
 		return "", err
 	}
-	st := s.state(f.Server)
+	err = s.complete(ctx, q, f)
+	s.notifyWaiting(f.login(), err)
+	return f.Server, err
+}
+
+func (s *Service) complete(ctx context.Context, q url.Values, f flow) error {
+	st := s.state(f.login())
 	st.mu.Lock()
 	st.pending = nil // it can be used once
 	st.mu.Unlock()
@@ -252,24 +253,24 @@ func (s *Service) complete(ctx context.Context, q url.Values) (server string, er
 	// read.
 	iss := q.Get("iss")
 	if f.Meta.NamesIssuer && iss == "" || iss != "" && f.Meta.Issuer != "" && iss != f.Meta.Issuer {
-		return f.Server, &tool.Error{Kind: tool.InvalidRequest, Msg: "the answer does not come from the authorization server that was asked; nothing was accepted. Begin again, and tell the server's operator if it happens again"}
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the answer does not come from the authorization server that was asked; nothing was accepted. Begin again, and tell the server's operator if it happens again"}
 	}
 	if code := q.Get("error"); code != "" {
-		return f.Server, &tool.Error{
+		return &tool.Error{
 			Kind: tool.Denied, Msg: fmt.Sprintf("the authorization server answered %s; nothing has changed", errorCode(code)),
 			Err: errors.New(tool.Shorten(q.Get("error_description"), 300)),
 		}
 	}
 	code := q.Get("code")
 	if code == "" || len(code) > 8192 {
-		return f.Server, &tool.Error{Kind: tool.InvalidRequest, Msg: "the authorization server's response has no code; start the sign-in again"}
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the authorization server's response has no code; start the sign-in again"}
 	}
 	cfg, ok := s.opts.Servers(f.Server)
-	if !ok || cfg.URL != f.URL {
-		return f.Server, &tool.Error{Kind: tool.ServerNotFound, Msg: "the server that this login was for is not configured any more"}
+	if !ok || cfg.URL != f.URL || cfg.LoginOf(f.Owner) != f.login() {
+		return &tool.Error{Kind: tool.ServerNotFound, Msg: "the server that this login was for is not configured any more"}
 	}
 	if _, err := s.replaceable(ctx, cfg, f); err != nil {
-		return f.Server, err
+		return err
 	}
 	s.opts.Redactor.Add(telemetry.Secret(code))
 	defer s.opts.Redactor.Forget(telemetry.Secret(code))
@@ -281,20 +282,24 @@ func (s *Service) complete(ctx context.Context, q url.Values) (server string, er
 		if refused, ok := errors.AsType[*errRefused](err); ok && refused.code == "invalid_client" {
 			_ = s.dropRegistration(ctx, f.Meta.name(), f.Redirect) // the next login registers again
 		}
-		return f.Server, completing(err)
+		return completing(err)
 	}
 	now := time.Now()
 	rec := &record{
 		URL: f.URL, Resource: f.Resource, Issuer: f.Meta.Issuer, Token: f.Meta.Token, Revocation: f.Meta.Revocation,
 		Reach: f.Reach, Client: f.Client, Asked: f.Scopes, Since: now,
 	}
+	if f.Personal {
+		rec.Name = f.Name
+	}
 	t.into(rec, now)
 	if err := s.adoptFlow(ctx, cfg, st, f, rec); err != nil {
-		return f.Server, err
+		return err
 	}
 	s.log.InfoContext(ctx, "signed in", "server", f.Server, "caller", f.Owner, "issuer", rec.Issuer, "refreshable", rec.Refresh != "")
-	s.opts.LoggedIn(f.Server)
-	return f.Server, nil
+	s.audit(tool.WithCaller(ctx, tool.Caller{ID: f.Owner, Name: f.Name}), "login.complete", f.Server, nil)
+	s.opts.LoggedIn(st.login)
+	return nil
 }
 
 // completing explains why a code could not be exchanged for a token.
@@ -307,11 +312,11 @@ func completing(err error) error {
 
 // replaceLogin stores rec as the login of an upstream if the stored one still
 // has the version.
-func (s *Service) replaceLogin(ctx context.Context, server string, st *state, rec *record, version int64) error {
+func (s *Service) replaceLogin(ctx context.Context, st *state, rec *record, version int64) error {
 	s.redactTokens(rec)
-	version, err := s.save(ctx, server, rec, version)
+	version, err := s.save(ctx, st.login, rec, version)
 	if err != nil {
-		return fmt.Errorf("keep the login of %s: %w", server, err)
+		return fmt.Errorf("keep the login of %s: %w", st.login.Server, err)
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -31,6 +31,9 @@ import (
 	"junctor/internal/upstream"
 )
 
+// jira is the login that callers share.
+var jira = upstream.Login{Server: "jira"}
+
 // world is an authorization server and a protected server, strict about what
 // they get: PKCE, resource on every request, rotation with replay detection.
 type world struct {
@@ -321,7 +324,7 @@ func (r *fixture) another() *Service {
 		Servers: func(name string) (upstream.Config, bool) { return *r.cfg, name == r.cfg.Name },
 		Store:   r.store, Sealer: sealer(r.t), RoundTripper: http1.New(mcpclient.NewRoundTripper(nil)), Redactor: &telemetry.Redactor{},
 		Log: slog.New(slog.NewTextHandler(&lockedBuffer{}, nil)), Node: "test", Version: "1",
-		LoggedIn: func(name string) { r.in = append(r.in, name) },
+		LoggedIn: func(l upstream.Login) { r.in = append(r.in, l.Server) },
 	})
 	s.SetCallback("http://127.0.0.1:8787" + CallbackPath)
 	r.t.Cleanup(s.Close)
@@ -338,7 +341,7 @@ func call(ctx context.Context, s *Service, cfg upstream.Config) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if err := s.Authorize(ctx, cfg.Name, req, refused); err != nil {
+		if err := s.Authorize(ctx, cfg.LoginOf(tool.CallerFrom(ctx).ID), req, refused); err != nil {
 			return 0, err
 		}
 		resp, err := s.opts.RoundTripper.RoundTrip(req)
@@ -412,7 +415,7 @@ func (r *fixture) login() {
 // kept returns the login in the store.
 func (r *fixture) kept() *record {
 	r.t.Helper()
-	rec, _, err := r.load(r.t.Context(), "jira")
+	rec, _, err := r.load(r.t.Context(), jira)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -424,11 +427,11 @@ func (r *fixture) age(by time.Duration, all ...*Service) {
 	r.t.Helper()
 	rec := r.kept()
 	rec.Obtained, rec.Expires = rec.Obtained.Add(-by), rec.Expires.Add(-by)
-	if _, err := r.save(r.t.Context(), "jira", rec, anyVersion); err != nil {
+	if _, err := r.save(r.t.Context(), jira, rec, anyVersion); err != nil {
 		r.t.Fatal(err)
 	}
 	for _, s := range append(all, r.Service) {
-		st := s.state("jira")
+		st := s.state(jira)
 		st.mu.Lock()
 		st.read = time.Time{}
 		st.mu.Unlock()

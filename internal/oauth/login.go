@@ -54,7 +54,7 @@ func (s *Service) Begin(ctx context.Context, server string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	st := s.state(server)
+	st := s.state(cfg.LoginOf(tool.CallerFrom(ctx).ID))
 	ch, asked, err := s.probe(ctx, cfg, st)
 	if err != nil {
 		return "", err
@@ -128,8 +128,13 @@ func (s *Service) probe(ctx context.Context, cfg upstream.Config, st *state) (ch
 // until the callback has arrived, at this process's listener or through
 // Complete. It does not call show if no user is needed.
 func (s *Service) Login(ctx context.Context, server string, show func(address string)) error {
-	done := s.wait(server)
-	defer s.removeWaiting(server, done)
+	cfg, err := s.find(server)
+	if err != nil {
+		return err
+	}
+	login := cfg.LoginOf(tool.CallerFrom(ctx).ID)
+	done := s.wait(login)
+	defer s.removeWaiting(login, done)
 	address, err := s.Begin(ctx, server)
 	if err != nil || address == "" {
 		return err
@@ -143,25 +148,25 @@ func (s *Service) Login(ctx context.Context, server string, show func(address st
 	}
 }
 
-func (s *Service) wait(server string) chan error {
+func (s *Service) wait(l upstream.Login) chan error {
 	done := make(chan error, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[server] = append(s.waiting[server], done)
+	s.waiting[l] = append(s.waiting[l], done)
 	return done
 }
 
-func (s *Service) removeWaiting(server string, done chan error) {
+func (s *Service) removeWaiting(l upstream.Login, done chan error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting[server] = slices.DeleteFunc(s.waiting[server], func(c chan error) bool { return c == done })
+	s.waiting[l] = slices.DeleteFunc(s.waiting[l], func(c chan error) bool { return c == done })
 }
 
 // notifyWaiting reports the outcome of a login to all waiting commands.
-func (s *Service) notifyWaiting(server string, err error) {
+func (s *Service) notifyWaiting(l upstream.Login, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, done := range s.waiting[server] {
+	for _, done := range s.waiting[l] {
 		select {
 		case done <- err:
 		default: // it was notified already
@@ -169,12 +174,12 @@ func (s *Service) notifyWaiting(server string, err error) {
 	}
 }
 
-// Logout deletes an upstream's login and revokes its tokens if the
+// Logout deletes a login and revokes its tokens if the
 // authorization server supports that. It reports whether there was a login; it
 // returns true with an error if only the revocation failed.
-func (s *Service) Logout(ctx context.Context, server string) (bool, error) {
-	st := s.state(server)
-	rec, _, err := s.load(ctx, server)
+func (s *Service) Logout(ctx context.Context, l upstream.Login) (bool, error) {
+	st := s.state(l)
+	rec, _, err := s.load(ctx, l)
 	if err != nil && tool.KindOf(err) == tool.Internal {
 		return false, err
 	}
@@ -182,16 +187,17 @@ func (s *Service) Logout(ctx context.Context, server string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := v.Delete(ctx, tokenPrefix+server); err != nil {
-		return false, fmt.Errorf("forget the login of %s: %w", server, err)
+	if err := v.Delete(ctx, tokenPrefix+nameOf(l)); err != nil {
+		return false, fmt.Errorf("forget the login of %s: %w", l.Server, err)
 	}
 	st.mu.Lock()
 	st.rec, st.version, st.read, st.unsaved, st.pending = nil, 0, time.Now(), false, nil
 	st.mu.Unlock()
+	s.opts.LoggedOut(l)
 	if rec == nil {
 		return false, nil
 	}
-	if cfg, ok := s.opts.Servers(server); ok {
+	if cfg, ok := s.opts.Servers(l.Server); ok {
 		rec.Client = rec.client(cfg)
 	}
 	return true, s.revoke(ctx, rec)
@@ -227,13 +233,13 @@ type Info struct {
 	Expires  time.Time // expiry of the token; zero if unknown
 }
 
-// Info describes the login of an upstream.
-func (s *Service) Info(ctx context.Context, server string) Info {
+// Info describes the login that the requests of a caller use.
+func (s *Service) Info(ctx context.Context, server, caller string) Info {
 	cfg, ok := s.opts.Servers(server)
 	if !ok || cfg.URL == "" {
 		return Info{}
 	}
-	rec, err := s.known(ctx, cfg, s.state(server), false)
+	rec, err := s.known(ctx, cfg, s.state(cfg.LoginOf(caller)), false)
 	if err != nil || rec == nil {
 		return Info{}
 	}
@@ -308,7 +314,9 @@ func (s *Service) listen(host, port, path string) (*listener, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+path, s.callbackPage)
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { // of a person at this machine who ran a command
+		s.finish(w, r, r.URL.Query())
+	})
 	l := &listener{
 		url: "http://" + net.JoinHostPort(host, port) + path,
 		server: &http.Server{

@@ -53,7 +53,7 @@ func TestLoginWithConsent(t *testing.T) {
 	if _, err := r.Complete(t.Context(), back); tool.KindOf(err) != tool.InvalidRequest {
 		t.Errorf("an answer was taken twice: %v", err)
 	}
-	info := r.Info(t.Context(), "jira")
+	info := r.Info(t.Context(), "jira", tool.Local.ID)
 	if !info.HasToken || time.Since(info.Since) > time.Minute || info.Expires.IsZero() {
 		t.Errorf("info = %+v", info)
 	}
@@ -84,7 +84,7 @@ func TestLoginWithConsent(t *testing.T) {
 	}
 	// The name comes to mean another server: no token for it.
 	r.cfg.URL += "?x=1"
-	if info := r.Info(t.Context(), "jira"); info.HasToken {
+	if info := r.Info(t.Context(), "jira", tool.Local.ID); info.HasToken {
 		t.Error("a login is used for another address")
 	}
 }
@@ -98,13 +98,13 @@ func TestClientRegistrationIsReused(t *testing.T) {
 	if w.lastToken.Get("client_secret") != w.secret || w.basic != "" {
 		t.Errorf("the client was not authenticated by post: %v %q", w.lastToken, w.basic)
 	}
-	if was, err := r.Logout(t.Context(), "jira"); !was || err != nil {
+	if was, err := r.Logout(t.Context(), jira); !was || err != nil {
 		t.Errorf("Logout = %v, %v", was, err)
 	}
 	if len(w.revoked) != 2 {
 		t.Errorf("revoked %d tokens", len(w.revoked))
 	}
-	if was, err := r.Logout(t.Context(), "jira"); was || err != nil {
+	if was, err := r.Logout(t.Context(), jira); was || err != nil {
 		t.Errorf("a second Logout = %v, %v", was, err)
 	}
 	r.login()
@@ -141,7 +141,7 @@ func TestConfiguredClient(t *testing.T) {
 		t.Errorf("scope %q, registrations %d", w.lastAuth.Get("scope"), len(w.registered))
 	}
 	r.cfg.OAuth = &upstream.OAuth{ClientMetadataURL: "https://me.example/c.json"}
-	if _, err := r.Logout(t.Context(), "jira"); err != nil {
+	if _, err := r.Logout(t.Context(), jira); err != nil {
 		t.Fatal(err)
 	}
 	r.login()
@@ -224,7 +224,7 @@ func TestUnadvertisedIssuerIsChecked(t *testing.T) {
 	r := newFixture(t, w)
 	r.login() // the world sends iss and does not announce it
 	w.do(func() { w.iss = "-" })
-	if _, err := r.Logout(t.Context(), "jira"); err != nil {
+	if _, err := r.Logout(t.Context(), jira); err != nil {
 		t.Fatal(err)
 	}
 	r.login()
@@ -244,7 +244,7 @@ func TestLegacyServers(t *testing.T) {
 	if _, err := r.Complete(t.Context(), visit(t, address)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Logout(t.Context(), "jira"); err != nil {
+	if _, err := r.Logout(t.Context(), jira); err != nil {
 		t.Fatal(err)
 	}
 	w.do(func() { w.metaPath = "/nowhere" })
@@ -341,7 +341,7 @@ func TestBeginAndFind(t *testing.T) {
 	if _, err := r.Begin(t.Context(), "jira"); tool.KindOf(err) != tool.InvalidRequest {
 		t.Errorf("Begin: %v", err)
 	}
-	if err := r.Authorize(t.Context(), "nobody", &http.Request{Header: http.Header{}}, nil); err != nil {
+	if err := r.Authorize(t.Context(), upstream.Login{Server: "nobody"}, &http.Request{Header: http.Header{}}, nil); err != nil {
 		t.Errorf("Authorize for an unknown server: %v", err)
 	}
 }

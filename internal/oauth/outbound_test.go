@@ -217,7 +217,7 @@ func TestAllowedAddressesDependOnServer(t *testing.T) {
 	if _, err := r.call(); err == nil {
 		t.Fatal("no consent needed")
 	}
-	if got := r.state("jira").reached; !got.IsLoopback() {
+	if got := r.state(jira).reached; !got.IsLoopback() {
 		t.Errorf("reached at %v", got)
 	}
 }

@@ -1,21 +1,26 @@
 package oauth
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"html/template"
 	"net/http"
+	"net/url"
 	"time"
 
 	"junctor/internal/httperr"
 	"junctor/internal/tool"
+	"junctor/internal/upstream"
 )
 
 // Routes registers the routes for signing in to upstreams.
 func (s *Service) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /api/mcp/{name}/authorize", s.authorizeRequest)
 	mux.HandleFunc("DELETE /api/mcp/{name}/authorize", s.logoutRequest)
+	mux.HandleFunc("GET /api/mcp/{name}/logins", s.listLogins)
 	mux.HandleFunc("GET "+CallbackPath, s.callbackPage)
+	mux.HandleFunc("POST "+CallbackPath, s.confirmed)
 }
 
 // visible responds with an error if the caller may not see the upstream.
@@ -47,7 +52,7 @@ func (s *Service) authorizeRequest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if cfg, found := s.opts.Servers(name); found {
-		if err := s.mayBegin(r.Context(), cfg, s.state(name), caller); err != nil {
+		if err := s.mayBegin(r.Context(), cfg, s.state(cfg.LoginOf(caller.ID)), caller); err != nil {
 			httperr.Write(w, r, err)
 			return
 		}
@@ -57,7 +62,7 @@ func (s *Service) authorizeRequest(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
-	s.audit(r.Context(), "login.begin", name)
+	s.audit(r.Context(), "login.begin", name, nil)
 	answer := struct {
 		URL        string `json:"url,omitempty"`
 		Authorized bool   `json:"authorized"` // no person is needed
@@ -72,41 +77,107 @@ func (s *Service) logoutRequest(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !caller.Admin {
+	cfg, err := s.find(name)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	login := cfg.LoginOf(cmp.Or(r.URL.Query().Get("caller"), caller.ID))
+	if !caller.Admin && login.Caller != caller.ID {
 		httperr.Write(w, r, &tool.Error{Kind: tool.Denied, Msg: "signing out takes an administrator"})
 		return
 	}
-	if _, err := s.find(name); err != nil {
+	if _, err := s.Logout(r.Context(), login); err != nil {
 		httperr.Write(w, r, err)
 		return
 	}
-	if _, err := s.Logout(r.Context(), name); err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	s.audit(r.Context(), "login.end", name)
+	s.audit(r.Context(), "login.end", name, of(login))
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (s *Service) audit(ctx context.Context, action, server string) {
+// listLogins lists who has a login of their own.
+func (s *Service) listLogins(w http.ResponseWriter, r *http.Request) {
+	name, caller, ok := visible(w, r)
+	if !ok {
+		return
+	}
+	var list []CallerLogin
+	cfg, err := s.find(name)
+	switch {
+	case err != nil:
+	case !caller.Admin:
+		err = &tool.Error{Kind: tool.Denied, Msg: "listing the logins takes an administrator"}
+	default:
+		list, err = s.CallerLogins(r.Context(), cfg.Name)
+	}
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(map[string]any{"logins": list}) // cannot fail: strings and times can be marshalled
+}
+
+// of returns the detail of an audit entry about the login of one caller.
+func of(l upstream.Login) any {
+	if l.Caller == "" {
+		return nil
+	}
+	return map[string]any{"caller": l.Caller}
+}
+
+func (s *Service) audit(ctx context.Context, action, server string, detail any) {
 	if s.opts.Audit != nil {
-		s.opts.Audit(ctx, action, server, nil)
+		s.opts.Audit(ctx, action, server, detail)
 	}
 }
 
-// callbackPage handles the callback of an authorization server. The page
-// removes the code from the URL, so that it does not stay in the history, and
-// loads no resources to which it could leak.
+// callbackPage handles the callback of an authorization server. The login of
+// one caller is to be confirmed first.
 func (s *Service) callbackPage(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 30*time.Second) // closing the tab must not cancel the login
-	defer cancel()
-	server, err := s.Complete(ctx, r.URL.Query())
+	if c := s.confirmation(r.Context(), r.URL.Query()); c != nil {
+		pageHeaders(w, "'self'")
+		w.Header().Set("Referrer-Policy", "same-origin") // without it the form has no Origin
+		_ = callbackTemplate.Execute(w, page{Title: "Sign in to " + c.Server + "?", Confirm: c})
+		return
+	}
+	s.finish(w, r, r.URL.Query())
+}
+
+// confirmed handles the form of a login that is to be confirmed.
+func (s *Service) confirmed(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 32<<10)
+	if err := r.ParseForm(); err != nil {
+		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: "the form cannot be read", Err: err})
+		return
+	}
+	if err := s.checkBrowser(r.Context(), r.PostForm); err != nil {
+		pageHeaders(w, "'none'")
+		e := tool.AsError(err)
+		w.WriteHeader(httperr.Status(e.Kind))
+		_ = callbackTemplate.Execute(w, page{Title: "Not signed in", Text: e.Msg, Failed: true})
+		return
+	}
+	s.finish(w, r, r.PostForm)
+}
+
+func pageHeaders(w http.ResponseWriter, forms string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action "+forms)
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// finish completes a login and shows the outcome. The page loads no resources
+// to which the code in its URL could leak.
+func (s *Service) finish(w http.ResponseWriter, r *http.Request, q url.Values) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), 30*time.Second) // closing the tab must not cancel the login
+	defer cancel()
+	server, err := s.Complete(ctx, q)
+	pageHeaders(w, "'none'")
 	p := page{Title: "Signed in", Text: "Junctor is signed in to " + server + ". You can close this window."}
 	if err != nil {
 		e := tool.AsError(err)
@@ -123,6 +194,7 @@ func (s *Service) callbackPage(w http.ResponseWriter, r *http.Request) {
 type page struct {
 	Title, Text string
 	Failed      bool
+	Confirm     *confirmPage // what is to be confirmed; nil for an outcome
 }
 
 var callbackTemplate = template.Must(template.New("callback").Parse(`<!doctype html>
@@ -138,10 +210,16 @@ main { box-sizing: border-box; width: min(28rem, calc(100vw - 2rem)); padding: 2
 main[role=alert] { border-top-color: var(--bad); }
 h1 { font-size: 1.25rem; margin: 0 0 .5rem; }
 p { margin: 0; color: var(--muted); }
+button { margin-top: 1.25rem; padding: .5rem 1.25rem; font: inherit; font-weight: 600; color: var(--surface); background: var(--mark); border: 0; border-radius: 6px; cursor: pointer; }
+button:focus-visible { outline: 3px solid var(--mark); outline-offset: 2px; }
 </style>
 <main{{if .Failed}} role="alert"{{end}}>
 <h1>{{.Title}}</h1>
-<p>{{.Text}}</p>
+{{with .Confirm}}<p>Requests that <b>{{.Caller}}</b> sends to {{.Server}} through this gateway will use the account that you have just signed in with. Continue only if that is you and you began this sign-in.</p>
+<form method="post">{{range $name, $value := .Fields}}
+<input type="hidden" name="{{$name}}" value="{{$value}}">{{end}}
+<button>Continue</button>
+</form>{{else}}<p>{{.Text}}</p>{{end}}
 </main>
 </html>
 `))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"junctor/internal/telemetry"
+	"junctor/internal/upstream"
 )
 
 // client is the OAuth client registration at an authorization server.
@@ -52,6 +53,7 @@ type record struct {
 	Obtained time.Time `json:"obtained"`
 	Expires  time.Time `json:"expires,omitzero"` // zero: not known
 	Since    time.Time `json:"since"`            // of the login
+	Name     string    `json:"name,omitempty"`   // of the caller whose login it is, for people
 }
 
 // addressPolicyJSON stores the address policy of the login, so that a refresh
@@ -120,9 +122,20 @@ type flow struct {
 	Scopes   []string          `json:"scopes,omitempty"`
 	Expires  time.Time         `json:"expires"`
 
-	Owner    string    `json:"owner"`             // who began it
-	Admin    bool      `json:"admin,omitempty"`   // with an administrator's rights
-	Replaces time.Time `json:"replaces,omitzero"` // record.Since of the login that there was
+	Owner    string    `json:"owner"`               // who began it
+	Name     string    `json:"ownerName,omitempty"` // of the owner, for people
+	Personal bool      `json:"personal,omitempty"`  // the login is the owner's own
+	Admin    bool      `json:"admin,omitempty"`     // with an administrator's rights
+	Replaces time.Time `json:"replaces,omitzero"`   // record.Since of the login that there was
+}
+
+// login returns the login that the flow is for.
+func (f *flow) login() upstream.Login {
+	l := upstream.Login{Server: f.Server}
+	if f.Personal {
+		l.Caller = f.Owner
+	}
+	return l
 }
 
 func (f *flow) String() string   { return telemetry.Redacted }

@@ -88,9 +88,9 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 		st.mu.Unlock()
 		switch {
 		case errors.Is(f.err, errLost):
-			s.log.Warn("login lost; a person has to sign in again", "server", cfg.Name, "err", f.err)
+			s.log.Warn("login lost; a person has to sign in again", "server", cfg.Name, "caller", st.login.Caller, "err", f.err)
 		case f.err != nil && failures == 1:
-			s.log.Warn("token not renewed; trying again", "server", cfg.Name, "err", f.err)
+			s.log.Warn("token not renewed; trying again", "server", cfg.Name, "caller", st.login.Caller, "err", f.err)
 		case f.err == nil:
 			s.log.Debug("token renewed", "server", cfg.Name)
 		}
@@ -108,7 +108,7 @@ func (s *Service) startRefresh(cfg upstream.Config, st *state, old string) *refr
 func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*record, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), renewTimeout)
 	defer cancel()
-	lease := "oauth/" + cfg.Name
+	lease := "oauth/" + nameOf(st.login)
 	for {
 		l, held, err := s.opts.Store.Acquire(ctx, lease, s.owner, leaseLife)
 		if err != nil { // rather late than twice
@@ -155,7 +155,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	next := *rec
 	t.into(&next, time.Now())
 	s.redactTokens(&next)
-	return s.storeRefreshed(cfg.Name, st, &next, version)
+	return s.storeRefreshed(st, &next, version)
 }
 
 // latest returns the login from the store, or from this process if it could not
@@ -167,7 +167,7 @@ func (s *Service) latest(ctx context.Context, cfg upstream.Config, st *state) (*
 	if unsaved {
 		return rec, version, nil
 	}
-	rec, version, err := s.load(ctx, cfg.Name)
+	rec, version, err := s.load(ctx, st.login)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -178,12 +178,12 @@ func (s *Service) latest(ctx context.Context, cfg upstream.Config, st *state) (*
 // storeRefreshed stores a refreshed login. It must not be lost, because the
 // previous token is invalid. What the store does not accept stays in memory and
 // is written later.
-func (s *Service) storeRefreshed(server string, st *state, rec *record, version int64) (*record, error) {
+func (s *Service) storeRefreshed(st *state, rec *record, version int64) (*record, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
-	written, err := s.save(ctx, server, rec, version)
+	written, err := s.save(ctx, st.login, rec, version)
 	if errors.Is(err, store.ErrConflict) { // a new login or a logout happened meanwhile
-		newer, version, err := s.load(ctx, server)
+		newer, version, err := s.load(ctx, st.login)
 		if err != nil {
 			return nil, err
 		}
@@ -201,7 +201,7 @@ func (s *Service) storeRefreshed(server string, st *state, rec *record, version 
 	if err == nil {
 		st.version = written
 	} else {
-		s.log.Error("cannot store the refreshed token; retrying", "server", server, "err", err)
+		s.log.Error("cannot store the refreshed token; retrying", "server", st.login.Server, "caller", st.login.Caller, "err", err)
 	}
 	return rec, nil
 }
@@ -222,7 +222,7 @@ func (s *Service) refreshFailed(cfg upstream.Config, st *state, rec *record, ver
 	}
 	spent := *rec
 	spent.Refresh = "" // never to be redeemed again; the access token may still hold
-	if _, kept := s.storeRefreshed(cfg.Name, st, &spent, version); kept != nil {
+	if _, kept := s.storeRefreshed(st, &spent, version); kept != nil {
 		return nil, kept
 	}
 	return nil, fmt.Errorf("%w: %w", errLost, err)
@@ -232,13 +232,19 @@ func (s *Service) refreshFailed(cfg upstream.Config, st *state, rec *record, ver
 // do not expire, and writes what the store did not accept.
 func (s *Service) refreshDue(ctx context.Context) {
 	s.mu.Lock()
-	states := make(map[string]*state, len(s.states))
-	for name, st := range s.states {
-		states[name] = st
+	states := make([]*state, 0, len(s.states))
+	for _, st := range s.states {
+		states = append(states, st)
 	}
 	s.mu.Unlock()
-	for name, st := range states {
-		cfg, ok := s.opts.Servers(name)
+	for _, st := range states {
+		if st.unused() {
+			s.mu.Lock()
+			delete(s.states, st.login)
+			s.mu.Unlock()
+			continue
+		}
+		cfg, ok := s.opts.Servers(st.login.Server)
 		if !ok {
 			continue
 		}
@@ -246,7 +252,7 @@ func (s *Service) refreshDue(ctx context.Context) {
 		rec, version, unsaved := st.rec, st.version, st.unsaved
 		st.mu.Unlock()
 		if unsaved {
-			_, _ = s.storeRefreshed(name, st, rec, version) // it logs its errors
+			_, _ = s.storeRefreshed(st, rec, version) // it logs its errors
 			continue
 		}
 		if rec == nil || !rec.renewable() || !rec.due(time.Now()) {
@@ -256,4 +262,20 @@ func (s *Service) refreshDue(ctx context.Context) {
 			s.startRefresh(cfg, st, rec.Access)
 		}
 	}
+}
+
+// idleLogin is how long the login of a caller that does nothing stays in
+// memory and is refreshed. Later it is read from the store again.
+const idleLogin = time.Hour
+
+// unused reports whether the login of one caller can be dropped from memory:
+// there is no bound to the number of callers.
+func (st *state) unused() bool {
+	if st.login.Caller == "" {
+		return false
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	idle := time.Since(time.Unix(0, st.asked.Load()))
+	return (idle > idleLogin || st.rec == nil && idle > flowLife) && !st.unsaved && st.refreshing == nil && len(st.beginning) == 0
 }

@@ -75,7 +75,7 @@ func TestTokensAreRefreshedInBackground(t *testing.T) {
 	r := newFixture(t, w)
 	r.login()
 	r.age(47 * time.Minute) // of 60: not due yet
-	if status, err := r.call(); status != 200 || err != nil || r.state("jira").refreshing != nil {
+	if status, err := r.call(); status != 200 || err != nil || r.state(jira).refreshing != nil {
 		t.Fatalf("at 78 %%: %d, %v", status, err)
 	}
 	r.age(2 * time.Minute)
@@ -87,7 +87,7 @@ func TestTokensAreRefreshedInBackground(t *testing.T) {
 	if status, err := r.call(); status != 200 || err != nil {
 		t.Fatalf("call = %d, %v: it waited for the renewal", status, err)
 	}
-	st := r.state("jira")
+	st := r.state(jira)
 	st.mu.Lock()
 	f := st.refreshing
 	st.mu.Unlock()
@@ -150,7 +150,7 @@ func TestNetworkFailureKeepsLogin(t *testing.T) {
 			if k := tool.KindOf(err); k != tool.UpstreamFailed {
 				t.Errorf("with an ended token: %v", err)
 			}
-			st := r.state("jira")
+			st := r.state(jira)
 			st.mu.Lock()
 			if !st.retryAt.After(time.Now()) {
 				t.Error("the next call would try at once")

@@ -94,7 +94,7 @@ func (s *Service) newLogin(ctx context.Context, cfg upstream.Config, st *state, 
 	st.wanted = &loginRequest{challenge: ch, asked: asked}
 	st.mu.Unlock()
 	if !ownCredentials(cfg) && (caller.ID == "" || s.mayBegin(ctx, cfg, st, caller) != nil) {
-		return nil, consentRequired(cfg.Name, "")
+		return nil, consentRequired(st.login, "")
 	}
 	b := s.begin(cfg, st, loginRequest{challenge: ch, asked: asked, owner: caller})
 	select {
@@ -108,5 +108,5 @@ func (s *Service) newLogin(ctx context.Context, cfg upstream.Config, st *state, 
 	case b.rec != nil:
 		return b.rec, nil
 	}
-	return nil, consentRequired(cfg.Name, b.offer.url)
+	return nil, consentRequired(st.login, b.offer.url)
 }

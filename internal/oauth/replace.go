@@ -11,10 +11,10 @@ import (
 	"junctor/internal/upstream"
 )
 
-// The login to an upstream is shared: it determines the account for every
-// caller's requests. Therefore only an administrator may replace a working
-// login, checked when the attempt begins and when it completes, and a new login
-// invalidates the attempts that began before it.
+// A login that callers share determines the account for every caller's requests.
+// Therefore only an administrator may replace one that works, checked when the
+// attempt begins and when it completes, and a new login invalidates the attempts
+// that began before it. A login of one caller is the caller's own to replace.
 
 // usable reports whether callers can still use the login.
 func (r *record) usable(now time.Time) bool { return r != nil && (!r.expired(now) || r.renewable()) }
@@ -23,6 +23,12 @@ func (r *record) usable(now time.Time) bool { return r != nil && (!r.expired(now
 // login, and for a restricted caller if there is none, because all callers
 // would use its account.
 func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) error {
+	if st.login.Caller != "" {
+		if st.login.Caller != caller.ID {
+			return &tool.Error{Kind: tool.Denied, Msg: "only the caller itself can sign in to " + cfg.Name + ": each caller has a login of its own"}
+		}
+		return nil
+	}
 	if caller.Admin {
 		return nil
 	}
@@ -39,11 +45,11 @@ func (s *Service) mayBegin(ctx context.Context, cfg upstream.Config, st *state, 
 // replaceable returns the version of the login that an attempt may replace, or
 // an error if it may not.
 func (s *Service) replaceable(ctx context.Context, cfg upstream.Config, f flow) (version int64, err error) {
-	rec, version, err := s.load(ctx, f.Server)
+	rec, version, err := s.load(ctx, f.login())
 	if err != nil && tool.KindOf(err) == tool.Internal {
 		return 0, err
 	}
-	if err != nil || rec == nil || rec.URL != cfg.URL || rec.Own {
+	if err != nil || rec == nil || rec.URL != cfg.URL || rec.Own || f.Personal {
 		return version, nil // a login that cannot be used is replaced
 	}
 	if !rec.Since.Equal(f.Replaces) {
@@ -64,7 +70,7 @@ func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state,
 	for {
 		version, err := s.replaceable(ctx, cfg, f)
 		if err == nil {
-			err = s.replaceLogin(ctx, f.Server, st, rec, version)
+			err = s.replaceLogin(ctx, st, rec, version)
 		}
 		if err == nil {
 			return nil
@@ -85,13 +91,15 @@ func (s *Service) adoptFlow(ctx context.Context, cfg upstream.Config, st *state,
 // the error explains what to do instead.
 func (s *Service) SignIn(ctx context.Context, server string) error {
 	caller := tool.CallerFrom(ctx)
+	cfg, err := s.find(server)
+	login := cfg.LoginOf(caller.ID)
+	login.Server = server
 	if caller.ID == "" {
-		return consentRequired(server, "")
+		return consentRequired(login, "")
 	}
 	ctx, cancel := context.WithTimeout(ctx, signInWait)
 	defer cancel()
-	cfg, err := s.find(server)
-	st := s.state(server)
+	st := s.state(login)
 	if err == nil {
 		err = s.mayBegin(ctx, cfg, st, caller)
 	}
@@ -102,7 +110,7 @@ func (s *Service) SignIn(ctx context.Context, server string) error {
 	if err != nil {
 		s.log.DebugContext(ctx, "no sign-in offered", "server", server, "caller", caller.ID, "err", err)
 	}
-	return consentRequired(server, address)
+	return consentRequired(login, address)
 }
 
 // signInOfferFor returns the URL of an attempt of the caller with the scopes
@@ -138,8 +146,18 @@ const signInWait = 10 * time.Second
 
 // consentRequired returns the error of a call that requires a sign-in; address
 // is "" if the caller gets no URL.
-func consentRequired(server, address string) error {
+func consentRequired(l upstream.Login, address string) error {
+	server := l.Server
 	e := &tool.Error{Kind: tool.UpstreamAuthRequired}
+	if l.Caller != "" {
+		e.Msg = fmt.Sprintf("it wants a sign-in of your own; sign in on the page, or ask an administrator to run: junctor servers login %s --caller CALLER", server)
+		e.Details = map[string]any{"server": server, "caller": l.Caller}
+		if address != "" {
+			e.Msg = fmt.Sprintf("it wants a sign-in of your own. Open %s within %d minutes, sign in and confirm, then try again", address, int(flowLife.Minutes()))
+			e.Details = map[string]any{"server": server, "caller": l.Caller, "url": address}
+		}
+		return e
+	}
 	if address == "" {
 		e.Msg = fmt.Sprintf("it wants a sign-in; an administrator can run: junctor servers login %s, or sign in on the page", server)
 		e.Details = map[string]any{"server": server}

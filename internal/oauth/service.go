@@ -45,8 +45,9 @@ type Options struct {
 	// always.
 	IsAdmin func(ctx context.Context, caller string) bool
 
-	// LoggedIn is called after every login of a user.
-	LoggedIn func(server string)
+	// LoggedIn is called after every login of a user, LoggedOut when one has
+	// ended.
+	LoggedIn, LoggedOut func(upstream.Login)
 
 	// Audit records who signs in and out; it may be nil.
 	Audit func(ctx context.Context, action, target string, detail any)
@@ -61,23 +62,26 @@ type Service struct {
 	work  sync.WaitGroup
 
 	mu       sync.Mutex
-	states   map[string]*state
+	states   map[upstream.Login]*state
 	hidden   map[telemetry.Secret]time.Time // the values known to the redactor, and since when
 	callback string                         // the redirect URI; "" until known
 	back     *listener                      // receives callbacks if there is no redirect URI; nil until needed
-	waiting  map[string][]chan error        // channels of waiting logins, by upstream
+	waiting  map[upstream.Login][]chan error
 	closed   bool
 }
 
 // New returns a Service. It sends and starts nothing.
 func New(o Options) *Service {
 	if o.LoggedIn == nil {
-		o.LoggedIn = func(string) {}
+		o.LoggedIn = func(upstream.Login) {}
+	}
+	if o.LoggedOut == nil {
+		o.LoggedOut = func(upstream.Login) {}
 	}
 	return &Service{
 		opts: o, log: o.Log.With("component", "oauth"), out: newOutbound(o.Proxy, o.Version),
 		owner:  o.Node + "/" + rand.Text()[:8],
-		states: map[string]*state{}, hidden: map[telemetry.Secret]time.Time{}, waiting: map[string][]chan error{},
+		states: map[upstream.Login]*state{}, hidden: map[telemetry.Secret]time.Time{}, waiting: map[upstream.Login][]chan error{},
 	}
 }
 
@@ -137,24 +141,28 @@ func (s *Service) spawn(f func()) bool {
 	return true
 }
 
-func (s *Service) state(server string) *state {
+func (s *Service) state(l upstream.Login) *state {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := s.states[server]
+	st := s.states[l]
 	if st == nil {
-		st = &state{}
-		s.states[server] = st
+		st = &state{login: l}
+		s.states[l] = st
 	}
+	st.asked.Store(time.Now().UnixNano())
 	return st
 }
 
-// Authorize sets the upstream's token on a request, see [upstream.Authorizer].
-func (s *Service) Authorize(ctx context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error {
-	cfg, ok := s.opts.Servers(server)
+// Authorize sets the token of a login on a request, see [upstream.Authorizer].
+func (s *Service) Authorize(ctx context.Context, l upstream.Login, r *http.Request, refused *mcpclient.HTTPError) error {
+	cfg, ok := s.opts.Servers(l.Server)
 	if !ok || cfg.URL == "" {
 		return nil
 	}
-	st := s.state(server)
+	if cfg.LoginOf(l.Caller) != l || cfg.PersonalLogins() && l.Caller == "" {
+		return consentRequired(l, "") // the configuration has changed since the connection was made
+	}
+	st := s.state(l)
 	st.watch(r)
 	var rec *record
 	var err error
@@ -251,7 +259,7 @@ func (s *Service) known(ctx context.Context, cfg upstream.Config, st *state, aga
 	rec, read := st.rec, st.read
 	st.mu.Unlock()
 	if !recent {
-		loaded, version, err := s.load(ctx, cfg.Name)
+		loaded, version, err := s.load(ctx, st.login)
 		switch {
 		case err == nil:
 			rec = st.put(loaded, version)

@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -11,17 +12,19 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"junctor/internal/address"
 	"junctor/internal/store"
 	"junctor/internal/tool"
+	"junctor/internal/upstream"
 )
 
 // The spaces and names in the store. A secret is bound to its name.
 const (
 	spaceFlows  = "oauth-flows"
-	tokenPrefix = "oauth/token/"  // and the upstream's name
+	tokenPrefix = "oauth/token/"  // and the name of the login
 	clientName  = "oauth/client/" // and a hash of issuer and redirect address
 )
 
@@ -35,36 +38,45 @@ func (s *Service) vault() (*store.Vault, *store.Sealer, error) {
 	return store.NewVault(s.opts.Store, sealer), sealer, nil
 }
 
-// load reads an upstream's login; nil if there is none.
-func (s *Service) load(ctx context.Context, server string) (*record, int64, error) {
+// nameOf returns the name of a login in the store: the upstream's, followed by
+// the caller's where it is of one caller. Names of upstreams have no slash.
+func nameOf(l upstream.Login) string {
+	if l.Caller == "" {
+		return l.Server
+	}
+	return l.Server + "/" + base64.RawURLEncoding.EncodeToString([]byte(l.Caller))
+}
+
+// load reads a login; nil if there is none.
+func (s *Service) load(ctx context.Context, l upstream.Login) (*record, int64, error) {
 	v, _, err := s.vault()
 	if err != nil {
 		return nil, 0, err
 	}
-	plain, version, err := v.Get(ctx, tokenPrefix+server)
+	plain, version, err := v.Get(ctx, tokenPrefix+nameOf(l))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, 0, nil
 	case errors.Is(err, store.ErrSealed):
-		return nil, version, &tool.Error{Kind: tool.UpstreamFailed, Err: err, Msg: "its login was sealed with another key; give every gateway on this store the same JUNCTOR_SECRET_KEY, or sign in again: junctor servers login " + server}
+		return nil, version, &tool.Error{Kind: tool.UpstreamFailed, Err: err, Msg: "its login was sealed with another key; give every gateway on this store the same JUNCTOR_SECRET_KEY, or sign in again: junctor servers login " + l.Server}
 	case err != nil:
-		return nil, 0, fmt.Errorf("read the login of %s: %w", server, err)
+		return nil, 0, fmt.Errorf("read the login of %s: %w", l.Server, err)
 	}
 	var rec record
 	if err := json.Unmarshal(plain, &rec); err != nil {
-		return nil, version, fmt.Errorf("read the login of %s: %w", server, err)
+		return nil, version, fmt.Errorf("read the login of %s: %w", l.Server, err)
 	}
 	s.redactTokens(&rec)
 	return &rec, version, nil
 }
 
-// save writes an upstream's login if the stored one still has the version.
-func (s *Service) save(ctx context.Context, server string, rec *record, version int64) (int64, error) {
+// save writes a login if the stored one still has the version.
+func (s *Service) save(ctx context.Context, l upstream.Login, rec *record, version int64) (int64, error) {
 	v, _, err := s.vault()
 	if err != nil {
 		return 0, err
 	}
-	return v.Put(ctx, tokenPrefix+server, encode(rec), version)
+	return v.Put(ctx, tokenPrefix+nameOf(l), encode(rec), version)
 }
 
 // redactTokens registers the tokens of a login with the redactor. Replaced ones
@@ -171,45 +183,74 @@ func (s *Service) keepFlow(ctx context.Context, state string, f flow) error {
 	return nil
 }
 
-// takeFlow returns the pending login of a state and deletes it.
-func (s *Service) takeFlow(ctx context.Context, state string) (flow, error) {
-	gone := &tool.Error{Kind: tool.InvalidRequest, Msg: "this login is not known here: it was used already, or it took longer than 10 minutes; begin again"}
+// errNoFlow is the error of a state that is not, or no longer, known.
+func errNoFlow() error {
+	return &tool.Error{Kind: tool.InvalidRequest, Msg: "this login is not known here: it was used already, or it took longer than 10 minutes; begin again"}
+}
+
+// storedFlow returns the stored value of a pending login.
+func (s *Service) storedFlow(ctx context.Context, state string) (store.Value, error) {
 	if len(state) == 0 || len(state) > 128 || strings.ContainsFunc(state, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return flow{}, gone
+		return store.Value{}, errNoFlow()
 	}
+	v, err := s.opts.Store.Value(ctx, spaceFlows, flowName(state))
+	if errors.Is(err, store.ErrNotFound) {
+		return store.Value{}, errNoFlow()
+	} else if err != nil {
+		return store.Value{}, fmt.Errorf("read the login that was begun: %w", err)
+	}
+	return v, nil
+}
+
+// openFlow decrypts a pending login.
+func (s *Service) openFlow(v store.Value) (flow, error) {
 	_, sealer, err := s.vault()
 	if err != nil {
 		return flow{}, err
 	}
-	name := flowName(state)
-	v, err := s.opts.Store.Value(ctx, spaceFlows, name)
-	if errors.Is(err, store.ErrNotFound) {
-		return flow{}, gone
-	} else if err != nil {
-		return flow{}, fmt.Errorf("read the login that was begun: %w", err)
-	}
-	// Of two that answer at once one may go on. A delete would not tell them
-	// apart.
-	_, err = s.opts.Store.PutValue(ctx, store.Value{Space: spaceFlows, Name: name, Expires: v.Expires}, v.Version)
-	if errors.Is(err, store.ErrConflict) {
-		return flow{}, gone
-	} else if err != nil {
-		return flow{}, fmt.Errorf("take the login that was begun: %w", err)
-	}
-	_ = s.opts.Store.DeleteValue(ctx, spaceFlows, name, store.AnyVersion) // it would end by itself
-	plain, err := sealer.Open(name, v.Data)
+	plain, err := sealer.Open(v.Name, v.Data)
 	if err != nil {
-		return flow{}, gone
+		return flow{}, errNoFlow()
 	}
 	var f flow
 	if json.Unmarshal(plain, &f) != nil || time.Now().After(f.Expires) {
-		return flow{}, gone
+		return flow{}, errNoFlow()
 	}
 	return f, nil
 }
 
-// state is what is known of one upstream in this process.
+// peekFlow returns the pending login of a state and leaves it pending.
+func (s *Service) peekFlow(ctx context.Context, state string) (flow, error) {
+	v, err := s.storedFlow(ctx, state)
+	if err != nil {
+		return flow{}, err
+	}
+	return s.openFlow(v)
+}
+
+// takeFlow returns the pending login of a state and deletes it.
+func (s *Service) takeFlow(ctx context.Context, state string) (flow, error) {
+	v, err := s.storedFlow(ctx, state)
+	if err != nil {
+		return flow{}, err
+	}
+	// Of two that answer at once one may go on. A delete would not tell them
+	// apart.
+	_, err = s.opts.Store.PutValue(ctx, store.Value{Space: spaceFlows, Name: v.Name, Expires: v.Expires}, v.Version)
+	if errors.Is(err, store.ErrConflict) {
+		return flow{}, errNoFlow()
+	} else if err != nil {
+		return flow{}, fmt.Errorf("take the login that was begun: %w", err)
+	}
+	_ = s.opts.Store.DeleteValue(ctx, spaceFlows, v.Name, store.AnyVersion) // it would end by itself
+	return s.openFlow(v)
+}
+
+// state is what is known of one login in this process.
 type state struct {
+	login upstream.Login
+	asked atomic.Int64 // when it was last asked for, in unix nanoseconds
+
 	mu      sync.Mutex
 	rec     *record // nil: no login
 	version int64

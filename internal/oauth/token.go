@@ -203,7 +203,7 @@ func (s *Service) ownLogin(ctx context.Context, cfg upstream.Config, st *state, 
 		return nil, unreachable("its token endpoint", err)
 	}
 	t.into(rec, now)
-	return rec, s.replaceLogin(ctx, cfg.Name, st, rec, anyVersion)
+	return rec, s.replaceLogin(ctx, st, rec, anyVersion)
 }
 
 // ownTokens gets tokens for a login that needs no person.

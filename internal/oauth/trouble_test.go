@@ -26,7 +26,7 @@ func TestStoreErrors(t *testing.T) {
 	if status, err := call(t.Context(), s, *r.cfg); status != 200 || err != nil {
 		t.Fatalf("call = %d, %v", status, err)
 	}
-	st := s.state("jira")
+	st := s.state(jira)
 	stale := func() {
 		st.mu.Lock()
 		defer st.mu.Unlock()
@@ -73,7 +73,7 @@ func TestStoreErrors(t *testing.T) {
 	}
 	s.opts.Sealer = func() (*store.Sealer, error) { return nil, errors.New("no key") }
 	stale()
-	if _, err := s.Logout(t.Context(), "jira"); err == nil {
+	if _, err := s.Logout(t.Context(), jira); err == nil {
 		t.Error("Logout without a key")
 	}
 }
@@ -102,7 +102,7 @@ func TestLogoutDuringRefresh(t *testing.T) {
 		done <- err
 	}()
 	<-entered
-	if was, err := r.another().Logout(t.Context(), "jira"); !was || err != nil {
+	if was, err := r.another().Logout(t.Context(), jira); !was || err != nil {
 		t.Fatalf("Logout = %v, %v", was, err)
 	}
 	close(hold)

@@ -59,6 +59,10 @@ type Rate struct {
 // Local is the caller of the command line, of stdio, and of open loopback.
 var Local = Caller{ID: "local", Name: "local", Admin: true, Chat: true}
 
+// AnonymousID is the ID of a caller that nobody has authenticated. It has no
+// rights.
+const AnonymousID = "anonymous"
+
 // Exchange is the caller's end of a call in flight. The zero Exchange is a
 // caller that hears nothing and can be asked nothing.
 type Exchange struct {

@@ -79,58 +79,6 @@ type Config struct {
 	Unset []string `json:"-"`
 }
 
-// OAuth is a client configured by hand. Every field may be empty; Junctor
-// then asks the servers' metadata or registers itself.
-type OAuth struct {
-	// The client id given by the authorization server's operator.
-	ClientID string `json:"clientId,omitempty"`
-	// The client secret, for confidential clients.
-	ClientSecret telemetry.Secret `json:"clientSecret,omitempty"`
-	// The client's private key in place of a secret (private_key_jwt): PEM, or the path of a PEM file.
-	PrivateKey telemetry.Secret `json:"privateKey,omitempty"`
-	// How tokens are obtained: authorization_code asks a person, client_credentials uses the client's own secret or key, jwt_bearer presents a token of the workload (assertion) or of the enterprise (identityProvider).
-	Grant Grant `json:"grant,omitempty"`
-	// The scopes to ask for. Default: what the server says it needs.
-	Scopes []string `json:"scopes,omitempty"`
-	// The authorization server to use where the resource names several, or none.
-	Issuer string `json:"issuer,omitempty"`
-	// The authorization endpoint, for servers without metadata.
-	AuthorizationURL string `json:"authorizationUrl,omitempty"`
-	// The token endpoint, for servers without metadata.
-	TokenURL string `json:"tokenUrl,omitempty"`
-	// The redirect URI that was registered for the client, when it is not Junctor's own.
-	RedirectURI string `json:"redirectUri,omitempty"`
-	// The port of the loopback listener at login, when the registered redirect URI asks for one; 0 means any free port.
-	CallbackPort int `json:"callbackPort,omitempty"`
-	// The https address of a client id metadata document to present instead of registering.
-	ClientMetadataURL string `json:"clientMetadataUrl,omitempty"`
-
-	// Ask for tokens that are bound to a key (DPoP). Servers that require it are served so without this setting.
-	DPoP bool `json:"dpop,omitempty"`
-
-	// With grant jwt_bearer: the token that identifies the workload.
-	Assertion telemetry.Secret `json:"assertion,omitempty"`
-	// With grant jwt_bearer: the file that contains the token of the workload. It is read again for each login.
-	AssertionFile string `json:"assertionFile,omitempty"`
-	// With grant jwt_bearer: the identity provider of an enterprise that decides about access (enterprise-managed authorization).
-	IdentityProvider *IdentityProvider `json:"identityProvider,omitempty"`
-}
-
-// IdentityProvider exchanges a person's ID token for an identity assertion
-// (ID-JAG), which the authorization server accepts.
-type IdentityProvider struct {
-	// The token endpoint of the identity provider.
-	TokenURL string `json:"tokenUrl"`
-	// The client id at the identity provider.
-	ClientID string `json:"clientId"`
-	// The client secret at the identity provider, if there is one.
-	ClientSecret telemetry.Secret `json:"clientSecret,omitempty"`
-	// The ID token of the person.
-	IDToken telemetry.Secret `json:"idToken,omitempty"`
-	// The file that contains the ID token. It is read again for each login.
-	IDTokenFile string `json:"idTokenFile,omitempty"`
-}
-
 // Operations selects operations of an OpenAPI document by glob.
 type Operations struct {
 	// Globs of operation ids ("issues/*") or of methods and paths ("GET /repos/**"); * matches within a part between slashes, ** across them.
@@ -187,21 +135,6 @@ const (
 
 // Words lists the session modes.
 func (SessionMode) Words() []string { return []string{string(Shared), string(PerCaller)} }
-
-// Grant is an OAuth grant type.
-type Grant string
-
-// The grants.
-const (
-	AuthorizationCode Grant = "authorization_code"
-	ClientCredentials Grant = "client_credentials"
-	JWTBearer         Grant = "jwt_bearer"
-)
-
-// Words lists the grants.
-func (Grant) Words() []string {
-	return []string{string(AuthorizationCode), string(ClientCredentials), string(JWTBearer)}
-}
 
 // DefaultInheritEnv lists the variables that a child process sees unless
 // inheritEnv says otherwise: what programs need to run anywhere, and no

@@ -88,3 +88,32 @@ func TestToolConfigurationAllows(t *testing.T) {
 		})
 	}
 }
+
+// Nothing that is configured gives callers a login that is not their own.
+func TestPersonalLoginsAreNobodyElses(t *testing.T) {
+	good := upstream.DefaultConfig()
+	good.Name, good.URL, good.OAuth = "x", "https://x.example/mcp", &upstream.OAuth{Per: upstream.LoginPerCaller}
+	if err := good.Validate(); err != nil {
+		t.Errorf("the configuration is refused: %v", err)
+	}
+	for want, change := range map[string]func(*upstream.Config){
+		"oauth.grant": func(c *upstream.Config) {
+			c.OAuth.ClientID, c.OAuth.ClientSecret, c.OAuth.Grant = "a", "b", upstream.ClientCredentials
+		},
+		"singleton":           func(c *upstream.Config) { c.Singleton = true },
+		"authorization_token": func(c *upstream.Config) { c.AuthorizationToken = "t" },
+		"headers":             func(c *upstream.Config) { c.Headers = map[string]telemetry.Secret{"authorization": "Bearer t"} },
+		"oauth.per":           func(c *upstream.Config) { c.OAuth.Per = "person" },
+		"needs a server with": func(c *upstream.Config) {
+			c.URL, c.OpenAPI, c.OAuth.ClientID = "", "https://x.example/openapi.json", "a"
+		},
+	} {
+		bad := good
+		oauth := *good.OAuth
+		bad.OAuth = &oauth
+		change(&bad)
+		if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}

@@ -55,7 +55,7 @@ func (c Config) Validate() error {
 		globs("tool_configuration.allowed_tools", c.ToolConfiguration.AllowedTools),
 		globs("tool_configuration.excluded_tools", c.ToolConfiguration.ExcludedTools))
 	if c.OAuth != nil {
-		errs = append(errs, setting.Under("oauth", c.OAuth.Validate()))
+		errs = append(errs, setting.Under("oauth", c.OAuth.Validate()), c.validatePersonalLogins())
 	}
 	return errors.Join(errs...)
 }
@@ -125,58 +125,6 @@ func (c Config) validateOpenAPI() error {
 		}
 	}
 	return errors.Join(append(errs, globs("operations.include", c.Operations.Include), globs("operations.exclude", c.Operations.Exclude))...)
-}
-
-// Validate reports everything that is wrong with the OAuth settings.
-func (o OAuth) Validate() error {
-	errs := []error{setting.OneOf("grant", o.Grant)}
-	for _, u := range []struct{ key, url string }{
-		{"issuer", o.Issuer}, {"authorizationUrl", o.AuthorizationURL}, {"tokenUrl", o.TokenURL},
-		{"redirectUri", o.RedirectURI}, {"clientMetadataUrl", o.ClientMetadataURL},
-	} {
-		if u.url != "" {
-			errs = append(errs, httpURL(u.key, u.url))
-		}
-	}
-	if o.CallbackPort < 0 || o.CallbackPort > 65535 {
-		errs = append(errs, setting.Wrong("callbackPort", "must be a port, 1 to 65535"))
-	}
-	if o.Grant == ClientCredentials && (o.ClientID == "" || o.ClientSecret == "" && o.PrivateKey == "") {
-		errs = append(errs, setting.Wrong("grant", "client_credentials needs clientId, and clientSecret or privateKey"))
-	}
-	if o.PrivateKey != "" && (o.ClientID == "" || o.ClientSecret != "") {
-		errs = append(errs, setting.Wrong("privateKey", "needs clientId, and takes the place of clientSecret"))
-	}
-	given := 0
-	for _, set := range []bool{o.Assertion != "", o.AssertionFile != "", o.IdentityProvider != nil} {
-		if set {
-			given++
-		}
-	}
-	switch {
-	case o.Grant == JWTBearer && (o.ClientID == "" || given != 1):
-		errs = append(errs, setting.Wrong("grant", "jwt_bearer needs clientId and one of assertion, assertionFile and identityProvider"))
-	case o.Grant != JWTBearer && given > 0:
-		errs = append(errs, setting.Wrong("grant", "must be jwt_bearer with assertion, assertionFile or identityProvider"))
-	}
-	if p := o.IdentityProvider; p != nil {
-		errs = append(errs, setting.Under("identityProvider", p.validate()))
-	}
-	if o.ClientSecret != "" && o.ClientID == "" {
-		errs = append(errs, setting.Wrong("clientSecret", "is of no use without clientId"))
-	}
-	return errors.Join(errs...)
-}
-
-func (p IdentityProvider) validate() error {
-	errs := []error{httpURL("tokenUrl", p.TokenURL)}
-	if p.ClientID == "" {
-		errs = append(errs, setting.Wrong("clientId", "is missing"))
-	}
-	if (p.IDToken == "") == (p.IDTokenFile == "") {
-		errs = append(errs, setting.Wrong("idToken", "set one of idToken and idTokenFile"))
-	}
-	return errors.Join(errs...)
 }
 
 func httpURL(key, raw string) error {

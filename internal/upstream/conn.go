@@ -21,6 +21,7 @@ import (
 type conn struct {
 	client  *mcpclient.Client
 	caller  string         // whose session it is; "" for the one that callers share
+	login   string         // the generation of the caller's own login; "" where callers have none
 	sharing *sharing       // of callers
 	process *child.Process // nil unless the upstream is a program
 	shared  bool           // calls share one stream: the connection ends as a whole
@@ -34,6 +35,7 @@ type conn struct {
 	refresh chan struct{}  // the lists may have changed
 	suspect chan struct{}  // a call failed in a way that may concern all
 
+	listing      sync.Mutex        // held while the tools of one caller are listed
 	toolsChanged atomic.Bool       // the server said so since the tools were listed
 	definitions  [sha256.Size]byte // of what was listed last; for the goroutine that lists
 
@@ -77,7 +79,7 @@ func (u *upstream) dial(ctx context.Context, cfg Config, k connKind) (*conn, err
 
 func (u *upstream) connect(ctx context.Context, cfg Config, k connKind, protocol string) (*conn, error) {
 	c := newConn()
-	c.caller, c.beside = k.caller, k.beside
+	c.caller, c.login, c.beside = k.caller, k.login, k.beside
 	log, begun := u.s.log.With("server", u.name), time.Now()
 	log.DebugContext(ctx, "connecting", "transport", string(cfg.transport()), "protocol", protocol)
 	transport, err := u.transport(ctx, cfg, c)
@@ -140,7 +142,7 @@ func (u *upstream) transport(ctx context.Context, cfg Config, c *conn) (mcpclien
 		}
 		if a := u.s.opts.Authorizer; a != nil && o.Header.Get("Authorization") == "" {
 			o.Authorize = func(ctx context.Context, r *http.Request, refused *mcpclient.HTTPError) error {
-				return a.Authorize(ctx, u.name, r, refused)
+				return a.Authorize(ctx, cfg.LoginOf(c.caller), r, refused)
 			}
 		}
 		if t == SSE {

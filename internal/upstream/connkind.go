@@ -20,6 +20,7 @@ var CarriedExtensions = json.RawMessage(`{"` + mcp.ExtensionUI + `":{"mimeTypes"
 // it, which is made when it is first needed.
 type connKind struct {
 	caller       string // "" shares it between callers
+	login        string // the generation of the caller's own login; "" where callers have none
 	capabilities mcpclient.Capabilities
 	handshake    bool   // the handshake era, although the server speaks the new one
 	beside       bool   // callers share it, beside the one that is listed
@@ -27,16 +28,19 @@ type connKind struct {
 }
 
 func (k connKind) key() string {
-	return strconv.FormatBool(k.handshake) + string(k.capabilities.JSON()) + k.caller
+	return strconv.FormatBool(k.handshake) + string(k.capabilities.JSON()) + k.login + "\x00" + k.caller
 }
 
 // ready returns a connection for the request, entered.
 func (u *upstream) ready(ctx context.Context, r tool.Request) (*conn, error) {
+	cfg := u.config()
+	if cfg.PersonalLogins() {
+		return u.personalSession(ctx, r)
+	}
 	c, err := u.connection(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cfg := u.config()
 	handshake := wantsHandshake(r) && c.client.Info().BothEras() && !c.oneKind.Load()
 	if cfg.SessionMode == PerCaller && r.Caller != "" {
 		c.leave()
@@ -100,9 +104,12 @@ func wantsHandshake(r tool.Request) bool {
 // Describe returns the server's description of itself for a caller that sees it
 // alone; false if the server is not connected.
 func (s *Supervisor) Describe(ctx context.Context, server, caller string, ex tool.Exchange) (mcpclient.ServerInfo, bool) {
-	info, ok := s.Info(server)
+	info, ok := s.Info(server, caller)
 	u := s.find(server)
-	if !ok || u == nil || u.elsewhere() != "" || u.config().SessionMode == PerCaller {
+	if u == nil || u.elsewhere() != "" {
+		return info, ok
+	}
+	if cfg := u.config(); !cfg.PersonalLogins() && (!ok || cfg.SessionMode == PerCaller) {
 		return info, ok
 	}
 	c, err := u.ready(ctx, tool.Request{Method: mcp.MethodInitialize, Caller: caller, Exchange: ex})

@@ -94,6 +94,7 @@ type upstream struct {
 	owner  string                // the process that runs it, when it is another
 	remote *mcpclient.ServerInfo // the owner's information about it
 
+	personal personalTools
 	sessions map[string]*session // of single callers
 	life     context.Context     // of run; nil before
 	ended    bool                // no new sessions are created
@@ -251,6 +252,10 @@ func (u *upstream) run(ctx context.Context) {
 	u.life = ctx
 	u.mu.Unlock()
 	u.publishStatus()
+	if u.config().PersonalLogins() {
+		u.runPersonal(ctx)
+		return
+	}
 	if u.config().Singleton && u.s.opts.Singletons != nil {
 		u.runWithLease(ctx, u.connectLoop)
 		return

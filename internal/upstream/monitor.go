@@ -118,6 +118,10 @@ func (u *upstream) notified(c *conn, method string, params json.RawMessage) {
 			signal(c.refresh)
 			return
 		}
+		if c.login != "" {
+			u.personalChanged(c)
+			return
+		}
 	case "notifications/prompts/list_changed":
 		if listed {
 			signal(c.refresh)

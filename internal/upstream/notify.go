@@ -8,12 +8,15 @@ import (
 	"junctor/internal/tool"
 )
 
-// Info returns the server information of the upstream; false if it is not
-// connected.
-func (s *Supervisor) Info(server string) (mcpclient.ServerInfo, bool) {
+// Info returns the server information of the upstream, as the caller gets it;
+// false if it is not connected.
+func (s *Supervisor) Info(server, caller string) (mcpclient.ServerInfo, bool) {
 	u := s.find(server)
 	if u == nil {
 		return mcpclient.ServerInfo{}, false
+	}
+	if u.config().PersonalLogins() {
+		return u.personalInfo(caller)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()

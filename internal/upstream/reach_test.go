@@ -80,7 +80,9 @@ func (c *consent) SignIn(ctx context.Context, server string) error {
 	return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "sign in", Details: map[string]string{"url": "https://login.example/" + server + "?for=" + tool.CallerFrom(ctx).ID}}
 }
 
-func (c *consent) Authorize(_ context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error {
+func (c *consent) Generation(context.Context, upstream.Login) (string, error) { return "", nil }
+
+func (c *consent) Authorize(_ context.Context, server upstream.Login, r *http.Request, refused *mcpclient.HTTPError) error {
 	select {
 	case c.have = <-c.token:
 	default:
@@ -89,7 +91,7 @@ func (c *consent) Authorize(_ context.Context, server string, r *http.Request, r
 		if refused == nil {
 			return nil // perhaps it is open
 		}
-		return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "consent is needed for " + server}
+		return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "consent is needed for " + server.Server}
 	}
 	r.Header.Set("Authorization", "Bearer "+c.have)
 	return nil
@@ -139,9 +141,9 @@ type tokens struct {
 	token atomic.Pointer[string]
 }
 
-func (c *tokens) Authorize(_ context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error {
+func (c *tokens) Authorize(_ context.Context, server upstream.Login, r *http.Request, refused *mcpclient.HTTPError) error {
 	if refused != nil {
-		return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "consent is needed for " + server}
+		return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "consent is needed for " + server.Server}
 	}
 	if token := c.token.Load(); token != nil {
 		r.Header.Set("Authorization", "Bearer "+*token)

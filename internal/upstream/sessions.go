@@ -20,7 +20,8 @@ type session struct {
 	err  error
 	used time.Time // guarded by upstream.mu
 
-	extendedBy string // the caller that chose its kind; "" for none
+	caller, login string // as in connKind
+	extendedBy    string // the caller that chose its kind; "" for none
 }
 
 // session returns the connection of a kind beside the shared one, entered; it
@@ -66,10 +67,13 @@ func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 		s.used = time.Now()
 		return s, nil
 	}
-	if err := u.evictSession(k.extendedBy); err != nil {
+	if k.login != "" {
+		u.closeSessionsOf(k.caller, k.login)
+	}
+	if err := u.evictSession(k); err != nil {
 		return nil, err
 	}
-	s := &session{made: make(chan struct{}), used: time.Now(), extendedBy: k.extendedBy}
+	s := &session{made: make(chan struct{}), used: time.Now(), caller: k.caller, login: k.login, extendedBy: k.extendedBy}
 	u.sessions[key] = s
 	cfg, life := u.cfg, u.life
 	u.work.Go(func() { u.makeSession(life, s, key, cfg, k) })
@@ -80,6 +84,12 @@ func (u *upstream) sessionOf(key string, k connKind) (*session, error) {
 // wait for this session; the next call tries again.
 func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg Config, k connKind) {
 	c, err := u.dial(ctx, cfg.withStartLimit(), k)
+	if err == nil && k.login != "" {
+		if _, err = u.listPersonal(ctx, c, time.Now().Add(-personalListLife)); err != nil {
+			c.close()
+			c = nil
+		}
+	}
 	u.mu.Lock()
 	s.conn = c
 	if err != nil {
@@ -100,6 +110,10 @@ func (u *upstream) makeSession(ctx context.Context, s *session, key string, cfg 
 	}
 }
 
+// maxPerCaller bounds the sessions of one caller, so that none takes the places
+// of others: clients that declare different capabilities have a session each.
+const maxPerCaller = 4
+
 // These bound the connections, and so the processes, with capabilities that
 // callers chose: anything can be declared. Further requests use the shared
 // connection.
@@ -108,26 +122,27 @@ const (
 	maxExtendedBy = 2 // of them that one caller chose
 )
 
-// evictSession makes room for one more session. One that a caller chose takes
-// only the place of another such that keeps nothing, of its own if it has its
-// share. u.mu is held.
-func (u *upstream) evictSession(extendedBy string) error {
-	extended, chosen, own := extendedBy != "", 0, 0
+// evictSession makes room for one more session. A caller that has its share
+// gives up one of its own. One with capabilities that a caller chose takes only
+// the place of another such that keeps nothing. u.mu is held.
+func (u *upstream) evictSession(k connKind) error {
+	extended, chosen, own := k.extendedBy != "", 0, 0
+	mine := func(s *session) bool { return s.caller == k.caller && s.extendedBy == k.extendedBy }
 	for _, s := range u.sessions {
 		if s.extendedBy != "" {
 			chosen++
 		}
-		if s.extendedBy == extendedBy {
+		if mine(s) {
 			own++
 		}
 	}
-	over := extended && own >= maxExtendedBy
-	if len(u.sessions) < u.s.opts.MaxSessions && (!extended || chosen < maxExtended && !over) {
+	over := extended && own >= maxExtendedBy || k.caller != "" && own >= maxPerCaller
+	if len(u.sessions) < u.s.opts.MaxSessions && !over && (!extended || chosen < maxExtended) {
 		return nil
 	}
 	oldest := ""
 	for key, s := range u.sessions {
-		if s.conn == nil || extended && (s.extendedBy == "" || s.conn.keepsState()) || over && s.extendedBy != extendedBy {
+		if s.conn == nil || over && !mine(s) || extended && (s.extendedBy == "" || s.conn.keepsState()) {
 			continue
 		}
 		if s.conn.busy.Load() == 0 && (oldest == "" || s.used.Before(u.sessions[oldest].used)) {
@@ -137,7 +152,7 @@ func (u *upstream) evictSession(extendedBy string) error {
 	if oldest == "" && over {
 		return &tool.Error{
 			Kind: tool.RateLimited, RetryAfter: time.Second,
-			Msg: fmt.Sprintf("this caller has %d connections with capabilities of its own to %s, the most that it may have", own, u.name),
+			Msg: fmt.Sprintf("this caller has %d connections of its own to %s, the most that it may have", own, u.name),
 		}
 	}
 	if oldest == "" {

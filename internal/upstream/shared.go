@@ -69,7 +69,9 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 	if err != nil || !mcp.MayNameTask(result) {
 		return result, err
 	}
-	u.claimTask(ctx, r.Caller, result)
+	if c.login == "" { // otherwise the server knows whose the task is
+		u.claimTask(ctx, r.Caller, result)
+	}
 	if wait && mcpclient.TaskID(result) != "" {
 		return c.client.AwaitTask(ctx, r, result)
 	}

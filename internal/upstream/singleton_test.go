@@ -89,7 +89,7 @@ func TestSingletonRunsOnOneNode(t *testing.T) {
 	if st := b.state("one", upstream.Connected); st.Tools != 14 {
 		t.Errorf("with its tools: %+v", st)
 	}
-	if info, ok := b.Info("one"); !ok || info.Name != "remote" {
+	if info, ok := b.Info("one", ""); !ok || info.Name != "remote" {
 		t.Errorf("its info: %+v, %v", info, ok)
 	}
 	if n := server.Connections(); n != 1 {

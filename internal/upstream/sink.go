@@ -30,7 +30,10 @@ type Sink interface {
 
 // ToolSet is the list of tools of an upstream with its guidance.
 type ToolSet struct {
-	Config   Config
+	Config Config
+	// Callers are those that each tool was listed for, where callers have
+	// logins of their own; nil otherwise. The lists are equal for equal sets.
+	Callers  map[string][]string
 	Info     mcpclient.ServerInfo
 	Tools    []tool.Definition
 	Guidance tool.Guidance
@@ -46,7 +49,11 @@ type Authorizer interface {
 	// is needed it returns a *tool.Error of the kind UpstreamAuthRequired.
 	// The context's caller is whose request it is; nobody ("") for what no
 	// caller asked for.
-	Authorize(ctx context.Context, server string, r *http.Request, refused *mcpclient.HTTPError) error
+	Authorize(ctx context.Context, l Login, r *http.Request, refused *mcpclient.HTTPError) error
+
+	// Generation identifies a login until it is replaced; "" while there is
+	// none.
+	Generation(ctx context.Context, l Login) (string, error)
 
 	// SignIn returns the error of a call that needs consent first. Its
 	// Details, as JSON, have the address that the context's caller has to

@@ -62,6 +62,11 @@ type Status struct {
 	LatencyMs float64  `json:"latencyMs,omitempty"` // of the last simple request
 	InFlight  int      `json:"inFlight,omitempty"`
 	Sessions  int      `json:"sessions,omitempty"` // of single callers
+
+	// Login is "caller" where each caller has a login of its own. SignedIn
+	// is whether the caller that the status is for has one.
+	Login    LoginScope `json:"login,omitempty"`
+	SignedIn bool       `json:"signedIn,omitempty"`
 }
 
 func era(protocol string) string {
@@ -109,6 +114,9 @@ func (u *upstream) statusAndConn() (Status, *conn) {
 		Attempts: u.attempts, NextTry: u.nextTry, LastFailure: u.lastFailure, FailedAt: u.failedAt, Lost: u.lost,
 		Node: u.owner, Transport: u.cfg.transport(), Tools: u.tools, Problems: u.problems,
 		LatencyMs: float64(u.latency.Microseconds()) / 1000, InFlight: int(u.inFlight.Load()), Sessions: len(u.sessions),
+	}
+	if u.cfg.PersonalLogins() {
+		st.Login = LoginPerCaller
 	}
 	if d, ok := u.installing(); ok {
 		st.Phase, st.Reason = "installing", stillInstalling(d)

@@ -123,6 +123,9 @@ func (u *upstream) doTask(ctx context.Context, c *conn, r tool.Request) (json.Ra
 			return nil, mcp.MissingTasks()
 		}
 	}
+	if c.login != "" {
+		return c.client.Do(ctx, r) // with the caller's own login the server lets it see its own tasks
+	}
 	if r.Method == "tasks/list" {
 		result, err := c.client.Do(ctx, r)
 		if err != nil {
@@ -199,6 +202,8 @@ func (s *Supervisor) FollowTasks(ctx context.Context, server, caller string, ex 
 // one caller's work are for that caller only.
 func (u *upstream) recipient(c *conn, method string, params json.RawMessage) (caller string, ok bool) {
 	switch {
+	case c.login != "":
+		return c.caller, true
 	case method == mcp.MethodTasks, strings.HasPrefix(method, mcp.MethodTasks+"/"):
 		caller = u.tasks.owner(rawjson.FieldString(params, "taskId"))
 		return caller, caller != ""

@@ -48,15 +48,20 @@ func (u *upstream) list(ctx context.Context, c *conn, cfg Config) (ToolSet, erro
 	if cfg.remote() {
 		offer.Tools = mirrorable(offer.Tools, problems)
 	}
-	u.taskTools.Store(taskTools(offer.Tools))
 	offer.Problems = problems.list()
-	schemas := make(map[string]json.RawMessage, len(offer.Tools))
-	for _, d := range offer.Tools {
-		schemas[d.Name.Tool] = d.InputSchema
-	}
+	schemas := schemasOf(offer.Tools)
 	c.schemas.Store(&schemas)
 	offer.Guidance = u.guidance(ctx, c, &offer)
 	return offer, nil
+}
+
+// schemasOf returns the input schemas of tools by name.
+func schemasOf(defs []tool.Definition) map[string]json.RawMessage {
+	schemas := make(map[string]json.RawMessage, len(defs))
+	for _, d := range defs {
+		schemas[d.Name.Tool] = d.InputSchema
+	}
+	return schemas
 }
 
 // digest identifies a list of definitions.
@@ -240,6 +245,7 @@ func generatedGuidance(offer *ToolSet) string {
 
 // publishTools passes a tool set to the sink.
 func (u *upstream) publishTools(offer ToolSet) {
+	u.taskTools.Store(taskTools(offer.Tools))
 	u.mu.Lock()
 	offer.Config = u.cfg // it may have changed while the tools were listed
 	u.tools, u.problems = len(offer.Tools), offer.Problems

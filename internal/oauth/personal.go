@@ -1,0 +1,112 @@
+package oauth
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+)
+
+// Generation identifies a login until it is replaced: connections and lists
+// that were made with one login are not used with the next. It is "" while
+// there is no login that can be used.
+func (s *Service) Generation(ctx context.Context, l upstream.Login) (string, error) {
+	cfg, ok := s.opts.Servers(l.Server)
+	if !ok || cfg.LoginOf(l.Caller) != l {
+		return "", nil
+	}
+	rec, err := s.known(ctx, cfg, s.state(l), false)
+	if err != nil || !rec.usable(time.Now()) {
+		return "", err
+	}
+	return strconv.FormatInt(rec.Since.UnixNano(), 36), nil
+}
+
+// End is Logout of the login that the requests of the context's caller use. The
+// upstream need not be configured any more.
+func (s *Service) End(ctx context.Context, server string) (bool, error) {
+	cfg, ok := s.opts.Servers(server)
+	if !ok {
+		return s.Logout(ctx, upstream.Login{Server: server})
+	}
+	return s.Logout(ctx, cfg.LoginOf(tool.CallerFrom(ctx).ID))
+}
+
+// CallerLogin is the login of one caller, without its secrets.
+type CallerLogin struct {
+	Caller string    `json:"caller"`
+	Name   string    `json:"name,omitempty"` // of the caller, when it signed in
+	Since  time.Time `json:"since,omitzero"`
+}
+
+// CallerLogins returns the callers that have a login of their own to an
+// upstream, by their names in the store.
+func (s *Service) CallerLogins(ctx context.Context, server string) ([]CallerLogin, error) {
+	v, _, err := s.vault()
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := v.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the logins of %s: %w", server, err)
+	}
+	list := []CallerLogin{}
+	for _, secret := range secrets {
+		name, ok := strings.CutPrefix(secret.Name, tokenPrefix+server+"/")
+		if !ok {
+			continue
+		}
+		caller, err := base64.RawURLEncoding.DecodeString(name)
+		if err != nil {
+			continue
+		}
+		login := CallerLogin{Caller: string(caller)}
+		if rec, _, err := s.load(ctx, upstream.Login{Server: server, Caller: login.Caller}); err == nil && rec != nil {
+			login.Name, login.Since = rec.Name, rec.Since
+		}
+		list = append(list, login)
+	}
+	return list, nil
+}
+
+// confirmation returns what a person has to confirm before the callback of a
+// login of one caller is accepted: whoever opens the address of a login would
+// otherwise give their account to the caller that began it. It returns nil for
+// a login that callers share, and for a callback that Complete refuses.
+func (s *Service) confirmation(ctx context.Context, q url.Values) *confirmPage {
+	f, err := s.peekFlow(ctx, q.Get("state"))
+	if err != nil || !f.Personal || q.Get("code") == "" {
+		return nil
+	}
+	return &confirmPage{
+		Server: f.Server, Caller: tool.Caller{ID: f.Owner, Name: f.Name}.String(),
+		Fields: map[string]string{"state": q.Get("state"), "code": q.Get("code"), "iss": q.Get("iss")},
+	}
+}
+
+// checkBrowser refuses a browser that is signed in to the gateway as somebody
+// else than the caller that began the login.
+func (s *Service) checkBrowser(ctx context.Context, q url.Values) error {
+	f, err := s.peekFlow(ctx, q.Get("state"))
+	if err != nil || !f.Personal {
+		return err
+	}
+	switch who := tool.CallerFrom(ctx); who.ID {
+	case f.Owner, tool.AnonymousID, tool.Local.ID:
+		return nil
+	default:
+		return &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf(
+			"you are signed in to the gateway as %s, but %s began this sign-in to %s; nothing was accepted. Begin the sign-in yourself", who, tool.Caller{ID: f.Owner, Name: f.Name}, f.Server)}
+	}
+}
+
+type confirmPage struct {
+	Server, Caller string
+	Fields         map[string]string
+}

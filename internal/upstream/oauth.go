@@ -1,0 +1,195 @@
+package upstream
+
+import (
+	"errors"
+	"net/http"
+
+	"junctor/internal/setting"
+	"junctor/internal/telemetry"
+)
+
+// OAuth is a client configured by hand. Every field may be empty; Junctor
+// then asks the servers' metadata or registers itself.
+type OAuth struct {
+	// The client id given by the authorization server's operator.
+	ClientID string `json:"clientId,omitempty"`
+	// The client secret, for confidential clients.
+	ClientSecret telemetry.Secret `json:"clientSecret,omitempty"`
+	// The client's private key in place of a secret (private_key_jwt): PEM, or the path of a PEM file.
+	PrivateKey telemetry.Secret `json:"privateKey,omitempty"`
+	// Whose login the server is used with: one that all callers share (gateway), or one of each caller (caller), who sign in by themselves. The latter implies sessionMode perCaller.
+	Per LoginScope `json:"per,omitempty"`
+	// How tokens are obtained: authorization_code asks a person, client_credentials uses the client's own secret or key, jwt_bearer presents a token of the workload (assertion) or of the enterprise (identityProvider).
+	Grant Grant `json:"grant,omitempty"`
+	// The scopes to ask for. Default: what the server says it needs.
+	Scopes []string `json:"scopes,omitempty"`
+	// The authorization server to use where the resource names several, or none.
+	Issuer string `json:"issuer,omitempty"`
+	// The authorization endpoint, for servers without metadata.
+	AuthorizationURL string `json:"authorizationUrl,omitempty"`
+	// The token endpoint, for servers without metadata.
+	TokenURL string `json:"tokenUrl,omitempty"`
+	// The redirect URI that was registered for the client, when it is not Junctor's own.
+	RedirectURI string `json:"redirectUri,omitempty"`
+	// The port of the loopback listener at login, when the registered redirect URI asks for one; 0 means any free port.
+	CallbackPort int `json:"callbackPort,omitempty"`
+	// The https address of a client id metadata document to present instead of registering.
+	ClientMetadataURL string `json:"clientMetadataUrl,omitempty"`
+
+	// Ask for tokens that are bound to a key (DPoP). Servers that require it are served so without this setting.
+	DPoP bool `json:"dpop,omitempty"`
+
+	// With grant jwt_bearer: the token that identifies the workload.
+	Assertion telemetry.Secret `json:"assertion,omitempty"`
+	// With grant jwt_bearer: the file that contains the token of the workload. It is read again for each login.
+	AssertionFile string `json:"assertionFile,omitempty"`
+	// With grant jwt_bearer: the identity provider of an enterprise that decides about access (enterprise-managed authorization).
+	IdentityProvider *IdentityProvider `json:"identityProvider,omitempty"`
+}
+
+// IdentityProvider exchanges a person's ID token for an identity assertion
+// (ID-JAG), which the authorization server accepts.
+type IdentityProvider struct {
+	// The token endpoint of the identity provider.
+	TokenURL string `json:"tokenUrl"`
+	// The client id at the identity provider.
+	ClientID string `json:"clientId"`
+	// The client secret at the identity provider, if there is one.
+	ClientSecret telemetry.Secret `json:"clientSecret,omitempty"`
+	// The ID token of the person.
+	IDToken telemetry.Secret `json:"idToken,omitempty"`
+	// The file that contains the ID token. It is read again for each login.
+	IDTokenFile string `json:"idTokenFile,omitempty"`
+}
+
+// Grant is an OAuth grant type.
+type Grant string
+
+// The grants.
+const (
+	AuthorizationCode Grant = "authorization_code"
+	ClientCredentials Grant = "client_credentials"
+	JWTBearer         Grant = "jwt_bearer"
+)
+
+// Words lists the grants.
+func (Grant) Words() []string {
+	return []string{string(AuthorizationCode), string(ClientCredentials), string(JWTBearer)}
+}
+
+// LoginScope says who shares a login to the upstream.
+type LoginScope string
+
+// The scopes of logins.
+const (
+	LoginPerGateway LoginScope = "gateway"
+	LoginPerCaller  LoginScope = "caller"
+)
+
+// Words lists the scopes of logins.
+func (LoginScope) Words() []string {
+	return []string{string(LoginPerGateway), string(LoginPerCaller)}
+}
+
+// Login identifies a login to an upstream.
+type Login struct {
+	Server string
+	// Caller is the ID of the [tool.Caller] whose login it is. It names a
+	// person or a key, whatever client they use, and is never used again for
+	// another. "" is the login that all callers share.
+	Caller string
+}
+
+// PersonalLogins reports whether each caller has a login of its own.
+func (c Config) PersonalLogins() bool { return c.OAuth != nil && c.OAuth.Per == LoginPerCaller }
+
+// LoginOf returns the login that the requests of a caller use.
+func (c Config) LoginOf(caller string) Login {
+	if !c.PersonalLogins() {
+		caller = ""
+	}
+	return Login{Server: c.Name, Caller: caller}
+}
+
+// sessionsPerCaller reports whether callers share no connection.
+func (c Config) sessionsPerCaller() bool { return c.SessionMode == PerCaller || c.PersonalLogins() }
+
+// validatePersonalLogins checks that nothing gives callers the login of
+// another.
+func (c Config) validatePersonalLogins() error {
+	if !c.PersonalLogins() {
+		return nil
+	}
+	var errs []error
+	wrong := func(key, why string) { errs = append(errs, setting.Wrong(key, "%s", why)) }
+	if c.URL == "" {
+		wrong("oauth.per", "caller needs a server with a url")
+	}
+	if c.OAuth.Grant != "" && c.OAuth.Grant != AuthorizationCode {
+		wrong("oauth.grant", "must be authorization_code where oauth.per is caller: the other grants ask nobody")
+	}
+	if c.Singleton {
+		wrong("singleton", "cannot be used where oauth.per is caller")
+	}
+	if c.AuthorizationToken != "" {
+		wrong("authorization_token", "cannot be used where oauth.per is caller: all callers would use it")
+	}
+	for name := range c.Headers {
+		if http.CanonicalHeaderKey(name) == "Authorization" {
+			wrong("headers", "Authorization cannot be used where oauth.per is caller: all callers would use it")
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Validate reports everything that is wrong with the OAuth settings.
+func (o OAuth) Validate() error {
+	errs := []error{setting.OneOf("grant", o.Grant), setting.OneOf("per", o.Per)}
+	for _, u := range []struct{ key, url string }{
+		{"issuer", o.Issuer}, {"authorizationUrl", o.AuthorizationURL}, {"tokenUrl", o.TokenURL},
+		{"redirectUri", o.RedirectURI}, {"clientMetadataUrl", o.ClientMetadataURL},
+	} {
+		if u.url != "" {
+			errs = append(errs, httpURL(u.key, u.url))
+		}
+	}
+	if o.CallbackPort < 0 || o.CallbackPort > 65535 {
+		errs = append(errs, setting.Wrong("callbackPort", "must be a port, 1 to 65535"))
+	}
+	if o.Grant == ClientCredentials && (o.ClientID == "" || o.ClientSecret == "" && o.PrivateKey == "") {
+		errs = append(errs, setting.Wrong("grant", "client_credentials needs clientId, and clientSecret or privateKey"))
+	}
+	if o.PrivateKey != "" && (o.ClientID == "" || o.ClientSecret != "") {
+		errs = append(errs, setting.Wrong("privateKey", "needs clientId, and takes the place of clientSecret"))
+	}
+	given := 0
+	for _, set := range []bool{o.Assertion != "", o.AssertionFile != "", o.IdentityProvider != nil} {
+		if set {
+			given++
+		}
+	}
+	switch {
+	case o.Grant == JWTBearer && (o.ClientID == "" || given != 1):
+		errs = append(errs, setting.Wrong("grant", "jwt_bearer needs clientId and one of assertion, assertionFile and identityProvider"))
+	case o.Grant != JWTBearer && given > 0:
+		errs = append(errs, setting.Wrong("grant", "must be jwt_bearer with assertion, assertionFile or identityProvider"))
+	}
+	if p := o.IdentityProvider; p != nil {
+		errs = append(errs, setting.Under("identityProvider", p.validate()))
+	}
+	if o.ClientSecret != "" && o.ClientID == "" {
+		errs = append(errs, setting.Wrong("clientSecret", "is of no use without clientId"))
+	}
+	return errors.Join(errs...)
+}
+
+func (p IdentityProvider) validate() error {
+	errs := []error{httpURL("tokenUrl", p.TokenURL)}
+	if p.ClientID == "" {
+		errs = append(errs, setting.Wrong("clientId", "is missing"))
+	}
+	if (p.IDToken == "") == (p.IDTokenFile == "") {
+		errs = append(errs, setting.Wrong("idToken", "set one of idToken and idTokenFile"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,297 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"junctor/internal/mcp"
+	"junctor/internal/mcpclient"
+	"junctor/internal/mcpserver"
+	"junctor/internal/tool"
+	"junctor/internal/upstream"
+	"junctor/internal/upstream/upstreamtest"
+)
+
+// people is an Authorizer where each caller has a login of its own. The token of
+// a login is the caller's name and the generation.
+type people struct {
+	mu     sync.Mutex
+	logins map[string]int // generations by caller
+}
+
+func (p *people) token(caller string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.logins[caller] == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s-%d", caller, p.logins[caller])
+}
+
+func (p *people) signIn(callers ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range callers {
+		p.logins[c]++
+	}
+}
+
+func (p *people) signOut(caller string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.logins, caller)
+}
+
+func (p *people) Generation(_ context.Context, l upstream.Login) (string, error) {
+	return p.token(l.Caller), nil
+}
+
+func (p *people) Authorize(_ context.Context, l upstream.Login, r *http.Request, refused *mcpclient.HTTPError) error {
+	if token := p.token(l.Caller); token != "" && refused == nil {
+		r.Header.Set("Authorization", "Bearer "+token)
+		return nil
+	}
+	return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "sign in first"}
+}
+
+func (p *people) SignIn(ctx context.Context, server string) error {
+	return &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "sign in", Details: map[string]string{"url": "https://login.example/" + server + "?for=" + tool.CallerFrom(ctx).ID}}
+}
+
+// office is an MCP server that serves each account what is its own. Accounts are
+// the tokens that it gets.
+type office struct {
+	t  *testing.T
+	mu sync.Mutex
+	// whose says which account each session belongs to.
+	whose map[*mcpserver.Session]string
+	// described returns the description of the tool "files".
+	described func(account string) string
+}
+
+func (o *office) account(r *mcpserver.Request) string {
+	account := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r.Session != nil {
+		if first := o.whose[r.Session]; first != "" && first != account {
+			o.t.Errorf("a session of %s was used by %s", first, account)
+		}
+		o.whose[r.Session] = account
+	}
+	return account
+}
+
+func (o *office) Describe(_ context.Context, r *mcpserver.Request) (mcpserver.Description, error) {
+	return mcpserver.Description{
+		Info: json.RawMessage(`{"name":"office","version":"1"}`), Capabilities: json.RawMessage(`{"tools":{"listChanged":true}}`), Instructions: "for " + o.account(r),
+	}, nil
+}
+
+func (o *office) Notified(context.Context, *mcpserver.Session, string, json.RawMessage) {}
+
+func (o *office) Serve(_ context.Context, r *mcpserver.Request) (json.RawMessage, error) {
+	account := o.account(r)
+	person, _, _ := strings.Cut(account, "-")
+	switch r.Method {
+	case "tools/list":
+		o.mu.Lock()
+		description := o.described(account)
+		o.mu.Unlock()
+		return json.RawMessage(`{"tools":[` + strings.Join([]string{
+			string(upstreamtest.Tool("whoami", "Says who you are")), string(upstreamtest.Tool("files", description)), string(upstreamtest.Tool("desk_of_"+person, "A desk")),
+		}, ",") + `]}`), nil
+	case "tools/call", "ping":
+		return upstreamtest.Text(account), nil
+	}
+	return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: r.Method}
+}
+
+// newOffice returns a Supervisor of an office.
+func newOffice(t *testing.T, p *people, o upstream.Options) (*fixture, *office) {
+	t.Helper()
+	off := &office{t: t, whose: map[*mcpserver.Session]string{}, described: func(string) string { return "Files" }}
+	srv := mcpserver.New(mcpserver.Options{}, off)
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		srv.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { ts.CloseClientConnections(); ts.Close(); srv.Close() })
+	cfg := upstream.DefaultConfig()
+	cfg.Name, cfg.URL, cfg.OAuth = "office", ts.URL, &upstream.OAuth{Per: upstream.LoginPerCaller}
+	o.Authorizer = p
+	r := newFixture(t, o, cfg).run()
+	r.state("office", upstream.Connected)
+	return r, off
+}
+
+// listed returns the tools that the sink has for a caller.
+func (r *fixture) listed(caller string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.offers["office"]
+	var names []string
+	for name, callers := range all[len(all)-1].Callers {
+		if slices.Contains(callers, caller) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Each caller's calls and lists are made with its own login, in parallel and
+// after the login was replaced.
+func TestCallersUseTheirOwnLogins(t *testing.T) {
+	t.Parallel()
+	p := &people{logins: map[string]int{}}
+	p.signIn("ada", "ben")
+	r, _ := newOffice(t, p, upstream.Options{})
+	check := func() {
+		t.Helper()
+		var wg sync.WaitGroup
+		for _, caller := range []string{"ada", "ben"} {
+			for i := range 20 {
+				wg.Go(func() {
+					ex := tool.Exchange{Protocol: []string{"", mcp.Version20251125, mcp.Version20260728}[i%3], Transparent: i%2 == 0}
+					if got, err := r.callAs(caller, "office", "whoami", `{}`, ex); err != nil || got != p.token(caller) {
+						t.Errorf("%s is %q to the server, %v; want %s", caller, got, err, p.token(caller))
+					}
+				})
+			}
+		}
+		wg.Wait()
+	}
+	check()
+	for caller, want := range map[string]string{"ada": "desk_of_ada files whoami", "ben": "desk_of_ben files whoami", "cleo": ""} {
+		r.ListFor(t.Context(), caller)
+		if got := strings.Join(r.listed(caller), " "); got != want {
+			t.Errorf("%s sees %q, want %q", caller, got, want)
+		}
+	}
+	if info, ok := r.Describe(t.Context(), "office", "ada", tool.Exchange{Transparent: true}); !ok || info.Instructions != "for ada-1" {
+		t.Errorf("the server tells ada %q, %t", info.Instructions, ok)
+	}
+	p.signIn("ada")
+	check()
+}
+
+// A caller without a login gets the way to its own, sees nothing of what others
+// have, and is not served with the login of another or of none.
+func TestCallerWithoutLoginSignsIn(t *testing.T) {
+	t.Parallel()
+	p := &people{logins: map[string]int{}}
+	p.signIn("ada")
+	r, _ := newOffice(t, p, upstream.Options{})
+	r.ListFor(t.Context(), "ada")
+	for _, caller := range []string{"cleo", ""} {
+		got, err := r.callAs(caller, "office", "whoami", `{}`, tool.Exchange{})
+		e := tool.AsError(err)
+		if e.Kind != tool.UpstreamAuthRequired || !strings.Contains(fmt.Sprint(e.Details), "for="+caller) {
+			t.Errorf("the call of %q returned %q, %v, details %v", caller, got, err, e.Details)
+		}
+	}
+	st, _ := r.StatusOf("office")
+	if mine := r.ForCaller(st, "cleo"); mine.State != upstream.AuthRequired || mine.SignedIn {
+		t.Errorf("the status for cleo is %+v", mine)
+	}
+	if mine := r.ForCaller(st, "ada"); mine.State != upstream.Connected || !mine.SignedIn || st.Login != upstream.LoginPerCaller {
+		t.Errorf("the status for ada is %+v", mine)
+	}
+	if _, ok := r.Info("office", "cleo"); ok {
+		t.Error("cleo gets what the server told another caller")
+	}
+	// A sign-in has the tools listed, and the end of the login has them
+	// removed and the session closed.
+	p.signIn("cleo")
+	r.SignedIn("office", "cleo")
+	r.until("the tools of cleo", func() bool { return len(r.listed("cleo")) == 3 })
+	p.signOut("ada")
+	r.SignedOut("office", "ada")
+	r.until("ada to see nothing", func() bool { return len(r.listed("ada")) == 0 })
+	if got, err := r.callAs("ada", "office", "whoami", `{}`, tool.Exchange{}); tool.KindOf(err) != tool.UpstreamAuthRequired {
+		t.Errorf("the call without a login returned %q, %v", got, err)
+	}
+	if st, _ := r.StatusOf("office"); st.Sessions != 1 {
+		t.Errorf("%d sessions are left, want that of cleo alone", st.Sessions)
+	}
+}
+
+// A definition that a server gave one caller is not shown to another that has a
+// different one. The newest counts.
+func TestDefinitionsOfOthersAreNotShown(t *testing.T) {
+	t.Parallel()
+	p := &people{logins: map[string]int{}}
+	p.signIn("ada", "ben", "cleo")
+	r, off := newOffice(t, p, upstream.Options{})
+	off.mu.Lock()
+	off.described = func(account string) string { return "Files of " + account[:1] }
+	off.mu.Unlock()
+	for _, caller := range []string{"ada", "ben"} {
+		r.ListFor(t.Context(), caller)
+	}
+	if ada, ben := r.listed("ada"), r.listed("ben"); slices.Contains(ada, "files") || !slices.Contains(ben, "files") {
+		t.Errorf("ada sees %v and ben %v", ada, ben)
+	}
+	// The server is updated: who lists again sees the new definition.
+	off.mu.Lock()
+	off.described = func(string) string { return "All files" }
+	off.mu.Unlock()
+	r.ListFor(t.Context(), "cleo")
+	for _, caller := range []string{"ada", "ben"} {
+		r.ListFor(t.Context(), caller)
+		if got := r.listed(caller); !slices.Contains(got, "files") {
+			t.Errorf("%s sees %v after the update", caller, got)
+		}
+	}
+}
+
+// A caller with many kinds of sessions takes no other caller's place.
+func TestSessionsOfOneCallerAreBounded(t *testing.T) {
+	t.Parallel()
+	p := &people{logins: map[string]int{}}
+	p.signIn("ada", "ben")
+	r, _ := newOffice(t, p, upstream.Options{MaxSessions: 5, Capabilities: mcpclient.Capabilities{Sampling: true, ElicitationForm: true, ElicitationURL: true, Roots: true}})
+	if _, err := r.callAs("ben", "office", "whoami", `{}`, tool.Exchange{}); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(context.Context, string, json.RawMessage) (json.RawMessage, error) { return nil, nil }
+	for i := range 16 {
+		declared := map[string]any{}
+		for bit, name := range []string{"sampling", "roots"} {
+			if i&(1<<bit) != 0 {
+				declared[name] = map[string]any{}
+			}
+		}
+		if i&12 != 0 {
+			elicitation := map[string]any{}
+			if i&4 != 0 {
+				elicitation["form"] = map[string]any{}
+			}
+			if i&8 != 0 {
+				elicitation["url"] = map[string]any{}
+			}
+			declared["elicitation"] = elicitation
+		}
+		raw, err := json.Marshal(declared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.callAs("ada", "office", "whoami", `{}`, tool.Exchange{Ask: ask, Capabilities: raw}); err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+	}
+	if st, _ := r.StatusOf("office"); st.Sessions != 5 {
+		t.Errorf("there are %d sessions, want four of ada and that of ben", st.Sessions)
+	}
+}
