@@ -5,6 +5,12 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GO      ?= go
 NPM     ?= npm
 
+# One set of flags for whatever is compiled without the race detector: what is
+# built, linted and tested shares the build cache, and the tests run the binary
+# that is shipped.
+export CGO_ENABLED ?= 0
+export GOFLAGS     ?= -trimpath
+
 .PHONY: help run dev build test test-fast test-go test-e2e test-web test-clients test-bench test-soak test-live cover bench eval lint tidy check fmt page engine setup clean cross man screenshots packages audit
 
 help: ## what there is to make
@@ -26,7 +32,7 @@ no-page:
 # -v names each package that is compiled: the first time that takes minutes.
 bin:
 	@echo 'Compiling Junctor. The first time this downloads and compiles what it uses, which takes a few minutes.' >&2
-	CGO_ENABLED=0 $(GO) build -v -trimpath -ldflags '$(LDFLAGS)' -o bin/junctor ./cmd/junctor
+	$(GO) build -v -ldflags '$(LDFLAGS)' -o bin/junctor ./cmd/junctor
 
 # The page is built when its sources are newer than what was built from them.
 page: internal/webui/dist/index.html ## the web page

@@ -58,7 +58,9 @@ func program(t testing.TB, pkg string) string {
 	if os.Getenv("JUNCTOR_COVERDIR") != "" && strings.HasPrefix(pkg, "junctor/") {
 		args = append(args, "-cover", "-coverpkg=junctor/internal/...,junctor/cmd/...")
 	}
-	out, err := exec.CommandContext(t.Context(), "go", append(args, pkg)...).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), "go", append(args, pkg)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is shipped
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("build %s: %v\n%s", pkg, err, out)
 	}

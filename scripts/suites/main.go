@@ -58,22 +58,22 @@ type skip struct{ test, reason string }
 // With short the Go tests run without the race detector and without what needs
 // other programs.
 func suites(short bool) []suite {
-	race := []string{"-race"}
+	race, cgo := []string{"-race"}, []string{"CGO_ENABLED=1"} // the race detector needs cgo
 	if short {
-		race = []string{"-short"}
+		race, cgo = []string{"-short"}, nil
 	}
 	goTest := func(flags, packages []string) []string {
 		return slices.Concat([]string{"go", "test", "-json", "-vet=off", "-timeout", "20m", "-parallel", "4", "-p", fmt.Sprint(2 * runtime.NumCPU())}, flags, packages)
 	}
 	return []suite{
-		{name: "go", command: goTest(race, nil), parser: newGoTest}, // and the packages
+		{name: "go", command: goTest(race, nil), env: cgo, parser: newGoTest}, // and the packages
 		{name: "quality", command: goTest(nil, []string{"./internal/search", "./internal/provider", "./internal/schema", "./internal/agentify"}), parser: newGoTest},
-		{name: "e2e", command: goTest(race, []string{"./e2e"}), parser: newGoTest},
+		{name: "e2e", command: goTest(race, []string{"./e2e"}), env: cgo, parser: newGoTest},
 		{name: "web", dir: "web", command: []string{"npm", "test", "--silent"}, parser: newText(vitest)},
 		{name: "python", dir: "clients/python", command: []string{"python3", "-m", "unittest", "discover", "-v", "-s", "tests"}, parser: newText(unittest)},
 		{name: "typescript", dir: "clients/typescript", command: []string{"npm", "test", "--silent"}, parser: newText(nodeTest)},
 		{name: "bench", dir: "bench", command: goTest(nil, []string{"./..."}), parser: newGoTest},
-		{name: "soak", command: goTest([]string{"-race", "-count=1", "-p=1", "-parallel=1", "-run", "^Test(Nodes|Killed|ManySessions|Soak)"}, []string{"./internal/sqlite", "./internal/postgres", "./internal/chat", "./e2e"}), env: []string{"JUNCTOR_SOAK=1"}, parser: newGoTest},
+		{name: "soak", command: goTest([]string{"-race", "-count=1", "-p=1", "-parallel=1", "-run", "^Test(Nodes|Killed|ManySessions|Soak)"}, []string{"./internal/sqlite", "./internal/postgres", "./internal/chat", "./e2e"}), env: append(cgo, "JUNCTOR_SOAK=1"), parser: newGoTest},
 	}
 }
 
