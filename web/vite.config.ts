@@ -21,7 +21,7 @@ export default defineConfig({
   server: {
     // `npm run dev` beside a gateway on its usual address.
     proxy: Object.fromEntries(
-      ['/api', '/ws', '/tools', '/execute', '/run', '/logs', '/health', '/oauth', '/mcp'].map((path) => [
+      ['/api', '/app-frame', '/ws', '/tools', '/execute', '/run', '/logs', '/health', '/oauth', '/mcp'].map((path) => [
         path,
         { target: 'http://127.0.0.1:8787', ws: path === '/ws', changeOrigin: true },
       ]),

@@ -1,20 +1,24 @@
 // The smallest MCP server on stdio, for what real ones do not do.
 import { createInterface } from 'node:readline';
 
-export function serve(name, tools) {
+/** serve serves tools, and HTML documents by their addresses as the resources of MCP Apps. */
+export function serve(name, tools, apps = {}) {
   const send = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\n');
   createInterface({ input: process.stdin })
     .on('line', async (line) => {
       const { id, method, params } = JSON.parse(line);
       if (id === undefined) return;
       if (method === 'initialize') {
-        send({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name, version: '1' } } });
+        send({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {}, resources: {} }, serverInfo: { name, version: '1' } } });
       } else if (method === 'tools/list') send({ id, result: { tools: tools.map(({ run, ...tool }) => tool) } });
       else if (method === 'tools/call') {
         const tool = tools.find((t) => t.name === params.name);
         const notify = (method, more) => send({ method, params: more });
         send({ id, result: await tool.run(params.arguments ?? {}, { token: params._meta?.progressToken, notify }) });
-      } else if (method === 'ping') send({ id, result: {} });
+      } else if (method === 'resources/read' && apps[params.uri]) {
+        send({ id, result: { contents: [{ uri: params.uri, mimeType: 'text/html;profile=mcp-app', text: apps[params.uri] }] } });
+      } else if (method === 'resources/list') send({ id, result: { resources: [] } });
+      else if (method === 'ping') send({ id, result: {} });
       else send({ id, error: { code: -32601, message: 'no such method' } });
     })
     .on('close', () => process.exit(0));

@@ -23,10 +23,11 @@ import (
 var built embed.FS
 
 // policy keeps the page from loading or sending anything elsewhere. Inline
-// styles are allowed because the page's libraries set them on elements.
+// styles are allowed because the page's libraries set them on elements. The only
+// document that can be in a frame is [AppFrame]; all others refuse.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; " +
 	"img-src 'self' data: blob:; media-src 'self' data: blob:; font-src 'self'; connect-src 'self'; " +
-	"manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+	"manifest-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // Handler serves the page at / and its files. Views have their address behind
 // the #, so every other path is unknown.
@@ -50,7 +51,7 @@ func newHandler(files fs.FS) *Handler { return &Handler{files: files, small: map
 // Has reports whether there is something to serve at a path.
 func (h *Handler) Has(urlPath string) bool {
 	name := strings.TrimPrefix(path.Clean("/"+urlPath), "/")
-	if name == "" || name == "index.html" {
+	if name == "" || name == "index.html" || "/"+name == AppFrame {
 		return true
 	}
 	info, err := fs.Stat(h.files, name)
@@ -63,6 +64,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
+	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
+	if "/"+name == AppFrame {
+		serveAppFrame(w, r)
+		return
+	}
 	head := w.Header()
 	head.Set("Content-Security-Policy", policy)
 	head.Set("X-Content-Type-Options", "nosniff")
@@ -70,7 +76,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("X-Frame-Options", "DENY")
 	head.Set("Cross-Origin-Opener-Policy", "same-origin")
 
-	name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
 	if name == "" {
 		name = "index.html"
 	}

@@ -1,4 +1,5 @@
-import { memo, useState } from 'react';
+import { memo, useMemo, useState } from 'react';
+import { AppSlot, useApp } from '../apps/slot';
 import { FileChip } from './attach';
 import { duration, json, oneLine } from '../lib/format';
 import { ToolLink } from '../tools/link';
@@ -12,7 +13,7 @@ import { Questions, TimeLeft } from './question';
 import type { Chat } from './useChat';
 
 /** Ways are the actions of the user during a reply. */
-export type Ways = Pick<Chat, 'decide' | 'answer'> & Partial<Actions>;
+export type Ways = Pick<Chat, 'decide' | 'answer'> & Partial<Actions> & { /** Sends a message of the user. */ tell?: (text: string) => void };
 
 /** Actions are those on messages of a conversation that is idle. */
 export interface Actions {
@@ -27,7 +28,7 @@ const notices: Record<string, string> = {
   broken: 'The model stopped before the reply was complete.',
 };
 
-export const TurnView = memo(function TurnView({ turn, live, ways, idle = false, asked = '' }: { turn: Turn; live: boolean; ways: Ways; /** No reply is in progress. */ idle?: boolean; /** The id of the message that a reply is about. */ asked?: string }) {
+export const TurnView = memo(function TurnView({ turn, live, ways, idle = false, latest = false, asked = '' }: { turn: Turn; live: boolean; ways: Ways; /** No reply is in progress. */ idle?: boolean; /** It is the last turn. */ latest?: boolean; /** The id of the message that a reply is about. */ asked?: string }) {
   const [editing, setEditing] = useState<string | null>(null);
   const text = turn.blocks.filter((b) => b.kind === 'text').map((b) => b.text).join('\n\n');
   if (turn.role === 'user' && editing !== null) {
@@ -81,7 +82,7 @@ export const TurnView = memo(function TurnView({ turn, live, ways, idle = false,
   return (
     <article className={`turn assistant ${turn.notice === 'fallback' ? 'fallback' : ''}`} aria-label="Reply">
       {turn.blocks.map((b, i) => (
-        <BlockView key={i} block={b} live={live && i === turn.blocks.length - 1} ways={ways} />
+        <BlockView key={i} block={b} live={live && i === turn.blocks.length - 1} latest={latest} ways={ways} />
       ))}
       {turn.notice && notices[turn.notice] && <p className="muted small">{notices[turn.notice]}</p>}
       {!live && text && (
@@ -96,7 +97,7 @@ export const TurnView = memo(function TurnView({ turn, live, ways, idle = false,
   );
 });
 
-function BlockView({ block, live, ways }: { block: Block; live: boolean; ways: Ways }) {
+function BlockView({ block, live, latest, ways }: { block: Block; live: boolean; latest: boolean; ways: Ways }) {
   switch (block.kind) {
     case 'text':
       return <Streaming text={block.text} live={live} />;
@@ -108,7 +109,7 @@ function BlockView({ block, live, ways }: { block: Block; live: boolean; ways: W
         </details>
       );
     case 'call':
-      return <CallCard call={block} ways={ways} />;
+      return <CallCard call={block} latest={latest} ways={ways} />;
     case 'image':
     case 'file':
       return null;
@@ -140,12 +141,17 @@ export function splitName(name: string): [server: string, tool: string] {
 const marks = { running: '', asking: 'shield', done: 'check', failed: 'alert' } as const;
 const words = { running: 'running', asking: 'waiting for your answer', done: 'done', failed: 'failed' } as const;
 
-function CallCard({ call, ways }: { call: CallBlock; ways: Ways }) {
+function CallCard({ call, latest, ways }: { call: CallBlock; latest: boolean; ways: Ways }) {
   const [open, set] = useState<boolean | null>(null);
   const shown = open ?? call.state === 'asking';
   const [server, tool] = splitName(call.tool);
   const mark = marks[call.state];
   const bare = call.args === undefined || json(call.args, 0) === '{}';
+  const app = useApp(call.tool);
+  const outcome = useMemo(
+    () => (call.state === 'running' || call.state === 'asking' ? undefined : call.result ? { result: call.result } : { cancelled: call.message ?? '' }),
+    [call.state, call.result, call.message],
+  );
   return (
     <section className={`call ${call.state}`} aria-label={`${call.tool}, ${words[call.state]}`}>
       <button type="button" className="call-head" aria-expanded={shown} onClick={() => set(!shown)}>
@@ -192,6 +198,7 @@ function CallCard({ call, ways }: { call: CallBlock; ways: Ways }) {
           )}
         </div>
       )}
+      {app && (call.state !== 'asking' || call.decided === 'approved') && <AppSlot server={server} tool={tool} uri={app} args={call.args} outcome={outcome} say={ways.tell} open={latest} />}
     </section>
   );
 }

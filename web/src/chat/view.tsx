@@ -38,6 +38,7 @@ export function ChatView({ status }: { status?: Status }) {
       branch,
       edit: (edit: string, text: string) => void say({ text, edit, model: chosen.current || undefined }),
       regenerate: (id: string) => regenerate(id, chosen.current || undefined),
+      tell: (text: string) => void say({ text, model: chosen.current || undefined }),
     }),
     [decide, answer, branch, say, regenerate],
   );
@@ -138,7 +139,7 @@ export function ChatView({ status }: { status?: Status }) {
               ) : (
                 <>
                   {c.turns.map((t, i) => (
-                    <TurnView key={t.key} turn={t} live={c.active && i === c.turns.length - 1} ways={ways} idle={idle} asked={i > 0 ? c.turns[i - 1]!.id : ''} />
+                    <TurnView key={t.key} turn={t} live={c.active && i === c.turns.length - 1} ways={ways} idle={idle} latest={i === c.turns.length - 1} asked={i > 0 ? c.turns[i - 1]!.id : ''} />
                   ))}
                   {c.active && !asking(c.turns.at(-1)) && (
                     <p className="thinking">

@@ -181,7 +181,7 @@ export async function runScript<Call, Outcome>(code: string, onCall: (c: Call) =
 
 /** callTool calls a tool and reports notifications as they arrive. */
 export async function callTool(
-  body: { server: string; tool: string; arguments: unknown; approved?: boolean },
+  body: { server: string; tool: string; arguments: unknown; approved?: boolean; /** An app makes the call. */ app?: boolean },
   onNotification: (a: CallAnswer) => void,
   signal: AbortSignal,
 ): Promise<CallAnswer> {
@@ -303,6 +303,8 @@ export interface Tool {
   reason?: string;
   approval?: string;
   changed?: boolean;
+  /** The address of the app that shows its results. */
+  app?: string;
   flags?: string[];
   stats: Stats;
   relevance?: number;

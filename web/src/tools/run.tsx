@@ -1,4 +1,5 @@
 import { useMemo, useRef, useState, type KeyboardEvent } from 'react';
+import { AppSlot } from '../apps/slot';
 import { ApiError, callTool, type CallAnswer, type ToolDetails } from '../lib/api';
 import { duration, json, plural, size } from '../lib/format';
 import { href, useRoute, useStored } from '../lib/use';
@@ -14,6 +15,9 @@ import { snippets } from './snippets';
 
 interface RunState {
   busy: boolean;
+  /** The arguments of the call, and which call of this form it is. */
+  args?: unknown;
+  n?: number;
   log: { text: string; level?: string }[];
   progress?: { at: number; of?: number; text?: string };
   answer?: CallAnswer;
@@ -65,7 +69,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
     const controller = new AbortController();
     abort.current = controller;
     setProblems([]);
-    setRun({ busy: true, log: [] });
+    setRun((r) => ({ busy: true, log: [], args: args ?? {}, n: (r.n ?? 0) + 1 }));
     try {
       const answer = await callTool(
         { server: t.server, tool: t.tool, arguments: args ?? {}, approved: ask || undefined },
@@ -96,6 +100,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
     setForm((n) => n + 1);
   };
 
+  const outcome = useMemo(() => (run.answer ? { result: run.answer.result } : run.error ? { cancelled: run.error.message } : undefined), [run.answer, run.error]);
   const allowed = !ask || me.admin;
   const keys = (e: KeyboardEvent) => {
     if (e.key !== 'Enter' || !(e.ctrlKey || e.metaKey) || run.busy || !allowed) return;
@@ -196,6 +201,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
           </section>
         )}
       </div>
+      {t.app && run.args !== undefined && <AppSlot key={run.n} server={t.server} tool={t.tool} uri={t.app} args={run.args} outcome={outcome} open />}
       <Earlier server={t.server} tool={t.tool} value={value} runs={t.stats.calls} onUse={use} />
       <section className="stack">
         <div className="row">

@@ -1,0 +1,167 @@
+// MCP Apps on the page: the examples of the official SDK, and apps that mean harm.
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { after, before, test } from 'node:test';
+import { browser, counts, fits, gateway, holding, say, servers, shot, until, violations } from './rig.mjs';
+
+const rig = {};
+/** What a host that no app may reach was asked for. */
+const reached = [];
+const other = createServer((req, res) => {
+  reached.push(req.url);
+  res.end('x');
+});
+
+before(async () => {
+  await new Promise((done) => other.listen(0, '127.0.0.1', done));
+  rig.other = `http://127.0.0.1:${other.address().port}`;
+  rig.chrome = await browser();
+  rig.g = await gateway({
+    script: {
+      rules: [
+        { when: { system: 'Write a title' }, reply: { error: { status: 400, message: 'no title' } } },
+        { when: { user: 'debug', results: 0 }, reply: { calls: [{ tool: 'debug:debug-tool', args: { contentType: 'text', includeMeta: true } }] } },
+        { when: { user: 'debug', results: 1 }, reply: { text: 'There it is.' } },
+      ],
+      default: { text: 'You said: {{user}}' },
+    },
+    config: { mcpServers: { clock: servers.clock, debug: servers.debug, badapps: servers.badapps }, toolRules: [{ pattern: 'badapps:guarded', approval: 'ask' }] },
+    tools: ['clock:get-time', 'debug:debug-tool', 'badapps:escape'],
+  });
+});
+after(async () => {
+  await rig.chrome?.close();
+  await rig.g?.stop();
+  other.close();
+});
+const on = holding(() => rig);
+
+/** inside returns the document of the app of a server. */
+const inside = (page, server) => page.frameLocator(`iframe[title="App of ${server}"]`).frameLocator('iframe');
+const run = (page) => page.getByRole('button', { name: 'Run', exact: true }).click();
+const calls = (page, query) => page.evaluate((q) => fetch(`/api/calls?${q}`).then((r) => r.json()), query).then((r) => r.calls);
+
+test('apps: an app of the official SDK shows a result, calls its server, follows the theme and asks before a link opens', on('/#/tools/clock/get-time', async (page, context) => {
+  await run(page);
+  const app = inside(page, 'clock');
+  const time = app.locator('#server-time');
+  await until(async () => /^\d{4}-/.test(await time.innerText()), 'the app does not show the result');
+  const first = await time.innerText();
+  await app.locator('#get-time-btn').click();
+  await until(async () => (await time.innerText()) !== first, 'the app got no new time from its server');
+  assert.equal((await calls(page, 'api=app&server=clock'))[0].tool, 'get-time');
+
+  const height = async () => (await page.locator('.app iframe').boundingBox()).height;
+  await until(async () => (await height()) > 200, 'the app did not get the height that it asked for');
+  await app.locator('html[data-theme=light]').waitFor();
+  await shot(page, 'app');
+  await page.getByRole('button', { name: 'Switch to the dark theme' }).click();
+  await app.locator('html[data-theme=dark]').waitFor();
+  await shot(page, 'app-dark');
+  assert.deepEqual(await violations(page), []);
+  await page.setViewportSize({ width: 390, height: 760 });
+  await fits(page, 'a tool with an app');
+
+  await app.locator('#link-url').fill(`${rig.g.url}/health`);
+  await app.locator('#open-link-btn').click();
+  const question = page.getByRole('dialog', { name: 'Open this link?' });
+  await question.getByText(`${rig.g.url}/health`).waitFor();
+  await question.getByRole('button', { name: 'Refuse' }).click();
+  assert.equal(context.pages().length, 1);
+  await app.locator('#open-link-btn').click();
+  const opened = context.waitForEvent('page');
+  await question.getByRole('button', { name: 'Open link' }).click();
+  await (await opened).waitForURL(/health/);
+
+  await page.getByRole('button', { name: 'Close app' }).click();
+  await page.getByRole('button', { name: 'Show app' }).click();
+  await until(async () => /^\d{4}-/.test(await time.innerText()), 'the app does not show the result again');
+}));
+
+test('apps: in the chat, an app gets the call, uses tools that models do not see, and sends messages with consent', on('/#/chat', async (page) => {
+  await say(page, 'debug please');
+  await page.getByText('There it is.').waitFor();
+  const app = inside(page, 'debug');
+  const log = app.locator('#event-log');
+  await log.getByText('ontoolresult').first().waitFor();
+  assert.match(await log.innerText(), /"contentType":"text"/);
+  assert.match(await app.locator('#host-context-info').innerText(), /Junctor/);
+  await app.locator('#call-debug-refresh-btn').click();
+  await log.getByText('server-tool-result').first().waitFor();
+  assert.ok((await calls(page, 'api=app&server=debug&tool=debug-refresh')).length > 0);
+  const shown = await page.evaluate(() => fetch('/tools/openai').then((r) => r.text()));
+  assert.match(shown, /debug-tool/);
+  assert.doesNotMatch(shown, /debug-refresh/);
+  await app.locator('#message-text').fill('from the app');
+  await app.locator('#send-message-text-btn').click();
+  const question = page.getByRole('dialog', { name: 'Send this message?' });
+  await question.getByText('from the app').waitFor();
+  await shot(page, 'app-asks');
+  await question.getByRole('button', { name: 'Send', exact: true }).click();
+  await page.getByText('You said: from the app').waitFor();
+  await log.getByText('send-message-result').waitFor(); // the app went on in the meantime
+  await page.reload();
+  await counts(page.locator('.app'), 0); // of an earlier turn
+  await page.getByRole('button', { name: 'Show app' }).click();
+  await log.getByText('ontoolresult').first().waitFor();
+}));
+
+const blocked = /Content.Security.Policy|Refused to|sandbox|SecurityError|ERR_BLOCKED|^request: http:\/\/127\.0\.0\.1|violates|Unsafe attempt|Blocked|denied/i;
+const bad = (name, args = {}) => `/#/tools/badapps/${name}?args=${encodeURIComponent(JSON.stringify(args))}`;
+
+test('apps: a hostile app reaches neither the page, nor the gateway, nor another host, nor the tools of others', on('/#/tools', async (page, context) => {
+  const { g, other } = rig;
+  await page.goto(g.url + bad('escape', { gateway: g.url, other }));
+  await run(page);
+  const report = inside(page, 'badapps').locator('#report');
+  await until(async () => (await report.innerText()) !== 'trying', 'the app did not finish');
+  assert.equal(await report.innerText(), 'nothing worked');
+  await counts(page.getByText('forged'), 0);
+  assert.deepEqual(await calls(page, 'server=badapps&tool=touched'), []);
+  await page.goto(g.url + bad('leave', { other }));
+  await run(page);
+  await inside(page, 'badapps').getByText('leaving').waitFor({ state: 'detached' }); // the browser shows that it may not
+  await page.getByRole('button', { name: 'Close app' }).click();
+  assert.deepEqual(reached, []);
+  assert.equal(context.pages().length, 1);
+}, { expected: blocked }));
+
+test('apps: an app that floods, sends too much or spins is stopped, and the page stays usable', on('/#/tools', async (page) => {
+  const { g } = rig;
+  for (const [name, args, reason] of [['flood', {}, 'too many messages'], ['flood', { past: true }, 'too many messages'], ['huge', {}, 'more than 1 MB']]) {
+    await page.goto(g.url + bad(name, args));
+    await run(page);
+    await page.getByText(`The app was stopped. It sent`).getByText(reason).waitFor();
+    await counts(page.locator('.app iframe'), 0);
+    await page.goto(`${g.url}/#/tools`);
+  }
+  await page.goto(g.url + bad('spin'));
+  await run(page);
+  await page.locator('.app iframe').waitFor();
+  await page.getByRole('searchbox', { name: 'Search tools' }).fill('spin');
+  await page.getByRole('button', { name: 'Close app' }).click();
+  await counts(page.locator('.app iframe'), 0);
+}, { expected: blocked }));
+
+test('apps: a question of the page names the app that asks, and an app cannot draw outside its frame', on(bad('phish'), async (page) => {
+  await run(page);
+  const app = inside(page, 'badapps');
+  const frame = page.locator('.app iframe');
+  await until(async () => (await frame.boundingBox()).height === 800, 'the frame has not the greatest height');
+  const [box, section] = [await frame.boundingBox(), await page.locator('.app').boundingBox()];
+  assert.ok(box.x >= section.x && box.y >= section.y && box.width <= section.width);
+  assert.ok(await page.locator('.app > header').isVisible());
+  await app.locator('#ask').click();
+  const question = page.getByRole('dialog', { name: 'Allow this call?' });
+  await question.getByText('The app of badapps wants to run badapps:guarded').waitFor();
+  await shot(page, 'app-approval');
+  await question.getByRole('button', { name: 'Refuse' }).click();
+  await app.getByText('the user did not allow the call').waitFor();
+  assert.deepEqual(await calls(page, 'server=badapps&tool=guarded'), []);
+  await app.locator('#ask').click();
+  await question.getByRole('button', { name: 'Allow once' }).click();
+  await app.getByText('guarded ran').waitFor();
+  await app.locator('#ask').click();
+  await question.getByRole('button', { name: 'Stop app' }).click();
+  await page.getByText('The app was stopped. You stopped it.').waitFor();
+}));
