@@ -17,6 +17,7 @@ WORKDIR /src/web
 COPY web/package.json web/package-lock.json ./
 RUN npm ci --no-audit --no-fund
 COPY web/ ./
+COPY internal/toolsapi/openapi.json /src/internal/toolsapi/
 RUN npm run build
 WORKDIR /src/internal/script/engine
 COPY internal/script/engine/ ./

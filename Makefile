@@ -36,7 +36,7 @@ bin:
 
 # The page is built when its sources are newer than what was built from them.
 page: internal/webui/dist/index.html ## the web page
-WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*')
+WEB_SOURCES := $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/generated/*') internal/toolsapi/openapi.json
 internal/webui/dist/index.html: $(WEB_SOURCES)
 	@echo 'Building the web page.' >&2
 	./scripts/npm-install web && cd web && $(NPM) run build

@@ -51,6 +51,21 @@ test('a form is validated and sent', on('/#/chat', async (page) => {
   await page.getByText('Request from everything. You answered.').waitFor();
 }));
 
+test('a question that waits elsewhere is marked at once, without polling', on('/#/chat', async (page) => {
+  await say(page, 'ask me');
+  await asks(page).getByRole('button', { name: 'Decline' }).waitFor();
+  const asked = [];
+  page.on('request', (r) => asked.push(r.url()));
+  await page.getByRole('link', { name: /^Tools/ }).click();
+  const chat = page.getByRole('link', { name: /^Chat 1 waiting for your answer/ });
+  await chat.waitFor();
+  assert.match(await page.title(), /^\(1\) Tools/);
+  assert.deepEqual(asked.filter((u) => u.includes('/api/sessions')), []);
+  await page.goBack();
+  await asks(page).getByRole('button', { name: 'Decline' }).click();
+  await settled(page);
+}));
+
 for (const [button, word] of [['Decline', 'declined'], ['Cancel', 'cancel']]) {
   test(`a form can be dismissed with ${button}`, on('/#/chat', async (page) => {
     await say(page, 'ask me');

@@ -27,13 +27,14 @@ import (
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
+	"junctor/internal/toolsapi/openapitest"
 	"junctor/internal/upstream"
 	"junctor/internal/upstream/upstreamtest"
 )
 
 func TestMain(m *testing.M) {
 	upstreamtest.Main()
-	os.Exit(m.Run())
+	os.Exit(openapitest.Main(m, openAPIFile))
 }
 
 // fixture is a gateway on port 0, with its configuration in a file.

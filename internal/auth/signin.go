@@ -266,21 +266,27 @@ func (g *Gate) endSession(w http.ResponseWriter, r *http.Request) {
 	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "no such session"})
 }
 
-// writeCaller writes the caller as the page wants to know it, with the secret of its
-// session when it is new and the page has to keep it.
+// CallerInfo is the caller as the page shows it.
+type CallerInfo struct {
+	Caller        string `json:"caller"`
+	Admin         bool   `json:"admin"`
+	SignedIn      bool   `json:"signedIn"`
+	NeedsSignIn   bool   `json:"needsSignIn"`
+	Authenticated bool   `json:"authenticated"`     // by a credential of its own
+	OIDC          string `json:"oidc,omitempty"`    // the name of the provider at which people can sign in
+	Session       string `json:"session,omitempty"` // the secret of a new session, where the page has to keep it
+}
+
+// writeCaller writes the caller, with the secret of its session when it is new
+// and the page has to keep it.
 func (g *Gate) writeCaller(w http.ResponseWriter, id identity, session string) {
-	out := map[string]any{
-		"caller":        id.caller.Name,
-		"admin":         id.caller.Admin,
-		"signedIn":      id.caller.ID != anonymous.ID,
-		"needsSignIn":   id.caller.ID == anonymous.ID,
-		"authenticated": id.credential != "",
+	anybody := id.caller.ID == anonymous.ID
+	out := CallerInfo{
+		Caller: id.caller.Name, Admin: id.caller.Admin, SignedIn: !anybody, NeedsSignIn: anybody,
+		Authenticated: id.credential != "", Session: session,
 	}
 	if o := g.rules.Load().oidc; o != nil {
-		out["oidc"] = o.cfg.label()
-	}
-	if session != "" {
-		out["session"] = session
+		out.OIDC = o.cfg.label()
 	}
 	answer(w, out)
 }

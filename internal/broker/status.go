@@ -9,6 +9,17 @@ import (
 	"junctor/internal/tool"
 )
 
+// ProxyStatus is the state of one proxied upstream.
+type ProxyStatus struct {
+	Name             string     `json:"name"`
+	IsProxy          bool       `json:"isProxy"`
+	TargetURL        string     `json:"targetUrl"`
+	IsAuthorized     bool       `json:"isAuthorized"`
+	HasToken         bool       `json:"hasToken"`
+	LastProxyRequest *time.Time `json:"lastProxyRequest"`
+	ProxyRequests    int64      `json:"proxyRequestCount"`
+}
+
 // status answers with the state of one proxied upstream.
 func (b *Broker) status(w http.ResponseWriter, r *http.Request) {
 	t, err := b.target(r)
@@ -17,42 +28,35 @@ func (b *Broker) status(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	u := b.usage(t.Name)
-	answerJSON(w, struct {
-		Name             string     `json:"name"`
-		IsProxy          bool       `json:"isProxy"`
-		TargetURL        string     `json:"targetUrl"`
-		IsAuthorized     bool       `json:"isAuthorized"`
-		HasToken         bool       `json:"hasToken"`
-		LastProxyRequest *time.Time `json:"lastProxyRequest"`
-		ProxyRequests    int64      `json:"proxyRequestCount"`
-	}{t.Name, t.Proxy, t.URL, t.Authorized, t.HasToken, moment(u.last), u.count})
+	answerJSON(w, ProxyStatus{t.Name, t.Proxy, t.URL, t.Authorized, t.HasToken, moment(u.last), u.count})
 }
 
-// connection is one upstream in the list of all.
-type connection struct {
+// Connection is one upstream in the list of all.
+type Connection struct {
 	Name           string            `json:"name"`
 	Type           string            `json:"type"`
 	IsAvailable    bool              `json:"isAvailable"`
 	IsProxy        bool              `json:"isProxy"`
 	ProxyEndpoints []string          `json:"proxyEndpoints"`
-	Details        connectionDetails `json:"details"`
+	Details        ConnectionDetails `json:"details"`
 }
 
-type connectionDetails struct {
+// ConnectionDetails are the rest of a Connection.
+type ConnectionDetails struct {
 	TargetURL      string     `json:"targetUrl"`
 	LastAuthorized *time.Time `json:"lastAuthorized"`
 }
 
 func (b *Broker) connections(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
-	list := []connection{}
+	list := []Connection{}
 	for _, t := range b.opts.Targets.Targets(caller.ID) {
 		if !caller.MaySee(t.Name) {
 			continue
 		}
-		c := connection{
+		c := Connection{
 			Name: t.Name, Type: "mcp-server", IsAvailable: t.Available, IsProxy: t.Proxy, ProxyEndpoints: []string{},
-			Details: connectionDetails{t.URL, moment(t.LastAuthorized)},
+			Details: ConnectionDetails{t.URL, moment(t.LastAuthorized)},
 		}
 		if t.Proxy {
 			c.ProxyEndpoints = []string{"/api/mcp/" + t.Name + "/proxy"}

@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,5 +118,30 @@ func TestApprovalStandsInInboxToo(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, text, tt.want)
 		}
 		inbox(0)
+	}
+}
+
+func TestWaitingSessions(t *testing.T) {
+	r := newFixture(t, llmtest.Script{Rules: []llmtest.Rule{
+		{When: llmtest.When{User: "delete", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{{Tool: "ask:delete", Args: json.RawMessage(`{"path":"/x"}`)}}}},
+		{When: llmtest.When{User: "delete", Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
+	}})
+	changed := r.host.WatchWaiting(t.Context())
+	c := r.connect("")
+	c.say("delete")
+	m := c.kind(wire.TypeApproval)
+	<-changed
+	caller, other := tool.Local, tool.Caller{ID: "key:other"}
+	if ids := r.host.Waiting(&caller); !slices.Equal(ids, []string{c.id}) {
+		t.Errorf("waiting: %q, want %q", ids, c.id)
+	}
+	if ids := r.host.Waiting(&other); len(ids) != 0 {
+		t.Errorf("another caller's: %q", ids)
+	}
+	c.send("approve", map[string]any{"callId": m.Payload.CallID})
+	c.reply()
+	<-changed
+	if ids := r.host.Waiting(&caller); len(ids) != 0 {
+		t.Errorf("waiting after the reply: %q", ids)
 	}
 }

@@ -28,14 +28,8 @@ func (s *Session) approve(ctx context.Context, t *turn, c *llm.ToolCall, n tool.
 	}
 	wait := s.host.ApprovalTimeout()
 	answer := make(chan wire.Decision, 1)
-	s.mu.Lock()
-	t.approvals[c.ID] = answer
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		delete(t.approvals, c.ID)
-		s.mu.Unlock()
-	}()
+	s.changeWaiting(func() { t.approvals[c.ID] = answer })
+	defer s.changeWaiting(func() { delete(t.approvals, c.ID) })
 	s.emit(wire.TypeApproval, wire.ApprovalPayload{CallID: c.ID, Tool: name, Arguments: args,
 		Message: fmt.Sprintf("%s wants to run. Allow it?", name), Expires: time.Now().Add(wait).UTC()})
 	d, err := await(ctx, t, answer, wait)

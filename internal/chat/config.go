@@ -34,7 +34,7 @@ type Config struct {
 	MessagesPerMinute int `json:"messagesPerMinute"`
 	// How many WebSocket connections there may be at once.
 	MaxConnections int `json:"maxConnections"`
-	// How many sessions one caller may have in the store; the oldest idle one goes first; 0 means no limit.
+	// How many sessions one caller may have in the store; the oldest idle one that is not pinned goes first; 0 means no limit.
 	MaxSessions int `json:"maxSessions"`
 	// How long an unused session stays in memory; it stays in the store.
 	SessionIdleMs setting.Millis `json:"sessionIdleMs"`

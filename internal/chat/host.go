@@ -82,6 +82,8 @@ type Host struct {
 
 	loads singleflight.Group // loads of sessions in progress, by id
 
+	changes store.Hub // woken when a reply begins or ends to wait for the user
+
 	mu          sync.Mutex
 	sessions    map[string]*Session
 	connections int
@@ -149,6 +151,31 @@ func (h *Host) Busy() bool {
 		defer s.mu.Unlock()
 		return s.turn != nil || s.outbox.busy
 	})
+}
+
+// topicWaiting is the one topic of Host.changes.
+const topicWaiting = "waiting"
+
+// WatchWaiting returns a channel that receives after the result of Waiting may
+// have changed, until ctx is done.
+func (h *Host) WatchWaiting(ctx context.Context) <-chan struct{} {
+	return h.changes.Watch(ctx, topicWaiting)
+}
+
+// Waiting returns the ids of the caller's sessions whose reply waits for the
+// user, sorted.
+func (h *Host) Waiting(caller *tool.Caller) []string {
+	h.mu.Lock()
+	sessions := slices.Collect(maps.Values(h.sessions))
+	h.mu.Unlock()
+	ids := []string{}
+	for _, s := range sessions {
+		if s.owner == caller.ID && s.waiting() {
+			ids = append(ids, s.id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // Connections returns the number of connected clients.

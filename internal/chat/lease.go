@@ -3,6 +3,7 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -225,7 +226,8 @@ func (h *Host) runCommands(ctx context.Context) {
 	}
 }
 
-// deleteOldest deletes the oldest sessions of a caller that has too many.
+// deleteOldest deletes the oldest sessions of a caller that has too many. Pinned
+// ones stay; Change bounds their number.
 func (h *Host) deleteOldest(ctx context.Context, owner string) {
 	limit := h.config().MaxSessions
 	if limit <= 0 {
@@ -236,6 +238,13 @@ func (h *Host) deleteOldest(ctx context.Context, owner string) {
 		h.Log.WarnContext(ctx, "old sessions not counted", "err", err)
 		return
 	}
+	list = slices.DeleteFunc(list, func(rec store.Session) bool {
+		if pinned(rec) {
+			limit--
+			return true
+		}
+		return false
+	})
 	for i := len(list) - 1; i >= limit-1 && i >= 0; i-- {
 		h.mu.Lock()
 		s := h.sessions[list[i].ID]

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -264,6 +265,40 @@ func TestOldestSessionIsDeletedAtLimit(t *testing.T) {
 	list, err := r.host.List(t.Context(), tool.Local, time.Time{}, 0)
 	if err != nil || len(list) != 3 || list[0].Title != "session 5" {
 		t.Errorf("%v, %v", list, err)
+	}
+}
+
+func TestPinnedSessionsStayAtLimit(t *testing.T) {
+	r := newFixture(t, llmtest.Script{}, withConfig(func(c *Config) { c.MaxSessions = 3 }))
+	yes := true
+	var ids []string
+	for i := range 6 {
+		s, err := r.host.Open(t.Context(), tool.Local, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(t.Context(), tool.Local, fmt.Sprint("session ", i), ""); err != nil {
+			t.Fatal(err)
+		}
+		r.settled(s.ID())
+		if ids = append(ids, s.ID()); i < 2 {
+			if _, err := r.host.Change(t.Context(), tool.Local, s.ID(), wire.SessionChange{Pinned: &yes}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	list, err := r.host.List(t.Context(), tool.Local, time.Time{}, 0)
+	var titles []string
+	for _, s := range list {
+		titles = append(titles, s.Title)
+	}
+	slices.Sort(titles)
+	if err != nil || !slices.Equal(titles, []string{"session 0", "session 1", "session 5"}) {
+		t.Errorf("%q, %v", titles, err)
+	}
+	// Pinned ones must leave room for a new one.
+	if _, err := r.host.Change(t.Context(), tool.Local, ids[5], wire.SessionChange{Pinned: &yes}); err == nil || !strings.Contains(err.Error(), "unpin one first") {
+		t.Errorf("pinned: %v", err)
 	}
 }
 

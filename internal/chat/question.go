@@ -167,12 +167,12 @@ func (s *Session) askUser(ctx context.Context, t *turn, q *question) (wire.Answe
 	wait := s.host.ApprovalTimeout()
 	q.QuestionID, q.Expires = newID("ask"), time.Now().Add(wait).UTC()
 	q.answer = make(chan wire.Answer, 1)
-	s.mu.Lock()
-	full := len(t.questions) >= maxOpenQuestions
-	if !full {
-		t.questions[q.QuestionID] = q
-	}
-	s.mu.Unlock()
+	var full bool
+	s.changeWaiting(func() {
+		if full = len(t.questions) >= maxOpenQuestions; !full {
+			t.questions[q.QuestionID] = q
+		}
+	})
 	if full {
 		return wire.Answer{}, &mcp.Error{Code: mcp.CodeInternalError, Message: "too many questions wait for the person's answer"}
 	}
@@ -184,9 +184,7 @@ func (s *Session) askUser(ctx context.Context, t *turn, q *question) (wire.Answe
 	case err != nil:
 		a.Action = wire.Withdrawn
 	}
-	s.mu.Lock()
-	delete(t.questions, q.QuestionID)
-	s.mu.Unlock()
+	s.changeWaiting(func() { delete(t.questions, q.QuestionID) })
 	s.emit(wire.TypeAnswered, wire.AnsweredPayload{QuestionID: q.QuestionID, CallID: q.CallID, Action: a.Action})
 	return a, err
 }

@@ -174,6 +174,11 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire
 			return wire.SessionInfo{}, invalid(fmt.Sprintf("there is no model %q; GET /api/models lists them", tool.Shorten(*model, 80)))
 		}
 	}
+	if c.Pinned != nil && *c.Pinned {
+		if err := h.mayPin(ctx, caller.ID); err != nil {
+			return wire.SessionInfo{}, err
+		}
+	}
 	rec, err := h.Store.UpdateSession(ctx, id, func(s *store.Session) error {
 		if title != nil {
 			s.Title = *title
@@ -203,6 +208,34 @@ func (h *Host) Change(ctx context.Context, caller tool.Caller, id string, c wire
 		s.emit(wire.TypeSession, payload)
 	}
 	return h.info(rec), nil
+}
+
+func pinned(rec store.Session) bool {
+	var meta metadata
+	return json.Unmarshal(rec.Metadata, &meta) == nil && meta.Pinned
+}
+
+// mayPin returns an error if so many of the caller's sessions are pinned that
+// maxSessions leaves no room for others.
+func (h *Host) mayPin(ctx context.Context, owner string) error {
+	limit := h.config().MaxSessions
+	if limit <= 0 {
+		return nil
+	}
+	list, err := h.Store.Sessions(ctx, store.SessionQuery{Owner: owner, Limit: limit + 50})
+	if err != nil {
+		return unavailable(err)
+	}
+	n := 0
+	for _, rec := range list {
+		if pinned(rec) {
+			n++
+		}
+	}
+	if n >= limit-1 {
+		return invalid(fmt.Sprintf("%d sessions are pinned, and chat.maxSessions is %d; unpin one first", n, limit))
+	}
+	return nil
 }
 
 func (h *Host) changeSession(w http.ResponseWriter, r *http.Request) {

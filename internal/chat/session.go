@@ -123,6 +123,14 @@ func (s *Session) waiting() bool {
 	return s.turn != nil && len(s.turn.approvals)+len(s.turn.questions) > 0
 }
 
+// changeWaiting changes what the reply waits for, and wakes those who watch it.
+func (s *Session) changeWaiting(change func()) {
+	s.mu.Lock()
+	change()
+	s.mu.Unlock()
+	s.host.changes.Wake(topicWaiting)
+}
+
 // isStored reports whether the session has messages.
 func (s *Session) isStored() bool {
 	s.mu.Lock()

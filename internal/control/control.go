@@ -43,6 +43,14 @@ type Waiting interface {
 	Show(w http.ResponseWriter, r *http.Request)
 }
 
+// Chats knows the conversations whose reply waits for the user.
+type Chats interface {
+	// Waiting returns the ids of those of the caller.
+	Waiting(caller *tool.Caller) []string
+	// WatchWaiting returns a channel that receives after they have changed.
+	WatchWaiting(ctx context.Context) <-chan struct{}
+}
+
 // Options are what a Control is made of.
 type Options struct {
 	Tools    *listing.Service
@@ -55,6 +63,7 @@ type Options struct {
 	Log      store.Log
 	Importer Importer
 	Waiting  Waiting
+	Chats    Chats // may be nil
 	// Audit records who changed what.
 	Audit  func(ctx context.Context, action, target string, detail any)
 	Status func(ctx context.Context) any // of the gateway as a whole

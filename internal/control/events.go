@@ -11,11 +11,13 @@ import (
 	"junctor/internal/upstream"
 )
 
-// LiveState is what the page follows: the upstreams that the caller may see, and
-// the version of the catalogue.
+// LiveState is what the page follows: the upstreams that the caller may see, the
+// version of the catalogue, and the caller's conversations that wait for an
+// answer.
 type LiveState struct {
-	Catalog uint64        `json:"catalog"`
-	Servers []ServerState `json:"servers"`
+	Catalog      uint64        `json:"catalog"`
+	Servers      []ServerState `json:"servers"`
+	WaitingChats []string      `json:"waitingChats"` // ids
 }
 
 // ServerState is the state of one upstream.
@@ -40,6 +42,10 @@ func (c *Control) events(w http.ResponseWriter, r *http.Request) {
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
 	servers, catalogue := c.Servers.Watch(ctx), c.Tools.Watch(ctx)
+	var chats <-chan struct{}
+	if c.Chats != nil {
+		chats = c.Chats.WatchWaiting(ctx)
+	}
 	var last []byte
 	for {
 		if now, err := json.Marshal(c.liveState(&caller)); err == nil && !bytes.Equal(now, last) {
@@ -49,6 +55,7 @@ func (c *Control) events(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-servers:
 		case <-catalogue:
+		case <-chats:
 		case <-ctx.Done():
 			return
 		}
@@ -61,11 +68,14 @@ func (c *Control) events(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Control) liveState(caller *tool.Caller) LiveState {
-	out := LiveState{Catalog: c.Tools.Snapshot().Version, Servers: []ServerState{}}
+	out := LiveState{Catalog: c.Tools.Snapshot().Version, Servers: []ServerState{}, WaitingChats: []string{}}
 	for _, s := range c.Servers.Status() {
 		if caller.MaySee(s.Name) {
 			out.Servers = append(out.Servers, ServerState{s.Name, s.State, s.Reason})
 		}
+	}
+	if c.Chats != nil {
+		out.WaitingChats = c.Chats.Waiting(caller)
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"junctor/internal/listing"
@@ -17,7 +18,8 @@ import (
 func TestEvents(t *testing.T) {
 	c := newCore(t)
 	c.changed = make(chan struct{})
-	face := New(Options{Tools: listing.New(listing.Options{Catalog: c.catalog, Search: c.index, Upstreams: c}), Servers: c})
+	chats := &waitingChats{changed: make(chan struct{})}
+	face := New(Options{Chats: chats, Tools: listing.New(listing.Options{Catalog: c.catalog, Search: c.index, Upstreams: c}), Servers: c})
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		face.events(w, r.WithContext(tool.WithCaller(r.Context(), limited)))
 	}))
@@ -55,4 +57,27 @@ func TestEvents(t *testing.T) {
 	if got := next(); !strings.Contains(got, `{"name":"fs","status":"disconnected","reason":"gone"}`) {
 		t.Errorf("second event %s", got)
 	}
+	chats.ids.Store(&[]string{"c1"})
+	chats.changed <- struct{}{}
+	if got := next(); !strings.Contains(got, `"waitingChats":["c1 of l"]`) {
+		t.Errorf("third event %s", got)
+	}
+}
+
+// waitingChats are the conversations that wait, of any caller.
+type waitingChats struct {
+	changed chan struct{}
+	ids     atomic.Pointer[[]string]
+}
+
+func (w *waitingChats) WatchWaiting(context.Context) <-chan struct{} { return w.changed }
+
+func (w *waitingChats) Waiting(caller *tool.Caller) []string {
+	out := []string{}
+	if ids := w.ids.Load(); ids != nil {
+		for _, id := range *ids {
+			out = append(out, id+" of "+caller.ID)
+		}
+	}
+	return out
 }

@@ -36,10 +36,8 @@ func (c *Control) listImport(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, asInvalid(err))
 		return
 	}
-	if found == nil {
-		found = []Candidate{}
-	}
-	answer(w, map[string]any{"candidates": found, "problems": problems})
+	// Empty lists rather than null.
+	answer(w, map[string]any{"candidates": append([]Candidate{}, found...), "problems": append([]string{}, problems...)})
 }
 
 // importServers takes {"names": ["…"]}, as listImport names them in "as".

@@ -24,21 +24,21 @@ func (c *Control) listKeys(w http.ResponseWriter, r *http.Request) {
 	answer(w, map[string]any{"keys": keys})
 }
 
-// newKey is what a key is made from.
-type newKey struct {
+// NewKey is what a key is made from.
+type NewKey struct {
 	Name      string   `json:"name"`
-	Admin     bool     `json:"admin"`
-	Servers   []string `json:"servers"`
-	Tools     []string `json:"tools"`
-	Profile   string   `json:"profile"`
-	Chat      *bool    `json:"chat"`
-	Tokens    int64    `json:"tokensPerDay"`
-	ExpiresIn int64    `json:"expiresInSeconds"`
+	Admin     bool     `json:"admin,omitempty"`
+	Servers   []string `json:"servers,omitempty"`
+	Tools     []string `json:"tools,omitempty"`
+	Profile   string   `json:"profile,omitempty"`
+	Chat      *bool    `json:"chat,omitempty"`
+	Tokens    int64    `json:"tokensPerDay,omitempty"`
+	ExpiresIn int64    `json:"expiresInSeconds,omitempty"`
 }
 
 // addKey makes a key and shows it, once.
 func (c *Control) addKey(w http.ResponseWriter, r *http.Request) {
-	var in newKey
+	var in NewKey
 	if err := c.read(w, r, &in); err != nil {
 		httperr.Write(w, r, err)
 		return

@@ -195,8 +195,8 @@ func ParseStages(text string) (Stages, error) {
 	return out, nil
 }
 
-// callJSON is a call as APIs and the command line show it.
-type callJSON struct {
+// CallJSON is a call as APIs and the command line show it.
+type CallJSON struct {
 	Seq         int64           `json:"seq"`
 	ID          string          `json:"id"`
 	RequestID   string          `json:"requestId,omitempty"`
@@ -219,10 +219,11 @@ type callJSON struct {
 	ResultBytes int             `json:"resultBytes,omitempty"`
 	TraceID     string          `json:"traceId,omitempty"`
 	Node        string          `json:"node,omitempty"`
-	Stages      []stageJSON     `json:"stages,omitempty"`
+	Stages      []StageJSON     `json:"stages,omitempty"`
 }
 
-type stageJSON struct {
+// StageJSON is one stage of a CallJSON.
+type StageJSON struct {
 	Name   string  `json:"name"`
 	TookMs float64 `json:"tookMs"`
 }
@@ -230,7 +231,7 @@ type stageJSON struct {
 // MarshalJSON writes the call as APIs and the command line show it, times in
 // milliseconds.
 func (c Call) MarshalJSON() ([]byte, error) {
-	j := callJSON{
+	j := CallJSON{
 		Seq: c.Seq, ID: c.ID, RequestID: c.RequestID, Parent: c.Parent, Time: c.Time, DurationMs: millis(c.Duration),
 		Face: c.Face, Caller: c.Caller, CallerName: c.CallerName, Session: c.Session,
 		Server: c.Server, Tool: c.Tool, Method: c.Method,
@@ -239,14 +240,14 @@ func (c Call) MarshalJSON() ([]byte, error) {
 		TraceID: c.TraceID, Node: c.Node,
 	}
 	for _, s := range c.Stages {
-		j.Stages = append(j.Stages, stageJSON{s.Name, millis(s.Took)})
+		j.Stages = append(j.Stages, StageJSON{s.Name, millis(s.Took)})
 	}
 	return json.Marshal(j)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (c *Call) UnmarshalJSON(b []byte) error {
-	var j callJSON
+	var j CallJSON
 	if err := json.Unmarshal(b, &j); err != nil {
 		return err
 	}

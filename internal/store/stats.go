@@ -38,22 +38,25 @@ type CallSummary struct {
 	P99        time.Duration
 }
 
+// CallSummaryJSON is a CallSummary as JSON, with durations in milliseconds.
+type CallSummaryJSON struct {
+	Server     string    `json:"server,omitempty"`
+	Tool       string    `json:"tool,omitempty"`
+	Caller     string    `json:"caller,omitempty"`
+	CallerName string    `json:"callerName,omitempty"`
+	Face       string    `json:"face,omitempty"`
+	From       time.Time `json:"from,omitzero"`
+	Calls      int64     `json:"calls"`
+	Errors     int64     `json:"errors"`
+	Failed     int64     `json:"failed"`
+	P50        float64   `json:"p50Ms"`
+	P95        float64   `json:"p95Ms"`
+	P99        float64   `json:"p99Ms"`
+}
+
 // MarshalJSON writes the summary as APIs show it, times in milliseconds.
 func (s CallSummary) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Server     string    `json:"server,omitempty"`
-		Tool       string    `json:"tool,omitempty"`
-		Caller     string    `json:"caller,omitempty"`
-		CallerName string    `json:"callerName,omitempty"`
-		Face       string    `json:"face,omitempty"`
-		From       time.Time `json:"from,omitzero"`
-		Calls      int64     `json:"calls"`
-		Errors     int64     `json:"errors"`
-		Failed     int64     `json:"failed"`
-		P50        float64   `json:"p50Ms"`
-		P95        float64   `json:"p95Ms"`
-		P99        float64   `json:"p99Ms"`
-	}{s.Server, s.Tool, s.Caller, s.CallerName, s.Face, s.From, s.Calls, s.Errors, s.Failed, millis(s.P50), millis(s.P95), millis(s.P99)})
+	return json.Marshal(CallSummaryJSON{s.Server, s.Tool, s.Caller, s.CallerName, s.Face, s.From, s.Calls, s.Errors, s.Failed, millis(s.P50), millis(s.P95), millis(s.P99)})
 }
 
 // EmptyStats returns the statistics of no call, with the intervals of q.

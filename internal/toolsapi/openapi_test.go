@@ -1,22 +1,19 @@
 package toolsapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"junctor/internal/catalog"
 	"junctor/internal/listing"
 	"junctor/internal/provider"
 	"junctor/internal/tool"
+	"junctor/internal/toolsapi/openapitest"
 	"junctor/internal/upstream"
 )
 
@@ -26,13 +23,9 @@ type openapiDoc struct {
 	Paths   map[string]map[string]struct {
 		Parameters []struct {
 			Name, In string
-			Schema   struct{ Enum []string }
 		}
 		RequestBody *struct {
 			Content map[string]struct {
-				Schema struct {
-					Ref string `json:"$ref"`
-				}
 				Examples map[string]struct{ Value json.RawMessage }
 			}
 		}
@@ -59,6 +52,9 @@ func TestOpenAPI(t *testing.T) {
 	}
 	described := 0
 	for path, methods := range doc.Paths {
+		if strings.HasPrefix(path, "/api/") {
+			continue // the other APIs, which a test of app generates
+		}
 		for method := range methods {
 			described++
 			found := false
@@ -77,7 +73,10 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("providers %s, want %v", got, provider.Providers())
 	}
 
-	check := responseChecker(t, res.body)
+	check, err := openapitest.New(res.body)
+	if err != nil {
+		t.Fatal(err)
+	}
 	covered := map[string]bool{}
 	try := func(method, path, actual, body, accept string, status int) {
 		t.Helper()
@@ -87,7 +86,9 @@ func TestOpenAPI(t *testing.T) {
 			return
 		}
 		covered[fmt.Sprintf("%s %s %d", strings.ToLower(method), path, status)] = true
-		check(method, path, status, res)
+		if err := check.Check(method, actual, status, res.header, res.body); err != nil {
+			t.Error(err)
+		}
 	}
 	get := func(path, actual string, status int) {
 		t.Helper()
@@ -145,6 +146,9 @@ func TestOpenAPI(t *testing.T) {
 	get("/health/ready", "/health/ready", 200)
 	get("/openapi.json", "/openapi.json", 200)
 	for path, methods := range doc.Paths {
+		if strings.HasPrefix(path, "/api/") {
+			continue
+		}
 		for method, op := range methods {
 			for status := range op.Responses {
 				switch status { // the rest take a gateway in another state; errors are one schema
@@ -161,40 +165,6 @@ func TestOpenAPI(t *testing.T) {
 					}
 				}
 			}
-		}
-	}
-}
-
-// responseChecker validates answers against the schemas of the description.
-func responseChecker(t *testing.T, raw []byte) func(method, path string, status int, res response) {
-	t.Helper()
-	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("mem:///openapi.json", parsed); err != nil {
-		t.Fatal(err)
-	}
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
-	return func(method, path string, status int, res response) {
-		t.Helper()
-		media := strings.Split(res.header.Get("Content-Type"), ";")[0]
-		pointer := fmt.Sprintf("/paths/%s/%s/responses/%d/content/%s/schema", escape.Replace(path), strings.ToLower(method), status, escape.Replace(media))
-		schema, err := compiler.Compile("mem:///openapi.json#" + (&url.URL{Path: pointer}).EscapedPath())
-		if err != nil {
-			t.Errorf("%s %s %d %s is not described: %v", method, path, status, media, err)
-			return
-		}
-		var v any = string(res.body)
-		if media == "application/json" {
-			if v, err = jsonschema.UnmarshalJSON(bytes.NewReader(res.body)); err != nil {
-				t.Errorf("%s %s: %v in %s", method, path, err, res.body)
-				return
-			}
-		}
-		if err := schema.Validate(v); err != nil {
-			t.Errorf("%s %s %d is not as described: %v\n%.600s", method, path, status, err, res.body)
 		}
 	}
 }

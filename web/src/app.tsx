@@ -1,10 +1,9 @@
 import { Component, Suspense, lazy, useCallback, useEffect, useMemo, useState, type ComponentType, type ErrorInfo, type ReactNode } from 'react';
 import { forgetTyped } from './chat/drafts';
 import { ChatView } from './chat/view';
-import { useWaiting } from './chat/waiting';
 import { get, onReach, onSessionEnd, signOut as endSession, type Session, type Status } from './lib/api';
 import { followInbox, useInbox } from './lib/inbox';
-import { follow, useLive, useLiveEvery } from './lib/live';
+import { follow, useLive, useLiveEvery, useWaitingChats } from './lib/live';
 import { onChange } from './lib/session';
 import { useResource, useRoute } from './lib/use';
 import { MeContext, type Me } from './me';
@@ -88,7 +87,7 @@ export function App({ refused = '' }: { refused?: string }) {
 
   const route = useRoute();
   const view = [...views, inboxView].find((v) => v.id === route.parts[0]) ?? views[0]!;
-  const chats = useWaiting(known, view.id === 'chat' ? (route.parts[1] ?? '') : '');
+  const chats = useWaitingChats(view.id === 'chat' ? (route.parts[1] ?? '') : '');
   const waiting = Math.max(useInbox().length, chats); // an approval in a chat is in both
   useEffect(() => {
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${view.label} · Junctor`;

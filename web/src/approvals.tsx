@@ -1,7 +1,7 @@
 import { useState } from 'react';
-import { send } from './lib/api';
+import { send, type ApprovalRequest, type WaitingCall } from './lib/api';
 import { ago, dateTime, plural } from './lib/format';
-import { useInbox, type WaitingCall } from './lib/inbox';
+import { useInbox } from './lib/inbox';
 import { DataView } from './ui/data';
 import { Badge, Button, Empty, Field, Note, useAction } from './ui/ui';
 
@@ -38,9 +38,9 @@ export function ApprovalsView() {
 function Waiting({ call }: { call: WaitingCall }) {
   const [busy, act] = useAction();
   const [reason, setReason] = useState('');
-  const input = call.inputs.find((i) => i.kind === 'approval');
-  const asked = input?.params;
-  if (!asked) return null;
+  const input = call.inputs?.find((i) => i.kind === 'approval');
+  const asked = input?.params as ApprovalRequest | undefined;
+  if (!input || !asked) return null;
   const decide = (name: string, body: unknown, done: string) => void act(name, () => send('POST', `/api/approvals/${call.id}`, body), done);
   return (
     <section className="card" aria-label={`${call.tool} for ${call.callerName ?? call.caller}`}>
@@ -53,7 +53,7 @@ function Waiting({ call }: { call: WaitingCall }) {
       {asked.changed && (
         <Note tone="warn">
           <strong>The definition of this tool changed</strong> since it was approved.
-          {asked.differences && <DataView value={asked.differences} label="What changed" />}
+          {asked.differences !== undefined && <DataView value={asked.differences} label="What changed" />}
         </Note>
       )}
       {asked.warnings?.map((w) => (

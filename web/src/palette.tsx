@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState, type KeyboardEvent } from 'react';
 import { views } from './app';
-import { get, type ChatSession, type Server, type ToolList } from './lib/api';
+import { get, type Got, type ToolList } from './lib/api';
 import { go, href, useDebounced, useResource } from './lib/use';
 import { Icon, type IconName } from './ui/icons';
 
@@ -38,8 +38,8 @@ function Finder({ onClose }: { onClose: () => void }) {
   const [at, setAt] = useState(0);
   const asked = useDebounced(text.trim(), 100);
   const tools = useResource<ToolList>('find ' + asked, (s) => get(`/api/tools?limit=12${asked ? `&query=${encodeURIComponent(asked)}` : ''}`, s));
-  const servers = useResource<{ servers: Server[] }>('find servers', (s) => get('/api/servers', s));
-  const chats = useResource<{ sessions: ChatSession[] }>(asked ? 'find chats ' + asked : null, (s) => get(`/api/sessions?limit=5&q=${encodeURIComponent(asked)}`, s));
+  const servers = useResource<Got<'/api/servers'>>('find servers', (s) => get('/api/servers', s));
+  const chats = useResource<Got<'/api/sessions'>>(asked ? 'find chats ' + asked : null, (s) => get(`/api/sessions?limit=5&q=${encodeURIComponent(asked)}`, s));
   useEffect(() => {
     if (!dialog.current?.open) dialog.current?.showModal();
   }, []);

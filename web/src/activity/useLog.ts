@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { events, get, type ApiError, type Call } from '../lib/api';
+import { events, get, type ApiError, type Call, type Got } from '../lib/api';
 import { merge } from './log';
 
 /** How many records are read at once. */
@@ -47,7 +47,7 @@ export function useLog(query: string, live: boolean): Log {
       while (!abort.signal.aborted) {
         try {
           if (after < 0) {
-            const { calls: first, last } = await get<{ calls: Call[]; last: number }>(`/api/calls?limit=${pageSize}&${query}`, abort.signal);
+            const { calls: first, last } = await get<Got<'/api/calls'>>(`/api/calls?limit=${pageSize}&${query}`, abort.signal);
             held.current = [];
             take(first);
             after = last;
@@ -82,7 +82,7 @@ export function useLog(query: string, live: boolean): Log {
   const older = useCallback(async () => {
     const oldest = held.current.at(-1);
     if (!oldest) return 0;
-    const { calls: more } = await get<{ calls: Call[] }>(`/api/calls?limit=${pageSize}&before=${oldest.seq}&${query}`);
+    const { calls: more } = await get<Got<'/api/calls'>>(`/api/calls?limit=${pageSize}&before=${oldest.seq}&${query}`);
     take(more);
     return more.length;
   }, [take, query]);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { answering, apply, decided, empty, fromHistory, type CallBlock, type Conversation } from './conversation';
-import type { HistoryMessage, Outgoing } from './protocol';
+import type { HistoryMessage } from '../lib/api';
+import type { Outgoing } from './protocol';
 
 let seq = 0;
 const m = (type: string, payload: Record<string, unknown>): Outgoing => ({ type, seq: ++seq, payload });
@@ -119,7 +120,7 @@ describe('a history', () => {
       { id: '2', seq: 2, role: 'assistant', time: 't', model: 'gpt', parts: [{ reasoning: 'hm' }, { text: 'ok' }, { call: { id: 'c', name: 'fs__read', tool: 'fs:read', arguments: { a: 1 } } }] },
       { id: '3', seq: 3, role: 'tool', time: 't', parts: [{ result: { callId: 'c', name: 'fs__read', content: { content: [] } } }] },
       { id: '4', seq: 4, role: 'assistant', time: 't', notice: 'aborted', parts: [{ text: 'so' }] },
-      { id: '5', seq: 5, role: 'user', time: 't', parts: null },
+      { id: '5', seq: 5, role: 'user', time: 't', parts: [] },
     ];
     const turns = fromHistory(messages);
     expect(turns.map((t) => t.role)).toEqual(['user', 'assistant', 'user']);

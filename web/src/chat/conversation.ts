@@ -1,6 +1,7 @@
 // The state of a conversation, computed from the messages of the socket. All
 // functions are pure, so that duplicate and late messages can be tested.
-import type { HistoryMessage, Outgoing, Preferences, ServerDown, Usage } from './protocol';
+import type { HistoryMessage } from '../lib/api';
+import type { Outgoing, Preferences, ServerDown, Usage } from './protocol';
 
 /** Question is a server's request to the user during a call. */
 export interface Question {
@@ -80,7 +81,7 @@ function str(v: unknown): string {
 export function fromHistory(messages: HistoryMessage[]): Turn[] {
   const turns: Turn[] = [];
   for (const m of messages) {
-    const parts = m.parts ?? [];
+    const { parts } = m;
     if (m.role === 'user') {
       turns.push({
         key: `m${m.seq}`,

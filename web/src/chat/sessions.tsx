@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { get, request, send, type ChatSession } from '../lib/api';
+import { get, request, send, type ChatSession, type Got } from '../lib/api';
 import { ago, download } from '../lib/format';
 import { go, href, useDebounced, useResource, type Resource } from '../lib/use';
 import { Icon } from '../ui/icons';
@@ -9,7 +9,7 @@ import { Badge, Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from 
 export const pageOfSessions = 100;
 
 /** Sessions is the side bar of conversations. */
-export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ sessions: ChatSession[] }>; current: string; onNew: () => void; onPick: () => void }) {
+export function Sessions({ list, current, onNew, onPick }: { list: Resource<Got<'/api/sessions'>>; current: string; onNew: () => void; onPick: () => void }) {
   const [rename, setRename] = useState<ChatSession | null>(null);
   const [remove, setRemove] = useState<ChatSession | null>(null);
   const [menu, setMenu] = useState<string | null>(null);
@@ -18,7 +18,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
   const [busy, act] = useAction();
   const [text, setText] = useState('');
   const asked = useDebounced(text.trim(), 200);
-  const found = useResource<{ sessions: ChatSession[] }>(asked ? 'sessions ' + asked : null, (s) => get(`/api/sessions?q=${encodeURIComponent(asked)}`, s));
+  const found = useResource<Got<'/api/sessions'>>(asked ? 'sessions ' + asked : null, (s) => get(`/api/sessions?q=${encodeURIComponent(asked)}`, s));
   const newest = list.data?.sessions ?? [];
   const known = new Set(newest.map((s) => s.id));
   const all = [...newest, ...older.filter((s) => !known.has(s.id))];
@@ -27,7 +27,7 @@ export function Sessions({ list, current, onNew, onPick }: { list: Resource<{ se
   const more = () =>
     act('older', async () => {
       const before = all.at(-1)?.updated ?? '';
-      const { sessions: next } = await get<{ sessions: ChatSession[] }>(`/api/sessions?limit=${pageOfSessions}&before=${encodeURIComponent(before)}`);
+      const { sessions: next } = await get<Got<'/api/sessions'>>(`/api/sessions?limit=${pageOfSessions}&before=${encodeURIComponent(before)}`);
       setOlder((o) => [...o, ...next]);
       if (next.length < pageOfSessions) setEnd(true);
     });

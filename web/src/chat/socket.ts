@@ -1,4 +1,5 @@
-import type { Answer, Attachment, Outgoing, Preferences, Scope } from './protocol';
+import type { Scope } from '../lib/api';
+import type { Answer, Attachment, Outgoing, Preferences } from './protocol';
 
 /** Wire is the part of a WebSocket that ChatSocket uses; tests pass their own. */
 export interface Wire {

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
 import { answering, apply, decided, empty, type Conversation } from './conversation';
-import type { Answer, Outgoing, Preferences, Scope } from './protocol';
-import { webSocket } from '../lib/api';
+import type { Answer, Outgoing, Preferences } from './protocol';
+import { webSocket, type Scope } from '../lib/api';
 import { ChatSocket, type LinkState, type Said } from './socket';
 
 type Action = { type: 'message'; message: Outgoing } | { type: 'decided'; callId: string; how: 'approved' | 'denied' } | { type: 'answering'; questionId: string } | { type: 'reset' } | { type: 'dismiss' };

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react';
-import { get, send, type ChatSession, type ModelInfo, type Status } from '../lib/api';
+import { get, send, type Got, type ModelInfo, type Status } from '../lib/api';
 import { oneLine, tokens } from '../lib/format';
+import { useLive } from '../lib/live';
 import { go, href, useResource, useRoute, useStored } from '../lib/use';
 import { Button, Empty, Note, Skeleton, useToast } from '../ui/ui';
 import { AttachButton, FileChip, read } from './attach';
@@ -50,8 +51,9 @@ export function ChatView({ status }: { status?: Status }) {
     if (chosenIn.current && chosenIn.current !== c.sessionId) choose('');
     chosenIn.current = c.sessionId;
   }, [c.sessionId]);
-  const sessions = useResource<{ sessions: ChatSession[] }>('sessions', (s) => get(`/api/sessions?limit=${pageOfSessions}`, s), 20_000);
-  const models = useResource<{ models: ModelInfo[]; message?: string }>('models', (s) => get('/api/models', s), 30_000);
+  const sessions = useResource<Got<'/api/sessions'>>('sessions', (s) => get(`/api/sessions?limit=${pageOfSessions}`, s), 20_000);
+  useLive(sessions.reload); // the marks of those that wait
+  const models = useResource<Got<'/api/models'>>('models', (s) => get('/api/models', s), 30_000);
   // During an outage the choice stays.
   const lastModels = useRef<ModelInfo[]>([]);
   if (models.data?.models.length) lastModels.current = models.data.models;

@@ -1,8 +1,9 @@
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, it } from 'vitest';
-import { CallsView, OutcomeView, type Outcome } from './view';
+import type { RunResult } from '../lib/api';
+import { CallsView, OutcomeView } from './view';
 
-const outcome: Outcome = {
+const outcome: RunResult = {
   id: 'call-1',
   value: { sum: 42 },
   log: ['<b>first</b>', 'second'],

@@ -1,36 +1,12 @@
 import { useEffect, useRef, useState } from 'react';
 import { readDraft, writeDraft } from '../chat/drafts';
-import { ApiError, runScript } from '../lib/api';
+import { ApiError, runScript, type RunResult } from '../lib/api';
 import { duration, plural } from '../lib/format';
 import { href } from '../lib/use';
 import { DataView } from '../ui/data';
 import { JsonView } from '../ui/json';
 import { Timeline } from '../ui/timeline';
 import { Badge, Button, Empty, Failure, Note } from '../ui/ui';
-
-/** Call is one call of a script. */
-export interface Call {
-  number: number;
-  tool: string;
-  startMs: number;
-  tookMs: number;
-  ended: boolean;
-  error?: string;
-}
-
-/** Outcome is the answer of POST /run. */
-export interface Outcome {
-  id: string;
-  value: unknown;
-  log?: string[];
-  droppedLines?: number;
-  calls: Call[];
-  cpuMs: number;
-  tookMs: number;
-  /** How to read on, when the value was cut. */
-  more?: string;
-  error?: { code: string; message: string; details?: unknown };
-}
 
 const example = `// JavaScript or TypeScript. Ctrl+Enter runs it.
 const found = await tools.search("read a file", 3)
@@ -41,7 +17,7 @@ return found.map((t) => t.signature)
 /** CodeView runs scripts that call tools. */
 export function CodeView() {
   const [code, setCode] = useState(() => readDraft('code') || example);
-  const [run, setRun] = useState<{ busy?: boolean; calls?: Call[]; outcome?: Outcome; error?: ApiError }>({});
+  const [run, setRun] = useState<{ busy?: boolean; calls?: RunResult['calls']; outcome?: RunResult; error?: ApiError }>({});
   const abort = useRef<AbortController | null>(null);
   useEffect(() => () => abort.current?.abort(), []);
   const write = (text: string) => {
@@ -52,10 +28,10 @@ export function CodeView() {
     if (run.busy || !code.trim()) return;
     const controller = new AbortController();
     abort.current = controller;
-    const calls: Call[] = [];
+    const calls: RunResult['calls'] = [];
     setRun({ busy: true });
     try {
-      const outcome = await runScript<Call, Outcome>(
+      const outcome = await runScript(
         code,
         (c) => {
           calls[c.number - 1] = c;
@@ -122,7 +98,7 @@ export function CodeView() {
 }
 
 /** CallsView shows the calls of a script over time; one that runs is as long as the last that was seen. */
-export function CallsView({ calls }: { calls: Call[] }) {
+export function CallsView({ calls }: { calls: RunResult['calls'] }) {
   const first = Math.min(...calls.map((c) => c.startMs)); // what came before is the script's own time
   const last = Math.max(...calls.map((c) => c.startMs + c.tookMs));
   return (
@@ -145,7 +121,7 @@ export function CallsView({ calls }: { calls: Call[] }) {
 }
 
 /** OutcomeView shows the calls of a script over time, what it wrote and what it returned. */
-export function OutcomeView({ outcome: o }: { outcome: Outcome }) {
+export function OutcomeView({ outcome: o }: { outcome: RunResult }) {
   return (
     <section className={`answer stack ${o.error ? 'failed' : ''}`} aria-label="Result">
       <div className="row wrap-row">

@@ -1,6 +1,7 @@
 // The client of the gateway's API: errors, streams and types. Every failure is an
 // ApiError whose message says what to do.
 
+import type { components, paths } from '../../generated/openapi';
 import { connect, headers, keep, stored, takeToken } from './session';
 
 export class ApiError extends Error {
@@ -42,7 +43,7 @@ function sessionEnded() {
 
 /** signIn exchanges a key, the token of junctor serve, or the ticket of a sign-in at the provider, for a session. */
 export async function signIn(credential: { key: string } | { token: string } | { signin: string }): Promise<void> {
-  const { session } = await send<Session & { session?: string }>('POST', '/api/session', credential);
+  const { session } = await send<Session>('POST', '/api/session', credential);
   keep(session ?? '');
 }
 
@@ -80,7 +81,7 @@ export function webSocket(path: string) {
 async function failure(res: Response): Promise<ApiError> {
   const text = await res.text().catch(() => '');
   try {
-    const body = JSON.parse(text) as { message?: string; code?: string; requestId?: string; details?: unknown };
+    const body = JSON.parse(text) as Partial<Schemas['Error']>;
     return new ApiError(res.status, body.code ?? '', body.message || res.statusText, body.requestId, body.details);
   } catch {
     return new ApiError(res.status, '', text.slice(0, 200) || res.statusText || `the gateway responded with status ${res.status}`);
@@ -149,19 +150,8 @@ export async function* lines(body: ReadableStream<Uint8Array>): AsyncGenerator<s
   }
 }
 
-export interface CallAnswer {
-  type: 'notification' | 'result' | 'error';
-  method?: string;
-  params?: unknown;
-  result?: unknown;
-  isError?: boolean;
-  error?: { message: string; code: string; details?: unknown; requestId?: string };
-  requestId?: string;
-  durationMs?: number;
-}
-
 /** runScript runs a script and reports its calls as they begin and end. */
-export async function runScript<Call, Outcome>(code: string, onCall: (c: Call) => void, signal: AbortSignal): Promise<Outcome> {
+export async function runScript(code: string, onCall: (c: RunResult['calls'][number]) => void, signal: AbortSignal): Promise<RunResult> {
   const res = await request('/run', {
     method: 'POST',
     signal,
@@ -171,7 +161,7 @@ export async function runScript<Call, Outcome>(code: string, onCall: (c: Call) =
   if (!res.body) throw new ApiError(res.status, '', 'The response has no body.');
   for await (const line of lines(res.body)) {
     if (!line.trim()) continue;
-    const piece = JSON.parse(line) as { type: string; call: Call; result: Outcome; error: { code: string; message: string; details?: unknown; requestId?: string } };
+    const piece = JSON.parse(line) as { type: string; call: RunResult['calls'][number]; result: RunResult; error: Schemas['Error'] };
     if (piece.type === 'call') onCall(piece.call);
     else if (piece.type === 'result') return piece.result;
     else if (piece.type === 'error') throw new ApiError(res.status, piece.error.code, piece.error.message, piece.error.requestId, piece.error.details);
@@ -222,219 +212,37 @@ export async function* events(path: string, signal: AbortSignal): AsyncGenerator
   }
 }
 
-// The types of the responses.
+// The types of the responses, from openapi.json.
 
-export interface Session {
-  caller: string;
-  admin: boolean;
-  signedIn: boolean;
-  needsSignIn: boolean;
-  authenticated: boolean;
-  /** The name of the provider at which people can sign in. */
-  oidc?: string;
-}
+type Schemas = components['schemas'];
 
-export interface Status {
-  version: string;
-  node: string;
-  pid: number;
-  started: string;
-  uptimeSeconds: number;
-  tools: number;
-  /** The catalogue's version: it changes when a tool changes. */
-  catalog: number;
-  servers: { name: string; status: ServerState; tools: number; reason?: string }[];
-}
+/** Got is the response to GET at a path. */
+export type Got<P extends keyof paths> = paths[P] extends { get: { responses: { 200: { content: { 'application/json': infer R } } } } } ? R : never;
 
-export type ServerState = 'connecting' | 'connected' | 'disconnected' | 'auth_required' | 'disabled';
-
-export interface Server {
-  name: string;
-  status: ServerState;
-  since?: string;
-  reason?: string;
-  attempts?: number;
-  nextTry?: string;
-  lastFailure?: string;
-  failedAt?: string;
-  lost?: number;
-  transport: string;
-  protocol?: string;
-  era?: string;
-  serverName?: string;
-  serverTitle?: string;
-  serverVersion?: string;
-  pid?: number;
-  isolation?: string;
-  stderr?: string[];
-  strayLines?: number;
-  lastStray?: string;
-  oversized?: number;
-  tools: number;
-  enabledTools: number;
-  problems?: string[];
-  latencyMs?: number;
-  inFlight?: number;
-  sessions?: number;
-  description?: string;
-  instructions?: string;
-  tags?: string[];
-}
-
-export interface Stats {
-  calls: number;
-  successes: number;
-  failures: number;
-  lastFailure?: string;
-  lastUse?: string;
-  meanLatencyNs: number;
-  circuit: string;
-}
-
-export interface Tool {
-  name: string;
-  server: string;
-  tool: string;
-  title?: string;
-  summary: string;
-  signature: string;
-  tags?: string[];
-  enabled: boolean;
-  reason?: string;
-  approval?: string;
-  changed?: boolean;
-  /** The address of the app that shows its results. */
-  app?: string;
-  flags?: string[];
-  stats: Stats;
-  relevance?: number;
-}
-
-export interface ToolDetails extends Tool {
-  description: string;
-  inputSchema: Record<string, unknown>;
-  outputSchema?: Record<string, unknown>;
-  annotations: {
-    title?: string;
-    readOnlyHint?: boolean;
-    destructiveHint?: boolean;
-    idempotentHint?: boolean;
-    openWorldHint?: boolean;
-  };
-  guidance?: string;
-  definition: unknown;
-}
-
-export interface ToolList {
-  tools: Tool[];
-  total: number;
-  pending?: string[];
-  version: number;
-}
-
+export type Session = Schemas['CallerInfo'];
+export type Status = Schemas['Status'];
+export type ServerState = Schemas['ServerState'];
+export type Server = Schemas['Server'];
+export type Tool = Schemas['ToolInfo'];
+export type ToolList = Schemas['ToolInfoList'];
+export type ToolDetails = Schemas['ToolDetails'] & { inputSchema: Record<string, unknown>; outputSchema?: Record<string, unknown> };
 /** Call is a record of the call log. Lists omit arguments and result. */
-export interface Call {
-  seq: number;
-  id: string;
-  /** Chosen by the caller; not necessarily unique. */
-  requestId?: string;
-  time: string;
-  durationMs: number;
-  face?: string;
-  caller?: string;
-  sessionId?: string;
-  server?: string;
-  tool?: string;
-  method?: string;
-  status: 'ok' | 'error' | 'failed';
-  code?: string;
-  error?: string;
-  arguments?: unknown;
-  result?: unknown;
-  resultBytes?: number;
-  traceId?: string;
-  node?: string;
-  stages?: { name: string; tookMs: number }[];
-}
-
+export type Call = Schemas['Call'];
 /** Figures summarize the calls of a server, tool, caller, API or interval, or all. */
-export interface Figures {
-  server?: string;
-  tool?: string;
-  caller?: string;
-  callerName?: string;
-  face?: string;
-  from?: string;
-  calls: number;
-  errors: number;
-  failed: number;
-  p50Ms: number;
-  p95Ms: number;
-  p99Ms: number;
-}
-
-export interface CallStats {
-  total: Figures;
-  servers: Figures[];
-  tools: Figures[];
-  callers: Figures[];
-  faces: Figures[];
-  intervals?: Figures[];
-}
-
-export interface Key {
-  id: string;
-  name: string;
-  hint: string;
-  admin: boolean;
-  servers?: string[];
-  tools?: string[];
-  chat?: boolean; // may use models; if not set, only keys without restrictions may
-  tokensPerDay?: number;
-  created: string;
-  expires?: string;
-  revoked?: string;
-  lastUsed?: string;
-}
-
-export interface Setting {
-  key: string;
-  value: unknown;
-  source: string;
-  from: string;
-}
-
-export interface Candidate {
-  name: string;
-  as: string;
-  state: 'new' | 'same' | 'differs' | 'self';
-  client: string;
-  path: string;
-  starts: string;
-  notes?: string[];
-  secrets?: string[];
-}
-
-export interface ModelInfo {
-  id: string;
-  provider: string;
-  model: string;
-  contextWindow: number;
-  default: boolean;
-  /** It reads PDF documents. */
-  documents?: boolean;
-}
-
-export interface ChatSession {
-  id: string;
-  title: string;
-  model?: string;
-  created: string;
-  updated: string;
-  active: boolean;
-  pinned?: boolean;
-  /** The reply waits for the user. */
-  waiting?: boolean;
-  /** In a search: the text around the match. */
-  match?: string;
-}
+export type Figures = Schemas['CallSummary'];
+export type CallStats = Schemas['CallStats'];
+export type CallAnswer = Schemas['CallAnswer'];
+export type Key = Schemas['Key'];
+export type Configuration = Schemas['Configuration'];
+export type Setting = Schemas['Setting'];
+export type Candidate = Schemas['Candidate'];
+export type ModelInfo = Schemas['ModelInfo'];
+export type ChatSession = Schemas['ChatSession'];
+export type LiveState = Schemas['LiveState'];
+export type HistoryMessage = Schemas['HistoryMessage'];
+export type HistoryPart = Schemas['Part'];
+export type TraceEntry = Schemas['TraceEntry'];
+export type WaitingCall = Schemas['WaitingCall'];
+export type ApprovalRequest = Schemas['ApprovalRequest'];
+export type Scope = Schemas['Scope'];
+export type RunResult = Schemas['RunResult'];

@@ -1,7 +1,8 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { followInbox, publish, type WaitingCall } from './inbox';
+import type { WaitingCall } from './api';
+import { followInbox, publish } from './inbox';
 
-const call = (id: string): WaitingCall => ({ id, tool: 'fs:write', caller: 'key:a', created: '', inputs: [] });
+const call = (id: string): WaitingCall => ({ id, status: 'input_required', tool: 'fs:write', caller: 'key:a', created: '', updated: '', expires: '', version: 1, inputs: [] });
 
 afterEach(() => {
   vi.unstubAllGlobals();

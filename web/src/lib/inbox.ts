@@ -1,26 +1,7 @@
 // The calls that wait for approval. One tab of the browser follows them, also in
 // the background, and shares them with the others.
 import { useSyncExternalStore } from 'react';
-import { events } from './api';
-
-export interface WaitingCall {
-  id: string;
-  tool: string;
-  arguments?: unknown;
-  caller: string;
-  callerName?: string;
-  face?: string;
-  created: string;
-  inputs: { id: string; kind: string; expires?: string; params?: Approval }[];
-}
-
-export interface Approval {
-  why: string;
-  scopes: ('once' | 'session' | 'always')[];
-  warnings?: string[];
-  changed?: boolean;
-  differences?: { path?: string; before?: unknown; after?: unknown }[];
-}
+import { events, type WaitingCall } from './api';
 
 let waiting: WaitingCall[] = [];
 const listeners = new Set<() => void>();

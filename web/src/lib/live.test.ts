@@ -15,7 +15,7 @@ it('reports each event, that the stream is lost, and reconnects', async () => {
     while (!ended || pending > 0) {
       if (pending > 0) {
         pending--;
-        yield { event: 'state', data: '{}' };
+        yield { event: 'state', data: JSON.stringify({ waitingChats: ['c'] }) };
       } else await new Promise<void>((r) => (wake = r));
     }
   };
@@ -28,7 +28,7 @@ it('reports each event, that the stream is lost, and reconnects', async () => {
   const before = current().version;
   streams[0]!.push();
   await change;
-  expect(current()).toEqual({ open: true, version: before + 1 });
+  expect(current()).toEqual({ open: true, version: before + 1, waitingChats: ['c'] });
   change = changed();
   streams[0]!.end();
   await change;
@@ -40,7 +40,7 @@ it('reports each event, that the stream is lost, and reconnects', async () => {
   change = changed();
   streams[1]!.push();
   await change;
-  expect(current()).toEqual({ open: true, version: before + 2 });
+  expect(current()).toEqual({ open: true, version: before + 2, waitingChats: ['c'] });
   stop();
   await expect.poll(() => current().open).toBe(false);
   expect(waiting).toHaveLength(1);

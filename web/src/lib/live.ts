@@ -1,15 +1,17 @@
 // The gateway's events: what changes is read again at once, without polling.
 import { useEffect, useRef, useSyncExternalStore } from 'react';
-import { events } from './api';
+import { events, type LiveState } from './api';
 
 interface State {
   /** Whether the stream is open. Views poll while it is not. */
   open: boolean;
   /** Increases with every change. */
   version: number;
+  /** The conversations whose reply waits for the user. */
+  waitingChats: string[];
 }
 
-let state: State = { open: false, version: 0 };
+let state: State = { open: false, version: 0, waitingChats: [] };
 const listeners = new Set<() => void>();
 function publish(change: Partial<State>) {
   state = { ...state, ...change };
@@ -28,9 +30,10 @@ export function follow(read = events, visible: () => boolean = () => !document.h
     if (stopped || running || !visible()) return;
     const abort = (running = new AbortController());
     try {
-      for await (const _ of read('/api/events', abort.signal)) {
+      for await (const e of read('/api/events', abort.signal)) {
         attempts = 0;
-        publish({ open: true, version: state.version + 1 });
+        const { waitingChats } = JSON.parse(e.data) as LiveState;
+        publish({ open: true, version: state.version + 1, waitingChats });
       }
     } catch {
       // The request reports an unreachable gateway itself.
@@ -51,6 +54,7 @@ export function follow(read = events, visible: () => boolean = () => !document.h
   return () => {
     stopped = true;
     running?.abort();
+    publish({ waitingChats: [] });
     if (typeof document !== 'undefined') document.removeEventListener('visibilitychange', seen);
   };
 }
@@ -69,6 +73,11 @@ export function useLive(reload: (() => Promise<void>) | undefined): void {
     if (version !== first.current) void reload?.();
     first.current = version;
   }, [version, reload]);
+}
+
+/** useWaitingChats counts the conversations whose reply waits for the user, other than the one that is open. */
+export function useWaitingChats(open: string): number {
+  return useSyncExternalStore(subscribe, current, current).waitingChats.filter((id) => id !== open).length;
 }
 
 /** useLiveEvery returns the interval for polling: 0 while events arrive. */

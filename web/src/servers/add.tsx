@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { get, send, type Candidate } from '../lib/api';
+import { get, send, type Got } from '../lib/api';
 import { useResource } from '../lib/use';
 import { Badge, Button, Dialog, Empty, Failure, Field, Note, Skeleton, Tabs, useToast } from '../ui/ui';
 import { ApiError } from '../lib/api';
@@ -221,7 +221,7 @@ const stateTone = { new: 'ok', same: 'neutral', differs: 'warn', self: 'neutral'
 const stateWord = { new: 'new', same: 'already added', differs: 'differs from the added server', self: 'Junctor itself' } as const;
 
 function Import({ onClose, onDone }: { onClose: () => void; onDone: (names: string[]) => void }) {
-  const found = useResource<{ candidates: Candidate[]; problems?: string[] }>('import', (s) => get('/api/import', s));
+  const found = useResource<Got<'/api/import'>>('import', (s) => get('/api/import', s));
   const [picked, set] = useState<Set<string> | null>(null);
   const { busy, error, add } = useAdding(onDone);
   const list = found.data?.candidates ?? [];

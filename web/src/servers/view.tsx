@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { get, send, type Server, type ServerState } from '../lib/api';
+import { get, send, type Got, type Server, type ServerState } from '../lib/api';
 import { ago, count, dateTime, duration, plural } from '../lib/format';
 import { useLive, useLiveEvery } from '../lib/live';
 import { go, href, useResource, useRoute } from '../lib/use';
@@ -17,7 +17,7 @@ export function ServersView() {
   const name = parts[1];
   const me = useMe();
   const add = query.get('add');
-  const list = useResource<{ servers: Server[] }>('servers', (s) => get('/api/servers', s), useLiveEvery(3000));
+  const list = useResource<Got<'/api/servers'>>('servers', (s) => get('/api/servers', s), useLiveEvery(3000));
   useLive(list.reload);
   const servers = list.data?.servers ?? [];
   const current = servers.find((s) => s.name === name);

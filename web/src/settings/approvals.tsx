@@ -1,16 +1,10 @@
-import { get, send } from '../lib/api';
+import { get, send, type Got } from '../lib/api';
 import { useResource } from '../lib/use';
 import { Badge, Button, Failure, Skeleton, useAction } from '../ui/ui';
 
-interface Approval {
-  tool: string;
-  fingerprint: string;
-  current: boolean;
-}
-
 /** Approvals lists the tools that the caller allowed with "always", and revokes them. */
 export function Approvals() {
-  const list = useResource<{ approvals: Approval[] }>('approvals', (s) => get('/api/approvals', s));
+  const list = useResource<Got<'/api/approvals'>>('approvals', (s) => get('/api/approvals', s));
   const [busy, act] = useAction();
   const revoke = (tool: string) => send('DELETE', `/api/approvals/${encodeURIComponent(tool)}`);
   return (

@@ -1,21 +1,11 @@
-import { get } from '../lib/api';
+import { get, type Got } from '../lib/api';
 import { ago, dateTime, oneLine } from '../lib/format';
 import { useResource } from '../lib/use';
 import { Failure, Skeleton } from '../ui/ui';
 
-interface Entry {
-  id: string;
-  time: string;
-  actor: string;
-  name?: string;
-  action: string;
-  target?: string;
-  detail?: unknown;
-}
-
 /** Audit lists who made, changed, used or revoked what. */
 export function Audit() {
-  const list = useResource<{ entries: Entry[] }>('audit', (s) => get('/api/audit?limit=200', s), 20_000);
+  const list = useResource<Got<'/api/audit'>>('audit', (s) => get('/api/audit?limit=200', s), 20_000);
   return (
     <section className="card">
       <h2>Audit log</h2>

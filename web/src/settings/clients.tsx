@@ -1,22 +1,11 @@
-import { get, send } from '../lib/api';
+import { get, send, type Got } from '../lib/api';
 import { ago, dateTime } from '../lib/format';
 import { useResource } from '../lib/use';
 import { Badge, Button, Failure, useAction } from '../ui/ui';
 
-interface Consent {
-  id: string;
-  client: string;
-  clientHost?: string;
-  caller: string;
-  profile?: string;
-  redirect: string;
-  created: string;
-  lastUsed: string;
-}
-
 /** Clients lists the programs that people let sign in by OAuth, and revokes them. It shows nothing while there are none. */
 export function Clients() {
-  const list = useResource<{ clients: Consent[] }>('clients', (s) => get('/api/clients', s), 20_000);
+  const list = useResource<Got<'/api/clients'>>('clients', (s) => get('/api/clients', s), 20_000);
   const [busy, act] = useAction();
   if (!list.error && !list.data?.clients.length) return null;
   return (

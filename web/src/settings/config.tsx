@@ -1,5 +1,5 @@
 import { useId, useMemo, useState } from 'react';
-import { get, send, type Setting } from '../lib/api';
+import { get, send, type Configuration, type Setting } from '../lib/api';
 import { json } from '../lib/format';
 import { useResource } from '../lib/use';
 import { useMe } from '../me';
@@ -7,16 +7,6 @@ import { Badge, Button, CopyButton, Empty, Failure, Note, Skeleton, useAction } 
 import { NotAdmin } from './keys';
 import { at, groupsOf, type Spec } from './schema';
 import { usual, Value } from './value';
-
-export interface Configuration {
-  place: { path: string; how: string; new?: string };
-  settings: Setting[];
-  /** The file, secrets masked, and what it says by top-level key. */
-  text: string;
-  values: Record<string, unknown>;
-  /** The changed settings that take effect with the next start. */
-  restart: string[];
-}
 
 /** useConfiguration reads the configuration and its schema. */
 export function useConfiguration() {

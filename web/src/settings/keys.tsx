@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { get, send, type Key } from '../lib/api';
+import { get, send, type Got, type Key } from '../lib/api';
 import { ago, dateTime } from '../lib/format';
 import { useResource } from '../lib/use';
 import { useMe } from '../me';
@@ -8,7 +8,7 @@ import { Badge, Button, CopyButton, Dialog, Empty, Failure, Field, Note, Skeleto
 /** Keys lists, creates and revokes API keys. */
 export function Keys() {
   const me = useMe();
-  const keys = useResource<{ keys: Key[] }>(me.admin ? 'keys' : null, (s) => get('/api/keys', s));
+  const keys = useResource<Got<'/api/keys'>>(me.admin ? 'keys' : null, (s) => get('/api/keys', s));
   const [making, setMaking] = useState(false);
   const [made, setMade] = useState<{ key: string; record: Key } | null>(null);
   const [revoking, setRevoking] = useState<Key | null>(null);

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { get, send } from '../lib/api';
+import { get, send, type Got } from '../lib/api';
 import { useResource } from '../lib/use';
 import { Badge, Button, Dialog, Empty, Failure, Note, Skeleton, useAction } from '../ui/ui';
 import { useConfiguration } from './config';
@@ -7,21 +7,13 @@ import { NotAdmin } from './keys';
 import { at, type Spec } from './schema';
 import { ObjectFields } from './value';
 
-interface Model {
-  id: string;
-  provider: string;
-  model: string;
-  contextWindow: number;
-  default: boolean;
-}
-
 /** The order in which the fields of a model are shown. */
 const order = ['provider', 'model', 'apiKey', 'baseUrl', 'name'];
 
 /** Models lists the models in use, and edits those of the configuration. Their keys are stored as secrets. */
 export function Models() {
   const { admin, config, groups, error } = useConfiguration();
-  const models = useResource<{ models: Model[]; message?: string }>('models', (s) => get('/api/models', s));
+  const models = useResource<Got<'/api/models'>>('models', (s) => get('/api/models', s));
   const [editing, setEditing] = useState<{ index: number; value: unknown } | null>(null);
   const [removing, setRemoving] = useState<number | null>(null);
   const [busy, act] = useAction();

@@ -1,21 +1,11 @@
-import { get, send } from '../lib/api';
+import { get, send, type Got } from '../lib/api';
 import { ago, dateTime } from '../lib/format';
 import { useResource } from '../lib/use';
 import { Badge, Button, Failure, Skeleton, useAction } from '../ui/ui';
 
-interface SignIn {
-  id: string;
-  caller: string;
-  created: string;
-  expires: string;
-  from?: string;
-  agent?: string;
-  current: boolean;
-}
-
 /** SignIns lists the browsers that are signed in, and ends their sessions. */
 export function SignIns() {
-  const list = useResource<{ sessions: SignIn[] }>('signins', (s) => get('/api/page-sessions', s), 20_000);
+  const list = useResource<Got<'/api/page-sessions'>>('signins', (s) => get('/api/page-sessions', s), 20_000);
   const [busy, act] = useAction();
   return (
     <section className="card">

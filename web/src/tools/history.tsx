@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { get, type Call } from '../lib/api';
+import { get, type Call, type Got } from '../lib/api';
 import { ago, dateTime, duration } from '../lib/format';
 import { href, useResource } from '../lib/use';
 import { statusTone, statusWord } from '../activity/call';
@@ -12,7 +12,7 @@ export function Earlier({ server, tool, value, runs, onUse }: { server: string; 
   const toast = useToast();
   const [presets, setPresets] = useState(() => presetsOf(name));
   const [title, setTitle] = useState('');
-  const list = useResource<{ calls: Call[] }>(`runs ${name} ${runs}`, (s) => get(`/api/calls?${new URLSearchParams({ server, tool, limit: '20' })}`, s));
+  const list = useResource<Got<'/api/calls'>>(`runs ${name} ${runs}`, (s) => get(`/api/calls?${new URLSearchParams({ server, tool, limit: '20' })}`, s));
   const calls = [...(list.data?.calls ?? [])].sort((a, b) => b.seq - a.seq);
   const save = () => {
     if (!setPreset(name, title.trim(), value ?? {})) toast('This browser keeps no presets: its storage is disabled or full.');

@@ -91,7 +91,6 @@ function Facts({ tool: t }: { tool: ToolDetails }) {
       <div className="row tight wrap-row">
         {t.enabled ? <Badge tone="ok">enabled</Badge> : <Badge tone="warn" title={t.reason}>{t.changed ? 'blocked' : 'disabled'}</Badge>}
         {t.approval === 'ask' && <Badge tone="warn" title="A rule requires approval of every call">approval required</Badge>}
-        {t.approval === 'deny' && <Badge tone="bad">denied by a rule</Badge>}
         {hints.map(([label, tone, title]) => (
           <Badge key={label} tone={tone} title={title}>
             {label}

@@ -1,5 +1,5 @@
 import { lazy, Suspense, useEffect, useMemo, useRef } from 'react';
-import { get, type Server, type Status, type Tool, type ToolList } from '../lib/api';
+import { get, type Got, type Status, type Tool, type ToolList } from '../lib/api';
 import { count, plural } from '../lib/format';
 import { go, href, useDebounced, useResource, useRoute } from '../lib/use';
 import { Icon } from '../ui/icons';
@@ -47,7 +47,7 @@ export function ToolsView({ status }: { status?: Status }) {
     if (seen.current !== world) void reload();
     seen.current = world;
   }, [world, reload]);
-  const servers = useResource<{ servers: Server[] }>('servers', (s) => get('/api/servers', s), 30_000);
+  const servers = useResource<Got<'/api/servers'>>('servers', (s) => get('/api/servers', s), 30_000);
   const tags = useMemo(() => [...new Set([...(servers.data?.servers ?? []).flatMap((s) => s.tags ?? []), ...(list.data?.tools ?? []).flatMap((t) => t.tags ?? [])])].sort(), [servers.data, list.data]);
 
   const set = (change: Record<string, string>) => {

@@ -1,0 +1,369 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"junctor/internal/agentify"
+	"junctor/internal/approval"
+	"junctor/internal/audit"
+	"junctor/internal/auth"
+	"junctor/internal/authserver"
+	"junctor/internal/broker"
+	"junctor/internal/catalog"
+	"junctor/internal/chat/wire"
+	"junctor/internal/control"
+	"junctor/internal/mcptrace"
+	"junctor/internal/oauth"
+	"junctor/internal/profile"
+	"junctor/internal/store"
+	"junctor/internal/telemetry"
+	"junctor/internal/waiting"
+)
+
+var update = flag.Bool("update", false, "rewrite the generated part of openapi.json")
+
+const openAPIFile = "../toolsapi/openapi.json"
+
+// operation describes a route. Body, response and stream are values of the
+// types; stream is one piece of a response to a client that accepts events or
+// JSON lines. Without response and stream there is no content, or status.
+type operation struct {
+	id, summary            string
+	query                  string // names of queryParameters
+	body, response, stream any
+	status                 int
+}
+
+// object is a response or a body with one field.
+func object[T any](field string) any {
+	return reflect.New(reflect.StructOf([]reflect.StructField{{Name: "Field", Type: reflect.TypeFor[T](), Tag: reflect.StructTag(`json:"` + field + `"`)}})).Elem().Interface()
+}
+
+var (
+	done   = object[bool]("ok")
+	rawMCP = json.RawMessage{} // of an MCP server
+)
+
+// operations describe the routes below /api/.
+var operations = map[string]operation{
+	"GET /api/status":                   {id: "getStatus", summary: "The gateway and its servers", response: Status{}},
+	"GET /api/events":                   {id: "followState", summary: "The servers and the version of the catalogue, and again after each change", stream: control.LiveState{}},
+	"GET /api/tools":                    {id: "findTools", summary: "The tools that the caller may see, or those that match a query", query: "server tag state query explain limit offset wait waitFor", response: control.ToolList{}},
+	"GET /api/tools/{server}/{tool...}": {id: "getTool", summary: "A tool with its schemas; the server - stands for any", query: "wait", response: control.ToolDetails{}},
+	"PATCH /api/tools/{server}/{tool...}": {id: "changeTool", summary: "Turn a tool on or off, or require approval", response: done, body: struct {
+		Enabled  *bool             `json:"enabled,omitempty"`
+		Approval *catalog.Approval `json:"approval,omitempty"`
+	}{}},
+	"POST /api/call":   {id: "runTool", summary: "Run a tool", body: control.CallRequest{}, response: control.CallAnswer{}, stream: control.CallAnswer{}},
+	"GET /api/servers": {id: "listServers", summary: "The MCP servers", query: "wait", response: object[[]control.Server]("servers")},
+	"POST /api/servers": {id: "addServers", summary: "Add servers in the JSON of any MCP client", response: object[[]string]("added"), body: struct {
+		Servers json.RawMessage `json:"servers"`
+		Replace bool            `json:"replace,omitempty"`
+	}{}},
+	"GET /api/servers/{name}":          {id: "getServer", summary: "An MCP server", response: control.Server{}},
+	"GET /api/servers/{name}/config":   {id: "getServerConfig", summary: "A server's entry in the configuration file, marks in place of secrets", response: object[json.RawMessage]("server")},
+	"PUT /api/servers/{name}":          {id: "setServer", summary: "Replace a server's entry in the configuration file", body: object[json.RawMessage]("server"), response: done},
+	"PATCH /api/servers/{name}":        {id: "changeServer", summary: "Turn a server on or off", body: object[bool]("enabled"), response: done},
+	"DELETE /api/servers/{name}":       {id: "removeServer", summary: "Remove a server from the configuration", response: done},
+	"POST /api/servers/{name}/restart": {id: "restartServer", summary: "Restart a server", response: done},
+	"POST /api/servers/{name}/request": {id: "requestServer", summary: "Send an MCP request other than a call to a server", response: object[json.RawMessage]("result"), body: struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params,omitempty"`
+	}{}},
+	"POST /api/servers/{name}/approve": {id: "approveDefinitions", summary: "Approve changed definitions of a server's tools: all, or those with the fingerprints", response: object[[]string]("approved"), body: struct {
+		Tools map[string]string `json:"tools,omitempty"`
+	}{}},
+	"GET /api/changes": {id: "listChanges", summary: "The tools whose definition changed since it was approved", query: "server wait", response: object[[]control.Change]("changes")},
+	"GET /api/import": {id: "findImports", summary: "The MCP servers of other programs on this machine", response: struct {
+		Candidates []control.Candidate `json:"candidates"`
+		Problems   []string            `json:"problems"`
+	}{}},
+	"POST /api/import": {id: "importServers", summary: "Import servers of other programs", body: object[[]string]("names"), response: object[[]string]("added")},
+	"GET /api/calls": {id: "listCalls", summary: "The newest records of the call log, without arguments and results; a stream follows the log", query: "server tool api caller session status parent text after before limit from to", stream: store.Call{}, response: struct {
+		Calls []store.Call `json:"calls"`
+		Last  int64        `json:"last"`
+	}{}},
+	"GET /api/calls/{id}": {id: "getCall", summary: "A record of the call log, or a call that waits", query: "wait after", response: []any{store.Call{}, waiting.Record{}}},
+	"POST /api/calls/{id}": {id: "answerCall", summary: "Answer a question of a call that waits", response: waiting.Record{}, body: struct {
+		Input  string          `json:"input,omitempty"`
+		Answer json.RawMessage `json:"answer"`
+	}{}},
+	"DELETE /api/calls/{id}":      {id: "cancelCall", summary: "Cancel a call that waits", response: waiting.Record{}},
+	"GET /api/export":             {id: "exportCalls", summary: "All records that match, oldest first, in full", query: "server tool api caller session status parent text from to", stream: store.Call{}},
+	"GET /api/stats":              {id: "getCallStats", summary: "How many calls there were and how long they took, by server, tool, caller and API", query: "server tool api caller session status parent text from to intervals", response: store.CallStats{}},
+	"GET /api/config":             {id: "getConfig", summary: "The configuration, secrets masked", response: control.Configuration{}},
+	"GET /api/config/schema":      {id: "getConfigSchema", summary: "The JSON Schema of the configuration file", response: map[string]any{}},
+	"PATCH /api/config":           {id: "changeConfig", summary: "Change settings by their keys; null removes one", body: object[map[string]any]("set"), response: control.Configuration{}},
+	"GET /api/profiles":           {id: "listProfiles", summary: "The profiles that the caller may use", query: "wait", response: object[[]control.Profile]("profiles")},
+	"GET /api/profiles/{name}":    {id: "getProfile", summary: "A profile and its tools", query: "wait", response: control.Profile{}},
+	"PUT /api/profiles/{name}":    {id: "setProfile", summary: "Define or replace a profile", body: profile.Config{}, response: done},
+	"DELETE /api/profiles/{name}": {id: "removeProfile", summary: "Remove a profile", response: done},
+	"GET /api/keys":               {id: "listKeys", summary: "The API keys", response: object[[]store.Key]("keys")},
+	"POST /api/keys": {id: "addKey", summary: "Make an API key, which is shown once", body: control.NewKey{}, response: struct {
+		Key    string    `json:"key"`
+		Record store.Key `json:"record"`
+	}{}},
+	"DELETE /api/keys/{name}": {id: "revokeKey", summary: "Revoke an API key", response: store.Key{}},
+	"GET /api/audit":          {id: "listAudit", summary: "Who changed what, newest first", query: "before limit actor action", response: object[[]audit.Entry]("entries")},
+	"GET /api/approvals": {id: "listApprovals", summary: "The caller's standing approvals, and the calls that wait for one", response: struct {
+		Approvals []approval.Info  `json:"approvals"`
+		Waiting   []waiting.Record `json:"waiting"`
+	}{}},
+	"GET /api/approvals/events": {id: "followApprovals", summary: "The calls that wait for approval, and again after each change", stream: object[[]waiting.Record]("waiting")},
+	"POST /api/approvals/{id}": {id: "decideCall", summary: "Allow or deny a call that waits", response: waiting.Record{}, body: struct {
+		Action string         `json:"action"`
+		Scope  approval.Scope `json:"scope,omitempty"`
+		Reason string         `json:"reason,omitempty"`
+	}{}},
+	"DELETE /api/approvals/{tool...}": {id: "revokeApproval", summary: "Revoke a standing approval"},
+
+	"GET /api/models": {id: "listModels", summary: "The models of the chat", response: struct {
+		Models  []wire.ModelInfo `json:"models"`
+		Message string           `json:"message,omitempty"`
+	}{}},
+	"GET /api/sessions":                {id: "listChats", summary: "The caller's conversations, most recently changed first", query: "q before limit", response: object[[]wire.SessionInfo]("sessions")},
+	"GET /api/sessions/{id}":           {id: "getChat", summary: "A conversation", response: conversation{}},
+	"PATCH /api/sessions/{id}":         {id: "changeChat", summary: "Rename or pin a conversation, or choose its model", body: wire.SessionChange{}, response: wire.SessionInfo{}},
+	"DELETE /api/sessions/{id}":        {id: "deleteChat", summary: "Delete a conversation"},
+	"GET /api/sessions/{id}/export":    {id: "exportChat", summary: "A conversation as Markdown or JSON", query: "format", response: conversation{}},
+	"POST /api/sessions/{id}/title":    {id: "titleChat", summary: "Let the model choose a title", response: wire.SessionInfo{}},
+	"POST /api/orchestrate":            {id: "orchestrate", summary: "Do a task in plain language", body: agentify.Task{}, response: agentify.Answer{}, stream: json.RawMessage{}},
+	"GET /api/backends":                {id: "listBackends", summary: "The MCP servers, for the debug interface", response: []agentify.Backend{}},
+	"GET /api/logs":                    {id: "listGatewayLog", summary: "The newest lines of the gateway's log", query: "limit level", response: []telemetry.LogEntry{}},
+	"GET /api/mcptrace":                {id: "listTrace", summary: "The newest messages between the gateway and its servers", query: "limit backend", response: []mcptrace.Entry{}},
+	"POST /api/mcp/{name}/proxy":       {id: "proxy", summary: "Send a JSON-RPC request to a server", body: rawMCP, response: rawMCP, stream: rawMCP},
+	"GET /api/mcp/{name}/proxy/status": {id: "getProxyStatus", summary: "The state of a proxied server", response: broker.ProxyStatus{}},
+	"GET /api/connections":             {id: "listConnections", summary: "The servers, as the proxy has them", response: object[[]broker.Connection]("connections")},
+
+	"GET /api/session": {id: "getSession", summary: "Who the caller is", response: auth.CallerInfo{}},
+	"POST /api/session": {id: "signIn", summary: "Exchange a key, the token of junctor serve, or the ticket of a sign-in for a session", response: auth.CallerInfo{}, body: struct {
+		Key    string `json:"key,omitempty"`
+		Token  string `json:"token,omitempty"`
+		SignIn string `json:"signin,omitempty"`
+	}{}},
+	"DELETE /api/session": {id: "signOut", summary: "End the session"},
+	"POST /api/session/ticket": {id: "newTicket", summary: "A ticket for one WebSocket", response: struct {
+		Ticket  string `json:"ticket"`
+		Expires int    `json:"expiresInSeconds"`
+	}{}},
+	"GET /api/oidc/start":            {id: "startSignIn", summary: "Begin a sign-in at the OpenID provider", status: 302},
+	"GET /api/oidc/callback":         {id: "endSignIn", summary: "The end of a sign-in at the OpenID provider", status: 302},
+	"GET /api/page-sessions":         {id: "listSessions", summary: "The sessions that the caller may end", response: object[[]auth.SessionInfo]("sessions")},
+	"DELETE /api/page-sessions/{id}": {id: "endSession", summary: "End a session"},
+	"GET /api/clients":               {id: "listClients", summary: "The programs that may act for the caller", response: object[[]authserver.Grant]("clients")},
+	"DELETE /api/clients/{id}":       {id: "revokeClient", summary: "Revoke the consent for a program"},
+	"POST /api/mcp/{name}/authorize": {id: "authorizeServer", summary: "Begin a sign-in to a server", response: struct {
+		URL        string `json:"url,omitempty"`
+		Authorized bool   `json:"authorized"`
+	}{}},
+	"DELETE /api/mcp/{name}/authorize": {id: "unauthorizeServer", summary: "Sign out of a server", query: "caller"},
+	"GET /api/mcp/{name}/logins":       {id: "listLogins", summary: "The logins of single callers to a server", response: object[[]oauth.CallerLogin]("logins")},
+}
+
+// conversation is a session of the chat with its messages.
+type conversation struct {
+	wire.SessionInfo
+	Messages []wire.HistoryMessage `json:"messages"`
+}
+
+// alsoDescribed are types of values that other schemas leave open: the params of
+// a call that waits for approval.
+var alsoDescribed = []any{approval.Request{}}
+
+var queryParameters = map[string]string{
+	"action":    "Only this action, such as key.add, or this object, such as key.",
+	"actor":     "Only what this caller did: its id or name.",
+	"after":     "Only records after this seq; of a call that waits: wait for a version after this.",
+	"api":       "Only calls through this API.",
+	"backend":   "Only messages of this server.",
+	"before":    "Only older ones: than this seq, id or time, as the list has it.",
+	"caller":    "Only of this caller's id.",
+	"explain":   "With the parts of each score.",
+	"format":    "md or json.",
+	"from":      "Only from this time on.",
+	"intervals": "Divide the time into so many parts.",
+	"level":     "Only lines of this level or above.",
+	"limit":     "At most so many.",
+	"offset":    "Leave out so many at first.",
+	"parent":    "Only calls that the call with this id made.",
+	"q":         "Only conversations with this text.",
+	"query":     "Find tools by what they do, in any words.",
+	"server":    "Only of this server.",
+	"session":   "Only calls of this session.",
+	"state":     "Only tools that are enabled, disabled, changed or flagged.",
+	"status":    "Only calls that ended so: ok, error, failed or notok.",
+	"tag":       "Only tools with this tag.",
+	"text":      "Only calls with this text in their arguments, result or error.",
+	"to":        "Only before this time.",
+	"tool":      "Only calls of this tool.",
+	"wait":      "Wait for servers that are still starting; of a call that waits: for a change, at most so many milliseconds.",
+	"waitFor":   "With wait: only for these servers.",
+}
+
+// TestOpenAPIDescribesEveryRoute keeps the part of openapi.json about /api/*
+// true: each route has an operation, and the schemas are those of the Go types.
+// That responses match is checked in all tests of this package, see TestMain.
+func TestOpenAPIDescribesEveryRoute(t *testing.T) {
+	for route := range access {
+		if strings.Contains(route, " /api/") && operations[route].id == "" {
+			t.Errorf("%s is not described; add it to operations", route)
+		}
+	}
+	ids := map[string]string{}
+	for route, op := range operations {
+		if access[route] == "" && !strings.HasPrefix(route, "GET /api/oidc/") {
+			t.Errorf("%s is described and no route", route)
+		}
+		if other := ids[op.id]; other != "" {
+			t.Errorf("%s and %s have the id %s", route, other, op.id)
+		}
+		ids[op.id] = route
+	}
+	old, err := os.ReadFile(openAPIFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := generateOpenAPI(t, string(old))
+	if *update {
+		if err := os.WriteFile(openAPIFile, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if !reflect.DeepEqual(withoutDescriptions(t, want), withoutDescriptions(t, string(old))) {
+		t.Error("internal/toolsapi/openapi.json is not what the types are; run go test ./internal/app -run TestOpenAPI -update")
+	}
+}
+
+// withoutDescriptions returns a document without the texts, which follow the
+// comments of the source only when something else has changed.
+func withoutDescriptions(t *testing.T, document string) any {
+	var doc any
+	if err := json.Unmarshal([]byte(document), &doc); err != nil {
+		t.Fatal(err)
+	}
+	var remove func(v any)
+	remove = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if _, ok := v["description"].(string); ok {
+				delete(v, "description")
+			}
+			for _, part := range v {
+				remove(part)
+			}
+		case []any:
+			for _, part := range v {
+				remove(part)
+			}
+		}
+	}
+	remove(doc)
+	return doc
+}
+
+// Generated paths and components have one line each, those of the tools API,
+// which are written by hand, several.
+var generatedLine = regexp.MustCompile(`(?m)^    (  )?"(/api/[^"]*|[A-Z]\w*)": \{.*\},\n`)
+
+func generateOpenAPI(t *testing.T, old string) string {
+	m := newSchemaMaker(t)
+	paths := map[string]map[string]any{}
+	for route, op := range operations {
+		method, path, _ := strings.Cut(route, " ")
+		path = strings.ReplaceAll(path, "...}", "}")
+		if paths[path] == nil {
+			paths[path] = map[string]any{}
+		}
+		paths[path][strings.ToLower(method)] = m.operation(path, op, access[route])
+	}
+	for _, v := range alsoDescribed {
+		m.schema(reflect.TypeOf(v))
+	}
+	text := generatedLine.ReplaceAllString(old, "")
+	text = strings.Replace(text, "  \"paths\": {\n", "  \"paths\": {\n"+lines(t, "    ", paths), 1)
+	for name := range m.components {
+		if strings.Contains(text, "      \""+name+"\": {\n") {
+			t.Errorf("the tools API has a component %s, too; give the type a name in schemaNames", name)
+		}
+	}
+	return strings.Replace(text, "    \"schemas\": {\n", "    \"schemas\": {\n"+lines(t, "      ", m.components), 1)
+}
+
+func lines[V any](t *testing.T, indent string, m map[string]V) string {
+	var b bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		fmt.Fprintf(&b, "%s%q: ", indent, name)
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(m[name]); err != nil {
+			t.Fatal(err)
+		}
+		b.Truncate(b.Len() - 1)
+		b.WriteString(",\n")
+	}
+	return b.String()
+}
+
+func (m *schemaMaker) operation(path string, op operation, needs need) map[string]any {
+	out := map[string]any{"operationId": op.id, "summary": op.summary, "tags": []string{strings.Split(path, "/")[2]}}
+	if needs != "" && needs != anyCaller && needs != notHere && needs != public {
+		out["description"] = "Needs: " + string(needs) + "."
+	}
+	var parameters []any
+	for _, part := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(path, -1) {
+		parameters = append(parameters, map[string]any{"name": part[1], "in": "path", "required": true, "schema": map[string]any{"type": "string"}})
+	}
+	for _, name := range strings.Fields(op.query) {
+		if queryParameters[name] == "" {
+			m.t.Errorf("%s: the query parameter %s is not in queryParameters", op.id, name)
+		}
+		parameters = append(parameters, map[string]any{"name": name, "in": "query", "description": queryParameters[name], "schema": map[string]any{"type": "string"}})
+	}
+	if parameters != nil {
+		out["parameters"] = parameters
+	}
+	if op.body != nil {
+		out["requestBody"] = map[string]any{"required": true, "content": map[string]any{"application/json": m.media(op.body)}}
+	}
+	content := map[string]any{}
+	if op.response != nil {
+		content["application/json"] = m.media(op.response)
+	}
+	if op.stream != nil {
+		for _, format := range []string{"application/x-ndjson", "text/event-stream"} {
+			content[format] = m.media(op.stream)
+		}
+	}
+	status, response := "200", map[string]any{"description": "Done.", "content": content}
+	if len(content) == 0 {
+		status = "204"
+		if op.status != 0 {
+			status = fmt.Sprint(op.status)
+		}
+		delete(response, "content")
+	}
+	failure := map[string]any{"application/json": map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/Error"}}}
+	out["responses"] = map[string]any{status: response, "default": map[string]any{"description": "Refused or failed; the message says why.", "content": failure}}
+	return out
+}
+
+// media returns the schema of a value's type, or of one of several values' types.
+func (m *schemaMaker) media(v any) map[string]any {
+	if several, ok := v.([]any); ok {
+		var schemas []any
+		for _, v := range several {
+			schemas = append(schemas, m.schema(reflect.TypeOf(v)))
+		}
+		return map[string]any{"schema": map[string]any{"anyOf": schemas}}
+	}
+	return map[string]any{"schema": m.schema(reflect.TypeOf(v))}
+}
