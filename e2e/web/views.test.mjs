@@ -4,10 +4,13 @@ import { test } from 'node:test';
 import { shared } from './page.mjs';
 import { fits, shot, violations } from './rig.mjs';
 
+const call = (g, server, tool, args, signal) =>
+  fetch(`${g.url}/call_tool`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ server, tool, arguments: args }), signal });
+
 const rig = shared(async (g) => {
   // Calls, for the list of them.
   for (const [tool, args] of [['echo', { message: 'hello' }], ['get-sum', { a: 1, b: 2 }], ['get-sum', { a: 'one' }]])
-    await fetch(`${g.url}/call_tool`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ server: 'everything', tool, arguments: args }) });
+    await call(g, 'everything', tool, args);
 });
 const { on } = rig;
 
@@ -16,19 +19,25 @@ const views = [
   ['tools', '/#/tools', (p) => p.locator('.tool-row').first()],
   ['tool', `/#/tools/everything/get-sum?args=${encodeURIComponent('{"a":2,"b":3}')}`, (p) => p.getByRole('button', { name: 'Run', exact: true })],
   ['form', '/#/tools/memory/create_entities', (p) => p.getByRole('button', { name: 'Run', exact: true })],
+  ['code', '/#/code', (p) => p.getByRole('button', { name: 'Run', exact: true })],
   ['resources', '/#/resources', (p) => p.locator('.offer-row').first()],
   ['servers', '/#/servers', (p) => p.locator('.server-row').first()],
   ['server', '/#/servers/everything', (p) => p.getByText('handshake')],
   ['add', '/#/servers?add=form', (p) => p.getByRole('dialog')],
   ['activity', '/#/activity', (p) => p.locator('.call-row').first()],
+  ['approvals', '/#/approvals', (p) => p.getByRole('button', { name: 'Allow once' })],
   ['settings', '/#/settings', (p) => p.getByText('Connect an agent')],
   ['keys', '/#/settings/keys', (p) => p.getByRole('button', { name: 'New key' })],
   ['models', '/#/settings/models', (p) => p.getByRole('button', { name: 'Add model' })],
+  ['audit', '/#/settings/audit', (p) => p.getByRole('cell').first()],
   ['config', '/#/settings/config', (p) => p.locator('.setting').first()],
 ];
 
 for (const theme of ['light', 'dark']) {
   test(`every view, ${theme}, at 390, 768, 1,024 and 1,440 px: no accessibility violation, no overflow`, on('/', async (page) => {
+    const waiting = new AbortController(); // a call that waits for approval
+    void call(rig.g, 'files', 'write_file', { path: rig.note, content: 'hello' }, waiting.signal).catch(() => {});
+    await page.getByRole('link', { name: /^Approvals/ }).waitFor();
     for (const [name, path, ready] of views) {
       await page.goto(rig.g.url + path);
       for (const width of [1440, 1024, 768, 390]) {
@@ -39,5 +48,6 @@ for (const theme of ['light', 'dark']) {
         await fits(page, `${name} at ${width} px`);
       }
     }
+    waiting.abort();
   }, { colorScheme: theme }));
 }

@@ -2,6 +2,7 @@ import { useState } from 'react';
 import type { CallStats, Figures } from '../lib/api';
 import { count, duration, plural } from '../lib/format';
 import { TimeChart } from '../ui/chart';
+import { Table } from '../ui/grid';
 import { Tabs } from '../ui/ui';
 
 interface Props {
@@ -78,37 +79,23 @@ function FiguresTable({ stats, onPick }: Pick<Props, 'stats' | 'onPick'>) {
           { id: 'tools', label: 'By tool' },
         ]}
       />
-      <div className="table-scroll figures-table" tabIndex={0} role="group" aria-label="Figures">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">{by === 'servers' ? 'Server' : 'Tool'}</th>
-              <th scope="col">Calls</th>
-              <th scope="col">Failed</th>
-              <th scope="col">p50</th>
-              <th scope="col">p95</th>
-              <th scope="col">p99</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.slice(0, 200).map((s) => (
-              <tr key={`${s.server}:${s.tool}`}>
-                <th scope="row">
-                  <span className="share" style={{ width: `${(100 * s.calls) / rows[0]!.calls}%` }} />
-                  <button type="button" className="linkish share-name ellipsis" title={by === 'tools' ? `${s.server}:${s.tool}` : s.server} onClick={() => onPick(s.server ?? '', by === 'tools' ? (s.tool ?? '') : '')}>
-                    {by === 'tools' ? s.tool || '(other requests)' : s.server || '(none)'}
-                  </button>
-                </th>
-                <td>{count(s.calls)}</td>
-                <td className={s.errors + s.failed ? 'bad-text' : 'muted'}>{count(s.errors + s.failed)}</td>
-                <td>{duration(s.p50Ms)}</td>
-                <td>{duration(s.p95Ms)}</td>
-                <td>{duration(s.p99Ms)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="Figures" className="figures-table" columns={[by === 'servers' ? 'Server' : 'Tool', 'Calls', 'Failed', 'p50', 'p95', 'p99']}>
+        {rows.slice(0, 200).map((s) => (
+          <tr key={`${s.server}:${s.tool}`}>
+            <th scope="row">
+              <span className="share" style={{ width: `${(100 * s.calls) / rows[0]!.calls}%` }} />
+              <button type="button" className="linkish share-name ellipsis" title={by === 'tools' ? `${s.server}:${s.tool}` : s.server} onClick={() => onPick(s.server ?? '', by === 'tools' ? (s.tool ?? '') : '')}>
+                {by === 'tools' ? s.tool || '(other requests)' : s.server || '(none)'}
+              </button>
+            </th>
+            <td>{count(s.calls)}</td>
+            <td className={s.errors + s.failed ? 'bad-text' : 'muted'}>{count(s.errors + s.failed)}</td>
+            <td>{duration(s.p50Ms)}</td>
+            <td>{duration(s.p95Ms)}</td>
+            <td>{duration(s.p99Ms)}</td>
+          </tr>
+        ))}
+      </Table>
     </div>
   );
 }

@@ -3,6 +3,7 @@ import { get, request, send, type ChatSession, type Got } from '../lib/api';
 import { ago, download } from '../lib/format';
 import { go, href, useDebounced, useResource, type Resource } from '../lib/use';
 import { Icon } from '../ui/icons';
+import { Confirm } from '../ui/grid';
 import { Badge, Button, Dialog, Dot, Failure, Field, Skeleton, useAction } from '../ui/ui';
 
 /** How many conversations are listed at once. */
@@ -151,19 +152,14 @@ function Rename({ session, onClose, reload }: { session: ChatSession; onClose: (
 function Remove({ session, onClose, onDone }: { session: ChatSession; onClose: () => void; onDone: () => void }) {
   const [busy, act] = useAction();
   return (
-    <Dialog title="Delete conversation?" open onClose={onClose}>
-      <p className="wrap">“{session.title || 'Conversation'}” and all its messages are permanently deleted.</p>
-      <div className="row end">
-        <Button onClick={onClose}>Cancel</Button>
-        <Button
-          kind="danger"
-          icon="trash"
-          busy={busy === 'delete'}
-          onClick={() => void act('delete', () => send('DELETE', `/api/sessions/${encodeURIComponent(session.id)}`)).then((ok) => ok && onDone())}
-        >
-          Delete
-        </Button>
-      </div>
-    </Dialog>
+    <Confirm
+      title="Delete conversation?"
+      action="Delete"
+      busy={busy === 'delete'}
+      onClose={onClose}
+      onConfirm={() => void act('delete', () => send('DELETE', `/api/sessions/${encodeURIComponent(session.id)}`)).then((ok) => ok && onDone())}
+    >
+      “{session.title || 'Conversation'}” and all its messages are permanently deleted.
+    </Confirm>
   );
 }

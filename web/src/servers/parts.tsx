@@ -6,6 +6,7 @@ import { useLive } from '../lib/live';
 import { href, useResource } from '../lib/use';
 import { useMe } from '../me';
 import { TimeChart } from '../ui/chart';
+import { Loaded, Table } from '../ui/grid';
 import { CopyButton, Failure, Skeleton, Switch, useAction } from '../ui/ui';
 
 /** Runs shows what the configuration says about a server: the program or the address, and the names of its variables. */
@@ -89,22 +90,13 @@ export function ServerTools({ server }: { server: string }) {
   useLive(list.reload);
   const [busy, act] = useAction();
   const change = (tool: string, patch: Record<string, unknown>) => void act(tool, () => send('PATCH', `/api/tools/${encodeURIComponent(server)}/${encodeURIComponent(tool)}`, patch)).then(() => list.reload());
-  if (list.error && !list.data) return <Failure error={list.error} retry={() => void list.reload()} />;
-  if (!list.data) return <Skeleton rows={4} />;
   return (
     <section>
       <h3>Tools</h3>
-      <div className="table-scroll server-tools" tabIndex={0} role="group" aria-label={`Tools of ${server}`}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Tool</th>
-              {me.admin && <th scope="col">On</th>}
-              {me.admin && <th scope="col">Ask first</th>}
-            </tr>
-          </thead>
-          <tbody>
-            {list.data.tools.map((t) => (
+      <Loaded from={list}>
+        {({ tools }) => (
+          <Table label={`Tools of ${server}`} className="server-tools" columns={me.admin ? ['Tool', 'On', 'Ask first'] : ['Tool']}>
+            {tools.map((t) => (
               <tr key={t.tool} className={t.enabled ? '' : 'off'}>
                 <th scope="row">
                   <a href={href(['tools', server, t.tool])}>{t.tool}</a>
@@ -122,9 +114,9 @@ export function ServerTools({ server }: { server: string }) {
                 )}
               </tr>
             ))}
-          </tbody>
-        </table>
-      </div>
+          </Table>
+        )}
+      </Loaded>
     </section>
   );
 }

@@ -5,7 +5,8 @@ import { useLive, useLiveEvery } from '../lib/live';
 import { go, href, useResource, useRoute } from '../lib/use';
 import { useMe } from '../me';
 import { Icon } from '../ui/icons';
-import { Badge, Button, Dialog, Dot, Empty, Failure, Note, Skeleton, Switch, useAction, useToast, type Tone } from '../ui/ui';
+import { Confirm } from '../ui/grid';
+import { Badge, Button, Dot, Empty, Failure, Note, Skeleton, Switch, useAction, useToast, type Tone } from '../ui/ui';
 import { AddServer, EditServer } from './add';
 import { Log, Offers, Runs, ServerTools, Traffic } from './parts';
 
@@ -280,27 +281,22 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
         />
       )}
       {removing && (
-        <Dialog title={`Remove ${s.name}?`} open onClose={() => setRemoving(false)}>
-          <p>The server is removed from the configuration file; the rest of the file is not changed. Calls in progress are cancelled.</p>
-          <div className="row end">
-            <Button onClick={() => setRemoving(false)}>Cancel</Button>
-            <Button
-              kind="danger"
-              icon="trash"
-              busy={busy === 'remove'}
-              onClick={() =>
-                void act('remove', () => send('DELETE', path), `${s.name} removed`).then((ok) => {
-                  if (!ok) return;
-                  setRemoving(false);
-                  go('#/servers');
-                  void reload();
-                })
-              }
-            >
-              Remove
-            </Button>
-          </div>
-        </Dialog>
+        <Confirm
+          title={`Remove ${s.name}?`}
+          action="Remove"
+          busy={busy === 'remove'}
+          onClose={() => setRemoving(false)}
+          onConfirm={() =>
+            void act('remove', () => send('DELETE', path), `${s.name} removed`).then((ok) => {
+              if (!ok) return;
+              setRemoving(false);
+              go('#/servers');
+              void reload();
+            })
+          }
+        >
+          The server is removed from the configuration file; the rest of the file is not changed. Calls in progress are cancelled.
+        </Confirm>
       )}
     </div>
   );

@@ -1,6 +1,7 @@
 import { get, send, type Got } from '../lib/api';
 import { useResource } from '../lib/use';
-import { Badge, Button, Failure, Skeleton, useAction } from '../ui/ui';
+import { Loaded, Table } from '../ui/grid';
+import { Badge, Button, useAction } from '../ui/ui';
 
 /** Approvals lists the tools that the caller allowed with "always", and revokes them. */
 export function Approvals() {
@@ -10,25 +11,13 @@ export function Approvals() {
   return (
     <section className="card">
       <h2>Always allowed tools</h2>
-      {list.error ? (
-        <Failure error={list.error} retry={() => void list.reload()} />
-      ) : !list.data ? (
-        <Skeleton rows={2} />
-      ) : list.data.approvals.length === 0 ? (
-        <p className="muted">None. The chat asks before it runs a tool that requires approval. Tools that you allow with “Always” are listed here.</p>
-      ) : (
-        <div className="table-scroll" tabIndex={0} role="group" aria-label="Always allowed tools">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Tool</th>
-                <th scope="col">
-                  <span className="sr-only">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {list.data.approvals.map((a) => (
+      <Loaded from={list} rows={2}>
+        {({ approvals }) =>
+          approvals.length === 0 ? (
+            <p className="muted">None. The chat asks before it runs a tool that requires approval. Tools that you allow with “Always” are listed here.</p>
+          ) : (
+            <Table label="Always allowed tools" columns={['Tool', '']}>
+              {approvals.map((a) => (
                 <tr key={a.tool + a.fingerprint} className={a.current ? '' : 'off'}>
                   <th scope="row" className="mono" title={a.fingerprint}>
                     {a.tool} {!a.current && <Badge>changed, needs approval again</Badge>}
@@ -40,10 +29,10 @@ export function Approvals() {
                   </td>
                 </tr>
               ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+            </Table>
+          )
+        }
+      </Loaded>
     </section>
   );
 }

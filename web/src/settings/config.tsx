@@ -3,6 +3,7 @@ import { get, send, type Configuration, type Setting } from '../lib/api';
 import { json } from '../lib/format';
 import { useResource } from '../lib/use';
 import { useMe } from '../me';
+import { Table } from '../ui/grid';
 import { Badge, Button, CopyButton, Empty, Failure, Note, Skeleton, useAction } from '../ui/ui';
 import { NotAdmin } from './keys';
 import { at, groupsOf, type Spec } from './schema';
@@ -207,21 +208,17 @@ function Effective({ settings, text, changed }: { settings: Setting[]; text: str
   return groups.map(([group, list]) => (
     <section key={group} className="config-group">
       <h2>{group}</h2>
-      <div className="table-scroll" tabIndex={0} role="group" aria-label={`Settings of ${group}`}>
-        <table className="config">
-          <tbody>
-            {list.map((s) => (
-              <tr key={s.key}>
-                <th scope="row" className="mono">
-                  {s.key.slice(group.length + 1) || s.key}
-                </th>
-                <td className="mono wrap">{show(s.value)}</td>
-                <td className={s.source === 'default' ? 'muted' : 'accent-text'}>{s.from}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label={`Settings of ${group}`} className="config">
+        {list.map((s) => (
+          <tr key={s.key}>
+            <th scope="row" className="mono">
+              {s.key.slice(group.length + 1) || s.key}
+            </th>
+            <td className="mono wrap">{show(s.value)}</td>
+            <td className={s.source === 'default' ? 'muted' : 'accent-text'}>{s.from}</td>
+          </tr>
+        ))}
+      </Table>
     </section>
   ));
 }

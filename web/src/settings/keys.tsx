@@ -3,7 +3,8 @@ import { get, send, type Got, type Key } from '../lib/api';
 import { ago, dateTime } from '../lib/format';
 import { useResource } from '../lib/use';
 import { useMe } from '../me';
-import { Badge, Button, CopyButton, Dialog, Empty, Failure, Field, Note, Skeleton, useAction } from '../ui/ui';
+import { Confirm, Loaded, Table } from '../ui/grid';
+import { Badge, Button, CopyButton, Dialog, Empty, Field, Note, useAction } from '../ui/ui';
 
 /** Keys lists, creates and revokes API keys. */
 export function Keys() {
@@ -35,30 +36,14 @@ export function Keys() {
           </div>
         </Note>
       )}
-      {keys.error ? (
-        <Failure error={keys.error} retry={() => void keys.reload()} />
-      ) : !keys.data ? (
-        <Skeleton rows={3} />
-      ) : shown.length === 0 ? (
-        <Empty icon="key" title="No keys">
-          None is needed on this machine. Create one for programs on other machines, or to restrict what a program can use.
-        </Empty>
-      ) : (
-        <div className="table-scroll" tabIndex={0} role="group" aria-label="API keys">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Key</th>
-                <th scope="col">Access</th>
-                <th scope="col">Created</th>
-                <th scope="col">Last used</th>
-                <th scope="col">
-                  <span className="sr-only">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
+      <Loaded from={keys} rows={3}>
+        {() =>
+          shown.length === 0 ? (
+            <Empty icon="key" title="No keys">
+              None is needed on this machine. Create one for programs on other machines, or to restrict what a program can use.
+            </Empty>
+          ) : (
+            <Table label="API keys" columns={['Name', 'Key', 'Access', 'Created', 'Last used', '']}>
               {shown.map((k) => {
                 const ended = k.revoked ? 'revoked' : k.expires && Date.parse(k.expires) < Date.now() ? 'expired' : '';
                 return (
@@ -80,10 +65,10 @@ export function Keys() {
                   </tr>
                 );
               })}
-            </tbody>
-          </table>
-        </div>
-      )}
+            </Table>
+          )
+        }
+      </Loaded>
       {all.length > inForce.length && (
         <label className="check">
           <input type="checkbox" checked={old} onChange={(e) => setOld(e.target.checked)} /> Show {all.length - inForce.length} revoked or expired
@@ -100,24 +85,20 @@ export function Keys() {
         />
       )}
       {revoking && (
-        <Dialog title={`Revoke ${revoking.name}?`} open onClose={() => setRevoking(null)}>
-          <p>Programs that use this key lose access within seconds. This cannot be undone.</p>
-          <div className="row end">
-            <Button onClick={() => setRevoking(null)}>Cancel</Button>
-            <Button
-              kind="danger"
-              busy={busy === 'revoke'}
-              onClick={() =>
-                void act('revoke', () => send('DELETE', `/api/keys/${encodeURIComponent(revoking.name)}`), `${revoking.name} revoked`).then((ok) => {
-                  if (ok) setRevoking(null);
-                  void keys.reload();
-                })
-              }
-            >
-              Revoke
-            </Button>
-          </div>
-        </Dialog>
+        <Confirm
+          title={`Revoke ${revoking.name}?`}
+          action="Revoke"
+          busy={busy === 'revoke'}
+          onClose={() => setRevoking(null)}
+          onConfirm={() =>
+            void act('revoke', () => send('DELETE', `/api/keys/${encodeURIComponent(revoking.name)}`), `${revoking.name} revoked`).then((ok) => {
+              if (ok) setRevoking(null);
+              void keys.reload();
+            })
+          }
+        >
+          Programs that use this key lose access within seconds. This cannot be undone.
+        </Confirm>
       )}
     </div>
   );

@@ -1,6 +1,7 @@
 import { useState } from 'react';
 import { get, send, type Got } from '../lib/api';
 import { useResource } from '../lib/use';
+import { Confirm, Table } from '../ui/grid';
 import { Badge, Button, Dialog, Empty, Failure, Note, Skeleton, useAction } from '../ui/ui';
 import { useConfiguration } from './config';
 import { NotAdmin } from './keys';
@@ -51,46 +52,32 @@ export function Models() {
           </Empty>
         ))}
       {list.length > 0 && (
-        <div className="table-scroll" tabIndex={0} role="group" aria-label="Models">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Model</th>
-                <th scope="col">Provider</th>
-                <th scope="col">Key</th>
-                <th scope="col">
-                  <span className="sr-only">Actions</span>
+        <Table label="Models" columns={['Model', 'Provider', 'Key', '']}>
+          {list.map((m, i) => {
+            const id = String(at(m, 'name') ?? `${String(at(m, 'provider') ?? '')}/${String(at(m, 'model') ?? '')}`);
+            const key = at(m, 'apiKey');
+            return (
+              <tr key={i}>
+                <th scope="row" className="mono">
+                  {id} {i === 0 && <Badge tone="accent">default</Badge>}
                 </th>
+                <td>{String(at(m, 'provider') ?? '')}</td>
+                <td className="mono">{typeof key !== 'string' ? 'from the environment' : key.startsWith('${') ? key.slice(2, -1) : 'stored'}</td>
+                <td>
+                  <div className="row end">
+                  {i > 0 && (
+                    <Button small kind="quiet" aria-label={`Make default: ${id}`} onClick={() => void write([m, ...list.filter((_, j) => j !== i)], `${id} is the default`)}>
+                      Make default
+                    </Button>
+                  )}
+                  <Button small kind="quiet" icon="edit" aria-label={`Edit ${id}`} onClick={() => setEditing({ index: i, value: m })} />
+                  <Button small kind="quiet" icon="trash" aria-label={`Remove ${id}`} onClick={() => setRemoving(i)} />
+                  </div>
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {list.map((m, i) => {
-                const id = String(at(m, 'name') ?? `${String(at(m, 'provider') ?? '')}/${String(at(m, 'model') ?? '')}`);
-                const key = at(m, 'apiKey');
-                return (
-                  <tr key={i}>
-                    <th scope="row" className="mono">
-                      {id} {i === 0 && <Badge tone="accent">default</Badge>}
-                    </th>
-                    <td>{String(at(m, 'provider') ?? '')}</td>
-                    <td className="mono">{typeof key !== 'string' ? 'from the environment' : key.startsWith('${') ? key.slice(2, -1) : 'stored'}</td>
-                    <td>
-                      <div className="row end">
-                      {i > 0 && (
-                        <Button small kind="quiet" aria-label={`Make default: ${id}`} onClick={() => void write([m, ...list.filter((_, j) => j !== i)], `${id} is the default`)}>
-                          Make default
-                        </Button>
-                      )}
-                      <Button small kind="quiet" icon="edit" aria-label={`Edit ${id}`} onClick={() => setEditing({ index: i, value: m })} />
-                      <Button small kind="quiet" icon="trash" aria-label={`Remove ${id}`} onClick={() => setRemoving(i)} />
-                      </div>
-                    </td>
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </div>
+            );
+          })}
+        </Table>
       )}
       {editing && (
         <Dialog title={editing.index < list.length ? 'Edit model' : 'Add model'} open onClose={() => setEditing(null)} wide>
@@ -112,15 +99,9 @@ export function Models() {
         </Dialog>
       )}
       {removing !== null && (
-        <Dialog title="Remove the model?" open onClose={() => setRemoving(null)}>
-          <p>Conversations that use it continue with the default. Its key stays in .env.</p>
-          <div className="row end">
-            <Button onClick={() => setRemoving(null)}>Cancel</Button>
-            <Button kind="danger" busy={busy === 'write'} onClick={() => void write(list.filter((_, j) => j !== removing), 'Removed')}>
-              Remove
-            </Button>
-          </div>
-        </Dialog>
+        <Confirm title="Remove the model?" action="Remove" busy={busy === 'write'} onClose={() => setRemoving(null)} onConfirm={() => void write(list.filter((_, j) => j !== removing), 'Removed')}>
+          Conversations that use it continue with the default. Its key stays in .env.
+        </Confirm>
       )}
     </div>
   );

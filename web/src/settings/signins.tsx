@@ -1,7 +1,8 @@
 import { get, send, type Got } from '../lib/api';
 import { ago, dateTime } from '../lib/format';
 import { useResource } from '../lib/use';
-import { Badge, Button, Failure, Skeleton, useAction } from '../ui/ui';
+import { Loaded, Table } from '../ui/grid';
+import { Badge, Button, useAction } from '../ui/ui';
 
 /** SignIns lists the browsers that are signed in, and ends their sessions. */
 export function SignIns() {
@@ -10,46 +11,29 @@ export function SignIns() {
   return (
     <section className="card">
       <h2>Signed-in browsers</h2>
-      {list.error ? (
-        <Failure error={list.error} retry={() => void list.reload()} />
-      ) : !list.data ? (
-        <Skeleton rows={2} />
-      ) : (
-        <div className="table-scroll" tabIndex={0} role="group" aria-label="Signed-in browsers">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Caller</th>
-                <th scope="col">Browser</th>
-                <th scope="col">Signed in</th>
-                <th scope="col">Expires</th>
-                <th scope="col">
-                  <span className="sr-only">Actions</span>
+      <Loaded from={list} rows={2}>
+        {({ sessions }) => (
+          <Table label="Signed-in browsers" columns={['Caller', 'Browser', 'Signed in', 'Expires', '']}>
+            {sessions.map((s) => (
+              <tr key={s.id}>
+                <th scope="row">
+                  {s.caller} {s.current && <Badge tone="accent">this browser</Badge>}
                 </th>
+                <td title={s.agent}>{[browserName(s.agent), s.from].filter(Boolean).join(', ')}</td>
+                <td title={dateTime(s.created)}>{ago(s.created)}</td>
+                <td title={dateTime(s.expires)}>{ago(s.expires)}</td>
+                <td>
+                  {!s.current && (
+                    <Button small kind="quiet" busy={busy === s.id} onClick={() => void act(s.id, () => send('DELETE', `/api/page-sessions/${s.id}`), 'Browser signed out').then(() => list.reload())}>
+                      Sign out
+                    </Button>
+                  )}
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {list.data.sessions.map((s) => (
-                <tr key={s.id}>
-                  <th scope="row">
-                    {s.caller} {s.current && <Badge tone="accent">this browser</Badge>}
-                  </th>
-                  <td title={s.agent}>{[browserName(s.agent), s.from].filter(Boolean).join(', ')}</td>
-                  <td title={dateTime(s.created)}>{ago(s.created)}</td>
-                  <td title={dateTime(s.expires)}>{ago(s.expires)}</td>
-                  <td>
-                    {!s.current && (
-                      <Button small kind="quiet" busy={busy === s.id} onClick={() => void act(s.id, () => send('DELETE', `/api/page-sessions/${s.id}`), 'Browser signed out').then(() => list.reload())}>
-                        Sign out
-                      </Button>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+            ))}
+          </Table>
+        )}
+      </Loaded>
     </section>
   );
 }

@@ -2,6 +2,7 @@ import { useMemo, useState } from 'react';
 import { count } from '../lib/format';
 import { JsonView } from './json';
 import { cellText, rowsOf, type Rows } from './table';
+import { Table } from './grid';
 import { Button } from './ui';
 
 /** DataView shows a list of objects as a table, and everything else as a tree. */
@@ -11,7 +12,7 @@ export function DataView({ value, label, open }: { value: unknown; label: string
   if (!rows) return <JsonView value={value} open={open} label={label} />;
   return (
     <div>
-      {tree ? <JsonView value={value} open={open} label={label} /> : <Table rows={rows} label={label} />}
+      {tree ? <JsonView value={value} open={open} label={label} /> : <DataTable rows={rows} label={label} />}
       <Button kind="quiet" small onClick={() => set(!tree)}>
         {tree ? 'Show as a table' : 'Show as a tree'}
       </Button>
@@ -19,34 +20,21 @@ export function DataView({ value, label, open }: { value: unknown; label: string
   );
 }
 
-function Table({ rows: { columns, rows, key }, label }: { rows: Rows; label: string }) {
+function DataTable({ rows: { columns, rows, key }, label }: { rows: Rows; label: string }) {
   const [shown, more] = useState(100);
   return (
     <>
-      <div className="table-scroll data-table" tabIndex={0} role="group" aria-label={key ? `${label}: ${key}` : label}>
-        <table>
-          <thead>
-            <tr>
-              {columns.map((c) => (
-                <th key={c} scope="col">
-                  {c}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.slice(0, shown).map((r, i) => (
-              <tr key={i}>
-                {columns.map((c) => (
-                  <td key={c} title={cellText(r[c]).slice(0, 2000)} className={typeof r[c] === 'number' ? 'num' : ''}>
-                    {cellText(r[c]).slice(0, 300)}
-                  </td>
-                ))}
-              </tr>
+      <Table label={key ? `${label}: ${key}` : label} className="data-table" columns={columns}>
+        {rows.slice(0, shown).map((r, i) => (
+          <tr key={i}>
+            {columns.map((c) => (
+              <td key={c} title={cellText(r[c]).slice(0, 2000)} className={typeof r[c] === 'number' ? 'num' : ''}>
+                {cellText(r[c]).slice(0, 300)}
+              </td>
             ))}
-          </tbody>
-        </table>
-      </div>
+          </tr>
+        ))}
+      </Table>
       {rows.length > shown && (
         <Button kind="quiet" small onClick={() => more(shown + 500)}>
           Show more ({count(rows.length - shown)} left)
