@@ -17,10 +17,10 @@ import (
 
 // Routes mounts the endpoints.
 func (i *Inbox) Routes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /api/approvals", i.list)
+	mux.HandleFunc("GET /api/approvals", httperr.JSON(i.list))
 	mux.HandleFunc("GET /api/approvals/events", i.events)
-	mux.HandleFunc("POST /api/approvals/{id}", i.decide)
-	mux.HandleFunc("DELETE /api/approvals/{tool...}", i.revoke)
+	mux.HandleFunc("POST /api/approvals/{id}", httperr.JSON(i.decide))
+	mux.HandleFunc("DELETE /api/approvals/{tool...}", httperr.JSON(i.revoke))
 }
 
 // Waiting returns the calls that wait for approval: for an administrator all,
@@ -40,27 +40,14 @@ func (i *Inbox) Waiting(ctx context.Context, caller tool.Caller) ([]waiting.Reco
 	return list, nil
 }
 
-func (i *Inbox) list(w http.ResponseWriter, r *http.Request) {
+func (i *Inbox) list(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	standing, err := i.Standing.List(r.Context(), caller.ID)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	list, err := i.Waiting(r.Context(), caller)
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	reply(w, map[string]any{"approvals": standing, "waiting": list})
-}
-
-func reply(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // a client that is gone reads nothing
+	return map[string]any{"approvals": standing, "waiting": list}, err
 }
 
 // forAdmins returns an error for a caller who may not answer.
@@ -115,30 +102,21 @@ func (i *Inbox) events(w http.ResponseWriter, r *http.Request) {
 
 // decide allows or denies a call: {"action": "allow", "scope": "once"} or
 // {"action": "deny", "reason": "…"}.
-func (i *Inbox) decide(w http.ResponseWriter, r *http.Request) {
+func (i *Inbox) decide(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	if err := forAdmins(&caller); err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
-	data, err := httperr.ReadBody(r)
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
+	invalid := &tool.Error{Kind: tool.InvalidRequest, Msg: `send {"action": "allow", "scope": "once"}, with the scope once, session or always, or {"action": "deny", "reason": "…"}`}
 	var a answer
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&a); err != nil || a.Action != "allow" && a.Action != "deny" {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `send {"action": "allow", "scope": "once"}, with the scope once, session or always, or {"action": "deny", "reason": "…"}`})
-		return
+	if err := httperr.ReadJSON(r, &a, invalid); err != nil {
+		return nil, err
+	}
+	if a.Action != "allow" && a.Action != "deny" {
+		return nil, invalid
 	}
 	record, err := i.Decide(r.Context(), r.PathValue("id"), caller, Decision{Allow: a.Action == "allow", Scope: a.Scope, Reason: a.Reason})
-	if err != nil {
-		httperr.Write(w, r, waiting.Explain(err))
-		return
-	}
-	waiting.Write(w, record)
+	return record.Public(), waiting.Explain(err)
 }
 
 // Decide answers the call with the id for its owner, on whichever node that is.
@@ -179,11 +157,10 @@ func (i *Inbox) Decide(ctx context.Context, id string, by tool.Caller, d Decisio
 	return record, nil
 }
 
-func (i *Inbox) revoke(w http.ResponseWriter, r *http.Request) {
-	if err := i.Standing.Revoke(r.Context(), tool.CallerFrom(r.Context()).ID, r.PathValue("tool")); err != nil {
-		httperr.Write(w, r, err)
-		return
+func (i *Inbox) revoke(r *http.Request) (any, error) {
+	err := i.Standing.Revoke(r.Context(), tool.CallerFrom(r.Context()).ID, r.PathValue("tool"))
+	if err == nil {
+		i.Audit(r.Context(), "approval.revoke", r.PathValue("tool"), nil)
 	}
-	i.Audit(r.Context(), "approval.revoke", r.PathValue("tool"), nil)
-	w.WriteHeader(http.StatusNoContent)
+	return nil, err
 }

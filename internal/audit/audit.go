@@ -127,24 +127,16 @@ func (l *Log) Entries(ctx context.Context, q Query) ([]Entry, error) {
 
 // Routes mounts the endpoint, for administrators.
 func (l *Log) Routes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /api/audit", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /api/audit", httperr.JSON(func(r *http.Request) (any, error) {
 		if caller := tool.CallerFrom(r.Context()); !caller.Admin {
-			httperr.Write(w, r, &tool.Error{Kind: tool.Denied, Msg: "the audit log is for administrators"})
-			return
+			return nil, &tool.Error{Kind: tool.Denied, Msg: "the audit log is for administrators"}
 		}
 		v := r.URL.Query()
 		limit, err := strconv.Atoi(cmp.Or(v.Get("limit"), "0"))
 		if err != nil || limit < 0 {
-			httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: "limit must be a number above 0"})
-			return
+			return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: "limit must be a number above 0"}
 		}
 		list, err := l.Entries(r.Context(), Query{Before: v.Get("before"), Limit: limit, Actor: v.Get("actor"), Action: v.Get("action")})
-		if err != nil {
-			httperr.Write(w, r, err)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(map[string]any{"entries": list}) // a client that is gone reads nothing
-	})
+		return map[string]any{"entries": list}, err
+	}))
 }

@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,27 +21,16 @@ import (
 // Routes registers the chat's routes.
 func (h *Host) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /ws", h.ServeWS)
-	mux.HandleFunc("GET /api/models", h.listModels)
-	mux.HandleFunc("GET /api/sessions", h.listSessions)
-	mux.HandleFunc("GET /api/sessions/{id}", h.showSession)
-	mux.HandleFunc("PATCH /api/sessions/{id}", h.changeSession)
-	mux.HandleFunc("DELETE /api/sessions/{id}", h.deleteSession)
+	mux.HandleFunc("GET /api/models", httperr.JSON(h.listModels))
+	mux.HandleFunc("GET /api/sessions", httperr.JSON(h.listSessions))
+	mux.HandleFunc("GET /api/sessions/{id}", httperr.JSON(h.showSession))
+	mux.HandleFunc("PATCH /api/sessions/{id}", httperr.JSON(h.changeSession))
+	mux.HandleFunc("DELETE /api/sessions/{id}", httperr.JSON(h.deleteSession))
 	mux.HandleFunc("GET /api/sessions/{id}/export", h.exportSession)
-	mux.HandleFunc("POST /api/sessions/{id}/title", h.makeTitle)
+	mux.HandleFunc("POST /api/sessions/{id}/title", httperr.JSON(h.makeTitle))
 }
 
-func reply(w http.ResponseWriter, v any) {
-	data, err := json.Marshal(v)
-	if err != nil { // cannot happen: these types can be marshalled
-		http.Error(w, "internal error", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(data, '\n')) // a write error means that the client has disconnected
-}
-
-func (h *Host) listModels(w http.ResponseWriter, r *http.Request) {
+func (h *Host) listModels(*http.Request) (any, error) {
 	out := struct {
 		Models  []wire.ModelInfo `json:"models"`
 		Message string           `json:"message,omitempty"`
@@ -59,7 +47,7 @@ func (h *Host) listModels(w http.ResponseWriter, r *http.Request) {
 	if len(out.Models) == 0 {
 		out.Message = llm.NoModel
 	}
-	reply(w, out)
+	return out, nil
 }
 
 // List returns the caller's sessions, most recently changed first.
@@ -88,21 +76,19 @@ func (h *Host) info(rec store.Session) wire.SessionInfo {
 	return info
 }
 
-func (h *Host) listSessions(w http.ResponseWriter, r *http.Request) {
+func (h *Host) listSessions(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	var before time.Time
 	var err error
 	if v := q.Get("before"); v != "" {
 		if before, err = time.Parse(time.RFC3339Nano, v); err != nil {
-			httperr.Write(w, r, invalid("before must be a time as in updated"))
-			return
+			return nil, invalid("before must be a time as in updated")
 		}
 	}
 	limit := 0
 	if v := q.Get("limit"); v != "" {
 		if limit, err = strconv.Atoi(v); err != nil || limit < 1 {
-			httperr.Write(w, r, invalid("limit must be a number above 0"))
-			return
+			return nil, invalid("limit must be a number above 0")
 		}
 	}
 	var list []wire.SessionInfo
@@ -111,11 +97,7 @@ func (h *Host) listSessions(w http.ResponseWriter, r *http.Request) {
 	} else {
 		list, err = h.List(r.Context(), tool.CallerFrom(r.Context()), before, limit)
 	}
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	reply(w, map[string]any{"sessions": list})
+	return map[string]any{"sessions": list}, err
 }
 
 // own returns the record of a session that belongs to the caller.
@@ -141,16 +123,18 @@ func (h *Host) openOwn(r *http.Request) (store.Session, *Session, error) {
 	return rec, s, err
 }
 
-func (h *Host) showSession(w http.ResponseWriter, r *http.Request) {
+// conversation is a session with its messages.
+type conversation struct {
+	wire.SessionInfo
+	Messages []wire.HistoryMessage `json:"messages"`
+}
+
+func (h *Host) showSession(r *http.Request) (any, error) {
 	rec, s, err := h.openOwn(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
-	reply(w, struct {
-		wire.SessionInfo
-		Messages []wire.HistoryMessage `json:"messages"`
-	}{h.info(rec), s.History().Messages})
+	return conversation{h.info(rec), s.History().Messages}, nil
 }
 
 // maxTitle bounds a title, in bytes.
@@ -238,26 +222,13 @@ func (h *Host) mayPin(ctx context.Context, owner string) error {
 	return nil
 }
 
-func (h *Host) changeSession(w http.ResponseWriter, r *http.Request) {
+func (h *Host) changeSession(r *http.Request) (any, error) {
 	var in wire.SessionChange
-	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
-	data, err := httperr.ReadBody(r)
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
+	r.Body = http.MaxBytesReader(nil, r.Body, 64<<10)
+	if err := httperr.ReadJSON(r, &in, &tool.Error{Kind: tool.ParseFailed, Msg: `the body must be JSON with "title", "model" or "pinned"`}); err != nil {
+		return nil, err
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&in); err != nil {
-		httperr.Write(w, r, &tool.Error{Kind: tool.ParseFailed, Msg: `the body must be JSON with "title", "model" or "pinned"`})
-		return
-	}
-	info, err := h.Change(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id"), in)
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	reply(w, info)
+	return h.Change(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id"), in)
 }
 
 // Delete deletes a session and ends its reply in progress.
@@ -271,12 +242,8 @@ func (h *Host) Delete(ctx context.Context, caller tool.Caller, id string) error 
 	return nil
 }
 
-func (h *Host) deleteSession(w http.ResponseWriter, r *http.Request) {
-	if err := h.Delete(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id")); err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+func (h *Host) deleteSession(r *http.Request) (any, error) {
+	return nil, h.Delete(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id"))
 }
 
 func (h *Host) exportSession(w http.ResponseWriter, r *http.Request) {
@@ -293,10 +260,7 @@ func (h *Host) exportSession(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, Markdown(h.info(rec), s.History()))
 	case "json":
 		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.json"`)
-		reply(w, struct {
-			wire.SessionInfo
-			Messages []wire.HistoryMessage `json:"messages"`
-		}{h.info(rec), s.History().Messages})
+		httperr.Reply(w, conversation{h.info(rec), s.History().Messages})
 	default:
 		httperr.Write(w, r, invalid("format must be md or json"))
 	}

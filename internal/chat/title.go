@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"junctor/internal/chat/wire"
-	"junctor/internal/httperr"
 	"junctor/internal/llm"
 	"junctor/internal/tool"
 )
@@ -54,11 +53,6 @@ func (h *Host) MakeTitle(ctx context.Context, caller tool.Caller, id string) (wi
 	return h.Change(ctx, caller, id, wire.SessionChange{Title: &title})
 }
 
-func (h *Host) makeTitle(w http.ResponseWriter, r *http.Request) {
-	info, err := h.MakeTitle(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id"))
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	reply(w, info)
+func (h *Host) makeTitle(r *http.Request) (any, error) {
+	return h.MakeTitle(r.Context(), tool.CallerFrom(r.Context()), r.PathValue("id"))
 }

@@ -48,9 +48,6 @@ func (e *Error) Error() string { return e.shown.Error() }
 // Unwrap returns the error that may be shown to callers.
 func (e *Error) Unwrap() error { return e.shown }
 
-// Message returns the message for the user, without the cause.
-func (e *Error) Message() string { return e.shown.Msg }
-
 // RetryAfter returns the delay that the provider requested, or 0.
 func (e *Error) RetryAfter() time.Duration { return e.shown.RetryAfter }
 

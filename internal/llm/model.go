@@ -22,9 +22,8 @@ type Info struct {
 	ID            string // the name by which sessions choose it
 	Provider      Provider
 	Model         string
-	ContextWindow int  // tokens
-	MaxTokens     int  // maximum tokens of one reply; 0 if the provider decides
-	PromptTools   bool // tools are described in the prompt
+	ContextWindow int // tokens
+	MaxTokens     int // maximum tokens of one reply; 0 if the provider decides
 	SystemPrompt  string
 }
 

@@ -18,13 +18,6 @@ type prompted struct{ Model }
 // WithPromptTools returns m with tools in the prompt, see [fenceScanner].
 func WithPromptTools(m Model) Model { return prompted{m} }
 
-// Info reports PromptTools.
-func (p prompted) Info() Info {
-	info := p.Model.Info()
-	info.PromptTools = true
-	return info
-}
-
 func (p prompted) Stream(ctx context.Context, req Request) iter.Seq2[Event, error] {
 	tools := req.Tools
 	inner := req

@@ -88,7 +88,7 @@ const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"pro
 func TestBothVersionsOnOneStream(t *testing.T) {
 	heard := make(chan string, 10)
 	h := &scripted{notified: func(_ context.Context, s *Session, method string, _ json.RawMessage) {
-		heard <- method + " " + string(s.Client()) + " " + s.ID() + s.Protocol() + s.Caller().ID
+		heard <- method + " " + string(s.client) + " " + s.ID() + s.protocol + s.caller.ID
 	}}
 	s := New(Options{}, h)
 	l := newLine(t, s)

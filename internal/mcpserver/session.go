@@ -55,15 +55,6 @@ type Session struct {
 // ID returns the id of a session over HTTP, "" on a byte stream.
 func (s *Session) ID() string { return s.id }
 
-// Protocol returns the version that was agreed on.
-func (s *Session) Protocol() string { return s.protocol }
-
-// Caller returns who the session belongs to.
-func (s *Session) Caller() tool.Caller { return s.caller }
-
-// Client returns the caller's clientInfo as it came; may be nil.
-func (s *Session) Client() json.RawMessage { return s.client }
-
 // OnEnd calls f, in its own goroutine, when the session has ended.
 func (s *Session) OnEnd(f func()) { context.AfterFunc(s.ctx, f) }
 

@@ -230,7 +230,6 @@ func (s *Service) revoke(ctx context.Context, rec *record) error {
 type Info struct {
 	HasToken bool
 	Since    time.Time // time of the consent
-	Expires  time.Time // expiry of the token; zero if unknown
 }
 
 // Info describes the login that the requests of a caller use.
@@ -243,7 +242,7 @@ func (s *Service) Info(ctx context.Context, server, caller string) Info {
 	if err != nil || rec == nil {
 		return Info{}
 	}
-	return Info{HasToken: true, Since: rec.Since, Expires: rec.Expires}
+	return Info{HasToken: true, Since: rec.Since}
 }
 
 // redirect returns the redirect URI of this process.

@@ -72,9 +72,3 @@ func globs(patterns []string) ([]glob, error) {
 	}
 	return out, nil
 }
-
-// Validate reports what is wrong with the patterns.
-func (f Filter) Validate() error {
-	_, err := f.compile()
-	return err
-}

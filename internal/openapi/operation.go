@@ -66,14 +66,13 @@ var methods = []string{"get", "put", "post", "delete", "options", "head", "patch
 
 // reader makes operations from a document.
 type reader struct {
-	doc   *document
 	names map[string]bool
 }
 
 // operations returns those that the filter selects, and what was left out
 // with the reason.
 func operations(d *document, keep func(id, method, path string) bool) ([]*operation, []string, error) {
-	r := reader{doc: d, names: map[string]bool{}}
+	r := reader{names: map[string]bool{}}
 	var list []*operation
 	var skipped []string
 	for path, raw := range rawjson.Members(rawjson.Field(d.raw, "paths")) {

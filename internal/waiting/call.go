@@ -66,18 +66,6 @@ func (c *Call) Show(ctx context.Context, name string, arguments json.RawMessage)
 	return err
 }
 
-// Note sets the message beside the status.
-func (c *Call) Note(ctx context.Context, message string) error {
-	_, err := c.s.update(ctx, c.id, func(r *Record) error {
-		if r.Status.Final() {
-			return ErrAnswered
-		}
-		r.Message = tool.Shorten(message, 1000)
-		return nil
-	})
-	return err
-}
-
 // Ask waits for the answer to a question that any node can give. It returns
 // ErrExpired when none came in time. When ctx ends the question is withdrawn.
 func (c *Call) Ask(ctx context.Context, in Input) (Input, error) {

@@ -18,8 +18,8 @@ const maxWait = time.Minute
 // Routes mounts the requests that change a record. GET /api/calls/{id} is of the
 // call log, which hands the ids of waiting calls to [Service.Show].
 func (s *Service) Routes(mux *http.ServeMux) {
-	mux.HandleFunc("POST /api/calls/{id}", s.answer)
-	mux.HandleFunc("DELETE /api/calls/{id}", s.cancel)
+	mux.HandleFunc("POST /api/calls/{id}", httperr.JSON(s.answer))
+	mux.HandleFunc("DELETE /api/calls/{id}", httperr.JSON(s.cancel))
 }
 
 // NotFound is the error for a record that is not there, or not for this caller.
@@ -64,14 +64,7 @@ func (s *Service) Show(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, Explain(err))
 		return
 	}
-	Write(w, record)
-}
-
-// Write writes a record without the answers in it.
-func Write(w http.ResponseWriter, r Record) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(r.Public()) // a client that is gone reads nothing
+	httperr.Reply(w, record.Public())
 }
 
 // Public returns the record without the answers in it, which are for the owner.
@@ -88,7 +81,7 @@ func (r Record) Public() Record {
 // answer takes {"input": "<id>", "answer": {…}} from the caller of the call. The
 // input may be left out when there is one only. Approvals have another endpoint,
 // because the caller must not approve its own calls.
-func (s *Service) answer(w http.ResponseWriter, r *http.Request) {
+func (s *Service) answer(r *http.Request) (any, error) {
 	var in struct {
 		Input  string          `json:"input"`
 		Answer json.RawMessage `json:"answer"`
@@ -98,8 +91,7 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request) {
 		err = &tool.Error{Kind: tool.InvalidRequest, Msg: `send {"input": "<id>", "answer": {…}}; the answer is the result of the request in the input's params`}
 	}
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	caller := tool.CallerFrom(r.Context())
 	record, err := s.Answer(r.Context(), r.PathValue("id"), in.Input, caller, in.Answer, func(rec *Record, asked *Input) error {
@@ -113,14 +105,10 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request) {
 		}
 		return nil
 	})
-	if err != nil {
-		httperr.Write(w, r, Explain(err))
-		return
-	}
-	Write(w, record)
+	return record.Public(), Explain(err)
 }
 
-func (s *Service) cancel(w http.ResponseWriter, r *http.Request) {
+func (s *Service) cancel(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	record, err := s.Cancel(r.Context(), r.PathValue("id"), func(rec *Record) error {
 		if !rec.MadeBy(&caller) {
@@ -128,9 +116,5 @@ func (s *Service) cancel(w http.ResponseWriter, r *http.Request) {
 		}
 		return nil
 	})
-	if err != nil {
-		httperr.Write(w, r, Explain(err))
-		return
-	}
-	Write(w, record)
+	return record.Public(), Explain(err)
 }

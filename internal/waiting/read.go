@@ -197,16 +197,6 @@ func (s *Service) Cancel(ctx context.Context, id string, permit func(*Record) er
 	return r, err
 }
 
-// Update changes a record that no process owns.
-func (s *Service) Update(ctx context.Context, id string, change func(*Record) error) (Record, error) {
-	return s.update(ctx, id, func(r *Record) error {
-		if r.Owner != "" {
-			return fmt.Errorf("the record %s has an owner, which alone changes it", id)
-		}
-		return change(r)
-	})
-}
-
 // notify has the owner of a record look at it.
 func (s *Service) notify(ctx context.Context, id string) {
 	s.mu.Lock()

@@ -46,8 +46,8 @@ func TestErrorsExplainWhatToDo(t *testing.T) {
 				if !ok {
 					t.Fatalf("error %v", err)
 				}
-				if e.Reason != tt.reason || tool.KindOf(err) != tt.kind || !strings.Contains(e.Message(), tt.says) {
-					t.Errorf("reason %q, kind %q, message %q", e.Reason, tool.KindOf(err), e.Message())
+				if e.Reason != tt.reason || tool.KindOf(err) != tt.kind || !strings.Contains(tool.AsError(err).Msg, tt.says) {
+					t.Errorf("reason %q, kind %q, message %q", e.Reason, tool.KindOf(err), tool.AsError(err).Msg)
 				}
 				if strings.Contains(err.Error(), key) || strings.Contains(err.Error(), s.URL) {
 					t.Errorf("error shows too much: %v", err)

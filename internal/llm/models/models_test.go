@@ -294,9 +294,6 @@ func TestPromptMode(t *testing.T) {
 	}}
 	each(t, script, func(t *testing.T, v variant, s *llmtest.Server) {
 		m := v.model(t, s, func(c *llm.Config) { c.ToolMode = llm.PromptTools })
-		if !m.Info().PromptTools {
-			t.Error("Info does not say that tools go into the prompt")
-		}
 		req := llm.Request{System: "Base.", Guidance: "Guidance.", Messages: []llm.Message{llm.Text(llm.User, "please add")}, Tools: tools(t)}
 		var streamed strings.Builder
 		turn, err := llm.Collect(m.Stream(context.Background(), req), func(ev llm.Event) { streamed.WriteString(ev.Text) })

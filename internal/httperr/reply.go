@@ -1,0 +1,46 @@
+package httperr
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+)
+
+// JSON returns a handler that answers with what f returns: an error, a value as
+// JSON, or no content when the value is nil.
+func JSON(f func(r *http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		switch v, err := f(r); {
+		case err != nil:
+			Write(w, r, err)
+		case v == nil:
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			Reply(w, v)
+		}
+	}
+}
+
+// Reply answers with a value as JSON that no cache keeps.
+func Reply(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // a client that is gone reads nothing
+}
+
+// ReadJSON reads the body of a request into v, as [ReadBody] does, and returns
+// invalid for a body that is not JSON or has other members.
+func ReadJSON(r *http.Request, v any, invalid error) error {
+	data, err := ReadBody(r)
+	if err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if dec.Decode(v) != nil {
+		return invalid
+	}
+	return nil
+}
