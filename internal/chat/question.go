@@ -249,6 +249,9 @@ func (s *Session) Answer(ctx context.Context, questionID string, a wire.Answer) 
 // call.
 func addressesFirst(err error, about wire.QuestionPayload) []*question {
 	wire, ok := errors.AsType[*mcp.Error](err)
+	if first := mcp.SignInFirst(err); first != nil {
+		wire, ok = first, true
+	}
 	if !ok || wire.Code != mcp.CodeURLElicitation {
 		return nil
 	}

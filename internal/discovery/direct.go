@@ -134,6 +134,9 @@ func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.R
 	if e == nil || !e.UsableBy(&r.Caller) {
 		v.face.opts.Tools.Await(ctx, &r.Caller)
 		if e = v.current().byName[name]; e == nil || !e.UsableBy(&r.Caller) {
+			if err := v.signInFor(ctx, r, name); err != nil {
+				return signIn(r, err, tool.Name{})
+			}
 			return nil, v.noTool(r, name)
 		}
 	}
@@ -148,7 +151,7 @@ func (v *directView) callTool(ctx context.Context, r *mcpserver.Request) (json.R
 	if _, theirs := errors.AsType[*mcp.Error](err); err == nil || theirs || ctx.Err() != nil {
 		return result, err
 	}
-	return failure(err, e.Name), nil // for the model, which can correct its call
+	return signIn(r, err, e.Name)
 }
 
 // wholeCall returns the call of a tool with the params of the request unchanged,

@@ -148,7 +148,11 @@ func (v *metaView) call(ctx context.Context, r *mcpserver.Request) (json.RawMess
 	if name == "run_code" {
 		return failure(err, tool.Name{Tool: name}), nil
 	}
-	return failure(err, tool.Name{Server: text(args["server"]), Tool: text(args["tool"])}), nil
+	called := tool.Name{Server: text(args["server"]), Tool: text(args["tool"])}
+	if tool.KindOf(err) == tool.UpstreamAuthRequired {
+		err = v.face.signInError(ctx, r, called.Server, err)
+	}
+	return signIn(r, err, called)
 }
 
 func metaNames() []string {

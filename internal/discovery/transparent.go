@@ -96,9 +96,7 @@ func (s *transparentView) down(ctx context.Context, r *mcpserver.Request) error 
 		return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("server %q was removed", s.name)}
 	}
 	if st.Login == upstream.LoginPerCaller {
-		if _, err := s.face.forward(ctx, r, s.name, "ping", nil); err != nil {
-			return err // which says where the caller can sign in
-		}
+		return s.face.signInError(ctx, r, s.name, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: s.name + " wants a sign-in of your own"})
 	}
 	e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s", s.name, st.State)}
 	if st.Reason != "" {
@@ -132,6 +130,9 @@ func (s *transparentView) call(ctx context.Context, r *mcpserver.Request) (json.
 	called, err := s.face.opts.Calls.Call(ctx, wholeCall(r, name))
 	if err != nil {
 		err = s.face.explain(err, &r.Caller, name.Server)
+	}
+	if first := mcp.SignInFirst(err); first != nil && opensURLs(r) {
+		return nil, first
 	}
 	if e, ok := errors.AsType[*tool.Error](err); ok && (e.Kind == tool.ToolNotFound || e.Kind == tool.InvalidArguments) {
 		if _, theirs := errors.AsType[*mcp.Error](err); !theirs {

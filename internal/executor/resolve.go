@@ -28,7 +28,11 @@ func (x *Executor) resolve(ctx context.Context, f *callRun) (*catalog.Entry, err
 		}
 		wait = []string{c.Server}
 	} else {
-		wait = slices.DeleteFunc(x.Upstreams.Connecting(), func(name string) bool { return !c.Caller.MaySee(name) })
+		wait = x.Upstreams.Connecting()
+		if n, err := tool.ParseName(c.Tool); err == nil {
+			wait = append(wait, n.Server)
+		}
+		wait = slices.DeleteFunc(wait, func(name string) bool { return !c.Caller.MaySee(name) })
 	}
 	var pending []string
 	if len(wait) > 0 { // without a name Await waits for all, hidden ones too

@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -64,6 +66,36 @@ const (
 	CodeMissingCapability   = -32021
 	CodeUnsupportedProtocol = -32022
 )
+
+// SignInFirst returns the error of MCP 2025-11-25 that has a client open a URL
+// before it calls again, for a failure that says where the caller can sign in to
+// a server with a login of its own; nil for any other.
+func SignInFirst(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	e := tool.AsError(err)
+	details, _ := e.Details.(map[string]any)
+	address, _ := details["url"].(string)
+	caller, _ := details["caller"].(string)
+	if e.Kind != tool.UpstreamAuthRequired || address == "" || caller == "" {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(address))
+	type elicitation struct {
+		Mode    string `json:"mode"`
+		ID      string `json:"elicitationId"`
+		URL     string `json:"url"`
+		Message string `json:"message"`
+	}
+	data, err := json.Marshal(map[string]any{"elicitations": []elicitation{{
+		"url", hex.EncodeToString(sum[:16]), address, fmt.Sprintf("%v wants you to sign in with your own account.", details["server"]),
+	}}})
+	if err != nil { // cannot happen: these are strings
+		return nil
+	}
+	return &Error{Code: CodeURLElicitation, Message: e.Msg, Data: data}
+}
 
 // ToolError returns a failure as the JSON-RPC error of its kind. Its data
 // carries the kind's code and the details.

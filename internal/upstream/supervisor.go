@@ -304,12 +304,16 @@ func (s *Supervisor) Do(ctx context.Context, server string, r tool.Request) (jso
 
 // Await waits until the named upstreams (all, without a name) have made or
 // failed their first connection, each for as long as it is given to start,
-// and returns those that have not.
+// and returns those that have not. Of those with a name it also reads the lists
+// that are the own of the context's caller, see [Supervisor.ListFor].
 func (s *Supervisor) Await(ctx context.Context, servers ...string) (pending []string) {
 	for _, u := range s.all() {
 		if (len(servers) == 0 || slices.Contains(servers, u.name)) && !u.awaitFirst(ctx) {
 			pending = append(pending, u.name)
 		}
+	}
+	if len(servers) > 0 {
+		s.ListFor(ctx, tool.CallerFrom(ctx).ID, servers...)
 	}
 	return pending
 }

@@ -173,7 +173,12 @@ func (s *Supervisor) FollowTasks(ctx context.Context, server, caller string, ex 
 	if u.elsewhere() != "" {
 		return nil, nil, nil // the caller has to ask
 	}
+	personal := u.config().PersonalLogins()
 	for _, id := range ids {
+		if personal { // the server knows whose it is
+			own = append(own, id)
+			continue
+		}
 		owner, err := u.taskOwner(ctx, id)
 		if err != nil {
 			return nil, nil, err
