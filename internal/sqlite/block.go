@@ -27,12 +27,15 @@ const (
 //	      number: what filters and statistics need
 //	ids   the id, request id, parent and trace id of each record
 //	body  compressed: stages, error, arguments and result of each record
+//
+// A large block has a textFilter, too, in a table of its own.
 type block struct {
 	n            int
 	since, until int64 // the earliest and the latest time, in microseconds
 	head         []byte
 	ids          []byte
 	body         []byte
+	filter       []byte // nil for none
 }
 
 // group is what many records have in common.
@@ -64,6 +67,7 @@ type blockWriter struct {
 	ids          []byte
 	body         []byte
 	packed       []byte // the compressed body, for the next to use
+	filter       textFilter
 }
 
 // full reports whether the block should end before a record of that time.
@@ -122,8 +126,7 @@ func (w *blockWriter) name(s string) uint64 {
 	return id
 }
 
-// take returns the block and begins the
-// next.
+// take returns the block and begins the next.
 func (w *blockWriter) take() block {
 	head := append(make([]byte, 0, 64+len(w.names)+len(w.groupIDs)+12*w.n), blockVersion)
 	head = binary.AppendUvarint(head, uint64(len(w.index)))
@@ -137,6 +140,13 @@ func (w *blockWriter) take() block {
 	b := block{n: w.n, since: w.since, until: w.until, head: head, ids: slices.Clone(w.ids)}
 	w.packed = s2.Encode(w.packed[:cap(w.packed)], w.body)
 	b.body = slices.Clone(w.packed)
+	if len(w.body) >= minFiltered {
+		clear(w.filter[:])
+		for _, texts := range [][]byte{w.names, w.ids, w.body} {
+			w.filter.add(texts)
+		}
+		b.filter = w.filter.bytes()
+	}
 	w.reset()
 	return b
 }

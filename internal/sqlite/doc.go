@@ -25,15 +25,15 @@
 // Whoever reads the call log (scan.go, stats.go, search.go) first moves what
 // is in the journals, those of other living processes included, so that every
 // process reads every acknowledged record. Filters and statistics read the
-// head of a block, a search for a text decompresses its body on all
-// processors.
+// head of a block. A search for a text reads the textFilter of a block
+// (filter.go) and decompresses, on all processors, the bodies of those blocks
+// that may have it.
 //
 // A journal is a series of files, each held with a lock for as long as its
 // process lives. A file takes records until it has 4 MiB or a write failed,
 // and is removed, or used again under another name, when all of it is in
-// blocks. While records cannot be moved
-// (another program holds the database) they are still acknowledged, up to
-// 64 MiB. A file without its lock belongs to a process that died: whoever
+// blocks; up to three wait for that. While records cannot be moved (another
+// program holds the database) they are still acknowledged, up to 64 MiB. A file without its lock belongs to a process that died: whoever
 // opens the store, and the sweep of every minute, moves all of it and removes
 // it. What does not end in a whole record was never acknowledged; its size is
 // logged.

@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	insertBlock = "INSERT INTO call_blocks (seq, n, since, until, bytes, head, ids, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-	noteJournal = "INSERT INTO journals (name, bytes) VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = excluded.bytes WHERE bytes = ?"
-	nextSeq     = "SELECT coalesce((SELECT seq + n FROM call_blocks ORDER BY seq DESC LIMIT 1), 1)"
+	insertBlock  = "INSERT INTO call_blocks (seq, n, since, until, bytes, head, ids, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+	insertFilter = "INSERT INTO call_filters (seq, bits) VALUES (?, ?)"
+	noteJournal  = "INSERT INTO journals (name, bytes) VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = excluded.bytes WHERE bytes = ?"
+	nextSeq      = "SELECT coalesce((SELECT seq + n FROM call_blocks ORDER BY seq DESC LIMIT 1), 1)"
 )
 
 // errMoved means that another process moved the records first.
@@ -124,7 +125,12 @@ func (w *writer) appendBlocks(blocks []block) error {
 }
 
 func (w *writer) insertBlock(seq int64, b *block) error {
-	return w.exec(context.Background(), insertBlock, seq, int64(b.n), b.since, b.until, int64(len(b.head)+len(b.ids)+len(b.body)), b.head, b.ids, b.body)
+	size := len(b.head) + len(b.ids) + len(b.body) + len(b.filter)
+	err := w.exec(context.Background(), insertBlock, seq, int64(b.n), b.since, b.until, int64(size), b.head, b.ids, b.body)
+	if err == nil && b.filter != nil {
+		err = w.exec(context.Background(), insertFilter, seq, b.filter)
+	}
+	return err
 }
 
 // readRecords reads a part of a journal, into buf where it fits, that has at

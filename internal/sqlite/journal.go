@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ const (
 	softBehind  = 8 << 20                // bytes that wait before callers help to move them
 	hardBehind  = 64 << 20               // bytes that wait at most
 	maxJournal  = 4 << 20                // bytes in a file before the next is begun
+	maxSpare    = 3                      // files that are kept to be used again
 	keepBuffer  = 1 << 20                // bytes of memory worth keeping for the next
 	journalMark = "-calls-"              // between the database's name and the journal's own
 )
@@ -38,7 +40,7 @@ type journal struct {
 
 	mu     sync.Mutex
 	files  []*journalFile // oldest first; records are written to the last unless it is sealed
-	spare  *journalFile   // an empty one that is mapped, to be used again; nil for none
+	spare  []*journalFile // empty ones that are mapped, to be used again
 	behind int64          // bytes that are not in blocks
 	failed time.Time      // when they last could not be moved; zero when they can
 	batch  []byte         // of the group's leader
@@ -153,8 +155,9 @@ func (j *journal) current() (*journalFile, error) {
 	if n := len(j.files); n > 0 && !j.files[n-1].sealed {
 		return j.files[n-1], nil
 	}
-	f := j.spare
-	if j.spare = nil; f != nil {
+	var f *journalFile
+	if n := len(j.spare); n > 0 {
+		f, j.spare = j.spare[n-1], j.spare[:n-1]
 		if err := f.rename(journalName(j.base+journalMark) + saltMark + newSalt()); err != nil {
 			_ = f.remove() // the next sweep does it
 			f = nil
@@ -193,8 +196,8 @@ func (j *journal) next() (f *journalFile, end int64, err error) {
 		if !f.sealed {
 			return nil, 0, nil
 		}
-		if j.files = j.files[1:]; j.spare == nil && f.clear() {
-			j.spare = f
+		if j.files = j.files[1:]; len(j.spare) < maxSpare && f.clear() {
+			j.spare = append(j.spare, f)
 		} else {
 			err = errors.Join(err, f.remove())
 		}
@@ -223,12 +226,8 @@ func (j *journal) flushed(err error) {
 func (j *journal) owns(name string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, f := range j.files {
-		if f.name() == name {
-			return true
-		}
-	}
-	return j.spare != nil && j.spare.name() == name
+	named := func(f *journalFile) bool { return f.name() == name }
+	return slices.ContainsFunc(j.files, named) || slices.ContainsFunc(j.spare, named)
 }
 
 // close refuses new records and moves the last ones. What cannot be moved
@@ -238,10 +237,10 @@ func (j *journal) close() error {
 	err := j.flush()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.spare != nil {
-		err = errors.Join(err, j.spare.remove())
-		j.spare = nil
+	for _, f := range j.spare {
+		err = errors.Join(err, f.remove())
 	}
+	j.spare = nil
 	for _, f := range j.files {
 		if f.done < f.size {
 			err = errors.Join(err, f.Close())

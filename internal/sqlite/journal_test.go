@@ -23,9 +23,7 @@ import (
 func die(t *testing.T, s *Store) {
 	t.Helper()
 	s.journal.group.Close()
-	if s.journal.spare != nil {
-		s.journal.files = append(s.journal.files, s.journal.spare)
-	}
+	s.journal.files = append(s.journal.files, s.journal.spare...)
 	for _, f := range s.journal.files {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)

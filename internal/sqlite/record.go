@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"iter"
 	"slices"
+	"unsafe"
 
 	"junctor/internal/store"
 )
@@ -98,10 +99,11 @@ type journaled struct {
 }
 
 // records yields consecutive records, up to the first that is broken or not
-// whole. salt is that of their journal.
+// whole. They refer to b, which must not change while they are used. salt is
+// that of their journal.
 func records(b []byte, salt uint32) iter.Seq[journaled] {
 	return func(yield func(journaled) bool) {
-		text := string(b)
+		text := unsafe.String(unsafe.SliceData(b), len(b)) // a copy would cost as much as decoding
 		for {
 			size := recordSize(b)
 			if size <= recordHead || size > int64(len(b)) {

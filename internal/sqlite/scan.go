@@ -82,12 +82,13 @@ type extent struct {
 	seq  int64
 	n    int
 	head []byte // nil if it was not read with it
+	lack bool   // it does not have the text of the query
 }
 
 // extents returns blocks that may have matching records, in the order in
 // which the query wants them, from the one after last on, at most limit. They
-// have their heads, unless most of them will be left out for their text: one
-// query for each head would take longer than reading it.
+// have their heads, because one query for each head would take longer than
+// reading it, unless most of them will be left out for their text.
 func (t *snapshot) extents(q store.CallQuery, last *extent, limit int) (out []extent, err error) {
 	where, args := []string{"true"}, []any{}
 	add := func(cond string, arg int64) { where, args = append(where, cond), append(args, arg) }
@@ -111,20 +112,22 @@ func (t *snapshot) extents(q store.CallQuery, last *extent, limit int) (out []ex
 	if last != nil {
 		add(beyond, last.seq)
 	}
-	head := "head"
+	columns := "head, NULL"
 	if q.Text != "" {
-		head = "NULL"
+		columns = "NULL, (SELECT bits FROM call_filters WHERE seq = call_blocks.seq)"
 	}
-	rows, err := t.conn.QueryContext(t.ctx, "SELECT seq, n, "+head+" FROM call_blocks WHERE "+strings.Join(where, " AND ")+order+" LIMIT ?", append(args, limit)...)
+	rows, err := t.conn.QueryContext(t.ctx, "SELECT seq, n, "+columns+" FROM call_blocks WHERE "+strings.Join(where, " AND ")+order+" LIMIT ?", append(args, limit)...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var e extent
-		if err := rows.Scan(&e.seq, &e.n, &e.head); err != nil {
+		var filter sql.RawBytes
+		if err := rows.Scan(&e.seq, &e.n, &e.head, &filter); err != nil {
 			return nil, err
 		}
+		e.lack = !mayHave(filter, q.Text)
 		out = append(out, e)
 	}
 	return out, rows.Err()

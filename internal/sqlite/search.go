@@ -13,9 +13,9 @@ import (
 	"junctor/internal/store"
 )
 
-// withText returns those of the blocks whose records may have the text. To
-// find a text is to decompress and read all there is, so that it is done on
-// all processors.
+// withText returns those of the blocks that may have the text. To find a text is to
+// decompress and read all blocks whose filters do not exclude it, which is done
+// on all processors.
 func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) ([]extent, error) {
 	text := newNeedle(q.Text)
 	type body struct {
@@ -54,6 +54,9 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 			})
 		}
 		for i, e := range blocks {
+			if e.lack {
+				continue
+			}
 			if err := b.open(e); err != nil {
 				return err
 			}
@@ -88,9 +91,26 @@ func (t *snapshot) withText(b *blockReader, blocks []extent, q store.CallQuery) 
 	return out, err
 }
 
-// bodies shows the parts of all blocks, which are in the given order, with one
-// query: one for each block would cost as much as the reading itself.
+// bodies shows the parts of the blocks that may have the text, with one query
+// for those that follow each other in the given order: one for each block would
+// cost as much as the reading itself.
 func (t *snapshot) bodies(blocks []extent, oldest bool, use func(i int, head, ids, body []byte)) error {
+	for i := 0; i < len(blocks); i++ {
+		first := i
+		for i < len(blocks) && !blocks[i].lack {
+			i++
+		}
+		if first == i {
+			continue
+		}
+		if err := t.run(blocks[first:i], oldest, func(i int, head, ids, body []byte) { use(first+i, head, ids, body) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *snapshot) run(blocks []extent, oldest bool, use func(i int, head, ids, body []byte)) error {
 	order, low, high := " DESC", blocks[len(blocks)-1].seq, blocks[0].seq
 	if oldest {
 		order, low, high = "", high, low
