@@ -39,6 +39,7 @@ const dropPreview = 200
 // of each. It is not safe for concurrent use.
 type Reader struct {
 	r       *bufio.Reader
+	src     *source // what r reads from
 	framing Framing
 	max     int
 	onDrop  func(Drop)
@@ -55,7 +56,25 @@ func NewReader(r io.Reader, framing Framing, limits Limits, onDrop func(Drop)) *
 	if onDrop == nil {
 		onDrop = func(Drop) {}
 	}
-	return &Reader{r: bufio.NewReaderSize(r, readBuffer), framing: framing, max: limits.WithDefaults().MaxBytes, onDrop: onDrop}
+	src := &source{Reader: r}
+	return &Reader{r: bufio.NewReaderSize(src, readBuffer), src: src, framing: framing, max: limits.WithDefaults().MaxBytes, onDrop: onDrop}
+}
+
+// source is a stream behind bytes that were read too early.
+type source struct {
+	io.Reader
+	early []byte
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if len(s.early) == 0 {
+		return s.Reader.Read(p)
+	}
+	n := copy(p, s.early)
+	if s.early = s.early[n:]; len(s.early) == 0 {
+		s.early = nil
+	}
+	return n, nil
 }
 
 // Next returns the bytes of the next message, which belong to the caller. They
@@ -135,29 +154,45 @@ func (r *Reader) line() ([]byte, error) {
 	}
 	long := newScratch()
 	defer long.release()
-	for {
-		if len(long.b)+len(part) > r.max+1 {
-			return nil, r.skipLine(long.b, part, err)
-		}
-		long.b = append(long.b, part...)
-		switch {
-		case err == nil:
-			return bytes.Clone(long.b[:len(long.b)-1]), nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return bytes.Clone(long.b), err
-		}
-		part, err = r.r.ReadSlice('\n')
+	long.b = append(long.b, part...)
+	for errors.Is(err, bufio.ErrBufferFull) && len(long.b) <= r.max+1 {
+		err = r.readOn(long)
 	}
+	switch {
+	case len(long.b) > r.max+1:
+		return nil, r.skipLine(long.b, err)
+	case err == nil:
+		return bytes.Clone(long.b[:len(long.b)-1]), nil
+	}
+	return bytes.Clone(long.b), err
+}
+
+// readOn reads more of a line that has filled the buffer, as much at a time as
+// there is. The error is bufio.ErrBufferFull until the line ends.
+func (r *Reader) readOn(long *scratch) error {
+	if n := len(long.b); cap(long.b)-n < readBuffer {
+		long.b = slices.Grow(long.b, min(max(n, scratchSize), keepScratch))
+	}
+	free := long.b[len(long.b):cap(long.b)]
+	n, err := r.r.Read(free) // not through its buffer, which is empty and smaller
+	if i := bytes.IndexByte(free[:n], '\n'); i >= 0 {
+		r.src.early = append(bytes.Clone(free[i+1:n]), r.src.early...)
+		n, err = i+1, nil
+	} else if err == nil {
+		err = bufio.ErrBufferFull
+	}
+	long.b = long.b[:len(long.b)+n]
+	return err
 }
 
 // skipLine throws the rest of a line away, and reports what can be known of
 // it from its two ends.
-func (r *Reader) skipLine(long, part []byte, err error) error {
+func (r *Reader) skipLine(long []byte, err error) error {
 	head := bytes.Clone(long[:min(len(long), peekBytes)])
-	head = append(head, part[:min(len(part), peekBytes-len(head))]...)
-	tail := appendTail(nil, part)
-	n := len(long) + len(part)
+	tail := appendTail(nil, long[max(0, len(long)-peekBytes):])
+	n := len(long)
 	for errors.Is(err, bufio.ErrBufferFull) {
+		var part []byte
 		part, err = r.r.ReadSlice('\n')
 		n += len(part)
 		tail = appendTail(tail, part)

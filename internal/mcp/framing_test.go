@@ -267,3 +267,36 @@ func FuzzWriteRead(f *testing.F) {
 		}
 	})
 }
+
+// TestReaderOfLongLines: lines of all sizes arrive whole and in order, however
+// many of them a read returns, and one over the limit is skipped alone.
+func TestReaderOfLongLines(t *testing.T) {
+	sizes := []int{2, 8191, 8192, 8193, 3, 32 << 10, 100_000, 5, 90_000, 300_000, 2, 2 << 20, 7}
+	var all bytes.Buffer
+	for i, size := range sizes {
+		all.WriteString("{" + strings.Repeat(string(rune('a'+i)), size-2) + "}\n")
+	}
+	for name, wrap := range map[string]func(io.Reader) io.Reader{
+		"all there is": func(r io.Reader) io.Reader { return r },
+		"half of it":   iotest.HalfReader,
+		"with its end": iotest.DataErrReader,
+	} {
+		const limit = 1 << 20
+		r := NewReader(wrap(bytes.NewReader(all.Bytes())), FramingLines, Limits{MaxBytes: limit}, nil)
+		for i, size := range sizes {
+			line, err := r.Next()
+			if size > limit {
+				if d, ok := errors.AsType[*DecodeError](err); !ok || !d.TooLarge || !strings.Contains(d.Msg, fmt.Sprint(size+1)) {
+					t.Errorf("%s, %d bytes: %v", name, size, err)
+				}
+				continue
+			}
+			if err != nil || len(line) != size || len(bytes.Trim(line[1:size-1], string(rune('a'+i)))) > 0 {
+				t.Fatalf("%s, %d bytes: %d bytes, %v", name, size, len(line), err)
+			}
+		}
+		if _, err := r.Next(); err != io.EOF {
+			t.Errorf("%s: at the end: %v", name, err)
+		}
+	}
+}
