@@ -65,7 +65,7 @@ var access = map[string]need{
 	"GET /api/changes": admin, "POST /api/servers/{name}/approve": admin, "GET /api/import": admin, "POST /api/import": admin,
 	"GET /api/calls": anyCaller, "GET /api/calls/{id}": anyCaller, "POST /api/calls/{id}": anyCaller, "DELETE /api/calls/{id}": anyCaller,
 	"GET /api/export": anyCaller, "GET /api/stats": anyCaller, "GET /api/config": admin, "GET /api/config/schema": admin, "PATCH /api/config": admin,
-	"GET /api/profiles": anyCaller, "GET /api/profiles/{name}": anyCaller, "PUT /api/profiles/{name}": admin, "DELETE /api/profiles/{name}": admin,
+	"GET /api/profiles": anyCaller, "POST /api/profiles/preview": admin, "GET /api/profiles/{name}": anyCaller, "PUT /api/profiles/{name}": admin, "DELETE /api/profiles/{name}": admin,
 	"GET /api/keys": admin, "POST /api/keys": admin, "DELETE /api/keys/{name}": admin, "GET /api/audit": admin,
 	"GET /api/approvals": anyCaller, "GET /api/approvals/events": admin, "POST /api/approvals/{id}": admin, "DELETE /api/approvals/{tool...}": anyCaller,
 	// Sign-in.

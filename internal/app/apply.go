@@ -94,7 +94,7 @@ func (a *App) watch(ctx context.Context) error {
 			return
 		}
 		if !a.config.Load().Equal(u.Config) {
-			a.audit.Audit(tool.WithCaller(ctx, fileEditor), "config.change", u.Config.Place().Path, nil)
+			a.audit.Audit(tool.WithCaller(ctx, fileEditor), "config.change", u.Config.Place().Path, map[string]any{"keys": config.Changed(a.config.Load(), u.Config)})
 		}
 		a.apply(ctx, u.Config)
 	})

@@ -13,7 +13,7 @@ import (
 func (a *App) newApprovals(rt http.RoundTripper) *approval.Inbox {
 	cfg := a.config.Load()
 	return approval.New(approval.Options{
-		Config: cfg.Approval, Calls: a.waiting, Standing: &approval.Standing{Store: a.store, Tools: a.catalog},
+		Config: cfg.Approval, Calls: a.waiting, Standing: &approval.Standing{Store: a.store, Tools: a.catalog, Audit: a.audit.Audit},
 		Store: a.store, Shared: cfg.Store.URL != "", Redact: a.opts.Redactor.JSON, Differences: a.differences,
 		Audit: a.audit.Audit, Client: approval.NewClient(rt), Log: a.log,
 	})

@@ -40,6 +40,12 @@ func TestProfilesAPI(t *testing.T) {
 	if code, body := r.ask("GET", "/api/profiles/one", ""); code != 200 || !strings.Contains(body, `"servers":["a"],"tools":["a:echo"],"toolCount":1`) || !strings.Contains(body, `"config"`) {
 		t.Errorf("the profile: %d %s", code, body)
 	}
+	if code, body := r.ask("POST", "/api/profiles/preview", `{"servers":["b"],"tools":["*","!*:echo"]}`); code != 200 || !strings.Contains(body, `"servers":["b"]`) || strings.Contains(body, "b:echo") || strings.Contains(body, `"toolCount":0`) {
+		t.Errorf("a preview: %d %s", code, body)
+	}
+	if code, body := r.ask("POST", "/api/profiles/preview", `{"tools":["!a:*"]}`); code != 400 {
+		t.Errorf("a preview of nothing: %d %s", code, body)
+	}
 	guest := []string{"X-API-Key", "key-of-the-guest-000002"}
 	if code, body := r.as("GET", "/api/profiles", "", guest...); code != 200 || !strings.Contains(body, `"one"`) || strings.Contains(body, "two") || strings.Contains(body, "config") {
 		t.Errorf("the guest's profiles: %d %s", code, body)

@@ -297,7 +297,7 @@ func (i *Inbox) remember(ctx context.Context, call *tool.Call, e *catalog.Entry,
 	case ForSession:
 		err = i.Standing.allowInSession(ctx, call.Caller.ID, call.Session, subject(e))
 	case Always:
-		err = i.Standing.AllowAlways(ctx, call.Caller.ID, subject(e))
+		err = i.Standing.allowAlways(ctx, call.Caller.ID, subject(e))
 	}
 	if err != nil {
 		i.Log.WarnContext(ctx, "cannot store the approval; a person will be asked again", "tool", e.Name.String(), "err", err)

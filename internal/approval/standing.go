@@ -38,6 +38,8 @@ const (
 type Standing struct {
 	Store store.Values
 	Tools interface{ Snapshot() *catalog.Snapshot }
+	// Audit records what a caller has allowed for itself; nil records nothing.
+	Audit func(ctx context.Context, action, target string, detail any)
 }
 
 // Info is a permanent approval of a tool.
@@ -77,8 +79,18 @@ func (s *Standing) AllowedAlways(ctx context.Context, caller, subject string) (b
 	return err == nil && slices.Contains(subjects, subject), err
 }
 
-// AllowAlways allows the caller's calls of the subject for always.
-func (s *Standing) AllowAlways(ctx context.Context, caller, subject string) error {
+// AllowAlways allows the caller's calls of the subject for always, by the caller
+// itself.
+func (s *Standing) AllowAlways(ctx context.Context, caller tool.Caller, subject string) error {
+	err := s.allowAlways(ctx, caller.ID, subject)
+	if err == nil && s.Audit != nil {
+		name, fingerprint, _ := strings.Cut(subject, " ")
+		s.Audit(tool.WithCaller(ctx, caller), "approval.always", name, map[string]any{"fingerprint": fingerprint})
+	}
+	return err
+}
+
+func (s *Standing) allowAlways(ctx context.Context, caller, subject string) error {
 	return s.change(ctx, caller, func(subjects []string) []string {
 		if slices.Contains(subjects, subject) {
 			return nil

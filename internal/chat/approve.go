@@ -55,7 +55,7 @@ func (s *Session) remember(ctx context.Context, t *turn, name string, scope wire
 	case wire.ForSession:
 		return s.save(ctx, func(m *metadata) { m.Allow = append(m.Allow, name) })
 	case wire.Always:
-		return s.host.Approvals.AllowAlways(ctx, t.caller.ID, name)
+		return s.host.Approvals.AllowAlways(ctx, t.caller, name)
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func TestAllowAlwaysRetriesOnConflict(t *testing.T) {
 	l := &leases{conflict: 2}
 	h := quiet(l)
 	for _, name := range []string{"a:b", "c:d", "a:b"} {
-		if err := h.Approvals.AllowAlways(t.Context(), "me", name); err != nil {
+		if err := h.Approvals.AllowAlways(t.Context(), tool.Caller{ID: "me"}, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,7 +138,7 @@ func TestAllowAlwaysRetriesOnConflict(t *testing.T) {
 		t.Errorf("kept %s", l.value)
 	}
 	l.conflict = 100
-	if err := h.Approvals.AllowAlways(t.Context(), "me", "x:y"); !errors.Is(err, store.ErrConflict) {
+	if err := h.Approvals.AllowAlways(t.Context(), tool.Caller{ID: "me"}, "x:y"); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("%v", err)
 	}
 	l.err = errors.New("down")

@@ -24,6 +24,15 @@ func NeedRestart(before, after *Config) []string {
 	return keys
 }
 
+// Changed returns the keys of the settings that differ between two
+// configurations, sorted.
+func Changed(before, after *Config) []string {
+	keys := []string{}
+	differing(reflect.ValueOf(*before), reflect.ValueOf(*after), "", "", func(key, _ string) { keys = append(keys, key) })
+	slices.Sort(keys)
+	return keys
+}
+
 // differing calls f for every setting that differs between two structs of one
 // type, with its key and its mark.
 func differing(a, b reflect.Value, key, apply string, f func(key, apply string)) {

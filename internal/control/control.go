@@ -112,6 +112,7 @@ func (c *Control) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/config/schema", c.admin(c.settingsSchema))
 	mux.HandleFunc("PATCH /api/config", c.admin(c.changeSettings))
 	mux.HandleFunc("GET /api/profiles", c.listProfiles)
+	mux.HandleFunc("POST /api/profiles/preview", c.admin(c.previewProfile))
 	mux.HandleFunc("GET /api/profiles/{name}", c.showProfile)
 	mux.HandleFunc("PUT /api/profiles/{name}", c.admin(c.setProfile))
 	mux.HandleFunc("DELETE /api/profiles/{name}", c.admin(c.removeProfile))

@@ -53,13 +53,46 @@ func (c *Control) showProfile(w http.ResponseWriter, r *http.Request) {
 	answer(w, p)
 }
 
+// previewProfile answers with what a profile with the configuration in the body
+// would show. Nothing is saved.
+func (c *Control) previewProfile(w http.ResponseWriter, r *http.Request) {
+	var in profile.Config
+	err := c.read(w, r, &in)
+	if err == nil {
+		err = invalidProfile(in.Validate())
+	}
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	const name = "preview"
+	p, err := c.describe(c.Profiles.With(name, in), tool.CallerFrom(r.Context()), name)
+	if err != nil {
+		httperr.Write(w, r, err)
+		return
+	}
+	answer(w, p)
+}
+
+// invalidProfile returns what is wrong with a profile as the caller's mistake.
+func invalidProfile(err error) error {
+	if problems := setting.Problems(err); len(problems) > 0 {
+		return &tool.Error{Kind: tool.InvalidArguments, Msg: problems[0].Error()}
+	}
+	return err
+}
+
 // profile describes a profile that the caller may use.
 func (c *Control) profile(caller tool.Caller, name string) (Profile, error) {
-	narrowed, err := c.Profiles.Narrow(caller, name)
+	return c.describe(c.Profiles, caller, name)
+}
+
+func (c *Control) describe(profiles *profile.Set, caller tool.Caller, name string) (Profile, error) {
+	narrowed, err := profiles.Narrow(caller, name)
 	if err != nil {
 		return Profile{}, err
 	}
-	config := c.Profiles.CurrentConfig()[name]
+	config := profiles.CurrentConfig()[name]
 	p := Profile{Name: name, Description: config.Description, Servers: []string{}, Tools: []string{}}
 	for _, s := range c.Tools.Servers(&narrowed) {
 		p.Servers = append(p.Servers, s.Name)
@@ -84,9 +117,11 @@ func (c *Control) setProfile(w http.ResponseWriter, r *http.Request) {
 		if err = profile.CheckName(name); err == nil {
 			err = in.Validate()
 		}
-		if problems := setting.Problems(err); len(problems) > 0 {
-			err = &tool.Error{Kind: tool.InvalidArguments, Msg: problems[0].Error()}
-		}
+		err = invalidProfile(err)
+	}
+	action := "profile.add"
+	if _, ok := c.Profiles.CurrentConfig()[name]; ok {
+		action = "profile.change"
 	}
 	if err == nil {
 		var raw json.RawMessage
@@ -98,7 +133,7 @@ func (c *Control) setProfile(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, asInvalid(err))
 		return
 	}
-	c.Audit(r.Context(), "profile.set", name, in)
+	c.Audit(r.Context(), action, name, in)
 	answer(w, map[string]any{"ok": true})
 }
 

@@ -53,6 +53,9 @@ func (s *Set) CurrentConfig() map[string]Config { return *s.current.Load() }
 // Names returns the names of the profiles, sorted.
 func (s *Set) Names() []string { return slices.Sorted(maps.Keys(s.CurrentConfig())) }
 
+// With returns a Set that has this one profile, with the same servers and tags.
+func (s *Set) With(name string, c Config) *Set { return New(map[string]Config{name: c}, s.opts) }
+
 // Get returns the profile of that name. It follows the configuration, and
 // allows nothing while there is none.
 func (s *Set) Get(name string) tool.Profile { return named{s, name} }
