@@ -319,6 +319,50 @@ test('settings: change the configuration in a form, with the file beside it; a r
   assert.doesNotMatch(file(), /"level"/);
 }));
 
+test('settings: make a profile, see what it has while typing, use it in a key and a chat, remove it', on('/#/settings/profiles', async (page) => {
+  const file = () => JSON.parse(readFileSync(rig.g.file, 'utf8').replace(/^\s*\/\/.*$/gm, ''));
+  const dialog = page.getByRole('dialog');
+  await page.getByRole('button', { name: 'New profile' }).click();
+  await dialog.getByLabel('Name').fill('graph');
+  await dialog.getByLabel('Servers').fill('memory');
+  await dialog.getByText(/^[2-9] tools of 1 server can be used/).waitFor();
+  await dialog.getByLabel('Tools').fill('*:read_*, !*:delete_*');
+  await dialog.getByText('1 tool of 1 server can be used').click();
+  await dialog.getByText('read_graph').waitFor();
+  await dialog.getByLabel('Instructions').fill('Only the graph.');
+  assert.deepEqual(await violations(page), []);
+  await shot(page, 'light-profile-edit');
+  await toast(page, 'graph saved', () => dialog.getByRole('button', { name: 'Save' }).click());
+  assert.deepEqual(file().profiles.graph, { servers: ['memory'], tools: ['*:read_*', '!*:delete_*'], instructions: 'Only the graph.' });
+  const card = page.getByRole('region', { name: 'graph' });
+  await card.getByText('1 tool of 1 server can be used').waitFor();
+
+  await page.getByRole('tab', { name: 'API keys' }).click();
+  await page.getByRole('button', { name: 'New key' }).click();
+  await dialog.getByLabel('Name').fill('graph-bot');
+  await dialog.getByLabel('Profile').selectOption('graph');
+  await dialog.getByRole('button', { name: 'Create key' }).click();
+  await page.getByRole('cell', { name: 'profile graph' }).waitFor();
+  await page.goto(`${rig.g.url}/#/chat`);
+  await page.getByRole('button', { name: 'Settings of this chat' }).click();
+  await dialog.getByLabel('Profile').selectOption('graph');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+
+  await page.goto(`${rig.g.url}/#/settings/profiles`);
+  await card.getByText('Keys bound to it: graph-bot').waitFor();
+  assert.deepEqual(await violations(page), []);
+  await shot(page, 'light-profiles');
+  await page.getByRole('button', { name: 'Edit graph' }).click();
+  await dialog.getByLabel('Tools').fill('');
+  await dialog.getByText(/^[2-9] tools of 1 server can be used/).waitFor();
+  await toast(page, 'graph saved', () => dialog.getByRole('button', { name: 'Save' }).click());
+  await page.getByRole('button', { name: 'Remove graph' }).click();
+  await dialog.getByText('graph-bot').waitFor();
+  await toast(page, 'graph removed', () => dialog.getByRole('button', { name: 'Remove', exact: true }).click());
+  await page.getByText('No profiles').waitFor();
+  assert.equal(file().profiles?.graph, undefined);
+}));
+
 test('settings: a model and its key are added in the page; the key goes into .env', alone({ script: null, config: {} }, '/#/settings/models', async (page, own) => {
   await page.getByText('No model configured').waitFor();
   await page.getByRole('button', { name: 'Add model' }).click();

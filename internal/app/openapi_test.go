@@ -106,6 +106,7 @@ var operations = map[string]operation{
 	"PATCH /api/config":           {id: "changeConfig", summary: "Change settings by their keys; null removes one", body: object[map[string]any]("set"), response: control.Configuration{}},
 	"GET /api/profiles":           {id: "listProfiles", summary: "The profiles that the caller may use", query: "wait", response: object[[]control.Profile]("profiles")},
 	"GET /api/profiles/{name}":    {id: "getProfile", summary: "A profile and its tools", query: "wait", response: control.Profile{}},
+	"POST /api/profiles/preview":  {id: "previewProfile", summary: "What a profile with this configuration would see; nothing is saved", body: profile.Config{}, response: control.Profile{}},
 	"PUT /api/profiles/{name}":    {id: "setProfile", summary: "Define or replace a profile", body: profile.Config{}, response: done},
 	"DELETE /api/profiles/{name}": {id: "removeProfile", summary: "Remove a profile", response: done},
 	"GET /api/keys":               {id: "listKeys", summary: "The API keys", response: object[[]store.Key]("keys")},

@@ -20,7 +20,7 @@ export function ApprovalsView() {
         <div className="page-column">
           {calls.length === 0 ? (
             <Empty icon="check" title="No call waits for approval">
-              <p>Calls of tools that require approval appear here when their client cannot ask its user.</p>
+              <p>Calls of tools that require approval appear here when their client cannot ask its user, and those of chats.</p>
             </Empty>
           ) : (
             <div className="stack" aria-live="polite" aria-label={`${plural(calls.length, 'call')} waiting`}>

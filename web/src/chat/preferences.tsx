@@ -1,19 +1,22 @@
 import { useState } from 'react';
-import type { Status } from '../lib/api';
+import { get, type Status } from '../lib/api';
+import { useResource } from '../lib/use';
 import { Button, Dialog, Field } from '../ui/ui';
 import type { Preferences } from './protocol';
 
 /** isSet reports whether a conversation has preferences of its own. */
 export function isSet(p: Preferences): boolean {
-  return Boolean(p.systemPrompt) || p.temperature !== undefined || (p.servers?.length ?? 0) > 0;
+  return Boolean(p.systemPrompt) || p.temperature !== undefined || (p.servers?.length ?? 0) > 0 || Boolean(p.profile);
 }
 
-/** PreferencesDialog edits the system prompt, the temperature and the servers of one conversation. */
+/** PreferencesDialog edits the system prompt, the temperature, the profile and the servers of one conversation. */
 export function PreferencesDialog({ value, status, onSave, onClose }: { value: Preferences; status?: Status; onSave: (p: Preferences) => void; onClose: () => void }) {
   const [prompt, setPrompt] = useState(value.systemPrompt ?? '');
   const [temperature, setTemperature] = useState(value.temperature === undefined ? '' : String(value.temperature));
   const all = (status?.servers ?? []).filter((s) => s.status !== 'disabled').map((s) => s.name);
   const [off, setOff] = useState<Set<string>>(() => new Set(value.servers?.length ? all.filter((s) => !value.servers!.includes(s)) : []));
+  const [profile, setProfile] = useState(value.profile ?? '');
+  const profiles = useResource<{ profiles: { name: string }[] }>('profiles', (s) => get('/api/profiles', s)).data?.profiles.map((p) => p.name) ?? [];
   const number = Number(temperature);
   const wrong = temperature.trim() !== '' && !(number >= 0 && number <= 2);
   const none = all.length > 0 && all.every((s) => off.has(s));
@@ -27,6 +30,7 @@ export function PreferencesDialog({ value, status, onSave, onClose }: { value: P
           onSave({
             ...(prompt.trim() && { systemPrompt: prompt.trim() }),
             ...(temperature.trim() !== '' && { temperature: number }),
+            ...(profile && { profile }),
             ...(off.size > 0 && { servers: all.filter((s) => !off.has(s)) }),
           });
           onClose();
@@ -38,6 +42,18 @@ export function PreferencesDialog({ value, status, onSave, onClose }: { value: P
         <Field label="Temperature" hint={wrong ? <span className="bad-text">A number from 0 to 2</span> : "From 0 (strict) to 2 (free). Empty: the model's own."}>
           {(id) => <input id={id} inputMode="decimal" value={temperature} aria-invalid={wrong || undefined} onChange={(e) => setTemperature(e.target.value)} />}
         </Field>
+        {(profiles.length > 0 || profile) && (
+          <Field label="Profile" hint="The part of the gateway that this chat uses">
+            {(id) => (
+              <select id={id} value={profile} onChange={(e) => setProfile(e.target.value)}>
+                <option value="">none</option>
+                {[...new Set([...profiles, ...(profile ? [profile] : [])])].map((p) => (
+                  <option key={p}>{p}</option>
+                ))}
+              </select>
+            )}
+          </Field>
+        )}
         <fieldset className="choices">
           <legend>Servers</legend>
           {all.length === 0 && <p className="muted small">There are no servers.</p>}

@@ -32,6 +32,7 @@ export interface Preferences {
   temperature?: number;
   /** Empty: all. */
   servers?: string[];
+  profile?: string;
 }
 
 export type Answer = 'accept' | 'decline' | 'cancel';

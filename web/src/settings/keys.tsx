@@ -52,7 +52,7 @@ export function Keys() {
                       {k.name} {k.admin && <Badge tone="accent">admin</Badge>} {k.chat !== undefined && <Badge>{k.chat ? 'chat' : 'no chat'}</Badge>} {ended && <Badge>{ended}</Badge>}
                     </th>
                     <td className="mono">{k.hint}…</td>
-                    <td>{[...(k.servers ?? []), ...(k.tools ?? [])].join(', ') || 'everything'}</td>
+                    <td>{[...(k.profile ? [`profile ${k.profile}`] : []), ...(k.servers ?? []), ...(k.tools ?? [])].join(', ') || 'everything'}</td>
                     <td title={dateTime(k.created)}>{ago(k.created)}</td>
                     <td>{k.lastUsed ? ago(k.lastUsed) : 'never'}</td>
                     <td>
@@ -111,6 +111,8 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
   const [tools, setTools] = useState('');
   const [chat, setChat] = useState('');
   const [days, setDays] = useState('0');
+  const [profile, setProfile] = useState('');
+  const profiles = useResource<{ profiles: { name: string }[] }>('profiles', (s) => get('/api/profiles', s)).data?.profiles ?? [];
   const [busy, act] = useAction();
   const list = (s: string) => {
     const l = s.split(/[\s,]+/).filter(Boolean);
@@ -118,7 +120,7 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
   };
   const submit = () =>
     void act('make', async () =>
-      onMade(await send('POST', '/api/keys', { name: name.trim(), admin, servers: list(servers), tools: list(tools), chat: chat ? chat === 'yes' : undefined, expiresInSeconds: Number(days) * 86_400 })),
+      onMade(await send('POST', '/api/keys', { name: name.trim(), admin, servers: list(servers), tools: list(tools), profile: profile || undefined, chat: chat ? chat === 'yes' : undefined, expiresInSeconds: Number(days) * 86_400 })),
     );
   return (
     <Dialog title="New API key" open onClose={onClose}>
@@ -137,6 +139,18 @@ function NewKey({ onClose, onMade }: { onClose: () => void; onMade: (m: { key: s
         <Field label="Tools" hint="Leave empty for all tools of these servers">
           {(id) => <input id={id} className="mono" value={tools} autoComplete="off" placeholder="files:read_*" onChange={(e) => setTools(e.target.value)} />}
         </Field>
+        {profiles.length > 0 && (
+          <Field label="Profile" hint="The key is bound to it and can choose no other">
+            {(id) => (
+              <select id={id} value={profile} onChange={(e) => setProfile(e.target.value)}>
+                <option value="">none</option>
+                {profiles.map((p) => (
+                  <option key={p.name}>{p.name}</option>
+                ))}
+              </select>
+            )}
+          </Field>
+        )}
         <Field label="Chat and other uses of models">
           {(id) => (
             <select id={id} value={chat} onChange={(e) => setChat(e.target.value)}>

@@ -3,6 +3,7 @@ import { duration } from '../lib/format';
 import { useRoute, go, href } from '../lib/use';
 import { useMe } from '../me';
 import { setTheme, useTheme, type Theme } from '../theme';
+import { Profiles } from '../profiles/view';
 import { Icon, type IconName } from '../ui/icons';
 import { Badge, Button, Code, Skeleton, Tabs } from '../ui/ui';
 import { Approvals } from './approvals';
@@ -13,11 +14,11 @@ import { Keys } from './keys';
 import { Models } from './models';
 import { SignIns } from './signins';
 
-type Tab = 'general' | 'models' | 'keys' | 'config' | 'audit';
+type Tab = 'general' | 'models' | 'keys' | 'profiles' | 'config' | 'audit';
 
 export function SettingsView({ status }: { status?: Status }) {
   const { parts } = useRoute();
-  const tab = (['models', 'keys', 'config', 'audit'].includes(parts[1] ?? '') ? parts[1] : 'general') as Tab;
+  const tab = (['models', 'keys', 'profiles', 'config', 'audit'].includes(parts[1] ?? '') ? parts[1] : 'general') as Tab;
   return (
     <div className="page">
       <header className="view-head">
@@ -33,6 +34,7 @@ export function SettingsView({ status }: { status?: Status }) {
               { id: 'general', label: 'General' },
               { id: 'models', label: 'Models' },
               { id: 'keys', label: 'API keys' },
+              { id: 'profiles', label: 'Profiles' },
               { id: 'config', label: 'Configuration' },
               { id: 'audit', label: 'Audit log' },
             ]}
@@ -40,6 +42,7 @@ export function SettingsView({ status }: { status?: Status }) {
           {tab === 'general' && <General status={status} />}
           {tab === 'models' && <Models />}
           {tab === 'keys' && <Keys />}
+          {tab === 'profiles' && <Profiles />}
           {tab === 'config' && <Config />}
           {tab === 'audit' && <Audit />}
         </div>

@@ -1,0 +1,105 @@
+import { useState } from 'react';
+import { send, type Profile } from '../lib/api';
+import { plural } from '../lib/format';
+import { useDebounced, useResource } from '../lib/use';
+import { Loaded } from '../ui/grid';
+import { Button, Dialog, Field, useAction } from '../ui/ui';
+import { byServer, configOf, draftOf, type Draft } from './profile';
+
+/** EditProfile edits a profile, or makes one, and shows what it sees meanwhile. */
+export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Profile; taken: string[]; onClose: () => void; onSaved: () => void }) {
+  const [d, setDraft] = useState<Draft>(() => draftOf(profile));
+  const [busy, act] = useAction();
+  const set = (change: Partial<Draft>) => setDraft((before) => ({ ...before, ...change }));
+  const config = configOf(d, profile?.config);
+  const exists = !profile && taken.includes(d.name.trim());
+  const text = (key: 'servers' | 'tags' | 'tools' | 'description', label: string, hint: string, placeholder: string) => (
+    <Field label={label} hint={hint}>
+      {(id) => <input id={id} className={key === 'description' ? '' : 'mono'} value={d[key]} autoComplete="off" spellCheck={key === 'description'} placeholder={placeholder} onChange={(e) => set({ [key]: e.target.value })} />}
+    </Field>
+  );
+  return (
+    <Dialog title={profile ? `Edit ${profile.name}` : 'New profile'} open onClose={onClose} wide>
+      <form
+        className="stack"
+        onSubmit={(e) => {
+          e.preventDefault();
+          void act('save', () => send('PUT', `/api/profiles/${encodeURIComponent(d.name.trim())}`, config), `${d.name.trim()} saved`).then((ok) => ok && onSaved());
+        }}
+      >
+        {!profile && (
+          <Field label="Name" hint={exists ? 'A profile has this name already.' : 'Used in addresses, such as /profiles/coding/mcp'}>
+            {(id) => <input id={id} value={d.name} required autoFocus pattern="[A-Za-z0-9_\-]{1,64}" placeholder="coding" autoComplete="off" onChange={(e) => set({ name: e.target.value })} />}
+          </Field>
+        )}
+        {text('description', 'Description', 'What it is for', '')}
+        {text('servers', 'Servers', 'Names or patterns, separated by commas; ! leaves out. Empty: all.', 'github, fs*')}
+        {text('tools', 'Tools', 'Patterns over server:tool; ! leaves out. Empty: all tools of these servers.', '*, !*:delete_*')}
+        {text('tags', 'Tags', 'A tool needs one of these, of its own or of its server. Empty: any.', 'crm')}
+        <Preview config={JSON.stringify(config)} />
+        <Field label="What MCP clients see">
+          {(id) => (
+            <select id={id} value={d.mode} onChange={(e) => set({ mode: e.target.value })}>
+              <option value="">as configured for all</option>
+              <option value="meta">the meta-tools</option>
+              <option value="direct">all tools directly</option>
+              <option value="code">search and scripts</option>
+            </select>
+          )}
+        </Field>
+        <Field label="Instructions" hint="What agents are told when they connect">
+          {(id) => <textarea id={id} rows={3} value={d.instructions} onChange={(e) => set({ instructions: e.target.value })} />}
+        </Field>
+        <label className="check">
+          <input type="checkbox" checked={d.ask} onChange={(e) => set({ ask: e.target.checked })} /> A person approves each call
+        </label>
+        <div className="row wrap">
+          <Field label="Calls of each caller at most" hint="Empty: no limit">
+            {(id) => <input id={id} type="number" min={1} value={d.calls} onChange={(e) => set({ calls: e.target.value })} />}
+          </Field>
+          <Field label="in seconds">{(id) => <input id={id} type="number" min={0.001} step="any" required={d.calls !== ''} value={d.seconds} onChange={(e) => set({ seconds: e.target.value })} />}</Field>
+        </div>
+        <div className="row end">
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" busy={busy === 'save'} disabled={!d.name.trim() || exists}>
+            Save
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Preview shows what a configuration, as JSON, sees. Nothing is saved. */
+function Preview({ config }: { config: string }) {
+  const held = useDebounced(config, 200);
+  const seen = useResource<Profile>(held, (s) => send('POST', '/api/profiles/preview', JSON.parse(held), s));
+  return (
+    <div aria-live="polite" aria-busy={seen.loading}>
+      <Loaded from={seen} rows={1}>{(p) => <ToolsSeen profile={p} />}</Loaded>
+    </div>
+  );
+}
+
+/** ToolsSeen shows the tools that can be called with a profile, by server. */
+export function ToolsSeen({ profile }: { profile: Profile }) {
+  const groups = byServer(profile.tools ?? []);
+  return (
+    <details>
+      <summary>
+        {plural(profile.toolCount, 'tool')} of {plural(profile.servers.length, 'server')} can be used
+      </summary>
+      {groups.length === 0 && <p className="muted">No tool. The servers may not be connected.</p>}
+      <dl>
+        {groups.map(([server, tools]) => (
+          <div key={server}>
+            <dt>
+              <strong>{server}</strong> <span className="muted">{tools.length}</span>
+            </dt>
+            <dd className="mono small wrap">{tools.join(', ')}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
+}

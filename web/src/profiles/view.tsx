@@ -1,0 +1,104 @@
+import { useState } from 'react';
+import { get, send, type Got, type Key, type Profile, type ProfileConfig } from '../lib/api';
+import { useResource } from '../lib/use';
+import { useMe } from '../me';
+import { NotAdmin } from '../settings/keys';
+import { Confirm, Loaded } from '../ui/grid';
+import { Badge, Button, Code, Empty, useAction } from '../ui/ui';
+import { EditProfile, ToolsSeen } from './edit';
+
+/** Profiles lists, shows, edits and removes profiles. */
+export function Profiles() {
+  const me = useMe();
+  const list = useResource<Got<'/api/profiles'>>(me.admin ? 'profiles' : null, (s) => get('/api/profiles', s));
+  const keys = useResource<Got<'/api/keys'>>(me.admin ? 'keys' : null, (s) => get('/api/keys', s));
+  const [editing, setEditing] = useState<{ profile?: Profile } | null>(null);
+  const [removing, setRemoving] = useState<Profile | null>(null);
+  const [busy, act] = useAction();
+  if (!me.admin) return <NotAdmin what="Profiles" />;
+  const all = list.data?.profiles ?? [];
+  const bound = (name: string) => (keys.data?.keys ?? []).filter((k) => k.profile === name && !k.revoked);
+  return (
+    <div className="stack">
+      <div className="row">
+        <p className="grow muted">A profile is a part of the gateway. An agent, a key or a chat that uses it sees and calls nothing else.</p>
+        <Button kind="primary" icon="plus" onClick={() => setEditing({})}>
+          New profile
+        </Button>
+      </div>
+      <Loaded from={list} rows={3}>
+        {() =>
+          all.length === 0 ? (
+            <Empty icon="shield" title="No profiles">
+              Create one to give an agent a few servers, or a key to somebody who needs one tool.
+            </Empty>
+          ) : (
+            all.map((p) => <Card key={p.name} profile={p} keys={bound(p.name)} onEdit={() => setEditing({ profile: p })} onRemove={() => setRemoving(p)} />)
+          )
+        }
+      </Loaded>
+      {editing && (
+        <EditProfile
+          profile={editing.profile}
+          taken={all.map((p) => p.name)}
+          onClose={() => setEditing(null)}
+          onSaved={() => {
+            setEditing(null);
+            void list.reload();
+          }}
+        />
+      )}
+      {removing && (
+        <Confirm
+          title={`Remove ${removing.name}?`}
+          action="Remove"
+          busy={busy === 'remove'}
+          onClose={() => setRemoving(null)}
+          onConfirm={() =>
+            void act('remove', () => send('DELETE', `/api/profiles/${encodeURIComponent(removing.name)}`), `${removing.name} removed`).then((ok) => {
+              if (ok) setRemoving(null);
+              void list.reload();
+            })
+          }
+        >
+          Agents that use it get an error.
+          {bound(removing.name).length > 0 && ` These keys can then do nothing: ${bound(removing.name).map((k) => k.name).join(', ')}.`}
+        </Confirm>
+      )}
+    </div>
+  );
+}
+
+function Card({ profile: p, keys, onEdit, onRemove }: { profile: Profile; keys: Key[]; onEdit: () => void; onRemove: () => void }) {
+  // The list has no names of tools.
+  const whole = useResource<Profile>(`${p.name} ${JSON.stringify(p.config)}`, (s) => get(`/api/profiles/${encodeURIComponent(p.name)}`, s));
+  return (
+    <section className="card" aria-label={p.name}>
+      <div className="row">
+        <h2 className="grow">{p.name}</h2>
+        <Button small kind="quiet" icon="edit" aria-label={`Edit ${p.name}`} onClick={onEdit} />
+        <Button small kind="quiet" icon="trash" aria-label={`Remove ${p.name}`} onClick={onRemove} />
+      </div>
+      {p.description && <p>{p.description}</p>}
+      <div className="row wrap">
+        {facts(p.config ?? {}).map((f) => (
+          <Badge key={f}>{f}</Badge>
+        ))}
+      </div>
+      <Loaded from={whole} rows={1}>{(w) => <ToolsSeen profile={w} />}</Loaded>
+      {keys.length > 0 && <p className="muted">Keys bound to it: {keys.map((k) => k.name).join(', ')}</p>}
+      <Code lang="shell" text={`junctor connect --profile ${p.name}`} />
+    </section>
+  );
+}
+
+/** facts are the terms of a profile in a few words each. */
+function facts(c: ProfileConfig): string[] {
+  const out: string[] = [];
+  for (const key of ['servers', 'tools', 'tags'] as const) if (c[key]) out.push(`${key}: ${c[key].join(', ') || 'none'}`);
+  if (c.mode) out.push(`mode: ${c.mode}`);
+  if (c.approval) out.push('each call is approved');
+  if (c.rate) out.push(`${c.rate.calls} calls in ${(c.rate.perMs ?? 60_000) / 1000} s`);
+  if (c.instructions) out.push('instructions');
+  return out;
+}
