@@ -26,7 +26,7 @@ type conn struct {
 	out    []byte // the request as it is written
 	limit  int64  // how much may still be read
 	reused bool
-	since  time.Time     // when it became idle
+	began  time.Time     // when its last request did; the server counts its idle time from later on
 	hint   time.Duration // how long the server said to keep it; 0 when it did not
 
 	look   func(fd uintptr) bool // c.peek

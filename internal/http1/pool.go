@@ -30,8 +30,8 @@ func (t *Transport) get(ctx context.Context, key string) (*conn, error) {
 		t.idle[key] = list[:len(list)-1]
 		t.count--
 		t.mu.Unlock()
-		if time.Since(c.since) < t.keepFor(c) && c.quiet() {
-			c.reused = true
+		if now := time.Now(); now.Sub(c.began) < t.keepFor(c) && c.quiet() {
+			c.began, c.reused = now, true
 			return c, nil
 		}
 		c.close()
@@ -47,7 +47,7 @@ func (t *Transport) dial(ctx context.Context, key string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{nc: nc, key: key, remote: nc.RemoteAddr()}
+	c := &conn{nc: nc, key: key, remote: nc.RemoteAddr(), began: time.Now()}
 	c.r = bufio.NewReader((*limited)(c))
 	c.text.R = c.r
 	c.look = c.peek
@@ -59,7 +59,6 @@ func (t *Transport) dial(ctx context.Context, key string) (*conn, error) {
 
 // put keeps a connection for the next request, or closes it.
 func (t *Transport) put(c *conn) {
-	c.since = time.Now()
 	t.mu.Lock()
 	list := t.idle[c.key]
 	if c.raw == nil || len(list) >= t.maxIdlePerHost() || t.base.MaxIdleConns > 0 && t.count >= t.base.MaxIdleConns {
@@ -89,15 +88,13 @@ func (t *Transport) idleTimeout() time.Duration {
 	return math.MaxInt64
 }
 
-// keepAliveMargin is how long before a server closes an idle connection the
-// connection is no longer used: a request could cross the close on its way.
-const keepAliveMargin = time.Second
-
-// keepFor returns how long c may be idle. A server may announce its own limit
-// in the header Keep-Alive.
+// keepFor returns for how long after the start of its last request c may be
+// used again. A server may announce its own limit in the header Keep-Alive. Half
+// of that is used: a request could cross the close on its way, and on a busy
+// machine that way is long.
 func (t *Transport) keepFor(c *conn) time.Duration {
 	if c.hint > 0 {
-		return min(t.idleTimeout(), c.hint-keepAliveMargin)
+		return min(t.idleTimeout(), c.hint/2)
 	}
 	return t.idleTimeout()
 }
@@ -118,7 +115,7 @@ func keepAliveHint(header string) time.Duration {
 // their server has closed.
 func (t *Transport) sweepIdle() {
 	now := time.Now()
-	t.closeIdle(func(c *conn) bool { return now.Sub(c.since) >= t.keepFor(c) || !c.quiet() })
+	t.closeIdle(func(c *conn) bool { return now.Sub(c.began) >= t.keepFor(c) || !c.quiet() })
 }
 
 // CloseIdleConnections closes the connections that no request uses, those of
