@@ -129,7 +129,7 @@ func TestLocalTokenGrantsAdministratorRights(t *testing.T) {
 	vals := &values{}
 	g := gate(&memory{}, func(o *Options) { o.Sessions = vals })
 	anon := &page{t: t, gate: g}
-	anon.expect("GET", "/api/session", 200, `"admin":false,"authenticated":false`)
+	anon.expect("GET", "/api/session", 200, `"admin":false,"signedIn":true,"needsSignIn":false,"authenticated":false`)
 	for _, body := range []string{`{"token":"wrong"}`, `{"token":"` + localToken + `x"}`} {
 		if w := anon.send("POST", "/api/session", body); w.Code != 401 {
 			t.Errorf("%s = %d", body, w.Code)
@@ -142,7 +142,7 @@ func TestLocalTokenGrantsAdministratorRights(t *testing.T) {
 	}
 	me := anon.signIn(`{"token":"` + localToken + `"}`)
 	me.expect("GET", "/tools", 200, "local admin=true session:")
-	me.expect("GET", "/api/session", 200, `"admin":true,"authenticated":true`)
+	me.expect("GET", "/api/session", 200, `"admin":true,"signedIn":true,"needsSignIn":false,"authenticated":true`)
 	for _, v := range vals.all {
 		if bytes.Contains(v.Data, []byte(me.session)) || bytes.Contains(v.Data, []byte(localToken)) || strings.Contains(v.Name, me.session) {
 			t.Errorf("the store has the secret: %s %s", v.Name, v.Data)
