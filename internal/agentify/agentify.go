@@ -12,6 +12,7 @@ import (
 	"junctor/internal/mcpclient"
 	"junctor/internal/mcpserver"
 	"junctor/internal/mcptrace"
+	"junctor/internal/rawjson"
 	"junctor/internal/schema"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -83,7 +84,7 @@ func New(o Options) *Face {
 }
 
 func (f *Face) info() json.RawMessage {
-	return marshal(map[string]string{"name": "junctor-agentify", "title": "Junctor", "version": f.opts.Version})
+	return rawjson.MarshalOrNull(map[string]string{"name": "junctor-agentify", "title": "Junctor", "version": f.opts.Version})
 }
 
 // Close ends every stream of the face.

@@ -98,7 +98,7 @@ func (c Context) complete(arguments json.RawMessage, d *tool.Definition, local b
 	if !w.changed {
 		return arguments
 	}
-	return marshal(v)
+	return rawjson.MarshalOrNull(v)
 }
 
 func (c Context) holders() *strings.Replacer {

@@ -16,6 +16,7 @@ import (
 	"junctor/internal/httperr"
 	"junctor/internal/listing"
 	"junctor/internal/mcptrace"
+	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
@@ -200,7 +201,7 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 	send := func(v any) bool {
 		ctx, cancel := context.WithTimeout(ctx, writeWithin)
 		defer cancel()
-		return conn.Write(ctx, websocket.MessageText, marshal(v)) == nil
+		return conn.Write(ctx, websocket.MessageText, rawjson.MarshalOrNull(v)) == nil
 	}
 	latest, more, lost := ring.Follow(ctx, 0)
 	latest = slices.DeleteFunc(latest, func(e T) bool { return !keep(e) })

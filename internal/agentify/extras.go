@@ -181,7 +181,7 @@ func (f *Face) pages(ctx context.Context, caller *tool.Caller, server string, k 
 		if cursor == "" || len(items) >= maxListed {
 			break
 		}
-		params = marshal(map[string]string{"cursor": cursor})
+		params = rawjson.MarshalOrNull(map[string]string{"cursor": cursor})
 	}
 	return items
 }

@@ -81,7 +81,7 @@ func (b *backend) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMess
 		for i := range b.notes {
 			list = append(list, map[string]string{"uri": fmt.Sprintf("note:%d", i), "name": fmt.Sprintf("protocol %d", i), "description": "Minutes of a meeting"})
 		}
-		return marshal(map[string]any{"resources": list}), nil
+		return rawjson.MarshalOrNull(map[string]any{"resources": list}), nil
 	case "resources/templates/list":
 		return json.RawMessage(`{"resourceTemplates":[{"uriTemplate":"day:{date}/notes","name":"day","description":"The notes of one day"}]}`), nil
 	case "prompts/list":
@@ -119,7 +119,7 @@ func (b *backend) call(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 		}
 		return textResult(answer), nil
 	}
-	return marshal(map[string]any{"content": []any{textBlock(name + " " + string(rawjson.Field(r.Params, "arguments")))}, "odd": 12345678901234567}), nil
+	return rawjson.MarshalOrNull(map[string]any{"content": []any{textBlock(name + " " + string(rawjson.Field(r.Params, "arguments")))}, "odd": 12345678901234567}), nil
 }
 
 func (b *backend) dial(context.Context) (mcpclient.Transport, error) {
@@ -132,7 +132,7 @@ func def(name, description, properties string, required ...string) string {
 	if required == nil {
 		required = []string{}
 	}
-	return string(marshal(map[string]any{"name": name, "description": description,
+	return string(rawjson.MarshalOrNull(map[string]any{"name": name, "description": description,
 		"inputSchema": map[string]any{"type": "object", "properties": json.RawMessage(properties), "required": required}}))
 }
 

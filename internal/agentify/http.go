@@ -7,6 +7,7 @@ import (
 
 	"junctor/internal/httperr"
 	"junctor/internal/httpstream"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -58,7 +59,7 @@ func (f *Face) serveTask(w http.ResponseWriter, r *http.Request) {
 	}
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
-	send := func(a any) { stream.Send("message", marshal(a)) }
+	send := func(a any) { stream.Send("message", rawjson.MarshalOrNull(a)) }
 	req.Meta = json.RawMessage(`{"progressToken":1}`)
 	req.Exchange.Notify = func(method string, params json.RawMessage) {
 		send(map[string]any{"type": "notification", "method": method, "params": params})
@@ -79,5 +80,5 @@ func (f *Face) serveTask(w http.ResponseWriter, r *http.Request) {
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(marshal(v), '\n')) // a client that is gone reads nothing
+	_, _ = w.Write(append(rawjson.MarshalOrNull(v), '\n')) // a client that is gone reads nothing
 }

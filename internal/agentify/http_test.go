@@ -157,13 +157,13 @@ func TestTraceFormatAndRedaction(t *testing.T) {
 	wire := byMethod["tools/call"]
 	if len(wire) != 8 || wire[0].Direction != "OUTGOING_FROM_GATEWAY" || wire[0].BackendID != "files" || wire[0].ID == 0 || wire[1].ID != wire[0].ID ||
 		!strings.Contains(string(wire[0].Payload), `"name":"read_file"`) || !strings.Contains(string(wire[1].Payload), `"content"`) {
-		t.Errorf("traffic %s", marshal(wire))
+		t.Errorf("traffic %s", rawjson.MarshalOrNull(wire))
 	}
 	if !strings.Contains(string(wire[2].Payload), "bytes in all") || len(wire[2].Payload) > 8<<10+200 {
 		t.Errorf("a large message: %d bytes", len(wire[2].Payload))
 	}
 	if !strings.Contains(string(wire[5].Error), "the disk is full") || !strings.Contains(string(wire[5].Error), "-32099") {
-		t.Errorf("an error: %s", marshal(wire[5]))
+		t.Errorf("an error: %s", rawjson.MarshalOrNull(wire[5]))
 	}
 	for _, m := range []string{"agentify/orchestrateTask", "agentify/candidates", "agentify/modelRequest", "agentify/modelAnswer", "agentify/plan", "agentify/call"} {
 		if len(byMethod[m]) == 0 {

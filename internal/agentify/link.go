@@ -96,7 +96,7 @@ func (l *link) Receive() (mcp.Message, error) {
 			}
 			// Here a request that was cancelled is answered, unlike in MCP.
 			l.send(&mcp.Message{ID: id, Error: &mcp.Error{Code: tool.Canceled.JSONRPC(), Message: "the request was cancelled"}})
-			return mcp.Message{Method: "notifications/cancelled", Params: marshal(map[string]any{"requestId": json.RawMessage(id)})}, nil
+			return mcp.Message{Method: "notifications/cancelled", Params: rawjson.MarshalOrNull(map[string]any{"requestId": json.RawMessage(id)})}, nil
 		case m.Method == "notifications/cancelled":
 			l.cancelled(idOf(rawjson.Field(m.Params, "requestId")))
 		case m.Method == "initialized":
@@ -139,7 +139,7 @@ func (l *link) admit(m *mcp.Message) *mcp.Error {
 			m.Params = json.RawMessage(`{}`)
 		}
 		if rawjson.FieldString(m.Params, "protocolVersion") == "" {
-			m.Params = rawjson.SetField(m.Params, marshal(mcp.Version20251125), "protocolVersion")
+			m.Params = rawjson.SetField(m.Params, rawjson.MarshalOrNull(mcp.Version20251125), "protocolVersion")
 		}
 	case l.state == fresh && m.Method == methodOrchestrate && rawjson.FieldString(m.Params, "_meta", mcp.MetaProtocolVersion) == "":
 		return &mcp.Error{Code: codeNotInitialized, Message: "the gateway is not initialized; send initialize first"}

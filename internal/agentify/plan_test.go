@@ -13,6 +13,7 @@ import (
 	"junctor/internal/llm/llmtest"
 	"junctor/internal/mcp"
 	"junctor/internal/mcpserver"
+	"junctor/internal/rawjson"
 	"junctor/internal/schema"
 	"junctor/internal/tool"
 )
@@ -60,7 +61,7 @@ func TestEveryProviderPlansOneCall(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := `{"backendId":"files","mcpMethod":"tools/call","mcpParams":{"arguments":{"path":"/home/ada/app/README.md"},"name":"read_file"}`
-			if got := string(marshal(out.Plan)); !strings.HasPrefix(got, want) {
+			if got := string(rawjson.MarshalOrNull(out.Plan)); !strings.HasPrefix(got, want) {
 				t.Errorf("plan %s\nwant %s", got, want)
 			}
 			if want := `"content":[{"text":"read_file {\"path\":\"/home/ada/app/README.md\"}","type":"text"}],"odd":12345678901234567}`; !strings.HasSuffix(string(out.Result), want) {
@@ -111,9 +112,9 @@ func TestAWrongChoiceIsRepairedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			if out.Plan.name.Tool != "read_file" {
-				t.Errorf("plan %s", marshal(out.Plan))
+				t.Errorf("plan %s", rawjson.MarshalOrNull(out.Plan))
 			}
-			if steps := string(marshal(out.Steps)); !strings.Contains(steps, wrong.say) {
+			if steps := string(rawjson.MarshalOrNull(out.Steps)); !strings.Contains(steps, wrong.say) {
 				t.Errorf("the model was not told %q: %s", wrong.say, steps)
 			}
 			if n := len(r.llm.Requests()); n != 2 {
@@ -252,7 +253,7 @@ func TestDryRunCallsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out.Plan.Approval != "ask" || out.Plan.Reason != "It reads the file." || out.Result != nil || len(b["files"].calls()) != 0 {
-		t.Errorf("%s, called %v", marshal(out), b["files"].calls())
+		t.Errorf("%s, called %v", rawjson.MarshalOrNull(out), b["files"].calls())
 	}
 
 	if _, err := r.do(Task{Query: "read /a"}); tool.KindOf(err) != tool.Denied || !strings.Contains(err.Error(), "approval") {
@@ -265,7 +266,7 @@ func TestDryRunCallsNothing(t *testing.T) {
 	}}
 	out, err = r.Do(ctxFor(t), Task{Query: "read /a"}, Request{Caller: tool.Local, Exchange: ask})
 	if err != nil || asked != 1 || len(b["files"].calls()) != 1 {
-		t.Errorf("%v, asked %d, %s", err, asked, marshal(out))
+		t.Errorf("%v, asked %d, %s", err, asked, rawjson.MarshalOrNull(out))
 	}
 }
 
@@ -294,7 +295,7 @@ func TestResourcesAndPrompts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := string(marshal(out.Plan)); !strings.Contains(got, tt.want) || out.Plan.BackendID != "notes" {
+			if got := string(rawjson.MarshalOrNull(out.Plan)); !strings.Contains(got, tt.want) || out.Plan.BackendID != "notes" {
 				t.Errorf("plan %s", got)
 			}
 			if got := string(asToolResult(out)); !strings.Contains(got, tt.tool) || !json.Valid([]byte(got)) {
@@ -330,7 +331,7 @@ func TestLargeCatalogueIsRankedAndSearchable(t *testing.T) {
 	}})
 	out, err := r.do(Task{Query: "operate gadget 5", Explain: true})
 	if err != nil || out.Plan.name.Tool != "gadget_199" {
-		t.Fatalf("%s, %v", marshal(out), err)
+		t.Fatalf("%s, %v", rawjson.MarshalOrNull(out), err)
 	}
 	first := r.llm.Requests()[0]
 	if n := len(first.Tools); n != MaxCandidates+2 {
@@ -341,7 +342,7 @@ func TestLargeCatalogueIsRankedAndSearchable(t *testing.T) {
 		t.Errorf("%d tools are named", n)
 	}
 	if out, err = r.do(Task{Query: "die Datei lesen"}); err != nil || out.Plan.name.Tool != "read_file" {
-		t.Errorf("%s, %v", marshal(out), err)
+		t.Errorf("%s, %v", rawjson.MarshalOrNull(out), err)
 	}
 	if got := r.refused(Task{Query: "again"}); !strings.Contains(got.Reason, "could not be used") {
 		t.Errorf("%+v", got)
@@ -410,7 +411,7 @@ func TestBackendErrorsReachClient(t *testing.T) {
 				t.Fatalf("%v", err)
 			}
 			if err == nil && !(out.IsError && strings.Contains(string(out.Result), tt.want)) || err != nil && !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("%s, %v", marshal(out), err)
+				t.Errorf("%s, %v", rawjson.MarshalOrNull(out), err)
 			}
 			if err != nil {
 				if got := rpcError(err); got != err {
@@ -461,7 +462,7 @@ func TestManyResourcesAreRanked(t *testing.T) {
 	for range 2 { // the second time from what is kept
 		out, err := r.do(Task{Query: "what is on the shopping list?"})
 		if err != nil || out.Plan.Method != "resources/read" {
-			t.Fatalf("%s, %v", marshal(out), err)
+			t.Fatalf("%s, %v", rawjson.MarshalOrNull(out), err)
 		}
 	}
 	got, ok := r.llm.Last().Lookup("agentify:read_resource")
@@ -487,7 +488,7 @@ func TestMalformedGeminiCallIsRetried(t *testing.T) {
 	r := newFixture(t, both(), then(calls(llmtest.Call{Tool: "files:read_file", Raw: `{"path":`}), calls(call("files:read_file", `{"path":"/a"}`))))
 	r.model = r.modelOf(llm.Config{Provider: llm.Gemini, Model: "gemini-3-test"}, "")
 	if out, err := r.do(Task{Query: "read the file"}); err != nil || out.Plan.name.Tool != "read_file" {
-		t.Errorf("%s, %v", marshal(out), err)
+		t.Errorf("%s, %v", rawjson.MarshalOrNull(out), err)
 	}
 }
 

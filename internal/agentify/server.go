@@ -72,9 +72,9 @@ func (h *handler) orchestrate(ctx context.Context, r *mcpserver.Request) (json.R
 	case err != nil:
 		return nil, rpcError(err)
 	case t.Explain:
-		return marshal(out), nil
+		return rawjson.MarshalOrNull(out), nil
 	case t.DryRun:
-		return marshal(out.Plan), nil
+		return rawjson.MarshalOrNull(out.Plan), nil
 	}
 	return out.Result, nil
 }
@@ -100,9 +100,9 @@ func (h *handler) call(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 	case err != nil:
 		return failed(err), nil
 	case t.Explain:
-		return textResult(marshal(out)), nil
+		return textResult(rawjson.MarshalOrNull(out)), nil
 	case t.DryRun:
-		return textResult(marshal(out.Plan)), nil
+		return textResult(rawjson.MarshalOrNull(out.Plan)), nil
 	}
 	return asToolResult(out), nil
 }
@@ -111,17 +111,17 @@ func (h *handler) call(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 func failed(err error) json.RawMessage {
 	e := tool.AsError(err)
 	text := e.Msg
-	if details := marshal(e.Details); e.Details != nil {
+	if details := rawjson.MarshalOrNull(e.Details); e.Details != nil {
 		text += "\n" + string(details)
 	}
-	return marshal(map[string]any{"content": []any{textBlock(text)}, "isError": true})
+	return rawjson.MarshalOrNull(map[string]any{"content": []any{textBlock(text)}, "isError": true})
 }
 
 func textBlock(text string) any { return map[string]string{"type": "text", "text": text} }
 
 // textResult is a value as a tool answers it.
 func textResult(value json.RawMessage) json.RawMessage {
-	return marshal(map[string]any{"content": []any{textBlock(string(value))}, "structuredContent": value})
+	return rawjson.MarshalOrNull(map[string]any{"content": []any{textBlock(string(value))}, "structuredContent": value})
 }
 
 // asToolResult makes a tool's result of what a backend answered. That of a
@@ -149,7 +149,7 @@ func asToolResult(out Outcome) json.RawMessage {
 	if content == nil {
 		content = []any{textBlock("(empty)")}
 	}
-	return marshal(map[string]any{"content": content})
+	return rawjson.MarshalOrNull(map[string]any{"content": content})
 }
 
 // rpcError is a failure as our own protocol has it: a task that led to no
@@ -164,7 +164,7 @@ func rpcError(err error) error {
 	wire := mcp.ToolError(e)
 	switch {
 	case e.Kind == tool.NoAction:
-		wire.Data = rawjson.SetField(marshal(e.Details), marshal(e.Kind), "code")
+		wire.Data = rawjson.SetField(rawjson.MarshalOrNull(e.Details), rawjson.MarshalOrNull(e.Kind), "code")
 	case modelFailed || errors.Is(err, errNoModel):
 		wire.Code = codeNoAction
 		wire.Message = "no action could be determined: " + strings.TrimSuffix(wire.Message, ".")

@@ -146,15 +146,3 @@ func noAction(r Refusal) error {
 	}
 	return &tool.Error{Kind: tool.NoAction, Msg: msg, Details: r}
 }
-
-// marshal is json.Marshal for values that cannot fail, without the escapes
-// for HTML.
-func marshal(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return json.RawMessage(`null`)
-	}
-	return bytes.TrimSpace(b.Bytes())
-}

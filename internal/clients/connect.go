@@ -12,6 +12,7 @@ import (
 
 	"junctor/internal/config"
 	"junctor/internal/jsonedit"
+	"junctor/internal/rawjson"
 )
 
 // Connection is how a client shall reach Junctor.
@@ -164,9 +165,9 @@ func (e entry) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		writeJSON(&b, p.key)
+		b.Write(rawjson.MarshalOrNull(p.key))
 		b.WriteByte(':')
-		writeJSON(&b, p.value)
+		b.Write(rawjson.MarshalOrNull(p.value))
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil

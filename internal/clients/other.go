@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"junctor/internal/rawjson"
+
 	"github.com/BurntSushi/toml"
 	"go.yaml.in/yaml/v4"
 )
@@ -297,13 +299,7 @@ func tomlKey(s string) string {
 
 // tomlString writes a basic string; TOML takes JSON's escapes.
 func tomlString(s string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return `""`
-	}
-	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "\x7f", `\u007F`)
+	return strings.ReplaceAll(string(rawjson.MarshalOrNull(s)), "\x7f", `\u007F`)
 }
 
 func tomlValue(v any) (string, error) {

@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/config"
 	"junctor/internal/jsonedit"
+	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 )
 
@@ -201,10 +202,9 @@ func UseVariables(servers []Server, taken func(string) (string, bool)) ([]Server
 			if !ok || json.Unmarshal(raw, &text) != nil {
 				return nil, nil, fmt.Errorf("%s of %s is not there any more", secret.Key, s.Name)
 			}
-			var quoted bytes.Buffer
-			writeJSON(&quoted, strings.Replace(text, secret.value.Reveal(), "${"+name+"}", 1))
+			quoted := rawjson.MarshalOrNull(strings.Replace(text, secret.value.Reveal(), "${"+name+"}", 1))
 			var err error
-			if out[i].JSON, err = jsonedit.Set(out[i].JSON, quoted.Bytes(), secret.path...); err != nil {
+			if out[i].JSON, err = jsonedit.Set(out[i].JSON, quoted, secret.path...); err != nil {
 				return nil, nil, err
 			}
 			vars[name] = secret.value

@@ -7,6 +7,7 @@ import (
 
 	"junctor/internal/config"
 	"junctor/internal/jsonedit"
+	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 )
 
@@ -89,10 +90,9 @@ func KeepSettingSecrets(o config.Options, key string, value json.RawMessage) (js
 func HideSettingSecrets(key string, value json.RawMessage) (json.RawMessage, error) {
 	s := wrapSetting(key, value)
 	for n, secret := range s.Secrets {
-		var quoted bytes.Buffer
-		writeJSON(&quoted, hidden(n))
+		quoted := rawjson.MarshalOrNull(hidden(n))
 		var err error
-		if s.JSON, err = jsonedit.Set(s.JSON, quoted.Bytes(), secret.path...); err != nil {
+		if s.JSON, err = jsonedit.Set(s.JSON, quoted, secret.path...); err != nil {
 			return nil, err
 		}
 	}
@@ -125,9 +125,8 @@ func MaskFile(o config.Options, text []byte, settings map[string]json.RawMessage
 	for _, e := range own {
 		for _, secret := range findSecrets(e.Name, e.Server) {
 			text = bytes.ReplaceAll(text, []byte(secret.value.Reveal()), []byte(telemetry.Redacted))
-			var quoted bytes.Buffer
-			writeJSON(&quoted, secret.value.Reveal())
-			text = bytes.ReplaceAll(text, bytes.Trim(quoted.Bytes(), `"`), []byte(telemetry.Redacted))
+			quoted := rawjson.MarshalOrNull(secret.value.Reveal())
+			text = bytes.ReplaceAll(text, bytes.Trim(quoted, `"`), []byte(telemetry.Redacted))
 		}
 	}
 	return text, nil

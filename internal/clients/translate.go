@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"junctor/internal/rawjson"
 )
 
 var (
@@ -123,7 +125,7 @@ func copyValue(dec *json.Decoder, b *bytes.Buffer, key string, f func(key, s str
 			if t == '{' {
 				name, _ := dec.Token()
 				text, _ := name.(string)
-				writeJSON(b, text)
+				b.Write(rawjson.MarshalOrNull(text))
 				b.WriteByte(':')
 				if inner == "" {
 					inner = text
@@ -135,18 +137,9 @@ func copyValue(dec *json.Decoder, b *bytes.Buffer, key string, f func(key, s str
 			fmt.Fprint(b, end)
 		}
 	case string:
-		writeJSON(b, f(key, t))
+		b.Write(rawjson.MarshalOrNull(f(key, t)))
 	default:
-		writeJSON(b, t)
-	}
-}
-
-// writeJSON writes a plain value without turning & and < into escapes.
-func writeJSON(b *bytes.Buffer, v any) {
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) == nil {
-		b.Truncate(b.Len() - 1) // the encoder ends with a line feed
+		b.Write(rawjson.MarshalOrNull(t))
 	}
 }
 
@@ -187,7 +180,7 @@ func tidy(raw json.RawMessage) json.RawMessage {
 		if b.Len() > 1 {
 			b.WriteByte(',')
 		}
-		writeJSON(&b, key)
+		b.Write(rawjson.MarshalOrNull(key))
 		b.WriteByte(':')
 		b.Write(value)
 	}

@@ -1,13 +1,13 @@
 package clients
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"junctor/internal/config"
 	"junctor/internal/jsonedit"
+	"junctor/internal/rawjson"
 )
 
 // KeepSecrets moves secrets in plain text of servers that a person typed into
@@ -47,10 +47,9 @@ func HideSecrets(name string, server json.RawMessage) (json.RawMessage, error) {
 		if !ok || json.Unmarshal(raw, &text) != nil {
 			return nil, fmt.Errorf("%s of %s is not a text", secret.Key, name)
 		}
-		var quoted bytes.Buffer
-		writeJSON(&quoted, strings.Replace(text, secret.value.Reveal(), hidden(n), 1))
+		quoted := rawjson.MarshalOrNull(strings.Replace(text, secret.value.Reveal(), hidden(n), 1))
 		var err error
-		if server, err = jsonedit.Set(server, quoted.Bytes(), secret.path...); err != nil {
+		if server, err = jsonedit.Set(server, quoted, secret.path...); err != nil {
 			return nil, err
 		}
 	}

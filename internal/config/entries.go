@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -67,14 +68,7 @@ func (n *node) expanded() json.RawMessage {
 }
 
 func (n *node) write(b *bytes.Buffer, text func(*node) string) {
-	quote := func(s string) {
-		enc := json.NewEncoder(b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(s); err != nil {
-			panic("config: a string cannot be written: " + err.Error()) // strings always can
-		}
-		b.Truncate(b.Len() - 1) // the encoder ends with a line feed
-	}
+	quote := func(s string) { b.Write(rawjson.MarshalOrNull(s)) }
 	switch n.kind {
 	case object:
 		b.WriteByte('{')

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -286,15 +285,7 @@ func (f *Face) Notified(server, caller, method string, params json.RawMessage) {
 
 // marshal is json.Marshal for values that cannot fail, without HTML escapes,
 // which cost tokens.
-func marshal(v any) json.RawMessage {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return json.RawMessage(`null`)
-	}
-	return json.RawMessage(strings.TrimSuffix(b.String(), "\n"))
-}
+func marshal(v any) json.RawMessage { return rawjson.MarshalOrNull(v) }
 
 // callOf returns the tool call of a request.
 func callOf(r *mcpserver.Request, server, name string) tool.Call {

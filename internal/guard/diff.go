@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"junctor/internal/rawjson"
 )
 
 // Difference is one place in which two definitions differ.
@@ -91,11 +93,6 @@ func encode(v any) json.RawMessage {
 	if _, ok := v.(missing); ok {
 		return nil
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
-		return nil
-	}
-	return bytes.TrimSpace(b.Bytes())
+	raw, _ := rawjson.Marshal(v) // nil for a value that cannot be encoded
+	return raw
 }

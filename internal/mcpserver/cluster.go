@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -116,7 +117,7 @@ func (s *Server) leaveCluster() {
 
 // publish sends a message about a session to one process, or to all others.
 func (s *Server) publish(to string, w clusterMessage) {
-	data, err := encodePlain(w)
+	data, err := rawjson.Marshal(w)
 	if err == nil {
 		s.opts.Cluster.Publish(to, s.messageKind(), data)
 	}

@@ -63,7 +63,7 @@ func (s *Server) listen(ctx context.Context, c *call) (json.RawMessage, error) {
 	if len(sub.tasks) > 0 {
 		agreed["taskIds"] = sub.tasks
 	}
-	ack, err := encodePlain(map[string]any{"_meta": map[string]json.RawMessage{mcp.MetaSubscriptionID: json.RawMessage(c.req.ID)}, "notifications": agreed})
+	ack, err := rawjson.Marshal(map[string]any{"_meta": map[string]json.RawMessage{mcp.MetaSubscriptionID: json.RawMessage(c.req.ID)}, "notifications": agreed})
 	if err != nil {
 		return nil, err
 	}

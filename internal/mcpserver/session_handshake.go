@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -48,22 +47,10 @@ func (s *Server) initialize(ctx context.Context, r *Request) (result json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	return encodePlain(struct {
+	return rawjson.Marshal(struct {
 		Protocol     string          `json:"protocolVersion"`
 		Capabilities json.RawMessage `json:"capabilities"`
 		Info         json.RawMessage `json:"serverInfo"`
 		Instructions string          `json:"instructions,omitempty"`
 	}{r.Protocol, orEmpty(d.Capabilities), orEmpty(d.Info), d.Instructions})
-}
-
-// encodePlain is json.Marshal without the escapes for HTML, which cost the
-// reader of instructions tokens.
-func encodePlain(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSpace(b.Bytes()), nil
 }

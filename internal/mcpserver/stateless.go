@@ -313,7 +313,7 @@ func (s *Server) discover(ctx context.Context, r *Request) (json.RawMessage, err
 	if d.Public {
 		scope = "public"
 	}
-	return encodePlain(struct {
+	return rawjson.Marshal(struct {
 		ResultType   string                     `json:"resultType"`
 		Versions     []string                   `json:"supportedVersions"`
 		Capabilities json.RawMessage            `json:"capabilities"`

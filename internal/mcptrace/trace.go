@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 )
@@ -108,7 +109,7 @@ func (t *Trace) Step(dir Direction, method, caller string, detail any, err error
 	}
 	var payload []byte
 	if detail != nil {
-		payload = encode(detail)
+		payload = rawjson.MarshalOrNull(detail)
 	}
 	t.add(Record{dir: dir, Method: method, Caller: caller}, payload, err)
 }
@@ -162,27 +163,17 @@ func (t *Trace) sanitise(b bounded) json.RawMessage {
 	clean := t.redact(b.text)
 	if b.size > maxPayload {
 		shown := strings.ToValidUTF8(string(clean[:min(len(clean), maxPayload)]), "")
-		return encode(fmt.Sprintf("%s… (%d bytes in all)", shown, b.size))
+		return rawjson.MarshalOrNull(fmt.Sprintf("%s… (%d bytes in all)", shown, b.size))
 	}
 	if json.Valid(clean) {
 		return clean
 	}
-	return encode(string(clean))
+	return rawjson.MarshalOrNull(string(clean))
 }
 
 func shownError(err error) json.RawMessage {
 	if wire, ok := errors.AsType[*mcp.Error](err); ok {
-		return encode(wire)
+		return rawjson.MarshalOrNull(wire)
 	}
-	return encode(map[string]any{"code": tool.KindOf(err), "message": err.Error()})
-}
-
-func encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return json.RawMessage(`null`)
-	}
-	return bytes.TrimSpace(b.Bytes())
+	return rawjson.MarshalOrNull(map[string]any{"code": tool.KindOf(err), "message": err.Error()})
 }

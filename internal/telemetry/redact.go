@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"junctor/internal/rawjson"
 )
 
 // Redactor masks secrets in text and in JSON: those it was told of, those
@@ -137,12 +139,8 @@ func forms(s string) []string {
 	if b, err := json.Marshal(s); err == nil {
 		add(string(b[1 : len(b)-1]))
 	}
-	var plain strings.Builder
-	enc := json.NewEncoder(&plain)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(s) == nil {
-		text := strings.TrimSuffix(plain.String(), "\n")
-		add(text[1 : len(text)-1])
+	if b, err := rawjson.Marshal(s); err == nil {
+		add(string(b[1 : len(b)-1]))
 	}
 	add(strings.ReplaceAll(s, "/", `\/`))
 	add(url.QueryEscape(s))

@@ -1,0 +1,28 @@
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Marshal is [json.Marshal] without the escapes for HTML, which make texts
+// longer for models and harder to read for people.
+func Marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// MarshalOrNull is Marshal for values that cannot fail; it returns null for
+// others.
+func MarshalOrNull(v any) json.RawMessage {
+	raw, err := Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}
