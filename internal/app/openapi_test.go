@@ -27,6 +27,7 @@ import (
 	"junctor/internal/profile"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
+	"junctor/internal/upstream/upstreamtest"
 	"junctor/internal/waiting"
 )
 
@@ -367,4 +368,26 @@ func (m *schemaMaker) media(v any) map[string]any {
 		return map[string]any{"schema": map[string]any{"anyOf": schemas}}
 	}
 	return map[string]any{"schema": m.schema(reflect.TypeOf(v))}
+}
+
+// TestRequestsOfPage makes the requests of the page that no other test of this
+// package makes; TestMain checks the responses.
+func TestRequestsOfPage(t *testing.T) {
+	up := upstreamtest.Listen(t, upstreamtest.Script{})
+	g := start(t, fmt.Sprintf(`{"builtin":false,"mcpServers":{"up":{"url":%q}}}`, up.URL), t.TempDir())
+	_, list := g.ask("GET", "/api/tools?server=up&wait", "")
+	var found control.ToolList
+	if err := json.Unmarshal([]byte(list), &found); err != nil || len(found.Tools) == 0 {
+		t.Fatalf("%v in %s", err, list)
+	}
+	for request, body := range map[string]string{
+		"PATCH /api/tools/up/" + found.Tools[0].Tool: `{"approval":"ask"}`,
+		"POST /api/servers/up/request":               `{"method":"ping"}`,
+		"POST /api/servers/up/approve":               `{}`,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		if status, answer := g.ask(method, path, body); status != 200 {
+			t.Errorf("%s: %d %s", request, status, answer)
+		}
+	}
 }

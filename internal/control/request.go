@@ -34,8 +34,12 @@ func (c *Control) request(w http.ResponseWriter, r *http.Request) {
 	}
 	name := r.PathValue("name")
 	caller := tool.CallerFrom(r.Context())
-	if _, ok := c.Servers.StatusOf(name); err == nil && (!ok || !caller.MaySee(name)) {
+	st, ok := c.Servers.StatusOf(name)
+	if err == nil && (!ok || !caller.MaySee(name)) {
 		err = c.Tools.NoServer(&caller, name)
+	}
+	if in.Method == mcp.MethodPing && st.Era == "stateless" { // which has no ping
+		in.Method = mcp.MethodDiscover
 	}
 	if err != nil {
 		httperr.Write(w, r, err)
