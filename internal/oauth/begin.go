@@ -46,19 +46,19 @@ func (w loginRequest) attemptKey() string {
 	return w.owner.ID
 }
 
-// signInOffer is a login that waits for the user to open its URL.
-type signInOffer struct {
+// pendingLogin is a login that waits for the user to open its URL.
+type pendingLogin struct {
 	url     string
 	server  string // address of the upstream
 	scopes  []string
 	expires time.Time
 }
 
-// preparedLogin is a login in preparation. offer, rec and err are set when done
+// preparedLogin is a login in preparation. login, rec and err are set when done
 // is closed.
 type preparedLogin struct {
 	done  chan struct{}
-	offer *signInOffer
+	login *pendingLogin
 	rec   *record // the login itself, if no user is needed
 	err   error
 }
@@ -76,21 +76,21 @@ func (s *Service) begin(cfg upstream.Config, st *state, w loginRequest) *prepare
 	}
 	b := &preparedLogin{done: make(chan struct{})}
 	if o := st.pending[key]; o.usable(cfg) && covers(o.scopes, w.challenge.scopes) {
-		b.offer = o
+		b.login = o
 		close(b.done)
 		return b
 	}
 	if !s.spawn(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), beginTimeout)
 		defer cancel()
-		b.offer, b.rec, b.err = s.prepare(ctx, cfg, st, w)
+		b.login, b.rec, b.err = s.prepare(ctx, cfg, st, w)
 		st.mu.Lock()
 		delete(st.beginning, key)
 		if b.err == nil {
 			if st.pending == nil || len(st.pending) >= maxOffers {
-				st.pending = map[string]*signInOffer{}
+				st.pending = map[string]*pendingLogin{}
 			}
-			st.pending[key] = b.offer
+			st.pending[key] = b.login
 		}
 		st.mu.Unlock()
 		close(b.done)
@@ -108,7 +108,7 @@ func (s *Service) begin(cfg upstream.Config, st *state, w loginRequest) *prepare
 
 // prepare discovers the authorization server, registers this client if needed,
 // and creates the URL that the user has to open.
-func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w loginRequest) (*signInOffer, *record, error) {
+func (s *Service) prepare(ctx context.Context, cfg upstream.Config, st *state, w loginRequest) (*pendingLogin, *record, error) {
 	before, err := s.known(ctx, cfg, st, false)
 	if err != nil && tool.KindOf(err) != tool.UpstreamFailed { // a login that cannot be decrypted is replaced
 		return nil, nil, err
@@ -192,7 +192,7 @@ func chooseScopes(configured []string, w loginRequest, f discovered) []string {
 // newSignInOffer creates the URL and stores the state for checking the
 // callback. The URL is only for the caller that began the login; logs show it
 // without its state.
-func (s *Service) newSignInOffer(ctx context.Context, cfg upstream.Config, f discovered, fl flow) (*signInOffer, error) {
+func (s *Service) newSignInOffer(ctx context.Context, cfg upstream.Config, f discovered, fl flow) (*pendingLogin, error) {
 	u, err := url.Parse(f.meta.Authorization)
 	if err != nil {
 		return nil, unreachable("its authorization endpoint", &errForbidden{"it is no web address"})
@@ -222,7 +222,7 @@ func (s *Service) newSignInOffer(ctx context.Context, cfg upstream.Config, f dis
 	if err := s.keepFlow(ctx, state, fl); err != nil {
 		return nil, err
 	}
-	return &signInOffer{url: u.String(), server: cfg.URL, scopes: fl.Scopes, expires: fl.Expires}, nil
+	return &pendingLogin{url: u.String(), server: cfg.URL, scopes: fl.Scopes, expires: fl.Expires}, nil
 }
 
 // random returns 256 random bits in letters and digits that need no escaping.

@@ -20,7 +20,7 @@
 // Each upstream has a state with its login (record) and, while one runs, its
 // refresh (refreshCall). A login goes through these steps:
 //
-//	begin ──► signInOffer (URL, flow stored by state) ──► Complete ──► record
+//	begin ──► pendingLogin (URL, flow stored by state) ──► Complete ──► record
 //	record ──► refresh at 80 % of its lifetime, or after a 401 ──► record
 //	record ──► lost (invalid_grant, signed out) ──► a new sign-in
 //

@@ -75,10 +75,10 @@ func (s *Service) Begin(ctx context.Context, server string) (string, error) {
 		return "", &tool.Error{Kind: tool.InvalidRequest, Msg: server + " does not require a sign-in", Err: b.err}
 	case b.err != nil:
 		return "", named(server, b.err)
-	case b.offer == nil:
+	case b.login == nil:
 		return "", nil
 	}
-	return b.offer.url, nil
+	return b.login.url, nil
 }
 
 // named adds the upstream's name to a message that begins with "its".

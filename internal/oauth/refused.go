@@ -108,5 +108,5 @@ func (s *Service) newLogin(ctx context.Context, cfg upstream.Config, st *state, 
 	case b.rec != nil:
 		return b.rec, nil
 	}
-	return nil, consentRequired(st.login, b.offer.url)
+	return nil, consentRequired(st.login, b.login.url)
 }

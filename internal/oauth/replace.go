@@ -105,7 +105,7 @@ func (s *Service) SignIn(ctx context.Context, server string) error {
 	}
 	var address string
 	if err == nil {
-		address, err = s.signInOfferFor(ctx, cfg, st, caller)
+		address, err = s.loginURLFor(ctx, cfg, st, caller)
 	}
 	if err != nil {
 		s.log.DebugContext(ctx, "no sign-in offered", "server", server, "caller", caller.ID, "err", err)
@@ -113,9 +113,9 @@ func (s *Service) SignIn(ctx context.Context, server string) error {
 	return consentRequired(login, address)
 }
 
-// signInOfferFor returns the URL of an attempt of the caller with the scopes
+// loginURLFor returns the URL of an attempt of the caller with the scopes
 // that the last refused request needs.
-func (s *Service) signInOfferFor(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) (string, error) {
+func (s *Service) loginURLFor(ctx context.Context, cfg upstream.Config, st *state, caller tool.Caller) (string, error) {
 	st.mu.Lock()
 	wanted := st.wanted
 	st.mu.Unlock()
@@ -130,14 +130,14 @@ func (s *Service) signInOfferFor(ctx context.Context, cfg upstream.Config, st *s
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	if b.err != nil || b.offer == nil {
+	if b.err != nil || b.login == nil {
 		return "", b.err
 	}
-	return b.offer.url, nil
+	return b.login.url, nil
 }
 
 // usable reports whether an attempt can be offered again.
-func (o *signInOffer) usable(cfg upstream.Config) bool {
+func (o *pendingLogin) usable(cfg upstream.Config) bool {
 	return o != nil && o.server == cfg.URL && time.Until(o.expires) > offerLeft
 }
 

@@ -265,7 +265,7 @@ type state struct {
 	nonce      string // that the server wants in the proofs of a bound token
 
 	beginning map[string]*preparedLogin // logins that are being prepared, by the address that was named for the answer
-	pending   map[string]*signInOffer   // logins that wait for a person, likewise
+	pending   map[string]*pendingLogin  // logins that wait for a person, likewise
 
 	wanted *loginRequest // what the last refused request needs; nil when nothing was refused since the login
 

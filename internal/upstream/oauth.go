@@ -111,9 +111,6 @@ func (c Config) LoginOf(caller string) Login {
 	return Login{Server: c.Name, Caller: caller}
 }
 
-// sessionsPerCaller reports whether callers share no connection.
-func (c Config) sessionsPerCaller() bool { return c.SessionMode == PerCaller || c.PersonalLogins() }
-
 // validatePersonalLogins checks that nothing gives callers the login of
 // another.
 func (c Config) validatePersonalLogins() error {
