@@ -208,6 +208,7 @@ type fixture struct {
 	catalog *catalog.Catalog
 	index   *search.Index
 	sup     *upstream.Supervisor
+	dialers map[string]upstream.Dialer
 	url     string
 
 	mu    sync.Mutex
@@ -254,8 +255,8 @@ func inProcess(name string) upstream.Config {
 // that cannot be reached.
 func newFixture(t testing.TB, servers map[string]*testServer, edit ...func(*fixture, *[]upstream.Config)) *fixture {
 	t.Helper()
-	r := &fixture{t: t, catalog: catalog.New(nil, nil), index: search.New()}
 	dialers := map[string]upstream.Dialer{}
+	r := &fixture{t: t, catalog: catalog.New(nil, nil), index: search.New(), dialers: dialers}
 	var configs []upstream.Config
 	for name, d := range servers {
 		configs = append(configs, inProcess(name))
