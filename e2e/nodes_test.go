@@ -21,9 +21,11 @@ import (
 // TestNodes is a day in the life of three nodes.
 func TestNodes(t *testing.T) {
 	t.Parallel()
+	jobs := taskServerURL(t)
 	c := startNodes(t, 3, func(_ int, s settings) {
 		s["toolRules"] = []settings{{"pattern": "tools:huge", "approval": "ask"}}
-	}).ready("tools", "lonely")
+		s["mcpServers"].(settings)["jobs"] = settings{"url": jobs}
+	}).ready("tools", "lonely", "jobs")
 	t.Run("sessions", c.sessions)
 	t.Run("approvals", c.approvals)
 	t.Run("official client", c.officialClient)
@@ -35,7 +37,9 @@ func TestNodes(t *testing.T) {
 	t.Run("live log", c.liveLog)
 	t.Run("singleton", c.singleton)
 	t.Run("connections cut", c.connectionsCut)
+	task, question := c.beginTask(t)
 	t.Run("killed under load", c.killedUnderLoad)
+	t.Run("task of a killed node", func(t *testing.T) { c.endTask(t, task, question) })
 }
 
 // sessions: a session made anywhere is served everywhere, and ended

@@ -215,10 +215,7 @@ var taskScenarios = []string{
 // the gateway's.
 func TestConformanceTasks(t *testing.T) {
 	t.Parallel()
-	server := mcpserver.New(mcpserver.Options{}, &taskServer{tasks: map[string]*serverTask{}})
-	ts := httptest.NewServer(server)
-	t.Cleanup(func() { ts.CloseClientConnections(); ts.Close(); server.Close() })
-	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"tasks":{"url":%q}}}`, ts.URL))
+	h := newHome(t, fmt.Sprintf(`{"mcpServers":{"tasks":{"url":%q}}}`, taskServerURL(t)))
 	g := h.serve().ready("tasks")
 	direct := httptest.NewServer(underPublicNames(t, g.url+"/mcp?mode=direct", "tasks__"))
 	t.Cleanup(direct.Close)

@@ -191,6 +191,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		Capabilities: mcpclient.Capabilities{Sampling: true, SamplingTools: true, ElicitationForm: true, ElicitationURL: true, Roots: true, Extensions: upstream.CarriedExtensions},
 	})
 	a.waiting = waiting.NewService(a.store, o.Log)
+	a.waiting.SetResume(a.resumeTask)
 	a.audit = audit.New(a.store, o.Redactor.JSON, o.Log)
 	a.approvals = a.newApprovals(rt)
 	a.kept = results.NewKept()

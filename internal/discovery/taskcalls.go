@@ -65,14 +65,14 @@ type taskRun struct {
 }
 
 // begin makes the call a task: it lives on without the request.
-func (t *taskRun) begin(ctx context.Context, name string) error {
+func (t *taskRun) begin(ctx context.Context, name string, kept tool.ServerTask) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.record != nil {
 		return nil
 	}
 	record, err := t.face.opts.Waiting.Start(ctx, waiting.New{
-		Caller: t.r.Caller, Face: "discovery", Session: sessionID(t.r), Tool: name, TTL: t.ttl,
+		Caller: t.r.Caller, Face: "discovery", Session: sessionID(t.r), Tool: name, TTL: t.ttl, Task: kept,
 	})
 	if err != nil {
 		return err
@@ -110,14 +110,15 @@ func (f *Face) runTask(ctx context.Context, r *mcpserver.Request, call tool.Call
 		name = call.Server + ":" + call.Tool
 	}
 	if immediate {
-		if err := t.begin(running, name); err != nil {
+		if err := t.begin(running, name, tool.ServerTask{}); err != nil {
 			cancel(nil)
 			return nil, err
 		}
 		call.Exchange.Notify = nil // the request that took notifications is answered
+		call.Exchange.Task = func(kept tool.ServerTask) { t.task().SetTask(running, kept) }
 	} else {
-		call.Exchange.Task = func() {
-			if err := t.begin(running, name); err != nil {
+		call.Exchange.Task = func(kept tool.ServerTask) {
+			if err := t.begin(running, name, kept); err != nil {
 				cancel(err)
 			}
 		}

@@ -34,14 +34,12 @@ func TaskID(result json.RawMessage) string {
 
 // AwaitTask returns the result of the task that the server made of a call, in
 // either era. Questions of the task go to the caller. When ctx ends the task is
-// cancelled.
+// cancelled, unless the gateway stops: then another process may wait for it.
 func (c *Client) AwaitTask(ctx context.Context, r tool.Request, created json.RawMessage) (json.RawMessage, error) {
 	w := &taskWait{c: c, r: r, id: TaskID(created)}
-	if r.Exchange.Task != nil {
-		r.Exchange.Task()
-	}
 	result, err := w.wait(ctx, created)
-	if err != nil && !w.over && c.Err() == nil {
+	stopping := errors.Is(err, tool.ErrStopping) || errors.Is(context.Cause(ctx), tool.ErrStopping)
+	if err != nil && !w.over && !stopping && c.Err() == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if _, lost := w.request(ctx, mcp.MethodTasksCancel, nil); lost != nil {

@@ -143,7 +143,7 @@ func (s *Singletons) Do(ctx context.Context, owner, server string, r tool.Reques
 		case m.Method == methodRepaired && ex.Repaired != nil:
 			ex.Repaired()
 		case m.Method == methodTask && ex.Task != nil:
-			ex.Task()
+			ex.Task(tool.ServerTask{}) // it ends with its node
 		case m.IsNotification() && ex.Notify != nil && !strings.HasPrefix(m.Method, ownMethods):
 			ex.Notify(m.Method, m.Params)
 		}
@@ -230,7 +230,7 @@ func (s *Singletons) serve(ctx context.Context, first []byte, l *Conn) {
 		Capabilities: f.Capabilities, PassInput: f.PassInput, Protocol: f.Protocol, Transparent: f.Transparent,
 		Queued:   func(waiting bool) { notify(methodQueued, fmt.Appendf(nil, `{"waiting":%t}`, waiting)) },
 		Repaired: func() { notify(methodRepaired, nil) },
-		Task:     func() { notify(methodTask, nil) },
+		Task:     func(tool.ServerTask) { notify(methodTask, nil) },
 	}}
 	if f.Notify {
 		r.Exchange.Notify = func(method string, params json.RawMessage) {

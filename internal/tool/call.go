@@ -108,7 +108,11 @@ type Exchange struct {
 
 	// Task is called once when the server makes a task of the call, which the
 	// upstream then waits for. It may be nil.
-	Task func()
+	Task func(ServerTask)
+
+	// Resume has a tasks/result wait for the task in either era of the
+	// protocol: the gateway continues a call whose process has ended.
+	Resume bool
 
 	// Queued is called with true when the request must wait for its turn at
 	// the upstream, and with false when it waits no more: until then the
@@ -118,6 +122,13 @@ type Exchange struct {
 	// Repaired is called before the request returns when its answer was not
 	// valid UTF-8 and the invalid bytes were replaced by U+FFFD. It may be nil.
 	Repaired func()
+}
+
+// ServerTask is a task of a server that other processes can wait for too; it is
+// empty where they cannot, because the server ends with this process.
+type ServerTask struct {
+	Server string `json:"server"`
+	ID     string `json:"id"`
 }
 
 // Call is one execution of a tool, as a face asks for it.

@@ -34,7 +34,7 @@ func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call 
 	ex := tool.Exchange{Capabilities: leftCapabilities, Ask: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 		in, err := record.Ask(ctx, waiting.Input{Kind: method, Params: params})
 		return in.Answer, err
-	}}
+	}, Task: func(kept tool.ServerTask) { record.SetTask(running, kept) }}
 	go func() {
 		defer cancel()
 		defer forget()

@@ -72,7 +72,14 @@ func (u *upstream) exchange(ctx context.Context, c *conn, r tool.Request) (json.
 	if c.login == "" { // otherwise the server knows whose the task is
 		u.claimTask(ctx, r.Caller, result)
 	}
-	if wait && mcpclient.TaskID(result) != "" {
+	if id := mcpclient.TaskID(result); wait && id != "" {
+		if announce := r.Exchange.Task; announce != nil {
+			var kept tool.ServerTask
+			if u.config().remote() {
+				kept = tool.ServerTask{Server: u.name, ID: id}
+			}
+			announce(kept)
+		}
 		return c.client.AwaitTask(ctx, r, result)
 	}
 	return result, nil

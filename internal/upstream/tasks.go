@@ -114,7 +114,8 @@ func taskTools(definitions []tool.Definition) *map[string]bool {
 
 // doTask sends a request about tasks. Those of other callers do not exist.
 func (u *upstream) doTask(ctx context.Context, c *conn, r tool.Request) (json.RawMessage, error) {
-	if c.client.Info().Stateless() {
+	resume := r.Exchange.Resume && r.Method == mcp.MethodTasksResult
+	if !resume && c.client.Info().Stateless() {
 		switch r.Method {
 		case mcp.MethodTasksList, mcp.MethodTasksResult:
 			return nil, &mcp.Error{Code: mcp.CodeMethodNotFound, Message: r.Method + " is not part of protocol version " + mcp.Version20260728}
@@ -123,22 +124,26 @@ func (u *upstream) doTask(ctx context.Context, c *conn, r tool.Request) (json.Ra
 			return nil, mcp.MissingTasks()
 		}
 	}
-	if c.login != "" {
-		return c.client.Do(ctx, r) // with the caller's own login the server lets it see its own tasks
-	}
-	if r.Method == "tasks/list" {
+	switch {
+	case c.login != "": // with the caller's own login the server lets it see its own tasks
+	case r.Method == mcp.MethodTasksList:
 		result, err := c.client.Do(ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		return u.ownTasks(ctx, r.Caller, result)
+	default:
+		owner, err := u.taskOwner(ctx, rawjson.FieldString(r.Params, "taskId"))
+		if err != nil {
+			return nil, err
+		}
+		if owner != r.Caller {
+			return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "there is no such task"}
+		}
 	}
-	owner, err := u.taskOwner(ctx, rawjson.FieldString(r.Params, "taskId"))
-	if err != nil {
-		return nil, err
-	}
-	if owner != r.Caller {
-		return nil, &mcp.Error{Code: mcp.CodeInvalidParams, Message: "there is no such task"}
+	if resume {
+		working := rawjson.SetField(r.Params, json.RawMessage(`"working"`), "status")
+		return c.client.AwaitTask(ctx, r, rawjson.SetField(rawjson.SetField(working, json.RawMessage(`"task"`), "resultType"), working, "task"))
 	}
 	return c.client.Do(ctx, r)
 }

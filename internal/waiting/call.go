@@ -25,6 +25,7 @@ type Call struct {
 	mu        sync.Mutex
 	waits     map[string]chan Input // by the input's id
 	ended     bool
+	task      tool.ServerTask
 	cancelled chan struct{}
 }
 
@@ -172,6 +173,9 @@ func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) er
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	defer c.leave()
+	if c.mayGoOn(failure) {
+		return nil
+	}
 	expires := time.Now().Add(c.ttl).UTC()
 	if failure == nil && len(result.Raw) > maxResult {
 		failure = &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the result has %d bytes; a result of up to %d is kept for later. Call the tool without leaving the call", len(result.Raw), maxResult)}
@@ -204,7 +208,7 @@ func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) er
 func (r *Record) fail(err error) {
 	e := tool.AsError(err)
 	r.Status, r.Message, r.Error = Failed, e.Msg, &Failure{Code: e.Kind, Message: e.Msg}
-	if details, err := json.Marshal(e.Details); err == nil && e.Details != nil && len(details) <= maxData {
+	if details, err := json.Marshal(e.Details); err == nil && e.Details != nil && len(details) <= maxDetails {
 		r.Error.Details = details
 	}
 }

@@ -6,7 +6,8 @@
 // it. The process that executes the call owns the record and is the only one
 // that continues the call: an answer is data that the owner takes up, never a
 // second execution. When the owner ends without a result, readers get the status
-// failed.
+// failed, unless the call waits for a task that a server keeps: then a process
+// that is still there takes the record over and waits for the task.
 //
 // The owner:
 //
@@ -96,8 +97,8 @@ type Record struct {
 	Error      *Failure        `json:"error,omitempty"` // when failed
 
 	Profiles []string        `json:"-"`       // with which the call was made
-	Owner    string          `json:"-"`       // the process that executes the call; empty: a server of its own
-	Data     json.RawMessage `json:"-"`       // of the API that started the call
+	Owner    string          `json:"-"`       // the process that executes the call
+	Task     tool.ServerTask `json:"-"`       // that the call waits for, if another process can too
 	Version  int64           `json:"version"` // increases with every change
 }
 
@@ -125,10 +126,7 @@ type New struct {
 	Tool      string
 	Arguments json.RawMessage // as they may be shown: redacted
 	TTL       time.Duration   // how long the result is kept; 0 means DefaultTTL
-	Data      json.RawMessage // kept with the record for the API that starts the call
-	// Unowned marks a call that no process of the gateway executes, such as a
-	// task of a server: the record does not end with this process.
-	Unowned bool
+	Task      tool.ServerTask // as for Call.SetTask
 }
 
 // The limits of records.
@@ -141,7 +139,8 @@ const (
 	maxArguments = 16 << 10 // bytes that are shown
 	maxParams    = 64 << 10 // bytes of a question
 	maxAnswer    = 256 << 10
-	maxData      = 16 << 10
+	maxDetails   = 16 << 10 // bytes of an error
+	maxTask      = 4 << 10  // bytes of the name of a task
 	maxResult    = 4 << 20
 	maxKept      = 64 << 20 // bytes of results that one process keeps for one caller
 	maxEnded     = 1000     // calls that have ended which one process keeps for one caller

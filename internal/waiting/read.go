@@ -23,7 +23,13 @@ func (s *Service) Get(ctx context.Context, id string) (Record, error) {
 	if err != nil {
 		return r, err
 	}
-	if !r.Status.Final() && !s.alive(ctx, r.Owner) {
+	switch {
+	case r.Status.Final() || s.alive(ctx, r.Owner):
+	case s.resume != nil && r.Task.ID != "":
+		if r, err = s.takeOver(ctx, r); err != nil {
+			return r, err
+		}
+	default:
 		r, err = s.update(ctx, id, func(r *Record) error {
 			if r.Status.Final() {
 				return errUnchanged
@@ -50,7 +56,7 @@ func (s *Service) Get(ctx context.Context, id string) (Record, error) {
 // alive reports whether the owner of a record still executes its calls. While
 // the store is unavailable every owner counts as alive.
 func (s *Service) alive(ctx context.Context, owner string) bool {
-	if owner == s.owner || owner == "" {
+	if owner == s.owner {
 		return true
 	}
 	_, free, err := s.store.Acquire(ctx, leaseOf(owner), "finder/"+s.owner, time.Millisecond)
@@ -81,7 +87,7 @@ func (s *Service) List(ctx context.Context, match func(*Record) bool) ([]Record,
 				up = s.alive(ctx, r.Owner)
 				alive[r.Owner] = up
 			}
-			if !up {
+			if !up && (s.resume == nil || r.Task.ID == "") {
 				r.Inputs = nil
 				r.fail(errOwnerEnded)
 				if !match(&r) {

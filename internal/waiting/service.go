@@ -66,6 +66,11 @@ type Service struct {
 	kept     map[string][]keptResult
 	maxEnded int // maxEnded; tests have fewer
 	leased   time.Time
+
+	resume  Resume // nil takes nothing over
+	life    context.Context
+	resumed sync.WaitGroup
+	ended   bool // nothing is taken over any more
 }
 
 // keptResult is a call that has ended, with its result, that is kept for a
@@ -87,14 +92,18 @@ func NewService(s Store, log *slog.Logger) *Service {
 // Run takes up the answers that other nodes write, until ctx is done.
 func (s *Service) Run(ctx context.Context) error {
 	answers := s.store.Watch(ctx, topicAnswers)
-	tick := time.NewTicker(renewInterval)
+	tick, find := time.NewTicker(renewInterval), time.NewTicker(leaseDuration)
 	defer tick.Stop()
+	defer find.Stop()
+	defer s.begin(ctx)()
 	for {
 		s.look(ctx) // also at intervals, for announcements that were missed
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-answers:
+		case <-find.C:
+			s.findTasks(ctx)
 		case <-tick.C:
 			s.mu.Lock()
 			idle := len(s.own) == 0
@@ -149,16 +158,16 @@ func (s *Service) Start(ctx context.Context, n New) (*Call, error) {
 	now := time.Now().UTC()
 	r := Record{
 		ID: idPrefix + rand.Text(), Status: Working, Tool: n.Tool, Arguments: shown(n.Arguments), Caller: n.Caller.ID, CallerName: n.Caller.Name, Profiles: n.Caller.Profiles.Names(),
-		Face: n.Face, Session: n.Session, Created: now, Updated: now, Expires: now.Add(MaxTTL), TTL: n.TTL, Data: n.Data, Owner: s.owner,
+		Face: n.Face, Session: n.Session, Created: now, Updated: now, Expires: now.Add(MaxTTL), TTL: n.TTL, Task: n.Task, Owner: s.owner,
 	}
 	if r.TTL <= 0 {
 		r.TTL = DefaultTTL
 	}
 	r.TTL = min(r.TTL, MaxTTL)
-	if n.Unowned {
-		r.Owner, r.Expires = "", now.Add(r.TTL)
+	if len(r.Task.ID)+len(r.Task.Server) > maxTask {
+		r.Task = tool.ServerTask{}
 	}
-	c := &Call{s: s, id: r.ID, caller: r.Caller, ttl: r.TTL, waits: map[string]chan Input{}, cancelled: make(chan struct{})}
+	c := s.call(&r)
 	err := s.start(ctx, r, c, fresh)
 	if err != nil {
 		s.mu.Lock()
@@ -170,10 +179,7 @@ func (s *Service) Start(ctx context.Context, n New) (*Call, error) {
 }
 
 func (s *Service) start(ctx context.Context, r Record, c *Call, fresh bool) error {
-	if len(r.Data) > maxData {
-		return &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the data of a waiting call have %d bytes; %d are allowed", len(r.Data), maxData)}
-	}
-	if !fresh && r.Owner != "" {
+	if !fresh {
 		if err := s.renew(ctx); err != nil {
 			return err
 		}
@@ -183,12 +189,13 @@ func (s *Service) start(ctx context.Context, r Record, c *Call, fresh bool) erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Owner == "" {
-		s.leave(r.Caller)
-		return nil
-	}
 	s.own[r.ID] = c
 	return nil
+}
+
+// call returns a record in the hands of this process.
+func (s *Service) call(r *Record) *Call {
+	return &Call{s: s, id: r.ID, caller: r.Caller, ttl: r.TTL, task: r.Task, waits: map[string]chan Input{}, cancelled: make(chan struct{})}
 }
 
 // leave counts one open call less; s.mu is held.
@@ -203,13 +210,13 @@ type stored struct {
 	Record
 	Profiles []string        `json:"profiles,omitempty"`
 	Owner    string          `json:"owner,omitempty"`
-	Data     json.RawMessage `json:"data,omitempty"`
+	Task     tool.ServerTask `json:"task,omitzero"`
 	TTL      time.Duration   `json:"ttl"`
 }
 
 func (s *Service) put(ctx context.Context, r Record, ifVersion int64) (Record, error) {
 	r.Result = nil
-	data, err := json.Marshal(stored{Record: r, Profiles: r.Profiles, Owner: r.Owner, Data: r.Data, TTL: r.TTL})
+	data, err := json.Marshal(stored{Record: r, Profiles: r.Profiles, Owner: r.Owner, Task: r.Task, TTL: r.TTL})
 	if err != nil {
 		return r, err
 	}
@@ -224,7 +231,7 @@ func decode(v store.Value) (Record, error) {
 		return Record{}, fmt.Errorf("read the record of a waiting call: %w", err)
 	}
 	r := in.Record
-	r.Profiles, r.Owner, r.Data, r.TTL, r.Version = in.Profiles, in.Owner, in.Data, in.TTL, v.Version
+	r.Profiles, r.Owner, r.Task, r.TTL, r.Version = in.Profiles, in.Owner, in.Task, in.TTL, v.Version
 	return r, nil
 }
 

@@ -169,6 +169,59 @@ func TestCallOfEndedProcessFails(t *testing.T) {
 	}
 }
 
+// A call that waits for a task of a server is taken over, questions included,
+// when its process has ended.
+func TestTaskOfEndedProcessIsTakenOver(t *testing.T) {
+	a, b := twoNodes(t)
+	finish := make(chan error)
+	b.SetResume(func(ctx context.Context, r *Record, ask func(context.Context, string, json.RawMessage) (json.RawMessage, error)) (tool.Result, error) {
+		answer, err := ask(ctx, "elicitation/create", json.RawMessage(`{}`))
+		if err == nil {
+			err = <-finish
+		}
+		return tool.Result{Raw: json.RawMessage(`{"task":"` + r.Task.ID + `","answer":` + string(answer) + `}`)}, err
+	})
+	for want, failure := range map[Status]error{Completed: nil, Failed: errors.New("no such task")} {
+		call := start(t, a, ann)
+		call.SetTask(t.Context(), tool.ServerTask{Server: "files", ID: "7"})
+		if err := a.store.Release(t.Context(), leaseOf(a.owner), a.owner); err != nil {
+			t.Fatal(err)
+		}
+		b.findTasks(t.Context())
+		r := awaitStatus(t, b, call.ID(), InputRequired)
+		if r.Owner != b.owner {
+			t.Errorf("the owner is %s", r.Owner)
+		}
+		if _, err := b.Answer(t.Context(), r.ID, "", ann, json.RawMessage(`"yes"`), anyone); err != nil {
+			t.Fatal(err)
+		}
+		finish <- failure
+		r = awaitStatus(t, a, call.ID(), want)
+		if failure == nil && string(r.Result) != `{"task":"7","answer":"yes"}` || failure != nil && !strings.Contains(r.Error.Message, "has ended") {
+			t.Errorf("%s: %s, %+v", want, r.Result, r.Error)
+		}
+	}
+}
+
+// A process that stops leaves the record of a task for the next one.
+func TestStoppedProcessLeavesTask(t *testing.T) {
+	a, b := twoNodes(t)
+	for _, s := range []*Service{a, b} {
+		s.SetResume(func(context.Context, *Record, func(context.Context, string, json.RawMessage) (json.RawMessage, error)) (tool.Result, error) {
+			return tool.Result{Raw: json.RawMessage(`{"content":[]}`)}, nil
+		})
+	}
+	call := start(t, a, ann)
+	call.SetTask(t.Context(), tool.ServerTask{Server: "files", ID: "7"})
+	if err := call.Finish(t.Context(), tool.Result{}, &tool.Error{Kind: tool.UpstreamFailed, Msg: "the connection has ended", Err: tool.ErrStopping}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.store.Release(t.Context(), leaseOf(a.owner), a.owner); err != nil {
+		t.Fatal(err)
+	}
+	awaitStatus(t, b, call.ID(), Completed)
+}
+
 func TestQuestionExpires(t *testing.T) {
 	a, _ := twoNodes(t)
 	call := start(t, a, ann)

@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"junctor/internal/mcpserver"
+)
+
+// taskServerURL starts a server that keeps tasks.
+func taskServerURL(t *testing.T) string {
+	t.Helper()
+	server := mcpserver.New(mcpserver.Options{}, &taskServer{tasks: map[string]*serverTask{}})
+	ts := httptest.NewServer(server)
+	t.Cleanup(func() { ts.CloseClientConnections(); ts.Close(); server.Close() })
+	return ts.URL
+}
+
+var (
+	inputID     = regexp.MustCompile(`"inputs":\[\{"id":"([^"]+)"`)
+	beginsATask = `{"call":{"name":"jobs__confirm_delete","input":{}},"provider":"anthropic","wait":false}`
+)
+
+// beginTask leaves a call on the node that dies first. The server makes a task
+// of it, which asks a question.
+func (c *nodes) beginTask(t *testing.T) (id, question string) {
+	ctx := ctxFor(t)
+	node := c.all[c.owner(t)]
+	status, body, err := try(ctx, "POST", node.url+"/execute", rootKey, beginsATask)
+	m := waitingID.FindStringSubmatch(body)
+	if status != 202 || m == nil {
+		t.Fatalf("a call that is left: %d %s %v", status, body, err)
+	}
+	until(t, "the task's question", func() bool {
+		_, body, err = try(ctx, "GET", c.proxy+"/api/calls/"+m[1], rootKey, "")
+		asked := inputID.FindStringSubmatch(body)
+		if asked == nil {
+			return false
+		}
+		question = asked[1]
+		return true
+	})
+	return m[1], question
+}
+
+// endTask answers the question on a node that lives: it has taken the task of
+// the dead one over.
+func (c *nodes) endTask(t *testing.T, id, question string) {
+	ctx := ctxFor(t)
+	until(t, "the question of the node that took the task over", func() bool {
+		_, body, _ := try(ctx, "GET", c.proxy+"/api/calls/"+id, rootKey, "")
+		asked := inputID.FindStringSubmatch(body)
+		return asked != nil && asked[1] != question
+	})
+	if status, body, err := try(ctx, "POST", c.proxy+"/api/calls/"+id, rootKey, `{"answer":{"action":"accept","content":{"name":"x","confirm":true}}}`); status != 200 {
+		t.Fatalf("the answer: %d %s %v", status, body, err)
+	}
+	until(t, "the result of the task", func() bool {
+		_, body, _ := try(ctx, "GET", c.proxy+"/api/calls/"+id, rootKey, "")
+		return strings.Contains(body, `"status":"completed"`) && strings.Contains(body, "answered 1")
+	})
+}

@@ -1,0 +1,135 @@
+package waiting
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"junctor/internal/tool"
+)
+
+// Resume waits for the task of a record, whose process has ended. Questions of
+// the task are put to ask.
+type Resume func(ctx context.Context, r *Record, ask func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)) (tool.Result, error)
+
+// SetResume sets what waits for the tasks of processes that have ended. It is
+// called before Run.
+func (s *Service) SetResume(f Resume) { s.resume = f }
+
+// SetTask notes the server's task that the call waits for, so that another
+// process can wait for it when this one ends.
+func (c *Call) SetTask(ctx context.Context, t tool.ServerTask) {
+	if t.ID == "" || len(t.ID)+len(t.Server) > maxTask {
+		return
+	}
+	c.mu.Lock()
+	c.task = t
+	c.mu.Unlock()
+	_, err := c.s.update(ctx, c.id, func(r *Record) error {
+		r.Task = t
+		return nil
+	})
+	if err != nil {
+		c.s.log.DebugContext(ctx, "task of a waiting call not kept: it ends with this process", "err", err)
+	}
+}
+
+// mayGoOn reports whether a call that failed because this process stops waits
+// for a task that another process can wait for.
+func (c *Call) mayGoOn(failure error) bool {
+	if failure == nil {
+		return false
+	}
+	c.mu.Lock()
+	kept := c.task.ID != ""
+	c.mu.Unlock()
+	return kept && c.s.resume != nil && (c.s.stopped() || errors.Is(failure, tool.ErrStopping))
+}
+
+// begin lets calls be taken over until ctx ends. The function that it returns
+// waits for them.
+func (s *Service) begin(ctx context.Context) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.life = ctx
+	return func() {
+		s.mu.Lock()
+		s.ended = true
+		s.mu.Unlock()
+		s.resumed.Wait()
+	}
+}
+
+// stopped reports whether Run has not begun, has ended or is about to.
+func (s *Service) stopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.life == nil || s.life.Err() != nil
+}
+
+// takeOver makes this process the owner of a record whose process has ended, and
+// waits for the server's task. Another process may be faster.
+func (s *Service) takeOver(ctx context.Context, r Record) (Record, error) {
+	if s.stopped() {
+		return r, nil
+	}
+	if err := s.renew(ctx); err != nil { // before others can find the owner dead
+		return r, err
+	}
+	mine := false
+	taken, err := s.update(ctx, r.ID, func(w *Record) error {
+		if mine = !w.Status.Final() && w.Owner == r.Owner; !mine {
+			return errUnchanged
+		}
+		w.Owner, w.Inputs = s.owner, nil
+		return nil
+	})
+	if err != nil || !mine {
+		return taken, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended { // else the next process finds the record
+		c := s.call(&taken)
+		s.own[c.id] = c
+		s.open[c.caller]++
+		s.resumed.Go(func() { c.goOn(s.life, taken) })
+	}
+	return taken, nil
+}
+
+// goOn waits for the task of a record that was taken over.
+func (c *Call) goOn(life context.Context, r Record) {
+	ctx, cancel := c.Context(life)
+	defer cancel()
+	result, err := c.s.resume(ctx, &r, func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+		in, err := c.Ask(ctx, Input{Kind: method, Params: params})
+		return in.Answer, err
+	})
+	if err != nil {
+		e := *tool.AsError(err)
+		e.Msg = fmt.Sprintf("the process of the gateway that executed this call has ended, and the result of the server's task could not be had after that: %s", e.Msg)
+		err = &e
+	}
+	if err := c.Finish(ctx, result, err); err != nil {
+		c.s.log.DebugContext(ctx, "result of a task not kept", "err", err)
+	}
+}
+
+// findTasks takes over the tasks of processes that have ended.
+func (s *Service) findTasks(ctx context.Context) {
+	if s.resume == nil {
+		return
+	}
+	records, err := s.List(ctx, func(r *Record) bool { return !r.Status.Final() && r.Task.ID != "" && r.Owner != s.owner })
+	if err != nil {
+		s.log.DebugContext(ctx, "tasks of other processes not read", "err", err)
+		return
+	}
+	for _, r := range records {
+		if _, err := s.Get(ctx, r.ID); err != nil && !errors.Is(err, ErrNotFound) {
+			s.log.DebugContext(ctx, "task not taken over", "err", err)
+		}
+	}
+}
