@@ -54,12 +54,15 @@ test('a form is validated and sent', on('/#/chat', async (page) => {
 test('a question that waits elsewhere is marked at once, without polling', on('/#/chat', async (page) => {
   await say(page, 'ask me');
   await asks(page).getByRole('button', { name: 'Decline' }).waitFor();
+  await page.getByRole('link', { name: /^Tools/ }).click();
+  const marked = page.getByRole('link', { name: /^Chat 1 waiting for your answer/ });
+  await marked.waitFor();
+  await page.locator('.tool-row').first().waitFor();
   const asked = [];
   page.on('request', (r) => asked.push(r.url()));
-  await page.getByRole('link', { name: /^Tools/ }).click();
-  const chat = page.getByRole('link', { name: /^Chat 1 waiting for your answer/ });
-  await chat.waitFor();
-  assert.match(await page.title(), /^\(1\) Tools/);
+  await page.reload();
+  await marked.waitFor();
+  await page.waitForFunction(() => document.title.startsWith('(1) Tools'));
   assert.deepEqual(asked.filter((u) => u.includes('/api/sessions')), []);
   await page.goBack();
   await asks(page).getByRole('button', { name: 'Decline' }).click();
