@@ -106,7 +106,7 @@ func (a *App) CallerNamed(ctx context.Context, name string) (tool.Caller, error)
 			return tool.Caller{ID: c.ID, Name: c.Name}, nil
 		}
 	}
-	if name == tool.Local.ID || strings.HasPrefix(name, "sub:") {
+	if name == tool.Local.ID || strings.HasPrefix(name, "sub:") || strings.HasPrefix(name, "client:") {
 		return tool.Caller{ID: name, Name: name}, nil
 	}
 	return tool.Caller{}, fmt.Errorf("there is no key %q (see junctor keys list); name a key, or a person by the id that the call log shows (sub:ISSUER|SUBJECT)", name)

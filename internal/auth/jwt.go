@@ -141,15 +141,16 @@ func (i *issuer) verify(ctx context.Context, token string) (identity, error) {
 			return identity{}, &tool.Error{Kind: tool.Denied, Msg: fmt.Sprintf("the token lacks the scope %q", needed)}
 		}
 	}
-	subject := checked.Subject
-	if subject == "" {
+	kind, subject := "sub:", checked.Subject
+	if subject == "" { // a client may have the id that a person has as subject
+		kind = "client:"
 		subject, _ = claims["client_id"].(string)
 	}
 	if subject == "" {
 		return identity{}, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token names no subject"}
 	}
 	name, _ := claims["preferred_username"].(string)
-	caller := tool.Caller{ID: "sub:" + checked.Issuer + "|" + subject, Name: cmp.Or(name, subject)}
+	caller := tool.Caller{ID: kind + checked.Issuer + "|" + subject, Name: cmp.Or(name, subject)}
 	if !ApplyRules(i.cfg.allRules(), claims, &caller, i.profiles) {
 		return identity{}, errNoRule("auth.jwt.rules")
 	}

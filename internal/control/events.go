@@ -69,10 +69,8 @@ func (c *Control) events(w http.ResponseWriter, r *http.Request) {
 
 func (c *Control) liveState(caller *tool.Caller) LiveState {
 	out := LiveState{Catalog: c.Tools.Snapshot().Version, Servers: []ServerState{}, WaitingChats: []string{}}
-	for _, s := range c.Servers.Status() {
-		if caller.MaySee(s.Name) {
-			out.Servers = append(out.Servers, ServerState{s.Name, s.State, s.Reason})
-		}
+	for _, s := range c.Tools.Servers(caller) {
+		out.Servers = append(out.Servers, ServerState{s.Name, s.State, s.Reason})
 	}
 	if c.Chats != nil {
 		out.WaitingChats = c.Chats.Waiting(caller)

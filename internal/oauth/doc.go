@@ -17,7 +17,8 @@
 //
 // # Design
 //
-// Each upstream has a state with its login (record) and, while one runs, its
+// A login is shared by all callers, or each caller has one ([upstream.Login]).
+// Each login has a state with its tokens (record) and, while one runs, its
 // refresh (refreshCall). A login goes through these steps:
 //
 //	begin ──► pendingLogin (URL, flow stored by state) ──► Complete ──► record
@@ -25,8 +26,10 @@
 //	record ──► lost (invalid_grant, signed out) ──► a new sign-in
 //
 // A flow belongs to the caller that began it, is valid once and for ten
-// minutes. A login that works is replaced only by an administrator, checked
-// when the flow begins and again when it completes; success ends older flows.
+// minutes. A shared login that works is replaced only by an administrator,
+// checked when the flow begins and again when it completes; success ends older
+// flows. The flow of a login of one caller waits for a confirmation on a page
+// that names the caller.
 //
 // Refreshing is single-flight twice: startRefresh joins callers of this process
 // on one refreshCall, and refreshLocked holds a lease in the store, reads the
@@ -35,7 +38,7 @@
 // Close waits for it, because a redeemed token must be stored. If the store does
 // not accept the new record it stays in memory and refreshDue retries.
 //
-// Locks: Service.mu guards the maps, state.mu the login of one upstream. Neither
+// Locks: Service.mu guards the maps, state.mu one login. Neither
 // is held during a query or a request.
 //
 // If the process dies between redeeming and storing, the login is lost and a

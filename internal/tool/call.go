@@ -8,7 +8,7 @@ import (
 
 // Caller is who asked for a call.
 type Caller struct {
-	ID    string // stable, unique and never used again: "local", "key:<key id>", "sub:<issuer>|<subject>"
+	ID    string // stable, unique and never used again: "local", "key:<key id>", "sub:<issuer>|<subject>", "client:<issuer>|<client id>"
 	Name  string // for people and logs; another caller may have had it
 	Admin bool   // may change the configuration
 

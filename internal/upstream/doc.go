@@ -22,6 +22,9 @@
 // with the stored reason. A package runner may stay in connecting for five
 // minutes while it downloads the server; it is never killed for that.
 //
+// Where each caller has a login of its own (Config.PersonalLogins) there is no
+// shared connection and no connect loop; see personal.go.
+//
 // Goroutines: upstream.run owns the life of one server and runs connectLoop
 // (attempt, monitor, waitForRetry with exponential backoff). monitor owns one
 // connection: it pings idle servers, relists tools after list_changed, and

@@ -8,6 +8,7 @@ import { Icon } from '../ui/icons';
 import { Confirm } from '../ui/grid';
 import { Badge, Button, Dot, Empty, Failure, Note, Skeleton, Switch, useAction, useToast, type Tone } from '../ui/ui';
 import { AddServer, EditServer } from './add';
+import { Logins } from './logins';
 import { Log, Offers, Runs, ServerTools, Traffic } from './parts';
 
 export const stateTone: Record<ServerState, Tone> = { connected: 'ok', connecting: 'accent', disconnected: 'bad', auth_required: 'warn', disabled: 'neutral' };
@@ -215,9 +216,9 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
               Edit
             </Button>
           )}
-          {me.admin && s.transport !== 'stdio' && !builtin && s.status === 'connected' && (
+          {(s.login === 'caller' ? s.signedIn : me.admin && s.transport !== 'stdio' && !builtin && s.status === 'connected') && (
             <Button kind="quiet" icon="out" busy={busy === 'signout'} onClick={() => void act('signout', () => send('DELETE', `/api/mcp/${encodeURIComponent(s.name)}/authorize`), `Signed out of ${s.name}`).then(reload)}>
-              Sign out
+              {s.login === 'caller' ? 'End your login' : 'Sign out'}
             </Button>
           )}
           {me.admin && !builtin && (
@@ -237,6 +238,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
         <dl className="facts-grid">
           <Fact name="Server">{[s.serverTitle || s.serverName, s.serverVersion].filter(Boolean).join(' ')}</Fact>
           <Fact name="Transport">{s.transport}</Fact>
+          <Fact name="Your login">{s.login === 'caller' ? (s.signedIn ? 'signed in' : 'none') : ''}</Fact>
           <Fact name="Protocol">{s.protocol && `${s.protocol}${s.era ? ` (${s.era})` : ''}`}</Fact>
           <Fact name="Latency">{s.latencyMs ? duration(s.latencyMs) : ''}</Fact>
           <Fact name="Tools">{`${count(s.enabledTools)} of ${count(s.tools)} enabled`}</Fact>
@@ -246,6 +248,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
           <Fact name="Invalid output lines">{s.strayLines ? `${s.strayLines}, last: ${s.lastStray ?? ''}` : ''}</Fact>
           <Fact name="Last failure">{s.lastFailure && s.lastFailure !== s.reason ? `${s.lastFailure} (${dateTime(s.failedAt)})` : ''}</Fact>
         </dl>
+        {me.admin && s.login === 'caller' && <Logins key={`logins ${s.name}`} server={s.name} />}
         {me.admin && !builtin && <Runs key={s.name} name={s.name} version={`${s.status} ${s.since ?? ''}`} />}
         {s.problems && s.problems.length > 0 && (
           <section>

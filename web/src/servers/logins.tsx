@@ -1,0 +1,42 @@
+import { get, send, type Got } from '../lib/api';
+import { dateTime } from '../lib/format';
+import { useResource } from '../lib/use';
+import { Loaded, Table } from '../ui/grid';
+import { Button, useAction } from '../ui/ui';
+
+/** Logins lists, for administrators, who has a login of their own to a server, and ends one. */
+export function Logins({ server }: { server: string }) {
+  const path = `/api/mcp/${encodeURIComponent(server)}`;
+  const list = useResource<Got<'/api/mcp/{name}/logins'>>(`logins ${server}`, (s) => get(`${path}/logins`, s), 20_000);
+  const [busy, act] = useAction();
+  if (!list.error && !list.data?.logins.length) return null;
+  return (
+    <section>
+      <h3>Logins of callers</h3>
+      <Loaded from={list} rows={2}>
+        {({ logins }) => (
+          <Table label="Logins of callers" columns={['Caller', 'Since', '']}>
+            {logins.map((l) => (
+              <tr key={l.caller}>
+                <th scope="row" title={l.caller}>
+                  {l.name || l.caller}
+                </th>
+                <td>{l.since && dateTime(l.since)}</td>
+                <td>
+                  <Button
+                    small
+                    kind="quiet"
+                    busy={busy === l.caller}
+                    onClick={() => void act(l.caller, () => send('DELETE', `${path}/authorize?caller=${encodeURIComponent(l.caller)}`), `${l.name || l.caller} signed out of ${server}`).then(() => list.reload())}
+                  >
+                    End
+                  </Button>
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Loaded>
+    </section>
+  );
+}
