@@ -35,19 +35,27 @@ const views = [
 
 for (const theme of ['light', 'dark']) {
   test(`every view, ${theme}, at 390, 768, 1,024 and 1,440 px: no accessibility violation, no overflow`, on('/', async (page) => {
-    const waiting = new AbortController(); // a call that waits for approval
-    void call(rig.g, 'files', 'write_file', { path: rig.note, content: 'hello' }, waiting.signal).catch(() => {});
-    await page.getByRole('link', { name: /^Approvals/ }).waitFor();
-    for (const [name, path, ready] of views) {
-      await page.goto(rig.g.url + path);
-      for (const width of [1440, 1024, 768, 390]) {
-        await page.setViewportSize({ width, height: width < 500 ? 760 : 860 });
-        await ready(page).waitFor();
-        await shot(page, `${theme}-${width}-${name}`);
-        assert.deepEqual(await violations(page), [], `${name} at ${width} px`);
-        await fits(page, `${name} at ${width} px`);
+    const waiting = new AbortController(); // a call that waits for approval, once the page has opened the inbox
+    void (async () => {
+      while (!waiting.signal.aborted) {
+        await call(rig.g, 'files', 'write_file', { path: rig.note, content: 'hello' }, waiting.signal).catch(() => {});
+        await new Promise((done) => setTimeout(done, 200));
       }
+    })();
+    try {
+      await page.getByRole('link', { name: /^Approvals/ }).waitFor();
+      for (const [name, path, ready] of views) {
+        await page.goto(rig.g.url + path);
+        for (const width of [1440, 1024, 768, 390]) {
+          await page.setViewportSize({ width, height: width < 500 ? 760 : 860 });
+          await ready(page).waitFor();
+          await shot(page, `${theme}-${width}-${name}`);
+          assert.deepEqual(await violations(page), [], `${name} at ${width} px`);
+          await fits(page, `${name} at ${width} px`);
+        }
+      }
+    } finally {
+      waiting.abort();
     }
-    waiting.abort();
   }, { colorScheme: theme }));
 }
