@@ -43,6 +43,7 @@ var layer = map[string]int{
 	"backup":    3,
 	"builtin":   3,
 	"catalog":   3,
+	"form":      3,
 	"llm":       3,
 	"mcptrace":  3,
 	"nodes":     3,

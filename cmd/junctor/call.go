@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +15,7 @@ import (
 	"junctor/internal/apiclient"
 	"junctor/internal/callio"
 	"junctor/internal/control"
+	"junctor/internal/mcpclient"
 	"junctor/internal/terminal"
 )
 
@@ -26,7 +30,8 @@ func (c *cli) toolsCall() *cobra.Command {
 		Use: "call TOOL [KEY=VALUE…]", Short: "Call a tool", Args: minArgs(1), ValidArgsFunction: c.completeTool,
 		Long: `Call a tool. Arguments are given as key=value, where the tool's schema says what
 the value is; as key:=JSON; as one JSON object, in their place or with --args;
-or as JSON on stdin with --args -. Texts are printed, images and other files are saved.`,
+or as JSON on stdin with --args -. Texts are printed, images and other files are saved.
+In a terminal you are asked what the server asks while the tool runs.`,
 		Example: `  junctor tools call junctor:calculate expression='2^64'
   junctor tools call fs:read_file '{"path": "README.md"}'
   echo '{"path": "README.md"}' | junctor tools call fs:read_file --args -`,
@@ -46,10 +51,15 @@ or as JSON on stdin with --args -. Texts are printed, images and other files are
 					return err
 				}
 			}
+			if c.IsInput && arguments != "-" {
+				in.Ask = callio.CanAsk
+			}
 			g.Run()
 			var last control.CallAnswer
 			err = g.Stream(cmd.Context(), "/api/call", "application/x-ndjson", in, func(body io.Reader) error {
-				last, err = callio.Follow(&c.Terminal, body)
+				last, err = callio.Follow(cmd.Context(), &c.Terminal, body, func(ctx context.Context, call, input string, answer json.RawMessage) error {
+					return g.Post(ctx, "/api/calls/"+url.PathEscape(call), map[string]any{"input": input, "answer": answer}, nil)
+				})
 				return err
 			})
 			if refused, ok := errors.AsType[*apiclient.Error](err); ok && len(refused.Schema) > 0 {
@@ -60,6 +70,9 @@ or as JSON on stdin with --args -. Texts are printed, images and other files are
 			}
 			if err := callio.Print(&c.Terminal, d.Tool.Tool, last, output, asJSON); err != nil {
 				return err
+			}
+			if last.IsError && in.Ask == nil && strings.Contains(string(last.Result), mcpclient.NobodyToAsk) {
+				c.Note("The tool asks for input while it runs: call it in a terminal to answer.")
 			}
 			if last.IsError {
 				return silentError{errors.New("the tool failed")}

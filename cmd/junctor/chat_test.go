@@ -161,3 +161,33 @@ func TestChatWithoutModelExplainsSetup(t *testing.T) {
 		t.Errorf("%d %s", code, errs)
 	}
 }
+
+func TestToolsCallAsksInTerminal(t *testing.T) {
+	p := talker(t)
+	if err := os.MkdirAll(filepath.Join(p.home, "config", "junctor"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server := upstreamtest.Listen(t, upstreamtest.Script{})
+	config := `{"mcpServers":{"test":{"url":"` + server.URL + `"}}}`
+	if err := os.WriteFile(filepath.Join(p.home, "config", "junctor", "junctor.json"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ typed, tool, asked, got string }{
+		"a form":            {"Ada\n", "ask", "The server asks: who are you?", `{"action":"accept","content":{"name":"Ada"}}`},
+		"a form, declined":  {"/no\n", "ask", "name: ", `{"action":"decline"}`},
+		"a form, cancelled": {"/cancel\n", "ask", "name: ", `{"action":"cancel"}`},
+		"the model":         {"y\n", "sample", "user: hello", "hello yourself"},
+		"not a terminal":    {"", "ask", "", "nobody to ask"},
+	} {
+		if code, out, errs := p.types(tt.typed, "tools", "call", "test:"+tt.tool); code != exitDone || !strings.Contains(out, tt.got) || !strings.Contains(errs, tt.asked) {
+			t.Errorf("%s: %d\n%s\n%s", name, code, out, errs)
+		}
+	}
+	if _, out, errs := p.types("n\n", "tools", "call", "test:sample"); !strings.Contains(out+errs, "did not allow") {
+		t.Errorf("the model, no: %s %s", out, errs)
+	}
+	p.env = nil
+	if _, out, errs := p.types("y\n", "tools", "call", "test:sample"); !strings.Contains(out+errs, "no model is set up") {
+		t.Errorf("no model: %s %s", out, errs)
+	}
+}

@@ -2,6 +2,7 @@ package callio
 
 import (
 	"bufio"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -15,10 +16,14 @@ import (
 	"strings"
 )
 
-// Follow shows progress on a terminal and returns the last piece.
-func Follow(c *terminal.Terminal, body io.Reader) (control.CallAnswer, error) {
+// Follow shows progress on a terminal, puts questions to the person at it, and
+// returns the last piece. answer sends an answer to the gateway.
+func Follow(ctx context.Context, c *terminal.Terminal, body io.Reader, answer func(ctx context.Context, call, input string, answer json.RawMessage) error) (control.CallAnswer, error) {
 	var last control.CallAnswer
 	_, isTerminal := c.Width(c.Err)
+	isTerminal = isTerminal && !c.Quiet
+	q := newQuestions(c, answer)
+	defer q.stop()
 	lines := bufio.NewReader(body)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -27,7 +32,12 @@ func Follow(c *terminal.Terminal, body io.Reader) (control.CallAnswer, error) {
 			if err := json.Unmarshal(line, &last); err != nil {
 				return last, fmt.Errorf("read the gateway's response: %w", err)
 			}
-			if last.Type == "notification" && isTerminal && !c.Quiet {
+			switch {
+			case last.Type == "question" && last.Input != nil:
+				q.ask(ctx, last.Call, *last.Input)
+			case last.Type == "answered" && last.Input != nil:
+				q.withdraw(last.Input.ID)
+			case last.Type == "notification" && isTerminal && !q.open():
 				showProgress(c, last)
 			}
 		}
@@ -37,7 +47,7 @@ func Follow(c *terminal.Terminal, body io.Reader) (control.CallAnswer, error) {
 			return last, err
 		}
 	}
-	if isTerminal && !c.Quiet {
+	if isTerminal {
 		fmt.Fprint(c.Err, "\r\x1b[K")
 	}
 	switch last.Type {

@@ -85,6 +85,13 @@ func (s *Session) elicit(ctx context.Context, t *turn, about wire.QuestionPayloa
 	return json.Marshal(result)
 }
 
+// CheckElicitation returns an error for an elicitation that cannot be shown to a
+// user safely.
+func (h *Host) CheckElicitation(params json.RawMessage) error {
+	_, err := newElicitation(wire.QuestionPayload{}, params)
+	return err
+}
+
 // newElicitation parses an elicitation. It refuses requests that cannot be
 // shown safely.
 func newElicitation(about wire.QuestionPayload, params json.RawMessage) (*question, error) {

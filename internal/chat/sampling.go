@@ -19,8 +19,6 @@ const (
 	maxSampling  = 1 << 20 // bytes of one request
 	maxSamples   = 20
 	maxShownLine = 16 << 10 // bytes of one message that is shown to the user
-	// codeRejected is what the protocol says for a person's no.
-	codeRejected = -1
 )
 
 // sampling are the used parameters of sampling/createMessage.
@@ -41,20 +39,9 @@ type sampling struct {
 // sample sends a server's request to the model if the user allows it, and
 // returns the MCP result. The server sees nothing of the conversation.
 func (s *Session) sample(ctx context.Context, t *turn, about wire.QuestionPayload, params json.RawMessage) (json.RawMessage, error) {
-	var in sampling
-	if len(params) > maxSampling {
-		return nil, refused("the request has %d bytes; %d are allowed", len(params), maxSampling)
-	}
-	if err := json.Unmarshal(params, &in); err != nil {
-		return nil, refused("the request cannot be read")
-	}
-	req, prompt, err := in.request()
+	req, prompt, model, err := s.host.readSampling(params, s.chosen())
 	if err != nil {
 		return nil, err
-	}
-	model := s.samplingModel(in)
-	if model == nil {
-		return nil, &mcp.Error{Code: mcp.CodeInternalError, Message: llm.NoModel}
 	}
 	s.mu.Lock()
 	t.samples++
@@ -62,7 +49,7 @@ func (s *Session) sample(ctx context.Context, t *turn, about wire.QuestionPayloa
 	known := slices.Contains(s.meta.Sampling, about.Server)
 	s.mu.Unlock()
 	if many {
-		return nil, &mcp.Error{Code: codeRejected, Message: "the model has been used often enough in this reply"}
+		return nil, &mcp.Error{Code: mcp.CodeRejected, Message: "the model has been used often enough in this reply"}
 	}
 	q := &question{QuestionPayload: about}
 	q.Kind, q.Message, q.Prompt, q.Model = wire.QuestionModel, about.Server+" wants to ask the model.", prompt, model.Info().ID
@@ -74,6 +61,45 @@ func (s *Session) sample(ctx context.Context, t *turn, about wire.QuestionPayloa
 	return s.sampleModel(ctx, t, q, model, req)
 }
 
+// Sampling reads a server's request for the model during a call outside of
+// conversations. It returns the function that sends the request, for when the
+// user has allowed it.
+func (h *Host) Sampling(caller *tool.Caller, params json.RawMessage) (send func(context.Context) (json.RawMessage, error), err error) {
+	if err := caller.PermitChat(); err != nil {
+		return nil, err
+	}
+	req, _, model, err := h.readSampling(params, "")
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (json.RawMessage, error) {
+		reply, err := llm.Ask(ctx, h.Executor, caller, model, req, nil)
+		if err != nil {
+			return nil, &mcp.Error{Code: mcp.CodeInternalError, Message: tool.AsError(err).Msg}
+		}
+		return samplingResult(model, reply)
+	}, nil
+}
+
+// readSampling parses sampling/createMessage: the request to the model, how it
+// is shown to the user, and the model, chosen unless the server prefers another.
+func (h *Host) readSampling(params json.RawMessage, chosen string) (req llm.Request, prompt []wire.PromptLine, model llm.Model, err error) {
+	var in sampling
+	if len(params) > maxSampling {
+		return req, nil, nil, refused("the request has %d bytes; %d are allowed", len(params), maxSampling)
+	}
+	if err := json.Unmarshal(params, &in); err != nil {
+		return req, nil, nil, refused("the request cannot be read")
+	}
+	if req, prompt, err = in.request(); err != nil {
+		return req, nil, nil, err
+	}
+	if model = h.samplingModel(in, chosen); model == nil {
+		return req, nil, nil, &mcp.Error{Code: mcp.CodeInternalError, Message: llm.NoModel}
+	}
+	return req, prompt, model, nil
+}
+
 // allowSampling asks the user.
 func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error {
 	a, err := s.askUser(ctx, t, q)
@@ -81,7 +107,7 @@ func (s *Session) allowSampling(ctx context.Context, t *turn, q *question) error
 		return err
 	}
 	if a.Action != wire.Accept {
-		return &mcp.Error{Code: codeRejected, Message: "the person did not allow the use of the model"}
+		return &mcp.Error{Code: mcp.CodeRejected, Message: "the person did not allow the use of the model"}
 	}
 	if a.Scope == wire.ForSession {
 		if err := s.save(ctx, func(m *metadata) { m.Sampling = append(m.Sampling, q.Server) }); err != nil {
@@ -102,23 +128,28 @@ func (s *Session) sampleModel(ctx context.Context, t *turn, q *question, model l
 	if err != nil {
 		return nil, &mcp.Error{Code: mcp.CodeInternalError, Message: tool.AsError(err).Msg}
 	}
-	text := reply.Message.Text()
-	s.emit(wire.TypeAnswered, wire.AnsweredPayload{QuestionID: q.QuestionID, CallID: q.CallID, Action: wire.Accept, Text: cutLine(text)})
+	s.emit(wire.TypeAnswered, wire.AnsweredPayload{QuestionID: q.QuestionID, CallID: q.CallID, Action: wire.Accept, Text: cutLine(reply.Message.Text())})
+	return samplingResult(model, reply)
+}
+
+// samplingResult returns the reply of the model as the result of
+// sampling/createMessage.
+func samplingResult(model llm.Model, reply llm.Turn) (json.RawMessage, error) {
 	stop := "endTurn"
 	if reply.Stop == llm.StopLength {
 		stop = "maxTokens"
 	}
 	return json.Marshal(map[string]any{
-		"role": "assistant", "content": map[string]string{"type": "text", "text": text},
+		"role": "assistant", "content": map[string]string{"type": "text", "text": reply.Message.Text()},
 		"model": model.Info().Model, "stopReason": stop,
 	})
 }
 
 // samplingModel returns the first available model that the server prefers,
-// otherwise the one of the conversation.
-func (s *Session) samplingModel(in sampling) llm.Model {
-	if s.host.Models != nil {
-		if set := s.host.Models(); set != nil {
+// otherwise the chosen one.
+func (h *Host) samplingModel(in sampling, chosen string) llm.Model {
+	if h.Models != nil {
+		if set := h.Models(); set != nil {
 			for _, hint := range in.ModelPreferences.Hints {
 				for _, m := range set.All() {
 					if hint.Name != "" && strings.Contains(m.Info().Model, hint.Name) {
@@ -128,7 +159,7 @@ func (s *Session) samplingModel(in sampling) llm.Model {
 			}
 		}
 	}
-	return s.host.model(s.chosen())
+	return h.model(chosen)
 }
 
 // request converts the messages into a model request and into lines that are

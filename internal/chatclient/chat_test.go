@@ -1,10 +1,7 @@
 package chatclient
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,32 +9,7 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
-
-	"junctor/internal/terminal"
 )
-
-func TestTerminalForms(t *testing.T) {
-	const form = `{"type":"object","required":["n"],"properties":{
-		"n":{"type":"integer","title":"Number","description":"of them"},
-		"ok":{"type":"boolean"},
-		"pet":{"type":"string","oneOf":[{"const":"a","title":"Ape"},{"const":"b","title":"Bee"}]},
-		"kinds":{"type":"array","items":{"enum":["x","y","z"]}},
-		"word":{"type":"string","default":"so"},
-		"left":{"type":"string"},
-		"odd":7}}`
-	var errs bytes.Buffer
-	t1 := &terminalChat{Terminal: &terminal.Terminal{Err: &errs}, input: bufio.NewReader(strings.NewReader("many\n0x10\n7\ny\nbear\nbee\nx, z\n\n\n"))}
-	got, ok := t1.fill(json.RawMessage(form))
-	out, err := json.Marshal(got)
-	if !ok || err != nil || string(out) != `{"kinds":["x","z"],"n":7,"ok":true,"pet":"b","word":"so"}` {
-		t.Errorf("%v %s %v", ok, out, err)
-	}
-	for _, want := range []string{"Number (of them) *: ", "ok [y/n]: ", "pet [Ape, Bee]: ", "separated by commas", `word, default "so": `, `"many" is not a number`, `"0x10" is not a number`, `"bear" is not one of the choices`} {
-		if !strings.Contains(errs.String(), want) {
-			t.Errorf("%q is missing in:\n%s", want, errs.String())
-		}
-	}
-}
 
 // A person may think for as long as they like: the connection is read
 // meanwhile, so that the gateway knows that they are still there.

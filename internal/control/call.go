@@ -9,6 +9,7 @@ import (
 	"junctor/internal/httperr"
 	"junctor/internal/httpstream"
 	"junctor/internal/tool"
+	"junctor/internal/waiting"
 )
 
 // CallRequest asks for one execution.
@@ -24,12 +25,18 @@ type CallRequest struct {
 	// App says that a user interface of the server, which the page shows, makes
 	// the call.
 	App bool `json:"app,omitempty"`
+	// Ask has what the client can be asked during the call: elicitation,
+	// sampling, roots. The questions come in the stream, and are answered at
+	// /api/calls/{id} with the result that MCP defines. A sampling request is
+	// answered with an action as an elicitation is; accept sends it to the model
+	// of the gateway.
+	Ask []string `json:"ask,omitempty"`
 }
 
-// CallAnswer is one piece of the answer: notifications as they come, and at
-// the end either a result or an error.
+// CallAnswer is one piece of the answer: notifications and questions as they
+// come, and at the end either a result or an error.
 type CallAnswer struct {
-	Type       string          `json:"type"` // notification, result, error
+	Type       string          `json:"type"` // notification, question, answered, result, error
 	Method     string          `json:"method,omitempty"`
 	Params     json.RawMessage `json:"params,omitempty"`
 	Result     json.RawMessage `json:"result,omitempty"`
@@ -37,6 +44,11 @@ type CallAnswer struct {
 	Error      *httperr.Body   `json:"error,omitempty"`
 	RequestID  string          `json:"requestId,omitempty"`
 	DurationMs float64         `json:"durationMs,omitempty"`
+
+	// Call is the id of the record at which a question is answered, and Input
+	// the question. When it is answered or withdrawn, its id comes again.
+	Call  string         `json:"call,omitempty"`
+	Input *waiting.Input `json:"input,omitempty"`
 }
 
 // call runs a tool. In pieces when the client asks for events or JSON lines,
@@ -81,7 +93,11 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) {
 	call.Exchange.Notify = func(method string, params json.RawMessage) {
 		send(CallAnswer{Type: "notification", Method: method, Params: params})
 	}
-	result, err := c.Calls.Call(ctx, call)
+	var result tool.Result
+	err := c.asking(ctx, &call, in.Ask, send, func(ctx context.Context) (err error) {
+		result, err = c.Calls.Call(ctx, call)
+		return err
+	})
 	switch {
 	case err == nil:
 		send(done(call.RequestID, result, time.Since(begun)))

@@ -21,6 +21,7 @@ import (
 	"junctor/internal/profile"
 	"junctor/internal/store"
 	"junctor/internal/tool"
+	"junctor/internal/waiting"
 )
 
 // Calls runs tools and knows their past.
@@ -38,9 +39,21 @@ type Keys interface {
 	RevokeKey(ctx context.Context, nameOrID string, at time.Time) (store.Key, error)
 }
 
-// Waiting shows the records of calls that wait.
+// Waiting keeps the records of calls that wait.
 type Waiting interface {
 	Show(w http.ResponseWriter, r *http.Request)
+	Start(ctx context.Context, n waiting.New) (*waiting.Call, error)
+	Await(ctx context.Context, id string, version int64) (waiting.Record, error)
+}
+
+// Questions reads what servers ask during a call.
+type Questions interface {
+	// CheckElicitation returns an error for a question that cannot be shown to
+	// a person safely.
+	CheckElicitation(params json.RawMessage) error
+	// Sampling returns the function that sends a server's request to the
+	// model, for when the person has allowed it.
+	Sampling(caller *tool.Caller, params json.RawMessage) (send func(context.Context) (json.RawMessage, error), err error)
 }
 
 // Chats knows the conversations whose reply waits for the user.
@@ -64,6 +77,8 @@ type Options struct {
 	Importer Importer
 	Waiting  Waiting
 	Chats    Chats // may be nil
+	// Questions reads what servers ask; nil lets nobody be asked.
+	Questions Questions
 	// Audit records who changed what.
 	Audit  func(ctx context.Context, action, target string, detail any)
 	Status func(ctx context.Context) any // of the gateway as a whole

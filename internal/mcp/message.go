@@ -62,6 +62,7 @@ const (
 	CodeInternalError       = -32603
 	CodeResourceNotFound    = -32002
 	CodeURLElicitation      = -32042
+	CodeRejected            = -1 // the person said no
 	CodeHeaderMismatch      = -32020
 	CodeMissingCapability   = -32021
 	CodeUnsupportedProtocol = -32022

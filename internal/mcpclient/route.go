@@ -161,6 +161,10 @@ type serverRequest struct {
 	cancel context.CancelFunc
 }
 
+// NobodyToAsk is the error of a server's request during a call whose caller cannot
+// be asked.
+const NobodyToAsk = "declined: no user to ask"
+
 // maxAsks bounds the requests of one server that are being answered.
 const maxAsks = 64
 
@@ -184,8 +188,7 @@ func (c *Client) handleRequest(m *mcp.Message, origin *pendingRequest) {
 		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "declined: " + unattributed})
 		return
 	default:
-		// The page matches this message: web/src/tools/run.tsx.
-		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: "declined: no user to ask"})
+		c.respond(m.ID, nil, &mcp.Error{Code: mcp.CodeInvalidRequest, Message: NobodyToAsk})
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -1,0 +1,147 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+
+	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+	"junctor/internal/waiting"
+)
+
+// askCapabilities are the client capabilities for what a client can be asked.
+var askCapabilities = []struct{ name, capability string }{
+	{"elicitation", `{"form":{},"url":{}}`},
+	{"sampling", `{}`},
+	{"roots", `{}`},
+}
+
+// asking runs a call whose caller can be asked. The questions have a record,
+// whose changes are sent; without one the call runs with nobody to ask.
+func (c *Control) asking(ctx context.Context, call *tool.Call, kinds []string, send func(CallAnswer), run func(context.Context) error) error {
+	for _, k := range kinds {
+		if !slices.ContainsFunc(askCapabilities, func(a struct{ name, capability string }) bool { return a.name == k }) {
+			return &tool.Error{Kind: tool.InvalidArguments, Msg: `"ask" has ` + tool.Shorten(k, 40) + `; it takes elicitation, sampling and roots`}
+		}
+	}
+	if len(kinds) == 0 || c.Waiting == nil || c.Questions == nil {
+		return run(ctx)
+	}
+	name := call.Tool
+	if call.Server != "" {
+		name = call.Server + ":" + call.Tool
+	}
+	record, err := c.Waiting.Start(ctx, waiting.New{Caller: call.Caller, Face: call.Face, Tool: name})
+	if err != nil {
+		return run(ctx)
+	}
+	defer func() { _ = record.Release(ctx) }() // without a store the record expires by itself
+	running, cancel := record.Context(ctx)
+	defer cancel()
+	call.Exchange.Capabilities = json.RawMessage(`{}`)
+	for _, a := range askCapabilities {
+		if slices.Contains(kinds, a.name) {
+			call.Exchange.Capabilities = rawjson.SetField(call.Exchange.Capabilities, json.RawMessage(a.capability), a.name)
+		}
+	}
+	call.Exchange.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+		return c.ask(ctx, record, &call.Caller, method, params)
+	}
+	watching, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { c.sendQuestions(watching, record.ID(), send) })
+	defer wg.Wait()
+	defer stop()
+	for range maxURLRounds {
+		if err = run(running); !c.opened(running, record, err) {
+			break
+		}
+	}
+	return err
+}
+
+// maxURLRounds bounds how often a call is made again after a person has opened
+// the addresses that the server named.
+const maxURLRounds = 3
+
+// opened asks the person to open the addresses without which a server of the
+// handshake era does not execute a call, and reports whether all were opened.
+func (c *Control) opened(ctx context.Context, record *waiting.Call, err error) bool {
+	wire, ok := errors.AsType[*mcp.Error](err)
+	if !ok || wire.Code != mcp.CodeURLElicitation {
+		return false
+	}
+	n := 0
+	for e := range rawjson.Elements(rawjson.Field(wire.Data, "elicitations")) {
+		params := rawjson.SetField(rawjson.SetField(e, json.RawMessage(`"url"`), "mode"), json.RawMessage(`true`), "_meta", MetaRetry)
+		answer, err := c.ask(ctx, record, nil, "elicitation/create", params)
+		if err != nil || rawjson.FieldString(answer, "action") != "accept" {
+			return false
+		}
+		n++
+	}
+	return n > 0
+}
+
+// MetaRetry is the key in _meta of an elicitation after which the call is made
+// again: the person says when the address has been dealt with.
+const MetaRetry = "junctor/retry"
+
+// ask puts a question of a server to the person at the client.
+func (c *Control) ask(ctx context.Context, record *waiting.Call, caller *tool.Caller, method string, params json.RawMessage) (json.RawMessage, error) {
+	var sample func(context.Context) (json.RawMessage, error)
+	var err error
+	switch method {
+	case "elicitation/create":
+		err = c.Questions.CheckElicitation(params)
+	case "sampling/createMessage":
+		sample, err = c.Questions.Sampling(caller, params)
+	}
+	if err != nil {
+		return nil, err
+	}
+	in, err := record.Ask(ctx, waiting.Input{Kind: method, Params: params})
+	if err != nil {
+		return nil, err
+	}
+	if sample == nil {
+		return in.Answer, nil
+	}
+	if rawjson.FieldString(in.Answer, "action") != "accept" {
+		return nil, &mcp.Error{Code: mcp.CodeRejected, Message: "the person did not allow the use of the model"}
+	}
+	return sample(ctx)
+}
+
+// sendQuestions sends the questions of a record as they come and go.
+func (c *Control) sendQuestions(ctx context.Context, id string, send func(CallAnswer)) {
+	open := map[string]bool{}
+	for version := int64(0); ; {
+		r, err := c.Waiting.Await(ctx, id, version)
+		if err != nil || ctx.Err() != nil || r.Status.Final() {
+			return
+		}
+		version = r.Version
+		shown := r.Public()
+		still := map[string]bool{}
+		for i, in := range shown.Inputs {
+			if r.Inputs[i].Answer != nil {
+				continue
+			}
+			still[in.ID] = true
+			if !open[in.ID] {
+				send(CallAnswer{Type: "question", Call: id, Input: &shown.Inputs[i]})
+			}
+		}
+		for old := range open {
+			if !still[old] {
+				send(CallAnswer{Type: "answered", Call: id, Input: &waiting.Input{ID: old}})
+			}
+		}
+		open = still
+	}
+}
