@@ -277,7 +277,7 @@ func TestModelFailures(t *testing.T) {
 		for _, m := range history.Messages {
 			notices[m.Notice]++
 		}
-		if notices[noticeFallback] != 1 || notices[noticeBroken] != 1 {
+		if notices[wire.NoticeFallback] != 1 || notices[noticeBroken] != 1 {
 			t.Errorf("notices %v", notices)
 		}
 		if strings.Contains(r.logs.String(), "sk-secret-key") {

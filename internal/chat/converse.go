@@ -200,7 +200,7 @@ func (s *Session) sendFallback(ctx context.Context, t *turn, stop, text string) 
 		return s.aborted(ctx)
 	}
 	s.emit(wire.TypeText, wire.ContentPayload{Content: text})
-	if err := s.append(context.WithoutCancel(ctx), llm.Text(llm.Assistant, text), messageMeta{Notice: noticeFallback}); err != nil {
+	if err := s.append(context.WithoutCancel(ctx), llm.Text(llm.Assistant, text), messageMeta{Notice: wire.NoticeFallback}); err != nil {
 		return s.unsaved(ctx, t, err)
 	}
 	return stop

@@ -111,7 +111,7 @@ func unitsOf(entries []historyEntry, after int64) []unit {
 	}
 	var units []unit
 	for i, e := range entries {
-		if e.seq <= after && i != latest || e.Notice == noticeFallback {
+		if e.seq <= after && i != latest || e.Notice == wire.NoticeFallback {
 			continue
 		}
 		n := e.message.Tokens()

@@ -125,7 +125,7 @@ func TestPruningKeepsCallResultPairs(t *testing.T) {
 		message_(llm.User, 3, 100), message_(llm.Assistant, 4, 0, call), message_(llm.Tool, 5, 0, result),
 		message_(llm.Assistant, 6, 0, call), message_(llm.Tool, 7, 0, result),
 	}
-	entries[1].Notice = noticeFallback
+	entries[1].Notice = wire.NoticeFallback
 	units := unitsOf(entries, 5)
 	if len(units) != 2 || !units[0].user || units[0].entries[0].seq != 3 || len(units[1].entries) != 2 {
 		t.Fatalf("units %+v", units)

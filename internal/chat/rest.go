@@ -257,7 +257,7 @@ func (h *Host) exportSession(w http.ResponseWriter, r *http.Request) {
 	case "", "md", "markdown":
 		w.Header().Set("Content-Type", "text/markdown; charset=utf-8")
 		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.md"`)
-		_, _ = io.WriteString(w, Markdown(h.info(rec), s.History()))
+		_, _ = io.WriteString(w, wire.Markdown(h.info(rec), s.History()))
 	case "json":
 		w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.json"`)
 		httperr.Reply(w, conversation{h.info(rec), s.History().Messages})

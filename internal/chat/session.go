@@ -62,7 +62,6 @@ const (
 	noticeInterrupted = "interrupted" // the process died
 	noticeAborted     = "aborted"     // the person stopped it
 	noticeBroken      = "broken"      // the model broke off
-	noticeFallback    = "fallback"    // said by the gateway, not by the model
 )
 
 // metadata is the part of a stored session that only chat uses.

@@ -224,7 +224,7 @@ func TestUnknownToolErrorSuggestsName(t *testing.T) {
 }
 
 func TestMarkdownOfImagesNoticesAndMalformedCalls(t *testing.T) {
-	md := Markdown(wire.SessionInfo{Model: "m"}, wire.HistoryPayload{Messages: []wire.HistoryMessage{
+	md := wire.Markdown(wire.SessionInfo{Model: "m"}, wire.HistoryPayload{Messages: []wire.HistoryMessage{
 		{Role: llm.User, Parts: []llm.Part{{Image: &llm.Image{}}}},
 		{Role: llm.Assistant, Notice: noticeAborted, Parts: []llm.Part{{Text: "half"}, {Call: &llm.ToolCall{Name: "made_up", Arguments: json.RawMessage("nonsense")}}}},
 		{Role: llm.Tool, Parts: []llm.Part{{Result: llm.TextResult(&llm.ToolCall{Name: "made_up"}, "a\n```\nfence\n```", true)}}},

@@ -1,6 +1,6 @@
 // Package wire is the messages between the chat and its clients: those of the
-// WebSocket in both directions, and the sessions of the REST API. docs/chat.md
-// describes them.
+// WebSocket in both directions, and the sessions of the REST API, also as
+// Markdown. docs/chat.md describes them.
 package wire
 
 import (
@@ -182,6 +182,10 @@ type HistoryPayload struct {
 	// Usage counts the tokens so far; Turn is empty.
 	Usage *UsagePayload `json:"usage,omitempty"`
 }
+
+// NoticeFallback is the notice of a message of the gateway in place of the
+// model's.
+const NoticeFallback = "fallback"
 
 // HistoryMessage is one message of a history.
 type HistoryMessage struct {

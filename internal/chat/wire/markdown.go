@@ -1,21 +1,21 @@
-package chat
+package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
 
-	"junctor/internal/chat/wire"
 	"junctor/internal/llm"
 	"junctor/internal/provider"
 	"junctor/internal/tool"
 )
 
 // Markdown returns a conversation as a Markdown document.
-func Markdown(info wire.SessionInfo, h wire.HistoryPayload) string {
+func Markdown(info SessionInfo, h HistoryPayload) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n", firstNonEmpty(info.Title, "Conversation"))
+	fmt.Fprintf(&b, "# %s\n\n", cmp.Or(info.Title, "Conversation"))
 	fmt.Fprintf(&b, "%s", info.Created.Format("2 January 2006, 15:04 MST"))
 	if info.Model != "" {
 		fmt.Fprintf(&b, " · %s", info.Model)
@@ -51,7 +51,7 @@ func Markdown(info wire.SessionInfo, h wire.HistoryPayload) string {
 				fmt.Fprintf(&b, "**%s of `%s`**\n\n%s\n\n", head, p.Result.Name, fenced(content.Text(), ""))
 			}
 		}
-		if m.Notice != "" && m.Notice != noticeFallback {
+		if m.Notice != "" && m.Notice != NoticeFallback {
 			fmt.Fprintf(&b, "*(%s)*\n\n", m.Notice)
 		}
 	}
