@@ -99,6 +99,11 @@ func TestApprovalStandsInInboxToo(t *testing.T) {
 		c.say("delete")
 		m := c.kind(wire.TypeApproval)
 		id := inbox(1)
+		ann := tool.Caller{ID: "ann"}
+		narrow := tool.Caller{ID: "ann", Profiles: tool.Profiles{tool.UnknownProfile("part")}}
+		if ids, none := r.host.Waiting(&ann), r.host.Waiting(&narrow); len(ids) != 1 || ids[0] != c.id || len(none) != 0 {
+			t.Errorf("%s: the waiting conversations are %v, with a profile %v", name, ids, none)
+		}
 		if tt.answer == "" {
 			c.send("approve", map[string]any{"callId": m.Payload.CallID})
 		} else {

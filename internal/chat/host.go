@@ -170,7 +170,7 @@ func (h *Host) Waiting(caller *tool.Caller) []string {
 	h.mu.Unlock()
 	ids := []string{}
 	for _, s := range sessions {
-		if s.owner == caller.ID && s.waiting() {
+		if s.readableBy(caller) && s.waiting() {
 			ids = append(ids, s.id)
 		}
 	}
@@ -243,9 +243,7 @@ func (h *Host) Open(ctx context.Context, caller tool.Caller, id string) (*Sessio
 	h.mu.Unlock()
 	if s != nil {
 		err := s.refresh(ctx)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !readable(&caller, s.owner, s.meta.Profiles) {
+		if !s.readableBy(&caller) {
 			return nil, noSession()
 		}
 		return s, err

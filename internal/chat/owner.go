@@ -15,6 +15,12 @@ func readable(caller *tool.Caller, owner string, profiles []string) bool {
 	return owner == caller.ID && !slices.ContainsFunc(caller.Profiles.Names(), func(name string) bool { return !slices.Contains(profiles, name) })
 }
 
+func (s *Session) readableBy(caller *tool.Caller) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return readable(caller, s.owner, s.meta.Profiles)
+}
+
 func recordReadable(caller *tool.Caller, rec *store.Session) bool {
 	var meta metadata
 	if len(caller.Profiles) > 0 && json.Unmarshal(rec.Metadata, &meta) != nil {

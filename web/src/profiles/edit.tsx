@@ -21,7 +21,6 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
   return (
     <Dialog title={profile ? `Edit ${profile.name}` : 'New profile'} open onClose={onClose} wide>
       <form
-        className="stack"
         onSubmit={(e) => {
           e.preventDefault();
           void act('save', () => send('PUT', `/api/profiles/${encodeURIComponent(d.name.trim())}`, config), `${d.name.trim()} saved`).then((ok) => ok && onSaved());
@@ -57,7 +56,9 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
           <Field label="Calls of each caller at most" hint="Empty: no limit">
             {(id) => <input id={id} type="number" min={1} value={d.calls} onChange={(e) => set({ calls: e.target.value })} />}
           </Field>
-          <Field label="in seconds">{(id) => <input id={id} type="number" min={0.001} step="any" required={d.calls !== ''} value={d.seconds} onChange={(e) => set({ seconds: e.target.value })} />}</Field>
+          <Field label="in seconds" hint="60: a minute">
+            {(id) => <input id={id} type="number" min={0.001} step="any" required={d.calls !== ''} value={d.seconds} onChange={(e) => set({ seconds: e.target.value })} />}
+          </Field>
         </div>
         <div className="row end">
           <Button onClick={onClose}>Cancel</Button>
