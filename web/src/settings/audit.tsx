@@ -19,7 +19,7 @@ export function Audit() {
           entries.length === 0 ? (
             <Empty icon="shield" title="Nothing was changed yet" />
           ) : (
-            <Table label="Audit log" columns={['When', 'Who', 'Action', 'Target', 'Details']}>
+            <Table label="Audit log" className="audit" columns={['When', 'Who', 'Action', 'Target', 'Details']}>
               {entries.map((e) => (
                 <tr key={e.id}>
                   <td title={dateTime(e.time)}>{ago(e.time)}</td>

@@ -79,6 +79,15 @@ export function Tabs<T extends string>({
   onChange: (id: T) => void;
   label: string;
 }) {
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    // Where the tabs scroll, the selected one is shown.
+    const box = list.current;
+    const tab = box?.querySelector('[aria-selected=true]')?.getBoundingClientRect();
+    if (!box || !tab) return;
+    const { left, right } = box.getBoundingClientRect();
+    if (tab.left < left || tab.right > right) box.scrollLeft += tab.left - left - (right - left - tab.width) / 2;
+  }, [value]);
   const keys = (e: KeyboardEvent<HTMLDivElement>) => {
     const at = tabs.findIndex((t) => t.id === value);
     const step = e.key === 'ArrowRight' ? 1 : e.key === 'ArrowLeft' ? -1 : 0;
@@ -91,7 +100,7 @@ export function Tabs<T extends string>({
     }
   };
   return (
-    <div className="tabs" role="tablist" aria-label={label} onKeyDown={keys}>
+    <div ref={list} className="tabs" role="tablist" aria-label={label} onKeyDown={keys}>
       {tabs.map((t) => (
         <button
           key={t.id}
