@@ -1,0 +1,41 @@
+package mcp
+
+import (
+	"errors"
+	"testing"
+
+	"junctor/internal/rawjson"
+	"junctor/internal/tool"
+)
+
+func TestSignInFirst(t *testing.T) {
+	own := &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: "sign in", Details: map[string]any{"server": "jira", "caller": "key:1", "url": "https://login.example/?state=x"}}
+	e := SignInFirst(own)
+	if e == nil || e.Code != CodeURLElicitation {
+		t.Fatalf("error = %+v", e)
+	}
+	n := 0
+	for elicitation := range rawjson.Elements(rawjson.Field(e.Data, "elicitations")) {
+		n++
+		for key, want := range map[string]string{"mode": "url", "url": "https://login.example/?state=x"} {
+			if got := rawjson.FieldString(elicitation, key); got != want {
+				t.Errorf("%s = %q, want %q", key, got, want)
+			}
+		}
+		if rawjson.FieldString(elicitation, "elicitationId") == "" || rawjson.FieldString(elicitation, "message") == "" {
+			t.Errorf("elicitation %s", elicitation)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d elicitations in %s", n, e.Data)
+	}
+	// A login that callers share is not the client's to make.
+	for _, err := range []error{
+		nil, errors.New("x"), &tool.Error{Kind: tool.Denied, Details: own.Details}, &tool.Error{Kind: tool.UpstreamAuthRequired},
+		&tool.Error{Kind: tool.UpstreamAuthRequired, Details: map[string]any{"server": "jira", "url": "https://login.example"}},
+	} {
+		if e := SignInFirst(err); e != nil {
+			t.Errorf("SignInFirst(%v) = %+v", err, e)
+		}
+	}
+}
