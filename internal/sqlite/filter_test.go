@@ -98,7 +98,7 @@ func TestTextSearchUsesFilters(t *testing.T) {
 		c.Arguments = fmt.Appendf(nil, `{"q":%q}`, text[i*1000:i*1000+900])
 		switch i {
 		case 150:
-			c.Arguments = []byte(`{"q":"the Zweckverband #4!"}`)
+			c.Arguments = []byte("{\"q\":\"the Zweckverband #4! \ufffd6789\"}")
 		case 250:
 			c.Server = "quarterly"
 		}
@@ -122,6 +122,7 @@ func TestTextSearchUsesFilters(t *testing.T) {
 		"CALL-0007-ID":    {8},
 		"quarterly":       {251},
 		"#4!":             {151}, // too short for filters
+		"4! \xff6789":     {151}, // what is not UTF-8 is U+FFFD, as in records
 	} {
 		for _, q := range []store.CallQuery{{Text: text}, {Text: text, Face: calls[0].Face}, {Text: text, AfterSeq: 1}} {
 			found, err := s.Calls(ctx, q)

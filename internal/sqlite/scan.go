@@ -121,13 +121,14 @@ func (t *snapshot) extents(q store.CallQuery, last *extent, limit int) (out []ex
 		return nil, err
 	}
 	defer rows.Close()
+	text := newNeedle(q.Text).text
 	for rows.Next() {
 		var e extent
 		var filter sql.RawBytes
 		if err := rows.Scan(&e.seq, &e.n, &e.head, &filter); err != nil {
 			return nil, err
 		}
-		e.lack = !mayHave(filter, q.Text)
+		e.lack = !mayHave(filter, text)
 		out = append(out, e)
 	}
 	return out, rows.Err()
