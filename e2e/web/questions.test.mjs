@@ -154,9 +154,18 @@ test('questions fit at 380 px in the dark theme', on('/#/chat', async (page) => 
   }
 }, { colorScheme: 'dark', viewport: { width: 380, height: 760 } }));
 
-test('a tool that asks for input, run from its form, refers to the chat', on('/#/tools/everything/trigger-elicitation-request', async (page) => {
-  await page.getByRole('button', { name: 'Run', exact: true }).click();
-  await page.locator('.answer').getByText('Run it in the chat to answer.').waitFor();
+test('a tool that asks for input, run from its form, asks there', on('/#/tools/everything/trigger-elicitation-request', async (page) => {
+  const run = page.getByRole('button', { name: 'Run', exact: true });
+  await run.click();
+  await asks(page).getByLabel(/^String\*?$/).first().fill('Ada Lovelace');
+  await shot(page, 'light-1280-run-question');
+  assert.deepEqual(await violations(page), []);
+  await asks(page).getByRole('button', { name: 'Send to everything' }).click();
+  await page.locator('.answer').getByText(/Name: Ada Lovelace/).first().waitFor();
+  await page.getByText('Request from everything. You answered.').waitFor();
+  await run.click();
+  await asks(page).getByRole('button', { name: 'Decline' }).click();
+  await page.locator('.answer').getByText(/declined/).first().waitFor();
 }));
 
 test('images and audio are shown without opening the call, also after a reload', on('/#/chat', async (page) => {

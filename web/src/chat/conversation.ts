@@ -15,6 +15,8 @@ export interface Question {
   retry?: boolean;
   prompt?: { role: string; text: string }[];
   model?: string;
+  /** The model can be allowed for this request alone. */
+  once?: boolean;
   /** The outcome; undefined while the question is open. */
   action?: string;
   /** The model's reply to the server. */

@@ -150,9 +150,11 @@ function ModelQuestion({ question: q, answer }: Kind) {
         <Button kind="primary" icon="check" busy={q.sent} onClick={() => answer(q.id, 'accept')}>
           Allow once
         </Button>
-        <Button disabled={q.sent} onClick={() => answer(q.id, 'accept', { scope: 'session' })}>
-          In this chat
-        </Button>
+        {!q.once && (
+          <Button disabled={q.sent} onClick={() => answer(q.id, 'accept', { scope: 'session' })}>
+            In this chat
+          </Button>
+        )}
         <Button kind="danger" icon="close" disabled={q.sent} onClick={() => answer(q.id, 'decline')}>
           Deny
         </Button>

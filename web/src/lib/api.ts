@@ -169,9 +169,9 @@ export async function runScript(code: string, onCall: (c: RunResult['calls'][num
   throw new ApiError(0, 'BROKEN', 'The response ended early. See the call log for the outcome.');
 }
 
-/** callTool calls a tool and reports notifications as they arrive. */
+/** callTool calls a tool and reports notifications and questions as they arrive. */
 export async function callTool(
-  body: { server: string; tool: string; arguments: unknown; approved?: boolean; /** An app makes the call. */ app?: boolean },
+  body: { server: string; tool: string; arguments: unknown; approved?: boolean; /** An app makes the call. */ app?: boolean; /** What the user can be asked. */ ask?: string[] },
   onNotification: (a: CallAnswer) => void,
   signal: AbortSignal,
 ): Promise<CallAnswer> {
@@ -186,7 +186,7 @@ export async function callTool(
   for await (const line of lines(res.body)) {
     if (!line.trim()) continue;
     last = JSON.parse(line) as CallAnswer;
-    if (last.type === 'notification') onNotification(last);
+    if (last.type !== 'result' && last.type !== 'error') onNotification(last);
   }
   if (last?.type === 'error' && last.error) {
     throw new ApiError(res.status, last.error.code, last.error.message, last.requestId, last.error.details);

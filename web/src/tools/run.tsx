@@ -8,6 +8,7 @@ import { JsonView } from '../ui/json';
 import { ResultView } from '../ui/result';
 import { Badge, Button, Code, Failure, Note, Tabs } from '../ui/ui';
 import { argumentsOf, parseArguments } from './arguments';
+import { asked, RunQuestions, type Asked } from './ask';
 import { Earlier } from './history';
 import { ServerContext } from '../ui/resource';
 import { focusFirst, SchemaForm, type Problem } from './form';
@@ -22,6 +23,7 @@ interface RunState {
   progress?: { at: number; of?: number; text?: string };
   answer?: CallAnswer;
   error?: ApiError;
+  questions: Asked[];
 }
 
 /** Run calls a tool with the arguments in its form and shows progress, messages and the result. */
@@ -33,7 +35,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
   const [text, setText] = useState('');
   const [textError, setTextError] = useState('');
   const [problems, setProblems] = useState<Problem[]>([]);
-  const [run, setRun] = useState<RunState>({ busy: false, log: [] });
+  const [run, setRun] = useState<RunState>({ busy: false, log: [], questions: [] });
   const [snippet, setSnippet] = useStored('junctor.snippet', 'curl');
   const abort = useRef<AbortController | null>(null);
   const [form, setForm] = useState(0);
@@ -69,11 +71,11 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
     const controller = new AbortController();
     abort.current = controller;
     setProblems([]);
-    setRun((r) => ({ busy: true, log: [], args: args ?? {}, n: (r.n ?? 0) + 1 }));
+    setRun((r) => ({ busy: true, log: [], questions: [], args: args ?? {}, n: (r.n ?? 0) + 1 }));
     try {
       const answer = await callTool(
-        { server: t.server, tool: t.tool, arguments: args ?? {}, approved: ask || undefined },
-        (n) => setRun((r) => note(r, n)),
+        { server: t.server, tool: t.tool, arguments: args ?? {}, approved: ask || undefined, ask: ['elicitation', 'sampling'] },
+        (n) => setRun((r) => note(r, n, t.server)),
         controller.signal,
       );
       setRun((r) => ({ ...r, busy: false, answer }));
@@ -177,6 +179,7 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
             <pre tabIndex={0} aria-label="Messages from the server">{run.log.slice(-200).map((l) => `${l.level ? `[${l.level}] ` : ''}${l.text}`).join('\n')}</pre>
           </details>
         )}
+        <RunQuestions of={run.questions} set={(f) => setRun((r) => ({ ...r, questions: f(r.questions) }))} />
         {run.error && <RunFailure error={run.error} />}
         {run.answer && (
           <section className={`answer ${run.answer.isError ? 'failed' : ''}`} aria-label="Result">
@@ -190,11 +193,6 @@ export function Run({ tool: t, onDone }: { tool: ToolDetails; onDone: () => void
                 </a>
               )}
             </div>
-            {run.answer.isError && unasked.test(json(run.answer.result, 0).slice(0, 10_000)) && (
-              <Note>
-                This tool asks the user for input while it runs. Run it in the <a href="#/chat">chat</a> to answer.
-              </Note>
-            )}
             <ServerContext value={t.server}>
               <ResultView result={run.answer.result} />
             </ServerContext>
@@ -234,9 +232,6 @@ export function Problems({ of }: { of: Problem[] }) {
   );
 }
 
-/** unasked matches the gateway's error for a server request that no user can answer: internal/mcpclient, route.go and input.go. */
-const unasked = /declined: no user to ask|this caller cannot be asked/;
-
 function RunFailure({ error }: { error: ApiError }) {
   return (
     <>
@@ -246,7 +241,8 @@ function RunFailure({ error }: { error: ApiError }) {
   );
 }
 
-function note(r: RunState, n: CallAnswer): RunState {
+function note(r: RunState, n: CallAnswer, server: string): RunState {
+  if (n.type === 'question' || n.type === 'answered') return { ...r, questions: asked(r.questions, n, server) };
   const p = (n.params ?? {}) as { progress?: number; total?: number; message?: string; level?: string; data?: unknown };
   if (n.method === 'notifications/progress') return { ...r, progress: { at: p.progress ?? 0, of: p.total, text: p.message } };
   if (n.method === 'notifications/message') return { ...r, log: [...r.log.slice(-999), { level: p.level, text: typeof p.data === 'string' ? p.data : json(p.data, 0) }] };
