@@ -49,7 +49,8 @@ const testCapabilities = `{"completions":{},"logging":{},"prompts":{"listChanged
 
 func newTestServer(tools ...string) *testServer {
 	d := &testServer{caps: testCapabilities, tools: tools, resources: []string{"note:one", "note:two"}}
-	d.server = mcpserver.New(mcpserver.Options{DrainFor: time.Millisecond}, d)
+	// 100 scripts of 10 calls are more than a gateway admits from one client.
+	d.server = mcpserver.New(mcpserver.Options{DrainFor: time.Millisecond, MaxCalls: 2000}, d)
 	return d
 }
 
