@@ -9,7 +9,7 @@ export function serve(name, tools, apps = {}) {
       const { id, method, params } = JSON.parse(line);
       if (id === undefined) return;
       if (method === 'initialize') {
-        send({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {}, resources: {} }, serverInfo: { name, version: '1' } } });
+        send({ id, result: { protocolVersion: params.protocolVersion, capabilities: { tools: {}, ...(Object.keys(apps).length > 0 && { resources: {} }) }, serverInfo: { name, version: '1' } } });
       } else if (method === 'tools/list') send({ id, result: { tools: tools.map(({ run, ...tool }) => tool) } });
       else if (method === 'tools/call') {
         const tool = tools.find((t) => t.name === params.name);

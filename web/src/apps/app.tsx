@@ -7,6 +7,7 @@ import { useTheme } from '../theme';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { Button, Dialog, Note, Skeleton } from '../ui/ui';
+import { keepFocus } from './focus';
 import { AppHost, limits, Refusal, type Outcome } from './host';
 import { frameUrl, readApp, type AppResource } from './resource';
 import { styles } from './styles';
@@ -178,7 +179,12 @@ function Frame({ server, tool, args, outcome, say, app, definition, onStop, clos
       h.change({ containerDimensions: { width, maxHeight: limits.height } });
     });
     sized.observe(f);
+    const release = keepFocus(f, () => {
+      h.close();
+      links.current.onStop('It took the keyboard focus again and again.');
+    });
     return () => {
+      release();
       window.removeEventListener('message', receive);
       sized.disconnect();
       void h.tearDown('The page shows something else.', 0);

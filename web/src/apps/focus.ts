@@ -1,0 +1,40 @@
+/** An app that takes the focus more often than this in a time, in milliseconds, is stopped. */
+const maxTaken = 3;
+const within = 10_000;
+
+/**
+ * keepFocus returns the focus to a field when an app takes it by itself, so that
+ * what is typed there does not go to the app. The focus may go to the frame by a
+ * click in it or by Tab. taken is called when the app does not stop trying.
+ */
+export function keepFocus(frame: HTMLIFrameElement, taken: () => void): () => void {
+  let last = document.activeElement;
+  let typed = -Infinity;
+  let tabbed = -Infinity;
+  let times: number[] = [];
+  const focused = (e: FocusEvent) => {
+    if (e.target !== frame) last = e.target as Element;
+  };
+  const key = (e: KeyboardEvent) => {
+    typed = performance.now();
+    if (e.key === 'Tab') tabbed = typed;
+  };
+  const blurred = () => {
+    if (document.activeElement !== frame || !(last instanceof HTMLElement) || !last.isConnected || !last.matches('input, textarea, select')) return;
+    const now = performance.now();
+    const touch = matchMedia('(hover: none)').matches; // a tap in the frame is not seen here
+    if (touch || now - tabbed < 1000 || (frame.matches(':hover') && now - typed > 300)) return;
+    const field = last;
+    setTimeout(() => field.focus({ preventScroll: true })); // when the focus has arrived at the frame
+    times = [...times.filter((t) => now - t < within), now];
+    if (times.length > maxTaken) taken();
+  };
+  document.addEventListener('focusin', focused);
+  document.addEventListener('keydown', key, true);
+  window.addEventListener('blur', blurred);
+  return () => {
+    document.removeEventListener('focusin', focused);
+    document.removeEventListener('keydown', key, true);
+    window.removeEventListener('blur', blurred);
+  };
+}
