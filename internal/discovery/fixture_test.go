@@ -168,6 +168,12 @@ func (d *testServer) call(ctx context.Context, r *mcpserver.Request, name string
 		for i := range 3 {
 			r.Exchange.Notify("notifications/progress", fmt.Appendf(nil, `{"progressToken":%s,"progress":%d}`, token, i))
 		}
+	case "notes":
+		token := rawjson.Field(r.Params, "_meta", "progressToken")
+		r.Exchange.Notify("notifications/progress", fmt.Appendf(nil, `{"progressToken":%s,"progress":1}`, token))
+		for _, method := range []string{"notifications/message", "notifications/elicitation/complete"} {
+			r.Exchange.Notify(method, json.RawMessage(`{"level":"error","elicitationId":"e","data":1}`))
+		}
 	case "wait":
 		<-ctx.Done()
 		d.saw("cancelled")

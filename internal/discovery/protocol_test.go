@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
+	"junctor/internal/tool"
 )
 
 // protocolMethods are the requests of both revisions, with params that a view
@@ -39,11 +41,110 @@ var protocolMethods = []struct{ method, params string }{
 	{"vendor/method", ``},
 }
 
+// protocolNotifications are the notifications that belong to no call, with the
+// views that pass them on and the test that shows it; the transcripts of TestWire
+// show the transparent view where nothing is said of it.
+var protocolNotifications = []struct{ method, from, transparent, direct, meta string }{
+	{"notifications/cancelled", "both", "", bothEras, bothEras},
+	{toolsChanged, "server", bothEras, bothEras, "–"},                         // TestChangesReachClients
+	{promptsChanged, "server", bothEras, bothEras, "–"},                       // TestChangesReachClients
+	{resourcesChanged, "server", bothEras, bothEras, "–"},                     // TestChangesReachClients
+	{resourceUpdated, "server", bothEras, bothEras, "–"},                      // TestChangesReachClients
+	{mcp.MethodTasks, "server", "", modernEra, modernEra},                     // TestFollowTasks
+	{mcp.MethodTasksStatus, "server", "", oldEras, oldEras},                   // TestTaskStatusNotifications
+	{mcp.MethodSubscriptionsAcknowledged, "server", "", modernEra, modernEra}, // TestFollowTasks
+	{"notifications/initialized", "client", oldEras, oldEras, oldEras},
+	{"notifications/roots/list_changed", "client", "", "–", "–"},
+	{"notifications/vendor", "both", "", "–", "–"},
+}
+
+const (
+	oldEras   = "handshake"
+	modernEra = "2026-07-28"
+	bothEras  = oldEras + ", " + modernEra
+)
+
+// ofTranscripts returns the eras in whose transcripts of TestWire the method
+// arrives at the other side.
+func ofTranscripts(t *testing.T, method string) string {
+	t.Helper()
+	var eras []string
+	for _, file := range []struct{ name, era string }{{"2025-11-25", oldEras}, {"2026-07-28", modernEra}} {
+		transcript, err := os.ReadFile("testdata/wire/" + file.name + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(transcript)) {
+			kind, text, _ := strings.Cut(line, " ")
+			if (kind == "<" || kind == "»") && rawjson.FieldString([]byte(text), "method") == method {
+				eras = append(eras, file.era)
+				break
+			}
+		}
+	}
+	return strings.Join(eras, ", ")
+}
+
+// notesOfCall returns the notifications of a call that reach its caller in a
+// view.
+func notesOfCall(t *testing.T, f *fixture, version string, view View, call string) map[string]bool {
+	t.Helper()
+	got := map[string]bool{}
+	c := f.client(version, view)
+	_, err := c.Do(ctxFor(t), tool.Request{Method: "tools/call", Params: json.RawMessage(call), Exchange: tool.Exchange{
+		Notify: func(method string, params json.RawMessage) {
+			if method != mcp.MethodProgress || rawjson.FieldString(params, "progressToken") == "p" {
+				got[method] = true
+			}
+		},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// notificationRows returns the rows of the table for notifications.
+func notificationRows(t *testing.T, f *fixture) string {
+	var rows strings.Builder
+	const params = `,"_meta":{"progressToken":"p","` + mcp.MetaLogLevel + `":"info"}}`
+	views := []struct {
+		view View
+		call string
+	}{
+		{View{Server: "paint"}, `{"name":"notes","arguments":{}` + params},
+		{View{Mode: DirectMode}, `{"name":"paint__notes","arguments":{}` + params},
+		{View{Mode: MetaMode}, `{"name":"execute_tool","arguments":{"server":"paint","tool":"notes","arguments":{}}` + params},
+	}
+	cells := map[string][]string{}
+	ofCalls := []string{mcp.MethodProgress, mcp.MethodLogMessage, "notifications/elicitation/complete"}
+	for _, v := range views {
+		old, modern := notesOfCall(t, f, mcp.Version20251125, v.view, v.call), notesOfCall(t, f, mcp.Version20260728, v.view, v.call)
+		for _, method := range ofCalls {
+			cell := map[[2]bool]string{{true, true}: bothEras, {true, false}: oldEras, {false, true}: modernEra, {}: "–"}[[2]bool{old[method], modern[method]}]
+			cells[method] = append(cells[method], cell)
+		}
+	}
+	for _, method := range ofCalls {
+		fmt.Fprintf(&rows, "| `%s` of a call | server | %s |\n", method, strings.Join(cells[method], " | "))
+	}
+	for _, n := range protocolNotifications {
+		transparent := n.transparent
+		if transparent == "" {
+			if transparent = ofTranscripts(t, n.method); transparent == "" {
+				t.Errorf("no transcript of TestWire has %s", n.method)
+			}
+		}
+		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s | %s |\n", n.method, n.from, transparent, n.direct, n.meta)
+	}
+	return rows.String()
+}
+
 // docs/protocol.md says which view serves which method in which era. The table
 // is what the views answer here.
 func TestProtocolTable(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, map[string]*testServer{"paint": newTestServer(pictureTool)})
+	f := newFixture(t, map[string]*testServer{"paint": newTestServer(pictureTool, anyTool("notes"))})
 	withTasks(t, f)
 	var table strings.Builder
 	table.WriteString("| method | transparent | direct | meta |\n| --- | --- | --- | --- |\n")
@@ -67,6 +168,7 @@ func TestProtocolTable(t *testing.T) {
 		}
 		table.WriteString("\n")
 	}
+	table.WriteString("\n| notification | from | transparent | direct | meta |\n| --- | --- | --- | --- | --- |\n" + notificationRows(t, f))
 	const path, begin, end = "../../docs/protocol.md", "<!-- table of TestProtocolTable -->\n", "<!-- end -->\n"
 	doc, err := os.ReadFile(path)
 	if err != nil {
