@@ -51,7 +51,7 @@ func (s *wireServer) serve(in io.Reader, out io.Writer) {
 		raw := json.RawMessage(line)
 		method, id := rawjson.FieldString(raw, "method"), rawjson.Field(raw, "id")
 		s.mu.Lock()
-		if s.scripts && method == s.wanted {
+		if s.scripts && method == s.wanted && s.ofScript(line, method, id) {
 			s.scripts, s.out = false, out
 			if method != "" {
 				s.lastID = id
@@ -65,6 +65,18 @@ func (s *wireServer) serve(in io.Reader, out io.Writer) {
 			s.reply(out, method, string(id))
 		}
 	}
+}
+
+// ofScript reports whether a message is one of the script's: requests of the
+// gateway's own have not the members that all requests of the scripts have.
+func (s *wireServer) ofScript(line, method string, id json.RawMessage) bool {
+	switch {
+	case method == "" || id == nil:
+		return true
+	case s.modern:
+		return strings.Contains(line, `"vendor/x"`)
+	}
+	return strings.Contains(line, `"_meta"`) || strings.Contains(line, `"cursor"`)
 }
 
 // reply answers a request that is not in the script.
