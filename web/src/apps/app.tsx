@@ -7,6 +7,7 @@ import { useTheme } from '../theme';
 import { Icon } from '../ui/icons';
 import { JsonView } from '../ui/json';
 import { Button, Dialog, Note, Skeleton } from '../ui/ui';
+import { Consents, type Question } from './consent';
 import { keepFocus } from './focus';
 import { AppHost, limits, Refusal, type Outcome } from './host';
 import { frameUrl, readApp, type AppResource } from './resource';
@@ -78,18 +79,6 @@ export function AppView(p: AppProps) {
   );
 }
 
-/** Question is what an app asks the user. */
-interface Question {
-  title: string;
-  text: string;
-  args?: unknown;
-  yes: string;
-  answer: (yes: boolean) => void;
-}
-
-/** maxRefusals is how often the user refuses before an app may ask no more. */
-const maxRefusals = 3;
-
 function Frame({ server, tool, args, outcome, say, app, definition, onStop, close }: AppProps & Loaded & { onStop: (reason: string) => void; close: React.RefObject<() => Promise<void>> }) {
   const frame = useRef<HTMLIFrameElement>(null);
   const host = useRef<AppHost>(null);
@@ -99,32 +88,16 @@ function Frame({ server, tool, args, outcome, say, app, definition, onStop, clos
   const prefersDark = useMedia('(prefers-color-scheme: dark)');
   const dark = theme === 'dark' || (theme === 'system' && prefersDark);
   const src = useMemo(() => frameUrl(app.csp), [app]);
-  const asking = useRef(false);
-  const refusals = useRef(0);
+  const [consents] = useState(() => new Consents(setQuestion));
 
-  const consent = (q: Omit<Question, 'answer'>, signal: AbortSignal): Promise<boolean> => {
-    if (asking.current) throw new Refusal('the user has another question to answer');
-    if (refusals.current >= maxRefusals) throw new Refusal('the user has refused too often');
-    asking.current = true;
-    return new Promise((done) => {
-      const answer = (yes: boolean) => {
-        asking.current = false;
-        refusals.current = yes ? 0 : refusals.current + 1;
-        setQuestion(null);
-        done(yes);
-      };
-      signal.addEventListener('abort', () => answer(false), { once: true });
-      setQuestion({ ...q, answer });
-    });
-  };
   const call = async (name: string, args: Record<string, unknown>, signal: AbortSignal) => {
     const details = await get<ToolDetails>(pathOf(server, name), signal);
     const approved = me.admin && details.approval === 'ask';
-    if (approved && !(await consent({ title: 'Allow this call?', text: `The app of ${server} wants to run ${server}:${details.tool}, which needs your approval.`, args, yes: 'Allow once' }, signal))) throw new Refusal('the user did not allow the call');
+    if (approved && !(await consents.ask({ title: 'Allow this call?', text: `The app of ${server} wants to run ${server}:${details.tool}, which needs your approval.`, args, yes: 'Allow once' }, signal))) throw new Refusal('the user did not allow the call');
     return (await callTool({ server, tool: name, arguments: args, app: true, approved: approved || undefined }, () => {}, signal)).result;
   };
-  const links = useRef({ call, consent, say, onStop });
-  links.current = { call, consent, say, onStop };
+  const links = useRef({ call, say, onStop });
+  links.current = { call, say, onStop };
 
   useEffect(() => {
     const f = frame.current!;
@@ -134,13 +107,13 @@ function Frame({ server, tool, args, outcome, say, app, definition, onStop, clos
         callTool: (name, args, signal) => links.current.call(name, args, signal),
         readResource: (uri, signal) => ask(server, 'resources/read', { uri }, signal),
         openLink: async (url, signal) => {
-          const yes = await links.current.consent({ title: 'Open this link?', text: `The app of ${server} wants to open:`, args: url, yes: 'Open link' }, signal);
+          const yes = await consents.ask({ title: 'Open this link?', text: `The app of ${server} wants to open:`, args: url, yes: 'Open link' }, signal);
           if (yes) window.open(url, '_blank', 'noopener,noreferrer');
           return yes;
         },
         ...(links.current.say && {
           say: async (text, signal) => {
-            const yes = await links.current.consent({ title: 'Send this message?', text: `The app of ${server} wants to send this message to the chat, as yours:`, args: text, yes: 'Send' }, signal);
+            const yes = await consents.ask({ title: 'Send this message?', text: `The app of ${server} wants to send this message to the chat, as yours:`, args: text, yes: 'Send' }, signal);
             if (yes) links.current.say?.(text);
             return yes;
           },
@@ -198,7 +171,7 @@ function Frame({ server, tool, args, outcome, say, app, definition, onStop, clos
   return (
     <>
       <iframe ref={frame} src={src} title={`App of ${server}`} sandbox="allow-scripts allow-forms" allow="" referrerPolicy="no-referrer" />
-      {question && <Consent {...question} stop={() => onStop('You stopped it.')} />}
+      {question && <Consent key={question.id} {...question} stop={() => onStop('You stopped it.')} />}
     </>
   );
 }
