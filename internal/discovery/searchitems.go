@@ -37,8 +37,8 @@ type item struct {
 
 // itemIndex is what one caller can search beside tools.
 type itemIndex struct {
-	servers []string // that were asked
-	before  *itemIndex
+	servers []string      // that were asked
+	before  *itemIndex    // which is searched until this one is ready; guarded by directView.mu
 	ready   chan struct{} // closed when the fields below are set
 
 	at    time.Time
@@ -123,8 +123,9 @@ func (v *directView) itemsOf(ctx context.Context, r *mcpserver.Request) *itemInd
 		own.Params, own.Exchange, own.Session = nil, tool.Exchange{}, nil
 		go v.readItems(context.WithoutCancel(ctx), &own, next)
 	}
+	before := x.before
 	v.mu.Unlock()
-	if before := x.before; before != nil && !x.isReady() {
+	if before != nil && !x.isReady() {
 		return before
 	}
 	timer := time.NewTimer(itemsWait)
@@ -180,6 +181,9 @@ func (v *directView) readItems(ctx context.Context, r *mcpserver.Request, x *ite
 	}
 	x.at = time.Now()
 	close(x.ready)
+	v.mu.Lock()
+	x.before = nil // or every index that there was would stay in memory
+	v.mu.Unlock()
 }
 
 // document returns what search reads of an item.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
@@ -203,4 +204,34 @@ func TestCompletionInEveryView(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An index that took the place of an old one does not keep it, or all that there
+// ever were would stay in memory.
+func TestReplacedItemIndexIsNotKept(t *testing.T) {
+	r := newFixture(t, map[string]*testServer{"office": archive()})
+	c := r.client(mcp.Version20251125, View{Mode: MetaMode})
+	query := map[string]any{"query": "rules about holidays"}
+	current := func() *itemIndex {
+		r.view.mu.Lock()
+		defer r.view.mu.Unlock()
+		for _, x := range r.view.found {
+			return x
+		}
+		return nil
+	}
+	until(t, "the items are indexed", func() bool { return len(found(t, c, query)) > 0 && current() != nil && current().isReady() })
+	old := current()
+	old.at = old.at.Add(-itemsLife - time.Second)
+	if hits := found(t, c, query); len(hits) == 0 || hits[0].Kind != "resource" {
+		t.Errorf("while the lists are read again: %s", marshal(hits))
+	}
+	until(t, "the new index does not keep the old one", func() bool {
+		r.view.mu.Lock()
+		defer r.view.mu.Unlock()
+		for _, x := range r.view.found {
+			return x != old && x.isReady() && x.before == nil
+		}
+		return false
+	})
 }
