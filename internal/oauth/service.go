@@ -63,7 +63,8 @@ type Service struct {
 
 	mu       sync.Mutex
 	states   map[upstream.Login]*state
-	hidden   map[telemetry.Secret]time.Time // the values known to the redactor, and since when
+	hidden   map[telemetry.Secret]time.Time // the values known to the redactor, and when they were last seen
+	swept    time.Time                      // when old ones were last removed from it
 	callback string                         // the redirect URI; "" until known
 	back     *listener                      // receives callbacks if there is no redirect URI; nil until needed
 	waiting  map[upstream.Login][]chan error

@@ -17,6 +17,7 @@ import (
 
 	"junctor/internal/address"
 	"junctor/internal/store"
+	"junctor/internal/telemetry"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -90,20 +91,24 @@ func (s *Service) redactTokens(rec *record) {
 		}
 		s.hidden[secret] = time.Now()
 	}
-	if len(s.hidden) < maxHidden {
+	if len(s.hidden) < maxHidden || time.Since(s.swept) < sweepEvery {
 		return
 	}
+	s.swept = time.Now()
+	var gone []telemetry.Secret
 	for secret, seen := range s.hidden {
 		if time.Since(seen) > hideFor {
-			s.opts.Redactor.Forget(secret)
+			gone = append(gone, secret)
 			delete(s.hidden, secret)
 		}
 	}
+	s.opts.Redactor.Forget(gone...) // at once: each time costs as much as all known secrets
 }
 
 const (
-	maxHidden = 256
-	hideFor   = 24 * time.Hour
+	maxHidden  = 256
+	hideFor    = 24 * time.Hour
+	sweepEvery = 10 * time.Minute // logins of many callers are read many times a second
 )
 
 // registrationName returns the name of the stored registration with an issuer.
