@@ -53,11 +53,10 @@ type CallAnswer struct {
 
 // call runs a tool. In pieces when the client asks for events or JSON lines,
 // else in one.
-func (c *Control) call(w http.ResponseWriter, r *http.Request) {
+func (c *Control) call(w http.ResponseWriter, r *http.Request) error {
 	var in CallRequest
-	if err := c.read(w, r, &in); err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err := read(r, &in); err != nil {
+		return err
 	}
 	caller := tool.CallerFrom(r.Context())
 	call := tool.Call{
@@ -77,11 +76,10 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) {
 	if format == httpstream.None {
 		result, err := c.Calls.Call(r.Context(), call)
 		if err != nil {
-			httperr.Write(w, r, err)
-			return
+			return err
 		}
-		answer(w, done(call.RequestID, result, time.Since(begun)))
-		return
+		httperr.Reply(w, done(call.RequestID, result, time.Since(begun)))
+		return nil
 	}
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
@@ -105,8 +103,9 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) {
 		body, _ := httperr.New(r.Context(), err)
 		send(CallAnswer{Type: "error", Error: &body, RequestID: call.RequestID})
 	default:
-		httperr.Write(w, r, err)
+		return err
 	}
+	return nil
 }
 
 func done(id string, result tool.Result, took time.Duration) CallAnswer {

@@ -22,21 +22,18 @@ import (
 // listCalls answers with the newest records of the call log, or follows it.
 // Arguments and results stay out: a list of thousands is for looking over, and
 // showCall has all of one.
-func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) {
+func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) error {
 	q, err := ownCalls(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	if format := httpstream.Accepted(r); format != httpstream.None {
-		c.followCalls(w, r, q, format)
-		return
+		return c.followCalls(w, r, q, format)
 	}
 	// Taken before the records, so that following from here leaves none out.
 	last, err := c.Log.LastSeq(r.Context())
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	if q.BeforeSeq == 0 {
 		q.BeforeSeq = last + 1
@@ -44,10 +41,10 @@ func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	calls, err := store.VisibleCalls(r.Context(), c.Log, q, &caller)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
-	answer(w, map[string]any{"calls": calls, "last": last})
+	httperr.Reply(w, map[string]any{"calls": calls, "last": last})
+	return nil
 }
 
 // ownCalls reads the query of a request. Callers other than operators select
@@ -63,22 +60,16 @@ func ownCalls(r *http.Request) (store.CallQuery, error) {
 // callStats answers with how many calls there were and how long they took, by
 // server, tool, caller and API, in a range of time. intervals divides the
 // range, which then must have a beginning; it ends now unless to is set.
-func (c *Control) callStats(w http.ResponseWriter, r *http.Request) {
+func (c *Control) callStats(r *http.Request) (any, error) {
 	q, err := ownCalls(r)
 	if text := r.URL.Query().Get("intervals"); err == nil && text != "" {
 		q.Intervals, err = readIntervals(text, &q)
 	}
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	caller := tool.CallerFrom(r.Context())
-	stats, err := store.VisibleStats(r.Context(), c.Log, q, &caller)
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	answer(w, stats)
+	return store.VisibleStats(r.Context(), c.Log, q, &caller)
 }
 
 func readIntervals(text string, q *store.CallQuery) (int, error) {
@@ -97,18 +88,16 @@ func readIntervals(text string, q *store.CallQuery) (int, error) {
 
 // exportCalls answers with all records that match, oldest first, arguments
 // and results included, as JSON lines.
-func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) {
+func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) error {
 	q, err := ownCalls(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	// A second of a slow reader's time per page is fine; growing while
 	// records come in faster than they are read is not.
 	last, err := c.Log.LastSeq(r.Context())
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	q.BeforeSeq, q.Brief, q.Forward, q.Limit = last+1, false, true, exportPage
 	enc := json.NewEncoder(w)
@@ -117,8 +106,7 @@ func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) {
 	for first := true; ; first = false {
 		calls, err := c.Log.Calls(r.Context(), q)
 		if err != nil && first {
-			httperr.Write(w, r, err)
-			return
+			return err
 		}
 		if err != nil {
 			panic(http.ErrAbortHandler) // the only way to tell the client that the answer is not whole
@@ -130,12 +118,12 @@ func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) {
 		}
 		for _, call := range calls {
 			if call.VisibleTo(&caller) && enc.Encode(call) != nil {
-				return // the client is gone
+				return nil // the client is gone
 			}
 			q.AfterSeq = call.Seq
 		}
 		if len(calls) < exportPage {
-			return
+			return nil
 		}
 	}
 }
@@ -189,12 +177,11 @@ func readCallQuery(v url.Values) (store.CallQuery, error) {
 }
 
 // followCalls streams records from after on, as they are committed.
-func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.CallQuery, format httpstream.Format) {
+func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.CallQuery, format httpstream.Format) error {
 	if !r.URL.Query().Has("after") {
 		last, err := c.Log.LastSeq(r.Context())
 		if err != nil {
-			httperr.Write(w, r, err)
-			return
+			return err
 		}
 		q.AfterSeq = last
 	}
@@ -212,20 +199,21 @@ func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.Ca
 		if err != nil {
 			body, _ := httperr.New(ctx, err)
 			send("error", body)
-			return
+			break
 		}
 		if call.VisibleTo(&caller) {
 			send("call", call)
 		}
 	}
+	return nil
 }
 
 // showCall answers with one record in full, its way through the gateway too. A
 // call that waits, or was left to be picked up later, has a record of its own.
-func (c *Control) showCall(w http.ResponseWriter, r *http.Request) {
+func (c *Control) showCall(w http.ResponseWriter, r *http.Request) error {
 	if waiting.IsID(r.PathValue("id")) {
 		c.Waiting.Show(w, r)
-		return
+		return nil
 	}
 	call, err := c.Log.Call(r.Context(), r.PathValue("id"))
 	caller := tool.CallerFrom(r.Context())
@@ -238,11 +226,10 @@ func (c *Control) showCall(w http.ResponseWriter, r *http.Request) {
 	if errors.Is(err, store.ErrNotFound) {
 		err = &tool.Error{Kind: tool.MethodNotFound, Msg: "there is no record of such a call; old ones are forgotten after a while"}
 	}
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err == nil {
+		httperr.Reply(w, call)
 	}
-	answer(w, call)
+	return err
 }
 
 // ownCall returns the caller's newest record with a request id that another

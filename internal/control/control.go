@@ -100,58 +100,61 @@ func New(o Options) *Control {
 
 // Routes mounts the endpoints.
 func (c *Control) Routes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /api/status", func(w http.ResponseWriter, r *http.Request) { answer(w, c.Status(r.Context())) })
+	handle := func(pattern string, f jsonFunc) { mux.HandleFunc(pattern, httperr.JSON(f)) }
+	handle("GET /api/status", func(r *http.Request) (any, error) { return c.Status(r.Context()), nil })
 	mux.HandleFunc("GET /api/events", c.events)
-	mux.HandleFunc("GET /api/tools", c.listTools)
-	mux.HandleFunc("GET /api/tools/{server}/{tool...}", c.showTool)
-	mux.HandleFunc("PATCH /api/tools/{server}/{tool...}", c.admin(c.changeTool))
-	mux.HandleFunc("POST /api/call", c.call)
-	mux.HandleFunc("GET /api/servers", c.listServers)
-	mux.HandleFunc("GET /api/servers/{name}", c.showServer)
-	mux.HandleFunc("POST /api/servers", c.admin(c.addServers))
-	mux.HandleFunc("GET /api/servers/{name}/config", c.admin(c.serverConfig))
-	mux.HandleFunc("PUT /api/servers/{name}", c.admin(c.setServer))
-	mux.HandleFunc("PATCH /api/servers/{name}", c.admin(c.changeServer))
-	mux.HandleFunc("DELETE /api/servers/{name}", c.admin(c.removeServer))
-	mux.HandleFunc("POST /api/servers/{name}/restart", c.admin(c.restartServer))
-	mux.HandleFunc("POST /api/servers/{name}/request", c.request)
-	mux.HandleFunc("GET /api/changes", c.admin(c.listChanges))
-	mux.HandleFunc("POST /api/servers/{name}/approve", c.admin(c.approve))
-	mux.HandleFunc("GET /api/import", c.admin(c.listImport))
-	mux.HandleFunc("POST /api/import", c.admin(c.importServers))
-	mux.HandleFunc("GET /api/calls", c.listCalls)
-	mux.HandleFunc("GET /api/calls/{id}", c.showCall)
-	mux.HandleFunc("GET /api/export", c.exportCalls)
-	mux.HandleFunc("GET /api/stats", c.callStats)
-	mux.HandleFunc("GET /api/config", c.admin(c.settings))
-	mux.HandleFunc("GET /api/config/schema", c.admin(c.settingsSchema))
-	mux.HandleFunc("PATCH /api/config", c.admin(c.changeSettings))
-	mux.HandleFunc("GET /api/profiles", c.listProfiles)
-	mux.HandleFunc("POST /api/profiles/preview", c.admin(c.previewProfile))
-	mux.HandleFunc("GET /api/profiles/{name}", c.showProfile)
-	mux.HandleFunc("PUT /api/profiles/{name}", c.admin(c.setProfile))
-	mux.HandleFunc("DELETE /api/profiles/{name}", c.admin(c.removeProfile))
-	mux.HandleFunc("GET /api/keys", c.admin(c.listKeys))
-	mux.HandleFunc("POST /api/keys", c.admin(c.addKey))
-	mux.HandleFunc("DELETE /api/keys/{name}", c.admin(c.revokeKey))
+	handle("GET /api/tools", c.listTools)
+	handle("GET /api/tools/{server}/{tool...}", c.showTool)
+	handle("PATCH /api/tools/{server}/{tool...}", adminOnly(c.changeTool))
+	mux.HandleFunc("POST /api/call", httperr.Handler(c.call))
+	handle("GET /api/servers", c.listServers)
+	handle("GET /api/servers/{name}", c.showServer)
+	handle("POST /api/servers", adminOnly(c.addServers))
+	handle("GET /api/servers/{name}/config", adminOnly(c.serverConfig))
+	handle("PUT /api/servers/{name}", adminOnly(c.setServer))
+	handle("PATCH /api/servers/{name}", adminOnly(c.changeServer))
+	handle("DELETE /api/servers/{name}", adminOnly(c.removeServer))
+	handle("POST /api/servers/{name}/restart", adminOnly(c.restartServer))
+	handle("POST /api/servers/{name}/request", c.request)
+	handle("GET /api/changes", adminOnly(c.listChanges))
+	handle("POST /api/servers/{name}/approve", adminOnly(c.approve))
+	handle("GET /api/import", adminOnly(c.listImport))
+	handle("POST /api/import", adminOnly(c.importServers))
+	mux.HandleFunc("GET /api/calls", httperr.Handler(c.listCalls))
+	mux.HandleFunc("GET /api/calls/{id}", httperr.Handler(c.showCall))
+	mux.HandleFunc("GET /api/export", httperr.Handler(c.exportCalls))
+	handle("GET /api/stats", c.callStats)
+	handle("GET /api/config", adminOnly(c.settings))
+	handle("GET /api/config/schema", adminOnly(c.settingsSchema))
+	handle("PATCH /api/config", adminOnly(c.changeSettings))
+	handle("GET /api/profiles", c.listProfiles)
+	handle("POST /api/profiles/preview", adminOnly(c.previewProfile))
+	handle("GET /api/profiles/{name}", c.showProfile)
+	handle("PUT /api/profiles/{name}", adminOnly(c.setProfile))
+	handle("DELETE /api/profiles/{name}", adminOnly(c.removeProfile))
+	handle("GET /api/keys", adminOnly(c.listKeys))
+	handle("POST /api/keys", adminOnly(c.addKey))
+	handle("DELETE /api/keys/{name}", adminOnly(c.revokeKey))
 }
 
-// admin lets only administrators through to h.
-func (c *Control) admin(h http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+// jsonFunc answers a request with a value or an error.
+type jsonFunc = func(r *http.Request) (any, error)
+
+// adminOnly lets only administrators through to f.
+func adminOnly(f jsonFunc) jsonFunc {
+	return func(r *http.Request) (any, error) {
 		if caller := tool.CallerFrom(r.Context()); !caller.Admin {
-			httperr.Write(w, r, &tool.Error{
+			return nil, &tool.Error{
 				Kind: tool.Denied,
 				Msg:  "this is for administrators: open the page with junctor open, use the command line, or send a key made with junctor keys add NAME --admin",
-			})
-			return
+			}
 		}
-		h(w, r)
+		return f(r)
 	}
 }
 
 // read decodes the body of a request into v.
-func (c *Control) read(w http.ResponseWriter, r *http.Request, v any) error {
+func read(r *http.Request, v any) error {
 	data, err := httperr.ReadBody(r)
 	if err != nil {
 		return err
@@ -166,12 +169,4 @@ func (c *Control) read(w http.ResponseWriter, r *http.Request, v any) error {
 		return &tool.Error{Kind: tool.InvalidRequest, Msg: "the body is not what this endpoint takes: " + err.Error()}
 	}
 	return nil
-}
-
-func answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // the values here always marshal; a client that is gone reads nothing
 }

@@ -3,8 +3,6 @@ package control
 import (
 	"context"
 	"net/http"
-
-	"junctor/internal/httperr"
 )
 
 // Importer knows the servers that other programs on this machine use. Looking
@@ -30,32 +28,29 @@ type Candidate struct {
 	Secrets []string `json:"secrets,omitempty"` // where there are some in plain text
 }
 
-func (c *Control) listImport(w http.ResponseWriter, r *http.Request) {
+func (c *Control) listImport(r *http.Request) (any, error) {
 	found, problems, err := c.Importer.Found(r.Context())
 	if err != nil {
-		httperr.Write(w, r, asInvalid(err))
-		return
+		return nil, asInvalid(err)
 	}
 	// Empty lists rather than null.
-	answer(w, map[string]any{"candidates": append([]Candidate{}, found...), "problems": append([]string{}, problems...)})
+	return map[string]any{"candidates": append([]Candidate{}, found...), "problems": append([]string{}, problems...)}, nil
 }
 
 // importServers takes {"names": ["…"]}, as listImport names them in "as".
-func (c *Control) importServers(w http.ResponseWriter, r *http.Request) {
+func (c *Control) importServers(r *http.Request) (any, error) {
 	var in struct {
 		Names []string `json:"names"`
 	}
-	if err := c.read(w, r, &in); err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err := read(r, &in); err != nil {
+		return nil, err
 	}
 	added, err := c.Importer.Import(r.Context(), in.Names)
 	if err != nil {
-		httperr.Write(w, r, asInvalid(err))
-		return
+		return nil, asInvalid(err)
 	}
 	for _, name := range added {
 		c.Audit(r.Context(), "server.import", name, nil)
 	}
-	answer(w, map[string]any{"added": added})
+	return map[string]any{"added": added}, nil
 }

@@ -7,21 +7,19 @@ import (
 	"time"
 
 	"junctor/internal/auth"
-	"junctor/internal/httperr"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 )
 
-func (c *Control) listKeys(w http.ResponseWriter, r *http.Request) {
+func (c *Control) listKeys(r *http.Request) (any, error) {
 	keys, err := c.Keys.Keys(r.Context())
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	if keys == nil {
 		keys = []store.Key{}
 	}
-	answer(w, map[string]any{"keys": keys})
+	return map[string]any{"keys": keys}, nil
 }
 
 // NewKey is what a key is made from.
@@ -37,19 +35,16 @@ type NewKey struct {
 }
 
 // addKey makes a key and shows it, once.
-func (c *Control) addKey(w http.ResponseWriter, r *http.Request) {
+func (c *Control) addKey(r *http.Request) (any, error) {
 	var in NewKey
-	if err := c.read(w, r, &in); err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err := read(r, &in); err != nil {
+		return nil, err
 	}
 	if !tool.ValidServer(in.Name) || in.ExpiresIn < 0 {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", in.Name, tool.MaxServerName)})
-		return
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", in.Name, tool.MaxServerName)}
 	}
 	if in.Tokens < 0 {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("tokensPerDay must not be negative, but is %d; leave it out for no limit", in.Tokens)})
-		return
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("tokensPerDay must not be negative, but is %d; leave it out for no limit", in.Tokens)}
 	}
 	secret, key := auth.NewKey(in.Name)
 	key.Admin, key.Servers, key.Tools, key.Profile, key.Chat, key.Tokens = in.Admin, in.Servers, in.Tools, in.Profile, in.Chat, in.Tokens
@@ -57,30 +52,27 @@ func (c *Control) addKey(w http.ResponseWriter, r *http.Request) {
 		key.Expires = key.Created.Add(time.Duration(in.ExpiresIn) * time.Second)
 	}
 	if err := auth.CheckRights(key, c.Profiles.Names()); err != nil {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: err.Error()})
-		return
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: err.Error()}
 	}
 	err := c.Keys.AddKey(r.Context(), key)
 	if errors.Is(err, store.ErrConflict) {
 		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("there is a key named %q already; revoke it first", in.Name)}
 	}
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	c.Audit(r.Context(), "key.add", key.Name, key)
-	answer(w, map[string]any{"key": secret.Reveal(), "record": key})
+	return map[string]any{"key": secret.Reveal(), "record": key}, nil
 }
 
-func (c *Control) revokeKey(w http.ResponseWriter, r *http.Request) {
+func (c *Control) revokeKey(r *http.Request) (any, error) {
 	key, err := c.Keys.RevokeKey(r.Context(), r.PathValue("name"), time.Now())
 	if errors.Is(err, store.ErrNotFound) {
 		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("no key named %q is in force", r.PathValue("name"))}
 	}
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	c.Audit(r.Context(), "key.revoke", key.Name, map[string]any{"id": key.ID})
-	answer(w, key)
+	return key, nil
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"junctor/internal/httperr"
 	"junctor/internal/listing"
 	"junctor/internal/profile"
 	"junctor/internal/setting"
@@ -23,7 +22,7 @@ type Profile struct {
 	Config      *profile.Config `json:"config,omitempty"` // for operators
 }
 
-func (c *Control) listProfiles(w http.ResponseWriter, r *http.Request) {
+func (c *Control) listProfiles(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	if r.URL.Query().Has("wait") {
 		c.await(r.Context(), &caller, nil)
@@ -37,41 +36,30 @@ func (c *Control) listProfiles(w http.ResponseWriter, r *http.Request) {
 		p.Tools = nil
 		list = append(list, p)
 	}
-	answer(w, map[string]any{"profiles": list})
+	return map[string]any{"profiles": list}, nil
 }
 
-func (c *Control) showProfile(w http.ResponseWriter, r *http.Request) {
+func (c *Control) showProfile(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	if r.URL.Query().Has("wait") {
 		c.await(r.Context(), &caller, nil)
 	}
-	p, err := c.profile(caller, r.PathValue("name"))
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	answer(w, p)
+	return c.profile(caller, r.PathValue("name"))
 }
 
 // previewProfile answers with what a profile with the configuration in the body
 // would show. Nothing is saved.
-func (c *Control) previewProfile(w http.ResponseWriter, r *http.Request) {
+func (c *Control) previewProfile(r *http.Request) (any, error) {
 	var in profile.Config
-	err := c.read(w, r, &in)
+	err := read(r, &in)
 	if err == nil {
 		err = invalidProfile(in.Validate())
 	}
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	const name = "preview"
-	p, err := c.describe(c.Profiles.With(name, in), tool.CallerFrom(r.Context()), name)
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	answer(w, p)
+	return c.describe(c.Profiles.With(name, in), tool.CallerFrom(r.Context()), name)
 }
 
 // invalidProfile returns what is wrong with a profile as the caller's mistake.
@@ -109,10 +97,10 @@ func (c *Control) describe(profiles *profile.Set, caller tool.Caller, name strin
 }
 
 // setProfile defines a profile, or replaces it.
-func (c *Control) setProfile(w http.ResponseWriter, r *http.Request) {
+func (c *Control) setProfile(r *http.Request) (any, error) {
 	var in profile.Config
 	name := r.PathValue("name")
-	err := c.read(w, r, &in)
+	err := read(r, &in)
 	if err == nil {
 		if err = profile.CheckName(name); err == nil {
 			err = in.Validate()
@@ -130,14 +118,13 @@ func (c *Control) setProfile(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		httperr.Write(w, r, asInvalid(err))
-		return
+		return nil, asInvalid(err)
 	}
 	c.Audit(r.Context(), action, name, in)
-	answer(w, map[string]any{"ok": true})
+	return map[string]any{"ok": true}, nil
 }
 
-func (c *Control) removeProfile(w http.ResponseWriter, r *http.Request) {
+func (c *Control) removeProfile(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	err := profile.CheckName(name)
 	if _, ok := c.Profiles.CurrentConfig()[name]; !ok || err != nil {
@@ -148,9 +135,8 @@ func (c *Control) removeProfile(w http.ResponseWriter, r *http.Request) {
 		err = c.Settings.SetValues(map[string]json.RawMessage{"profiles." + name: json.RawMessage("null")})
 	}
 	if err != nil {
-		httperr.Write(w, r, asInvalid(err))
-		return
+		return nil, asInvalid(err)
 	}
 	c.Audit(r.Context(), "profile.remove", name, nil)
-	answer(w, map[string]any{"ok": true})
+	return map[string]any{"ok": true}, nil
 }

@@ -20,12 +20,12 @@ var requestMethods = []string{
 
 // request passes {"method": "prompts/get", "params": {…}} on to a server and
 // answers with {"result": …}, the server's bytes.
-func (c *Control) request(w http.ResponseWriter, r *http.Request) {
+func (c *Control) request(r *http.Request) (any, error) {
 	var in struct {
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
 	}
-	err := c.read(w, r, &in)
+	err := read(r, &in)
 	if err == nil && !slices.Contains(requestMethods, in.Method) {
 		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("method %q is none of %s", tool.Shorten(in.Method, 60), strings.Join(requestMethods, ", "))}
 	}
@@ -42,8 +42,7 @@ func (c *Control) request(w http.ResponseWriter, r *http.Request) {
 		in.Method = mcp.MethodDiscover
 	}
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	result, err := c.Calls.Forward(r.Context(), tool.Forward{
 		RequestID: httperr.RequestID(r.Context()), Face: "control", Caller: caller, Server: name, Method: in.Method, Params: in.Params,
@@ -56,8 +55,7 @@ func (c *Control) request(w http.ResponseWriter, r *http.Request) {
 		err = &tool.Error{Kind: kind, Msg: name + ": " + refused.Message, Err: err}
 	}
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
-	answer(w, map[string]any{"result": result})
+	return map[string]any{"result": result}, nil
 }

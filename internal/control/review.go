@@ -10,7 +10,6 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/guard"
-	"junctor/internal/httperr"
 	"junctor/internal/store"
 	"junctor/internal/tool"
 )
@@ -38,7 +37,7 @@ type Change struct {
 }
 
 // listChanges shows the tools that changed, with what changed in them.
-func (c *Control) listChanges(w http.ResponseWriter, r *http.Request) {
+func (c *Control) listChanges(r *http.Request) (any, error) {
 	server := r.URL.Query().Get("server")
 	if r.URL.Query().Has("wait") {
 		var wait []string
@@ -49,13 +48,11 @@ func (c *Control) listChanges(w http.ResponseWriter, r *http.Request) {
 	}
 	caller := tool.CallerFrom(r.Context())
 	if _, ok := c.Servers.StatusOf(server); server != "" && !ok {
-		httperr.Write(w, r, c.Tools.NoServer(&caller, server))
-		return
+		return nil, c.Tools.NoServer(&caller, server)
 	}
 	changes, err := c.Reviews.Changes(r.Context(), server)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	list := []Change{}
 	for _, ch := range changes {
@@ -74,30 +71,27 @@ func (c *Control) listChanges(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, v)
 	}
-	answer(w, map[string]any{"changes": list})
+	return map[string]any{"changes": list}, nil
 }
 
 // approve agrees to the tools of a server as they are: {} to all that changed,
 // {"tools": {"read": "<fingerprint>"}} to some, each as it was looked at. An
 // empty fingerprint means as it is now.
-func (c *Control) approve(w http.ResponseWriter, r *http.Request) {
+func (c *Control) approve(r *http.Request) (any, error) {
 	var in struct {
 		Tools map[string]string `json:"tools"`
 	}
-	if err := c.read(w, r, &in); err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err := read(r, &in); err != nil {
+		return nil, err
 	}
 	name, caller := r.PathValue("name"), tool.CallerFrom(r.Context())
 	server := c.Tools.Snapshot().Server(name)
 	if server == nil {
-		httperr.Write(w, r, c.Tools.NoServer(&caller, name))
-		return
+		return nil, c.Tools.NoServer(&caller, name)
 	}
 	for wanted := range in.Tools {
 		if _, err := c.Tools.Snapshot().Resolve(&caller, name, wanted); err != nil {
-			httperr.Write(w, r, err)
-			return
+			return nil, err
 		}
 	}
 	approved := []string{}
@@ -107,13 +101,12 @@ func (c *Control) approve(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if err := c.agree(r.Context(), e, seen, caller.String()); err != nil {
-			httperr.Write(w, r, err)
-			return
+			return nil, err
 		}
 		c.Audit(r.Context(), "definition.approve", e.Name.String(), map[string]any{"fingerprint": e.Fingerprint()})
 		approved = append(approved, e.Name.String())
 	}
-	answer(w, map[string]any{"approved": approved})
+	return map[string]any{"approved": approved}, nil
 }
 
 func (c *Control) agree(ctx context.Context, e *catalog.Entry, seen, by string) error {

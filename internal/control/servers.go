@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"junctor/internal/catalog"
-	"junctor/internal/httperr"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -82,7 +81,7 @@ func (c *Control) await(ctx context.Context, caller *tool.Caller, names []string
 	}
 }
 
-func (c *Control) listServers(w http.ResponseWriter, r *http.Request) {
+func (c *Control) listServers(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	if r.URL.Query().Has("wait") {
 		c.await(r.Context(), &caller, nil)
@@ -98,19 +97,18 @@ func (c *Control) listServers(w http.ResponseWriter, r *http.Request) {
 		hideProcess(&caller, &s)
 		list = append(list, c.server(&caller, s))
 	}
-	answer(w, map[string]any{"servers": list})
+	return map[string]any{"servers": list}, nil
 }
 
-func (c *Control) showServer(w http.ResponseWriter, r *http.Request) {
+func (c *Control) showServer(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	caller := tool.CallerFrom(r.Context())
 	s, ok := c.Servers.Diagnose(name)
 	if !ok || !caller.MaySee(name) {
-		httperr.Write(w, r, c.Tools.NoServer(&caller, name))
-		return
+		return nil, c.Tools.NoServer(&caller, name)
 	}
 	hideProcess(&caller, &s)
-	answer(w, c.server(&caller, s))
+	return c.server(&caller, s), nil
 }
 
 // hideProcess keeps from callers with limits what a server's process prints:
@@ -122,93 +120,84 @@ func hideProcess(caller *tool.Caller, s *upstream.Status) {
 }
 
 // addServers takes {"servers": <any client's JSON>, "replace": false}.
-func (c *Control) addServers(w http.ResponseWriter, r *http.Request) {
+func (c *Control) addServers(r *http.Request) (any, error) {
 	var in struct {
 		Servers json.RawMessage `json:"servers"`
 		Replace bool            `json:"replace"`
 	}
-	if err := c.read(w, r, &in); err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err := read(r, &in); err != nil {
+		return nil, err
 	}
 	names, err := c.Settings.AddServers(in.Servers, in.Replace)
 	if err != nil {
-		httperr.Write(w, r, asInvalid(err))
-		return
+		return nil, asInvalid(err)
 	}
 	for _, name := range names {
 		c.Audit(r.Context(), "server.add", name, nil)
 	}
-	answer(w, map[string]any{"added": names})
+	return map[string]any{"added": names}, nil
 }
 
 // serverConfig answers with a server's entry in the configuration file.
-func (c *Control) serverConfig(w http.ResponseWriter, r *http.Request) {
+func (c *Control) serverConfig(r *http.Request) (any, error) {
 	entry, err := c.Settings.Server(r.PathValue("name"))
 	if err != nil {
-		httperr.Write(w, r, asInvalid(err))
-		return
+		return nil, asInvalid(err)
 	}
-	answer(w, map[string]any{"server": entry})
+	return map[string]any{"server": entry}, nil
 }
 
 // setServer takes {"server": <entry>}, as serverConfig answered it.
-func (c *Control) setServer(w http.ResponseWriter, r *http.Request) {
+func (c *Control) setServer(r *http.Request) (any, error) {
 	var in struct {
 		Server json.RawMessage `json:"server"`
 	}
-	if err := c.read(w, r, &in); err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err := read(r, &in); err != nil {
+		return nil, err
 	}
 	if len(in.Server) == 0 || in.Server[0] != '{' {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"server": {"command": "…"}} or {"server": {"url": "…"}}`})
-		return
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"server": {"command": "…"}} or {"server": {"url": "…"}}`}
 	}
-	c.edit(w, r, "server.change", func(name string) error { return c.Settings.SetServer(name, in.Server) })
+	return c.edit(r, "server.change", func(name string) error { return c.Settings.SetServer(name, in.Server) })
 }
 
-func (c *Control) changeServer(w http.ResponseWriter, r *http.Request) {
+func (c *Control) changeServer(r *http.Request) (any, error) {
 	var in struct {
 		Enabled *bool `json:"enabled"`
 	}
-	if err := c.read(w, r, &in); err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err := read(r, &in); err != nil {
+		return nil, err
 	}
 	if in.Enabled == nil {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"enabled": true} or {"enabled": false}`})
-		return
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"enabled": true} or {"enabled": false}`}
 	}
 	action := "server.disable"
 	if *in.Enabled {
 		action = "server.enable"
 	}
-	c.edit(w, r, action, func(name string) error { return c.Settings.SetEnabled(name, *in.Enabled) })
+	return c.edit(r, action, func(name string) error { return c.Settings.SetEnabled(name, *in.Enabled) })
 }
 
-func (c *Control) removeServer(w http.ResponseWriter, r *http.Request) {
-	c.edit(w, r, "server.remove", c.Settings.RemoveServer)
+func (c *Control) removeServer(r *http.Request) (any, error) {
+	return c.edit(r, "server.remove", c.Settings.RemoveServer)
 }
 
-func (c *Control) restartServer(w http.ResponseWriter, r *http.Request) {
-	c.edit(w, r, "server.restart", c.Servers.Restart)
+func (c *Control) restartServer(r *http.Request) (any, error) {
+	return c.edit(r, "server.restart", c.Servers.Restart)
 }
 
 // edit does something to the server of the path.
-func (c *Control) edit(w http.ResponseWriter, r *http.Request, action string, do func(name string) error) {
+func (c *Control) edit(r *http.Request, action string, do func(name string) error) (any, error) {
 	name := r.PathValue("name")
 	caller := tool.CallerFrom(r.Context())
 	if _, ok := c.Servers.StatusOf(name); !ok {
-		httperr.Write(w, r, c.Tools.NoServer(&caller, name))
-		return
+		return nil, c.Tools.NoServer(&caller, name)
 	}
 	if err := do(name); err != nil {
-		httperr.Write(w, r, asInvalid(err))
-		return
+		return nil, asInvalid(err)
 	}
 	c.Audit(r.Context(), action, name, nil)
-	answer(w, map[string]any{"ok": true})
+	return map[string]any{"ok": true}, nil
 }
 
 // asInvalid shows why an administrator's edit was refused. What is wrong with

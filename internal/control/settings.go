@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 
-	"junctor/internal/httperr"
 	"junctor/internal/tool"
 )
 
@@ -25,29 +24,28 @@ type Configuration struct {
 	Restart []string `json:"restart"`
 }
 
-func (c *Control) settings(w http.ResponseWriter, r *http.Request) {
+func (c *Control) settings(r *http.Request) (any, error) {
 	shown, err := c.Settings.Show()
 	if err != nil {
-		httperr.Write(w, r, asInvalid(err))
-		return
+		return nil, asInvalid(err)
 	}
 	if shown.Restart == nil {
 		shown.Restart = []string{}
 	}
-	answer(w, shown)
+	return shown, nil
 }
 
-func (c *Control) settingsSchema(w http.ResponseWriter, _ *http.Request) {
-	answer(w, c.Settings.Schema())
+func (c *Control) settingsSchema(_ *http.Request) (any, error) {
+	return c.Settings.Schema(), nil
 }
 
 // changeSettings takes {"set": {"log.level": "debug", "limits.maxBodyBytes": null}}
 // and answers as settings does.
-func (c *Control) changeSettings(w http.ResponseWriter, r *http.Request) {
+func (c *Control) changeSettings(r *http.Request) (any, error) {
 	var in struct {
 		Set map[string]json.RawMessage `json:"set"`
 	}
-	err := c.read(w, r, &in)
+	err := read(r, &in)
 	if err == nil && len(in.Set) == 0 {
 		err = &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"set": {"log.level": "debug"}}; null removes a setting from the file`}
 	}
@@ -55,11 +53,10 @@ func (c *Control) changeSettings(w http.ResponseWriter, r *http.Request) {
 		err = c.Settings.SetValues(in.Set)
 	}
 	if err != nil {
-		httperr.Write(w, r, asInvalid(err))
-		return
+		return nil, asInvalid(err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(in.Set)) { // values may be secrets
 		c.Audit(r.Context(), "config.change", key, nil)
 	}
-	c.settings(w, r)
+	return c.settings(r)
 }

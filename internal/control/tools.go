@@ -9,7 +9,6 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/executor"
-	"junctor/internal/httperr"
 	"junctor/internal/listing"
 	"junctor/internal/search"
 	"junctor/internal/tool"
@@ -120,11 +119,10 @@ func readFilter(r *http.Request) (filter, error) {
 // still starting, and of which no tools are known from before, their time,
 // which the command line wants and a page does not; with wait=fresh all that
 // are still starting. waitFor limits the wait to the servers that it names.
-func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
+func (c *Control) listTools(r *http.Request) (any, error) {
 	f, err := readFilter(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	var list ToolList
 	caller := tool.CallerFrom(r.Context())
@@ -150,8 +148,7 @@ func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, name := range f.Servers {
 		if _, ok := c.Servers.StatusOf(name); !ok || !caller.MaySee(name) {
-			httperr.Write(w, r, c.Tools.NoServer(&caller, name))
-			return
+			return nil, c.Tools.NoServer(&caller, name)
 		}
 	}
 	if query := r.URL.Query().Get("query"); query != "" {
@@ -160,11 +157,7 @@ func (c *Control) listTools(w http.ResponseWriter, r *http.Request) {
 	} else {
 		list.Tools, list.Total = c.listed(snap, &caller, f)
 	}
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
-	}
-	answer(w, list)
+	return list, err
 }
 
 func (c *Control) listed(snap *catalog.Snapshot, caller *tool.Caller, f filter) (tools []Tool, total int) {
@@ -189,7 +182,7 @@ func (c *Control) found(snap *catalog.Snapshot, caller *tool.Caller, f filter, q
 	return tools, err
 }
 
-func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
+func (c *Control) showTool(r *http.Request) (any, error) {
 	server, name := r.PathValue("server"), r.PathValue("tool")
 	if server == "-" { // any server that has it
 		server = ""
@@ -209,8 +202,7 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 		if why := c.down(&caller, server, name); why != nil {
 			err = why
 		}
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	d := ToolDetails{
 		Tool: c.view(e), Description: e.Description, InputSchema: e.InputSchema, OutputSchema: e.OutputSchema,
@@ -222,22 +214,20 @@ func (c *Control) showTool(w http.ResponseWriter, r *http.Request) {
 	if s := c.Tools.Snapshot().Server(e.Name.Server); s != nil {
 		d.Guidance = s.GuidanceFor(&caller)
 	}
-	answer(w, d)
+	return d, nil
 }
 
 // changeTool takes {"enabled": true, "approval": "ask"}, either or both.
-func (c *Control) changeTool(w http.ResponseWriter, r *http.Request) {
+func (c *Control) changeTool(r *http.Request) (any, error) {
 	var in struct {
 		Enabled  *bool             `json:"enabled,omitempty"`
 		Approval *catalog.Approval `json:"approval,omitempty"`
 	}
-	if err := c.read(w, r, &in); err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err := read(r, &in); err != nil {
+		return nil, err
 	}
 	if in.Enabled == nil && in.Approval == nil || in.Approval != nil && !slices.Contains(in.Approval.Words(), string(*in.Approval)) {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"enabled": true} or false, or {"approval": "ask"} or "auto"`})
-		return
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"enabled": true} or false, or {"approval": "ask"} or "auto"`}
 	}
 	caller := tool.CallerFrom(r.Context())
 	e, err := c.Tools.Snapshot().Resolve(&caller, r.PathValue("server"), r.PathValue("tool"))
@@ -245,11 +235,10 @@ func (c *Control) changeTool(w http.ResponseWriter, r *http.Request) {
 		err = c.Settings.SetTool(e.Original.Name, in.Enabled, in.Approval)
 	}
 	if err != nil {
-		httperr.Write(w, r, asInvalid(err))
-		return
+		return nil, asInvalid(err)
 	}
 	c.Audit(r.Context(), "tool.change", e.Name.String(), in)
-	answer(w, map[string]any{"ok": true})
+	return map[string]any{"ok": true}, nil
 }
 
 // down returns why the server of an unknown tool is unavailable; nil if that is

@@ -6,19 +6,31 @@ import (
 	"net/http"
 )
 
+// Handler returns a handler that answers with the error of f, if it returns
+// one. f must not have written anything then.
+func Handler(f func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := f(w, r); err != nil {
+			Write(w, r, err)
+		}
+	}
+}
+
 // JSON returns a handler that answers with what f returns: an error, a value as
 // JSON, or no content when the value is nil.
 func JSON(f func(r *http.Request) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		switch v, err := f(r); {
+	return Handler(func(w http.ResponseWriter, r *http.Request) error {
+		v, err := f(r)
+		switch {
 		case err != nil:
-			Write(w, r, err)
+			return err
 		case v == nil:
 			w.WriteHeader(http.StatusNoContent)
 		default:
 			Reply(w, v)
 		}
-	}
+		return nil
+	})
 }
 
 // Reply answers with a value as JSON that no cache keeps.

@@ -28,6 +28,28 @@ func TestJSONAnswers(t *testing.T) {
 	}
 }
 
+func TestHandlerAnswersWithTheError(t *testing.T) {
+	for _, tt := range []struct {
+		err    error
+		status int
+		body   string
+	}{
+		{nil, 200, "written"},
+		{&tool.Error{Kind: tool.Denied, Msg: "not for you"}, 403, `"message":"not for you"`},
+	} {
+		w := httptest.NewRecorder()
+		Handler(func(w http.ResponseWriter, _ *http.Request) error {
+			if tt.err == nil {
+				_, _ = w.Write([]byte("written"))
+			}
+			return tt.err
+		})(w, httptest.NewRequest("GET", "/", nil))
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.body) {
+			t.Errorf("%v: %d %s", tt.err, w.Code, w.Body)
+		}
+	}
+}
+
 func TestReadJSONRefusesOtherMembers(t *testing.T) {
 	invalid := &tool.Error{Kind: tool.InvalidRequest, Msg: "send a"}
 	for body, want := range map[string]error{`{"a":1}`: nil, `{"b":1}`: invalid, `{`: invalid, ``: invalid} {
