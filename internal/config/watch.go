@@ -47,7 +47,7 @@ func Watch(ctx context.Context, o Options, current *Config, deliver func(Update)
 		w.files = append(w.files, current.files...)
 	}
 	w.seen = w.fingerprint()
-	if current != nil && fingerprint(current.files) != current.state {
+	if current != nil && (Locate(o).Path != current.place.Path || fingerprint(current.files) != current.state) {
 		w.seen = "" // something changed since current was loaded
 	}
 	w.cover()
@@ -119,6 +119,7 @@ func (w *watcher) look(deliver func(Update)) {
 		u.Err = &Error{[]Problem{{File: w.place.Path, Msg: "is not the file to use any more; what runs stays as it is until the next start"}}}
 		w.seen = now
 	} else {
+		before := w.files
 		u.Config, u.Notes, u.Err = Load(w.o)
 		w.files = w.candidates()
 		if u.Config != nil {
@@ -126,8 +127,8 @@ func (w *watcher) look(deliver func(Update)) {
 			w.files = append(w.files, u.Config.files...)
 		}
 		w.seen = w.fingerprint()
-		if u.Config != nil && fingerprint(u.Config.files) != u.Config.state {
-			w.seen = "" // changed while it was read: look again at once
+		if fingerprint(before) != now || u.Config != nil && fingerprint(u.Config.files) != u.Config.state {
+			w.seen = "" // changed while it was read: look again
 		}
 	}
 	w.cover()

@@ -163,6 +163,15 @@ func TestWatchReportsChangeBeforeStart(t *testing.T) {
 	await(t, watch(t, o, cfg), "what changed before Watch began", hasServer("a"))
 }
 
+func TestWatchReportsFileMadeBeforeStart(t *testing.T) {
+	o := Options{UserDir: filepath.Join(t.TempDir(), "not", "yet")}
+	cfg := loaded(t, o)
+	if _, err := Apply(o, Set("a", []byte(`{"command":"x"}`))); err != nil {
+		t.Fatal(err)
+	}
+	await(t, watch(t, o, cfg), "a file made before Watch began", hasServer("a"))
+}
+
 func TestWatchReportsRemovedFile(t *testing.T) {
 	work, user := t.TempDir(), t.TempDir()
 	file := filepath.Join(work, "mcp.json")
