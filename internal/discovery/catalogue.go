@@ -212,6 +212,7 @@ func (v *metaView) toolDetails(ctx context.Context, r *mcpserver.Request, args m
 	e, err := snap.Resolve(&r.Caller, server, name)
 	if tool.KindOf(err) == tool.ToolNotFound {
 		if d, ok := v.face.view.itemDetails(ctx, r, server, name); ok {
+			d.fit(cfg.MaxAnswerBytes, "")
 			return answer(d), nil
 		}
 	}
@@ -233,22 +234,27 @@ func (v *metaView) toolDetails(ctx context.Context, r *mcpserver.Request, args m
 	if e.Review.Changed {
 		d.Warnings = append(slices.Clip(d.Warnings), "the definition changed since it was first seen")
 	}
-	// If the answer is too large, optional parts are dropped first.
+	d.fit(cfg.MaxAnswerBytes, e.Signature())
+	return answer(d), nil
+}
+
+// fit drops optional parts while the details have more than limit bytes.
+func (d *details) fit(limit int, signature string) {
 	for _, drop := range []func(){
 		func() { d.Guidance = "" },
 		func() { d.Output = nil },
 		func() { d.Parameters = []parameter{} },
-		func() { d.Description = tool.Shorten(d.Description, cfg.MaxAnswerBytes/4) },
+		func() { d.Description = tool.Shorten(d.Description, limit/4) },
+		func() { d.Title, d.Annotations = tool.Shorten(d.Title, summaryLength), nil },
 		func() {
-			d.Input = marshal(fmt.Sprintf("the schema has %d bytes and is left out; the parameters are: %s", len(d.Input), e.Signature()))
+			d.Input = marshal(fmt.Sprintf("the schema has %d bytes and is left out; the parameters are: %s", len(d.Input), signature))
 		},
 	} {
-		if len(marshal(d)) <= cfg.MaxAnswerBytes {
-			break
+		if len(marshal(d)) <= limit {
+			return
 		}
 		drop()
 	}
-	return answer(d), nil
 }
 
 func parameters(schema json.RawMessage) []parameter {

@@ -21,6 +21,8 @@ const (
 	itemsLife = 10 * time.Minute // until the lists are read again; servers announce changes
 	itemsWait = 3 * time.Second  // a search goes on without items that take longer
 
+	maxItemKey = 2 << 10 // bytes of a URI, template or name that a model can be given
+
 	// The least relevance of an item among the results of a search, and the
 	// least share of the relevance of the best tool.
 	leastRelevance = 0.3
@@ -168,6 +170,9 @@ func (v *directView) readItems(ctx context.Context, r *mcpserver.Request, x *ite
 	for k, l := range lists {
 		for i, raw := range l.items {
 			it := item{kind(k), l.from[i], rawjson.FieldString(raw, kinds[k].key), raw}
+			if len(it.key) > maxItemKey {
+				continue
+			}
 			doc := it.document()
 			if _, taken := x.items[doc.Name]; taken {
 				doc.Name.Tool += " " + it.key

@@ -235,3 +235,27 @@ func TestReplacedItemIndexIsNotKept(t *testing.T) {
 		return false
 	})
 }
+
+// A server's items neither take the place of all other results nor make an
+// answer larger than it may be.
+func TestHugeItemsAreBounded(t *testing.T) {
+	limit := DefaultConfig().MaxAnswerBytes
+	huge := strings.Repeat("invoice ", limit/4)
+	office := archive()
+	office.lists["resources/list"] = `{"resources":[` +
+		`{"uri":"note:` + strings.ReplaceAll(huge, " ", "-") + `","name":"create an invoice","description":"create an invoice"},` +
+		`{"uri":"note:long","name":"create an invoice","title":"` + huge + `","description":"` + huge + `","annotations":{"note":"` + huge + `"}}]}`
+	r := newFixture(t, map[string]*testServer{"office": office})
+	c := r.client(mcp.Version20251125, View{Mode: MetaMode})
+	until(t, "the items are indexed", func() bool {
+		text := metaCall(t, c, "search_tools", map[string]any{"query": "create an invoice"})
+		if !strings.Contains(text, `"create_invoice"`) || len(text) > limit+1000 {
+			t.Fatalf("search: %d bytes: %.300s", len(text), text)
+		}
+		return strings.Contains(text, "note:long")
+	})
+	text := metaCall(t, c, "get_tool_details", map[string]any{"server": "office", "tool": "note:long"})
+	if !strings.Contains(text, `"arguments":{"uri":"note:long"}`) || !strings.Contains(text, `"inputSchema":{`) || len(text) > limit {
+		t.Errorf("details: %d bytes: %.300s", len(text), text)
+	}
+}
