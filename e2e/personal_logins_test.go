@@ -93,7 +93,7 @@ func TestCallersUseTheirOwnAccounts(t *testing.T) {
 	// Who has no login sees nothing of the server but that it wants one, and
 	// is told so in every API.
 	for node := range 2 {
-		if _, body := send(node, "GET", "/api/tools?server=guarded", rootKey, ""); strings.Contains(body, `"whoami"`) || !strings.Contains(body, "sign-in of your own") {
+		if _, body := send(node, "GET", "/api/tools?server=guarded", rootKey, ""); strings.Contains(body, `"whoami"`) || !strings.Contains(body, "sign in with your own account") {
 			t.Errorf("node %d lists for a caller without a login: %s", node, body)
 		}
 		if _, body := send(node, "GET", "/api/tools?server=guarded", keys["ada"], ""); !strings.Contains(body, `"whoami"`) {

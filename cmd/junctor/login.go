@@ -20,9 +20,10 @@ import (
 	"junctor/internal/tool"
 )
 
-// withLogins gives f what keeps the logins, over the same store as a gateway
-// that may be running: it sees a new login by itself.
-func (c *cli) withLogins(ctx context.Context, caller string, f func(context.Context, *oauth.Service) error) error {
+// withLogins gives f what keeps the logins to a server, over the same store as a
+// gateway that may be running, which sees a new login by itself. The context of f
+// has the named caller, if any.
+func (c *cli) withLogins(ctx context.Context, server, caller string, f func(context.Context, *oauth.Service) error) error {
 	o := c.options(hereToo)
 	cfg, err := c.load(o)
 	if err != nil {
@@ -36,6 +37,9 @@ func (c *cli) withLogins(ctx context.Context, caller string, f func(context.Cont
 	logins := a.Logins()
 	defer logins.Close()
 	if caller != "" {
+		if err := logins.HasCallerLogins(server); err != nil {
+			return plainly(err)
+		}
 		who, err := a.CallerNamed(ctx, caller)
 		if err != nil {
 			return err
@@ -45,9 +49,17 @@ func (c *cli) withLogins(ctx context.Context, caller string, f func(context.Cont
 	return f(ctx, logins)
 }
 
+// onBehalfOf completes a message about the login of a caller.
+func onBehalfOf(caller string) string {
+	if caller == "" {
+		return ""
+	}
+	return " on behalf of " + caller
+}
+
 // callerFlag is the flag that says whose login is meant.
 func callerFlag(cmd *cobra.Command, caller *string) {
-	cmd.Flags().StringVar(caller, "caller", "", "the key (by name) or person (by id) whose login it is, for a server with oauth.per \"caller\"; default: this machine's user")
+	cmd.Flags().StringVar(caller, "caller", "", "the key (by name) or person (by ID) whose login it is, for a server with oauth.per \"caller\" (default: this machine's user)")
 }
 
 func (c *cli) serversLogin() *cobra.Command {
@@ -58,7 +70,7 @@ func (c *cli) serversLogin() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use: "login NAME", Short: "Sign in to a server", Args: exactArgs(1),
-		Long: `Sign in to a server that wants OAuth. Your browser opens the server's own
+		Long: `Sign in to a server that requires OAuth. Your browser opens the server's own
 sign-in page, which redirects back to this command. The tokens are stored
 encrypted and refreshed automatically. A running gateway uses them within seconds.
 
@@ -68,15 +80,15 @@ login it is.`,
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			name := args[0]
-			err := c.withLogins(ctx, caller, func(ctx context.Context, logins *oauth.Service) error {
+			err := c.withLogins(ctx, name, caller, func(ctx context.Context, logins *oauth.Service) error {
 				return logins.Login(ctx, name, func(address string) {
-					c.showLogin(ctx, logins, name, address, noBrowser)
+					c.showLogin(ctx, logins, name+onBehalfOf(caller), address, noBrowser)
 				})
 			})
 			if err != nil {
 				return plainly(err)
 			}
-			c.Note("Signed in to %s.", name)
+			c.Note("Signed in to %s%s.", name, onBehalfOf(caller))
 			return nil
 		},
 	}
@@ -158,17 +170,20 @@ func (c *cli) serversLogout() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "logout NAME", Short: "Sign out of a server and revoke its tokens", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withLogins(cmd.Context(), caller, func(ctx context.Context, logins *oauth.Service) error {
+			return c.withLogins(cmd.Context(), args[0], caller, func(ctx context.Context, logins *oauth.Service) error {
 				was, err := logins.End(ctx, args[0])
 				switch {
 				case !was && err != nil:
 					return plainly(err)
 				case !was:
+					if caller != "" {
+						return fmt.Errorf("%q is not signed in to %q", caller, args[0])
+					}
 					return fmt.Errorf("not signed in to %q (see junctor servers list)", args[0])
 				case err != nil:
 					c.Note("note: %s", plainly(err))
 				}
-				c.Note("Signed out of %s.", args[0])
+				c.Note("Signed out of %s%s.", args[0], onBehalfOf(caller))
 				return nil
 			})
 		},

@@ -96,7 +96,7 @@ func (s *transparentView) down(ctx context.Context, r *mcpserver.Request) error 
 		return &tool.Error{Kind: tool.ServerNotFound, Msg: fmt.Sprintf("server %q was removed", s.name)}
 	}
 	if st.Login == upstream.LoginPerCaller {
-		return s.face.signInError(ctx, r, s.name, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: s.name + " wants a sign-in of your own"})
+		return s.face.signInError(ctx, r, s.name, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: s.name + " requires you to sign in with your own account"})
 	}
 	e := &tool.Error{Kind: tool.Unavailable, Msg: fmt.Sprintf("server %q is %s", s.name, st.State)}
 	if st.Reason != "" {

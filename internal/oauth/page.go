@@ -77,12 +77,16 @@ func (s *Service) logoutRequest(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	whose := r.URL.Query().Get("caller")
 	cfg, err := s.find(name)
+	if err == nil && whose != "" {
+		err = s.HasCallerLogins(name)
+	}
 	if err != nil {
 		httperr.Write(w, r, err)
 		return
 	}
-	login := cfg.LoginOf(cmp.Or(r.URL.Query().Get("caller"), caller.ID))
+	login := cfg.LoginOf(cmp.Or(whose, caller.ID))
 	if !caller.Admin && login.Caller != caller.ID {
 		httperr.Write(w, r, &tool.Error{Kind: tool.Denied, Msg: "signing out takes an administrator"})
 		return

@@ -38,6 +38,16 @@ func (s *Service) End(ctx context.Context, server string) (bool, error) {
 	return s.Logout(ctx, cfg.LoginOf(tool.CallerFrom(ctx).ID))
 }
 
+// HasCallerLogins returns an error unless each caller has a login of its own to
+// the upstream.
+func (s *Service) HasCallerLogins(server string) error {
+	cfg, err := s.find(server)
+	if err == nil && !cfg.PersonalLogins() {
+		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf(`all callers share one login to %s; leave the caller out, or set "oauth": {"per": "caller"} for the server`, server)}
+	}
+	return err
+}
+
 // CallerLogin is the login of one caller, without its secrets.
 type CallerLogin struct {
 	Caller string    `json:"caller"`

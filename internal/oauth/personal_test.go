@@ -263,3 +263,18 @@ func TestFlowOfAnotherScopeIsRefused(t *testing.T) {
 		t.Errorf("a connection that callers shared: %v", err)
 	}
 }
+
+// Where callers share a login, nobody ends it by naming one of them.
+func TestSharedLoginIsNoCallersOwn(t *testing.T) {
+	r := newFixture(t, newWorld(t))
+	if err := r.complete(r.begin(admin)); err != nil {
+		t.Fatal(err)
+	}
+	who := admin
+	if status, body, _ := send(t, "DELETE", r.face(&who).URL+"/api/mcp/jira/authorize?caller=key:1", nil); status != 400 || !strings.Contains(body, "share one login") {
+		t.Errorf("ending the login of one caller: %d %s", status, body)
+	}
+	if was, err := r.End(as(t, admin), "jira"); !was || err != nil {
+		t.Errorf("the shared login was ended: %t %v", was, err)
+	}
+}

@@ -150,20 +150,20 @@ func consentRequired(l upstream.Login, address string) error {
 	server := l.Server
 	e := &tool.Error{Kind: tool.UpstreamAuthRequired}
 	if l.Caller != "" {
-		e.Msg = fmt.Sprintf("it wants a sign-in of your own; sign in on the page, or ask an administrator to run: junctor servers login %s --caller CALLER", server)
+		e.Msg = fmt.Sprintf("it requires you to sign in with your own account; sign in on the page, or ask an administrator to run: junctor servers login %s --caller CALLER", server)
 		e.Details = map[string]any{"server": server, "caller": l.Caller}
 		if address != "" {
-			e.Msg = fmt.Sprintf("it wants a sign-in of your own. Open %s within %d minutes, sign in and confirm, then try again", address, int(flowLife.Minutes()))
+			e.Msg = fmt.Sprintf("it requires you to sign in with your own account. Open %s within %d minutes, sign in and confirm, then try again", address, int(flowLife.Minutes()))
 			e.Details = map[string]any{"server": server, "caller": l.Caller, "url": address}
 		}
 		return e
 	}
 	if address == "" {
-		e.Msg = fmt.Sprintf("it wants a sign-in; an administrator can run: junctor servers login %s, or sign in on the page", server)
+		e.Msg = fmt.Sprintf("it requires a sign-in; an administrator can run: junctor servers login %s, or sign in on the page", server)
 		e.Details = map[string]any{"server": server}
 		return e
 	}
-	e.Msg = fmt.Sprintf("it wants a sign-in. Open %s within %d minutes, or run: junctor servers login %s", address, int(flowLife.Minutes()), server)
+	e.Msg = fmt.Sprintf("it requires a sign-in. Open %s within %d minutes, or run: junctor servers login %s", address, int(flowLife.Minutes()), server)
 	e.Details = map[string]any{"server": server, "url": address}
 	return e
 }

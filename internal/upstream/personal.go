@@ -88,7 +88,7 @@ func (u *upstream) personalSession(ctx context.Context, r tool.Request) (*conn, 
 	}
 	if generation == "" {
 		u.forget(r.Caller)
-		return nil, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: fmt.Sprintf("%s wants a sign-in of your own", u.name), Err: tool.ErrDown}
+		return nil, &tool.Error{Kind: tool.UpstreamAuthRequired, Msg: fmt.Sprintf("%s requires you to sign in with your own account", u.name), Err: tool.ErrDown}
 	}
 	info, _ := u.personalInfo(r.Caller)
 	return u.session(ctx, connKind{
@@ -319,7 +319,10 @@ func (s *Supervisor) ForCaller(st Status, caller string) Status {
 	}
 	st.SignedIn = generation != ""
 	if !st.SignedIn {
-		st.State, st.Reason = AuthRequired, "it wants a sign-in of your own"
+		st.State, st.Reason = AuthRequired, "it requires you to sign in with your own account"
+		if caller == tool.Local.ID {
+			st.Reason += "; run: junctor servers login " + st.Name
+		}
 		return st
 	}
 	u.mu.Lock()

@@ -175,7 +175,7 @@ function ServerPage({ server: s, reload }: { server: Server; reload: () => Promi
       <div className="detail-scroll">
         {s.status === 'auth_required' && (
           <Note tone="warn" actions={<Button kind="primary" small icon="out" busy={busy === 'signin'} onClick={signIn}>Sign in</Button>}>
-            This server requires you to sign in. {s.reason}
+            {s.login === 'caller' ? 'This server requires you to sign in with your own account.' : `This server requires a sign-in${s.reason ? `: ${s.reason}` : '.'}`}
           </Note>
         )}
         {s.status === 'disconnected' && (
