@@ -65,7 +65,7 @@ var (
 func fill(ctx context.Context, c *terminal.Terminal, requested json.RawMessage, ask func(prompt string) (string, error)) (json.RawMessage, error) {
 	var required []string
 	_ = json.Unmarshal(rawjson.Field(requested, "required"), &required) // without any, none is
-	fmt.Fprintln(c.Err, "Press Enter to skip a field or keep its default; type /no to decline or /cancel. Enter no passwords.")
+	fmt.Fprintln(c.Err, "Press Enter to skip a field or keep its default; type /no to decline, /cancel to cancel. Never enter passwords here.")
 	out := map[string]json.RawMessage{}
 	for name, raw := range rawjson.Members(rawjson.Field(requested, "properties")) {
 		var f field
@@ -73,7 +73,9 @@ func fill(ctx context.Context, c *terminal.Terminal, requested json.RawMessage, 
 			continue // the server says what is missing
 		}
 		f.required = slices.Contains(required, name)
-		f.schema, _ = schema.Compile(raw) // what cannot be checked here is left to the server
+		// Draft 7 checks formats, which later drafts only annotate. What cannot be
+		// checked here is left to the server.
+		f.schema, _ = schema.Compile(rawjson.SetField(raw, json.RawMessage(`"http://json-schema.org/draft-07/schema#"`), "$schema"))
 		for {
 			word, err := ask(f.prompt(name))
 			switch {
@@ -150,11 +152,36 @@ func (f field) prompt(name string) string {
 		b.WriteString(" [y/n]")
 	}
 	if len(f.Default) > 0 {
-		fmt.Fprintf(&b, ", default %s", terminal.OneLine(string(f.Default)))
+		fmt.Fprintf(&b, ", default %s", terminal.OneLine(f.defaultText()))
 	} else if f.required {
 		b.WriteString(" *")
 	}
 	return b.String() + ": "
+}
+
+// defaultText returns the default as a person would type it.
+func (f field) defaultText() string {
+	var (
+		one     string
+		several []string
+	)
+	if json.Unmarshal(f.Default, &one) == nil {
+		several = []string{one}
+	} else if json.Unmarshal(f.Default, &several) != nil {
+		return string(f.Default)
+	}
+	of, _ := f.choices()
+	if len(of) == 0 {
+		return string(f.Default)
+	}
+	for i, v := range several {
+		for _, c := range of {
+			if c.Const == v {
+				several[i] = cmp.Or(c.Title, v)
+			}
+		}
+	}
+	return strings.Join(several, ", ")
 }
 
 // choices are the values of a field that has only some, and whether several

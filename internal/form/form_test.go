@@ -19,14 +19,17 @@ func TestFillKinds(t *testing.T) {
 		"word":{"type":"string","default":"so"},
 		"old":{"type":"string","enum":["1","2"],"enumNames":["One","Two"]},
 		"left":{"type":"string"},
-		"odd":7}}`
+		"odd":7,
+		"mail":{"type":"string","format":"email"},
+		"day":{"type":"string","format":"date"},
+		"fish":{"type":"array","items":{"anyOf":[{"const":"f1","title":"Tuna"},{"const":"f2","title":"Cod"}]},"default":["f1","f2"]}}}`
 	var shown bytes.Buffer
 	c := &terminal.Terminal{Err: &shown}
-	got, _, err := Fill(t.Context(), c, json.RawMessage(requested), typist(&shown, "many\n0x10\n7\ny\nbear\nbee\nx, z\n\nTwo\n\n"))
-	if err != nil || string(got) != `{"kinds":["x","z"],"n":7,"ok":true,"old":"2","pet":"b","word":"so"}` {
+	got, _, err := Fill(t.Context(), c, json.RawMessage(requested), typist(&shown, "many\n0x10\n7\ny\nbear\nbee\nx, z\n\nTwo\n\nada\nada@example.com\n1.2.2026\n2026-02-01\n\n"))
+	if err != nil || string(got) != `{"day":"2026-02-01","fish":["f1","f2"],"kinds":["x","z"],"mail":"ada@example.com","n":7,"ok":true,"old":"2","pet":"b","word":"so"}` {
 		t.Errorf("%s %v", got, err)
 	}
-	for _, want := range []string{"Number (of them) *: ", "ok [y/n]: ", "pet [Ape, Bee]: ", "separated by commas", `word, default "so": `, `"many" is not a number`, `"0x10" is not a number`, `"bear" is not one of the choices`} {
+	for _, want := range []string{"Number (of them) *: ", "ok [y/n]: ", "pet [Ape, Bee]: ", "separated by commas", `word, default "so": `, `"many" is not a number`, `"0x10" is not a number`, `"bear" is not one of the choices`, "not valid email", "not valid date", "separated by commas, default Tuna, Cod: "} {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, shown.String())
 		}
