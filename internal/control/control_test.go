@@ -19,6 +19,7 @@ import (
 	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
 	"junctor/internal/listing"
+	"junctor/internal/mcpclient"
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/tool"
@@ -33,6 +34,7 @@ type core struct {
 	keyErr    error
 	last      tool.Call
 	forwarded tool.Forward
+	info      mcpclient.ServerInfo
 	call      func(context.Context, tool.Call) (tool.Result, error)
 	awaited   []string
 	edits     []string
@@ -105,6 +107,8 @@ func (c *core) Await(_ context.Context, servers ...string) []string {
 	c.awaited = append(c.awaited, strings.Join(servers, ","))
 	return nil
 }
+
+func (c *core) Info(string, string) (mcpclient.ServerInfo, bool) { return c.info, c.info.Name != "" }
 
 func (c *core) Diagnose(name string) (upstream.Status, bool) { return c.StatusOf(name) }
 func (c *core) StatusOf(name string) (upstream.Status, bool) {

@@ -10,6 +10,7 @@ import (
 
 	"junctor/internal/httperr"
 	"junctor/internal/mcp"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -18,8 +19,17 @@ var requestMethods = []string{
 	"ping", "resources/list", "resources/templates/list", "resources/read", "prompts/list", "prompts/get", "completion/complete",
 }
 
+// lists has the capability and the result member of the lists that servers need
+// not have.
+var lists = map[string]struct{ capability, member string }{
+	"resources/list":           {"resources", "resources"},
+	"resources/templates/list": {"resources", "resourceTemplates"},
+	"prompts/list":             {"prompts", "prompts"},
+}
+
 // request passes {"method": "prompts/get", "params": {…}} on to a server and
-// answers with {"result": …}, the server's bytes.
+// answers with {"result": …}, the server's bytes. A list that the server does not
+// declare is empty, without a request that would fail and be recorded.
 func (c *Control) request(r *http.Request) (any, error) {
 	var in struct {
 		Method string          `json:"method"`
@@ -43,6 +53,12 @@ func (c *Control) request(r *http.Request) (any, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if list, ok := lists[in.Method]; ok {
+		info, connected := c.Servers.Info(name, caller.ID)
+		if connected && rawjson.Field(info.Capabilities, list.capability) == nil {
+			return map[string]any{"result": map[string]any{list.member: []any{}}}, nil
+		}
 	}
 	result, err := c.Calls.Forward(r.Context(), tool.Forward{
 		RequestID: httperr.RequestID(r.Context()), Face: "control", Caller: caller, Server: name, Method: in.Method, Params: in.Params,

@@ -1,9 +1,13 @@
 package control
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+
+	"junctor/internal/mcpclient"
+	"junctor/internal/tool"
 )
 
 // TestRequest: only requests that read, and only to servers that the caller may see.
@@ -29,6 +33,16 @@ func TestRequest(t *testing.T) {
 			t.Errorf("%s %s: %d %s", tt.path, tt.body, code, body)
 		}
 	}
+	// What the server does not declare is not asked for.
+	c.info = mcpclient.ServerInfo{Name: "fs", Capabilities: json.RawMessage(`{"tools":{},"resources":{}}`)}
+	c.forwarded = tool.Forward{}
+	if code, body := c.ask(limited, "POST", "/api/servers/fs/request", "", `{"method":"prompts/list"}`); code != 200 || !strings.Contains(body, `{"result":{"prompts":[]}}`) || c.forwarded.Method != "" {
+		t.Errorf("an undeclared list: %d %s, forwarded %q", code, body, c.forwarded.Method)
+	}
+	if code, _ := c.ask(limited, "POST", "/api/servers/fs/request", "", `{"method":"resources/list"}`); code != 200 || c.forwarded.Method != "resources/list" {
+		t.Errorf("a declared list: %d, forwarded %q", code, c.forwarded.Method)
+	}
+	c.info = mcpclient.ServerInfo{}
 	c.editErr = errors.New("the server is gone")
 	if code, _ := c.ask(limited, "POST", "/api/servers/fs/request", "", `{"method":"prompts/list"}`); code != 500 {
 		t.Errorf("a failure: %d", code)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"junctor/internal/catalog"
+	"junctor/internal/mcpclient"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -19,6 +20,9 @@ type Servers interface {
 	// and returns those that are still pending.
 	Await(ctx context.Context, servers ...string) (pending []string)
 	StatusOf(server string) (upstream.Status, bool)
+	// Info returns what the server says of itself to the caller; false if it is
+	// not connected.
+	Info(server, caller string) (mcpclient.ServerInfo, bool)
 	Restart(server string) error
 	// Watch returns a channel that receives after the state of an upstream
 	// has changed.
