@@ -14,7 +14,7 @@ import (
 )
 
 func (c *cli) approvalsCommand() *cobra.Command {
-	cmd := parent("approvals", "List, allow and deny calls that wait for approval, and revoke what was allowed for always",
+	cmd := parent("approvals", "List, allow and deny calls that wait for approval, and revoke standing approvals",
 		c.approvalsList(), c.approvalsAllow(), c.approvalsDeny(), c.approvalsRevoke())
 	cmd.Long = `Calls of tools with the rule approval: ask wait for a person (toolRules). A client
 that can ask its user does so; the others wait in the inbox, on the page and here.

@@ -253,7 +253,8 @@ func (c *cli) printTool(d control.ToolDetails) {
 	if len(d.Original) > 0 {
 		fmt.Fprintf(c.Out, "\n%s\n%s\n", c.Paint(c.Out, terminal.Bold, "As its server defines it (toolRules override it)"), indentJSON(d.Original))
 	}
-	fmt.Fprintf(c.Out, "\n%s\n  junctor tools call %s %s\n", c.Paint(c.Out, terminal.Bold, "Call it"), d.Name, exampleArguments(d.InputSchema))
+	example := strings.TrimSpace("junctor tools call " + d.Name + " " + exampleArguments(d.InputSchema))
+	fmt.Fprintf(c.Out, "\n%s\n  %s\n", c.Paint(c.Out, terminal.Bold, "Call it"), example)
 }
 
 // exampleArguments shows how the required parameters are typed.

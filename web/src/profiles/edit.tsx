@@ -53,10 +53,10 @@ export function EditProfile({ profile, taken, onClose, onSaved }: { profile?: Pr
           <input type="checkbox" checked={d.ask} onChange={(e) => set({ ask: e.target.checked })} /> A person approves each call
         </label>
         <div className="row wrap">
-          <Field label="Calls of each caller at most" hint="Empty: no limit">
+          <Field label="Calls per caller" hint="Empty: no limit">
             {(id) => <input id={id} type="number" min={1} value={d.calls} onChange={(e) => set({ calls: e.target.value })} />}
           </Field>
-          <Field label="in seconds" hint="60: a minute">
+          <Field label="Period in seconds" hint="60 is a minute">
             {(id) => <input id={id} type="number" min={0.001} step="any" required={d.calls !== ''} value={d.seconds} onChange={(e) => set({ seconds: e.target.value })} />}
           </Field>
         </div>
