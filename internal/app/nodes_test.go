@@ -29,7 +29,7 @@ func twoNodes(t *testing.T) (owner, other *fixture, server *upstreamtest.HTTP) {
 	owner.connected("one")
 	other = start(t, cfg, t.TempDir())
 	other.connected("one")
-	if other.upstreams.Elsewhere("one") != owner.nodes.ID() {
+	if st, _ := other.upstreams.StatusOf("one"); st.Node != owner.nodes.ID() {
 		t.Fatal("the second node does not know who runs the server")
 	}
 	return owner, other, server
@@ -136,7 +136,10 @@ func TestCallsAreForwarded(t *testing.T) {
 
 	// The owner leaves: the other runs the server.
 	owner.stop()
-	for other.upstreams.Elsewhere("one") != "" {
+	for {
+		if st, _ := other.upstreams.StatusOf("one"); st.Node == "" {
+			break
+		}
 		select {
 		case <-ctx.Done():
 			t.Fatalf("nobody took over\n%s", other.log)

@@ -43,11 +43,6 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports everything that is wrong with the configuration.
-func (c Config) Validate() error {
-	return errors.Join(setting.Under("circuit", c.Circuit.Validate()), setting.Under("limits", c.Limits.Validate()))
-}
-
 // Validate reports everything that is wrong with the circuit's numbers.
 func (c CircuitConfig) Validate() error {
 	errs := []error{setting.Span("windowMs", c.WindowMs), setting.Span("coolDownMs", c.CoolDownMs)}

@@ -15,12 +15,14 @@ func TestConfigValidate(t *testing.T) {
 		err  error
 		want []string // keys of the problems
 	}{
-		"defaults": {executor.DefaultConfig().Validate(), nil},
-		"zero":     {executor.Config{}.Validate(), []string{"circuit.threshold", "circuit.windowMs"}},
-		"negative": {executor.Config{
-			Circuit: executor.CircuitConfig{Threshold: -1, WindowMs: -1, CoolDownMs: -1},
-			Limits:  executor.LimitConfig{MaxResultBytes: -1, CallerRate: &setting.Rate{PerMs: -1}, ToolRate: &setting.Rate{Calls: 1}},
-		}.Validate(), []string{"circuit.coolDownMs", "circuit.threshold", "circuit.windowMs", "limits.callerRate.calls", "limits.callerRate.perMs", "limits.maxResultBytes"}},
+		"default circuit":  {executor.DefaultConfig().Circuit.Validate(), nil},
+		"default limits":   {executor.DefaultConfig().Limits.Validate(), nil},
+		"zero circuit":     {executor.CircuitConfig{}.Validate(), []string{"threshold", "windowMs"}},
+		"negative circuit": {executor.CircuitConfig{Threshold: -1, WindowMs: -1, CoolDownMs: -1}.Validate(), []string{"coolDownMs", "threshold", "windowMs"}},
+		"negative limits": {
+			executor.LimitConfig{MaxResultBytes: -1, CallerRate: &setting.Rate{PerMs: -1}, ToolRate: &setting.Rate{Calls: 1}}.Validate(),
+			[]string{"callerRate.calls", "callerRate.perMs", "maxResultBytes"},
+		},
 		"tiny result": {executor.LimitConfig{MaxResultBytes: 5}.Validate(), []string{"maxResultBytes"}},
 		"no limits":   {executor.LimitConfig{}.Validate(), nil},
 	} {

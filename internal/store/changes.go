@@ -11,7 +11,6 @@ const (
 	TopicCalls      = "calls"
 	TopicKeys       = "keys"
 	TopicCatalogues = "catalogues"
-	TopicConfig     = "config" // announced by whoever changes the configuration
 )
 
 // TopicValues is the topic of a space of values.

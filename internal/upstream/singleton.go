@@ -152,15 +152,7 @@ func (s *Supervisor) SetRemote(server string, info mcpclient.ServerInfo, tools i
 	u.publishStatus()
 }
 
-// Elsewhere returns the process that runs the upstream; "" when it is this
-// one.
-func (s *Supervisor) Elsewhere(server string) string {
-	if u := s.find(server); u != nil {
-		return u.elsewhere()
-	}
-	return ""
-}
-
+// elsewhere returns the process that runs the upstream; "" when it is this one.
 func (u *upstream) elsewhere() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -139,10 +139,11 @@ func tailEnds(t *testing.T, open Opener) {
 func changes(t *testing.T, open Opener) {
 	s, ctx := open(t), deadline(t)
 	quiet, cancel := context.WithCancel(ctx)
-	left := s.Watch(quiet, store.TopicConfig)
+	const announced = "announced"
+	left := s.Watch(quiet, announced)
 	cancel()
 	for topic, act := range map[string]func() error{
-		store.TopicConfig:       func() error { s.Announce(store.TopicConfig); return nil },
+		announced:               func() error { s.Announce(announced); return nil },
 		store.TopicCalls:        func() error { return s.Append(ctx, Call(1)) },
 		store.TopicKeys:         func() error { return s.AddKey(ctx, key("k", 1)) },
 		store.TopicCatalogues:   func() error { return s.PutCatalogue(ctx, store.Catalogue{Server: "a"}) },
