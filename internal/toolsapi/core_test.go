@@ -17,6 +17,7 @@ import (
 	"junctor/internal/catalog"
 	"junctor/internal/codemode"
 	"junctor/internal/executor"
+	"junctor/internal/httperr"
 	"junctor/internal/httpserver"
 	"junctor/internal/listing"
 	"junctor/internal/mcp"
@@ -101,6 +102,13 @@ func definition(name, description, schema string) string {
 	return string(d)
 }
 
+// handlerOf returns a handler of the API alone.
+func handlerOf(a *API) http.Handler {
+	mux := http.NewServeMux()
+	a.Routes(mux)
+	return httperr.WithRequestID(mux)
+}
+
 // files and web are the servers of most tests.
 var (
 	files = server{tools: []string{
@@ -154,7 +162,7 @@ func gateway(t *testing.T, servers map[string]server, change func(*Options, *lis
 	o.Tools = listing.New(l)
 	o.Scripts = codemode.New(codemode.Options{Calls: x, Tools: o.Tools, Kept: results.NewKept(), Config: codemode.DefaultConfig(), Log: log})
 	api := New(o)
-	handler := api.Handler()
+	handler := handlerOf(api)
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller := tool.Local
 		switch r.Header.Get("X-Caller") {

@@ -32,7 +32,7 @@ func TestUnavailableServersAreListed(t *testing.T) {
 	get := func(path string, caller tool.Caller) (int, string) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, path, nil)
-		a.Handler().ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), caller)))
+		handlerOf(a).ServeHTTP(w, r.WithContext(tool.WithCaller(r.Context(), caller)))
 		return w.Code, w.Body.String()
 	}
 	for _, path := range []string{"/tools", "/tools/openai"} {

@@ -30,65 +30,57 @@ type executeBody struct {
 }
 
 // execute executes a model's calls and responds in the provider's format.
-func (a *API) execute(w http.ResponseWriter, r *http.Request) {
+func (a *API) execute(w http.ResponseWriter, r *http.Request) error {
 	var body executeBody
-	if err := a.read(w, r, &body); err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err := read(r, &body); err != nil {
+		return err
 	}
 	call := bytes.TrimSpace(body.Call)
 	switch {
 	case len(call) == 0 || string(call) == "null":
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: "call is missing; send {\"provider\": …, \"call\": the call object as the provider's API returned it}"})
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: "call is missing; send {\"provider\": …, \"call\": the call object as the provider's API returned it}"}
 	case call[0] == '[' && body.Wait != nil && !*body.Wait:
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `"wait": false takes one call; send one request for each`})
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: `"wait": false takes one call; send one request for each`}
 	case call[0] == '[':
-		a.executeAll(w, r, body)
+		return a.executeAll(w, r, body)
 	default:
-		a.executeOne(w, r, body)
+		return a.executeOne(w, r, body)
 	}
 }
 
 // executeOne executes a single call; its error is the error of the request.
-func (a *API) executeOne(w http.ResponseWriter, r *http.Request, body executeBody) {
+func (a *API) executeOne(w http.ResponseWriter, r *http.Request, body executeBody) error {
 	name, call, err := provider.ReadCall(body.Provider, body.Call)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	if body.Wait != nil && !*body.Wait {
-		a.leave(w, r, body.Server, call)
-		return
+		return a.leave(w, r, body.Server, call)
 	}
 	result, err := a.run(r.Context(), body.Server, call, httperr.RequestID(r.Context()), tool.Exchange{})
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	out, err := provider.FormatResult(name, call, provider.ReadResult(result))
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err == nil {
+		writeBody(w, http.StatusOK, append(out, '\n'))
 	}
-	writeBody(w, http.StatusOK, append(out, '\n'))
+	return err
 }
 
 // executeAll executes parallel calls. Each has its own result, errors included,
 // because a conversation needs one for every call.
-func (a *API) executeAll(w http.ResponseWriter, r *http.Request, body executeBody) {
+func (a *API) executeAll(w http.ResponseWriter, r *http.Request, body executeBody) error {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(body.Call, &raw); err != nil {
-		httperr.Write(w, r, &tool.Error{Kind: tool.ParseFailed, Msg: "call is not JSON: " + plain(err)})
-		return
+		return &tool.Error{Kind: tool.ParseFailed, Msg: "call is not JSON: " + plain(err)}
 	}
 	if len(raw) > maxCalls {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%d calls in one request; send at most %d", len(raw), maxCalls)})
-		return
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("%d calls in one request; send at most %d", len(raw), maxCalls)}
 	}
 	calls, err := readCalls(body.Provider, raw)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	id := httperr.RequestID(r.Context())
 	var wg sync.WaitGroup
@@ -113,8 +105,7 @@ func (a *API) executeAll(w http.ResponseWriter, r *http.Request, body executeBod
 		}
 		answer, err := provider.FormatResult(c.provider, c.call, content)
 		if err != nil {
-			httperr.Write(w, r, err)
-			return
+			return err
 		}
 		if i > 0 {
 			out = append(out, ',')
@@ -122,6 +113,7 @@ func (a *API) executeAll(w http.ResponseWriter, r *http.Request, body executeBod
 		out = append(out, answer...)
 	}
 	writeBody(w, http.StatusOK, append(out, "]\n"...))
+	return nil
 }
 
 type parallelCall struct {
@@ -216,21 +208,18 @@ type callToolBody struct {
 
 // callTool executes a tool by its own name; arguments and result are passed
 // unchanged.
-func (a *API) callTool(w http.ResponseWriter, r *http.Request) {
+func (a *API) callTool(w http.ResponseWriter, r *http.Request) error {
 	var body callToolBody
-	if err := a.read(w, r, &body); err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err := read(r, &body); err != nil {
+		return err
 	}
 	if body.Tool == "" {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `tool is missing; send {"server": …, "tool": …, "arguments": {…}}`})
-		return
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: `tool is missing; send {"server": …, "tool": …, "arguments": {…}}`}
 	}
 	if args := bytes.TrimSpace(body.Arguments); len(args) == 0 || args[0] != '{' { // nothing, or an object encoded in a string
 		var err error
 		if body.Arguments, err = provider.Repair(tool.Definition{}, args); err != nil {
-			httperr.Write(w, r, err)
-			return
+			return err
 		}
 	}
 	result, err := a.Executor.Call(r.Context(), tool.Call{
@@ -238,9 +227,9 @@ func (a *API) callTool(w http.ResponseWriter, r *http.Request) {
 		Server: body.Server, Tool: body.Tool, Arguments: body.Arguments,
 	})
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	out := append([]byte(`{"result":`), result.Raw...)
 	writeBody(w, http.StatusOK, append(out, "}\n"...))
+	return nil
 }

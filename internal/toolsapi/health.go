@@ -27,7 +27,7 @@ type serverHealth struct {
 // health reports the state of the gateway and its upstreams. The status is
 // always 200, because a disconnected upstream does not affect the gateway's
 // health.
-func (a *API) health(w http.ResponseWriter, r *http.Request) {
+func (a *API) health(w http.ResponseWriter, r *http.Request) error {
 	caller := tool.CallerFrom(r.Context())
 	body := healthBody{OK: a.well(r.Context()), Version: a.Version, Servers: []serverHealth{}}
 	for _, u := range a.Tools.Servers(&caller) {
@@ -41,6 +41,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 		body.Servers = append(body.Servers, s)
 	}
 	writeJSON(w, http.StatusOK, body)
+	return nil
 }
 
 // well reports whether calls can be recorded.
@@ -52,14 +53,15 @@ type probeBody struct {
 }
 
 // live reports that the process responds.
-func (a *API) live(w http.ResponseWriter, _ *http.Request) {
+func (a *API) live(w http.ResponseWriter, _ *http.Request) error {
 	writeJSON(w, http.StatusOK, probeBody{OK: true})
+	return nil
 }
 
 // ready reports whether the gateway accepts requests. It is not ready while
 // records cannot be written; the reason is only logged, because it contains
 // paths and hosts.
-func (a *API) ready(w http.ResponseWriter, r *http.Request) {
+func (a *API) ready(w http.ResponseWriter, r *http.Request) error {
 	body := probeBody{OK: a.Ready()}
 	if !body.OK {
 		body.Reason = "the gateway is starting or stopping"
@@ -72,4 +74,5 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) {
 		status = http.StatusServiceUnavailable
 	}
 	writeJSON(w, status, body)
+	return nil
 }

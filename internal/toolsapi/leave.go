@@ -17,16 +17,14 @@ var leftCapabilities = json.RawMessage(`{"elicitation":{"form":{},"url":{}}}`)
 
 // leave executes a call that its caller does not wait for. The result, and the
 // questions of the server meanwhile, are at /api/calls/{id}.
-func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call provider.Call) {
+func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call provider.Call) error {
 	if a.Waiting == nil {
-		httperr.Write(w, r, &tool.Error{Kind: tool.Unavailable, Msg: `calls cannot be left here; send "wait": true`})
-		return
+		return &tool.Error{Kind: tool.Unavailable, Msg: `calls cannot be left here; send "wait": true`}
 	}
 	ctx := r.Context()
 	record, err := a.Waiting.Start(ctx, waiting.New{Caller: tool.CallerFrom(ctx), Face: face, Tool: call.Name})
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	id := httperr.RequestID(ctx)
 	running, cancel := record.Context(context.WithoutCancel(ctx))
@@ -43,14 +41,13 @@ func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call 
 	}()
 	state, err := a.Waiting.Get(ctx, record.ID())
 	if err != nil {
-		httperr.Write(w, r, waiting.Explain(err))
-		return
+		return waiting.Explain(err)
 	}
 	out, err := json.Marshal(state.Public())
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	w.Header().Set("Location", "/api/calls/"+record.ID())
 	writeBody(w, http.StatusAccepted, append(out, '\n'))
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"junctor/internal/catalog"
+	"junctor/internal/httperr"
 	"junctor/internal/listing"
 	"junctor/internal/sqlite"
 	"junctor/internal/store"
@@ -48,7 +49,7 @@ func TestExecuteWithoutWaiting(t *testing.T) {
 	ctx, cancel := context.WithTimeout(tool.WithCaller(context.Background(), tool.Local), time.Minute)
 	defer cancel()
 	request, leave := context.WithCancel(ctx)
-	a.execute(w, httptest.NewRequestWithContext(request, http.MethodPost, "/execute", strings.NewReader(`{"provider":"gemini","call":{"name":"x","args":{}},"wait":false}`)))
+	httperr.Handler(a.execute)(w, httptest.NewRequestWithContext(request, http.MethodPost, "/execute", strings.NewReader(`{"provider":"gemini","call":{"name":"x","args":{}},"wait":false}`)))
 	leave() // the call goes on
 	if w.Code != http.StatusAccepted {
 		t.Fatalf("HTTP %d %s", w.Code, w.Body)

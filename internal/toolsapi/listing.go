@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"junctor/internal/catalog"
-	"junctor/internal/httperr"
 	"junctor/internal/listing"
 	"junctor/internal/provider"
 	"junctor/internal/search"
@@ -157,11 +156,10 @@ func (a *API) pick(ctx context.Context, f filter) (selection, error) {
 
 // listTools responds with the definitions as received from the upstreams, each
 // with its server.
-func (a *API) listTools(w http.ResponseWriter, r *http.Request) {
+func (a *API) listTools(w http.ResponseWriter, r *http.Request) error {
 	f, s, err := a.selected(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	if f.limit > 0 && len(s.entries) > f.limit {
 		s.entries = s.entries[:f.limit]
@@ -183,6 +181,7 @@ func (a *API) listTools(w http.ResponseWriter, r *http.Request) {
 		body = append(append(body, `,"down":`...), down...)
 	}
 	writeBody(w, http.StatusOK, append(body, '}'))
+	return nil
 }
 
 // appendWithServer appends the server to a definition and leaves the rest
@@ -195,11 +194,10 @@ func appendWithServer(body []byte, e *catalog.Entry) []byte {
 }
 
 // declare responds with the tools in a provider's format.
-func (a *API) declare(w http.ResponseWriter, r *http.Request) {
+func (a *API) declare(w http.ResponseWriter, r *http.Request) error {
 	name, f, s, err := a.selectedFor(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	names := make([]tool.Name, len(s.entries))
 	for i, e := range s.entries {
@@ -207,11 +205,11 @@ func (a *API) declare(w http.ResponseWriter, r *http.Request) {
 	}
 	l, err := s.tools.Declare(name, names, provider.Options{Schema: f.schema, Strict: f.strict, Concise: f.concise, Limit: f.limit})
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	l.Warnings = append(l.Warnings, f.warnings(r.URL.Query(), s, len(l.Declarations))...)
 	writeBody(w, http.StatusOK, l.Body())
+	return nil
 }
 
 // The codes of warnings about a request.
@@ -249,11 +247,10 @@ func (f filter) warnings(q url.Values, s selection, found int) []provider.Warnin
 }
 
 // context responds with the tools as text for a prompt.
-func (a *API) context(w http.ResponseWriter, r *http.Request) {
+func (a *API) context(w http.ResponseWriter, r *http.Request) error {
 	name, f, s, err := a.selectedFor(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	if f.limit > 0 && len(s.entries) > f.limit {
 		s.entries = s.entries[:f.limit]
@@ -261,20 +258,20 @@ func (a *API) context(w http.ResponseWriter, r *http.Request) {
 	caller := tool.CallerFrom(r.Context())
 	p, err := s.tools.Context(name, groups(&caller, s), f.concise)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	w.Header().Set("X-Token-Estimate", strconv.Itoa(p.Tokens))
 	w.Header().Add("Vary", "Accept")
 	if strings.Contains(r.Header.Get("Accept"), "application/json") {
 		writeJSON(w, http.StatusOK, contextBody{name, p.Text, p.Tokens, p.Tools, s.pending})
-		return
+		return nil
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	_, _ = w.Write([]byte(p.Text))
+	return nil
 }
 
 type contextBody struct {

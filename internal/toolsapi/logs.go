@@ -42,11 +42,10 @@ func entryOf(c store.Call) logEntry {
 }
 
 // logs responds with the call log, newest last, or follows it.
-func (a *API) logs(w http.ResponseWriter, r *http.Request) {
+func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	q, err := readLogQuery(r.URL.Query())
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	// Records contain arguments and results, so those of other callers are only
 	// for operators.
@@ -55,19 +54,18 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) {
 		q.Caller = caller.ID
 	}
 	if format := httpstream.Accepted(r); format != httpstream.None {
-		a.follow(w, r, q, format)
-		return
+		return a.follow(w, r, q, format)
 	}
 	calls, err := store.VisibleCalls(r.Context(), a.Log, q, &caller)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	entries := make([]logEntry, len(calls))
 	for i, c := range calls {
 		entries[i] = entryOf(c)
 	}
 	writeJSON(w, http.StatusOK, entries)
+	return nil
 }
 
 func readLogQuery(v url.Values) (store.CallQuery, error) {
@@ -109,11 +107,10 @@ func readTime(text string) (time.Time, error) {
 
 // follow streams records as they are committed. It starts with those selected
 // by since, after or limit; without them, with new records.
-func (a *API) follow(w http.ResponseWriter, r *http.Request, q store.CallQuery, format httpstream.Format) {
+func (a *API) follow(w http.ResponseWriter, r *http.Request, q store.CallQuery, format httpstream.Format) error {
 	last, err := a.Log.LastSeq(r.Context())
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	caller := tool.CallerFrom(r.Context())
 	var past []store.Call
@@ -123,8 +120,7 @@ func (a *API) follow(w http.ResponseWriter, r *http.Request, q store.CallQuery, 
 		old := q
 		old.BeforeSeq = last + 1
 		if past, err = store.VisibleCalls(r.Context(), a.Log, old, &caller); err != nil {
-			httperr.Write(w, r, err)
-			return
+			return err
 		}
 	}
 	stream, ctx := httpstream.New(r.Context(), w, format)
@@ -140,12 +136,13 @@ func (a *API) follow(w http.ResponseWriter, r *http.Request, q store.CallQuery, 
 			body, _ := httperr.New(ctx, err)
 			data, _ := json.Marshal(body)
 			stream.Send("error", data)
-			return
+			return nil
 		}
 		if c.VisibleTo(&caller) {
 			sendEntry(stream, c)
 		}
 	}
+	return nil
 }
 
 func sendEntry(stream *httpstream.Stream, c store.Call) {

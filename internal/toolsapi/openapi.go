@@ -11,10 +11,11 @@ import (
 //go:embed openapi.json
 var openapiJSON string
 
-func (a *API) openapi(w http.ResponseWriter, _ *http.Request) {
+func (a *API) openapi(w http.ResponseWriter, _ *http.Request) error {
 	version := a.Version
 	if version == "" {
 		version = "dev"
 	}
 	writeBody(w, http.StatusOK, []byte(strings.Replace(openapiJSON, `"version": "0"`, `"version": "`+strings.NewReplacer(`"`, "", `\`, "").Replace(version)+`"`, 1)))
+	return nil
 }

@@ -199,7 +199,7 @@ func thousand(tb testing.TB) *API {
 // tools, warm, through the handler.
 func BenchmarkListing(b *testing.B) {
 	api := thousand(b)
-	handler := api.Handler()
+	handler := handlerOf(api)
 	for _, name := range []string{"openai", "anthropic"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -34,34 +34,29 @@ type scriptFailure struct {
 const maxSession = 256
 
 // runScript runs a script. One that throws is a response (200) that says so.
-func (a *API) runScript(w http.ResponseWriter, r *http.Request) {
+func (a *API) runScript(w http.ResponseWriter, r *http.Request) error {
 	var body struct {
 		Code    string `json:"code"`
 		Session string `json:"session"`
 	}
-	if err := a.read(w, r, &body); err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err := read(r, &body); err != nil {
+		return err
 	}
 	if body.Code == "" {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: `code is missing; send {"code": "return await tools.call('server:tool', {})"}`})
-		return
+		return &tool.Error{Kind: tool.InvalidRequest, Msg: `code is missing; send {"code": "return await tools.call('server:tool', {})"}`}
 	}
 	if len(body.Session) > maxSession {
-		httperr.Write(w, r, &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the session has %d bytes; at most %d are allowed", len(body.Session), maxSession)})
-		return
+		return &tool.Error{Kind: tool.TooLarge, Msg: fmt.Sprintf("the session has %d bytes; at most %d are allowed", len(body.Session), maxSession)}
 	}
 	request := codemode.Request{Code: body.Code, Session: body.Session, Face: face, Caller: tool.CallerFrom(r.Context())}
 	if format := httpstream.Accepted(r); format != httpstream.None {
-		a.streamScript(w, r, request, format)
-		return
+		return a.streamScript(w, r, request, format)
 	}
 	answer, err := a.runRequest(r.Context(), request)
-	if err != nil {
-		httperr.Write(w, r, err)
-		return
+	if err == nil {
+		writeJSON(w, http.StatusOK, answer)
 	}
-	writeJSON(w, http.StatusOK, answer)
+	return err
 }
 
 // runRequest runs a script. The error is that of a script that did not run to
@@ -89,7 +84,7 @@ type scriptEvent struct {
 
 // streamScript runs a script and reports each call when it begins and when it
 // has ended.
-func (a *API) streamScript(w http.ResponseWriter, r *http.Request, request codemode.Request, format httpstream.Format) {
+func (a *API) streamScript(w http.ResponseWriter, r *http.Request, request codemode.Request, format httpstream.Format) error {
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
 	send := func(e scriptEvent) {
@@ -105,6 +100,7 @@ func (a *API) streamScript(w http.ResponseWriter, r *http.Request, request codem
 		body, _ := httperr.New(ctx, err)
 		send(scriptEvent{Type: "error", Error: body})
 	default:
-		httperr.Write(w, r, err)
+		return err
 	}
+	return nil
 }

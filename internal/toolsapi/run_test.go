@@ -11,6 +11,7 @@ import (
 
 	"junctor/internal/catalog"
 	"junctor/internal/codemode"
+	"junctor/internal/httperr"
 	"junctor/internal/listing"
 	"junctor/internal/tool"
 )
@@ -31,7 +32,7 @@ func TestSessionsOfScriptsHaveShortNames(t *testing.T) {
 	a := New(Options{Tools: listing.New(listing.Options{Catalog: catalog.New(nil, nil), Upstreams: noServers{}}), Scripts: scripts})
 	for length, want := range map[int]int{maxSession: http.StatusOK, maxSession + 1: http.StatusRequestEntityTooLarge} {
 		w := httptest.NewRecorder()
-		a.runScript(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/run", strings.NewReader(`{"code":"return 1","session":"`+strings.Repeat("s", length)+`"}`)))
+		httperr.Handler(a.runScript)(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/run", strings.NewReader(`{"code":"return 1","session":"`+strings.Repeat("s", length)+`"}`)))
 		if w.Code != want {
 			t.Errorf("a session of %d bytes: HTTP %d %s; want %d", length, w.Code, w.Body, want)
 		}
@@ -65,7 +66,7 @@ func TestCallsOfScriptsAreStreamed(t *testing.T) {
 	proceed := make(chan struct{}, 1)
 	run := func(code string, err error) (*http.Response, *bufio.Scanner) {
 		a := New(Options{Tools: listing.New(listing.Options{Catalog: catalog.New(nil, nil), Upstreams: noServers{}}), Scripts: stepScripts{proceed, err}})
-		server := httptest.NewServer(http.HandlerFunc(a.runScript))
+		server := httptest.NewServer(httperr.Handler(a.runScript))
 		t.Cleanup(server.Close)
 		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(`{"code":"`+code+`"}`))
 		r.Header.Set("Accept", "application/x-ndjson")

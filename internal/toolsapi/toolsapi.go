@@ -55,7 +55,7 @@ func New(o Options) *API {
 // same table.
 type route struct {
 	method, path string
-	handle       http.HandlerFunc
+	handle       func(w http.ResponseWriter, r *http.Request) error
 }
 
 func (a *API) routes() []route {
@@ -77,19 +77,12 @@ func (a *API) routes() []route {
 // Routes registers the endpoints.
 func (a *API) Routes(mux *http.ServeMux) {
 	for _, r := range a.routes() {
-		mux.HandleFunc(r.method+" "+r.path, r.handle)
+		mux.HandleFunc(r.method+" "+r.path, httperr.Handler(r.handle))
 		mux.HandleFunc(r.path, wrongMethod(r.method))
 	}
 	for _, root := range []string{"/tools/", "/health/", "/logs/", "/execute/", "/call_tool/", "/run/"} {
 		mux.HandleFunc(root, unknownPath)
 	}
-}
-
-// Handler returns a handler of this API alone, for embedding and for tests.
-func (a *API) Handler() http.Handler {
-	mux := http.NewServeMux()
-	a.Routes(mux)
-	return httperr.WithRequestID(mux)
 }
 
 func wrongMethod(method string) http.HandlerFunc {
@@ -107,7 +100,7 @@ func unknownPath(w http.ResponseWriter, r *http.Request) {
 
 // read decodes a request's body. Unknown keys are ignored, because providers
 // add keys to their objects.
-func (a *API) read(w http.ResponseWriter, r *http.Request, v any) error {
+func read(r *http.Request, v any) error {
 	data, err := httperr.ReadBody(r)
 	if err != nil {
 		return err
