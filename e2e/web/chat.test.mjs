@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { shared } from './page.mjs';
-import { counts, fits, say, servers, settled, shot, violations } from './rig.mjs';
+import { counts, fits, say, servers, settled, shot, until, violations } from './rig.mjs';
 import { script } from './script.mjs';
 
 const rig = shared();
@@ -87,6 +87,45 @@ test('chat: stopping keeps the partial reply', on('/#/chat', async (page) => {
   await settled(page);
   await say(page, 'thanks');
   await page.getByText('You said: thanks').waitFor();
+}));
+
+test('chat: the status of a task is shown, and stopping the reply cancels it; calls that were left are listed, shown and stopped', on('/#/chat', async (page, context) => {
+  const { g } = rig;
+  const call = (tool) => context.request.post(`${g.url}/call_tool`, { data: { server: 'hostile', tool, arguments: {} } }).then((r) => r.text());
+  const leave = () => context.request.post(`${g.url}/execute`, { data: { provider: 'anthropic', call: { name: 'hostile__count', input: {} }, wait: false } });
+  await say(page, 'How many words are there?');
+  await page.getByRole('region', { name: /hostile:count, running/ }).getByText('working: counting words').waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByText('Stopped.').waitFor();
+  await settled(page);
+  await until(async () => (await call('tasks')).includes('cancelled'), 'the task goes on');
+
+  await leave();
+  await page.goto(`${g.url}/#/activity`);
+  await page.getByRole('tab', { name: 'Waiting' }).click();
+  const row = page.getByRole('row', { name: /hostile:count/ });
+  await row.filter({ hasText: 'working counting words' }).waitFor();
+  await row.getByRole('button', { name: 'Stop hostile:count' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Stop the call' }).click();
+  await row.filter({ hasText: 'cancelled' }).waitFor();
+  await until(async () => (await call('tasks')).includes('cancelled,cancelled'), 'the task that was left goes on');
+
+  await leave();
+  await row.filter({ hasText: 'counting words' }).getByRole('link').click();
+  const details = page.getByRole('region', { name: 'Call details' });
+  await details.getByText('counting words').waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.setViewportSize({ width: 390, height: 760 });
+  await fits(page, 'a waiting call');
+  await call('release');
+  await details.getByText('all words counted').waitFor();
+  await details.getByText('completed').waitFor();
+  await shot(page, 'waiting-call');
+  await details.getByRole('link', { name: 'Close' }).click();
+  await row.filter({ hasText: 'completed' }).waitFor();
+  assert.deepEqual(await violations(page), []);
+  await fits(page, 'waiting calls');
+  await shot(page, 'waiting-calls');
 }));
 
 const essay = 'Once upon a time there was a gateway. '.repeat(60).trim();

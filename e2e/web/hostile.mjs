@@ -71,8 +71,25 @@ serve('hostile', [
     },
   },
   {
+    name: 'count',
+    description: 'Counts words as a task, until release is called.',
+    inputSchema: { type: 'object' },
+    execution: { taskSupport: 'required' },
+    run: async (_, { task }) => {
+      task.statusMessage = 'counting words';
+      await released;
+      return text('all words counted');
+    },
+  },
+  {
+    name: 'tasks',
+    description: 'Lists the statuses of its tasks.',
+    inputSchema: { type: 'object' },
+    run: (_, { tasks }) => text([...tasks.values()].map((t) => t.task.status).join()),
+  },
+  {
     name: 'release',
-    description: 'Lets slow go on.',
+    description: 'Lets slow and count go on.',
     inputSchema: { type: 'object' },
     run: () => {
       release();

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline';
 /** serve serves tools, and HTML documents by their addresses as the resources of MCP Apps. */
 export function serve(name, tools, apps = {}) {
   const send = (m) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...m }) + '\n');
+  const tasks = new Map(); // of the tools that are run as tasks alone
   createInterface({ input: process.stdin })
     .on('line', async (line) => {
       const { id, method, params } = JSON.parse(line);
@@ -14,7 +15,23 @@ export function serve(name, tools, apps = {}) {
       else if (method === 'tools/call') {
         const tool = tools.find((t) => t.name === params.name);
         const notify = (method, more) => send({ method, params: more });
-        send({ id, result: await tool.run(params.arguments ?? {}, { token: params._meta?.progressToken, notify }) });
+        if (params.task) {
+          const now = new Date().toISOString();
+          const task = { taskId: `task-${tasks.size}`, status: 'working', createdAt: now, lastUpdatedAt: now, ttl: null, pollInterval: 50 };
+          const of = { task };
+          tasks.set(task.taskId, of);
+          send({ id, result: { task } });
+          of.result = await tool.run(params.arguments ?? {}, { task, tasks });
+          if (task.status === 'working') task.status = 'completed';
+          return;
+        }
+        send({ id, result: await tool.run(params.arguments ?? {}, { token: params._meta?.progressToken, notify, tasks }) });
+      } else if (method === 'tasks/get') send({ id, result: tasks.get(params.taskId).task });
+      else if (method === 'tasks/result') send({ id, result: tasks.get(params.taskId).result });
+      else if (method === 'tasks/cancel') {
+        const { task } = tasks.get(params.taskId);
+        task.status = 'cancelled';
+        send({ id, result: task });
       } else if (method === 'resources/read' && apps[params.uri]) {
         send({ id, result: { contents: [{ uri: params.uri, mimeType: 'text/html;profile=mcp-app', text: apps[params.uri] }] } });
       } else if (method === 'resources/list') send({ id, result: { resources: [] } });

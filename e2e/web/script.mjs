@@ -15,6 +15,7 @@ export const script = {
     { when: { user: 'story without end' }, reply: { text: 'Once upon a time there was a gateway. ', repeat: 100_000, gapMs: 40 } },
     { when: { user: 'both', results: 0 }, reply: { text: 'Two things at once.', calls: [{ tool: 'everything:echo', args: { message: 'one' } }, { tool: 'everything:get-sum', args: { a: 1, b: 2 } }] } },
     { when: { user: 'both', results: 2 }, reply: { text: 'Both are done.' } },
+    { when: { user: 'words', results: 0 }, reply: { text: 'The server counts them.', calls: [{ tool: 'hostile:count' }] } },
     { when: { user: 'hostile', results: 0 }, reply: { text: 'Here: <img src=x onerror="window.owned=1"> <script>window.owned=1</script> [link](javascript:window.owned=1) ![p](https://evil.example/p.png)', calls: [{ tool: 'hostile:markup', args: { word: 'b' } }] } },
     { when: { user: 'hostile', results: 1 }, reply: { text: '<iframe src="https://evil.example"></iframe> done' } },
     { when: { user: 'fail' }, reply: { error: { status: 400, message: 'the model does not like this' } } },

@@ -63,7 +63,7 @@ var access = map[string]need{
 	"POST /api/servers": admin, "GET /api/servers/{name}/config": admin, "PUT /api/servers/{name}": admin, "PATCH /api/servers/{name}": admin,
 	"DELETE /api/servers/{name}": admin, "POST /api/servers/{name}/restart": admin, "POST /api/servers/{name}/request": anyCaller,
 	"GET /api/changes": admin, "POST /api/servers/{name}/approve": admin, "GET /api/import": admin, "POST /api/import": admin,
-	"GET /api/calls": anyCaller, "GET /api/calls/{id}": anyCaller, "POST /api/calls/{id}": anyCaller, "DELETE /api/calls/{id}": anyCaller,
+	"GET /api/calls": anyCaller, "GET /api/waiting": anyCaller, "GET /api/calls/{id}": anyCaller, "POST /api/calls/{id}": anyCaller, "DELETE /api/calls/{id}": anyCaller,
 	"GET /api/export": anyCaller, "GET /api/stats": anyCaller, "GET /api/config": admin, "GET /api/config/schema": admin, "PATCH /api/config": admin,
 	"GET /api/profiles": anyCaller, "POST /api/profiles/preview": admin, "GET /api/profiles/{name}": anyCaller, "PUT /api/profiles/{name}": admin, "DELETE /api/profiles/{name}": admin,
 	"GET /api/keys": admin, "POST /api/keys": admin, "DELETE /api/keys/{name}": admin, "GET /api/audit": admin,

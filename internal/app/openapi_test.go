@@ -94,6 +94,7 @@ var operations = map[string]operation{
 		Calls []store.Call `json:"calls"`
 		Last  int64        `json:"last"`
 	}{}},
+	"GET /api/waiting":    {id: "listWaitingCalls", summary: "The caller's calls that wait or were left, newest first, without results", response: object[[]waiting.Record]("calls")},
 	"GET /api/calls/{id}": {id: "getCall", summary: "A record of the call log, or a call that waits", query: "wait after", response: []any{store.Call{}, waiting.Record{}}},
 	"POST /api/calls/{id}": {id: "answerCall", summary: "Answer a question of a call that waits", response: waiting.Record{}, body: struct {
 		Input  string          `json:"input,omitempty"`

@@ -17,7 +17,7 @@ func (a *App) resumeTask(ctx context.Context, r *waiting.Record, ask func(ctx co
 	raw, err := a.executor.Forward(tool.WithCaller(ctx, caller), tool.Forward{
 		Face: r.Face, Caller: caller, Session: r.Session, Server: r.Task.Server, Method: mcp.MethodTasksResult,
 		Params:   rawjson.SetField(nil, rawjson.AppendQuoted(nil, r.Task.ID), "taskId"),
-		Exchange: tool.Exchange{Resume: true, Ask: ask, Capabilities: json.RawMessage(`{"elicitation":{"form":{},"url":{}},"sampling":{}}`)},
+		Exchange: tool.Exchange{Resume: true, Ask: ask, TaskStatus: func(status tool.TaskStatus) { waiting.From(ctx).SetMessage(ctx, status.Message) }, Capabilities: json.RawMessage(`{"elicitation":{"form":{},"url":{}},"sampling":{}}`)},
 	})
 	return tool.Result{Raw: raw, IsError: string(rawjson.Field(raw, "isError")) == "true"}, err
 }

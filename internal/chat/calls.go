@@ -168,6 +168,7 @@ func (s *Session) dispatch(ctx context.Context, t *turn, c, target *llm.ToolCall
 					s.progress(c, target, params)
 				}
 			},
+			TaskStatus:     func(status tool.TaskStatus) { s.progress(c, target, status.Progress()) },
 			Approve:        approve,
 			ApproveInInbox: true,
 			Ask: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {

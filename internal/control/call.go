@@ -8,6 +8,7 @@ import (
 
 	"junctor/internal/httperr"
 	"junctor/internal/httpstream"
+	"junctor/internal/mcp"
 	"junctor/internal/tool"
 	"junctor/internal/waiting"
 )
@@ -90,6 +91,9 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) error {
 	}
 	call.Exchange.Notify = func(method string, params json.RawMessage) {
 		send(CallAnswer{Type: "notification", Method: method, Params: params})
+	}
+	call.Exchange.TaskStatus = func(status tool.TaskStatus) {
+		send(CallAnswer{Type: "notification", Method: mcp.MethodProgress, Params: status.Progress()})
 	}
 	var result tool.Result
 	err := c.asking(ctx, &call, in.Ask, send, func(ctx context.Context) (err error) {

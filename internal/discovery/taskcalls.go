@@ -123,6 +123,11 @@ func (f *Face) runTask(ctx context.Context, r *mcpserver.Request, call tool.Call
 			}
 		}
 	}
+	call.Exchange.TaskStatus = func(status tool.TaskStatus) {
+		if record := t.task(); record != nil {
+			record.SetMessage(running, status.Message)
+		}
+	}
 	if ask := call.Exchange.Ask; ask != nil {
 		call.Exchange.Ask = func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 			record := t.task()

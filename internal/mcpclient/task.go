@@ -55,6 +55,7 @@ type taskWait struct {
 	r    tool.Request
 	id   string
 	over bool // the task has ended
+	last tool.TaskStatus
 }
 
 // request sends a request about the task.
@@ -80,6 +81,7 @@ func (w *taskWait) wait(ctx context.Context, task json.RawMessage) (json.RawMess
 		case "completed", "failed", "cancelled":
 			w.over = true
 		}
+		w.report(status, task)
 		switch {
 		case handshake && (w.over || status == "input_required"):
 			// It waits for the end of the task.
@@ -117,6 +119,19 @@ func (w *taskWait) wait(ctx context.Context, task json.RawMessage) (json.RawMess
 			notify(mcp.MethodProgress, nil) // of no token: for the call's timeouts alone
 		}
 	}
+}
+
+// maxStatusMessage bounds the message of a task's status, in characters.
+const maxStatusMessage = 500
+
+// report tells the caller of a new status of the task.
+func (w *taskWait) report(status string, task json.RawMessage) {
+	s := tool.TaskStatus{Status: status, Message: tool.Shorten(rawjson.FieldString(task, "statusMessage"), maxStatusMessage)}
+	if w.over || s == w.last || w.r.Exchange.TaskStatus == nil || status != "working" && status != "input_required" {
+		return
+	}
+	w.last = s
+	w.r.Exchange.TaskStatus(s)
 }
 
 // answer puts the questions that are new to the caller, and sends its answers.

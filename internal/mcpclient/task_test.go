@@ -3,6 +3,7 @@ package mcpclient
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"junctor/internal/rawjson"
@@ -17,9 +18,10 @@ func TestAwaitTask(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		created string
+		status  []tool.TaskStatus
 		server  func(*script)
 	}{
-		"new era": {`{"resultType":"task","taskId":"7","status":"working","pollIntervalMs":1}`, func(s *script) {
+		"new era": {`{"resultType":"task","taskId":"7","status":"working","pollIntervalMs":1}`, []tool.TaskStatus{{Status: "working"}, {Status: "input_required"}}, func(s *script) {
 			s.result(s.want("server/discover"), discoverResult)
 			s.result(s.want("tasks/get"), `{"resultType":"complete","taskId":"7","status":"input_required","pollIntervalMs":1,"inputRequests":{"k":{"method":"elicitation/create","params":{}}}}`)
 			m := s.want("tasks/update")
@@ -29,19 +31,24 @@ func TestAwaitTask(t *testing.T) {
 			s.result(m, `{"resultType":"complete"}`)
 			s.result(s.want("tasks/get"), `{"resultType":"complete","taskId":"7","status":"completed","result":{"content":[],"x":1}}`)
 		}},
-		"handshake era": {`{"task":{"taskId":"7","status":"working","pollInterval":1}}`, func(s *script) {
+		"handshake era": {`{"task":{"taskId":"7","status":"working","pollInterval":1}}`, []tool.TaskStatus{{Status: "working"}, {Status: "working", Message: "half"}}, func(s *script) {
 			s.oldEra()
-			s.result(s.want("tasks/get"), `{"taskId":"7","status":"working","pollInterval":1}`)
+			s.result(s.want("tasks/get"), `{"taskId":"7","status":"working","statusMessage":"half","pollInterval":1}`)
+			s.result(s.want("tasks/get"), `{"taskId":"7","status":"working","statusMessage":"half","pollInterval":1}`)
 			s.result(s.want("tasks/get"), `{"taskId":"7","status":"completed"}`)
 			s.result(s.want("tasks/result"), `{"content":[],"x":1}`)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := mustPlay(t, Options{Capabilities: Capabilities{ElicitationForm: true}}, tt.server)
-			r := tool.Request{Method: "tools/call", Exchange: tool.Exchange{Ask: ask}}
+			var status []tool.TaskStatus
+			r := tool.Request{Method: "tools/call", Exchange: tool.Exchange{Ask: ask, TaskStatus: func(s tool.TaskStatus) { status = append(status, s) }}}
 			got, err := c.AwaitTask(t.Context(), r, json.RawMessage(tt.created))
 			if err != nil || string(got) != `{"content":[],"x":1}` {
 				t.Errorf("result %s, %v", got, err)
+			}
+			if !slices.Equal(status, tt.status) {
+				t.Errorf("statuses %v, want %v", status, tt.status)
 			}
 		})
 	}

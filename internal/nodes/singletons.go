@@ -95,6 +95,7 @@ const (
 	methodQueued   = ownMethods + "queued"   // {"waiting": bool}: tool.Exchange.Queued
 	methodRepaired = ownMethods + "repaired" // tool.Exchange.Repaired
 	methodTask     = ownMethods + "task"     // tool.Exchange.Task
+	methodStatus   = ownMethods + "status"   // tool.Exchange.TaskStatus
 )
 
 // forwardedRequest is what an MCP request does not say about itself.
@@ -144,6 +145,8 @@ func (s *Singletons) Do(ctx context.Context, owner, server string, r tool.Reques
 			ex.Repaired()
 		case m.Method == methodTask && ex.Task != nil:
 			ex.Task(tool.ServerTask{}) // it ends with its node
+		case m.Method == methodStatus && ex.TaskStatus != nil:
+			ex.TaskStatus(tool.TaskStatus{Status: rawjson.FieldString(m.Params, "status"), Message: rawjson.FieldString(m.Params, "message")})
 		case m.IsNotification() && ex.Notify != nil && !strings.HasPrefix(m.Method, ownMethods):
 			ex.Notify(m.Method, m.Params)
 		}
@@ -231,6 +234,11 @@ func (s *Singletons) serve(ctx context.Context, first []byte, l *Conn) {
 		Queued:   func(waiting bool) { notify(methodQueued, fmt.Appendf(nil, `{"waiting":%t}`, waiting)) },
 		Repaired: func() { notify(methodRepaired, nil) },
 		Task:     func(tool.ServerTask) { notify(methodTask, nil) },
+		TaskStatus: func(status tool.TaskStatus) {
+			if b, err := json.Marshal(status); err == nil {
+				notify(methodStatus, b)
+			}
+		},
 	}}
 	if f.Notify {
 		r.Exchange.Notify = func(method string, params json.RawMessage) {

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -110,6 +111,10 @@ type Exchange struct {
 	// upstream then waits for. It may be nil.
 	Task func(ServerTask)
 
+	// TaskStatus is called with the status of that task, and again when it or
+	// its message has changed. It may be nil.
+	TaskStatus func(TaskStatus)
+
 	// Resume has a tasks/result wait for the task in either era of the
 	// protocol: the gateway continues a call whose process has ended.
 	Resume bool
@@ -122,6 +127,26 @@ type Exchange struct {
 	// Repaired is called before the request returns when its answer was not
 	// valid UTF-8 and the invalid bytes were replaced by U+FFFD. It may be nil.
 	Repaired func()
+}
+
+// TaskStatus is the status of a task that has not ended.
+type TaskStatus struct {
+	Status  string `json:"status"`            // working or input_required
+	Message string `json:"message,omitempty"` // of the server
+}
+
+// Progress returns the status as the params of a progress notification without
+// a token.
+func (s TaskStatus) Progress() json.RawMessage {
+	text := strings.ReplaceAll(s.Status, "_", " ")
+	if s.Message != "" {
+		text += ": " + s.Message
+	}
+	quoted, err := json.Marshal(text)
+	if err != nil { // cannot happen: a string can be marshalled
+		return nil
+	}
+	return json.RawMessage(`{"progress":0,"message":` + string(quoted) + `}`)
 }
 
 // ServerTask is a task of a server that other processes can wait for too; it is

@@ -22,7 +22,12 @@ func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call 
 		return &tool.Error{Kind: tool.Unavailable, Msg: `calls cannot be left here; send "wait": true`}
 	}
 	ctx := r.Context()
-	record, err := a.Waiting.Start(ctx, waiting.New{Caller: tool.CallerFrom(ctx), Face: face, Tool: call.Name})
+	shown := call.Name
+	_, tools := a.Tools.Translation()
+	if name, ok := tools.Resolve(server, call.Name); ok {
+		shown = name.String()
+	}
+	record, err := a.Waiting.Start(ctx, waiting.New{Caller: tool.CallerFrom(ctx), Face: face, Tool: shown})
 	if err != nil {
 		return err
 	}
@@ -32,7 +37,8 @@ func (a *API) leave(w http.ResponseWriter, r *http.Request, server string, call 
 	ex := tool.Exchange{Capabilities: leftCapabilities, Ask: func(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
 		in, err := record.Ask(ctx, waiting.Input{Kind: method, Params: params})
 		return in.Answer, err
-	}, Task: func(kept tool.ServerTask) { record.SetTask(running, kept) }}
+	}, Task: func(kept tool.ServerTask) { record.SetTask(running, kept) },
+		TaskStatus: func(status tool.TaskStatus) { record.SetMessage(running, status.Message) }}
 	go func() {
 		defer cancel()
 		defer forget()

@@ -67,6 +67,20 @@ func (c *Call) Show(ctx context.Context, name string, arguments json.RawMessage)
 	return err
 }
 
+// SetMessage sets the message of the status, until the call ends.
+func (c *Call) SetMessage(ctx context.Context, message string) {
+	_, err := c.s.update(ctx, c.id, func(r *Record) error {
+		if r.Status.Final() || r.Message == message {
+			return errUnchanged
+		}
+		r.Message = message
+		return nil
+	})
+	if err != nil {
+		c.s.log.DebugContext(ctx, "message of a waiting call not kept", "err", err)
+	}
+}
+
 // Ask waits for the answer to a question that any node can give. It returns
 // ErrExpired when none came in time. When ctx ends the question is withdrawn.
 func (c *Call) Ask(ctx context.Context, in Input) (Input, error) {
@@ -195,7 +209,7 @@ func (c *Call) Finish(ctx context.Context, result tool.Result, failure error) er
 		}
 		r.Inputs, r.Expires = nil, expires
 		if failure == nil {
-			r.Status, r.IsError = Completed, result.IsError
+			r.Status, r.Message, r.IsError = Completed, "", result.IsError
 			return nil
 		}
 		r.fail(failure)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,9 +16,10 @@ import (
 // maxWait bounds how long a request waits for a change of a record.
 const maxWait = time.Minute
 
-// Routes mounts the requests that change a record. GET /api/calls/{id} is of the
+// Routes mounts the list of the caller's calls and the requests that change one. GET /api/calls/{id} is of the
 // call log, which hands the ids of waiting calls to [Service.Show].
 func (s *Service) Routes(mux *http.ServeMux) {
+	mux.HandleFunc("GET /api/waiting", httperr.JSON(s.list))
 	mux.HandleFunc("POST /api/calls/{id}", httperr.JSON(s.answer))
 	mux.HandleFunc("DELETE /api/calls/{id}", httperr.JSON(s.cancel))
 }
@@ -65,6 +67,21 @@ func (s *Service) Show(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	httperr.Reply(w, record.Public())
+}
+
+// list answers with the caller's calls that wait or have ended, newest first,
+// without results.
+func (s *Service) list(r *http.Request) (any, error) {
+	caller := tool.CallerFrom(r.Context())
+	records, err := s.List(r.Context(), func(r *Record) bool { return r.MadeBy(&caller) })
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(records)
+	for i := range records {
+		records[i] = records[i].Public()
+	}
+	return map[string]any{"calls": records}, nil
 }
 
 // Public returns the record without the answers in it, which are for the owner.

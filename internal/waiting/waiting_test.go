@@ -260,6 +260,37 @@ func TestLimitsOfRecords(t *testing.T) {
 	}
 }
 
+// A caller gets the list of its own calls, newest first, with the messages of
+// their statuses and without results.
+func TestListOfTheCaller(t *testing.T) {
+	a, b := twoNodes(t)
+	mux := http.NewServeMux()
+	b.Routes(mux)
+	first := start(t, a, ann)
+	second := start(t, a, ann)
+	start(t, a, bob)
+	second.SetMessage(t.Context(), "half way")
+	list := func() (out struct{ Calls []Record }) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("GET", "/api/waiting", nil).WithContext(tool.WithCaller(t.Context(), ann)))
+		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || len(out.Calls) != 2 {
+			t.Fatalf("list %s, %v", w.Body, err)
+		}
+		return out
+	}
+	if got := list().Calls; got[0].ID != second.ID() || got[0].Message != "half way" || got[1].ID != first.ID() {
+		t.Errorf("list %+v", got)
+	}
+	if err := second.Finish(t.Context(), tool.Result{Raw: json.RawMessage(`{"content":[]}`)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	second.SetMessage(t.Context(), "too late")
+	if got := list().Calls[0]; got.Status != Completed || got.Message != "" || got.Result != nil {
+		t.Errorf("ended call %+v", got)
+	}
+}
+
 func TestOnlyTheCallerReadsAndAnswersOverHTTP(t *testing.T) {
 	a, b := twoNodes(t)
 	mux := http.NewServeMux()

@@ -11,6 +11,7 @@ import { Charts } from './charts';
 import { apiQuery, filtered, rangeOf, readFilter, spans, type Filter } from './log';
 import { TraceView, useTrace } from './trace';
 import { pageSize, useLog } from './useLog';
+import { isWaiting, OneWaiting, WaitingCalls } from './waiting';
 
 /** How many intervals the charts have. */
 const intervals = 60;
@@ -53,43 +54,46 @@ export function ActivityView() {
   const { parts, query } = useRoute();
   const id = parts[1];
   const trace = useTrace();
-  const tab = query.get('tab') === 'trace' && trace.available ? 'trace' : 'calls';
+  const asked = query.get('tab');
+  const tab = asked === 'waiting' || (asked === 'trace' && trace.available) ? asked : 'calls';
   const filter = readFilter(query);
-  const set = (change: Partial<Filter> & { tab?: string }, to = id) => go(href(to ? ['activity', to] : ['activity'], { ...filter, tab: tab === 'trace' ? 'trace' : '', ...change }), true);
+  const set = (change: Partial<Filter> & { tab?: string }, to = id) => go(href(to ? ['activity', to] : ['activity'], { ...filter, tab: tab === 'calls' ? '' : tab, ...change }), true);
+  const tabs = <LogTabs tab={tab} trace={trace.available} onChange={(t) => set({ tab: t })} />;
   return (
     <div className={`activity split wide-list ${id ? 'has-detail' : ''}`}>
       <section className="split-list" aria-label="Activity">
-        {tab === 'trace' ? (
+        {tab !== 'calls' ? (
           <>
             <header className="view-head">
               <h1 className="grow">Activity</h1>
             </header>
-            <LogTabs tab={tab} onChange={(t) => set({ tab: t })} />
-            <TraceView />
+            {tabs}
+            {tab === 'trace' ? <TraceView /> : <WaitingCalls id={id} />}
           </>
         ) : (
-          <Calls id={id} filter={filter} set={set} tabs={trace.available && <LogTabs tab={tab} onChange={(t) => set({ tab: t })} />} />
+          <Calls id={id} filter={filter} set={set} tabs={tabs} />
         )}
       </section>
       {id && (
         <section className="split-detail" aria-label="Call details">
-          <OneCall key={id} id={id} back={href(['activity'], { ...filter })} />
+          {isWaiting(id) ? <OneWaiting key={id} id={id} /> : <OneCall key={id} id={id} back={href(['activity'], { ...filter })} />}
         </section>
       )}
     </div>
   );
 }
 
-function LogTabs({ tab, onChange }: { tab: string; onChange: (tab: string) => void }) {
+function LogTabs({ tab, trace, onChange }: { tab: string; /** There is a trace. */ trace: boolean; onChange: (tab: string) => void }) {
   return (
     <div className="pad-x">
       <Tabs
         label="Log"
         value={tab}
-        onChange={(t) => onChange(t === 'trace' ? 'trace' : '')}
+        onChange={(t) => onChange(t === 'calls' ? '' : t)}
         tabs={[
           { id: 'calls', label: 'Calls' },
-          { id: 'trace', label: 'MCP trace' },
+          { id: 'waiting', label: 'Waiting' },
+          ...(trace ? [{ id: 'trace', label: 'MCP trace' }] : []),
         ]}
       />
     </div>

@@ -1,0 +1,147 @@
+import { useEffect, useState } from 'react';
+import { get, send, type Got, type WaitingCall } from '../lib/api';
+import { ago, dateTime } from '../lib/format';
+import { href, useResource } from '../lib/use';
+import { asked, RunQuestions, type Asked } from '../tools/ask';
+import { Confirm, Loaded, Table } from '../ui/grid';
+import { Icon } from '../ui/icons';
+import { JsonView } from '../ui/json';
+import { ResultView } from '../ui/result';
+import { Badge, Button, Empty, useAction, type Tone } from '../ui/ui';
+
+const tones: Record<WaitingCall['status'], Tone> = { working: 'accent', input_required: 'warn', completed: 'ok', failed: 'bad', cancelled: 'neutral' };
+
+/** isWaiting reports whether an id is of a call that waits or was left, and not of the call log. */
+export const isWaiting = (id: string) => id.startsWith('call_');
+
+const path = (id: string) => `/api/calls/${encodeURIComponent(id)}`;
+const running = (c: WaitingCall) => c.status === 'working' || c.status === 'input_required';
+const link = (id?: string) => href(id ? ['activity', id] : ['activity'], { tab: 'waiting' });
+
+/** WaitingCalls lists the caller's calls that wait for a result, an approval or an answer, and those that have ended since. */
+export function WaitingCalls({ id }: { id?: string }) {
+  const list = useResource<Got<'/api/waiting'>>('waiting', (s) => get('/api/waiting', s), 2000);
+  return (
+    <div className="page-scroll pad-x">
+      <Loaded from={list}>
+        {({ calls }) =>
+          calls.length === 0 ? (
+            <Empty icon="activity" title="No waiting calls">
+              Your calls that were left running, and those that wait for an approval or an answer, are listed here with their results.
+            </Empty>
+          ) : (
+            <Table label="Waiting calls, newest first" columns={['Started', 'Tool', 'Status', '']}>
+              {calls.map((c) => (
+                <tr key={c.id}>
+                  <td title={dateTime(c.created)}>{ago(c.created)}</td>
+                  <td className="mono wrap">
+                    <a href={link(c.id)} aria-current={c.id === id ? 'true' : undefined}>
+                      {c.tool}
+                    </a>
+                  </td>
+                  <td className="wrap">
+                    <Status call={c} />
+                  </td>
+                  <td>{running(c) && <Stop call={c} done={list.reload} />}</td>
+                </tr>
+              ))}
+            </Table>
+          )
+        }
+      </Loaded>
+    </div>
+  );
+}
+
+function Status({ call: c }: { call: WaitingCall }) {
+  const tone = c.isError ? 'warn' : tones[c.status];
+  return (
+    <>
+      <Badge tone={tone}>{c.isError ? 'tool error' : c.status.replace('_', ' ')}</Badge> {c.status !== 'cancelled' && c.statusMessage && <span className="muted small">{c.statusMessage}</span>}
+    </>
+  );
+}
+
+/** Stop cancels a call, after a question. */
+function Stop({ call: c, done }: { call: WaitingCall; done: () => Promise<void> }) {
+  const [asking, ask] = useState(false);
+  const [busy, act] = useAction();
+  const stop = async () => {
+    await act('stop', () => send('DELETE', path(c.id)), `${c.tool} stopped`);
+    ask(false);
+    await done();
+  };
+  return (
+    <>
+      <Button small aria-label={`Stop ${c.tool}`} onClick={() => ask(true)}>
+        Stop
+      </Button>
+      {asking && (
+        <Confirm title={`Stop ${c.tool}?`} action="Stop the call" busy={busy !== null} onClose={() => ask(false)} onConfirm={() => void stop()}>
+          Its result is lost. The server is told to stop; what it has done already remains.
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+/** OneWaiting shows a call that waits, its questions, and its result when there is one. */
+export function OneWaiting({ id }: { id: string }) {
+  const [ended, end] = useState(false);
+  const call = useResource<WaitingCall>(path(id), (s) => get(path(id), s), ended ? 0 : 2000);
+  const c = call.data;
+  useEffect(() => end(c !== undefined && !running(c)), [c]);
+  const [questions, setQuestions] = useState<Asked[]>([]);
+  useEffect(() => {
+    if (!c) return;
+    const open = c.inputs ?? [];
+    setQuestions((list) => {
+      const gone = list.filter((q) => !open.some((i) => i.id === q.id));
+      const added = open.filter((i) => !list.some((q) => q.id === i.id));
+      const server = c.tool.split(':')[0]!;
+      const after = gone.reduce((l, q) => asked(l, { type: 'answered', call: id, input: { id: q.id, kind: '', asked: '' } }, server), list);
+      return added.reduce((l, input) => asked(l, { type: 'question', call: id, input }, server), after);
+    });
+  }, [c, id]);
+  return (
+    <div className="detail">
+      <header className="view-head">
+        <h1 className="grow min0 ellipsis">{c?.tool ?? 'Call'}</h1>
+        {c && running(c) && <Stop call={c} done={call.reload} />}
+        <a className="button quiet square" href={link()} aria-label="Close">
+          <Icon name="close" />
+        </a>
+      </header>
+      <div className="detail-scroll">
+        <Loaded from={call}>
+          {(c) => (
+            <>
+              <div className="row wrap-row">
+                <Status call={c} />
+                <span className="muted small">
+                  {dateTime(c.created)}
+                  {c.face ? ` · ${c.face}` : ''} · kept until {dateTime(c.expires)}
+                </span>
+              </div>
+              {c.error && <p className="bad-text wrap">{c.error.message}</p>}
+              <RunQuestions of={questions} set={setQuestions} />
+              {c.inputs?.some((i) => i.kind === 'approval') && <p className="muted">It waits for the approval of an administrator.</p>}
+              {c.arguments !== undefined && (
+                <section>
+                  <h3>Arguments</h3>
+                  <JsonView value={c.arguments} open={3} label="Arguments" />
+                </section>
+              )}
+              {c.result !== undefined && (
+                <section>
+                  <h3>Result</h3>
+                  <ResultView result={c.result} />
+                </section>
+              )}
+            </>
+          )}
+        </Loaded>
+      </div>
+    </div>
+  );
+}
