@@ -15,7 +15,7 @@ func TestKeepAliveHint(t *testing.T) {
 		}
 	}
 	tr := New(&http.Transport{IdleConnTimeout: time.Hour})
-	for hint, want := range map[time.Duration]time.Duration{0: time.Hour, 5 * time.Second: 2500 * time.Millisecond, 1: 0} {
+	for hint, want := range map[time.Duration]time.Duration{0: 2500 * time.Millisecond, time.Minute: 30 * time.Second, 5 * time.Second: 2500 * time.Millisecond, 1: 0} {
 		if got := tr.keepFor(&conn{hint: hint}); got != want {
 			t.Errorf("keepFor of %s = %s, want %s", hint, got, want)
 		}

@@ -2,6 +2,7 @@ package http1
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"math"
 	"net"
@@ -88,15 +89,17 @@ func (t *Transport) idleTimeout() time.Duration {
 	return math.MaxInt64
 }
 
+// defaultKeepAlive is after how long a server is assumed to close an idle
+// connection when it does not say: Node.js and uvicorn, which most MCP servers
+// run on, both do after 5 s.
+const defaultKeepAlive = 5 * time.Second
+
 // keepFor returns for how long after the start of its last request c may be
-// used again. A server may announce its own limit in the header Keep-Alive. Half
-// of that is used: a request could cross the close on its way, and on a busy
-// machine that way is long.
+// used again: half the time after which the server closes it, because a request
+// could cross the close on its way, and on a busy machine that way is long. A
+// request that may not be sent twice would fail then.
 func (t *Transport) keepFor(c *conn) time.Duration {
-	if c.hint > 0 {
-		return min(t.idleTimeout(), c.hint/2)
-	}
-	return t.idleTimeout()
+	return min(t.idleTimeout(), cmp.Or(c.hint, t.keepAlive)/2)
 }
 
 // keepAliveHint returns the timeout of a Keep-Alive header ("timeout=5, max=9"),

@@ -35,7 +35,8 @@ const maxBody = 32 << 10
 
 // Transport is an http.RoundTripper. It is safe for concurrent use.
 type Transport struct {
-	base *http.Transport
+	base      *http.Transport
+	keepAlive time.Duration // after which a server that does not say closes an idle connection
 
 	mu    sync.Mutex
 	idle  map[string][]*conn // by address, the one that was used last at the end
@@ -45,7 +46,7 @@ type Transport struct {
 
 // New returns a Transport that hands to base what it does not take itself.
 func New(base *http.Transport) *Transport {
-	return &Transport{base: base, idle: map[string][]*conn{}}
+	return &Transport{base: base, keepAlive: defaultKeepAlive, idle: map[string][]*conn{}}
 }
 
 // Base returns the standard transport.

@@ -86,6 +86,7 @@ func transport(t *testing.T) *Transport {
 	base.Proxy = nil
 	base.MaxIdleConnsPerHost = 4
 	tr := New(base)
+	tr.keepAlive = time.Hour // on a busy machine the next request may come late
 	t.Cleanup(tr.CloseIdleConnections)
 	return tr
 }
