@@ -202,6 +202,9 @@ func TestCallerWithoutLoginSignsIn(t *testing.T) {
 		}
 	}
 	st, _ := r.StatusOf("office")
+	if mine := r.ForCaller(st, tool.Local.ID); !strings.HasSuffix(mine.Reason, "; run: junctor servers login "+st.Name) {
+		t.Errorf("the user of this machine does not learn how to sign in: %q", mine.Reason)
+	}
 	if mine := r.ForCaller(st, "cleo"); mine.State != upstream.AuthRequired || mine.SignedIn {
 		t.Errorf("the status for cleo is %+v", mine)
 	}
