@@ -36,6 +36,17 @@ after(async () => {
 });
 const on = holding(() => rig);
 
+/**
+ * type fills a field of an app. The page gives the focus back to a field of its own
+ * that was in use within the last second.
+ */
+const type = (page, field, text) => until(async () => {
+  await page.waitForTimeout(1100);
+  await field.click();
+  await field.fill(text);
+  return (await field.inputValue()) === text;
+}, 'the field of the app cannot be filled');
+
 /** inside returns the document of the app of a server. */
 const inside = (page, server) => page.frameLocator(`iframe[title="App of ${server}"]`).frameLocator('iframe');
 const run = (page) => page.getByRole('button', { name: 'Run', exact: true }).click();
@@ -62,7 +73,7 @@ test('apps: an app of the official SDK shows a result, calls its server, follows
   await page.setViewportSize({ width: 390, height: 760 });
   await fits(page, 'a tool with an app');
 
-  await app.locator('#link-url').fill(`${rig.g.url}/health`);
+  await type(page, app.locator('#link-url'), `${rig.g.url}/health`);
   await app.locator('#open-link-btn').click();
   const question = page.getByRole('dialog', { name: 'Open this link?' });
   await question.getByText(`${rig.g.url}/health`).waitFor();
@@ -92,7 +103,7 @@ test('apps: in the chat, an app gets the call, uses tools that models do not see
   const shown = await page.evaluate(() => fetch('/tools/openai').then((r) => r.text()));
   assert.match(shown, /debug-tool/);
   assert.doesNotMatch(shown, /debug-refresh/);
-  await app.locator('#message-text').fill('from the app');
+  await type(page, app.locator('#message-text'), 'from the app');
   await app.locator('#send-message-text-btn').click();
   const question = page.getByRole('dialog', { name: 'Send this message?' });
   await question.getByText('from the app').waitFor();
