@@ -60,7 +60,7 @@ test: setup page engine client-packages ## all the tests (8 minutes)
 test-fast: ## for the edit loop: no race detector, browser, npm or PostgreSQL (a minute)
 	@$(SUITES) -short go
 
-test-go: engine ## the Go packages, with the race detector (4 minutes)
+test-go: page engine ## the Go packages, with the race detector (4 minutes)
 	@$(SUITES) go quality
 
 test-e2e: setup page engine ## the binary with real clients, servers and browsers
