@@ -190,26 +190,18 @@ func (c *Config) validProfiles() error {
 	for i, k := range c.Auth.Keys {
 		known("keys", i, "profile", k.Profile)
 	}
-	rules := map[string][]auth.JWTRule{}
-	if c.Auth.JWT != nil {
-		rules["jwt.rules"] = c.Auth.JWT.Rules
-	}
-	if c.Auth.OIDC != nil {
-		rules["oidc.rules"] = c.Auth.OIDC.Rules
-	}
-	for _, key := range slices.Sorted(maps.Keys(rules)) {
-		for i, r := range rules[key] {
+	rules := func(key string, list []auth.JWTRule) {
+		for i, r := range list {
 			for j, name := range r.Profiles {
 				known(key, i, "profiles["+strconv.Itoa(j)+"]", name)
 			}
 		}
 	}
+	if c.Auth.JWT != nil {
+		rules("jwt.rules", c.Auth.JWT.Rules)
+	}
 	if c.Auth.OIDC != nil {
-		for i, r := range c.Auth.OIDC.Rules {
-			for j, name := range r.Profiles {
-				known("oidc.rules", i, "profiles["+strconv.Itoa(j)+"]", name)
-			}
-		}
+		rules("oidc.rules", c.Auth.OIDC.Rules)
 	}
 	return errors.Join(errs...)
 }

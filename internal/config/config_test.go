@@ -159,12 +159,12 @@ func TestMaskArgs(t *testing.T) {
 	if got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
-	if got := maskURL("https://user:pw@h.example.com/x"); strings.Contains(got, "pw@") {
+	if got := MaskArgs([]string{"https://user:pw@h.example.com/x"})[0]; strings.Contains(got, "pw@") {
 		t.Error(got)
 	}
 	for _, s := range []string{"://", "http://[::1", "x://y?%zz"} {
-		if got := maskURL(s); got != s {
-			t.Errorf("maskURL(%q) = %q", s, got)
+		if got := MaskArgs([]string{s})[0]; got != s {
+			t.Errorf("MaskArgs(%q) = %q", s, got)
 		}
 	}
 }

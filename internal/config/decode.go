@@ -133,9 +133,7 @@ func (d *decoder) decodeStruct(n *node, v reflect.Value, key string) {
 
 // unknown reports a member that nothing is known of, at its name.
 func (d *decoder) unknown(m member, names []string) {
-	at := *m.value
-	at.offset = at.keyAt
-	d.report(&at, "is not a known key"+suggest(m.name, names))
+	d.report(m.value.atKey(), "is not a known key"+suggest(m.name, names))
 }
 
 func (d *decoder) decodeMap(n *node, v reflect.Value, key string) {

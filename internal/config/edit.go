@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"junctor/internal/jsonedit"
+	"junctor/internal/rawjson"
 	"junctor/internal/tool"
 )
 
@@ -322,16 +322,7 @@ func (s spot) add(text []byte, name string, server json.RawMessage) ([]byte, err
 		return jsonedit.Set(text, server, append(slices.Clone(s.container), name)...)
 	}
 	// In an array the entry names itself, first of all.
-	quoted, err := json.Marshal(name)
-	if err != nil {
-		return nil, err
-	}
-	inner := strings.TrimSpace(string(server))
-	inner = strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(inner, "{"), "}"))
-	if inner != "" {
-		inner = "," + inner
-	}
-	entry := fmt.Appendf(nil, "{%q:%s%s}", s.nameKey, quoted, inner)
+	entry := rawjson.SetField(server, rawjson.MarshalOrNull(name), s.nameKey)
 	return jsonedit.Set(text, entry, append(slices.Clone(s.container), "-")...)
 }
 
@@ -339,58 +330,27 @@ func (s spot) add(text []byte, name string, server json.RawMessage) ([]byte, err
 // keeps its comments. With whole set, keys that server does not have go.
 func rewrite(text []byte, s spot, server json.RawMessage, whole bool) ([]byte, error) {
 	at := func(key string) []string { return append(slices.Clone(s.path), key) }
-	keys, values, err := members(server)
-	if err != nil {
-		return nil, err
-	}
 	raw, _ := jsonedit.Get(text, s.path...)
-	old, _, err := members(raw)
-	if err != nil {
+	if !rawjson.IsObject(raw) {
 		return nil, fmt.Errorf("the entry in the file is not an object")
 	}
-	if whole {
-		for _, key := range old {
-			if _, keep := values[key]; !keep && !(s.inArray && (key == "name" || key == "id")) {
-				if text, err = jsonedit.Remove(text, at(key)...); err != nil {
-					return nil, err
-				}
+	var err error
+	for key := range rawjson.Members(raw) {
+		if whole && rawjson.Field(server, key) == nil && !(s.inArray && (key == "name" || key == "id")) {
+			if text, err = jsonedit.Remove(text, at(key)...); err != nil {
+				return nil, err
 			}
 		}
 	}
-	for _, key := range keys {
-		if string(values[key]) == "null" && !whole {
+	for key, value := range rawjson.Members(server) {
+		if string(value) == "null" && !whole {
 			text, err = jsonedit.Remove(text, at(key)...)
 		} else {
-			text, err = jsonedit.Set(text, values[key], at(key)...)
+			text, err = jsonedit.Set(text, value, at(key)...)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	return text, nil
-}
-
-// members returns the keys of a JSON object in their order, and its values.
-func members(raw json.RawMessage) (keys []string, values map[string]json.RawMessage, err error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, nil, errors.New("not a JSON object")
-	}
-	values = map[string]json.RawMessage{}
-	for dec.More() {
-		t, err := dec.Token()
-		if err != nil {
-			return nil, nil, err
-		}
-		key, _ := t.(string)
-		var v json.RawMessage
-		if err := dec.Decode(&v); err != nil {
-			return nil, nil, err
-		}
-		if _, twice := values[key]; !twice {
-			keys = append(keys, key)
-		}
-		values[key] = v
-	}
-	return keys, values, nil
 }

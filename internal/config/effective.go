@@ -161,7 +161,8 @@ func (c *Config) show(v reflect.Value, key string, n *node) any {
 		if inServer && n != nil && len(n.vars) > 0 {
 			return n.text // the variable may hold a secret
 		}
-		return maskURL(v.String())
+		var r telemetry.Redactor
+		return r.String(v.String())
 	case reflect.Slice:
 		list := make([]string, v.Len())
 		for i := range list {

@@ -38,9 +38,7 @@ func (l *loader) server(cfg *Config, d *decoder, e entry, base upstream.Config) 
 	before := len(l.problems)
 	d.decode(e.node, reflect.ValueOf(&c).Elem(), key)
 	c.Name, c.Unset = e.known, missing
-	named := *e.node
-	named.offset = named.keyAt
-	d.from[key+".name"] = &named
+	d.from[key+".name"] = e.node.atKey()
 	if c.Transport == "" || c.Transport == upstream.Auto {
 		c.Transport = upstream.Auto
 		if c.Command != "" && c.URL == "" {

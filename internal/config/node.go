@@ -140,6 +140,51 @@ func (n *node) take(name string) *node {
 // put adds a member under a name that is not there yet.
 func (n *node) put(name string, v *node) { n.members = append(n.members, member{name, v}) }
 
+// absorb adds the members of another object that n does not have.
+func (n *node) absorb(other *node) {
+	for _, m := range other.members {
+		if !n.has(m.name) {
+			n.put(m.name, m.value)
+		}
+	}
+}
+
+// section returns the object under a name, which is added where it is missing,
+// at the place of from.
+func (n *node) section(name string, from *node) *node {
+	if s := n.get(name); s != nil {
+		return s
+	}
+	s := from.made(object, "")
+	n.put(name, s)
+	return s
+}
+
+// wrap puts an array or, with a key, an object with the member in the place of
+// the member called name, if that is of kind k: the file may leave it out.
+func (n *node) wrap(name string, k kind, key string) {
+	v := n.get(name)
+	if v == nil || v.kind != k {
+		return
+	}
+	n.take(name)
+	around := v.made(array, "")
+	if key != "" {
+		around.kind = object
+		around.put(key, v)
+	} else {
+		around.elems = []*node{v}
+	}
+	n.put(name, around)
+}
+
+// atKey returns the node at the place of its name.
+func (n *node) atKey() *node {
+	at := *n
+	at.offset = n.keyAt
+	return &at
+}
+
 // made returns a node for a value that is not in the file but stands for one
 // that is, at its place.
 func (n *node) made(k kind, text string) *node {

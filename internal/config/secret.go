@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -51,32 +52,46 @@ func (c *Config) Secrets() []telemetry.Secret {
 			}
 		}
 	}
-	for _, s := range c.Servers {
-		for name, v := range s.Env {
-			add(name, v)
+	eachSecret(reflect.ValueOf(*c), "", "", func(field, name string, value telemetry.Secret) {
+		if field == "env" || field == "headers" { // most of them are none
+			add(name, value)
+		} else {
+			out = append(out, value)
 		}
-		for name, v := range s.Headers {
-			add(name, v)
-		}
-		out = append(out, s.AuthorizationToken)
-		if s.OAuth != nil {
-			out = append(out, s.OAuth.ClientSecret, s.OAuth.PrivateKey, s.OAuth.Assertion)
-			if p := s.OAuth.IdentityProvider; p != nil {
-				out = append(out, p.ClientSecret, p.IDToken)
-			}
-		}
-	}
-	for _, m := range c.LLM {
-		out = append(out, m.APIKey)
-	}
-	for _, k := range c.Auth.Keys {
-		out = append(out, k.Key)
-	}
-	out = append(out, c.Store.URL)
+	})
 	if c.env != nil {
 		out = append(out, c.env.secrets...)
 	}
 	return out
+}
+
+// eachSecret calls f for every Secret in v, with the key of the field that it
+// is in and, where that is a map, its key there.
+func eachSecret(v reflect.Value, field, name string, f func(field, name string, value telemetry.Secret)) {
+	switch v.Kind() {
+	case reflect.String:
+		if s, ok := v.Interface().(telemetry.Secret); ok {
+			f(field, name, s)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			eachSecret(v.Elem(), field, name, f)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if sf := v.Type().Field(i); sf.IsExported() {
+				eachSecret(v.Field(i), jsonName(sf), "", f)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			eachSecret(v.Index(i), field, name, f)
+		}
+	case reflect.Map:
+		for key, value := range v.Seq2() {
+			eachSecret(value, field, key.String(), f)
+		}
+	}
 }
 
 // isRandom reports whether value is what only a generator writes: long, of
@@ -149,10 +164,4 @@ func MaskArgs(args []string) []string {
 		}
 	}
 	return out
-}
-
-// maskURL masks what looks secret in a URL, or in any other text.
-func maskURL(s string) string {
-	var r telemetry.Redactor
-	return r.String(s)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"junctor/internal/auth"
 	"junctor/internal/telemetry"
 	"junctor/internal/upstream"
 )
@@ -25,7 +26,9 @@ func TestSecretValuesToRedact(t *testing.T) {
 			"ODD": "ghp_0123456789abcdefghijABCDEFGHIJ012345", "DATABASE_URL": "postgres://me:pass%20word@db/x",
 		},
 		Headers: map[string]telemetry.Secret{"Accept-Language": "english", "Authorization": "Bearer abcdef123"},
+		OpenAPI: "x.json", Credentials: map[string]telemetry.Secret{"basic": "me:pw"},
 	}}}
+	c.Auth.OIDC = &auth.OIDCConfig{ClientSecret: "of-the-provider"}
 	var got []string
 	for _, s := range c.Secrets() {
 		if s != "" {
@@ -33,7 +36,7 @@ func TestSecretValuesToRedact(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"Bearer abcdef123", "abcdef123", "correct horse", "from-a-variable", "ghp_0123456789abcdefghijABCDEFGHIJ012345", "hunter2x", "postgres://me:pass%20word@db/x", "short"}
+	want := []string{"Bearer abcdef123", "abcdef123", "correct horse", "from-a-variable", "ghp_0123456789abcdefghijABCDEFGHIJ012345", "hunter2x", "me:pw", "of-the-provider", "postgres://me:pass%20word@db/x", "short"}
 	if !slices.Equal(got, want) {
 		t.Errorf("secrets = %q\nwant      %q", got, want)
 	}

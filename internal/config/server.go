@@ -79,11 +79,7 @@ func normalise(e entry, report func(*node, string), note func(key string, n *nod
 	n := e.node
 	if t := n.get("transport"); t != nil && t.kind == object {
 		n.take("transport")
-		for _, m := range t.members {
-			if !n.has(m.name) {
-				n.put(m.name, m.value)
-			}
-		}
+		n.absorb(t)
 	}
 	normalizeCommand(n, report)
 	normalizeName(e, report, note)
@@ -110,16 +106,14 @@ func normalise(e entry, report func(*node, string), note func(key string, n *nod
 	normalizeSecrets(n, report)
 	normalizeOAuth(n, report, note)
 	if tc := n.get("tool_configuration"); tc != nil {
-		asList(tc, "allowed_tools")
-		asList(tc, "excluded_tools")
+		asLists(tc, "allowed_tools", "excluded_tools")
 		if list := tc.get("allowed_tools"); list != nil {
 			if all, ok := list.strings(); ok && len(all) == 1 && all[0] == "*" {
 				tc.take("allowed_tools") // Copilot's way of saying all
 			}
 		}
 	}
-	asList(n, "tags")
-	asList(n, "inheritEnv")
+	asLists(n, "tags", "inheritEnv")
 	if e.container == "backends" && !n.has("inheritEnv") {
 		all := n.made(array, "")
 		all.source = "default for backends"
@@ -128,28 +122,26 @@ func normalise(e entry, report func(*node, string), note func(key string, n *nod
 	}
 }
 
-// rename puts v under our own key, unless that is there too.
+// rename puts v under our own key, which may be in a section, unless that is
+// there too.
 func rename(n, v *node, to string, report func(*node, string)) {
+	if v == nil {
+		return
+	}
 	section, key, inner := strings.Cut(to, ".")
-	target := n
 	if inner {
-		if target = n.get(section); target == nil {
-			target = v.made(object, "")
-			n.put(section, target)
-		}
+		n = n.section(section, v)
 	} else {
 		key = section
 	}
-	if target.kind != object {
+	if n.kind != object {
 		return // its own type is reported already
 	}
-	if other := target.get(key); other != nil {
-		if key != "description" {
-			report(v, fmt.Sprintf("contradicts %s; keep one of them", other.path))
-		}
-		return
+	if other := n.get(key); other == nil {
+		n.put(key, v)
+	} else if key != "description" {
+		report(v, fmt.Sprintf("contradicts %s; keep one of them", other.path))
 	}
-	target.put(key, v)
 }
 
 // normalizeCommand takes a command that is a list (opencode) or an object (Zed).
@@ -174,15 +166,10 @@ func normalizeCommand(n *node, report func(*node, string)) {
 		}
 	case c.kind == object:
 		n.take("command")
-		for _, m := range c.members {
-			name := m.name
-			if name == "path" {
-				name = "command"
-			}
-			if !n.has(name) {
-				n.put(name, m.value)
-			}
+		if path := c.take("path"); path != nil {
+			n.put("command", path)
 		}
+		n.absorb(c)
 	}
 }
 
@@ -322,27 +309,16 @@ func normalizeSecrets(n *node, report func(*node, string)) {
 	if v := n.take("bearer_token_env_var"); v != nil {
 		rename(n, v.made(str, "${"+v.text+"}"), "authorization_token", report)
 	}
-	if v := n.take("bearerToken"); v != nil {
-		rename(n, v, "authorization_token", report)
-	}
-	vars := n.take("env_http_headers")
-	if vars != nil && vars.kind == object {
-		headers := n.get("headers")
-		if headers == nil {
-			headers = vars.made(object, "")
-			n.put("headers", headers)
-		}
+	rename(n, n.take("bearerToken"), "authorization_token", report)
+	if vars := n.take("env_http_headers"); vars != nil && vars.kind == object {
+		headers := n.section("headers", vars)
 		for _, m := range vars.members {
 			headers.put(m.name, m.value.made(str, "${"+m.value.text+"}"))
 		}
 	}
 	// Codex lists variables to hand on by name.
 	if v := n.take("env_vars"); v != nil && v.kind == array {
-		env := n.get("env")
-		if env == nil {
-			env = v.made(object, "")
-			n.put("env", env)
-		}
+		env := n.section("env", v)
 		for _, e := range v.elems {
 			if e.kind == str && env.kind == object && !env.has(e.text) {
 				env.put(e.text, e.made(str, "${"+e.text+":-}"))
@@ -355,11 +331,9 @@ func normalizeSecrets(n *node, report func(*node, string)) {
 // CLI's oauth that differ from ours.
 func normalizeOAuth(n *node, report func(*node, string), note func(string, *node, string)) {
 	if a := n.take("auth"); a != nil {
-		if a.kind == object {
-			for from, to := range map[string]string{"CLIENT_ID": "clientId", "CLIENT_SECRET": "clientSecret"} {
-				if v := a.take(from); v != nil {
-					a.put(to, v)
-				}
+		for from, to := range map[string]string{"CLIENT_ID": "clientId", "CLIENT_SECRET": "clientSecret"} {
+			if v := a.take(from); v != nil {
+				a.put(to, v)
 			}
 		}
 		rename(n, a, "oauth", report)
@@ -368,15 +342,11 @@ func normalizeOAuth(n *node, report func(*node, string), note func(string, *node
 	if o == nil {
 		return
 	}
-	switch o.kind {
-	case boolean:
+	if o.kind == boolean {
 		// true says what holds anyway; false cannot be said to a server that
 		// wants a login.
 		n.take("oauth")
 		note("oauth", o, "Junctor finds out by itself whether a server needs a login; oauth is for a client that was registered by hand")
-		return
-	case object:
-	default:
 		return
 	}
 	for _, name := range []string{"enabled", "audiences", "tokenParamName", "registrationUrl", "authServerMetadataUrl"} {

@@ -2,8 +2,10 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -27,7 +29,7 @@ var shorthands = map[string]string{"log": "level", "cors": "origins"}
 // editValue changes one setting. A shorthand for the object that it is in
 // becomes that object first.
 func editValue(text []byte, key string, value json.RawMessage) ([]byte, error) {
-	if _, err := settingType(key); err != nil {
+	if _, _, err := settingType(key); err != nil {
 		return nil, err
 	}
 	path := strings.Split(key, ".")
@@ -45,69 +47,47 @@ func editValue(text []byte, key string, value json.RawMessage) ([]byte, error) {
 	return jsonedit.Set(text, value, path...)
 }
 
-// settingType returns the type of a setting, which is not that of a server.
-func settingType(key string) (reflect.Type, error) {
-	t := reflect.TypeFor[Config]()
+// settingType returns the type of a setting, which is not that of a server, and
+// when a change of it takes effect.
+func settingType(key string) (t reflect.Type, apply string, err error) {
+	t = reflect.TypeFor[Config]()
 	for i, name := range strings.Split(key, ".") {
-		f, ok := fieldNamed(t, name)
+		f, mark, ok := fieldNamed(t, name)
 		if !ok || i == 0 && name == "mcpServers" {
-			return nil, fmt.Errorf("there is no setting %q; docs/configuration.md lists them", key)
+			return nil, "", fmt.Errorf("there is no setting %q; docs/configuration.md lists them", key)
 		}
-		if t = f; t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
+		t, apply = f, cmp.Or(mark, apply)
 	}
-	return t, nil
+	return t, apply, nil
 }
 
-// fieldNamed returns the type of the field that has a name in JSON.
-func fieldNamed(t reflect.Type, name string) (reflect.Type, bool) {
-	if t.Kind() == reflect.Map && name != "" {
-		return t.Elem(), true
+// fieldNamed returns the type of what a struct or a map has under a name in
+// JSON, and its own tag apply.
+func fieldNamed(t reflect.Type, name string) (inner reflect.Type, apply string, ok bool) {
+	switch t.Kind() {
+	case reflect.Map:
+		inner, ok = t.Elem(), name != ""
+	case reflect.Struct:
+		var f reflect.StructField
+		f, ok = fieldsOf(t)[name]
+		inner, apply = f.Type, f.Tag.Get("apply")
 	}
-	if t.Kind() != reflect.Struct {
-		return nil, false
+	if ok && inner.Kind() == reflect.Pointer {
+		inner = inner.Elem()
 	}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if f.Anonymous {
-			if inner, ok := fieldNamed(f.Type, name); ok {
-				return inner, true
-			}
-		} else if n := jsonName(f); n == name && n != "" {
-			return f.Type, true
-		}
-	}
-	return nil, false
+	return inner, apply, ok
 }
 
 // AppliesLive reports whether a changed setting takes effect without a restart.
 func AppliesLive(key string) bool {
-	apply, t := "", reflect.TypeFor[Config]()
-	for _, name := range strings.Split(key, ".") {
-		for i := range t.NumField() {
-			if f := t.Field(i); jsonName(f) == name {
-				if mark, ok := f.Tag.Lookup("apply"); ok {
-					apply = mark
-				}
-			}
-		}
-		next, ok := fieldNamed(t, name)
-		for ok && next.Kind() == reflect.Pointer {
-			next = next.Elem()
-		}
-		if !ok || next.Kind() != reflect.Struct {
-			break
-		}
-		t = next
-	}
-	return apply == applyLive
+	_, apply, err := settingType(key)
+	return err == nil && apply == applyLive
 }
 
 // SecretsIn returns the paths of the secrets in the value of a setting that
 // are in plain text.
 func SecretsIn(key string, value json.RawMessage) [][]string {
-	t, err := settingType(key)
+	t, _, err := settingType(key)
 	var v any
 	if err != nil || json.Unmarshal(value, &v) != nil {
 		return nil
@@ -118,9 +98,6 @@ func SecretsIn(key string, value json.RawMessage) [][]string {
 }
 
 func findSecrets(t reflect.Type, v any, path []string, found *[][]string) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
 	down := func(t reflect.Type, v any, name string) {
 		findSecrets(t, v, append(slices.Clone(path), name), found)
 	}
@@ -139,16 +116,9 @@ func findSecrets(t reflect.Type, v any, path []string, found *[][]string) {
 		if t.Kind() == reflect.Slice { // one, written without its list
 			t = t.Elem()
 		}
-		names := make([]string, 0, len(v))
-		for name := range v {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
-			if f, ok := fieldNamed(t, name); ok {
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if f, _, ok := fieldNamed(t, name); ok {
 				down(f, v[name], name)
-			} else if t.Kind() == reflect.Map {
-				down(t.Elem(), v[name], name)
 			}
 		}
 	}
@@ -176,7 +146,7 @@ func ReadFile(o Options) (text []byte, settings map[string]json.RawMessage, err 
 		return text, settings, nil
 	}
 	for key, value := range all {
-		if _, err := settingType(key); err == nil {
+		if _, _, err := settingType(key); err == nil {
 			settings[key] = value
 		}
 	}

@@ -35,11 +35,7 @@ func entries(root *node, report func(*node, string)) (all []entry, rest *node) {
 	if m := root.get("mcp"); m != nil && m.kind == object && m.has("servers", "inputs") {
 		// VS Code's settings.json keeps the whole of mcp.json under "mcp".
 		root.take("mcp")
-		for _, inner := range m.members {
-			if !root.has(inner.name) {
-				root.put(inner.name, inner.value)
-			}
-		}
+		root.absorb(m)
 	}
 	for _, name := range containers {
 		c := root.take(name)
@@ -89,9 +85,7 @@ func named(all []entry, note func(key string, n *node, msg string)) []entry {
 		all[i].known = e.name
 		if good := LegalName(e.name); e.inMap && !tool.ValidServer(e.name) && good != "" {
 			all[i].known = good
-			at := *e.node
-			at.offset = at.keyAt
-			note(e.name, &at, fmt.Sprintf("%q cannot name a server here; it is known as %q", e.name, good))
+			note(e.name, e.node.atKey(), fmt.Sprintf("%q cannot name a server here; it is known as %q", e.name, good))
 		}
 	}
 	return all
@@ -106,9 +100,7 @@ func once(all []entry, src *source, report func(*node, string)) (unique []entry)
 			if src != nil {
 				line = fmt.Sprintf("; the other is in line %d", src.at(before.keyAt, "", "").Line)
 			}
-			at := *e.node
-			at.offset = at.keyAt
-			report(&at, fmt.Sprintf("there is another server named %q%s; rename or remove one", e.known, line))
+			report(e.node.atKey(), fmt.Sprintf("there is another server named %q%s; rename or remove one", e.known, line))
 			continue
 		}
 		first[e.known] = e.node
@@ -138,33 +130,14 @@ var foreignTop = map[string]string{
 // normalizeTop turns what other programs write at the top of their files into
 // our own keys.
 func normalizeTop(root *node, x *expansion, report func(*node, string), note func(key string, n *node, msg string)) {
-	move := func(from, section, key string) {
-		n := root.take(from)
-		if n == nil {
-			return
-		}
-		target := root
-		if section != "" {
-			if target = root.get(section); target == nil {
-				target = n.made(object, "")
-				root.put(section, target)
-			}
-		}
-		if target.kind == object && target.has(key) {
-			report(n, fmt.Sprintf("contradicts %s; keep one of them", target.get(key).path))
-			return
-		}
-		target.put(key, n)
-	}
-	if c := root.get("chat"); c != nil && c.kind == object {
+	if c := root.get("chat"); c != nil {
 		if n := c.take("approvalTimeoutMs"); n != nil {
 			note("chat.approvalTimeoutMs", n, "is now approval.timeoutMs, which applies to all clients; rename it")
-			root.put("approvalTimeoutMs", n)
-			move("approvalTimeoutMs", "approval", "timeoutMs")
+			rename(root, n, "approval.timeoutMs", report)
 		}
 	}
-	move("logLevel", "log", "level")
-	move("DEBUG_PORT", "", "debugPort")
+	rename(root, root.take("logLevel"), "log.level", report)
+	rename(root, root.take("DEBUG_PORT"), "debugPort", report)
 
 	for _, name := range apiKeys {
 		switch n := root.take(name); {
@@ -177,7 +150,7 @@ func normalizeTop(root *node, x *expansion, report func(*node, string), note fun
 		}
 	}
 
-	if d := root.get("discovery"); d != nil && d.kind == object {
+	if d := root.get("discovery"); d != nil {
 		if rules := d.take("toolRules"); rules != nil {
 			if own := root.get("toolRules"); own != nil && own.kind == array && rules.kind == array {
 				own.elems = append(own.elems, rules.elems...)
@@ -191,42 +164,21 @@ func normalizeTop(root *node, x *expansion, report func(*node, string), note fun
 			note("discovery.sources", s, "servers come from mcpServers, or from \"junctor import\"; this has no effect")
 		}
 	}
-	if profiles := root.get("profiles"); profiles != nil && profiles.kind == object {
+	if profiles := root.get("profiles"); profiles != nil {
 		for _, m := range profiles.members {
-			asList(m.value, "tags")
+			asLists(m.value, "tags")
 		}
 	}
-	if rules := root.get("toolRules"); rules != nil && rules.kind == array {
+	if rules := root.get("toolRules"); rules != nil {
 		for _, r := range rules.elems {
-			asList(r, "pattern")
-			asList(r, "tags")
-			if when := r.get("when"); when != nil && when.kind == object {
-				for _, key := range []string{"readOnly", "destructive", "idempotent", "openWorld", "tags"} {
-					asList(when, key)
-				}
-			}
+			asLists(r, "pattern", "tags")
+			asLists(r.get("when"), "readOnly", "destructive", "idempotent", "openWorld", "tags")
 		}
 	}
-	if c := root.get("cors"); c != nil && c.kind == array {
-		root.take("cors")
-		obj := c.made(object, "")
-		obj.put("origins", c)
-		root.put("cors", obj)
-	} else {
-		asList(c, "origins")
-	}
-	if l := root.get("log"); l != nil && l.kind == str {
-		root.take("log")
-		obj := l.made(object, "")
-		obj.put("level", l)
-		root.put("log", obj)
-	}
-	if m := root.get("llm"); m != nil && m.kind == object {
-		root.take("llm")
-		list := m.made(array, "")
-		list.elems = []*node{m}
-		root.put("llm", list)
-	}
+	root.wrap("cors", array, "origins")
+	asLists(root.get("cors"), "origins")
+	root.wrap("log", str, "level")
+	root.wrap("llm", object, "")
 
 	ours := fieldsOf(reflect.TypeFor[Config]())
 	for _, m := range slices.Clone(root.members) {
@@ -242,9 +194,7 @@ func normalizeTop(root *node, x *expansion, report func(*node, string), note fun
 			note("settings", m.value, "keys with a dot are settings of VS Code and have no effect here")
 		case ours[m.name].Name == "" && looksLikeServer(m.value):
 			root.take(m.name)
-			at := *m.value
-			at.offset = at.keyAt
-			report(&at, fmt.Sprintf(`looks like a server; servers belong under "mcpServers": {"mcpServers": {%q: …}}`, m.name))
+			report(m.value.atKey(), fmt.Sprintf(`looks like a server; servers belong under "mcpServers": {"mcpServers": {%q: …}}`, m.name))
 		}
 	}
 }
@@ -259,15 +209,11 @@ func looksLikeServer(n *node) bool {
 	return n.kind == object && n.has("command", "url", "serverUrl", "httpUrl")
 }
 
-// asList makes a list of one where a single string stands for it.
-func asList(n *node, key string) {
-	if n == nil || n.kind != object {
-		return
-	}
-	if v := n.get(key); v != nil && v.kind == str {
-		n.take(key)
-		list := v.made(array, "")
-		list.elems = []*node{v}
-		n.put(key, list)
+// asLists makes a list of one where a single string stands for it.
+func asLists(n *node, keys ...string) {
+	if n != nil {
+		for _, key := range keys {
+			n.wrap(key, str, "")
+		}
 	}
 }

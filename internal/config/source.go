@@ -14,6 +14,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
+
+	"junctor/internal/jsonedit"
+	"junctor/internal/rawjson"
 )
 
 // maxFile bounds the configuration file. The largest seen in the wild have a
@@ -90,10 +93,10 @@ func (s *source) parse() (hujson.Value, error) {
 	if bytes.HasPrefix(s.data, []byte("\xff\xfe")) || bytes.HasPrefix(s.data, []byte("\xfe\xff")) {
 		return fail(Problem{File: s.file, Msg: "is UTF-16; save it as UTF-8"})
 	}
-	if i := invalidUTF8(s.data); i >= 0 {
+	if i := rawjson.InvalidUTF8(s.data); i >= 0 {
 		return fail(s.at(i, "", "is not UTF-8 text"))
 	}
-	if i := tooDeep(s.data); i >= 0 {
+	if i := jsonedit.TooDeep(s.data, maxDepth); i >= 0 {
 		return fail(s.at(i, "", fmt.Sprintf("nests deeper than %d levels; that is no configuration", maxDepth)))
 	}
 	v, err := hujson.Parse(s.data)
@@ -144,51 +147,4 @@ func offsetOf(data []byte, line, col int) (int, bool) {
 	}
 	off += col - 1
 	return off, off <= len(data)
-}
-
-func invalidUTF8(data []byte) int {
-	if utf8.Valid(data) {
-		return -1
-	}
-	for i := 0; i < len(data); {
-		r, n := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && n == 1 {
-			return i
-		}
-		i += n
-	}
-	return -1
-}
-
-// tooDeep returns the offset at which nesting passes maxDepth, or -1. It
-// knows strings and comments and nothing else of JSON.
-func tooDeep(data []byte) int {
-	depth := 0
-	for i := 0; i < len(data); i++ {
-		switch c := data[i]; {
-		case c == '"':
-			for i++; i < len(data) && data[i] != '"'; i++ {
-				if data[i] == '\\' {
-					i++
-				}
-			}
-		case c == '/' && i+1 < len(data) && data[i+1] == '/':
-			for i < len(data) && data[i] != '\n' {
-				i++
-			}
-		case c == '/' && i+1 < len(data) && data[i+1] == '*':
-			end := bytes.Index(data[i+2:], []byte("*/"))
-			if end < 0 {
-				return -1
-			}
-			i += 2 + end + 1
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return i
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return -1
 }

@@ -87,7 +87,7 @@ func parse(doc []byte) (*document, error) {
 	if len(bytes.TrimSpace(doc)) == 0 {
 		doc = []byte("{}\n")
 	}
-	if deep(doc) {
+	if TooDeep(doc, maxDepth) >= 0 {
 		return nil, fmt.Errorf("the document nests deeper than %d levels", maxDepth)
 	}
 	root, err := hujson.Parse(bytes.Clone(doc))
@@ -112,8 +112,9 @@ func edit(doc []byte, change func(*document) error) ([]byte, error) {
 	return append(bytes.Clone(d.mark), d.text...), nil
 }
 
-// deep reports whether brackets nest too far, strings and comments left out.
-func deep(doc []byte) bool {
+// TooDeep returns the offset of the bracket at which nesting passes max, or -1.
+// It knows strings and comments and nothing else of JSON.
+func TooDeep(doc []byte, max int) int {
 	depth := 0
 	for i := 0; i < len(doc); i++ {
 		switch {
@@ -130,18 +131,18 @@ func deep(doc []byte) bool {
 		case bytes.HasPrefix(doc[i:], []byte("/*")):
 			end := bytes.Index(doc[i+2:], []byte("*/"))
 			if end < 0 {
-				return false
+				return -1
 			}
 			i += end + 3
 		case doc[i] == '{' || doc[i] == '[':
-			if depth++; depth > maxDepth {
-				return true
+			if depth++; depth > max {
+				return i
 			}
 		case doc[i] == '}' || doc[i] == ']':
 			depth--
 		}
 	}
-	return false
+	return -1
 }
 
 // set finds the place of the value and changes the text there, once.

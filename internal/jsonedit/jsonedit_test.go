@@ -190,7 +190,7 @@ func FuzzEdit(f *testing.F) {
 }
 
 func meaning(doc []byte) (any, bool) {
-	if deep(doc) {
+	if TooDeep(doc, maxDepth) >= 0 {
 		return nil, false
 	}
 	std, err := hujson.Standardize([]byte(strings.TrimPrefix(string(doc), "\ufeff")))
