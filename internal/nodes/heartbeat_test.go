@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,6 +62,58 @@ func TestHeartbeatIsIndependentOfHangingQueries(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatalf("%d heartbeats while another query hangs, want one after the other", i)
 		}
+	}
+	cancel()
+	<-done
+}
+
+// probedStore holds a node's lease for somebody else at first, as a probe does,
+// and notes whether the node has its lease when it enters the list.
+type probedStore struct {
+	Store
+	id     func() string
+	probed atomic.Bool
+	held   atomic.Bool
+	listed chan bool
+}
+
+func (s *probedStore) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (store.Lease, bool, error) {
+	if name == lease(s.id()) && s.probed.CompareAndSwap(false, true) {
+		return store.Lease{Name: name, Owner: "probe"}, false, nil
+	}
+	l, held, err := s.Store.Acquire(ctx, name, owner, ttl)
+	if owner == s.id() && held {
+		s.held.Store(true)
+	}
+	return l, held, err
+}
+
+func (s *probedStore) PutValue(ctx context.Context, v store.Value, version int64) (store.Value, error) {
+	if v.Space == space {
+		select {
+		case s.listed <- s.held.Load():
+		default:
+		}
+	}
+	return s.Store.PutValue(ctx, v, version)
+}
+
+// TestNodeHasItsLeaseBeforeItIsListed: others consider a listed node without a
+// lease dead, and lose what they forward to it.
+func TestNodeHasItsLeaseBeforeItIsListed(t *testing.T) {
+	st, err := sqlite.Open(t.Context(), store.Config{Path: newTestCluster(t).path}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	probed := &probedStore{Store: st, listed: make(chan bool, 1)}
+	n := New(Options{Store: probed, Name: "test", Log: slog.New(slog.DiscardHandler)})
+	probed.id = n.ID
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	if held := <-probed.listed; !held {
+		t.Error("the node entered the list without its lease")
 	}
 	cancel()
 	<-done

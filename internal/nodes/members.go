@@ -17,20 +17,30 @@ type member struct {
 }
 
 // heartbeat renews this node's lease. It does nothing else, so that no slow
-// query makes a living node look dead.
-func (n *Node) heartbeat(ctx context.Context) {
+// query makes a living node look dead. It closes leased when the node has its
+// lease for the first time.
+func (n *Node) heartbeat(ctx context.Context, leased chan<- struct{}) {
 	every(ctx, heartbeatInterval, func() {
 		ctx, cancel := context.WithTimeout(ctx, leaseDuration)
 		defer cancel()
-		if _, _, err := n.opts.Store.Acquire(ctx, lease(n.id), n.id, leaseDuration); err != nil && ctx.Err() == nil {
+		if err := store.Renew(ctx, n.opts.Store, lease(n.id), n.id, leaseDuration); err != nil {
 			n.log.DebugContext(ctx, "heartbeat failed", "err", err)
+		} else if leased != nil {
+			close(leased)
+			leased = nil
 		}
 	})
 }
 
 // watch enters this node into the list, and checks the leases of the nodes that
-// it has connections to.
-func (n *Node) watch(ctx context.Context) {
+// it has connections to. A node in the list without a lease is dead to others,
+// so watch begins when this one has its own.
+func (n *Node) watch(ctx context.Context, leased <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-leased:
+	}
 	var listed time.Time
 	every(ctx, heartbeatInterval, func() {
 		if time.Since(listed) > registerInterval {
@@ -110,22 +120,21 @@ func (n *Node) alive(ctx context.Context, id string) bool {
 	if recent {
 		return true
 	}
-	// Its lease can be acquired only when it has expired.
-	_, mine, err := n.opts.Store.Acquire(ctx, lease(id), "finder/"+n.id, time.Millisecond)
+	dead, err := store.Expired(ctx, n.opts.Store, lease(id), n.id)
 	if err != nil {
 		return true
 	}
 	n.mu.Lock()
-	if mine {
+	if dead {
 		delete(n.seen, id)
 	} else {
 		n.seen[id] = time.Now()
 	}
 	n.mu.Unlock()
-	if mine {
+	if dead {
 		n.closeConns(func(l *Conn) bool { return l.to == id }, ErrGone)
 	}
-	return !mine
+	return !dead
 }
 
 // list keeps the list of the other nodes.

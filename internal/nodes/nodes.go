@@ -118,8 +118,9 @@ func (n *Node) Run(ctx context.Context) error {
 	n.ctx = ctx
 	n.mu.Unlock()
 	var wg sync.WaitGroup
-	wg.Go(func() { n.heartbeat(ctx) })
-	wg.Go(func() { n.watch(ctx) })
+	leased := make(chan struct{})
+	wg.Go(func() { n.heartbeat(ctx, leased) })
+	wg.Go(func() { n.watch(ctx, leased) })
 	wg.Go(func() { n.read(ctx) })
 	wg.Go(func() { n.list(ctx) })
 	wg.Wait()

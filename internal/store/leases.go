@@ -27,3 +27,30 @@ type Leases interface {
 	// Release gives the lease back if owner still has it.
 	Release(ctx context.Context, name, owner string) error
 }
+
+// probeDuration is how long a probe holds a lease that had expired.
+const probeDuration = time.Millisecond
+
+// Expired reports whether nobody holds the lease by which an owner shows that it
+// is alive. It is determined by acquiring it, so that the database's clock
+// decides.
+func Expired(ctx context.Context, l Leases, name, prober string) (bool, error) {
+	_, expired, err := l.Acquire(ctx, name, "probe/"+prober, probeDuration)
+	return expired, err
+}
+
+// Renew acquires or renews a lease that others only probe with [Expired]. While
+// a probe holds it, Renew tries again.
+func Renew(ctx context.Context, l Leases, name, owner string, ttl time.Duration) error {
+	for {
+		_, held, err := l.Acquire(ctx, name, owner, ttl)
+		if held || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(probeDuration):
+		}
+	}
+}

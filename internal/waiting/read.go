@@ -59,8 +59,8 @@ func (s *Service) alive(ctx context.Context, owner string) bool {
 	if owner == s.owner {
 		return true
 	}
-	_, free, err := s.store.Acquire(ctx, leaseOf(owner), "finder/"+s.owner, time.Millisecond)
-	return err != nil || !free
+	dead, err := store.Expired(ctx, s.store, leaseOf(owner), s.owner)
+	return err != nil || !dead
 }
 
 // Readable reports whether the caller may read a record: its own ones, and for

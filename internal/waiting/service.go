@@ -134,7 +134,7 @@ func leaseOf(owner string) string { return "calls/" + owner }
 func (s *Service) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if _, _, err := s.store.Acquire(ctx, leaseOf(s.owner), s.owner, leaseDuration); err != nil {
+	if err := store.Renew(ctx, s.store, leaseOf(s.owner), s.owner, leaseDuration); err != nil {
 		return err
 	}
 	s.mu.Lock()
