@@ -33,6 +33,7 @@ type fixture struct {
 	notes    []string
 	told     []string // notifications with the caller that they are for
 	changed  chan struct{}
+	publish  func(upstream.ToolSet) // called before tools are recorded, unless nil
 }
 
 func (r *fixture) hear(f func()) {
@@ -44,6 +45,9 @@ func (r *fixture) hear(f func()) {
 }
 
 func (r *fixture) ToolsChanged(o upstream.ToolSet) {
+	if r.publish != nil {
+		r.publish(o)
+	}
 	r.hear(func() { r.offers[o.Config.Name] = append(r.offers[o.Config.Name], o) })
 }
 func (r *fixture) Removed(server string) { r.hear(func() { r.removed = append(r.removed, server) }) }

@@ -45,10 +45,19 @@ type callerTools struct {
 	failure *tool.Error // why
 }
 
-// personalTools are those of all callers; guarded by upstream.mu.
+// personalTools are those of all callers.
 type personalTools struct {
-	of         map[string]*callerTools
-	publishing sync.Mutex // held while the sink is called
+	of map[string]*callerTools // guarded by upstream.mu
+
+	// publishing is held from a change of the lists until the sink has it. It is
+	// locked before upstream.mu.
+	publishing sync.Mutex
+}
+
+// awaitPublished waits until the sink has the lists that are known.
+func (p *personalTools) awaitPublished() {
+	p.publishing.Lock()
+	defer p.publishing.Unlock()
 }
 
 // generation returns the caller's login, which "" says there is none of.
@@ -62,7 +71,9 @@ func (u *upstream) generation(ctx context.Context, caller string) (string, error
 
 // runPersonal is connectLoop for an upstream without a shared connection.
 func (u *upstream) runPersonal(ctx context.Context) {
+	u.personal.publishing.Lock()
 	u.publishPersonal() // no tools, until somebody signs in
+	u.personal.publishing.Unlock()
 	u.mu.Lock()
 	u.state, u.since, u.first, u.down = Connected, time.Now(), false, nil
 	u.broadcast()
@@ -137,6 +148,7 @@ func (u *upstream) ensureList(ctx context.Context, caller string) {
 	wait := known && (began.Sub(l.failed) < personalListRetry || !l.stale && began.Sub(l.read) < personalListLife)
 	u.mu.Unlock()
 	if wait {
+		u.personal.awaitPublished()
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, personalListTimeout)
@@ -193,6 +205,7 @@ func (u *upstream) listPersonal(ctx context.Context, c *conn, since time.Time) (
 	}
 	u.mu.Unlock()
 	if recent {
+		u.personal.awaitPublished()
 		return false, nil
 	}
 	set, err := u.list(ctx, c, u.config())
@@ -200,6 +213,8 @@ func (u *upstream) listPersonal(ctx context.Context, c *conn, since time.Time) (
 		return false, err
 	}
 	now := time.Now()
+	u.personal.publishing.Lock()
+	defer u.personal.publishing.Unlock()
 	u.mu.Lock()
 	l = u.listOf(c.caller, c.login)
 	changed = l.read.IsZero() || l.digest != c.definitions
@@ -218,10 +233,9 @@ func (u *upstream) listPersonal(ctx context.Context, c *conn, since time.Time) (
 // publishPersonal passes the tools of all callers to the sink, each with those
 // that it was listed for. If callers have different definitions of one tool,
 // the newest one counts, and those that have another do not see the tool: a
-// definition may contain what only its caller may know.
+// definition may contain what only its caller may know. personal.publishing is
+// held.
 func (u *upstream) publishPersonal() {
-	u.personal.publishing.Lock()
-	defer u.personal.publishing.Unlock()
 	u.mu.Lock()
 	callers := slices.SortedFunc(maps.Keys(u.personal.of), func(a, b string) int {
 		return cmp.Or(u.personal.of[b].changed.Compare(u.personal.of[a].changed), cmp.Compare(a, b))
@@ -256,6 +270,8 @@ func (u *upstream) publishPersonal() {
 
 // forget drops what was made with logins of a caller that has none any more.
 func (u *upstream) forget(caller string) {
+	u.personal.publishing.Lock()
+	defer u.personal.publishing.Unlock()
 	u.mu.Lock()
 	u.closeSessionsOf(caller, "")
 	l := u.personal.of[caller]

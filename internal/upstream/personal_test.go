@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"junctor/internal/mcp"
 	"junctor/internal/mcpclient"
@@ -24,6 +25,7 @@ import (
 type people struct {
 	mu     sync.Mutex
 	logins map[string]int // generations by caller
+	asked  func()         // called for each look at a login, unless nil
 }
 
 func (p *people) token(caller string) string {
@@ -50,6 +52,9 @@ func (p *people) signOut(caller string) {
 }
 
 func (p *people) Generation(_ context.Context, l upstream.Login) (string, error) {
+	if p.asked != nil {
+		p.asked()
+	}
 	return p.token(l.Caller), nil
 }
 
@@ -184,6 +189,33 @@ func TestCallersUseTheirOwnLogins(t *testing.T) {
 	}
 	p.signIn("ada")
 	check()
+}
+
+// A caller that asks for its tools while another request of it has them listed
+// waits until they are in the catalogue.
+func TestListForWaitsUntilToolsArePublished(t *testing.T) {
+	t.Parallel()
+	looks := make(chan struct{}, 10)
+	p := &people{logins: map[string]int{}, asked: func() { looks <- struct{}{} }}
+	p.signIn("ada")
+	r, _ := newOffice(t, p, upstream.Options{})
+	publishing := make(chan struct{})
+	r.publish = func(upstream.ToolSet) {
+		for len(looks) > 0 {
+			<-looks
+		}
+		close(publishing)
+		<-looks                           // the other request has seen that the list is known,
+		time.Sleep(20 * time.Millisecond) // and would return before this slow sink has it
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { r.ListFor(t.Context(), "ada", "office") })
+	<-publishing
+	r.ListFor(t.Context(), "ada", "office")
+	if len(r.listed("ada")) == 0 {
+		t.Error("ListFor returned before the tools were published")
+	}
+	wg.Wait()
 }
 
 // A caller without a login gets the way to its own, sees nothing of what others
