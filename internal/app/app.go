@@ -291,6 +291,7 @@ func (a *App) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.upstreams.Run(ctx) })
 	g.Go(func() error { return a.oauth.Run(ctx) })
+	g.Go(func() error { return a.endLoginsOfKeys(ctx) })
 	g.Go(func() error { return a.store.Run(ctx) })
 	g.Go(func() error { return a.runNodes(ctx) })
 	g.Go(func() error { return a.waiting.Run(ctx) })

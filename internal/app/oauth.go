@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,21 +76,58 @@ func (a *App) issuer() string {
 // keys of the store can be looked up; other credentials are taken at their
 // word for as long as an attempt to sign in lasts.
 func (a *App) stillAdmin(ctx context.Context, caller string) bool {
+	k, found, err := a.keyOf(ctx, caller)
+	return err == nil && (!found || k.Admin && k.Valid(time.Now())) // others are of the file or the environment
+}
+
+// keyOf returns the key of the store that a caller has.
+func (a *App) keyOf(ctx context.Context, caller string) (k store.Key, found bool, err error) {
 	id, isKey := strings.CutPrefix(caller, "key:")
 	if !isKey {
-		return true
+		return k, false, nil
 	}
 	keys, err := a.store.Keys(ctx)
-	if err != nil {
-		return false
+	if i := slices.IndexFunc(keys, func(k store.Key) bool { return k.ID == id }); err == nil && i >= 0 {
+		return keys[i], true, nil
 	}
-	for _, k := range keys {
-		if k.ID == id {
-			return k.Admin && k.Valid(time.Now())
+	return k, false, err
+}
+
+// endLoginsOfKeys ends the logins to servers of revoked keys, until ctx is done.
+func (a *App) endLoginsOfKeys(ctx context.Context) error {
+	changed := a.store.Watch(ctx, store.TopicKeys)
+	ended := map[string]bool{} // the callers whose logins are ended
+	for {
+		keys, err := a.store.Keys(ctx)
+		revoked := map[string]bool{}
+		for _, k := range keys {
+			if caller := "key:" + k.ID; !k.Revoked.IsZero() && !ended[caller] {
+				revoked[caller] = true
+			}
+		}
+		if err == nil && len(revoked) > 0 {
+			err = a.oauth.EndLogins(ctx, func(caller string) bool { return revoked[caller] })
+		}
+		if err == nil {
+			maps.Copy(ended, revoked)
+		} else if ctx.Err() == nil {
+			a.log.WarnContext(ctx, "logins of revoked keys not ended; they are tried again", "after", endLoginsRetry, "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(endLoginsRetry):
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
 		}
 	}
-	return true // of the file or the environment
 }
+
+// endLoginsRetry is the time between attempts to end the logins of a revoked key.
+const endLoginsRetry = time.Minute
 
 // CallerNamed returns the caller with an ID, or that of the key with a name.
 func (a *App) CallerNamed(ctx context.Context, name string) (tool.Caller, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -83,6 +84,33 @@ func (s *Service) CallerLogins(ctx context.Context, server string) ([]CallerLogi
 		list = append(list, login)
 	}
 	return list, nil
+}
+
+// EndLogins is Logout of the logins of the callers for which ended reports true.
+// A token that cannot be revoked expires by itself.
+func (s *Service) EndLogins(ctx context.Context, ended func(caller string) bool) error {
+	secrets, err := s.opts.Store.Values(ctx, store.SpaceSecrets)
+	if err != nil {
+		return fmt.Errorf("list the logins of callers: %w", err)
+	}
+	for _, secret := range secrets {
+		name, isToken := strings.CutPrefix(secret.Name, tokenPrefix)
+		server, encoded, personal := strings.Cut(name, "/")
+		caller, err := base64.RawURLEncoding.DecodeString(encoded)
+		if !isToken || !personal || err != nil || !ended(string(caller)) {
+			continue
+		}
+		login := upstream.Login{Server: server, Caller: string(caller)}
+		there, err := s.Logout(ctx, login)
+		if err != nil && !there {
+			return err
+		}
+		if err != nil {
+			s.log.WarnContext(ctx, "token of an ended login not revoked", "server", server, "caller", login.Caller, "err", err)
+		}
+		s.audit(ctx, "login.end", server, of(login))
+	}
+	return nil
 }
 
 // confirmation returns what a person has to confirm before the callback of a

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"junctor/internal/store"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 )
@@ -276,5 +277,28 @@ func TestSharedLoginIsNoCallersOwn(t *testing.T) {
 	}
 	if was, err := r.End(as(t, admin), "jira"); !was || err != nil {
 		t.Errorf("the shared login was ended: %t %v", was, err)
+	}
+}
+
+// The logins of a caller whose key was revoked are deleted and their tokens
+// revoked; those of others, and those that callers share, stay.
+func TestLoginsOfEndedCallersAreDeleted(t *testing.T) {
+	r, ada, ben := personal(t)
+	for _, caller := range []tool.Caller{ada, ben} {
+		if err := r.complete(r.begin(caller)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shared := upstream.Login{Server: "wiki"}
+	if _, err := r.save(t.Context(), shared, &record{Access: "shared"}, store.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.another().EndLogins(t.Context(), func(caller string) bool { return caller == ada.ID }); err != nil {
+		t.Fatal(err)
+	}
+	for l, want := range map[upstream.Login]bool{{Server: "jira", Caller: ada.ID}: false, {Server: "jira", Caller: ben.ID}: true, shared: true} {
+		if rec, _, err := r.load(t.Context(), l); err != nil || (rec != nil) != want {
+			t.Errorf("%+v: %v, %v", l, rec != nil, err)
+		}
 	}
 }

@@ -1,0 +1,67 @@
+package app
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"junctor/internal/store"
+	"junctor/internal/tool"
+	"junctor/internal/upstream/upstreamtest"
+	"junctor/internal/waiting"
+)
+
+// What a revoked key leaves behind ends with it: its logins to servers, and the
+// tasks of servers that a process took over from another.
+func TestRevokedKeyEndsLoginsAndTasks(t *testing.T) {
+	cfg := upstreamtest.Listen(t, upstreamtest.Script{OldEra: true, Mute: "tasks/result"}).Config("up")
+	r := start(t, fmt.Sprintf(`{"mcpServers":{"up":%s},"toolRules":[{"pattern":["up:echo"],"select":".a"}]}`, entry(t, cfg)), t.TempDir())
+	r.connected("up")
+	r.makeKey("rv")
+	keys, err := r.store.Keys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller := "key:" + keys[0].ID
+	login := store.Value{Space: store.SpaceSecrets, Name: "oauth/token/up/" + base64.RawURLEncoding.EncodeToString([]byte(caller)), Data: []byte("sealed")}
+	if _, err := r.store.PutValue(t.Context(), login, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := (store.TaskOwners{Values: r.store}).ClaimTask(t.Context(), "up", "7", caller); err != nil {
+		t.Fatal(err)
+	}
+	record, err := r.App.waiting.Start(t.Context(), waiting.New{Caller: tool.Caller{ID: caller}, Tool: "up:echo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := record.Context(t.Context())
+	defer stop()
+	resumed := make(chan error, 1)
+	go func() {
+		_, err := r.resumeTask(ctx, &waiting.Record{Caller: caller, Tool: "up:echo", Task: tool.ServerTask{Server: "up", ID: "7"}}, nil)
+		resumed <- err
+	}()
+	eventually(t, "the request for the task's result", func() bool { return r.executor.InFlight() > 0 || len(resumed) > 0 })
+	if len(resumed) > 0 {
+		t.Fatalf("the task ended before the key: %v", <-resumed)
+	}
+	if code, body := r.ask("DELETE", "/api/keys/rv", ""); code != 200 {
+		t.Fatalf("revoke: %d %s", code, body)
+	}
+	if err := <-resumed; !errors.Is(err, tool.ErrCredentialEnded) {
+		t.Errorf("the task of a revoked key ended with %v", err)
+	}
+	eventually(t, "the end of the login of a revoked key", func() bool {
+		_, err := r.store.Value(t.Context(), login.Space, login.Name)
+		return errors.Is(err, store.ErrNotFound)
+	})
+
+	// The result of a task that was taken over is cut to what the rules select.
+	whole := tool.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"{\"a\":1,\"b\":2}"}]}`)}
+	if got := r.selectByRule(context.Background(), "up:echo", whole); string(got.Raw) != `{"content":[{"type":"text","text":"1"}]}` {
+		t.Errorf("selected: %s", got.Raw)
+	}
+}
