@@ -48,11 +48,11 @@ const closeNoCredential = websocket.StatusCode(4401)
 
 // Routes mounts the endpoints.
 func (d *Debug) Routes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /api/backends", d.backends)
-	mux.HandleFunc("GET /api/logs", d.logs)
-	mux.HandleFunc("GET /api/mcptrace", d.trace)
-	mux.HandleFunc("GET /ws/logs", d.watchLogs)
-	mux.HandleFunc("GET /ws/mcptrace", d.watchTrace)
+	mux.HandleFunc("GET /api/backends", httperr.JSON(d.backends))
+	mux.HandleFunc("GET /api/logs", httperr.JSON(d.logs))
+	mux.HandleFunc("GET /api/mcptrace", httperr.JSON(d.trace))
+	mux.HandleFunc("GET /ws/logs", httperr.Handler(d.watchLogs))
+	mux.HandleFunc("GET /ws/mcptrace", httperr.Handler(d.watchTrace))
 }
 
 // Backend is one backend as the debug interface shows it.
@@ -69,7 +69,7 @@ type Backend struct {
 	Since       time.Time      `json:"since,omitzero"`
 }
 
-func (d *Debug) backends(w http.ResponseWriter, r *http.Request) {
+func (d *Debug) backends(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	list := []Backend{}
 	for _, st := range d.Tools.Servers(&caller) {
@@ -79,20 +79,19 @@ func (d *Debug) backends(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, b)
 	}
-	writeJSON(w, list)
+	return list, nil
 }
 
-func (d *Debug) logs(w http.ResponseWriter, r *http.Request) {
+func (d *Debug) logs(r *http.Request) (any, error) {
 	limit, keep, err := d.logQuery(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	list := []telemetry.LogEntry{}
 	if d.Logs != nil {
 		list = slices.DeleteFunc(d.Logs.Latest(0), func(e telemetry.LogEntry) bool { return !keep(e) })
 	}
-	writeJSON(w, list[max(0, len(list)-limit):])
+	return list[max(0, len(list)-limit):], nil
 }
 
 func (d *Debug) logQuery(r *http.Request) (limit int, keep func(telemetry.LogEntry) bool, err error) {
@@ -113,18 +112,17 @@ func (d *Debug) logQuery(r *http.Request) (limit int, keep func(telemetry.LogEnt
 	return limit, func(e telemetry.LogEntry) bool { return slices.Index(levels, e.Level) >= least }, nil
 }
 
-func (d *Debug) trace(w http.ResponseWriter, r *http.Request) {
+func (d *Debug) trace(r *http.Request) (any, error) {
 	limit, keep, err := d.traceQuery(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	list := []mcptrace.Entry{}
 	records := slices.DeleteFunc(d.Trace.Records().Latest(0), func(rec mcptrace.Record) bool { return !keep(rec) })
 	for _, rec := range records[max(0, len(records)-limit):] {
 		list = append(list, d.Trace.Show(rec))
 	}
-	writeJSON(w, list)
+	return list, nil
 }
 
 func (d *Debug) traceQuery(r *http.Request) (limit int, keep func(mcptrace.Record) bool, err error) {
@@ -154,45 +152,42 @@ func limitOf(r *http.Request) (int, error) {
 	return n, nil
 }
 
-func (d *Debug) watchLogs(w http.ResponseWriter, r *http.Request) {
+func (d *Debug) watchLogs(w http.ResponseWriter, r *http.Request) error {
 	limit, keep, err := d.logQuery(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	ring := d.Logs
 	if ring == nil {
 		ring = telemetry.NewRing[telemetry.LogEntry](1)
 	}
-	watch(d, w, r, ring, limit, keep, func(e telemetry.LogEntry) any { return e }, func(n int64) any {
+	return watch(d, w, r, ring, limit, keep, func(e telemetry.LogEntry) any { return e }, func(n int64) any {
 		return telemetry.LogEntry{Timestamp: time.Now().UnixMilli(), Level: "WARN", Message: fmt.Sprintf("%d lines were too fast for this connection", n)}
 	})
 }
 
-func (d *Debug) watchTrace(w http.ResponseWriter, r *http.Request) {
+func (d *Debug) watchTrace(w http.ResponseWriter, r *http.Request) error {
 	limit, keep, err := d.traceQuery(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
-	watch(d, w, r, d.Trace.Records(), limit, keep, func(rec mcptrace.Record) any { return d.Trace.Show(rec) }, func(n int64) any {
+	return watch(d, w, r, d.Trace.Records(), limit, keep, func(rec mcptrace.Record) any { return d.Trace.Show(rec) }, func(n int64) any {
 		return mcptrace.Entry{Timestamp: time.Now().UnixMilli(), Direction: "INCOMING_TO_GATEWAY", Method: "agentify/missed", Payload: json.RawMessage(strconv.FormatInt(n, 10))}
 	})
 }
 
 // watch sends the newest entries of a ring and then those that come, one JSON
 // object a message, until the client leaves.
-func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *telemetry.Ring[T], first int, keep func(T) bool, show func(T) any, missed func(int64) any) {
+func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *telemetry.Ring[T], first int, keep func(T) bool, show func(T) any, missed func(int64) any) error {
 	if d.watchers.Add(1) > maxWatchers {
 		d.watchers.Add(-1)
-		httperr.Write(w, r, &tool.Error{Kind: tool.RateLimited, Msg: "too many watch already; close another window", RetryAfter: 30 * time.Second})
-		return
+		return &tool.Error{Kind: tool.RateLimited, Msg: "too many watch already; close another window", RetryAfter: 30 * time.Second}
 	}
 	defer d.watchers.Add(-1)
 	// The gate in front of all faces has checked the origin.
 	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		return // Accept has answered
+		return nil // Accept has answered
 	}
 	defer func() { _ = conn.CloseNow() }()
 	ctx := conn.CloseRead(r.Context())
@@ -207,7 +202,7 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 	latest = slices.DeleteFunc(latest, func(e T) bool { return !keep(e) })
 	for _, e := range latest[max(0, len(latest)-first):] {
 		if !send(show(e)) {
-			return
+			return nil
 		}
 	}
 	ping := time.NewTicker(pingEvery)
@@ -220,20 +215,20 @@ func watch[T any](d *Debug, w http.ResponseWriter, r *http.Request, ring *teleme
 				code, why = closeNoCredential, tool.ErrCredentialEnded.Error()
 			}
 			_ = conn.Close(code, why)
-			return
+			return nil
 		case e := <-more:
 			if keep(e) && !send(show(e)) {
-				return
+				return nil
 			}
 			if n := lost(); n > 0 && !send(missed(n)) {
-				return
+				return nil
 			}
 		case <-ping.C:
 			alive, cancel := context.WithTimeout(ctx, writeWithin)
 			err := conn.Ping(alive)
 			cancel()
 			if err != nil {
-				return
+				return nil
 			}
 		}
 	}

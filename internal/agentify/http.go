@@ -13,7 +13,7 @@ import (
 
 // Routes mounts POST /api/orchestrate.
 func (f *Face) Routes(mux *http.ServeMux) {
-	mux.HandleFunc("POST /api/orchestrate", f.serveTask)
+	mux.HandleFunc("POST /api/orchestrate", httperr.Handler(f.serveTask))
 }
 
 // Answer is a task's outcome over HTTP. In a stream it is the last piece;
@@ -27,20 +27,17 @@ type Answer struct {
 
 // serveTask does a task: in pieces when the client asks for events or JSON
 // lines, else in one.
-func (f *Face) serveTask(w http.ResponseWriter, r *http.Request) {
+func (f *Face) serveTask(w http.ResponseWriter, r *http.Request) error {
 	raw, err := httperr.ReadBody(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	if len(raw) > 0 && !json.Valid(raw) {
-		httperr.Write(w, r, &tool.Error{Kind: tool.ParseFailed, Msg: "the body is not JSON"})
-		return
+		return &tool.Error{Kind: tool.ParseFailed, Msg: "the body is not JSON"}
 	}
 	t, err := f.ParseTask(raw)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	begun := time.Now()
 	req := Request{ID: httperr.RequestID(r.Context()), Caller: tool.CallerFrom(r.Context())}
@@ -51,11 +48,10 @@ func (f *Face) serveTask(w http.ResponseWriter, r *http.Request) {
 	if format == httpstream.None {
 		out, err := f.Do(r.Context(), t, req)
 		if err != nil {
-			httperr.Write(w, r, err)
-			return
+			return err
 		}
-		writeJSON(w, final(out))
-		return
+		httperr.Reply(w, final(out))
+		return nil
 	}
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
@@ -73,12 +69,7 @@ func (f *Face) serveTask(w http.ResponseWriter, r *http.Request) {
 		body, _ := httperr.New(r.Context(), err)
 		send(map[string]any{"type": "error", "error": body, "requestId": req.ID})
 	default:
-		httperr.Write(w, r, err)
+		return err
 	}
-}
-
-func writeJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(rawjson.MarshalOrNull(v), '\n')) // a client that is gone reads nothing
+	return nil
 }

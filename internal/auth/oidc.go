@@ -255,7 +255,10 @@ func (g *Gate) endOIDC(w http.ResponseWriter, r *http.Request) {
 	if to == "/" || !secure(r) {
 		to = "/?signin=" + url.QueryEscape(ticket)
 	} else if err == nil {
-		_, _, err = g.signInByTicket(w, r, ticket)
+		var p pageSession
+		if p, err = g.takeSignIn(w, r, ticket); err == nil {
+			_, _, err = g.beginSession(w, r, p)
+		}
 	}
 	if err != nil {
 		g.oidcFailed(w, r, flow, err)
@@ -355,7 +358,7 @@ func (g *Gate) keepSignIn(ctx context.Context, p *oidcPerson, f oidcFlow) (strin
 
 // takeSignIn returns the session for a ticket, once, to the browser that signed
 // in.
-func (g *Gate) takeSignIn(r *http.Request, ticket string) (pageSession, error) {
+func (g *Gate) takeSignIn(w http.ResponseWriter, r *http.Request, ticket string) (pageSession, error) {
 	again := &tool.Error{Kind: tool.Unauthenticated, Msg: "the sign-in is too old, or was begun in another browser; sign in again"}
 	v, err := g.opts.Sessions.Value(r.Context(), spaceSignIns, nameOf(ticket))
 	if errors.Is(err, store.ErrNotFound) || err == nil && len(v.Data) == 0 {
@@ -384,6 +387,7 @@ func (g *Gate) takeSignIn(r *http.Request, ticket string) (pageSession, error) {
 	if err != nil {
 		return pageSession{}, failedPerson(err)
 	}
+	http.SetCookie(w, flowCookie(r, "", -1))
 	return pageSession{Person: s.Person, Owner: caller.ID, Name: caller.Name}, nil
 }
 

@@ -28,16 +28,16 @@ const TicketParameter = "ticket"
 
 // Routes mounts the page's sign-in. All of it must be behind [Gate.Wrap].
 func (g *Gate) Routes(mux *http.ServeMux) {
-	mux.HandleFunc("GET /api/session", func(w http.ResponseWriter, r *http.Request) {
-		g.writeCaller(w, identityFrom(r.Context()), "")
-	})
+	mux.HandleFunc("GET /api/session", httperr.JSON(func(r *http.Request) (any, error) {
+		return g.callerInfo(identityFrom(r.Context()), ""), nil
+	}))
 	mux.HandleFunc("POST /api/session", g.signIn)
-	mux.HandleFunc("DELETE /api/session", g.signOut)
+	mux.HandleFunc("DELETE /api/session", httperr.Handler(g.signOut))
 	mux.HandleFunc("GET "+OIDCStartPath, g.startOIDC)
 	mux.HandleFunc("GET "+OIDCCallbackPath, g.endOIDC)
-	mux.HandleFunc("POST /api/session/ticket", g.newTicket)
-	mux.HandleFunc("GET /api/page-sessions", g.listSessions)
-	mux.HandleFunc("DELETE /api/page-sessions/{id}", g.endSession)
+	mux.HandleFunc("POST /api/session/ticket", httperr.JSON(g.newTicket))
+	mux.HandleFunc("GET /api/page-sessions", httperr.JSON(g.listSessions))
+	mux.HandleFunc("DELETE /api/page-sessions/{id}", httperr.JSON(g.endSession))
 	mux.HandleFunc(MetadataPath, g.Metadata)
 	mux.HandleFunc(MetadataPath+"/", g.Metadata)
 }
@@ -64,13 +64,10 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 	var p pageSession
 	switch {
 	case body.SignIn != "":
-		id, secret, err := g.signInByTicket(w, r, body.SignIn.Reveal())
-		if err != nil {
+		if p, err = g.takeSignIn(w, r, body.SignIn.Reveal()); err != nil {
 			g.reject(w, r, reasonSession, err)
 			return
 		}
-		g.writeCaller(w, id, secret)
-		return
 	case body.Token != "":
 		if !g.isLocalToken(body.Token.Reveal()) || isForwarded(r) {
 			g.reject(w, r, reasonToken, &tool.Error{Kind: tool.Unauthenticated, Msg: "the token is not valid here; junctor open opens the page with the one that is"})
@@ -88,18 +85,7 @@ func (g *Gate) signIn(w http.ResponseWriter, r *http.Request) {
 		httperr.Write(w, r, err)
 		return
 	}
-	g.writeCaller(w, id, secret)
-}
-
-// signInByTicket begins the session of a person who signed in at the OpenID
-// provider in this browser.
-func (g *Gate) signInByTicket(w http.ResponseWriter, r *http.Request, ticket string) (identity, string, error) {
-	p, err := g.takeSignIn(r, ticket)
-	if err != nil {
-		return identity{}, "", err
-	}
-	http.SetCookie(w, flowCookie(r, "", -1))
-	return g.beginSession(w, r, p)
+	httperr.Reply(w, g.callerInfo(id, secret))
 }
 
 // beginSession begins a session and returns whose it is. Its secret is in a
@@ -158,22 +144,22 @@ func sessionOf(r *http.Request) string {
 }
 
 // signOut ends the session, not only the browser's memory of it.
-func (g *Gate) signOut(w http.ResponseWriter, r *http.Request) {
+func (g *Gate) signOut(w http.ResponseWriter, r *http.Request) error {
 	if name := sessionOf(r); name != "" {
 		if err := g.end(r, name); err != nil {
-			httperr.Write(w, r, unavailable(err))
-			return
+			return err
 		}
 	}
 	if secure(r) {
 		http.SetCookie(w, cookie("", -1))
 	}
 	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 func (g *Gate) end(r *http.Request, name string) error {
 	if err := g.sessions.end(r.Context(), name); err != nil {
-		return err
+		return unavailable(err)
 	}
 	g.audit(r.Context(), "session.end", name, nil)
 	g.ended("session:" + name)
@@ -181,18 +167,16 @@ func (g *Gate) end(r *http.Request, name string) error {
 }
 
 // newTicket makes a ticket for one WebSocket.
-func (g *Gate) newTicket(w http.ResponseWriter, r *http.Request) {
+func (g *Gate) newTicket(r *http.Request) (any, error) {
 	name, ok := strings.CutPrefix(identityFrom(r.Context()).credential, "session:")
 	if !ok {
-		httperr.Write(w, r, &tool.Error{Kind: tool.InvalidRequest, Msg: "tickets are for the page's sessions; sign in first (POST /api/session)"})
-		return
+		return nil, &tool.Error{Kind: tool.InvalidRequest, Msg: "tickets are for the page's sessions; sign in first (POST /api/session)"}
 	}
 	ticket, err := g.sessions.ticket(r.Context(), name)
 	if err != nil {
-		httperr.Write(w, r, unavailable(err))
-		return
+		return nil, unavailable(err)
 	}
-	answer(w, map[string]any{"ticket": ticket, "expiresInSeconds": int(ticketLife.Seconds())})
+	return map[string]any{"ticket": ticket, "expiresInSeconds": int(ticketLife.Seconds())}, nil
 }
 
 // SessionInfo is a session as its owner and administrators see it.
@@ -230,11 +214,10 @@ func (g *Gate) visible(r *http.Request) ([]sessionEntry, error) {
 	return out, nil
 }
 
-func (g *Gate) listSessions(w http.ResponseWriter, r *http.Request) {
+func (g *Gate) listSessions(r *http.Request) (any, error) {
 	all, err := g.visible(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	current := identityFrom(r.Context()).credential
 	out := []SessionInfo{}
@@ -244,26 +227,20 @@ func (g *Gate) listSessions(w http.ResponseWriter, r *http.Request) {
 			Current: current == "session:"+l.name,
 		})
 	}
-	answer(w, map[string]any{"sessions": out})
+	return map[string]any{"sessions": out}, nil
 }
 
-func (g *Gate) endSession(w http.ResponseWriter, r *http.Request) {
+func (g *Gate) endSession(r *http.Request) (any, error) {
 	all, err := g.visible(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	for _, l := range all {
 		if l.name == r.PathValue("id") {
-			if err := g.end(r, l.name); err != nil {
-				httperr.Write(w, r, unavailable(err))
-				return
-			}
-			w.WriteHeader(http.StatusNoContent)
-			return
+			return nil, g.end(r, l.name)
 		}
 	}
-	httperr.Write(w, r, &tool.Error{Kind: tool.MethodNotFound, Msg: "no such session"})
+	return nil, &tool.Error{Kind: tool.MethodNotFound, Msg: "no such session"}
 }
 
 // CallerInfo is the caller as the page shows it.
@@ -277,9 +254,9 @@ type CallerInfo struct {
 	Session       string `json:"session,omitempty"` // the secret of a new session, where the page has to keep it
 }
 
-// writeCaller writes the caller, with the secret of its session when it is new
+// callerInfo returns the caller, with the secret of its session when it is new
 // and the page has to keep it.
-func (g *Gate) writeCaller(w http.ResponseWriter, id identity, session string) {
+func (g *Gate) callerInfo(id identity, session string) CallerInfo {
 	anybody := id.caller.ID == anonymous.ID
 	out := CallerInfo{
 		Caller: id.caller.Name, Admin: id.caller.Admin, SignedIn: !anybody, NeedsSignIn: anybody,
@@ -288,13 +265,7 @@ func (g *Gate) writeCaller(w http.ResponseWriter, id identity, session string) {
 	if o := g.rules.Load().oidc; o != nil {
 		out.OIDC = o.cfg.label()
 	}
-	answer(w, out)
-}
-
-func answer(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(v) // a client that is gone reads nothing
+	return out
 }
 
 // failed turns the error of a session look-up into one for the caller.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"junctor/internal/auth"
-	"junctor/internal/httperr"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
 	"junctor/internal/tool"
@@ -210,33 +209,29 @@ func (p *consentPage) newCode(r *http.Request, a authorization, person auth.Pers
 
 // listGrants lists remembered consents: a caller's own, or all for an
 // administrator.
-func (p *consentPage) listGrants(w http.ResponseWriter, r *http.Request) {
+func (p *consentPage) listGrants(r *http.Request) (any, error) {
 	mine, err := p.visible(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"clients": mine})
+	return map[string]any{"clients": mine}, nil
 }
 
-func (p *consentPage) revokeGrant(w http.ResponseWriter, r *http.Request) {
+func (p *consentPage) revokeGrant(r *http.Request) (any, error) {
 	mine, err := p.visible(r)
-	at := slices.IndexFunc(mine, func(g Grant) bool { return g.ID == r.PathValue("id") })
-	if err == nil && at < 0 {
-		err = &tool.Error{Kind: tool.MethodNotFound, Msg: "no such consent; GET /api/clients lists them"}
-	}
-	if err == nil {
-		if err = p.grants.end(r.Context(), r.PathValue("id")); err != nil {
-			err = &tool.Error{Kind: tool.Unavailable, Msg: "consents cannot be changed now; try again shortly", RetryAfter: 2 * time.Second, Err: err}
-		}
-	}
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
+	}
+	at := slices.IndexFunc(mine, func(g Grant) bool { return g.ID == r.PathValue("id") })
+	if at < 0 {
+		return nil, &tool.Error{Kind: tool.MethodNotFound, Msg: "no such consent; GET /api/clients lists them"}
+	}
+	if err := p.grants.end(r.Context(), r.PathValue("id")); err != nil {
+		return nil, &tool.Error{Kind: tool.Unavailable, Msg: "consents cannot be changed now; try again shortly", RetryAfter: 2 * time.Second, Err: err}
 	}
 	p.audit(r.Context(), "client.revoke", mine[at], nil)
 	p.log.InfoContext(r.Context(), "consent revoked", "grant", r.PathValue("id"), "caller", tool.CallerFrom(r.Context()).Name)
-	w.WriteHeader(http.StatusNoContent)
+	return nil, nil
 }
 
 func (p *consentPage) visible(r *http.Request) ([]Grant, error) {

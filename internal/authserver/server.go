@@ -131,8 +131,8 @@ func (s *Server) Routes(mux *http.ServeMux, people People) {
 	page := &consentPage{Server: s, people: people}
 	handle("GET "+ConsentPath, page.show)
 	handle("POST "+ConsentPath, page.decide)
-	mux.HandleFunc("GET /api/clients", page.listGrants)
-	mux.HandleFunc("DELETE /api/clients/{id}", page.revokeGrant)
+	mux.HandleFunc("GET /api/clients", httperr.JSON(page.listGrants))
+	mux.HandleFunc("DELETE /api/clients/{id}", httperr.JSON(page.revokeGrant))
 }
 
 // metadata serves RFC 8414.

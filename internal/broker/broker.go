@@ -74,9 +74,9 @@ func New(o Options) *Broker {
 
 // Routes mounts the endpoints.
 func (b *Broker) Routes(mux *http.ServeMux) {
-	mux.HandleFunc("POST /api/mcp/{name}/proxy", b.proxy)
-	mux.HandleFunc("GET /api/mcp/{name}/proxy/status", b.status)
-	mux.HandleFunc("GET /api/connections", b.connections)
+	mux.HandleFunc("POST /api/mcp/{name}/proxy", httperr.Handler(b.proxy))
+	mux.HandleFunc("GET /api/mcp/{name}/proxy/status", httperr.JSON(b.status))
+	mux.HandleFunc("GET /api/connections", httperr.JSON(b.connections))
 }
 
 // target finds the upstream of the path, if the caller may know of it.
@@ -93,46 +93,44 @@ func (b *Broker) target(r *http.Request) (Target, error) {
 	return t, nil
 }
 
-func (b *Broker) proxy(w http.ResponseWriter, r *http.Request) {
+func (b *Broker) proxy(w http.ResponseWriter, r *http.Request) error {
 	target, err := b.target(r)
-	if err == nil && !target.Proxy {
-		err = &tool.Error{
+	if err != nil {
+		return err
+	}
+	if !target.Proxy {
+		return &tool.Error{
 			Kind:    tool.ProxyDisabled,
 			Msg:     fmt.Sprintf("MCP server %q does not have proxy enabled; set \"proxy\": true for it in the configuration", target.Name),
 			Details: map[string]any{"mcpName": target.Name, "proxyEnabled": false},
 		}
 	}
-	var req request
-	if err == nil {
-		req, err = b.read(w, r)
-	}
+	req, err := readRequest(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	b.count(target.Name)
 	format := httpstream.Accepted(r)
 	if format == httpstream.None {
-		b.answerWhole(w, r, target.Name, req)
-		return
+		return b.answerWhole(w, r, target.Name, req)
 	}
-	b.answerStream(w, r, format, target.Name, req)
+	return b.answerStream(w, r, format, target.Name, req)
 }
 
 // answerWhole answers with one JSON-RPC object.
-func (b *Broker) answerWhole(w http.ResponseWriter, r *http.Request, server string, req request) {
+func (b *Broker) answerWhole(w http.ResponseWriter, r *http.Request, server string, req request) error {
 	answer, err := b.carry(r.Context(), server, req, tool.Exchange{})
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(answer) // a client that is gone reads no answer
+	return nil
 }
 
 // answerStream sends the call's notifications as they come, and the answer as
 // the last piece.
-func (b *Broker) answerStream(w http.ResponseWriter, r *http.Request, format httpstream.Format, server string, req request) {
+func (b *Broker) answerStream(w http.ResponseWriter, r *http.Request, format httpstream.Format, server string, req request) error {
 	stream, ctx := httpstream.New(r.Context(), w, format)
 	defer stream.End()
 	notify := func(method string, params json.RawMessage) {
@@ -148,14 +146,11 @@ func (b *Broker) answerStream(w http.ResponseWriter, r *http.Request, format htt
 		stream.Send("message", answer)
 	case stream.Started():
 		body, _ := httperr.New(r.Context(), err)
-		data, merr := json.Marshal(body)
-		if merr != nil {
-			data = []byte(`{"error":"Internal Server Error"}`)
-		}
-		stream.Send("error", data)
+		stream.Send("error", rawjson.MarshalOrNull(body))
 	default:
-		httperr.Write(w, r, err)
+		return err
 	}
+	return nil
 }
 
 // carry sends the request on its way and returns the JSON-RPC answer. What
@@ -196,7 +191,7 @@ type request struct {
 	params json.RawMessage
 }
 
-func (b *Broker) read(w http.ResponseWriter, r *http.Request) (request, error) {
+func readRequest(r *http.Request) (request, error) {
 	data, err := httperr.ReadBody(r)
 	if err != nil {
 		return request{}, err

@@ -1,11 +1,9 @@
 package broker
 
 import (
-	"encoding/json"
 	"net/http"
 	"time"
 
-	"junctor/internal/httperr"
 	"junctor/internal/tool"
 )
 
@@ -21,14 +19,13 @@ type ProxyStatus struct {
 }
 
 // status answers with the state of one proxied upstream.
-func (b *Broker) status(w http.ResponseWriter, r *http.Request) {
+func (b *Broker) status(r *http.Request) (any, error) {
 	t, err := b.target(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	u := b.usage(t.Name)
-	answerJSON(w, ProxyStatus{t.Name, t.Proxy, t.URL, t.Authorized, t.HasToken, moment(u.last), u.count})
+	return ProxyStatus{t.Name, t.Proxy, t.URL, t.Authorized, t.HasToken, moment(u.last), u.count}, nil
 }
 
 // Connection is one upstream in the list of all.
@@ -47,7 +44,7 @@ type ConnectionDetails struct {
 	LastAuthorized *time.Time `json:"lastAuthorized"`
 }
 
-func (b *Broker) connections(w http.ResponseWriter, r *http.Request) {
+func (b *Broker) connections(r *http.Request) (any, error) {
 	caller := tool.CallerFrom(r.Context())
 	list := []Connection{}
 	for _, t := range b.opts.Targets.Targets(caller.ID) {
@@ -63,7 +60,7 @@ func (b *Broker) connections(w http.ResponseWriter, r *http.Request) {
 		}
 		list = append(list, c)
 	}
-	answerJSON(w, map[string]any{"connections": list})
+	return map[string]any{"connections": list}, nil
 }
 
 // moment is null for a time that never was.
@@ -72,10 +69,4 @@ func moment(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
-}
-
-func answerJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(v) // the values here always marshal
 }

@@ -3,7 +3,7 @@ package oauth
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -16,66 +16,54 @@ import (
 
 // Routes registers the routes for signing in to upstreams.
 func (s *Service) Routes(mux *http.ServeMux) {
-	mux.HandleFunc("POST /api/mcp/{name}/authorize", s.authorizeRequest)
-	mux.HandleFunc("DELETE /api/mcp/{name}/authorize", s.logoutRequest)
-	mux.HandleFunc("GET /api/mcp/{name}/logins", s.listLogins)
+	mux.HandleFunc("POST /api/mcp/{name}/authorize", httperr.JSON(s.authorizeRequest))
+	mux.HandleFunc("DELETE /api/mcp/{name}/authorize", httperr.JSON(s.logoutRequest))
+	mux.HandleFunc("GET /api/mcp/{name}/logins", httperr.JSON(s.listLogins))
 	mux.HandleFunc("GET "+CallbackPath, s.callbackPage)
 	mux.HandleFunc("POST "+CallbackPath, s.confirmed)
 }
 
-// visible responds with an error if the caller may not see the upstream.
-func visible(w http.ResponseWriter, r *http.Request) (name string, caller tool.Caller, ok bool) {
-	name, caller = r.PathValue("name"), tool.CallerFrom(r.Context())
+// visible returns the upstream of the path and the caller, or an error if the
+// caller may not see it.
+func visible(r *http.Request) (string, tool.Caller, error) {
+	name, caller := r.PathValue("name"), tool.CallerFrom(r.Context())
 	if !tool.ValidServer(name) || !caller.MaySee(name) {
-		httperr.Write(w, r, &tool.Error{
-			Kind: tool.ServerNotFound, Msg: "MCP server " + quoted(name) + " not found; GET /api/connections lists them",
-			Details: map[string]any{"mcpName": tool.Shorten(name, tool.MaxServerName)},
-		})
-		return "", caller, false
+		name = tool.Shorten(name, tool.MaxServerName)
+		return "", caller, &tool.Error{
+			Kind: tool.ServerNotFound, Msg: fmt.Sprintf("MCP server %q not found; GET /api/connections lists them", name),
+			Details: map[string]any{"mcpName": name},
+		}
 	}
-	return name, caller, true
-}
-
-func quoted(name string) string {
-	b, err := json.Marshal(tool.Shorten(name, tool.MaxServerName))
-	if err != nil {
-		return `""`
-	}
-	return string(b)
+	return name, caller, nil
 }
 
 // authorizeRequest begins a login and returns the URL to open. Replacing a
 // working login affects all callers, so it requires an administrator.
-func (s *Service) authorizeRequest(w http.ResponseWriter, r *http.Request) {
-	name, caller, ok := visible(w, r)
-	if !ok {
-		return
+func (s *Service) authorizeRequest(r *http.Request) (any, error) {
+	name, caller, err := visible(r)
+	if err != nil {
+		return nil, err
 	}
 	if cfg, found := s.opts.Servers(name); found {
 		if err := s.mayBegin(r.Context(), cfg, s.state(cfg.LoginOf(caller.ID)), caller); err != nil {
-			httperr.Write(w, r, err)
-			return
+			return nil, err
 		}
 	}
 	address, err := s.Begin(r.Context(), name)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	s.audit(r.Context(), "login.begin", name, nil)
-	answer := struct {
+	return struct {
 		URL        string `json:"url,omitempty"`
 		Authorized bool   `json:"authorized"` // no person is needed
-	}{address, address == ""}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(answer) // cannot fail: strings can be marshalled
+	}{address, address == ""}, nil
 }
 
-func (s *Service) logoutRequest(w http.ResponseWriter, r *http.Request) {
-	name, caller, ok := visible(w, r)
-	if !ok {
-		return
+func (s *Service) logoutRequest(r *http.Request) (any, error) {
+	name, caller, err := visible(r)
+	if err != nil {
+		return nil, err
 	}
 	whose := r.URL.Query().Get("caller")
 	cfg, err := s.find(name)
@@ -83,44 +71,36 @@ func (s *Service) logoutRequest(w http.ResponseWriter, r *http.Request) {
 		err = s.HasCallerLogins(name)
 	}
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	login := cfg.LoginOf(cmp.Or(whose, caller.ID))
 	if !caller.Admin && login.Caller != caller.ID {
-		httperr.Write(w, r, &tool.Error{Kind: tool.Denied, Msg: "signing out takes an administrator"})
-		return
+		return nil, &tool.Error{Kind: tool.Denied, Msg: "signing out takes an administrator"}
 	}
 	if _, err := s.Logout(r.Context(), login); err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
 	s.audit(r.Context(), "login.end", name, of(login))
-	w.WriteHeader(http.StatusNoContent)
+	return nil, nil
 }
 
 // listLogins lists who has a login of their own.
-func (s *Service) listLogins(w http.ResponseWriter, r *http.Request) {
-	name, caller, ok := visible(w, r)
-	if !ok {
-		return
-	}
-	var list []CallerLogin
-	cfg, err := s.find(name)
-	switch {
-	case err != nil:
-	case !caller.Admin:
-		err = &tool.Error{Kind: tool.Denied, Msg: "listing the logins takes an administrator"}
-	default:
-		list, err = s.CallerLogins(r.Context(), cfg.Name)
-	}
+func (s *Service) listLogins(r *http.Request) (any, error) {
+	name, caller, err := visible(r)
 	if err != nil {
-		httperr.Write(w, r, err)
-		return
+		return nil, err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(map[string]any{"logins": list}) // cannot fail: strings and times can be marshalled
+	if _, err := s.find(name); err != nil {
+		return nil, err
+	}
+	if !caller.Admin {
+		return nil, &tool.Error{Kind: tool.Denied, Msg: "listing the logins takes an administrator"}
+	}
+	list, err := s.CallerLogins(r.Context(), name)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"logins": list}, nil
 }
 
 // of returns the detail of an audit entry about the login of one caller.
