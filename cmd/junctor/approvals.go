@@ -80,7 +80,7 @@ func (c *cli) approvalsList() *cobra.Command {
 func (c *cli) approvalsAllow() *cobra.Command {
 	var session, always bool
 	cmd := &cobra.Command{
-		Use: "allow ID", Short: "Allow a call that waits", Args: exactArgs(1),
+		Use: "allow ID", Short: "Allow a call that waits", Args: oneArg,
 		Example: "  junctor approvals allow call_3KQ…\n  junctor approvals allow call_3KQ… --always",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope := approval.Once
@@ -102,7 +102,7 @@ func (c *cli) approvalsAllow() *cobra.Command {
 func (c *cli) approvalsDeny() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: "deny ID", Short: "Deny a call that waits", Args: exactArgs(1),
+		Use: "deny ID", Short: "Deny a call that waits", Args: oneArg,
 		Example: "  junctor approvals deny call_3KQ… --reason \"use the staging database\"",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.decide(cmd, args[0], map[string]any{"action": "deny", "reason": reason}, "Denied")
@@ -128,7 +128,7 @@ func (c *cli) decide(cmd *cobra.Command, id string, answer map[string]any, done 
 
 func (c *cli) approvalsRevoke() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke TOOL", Short: "Revoke the approval of a tool; its calls ask again", Args: exactArgs(1),
+		Use: "revoke TOOL", Short: "Revoke the approval of a tool; its calls ask again", Args: oneArg,
 		Example: "  junctor approvals revoke files:delete_file",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g, err := c.prepare(cmd.Context())

@@ -22,7 +22,7 @@ in JUNCTOR_SECRET_KEY, in the keyring, or in secret.key in the data folder.`
 func (c *cli) storeBackup() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
-		Use: "backup FILE", Short: "Write a backup of the store; Junctor may be running", Args: exactArgs(1),
+		Use: "backup FILE", Short: "Write a backup of the store; Junctor may be running", Args: oneArg,
 		Long: `Write everything that the store has into one file: the call log, chats, API keys,
 sealed tokens, catalogues and fingerprints. It works for SQLite and PostgreSQL
 and while Junctor is running: the backup has everything that was stored before it
@@ -55,7 +55,7 @@ func openFile(ctx context.Context, path string) (store.Store, error) {
 
 func (c *cli) storeRestore() *cobra.Command {
 	return &cobra.Command{
-		Use: "restore FILE", Short: "Restore a backup into an empty store", Args: exactArgs(1),
+		Use: "restore FILE", Short: "Restore a backup into an empty store", Args: oneArg,
 		Long: `Read everything from a backup that junctor store backup wrote into the configured
 store, SQLite or PostgreSQL, which must be empty: a new file or a new database.
 Stop Junctor first. The backup is not changed.

@@ -18,7 +18,7 @@ import (
 // upstream gets. The suite names the scenario in the environment.
 func (c *cli) conformanceClient() *cobra.Command {
 	return &cobra.Command{
-		Use: "conformance-client URL", Hidden: true, Args: exactArgs(1),
+		Use: "conformance-client URL", Hidden: true, Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scenario, _ := c.Lookup("MCP_CONFORMANCE_SCENARIO")
 			about, _ := c.Lookup("MCP_CONFORMANCE_CONTEXT")

@@ -45,7 +45,7 @@ attack; security.onToolChange sets what happens then.`,
 
 func (c *cli) serversApprove() *cobra.Command {
 	return &cobra.Command{
-		Use: "approve NAME[:TOOL]", Short: "Approve changed tool definitions", Args: exactArgs(1),
+		Use: "approve NAME[:TOOL]", Short: "Approve changed tool definitions", Args: oneArg,
 		Example: "  junctor servers approve github\n  junctor servers approve github:create_issue",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()

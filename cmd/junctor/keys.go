@@ -59,7 +59,7 @@ func (c *cli) keysAdd() *cobra.Command {
 		asJSON  bool
 	)
 	cmd := &cobra.Command{
-		Use: "add NAME", Short: "Create a key; it is shown once", Args: exactArgs(1),
+		Use: "add NAME", Short: "Create a key; it is shown once", Args: oneArg,
 		Example: "  junctor keys add ci --server 'github*' --tool '*:read_*' --rate 60/1m --expires 30d",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !tool.ValidServer(args[0]) {
@@ -204,7 +204,7 @@ func keyState(k store.Key, now time.Time) terminal.Cell {
 
 func (c *cli) keysRevoke() *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke NAME", Short: "Revoke a key; takes effect everywhere within two seconds", Args: exactArgs(1),
+		Use: "revoke NAME", Short: "Revoke a key; takes effect everywhere within two seconds", Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withStore(cmd.Context(), func(s store.Store) error {
 				k, err := s.RevokeKey(cmd.Context(), args[0], time.Now())

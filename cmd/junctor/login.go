@@ -69,7 +69,7 @@ func (c *cli) serversLogin() *cobra.Command {
 		caller    string
 	)
 	cmd := &cobra.Command{
-		Use: "login NAME", Short: "Sign in to a server", Args: exactArgs(1),
+		Use: "login NAME", Short: "Sign in to a server", Args: oneArg,
 		Long: `Sign in to a server that requires OAuth. Your browser opens the server's own
 sign-in page, which redirects back to this command. The tokens are stored
 encrypted and refreshed automatically. A running gateway uses them within seconds.
@@ -168,7 +168,7 @@ func (c *cli) openBrowser(ctx context.Context, address string) bool {
 func (c *cli) serversLogout() *cobra.Command {
 	var caller string
 	cmd := &cobra.Command{
-		Use: "logout NAME", Short: "Sign out of a server and revoke its tokens", Args: exactArgs(1),
+		Use: "logout NAME", Short: "Sign out of a server and revoke its tokens", Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withLogins(cmd.Context(), args[0], caller, func(ctx context.Context, logins *oauth.Service) error {
 				was, err := logins.End(ctx, args[0])

@@ -15,7 +15,7 @@ func init() { buildCommands = append(buildCommands, manCommand) }
 
 func manCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "man FOLDER", Short: "Write the manual pages into a folder", Args: exactArgs(1), Hidden: true,
+		Use: "man FOLDER", Short: "Write the manual pages into a folder", Args: oneArg, Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err

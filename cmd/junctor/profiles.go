@@ -53,7 +53,7 @@ func (c *cli) profilesList() *cobra.Command {
 func (c *cli) profilesShow() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show NAME", Short: "Show what a profile sees: its servers, tools and terms", Args: exactArgs(1),
+		Use: "show NAME", Short: "Show what a profile sees: its servers, tools and terms", Args: oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var p control.Profile
 			err := c.withGateway(cmd.Context(), func(g *launch.Gateway) error {

@@ -203,7 +203,7 @@ func parsePairs(what string, pairs []string) (map[string]string, error) {
 
 func (c *cli) serversRemove() *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME", Short: "Remove a server from the configuration", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
+		Use: "remove NAME", Short: "Remove a server from the configuration", Args: oneArg, ValidArgsFunction: c.completeServer,
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := config.Apply(c.options(hereToo), config.Remove(args[0]))
 			if errors.Is(err, config.ErrNoServer) {

@@ -18,14 +18,14 @@ import (
 
 func (c *cli) serversEnable() *cobra.Command {
 	return &cobra.Command{
-		Use: "enable NAME", Short: "Enable a server", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
+		Use: "enable NAME", Short: "Enable a server", Args: oneArg, ValidArgsFunction: c.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.setEnabled(cmd.Context(), args[0], true) },
 	}
 }
 
 func (c *cli) serversDisable() *cobra.Command {
 	return &cobra.Command{
-		Use: "disable NAME", Short: "Disable a server; it stays in the configuration", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
+		Use: "disable NAME", Short: "Disable a server; it stays in the configuration", Args: oneArg, ValidArgsFunction: c.completeServer,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.setEnabled(cmd.Context(), args[0], false) },
 	}
 }
@@ -60,7 +60,7 @@ func (c *cli) setEnabled(ctx context.Context, name string, enabled bool) error {
 
 func (c *cli) serversRestart() *cobra.Command {
 	return &cobra.Command{
-		Use: "restart NAME", Short: "Restart a server of the running gateway", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
+		Use: "restart NAME", Short: "Restart a server of the running gateway", Args: oneArg, ValidArgsFunction: c.completeServer,
 		Long: `Close the connection to a server and make a new one; a program is stopped and
 started again. Calls under way get an error. A gateway must be running (junctor
 serve): other commands start the servers that they need by themselves.`,
@@ -93,7 +93,7 @@ func (c *cli) serversLogs() *cobra.Command {
 		limit  int
 	)
 	cmd := &cobra.Command{
-		Use: "logs NAME", Short: "Show what a server's program wrote to stderr", Args: exactArgs(1), ValidArgsFunction: c.completeServer,
+		Use: "logs NAME", Short: "Show what a server's program wrote to stderr", Args: oneArg, ValidArgsFunction: c.completeServer,
 		Long: `Show the latest lines that a server's program wrote to its standard error, as the
 running gateway has them. Without a gateway the server is started for it. The
 calls to a server are in another log: junctor logs --server NAME.`,

@@ -179,7 +179,7 @@ func (c *cli) explain(tools []control.Tool) {
 func (c *cli) toolsShow() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "show TOOL", Aliases: []string{"inspect"}, Short: "Show everything about one tool", Args: exactArgs(1),
+		Use: "show TOOL", Aliases: []string{"inspect"}, Short: "Show everything about one tool", Args: oneArg,
 		ValidArgsFunction: c.completeTool,
 		Example:           "  junctor tools show github:create_issue",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -34,7 +34,7 @@ func argsBetween(least, most int) cobra.PositionalArgs {
 }
 
 func noArgs(cmd *cobra.Command, args []string) error { return argsBetween(0, 0)(cmd, args) }
-func exactArgs(n int) cobra.PositionalArgs           { return argsBetween(n, n) }
+func oneArg(cmd *cobra.Command, args []string) error { return argsBetween(1, 1)(cmd, args) }
 func minArgs(n int) cobra.PositionalArgs             { return argsBetween(n, -1) }
 func maxArgs(n int) cobra.PositionalArgs             { return argsBetween(0, n) }
 

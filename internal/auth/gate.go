@@ -51,9 +51,6 @@ type Options struct {
 	BrowserURL string
 	// Audit records sign-ins and their ends. It may be nil.
 	Audit func(ctx context.Context, action, target string, detail any)
-	// Ended is called with the name of each credential that ends before its
-	// expiry. It may be nil.
-	Ended func(credential string)
 }
 
 // Gate authenticates the requests to all HTTP APIs.
@@ -266,13 +263,6 @@ func (g *Gate) reject(w http.ResponseWriter, r *http.Request, reason string, err
 func (g *Gate) audit(ctx context.Context, action, target string, detail any) {
 	if g.opts.Audit != nil {
 		g.opts.Audit(ctx, action, target, detail)
-	}
-}
-
-func (g *Gate) ended(credential string) {
-	g.inUse.end(credential)
-	if g.opts.Ended != nil {
-		g.opts.Ended(credential)
 	}
 }
 

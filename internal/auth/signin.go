@@ -162,7 +162,7 @@ func (g *Gate) end(r *http.Request, name string) error {
 		return unavailable(err)
 	}
 	g.audit(r.Context(), "session.end", name, nil)
-	g.ended("session:" + name)
+	g.inUse.end("session:" + name)
 	return nil
 }
 

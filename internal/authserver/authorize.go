@@ -124,7 +124,7 @@ func (s *Server) answered(w http.ResponseWriter, r *http.Request, issuer string,
 }
 
 // leave sends the browser to the client.
-func (s *Server) leave(w http.ResponseWriter, r *http.Request, to string) {
+func (s *Server) leave(w http.ResponseWriter, to string) {
 	protect(w.Header(), "", "")
 	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)

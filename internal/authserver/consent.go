@@ -165,7 +165,7 @@ func (p *consentPage) decide(w http.ResponseWriter, r *http.Request, issuer stri
 	}
 	if r.PostForm.Get("decision") != "allow" {
 		p.log.InfoContext(r.Context(), "consent to an OAuth client refused", "client", a.client.ID)
-		p.leave(w, r, a.back(issuer, url.Values{"error": {"access_denied"}, "error_description": {"the person did not consent"}}))
+		p.leave(w, a.back(issuer, url.Values{"error": {"access_denied"}, "error_description": {"the person did not consent"}}))
 		return
 	}
 	who, err := p.who(r, a)
@@ -190,7 +190,7 @@ func (p *consentPage) decide(w http.ResponseWriter, r *http.Request, issuer stri
 		return
 	}
 	p.log.InfoContext(r.Context(), "consent to an OAuth client", "client", a.client.ID, "name", a.client.Name, "caller", caller.Name, "profile", profile)
-	p.leave(w, r, a.back(issuer, url.Values{"code": {code}}))
+	p.leave(w, a.back(issuer, url.Values{"code": {code}}))
 }
 
 func (p *consentPage) newCode(r *http.Request, a authorization, person auth.Person, caller tool.Caller, profile string) (string, error) {

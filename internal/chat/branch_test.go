@@ -165,7 +165,7 @@ func TestPreferences(t *testing.T) {
 		t.Errorf("tools %v", req.Tools)
 	}
 	h := r.host
-	if res, _ := h.metaCall(t.Context(), &tool.Local, wire.Preferences{Servers: []string{"calc"}}, &llm.ToolCall{ID: "1", Tool: metaExecute, Arguments: json.RawMessage(`{"tool":"odd:boom"}`)}); res == nil || !res.IsError {
+	if res, _ := h.metaCall(&tool.Local, wire.Preferences{Servers: []string{"calc"}}, &llm.ToolCall{ID: "1", Tool: metaExecute, Arguments: json.RawMessage(`{"tool":"odd:boom"}`)}); res == nil || !res.IsError {
 		t.Errorf("a tool of another server is executed")
 	}
 }

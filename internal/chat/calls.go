@@ -59,7 +59,7 @@ func (s *Session) runCall(ctx context.Context, t *turn, c *llm.ToolCall, o reque
 	case c.Tool == (tool.Name{}):
 		result = s.unknown(t, c, o)
 	case c.Tool.Server == metaServer && o.meta:
-		result, target = s.host.metaCall(ctx, &t.caller, s.preferences(), c)
+		result, target = s.host.metaCall(&t.caller, s.preferences(), c)
 	}
 	if target != nil && target != c {
 		shown = target.Tool.String()

@@ -70,7 +70,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 			return s.fallback(ctx, t, wire.CodeModel, "The model gave no answer. Ask again, or in other words.")
 		}
 		if err := s.append(context.WithoutCancel(ctx), reply.Message, messageMeta{Model: model.Info().ID, Usage: &reply.Usage}); err != nil {
-			return s.unsaved(ctx, t, err)
+			return s.unsaved(ctx, err)
 		}
 		if len(calls) == 0 {
 			if last != "" {
@@ -92,7 +92,7 @@ func (s *Session) converse(ctx context.Context, t *turn) string {
 			results.Parts = append(results.Parts, llm.Part{Result: r})
 		}
 		if err := s.append(context.WithoutCancel(ctx), results, messageMeta{}); err != nil {
-			return s.unsaved(ctx, t, err)
+			return s.unsaved(ctx, err)
 		}
 		if ctx.Err() != nil {
 			return s.aborted(ctx)
@@ -164,7 +164,7 @@ func (s *Session) endWithModelError(ctx context.Context, t *turn, model llm.Mode
 	}
 	if strings.TrimSpace(said.Text()) != "" {
 		if err := s.append(context.WithoutCancel(ctx), said, messageMeta{Model: model.Info().ID, Notice: notice}); err != nil {
-			return s.unsaved(ctx, t, err)
+			return s.unsaved(ctx, err)
 		}
 	}
 	if ctx.Err() != nil {
@@ -201,7 +201,7 @@ func (s *Session) sendFallback(ctx context.Context, t *turn, stop, text string) 
 	}
 	s.emit(wire.TypeText, wire.ContentPayload{Content: text})
 	if err := s.append(context.WithoutCancel(ctx), llm.Text(llm.Assistant, text), messageMeta{Notice: wire.NoticeFallback}); err != nil {
-		return s.unsaved(ctx, t, err)
+		return s.unsaved(ctx, err)
 	}
 	return stop
 }
@@ -213,7 +213,7 @@ func (s *Session) aborted(ctx context.Context) string {
 
 // unsaved ends a turn that cannot be stored. Otherwise the model's history and
 // the stored one would differ.
-func (s *Session) unsaved(ctx context.Context, t *turn, err error) string {
+func (s *Session) unsaved(ctx context.Context, err error) string {
 	s.host.Log.ErrorContext(ctx, "conversation not stored", "err", err)
 	s.emit(wire.TypeError, wire.ErrorPayload{Code: string(tool.Unavailable), Message: "the conversation cannot be stored now, so it stops here; try again in a moment"})
 	return stopError

@@ -126,7 +126,7 @@ func firstNonEmpty(choices ...string) string {
 // metaCall executes a call of search or details, and converts one of execute
 // into the call of the tool. It reports false for a call that is to be
 // executed.
-func (h *Host) metaCall(ctx context.Context, caller *tool.Caller, prefs wire.Preferences, c *llm.ToolCall) (result *llm.ToolResult, target *llm.ToolCall) {
+func (h *Host) metaCall(caller *tool.Caller, prefs wire.Preferences, c *llm.ToolCall) (result *llm.ToolResult, target *llm.ToolCall) {
 	var in struct {
 		Query     string          `json:"query"`
 		Server    string          `json:"server"`

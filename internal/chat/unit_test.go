@@ -171,14 +171,14 @@ func TestMetaToolsTolerateInvalidArguments(t *testing.T) {
 		"execute nothing":    {metaExecute, `{"tool":"nope"}`, "TOOL_NOT_FOUND"},
 		"wrong types":        {metaSearch, `{"query":7}`, "INVALID_ARGUMENTS"},
 	} {
-		res, target := h.metaCall(t.Context(), &tool.Local, wire.Preferences{}, &llm.ToolCall{ID: "1", Tool: tt.call, Arguments: json.RawMessage(tt.args)})
+		res, target := h.metaCall(&tool.Local, wire.Preferences{}, &llm.ToolCall{ID: "1", Tool: tt.call, Arguments: json.RawMessage(tt.args)})
 		if target != nil || !res.IsError || !strings.Contains(string(res.Content), tt.says) {
 			t.Errorf("%s: %s", name, res.Content)
 		}
 	}
 	o.Search = noHits{}
 	h.Tools = listing.New(o)
-	if res, _ := h.metaCall(t.Context(), &tool.Local, wire.Preferences{}, &llm.ToolCall{ID: "1", Tool: metaSearch, Arguments: json.RawMessage(`{"query":"x"}`)}); res.IsError || !strings.Contains(string(res.Content), "nothing found") {
+	if res, _ := h.metaCall(&tool.Local, wire.Preferences{}, &llm.ToolCall{ID: "1", Tool: metaSearch, Arguments: json.RawMessage(`{"query":"x"}`)}); res.IsError || !strings.Contains(string(res.Content), "nothing found") {
 		t.Errorf("nothing found: %s", res.Content)
 	}
 }

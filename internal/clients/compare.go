@@ -116,7 +116,7 @@ func freeName(name string, all []Candidate, have map[string]map[string]any) stri
 // variables replaced by their values. A variable without a value stays.
 func essence(raw json.RawMessage, lookup func(string) (string, bool)) map[string]any {
 	var obj map[string]any
-	expanded := mapStrings(raw, "", func(_, s string) string {
+	expanded := mapStrings(raw, func(_, s string) string {
 		return variableUse.ReplaceAllStringFunc(s, func(match string) string {
 			if strings.HasPrefix(match, "$${") || lookup == nil {
 				return match

@@ -133,7 +133,7 @@ func read(m Machine, c Client, f File) (Found, bool) {
 	if c.style == literal {
 		// Before names of variables, which some clients write as such, become
 		// variables: what looks like one until now is text.
-		raw = mapStrings(raw, "", func(_, s string) string { return strings.ReplaceAll(s, "${", "$${") })
+		raw = mapStrings(raw, func(_, s string) string { return strings.ReplaceAll(s, "${", "$${") })
 	}
 	wrapped := fmt.Appendf(nil, `{"mcpServers":%s}`, raw)
 	entries, err := config.Entries(f.Path, wrapped)

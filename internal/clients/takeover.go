@@ -98,7 +98,7 @@ func Variables(o config.Options) func(string) (string, bool) {
 // variablesIn lists the variables that a server cannot do without.
 func variablesIn(server json.RawMessage) []string {
 	var names []string
-	mapStrings(server, "", func(_, s string) string {
+	mapStrings(server, func(_, s string) string {
 		for _, match := range neededName.FindAllStringSubmatch(s, -1) {
 			if !predefined.MatchString(match[0]) && !slices.Contains(names, match[1]) {
 				names = append(names, match[1])

@@ -37,7 +37,7 @@ func (c Client) translate(m Machine, f File, server json.RawMessage, inputs map[
 	if f.Scope != User {
 		folder = m.Project
 	}
-	out := mapStrings(server, "", func(key, s string) string {
+	out := mapStrings(server, func(key, s string) string {
 		s = c.style.translate(m, folder, s, inputs, note)
 		if folder != "" && relativePath.MatchString(s) && (key == "command" || key == "cwd" || key == "envFile") {
 			s = m.join(folder, strings.TrimPrefix(strings.TrimPrefix(s, "./"), `.\`))
@@ -100,11 +100,11 @@ func (v variables) translate(m Machine, folder, s string, inputs map[string]inpu
 
 // mapStrings passes every string of a JSON value through f, with the key of
 // the top that it is under, and keeps the order of everything.
-func mapStrings(raw json.RawMessage, key string, f func(key, s string) string) json.RawMessage {
+func mapStrings(raw json.RawMessage, f func(key, s string) string) json.RawMessage {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var b bytes.Buffer
-	copyValue(dec, &b, key, f)
+	copyValue(dec, &b, "", f)
 	return b.Bytes()
 }
 

@@ -63,7 +63,7 @@ func ShowSecrets(name string, edited, old json.RawMessage) json.RawMessage {
 }
 
 func showMarks(edited json.RawMessage, secrets []Secret) json.RawMessage {
-	return mapStrings(edited, "", func(_, s string) string {
+	return mapStrings(edited, func(_, s string) string {
 		for n, secret := range secrets {
 			s = strings.ReplaceAll(s, hidden(n), secret.value.Reveal())
 		}

@@ -310,15 +310,15 @@ func TestInstructionsAreBounded(t *testing.T) {
 			(*configs)[i].Description = "A server that does\nthings of " + strings.Repeat("every kind ", 20)
 		}
 	})
-	text := r.instructions(&tool.Local)
+	text := r.overview(&tool.Local, metaInstructions)
 	if len(text) > overviewLength+100 || !strings.Contains(text, "more: list_mcp_servers") || strings.Count(text, "\n") < 5 {
 		t.Errorf("%d bytes: %s", len(text), text)
 	}
 	limited := tool.Caller{ID: "key:x", Servers: []string{"server-07"}}
-	if text := r.instructions(&limited); strings.Count(text, "\n") != 1 || !strings.Contains(text, "server-07") {
+	if text := r.overview(&limited, metaInstructions); strings.Count(text, "\n") != 1 || !strings.Contains(text, "server-07") {
 		t.Errorf("a limited caller reads %s", text)
 	}
-	if text := r.instructions(&tool.Caller{ID: "key:y", Servers: []string{"none"}}); !strings.Contains(text, "No server is configured") {
+	if text := r.overview(&tool.Caller{ID: "key:y", Servers: []string{"none"}}, metaInstructions); !strings.Contains(text, "No server is configured") {
 		t.Errorf("a caller without servers reads %s", text)
 	}
 }

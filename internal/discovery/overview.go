@@ -59,10 +59,6 @@ func (f *Face) servers(caller *tool.Caller) []serverLine {
 	return lines
 }
 
-// instructions explain the meta-tools to an agent and list the servers, up to a
-// limit.
-func (f *Face) instructions(caller *tool.Caller) string { return f.overview(caller, metaInstructions) }
-
 const (
 	metaInstructions = "Junctor gives you the tools of many MCP servers. Find one with search_tools (describe the task), then run it with execute_tool. get_tool_details has a tool's full schema."
 	codeInstructions = "Junctor gives you the tools of many MCP servers. Find them with search_tools (describe the task), then call them in one script with run_code: loop, filter and combine there, and return only what you need."

@@ -95,7 +95,7 @@ func TestServerStatesAreExplained(t *testing.T) {
 	if got := ask("list_mcp_servers", `{}`); !strings.Contains(got, `"reason":"sign in"`) || !strings.Contains(got, `"reason":"it ended"`) {
 		t.Errorf("servers = %s", got)
 	}
-	if text := f.instructions(&tool.Local); !strings.Contains(text, "locked (auth_required)") {
+	if text := f.overview(&tool.Local, metaInstructions); !strings.Contains(text, "locked (auth_required)") {
 		t.Errorf("instructions = %s", text)
 	}
 	for arguments, part := range map[string]string{
@@ -148,7 +148,7 @@ func TestOverviewDescribesServers(t *testing.T) {
 	put("lone", "", "only")
 	overview := func() string {
 		f := New(Options{Tools: listing.New(listing.Options{Catalog: cat, Search: search.New(), Upstreams: ups}), Upstreams: ups, Config: DefaultConfig(), Log: nolog})
-		_, list, _ := strings.Cut(f.instructions(&tool.Local), "Servers:\n")
+		_, list, _ := strings.Cut(f.overview(&tool.Local, metaInstructions), "Servers:\n")
 		return list
 	}
 	if got, want := overview(), "- told: Talks to the moon. (2 tools)\n- untold: one, two, three, four (5 tools)\n- lone: only (1 tool)"; got != want {

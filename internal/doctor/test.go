@@ -169,7 +169,7 @@ func (r *TestReport) session(ctx context.Context, o TestOptions) {
 	r.begin("latency")
 	r.latency(ctx, o, c, info)
 	r.begin("output")
-	r.output(o, c)
+	r.output(c)
 }
 
 // do sends one request within the time of a step.
@@ -313,7 +313,7 @@ func (r *TestReport) latency(ctx context.Context, o TestOptions, c *connection, 
 func round(d time.Duration) string { return d.Round(100 * time.Microsecond).String() }
 
 // output looks at what a program wrote beside the protocol, and how it ends.
-func (r *TestReport) output(o TestOptions, c *connection) {
+func (r *TestReport) output(c *connection) {
 	ended := c.close()
 	if !c.isProgram() {
 		return

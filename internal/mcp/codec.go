@@ -14,10 +14,6 @@ type Limits struct {
 	MaxDepth int // of nesting; 256
 	MaxBatch int // messages in one batch; 256
 
-	// Bare forgives a missing "jsonrpc" member, for faces that take
-	// {"method","params"} alone.
-	Bare bool
-
 	// Repair accepts what must not cost the connection to a server: bytes
 	// that are not UTF-8 are replaced by U+FFFD, and a message nested deeper
 	// than MaxDepth is decoded. Both are marked in the Message. Without it
@@ -201,7 +197,7 @@ func decodeObject(b []byte, i int, limits Limits) (Message, int, error) {
 		}
 		return Message{}, end, broken
 	}
-	m, err := e.message(limits)
+	m, err := e.message()
 	if deep && err == nil {
 		if !limits.Repair {
 			return Message{}, end, &DecodeError{Code: CodeInvalidRequest, ID: m.ID, Msg: DepthMessage(limits.MaxDepth)}
@@ -246,10 +242,10 @@ func (e *envelope) field(key []byte) *[]byte {
 	return nil
 }
 
-func (e *envelope) message(limits Limits) (Message, error) {
+func (e *envelope) message() (Message, error) {
 	var m Message
-	invalid := func(format string, args ...any) (Message, error) {
-		broken := &DecodeError{Code: CodeInvalidRequest, ID: m.ID, Msg: "invalid request: " + fmt.Sprintf(format, args...)}
+	invalid := func(text string) (Message, error) {
+		broken := &DecodeError{Code: CodeInvalidRequest, ID: m.ID, Msg: "invalid request: " + text}
 		if e.version != nil && e.method == nil {
 			broken.answers = m.ID
 		}
@@ -263,7 +259,7 @@ func (e *envelope) message(limits Limits) (Message, error) {
 		m.ID = id
 	}
 	switch {
-	case e.version == nil && !limits.Bare:
+	case e.version == nil:
 		return invalid(`"jsonrpc" is missing; it must be "2.0"`)
 	case e.version != nil && string(e.version) != `"2.0"`:
 		return invalid(`"jsonrpc" must be "2.0"`)

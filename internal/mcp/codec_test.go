@@ -107,16 +107,6 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-func TestDecodeBare(t *testing.T) {
-	m, err := Decode([]byte(`{"method":"tools/list"}`), Limits{Bare: true})
-	if err != nil || m.Method != "tools/list" {
-		t.Fatalf("got %+v, %v", m, err)
-	}
-	if _, err := Decode([]byte(`{"jsonrpc":"1","method":"tools/list"}`), Limits{Bare: true}); err == nil {
-		t.Error("a wrong version was accepted")
-	}
-}
-
 func TestDecodeEach(t *testing.T) {
 	for name, tt := range map[string]struct {
 		in    string

@@ -3,7 +3,6 @@ package mcpclient
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -91,10 +90,6 @@ type Options struct {
 	// when zero.
 	RequestTimeout time.Duration
 
-	// KeepAlive is how often a connection without traffic is probed; one
-	// that leaves a probe unanswered for as long is closed. Never when zero.
-	KeepAlive time.Duration
-
 	Limits mcp.Limits
 	Log    *slog.Logger // nil logs nothing
 
@@ -147,7 +142,6 @@ type Client struct {
 	logLevel  atomic.Pointer[string] // what logging/setLevel asked for
 	learned   sync.Map               // schemas that a server wanted known, by tool
 	nextID    atomic.Int64
-	lastHeard atomic.Int64 // unix nanoseconds of the last incoming message
 
 	warnings warnings
 
@@ -193,9 +187,6 @@ func Connect(ctx context.Context, t Transport, o Options) (*Client, error) {
 	}
 	c.wire.ready(c.info.Load().Protocol)
 	c.listen()
-	if o.KeepAlive > 0 {
-		go c.keepAlive()
-	}
 	return c, nil
 }
 
@@ -267,35 +258,6 @@ func (c *Client) Notify(ctx context.Context, method string, params json.RawMessa
 		return c.failure(ctx, err)
 	}
 	return nil
-}
-
-// keepAlive probes a silent connection.
-func (c *Client) keepAlive() {
-	every := c.opts.KeepAlive
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-c.done:
-			return
-		case <-tick.C:
-		}
-		if time.Since(time.Unix(0, c.lastHeard.Load())) < every {
-			continue
-		}
-		method := "ping"
-		if c.stateless.Load() {
-			method = "server/discover" // ping is gone from the new era
-		}
-		ctx, cancel := context.WithTimeout(c.ctx, every)
-		_, err := c.Do(ctx, tool.Request{Method: method})
-		cancel()
-		if _, answered := errors.AsType[*mcp.Error](err); err != nil && !answered && c.Err() == nil {
-			c.end(&tool.Error{Kind: tool.UpstreamFailed, Msg: "the server stopped answering", Err: err})
-			c.wire.close()
-			return
-		}
-	}
 }
 
 // logMessage writes a message to or from the upstream.

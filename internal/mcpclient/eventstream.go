@@ -132,7 +132,6 @@ func (w *httpWire) readAnswer(events *mcp.EventReader, cl *pendingRequest) (answ
 			}
 		})
 		if found {
-			w.c.noteReceived()
 			return answer, true, nil
 		}
 		if lost != nil {

@@ -481,30 +481,7 @@ func TestTimeouts(t *testing.T) {
 			}
 		})
 	})
-	for _, era := range []string{"old", "new"} {
-		t.Run("keep alive, "+era, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := mustPlay(t, Options{KeepAlive: time.Minute}, func(s *script) {
-					probe := "ping"
-					if era == "old" {
-						s.oldEra()
-					} else {
-						probe = "server/discover"
-						s.result(s.want("server/discover"), discoverResult)
-					}
-					for range 3 {
-						s.result(s.want(probe), `{}`)
-					}
-					s.want(probe) // unanswered
-					s.want("notifications/cancelled")
-				})
-				<-c.Done()
-				if err := c.Err(); !strings.Contains(err.Error(), "stopped answering") {
-					t.Errorf("Err = %v", err)
-				}
-			})
-		})
-	}
+
 }
 
 func TestInvalidMessagesAreDropped(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"time"
 
 	"junctor/internal/mcp"
 	"junctor/internal/rawjson"
@@ -17,7 +16,6 @@ import (
 // stream it came, nil on a connection that calls share. It is called by one
 // goroutine per stream and does not block for long.
 func (c *Client) handle(m *mcp.Message, origin *pendingRequest) {
-	c.noteReceived()
 	if !m.IsResponse() { // an answer is logged by the call that waits for it
 		c.logMessage("received", m)
 	}
@@ -39,13 +37,6 @@ func (c *Client) handle(m *mcp.Message, origin *pendingRequest) {
 		c.handleRequest(m, origin)
 	default:
 		c.handleNotification(m, origin)
-	}
-}
-
-// noteReceived records the time of the last message, for the keep-alive check.
-func (c *Client) noteReceived() {
-	if c.opts.KeepAlive > 0 {
-		c.lastHeard.Store(time.Now().UnixNano())
 	}
 }
 

@@ -237,7 +237,6 @@ func (w *httpWire) readPlain(ctx context.Context, cl *pendingRequest, resp *http
 		err = &tool.Error{Kind: tool.UpstreamFailed, Msg: "the server's message contains no response"}
 	}
 	if found {
-		w.c.noteReceived()
 		return answer, nil
 	}
 	return mcp.Message{}, err

@@ -132,7 +132,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 	}()
 	// Only now is the current token certain: another process may have refreshed
 	// it, and the old refresh token must not be used again.
-	rec, version, err := s.latest(ctx, cfg, st)
+	rec, version, err := s.latest(ctx, st)
 	switch {
 	case err != nil:
 		return nil, err
@@ -150,7 +150,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 		t, err = s.exchange(ctx, rec.Reach.reach(), rec.Token, rec.client(cfg), rec.grant())
 	}
 	if err != nil {
-		return s.refreshFailed(cfg, st, rec, version, err)
+		return s.refreshFailed(st, rec, version, err)
 	}
 	next := *rec
 	t.into(&next, time.Now())
@@ -160,7 +160,7 @@ func (s *Service) refreshLocked(cfg upstream.Config, st *state, old string) (*re
 
 // latest returns the login from the store, or from this process if it could not
 // be stored.
-func (s *Service) latest(ctx context.Context, cfg upstream.Config, st *state) (*record, int64, error) {
+func (s *Service) latest(ctx context.Context, st *state) (*record, int64, error) {
 	st.mu.Lock()
 	rec, version, unsaved := st.rec, st.version, st.unsaved
 	st.mu.Unlock()
@@ -207,7 +207,7 @@ func (s *Service) storeRefreshed(st *state, rec *record, version int64) (*record
 }
 
 // refreshFailed distinguishes an invalid login from a network failure.
-func (s *Service) refreshFailed(cfg upstream.Config, st *state, rec *record, version int64, err error) (*record, error) {
+func (s *Service) refreshFailed(st *state, rec *record, version int64, err error) (*record, error) {
 	refused, definite := asRefused(err)
 	if !definite {
 		return nil, unreachable("its token endpoint", err)

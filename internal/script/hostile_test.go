@@ -202,3 +202,10 @@ func withMemory(t *testing.T, limit int64) *Engine {
 	e.memory.limit = limit
 	return e
 }
+
+// inUse returns the bytes that all programs use.
+func (p *memoryPool) inUse() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.used
+}

@@ -52,13 +52,6 @@ func (p *memoryPool) release(owner string, n int64) {
 	}
 }
 
-// inUse returns the bytes that all programs use.
-func (p *memoryPool) inUse() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.used
-}
-
 // linearMemory is the memory of one instance. Growth beyond the limit of the
 // run that it serves ends the run.
 type linearMemory struct {

@@ -45,7 +45,7 @@ func (chatWire) parse(s *Server, r *http.Request, body []byte) (*Request, *Failu
 		return nil, &Failure{Status: 400, Message: "Invalid type: " + err.Error()}
 	}
 	req := &Request{API: Chat, Path: r.URL.Path, Header: r.Header.Clone(), Body: body, Model: in.Model, Stream: in.Stream,
-		Parallel: in.Parallel == nil || *in.Parallel, Choice: choiceOf(in.ToolChoice, "function")}
+		Parallel: in.Parallel == nil || *in.Parallel, Choice: choiceOf(in.ToolChoice)}
 	fail := func(format string, args ...any) (*Request, *Failure) {
 		return req, &Failure{Status: 400, Message: fmt.Sprintf(format, args...)}
 	}
@@ -251,7 +251,7 @@ func retryAfter(w http.ResponseWriter, f Failure) {
 }
 
 // choiceOf reads a tool_choice: a word, or an object that names a function.
-func choiceOf(raw json.RawMessage, field string) string {
+func choiceOf(raw json.RawMessage) string {
 	if len(raw) == 0 {
 		return "auto"
 	}

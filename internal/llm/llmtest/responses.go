@@ -34,7 +34,7 @@ func (responsesWire) parse(s *Server, r *http.Request, body []byte) (*Request, *
 		return nil, &Failure{Status: 400, Message: "Invalid type: " + err.Error()}
 	}
 	req := &Request{API: Responses, Path: r.URL.Path, Header: r.Header.Clone(), Body: body, Model: in.Model, Stream: in.Stream,
-		System: in.Instructions, Parallel: in.Parallel == nil || *in.Parallel, Choice: choiceOf(in.ToolChoice, "")}
+		System: in.Instructions, Parallel: in.Parallel == nil || *in.Parallel, Choice: choiceOf(in.ToolChoice)}
 	fail := func(format string, args ...any) (*Request, *Failure) {
 		return req, &Failure{Status: 400, Message: fmt.Sprintf(format, args...)}
 	}
