@@ -43,6 +43,7 @@ import (
 	"junctor/internal/search"
 	"junctor/internal/store"
 	"junctor/internal/telemetry"
+	"junctor/internal/telemetry/otlp"
 	"junctor/internal/tool"
 	"junctor/internal/upstream"
 	"junctor/internal/waiting"
@@ -160,7 +161,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 	if a.store, err = OpenStore(ctx, cfg.Store, o.DataDir, o.Log); err != nil {
 		return nil, err
 	}
-	if a.tracer, err = telemetry.NewTracer(ctx, cfg.Telemetry.OTLP, o.Version, o.Redactor); err != nil {
+	if a.tracer, err = otlp.NewTracer(ctx, cfg.Telemetry.OTLP, o.Version, o.Redactor); err != nil {
 		_ = a.store.Close()
 		return nil, err
 	}

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -23,26 +21,9 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// NewTracer makes a Tracer that sends its spans, redacted, to the configured
-// collector in the background. It connects to nothing yet. A nil cfg gives a
-// nil Tracer.
-func NewTracer(ctx context.Context, cfg *OTLPConfig, version string, r *Redactor) (*Tracer, error) {
-	if cfg == nil {
-		return nil, nil
-	}
-	headers := map[string]string{}
-	for name, value := range cfg.Headers {
-		headers[name] = value.Reveal()
-		r.Add(value)
-	}
-	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(tracesURL(cfg.Endpoint)), otlptracehttp.WithHeaders(headers))
-	if err != nil {
-		return nil, fmt.Errorf("traces to %s: %w", r.String(cfg.Endpoint), err)
-	}
-	return newTracer(cfg, version, r, exporter), nil
-}
-
-func newTracer(cfg *OTLPConfig, version string, r *Redactor, exporter sdktrace.SpanExporter) *Tracer {
+// NewTracer makes a Tracer that gives its spans, redacted, to exporter in the
+// background.
+func NewTracer(cfg *OTLPConfig, version string, r *Redactor, exporter sdktrace.SpanExporter) *Tracer {
 	ratio := 1.0
 	if cfg.SampleRatio != nil {
 		ratio = *cfg.SampleRatio
@@ -57,16 +38,6 @@ func newTracer(cfg *OTLPConfig, version string, r *Redactor, exporter sdktrace.S
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", name), attribute.String("service.version", version))),
 	)
 	return &Tracer{provider: p, tracer: p.Tracer("junctor")}
-}
-
-// tracesURL adds the path that OTLP over HTTP has for traces when the address
-// has none.
-func tracesURL(endpoint string) string {
-	endpoint = strings.TrimRight(endpoint, "/")
-	if _, rest, ok := strings.Cut(endpoint, "://"); ok && strings.Contains(rest, "/") || !ok && strings.Contains(endpoint, "/") {
-		return endpoint
-	}
-	return endpoint + "/v1/traces"
 }
 
 // Span is one piece of work within a trace.

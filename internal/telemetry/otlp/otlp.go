@@ -1,0 +1,43 @@
+// Package otlp sends traces to an OpenTelemetry collector. It is separate from
+// telemetry, which almost every package imports, because the exporter brings
+// gRPC into what it is linked to.
+package otlp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+
+	"junctor/internal/telemetry"
+)
+
+// NewTracer makes a Tracer that sends its spans, redacted, to the configured
+// collector in the background. It connects to nothing yet. A nil cfg gives a
+// nil Tracer.
+func NewTracer(ctx context.Context, cfg *telemetry.OTLPConfig, version string, r *telemetry.Redactor) (*telemetry.Tracer, error) {
+	if cfg == nil {
+		return nil, nil
+	}
+	headers := map[string]string{}
+	for name, value := range cfg.Headers {
+		headers[name] = value.Reveal()
+		r.Add(value)
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(tracesURL(cfg.Endpoint)), otlptracehttp.WithHeaders(headers))
+	if err != nil {
+		return nil, fmt.Errorf("traces to %s: %w", r.String(cfg.Endpoint), err)
+	}
+	return telemetry.NewTracer(cfg, version, r, exporter), nil
+}
+
+// tracesURL adds the path that OTLP over HTTP has for traces when the address
+// has none.
+func tracesURL(endpoint string) string {
+	endpoint = strings.TrimRight(endpoint, "/")
+	if _, rest, ok := strings.Cut(endpoint, "://"); ok && strings.Contains(rest, "/") || !ok && strings.Contains(endpoint, "/") {
+		return endpoint
+	}
+	return endpoint + "/v1/traces"
+}
