@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.yaml.in/yaml/v4"
@@ -47,6 +48,34 @@ func run(t *testing.T, dir string, env []string, program string, args ...string)
 	return string(out)
 }
 
+// version is what the built program says.
+const version = "1.2.3-test"
+
+// dir is for what more than one test uses.
+var dir string
+
+func TestMain(m *testing.M) {
+	var err error
+	if dir, err = os.MkdirTemp("", "packaging"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// extras builds the program, and lets it write manual pages and completions,
+// as scripts/extras does for releases. Linking takes seconds: it happens once.
+var extras = sync.OnceValue(func() error {
+	cmd := exec.Command("./scripts/extras", filepath.Join(dir, "extras"))
+	cmd.Dir, cmd.Env = "..", append(os.Environ(), "VERSION="+version, "BIN="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("scripts/extras: %w\n%s", err, out)
+	}
+	return nil
+})
+
 // TestNpmPackage installs the packages from local tarballs and lets npx speak
 // MCP, as it stands in clients' configurations.
 func TestNpmPackage(t *testing.T) {
@@ -54,15 +83,26 @@ func TestNpmPackage(t *testing.T) {
 		t.Skip("builds the program")
 	}
 	node, npm, npx := need(t, "node"), need(t, "npm"), need(t, "npx")
+	program := filepath.Join(dir, "junctor")
 	dir := t.TempDir()
-	name := "junctor"
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
 	binaries := filepath.Join(dir, "binaries")
-	binary := filepath.Join(binaries, runtime.GOOS+"-"+runtime.GOARCH, name)
-	run(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-X main.version=1.2.3-test", "-o", binary, "./cmd/junctor")
-	run(t, "..", nil, node, "packaging/npm/build.mjs", binaries, "v1.2.3-test", filepath.Join(dir, "npm"))
+	binary := filepath.Join(binaries, runtime.GOOS+"-"+runtime.GOARCH, "junctor")
+	if runtime.GOOS == "windows" {
+		run(t, "..", []string{"CGO_ENABLED=0"}, "go", "build", "-ldflags", "-X main.version="+version, "-o", binary+".exe", "./cmd/junctor")
+	} else {
+		if err := extras(); err != nil {
+			t.Fatal(err)
+		}
+		// npm takes long to compress and unpack the program, so that it gets
+		// a script which runs it.
+		if err := os.MkdirAll(filepath.Dir(binary), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(binary, []byte("#!/bin/sh\nexec '"+program+"' \"$@\"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, "..", nil, node, "packaging/npm/build.mjs", binaries, "v"+version, filepath.Join(dir, "npm"))
 
 	packages, err := os.ReadDir(filepath.Join(dir, "npm"))
 	if err != nil || len(packages) != 2 {
@@ -83,7 +123,7 @@ func TestNpmPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, user, env, npm, append([]string{"install", "--offline", "--no-audit", "--no-fund", "--loglevel=error"}, tarballs...)...)
-	if out := run(t, user, env, npx, "--offline", "junctor", "version"); !strings.Contains(out, "1.2.3-test") {
+	if out := run(t, user, env, npx, "--offline", "junctor", "version"); !strings.Contains(out, version) {
 		t.Errorf("npx junctor version: %s", out)
 	}
 	t.Run("exit code", func(t *testing.T) {
@@ -155,8 +195,10 @@ func TestManualPagesAndCompletions(t *testing.T) {
 	if testing.Short() || runtime.GOOS == "windows" {
 		t.Skip("runs a shell script that builds the program")
 	}
-	out := t.TempDir()
-	run(t, "..", nil, "./scripts/extras", out)
+	if err := extras(); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "extras")
 	for _, want := range []string{"completions/junctor.bash", "completions/_junctor", "completions/junctor.fish", "completions/junctor.ps1", "man/junctor.1", "man/junctor-servers-add.1", "man/junctor-doctor.1"} {
 		data, err := os.ReadFile(filepath.Join(out, want))
 		if err != nil || len(data) < 200 {
@@ -167,16 +209,15 @@ func TestManualPagesAndCompletions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groff, err := exec.LookPath("groff")
 	for _, page := range pages {
-		data, readErr := os.ReadFile(page)
-		if readErr != nil || !bytes.Contains(data, []byte("\n.TH \"JUNCTOR")) || !bytes.Contains(data, []byte(".SH NAME\n")) {
-			t.Errorf("%s is no manual page: %v", page, readErr)
+		data, err := os.ReadFile(page)
+		if err != nil || !bytes.Contains(data, []byte("\n.TH \"JUNCTOR")) || !bytes.Contains(data, []byte(".SH NAME\n")) {
+			t.Errorf("%s is no manual page: %v", page, err)
 		}
-		if err == nil {
-			if said := run(t, ".", nil, groff, "-Kutf8", "-man", "-Tutf8", "-ww", "-z", page); said != "" {
-				t.Errorf("%s: %s", page, said)
-			}
+	}
+	if groff, err := exec.LookPath("groff"); err == nil {
+		if said := run(t, ".", nil, groff, append([]string{"-Kutf8", "-man", "-Tutf8", "-ww", "-z"}, pages...)...); said != "" {
+			t.Errorf("groff: %s", said)
 		}
 	}
 	if slices.ContainsFunc(pages, func(p string) bool { return strings.Contains(p, "junctor-health") }) {
