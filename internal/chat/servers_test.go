@@ -73,25 +73,25 @@ func TestRealServers(t *testing.T) {
 			{Tool: "files:read_text_file", Args: json.RawMessage(`{}`)}}}},
 		{When: llmtest.When{User: "missing", Results: llmtest.N(3)}, Reply: llmtest.Reply{Text: "{{results}}"}},
 		{When: llmtest.When{User: "long work", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{
-			{Tool: "everything:trigger-long-running-operation", Args: json.RawMessage(`{"duration":1,"steps":2}`)}}}},
+			{Tool: "everything:trigger-long-running-operation", Args: json.RawMessage(`{"duration":0.2,"steps":2}`)}}}},
 		{When: llmtest.When{User: "long work", Results: llmtest.N(1)}, Reply: llmtest.Reply{Text: "{{result}}"}},
 		{When: llmtest.When{User: "endless work", Results: llmtest.N(0)}, Reply: llmtest.Reply{Calls: []llmtest.Call{
 			{Tool: "everything:trigger-long-running-operation", Args: json.RawMessage(`{"duration":600,"steps":600}`)}}}},
 	}}
+	served := catalog.New(nil, nil)
+	ups := upstream.NewSupervisor(configs, upstream.Options{Sink: toolSink{served}, Log: slog.New(slog.DiscardHandler), Environ: os.Environ(), Name: "junctor", Version: "test"})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = ups.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	if pending := ups.Await(ctx); len(pending) > 0 {
+		t.Fatalf("not started: %v", pending)
+	}
 	for name, cfg := range providers() {
 		t.Run(name, func(t *testing.T) {
 			r := newFixture(t, script, withModels(cfg), func(o *Options, _ *[]llm.Config) {
-				c := catalog.New(nil, nil)
-				ups := upstream.NewSupervisor(configs, upstream.Options{Sink: toolSink{c}, Log: slog.New(slog.DiscardHandler), Environ: os.Environ(), Name: "junctor", Version: "test"})
-				ctx, cancel := context.WithCancel(context.Background())
-				done := make(chan struct{})
-				go func() { defer close(done); _ = ups.Run(ctx) }()
-				t.Cleanup(func() { cancel(); <-done })
-				if pending := ups.Await(ctx); len(pending) > 0 {
-					t.Fatalf("not started: %v", pending)
-				}
-				o.Tools = listing.New(listing.Options{Catalog: c, Upstreams: ups})
-				o.Executor = executor.New(executor.Options{Catalog: c, Upstreams: ups, Calls: o.Store.(executor.CallLog), Log: o.Log, Config: executor.DefaultConfig()})
+				o.Tools = listing.New(listing.Options{Catalog: served, Upstreams: ups})
+				o.Executor = executor.New(executor.Options{Catalog: served, Upstreams: ups, Calls: o.Store.(executor.CallLog), Log: o.Log, Config: executor.DefaultConfig()})
 			})
 			c := r.connect("")
 			for _, tt := range []struct {
