@@ -88,7 +88,10 @@ func (d *declarer) write(schema json.RawMessage, depth int) string {
 		if ref == "" {
 			break
 		}
-		if schema = d.resolve(ref); schema == nil {
+		if !strings.HasPrefix(ref, "#") {
+			return "any"
+		}
+		if schema = rawjson.Pointer(d.root, ref[1:]); schema == nil {
 			return "any"
 		}
 	}
@@ -116,14 +119,6 @@ func (d *declarer) write(schema json.RawMessage, depth int) string {
 		return strings.Join(slices.Compact(names), " | ")
 	}
 	return d.simple(rawjson.FieldString(kind), schema, depth)
-}
-
-func (d *declarer) resolve(ref string) json.RawMessage {
-	path, ok := strings.CutPrefix(ref, "#/")
-	if !ok {
-		return nil
-	}
-	return rawjson.Field(d.root, strings.Split(path, "/")...)
 }
 
 func (d *declarer) union(choices []json.RawMessage, join string, depth int) string {

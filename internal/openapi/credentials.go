@@ -79,15 +79,20 @@ type credentialSource struct {
 	login       func(*http.Request) error            // sets the token of the person's login; nil if there is none
 }
 
+// alternatives are the security requirements of an operation, of which one must
+// be met.
+func (s *Service) alternatives(o *operation) []map[string][]string {
+	if o.security == nil {
+		return s.security
+	}
+	return o.security
+}
+
 // authorize adds the credentials of the first alternative that has all of
 // them. An operation without a requirement gets none; one whose requirements
 // cannot be met is sent without, since the configured headers may be enough.
 func (s *Service) authorize(r *http.Request, o *operation, from credentialSource) error {
-	alternatives := o.security
-	if alternatives == nil {
-		alternatives = s.security
-	}
-	for _, requirement := range alternatives {
+	for _, requirement := range s.alternatives(o) {
 		if !s.met(requirement, from) {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -82,7 +81,7 @@ func (d *document) index() {
 	d.components = map[string]json.RawMessage{}
 	add := func(prefix string, group json.RawMessage) {
 		for name, value := range rawjson.Members(group) {
-			d.components[prefix+escapePointer(name)] = value
+			d.components[prefix+rawjson.EscapePointer(name)] = value
 		}
 	}
 	for kind, group := range rawjson.Members(rawjson.Field(d.raw, "components")) {
@@ -279,34 +278,11 @@ func (d *document) lookup(ref string) (json.RawMessage, *document, error) {
 	if value, ok := d.components["#"+pointer]; ok {
 		return value, d, nil
 	}
-	value := d.raw
-	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if token == "" {
-			continue
-		}
-		value = child(value, unescapePointer(token))
-		if value == nil {
-			return nil, nil, fmt.Errorf("$ref %q: the document has no such value", ref)
-		}
+	value := rawjson.Pointer(d.raw, pointer)
+	if value == nil {
+		return nil, nil, fmt.Errorf("$ref %q: the document has no such value", ref)
 	}
 	return value, d, nil
-}
-
-func child(value json.RawMessage, name string) json.RawMessage {
-	if len(value) > 0 && value[0] == '[' {
-		n, err := strconv.Atoi(name)
-		if err != nil {
-			return nil
-		}
-		for e := range rawjson.Elements(value) {
-			if n == 0 {
-				return e
-			}
-			n--
-		}
-		return nil
-	}
-	return rawjson.Field(value, name)
 }
 
 // open reads a file beside the document.
@@ -342,15 +318,4 @@ func (d *document) open(name string) (*document, error) {
 	f.index()
 	d.files.read[name] = f
 	return f, nil
-}
-
-func escapePointer(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
-
-func unescapePointer(token string) string {
-	if plain, err := url.PathUnescape(token); err == nil {
-		token = plain
-	}
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"syscall"
 	"time"
 
@@ -46,17 +47,14 @@ func lookup(host string) address.Class {
 	if err != nil || len(addrs) == 0 {
 		return address.Public
 	}
-	c := address.Of(addrs[0])
-	for _, a := range addrs[1:] {
-		if address.Of(a) == address.Public {
-			c = address.Public
-		}
+	if slices.ContainsFunc(addrs, func(a netip.Addr) bool { return address.Of(a) == address.Public }) {
+		return address.Public
 	}
-	return c
+	return address.Of(addrs[0])
 }
 
 // check refuses an address that can be judged before it is dialled.
-func (g *guard) check(_ context.Context, u *url.URL) error {
+func (g *guard) check(u *url.URL) error {
 	if g == nil {
 		return nil
 	}

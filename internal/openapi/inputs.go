@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -139,12 +140,7 @@ func (in *inputs) parameter(raw rawParameter, where string) {
 		schema = raw.raw // type, items, enum and so on are beside name and in
 		p.style, p.explode = collection(rawjson.FieldString(raw.raw, "collectionFormat"), where)
 	} else {
-		if p.style == "" {
-			p.style = map[string]string{"path": "simple", "header": "simple"}[where]
-		}
-		if p.style == "" {
-			p.style = "form"
-		}
+		p.style = cmp.Or(p.style, map[string]string{"path": "simple", "header": "simple"}[where], "form")
 		p.explode = p.style == "form" || p.style == "cookie" || p.style == "deepObject"
 		if e := rawjson.Field(raw.raw, "explode"); len(e) > 0 {
 			p.explode = isTrue(e)
@@ -289,7 +285,7 @@ func flatten(d *document, raw json.RawMessage, depth int) ([]property, bool) {
 	}
 	var required []string
 	for name := range rawjson.Elements(rawjson.Field(schema, "required")) {
-		required = append(required, text(name))
+		required = append(required, rawjson.FieldString(name))
 	}
 	var own []property
 	for name, p := range rawjson.Members(rawjson.Field(schema, "properties")) {

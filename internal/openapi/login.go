@@ -92,11 +92,7 @@ func (s *Server) endpoints() endpoints {
 func (s *Service) scopesOf(name string) []string {
 	needed := map[string]bool{}
 	for _, o := range s.operations {
-		alternatives := o.security
-		if alternatives == nil {
-			alternatives = s.security
-		}
-		for _, requirement := range alternatives {
+		for _, requirement := range s.alternatives(o) {
 			for _, scope := range requirement[name] {
 				needed[scope] = true
 			}
@@ -115,10 +111,7 @@ func (s *Service) Missing(credentials map[string]string, login bool) []string {
 	}
 	missing := map[string]bool{}
 	for _, o := range s.operations {
-		alternatives := o.security
-		if alternatives == nil {
-			alternatives = s.security
-		}
+		alternatives := s.alternatives(o)
 		if len(alternatives) == 0 || slices.ContainsFunc(alternatives, func(r map[string][]string) bool { return len(r) == 0 || s.met(r, from) }) {
 			continue
 		}

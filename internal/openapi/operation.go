@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -142,10 +143,7 @@ func (r reader) operation(s source) (*operation, error) {
 		method: strings.ToUpper(s.method), path: s.path, deprecated: isTrue(rawjson.Field(s.op, "deprecated")),
 		security: requirements(rawjson.Field(s.op, "security")),
 	}
-	o.server = serverURL(rawjson.Field(s.op, "servers"))
-	if o.server == "" {
-		o.server = serverURL(rawjson.Field(s.item, "servers"))
-	}
+	o.server = cmp.Or(serverURL(rawjson.Field(s.op, "servers")), serverURL(rawjson.Field(s.item, "servers")))
 	in, err := r.inputs(s)
 	if err != nil {
 		return nil, err
@@ -161,20 +159,13 @@ func (r reader) operation(s source) (*operation, error) {
 	answer := r.response(s)
 	o.accept, o.structured, o.wrapped = answer.accept, len(answer.schema) > 0, answer.wrapped
 	o.name = r.uniqueName(s)
-	o.definition = define(o, s, input, answer)
-	return o, nil
+	o.definition, err = define(o, s, input, answer)
+	return o, err
 }
 
 // uniqueName names the tool: by the hint, the operationId, or method and path.
 func (r reader) uniqueName(s source) string {
-	name := s.hint.name
-	if name == "" {
-		name = rawjson.FieldString(s.op, "operationId")
-	}
-	if name == "" {
-		name = s.method + strings.NewReplacer("{", "", "}", "").Replace(s.path)
-	}
-	base := sanitize(name, 64)
+	base := sanitize(cmp.Or(s.hint.name, rawjson.FieldString(s.op, "operationId"), s.method+strings.NewReplacer("{", "", "}", "").Replace(s.path)), 64)
 	unique := base
 	for n := 2; r.names[unique]; n++ {
 		suffix := fmt.Sprintf("_%d", n)
@@ -208,25 +199,16 @@ func sanitize(name string, limit int) string {
 }
 
 // define writes the tool's definition.
-func define(o *operation, s source, input json.RawMessage, answer response) json.RawMessage {
-	dst := []byte(`{"name":`)
-	dst = rawjson.AppendQuoted(dst, o.name)
-	if title := firstLine(rawjson.FieldString(s.op, "summary")); title != "" {
-		dst = rawjson.AppendQuoted(append(dst, `,"title":`...), title)
-	}
-	dst = rawjson.AppendQuoted(append(dst, `,"description":`...), describe(o, s, answer))
-	dst = append(append(dst, `,"inputSchema":`...), input...)
-	if len(answer.schema) > 0 {
-		dst = append(append(dst, `,"outputSchema":`...), answer.schema...)
-	}
-	dst = append(dst, `,"annotations":`...)
-	dst = append(dst, annotations(o.method)...)
-	dst = append(dst, '}')
-	var compact bytes.Buffer
-	if json.Compact(&compact, dst) != nil {
-		return dst
-	}
-	return bytes.Clone(compact.Bytes())
+func define(o *operation, s source, input json.RawMessage, answer response) (json.RawMessage, error) {
+	raw, err := rawjson.Marshal(struct {
+		Name        string          `json:"name"`
+		Title       string          `json:"title,omitempty"`
+		Description string          `json:"description"`
+		Input       json.RawMessage `json:"inputSchema"`
+		Output      json.RawMessage `json:"outputSchema,omitempty"`
+		Annotations json.RawMessage `json:"annotations"`
+	}{o.name, firstLine(rawjson.FieldString(s.op, "summary")), describe(o, s, answer), input, answer.schema, json.RawMessage(annotations(o.method))})
+	return bytes.Clone(raw), err // without the spare room of the buffer
 }
 
 // annotations are what the method promises.

@@ -225,7 +225,7 @@ func writePart(w *multipart.Writer, f field, raw json.RawMessage) error {
 }
 
 func decodeBase64(argument string, raw json.RawMessage) ([]byte, error) {
-	content, err := base64.StdEncoding.DecodeString(text(raw))
+	content, err := base64.StdEncoding.DecodeString(rawjson.FieldString(raw))
 	if err != nil {
 		return nil, fmt.Errorf("argument %q is not base64: %w", argument, err)
 	}

@@ -18,18 +18,16 @@ type response struct {
 // response reads the success response: 200, 201, another 2xx, 2XX or default.
 func (r reader) response(s source) response {
 	raw, doc := successOf(s)
-	out := response{description: firstLine(rawjson.FieldString(raw, "description"))}
+	out := response{description: firstLine(rawjson.FieldString(raw, "description")), accept: "application/json, */*;q=0.5"}
 	if generic[strings.ToLower(strings.Trim(out.description, ". "))] {
 		out.description = ""
 	}
 	var schema json.RawMessage
 	if doc == nil {
-		out.accept = "application/json, */*;q=0.5"
 		return out
 	}
 	if doc.dialect == swagger2 {
 		schema = rawjson.Field(raw, "schema")
-		out.accept = "application/json, */*;q=0.5"
 	} else {
 		var types []string
 		for mediaType, content := range rawjson.Members(rawjson.Field(raw, "content")) {
@@ -40,9 +38,8 @@ func (r reader) response(s source) response {
 				types = append(types, mediaType)
 			}
 		}
-		out.accept = strings.Join(append(types, "*/*;q=0.1"), ", ")
-		if len(types) == 0 {
-			out.accept = "application/json, */*;q=0.5"
+		if len(types) > 0 {
+			out.accept = strings.Join(append(types, "*/*;q=0.1"), ", ")
 		}
 	}
 	if len(schema) == 0 {
@@ -153,5 +150,5 @@ func nameOf(d *document, raw json.RawMessage) string {
 		return title
 	}
 	ref := rawjson.FieldString(raw, "$ref")
-	return unescapePointer(ref[strings.LastIndexByte(ref, '/')+1:])
+	return rawjson.UnescapePointer(ref[strings.LastIndexByte(ref, '/')+1:])
 }

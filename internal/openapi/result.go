@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -75,12 +76,9 @@ func block(resp *http.Response, mediaType string, content []byte) map[string]any
 	case isText(mediaType) || mediaType == "" && utf8.Valid(content):
 		return textBlock(string(content))
 	}
-	if mediaType == "" {
-		mediaType = "application/octet-stream"
-	}
 	uri := *resp.Request.URL
 	uri.RawQuery, uri.User = "", nil // may hold an API key
-	return map[string]any{"type": "resource", "resource": map[string]any{"uri": uri.String(), "mimeType": mediaType, "blob": encoded()}}
+	return map[string]any{"type": "resource", "resource": map[string]any{"uri": uri.String(), "mimeType": cmp.Or(mediaType, "application/octet-stream"), "blob": encoded()}}
 }
 
 func isText(mediaType string) bool {

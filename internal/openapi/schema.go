@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -168,20 +169,12 @@ func (c copier) reference(dst []byte, ref string, raw json.RawMessage, depth int
 
 // defName is the last part of the reference, made unique.
 func (c copier) defName(ref string) string {
-	base := sanitize(unescapePointer(ref[strings.LastIndexByte(ref, '/')+1:]), 64)
+	base := sanitize(rawjson.UnescapePointer(ref[strings.LastIndexByte(ref, '/')+1:]), 64)
 	name := base
-	for n := 2; slices.Contains(mapValues(c.names), name); n++ {
+	for n := 2; slices.Contains(slices.Collect(maps.Values(c.names)), name); n++ {
 		name = fmt.Sprintf("%s_%d", base, n)
 	}
 	return name
-}
-
-func mapValues(m map[string]string) []string {
-	out := make([]string, 0, len(m))
-	for _, v := range m {
-		out = append(out, v)
-	}
-	return out
 }
 
 // object writes a schema that is an object and no reference.
@@ -284,7 +277,7 @@ func (c copier) keyword(dst []byte, key string, value json.RawMessage, at keywor
 		dst = append(append(dst, `"examples":[`...), value...)
 		return append(dst, ']'), nil
 	case "format":
-		if f := text(value); f == "binary" || f == "byte" {
+		if f := rawjson.FieldString(value); f == "binary" || f == "byte" {
 			return append(dst, `"contentEncoding":"base64"`...), nil
 		} else if c.output {
 			return dst, nil
@@ -372,7 +365,7 @@ func requiredWithout(dst []byte, list json.RawMessage, hidden []string) []byte {
 	dst = append(dst, `"required":[`...)
 	empty := len(dst)
 	for name := range rawjson.Elements(list) {
-		if slices.Contains(hidden, text(name)) {
+		if slices.Contains(hidden, rawjson.FieldString(name)) {
 			continue
 		}
 		if len(dst) > empty {
@@ -387,12 +380,3 @@ func requiredWithout(dst []byte, list json.RawMessage, hidden []string) []byte {
 }
 
 func isTrue(raw json.RawMessage) bool { return string(raw) == "true" }
-
-// text is the value of a JSON string, or empty.
-func text(raw json.RawMessage) string {
-	var s string
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return s
-}

@@ -1,6 +1,8 @@
 package openapi
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -95,7 +98,7 @@ func (s *Server) reload(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	guard := newGuard(service, s.loader.source())
-	if err := guard.check(ctx, service.Base); err != nil {
+	if err := guard.check(service.Base); err != nil {
 		return false, err
 	}
 	next := &loaded{Service: service, client: &http.Client{
@@ -116,15 +119,7 @@ func (s *Server) reload(ctx context.Context) (bool, error) {
 }
 
 func sameTools(a, b *Service) bool {
-	if len(a.operations) != len(b.operations) {
-		return false
-	}
-	for i, o := range a.operations {
-		if string(o.definition) != string(b.operations[i].definition) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a.operations, b.operations, func(x, y *operation) bool { return bytes.Equal(x.definition, y.definition) })
 }
 
 // Watch reads the document again from time to time and calls changed when its
@@ -151,11 +146,7 @@ func (s *Server) Watch(ctx context.Context, changed func()) {
 // Describe implements mcpserver.Handler.
 func (s *Server) Describe(context.Context, *mcpserver.Request) (mcpserver.Description, error) {
 	service := s.service.Load()
-	name := service.Title
-	if name == "" {
-		name = service.Base.Host
-	}
-	info, err := json.Marshal(map[string]string{"name": name, "version": service.Version})
+	info, err := json.Marshal(map[string]string{"name": cmp.Or(service.Title, service.Base.Host), "version": service.Version})
 	if err != nil {
 		return mcpserver.Description{}, err
 	}
@@ -179,8 +170,7 @@ func (s *Server) Serve(ctx context.Context, r *mcpserver.Request) (json.RawMessa
 			}
 			offset = n
 		}
-		page, _ := service.list(offset)
-		return page, nil
+		return service.list(offset), nil
 	case "tools/call":
 		name := r.Name()
 		o, ok := service.byName[name]

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,10 +101,7 @@ func (s *Service) empty() error {
 
 // base finds the address of the service.
 func base(d *document, from Source, configured string) (*url.URL, error) {
-	raw := configured
-	if raw == "" {
-		raw = baseOf(d)
-	}
+	raw := cmp.Or(configured, baseOf(d))
 	u, err := url.Parse(raw)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the service, %q, is not a URL", raw)
@@ -153,21 +151,20 @@ func (s *Service) otherHost(o *operation, from Source) string {
 	return ""
 }
 
-// list returns a page of the tools, from an offset, and the next offset or 0.
-func (s *Service) list(offset int) (json.RawMessage, int) {
+// list returns a page of the tools, from an offset.
+func (s *Service) list(offset int) json.RawMessage {
 	const pageBytes = 1 << 20
 	dst := []byte(`{"tools":[`)
 	for i := offset; i < len(s.operations); i++ {
 		if len(dst) > pageBytes {
-			dst = append(dst, fmt.Sprintf(`],"nextCursor":"%d"}`, i)...)
-			return dst, i
+			return fmt.Appendf(dst, `],"nextCursor":"%d"}`, i)
 		}
 		if i > offset {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, s.operations[i].definition...)
 	}
-	return append(dst, `]}`...), 0
+	return append(dst, `]}`...)
 }
 
 // Tools returns the names of the tools.

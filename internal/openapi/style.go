@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -39,7 +40,7 @@ func parseValue(raw json.RawMessage) value {
 // scalar is a string without its quotes, and everything else as JSON.
 func scalar(raw json.RawMessage) string {
 	if len(raw) > 0 && raw[0] == '"' {
-		return text(raw)
+		return rawjson.FieldString(raw)
 	}
 	return strings.TrimSpace(string(raw))
 }
@@ -138,10 +139,7 @@ func (p parameter) inQuery(raw json.RawMessage) string {
 		return v.pairs("=", "&", escape)
 	}
 	separator := map[string]string{"spaceDelimited": "%20", "pipeDelimited": "%7C", "tabDelimited": "%09"}[p.style]
-	if separator == "" {
-		separator = ","
-	}
-	return name + v.joined(separator, escape)
+	return name + v.joined(cmp.Or(separator, ","), escape)
 }
 
 // deep writes an object as name[key]=value, nested ones as name[a][b]=value.

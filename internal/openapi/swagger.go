@@ -3,6 +3,7 @@ package openapi
 import (
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strings"
 
 	"junctor/internal/rawjson"
@@ -24,8 +25,8 @@ func (in *inputs) swaggerForm(s source, form []rawParameter) {
 		consumes = rawjson.Field(s.doc.raw, "consumes")
 	}
 	for t := range rawjson.Elements(consumes) {
-		if isForm(text(t)) {
-			mediaType = text(t)
+		if isForm(rawjson.FieldString(t)) {
+			mediaType = rawjson.FieldString(t)
 			break
 		}
 	}
@@ -57,17 +58,8 @@ func baseOf(d *document) string {
 	}
 	scheme := "https"
 	var schemes []string
-	if json.Unmarshal(rawjson.Field(d.raw, "schemes"), &schemes) == nil && len(schemes) > 0 && !contains(schemes, "https") {
+	if json.Unmarshal(rawjson.Field(d.raw, "schemes"), &schemes) == nil && len(schemes) > 0 && !slices.ContainsFunc(schemes, func(s string) bool { return strings.EqualFold(s, "https") }) {
 		scheme = schemes[0]
 	}
 	return (&url.URL{Scheme: scheme, Host: host, Path: "/" + strings.TrimPrefix(base, "/")}).String()
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if strings.EqualFold(v, s) {
-			return true
-		}
-	}
-	return false
 }

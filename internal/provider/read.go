@@ -2,10 +2,11 @@ package provider
 
 import (
 	"encoding/json"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"junctor/internal/rawjson"
 )
 
 // read parses the schema o into n. Keywords that do not constrain values are
@@ -243,7 +244,7 @@ func (d *document) reference(n *node, ref string) {
 	}
 	part := d.node(target)
 	if name := ref[strings.LastIndexAny(ref, "/#")+1:]; name != "" && part.label == "" {
-		part.label = unescapePointer(name)
+		part.label = rawjson.UnescapePointer(name)
 	}
 	n.parts = append(n.parts, part)
 }
@@ -265,7 +266,7 @@ func (d *document) find(ref string) (any, bool) {
 	}
 	var v any = from
 	for _, token := range strings.Split(fragment[1:], "/") {
-		token = unescapePointer(token)
+		token = rawjson.UnescapePointer(token)
 		switch c := v.(type) {
 		case *object:
 			next, ok := c.get(token)
@@ -284,13 +285,6 @@ func (d *document) find(ref string) (any, bool) {
 		}
 	}
 	return v, true
-}
-
-func unescapePointer(token string) string {
-	if s, err := url.PathUnescape(token); err == nil {
-		token = s
-	}
-	return strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
 }
 
 // anchored returns the schema with an $id or, with a leading #, an anchor.

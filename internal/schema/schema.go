@@ -21,6 +21,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"junctor/internal/rawjson"
 )
 
 // Schema is a compiled JSON Schema. It is safe for concurrent use.
@@ -77,13 +79,11 @@ func (v Violation) where() string {
 	return v.Path + ": "
 }
 
-var escaper = strings.NewReplacer("~", "~0", "/", "~1")
-
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, p := range path {
 		b.WriteByte('/')
-		b.WriteString(escaper.Replace(p))
+		b.WriteString(rawjson.EscapePointer(p))
 	}
 	return b.String()
 }
