@@ -2,9 +2,6 @@ package provider
 
 import "slices"
 
-// anthropic is the messages API.
-type anthropic struct{}
-
 // anthropicSchema is the subset of the API: JSON Schema 2020-12, but no
 // combinations at the root and no unusual property keys.
 var anthropicSchema = func() *dialect {
@@ -13,27 +10,23 @@ var anthropicSchema = func() *dialect {
 	return &d
 }()
 
-func (anthropic) name() string { return Anthropic }
-func (anthropic) limit() int   { return 0 }
-
-func (anthropic) dialect(Options) *dialect { return anthropicSchema }
-
-func (anthropic) envelope() (string, string) { return `{"tools":[`, `]` }
-
-func (anthropic) declare(d Declaration, _ lowered, _ Options) *object {
-	return obj("name", d.Name, "description", d.Description, "input_schema", d.Schema)
+// anthropic is the messages API.
+var anthropic = format{
+	name: Anthropic, before: `{"tools":[`, after: `]`, schema: anthropicSchema, result: anthropicResult,
+	declare: func(d Declaration, _ lowered, _ Options) *object {
+		return obj("name", d.Name, "description", d.Description, "input_schema", d.Schema)
+	},
+	call: func(o *object) (Call, bool) {
+		if !o.isKind("tool_use") {
+			return Call{}, false
+		}
+		return named(o, "id", "input")
+	},
 }
 
-func (anthropic) call(o *object) (Call, bool) {
-	if kind := o.text("type"); kind != "" && kind != "tool_use" {
-		return Call{}, false
-	}
-	return named(o, "id", "input")
-}
-
-// result sends only text if the tool failed, because the API accepts nothing
-// else with is_error.
-func (anthropic) result(c Call, content Content) *object {
+// anthropicResult sends only text if the tool failed, because the API accepts
+// nothing else with is_error.
+func anthropicResult(c Call, content Content) *object {
 	parts := content.ordered(func(p Part) bool {
 		return !content.IsError && (p.Kind == Image && imageTypes[p.MIMEType] && len(p.Data) <= maxImage || p.Kind == File && p.MIMEType == "application/pdf")
 	})

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -8,25 +9,18 @@ import (
 
 // bedrock is Amazon's Converse API. Most of its models are Anthropic's, whose
 // rules for schemas pass through it.
-type bedrock struct{}
-
-func (bedrock) name() string { return Bedrock }
-func (bedrock) limit() int   { return 0 }
-
-func (bedrock) dialect(Options) *dialect { return anthropicSchema }
-
-func (bedrock) envelope() (string, string) { return `{"toolConfig":{"tools":[`, `]}` }
-
-func (bedrock) declare(d Declaration, _ lowered, _ Options) *object {
-	return obj("toolSpec", obj("name", d.Name, "description", d.Description, "inputSchema", obj("json", d.Schema)))
-}
-
-func (bedrock) call(o *object) (Call, bool) {
-	inner := within(o, "toolUse")
-	if inner.text("type") != "" && inner.text("type") != "server_tool_use" {
-		return Call{}, false
-	}
-	return named(inner, "toolUseId", "input")
+var bedrock = format{
+	name: Bedrock, before: `{"toolConfig":{"tools":[`, after: `]}`, schema: anthropicSchema, result: bedrockResult,
+	declare: func(d Declaration, _ lowered, _ Options) *object {
+		return obj("toolSpec", obj("name", d.Name, "description", d.Description, "inputSchema", obj("json", d.Schema)))
+	},
+	call: func(o *object) (Call, bool) {
+		inner := within(o, "toolUse")
+		if !inner.isKind("server_tool_use") {
+			return Call{}, false
+		}
+		return named(inner, "toolUseId", "input")
+	},
 }
 
 // documentFormats are the supported document formats of a result, by MIME type.
@@ -37,8 +31,8 @@ var documentFormats = map[string]string{
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
 }
 
-// result sends only text if the tool failed, as Anthropic's API requires.
-func (bedrock) result(c Call, content Content) *object {
+// bedrockResult sends only text if the tool failed, as Anthropic's API requires.
+func bedrockResult(c Call, content Content) *object {
 	takes := func(p Part) bool {
 		return !content.IsError && (p.Kind == Image && imageTypes[p.MIMEType] && len(p.Data) <= maxImage || p.Kind == File && documentFormats[p.MIMEType] != "")
 	}
@@ -49,7 +43,7 @@ func (bedrock) result(c Call, content Content) *object {
 		if v[0] == '{' && content.Structured != nil {
 			blocks = append(blocks, obj("json", v))
 		} else {
-			blocks = append(blocks, obj("text", first(text, string(v))))
+			blocks = append(blocks, obj("text", cmp.Or(text, string(v))))
 		}
 		parts = slices.DeleteFunc(parts, isText)
 	}
@@ -66,7 +60,7 @@ func (bedrock) result(c Call, content Content) *object {
 		}
 	}
 	if len(blocks) == 0 {
-		blocks = append(blocks, obj("text", first(content.ErrorText(), "(no content)"))) // the API wants one
+		blocks = append(blocks, obj("text", cmp.Or(content.ErrorText(), "(no content)"))) // the API wants one
 	}
 	status := "success"
 	if content.IsError {
@@ -83,5 +77,5 @@ func documentName(name string) string {
 		}
 		return '-'
 	}, name)
-	return first(strings.Join(strings.Fields(name[:min(len(name), 60)]), " "), "document")
+	return cmp.Or(strings.Join(strings.Fields(name[:min(len(name), 60)]), " "), "document")
 }

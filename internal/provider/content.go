@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -103,12 +104,12 @@ func readPart(block json.RawMessage) Part {
 		return media(Audio, b.Data, b.MIMEType, "")
 	case b.Type == "resource_link" && b.URI != "":
 		text := "[resource " + b.URI
-		for _, more := range []string{first(b.Title, b.Name), b.MIMEType, b.Description} {
+		for _, more := range []string{cmp.Or(b.Title, b.Name), b.MIMEType, b.Description} {
 			if more != "" {
 				text += ", " + more
 			}
 		}
-		return Part{Kind: Link, Text: text + "]", Name: first(b.Title, b.Name), MIMEType: b.MIMEType}
+		return Part{Kind: Link, Text: text + "]", Name: cmp.Or(b.Title, b.Name), MIMEType: b.MIMEType}
 	case b.Type == "resource" && b.Resource != nil && b.Resource.Text != nil:
 		return Part{Kind: Text, Text: *b.Resource.Text, MIMEType: b.Resource.MIMEType}
 	case b.Type == "resource" && b.Resource != nil && b.Resource.Blob != "":

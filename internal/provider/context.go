@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func firstTag(t ContextTool) string {
 	return t.Tags[0]
 }
 
-func heading(tag string) string { return first(tag, "other") }
+func heading(tag string) string { return cmp.Or(tag, "other") }
 
 // byTag groups tools with the same tag, those without one last, and otherwise
 // keeps the order.

@@ -1,8 +1,5 @@
 package provider
 
-// gemini is Google's generateContent.
-type gemini struct{}
-
 // Schemas that Options.Schema asks for.
 const (
 	JSONSchema    = "json"    // parametersJsonSchema, the default
@@ -34,47 +31,33 @@ var geminiOpenAPI = &dialect{
 	depth:       16,
 }
 
-func (gemini) name() string { return Gemini }
-func (gemini) limit() int   { return 512 }
-
-func (gemini) dialect(o Options) *dialect {
-	if o.Schema == OpenAPISchema {
-		return geminiOpenAPI
-	}
-	return geminiSchema
+// gemini is Google's generateContent.
+var gemini = format{
+	name: Gemini, limit: 512, before: `{"function_declarations":[`, after: `]`,
+	schema: geminiSchema, openapi: geminiOpenAPI, result: geminiResult,
+	declare: func(d Declaration, low lowered, o Options) *object {
+		out := obj("name", d.Name, "description", d.Description)
+		switch {
+		case o.Schema != OpenAPISchema:
+			out.set("parametersJsonSchema", d.Schema)
+		case !low.empty: // the API refuses objects without properties
+			out.set("parameters", d.Schema)
+		}
+		return out
+	},
+	call: func(o *object) (Call, bool) {
+		if o.text("type") != "" || o.has("input") { // which no form of it has
+			return Call{}, false
+		}
+		inner := within(o, "functionCall", "function_call")
+		c, ok := named(inner, "id", "args")
+		return c, ok && (c.Arguments != nil || !inner.has("arguments"))
+	},
 }
 
-func (gemini) envelope() (string, string) { return `{"function_declarations":[`, `]` }
-
-func (gemini) declare(d Declaration, low lowered, o Options) *object {
-	out := obj("name", d.Name, "description", d.Description)
-	switch {
-	case o.Schema != OpenAPISchema:
-		out.set("parametersJsonSchema", d.Schema)
-	case !low.empty: // the API refuses objects without properties
-		out.set("parameters", d.Schema)
-	}
-	return out
-}
-
-func (gemini) call(o *object) (Call, bool) {
-	if o.text("type") != "" { // no other form of it has one
-		return Call{}, false
-	}
-	if _, ok := o.get("input"); ok {
-		return Call{}, false
-	}
-	inner := within(o, "functionCall", "function_call")
-	c, ok := named(inner, "id", "args")
-	if _, other := inner.get("arguments"); other && c.Arguments == nil {
-		return Call{}, false
-	}
-	return c, ok
-}
-
-// result puts text and structured content into response, under the documented
+// geminiResult puts text and structured content into response, under the documented
 // keys for success and failure, and media next to it.
-func (gemini) result(c Call, content Content) *object {
+func geminiResult(c Call, content Content) *object {
 	text, media := content.split(func(p Part) bool {
 		return p.Kind == Image && p.MIMEType != "image/gif" && imageTypes[p.MIMEType] || p.MIMEType == "application/pdf"
 	}, true)

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"junctor/internal/rawjson"
 )
 
 // maxJSONDepth bounds the nesting of parsed JSON, so that hostile schemas
@@ -44,6 +46,17 @@ func (o *object) set(key string, v any) {
 func (o *object) setFirst(key string, v any) {
 	o.keys = append([]string{key}, o.keys...)
 	o.vals[key] = v
+}
+
+// has reports whether the object has one of the keys.
+func (o *object) has(keys ...string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { _, ok := o.get(k); return ok })
+}
+
+// isKind reports whether the type of a call is the given one, or is not said.
+func (o *object) isKind(kind string) bool {
+	t := o.text("type")
+	return t == "" || t == kind
 }
 
 func (o *object) text(key string) string {
@@ -116,27 +129,15 @@ func appendJSON(dst []byte, v any) []byte {
 	case nil:
 		return append(dst, "null"...)
 	case bool:
-		if v {
-			return append(dst, "true"...)
-		}
-		return append(dst, "false"...)
+		return strconv.AppendBool(dst, v)
 	case string:
-		return appendString(dst, v)
+		return rawjson.AppendQuoted(dst, v)
 	case json.Number:
 		return append(dst, v...)
 	case json.RawMessage:
 		return append(dst, v...)
 	case int:
-		return fmt.Appendf(dst, "%d", v)
-	case []string:
-		dst = append(dst, '[')
-		for i, s := range v {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendString(dst, s)
-		}
-		return append(dst, ']')
+		return strconv.AppendInt(dst, int64(v), 10)
 	case []any:
 		dst = append(dst, '[')
 		for i, e := range v {
@@ -152,8 +153,7 @@ func appendJSON(dst []byte, v any) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendString(dst, k)
-			dst = append(dst, ':')
+			dst = append(rawjson.AppendQuoted(dst, k), ':')
 			dst = appendJSON(dst, v.vals[k])
 		}
 		return append(dst, '}')
@@ -161,29 +161,13 @@ func appendJSON(dst []byte, v any) []byte {
 	panic(fmt.Sprintf("provider: %T is not JSON", v)) // a programmer's error: no input leads here
 }
 
-const hexDigits = "0123456789abcdef"
-
-// appendString quotes s without the HTML escapes of encoding/json, which cost
-// tokens.
-func appendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			dst = append(dst, '\\', byte(r))
-		case r == '\n':
-			dst = append(dst, '\\', 'n')
-		case r == '\r':
-			dst = append(dst, '\\', 'r')
-		case r == '\t':
-			dst = append(dst, '\\', 't')
-		case r < ' ' || r == 0x7f:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
-		default:
-			dst = utf8.AppendRune(dst, r) // an invalid byte has become U+FFFD
-		}
+// anys returns a list of strings as a JSON value.
+func anys(list []string) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = s
 	}
-	return append(dst, '"')
+	return out
 }
 
 // encode returns v as JSON.
@@ -198,18 +182,7 @@ func equalJSON(a, b any) bool {
 		return ok && equalNumbers(a, b)
 	case []any:
 		b, ok := b.([]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for i := range a {
-			if !equalJSON(a[i], b[i]) {
-				return false
-			}
-		}
-		return true
-	case []string: // only in generated values
-		b, ok := b.([]string)
-		return ok && slices.Equal(a, b)
+		return ok && slices.EqualFunc(a, b, equalJSON)
 	case *object:
 		b, ok := b.(*object)
 		if !ok || len(a.keys) != len(b.keys) {
@@ -223,7 +196,7 @@ func equalJSON(a, b any) bool {
 		return true
 	}
 	switch b.(type) {
-	case []any, []string, *object:
+	case []any, *object:
 		return false
 	}
 	return a == b

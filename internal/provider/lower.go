@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -82,7 +83,7 @@ func (l *lowering) repeats(n *node) bool {
 // cut ends a recursion with a schema that only has the type.
 func (l *lowering) cut(n *node, path string) *object {
 	f := l.doc.flatten(n)
-	name := first(f.label, first(f.title, "the level above"))
+	name := cmp.Or(f.label, f.title, "the level above")
 	t := f.types
 	if t == 0 {
 		t = f.implied()
@@ -221,6 +222,6 @@ func (w *writing) setType(t types) {
 	case 1:
 		w.out.setFirst("type", names[0])
 	default:
-		w.out.setFirst("type", names)
+		w.out.setFirst("type", anys(names))
 	}
 }

@@ -83,7 +83,7 @@ func (w *writing) distribute() {
 		if nullable && w.d.oneType {
 			setNullable(out[0].(*object))
 		} else if nullable {
-			out = append(out, nullSchema())
+			out = append(out, obj("type", "null"))
 		}
 		w.out.set("anyOf", out)
 		if !w.d.lonelyAnyOf {
@@ -100,12 +100,6 @@ func setNullable(o *object) {
 	o.set("nullable", true)
 }
 
-func nullSchema() *object {
-	o := newObject()
-	o.set("type", "null")
-	return o
-}
-
 // allowNull adds null to the types of w.out.
 func (w *writing) allowNull(yes bool) {
 	switch {
@@ -119,37 +113,22 @@ func (w *writing) allowNull(yes bool) {
 
 // orNull returns a schema that also allows null.
 func orNull(o *object) *object {
-	t, _ := o.get("type")
-	enum, hasEnum := o.get("enum")
-	_, hasAlts := o.get("anyOf")
-	name, single := t.(string)
-	switch {
-	case hasAlts && t == nil:
-		list, _ := o.vals["anyOf"].([]any)
-		if !containsValue(list, nullSchema()) {
-			o.set("anyOf", append(slices.Clip(list), nullSchema()))
+	t, hasType := o.get("type")
+	alts, hasAlts := o.vals["anyOf"].([]any)
+	switch names, several := t.([]any); {
+	case hasAlts && !hasType:
+		if !containsValue(alts, obj("type", "null")) {
+			o.set("anyOf", append(slices.Clip(alts), obj("type", "null")))
 		}
 		return o
-	case !single && !hasAlts:
-		if names, ok := t.([]string); ok && !slices.Contains(names, "null") {
-			o.set("type", append(slices.Clip(names), "null"))
-		}
-	case single && !hasAlts && name != "null":
-		o.set("type", []string{name, "null"})
+	case hasAlts:
+	case several && !slices.Contains(names, any("null")):
+		o.set("type", append(slices.Clip(names), "null"))
+	case hasType && !several && t != "null":
+		o.set("type", []any{t, "null"})
 	}
-	if hasEnum {
-		switch list := enum.(type) {
-		case []any:
-			if !containsValue(list, nil) {
-				o.set("enum", append(slices.Clip(list), nil))
-			}
-		case []string:
-			var all []any
-			for _, s := range list {
-				all = append(all, s)
-			}
-			o.set("enum", append(all, nil))
-		}
+	if enum, ok := o.vals["enum"].([]any); ok && !containsValue(enum, nil) {
+		o.set("enum", append(slices.Clip(enum), nil))
 	}
 	return o
 }

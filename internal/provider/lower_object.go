@@ -76,10 +76,10 @@ func (w *writing) object() {
 		w.out.set("properties", props)
 	}
 	if w.d.ordering && len(props.keys) > 1 {
-		w.out.set("propertyOrdering", slices.Clone(props.keys))
+		w.out.set("propertyOrdering", anys(props.keys))
 	}
 	if len(required) > 0 {
-		w.out.set("required", required)
+		w.out.set("required", anys(required))
 		if w.d.describeRequired && w.path != "" && !w.testing {
 			w.hint("required: %s", strings.Join(required, ", "))
 		}

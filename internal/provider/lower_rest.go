@@ -159,21 +159,8 @@ func (w *writing) remarks() {
 // defaultFits reports whether a default matches the written type; null does not
 // if the type is no longer nullable.
 func defaultFits(out *object, v any) bool {
-	t, _ := out.get("type")
-	if nullable, _ := out.get("nullable"); v == nil && nullable == true {
-		return true
-	}
-	switch t := t.(type) {
-	case string:
-		return typeOf(t).accepts(v)
-	case []string:
-		var all types
-		for _, name := range t {
-			all |= typeOf(name)
-		}
-		return all.accepts(v)
-	}
-	return true
+	nullable, _ := out.get("nullable")
+	return v == nil && nullable == true || typeOf(out.vals["type"]).accepts(v)
 }
 
 func join(path, key string) string {

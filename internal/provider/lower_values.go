@@ -47,7 +47,7 @@ func (w *writing) enumAsText() types {
 	if w.d.upper {
 		w.out.set("format", "enum")
 	}
-	w.out.set("enum", texts)
+	w.out.set("enum", anys(texts))
 	return tString
 }
 

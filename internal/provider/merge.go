@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -71,10 +72,10 @@ func merge(a, b *node) *node {
 	if m.types, possible = a.types.and(b.types); !possible {
 		m.never = true
 	}
-	m.title = first(a.title, b.title)
-	m.description = first(a.description, b.description)
-	m.label = first(a.label, b.label)
-	m.missing = first(a.missing, b.missing)
+	m.title = cmp.Or(a.title, b.title)
+	m.description = cmp.Or(a.description, b.description)
+	m.label = cmp.Or(a.label, b.label)
+	m.missing = cmp.Or(a.missing, b.missing)
 	if !a.hasDefault {
 		m.def, m.hasDefault = b.def, b.hasDefault
 	}
@@ -181,13 +182,6 @@ func (n *node) item(i int) *node {
 	return n.items
 }
 
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 func union[T comparable](a, b []T) []T {
 	all := slices.Clip(a)
 	for _, v := range b {
@@ -205,7 +199,7 @@ func most(a, b json.Number) json.Number { return pick(a, b, func(x, y float64) b
 
 func pick(a, b json.Number, better func(x, y float64) bool) json.Number {
 	if a == "" || b == "" {
-		return json.Number(first(a.String(), b.String()))
+		return cmp.Or(a, b)
 	}
 	x, _ := a.Float64()
 	y, _ := b.Float64()

@@ -1,8 +1,5 @@
 package provider
 
-// openai is OpenAI's chat completions, which others speak too.
-type openai struct{}
-
 // everything is JSON Schema without restrictions.
 var everything = &dialect{
 	keywords: wordSet(`title format pattern minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum
@@ -33,19 +30,23 @@ var openaiStrict = &dialect{
 	depth:       9,
 }
 
-func (openai) name() string { return OpenAI }
-func (openai) limit() int   { return 128 }
-
-func (openai) dialect(o Options) *dialect {
-	if o.Strict {
-		return openaiStrict
-	}
-	return openaiSchema
+// openai is OpenAI's chat completions, which others speak too.
+var openai = format{
+	name: OpenAI, limit: 128, before: `{"tools":[`, after: `]`, schema: openaiSchema, strict: openaiStrict,
+	declare: openaiDeclaration, call: openaiCall,
+	result: func(c Call, content Content) *object {
+		return obj("role", "tool", "tool_call_id", c.ID, "content", content.ErrorText())
+	},
 }
 
-func (openai) envelope() (string, string) { return `{"tools":[`, `]` }
+// xai is xAI's API: OpenAI's chat completions with a limit of its own.
+var xai = func() format {
+	f := openai
+	f.name, f.limit = XAI, 200
+	return f
+}()
 
-func (openai) declare(d Declaration, _ lowered, o Options) *object {
+func openaiDeclaration(d Declaration, _ lowered, o Options) *object {
 	function := obj("name", d.Name, "description", d.Description, "parameters", d.Schema)
 	if o.Strict {
 		function.set("strict", true)
@@ -53,15 +54,11 @@ func (openai) declare(d Declaration, _ lowered, o Options) *object {
 	return obj("type", "function", "function", function)
 }
 
-func (openai) call(o *object) (Call, bool) {
-	if kind := o.text("type"); kind != "" && kind != "function" {
+func openaiCall(o *object) (Call, bool) {
+	if !o.isKind("function") {
 		return Call{}, false
 	}
 	c, ok := named(within(o, "function"), "", "arguments")
 	c.ID = o.text("id")
 	return c, ok
-}
-
-func (openai) result(c Call, content Content) *object {
-	return obj("role", "tool", "tool_call_id", c.ID, "content", content.ErrorText())
 }

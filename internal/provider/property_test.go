@@ -232,7 +232,7 @@ func plain(v any) any {
 			}
 		}
 		if v.vals["nullable"] == true {
-			return obj("anyOf", []any{out, nullSchema()})
+			return obj("anyOf", []any{out, obj("type", "null")})
 		}
 		return out
 	case []any:

@@ -3,7 +3,6 @@ package provider
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"junctor/internal/tool"
@@ -21,41 +20,51 @@ const (
 )
 
 // format is the implementation of one provider. To add a provider, add a file
-// with a format and a line in [formats].
-type format interface {
-	name() string
-	// limit returns the maximum number of tools of one request; 0 if unknown.
-	limit() int
-	// dialect returns the schema subset for the options.
-	dialect(Options) *dialect
+// with a format and an entry in [formats].
+type format struct {
+	name          string
+	limit         int    // the maximum number of tools of one request; 0 if unknown
+	before, after string // the text around the declarations
+
+	// The schema subsets: the usual one, and those that Options ask for; nil
+	// where the provider has no such.
+	schema, strict, openapi *dialect
+
 	// declare returns one declaration.
-	declare(d Declaration, low lowered, o Options) *object
-	// envelope returns the text before and after the declarations.
-	envelope() (before, after string)
+	declare func(d Declaration, low lowered, o Options) *object
 	// call parses a call in the provider's format. It reports false for other
 	// formats. It is lenient, unless a looser reading would accept another
 	// provider's calls.
-	call(o *object) (Call, bool)
+	call func(o *object) (Call, bool)
 	// result returns a result in the provider's format.
-	result(c Call, content Content) *object
+	result func(c Call, content Content) *object
 }
 
 // formats lists all providers, in the order of documentation.
-func formats() []format {
-	return []format{gemini{}, openai{}, responses{}, xai{}, anthropic{}, ollama{}, bedrock{}}
+var formats = []*format{&gemini, &openai, &responses, &xai, &anthropic, &ollama, &bedrock}
+
+// dialect returns the schema subset for the options, which have been checked.
+func (f *format) dialect(o Options) *dialect {
+	switch {
+	case o.Strict:
+		return f.strict
+	case o.Schema == OpenAPISchema:
+		return f.openapi
+	}
+	return f.schema
 }
 
 // Providers returns the names of all providers.
 func Providers() []string {
 	var names []string
-	for _, f := range formats() {
-		names = append(names, f.name())
+	for _, f := range formats {
+		names = append(names, f.name)
 	}
 	return names
 }
 
 // find returns the format of a provider by its name or an alias.
-func find(name string) (format, error) {
+func find(name string) (*format, error) {
 	known := map[string]string{
 		"google": Gemini, "openai-chat": OpenAI, "openai_responses": OpenAIResponses, "responses": OpenAIResponses,
 		"grok": XAI, "x-ai": XAI, "claude": Anthropic, "aws": Bedrock, "aws-bedrock": Bedrock,
@@ -64,8 +73,8 @@ func find(name string) (format, error) {
 	if alias, ok := known[lower]; ok {
 		lower = alias
 	}
-	for _, f := range formats() {
-		if f.name() == lower {
+	for _, f := range formats {
+		if f.name == lower {
 			return f, nil
 		}
 	}
@@ -82,7 +91,7 @@ func Lookup(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return f.name(), nil
+	return f.name, nil
 }
 
 // Limit returns the maximum number of tools of one request to a provider; 0 if
@@ -92,7 +101,7 @@ func Limit(name string) int {
 	if err != nil {
 		return 0
 	}
-	return f.limit()
+	return f.limit
 }
 
 // Call is a provider-independent call of a model.
@@ -119,7 +128,7 @@ func ReadCall(name string, raw json.RawMessage) (string, Call, error) {
 			return "", Call{}, err
 		}
 		c, _ := f.call(o)
-		return f.name(), c, nil
+		return f.name, c, nil
 	}
 	f, err := find(name)
 	if err != nil {
@@ -127,22 +136,19 @@ func ReadCall(name string, raw json.RawMessage) (string, Call, error) {
 	}
 	c, ok := f.call(o)
 	if !ok {
-		msg := fmt.Sprintf("the call is not in the form of %s", f.name())
+		msg := fmt.Sprintf("the call is not in the form of %s", f.name)
 		if other, err := recognise(o); err == nil {
-			msg += fmt.Sprintf("; it looks like one of %s: name that provider, or none", other.name())
+			msg += fmt.Sprintf("; it looks like one of %s: name that provider, or none", other.name)
 		} else {
 			msg += "; send the call object as its API returned it"
 		}
 		return "", Call{}, &tool.Error{Kind: tool.InvalidRequest, Msg: msg}
 	}
-	return f.name(), c, nil
+	return f.name, c, nil
 }
 
 // recognise returns the format of a call by keys that are unique to it.
-func recognise(o *object) (format, error) {
-	has := func(o *object, keys ...string) bool {
-		return slices.ContainsFunc(keys, func(k string) bool { _, ok := o.get(k); return ok })
-	}
+func recognise(o *object) (*format, error) {
 	fn, _ := o.get("function")
 	function, _ := fn.(*object)
 	arguments, _ := function.get("arguments")
@@ -152,11 +158,11 @@ func recognise(o *object) (format, error) {
 	switch {
 	case kind == "tool_use":
 		name = Anthropic
-	case kind == "function_call" || has(o, "call_id") && has(o, "arguments"):
+	case kind == "function_call" || o.has("call_id") && o.has("arguments"):
 		name = OpenAIResponses
-	case has(o, "functionCall", "function_call") || has(o, "args") && has(o, "name"):
+	case o.has("functionCall", "function_call") || o.has("args") && o.has("name"):
 		name = Gemini
-	case has(o, "toolUse", "toolUseId"):
+	case o.has("toolUse", "toolUseId"):
 		name = Bedrock
 	case function != nil && argumentsAreObject:
 		name = Ollama

@@ -97,9 +97,7 @@ func (m *repairer) value(v any, n *node, depth int) any {
 			return m.change(string(encode(c)))
 		}
 	default:
-		if w, ok := m.scalar(v, f, depth); ok {
-			v = w
-		}
+		v = m.scalar(v, f, depth)
 	}
 	for _, alt := range f.alts {
 		v = m.choose(v, alt, depth)
@@ -114,29 +112,22 @@ func (m *repairer) change(v any) any {
 
 func (m *repairer) object(o *object, f *node, depth int) any {
 	out := newObject()
-	changed := false
 	for _, key := range o.keys {
 		v := o.vals[key]
 		name := m.ownKey(key, o, f)
-		child, declared := f.prop(name), true
-		if child == nil {
-			child, declared = f.unnamed(name), false
-		}
-		if child == nil {
-			out.set(name, v)
-			changed = changed || name != key
+		child := f.prop(name)
+		if child != nil && v == nil && !f.requires(name) && !m.fits(nil, child, depth+1) {
+			m.changed = true // null means absent
 			continue
 		}
-		if v == nil && declared && !f.requires(name) && !m.fits(nil, child, depth+1) {
-			changed = true // null means absent
-			continue
+		if child == nil {
+			child = f.unnamed(name)
 		}
-		w := m.value(v, child, depth+1)
-		changed = changed || name != key
-		out.set(name, w)
-	}
-	if changed {
-		m.changed = true
+		if child != nil {
+			v = m.value(v, child, depth+1)
+		}
+		m.changed = m.changed || name != key
+		out.set(name, v)
 	}
 	return out
 }
@@ -192,54 +183,54 @@ func (m *repairer) array(list []any, f *node, depth int) any {
 }
 
 // scalar repairs a string, number, boolean or null of the wrong type.
-func (m *repairer) scalar(v any, f *node, depth int) (any, bool) {
+func (m *repairer) scalar(v any, f *node, depth int) any {
 	if f.hasEnum {
 		if containsValue(f.enum, v) {
-			return v, true
+			return v
 		}
 		text := enumText(v)
 		for _, e := range f.enum {
 			if enumText(e) == text || strings.TrimSpace(text) == enumText(e) {
-				return m.change(e), true
+				return m.change(e)
 			}
 		}
-		return v, false
+		return v
 	}
 	if n, ok := v.(json.Number); ok && f.types.has(tInteger) && !f.types.has(tNumber) && !integerText(n) {
 		if x, err := n.Float64(); err == nil && x == math.Trunc(x) && math.Abs(x) < 1<<53 {
-			return m.change(json.Number(strconv.FormatInt(int64(x), 10))), true
+			return m.change(json.Number(strconv.FormatInt(int64(x), 10)))
 		}
 	}
 	if f.types.accepts(v) {
-		return v, true
+		return v
 	}
 	switch v := v.(type) {
 	case string:
 		return m.fromText(v, f, depth)
 	case json.Number:
 		if f.types&^tNull == tString {
-			return m.change(v.String()), true
+			return m.change(v.String())
 		}
 		if f.types&^tNull == tBoolean && (v == "0" || v == "1") {
-			return m.change(v == "1"), true
+			return m.change(v == "1")
 		}
 	case bool:
 		if f.types&^tNull == tString {
-			return m.change(strconv.FormatBool(v)), true
+			return m.change(strconv.FormatBool(v))
 		}
 	}
-	return v, false
+	return v
 }
 
 // fromText parses a value of the expected type from a string.
-func (m *repairer) fromText(s string, f *node, depth int) (any, bool) {
+func (m *repairer) fromText(s string, f *node, depth int) any {
 	text := strings.TrimSpace(s)
 	if f.types.has(tBoolean) {
 		switch strings.ToLower(text) {
 		case "true":
-			return m.change(true), true
+			return m.change(true)
 		case "false":
-			return m.change(false), true
+			return m.change(false)
 		}
 	}
 	if v, err := parseJSON([]byte(text)); err == nil && f.types.accepts(v) {
@@ -247,13 +238,13 @@ func (m *repairer) fromText(s string, f *node, depth int) (any, bool) {
 		case bool, string: // handled above
 		default:
 			m.changed = true
-			return m.value(v, f, depth+1), true
+			return m.value(v, f, depth+1)
 		}
 	}
 	if f.types.has(tNull) && (text == "" || strings.EqualFold(text, "null") || strings.EqualFold(text, "none")) {
-		return m.change(nil), true
+		return m.change(nil)
 	}
-	return s, false
+	return s
 }
 
 // choose repairs v with the branch of a choice that it belongs to: the first

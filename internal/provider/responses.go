@@ -1,41 +1,31 @@
 package provider
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
 
 // responses is OpenAI's responses API.
-type responses struct{}
-
-func (responses) name() string { return OpenAIResponses }
-func (responses) limit() int   { return 128 }
-
-func (responses) dialect(o Options) *dialect {
-	if o.Strict {
-		return openaiStrict
-	}
-	return openaiSchema
+var responses = format{
+	name: OpenAIResponses, limit: 128, before: `{"tools":[`, after: `]`,
+	schema: openaiSchema, strict: openaiStrict, result: responsesResult,
+	// strict is always set, because without it the API tries strict mode, which
+	// refuses some valid schemas.
+	declare: func(d Declaration, _ lowered, o Options) *object {
+		return obj("type", "function", "name", d.Name, "description", d.Description, "parameters", d.Schema, "strict", o.Strict)
+	},
+	call: func(o *object) (Call, bool) {
+		if !o.isKind("function_call") {
+			return Call{}, false
+		}
+		c, ok := named(o, "call_id", "arguments")
+		c.ID = cmp.Or(c.ID, o.text("id"))
+		return c, ok
+	},
 }
 
-func (responses) envelope() (string, string) { return `{"tools":[`, `]` }
-
-// declare always sets strict, because without it the API tries strict mode,
-// which refuses some valid schemas.
-func (responses) declare(d Declaration, _ lowered, o Options) *object {
-	return obj("type", "function", "name", d.Name, "description", d.Description, "parameters", d.Schema, "strict", o.Strict)
-}
-
-func (responses) call(o *object) (Call, bool) {
-	if kind := o.text("type"); kind != "" && kind != "function_call" {
-		return Call{}, false
-	}
-	c, ok := named(o, "call_id", "arguments")
-	c.ID = first(c.ID, o.text("id"))
-	return c, ok
-}
-
-func (responses) result(c Call, content Content) *object {
+func responsesResult(c Call, content Content) *object {
 	ordered := content.ordered(func(p Part) bool {
 		return p.Kind == Image && imageTypes[p.MIMEType] || p.Kind == File && p.MIMEType == "application/pdf"
 	})
@@ -59,7 +49,7 @@ func (responses) result(c Call, content Content) *object {
 		if p.Kind == Image {
 			parts = append(parts, obj("type", "input_image", "image_url", url, "detail", "auto"))
 		} else {
-			parts = append(parts, obj("type", "input_file", "filename", first(p.Name, "file.pdf"), "file_data", url))
+			parts = append(parts, obj("type", "input_file", "filename", cmp.Or(p.Name, "file.pdf"), "file_data", url))
 		}
 	}
 	out.set("output", parts)

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -208,7 +209,7 @@ func (l *lowering) joinVariants(variants []*node) *node {
 		distinct = append(distinct, v)
 		if joined.hasEnum = joined.hasEnum && f.hasEnum && len(f.alts) == 0; joined.hasEnum {
 			joined.enum = append(joined.enum, f.enum...)
-			joined.description = first(joined.description, f.description)
+			joined.description = cmp.Or(joined.description, f.description)
 		}
 	}
 	switch {

@@ -3,6 +3,7 @@ package provider
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -176,14 +177,7 @@ func (n *node) prop(key string) *node {
 	return nil
 }
 
-func (n *node) requires(key string) bool {
-	for _, r := range n.required {
-		if r == key {
-			return true
-		}
-	}
-	return false
-}
+func (n *node) requires(key string) bool { return slices.Contains(n.required, key) }
 
 // maxNodes bounds the work on one schema, including its references.
 const maxNodes = 20_000

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -177,7 +178,7 @@ func (t *Tools) Declare(name string, which []tool.Name, o Options) (Listing, err
 	if err != nil {
 		return Listing{}, err
 	}
-	if err := o.check(f.name()); err != nil {
+	if err := f.check(o); err != nil {
 		return Listing{}, err
 	}
 	var indices []int
@@ -192,13 +193,12 @@ func (t *Tools) Declare(name string, which []tool.Name, o Options) (Listing, err
 			indices = append(indices, i)
 		}
 	}
-	l := Listing{Declarations: make([]Declaration, 0, len(indices))}
-	l.before, l.after = f.envelope()
-	limit, whose := f.limit(), f.name()+" takes"
+	l := Listing{Declarations: make([]Declaration, 0, len(indices)), before: f.before, after: f.after}
+	limit, whose := f.limit, f.name+" takes"
 	if o.Limit > 0 && (limit == 0 || o.Limit < limit) {
 		limit, whose = o.Limit, "the request asks for"
 	}
-	kept := t.translations(o.variant(f.name()))
+	kept := t.translations(o.variant(f.name))
 	var left []string
 	for _, i := range indices {
 		if limit > 0 && len(l.Declarations) == limit {
@@ -225,20 +225,20 @@ func (t *Tools) Declare(name string, which []tool.Name, o Options) (Listing, err
 	return l, nil
 }
 
-func (o Options) check(name string) error {
-	switch o.Schema {
-	case "", JSONSchema:
-	case OpenAPISchema:
-		if name != Gemini {
-			return &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("schema=%s is Gemini's; %s has one form only", OpenAPISchema, name)}
-		}
+// check returns an error for options that the provider does not have.
+func (f *format) check(o Options) error {
+	msg := ""
+	switch {
+	case o.Schema == OpenAPISchema && f.openapi == nil:
+		msg = fmt.Sprintf("schema=%s is Gemini's; %s has one form only", OpenAPISchema, f.name)
+	case o.Schema != "" && o.Schema != JSONSchema && o.Schema != OpenAPISchema:
+		msg = fmt.Sprintf("unknown schema %q; use %s or %s", tool.Shorten(o.Schema, 40), JSONSchema, OpenAPISchema)
+	case o.Strict && f.strict == nil:
+		msg = fmt.Sprintf("strict is OpenAI's; %s has no such mode here", f.name)
 	default:
-		return &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("unknown schema %q; use %s or %s", tool.Shorten(o.Schema, 40), JSONSchema, OpenAPISchema)}
+		return nil
 	}
-	if o.Strict && name != OpenAI && name != OpenAIResponses && name != XAI {
-		return &tool.Error{Kind: tool.InvalidRequest, Msg: fmt.Sprintf("strict is OpenAI's; %s has no such mode here", name)}
-	}
-	return nil
+	return &tool.Error{Kind: tool.InvalidRequest, Msg: msg}
 }
 
 func (t *Tools) translations(v variant) translations {
@@ -257,7 +257,7 @@ func (t *Tools) translations(v variant) translations {
 	return kept
 }
 
-func (t *Tools) translate(f format, def tool.Definition, o Options) *translation {
+func (t *Tools) translate(f *format, def tool.Definition, o Options) *translation {
 	name, _ := t.names.Legal(def.Name)
 	low, err := lower(def.InputSchema, f.dialect(o), o.Concise)
 	if err != nil {
@@ -299,12 +299,7 @@ func describeTool(def tool.Definition, notes []string, concise bool) string {
 	if concise {
 		text = def.Summary(300)
 	}
-	if text == "" {
-		text = strings.TrimSpace(def.Title)
-	}
-	if text == "" {
-		text = fmt.Sprintf("The tool %s of the server %s.", def.Name.Tool, def.Name.Server)
-	}
+	text = cmp.Or(text, strings.TrimSpace(def.Title), fmt.Sprintf("The tool %s of the server %s.", def.Name.Tool, def.Name.Server))
 	var extra string
 	if len(notes) > 0 {
 		extra = "\n" + tool.Shorten(strings.Join(notes, "\n"), maxDescription/2)
