@@ -79,7 +79,7 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		httperr.Reply(w, done(call.RequestID, result, time.Since(begun)))
+		httperr.Reply(w, resultOf(call.RequestID, result, time.Since(begun)))
 		return nil
 	}
 	stream, ctx := httpstream.New(r.Context(), w, format)
@@ -102,7 +102,7 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) error {
 	})
 	switch {
 	case err == nil:
-		send(done(call.RequestID, result, time.Since(begun)))
+		send(resultOf(call.RequestID, result, time.Since(begun)))
 	case stream.Started():
 		body, _ := httperr.New(r.Context(), err)
 		send(CallAnswer{Type: "error", Error: &body, RequestID: call.RequestID})
@@ -112,7 +112,7 @@ func (c *Control) call(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func done(id string, result tool.Result, took time.Duration) CallAnswer {
+func resultOf(id string, result tool.Result, took time.Duration) CallAnswer {
 	return CallAnswer{
 		Type: "result", Result: result.Raw, IsError: result.IsError, RequestID: id,
 		DurationMs: float64(took.Microseconds()) / 1000,

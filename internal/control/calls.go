@@ -1,13 +1,11 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -50,7 +48,8 @@ func (c *Control) listCalls(w http.ResponseWriter, r *http.Request) error {
 // ownCalls reads the query of a request. Callers other than operators select
 // only their own calls.
 func ownCalls(r *http.Request) (store.CallQuery, error) {
-	q, err := readCallQuery(r.URL.Query())
+	q, err := store.ParseCallQuery(r.URL.Query())
+	q.Brief = true
 	if caller := tool.CallerFrom(r.Context()); !caller.Operates() {
 		q.Caller = caller.ID
 	}
@@ -130,51 +129,6 @@ func (c *Control) exportCalls(w http.ResponseWriter, r *http.Request) error {
 
 // exportPage is how many records an export reads at once.
 const exportPage = 500
-
-func readCallQuery(v url.Values) (store.CallQuery, error) {
-	q := store.CallQuery{
-		Server: v.Get("server"), Tool: v.Get("tool"), Face: cmp.Or(v.Get("api"), v.Get("face")), Caller: v.Get("caller"),
-		Session: v.Get("session"), Status: store.Status(v.Get("status")), Parent: v.Get("parent"), Text: v.Get("text"), Brief: true,
-	}
-	switch q.Status {
-	case "", store.StatusOK, store.StatusError, store.StatusFailed, store.StatusNotOK:
-	default:
-		return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("status %q is none of ok, error, failed, notok", tool.Shorten(string(q.Status), 40))}
-	}
-	for name, into := range map[string]*int64{"after": &q.AfterSeq, "before": &q.BeforeSeq} {
-		if text := v.Get(name); text != "" {
-			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil || n < 0 {
-				return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("%s %q is not the seq of a record", name, tool.Shorten(text, 40))}
-			}
-			*into = n
-		}
-	}
-	if text := v.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("limit %q is not a number above 0", tool.Shorten(text, 40))}
-		}
-		q.Limit = n
-	}
-	for _, bound := range []struct {
-		names []string
-		into  *time.Time
-	}{{[]string{"from", "since"}, &q.Since}, {[]string{"to", "until"}, &q.Until}} {
-		for _, name := range bound.names {
-			text := v.Get(name)
-			if text == "" {
-				continue
-			}
-			t, err := time.Parse(time.RFC3339Nano, text)
-			if err != nil {
-				return q, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("%s %q is not a time like 2026-01-31T12:00:00Z", name, tool.Shorten(text, 40))}
-			}
-			*bound.into = t
-		}
-	}
-	return q, nil
-}
 
 // followCalls streams records from after on, as they are committed.
 func (c *Control) followCalls(w http.ResponseWriter, r *http.Request, q store.CallQuery, format httpstream.Format) error {

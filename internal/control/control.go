@@ -105,35 +105,35 @@ func (c *Control) Routes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/events", c.events)
 	handle("GET /api/tools", c.listTools)
 	handle("GET /api/tools/{server}/{tool...}", c.showTool)
-	handle("PATCH /api/tools/{server}/{tool...}", adminOnly(c.changeTool))
+	handle("PATCH /api/tools/{server}/{tool...}", adminOnly(body(c.changeTool)))
 	mux.HandleFunc("POST /api/call", httperr.Handler(c.call))
 	handle("GET /api/servers", c.listServers)
 	handle("GET /api/servers/{name}", c.showServer)
-	handle("POST /api/servers", adminOnly(c.addServers))
+	handle("POST /api/servers", adminOnly(body(c.addServers)))
 	handle("GET /api/servers/{name}/config", adminOnly(c.serverConfig))
-	handle("PUT /api/servers/{name}", adminOnly(c.setServer))
-	handle("PATCH /api/servers/{name}", adminOnly(c.changeServer))
+	handle("PUT /api/servers/{name}", adminOnly(body(c.setServer)))
+	handle("PATCH /api/servers/{name}", adminOnly(body(c.changeServer)))
 	handle("DELETE /api/servers/{name}", adminOnly(c.removeServer))
 	handle("POST /api/servers/{name}/restart", adminOnly(c.restartServer))
-	handle("POST /api/servers/{name}/request", c.request)
+	handle("POST /api/servers/{name}/request", body(c.request))
 	handle("GET /api/changes", adminOnly(c.listChanges))
-	handle("POST /api/servers/{name}/approve", adminOnly(c.approve))
+	handle("POST /api/servers/{name}/approve", adminOnly(body(c.approve)))
 	handle("GET /api/import", adminOnly(c.listImport))
-	handle("POST /api/import", adminOnly(c.importServers))
+	handle("POST /api/import", adminOnly(body(c.importServers)))
 	mux.HandleFunc("GET /api/calls", httperr.Handler(c.listCalls))
 	mux.HandleFunc("GET /api/calls/{id}", httperr.Handler(c.showCall))
 	mux.HandleFunc("GET /api/export", httperr.Handler(c.exportCalls))
 	handle("GET /api/stats", c.callStats)
 	handle("GET /api/config", adminOnly(c.settings))
 	handle("GET /api/config/schema", adminOnly(c.settingsSchema))
-	handle("PATCH /api/config", adminOnly(c.changeSettings))
+	handle("PATCH /api/config", adminOnly(body(c.changeSettings)))
 	handle("GET /api/profiles", c.listProfiles)
-	handle("POST /api/profiles/preview", adminOnly(c.previewProfile))
+	handle("POST /api/profiles/preview", adminOnly(body(c.previewProfile)))
 	handle("GET /api/profiles/{name}", c.showProfile)
-	handle("PUT /api/profiles/{name}", adminOnly(c.setProfile))
+	handle("PUT /api/profiles/{name}", adminOnly(body(c.setProfile)))
 	handle("DELETE /api/profiles/{name}", adminOnly(c.removeProfile))
 	handle("GET /api/keys", adminOnly(c.listKeys))
-	handle("POST /api/keys", adminOnly(c.addKey))
+	handle("POST /api/keys", adminOnly(body(c.addKey)))
 	handle("DELETE /api/keys/{name}", adminOnly(c.revokeKey))
 }
 
@@ -152,6 +152,20 @@ func adminOnly(f jsonFunc) jsonFunc {
 		return f(r)
 	}
 }
+
+// body hands the decoded body of a request to f.
+func body[T any](f func(r *http.Request, in T) (any, error)) jsonFunc {
+	return func(r *http.Request) (any, error) {
+		var in T
+		if err := read(r, &in); err != nil {
+			return nil, err
+		}
+		return f(r, in)
+	}
+}
+
+// done answers a change that has nothing to show.
+var done = map[string]any{"ok": true}
 
 // read decodes the body of a request into v.
 func read(r *http.Request, v any) error {

@@ -38,13 +38,9 @@ func (c *Control) listImport(r *http.Request) (any, error) {
 }
 
 // importServers takes {"names": ["…"]}, as listImport names them in "as".
-func (c *Control) importServers(r *http.Request) (any, error) {
-	var in struct {
-		Names []string `json:"names"`
-	}
-	if err := read(r, &in); err != nil {
-		return nil, err
-	}
+func (c *Control) importServers(r *http.Request, in struct {
+	Names []string `json:"names"`
+}) (any, error) {
 	added, err := c.Importer.Import(r.Context(), in.Names)
 	if err != nil {
 		return nil, asInvalid(err)

@@ -35,11 +35,7 @@ type NewKey struct {
 }
 
 // addKey makes a key and shows it, once.
-func (c *Control) addKey(r *http.Request) (any, error) {
-	var in NewKey
-	if err := read(r, &in); err != nil {
-		return nil, err
-	}
+func (c *Control) addKey(r *http.Request, in NewKey) (any, error) {
 	if !tool.ValidServer(in.Name) || in.ExpiresIn < 0 {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("invalid key name %q; use 1 to %d characters of A-Z a-z 0-9 _ -", in.Name, tool.MaxServerName)}
 	}

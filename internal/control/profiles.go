@@ -2,11 +2,13 @@ package control
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 
 	"junctor/internal/listing"
 	"junctor/internal/profile"
+	"junctor/internal/rawjson"
 	"junctor/internal/setting"
 	"junctor/internal/tool"
 )
@@ -29,7 +31,7 @@ func (c *Control) listProfiles(r *http.Request) (any, error) {
 	}
 	list := []Profile{}
 	for _, name := range c.Profiles.Usable(&caller) {
-		p, err := c.profile(caller, name)
+		p, err := c.describe(c.Profiles, caller, name)
 		if err != nil {
 			continue // removed meanwhile
 		}
@@ -44,18 +46,13 @@ func (c *Control) showProfile(r *http.Request) (any, error) {
 	if r.URL.Query().Has("wait") {
 		c.await(r.Context(), &caller, nil)
 	}
-	return c.profile(caller, r.PathValue("name"))
+	return c.describe(c.Profiles, caller, r.PathValue("name"))
 }
 
 // previewProfile answers with what a profile with the configuration in the body
 // would show. Nothing is saved.
-func (c *Control) previewProfile(r *http.Request) (any, error) {
-	var in profile.Config
-	err := read(r, &in)
-	if err == nil {
-		err = invalidProfile(in.Validate())
-	}
-	if err != nil {
+func (c *Control) previewProfile(r *http.Request, in profile.Config) (any, error) {
+	if err := invalidProfile(in.Validate()); err != nil {
 		return nil, err
 	}
 	const name = "preview"
@@ -70,11 +67,7 @@ func invalidProfile(err error) error {
 	return err
 }
 
-// profile describes a profile that the caller may use.
-func (c *Control) profile(caller tool.Caller, name string) (Profile, error) {
-	return c.describe(c.Profiles, caller, name)
-}
-
+// describe returns a profile that the caller may use.
 func (c *Control) describe(profiles *profile.Set, caller tool.Caller, name string) (Profile, error) {
 	narrowed, err := profiles.Narrow(caller, name)
 	if err != nil {
@@ -97,31 +90,20 @@ func (c *Control) describe(profiles *profile.Set, caller tool.Caller, name strin
 }
 
 // setProfile defines a profile, or replaces it.
-func (c *Control) setProfile(r *http.Request) (any, error) {
-	var in profile.Config
-	name := r.PathValue("name")
-	err := read(r, &in)
-	if err == nil {
-		if err = profile.CheckName(name); err == nil {
-			err = in.Validate()
-		}
-		err = invalidProfile(err)
-	}
-	action := "profile.add"
+func (c *Control) setProfile(r *http.Request, in profile.Config) (any, error) {
+	name, action := r.PathValue("name"), "profile.add"
 	if _, ok := c.Profiles.CurrentConfig()[name]; ok {
 		action = "profile.change"
 	}
+	err := invalidProfile(errors.Join(profile.CheckName(name), in.Validate()))
 	if err == nil {
-		var raw json.RawMessage
-		if raw, err = json.Marshal(in); err == nil {
-			err = c.Settings.SetValues(map[string]json.RawMessage{"profiles." + name: raw})
-		}
+		err = c.Settings.SetValues(map[string]json.RawMessage{"profiles." + name: rawjson.MarshalOrNull(in)})
 	}
 	if err != nil {
 		return nil, asInvalid(err)
 	}
 	c.Audit(r.Context(), action, name, in)
-	return map[string]any{"ok": true}, nil
+	return done, nil
 }
 
 func (c *Control) removeProfile(r *http.Request) (any, error) {
@@ -138,5 +120,5 @@ func (c *Control) removeProfile(r *http.Request) (any, error) {
 		return nil, asInvalid(err)
 	}
 	c.Audit(r.Context(), "profile.remove", name, nil)
-	return map[string]any{"ok": true}, nil
+	return done, nil
 }

@@ -30,14 +30,12 @@ var lists = map[string]struct{ capability, member string }{
 // request passes {"method": "prompts/get", "params": {…}} on to a server and
 // answers with {"result": …}, the server's bytes. A list that the server does not
 // declare is empty, without a request that would fail and be recorded.
-func (c *Control) request(r *http.Request) (any, error) {
-	var in struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}
-	err := read(r, &in)
-	if err == nil && !slices.Contains(requestMethods, in.Method) {
-		err = &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("method %q is none of %s", tool.Shorten(in.Method, 60), strings.Join(requestMethods, ", "))}
+func (c *Control) request(r *http.Request, in struct {
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}) (any, error) {
+	if !slices.Contains(requestMethods, in.Method) {
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: fmt.Sprintf("method %q is none of %s", tool.Shorten(in.Method, 60), strings.Join(requestMethods, ", "))}
 	}
 	if len(in.Params) == 0 {
 		in.Params = json.RawMessage(`{}`)
@@ -45,14 +43,11 @@ func (c *Control) request(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	caller := tool.CallerFrom(r.Context())
 	st, ok := c.Servers.StatusOf(name)
-	if err == nil && (!ok || !caller.MaySee(name)) {
-		err = c.Tools.NoServer(&caller, name)
+	if !ok || !caller.MaySee(name) {
+		return nil, c.Tools.NoServer(&caller, name)
 	}
 	if in.Method == mcp.MethodPing && st.Era == "stateless" { // which has no ping
 		in.Method = mcp.MethodDiscover
-	}
-	if err != nil {
-		return nil, err
 	}
 	if list, ok := lists[in.Method]; ok {
 		info, connected := c.Servers.Info(name, caller.ID)

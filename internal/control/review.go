@@ -77,13 +77,9 @@ func (c *Control) listChanges(r *http.Request) (any, error) {
 // approve agrees to the tools of a server as they are: {} to all that changed,
 // {"tools": {"read": "<fingerprint>"}} to some, each as it was looked at. An
 // empty fingerprint means as it is now.
-func (c *Control) approve(r *http.Request) (any, error) {
-	var in struct {
-		Tools map[string]string `json:"tools"`
-	}
-	if err := read(r, &in); err != nil {
-		return nil, err
-	}
+func (c *Control) approve(r *http.Request, in struct {
+	Tools map[string]string `json:"tools"`
+}) (any, error) {
 	name, caller := r.PathValue("name"), tool.CallerFrom(r.Context())
 	server := c.Tools.Snapshot().Server(name)
 	if server == nil {

@@ -124,14 +124,10 @@ func hideProcess(caller *tool.Caller, s *upstream.Status) {
 }
 
 // addServers takes {"servers": <any client's JSON>, "replace": false}.
-func (c *Control) addServers(r *http.Request) (any, error) {
-	var in struct {
-		Servers json.RawMessage `json:"servers"`
-		Replace bool            `json:"replace"`
-	}
-	if err := read(r, &in); err != nil {
-		return nil, err
-	}
+func (c *Control) addServers(r *http.Request, in struct {
+	Servers json.RawMessage `json:"servers"`
+	Replace bool            `json:"replace"`
+}) (any, error) {
 	names, err := c.Settings.AddServers(in.Servers, in.Replace)
 	if err != nil {
 		return nil, asInvalid(err)
@@ -152,26 +148,18 @@ func (c *Control) serverConfig(r *http.Request) (any, error) {
 }
 
 // setServer takes {"server": <entry>}, as serverConfig answered it.
-func (c *Control) setServer(r *http.Request) (any, error) {
-	var in struct {
-		Server json.RawMessage `json:"server"`
-	}
-	if err := read(r, &in); err != nil {
-		return nil, err
-	}
+func (c *Control) setServer(r *http.Request, in struct {
+	Server json.RawMessage `json:"server"`
+}) (any, error) {
 	if len(in.Server) == 0 || in.Server[0] != '{' {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"server": {"command": "…"}} or {"server": {"url": "…"}}`}
 	}
 	return c.edit(r, "server.change", func(name string) error { return c.Settings.SetServer(name, in.Server) })
 }
 
-func (c *Control) changeServer(r *http.Request) (any, error) {
-	var in struct {
-		Enabled *bool `json:"enabled"`
-	}
-	if err := read(r, &in); err != nil {
-		return nil, err
-	}
+func (c *Control) changeServer(r *http.Request, in struct {
+	Enabled *bool `json:"enabled"`
+}) (any, error) {
 	if in.Enabled == nil {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"enabled": true} or {"enabled": false}`}
 	}
@@ -201,7 +189,7 @@ func (c *Control) edit(r *http.Request, action string, do func(name string) erro
 		return nil, asInvalid(err)
 	}
 	c.Audit(r.Context(), action, name, nil)
-	return map[string]any{"ok": true}, nil
+	return done, nil
 }
 
 // asInvalid shows why an administrator's edit was refused. What is wrong with

@@ -41,18 +41,13 @@ func (c *Control) settingsSchema(_ *http.Request) (any, error) {
 
 // changeSettings takes {"set": {"log.level": "debug", "limits.maxBodyBytes": null}}
 // and answers as settings does.
-func (c *Control) changeSettings(r *http.Request) (any, error) {
-	var in struct {
-		Set map[string]json.RawMessage `json:"set"`
+func (c *Control) changeSettings(r *http.Request, in struct {
+	Set map[string]json.RawMessage `json:"set"`
+}) (any, error) {
+	if len(in.Set) == 0 {
+		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"set": {"log.level": "debug"}}; null removes a setting from the file`}
 	}
-	err := read(r, &in)
-	if err == nil && len(in.Set) == 0 {
-		err = &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"set": {"log.level": "debug"}}; null removes a setting from the file`}
-	}
-	if err == nil {
-		err = c.Settings.SetValues(in.Set)
-	}
-	if err != nil {
+	if err := c.Settings.SetValues(in.Set); err != nil {
 		return nil, asInvalid(err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(in.Set)) { // values may be secrets

@@ -218,14 +218,10 @@ func (c *Control) showTool(r *http.Request) (any, error) {
 }
 
 // changeTool takes {"enabled": true, "approval": "ask"}, either or both.
-func (c *Control) changeTool(r *http.Request) (any, error) {
-	var in struct {
-		Enabled  *bool             `json:"enabled,omitempty"`
-		Approval *catalog.Approval `json:"approval,omitempty"`
-	}
-	if err := read(r, &in); err != nil {
-		return nil, err
-	}
+func (c *Control) changeTool(r *http.Request, in struct {
+	Enabled  *bool             `json:"enabled,omitempty"`
+	Approval *catalog.Approval `json:"approval,omitempty"`
+}) (any, error) {
 	if in.Enabled == nil && in.Approval == nil || in.Approval != nil && !slices.Contains(in.Approval.Words(), string(*in.Approval)) {
 		return nil, &tool.Error{Kind: tool.InvalidArguments, Msg: `send {"enabled": true} or false, or {"approval": "ask"} or "auto"`}
 	}
@@ -238,7 +234,7 @@ func (c *Control) changeTool(r *http.Request) (any, error) {
 		return nil, asInvalid(err)
 	}
 	c.Audit(r.Context(), "tool.change", e.Name.String(), in)
-	return map[string]any{"ok": true}, nil
+	return done, nil
 }
 
 // down returns why the server of an unknown tool is unavailable; nil if that is

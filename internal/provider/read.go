@@ -48,19 +48,17 @@ func (d *document) read(n *node, o *object) {
 		case "required":
 			n.required = union(n.required, stringsIn(v))
 		case "additionalProperties":
-			if isSchema(v) && v != true {
-				n.additional = d.node(v)
+			if v != true {
+				n.additional = d.sub(v)
 			}
 		case "unevaluatedProperties":
-			if isSchema(v) && v != true {
-				n.unevaluated = d.node(v)
+			if v != true {
+				n.unevaluated = d.sub(v)
 			}
 		case "patternProperties":
 			n.patternProps = d.properties(v)
 		case "propertyNames":
-			if isSchema(v) {
-				n.propertyNames = d.node(v)
-			}
+			n.propertyNames = d.sub(v)
 		case "minProperties":
 			n.minProps = count(v)
 		case "maxProperties":
@@ -74,9 +72,7 @@ func (d *document) read(n *node, o *object) {
 		case "uniqueItems":
 			n.unique = v == true
 		case "contains":
-			if isSchema(v) {
-				n.contains = []*node{d.node(v)}
-			}
+			n.contains = d.list([]any{v})
 		case "minLength":
 			n.minLength = count(v)
 		case "maxLength":
@@ -108,20 +104,10 @@ func (d *document) read(n *node, o *object) {
 		case "allOf":
 			n.parts = append(n.parts, d.list(v)...)
 		case "not":
-			if isSchema(v) {
-				n.nots = []*node{d.node(v)}
-			}
+			n.nots = d.list([]any{v})
 		case "if":
-			if c := (condition{when: d.node(v)}); isSchema(v) {
-				if then, ok := o.get("then"); ok && isSchema(then) {
-					c.then = d.node(then)
-				}
-				if otherwise, ok := o.get("else"); ok && isSchema(otherwise) {
-					c.otherwise = d.node(otherwise)
-				}
-				if c.then != nil || c.otherwise != nil {
-					n.conds = append(n.conds, c)
-				}
+			if c := (condition{d.sub(v), d.sub(o.vals["then"]), d.sub(o.vals["else"])}); c.when != nil && (c.then != nil || c.otherwise != nil) {
+				n.conds = append(n.conds, c)
 			}
 		case "$ref", "$dynamicRef", "$recursiveRef":
 			if ref, ok := v.(string); ok {

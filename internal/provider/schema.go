@@ -219,6 +219,14 @@ func (d *document) node(v any) *node {
 	return n
 }
 
+// sub is node for a value that may be no schema; nil then.
+func (d *document) sub(v any) *node {
+	if !isSchema(v) {
+		return nil
+	}
+	return d.node(v)
+}
+
 func (d *document) list(v any) []*node {
 	values, _ := v.([]any)
 	var nodes []*node

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"junctor/internal/httperr"
@@ -68,41 +67,15 @@ func (a *API) logs(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// readLogQuery reads the documented parameters.
 func readLogQuery(v url.Values) (store.CallQuery, error) {
-	q := store.CallQuery{Server: v.Get("server"), Tool: v.Get("tool"), Status: store.Status(v.Get("status"))}
-	switch q.Status {
-	case "", store.StatusOK, store.StatusError, store.StatusFailed:
-	case "success":
-		q.Status = store.StatusOK
-	default:
-		return q, invalid("status %q is none of ok, error, failed", string(q.Status))
+	own := url.Values{}
+	for _, name := range []string{"server", "tool", "status", "since", "after", "limit"} {
+		own[name] = v[name]
 	}
-	if text := v.Get("since"); text != "" {
-		var err error
-		if q.Since, err = readTime(text); err != nil {
-			return q, err
-		}
-	}
-	if text := v.Get("after"); text != "" {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < 0 {
-			return q, invalid("after %q is not the seq of a record", text)
-		}
-		q.AfterSeq, q.Forward = n, true
-	}
-	var err error
-	q.Limit, err = readLimit(v)
+	q, err := store.ParseCallQuery(own)
+	q.Forward = own.Get("after") != ""
 	return q, err
-}
-
-// readTime parses ISO 8601 with or without a time of day.
-func readTime(text string) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, invalid("since %q is not a time like 2026-01-31T12:00:00Z", text)
 }
 
 // follow streams records as they are committed. It starts with those selected
